@@ -1,0 +1,38 @@
+#include "cli/generate.h"
+
+#include <utility>
+
+#include "emit/explain.h"
+#include "pack/pack.h"
+#include "pack/prove.h"
+#include "plan/make_plan.h"
+
+namespace spidergen::cli {
+
+GenerateResult generate(const spec::SpecSource& source,
+                        const std::vector<spec::ParameterOverride>& overrides) {
+  GenerateResult result;
+  const spec::ReadResult read = spec::read_spec(source, overrides);
+  result.diagnostics = read.diagnostics;
+  result.diagnostics.append(plan::check_supported(read.spec));
+  result.diagnostics.sort_by_location();
+  if (result.diagnostics.has_errors()) return result;
+
+  const plan::PlanResult planned = plan::make_plan(read.spec);
+  result.diagnostics.append(planned.diagnostics);
+  result.diagnostics.sort_by_location();
+  if (result.diagnostics.has_errors()) return result;
+
+  const pack::PackedKernel packed = pack::pack(planned.plan);
+  pack::prove(read.spec, planned.plan, packed);
+  result.files = emit::emit(read.spec, planned.plan, packed, version());
+  result.explanation_text = emit::explain_text(read.spec, planned.plan);
+  result.explanation_json = emit::explain_json(read.spec, planned.plan);
+  return result;
+}
+
+std::string version() {
+  return SPIDER_GEN_VERSION;
+}
+
+}  // namespace spidergen::cli

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "diag/diagnostic.h"
+#include "emit/emit.h"
+#include "spec/read_spec.h"
+
+namespace spidergen::cli {
+
+struct GenerateResult {
+  diag::Diagnostics diagnostics;         ///< of this spec, by place
+  std::vector<emit::EmittedFile> files;  ///< empty where there are errors
+  std::string explanation_text;          ///< for --explain, likewise
+  std::string explanation_json;
+};
+
+/// The whole way from a spec's text to the files it becomes. Throws InternalError for bugs of ours only.
+[[nodiscard]] GenerateResult generate(const spec::SpecSource& source,
+                                      const std::vector<spec::ParameterOverride>& overrides);
+
+/// spider-gen's own version, e.g. "0.1.0".
+[[nodiscard]] std::string version();
+
+}  // namespace spidergen::cli

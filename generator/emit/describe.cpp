@@ -1,0 +1,130 @@
+#include "emit/describe.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/half.h"
+
+namespace spidergen::emit {
+namespace {
+
+constexpr std::array<std::string_view, 3> axis_names{"z", "y", "x"};
+
+std::string shape_name(spec::Shape shape) {
+  switch (shape) {
+    case spec::Shape::star:
+      return "star";
+    case spec::Shape::box:
+      return "box";
+    case spec::Shape::product:
+      return "product";
+    case spec::Shape::taps:
+      return "taps";
+  }
+  return "";
+}
+
+/// "1 tap", "2 taps".
+std::string counted(std::size_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string reach_text(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
+  std::vector<std::string> axes;
+  for (int axis = 3 - spec.dimensions; axis < 3; ++axis) {
+    // Not "-0" where taps reach to one side only.
+    const int low = plan.reach_low[axis];
+    axes.push_back(fmt::format("{} {}..{}", axis_names[axis], low == 0 ? 0 : -low, plan.reach_high[axis]));
+  }
+  return fmt::format("{}", fmt::join(axes, ", "));
+}
+
+std::string face_text(const spec::Face& face) {
+  if (face.rule != spec::BoundaryRule::constant) return rule_name(face.rule);
+  return fmt::format("constant {}", plan::round_to_f16(face.value));
+}
+
+std::string boundary_text(const spec::StencilSpec& spec) {
+  std::vector<std::string> axes;
+  for (int axis = 3 - spec.dimensions; axis < 3; ++axis) {
+    const std::string low = face_text(spec.boundary[axis].low);
+    const std::string high = face_text(spec.boundary[axis].high);
+    axes.push_back(low == high ? fmt::format("{} {}", axis_names[axis], low)
+                               : fmt::format("{} {} (low), {} (high)", axis_names[axis], low, high));
+  }
+  return fmt::format("{}", fmt::join(axes, "; "));
+}
+
+std::string weights_text(const plan::RoundedWeights& weights) {
+  std::string text = weights.terms == 1 ? "one f16 term each" : "two f16 terms each";
+  if (weights.exponent != 0) text += fmt::format(", times 2^{}", weights.exponent);
+  return text + (weights.exact ? ", exact" : fmt::format(", largest error {:.2g}", weights.largest_error));
+}
+
+void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
+  const plan::Streaming& streaming = pass.streaming;
+  lines.push_back(fmt::format(
+      "Plan      {}: {} mma.sp.m16n8k32 per 128 outputs, {}, windows at x shift {}", pass.mapping.name,
+      pass.products.size(), counted(pass.operands.size(), "distinct operand"), fmt::join(pass.shifts, ", ")));
+  lines.push_back(fmt::format(
+      "          {} in flight, {} of 128 x a warp, {} warps a block, ring of {} rows, operands in {}",
+      counted(pass.rows_in_flight(), "row"), counted(streaming.tiles_per_warp, "tile"),
+      streaming.warps_per_block, streaming.ring_rows,
+      streaming.operands_in_registers ? "registers" : "shared memory"));
+}
+
+}  // namespace
+
+std::string rule_name(spec::BoundaryRule rule) {
+  switch (rule) {
+    case spec::BoundaryRule::halo:
+      return "halo";
+    case spec::BoundaryRule::constant:
+      return "constant";
+    case spec::BoundaryRule::periodic:
+      return "periodic";
+    case spec::BoundaryRule::nearest:
+      return "nearest";
+    case spec::BoundaryRule::reflect:
+      return "reflect";
+    case spec::BoundaryRule::mirror:
+      return "mirror";
+  }
+  return "";
+}
+
+std::string summary(const spec::StencilSpec& spec) {
+  if (!spec.description.empty()) return spec.description;
+  return fmt::format("{}D {} stencil of {}", spec.dimensions, shape_name(spec.shape),
+                     counted(spec.taps.size(), "tap"));
+}
+
+std::vector<std::string> report(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("Stencil   {}D {}, {} in {}, reach {}", spec.dimensions, shape_name(spec.shape),
+                              counted(spec.taps.size(), "tap"), counted(plan.tap_rows.size(), "row"),
+                              reach_text(spec, plan)));
+  if (!spec.parameters.empty()) {
+    std::vector<std::string> parameters;
+    for (const spec::Parameter& parameter : spec.parameters) {
+      parameters.push_back(
+          fmt::format("{} = {}{}", parameter.name, parameter.value, parameter.overridden ? " (-D)" : ""));
+    }
+    lines.push_back(fmt::format("With      {}", fmt::join(parameters, ", ")));
+  }
+  lines.push_back(fmt::format("Boundary  {}", boundary_text(spec)));
+  lines.push_back("Storage   f16 fields, f32 sums");
+  lines.push_back(fmt::format("Weights   {}", weights_text(plan.weights)));
+  lines.push_back(
+      fmt::format("          sum {} in the spec, {} packed", plan.weights.sum, plan.weights.packed_sum));
+  for (const plan::Pass& pass : plan.passes) describe_pass(pass, lines);
+  return lines;
+}
+
+}  // namespace spidergen::emit

@@ -1,0 +1,94 @@
+#include "pack/fragment.h"
+
+#include <fmt/format.h>
+
+#include "diag/diagnostic.h"
+#include "plan/half.h"
+
+namespace spidergen::pack {
+namespace {
+
+constexpr int operand_rows = 16;
+constexpr int operand_kept_columns = 16;
+constexpr int operand_groups = 8;
+constexpr int selectors = 2;
+
+/// Where an element of A sits: `bit` is the lowest of its bits in the register.
+struct Place {
+  int lane;
+  int word;
+  int bit;
+};
+
+Place value_place(int row, int column) {
+  return {4 * (row % 8) + column % 8 / 2, row / 8 + 2 * (column / 8), 16 * (column % 2)};
+}
+
+Place metadata_place(int row, int group, int selector) {
+  return {4 * (row % 8) + 2 * selector + group / 4, 0, 16 * (row / 8) + 4 * (group % 4)};
+}
+
+void require(bool condition, const char* promise) {
+  if (!condition) throw diag::InternalError(promise);
+}
+
+}  // namespace
+
+OperandFragment to_fragment(const plan::Matrix& compressed) {
+  require(compressed.rows == operand_rows && compressed.columns == operand_kept_columns,
+          "only 16 x 16 compressed operands have a lane order for m16n8k32");
+  OperandFragment fragment{};
+  for (int row = 0; row < operand_rows; ++row) {
+    for (int column = 0; column < operand_kept_columns; ++column) {
+      const double value = compressed.at(row, column);
+      const std::uint16_t bits = plan::to_f16_bits(value);
+      require(plan::from_f16_bits(bits) == value, "an operand holds a value that is not exact in f16");
+      const Place place = value_place(row, column);
+      fragment[place.lane][place.word] |= static_cast<std::uint32_t>(bits) << place.bit;
+    }
+  }
+  return fragment;
+}
+
+plan::Matrix from_fragment(const OperandFragment& fragment) {
+  plan::Matrix compressed(operand_rows, operand_kept_columns);
+  for (int row = 0; row < operand_rows; ++row) {
+    for (int column = 0; column < operand_kept_columns; ++column) {
+      const Place place = value_place(row, column);
+      compressed.at(row, column) =
+          plan::from_f16_bits(static_cast<std::uint16_t>(fragment[place.lane][place.word] >> place.bit));
+    }
+  }
+  return compressed;
+}
+
+MetadataFragment pack_metadata(const std::vector<Selection>& selections) {
+  require(!selections.empty() && selections.size() <= selectors,
+          "a metadata register carries one or two selections");
+  MetadataFragment metadata{};
+  for (int selector = 0; selector < static_cast<int>(selections.size()); ++selector) {
+    const Selection& selection = selections[selector];
+    require(selection.rows == operand_rows && selection.groups == operand_groups,
+            "only selections of 16 x 8 groups have a lane order for m16n8k32");
+    for (int row = 0; row < operand_rows; ++row) {
+      for (int group = 0; group < operand_groups; ++group) {
+        const Place place = metadata_place(row, group, selector);
+        metadata[place.lane] |= metadata_nibble(selection.at(row, group)) << place.bit;
+      }
+    }
+  }
+  return metadata;
+}
+
+Selection unpack_metadata(const MetadataFragment& metadata, int selector) {
+  Selection selection{operand_rows, operand_groups, {}};
+  for (int row = 0; row < operand_rows; ++row) {
+    for (int group = 0; group < operand_groups; ++group) {
+      const Place place = metadata_place(row, group, selector);
+      selection.pairs.push_back(pair_of_nibble(metadata[place.lane] >> place.bit & 0xFU));
+    }
+  }
+  return selection;
+}
+
+}  // namespace spidergen::pack

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "pack/compress.h"
+#include "plan/tile_mapping.h"
+
+namespace spidergen::pack {
+
+inline constexpr int warp_lanes = 32;
+
+/// The four A registers of each lane, as one 16-byte load brings them.
+using OperandFragment = std::array<std::array<std::uint32_t, 4>, warp_lanes>;
+/// The metadata register of each lane; it can carry two operands' metadata, told apart by the sparsity
+/// selector.
+using MetadataFragment = std::array<std::uint32_t, warp_lanes>;
+
+/// A compressed 16 x 16 matrix of f16 values in the lane order of mma.sp.m16n8k32: row g + 8 h, kept column c
+/// goes to lane 4 g + (c mod 8) / 2, register h + 2 (c / 8), half c mod 2 (PTX ISA 9.7.14.6.2).
+[[nodiscard]] OperandFragment to_fragment(const plan::Matrix& compressed);
+/// Its inverse.
+[[nodiscard]] plan::Matrix from_fragment(const OperandFragment& fragment);
+
+/// The metadata of one or two selections of 16 x 8 groups. Selection s sits in the lanes 4 g + 2 s and 4 g +
+/// 2 s + 1: row g + 8 h, group q goes to lane 4 g + 2 s + q / 4, bit 16 h + 4 (q mod 4) (PTX ISA 9.7.14.6.1).
+[[nodiscard]] MetadataFragment pack_metadata(const std::vector<Selection>& selections);
+/// The selection that sparsity selector `selector` picks.
+[[nodiscard]] Selection unpack_metadata(const MetadataFragment& metadata, int selector);
+
+}  // namespace spidergen::pack

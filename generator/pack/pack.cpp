@@ -1,0 +1,57 @@
+#include "pack/pack.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace spidergen::pack {
+namespace {
+
+constexpr int selections_per_register = 2;
+
+std::vector<Selection> distinct_selections(const std::vector<SelectedMatrix>& matrices) {
+  std::vector<Selection> distinct;
+  for (const SelectedMatrix& matrix : matrices) {
+    if (std::find(distinct.begin(), distinct.end(), matrix.selection) == distinct.end()) {
+      distinct.push_back(matrix.selection);
+    }
+  }
+  return distinct;
+}
+
+}  // namespace
+
+PackedPass pack_matrices(const std::vector<SelectedMatrix>& matrices) {
+  PackedPass pass;
+  const std::vector<Selection> selections = distinct_selections(matrices);
+  for (auto first = selections.begin(); first != selections.end();) {
+    const auto last = first + std::min<std::ptrdiff_t>(selections_per_register, selections.end() - first);
+    pass.metadata.push_back(pack_metadata({first, last}));
+    first = last;
+  }
+  for (const SelectedMatrix& matrix : matrices) {
+    const auto index = static_cast<int>(std::find(selections.begin(), selections.end(), matrix.selection) -
+                                        selections.begin());
+    pass.operands.push_back({to_fragment(compress(matrix.matrix, matrix.selection)),
+                             index / selections_per_register, index % selections_per_register});
+  }
+  return pass;
+}
+
+plan::Matrix unpack(const PackedPass& pass, int operand) {
+  const PackedOperand& packed = pass.operands[operand];
+  return expand(from_fragment(packed.values),
+                unpack_metadata(pass.metadata[packed.metadata], packed.selector));
+}
+
+PackedKernel pack(const plan::KernelPlan& plan) {
+  PackedKernel kernel;
+  for (const plan::Pass& pass : plan.passes) {
+    const Selection selection = select_columns(pass.mapping);
+    std::vector<SelectedMatrix> matrices;
+    for (const plan::Operand& operand : pass.operands) matrices.push_back({operand.matrix, selection});
+    kernel.passes.push_back(pack_matrices(matrices));
+  }
+  return kernel;
+}
+
+}  // namespace spidergen::pack

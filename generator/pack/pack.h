@@ -1,0 +1,48 @@
+#pragma once
+
+#include <vector>
+
+#include "pack/fragment.h"
+#include "plan/kernel_plan.h"
+
+namespace spidergen::pack {
+
+/// One operand as a warp loads it, and where its metadata is.
+struct PackedOperand {
+  OperandFragment values{};
+  int metadata = 0;  ///< index into PackedPass::metadata
+  int selector = 0;  ///< sparsity selector, an immediate of the instruction
+
+  bool operator==(const PackedOperand&) const = default;
+};
+
+struct PackedPass {
+  std::vector<PackedOperand> operands;     ///< in the order of plan::Pass::operands
+  std::vector<MetadataFragment> metadata;  ///< two distinct selections to a register
+
+  bool operator==(const PackedPass&) const = default;
+};
+
+/// The registers of a kernel's operands, in the order of plan::KernelPlan::passes.
+struct PackedKernel {
+  std::vector<PackedPass> passes;
+
+  bool operator==(const PackedKernel&) const = default;
+};
+
+/// A matrix to pack and the selection its mapping gives it.
+struct SelectedMatrix {
+  plan::Matrix matrix;
+  Selection selection;
+};
+
+/// Compresses and orders matrices that may come from different mappings; equal selections share metadata.
+[[nodiscard]] PackedPass pack_matrices(const std::vector<SelectedMatrix>& matrices);
+
+/// The matrix of an operand, recovered from its registers alone.
+[[nodiscard]] plan::Matrix unpack(const PackedPass& pass, int operand);
+
+/// Packs every operand of a plan. Throws InternalError where a matrix breaks 2:4.
+[[nodiscard]] PackedKernel pack(const plan::KernelPlan& plan);
+
+}  // namespace spidergen::pack

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "pack/pack.h"
+#include "plan/kernel_plan.h"
+#include "spec/stencil_spec.h"
+
+namespace spidergen::pack {
+
+/// Proves that the packed kernel computes the spec, from its registers back to its taps:
+/// unpack(pack(A)) == A for every operand; the products, expanded symbolically, give every output of a tile
+/// exactly the plan's packed taps; and those are the spec's taps, each within its rounding bound. Throws
+/// InternalError with the operand or the output and tap named.
+void prove(const spec::StencilSpec& spec, const plan::KernelPlan& plan, const PackedKernel& packed);
+
+}  // namespace spidergen::pack

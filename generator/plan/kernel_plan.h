@@ -1,0 +1,105 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/tile_mapping.h"
+#include "spec/stencil_spec.h"
+
+namespace spidergen::plan {
+
+/// A tap as the spec has it and as the operands hold it.
+struct RoundedTap {
+  spec::Offset at{};
+  double weight = 0;          ///< the spec's
+  std::vector<double> terms;  ///< f16 values, highest first; they add up to packed * 2^exponent
+  double packed = 0;          ///< what the kernel multiplies with
+
+  bool operator==(const RoundedTap&) const = default;
+};
+
+/// How the weights became f16 terms. error of each weight <= 2^-11 of it (one term), 2^-21 of the largest
+/// (two terms).
+struct RoundedWeights {
+  int terms = 1;
+  int exponent = 0;  ///< operands hold weight * 2^exponent; results are scaled back in f32
+  bool exact = false;
+  double sum = 0;         ///< of the spec's weights
+  double packed_sum = 0;  ///< of the packed ones
+  double largest_error = 0;
+  std::vector<RoundedTap> taps;  ///< in the spec's order
+
+  bool operator==(const RoundedWeights&) const = default;
+};
+
+/// The taps of one (dz, dy): dx from `low` to `high`.
+struct TapRow {
+  int dz = 0;
+  int dy = 0;
+  int low = 0;
+  int high = 0;
+
+  bool operator==(const TapRow&) const = default;
+};
+
+/// One matrix to multiply with, and the first window that needs it.
+struct Operand {
+  int dy = 0;
+  int shift = 0;
+  int term = 0;  ///< 0: the weights' leading f16 term; 1: the remainder
+  Matrix matrix;
+
+  bool operator==(const Operand&) const = default;
+};
+
+/// One mma.sp: the input row at `row` above the output row times an operand, inputs read at a shift.
+struct Product {
+  int row = 0;      ///< dy - Pass::row_low
+  int shift = 0;    ///< index into Pass::shifts
+  int operand = 0;  ///< index into Pass::operands
+  int term = 0;
+
+  bool operator==(const Product&) const = default;
+};
+
+/// How a kernel streams (generator/README.md, "Streaming").
+struct Streaming {
+  int tiles_per_warp = 1;  ///< tiles of 128 outputs side by side in a warp's strip
+  int warps_per_block = 4;
+  int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
+  int ring_rows = 8;                  ///< input rows in a warp's ring, a power of two
+  int preferred_rows = 0;  ///< rows a block walks on a large field; 0: as many as fill one wave of blocks
+  bool operands_in_registers = true;  ///< otherwise they wait in shared memory
+  bool rotate_by_unrolling = true;  ///< otherwise accumulators move from register to register after each row
+  int estimated_registers = 0;
+
+  bool operator==(const Streaming&) const = default;
+};
+
+/// One trip over the field.
+struct Pass {
+  TileMapping mapping;
+  int row_low = 0;                ///< smallest dy
+  int row_high = 0;               ///< largest dy
+  std::vector<int> shifts;        ///< of the windows, ascending multiples of 8
+  std::vector<Operand> operands;  ///< no two equal
+  std::vector<Product> products;  ///< in issue order: the output row that completes goes first
+  Streaming streaming;
+
+  [[nodiscard]] int rows_in_flight() const { return row_high - row_low + 1; }
+  bool operator==(const Pass&) const = default;
+};
+
+/// All decisions about a kernel; nothing about its text.
+struct KernelPlan {
+  int dimensions = 2;
+  RoundedWeights weights;
+  std::vector<TapRow> tap_rows;  ///< ascending in (dz, dy)
+  spec::Offset reach_low{};      ///< how far taps go below a point, >= 0
+  spec::Offset reach_high{};
+  std::vector<Pass> passes;  ///< today always one
+
+  bool operator==(const KernelPlan&) const = default;
+};
+
+}  // namespace spidergen::plan

@@ -1,0 +1,78 @@
+#include "plan/streaming.h"
+
+#include <algorithm>
+
+namespace spidergen::plan {
+namespace {
+
+constexpr int tile_outputs = 128;
+constexpr int vector_elements = 8;
+constexpr int vector_bytes = 16;
+constexpr int registers_per_operand = 4;
+constexpr int registers_per_accumulator = 4;
+constexpr int operand_bytes = 512;
+
+// Addresses, counters, one fragment a tile, metadata: what the compiler needs beside accumulators and
+// operands. Measured with nvcc 13 for sm_90 on the shipped stencils.
+constexpr int base_registers = 44;
+constexpr int largest_register_count = 255;
+constexpr int registers_per_multiprocessor = 65536;
+constexpr int threads_per_warp = 32;
+
+// More products than this, unrolled once per row in flight, take the compiler over half a minute.
+constexpr int most_unrolled_products = 480;
+
+int registers_of(const Pass& pass, int tiles, bool operands_in_registers) {
+  const int accumulators = tiles * pass.rows_in_flight() * registers_per_accumulator;
+  const int operands =
+      operands_in_registers ? static_cast<int>(pass.operands.size()) * registers_per_operand : 0;
+  return base_registers + accumulators + operands;
+}
+
+}  // namespace
+
+Streaming choose_streaming(const Pass& pass) {
+  Streaming streaming;
+  // Two tiles share an operand's registers and the row's bookkeeping; one tile needs fewer accumulators.
+  streaming.tiles_per_warp = 2;
+  if (registers_of(pass, 2, true) > largest_register_count) streaming.tiles_per_warp = 1;
+  if (registers_of(pass, streaming.tiles_per_warp, true) > largest_register_count) {
+    streaming.operands_in_registers = false;
+    streaming.tiles_per_warp = registers_of(pass, 2, false) > largest_register_count ? 1 : 2;
+  }
+  streaming.estimated_registers =
+      registers_of(pass, streaming.tiles_per_warp, streaming.operands_in_registers);
+  streaming.warps_per_block = 4;
+  streaming.blocks_per_multiprocessor =
+      std::clamp(registers_per_multiprocessor /
+                     (streaming.warps_per_block * threads_per_warp * streaming.estimated_registers),
+                 1, 4);
+  streaming.ring_rows = 8;
+  // Memory-bound kernels gain from short walks, whose blocks end at different times; where MMAs bind, the
+  // rows that neighbours compute twice cost more.
+  streaming.preferred_rows = pass.products.size() <= 8 ? 25 : 0;
+  const auto unrolled =
+      static_cast<int>(pass.products.size()) * streaming.tiles_per_warp * pass.rows_in_flight();
+  streaming.rotate_by_unrolling = unrolled <= most_unrolled_products;
+  return streaming;
+}
+
+int ring_row_vectors(const Pass& pass) {
+  const int columns = pass.streaming.tiles_per_warp * tile_outputs + pass.mapping.window_width +
+                      (pass.shifts.back() - pass.shifts.front());
+  return columns / vector_elements;
+}
+
+int ring_row_bytes(const Pass& pass) {
+  constexpr int line_bytes = 128;
+  return (ring_row_vectors(pass) * vector_bytes + line_bytes - 1) / line_bytes * line_bytes;
+}
+
+int shared_bytes(const Pass& pass) {
+  const int rings = pass.streaming.warps_per_block * pass.streaming.ring_rows * ring_row_bytes(pass);
+  const int operands =
+      pass.streaming.operands_in_registers ? 0 : static_cast<int>(pass.operands.size()) * operand_bytes;
+  return rings + operands;
+}
+
+}  // namespace spidergen::plan

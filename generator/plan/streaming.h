@@ -1,0 +1,21 @@
+#pragma once
+
+#include "plan/kernel_plan.h"
+
+namespace spidergen::plan {
+
+/// Chooses tiles, warps, ring and place of the operands for a pass whose shifts, operands and products are
+/// known, from the registers that accumulators and operands take.
+[[nodiscard]] Streaming choose_streaming(const Pass& pass);
+
+/// Bytes of one ring row: the inputs of a warp's strip with the columns that windows reach on both sides,
+/// padded so that rows start on 128 bytes.
+[[nodiscard]] int ring_row_bytes(const Pass& pass);
+
+/// Inputs of one ring row in vectors of eight f16.
+[[nodiscard]] int ring_row_vectors(const Pass& pass);
+
+/// Dynamic shared memory of a block in bytes: one ring per warp, then the operands if they live there.
+[[nodiscard]] int shared_bytes(const Pass& pass);
+
+}  // namespace spidergen::plan

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace spidergen::plan {
+
+/// A place relative to a tile's anchor.
+struct Position {
+  int y = 0;
+  int x = 0;
+
+  bool operator==(const Position&) const = default;
+};
+
+/// Which output each row of a kernel matrix is, and which input each of its columns: all that a swap is.
+/// Element (m, k) of the matrix of a window is the window's weight at dx = column_input[k] - row_output[m].
+struct TileMapping {
+  std::string name;
+  std::vector<Position> row_output;
+  std::vector<Position> column_input;  ///< of a window with shift 0
+  int window_low = 0;                  ///< smallest dx of a window with shift 0
+  int window_width = 0;                ///< neighbouring dx that one matrix can hold
+  int outputs_per_column = 0;          ///< x from one column of B to the next: L
+
+  [[nodiscard]] int rows() const { return static_cast<int>(row_output.size()); }
+  [[nodiscard]] int columns() const { return static_cast<int>(column_input.size()); }
+  bool operator==(const TileMapping&) const = default;
+};
+
+/// L = 16 on m16n8k32: 16 taps a window, dx = -8..7. A lane's four B registers are the eight neighbours that
+/// one 16-byte load brings; rows are permuted so that its results are four neighbours too.
+[[nodiscard]] TileMapping pair_swap_mapping();
+
+/// The paper's strided swapping (section 3.1) for radius r, L = 2 r + 2: an L x 2 L matrix in which odd
+/// columns j and j + L change places; 2 r + 1 taps a window, dx = -r..r.
+[[nodiscard]] TileMapping element_swap_mapping(int radius);
+
+/// A dense matrix in row-major order.
+struct Matrix {
+  int rows = 0;
+  int columns = 0;
+  std::vector<double> values;
+
+  Matrix() = default;
+  Matrix(int row_count, int column_count)
+      : rows(row_count),
+        columns(column_count),
+        values(static_cast<std::size_t>(row_count) * column_count, 0.0) {}
+  [[nodiscard]] double& at(int row, int column) {
+    return values[static_cast<std::size_t>(row) * columns + column];
+  }
+  [[nodiscard]] double at(int row, int column) const {
+    return values[static_cast<std::size_t>(row) * columns + column];
+  }
+  bool operator==(const Matrix&) const = default;
+};
+
+/// The kernel matrix of a window: `weights[i]` stands at dx = shift + window_low + i, whatever the shift is.
+[[nodiscard]] Matrix kernel_matrix(const TileMapping& mapping, const std::vector<double>& weights);
+
+}  // namespace spidergen::plan

@@ -1,0 +1,84 @@
+#include "plan/windows.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "diag/diagnostic.h"
+
+namespace spidergen::plan {
+namespace {
+
+constexpr int shift_step = 8;  // a 16-byte vector of f16: loads stay aligned
+
+using Row = std::vector<RoundedTap>;
+
+/// The windows of one row from the given shifts, or nothing if they do not reach every tap. Greedy from the
+/// lowest tap with the highest shift that still holds it, which no other choice can beat in number.
+std::optional<std::vector<Window>> cover(const Row& row, const std::vector<int>& shifts,
+                                         const TileMapping& mapping) {
+  std::vector<Window> windows;
+  for (const RoundedTap& tap : row) {
+    const int dx = tap.at[spec::axis_x];
+    const auto holds = [&](int shift) {
+      const int index = dx - shift - mapping.window_low;
+      return index >= 0 && index < mapping.window_width;
+    };
+    if (windows.empty() || !holds(windows.back().shift)) {
+      const auto best = std::find_if(shifts.rbegin(), shifts.rend(), holds);
+      if (best == shifts.rend()) return std::nullopt;
+      windows.push_back({tap.at[spec::axis_y], *best, {}});
+    }
+    windows.back().taps.push_back(tap);
+  }
+  return windows;
+}
+
+struct Cut {
+  std::vector<Window> windows;
+  int cost = 0;
+  int distance = 0;  // of the shifts from 0, to break ties
+};
+
+std::optional<Cut> cut_with(const std::map<int, Row>& rows, const std::vector<int>& shifts,
+                            const TileMapping& mapping) {
+  Cut cut;
+  for (const auto& [dy, row] : rows) {
+    const auto windows = cover(row, shifts, mapping);
+    if (!windows) return std::nullopt;
+    cut.windows.insert(cut.windows.end(), windows->begin(), windows->end());
+  }
+  cut.cost = static_cast<int>(cut.windows.size() + shifts.size());
+  for (const int shift : shifts) cut.distance += std::abs(shift);
+  return cut;
+}
+
+}  // namespace
+
+std::vector<Window> cut_windows(const std::vector<RoundedTap>& taps, const TileMapping& mapping) {
+  std::map<int, Row> rows;
+  for (const RoundedTap& tap : taps) rows[tap.at[spec::axis_y]].push_back(tap);
+
+  std::vector<int> candidates;
+  for (int shift = -largest_column_reach / shift_step * shift_step; shift <= largest_column_reach;
+       shift += shift_step) {
+    candidates.push_back(shift);
+  }
+  std::optional<Cut> best;
+  for (unsigned chosen = 1; chosen < 1U << candidates.size(); ++chosen) {
+    std::vector<int> shifts;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      if ((chosen >> i & 1U) != 0) shifts.push_back(candidates[i]);
+    }
+    const auto cut = cut_with(rows, shifts, mapping);
+    if (cut && (!best || std::pair(cut->cost, cut->distance) < std::pair(best->cost, best->distance)))
+      best = cut;
+  }
+  if (!best)
+    throw diag::InternalError("no shifts reach every tap: a tap lies beyond what make_plan lets through");
+  return best->windows;
+}
+
+}  // namespace spidergen::plan

@@ -1,0 +1,156 @@
+/// The instructions on the device: one function, one instruction. Sections are those of the PTX ISA.
+#pragma once
+
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+#define SPIDER_DEVICE __device__ __forceinline__
+#define SPIDER_GLOBAL(threads, blocks) __global__ void __launch_bounds__(threads, blocks)
+#define SPIDER_TABLE static __device__ const
+#define SPIDER_UNROLL _Pragma("unroll")
+#define SPIDER_NO_UNROLL _Pragma("unroll 1")
+
+namespace spider::device {
+
+/// Which machine this header is of.
+inline constexpr bool is_emulated = false;
+
+/// Four 32-bit registers; 16 bytes in memory, on a multiple of 16.
+struct alignas(16) Vector {
+  std::uint32_t word[4];
+};
+
+/// A byte offset in the block's shared memory.
+using Shared = std::uint32_t;
+
+/// The C and D fragment of one lane (9.7.14.5, m16n8k32): word[2 h + b] is row lane / 4 + 8 h, column 2 (lane
+/// % 4) + b.
+struct Accumulator {
+  float value[4];
+};
+
+SPIDER_DEVICE int lane_index() {
+  return static_cast<int>(threadIdx.x % 32);
+}
+SPIDER_DEVICE int warp_index() {
+  return static_cast<int>(threadIdx.x / 32);
+}
+SPIDER_DEVICE int block_index() {
+  return static_cast<int>(blockIdx.x);
+}
+
+SPIDER_DEVICE void sync_warp() {
+  __syncwarp();
+}
+SPIDER_DEVICE void sync_block() {
+  __syncthreads();
+}
+
+/// A value of a table baked into the generated file.
+SPIDER_DEVICE Vector load_table(const Vector* from) {
+  return *from;
+}
+SPIDER_DEVICE std::uint32_t load_table(const std::uint32_t* from) {
+  return *from;
+}
+
+SPIDER_DEVICE std::uint32_t shared_address(Shared offset) {
+  extern __shared__ __align__(128) unsigned char spider_shared_memory[];
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(spider_shared_memory)) + offset;
+}
+
+/// ld.shared.v4.b32: `from` is a multiple of 16.
+SPIDER_DEVICE Vector load_shared(Shared from) {
+  Vector v;
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
+               : "r"(shared_address(from))
+               : "memory");
+  return v;
+}
+
+/// st.shared.v4.b32: `to` is a multiple of 16.
+SPIDER_DEVICE void store_shared(Shared to, const Vector& v) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(to)), "r"(v.word[0]),
+               "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3])
+               : "memory");
+}
+
+/// st.shared.b16: `to` is a multiple of 2.
+SPIDER_DEVICE void store_shared(Shared to, std::uint16_t v) {
+  asm volatile("st.shared.b16 [%0], %1;" ::"r"(shared_address(to)), "h"(v) : "memory");
+}
+
+/// cp.async.cg, 16 bytes (9.7.9.25): both addresses are multiples of 16. The data is there for this lane
+/// after its wait, for others after a synchronisation behind that.
+SPIDER_DEVICE void copy_async(Shared to, const std::uint16_t* from) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from)
+               : "memory");
+}
+
+/// cp.async.commit_group: closes this lane's group of copies, which may be empty.
+SPIDER_DEVICE void copy_async_commit() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/// cp.async.wait_group: waits until at most `pending` of this lane's latest groups are unfinished.
+template <int pending>
+SPIDER_DEVICE void copy_async_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+}
+
+/// ld.global.b16 of a field's cell.
+SPIDER_DEVICE std::uint16_t load_field(const std::uint16_t* from) {
+  return *from;
+}
+
+/// prefetch.global.L2 of the line that holds a field's cell.
+SPIDER_DEVICE void prefetch_field(const std::uint16_t* cell) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(cell));
+}
+
+/// st.global.b16 of one cell.
+SPIDER_DEVICE void store_field(std::uint16_t* to, std::uint16_t v) {
+  *to = v;
+}
+
+/// st.global.v2.b32 of four neighbouring cells: `to` is a multiple of 8 bytes.
+SPIDER_DEVICE void store_field(std::uint16_t* to, std::uint32_t low, std::uint32_t high) {
+  *reinterpret_cast<uint2*>(to) = make_uint2(low, high);
+}
+
+/// cvt.rn.f16x2.f32: `low` in bits 0-15, `high` in bits 16-31.
+SPIDER_DEVICE std::uint32_t pack_f16(float low, float high) {
+  const __half2 both = __floats2half2_rn(low, high);
+  return *reinterpret_cast<const std::uint32_t*>(&both);
+}
+
+/// cvt.rn.f16.f32.
+SPIDER_DEVICE std::uint16_t to_f16(float value) {
+  return __half_as_ushort(__float2half_rn(value));
+}
+
+/// movmatrix.sync.aligned.m8n8.trans.b16 (9.7.14.5.17): lane 4 r + c gives elements 2 c, 2 c + 1 of row r and
+/// receives elements 2 c, 2 c + 1 of column r.
+SPIDER_DEVICE std::uint32_t transpose_8x8(std::uint32_t row_pair) {
+  std::uint32_t column_pair;
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(column_pair) : "r"(row_pair));
+  return column_pair;
+}
+
+/// mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 (9.7.14.6): sum += A * B, A
+/// compressed 2:4.
+template <int selector>
+SPIDER_DEVICE void multiply_sparse(Accumulator& sum, const Vector& a, const Vector& b,
+                                   std::uint32_t metadata) {
+  static_assert(selector == 0 || selector == 1, "m16n8k32 knows two sparsity selectors");
+  asm("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, "
+      "%7}, "
+      "{%8, %9, %10, %11}, {%0, %1, %2, %3}, %12, %13;"
+      : "+f"(sum.value[0]), "+f"(sum.value[1]), "+f"(sum.value[2]), "+f"(sum.value[3])
+      : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b.word[0]), "r"(b.word[1]),
+        "r"(b.word[2]), "r"(b.word[3]), "r"(metadata), "n"(selector));
+}
+
+}  // namespace spider::device

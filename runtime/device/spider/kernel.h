@@ -1,0 +1,68 @@
+/// What a generated file and the runtime know of each other. Private: no application includes it.
+#pragma once
+
+#include <spider/spider.h>
+
+#include <cstdint>
+
+namespace spider {
+
+/// What one launch tells a kernel. Offsets are in elements; rows run along y, columns along x.
+struct SweepArguments {
+  const std::uint16_t* input;  ///< first interior element, f16 bits
+  std::uint16_t* output;
+  std::int64_t input_stride;  ///< elements from row to row
+  std::int64_t output_stride;
+  std::int32_t rows;  ///< interior extents, each >= 1
+  std::int32_t columns;
+  std::int32_t rows_per_block;  ///< rows that a block walks
+  std::int32_t
+      blocks_per_row;   ///< blocks side by side along x; block index = segment * blocks_per_row + position
+  bool aligned_input;   ///< every input row starts on 16 bytes
+  bool aligned_output;  ///< every output row starts on 8 bytes
+};
+
+using Sweep = void (*)(SweepArguments);
+
+/// How a kernel cuts a field, for the runtime to choose rows per block and the grid.
+struct Tiling {
+  std::int32_t columns_per_warp;
+  std::int32_t warps_per_block;
+  std::int32_t lead_rows;       ///< input rows a block reads before its first output row is complete
+  std::int32_t preferred_rows;  ///< rows per block that run best on a large field; 0: one wave of blocks
+  std::int32_t shared_bytes;    ///< dynamic shared memory of a block
+};
+
+/// The taps of one (dz, dy): dx from `low` to `high`. The halo is the hull of these rows around the interior.
+struct TapRow {
+  std::int32_t dz, dy, low, high;
+};
+
+/// One tap with the weight that the kernel multiplies with: the sum of its packed terms.
+struct Tap {
+  std::int32_t dz, dy, dx;
+  double weight;
+};
+
+enum class FaceRule : std::int32_t { halo, constant, nearest };
+
+struct Face {
+  FaceRule rule;
+  float value;  ///< of FaceRule::constant
+};
+
+}  // namespace spider
+
+/// Layout is ABI: abi and size come first for ever, so that any runtime can refuse any kernel.
+struct spider_kernel {
+  std::uint32_t abi;
+  std::uint32_t size;
+  spider_kernel_info info;
+  spider::Sweep sweep;
+  spider::Tiling tiling;
+  const spider::TapRow* tap_rows;
+  std::int32_t tap_row_count;
+  const spider::Tap* taps;  ///< ascending in (dz, dy, dx)
+  std::int32_t tap_count;
+  spider::Face faces[3][2];  ///< axes z, y, x; low, high
+};

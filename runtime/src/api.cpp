@@ -1,0 +1,225 @@
+/// The C interface: checks what it is given, cuts the sweep, hands it to the back end of this link.
+#include <spider/kernel.h>
+#include <spider/memory.h>
+#include <spider/spider.h>
+
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <string>
+
+#include "backend.h"
+#include "fields.h"
+#include "tiling.h"
+
+namespace {
+
+using spider::backend::Outcome;
+
+constexpr std::uintptr_t input_vector_bytes = 16;
+constexpr std::uintptr_t output_vector_bytes = 8;
+constexpr std::int64_t element_bytes = 2;
+
+std::string& last_error() {
+  thread_local std::string text;
+  return text;
+}
+
+spider_status report(const char* function, const Outcome& outcome) {
+  if (outcome.status != SPIDER_OK) last_error() = std::string(function) + ": " + outcome.reason;
+  return outcome.status;
+}
+
+/// Runs `body` and reports what it came to; no exception crosses the C interface.
+template <class Body>
+spider_status guarded(const char* function, Body body) {
+  try {
+    return report(function, body());
+  } catch (const std::bad_alloc&) {
+    return report(function, {SPIDER_ERROR_MEMORY, "the host is out of memory"});
+  } catch (const std::exception& error) {
+    return report(function, {SPIDER_ERROR_LAUNCH, error.what()});
+  }
+}
+
+Outcome check_kernel(const spider_kernel* kernel) {
+  if (kernel == nullptr) return {SPIDER_ERROR_NULL, "the kernel is null"};
+  if (kernel->abi != SPIDER_ABI || kernel->size != sizeof(spider_kernel)) {
+    return {SPIDER_ERROR_KERNEL, "the kernel was generated for ABI " + std::to_string(kernel->abi) +
+                                     "; this runtime has ABI " + std::to_string(SPIDER_ABI) +
+                                     ": generate it again"};
+  }
+  if ((kernel->info.emulated != 0) != spider::backend::is_emulated()) {
+    return {SPIDER_ERROR_KERNEL, "the kernel was compiled for the other back end: link one back end only"};
+  }
+  return {};
+}
+
+/// Do all rows start on multiples of `bytes`?
+bool rows_aligned(const spider_field& field, std::uintptr_t bytes, bool one_row) {
+  const auto start = reinterpret_cast<std::uintptr_t>(field.data);
+  return start % bytes == 0 &&
+         (one_row || static_cast<std::uintptr_t>(field.stride[1] * element_bytes) % bytes == 0);
+}
+
+spider::SweepArguments make_arguments(const spider_kernel& kernel, const spider_field& in,
+                                      const spider_field& out, const spider::BlockGrid& grid) {
+  const spider::HaloWidth halo = spider::halo_width(kernel, 1);
+  const bool one_row = in.extent[1] == 1;
+  return {static_cast<const std::uint16_t*>(in.data),
+          static_cast<std::uint16_t*>(out.data),
+          in.stride[1],
+          out.stride[1],
+          static_cast<std::int32_t>(in.extent[1]),
+          static_cast<std::int32_t>(in.extent[2]),
+          grid.rows_per_block,
+          grid.blocks_per_row,
+          rows_aligned(in, input_vector_bytes, one_row && halo.low + halo.high == 0),
+          rows_aligned(out, output_vector_bytes, one_row)};
+}
+
+/// Checked already: the kernel, not the fields.
+Outcome sweep(const spider_kernel& kernel, const spider_field& in, const spider_field& out, void* stream) {
+  if (Outcome fit = spider::check_fields(kernel, in, out); fit.status != SPIDER_OK) return fit;
+  spider::backend::Residency residency;
+  if (Outcome ready = spider::backend::prepare(kernel, residency); ready.status != SPIDER_OK) return ready;
+  const spider::BlockGrid grid = spider::choose_blocks(kernel.tiling, static_cast<std::int32_t>(in.extent[1]),
+                                                       static_cast<std::int32_t>(in.extent[2]), residency);
+  return spider::backend::launch(kernel, make_arguments(kernel, in, out, grid), in, out, grid.blocks, stream);
+}
+
+Outcome apply(const spider_kernel* kernel, const spider_field* in, const spider_field* out, void* stream) {
+  if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
+  if (in == nullptr || out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
+  return sweep(*kernel, *in, *out, stream);
+}
+
+Outcome iterate(const spider_kernel* kernel, const spider_field* a, const spider_field* b, std::int64_t steps,
+                void* stream, const spider_field** result) {
+  if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
+  if (a == nullptr || b == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
+  if (steps < 0 || steps % kernel->info.steps != 0) {
+    return {SPIDER_ERROR_STEPS, std::to_string(steps) + " steps; they must be a multiple of the kernel's " +
+                                    std::to_string(kernel->info.steps) + " and not negative"};
+  }
+  // Both directions must be fit before the first sweep overwrites anything.
+  for (Outcome fit : {spider::check_fields(*kernel, *a, *b), spider::check_fields(*kernel, *b, *a)}) {
+    if (fit.status != SPIDER_OK) return fit;
+  }
+  const spider_field* from = a;
+  const spider_field* to = b;
+  for (std::int64_t done = 0; done < steps; done += kernel->info.steps) {
+    if (Outcome swept = sweep(*kernel, *from, *to, stream); swept.status != SPIDER_OK) return swept;
+    std::swap(from, to);
+  }
+  if (result != nullptr) *result = from;
+  return {};
+}
+
+}  // namespace
+
+int32_t spider_abi_version(void) {
+  return SPIDER_ABI;
+}
+
+const spider_kernel_info* spider_info(const spider_kernel* kernel) {
+  return report("spider_info", check_kernel(kernel)) == SPIDER_OK ? &kernel->info : nullptr;
+}
+
+spider_status spider_prepare(const spider_kernel* kernel) {
+  return guarded("spider_prepare", [&]() -> Outcome {
+    if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
+    spider::backend::Residency residency;
+    return spider::backend::prepare(*kernel, residency);
+  });
+}
+
+spider_status spider_apply(const spider_kernel* kernel, const spider_field* in, const spider_field* out,
+                           void* stream) {
+  return guarded("spider_apply", [&] { return apply(kernel, in, out, stream); });
+}
+
+spider_status spider_apply_box(const spider_kernel* kernel, const spider_field* in, const spider_field* out,
+                               const int64_t offset[3], const int64_t extent[3], void* /*stream*/) {
+  return guarded("spider_apply_box", [&]() -> Outcome {
+    if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
+    if (in == nullptr || out == nullptr || offset == nullptr || extent == nullptr) {
+      return {SPIDER_ERROR_NULL, "an argument is null"};
+    }
+    return {SPIDER_ERROR_UNSUPPORTED, "sweeps of a box are not available in this version; use spider_apply"};
+  });
+}
+
+spider_status spider_iterate(const spider_kernel* kernel, const spider_field* a, const spider_field* b,
+                             int64_t steps, void* stream, const spider_field** result) {
+  return guarded("spider_iterate", [&] { return iterate(kernel, a, b, steps, stream, result); });
+}
+
+const char* spider_status_string(spider_status status) {
+  switch (status) {
+    case SPIDER_OK:
+      return "ok";
+    case SPIDER_ERROR_NULL:
+      return "a pointer is null";
+    case SPIDER_ERROR_KERNEL:
+      return "not a kernel of this runtime";
+    case SPIDER_ERROR_EXTENT:
+      return "an extent is out of range or extents differ";
+    case SPIDER_ERROR_STRIDE:
+      return "a stride is out of range";
+    case SPIDER_ERROR_ALIGNMENT:
+      return "data is not aligned to its element type";
+    case SPIDER_ERROR_OVERLAP:
+      return "input and output overlap";
+    case SPIDER_ERROR_STEPS:
+      return "not a possible number of steps";
+    case SPIDER_ERROR_UNSUPPORTED:
+      return "not supported in this version";
+    case SPIDER_ERROR_DEVICE:
+      return "the device cannot run the kernel";
+    case SPIDER_ERROR_MEMORY:
+      return "out of memory";
+    case SPIDER_ERROR_LAUNCH:
+      return "a launch or copy failed";
+    case SPIDER_ERROR_EMULATION:
+      return "the emulated kernel broke a rule of the machine";
+    default:
+      return "unknown status";
+  }
+}
+
+const char* spider_last_error(void) {
+  return last_error().c_str();
+}
+
+spider_status spider_allocate(uint64_t bytes, void** memory) {
+  return guarded("spider_allocate", [&]() -> Outcome {
+    if (memory == nullptr) return {SPIDER_ERROR_NULL, "the place for the pointer is null"};
+    return spider::backend::allocate(bytes, memory);
+  });
+}
+
+spider_status spider_free(void* memory) {
+  return guarded("spider_free",
+                 [&] { return memory == nullptr ? Outcome{} : spider::backend::release(memory); });
+}
+
+spider_status spider_upload(void* to, uint64_t to_pitch, const void* from_host, uint64_t from_pitch,
+                            uint64_t row_bytes, uint64_t rows) {
+  return guarded("spider_upload", [&]() -> Outcome {
+    if (to == nullptr || from_host == nullptr) return {SPIDER_ERROR_NULL, "a pointer is null"};
+    return spider::backend::upload(to, to_pitch, from_host, from_pitch, row_bytes, rows);
+  });
+}
+
+spider_status spider_download(void* to_host, uint64_t to_pitch, const void* from, uint64_t from_pitch,
+                              uint64_t row_bytes, uint64_t rows) {
+  return guarded("spider_download", [&]() -> Outcome {
+    if (to_host == nullptr || from == nullptr) return {SPIDER_ERROR_NULL, "a pointer is null"};
+    return spider::backend::download(to_host, to_pitch, from, from_pitch, row_bytes, rows);
+  });
+}
+
+spider_status spider_synchronize(void* stream) {
+  return guarded("spider_synchronize", [&] { return spider::backend::synchronize(stream); });
+}

@@ -1,0 +1,45 @@
+/// What the runtime asks of a back end. runtime/src/backend_cuda.cpp and
+/// runtime/emulator/backend_emulated.cpp answer; one of them is in a link.
+#pragma once
+
+#include <spider/kernel.h>
+
+#include <cstdint>
+#include <string>
+
+namespace spider::backend {
+
+/// A status and, where it is not SPIDER_OK, why.
+struct Outcome {
+  spider_status status = SPIDER_OK;
+  std::string reason;
+};
+
+/// How many blocks of a kernel the current device runs at once.
+struct Residency {
+  std::int32_t multiprocessors = 1;
+  std::int32_t blocks_per_multiprocessor = 1;
+};
+
+/// True for the emulator.
+[[nodiscard]] bool is_emulated();
+
+/// Loads the kernel on the current device, or finds it loaded; does not touch the device after the first
+/// call.
+[[nodiscard]] Outcome prepare(const spider_kernel& kernel, Residency& residency);
+
+/// Starts one sweep. `input` and `output` are those of the arguments, with all three extents, for back ends
+/// that check what the kernel touches.
+[[nodiscard]] Outcome launch(const spider_kernel& kernel, const SweepArguments& arguments,
+                             const spider_field& input, const spider_field& output, std::int64_t blocks,
+                             void* stream);
+
+[[nodiscard]] Outcome allocate(std::uint64_t bytes, void** memory);
+[[nodiscard]] Outcome release(void* memory);
+[[nodiscard]] Outcome upload(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
+                             std::uint64_t row_bytes, std::uint64_t rows);
+[[nodiscard]] Outcome download(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
+                               std::uint64_t row_bytes, std::uint64_t rows);
+[[nodiscard]] Outcome synchronize(void* stream);
+
+}  // namespace spider::backend

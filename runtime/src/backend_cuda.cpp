@@ -1,0 +1,176 @@
+/// The CUDA back end: plain host C++ on the CUDA runtime library.
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <utility>
+
+#include "backend.h"
+
+namespace spider::backend {
+namespace {
+
+/// A CUDA call of ours that may fail. Errors of earlier work stay where they were: only an error that this
+/// call itself put there is taken away again.
+class CudaCall {
+ public:
+  CudaCall() : earlier_(cudaPeekAtLastError()) {}
+
+  [[nodiscard]] Outcome outcome(cudaError_t error, const char* what, spider_status status) const {
+    if (error == cudaSuccess) return {};
+    if (earlier_ == cudaSuccess) static_cast<void>(cudaGetLastError());
+    return {error == cudaErrorMemoryAllocation ? SPIDER_ERROR_MEMORY : status,
+            std::string(what) + " failed: " + cudaGetErrorString(error)};
+  }
+
+ private:
+  cudaError_t earlier_;
+};
+
+/// Kernels loaded so far, by device.
+struct Loaded {
+  std::shared_mutex mutex;
+  std::map<std::pair<const spider_kernel*, int>, Residency> kernels;
+};
+
+Loaded& loaded() {
+  static Loaded all;
+  return all;
+}
+
+Outcome check_device(const spider_kernel& kernel, int device, Residency& residency) {
+  const CudaCall call;
+  int major = 0;
+  int minor = 0;
+  for (const auto& [value, attribute] :
+       {std::pair{&major, cudaDevAttrComputeCapabilityMajor},
+        std::pair{&minor, cudaDevAttrComputeCapabilityMinor},
+        std::pair{&residency.multiprocessors, cudaDevAttrMultiProcessorCount}}) {
+    const Outcome asked = call.outcome(cudaDeviceGetAttribute(value, attribute, device), "asking the device",
+                                       SPIDER_ERROR_DEVICE);
+    if (asked.status != SPIDER_OK) return asked;
+  }
+  const int arch = 10 * major + minor;
+  if (arch >= kernel.info.minimum_arch) return {};
+  return {SPIDER_ERROR_DEVICE, std::string("kernel ") + kernel.info.name + " needs compute capability " +
+                                   std::to_string(kernel.info.minimum_arch / 10) + "." +
+                                   std::to_string(kernel.info.minimum_arch % 10) + "; device " +
+                                   std::to_string(device) + " has " + std::to_string(major) + "." +
+                                   std::to_string(minor)};
+}
+
+Outcome load(const spider_kernel& kernel, int device, Residency& residency) {
+  if (Outcome fit = check_device(kernel, device, residency); fit.status != SPIDER_OK) return fit;
+  const CudaCall call;
+  const auto* function = reinterpret_cast<const void*>(kernel.sweep);
+  cudaFuncAttributes attributes{};
+  Outcome outcome =
+      call.outcome(cudaFuncGetAttributes(&attributes, function), "loading the kernel", SPIDER_ERROR_DEVICE);
+  if (outcome.status != SPIDER_OK) {
+    outcome.reason += " (was it compiled for this device's architecture?)";
+    return outcome;
+  }
+  outcome = call.outcome(
+      cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel.tiling.shared_bytes),
+      "reserving shared memory", SPIDER_ERROR_DEVICE);
+  if (outcome.status != SPIDER_OK) return outcome;
+  // A preference: without it fewer blocks may be resident, nothing else.
+  outcome = call.outcome(cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                              cudaSharedmemCarveoutMaxShared),
+                         "preferring shared memory", SPIDER_ERROR_DEVICE);
+  if (outcome.status != SPIDER_OK) return outcome;
+  outcome = call.outcome(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+                             &residency.blocks_per_multiprocessor, function,
+                             kernel.tiling.warps_per_block * 32, kernel.tiling.shared_bytes),
+                         "asking for the occupancy", SPIDER_ERROR_DEVICE);
+  if (outcome.status == SPIDER_OK && residency.blocks_per_multiprocessor < 1) {
+    return {SPIDER_ERROR_DEVICE,
+            std::string("kernel ") + kernel.info.name + " needs more shared memory than the device has"};
+  }
+  return outcome;
+}
+
+cudaStream_t to_stream(void* stream) {
+  return static_cast<cudaStream_t>(stream);
+}
+
+}  // namespace
+
+bool is_emulated() {
+  return false;
+}
+
+Outcome prepare(const spider_kernel& kernel, Residency& residency) {
+  const CudaCall call;
+  int device = 0;
+  if (Outcome found = call.outcome(cudaGetDevice(&device), "finding the current device", SPIDER_ERROR_DEVICE);
+      found.status != SPIDER_OK) {
+    return found;
+  }
+  const std::pair key{&kernel, device};
+  Loaded& all = loaded();
+  {
+    const std::shared_lock lock(all.mutex);
+    if (const auto known = all.kernels.find(key); known != all.kernels.end()) {
+      residency = known->second;
+      return {};
+    }
+  }
+  Outcome outcome = load(kernel, device, residency);
+  if (outcome.status == SPIDER_OK) {
+    const std::unique_lock lock(all.mutex);
+    all.kernels.insert_or_assign(key, residency);
+  }
+  return outcome;
+}
+
+Outcome launch(const spider_kernel& kernel, const SweepArguments& arguments, const spider_field& /*input*/,
+               const spider_field& /*output*/, std::int64_t blocks, void* stream) {
+  if (blocks > std::numeric_limits<std::int32_t>::max()) {
+    return {SPIDER_ERROR_EXTENT, "the field needs more blocks than one launch can have"};
+  }
+  const CudaCall call;
+  SweepArguments copy = arguments;
+  void* parameters[] = {&copy};
+  const dim3 grid(static_cast<unsigned>(blocks));
+  const dim3 block(static_cast<unsigned>(kernel.tiling.warps_per_block * 32));
+  return call.outcome(cudaLaunchKernel(reinterpret_cast<const void*>(kernel.sweep), grid, block, parameters,
+                                       kernel.tiling.shared_bytes, to_stream(stream)),
+                      "the launch", SPIDER_ERROR_LAUNCH);
+}
+
+Outcome allocate(std::uint64_t bytes, void** memory) {
+  const CudaCall call;
+  return call.outcome(cudaMalloc(memory, bytes), "allocating device memory", SPIDER_ERROR_DEVICE);
+}
+
+Outcome release(void* memory) {
+  const CudaCall call;
+  return call.outcome(cudaFree(memory), "freeing device memory", SPIDER_ERROR_LAUNCH);
+}
+
+Outcome upload(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
+               std::uint64_t row_bytes, std::uint64_t rows) {
+  const CudaCall call;
+  return call.outcome(cudaMemcpy2D(to, to_pitch, from, from_pitch, row_bytes, rows, cudaMemcpyHostToDevice),
+                      "the copy to the device", SPIDER_ERROR_LAUNCH);
+}
+
+Outcome download(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
+                 std::uint64_t row_bytes, std::uint64_t rows) {
+  const CudaCall call;
+  return call.outcome(cudaMemcpy2D(to, to_pitch, from, from_pitch, row_bytes, rows, cudaMemcpyDeviceToHost),
+                      "the copy from the device", SPIDER_ERROR_LAUNCH);
+}
+
+Outcome synchronize(void* stream) {
+  const CudaCall call;
+  return call.outcome(cudaStreamSynchronize(to_stream(stream)), "waiting for the stream",
+                      SPIDER_ERROR_LAUNCH);
+}
+
+}  // namespace spider::backend

@@ -1,0 +1,235 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "diag/diagnostic.h"
+#include "pack/compress.h"
+#include "pack/pack.h"
+#include "pack/prove.h"
+#include "plan/half.h"
+#include "plan/make_plan.h"
+#include "random_stencil.h"
+
+namespace spidergen::pack {
+namespace {
+
+using plan::Matrix;
+using plan::TileMapping;
+
+std::vector<double> random_weights(std::mt19937& random, int count) {
+  std::vector<double> weights;
+  for (int i = 0; i < count; ++i) {
+    weights.push_back(plan::round_to_f16(std::uniform_real_distribution<>(-1, 1)(random)));
+  }
+  return weights;
+}
+
+/// weight by dx of output `m`, read back from a matrix.
+std::map<int, double> taps_of(const Matrix& matrix, const TileMapping& mapping, int m) {
+  std::map<int, double> taps;
+  for (int k = 0; k < matrix.columns; ++k) {
+    if (matrix.at(m, k) != 0) taps[mapping.column_input[k].x - mapping.row_output[m].x] += matrix.at(m, k);
+  }
+  return taps;
+}
+
+/// Weights A..G of the paper's figure as 1..7.
+const std::vector<double> paper_weights{1, 2, 3, 4, 5, 6, 7};
+constexpr double E = 5;
+constexpr double G = 7;
+
+TEST(ElementSwap, ReproducesThePapersWorkedExample) {
+  const TileMapping mapping = plan::element_swap_mapping(3);
+  ASSERT_EQ(mapping.rows(), 8);
+  ASSERT_EQ(mapping.columns(), 16);
+  const Matrix matrix = plan::kernel_matrix(mapping, paper_weights);
+  const Selection selection = select_columns(mapping);
+  const Matrix compressed = compress(matrix, selection);
+
+  // Row 0, columns 4..7: `E 0 G 0` becomes `E G` with indices 00 10.
+  EXPECT_EQ((std::vector<double>{matrix.at(0, 4), matrix.at(0, 5), matrix.at(0, 6), matrix.at(0, 7)}),
+            (std::vector<double>{E, 0, G, 0}));
+  EXPECT_EQ(compressed.at(0, 2), E);
+  EXPECT_EQ(compressed.at(0, 3), G);
+  EXPECT_EQ(selection.at(0, 1), (Selection::Pair{0, 2}));
+  EXPECT_EQ(metadata_nibble(selection.at(0, 1)), 0x8U);
+
+  // Row 3, columns 0..3: `0 G 0 0` becomes `G 0` with indices 01 10.
+  EXPECT_EQ((std::vector<double>{matrix.at(3, 0), matrix.at(3, 1), matrix.at(3, 2), matrix.at(3, 3)}),
+            (std::vector<double>{0, G, 0, 0}));
+  EXPECT_EQ(compressed.at(3, 0), G);
+  EXPECT_EQ(compressed.at(3, 1), 0);
+  EXPECT_EQ(selection.at(3, 0), (Selection::Pair{1, 2}));
+  EXPECT_EQ(metadata_nibble(selection.at(3, 0)), 0x9U);
+}
+
+TEST(ElementSwap, IsTwoToFourForEveryRadius) {
+  std::mt19937 random(1);
+  for (int radius = 1; radius <= 63; ++radius) {
+    const TileMapping mapping = plan::element_swap_mapping(radius);
+    const std::vector<double> weights = random_weights(random, 2 * radius + 1);
+    const Matrix matrix = plan::kernel_matrix(mapping, weights);
+    const Selection selection = select_columns(mapping);
+    EXPECT_EQ(expand(compress(matrix, selection), selection), matrix) << "radius " << radius;
+    for (int m = 0; m < mapping.rows(); ++m) {
+      for (const auto& [dx, weight] : taps_of(matrix, mapping, m)) EXPECT_EQ(weight, weights[dx + radius]);
+    }
+  }
+}
+
+TEST(PairSwap, MetadataFollowsTheClosedForm) {
+  const TileMapping mapping = plan::pair_swap_mapping();
+  const Selection selection = select_columns(mapping);
+  for (int row = 0; row < 16; ++row) {
+    const int m = mapping.row_output[row].x;
+    for (int group = 0; group < 8; ++group) {
+      const int k0 = 8 * (group % 2) + 2 * (group / 2);
+      const unsigned expected = k0 >= m ? 0x4 : (k0 == m - 1 ? 0x9 : 0xE);
+      EXPECT_EQ(metadata_nibble(selection.at(row, group)), expected) << "output " << m << ", group " << group;
+    }
+  }
+}
+
+TEST(PairSwap, SeventeenColumnsDoNotFit) {
+  TileMapping mapping = plan::pair_swap_mapping();
+  mapping.window_width = 17;
+  EXPECT_THROW(static_cast<void>(select_columns(mapping)), diag::InternalError);
+}
+
+TEST(Swaps, GiveTheSameStencil) {
+  constexpr std::uint32_t seed = 7;
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  const TileMapping pairs = plan::pair_swap_mapping();
+  const TileMapping elements = plan::element_swap_mapping(7);  // L = 16 as well
+  for (int round = 0; round < 20; ++round) {
+    const std::vector<double> weights = random_weights(random, 15);
+    std::vector<double> window(16, 0.0);
+    std::copy(weights.begin(), weights.end(), window.begin() + 1);  // dx = -7..7 of -8..7
+    const Matrix by_pairs = plan::kernel_matrix(pairs, window);
+    const Matrix by_elements = plan::kernel_matrix(elements, weights);
+    const PackedPass packed =
+        pack_matrices({{by_pairs, select_columns(pairs)}, {by_elements, select_columns(elements)}});
+    for (int row = 0; row < 16; ++row) {
+      const int output = pairs.row_output[row].x;
+      EXPECT_EQ(taps_of(unpack(packed, 0), pairs, row), taps_of(unpack(packed, 1), elements, output));
+    }
+  }
+}
+
+TEST(Packing, TwoSelectionsShareARegister) {
+  const TileMapping pairs = plan::pair_swap_mapping();
+  const TileMapping elements = plan::element_swap_mapping(7);
+  const Matrix a = plan::kernel_matrix(pairs, std::vector<double>(16, 1.0));
+  const Matrix b = plan::kernel_matrix(elements, std::vector<double>(15, 2.0));
+  const PackedPass packed =
+      pack_matrices({{a, select_columns(pairs)}, {b, select_columns(elements)}, {a, select_columns(pairs)}});
+  ASSERT_EQ(packed.metadata.size(), 1U);
+  EXPECT_EQ(packed.operands[0].selector, 0);
+  EXPECT_EQ(packed.operands[1].selector, 1);
+  EXPECT_EQ(packed.operands[2].selector, 0);
+  EXPECT_EQ(unpack(packed, 0), a);
+  EXPECT_EQ(unpack(packed, 1), b);
+  EXPECT_EQ(unpack(packed, 2), a);
+}
+
+TEST(Packing, LaneOrderIsThatOfTheInstruction) {
+  // P[(row + group) mod 6] through all legal codes; the words are worked out by hand from the PTX ISA's
+  // figures.
+  constexpr unsigned codes[] = {0x4, 0x8, 0xC, 0x9, 0xD, 0xE};
+  Selection selection{16, 8, {}};
+  for (int row = 0; row < 16; ++row) {
+    for (int group = 0; group < 8; ++group)
+      selection.pairs.push_back(pair_of_nibble(codes[(row + group) % 6]));
+  }
+  const MetadataFragment metadata = pack_metadata({selection});
+  EXPECT_EQ(metadata[0], 0xED9C9C84U);
+  EXPECT_EQ(metadata[1], 0x9C8484EDU);
+  EXPECT_EQ(metadata[4], 0x4ED9D9C8U);
+  EXPECT_EQ(metadata[5], 0xD9C8C84EU);
+  EXPECT_EQ(metadata[12], 0xC84E4ED9U);
+  EXPECT_EQ(metadata[29], 0xD9C8C84EU);
+
+  Matrix compressed(16, 16);
+  compressed.at(3, 0) = 1;
+  compressed.at(3, 1) = 2;
+  compressed.at(3, 9) = 4;
+  compressed.at(3, 15) = 8;
+  const OperandFragment fragment = to_fragment(compressed);
+  EXPECT_EQ(fragment[12][0], 0x40003C00U);
+  EXPECT_EQ(fragment[12][2], 0x44000000U);
+  EXPECT_EQ(fragment[15][2], 0x48000000U);
+}
+
+TEST(Packing, InverseForRandomMatrices) {
+  for (std::uint32_t seed = 1; seed <= 100; ++seed) {
+    std::mt19937 random(seed);
+    for (const TileMapping& mapping : {plan::pair_swap_mapping(), plan::element_swap_mapping(7)}) {
+      const Matrix matrix = plan::kernel_matrix(mapping, random_weights(random, mapping.window_width));
+      EXPECT_EQ(unpack(pack_matrices({{matrix, select_columns(mapping)}}), 0), matrix) << "seed " << seed;
+    }
+  }
+}
+
+TEST(Packing, AnUnselectedNonZeroIsRefused) {
+  const TileMapping mapping = plan::pair_swap_mapping();
+  Matrix matrix(16, 32);
+  matrix.at(0, 2) = 1;  // row 0 keeps positions 0 and 1 of its first group
+  EXPECT_THROW(static_cast<void>(compress(matrix, select_columns(mapping))), diag::InternalError);
+}
+
+TEST(Proof, HoldsForRandomStencils) {
+  for (std::uint32_t seed = 1; seed <= 200; ++seed) {
+    const spec::StencilSpec stencil = testing::random_stencil(seed, 7, 31, seed % 2 == 0);
+    const plan::PlanResult planned = plan::make_plan(stencil);
+    ASSERT_FALSE(planned.diagnostics.has_errors()) << "seed " << seed;
+    EXPECT_NO_THROW(prove(stencil, planned.plan, pack(planned.plan))) << "seed " << seed;
+  }
+}
+
+TEST(Proof, FindsEveryFlippedBitOfAnOperandAndItsMetadata) {
+  const spec::StencilSpec stencil = testing::random_stencil(5, 2, 3, true);
+  const plan::KernelPlan plan = plan::make_plan(stencil).plan;
+  const PackedKernel good = pack(plan);
+  int found = 0;
+  for (int lane = 0; lane < warp_lanes; ++lane) {
+    for (int bit = 0; bit < 32; ++bit) {
+      for (int word = 0; word < 4; ++word) {
+        PackedKernel bad = good;
+        bad.passes[0].operands[0].values[lane][word] ^= 1U << bit;
+        const bool negative_zero =
+            bit % 16 == 15 && (good.passes[0].operands[0].values[lane][word] >> (bit - 15) & 0x7FFFU) == 0;
+        if (negative_zero) continue;  // -0 is 0
+        EXPECT_THROW(prove(stencil, plan, bad), diag::InternalError) << lane << ' ' << word << ' ' << bit;
+        ++found;
+      }
+    }
+  }
+  EXPECT_GT(found, 3000);
+  PackedKernel bad = good;
+  bad.passes[0].metadata[0] = pack_metadata({select_columns(plan::element_swap_mapping(7))});
+  EXPECT_THROW(prove(stencil, plan, bad), diag::InternalError);
+}
+
+TEST(Proof, FindsWrongProducts) {
+  const spec::StencilSpec stencil = testing::random_stencil(11, 3, 20, true);
+  const plan::KernelPlan plan = plan::make_plan(stencil).plan;
+  ASSERT_GT(plan.passes[0].products.size(), 1U);
+  const PackedKernel packed = pack(plan);
+  plan::KernelPlan missing = plan;
+  missing.passes[0].products.pop_back();
+  EXPECT_THROW(prove(stencil, missing, packed), diag::InternalError);
+  plan::KernelPlan moved = plan;
+  moved.passes[0].products[0].row += 1;
+  EXPECT_THROW(prove(stencil, moved, packed), diag::InternalError);
+  spec::StencilSpec other = stencil;
+  other.taps[0].weight *= 1.01;
+  EXPECT_THROW(prove(other, plan, packed), diag::InternalError);
+}
+
+}  // namespace
+}  // namespace spidergen::pack

@@ -1,0 +1,169 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "plan/half.h"
+#include "plan/make_plan.h"
+#include "plan/streaming.h"
+#include "plan/weights.h"
+#include "plan/windows.h"
+#include "random_stencil.h"
+
+namespace spidergen::plan {
+namespace {
+
+spec::StencilSpec with_weights(std::initializer_list<double> weights) {
+  spec::StencilSpec stencil;
+  stencil.name = "row";
+  int dx = -static_cast<int>(weights.size()) / 2;
+  for (const double weight : weights) stencil.taps.push_back({{0, 0, dx++}, weight, {"row.yaml", 3, 4}});
+  return stencil;
+}
+
+TEST(Weights, ExactWeightsTakeOneTerm) {
+  const WeightsResult result = round_weights(with_weights({0.25, -0.5, 0.25}));
+  EXPECT_EQ(result.weights.terms, 1);
+  EXPECT_TRUE(result.weights.exact);
+  EXPECT_EQ(result.weights.largest_error, 0);
+  EXPECT_TRUE(result.diagnostics.items.empty());
+}
+
+TEST(Weights, InexactWeightsTakeTwoTermsWithinTheBound) {
+  const spec::StencilSpec stencil = with_weights({0.2, 0.2, 0.2, 0.2, 0.2});
+  const WeightsResult result = round_weights(stencil);
+  EXPECT_EQ(result.weights.terms, 2);
+  EXPECT_LE(result.weights.largest_error, std::ldexp(0.2, -21));
+  EXPECT_NEAR(result.weights.packed_sum, 1.0, 5 * std::ldexp(0.2, -21));
+}
+
+TEST(Weights, TermsAddUpToThePackedWeight) {
+  for (std::uint32_t seed = 1; seed <= 50; ++seed) {
+    const WeightsResult result = round_weights(testing::random_stencil(seed, 7, 31, false));
+    for (const RoundedTap& tap : result.weights.taps) {
+      double sum = 0;
+      for (const double term : tap.terms) {
+        EXPECT_EQ(round_to_f16(term), term) << "seed " << seed;
+        sum += term;
+      }
+      EXPECT_EQ(std::ldexp(sum, -result.weights.exponent), tap.packed) << "seed " << seed;
+    }
+  }
+}
+
+TEST(Weights, SmallWeightsGetACommonPowerOfTwo) {
+  const WeightsResult result = round_weights(with_weights({1.1e-5, 3.3e-5, 1.7e-5}));
+  EXPECT_GT(result.weights.exponent, 0);
+  EXPECT_LE(result.weights.largest_error, std::ldexp(3.3e-5, -21));
+  EXPECT_FALSE(result.diagnostics.has_errors());
+}
+
+TEST(Weights, PlainF16WarnsAtTheKeyWithBothSums) {
+  spec::StencilSpec stencil = with_weights({0.2, 0.2, 0.2, 0.2, 0.2});
+  stencil.weights = spec::WeightMode::f16;
+  stencil.where.weights = {"row.yaml", 7, 10};
+  const WeightsResult result = round_weights(stencil);
+  ASSERT_EQ(result.diagnostics.items.size(), 1U);
+  const std::string text = to_string(result.diagnostics.items.front());
+  EXPECT_EQ(text.find("row.yaml:7:10: warning: "), 0U) << text;
+  EXPECT_NE(text.find("0.999755859375"), std::string::npos) << text;
+  EXPECT_FALSE(result.diagnostics.has_errors());
+}
+
+TEST(Weights, AWeightThatVanishesIsAnError) {
+  EXPECT_TRUE(round_weights(with_weights({1.0, 1e-9, 1.0})).diagnostics.has_errors());
+}
+
+TEST(Windows, SmallReachIsOneWindowARow) {
+  for (int radius = 1; radius <= 7; ++radius) {
+    RoundedWeights weights;
+    for (int dy = -radius; dy <= radius; ++dy) {
+      for (int dx = -radius; dx <= radius; ++dx) weights.taps.push_back({{0, dy, dx}, 1, {1}, 1});
+    }
+    const auto windows = cut_windows(weights.taps, pair_swap_mapping());
+    EXPECT_EQ(windows.size(), static_cast<std::size_t>(2 * radius + 1));
+    for (const Window& window : windows) EXPECT_EQ(window.shift, 0);
+  }
+}
+
+TEST(Windows, NumbersOfWindowsForWideRows) {
+  const auto count = [](int low, int high) {
+    std::vector<RoundedTap> taps;
+    for (int dx = low; dx <= high; ++dx) taps.push_back({{0, 0, dx}, 1, {1}, 1});
+    return cut_windows(taps, pair_swap_mapping()).size();
+  };
+  EXPECT_EQ(count(-8, 7), 1U);
+  EXPECT_EQ(count(-8, 8), 2U);
+  EXPECT_EQ(count(-15, 15), 2U);
+  EXPECT_EQ(count(-31, 31), 4U);
+  EXPECT_EQ(count(16, 31), 1U);
+}
+
+TEST(Windows, EveryTapIsInExactlyOneWindowThatHoldsIt) {
+  const TileMapping mapping = pair_swap_mapping();
+  for (std::uint32_t seed = 1; seed <= 100; ++seed) {
+    const auto rounded = round_weights(testing::random_stencil(seed, 7, 31, true)).weights.taps;
+    std::size_t found = 0;
+    for (const Window& window : cut_windows(rounded, mapping)) {
+      EXPECT_EQ(window.shift % 8, 0);
+      for (const RoundedTap& tap : window.taps) {
+        const int index = tap.at[spec::axis_x] - window.shift - mapping.window_low;
+        EXPECT_TRUE(index >= 0 && index < mapping.window_width) << "seed " << seed;
+        EXPECT_EQ(tap.at[spec::axis_y], window.dy);
+        ++found;
+      }
+    }
+    EXPECT_EQ(found, rounded.size()) << "seed " << seed;
+  }
+}
+
+TEST(Plan, EqualOperandsAreStoredOnce) {
+  spec::StencilSpec stencil;
+  for (int dy = -2; dy <= 2; ++dy) {
+    for (int dx = -2; dx <= 2; ++dx) stencil.taps.push_back({{0, dy, dx}, dy == 0 ? 0.5 : 0.25, {}});
+  }
+  const Pass pass = make_plan(stencil).plan.passes.front();
+  EXPECT_EQ(pass.products.size(), 5U);
+  EXPECT_EQ(pass.operands.size(), 2U);
+}
+
+TEST(Plan, TheCompletingRowGoesFirst) {
+  const Pass pass = make_plan(testing::random_stencil(3, 7, 20, false)).plan.passes.front();
+  EXPECT_TRUE(std::is_sorted(pass.products.begin(), pass.products.end(),
+                             [](const Product& a, const Product& b) { return a.row > b.row; }));
+}
+
+TEST(Plan, SharedMemoryFitsTheSmallestDevice) {
+  // Compute capability 8.6 and 8.9 have 99 KiB a block.
+  for (std::uint32_t seed = 1; seed <= 60; ++seed) {
+    const auto planned = make_plan(testing::random_stencil(seed, 7, 31, false));
+    EXPECT_LE(shared_bytes(planned.plan.passes.front()), 99 * 1024);
+  }
+  spec::StencilSpec widest;
+  for (int dy = -7; dy <= 7; ++dy) {
+    for (int dx = -31; dx <= 31; ++dx) widest.taps.push_back({{0, dy, dx}, 0.3 + 0.001 * dx + 0.01 * dy, {}});
+  }
+  EXPECT_LE(shared_bytes(make_plan(widest).plan.passes.front()), 99 * 1024);
+}
+
+TEST(Plan, ReachBeyondOnePassIsRefusedAtTheTap) {
+  spec::StencilSpec stencil = with_weights({1.0});
+  stencil.taps.push_back({{0, 8, 0}, 1.0, {"row.yaml", 9, 5}});
+  const PlanResult result = make_plan(stencil);
+  ASSERT_TRUE(result.diagnostics.has_errors());
+  EXPECT_EQ(result.diagnostics.items.front().where.line, 9);
+}
+
+TEST(Plan, WhatIsNotGeneratedYetIsRefused) {
+  spec::StencilSpec stencil = with_weights({1.0});
+  EXPECT_TRUE(check_supported(stencil).items.empty());
+  stencil.dimensions = 3;
+  stencil.storage = spec::Storage::bf16;
+  stencil.accumulate = spec::Accumulate::f16;
+  stencil.boundary[spec::axis_x].low.rule = spec::BoundaryRule::mirror;
+  EXPECT_EQ(check_supported(stencil).items.size(), 4U);
+}
+
+}  // namespace
+}  // namespace spidergen::plan

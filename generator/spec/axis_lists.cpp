@@ -1,0 +1,158 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "spec/names.h"
+#include "spec/shapes.h"
+
+namespace spidergen::spec {
+namespace {
+
+/// The list of one axis; empty and without a node for an axis that the stencil does not have.
+struct AxisList {
+  const Node* node = nullptr;
+  std::vector<double> weights;
+
+  [[nodiscard]] int radius() const { return static_cast<int>(weights.size() / 2); }
+};
+using AxisLists = std::array<AxisList, 3>;
+
+/// Reads the lists of all axes; `counts` says how many entries a list has.
+std::optional<AxisLists> read_axis_lists(const Node& mapping, int dimensions, std::string_view counts,
+                                         Context& context) {
+  AxisLists lists;
+  bool good = true;
+  for (int axis = first_axis(dimensions); axis <= axis_x; ++axis) {
+    const std::string name = axis_name(axis);
+    const Entry* entry = find_entry(mapping, name);
+    if (!entry) {
+      context.diagnostics.error(
+          mapping.where, fmt::format("the list of axis '{0}' is missing; add {0}: [...], {1}", name, counts));
+      good = false;
+      continue;
+    }
+    const std::string what = fmt::format("the coefficients along {} are a list", name);
+    if (!expect(entry->value, NodeKind::sequence, what, context)) {
+      good = false;
+      continue;
+    }
+    std::optional<std::vector<double>> weights = read_numbers(entry->value, coefficient, context);
+    good = good && weights;
+    if (weights) lists[index(axis)] = {&entry->value, std::move(*weights)};
+  }
+  if (!good) return std::nullopt;
+  return lists;
+}
+
+/// Whether all lists have an odd or all have an even count, as `odd` says.
+bool check_parity(const AxisLists& lists, bool odd, std::string_view right, Context& context) {
+  bool good = true;
+  for (std::size_t axis = 0; axis < lists.size(); ++axis) {
+    const AxisList& list = lists[axis];
+    if (!list.node || (list.weights.size() % 2 == 1) == odd) continue;
+    context.diagnostics.error(
+        list.node->where, fmt::format("axis {} has {} coefficients; {}", axis_name(static_cast<int>(axis)),
+                                      list.weights.size(), right));
+    good = false;
+  }
+  return good;
+}
+
+std::array<int, 3> radius_of(const AxisLists& lists) {
+  return {lists[0].radius(), lists[1].radius(), lists[2].radius()};
+}
+
+/// The taps of a star's arms; the lists have an odd count, and their middles make up the centre unless it is
+/// given.
+Coefficients make_star(const AxisLists& lists, const Tap* given_center) {
+  Coefficients star{{}, radius_of(lists)};
+  Tap center = given_center ? *given_center : Tap{};
+  for (int axis = axis_z; axis <= axis_x; ++axis) {
+    const AxisList& list = lists[index(axis)];
+    if (!list.node) continue;
+    const int radius = list.radius();
+    const bool has_middle = list.weights.size() % 2 == 1;
+    for (int position = 0; position < static_cast<int>(list.weights.size()); ++position) {
+      const Node& item = list.node->items[index(position)];
+      const double weight = list.weights[index(position)];
+      Tap tap{{}, weight, item.where};
+      tap.at[index(axis)] = position - radius + (!has_middle && position >= radius ? 1 : 0);
+      if (tap.at != Offset{}) {
+        star.taps.push_back(std::move(tap));
+      } else {
+        center.weight += weight;
+        center.where = item.where;
+      }
+    }
+  }
+  star.taps.push_back(center);
+  return star;
+}
+
+}  // namespace
+
+std::optional<Coefficients> read_product(const Node& node, int dimensions, Context& context) {
+  const std::vector<std::string> axes = axis_names(dimensions);
+  const std::string what =
+      fmt::format("the coefficients of a product are a mapping with a list for each of {}", list_names(axes));
+  if (!expect(node, NodeKind::mapping, what, context)) return std::nullopt;
+  check_keys(node, axes, "the coefficients of a product", context);
+  std::optional<AxisLists> lists = read_axis_lists(node, dimensions, "an odd count", context);
+  if (!lists ||
+      !check_parity(*lists, true, "a product takes an odd count, the middle one for offset 0", context)) {
+    return std::nullopt;
+  }
+  double count = 1;
+  for (AxisList& list : *lists) {
+    if (!list.node) list.weights = {1.0};
+    count *= static_cast<double>(list.weights.size());
+  }
+  if (count > static_cast<double>(most_taps)) {
+    context.diagnostics.error(
+        node.where, fmt::format("the product has {:.0f} taps; at most {} are read", count, most_taps));
+    return std::nullopt;
+  }
+  Coefficients product{{}, radius_of(*lists)};
+  const auto& [z, y, x] = *lists;
+  for (int k = -z.radius(); k <= z.radius(); ++k) {
+    for (int j = -y.radius(); j <= y.radius(); ++j) {
+      for (int i = -x.radius(); i <= x.radius(); ++i) {
+        const double weight = z.weights[index(k + z.radius())] * y.weights[index(j + y.radius())] *
+                              x.weights[index(i + x.radius())];
+        product.taps.push_back({{k, j, i}, weight, x.node->items[index(i + x.radius())].where});
+      }
+    }
+  }
+  return product;
+}
+
+std::optional<Coefficients> read_star(const Node& node, int dimensions, Context& context) {
+  std::vector<std::string> keys = axis_names(dimensions);
+  const std::string what = fmt::format(
+      "the coefficients of a star are a mapping with 'center' and a list for each of {}", list_names(keys));
+  if (!expect(node, NodeKind::mapping, what, context)) return std::nullopt;
+  keys.insert(keys.begin(), "center");
+  check_keys(node, keys, "the coefficients of a star", context);
+
+  const Entry* center_entry = find_entry(node, "center");
+  std::optional<Tap> center;
+  if (center_entry) {
+    const std::optional<double> weight = read_number(center_entry->value, coefficient, context);
+    if (weight) center = Tap{{}, *weight, center_entry->value.where};
+  }
+  const std::string_view counts = center_entry ? "an even count" : "an odd count";
+  const std::optional<AxisLists> lists = read_axis_lists(node, dimensions, counts, context);
+  if (!lists) return std::nullopt;
+  const std::string_view right = center_entry
+                                     ? "beside 'center' it takes an even count, without the middle one"
+                                     : "without 'center' it takes an odd count, the middle one for offset 0";
+  const bool good = check_parity(*lists, !center_entry, right, context);
+  if (!good || (center_entry && !center)) return std::nullopt;
+  return make_star(*lists, center ? &*center : nullptr);
+}
+
+}  // namespace spidergen::spec

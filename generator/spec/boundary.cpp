@@ -1,0 +1,179 @@
+#include "spec/boundary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "spec/names.h"
+
+namespace spidergen::spec {
+namespace {
+
+const Choices<BoundaryRule>& plain_rules() {
+  static const Choices<BoundaryRule> rules = {{"halo", BoundaryRule::halo},
+                                              {"periodic", BoundaryRule::periodic},
+                                              {"nearest", BoundaryRule::nearest},
+                                              {"reflect", BoundaryRule::reflect},
+                                              {"mirror", BoundaryRule::mirror}};
+  return rules;
+}
+
+struct ForeignName {
+  std::string_view name;
+  std::string_view right;
+};
+
+// Names from SciPy, NumPy, OpenCV, PyTorch and textbooks.
+constexpr ForeignName foreign_names[] = {
+    {"wrap", "'periodic'"},
+    {"circular", "'periodic'"},
+    {"cyclic", "'periodic'"},
+    {"grid-wrap", "'periodic'"},
+    {"clamp", "'nearest'"},
+    {"edge", "'nearest'"},
+    {"replicate", "'nearest'"},
+    {"symmetric", "'reflect', which repeats the edge cell"},
+    {"grid-mirror", "'reflect', which repeats the edge cell"},
+    {"neumann", "'nearest' or 'reflect', which let nothing through the face"},
+    {"dirichlet", "{constant: VALUE}"},
+    {"fixed", "{constant: VALUE}"},
+    {"constant", "{constant: VALUE}"},
+    {"grid-constant", "{constant: VALUE}"},
+    {"zero", "{constant: 0}"},
+    {"zeros", "{constant: 0}"},
+    {"none", "'halo', whose cells the caller fills"},
+    {"ghost", "'halo', whose cells the caller fills"},
+};
+
+std::string foreign_hint(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  for (const ForeignName& foreign : foreign_names) {
+    if (text == foreign.name) return std::string(foreign.right);
+  }
+  return {};
+}
+
+std::optional<Face> read_plain_rule(const Node& node, Context& context) {
+  for (const auto& [name, rule] : plain_rules()) {
+    if (node.text == name) return Face{rule, 0, node.where};
+  }
+  const std::string hint = foreign_hint(node.text);
+  if (!hint.empty()) {
+    context.diagnostics.error(node.where,
+                              fmt::format("'{}' is no boundary rule here; write {}", node.text, hint));
+    return std::nullopt;
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, rule] : plain_rules()) names.push_back(name);
+  context.diagnostics.error(
+      node.where, fmt::format("{} is no boundary rule{}; rules are {} and {{constant: VALUE}}",
+                              describe(node), did_you_mean(node.text, names), fmt::join(names, ", ")));
+  return std::nullopt;
+}
+
+std::optional<Face> read_constant(const Node& mapping, Storage storage, Context& context) {
+  check_keys(mapping, {"constant"}, "a boundary rule", context);
+  const Entry* entry = find_entry(mapping, "constant");
+  if (!entry) return std::nullopt;
+  const std::optional<double> value = read_number(entry->value, "the constant of a boundary", context);
+  if (!value) return std::nullopt;
+  if (std::fabs(*value) > largest_value(storage)) {
+    context.diagnostics.error(entry->value.where,
+                              fmt::format("{} cannot hold the constant {}; its largest value is {}",
+                                          storage_name(storage), *value, largest_value(storage)));
+    return std::nullopt;
+  }
+  return Face{BoundaryRule::constant, *value, entry->where};
+}
+
+/// A rule by name, or `{constant: v}`.
+std::optional<Face> read_face(const Node& node, Storage storage, Context& context) {
+  if (node.kind == NodeKind::scalar) return read_plain_rule(node, context);
+  if (!expect(node, NodeKind::mapping, "a boundary rule is a name or {constant: VALUE}", context))
+    return std::nullopt;
+  if (node.entries.empty()) {
+    context.diagnostics.error(node.where,
+                              "an empty mapping is no boundary rule; write a name or {constant: VALUE}");
+  }
+  return read_constant(node, storage, context);
+}
+
+bool names_faces(const Node& node) {
+  return find_entry(node, "low") || find_entry(node, "high");
+}
+
+/// The repetition of a period needs both faces: the low face continues with what lies at the high one.
+void check_periodic(const AxisBoundary& faces, const std::string& axis, Context& context) {
+  const bool low = faces.low.rule == BoundaryRule::periodic;
+  const bool high = faces.high.rule == BoundaryRule::periodic;
+  if (low == high) return;
+  context.diagnostics.error(
+      low ? faces.low.where : faces.high.where,
+      fmt::format("'periodic' holds on both faces of an axis or on none; write {}: periodic", axis));
+}
+
+/// One rule for both faces, or `{low: ..., high: ...}`.
+AxisBoundary read_axis(const Entry& entry, const AxisBoundary& absent, Storage storage, Context& context) {
+  const Node& node = entry.value;
+  if (node.kind == NodeKind::refused) return absent;
+  const bool constant = find_entry(node, "constant") && !names_faces(node);
+  if (node.kind != NodeKind::mapping || constant) {
+    const std::optional<Face> face = read_face(node, storage, context);
+    return face ? AxisBoundary{*face, *face} : absent;
+  }
+  std::vector<std::string> known = {"low", "high"};
+  if (!names_faces(node)) known.emplace_back("constant");
+  check_keys(node, known, fmt::format("the boundary of axis '{}'", entry.key), context);
+  AxisBoundary faces = absent;
+  bool complete = true;
+  for (auto [key, target] : {std::pair{"low", &faces.low}, std::pair{"high", &faces.high}}) {
+    const Entry* given = find_entry(node, key);
+    if (!given) continue;
+    const std::optional<Face> face = read_face(given->value, storage, context);
+    complete = complete && face;
+    if (face) *target = *face;
+  }
+  if (complete) check_periodic(faces, entry.key, context);
+  return faces;
+}
+
+}  // namespace
+
+std::array<AxisBoundary, 3> read_boundary(const Node* node, int dimensions, Storage storage,
+                                          const diag::SourceLocation& start, Context& context) {
+  const Face halo{BoundaryRule::halo, 0, start};
+  std::array<AxisBoundary, 3> boundary;
+  boundary.fill({halo, halo});
+  if (!node || node->kind == NodeKind::refused) return boundary;
+  if (node->kind != NodeKind::mapping || find_entry(*node, "constant")) {
+    const std::optional<Face> face = read_face(*node, storage, context);
+    for (int axis = first_axis(dimensions); face && axis <= axis_x; ++axis) {
+      boundary[static_cast<std::size_t>(axis)] = {*face, *face};
+    }
+    return boundary;
+  }
+  const std::vector<std::string> axes = axis_names(dimensions);
+  if (names_faces(*node)) {
+    context.diagnostics.error(node->where,
+                              fmt::format("'low' and 'high' are faces of one axis; write {}: {{low: ..., "
+                                          "high: ...}}",
+                                          axes.back()));
+    return boundary;
+  }
+  check_keys(*node, axes, "'boundary'", context);
+  for (int axis = first_axis(dimensions); axis <= axis_x; ++axis) {
+    AxisBoundary& faces = boundary[static_cast<std::size_t>(axis)];
+    if (const Entry* entry = find_entry(*node, axis_name(axis)))
+      faces = read_axis(*entry, faces, storage, context);
+  }
+  return boundary;
+}
+
+}  // namespace spidergen::spec

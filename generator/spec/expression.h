@@ -1,0 +1,46 @@
+#pragma once
+
+#include <muParser.h>
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "spec/tokens.h"
+
+namespace spidergen::spec {
+
+using Evaluation = std::variant<double, ExpressionError>;
+
+/// Evaluates the expressions of specs (stencils/README.md has the grammar) with the names defined so far. The
+/// grammar is checked token by token first; muParser, stripped of all else that it knows, then does the
+/// arithmetic, in doubles.
+class Calculator {
+ public:
+  Calculator();
+
+  /// Names that will be defined, so that using one too early gets a message of its own.
+  void announce(const std::string& name) { announced_.insert(name); }
+  void define(const std::string& name, double value);
+  /// Makes `name` known without a value, so that what uses it is not reported as well.
+  void define_broken(const std::string& name) { broken_.insert(name); }
+
+  [[nodiscard]] Evaluation evaluate(std::string_view expression);
+
+ private:
+  [[nodiscard]] std::optional<ExpressionError> check_name(const Token& name) const;
+
+  mu::Parser parser_;
+  std::vector<std::string> names_;  ///< the constant and the parameters, in the order of their definition
+  std::set<std::string, std::less<>> announced_;
+  std::set<std::string, std::less<>> broken_;
+};
+
+/// Whether `name` is a function or a constant of expressions, which no parameter can be called.
+[[nodiscard]] bool is_built_in(std::string_view name);
+
+}  // namespace spidergen::spec

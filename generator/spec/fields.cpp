@@ -1,0 +1,116 @@
+#include "spec/fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <variant>
+
+#include "spec/names.h"
+
+namespace spidergen::spec {
+
+bool expect(const Node& node, NodeKind kind, std::string_view what, Context& context) {
+  if (node.kind == kind) return true;
+  if (node.kind != NodeKind::refused) {
+    context.diagnostics.error(node.where, fmt::format("{}, not {}", what, describe(node)));
+  }
+  return false;
+}
+
+bool check_keys(const Node& mapping, const std::vector<std::string>& known, std::string_view owner,
+                Context& context) {
+  bool all_known = true;
+  for (const Entry& entry : mapping.entries) {
+    if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
+    context.diagnostics.error(entry.where,
+                              fmt::format("unknown key '{}' in {}{}; known keys are {}", entry.key, owner,
+                                          did_you_mean(entry.key, known), list_names(known)));
+    all_known = false;
+  }
+  return all_known;
+}
+
+std::optional<double> read_number(const Node& node, std::string_view what, Context& context) {
+  if (!expect(node, NodeKind::scalar, fmt::format("{} is a number or an expression", what), context)) {
+    return std::nullopt;
+  }
+  Evaluation evaluation = context.calculator.evaluate(node.text);
+  if (const double* value = std::get_if<double>(&evaluation)) return *value;
+  const auto& error = std::get<ExpressionError>(evaluation);
+  if (!error.text.empty()) {
+    context.diagnostics.error(place_in_text(node, error.offset), fmt::format("{}: {}", what, error.text));
+  }
+  return std::nullopt;
+}
+
+std::optional<int> read_whole(const Node& node, std::string_view what, int least, int most,
+                              Context& context) {
+  const std::optional<double> value = read_number(node, what, context);
+  if (!value) return std::nullopt;
+  if (std::trunc(*value) == *value && *value >= least && *value <= most) return static_cast<int>(*value);
+  context.diagnostics.error(node.where, fmt::format("{} is a whole number from {} to {}, not {}", what, least,
+                                                    most, describe(node)));
+  return std::nullopt;
+}
+
+std::optional<std::vector<double>> read_numbers(const Node& list, std::string_view what, Context& context) {
+  std::vector<double> values;
+  for (const Node& item : list.items) {
+    if (const std::optional<double> value = read_number(item, what, context)) values.push_back(*value);
+  }
+  if (values.size() != list.items.size()) return std::nullopt;
+  return values;
+}
+
+void check_expressions(const Node& node, std::string_view what, Context& context) {
+  if (node.kind == NodeKind::scalar) (void)read_number(node, what, context);
+  for (const Node& item : node.items) check_expressions(item, what, context);
+  for (const Entry& entry : node.entries) check_expressions(entry.value, what, context);
+}
+
+void report_choice(const Node& node, std::string_view what, const std::vector<std::string>& choices,
+                   Context& context) {
+  if (node.kind == NodeKind::refused) return;
+  const std::string nearest =
+      node.kind == NodeKind::scalar ? did_you_mean(node.text, choices) : std::string();
+  context.diagnostics.error(node.where, fmt::format("{} is one of {}, not {}{}", what,
+                                                    list_names(choices, "or"), describe(node), nearest));
+}
+
+std::string axis_name(int axis) {
+  return std::string(1, "zyx"[axis]);
+}
+
+std::vector<std::string> axis_names(int dimensions) {
+  std::vector<std::string> names;
+  for (int axis = first_axis(dimensions); axis <= axis_x; ++axis) names.push_back(axis_name(axis));
+  return names;
+}
+
+double largest_value(Storage storage) {
+  switch (storage) {
+    case Storage::f16:
+      return 65504.0;
+    case Storage::bf16:
+      return 0x1.FEp127;
+    case Storage::f32:
+      break;
+  }
+  return 0x1.FFFFFEp127;
+}
+
+std::string storage_name(Storage storage) {
+  switch (storage) {
+    case Storage::f16:
+      return "f16";
+    case Storage::bf16:
+      return "bf16";
+    case Storage::f32:
+      break;
+  }
+  return "f32";
+}
+
+}  // namespace spidergen::spec

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "diag/diagnostic.h"
+#include "spec/expression.h"
+#include "spec/stencil_spec.h"
+#include "spec/yaml_tree.h"
+
+namespace spidergen::spec {
+
+/// What the readers of a spec's parts share. A reader returns nothing where it has reported an error.
+struct Context {
+  Calculator& calculator;
+  diag::Diagnostics& diagnostics;
+};
+
+/// Whether `node` is of this kind; if not, reports "`what` ..., not ...", where `what` says what would be
+/// right.
+[[nodiscard]] bool expect(const Node& node, NodeKind kind, std::string_view what, Context& context);
+
+/// Reports every key of `mapping` that is not in `known`; `owner` names the mapping in messages. True if all
+/// are known.
+bool check_keys(const Node& mapping, const std::vector<std::string>& known, std::string_view owner,
+                Context& context);
+
+/// The value of a number or expression; `what` names it in messages.
+[[nodiscard]] std::optional<double> read_number(const Node& node, std::string_view what, Context& context);
+
+/// The value of a number or expression that has to be whole and within [least, most].
+[[nodiscard]] std::optional<int> read_whole(const Node& node, std::string_view what, int least, int most,
+                                            Context& context);
+
+/// The numbers of a list; nothing if any of them is in error, after all have been read.
+[[nodiscard]] std::optional<std::vector<double>> read_numbers(const Node& list, std::string_view what,
+                                                              Context& context);
+
+/// Evaluates every scalar below `node`: reports bad expressions where the structure cannot be judged.
+void check_expressions(const Node& node, std::string_view what, Context& context);
+
+/// Reports a value that is none of `choices`.
+void report_choice(const Node& node, std::string_view what, const std::vector<std::string>& choices,
+                   Context& context);
+
+template <typename Value>
+using Choices = std::vector<std::pair<std::string, Value>>;
+
+/// The value that a text stands for.
+template <typename Value>
+[[nodiscard]] std::optional<Value> read_choice(const Node& node, std::string_view what,
+                                               const Choices<Value>& choices, Context& context) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : choices) {
+    if (node.kind == NodeKind::scalar && node.text == name) return value;
+    names.push_back(name);
+  }
+  report_choice(node, what, names, context);
+  return std::nullopt;
+}
+
+/// The axes of a stencil by name, slowest first: "y", "x" in two dimensions.
+[[nodiscard]] std::vector<std::string> axis_names(int dimensions);
+
+/// The name of an axis.
+[[nodiscard]] std::string axis_name(int axis);
+
+/// The slowest axis of a stencil: axis_y in two dimensions.
+[[nodiscard]] inline int first_axis(int dimensions) {
+  return 3 - dimensions;
+}
+
+/// The largest finite value of a storage type.
+[[nodiscard]] double largest_value(Storage storage);
+[[nodiscard]] std::string storage_name(Storage storage);
+
+}  // namespace spidergen::spec

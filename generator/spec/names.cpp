@@ -1,0 +1,227 @@
+#include "spec/names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace spidergen::spec {
+namespace {
+
+// C17 and C++20 keywords, alternative tokens, and macros of their headers that are spelled like identifiers.
+constexpr auto keywords = std::to_array<std::string_view>({
+    "alignas",
+    "alignof",
+    "and",
+    "and_eq",
+    "asm",
+    "assert",
+    "auto",
+    "bitand",
+    "bitor",
+    "bool",
+    "break",
+    "case",
+    "catch",
+    "char",
+    "char16_t",
+    "char32_t",
+    "char8_t",
+    "class",
+    "co_await",
+    "co_return",
+    "co_yield",
+    "compl",
+    "concept",
+    "const",
+    "const_cast",
+    "consteval",
+    "constexpr",
+    "constinit",
+    "continue",
+    "decltype",
+    "default",
+    "delete",
+    "do",
+    "double",
+    "dynamic_cast",
+    "else",
+    "enum",
+    "errno",
+    "explicit",
+    "export",
+    "extern",
+    "false",
+    "float",
+    "for",
+    "friend",
+    "goto",
+    "if",
+    "inline",
+    "int",
+    "linux",
+    "long",
+    "main",
+    "mutable",
+    "namespace",
+    "new",
+    "noexcept",
+    "not",
+    "not_eq",
+    "nullptr",
+    "operator",
+    "or",
+    "or_eq",
+    "private",
+    "protected",
+    "public",
+    "register",
+    "reinterpret_cast",
+    "requires",
+    "restrict",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "static_assert",
+    "static_cast",
+    "std",
+    "struct",
+    "switch",
+    "template",
+    "this",
+    "thread_local",
+    "throw",
+    "true",
+    "try",
+    "typedef",
+    "typeid",
+    "typename",
+    "typeof",
+    "union",
+    "unix",
+    "unsigned",
+    "using",
+    "virtual",
+    "void",
+    "volatile",
+    "wchar_t",
+    "while",
+    "xor",
+    "xor_eq",
+    "EOF",
+    "INFINITY",
+    "NAN",
+    "NULL",
+    "NDEBUG",
+});
+
+constexpr auto cuda_names = std::to_array<std::string_view>({
+    "blockDim",
+    "blockIdx",
+    "dim3",
+    "gridDim",
+    "threadIdx",
+    "warpSize",
+    "half",
+    "half2",
+    "nvcuda",
+    "cuda",
+});
+
+// A stencil's header is called after it and must not hide one of these.
+constexpr auto header_stems = std::to_array<std::string_view>({
+    "complex", "ctype",       "fenv",     "inttypes", "iso646",    "limits",  "locale", "math",
+    "setjmp",  "signal",      "stdalign", "stdarg",   "stdatomic", "stdbool", "stddef", "stdint",
+    "stdio",   "stdlib",      "string",   "tgmath",   "threads",   "time",    "uchar",  "wchar",
+    "wctype",  "stdnoreturn", "spider",   "mma",      "memory",    "unistd",
+});
+
+template <std::size_t count>
+bool holds(const std::array<std::string_view, count>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+/// Letters inserted, deleted or changed between two names; upper and lower case count as one.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t changed = diagonal + (lower(a[i]) == lower(b[j]) ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::string list_names(const std::vector<std::string>& names, std::string_view last_word) {
+  std::string out;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) out += i + 1 == names.size() ? fmt::format(" {} ", last_word) : ", ";
+    out += fmt::format("'{}'", names[i]);
+  }
+  return out;
+}
+
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
+  constexpr std::size_t longest = 64;
+  if (name.size() > longest) return {};
+  const std::string* nearest = nullptr;
+  std::size_t smallest = 3;
+  for (const std::string& candidate : candidates) {
+    const std::size_t distance = edit_distance(name, candidate);
+    if (distance < smallest && 2 * distance < candidate.size()) {
+      smallest = distance;
+      nearest = &candidate;
+    }
+  }
+  return nearest ? fmt::format(" (did you mean '{}'?)", *nearest) : std::string();
+}
+
+bool is_identifier(std::string_view name) {
+  return !name.empty() && is_letter(name.front()) &&
+         std::all_of(name.begin(), name.end(), [](char c) { return is_letter(c) || is_digit(c); });
+}
+
+std::string objection_to_stencil_name(std::string_view name) {
+  constexpr std::size_t longest = 63;  // what C compilers tell apart
+  if (name.size() > longest) {
+    return fmt::format("a stencil's name of {} characters is too long; use at most {}", name.size(), longest);
+  }
+  if (!is_identifier(name)) {
+    return fmt::format("'{}' cannot name a stencil; use a letter, then letters, digits and underscores",
+                       name);
+  }
+  if (name.front() == '_' || name.find("__") != std::string_view::npos) {
+    return fmt::format("'{}' is reserved in C++; a stencil's name has no leading and no double underscore",
+                       name);
+  }
+  if (holds(keywords, name))
+    return fmt::format("'{}' has a meaning in C or C++; give the stencil another name", name);
+  if (holds(cuda_names, name))
+    return fmt::format("'{}' has a meaning in CUDA; give the stencil another name", name);
+  if (holds(header_stems, name)) {
+    return fmt::format("'{}' would hide the header <{}.h>; give the stencil another name", name, name);
+  }
+  return {};
+}
+
+}  // namespace spidergen::spec

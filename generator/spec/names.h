@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spidergen::spec {
+
+/// "'a', 'b' and 'c'", in the order given.
+[[nodiscard]] std::string list_names(const std::vector<std::string>& names,
+                                     std::string_view last_word = "and");
+
+/// " (did you mean 'radius'?)" for the candidate that a typing error could have turned into `name`; otherwise
+/// empty.
+[[nodiscard]] std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
+
+/// A letter or underscore, then letters, digits and underscores; ASCII only.
+[[nodiscard]] bool is_identifier(std::string_view name);
+
+/// Why C, C++, CUDA or the generated files' names cannot have a stencil called `name`; empty where they can.
+[[nodiscard]] std::string objection_to_stencil_name(std::string_view name);
+
+}  // namespace spidergen::spec

@@ -1,0 +1,232 @@
+#include "spec/read_spec.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "spec/boundary.h"
+#include "spec/coefficients.h"
+#include "spec/fields.h"
+#include "spec/names.h"
+#include "spec/parameters.h"
+#include "spec/source_text.h"
+#include "spec/yaml_tree.h"
+
+namespace spidergen::spec {
+namespace {
+
+constexpr int newest_schema = 1;
+
+const std::vector<std::string>& known_keys() {
+  static const std::vector<std::string> keys = {
+      "schema",     "stencil", "description", "dimensions", "storage",      "accumulate", "weights",
+      "parameters", "shape",   "radius",      "scale",      "coefficients", "boundary"};
+  return keys;
+}
+
+const Choices<Storage>& storages() {
+  static const Choices<Storage> choices = {
+      {"f16", Storage::f16}, {"f32", Storage::f32}, {"bf16", Storage::bf16}};
+  return choices;
+}
+
+const Choices<Accumulate>& accumulators() {
+  static const Choices<Accumulate> choices = {{"f32", Accumulate::f32}, {"f16", Accumulate::f16}};
+  return choices;
+}
+
+const Choices<WeightMode>& weight_modes() {
+  static const Choices<WeightMode> choices = {
+      {"auto", WeightMode::automatic}, {"f16", WeightMode::f16}, {"f16x2", WeightMode::f16x2}};
+  return choices;
+}
+
+const Choices<Shape>& shapes() {
+  static const Choices<Shape> choices = {
+      {"star", Shape::star}, {"box", Shape::box}, {"product", Shape::product}, {"taps", Shape::taps}};
+  return choices;
+}
+
+/// The document that is read, and what the readers of its keys share.
+struct Document {
+  const SpecSource& source;
+  const Node& root;
+  diag::SourceLocation start;  ///< where messages about absent keys point
+  Context& context;
+
+  [[nodiscard]] const Node* find(std::string_view key) const {
+    const Entry* entry = find_entry(root, key);
+    return entry ? &entry->value : nullptr;
+  }
+
+  [[nodiscard]] diag::SourceLocation place(std::string_view key) const {
+    const Entry* entry = find_entry(root, key);
+    return entry ? entry->where : start;
+  }
+
+  /// The value of a key that every spec has; `example` shows how to add it.
+  [[nodiscard]] const Node* require(std::string_view key, std::string_view example) const {
+    const Node* node = find(key);
+    if (!node) context.diagnostics.error(start, fmt::format("'{}' is missing; add {}", key, example));
+    return node;
+  }
+};
+
+/// False for a spec of a later schema: its other keys may mean anything.
+bool check_schema(const Document& document) {
+  const Node* node = document.find("schema");
+  if (!node) return true;
+  const std::optional<int> schema =
+      read_whole(*node, "'schema'", 1, std::numeric_limits<int>::max(), document.context);
+  if (!schema || *schema <= newest_schema) return true;
+  document.context.diagnostics.error(
+      node->where,
+      fmt::format("schema {} needs a newer spider-gen; this one reads schema {}", *schema, newest_schema));
+  return false;
+}
+
+std::string read_name(const Document& document) {
+  const std::string stem = file_stem(document.source.path);
+  const Node* node =
+      document.require("stencil", "'stencil: NAME', where NAME is the file's name without .yaml");
+  if (!node || !expect(*node, NodeKind::scalar, "'stencil' is the stencil's name", document.context))
+    return {};
+  const std::string objection = objection_to_stencil_name(node->text);
+  if (!objection.empty()) {
+    document.context.diagnostics.error(node->where, objection);
+  } else if (document.source.path != "-" && node->text != stem) {
+    document.context.diagnostics.error(
+        node->where,
+        fmt::format("stencil '{}' stands in a file called '{}'; the names agree, so rename one of them",
+                    node->text, stem));
+  }
+  return node->text;
+}
+
+std::string read_description(const Document& document) {
+  const Node* node = document.find("description");
+  if (!node || !expect(*node, NodeKind::scalar, "'description' is a line of text", document.context))
+    return {};
+  const std::string text =
+      node->text.substr(0, node->text.find_last_not_of(" \n") + 1);  // block texts end in a line end
+  if (text.find_first_of("\n\t") != std::string::npos) {
+    document.context.diagnostics.error(node->where, "'description' is one line without tabs; shorten it");
+    return {};
+  }
+  const bool ends_comment = text.find("*/") != std::string::npos || text.find("/*") != std::string::npos;
+  if (ends_comment || text.ends_with('\\')) {
+    document.context.diagnostics.error(
+        node->where,
+        "'description' becomes a comment of the generated files; leave out '/*', '*/' and a final backslash");
+    return {};
+  }
+  return text;
+}
+
+std::optional<int> read_dimensions(const Document& document) {
+  const Node* node = document.require("dimensions", "'dimensions: 2' (or 1 or 3)");
+  return node ? read_whole(*node, "'dimensions'", 1, 3, document.context) : std::nullopt;
+}
+
+/// A key that every spec has and that takes one of a few words.
+template <typename Value>
+std::optional<Value> require_choice(const Document& document, const std::string& key,
+                                    const Choices<Value>& choices) {
+  const Node* node = document.require(key, fmt::format("'{}: {}'", key, choices.front().first));
+  return node ? read_choice(*node, fmt::format("'{}'", key), choices, document.context) : std::nullopt;
+}
+
+/// A key that may be absent; the first choice is its default.
+template <typename Value>
+Value choice_or_default(const Document& document, const std::string& key, const Choices<Value>& choices) {
+  const Node* node = document.find(key);
+  if (!node) return choices.front().second;
+  return read_choice(*node, fmt::format("'{}'", key), choices, document.context)
+      .value_or(choices.front().second);
+}
+
+void read_radius(const Document& document, std::optional<Shape> shape, std::optional<int> dimensions,
+                 const std::optional<Coefficients>& coefficients) {
+  const Node* node = document.find("radius");
+  if (!node) return;
+  if (shape == Shape::taps) {
+    document.context.diagnostics.error(
+        document.place("radius"),
+        "'radius' does not go with 'shape: taps', whose offsets tell it; remove it");
+  } else if (dimensions) {
+    check_radius(*node, *dimensions, coefficients ? &*coefficients->radius : nullptr, document.context);
+  } else {
+    check_expressions(*node, "'radius'", document.context);
+  }
+}
+
+/// Everything that makes up the taps: radius, scale, coefficients.
+std::vector<Tap> read_taps(const Document& document, std::optional<int> dimensions,
+                           std::optional<Shape> shape, Storage storage) {
+  const Node* node = document.require("coefficients", "'coefficients: ...' in the form of the shape");
+  std::optional<Coefficients> coefficients;
+  if (node && dimensions && shape) {
+    coefficients = read_coefficients(*node, *shape, *dimensions, document.context);
+  } else if (node) {
+    check_expressions(*node, "a coefficient", document.context);
+  }
+  read_radius(document, shape, dimensions, coefficients);
+
+  const Node* scale_node = document.find("scale");
+  const std::optional<double> scale =
+      scale_node ? read_number(*scale_node, "'scale'", document.context) : 1.0;
+  if (!coefficients || !scale) return {};
+  return finish_taps(std::move(coefficients->taps), *scale, storage, document.place("coefficients"),
+                     document.context);
+}
+
+KeyLocations key_locations(const Document& document) {
+  return {document.place("dimensions"), document.place("storage"), document.place("accumulate"),
+          document.place("weights"), document.place("coefficients")};
+}
+
+void read_document(const Document& document, const std::vector<ParameterOverride>& overrides,
+                   StencilSpec& spec) {
+  constexpr int any_dimensions = 3;  // to judge a boundary where the spec's own dimensions are in error
+  if (!check_schema(document)) return;
+  check_keys(document.root, known_keys(), "the spec", document.context);
+  spec.name = read_name(document);
+  spec.description = read_description(document);
+  const std::optional<int> dimensions = read_dimensions(document);
+  const std::optional<Storage> storage = require_choice(document, "storage", storages());
+  const std::optional<Shape> shape = require_choice(document, "shape", shapes());
+  spec.dimensions = dimensions.value_or(spec.dimensions);
+  spec.storage = storage.value_or(spec.storage);
+  spec.shape = shape.value_or(spec.shape);
+  spec.accumulate = choice_or_default(document, "accumulate", accumulators());
+  spec.weights = choice_or_default(document, "weights", weight_modes());
+  spec.parameters =
+      read_parameters(document.find("parameters"), overrides, document.source.path, document.context);
+  spec.taps = read_taps(document, dimensions, shape, storage.value_or(Storage::f32));
+  spec.boundary = read_boundary(document.find("boundary"), dimensions.value_or(any_dimensions),
+                                storage.value_or(Storage::f32), document.start, document.context);
+  spec.where = key_locations(document);
+}
+
+}  // namespace
+
+ReadResult read_spec(const SpecSource& source, const std::vector<ParameterOverride>& overrides) {
+  ReadResult result;
+  const std::string text = normalise(source.text);
+  result.spec.source_name = file_name(source.path);
+  result.spec.source_hash = hash(text);
+  if (!check_bytes(text, source.path, result.diagnostics)) return result;
+  const std::optional<Node> root = read_yaml(text, source.path, result.diagnostics);
+  if (!root) return result;
+  Calculator calculator;
+  Context context{calculator, result.diagnostics};
+  if (expect(*root, NodeKind::mapping, "a spec is a mapping of keys such as 'stencil: NAME'", context)) {
+    read_document({source, *root, {source.path, 1, 1}, context}, overrides, result.spec);
+  }
+  result.diagnostics.sort_by_location();
+  return result;
+}
+
+}  // namespace spidergen::spec

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diag/diagnostic.h"
+#include "spec/stencil_spec.h"
+
+namespace spidergen::spec {
+
+/// `-D name=value` of the command line.
+struct ParameterOverride {
+  std::string name;
+  std::string expression;
+};
+
+/// The text of a spec and where it came from.
+struct SpecSource {
+  std::string path;  ///< as the user wrote it, for messages; "-" for standard input
+  std::string text;
+};
+
+struct ReadResult {
+  StencilSpec
+      spec;  ///< complete when there are no errors; otherwise what could be read, the rest at its default
+  diag::Diagnostics diagnostics;
+};
+
+/// Reads and checks one spec (README.md in stencils/ is the reference). Every mistake of the text is
+/// reported, located, with what would be right; never throws for what a user wrote.
+[[nodiscard]] ReadResult read_spec(const SpecSource& source, const std::vector<ParameterOverride>& overrides);
+
+}  // namespace spidergen::spec

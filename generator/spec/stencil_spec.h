@@ -1,0 +1,81 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "diag/diagnostic.h"
+
+namespace spidergen::spec {
+
+/// How values lie in memory.
+enum class Storage { f16, f32, bf16 };
+/// The type in which products are summed.
+enum class Accumulate { f32, f16 };
+/// How weights become tensor-core operands: one f16 term, two, or whichever keeps the spec's weights.
+enum class WeightMode { automatic, f16, f16x2 };
+enum class Shape { star, box, product, taps };
+/// SciPy's meanings (scipy.ndimage.correlate: constant, wrap, nearest, reflect, mirror); `halo` reads the
+/// caller's cells.
+enum class BoundaryRule { halo, constant, periodic, nearest, reflect, mirror };
+
+/// The axes, slowest first, as indices of every three-element array here; x is contiguous.
+enum Axis : int { axis_z = 0, axis_y = 1, axis_x = 2 };
+
+/// An offset or extent per axis: z, y, x. Axes that a stencil does not have are 0.
+using Offset = std::array<int, 3>;
+
+/// out[p] += weight * in[p + at].
+struct Tap {
+  Offset at{};
+  double weight = 0;
+  diag::SourceLocation where;  ///< of the weight, for messages
+};
+
+struct Face {
+  BoundaryRule rule = BoundaryRule::halo;
+  double value = 0;            ///< of BoundaryRule::constant
+  diag::SourceLocation where;  ///< of the rule; of the spec's first line where it was left to the default
+};
+
+struct AxisBoundary {
+  Face low;
+  Face high;
+};
+
+/// A name of `parameters`, evaluated.
+struct Parameter {
+  std::string name;
+  std::string expression;  ///< as written, or the command line's
+  double value = 0;
+  bool overridden = false;  ///< by -D name=value
+};
+
+/// Where the keys stand, for messages of later rooms. An absent key stands where the document begins.
+struct KeyLocations {
+  diag::SourceLocation dimensions;
+  diag::SourceLocation storage;
+  diag::SourceLocation accumulate;
+  diag::SourceLocation weights;
+  diag::SourceLocation coefficients;
+};
+
+/// A stencil as its user means it: everything evaluated and checked, nothing decided about kernels.
+struct StencilSpec {
+  std::string name;         ///< identifier; the file's stem
+  std::string description;  ///< one line or empty
+  std::string source_name;  ///< file name without folders, "-" for standard input
+  std::string source_hash;  ///< 16 hex digits over the text with line ends normalised
+  int dimensions = 2;
+  Storage storage = Storage::f16;
+  Accumulate accumulate = Accumulate::f32;
+  WeightMode weights = WeightMode::automatic;
+  Shape shape = Shape::taps;
+  int steps = 1;                         ///< time steps that one sweep advances
+  std::vector<Parameter> parameters;     ///< in the spec's order
+  std::array<AxisBoundary, 3> boundary;  ///< by Axis
+  std::vector<Tap> taps;                 ///< sorted by offset, no zero weights, no offset twice
+  KeyLocations where;
+};
+
+}  // namespace spidergen::spec

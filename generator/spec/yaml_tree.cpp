@@ -1,0 +1,238 @@
+#include "spec/yaml_tree.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include "spec/source_text.h"
+#include "spec/yaml_syntax.h"
+
+namespace spidergen::spec {
+namespace {
+
+constexpr std::size_t most_levels = 64;  // yaml-cpp recurses, so depth costs stack
+
+/// Leaves yaml-cpp's parser after an error that has been reported.
+struct Stop {};
+
+/// A list or mapping that is being read.
+struct Level {
+  Node node;
+  std::optional<Node> key;  ///< of the mapping entry whose value comes next
+};
+
+/// Builds the tree from yaml-cpp's events: they, unlike its Node, show duplicate keys, tags and anchors.
+class TreeBuilder final : public YAML::EventHandler {
+ public:
+  TreeBuilder(std::string_view text, std::vector<std::string_view> lines, const std::string& file,
+              diag::Diagnostics& diagnostics)
+      : text_(text), lines_(std::move(lines)), file_(file), diagnostics_(diagnostics) {}
+
+  [[nodiscard]] std::optional<Node> take_root() { return std::move(root_); }
+
+  /// yaml-cpp counts lines and bytes from 0, people lines and characters from 1.
+  [[nodiscard]] diag::SourceLocation place(const YAML::Mark& mark) const {
+    if (mark.is_null()) return {file_, 0, 0};
+    const std::size_t line = static_cast<std::size_t>(mark.line);
+    const std::string_view text = line < lines_.size() ? lines_[line] : std::string_view();
+    return {file_, mark.line + 1, character_column(text, mark.column + 1)};
+  }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ == 1) return;
+    diagnostics_.error(place(mark), "something follows the end of the spec; a file holds one YAML document");
+    throw Stop();
+  }
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
+    add({NodeKind::missing, place(mark), {}, 0, {}, {}});
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    diagnostics_.error(
+        place(mark),
+        "this is a YAML alias; write the value out or use a parameter, and quote text that begins with '*'");
+    add({NodeKind::refused, place(mark), {}, 0, {}, {}});
+  }
+
+  void OnAnchor(const YAML::Mark& mark, const std::string& name) override {
+    diagnostics_.error(
+        place(mark),
+        fmt::format(
+            "'&{}' is a YAML anchor; remove it or use a parameter, and quote text that begins with '&'",
+            name));
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                const std::string& value) override {
+    check_tag(mark, tag);
+    check_quotes(mark);
+    add({NodeKind::scalar, place(mark), value, text_column(mark, value), {}, {}});
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    open(NodeKind::sequence, mark, tag);
+  }
+  void OnSequenceEnd() override { close(); }
+
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    open(NodeKind::mapping, mark, tag);
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  void check_tag(const YAML::Mark& mark, const std::string& tag) {
+    if (tag.empty() || tag == "?" || tag == "!") return;  // what yaml-cpp gives values without a tag
+    diagnostics_.error(place(mark), "this is a YAML tag; remove it, and quote text that begins with '!'");
+  }
+
+  void check_quotes(const YAML::Mark& mark) {
+    const std::size_t begin = static_cast<std::size_t>(mark.pos);
+    if (begin >= text_.size() || (text_[begin] != '"' && text_[begin] != '\'') || is_closed(text_, begin))
+      return;
+    diagnostics_.error(place(mark), "these quotes are never closed; close them");
+    throw Stop();
+  }
+
+  /// Where the scalar's text stands as it is: behind its quote if there is one.
+  [[nodiscard]] int text_column(const YAML::Mark& mark, const std::string& value) const {
+    const std::size_t line = static_cast<std::size_t>(mark.line);
+    if (line >= lines_.size()) return 0;
+    std::size_t begin = static_cast<std::size_t>(mark.column);
+    const std::string_view text = lines_[line];
+    if (begin < text.size() && (text[begin] == '"' || text[begin] == '\'')) ++begin;
+    if (begin > text.size() || text.substr(begin, value.size()) != value) return 0;
+    return character_column(text, static_cast<int>(begin) + 1);
+  }
+
+  void open(NodeKind kind, const YAML::Mark& mark, const std::string& tag) {
+    check_tag(mark, tag);
+    if (levels_.size() == most_levels) {
+      diagnostics_.error(place(mark),
+                         fmt::format("nested deeper than {} levels; no spec needs that", most_levels));
+      throw Stop();
+    }
+    levels_.push_back({{kind, place(mark), {}, 0, {}, {}}, std::nullopt});
+  }
+
+  void close() {
+    Node node = std::move(levels_.back().node);
+    levels_.pop_back();
+    add(std::move(node));
+  }
+
+  void add(Node node) {
+    if (levels_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Level& level = levels_.back();
+    if (level.node.kind == NodeKind::sequence) {
+      level.node.items.push_back(std::move(node));
+    } else if (!level.key) {
+      level.key = std::move(node);
+    } else {
+      add_entry(level.node, std::move(*level.key), std::move(node));
+      level.key.reset();
+    }
+  }
+
+  void add_entry(Node& mapping, Node key, Node value) {
+    if (key.kind == NodeKind::refused) return;
+    if (key.kind != NodeKind::scalar) {
+      diagnostics_.error(key.where, fmt::format("{} cannot be a key; a key is a name", describe(key)));
+      return;
+    }
+    if (key.text == "<<") {
+      diagnostics_.error(key.where, "'<<' is a YAML merge key; write the entries out");
+      return;
+    }
+    if (const Entry* earlier = find_entry(mapping, key.text)) {
+      diagnostics_.error(key.where, fmt::format("'{}' is given twice, first in line {}; keep one", key.text,
+                                                earlier->where.line));
+      return;
+    }
+    if (value.kind == NodeKind::missing) value.where = key.where;  // yaml-cpp points at what comes next
+    mapping.entries.push_back({std::move(key.text), std::move(key.where), std::move(value)});
+  }
+
+  std::string_view text_;
+  std::vector<std::string_view> lines_;
+  const std::string& file_;
+  diag::Diagnostics& diagnostics_;
+  std::vector<Level> levels_;
+  std::optional<Node> root_;
+  int documents_ = 0;
+};
+
+std::vector<std::string_view> split_lines(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+}  // namespace
+
+diag::SourceLocation place_in_text(const Node& scalar, std::size_t offset) {
+  if (scalar.text_column == 0) return scalar.where;
+  const int column = character_column(scalar.text, static_cast<int>(offset) + 1);
+  return {scalar.where.file, scalar.where.line, scalar.text_column + column - 1};
+}
+
+const Entry* find_entry(const Node& mapping, std::string_view key) {
+  const auto found = std::find_if(mapping.entries.begin(), mapping.entries.end(),
+                                  [key](const Entry& entry) { return entry.key == key; });
+  return found == mapping.entries.end() ? nullptr : &*found;
+}
+
+std::string describe(const Node& node) {
+  constexpr std::size_t longest = 60;
+  switch (node.kind) {
+    case NodeKind::scalar:
+      return node.text.size() <= longest ? fmt::format("'{}'", node.text) : "a long text";
+    case NodeKind::sequence:
+      return "a list";
+    case NodeKind::mapping:
+      return "a mapping";
+    default:
+      return "nothing";
+  }
+}
+
+std::optional<Node> read_yaml(const std::string& normalised_text, const std::string& file,
+                              diag::Diagnostics& diagnostics) {
+  TreeBuilder builder(normalised_text, split_lines(normalised_text), file, diagnostics);
+  std::istringstream stream(normalised_text);
+  try {
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const Stop&) {
+    return std::nullopt;
+  } catch (const YAML::Exception& exception) {
+    diagnostics.error(builder.place(exception.mark), explain(exception.msg));
+    return std::nullopt;
+  }
+  std::optional<Node> root = builder.take_root();
+  if (!root || root->kind == NodeKind::missing) {
+    diagnostics.error({file, 1, 1},
+                      "the spec is empty; it is a YAML mapping that begins with 'stencil: NAME'");
+    return std::nullopt;
+  }
+  return root;
+}
+
+}  // namespace spidergen::spec

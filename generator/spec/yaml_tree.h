@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diag/diagnostic.h"
+
+namespace spidergen::spec {
+
+enum class NodeKind {
+  missing,   ///< no value, or YAML's null
+  scalar,    ///< text, quoted or not
+  sequence,  ///< a list
+  mapping,
+  refused,  ///< something whose error has been reported already: readers pass over it in silence
+};
+
+struct Entry;
+
+/// A YAML value and where it stands. Only a scalar's text counts: `y`, `"y"` and `1.0` are texts.
+struct Node {
+  NodeKind kind = NodeKind::missing;
+  diag::SourceLocation where;
+  std::string text;            ///< of a scalar
+  int text_column = 0;         ///< where `text` begins, if it stands in one piece on the line; otherwise 0
+  std::vector<Node> items;     ///< of a sequence
+  std::vector<Entry> entries;  ///< of a mapping, in the file's order; every key once
+};
+
+/// One `key: value` of a mapping.
+struct Entry {
+  std::string key;
+  diag::SourceLocation where;  ///< of the key
+  Node value;
+};
+
+/// The place of one character of a scalar's text.
+[[nodiscard]] diag::SourceLocation place_in_text(const Node& scalar, std::size_t offset);
+
+/// The entry of a mapping with this key, or null.
+[[nodiscard]] const Entry* find_entry(const Node& mapping, std::string_view key);
+
+/// "text 'abc'", "a list", ...: for messages that say what was found.
+[[nodiscard]] std::string describe(const Node& node);
+
+/// Reads one YAML document into a tree. What specs do not use is reported: tags, anchors, aliases, merge
+/// keys, keys that are no scalars, duplicate keys, a second document, nesting deeper than 64, and whatever is
+/// not YAML. Empty where nothing useful could be read; an error has then been reported.
+[[nodiscard]] std::optional<Node> read_yaml(const std::string& normalised_text, const std::string& file,
+                                            diag::Diagnostics& diagnostics);
+
+}  // namespace spidergen::spec

@@ -1,0 +1,390 @@
+#include <gtest/gtest.h>
+
+#include <clocale>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "spec/read_spec.h"
+
+namespace spidergen::spec {
+namespace {
+
+const std::string head = "stencil: t\ndimensions: 2\nstorage: f16\n";
+const std::string point = "shape: taps\ncoefficients: [{at: [0, 0], weight: 1}]\n";
+
+std::string messages(const ReadResult& result) {
+  std::string out;
+  for (const diag::Diagnostic& diagnostic : result.diagnostics.items) out += to_string(diagnostic) + '\n';
+  return out;
+}
+
+StencilSpec read(const std::string& text, const std::vector<ParameterOverride>& overrides = {}) {
+  const ReadResult result = read_spec({"folder/t.yaml", text}, overrides);
+  EXPECT_EQ(messages(result), "");
+  return result.spec;
+}
+
+using Weights = std::map<Offset, double>;
+
+Weights weights(const StencilSpec& spec) {
+  Weights out;
+  for (const Tap& tap : spec.taps) out[tap.at] = tap.weight;
+  EXPECT_EQ(out.size(), spec.taps.size());
+  return out;
+}
+
+Weights weights(const std::string& text) {
+  return weights(read(text));
+}
+
+std::string with_dimensions(int dimensions, const std::string& rest) {
+  return "stencil: t\ndimensions: " + std::to_string(dimensions) + "\nstorage: f16\n" + rest;
+}
+
+// ---- coefficients ----
+
+TEST(Coefficients, BoxIsSlowestAxisFirst) {
+  const Weights expected = {{{0, -1, -1}, 1}, {{0, -1, 0}, 2}, {{0, -1, 1}, 3},
+                            {{0, 0, -1}, 4},  {{0, 0, 0}, 5},  {{0, 0, 1}, 6},
+                            {{0, 1, -1}, 7},  {{0, 1, 0}, 8},  {{0, 1, 1}, 9}};
+  EXPECT_EQ(weights(head + "shape: box\ncoefficients: [[1, 2, 3], [4, 5, 6], [7, 8, 9]]\n"), expected);
+  EXPECT_EQ(weights(head + "shape: box\nradius: 1\ncoefficients:\n- [1, 2, 3]\n- [4, 5, 6]\n- [7, 8, 9]\n"),
+            expected);
+}
+
+TEST(Coefficients, BoxOfOneAndThreeDimensionsAndOfUnequalRadii) {
+  EXPECT_EQ(weights(with_dimensions(1, "shape: box\ncoefficients: [1, 2, 3]\n")),
+            (Weights{{{0, 0, -1}, 1}, {{0, 0, 0}, 2}, {{0, 0, 1}, 3}}));
+  EXPECT_EQ(weights(with_dimensions(
+                3, "shape: box\nradius: {z: 1, y: 0, x: 0}\ncoefficients: [[[1]], [[2]], [[3]]]\n")),
+            (Weights{{{-1, 0, 0}, 1}, {{0, 0, 0}, 2}, {{1, 0, 0}, 3}}));
+  EXPECT_EQ(weights(head + "shape: box\nradius: {y: 0, x: 1}\ncoefficients: [[1, 2, 3]]\n"),
+            (Weights{{{0, 0, -1}, 1}, {{0, 0, 0}, 2}, {{0, 0, 1}, 3}}));
+}
+
+TEST(Coefficients, StarWithCenter) {
+  EXPECT_EQ(weights(head + "shape: star\ncoefficients: {center: 9, y: [1, 2], x: [3, 4, 5, 6]}\n"),
+            (Weights{{{0, -1, 0}, 1},
+                     {{0, 1, 0}, 2},
+                     {{0, 0, -2}, 3},
+                     {{0, 0, -1}, 4},
+                     {{0, 0, 0}, 9},
+                     {{0, 0, 1}, 5},
+                     {{0, 0, 2}, 6}}));
+  EXPECT_EQ(weights(head + "shape: star\ncoefficients: {center: 9, y: [], x: [3, 4]}\n"),
+            (Weights{{{0, 0, -1}, 3}, {{0, 0, 0}, 9}, {{0, 0, 1}, 4}}));
+}
+
+TEST(Coefficients, StarWithoutCenterAddsTheMiddles) {
+  EXPECT_EQ(weights(with_dimensions(
+                3, "shape: star\nradius: 1\ncoefficients: {z: [1, 10, 2], y: [3, 20, 4], x: [5, 40, 6]}\n")),
+            (Weights{{{-1, 0, 0}, 1},
+                     {{1, 0, 0}, 2},
+                     {{0, -1, 0}, 3},
+                     {{0, 1, 0}, 4},
+                     {{0, 0, -1}, 5},
+                     {{0, 0, 1}, 6},
+                     {{0, 0, 0}, 70}}));
+}
+
+TEST(Coefficients, ProductIsTheOuterProduct) {
+  const Weights found =
+      weights(head + "shape: product\nscale: 1/4\ncoefficients: {x: [1, 2, 3], y: [5, 0, 7]}\n");
+  EXPECT_EQ(found, (Weights{{{0, -1, -1}, 1.25},
+                            {{0, -1, 0}, 2.5},
+                            {{0, -1, 1}, 3.75},
+                            {{0, 1, -1}, 1.75},
+                            {{0, 1, 0}, 3.5},
+                            {{0, 1, 1}, 5.25}}));
+  EXPECT_EQ(weights(with_dimensions(1, "shape: product\ncoefficients: {x: [1, 2, 3]}\n")).size(), 3U);
+  EXPECT_EQ(
+      weights(with_dimensions(3, "shape: product\ncoefficients: {z: [1, 2, 3], y: [4], x: [5, 6, 7]}\n"))
+          .size(),
+      9U);
+}
+
+TEST(Coefficients, TapsTakeListsAndMappings) {
+  EXPECT_EQ(weights(head + "shape: taps\ncoefficients:\n"
+                           "  - {at: [1, -31], weight: 2}\n"
+                           "  - {at: {x: -2}, weight: 3}\n"
+                           "  - {weight: 1/8, at: {\"y\": -3/3, x: 2*2}}\n"
+                           "  - {at: {}, weight: 4}\n"),
+            (Weights{{{0, 1, -31}, 2}, {{0, 0, -2}, 3}, {{0, -1, 4}, 0.125}, {{0, 0, 0}, 4}}));
+  EXPECT_EQ(weights(with_dimensions(3, "shape: taps\ncoefficients: [{at: [1, 2, 3], weight: 1}]\n")),
+            (Weights{{{1, 2, 3}, 1}}));
+  EXPECT_EQ(weights(with_dimensions(1, "shape: taps\ncoefficients: [{at: [7], weight: 1}]\n")),
+            (Weights{{{0, 0, 7}, 1}}));
+}
+
+TEST(Coefficients, TapsAreSortedLocatedAndWithoutZeros) {
+  const StencilSpec spec = read(head +
+                                "shape: taps\ncoefficients:\n"
+                                "  - {at: [1, 0], weight: 1}\n"
+                                "  - {at: [0, 5], weight: 0}\n"
+                                "  - {at: [0, -1], weight: 2}\n");
+  ASSERT_EQ(spec.taps.size(), 2U);
+  EXPECT_EQ(spec.taps[0].at, (Offset{0, 0, -1}));
+  EXPECT_EQ(spec.taps[0].where, (diag::SourceLocation{"folder/t.yaml", 8, 27}));
+  EXPECT_EQ(spec.taps[1].at, (Offset{0, 1, 0}));
+}
+
+TEST(Coefficients, TheLargestWeightsOfEachStorage) {
+  for (const auto& [storage, largest] : std::map<std::string, std::string>{
+           {"f16", "65504"}, {"bf16", "3.3895313892515355e38"}, {"f32", "3.4028234663852886e38"}}) {
+    const std::string start = "stencil: t\ndimensions: 2\nstorage: " + storage +
+                              "\nshape: taps\ncoefficients: [{at: [0, 0], weight: ";
+    EXPECT_EQ(weights(start + "-" + largest + "}]\n").size(), 1U);
+    EXPECT_TRUE(read_spec({"t.yaml", start + largest + "*1.001}]\n"}, {}).diagnostics.has_errors())
+        << storage;
+  }
+}
+
+// ---- parameters ----
+
+TEST(Parameters, GoFromTopToBottom) {
+  const StencilSpec spec =
+      read(head +
+           "parameters: {kappa: 0.01, dt: 0.1, dx: 0.1, alpha: kappa*dt/dx^2}\n"
+           "shape: star\ncoefficients: {center: 1 - 4*alpha, y: [alpha, alpha], x: [alpha, alpha]}\n");
+  ASSERT_EQ(spec.parameters.size(), 4U);
+  EXPECT_EQ(spec.parameters[3].name, "alpha");
+  EXPECT_EQ(spec.parameters[3].expression, "kappa*dt/dx^2");
+  EXPECT_DOUBLE_EQ(spec.parameters[3].value, 0.1);
+  EXPECT_FALSE(spec.parameters[3].overridden);
+  EXPECT_DOUBLE_EQ(weights(spec).at({0, 0, 0}), 0.6);
+}
+
+TEST(Parameters, AreOverriddenInTheirPlaces) {
+  const std::string text = head +
+                           "parameters: {a: 1, b: 2*a, c: a + b}\n"
+                           "shape: taps\ncoefficients: [{at: [0, 0], weight: c}]\n";
+  EXPECT_EQ(read(text).taps[0].weight, 3.0);
+  EXPECT_EQ(read(text, {{"a", "1/2"}}).taps[0].weight, 1.5);
+  const StencilSpec spec = read(text, {{"b", "10*a"}});
+  EXPECT_EQ(spec.taps[0].weight, 11.0);
+  EXPECT_TRUE(spec.parameters[1].overridden);
+  EXPECT_EQ(spec.parameters[1].expression, "10*a");
+  EXPECT_TRUE(read_spec({"t.yaml", text}, {{"b", "c"}}).diagnostics.has_errors()) << "c comes later";
+  EXPECT_TRUE(read_spec({"t.yaml", text}, {{"a", "1"}, {"a", "2"}}).diagnostics.has_errors());
+  const ReadResult unknown = read_spec({"t.yaml", text}, {{"d", "1"}});
+  ASSERT_EQ(unknown.diagnostics.items.size(), 1U);
+  EXPECT_EQ(unknown.diagnostics.items[0].where, (diag::SourceLocation{"t.yaml", 0, 0}));
+}
+
+TEST(Parameters, AreUsableInEveryNumber) {
+  const StencilSpec spec =
+      read(head +
+           "parameters: {r: 1, v: 0.5}\nshape: box\nradius: r\nscale: v\n"
+           "coefficients: [[0, 0, 0], [v, r, 2^r], [0, 0, 0]]\nboundary: {constant: 2*v}\n");
+  EXPECT_EQ(weights(spec), (Weights{{{0, 0, -1}, 0.25}, {{0, 0, 0}, 0.5}, {{0, 0, 1}, 1}}));
+  EXPECT_EQ(spec.boundary[axis_x].low.value, 1.0);
+}
+
+// ---- boundary ----
+
+std::array<BoundaryRule, 4> rules(const StencilSpec& spec) {
+  const auto& [z, y, x] = spec.boundary;
+  EXPECT_EQ(z.low.rule, BoundaryRule::halo);
+  EXPECT_EQ(z.high.rule, BoundaryRule::halo);
+  return {y.low.rule, y.high.rule, x.low.rule, x.high.rule};
+}
+
+std::array<BoundaryRule, 4> rules(const std::string& boundary) {
+  return rules(read(head + point + boundary));
+}
+
+TEST(Boundary, OneRuleForAll) {
+  using enum BoundaryRule;
+  using Rules = std::array<BoundaryRule, 4>;
+  EXPECT_EQ(rules(""), (Rules{halo, halo, halo, halo}));
+  EXPECT_EQ(rules("boundary: halo\n"), (Rules{halo, halo, halo, halo}));
+  EXPECT_EQ(rules("boundary: periodic\n"), (Rules{periodic, periodic, periodic, periodic}));
+  EXPECT_EQ(rules("boundary: nearest\n"), (Rules{nearest, nearest, nearest, nearest}));
+  EXPECT_EQ(rules("boundary: \"reflect\"\n"), (Rules{reflect, reflect, reflect, reflect}));
+  EXPECT_EQ(rules("boundary: mirror\n"), (Rules{mirror, mirror, mirror, mirror}));
+  EXPECT_EQ(rules("boundary: {constant: 1}\n"), (Rules{constant, constant, constant, constant}));
+  EXPECT_EQ(rules("boundary: {}\n"), (Rules{halo, halo, halo, halo}));
+}
+
+TEST(Boundary, PerAxisAndPerFace) {
+  using enum BoundaryRule;
+  using Rules = std::array<BoundaryRule, 4>;
+  EXPECT_EQ(rules("boundary: {x: nearest}\n"), (Rules{halo, halo, nearest, nearest}));
+  EXPECT_EQ(rules("boundary: {y: periodic, x: {low: {constant: 1}, high: nearest}}\n"),
+            (Rules{periodic, periodic, constant, nearest}));
+  EXPECT_EQ(rules("boundary: {y: {high: mirror}, x: {constant: 2}}\n"),
+            (Rules{halo, mirror, constant, constant}));
+  EXPECT_EQ(rules("boundary: {y: {low: periodic, high: periodic}}\n"),
+            (Rules{periodic, periodic, halo, halo}));
+}
+
+TEST(Boundary, PeriodicNeedsBothFaces) {
+  for (const std::string boundary : {"{y: {low: periodic}}", "{x: {low: nearest, high: periodic}}"}) {
+    const ReadResult result = read_spec({"t.yaml", head + point + "boundary: " + boundary + "\n"}, {});
+    EXPECT_EQ(result.diagnostics.items.size(), 1U) << boundary;
+  }
+}
+
+TEST(Boundary, ValuesAndPlaces) {
+  const StencilSpec spec = read(head + point + "boundary: {y: {low: {constant: -1/4}}, x: nearest}\n");
+  EXPECT_EQ(spec.boundary[axis_y].low.value, -0.25);
+  EXPECT_EQ(spec.boundary[axis_x].high.where, (diag::SourceLocation{"folder/t.yaml", 6, 43}));
+  EXPECT_EQ(spec.boundary[axis_y].high.where, (diag::SourceLocation{"folder/t.yaml", 1, 1}));
+}
+
+// ---- the other keys ----
+
+TEST(Spec, Defaults) {
+  const StencilSpec spec = read(head + point);
+  EXPECT_EQ(spec.name, "t");
+  EXPECT_EQ(spec.description, "");
+  EXPECT_EQ(spec.source_name, "t.yaml");
+  EXPECT_EQ(spec.dimensions, 2);
+  EXPECT_EQ(spec.storage, Storage::f16);
+  EXPECT_EQ(spec.accumulate, Accumulate::f32);
+  EXPECT_EQ(spec.weights, WeightMode::automatic);
+  EXPECT_EQ(spec.shape, Shape::taps);
+  EXPECT_EQ(spec.steps, 1);
+  EXPECT_EQ(spec.where.storage, (diag::SourceLocation{"folder/t.yaml", 3, 1}));
+  EXPECT_EQ(spec.where.accumulate, (diag::SourceLocation{"folder/t.yaml", 1, 1}));
+}
+
+TEST(Spec, ChoicesAndQuotes) {
+  const StencilSpec spec = read(
+      "\"schema\": '1'\nstencil: 't'\n'dimensions': \"3\"\nstorage: bf16\naccumulate: f16\nweights: f16x2\n"
+      "description: >\n  one line\n  on two\n\nshape: star\ncoefficients: {center: 1, 'z': [], \"y\": [1, "
+      "1], x: []}\n");
+  EXPECT_EQ(spec.dimensions, 3);
+  EXPECT_EQ(spec.storage, Storage::bf16);
+  EXPECT_EQ(spec.accumulate, Accumulate::f16);
+  EXPECT_EQ(spec.weights, WeightMode::f16x2);
+  EXPECT_EQ(spec.description, "one line on two");
+}
+
+TEST(Spec, StandardInputHasNoStem) {
+  const ReadResult result = read_spec({"-", head + point}, {});
+  EXPECT_EQ(messages(result), "");
+  EXPECT_EQ(result.spec.source_name, "-");
+}
+
+TEST(Spec, LineEndsAndByteOrderMarkChangeNothing) {
+  const std::string text = head + point;
+  std::string dos;
+  std::string classic_mac;
+  for (const char c : text) {
+    dos += c == '\n' ? std::string("\r\n") : std::string(1, c);
+    classic_mac += c == '\n' ? '\r' : c;
+  }
+  const StencilSpec spec = read(text);
+  for (const std::string& same : {dos, classic_mac, "\xEF\xBB\xBF" + text}) {
+    const StencilSpec other = read(same);
+    EXPECT_EQ(other.source_hash, spec.source_hash);
+    EXPECT_EQ(other.taps[0].where, spec.taps[0].where);
+  }
+  EXPECT_NE(read(text + "# changed\n").source_hash, spec.source_hash);
+}
+
+TEST(Spec, HashIsFnv1a) {
+  // Test vectors of the algorithm's authors.
+  EXPECT_EQ(read_spec({"t.yaml", ""}, {}).spec.source_hash, "cbf29ce484222325");
+  EXPECT_EQ(read_spec({"t.yaml", "a"}, {}).spec.source_hash, "af63dc4c8601ec8c");
+  EXPECT_EQ(read_spec({"t.yaml", "foobar"}, {}).spec.source_hash, "85944171f73967e8");
+}
+
+TEST(Spec, ColumnsCountCharacters) {
+  const ReadResult result = read_spec(
+      {"t.yaml", head + "shape: taps\ncoefficients: [{at: [0, 0], \"größe\": 1, weight: q}]\n"}, {});
+  EXPECT_EQ(messages(result),
+            "t.yaml:5:29: error: unknown key 'größe' in a tap; known keys are 'at' and 'weight'\n"
+            "t.yaml:5:49: error: a weight: unknown name 'q'; known here: 'pi'\n");
+}
+
+TEST(Spec, BytesThatAreNoText) {
+  const auto said = [](const std::string& description) {
+    return messages(read_spec({"t.yaml", head + "description: " + description + "\n" + point}, {}));
+  };
+  EXPECT_EQ(said(std::string("a\0b", 3)),
+            "t.yaml:4:15: error: control character 0x00; a spec is plain text\n");
+  EXPECT_EQ(said("\x04"), "t.yaml:4:14: error: control character 0x04; a spec is plain text\n");
+  for (const std::string bad : {"\xFF", "\xC0\xAF", "\xE2\x82", "\xED\xA0\x80", "\xF5\x80\x80\x80", "\x80"}) {
+    EXPECT_NE(said(bad).find("not valid UTF-8"), std::string::npos) << bad;
+  }
+  EXPECT_EQ(said("Wärmeleitung ∇² 🌡"), "");
+}
+
+TEST(Spec, DecimalPointInEveryLocale) {
+  for (const char* name : {"de_DE.UTF-8", "fr_FR.UTF-8"}) {
+    if (!std::setlocale(LC_ALL, name)) continue;
+    EXPECT_EQ(read(head + "parameters: {a: 0.5}\nshape: taps\ncoefficients: [{at: [0, 0], weight: 2.5*a}]\n")
+                  .taps[0]
+                  .weight,
+              1.25);
+  }
+  std::setlocale(LC_ALL, "C");
+}
+
+TEST(Spec, AllErrorsOfAFileAreReported) {
+  const ReadResult result = read_spec({"t.yaml",
+                                       "stencil: t\ndimensions: 2\nstorage: f8\nshape: box\nradius: "
+                                       "1.5\ncoefficients: [[1], [b]]\nboundary: wrap\n"},
+                                      {});
+  std::vector<int> lines;
+  for (const diag::Diagnostic& diagnostic : result.diagnostics.items) lines.push_back(diagnostic.where.line);
+  EXPECT_EQ(lines, (std::vector<int>{3, 5, 6, 6, 7}));
+}
+
+// ---- robustness ----
+
+std::vector<std::string> shipped_specs() {
+  std::vector<std::string> texts;
+  for (const auto& entry : std::filesystem::directory_iterator(SPIDER_SOURCE_DIR "/stencils")) {
+    if (entry.path().extension() != ".yaml") continue;
+    std::ifstream file(entry.path(), std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    EXPECT_EQ(messages(read_spec({entry.path().string(), text.str()}, {})), "");
+    texts.push_back(text.str());
+  }
+  return texts;
+}
+
+TEST(Spec, ShippedStencilsAreGoodAndDamagedOnesDoNoHarm) {
+  const std::vector<std::string> texts = shipped_specs();
+  ASSERT_GE(texts.size(), 16U);
+  const std::string inserted = "[]{}:,-&*!|>'\"%@#?\n \t09.^()/~<=\\\xC3";
+  std::mt19937 random(7);
+  const auto below = [&random](std::size_t count) { return static_cast<std::size_t>(random()) % count; };
+  for (int trial = 0; trial < 2000; ++trial) {
+    std::string text = texts[below(texts.size())];
+    for (std::size_t damage = below(6); damage > 0 && !text.empty(); --damage) {
+      const std::size_t at = below(text.size());
+      if (below(2) == 0) {
+        text.insert(at, 1, inserted[below(inserted.size())]);
+      } else {
+        text.erase(at, 1 + below(8));
+      }
+    }
+    const ReadResult result = read_spec({"-", text}, {});
+    EXPECT_TRUE(result.diagnostics.has_errors() || !result.spec.taps.empty()) << text;
+    for (const diag::Diagnostic& diagnostic : result.diagnostics.items) {
+      EXPECT_GE(diagnostic.where.line, 1) << to_string(diagnostic) << '\n' << text;
+    }
+  }
+}
+
+TEST(Spec, HostileTextsAreRefusedQuickly) {
+  for (const std::string piece : {"[", "{", "- ", "? ", "a: ", "[a, ", "\"", "*a ", "&a ", "!", "(", "|\n"}) {
+    std::string text;
+    for (int i = 0; i < 50'000; ++i) text += piece;
+    EXPECT_TRUE(read_spec({"-", text}, {}).diagnostics.has_errors()) << piece;
+    EXPECT_TRUE(read_spec({"-", head + "scale: " + text}, {}).diagnostics.has_errors()) << piece;
+  }
+}
+
+}  // namespace
+}  // namespace spidergen::spec

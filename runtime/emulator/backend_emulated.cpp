@@ -1,0 +1,101 @@
+/// runtime/src/backend.h on the host.
+#include "src/backend.h"
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "run_launch.h"
+
+namespace spider::backend {
+
+namespace {
+
+// What an H200 grants a block, so that a kernel too large for devices is too large here.
+constexpr std::int32_t largest_shared_bytes = 227 * 1024;
+constexpr std::int32_t most_warps_per_block = 32;
+
+void copy_rows(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
+               std::uint64_t row_bytes, std::uint64_t rows) {
+  if (row_bytes == 0) return;
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    std::memcpy(static_cast<std::byte*>(to) + row * to_pitch,
+                static_cast<const std::byte*>(from) + row * from_pitch, row_bytes);
+  }
+}
+
+}  // namespace
+
+bool is_emulated() {
+  return true;
+}
+
+Outcome prepare(const spider_kernel& kernel, Residency& residency) {
+  const Tiling& tiling = kernel.tiling;
+  if (tiling.warps_per_block < 1 || tiling.warps_per_block > most_warps_per_block ||
+      tiling.shared_bytes < 0 || tiling.shared_bytes > largest_shared_bytes) {
+    return {SPIDER_ERROR_DEVICE, "no device can run blocks of " + std::to_string(tiling.warps_per_block) +
+                                     " warps and " + std::to_string(tiling.shared_bytes) +
+                                     " bytes of shared memory"};
+  }
+  residency.multiprocessors = emulator::read_settings().multiprocessors;
+  residency.blocks_per_multiprocessor = 2;
+  return {};
+}
+
+Outcome launch(const spider_kernel& kernel, const SweepArguments& arguments, const spider_field& /*input*/,
+               const spider_field& /*output*/, std::int64_t blocks, void* /*stream*/) {
+  if (blocks < 1 || blocks > std::numeric_limits<std::int32_t>::max()) {
+    return {SPIDER_ERROR_LAUNCH, "a grid of " + std::to_string(blocks) + " blocks"};
+  }
+  try {
+    if (auto reason = emulator::run_launch(kernel, arguments, blocks, emulator::read_settings())) {
+      return {SPIDER_ERROR_EMULATION, std::move(*reason)};
+    }
+  } catch (const std::bad_alloc&) {
+    return {SPIDER_ERROR_MEMORY, "not enough memory to emulate a launch"};
+  } catch (const std::exception& error) {
+    return {SPIDER_ERROR_LAUNCH, error.what()};
+  }
+  return {};
+}
+
+Outcome allocate(std::uint64_t bytes, void** memory) {
+  constexpr std::uint64_t alignment = 256;
+  *memory = nullptr;
+  if (bytes <= std::numeric_limits<std::size_t>::max() - alignment) {
+    const std::uint64_t rounded = (bytes == 0 ? alignment : bytes + alignment - 1) / alignment * alignment;
+    *memory = std::aligned_alloc(alignment, rounded);
+  }
+  if (*memory == nullptr)
+    return {SPIDER_ERROR_MEMORY, "no " + std::to_string(bytes) + " bytes of host memory"};
+  return {};
+}
+
+Outcome release(void* memory) {
+  std::free(memory);
+  return {};
+}
+
+Outcome upload(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
+               std::uint64_t row_bytes, std::uint64_t rows) {
+  copy_rows(to, to_pitch, from, from_pitch, row_bytes, rows);
+  return {};
+}
+
+Outcome download(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
+                 std::uint64_t row_bytes, std::uint64_t rows) {
+  copy_rows(to, to_pitch, from, from_pitch, row_bytes, rows);
+  return {};
+}
+
+Outcome synchronize(void* /*stream*/) {
+  return {};
+}
+
+}  // namespace spider::backend

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <spider/kernel.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "field_access.h"
+#include "fragments.h"
+#include "lane.h"
+#include "shared_memory.h"
+
+namespace spider::emulator {
+
+/// A launch, as far as its blocks share it.
+struct Launch {
+  const spider_kernel& kernel;
+  const SweepArguments& arguments;
+  FieldAccess& fields;
+  std::uint64_t seed;  ///< of the order in which lanes and warps run
+};
+
+/// Runs the blocks of a launch, one after the other, on the calling thread: every lane is a fiber that runs
+/// until its next collective; the last of a warp (for sync_block: of the block) to arrive performs it for
+/// all. The order of lanes and warps is a function of the seed and the block's number only.
+class Block {
+ public:
+  explicit Block(const Launch& launch);
+  ~Block();
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  /// Runs a block to its end; what it says, if anything, is the rule that was broken and by whom.
+  [[nodiscard]] std::optional<std::string> run(std::int64_t number);
+
+  // What a lane asks for while it runs; all may throw Violation.
+  [[nodiscard]] std::int64_t number() const { return number_; }
+  [[nodiscard]] FieldAccess& fields() { return launch_.fields; }
+  [[nodiscard]] SharedMemory& shared() { return shared_; }
+  [[nodiscard]] Moment moment(const Lane& lane) const;
+  /// Waits with the others at a collective.
+  void arrive(Lane& lane, const Arrival& arrival);
+
+ private:
+  struct Warp {
+    std::vector<std::unique_ptr<Lane>> lanes;
+    std::uint32_t epoch = 0;
+    int waiting = 0;  ///< lanes at the collective that is next
+    int returned = 0;
+    const Lane* first_waiting = nullptr;
+  };
+
+  /// Thrown out of arrive() to unwind a lane's stack after another has broken a rule.
+  struct Abandoned {};
+
+  void live(Lane& lane);
+  void run_kernel(Lane& lane);
+  void begin(std::int64_t number);
+  void run_to_collective(Warp& warp);
+  void abandon();
+  void check_company(const Lane& lane, const Arrival& arrival) const;
+  void check_return(const Lane& lane) const;
+  void perform(Warp& warp, const Arrival& arrival);
+  [[nodiscard]] std::string describe(const Lane& lane) const;
+  [[nodiscard]] std::uint32_t random();
+
+  const Launch& launch_;
+  std::vector<Warp> warps_;
+  std::vector<std::size_t> runnable_;  // warps
+  SharedMemory shared_;
+  SparsePattern pattern_;
+  std::int64_t number_ = 0;
+  std::uint32_t epoch_ = 0;
+  int at_block_barrier_ = 0;  // lanes
+  const Lane* first_at_block_barrier_ = nullptr;
+  std::uint64_t random_state_ = 0;
+  std::vector<int> lane_order_;
+  std::optional<std::string> violation_;
+  bool abandoning_ = false;
+  bool closing_ = false;
+};
+
+/// The lane that runs on this thread, or null.
+[[nodiscard]] Lane* current_lane();
+
+}  // namespace spider::emulator

@@ -1,0 +1,165 @@
+#include <spider/instructions_emulated.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "block.h"
+#include "half.h"
+#include "violation.h"
+
+namespace spider {
+
+namespace {
+
+using emulator::Arrival;
+using emulator::Lane;
+
+Lane& this_lane() {
+  Lane* const lane = emulator::current_lane();
+  if (lane == nullptr) throw std::logic_error("an instruction of the emulated device outside of a kernel");
+  return *lane;
+}
+
+void arrive(const Arrival& arrival) {
+  Lane& lane = this_lane();
+  lane.block.arrive(lane, arrival);
+}
+
+template <class Value>
+Value load_aligned(const Value* from) {
+  if (reinterpret_cast<std::uintptr_t>(from) % sizeof(Value) != 0) {
+    throw emulator::Violation("reads " + std::to_string(sizeof(Value)) +
+                              " bytes of a table at an address that is no multiple of them");
+  }
+  return *from;
+}
+
+}  // namespace
+
+namespace device {
+
+int lane_index() {
+  return this_lane().index;
+}
+int warp_index() {
+  return this_lane().warp;
+}
+int block_index() {
+  return static_cast<int>(this_lane().block.number());
+}
+
+void sync_warp(emulator::CallSite site) {
+  Arrival arrival;
+  arrival.kind = Arrival::Kind::sync_warp;
+  arrival.site = site;
+  arrive(arrival);
+}
+
+void sync_block(emulator::CallSite site) {
+  Arrival arrival;
+  arrival.kind = Arrival::Kind::sync_block;
+  arrival.site = site;
+  arrive(arrival);
+}
+
+Vector load_table(const Vector* from) {
+  return load_aligned(from);
+}
+std::uint32_t load_table(const std::uint32_t* from) {
+  return load_aligned(from);
+}
+
+Vector load_shared(Shared from) {
+  const Lane& lane = this_lane();
+  return lane.block.shared().load(lane.block.moment(lane), from);
+}
+
+void store_shared(Shared to, const Vector& v) {
+  const Lane& lane = this_lane();
+  lane.block.shared().store(lane.block.moment(lane), to, v);
+}
+
+void store_shared(Shared to, std::uint16_t v) {
+  const Lane& lane = this_lane();
+  lane.block.shared().store(lane.block.moment(lane), to, v);
+}
+
+void copy_async_if(bool wanted, Shared to, const std::uint16_t* from) {
+  if (!wanted) return;
+  Lane& lane = this_lane();
+  lane.block.fields().check_input(from, 8, "copies");
+  lane.block.shared().start_copy(lane.block.moment(lane), to);
+  lane.copies.issue(to, from);
+}
+
+void copy_async_commit() {
+  this_lane().copies.commit();
+}
+
+std::uint16_t load_field(const std::uint16_t* from) {
+  this_lane().block.fields().check_input(from, 1, "reads");
+  return *from;
+}
+
+void prefetch_field(const std::uint16_t* cell) {
+  this_lane().block.fields().check_input(cell, 1, "prefetches");
+}
+
+void store_field(std::uint16_t* to, std::uint16_t v) {
+  this_lane().block.fields().note_output(to, 1);
+  *to = v;
+}
+
+void store_field(std::uint16_t* to, std::uint32_t low, std::uint32_t high) {
+  this_lane().block.fields().note_output(to, 4);
+  to[0] = static_cast<std::uint16_t>(low);
+  to[1] = static_cast<std::uint16_t>(low >> 16);
+  to[2] = static_cast<std::uint16_t>(high);
+  to[3] = static_cast<std::uint16_t>(high >> 16);
+}
+
+std::uint32_t pack_f16(float low, float high) {
+  return to_f16(low) | static_cast<std::uint32_t>(to_f16(high)) << 16;
+}
+
+std::uint16_t to_f16(float value) {
+  return emulator::float_to_half(value);
+}
+
+std::uint32_t transpose_8x8(std::uint32_t row_pair, emulator::CallSite site) {
+  Arrival arrival;
+  arrival.kind = Arrival::Kind::transpose_8x8;
+  arrival.site = site;
+  arrival.row_pair = &row_pair;
+  arrive(arrival);
+  return row_pair;
+}
+
+}  // namespace device
+
+namespace emulator {
+
+void copy_async_wait(int pending) {
+  Lane& lane = this_lane();
+  const Moment now = lane.block.moment(lane);
+  lane.copies.wait(static_cast<std::uint64_t>(pending), [&](const CopyQueue::Copy& copy) {
+    lane.block.shared().finish_copy(now, copy.to, copy.from);
+  });
+}
+
+void multiply_sparse(device::Accumulator& sum, const device::Vector& a, const device::Vector& b,
+                     std::uint32_t metadata, int selector, CallSite site) {
+  Arrival arrival;
+  arrival.kind = Arrival::Kind::multiply_sparse;
+  arrival.selector = selector;
+  arrival.site = site;
+  arrival.sum = &sum;
+  arrival.a = &a;
+  arrival.b = &b;
+  arrival.metadata = metadata;
+  arrive(arrival);
+}
+
+}  // namespace emulator
+
+}  // namespace spider

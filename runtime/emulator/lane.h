@@ -1,0 +1,75 @@
+#pragma once
+
+#include <spider/instructions_emulated.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lane_fiber.h"
+#include "shared_memory.h"
+
+namespace spider::emulator {
+
+class Block;
+
+/// What a lane waits for at a collective, and the registers it brings.
+struct Arrival {
+  enum class Kind { sync_warp, sync_block, transpose_8x8, multiply_sparse };
+  Kind kind = Kind::sync_warp;
+  int selector = 0;
+  CallSite site;
+  // multiply_sparse
+  device::Accumulator* sum = nullptr;
+  const device::Vector* a = nullptr;
+  const device::Vector* b = nullptr;
+  std::uint32_t metadata = 0;
+  // transpose_8x8, both ways
+  std::uint32_t* row_pair = nullptr;
+
+  [[nodiscard]] bool same_call(const Arrival& other) const;
+};
+
+/// `sync_warp at file:line:column`.
+[[nodiscard]] std::string to_string(const Arrival& arrival);
+
+/// The asynchronous copies of one lane, in groups as cp.async.commit_group and .wait_group define them.
+class CopyQueue {
+ public:
+  struct Copy {
+    std::uint32_t to;
+    const std::uint16_t* from;
+    std::uint64_t group;
+  };
+
+  void clear();
+  void issue(std::uint32_t to, const std::uint16_t* from) { copies_.push_back({to, from, open_group_}); }
+  void commit() { ++open_group_; }
+  /// Calls `finish` for every copy of the groups that are not among the latest `pending` committed ones.
+  void wait(std::uint64_t pending, const std::function<void(const Copy&)>& finish);
+
+ private:
+  std::vector<Copy> copies_;  // those before `retired_` are done
+  std::size_t retired_ = 0;
+  std::uint64_t open_group_ = 0;
+};
+
+enum class LaneState { idle, waiting, returned };
+
+/// One lane of a block.
+struct Lane {
+  Lane(Block& its_block, int its_warp, int its_index, std::function<void()> body)
+      : block(its_block), warp(its_warp), index(its_index), fiber(std::move(body)) {}
+
+  Block& block;
+  int warp;
+  int index;  ///< within the warp
+  LaneState state = LaneState::idle;
+  Arrival arrival;
+  CopyQueue copies;
+  LaneFiber fiber;
+};
+
+}  // namespace spider::emulator

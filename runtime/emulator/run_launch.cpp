@@ -1,0 +1,113 @@
+#include "run_launch.h"
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "block.h"
+
+namespace spider::emulator {
+
+namespace {
+
+template <class Number>
+Number read_number(const char* variable, Number lowest, Number highest, Number otherwise) {
+  const char* const text = std::getenv(variable);
+  if (text == nullptr) return otherwise;
+  Number value{};
+  const char* const end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, value);
+  return error == std::errc{} && stop == end && value >= lowest && value <= highest ? value : otherwise;
+}
+
+/// Hands out a launch's blocks in ascending order and keeps what the lowest faulty one said.
+class Progress {
+ public:
+  explicit Progress(std::int64_t blocks) : blocks_(blocks), lowest_faulty_(blocks) {}
+
+  std::optional<std::int64_t> next() {
+    const std::int64_t block = next_++;
+    if (block >= blocks_ || block > lowest_faulty_) return std::nullopt;
+    return block;
+  }
+
+  void fail(std::int64_t block, std::string reason) {
+    const std::lock_guard lock(mutex_);
+    if (block >= lowest_faulty_) return;
+    lowest_faulty_ = block;
+    reason_ = std::move(reason);
+  }
+
+  void fail(std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    lowest_faulty_ = -1;
+    error_ = std::move(error);
+  }
+
+  /// After all threads are done.
+  [[nodiscard]] const std::optional<std::string>& reason() const {
+    if (error_) std::rethrow_exception(error_);
+    return reason_;
+  }
+
+ private:
+  std::int64_t blocks_;
+  std::atomic<std::int64_t> next_ = 0;
+  std::atomic<std::int64_t> lowest_faulty_;
+  std::mutex mutex_;
+  std::optional<std::string> reason_;
+  std::exception_ptr error_;
+};
+
+void run_blocks(const Launch& launch, Progress& progress) {
+  try {
+    Block block(launch);
+    while (const auto number = progress.next()) {
+      if (auto violation = block.run(*number)) progress.fail(*number, std::move(*violation));
+    }
+  } catch (...) {
+    progress.fail(std::current_exception());
+  }
+}
+
+}  // namespace
+
+Settings read_settings() {
+  Settings settings;
+  settings.seed =
+      read_number<std::uint64_t>("SPIDER_EMULATOR_SEED", 0, std::numeric_limits<std::uint64_t>::max(), 1);
+  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  settings.threads = read_number<int>("SPIDER_EMULATOR_THREADS", 1, 1024, processors);
+  settings.multiprocessors =
+      read_number<int>("SPIDER_EMULATOR_MULTIPROCESSORS", 1, 65536, settings.multiprocessors);
+  return settings;
+}
+
+std::optional<std::string> run_launch(const spider_kernel& kernel, const SweepArguments& arguments,
+                                      std::int64_t blocks, const Settings& settings) {
+  FieldAccess fields(kernel, arguments);
+  const Launch launch{kernel, arguments, fields, settings.seed};
+  Progress progress(blocks);
+  {
+    std::vector<std::jthread> helpers;
+    for (std::int64_t i = 1; i < std::min<std::int64_t>(settings.threads, blocks); ++i) {
+      helpers.emplace_back([&] { run_blocks(launch, progress); });
+    }
+    run_blocks(launch, progress);
+  }
+  auto reason = progress.reason();
+  if (!reason) reason = fields.missing_output();
+  if (!reason) return std::nullopt;
+  return "kernel " + std::string(kernel.info.name) + ", " + *reason +
+         " [SPIDER_EMULATOR_SEED=" + std::to_string(settings.seed) + "]";
+}
+
+}  // namespace spider::emulator

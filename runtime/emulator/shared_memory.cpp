@@ -1,0 +1,166 @@
+#include "shared_memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "violation.h"
+
+namespace spider::emulator {
+
+namespace {
+
+constexpr std::uint32_t vector_bytes = 16;
+constexpr std::uint16_t poison = 0x7fff;  // a NaN in f16
+
+bool happened_before(const Moment& past, const Moment& now) {
+  if (past.lane == now.lane) return true;
+  if (past.warp == now.warp) return past.warp_epoch < now.warp_epoch;
+  return past.block_epoch < now.block_epoch;
+}
+
+std::string lane_name(std::uint16_t lane) {
+  return "warp " + std::to_string(lane / 32) + ", lane " + std::to_string(lane % 32);
+}
+
+std::string missing_synchronisation(std::uint16_t other, const Moment& now) {
+  return lane_name(other) + (other / 32 == now.warp ? ", with no sync_warp or sync_block between"
+                                                    : ", with no sync_block between");
+}
+
+std::string byte_name(std::uint32_t offset) {
+  return "shared byte " + std::to_string(offset);
+}
+
+}  // namespace
+
+void SharedMemory::begin_block(std::uint32_t bytes, std::uint32_t first_epoch) {
+  bytes_ = bytes;
+  first_epoch_ = first_epoch;
+  const std::size_t count = (bytes + 1) / 2;
+  if (units_.size() < count) {
+    units_.resize(count);
+    memory_.resize(count);
+  }
+}
+
+void SharedMemory::check_range(std::uint32_t offset, std::uint32_t size, const char* what) const {
+  const auto place = [&] {
+    return std::string(what) + " shared bytes " + std::to_string(offset) + ".." +
+           std::to_string(std::uint64_t{offset} + size - 1);
+  };
+  if (std::uint64_t{offset} + size > bytes_) {
+    throw Violation(place() + ", outside the block's " + std::to_string(bytes_));
+  }
+  if (offset % size != 0)
+    throw Violation(place() + ", which do not start on a multiple of " + std::to_string(size));
+}
+
+void SharedMemory::check_readable(const Moment& now, const Unit& unit, std::uint32_t offset) const {
+  if (!from_this_block(unit.writer)) throw Violation("reads " + byte_name(offset) + ", which nobody wrote");
+  if (unit.in_flight) {
+    throw Violation("reads " + byte_name(offset) + ", into which a copy of " + lane_name(unit.writer.lane) +
+                    " is in flight");
+  }
+  if (!happened_before(unit.writer, now)) {
+    throw Violation("reads " + byte_name(offset) + ", written by " +
+                    missing_synchronisation(unit.writer.lane, now));
+  }
+}
+
+void SharedMemory::check_writable(const Moment& now, const Unit& unit, std::uint32_t offset) const {
+  if (from_this_block(unit.writer)) {
+    if (unit.in_flight) {
+      throw Violation("overwrites " + byte_name(offset) + ", into which a copy of " +
+                      lane_name(unit.writer.lane) + " is in flight");
+    }
+    if (!happened_before(unit.writer, now)) {
+      throw Violation("overwrites " + byte_name(offset) + ", written by " +
+                      missing_synchronisation(unit.writer.lane, now));
+    }
+  }
+  if (!from_this_block(unit.reader)) return;
+  const bool same_block_epoch = unit.reader.block_epoch == now.block_epoch;
+  const bool same_warp_epoch = unit.reader.warp == now.warp && unit.reader.warp_epoch == now.warp_epoch;
+  const bool unordered_others =
+      (unit.many_warps_read && same_block_epoch) || (unit.many_lanes_read && same_warp_epoch);
+  if (!happened_before(unit.reader, now) || unordered_others) {
+    const std::uint16_t reader = happened_before(unit.reader, now) ? unit.other_reader : unit.reader.lane;
+    throw Violation("overwrites " + byte_name(offset) + ", read by " + missing_synchronisation(reader, now));
+  }
+}
+
+void SharedMemory::note_read(const Moment& now, Unit& unit) {
+  Moment& latest = unit.reader;
+  if (now.block_epoch != latest.block_epoch) {
+    latest = now;
+    unit.many_lanes_read = unit.many_warps_read = false;
+  } else if (now.warp != latest.warp) {
+    // From here on any writer of this epoch finds a reader in a warp that is not its own: which one no longer
+    // matters.
+    unit.other_reader = latest.lane;
+    unit.many_warps_read = true;
+    latest = now;
+    unit.many_lanes_read = false;
+  } else if (now.warp_epoch != latest.warp_epoch) {
+    latest = now;
+    unit.many_lanes_read = false;
+  } else if (now.lane != latest.lane) {
+    if (!unit.many_warps_read) unit.other_reader = latest.lane;
+    unit.many_lanes_read = true;
+    latest = now;
+  }
+}
+
+device::Vector SharedMemory::load(const Moment& now, std::uint32_t from) {
+  check_range(from, vector_bytes, "reads");
+  for (std::uint32_t offset = from; offset < from + vector_bytes; offset += 2) {
+    Unit& unit = units_[offset / 2];
+    check_readable(now, unit, offset);
+    note_read(now, unit);
+  }
+  device::Vector value;
+  std::memcpy(&value, &memory_[from / 2], vector_bytes);
+  return value;
+}
+
+void SharedMemory::store(const Moment& now, std::uint32_t to, const device::Vector& value) {
+  check_range(to, vector_bytes, "writes");
+  for (std::uint32_t offset = to; offset < to + vector_bytes; offset += 2) {
+    Unit& unit = units_[offset / 2];
+    check_writable(now, unit, offset);
+    unit.writer = now;
+    unit.in_flight = false;
+  }
+  std::memcpy(&memory_[to / 2], &value, vector_bytes);
+}
+
+void SharedMemory::store(const Moment& now, std::uint32_t to, std::uint16_t value) {
+  check_range(to, sizeof value, "writes");
+  Unit& unit = units_[to / 2];
+  check_writable(now, unit, to);
+  unit.writer = now;
+  unit.in_flight = false;
+  memory_[to / 2] = value;
+}
+
+void SharedMemory::start_copy(const Moment& now, std::uint32_t to) {
+  check_range(to, vector_bytes, "copies to");
+  for (std::uint32_t offset = to; offset < to + vector_bytes; offset += 2) {
+    Unit& unit = units_[offset / 2];
+    check_writable(now, unit, offset);
+    unit.writer = now;
+    unit.in_flight = true;
+  }
+  std::fill_n(&memory_[to / 2], vector_bytes / 2, poison);
+}
+
+void SharedMemory::finish_copy(const Moment& now, std::uint32_t to, const std::uint16_t* from) {
+  for (std::uint32_t unit = to / 2; unit < (to + vector_bytes) / 2; ++unit) {
+    units_[unit].writer = now;
+    units_[unit].in_flight = false;
+  }
+  std::memcpy(&memory_[to / 2], from, vector_bytes);
+}
+
+}  // namespace spider::emulator

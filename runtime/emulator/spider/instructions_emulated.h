@@ -1,0 +1,106 @@
+/// The instructions on the host: names, types and meaning are those of instructions_cuda.h; what breaks a
+/// rule of the machine stops the launch (runtime/emulator/README.md).
+#pragma once
+
+#include <spider/call_site.h>
+
+#include <cstdint>
+
+#define SPIDER_DEVICE inline
+#define SPIDER_GLOBAL(threads, blocks) void
+#define SPIDER_TABLE [[maybe_unused]] static const
+#define SPIDER_UNROLL
+#define SPIDER_NO_UNROLL
+
+namespace spider::device {
+
+/// Which machine this header is of.
+inline constexpr bool is_emulated = true;
+
+/// Four 32-bit registers; 16 bytes in memory, on a multiple of 16.
+struct alignas(16) Vector {
+  std::uint32_t word[4];
+};
+
+/// A byte offset in the block's shared memory.
+using Shared = std::uint32_t;
+
+/// The C and D fragment of one lane (9.7.14.5, m16n8k32): value[2 h + b] is row lane / 4 + 8 h, column 2
+/// (lane % 4) + b.
+struct Accumulator {
+  float value[4];
+};
+
+int lane_index();
+int warp_index();
+int block_index();
+
+/// Every lane of the warp comes here; orders their accesses to shared memory.
+void sync_warp(emulator::CallSite site = emulator::CallSite::current());
+/// Every lane of the block comes here; orders their accesses to shared memory.
+void sync_block(emulator::CallSite site = emulator::CallSite::current());
+
+/// A value of a table baked into the generated file.
+Vector load_table(const Vector* from);
+std::uint32_t load_table(const std::uint32_t* from);
+
+/// ld.shared.v4.b32: `from` is a multiple of 16.
+Vector load_shared(Shared from);
+/// st.shared.v4.b32: `to` is a multiple of 16.
+void store_shared(Shared to, const Vector& v);
+/// st.shared.b16: `to` is a multiple of 2.
+void store_shared(Shared to, std::uint16_t v);
+
+/// cp.async.cg, 16 bytes: both addresses are multiples of 16. The data is there for this lane after its wait,
+/// for others after a synchronisation behind that. Lanes that do not want it copy nothing.
+void copy_async_if(bool wanted, Shared to, const std::uint16_t* from);
+/// cp.async.commit_group: closes this lane's group of copies, which may be empty.
+void copy_async_commit();
+
+/// ld.global.b16 of a field's cell.
+std::uint16_t load_field(const std::uint16_t* from);
+/// prefetch.global.L2 of the line that holds a field's cell.
+void prefetch_field(const std::uint16_t* cell);
+/// st.global.b16 of one cell.
+void store_field(std::uint16_t* to, std::uint16_t v);
+/// st.global.v2.b32 of four neighbouring cells: `to` is a multiple of 8 bytes.
+void store_field(std::uint16_t* to, std::uint32_t low, std::uint32_t high);
+
+/// cvt.rn.f16x2.f32: `low` in bits 0-15, `high` in bits 16-31.
+std::uint32_t pack_f16(float low, float high);
+/// cvt.rn.f16.f32.
+std::uint16_t to_f16(float value);
+
+/// movmatrix.sync.aligned.m8n8.trans.b16: lane 4 r + c gives elements 2 c, 2 c + 1 of row r and receives
+/// elements 2 c, 2 c + 1 of column r.
+std::uint32_t transpose_8x8(std::uint32_t row_pair, emulator::CallSite site = emulator::CallSite::current());
+
+}  // namespace spider::device
+
+namespace spider::emulator {
+
+/// The templates below, with their argument as a value.
+void copy_async_wait(int pending);
+void multiply_sparse(device::Accumulator& sum, const device::Vector& a, const device::Vector& b,
+                     std::uint32_t metadata, int selector, CallSite site);
+
+}  // namespace spider::emulator
+
+namespace spider::device {
+
+/// cp.async.wait_group: waits until at most `pending` of this lane's latest groups are unfinished.
+template <int pending>
+SPIDER_DEVICE void copy_async_wait() {
+  static_assert(pending >= 0, "a number of groups");
+  emulator::copy_async_wait(pending);
+}
+
+/// mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32: sum += A * B, A compressed 2:4.
+template <int selector>
+SPIDER_DEVICE void multiply_sparse(Accumulator& sum, const Vector& a, const Vector& b, std::uint32_t metadata,
+                                   emulator::CallSite site = emulator::CallSite::current()) {
+  static_assert(selector == 0 || selector == 1, "m16n8k32 knows two sparsity selectors");
+  emulator::multiply_sparse(sum, a, b, metadata, selector, site);
+}
+
+}  // namespace spider::device

@@ -1,0 +1,199 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "emulator_launch.h"
+
+namespace spider::test {
+namespace {
+
+constexpr std::int32_t rows = 5;
+constexpr std::int32_t columns = 6;
+
+std::int64_t probed_y;
+std::int64_t probed_x;
+
+void probe(SweepArguments arguments) {
+  if (device::lane_index() == 0) {
+    (void)device::load_field(arguments.input + probed_y * arguments.input_stride + probed_x);
+  }
+  write_output(arguments);
+}
+
+using Cells = std::set<std::pair<std::int64_t, std::int64_t>>;
+
+/// The cells around the interior that a kernel may read, found by trying.
+Cells readable_halo(const LaunchCase& launch_case) {
+  Cells cells;
+  for (probed_y = -4; probed_y < rows + 4; ++probed_y) {
+    for (probed_x = -8; probed_x < columns + 8; ++probed_x) {
+      const bool inside = probed_y >= 0 && probed_y < rows && probed_x >= 0 && probed_x < columns;
+      const auto outcome = launch(probe, launch_case);
+      if (inside) {
+        expect_good(outcome);
+      } else if (outcome.status == SPIDER_OK) {
+        cells.insert({probed_y, probed_x});
+      } else {
+        const std::string cell =
+            "(y = " + std::to_string(probed_y) + ", x = " + std::to_string(probed_x) + ")";
+        expect_violation(outcome, {"kernel probe, block 0, warp 0, lane 0: reads input cell " + cell +
+                                   ", outside the field and its halo"});
+      }
+    }
+  }
+  return cells;
+}
+
+Cells rectangle(std::int64_t first_y, std::int64_t last_y, std::int64_t first_x, std::int64_t last_x) {
+  Cells cells;
+  for (std::int64_t y = first_y; y <= last_y; ++y) {
+    for (std::int64_t x = first_x; x <= last_x; ++x) cells.insert({y, x});
+  }
+  return cells;
+}
+
+Cells united(std::initializer_list<Cells> parts) {
+  Cells all;
+  for (const Cells& part : parts) all.insert(part.begin(), part.end());
+  return all;
+}
+
+LaunchCase field_case(std::vector<TapRow> taps) {
+  LaunchCase launch_case;
+  launch_case.rows = rows;
+  launch_case.columns = columns;
+  launch_case.taps = std::move(taps);
+  return launch_case;
+}
+
+const Face constant{FaceRule::constant, 1.0F};
+const Face nearest{FaceRule::nearest, 0.0F};
+
+TEST(FieldAccess, HaloIsTheReachOfEachTapRow) {
+  // A lopsided star: two up, one down, three to the left, one to the right.
+  const LaunchCase launch_case = field_case({{0, -2, 0, 0}, {0, -1, 0, 0}, {0, 0, -3, 1}, {0, 1, 0, 0}});
+  EXPECT_EQ(readable_halo(launch_case),
+            united({rectangle(-2, -1, 0, columns - 1), rectangle(rows, rows, 0, columns - 1),
+                    rectangle(0, rows - 1, -3, -1), rectangle(0, rows - 1, columns, columns)}));
+}
+
+TEST(FieldAccess, HaloOfABoxHasItsCorners) {
+  const LaunchCase launch_case = field_case({{0, -1, -2, 2}, {0, 0, -2, 2}, {0, 1, -2, 2}});
+  Cells expected = rectangle(-1, rows, -2, columns + 1);
+  for (const auto& cell : rectangle(0, rows - 1, 0, columns - 1)) expected.erase(cell);
+  EXPECT_EQ(readable_halo(launch_case), expected);
+}
+
+TEST(FieldAccess, TapRowsThatMissTheInteriorLeaveAGap) {
+  // Only dx = 2..3, so a halo column to the right and nothing to the left.
+  const LaunchCase launch_case = field_case({{0, 1, 2, 3}});
+  EXPECT_EQ(readable_halo(launch_case),
+            united({rectangle(1, rows - 1, columns, columns + 2), rectangle(rows, rows, 2, columns + 2)}));
+}
+
+TEST(FieldAccess, BeyondAConstantFaceIsNoMemory) {
+  LaunchCase launch_case = field_case({{0, -1, -1, 1}, {0, 0, -1, 1}, {0, 1, -1, 1}});
+  launch_case.y_low = launch_case.x_high = constant;
+  EXPECT_EQ(readable_halo(launch_case),
+            united({rectangle(0, rows, -1, -1), rectangle(rows, rows, 0, columns - 1)}));
+}
+
+TEST(FieldAccess, BeyondANearestFaceIsTheClampedCell) {
+  // Row 0 stands for row -1, whose taps go three to the left; that makes (0, -3) readable and (1, -3) not.
+  LaunchCase launch_case = field_case({{0, -1, -3, 0}, {0, 0, -1, 0}});
+  launch_case.y_low = nearest;
+  EXPECT_EQ(readable_halo(launch_case),
+            united({rectangle(0, rows - 2, -3, -1), rectangle(rows - 1, rows - 1, -1, -1)}));
+  launch_case.x_low = nearest;
+  EXPECT_EQ(readable_halo(launch_case), Cells{});
+}
+
+TEST(FieldAccess, PrefetchIsAnAccess) {
+  expect_violation(launch([](SweepArguments arguments) { device::prefetch_field(arguments.input - 1); }, {}),
+                   {"prefetches input cell (y = 0, x = -1), outside the field and its halo"});
+}
+
+TEST(FieldAccess, OneRowNeedsNoStride) {
+  LaunchCase launch_case;
+  launch_case.columns = 6;
+  Field input(1, 6, 2);
+  Field output(1, 6, 3);
+  probed_y = 0;
+  probed_x = 5;
+  expect_good(launch(probe, launch_case, input, output));
+  probed_x = 6;
+  expect_violation(launch(probe, launch_case, input, output), {"reads input cell (y = 0, x = 6)"});
+}
+
+TEST(FieldAccess, OutputIsWrittenOnlyInside) {
+  LaunchCase launch_case = field_case({{0, 0, -1, 1}});
+  expect_violation(
+      launch([](SweepArguments a) { device::store_field(a.output + a.columns, std::uint16_t{0}); },
+             launch_case),
+      {"writes output cell (y = 0, x = 6), outside the field"});
+  expect_violation(
+      launch([](SweepArguments a) { device::store_field(a.output - a.output_stride, std::uint16_t{0}); },
+             launch_case),
+      {"writes output cell (y = -1, x = 0), outside the field"});
+  expect_violation(launch([](SweepArguments a) { device::store_field(a.output + 4, 0, 0); }, launch_case),
+                   {"writes output cell (y = 0, x = 6), outside the field"});
+}
+
+TEST(FieldAccess, OutputIsWrittenOnce) {
+  expect_violation(
+      launch([](SweepArguments a) { device::store_field(a.output + a.output_stride, std::uint16_t{0}); },
+             field_case({{0, 0, 0, 0}})),
+      {"writes output cell (y = 1, x = 0) a second time"});
+}
+
+TEST(FieldAccess, OutputIsWrittenWhole) {
+  expect_violation(launch(
+                       [](SweepArguments a) {
+                         if (device::lane_index() != 0) return;
+                         for (std::int64_t y = 0; y < rows; ++y) {
+                           for (std::int64_t x = 0; x < columns; ++x) {
+                             if (y != 3 || x < 4)
+                               device::store_field(a.output + y * a.output_stride + x, std::uint16_t{0});
+                           }
+                         }
+                       },
+                       field_case({{0, 0, 0, 0}})),
+                   {"kernel probe, output cell (y = 3, x = 4) was never written (2 of 30 cells were not)"});
+}
+
+TEST(FieldAccess, FourCellStoresAreAligned) {
+  expect_violation(
+      launch([](SweepArguments a) { device::store_field(a.output + 2, 0, 0); }, field_case({{0, 0, 0, 0}})),
+      {"writes 8 bytes of a field at an address that is no multiple of 8"});
+}
+
+TEST(FieldAccess, FourCellStoresKeepTheOrder) {
+  LaunchCase launch_case;
+  launch_case.columns = 4;
+  Field input(1, 4, 64);
+  Field output(1, 4, 64);
+  expect_good(launch(
+      [](SweepArguments a) {
+        if (device::lane_index() == 9) device::store_field(a.output, 0x00020001U, 0x00040003U);
+      },
+      launch_case, input, output));
+  for (std::uint16_t x = 0; x < 4; ++x) EXPECT_EQ(output.at(0, x), x + 1);
+}
+
+TEST(FieldAccess, TablesAreAligned) {
+  alignas(16) static const std::array<std::uint32_t, 8> table = {1, 2, 3, 4, 5, 6, 7, 8};
+  expect_violation(launch(
+                       [](SweepArguments) {
+                         (void)device::load_table(reinterpret_cast<const device::Vector*>(table.data() + 1));
+                       },
+                       {}),
+                   {"reads 16 bytes of a table at an address that is no multiple of them"});
+}
+
+}  // namespace
+}  // namespace spider::test

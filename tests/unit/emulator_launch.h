@@ -1,0 +1,137 @@
+/// A hand-made kernel and its fields, for tests of single instructions.
+#pragma once
+
+#include <spider/instructions_emulated.h>
+#include <spider/kernel.h>
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/backend.h"
+
+namespace spider::test {
+
+/// A field in the middle of an allocation of its own.
+class Field {
+ public:
+  Field(std::int64_t rows, std::int64_t columns, std::int64_t stride, std::uint16_t value = 0)
+      : rows_(rows),
+        columns_(columns),
+        stride_(stride),
+        cells_(static_cast<std::size_t>((rows + 2 * margin) * stride), value) {}
+
+  [[nodiscard]] std::uint16_t* data() { return &cells_[static_cast<std::size_t>(margin * stride_)]; }
+  [[nodiscard]] std::uint16_t& at(std::int64_t y, std::int64_t x) { return data()[y * stride_ + x]; }
+  [[nodiscard]] std::int64_t stride() const { return stride_; }
+  [[nodiscard]] spider_field view() { return {data(), {1, rows_, columns_}, {0, stride_}}; }
+
+ private:
+  static constexpr std::int64_t margin = 8;
+  std::int64_t rows_;
+  std::int64_t columns_;
+  std::int64_t stride_;
+  // Vectors of 16-bit elements start on 16 bytes, and so does the interior where the stride is a multiple
+  // of 8.
+  std::vector<std::uint16_t> cells_;
+};
+
+struct LaunchCase {
+  std::int32_t rows = 1;
+  std::int32_t columns = 1;
+  std::int64_t stride = 64;
+  std::int32_t warps = 1;
+  std::int32_t shared_bytes = 1024;
+  std::int64_t blocks = 1;
+  std::vector<TapRow> taps = {{0, 0, 0, 0}};
+  Face y_low{FaceRule::halo, 0};
+  Face y_high{FaceRule::halo, 0};
+  Face x_low{FaceRule::halo, 0};
+  Face x_high{FaceRule::halo, 0};
+};
+
+/// Launches `sweep` through the back end, with `input` and `output` of the case's extents.
+inline backend::Outcome launch(Sweep sweep, const LaunchCase& launch_case, Field& input, Field& output) {
+  spider_kernel kernel{};
+  kernel.abi = SPIDER_ABI;
+  kernel.size = sizeof kernel;
+  kernel.info.name = "probe";
+  kernel.sweep = sweep;
+  kernel.tiling = {128, launch_case.warps, 0, 0, launch_case.shared_bytes};
+  kernel.tap_rows = launch_case.taps.data();
+  kernel.tap_row_count = static_cast<std::int32_t>(launch_case.taps.size());
+  kernel.faces[1][0] = launch_case.y_low;
+  kernel.faces[1][1] = launch_case.y_high;
+  kernel.faces[2][0] = launch_case.x_low;
+  kernel.faces[2][1] = launch_case.x_high;
+  SweepArguments arguments{};
+  arguments.input = input.data();
+  arguments.output = output.data();
+  arguments.input_stride = input.stride();
+  arguments.output_stride = output.stride();
+  arguments.rows = launch_case.rows;
+  arguments.columns = launch_case.columns;
+  arguments.rows_per_block = launch_case.rows;
+  arguments.blocks_per_row = 1;
+  const spider_field in = input.view();
+  const spider_field out = output.view();
+  return backend::launch(kernel, arguments, in, out, launch_case.blocks, nullptr);
+}
+
+inline backend::Outcome launch(Sweep sweep, const LaunchCase& launch_case) {
+  Field input(launch_case.rows, launch_case.columns, launch_case.stride);
+  Field output(launch_case.rows, launch_case.columns, launch_case.stride);
+  return launch(sweep, launch_case, input, output);
+}
+
+/// Sets an environment variable for as long as it lives.
+class Environment {
+ public:
+  Environment(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    setenv(name, value.c_str(), 1);
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+  ~Environment() {
+    if (before_) {
+      setenv(name_, before_->c_str(), 1);
+    } else {
+      unsetenv(name_);
+    }
+  }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+/// Writes the whole output once, so that a launch which tests something else ends well.
+inline void write_output(const SweepArguments& arguments) {
+  if (device::block_index() != 0 || device::warp_index() != 0 || device::lane_index() != 0) return;
+  for (std::int64_t y = 0; y < arguments.rows; ++y) {
+    for (std::int64_t x = 0; x < arguments.columns; ++x) {
+      device::store_field(arguments.output + y * arguments.output_stride + x, std::uint16_t{0});
+    }
+  }
+}
+
+/// A launch that ended well.
+inline void expect_good(const backend::Outcome& outcome) {
+  EXPECT_EQ(outcome.status, SPIDER_OK) << outcome.reason;
+}
+
+/// A launch stopped by the emulator, whose reason holds every one of `parts`.
+inline void expect_violation(const backend::Outcome& outcome, const std::vector<std::string>& parts) {
+  EXPECT_EQ(outcome.status, SPIDER_ERROR_EMULATION);
+  for (const std::string& part : parts) {
+    EXPECT_NE(outcome.reason.find(part), std::string::npos) << "no '" << part << "' in: " << outcome.reason;
+  }
+}
+
+}  // namespace spider::test

@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# Builds generated kernels for this machine's GPU with nvcc alone and checks them there, also under compute-sanitizer.
+# Needs nvcc (CUDA >= 12.5), a GPU and a Python with NumPy and SciPy; no CMake and no spider-gen. Exit 77: cannot run here.
+set -euo pipefail
+
+usage() {
+  cat <<'END'
+usage: build_and_run.sh --cases DIR [--runtime DIR] [--build DIR] [--arch sm_90] [--jobs N] [--seed N]
+                        [--form quick|full] [--steps build,check,self-test,sanitize] [--kernels "NAME ..."]
+  --cases    folder with kernels/*.cu and plans/*.json (tests/harness/generate_cases.py writes it)
+  --arch     default: that of the first GPU
+  --steps    default: all of them
+PYTHON names the Python to use (default: the first of python3, /usr/bin/python3 that has NumPy and SciPy).
+END
+}
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+harness=$here/../harness
+cases=""
+runtime=$here/../../runtime
+build=${TMPDIR:-/tmp}/spider-gpu-tests
+arch=""
+jobs=$(nproc)
+seed=20250117
+form=quick
+steps=build,check,self-test,sanitize
+kernels=""
+while (($#)); do
+  case $1 in
+    --cases) cases=$2 ;;
+    --runtime) runtime=$2 ;;
+    --build) build=$2 ;;
+    --arch) arch=$2 ;;
+    --jobs) jobs=$2 ;;
+    --seed) seed=$2 ;;
+    --form) form=$2 ;;
+    --steps) steps=$2 ;;
+    --kernels) kernels=$2 ;;
+    --help) usage; exit 0 ;;
+    *) usage >&2; exit 2 ;;
+  esac
+  shift 2
+done
+[[ -n $cases ]] || { usage >&2; exit 2; }
+
+skip() {
+  echo "skipped: $1"
+  exit 77
+}
+wants() { [[ ,$steps, == *,$1,* ]]; }
+
+# A build alone needs no GPU, if it is told for which.
+if wants check || wants self-test || wants sanitize || [[ -z $arch ]]; then
+  command -v nvidia-smi >/dev/null || skip "no nvidia-smi, so no NVIDIA GPU"
+  capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>&1 | head -n 1) || skip "nvidia-smi: $capability"
+  [[ $capability =~ ^[0-9]+\.[0-9]+$ ]] || skip "nvidia-smi finds no GPU: $capability"
+  ((${capability/./} >= 80)) || skip "compute capability $capability: sparse tensor cores begin at 8.0"
+  arch=${arch:-sm_${capability/./}}
+fi
+nvcc=$(command -v nvcc || true)
+[[ -n $nvcc ]] || nvcc=/usr/local/cuda/bin/nvcc
+[[ -x $nvcc ]] || skip "no nvcc on PATH or in /usr/local/cuda/bin"
+python=""
+for candidate in ${PYTHON:-} python3 /usr/bin/python3; do
+  if "$candidate" -c 'import numpy, scipy' 2>/dev/null; then
+    python=$candidate
+    break
+  fi
+done
+[[ -n $python ]] || skip "no Python with NumPy and SciPy; set PYTHON"
+
+library=$build/libspider_cases_cuda.so
+if wants build; then
+  echo "building for $arch with $("$nvcc" --version | sed -n 's/^Cuda compilation tools, //p'), $jobs at a time"
+  mkdir -p "$build/objects"
+  begun=$SECONDS
+  if [[ -n $kernels ]]; then
+    sources=()
+    for name in $kernels; do sources+=("$cases/kernels/$name.cu"); done
+  else
+    sources=("$cases"/kernels/*.cu)
+  fi
+  runtime_sources=("$runtime"/src/*.cpp)
+  flags=(-std=c++20 -O3 "-arch=$arch" -Werror all-warnings "-Xcompiler=-fPIC,-Wall,-Wextra,-Werror"
+         "-I$runtime/include" "-I$runtime/device" "-I$runtime/src" "-I$cases/kernels")
+  rm -f "$build"/objects/*.o
+  # shellcheck disable=SC2016  # expanded by the inner shell, once per file
+  printf '%s\0' "${runtime_sources[@]}" "${sources[@]}" |
+    xargs -0 -P "$jobs" -I{} bash -c '
+      name=$(basename "$1")
+      "${@:3}" -c "$1" -o "$2/objects/${name%.*}_${name##*.}.o" || { echo "does not compile: $1" >&2; exit 1; }
+    ' _ {} "$build" "$nvcc" "${flags[@]}"
+  "$nvcc" -shared "-arch=$arch" -o "$library" "$build"/objects/*.o
+  echo "${#sources[@]} kernels compiled and linked in $((SECONDS - begun)) s"
+fi
+
+check=("$python" -B "$harness/check_kernels.py" --library "$library" --plans "$cases/plans" --seed "$seed")
+# shellcheck disable=SC2206  # names of kernels have no spaces
+[[ -z $kernels ]] || check+=(--kernels $kernels)
+failed=()
+if wants self-test; then
+  "${check[@]}" --self-test || failed+=(self-test)
+fi
+if wants check; then
+  nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+  "${check[@]}" --cases "$form" --jobs "$jobs" || failed+=(check)
+fi
+if wants sanitize; then
+  sanitizer=$(command -v compute-sanitizer || true)
+  [[ -n $sanitizer ]] || sanitizer=$(dirname "$nvcc")/compute-sanitizer
+  if [[ -x $sanitizer ]]; then
+    for tool in memcheck racecheck initcheck synccheck; do
+      extra=()
+      # Allocations apart from each other, so that reading before one is not reading another; and for initcheck only
+      # what a kernel may read is ever written.
+      [[ $tool != memcheck ]] || extra=(--padding 4096)
+      watched=("${check[@]}" --cases sanitizer --representative 20 --jobs 0)
+      [[ $tool != initcheck ]] || watched+=(--valid-only)
+      echo "compute-sanitizer $tool"
+      "$sanitizer" --tool "$tool" --error-exitcode 99 "${extra[@]}" "${watched[@]}" || failed+=("$tool")
+    done
+  else
+    echo "skipped: compute-sanitizer is not installed"
+  fi
+fi
+if ((${#failed[@]})); then
+  echo "FAILED: ${failed[*]}"
+  exit 1
+fi
+echo "done: $steps"

@@ -1,0 +1,47 @@
+# The kernels of the accuracy tests, emulated and on a GPU: target spider-cases writes them into a folder
+# of the build tree, the global property SPIDER_CASES_FOLDER; SPIDER_CASES_NAMES lists them.
+include_guard(GLOBAL)
+
+set(SPIDER_RANDOM_SPECS 200 CACHE STRING "How many random specs the accuracy tests check")
+set(SPIDER_RANDOM_SEED 20250117 CACHE STRING "Seed of the random specs and of the cases")
+
+find_package(Python3 REQUIRED COMPONENTS Interpreter)  # writing the cases needs its standard library only
+
+set_property(GLOBAL PROPERTY SPIDER_CASES_FOLDER "${PROJECT_BINARY_DIR}/tests/cases")
+set(spider_cases_folder "${PROJECT_BINARY_DIR}/tests/cases")
+set(names "")
+if(SPIDER_RANDOM_SPECS GREATER 0)
+  math(EXPR last "${SPIDER_RANDOM_SPECS} - 1")
+  foreach(index RANGE ${last})
+    string(LENGTH "${index}" digits)
+    if(digits LESS 3)
+      math(EXPR missing "3 - ${digits}")
+      string(REPEAT "0" ${missing} zeros)
+    else()
+      set(zeros "")
+    endif()
+    list(APPEND names "random_${zeros}${index}")
+  endforeach()
+endif()
+file(GLOB shipped_specs CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/stencils/*.yaml")
+foreach(spec IN LISTS shipped_specs)
+  get_filename_component(name "${spec}" NAME_WE)
+  list(APPEND names "${name}")
+endforeach()
+set_property(GLOBAL PROPERTY SPIDER_CASES_NAMES "${names}")
+
+list(TRANSFORM names PREPEND "${spider_cases_folder}/kernels/" OUTPUT_VARIABLE kernel_files)
+list(TRANSFORM kernel_files APPEND ".cu")
+set(stamp "${spider_cases_folder}/stamp")
+add_custom_command(
+  OUTPUT "${stamp}"
+  BYPRODUCTS ${kernel_files}
+  COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_LIST_DIR}/generate_cases.py"
+          --spider-gen "$<TARGET_FILE:SpiderGen::spider-gen>" --stencils "${PROJECT_SOURCE_DIR}/stencils"
+          --folder "${spider_cases_folder}" --count ${SPIDER_RANDOM_SPECS} --seed ${SPIDER_RANDOM_SEED}
+  COMMAND "${CMAKE_COMMAND}" -E touch "${stamp}"
+  DEPENDS SpiderGen::spider-gen ${shipped_specs}
+          "${CMAKE_CURRENT_LIST_DIR}/generate_cases.py" "${CMAKE_CURRENT_LIST_DIR}/random_specs.py"
+  COMMENT "Generating the kernels of the accuracy tests"
+  VERBATIM)
+add_custom_target(spider-cases ALL DEPENDS "${stamp}")

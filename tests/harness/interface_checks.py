@@ -1,0 +1,321 @@
+"""What the C API promises beside a sweep's values: misuse answers the documented status and touches nothing, iteration
+equals repeated sweeps, and the described kernel is the planned one."""
+
+import ctypes
+import threading
+from ctypes import byref, c_int64, c_void_p
+
+import numpy
+
+import reference
+import spider_library as api
+from spider_library import Buffer, make_field
+from sweep_case import Case, least_stride, make_layout, make_values, prepare_input, touched_span
+
+ROWS, COLUMNS = 20, 37
+
+
+def check_info(library, kernel, plan):
+    """spider_info, spider_prepare and the constants of the ABI."""
+    failures = []
+    info = library.info(kernel)
+    if not info:
+        return ["spider_info answers NULL"]
+    told = info.contents
+    down, up, left, right = plan.reach
+    wanted = {
+        "abi": api.ABI,
+        "name": plan.name.encode(),
+        "dimensions": 2,
+        "storage": api.STORAGE_F16,
+        "steps": 1,
+        "reach_low": [0, down, left],
+        "reach_high": [0, up, right],
+    }
+    for key, value in wanted.items():
+        got = getattr(told, key)
+        got = list(got) if isinstance(value, list) else got
+        if got != value:
+            failures.append(f"spider_info: {key} is {got!r}, not {value!r}")
+    if told.size < ctypes.sizeof(api.KernelInfo):
+        failures.append(f"spider_info: size {told.size} is less than that of the documented fields")
+    if library.abi_version() != api.ABI:
+        failures.append(f"spider_abi_version is {library.abi_version()}")
+    library.require("spider_prepare", library.prepare(kernel))
+    return failures
+
+
+class Misuse:
+    """Calls on one pair of valid fields, each with one thing wrong."""
+
+    def __init__(self, library, kernel, plan, rng):
+        self.library, self.kernel, self.plan, self.rng = library, kernel, plan, rng
+        self.failures = []
+
+    def run(self):
+        """The failures of every misuse of apply and iterate."""
+        case = Case(ROWS, COLUMNS, input_stride="aligned", output_stride="aligned")
+        layout, cells, _ = prepare_input(self.plan, case, self.rng)
+        with Buffer(self.library, layout.cells) as source, Buffer(self.library, layout.cells) as target:
+            self.buffers = ((source, cells), (target, cells[::-1].copy()))
+            for buffer, content in self.buffers:
+                buffer.upload(content)
+            self.good = lambda: (layout.field(source), layout.field(target))
+            self.pointers()
+            self.kernels()
+            self.shapes()
+            self.overlaps(layout, source)
+            self.steps()
+            self.strings()
+        return self.failures
+
+    def expect(self, what, wanted, status):
+        """Records a status other than the wanted one, missing words, or a changed byte."""
+        words = self.library.words()
+        if status != wanted:
+            self.failures.append(f"{what}: status {status} ({words}), not {wanted}")
+        elif not words:
+            self.failures.append(f"{what}: status {status}, but spider_last_error is empty")
+        self.library.require("spider_synchronize", self.library.synchronize(None))
+        for buffer, content in self.buffers:
+            if not numpy.array_equal(buffer.download(), content):
+                self.failures.append(f"{what}: memory changed")
+                buffer.upload(content)
+
+    def both(self, what, wanted, source, target):
+        """The same fields, by reference or None, through apply and iterate."""
+        self.expect(f"apply, {what}", wanted, self.library.apply(self.kernel, source, target, None))
+        status = self.library.iterate(self.kernel, source, target, 2, None, None)
+        self.expect(f"iterate, {what}", wanted, status)
+
+    def changed(self, what, wanted, which, change):
+        """Both calls with one field changed by `change(field)`."""
+        fields = self.good()
+        change(fields[which])
+        self.both(f"{what} of {'in' if which == 0 else 'out'}", wanted, byref(fields[0]), byref(fields[1]))
+
+    def pointers(self):
+        source, target = self.good()
+        self.both("no input field", api.NULL, None, byref(target))
+        self.both("no output field", api.NULL, byref(source), None)
+        for which in range(2):
+            self.changed("null data", api.NULL, which, lambda field: setattr(field, "data", None))
+            self.changed("odd address", api.ALIGNMENT, which, lambda field: setattr(field, "data", field.data + 1))
+
+    def kernels(self):
+        source, target = self.good()
+        stranger = (ctypes.c_uint32 * 1024)(99, 4096)
+        address = ctypes.addressof(stranger)
+        for what, kernel, wanted in (("no kernel", None, api.NULL), ("a kernel of ABI 99", address, api.KERNEL)):
+            self.expect(f"apply, {what}", wanted, self.library.apply(kernel, byref(source), byref(target), None))
+            status = self.library.iterate(kernel, byref(source), byref(target), 1, None, None)
+            self.expect(f"iterate, {what}", wanted, status)
+            self.expect(f"prepare, {what}", wanted, self.library.prepare(kernel))
+            if self.library.info(kernel):
+                self.failures.append(f"spider_info of {what} is not NULL")
+
+    def shapes(self):
+        def extent(axis, value):
+            return lambda field: field.extent.__setitem__(axis, value)
+
+        def stride(value):
+            return lambda field: field.stride.__setitem__(1, value)
+
+        for which in range(2):
+            for axis in (1, 2):
+                for value in (0, -3):
+                    self.changed(f"extent[{axis}] {value}", api.EXTENT, which, extent(axis, value))
+            self.changed("extent z 2", api.EXTENT, which, extent(0, 2))
+            self.changed("extent y one less than the other", api.EXTENT, which, extent(1, ROWS - 1))
+            self.changed("extent x one less than the other", api.EXTENT, which, extent(2, COLUMNS - 1))
+            for value in (COLUMNS - 1, 0, -64):
+                self.changed(f"row stride {value}", api.STRIDE, which, stride(value))
+        least = least_stride(self.plan, COLUMNS)
+        if least > COLUMNS:
+            self.changed(f"row stride {least - 1} where the halo needs {least}", api.STRIDE, 0, stride(least - 1))
+
+    def overlaps(self, layout, source):
+        def call(what, target):
+            self.both(what, api.OVERLAP, byref(layout.field(source)), byref(target))
+
+        call("in == out", layout.field(source))
+        field = layout.field(source)
+        field.data += 2
+        call("out one element after in", field)
+        field = layout.field(source)
+        field.data += 2 * (ROWS - 1) * layout.stride
+        call("out begins in the last row of in", field)
+        _, up, _, _ = self.plan.halo_reach
+        high = [row for row in self.plan.tap_rows if row[0] == up]
+        if up > 0 and high[0][1] <= 0 <= high[0][2]:
+            field = layout.field(source)
+            field.data += 2 * ROWS * layout.stride
+            call("out begins in the halo behind in", field)
+
+    def steps(self):
+        source, target = self.good()
+        status = self.library.iterate(self.kernel, byref(source), byref(target), -1, None, None)
+        self.expect("iterate, -1 steps", api.STEPS, status)
+        box = (c_int64 * 3)(0, 0, 0), (c_int64 * 3)(1, ROWS, COLUMNS)
+        status = self.library.apply_box(self.kernel, byref(source), byref(target), *box, None)
+        self.expect("apply_box", api.UNSUPPORTED, status)
+
+    def strings(self):
+        texts = [self.library.status_string(value) for value in api.STATUS_VALUES]
+        if not all(texts) or len(set(texts)) != len(texts):
+            self.failures.append(f"spider_status_string: {texts}")
+        if not self.library.status_string(4711):
+            self.failures.append("spider_status_string of an unknown value is empty")
+        elsewhere = []
+        thread = threading.Thread(target=lambda: elsewhere.append(self.library.words()))
+        thread.start()
+        thread.join()
+        if elsewhere != [""]:
+            self.failures.append(f"spider_last_error of another thread is {elsewhere}")
+
+
+def check_misuse(library, kernel, plan, rng):
+    """Every misuse of the API; returns failures."""
+    return Misuse(library, kernel, plan, rng).run()
+
+
+def check_iteration(library, kernel, plan, rng):
+    """spider_iterate against spider_apply, step by step and bit by bit; the halos of both fields are read."""
+    failures = []
+    case = Case(11, 150, input_stride="odd")
+    span = touched_span(plan, case.rows, case.columns)
+    least = least_stride(plan, case.columns)
+    mask, first_row, first_column = reference.valid_cells(plan, case.rows, case.columns)
+    row, column = numpy.nonzero(mask)
+    layouts, contents = [], []
+    for form, offset in (("aligned", 0), ("odd", 3)):
+        layout = make_layout(case.rows, case.columns, form, offset, span, least, rng)
+        cells = numpy.full(layout.cells, 0x7E00, numpy.uint16)
+        values = make_values(case, plan, row + first_row, column + first_column, rng)
+        cells[layout.positions(mask, first_row, first_column)] = values.view(numpy.uint16)
+        layouts.append(layout)
+        contents.append(cells)
+    with Buffer(library, layouts[0].cells) as first, Buffer(library, layouts[1].cells) as second:
+        buffers = (first, second)
+
+        def reset():
+            for buffer, content in zip(buffers, contents):
+                buffer.upload(content)
+
+        def both():
+            return [buffer.download() for buffer in buffers]
+
+        fields = [layout.field(buffer) for layout, buffer in zip(layouts, buffers)]
+        for steps in (0, 1, 2, 5):
+            reset()
+            for step in range(steps):
+                library.sweep(kernel, fields[step % 2], fields[(step + 1) % 2])
+            wanted = both()
+            reset()
+            result = c_void_p()
+            status = library.iterate(kernel, byref(fields[0]), byref(fields[1]), steps, None, byref(result))
+            library.require("spider_iterate", status)
+            library.require("spider_synchronize", library.synchronize(None))
+            if result.value != ctypes.addressof(fields[steps % 2]):
+                failures.append(f"{steps} steps: result is not the {'ab'[steps % 2]} that was passed")
+            for which, (told, expected) in enumerate(zip(both(), wanted)):
+                off = numpy.nonzero(told != expected)[0]
+                if len(off):
+                    failures.append(
+                        f"{steps} steps: {len(off)} cells of {'ab'[which]} differ from repeated spider_apply, "
+                        f"first element {off[0]}"
+                    )
+        status = library.iterate(kernel, byref(fields[0]), byref(fields[1]), 1, None, None)
+        library.require("spider_iterate with no result pointer", status)
+        library.require("spider_synchronize", library.synchronize(None))
+    return failures
+
+
+def check_ignored_stride(library, kernel, plan, rng):
+    """A stride is ignored where its extent is 1 and no halo is read along that axis."""
+    down, up, _, _ = plan.halo_reach
+    if down or up:
+        return []
+    layout, cells, _ = prepare_input(plan, Case(1, 50), rng)
+    results = []
+    with Buffer(library, layout.cells) as source, Buffer(library, 64) as target:
+        source.upload(cells)
+        for stride in (layout.stride, 0, -5, 2**62):
+            target.upload(numpy.zeros(64, numpy.uint16))
+            address = source.address + 2 * layout.base
+            field = make_field(address, 1, 50, stride)
+            library.sweep(kernel, field, make_field(target.address, 1, 50, stride if stride < 1 else 50))
+            results.append(target.download())
+    if any(not numpy.array_equal(result, results[0]) for result in results):
+        return ["one row: the result depends on a stride that is to be ignored"]
+    return []
+
+
+def check_smooth_laplacian(library, kernel, plan, rng):
+    """The 8th-order Laplacian of 1 + 0.5 sin(2 pi x / 64); returns (failures, report).
+
+    Against the spec's own weights on the same f16 input the kernel may only add its own error. Against the double result
+    on the unrounded field f16 storage adds two: each input is off by at most half a step of f16 (2^-12 in [1/2, 1), 2^-11
+    in [1, 2)), hence sum |w| * half step at worst; as independent uniform errors they have a root mean square of
+    sqrt(sum W(dx)^2 step^2 / 12), where W(dx) is the sum of the weights over dy, since the field, and so its rounding
+    error, is the same in all rows. The result's own rounding is 2^-11 |result|, root mean square 2^-11 / sqrt(3)."""
+    rows, columns = 24, 512
+    case = Case(rows, columns, input_stride="aligned", output_stride="aligned")
+    layout, cells, valid = prepare_input(plan, case, rng)
+    mask, _, first_column = reference.valid_cells(plan, rows, columns)
+    column = numpy.nonzero(mask)[1] + first_column
+    cells[valid] = (1 + 0.5 * numpy.sin(2 * numpy.pi * column / 64)).astype(numpy.float16).view(numpy.uint16)
+    with Buffer(library, layout.cells) as source, Buffer(library, rows * columns) as target:
+        source.upload(cells)
+        library.sweep(kernel, layout.field(source), make_field(target.address, rows, columns, columns))
+        result = target.download().view(numpy.float16).astype(numpy.float64).reshape(rows, columns)
+
+    down, up, left, right = plan.reach
+    along = numpy.arange(-left, columns + right)
+    smooth = numpy.broadcast_to(1 + 0.5 * numpy.sin(2 * numpy.pi * along / 64), (rows + down + up, len(along)))
+    rounded = smooth.astype(numpy.float16).astype(numpy.float64)
+    inner = (slice(None), slice(left, columns - right))  # what no x face reaches; in y the field is constant
+    result = result[inner]
+
+    def swept(field):
+        total, magnitude = reference.apply_taps(plan, field, rows, columns, exact_weights=True)
+        return total[inner], magnitude[inner]
+
+    def relative(error, of):
+        return float(numpy.linalg.norm(error) / numpy.linalg.norm(of))
+
+    same, magnitude = swept(rounded)
+    true, _ = swept(smooth)
+    largest = max(abs(tap[2]) for tap in plan.taps)
+    packing = 2.0**-21 * largest * len(plan.taps) * 1.5
+    bound_same = reference.error_bound(plan, same, magnitude) + packing
+    half_step = numpy.where(smooth < 1, 2.0**-12, 2.0**-11)
+    worst_input = reference.apply_taps(plan, half_step, rows, columns, exact_weights=True)[1][inner]
+    by_column = {}
+    for _, dx, weight, _ in plan.taps:
+        by_column[dx] = by_column.get(dx, 0.0) + weight
+    spread = numpy.zeros((rows, columns))
+    for dx, weight in by_column.items():
+        spread += (weight * 2 * half_step[down : down + rows, left + dx : left + dx + columns]) ** 2 / 12
+    typical = numpy.sqrt(spread[inner] + (2.0**-11 * true) ** 2 / 3)
+
+    error_same, error_true = relative(result - same, true), relative(result - true, true)
+    # Each chained MMA truncates once at a partial sum of at most sum |w x|: the pointwise bound allows 18 of them.
+    limit_same = 2.0**-11 + (2 * plan.chained_mmas * 2.0**-23 * numpy.linalg.norm(magnitude) / numpy.linalg.norm(true))
+    limit_true, typical_true = 2 * relative(typical, true), relative(typical, true)
+    worst_true = relative(bound_same + worst_input, true)
+    failures = []
+    if (numpy.abs(result - same) > bound_same).any():
+        failures.append("smooth field: beyond the pointwise bound against the spec's weights on the same input")
+    if not error_same <= limit_same:
+        failures.append(f"smooth field: relative L2 {error_same:.3g} on the same input, limit {limit_same:.3g}")
+    if (numpy.abs(result - true) > bound_same + worst_input).any():
+        failures.append("smooth field: beyond what rounding of the input explains")
+    if not error_true <= limit_true:
+        failures.append(f"smooth field: relative L2 {error_true:.3g} on the unrounded field, limit {limit_true:.3g}")
+    report = (
+        f"{plan.name} on 1 + 0.5 sin(2 pi x / 64): relative L2 error {error_same:.3g} on the same f16 input "
+        f"(limit {limit_same:.3g}); {error_true:.3g} against the unrounded field, where f16 storage explains "
+        f"{typical_true:.3g} as independent rounding errors (limit: twice that) and {worst_true:.3g} at worst"
+    )
+    return failures, report

@@ -1,0 +1,151 @@
+"""The public C API (spider/spider.h, spider/memory.h) as Python calls, and nothing beside it: the same script drives
+the emulated and the CUDA back end."""
+
+import ctypes
+from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
+
+import numpy
+
+OK = 0
+NULL = 1
+KERNEL = 2
+EXTENT = 3
+STRIDE = 4
+ALIGNMENT = 5
+OVERLAP = 6
+STEPS = 7
+UNSUPPORTED = 8
+EMULATION = 12
+STATUS_VALUES = range(13)
+ABI = 1
+STORAGE_F16 = 0
+
+
+class Field(ctypes.Structure):
+    """spider_field: extents z, y, x; strides, in elements, from plane to plane and from row to row."""
+
+    _fields_ = [("data", c_void_p), ("extent", c_int64 * 3), ("stride", c_int64 * 2)]
+
+
+class KernelInfo(ctypes.Structure):
+    """spider_kernel_info."""
+
+    _fields_ = [
+        ("size", c_uint32),
+        ("abi", c_uint32),
+        ("name", c_char_p),
+        ("generator", c_char_p),
+        ("spec_hash", c_char_p),
+        ("dimensions", c_int32),
+        ("storage", c_int32),
+        ("accumulate", c_int32),
+        ("steps", c_int32),
+        ("reach_low", c_int32 * 3),
+        ("reach_high", c_int32 * 3),
+        ("minimum_arch", c_int32),
+        ("emulated", c_int32),
+    ]
+
+
+class CallFailed(Exception):
+    """A call that had to succeed did not."""
+
+    def __init__(self, function, status, text, reason):
+        super().__init__(f"{function}: status {status} ({text}): {reason}")
+        self.status = status
+
+
+class Library:
+    """A shared library of generated kernels and the runtime."""
+
+    def __init__(self, path):
+        self.path = str(path)
+        self.handle = ctypes.CDLL(self.path)
+        field_pointer = POINTER(Field)
+        signatures = {
+            "spider_abi_version": (c_int32, []),
+            "spider_info": (POINTER(KernelInfo), [c_void_p]),
+            "spider_prepare": (c_int32, [c_void_p]),
+            "spider_apply": (c_int32, [c_void_p, field_pointer, field_pointer, c_void_p]),
+            "spider_apply_box": (
+                c_int32,
+                [c_void_p, field_pointer, field_pointer, POINTER(c_int64), POINTER(c_int64), c_void_p],
+            ),
+            "spider_iterate": (
+                c_int32,
+                [c_void_p, field_pointer, field_pointer, c_int64, c_void_p, POINTER(c_void_p)],
+            ),
+            "spider_status_string": (c_char_p, [c_int32]),
+            "spider_last_error": (c_char_p, []),
+            "spider_allocate": (c_int32, [c_uint64, POINTER(c_void_p)]),
+            "spider_free": (c_int32, [c_void_p]),
+            "spider_upload": (c_int32, [c_void_p, c_uint64, c_void_p, c_uint64, c_uint64, c_uint64]),
+            "spider_download": (c_int32, [c_void_p, c_uint64, c_void_p, c_uint64, c_uint64, c_uint64]),
+            "spider_synchronize": (c_int32, [c_void_p]),
+        }
+        for name, (result, arguments) in signatures.items():
+            function = getattr(self.handle, name)
+            function.restype = result
+            function.argtypes = arguments
+            setattr(self, name.removeprefix("spider_"), function)
+
+    def kernel(self, name):
+        """The address that `<name>_kernel()` answers."""
+        function = getattr(self.handle, f"{name}_kernel")
+        function.restype = c_void_p
+        function.argtypes = []
+        return function()
+
+    def words(self):
+        """spider_last_error as text."""
+        return (self.last_error() or b"").decode(errors="replace")
+
+    def require(self, function, status):
+        """Raises CallFailed where `status` is not SPIDER_OK."""
+        if status != OK:
+            raise CallFailed(function, status, (self.status_string(status) or b"").decode(), self.words())
+
+    def sweep(self, kernel, source, target):
+        """spider_apply on the default stream, and waits."""
+        self.require("spider_apply", self.apply(kernel, byref(source), byref(target), None))
+        self.require("spider_synchronize", self.synchronize(None))
+
+
+class Buffer:
+    """Memory of the back end with `cells` f16 cells, freed on exit from its `with` block."""
+
+    def __init__(self, library, cells):
+        self.library = library
+        self.cells = cells
+        self.address = 0
+
+    def __enter__(self):
+        address = c_void_p()
+        self.library.require("spider_allocate", self.library.allocate(2 * self.cells, byref(address)))
+        self.address = address.value
+        return self
+
+    def __exit__(self, *_):
+        status = self.library.free(self.address)
+        self.address = 0
+        self.library.require("spider_free", status)
+
+    def upload(self, cells, first=0):
+        """Copies an array of 16-bit cells to cell `first` of the buffer."""
+        cells = numpy.ascontiguousarray(cells)
+        size = cells.nbytes
+        status = self.library.upload(self.address + 2 * first, size, cells.ctypes.data, size, size, 1)
+        self.library.require("spider_upload", status)
+
+    def download(self, first=0, count=None):
+        """`count` cells from cell `first`, as uint16."""
+        cells = numpy.empty(self.cells - first if count is None else count, numpy.uint16)
+        size = cells.nbytes
+        status = self.library.download(cells.ctypes.data, size, self.address + 2 * first, size, size, 1)
+        self.library.require("spider_download", status)
+        return cells
+
+
+def make_field(address, rows, columns, stride, plane_stride=0):
+    """A 2D field; the plane stride is ignored by the interface, so any number will do."""
+    return Field(address, (c_int64 * 3)(1, rows, columns), (c_int64 * 2)(plane_stride, stride))

@@ -1,0 +1,358 @@
+/// A thin C++ layer over spider.h and memory.h: statuses become exceptions, device memory has an owner.
+///
+///   #include <spider/spider.hpp>
+///   #include "heat2d.h"
+///
+///   spider::Field<spider::half> a(rows, columns, spider::Halo::of(heat2d_kernel()));
+///   spider::Field<spider::half> b(rows, columns, a.halo());
+///   a.upload(values);  // a std::vector of rows * columns halves, row after row
+///   values = spider::iterate(heat2d_kernel(), a, b, 100).download();
+///
+/// Three-element arrays are z, y, x, slowest first; a 2D field has one plane. With the CUDA back end memory
+/// and kernels are those of the calling thread's current device; with the emulated back end they are the
+/// host's.
+#pragma once
+
+#include <spider/memory.h>
+#include <spider/spider.h>
+#include <spider/half.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace spider {
+
+/// A call of the runtime that failed.
+class Error : public std::runtime_error {
+ public:
+  Error(spider_status status, const std::string& words) : std::runtime_error(words), status_(status) {}
+
+  /// SPIDER_ERROR_...; what() says it in words.
+  [[nodiscard]] spider_status status() const noexcept { return status_; }
+
+ private:
+  spider_status status_;
+};
+
+/// Throws Error, with the runtime's own words, unless `status` is SPIDER_OK.
+inline void check(spider_status status) {
+  if (status == SPIDER_OK) return;
+  const std::string reason = spider_last_error();
+  throw Error(status, reason.empty() ? spider_status_string(status) : reason);
+}
+
+/// Extents along z, y, x.
+using Extents = std::array<std::int64_t, 3>;
+
+/// What a kernel says of itself. Throws Error where `kernel` is no kernel of this ABI.
+[[nodiscard]] inline const spider_kernel_info& info(const spider_kernel* kernel) {
+  const spider_kernel_info* information = spider_info(kernel);
+  if (information == nullptr) {
+    throw Error(SPIDER_ERROR_KERNEL,
+                "not a kernel that spider-gen generated for this version of the runtime");
+  }
+  return *information;
+}
+
+/// Cells around the interior that taps may reach, per axis and side.
+struct Halo {
+  Extents low{};   ///< before the first interior element along z, y, x
+  Extents high{};  ///< after the last
+
+  bool operator==(const Halo&) const = default;
+
+  /// The same number on both sides of each axis of a 2D field.
+  [[nodiscard]] static Halo symmetric(std::int64_t rows, std::int64_t columns) {
+    return {{0, rows, columns}, {0, rows, columns}};
+  }
+
+  /// As wide as the kernel's taps reach. A kernel whose boundary is not `halo` reads none of it on that face.
+  [[nodiscard]] static Halo of(const spider_kernel* kernel) {
+    const spider_kernel_info& information = info(kernel);
+    Halo halo;
+    std::copy_n(information.reach_low, 3, halo.low.begin());
+    std::copy_n(information.reach_high, 3, halo.high.begin());
+    return halo;
+  }
+};
+
+/// Where the elements of a field with its halo lie, counted in elements.
+struct FieldLayout {
+  std::int64_t origin;        ///< from the start of the memory to the first interior element
+  std::int64_t row_stride;    ///< from row to row
+  std::int64_t plane_stride;  ///< from plane to plane
+  std::int64_t size;          ///< of the memory
+};
+
+/// Lays a field out so that every interior row starts on 128 bytes if the memory does. The halo after one row
+/// and the halo before the next share the padding between them. Throws Error for extents below 1, negative
+/// halos, and sizes that no address can hold.
+[[nodiscard]] inline FieldLayout make_field_layout(const Extents& extents, const Halo& halo,
+                                                   std::int64_t element_bytes) {
+  constexpr std::int64_t row_alignment_bytes = 128;
+  constexpr std::int64_t largest = std::int64_t{1} << 60;
+  const auto refuse = [](const char* words) { throw Error(SPIDER_ERROR_EXTENT, words); };
+  const auto multiply = [&](std::int64_t a, std::int64_t b) {
+    if (a > largest / b) refuse("the field is larger than any address space");
+    return a * b;
+  };
+
+  Extents total{};
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (extents[axis] < 1) refuse("every extent of a field must be at least 1");
+    if (halo.low[axis] < 0 || halo.high[axis] < 0) refuse("a halo cannot be negative");
+    if (std::max({extents[axis], halo.low[axis], halo.high[axis]}) > largest / 4) {
+      refuse("the field is larger than any address space");
+    }
+    total[axis] = halo.low[axis] + extents[axis] + halo.high[axis];
+  }
+
+  const std::int64_t alignment = row_alignment_bytes / element_bytes;
+  const auto round_up = [&](std::int64_t n) { return (n + alignment - 1) / alignment * alignment; };
+  FieldLayout layout{};
+  layout.row_stride = round_up(total[2]);
+  layout.plane_stride = multiply(layout.row_stride, total[1]);
+  const std::int64_t body = multiply(layout.plane_stride, total[0]);
+  const std::int64_t lead =
+      round_up(halo.low[2]);  // the first row has no row before it to share padding with
+  multiply(body + lead, element_bytes);
+  layout.origin = lead + halo.low[0] * layout.plane_stride + halo.low[1] * layout.row_stride;
+  layout.size = lead + body;
+  return layout;
+}
+
+/// A grid of T in device memory that it owns, with room for a halo; all zero at first. It can be moved, not
+/// copied.
+///
+/// Host arrays are row after row, plane after plane; `host_stride` is elements from host row to host row, 0
+/// for rows without gaps. Uploads and downloads wait until they are done, and for the legacy default stream's
+/// work, but not for that of other streams: call `synchronize` first.
+template <typename T>
+class Field {
+  static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) == 2 || sizeof(T) == 4),
+                "the elements of a field are 16 or 32 bits, e.g. spider::half or float");
+
+ public:
+  /// 2D; `Halo::of(kernel)` gives the halo that fits a kernel. Throws Error, also where memory does not
+  /// suffice.
+  Field(std::int64_t rows, std::int64_t columns, const Halo& halo = {})
+      : Field(Extents{1, rows, columns}, halo) {}
+
+  /// Planes, rows, columns.
+  explicit Field(const Extents& extents, const Halo& halo = {})
+      : halo_(halo), layout_(make_field_layout(extents, halo, sizeof(T))), memory_(allocate(layout_.size)) {
+    field_.data = static_cast<T*>(memory_.get()) + layout_.origin;
+    std::copy_n(extents.begin(), 3, field_.extent);
+    field_.stride[0] = layout_.plane_stride;
+    field_.stride[1] = layout_.row_stride;
+    clear();
+  }
+
+  Field(const Field&) = delete;
+  Field& operator=(const Field&) = delete;
+  /// A field that was moved from has no data; kernels refuse it, and so do its own functions.
+  Field(Field&& other) noexcept
+      : halo_(other.halo_),
+        layout_(other.layout_),
+        memory_(std::move(other.memory_)),
+        field_(std::exchange(other.field_, spider_field{})) {}
+  Field& operator=(Field&& other) noexcept {
+    if (this != &other) {
+      halo_ = other.halo_;
+      layout_ = other.layout_;
+      memory_ = std::move(other.memory_);
+      field_ = std::exchange(other.field_, spider_field{});
+    }
+    return *this;
+  }
+  ~Field() = default;
+
+  [[nodiscard]] std::int64_t planes() const { return field_.extent[0]; }
+  [[nodiscard]] std::int64_t rows() const { return field_.extent[1]; }
+  [[nodiscard]] std::int64_t columns() const { return field_.extent[2]; }
+  /// Interior elements.
+  [[nodiscard]] std::int64_t size() const { return planes() * rows() * columns(); }
+  [[nodiscard]] Extents extents() const { return {planes(), rows(), columns()}; }
+  [[nodiscard]] const Halo& halo() const { return halo_; }
+  [[nodiscard]] const FieldLayout& layout() const { return layout_; }
+  /// For the C interface; valid as long as this object stays where it is.
+  [[nodiscard]] const spider_field& c_field() const { return field_; }
+
+  /// Fills the interior from the host; the halo stays as it is.
+  void upload(const T* host, std::int64_t host_stride = 0) { copy_in(host, host_stride, Halo{}); }
+  void upload(const std::vector<T>& host) { upload(checked(host, size()).data()); }
+
+  /// Copies the interior to the host.
+  void download(T* host, std::int64_t host_stride = 0) const { copy_out(host, host_stride, Halo{}); }
+  [[nodiscard]] std::vector<T> download() const {
+    std::vector<T> host(static_cast<std::size_t>(size()));
+    download(host.data());
+    return host;
+  }
+
+  /// Fills interior and halo. The host array is the whole padded grid: along each axis halo.low, interior,
+  /// halo.high, corners included. `host` points at its first element, the low corner of the halo.
+  void upload_with_halo(const T* host, std::int64_t host_stride = 0) { copy_in(host, host_stride, halo_); }
+  void upload_with_halo(const std::vector<T>& host) {
+    upload_with_halo(checked(host, size_with_halo()).data());
+  }
+
+  /// Copies interior and halo to the host, in upload_with_halo's order.
+  void download_with_halo(T* host, std::int64_t host_stride = 0) const { copy_out(host, host_stride, halo_); }
+  [[nodiscard]] std::vector<T> download_with_halo() const {
+    std::vector<T> host(static_cast<std::size_t>(size_with_halo()));
+    download_with_halo(host.data());
+    return host;
+  }
+
+  /// Elements of interior and halo together: what upload_with_halo takes.
+  [[nodiscard]] std::int64_t size_with_halo() const {
+    const Extents padded = with_margin(halo_);
+    return padded[0] * padded[1] * padded[2];
+  }
+
+  /// Sets interior, halo and padding to zero bits.
+  void clear() {
+    constexpr std::int64_t largest_piece = std::int64_t{1} << 20;  // bounds the host memory that it needs
+    const std::int64_t bytes = layout_.size * element_bytes;
+    const std::vector<std::byte> zeros(static_cast<std::size_t>(std::min(bytes, largest_piece)));
+    auto* begin = static_cast<std::byte*>(owned());
+    for (std::int64_t done = 0; done < bytes; done += largest_piece) {
+      const auto piece = static_cast<std::uint64_t>(std::min(largest_piece, bytes - done));
+      check(spider_upload(begin + done, piece, zeros.data(), piece, piece, 1));
+    }
+  }
+
+ private:
+  static constexpr std::int64_t element_bytes = sizeof(T);
+
+  struct Release {
+    void operator()(void* memory) const noexcept { spider_free(memory); }
+  };
+  using Memory = std::unique_ptr<void, Release>;
+
+  static Memory allocate(std::int64_t elements) {
+    void* memory = nullptr;
+    check(spider_allocate(static_cast<std::uint64_t>(elements * element_bytes), &memory));
+    return Memory(memory);
+  }
+
+  [[nodiscard]] void* owned() const {
+    if (memory_ == nullptr) throw Error(SPIDER_ERROR_NULL, "the field was moved from and has no memory");
+    return memory_.get();
+  }
+
+  static const std::vector<T>& checked(const std::vector<T>& host, std::int64_t expected) {
+    if (host.size() == static_cast<std::size_t>(expected)) return host;
+    throw Error(SPIDER_ERROR_EXTENT, "the host array has " + std::to_string(host.size()) +
+                                         " elements, the field needs " + std::to_string(expected));
+  }
+
+  [[nodiscard]] Extents with_margin(const Halo& margin) const {
+    Extents padded = extents();
+    for (std::size_t axis = 0; axis < 3; ++axis) padded[axis] += margin.low[axis] + margin.high[axis];
+    return padded;
+  }
+
+  /// Calls copy(device rows, host rows' first index, bytes per host row, bytes of a row, rows) for each plane
+  /// of the interior widened by `margin`.
+  template <typename Copy>
+  void for_each_plane(const void* host, std::int64_t host_stride, const Halo& margin,
+                      const Copy& copy) const {
+    auto* begin = static_cast<T*>(owned());
+    if (host == nullptr) throw Error(SPIDER_ERROR_NULL, "the host array is null");
+    const Extents padded = with_margin(margin);
+    if (host_stride == 0) host_stride = padded[2];
+    if (host_stride < padded[2]) {
+      throw Error(SPIDER_ERROR_STRIDE, "the host rows overlap: their stride is " +
+                                           std::to_string(host_stride) + ", their length " +
+                                           std::to_string(padded[2]));
+    }
+    const std::int64_t first = layout_.origin - margin.low[0] * layout_.plane_stride -
+                               margin.low[1] * layout_.row_stride - margin.low[2];
+    for (std::int64_t plane = 0; plane < padded[0]; ++plane) {
+      check(copy(begin + first + plane * layout_.plane_stride, plane * padded[1] * host_stride,
+                 static_cast<std::uint64_t>(host_stride * element_bytes),
+                 static_cast<std::uint64_t>(padded[2] * element_bytes),
+                 static_cast<std::uint64_t>(padded[1])));
+    }
+  }
+
+  void copy_in(const T* host, std::int64_t host_stride, const Halo& margin) {
+    for_each_plane(
+        host, host_stride, margin,
+        [&](T* rows, std::int64_t index, std::uint64_t host_pitch, std::uint64_t bytes, std::uint64_t count) {
+          return spider_upload(rows, pitch_bytes(), host + index, host_pitch, bytes, count);
+        });
+  }
+
+  void copy_out(T* host, std::int64_t host_stride, const Halo& margin) const {
+    for_each_plane(host, host_stride, margin,
+                   [&](const T* rows, std::int64_t index, std::uint64_t host_pitch, std::uint64_t bytes,
+                       std::uint64_t count) {
+                     return spider_download(host + index, host_pitch, rows, pitch_bytes(), bytes, count);
+                   });
+  }
+
+  [[nodiscard]] std::uint64_t pitch_bytes() const {
+    return static_cast<std::uint64_t>(layout_.row_stride * element_bytes);
+  }
+
+  Halo halo_;
+  FieldLayout layout_{};
+  Memory memory_;
+  spider_field field_{};
+};
+
+/// Throws Error unless a field of T is what the kernel stores. Types other than half and float match by their
+/// size, so that a caller's own 16-bit type, e.g. CUDA's __half, works too.
+template <typename T>
+void check_storage(const spider_kernel* kernel) {
+  const std::int32_t storage = info(kernel).storage;
+  const bool same_size = sizeof(T) == (storage == SPIDER_F32 ? 4 : 2);
+  const bool same_kind = !std::is_same_v<T, half> || storage == SPIDER_F16;
+  if (!same_size || !same_kind) {
+    throw Error(SPIDER_ERROR_UNSUPPORTED, std::string("the kernel ") + info(kernel).name +
+                                              " stores another type than the elements of this field");
+  }
+}
+
+/// Loads the kernel on the current device now: call it before capturing or timing.
+inline void prepare(const spider_kernel* kernel) {
+  check(spider_prepare(kernel));
+}
+
+/// Waits for the stream's work.
+inline void synchronize(void* stream = nullptr) {
+  check(spider_synchronize(stream));
+}
+
+/// One sweep, in stream order: `out` becomes the stencil of `in`. Returns `out`.
+template <typename T>
+Field<T>& apply(const spider_kernel* kernel, const Field<T>& in, Field<T>& out, void* stream = nullptr) {
+  check_storage<T>(kernel);
+  check(spider_apply(kernel, &in.c_field(), &out.c_field(), stream));
+  return out;
+}
+
+/// `steps` time steps from `a` to `b` and back, in stream order; returns the field that holds the last one.
+/// The halos of both are read and never written.
+template <typename T>
+Field<T>& iterate(const spider_kernel* kernel, Field<T>& a, Field<T>& b, std::int64_t steps,
+                  void* stream = nullptr) {
+  check_storage<T>(kernel);
+  const spider_field* result = nullptr;
+  check(spider_iterate(kernel, &a.c_field(), &b.c_field(), steps, stream, &result));
+  return result == &b.c_field() ? b : a;
+}
+
+}  // namespace spider

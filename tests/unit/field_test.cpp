@@ -1,0 +1,247 @@
+#include <spider/instructions_emulated.h>
+#include <spider/kernel.h>
+#include <spider/spider.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using spider::Error;
+using spider::Extents;
+using spider::Field;
+using spider::half;
+using spider::Halo;
+
+/// 1, 2, 3, ...
+std::vector<float> counting(std::int64_t size) {
+  std::vector<float> values(static_cast<std::size_t>(size));
+  std::iota(values.begin(), values.end(), 1.0F);
+  return values;
+}
+
+/// The status of the Error that `action` throws; SPIDER_OK if it throws none.
+template <typename Action>
+spider_status status_of(const Action& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_STRNE(error.what(), "");
+    return error.status();
+  }
+  return SPIDER_OK;
+}
+
+TEST(FieldLayout, RowsStartOn128BytesAndHoldTheHalo) {
+  for (const std::int64_t element_bytes : {2, 4}) {
+    for (const std::int64_t columns : {1, 63, 64, 65, 1000}) {
+      for (const std::int64_t low : {0, 1, 7, 64, 65}) {
+        for (const std::int64_t high : {0, 3, 8, 130}) {
+          const Halo halo{{1, 2, low}, {3, 4, high}};
+          const spider::FieldLayout layout = spider::make_field_layout({5, 6, columns}, halo, element_bytes);
+          EXPECT_EQ(layout.origin * element_bytes % 128, 0);
+          EXPECT_EQ(layout.row_stride * element_bytes % 128, 0);
+          EXPECT_GE(layout.row_stride, low + columns + high) << "neighbouring rows' halos stay apart";
+          EXPECT_EQ(layout.plane_stride, layout.row_stride * (2 + 6 + 4));
+          const std::int64_t first = layout.origin - layout.plane_stride - 2 * layout.row_stride - low;
+          const std::int64_t last = layout.origin + (4 + 3) * layout.plane_stride +
+                                    (5 + 4) * layout.row_stride + columns - 1 + high;
+          EXPECT_GE(first, 0);
+          EXPECT_LT(last, layout.size);
+        }
+      }
+    }
+  }
+}
+
+TEST(FieldLayout, RefusesWhatIsNoField) {
+  const auto layout_status = [](const Extents& extents, const Halo& halo) {
+    return status_of([&] { (void)spider::make_field_layout(extents, halo, 2); });
+  };
+  EXPECT_EQ(layout_status({1, 0, 8}, {}), SPIDER_ERROR_EXTENT);
+  EXPECT_EQ(layout_status({1, 8, -1}, {}), SPIDER_ERROR_EXTENT);
+  EXPECT_EQ(layout_status({1, 8, 8}, {{0, -1, 0}, {}}), SPIDER_ERROR_EXTENT);
+  const std::int64_t huge = INT64_MAX;
+  EXPECT_EQ(layout_status({huge, 8, 8}, {}), SPIDER_ERROR_EXTENT);
+  EXPECT_EQ(layout_status({1, 8, 8}, {{}, {0, 0, huge}}), SPIDER_ERROR_EXTENT);
+  EXPECT_EQ(layout_status({1, huge / 8, huge / 8}, {}), SPIDER_ERROR_EXTENT);
+  EXPECT_EQ(layout_status({1 << 22, 1 << 22, 1 << 22}, {}), SPIDER_ERROR_EXTENT);
+  EXPECT_EQ(layout_status({1, 1 << 20, 1 << 20}, {}), SPIDER_OK);
+}
+
+TEST(Field, IsZeroAtFirst) {
+  const Field<half> field(5, 70, Halo{{0, 2, 3}, {0, 1, 9}});
+  EXPECT_EQ(field.size_with_halo(), 8 * 82);
+  for (const half value : field.download_with_halo()) EXPECT_EQ(value.bits(), 0);
+  const Field<float> large(1500, 1000);  // more than one piece of zeros
+  for (const float value : large.download()) ASSERT_EQ(value, 0.0F);
+}
+
+TEST(Field, TellsItsShape) {
+  const Halo halo = Halo::symmetric(3, 4);
+  const Field<half> field(10, 20, halo);
+  EXPECT_EQ(field.planes(), 1);
+  EXPECT_EQ(field.rows(), 10);
+  EXPECT_EQ(field.columns(), 20);
+  EXPECT_EQ(field.extents(), (Extents{1, 10, 20}));
+  EXPECT_EQ(field.halo(), halo);
+  EXPECT_EQ(field.c_field().extent[2], 20);
+  EXPECT_EQ(field.c_field().stride[1], field.layout().row_stride);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(field.c_field().data) % 128, 0U);
+}
+
+TEST(Field, BringsBackWhatWentIn) {
+  Field<float> field({3, 5, 7}, Halo{{1, 2, 3}, {2, 1, 4}});
+  const std::vector<float> values = counting(field.size());
+  field.upload(values);
+  EXPECT_EQ(field.download(), values);
+  const std::vector<float> padded = field.download_with_halo();
+  EXPECT_EQ(std::accumulate(padded.begin(), padded.end(), 0.0),
+            std::accumulate(values.begin(), values.end(), 0.0))
+      << "the halo stays zero";
+  EXPECT_EQ(padded[((1 * 8 + 2) * 14) + 3], 1.0F) << "the first interior element";
+}
+
+TEST(Field, BringsBackTheHalo) {
+  Field<float> field({2, 4, 6}, Halo{{1, 0, 2}, {0, 3, 1}});
+  const std::vector<float> values = counting(field.size_with_halo());
+  field.upload_with_halo(values);
+  EXPECT_EQ(field.download_with_halo(), values);
+  EXPECT_EQ(field.download().front(), values[(1 * 7 + 0) * 9 + 2]);
+
+  const std::vector<float> interior(static_cast<std::size_t>(field.size()), -1.0F);
+  field.upload(interior);
+  std::vector<float> expected = values;
+  for (std::size_t z = 1; z < 3; ++z) {
+    for (std::size_t y = 0; y < 4; ++y) {
+      for (std::size_t x = 2; x < 8; ++x) expected[(z * 7 + y) * 9 + x] = -1.0F;
+    }
+  }
+  EXPECT_EQ(field.download_with_halo(), expected) << "an upload of the interior leaves the halo";
+}
+
+TEST(Field, TakesHostRowsWithGaps) {
+  constexpr std::int64_t stride = 11;
+  Field<float> field(4, 6);
+  const std::vector<float> host = counting(4 * stride);
+  field.upload(host.data(), stride);
+  EXPECT_EQ(field.download()[6], host[stride]);
+  std::vector<float> back(host.size(), 0.0F);
+  field.download(back.data(), stride);
+  for (std::size_t i = 0; i < back.size(); ++i) EXPECT_EQ(back[i], i % stride < 6 ? host[i] : 0.0F);
+}
+
+TEST(Field, MovesItsMemory) {
+  Field<float> first(3, 4);
+  const std::vector<float> values = counting(12);
+  first.upload(values);
+  Field<float> second = std::move(first);
+  EXPECT_EQ(second.download(), values);
+  EXPECT_EQ(first.c_field().data, nullptr);  // NOLINT(bugprone-use-after-move): what is left is specified
+  EXPECT_EQ(status_of([&] { first.upload(values.data()); }), SPIDER_ERROR_NULL);
+  Field<float> third(1, 1);
+  third = std::move(second);
+  EXPECT_EQ(third.download(), values);
+  EXPECT_EQ(third.rows(), 3);
+}
+
+TEST(Field, RefusesHostArraysThatDoNotFit) {
+  Field<float> field(3, 4, Halo::symmetric(1, 1));
+  EXPECT_EQ(status_of([&] { field.upload(counting(11)); }), SPIDER_ERROR_EXTENT);
+  EXPECT_EQ(status_of([&] { field.upload_with_halo(counting(12)); }), SPIDER_ERROR_EXTENT);
+  EXPECT_EQ(status_of([&] { field.upload(counting(12).data(), 3); }), SPIDER_ERROR_STRIDE);
+  EXPECT_EQ(status_of([&] { field.upload(static_cast<const float*>(nullptr)); }), SPIDER_ERROR_NULL);
+}
+
+TEST(Error, CarriesTheStatusOfTheRuntime) {
+  EXPECT_EQ(status_of([] { spider::check(SPIDER_OK); }), SPIDER_OK);
+  EXPECT_EQ(status_of([] { spider::prepare(nullptr); }), spider_prepare(nullptr));
+  EXPECT_NE(spider_prepare(nullptr), SPIDER_OK);
+  Field<half> a(2, 2);
+  Field<half> b(2, 2);
+  EXPECT_EQ(status_of([&] { spider::apply(nullptr, a, b); }), SPIDER_ERROR_KERNEL);
+  EXPECT_EQ(status_of([&] { spider::iterate(nullptr, a, b, 3); }), SPIDER_ERROR_KERNEL);
+}
+
+constexpr spider::TapRow own_cell[] = {{0, 0, 0, 0}};
+
+/// Adds one to every cell's bit pattern; one lane does it all.
+void count_sweep(spider::SweepArguments arguments) {
+  if (spider::device::block_index() != 0 || spider::device::lane_index() != 0) return;
+  for (std::int32_t y = 0; y < arguments.rows; ++y) {
+    for (std::int32_t x = 0; x < arguments.columns; ++x) {
+      const std::uint16_t value =
+          spider::device::load_field(arguments.input + y * arguments.input_stride + x);
+      spider::device::store_field(arguments.output + y * arguments.output_stride + x,
+                                  static_cast<std::uint16_t>(value + 1));
+    }
+  }
+}
+
+/// A kernel made by hand, of one warp a block and one time step a sweep.
+spider_kernel counting_kernel() {
+  spider_kernel kernel{};
+  kernel.abi = SPIDER_ABI;
+  kernel.size = sizeof(spider_kernel);
+  kernel.info.size = sizeof(spider_kernel_info);
+  kernel.info.abi = SPIDER_ABI;
+  kernel.info.name = "counting";
+  kernel.info.generator = "by hand";
+  kernel.info.spec_hash = "";
+  kernel.info.dimensions = 2;
+  kernel.info.storage = SPIDER_F16;
+  kernel.info.accumulate = SPIDER_F32;
+  kernel.info.steps = 1;
+  kernel.info.reach_low[1] = 2;
+  kernel.info.reach_high[2] = 3;
+  kernel.info.minimum_arch = 80;
+  kernel.info.emulated = 1;
+  kernel.sweep = count_sweep;
+  kernel.tiling = {128, 1, 0, 64, 0};
+  kernel.tap_rows = own_cell;
+  kernel.tap_row_count = 1;
+  return kernel;
+}
+
+TEST(Kernel, GivesItsReachAsHalo) {
+  const spider_kernel kernel = counting_kernel();
+  EXPECT_EQ(Halo::of(&kernel), (Halo{{0, 2, 0}, {0, 0, 3}}));
+  EXPECT_STREQ(spider::info(&kernel).name, "counting");
+  EXPECT_EQ(status_of([] { (void)Halo::of(nullptr); }), SPIDER_ERROR_KERNEL);
+}
+
+TEST(Kernel, IsAppliedFromFieldToField) {
+  const spider_kernel kernel = counting_kernel();
+  Field<std::uint16_t> in(3, 5, Halo::of(&kernel));
+  Field<std::uint16_t> out(3, 5);
+  EXPECT_EQ(&spider::apply(&kernel, in, out), &out);
+  EXPECT_EQ(out.download(), std::vector<std::uint16_t>(15, 1));
+  EXPECT_EQ(in.download(), std::vector<std::uint16_t>(15, 0));
+  EXPECT_EQ(status_of([&] { spider::apply(&kernel, in, in); }), SPIDER_ERROR_OVERLAP);
+}
+
+TEST(Kernel, IsIteratedAndSaysWhereTheResultIs) {
+  const spider_kernel kernel = counting_kernel();
+  Field<half> a(3, 5);
+  Field<half> b(3, 5);
+  EXPECT_EQ(&spider::iterate(&kernel, a, b, 0), &a);
+  EXPECT_EQ(&spider::iterate(&kernel, a, b, 2), &a);
+  EXPECT_EQ(a.download().back().bits(), 2);
+  EXPECT_EQ(&spider::iterate(&kernel, a, b, 3), &b);
+  EXPECT_EQ(b.download().back().bits(), 5);
+  EXPECT_EQ(status_of([&] { spider::iterate(&kernel, a, b, -1); }), SPIDER_ERROR_STEPS);
+}
+
+TEST(Kernel, RefusesFieldsOfAnotherType) {
+  const spider_kernel kernel = counting_kernel();
+  Field<float> a(3, 5);
+  Field<float> b(3, 5);
+  EXPECT_EQ(status_of([&] { spider::apply(&kernel, a, b); }), SPIDER_ERROR_UNSUPPORTED);
+  EXPECT_EQ(status_of([&] { spider::iterate(&kernel, a, b, 1); }), SPIDER_ERROR_UNSUPPORTED);
+}
+
+}  // namespace

@@ -179,15 +179,11 @@ render::Bindings provenance(const spec::StencilSpec& spec, const std::string& ve
           {"hash", spec.source_hash}};
 }
 
-/// What every tap row may read: the highest of their lows, the lowest of their highs.
-void bind_columns(const plan::KernelPlan& plan, render::Bindings& bindings) {
-  const auto low = [](const plan::TapRow& a, const plan::TapRow& b) { return a.low < b.low; };
-  const auto high = [](const plan::TapRow& a, const plan::TapRow& b) { return a.high < b.high; };
-  bindings["highest_low"] =
-      fmt::to_string(std::max_element(plan.tap_rows.begin(), plan.tap_rows.end(), low)->low);
-  bindings["lowest_high"] =
-      fmt::to_string(std::min_element(plan.tap_rows.begin(), plan.tap_rows.end(), high)->high);
-  bindings["column_reach_high"] = fmt::to_string(plan.reach_high[spec::axis_x]);
+/// Whether a walk meets no row beyond the face but halo rows: with a gap between tap rows it may meet rows
+/// that no tap reaches when the field is short.
+bool halo_rows_only(const plan::KernelPlan& plan, const spec::Face& face) {
+  const bool gapless = static_cast<int>(plan.tap_rows.size()) == plan.passes.front().rows_in_flight();
+  return face.rule == spec::BoundaryRule::halo && gapless;
 }
 
 void bind_streaming(const plan::Pass& pass, render::Bindings& bindings) {
@@ -199,6 +195,11 @@ void bind_streaming(const plan::Pass& pass, render::Bindings& bindings) {
   bindings["ring_rows"] = fmt::to_string(streaming.ring_rows);
   bindings["ring_vectors"] = fmt::to_string(plan::ring_row_vectors(pass));
   bindings["ring_row_bytes"] = fmt::to_string(plan::ring_row_bytes(pass));
+  bindings["batch_rows"] = fmt::to_string(plan::batch_rows(pass));
+  bindings["staged_vectors"] = fmt::to_string(plan::staged_vectors(pass));
+  bindings["highest_low"] = fmt::to_string(pass.column_reach.highest_low);
+  bindings["lowest_high"] = fmt::to_string(pass.column_reach.lowest_high);
+  bindings["column_reach_high"] = fmt::to_string(pass.column_reach.high);
   bindings["first_column"] = fmt::to_string(pass.shifts.front() + pass.mapping.window_low);
   bindings["operands_in_registers"] = streaming.operands_in_registers ? "true" : "false";
   bindings["unrolled_rows"] = streaming.rotate_by_unrolling ? "rows_in_flight" : "1";
@@ -244,7 +245,9 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
   bindings["minimum_arch"] = fmt::to_string(minimum_arch);
   bindings["reach_low"] = fmt::format("{}", fmt::join(plan.reach_low, ", "));
   bindings["reach_high"] = fmt::format("{}", fmt::join(plan.reach_high, ", "));
-  bind_columns(plan, bindings);
+  const spec::AxisBoundary& rows = spec.boundary[spec::axis_y];
+  bindings["halo_above"] = halo_rows_only(plan, rows.low) ? "true" : "false";
+  bindings["halo_below"] = halo_rows_only(plan, rows.high) ? "true" : "false";
   bind_streaming(plan.passes.front(), bindings);
   bind_operands(plan, plan.passes.front(), packed.passes.front(), bindings);
   return {spec.name + ".cu", render::render(find_template("stream2d.cu.in"), bindings)};

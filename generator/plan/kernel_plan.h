@@ -76,9 +76,19 @@ struct Streaming {
   bool operator==(const Streaming&) const = default;
 };
 
+/// What all tap rows of a pass have in common along x.
+struct ColumnReach {
+  int highest_low = 0;  ///< of the tap rows' lowest dx
+  int lowest_high = 0;  ///< of their highest dx
+  int high = 0;         ///< largest dx of all, >= 0
+
+  bool operator==(const ColumnReach&) const = default;
+};
+
 /// One trip over the field.
 struct Pass {
   TileMapping mapping;
+  ColumnReach column_reach;
   int row_low = 0;                ///< smallest dy
   int row_high = 0;               ///< largest dy
   std::vector<int> shifts;        ///< of the windows, ascending multiples of 8

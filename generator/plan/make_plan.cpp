@@ -110,8 +110,19 @@ bool all_zero(const Matrix& matrix) {
   return std::all_of(matrix.values.begin(), matrix.values.end(), [](double value) { return value == 0; });
 }
 
-Pass make_pass(const RoundedWeights& weights) {
+ColumnReach column_reach_of(const std::vector<TapRow>& rows) {
+  ColumnReach reach{rows.front().low, rows.front().high, 0};
+  for (const TapRow& row : rows) {
+    reach.highest_low = std::max(reach.highest_low, row.low);
+    reach.lowest_high = std::min(reach.lowest_high, row.high);
+    reach.high = std::max(reach.high, row.high);
+  }
+  return reach;
+}
+
+Pass make_pass(const RoundedWeights& weights, const std::vector<TapRow>& tap_rows) {
   Pass pass;
+  pass.column_reach = column_reach_of(tap_rows);
   pass.mapping = pair_swap_mapping();
   const std::vector<Window> windows = cut_windows(weights.taps, pass.mapping);
   pass.row_low = windows.front().dy;
@@ -170,7 +181,7 @@ PlanResult make_plan(const spec::StencilSpec& spec) {
   plan.weights = std::move(rounded.weights);
   plan.tap_rows = tap_rows_of(spec);
   set_reach(spec, plan);
-  plan.passes.push_back(make_pass(plan.weights));
+  plan.passes.push_back(make_pass(plan.weights, plan.tap_rows));
   return result;
 }
 

@@ -68,8 +68,25 @@ int ring_row_bytes(const Pass& pass) {
   return (ring_row_vectors(pass) * vector_bytes + line_bytes - 1) / line_bytes * line_bytes;
 }
 
+int staged_vectors(const Pass& pass) {
+  const auto vectors = [](int columns) { return (columns + vector_elements - 1) / vector_elements; };
+  const int first_column = pass.shifts.front() + pass.mapping.window_low;
+  const int at_low_edge = vectors(std::max(0, pass.column_reach.highest_low) - first_column);
+  // The high edge may fall inside a vector, which makes one more.
+  const int at_high_edge = vectors(pass.column_reach.high - std::min(0, pass.column_reach.lowest_high)) + 1;
+  return std::max(at_low_edge, at_high_edge);
+}
+
+int batch_rows(const Pass& pass) {
+  constexpr int wanted_rows = 32;
+  const int turn = pass.streaming.rotate_by_unrolling ? pass.rows_in_flight() : 1;
+  return wanted_rows / turn * turn;
+}
+
 int shared_bytes(const Pass& pass) {
-  const int rings = pass.streaming.warps_per_block * pass.streaming.ring_rows * ring_row_bytes(pass);
+  const int stage = batch_rows(pass) * staged_vectors(pass) * vector_bytes;
+  const int rings =
+      pass.streaming.warps_per_block * (pass.streaming.ring_rows * ring_row_bytes(pass) + stage);
   const int operands =
       pass.streaming.operands_in_registers ? 0 : static_cast<int>(pass.operands.size()) * operand_bytes;
   return rings + operands;

@@ -66,7 +66,7 @@ WeightsResult round_weights(const spec::StencilSpec& spec) {
   WeightsResult result;
   RoundedWeights& weights = result.weights;
   const double largest = largest_magnitude(spec);
-  weights.exponent = common_exponent(largest);
+  weights.exponent = all_exact(spec, 0) ? 0 : common_exponent(largest);
   weights.exact = all_exact(spec, weights.exponent);
   weights.terms = term_count(spec, weights.exact);
   for (const spec::Tap& tap : spec.taps) {

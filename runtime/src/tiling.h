@@ -13,8 +13,6 @@ struct BlockGrid {
   std::int32_t rows_per_block = 1;
   std::int32_t blocks_per_row = 1;
   std::int64_t blocks = 1;
-
-  bool operator==(const BlockGrid&) const = default;
 };
 
 /// Rows per block such that the blocks fill whole waves of the device: every wave costs as many row steps as

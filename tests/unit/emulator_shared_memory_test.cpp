@@ -306,9 +306,10 @@ TEST_F(Copies, MayBeInFlightAtTheEnd) {
 }
 
 TEST_F(Copies, StayInsideTheField) {
-  expect_violation(
-      launch([](SweepArguments arguments) { device::copy_async_if(true, own_slot(), own_cells(arguments) + 8); }),
-      {"lane 31: copies input cell (y = 0, x = 256), outside the field and its halo"});
+  expect_violation(launch([](SweepArguments arguments) {
+                     device::copy_async_if(true, own_slot(), own_cells(arguments) + 8);
+                   }),
+                   {"lane 31: copies input cell (y = 0, x = 256), outside the field and its halo"});
 }
 
 TEST_F(Copies, AreAlignedOnBothSides) {

@@ -24,8 +24,8 @@ struct alignas(16) Vector {
 /// A byte offset in the block's shared memory.
 using Shared = std::uint32_t;
 
-/// The C and D fragment of one lane (9.7.14.5, m16n8k32): word[2 h + b] is row lane / 4 + 8 h, column 2 (lane
-/// % 4) + b.
+/// The C and D fragment of one lane (9.7.14.5, m16n8k32): value[2 h + b] is row lane / 4 + 8 h, column 2
+/// (lane % 4) + b.
 struct Accumulator {
   float value[4];
 };
@@ -83,10 +83,16 @@ SPIDER_DEVICE void store_shared(Shared to, std::uint16_t v) {
 }
 
 /// cp.async.cg, 16 bytes (9.7.9.25): both addresses are multiples of 16. The data is there for this lane
-/// after its wait, for others after a synchronisation behind that.
-SPIDER_DEVICE void copy_async(Shared to, const std::uint16_t* from) {
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from)
-               : "memory");
+/// after its wait, for others after a synchronisation behind that. Lanes that do not want it copy nothing.
+SPIDER_DEVICE void copy_async_if(bool wanted, Shared to, const std::uint16_t* from) {
+  asm volatile(
+      "{\n"
+      ".reg .pred wanted;\n"
+      "setp.ne.b32 wanted, %2, 0;\n"
+      "@wanted cp.async.cg.shared.global.L2::128B [%0], [%1], 16;\n"
+      "}" ::"r"(shared_address(to)),
+      "l"(from), "r"(static_cast<int>(wanted))
+      : "memory");
 }
 
 /// cp.async.commit_group: closes this lane's group of copies, which may be empty.
@@ -100,9 +106,11 @@ SPIDER_DEVICE void copy_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
-/// ld.global.b16 of a field's cell.
+/// ld.global.b16 of a field's cell, where the program has it: the compiler would move it to the value's use.
 SPIDER_DEVICE std::uint16_t load_field(const std::uint16_t* from) {
-  return *from;
+  std::uint16_t value;
+  asm volatile("ld.global.b16 %0, [%1];" : "=h"(value) : "l"(from));
+  return value;
 }
 
 /// prefetch.global.L2 of the line that holds a field's cell.

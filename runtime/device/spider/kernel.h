@@ -64,5 +64,6 @@ struct spider_kernel {
   std::int32_t tap_row_count;
   const spider::Tap* taps;  ///< ascending in (dz, dy, dx)
   std::int32_t tap_count;
+  std::int32_t products;     ///< MMAs chained into one output, for error bounds
   spider::Face faces[3][2];  ///< axes z, y, x; low, high
 };

@@ -1,6 +1,7 @@
-/* The public interface of generated stencil kernels. C, so that C, C++, Fortran and Python can call it; needs no CUDA
- * header. Every function may be called from any thread. CUDA back end: pointers are device pointers and the calling
- * thread's current device is used. Emulated back end: pointers are host pointers and streams are ignored. */
+/* The public interface of generated stencil kernels. C, so that C, C++, Fortran and Python can call it; needs
+ * no CUDA header. Every function may be called from any thread. CUDA back end: pointers are device pointers
+ * and the calling thread's current device is used. Emulated back end: pointers are host pointers and streams
+ * are ignored. */
 #ifndef SPIDER_SPIDER_H
 #define SPIDER_SPIDER_H
 
@@ -33,13 +34,15 @@ enum {
   SPIDER_ERROR_DEVICE = 9,      /* the device cannot run the kernel, or there is none */
   SPIDER_ERROR_MEMORY = 10,     /* not enough memory */
   SPIDER_ERROR_LAUNCH = 11,     /* the launch or the copy failed; spider_last_error has the cause */
-  SPIDER_ERROR_EMULATION = 12   /* emulated back end: the kernel broke a rule of the machine, e.g. read what it must not */
+  SPIDER_ERROR_EMULATION =
+      12 /* emulated back end: the kernel broke a rule of the machine, e.g. read what it must not */
 };
 
 /* Values of spider_kernel_info.storage and .accumulate. */
 enum { SPIDER_F16 = 0, SPIDER_F32 = 1, SPIDER_BF16 = 2 };
 
-/* A grid in memory. A stride is ignored where its extent is 1 and the kernel reads no halo along that axis. */
+/* A grid in memory. A stride is ignored where its extent is 1 and the kernel reads no halo along that axis.
+ */
 typedef struct spider_field {
   void* data;        /* the first interior element */
   int64_t extent[3]; /* z, y, x; leading extents are 1 where a dimension is absent */
@@ -57,9 +60,9 @@ typedef struct spider_kernel_info {
   const char* generator; /* version of spider-gen */
   const char* spec_hash;
   int32_t dimensions;
-  int32_t storage;    /* SPIDER_F16, ... */
-  int32_t accumulate; /* SPIDER_F32, ... */
-  int32_t steps;      /* time steps that one sweep advances */
+  int32_t storage;       /* SPIDER_F16, ... */
+  int32_t accumulate;    /* SPIDER_F32, ... */
+  int32_t steps;         /* time steps that one sweep advances */
   int32_t reach_low[3];  /* z, y, x: how far taps go below a point, >= 0 */
   int32_t reach_high[3]; /* and above it */
   int32_t minimum_arch;  /* compute capability x 10, e.g. 80 */
@@ -71,30 +74,33 @@ SPIDER_PUBLIC int32_t spider_abi_version(void);
 /* NULL where `kernel` is no kernel of this ABI. */
 SPIDER_PUBLIC const spider_kernel_info* spider_info(const spider_kernel* kernel);
 
-/* Loads the kernel on the current device now: call it before capturing or timing. The other functions do the same on
- * first use; after it none of them allocates or synchronises, and all can be captured in a CUDA graph. */
+/* Loads the kernel on the current device now: call it before capturing or timing. The other functions do the
+ * same on first use; after it none of them allocates or synchronises, and all can be captured in a CUDA
+ * graph. */
 SPIDER_PUBLIC spider_status spider_prepare(const spider_kernel* kernel);
 
-/* One sweep over the interior: out[p] = sum of weight * in[p + offset]. `in` is never written; of `out` only the
- * interior is. `stream` is a cudaStream_t or NULL for the legacy default stream. Extents must agree. */
-SPIDER_PUBLIC spider_status spider_apply(const spider_kernel* kernel, const spider_field* in, const spider_field* out,
-                                         void* stream);
+/* One sweep over the interior: out[p] = sum of weight * in[p + offset]. `in` is never written; of `out` only
+ * the interior is. `stream` is a cudaStream_t or NULL for the legacy default stream. Extents must agree. */
+SPIDER_PUBLIC spider_status spider_apply(const spider_kernel* kernel, const spider_field* in,
+                                         const spider_field* out, void* stream);
 
-/* The part of a sweep that covers `extent` points from `offset`, with the same bits; reads nothing beyond the box and
- * its reach. Not available yet: answers SPIDER_ERROR_UNSUPPORTED. */
+/* The part of a sweep that covers `extent` points from `offset`, with the same bits; reads nothing beyond the
+ * box and its reach. Not available yet: answers SPIDER_ERROR_UNSUPPORTED. */
 SPIDER_PUBLIC spider_status spider_apply_box(const spider_kernel* kernel, const spider_field* in,
-                                             const spider_field* out, const int64_t offset[3], const int64_t extent[3],
-                                             void* stream);
+                                             const spider_field* out, const int64_t offset[3],
+                                             const int64_t extent[3], void* stream);
 
-/* `steps` time steps, from `a` to `b` and back; `*result` (may be NULL) says which holds the last one. The halos of both
- * are read and never written. Zero steps give `a`. */
-SPIDER_PUBLIC spider_status spider_iterate(const spider_kernel* kernel, const spider_field* a, const spider_field* b,
-                                           int64_t steps, void* stream, const spider_field** result);
+/* `steps` time steps, from `a` to `b` and back; `*result` (may be NULL) says which holds the last one. The
+ * halos of both are read and never written. Zero steps give `a`. */
+SPIDER_PUBLIC spider_status spider_iterate(const spider_kernel* kernel, const spider_field* a,
+                                           const spider_field* b, int64_t steps, void* stream,
+                                           const spider_field** result);
 
 /* A constant string for any value. */
 SPIDER_PUBLIC const char* spider_status_string(spider_status status);
 
-/* This thread's last failure, in words; empty before the first. Valid until the thread's next failing call. */
+/* This thread's last failure, in words; empty before the first. Valid until the thread's next failing call.
+ */
 SPIDER_PUBLIC const char* spider_last_error(void);
 
 #ifdef __cplusplus

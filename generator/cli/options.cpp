@@ -1,0 +1,209 @@
+#include "cli/options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/program_options.hpp>
+#include <cctype>
+#include <set>
+#include <sstream>
+#include <string_view>
+
+namespace spidergen::cli {
+namespace {
+
+namespace po = boost::program_options;
+
+using Strings = std::vector<std::string>;
+
+/// Architectures that plans are made for; later ones run the code of an earlier one.
+constexpr std::array known_architectures{80, 90};
+constexpr int default_architecture = 80;
+
+po::options_description visible_options() {
+  po::options_description all("Options");
+  // clang-format off
+  all.add_options()
+      ("output,o", po::value<std::string>()->value_name("DIR"), "folder for the files; created where it is missing")
+      ("define,D", po::value<Strings>()->value_name("NAME=VALUE"),
+       "override a parameter of the specs; may be repeated")
+      ("arch", po::value<std::string>()->value_name("LIST"),
+       "architectures to plan for, of sm_80 and sm_90, with commas between; default sm_80")
+      ("engine", po::value<std::string>()->value_name("NAME"), "sparse (the only one yet), dense or cuda")
+      ("check", "write nothing; fail where the files in DIR are not what would be written")
+      ("list-outputs", "write nothing; print the paths of the files that would be written")
+      ("explain", "print the plan; without -o nothing is written")
+      ("explain-format", po::value<std::string>()->value_name("FORMAT"), "text (default) or json")
+      ("version", "print the version")
+      ("help", "print this text");
+  // clang-format on
+  return all;
+}
+
+po::variables_map parse(const Strings& arguments) {
+  po::options_description all = visible_options();
+  all.add_options()("spec", po::value<Strings>());
+  po::positional_options_description positions;
+  positions.add("spec", -1);
+  // A guessed abbreviation would change its meaning with the next option that we add.
+  const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+  po::variables_map values;
+  try {
+    po::store(po::command_line_parser(arguments).options(all).positional(positions).style(style).run(),
+              values);
+  } catch (const po::error& error) {
+    throw UsageError(error.what());
+  }
+  return values;
+}
+
+bool is_identifier(std::string_view text) {
+  const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  return !text.empty() && is_letter(text.front()) && std::all_of(text.begin(), text.end(), [&](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9');
+  });
+}
+
+std::vector<spec::ParameterOverride> parse_overrides(const Strings& definitions) {
+  std::vector<spec::ParameterOverride> overrides;
+  std::set<std::string> names;
+  for (const std::string& definition : definitions) {
+    const std::size_t equals = definition.find('=');
+    const std::string name = definition.substr(0, equals);
+    if (equals == std::string::npos || equals + 1 == definition.size() || !is_identifier(name)) {
+      throw UsageError(fmt::format("-D wants name=value, not '{}'", definition));
+    }
+    if (!names.insert(name).second) {
+      throw UsageError(fmt::format("-D {} is given twice", name));
+    }
+    overrides.push_back({name, definition.substr(equals + 1)});
+  }
+  return overrides;
+}
+
+std::vector<int> parse_architectures(const std::string& list) {
+  std::set<int> architectures;
+  std::istringstream items(list + ",");
+  for (std::string item; std::getline(items, item, ',');) {
+    const auto* const known = std::find_if(known_architectures.begin(), known_architectures.end(),
+                                           [&](int number) { return item == fmt::format("sm_{}", number); });
+    if (known == known_architectures.end()) {
+      throw UsageError(fmt::format(
+          "--arch wants sm_{} with commas between, not '{}'; later devices run the code of an earlier one",
+          fmt::join(known_architectures, " and sm_"), item));
+    }
+    architectures.insert(*known);
+  }
+  return {architectures.begin(), architectures.end()};
+}
+
+void check_engine(const std::string& name) {
+  if (name == "dense" || name == "cuda") {
+    throw UsageError(
+        fmt::format("--engine {} is not generated yet; this version writes --engine sparse", name));
+  }
+  if (name != "sparse") {
+    throw UsageError(fmt::format("--engine wants sparse, dense or cuda, not '{}'", name));
+  }
+}
+
+ExplainFormat parse_explain_format(const std::string& name) {
+  if (name != "text" && name != "json") {
+    throw UsageError(fmt::format("--explain-format wants text or json, not '{}'", name));
+  }
+  return name == "json" ? ExplainFormat::json : ExplainFormat::text;
+}
+
+void check_together(const Options& options, const po::variables_map& values) {
+  if (options.specs.empty()) {
+    throw UsageError("no spec is given");
+  }
+  if (std::count(options.specs.begin(), options.specs.end(), "-") > 1) {
+    throw UsageError("standard input ('-') can be read only once");
+  }
+  if (options.check && options.list_outputs) {
+    throw UsageError("--check and --list-outputs exclude each other");
+  }
+  if (options.explain && (options.check || options.list_outputs)) {
+    throw UsageError(
+        fmt::format("--explain and --{} exclude each other", options.check ? "check" : "list-outputs"));
+  }
+  if (values.count("explain-format") != 0 && !options.explain) {
+    throw UsageError("--explain-format is of use only with --explain");
+  }
+  if (!options.write && !options.explain && !options.list_outputs) {
+    throw UsageError("the folder for the files is missing: -o DIR");
+  }
+}
+
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("_-+=./,:@%^").find(c) != std::string_view::npos;
+  });
+  if (plain) {
+    return word;
+  }
+  std::string text = "'";
+  for (const char c : word) {
+    text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  }
+  return text + "'";
+}
+
+}  // namespace
+
+Options parse_options(const Strings& arguments) {
+  const po::variables_map values = parse(arguments);
+  Options options;
+  options.help = values.count("help") != 0;
+  options.version = values.count("version") != 0;
+  if (options.help || options.version) {
+    return options;
+  }
+  const auto text = [&](const char* name, const std::string& otherwise) {
+    return values.count(name) != 0 ? values[name].as<std::string>() : otherwise;
+  };
+  const auto texts = [&](const char* name) {
+    return values.count(name) != 0 ? values[name].as<Strings>() : Strings{};
+  };
+  options.specs = texts("spec");
+  options.output = text("output", ".");
+  options.write = values.count("output") != 0;
+  options.overrides = parse_overrides(texts("define"));
+  options.architectures = parse_architectures(text("arch", fmt::format("sm_{}", default_architecture)));
+  check_engine(text("engine", "sparse"));
+  options.check = values.count("check") != 0;
+  options.list_outputs = values.count("list-outputs") != 0;
+  options.explain = values.count("explain") != 0;
+  options.explain_format = parse_explain_format(text("explain-format", "text"));
+  check_together(options, values);
+  return options;
+}
+
+std::string help_text() {
+  std::ostringstream text;
+  text << "Usage: spider-gen SPEC... -o DIR [options]\n\n"
+          "Writes DIR/<stencil>.cu and DIR/<stencil>.h for every spec, a stencil in YAML; '-' reads one from "
+          "standard\n"
+          "input.\n\n"
+       << visible_options()
+       << "\nExit status: 0 done, 1 an error in a spec or in the output, 2 wrong usage, 3 an internal "
+          "error.\n";
+  return text.str();
+}
+
+std::string command_that_writes(const std::string& spec, const Options& options) {
+  std::string command = fmt::format("spider-gen {} -o {}", quoted(spec), quoted(options.output));
+  for (const auto& [name, expression] : options.overrides) {
+    command += " -D " + quoted(name + "=" + expression);
+  }
+  if (options.architectures != std::vector<int>{default_architecture}) {
+    command += fmt::format(" --arch sm_{}", fmt::join(options.architectures, ",sm_"));
+  }
+  return command;
+}
+
+}  // namespace spidergen::cli

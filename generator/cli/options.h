@@ -1,0 +1,43 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "spec/read_spec.h"
+
+namespace spidergen::cli {
+
+enum class ExplainFormat { text, json };
+
+/// The command line, checked: what contradicts itself never gets here.
+struct Options {
+  std::vector<std::string> specs;  ///< paths as written; "-" is standard input
+  std::string output;              ///< folder; "." where none was given and none is needed
+  bool write = false;              ///< a folder was given to write to
+  std::vector<spec::ParameterOverride> overrides;
+  std::vector<int> architectures;  ///< compute capability x 10, ascending
+  bool check = false;
+  bool list_outputs = false;
+  bool explain = false;
+  ExplainFormat explain_format = ExplainFormat::text;
+  bool version = false;
+  bool help = false;
+};
+
+/// What is wrong with a command line, in words.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Reads the arguments behind the program's name. Throws UsageError.
+[[nodiscard]] Options parse_options(const std::vector<std::string>& arguments);
+
+/// What --help prints.
+[[nodiscard]] std::string help_text();
+
+/// The command line that writes the files of one spec with these options, for a POSIX shell.
+[[nodiscard]] std::string command_that_writes(const std::string& spec, const Options& options);
+
+}  // namespace spidergen::cli

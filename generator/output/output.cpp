@@ -1,0 +1,156 @@
+#include "output/output.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "diag/diagnostic.h"
+#include "output/read_file.h"
+
+namespace spidergen::output {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view version_words = "spider-gen version";
+
+/// Writes all bytes to an open file; 0 or the cause.
+int write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written < 0 && errno != EINTR) {
+      return errno;
+    }
+    text.remove_prefix(written > 0 ? static_cast<std::size_t>(written) : 0);
+  }
+  return 0;
+}
+
+/// A new text beside the file that it will replace; removed if it never does.
+class PreparedFile {
+ public:
+  explicit PreparedFile(fs::path target) : target_(std::move(target)) {}
+  PreparedFile(PreparedFile&& other) noexcept
+      : target_(std::move(other.target_)), temporary_(std::exchange(other.temporary_, {})) {}
+  PreparedFile(const PreparedFile&) = delete;
+  PreparedFile& operator=(const PreparedFile&) = delete;
+  PreparedFile& operator=(PreparedFile&&) = delete;
+  ~PreparedFile() {
+    if (!temporary_.empty()) {
+      ::unlink(temporary_.c_str());
+    }
+  }
+
+  /// 0 or the cause.
+  int prepare(std::string_view text) {
+    int descriptor = -1;
+    // Another run that writes the same files, or what a killed one left, must not share our temporary file.
+    for (int attempt = 0; descriptor < 0; ++attempt) {
+      fs::path candidate =
+          target_.parent_path() / fmt::format(".{}.{}.{}", target_.filename().string(), getpid(), attempt);
+      descriptor = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (descriptor >= 0) {
+        temporary_ = std::move(candidate);
+      } else if (errno != EEXIST) {
+        return errno;
+      }
+    }
+    const int write_error = write_all(descriptor, text);
+    const int close_error = ::close(descriptor) == 0 ? 0 : errno;
+    return write_error != 0 ? write_error : close_error;
+  }
+
+  /// 0 or the cause.
+  int replace_target() {
+    if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
+      return errno;
+    }
+    temporary_.clear();
+    return 0;
+  }
+
+  [[nodiscard]] const fs::path& target() const { return target_; }
+
+ private:
+  fs::path target_;
+  fs::path temporary_;  ///< empty where there is nothing to remove
+};
+
+fs::path path_of(const fs::path& directory, const std::string& name) {
+  if (name.empty() || name == "." || name == ".." || name.find_first_of("/\\") != std::string::npos) {
+    throw diag::InternalError(fmt::format("'{}' is no plain file name", name));
+  }
+  return directory / name;
+}
+
+Problem cannot(std::string_view what, const fs::path& path, int error) {
+  return {path.string(), fmt::format("cannot be {}: {}", what, system_reason(error))};
+}
+
+std::string without_version_lines(std::string_view text) {
+  std::string rest;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end == std::string_view::npos ? end : end + 1);
+    if (line.find(version_words) == std::string_view::npos) {
+      rest += line;
+    }
+    text.remove_prefix(line.size());
+  }
+  return rest;
+}
+
+}  // namespace
+
+std::optional<Problem> write_files(const fs::path& directory, const std::vector<OutputFile>& files) {
+  std::vector<std::pair<fs::path, std::string_view>> wanted;
+  for (const OutputFile& file : files) {
+    wanted.emplace_back(path_of(directory, file.name), file.text);
+  }
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) {
+    return cannot("created", directory, error.value());
+  }
+  std::vector<PreparedFile> changes;
+  for (const auto& [path, text] : wanted) {
+    if (fs::is_directory(path, error)) {
+      return cannot("written", path, EISDIR);
+    }
+    if (const FileContents old = read_file(path); old.error == 0 && old.text == text) {
+      continue;
+    }
+    if (const int cause = changes.emplace_back(path).prepare(text); cause != 0) {
+      return cannot("written", path, cause);
+    }
+  }
+  for (PreparedFile& change : changes) {
+    if (const int cause = change.replace_target(); cause != 0) {
+      return cannot("written", change.target(), cause);
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<Problem> check_files(const fs::path& directory, const std::vector<OutputFile>& files) {
+  std::vector<Problem> problems;
+  for (const OutputFile& file : files) {
+    const fs::path path = path_of(directory, file.name);
+    const FileContents found = read_file(path);
+    if (found.error == ENOENT) {
+      problems.push_back({path.string(), "is missing"});
+    } else if (found.error != 0) {
+      problems.push_back(cannot("read", path, found.error));
+    } else if (without_version_lines(found.text) != without_version_lines(file.text)) {
+      problems.push_back({path.string(), "is not up to date"});
+    }
+  }
+  return problems;
+}
+
+}  // namespace spidergen::output

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace spidergen::output {
+
+struct OutputFile {
+  std::string name;  ///< a plain file name, without folders
+  std::string text;
+};
+
+/// What went wrong with a path, e.g. {"out/heat2d.cu", "cannot be written: Permission denied"}.
+struct Problem {
+  std::string path;
+  std::string reason;
+
+  bool operator==(const Problem&) const = default;
+};
+
+/// Creates the directory and writes the files that are not there with the same bytes already; those keep
+/// their time stamps. All texts are on the disk under temporary names before the first file changes, and each
+/// file changes at once: a reader sees the old or the new one. Returns what went wrong, if anything; no
+/// temporary file is left behind. Throws diag::InternalError for a name with folders.
+[[nodiscard]] std::optional<Problem> write_files(const std::filesystem::path& directory,
+                                                 const std::vector<OutputFile>& files);
+
+/// The files that are missing or differ from what write_files would write, lines with the words "spider-gen
+/// version" excepted. Writes nothing.
+[[nodiscard]] std::vector<Problem> check_files(const std::filesystem::path& directory,
+                                               const std::vector<OutputFile>& files);
+
+}  // namespace spidergen::output

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# What spider_add_stencil must refuse, each with the words that help: run_refusals.sh PREFIX WORK
+# PREFIX is where spider-gen is installed.
+set -euo pipefail
+prefix=$1 work=$2
+rm -rf -- "$work"
+mkdir -p -- "$work/specs/other"
+cat >"$work/specs/blur.yaml" <<'END'
+stencil: blur
+dimensions: 2
+storage: f16
+shape: box
+coefficients: [[1, 2, 1], [2, 4, 2], [1, 2, 1]]
+END
+cp "$work/specs/blur.yaml" "$work/specs/other/blur.yaml"
+cp "$work/specs/blur.yaml" "$work/specs/3d.yaml"
+failures=0
+
+# expect STATUS NAME WORDS LANGUAGES: configures a project whose end is read from standard input.
+expect() {
+  local status=0 wanted=$1 name=$2 words=$3 languages=$4
+  local source=$work/$name
+  mkdir -p -- "$source"
+  {
+    printf 'cmake_minimum_required(VERSION 3.16)\nproject(refused LANGUAGES %s)\n' "$languages"
+    printf 'find_package(SpiderGen CONFIG REQUIRED)\nset(specs "%s")\n' "$work/specs"
+    printf 'file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/main.c" "int main(void) { return 0; }\\n")\n'
+    printf 'add_executable(app "${CMAKE_CURRENT_BINARY_DIR}/main.c")\n'
+    cat
+  } >"$source/CMakeLists.txt"
+  cmake -S "$source" -B "$source/build" -G "Unix Makefiles" -DCMAKE_PREFIX_PATH="$prefix" >"$source/log" 2>&1 || status=$?
+  # CMake breaks long lines.
+  if [[ $status == "$wanted" ]] && tr -s ' \n' '  ' <"$source/log" | grep -qF -- "$words"; then
+    printf 'as expected: %s\n' "$name"
+  else
+    printf 'FAILED: %s: status %s, and not these words: %s\n' "$name" "$status" "$words"
+    cat "$source/log"
+    failures=$((failures + 1))
+  fi
+}
+
+refuses() { expect 1 "$@"; }
+
+expect 0 accepted "Generating done" "C CXX" <<'END'
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated)
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated)
+add_library(part INTERFACE)
+spider_add_stencil(part SPECS ${specs}/blur.yaml BACKEND emulated)
+target_link_libraries(app part)
+END
+refuses no_cuda "project(... LANGUAGES CXX CUDA)" "C CXX" <<'END'
+spider_add_stencil(app SPECS ${specs}/blur.yaml)
+END
+refuses no_cxx "SpiderGen needs the language CXX" "C" </dev/null
+refuses unknown_backend "BACKEND is cuda or emulated, not opencl" "C CXX" <<'END'
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND opencl)
+END
+refuses unknown_argument "unknown arguments: EMULATED" "C CXX" <<'END'
+spider_add_stencil(app EMULATED SPECS ${specs}/blur.yaml)
+END
+refuses no_specs "SPECS is missing" "C CXX" <<'END'
+spider_add_stencil(app BACKEND emulated)
+END
+refuses no_target "there is no such target" "C CXX" <<'END'
+spider_add_stencil(absent SPECS ${specs}/blur.yaml BACKEND emulated)
+END
+refuses no_spec "there is no spec $work/specs/absent.yaml" "C CXX" <<'END'
+spider_add_stencil(app SPECS ${specs}/absent.yaml BACKEND emulated)
+END
+refuses bad_stem "must be an identifier" "C CXX" <<'END'
+spider_add_stencil(app SPECS ${specs}/3d.yaml BACKEND emulated)
+END
+refuses other_options "another stencil named blur already" "C CXX" <<'END'
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated)
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated OPTIONS -D a=1)
+END
+refuses other_spec_in_a_library "SPIDER_KERNEL_blur" "C CXX" <<'END'
+add_library(part STATIC "${CMAKE_CURRENT_BINARY_DIR}/main.c")
+spider_add_stencil(part SPECS ${specs}/other/blur.yaml BACKEND emulated)
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated)
+target_link_libraries(app part)
+END
+refuses one_folder_for_two "give each its OUTPUT_DIRECTORY" "C CXX" <<'END'
+add_library(part STATIC "${CMAKE_CURRENT_BINARY_DIR}/main.c")
+spider_add_stencil(part SPECS ${specs}/blur.yaml BACKEND emulated OUTPUT_DIRECTORY kernels)
+spider_add_stencil(app SPECS ${specs}/other/blur.yaml BACKEND emulated OUTPUT_DIRECTORY kernels)
+END
+refuses old_architecture "has no sparse tensor cores" "C CXX" <<'END'
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated ARCHITECTURES 75)
+END
+if command -v nvcc >/dev/null; then
+  refuses both_backends "A program links one back end" "C CXX CUDA" <<'END'
+set(CMAKE_CUDA_ARCHITECTURES 80)
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated)
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND cuda)
+END
+  refuses both_backends_in_one_link "SPIDER_BACKEND" "C CXX CUDA" <<'END'
+set(CMAKE_CUDA_ARCHITECTURES 80)
+add_library(part STATIC "${CMAKE_CURRENT_BINARY_DIR}/main.c")
+spider_add_stencil(part SPECS ${specs}/blur.yaml BACKEND emulated)
+target_link_libraries(app part SpiderGen::runtime)
+END
+  refuses no_usable_architecture "-DCMAKE_CUDA_ARCHITECTURES=80" "C CXX CUDA" <<'END'
+set(CMAKE_CUDA_ARCHITECTURES 75)
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND cuda)
+END
+fi
+if [[ $failures -gt 0 ]]; then
+  exit 1
+fi

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Every header compiles by itself, the C ones as C, too: check_headers.sh ROOT C++-COMPILER
+set -euo pipefail
+cd -- "$1"
+compiler=$2
+cc=$(command -v cc || command -v gcc)
+include=(-I generator -I runtime/include -I runtime/device -I runtime/emulator -I runtime -I runtime/src)
+warnings=(-Wall -Wextra -Wpedantic -Werror -fsyntax-only)
+
+# A header is included by a file, not compiled as one: #pragma once in a main file is a warning.
+printf '%s\n' generator/*/*.h runtime/include/spider/*.{h,hpp} runtime/device/spider/*.h runtime/src/*.h runtime/emulator/*.h \
+  runtime/emulator/spider/*.h | grep -v 'instructions_cuda\.h$' |
+  xargs -P "$(nproc)" -I '{}' "$compiler" -std=c++20 "${warnings[@]}" "${include[@]}" -include '{}' -x c++ /dev/null
+for header in spider.h memory.h; do
+  "$cc" -std=c99 "${warnings[@]}" -I runtime/include -include "runtime/include/spider/$header" -x c /dev/null
+done
+for header in generated/*.h; do
+  [[ -e $header ]] || continue
+  "$cc" -std=c99 "${warnings[@]}" -I runtime/include -include "$header" -x c /dev/null
+  "$compiler" -std=c++17 "${warnings[@]}" -I runtime/include -include "$header" -x c++ /dev/null
+done

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# A room of the generator includes itself and the rooms that it may look into, nothing else: check_rooms.sh GENERATOR
+set -euo pipefail
+generator=$1
+
+# room: the other rooms that it may include
+rooms() {
+  cat <<'END'
+diag:
+spec: diag
+plan: diag spec
+pack: diag spec plan
+render: diag
+emit: diag spec plan pack render
+output: diag
+cli: diag spec plan pack emit output
+END
+}
+
+# room: the libraries that it alone includes, as a regular expression of the header's path
+libraries() {
+  cat <<'END'
+spec: yaml-cpp/|muParser
+cli: boost/program_options
+END
+}
+
+# in_sources OPTION PATTERN FOLDER: grep in the C++ files; finding nothing is no failure
+in_sources() { grep -rE "$1" --include='*.h' --include='*.cpp' -e "$2" "$3" || true; }
+
+failures=0
+while IFS=': ' read -r room allowed; do
+  for included in $(in_sources -ho '^#include "[a-z_]+/' "$generator/$room" | sed 's/.*"//; s,/,,' | sort -u); do
+    if [[ $included != "$room" && " $allowed " != *" $included "* ]]; then
+      in_sources -n "^#include \"$included/" "$generator/$room"
+      printf 'the room %s must not include the room %s\n' "$room" "$included"
+      failures=$((failures + 1))
+    fi
+  done
+done < <(rooms)
+while IFS=': ' read -r room pattern; do
+  if found=$(in_sources -n "^#include [<\"]($pattern)" "$generator" | grep -v "^$generator/$room/"); then
+    printf '%s\nonly the room %s may include it\n' "$found" "$room"
+    failures=$((failures + 1))
+  fi
+done < <(libraries)
+for folder in "$generator"/*/; do
+  if ! rooms | grep -q "^$(basename -- "$folder"):"; then
+    printf 'the room %s has no place in the order\n' "$folder"
+    failures=$((failures + 1))
+  fi
+done
+# Nobody but the room `output` writes to the disk.
+if found=$(in_sources -n 'ofstream|rename\(|O_CREAT|fopen\([^)]*"[wa]' "$generator" | grep -v "^$generator/output/"); then
+  printf '%s\nonly the room output writes to the disk\n' "$found"
+  failures=$((failures + 1))
+fi
+[[ $failures == 0 ]]

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs every test that this machine can run: bash tests/run.sh [--no-install]
+# Says what it skipped and why; the last line counts. The build is in build/.
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+
+install=yes
+for argument in "$@"; do
+  case $argument in
+    --no-install) install=no ;;
+    -h | --help) sed -n '2,3s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    *) printf 'usage: bash tests/run.sh [--no-install]\n' >&2; exit 2 ;;
+  esac
+done
+
+packages=(cmake make ninja-build g++ clang-format libyaml-cpp-dev libmuparser-dev libfmt-dev libboost-program-options-dev
+  libboost-context-dev libgtest-dev python3-numpy python3-scipy python3-matplotlib)
+
+install_missing() {
+  command -v dpkg-query >/dev/null || return 0  # not Debian: the build says what it misses
+  local package missing=()
+  for package in "${packages[@]}"; do
+    # shellcheck disable=SC2016  # the braces are dpkg's
+    [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
+  done
+  if ((${#missing[@]} == 0)); then
+    return
+  fi
+  local as_root=()
+  if [[ $install == yes ]] && ((EUID != 0)) && command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [[ -t 0 ]]; }; then
+    as_root=(sudo)
+  elif [[ $install == no ]] || ((EUID != 0)); then
+    printf 'Packages are missing. Run:\n  sudo apt-get update && sudo apt-get install -y --no-install-recommends %s\n' \
+      "${missing[*]}" >&2
+    exit 1
+  fi
+  printf 'Installing %s\n' "${missing[*]}"
+  "${as_root[@]}" apt-get update -q
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
+}
+
+install_missing
+jobs=$(nproc)
+
+# CMake looks for nvcc on PATH; a toolkit at its usual place counts, too.
+if ! command -v nvcc >/dev/null && [[ -x ${CUDA_HOME:-/usr/local/cuda}/bin/nvcc ]]; then
+  PATH=${CUDA_HOME:-/usr/local/cuda}/bin:$PATH
+fi
+
+cmake --preset ci
+cmake --build --preset ci -j "$jobs"
+results=$PWD/build/test-results.xml
+rm -f -- "$results"
+status=0
+ctest --preset ci -j "$jobs" --output-junit "$results" || status=$?
+
+# The summary is made of what ctest wrote down. Exit status 0 without a result would be no success.
+python3 - "$results" "$status" <<'END'
+import sys
+import xml.etree.ElementTree as tree
+
+results, status = sys.argv[1], int(sys.argv[2])
+passed, failed, skipped = [], [], []
+for case in tree.parse(results).getroot().iter("testcase"):
+    outcome = case.get("status")
+    if outcome == "run":
+        passed.append(case.get("name"))
+    elif outcome in ("notrun", "disabled"):
+        text = case.findtext("system-out") or ""
+        reasons = [line.split("skipped:", 1)[1].strip() for line in text.splitlines() if "skipped:" in line]
+        skipped.append((case.get("name"), reasons[0] if reasons else outcome))
+    else:
+        failed.append(case.get("name"))
+for name, reason in skipped:
+    print(f"skipped: {name}: {reason}")
+for name in failed:
+    print(f"failed: {name}")
+print(f"{len(passed)} passed, {len(failed)} failed, {len(skipped)} skipped")
+sys.exit(0 if passed and not failed and status == 0 else 1)
+END

@@ -1,0 +1,146 @@
+#include "output/output.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+#include "diag/diagnostic.h"
+
+namespace spidergen::output {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder of its own for every test.
+class Output : public testing::Test {
+ protected:
+  Output() {
+    std::string pattern = (fs::temp_directory_path() / "spider-output-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) {
+      throw std::runtime_error("no temporary folder");
+    }
+    folder_ = pattern;
+  }
+  ~Output() override { fs::remove_all(folder_); }
+
+  std::string text(const std::string& name) const {
+    std::ifstream stream(folder_ / name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  }
+  void put(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
+  std::set<std::string> names() const {
+    std::set<std::string> all;
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      all.insert(entry.path().filename().string());
+    }
+    return all;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Output, CreatesFoldersAndFiles) {
+  const fs::path deep = folder_ / "a" / "b";
+  EXPECT_FALSE(write_files(deep, {{"x.cu", "one\n"}, {"x.h", "two\n"}}));
+  EXPECT_EQ(text("a/b/x.cu"), "one\n");
+  EXPECT_EQ(text("a/b/x.h"), "two\n");
+}
+
+TEST_F(Output, KeepsTheTimeStampOfAnUnchangedFile) {
+  const fs::path path = folder_ / "x.h";
+  ASSERT_FALSE(write_files(folder_, {{"x.h", "one\n"}}));
+  const auto old = fs::last_write_time(path) - std::chrono::hours(1);
+  fs::last_write_time(path, old);
+  EXPECT_FALSE(write_files(folder_, {{"x.h", "one\n"}}));
+  EXPECT_EQ(fs::last_write_time(path), old);
+  EXPECT_FALSE(write_files(folder_, {{"x.h", "two\n"}}));
+  EXPECT_NE(fs::last_write_time(path), old);
+  EXPECT_EQ(text("x.h"), "two\n");
+}
+
+TEST_F(Output, ChangesNothingWhereOneFileCannotBeWritten) {
+  put("x.cu", "old");
+  fs::create_directory(folder_ / "x.h");
+  const auto problem = write_files(folder_, {{"x.cu", "new"}, {"x.h", "new"}});
+  ASSERT_TRUE(problem);
+  EXPECT_EQ(*problem, (Problem{(folder_ / "x.h").string(), "cannot be written: Is a directory"}));
+  EXPECT_EQ(text("x.cu"), "old");
+  EXPECT_EQ(names(), (std::set<std::string>{"x.cu", "x.h"}));
+}
+
+TEST_F(Output, SaysWhyAFolderCannotBeCreated) {
+  put("file", "");
+  const auto problem = write_files(folder_ / "file" / "below", {{"x.h", ""}});
+  ASSERT_TRUE(problem);
+  EXPECT_EQ(*problem, (Problem{(folder_ / "file" / "below").string(), "cannot be created: Not a directory"}));
+}
+
+TEST_F(Output, LeavesNoOtherFileBehind) {
+  ASSERT_FALSE(write_files(folder_, {{"x.h", "one"}}));
+  ASSERT_FALSE(write_files(folder_, {{"x.h", "two"}}));
+  EXPECT_EQ(names(), std::set<std::string>{"x.h"});
+}
+
+TEST_F(Output, WorksBesideTheLeftoverOfAKilledRun) {
+  const std::string leftover = ".x.h." + std::to_string(getpid()) + ".0";
+  put(leftover, "half");
+  EXPECT_FALSE(write_files(folder_, {{"x.h", "one"}}));
+  EXPECT_EQ(text("x.h"), "one");
+  EXPECT_EQ(text(leftover), "half");
+}
+
+TEST_F(Output, ReplacesALinkInsteadOfWritingThroughIt) {
+  put("elsewhere", "mine");
+  fs::create_symlink(folder_ / "elsewhere", folder_ / "x.h");
+  EXPECT_FALSE(write_files(folder_, {{"x.h", "one"}}));
+  EXPECT_EQ(text("elsewhere"), "mine");
+  EXPECT_EQ(text("x.h"), "one");
+}
+
+TEST_F(Output, RefusesNamesWithFolders) {
+  for (const char* name : {"../x.h", "a/x.h", "..", "", "/x.h"}) {
+    EXPECT_THROW((void)write_files(folder_, {{name, ""}}), diag::InternalError) << name;
+    EXPECT_THROW((void)check_files(folder_, {{name, ""}}), diag::InternalError) << name;
+  }
+  EXPECT_TRUE(names().empty());
+}
+
+TEST_F(Output, ChecksWithoutWriting) {
+  put("same.h", "a\nb\n");
+  put("stale.h", "a\n");
+  const auto problems = check_files(folder_, {{"same.h", "a\nb\n"}, {"stale.h", "b\n"}, {"absent.h", ""}});
+  EXPECT_EQ(problems, (std::vector<Problem>{{(folder_ / "stale.h").string(), "is not up to date"},
+                                            {(folder_ / "absent.h").string(), "is missing"}}));
+  EXPECT_EQ(names(), (std::set<std::string>{"same.h", "stale.h"}));
+  EXPECT_EQ(text("stale.h"), "a\n");
+}
+
+TEST_F(Output, SaysWhyAFileCannotBeChecked) {
+  fs::create_directory(folder_ / "x.h");
+  EXPECT_EQ(check_files(folder_, {{"x.h", ""}}),
+            (std::vector<Problem>{{(folder_ / "x.h").string(), "cannot be read: Is a directory"}}));
+}
+
+TEST_F(Output, ChecksAllButTheVersionLine) {
+  put("x.h", "// spider-gen version 0.1.0\nint a;\n");
+  EXPECT_TRUE(check_files(folder_, {{"x.h", "// spider-gen version 0.2.0\nint a;\n"}}).empty());
+  EXPECT_FALSE(check_files(folder_, {{"x.h", "// spider-gen version 0.2.0\nint b;\n"}}).empty());
+  EXPECT_FALSE(check_files(folder_, {{"x.h", "// spider-gen version 0.2.0\nint a;"}}).empty());
+}
+
+TEST_F(Output, ChecksInAFolderThatIsNotThere) {
+  const fs::path absent = folder_ / "absent";
+  EXPECT_EQ(check_files(absent, {{"x.h", ""}}),
+            (std::vector<Problem>{{(absent / "x.h").string(), "is missing"}}));
+  EXPECT_FALSE(fs::exists(absent));
+}
+
+}  // namespace
+}  // namespace spidergen::output

@@ -9,7 +9,7 @@
 // Weights   one f16 term each, exact
 //           sum 0 in the spec, 0 packed
 // Plan      pair swap, L = 16: 2 mma.sp.m16n8k32 per 128 outputs, 2 distinct operands, windows at x shift 0
-//           3 rows in flight, 2 tiles of 128 x a warp, 4 warps a block, ring of 8 rows, operands in registers
+//           3 rows in flight, 2 tiles of 128 x a warp, 4 warps a block, ring of 16 rows, operands in registers
 
 #include "sobel_y.h"
 
@@ -39,10 +39,10 @@ constexpr int tiles = 2;
 constexpr int strip_outputs = tiles * tile_outputs;
 constexpr int warps_per_block = 4;
 constexpr int blocks_per_multiprocessor = 4;
-constexpr int preferred_rows = 25;
+constexpr int preferred_rows = 20;
 
 // A warp's ring holds input rows from column first_column of the strip on, in vectors of eight f16.
-constexpr int ring_rows = 8;
+constexpr int ring_rows = 16;
 constexpr int ring_vectors = 34;
 constexpr int ring_row_bytes = 640;
 constexpr int ring_bytes = ring_rows * ring_row_bytes;
@@ -61,6 +61,8 @@ constexpr int warp_bytes = ring_bytes + stage_bytes;
 constexpr int highest_low = -1;
 constexpr int lowest_high = 1;
 constexpr int column_reach_high = 1;
+constexpr int right_margin =
+    first_column + ring_vectors * vector_elements - strip_outputs + (lowest_high < 0 ? -lowest_high : 0);
 
 // Every row above the field, or below it, that a walk meets is halo, in memory.
 constexpr bool halo_above = false;
@@ -145,7 +147,6 @@ struct Strip {
   std::int32_t fast_begin, fast_end;  ///< vectors that are inside the field in every row
   std::int32_t edge_vectors;          ///< vectors beside them that a result may need
   bool plain_rows;     ///< every row that is read is a row in memory, at its own place
-  bool whole_outputs;  ///< every output is inside the field and aligned for wide stores
   Shared ring;
   int lane;
 };
@@ -271,8 +272,7 @@ SPIDER_DEVICE Shared stage_place(const Strip& strip, int row, int i) {
   return strip.ring + ring_bytes + (row * staged_vectors + i) * vector_bytes;
 }
 
-/// Fetches the edge vectors of the batch of rows that begins with that of `step` into the stage, and brings those of the
-/// next batch nearer. A lane keeps to one column, so that only rows are left to map.
+/// Fetches the edge vectors of the batch of rows that begins with that of `step` into the stage. A lane keeps to one column, so that only rows are left to map.
 SPIDER_DEVICE void fetch_batch(const Strip& strip, int step) {
   constexpr int lane_rows = (batch_rows + 3) / 4;
   const int element = strip.lane % vector_elements;
@@ -289,12 +289,6 @@ SPIDER_DEVICE void fetch_batch(const Strip& strip, int step) {
       values[k] = source.value;
       if (row < batch_rows && source.cell != nullptr) values[k] = device::load_field(source.cell);
     }
-    const bool first_or_last = element == 0 || element == vector_elements - 1;
-    SPIDER_NO_UNROLL
-    for (int row = batch_rows + first_row; row < 2 * batch_rows && first_or_last; row += 4) {
-      const Source source = find_cell(strip, step + row, x, column);
-      if (source.cell != nullptr) device::prefetch_field(source.cell);
-    }
     SPIDER_UNROLL
     for (int k = 0; k < lane_rows; ++k) {
       const int row = first_row + 4 * k;
@@ -310,7 +304,35 @@ SPIDER_DEVICE void place_edges(const Strip& strip, int step, int row) {
                        device::load_shared(stage_place(strip, row, strip.lane)));
 }
 
-SPIDER_DEVICE Strip make_strip(const spider::SweepArguments& field, int strip_index, std::int32_t first_output_row) {
+/// Which strip a warp walks down, and which output rows.
+struct Walk {
+  int strip;
+  std::int32_t first_row, rows;
+};
+
+/// The walk of this warp; one without rows where the grid has a warp too many.
+SPIDER_DEVICE Walk find_walk(const spider::SweepArguments& field) {
+  const spider::BlockGrid& grid = field.grid;
+  const int index = device::block_index() * warps_per_block + device::warp_index();
+  Walk walk;
+  if (index < grid.edge_walks) {
+    const int edge = index % grid.edge_strips;
+    walk.strip = edge == 0 ? 0 : grid.inner_strips + edge;
+    walk.rows = grid.edge_rows;
+    walk.first_row = index / grid.edge_strips * grid.edge_rows;
+  } else if (grid.inner_strips > 0) {
+    const int inner = index - grid.edge_walks;
+    walk.strip = 1 + inner % grid.inner_strips;
+    walk.rows = grid.inner_rows;
+    walk.first_row = inner / grid.inner_strips * grid.inner_rows;
+  } else {
+    walk = {0, field.rows, 0};
+  }
+  if (walk.first_row >= field.rows) walk.rows = 0;
+  return walk;
+}
+
+SPIDER_DEVICE Strip make_strip(const spider::SweepArguments& field, const Walk& walk) {
   const auto clamp = [](std::int32_t value, std::int32_t low, std::int32_t high) {
     return value < low ? low : (value > high ? high : value);
   };
@@ -319,10 +341,10 @@ SPIDER_DEVICE Strip make_strip(const spider::SweepArguments& field, int strip_in
   strip.input_stride = field.input_stride;
   strip.rows = field.rows;
   strip.columns = field.columns;
-  strip.first_row = first_output_row + row_low;
-  strip.left = strip_index * strip_outputs + first_column;
-  const std::int32_t remaining = field.rows - first_output_row;
-  strip.steps = (remaining < field.rows_per_block ? remaining : field.rows_per_block) + rows_in_flight - 1;
+  strip.first_row = walk.first_row + row_low;
+  strip.left = walk.strip * strip_outputs + first_column;
+  const std::int32_t remaining = field.rows - walk.first_row;
+  strip.steps = (remaining < walk.rows ? remaining : walk.rows) + rows_in_flight - 1;
   strip.ring = device::warp_index() * warp_bytes;
   strip.lane = device::lane_index();
 
@@ -337,7 +359,6 @@ SPIDER_DEVICE Strip make_strip(const spider::SweepArguments& field, int strip_in
   strip.edge_vectors = strip.fast_begin + needed_vectors - strip.fast_end;
   const std::int32_t last_row = strip.first_row + strip.steps - 1;
   strip.plain_rows = (strip.first_row >= 0 || halo_above) && (last_row < strip.rows || halo_below);
-  strip.whole_outputs = field.aligned_output && (strip_index + 1) * strip_outputs <= field.columns;
   return strip;
 }
 
@@ -363,17 +384,20 @@ SPIDER_DEVICE Outputs round_tile(const Accumulator& sum) {
           device::transpose_8x8(device::pack_f16(sum.value[2] * result_scale, sum.value[3] * result_scale))};
 }
 
-/// Stores those of a lane's four outputs, the first at column x, that are inside the field.
-SPIDER_DEVICE void store_clipped(const spider::SweepArguments& field, std::uint16_t* to, std::int32_t x,
-                                 const Outputs& outputs) {
-  if (field.aligned_output && x + 4 <= field.columns) {
-    device::store_field(to, outputs.low, outputs.high);
-    return;
-  }
+/// Stores the first `count` of a lane's four outputs; `to` is aligned for all four.
+SPIDER_DEVICE void store_clipped(std::uint16_t* to, std::int32_t count, const Outputs& outputs) {
+  device::store_field_if(count >= 4, to, outputs.low, outputs.high);
+  device::store_field_if(count < 4 && count > 0, to, static_cast<std::uint16_t>(outputs.low));
+  device::store_field_if(count < 4 && count > 1, to + 1, static_cast<std::uint16_t>(outputs.low >> 16));
+  device::store_field_if(count == 3, to + 2, static_cast<std::uint16_t>(outputs.high));
+}
+
+/// Stores the first `count` of a lane's four outputs one by one.
+SPIDER_DEVICE void store_elements(std::uint16_t* to, std::int32_t count, const Outputs& outputs) {
   const std::uint32_t pairs[2] = {outputs.low, outputs.high};
   SPIDER_UNROLL
   for (int i = 0; i < 4; ++i) {
-    if (x + i < field.columns) device::store_field(to + i, static_cast<std::uint16_t>(pairs[i / 2] >> (16 * (i % 2))));
+    device::store_field_if(count > i, to + i, static_cast<std::uint16_t>(pairs[i / 2] >> (16 * (i % 2))));
   }
 }
 
@@ -523,10 +547,13 @@ SPIDER_DEVICE void walk(const spider::SweepArguments& field, const Strip& strip,
       for (int tile = 0; tile < tiles; ++tile) {
         const Outputs outputs = round_tile(sums[tile][complete]);
         std::uint16_t* to = next_output + tile * tile_outputs;
-        if (inside || strip.whole_outputs) {
+        const std::int32_t count = wanted ? field.columns - (x + tile * tile_outputs) : 0;
+        if constexpr (terrain == Terrain::inside) {
           if (wanted) device::store_field(to, outputs.low, outputs.high);
-        } else if (wanted) {
-          store_clipped(field, to, x + tile * tile_outputs, outputs);
+        } else if constexpr (terrain == Terrain::edge) {
+          store_clipped(to, count, outputs);
+        } else {
+          store_elements(to, count, outputs);
         }
       }
       next_output += field.output_stride;
@@ -538,13 +565,13 @@ SPIDER_DEVICE void walk(const spider::SweepArguments& field, const Strip& strip,
 
 SPIDER_GLOBAL(warps_per_block * 32, blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
   const Operands loaded = load_operands(device::lane_index());
-  const int strip_index = device::block_index() % field.blocks_per_row * warps_per_block + device::warp_index();
-  const std::int32_t first_output_row = device::block_index() / field.blocks_per_row * field.rows_per_block;
-  if (strip_index * strip_outputs >= field.columns) return;
-  const Strip strip = make_strip(field, strip_index, first_output_row);
-  if (strip.fast_begin == 0 && strip.fast_end == ring_vectors && strip.plain_rows && strip.whole_outputs) {
+  const Walk walk_of_warp = find_walk(field);
+  if (walk_of_warp.rows == 0) return;
+  const Strip strip = make_strip(field, walk_of_warp);
+  const bool whole_outputs = strip.left - first_column + strip_outputs <= field.columns;
+  if (strip.fast_begin == 0 && strip.fast_end == ring_vectors && strip.plain_rows && whole_outputs && field.aligned_output) {
     walk<Terrain::inside>(field, strip, loaded);
-  } else if (strip.edge_vectors <= staged_vectors) {
+  } else if (strip.edge_vectors <= staged_vectors && field.aligned_output) {
     walk<Terrain::edge>(field, strip, loaded);
   } else {
     walk<Terrain::elements>(field, strip, loaded);
@@ -568,7 +595,7 @@ const spider_kernel kernel = {
      SPIDER_F16, SPIDER_F32, 1, {0, 1, 1}, {0, 1, 1}, 80,
      device::is_emulated},
     sweep,
-    {strip_outputs, warps_per_block, rows_in_flight - 1, preferred_rows, shared_bytes},
+    {strip_outputs, right_margin, warps_per_block, rows_in_flight - 1, preferred_rows, shared_bytes},
     tap_rows,
     sizeof(tap_rows) / sizeof(tap_rows[0]),
     taps,

@@ -19,6 +19,9 @@ constexpr int largest_register_count = 255;
 constexpr int registers_per_multiprocessor = 65536;
 constexpr int threads_per_warp = 32;
 
+// MMAs per tile that hide behind the tile's bytes.
+constexpr std::size_t most_memory_bound_products = 8;
+
 // More products than this, unrolled once per row in flight, take the compiler over half a minute.
 constexpr int most_unrolled_products = 480;
 
@@ -47,10 +50,12 @@ Streaming choose_streaming(const Pass& pass) {
       std::clamp(registers_per_multiprocessor /
                      (streaming.warps_per_block * threads_per_warp * streaming.estimated_registers),
                  1, 4);
-  streaming.ring_rows = 8;
-  // Memory-bound kernels gain from short walks, whose blocks end at different times; where MMAs bind, the
-  // rows that neighbours compute twice cost more.
-  streaming.preferred_rows = pass.products.size() <= 8 ? 25 : 0;
+  // Measured on an H200 (tests/benchmarks/README.md). Kernels that memory binds gain from short walks, which
+  // end at different times, and from a deep ring; where MMAs bind, the rows that two walks both read cost
+  // more.
+  const bool memory_bound = pass.products.size() <= most_memory_bound_products;
+  streaming.ring_rows = memory_bound ? 16 : 8;
+  streaming.preferred_rows = memory_bound ? 20 : 0;
   const auto unrolled =
       static_cast<int>(pass.products.size()) * streaming.tiles_per_warp * pass.rows_in_flight();
   streaming.rotate_by_unrolling = unrolled <= most_unrolled_products;

@@ -101,10 +101,6 @@ std::uint16_t load_field(const std::uint16_t* from) {
   return *from;
 }
 
-void prefetch_field(const std::uint16_t* cell) {
-  this_lane().block.fields().check_input(cell, 1, "prefetches");
-}
-
 void store_field(std::uint16_t* to, std::uint16_t v) {
   this_lane().block.fields().note_output(to, 1);
   *to = v;

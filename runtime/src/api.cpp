@@ -72,8 +72,7 @@ spider::SweepArguments make_arguments(const spider_kernel& kernel, const spider_
           out.stride[1],
           static_cast<std::int32_t>(in.extent[1]),
           static_cast<std::int32_t>(in.extent[2]),
-          grid.rows_per_block,
-          grid.blocks_per_row,
+          grid,
           rows_aligned(in, input_vector_bytes, one_row && halo.low + halo.high == 0),
           rows_aligned(out, output_vector_bytes, one_row)};
 }
@@ -83,9 +82,9 @@ Outcome sweep(const spider_kernel& kernel, const spider_field& in, const spider_
   if (Outcome fit = spider::check_fields(kernel, in, out); fit.status != SPIDER_OK) return fit;
   spider::backend::Residency residency;
   if (Outcome ready = spider::backend::prepare(kernel, residency); ready.status != SPIDER_OK) return ready;
-  const spider::BlockGrid grid = spider::choose_blocks(kernel.tiling, static_cast<std::int32_t>(in.extent[1]),
-                                                       static_cast<std::int32_t>(in.extent[2]), residency);
-  return spider::backend::launch(kernel, make_arguments(kernel, in, out, grid), in, out, grid.blocks, stream);
+  const spider::Launch launch = spider::choose_blocks(kernel.tiling, static_cast<std::int32_t>(in.extent[1]),
+                                                      static_cast<std::int32_t>(in.extent[2]), residency);
+  return spider::backend::launch(kernel, make_arguments(kernel, in, out, launch.grid), in, out, launch.blocks, stream);
 }
 
 Outcome apply(const spider_kernel* kernel, const spider_field* in, const spider_field* out, void* stream) {

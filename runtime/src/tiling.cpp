@@ -5,32 +5,78 @@
 namespace spider {
 namespace {
 
+// Shorter walks would read more lead rows than they write.
+constexpr std::int32_t least_rows = 8;
+
+// Until a walk's first rows arrive it does nothing: about as many row steps.
+constexpr std::int32_t start_steps = 12;
+
 std::int64_t divide_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
+/// The strips of a field, not yet cut into rows.
+BlockGrid cut_columns(const Tiling& tiling, std::int32_t columns) {
+  const auto strips = static_cast<std::int32_t>(divide_up(columns, tiling.columns_per_warp));
+  const std::int32_t clear_of_right_edge =
+      std::max(0, columns - tiling.right_margin) / tiling.columns_per_warp;
+  BlockGrid grid{};
+  grid.inner_strips = std::max(0, clear_of_right_edge - 1);
+  grid.edge_strips = strips - grid.inner_strips;
+  return grid;
+}
+
+/// In a single wave nothing evens out that walks at an edge take longer: they get fewer rows. In several
+/// waves they come first and others fill up behind them.
+std::int32_t edge_rows(std::int32_t inner_rows, bool single_wave) {
+  return single_wave ? std::max(1, inner_rows * 3 / 5) : inner_rows;
+}
+
+Launch cut_rows(BlockGrid grid, const Tiling& tiling, std::int32_t rows, std::int32_t rows_per_walk,
+                bool single_wave) {
+  grid.inner_rows = rows_per_walk;
+  grid.edge_rows = edge_rows(rows_per_walk, single_wave);
+  const std::int64_t edge_walks = grid.edge_strips * divide_up(rows, grid.edge_rows);
+  const std::int64_t inner_walks = grid.inner_strips * divide_up(rows, grid.inner_rows);
+  grid.edge_walks = static_cast<std::int32_t>(edge_walks);
+  return {grid, divide_up(edge_walks + inner_walks, tiling.warps_per_block)};
+}
+
+/// The shortest walks whose blocks fill no more than `waves` waves, or the longest there are.
+Launch fit_rows(const BlockGrid& grid, const Tiling& tiling, std::int32_t rows, std::int64_t waves,
+                std::int64_t resident) {
+  std::int32_t low = std::min(rows, least_rows);
+  std::int32_t high = rows;
+  while (low < high) {
+    const std::int32_t middle = low + (high - low) / 2;
+    if (cut_rows(grid, tiling, rows, middle, waves == 1).blocks <= waves * resident) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return cut_rows(grid, tiling, rows, low, waves == 1);
+}
+
 }  // namespace
 
-BlockGrid choose_blocks(const Tiling& tiling, std::int32_t rows, std::int32_t columns,
-                        const backend::Residency& residency) {
-  const std::int64_t block_columns = std::int64_t{tiling.columns_per_warp} * tiling.warps_per_block;
-  const std::int64_t blocks_per_row = divide_up(columns, block_columns);
+Launch choose_blocks(const Tiling& tiling, std::int32_t rows, std::int32_t columns,
+                     const backend::Residency& residency) {
+  const BlockGrid grid = cut_columns(tiling, columns);
   const std::int64_t resident = std::max<std::int64_t>(
       1, std::int64_t{residency.multiprocessors} * residency.blocks_per_multiprocessor);
+  const std::int32_t preferred = tiling.preferred_rows > 0 ? std::min(tiling.preferred_rows, rows) : rows;
+  const std::int64_t fewest =
+      std::max<std::int64_t>(1, cut_rows(grid, tiling, rows, preferred, false).blocks / resident);
 
-  BlockGrid best;
+  Launch best{};
   std::int64_t best_steps = 0;
-  // A kernel without preference walks as far as one wave allows; the next numbers of waves mend a bad fit.
-  const std::int64_t preferred = tiling.preferred_rows > 0 ? tiling.preferred_rows : rows;
-  const std::int64_t preferred_waves =
-      std::max<std::int64_t>(1, divide_up(rows, preferred) * blocks_per_row / resident);
-  for (std::int64_t waves = preferred_waves; waves < preferred_waves + 3; ++waves) {
-    const std::int64_t segments = std::clamp<std::int64_t>(waves * resident / blocks_per_row, 1, rows);
-    const std::int64_t rows_per_block = divide_up(rows, segments);
-    const std::int64_t blocks = divide_up(rows, rows_per_block) * blocks_per_row;
-    const std::int64_t steps = divide_up(blocks, resident) * (rows_per_block + tiling.lead_rows);
-    if (waves == preferred_waves || steps < best_steps) {
-      best = {static_cast<std::int32_t>(rows_per_block), static_cast<std::int32_t>(blocks_per_row), blocks};
+  for (std::int64_t waves = fewest; waves < fewest + 3; ++waves) {
+    const Launch launch = fit_rows(grid, tiling, rows, waves, resident);
+    const std::int64_t steps_of_wave = launch.grid.inner_rows + tiling.lead_rows + start_steps;
+    const std::int64_t steps = divide_up(launch.blocks, resident) * steps_of_wave;
+    if (waves == fewest || steps < best_steps) {
+      best = launch;
       best_steps = steps;
     }
   }

@@ -9,16 +9,15 @@
 
 namespace spider {
 
-struct BlockGrid {
-  std::int32_t rows_per_block = 1;
-  std::int32_t blocks_per_row = 1;
-  std::int64_t blocks = 1;
+struct Launch {
+  BlockGrid grid;
+  std::int64_t blocks;
 };
 
-/// Rows per block such that the blocks fill whole waves of the device: every wave costs as many row steps as
-/// its longest block walks, `lead_rows` of them for nothing. Of the numbers of waves whose blocks walk about
-/// `preferred_rows`, the one with the fewest steps in all.
-[[nodiscard]] BlockGrid choose_blocks(const Tiling& tiling, std::int32_t rows, std::int32_t columns,
-                                      const backend::Residency& residency);
+/// Rows per walk such that the blocks fill whole waves of the device: every wave costs as many row steps as its longest
+/// walk, `lead_rows` of them for nothing. Of the numbers of waves whose walks come near to `preferred_rows`, the one
+/// with the fewest steps in all.
+[[nodiscard]] Launch choose_blocks(const Tiling& tiling, std::int32_t rows, std::int32_t columns,
+                                   const backend::Residency& residency);
 
 }  // namespace spider

@@ -113,11 +113,6 @@ SPIDER_DEVICE std::uint16_t load_field(const std::uint16_t* from) {
   return value;
 }
 
-/// prefetch.global.L2 of the line that holds a field's cell.
-SPIDER_DEVICE void prefetch_field(const std::uint16_t* cell) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(cell));
-}
-
 /// st.global.b16 of one cell.
 SPIDER_DEVICE void store_field(std::uint16_t* to, std::uint16_t v) {
   *to = v;
@@ -126,6 +121,28 @@ SPIDER_DEVICE void store_field(std::uint16_t* to, std::uint16_t v) {
 /// st.global.v2.b32 of four neighbouring cells: `to` is a multiple of 8 bytes.
 SPIDER_DEVICE void store_field(std::uint16_t* to, std::uint32_t low, std::uint32_t high) {
   *reinterpret_cast<uint2*>(to) = make_uint2(low, high);
+}
+
+/// The stores above where `wanted`, without a branch around them.
+SPIDER_DEVICE void store_field_if(bool wanted, std::uint16_t* to, std::uint16_t v) {
+  asm volatile(
+      "{\n"
+      ".reg .pred wanted;\n"
+      "setp.ne.b32 wanted, %2, 0;\n"
+      "@wanted st.global.b16 [%0], %1;\n"
+      "}" ::"l"(to),
+      "h"(v), "r"(static_cast<int>(wanted))
+      : "memory");
+}
+SPIDER_DEVICE void store_field_if(bool wanted, std::uint16_t* to, std::uint32_t low, std::uint32_t high) {
+  asm volatile(
+      "{\n"
+      ".reg .pred wanted;\n"
+      "setp.ne.b32 wanted, %3, 0;\n"
+      "@wanted st.global.v2.b32 [%0], {%1, %2};\n"
+      "}" ::"l"(to),
+      "r"(low), "r"(high), "r"(static_cast<int>(wanted))
+      : "memory");
 }
 
 /// cvt.rn.f16x2.f32: `low` in bits 0-15, `high` in bits 16-31.

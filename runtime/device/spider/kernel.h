@@ -7,6 +7,17 @@
 
 namespace spider {
 
+/// How a launch cuts a field. A warp walks down `rows` output rows of a strip of Tiling::columns_per_warp columns. Strips
+/// whose inputs cross an edge of the field in x are slower to walk: their walks are shorter, and come first. Warps count
+/// through the blocks: edge_walks of them take the edge strips in turn, segment by segment, the others the inner strips.
+struct BlockGrid {
+  std::int32_t inner_strips;  ///< strips 1 .. inner_strips
+  std::int32_t edge_strips;   ///< strip 0 and those behind the inner ones
+  std::int32_t edge_walks;    ///< a multiple of edge_strips
+  std::int32_t edge_rows;
+  std::int32_t inner_rows;
+};
+
 /// What one launch tells a kernel. Offsets are in elements; rows run along y, columns along x.
 struct SweepArguments {
   const std::uint16_t* input;  ///< first interior element, f16 bits
@@ -15,21 +26,20 @@ struct SweepArguments {
   std::int64_t output_stride;
   std::int32_t rows;  ///< interior extents, each >= 1
   std::int32_t columns;
-  std::int32_t rows_per_block;  ///< rows that a block walks
-  std::int32_t
-      blocks_per_row;   ///< blocks side by side along x; block index = segment * blocks_per_row + position
+  BlockGrid grid;
   bool aligned_input;   ///< every input row starts on 16 bytes
   bool aligned_output;  ///< every output row starts on 8 bytes
 };
 
 using Sweep = void (*)(SweepArguments);
 
-/// How a kernel cuts a field, for the runtime to choose rows per block and the grid.
+/// What the runtime must know of a kernel to cut a field for it.
 struct Tiling {
   std::int32_t columns_per_warp;
+  std::int32_t right_margin;  ///< columns that a strip reads beyond its last
   std::int32_t warps_per_block;
-  std::int32_t lead_rows;       ///< input rows a block reads before its first output row is complete
-  std::int32_t preferred_rows;  ///< rows per block that run best on a large field; 0: one wave of blocks
+  std::int32_t lead_rows;       ///< input rows a walk reads before its first output row is complete
+  std::int32_t preferred_rows;  ///< rows of a walk that run best on a large field; 0: one wave of blocks
   std::int32_t shared_bytes;    ///< dynamic shared memory of a block
 };
 

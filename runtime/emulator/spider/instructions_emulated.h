@@ -59,12 +59,18 @@ void copy_async_commit();
 
 /// ld.global.b16 of a field's cell.
 std::uint16_t load_field(const std::uint16_t* from);
-/// prefetch.global.L2 of the line that holds a field's cell.
-void prefetch_field(const std::uint16_t* cell);
 /// st.global.b16 of one cell.
 void store_field(std::uint16_t* to, std::uint16_t v);
 /// st.global.v2.b32 of four neighbouring cells: `to` is a multiple of 8 bytes.
 void store_field(std::uint16_t* to, std::uint32_t low, std::uint32_t high);
+
+/// The stores above where `wanted`.
+SPIDER_DEVICE void store_field_if(bool wanted, std::uint16_t* to, std::uint16_t v) {
+  if (wanted) store_field(to, v);
+}
+SPIDER_DEVICE void store_field_if(bool wanted, std::uint16_t* to, std::uint32_t low, std::uint32_t high) {
+  if (wanted) store_field(to, low, high);
+}
 
 /// cvt.rn.f16x2.f32: `low` in bits 0-15, `high` in bits 16-31.
 std::uint32_t pack_f16(float low, float high);

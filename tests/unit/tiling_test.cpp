@@ -1,0 +1,91 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "tiling.h"
+
+namespace spider {
+namespace {
+
+/// How often each strip and row is walked, counted warp by warp as kernels do (SweepArguments::grid).
+std::vector<std::vector<int>> count_visits(const Launch& launch, const Tiling& tiling, std::int32_t rows) {
+  const BlockGrid& grid = launch.grid;
+  std::vector<std::vector<int>> visits(grid.inner_strips + grid.edge_strips, std::vector<int>(rows, 0));
+  for (std::int64_t warp = 0; warp < launch.blocks * tiling.warps_per_block; ++warp) {
+    std::int64_t strip = 0;
+    std::int64_t first = 0;
+    std::int64_t count = 0;
+    if (warp < grid.edge_walks) {
+      strip = warp % grid.edge_strips == 0 ? 0 : grid.inner_strips + warp % grid.edge_strips;
+      first = warp / grid.edge_strips * grid.edge_rows;
+      count = grid.edge_rows;
+    } else if (grid.inner_strips > 0) {
+      const std::int64_t inner = warp - grid.edge_walks;
+      strip = 1 + inner % grid.inner_strips;
+      first = inner / grid.inner_strips * grid.inner_rows;
+      count = grid.inner_rows;
+    }
+    for (std::int64_t row = first; row < first + count && row < rows; ++row) ++visits[strip][row];
+  }
+  return visits;
+}
+
+TEST(Tiling, EveryRowOfEveryStripIsWalkedOnce) {
+  constexpr std::uint32_t seed = 3;
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 300; ++round) {
+    const auto between = [&](int low, int high) {
+      return std::uniform_int_distribution<int>(low, high)(random);
+    };
+    const Tiling tiling{128 * between(1, 2), between(8, 70),     between(1, 8),
+                        between(0, 14),      between(0, 1) * 20, 0};
+    const backend::Residency residency{between(1, 132), between(1, 16)};
+    const std::int32_t rows = between(1, 1500);
+    const Launch launch = choose_blocks(tiling, rows, between(1, 9000), residency);
+    for (const std::vector<int>& strip : count_visits(launch, tiling, rows)) {
+      for (const int visits : strip) ASSERT_EQ(visits, 1) << "round " << round;
+    }
+  }
+}
+
+TEST(Tiling, EdgeStripsAreThoseWhoseInputsCrossAnEdge) {
+  const Tiling tiling{256, 8, 4, 2, 20, 0};
+  const backend::Residency residency{132, 4};
+  EXPECT_EQ(choose_blocks(tiling, 1000, 10240, residency).grid.inner_strips,
+            38);  // not the first and the last
+  EXPECT_EQ(choose_blocks(tiling, 1000, 10248, residency).grid.inner_strips,
+            39);  // a last strip of 8 columns
+  EXPECT_EQ(choose_blocks(tiling, 1000, 10247, residency).grid.inner_strips, 38);
+  EXPECT_EQ(choose_blocks(tiling, 1000, 300, residency).grid.inner_strips, 0);
+}
+
+TEST(Tiling, WithoutPreferenceBlocksFillOneWave) {
+  const Tiling tiling{256, 8, 4, 14, 0, 0};
+  const backend::Residency residency{132, 2};
+  const Launch launch = choose_blocks(tiling, 10240, 10240, residency);
+  EXPECT_LE(launch.blocks, 264);
+  EXPECT_GE(launch.blocks, 250);
+  EXPECT_LT(launch.grid.edge_rows, launch.grid.inner_rows);
+}
+
+TEST(Tiling, WithAPreferenceWavesAreFullAndWalksComeNearIt) {
+  const Tiling tiling{256, 8, 4, 2, 20, 0};
+  const backend::Residency residency{132, 4};
+  const Launch launch = choose_blocks(tiling, 10240, 10240, residency);
+  const double waves = static_cast<double>(launch.blocks) / (132 * 4);
+  EXPECT_GT(waves / static_cast<double>(static_cast<std::int64_t>(waves) + 1), 0.93);
+  EXPECT_NEAR(launch.grid.inner_rows, 20, 3);
+}
+
+TEST(Tiling, SmallFieldsSpreadOverTheDevice) {
+  const Tiling tiling{256, 8, 4, 2, 20, 0};
+  const Launch launch = choose_blocks(tiling, 512, 512, {132, 4});
+  EXPECT_GE(launch.blocks, 30);
+  EXPECT_LE(launch.grid.edge_rows, 8);
+}
+
+}  // namespace
+}  // namespace spider

@@ -68,14 +68,15 @@ constexpr int right_margin =
 constexpr bool halo_above = true;
 constexpr bool halo_below = true;
 
-// Windows of 16 columns start at these vectors of the ring row.
+// Every product reads its window of the ring row at one of the shifts and multiplies it with one of the operands.
 constexpr int shift_count = 1;
 constexpr int operand_count = 11;
 constexpr int operand_bytes = 512;
 constexpr int metadata_count = 1;
 constexpr int product_count = 11;
 constexpr bool operands_in_registers = true;
-constexpr int shared_bytes = warps_per_block * warp_bytes + (operands_in_registers ? 0 : operand_count * operand_bytes);
+constexpr int shared_bytes =
+    warps_per_block * warp_bytes + (operands_in_registers ? 0 : operand_count * operand_bytes);
 
 // Accumulators rotate by unrolling, so that each keeps its registers, or move from row to row.
 constexpr int unrolled_rows = rows_in_flight;
@@ -308,7 +309,7 @@ struct Strip {
   std::int32_t steps;
   std::int32_t fast_begin, fast_end;  ///< vectors that are inside the field in every row
   std::int32_t edge_vectors;          ///< vectors beside them that a result may need
-  bool plain_rows;     ///< every row that is read is a row in memory, at its own place
+  bool plain_rows;                    ///< every row that is read is a row in memory, at its own place
   Shared ring;
   int lane;
 };
@@ -397,7 +398,8 @@ struct Source {
 };
 
 /// Finds column x of the input row of a step; `column` is where x maps to. What no tap reaches is 0, and never read.
-SPIDER_DEVICE Source find_cell(const Strip& strip, int step, std::int32_t x, const spider::MappedIndex& column) {
+SPIDER_DEVICE Source find_cell(const Strip& strip, int step, std::int32_t x,
+                               const spider::MappedIndex& column) {
   const std::int32_t y = strip.first_row + step;
   const spider::MappedIndex row = map_row(y, strip.rows);
   if (step >= strip.steps || !cell_is_reached(strip, y, x)) return {nullptr, 0};
@@ -434,7 +436,8 @@ SPIDER_DEVICE Shared stage_place(const Strip& strip, int row, int i) {
   return strip.ring + ring_bytes + (row * staged_vectors + i) * vector_bytes;
 }
 
-/// Fetches the edge vectors of the batch of rows that begins with that of `step` into the stage. A lane keeps to one column, so that only rows are left to map.
+/// Fetches the edge vectors of the batch of rows that begins with that of `step` into the stage. A lane keeps to one
+/// column, so that only rows are left to map.
 SPIDER_DEVICE void fetch_batch(const Strip& strip, int step) {
   constexpr int lane_rows = (batch_rows + 3) / 4;
   const int element = strip.lane % vector_elements;
@@ -596,7 +599,8 @@ SPIDER_DEVICE Operands load_operands(int lane) {
   return loaded;
 }
 
-/// Adds an input row to the output rows in flight; the oldest of them, in slot `turn + 1`, is complete then.
+/// Adds an input row to the output rows in flight. The oldest of them, in slot (turn + 1) % rows_in_flight, is then
+/// complete: its products come first in the table, so that it is stored while the others are computed.
 SPIDER_DEVICE void multiply_row(const Operands& loaded, const Vector (&fragments)[tiles][shift_count],
                                 Accumulator (&sums)[tiles][rows_in_flight], int turn) {
   constexpr Product products[product_count] = {
@@ -651,11 +655,12 @@ enum class Terrain {
 
 /// Walks down a strip; only strips that need care pay for it.
 template <Terrain terrain>
-SPIDER_DEVICE void walk(const spider::SweepArguments& field, const Strip& strip, const Operands& loaded) {
+SPIDER_DEVICE void walk_down(const spider::SweepArguments& field, const Strip& strip, const Operands& loaded) {
   constexpr bool inside = terrain == Terrain::inside;
   constexpr int turns = terrain == Terrain::elements ? 1 : unrolled_rows;
   const int lane = strip.lane;
-  const std::uint16_t* next_row = strip.input + strip.first_row * strip.input_stride + strip.left + lane * vector_elements;
+  const std::uint16_t* next_row =
+      strip.input + strip.first_row * strip.input_stride + strip.left + lane * vector_elements;
   const auto start_next_row = [&](int step) {
     if (step < strip.steps) {
       if (inside || strip.plain_rows) {
@@ -736,16 +741,17 @@ SPIDER_DEVICE void walk(const spider::SweepArguments& field, const Strip& strip,
 
 SPIDER_GLOBAL(warps_per_block * 32, blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
   const Operands loaded = load_operands(device::lane_index());
-  const Walk walk_of_warp = find_walk(field);
-  if (walk_of_warp.rows == 0) return;
-  const Strip strip = make_strip(field, walk_of_warp);
-  const bool whole_outputs = strip.left - first_column + strip_outputs <= field.columns;
-  if (strip.fast_begin == 0 && strip.fast_end == ring_vectors && strip.plain_rows && whole_outputs && field.aligned_output) {
-    walk<Terrain::inside>(field, strip, loaded);
+  const Walk walk = find_walk(field);
+  if (walk.rows == 0) return;
+  const Strip strip = make_strip(field, walk);
+  const bool all_fast = strip.fast_begin == 0 && strip.fast_end == ring_vectors;
+  const bool whole_outputs = field.aligned_output && (walk.strip + 1) * strip_outputs <= field.columns;
+  if (all_fast && strip.plain_rows && whole_outputs) {
+    walk_down<Terrain::inside>(field, strip, loaded);
   } else if (strip.edge_vectors <= staged_vectors && field.aligned_output) {
-    walk<Terrain::edge>(field, strip, loaded);
+    walk_down<Terrain::edge>(field, strip, loaded);
   } else {
-    walk<Terrain::elements>(field, strip, loaded);
+    walk_down<Terrain::elements>(field, strip, loaded);
   }
 }
 

@@ -76,13 +76,16 @@ def make_cases(plan, seed, form, index):
     aligned = {"input_stride": "aligned", "output_stride": "aligned"}
     if form == "sanitizer":
         return [
-            Case(19, 264, **aligned),
+            Case(40, 776, **aligned),
             Case(9, 129, "random", "odd", "odd", 1, 3),
             Case(5, 130, "smooth", "aligned", "odd", 0, 5),
             Case(*choose.choice(tiny), "random", "tight", "tight", -1, -1),
             Case(18, 136, "random", "aligned", "aligned", -1, -1),
         ]
+    # Wide enough for strips that touch no edge, tall enough for walks that meet neither the first row nor the last.
+    wide = Case(choose.randint(36, 60), choose.choice((530, 640, 701, 776)), "random", **aligned)
     cases = [
+        wide,
         Case(choose.randint(17, 48), choose.choice((127, 128, 129, 255, 256, 257)), "random", **aligned),
         Case(choose.randint(1, 40), choose.randint(100, 300), "random", "odd", "odd", choose.choice((1, 3, 5, 7)), 1),
         Case(*tiny[index % len(tiny)], "random", "tight", "tight", -1, -1),

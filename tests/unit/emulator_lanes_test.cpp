@@ -212,7 +212,8 @@ TEST(Launch, UnwindsTheStacksOfAllLanes) {
 TEST(Launch, PrepareRefusesWhatNoDeviceCanRun) {
   spider_kernel kernel{};
   backend::Residency residency;
-  kernel.tiling = {128, 4, 0, 0, 49152};
+  kernel.tiling.warps_per_block = 4;
+  kernel.tiling.shared_bytes = 49152;
   expect_good(backend::prepare(kernel, residency));
   EXPECT_EQ(residency.multiprocessors, 4);
   EXPECT_EQ(residency.blocks_per_multiprocessor, 2);

@@ -62,7 +62,8 @@ inline backend::Outcome launch(Sweep sweep, const LaunchCase& launch_case, Field
   kernel.size = sizeof kernel;
   kernel.info.name = "probe";
   kernel.sweep = sweep;
-  kernel.tiling = {128, launch_case.warps, 0, 0, launch_case.shared_bytes};
+  kernel.tiling.warps_per_block = launch_case.warps;
+  kernel.tiling.shared_bytes = launch_case.shared_bytes;
   kernel.tap_rows = launch_case.taps.data();
   kernel.tap_row_count = static_cast<std::int32_t>(launch_case.taps.size());
   kernel.faces[1][0] = launch_case.y_low;
@@ -76,8 +77,6 @@ inline backend::Outcome launch(Sweep sweep, const LaunchCase& launch_case, Field
   arguments.output_stride = output.stride();
   arguments.rows = launch_case.rows;
   arguments.columns = launch_case.columns;
-  arguments.rows_per_block = launch_case.rows;
-  arguments.blocks_per_row = 1;
   const spider_field in = input.view();
   const spider_field out = output.view();
   return backend::launch(kernel, arguments, in, out, launch_case.blocks, nullptr);

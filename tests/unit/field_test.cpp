@@ -201,7 +201,9 @@ spider_kernel counting_kernel() {
   kernel.info.minimum_arch = 80;
   kernel.info.emulated = 1;
   kernel.sweep = count_sweep;
-  kernel.tiling = {128, 1, 0, 64, 0};
+  kernel.tiling.columns_per_warp = 128;
+  kernel.tiling.warps_per_block = 1;
+  kernel.tiling.preferred_rows = 64;
   kernel.tap_rows = own_cell;
   kernel.tap_row_count = 1;
   return kernel;

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Checks that the documentation says what is so.
+
+  check_docs.py check ROOT --cxx COMPILER --cc COMPILER
+      links lead somewhere; excerpts are in the files that they are of; tables name every function, status and placeholder;
+      code compiles
+  check_docs.py run ROOT --prefix DIR [--nvcc FILE] [--emulated]
+      the README's programs build by the README's commands, with spider-gen installed in DIR, and give the right result
+
+A comment `<!-- block: NAME -->` before a block of code names it for `run`. Standard library only.
+"""
+
+import argparse
+import dataclasses
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]
+
+
+@dataclasses.dataclass
+class Block:
+    language: str
+    name: str
+    text: str
+
+
+def blocks(page: pathlib.Path) -> list[Block]:
+    pattern = r"(?:<!-- block: (\S+) -->\n)?^```(\w*)\n(.*?)^```$"
+    found = re.finditer(pattern, page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return [Block(match[2], match[1] or "", match[3]) for match in found]
+
+
+def named_block(page: pathlib.Path, name: str) -> str:
+    matches = [block.text for block in blocks(page) if block.name == name]
+    if len(matches) != 1:
+        sys.exit(f"{page} has {len(matches)} blocks named {name}, not 1")
+    return matches[0]
+
+
+def first_column(page: pathlib.Path, pattern: str) -> list[str]:
+    """What matches the pattern in the first cells of the page's tables."""
+    rows = re.findall(r"^\| ([^|]*) \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return [match[1] for cell in rows if (match := re.match(pattern, cell))]
+
+
+def compare(where: str, told: list[str], wanted: list[str]) -> list[str]:
+    problems = [f"{where} lacks {name}" for name in sorted(set(wanted) - set(told))]
+    problems += [f"{where} has {name}, which is no more" for name in sorted(set(told) - set(wanted))]
+    return problems + [f"{where} has {name} twice" for name in sorted({name for name in told if told.count(name) > 1})]
+
+
+def pages(root: pathlib.Path) -> list[pathlib.Path]:
+    folders = ["generated", "generator", "runtime", "stencils", "templates", "tests"]
+    return [root / "README.md"] + sorted(page for folder in folders for page in (root / folder).rglob("*.md"))
+
+
+def anchors(page: pathlib.Path) -> set[str]:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def check_links(root: pathlib.Path) -> list[str]:
+    problems = []
+    for page in pages(root):
+        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            if ":" in link:
+                continue
+            path, _, anchor = link.partition("#")
+            target = page.parent / path if path else page
+            if not target.exists():
+                problems.append(f"{page.relative_to(root)}: {link} leads nowhere")
+            elif anchor and anchor not in anchors(target):
+                problems.append(f"{page.relative_to(root)}: {link}: there is no such heading")
+    return problems
+
+
+def check_excerpts(root: pathlib.Path) -> list[str]:
+    problems = []
+    readme = blocks(root / "README.md")
+    specs = [block.text for block in readme if block.language == "yaml"]
+    if specs != [(root / "stencils/heat2d.yaml").read_text(encoding="utf-8")]:
+        problems.append("README.md: the spec is not stencils/heat2d.yaml")
+
+    kernel = (root / "generated/heat2d.cu").read_text(encoding="utf-8")
+    excerpts = [block.text for block in readme if block.language == "cuda"]
+    if len(excerpts) != 1:
+        problems.append(f"README.md has {len(excerpts)} blocks of CUDA, not 1")
+    place = 0
+    for piece in re.split(r"^// \.\.\.\n", "".join(excerpts), flags=re.MULTILINE):
+        found = kernel.find(piece, place)
+        if found < 0:
+            problems.append(f"README.md: this is not in generated/heat2d.cu, or not in this order:\n{piece}")
+        else:
+            place = found + len(piece)
+
+    header = (root / "runtime/include/spider/spider.h").read_text(encoding="utf-8")
+    for block in blocks(root / "runtime/README.md"):
+        if block.language == "c" and block.text not in header:
+            problems.append(f"runtime/README.md: this is not in spider.h:\n{block.text}")
+    return problems
+
+
+def check_tables(root: pathlib.Path) -> list[str]:
+    include = root / "runtime/include/spider"
+    headers = "".join((include / name).read_text(encoding="utf-8") for name in ("spider.h", "memory.h"))
+    page = root / "runtime/README.md"
+    functions = re.findall(r"^SPIDER_PUBLIC [^(]*?(spider_\w+)\(", headers, re.MULTILINE)
+    problems = compare("runtime/README.md", first_column(page, r"`(spider_\w+)\("), functions)
+    statuses = [f"{name} = {value}" for name, value in re.findall(r"^ *(SPIDER_(?:OK|ERROR_\w+)) =\s*(\d+)", headers, re.MULTILINE)]
+    rows = re.findall(r"^\| `(SPIDER_\w+)` \| (\d+) \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    problems += compare("runtime/README.md", [f"{name} = {value}" for name, value in rows], statuses)
+
+    templates = {"h": root / "templates/kernel.h.in", "cu": root / "templates/stream2d.cu.in"}
+    if sorted(templates.values()) != sorted((root / "templates").glob("*.in")):
+        problems.append("templates/README.md knows other templates than there are")
+    users: dict[str, list[str]] = {}
+    for file, template in templates.items():
+        for name in sorted(set(re.findall(r"\$\{(\w+)\}", template.read_text(encoding="utf-8")))):
+            users.setdefault(name, []).append(file)
+    told = re.findall(r"^\| `(\w+)` \| ([a-z ]+) \|", (root / "templates/README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    problems += compare("templates/README.md", [f"{name} ({files})" for name, files in told],
+                        [f"{name} ({' '.join(files)})" for name, files in users.items()])
+
+    emit = (root / "generator/emit/emit.cpp").read_text(encoding="utf-8")
+    fillers = re.findall(r"^\| `(\w+)` \|.*\| `(\w+)` \|$", (root / "templates/README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    for name, function in fillers:
+        body = re.search(rf"^\S[^;]*? {function}\(.*?^}}$", emit, re.MULTILINE | re.DOTALL)
+        if body is None or f'"{name}"' not in body[0]:
+            problems.append(f"templates/README.md: {function} does not fill {name}")
+    return problems
+
+
+def check_code(root: pathlib.Path, cxx: str, cc: str) -> list[str]:
+    compilers = {"cpp": [cxx, "-std=c++20", "-x", "c++"], "c": [cc, "-std=c99", "-x", "c"]}
+    include = ["-I", str(root / "runtime/include"), "-I", str(root / "generated")]
+    problems = []
+    compiled = 0
+    for block in blocks(root / "README.md"):
+        if block.language not in compilers:
+            continue
+        command = [*compilers[block.language], *STRICT, *include, "-"]
+        done = subprocess.run(command, input=block.text, capture_output=True, text=True, check=False)
+        compiled += 1
+        if done.returncode != 0:
+            problems.append(f"README.md: {block.name} does not compile:\n{done.stderr}")
+    return problems + ([] if compiled == 2 else [f"README.md has {compiled} programs, not 2"])
+
+
+def check(arguments: argparse.Namespace) -> list[str]:
+    root = arguments.root
+    return check_links(root) + check_excerpts(root) + check_tables(root) + check_code(root, arguments.cxx, arguments.cc)
+
+
+def run(arguments: argparse.Namespace) -> list[str]:
+    readme = arguments.root / "README.md"
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        home = folder / "home"
+        home.mkdir()
+        (home / ".local").symlink_to(arguments.prefix.resolve())
+        path = [str(home / ".local/bin"), os.environ["PATH"]]
+        environment = os.environ | {"HOME": str(home)}
+        if arguments.nvcc:
+            path.insert(1, str(arguments.nvcc.parent))
+            environment["CUDACXX"] = str(arguments.nvcc)
+        environment["PATH"] = ":".join(path)
+
+        (folder / "heat2d.yaml").write_bytes((arguments.root / "stencils/heat2d.yaml").read_bytes())
+        for file in ("heat.cpp", "heat.c", "CMakeLists.txt"):
+            (folder / file).write_text(named_block(readme, file), encoding="utf-8")
+
+        def shell(commands: str) -> str:
+            print(commands, flush=True)
+            done = subprocess.run(["bash", "-euo", "pipefail", "-c", commands], cwd=folder, env=environment,
+                                  capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                sys.exit(f"exit status {done.returncode}\n{done.stdout}{done.stderr}")
+            return done.stdout
+
+        shell(named_block(readme, "generate"))
+        if arguments.nvcc:
+            shell(named_block(readme, "nvcc"))
+            shell(named_block(readme, "cmake"))
+        if not arguments.emulated:
+            return []
+        shell(named_block(readme, "emulated"))
+        said = shell("./heat_emulated\n")
+        match = re.fullmatch(r"heat2d: (\d+\.\d) of 1000 after 20 steps\n", said)
+        return [] if match and abs(float(match[1]) - 1000) < 2 else [f"the program said: {said}"]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    for name, function in (("check", check), ("run", run)):
+        command = commands.add_parser(name)
+        command.set_defaults(function=function)
+        command.add_argument("root", type=pathlib.Path)
+        if function is check:
+            command.add_argument("--cxx", default="c++")
+            command.add_argument("--cc", default="cc")
+        else:
+            command.add_argument("--prefix", type=pathlib.Path, required=True)
+            command.add_argument("--nvcc", type=pathlib.Path)
+            command.add_argument("--emulated", action="store_true")
+    arguments = parser.parse_args()
+    problems = arguments.function(arguments)
+    print(*problems, sep="\n", end="\n" if problems else "")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

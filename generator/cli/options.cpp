@@ -7,6 +7,7 @@
 #include <array>
 #include <boost/program_options.hpp>
 #include <cctype>
+#include <functional>
 #include <set>
 #include <sstream>
 #include <string_view>
@@ -18,9 +19,13 @@ namespace po = boost::program_options;
 
 using Strings = std::vector<std::string>;
 
-/// Architectures that plans are made for; later ones run the code of an earlier one.
-constexpr std::array known_architectures{80, 90};
-constexpr int default_architecture = 80;
+/// The architectures that have mma.sp, as nvcc names them: `a` is code for that one alone, `f` for its
+/// family.
+constexpr std::array<std::string_view, 22> known_architectures{
+    "sm_80",   "sm_86",   "sm_87",   "sm_88",   "sm_89",   "sm_90",  "sm_90a",  "sm_100",
+    "sm_100a", "sm_100f", "sm_103",  "sm_103a", "sm_103f", "sm_110", "sm_110a", "sm_110f",
+    "sm_120",  "sm_120a", "sm_120f", "sm_121",  "sm_121a", "sm_121f"};
+constexpr std::string_view default_architecture = "sm_80";
 
 po::options_description visible_options() {
   po::options_description all("Options");
@@ -30,7 +35,7 @@ po::options_description visible_options() {
       ("define,D", po::value<Strings>()->value_name("NAME=VALUE"),
        "override a parameter of the specs; may be repeated")
       ("arch", po::value<std::string>()->value_name("LIST"),
-       "architectures to plan for, of sm_80 and sm_90, with commas between; default sm_80")
+       "architectures to plan for, sm_80 or later, with commas between; default sm_80")
       ("engine", po::value<std::string>()->value_name("NAME"), "sparse (the only one yet), dense or cuda")
       ("check", "write nothing; fail where the files in DIR are not what would be written")
       ("list-outputs", "write nothing; print the paths of the files that would be written")
@@ -83,20 +88,25 @@ std::vector<spec::ParameterOverride> parse_overrides(const Strings& definitions)
   return overrides;
 }
 
-std::vector<int> parse_architectures(const std::string& list) {
-  std::set<int> architectures;
+Strings parse_architectures(const std::string& list) {
+  std::set<std::string, std::less<>> asked;
   std::istringstream items(list + ",");
   for (std::string item; std::getline(items, item, ',');) {
-    const auto* const known = std::find_if(known_architectures.begin(), known_architectures.end(),
-                                           [&](int number) { return item == fmt::format("sm_{}", number); });
-    if (known == known_architectures.end()) {
+    if (std::find(known_architectures.begin(), known_architectures.end(), item) ==
+        known_architectures.end()) {
       throw UsageError(fmt::format(
-          "--arch wants sm_{} with commas between, not '{}'; later devices run the code of an earlier one",
-          fmt::join(known_architectures, " and sm_"), item));
+          "--arch wants architectures with sparse tensor cores, with commas between, not '{}'; known are {}",
+          item, fmt::join(known_architectures, ", ")));
     }
-    architectures.insert(*known);
+    asked.insert(item);
   }
-  return {architectures.begin(), architectures.end()};
+  Strings architectures;
+  for (const std::string_view name : known_architectures) {
+    if (asked.contains(name)) {
+      architectures.emplace_back(name);
+    }
+  }
+  return architectures;
 }
 
 void check_engine(const std::string& name) {
@@ -173,7 +183,7 @@ Options parse_options(const Strings& arguments) {
   options.output = text("output", ".");
   options.write = values.count("output") != 0;
   options.overrides = parse_overrides(texts("define"));
-  options.architectures = parse_architectures(text("arch", fmt::format("sm_{}", default_architecture)));
+  options.architectures = parse_architectures(text("arch", std::string(default_architecture)));
   check_engine(text("engine", "sparse"));
   options.check = values.count("check") != 0;
   options.list_outputs = values.count("list-outputs") != 0;
@@ -198,10 +208,10 @@ std::string help_text() {
 std::string command_that_writes(const std::string& spec, const Options& options) {
   std::string command = fmt::format("spider-gen {} -o {}", quoted(spec), quoted(options.output));
   for (const auto& [name, expression] : options.overrides) {
-    command += " -D " + quoted(name + "=" + expression);
+    command += " -D " + quoted(fmt::format("{}={}", name, expression));
   }
-  if (options.architectures != std::vector<int>{default_architecture}) {
-    command += fmt::format(" --arch sm_{}", fmt::join(options.architectures, ",sm_"));
+  if (options.architectures != Strings{std::string(default_architecture)}) {
+    command += fmt::format(" --arch {}", fmt::join(options.architectures, ","));
   }
   return command;
 }

@@ -16,7 +16,7 @@ struct Options {
   std::string output;              ///< folder; "." where none was given and none is needed
   bool write = false;              ///< a folder was given to write to
   std::vector<spec::ParameterOverride> overrides;
-  std::vector<int> architectures;  ///< compute capability x 10, ascending
+  std::vector<std::string> architectures;  ///< such as sm_90a; ascending, each once
   bool check = false;
   bool list_outputs = false;
   bool explain = false;

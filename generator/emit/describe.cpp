@@ -119,7 +119,7 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
     lines.push_back(fmt::format("With      {}", fmt::join(parameters, ", ")));
   }
   lines.push_back(fmt::format("Boundary  {}", boundary_text(spec)));
-  lines.push_back("Storage   f16 fields, f32 sums");
+  lines.emplace_back("Storage   f16 fields, f32 sums");
   lines.push_back(fmt::format("Weights   {}", weights_text(plan.weights)));
   lines.push_back(
       fmt::format("          sum {} in the spec, {} packed", plan.weights.sum, plan.weights.packed_sum));

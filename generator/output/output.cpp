@@ -109,6 +109,7 @@ std::string without_version_lines(std::string_view text) {
 
 std::optional<Problem> write_files(const fs::path& directory, const std::vector<OutputFile>& files) {
   std::vector<std::pair<fs::path, std::string_view>> wanted;
+  wanted.reserve(files.size());
   for (const OutputFile& file : files) {
     wanted.emplace_back(path_of(directory, file.name), file.text);
   }

@@ -15,7 +15,7 @@ FileContents read_file(const std::filesystem::path& path) {
     return {{}, errno};
   }
   FileContents contents;
-  std::array<char, 65536> buffer;
+  std::array<char, 65536> buffer{};
   std::size_t count = 0;
   while ((count = std::fread(buffer.data(), 1, buffer.size(), file.get())) > 0) {
     contents.text.append(buffer.data(), count);

@@ -79,7 +79,7 @@ class Renderer {
     }
   }
 
-  std::string_view name_at(std::string_view line, std::size_t position) const {
+  [[nodiscard]] std::string_view name_at(std::string_view line, std::size_t position) const {
     const std::size_t begin = position + placeholder_start.size();
     const std::size_t end = line.find('}', begin);
     const std::string_view name = line.substr(begin, end == std::string_view::npos ? end : end - begin);

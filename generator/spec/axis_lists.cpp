@@ -150,7 +150,7 @@ std::optional<Coefficients> read_star(const Node& node, int dimensions, Context&
   const std::string_view right = center_entry
                                      ? "beside 'center' it takes an even count, without the middle one"
                                      : "without 'center' it takes an odd count, the middle one for offset 0";
-  const bool good = check_parity(*lists, !center_entry, right, context);
+  const bool good = check_parity(*lists, center_entry == nullptr, right, context);
   if (!good || (center_entry && !center)) return std::nullopt;
   return make_star(*lists, center ? &*center : nullptr);
 }

@@ -106,7 +106,7 @@ std::optional<Face> read_face(const Node& node, Storage storage, Context& contex
 }
 
 bool names_faces(const Node& node) {
-  return find_entry(node, "low") || find_entry(node, "high");
+  return find_entry(node, "low") != nullptr || find_entry(node, "high") != nullptr;
 }
 
 /// The repetition of a period needs both faces: the low face continues with what lies at the high one.
@@ -123,7 +123,7 @@ void check_periodic(const AxisBoundary& faces, const std::string& axis, Context&
 AxisBoundary read_axis(const Entry& entry, const AxisBoundary& absent, Storage storage, Context& context) {
   const Node& node = entry.value;
   if (node.kind == NodeKind::refused) return absent;
-  const bool constant = find_entry(node, "constant") && !names_faces(node);
+  const bool constant = find_entry(node, "constant") != nullptr && !names_faces(node);
   if (node.kind != NodeKind::mapping || constant) {
     const std::optional<Face> face = read_face(node, storage, context);
     return face ? AxisBoundary{*face, *face} : absent;

@@ -94,7 +94,7 @@ Evaluation compute(mu::Parser& parser, std::string_view expression) {
     return result;
   } catch (const mu::ParserError& error) {
     // Only the number of arguments is left for muParser to find.
-    const std::string token = error.GetToken();
+    const std::string& token = error.GetToken();
     const std::size_t position = std::min(expression.find(token), expression.size());
     return ExpressionError{position,
                            fmt::format("'{}' has the wrong number of arguments; 'min' and 'max' take one or "
@@ -155,9 +155,9 @@ Evaluation Calculator::evaluate(std::string_view expression) {
 std::optional<ExpressionError> Calculator::check_name(const Token& name) const {
   const std::string text(name.text);
   if (name.kind != TokenKind::name || is_function(text)) return std::nullopt;
-  if (broken_.count(text) > 0) return ExpressionError{name.offset, {}};
+  if (broken_.contains(text)) return ExpressionError{name.offset, {}};
   if (std::find(names_.begin(), names_.end(), text) != names_.end()) return std::nullopt;
-  if (announced_.count(text) > 0) {
+  if (announced_.contains(text)) {
     return ExpressionError{
         name.offset, fmt::format("'{}' has no value yet; a parameter may use only those above it", text)};
   }

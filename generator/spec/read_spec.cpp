@@ -109,7 +109,7 @@ std::string read_description(const Document& document) {
   const Node* node = document.find("description");
   if (!node || !expect(*node, NodeKind::scalar, "'description' is a line of text", document.context))
     return {};
-  const std::string text =
+  std::string text =
       node->text.substr(0, node->text.find_last_not_of(" \n") + 1);  // block texts end in a line end
   if (text.find_first_of("\n\t") != std::string::npos) {
     document.context.diagnostics.error(node->where, "'description' is one line without tabs; shorten it");

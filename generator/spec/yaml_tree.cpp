@@ -39,7 +39,7 @@ class TreeBuilder final : public YAML::EventHandler {
   /// yaml-cpp counts lines and bytes from 0, people lines and characters from 1.
   [[nodiscard]] diag::SourceLocation place(const YAML::Mark& mark) const {
     if (mark.is_null()) return {file_, 0, 0};
-    const std::size_t line = static_cast<std::size_t>(mark.line);
+    const auto line = static_cast<std::size_t>(mark.line);
     const std::string_view text = line < lines_.size() ? lines_[line] : std::string_view();
     return {file_, mark.line + 1, character_column(text, mark.column + 1)};
   }
@@ -51,11 +51,11 @@ class TreeBuilder final : public YAML::EventHandler {
   }
   void OnDocumentEnd() override {}
 
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override {
     add({NodeKind::missing, place(mark), {}, 0, {}, {}});
   }
 
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override {
     diagnostics_.error(
         place(mark),
         "this is a YAML alias; write the value out or use a parameter, and quote text that begins with '*'");
@@ -70,21 +70,21 @@ class TreeBuilder final : public YAML::EventHandler {
             name));
   }
 
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
                 const std::string& value) override {
     check_tag(mark, tag);
     check_quotes(mark);
     add({NodeKind::scalar, place(mark), value, text_column(mark, value), {}, {}});
   }
 
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
-                       YAML::EmitterStyle::value) override {
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
+                       YAML::EmitterStyle::value /*style*/) override {
     open(NodeKind::sequence, mark, tag);
   }
   void OnSequenceEnd() override { close(); }
 
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
-                  YAML::EmitterStyle::value) override {
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
+                  YAML::EmitterStyle::value /*style*/) override {
     open(NodeKind::mapping, mark, tag);
   }
   void OnMapEnd() override { close(); }
@@ -96,7 +96,7 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   void check_quotes(const YAML::Mark& mark) {
-    const std::size_t begin = static_cast<std::size_t>(mark.pos);
+    const auto begin = static_cast<std::size_t>(mark.pos);
     if (begin >= text_.size() || (text_[begin] != '"' && text_[begin] != '\'') || is_closed(text_, begin))
       return;
     diagnostics_.error(place(mark), "these quotes are never closed; close them");
@@ -105,9 +105,9 @@ class TreeBuilder final : public YAML::EventHandler {
 
   /// Where the scalar's text stands as it is: behind its quote if there is one.
   [[nodiscard]] int text_column(const YAML::Mark& mark, const std::string& value) const {
-    const std::size_t line = static_cast<std::size_t>(mark.line);
+    const auto line = static_cast<std::size_t>(mark.line);
     if (line >= lines_.size()) return 0;
-    std::size_t begin = static_cast<std::size_t>(mark.column);
+    auto begin = static_cast<std::size_t>(mark.column);
     const std::string_view text = lines_[line];
     if (begin < text.size() && (text[begin] == '"' || text[begin] == '\'')) ++begin;
     if (begin > text.size() || text.substr(begin, value.size()) != value) return 0;

@@ -13,7 +13,8 @@ namespace spider::emulator {
 
 namespace {
 
-thread_local Lane* running_lane = nullptr;
+// Instructions are free functions, as on a device: this is how they know who they are.
+thread_local Lane* running_lane = nullptr;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 std::string name(const Lane& lane) {
   return "warp " + std::to_string(lane.warp) + ", lane " + std::to_string(lane.index);
@@ -197,14 +198,14 @@ void Block::perform(Warp& warp, const Arrival& arrival) {
     case Arrival::Kind::sync_block:
       break;
     case Arrival::Kind::transpose_8x8: {
-      std::array<std::uint32_t, lanes_per_warp> matrix;
+      std::array<std::uint32_t, lanes_per_warp> matrix{};
       for (std::size_t i = 0; i < matrix.size(); ++i) matrix[i] = *warp.lanes[i]->arrival.row_pair;
       transpose_8x8(matrix);
       for (std::size_t i = 0; i < matrix.size(); ++i) *warp.lanes[i]->arrival.row_pair = matrix[i];
       break;
     }
     case Arrival::Kind::multiply_sparse: {
-      SparseOperands operands;
+      SparseOperands operands{};
       for (std::size_t i = 0; i < operands.sum.size(); ++i) {
         const Arrival& from = warp.lanes[i]->arrival;
         operands.sum[i] = from.sum;

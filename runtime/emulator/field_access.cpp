@@ -18,7 +18,7 @@ struct Cell {
 
 /// The cell at an offset from the first interior element, whichever row's interior it is nearest to.
 Cell cell_at(std::int64_t offset, std::int64_t stride, std::int64_t columns) {
-  if (stride < columns) return {0, offset};  // one row: its stride means nothing
+  if (stride <= 0 || stride < columns) return {0, offset};  // one row: its stride means nothing
   const std::int64_t y = floor_divide(offset + (stride - columns) / 2, stride);
   return {y, offset - y * stride};
 }
@@ -61,11 +61,14 @@ void FieldAccess::add_input_cells(std::int64_t y, std::int64_t first_x, std::int
 void FieldAccess::add_tap_row(const TapRow& taps, const spider_kernel& kernel) {
   const std::int64_t rows = arguments_.rows;
   const std::int64_t columns = arguments_.columns;
-  // Beyond a `nearest` face in x lies the interior's outermost column, which is readable anyway.
-  const std::int64_t first_x = kernel.faces[2][0].rule == FaceRule::halo ? taps.low : std::max(0, taps.low);
-  const std::int64_t reached_x = columns - 1 + taps.high;
-  const std::int64_t last_x =
-      kernel.faces[2][1].rule == FaceRule::halo ? reached_x : std::min(columns - 1, reached_x);
+  const FaceRule low_rule = kernel.faces[2][0].rule;
+  const FaceRule high_rule = kernel.faces[2][1].rule;
+  std::int64_t first_x = taps.low;
+  std::int64_t last_x = columns - 1 + taps.high;
+  if (low_rule == FaceRule::nearest) last_x = std::max<std::int64_t>(last_x, 0);
+  if (low_rule != FaceRule::halo) first_x = std::max<std::int64_t>(first_x, 0);
+  if (high_rule == FaceRule::nearest) first_x = std::min(first_x, columns - 1);
+  if (high_rule != FaceRule::halo) last_x = std::min(last_x, columns - 1);
 
   for (std::int64_t y = taps.dy; y < rows + taps.dy; ++y) {
     const bool inside = y >= 0 && y < rows;

@@ -28,7 +28,7 @@ std::uint16_t half_of(std::uint32_t word, int slot) {
 
 /// The f32 next to `sum` on the side of zero.
 float cut(double sum) {
-  const float nearest = static_cast<float>(sum);
+  const auto nearest = static_cast<float>(sum);
   if (!(std::fabs(static_cast<double>(nearest)) > std::fabs(sum))) return nearest;
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(nearest) - 1);
 }
@@ -44,10 +44,11 @@ float cut(double sum) {
 void SparsePattern::decode(const std::array<std::uint32_t, lanes_per_warp>& metadata, int selector) {
   // PTX ISA, "Warp-level matrix instructions with sparse A", m16n8k32: lane 4 g + 2 selector + q / 4 holds
   // groups q of rows g (low half) and g + 8 (high half), four bits each.
-  std::array<std::uint32_t, 16> words;
-  for (int g = 0; g < 8; ++g) {
-    words[2 * g] = metadata[4 * g + 2 * selector];
-    words[2 * g + 1] = metadata[4 * g + 2 * selector + 1];
+  std::array<std::uint32_t, 16> words{};
+  for (std::size_t g = 0; g < 8; ++g) {
+    const std::size_t lane = 4 * g + 2 * static_cast<std::size_t>(selector);
+    words[2 * g] = metadata[lane];
+    words[2 * g + 1] = metadata[lane + 1];
   }
   if (decoded_ && words == words_) return;
 
@@ -60,8 +61,9 @@ void SparsePattern::decode(const std::array<std::uint32_t, lanes_per_warp>& meta
       if ((legal >> code & 1U) == 0) {
         refuse_code(4 * (row % 8) + 2 * selector + group / 4, words[word], row, group, code);
       }
-      columns_[row][2 * group] = static_cast<std::uint8_t>(4 * group + (code & 3U));
-      columns_[row][2 * group + 1] = static_cast<std::uint8_t>(4 * group + (code >> 2));
+      const auto first = 2 * static_cast<std::size_t>(group);
+      columns_[row][first] = static_cast<std::uint8_t>(4 * group + (code & 3U));
+      columns_[row][first + 1] = static_cast<std::uint8_t>(4 * group + (code >> 2));
     }
   }
   words_ = words;
@@ -88,7 +90,7 @@ void multiply_sparse(const SparseOperands& operands, int selector, SparsePattern
     }
   }
   alignas(64) double a_values[rows * kept];
-  std::array<BRow, depth> b_values;
+  std::array<BRow, depth> b_values{};
   for (int i = 0; i < rows * kept; ++i) a_values[i] = static_cast<double>(half_to_float(a_bits[i]));
   for (int k = 0; k < depth; ++k) {
     for (int n = 0; n < columns; ++n)
@@ -97,7 +99,7 @@ void multiply_sparse(const SparseOperands& operands, int selector, SparsePattern
 
   for (int row = 0; row < rows; ++row) {
     // C and D, (g + 8 h, n): lane 4 g + n / 2, register 2 h + n mod 2.
-    device::Accumulator* const* const quad = &operands.sum[4 * (row % 8)];
+    device::Accumulator* const* const quad = &operands.sum[4 * static_cast<std::size_t>(row % 8)];
     const int half = 2 * (row / 8);
     BRow sums;
     for (int n = 0; n < columns; ++n)

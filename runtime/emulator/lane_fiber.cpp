@@ -24,9 +24,9 @@ namespace {
 using boost::context::stack_context;
 
 #if defined(SPIDER_ADDRESS_SANITIZER)
-constexpr std::size_t stack_bytes = 512 * 1024;
+constexpr std::size_t stack_bytes = std::size_t{512} * 1024;
 #else
-constexpr std::size_t stack_bytes = 128 * 1024;
+constexpr std::size_t stack_bytes = std::size_t{128} * 1024;
 #endif
 
 /// Stacks that no fiber uses at the moment; mapping a new one costs more than a small launch.
@@ -79,10 +79,10 @@ void enter_stack(void* saved, const void** last_stack, std::size_t* last_size) {
   __sanitizer_finish_switch_fiber(saved, last_stack, last_size);
 }
 #else
-void* leave_stack(const void*, std::size_t) {
+void* leave_stack(const void* /*next_stack*/, std::size_t /*next_size*/) {
   return nullptr;
 }
-void enter_stack(void*, const void**, std::size_t*) {}
+void enter_stack(void* /*saved*/, const void** /*last_stack*/, std::size_t* /*last_size*/) {}
 #endif
 
 }  // namespace

@@ -14,6 +14,7 @@ class LaneFiber {
   explicit LaneFiber(std::function<void()> body);
   LaneFiber(const LaneFiber&) = delete;
   LaneFiber& operator=(const LaneFiber&) = delete;
+  ~LaneFiber() = default;
 
   /// Runs the function from where it stopped until it stops again or returns; called outside of it.
   void resume();

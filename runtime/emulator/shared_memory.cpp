@@ -119,7 +119,7 @@ device::Vector SharedMemory::load(const Moment& now, std::uint32_t from) {
     check_readable(now, unit, offset);
     note_read(now, unit);
   }
-  device::Vector value;
+  device::Vector value{};
   std::memcpy(&value, &memory_[from / 2], vector_bytes);
   return value;
 }

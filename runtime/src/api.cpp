@@ -84,7 +84,8 @@ Outcome sweep(const spider_kernel& kernel, const spider_field& in, const spider_
   if (Outcome ready = spider::backend::prepare(kernel, residency); ready.status != SPIDER_OK) return ready;
   const spider::Launch launch = spider::choose_blocks(kernel.tiling, static_cast<std::int32_t>(in.extent[1]),
                                                       static_cast<std::int32_t>(in.extent[2]), residency);
-  return spider::backend::launch(kernel, make_arguments(kernel, in, out, launch.grid), in, out, launch.blocks, stream);
+  return spider::backend::launch(kernel, make_arguments(kernel, in, out, launch.grid), in, out, launch.blocks,
+                                 stream);
 }
 
 Outcome apply(const spider_kernel* kernel, const spider_field* in, const spider_field* out, void* stream) {

@@ -50,8 +50,8 @@ Outcome check_device(const spider_kernel& kernel, int device, Residency& residen
        {std::pair{&major, cudaDevAttrComputeCapabilityMajor},
         std::pair{&minor, cudaDevAttrComputeCapabilityMinor},
         std::pair{&residency.multiprocessors, cudaDevAttrMultiProcessorCount}}) {
-    const Outcome asked = call.outcome(cudaDeviceGetAttribute(value, attribute, device), "asking the device",
-                                       SPIDER_ERROR_DEVICE);
+    Outcome asked = call.outcome(cudaDeviceGetAttribute(value, attribute, device), "asking the device",
+                                 SPIDER_ERROR_DEVICE);
     if (asked.status != SPIDER_OK) return asked;
   }
   const int arch = 10 * major + minor;

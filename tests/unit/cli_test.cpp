@@ -248,10 +248,14 @@ TEST_F(CommandLine, RefusesWrongValues) {
   EXPECT_EQ(words({"-D", "=1"}), "-D wants name=value, not '=1'");
   EXPECT_EQ(words({"-D", "2k=1"}), "-D wants name=value, not '2k=1'");
   EXPECT_EQ(words({"-D", "k=1", "-D", "k=2"}), "-D k is given twice");
-  for (const char* list : {"sm_70", "80", "sm_80,", "sm_80;sm_90", "sm_080", "native"}) {
-    EXPECT_EQ(words({"--arch", list}).substr(0, 47), "--arch wants sm_80 and sm_90 with commas betwee")
-        << list;
+  for (const std::string list :
+       {"sm_70", "sm_75", "sm_80a", "sm_90f", "sm_95", "80", "", "sm_80;sm_90", "sm_080", "native"}) {
+    const std::string refusal =
+        "--arch wants architectures with sparse tensor cores, with commas between, not '" + list +
+        "'; known are sm_80, ";
+    EXPECT_TRUE(words({"--arch", list}).starts_with(refusal)) << list;
   }
+  EXPECT_NE(words({"--arch", "sm_80,"}).find(" not ''; "), std::string::npos);
   EXPECT_EQ(words({"--engine", "dense"}),
             "--engine dense is not generated yet; this version writes --engine sparse");
   EXPECT_EQ(words({"--engine", "cuda"}),
@@ -280,10 +284,17 @@ TEST_F(CommandLine, FailsWhereStandardOutputFails) {
   EXPECT_EQ(err.str(), "spider-gen: error: standard output cannot be written\n");
 }
 
-TEST(Options, SortsArchitectures) {
-  EXPECT_EQ(parse_options({"a.yaml", "-o", "x"}).architectures, std::vector<int>{80});
-  EXPECT_EQ(parse_options({"a.yaml", "-o", "x", "--arch", "sm_90,sm_80"}).architectures,
-            (std::vector<int>{80, 90}));
+TEST(Options, TakesArchitecturesWithSparseTensorCoresInTheirOrder) {
+  using Names = std::vector<std::string>;
+  const auto read = [](const std::string& list) {
+    return parse_options({"a.yaml", "-o", "x", "--arch", list}).architectures;
+  };
+  EXPECT_EQ(parse_options({"a.yaml", "-o", "x"}).architectures, Names{"sm_80"});
+  EXPECT_EQ(read("sm_100a,sm_86,sm_90,sm_86"), (Names{"sm_86", "sm_90", "sm_100a"}));
+  for (const char* name : {"sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a",
+                           "sm_103a", "sm_110a", "sm_120", "sm_120a", "sm_121a"}) {
+    EXPECT_EQ(read(name), Names{name});
+  }
 }
 
 }  // namespace

@@ -113,9 +113,14 @@ TEST(FieldAccess, BeyondANearestFaceIsTheClampedCell) {
   EXPECT_EQ(readable_halo(launch_case), Cells{});
 }
 
-TEST(FieldAccess, PrefetchIsAnAccess) {
-  expect_violation(launch([](SweepArguments arguments) { device::prefetch_field(arguments.input - 1); }, {}),
-                   {"prefetches input cell (y = 0, x = -1), outside the field and its halo"});
+TEST(FieldAccess, HaloRowsEndAsTheirNearestFacesDo) {
+  // Taps so far to one side that all of them are beyond the face: only the halo row's outermost cell is left.
+  LaunchCase launch_case =
+      field_case({{0, 1, columns + 1, columns + 2}, {0, -1, -columns - 2, -columns - 1}});
+  launch_case.x_low = launch_case.x_high = nearest;
+  EXPECT_EQ(readable_halo(launch_case), (Cells{{rows, columns - 1}, {-1, 0}}));
+  launch_case.x_low = launch_case.x_high = constant;
+  EXPECT_EQ(readable_halo(launch_case), Cells{});
 }
 
 TEST(FieldAccess, OneRowNeedsNoStride) {

@@ -24,11 +24,12 @@ class CallSite {
   }
   [[nodiscard]] constexpr const char* file_name() const { return file_; }
   [[nodiscard]] constexpr std::uint_least32_t line() const { return line_; }
-  [[nodiscard]] constexpr std::uint_least32_t column() const { return 0; }
+  [[nodiscard]] constexpr std::uint_least32_t column() const { return column_; }
 
  private:
   const char* file_ = "";
   std::uint_least32_t line_ = 0;
+  std::uint_least32_t column_ = 0;  // unknown
 };
 #endif
 

@@ -40,9 +40,8 @@ class half {
  private:
   static constexpr std::uint16_t round(double value) {
     constexpr std::uint64_t infinity = 0x7FF0'0000'0000'0000;
-    constexpr std::uint64_t overflow =
-        std::bit_cast<std::uint64_t>(65520.0);  // halfway to 65536: the tie goes up
-    constexpr std::uint64_t normal = std::bit_cast<std::uint64_t>(0x1p-14);
+    constexpr auto overflow = std::bit_cast<std::uint64_t>(65520.0);  // halfway to 65536: the tie goes up
+    constexpr auto normal = std::bit_cast<std::uint64_t>(0x1p-14);
 
     const auto pattern = std::bit_cast<std::uint64_t>(value);
     const auto sign = static_cast<std::uint32_t>(pattern >> 48) & 0x8000U;
@@ -88,7 +87,8 @@ class half {
   std::uint16_t bits_;
 };
 
-static_assert(sizeof(half) == 2 && alignof(half) == 2);
+static_assert(sizeof(half) == 2);
+static_assert(alignof(half) == 2);
 static_assert(std::is_trivially_copyable_v<half> && std::is_trivially_default_constructible_v<half>);
 
 }  // namespace spider

@@ -53,7 +53,7 @@ constexpr int vector_bytes = 16;
 // Vectors at a field's edge are fetched for batch_rows rows at once, so that their way is waited for once, and wait in
 // a stage behind the warp's ring.
 constexpr int batch_rows = 30;
-constexpr int staged_vectors = 2;
+constexpr int staged_vectors = 3;
 constexpr int stage_bytes = batch_rows * staged_vectors * vector_bytes;
 constexpr int warp_bytes = ring_bytes + stage_bytes;
 

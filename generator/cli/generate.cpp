@@ -18,16 +18,12 @@ GenerateResult generate(const spec::SpecSource& source,
   result.diagnostics.sort_by_location();
   if (result.diagnostics.has_errors()) return result;
 
-  const plan::PlanResult planned = plan::make_plan(read.spec);
-  result.diagnostics.append(planned.diagnostics);
-  result.diagnostics.sort_by_location();
-  if (result.diagnostics.has_errors()) return result;
-
-  const pack::PackedKernel packed = pack::pack(planned.plan);
-  pack::prove(read.spec, planned.plan, packed);
-  result.files = emit::emit(read.spec, planned.plan, packed, version());
-  result.explanation_text = emit::explain_text(read.spec, planned.plan);
-  result.explanation_json = emit::explain_json(read.spec, planned.plan);
+  const plan::KernelPlan plan = plan::make_plan(read.spec);
+  const pack::PackedKernel packed = pack::pack(plan);
+  pack::prove(read.spec, plan, packed);
+  result.files = emit::emit(read.spec, plan, packed, version());
+  result.explanation_text = emit::explain_text(read.spec, plan);
+  result.explanation_json = emit::explain_json(read.spec, plan);
   return result;
 }
 

@@ -182,6 +182,7 @@ Options parse_options(const Strings& arguments) {
   options.specs = texts("spec");
   options.output = text("output", ".");
   options.write = values.count("output") != 0;
+  if (options.output.empty()) throw UsageError("--output names no folder; use . for the current one");
   options.overrides = parse_overrides(texts("define"));
   options.architectures = parse_architectures(text("arch", std::string(default_architecture)));
   check_engine(text("engine", "sparse"));

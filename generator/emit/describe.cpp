@@ -14,8 +14,6 @@
 namespace spidergen::emit {
 namespace {
 
-constexpr std::array<std::string_view, 3> axis_names{"z", "y", "x"};
-
 std::string shape_name(spec::Shape shape) {
   switch (shape) {
     case spec::Shape::star:
@@ -40,13 +38,14 @@ std::string reach_text(const spec::StencilSpec& spec, const plan::KernelPlan& pl
   for (int axis = 3 - spec.dimensions; axis < 3; ++axis) {
     // Not "-0" where taps reach to one side only.
     const int low = plan.reach_low[axis];
-    axes.push_back(fmt::format("{} {}..{}", axis_names[axis], low == 0 ? 0 : -low, plan.reach_high[axis]));
+    axes.push_back(
+        fmt::format("{} {}..{}", spec::axis_letters[axis], low == 0 ? 0 : -low, plan.reach_high[axis]));
   }
   return fmt::format("{}", fmt::join(axes, ", "));
 }
 
 std::string face_text(const spec::Face& face) {
-  if (face.rule != spec::BoundaryRule::constant) return rule_name(face.rule);
+  if (face.rule != spec::BoundaryRule::constant) return std::string(spec::rule_name(face.rule));
   return fmt::format("constant {}", plan::round_to_f16(face.value));
 }
 
@@ -55,8 +54,8 @@ std::string boundary_text(const spec::StencilSpec& spec) {
   for (int axis = 3 - spec.dimensions; axis < 3; ++axis) {
     const std::string low = face_text(spec.boundary[axis].low);
     const std::string high = face_text(spec.boundary[axis].high);
-    axes.push_back(low == high ? fmt::format("{} {}", axis_names[axis], low)
-                               : fmt::format("{} {} (low), {} (high)", axis_names[axis], low, high));
+    axes.push_back(low == high ? fmt::format("{} {}", spec::axis_letters[axis], low)
+                               : fmt::format("{} {} (low), {} (high)", spec::axis_letters[axis], low, high));
   }
   return fmt::format("{}", fmt::join(axes, "; "));
 }
@@ -80,24 +79,6 @@ void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
 }
 
 }  // namespace
-
-std::string rule_name(spec::BoundaryRule rule) {
-  switch (rule) {
-    case spec::BoundaryRule::halo:
-      return "halo";
-    case spec::BoundaryRule::constant:
-      return "constant";
-    case spec::BoundaryRule::periodic:
-      return "periodic";
-    case spec::BoundaryRule::nearest:
-      return "nearest";
-    case spec::BoundaryRule::reflect:
-      return "reflect";
-    case spec::BoundaryRule::mirror:
-      return "mirror";
-  }
-  return "";
-}
 
 std::string summary(const spec::StencilSpec& spec) {
   if (!spec.description.empty()) return spec.description;

@@ -14,6 +14,4 @@ namespace spidergen::emit {
 /// The stencil and its plan in a few labelled lines, the same in generated files and in `--explain`.
 [[nodiscard]] std::vector<std::string> report(const spec::StencilSpec& spec, const plan::KernelPlan& plan);
 
-[[nodiscard]] std::string rule_name(spec::BoundaryRule rule);
-
 }  // namespace spidergen::emit

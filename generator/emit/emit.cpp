@@ -56,7 +56,7 @@ std::string bands_text(const plan::KernelPlan& plan, int& count) {
 
 std::string axis_rules_text(const spec::AxisBoundary& boundary) {
   return fmt::format("{{spider::FaceRule::{}, spider::FaceRule::{}, {:#06x}, {:#06x}}}",
-                     rule_name(boundary.low.rule), rule_name(boundary.high.rule),
+                     spec::rule_name(boundary.low.rule), spec::rule_name(boundary.high.rule),
                      plan::to_f16_bits(boundary.low.value), plan::to_f16_bits(boundary.high.value));
 }
 
@@ -64,7 +64,8 @@ std::string faces_text(const spec::StencilSpec& spec) {
   std::vector<std::string> axes;
   for (const spec::AxisBoundary& axis : spec.boundary) {
     const auto face = [](const spec::Face& f) {
-      return fmt::format("{{spider::FaceRule::{}, {:a}F}}", rule_name(f.rule), plan::round_to_f16(f.value));
+      return fmt::format("{{spider::FaceRule::{}, {:a}F}}", spec::rule_name(f.rule),
+                         plan::round_to_f16(f.value));
     };
     axes.push_back(fmt::format("{{{}, {}}}", face(axis.low), face(axis.high)));
   }

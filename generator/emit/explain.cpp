@@ -15,17 +15,15 @@
 namespace spidergen::emit {
 namespace {
 
-constexpr std::array<std::string_view, 3> axis_names{"z", "y", "x"};
-
 std::string face_json(const spec::Face& face) {
-  return fmt::format(R"({{"rule": "{}", "value": {}}})", rule_name(face.rule),
+  return fmt::format(R"({{"rule": "{}", "value": {}}})", spec::rule_name(face.rule),
                      plan::round_to_f16(face.value));
 }
 
 std::string boundary_json(const spec::StencilSpec& spec) {
   std::vector<std::string> axes;
   for (int axis = 3 - spec.dimensions; axis < 3; ++axis) {
-    axes.push_back(fmt::format(R"("{}": {{"low": {}, "high": {}}})", axis_names[axis],
+    axes.push_back(fmt::format(R"("{}": {{"low": {}, "high": {}}})", spec::axis_letters[axis],
                                face_json(spec.boundary[axis].low), face_json(spec.boundary[axis].high)));
   }
   return fmt::format("{{{}}}", fmt::join(axes, ", "));

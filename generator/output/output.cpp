@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <string_view>
 #include <system_error>
@@ -17,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view version_words = "spider-gen version";
+constexpr std::string_view version_words = "spider-gen version ";
 
 /// Writes all bytes to an open file; 0 or the cause.
 int write_all(int descriptor, std::string_view text) {
@@ -92,17 +94,22 @@ Problem cannot(std::string_view what, const fs::path& path, int error) {
   return {path.string(), fmt::format("cannot be {}: {}", what, system_reason(error))};
 }
 
-std::string without_version_lines(std::string_view text) {
+/// The text with every version number behind `version_words` replaced by a blank.
+std::string without_versions(std::string_view text) {
   std::string rest;
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    const std::string_view line = text.substr(0, end == std::string_view::npos ? end : end + 1);
-    if (line.find(version_words) == std::string_view::npos) {
-      rest += line;
+  for (;;) {
+    const std::size_t found = text.find(version_words);
+    if (found == std::string_view::npos) {
+      return rest.append(text);
     }
-    text.remove_prefix(line.size());
+    const std::size_t number = found + version_words.size();
+    rest.append(text.substr(0, number));
+    text.remove_prefix(number);
+    // Digits, dots and letters, as in 1.2.0rc1.
+    const auto is_version = [](unsigned char c) { return std::isalnum(c) != 0 || c == '.'; };
+    text.remove_prefix(
+        static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_version) - text.begin()));
   }
-  return rest;
 }
 
 }  // namespace
@@ -147,7 +154,7 @@ std::vector<Problem> check_files(const fs::path& directory, const std::vector<Ou
       problems.push_back({path.string(), "is missing"});
     } else if (found.error != 0) {
       problems.push_back(cannot("read", path, found.error));
-    } else if (without_version_lines(found.text) != without_version_lines(file.text)) {
+    } else if (without_versions(found.text) != without_versions(file.text)) {
       problems.push_back({path.string(), "is not up to date"});
     }
   }

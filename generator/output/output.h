@@ -27,8 +27,8 @@ struct Problem {
 [[nodiscard]] std::optional<Problem> write_files(const std::filesystem::path& directory,
                                                  const std::vector<OutputFile>& files);
 
-/// The files that are missing or differ from what write_files would write, lines with the words "spider-gen
-/// version" excepted. Writes nothing.
+/// The files that are missing or differ from what write_files would write in more than the number behind the
+/// words "spider-gen version". Writes nothing.
 [[nodiscard]] std::vector<Problem> check_files(const std::filesystem::path& directory,
                                                const std::vector<OutputFile>& files);
 

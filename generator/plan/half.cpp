@@ -1,5 +1,6 @@
 #include "plan/half.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>

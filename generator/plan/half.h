@@ -6,6 +6,8 @@ namespace spidergen::plan {
 
 /// Largest finite f16.
 inline constexpr double largest_f16 = 65504;
+/// Smallest f16 above zero, a subnormal.
+inline constexpr double smallest_f16 = 0x1p-24;
 
 /// IEEE 754 binary16 nearest to `value` (ties to even), rounded once from double; beyond the largest it is
 /// infinity.

@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
-#include <string_view>
+#include <string>
 #include <vector>
 
-#include "plan/half.h"
 #include "plan/streaming.h"
 #include "plan/weights.h"
 #include "plan/windows.h"
@@ -16,33 +14,14 @@
 namespace spidergen::plan {
 namespace {
 
-constexpr std::array<std::string_view, 3> axis_names{"z", "y", "x"};
-
-std::string_view rule_name(spec::BoundaryRule rule) {
-  switch (rule) {
-    case spec::BoundaryRule::periodic:
-      return "periodic";
-    case spec::BoundaryRule::reflect:
-      return "reflect";
-    case spec::BoundaryRule::mirror:
-      return "mirror";
-    default:
-      return "";
-  }
-}
-
 void check_face(const spec::Face& face, int axis, diag::Diagnostics& diagnostics) {
-  if (const std::string_view name = rule_name(face.rule); !name.empty()) {
-    diagnostics.error(
-        face.where,
-        fmt::format("boundary '{}' on axis {} is not generated yet; use halo, nearest or {{constant: v}}",
-                    name, axis_names[axis]));
-  }
-  if (face.rule == spec::BoundaryRule::constant && std::abs(face.value) > largest_f16) {
-    diagnostics.error(
-        face.where,
-        fmt::format("the boundary value {} is beyond what f16 storage holds (65504)", face.value));
-  }
+  const bool generated = face.rule == spec::BoundaryRule::halo || face.rule == spec::BoundaryRule::constant ||
+                         face.rule == spec::BoundaryRule::nearest;
+  if (generated) return;
+  diagnostics.error(
+      face.where,
+      fmt::format("boundary '{}' on axis {} is not generated yet; use halo, nearest or {{constant: v}}",
+                  spec::rule_name(face.rule), spec::axis_letters[axis]));
 }
 
 void check_boundary(const spec::StencilSpec& spec, diag::Diagnostics& diagnostics) {
@@ -62,12 +41,13 @@ void check_reach(const spec::StencilSpec& spec, int axis, int limit, diag::Diagn
   const auto beyond = [&](const spec::Tap& tap) { return std::abs(tap.at[axis]) > limit; };
   const auto first = std::find_if(spec.taps.begin(), spec.taps.end(), beyond);
   if (first == spec.taps.end()) return;
-  const auto count = std::count_if(spec.taps.begin(), spec.taps.end(), beyond);
-  diagnostics.error(
-      first->where,
-      fmt::format("this tap is {} points away along {}{}; kernels reach at most {} there yet",
-                  std::abs(first->at[axis]), axis_names[axis],
-                  count > 1 ? fmt::format(", as {} others are too far", count - 1) : "", limit));
+  const auto others = std::count_if(spec.taps.begin(), spec.taps.end(), beyond) - 1;
+  const std::string more = others == 0   ? ""
+                           : others == 1 ? " (as is 1 other)"
+                                         : fmt::format(" (as are {} others)", others);
+  diagnostics.error(first->where,
+                    fmt::format("this tap is {} points away along {}{}; kernels reach at most {} there yet",
+                                std::abs(first->at[axis]), spec::axis_letters[axis], more, limit));
 }
 
 std::vector<TapRow> tap_rows_of(const spec::StencilSpec& spec) {
@@ -165,24 +145,22 @@ diag::Diagnostics check_supported(const spec::StencilSpec& spec) {
                       "only 'accumulate: f32' is generated; f16 sums lose accuracy and are no faster");
   }
   check_boundary(spec, diagnostics);
+  if (spec.dimensions == 2 && spec.storage == spec::Storage::f16 && !spec.taps.empty()) {
+    check_reach(spec, spec::axis_y, largest_row_reach, diagnostics);
+    check_reach(spec, spec::axis_x, largest_column_reach, diagnostics);
+    diagnostics.append(round_weights(spec).diagnostics);
+  }
   return diagnostics;
 }
 
-PlanResult make_plan(const spec::StencilSpec& spec) {
-  PlanResult result;
-  check_reach(spec, spec::axis_y, largest_row_reach, result.diagnostics);
-  check_reach(spec, spec::axis_x, largest_column_reach, result.diagnostics);
-  WeightsResult rounded = round_weights(spec);
-  result.diagnostics.append(rounded.diagnostics);
-  if (result.diagnostics.has_errors()) return result;
-
-  KernelPlan& plan = result.plan;
+KernelPlan make_plan(const spec::StencilSpec& spec) {
+  KernelPlan plan;
   plan.dimensions = spec.dimensions;
-  plan.weights = std::move(rounded.weights);
+  plan.weights = round_weights(spec).weights;
   plan.tap_rows = tap_rows_of(spec);
   set_reach(spec, plan);
   plan.passes.push_back(make_pass(plan.weights, plan.tap_rows));
-  return result;
+  return plan;
 }
 
 }  // namespace spidergen::plan

@@ -6,18 +6,11 @@
 
 namespace spidergen::plan {
 
-/// What is a valid spec but cannot be generated yet, located. Looks at keys only, so that it can be asked of
-/// a spec that has other errors.
+/// What is a valid spec but cannot be generated: not yet (errors), or not without a loss that the user asked
+/// for (warnings); located. May be asked of a spec that has other errors, so that all are told at once.
 [[nodiscard]] diag::Diagnostics check_supported(const spec::StencilSpec& spec);
 
-struct PlanResult {
-  KernelPlan plan;  ///< complete when there are no errors
-  diag::Diagnostics diagnostics;
-};
-
-/// Decides everything about the kernel of a spec that read_spec and check_supported passed. Errors: taps
-/// beyond what one pass can hold, weights that f16 terms cannot hold. Warning: rounding that the user asked
-/// for.
-[[nodiscard]] PlanResult make_plan(const spec::StencilSpec& spec);
+/// Decides everything about the kernel of a spec that read_spec and check_supported found no error in.
+[[nodiscard]] KernelPlan make_plan(const spec::StencilSpec& spec);
 
 }  // namespace spidergen::plan

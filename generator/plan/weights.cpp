@@ -66,6 +66,12 @@ WeightsResult round_weights(const spec::StencilSpec& spec) {
   WeightsResult result;
   RoundedWeights& weights = result.weights;
   const double largest = largest_magnitude(spec);
+  if (largest * largest_f16 * static_cast<double>(spec.taps.size()) < smallest_f16 / 2) {
+    result.diagnostics.error(
+        spec.where.coefficients,
+        fmt::format("the largest weight, {}, makes every f16 result 0; scale the weights up", largest));
+    return result;
+  }
   weights.exponent = all_exact(spec, 0) ? 0 : common_exponent(largest);
   weights.exact = all_exact(spec, weights.exponent);
   weights.terms = term_count(spec, weights.exact);

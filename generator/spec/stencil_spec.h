@@ -1,7 +1,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "diag/diagnostic.h"
@@ -21,6 +23,15 @@ enum class BoundaryRule { halo, constant, periodic, nearest, reflect, mirror };
 
 /// The axes, slowest first, as indices of every three-element array here; x is contiguous.
 enum Axis : int { axis_z = 0, axis_y = 1, axis_x = 2 };
+
+inline constexpr std::array<std::string_view, 3> axis_letters{"z", "y", "x"};
+
+/// The word for a rule in a spec.
+[[nodiscard]] constexpr std::string_view rule_name(BoundaryRule rule) {
+  constexpr std::array<std::string_view, 6> names{"halo",    "constant", "periodic",
+                                                  "nearest", "reflect",  "mirror"};
+  return names[static_cast<std::size_t>(rule)];
+}
 
 /// An offset or extent per axis: z, y, x. Axes that a stencil does not have are 0.
 using Offset = std::array<int, 3>;

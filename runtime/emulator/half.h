@@ -12,7 +12,7 @@ namespace spider::emulator {
   return half::from_bits(bits);
 }
 
-/// What cvt.rn.f16.f32 makes of a number: as spider::half rounds, but every NaN becomes 0x7fff.
+/// What cvt.rn.f16x2.f32 makes of a number: as spider::half rounds, but every NaN becomes 0x7fff.
 [[nodiscard]] inline std::uint16_t float_to_half(float value) {
   return std::isnan(value) ? 0x7fff : half(value).bits();
 }

@@ -115,11 +115,7 @@ void store_field(std::uint16_t* to, std::uint32_t low, std::uint32_t high) {
 }
 
 std::uint32_t pack_f16(float low, float high) {
-  return to_f16(low) | static_cast<std::uint32_t>(to_f16(high)) << 16;
-}
-
-std::uint16_t to_f16(float value) {
-  return emulator::float_to_half(value);
+  return emulator::float_to_half(low) | static_cast<std::uint32_t>(emulator::float_to_half(high)) << 16;
 }
 
 std::uint32_t transpose_8x8(std::uint32_t row_pair, emulator::CallSite site) {

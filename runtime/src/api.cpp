@@ -7,6 +7,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "backend.h"
 #include "fields.h"
@@ -25,20 +26,27 @@ std::string& last_error() {
   return text;
 }
 
-spider_status report(const char* function, const Outcome& outcome) {
-  if (outcome.status != SPIDER_OK) last_error() = std::string(function) + ": " + outcome.reason;
-  return outcome.status;
+/// Keeps the words of a failure; without memory for them the status alone must do.
+spider_status report(const char* function, spider_status status, const char* reason) noexcept {
+  if (status == SPIDER_OK) return status;
+  try {
+    last_error() = std::string(function) + ": " + reason;
+  } catch (...) {
+    last_error().clear();
+  }
+  return status;
 }
 
 /// Runs `body` and reports what it came to; no exception crosses the C interface.
 template <class Body>
-spider_status guarded(const char* function, Body body) {
+spider_status guarded(const char* function, Body body) noexcept {
   try {
-    return report(function, body());
+    const Outcome outcome = body();
+    return report(function, outcome.status, outcome.reason.c_str());
   } catch (const std::bad_alloc&) {
-    return report(function, {SPIDER_ERROR_MEMORY, "the host is out of memory"});
+    return report(function, SPIDER_ERROR_MEMORY, "the host is out of memory");
   } catch (const std::exception& error) {
-    return report(function, {SPIDER_ERROR_LAUNCH, error.what()});
+    return report(function, SPIDER_ERROR_LAUNCH, error.what());
   }
 }
 
@@ -123,7 +131,7 @@ int32_t spider_abi_version(void) {
 }
 
 const spider_kernel_info* spider_info(const spider_kernel* kernel) {
-  return report("spider_info", check_kernel(kernel)) == SPIDER_OK ? &kernel->info : nullptr;
+  return guarded("spider_info", [&] { return check_kernel(kernel); }) == SPIDER_OK ? &kernel->info : nullptr;
 }
 
 spider_status spider_prepare(const spider_kernel* kernel) {

@@ -1,10 +1,10 @@
 #include "fields.h"
 
-#include <algorithm>
 #include <array>
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace spider {
 namespace {

@@ -1,12 +1,16 @@
 #include "tiling.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace spider {
 namespace {
 
 // Shorter walks would read more lead rows than they write.
 constexpr std::int32_t least_rows = 8;
+
+// Kernels count walks with 32 bits.
+constexpr std::int64_t largest_walk_count = std::numeric_limits<std::int32_t>::max();
 
 // Until a walk's first rows arrive it does nothing: about as many row steps.
 constexpr std::int32_t start_steps = 12;
@@ -26,19 +30,21 @@ BlockGrid cut_columns(const Tiling& tiling, std::int32_t columns) {
   return grid;
 }
 
-/// In a single wave nothing evens out that walks at an edge take longer: they get fewer rows. In several
-/// waves they come first and others fill up behind them.
-std::int32_t edge_rows(std::int32_t inner_rows, bool single_wave) {
-  return single_wave ? std::max(1, inner_rows * 3 / 5) : inner_rows;
+/// In a single wave nothing evens out that walks at an edge take longer: beside others they get fewer rows.
+/// In several waves they come first and others fill up behind them.
+std::int32_t edge_rows(const BlockGrid& grid, bool single_wave) {
+  if (!single_wave || grid.inner_strips == 0) return grid.inner_rows;
+  const std::int64_t fewer = std::int64_t{grid.inner_rows} * 3 / 5;
+  return static_cast<std::int32_t>(std::max<std::int64_t>(fewer, std::min(grid.inner_rows, least_rows)));
 }
 
 Launch cut_rows(BlockGrid grid, const Tiling& tiling, std::int32_t rows, std::int32_t rows_per_walk,
                 bool single_wave) {
   grid.inner_rows = rows_per_walk;
-  grid.edge_rows = edge_rows(rows_per_walk, single_wave);
+  grid.edge_rows = edge_rows(grid, single_wave);
   const std::int64_t edge_walks = grid.edge_strips * divide_up(rows, grid.edge_rows);
   const std::int64_t inner_walks = grid.inner_strips * divide_up(rows, grid.inner_rows);
-  grid.edge_walks = static_cast<std::int32_t>(edge_walks);
+  grid.edge_walks = static_cast<std::int32_t>(std::min(edge_walks, largest_walk_count));
   return {grid, divide_up(edge_walks + inner_walks, tiling.warps_per_block)};
 }
 

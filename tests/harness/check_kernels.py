@@ -41,7 +41,7 @@ def make_rng(seed, *labels):
 
 def vary_emulation(seed, name, number):
     """Another order of lanes and another size of device for each case: the emulator reads both at each launch, and the
-    size decides how many rows a block walks. A device ignores them."""
+    size decides how many rows a warp walks. A device ignores them."""
     choose = random.Random(f"{seed}/{name}/{number}/emulation")
     os.environ["SPIDER_EMULATOR_SEED"] = str(choose.randrange(1, 2**31))
     os.environ["SPIDER_EMULATOR_MULTIPROCESSORS"] = str(choose.choice((1, 1, 2, 3, 8, 132)))

@@ -133,6 +133,9 @@ TEST_F(Output, ChecksAllButTheVersionLine) {
   EXPECT_TRUE(check_files(folder_, {{"x.h", "// spider-gen version 0.2.0\nint a;\n"}}).empty());
   EXPECT_FALSE(check_files(folder_, {{"x.h", "// spider-gen version 0.2.0\nint b;\n"}}).empty());
   EXPECT_FALSE(check_files(folder_, {{"x.h", "// spider-gen version 0.2.0\nint a;"}}).empty());
+  // What else stands on such a line counts: the spec's hash, code.
+  EXPECT_FALSE(check_files(folder_, {{"x.h", "// spider-gen version 0.1.0 (hash 1)\nint a;\n"}}).empty());
+  EXPECT_FALSE(check_files(folder_, {{"x.h", "int b;  // spider-gen version 0.1.0\nint a;\n"}}).empty());
 }
 
 TEST_F(Output, ChecksInAFolderThatIsNotThere) {

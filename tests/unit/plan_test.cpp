@@ -75,6 +75,11 @@ TEST(Weights, AWeightThatVanishesIsAnError) {
   EXPECT_TRUE(round_weights(with_weights({1.0, 1e-9, 1.0})).diagnostics.has_errors());
 }
 
+TEST(Weights, WeightsThatMakeEveryResultZeroAreAnError) {
+  EXPECT_TRUE(round_weights(with_weights({1e-60, 3e-61})).diagnostics.has_errors());
+  EXPECT_FALSE(round_weights(with_weights({1e-11, 3e-12})).diagnostics.has_errors());
+}
+
 TEST(Windows, SmallReachIsOneWindowARow) {
   for (int radius = 1; radius <= 7; ++radius) {
     RoundedWeights weights;
@@ -123,13 +128,13 @@ TEST(Plan, EqualOperandsAreStoredOnce) {
   for (int dy = -2; dy <= 2; ++dy) {
     for (int dx = -2; dx <= 2; ++dx) stencil.taps.push_back({{0, dy, dx}, dy == 0 ? 0.5 : 0.25, {}});
   }
-  const Pass pass = make_plan(stencil).plan.passes.front();
+  const Pass pass = make_plan(stencil).passes.front();
   EXPECT_EQ(pass.products.size(), 5U);
   EXPECT_EQ(pass.operands.size(), 2U);
 }
 
 TEST(Plan, TheCompletingRowGoesFirst) {
-  const Pass pass = make_plan(testing::random_stencil(3, 7, 20, false)).plan.passes.front();
+  const Pass pass = make_plan(testing::random_stencil(3, 7, 20, false)).passes.front();
   EXPECT_TRUE(std::is_sorted(pass.products.begin(), pass.products.end(),
                              [](const Product& a, const Product& b) { return a.row > b.row; }));
 }
@@ -137,22 +142,22 @@ TEST(Plan, TheCompletingRowGoesFirst) {
 TEST(Plan, SharedMemoryFitsTheSmallestDevice) {
   // Compute capability 8.6 and 8.9 have 99 KiB a block.
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
-    const auto planned = make_plan(testing::random_stencil(seed, 7, 31, false));
-    EXPECT_LE(shared_bytes(planned.plan.passes.front()), 99 * 1024);
+    const KernelPlan planned = make_plan(testing::random_stencil(seed, 7, 31, false));
+    EXPECT_LE(shared_bytes(planned.passes.front()), 99 * 1024);
   }
   spec::StencilSpec widest;
   for (int dy = -7; dy <= 7; ++dy) {
     for (int dx = -31; dx <= 31; ++dx) widest.taps.push_back({{0, dy, dx}, 0.3 + 0.001 * dx + 0.01 * dy, {}});
   }
-  EXPECT_LE(shared_bytes(make_plan(widest).plan.passes.front()), 99 * 1024);
+  EXPECT_LE(shared_bytes(make_plan(widest).passes.front()), 99 * 1024);
 }
 
 TEST(Plan, ReachBeyondOnePassIsRefusedAtTheTap) {
   spec::StencilSpec stencil = with_weights({1.0});
   stencil.taps.push_back({{0, 8, 0}, 1.0, {"row.yaml", 9, 5}});
-  const PlanResult result = make_plan(stencil);
-  ASSERT_TRUE(result.diagnostics.has_errors());
-  EXPECT_EQ(result.diagnostics.items.front().where.line, 9);
+  const diag::Diagnostics diagnostics = check_supported(stencil);
+  ASSERT_TRUE(diagnostics.has_errors());
+  EXPECT_EQ(diagnostics.items.front().where.line, 9);
 }
 
 TEST(Plan, WhatIsNotGeneratedYetIsRefused) {

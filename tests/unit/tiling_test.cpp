@@ -84,7 +84,15 @@ TEST(Tiling, SmallFieldsSpreadOverTheDevice) {
   const Tiling tiling{256, 8, 4, 2, 20, 0};
   const Launch launch = choose_blocks(tiling, 512, 512, {132, 4});
   EXPECT_GE(launch.blocks, 30);
-  EXPECT_LE(launch.grid.edge_rows, 8);
+  EXPECT_EQ(launch.grid.edge_rows, 8);
+}
+
+TEST(Tiling, VeryTallFieldsAreCutInWholeNumbers) {
+  const Tiling tiling{256, 8, 4, 14, 0, 0};
+  const Launch launch = choose_blocks(tiling, 2'000'000'000, 1000, {132, 2});
+  EXPECT_LE(launch.blocks, 3 * 264);
+  EXPECT_GE(static_cast<std::int64_t>(launch.grid.edge_walks) * launch.grid.edge_rows,
+            std::int64_t{2'000'000'000} * launch.grid.edge_strips);
 }
 
 }  // namespace

@@ -151,11 +151,6 @@ SPIDER_DEVICE std::uint32_t pack_f16(float low, float high) {
   return *reinterpret_cast<const std::uint32_t*>(&both);
 }
 
-/// cvt.rn.f16.f32.
-SPIDER_DEVICE std::uint16_t to_f16(float value) {
-  return __half_as_ushort(__float2half_rn(value));
-}
-
 /// movmatrix.sync.aligned.m8n8.trans.b16 (9.7.14.5.17): lane 4 r + c gives elements 2 c, 2 c + 1 of row r and
 /// receives elements 2 c, 2 c + 1 of column r.
 SPIDER_DEVICE std::uint32_t transpose_8x8(std::uint32_t row_pair) {

@@ -7,10 +7,10 @@
 
 namespace spider {
 
-/// How a launch cuts a field. A warp walks down `rows` output rows of a strip of Tiling::columns_per_warp
-/// columns. Strips whose inputs cross an edge of the field in x are slower to walk: their walks are shorter,
-/// and come first. Warps count through the blocks: edge_walks of them take the edge strips in turn, segment
-/// by segment, the others the inner strips.
+/// How a launch cuts a field. A warp walks down inner_rows or edge_rows output rows of a strip of
+/// Tiling::columns_per_warp columns. Strips whose inputs cross an edge of the field in x are slower to walk:
+/// their walks are shorter, and come first. Warps count through the blocks: edge_walks of them take the edge
+/// strips in turn, segment by segment, the others the inner strips.
 struct BlockGrid {
   std::int32_t inner_strips;  ///< strips 1 .. inner_strips
   std::int32_t edge_strips;   ///< strip 0 and those behind the inner ones

@@ -74,9 +74,6 @@ SPIDER_DEVICE void store_field_if(bool wanted, std::uint16_t* to, std::uint32_t 
 
 /// cvt.rn.f16x2.f32: `low` in bits 0-15, `high` in bits 16-31.
 std::uint32_t pack_f16(float low, float high);
-/// cvt.rn.f16.f32.
-std::uint16_t to_f16(float value);
-
 /// movmatrix.sync.aligned.m8n8.trans.b16: lane 4 r + c gives elements 2 c, 2 c + 1 of row r and receives
 /// elements 2 c, 2 c + 1 of column r.
 std::uint32_t transpose_8x8(std::uint32_t row_pair, emulator::CallSite site = emulator::CallSite::current());

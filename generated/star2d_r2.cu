@@ -53,7 +53,7 @@ constexpr int vector_bytes = 16;
 // Vectors at a field's edge are fetched for batch_rows rows at once, so that their way is waited for once, and wait in
 // a stage behind the warp's ring.
 constexpr int batch_rows = 30;
-constexpr int staged_vectors = 3;
+constexpr int staged_vectors = 2;
 constexpr int stage_bytes = batch_rows * staged_vectors * vector_bytes;
 constexpr int warp_bytes = ring_bytes + stage_bytes;
 
@@ -536,7 +536,7 @@ SPIDER_DEVICE void retire_row(Accumulator (&sums)[rows_in_flight], int complete)
 enum class Terrain {
   inside,    ///< nothing: every vector of every input row is in memory and aligned, and every output is wanted
   edge,      ///< a few vectors of each row lie across the field's edges; some outputs may be beyond them
-  elements,  ///< rows that are not aligned, or narrower than a strip's reach: many vectors are fetched by elements
+  elements,  ///< rows that are not aligned, or a field narrower than a strip: many vectors are fetched by elements
 };
 
 /// Walks down a strip; only strips that need care pay for it.

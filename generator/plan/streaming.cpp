@@ -79,7 +79,8 @@ int staged_vectors(const Pass& pass) {
   const int at_low_edge = vectors(std::max(0, pass.column_reach.highest_low) - first_column);
   // The high edge may fall inside a vector, which makes one more.
   const int at_high_edge = vectors(pass.column_reach.high - std::min(0, pass.column_reach.lowest_high)) + 1;
-  return at_low_edge + at_high_edge;  // a narrow field has both in one strip
+  // A strip that crosses both edges, in a field narrower than it, goes the slow way instead.
+  return std::max(at_low_edge, at_high_edge);
 }
 
 int batch_rows(const Pass& pass) {

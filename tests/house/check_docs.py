@@ -68,7 +68,10 @@ def anchors(page: pathlib.Path) -> set[str]:
 def check_links(root: pathlib.Path) -> list[str]:
     problems = []
     for page in pages(root):
-        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        text = page.read_text(encoding="utf-8")
+        if "@@" in text:
+            problems.append(f"{page.relative_to(root)}: a cell marked @@ is not filled in")
+        for link in re.findall(r"\]\(([^)\s]+)\)", text):
             if ":" in link:
                 continue
             path, _, anchor = link.partition("#")

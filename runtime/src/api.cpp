@@ -7,7 +7,6 @@
 #include <exception>
 #include <new>
 #include <string>
-#include <utility>
 
 #include "backend.h"
 #include "fields.h"
@@ -85,21 +84,34 @@ spider::SweepArguments make_arguments(const spider_kernel& kernel, const spider_
           rows_aligned(out, output_vector_bytes, one_row)};
 }
 
-/// Checked already: the kernel, not the fields.
-Outcome sweep(const spider_kernel& kernel, const spider_field& in, const spider_field& out, void* stream) {
-  if (Outcome fit = spider::check_fields(kernel, in, out); fit.status != SPIDER_OK) return fit;
-  spider::backend::Residency residency;
-  if (Outcome ready = spider::backend::prepare(kernel, residency); ready.status != SPIDER_OK) return ready;
+/// A sweep that only needs to be launched.
+struct ReadySweep {
+  const spider_field* in;
+  const spider_field* out;
+  spider::SweepArguments arguments;
+  std::int64_t blocks;
+
+  [[nodiscard]] Outcome launch(const spider_kernel& kernel, void* stream) const {
+    return spider::backend::launch(kernel, arguments, *in, *out, blocks, stream);
+  }
+};
+
+/// Kernel and fields are checked already.
+ReadySweep make_ready(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
+                      const spider::backend::Residency& residency) {
   const spider::Launch launch = spider::choose_blocks(kernel.tiling, static_cast<std::int32_t>(in.extent[1]),
                                                       static_cast<std::int32_t>(in.extent[2]), residency);
-  return spider::backend::launch(kernel, make_arguments(kernel, in, out, launch.grid), in, out, launch.blocks,
-                                 stream);
+  return {&in, &out, make_arguments(kernel, in, out, launch.grid), launch.blocks};
 }
 
 Outcome apply(const spider_kernel* kernel, const spider_field* in, const spider_field* out, void* stream) {
   if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
   if (in == nullptr || out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
-  return sweep(*kernel, *in, *out, stream);
+  if (Outcome fit = spider::check_fields(*kernel, *in, *out); fit.status != SPIDER_OK) return fit;
+  spider::backend::Residency residency;
+  if (Outcome loaded = spider::backend::prepare(*kernel, residency); loaded.status != SPIDER_OK)
+    return loaded;
+  return make_ready(*kernel, *in, *out, residency).launch(*kernel, stream);
 }
 
 Outcome iterate(const spider_kernel* kernel, const spider_field* a, const spider_field* b, std::int64_t steps,
@@ -114,13 +126,18 @@ Outcome iterate(const spider_kernel* kernel, const spider_field* a, const spider
   for (Outcome fit : {spider::check_fields(*kernel, *a, *b), spider::check_fields(*kernel, *b, *a)}) {
     if (fit.status != SPIDER_OK) return fit;
   }
-  const spider_field* from = a;
-  const spider_field* to = b;
-  for (std::int64_t done = 0; done < steps; done += kernel->info.steps) {
-    if (Outcome swept = sweep(*kernel, *from, *to, stream); swept.status != SPIDER_OK) return swept;
-    std::swap(from, to);
+  const std::int64_t sweeps = steps / kernel->info.steps;
+  if (sweeps > 0) {
+    spider::backend::Residency residency;
+    if (Outcome loaded = spider::backend::prepare(*kernel, residency); loaded.status != SPIDER_OK)
+      return loaded;
+    const ReadySweep turns[2] = {make_ready(*kernel, *a, *b, residency),
+                                 make_ready(*kernel, *b, *a, residency)};
+    for (std::int64_t i = 0; i < sweeps; ++i) {
+      if (Outcome swept = turns[i % 2].launch(*kernel, stream); swept.status != SPIDER_OK) return swept;
+    }
   }
-  if (result != nullptr) *result = from;
+  if (result != nullptr) *result = sweeps % 2 == 0 ? a : b;
   return {};
 }
 

@@ -37,6 +37,7 @@ constexpr int band_count = 1;
 constexpr int tile_outputs = 128;
 constexpr int tiles = 2;
 constexpr int strip_outputs = tiles * tile_outputs;
+constexpr int strip_anchor = 64;  // columns: strips of a box begin on a line of 128 bytes, and always where a sum does
 constexpr int warps_per_block = 4;
 constexpr int blocks_per_multiprocessor = 2;
 constexpr int preferred_rows = 0;
@@ -49,6 +50,7 @@ constexpr int ring_bytes = ring_rows * ring_row_bytes;
 constexpr int first_column = -8;
 constexpr int vector_elements = 8;
 constexpr int vector_bytes = 16;
+constexpr int output_bytes = 8;  // of the four results that a lane stores
 
 // Vectors at a field's edge are fetched for batch_rows rows at once, so that their way is waited for once, and wait in
 // a stage behind the warp's ring.
@@ -549,7 +551,7 @@ struct Walk {
 
 /// The walk of this warp; one without rows where the grid has a warp too many.
 SPIDER_DEVICE Walk find_walk(const spider::SweepArguments& field) {
-  const spider::BlockGrid& grid = field.grid;
+  const spider::StripGrid& grid = field.grid.strips;
   const int index = device::block_index() * warps_per_block + device::warp_index();
   Walk walk;
   if (index < grid.edge_walks) {
@@ -563,9 +565,9 @@ SPIDER_DEVICE Walk find_walk(const spider::SweepArguments& field) {
     walk.rows = grid.inner_rows;
     walk.first_row = inner / grid.inner_strips * grid.inner_rows;
   } else {
-    walk = {0, field.rows, 0};
+    walk = {0, 0, 0};
   }
-  if (walk.first_row >= field.rows) walk.rows = 0;
+  if (walk.first_row >= field.extent[1]) walk.rows = 0;
   return walk;
 }
 
@@ -574,20 +576,20 @@ SPIDER_DEVICE Strip make_strip(const spider::SweepArguments& field, const Walk& 
     return value < low ? low : (value > high ? high : value);
   };
   Strip strip;
-  strip.input = field.input;
-  strip.input_stride = field.input_stride;
-  strip.rows = field.rows;
-  strip.columns = field.columns;
+  strip.input = static_cast<const std::uint16_t*>(field.input);
+  strip.input_stride = field.input_stride[1];
+  strip.rows = static_cast<std::int32_t>(field.extent[1]);
+  strip.columns = static_cast<std::int32_t>(field.extent[2]);
   strip.first_row = walk.first_row + row_low;
   strip.left = walk.strip * strip_outputs + first_column;
-  const std::int32_t remaining = field.rows - walk.first_row;
+  const std::int32_t remaining = strip.rows - walk.first_row;
   strip.steps = (remaining < walk.rows ? remaining : walk.rows) + rows_in_flight - 1;
   strip.ring = device::warp_index() * warp_bytes;
   strip.lane = device::lane_index();
 
   const std::int32_t inside_low = highest_low > 0 ? highest_low : 0;
-  const std::int32_t inside_end = field.columns + (lowest_high < 0 ? lowest_high : 0);
-  const std::int32_t needed_end = field.columns + column_reach_high;
+  const std::int32_t inside_end = strip.columns + (lowest_high < 0 ? lowest_high : 0);
+  const std::int32_t needed_end = strip.columns + column_reach_high;
   strip.fast_begin = clamp((inside_low - strip.left + vector_elements - 1) / vector_elements, 0, ring_vectors);
   strip.fast_end = clamp((inside_end - strip.left) / vector_elements, strip.fast_begin, ring_vectors);
   if (!field.aligned_input) strip.fast_begin = strip.fast_end = 0;
@@ -757,8 +759,9 @@ SPIDER_DEVICE void walk_down(const spider::SweepArguments& field, const Strip& s
   const Shared fragment_offset = vector_bytes * (2 * (lane / 4) + lane % 4 / 2 + 2 * (lane % 2));
   constexpr int shift_vectors[shift_count] = {0};
   const std::int32_t x = strip.left - first_column + 16 * (lane / 4) + 4 * (lane % 4);
-  std::uint16_t* next_output =
-      field.output + (strip.first_row - row_low - (rows_in_flight - 1)) * field.output_stride + x;
+  const std::int64_t output_stride = field.output_stride[1];
+  std::uint16_t* next_output = static_cast<std::uint16_t*>(field.output) +
+                               (strip.first_row - row_low - (rows_in_flight - 1)) * output_stride + x;
 
   Accumulator sums[tiles][rows_in_flight] = {};
   SPIDER_NO_UNROLL
@@ -799,7 +802,7 @@ SPIDER_DEVICE void walk_down(const spider::SweepArguments& field, const Strip& s
       for (int tile = 0; tile < tiles; ++tile) {
         const Outputs outputs = round_tile(sums[tile][complete]);
         std::uint16_t* to = next_output + tile * tile_outputs;
-        const std::int32_t count = wanted ? field.columns - (x + tile * tile_outputs) : 0;
+        const std::int32_t count = wanted ? strip.columns - (x + tile * tile_outputs) : 0;
         if constexpr (terrain == Terrain::inside) {
           if (wanted) device::store_field(to, outputs.low, outputs.high);
         } else if constexpr (terrain == Terrain::edge) {
@@ -808,7 +811,7 @@ SPIDER_DEVICE void walk_down(const spider::SweepArguments& field, const Strip& s
           store_elements(to, count, outputs);
         }
       }
-      next_output += field.output_stride;
+      next_output += output_stride;
       SPIDER_UNROLL
       for (int tile = 0; tile < tiles; ++tile) retire_row<turns>(sums[tile], complete);
     }
@@ -821,7 +824,7 @@ SPIDER_GLOBAL(warps_per_block * 32, blocks_per_multiprocessor) sweep(const spide
   if (walk.rows == 0) return;
   const Strip strip = make_strip(field, walk);
   const bool all_fast = strip.fast_begin == 0 && strip.fast_end == ring_vectors;
-  const bool whole_outputs = field.aligned_output && (walk.strip + 1) * strip_outputs <= field.columns;
+  const bool whole_outputs = field.aligned_output && (walk.strip + 1) * strip_outputs <= strip.columns;
   if (all_fast && strip.plain_rows && whole_outputs) {
     walk_down<Terrain::inside>(field, strip, loaded);
   } else if (strip.edge_vectors <= staged_vectors && field.aligned_output) {
@@ -919,7 +922,8 @@ const spider_kernel kernel = {
      SPIDER_F16, SPIDER_F32, 1, {0, 7, 7}, {0, 7, 7}, 80,
      device::is_emulated},
     sweep,
-    {strip_outputs, right_margin, warps_per_block, rows_in_flight - 1, preferred_rows, shared_bytes},
+    {spider::TilingKind::strips, warps_per_block, shared_bytes, vector_bytes, output_bytes, {1, 1, strip_outputs},
+     {0, row_high, right_margin}, strip_anchor, rows_in_flight - 1, preferred_rows},
     tap_rows,
     sizeof(tap_rows) / sizeof(tap_rows[0]),
     taps,

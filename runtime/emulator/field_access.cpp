@@ -1,6 +1,7 @@
 #include "field_access.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "violation.h"
 
@@ -12,112 +13,162 @@ std::int64_t floor_divide(std::int64_t value, std::int64_t divisor) {
   return value / divisor - (value % divisor < 0 ? 1 : 0);
 }
 
-struct Cell {
-  std::int64_t y, x;
-};
-
-/// The cell at an offset from the first interior element, whichever row's interior it is nearest to.
-Cell cell_at(std::int64_t offset, std::int64_t stride, std::int64_t columns) {
-  if (stride <= 0 || stride < columns) return {0, offset};  // one row: its stride means nothing
-  const std::int64_t y = floor_divide(offset + (stride - columns) / 2, stride);
-  return {y, offset - y * stride};
-}
-
-std::string name(const Cell& cell) {
-  return "(y = " + std::to_string(cell.y) + ", x = " + std::to_string(cell.x) + ")";
-}
-
 /// In elements. Through integers, since the address may lie outside the field.
-std::int64_t offset_of(const std::uint16_t* cell, const std::uint16_t* origin) {
+std::int64_t offset_of(const void* cell, const void* origin, int element_bytes) {
   const auto bytes = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(cell) -
                                                reinterpret_cast<std::uintptr_t>(origin));
-  return floor_divide(bytes, sizeof(std::uint16_t));
+  return floor_divide(bytes, element_bytes);
 }
 
-void check_alignment(const std::uint16_t* cell, int count, const char* verb) {
-  const std::uintptr_t size = sizeof(std::uint16_t) * static_cast<std::uintptr_t>(count);
-  if (reinterpret_cast<std::uintptr_t>(cell) % size != 0) {
-    throw Violation(std::string(verb) + " " + std::to_string(size) +
-                    " bytes of a field at an address that is no multiple of " + std::to_string(size));
+void check_alignment(const void* cell, int bytes, const char* verb) {
+  if (reinterpret_cast<std::uintptr_t>(cell) % static_cast<std::uintptr_t>(bytes) != 0) {
+    throw Violation(std::string(verb) + " " + std::to_string(bytes) +
+                    " bytes of a field at an address that is no multiple of " + std::to_string(bytes));
   }
+}
+
+/// Where index `i` of an axis is taken from; nothing where it is a constant. Step by step, as the definition
+/// has it, so that it shares nothing with the kernels' index maps.
+std::optional<std::int64_t> map_index(const Face (&faces)[2], std::int64_t i, std::int64_t extent) {
+  while (i < 0 || i >= extent) {
+    switch (faces[i < 0 ? 0 : 1].rule) {
+      case FaceRule::halo:
+        return i;
+      case FaceRule::constant:
+        return std::nullopt;
+      case FaceRule::nearest:
+        return i < 0 ? 0 : extent - 1;
+      case FaceRule::periodic:
+        i += i < 0 ? extent : -extent;
+        break;
+      case FaceRule::reflect:
+        i = i < 0 ? -1 - i : 2 * extent - 1 - i;
+        break;
+      case FaceRule::mirror:
+        if (extent == 1) return 0;
+        i = i < 0 ? -i : 2 * extent - 2 - i;
+        break;
+    }
+  }
+  return i;
+}
+
+/// Sorts, and joins what overlaps or touches.
+template <class Range>
+void merge(std::vector<Range>& ranges) {
+  if (ranges.empty()) return;
+  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.first < b.first; });
+  std::size_t last = 0;
+  for (const Range& range : ranges) {
+    if (range.first <= ranges[last].last + 1) {
+      ranges[last].last = std::max(ranges[last].last, range.last);
+    } else {
+      ranges[++last] = range;
+    }
+  }
+  ranges.resize(last + 1);
 }
 
 }  // namespace
 
 FieldAccess::FieldAccess(const spider_kernel& kernel, const SweepArguments& arguments)
-    : arguments_(arguments),
-      written_(static_cast<std::size_t>(arguments.rows) * static_cast<std::size_t>(arguments.columns)) {
-  for (std::int64_t y = 0; y < arguments_.rows; ++y) add_input_cells(y, 0, arguments_.columns - 1);
-  for (std::int32_t i = 0; i < kernel.tap_row_count; ++i) add_tap_row(kernel.tap_rows[i], kernel);
-  merge_ranges();
+    : faces_(kernel.faces),
+      dimensions_(kernel.info.dimensions),
+      element_bytes_(kernel.info.storage == SPIDER_F32 ? 4 : 2),
+      arguments_(arguments),
+      written_(static_cast<std::size_t>(arguments.box.extent[0] * arguments.box.extent[1] *
+                                        arguments.box.extent[2])) {
+  add_tap_row({0, 0, 0, 0});
+  for (std::int32_t i = 0; i < kernel.tap_row_count; ++i) add_tap_row(kernel.tap_rows[i]);
+  merge(readable_);
 }
 
-void FieldAccess::add_input_cells(std::int64_t y, std::int64_t first_x, std::int64_t last_x) {
-  if (first_x > last_x) return;
-  const std::int64_t row = y * arguments_.input_stride;
-  readable_.push_back({row + first_x, row + last_x});
-}
-
-void FieldAccess::add_tap_row(const TapRow& taps, const spider_kernel& kernel) {
-  const std::int64_t rows = arguments_.rows;
-  const std::int64_t columns = arguments_.columns;
-  const FaceRule low_rule = kernel.faces[2][0].rule;
-  const FaceRule high_rule = kernel.faces[2][1].rule;
-  std::int64_t first_x = taps.low;
-  std::int64_t last_x = columns - 1 + taps.high;
-  if (low_rule == FaceRule::nearest) last_x = std::max<std::int64_t>(last_x, 0);
-  if (low_rule != FaceRule::halo) first_x = std::max<std::int64_t>(first_x, 0);
-  if (high_rule == FaceRule::nearest) first_x = std::min(first_x, columns - 1);
-  if (high_rule != FaceRule::halo) last_x = std::min(last_x, columns - 1);
-
-  for (std::int64_t y = taps.dy; y < rows + taps.dy; ++y) {
-    const bool inside = y >= 0 && y < rows;
-    const FaceRule rule = inside ? FaceRule::halo : kernel.faces[1][y < 0 ? 0 : 1].rule;
-    if (rule == FaceRule::constant) continue;
-    add_input_cells(rule == FaceRule::nearest ? std::clamp<std::int64_t>(y, 0, rows - 1) : y, first_x,
-                    last_x);
+FieldAccess::Columns FieldAccess::columns_of(const TapRow& taps) const {
+  const std::int64_t extent = arguments_.extent[2];
+  const std::int64_t first = arguments_.box.offset[2] + taps.low;
+  const std::int64_t last = arguments_.box.offset[2] + arguments_.box.extent[2] - 1 + taps.high;
+  Columns columns;
+  if (std::max<std::int64_t>(first, 0) <= std::min(last, extent - 1)) {
+    columns.push_back({std::max<std::int64_t>(first, 0), std::min(last, extent - 1)});
   }
+  const auto add_mapped = [&](std::int64_t x) {
+    if (const auto mapped = map_index(faces_[2], x, extent)) columns.push_back({*mapped, *mapped});
+  };
+  for (std::int64_t x = first; x <= std::min<std::int64_t>(last, -1); ++x) add_mapped(x);
+  for (std::int64_t x = std::max(first, extent); x <= last; ++x) add_mapped(x);
+  merge(columns);
+  return columns;
 }
 
-void FieldAccess::merge_ranges() {
-  std::sort(readable_.begin(), readable_.end(),
-            [](const Range& a, const Range& b) { return a.first < b.first; });
-  std::size_t last = 0;
-  for (const Range& range : readable_) {
-    if (range.first <= readable_[last].last + 1) {
-      readable_[last].last = std::max(readable_[last].last, range.last);
-    } else {
-      readable_[++last] = range;
+void FieldAccess::add_cells(std::int64_t z, std::int64_t y, const Columns& columns) {
+  const std::int64_t row = z * arguments_.input_stride[0] + y * arguments_.input_stride[1];
+  for (const Range& range : columns) readable_.push_back({row + range.first, row + range.last});
+}
+
+void FieldAccess::add_tap_row(const TapRow& taps) {
+  const Columns columns = columns_of(taps);
+  const Box& box = arguments_.box;
+  for (std::int64_t z = 0; z < box.extent[0]; ++z) {
+    const auto plane = map_index(faces_[0], box.offset[0] + z + taps.dz, arguments_.extent[0]);
+    if (!plane) continue;
+    for (std::int64_t y = 0; y < box.extent[1]; ++y) {
+      const auto row = map_index(faces_[1], box.offset[1] + y + taps.dy, arguments_.extent[1]);
+      if (row) add_cells(*plane, *row, columns);
     }
   }
-  readable_.resize(last + 1);
 }
 
-void FieldAccess::check_input(const std::uint16_t* cell, int count, const char* verb) const {
-  check_alignment(cell, count, verb);
-  const std::int64_t first = offset_of(cell, arguments_.input);
+/// The cell at an offset from the first interior element, whichever row's interior it is nearest to.
+FieldAccess::Cell FieldAccess::cell_at(std::int64_t offset, const std::int64_t* stride) const {
+  const auto& [planes, rows, columns] = arguments_.extent;
+  Cell cell{0, 0, offset};
+  const std::int64_t plane_size = (rows - 1) * stride[1] + columns;
+  if (dimensions_ == 3 && stride[0] >= plane_size && stride[0] > 0) {
+    cell.z = floor_divide(cell.x + (stride[0] - plane_size) / 2, stride[0]);
+    cell.x -= cell.z * stride[0];
+  }
+  // One row: its stride means nothing.
+  if (stride[1] > 0 && stride[1] >= columns) {
+    cell.y = floor_divide(cell.x + (stride[1] - columns) / 2, stride[1]);
+    cell.x -= cell.y * stride[1];
+  }
+  return cell;
+}
+
+std::string FieldAccess::name(const Cell& cell) const {
+  return (dimensions_ == 3 ? "(z = " + std::to_string(cell.z) + ", y = " : "(y = ") + std::to_string(cell.y) +
+         ", x = " + std::to_string(cell.x) + ")";
+}
+
+void FieldAccess::check_input(const void* cell, int count, const char* verb) const {
+  check_alignment(cell, count * element_bytes_, verb);
+  const std::int64_t first = offset_of(cell, arguments_.input, element_bytes_);
   const auto after =
       std::upper_bound(readable_.begin(), readable_.end(), first,
                        [](std::int64_t value, const Range& range) { return value < range.first; });
   const std::int64_t readable_to = after == readable_.begin() ? first - 1 : std::prev(after)->last;
   if (first + count - 1 <= readable_to) return;
   const std::int64_t culprit = std::max(first, readable_to + 1);
-  throw Violation(std::string(verb) + " input cell " +
-                  name(cell_at(culprit, arguments_.input_stride, arguments_.columns)) +
+  throw Violation(std::string(verb) + " input cell " + name(cell_at(culprit, arguments_.input_stride)) +
                   ", outside the field and its halo");
 }
 
-void FieldAccess::note_output(const std::uint16_t* cell, int count) {
-  check_alignment(cell, count, "writes");
-  const std::int64_t first = offset_of(cell, arguments_.output);
-  const std::int64_t stride = arguments_.rows == 1 ? 0 : arguments_.output_stride;
+void FieldAccess::note_output(const void* cell, int count) {
+  check_alignment(cell, count * element_bytes_, "writes");
+  const std::int64_t first = offset_of(cell, arguments_.output, element_bytes_);
+  const std::int64_t stride[2] = {arguments_.extent[0] == 1 ? 0 : arguments_.output_stride[0],
+                                  arguments_.extent[1] == 1 ? 0 : arguments_.output_stride[1]};
+  const Box& box = arguments_.box;
   for (std::int64_t offset = first; offset < first + count; ++offset) {
-    const Cell at = cell_at(offset, stride, arguments_.columns);
-    if (at.y < 0 || at.y >= arguments_.rows || at.x < 0 || at.x >= arguments_.columns) {
+    const Cell at = cell_at(offset, stride);
+    const std::int64_t z = at.z - box.offset[0];
+    const std::int64_t y = at.y - box.offset[1];
+    const std::int64_t x = at.x - box.offset[2];
+    if (z < 0 || z >= box.extent[0] || y < 0 || y >= box.extent[1] || x < 0 || x >= box.extent[2]) {
       throw Violation("writes output cell " + name(at) + ", outside the field");
     }
-    if (written_[static_cast<std::size_t>(at.y * arguments_.columns + at.x)].exchange(
-            1, std::memory_order_relaxed) != 0) {
+    const auto index = static_cast<std::size_t>((z * box.extent[1] + y) * box.extent[2] + x);
+    if (written_[index].exchange(1, std::memory_order_relaxed) != 0) {
       throw Violation("writes output cell " + name(at) + " a second time");
     }
   }
@@ -131,9 +182,12 @@ std::optional<std::string> FieldAccess::missing_output() const {
       first = static_cast<std::int64_t>(i);
   }
   if (missing == 0) return std::nullopt;
-  return "output cell " + name({first / arguments_.columns, first % arguments_.columns}) +
-         " was never written (" + std::to_string(missing) + " of " + std::to_string(written_.size()) +
-         " cells were not)";
+  const Box& box = arguments_.box;
+  const Cell cell{box.offset[0] + first / box.extent[2] / box.extent[1],
+                  box.offset[1] + first / box.extent[2] % box.extent[1],
+                  box.offset[2] + first % box.extent[2]};
+  return "output cell " + name(cell) + " was never written (" + std::to_string(missing) + " of " +
+         std::to_string(written_.size()) + " cells were not)";
 }
 
 }  // namespace spider::emulator

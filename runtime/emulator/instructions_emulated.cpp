@@ -84,10 +84,11 @@ void store_shared(Shared to, std::uint16_t v) {
   lane.block.shared().store(lane.block.moment(lane), to, v);
 }
 
-void copy_async_if(bool wanted, Shared to, const std::uint16_t* from) {
+void copy_async_if(bool wanted, Shared to, const void* from) {
   if (!wanted) return;
   Lane& lane = this_lane();
-  lane.block.fields().check_input(from, 8, "copies");
+  const emulator::FieldAccess& fields = lane.block.fields();
+  fields.check_input(from, static_cast<int>(sizeof(Vector)) / fields.element_bytes(), "copies");
   lane.block.shared().start_copy(lane.block.moment(lane), to);
   lane.copies.issue(to, from);
 }

@@ -155,7 +155,7 @@ void SharedMemory::start_copy(const Moment& now, std::uint32_t to) {
   std::fill_n(&memory_[to / 2], vector_bytes / 2, poison);
 }
 
-void SharedMemory::finish_copy(const Moment& now, std::uint32_t to, const std::uint16_t* from) {
+void SharedMemory::finish_copy(const Moment& now, std::uint32_t to, const void* from) {
   for (std::uint32_t unit = to / 2; unit < (to + vector_bytes) / 2; ++unit) {
     units_[unit].writer = now;
     units_[unit].in_flight = false;

@@ -31,7 +31,7 @@ class SharedMemory {
 
   /// A copy to the 16 bytes at `to` begins: they hold NaN and belong to nobody until finish_copy.
   void start_copy(const Moment& now, std::uint32_t to);
-  void finish_copy(const Moment& now, std::uint32_t to, const std::uint16_t* from);
+  void finish_copy(const Moment& now, std::uint32_t to, const void* from);
 
  private:
   struct Unit {

@@ -16,10 +16,6 @@ namespace {
 
 using spider::backend::Outcome;
 
-constexpr std::uintptr_t input_vector_bytes = 16;
-constexpr std::uintptr_t output_vector_bytes = 8;
-constexpr std::int64_t element_bytes = 2;
-
 std::string& last_error() {
   thread_local std::string text;
   return text;
@@ -62,26 +58,22 @@ Outcome check_kernel(const spider_kernel* kernel) {
   return {};
 }
 
-/// Do all rows start on multiples of `bytes`?
-bool rows_aligned(const spider_field& field, std::uintptr_t bytes, bool one_row) {
-  const auto start = reinterpret_cast<std::uintptr_t>(field.data);
-  return start % bytes == 0 &&
-         (one_row || static_cast<std::uintptr_t>(field.stride[1] * element_bytes) % bytes == 0);
+spider::Box whole_interior(const spider_field& field) {
+  return {{0, 0, 0}, {field.extent[0], field.extent[1], field.extent[2]}};
 }
 
 spider::SweepArguments make_arguments(const spider_kernel& kernel, const spider_field& in,
-                                      const spider_field& out, const spider::BlockGrid& grid) {
-  const spider::HaloWidth halo = spider::halo_width(kernel, 1);
-  const bool one_row = in.extent[1] == 1;
-  return {static_cast<const std::uint16_t*>(in.data),
-          static_cast<std::uint16_t*>(out.data),
-          in.stride[1],
-          out.stride[1],
-          static_cast<std::int32_t>(in.extent[1]),
-          static_cast<std::int32_t>(in.extent[2]),
+                                      const spider_field& out, const spider::Box& box,
+                                      const spider::BlockGrid& grid) {
+  return {in.data,
+          out.data,
+          {in.stride[0], in.stride[1]},
+          {out.stride[0], out.stride[1]},
+          {in.extent[0], in.extent[1], in.extent[2]},
+          box,
           grid,
-          rows_aligned(in, input_vector_bytes, one_row && halo.low + halo.high == 0),
-          rows_aligned(out, output_vector_bytes, one_row)};
+          spider::rows_aligned(kernel, in, kernel.tiling.input_alignment, true),
+          spider::rows_aligned(kernel, out, kernel.tiling.output_alignment, false)};
 }
 
 /// A sweep that only needs to be launched.
@@ -98,10 +90,9 @@ struct ReadySweep {
 
 /// Kernel and fields are checked already.
 ReadySweep make_ready(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
-                      const spider::backend::Residency& residency) {
-  const spider::Launch launch = spider::choose_blocks(kernel.tiling, static_cast<std::int32_t>(in.extent[1]),
-                                                      static_cast<std::int32_t>(in.extent[2]), residency);
-  return {&in, &out, make_arguments(kernel, in, out, launch.grid), launch.blocks};
+                      const spider::Box& box, const spider::backend::Residency& residency) {
+  const spider::Launch launch = spider::choose_blocks(kernel.tiling, box, residency);
+  return {&in, &out, make_arguments(kernel, in, out, box, launch.grid), launch.blocks};
 }
 
 Outcome apply(const spider_kernel* kernel, const spider_field* in, const spider_field* out, void* stream) {
@@ -111,7 +102,7 @@ Outcome apply(const spider_kernel* kernel, const spider_field* in, const spider_
   spider::backend::Residency residency;
   if (Outcome loaded = spider::backend::prepare(*kernel, residency); loaded.status != SPIDER_OK)
     return loaded;
-  return make_ready(*kernel, *in, *out, residency).launch(*kernel, stream);
+  return make_ready(*kernel, *in, *out, whole_interior(*in), residency).launch(*kernel, stream);
 }
 
 Outcome iterate(const spider_kernel* kernel, const spider_field* a, const spider_field* b, std::int64_t steps,
@@ -131,8 +122,8 @@ Outcome iterate(const spider_kernel* kernel, const spider_field* a, const spider
     spider::backend::Residency residency;
     if (Outcome loaded = spider::backend::prepare(*kernel, residency); loaded.status != SPIDER_OK)
       return loaded;
-    const ReadySweep turns[2] = {make_ready(*kernel, *a, *b, residency),
-                                 make_ready(*kernel, *b, *a, residency)};
+    const ReadySweep turns[2] = {make_ready(*kernel, *a, *b, whole_interior(*a), residency),
+                                 make_ready(*kernel, *b, *a, whole_interior(*b), residency)};
     for (std::int64_t i = 0; i < sweeps; ++i) {
       if (Outcome swept = turns[i % 2].launch(*kernel, stream); swept.status != SPIDER_OK) return swept;
     }

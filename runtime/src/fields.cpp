@@ -1,5 +1,6 @@
 #include "fields.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <string>
@@ -12,13 +13,15 @@ namespace {
 using backend::Outcome;
 
 constexpr std::array<std::string_view, 3> axis_names{"z", "y", "x"};
+constexpr int axis_z = 0;
 constexpr int axis_y = 1;
 constexpr int axis_x = 2;
-constexpr std::int64_t element_bytes = 2;
-// Kernels index with 32 bits, and look a strip and the reach beyond an axis.
+// Kernels index axes that are not streamed in one run with 32 bits, and look a strip and the reach beyond.
 constexpr std::int64_t largest_extent = std::numeric_limits<std::int32_t>::max() - 65536;
-// Products of extents and strides stay within 64 bits of bytes.
-constexpr std::int64_t largest_stride = std::int64_t{1} << 31;
+constexpr std::int64_t largest_line = std::int64_t{1} << 40;  // the axis of a 1D field
+constexpr std::int64_t largest_stride = std::int64_t{1} << 40;
+// Addresses, and what is computed from them, stay within 64 bits.
+constexpr std::int64_t largest_span_bytes = std::int64_t{1} << 60;
 
 Outcome refuse(spider_status status, std::string reason) {
   return {status, std::move(reason)};
@@ -32,64 +35,124 @@ Outcome check_extents(const spider_kernel& kernel, const spider_field& field, co
   for (int axis = 0; axis < 3; ++axis) {
     const std::int64_t extent = field.extent[axis];
     const bool absent = axis < 3 - kernel.info.dimensions;
-    if (extent < 1 || extent > largest_extent || (absent && extent != 1)) {
-      return refuse(SPIDER_ERROR_EXTENT,
-                    name + " has extent " + std::to_string(extent) + on_axis(axis) +
-                        (absent ? "; this kernel has no such axis, so it must be 1"
-                                : "; it must be 1 to " + std::to_string(largest_extent)));
+    const std::int64_t largest = kernel.info.dimensions == 1 ? largest_line : largest_extent;
+    if (extent < 1 || extent > largest || (absent && extent != 1)) {
+      return refuse(SPIDER_ERROR_EXTENT, name + " has extent " + std::to_string(extent) + on_axis(axis) +
+                                             (absent ? "; this kernel has no such axis, so it must be 1"
+                                                     : "; it must be 1 to " + std::to_string(largest)));
     }
   }
   return {};
 }
 
-/// The stride counts where there is a second row, in the interior or in the halo.
-bool row_stride_counts(const spider_kernel& kernel, const spider_field& field) {
-  const HaloWidth halo = halo_width(kernel, axis_y);
-  return field.extent[axis_y] > 1 || halo.low > 0 || halo.high > 0;
+/// Cells along an axis with the halo that counts, from `first` (at most 0) relative to the first interior
+/// one.
+struct Cells {
+  std::int64_t first = 0;
+  std::int64_t count = 1;
+};
+
+using CellBox = std::array<Cells, 3>;
+
+CellBox cells_of(const spider_kernel& kernel, const spider_field& field, bool with_halo) {
+  CellBox cells;
+  for (int axis = 0; axis < 3; ++axis) {
+    const HaloWidth halo = with_halo ? halo_width(kernel, field, axis) : HaloWidth{};
+    cells[axis] = {-halo.low, halo.low + field.extent[axis] + halo.high};
+  }
+  return cells;
 }
 
-Outcome check_stride(const spider_kernel& kernel, const spider_field& field, bool with_halo,
+/// A stride counts where there is a second row or plane, in the interior or in the halo; else it is 0 here.
+struct Strides {
+  std::int64_t plane = 0;
+  std::int64_t row = 0;
+};
+
+Strides strides_of(const spider_field& field, const CellBox& cells) {
+  return {cells[axis_z].count > 1 ? field.stride[0] : 0, cells[axis_y].count > 1 ? field.stride[1] : 0};
+}
+
+Outcome check_stride(std::int64_t stride, std::int64_t needed, std::int64_t interior, const char* what,
                      const std::string& name) {
-  const bool counts = with_halo ? row_stride_counts(kernel, field) : field.extent[axis_y] > 1;
-  if (!counts) return {};
-  const HaloWidth halo = with_halo ? halo_width(kernel, axis_x) : HaloWidth{};
-  const std::int64_t needed = field.extent[axis_x] + halo.low + halo.high;
-  const std::int64_t stride = field.stride[1];
-  if (stride < needed || stride > largest_stride) {
-    return refuse(
-        SPIDER_ERROR_STRIDE,
-        name + " has " + std::to_string(stride) + " elements from row to row; " +
-            (stride < needed
-                 ? "at least " + std::to_string(needed) + " keep rows" +
-                       (with_halo && needed > field.extent[axis_x] ? " with their halo" : "") + " apart"
-                 : "at most " + std::to_string(largest_stride) + " are supported"));
+  if (stride >= needed && stride <= largest_stride) return {};
+  const std::string parts = std::string(what) + "s";
+  return refuse(SPIDER_ERROR_STRIDE,
+                name + " has " + std::to_string(stride) + " elements from " + what + " to " + what + "; " +
+                    (stride < needed ? "at least " + std::to_string(needed) + " keep " + parts +
+                                           (needed > interior ? " with their halo" : "") + " apart"
+                                     : "at most " + std::to_string(largest_stride) + " are supported"));
+}
+
+/// Rows must keep apart, and planes: one within the other, either way round.
+Outcome check_strides(const spider_kernel& kernel, const spider_field& field, bool with_halo,
+                      const std::string& name) {
+  const CellBox cells = cells_of(kernel, field, with_halo);
+  const Strides strides = strides_of(field, cells);
+  const std::int64_t width = cells[axis_x].count;
+  if (cells[axis_y].count > 1) {
+    Outcome rows = check_stride(strides.row, width, field.extent[axis_x], "row", name);
+    if (rows.status != SPIDER_OK) return rows;
+  }
+  const std::int64_t limit = largest_span_bytes / element_bytes(kernel);
+  const std::int64_t rows_apart = cells[axis_y].count - 1;
+  const std::int64_t planes_apart = cells[axis_z].count - 1;
+  const bool rows_too_far = rows_apart > 0 && strides.row > (limit - width) / rows_apart;
+  const std::int64_t plane_size = rows_too_far ? limit : rows_apart * strides.row + width;
+  if (planes_apart > 0 && !rows_too_far) {
+    const bool planes_within_rows = strides.plane >= width && strides.plane <= strides.row / planes_apart &&
+                                    strides.row - planes_apart * strides.plane >= width;
+    const std::int64_t needed = planes_within_rows ? width : plane_size;
+    Outcome planes =
+        check_stride(strides.plane, needed, field.extent[axis_y] * field.extent[axis_x], "plane", name);
+    if (planes.status != SPIDER_OK) return planes;
+  }
+  if (rows_too_far || (planes_apart > 0 && strides.plane > (limit - plane_size) / planes_apart)) {
+    return refuse(SPIDER_ERROR_STRIDE, name + " spans more than 2^60 bytes");
   }
   return {};
 }
 
-/// Rows of bytes, all of one length, at one pitch: the cells of a field, with or without halo.
+/// Rows of bytes, all of one length, in ascending order: the cells of a field, with or without halo.
 struct ByteRows {
   std::intptr_t first = 0;
   std::int64_t bytes = 0;
-  std::int64_t pitch = 0;
-  std::int64_t count = 0;
+  std::int64_t inner_pitch = 0;
+  std::int64_t inner_count = 1;
+  std::int64_t outer_pitch = 0;
+  std::int64_t outer_count = 1;
 
-  [[nodiscard]] std::intptr_t begin(std::int64_t row) const { return first + row * pitch; }
+  [[nodiscard]] std::int64_t count() const { return inner_count * outer_count; }
+  [[nodiscard]] std::intptr_t begin(std::int64_t row) const {
+    return first + row / inner_count * outer_pitch + row % inner_count * inner_pitch;
+  }
   [[nodiscard]] std::intptr_t end(std::int64_t row) const { return begin(row) + bytes; }
 };
 
-ByteRows rows_of(const spider_field& field, HaloWidth y, HaloWidth x) {
-  const std::int64_t pitch = field.stride[1] * element_bytes;
-  const std::int64_t count = field.extent[axis_y] + y.low + y.high;
-  const auto data = reinterpret_cast<std::intptr_t>(field.data);
-  return {data - y.low * (count > 1 ? pitch : 0) - x.low * element_bytes,
-          (field.extent[axis_x] + x.low + x.high) * element_bytes, count > 1 ? pitch : 0, count};
+ByteRows rows_of(const spider_kernel& kernel, const spider_field& field, bool with_halo) {
+  const CellBox cells = cells_of(kernel, field, with_halo);
+  const Strides strides = strides_of(field, cells);
+  const std::int64_t bytes = element_bytes(kernel);
+  ByteRows rows{
+      reinterpret_cast<std::intptr_t>(field.data) +
+          (cells[axis_z].first * strides.plane + cells[axis_y].first * strides.row + cells[axis_x].first) *
+              bytes,
+      cells[axis_x].count * bytes,
+      strides.row * bytes,
+      cells[axis_y].count,
+      strides.plane * bytes,
+      cells[axis_z].count};
+  if (rows.inner_count > 1 && rows.outer_count > 1 && rows.outer_pitch < rows.inner_pitch) {
+    std::swap(rows.inner_pitch, rows.outer_pitch);
+    std::swap(rows.inner_count, rows.outer_count);
+  }
+  return rows;
 }
 
 bool overlap(const ByteRows& a, const ByteRows& b) {
-  if (a.end(a.count - 1) <= b.begin(0) || b.end(b.count - 1) <= a.begin(0)) return false;
+  if (a.end(a.count() - 1) <= b.begin(0) || b.end(b.count() - 1) <= a.begin(0)) return false;
   // Two sub-fields of one array may interleave without sharing a cell: walk both, row by row.
-  for (std::int64_t i = 0, j = 0; i < a.count && j < b.count;) {
+  for (std::int64_t i = 0, j = 0; i < a.count() && j < b.count();) {
     if (a.end(i) <= b.begin(j)) {
       ++i;
     } else if (b.end(j) <= a.begin(i)) {
@@ -101,17 +164,46 @@ bool overlap(const ByteRows& a, const ByteRows& b) {
   return false;
 }
 
-Outcome check_alignment(const spider_field& field, const std::string& name) {
-  if (reinterpret_cast<std::uintptr_t>(field.data) % element_bytes == 0) return {};
-  return refuse(SPIDER_ERROR_ALIGNMENT, name + " does not start on a multiple of its element size, 2 bytes");
+Outcome check_alignment(const spider_kernel& kernel, const spider_field& field, const std::string& name) {
+  const std::int64_t bytes = element_bytes(kernel);
+  if (reinterpret_cast<std::uintptr_t>(field.data) % static_cast<std::uintptr_t>(bytes) == 0) return {};
+  return refuse(SPIDER_ERROR_ALIGNMENT, name + " does not start on a multiple of its element size, " +
+                                            std::to_string(bytes) + " bytes");
+}
+
+bool folds(FaceRule rule) {
+  return rule == FaceRule::reflect || rule == FaceRule::mirror;
+}
+
+/// How far beyond the other face the farthest cell of a `reach` comes out that a folding face turns round.
+std::int64_t beyond_other_face(FaceRule rule, std::int64_t reach, std::int64_t extent) {
+  if (!folds(rule) || reach == 0) return 0;
+  if (rule == FaceRule::mirror && extent == 1) return 0;
+  return std::max<std::int64_t>(0, reach - extent + (rule == FaceRule::mirror ? 1 : 0));
 }
 
 }  // namespace
 
-HaloWidth halo_width(const spider_kernel& kernel, int axis) {
-  const Face* faces = kernel.faces[axis];
-  return {faces[0].rule == FaceRule::halo ? kernel.info.reach_low[axis] : 0,
-          faces[1].rule == FaceRule::halo ? kernel.info.reach_high[axis] : 0};
+HaloWidth halo_width(const spider_kernel& kernel, const spider_field& field, int axis) {
+  const FaceRule low = kernel.faces[axis][0].rule;
+  const FaceRule high = kernel.faces[axis][1].rule;
+  const std::int64_t reach_low = kernel.info.reach_low[axis];
+  const std::int64_t reach_high = kernel.info.reach_high[axis];
+  const std::int64_t extent = field.extent[axis];
+  return {low == FaceRule::halo ? std::max(reach_low, beyond_other_face(high, reach_high, extent)) : 0,
+          high == FaceRule::halo ? std::max(reach_high, beyond_other_face(low, reach_low, extent)) : 0};
+}
+
+std::int64_t element_bytes(const spider_kernel& kernel) {
+  return kernel.info.storage == SPIDER_F32 ? 4 : 2;
+}
+
+bool rows_aligned(const spider_kernel& kernel, const spider_field& field, std::int64_t bytes,
+                  bool with_halo) {
+  const Strides strides = strides_of(field, cells_of(kernel, field, with_halo));
+  const std::int64_t size = element_bytes(kernel);
+  return reinterpret_cast<std::uintptr_t>(field.data) % static_cast<std::uintptr_t>(bytes) == 0 &&
+         strides.row * size % bytes == 0 && strides.plane * size % bytes == 0;
 }
 
 Outcome check_fields(const spider_kernel& kernel, const spider_field& in, const spider_field& out) {
@@ -130,11 +222,11 @@ Outcome check_fields(const spider_kernel& kernel, const spider_field& in, const 
     }
   }
   for (Outcome outcome :
-       {check_stride(kernel, in, true, "the input"), check_stride(kernel, out, false, "the output"),
-        check_alignment(in, "the input"), check_alignment(out, "the output")}) {
+       {check_strides(kernel, in, true, "the input"), check_strides(kernel, out, false, "the output"),
+        check_alignment(kernel, in, "the input"), check_alignment(kernel, out, "the output")}) {
     if (outcome.status != SPIDER_OK) return outcome;
   }
-  if (overlap(rows_of(in, halo_width(kernel, axis_y), halo_width(kernel, axis_x)), rows_of(out, {}, {}))) {
+  if (overlap(rows_of(kernel, in, true), rows_of(kernel, out, false))) {
     return refuse(SPIDER_ERROR_OVERLAP, "the input, with its halo, and the output share cells");
   }
   return {};

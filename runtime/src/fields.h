@@ -4,7 +4,6 @@
 #include <spider/kernel.h>
 
 #include <cstdint>
-#include <string>
 
 #include "backend.h"
 
@@ -17,11 +16,19 @@ struct HaloWidth {
   std::int64_t high = 0;
 };
 
-/// Axes z, y, x.
-[[nodiscard]] HaloWidth halo_width(const spider_kernel& kernel, int axis);
+/// Axes z, y, x. An index that crosses a reflecting face of an axis with fewer cells than the reach may come
+/// out at the other face: the halo there is then as wide as it goes.
+[[nodiscard]] HaloWidth halo_width(const spider_kernel& kernel, const spider_field& field, int axis);
+
+/// Of one element of the kernel's fields.
+[[nodiscard]] std::int64_t element_bytes(const spider_kernel& kernel);
 
 /// Whether one sweep from `in` to `out` is well defined; the reason if it is not.
 [[nodiscard]] backend::Outcome check_fields(const spider_kernel& kernel, const spider_field& in,
                                             const spider_field& out);
+
+/// Do all rows that a sweep touches start on multiples of `bytes`? `with_halo` for its input.
+[[nodiscard]] bool rows_aligned(const spider_kernel& kernel, const spider_field& field, std::int64_t bytes,
+                                bool with_halo);
 
 }  // namespace spider

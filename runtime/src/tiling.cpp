@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <stdexcept>
 
 namespace spider {
 namespace {
@@ -19,12 +20,14 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-/// The strips of a field, not yet cut into rows.
-BlockGrid cut_columns(const Tiling& tiling, std::int32_t columns) {
-  const auto strips = static_cast<std::int32_t>(divide_up(columns, tiling.columns_per_warp));
-  const std::int32_t clear_of_right_edge =
-      std::max(0, columns - tiling.right_margin) / tiling.columns_per_warp;
-  BlockGrid grid{};
+/// The strips of a box, not yet cut into rows.
+StripGrid cut_columns(const Tiling& tiling, const Box& box) {
+  const std::int32_t width = tiling.abreast[2];
+  StripGrid grid{};
+  grid.first_column = static_cast<std::int32_t>(box.offset[2] / tiling.anchor * tiling.anchor);
+  const auto columns = static_cast<std::int32_t>(box.offset[2] + box.extent[2] - grid.first_column);
+  const auto strips = static_cast<std::int32_t>(divide_up(columns, width));
+  const std::int32_t clear_of_right_edge = std::max(0, columns - tiling.margin[2]) / width;
   grid.inner_strips = std::max(0, clear_of_right_edge - 1);
   grid.edge_strips = strips - grid.inner_strips;
   return grid;
@@ -32,24 +35,24 @@ BlockGrid cut_columns(const Tiling& tiling, std::int32_t columns) {
 
 /// In a single wave nothing evens out that walks at an edge take longer: beside others they get fewer rows.
 /// In several waves they come first and others fill up behind them.
-std::int32_t edge_rows(const BlockGrid& grid, bool single_wave) {
+std::int32_t edge_rows(const StripGrid& grid, bool single_wave) {
   if (!single_wave || grid.inner_strips == 0) return grid.inner_rows;
   const std::int64_t fewer = std::int64_t{grid.inner_rows} * 3 / 5;
   return static_cast<std::int32_t>(std::max<std::int64_t>(fewer, std::min(grid.inner_rows, least_rows)));
 }
 
-Launch cut_rows(BlockGrid grid, const Tiling& tiling, std::int32_t rows, std::int32_t rows_per_walk,
+Launch cut_rows(StripGrid grid, const Tiling& tiling, std::int32_t rows, std::int32_t rows_per_walk,
                 bool single_wave) {
   grid.inner_rows = rows_per_walk;
   grid.edge_rows = edge_rows(grid, single_wave);
   const std::int64_t edge_walks = grid.edge_strips * divide_up(rows, grid.edge_rows);
   const std::int64_t inner_walks = grid.inner_strips * divide_up(rows, grid.inner_rows);
   grid.edge_walks = static_cast<std::int32_t>(std::min(edge_walks, largest_walk_count));
-  return {grid, divide_up(edge_walks + inner_walks, tiling.warps_per_block)};
+  return {{grid}, divide_up(edge_walks + inner_walks, tiling.warps_per_block)};
 }
 
 /// The shortest walks whose blocks fill no more than `waves` waves, or the longest there are.
-Launch fit_rows(const BlockGrid& grid, const Tiling& tiling, std::int32_t rows, std::int64_t waves,
+Launch fit_rows(const StripGrid& grid, const Tiling& tiling, std::int32_t rows, std::int64_t waves,
                 std::int64_t resident) {
   std::int32_t low = std::min(rows, least_rows);
   std::int32_t high = rows;
@@ -64,14 +67,12 @@ Launch fit_rows(const BlockGrid& grid, const Tiling& tiling, std::int32_t rows, 
   return cut_rows(grid, tiling, rows, low, waves == 1);
 }
 
-}  // namespace
-
-Launch choose_blocks(const Tiling& tiling, std::int32_t rows, std::int32_t columns,
-                     const backend::Residency& residency) {
-  const BlockGrid grid = cut_columns(tiling, columns);
+Launch choose_strips(const Tiling& tiling, const Box& box, const backend::Residency& residency) {
+  const auto rows = static_cast<std::int32_t>(box.extent[1]);
+  const StripGrid grid = cut_columns(tiling, box);
   const std::int64_t resident = std::max<std::int64_t>(
       1, std::int64_t{residency.multiprocessors} * residency.blocks_per_multiprocessor);
-  const std::int32_t preferred = tiling.preferred_rows > 0 ? std::min(tiling.preferred_rows, rows) : rows;
+  const std::int32_t preferred = tiling.preferred_steps > 0 ? std::min(tiling.preferred_steps, rows) : rows;
   const std::int64_t fewest =
       std::max<std::int64_t>(1, cut_rows(grid, tiling, rows, preferred, false).blocks / resident);
 
@@ -79,7 +80,7 @@ Launch choose_blocks(const Tiling& tiling, std::int32_t rows, std::int32_t colum
   std::int64_t best_steps = 0;
   for (std::int64_t waves = fewest; waves < fewest + 3; ++waves) {
     const Launch launch = fit_rows(grid, tiling, rows, waves, resident);
-    const std::int64_t steps_of_wave = launch.grid.inner_rows + tiling.lead_rows + start_steps;
+    const std::int64_t steps_of_wave = launch.grid.strips.inner_rows + tiling.lead_steps + start_steps;
     const std::int64_t steps = divide_up(launch.blocks, resident) * steps_of_wave;
     if (waves == fewest || steps < best_steps) {
       best = launch;
@@ -87,6 +88,16 @@ Launch choose_blocks(const Tiling& tiling, std::int32_t rows, std::int32_t colum
     }
   }
   return best;
+}
+
+}  // namespace
+
+Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Residency& residency) {
+  switch (tiling.kind) {
+    case TilingKind::strips:
+      return choose_strips(tiling, box, residency);
+  }
+  throw std::logic_error("a kind of tiling that this runtime does not know");
 }
 
 }  // namespace spider

@@ -14,10 +14,9 @@ struct Launch {
   std::int64_t blocks;
 };
 
-/// Rows per walk such that the blocks fill whole waves of the device: every wave costs as many row steps as
-/// its longest walk, `lead_rows` of them for nothing. Of the numbers of waves whose walks come near to
-/// `preferred_rows`, the one with the fewest steps in all.
-[[nodiscard]] Launch choose_blocks(const Tiling& tiling, std::int32_t rows, std::int32_t columns,
-                                   const backend::Residency& residency);
+/// Cuts a box, by the kernel's TilingKind, such that the blocks fill whole waves of the device: every wave
+/// costs as many steps as its longest walk, `lead_steps` of them for nothing. Of the numbers of waves whose
+/// walks come near to `preferred_steps`, the one with the fewest steps in all.
+[[nodiscard]] Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Residency& residency);
 
 }  // namespace spider

@@ -272,7 +272,7 @@ void measure(void* library, const spider_kernel& kernel, std::int64_t size, std:
   const double copy = std::min(times[0].median(), times[1].median());
   const double median = times[2].median();
   std::printf("%-16s %7lld %5d %10.1f %8.1f %10.1f %8.3f %9.1f %10.2e %8.3f\n", kernel.info.name,
-              static_cast<long long>(size), kernel.tiling.preferred_rows, median * 1e3,
+              static_cast<long long>(size), kernel.tiling.preferred_steps, median * 1e3,
               (times[2].quantile(0.9) - times[2].quantile(0.1)) * 1e3, copy * 1e3, median / copy,
               static_cast<double>(size) * static_cast<double>(size) / median / 1e6, errors.relative_l2,
               errors.worst_of_bound);
@@ -292,9 +292,9 @@ int run(int argc, char** argv) {
               "copy us", "x copy", "GSt/s", "rel. L2", "of bound");
   for (const std::string& name : options.kernels) {
     spider_kernel kernel = find_kernel(library.get(), name);
-    const std::vector<std::int32_t> own{kernel.tiling.preferred_rows};
+    const std::vector<std::int32_t> own{kernel.tiling.preferred_steps};
     for (const std::int32_t rows : options.rows.empty() ? own : options.rows) {
-      kernel.tiling.preferred_rows = rows;
+      kernel.tiling.preferred_steps = rows;
       for (const std::int64_t size : options.sizes) measure(library.get(), kernel, size, options.seed);
     }
   }

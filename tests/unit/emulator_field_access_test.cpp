@@ -20,7 +20,7 @@ std::int64_t probed_x;
 
 void probe(SweepArguments arguments) {
   if (device::lane_index() == 0) {
-    (void)device::load_field(arguments.input + probed_y * arguments.input_stride + probed_x);
+    (void)device::load_field(input_of(arguments) + probed_y * arguments.input_stride[1] + probed_x);
   }
   write_output(arguments);
 }
@@ -138,21 +138,23 @@ TEST(FieldAccess, OneRowNeedsNoStride) {
 TEST(FieldAccess, OutputIsWrittenOnlyInside) {
   LaunchCase launch_case = field_case({{0, 0, -1, 1}});
   expect_violation(
-      launch([](SweepArguments a) { device::store_field(a.output + a.columns, std::uint16_t{0}); },
+      launch([](SweepArguments a) { device::store_field(output_of(a) + a.extent[2], std::uint16_t{0}); },
              launch_case),
       {"writes output cell (y = 0, x = 6), outside the field"});
   expect_violation(
-      launch([](SweepArguments a) { device::store_field(a.output - a.output_stride, std::uint16_t{0}); },
-             launch_case),
+      launch(
+          [](SweepArguments a) { device::store_field(output_of(a) - a.output_stride[1], std::uint16_t{0}); },
+          launch_case),
       {"writes output cell (y = -1, x = 0), outside the field"});
-  expect_violation(launch([](SweepArguments a) { device::store_field(a.output + 4, 0, 0); }, launch_case),
+  expect_violation(launch([](SweepArguments a) { device::store_field(output_of(a) + 4, 0, 0); }, launch_case),
                    {"writes output cell (y = 0, x = 6), outside the field"});
 }
 
 TEST(FieldAccess, OutputIsWrittenOnce) {
   expect_violation(
-      launch([](SweepArguments a) { device::store_field(a.output + a.output_stride, std::uint16_t{0}); },
-             field_case({{0, 0, 0, 0}})),
+      launch(
+          [](SweepArguments a) { device::store_field(output_of(a) + a.output_stride[1], std::uint16_t{0}); },
+          field_case({{0, 0, 0, 0}})),
       {"writes output cell (y = 1, x = 0) a second time"});
 }
 
@@ -163,7 +165,8 @@ TEST(FieldAccess, OutputIsWrittenWhole) {
                          for (std::int64_t y = 0; y < rows; ++y) {
                            for (std::int64_t x = 0; x < columns; ++x) {
                              if (y != 3 || x < 4)
-                               device::store_field(a.output + y * a.output_stride + x, std::uint16_t{0});
+                               device::store_field(output_of(a) + y * a.output_stride[1] + x,
+                                                   std::uint16_t{0});
                            }
                          }
                        },
@@ -172,9 +175,9 @@ TEST(FieldAccess, OutputIsWrittenWhole) {
 }
 
 TEST(FieldAccess, FourCellStoresAreAligned) {
-  expect_violation(
-      launch([](SweepArguments a) { device::store_field(a.output + 2, 0, 0); }, field_case({{0, 0, 0, 0}})),
-      {"writes 8 bytes of a field at an address that is no multiple of 8"});
+  expect_violation(launch([](SweepArguments a) { device::store_field(output_of(a) + 2, 0, 0); },
+                          field_case({{0, 0, 0, 0}})),
+                   {"writes 8 bytes of a field at an address that is no multiple of 8"});
 }
 
 TEST(FieldAccess, FourCellStoresKeepTheOrder) {
@@ -184,7 +187,7 @@ TEST(FieldAccess, FourCellStoresKeepTheOrder) {
   Field output(1, 4, 64);
   expect_good(launch(
       [](SweepArguments a) {
-        if (device::lane_index() == 9) device::store_field(a.output, 0x00020001U, 0x00040003U);
+        if (device::lane_index() == 9) device::store_field(output_of(a), 0x00020001U, 0x00040003U);
       },
       launch_case, input, output));
   for (std::uint16_t x = 0; x < 4; ++x) EXPECT_EQ(output.at(0, x), x + 1);

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -61,6 +62,7 @@ inline backend::Outcome launch(Sweep sweep, const LaunchCase& launch_case, Field
   kernel.abi = SPIDER_ABI;
   kernel.size = sizeof kernel;
   kernel.info.name = "probe";
+  kernel.info.dimensions = 2;
   kernel.sweep = sweep;
   kernel.tiling.warps_per_block = launch_case.warps;
   kernel.tiling.shared_bytes = launch_case.shared_bytes;
@@ -73,12 +75,12 @@ inline backend::Outcome launch(Sweep sweep, const LaunchCase& launch_case, Field
   SweepArguments arguments{};
   arguments.input = input.data();
   arguments.output = output.data();
-  arguments.input_stride = input.stride();
-  arguments.output_stride = output.stride();
-  arguments.rows = launch_case.rows;
-  arguments.columns = launch_case.columns;
+  arguments.input_stride[1] = input.stride();
+  arguments.output_stride[1] = output.stride();
   const spider_field in = input.view();
   const spider_field out = output.view();
+  std::copy_n(in.extent, 3, arguments.extent);
+  std::copy_n(in.extent, 3, arguments.box.extent);
   return backend::launch(kernel, arguments, in, out, launch_case.blocks, nullptr);
 }
 
@@ -110,12 +112,19 @@ class Environment {
   std::optional<std::string> before_;
 };
 
+inline const std::uint16_t* input_of(const SweepArguments& arguments) {
+  return static_cast<const std::uint16_t*>(arguments.input);
+}
+inline std::uint16_t* output_of(const SweepArguments& arguments) {
+  return static_cast<std::uint16_t*>(arguments.output);
+}
+
 /// Writes the whole output once, so that a launch which tests something else ends well.
 inline void write_output(const SweepArguments& arguments) {
   if (device::block_index() != 0 || device::warp_index() != 0 || device::lane_index() != 0) return;
-  for (std::int64_t y = 0; y < arguments.rows; ++y) {
-    for (std::int64_t x = 0; x < arguments.columns; ++x) {
-      device::store_field(arguments.output + y * arguments.output_stride + x, std::uint16_t{0});
+  for (std::int64_t y = 0; y < arguments.extent[1]; ++y) {
+    for (std::int64_t x = 0; x < arguments.extent[2]; ++x) {
+      device::store_field(output_of(arguments) + y * arguments.output_stride[1] + x, std::uint16_t{0});
     }
   }
 }

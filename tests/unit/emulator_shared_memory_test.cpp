@@ -36,7 +36,7 @@ struct Copies : ::testing::Test {
 };
 
 const std::uint16_t* own_cells(const SweepArguments& arguments) {
-  return arguments.input + 8 * device::lane_index();
+  return input_of(arguments) + 8 * device::lane_index();
 }
 
 std::array<std::uint32_t, 32> first_words;
@@ -313,9 +313,10 @@ TEST_F(Copies, StayInsideTheField) {
 }
 
 TEST_F(Copies, AreAlignedOnBothSides) {
-  expect_violation(
-      launch([](SweepArguments arguments) { device::copy_async_if(true, own_slot(), arguments.input + 4); }),
-      {"copies 16 bytes of a field at an address that is no multiple of 16"});
+  expect_violation(launch([](SweepArguments arguments) {
+                     device::copy_async_if(true, own_slot(), input_of(arguments) + 4);
+                   }),
+                   {"copies 16 bytes of a field at an address that is no multiple of 16"});
   expect_violation(launch([](SweepArguments arguments) { device::copy_async_if(true, 8, arguments.input); }),
                    {"copies to shared bytes 8..23, which do not start on a multiple of 16"});
 }

@@ -172,11 +172,12 @@ constexpr spider::TapRow own_cell[] = {{0, 0, 0, 0}};
 /// Adds one to every cell's bit pattern; one lane does it all.
 void count_sweep(spider::SweepArguments arguments) {
   if (spider::device::block_index() != 0 || spider::device::lane_index() != 0) return;
-  for (std::int32_t y = 0; y < arguments.rows; ++y) {
-    for (std::int32_t x = 0; x < arguments.columns; ++x) {
-      const std::uint16_t value =
-          spider::device::load_field(arguments.input + y * arguments.input_stride + x);
-      spider::device::store_field(arguments.output + y * arguments.output_stride + x,
+  const auto* input = static_cast<const std::uint16_t*>(arguments.input);
+  auto* output = static_cast<std::uint16_t*>(arguments.output);
+  for (std::int64_t y = 0; y < arguments.extent[1]; ++y) {
+    for (std::int64_t x = 0; x < arguments.extent[2]; ++x) {
+      const std::uint16_t value = spider::device::load_field(input + y * arguments.input_stride[1] + x);
+      spider::device::store_field(output + y * arguments.output_stride[1] + x,
                                   static_cast<std::uint16_t>(value + 1));
     }
   }
@@ -201,9 +202,12 @@ spider_kernel counting_kernel() {
   kernel.info.minimum_arch = 80;
   kernel.info.emulated = 1;
   kernel.sweep = count_sweep;
-  kernel.tiling.columns_per_warp = 128;
+  kernel.tiling.kind = spider::TilingKind::strips;
   kernel.tiling.warps_per_block = 1;
-  kernel.tiling.preferred_rows = 64;
+  kernel.tiling.input_alignment = kernel.tiling.output_alignment = 16;
+  kernel.tiling.abreast[2] = 128;
+  kernel.tiling.anchor = 64;
+  kernel.tiling.preferred_steps = 64;
   kernel.tap_rows = own_cell;
   kernel.tap_row_count = 1;
   return kernel;

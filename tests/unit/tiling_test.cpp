@@ -9,9 +9,27 @@
 namespace spider {
 namespace {
 
+/// Strips of `columns` with a margin on their right, walked by blocks of `warps`.
+Tiling make_tiling(int columns, int margin, int warps, int lead_rows, int preferred_rows) {
+  Tiling tiling{};
+  tiling.kind = TilingKind::strips;
+  tiling.warps_per_block = warps;
+  tiling.abreast[2] = columns;
+  tiling.margin[2] = margin;
+  tiling.anchor = 64;
+  tiling.lead_steps = lead_rows;
+  tiling.preferred_steps = preferred_rows;
+  return tiling;
+}
+
+Launch choose_blocks(const Tiling& tiling, std::int64_t rows, std::int64_t columns,
+                     const backend::Residency& residency) {
+  return spider::choose_blocks(tiling, Box{{0, 0, 0}, {1, rows, columns}}, residency);
+}
+
 /// How often each strip and row is walked, counted warp by warp as kernels do (SweepArguments::grid).
 std::vector<std::vector<int>> count_visits(const Launch& launch, const Tiling& tiling, std::int32_t rows) {
-  const BlockGrid& grid = launch.grid;
+  const StripGrid& grid = launch.grid.strips;
   std::vector<std::vector<int>> visits(grid.inner_strips + grid.edge_strips, std::vector<int>(rows, 0));
   for (std::int64_t warp = 0; warp < launch.blocks * tiling.warps_per_block; ++warp) {
     std::int64_t strip = 0;
@@ -40,8 +58,8 @@ TEST(Tiling, EveryRowOfEveryStripIsWalkedOnce) {
     const auto between = [&](int low, int high) {
       return std::uniform_int_distribution<int>(low, high)(random);
     };
-    const Tiling tiling{128 * between(1, 2), between(8, 70),     between(1, 8),
-                        between(0, 14),      between(0, 1) * 20, 0};
+    const Tiling tiling =
+        make_tiling(128 * between(1, 2), between(8, 70), between(1, 8), between(0, 14), between(0, 1) * 20);
     const backend::Residency residency{between(1, 132), between(1, 16)};
     const std::int32_t rows = between(1, 1500);
     const Launch launch = choose_blocks(tiling, rows, between(1, 9000), residency);
@@ -52,47 +70,47 @@ TEST(Tiling, EveryRowOfEveryStripIsWalkedOnce) {
 }
 
 TEST(Tiling, EdgeStripsAreThoseWhoseInputsCrossAnEdge) {
-  const Tiling tiling{256, 8, 4, 2, 20, 0};
+  const Tiling tiling = make_tiling(256, 8, 4, 2, 20);
   const backend::Residency residency{132, 4};
-  EXPECT_EQ(choose_blocks(tiling, 1000, 10240, residency).grid.inner_strips,
+  EXPECT_EQ(choose_blocks(tiling, 1000, 10240, residency).grid.strips.inner_strips,
             38);  // not the first and the last
-  EXPECT_EQ(choose_blocks(tiling, 1000, 10248, residency).grid.inner_strips,
+  EXPECT_EQ(choose_blocks(tiling, 1000, 10248, residency).grid.strips.inner_strips,
             39);  // a last strip of 8 columns
-  EXPECT_EQ(choose_blocks(tiling, 1000, 10247, residency).grid.inner_strips, 38);
-  EXPECT_EQ(choose_blocks(tiling, 1000, 300, residency).grid.inner_strips, 0);
+  EXPECT_EQ(choose_blocks(tiling, 1000, 10247, residency).grid.strips.inner_strips, 38);
+  EXPECT_EQ(choose_blocks(tiling, 1000, 300, residency).grid.strips.inner_strips, 0);
 }
 
 TEST(Tiling, WithoutPreferenceBlocksFillOneWave) {
-  const Tiling tiling{256, 8, 4, 14, 0, 0};
+  const Tiling tiling = make_tiling(256, 8, 4, 14, 0);
   const backend::Residency residency{132, 2};
   const Launch launch = choose_blocks(tiling, 10240, 10240, residency);
   EXPECT_LE(launch.blocks, 264);
   EXPECT_GE(launch.blocks, 250);
-  EXPECT_LT(launch.grid.edge_rows, launch.grid.inner_rows);
+  EXPECT_LT(launch.grid.strips.edge_rows, launch.grid.strips.inner_rows);
 }
 
 TEST(Tiling, WithAPreferenceWavesAreFullAndWalksComeNearIt) {
-  const Tiling tiling{256, 8, 4, 2, 20, 0};
+  const Tiling tiling = make_tiling(256, 8, 4, 2, 20);
   const backend::Residency residency{132, 4};
   const Launch launch = choose_blocks(tiling, 10240, 10240, residency);
   const double waves = static_cast<double>(launch.blocks) / (132 * 4);
   EXPECT_GT(waves / static_cast<double>(static_cast<std::int64_t>(waves) + 1), 0.93);
-  EXPECT_NEAR(launch.grid.inner_rows, 20, 3);
+  EXPECT_NEAR(launch.grid.strips.inner_rows, 20, 3);
 }
 
 TEST(Tiling, SmallFieldsSpreadOverTheDevice) {
-  const Tiling tiling{256, 8, 4, 2, 20, 0};
+  const Tiling tiling = make_tiling(256, 8, 4, 2, 20);
   const Launch launch = choose_blocks(tiling, 512, 512, {132, 4});
   EXPECT_GE(launch.blocks, 30);
-  EXPECT_EQ(launch.grid.edge_rows, 8);
+  EXPECT_EQ(launch.grid.strips.edge_rows, 8);
 }
 
 TEST(Tiling, VeryTallFieldsAreCutInWholeNumbers) {
-  const Tiling tiling{256, 8, 4, 14, 0, 0};
+  const Tiling tiling = make_tiling(256, 8, 4, 14, 0);
   const Launch launch = choose_blocks(tiling, 2'000'000'000, 1000, {132, 2});
   EXPECT_LE(launch.blocks, 3 * 264);
-  EXPECT_GE(static_cast<std::int64_t>(launch.grid.edge_walks) * launch.grid.edge_rows,
-            std::int64_t{2'000'000'000} * launch.grid.edge_strips);
+  EXPECT_GE(static_cast<std::int64_t>(launch.grid.strips.edge_walks) * launch.grid.strips.edge_rows,
+            std::int64_t{2'000'000'000} * launch.grid.strips.edge_strips);
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ SPIDER_DEVICE void store_shared(Shared to, std::uint16_t v) {
 
 /// cp.async.cg, 16 bytes (9.7.9.25): both addresses are multiples of 16. The data is there for this lane
 /// after its wait, for others after a synchronisation behind that. Lanes that do not want it copy nothing.
-SPIDER_DEVICE void copy_async_if(bool wanted, Shared to, const std::uint16_t* from) {
+SPIDER_DEVICE void copy_async_if(bool wanted, Shared to, const void* from) {
   asm volatile(
       "{\n"
       ".reg .pred wanted;\n"

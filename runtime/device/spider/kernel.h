@@ -7,11 +7,18 @@
 
 namespace spider {
 
-/// How a launch cuts a field. A warp walks down inner_rows or edge_rows output rows of a strip of
-/// Tiling::columns_per_warp columns. Strips whose inputs cross an edge of the field in x are slower to walk:
-/// their walks are shorter, and come first. Warps count through the blocks: edge_walks of them take the edge
-/// strips in turn, segment by segment, the others the inner strips.
-struct BlockGrid {
+/// A part of the interior, in points along z, y, x.
+struct Box {
+  std::int64_t offset[3];
+  std::int64_t extent[3];
+};
+
+/// How a launch cuts a box into strips along x (TilingKind::strips). A warp walks down inner_rows or
+/// edge_rows output rows of a strip of Tiling::abreast[2] columns. Strips whose inputs cross an edge of the
+/// box in x are slower to walk: their walks are shorter, and come first. Warps count through the blocks:
+/// edge_walks of them take the edge strips in turn, segment by segment, the others the inner strips.
+struct StripGrid {
+  std::int32_t first_column;  ///< of strip 0; a multiple of Tiling::anchor, not beyond the box's first column
   std::int32_t inner_strips;  ///< strips 1 .. inner_strips
   std::int32_t edge_strips;   ///< strip 0 and those behind the inner ones
   std::int32_t edge_walks;    ///< a multiple of edge_strips
@@ -19,29 +26,44 @@ struct BlockGrid {
   std::int32_t inner_rows;
 };
 
-/// What one launch tells a kernel. Offsets are in elements; rows run along y, columns along x.
+/// How a launch cuts a box; the member that counts is that of the kernel's TilingKind.
+struct BlockGrid {
+  StripGrid strips;
+};
+
+/// What one launch tells a kernel. Strides count elements of the kernel's storage; arrays run along z, y, x.
 struct SweepArguments {
-  const std::uint16_t* input;  ///< first interior element, f16 bits
-  std::uint16_t* output;
-  std::int64_t input_stride;  ///< elements from row to row
-  std::int64_t output_stride;
-  std::int32_t rows;  ///< interior extents, each >= 1
-  std::int32_t columns;
+  const void* input;  ///< the field's first interior element, also where the box begins elsewhere
+  void* output;
+  std::int64_t input_stride[2];  ///< from plane to plane, from row to row
+  std::int64_t output_stride[2];
+  std::int64_t extent[3];  ///< of the field's interior, each >= 1: where its faces are
+  Box box;                 ///< the points to write: not empty, inside the interior
   BlockGrid grid;
-  bool aligned_input;   ///< every input row starts on 16 bytes
-  bool aligned_output;  ///< every output row starts on 8 bytes
+  bool aligned_input;   ///< every input row starts on Tiling::input_alignment bytes
+  bool aligned_output;  ///< every output row starts on Tiling::output_alignment bytes
 };
 
 using Sweep = void (*)(SweepArguments);
 
-/// What the runtime must know of a kernel to cut a field for it.
+/// The ways of cutting a box into blocks.
+enum class TilingKind : std::int32_t {
+  strips,  ///< a warp walks down y, some columns abreast (2D)
+};
+
+/// What the runtime must know of a kernel to cut a box for it. A walk covers `abreast` outputs and steps
+/// along one axis, where `abreast` is 1.
 struct Tiling {
-  std::int32_t columns_per_warp;
-  std::int32_t right_margin;  ///< columns that a strip reads beyond its last
+  TilingKind kind;
   std::int32_t warps_per_block;
-  std::int32_t lead_rows;       ///< input rows a walk reads before its first output row is complete
-  std::int32_t preferred_rows;  ///< rows of a walk that run best on a large field; 0: one wave of blocks
-  std::int32_t shared_bytes;    ///< dynamic shared memory of a block
+  std::int32_t shared_bytes;      ///< dynamic shared memory of a block
+  std::int32_t input_alignment;   ///< bytes on which input rows start where they can be read in vectors
+  std::int32_t output_alignment;  ///< the same for stores
+  std::int32_t abreast[3];        ///< z, y, x
+  std::int32_t margin[3];         ///< how far a walk reads beyond its last outputs, z, y, x
+  std::int32_t anchor;      ///< walks begin at multiples of it along x, counted from the field's first column
+  std::int32_t lead_steps;  ///< input steps of a walk before its first outputs are complete
+  std::int32_t preferred_steps;  ///< of a walk, that run best on a large field; 0: one wave of blocks
 };
 
 /// The taps of one (dz, dy): dx from `low` to `high`. The halo is the hull of these rows around the interior.
@@ -55,7 +77,8 @@ struct Tap {
   double weight;
 };
 
-enum class FaceRule : std::int32_t { halo, constant, nearest };
+/// What lies beyond a face, with the meanings of stencils/README.md.
+enum class FaceRule : std::int32_t { halo, constant, nearest, periodic, reflect, mirror };
 
 struct Face {
   FaceRule rule;

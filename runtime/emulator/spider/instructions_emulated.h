@@ -53,7 +53,7 @@ void store_shared(Shared to, std::uint16_t v);
 
 /// cp.async.cg, 16 bytes: both addresses are multiples of 16. The data is there for this lane after its wait,
 /// for others after a synchronisation behind that. Lanes that do not want it copy nothing.
-void copy_async_if(bool wanted, Shared to, const std::uint16_t* from);
+void copy_async_if(bool wanted, Shared to, const void* from);
 /// cp.async.commit_group: closes this lane's group of copies, which may be empty.
 void copy_async_commit();
 

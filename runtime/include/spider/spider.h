@@ -26,7 +26,7 @@ enum {
   SPIDER_ERROR_NULL = 1,        /* a pointer that must not be null is */
   SPIDER_ERROR_KERNEL = 2,      /* not a kernel, or one of another ABI or back end */
   SPIDER_ERROR_EXTENT = 3,      /* an extent out of range, or input and output differ */
-  SPIDER_ERROR_STRIDE = 4,      /* rows or planes, with their halo, would overlap; or beyond 2^31 */
+  SPIDER_ERROR_STRIDE = 4,      /* rows or planes, with their halo, would overlap; or beyond 2^40 */
   SPIDER_ERROR_ALIGNMENT = 5,   /* data is not aligned to its element type */
   SPIDER_ERROR_OVERLAP = 6,     /* the input, with its halo, and the output share cells */
   SPIDER_ERROR_STEPS = 7,       /* negative, or no multiple of the kernel's steps */

@@ -1,24 +1,128 @@
 """Generates everything the accuracy tests need into one folder, with spider-gen alone: specs/ (random ones, by seed),
 kernels/ (<kernel>.cu, .h) and plans/ (<kernel>.json from --explain, and what random specs mean). The folder can be
-carried to a machine that has a GPU and no spider-gen. Standard library only."""
+carried to a machine that has a GPU and no spider-gen. Standard library only.
+
+What is drawn is what this spider-gen can generate: it is asked with tiny specs. REQUIRED says what it must be able to
+do, so that nothing disappears from the tests unnoticed."""
 
 import argparse
+import collections
 import concurrent.futures
+import itertools
+import json
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import random_specs
 
+# (dimensions, storage) -> rules; add to it what the generator learns.
+REQUIRED = {
+    (2, "f16"): {"halo", "constant", "nearest"},
+}
+# The farthest reach to ask for on each axis, and what to be content with.
+REACHES = {"z": (15, 8, 4, 2, 1, 0), "y": (31, 15, 7, 3, 1, 0), "x": (127, 31, 15, 7, 3, 1, 0)}
+# Other ways of computing the same, each with the share of specs that it gets.
+OPTIONS = {("--engine", "dense"): 10, ("--engine", "cuda"): 10}
+# A draw that the plan cannot hold is drawn again, so often at most; and of all draws at most this share may be such.
+ATTEMPTS = 20
+REFUSED_SHARE = 0.25
 
-def run(command):
-    """The standard output of a command that has to succeed; what it says on standard error is passed on if not."""
+
+def run(command, check=True):
+    """Runs a command that has to succeed, unless `check` is false; what it says on standard error is passed on if not."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
+    if check and done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command[:6]))} ...: exit {done.returncode}\n{done.stderr}")
-    return done.stdout
+    return done
+
+
+class Generator:
+    """A spider-gen that is asked what it can do."""
+
+    def __init__(self, path, folder):
+        self.path = path
+        self.probes = folder
+        self.number = itertools.count()
+
+    def explain(self, path, options):
+        return run([self.path, "--explain", "--explain-format", "json", *options, path], check=False)
+
+    def can(self, dimensions, storage, body, options=()):
+        """Does it take this spec? It may say no (1, or 2 for an option that it does not know), but not break."""
+        name = f"probe_{next(self.number)}"
+        path = self.probes / f"{name}.yaml"
+        path.write_text(f"stencil: {name}\ndimensions: {dimensions}\nstorage: {storage}\n{body}", encoding="utf-8")
+        done = self.explain(path, options)
+        if done.returncode not in (0, 1, 2):
+            sys.exit(f"spider-gen exits {done.returncode} for\n{path.read_text()}\n{done.stderr}")
+        return done.returncode == 0
+
+    def space(self, dimensions, storage):
+        """The Space of specs that it generates with so many dimensions and this storage; None: none at all."""
+
+        def taps(at):
+            return f"shape: taps\ncoefficients: [{{at: {at}, weight: 0.5}}]\n"
+
+        origin = str([0] * dimensions)
+        rules = tuple(
+            rule
+            for rule in random_specs.RULES
+            if self.can(
+                dimensions,
+                storage,
+                taps(origin) + f"boundary: {'{constant: 1}' if rule == 'constant' else rule}\n",
+            )
+        )
+        if not rules:
+            return None
+        limits = [0, 0, 0]
+        for axis in range(3 - dimensions, 3):
+            letter = random_specs.AXES[axis]
+            limits[axis] = next(
+                reach
+                for reach in REACHES[letter]
+                if reach == 0
+                or all(self.can(dimensions, storage, taps(f"{{{letter}: {at}}}")) for at in (reach, -reach))
+            )
+        options = [()] * 100
+        for place, (option, share) in enumerate(OPTIONS.items()):
+            if self.can(dimensions, storage, taps(origin), option):
+                options[share * place : share * place + share] = [option] * share
+        return random_specs.Space(dimensions, storage, rules, tuple(limits), tuple(options))
+
+    def spaces(self):
+        """All of them; what is missing of REQUIRED is an error."""
+        kinds = list(itertools.product((2, 1, 3), ("f16", "f32", "bf16")))
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            spaces = [space for space in pool.map(lambda kind: self.space(*kind), kinds) if space]
+        known = {(space.dimensions, space.storage): set(space.rules) for space in spaces}
+        for (dimensions, storage), rules in REQUIRED.items():
+            if missing := rules - known.get((dimensions, storage), set()):
+                sys.exit(f"spider-gen no longer generates {dimensions}D {storage} with {', '.join(sorted(missing))}")
+        return spaces
+
+
+def draw(generator, index, seed, spaces, specs, plans):
+    """Draws a spec that the plan can hold; (path, options, number of draws, what was said of those refused)."""
+    refusals = []
+    for attempt in range(ATTEMPTS):
+        name, text, expected = random_specs.make_spec(index, seed, spaces, attempt)
+        path = specs / f"{name}.yaml"
+        path.write_text(text, encoding="utf-8")
+        options = expected["options"]
+        done = generator.explain(path, options)
+        if done.returncode == 0:
+            (plans / f"{name}.json").write_text(done.stdout, encoding="utf-8")
+            (plans / f"{name}.expected.json").write_text(json.dumps(expected) + "\n", encoding="utf-8")
+            return path, tuple(options), attempt + 1, refusals
+        if done.returncode != 1:
+            sys.exit(f"{path}: spider-gen exits {done.returncode}\n{done.stderr}")
+        refusals.append(done.stderr.strip())
+    sys.exit(f"{path}: {ATTEMPTS} draws in turn were refused, the last one with\n{refusals[-1]}")
 
 
 def main():
@@ -28,6 +132,8 @@ def main():
     parser.add_argument("--folder", required=True, type=pathlib.Path)
     parser.add_argument("--count", type=int, default=random_specs.DEFAULT_COUNT)
     parser.add_argument("--seed", type=int, default=random_specs.DEFAULT_SEED)
+    parser.add_argument("--only", nargs="*", default=[], metavar="KIND", help="only these, like 2D-f16 3D-f32")
+    parser.add_argument("--refusals", action="store_true", help="print what was said of the draws that were refused")
     arguments = parser.parse_args()
 
     specs = arguments.folder / "specs"
@@ -36,23 +142,45 @@ def main():
     for folder in (specs, plans):  # kernels that did not change keep their time stamp
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-    random_names = random_specs.write_specs(specs, arguments.count, arguments.seed)
-    paths = [specs / f"{name}.yaml" for name in random_names] + sorted(arguments.stencils.glob("*.yaml"))
-    names = {path.stem for path in paths}
+    with tempfile.TemporaryDirectory() as probes:
+        generator = Generator(arguments.spider_gen, pathlib.Path(probes))
+        spaces = generator.spaces()
+        if arguments.only:
+            spaces = [space for space in spaces if f"{space.dimensions}D-{space.storage}" in arguments.only]
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            drawn = list(
+                pool.map(
+                    lambda index: draw(generator, index, arguments.seed, spaces, specs, plans), range(arguments.count)
+                )
+            )
+        shipped = sorted(arguments.stencils.glob("*.yaml"))
+        for path in shipped:
+            (plans / f"{path.stem}.json").write_text(
+                run([arguments.spider_gen, "--explain", "--explain-format", "json", path]).stdout, encoding="utf-8"
+            )
+    names = {path.stem for path, *_ in drawn} | {path.stem for path in shipped}
     for stale in kernels.glob("*"):
         if stale.stem not in names:
             stale.unlink()
-    run([arguments.spider_gen, *paths, "-o", kernels])
+    by_options = collections.defaultdict(list)
+    for path, options, _, _ in drawn:
+        by_options[options].append(path)
+    by_options[()] += shipped
+    for options, paths in by_options.items():
+        run([arguments.spider_gen, *options, *paths, "-o", kernels])
 
-    def explain(path):
-        text = run([arguments.spider_gen, "--explain", "--explain-format", "json", path])
-        (plans / f"{path.stem}.json").write_text(text, encoding="utf-8")
-
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(explain, paths))
-    for name in random_names:
-        shutil.copy(specs / f"{name}.expected.json", plans)
-    print(f"{len(paths)} kernels in {kernels}: {len(random_names)} random ones, seed {arguments.seed}")
+    draws = sum(count for _, _, count, _ in drawn)
+    if arguments.refusals:
+        for refusal in sorted({refusal for *_, refusals in drawn for refusal in refusals}):
+            print(refusal)
+    for space in spaces:
+        print(f"{space.dimensions}D {space.storage}: reach {space.limits}, {', '.join(space.rules)}")
+    print(
+        f"{len(names)} kernels in {kernels}: {len(drawn)} random ones, seed {arguments.seed}, "
+        f"{draws - len(drawn)} more draws were refused"
+    )
+    if draws - len(drawn) > REFUSED_SHARE * draws + 3:
+        sys.exit("the generator refuses too much of what it claims to generate (--refusals prints what it says)")
 
 
 if __name__ == "__main__":

@@ -10,9 +10,10 @@ import numpy
 import reference
 import spider_library as api
 from spider_library import Buffer, make_field
-from sweep_case import Case, least_stride, make_layout, make_values, prepare_input, touched_span
+from sweep_case import Case, input_around, make_layout, make_values, prepare_input
 
-ROWS, COLUMNS = 20, 37
+# Small fields by dimensions; larger than the reach of most stencils.
+EXTENTS = {1: (1, 1, 137), 2: (1, 20, 37), 3: (5, 9, 37)}
 
 
 def check_info(library, kernel, plan):
@@ -22,15 +23,14 @@ def check_info(library, kernel, plan):
     if not info:
         return ["spider_info answers NULL"]
     told = info.contents
-    down, up, left, right = plan.reach
     wanted = {
         "abi": api.ABI,
         "name": plan.name.encode(),
-        "dimensions": 2,
-        "storage": api.STORAGE_F16,
+        "dimensions": plan.dimensions,
+        "storage": plan.storage.code,
         "steps": 1,
-        "reach_low": [0, down, left],
-        "reach_high": [0, up, right],
+        "reach_low": [low for low, _ in plan.reach],
+        "reach_high": [high for _, high in plan.reach],
     }
     for key, value in wanted.items():
         got = getattr(told, key)
@@ -50,13 +50,15 @@ class Misuse:
 
     def __init__(self, library, kernel, plan, rng):
         self.library, self.kernel, self.plan, self.rng = library, kernel, plan, rng
+        self.extent = EXTENTS[plan.dimensions]
         self.failures = []
 
     def run(self):
         """The failures of every misuse of apply and iterate."""
-        case = Case(ROWS, COLUMNS, input_stride="aligned", output_stride="aligned")
+        case = Case(self.extent, input_stride="aligned", output_stride="aligned")
         layout, cells, _ = prepare_input(self.plan, case, self.rng)
-        with Buffer(self.library, layout.cells) as source, Buffer(self.library, layout.cells) as target:
+        size = layout.cells, self.plan.storage.cell
+        with Buffer(self.library, *size) as source, Buffer(self.library, *size) as target:
             self.buffers = ((source, cells), (target, cells[::-1].copy()))
             for buffer, content in self.buffers:
                 buffer.upload(content)
@@ -100,7 +102,13 @@ class Misuse:
         self.both("no output field", api.NULL, byref(source), None)
         for which in range(2):
             self.changed("null data", api.NULL, which, lambda field: setattr(field, "data", None))
-            self.changed("odd address", api.ALIGNMENT, which, lambda field: setattr(field, "data", field.data + 1))
+            for off in range(1, self.plan.storage.bytes):
+                self.changed(
+                    f"address {off} bytes off",
+                    api.ALIGNMENT,
+                    which,
+                    lambda field, off=off: setattr(field, "data", field.data + off),
+                )
 
     def kernels(self):
         source, target = self.good()
@@ -118,47 +126,56 @@ class Misuse:
         def extent(axis, value):
             return lambda field: field.extent.__setitem__(axis, value)
 
-        def stride(value):
-            return lambda field: field.stride.__setitem__(1, value)
+        def stride(place, value):
+            return lambda field: field.stride.__setitem__(place, value)
 
+        first = 3 - self.plan.dimensions
         for which in range(2):
-            for axis in (1, 2):
+            for axis in range(3):
                 for value in (0, -3):
                     self.changed(f"extent[{axis}] {value}", api.EXTENT, which, extent(axis, value))
-            self.changed("extent z 2", api.EXTENT, which, extent(0, 2))
-            self.changed("extent y one less than the other", api.EXTENT, which, extent(1, ROWS - 1))
-            self.changed("extent x one less than the other", api.EXTENT, which, extent(2, COLUMNS - 1))
-            for value in (COLUMNS - 1, 0, -64):
-                self.changed(f"row stride {value}", api.STRIDE, which, stride(value))
-        least = least_stride(self.plan, COLUMNS)
-        if least > COLUMNS:
-            self.changed(f"row stride {least - 1} where the halo needs {least}", api.STRIDE, 0, stride(least - 1))
+                if axis < first:
+                    self.changed(f"extent {reference.AXES[axis]} 2", api.EXTENT, which, extent(axis, 2))
+                else:
+                    less = extent(axis, self.extent[axis] - 1)
+                    self.changed(
+                        f"extent {reference.AXES[axis]} one less than the other", api.EXTENT, which, less
+                    )
+            if self.plan.dimensions > 1:
+                for value in (self.extent[2] - 1, 0, -64):
+                    self.changed(f"row stride {value}", api.STRIDE, which, stride(1, value))
+            if self.plan.dimensions > 2:
+                for value in (self.extent[2] - 1, 0, -64):
+                    self.changed(f"plane stride {value}", api.STRIDE, which, stride(0, value))
+        least = self.extent[2] + sum(self.plan.halo_reach[2])
+        if self.plan.dimensions > 1 and least > self.extent[2]:
+            self.changed(f"row stride {least - 1} where the halo needs {least}", api.STRIDE, 0, stride(1, least - 1))
 
     def overlaps(self, layout, source):
         def call(what, target):
             self.both(what, api.OVERLAP, byref(layout.field(source)), byref(target))
 
         call("in == out", layout.field(source))
+        size = self.plan.storage.bytes
+        last = tuple(count - 1 for count in self.extent)
         field = layout.field(source)
-        field.data += 2
-        call("out one element after in", field)
+        field.data += size
+        if self.extent[2] > 1:
+            call("out one element after in", field)
         field = layout.field(source)
-        field.data += 2 * (ROWS - 1) * layout.stride
+        field.data += size * int(layout.positions(last[0], last[1], 0) - layout.base)
         call("out begins in the last row of in", field)
-        _, up, _, _ = self.plan.halo_reach
-        high = [row for row in self.plan.tap_rows if row[0] == up]
-        if up > 0 and high[0][1] <= 0 <= high[0][2]:
+        up = self.plan.halo_reach[1][1]
+        behind = [row for row in self.plan.tap_rows if row.dy == up and row.dz == 0]
+        if up > 0 and behind and behind[0].low <= 0 <= behind[0].high:
             field = layout.field(source)
-            field.data += 2 * ROWS * layout.stride
+            field.data += size * int(layout.positions(last[0], last[1] + 1, 0) - layout.base)
             call("out begins in the halo behind in", field)
 
     def steps(self):
         source, target = self.good()
         status = self.library.iterate(self.kernel, byref(source), byref(target), -1, None, None)
         self.expect("iterate, -1 steps", api.STEPS, status)
-        box = (c_int64 * 3)(0, 0, 0), (c_int64 * 3)(1, ROWS, COLUMNS)
-        status = self.library.apply_box(self.kernel, byref(source), byref(target), *box, None)
-        self.expect("apply_box", api.UNSUPPORTED, status)
 
     def strings(self):
         texts = [self.library.status_string(value) for value in api.STATUS_VALUES]
@@ -182,20 +199,19 @@ def check_misuse(library, kernel, plan, rng):
 def check_iteration(library, kernel, plan, rng):
     """spider_iterate against spider_apply, step by step and bit by bit; the halos of both fields are read."""
     failures = []
-    case = Case(11, 150, input_stride="odd")
-    span = touched_span(plan, case.rows, case.columns)
-    least = least_stride(plan, case.columns)
-    mask, first_row, first_column = reference.valid_cells(plan, case.rows, case.columns)
-    row, column = numpy.nonzero(mask)
+    case = Case({1: (1, 1, 150), 2: (1, 11, 150), 3: (4, 6, 150)}[plan.dimensions])
+    valid = reference.valid_cells(plan, case.extent)
+    around = input_around(plan, case.extent)
+    storage = plan.storage
     layouts, contents = [], []
     for form, offset in (("aligned", 0), ("odd", 3)):
-        layout = make_layout(case.rows, case.columns, form, offset, span, least, rng)
-        cells = numpy.full(layout.cells, 0x7E00, numpy.uint16)
-        values = make_values(case, plan, row + first_row, column + first_column, rng)
-        cells[layout.positions(mask, first_row, first_column)] = values.view(numpy.uint16)
+        layout = make_layout(case.extent, form, offset, valid.span(), around, rng, 16 // storage.bytes)
+        cells = numpy.full(layout.cells, storage.quiet_nan, storage.cell)
+        cells[layout.positions(*valid.indices())] = make_values(case, plan, valid.indices(), rng)
         layouts.append(layout)
         contents.append(cells)
-    with Buffer(library, layouts[0].cells) as first, Buffer(library, layouts[1].cells) as second:
+    sizes = [(layout.cells, storage.cell) for layout in layouts]
+    with Buffer(library, *sizes[0]) as first, Buffer(library, *sizes[1]) as second:
         buffers = (first, second)
 
         def reset():
@@ -233,18 +249,17 @@ def check_iteration(library, kernel, plan, rng):
 
 def check_ignored_stride(library, kernel, plan, rng):
     """A stride is ignored where its extent is 1 and no halo is read along that axis."""
-    down, up, _, _ = plan.halo_reach
-    if down or up:
+    if any(plan.halo_reach[1]) or any(plan.halo_reach[0]):
         return []
-    layout, cells, _ = prepare_input(plan, Case(1, 50), rng)
+    layout, cells, _ = prepare_input(plan, Case((1, 1, 50)), rng)
     results = []
-    with Buffer(library, layout.cells) as source, Buffer(library, 64) as target:
+    cell = plan.storage.cell
+    with Buffer(library, layout.cells, cell) as source, Buffer(library, 64, cell) as target:
         source.upload(cells)
-        for stride in (layout.stride, 0, -5, 2**62):
-            target.upload(numpy.zeros(64, numpy.uint16))
-            address = source.address + 2 * layout.base
-            field = make_field(address, 1, 50, stride)
-            library.sweep(kernel, field, make_field(target.address, 1, 50, stride if stride < 1 else 50))
+        for stride in (layout.strides[1], 0, -5, 2**62):
+            target.upload(numpy.zeros(64, cell))
+            field = make_field(source.address + plan.storage.bytes * layout.base, (1, 1, 50), (stride, stride))
+            library.sweep(kernel, field, make_field(target.address, (1, 1, 50), (stride, stride if stride < 1 else 50)))
             results.append(target.download())
     if any(not numpy.array_equal(result, results[0]) for result in results):
         return ["one row: the result depends on a stride that is to be ignored"]
@@ -259,26 +274,27 @@ def check_smooth_laplacian(library, kernel, plan, rng):
     in [1, 2)), hence sum |w| * half step at worst; as independent uniform errors they have a root mean square of
     sqrt(sum W(dx)^2 step^2 / 12), where W(dx) is the sum of the weights over dy, since the field, and so its rounding
     error, is the same in all rows. The result's own rounding is 2^-11 |result|, root mean square 2^-11 / sqrt(3)."""
-    rows, columns = 24, 512
-    case = Case(rows, columns, input_stride="aligned", output_stride="aligned")
+    extent = 1, 24, 512
+    columns = extent[2]
+    case = Case(extent, input_stride="aligned", output_stride="aligned")
     layout, cells, valid = prepare_input(plan, case, rng)
-    mask, _, first_column = reference.valid_cells(plan, rows, columns)
-    column = numpy.nonzero(mask)[1] + first_column
-    cells[valid] = (1 + 0.5 * numpy.sin(2 * numpy.pi * column / 64)).astype(numpy.float16).view(numpy.uint16)
-    with Buffer(library, layout.cells) as source, Buffer(library, rows * columns) as target:
+    column = reference.valid_cells(plan, extent).indices()[2]
+    cells[valid] = plan.storage.encode(1 + 0.5 * numpy.sin(2 * numpy.pi * column / 64))
+    cell = plan.storage.cell
+    with Buffer(library, layout.cells, cell) as source, Buffer(library, extent[1] * columns, cell) as target:
         source.upload(cells)
-        library.sweep(kernel, layout.field(source), make_field(target.address, rows, columns, columns))
-        result = target.download().view(numpy.float16).astype(numpy.float64).reshape(rows, columns)
+        library.sweep(kernel, layout.field(source), make_field(target.address, extent, (0, columns)))
+        result = plan.storage.decode(target.download()).reshape(extent)
 
-    down, up, left, right = plan.reach
+    _, (down, up), (left, right) = plan.reach
     along = numpy.arange(-left, columns + right)
-    smooth = numpy.broadcast_to(1 + 0.5 * numpy.sin(2 * numpy.pi * along / 64), (rows + down + up, len(along)))
-    rounded = smooth.astype(numpy.float16).astype(numpy.float64)
-    inner = (slice(None), slice(left, columns - right))  # what no x face reaches; in y the field is constant
+    smooth = numpy.broadcast_to(1 + 0.5 * numpy.sin(2 * numpy.pi * along / 64), (1, extent[1] + down + up, len(along)))
+    rounded = plan.storage.decode(plan.storage.encode(smooth))
+    inner = (slice(None), slice(None), slice(left, columns - right))  # what no x face reaches; in y the field is constant
     result = result[inner]
 
     def swept(field):
-        total, magnitude = reference.apply_taps(plan, field, rows, columns, exact_weights=True)
+        total, magnitude = reference.apply_taps(plan, field, extent, exact_weights=True)
         return total[inner], magnitude[inner]
 
     def relative(error, of):
@@ -286,17 +302,18 @@ def check_smooth_laplacian(library, kernel, plan, rng):
 
     same, magnitude = swept(rounded)
     true, _ = swept(smooth)
-    largest = max(abs(tap[2]) for tap in plan.taps)
+    largest = max(abs(tap.weight) for tap in plan.taps)
     packing = 2.0**-21 * largest * len(plan.taps) * 1.5
     bound_same = reference.error_bound(plan, same, magnitude) + packing
     half_step = numpy.where(smooth < 1, 2.0**-12, 2.0**-11)
-    worst_input = reference.apply_taps(plan, half_step, rows, columns, exact_weights=True)[1][inner]
+    worst_input = reference.apply_taps(plan, half_step, extent, exact_weights=True)[1][inner]
     by_column = {}
-    for _, dx, weight, _ in plan.taps:
-        by_column[dx] = by_column.get(dx, 0.0) + weight
-    spread = numpy.zeros((rows, columns))
+    for tap in plan.taps:
+        by_column[tap.at[2]] = by_column.get(tap.at[2], 0.0) + tap.weight
+    spread = numpy.zeros(extent)
     for dx, weight in by_column.items():
-        spread += (weight * 2 * half_step[down : down + rows, left + dx : left + dx + columns]) ** 2 / 12
+        step = 2 * half_step[:, down : down + extent[1], left + dx : left + dx + columns]
+        spread += (weight * step) ** 2 / 12
     typical = numpy.sqrt(spread[inner] + (2.0**-11 * true) ** 2 / 3)
 
     error_same, error_true = relative(result - same, true), relative(result - true, true)

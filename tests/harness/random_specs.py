@@ -1,21 +1,46 @@
-"""Writes random 2D f16 specs random_000.yaml ... and beside each what it means, random_000.expected.json: taps and
-boundary as this writer knows them, so that the reader and the plan are checked too. Standard library only."""
+"""Draws random specs random_000.yaml ... and says what each of them means: taps and boundary as this writer knows them,
+so that the reader and the plan are checked too. Standard library only."""
 
-import argparse
-import json
-import pathlib
+import dataclasses
+import itertools
 import random
 import struct
 
-MAXIMUM_DX = 31
-MAXIMUM_DY = 7
 DEFAULT_SEED = 20250117
 DEFAULT_COUNT = 200
+AXES = "zyx"
+RULES = ("halo", "constant", "nearest", "periodic", "reflect", "mirror")
 WEIGHT_KINDS = ("exact", "inexact", "f16", "f16x2", "tiny", "large", "wide")
+TYPICAL = (1, 3, 5)  # how far most taps reach on z, y, x
 
 
-def is_exact_in_f16(value):
+@dataclasses.dataclass(frozen=True)
+class Space:
+    """What specs to draw from: one number of dimensions and one storage, and what goes with them."""
+
+    dimensions: int
+    storage: str
+    rules: tuple
+    limits: tuple  # the farthest reach on z, y, x
+    options: tuple = ((),)  # command line options to choose from, beside the spec
+
+    @property
+    def axes(self):
+        return tuple(range(3 - self.dimensions, 3))
+
+    def typical(self, axis):
+        return min(TYPICAL[axis] + (2 if self.dimensions == 1 else 0), self.limits[axis])
+
+
+def is_exact(value, storage):
+    """Is a number exact as one operand term: f16 for f16 and f32 fields, bf16 for bf16 ones?"""
+    if storage == "bf16":
+        return struct.unpack("<I", struct.pack("<f", value))[0] & 0xFFFF == 0 and as_f32(value) == value
     return struct.unpack("<e", struct.pack("<e", value))[0] == value
+
+
+def as_f32(value):
+    return struct.unpack("<f", struct.pack("<f", value))[0]
 
 
 def make_weight(rng, kind, spread=1.0):
@@ -35,7 +60,7 @@ def make_weight(rng, kind, spread=1.0):
 def make_reach(rng, limit, typical):
     """(low, high) with low <= high: mostly around 0, sometimes far, lopsided or on one side only."""
     form = rng.random()
-    if form < 0.55:
+    if form < 0.55 or limit < 2:
         return -rng.randint(0, typical), rng.randint(0, typical)
     if form < 0.7:
         return -rng.randint(0, limit), rng.randint(0, limit)
@@ -48,88 +73,122 @@ def make_reach(rng, limit, typical):
     return (-limit, rng.randint(-2, 2)) if rng.random() < 0.5 else (rng.randint(-2, 2), limit)
 
 
-def taps_spec(rng, kind, offsets=None):
+def axis_list(weights):
+    return f"[{', '.join(map(repr, weights))}]"
+
+
+def per_axis(space, texts):
+    return "{" + ", ".join(f"{AXES[axis]}: {texts[axis]}" for axis in space.axes if axis in texts) + "}"
+
+
+def taps_spec(rng, kind, space, offsets=None):
+    """Taps at chosen or drawn offsets, in any order and either notation."""
     if offsets is None:
-        y_low, y_high = make_reach(rng, MAXIMUM_DY, 3)
-        x_low, x_high = make_reach(rng, MAXIMUM_DX, 5)
-        cells = [(dy, dx) for dy in range(y_low, y_high + 1) for dx in range(x_low, x_high + 1)]
+        reaches = [(0, 0)] * 3
+        for axis in space.axes:
+            reaches[axis] = make_reach(rng, space.limits[axis], space.typical(axis))
+        cells = list(itertools.product(*(range(low, high + 1) for low, high in reaches)))
         offsets = sorted(rng.sample(cells, min(len(cells), rng.choice((1, 2, 3, 5, 8, 13, 24, 40)))))
     taps = {offset: make_weight(rng, kind) for offset in offsets}
     order = list(taps)
     rng.shuffle(order)
     lines = []
-    for dy, dx in order:
-        at = f"[{dy}, {dx}]"
-        if rng.random() < 0.3:
-            named = [f"{axis}: {value}" for axis, value in (("y", dy), ("x", dx)) if value != 0]
-            at = "{" + ", ".join(named) + "}" if named else at
-        lines.append(f"  - {{at: {at}, weight: {taps[dy, dx]!r}}}")
+    for offset in order:
+        at = axis_list([offset[axis] for axis in space.axes])
+        named = {axis: offset[axis] for axis in space.axes if offset[axis] != 0}
+        if rng.random() < 0.3 and named:
+            at = per_axis(space, named)
+        lines.append(f"  - {{at: {at}, weight: {taps[offset]!r}}}")
     return taps, "shape: taps\ncoefficients:\n" + "\n".join(lines) + "\n"
 
 
-def box_spec(rng, kind, radius_y=None, radius_x=None, density=None):
-    if radius_y is None:
-        radius_y = rng.choice((0, 1, 1, 1, 2, 2, 3, 4, 5))
-        radius_x = rng.choice((0, 1, 1, 2, 2, 3, 4, 7, 8, 9, 12))
+def nested(values, radii):
+    """A flat list of weights as nested lists, slowest axis first, each list of the last two axes a line of its own."""
+    if len(radii) == 1:
+        return axis_list(values)
+    size = len(values) // (2 * radii[0] + 1)
+    parts = [nested(values[i * size : (i + 1) * size], radii[1:]) for i in range(2 * radii[0] + 1)]
+    return "[" + ", ".join(parts) + "]"
+
+
+BOX_RADII = ((0, 1, 1, 1, 2, 4), (0, 1, 1, 1, 2, 2, 3, 4, 5), (0, 1, 1, 2, 2, 3, 4, 7, 8, 9, 12, 40))
+
+
+def box_spec(rng, kind, space, radii=None, density=None):
+    """A box of given or drawn radii; a density below 1 leaves weights out."""
+    if radii is None:
+        radii = [rng.choice([radius for radius in BOX_RADII[axis] if radius <= space.limits[axis]]) for axis in space.axes]
         density = rng.choice((1.0, 1.0, 1.0, 0.4))
-    rows = []
+    full = (0,) * (3 - len(radii)) + tuple(radii)
+    values = []
     taps = {}
-    for dy in range(-radius_y, radius_y + 1):
-        row = []
-        for dx in range(-radius_x, radius_x + 1):
-            weight = make_weight(rng, kind) if (dy, dx) == (0, 0) or rng.random() < density else 0
-            row.append(repr(weight))
-            if weight:
-                taps[dy, dx] = weight
-        rows.append("[" + ", ".join(row) + "]")
-    return taps, "shape: box\ncoefficients:\n" + "".join(f"  - {row}\n" for row in rows)
+    for offset in itertools.product(*(range(-radius, radius + 1) for radius in full)):
+        weight = make_weight(rng, kind) if offset == (0, 0, 0) or rng.random() < density else 0
+        values.append(weight)
+        if weight:
+            taps[offset] = weight
+    return taps, f"shape: box\ncoefficients: {nested(values, list(radii))}\n"
 
 
-def star_spec(rng, kind):
-    radius_y = rng.randint(1, MAXIMUM_DY if rng.random() < 0.2 else 3)
-    radius_x = rng.randint(1, MAXIMUM_DX if rng.random() < 0.2 else 4)
+def star_spec(rng, kind, space, radii=None):
+    """A star of given or drawn radii, with a center or with a list of 2r+1 for each axis."""
+    radii = radii or {
+        axis: rng.randint(1, space.limits[axis] if rng.random() < 0.2 else min(space.limits[axis], 3 + (axis == 2)))
+        for axis in space.axes
+    }
     with_center = rng.random() < 0.6
     axes = {}
-    for axis, radius in (("y", radius_y), ("x", radius_x)):
+    for axis, radius in radii.items():
         axes[axis] = [make_weight(rng, kind) for _ in range(2 * radius + (0 if with_center else 1))]
     taps = {}
     center = make_weight(rng, kind)
-    middle = center if with_center else axes["y"][radius_y] + axes["x"][radius_x]
+    middle = center
+    if not with_center:
+        middle = 0.0
+        for axis, radius in radii.items():
+            middle += axes[axis][radius]
     if middle:
-        taps[0, 0] = middle
-    for axis, radius in (("y", radius_y), ("x", radius_x)):
+        taps[0, 0, 0] = middle
+    for axis, radius in radii.items():
         outer = axes[axis] if with_center else axes[axis][:radius] + axes[axis][radius + 1 :]
         for distance, weight in zip([d for d in range(-radius, radius + 1) if d], outer):
-            taps[(distance, 0) if axis == "y" else (0, distance)] = weight
+            taps[tuple(distance if other == axis else 0 for other in range(3))] = weight
     text = "shape: star\n"
     if rng.random() < 0.3:
-        text += f"radius: {{y: {radius_y}, x: {radius_x}}}\n"
+        text += f"radius: {per_axis(space, radii)}\n"
     named = [f"center: {center!r}"] if with_center else []
-    named += [f"{axis}: [{', '.join(map(repr, weights))}]" for axis, weights in axes.items()]
+    named += [f"{AXES[axis]}: {axis_list(weights)}" for axis, weights in axes.items()]
     return taps, text + "coefficients: {" + ", ".join(named) + "}\n"
 
 
-def product_spec(rng, kind):
+PRODUCT_RADII = ((0, 1, 1, 2), (0, 1, 2, 3, 5), (0, 1, 2, 3, 7, 8))
+
+
+def product_spec(rng, kind, space):
+    """The outer product of one list for each axis."""
     factor = "inexact" if kind in ("tiny", "large", "f16", "f16x2") else kind
     scale = {"tiny": 1.7e-4, "large": 800.0}.get(kind, 1)
     axes = {}
-    for axis, radii in (("y", (0, 1, 2, 3, 5)), ("x", (0, 1, 2, 3, 7, 8))):
-        radius = rng.choice(radii)
+    for axis in space.axes:
+        radius = rng.choice([radius for radius in PRODUCT_RADII[axis] if radius <= space.limits[axis]])
         if factor == "exact":  # short enough for the product to be exact in f16 too
-            axes[axis] = [rng.choice((-1, 1)) * rng.randint(1, 31) / 16 for _ in range(2 * radius + 1)]
+            most, unit = (31, 16) if space.dimensions < 3 else (12, 4)
+            axes[axis] = [rng.choice((-1, 1)) * rng.randint(1, most) / unit for _ in range(2 * radius + 1)]
         else:
-            axes[axis] = [make_weight(rng, factor, spread=0.45) for _ in range(2 * radius + 1)]
+            axes[axis] = [make_weight(rng, factor, spread=0.9 / space.dimensions) for _ in range(2 * radius + 1)]
     taps = {}
-    for i, at_y in enumerate(axes["y"]):
-        for j, at_x in enumerate(axes["x"]):
-            taps[i - len(axes["y"]) // 2, j - len(axes["x"]) // 2] = at_y * at_x * scale
+    for places in itertools.product(*(range(len(axes.get(axis, [1]))) for axis in range(3))):
+        offset = tuple(place - len(axes.get(axis, [1])) // 2 for axis, place in enumerate(places))
+        weight = 1.0
+        for axis in space.axes:
+            weight *= axes[axis][places[axis]]
+        taps[offset] = weight * scale
     text = "shape: product\n" + (f"scale: {scale!r}\n" if scale != 1 else "")
-    named = [f"{axis}: [{', '.join(map(repr, weights))}]" for axis, weights in axes.items()]
-    return taps, text + "coefficients: {" + ", ".join(named) + "}\n"
+    return taps, text + "coefficients: " + per_axis(space, {axis: axis_list(axes[axis]) for axis in axes}) + "\n"
 
 
-def make_face(rng):
-    rule = rng.choice(("halo", "constant", "nearest"))
+def make_face(rng, rules):
+    rule = rng.choice(rules)
     value = rng.choice((0, 1, -0.5, 3.25, rng.randint(-64, 64) / 16)) if rule == "constant" else 0
     return rule, value
 
@@ -138,100 +197,137 @@ def face_text(face):
     return f"{{constant: {face[1]!r}}}" if face[0] == "constant" else face[0]
 
 
-def make_boundary(rng):
+def make_boundary(rng, space):
     """{axis: {side: (rule, value)}} and its text, in every form that a spec may have."""
+    axes = [AXES[axis] for axis in space.axes]
     form = rng.random()
     if form < 0.1:
         face = ("halo", 0)
-        return {axis: {"low": face, "high": face} for axis in "yx"}, ""
-    if form < 0.45:
-        face = make_face(rng)
-        return {axis: {"low": face, "high": face} for axis in "yx"}, f"boundary: {face_text(face)}\n"
+        return {axis: {"low": face, "high": face} for axis in axes}, ""
+    if form < 0.4:
+        face = make_face(rng, space.rules)
+        return {axis: {"low": face, "high": face} for axis in axes}, f"boundary: {face_text(face)}\n"
+    one_sided = tuple(rule for rule in space.rules if rule != "periodic")
     faces = {}
     texts = []
-    for axis in "yx":
+    for axis in axes:
         axis_form = rng.random()
         if axis_form < 0.1:
             faces[axis] = {"low": ("halo", 0), "high": ("halo", 0)}
-        elif axis_form < 0.4:
-            face = make_face(rng)
+        elif axis_form < 0.45:
+            face = make_face(rng, space.rules)
             faces[axis] = {"low": face, "high": face}
             texts.append(f"{axis}: {face_text(face)}")
         else:
-            low, high = make_face(rng), make_face(rng)
+            low, high = make_face(rng, one_sided), make_face(rng, one_sided)
             faces[axis] = {"low": low, "high": high}
             texts.append(f"{axis}: {{low: {face_text(low)}, high: {face_text(high)}}}")
     return faces, "boundary: {" + ", ".join(texts) + "}\n" if texts else ""
 
 
-# The first specs are chosen: corners that a draw would rarely hit.
-CHOSEN = (
-    lambda rng: ("exact", taps_spec(rng, "exact", [(0, 0)])),
-    lambda rng: ("exact", taps_spec(rng, "exact", [(7, 31)])),
-    lambda rng: ("inexact", taps_spec(rng, "inexact", [(-7, -31)])),
-    lambda rng: ("exact", box_spec(rng, "exact", 7, 7, 1.0)),
-    lambda rng: ("inexact", box_spec(rng, "inexact", 7, 7, 1.0)),
-    lambda rng: ("exact", box_spec(rng, "exact", 7, 31, 1.0)),
-    lambda rng: ("f16x2", box_spec(rng, "f16x2", 7, 31, 0.5)),
-    lambda rng: ("exact", box_spec(rng, "exact", 0, 31, 1.0)),
-    lambda rng: ("inexact", box_spec(rng, "inexact", 7, 0, 1.0)),
-    lambda rng: ("exact", taps_spec(rng, "exact", [(2, 9), (2, 31), (7, 17)])),
-    lambda rng: ("exact", taps_spec(rng, "exact", [(-3, -31), (-3, -24), (-1, -9)])),
-    lambda rng: ("inexact", taps_spec(rng, "inexact", [(-7, 31), (0, 0), (7, -31)])),
-    lambda rng: ("exact", taps_spec(rng, "exact", [(0, dx) for dx in (-31, -25, -24, -17, -16, -9, -8)])),
-    lambda rng: ("exact", taps_spec(rng, "exact", [(0, dx) for dx in (7, 8, 15, 16, 23, 24, 31)])),
-    lambda rng: ("tiny", box_spec(rng, "tiny", 2, 2, 1.0)),
-    lambda rng: ("large", box_spec(rng, "large", 1, 4, 1.0)),
-)
+def chosen_taps(kind, offsets):
+    return kind, lambda rng, space: taps_spec(rng, kind, space, [(0,) * (3 - len(at)) + tuple(at) for at in offsets])
 
 
-def make_spec(index, seed):
-    """(name, spec text, expected meaning) of one random spec."""
-    rng = random.Random(f"{seed}/{index}")
+def chosen_box(kind, radii, density=1.0):
+    return kind, lambda rng, space: box_spec(rng, kind, space, radii, density)
+
+
+def chosen_star(kind, radius):
+    return kind, lambda rng, space: star_spec(rng, kind, space, {axis: radius for axis in space.axes})
+
+
+# The first specs of each number of dimensions are chosen: corners that a draw would rarely hit. They go to the storages
+# in turn.
+CHOSEN = {
+    1: (
+        chosen_taps("exact", [(0,)]),
+        chosen_taps("inexact", [(-31,), (31,)]),
+        chosen_box("inexact", [1]),
+        chosen_box("exact", [7]),
+        chosen_box("inexact", [31]),
+        chosen_taps("inexact", [(dx,) for dx in (-31, -25, -24, -17, -16, -9, -8, 7, 8, 15, 16, 23, 24, 31)]),
+    ),
+    2: (
+        chosen_taps("exact", [(0, 0)]),
+        chosen_taps("exact", [(7, 31)]),
+        chosen_taps("inexact", [(-7, -31)]),
+        chosen_box("exact", [7, 7]),
+        chosen_box("inexact", [7, 7]),
+        chosen_box("exact", [7, 31]),
+        chosen_box("f16x2", [7, 31], 0.5),
+        chosen_box("exact", [0, 31]),
+        chosen_box("inexact", [7, 0]),
+        chosen_taps("exact", [(2, 9), (2, 31), (7, 17)]),
+        chosen_taps("exact", [(-3, -31), (-3, -24), (-1, -9)]),
+        chosen_taps("inexact", [(-7, 31), (0, 0), (7, -31)]),
+        chosen_taps("exact", [(0, dx) for dx in (-31, -25, -24, -17, -16, -9, -8)]),
+        chosen_taps("exact", [(0, dx) for dx in (7, 8, 15, 16, 23, 24, 31)]),
+        chosen_box("tiny", [2, 2]),
+        chosen_box("large", [1, 4]),
+    ),
+    3: (
+        chosen_taps("exact", [(0, 0, 0)]),
+        chosen_taps("inexact", [(2, -3, 7), (-2, 3, -8)]),
+        chosen_box("inexact", [1, 1, 1]),
+        chosen_star("inexact", 1),
+        chosen_star("exact", 4),
+        chosen_star("inexact", 2),
+        chosen_box("exact", [2, 2, 2]),
+        chosen_box("inexact", [0, 1, 2]),
+        chosen_box("inexact", [1, 0, 0]),
+    ),
+}
+# How often each number of dimensions, and each storage, is drawn where it exists.
+SHARES = {1: 15, 2: 45, 3: 40}
+STORAGE_SHARES = {"f16": 50, "f32": 30, "bf16": 20}
+
+
+def choose_space(rng, spaces):
+    shares = [SHARES[space.dimensions] * STORAGE_SHARES[space.storage] for space in spaces]
+    return rng.choices(spaces, shares)[0]
+
+
+def chosen_specs(spaces):
+    """(space, kind, maker) of all chosen specs that some space holds."""
+    specs = []
+    for dimensions, makers in CHOSEN.items():
+        having = [space for space in spaces if space.dimensions == dimensions]
+        for number, (kind, maker) in enumerate(makers):
+            if having:
+                specs.append((having[number % len(having)], kind, maker))
+    return specs
+
+
+def make_spec(index, seed, spaces, attempt=0):
+    """(name, spec text, expected meaning) of one random spec. A higher attempt draws another one in its place."""
+    rng = random.Random(f"{seed}/{index}" + (f"/{attempt}" if attempt else ""))
     name = f"random_{index:03d}"
-    if index < len(CHOSEN):
-        kind, (taps, body) = CHOSEN[index](rng)
+    chosen = chosen_specs(spaces)
+    if index < len(chosen) and attempt == 0:
+        space, kind, maker = chosen[index]
+        kind = kind if kind != "f16x2" or space.storage == "f16" else "inexact"
+        taps, body = maker(rng, space)
     else:
-        kind = WEIGHT_KINDS[index % len(WEIGHT_KINDS)]
+        space = choose_space(rng, spaces)
+        kinds = WEIGHT_KINDS if space.storage == "f16" else tuple(k for k in WEIGHT_KINDS if not k.startswith("f16"))
+        kind = kinds[index % len(kinds)]
         make_shape = rng.choices((taps_spec, box_spec, star_spec, product_spec), (40, 22, 22, 16))[0]
-        taps, body = make_shape(rng, kind)
-    faces, boundary = make_boundary(rng)
+        taps, body = make_shape(rng, kind, space)
+    faces, boundary = make_boundary(rng, space)
     mode = kind if kind in ("f16", "f16x2") else "auto"
-    text = f"stencil: {name}\ndescription: random, weights {kind}\ndimensions: 2\nstorage: f16\n"
+    text = f"stencil: {name}\ndescription: random, weights {kind}\n"
+    text += f"dimensions: {space.dimensions}\nstorage: {space.storage}\n"
     text += f"weights: {mode}\n" if mode != "auto" or rng.random() < 0.3 else ""
     expected = {
         "stencil": name,
         "seed": seed,
+        "dimensions": space.dimensions,
+        "storage": space.storage,
         "weights": mode,
-        "exact": all(map(is_exact_in_f16, taps.values())),
-        "taps": [[dy, dx, weight] for (dy, dx), weight in sorted(taps.items())],
+        "exact": all(is_exact(weight, space.storage) for weight in taps.values()),
+        "options": list(rng.choice(space.options)),
+        "taps": [[*offset, weight] for offset, weight in sorted(taps.items())],
         "boundary": faces,
     }
     return name, text + body + boundary, expected
-
-
-def write_specs(folder, count, seed):
-    """Writes `count` specs and their meanings; returns their names."""
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    names = []
-    for index in range(count):
-        name, text, expected = make_spec(index, seed)
-        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
-        (folder / f"{name}.expected.json").write_text(json.dumps(expected) + "\n", encoding="utf-8")
-        names.append(name)
-    return names
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--count", type=int, default=DEFAULT_COUNT)
-    parser.add_argument("--seed", type=int, default=DEFAULT_SEED)
-    arguments = parser.parse_args()
-    names = write_specs(arguments.folder, arguments.count, arguments.seed)
-    print(f"{len(names)} random specs in {arguments.folder}, seed {arguments.seed}")
-
-
-if __name__ == "__main__":
-    main()

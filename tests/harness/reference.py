@@ -1,5 +1,7 @@
-"""What a sweep must compute, in float64 and independently of the generator: boundary rules as index maps, the halo's
-cells, the sum over taps, the error bound, and scipy.ndimage.correlate as an oracle for all of that."""
+"""What a sweep must compute, in float64 and independently of the generator: boundary rules as index maps, the cells that
+a kernel may read, the sum over taps, the error bound, and SciPy with numpy.pad as an oracle for all of that.
+
+Everything has three axes, z, y, x; those that a stencil lacks have extent 1."""
 
 import dataclasses
 import json
@@ -8,8 +10,22 @@ import pathlib
 import numpy
 import scipy.ndimage
 
-HALO, CONSTANT, NEAREST = "halo", "constant", "nearest"
+from storage import STORAGES, Storage
+
+HALO, CONSTANT, NEAREST, PERIODIC, REFLECT, MIRROR = RULES = (
+    "halo",
+    "constant",
+    "nearest",
+    "periodic",
+    "reflect",
+    "mirror",
+)
+AXES = "zyx"
 SIDES = ("low", "high")
+SCIPY_MODES = {CONSTANT: "constant", NEAREST: "nearest", PERIODIC: "wrap", REFLECT: "reflect", MIRROR: "mirror"}
+# numpy.pad's names for what a single step past a face shows.
+SETTLED_MODES = {CONSTANT: "constant", NEAREST: "edge"}
+REFLECTING_MODES = {REFLECT: "symmetric", MIRROR: "reflect"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,216 +35,400 @@ class Face:
 
 
 @dataclasses.dataclass(frozen=True)
+class Tap:
+    at: tuple  # dz, dy, dx
+    weight: float  # the spec's
+    packed: float  # the sum of its terms
+
+
+@dataclasses.dataclass(frozen=True)
+class TapRow:
+    """The hull of the taps that share dz and dy."""
+
+    dz: int
+    dy: int
+    low: int
+    high: int
+
+
+@dataclasses.dataclass(frozen=True)
 class Plan:
     """One kernel as `spider-gen --explain --explain-format json` tells it."""
 
     name: str
-    faces: dict  # axis "y" or "x" -> (low Face, high Face)
-    taps: tuple  # ((dy, dx, weight of the spec, packed weight), ...)
+    dimensions: int
+    storage: Storage
+    accuracy: str  # of f32 fields; "full" elsewhere
+    faces: tuple  # (low Face, high Face) of z, y, x
+    taps: tuple
+    tap_rows: tuple
     chained_mmas: int
-    tap_rows: tuple  # ((dy, low, high), ...)
+    terms: int  # of each weight
+    options: tuple = ()  # of the command line, beside the spec
 
     @property
     def reach(self):
-        """How far taps go: (rows below, rows above, columns below, columns above), each >= 0."""
-        rows = [row[0] for row in self.tap_rows]
-        return (
-            max(0, -min(rows)),
-            max(0, max(rows)),
-            max(0, -min(row[1] for row in self.tap_rows)),
-            max(0, max(row[2] for row in self.tap_rows)),
+        """How far taps go on axes z, y, x: ((low, high), ...), each >= 0."""
+        return tuple(
+            (max(0, -min(tap.at[axis] for tap in self.taps)), max(0, max(tap.at[axis] for tap in self.taps)))
+            for axis in range(3)
         )
 
     @property
     def halo_reach(self):
         """The same, counting only what is read through faces with rule `halo`."""
-        rules = [face.rule for axis in "yx" for face in self.faces[axis]]
-        return tuple(far if rule == HALO else 0 for far, rule in zip(self.reach, rules))
+        return tuple(
+            tuple(far if face.rule == HALO else 0 for far, face in zip(self.reach[axis], self.faces[axis]))
+            for axis in range(3)
+        )
 
     @property
-    def rules(self):
-        """The four rules: y low, y high, x low, x high."""
-        return tuple(face.rule for axis in "yx" for face in self.faces[axis])
+    def own_faces(self):
+        """The faces of the axes that the stencil has."""
+        return tuple(face for axis in range(3 - self.dimensions, 3) for face in self.faces[axis])
 
     @property
     def kind(self):
+        """Dimensions and storage, for summaries."""
+        return f"{self.dimensions}D {self.storage.name}" + ("" if self.accuracy == "full" else f" {self.accuracy}")
+
+    @property
+    def rules(self):
         """The rules that occur, for summaries."""
-        return "+".join(sorted(set(self.rules)))
+        return "+".join(rule for rule in RULES if any(face.rule == rule for face in self.own_faces))
+
+
+def read_faces(data):
+    """Faces of z, y, x. A value is what the storage holds of it: it is a cell of the field like any other."""
+    faces = []
+    for axis in AXES:
+        told = data.get(axis, {side: {"rule": HALO} for side in SIDES})  # an axis that the stencil lacks has no reach
+        faces.append(tuple(Face(told[side]["rule"], float(told[side].get("value") or 0)) for side in SIDES))
+    return tuple(faces)
+
+
+def load_expected(folder, name):
+    """What the writer of a random spec means, or None for a shipped one."""
+    path = pathlib.Path(folder) / f"{name}.expected.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def load_plan(path):
     """Reads one explanation; the error of a malformed one names the file."""
     path = pathlib.Path(path)
+    expected = load_expected(path.parent, path.stem) or {}
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        faces = {
-            axis: tuple(
-                Face(data["boundary"][axis][side]["rule"], float(data["boundary"][axis][side].get("value", 0)))
-                for side in SIDES
-            )  # the value as f16 holds it: it is a cell of the field like any other
-            for axis in "yx"
-        }
-        taps = tuple((tap["at"][1], tap["at"][2], float(tap["weight"]), float(tap["packed"])) for tap in data["taps"])
-        rows = tuple((row["dy"], row["low"], row["high"]) for row in data["tap_rows"])
-        plan = Plan(data["stencil"], faces, taps, int(data["chained_mmas"]), rows)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise ValueError(f"{path}: not an explanation of a 2D kernel: {error!r}") from error
+        plan = Plan(
+            name=data["stencil"],
+            dimensions=int(data["dimensions"]),
+            storage=STORAGES[data["storage"]],
+            accuracy=data.get("accuracy", "full"),
+            faces=read_faces(data["boundary"]),
+            taps=tuple(Tap(tuple(tap["at"]), float(tap["weight"]), float(tap["packed"])) for tap in data["taps"]),
+            tap_rows=tuple(TapRow(row["dz"], row["dy"], row["low"], row["high"]) for row in data["tap_rows"]),
+            chained_mmas=int(data["chained_mmas"]),
+            terms=int(data["weights"]["terms"]),
+            options=tuple(expected.get("options", ())),
+        )
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"{path}: not an explanation of a kernel: {error!r}") from error
     check_plan(plan, data)
     return plan
 
 
 def check_plan(plan, data):
     """Raises ValueError where the explanation contradicts itself: a test must not inherit a mistake from it."""
+    if not 1 <= plan.dimensions <= 3 or any(len(tap.at) != 3 for tap in plan.taps):
+        raise ValueError(f"{plan.name}: {plan.dimensions} dimensions")
+    if any(any(tap.at[: 3 - plan.dimensions]) for tap in plan.taps):
+        raise ValueError(f"{plan.name}: a tap on an axis that the stencil does not have")
     rows = {}
-    for dy, dx, _, _ in plan.taps:
-        low, high = rows.get(dy, (dx, dx))
-        rows[dy] = (min(low, dx), max(high, dx))
-    if tuple((dy, *rows[dy]) for dy in sorted(rows)) != tuple(sorted(plan.tap_rows)):
+    for tap in plan.taps:
+        dz, dy, dx = tap.at
+        low, high = rows.get((dz, dy), (dx, dx))
+        rows[dz, dy] = (min(low, dx), max(high, dx))
+    if {((row.dz, row.dy), (row.low, row.high)) for row in plan.tap_rows} != set(rows.items()):
         raise ValueError(f"{plan.name}: tap_rows are not the hulls of the taps")
     told = data["reach"]
-    if tuple(told["low"][1:] + told["high"][1:]) != tuple(plan.reach[i] for i in (0, 2, 1, 3)):
+    if tuple(zip(told["low"], told["high"])) != plan.reach:
         raise ValueError(f"{plan.name}: reach is not that of the taps")
-    # Two terms per weight and windows of 16 columns at multiples of 8: more would loosen the bound without a reason.
-    most = 2 * sum((high - low) // 16 + 2 for _, low, high in plan.tap_rows)
-    if not 1 <= plan.chained_mmas <= most:
-        raise ValueError(f"{plan.name}: {plan.chained_mmas} chained MMAs; between 1 and {most} are plausible")
-    if any(face.rule not in (HALO, CONSTANT, NEAREST) for axis in "yx" for face in plan.faces[axis]):
+    # Windows of 16 columns at multiples of 8, and a product for each term of weight and value: more would loosen the
+    # bound without a reason.
+    products = plan.terms if plan.storage.bytes == 2 else max(3, plan.terms)
+    most = products * sum((row.high - row.low) // 16 + 2 for row in plan.tap_rows)
+    if not 0 <= plan.chained_mmas <= most:
+        raise ValueError(f"{plan.name}: {plan.chained_mmas} chained MMAs; at most {most} are plausible")
+    if any(face.rule not in RULES for axis in plan.faces for face in axis):
         raise ValueError(f"{plan.name}: a boundary rule that this harness does not know")
+
+
+def allowed_packing(plan, expected, weight, largest):
+    """How far a packed weight may be off: exact weights stay exact, terms of 11 (f16) or 8 (bf16) digits follow each
+    other, and a low term may be corrected for the sum of the weights."""
+    if expected["weights"] == "f16":
+        return 2.0**-11 * abs(weight) + 2.0**-25
+    if expected["exact"]:
+        return 0.0
+    if plan.storage.name == "bf16":
+        return 2.0 ** -(8 * plan.terms + plan.terms - 2) * largest
+    return 2.0**-21 * largest
 
 
 def compare_with_expected(plan, expected):
     """Mistakes of a plan against the spec as its writer means it (random_specs.py), as a list of sentences."""
     mistakes = []
-    wanted = {(tap[0], tap[1]): tap[2] for tap in expected["taps"]}
-    got = {(dy, dx): (weight, packed) for dy, dx, weight, packed in plan.taps}
+    if (plan.dimensions, plan.storage.name) != (expected["dimensions"], expected["storage"]):
+        mistakes.append(f"the plan is {plan.kind}, the spec {expected['dimensions']}D {expected['storage']}")
+    wanted = {tuple(tap[:3]): tap[3] for tap in expected["taps"]}
+    got = {tap.at: tap for tap in plan.taps}
     if wanted.keys() != got.keys():
-        return [f"taps {sorted(wanted.keys() ^ got.keys())[:4]} are in only one of spec and plan"]
+        return [*mistakes, f"taps {sorted(wanted.keys() ^ got.keys())[:4]} are in only one of spec and plan"]
     largest = max(abs(weight) for weight in wanted.values())
     for offset, weight in wanted.items():
-        told, packed = got[offset]
-        if abs(told - weight) > 1e-14 * abs(weight) + 1e-16 * largest:
-            mistakes.append(f"weight at {offset} is {told!r}, the spec says {weight!r}")
-        if expected["weights"] == "f16":
-            allowed = 2.0**-11 * abs(weight) + 2.0**-25
-        else:
-            allowed = 0.0 if expected["exact"] else 2.0**-21 * largest
-        if abs(packed - weight) > allowed + 1e-14 * abs(weight):
-            mistakes.append(f"packed weight at {offset} is {packed!r} for {weight!r}")
-    for axis in "yx":
+        tap = got[offset]
+        if abs(tap.weight - weight) > 1e-14 * abs(weight) + 1e-16 * largest:
+            mistakes.append(f"weight at {offset} is {tap.weight!r}, the spec says {weight!r}")
+        if abs(tap.packed - weight) > allowed_packing(plan, expected, weight, largest) + 1e-14 * abs(weight):
+            mistakes.append(f"packed weight at {offset} is {tap.packed!r} for {weight!r}")
+    for axis in range(3 - plan.dimensions, 3):
         for side, face in zip(SIDES, plan.faces[axis]):
-            rule, value = expected["boundary"][axis][side]
+            rule, value = expected["boundary"][AXES[axis]][side]
             if face.rule != rule or (rule == CONSTANT and face.value != value):
-                mistakes.append(f"boundary {axis} {side} is {face}, the spec says {rule} {value}")
+                mistakes.append(f"boundary {AXES[axis]} {side} is {face}, the spec says {rule} {value}")
     return mistakes
 
 
 @dataclasses.dataclass(frozen=True)
 class IndexMap:
-    """One axis extended: where each extended index is read from, and where it is the value of a constant face."""
+    """One axis extended: where each position first, first + 1, ... is read from, and where it is a constant."""
 
+    first: int
     index: numpy.ndarray
     constant: numpy.ndarray  # bool
     value: numpy.ndarray
 
+    def read_from(self, first, end):
+        """The indices that are read for the positions first .. end-1."""
+        part = slice(first - self.first, end - self.first)
+        return self.index[part][~self.constant[part]]
+
+
+def map_position(position, extent, faces):
+    """(index, None) or (0, value of a constant face): by the rule of the face that is crossed, again and again."""
+    while not 0 <= position < extent:
+        low = position < 0
+        face = faces[0 if low else 1]
+        if face.rule == HALO:
+            break
+        if face.rule == CONSTANT:
+            return 0, face.value
+        if face.rule == NEAREST:
+            position = 0 if low else extent - 1
+        elif face.rule == PERIODIC:
+            position += extent if low else -extent
+        elif face.rule == REFLECT:
+            position = -1 - position if low else 2 * extent - 1 - position
+        elif extent == 1:
+            position = 0
+        else:
+            position = -position if low else 2 * extent - 2 - position
+    return position, None
+
 
 def extend_axis(extent, below, above, faces):
     """The map of -below .. extent-1+above."""
-    position = numpy.arange(-below, extent + above)
-    low, high = faces
-    index = position.copy()
-    constant = numpy.zeros(position.shape, bool)
-    value = numpy.zeros(position.shape)
-    for outside, face, edge in ((position < 0, low, 0), (position >= extent, high, extent - 1)):
-        if face.rule == NEAREST:
-            index[outside] = edge
-        elif face.rule == CONSTANT:
-            index[outside] = edge
-            constant[outside] = True
-            value[outside] = face.value
-    return IndexMap(index, constant, value)
+    positions = range(-below, extent + above)
+    mapped = [map_position(position, extent, faces) for position in positions]
+    return IndexMap(
+        -below,
+        numpy.array([index for index, _ in mapped]),
+        numpy.array([value is not None for _, value in mapped]),
+        numpy.array([0.0 if value is None else value for _, value in mapped]),
+    )
 
 
-def extended_field(plan, rows, columns, read):
-    """The field around the interior as taps see it; `read(row indices, column indices)` gives cells as float64. The x
-    face wins where both axes are beyond a constant one."""
-    down, up, left, right = plan.reach
-    y = extend_axis(rows, down, up, plan.faces["y"])
-    x = extend_axis(columns, left, right, plan.faces["x"])
-    cells = read(y.index[:, None], x.index[None, :])
-    cells = numpy.where(y.constant[:, None], y.value[:, None], cells)
-    return numpy.where(x.constant[None, :], x.value[None, :], cells)
+def extend_axes(plan, extent):
+    """The maps of z, y, x."""
+    return tuple(extend_axis(extent[axis], *plan.reach[axis], plan.faces[axis]) for axis in range(3))
 
 
-def valid_cells(plan, rows, columns):
-    """The cells a kernel may read: the interior and, through halo faces, the hull of each tap row around it. Returns
-    (mask, row of the mask's first cell, column of it)."""
-    down, up, left, right = plan.reach
-    mask = numpy.zeros((rows + down + up, columns + left + right), bool)
-    mask[down : down + rows, left : left + columns] = True
-    y = extend_axis(rows, down, up, plan.faces["y"])
-    x = extend_axis(columns, left, right, plan.faces["x"])
-    for dy, low, high in plan.tap_rows:
-        row = slice(down + dy, down + dy + rows)
-        column = slice(left + low, left + high + columns)
-        read_rows = y.index[row][~y.constant[row]] + down
-        read_columns = x.index[column][~x.constant[column]] + left
-        mask[numpy.ix_(read_rows, read_columns)] = True
-    return mask, -down, -left
+def extended_field(plan, extent, read):
+    """The field around the interior as taps see it; `read(z, y, x)` gives cells at index arrays as float64. Axes are
+    extended z, then y, then x: where several constant faces meet, the fastest axis gives the value."""
+    maps = extend_axes(plan, extent)
+    cells = read(*numpy.ix_(*(axis.index for axis in maps)))
+    for axis, along in enumerate(maps):
+        shape = [1, 1, 1]
+        shape[axis] = -1
+        cells = numpy.where(along.constant.reshape(shape), along.value.reshape(shape), cells)
+    return cells
 
 
-def apply_taps(plan, extended, rows, columns, exact_weights=False):
+@dataclasses.dataclass(frozen=True)
+class Cells:
+    """A set of cells: those of a mask whose first cell is at `first`."""
+
+    first: tuple  # z, y, x
+    mask: numpy.ndarray
+
+    def indices(self):
+        """(z, y, x) index arrays of the cells, ascending."""
+        return tuple(found + first for found, first in zip(numpy.nonzero(self.mask), self.first))
+
+    def span(self):
+        """First and last index that occurs, by axis: ((low, high), ...)."""
+        return tuple((int(found.min()), int(found.max())) for found in self.indices())
+
+
+@dataclasses.dataclass(frozen=True)
+class Box:
+    """A part of the interior."""
+
+    offset: tuple
+    extent: tuple
+
+
+def valid_cells(plan, extent, box=None):
+    """The cells that a kernel may read: the interior, or the box, and what the hull of each tap row reaches from it, as
+    the boundary maps it."""
+    box = box or Box((0, 0, 0), extent)
+    maps = extend_axes(plan, extent)
+    blocks = [tuple(numpy.arange(first, first + count) for first, count in zip(box.offset, box.extent))]
+    for row in plan.tap_rows:
+        ranges = []
+        for axis, (low, high) in enumerate(((row.dz, row.dz), (row.dy, row.dy), (row.low, row.high))):
+            ranges.append(maps[axis].read_from(box.offset[axis] + low, box.offset[axis] + box.extent[axis] + high))
+        if all(len(found) for found in ranges):
+            blocks.append(tuple(ranges))
+    first = tuple(min(int(block[axis].min()) for block in blocks) for axis in range(3))
+    last = tuple(max(int(block[axis].max()) for block in blocks) for axis in range(3))
+    mask = numpy.zeros([high - low + 1 for low, high in zip(first, last)], bool)
+    for block in blocks:
+        mask[numpy.ix_(*(indices - low for indices, low in zip(block, first)))] = True
+    return Cells(first, mask)
+
+
+def apply_taps(plan, extended, extent, exact_weights=False):
     """(sum of weight * x, sum of |weight * x|) over the taps, per interior cell, in float64."""
-    down, _, left, _ = plan.reach
-    total = numpy.zeros((rows, columns))
-    magnitude = numpy.zeros((rows, columns))
-    for dy, dx, weight, packed in plan.taps:
-        product = (weight if exact_weights else packed) * extended[
-            down + dy : down + dy + rows, left + dx : left + dx + columns
-        ]
+    total = numpy.zeros(extent)
+    magnitude = numpy.zeros(extent)
+    for tap in plan.taps:
+        part = tuple(
+            slice(plan.reach[axis][0] + tap.at[axis], plan.reach[axis][0] + tap.at[axis] + extent[axis])
+            for axis in range(3)
+        )
+        product = (tap.weight if exact_weights else tap.packed) * extended[part]
         total += product
         magnitude += numpy.abs(product)
     return total, magnitude
 
 
+# f32 fields at full accuracy, |error| <= (a 2^-22 + b M 2^-23) sum |w x|: a for what the split of values and weights into
+# terms leaves out, b for the adds of an MMA.
+SPLIT_ERRORS = 4
+MMA_ERRORS = 18
+
+
 def error_bound(plan, total, magnitude):
-    """The pointwise bound of one sweep against the packed weights: rounding of the result to f16, at most 17 truncating
-    adds of at least 24 bits and one product rounding in each chained MMA, and the subnormal step of f16."""
-    return 2.0**-11 * numpy.abs(total) + 1.001 * 18 * plan.chained_mmas * 2.0**-23 * magnitude + 2.0**-25
+    """The pointwise bound of one sweep against the packed weights. Two-byte storage: rounding of the result, at most 17
+    truncating adds of at least 24 bits and one product rounding in each chained MMA, and the subnormal step. f32: the
+    adds, and what the split leaves out."""
+    adds = 1.001 * MMA_ERRORS * plan.chained_mmas * 2.0**-23
+    rounding = plan.storage.rounding * numpy.abs(total) + plan.storage.subnormal_rounding
+    if plan.storage.name != "f32":
+        return rounding + adds * magnitude
+    lost = {"full": SPLIT_ERRORS * 2.0**-22, "tf32": 2.0**-10, "f16": 2.0**-10}[plan.accuracy]
+    return rounding + (lost + adds) * magnitude
 
 
-def oracle(plan, rows, columns, read):
-    """scipy.ndimage.correlate of the packed weights, padded by numpy.pad or left to scipy where all faces agree. None
-    where halo faces meet others: then neither says what a corner holds."""
-    down, up, left, right = plan.reach
-    radius_y, radius_x = max(down, up), max(left, right)
-    weights = numpy.zeros((2 * radius_y + 1, 2 * radius_x + 1))
-    for dy, dx, _, packed in plan.taps:
-        weights[radius_y + dy, radius_x + dx] = packed
-    faces = plan.faces["y"] + plan.faces["x"]
-    rules = {face.rule for face in faces}
-    if rules == {HALO}:
-        # What no tap reaches has weight zero, and zero times the NaN out there is not zero.
-        around = read(numpy.arange(-down, rows + up)[:, None], numpy.arange(-left, columns + right)[None, :])
-        mask, _, _ = valid_cells(plan, rows, columns)
-        padded = numpy.pad(
-            numpy.where(mask, around, 0.0), ((radius_y - down, radius_y - up), (radius_x - left, radius_x - right))
-        )
-    elif HALO in rules:
-        return None
-    else:
-        interior = read(numpy.arange(rows)[:, None], numpy.arange(columns)[None, :])
-        if all(face == faces[0] for face in faces):
-            mode = faces[0].rule
-            return scipy.ndimage.correlate(interior, weights, mode=mode, cval=faces[0].value)
-        padded = interior
-        for axis, radius in enumerate((radius_y, radius_x)):
-            for side in range(2):
-                width = [(0, 0), (0, 0)]
-                width[axis] = (radius, 0) if side == 0 else (0, radius)
-                face = faces[2 * axis + side]
-                if face.rule == NEAREST:
-                    padded = numpy.pad(padded, width, mode="edge")
-                else:
-                    padded = numpy.pad(padded, width, constant_values=face.value)
-    swept = scipy.ndimage.correlate(padded, weights, mode="constant")
-    return swept[radius_y : radius_y + rows, radius_x : radius_x + columns]
+def oracle(plan, extent, read):
+    """scipy.ndimage.correlate of the packed weights: by its own boundary modes where all faces agree, else on a field
+    extended by numpy.pad, axis by axis."""
+    own = slice(3 - plan.dimensions, 3)
+    radius = [max(sides) for sides in plan.reach]
+    largest = max(abs(tap.packed) for tap in plan.taps)  # SciPy drops weights below 2^-52
+    weights = numpy.zeros([2 * far + 1 for far in radius])
+    for tap in plan.taps:
+        weights[tuple(far + at for far, at in zip(radius, tap.at))] = tap.packed / largest
+    weights = weights.reshape(weights.shape[own])
+    # Beyond twice the extent SciPy 1.10 itself misses `reflect`: every other turn ends one cell outside the array.
+    near = all(far <= 2 * count for far, count in zip(radius, extent))
+    if len(set(plan.own_faces)) == 1 and HALO not in plan.rules and (near or REFLECT not in plan.rules):
+        face = plan.own_faces[0]
+        interior = read(*numpy.ix_(*map(numpy.arange, extent))).reshape(extent[own])
+        swept = correlate(interior, weights, SCIPY_MODES[face.rule], face.value)
+        return largest * swept.reshape(extent)
+    padded = padded_field(plan, extent, read)
+    around = [(far - low, far - high) for far, (low, high) in zip(radius, plan.reach)]
+    padded = numpy.pad(padded, around)
+    swept = correlate(padded.reshape(padded.shape[own]), weights, "constant", 0.0).reshape(padded.shape)
+    return largest * swept[tuple(slice(far, far + count) for far, count in zip(radius, extent))]
+
+
+def correlate(field, weights, mode, value):
+    """SciPy's correlation; that along one axis is another function."""
+    if field.ndim == 1:
+        return scipy.ndimage.correlate1d(field, weights, mode=mode, cval=value)
+    return scipy.ndimage.correlate(field, weights, mode=mode, cval=value)
+
+
+def padded_field(plan, extent, read):
+    """The field extended by the reach, by numpy.pad, z, then y, then x. What no tap reaches is zero: zero times the NaN
+    out there would not be zero."""
+    cells = valid_cells(plan, extent)
+    maps = extend_axes(plan, extent)
+    first = tuple(min(0, int(along.index.min())) for along in maps)
+    last = tuple(max(count, int(along.index.max()) + 1) for along, count in zip(maps, extent))
+    beyond = [
+        (at - begin, end - at - size) for begin, end, at, size in zip(first, last, cells.first, cells.mask.shape)
+    ]
+    around = read(*numpy.ix_(*map(numpy.arange, first, last)))
+    around = numpy.where(numpy.pad(cells.mask, beyond), around, 0.0)
+    for axis in range(3):
+        around = pad_axis(around, axis, -first[axis], extent[axis], plan.reach[axis], plan.faces[axis])
+    return around
+
+
+def pad_axis(cells, axis, before, extent, reach, faces):
+    """`cells` cut or extended along one axis to reach[0] + extent + reach[1]; it begins `before` ahead of the interior."""
+    cells = numpy.moveaxis(cells, axis, -1)
+    widths = [(0, 0)] * cells.ndim
+    rules = tuple(face.rule for face in faces)
+
+    if rules[0] == PERIODIC:
+        indices = numpy.arange(-reach[0], extent + reach[1])
+        return numpy.moveaxis(numpy.take(cells[..., before : before + extent], indices, -1, mode="wrap"), -1, axis)
+
+    def grown(part, low, high, mode, value=0.0):
+        widths[-1] = (low, high)
+        return numpy.pad(part, widths, mode, **({"constant_values": value} if mode == CONSTANT else {}))
+
+    # Faces that end the search for a cell come first. What a reflecting face shows then includes what lies beyond the
+    # other face, and where both reflect the line grows in turns.
+    interior = cells[..., before : before + extent]
+    enough = 2 * (reach[0] + reach[1] + extent)
+    modes = [SETTLED_MODES.get(rule if extent > 1 or rule != MIRROR else NEAREST) for rule in rules]
+    sides = [cells[..., :before], cells[..., before + extent :]]
+    for side, (mode, face) in enumerate(zip(modes, faces)):
+        if face.rule != HALO:
+            sides[side] = cells[..., :0]
+        if mode:
+            beyond = grown(interior, enough * (side == 0), enough * (side == 1), mode, face.value)
+            sides[side] = beyond[..., :enough] if side == 0 else beyond[..., extent:]
+    reflecting = [side for side in range(2) if faces[side].rule in REFLECTING_MODES and not modes[side]]
+    grows = bool(reflecting)
+    while grows and any(sides[side].shape[-1] < reach[side] for side in range(2)):
+        grows = False
+        for side in reflecting:
+            line = numpy.concatenate((interior, sides[1]) if side == 0 else (sides[0], interior), -1)
+            width = line.shape[-1] - (rules[side] == MIRROR)
+            beyond = grown(line, width * (side == 0), width * (side == 1), REFLECTING_MODES[rules[side]])
+            grows = grows or width > sides[side].shape[-1]
+            sides[side] = beyond[..., :width] if side == 0 else beyond[..., line.shape[-1] :]
+    below, above = sides
+    # Halo cells that no tap reaches are not there: zeros.
+    line = numpy.concatenate((below, interior, above), -1)
+    line = grown(line, max(0, reach[0] - below.shape[-1]), max(0, reach[1] - above.shape[-1]), CONSTANT)
+    first = max(0, below.shape[-1] - reach[0])
+    return numpy.moveaxis(line[..., first : first + reach[0] + extent + reach[1]], -1, axis)

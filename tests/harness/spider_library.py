@@ -18,7 +18,6 @@ UNSUPPORTED = 8
 EMULATION = 12
 STATUS_VALUES = range(13)
 ABI = 1
-STORAGE_F16 = 0
 
 
 class Field(ctypes.Structure):
@@ -110,18 +109,27 @@ class Library:
         self.require("spider_apply", self.apply(kernel, byref(source), byref(target), None))
         self.require("spider_synchronize", self.synchronize(None))
 
+    def sweep_box(self, kernel, source, target, box):
+        """spider_apply_box on the default stream, and waits."""
+        offset, extent = (c_int64 * 3)(*box.offset), (c_int64 * 3)(*box.extent)
+        status = self.apply_box(kernel, byref(source), byref(target), offset, extent, None)
+        self.require("spider_apply_box", status)
+        self.require("spider_synchronize", self.synchronize(None))
+
 
 class Buffer:
-    """Memory of the back end with `cells` f16 cells, freed on exit from its `with` block."""
+    """Memory of the back end with `cells` cells of one unsigned type, freed on exit from its `with` block."""
 
-    def __init__(self, library, cells):
+    def __init__(self, library, cells, cell=numpy.uint16):
         self.library = library
         self.cells = cells
+        self.cell = numpy.dtype(cell)
         self.address = 0
 
     def __enter__(self):
         address = c_void_p()
-        self.library.require("spider_allocate", self.library.allocate(2 * self.cells, byref(address)))
+        size = self.cell.itemsize * self.cells
+        self.library.require("spider_allocate", self.library.allocate(size, byref(address)))
         self.address = address.value
         return self
 
@@ -131,21 +139,21 @@ class Buffer:
         self.library.require("spider_free", status)
 
     def upload(self, cells, first=0):
-        """Copies an array of 16-bit cells to cell `first` of the buffer."""
-        cells = numpy.ascontiguousarray(cells)
+        """Copies an array of cells to cell `first` of the buffer."""
+        cells = numpy.ascontiguousarray(cells, self.cell)
         size = cells.nbytes
-        status = self.library.upload(self.address + 2 * first, size, cells.ctypes.data, size, size, 1)
-        self.library.require("spider_upload", status)
+        to = self.address + self.cell.itemsize * first
+        self.library.require("spider_upload", self.library.upload(to, size, cells.ctypes.data, size, size, 1))
 
     def download(self, first=0, count=None):
-        """`count` cells from cell `first`, as uint16."""
-        cells = numpy.empty(self.cells - first if count is None else count, numpy.uint16)
+        """`count` cells from cell `first`."""
+        cells = numpy.empty(self.cells - first if count is None else count, self.cell)
         size = cells.nbytes
-        status = self.library.download(cells.ctypes.data, size, self.address + 2 * first, size, size, 1)
-        self.library.require("spider_download", status)
+        source = self.address + self.cell.itemsize * first
+        self.library.require("spider_download", self.library.download(cells.ctypes.data, size, source, size, size, 1))
         return cells
 
 
-def make_field(address, rows, columns, stride, plane_stride=0):
-    """A 2D field; the plane stride is ignored by the interface, so any number will do."""
-    return Field(address, (c_int64 * 3)(1, rows, columns), (c_int64 * 2)(plane_stride, stride))
+def make_field(address, extent, strides):
+    """A field of extents z, y, x with strides from plane to plane and from row to row."""
+    return Field(address, (c_int64 * 3)(*extent), (c_int64 * 2)(*strides))

@@ -55,20 +55,20 @@ constexpr int output_bytes = 8;  // of the four results that a lane stores
 // Vectors at a field's edge are fetched for batch_rows rows at once, so that their way is waited for once, and wait in
 // a stage behind the warp's ring.
 constexpr int batch_rows = 30;
-constexpr int staged_vectors = 2;
+constexpr int staged_vectors = 4;
 constexpr int stage_bytes = batch_rows * staged_vectors * vector_bytes;
 constexpr int warp_bytes = ring_bytes + stage_bytes;
 
 // Columns x of the strip that every tap row may read in any row: from highest_low to columns - 1 + lowest_high.
 constexpr int highest_low = -1;
 constexpr int lowest_high = 1;
+constexpr int column_reach_low = -1;
 constexpr int column_reach_high = 1;
 constexpr int right_margin =
     first_column + ring_vectors * vector_elements - strip_outputs + (lowest_high < 0 ? -lowest_high : 0);
 
-// Every row above the field, or below it, that a walk meets is halo, in memory.
-constexpr bool halo_above = false;
-constexpr bool halo_below = false;
+// Do the tap rows follow each other without a gap? Then all rows between the first and the last of a walk are reached.
+constexpr bool gapless = true;
 
 // Every product reads its window of the ring row at one of the shifts and multiplies it with one of the operands.
 constexpr int shift_count = 1;
@@ -142,22 +142,35 @@ SPIDER_TABLE std::uint32_t metadata_words[metadata_count][32] = {
 /// The field as one lane of one strip sees it.
 struct Strip {
   const std::uint16_t* input;
-  std::int64_t input_stride;
-  std::int32_t rows, columns;
-  std::int32_t first_row;  ///< input row of step 0
-  std::int32_t left;       ///< column of the ring's first element
+  std::uint16_t* output;
+  std::int64_t input_stride, output_stride;
+  std::int32_t rows, columns;  ///< of the field
+  spider::Region wanted;       ///< the points of the sweep
+  std::int32_t first_row;      ///< input row of step 0
+  std::int32_t left;           ///< column of the ring's first element
   std::int32_t steps;
-  std::int32_t fast_begin, fast_end;  ///< vectors that are inside the field in every row
-  std::int32_t edge_vectors;          ///< vectors beside them that a result may need
-  bool plain_rows;                    ///< every row that is read is a row in memory, at its own place
+  std::int32_t needed_begin, needed_end;  ///< vectors that a result may need
+  std::int32_t fast_begin, fast_end;      ///< those of them that are in memory, at their own columns, in every row
   Shared ring;
   int lane;
+
+  /// The needed vectors that are not fast, which lie across an edge.
+  SPIDER_DEVICE std::int32_t edge_vectors() const { return needed_end - needed_begin - (fast_end - fast_begin); }
 };
 
 /// Where rows beyond the field are taken from.
 SPIDER_DEVICE spider::MappedIndex map_row(std::int32_t y, std::int32_t rows) {
   constexpr spider::AxisRules rules = {spider::FaceRule::nearest, spider::FaceRule::nearest, 0x0000, 0x0000};
   return spider::map_index(rules, y, rows);
+}
+
+/// Is row y in memory at its own place, or does it go through the boundary's map?
+SPIDER_DEVICE bool is_plain_row(const Strip& strip, std::int32_t y) {
+  constexpr spider::AxisRules rules = {spider::FaceRule::nearest, spider::FaceRule::nearest, 0x0000, 0x0000};
+  constexpr bool halo_above = rules.low == spider::FaceRule::halo;
+  constexpr bool halo_below = rules.high == spider::FaceRule::halo;
+  if (!gapless) return spider::has_row(strip.wanted, y);
+  return (halo_above || y >= 0) && (halo_below || y < strip.rows);
 }
 
 /// Where columns beyond the field are taken from.
@@ -174,19 +187,18 @@ SPIDER_DEVICE spider::TapBand tap_band(int i) {
 
 /// Is any cell of row y read at all?
 SPIDER_DEVICE bool row_is_reached(const Strip& strip, std::int32_t y) {
-  if (y >= 0 && y < strip.rows) return true;
-  bool reached = false;
+  bool reached = spider::has_row(strip.wanted, y);
   SPIDER_UNROLL
-  for (int i = 0; i < band_count; ++i) reached |= spider::reaches_row(tap_band(i), y, strip.rows);
+  for (int i = 0; i < band_count; ++i) reached |= spider::reaches_row(tap_band(i), y, strip.wanted);
   return reached;
 }
 
-/// Is cell (y, x) in the field or its halo?
+/// Is cell (y, x) one of the sweep's points, or reached from one?
 SPIDER_DEVICE bool cell_is_reached(const Strip& strip, std::int32_t y, std::int32_t x) {
-  if (y >= 0 && y < strip.rows && x >= 0 && x < strip.columns) return true;
+  if (spider::has_point(strip.wanted, y, x)) return true;
   bool reached = false;
   SPIDER_UNROLL
-  for (int i = 0; i < band_count; ++i) reached |= spider::reaches(tap_band(i), y, x, strip.rows, strip.columns);
+  for (int i = 0; i < band_count; ++i) reached |= spider::reaches(tap_band(i), y, x, strip.wanted);
   return reached;
 }
 
@@ -211,12 +223,13 @@ SPIDER_DEVICE void start_plain_row(const Strip& strip, int step, const std::uint
 }
 
 /// Starts the copies of an input row wherever the boundary takes it from.
+template <bool all_fast>
 SPIDER_DEVICE void start_mapped_row(const Strip& strip, int step) {
   const std::int32_t y = strip.first_row + step;
   const spider::MappedIndex row = map_row(y, strip.rows);
   if (!row.constant && row_is_reached(strip, y)) {
     const std::int64_t lane_offset = strip.left + strip.lane * vector_elements;
-    start_plain_row<false>(strip, step, strip.input + row.index * strip.input_stride + lane_offset);
+    start_plain_row<all_fast>(strip, step, strip.input + row.index * strip.input_stride + lane_offset);
     return;
   }
   const std::uint32_t pair = row.value * 0x10001U;
@@ -228,7 +241,8 @@ SPIDER_DEVICE void start_mapped_row(const Strip& strip, int step) {
 
 /// Index in the ring row of the strip's edge vector `i`: those before the fast vectors, then those behind.
 SPIDER_DEVICE int edge_vector(const Strip& strip, int i) {
-  return i < strip.fast_begin ? i : i - strip.fast_begin + strip.fast_end;
+  const int vector = strip.needed_begin + i;
+  return vector < strip.fast_begin ? vector : vector - strip.fast_begin + strip.fast_end;
 }
 
 /// Where the value at a place is: in memory, or `value` where `cell` is null.
@@ -251,7 +265,7 @@ SPIDER_DEVICE Source find_cell(const Strip& strip, int step, std::int32_t x,
 /// Fetches the edge vectors of one row into the ring, a lane an element.
 SPIDER_DEVICE void fetch_row(const Strip& strip, int step) {
   constexpr int loads = 4;  // in flight per lane
-  const int elements = step < strip.steps ? strip.edge_vectors * vector_elements : 0;
+  const int elements = step < strip.steps ? strip.edge_vectors() * vector_elements : 0;
   SPIDER_NO_UNROLL
   for (int first = strip.lane; first < elements; first += 32 * loads) {
     std::uint16_t values[loads];
@@ -283,7 +297,7 @@ SPIDER_DEVICE void fetch_batch(const Strip& strip, int step) {
   const int element = strip.lane % vector_elements;
   const int first_row = strip.lane / vector_elements;
   SPIDER_NO_UNROLL
-  for (int i = 0; i < strip.edge_vectors; ++i) {
+  for (int i = 0; i < strip.edge_vectors(); ++i) {
     const std::int32_t x = strip.left + edge_vector(strip, i) * vector_elements + element;
     const spider::MappedIndex column = map_column(x, strip.columns);
     std::uint16_t values[lane_rows];
@@ -304,36 +318,44 @@ SPIDER_DEVICE void fetch_batch(const Strip& strip, int step) {
 
 /// Puts the staged edge vectors of a row into the ring; `row` counts from the batch's first.
 SPIDER_DEVICE void place_edges(const Strip& strip, int step, int row) {
-  if (step >= strip.steps || strip.lane >= strip.edge_vectors) return;
-  device::store_shared(ring_row(strip, step) + edge_vector(strip, strip.lane) * vector_bytes,
-                       device::load_shared(stage_place(strip, row, strip.lane)));
+  if (step >= strip.steps) return;
+  SPIDER_UNROLL
+  for (int first = 0; first < staged_vectors; first += 32) {
+    const int i = first + strip.lane;
+    if (i >= strip.edge_vectors()) return;
+    device::store_shared(ring_row(strip, step) + edge_vector(strip, i) * vector_bytes,
+                         device::load_shared(stage_place(strip, row, i)));
+  }
 }
 
-/// Which strip a warp walks down, and which output rows.
+/// The columns and output rows that a warp walks down.
 struct Walk {
-  int strip;
-  std::int32_t first_row, rows;
+  std::int32_t first_column, first_row, rows;
 };
 
 /// The walk of this warp; one without rows where the grid has a warp too many.
 SPIDER_DEVICE Walk find_walk(const spider::SweepArguments& field) {
   const spider::StripGrid& grid = field.grid.strips;
   const int index = device::block_index() * warps_per_block + device::warp_index();
-  Walk walk;
+  int strip = 0;
+  int segment = 0;
+  Walk walk{0, 0, 0};
   if (index < grid.edge_walks) {
     const int edge = index % grid.edge_strips;
-    walk.strip = edge == 0 ? 0 : grid.inner_strips + edge;
+    strip = edge == 0 ? 0 : grid.inner_strips + edge;
+    segment = index / grid.edge_strips;
     walk.rows = grid.edge_rows;
-    walk.first_row = index / grid.edge_strips * grid.edge_rows;
   } else if (grid.inner_strips > 0) {
     const int inner = index - grid.edge_walks;
-    walk.strip = 1 + inner % grid.inner_strips;
+    strip = 1 + inner % grid.inner_strips;
+    segment = inner / grid.inner_strips;
     walk.rows = grid.inner_rows;
-    walk.first_row = inner / grid.inner_strips * grid.inner_rows;
-  } else {
-    walk = {0, 0, 0};
   }
-  if (walk.first_row >= field.extent[1]) walk.rows = 0;
+  const std::int32_t row = segment * walk.rows;
+  const std::int32_t remaining = static_cast<std::int32_t>(field.box.extent[1]) - row;
+  if (walk.rows > remaining) walk.rows = remaining > 0 ? remaining : 0;
+  walk.first_column = grid.first_column + strip * strip_outputs;
+  walk.first_row = static_cast<std::int32_t>(field.box.offset[1]) + row;
   return walk;
 }
 
@@ -341,39 +363,42 @@ SPIDER_DEVICE Strip make_strip(const spider::SweepArguments& field, const Walk& 
   const auto clamp = [](std::int32_t value, std::int32_t low, std::int32_t high) {
     return value < low ? low : (value > high ? high : value);
   };
+  const spider::Box& box = field.box;
+  const auto begin_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis]); };
+  const auto end_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis] + box.extent[axis]); };
   Strip strip;
   strip.input = static_cast<const std::uint16_t*>(field.input);
+  strip.output = static_cast<std::uint16_t*>(field.output);
   strip.input_stride = field.input_stride[1];
+  strip.output_stride = field.output_stride[1];
   strip.rows = static_cast<std::int32_t>(field.extent[1]);
   strip.columns = static_cast<std::int32_t>(field.extent[2]);
+  strip.wanted = {begin_of(1), end_of(1), begin_of(2), end_of(2)};
   strip.first_row = walk.first_row + row_low;
-  strip.left = walk.strip * strip_outputs + first_column;
-  const std::int32_t remaining = strip.rows - walk.first_row;
-  strip.steps = (remaining < walk.rows ? remaining : walk.rows) + rows_in_flight - 1;
+  strip.left = walk.first_column + first_column;
+  strip.steps = walk.rows + rows_in_flight - 1;
   strip.ring = device::warp_index() * warp_bytes;
   strip.lane = device::lane_index();
 
-  const std::int32_t inside_low = highest_low > 0 ? highest_low : 0;
-  const std::int32_t inside_end = strip.columns + (lowest_high < 0 ? lowest_high : 0);
-  const std::int32_t needed_end = strip.columns + column_reach_high;
-  strip.fast_begin = clamp((inside_low - strip.left + vector_elements - 1) / vector_elements, 0, ring_vectors);
-  strip.fast_end = clamp((inside_end - strip.left) / vector_elements, strip.fast_begin, ring_vectors);
-  if (!field.aligned_input) strip.fast_begin = strip.fast_end = 0;
-  const std::int32_t needed_vectors = clamp((needed_end - strip.left + vector_elements - 1) / vector_elements,
-                                            strip.fast_end, ring_vectors);
-  strip.edge_vectors = strip.fast_begin + needed_vectors - strip.fast_end;
-  const std::int32_t last_row = strip.first_row + strip.steps - 1;
-  strip.plain_rows = (strip.first_row >= 0 || halo_above) && (last_row < strip.rows || halo_below);
+  // Vectors of the ring row, from columns relative to its first.
+  const std::int32_t begin = strip.wanted.column_begin - strip.left;
+  const std::int32_t behind = strip.wanted.column_end - strip.left;
+  const auto round_up = [](std::int32_t columns) { return (columns + vector_elements - 1) / vector_elements; };
+  strip.needed_begin = clamp((begin + column_reach_low) / vector_elements, 0, ring_vectors);
+  strip.needed_end = clamp(round_up(behind + column_reach_high), strip.needed_begin, ring_vectors);
+  strip.fast_begin = clamp(round_up(begin + (highest_low > 0 ? highest_low : 0)), strip.needed_begin, strip.needed_end);
+  strip.fast_end =
+      clamp((behind + (lowest_high < 0 ? lowest_high : 0)) / vector_elements, strip.fast_begin, strip.needed_end);
+  if (!field.aligned_input) strip.fast_end = strip.fast_begin;
   return strip;
 }
 
 /// Zeroes what no copy fills, for an operand's zero times what lay there before could be NaN.
 SPIDER_DEVICE void clear_ring(const Strip& strip) {
-  const int filled_vectors = strip.edge_vectors - strip.fast_begin + strip.fast_end;
   SPIDER_NO_UNROLL
   for (int i = strip.lane; i < ring_rows * ring_vectors; i += 32) {
     const int vector = i % ring_vectors;
-    if (vector < filled_vectors) continue;
+    if (vector >= strip.needed_begin && vector < strip.needed_end) continue;
     device::store_shared(strip.ring + i / ring_vectors * ring_row_bytes + vector * vector_bytes, Vector{});
   }
 }
@@ -389,21 +414,31 @@ SPIDER_DEVICE Outputs round_tile(const Accumulator& sum) {
           device::transpose_8x8(device::pack_f16(sum.value[2] * result_scale, sum.value[3] * result_scale))};
 }
 
-/// Stores the first `count` of a lane's four outputs; `to` is aligned for all four.
-SPIDER_DEVICE void store_clipped(std::uint16_t* to, std::int32_t count, const Outputs& outputs) {
-  device::store_field_if(count >= 4, to, outputs.low, outputs.high);
-  device::store_field_if(count < 4 && count > 0, to, static_cast<std::uint16_t>(outputs.low));
-  device::store_field_if(count < 4 && count > 1, to + 1, static_cast<std::uint16_t>(outputs.low >> 16));
-  device::store_field_if(count == 3, to + 2, static_cast<std::uint16_t>(outputs.high));
+/// Which of a lane's outputs are the sweep's: bit 4 t + i stands for column x + i of tile t.
+SPIDER_DEVICE unsigned wanted_outputs(const spider::Region& wanted, std::int32_t x) {
+  unsigned bits = 0;
+  SPIDER_UNROLL
+  for (int i = 0; i < 4 * tiles; ++i) {
+    const std::int32_t column = x + i / 4 * tile_outputs + i % 4;
+    if (column >= wanted.column_begin && column < wanted.column_end) bits |= 1U << i;
+  }
+  return bits;
 }
 
-/// Stores the first `count` of a lane's four outputs one by one.
-SPIDER_DEVICE void store_elements(std::uint16_t* to, std::int32_t count, const Outputs& outputs) {
+/// Stores those of a lane's four outputs that `bits` names, one by one.
+SPIDER_DEVICE void store_elements(std::uint16_t* to, unsigned bits, const Outputs& outputs) {
   const std::uint32_t pairs[2] = {outputs.low, outputs.high};
   SPIDER_UNROLL
   for (int i = 0; i < 4; ++i) {
-    device::store_field_if(count > i, to + i, static_cast<std::uint16_t>(pairs[i / 2] >> (16 * (i % 2))));
+    device::store_field_if((bits >> i & 1U) != 0, to + i, static_cast<std::uint16_t>(pairs[i / 2] >> (16 * (i % 2))));
   }
+}
+
+/// The same where `to` is aligned for all four.
+SPIDER_DEVICE void store_clipped(std::uint16_t* to, unsigned bits, const Outputs& outputs) {
+  const bool all = bits == 15;
+  device::store_field_if(all, to, outputs.low, outputs.high);
+  store_elements(to, all ? 0 : bits, outputs);
 }
 
 /// The operands and metadata of a lane. Those in shared memory lie behind all warps' rings.
@@ -421,6 +456,19 @@ struct Operands {
   }
 };
 
+/// Puts the operands into shared memory if that is their place; every warp of the block takes part.
+SPIDER_DEVICE void place_operands(int lane) {
+  if constexpr (!operands_in_registers) {
+    SPIDER_NO_UNROLL
+    for (int i = device::warp_index(); i < operand_count; i += warps_per_block) {
+      device::store_shared(Operands::shared_begin + i * operand_bytes + lane * vector_bytes,
+                           device::load_table(&operands[i][lane]));
+    }
+    device::sync_block();
+  }
+}
+
+/// Loads what a lane holds in registers.
 SPIDER_DEVICE Operands load_operands(int lane) {
   Operands loaded;
   SPIDER_UNROLL
@@ -428,13 +476,6 @@ SPIDER_DEVICE Operands load_operands(int lane) {
   if constexpr (operands_in_registers) {
     SPIDER_UNROLL
     for (int i = 0; i < operand_count; ++i) loaded.held[i] = device::load_table(&operands[i][lane]);
-  } else {
-    SPIDER_NO_UNROLL
-    for (int i = device::warp_index(); i < operand_count; i += warps_per_block) {
-      device::store_shared(Operands::shared_begin + i * operand_bytes + lane * vector_bytes,
-                           device::load_table(&operands[i][lane]));
-    }
-    device::sync_block();
   }
   return loaded;
 }
@@ -487,7 +528,7 @@ enum class Terrain {
 
 /// Walks down a strip; only strips that need care pay for it.
 template <Terrain terrain>
-SPIDER_DEVICE void walk_down(const spider::SweepArguments& field, const Strip& strip, const Operands& loaded) {
+SPIDER_DEVICE void walk_down(const Strip& strip, const Operands& loaded) {
   constexpr bool inside = terrain == Terrain::inside;
   constexpr int turns = terrain == Terrain::elements ? 1 : unrolled_rows;
   const int lane = strip.lane;
@@ -495,12 +536,12 @@ SPIDER_DEVICE void walk_down(const spider::SweepArguments& field, const Strip& s
       strip.input + strip.first_row * strip.input_stride + strip.left + lane * vector_elements;
   const auto start_next_row = [&](int step) {
     if (step < strip.steps) {
-      if (inside || strip.plain_rows) {
+      if (is_plain_row(strip, strip.first_row + step)) {
         start_plain_row<inside>(strip, step, next_row);
-        next_row += strip.input_stride;
       } else {
-        start_mapped_row(strip, step);
+        start_mapped_row<inside>(strip, step);
       }
+      next_row += strip.input_stride;
     }
     device::copy_async_commit();
   };
@@ -513,10 +554,10 @@ SPIDER_DEVICE void walk_down(const spider::SweepArguments& field, const Strip& s
   const Shared fragment_offset = vector_bytes * (2 * (lane / 4) + lane % 4 / 2 + 2 * (lane % 2));
   constexpr int shift_vectors[shift_count] = {0};
   const std::int32_t x = strip.left - first_column + 16 * (lane / 4) + 4 * (lane % 4);
-  const std::int64_t output_stride = field.output_stride[1];
-  std::uint16_t* next_output = static_cast<std::uint16_t*>(field.output) +
-                               (strip.first_row - row_low - (rows_in_flight - 1)) * output_stride + x;
+  std::uint16_t* next_output =
+      strip.output + (strip.first_row - row_low - (rows_in_flight - 1)) * strip.output_stride + x;
 
+  const unsigned wanted_bits = wanted_outputs(strip.wanted, x);
   Accumulator sums[tiles][rows_in_flight] = {};
   SPIDER_NO_UNROLL
   for (int first_step = 0; first_step < strip.steps; first_step += turns) {
@@ -556,35 +597,43 @@ SPIDER_DEVICE void walk_down(const spider::SweepArguments& field, const Strip& s
       for (int tile = 0; tile < tiles; ++tile) {
         const Outputs outputs = round_tile(sums[tile][complete]);
         std::uint16_t* to = next_output + tile * tile_outputs;
-        const std::int32_t count = wanted ? strip.columns - (x + tile * tile_outputs) : 0;
+        const unsigned bits = wanted ? wanted_bits >> (4 * tile) & 15 : 0;
         if constexpr (terrain == Terrain::inside) {
           if (wanted) device::store_field(to, outputs.low, outputs.high);
         } else if constexpr (terrain == Terrain::edge) {
-          store_clipped(to, count, outputs);
+          store_clipped(to, bits, outputs);
         } else {
-          store_elements(to, count, outputs);
+          store_elements(to, bits, outputs);
         }
       }
-      next_output += output_stride;
+      next_output += strip.output_stride;
       SPIDER_UNROLL
       for (int tile = 0; tile < tiles; ++tile) retire_row<turns>(sums[tile], complete);
     }
   }
 }
 
+/// The walks that need care, compiled apart, so that they take no registers from the others.
+SPIDER_DEVICE_APART void walk_down_with_care(const Strip& strip, bool aligned_output) {
+  if (strip.edge_vectors() <= staged_vectors && aligned_output) {
+    walk_down<Terrain::edge>(strip, load_operands(strip.lane));
+  } else {
+    walk_down<Terrain::elements>(strip, load_operands(strip.lane));
+  }
+}
+
 SPIDER_GLOBAL(warps_per_block * 32, blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
-  const Operands loaded = load_operands(device::lane_index());
+  place_operands(device::lane_index());
   const Walk walk = find_walk(field);
   if (walk.rows == 0) return;
   const Strip strip = make_strip(field, walk);
   const bool all_fast = strip.fast_begin == 0 && strip.fast_end == ring_vectors;
-  const bool whole_outputs = field.aligned_output && (walk.strip + 1) * strip_outputs <= strip.columns;
-  if (all_fast && strip.plain_rows && whole_outputs) {
-    walk_down<Terrain::inside>(field, strip, loaded);
-  } else if (strip.edge_vectors <= staged_vectors && field.aligned_output) {
-    walk_down<Terrain::edge>(field, strip, loaded);
+  const bool whole_outputs = field.aligned_output && walk.first_column >= strip.wanted.column_begin &&
+                             walk.first_column + strip_outputs <= strip.wanted.column_end;
+  if (all_fast && whole_outputs) {
+    walk_down<Terrain::inside>(strip, load_operands(strip.lane));
   } else {
-    walk_down<Terrain::elements>(field, strip, loaded);
+    walk_down_with_care(strip, field.aligned_output);
   }
 }
 

@@ -180,13 +180,6 @@ render::Bindings provenance(const spec::StencilSpec& spec, const std::string& ve
           {"hash", spec.source_hash}};
 }
 
-/// Whether a walk meets no row beyond the face but halo rows: with a gap between tap rows it may meet rows
-/// that no tap reaches when the field is short.
-bool halo_rows_only(const plan::KernelPlan& plan, const spec::Face& face) {
-  const bool gapless = static_cast<int>(plan.tap_rows.size()) == plan.passes.front().rows_in_flight();
-  return face.rule == spec::BoundaryRule::halo && gapless;
-}
-
 void bind_streaming(const plan::Pass& pass, render::Bindings& bindings) {
   const plan::Streaming& streaming = pass.streaming;
   bindings["tiles"] = fmt::to_string(streaming.tiles_per_warp);
@@ -200,6 +193,7 @@ void bind_streaming(const plan::Pass& pass, render::Bindings& bindings) {
   bindings["staged_vectors"] = fmt::to_string(plan::staged_vectors(pass));
   bindings["highest_low"] = fmt::to_string(pass.column_reach.highest_low);
   bindings["lowest_high"] = fmt::to_string(pass.column_reach.lowest_high);
+  bindings["column_reach_low"] = fmt::to_string(pass.column_reach.low);
   bindings["column_reach_high"] = fmt::to_string(pass.column_reach.high);
   bindings["first_column"] = fmt::to_string(pass.shifts.front() + pass.mapping.window_low);
   bindings["operands_in_registers"] = streaming.operands_in_registers ? "true" : "false";
@@ -246,9 +240,8 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
   bindings["minimum_arch"] = fmt::to_string(minimum_arch);
   bindings["reach_low"] = fmt::format("{}", fmt::join(plan.reach_low, ", "));
   bindings["reach_high"] = fmt::format("{}", fmt::join(plan.reach_high, ", "));
-  const spec::AxisBoundary& rows = spec.boundary[spec::axis_y];
-  bindings["halo_above"] = halo_rows_only(plan, rows.low) ? "true" : "false";
-  bindings["halo_below"] = halo_rows_only(plan, rows.high) ? "true" : "false";
+  const bool gapless = static_cast<int>(plan.tap_rows.size()) == plan.passes.front().rows_in_flight();
+  bindings["gapless"] = gapless ? "true" : "false";
   bind_streaming(plan.passes.front(), bindings);
   bind_operands(plan, plan.passes.front(), packed.passes.front(), bindings);
   return {spec.name + ".cu", render::render(find_template("stream2d.cu.in"), bindings)};

@@ -80,6 +80,7 @@ struct Streaming {
 struct ColumnReach {
   int highest_low = 0;  ///< of the tap rows' lowest dx
   int lowest_high = 0;  ///< of their highest dx
+  int low = 0;          ///< smallest dx of all, <= 0
   int high = 0;         ///< largest dx of all, >= 0
 
   bool operator==(const ColumnReach&) const = default;

@@ -14,29 +14,6 @@
 namespace spidergen::plan {
 namespace {
 
-void check_face(const spec::Face& face, int axis, diag::Diagnostics& diagnostics) {
-  const bool generated = face.rule == spec::BoundaryRule::halo || face.rule == spec::BoundaryRule::constant ||
-                         face.rule == spec::BoundaryRule::nearest;
-  if (generated) return;
-  diagnostics.error(
-      face.where,
-      fmt::format("boundary '{}' on axis {} is not generated yet; use halo, nearest or {{constant: v}}",
-                  spec::rule_name(face.rule), spec::axis_letters[axis]));
-}
-
-void check_boundary(const spec::StencilSpec& spec, diag::Diagnostics& diagnostics) {
-  std::vector<diag::SourceLocation> seen;
-  for (int axis = 3 - spec.dimensions; axis < 3; ++axis) {
-    for (const spec::Face* face : {&spec.boundary[axis].low, &spec.boundary[axis].high}) {
-      // One scalar may stand for several faces: say it once.
-      if (std::find(seen.begin(), seen.end(), face->where) != seen.end()) continue;
-      const auto before = diagnostics.items.size();
-      check_face(*face, axis, diagnostics);
-      if (diagnostics.items.size() != before) seen.push_back(face->where);
-    }
-  }
-}
-
 void check_reach(const spec::StencilSpec& spec, int axis, int limit, diag::Diagnostics& diagnostics) {
   const auto beyond = [&](const spec::Tap& tap) { return std::abs(tap.at[axis]) > limit; };
   const auto first = std::find_if(spec.taps.begin(), spec.taps.end(), beyond);
@@ -91,10 +68,11 @@ bool all_zero(const Matrix& matrix) {
 }
 
 ColumnReach column_reach_of(const std::vector<TapRow>& rows) {
-  ColumnReach reach{rows.front().low, rows.front().high, 0};
+  ColumnReach reach{rows.front().low, rows.front().high, 0, 0};
   for (const TapRow& row : rows) {
     reach.highest_low = std::max(reach.highest_low, row.low);
     reach.lowest_high = std::min(reach.lowest_high, row.high);
+    reach.low = std::min(reach.low, row.low);
     reach.high = std::max(reach.high, row.high);
   }
   return reach;
@@ -144,7 +122,6 @@ diag::Diagnostics check_supported(const spec::StencilSpec& spec) {
     diagnostics.error(spec.where.accumulate,
                       "only 'accumulate: f32' is generated; f16 sums lose accuracy and are no faster");
   }
-  check_boundary(spec, diagnostics);
   if (spec.dimensions == 2 && spec.storage == spec::Storage::f16 && !spec.taps.empty()) {
     check_reach(spec, spec::axis_y, largest_row_reach, diagnostics);
     check_reach(spec, spec::axis_x, largest_column_reach, diagnostics);

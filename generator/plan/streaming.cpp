@@ -75,18 +75,19 @@ int ring_row_bytes(const Pass& pass) {
 
 int staged_vectors(const Pass& pass) {
   const auto vectors = [](int columns) { return (columns + vector_elements - 1) / vector_elements; };
-  const int first_column = pass.shifts.front() + pass.mapping.window_low;
-  const int at_low_edge = vectors(std::max(0, pass.column_reach.highest_low) - first_column);
-  // The high edge may fall inside a vector, which makes one more.
-  const int at_high_edge = vectors(pass.column_reach.high - std::min(0, pass.column_reach.lowest_high)) + 1;
-  // A strip that crosses both edges, in a field narrower than it, goes the slow way instead.
-  return std::max(at_low_edge, at_high_edge);
+  const ColumnReach& reach = pass.column_reach;
+  // Either edge may fall inside a vector, which makes one more; a field or box may be narrower than a strip.
+  const int at_low_edge = vectors(std::max(0, reach.highest_low) - reach.low) + 1;
+  const int at_high_edge = vectors(reach.high - std::min(0, reach.lowest_high)) + 1;
+  return at_low_edge + at_high_edge;
 }
 
 int batch_rows(const Pass& pass) {
   constexpr int wanted_rows = 32;
+  constexpr int most_bytes = 4096;  // of a warp's stage
+  const int rows = std::min(wanted_rows, most_bytes / (staged_vectors(pass) * vector_bytes));
   const int turn = pass.streaming.rotate_by_unrolling ? pass.rows_in_flight() : 1;
-  return wanted_rows / turn * turn;
+  return std::max(rows / turn, 1) * turn;
 }
 
 int shared_bytes(const Pass& pass) {

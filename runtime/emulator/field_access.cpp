@@ -53,6 +53,12 @@ std::optional<std::int64_t> map_index(const Face (&faces)[2], std::int64_t i, st
   return i;
 }
 
+/// Does the launch cover the whole interior?
+bool is_whole(const SweepArguments& arguments) {
+  return std::equal(std::begin(arguments.extent), std::end(arguments.extent),
+                    std::begin(arguments.box.extent));
+}
+
 /// Sorts, and joins what overlaps or touches.
 template <class Range>
 void merge(std::vector<Range>& ranges) {
@@ -149,8 +155,9 @@ void FieldAccess::check_input(const void* cell, int count, const char* verb) con
   const std::int64_t readable_to = after == readable_.begin() ? first - 1 : std::prev(after)->last;
   if (first + count - 1 <= readable_to) return;
   const std::int64_t culprit = std::max(first, readable_to + 1);
-  throw Violation(std::string(verb) + " input cell " + name(cell_at(culprit, arguments_.input_stride)) +
-                  ", outside the field and its halo");
+  throw Violation(
+      std::string(verb) + " input cell " + name(cell_at(culprit, arguments_.input_stride)) +
+      (is_whole(arguments_) ? ", outside the field and its halo" : ", outside the box and its reach"));
 }
 
 void FieldAccess::note_output(const void* cell, int count) {
@@ -165,7 +172,8 @@ void FieldAccess::note_output(const void* cell, int count) {
     const std::int64_t y = at.y - box.offset[1];
     const std::int64_t x = at.x - box.offset[2];
     if (z < 0 || z >= box.extent[0] || y < 0 || y >= box.extent[1] || x < 0 || x >= box.extent[2]) {
-      throw Violation("writes output cell " + name(at) + ", outside the field");
+      throw Violation("writes output cell " + name(at) + ", outside the " +
+                      (is_whole(arguments_) ? "field" : "box"));
     }
     const auto index = static_cast<std::size_t>((z * box.extent[1] + y) * box.extent[2] + x);
     if (written_[index].exchange(1, std::memory_order_relaxed) != 0) {

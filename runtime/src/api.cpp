@@ -95,14 +95,18 @@ ReadySweep make_ready(const spider_kernel& kernel, const spider_field& in, const
   return {&in, &out, make_arguments(kernel, in, out, box, launch.grid), launch.blocks};
 }
 
-Outcome apply(const spider_kernel* kernel, const spider_field* in, const spider_field* out, void* stream) {
+/// Sweeps `box`, or the whole interior where it is null.
+Outcome apply(const spider_kernel* kernel, const spider_field* in, const spider_field* out,
+              const spider::Box* box, void* stream) {
   if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
   if (in == nullptr || out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
   if (Outcome fit = spider::check_fields(*kernel, *in, *out); fit.status != SPIDER_OK) return fit;
+  const spider::Box points = box == nullptr ? whole_interior(*in) : *box;
+  if (Outcome inside = spider::check_box(*in, points); inside.status != SPIDER_OK) return inside;
   spider::backend::Residency residency;
   if (Outcome loaded = spider::backend::prepare(*kernel, residency); loaded.status != SPIDER_OK)
     return loaded;
-  return make_ready(*kernel, *in, *out, whole_interior(*in), residency).launch(*kernel, stream);
+  return make_ready(*kernel, *in, *out, points, residency).launch(*kernel, stream);
 }
 
 Outcome iterate(const spider_kernel* kernel, const spider_field* a, const spider_field* b, std::int64_t steps,
@@ -152,17 +156,16 @@ spider_status spider_prepare(const spider_kernel* kernel) {
 
 spider_status spider_apply(const spider_kernel* kernel, const spider_field* in, const spider_field* out,
                            void* stream) {
-  return guarded("spider_apply", [&] { return apply(kernel, in, out, stream); });
+  return guarded("spider_apply", [&] { return apply(kernel, in, out, nullptr, stream); });
 }
 
 spider_status spider_apply_box(const spider_kernel* kernel, const spider_field* in, const spider_field* out,
-                               const int64_t offset[3], const int64_t extent[3], void* /*stream*/) {
+                               const int64_t offset[3], const int64_t extent[3], void* stream) {
   return guarded("spider_apply_box", [&]() -> Outcome {
-    if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
-    if (in == nullptr || out == nullptr || offset == nullptr || extent == nullptr) {
-      return {SPIDER_ERROR_NULL, "an argument is null"};
-    }
-    return {SPIDER_ERROR_UNSUPPORTED, "sweeps of a box are not available in this version; use spider_apply"};
+    if (offset == nullptr || extent == nullptr)
+      return {SPIDER_ERROR_NULL, "the box's offset or extent is null"};
+    const spider::Box box{{offset[0], offset[1], offset[2]}, {extent[0], extent[1], extent[2]}};
+    return apply(kernel, in, out, &box, stream);
   });
 }
 

@@ -198,6 +198,20 @@ std::int64_t element_bytes(const spider_kernel& kernel) {
   return kernel.info.storage == SPIDER_F32 ? 4 : 2;
 }
 
+Outcome check_box(const spider_field& field, const Box& box) {
+  for (int axis = 0; axis < 3; ++axis) {
+    const std::int64_t room = field.extent[axis];
+    const std::int64_t offset = box.offset[axis];
+    const std::int64_t extent = box.extent[axis];
+    if (offset >= 0 && extent >= 1 && offset <= room && extent <= room - offset) continue;
+    return refuse(SPIDER_ERROR_EXTENT, "the box has offset " + std::to_string(offset) + " and extent " +
+                                           std::to_string(extent) + on_axis(axis) +
+                                           "; it must have a point, and lie inside the field's " +
+                                           std::to_string(room));
+  }
+  return {};
+}
+
 bool rows_aligned(const spider_kernel& kernel, const spider_field& field, std::int64_t bytes,
                   bool with_halo) {
   const Strides strides = strides_of(field, cells_of(kernel, field, with_halo));

@@ -27,6 +27,9 @@ struct HaloWidth {
 [[nodiscard]] backend::Outcome check_fields(const spider_kernel& kernel, const spider_field& in,
                                             const spider_field& out);
 
+/// Whether `box` is a part of the field's interior, and not empty; the reason if it is not.
+[[nodiscard]] backend::Outcome check_box(const spider_field& field, const Box& box);
+
 /// Do all rows that a sweep touches start on multiples of `bytes`? `with_halo` for its input.
 [[nodiscard]] bool rows_aligned(const spider_kernel& kernel, const spider_field& field, std::int64_t bytes,
                                 bool with_halo);

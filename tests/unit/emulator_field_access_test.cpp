@@ -123,6 +123,42 @@ TEST(FieldAccess, HaloRowsEndAsTheirNearestFacesDo) {
   EXPECT_EQ(readable_halo(launch_case), Cells{});
 }
 
+TEST(FieldAccess, BeyondOtherFacesIsTheInterior) {
+  LaunchCase launch_case = field_case({{0, -3, -9, 9}, {0, 0, -9, 9}, {0, 3, -9, 9}});
+  for (const FaceRule rule : {FaceRule::periodic, FaceRule::reflect, FaceRule::mirror}) {
+    launch_case.y_low = launch_case.y_high = launch_case.x_low = launch_case.x_high = {rule, 0.0F};
+    EXPECT_EQ(readable_halo(launch_case), Cells{});
+  }
+}
+
+TEST(FieldAccess, FoldsMayLeadIntoTheOtherFacesHalo) {
+  // Column -9 of six comes out at column 8.
+  LaunchCase launch_case = field_case({{0, 0, -9, 0}});
+  launch_case.x_low = {FaceRule::reflect, 0.0F};
+  EXPECT_EQ(readable_halo(launch_case), rectangle(0, rows - 1, columns, columns + 2));
+}
+
+TEST(FieldAccess, OfABoxIsItsReach) {
+  LaunchCase launch_case = field_case({{0, 0, -1, 2}, {0, 2, 0, 0}});
+  launch_case.box = {{0, 1, 2}, {1, 2, 1}};
+  launch_case.y_high = {FaceRule::nearest, 0.0F};
+  Cells readable;
+  for (probed_y = -1; probed_y <= rows; ++probed_y) {
+    for (probed_x = -1; probed_x <= columns; ++probed_x) {
+      if (launch(probe, launch_case).status == SPIDER_OK) readable.insert({probed_y, probed_x});
+    }
+  }
+  EXPECT_EQ(readable, united({rectangle(1, 2, 1, 4), rectangle(3, 4, 2, 2)}));
+}
+
+TEST(FieldAccess, OutsideTheBoxNothingIsWritten) {
+  LaunchCase launch_case = field_case({{0, 0, 0, 0}});
+  launch_case.box = {{0, 1, 2}, {1, 2, 1}};
+  expect_violation(
+      launch([](SweepArguments a) { device::store_field(output_of(a), std::uint16_t{0}); }, launch_case),
+      {"writes output cell (y = 0, x = 0), outside the box"});
+}
+
 TEST(FieldAccess, OneRowNeedsNoStride) {
   LaunchCase launch_case;
   launch_case.columns = 6;

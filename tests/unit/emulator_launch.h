@@ -54,6 +54,7 @@ struct LaunchCase {
   Face y_high{FaceRule::halo, 0};
   Face x_low{FaceRule::halo, 0};
   Face x_high{FaceRule::halo, 0};
+  Box box{};  ///< empty: the whole field
 };
 
 /// Launches `sweep` through the back end, with `input` and `output` of the case's extents.
@@ -80,7 +81,8 @@ inline backend::Outcome launch(Sweep sweep, const LaunchCase& launch_case, Field
   const spider_field in = input.view();
   const spider_field out = output.view();
   std::copy_n(in.extent, 3, arguments.extent);
-  std::copy_n(in.extent, 3, arguments.box.extent);
+  arguments.box = launch_case.box;
+  if (launch_case.box.extent[2] == 0) std::copy_n(in.extent, 3, arguments.box.extent);
   return backend::launch(kernel, arguments, in, out, launch_case.blocks, nullptr);
 }
 
@@ -119,11 +121,12 @@ inline std::uint16_t* output_of(const SweepArguments& arguments) {
   return static_cast<std::uint16_t*>(arguments.output);
 }
 
-/// Writes the whole output once, so that a launch which tests something else ends well.
+/// Writes the whole box once, so that a launch which tests something else ends well.
 inline void write_output(const SweepArguments& arguments) {
   if (device::block_index() != 0 || device::warp_index() != 0 || device::lane_index() != 0) return;
-  for (std::int64_t y = 0; y < arguments.extent[1]; ++y) {
-    for (std::int64_t x = 0; x < arguments.extent[2]; ++x) {
+  const Box& box = arguments.box;
+  for (std::int64_t y = box.offset[1]; y < box.offset[1] + box.extent[1]; ++y) {
+    for (std::int64_t x = box.offset[2]; x < box.offset[2] + box.extent[2]; ++x) {
       device::store_field(output_of(arguments) + y * arguments.output_stride[1] + x, std::uint16_t{0});
     }
   }

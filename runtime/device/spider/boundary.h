@@ -8,7 +8,8 @@
 
 namespace spider {
 
-/// The rules of an axis; the values are f16 bits and count where the rule is `constant`.
+/// The rules of an axis; the values are f16 bits and count where the rule is `constant`. `periodic` holds at
+/// both faces or at none.
 struct AxisRules {
   FaceRule low;
   FaceRule high;
@@ -23,16 +24,57 @@ struct MappedIndex {
   std::uint16_t value;
 };
 
-/// Maps index `i` of an axis with `extent` interior cells. A halo index stays as it is.
+/// Does a rule turn an axis round at its face?
+SPIDER_DEVICE constexpr bool folds(FaceRule rule) {
+  return rule == FaceRule::reflect || rule == FaceRule::mirror;
+}
+
+/// Folds `distance` >= 1 cells beyond a face back: the distance inwards from the face's own cell, which is 0.
+SPIDER_DEVICE constexpr std::int32_t fold_inwards(FaceRule rule, std::int32_t distance) {
+  return rule == FaceRule::mirror ? distance : distance - 1;
+}
+
+/// Maps index `i` of an axis with `extent` interior cells by the rule of the face that it crossed, again and
+/// again until it is inside or meets a constant or a halo. A halo index stays as it is. Two folding faces
+/// make the axis periodic, so that repetition is a remainder: a fold at the low face takes i to low_fold - i,
+/// one at the high face to high_fold - i, both together to i + high_fold - low_fold.
 SPIDER_DEVICE constexpr MappedIndex map_index(const AxisRules& rules, std::int32_t i, std::int32_t extent) {
+  if (i >= 0 && i < extent) return {i, false, 0};
+  if (rules.low == FaceRule::periodic) {
+    const std::int32_t remainder = i % extent;
+    return {remainder < 0 ? remainder + extent : remainder, false, 0};
+  }
+  if (folds(i < 0 ? rules.low : rules.high)) {
+    if (extent == 1 && (i < 0 ? rules.low : rules.high) == FaceRule::mirror) return {0, false, 0};
+    i = i < 0 ? fold_inwards(rules.low, -i) : extent - 1 - fold_inwards(rules.high, i - (extent - 1));
+    if (i >= 0 && i < extent) return {i, false, 0};
+    if (folds(rules.low) && folds(rules.high)) {
+      const std::int32_t low_fold = rules.low == FaceRule::mirror ? 0 : -1;
+      const std::int32_t high_fold = 2 * extent - (rules.high == FaceRule::mirror ? 2 : 1);
+      const std::int32_t period = high_fold - low_fold;
+      std::int32_t remainder = i % period;
+      if (remainder < 0) remainder += period;
+      return {remainder < extent ? remainder : high_fold - remainder, false, 0};
+    }
+  }
   if (i < 0) {
     return {rules.low == FaceRule::nearest ? 0 : i, rules.low == FaceRule::constant, rules.low_value};
   }
-  if (i >= extent) {
-    return {rules.high == FaceRule::nearest ? extent - 1 : i, rules.high == FaceRule::constant,
-            rules.high_value};
-  }
-  return {i, false, 0};
+  return {rules.high == FaceRule::nearest ? extent - 1 : i, rules.high == FaceRule::constant,
+          rules.high_value};
+}
+
+/// The points of a sweep: rows and columns from the first to before the end.
+struct Region {
+  std::int32_t row_begin, row_end, column_begin, column_end;
+};
+
+SPIDER_DEVICE constexpr bool has_row(const Region& region, std::int32_t y) {
+  return y >= region.row_begin && y < region.row_end;
+}
+
+SPIDER_DEVICE constexpr bool has_point(const Region& region, std::int32_t y, std::int32_t x) {
+  return has_row(region, y) && x >= region.column_begin && x < region.column_end;
 }
 
 /// Tap rows dy_low .. dy_high that all span dx = low .. high.
@@ -40,15 +82,15 @@ struct TapBand {
   std::int32_t dy_low, dy_high, low, high;
 };
 
-/// Does any tap of the band reach row y from a row of the field?
-SPIDER_DEVICE constexpr bool reaches_row(const TapBand& band, std::int32_t y, std::int32_t rows) {
-  return y - band.dy_high < rows && y - band.dy_low >= 0;
+/// Does any tap of the band reach row y from a point of the region?
+SPIDER_DEVICE constexpr bool reaches_row(const TapBand& band, std::int32_t y, const Region& from) {
+  return y - band.dy_high < from.row_end && y - band.dy_low >= from.row_begin;
 }
 
-/// Does any tap of the band reach cell (y, x) from a point of the field?
-SPIDER_DEVICE constexpr bool reaches(const TapBand& band, std::int32_t y, std::int32_t x, std::int32_t rows,
-                                     std::int32_t columns) {
-  return reaches_row(band, y, rows) && x >= band.low && x - band.high < columns;
+/// Does any tap of the band reach cell (y, x) from a point of the region?
+SPIDER_DEVICE constexpr bool reaches(const TapBand& band, std::int32_t y, std::int32_t x,
+                                     const Region& from) {
+  return reaches_row(band, y, from) && x >= from.column_begin + band.low && x - band.high < from.column_end;
 }
 
 }  // namespace spider

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #define SPIDER_DEVICE __device__ __forceinline__
+#define SPIDER_DEVICE_APART static __device__ __noinline__
 #define SPIDER_GLOBAL(threads, blocks) __global__ void __launch_bounds__(threads, blocks)
 #define SPIDER_TABLE static __device__ const
 #define SPIDER_UNROLL _Pragma("unroll")

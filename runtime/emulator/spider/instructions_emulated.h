@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #define SPIDER_DEVICE inline
+#define SPIDER_DEVICE_APART static
 #define SPIDER_GLOBAL(threads, blocks) void
 #define SPIDER_TABLE [[maybe_unused]] static const
 #define SPIDER_UNROLL

@@ -84,8 +84,10 @@ SPIDER_PUBLIC spider_status spider_prepare(const spider_kernel* kernel);
 SPIDER_PUBLIC spider_status spider_apply(const spider_kernel* kernel, const spider_field* in,
                                          const spider_field* out, void* stream);
 
-/* The part of a sweep that covers `extent` points from `offset`, with the same bits; reads nothing beyond the
- * box and its reach. Not available yet: answers SPIDER_ERROR_UNSUPPORTED. */
+/* The part of a sweep that covers the `extent` points (z, y, x) from `offset` of the interior: writes only
+ * the box, reads nothing beyond the box and what its taps reach, and gives the bits of a whole sweep. The
+ * fields are whole, and the boundary holds at their faces only. An empty box, or one that is not inside the
+ * interior, is SPIDER_ERROR_EXTENT. */
 SPIDER_PUBLIC spider_status spider_apply_box(const spider_kernel* kernel, const spider_field* in,
                                              const spider_field* out, const int64_t offset[3],
                                              const int64_t extent[3], void* stream);

@@ -344,6 +344,16 @@ Field<T>& apply(const spider_kernel* kernel, const Field<T>& in, Field<T>& out, 
   return out;
 }
 
+/// The part of a sweep that covers `extent` points from `offset` of the interior: the same bits, nothing else
+/// written, nothing read beyond the box and its reach. Returns `out`.
+template <typename T>
+Field<T>& apply_box(const spider_kernel* kernel, const Field<T>& in, Field<T>& out, const Extents& offset,
+                    const Extents& extent, void* stream = nullptr) {
+  check_storage<T>(kernel);
+  check(spider_apply_box(kernel, &in.c_field(), &out.c_field(), offset.data(), extent.data(), stream));
+  return out;
+}
+
 /// `steps` time steps from `a` to `b` and back, in stream order; returns the field that holds the last one.
 /// The halos of both are read and never written.
 template <typename T>

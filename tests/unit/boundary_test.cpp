@@ -1,0 +1,92 @@
+#include <spider/boundary.h>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+namespace spider {
+namespace {
+
+constexpr std::array<FaceRule, 6> all_rules = {FaceRule::halo,     FaceRule::constant, FaceRule::nearest,
+                                               FaceRule::periodic, FaceRule::reflect,  FaceRule::mirror};
+
+/// One crossing of a face; nothing where the walk ends: at a constant or in a halo.
+std::optional<std::int32_t> cross(FaceRule rule, bool low, std::int32_t i, std::int32_t extent) {
+  switch (rule) {
+    case FaceRule::nearest:
+      return low ? 0 : extent - 1;
+    case FaceRule::periodic:
+      return low ? i + extent : i - extent;
+    case FaceRule::reflect:
+      return low ? -1 - i : 2 * extent - 1 - i;
+    case FaceRule::mirror:
+      if (extent == 1) return 0;
+      return low ? -i : 2 * extent - 2 - i;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// The definition: by the rule of the face that was crossed, again and again.
+MappedIndex map_by_steps(const AxisRules& rules, std::int32_t i, std::int32_t extent) {
+  while (i < 0 || i >= extent) {
+    const FaceRule rule = i < 0 ? rules.low : rules.high;
+    const auto next = cross(rule, i < 0, i, extent);
+    if (!next) return {i, rule == FaceRule::constant, i < 0 ? rules.low_value : rules.high_value};
+    i = *next;
+  }
+  return {i, false, 0};
+}
+
+TEST(Boundary, MapIsTheRepeatedCrossingOfFaces) {
+  for (const FaceRule low : all_rules) {
+    for (const FaceRule high : all_rules) {
+      if ((low == FaceRule::periodic) != (high == FaceRule::periodic)) continue;
+      const AxisRules rules{low, high, 3, 5};
+      for (std::int32_t extent = 1; extent <= 12; ++extent) {
+        for (std::int32_t i = -140; i < extent + 140; ++i) {
+          const MappedIndex expected = map_by_steps(rules, i, extent);
+          const MappedIndex mapped = map_index(rules, i, extent);
+          ASSERT_EQ(mapped.constant, expected.constant)
+              << static_cast<int>(low) << static_cast<int>(high) << " at " << i << " of " << extent;
+          if (expected.constant) {
+            ASSERT_EQ(mapped.value, expected.value);
+          } else {
+            ASSERT_EQ(mapped.index, expected.index)
+                << static_cast<int>(low) << static_cast<int>(high) << " at " << i << " of " << extent;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Boundary, LargestExtentsDoNotOverflow) {
+  constexpr std::int32_t extent = INT32_MAX - 65536;
+  for (const FaceRule rule : {FaceRule::reflect, FaceRule::mirror, FaceRule::periodic, FaceRule::nearest}) {
+    const AxisRules rules{rule, rule, 0, 0};
+    for (const std::int32_t i : {-127, -1, extent, extent + 126}) {
+      const std::int32_t index = map_index(rules, i, extent).index;
+      EXPECT_TRUE(index >= 0 && index < extent) << i;
+      EXPECT_TRUE(index < 128 || index >= extent - 128) << i;
+    }
+  }
+}
+
+TEST(Boundary, TapBandsReachFromTheRegion) {
+  constexpr Region region{10, 12, 20, 25};
+  constexpr TapBand band{-2, -1, -3, 4};
+  EXPECT_TRUE(reaches(band, 8, 17, region));
+  EXPECT_FALSE(reaches(band, 7, 17, region));
+  EXPECT_FALSE(reaches(band, 8, 16, region));
+  EXPECT_TRUE(reaches(band, 10, 28, region));
+  EXPECT_FALSE(reaches(band, 10, 29, region));
+  EXPECT_FALSE(reaches(band, 11, 20, region));
+  EXPECT_TRUE(has_point(region, 11, 24));
+  EXPECT_FALSE(has_point(region, 11, 25));
+}
+
+}  // namespace
+}  // namespace spider

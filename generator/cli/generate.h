@@ -16,9 +16,11 @@ struct GenerateResult {
   std::string explanation_json;
 };
 
-/// The whole way from a spec's text to the files it becomes. Throws InternalError for bugs of ours only.
+/// The whole way from a spec's text to the files it becomes; the explanations predict for the architectures.
+/// Throws InternalError for bugs of ours only.
 [[nodiscard]] GenerateResult generate(const spec::SpecSource& source,
-                                      const std::vector<spec::ParameterOverride>& overrides);
+                                      const std::vector<spec::ParameterOverride>& overrides,
+                                      const std::vector<std::string>& architectures);
 
 /// spider-gen's own version, e.g. "0.1.0".
 [[nodiscard]] std::string version();

@@ -49,7 +49,7 @@ std::optional<Generated> generate_one(const std::string& path, const Options& op
   if (!source) {
     return std::nullopt;
   }
-  GenerateResult result = generate(*source, options.overrides);
+  GenerateResult result = generate(*source, options.overrides, options.architectures);
   for (const diag::Diagnostic& diagnostic : result.diagnostics.items) {
     err << diag::to_string(diagnostic) << '\n';
   }

@@ -3,84 +3,117 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
-#include <string>
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <sstream>
 #include <string_view>
-#include <vector>
 
 #include "emit/describe.h"
-#include "plan/half.h"
+#include "emit/draw.h"
+#include "emit/figures.h"
 #include "plan/streaming.h"
 
 namespace spidergen::emit {
 namespace {
 
-std::string face_json(const spec::Face& face) {
-  return fmt::format(R"({{"rule": "{}", "value": {}}})", spec::rule_name(face.rule),
-                     plan::round_to_f16(face.value));
-}
+constexpr std::string_view term_names[] = {"leading", "remainder"};
 
-std::string boundary_json(const spec::StencilSpec& spec) {
-  std::vector<std::string> axes;
-  for (int axis = 3 - spec.dimensions; axis < 3; ++axis) {
-    axes.push_back(fmt::format(R"("{}": {{"low": {}, "high": {}}})", spec::axis_letters[axis],
-                               face_json(spec.boundary[axis].low), face_json(spec.boundary[axis].high)));
-  }
-  return fmt::format("{{{}}}", fmt::join(axes, ", "));
-}
-
-std::string taps_json(const plan::KernelPlan& plan) {
-  std::vector<std::string> taps;
-  for (const plan::RoundedTap& tap : plan.weights.taps) {
-    taps.push_back(fmt::format(R"(    {{"at": [{}], "weight": {}, "packed": {}}})", fmt::join(tap.at, ", "),
-                               tap.weight, tap.packed));
-  }
-  return fmt::format("{}", fmt::join(taps, ",\n"));
-}
-
-std::string tap_rows_json(const plan::KernelPlan& plan) {
-  std::vector<std::string> rows;
-  for (const plan::TapRow& row : plan.tap_rows) {
-    rows.push_back(fmt::format(R"(    {{"dz": {}, "dy": {}, "low": {}, "high": {}}})", row.dz, row.dy,
-                               row.low, row.high));
-  }
-  return fmt::format("{}", fmt::join(rows, ",\n"));
-}
-
-}  // namespace
-
-std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
-  std::string text = fmt::format("{}: {}\n", spec.name, summary(spec));
-  for (const std::string& line : report(spec, plan)) text += "  " + line + "\n";
+void append_resources(const plan::KernelPlan& plan, std::string& text) {
   for (const plan::Pass& pass : plan.passes) {
     text += fmt::format("  Registers {} estimated; {} bytes of shared memory a block\n",
                         pass.streaming.estimated_registers, plan::shared_bytes(pass));
   }
-  return text;
 }
 
-std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
-  std::size_t products = 0;
-  std::size_t operands = 0;
-  for (const plan::Pass& pass : plan.passes) {
-    products += pass.products.size();
-    operands += pass.operands.size();
+void append_work(const Figures& figures, std::string& text) {
+  text += fmt::format("  Work      {} MMAs and {} bytes per 128 outputs, {} bytes a point\n", figures.mmas,
+                      figures.bytes_per_point * 128, figures.bytes_per_point);
+  text += fmt::format("  Sparsity  {} of the {} slots that 2:4 keeps hold a weight, {:.0f} %\n",
+                      figures.nonzeros, figures.slots,
+                      100.0 * static_cast<double>(figures.nonzeros) / static_cast<double>(figures.slots));
+}
+
+void append_windows(const plan::Pass& pass, std::string& text) {
+  text += "\n  Windows, one MMA each per 128 outputs:\n\n";
+  text += fmt::format("    {:>4}  {:<10}{:>6}  {:<10}{:>8}\n", "dy", "dx", "shift", "term", "operand");
+  for (const plan::Product& product : pass.products) {
+    const Range columns = columns_of(pass, product);
+    text += fmt::format("    {:>4}  {:<10}{:>6}  {:<10}{:>8}\n", pass.row_low + product.row,
+                        fmt::format("{}..{}", columns.low, columns.high), pass.shifts[product.shift],
+                        term_names[product.term], product.operand);
   }
-  const plan::RoundedWeights& weights = plan.weights;
-  std::string json = "{\n";
-  json += fmt::format("  \"stencil\": \"{}\",\n  \"hash\": \"{}\",\n", spec.name, spec.source_hash);
-  json += fmt::format("  \"dimensions\": {},\n  \"storage\": \"f16\",\n  \"accumulate\": \"f32\",\n",
-                      spec.dimensions);
-  json += fmt::format("  \"boundary\": {},\n", boundary_json(spec));
-  json += fmt::format("  \"reach\": {{\"low\": [{}], \"high\": [{}]}},\n", fmt::join(plan.reach_low, ", "),
-                      fmt::join(plan.reach_high, ", "));
-  json += fmt::format(
-      "  \"weights\": {{\"terms\": {}, \"exponent\": {}, \"exact\": {}, \"sum\": {}, \"packed_sum\": {}}},\n",
-      weights.terms, weights.exponent, weights.exact, weights.sum, weights.packed_sum);
-  json += fmt::format("  \"chained_mmas\": {},\n  \"operands\": {},\n", products, operands);
-  json += fmt::format("  \"tap_rows\": [\n{}\n  ],\n", tap_rows_json(plan));
-  json += fmt::format("  \"taps\": [\n{}\n  ]\n}}\n", taps_json(plan));
-  return json;
+}
+
+std::size_t zeros_of(const plan::Operand& operand) {
+  return static_cast<std::size_t>(
+      std::count(operand.matrix.values.begin(), operand.matrix.values.end(), 0.0));
+}
+
+void append_drawing(const plan::Pass& pass, std::string& text) {
+  const auto fullest =
+      std::min_element(pass.operands.begin(), pass.operands.end(),
+                       [](const auto& a, const auto& b) { return zeros_of(a) < zeros_of(b); });
+  text += fmt::format(
+      "\n  Operand {} before and after the swap ({}). A row is an output and a column an input; a is the\n"
+      "  weight at dx {}, b that at {}, and so on; dots are zeros. Groups of four must hold at most two "
+      "weights.\n\n",
+      fullest - pass.operands.begin(), pass.mapping.name, fullest->shift + pass.mapping.window_low,
+      fullest->shift + pass.mapping.window_low + 1);
+  std::istringstream drawing(draw_swap(pass.mapping, fullest->matrix));
+  for (std::string line; std::getline(drawing, line);) text += "    " + line + "\n";
+}
+
+void append_bounds(int dimensions, const std::vector<ArchitectureBound>& bounds, std::string& text) {
+  const auto extent = sample_extent(dimensions);
+  text += fmt::format(
+      "\n  Floor of a sweep over {} points in microseconds: no time is below what memory or tensor cores "
+      "need\n"
+      "  (--arch names architectures; predicted: from the peaks of a data sheet)\n\n",
+      fmt::join(std::prev(extent.end(), dimensions), extent.end(), " x "));
+  text += fmt::format("    {:<9}{:<16}{:>8}{:>8}{:>8}  {:<8}{}\n", "arch", "device", "memory", "tensor",
+                      "floor", "bound", "rates");
+  for (const auto& [architecture, rates, bound] : bounds) {
+    if (rates == nullptr) {
+      text += fmt::format("    {:<9}no rates are known\n", architecture);
+      continue;
+    }
+    text +=
+        fmt::format("    {:<9}{:<16}{:>8.1f}{:>8.1f}{:>8.1f}  {:<8}{}\n", architecture, rates->device,
+                    bound.memory_us, bound.tensor_us, bound.floor_us(),
+                    bound.memory_binds() ? "memory" : "tensor", rates->measured ? "measured" : "predicted");
+  }
+}
+
+void append_costs(const CostComparison& costs, std::string& text) {
+  if (costs.methods.empty()) return;
+  text += fmt::format(
+      "\n  Costs per point in the SPIDER paper's model, for a 2D box of radius {}, tiles of {} x {} "
+      "points\n\n",
+      costs.tile.radius, costs.tile.side, costs.tile.side);
+  text += fmt::format("    {:<13}{:>11}{:>10}{:>12}\n", "method", "operations", "input", "parameters");
+  for (const auto& [method, cost] : costs.methods) {
+    text += cost ? fmt::format("    {:<13}{:>11.2f}{:>10.2f}{:>12.2f}\n", method, cost->operations,
+                               cost->input, cost->parameters)
+                 : fmt::format("    {:<13}{:>11}{:>10}{:>12}\n", method, "-", "-", "-");
+  }
+}
+
+}  // namespace
+
+std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
+                         const std::vector<std::string>& architectures) {
+  std::string text = fmt::format("{}: {}\n", spec.name, summary(spec));
+  for (const std::string& line : report(spec, plan)) text += "  " + line + "\n";
+  append_resources(plan, text);
+  append_work(figures_of(spec, plan), text);
+  for (const plan::Pass& pass : plan.passes) {
+    append_windows(pass, text);
+    append_drawing(pass, text);
+  }
+  append_bounds(spec.dimensions, bounds_of(spec, plan, architectures), text);
+  append_costs(costs_of(plan), text);
+  return text;
 }
 
 }  // namespace spidergen::emit

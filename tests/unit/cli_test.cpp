@@ -19,8 +19,8 @@
 namespace spidergen::cli {
 
 /// A spec is its stencil's name; the words `wrong`, `warn` and `broken` in it do as they say.
-GenerateResult generate(const spec::SpecSource& source,
-                        const std::vector<spec::ParameterOverride>& overrides) {
+GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::ParameterOverride>& overrides,
+                        const std::vector<std::string>& architectures) {
   const auto has = [&](const char* word) { return source.text.find(word) != std::string::npos; };
   GenerateResult result;
   if (has("broken")) throw diag::InternalError("window 3 lost a tap");
@@ -33,7 +33,8 @@ GenerateResult generate(const spec::SpecSource& source,
   std::string text = "// spider-gen version " + version() + "\n" + name + "\n";
   for (const auto& [parameter, expression] : overrides) text += parameter + "=" + expression + "\n";
   result.files = {{name + ".h", "header " + text}, {name + ".cu", "source " + text}};
-  result.explanation_text = "plan of " + name + "\n";
+  result.explanation_text =
+      "plan of " + name + (architectures.size() == 1 ? "" : " for " + architectures.back()) + "\n";
   result.explanation_json = "{\"stencil\": \"" + name + "\"}\n";
   return result;
 }
@@ -198,6 +199,8 @@ TEST_F(CommandLine, Explains) {
   EXPECT_EQ(out_, "plan of a\n");
   EXPECT_EQ(call({a, b, "--explain", "--explain-format", "text"}), 0);
   EXPECT_EQ(out_, "plan of a\n\nplan of b\n");
+  EXPECT_EQ(call({a, "--explain", "--arch", "sm_90,sm_80"}), 0);
+  EXPECT_EQ(out_, "plan of a for sm_90\n");
   EXPECT_EQ(call({a, "--explain", "--explain-format", "json"}), 0);
   EXPECT_EQ(out_, "{\"stencil\": \"a\"}\n");
   EXPECT_EQ(call({a, b, "--explain", "--explain-format=json"}), 0);

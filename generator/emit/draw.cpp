@@ -1,0 +1,104 @@
+#include "emit/draw.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+#include <vector>
+
+#include "pack/compress.h"
+
+namespace spidergen::emit {
+namespace {
+
+/// A matrix as letters, its rows and columns labelled by what they are in the field.
+struct Drawing {
+  std::vector<plan::Position> outputs;
+  std::vector<std::string> rows;  ///< a character per column
+};
+
+char letter_of(const plan::TileMapping& mapping, int row, int column) {
+  const int place = mapping.column_input[column].x - mapping.row_output[row].x - mapping.window_low;
+  return static_cast<char>('a' + place);
+}
+
+Drawing letters_of(const plan::TileMapping& mapping, const plan::Matrix& matrix) {
+  Drawing drawing{mapping.row_output, {}};
+  for (int row = 0; row < matrix.rows; ++row) {
+    std::string line;
+    for (int column = 0; column < matrix.columns; ++column) {
+      line += matrix.at(row, column) == 0 ? '.' : letter_of(mapping, row, column);
+    }
+    drawing.rows.push_back(line);
+  }
+  return drawing;
+}
+
+/// Where the positions go when they are sorted.
+std::vector<int> natural_order(const std::vector<plan::Position>& positions) {
+  std::vector<int> order(positions.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    return std::tie(positions[a].y, positions[a].x) < std::tie(positions[b].y, positions[b].x);
+  });
+  return order;
+}
+
+Drawing in_natural_order(const plan::TileMapping& mapping, const Drawing& drawing) {
+  Drawing natural;
+  for (const int row : natural_order(mapping.row_output)) {
+    natural.outputs.push_back(drawing.outputs[row]);
+    std::string line;
+    for (const int column : natural_order(mapping.column_input)) line += drawing.rows[row][column];
+    natural.rows.push_back(line);
+  }
+  return natural;
+}
+
+std::string in_groups(const std::string& letters, int size) {
+  std::string text;
+  for (std::size_t i = 0; i < letters.size(); ++i) {
+    if (i > 0 && i % size == 0) text += ' ';
+    text += letters[i];
+  }
+  return text;
+}
+
+std::string labelled(const Drawing& drawing, int row, int group) {
+  return fmt::format("x+{:<4}{}", drawing.outputs[row].x, in_groups(drawing.rows[row], group));
+}
+
+}  // namespace
+
+std::string draw_swap(const plan::TileMapping& mapping, const plan::Matrix& matrix) {
+  const Drawing after = letters_of(mapping, matrix);
+  const Drawing before = in_natural_order(mapping, after);
+  std::string text;
+  for (int row = 0; row < matrix.rows; ++row) {
+    text += fmt::format("{}    {}\n", labelled(before, row, pack::group_columns),
+                        labelled(after, row, pack::group_columns));
+  }
+  return text;
+}
+
+std::string draw_compressed(const plan::TileMapping& mapping, const plan::Matrix& matrix) {
+  const Drawing swapped = letters_of(mapping, matrix);
+  const pack::Selection selection = pack::select_columns(mapping);
+  std::string text;
+  for (int row = 0; row < matrix.rows; ++row) {
+    std::string kept;
+    std::string metadata;
+    for (int group = 0; group < selection.groups; ++group) {
+      const pack::Selection::Pair& pair = selection.at(row, group);
+      kept += swapped.rows[row][group * pack::group_columns + pair.first];
+      kept += swapped.rows[row][group * pack::group_columns + pair.second];
+      metadata += fmt::format("{:x}", pack::metadata_nibble(pair));
+    }
+    text += fmt::format("x+{:<4}{}    {}\n", swapped.outputs[row].x, in_groups(kept, pack::kept_columns),
+                        metadata);
+  }
+  return text;
+}
+
+}  // namespace spidergen::emit

@@ -1,0 +1,212 @@
+#include "emit/explain.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "emit/figures.h"
+#include "plan/half.h"
+#include "plan/streaming.h"
+
+namespace spidergen::emit {
+namespace {
+
+std::string face_json(const spec::Face& face) {
+  return fmt::format(R"({{"rule": "{}", "value": {}}})", spec::rule_name(face.rule),
+                     plan::round_to_f16(face.value));
+}
+
+std::string boundary_json(const spec::StencilSpec& spec) {
+  std::vector<std::string> axes;
+  for (int axis = 3 - spec.dimensions; axis < 3; ++axis) {
+    axes.push_back(fmt::format(R"("{}": {{"low": {}, "high": {}}})", spec::axis_letters[axis],
+                               face_json(spec.boundary[axis].low), face_json(spec.boundary[axis].high)));
+  }
+  return fmt::format("{{{}}}", fmt::join(axes, ", "));
+}
+
+std::string taps_json(const plan::KernelPlan& plan) {
+  std::vector<std::string> taps;
+  for (const plan::RoundedTap& tap : plan.weights.taps) {
+    taps.push_back(fmt::format(R"(    {{"at": [{}], "weight": {}, "packed": {}}})", fmt::join(tap.at, ", "),
+                               tap.weight, tap.packed));
+  }
+  return fmt::format("{}", fmt::join(taps, ",\n"));
+}
+
+std::string tap_rows_json(const plan::KernelPlan& plan) {
+  std::vector<std::string> rows;
+  for (const plan::TapRow& row : plan.tap_rows) {
+    rows.push_back(fmt::format(R"(    {{"dz": {}, "dy": {}, "low": {}, "high": {}}})", row.dz, row.dy,
+                               row.low, row.high));
+  }
+  return fmt::format("{}", fmt::join(rows, ",\n"));
+}
+
+std::string figures_json(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
+  const Figures figures = figures_of(spec, plan);
+  return fmt::format("  \"mmas_per_128_outputs\": {},\n  \"bytes_per_point\": {},\n", figures.mmas,
+                     figures.bytes_per_point) +
+         fmt::format("  \"sparsity\": {{\"nonzeros\": {}, \"slots\": {}}},\n", figures.nonzeros,
+                     figures.slots);
+}
+
+std::string bound_json(const ArchitectureBound& item) {
+  if (item.rates == nullptr) {
+    return fmt::format(R"(      {{"architecture": "{}", "rates": null}})", item.architecture);
+  }
+  const plan::DeviceRates& rates = *item.rates;
+  return fmt::format(R"(      {{"architecture": "{}", "device": "{}", "rates": "{}", "multiprocessors": {}, )"
+                     R"("sparse_mma_ns": {}, "dense_mma_ns": {}, "copy_bytes_per_second": {:.0f}, )"
+                     R"("memory_us": {:.3f}, "tensor_us": {:.3f}, "floor_us": {:.3f}, "bound": "{}"}})",
+                     item.architecture, rates.device, rates.measured ? "measured" : "predicted",
+                     rates.multiprocessors, rates.sparse_mma_ns, rates.dense_mma_ns,
+                     rates.copy_bytes_per_second, item.bound.memory_us, item.bound.tensor_us,
+                     item.bound.floor_us(), item.bound.memory_binds() ? "memory" : "tensor");
+}
+
+std::string bounds_json(const spec::StencilSpec& spec, const std::vector<ArchitectureBound>& bounds) {
+  std::vector<std::string> lines;
+  for (const ArchitectureBound& bound : bounds) lines.push_back(bound_json(bound));
+  return fmt::format(
+      "  \"prediction\": {{\n    \"extent\": [{}],\n    \"architectures\": [\n{}\n    ]\n  }},\n",
+      fmt::join(sample_extent(spec.dimensions), ", "), fmt::join(lines, ",\n"));
+}
+
+std::string costs_json(const CostComparison& costs) {
+  if (costs.methods.empty()) return "  \"cost_model\": null,\n";
+  std::vector<std::string> lines;
+  for (const auto& [method, cost] : costs.methods) {
+    lines.push_back(
+        cost ? fmt::format(R"(      {{"method": "{}", "operations": {}, "input": {}, "parameters": {}}})",
+                           method, cost->operations, cost->input, cost->parameters)
+             : fmt::format(
+                   R"(      {{"method": "{}", "operations": null, "input": null, "parameters": null}})",
+                   method));
+  }
+  return fmt::format(
+      "  \"cost_model\": {{\n    \"radius\": {},\n    \"tile_side\": {},\n    \"per_point\": [\n{}\n    ]\n  "
+      "}},\n",
+      costs.tile.radius, costs.tile.side, fmt::join(lines, ",\n"));
+}
+
+std::string positions_json(const std::vector<plan::Position>& positions) {
+  std::vector<std::string> items;
+  for (const plan::Position& position : positions)
+    items.push_back(fmt::format("[{}, {}]", position.y, position.x));
+  return fmt::format("[{}]", fmt::join(items, ", "));
+}
+
+std::string mapping_json(const plan::TileMapping& mapping) {
+  return fmt::format(
+      "    \"mapping\": {{\"name\": \"{}\", \"window_low\": {}, \"window_width\": {}, "
+      "\"outputs_per_column\": {},\n      \"row_output\": {},\n      \"column_input\": {}}},\n",
+      mapping.name, mapping.window_low, mapping.window_width, mapping.outputs_per_column,
+      positions_json(mapping.row_output), positions_json(mapping.column_input));
+}
+
+std::string products_json(const plan::Pass& pass) {
+  std::vector<std::string> lines;
+  for (const plan::Product& product : pass.products) {
+    const Range columns = columns_of(pass, product);
+    lines.push_back(
+        fmt::format(R"(      {{"dy": {}, "shift": {}, "low": {}, "high": {}, "term": {}, "operand": {}}})",
+                    pass.row_low + product.row, pass.shifts[product.shift], columns.low, columns.high,
+                    product.term, product.operand));
+  }
+  return fmt::format("    \"products\": [\n{}\n    ],\n", fmt::join(lines, ",\n"));
+}
+
+std::string matrix_json(const plan::Matrix& matrix) {
+  std::vector<std::string> rows;
+  for (int row = 0; row < matrix.rows; ++row) {
+    const auto first = matrix.values.begin() + static_cast<std::ptrdiff_t>(row) * matrix.columns;
+    rows.push_back(fmt::format("[{}]", fmt::join(first, first + matrix.columns, ", ")));
+  }
+  return fmt::format("[\n        {}]", fmt::join(rows, ",\n        "));
+}
+
+std::string registers_json(const pack::OperandFragment& fragment) {
+  std::vector<std::string> lanes;
+  for (const auto& registers : fragment) lanes.push_back(fmt::format("[{}]", fmt::join(registers, ", ")));
+  return fmt::format("[{}]", fmt::join(lanes, ", "));
+}
+
+std::string operands_json(const plan::Pass& pass, const pack::PackedPass& packed) {
+  std::vector<std::string> items;
+  for (std::size_t i = 0; i < pass.operands.size(); ++i) {
+    const plan::Operand& operand = pass.operands[i];
+    items.push_back(fmt::format(
+        "      {{\"dy\": {}, \"shift\": {}, \"term\": {}, \"metadata\": {}, \"selector\": {},\n"
+        "       \"matrix\": {},\n       \"registers\": {}}}",
+        operand.dy, operand.shift, operand.term, packed.operands[i].metadata, packed.operands[i].selector,
+        matrix_json(operand.matrix), registers_json(packed.operands[i].values)));
+  }
+  return fmt::format("    \"operands\": [\n{}\n    ],\n", fmt::join(items, ",\n"));
+}
+
+std::string streaming_json(const plan::Pass& pass) {
+  const plan::Streaming& streaming = pass.streaming;
+  return fmt::format(
+      R"("rows_in_flight": {}, "tiles_per_warp": {}, "warps_per_block": {}, "ring_rows": {}, )"
+      R"("preferred_rows": {}, "operands_in_registers": {}, "estimated_registers": {}, "shared_bytes": {})",
+      pass.rows_in_flight(), streaming.tiles_per_warp, streaming.warps_per_block, streaming.ring_rows,
+      streaming.preferred_rows, streaming.operands_in_registers, streaming.estimated_registers,
+      plan::shared_bytes(pass));
+}
+
+std::string pass_json(const plan::Pass& pass, const pack::PackedPass& packed) {
+  std::vector<std::string> metadata;
+  for (const pack::MetadataFragment& fragment : packed.metadata) {
+    metadata.push_back(fmt::format("[{}]", fmt::join(fragment, ", ")));
+  }
+  return fmt::format("{{\n{}    \"shifts\": [{}],\n", mapping_json(pass.mapping),
+                     fmt::join(pass.shifts, ", ")) +
+         products_json(pass) + operands_json(pass, packed) +
+         fmt::format("    \"metadata\": [{}],\n    \"streaming\": {{{}}}\n  }}", fmt::join(metadata, ", "),
+                     streaming_json(pass));
+}
+
+std::string passes_json(const plan::KernelPlan& plan, const pack::PackedKernel& packed) {
+  std::vector<std::string> passes;
+  for (std::size_t i = 0; i < plan.passes.size(); ++i) {
+    passes.push_back(pass_json(plan.passes[i], packed.passes[i]));
+  }
+  return fmt::format("{}", fmt::join(passes, ", "));
+}
+
+}  // namespace
+
+std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
+                         const pack::PackedKernel& packed, const std::vector<std::string>& architectures) {
+  std::size_t products = 0;
+  std::size_t operands = 0;
+  for (const plan::Pass& pass : plan.passes) {
+    products += pass.products.size();
+    operands += pass.operands.size();
+  }
+  const plan::RoundedWeights& weights = plan.weights;
+  std::string json = "{\n";
+  json += fmt::format("  \"stencil\": \"{}\",\n  \"hash\": \"{}\",\n", spec.name, spec.source_hash);
+  json += fmt::format("  \"dimensions\": {},\n  \"storage\": \"f16\",\n  \"accumulate\": \"f32\",\n",
+                      spec.dimensions);
+  json += fmt::format("  \"boundary\": {},\n", boundary_json(spec));
+  json += fmt::format("  \"reach\": {{\"low\": [{}], \"high\": [{}]}},\n", fmt::join(plan.reach_low, ", "),
+                      fmt::join(plan.reach_high, ", "));
+  json += fmt::format(
+      "  \"weights\": {{\"terms\": {}, \"exponent\": {}, \"exact\": {}, \"sum\": {}, \"packed_sum\": {}}},\n",
+      weights.terms, weights.exponent, weights.exact, weights.sum, weights.packed_sum);
+  json += fmt::format("  \"chained_mmas\": {},\n  \"operands\": {},\n", products, operands);
+  json += fmt::format("  \"tap_rows\": [\n{}\n  ],\n", tap_rows_json(plan));
+  json += fmt::format("  \"taps\": [\n{}\n  ],\n", taps_json(plan));
+  json += figures_json(spec, plan);
+  json += bounds_json(spec, bounds_of(spec, plan, architectures));
+  json += costs_json(costs_of(plan));
+  json += fmt::format("  \"passes\": [{}]\n}}\n", passes_json(plan, packed));
+  return json;
+}
+
+}  // namespace spidergen::emit

@@ -1,0 +1,112 @@
+#include "emit/figures.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "pack/compress.h"
+
+namespace spidergen::emit {
+namespace {
+
+constexpr double tile_outputs = 128;
+
+int element_bytes(spec::Storage storage) {
+  return storage == spec::Storage::f32 ? 4 : 2;
+}
+
+std::int64_t nonzeros_of(const plan::Matrix& matrix) {
+  return std::count_if(matrix.values.begin(), matrix.values.end(), [](double value) { return value != 0; });
+}
+
+std::int64_t slots_of(const plan::Matrix& matrix) {
+  return static_cast<std::int64_t>(matrix.values.size()) * pack::kept_columns / pack::group_columns;
+}
+
+int largest_reach(const plan::KernelPlan& plan) {
+  return std::max(*std::max_element(plan.reach_low.begin(), plan.reach_low.end()),
+                  *std::max_element(plan.reach_high.begin(), plan.reach_high.end()));
+}
+
+/// Elements of a fragment of B for a tile, loaded once per input row and shift.
+double fragment_elements(const plan::Pass& pass) {
+  return tile_outputs / pass.mapping.rows() * pass.mapping.columns();
+}
+
+plan::PointCost own_cost(const plan::KernelPlan& plan) {
+  plan::PointCost cost;
+  for (const plan::Pass& pass : plan.passes) {
+    for (const plan::Product& product : pass.products) {
+      const auto slots = static_cast<double>(slots_of(pass.operands[product.operand].matrix));
+      cost.operations += slots / pass.mapping.rows();
+      if (!pass.streaming.operands_in_registers) {
+        cost.parameters += slots / (tile_outputs * pass.streaming.tiles_per_warp);
+      }
+    }
+    cost.input += static_cast<double>(pass.shifts.size()) * fragment_elements(pass) / tile_outputs;
+  }
+  return cost;
+}
+
+}  // namespace
+
+Figures figures_of(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
+  Figures figures;
+  for (const plan::Pass& pass : plan.passes) {
+    figures.mmas += static_cast<int>(pass.products.size());
+    figures.bytes_per_point += 2 * element_bytes(spec.storage);
+    for (const plan::Product& product : pass.products) {
+      const plan::Matrix& matrix = pass.operands[product.operand].matrix;
+      figures.slots += slots_of(matrix);
+      figures.nonzeros += nonzeros_of(matrix);
+    }
+  }
+  return figures;
+}
+
+std::array<std::int64_t, 3> sample_extent(int dimensions) {
+  if (dimensions == 1) return {1, 1, 10240 * 10240};
+  if (dimensions == 3) return {512, 512, 512};
+  return {1, 10240, 10240};
+}
+
+std::vector<ArchitectureBound> bounds_of(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
+                                         const std::vector<std::string>& architectures) {
+  const Figures figures = figures_of(spec, plan);
+  double points = 1;
+  for (const std::int64_t extent : sample_extent(spec.dimensions)) points *= static_cast<double>(extent);
+  std::vector<ArchitectureBound> bounds;
+  for (const std::string& architecture : architectures) {
+    ArchitectureBound bound{architecture, plan::find_device_rates(architecture), {}};
+    if (bound.rates != nullptr) {
+      bound.bound = plan::bound_sweep(*bound.rates,
+                                      {points, figures.bytes_per_point, static_cast<double>(figures.mmas)});
+    }
+    bounds.push_back(bound);
+  }
+  return bounds;
+}
+
+CostComparison costs_of(const plan::KernelPlan& plan) {
+  const int radius = largest_reach(plan);
+  if (plan.dimensions != 2 || radius == 0) return {};
+  const plan::BoxTile tile{radius, plan::common_tile_side(radius)};
+  CostComparison comparison{tile, plan::paper_costs(tile)};
+  comparison.methods.push_back({"this kernel", own_cost(plan)});
+  return comparison;
+}
+
+Range columns_of(const plan::Pass& pass, const plan::Product& product) {
+  const plan::Matrix& matrix = pass.operands[product.operand].matrix;
+  Range range{std::numeric_limits<int>::max(), std::numeric_limits<int>::min()};
+  for (int row = 0; row < matrix.rows; ++row) {
+    for (int column = 0; column < matrix.columns; ++column) {
+      if (matrix.at(row, column) == 0) continue;
+      const int dx =
+          pass.shifts[product.shift] + pass.mapping.column_input[column].x - pass.mapping.row_output[row].x;
+      range = {std::min(range.low, dx), std::max(range.high, dx)};
+    }
+  }
+  return range;
+}
+
+}  // namespace spidergen::emit

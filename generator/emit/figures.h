@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/cost_model.h"
+#include "plan/device_rates.h"
+#include "plan/kernel_plan.h"
+#include "spec/stencil_spec.h"
+
+namespace spidergen::emit {
+
+/// The plan in numbers, as `--explain` tells them.
+struct Figures {
+  int mmas = 0;                ///< per 128 outputs
+  std::int64_t slots = 0;      ///< of those MMAs' operands: what 2:4 keeps
+  std::int64_t nonzeros = 0;   ///< of the slots
+  double bytes_per_point = 0;  ///< read once, written once
+};
+
+[[nodiscard]] Figures figures_of(const spec::StencilSpec& spec, const plan::KernelPlan& plan);
+
+/// The field for which times are predicted, z, y, x: about 10^8 points.
+[[nodiscard]] std::array<std::int64_t, 3> sample_extent(int dimensions);
+
+/// What bounds a sweep over that field, by architecture.
+struct ArchitectureBound {
+  std::string architecture;
+  const plan::DeviceRates* rates = nullptr;  ///< null where none are known
+  plan::SweepBound bound;
+};
+
+[[nodiscard]] std::vector<ArchitectureBound> bounds_of(const spec::StencilSpec& spec,
+                                                       const plan::KernelPlan& plan,
+                                                       const std::vector<std::string>& architectures);
+
+/// The paper's methods and this kernel on a box of the stencil's largest reach.
+struct CostComparison {
+  plan::BoxTile tile;
+  std::vector<plan::MethodCost> methods;
+};
+
+/// Nothing in it where the model says nothing: it is of 2D stencils that reach a neighbour. This kernel's
+/// operations are those of its MMAs without what 2:4 skips; its input is what lanes load from the ring into
+/// fragments; its parameters are nothing where operands stay in registers for a whole walk.
+[[nodiscard]] CostComparison costs_of(const plan::KernelPlan& plan);
+
+/// The smallest and the largest dx of a product's non-zeros.
+struct Range {
+  int low = 0;
+  int high = 0;
+};
+
+[[nodiscard]] Range columns_of(const plan::Pass& pass, const plan::Product& product);
+
+}  // namespace spidergen::emit

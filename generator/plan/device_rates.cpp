@@ -1,0 +1,61 @@
+#include "plan/device_rates.h"
+
+#include <algorithm>
+#include <array>
+
+namespace spidergen::plan {
+namespace {
+
+constexpr int quarters_per_multiprocessor = 4;
+constexpr double dense_mma_flops = 2.0 * 16 * 8 * 16;
+constexpr double sparse_mma_flops = 2.0 * 16 * 8 * 32;  // data sheets count the zeros, too
+constexpr double outputs_per_mma = 128;
+
+/// Rates from a data sheet: peak f16 with f32 sums, dense, in TFLOP/s, with sparsity twice that; peak
+/// bandwidth in GB/s. A kernel reaches less of both, so that times predicted from them are floors.
+constexpr DeviceRates from_data_sheet(std::string_view architecture, std::string_view device,
+                                      int multiprocessors, double dense_teraflops, double gigabytes) {
+  const double quarters = quarters_per_multiprocessor * multiprocessors;
+  const double flops_per_ns = dense_teraflops * 1e3 / quarters;
+  return {architecture,
+          device,
+          multiprocessors,
+          sparse_mma_flops / (2 * flops_per_ns),
+          dense_mma_flops / flops_per_ns,
+          gigabytes * 1e9,
+          false};
+}
+
+// sm_90: tests/benchmarks/README.md, "What bounds a sweep". The others: NVIDIA's data sheets of the A100
+// (80 GB, SXM), A40, L40S and B200 and the RTX Blackwell architecture paper. The B200's peak is that of
+// tcgen05; mma.sp may be far from it.
+constexpr std::array<DeviceRates, 6> known{
+    from_data_sheet("sm_80", "A100 SXM 80 GB", 108, 312, 2039),
+    from_data_sheet("sm_86", "A40", 84, 149.7, 696),
+    from_data_sheet("sm_89", "L40S", 142, 362.05, 864),
+    DeviceRates{"sm_90", "H200", 132, 4.60, 3.47, 4.1e12, true},
+    from_data_sheet("sm_100", "B200", 148, 2250, 8000),
+    from_data_sheet("sm_120", "RTX 5090", 170, 209.5, 1792),
+};
+
+}  // namespace
+
+std::span<const DeviceRates> device_rates() {
+  return known;
+}
+
+const DeviceRates* find_device_rates(std::string_view architecture) {
+  if (architecture.ends_with('a') || architecture.ends_with('f')) architecture.remove_suffix(1);
+  const auto found = std::find_if(known.begin(), known.end(), [&](const DeviceRates& rates) {
+    return rates.architecture == architecture;
+  });
+  return found == known.end() ? nullptr : &*found;
+}
+
+SweepBound bound_sweep(const DeviceRates& rates, const SweepWork& work) {
+  const double mmas = work.points / outputs_per_mma * work.mmas_per_128_points;
+  return {work.points * work.bytes_per_point / rates.copy_bytes_per_second * 1e6,
+          mmas * rates.sparse_mma_ns * 1e-3 / (quarters_per_multiprocessor * rates.multiprocessors)};
+}
+
+}  // namespace spidergen::plan

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace spidergen::plan {
+
+/// What the tensor cores and the memory of an architecture do at best, on one device that stands for it.
+struct DeviceRates {
+  std::string_view architecture;  ///< as nvcc names it, without a suffix: sm_90
+  std::string_view device;
+  int multiprocessors = 0;
+  /// Nanoseconds that one MMA with f32 sums keeps a quarter of a multiprocessor busy: mma.sp.m16n8k32 and
+  /// mma.sync.m16n8k16 of f16 or bf16.
+  double sparse_mma_ns = 0;
+  double dense_mma_ns = 0;
+  double copy_bytes_per_second = 0;  ///< read and written bytes together
+  bool measured = false;             ///< otherwise predicted: the peaks of a data sheet
+};
+
+/// All architectures with known rates, ascending.
+[[nodiscard]] std::span<const DeviceRates> device_rates();
+
+/// The rates of an architecture, with or without a suffix (sm_90a is sm_90); null where none are known.
+[[nodiscard]] const DeviceRates* find_device_rates(std::string_view architecture);
+
+/// What one sweep asks of a device.
+struct SweepWork {
+  double points = 0;
+  double bytes_per_point = 0;      ///< read once and written once
+  double mmas_per_128_points = 0;  ///< mma.sp.m16n8k32
+};
+
+/// The times in microseconds that no sweep can beat.
+struct SweepBound {
+  double memory_us = 0;
+  double tensor_us = 0;
+
+  [[nodiscard]] bool memory_binds() const { return memory_us >= tensor_us; }
+  [[nodiscard]] double floor_us() const { return memory_binds() ? memory_us : tensor_us; }
+};
+
+/// memory_us = points * bytes_per_point / copy rate; tensor_us = points / 128 * MMAs * sparse_mma_ns / (4 *
+/// multiprocessors).
+[[nodiscard]] SweepBound bound_sweep(const DeviceRates& rates, const SweepWork& work);
+
+}  // namespace spidergen::plan

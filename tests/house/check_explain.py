@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""What `--explain --explain-format json` tells of kernels agrees with itself: check_explain.py SPIDER-GEN SPEC...
+
+The matrices are recovered from the registers and the taps from the matrices, by the layouts of the PTX ISA (9.7.14.6); the
+floors follow from the rates. Standard library only.
+"""
+
+import collections
+import json
+import math
+import struct
+import subprocess
+import sys
+
+ARCHITECTURES = "sm_80,sm_86,sm_87,sm_89,sm_90,sm_90a,sm_100,sm_120"
+
+
+def half(bits: int) -> float:
+    return struct.unpack("<e", struct.pack("<H", bits & 0xFFFF))[0]
+
+
+def unpack(registers: list[list[int]], metadata: list[int], selector: int) -> list[list[float]]:
+    """The 16 x 32 matrix of an operand, from the registers of the lanes alone."""
+    matrix = [[0.0] * 32 for _ in range(16)]
+    for row in range(16):
+        for kept in range(16):
+            word = registers[4 * (row % 8) + kept % 8 // 2][row // 8 + 2 * (kept // 8)]
+            group = kept // 2
+            lane = 4 * (row % 8) + 2 * selector + group // 4
+            nibble = metadata[lane] >> (16 * (row // 8) + 4 * (group % 4)) & 0xF
+            position = nibble & 3 if kept % 2 == 0 else nibble >> 2
+            matrix[row][4 * group + position] = half(word >> 16 * (kept % 2))
+    return matrix
+
+
+def taps_of_row(one_pass: dict, row: int) -> dict:
+    """What the products add up for the output that is row `row` of the matrices: weight by (dy, dx)."""
+    outputs = one_pass["mapping"]["row_output"]
+    inputs = one_pass["mapping"]["column_input"]
+    taps: dict = collections.defaultdict(float)
+    for product in one_pass["products"]:
+        matrix = one_pass["operands"][product["operand"]]["matrix"]
+        for column, weight in enumerate(matrix[row]):
+            if weight:
+                dx = product["shift"] + inputs[column][-1] - outputs[row][-1]
+                taps[product["dy"], dx] += weight
+                if not product["low"] <= dx <= product["high"]:
+                    raise ValueError(f"dx {dx} is outside of product {product}")
+    return dict(taps)
+
+
+def check_prediction(plan: dict) -> None:
+    points = math.prod(plan["prediction"]["extent"])
+    for told in plan["prediction"]["architectures"]:
+        if told["rates"] is None:
+            continue
+        memory = points * plan["bytes_per_point"] / told["copy_bytes_per_second"] * 1e6
+        quarters = 4 * told["multiprocessors"]
+        tensor = points / 128 * plan["mmas_per_128_outputs"] * told["sparse_mma_ns"] / quarters / 1e3
+        floor = max(memory, tensor)
+        wanted = {"memory_us": memory, "tensor_us": tensor, "floor_us": floor}
+        for key, value in wanted.items():
+            if abs(told[key] - value) > 1e-3:
+                raise ValueError(f"{told['architecture']}: {key} is {told[key]}, not {value:.3f}")
+        if told["bound"] != ("memory" if memory >= tensor else "tensor"):
+            raise ValueError(f"{told['architecture']}: {told['bound']} does not bind")
+    names = [told["architecture"] for told in plan["prediction"]["architectures"]]
+    if names != ARCHITECTURES.split(","):
+        raise ValueError(f"predicted for {names}")
+
+
+def check(plan: dict) -> None:
+    check_prediction(plan)
+    scale = 2.0 ** plan["weights"]["exponent"]
+    nonzeros = 0
+    for one_pass in plan["passes"]:
+        for operand in one_pass["operands"]:
+            metadata = one_pass["metadata"][operand["metadata"]]
+            if unpack(operand["registers"], metadata, operand["selector"]) != operand["matrix"]:
+                raise ValueError(f"registers of the operand dy {operand['dy']}, shift {operand['shift']} are of another")
+        expected = {tuple(tap["at"][1:]): tap["packed"] * scale for tap in plan["taps"]}
+        for row in range(len(one_pass["mapping"]["row_output"])):
+            if taps_of_row(one_pass, row) != expected:
+                raise ValueError(f"row {row} of the matrices computes {taps_of_row(one_pass, row)}, not {expected}")
+        for product in one_pass["products"]:
+            matrix = one_pass["operands"][product["operand"]]["matrix"]
+            nonzeros += sum(weight != 0 for row in matrix for weight in row)
+    products = sum(len(one_pass["products"]) for one_pass in plan["passes"])
+    if [plan["mmas_per_128_outputs"], plan["chained_mmas"]] != [products, products]:
+        raise ValueError(f"there are {products} products")
+    if plan["sparsity"] != {"nonzeros": nonzeros, "slots": products * 256}:
+        raise ValueError(f"sparsity: {nonzeros} of {products * 256}")
+
+
+def main() -> int:
+    program, specs = sys.argv[1], sys.argv[2:]
+    failures = 0
+    for spec in specs:
+        command = [program, "--explain", "--explain-format", "json", "--arch", ARCHITECTURES, spec]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        try:
+            check(json.loads(done.stdout))
+        except (ValueError, KeyError) as error:
+            print(f"{spec}: {error!r}")
+            failures += 1
+    return 1 if failures or not specs else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -48,6 +48,10 @@ Outcome prepare(const spider_kernel& kernel, Residency& residency) {
   return {};
 }
 
+Outcome check_memory(const void* /*memory*/, const char* /*name*/) {
+  return {};
+}
+
 Outcome launch(const spider_kernel& kernel, const SweepArguments& arguments, const spider_field& /*input*/,
                const spider_field& /*output*/, std::int64_t blocks, void* /*stream*/) {
   if (blocks < 1 || blocks > std::numeric_limits<std::int32_t>::max()) {

@@ -3,6 +3,7 @@
 #include <spider/memory.h>
 #include <spider/spider.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <new>
@@ -76,6 +77,20 @@ spider::SweepArguments make_arguments(const spider_kernel& kernel, const spider_
           spider::rows_aligned(kernel, out, kernel.tiling.output_alignment, false)};
 }
 
+/// Whether the back end can reach both fields.
+Outcome check_memory(const spider_field& in, const spider_field& out) {
+  Outcome reached = spider::backend::check_memory(in.data, "the input");
+  return reached.status != SPIDER_OK ? reached : spider::backend::check_memory(out.data, "the output");
+}
+
+/// Rows that a copy is to keep apart.
+Outcome check_pitches(std::uint64_t to_pitch, std::uint64_t from_pitch, std::uint64_t row_bytes,
+                      std::uint64_t rows) {
+  if (rows < 2 || std::min(to_pitch, from_pitch) >= row_bytes) return {};
+  return {SPIDER_ERROR_STRIDE, "rows of " + std::to_string(row_bytes) + " bytes overlap at a pitch of " +
+                                   std::to_string(std::min(to_pitch, from_pitch))};
+}
+
 /// A sweep that only needs to be launched.
 struct ReadySweep {
   const spider_field* in;
@@ -106,6 +121,7 @@ Outcome apply(const spider_kernel* kernel, const spider_field* in, const spider_
   spider::backend::Residency residency;
   if (Outcome loaded = spider::backend::prepare(*kernel, residency); loaded.status != SPIDER_OK)
     return loaded;
+  if (Outcome reached = check_memory(*in, *out); reached.status != SPIDER_OK) return reached;
   return make_ready(*kernel, *in, *out, points, residency).launch(*kernel, stream);
 }
 
@@ -126,6 +142,7 @@ Outcome iterate(const spider_kernel* kernel, const spider_field* a, const spider
     spider::backend::Residency residency;
     if (Outcome loaded = spider::backend::prepare(*kernel, residency); loaded.status != SPIDER_OK)
       return loaded;
+    if (Outcome reached = check_memory(*a, *b); reached.status != SPIDER_OK) return reached;
     const ReadySweep turns[2] = {make_ready(*kernel, *a, *b, whole_interior(*a), residency),
                                  make_ready(*kernel, *b, *a, whole_interior(*b), residency)};
     for (std::int64_t i = 0; i < sweeps; ++i) {
@@ -227,6 +244,8 @@ spider_status spider_upload(void* to, uint64_t to_pitch, const void* from_host, 
                             uint64_t row_bytes, uint64_t rows) {
   return guarded("spider_upload", [&]() -> Outcome {
     if (to == nullptr || from_host == nullptr) return {SPIDER_ERROR_NULL, "a pointer is null"};
+    if (Outcome apart = check_pitches(to_pitch, from_pitch, row_bytes, rows); apart.status != SPIDER_OK)
+      return apart;
     return spider::backend::upload(to, to_pitch, from_host, from_pitch, row_bytes, rows);
   });
 }
@@ -235,6 +254,8 @@ spider_status spider_download(void* to_host, uint64_t to_pitch, const void* from
                               uint64_t row_bytes, uint64_t rows) {
   return guarded("spider_download", [&]() -> Outcome {
     if (to_host == nullptr || from == nullptr) return {SPIDER_ERROR_NULL, "a pointer is null"};
+    if (Outcome apart = check_pitches(to_pitch, from_pitch, row_bytes, rows); apart.status != SPIDER_OK)
+      return apart;
     return spider::backend::download(to_host, to_pitch, from, from_pitch, row_bytes, rows);
   });
 }

@@ -28,6 +28,10 @@ struct Residency {
 /// call.
 [[nodiscard]] Outcome prepare(const spider_kernel& kernel, Residency& residency);
 
+/// Whether the current device can reach `memory`; the reason, which begins with `name`, if it is known that
+/// it cannot.
+[[nodiscard]] Outcome check_memory(const void* memory, const char* name);
+
 /// Starts one sweep. `input` and `output` are those of the arguments, with all three extents, for back ends
 /// that check what the kernel touches.
 [[nodiscard]] Outcome launch(const spider_kernel& kernel, const SweepArguments& arguments,

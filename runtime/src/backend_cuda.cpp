@@ -14,13 +14,43 @@
 namespace spider::backend {
 namespace {
 
+/// Does the error stay with the process once work on the device has met it? Then any later call returns it.
+bool is_sticky(cudaError_t error) {
+  switch (error) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorECCUncorrectable:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// A CUDA call of ours that may fail. Errors of earlier work stay where they were: only an error that this
 /// call itself put there is taken away again.
 class CudaCall {
  public:
   CudaCall() : earlier_(cudaPeekAtLastError()) {}
 
+  /// For calls that start work: an error of work on the device is then that of earlier work.
   [[nodiscard]] Outcome outcome(cudaError_t error, const char* what, spider_status status) const {
+    if (is_sticky(error)) {
+      return {SPIDER_ERROR_DEVICE,
+              std::string("the device is lost to this process, since earlier work failed: ") +
+                  cudaGetErrorString(error) + "; " + what + " was not tried"};
+    }
+    return outcome_of_work(error, what, status);
+  }
+
+  /// For calls that wait for work.
+  [[nodiscard]] Outcome outcome_of_work(cudaError_t error, const char* what, spider_status status) const {
     if (error == cudaSuccess) return {};
     if (earlier_ == cudaSuccess) static_cast<void>(cudaGetLastError());
     return {error == cudaErrorMemoryAllocation ? SPIDER_ERROR_MEMORY : status,
@@ -128,6 +158,30 @@ Outcome prepare(const spider_kernel& kernel, Residency& residency) {
   return outcome;
 }
 
+Outcome check_memory(const void* memory, const char* name) {
+  const CudaCall call;
+  cudaPointerAttributes attributes{};
+  Outcome asked = call.outcome(cudaPointerGetAttributes(&attributes, memory), "looking up a pointer",
+                               SPIDER_ERROR_DEVICE);
+  if (asked.status != SPIDER_OK || attributes.devicePointer != nullptr) return asked;
+  int device = 0;
+  int reaches_host = 0;
+  asked = call.outcome(cudaGetDevice(&device), "finding the current device", SPIDER_ERROR_DEVICE);
+  if (asked.status != SPIDER_OK) return asked;
+  if (attributes.type == cudaMemoryTypeUnregistered) {
+    asked = call.outcome(cudaDeviceGetAttribute(&reaches_host, cudaDevAttrPageableMemoryAccess, device),
+                         "asking the device", SPIDER_ERROR_DEVICE);
+    if (asked.status != SPIDER_OK || reaches_host != 0) return asked;
+    return {SPIDER_ERROR_DEVICE, std::string(name) + " is in host memory, which device " +
+                                     std::to_string(device) +
+                                     " cannot reach; allocate it with cudaMalloc or spider_allocate"};
+  }
+  return {SPIDER_ERROR_DEVICE, std::string(name) + " is in the memory of device " +
+                                   std::to_string(attributes.device) + ", which device " +
+                                   std::to_string(device) +
+                                   " cannot reach; call cudaSetDevice, or enable peer access"};
+}
+
 Outcome launch(const spider_kernel& kernel, const SweepArguments& arguments, const spider_field& /*input*/,
                const spider_field& /*output*/, std::int64_t blocks, void* stream) {
   if (blocks > std::numeric_limits<std::int32_t>::max()) {
@@ -145,32 +199,37 @@ Outcome launch(const spider_kernel& kernel, const SweepArguments& arguments, con
 
 Outcome allocate(std::uint64_t bytes, void** memory) {
   const CudaCall call;
-  return call.outcome(cudaMalloc(memory, bytes), "allocating device memory", SPIDER_ERROR_DEVICE);
+  *memory = nullptr;
+  // No bytes would give no pointer, and a field without data.
+  return call.outcome(cudaMalloc(memory, bytes == 0 ? 1 : bytes), "allocating device memory",
+                      SPIDER_ERROR_DEVICE);
 }
 
 Outcome release(void* memory) {
   const CudaCall call;
-  return call.outcome(cudaFree(memory), "freeing device memory", SPIDER_ERROR_LAUNCH);
+  return call.outcome_of_work(cudaFree(memory), "freeing device memory", SPIDER_ERROR_LAUNCH);
 }
 
 Outcome upload(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
                std::uint64_t row_bytes, std::uint64_t rows) {
   const CudaCall call;
-  return call.outcome(cudaMemcpy2D(to, to_pitch, from, from_pitch, row_bytes, rows, cudaMemcpyHostToDevice),
-                      "the copy to the device", SPIDER_ERROR_LAUNCH);
+  return call.outcome_of_work(
+      cudaMemcpy2D(to, to_pitch, from, from_pitch, row_bytes, rows, cudaMemcpyHostToDevice),
+      "the copy to the device", SPIDER_ERROR_LAUNCH);
 }
 
 Outcome download(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
                  std::uint64_t row_bytes, std::uint64_t rows) {
   const CudaCall call;
-  return call.outcome(cudaMemcpy2D(to, to_pitch, from, from_pitch, row_bytes, rows, cudaMemcpyDeviceToHost),
-                      "the copy from the device", SPIDER_ERROR_LAUNCH);
+  return call.outcome_of_work(
+      cudaMemcpy2D(to, to_pitch, from, from_pitch, row_bytes, rows, cudaMemcpyDeviceToHost),
+      "the copy from the device", SPIDER_ERROR_LAUNCH);
 }
 
 Outcome synchronize(void* stream) {
   const CudaCall call;
-  return call.outcome(cudaStreamSynchronize(to_stream(stream)), "waiting for the stream",
-                      SPIDER_ERROR_LAUNCH);
+  return call.outcome_of_work(cudaStreamSynchronize(to_stream(stream)), "waiting for the stream",
+                              SPIDER_ERROR_LAUNCH);
 }
 
 }  // namespace spider::backend

@@ -1,0 +1,19 @@
+#include <stdexcept>
+
+#include "cudnn.h"
+
+namespace bench {
+
+bool has_cudnn() {
+  return false;
+}
+
+std::string cudnn_version() {
+  return "";
+}
+
+std::vector<Contestant> cudnn_baselines(const Contestant&, const DeviceFields&) {
+  throw std::runtime_error("spider-bench was built without cuDNN: run.sh found no header or library");
+}
+
+}  // namespace bench

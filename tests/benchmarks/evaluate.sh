@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# The evaluation: builds, measures some two minutes on a GPU, writes one CSV file, draws the figures.
+# usage: evaluate.sh [--out DIR] [--generated LABEL=DIR]... [--arch sm_90] [--build DIR]
+# --out (default: evaluation) gets evaluation.csv, log.txt and the figures; the other options are run.sh's.
+set -euo pipefail
+here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+out=evaluation
+build=${TMPDIR:-/tmp}/spider-bench
+options=()
+labels=()
+while (($#)); do
+  case $1 in
+    --out) out=$2; shift 2 ;;
+    --build) build=$2; shift 2 ;;
+    --generated) options+=("$1" "$2"); labels+=("${2%%=*}"); shift 2 ;;
+    --arch) options+=("$1" "$2"); shift 2 ;;
+    -h | --help) sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    *) echo "evaluate.sh: unknown option $1" >&2; exit 2 ;;
+  esac
+done
+((${#labels[@]})) || labels=(sparse)
+mkdir -p "$out"
+csv=$out/evaluation.csv
+rm -f -- "$csv"
+
+bash "$here/run.sh" "${options[@]}" --build "$build" --build-only
+libraries=()
+for label in "${labels[@]}"; do libraries+=(--library "$label=$build/$label/libkernels.so"); done
+
+part() {  # part NAME OPTION...: one run of spider-bench; a part that fails does not end the others
+  local name=$1 started=$SECONDS status=0
+  shift
+  echo "== $name: $*"
+  "$build/spider-bench" "$@" --csv "$csv" || status=$?
+  echo "== $name: $((SECONDS - started)) s"
+  if ((status == 2)); then
+    echo "== $name: left out, no such kernels"
+  elif ((status != 0)); then
+    echo "== $name: exit status $status"
+  fi
+}
+
+trend=$(seq -s, 512 512 10240),16384,20480,32768
+paper='box2d_r1,box2d_r2,box2d_r3,box2d_r5,box2d_r7,star2d_r1,star2d_r2,star2d_r3,star2d_r7'
+first=(--library "${libraries[1]}")  # the kernels; the others are engines that they are compared with
+measure() {
+  part evaluation "${libraries[@]}" --kernels "$paper" --sizes 10240 --baselines copy,cudnn
+  part sustained "${first[@]}" --kernels "$paper" --sizes 10240 --mode sustained
+  if ((${#libraries[@]} > 2)); then
+    part engines "${libraries[@]:2}" --kernels 'box2d_r[137]' --sizes 10240 --mode sustained
+  fi
+  part trend "${first[@]}" --kernels 'box2d_r[137]' --sizes "$trend" --launches 20
+  part small "${first[@]}" --kernels 'box2d_r[123],star2d_r[123]' --sizes 512,1024,2048,4096
+  part odd "${first[@]}" --kernels "$paper" --sizes 10007x9973
+  part shifted "${first[@]}" --kernels "$paper" --sizes 10240,10007x9973 --offset 1
+  part others "${first[@]}" --sizes 10240x10240,768x768x768
+  part lines "${first[@]}" --kernels '*1d*' --sizes 1000000000
+}
+measure 2>&1 | tee "$out/log.txt"
+python=python3
+for candidate in python3 /usr/bin/python3; do
+  "$candidate" -c 'import matplotlib' 2>/dev/null && python=$candidate && break
+done
+"$python" "$here/figures.py" "$csv" "$out"
+! grep -q '^== .*: exit status' "$out/log.txt"

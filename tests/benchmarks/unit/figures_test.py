@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Draws every figure from the committed example (made-up numbers) and checks that wrong files are refused: figures_test.py FOLDER"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+HERE = pathlib.Path(__file__).resolve().parent
+SCRIPT = HERE.parent / "figures.py"
+SAMPLE = HERE / "sample.csv"
+FIGURES = {
+    "rates": ["Star-2D1R", "Box-2D7R", "sparse", "dense", "cudnn", "device copy", "example device"],
+    "ratios": ["burst", "sustained", "floor"],
+    "trend": ["box2d_r1", "box2d_r7"],
+    "load": ["copy engine", "Box-2D7R"],
+    "odd_sizes": ["10007x9973", "10240x10240, rows shifted by 1"],
+}
+
+
+def draw(csv, folder):
+    return subprocess.run([sys.executable, "-B", SCRIPT, csv, folder], capture_output=True, text=True, check=False)
+
+
+def bars_of_rates(folder):
+    """The SVG, in which every number is drawn as text or as a length."""
+    return (folder / "rates.svg").read_bytes()
+
+
+def main(folder):
+    try:
+        import matplotlib  # noqa: F401, PLC0415  (a machine without it skips this test)
+    except ImportError:
+        print("skipped: there is no matplotlib")
+        return
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        out = pathlib.Path(name)
+        result = draw(SAMPLE, out / "a")
+        assert result.returncode == 0, result.stderr
+        for figure, words in FIGURES.items():
+            assert (out / "a" / f"{figure}.png").read_bytes().startswith(b"\x89PNG"), figure
+            svg = (out / "a" / f"{figure}.svg").read_text(encoding="utf-8")
+            xml.etree.ElementTree.fromstring(svg)
+            for word in words:  # matplotlib leaves the text that it draws as a comment
+                assert f"<!-- {word}" in svg or f"{word} -->" in svg or word in svg, f"{figure} lacks {word}"
+
+        # The same rows give the same figure, another number another one.
+        assert draw(SAMPLE, out / "b").returncode == 0
+        assert bars_of_rates(out / "a") == bars_of_rates(out / "b")
+        text = SAMPLE.read_text(encoding="utf-8")
+        rate = next(line.split(",")[18] for line in text.splitlines() if ",sparse,box2d_r7," in line)
+        (out / "changed.csv").write_text(text.replace(f",{rate},", ",500,"), encoding="utf-8")
+        assert draw(out / "changed.csv", out / "c").returncode == 0
+        assert bars_of_rates(out / "a") != bars_of_rates(out / "c")
+
+        # No rows are no error of the file, but no success either.
+        (out / "empty.csv").write_text(text.splitlines()[0] + "\n", encoding="utf-8")
+        assert draw(out / "empty.csv", out / "d").returncode == 1
+
+        (out / "other.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+        refused = draw(out / "other.csv", out / "e")
+        assert refused.returncode == 2 and "no column device" in refused.stderr, refused.stderr
+        (out / "text.csv").write_text(text.replace(f",{rate},", ",fast,"), encoding="utf-8")
+        refused = draw(out / "text.csv", out / "f")
+        assert refused.returncode == 2 and "gstencils is 'fast', not a number" in refused.stderr, refused.stderr
+        assert draw(out / "missing.csv", out / "g").returncode == 2
+    print("every figure was drawn")
+
+
+main(pathlib.Path(sys.argv[1]))

@@ -1,0 +1,64 @@
+// The check that stands before every time, on a real kernel: the emulated one.
+#include <gtest/gtest.h>
+
+#include <spider/kernel.h>
+#include <spider/memory.h>
+#include <spider/spider.h>
+
+#include <vector>
+
+#include "advection2d.h"
+#include "layout.h"
+#include "reference.h"
+#include "storage.h"
+
+namespace bench {
+namespace {
+
+class KernelCheck : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::vector<std::uint16_t> input(static_cast<std::size_t>(layout.elements));
+    std::vector<std::uint16_t> output(input.size(), 0xFFFF);
+    for (std::size_t i = 0; i < input.size(); ++i) {
+      input[i] = static_cast<std::uint16_t>(encode(SPIDER_F16, cell(static_cast<std::int64_t>(i))));
+    }
+    const spider_field in{
+        input.data() + layout.origin, {1, 37, 300}, {layout.plane_stride, layout.row_stride}};
+    spider_field out = in;
+    out.data = output.data() + layout.origin;
+    ASSERT_EQ(spider_apply(kernel, &in, &out, nullptr), SPIDER_OK) << spider_last_error();
+    for (const Extents& point : points) {
+      const std::int64_t index = layout.index(point[0], point[1], point[2]);
+      results.push_back(decode(SPIDER_F16, output[static_cast<std::size_t>(index)]));
+    }
+  }
+
+  const spider_kernel* kernel = advection2d_kernel();
+  FieldLayout layout = make_layout({1, 37, 300}, {{0, 8, 8}, {0, 8, 8}}, 2, 0);
+  CellValue cell = [](std::int64_t index) { return cell_value(SPIDER_F16, 11, index); };
+  std::vector<Extents> points = sample_points({1, 37, 300}, 2000, 4);
+  std::vector<double> results;
+  Arithmetic arithmetic{SPIDER_F16, kernel->products};
+};
+
+TEST_F(KernelCheck, AcceptsARightKernel) {
+  const Errors errors = compare(stencil_of(*kernel), layout, cell, arithmetic, points, results);
+  EXPECT_LE(errors.worst_of_bound, 1);
+  EXPECT_LE(errors.relative_l2, largest_relative_l2(SPIDER_F16));
+}
+
+TEST_F(KernelCheck, RefusesAnotherStencil) {
+  Stencil other = stencil_of(*kernel);
+  other.taps.front().weight *= 1.01;
+  EXPECT_GT(compare(other, layout, cell, arithmetic, points, results).worst_of_bound, 1);
+}
+
+TEST_F(KernelCheck, RefusesAnotherBoundary) {
+  Stencil other = stencil_of(*kernel);
+  for (auto& axis : other.faces) axis.fill({spider::FaceRule::constant, 0.5F});
+  EXPECT_GT(compare(other, layout, cell, arithmetic, points, results).worst_of_bound, 1);
+}
+
+}  // namespace
+}  // namespace bench

@@ -1,3 +1,4 @@
+/// \file
 /// The 16-bit floating-point number of IEEE 754 (binary16), as a value type for hosts that have none.
 #pragma once
 

@@ -1,4 +1,5 @@
-/* The public interface of generated stencil kernels. C, so that C, C++, Fortran and Python can call it; needs
+/** \file
+ * The public interface of generated stencil kernels. C, so that C, C++, Fortran and Python can call it; needs
  * no CUDA header. Every function may be called from any thread. CUDA back end: pointers are device pointers
  * and the calling thread's current device is used. Emulated back end: pointers are host pointers and streams
  * are ignored. */
@@ -7,8 +8,10 @@
 
 #include <stdint.h>
 
+/** The version of this interface between generated files and the runtime; both check it. */
 #define SPIDER_ABI 1
 
+/** Visible from outside of a shared library. */
 #if defined(_WIN32)
 #define SPIDER_PUBLIC
 #else
@@ -19,72 +22,73 @@
 extern "C" {
 #endif
 
-/* What a call came to. Values are never renumbered. */
+/** What a call came to. Values are never renumbered. */
 typedef int32_t spider_status;
 enum {
   SPIDER_OK = 0,
-  SPIDER_ERROR_NULL = 1,        /* a pointer that must not be null is */
-  SPIDER_ERROR_KERNEL = 2,      /* not a kernel, or one of another ABI or back end */
-  SPIDER_ERROR_EXTENT = 3,      /* an extent out of range, or input and output differ */
-  SPIDER_ERROR_STRIDE = 4,      /* rows or planes, with their halo, would overlap; or beyond 2^40 */
-  SPIDER_ERROR_ALIGNMENT = 5,   /* data is not aligned to its element type */
-  SPIDER_ERROR_OVERLAP = 6,     /* the input, with its halo, and the output share cells */
-  SPIDER_ERROR_STEPS = 7,       /* negative, or no multiple of the kernel's steps */
-  SPIDER_ERROR_UNSUPPORTED = 8, /* valid, but this version cannot do it */
-  SPIDER_ERROR_DEVICE = 9,      /* the device cannot run the kernel, or there is none */
-  SPIDER_ERROR_MEMORY = 10,     /* not enough memory */
-  SPIDER_ERROR_LAUNCH = 11,     /* the launch or the copy failed; spider_last_error has the cause */
+  SPIDER_ERROR_NULL = 1,        /**< a pointer that must not be null is */
+  SPIDER_ERROR_KERNEL = 2,      /**< not a kernel, or one of another ABI or back end */
+  SPIDER_ERROR_EXTENT = 3,      /**< an extent out of range, or input and output differ */
+  SPIDER_ERROR_STRIDE = 4,      /**< rows or planes, with their halo, would overlap; or beyond 2^40 */
+  SPIDER_ERROR_ALIGNMENT = 5,   /**< data is not aligned to its element type */
+  SPIDER_ERROR_OVERLAP = 6,     /**< the input, with its halo, and the output share cells */
+  SPIDER_ERROR_STEPS = 7,       /**< negative, or no multiple of the kernel's steps */
+  SPIDER_ERROR_UNSUPPORTED = 8, /**< valid, but this version cannot do it */
+  SPIDER_ERROR_DEVICE = 9,      /**< the device cannot run the kernel, or there is none */
+  SPIDER_ERROR_MEMORY = 10,     /**< not enough memory */
+  SPIDER_ERROR_LAUNCH = 11,     /**< the launch or the copy failed; spider_last_error has the cause */
   SPIDER_ERROR_EMULATION =
-      12 /* emulated back end: the kernel broke a rule of the machine, e.g. read what it must not */
+      12 /**< emulated back end: the kernel broke a rule of the machine, e.g. read what it must not */
 };
 
-/* Values of spider_kernel_info.storage and .accumulate. */
+/** Values of spider_kernel_info.storage and .accumulate. */
 enum { SPIDER_F16 = 0, SPIDER_F32 = 1, SPIDER_BF16 = 2 };
 
-/* A grid in memory. A stride is ignored where its extent is 1 and the kernel reads no halo along that axis.
+/** A grid in memory. A stride is ignored where its extent is 1 and the kernel reads no halo along that axis.
  */
 typedef struct spider_field {
-  void* data;        /* the first interior element */
-  int64_t extent[3]; /* z, y, x; leading extents are 1 where a dimension is absent */
-  int64_t stride[2]; /* elements from plane to plane, from row to row */
+  void* data;        /**< the first interior element */
+  int64_t extent[3]; /**< z, y, x; leading extents are 1 where a dimension is absent */
+  int64_t stride[2]; /**< elements from plane to plane, from row to row */
 } spider_field;
 
-/* A generated kernel; `heat2d.h` declares `const spider_kernel* heat2d_kernel(void)`. */
+/** A generated kernel; `heat2d.h` declares `const spider_kernel* heat2d_kernel(void)`. */
 typedef struct spider_kernel spider_kernel;
 
-/* Append only. */
+/** Append only. */
 typedef struct spider_kernel_info {
-  uint32_t size; /* of this struct, in bytes */
-  uint32_t abi;
-  const char* name;
-  const char* generator; /* version of spider-gen */
-  const char* spec_hash;
-  int32_t dimensions;
-  int32_t storage;       /* SPIDER_F16, ... */
-  int32_t accumulate;    /* SPIDER_F32, ... */
-  int32_t steps;         /* time steps that one sweep advances */
-  int32_t reach_low[3];  /* z, y, x: how far taps go below a point, >= 0 */
-  int32_t reach_high[3]; /* and above it */
-  int32_t minimum_arch;  /* compute capability x 10, e.g. 80 */
-  int32_t emulated;      /* 1 where the linked back end is the emulator */
+  uint32_t size;         /**< of this struct, in bytes */
+  uint32_t abi;          /**< SPIDER_ABI that the kernel was generated for */
+  const char* name;      /**< the spec's `stencil` */
+  const char* generator; /**< version of spider-gen */
+  const char* spec_hash; /**< 16 hexadecimal digits */
+  int32_t dimensions;    /**< 1, 2 or 3 */
+  int32_t storage;       /**< SPIDER_F16, ... */
+  int32_t accumulate;    /**< SPIDER_F32, ... */
+  int32_t steps;         /**< time steps that one sweep advances */
+  int32_t reach_low[3];  /**< z, y, x: how far taps go below a point, >= 0 */
+  int32_t reach_high[3]; /**< and above it */
+  int32_t minimum_arch;  /**< compute capability x 10, e.g. 80 */
+  int32_t emulated;      /**< 1 where the linked back end is the emulator */
 } spider_kernel_info;
 
+/** SPIDER_ABI of the linked runtime. */
 SPIDER_PUBLIC int32_t spider_abi_version(void);
 
-/* NULL where `kernel` is no kernel of this ABI. */
+/** NULL where `kernel` is no kernel of this ABI. */
 SPIDER_PUBLIC const spider_kernel_info* spider_info(const spider_kernel* kernel);
 
-/* Loads the kernel on the current device now: call it before capturing or timing. The other functions do the
+/** Loads the kernel on the current device now: call it before capturing or timing. The other functions do the
  * same on first use; after it none of them allocates or synchronises, and all can be captured in a CUDA
  * graph. */
 SPIDER_PUBLIC spider_status spider_prepare(const spider_kernel* kernel);
 
-/* One sweep over the interior: out[p] = sum of weight * in[p + offset]. `in` is never written; of `out` only
+/** One sweep over the interior: out[p] = sum of weight * in[p + offset]. `in` is never written; of `out` only
  * the interior is. `stream` is a cudaStream_t or NULL for the legacy default stream. Extents must agree. */
 SPIDER_PUBLIC spider_status spider_apply(const spider_kernel* kernel, const spider_field* in,
                                          const spider_field* out, void* stream);
 
-/* The part of a sweep that covers the `extent` points (z, y, x) from `offset` of the interior: writes only
+/** The part of a sweep that covers the `extent` points (z, y, x) from `offset` of the interior: writes only
  * the box, reads nothing beyond the box and what its taps reach, and gives the bits of a whole sweep. The
  * fields are whole, and the boundary holds at their faces only. An empty box, or one that is not inside the
  * interior, is SPIDER_ERROR_EXTENT. */
@@ -92,16 +96,16 @@ SPIDER_PUBLIC spider_status spider_apply_box(const spider_kernel* kernel, const 
                                              const spider_field* out, const int64_t offset[3],
                                              const int64_t extent[3], void* stream);
 
-/* `steps` time steps, from `a` to `b` and back; `*result` (may be NULL) says which holds the last one. The
+/** `steps` time steps, from `a` to `b` and back; `*result` (may be NULL) says which holds the last one. The
  * halos of both are read and never written. Zero steps give `a`. */
 SPIDER_PUBLIC spider_status spider_iterate(const spider_kernel* kernel, const spider_field* a,
                                            const spider_field* b, int64_t steps, void* stream,
                                            const spider_field** result);
 
-/* A constant string for any value. */
+/** A constant string for any value. */
 SPIDER_PUBLIC const char* spider_status_string(spider_status status);
 
-/* This thread's last failure, in words; empty before the first. Valid until the thread's next failing call.
+/** This thread's last failure, in words; empty before the first. Valid until the thread's next failing call.
  */
 SPIDER_PUBLIC const char* spider_last_error(void);
 

@@ -1,12 +1,13 @@
+/// \file
 /// A thin C++ layer over spider.h and memory.h: statuses become exceptions, device memory has an owner.
 ///
-///   #include <spider/spider.hpp>
-///   #include "heat2d.h"
+///     #include <spider/spider.hpp>
+///     #include "heat2d.h"
 ///
-///   spider::Field<spider::half> a(rows, columns, spider::Halo::of(heat2d_kernel()));
-///   spider::Field<spider::half> b(rows, columns, a.halo());
-///   a.upload(values);  // a std::vector of rows * columns halves, row after row
-///   values = spider::iterate(heat2d_kernel(), a, b, 100).download();
+///     spider::Field<spider::half> a(rows, columns, spider::Halo::of(heat2d_kernel()));
+///     spider::Field<spider::half> b(rows, columns, a.halo());
+///     a.upload(values);  // a std::vector of rows * columns halves, row after row
+///     values = spider::iterate(heat2d_kernel(), a, b, 100).download();
 ///
 /// Three-element arrays are z, y, x, slowest first; a 2D field has one plane. With the CUDA back end memory
 /// and kernels are those of the calling thread's current device; with the emulated back end they are the
@@ -34,6 +35,7 @@ namespace spider {
 /// A call of the runtime that failed.
 class Error : public std::runtime_error {
  public:
+  /// `words` become what().
   Error(spider_status status, const std::string& words) : std::runtime_error(words), status_(status) {}
 
   /// SPIDER_ERROR_...; what() says it in words.
@@ -68,7 +70,7 @@ struct Halo {
   Extents low{};   ///< before the first interior element along z, y, x
   Extents high{};  ///< after the last
 
-  bool operator==(const Halo&) const = default;
+  bool operator==(const Halo&) const = default;  ///< equal on every side
 
   /// The same number on both sides of each axis of a 2D field.
   [[nodiscard]] static Halo symmetric(std::int64_t rows, std::int64_t columns) {
@@ -165,6 +167,7 @@ class Field {
         layout_(other.layout_),
         memory_(std::move(other.memory_)),
         field_(std::exchange(other.field_, spider_field{})) {}
+  /// Likewise; what this field owned is freed.
   Field& operator=(Field&& other) noexcept {
     if (this != &other) {
       halo_ = other.halo_;
@@ -176,23 +179,28 @@ class Field {
   }
   ~Field() = default;
 
-  [[nodiscard]] std::int64_t planes() const { return field_.extent[0]; }
-  [[nodiscard]] std::int64_t rows() const { return field_.extent[1]; }
-  [[nodiscard]] std::int64_t columns() const { return field_.extent[2]; }
+  [[nodiscard]] std::int64_t planes() const { return field_.extent[0]; }   ///< along z
+  [[nodiscard]] std::int64_t rows() const { return field_.extent[1]; }     ///< along y
+  [[nodiscard]] std::int64_t columns() const { return field_.extent[2]; }  ///< along x
   /// Interior elements.
   [[nodiscard]] std::int64_t size() const { return planes() * rows() * columns(); }
+  /// Planes, rows, columns.
   [[nodiscard]] Extents extents() const { return {planes(), rows(), columns()}; }
+  /// The cells that it keeps around the interior.
   [[nodiscard]] const Halo& halo() const { return halo_; }
+  /// Where its elements lie.
   [[nodiscard]] const FieldLayout& layout() const { return layout_; }
   /// For the C interface; valid as long as this object stays where it is.
   [[nodiscard]] const spider_field& c_field() const { return field_; }
 
   /// Fills the interior from the host; the halo stays as it is.
   void upload(const T* host, std::int64_t host_stride = 0) { copy_in(host, host_stride, Halo{}); }
+  /// The same from size() elements; Error where there are more or fewer.
   void upload(const std::vector<T>& host) { upload(checked(host, size()).data()); }
 
   /// Copies the interior to the host.
   void download(T* host, std::int64_t host_stride = 0) const { copy_out(host, host_stride, Halo{}); }
+  /// The interior, rows without gaps.
   [[nodiscard]] std::vector<T> download() const {
     std::vector<T> host(static_cast<std::size_t>(size()));
     download(host.data());
@@ -202,12 +210,14 @@ class Field {
   /// Fills interior and halo. The host array is the whole padded grid: along each axis halo.low, interior,
   /// halo.high, corners included. `host` points at its first element, the low corner of the halo.
   void upload_with_halo(const T* host, std::int64_t host_stride = 0) { copy_in(host, host_stride, halo_); }
+  /// The same from size_with_halo() elements; Error where there are more or fewer.
   void upload_with_halo(const std::vector<T>& host) {
     upload_with_halo(checked(host, size_with_halo()).data());
   }
 
   /// Copies interior and halo to the host, in upload_with_halo's order.
   void download_with_halo(T* host, std::int64_t host_stride = 0) const { copy_out(host, host_stride, halo_); }
+  /// Interior and halo, rows without gaps.
   [[nodiscard]] std::vector<T> download_with_halo() const {
     std::vector<T> host(static_cast<std::size_t>(size_with_halo()));
     download_with_halo(host.data());

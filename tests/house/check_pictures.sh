@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+# The pictures of generator/README.md are what the plan of today looks like: check_pictures.sh ROOT PYTHON SPIDER-GEN
+set -euo pipefail
+"$3" --explain --explain-format json "$1/stencils/box2d_r3.yaml" |
+  "$2" -B "$1/generator/pictures/draw.py" --check "$1/generator/pictures"

@@ -33,11 +33,15 @@ struct Generated {
 
 std::optional<spec::SpecSource> read_source(const std::string& path, std::istream& in, std::ostream& err) {
   if (path == "-") {
-    return spec::SpecSource{path, {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()}};
+    std::string text(spec::longest_text + 1, '\0');  // one more than what is too long
+    in.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<std::size_t>(in.gcount()));
+    return spec::SpecSource{path, std::move(text)};
   }
-  output::FileContents contents = output::read_file(path);
+  output::FileContents contents = output::read_file(path, spec::longest_text + 1);
   if (contents.error != 0) {
-    err << fmt::format("{}: error: cannot be read: {}\n", path, output::system_reason(contents.error));
+    err << fmt::format("{}: error: cannot be read: {}\n", diag::printable(path),
+                       output::system_reason(contents.error));
     return std::nullopt;
   }
   return spec::SpecSource{path, std::move(contents.text)};
@@ -52,6 +56,10 @@ std::optional<Generated> generate_one(const std::string& path, const Options& op
   GenerateResult result = generate(*source, options.overrides, options.architectures);
   for (const diag::Diagnostic& diagnostic : result.diagnostics.items) {
     err << diag::to_string(diagnostic) << '\n';
+  }
+  if (result.diagnostics.full()) {
+    err << fmt::format("{}: error: more errors may follow; correct the first {}\n", diag::printable(path),
+                       diag::most_errors);
   }
   if (result.diagnostics.has_errors()) {
     return std::nullopt;
@@ -120,8 +128,8 @@ int check(std::span<const Generated> all, const Options& options, std::ostream& 
   bool stale = false;
   for (const Generated& generated : all) {
     for (const auto& [path, reason] : output::check_files(options.output, generated.files)) {
-      err << fmt::format("{}: error: {}; mend it with: {}\n", path, reason,
-                         command_that_writes(generated.spec, options));
+      err << fmt::format("{}: error: {}; mend it with: {}\n", diag::printable(path), reason,
+                         diag::printable(command_that_writes(generated.spec, options)));
       stale = true;
     }
   }
@@ -134,7 +142,7 @@ int write(std::span<const Generated> all, const Options& options, std::ostream& 
     files.insert(files.end(), generated.files.begin(), generated.files.end());
   }
   if (const std::optional<output::Problem> problem = output::write_files(options.output, files)) {
-    err << fmt::format("{}: error: {}\n", problem->path, problem->reason);
+    err << fmt::format("{}: error: {}\n", diag::printable(problem->path), problem->reason);
     return exit_error;
   }
   return exit_done;
@@ -195,7 +203,7 @@ int run(const std::vector<std::string>& arguments, std::istream& in, std::ostrea
     }
     return status;
   } catch (const UsageError& error) {
-    err << "spider-gen: error: " << error.what() << "; spider-gen --help shows the usage\n";
+    err << "spider-gen: error: " << diag::printable(error.what()) << "; spider-gen --help shows the usage\n";
     return exit_usage;
   } catch (const std::exception& error) {
     err << "spider-gen: internal error: " << error.what()

@@ -1,14 +1,44 @@
 #include "diag/diagnostic.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <string>
 #include <tuple>
 #include <utility>
 
 namespace spidergen::diag {
+namespace {
+
+/// The code point of the two- or three-byte UTF-8 character that begins `text`, or 0 where none does.
+unsigned code_point(std::string_view text) {
+  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const auto continues = [&](std::size_t i) { return i < text.size() && (byte(i) & 0xC0U) == 0x80U; };
+  if ((byte(0) & 0xE0U) == 0xC0U && continues(1)) return (byte(0) & 0x1FU) << 6U | (byte(1) & 0x3FU);
+  if ((byte(0) & 0xF0U) == 0xE0U && continues(1) && continues(2)) {
+    return (byte(0) & 0x0FU) << 12U | (byte(1) & 0x3FU) << 6U | (byte(2) & 0x3FU);
+  }
+  return 0;
+}
+
+/// C1 controls, line separators, the marks that turn the direction of text, and the byte order mark.
+bool is_steering(unsigned code) {
+  return (code >= 0x80 && code < 0xA0) || code == 0x061C || code == 0x200E || code == 0x200F ||
+         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF;
+}
+
+std::string escaped(const char* format, unsigned code) {
+  std::array<char, 16> text{};
+  (void)std::snprintf(text.data(), text.size(), format, code);
+  return text.data();
+}
+
+}  // namespace
 
 void Diagnostics::error(SourceLocation where, std::string text) {
+  if (full()) return;
   items.push_back({std::move(where), Severity::error, std::move(text)});
+  ++errors;
 }
 
 void Diagnostics::warning(SourceLocation where, std::string text) {
@@ -16,12 +46,13 @@ void Diagnostics::warning(SourceLocation where, std::string text) {
 }
 
 void Diagnostics::append(const Diagnostics& other) {
-  items.insert(items.end(), other.items.begin(), other.items.end());
-}
-
-bool Diagnostics::has_errors() const {
-  return std::any_of(items.begin(), items.end(),
-                     [](const Diagnostic& d) { return d.severity == Severity::error; });
+  for (const Diagnostic& item : other.items) {
+    if (item.severity == Severity::error) {
+      error(item.where, item.text);
+    } else {
+      items.push_back(item);
+    }
+  }
 }
 
 void Diagnostics::sort_by_location() {
@@ -30,13 +61,31 @@ void Diagnostics::sort_by_location() {
   });
 }
 
+std::string printable(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const unsigned code = code_point(text.substr(i));
+    const std::size_t length = code == 0 ? 1 : (code < 0x800 ? 2 : 3);
+    if (byte < 0x20 || byte == 0x7F) {
+      out += escaped("\\x%02x", byte);
+    } else if (is_steering(code)) {
+      out += escaped("\\u%04x", code);
+    } else {
+      out += text.substr(i, length);
+    }
+    i += length;
+  }
+  return out;
+}
+
 std::string to_string(const Diagnostic& diagnostic) {
-  std::string out = diagnostic.where.file;
+  std::string out = printable(diagnostic.where.file);
   if (diagnostic.where.line > 0) {
     out += ':' + std::to_string(diagnostic.where.line) + ':' + std::to_string(diagnostic.where.column);
   }
   out += diagnostic.severity == Severity::error ? ": error: " : ": warning: ";
-  return out + diagnostic.text;
+  return out + printable(diagnostic.text);
 }
 
 }  // namespace spidergen::diag

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace spidergen::diag {
@@ -27,19 +29,30 @@ struct Diagnostic {
   bool operator==(const Diagnostic&) const = default;
 };
 
+/// More errors of one spec than this are not told: nobody reads them, and a large file may hold very many.
+inline constexpr std::size_t most_errors = 100;
+
 /// The diagnostics of one spec in the order in which they were found.
 struct Diagnostics {
   std::vector<Diagnostic> items;
+  std::size_t errors = 0;  ///< among `items`
 
+  /// Adds an error; does nothing once there are `most_errors`.
   void error(SourceLocation where, std::string text);
   void warning(SourceLocation where, std::string text);
   void append(const Diagnostics& other);
-  [[nodiscard]] bool has_errors() const;
+  [[nodiscard]] bool has_errors() const { return errors > 0; }
+  /// Whether further errors would not be told.
+  [[nodiscard]] bool full() const { return errors >= most_errors; }
   /// Sorts by place, so that a file's messages read from top to bottom; equal places keep their order.
   void sort_by_location();
 };
 
-/// `file:line:column: error: text`; line and column are left out where they are 0.
+/// The text with every character that could steer a terminal, or reorder what it shows, written as an escape
+/// such as `\x1b` or `\u202e`.
+[[nodiscard]] std::string printable(std::string_view text);
+
+/// `file:line:column: error: text`, printable; line and column are left out where they are 0.
 [[nodiscard]] std::string to_string(const Diagnostic& diagnostic);
 
 /// A bug of ours: what() says which promise was broken. Users should never see one.

@@ -94,6 +94,18 @@ Problem cannot(std::string_view what, const fs::path& path, int error) {
   return {path.string(), fmt::format("cannot be {}: {}", what, system_reason(error))};
 }
 
+/// Something that can be opened and is neither a file nor a folder, such as a pipe, which would keep us
+/// waiting.
+bool is_special(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  return !error && fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+}
+
+Problem not_ordinary(const fs::path& path) {
+  return {path.string(), "is no ordinary file; remove it or take another folder"};
+}
+
 /// The text with every version number behind `version_words` replaced by a blank.
 std::string without_versions(std::string_view text) {
   std::string rest;
@@ -130,7 +142,8 @@ std::optional<Problem> write_files(const fs::path& directory, const std::vector<
     if (fs::is_directory(path, error)) {
       return cannot("written", path, EISDIR);
     }
-    if (const FileContents old = read_file(path); old.error == 0 && old.text == text) {
+    if (is_special(path)) return not_ordinary(path);
+    if (const FileContents old = read_file(path, text.size() + 1); old.error == 0 && old.text == text) {
       continue;
     }
     if (const int cause = changes.emplace_back(path).prepare(text); cause != 0) {
@@ -149,7 +162,12 @@ std::vector<Problem> check_files(const fs::path& directory, const std::vector<Ou
   std::vector<Problem> problems;
   for (const OutputFile& file : files) {
     const fs::path path = path_of(directory, file.name);
-    const FileContents found = read_file(path);
+    if (is_special(path)) {
+      problems.push_back(not_ordinary(path));
+      continue;
+    }
+    constexpr std::size_t longest_version = 1000;  // the one part that may differ
+    const FileContents found = read_file(path, file.text.size() + longest_version);
     if (found.error == ENOENT) {
       problems.push_back({path.string(), "is missing"});
     } else if (found.error != 0) {

@@ -18,7 +18,7 @@ struct Coefficients {
 };
 
 /// Products of lists grow fast: more taps than this are refused before they are made.
-constexpr std::size_t most_taps = 1'000'000;
+constexpr std::size_t most_taps = 50'000;
 
 /// No offset and no radius goes further.
 constexpr int farthest_offset = 1'000'000;

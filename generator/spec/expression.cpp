@@ -121,6 +121,7 @@ Calculator::Calculator() {
 void Calculator::define(const std::string& name, double value) {
   parser_.DefineConst(name, value);
   names_.push_back(name);
+  defined_.insert(name);
 }
 
 Evaluation Calculator::evaluate(std::string_view expression) {
@@ -137,7 +138,7 @@ Evaluation Calculator::evaluate(std::string_view expression) {
                            text.size(), longest_expression)};
   }
   if (is_not_finite_word(text))
-    return ExpressionError{shift, fmt::format("'{}' is not a finite number", text)};
+    return ExpressionError{shift, fmt::format("{} is not a finite number", shown(text))};
 
   auto result = read_tokens(text);
   if (auto* error = std::get_if<ExpressionError>(&result)) return shifted(std::move(*error));
@@ -156,12 +157,12 @@ std::optional<ExpressionError> Calculator::check_name(const Token& name) const {
   const std::string text(name.text);
   if (name.kind != TokenKind::name || is_function(text)) return std::nullopt;
   if (broken_.contains(text)) return ExpressionError{name.offset, {}};
-  if (std::find(names_.begin(), names_.end(), text) != names_.end()) return std::nullopt;
+  if (defined_.contains(text)) return std::nullopt;
   if (announced_.contains(text)) {
     return ExpressionError{
         name.offset, fmt::format("'{}' has no value yet; a parameter may use only those above it", text)};
   }
-  return ExpressionError{name.offset, fmt::format("unknown name '{}'{}; known here: {}", text,
+  return ExpressionError{name.offset, fmt::format("unknown name {}{}; known here: {}", shown(text),
                                                   did_you_mean(text, names_), list_names(names_))};
 }
 

@@ -36,6 +36,7 @@ class Calculator {
 
   mu::Parser parser_;
   std::vector<std::string> names_;  ///< the constant and the parameters, in the order of their definition
+  std::set<std::string, std::less<>> defined_;  ///< the same, to look up
   std::set<std::string, std::less<>> announced_;
   std::set<std::string, std::less<>> broken_;
 };

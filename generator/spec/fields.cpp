@@ -24,15 +24,16 @@ bool check_keys(const Node& mapping, const std::vector<std::string>& known, std:
   bool all_known = true;
   for (const Entry& entry : mapping.entries) {
     if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
-    context.diagnostics.error(entry.where,
-                              fmt::format("unknown key '{}' in {}{}; known keys are {}", entry.key, owner,
-                                          did_you_mean(entry.key, known), list_names(known)));
+    context.diagnostics.error(
+        entry.where, fmt::format("unknown key {} in {}{}; known keys are {}", shown(entry.key), owner,
+                                 did_you_mean(entry.key, known), list_names(known)));
     all_known = false;
   }
   return all_known;
 }
 
 std::optional<double> read_number(const Node& node, std::string_view what, Context& context) {
+  if (context.diagnostics.full()) return std::nullopt;  // what else is wrong would not be told
   if (!expect(node, NodeKind::scalar, fmt::format("{} is a number or an expression", what), context)) {
     return std::nullopt;
   }

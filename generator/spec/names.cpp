@@ -139,6 +139,28 @@ constexpr auto header_stems = std::to_array<std::string_view>({
     "wctype",  "stdnoreturn", "spider",   "mma",      "memory",    "unistd",
 });
 
+// A kernel lives in the namespace spider_<name>, beside the runtime's own names.
+constexpr auto runtime_names = std::to_array<std::string_view>({
+    "abi_version",
+    "allocate",
+    "apply",
+    "apply_box",
+    "download",
+    "field",
+    "free",
+    "info",
+    "iterate",
+    "kernel",
+    "kernel_info",
+    "last_error",
+    "prepare",
+    "shared_memory",
+    "status",
+    "status_string",
+    "synchronize",
+    "upload",
+});
+
 template <std::size_t count>
 bool holds(const std::array<std::string_view, count>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -172,21 +194,34 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::string shown(std::string_view text) {
+  constexpr std::size_t longest = 60;
+  if (text.size() <= longest) return fmt::format("'{}'", text);
+  std::size_t end = longest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // whole characters
+  return fmt::format("'{}...'", text.substr(0, end));
+}
+
 std::string list_names(const std::vector<std::string>& names, std::string_view last_word) {
+  constexpr std::size_t most_listed = 30;
+  if (names.size() > most_listed) {
+    const std::vector<std::string> first(names.begin(), names.begin() + most_listed);
+    return fmt::format("{} {} {} more", list_names(first, ","), last_word, names.size() - most_listed);
+  }
   std::string out;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i > 0) out += i + 1 == names.size() ? fmt::format(" {} ", last_word) : ", ";
+    if (i > 0) out += i + 1 == names.size() && last_word != "," ? fmt::format(" {} ", last_word) : ", ";
     out += fmt::format("'{}'", names[i]);
   }
   return out;
 }
 
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
-  constexpr std::size_t longest = 64;
-  if (name.size() > longest) return {};
+  if (name.size() > longest_name) return {};
   const std::string* nearest = nullptr;
   std::size_t smallest = 3;
   for (const std::string& candidate : candidates) {
+    if (candidate.size() > longest_name) continue;
     const std::size_t distance = edit_distance(name, candidate);
     if (distance < smallest && 2 * distance < candidate.size()) {
       smallest = distance;
@@ -202,13 +237,13 @@ bool is_identifier(std::string_view name) {
 }
 
 std::string objection_to_stencil_name(std::string_view name) {
-  constexpr std::size_t longest = 63;  // what C compilers tell apart
-  if (name.size() > longest) {
-    return fmt::format("a stencil's name of {} characters is too long; use at most {}", name.size(), longest);
+  if (name.size() > longest_name) {
+    return fmt::format("a stencil's name of {} characters is too long; use at most {}", name.size(),
+                       longest_name);
   }
   if (!is_identifier(name)) {
-    return fmt::format("'{}' cannot name a stencil; use a letter, then letters, digits and underscores",
-                       name);
+    return fmt::format("{} cannot name a stencil; use a letter, then letters, digits and underscores",
+                       shown(name));
   }
   if (name.front() == '_' || name.find("__") != std::string_view::npos) {
     return fmt::format("'{}' is reserved in C++; a stencil's name has no leading and no double underscore",
@@ -218,6 +253,9 @@ std::string objection_to_stencil_name(std::string_view name) {
     return fmt::format("'{}' has a meaning in C or C++; give the stencil another name", name);
   if (holds(cuda_names, name))
     return fmt::format("'{}' has a meaning in CUDA; give the stencil another name", name);
+  if (holds(runtime_names, name))
+    return fmt::format("'{0}' would clash with spider_{0} of the runtime; give the stencil another name",
+                       name);
   if (holds(header_stems, name)) {
     return fmt::format("'{}' would hide the header <{}.h>; give the stencil another name", name, name);
   }

@@ -1,18 +1,26 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace spidergen::spec {
 
-/// "'a', 'b' and 'c'", in the order given.
+/// `'text'` for a message; the beginning and "..." where it is long.
+[[nodiscard]] std::string shown(std::string_view text);
+
+/// "'a', 'b' and 'c'", in the order given; the first thirty and the number of the others where there are
+/// more.
 [[nodiscard]] std::string list_names(const std::vector<std::string>& names,
                                      std::string_view last_word = "and");
 
 /// " (did you mean 'radius'?)" for the candidate that a typing error could have turned into `name`; otherwise
 /// empty.
 [[nodiscard]] std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
+
+/// What C compilers tell apart; the longest name of a stencil or parameter.
+inline constexpr std::size_t longest_name = 63;
 
 /// A letter or underscore, then letters, digits and underscores; ASCII only.
 [[nodiscard]] bool is_identifier(std::string_view name);

@@ -15,15 +15,22 @@ namespace {
 /// An override has no place in the file: line 0.
 void report_override(const ParameterOverride& given, const std::string& file, const std::string& text,
                      Context& context) {
-  context.diagnostics.error({file, 0, 0}, fmt::format("-D {}={}: {}", given.name, given.expression, text));
+  context.diagnostics.error({file, 0, 0},
+                            fmt::format("-D {}: {}", shown(given.name + "=" + given.expression), text));
 }
 
 bool check_name(const Entry& entry, Context& context) {
   if (!is_identifier(entry.key)) {
     context.diagnostics.error(entry.where,
-                              fmt::format("'{}' cannot name a parameter; use a letter or underscore, then "
+                              fmt::format("{} cannot name a parameter; use a letter or underscore, then "
                                           "letters, digits and underscores",
-                                          entry.key));
+                                          shown(entry.key)));
+    return false;
+  }
+  if (entry.key.size() > longest_name) {
+    context.diagnostics.error(entry.where,
+                              fmt::format("a parameter's name of {} characters is too long; use at most {}",
+                                          entry.key.size(), longest_name));
     return false;
   }
   if (is_built_in(entry.key)) {
@@ -70,11 +77,12 @@ void check_overrides(const std::vector<ParameterOverride>& overrides, const std:
   for (std::size_t i = 0; i < overrides.size(); ++i) {
     const ParameterOverride& given = overrides[i];
     if (find_override(overrides, given.name) != &given) {
-      report_override(given, file, fmt::format("'{}' is overridden twice; keep one", given.name), context);
+      report_override(given, file, fmt::format("{} is overridden twice; keep one", shown(given.name)),
+                      context);
     } else if (std::find(names.begin(), names.end(), given.name) == names.end()) {
       const std::string known = names.empty() ? "it has none" : "it has " + list_names(names);
       report_override(given, file,
-                      fmt::format("the spec has no parameter '{}'{}; {}", given.name,
+                      fmt::format("the spec has no parameter {}{}; {}", shown(given.name),
                                   did_you_mean(given.name, names), known),
                       context);
     }

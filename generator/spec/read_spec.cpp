@@ -18,6 +18,7 @@ namespace spidergen::spec {
 namespace {
 
 constexpr int newest_schema = 1;
+constexpr std::size_t longest_description = 500;
 
 const std::vector<std::string>& known_keys() {
   static const std::vector<std::string> keys = {
@@ -105,24 +106,35 @@ std::string read_name(const Document& document) {
   return node->text;
 }
 
+/// Why a text cannot stand in a comment of generated files; empty where it can.
+std::string objection_to_description(std::string_view text) {
+  if (text.find_first_of("\n\t") != std::string_view::npos)
+    return "'description' is one line without tabs; shorten it";
+  if (text.size() > longest_description)
+    return fmt::format("'description' is one line of at most {} bytes; shorten it", longest_description);
+  if (diag::printable(text) != text) {
+    return "'description' holds a control character, or a mark that turns the direction of text; leave it "
+           "out";
+  }
+  const bool ends_comment =
+      text.find("*/") != std::string_view::npos || text.find("/*") != std::string_view::npos;
+  if (ends_comment || text.ends_with('\\') || text.ends_with("?\?/")) {  // in C99 a spelling of the backslash
+    return "'description' becomes a comment of the generated files; leave out '/*', '*/' and a final "
+           "backslash";
+  }
+  return {};
+}
+
 std::string read_description(const Document& document) {
   const Node* node = document.find("description");
   if (!node || !expect(*node, NodeKind::scalar, "'description' is a line of text", document.context))
     return {};
   std::string text =
       node->text.substr(0, node->text.find_last_not_of(" \n") + 1);  // block texts end in a line end
-  if (text.find_first_of("\n\t") != std::string::npos) {
-    document.context.diagnostics.error(node->where, "'description' is one line without tabs; shorten it");
-    return {};
-  }
-  const bool ends_comment = text.find("*/") != std::string::npos || text.find("/*") != std::string::npos;
-  if (ends_comment || text.ends_with('\\')) {
-    document.context.diagnostics.error(
-        node->where,
-        "'description' becomes a comment of the generated files; leave out '/*', '*/' and a final backslash");
-    return {};
-  }
-  return text;
+  const std::string objection = objection_to_description(text);
+  if (objection.empty()) return text;
+  document.context.diagnostics.error(node->where, objection);
+  return {};
 }
 
 std::optional<int> read_dimensions(const Document& document) {
@@ -214,6 +226,15 @@ void read_document(const Document& document, const std::vector<ParameterOverride
 
 ReadResult read_spec(const SpecSource& source, const std::vector<ParameterOverride>& overrides) {
   ReadResult result;
+  if (source.text.size() > longest_text) {
+    result.diagnostics.error({source.path, 0, 0},
+                             fmt::format("larger than {} bytes; no spec needs that", longest_text));
+    return result;
+  }
+  if (const std::string objection = objection_to_file_name(source.path); !objection.empty()) {
+    result.diagnostics.error({source.path, 0, 0}, objection);
+    return result;
+  }
   const std::string text = normalise(source.text);
   result.spec.source_name = file_name(source.path);
   result.spec.source_hash = hash(text);

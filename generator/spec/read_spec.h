@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,9 @@ struct SpecSource {
   std::string path;  ///< as the user wrote it, for messages; "-" for standard input
   std::string text;
 };
+
+/// The longest text of a spec, in bytes: far more than any kernel's weights need.
+inline constexpr std::size_t longest_text = 1U << 20U;
 
 struct ReadResult {
   StencilSpec

@@ -10,6 +10,8 @@
 namespace spidergen::spec {
 namespace {
 
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+
 unsigned char byte_at(std::string_view text, std::size_t index) {
   return static_cast<unsigned char>(text[index]);
 }
@@ -56,6 +58,10 @@ bool check_line(std::string_view line, const diag::SourceLocation& start, diag::
       diagnostics.error(where, fmt::format("control character 0x{:02X}; a spec is plain text", byte));
       return false;
     }
+    if (line.substr(i, byte_order_mark.size()) == byte_order_mark) {
+      diagnostics.error(where, "a byte order mark stands within the text; remove it");
+      return false;
+    }
     const std::size_t length = character_length(line, i);
     if (length == 0) {
       diagnostics.error(where, fmt::format("byte 0x{:02X} is not valid UTF-8; save the spec as UTF-8", byte));
@@ -69,7 +75,6 @@ bool check_line(std::string_view line, const diag::SourceLocation& start, diag::
 }  // namespace
 
 std::string normalise(std::string_view text) {
-  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
   if (text.substr(0, byte_order_mark.size()) == byte_order_mark) text.remove_prefix(byte_order_mark.size());
   std::string out;
   out.reserve(text.size());
@@ -109,6 +114,15 @@ int character_column(std::string_view line, int byte_column) {
     if (i >= line.size() || !is_continuation(line, i)) ++column;
   }
   return column;
+}
+
+std::string objection_to_file_name(std::string_view path) {
+  const std::string name = file_name(path);
+  const bool plain =
+      std::all_of(name.begin(), name.end(), [](char c) { return c >= ' ' && c <= '~' && c != '\\'; });
+  if (plain) return {};
+  return "the file's name goes into a comment of the generated files; rename it, without characters beyond "
+         "ASCII, control characters and backslashes";
 }
 
 std::string file_name(std::string_view path) {

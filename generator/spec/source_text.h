@@ -21,6 +21,9 @@ namespace spidergen::spec {
 /// The column, in characters, of a byte of a UTF-8 line; both count from 1.
 [[nodiscard]] int character_column(std::string_view line, int byte_column);
 
+/// Why a spec's file cannot be called as it is; empty where it can.
+[[nodiscard]] std::string objection_to_file_name(std::string_view path);
+
 /// A file's name without its folders; "-" stays.
 [[nodiscard]] std::string file_name(std::string_view path);
 

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "spec/names.h"
 #include "spec/source_text.h"
 #include "spec/yaml_syntax.h"
 
@@ -17,6 +18,8 @@ namespace spidergen::spec {
 namespace {
 
 constexpr std::size_t most_levels = 64;  // yaml-cpp recurses, so depth costs stack
+constexpr std::size_t most_entries = 1000;
+constexpr std::size_t most_values = 50'000;
 
 /// Leaves yaml-cpp's parser after an error that has been reported.
 struct Stop {};
@@ -25,6 +28,25 @@ struct Stop {};
 struct Level {
   Node node;
   std::optional<Node> key;  ///< of the mapping entry whose value comes next
+};
+
+/// Columns in characters of places that mostly follow each other: the line is not counted anew for each.
+class CharacterColumns {
+ public:
+  /// The column of byte `byte` of line `line`; the byte counts from 0, the column from 1.
+  int of(std::size_t line, std::string_view text, int byte) {
+    if (line != line_ || byte < byte_) *this = {};
+    const int from = std::min(byte_, static_cast<int>(text.size()));
+    column_ += character_column(text.substr(static_cast<std::size_t>(from)), byte - byte_ + 1) - 1;
+    line_ = line;
+    byte_ = byte;
+    return column_;
+  }
+
+ private:
+  std::size_t line_ = 0;
+  int byte_ = 0;
+  int column_ = 1;
 };
 
 /// Builds the tree from yaml-cpp's events: they, unlike its Node, show duplicate keys, tags and anchors.
@@ -37,11 +59,11 @@ class TreeBuilder final : public YAML::EventHandler {
   [[nodiscard]] std::optional<Node> take_root() { return std::move(root_); }
 
   /// yaml-cpp counts lines and bytes from 0, people lines and characters from 1.
-  [[nodiscard]] diag::SourceLocation place(const YAML::Mark& mark) const {
+  [[nodiscard]] diag::SourceLocation place(const YAML::Mark& mark) {
     if (mark.is_null()) return {file_, 0, 0};
     const auto line = static_cast<std::size_t>(mark.line);
     const std::string_view text = line < lines_.size() ? lines_[line] : std::string_view();
-    return {file_, mark.line + 1, character_column(text, mark.column + 1)};
+    return {file_, mark.line + 1, columns_.of(line, text, mark.column)};
   }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
@@ -65,9 +87,8 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnAnchor(const YAML::Mark& mark, const std::string& name) override {
     diagnostics_.error(
         place(mark),
-        fmt::format(
-            "'&{}' is a YAML anchor; remove it or use a parameter, and quote text that begins with '&'",
-            name));
+        fmt::format("{} is a YAML anchor; remove it or use a parameter, and quote text that begins with '&'",
+                    shown("&" + name)));
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
@@ -104,14 +125,14 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   /// Where the scalar's text stands as it is: behind its quote if there is one.
-  [[nodiscard]] int text_column(const YAML::Mark& mark, const std::string& value) const {
+  [[nodiscard]] int text_column(const YAML::Mark& mark, const std::string& value) {
     const auto line = static_cast<std::size_t>(mark.line);
     if (line >= lines_.size()) return 0;
     auto begin = static_cast<std::size_t>(mark.column);
     const std::string_view text = lines_[line];
     if (begin < text.size() && (text[begin] == '"' || text[begin] == '\'')) ++begin;
     if (begin > text.size() || text.substr(begin, value.size()) != value) return 0;
-    return character_column(text, static_cast<int>(begin) + 1);
+    return columns_.of(line, text, static_cast<int>(begin));
   }
 
   void open(NodeKind kind, const YAML::Mark& mark, const std::string& tag) {
@@ -131,6 +152,11 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   void add(Node node) {
+    if (++values_ > most_values) {
+      diagnostics_.error(node.where,
+                         fmt::format("more than {} values; no spec needs that many", most_values));
+      throw Stop();
+    }
     if (levels_.empty()) {
       root_ = std::move(node);
       return;
@@ -157,9 +183,14 @@ class TreeBuilder final : public YAML::EventHandler {
       return;
     }
     if (const Entry* earlier = find_entry(mapping, key.text)) {
-      diagnostics_.error(key.where, fmt::format("'{}' is given twice, first in line {}; keep one", key.text,
-                                                earlier->where.line));
+      diagnostics_.error(key.where, fmt::format("{} is given twice, first in line {}; keep one",
+                                                shown(key.text), earlier->where.line));
       return;
+    }
+    if (mapping.entries.size() == most_entries) {
+      diagnostics_.error(
+          key.where, fmt::format("a mapping of more than {} entries; no spec needs that many", most_entries));
+      throw Stop();
     }
     if (value.kind == NodeKind::missing) value.where = key.where;  // yaml-cpp points at what comes next
     mapping.entries.push_back({std::move(key.text), std::move(key.where), std::move(value)});
@@ -169,7 +200,9 @@ class TreeBuilder final : public YAML::EventHandler {
   std::vector<std::string_view> lines_;
   const std::string& file_;
   diag::Diagnostics& diagnostics_;
+  CharacterColumns columns_;
   std::vector<Level> levels_;
+  std::size_t values_ = 0;
   std::optional<Node> root_;
   int documents_ = 0;
 };

@@ -1,6 +1,7 @@
 #include "output/output.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -143,6 +144,22 @@ TEST_F(Output, ChecksInAFolderThatIsNotThere) {
   EXPECT_EQ(check_files(absent, {{"x.h", ""}}),
             (std::vector<Problem>{{(absent / "x.h").string(), "is missing"}}));
   EXPECT_FALSE(fs::exists(absent));
+}
+
+TEST_F(Output, DoesNotWaitForPipes) {
+  ASSERT_EQ(mkfifo((folder_ / "a").c_str(), 0600), 0);
+  const Problem expected{(folder_ / "a").string(), "is no ordinary file; remove it or take another folder"};
+  EXPECT_EQ(write_files(folder_, {{"a", "text"}}), expected);
+  EXPECT_EQ(check_files(folder_, {{"a", "text"}}), std::vector<Problem>{expected});
+  EXPECT_EQ(names(), std::set<std::string>{"a"});
+}
+
+TEST_F(Output, ReplacesALinkAndNotWhatItLeadsTo) {
+  put("precious", "old");
+  fs::create_symlink("precious", folder_ / "a");
+  EXPECT_EQ(write_files(folder_, {{"a", "new"}}), std::nullopt);
+  EXPECT_EQ(text("precious"), "old");
+  EXPECT_EQ(text("a"), "new");
 }
 
 }  // namespace

@@ -5,10 +5,12 @@
 #include <fstream>
 #include <map>
 #include <random>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "spec/names.h"
 #include "spec/read_spec.h"
 
 namespace spidergen::spec {
@@ -384,6 +386,60 @@ TEST(Spec, HostileTextsAreRefusedQuickly) {
     EXPECT_TRUE(read_spec({"-", text}, {}).diagnostics.has_errors()) << piece;
     EXPECT_TRUE(read_spec({"-", head + "scale: " + text}, {}).diagnostics.has_errors()) << piece;
   }
+}
+
+TEST(Names, NoStencilIsCalledAsTheRuntimeCallsItsOwn) {
+  const std::regex own("\\bspider_([a-z_0-9]+)");
+  int found = 0;
+  for (const char* folder : {"/runtime/include/spider", "/runtime/device/spider"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(std::string(SPIDER_SOURCE_DIR) + folder)) {
+      std::ifstream stream(entry.path());
+      for (std::string line; std::getline(stream, line);) {
+        for (std::sregex_iterator name(line.begin(), line.end(), own); name != std::sregex_iterator();
+             ++name) {
+          EXPECT_NE(objection_to_stencil_name((*name)[1].str()), "") << entry.path() << ": " << line;
+          ++found;
+        }
+      }
+    }
+  }
+  EXPECT_GT(found, 20);
+}
+
+TEST(Names, LongTextsAreShownInPart) {
+  EXPECT_EQ(shown("short"), "'short'");
+  const std::string sixty(60, 'a');
+  std::string whole = "'";
+  whole.append(sixty).append("'");
+  EXPECT_EQ(shown(sixty), whole);
+  EXPECT_EQ(shown(sixty + 'a'), whole.substr(0, 61) + "...'");
+  EXPECT_EQ(shown(sixty.substr(1) + "\u00e9\u00e9"), whole.substr(0, 60) + "...'");
+  EXPECT_EQ(list_names({"a", "b", "c"}, "or"), "'a', 'b' or 'c'");
+  EXPECT_TRUE(list_names(std::vector<std::string>(33, "n")).ends_with("'n', 'n' and 3 more"));
+}
+
+TEST(Diagnostics, AreOneLineOfPlainText) {
+  using diag::printable;
+  EXPECT_EQ(printable("caf\u00e9 \u4e2d \U0001f577"), "caf\u00e9 \u4e2d \U0001f577");
+  EXPECT_EQ(printable("a\nb\tc\x1b[31m\x7f"), "a\\x0ab\\x09c\\x1b[31m\\x7f");
+  EXPECT_EQ(printable(std::string("\0", 1)), "\\x00");
+  EXPECT_EQ(printable("\u009b\u202e\u2066\u2028\u200f\ufeff"), "\\u009b\\u202e\\u2066\\u2028\\u200f\\ufeff");
+  EXPECT_EQ(printable("\xc3"), "\xc3");  // no character: as it is
+}
+
+TEST(Diagnostics, EndAtAHundredErrors) {
+  diag::Diagnostics diagnostics;
+  for (std::size_t i = 0; i < 2 * diag::most_errors; ++i) {
+    EXPECT_EQ(diagnostics.full(), i >= diag::most_errors);
+    diagnostics.error({"f", 1, 1}, "e");
+    diagnostics.warning({"f", 1, 1}, "w");
+  }
+  EXPECT_EQ(diagnostics.items.size(), 3 * diag::most_errors);
+  diag::Diagnostics all;
+  all.error({"f", 1, 1}, "first");
+  all.append(diagnostics);
+  EXPECT_EQ(all.errors, diag::most_errors);
+  EXPECT_EQ(all.items.size(), 3 * diag::most_errors);
 }
 
 }  // namespace

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "storage.h"
@@ -16,6 +19,9 @@ namespace bench {
 namespace {
 
 constexpr std::int64_t largest_workspace = std::int64_t{8} << 30;
+constexpr std::int64_t most_configurations = 24;  // of each kind of heuristics
+constexpr double search_seconds = 2;              // for one layout; building a plan may compile a kernel
+constexpr int timed_runs = 3;
 
 void require(cudnnStatus_t status, const char* what) {
   if (status != CUDNN_STATUS_SUCCESS) {
@@ -23,22 +29,56 @@ void require(cudnnStatus_t status, const char* what) {
   }
 }
 
-/// Owner of a cuDNN object that one function makes and another destroys.
-template <class Pointer>
-class Owned {
+/// An object of cuDNN's graph interface: made, given attributes, finalised.
+class Descriptor {
  public:
-  Owned(cudnnStatus_t (*create)(Pointer*), cudnnStatus_t (*destroy)(Pointer)) : destroy_(destroy) {
-    require(create(&pointer_), "making a descriptor");
+  explicit Descriptor(cudnnBackendDescriptorType_t type) {
+    require(cudnnBackendCreateDescriptor(type, &descriptor_), "making a descriptor");
   }
-  ~Owned() { destroy_(pointer_); }
-  Owned(const Owned&) = delete;
-  Owned& operator=(const Owned&) = delete;
-  [[nodiscard]] Pointer get() const { return pointer_; }
+  ~Descriptor() {
+    if (descriptor_ != nullptr) cudnnBackendDestroyDescriptor(descriptor_);
+  }
+  Descriptor(Descriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, nullptr)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  [[nodiscard]] cudnnBackendDescriptor_t get() const { return descriptor_; }
+
+  template <class Value>
+  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+           const std::vector<Value>& values) {
+    require(cudnnBackendSetAttribute(descriptor_, name, type, static_cast<std::int64_t>(values.size()),
+                                     values.data()),
+            "setting an attribute");
+  }
+  template <class Value>
+  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, Value value) {
+    require(cudnnBackendSetAttribute(descriptor_, name, type, 1, &value), "setting an attribute");
+  }
+  void set(cudnnBackendAttributeName_t name, const Descriptor& part) {
+    set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, part.get());
+  }
+
+  void finalise(const char* what) { require(cudnnBackendFinalize(descriptor_), what); }
 
  private:
-  cudnnStatus_t (*destroy_)(Pointer);
-  Pointer pointer_{};
+  cudnnBackendDescriptor_t descriptor_ = nullptr;
 };
+
+struct HandleDestroy {
+  void operator()(cudnnHandle_t handle) const { cudnnDestroy(handle); }
+};
+using Handle = std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, HandleDestroy>;
+
+Handle make_handle() {
+  cudnnHandle_t handle = nullptr;
+  require(cudnnCreate(&handle), "starting");
+  return Handle(handle);
+}
 
 cudnnDataType_t data_type(int storage) {
   if (storage == SPIDER_F16) return CUDNN_DATA_HALF;
@@ -77,89 +117,224 @@ DeviceMemory upload_filter(const Stencil& stencil, const std::array<int, 3>& rad
   return memory;
 }
 
-/// A convolution in one layout; 3D where the field has several planes, else 2D.
-class Convolution {
+/// Names by which a plan is told where its tensors are.
+constexpr std::int64_t input_id = 1;
+constexpr std::int64_t filter_id = 2;
+constexpr std::int64_t output_id = 3;
+
+enum class TensorLayout { nchw, nhwc };
+
+/// One image of one channel, or one filter: sizes of the spatial axes, slowest first. The two layouts are the
+/// same bytes, but which of them a tensor says it has decides which kernels cuDNN offers.
+Descriptor make_tensor(std::int64_t id, int storage, const std::vector<std::int64_t>& sizes,
+                       TensorLayout layout) {
+  std::vector<std::int64_t> strides(sizes.size());
+  std::int64_t count = 1;
+  for (std::size_t axis = sizes.size(); axis-- > 0;) {
+    strides[axis] = count;
+    count *= sizes[axis];
+  }
+  std::vector<std::int64_t> all_sizes{1, 1};
+  std::vector<std::int64_t> all_strides{count, layout == TensorLayout::nhwc ? 1 : count};
+  all_sizes.insert(all_sizes.end(), sizes.begin(), sizes.end());
+  all_strides.insert(all_strides.end(), strides.begin(), strides.end());
+  Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
+  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, data_type(storage));
+  tensor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, all_sizes);
+  tensor.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, all_strides);
+  tensor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, std::int64_t{16});
+  tensor.finalise("describing a tensor");
+  return tensor;
+}
+
+/// A convolution with unit strides that keeps the size of the field.
+Descriptor make_convolution(const std::vector<std::int64_t>& padding) {
+  const std::vector<std::int64_t> ones(padding.size(), 1);
+  Descriptor convolution(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  convolution.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  convolution.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION);
+  convolution.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64,
+                  static_cast<std::int64_t>(padding.size()));
+  convolution.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, padding);
+  convolution.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, padding);
+  convolution.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, ones);
+  convolution.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, ones);
+  convolution.finalise("describing a convolution");
+  return convolution;
+}
+
+/// The graph of one operation, and the operation, which must live as long.
+struct Graph {
+  Descriptor operation;
+  Descriptor graph;
+};
+
+/// The graph of the convolution. Spatial axes are z, y, x where the field has several planes, else y, x.
+Graph make_graph(const Handle& handle, const FieldLayout& field, int storage,
+                 const std::array<int, 3>& radius, TensorLayout layout) {
+  std::vector<std::int64_t> field_sizes;
+  std::vector<std::int64_t> filter_sizes;
+  std::vector<std::int64_t> padding;
+  for (std::size_t axis = field.extents[0] > 1 ? 0 : 1; axis < 3; ++axis) {
+    field_sizes.push_back(field.extents[axis]);
+    filter_sizes.push_back(2 * radius[axis] + 1);
+    padding.push_back(radius[axis]);
+  }
+  const Descriptor input = make_tensor(input_id, storage, field_sizes, layout);
+  const Descriptor filter = make_tensor(filter_id, storage, filter_sizes, layout);
+  const Descriptor output = make_tensor(output_id, storage, field_sizes, layout);
+  const Descriptor convolution = make_convolution(padding);
+  Descriptor operation(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, input);
+  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, filter);
+  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, output);
+  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, convolution);
+  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT, 1.0F);
+  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT, 0.0F);
+  operation.finalise("describing the operation");
+  Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle.get());
+  graph.finalise("making the graph");
+  return {std::move(operation), std::move(graph)};
+}
+
+/// What the heuristics of a kind propose, best first; nothing where they have no answer.
+std::vector<Descriptor> propose(const Descriptor& graph, cudnnBackendHeurMode_t mode) {
+  Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
+  heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
+  if (cudnnBackendFinalize(heuristics.get()) != CUDNN_STATUS_SUCCESS) return {};
+  std::vector<Descriptor> configurations;
+  std::vector<cudnnBackendDescriptor_t> places;
+  for (std::int64_t i = 0; i < most_configurations; ++i) {
+    configurations.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    places.push_back(configurations.back().get());
+  }
+  std::int64_t count = 0;
+  if (cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                               most_configurations, &count, places.data()) != CUDNN_STATUS_SUCCESS) {
+    return {};
+  }
+  configurations.erase(configurations.begin() + std::min(count, most_configurations), configurations.end());
+  return configurations;
+}
+
+std::int64_t engine_number(const Descriptor& configuration) {
+  const Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  cudnnBackendDescriptor_t place = engine.get();
+  std::int64_t count = 0;
+  std::int64_t number = -1;
+  require(cudnnBackendGetAttribute(configuration.get(), CUDNN_ATTR_ENGINECFG_ENGINE,
+                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &place),
+          "asking for the engine");
+  require(cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &count,
+                                   &number),
+          "asking for the engine's number");
+  return number;
+}
+
+/// A way of computing the convolution, ready to run.
+class Plan {
  public:
-  Convolution(const Stencil& stencil, const DeviceFields& fields, cudnnTensorFormat_t format)
-      : fields_(fields), radius_(filter_radius(stencil)) {
-    const Extents& extents = fields.layout().extents;
-    const std::size_t first_axis = extents[0] > 1 ? 0 : 1;
-    std::vector<int> field_sizes{1, 1};
-    std::vector<int> filter_sizes{1, 1};
-    std::vector<int> padding;
-    for (std::size_t axis = first_axis; axis < 3; ++axis) {
-      field_sizes.push_back(static_cast<int>(extents[axis]));
-      filter_sizes.push_back(2 * radius_[axis] + 1);
-      padding.push_back(radius_[axis]);
-    }
-    const std::vector<int> ones(padding.size(), 1);
-    const auto axes = static_cast<int>(field_sizes.size());
-    const cudnnDataType_t type = data_type(fields.storage());
-    require(cudnnSetTensorNdDescriptorEx(field_.get(), format, type, axes, field_sizes.data()),
-            "the fields' sizes");
-    require(cudnnSetFilterNdDescriptor(filter_.get(), type, format, axes, filter_sizes.data()),
-            "the filter's sizes");
-    require(cudnnSetConvolutionNdDescriptor(convolution_.get(), axes - 2, padding.data(), ones.data(),
-                                            ones.data(), CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
-            "the convolution");
-    require(cudnnSetConvolutionMathType(convolution_.get(), CUDNN_TENSOR_OP_MATH), "tensor cores");
-    weights_ = upload_filter(stencil, radius_, fields.storage());
+  Plan(std::shared_ptr<const Handle> handle, std::shared_ptr<const DeviceMemory> weights,
+       const DeviceFields& fields, Descriptor configuration)
+      : handle_(std::move(handle)),
+        weights_(std::move(weights)),
+        fields_(fields),
+        configuration_(std::move(configuration)) {
+    plan_.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle_->get());
+    plan_.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration_);
+    plan_.finalise("planning");
+    std::int64_t count = 0;
+    require(cudnnBackendGetAttribute(plan_.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
+                                     1, &count, &workspace_bytes_),
+            "asking for the workspace");
   }
 
-  /// Algorithms that ran, with their times.
-  [[nodiscard]] std::vector<cudnnConvolutionFwdAlgoPerf_t> find() const {
-    std::size_t free_bytes = 0;
-    std::size_t total_bytes = 0;
-    bench::require(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free memory");
-    const std::int64_t space = std::min(largest_workspace, static_cast<std::int64_t>(free_bytes) / 2);
-    const DeviceMemory workspace = allocate_device(space);
-    std::array<cudnnConvolutionFwdAlgoPerf_t, 2 * CUDNN_CONVOLUTION_FWD_ALGO_COUNT> found{};
-    int count = 0;
-    require(cudnnFindConvolutionForwardAlgorithmEx(
-                handle_.get(), field_.get(), fields_.input_memory(0), filter_.get(), weights_.get(),
-                convolution_.get(), field_.get(), fields_.output_memory(0), static_cast<int>(found.size()),
-                &count, found.data(), workspace.get(), static_cast<std::size_t>(space)),
-            "finding algorithms");
-    std::vector<cudnnConvolutionFwdAlgoPerf_t> usable(found.begin(), found.begin() + count);
-    std::erase_if(usable, [](const auto& algorithm) { return algorithm.status != CUDNN_STATUS_SUCCESS; });
-    return usable;
-  }
+  [[nodiscard]] std::int64_t workspace_bytes() const { return workspace_bytes_; }
+  void drop_workspace() { workspace_.reset(); }
 
-  void run(const cudnnConvolutionFwdAlgoPerf_t& algorithm, int pair, cudaStream_t stream) {
-    if (algorithm.memory > workspace_bytes_) {
-      workspace_.reset();
-      workspace_ = allocate_device(static_cast<std::int64_t>(algorithm.memory));
-      workspace_bytes_ = algorithm.memory;
-    }
-    constexpr float one = 1;
-    constexpr float zero = 0;
-    require(cudnnSetStream(handle_.get(), stream), "the stream");
-    require(cudnnSetConvolutionMathType(convolution_.get(), algorithm.mathType), "the kind of arithmetic");
-    require(
-        cudnnConvolutionForward(handle_.get(), &one, field_.get(), fields_.input_memory(pair), filter_.get(),
-                                weights_.get(), convolution_.get(), algorithm.algo, workspace_.get(),
-                                workspace_bytes_, &zero, field_.get(), fields_.output_memory(pair)),
-        "the convolution");
+  void run(int pair, cudaStream_t stream) {
+    if (workspace_ == nullptr && workspace_bytes_ > 0) workspace_ = allocate_device(workspace_bytes_);
+    require(cudnnSetStream(handle_->get(), stream), "the stream");
+    Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    // The interface takes pointers to what is only read without const, too.
+    pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
+             std::vector<void*>{const_cast<void*>(fields_.input_memory(pair)), weights_->get(),
+                                fields_.output_memory(pair)});
+    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
+             std::vector{input_id, filter_id, output_id});
+    pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace_.get());
+    pack.finalise("naming the tensors");
+    require(cudnnBackendExecute(handle_->get(), plan_.get(), pack.get()), "the convolution");
   }
 
  private:
+  std::shared_ptr<const Handle> handle_;
+  std::shared_ptr<const DeviceMemory> weights_;
   const DeviceFields& fields_;
-  std::array<int, 3> radius_;
-  Owned<cudnnHandle_t> handle_{cudnnCreate, cudnnDestroy};
-  Owned<cudnnTensorDescriptor_t> field_{cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor};
-  Owned<cudnnFilterDescriptor_t> filter_{cudnnCreateFilterDescriptor, cudnnDestroyFilterDescriptor};
-  Owned<cudnnConvolutionDescriptor_t> convolution_{cudnnCreateConvolutionDescriptor,
-                                                   cudnnDestroyConvolutionDescriptor};
-  DeviceMemory weights_;
+  Descriptor configuration_;
+  Descriptor plan_{CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR};
+  std::int64_t workspace_bytes_ = 0;
   DeviceMemory workspace_;
-  std::size_t workspace_bytes_ = 0;
 };
 
-const char* name_of(cudnnConvolutionFwdAlgo_t algorithm) {
-  constexpr std::array<const char*, CUDNN_CONVOLUTION_FWD_ALGO_COUNT> names{
-      "implicit GEMM", "implicit precomputed GEMM", "GEMM", "direct", "FFT", "tiled FFT",
-      "Winograd",      "non-fused Winograd"};
-  return static_cast<std::size_t>(algorithm) < names.size() ? names[algorithm] : "another algorithm";
+/// The shortest of a few runs after a warm one, in microseconds; stops early where the first is hopeless.
+double time_plan(Plan& plan, double best) {
+  const Stream stream = make_stream();
+  const Event start = make_event();
+  const Event stop = make_event();
+  double shortest = std::numeric_limits<double>::infinity();
+  for (int i = 0; i <= timed_runs; ++i) {
+    bench::require(cudaEventRecord(start.get(), stream.get()), "recording an event");
+    plan.run(0, stream.get());
+    bench::require(cudaEventRecord(stop.get(), stream.get()), "recording an event");
+    const double time = microseconds_between(start, stop);
+    if (i > 0) shortest = std::min(shortest, time);
+    if (i > 0 && time > 4 * best) break;
+  }
+  return shortest;
+}
+
+struct TimedPlan {
+  double microseconds;
+  std::string name;
+  std::shared_ptr<Plan> plan;
+};
+
+std::int64_t workspace_limit() {
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  bench::require(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free memory");
+  return std::min(largest_workspace, static_cast<std::int64_t>(free_bytes) / 2);
+}
+
+/// Tries what cuDNN proposes in one layout; a proposal that cannot run is no error.
+void try_layout(const std::shared_ptr<const Handle>& handle,
+                const std::shared_ptr<const DeviceMemory>& weights, const DeviceFields& fields,
+                const std::array<int, 3>& radius, TensorLayout layout, std::vector<TimedPlan>& timed) {
+  const Graph graph = make_graph(*handle, fields.layout(), fields.storage(), radius, layout);
+  const auto began = std::chrono::steady_clock::now();
+  double best = std::numeric_limits<double>::infinity();
+  for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    for (Descriptor& configuration : propose(graph.graph, mode)) {
+      if (std::chrono::steady_clock::now() - began > std::chrono::duration<double>(search_seconds)) return;
+      try {
+        const std::string name = std::string(layout == TensorLayout::nhwc ? "NHWC" : "NCHW") + ", engine " +
+                                 std::to_string(engine_number(configuration));
+        const auto plan = std::make_shared<Plan>(handle, weights, fields, std::move(configuration));
+        if (plan->workspace_bytes() > workspace_limit()) continue;
+        const double time = time_plan(*plan, best);
+        plan->drop_workspace();
+        best = std::min(best, time);
+        timed.push_back({time, name, plan});
+      } catch (const std::runtime_error&) {
+        continue;
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -176,30 +351,31 @@ std::string cudnn_version() {
 
 std::vector<Contestant> cudnn_baselines(const Contestant& kernel, const DeviceFields& fields) {
   if (kernel.steps != 1) throw std::runtime_error("one convolution is one time step");
-  std::vector<std::pair<float, Contestant>> found;
-  for (const auto& [format, layout] :
-       {std::pair{CUDNN_TENSOR_NCHW, "NCHW"}, std::pair{CUDNN_TENSOR_NHWC, "NHWC"}}) {
-    Contestant convolution;
-    convolution.label = "baseline";
-    convolution.name = "cudnn:" + kernel.name;
-    convolution.fields = &fields;
-    convolution.layout = fields.layout();
-    convolution.stencil = zero_padded(kernel.stencil, fields.storage());
-    convolution.arithmetic = {fields.storage(), static_cast<int>(kernel.stencil.taps.size())};
-    const auto shared = std::make_shared<Convolution>(convolution.stencil, fields, format);
-    for (const cudnnConvolutionFwdAlgoPerf_t& algorithm : shared->find()) {
-      convolution.detail = std::string(layout) + ", " + name_of(algorithm.algo);
-      convolution.launch = [shared, algorithm](int pair, cudaStream_t stream) {
-        shared->run(algorithm, pair, stream);
-      };
-      found.emplace_back(algorithm.time, convolution);
-    }
+  Contestant convolution;
+  convolution.label = "baseline";
+  convolution.name = "cudnn:" + kernel.name;
+  convolution.fields = &fields;
+  convolution.layout = fields.layout();
+  convolution.stencil = zero_padded(kernel.stencil, fields.storage());
+  convolution.arithmetic = {fields.storage(), static_cast<int>(kernel.stencil.taps.size())};
+
+  const auto handle = std::make_shared<const Handle>(make_handle());
+  const std::array<int, 3> radius = filter_radius(convolution.stencil);
+  const auto weights =
+      std::make_shared<const DeviceMemory>(upload_filter(convolution.stencil, radius, fields.storage()));
+  std::vector<TimedPlan> timed;
+  for (const TensorLayout layout : {TensorLayout::nhwc, TensorLayout::nchw}) {
+    try_layout(handle, weights, fields, radius, layout, timed);
   }
-  if (found.empty()) throw std::runtime_error("cuDNN has no algorithm for this convolution");
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (timed.empty()) throw std::runtime_error("cuDNN has no algorithm for this convolution");
+  std::stable_sort(timed.begin(), timed.end(),
+                   [](const TimedPlan& a, const TimedPlan& b) { return a.microseconds < b.microseconds; });
   std::vector<Contestant> sorted;
-  for (auto& [time, convolution] : found) sorted.push_back(std::move(convolution));
+  for (const TimedPlan& one : timed) {
+    convolution.detail = one.name;
+    convolution.launch = [plan = one.plan](int pair, cudaStream_t stream) { plan->run(pair, stream); };
+    sorted.push_back(convolution);
+  }
   return sorted;
 }
 

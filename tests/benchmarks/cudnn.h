@@ -16,8 +16,9 @@ namespace bench {
 [[nodiscard]] std::string cudnn_version();
 
 /// The stencil as a convolution of one channel, zeros beyond the faces, weights rounded to the storage, sums
-/// in f32: every algorithm that cuDNN finds in the layouts NCHW and NHWC, fastest first by its own
-/// measurement. `fields` are of a dense layout. Throws std::runtime_error where cuDNN finds none.
+/// in f32: what cuDNN's heuristics propose for the layouts NCHW and NHWC and can run, fastest first by a few
+/// runs of each. `fields` are of a dense layout and outlive the result. Throws std::runtime_error where
+/// nothing runs.
 [[nodiscard]] std::vector<Contestant> cudnn_baselines(const Contestant& kernel, const DeviceFields& fields);
 
 }  // namespace bench

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The evaluation: builds, measures some two minutes on a GPU, writes one CSV file, draws the figures.
 # usage: evaluate.sh [--out DIR] [--generated LABEL=DIR]... [--arch sm_90] [--build DIR]
-# --out (default: evaluation) gets evaluation.csv, log.txt and the figures; the other options are run.sh's.
+# --out (default: evaluation) gets evaluation.csv, log.txt, summary.md and the figures; the other options are run.sh's.
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 out=evaluation
@@ -44,7 +44,8 @@ trend=$(seq -s, 512 512 10240),16384,20480,32768
 paper='box2d_r1,box2d_r2,box2d_r3,box2d_r5,box2d_r7,star2d_r1,star2d_r2,star2d_r3,star2d_r7'
 first=(--library "${libraries[1]}")  # the kernels; the others are engines that they are compared with
 measure() {
-  part evaluation "${libraries[@]}" --kernels "$paper" --sizes 10240 --baselines copy,cudnn
+  part evaluation "${libraries[@]}" --kernels "$paper" --sizes 10240
+  part cudnn "${first[@]}" --kernels 'box2d_r[12357]' --sizes 10240 --baselines copy,cudnn --launches 20
   part sustained "${first[@]}" --kernels "$paper" --sizes 10240 --mode sustained
   if ((${#libraries[@]} > 2)); then
     part engines "${libraries[@]:2}" --kernels 'box2d_r[137]' --sizes 10240 --mode sustained
@@ -62,4 +63,5 @@ for candidate in python3 /usr/bin/python3; do
   "$candidate" -c 'import matplotlib' 2>/dev/null && python=$candidate && break
 done
 "$python" "$here/figures.py" "$csv" "$out"
+"$python" "$here/summary.py" "$csv" | tee "$out/summary.md"
 ! grep -q '^== .*: exit status' "$out/log.txt"

@@ -7,9 +7,7 @@ Needs matplotlib. A figure whose rows are missing is left out, and that is said.
 counts. Exit status 0 if at least one figure was drawn, 1 if none was, 2 if the file is not one of spider-bench.
 """
 
-import csv
 import pathlib
-import re
 import sys
 
 import matplotlib
@@ -18,80 +16,18 @@ matplotlib.use("Agg")
 matplotlib.rcParams.update({"svg.hashsalt": "spider-bench", "font.size": 9, "axes.grid": True, "grid.alpha": 0.3,
                             "axes.axisbelow": True, "legend.frameon": False})
 from matplotlib import pyplot  # noqa: E402  (the backend is chosen first)
+from measurements import (  # noqa: E402
+    EVALUATED, LARGE, by_stencil_and_engine, caption, engine, evaluated, order, read_rows, select, side, title)
 
-NEEDED = ("device", "driver", "date", "label", "kernel", "dimensions", "storage", "size", "offset", "mode", "time_us",
-          "copy_us", "ratio", "gstencils", "floor_us", "sm_mhz", "power_w")
-NUMBERS = ("dimensions", "offset", "time_us", "copy_us", "ratio", "gstencils", "floor_us", "sm_mhz", "power_w")
 # Okabe and Ito's colours, which all eyes tell apart.
 COLOURS = {"sparse": "#0072B2", "dense": "#E69F00", "cuda": "#009E73", "cudnn": "#CC79A7", "copy": "#555555"}
 SPARE_COLOURS = ("#D55E00", "#56B4E9", "#F0E442", "#000000")
-EVALUATED = re.compile(r"(star|box)2d_r(1|2|3|5|7)$")
-LARGE = "10240x10240"
-
-
-def read_rows(path):
-    """Rows that have a time, as dictionaries; numbers are floats, or None where absent."""
-    with open(path, newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        missing = [name for name in NEEDED if name not in (reader.fieldnames or [])]
-        if missing:
-            raise ValueError(f"{path} has no column {', '.join(missing)}: it is no CSV file of spider-bench")
-        rows = list(reader)
-    for number, row in enumerate(rows, start=2):
-        for name in NUMBERS:
-            try:
-                row[name] = float(row[name]) if row[name] else None
-            except ValueError as error:
-                raise ValueError(f"{path}:{number}: {name} is '{row[name]}', not a number") from error
-    return [row for row in rows if row["time_us"] is not None]
-
-
-def select(rows, **wanted):
-    """Rows whose columns have these values."""
-    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
-
-
-def engine(row):
-    """What a row is compared as: a library's label, cudnn or copy."""
-    if row["label"] != "baseline":
-        return row["label"]
-    return "cudnn" if row["kernel"].startswith("cudnn:") else "copy"
-
-
-def stencil(row):
-    """The stencil that a row computes: cuDNN's rows name it, too."""
-    return row["kernel"].removeprefix("cudnn:")
-
-
-def by_stencil_and_engine(rows):
-    """{(stencil, engine): row}, the last of each."""
-    return {(stencil(row), engine(row)): row for row in rows}
 
 
 def colour(name, names):
     """The same colour for the same engine in every figure."""
     others = [other for other in names if other not in COLOURS]
     return COLOURS.get(name) or SPARE_COLOURS[others.index(name) % len(SPARE_COLOURS)]
-
-
-def order(name):
-    """Stencils of the evaluation: star before box, small radius first."""
-    shape, radius = EVALUATED.match(name).groups()
-    return int(radius), shape != "star"
-
-
-def title(name):
-    """E.g. star2d_r1 -> Star-2D1R, as the paper calls it."""
-    shape, radius = EVALUATED.match(name).groups()
-    return f"{shape.capitalize()}-2D{radius}R"
-
-
-def caption(rows):
-    """Device, driver and days of measurement."""
-    days = sorted({row["date"][:10] for row in rows})
-    span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    devices = ", ".join(sorted({f"{row['device']}, driver {row['driver']}" for row in rows}))
-    return f"{devices}; {span}"
 
 
 def save(figure, rows, folder, name):
@@ -117,12 +53,6 @@ def grouped_bars(axes, stencils, engines, value, text="{:.0f}"):
                           va="bottom", fontsize=6, rotation=90 if len(engines) > 2 else 0)
     axes.set_xticks(range(len(stencils)), [title(one) for one in stencils], rotation=30, ha="right")
     axes.grid(axis="x", visible=False)
-
-
-def evaluated(rows, mode):
-    """Rows of the evaluation's stencils on the large aligned field, and the copies of it."""
-    chosen = select(rows, mode=mode, size=LARGE, offset=0.0, storage="f16")
-    return [row for row in chosen if engine(row) == "copy" or EVALUATED.match(stencil(row))]
 
 
 def draw_rates(rows, folder):
@@ -171,12 +101,6 @@ def draw_ratios(rows, folder):
     axes.legend()
     save(figure, rows, folder, "ratios")
     return True
-
-
-def side(row):
-    """The edge of a square field, or None."""
-    extents = row["size"].split("x")
-    return int(extents[0]) if len(extents) == 2 and extents[0] == extents[1] else None
 
 
 def draw_trend(rows, folder):

@@ -73,7 +73,7 @@ cudnn_include=()
 if found=$(find_cudnn); then
   read -r cudnn_include_folder cudnn_library_folder <<<"$found"
   baseline=cudnn
-  # Its header marks the functions deprecated that it has no other interface without a graph for.
+  # Its header marks an attribute as deprecated that older versions need.
   cudnn_include=(-I"$cudnn_include_folder" -Xcompiler -Wno-deprecated-declarations)
   bench_libraries+=(-L"$cudnn_library_folder" -l:libcudnn.so.9 -Xlinker "-rpath=$cudnn_library_folder")
 else

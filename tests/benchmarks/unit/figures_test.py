@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Draws every figure from the committed example (made-up numbers) and checks that wrong files are refused: figures_test.py FOLDER"""
+"""Draws every figure and prints every table from the committed example (made-up numbers), and checks that wrong files are
+refused: figures_test.py FOLDER"""
 
 import pathlib
 import subprocess
@@ -8,7 +9,6 @@ import tempfile
 import xml.etree.ElementTree
 
 HERE = pathlib.Path(__file__).resolve().parent
-SCRIPT = HERE.parent / "figures.py"
 SAMPLE = HERE / "sample.csv"
 FIGURES = {
     "rates": ["Star-2D1R", "Box-2D7R", "sparse", "dense", "cudnn", "device copy", "example device"],
@@ -19,8 +19,23 @@ FIGURES = {
 }
 
 
+TABLE_LINES = [
+    "example device, driver 0.0; 2026-01-02.",
+    "| Box-2D7R | 150.0 | 1.471 | 107.1 | 699 | 165.0 | 1.618 | 1830 | 675 |",
+    "| Box-2D3R | 118.0 | 1082.0 (9.17) | 160.0 (1.36) |",
+    "| 512 | - | 1.200 | - | 1.600 |",
+    "| Box-2D1R | 1.060 | 1.607 |",
+    "| heat2d | sparse | f16 | 10240x10240 | 120.0 | 1.176 | 874 |",
+]
+
+
+def run(script, *arguments):
+    command = [sys.executable, "-B", HERE.parent / script, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 def draw(csv, folder):
-    return subprocess.run([sys.executable, "-B", SCRIPT, csv, folder], capture_output=True, text=True, check=False)
+    return run("figures.py", csv, folder)
 
 
 def bars_of_rates(folder):
@@ -34,6 +49,10 @@ def main(folder):
     except ImportError:
         print("skipped: there is no matplotlib")
         return
+    tables = run("summary.py", SAMPLE)
+    assert tables.returncode == 0, tables.stderr
+    for line in TABLE_LINES:
+        assert line in tables.stdout.splitlines(), f"{line} is not in\n{tables.stdout}"
     with tempfile.TemporaryDirectory(dir=folder) as name:
         out = pathlib.Path(name)
         result = draw(SAMPLE, out / "a")
@@ -65,7 +84,9 @@ def main(folder):
         refused = draw(out / "text.csv", out / "f")
         assert refused.returncode == 2 and "gstencils is 'fast', not a number" in refused.stderr, refused.stderr
         assert draw(out / "missing.csv", out / "g").returncode == 2
-    print("every figure was drawn")
+        assert run("summary.py", out / "empty.csv").returncode == 1
+        assert run("summary.py", out / "other.csv").returncode == 2
+    print("every figure was drawn and every table printed")
 
 
 main(pathlib.Path(sys.argv[1]))

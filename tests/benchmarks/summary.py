@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Prints the results of the evaluation as Markdown tables, from a CSV file of spider-bench.
+
+usage: summary.py CSV
+"""
+
+import sys
+
+from measurements import (EVALUATED, LARGE, by_stencil_and_engine, caption, engine, evaluated, order, read_rows, select,
+                          side, stencil, title)
+
+
+def cell(row, column, pattern):
+    """A number of a row, or a dash where there is none."""
+    return pattern.format(row[column]) if row is not None and row[column] is not None else "-"
+
+
+def table(head, lines):
+    """A Markdown table; nothing where there are no lines."""
+    if not lines:
+        return ""
+    rule = ["---"] * len(head)
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *lines]) + "\n"
+
+
+def evaluation_table(rows):
+    """Bursts and sustained runs of the evaluation's stencils on the large field."""
+    burst = by_stencil_and_engine(evaluated(rows, "burst"))
+    sustained = by_stencil_and_engine(evaluated(rows, "sustained"))
+    stencils = sorted({one for one, name in burst | sustained if name == "sparse"}, key=order)
+    lines = []
+    for one in stencils:
+        fast, long = burst.get((one, "sparse")), sustained.get((one, "sparse"))
+        lines.append([title(one), cell(fast, "time_us", "{:.1f}"), cell(fast, "ratio", "{:.3f}"),
+                      cell(fast, "floor_us", "{:.1f}"), cell(fast, "gstencils", "{:.0f}"),
+                      cell(long, "time_us", "{:.1f}"), cell(long, "ratio", "{:.3f}"), cell(long, "sm_mhz", "{:.0f}"),
+                      cell(long, "power_w", "{:.0f}")])
+    return table(["stencil", "burst, us", "x copy", "floor, us", "GStencils/s", "sustained, us", "x copy", "MHz", "W"],
+                 lines)
+
+
+def engine_table(rows):
+    """Every engine and cuDNN on the large field in bursts, and how many times as long each takes."""
+    burst = by_stencil_and_engine([row for row in evaluated(rows, "burst") if engine(row) != "copy"])
+    others = sorted({name for _, name in burst if name != "sparse"})
+    stencils = sorted({one for one, name in burst if name == "sparse"}, key=order)
+    lines = []
+    for one in stencils if others else []:
+        ours = burst[one, "sparse"]
+        cells = [title(one), cell(ours, "time_us", "{:.1f}")]
+        for name in others:
+            row = burst.get((one, name))
+            factor = f" ({row['time_us'] / ours['time_us']:.2f})" if row else ""
+            cells.append(cell(row, "time_us", "{:.1f}") + factor)
+        lines.append(cells)
+    return table(["stencil", "sparse, us", *[f"{name}, us (x sparse)" for name in others]], lines)
+
+
+def size_table(rows):
+    """Ratios to the copy over the size of square fields, bursts."""
+    chosen = [row for row in select(rows, mode="burst", label="sparse", offset=0.0, storage="f16") if side(row)]
+    found = {(row["kernel"], side(row)): row for row in chosen if EVALUATED.match(row["kernel"])}
+    kernels = sorted({kernel for kernel, _ in found}, key=order)
+    sizes = sorted({size for _, size in found})
+    lines = [[str(size)] + [cell(found.get((kernel, size)), "ratio", "{:.3f}") for kernel in kernels] for size in sizes]
+    return table(["edge"] + [title(kernel) + ", x copy" for kernel in kernels], lines if len(sizes) > 1 else [])
+
+
+def odd_table(rows):
+    """Time per point on odd extents and on shifted rows over that on the large aligned field."""
+    chosen = [row for row in select(rows, mode="burst", label="sparse", storage="f16") if EVALUATED.match(row["kernel"])]
+    aligned = {row["kernel"]: row["gstencils"] for row in select(chosen, size=LARGE, offset=0.0)}
+    cases = {}
+    for row in chosen:
+        if row["kernel"] in aligned and (row["size"] == "10007x9973" or (row["size"] == LARGE and row["offset"])):
+            name = row["size"] + (" shifted" if row["offset"] else "")
+            cases.setdefault(name, {})[row["kernel"]] = aligned[row["kernel"]] / row["gstencils"]
+    names = sorted(cases)
+    kernels = sorted({kernel for values in cases.values() for kernel in values}, key=order)
+    lines = [[title(kernel)] + [f"{cases[name][kernel]:.3f}" if kernel in cases[name] else "-" for name in names]
+             for kernel in kernels]
+    return table(["stencil", *names], lines)
+
+
+def other_table(rows):
+    """Kernels beyond the evaluation, bursts on their largest field."""
+    largest = {}
+    for row in select(rows, mode="burst", offset=0.0):
+        if row["label"] != "baseline" and not EVALUATED.match(stencil(row)):
+            best = largest.get((row["label"], row["kernel"]))
+            if best is None or row["time_us"] >= best["time_us"]:
+                largest[row["label"], row["kernel"]] = row
+    lines = [[name, label, row["storage"], row["size"], cell(row, "time_us", "{:.1f}"), cell(row, "ratio", "{:.3f}"),
+              cell(row, "gstencils", "{:.0f}")] for (label, name), row in sorted(largest.items())]
+    return table(["kernel", "engine", "storage", "size", "us", "x copy", "GStencils/s"], lines)
+
+
+def main(arguments):
+    if len(arguments) != 1:
+        print(__doc__.strip().splitlines()[2], file=sys.stderr)
+        return 2
+    try:
+        rows = read_rows(arguments[0])
+    except (OSError, ValueError) as error:
+        print(f"summary.py: {error}", file=sys.stderr)
+        return 2
+    if not rows:
+        print("summary.py: no row has a time", file=sys.stderr)
+        return 1
+    parts = [
+        (f"{LARGE} f16 against the copy", evaluation_table(rows)),
+        (f"{LARGE} f16 in bursts, all engines", engine_table(rows)),
+        ("Square f16 fields in bursts", size_table(rows)),
+        (f"Time per point over that of {LARGE} aligned, bursts", odd_table(rows)),
+        ("Other kernels in bursts", other_table(rows)),
+    ]
+    print(caption(rows) + ".")
+    for heading, text in parts:
+        if text:
+            print(f"\n{heading}:\n\n{text}", end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

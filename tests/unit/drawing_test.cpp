@@ -23,8 +23,8 @@ std::string readme() {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-void expect_drawn(const std::string& drawing) {
-  EXPECT_NE(readme().find("```\n" + drawing + "```\n"), std::string::npos)
+void expect_drawn(const std::string& name, const std::string& drawing) {
+  EXPECT_NE(readme().find("<!-- block: " + name + " -->\n```text\n" + drawing + "```\n"), std::string::npos)
       << "generator/README.md should hold\n"
       << drawing;
 }
@@ -33,17 +33,17 @@ void expect_drawn(const std::string& drawing) {
 
 TEST(Drawing, ElementSwapIsAsDrawn) {
   const TileMapping mapping = spidergen::plan::element_swap_mapping(3);
-  expect_drawn(spidergen::emit::draw_swap(mapping, full_window(mapping)));
+  expect_drawn("element swap", spidergen::emit::draw_swap(mapping, full_window(mapping)));
 }
 
 TEST(Drawing, PairSwapIsAsDrawn) {
   const TileMapping mapping = spidergen::plan::pair_swap_mapping();
-  expect_drawn(spidergen::emit::draw_swap(mapping, full_window(mapping)));
+  expect_drawn("pair swap", spidergen::emit::draw_swap(mapping, full_window(mapping)));
 }
 
 TEST(Drawing, CompressedOperandIsAsDrawn) {
   const TileMapping mapping = spidergen::plan::pair_swap_mapping();
-  expect_drawn(spidergen::emit::draw_compressed(mapping, full_window(mapping)));
+  expect_drawn("compressed", spidergen::emit::draw_compressed(mapping, full_window(mapping)));
 }
 
 // Letters stand for places in the window, not for values: equal weights have different letters, zeros none.

@@ -22,10 +22,12 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "
 
 import numpy  # noqa: E402
 
+import box_checks  # noqa: E402
 import interface_checks  # noqa: E402
+import memory_checks  # noqa: E402
 import reference  # noqa: E402
 import sweep_case  # noqa: E402
-from spider_library import CallFailed, Library  # noqa: E402
+from spider_library import UNSUPPORTED, CallFailed, Library  # noqa: E402
 from sweep_case import Case  # noqa: E402
 
 DEFAULT_SEED = 20250117
@@ -177,6 +179,7 @@ class Report:
     failures: list = dataclasses.field(default_factory=list)
     sweeps: int = 0
     l2_sweeps: int = 0
+    interface_checks: int = 0
     worst_ratio: float = 0.0
     worst_l2: float = 0.0
     remarks: list = dataclasses.field(default_factory=list)
@@ -230,20 +233,37 @@ class Checker:
             self.check_interface(kernel, plan, index, report)
 
     def check_interface(self, kernel, plan, index, report):
-        """All kernels share the runtime's checks of its arguments: shipped ones and some random ones cover them."""
-        rng = make_rng(self.arguments.seed, plan.name, "interface")
-        arguments = (self.library, kernel, plan, rng)
-        named = not plan.name.startswith("random_")
+        """What goes beyond single sweeps, spread over the kernels: each check meets every kind of kernel."""
+        quick = self.arguments.cases == "quick"
         thorough = self.arguments.cases == "full"
-        if named or thorough or index % 4 == 0:
-            report.failures += interface_checks.check_iteration(*arguments)
-            report.failures += interface_checks.check_ignored_stride(*arguments)
-        if (named or thorough or index % 10 == 0) and self.arguments.cases != "sanitizer":
-            report.failures += interface_checks.check_misuse(*arguments)
-        if plan.name == "laplacian2d_r4":
-            failures, remark = interface_checks.check_smooth_laplacian(*arguments)
+        named = not plan.name.startswith("random_")
+        for check, (every, first) in INTERFACE_CHECKS.items():
+            if thorough or (quick and (index + first) % every == 0) or (named and check in NAMED_CHECKS):
+                rng = make_rng(self.arguments.seed, plan.name, check.__name__)
+                try:
+                    failures = check(self.library, kernel, plan, rng)
+                except CallFailed as error:
+                    failures = [] if error.status == UNSUPPORTED else [str(error)]
+                report.failures += [f"{check.__name__}: {failure}" for failure in failures]
+                report.interface_checks += 1
+        if plan.name == "laplacian2d_r4" and plan.storage.name == "f16":
+            rng = make_rng(self.arguments.seed, plan.name, "smooth")
+            failures, remark = interface_checks.check_smooth_laplacian(self.library, kernel, plan, rng)
             report.failures += failures
             report.remarks.append(remark)
+
+
+# Each check is for every so manieth kernel, counted from its own first one.
+INTERFACE_CHECKS = {
+    interface_checks.check_iteration: (4, 0),
+    interface_checks.check_ignored_stride: (4, 1),
+    interface_checks.check_misuse: (10, 3),
+    box_checks.check_boxes: (2, 1),
+    memory_checks.check_far_strides: (5, 2),
+    memory_checks.check_side_by_side: (5, 4),
+    memory_checks.check_not_finite: (3, 2),
+}
+NAMED_CHECKS = (interface_checks.check_iteration, interface_checks.check_misuse)
 
 
 def work(pipe, arguments):
@@ -449,6 +469,7 @@ def print_summary(reports, arguments, seconds):
     sweeps = sum(report.sweeps for report in reports)
     print(
         f"{len(reports)} kernels, {sweeps} sweeps ({sum(r.l2_sweeps for r in reports)} also by relative L2), "
+        f"{sum(r.interface_checks for r in reports)} checks of boxes, memory, iteration and misuse, "
         f"seed {arguments.seed}, {seconds:.0f} s: "
         + (f"{len(failed)} kernels FAILED" if failed else "all within bounds, nothing else written")
     )

@@ -1,0 +1,250 @@
+"""Fields as large applications have them: strides beyond 32 bits, input and output side by side in one array; and what
+infinities and NaN in a field do."""
+
+import ctypes
+import mmap
+
+import numpy
+
+import reference
+from spider_library import Buffer
+from sweep_case import (
+    Case,
+    Layout,
+    Sweep,
+    Verdict,
+    check_bound,
+    input_around,
+    make_guard,
+    make_values,
+    prepare_input,
+    prepare_output,
+    runs,
+)
+
+FAR_BYTES = 9 * 2**30  # from the first cell of a far field to the last: beyond 2^32 bytes and 2^32 f16 cells
+MARGIN = 64  # guard cells on either side of what a far field has in a row
+
+
+class SparseMemory:
+    """Memory of the emulated back end that takes room only where it is written; otherwise like Buffer."""
+
+    def __init__(self, cells, cell):
+        self.cell = numpy.dtype(cell)
+        self.size = self.cell.itemsize * cells
+
+    def __enter__(self):
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)
+        self.memory = mmap.mmap(-1, self.size, flags=flags)
+        # The address must not hold a view of the map while that is closed.
+        view = ctypes.c_char.from_buffer(self.memory)
+        self.address = ctypes.addressof(view)
+        del view
+        return self
+
+    def __exit__(self, *_):
+        self.memory.close()
+
+    def upload(self, cells, first=0):
+        cells = numpy.ascontiguousarray(cells, self.cell)
+        ctypes.memmove(self.address + self.cell.itemsize * first, cells.ctypes.data, cells.nbytes)
+
+    def download(self, first, count):
+        cells = numpy.empty(count, self.cell)
+        ctypes.memmove(cells.ctypes.data, self.address + self.cell.itemsize * first, cells.nbytes)
+        return cells
+
+
+class FarField:
+    """A field whose planes, or rows, lie so far apart that offsets exceed 32 bits; only what is near its cells is kept
+    here. Positions of kept cells: those of the runs, one after the other."""
+
+    def __init__(self, plan, extent, cells, around, misalignment):
+        axis = 0 if plan.dimensions == 3 else 1
+        count = extent[axis] + sum(around[axis])
+        far = FAR_BYTES // plan.storage.bytes // max(1, count - 1) // 8 * 8 + misalignment
+        near = extent[2] + sum(around[2]) + 8
+        strides = (far, near) if axis == 0 else (0, far)
+        first = tuple(low for low, _ in cells.span())
+        base = MARGIN + -sum(low * step for low, step in zip(first, (*strides, 1)))
+        last = tuple(high for _, high in cells.span())
+        end = base + sum(high * step for high, step in zip(last, (*strides, 1))) + 1 + MARGIN
+        self.layout = Layout(extent, strides, base, end)
+        self.positions = self.layout.positions(*cells.indices())
+        self.runs = merged(
+            [(max(0, one - MARGIN), min(end, other + MARGIN)) for one, other in runs(self.positions)]
+        )
+
+    def whole(self, buffer):
+        """What lies near the field's cells, as one array."""
+        return numpy.concatenate([buffer.download(first, end - first) for first, end in self.runs])
+
+    def fill(self, buffer, kept):
+        done = 0
+        for first, end in self.runs:
+            buffer.upload(kept[done : done + end - first], first)
+            done += end - first
+
+    def kept(self):
+        """How many cells are kept."""
+        return sum(end - first for first, end in self.runs)
+
+    def places(self, positions):
+        """Where positions of the buffer are in the kept array."""
+        firsts = numpy.array([first for first, _ in self.runs])
+        before = numpy.concatenate(([0], numpy.cumsum([end - first for first, end in self.runs])[:-1]))
+        run = numpy.searchsorted(firsts, positions, side="right") - 1
+        return before[run] + positions - firsts[run]
+
+
+def merged(ends):
+    """Ascending runs, those that touch made one."""
+    result = []
+    for first, end in sorted(ends):
+        if result and first <= result[-1][1]:
+            result[-1] = (result[-1][0], max(end, result[-1][1]))
+        else:
+            result.append((first, end))
+    return result
+
+
+def far_memory(library, emulated, field, cell):
+    return SparseMemory(field.layout.cells, cell) if emulated else Buffer(library, field.layout.cells, cell)
+
+
+def check_far_strides(library, kernel, plan, rng):
+    """A sweep of a field whose offsets exceed 32 bits, against the same field in a small buffer, bit by bit."""
+    if plan.dimensions == 1:
+        return []
+    extent = (1, 6, 150) if plan.dimensions == 2 else (4, 5, 140)
+    case = Case(extent, "random", "aligned", "aligned")
+    emulated = bool(library.info(kernel).contents.emulated)
+    cell = plan.storage.cell
+    near, content, _ = prepare_input(plan, case, rng)
+    target_layout, poisoned = prepare_output(plan, case, rng)
+    with Buffer(library, near.cells, cell) as source, Buffer(library, target_layout.cells, cell) as target:
+        source.upload(content)
+        target.upload(poisoned)
+        library.sweep(kernel, near.field(source), target_layout.field(target))
+        wanted = target.download()[target_layout.interior()].ravel()
+
+    valid = reference.valid_cells(plan, extent)
+    inner = reference.Cells((0, 0, 0), numpy.ones(extent, bool))
+    failures = []
+    for misalignment in (0, 3):
+        far_in = FarField(plan, extent, valid, input_around(plan, extent), misalignment)
+        far_out = FarField(plan, extent, inner, ((0, 0),) * 3, misalignment)
+        with far_memory(library, emulated, far_in, cell) as source, far_memory(
+            library, emulated, far_out, cell
+        ) as target:
+            kept = make_guard(plan.storage, far_in.kept(), rng)
+            kept[far_in.places(far_in.positions)] = content[near.positions(*valid.indices())]
+            far_in.fill(source, kept)
+            blank = numpy.full(far_out.kept(), plan.storage.poison, cell)
+            far_out.fill(target, blank)
+            library.sweep(kernel, far_in.layout.field(source), far_out.layout.field(target))
+            blank[far_out.places(far_out.positions)] = wanted
+            what = f"strides {far_in.layout.strides} and {far_out.layout.strides}"
+            if off := int((far_out.whole(target) != blank).sum()):
+                failures.append(f"{what}: {off} cells are not what the same field gives in a small buffer")
+            if not numpy.array_equal(far_in.whole(source), kept):
+                failures.append(f"{what}: input changed")
+    return failures
+
+
+def check_side_by_side(library, kernel, plan, rng):
+    """Input and output as sub-fields of one array, columns beside columns: the same bits as in buffers of their own."""
+    if plan.dimensions == 1:
+        return []
+    extent = (1, 12, 133) if plan.dimensions == 2 else (4, 7, 133)
+    case = Case(extent, "random", "aligned", "aligned")
+    valid = reference.valid_cells(plan, extent)
+    around = input_around(plan, extent)
+    (far_down, far_up), (down, up), (left, right) = around
+    row = extent[2] + left + right + extent[2] + 5
+    rows = extent[1] + down + up
+    plane = rows * row + 7
+    base = far_down * plane + down * row + left
+    cells = (extent[0] + far_down + far_up) * plane
+    before = Layout(extent, (plane, row), base, cells)
+    beside = Layout(extent, (plane, row), base + extent[2] + right, cells)
+    content = make_guard(plan.storage, cells, rng)
+    content[before.positions(*valid.indices())] = make_values(case, plan, valid.indices(), rng)
+    content[beside.interior()] = plan.storage.poison
+    apart_layout, apart = prepare_output(plan, case, rng)
+    cell = plan.storage.cell
+    with Buffer(library, cells, cell) as array, Buffer(library, len(apart), cell) as target:
+        array.upload(content)
+        library.sweep(kernel, before.field(array), apart_layout.field(target))
+        wanted = content.copy()
+        wanted[beside.interior()] = target.download()[apart_layout.interior()]
+        array.upload(content)
+        library.sweep(kernel, before.field(array), beside.field(array))
+        off = numpy.nonzero(array.download() != wanted)[0]
+    if len(off):
+        return [
+            f"input and output side by side in one array: {len(off)} cells wrong, first {beside.describe(off[0])}"
+        ]
+    return []
+
+
+# A tile's operands span 32 columns, and in some mappings two rows: what is not finite shows that far around.
+SPREAD = (1, 1, 31)
+
+
+def check_not_finite(library, kernel, plan, rng):
+    """NaN and infinities in the field: wherever a tap reaches one the result is not finite, away from them it is what
+    it is without them."""
+    extent = {1: (1, 1, 900), 2: (1, 40, 300), 3: (12, 14, 200)}[plan.dimensions]
+    case = Case(extent, "random", "aligned", "aligned")
+    layout, cells, _ = prepare_input(plan, case, rng)
+    target_layout, poisoned = prepare_output(plan, case, rng)
+    places = [tuple(int(rng.integers(0, count)) for count in extent) for _ in range(3)]
+    storage = plan.storage
+    clean = Sweep(plan, case, layout, target_layout, cells, cells, poisoned, poisoned)
+    spoilt = cells.copy()
+    for place, value in zip(places, (storage.quiet_nan, storage.infinity, storage.infinity | storage.sign_bit)):
+        spoilt[layout.positions(*place)] = value
+    with Buffer(library, layout.cells, storage.cell) as source:
+        with Buffer(library, target_layout.cells, storage.cell) as target:
+            source.upload(spoilt)
+            target.upload(poisoned)
+            library.sweep(kernel, layout.field(source), target_layout.field(target))
+            after = target.download()
+    result = storage.decode(after[target_layout.interior()])
+
+    total, magnitude = reference.apply_taps(plan, reference.extended_field(plan, extent, clean.read), extent)
+    wrong = Sweep(plan, case, layout, target_layout, spoilt, spoilt, poisoned, poisoned)
+    with numpy.errstate(invalid="ignore"):
+        spoilt_total, _ = reference.apply_taps(plan, reference.extended_field(plan, extent, wrong.read), extent)
+    failures = []
+    reached = ~numpy.isfinite(spoilt_total)
+    if stayed := int((reached & numpy.isfinite(result)).sum()):
+        failures.append(f"NaN or infinities in the field: {stayed} results that they reach are finite")
+    near = grown(plan, extent, places)
+    verdict = Verdict([])
+    kept = numpy.where(near, total, result)  # what is near counts as right
+    check_bound(plan, kept, total, magnitude, verdict)
+    return failures + [f"NaN or infinities at {places}, away from them: {failure}" for failure in verdict.failures]
+
+
+def grown(plan, extent, places):
+    """The points that may show something of a cell: those whose taps, or neighbours of taps in an operand, reach it
+    through any face."""
+    maps = []
+    for axis in range(3):
+        low, high = plan.reach[axis]
+        low, high = low + SPREAD[axis], high + SPREAD[axis]
+        along = reference.extend_axis(extent[axis], low, high, plan.faces[axis])
+        maps.append((low, high, along))
+    near = numpy.zeros(extent, bool)
+    for place in places:
+        hits = []
+        for axis, (low, high, along) in enumerate(maps):
+            found = numpy.nonzero((along.index == place[axis]) & ~along.constant)[0] - low
+            hit = numpy.zeros(extent[axis], bool)
+            for position in found:
+                hit[max(0, position - high) : max(0, position + low + 1)] = True
+            hits.append(hit)
+        near |= hits[0][:, None, None] & hits[1][None, :, None] & hits[2][None, None, :]
+    return near

@@ -7,9 +7,11 @@ usage() {
   cat <<'END'
 usage: build_and_run.sh --cases DIR [--runtime DIR] [--build DIR] [--arch sm_90] [--jobs N] [--seed N]
                         [--form quick|full] [--steps build,check,self-test,sanitize] [--kernels "NAME ..."]
+                        [--watch N]
   --cases    folder with kernels/*.cu and plans/*.json (tests/harness/generate_cases.py writes it)
   --arch     default: that of the first GPU
   --steps    default: all of them
+  --watch    how many kernels compute-sanitizer watches, chosen to have all properties (default 24)
 PYTHON names the Python to use (default: the first of python3, /usr/bin/python3 that has NumPy and SciPy).
 END
 }
@@ -25,6 +27,7 @@ seed=20250117
 form=quick
 steps=build,check,self-test,sanitize
 kernels=""
+watch=24
 while (($#)); do
   case $1 in
     --cases) cases=$2 ;;
@@ -36,6 +39,7 @@ while (($#)); do
     --form) form=$2 ;;
     --steps) steps=$2 ;;
     --kernels) kernels=$2 ;;
+    --watch) watch=$2 ;;
     --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
   esac
@@ -109,15 +113,24 @@ if wants sanitize; then
   sanitizer=$(command -v compute-sanitizer || true)
   [[ -n $sanitizer ]] || sanitizer=$(dirname "$nvcc")/compute-sanitizer
   if [[ -x $sanitizer ]]; then
+    # All tools at once: what they wait for is mostly the start of their processes.
+    logs=$build/sanitizer
+    mkdir -p "$logs"
+    declare -A watchers=()
     for tool in memcheck racecheck initcheck synccheck; do
       extra=()
       # Allocations apart from each other, so that reading before one is not reading another; and for initcheck only
       # what a kernel may read is ever written.
       [[ $tool != memcheck ]] || extra=(--padding 4096)
-      watched=("${check[@]}" --cases sanitizer --representative 20 --jobs 0)
+      watched=("${check[@]}" --cases sanitizer --representative "$watch" --jobs 0)
       [[ $tool != initcheck ]] || watched+=(--valid-only)
+      "$sanitizer" --tool "$tool" --error-exitcode 99 "${extra[@]}" "${watched[@]}" >"$logs/$tool.txt" 2>&1 &
+      watchers[$tool]=$!
+    done
+    for tool in "${!watchers[@]}"; do
+      wait "${watchers[$tool]}" || failed+=("$tool")
       echo "compute-sanitizer $tool"
-      "$sanitizer" --tool "$tool" --error-exitcode 99 "${extra[@]}" "${watched[@]}" || failed+=("$tool")
+      tail -n 60 "$logs/$tool.txt"
     done
   else
     echo "skipped: compute-sanitizer is not installed"

@@ -1,0 +1,137 @@
+"""Which cases each kernel is checked with."""
+
+import random
+
+import numpy
+
+from sweep_case import Case
+
+DEFAULT_SEED = 20250117
+EDGE_EXTENTS = (1, 7, 127, 128, 129, 255, 256, 257, 300)
+
+
+def make_rng(seed, *labels):
+    """A generator that depends on the seed and the labels only."""
+    return numpy.random.default_rng(list("/".join(map(str, (seed, *labels))).encode()))
+
+
+def small_extents(choose, dimensions, most_cells=14000):
+    """Extents 1 .. 300, along z at most 40, with at most so many cells: emulated lanes are slow."""
+    columns = choose.choice(EDGE_EXTENTS) if choose.random() < 0.6 else choose.randint(1, 300)
+    if dimensions == 1:
+        return 1, 1, columns * choose.choice((1, 1, 3, 16))
+    most_rows = max(1, min(300, most_cells // columns))
+    rows = choose.choice(EDGE_EXTENTS) if choose.random() < 0.3 else choose.randint(1, choose.choice((40, 300)))
+    if dimensions == 2:
+        return 1, min(rows, most_rows), columns
+    rows = min(rows, most_rows, choose.choice((1, 4, 17, 40)))
+    planes = choose.choice((1, 2, 3, choose.randint(1, 40)))
+    return max(1, min(planes, most_cells // (rows * columns))), rows, columns
+
+
+def tiny_extents(choose, dimensions):
+    """Extents at which every point is at several faces, mostly smaller than the reach."""
+    far = choose.randint(2, 300)
+    if dimensions == 1:
+        return [(1, 1, 1), (1, 1, 2), (1, 1, 7), (1, 1, far), (1, 1, 3), (1, 1, 16)]
+    if dimensions == 2:
+        return [(1, 1, 1), (1, 1, 7), (1, 7, 1), (1, 1, far), (1, far, 1), (1, 2, 3)]
+    return [(1, 1, 1), (1, 1, far), (2, 3, 5), (1, far, 1), (choose.randint(2, 30), 1, 1), (3, 2, 17)]
+
+
+def random_case(choose, dimensions, values):
+    """A case of small extents, drawn."""
+    return Case(
+        small_extents(choose, dimensions),
+        values,
+        choose.choice(("tight", "odd", "aligned", "large")),
+        choose.choice(("tight", "odd", "aligned", "large")),
+        choose.choice((0, 0, 1, 3, 4, 5, 7, -1)),
+        choose.choice((0, 0, 1, 2, 3, 4, 7, -1)),
+    )
+
+
+def wide_extents(choose, dimensions):
+    """Strips that touch no edge, walks that meet neither the first row or plane nor the last."""
+    columns = choose.choice((530, 640, 701, 776))
+    if dimensions == 1:
+        return 1, 1, 9 * columns
+    return (1, choose.randint(36, 60), columns) if dimensions == 2 else (choose.randint(6, 14), 9, columns)
+
+
+def medium_extents(choose, dimensions, columns):
+    """A few tiles and rows."""
+    if dimensions == 1:
+        return 1, 1, columns
+    return (1, choose.randint(17, 48), columns) if dimensions == 2 else (choose.randint(5, 12), 13, columns)
+
+
+LONG_EXTENTS = {
+    1: ((1, 1, 37000), (1, 1, 16 * 1000), (1, 1, 30011)),
+    2: ((1, 1000, 37), (1, 37, 1000), (1, 300, 300)),
+    3: ((100, 9, 37), (9, 100, 37), (30, 30, 100)),
+}
+SANITIZER_EXTENTS = {
+    1: ((1, 1, 5000), (1, 1, 129), (1, 1, 530), (1, 1, 776)),
+    2: ((1, 40, 776), (1, 9, 129), (1, 5, 130), (1, 18, 136)),
+    3: ((6, 9, 300), (3, 9, 129), (2, 5, 130), (5, 7, 136)),
+}
+
+
+def special_values(plan):
+    """What else a storage must carry: f32 small differences and, like bf16, a wide range."""
+    return {"f16": ("smooth",), "bf16": ("small", "large"), "f32": ("offset", "small", "large")}[plan.storage.name]
+
+
+def make_cases(plan, seed, form, index):
+    """The cases of one kernel: some chosen, the rest drawn. `index` spreads the larger ones over the kernels."""
+    choose = random.Random(f"{seed}/{plan.name}/cases")
+    dimensions = plan.dimensions
+    tiny = tiny_extents(choose, dimensions)
+    aligned = {"input_stride": "aligned", "output_stride": "aligned"}
+    if form == "sanitizer":
+        wide, odd, smooth, filling = SANITIZER_EXTENTS[dimensions]
+        return [
+            Case(wide, **aligned),
+            Case(odd, "random", "odd", "odd", 1, 3),
+            Case(smooth, "smooth", "aligned", "odd", 0, 5),
+            Case(choose.choice(tiny), "random", "tight", "tight", -1, -1),
+            Case(filling, "random", "aligned", "aligned", -1, -1),
+        ]
+    columns = choose.choice((127, 128, 129, 255, 256, 257))
+    cases = [
+        Case(wide_extents(choose, dimensions), "random", **aligned),
+        Case(medium_extents(choose, dimensions, columns), "random", **aligned),
+        Case(
+            medium_extents(choose, dimensions, choose.randint(100, 300)),
+            "random",
+            "odd",
+            "odd",
+            choose.choice((1, 3, 5, 7)),
+            1,
+        ),
+        Case(tiny[index % len(tiny)], "random", "tight", "tight", -1, -1),
+        Case(tiny[(index // 2 + 3) % len(tiny)], "random", "large", "aligned", 0, 0),
+        Case(small_extents(choose, dimensions), "smooth", "aligned", "odd", 0, choose.choice((0, 4, 5))),
+        Case(
+            small_extents(choose, dimensions), "constant", "odd", "aligned", choose.choice((0, 6)), choose.choice((0, 4))
+        ),
+        random_case(choose, dimensions, "random"),
+        random_case(choose, dimensions, choose.choice(("random", *special_values(plan)))),
+    ]
+    if plan.storage.name == "f32":
+        cases += [random_case(choose, dimensions, values) for values in special_values(plan)]
+    if index % 12 == 0:
+        cases.append(Case(LONG_EXTENTS[dimensions][0], "random", "odd", "aligned"))
+    if index % 12 == 4:
+        cases.append(Case(LONG_EXTENTS[dimensions][1], "smooth", **aligned))
+    if index % 24 == 8:
+        cases.append(Case(LONG_EXTENTS[dimensions][2], "random", **aligned))
+    if form == "full":
+        cases += [Case(extent, "random", "tight", "tight", 3, 1) for extent in tiny]
+        cases += [Case(LONG_EXTENTS[dimensions][0], "random", "odd", "odd", 1, 1)]
+        cases += [Case(LONG_EXTENTS[dimensions][2], "smooth", **aligned)]
+        cases += [
+            random_case(choose, dimensions, values) for values in ("random", "smooth", "constant") for _ in range(4)
+        ]
+    return cases

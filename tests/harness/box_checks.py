@@ -1,5 +1,5 @@
-"""spider_apply_box: in a box the same bits as a sweep of the whole field gives there, nothing written beside the box, and
-nothing read beyond the box and its reach."""
+"""spider_apply_box: in a box the same bits as a sweep of the whole field gives there, nothing written beside the box,
+and nothing read beyond the box and its reach."""
 
 import numpy
 

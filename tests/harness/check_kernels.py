@@ -261,12 +261,14 @@ def print_summary(reports, arguments, seconds):
         f"seed {arguments.seed}, {seconds:.0f} s: "
         + (f"{len(failed)} kernels FAILED" if failed else "all within bounds, nothing else written")
     )
-    for report in failed:
+    for report in failed[:12]:
         print(f"FAILED {report.name}:")
         for failure in report.failures[:8]:
             print(f"  {failure}")
         if len(report.failures) > 8:
             print(f"  and {len(report.failures) - 8} more")
+    if len(failed) > 12:
+        print(f"and {len(failed) - 12} more kernels: {' '.join(report.name for report in failed[12:])}")
     if failed:
         again = f"--kernels {failed[0].name} --cases {arguments.cases} --seed {arguments.seed} [--case NUMBER]"
         print(f"One of them again: check_kernels.py --library {arguments.library} --plans {arguments.plans} {again}")

@@ -25,6 +25,8 @@ REQUIRED = {
 }
 # The farthest reach to ask for on each axis, and what to be content with.
 REACHES = {"z": (15, 8, 4, 2, 1, 0), "y": (31, 15, 7, 3, 1, 0), "x": (127, 31, 15, 7, 3, 1, 0)}
+WEIGHT_MODES = ("f16", "f16x2", "bf16", "bf16x2")
+ACCURACIES = ("tf32", "f16")  # beside full
 # Other ways of computing the same, each with the share of specs that it gets.
 OPTIONS = {("--engine", "dense"): 10, ("--engine", "cuda"): 10}
 # A draw that the plan cannot hold is drawn again, so often at most; and of all draws at most this share may be such.
@@ -79,6 +81,14 @@ class Generator:
         )
         if not rules:
             return None
+        modes = tuple(
+            mode for mode in WEIGHT_MODES if self.can(dimensions, storage, f"weights: {mode}\n" + taps(origin))
+        )
+        accuracies = ("full",) * 6 + tuple(
+            accuracy
+            for accuracy in ACCURACIES
+            if self.can(dimensions, storage, f"accuracy: {accuracy}\n" + taps(origin))
+        )
         limits = [0, 0, 0]
         for axis in range(3 - dimensions, 3):
             letter = random_specs.AXES[axis]
@@ -92,7 +102,7 @@ class Generator:
         for place, (option, share) in enumerate(OPTIONS.items()):
             if self.can(dimensions, storage, taps(origin), option):
                 options[share * place : share * place + share] = [option] * share
-        return random_specs.Space(dimensions, storage, rules, tuple(limits), tuple(options))
+        return random_specs.Space(dimensions, storage, rules, tuple(limits), modes, accuracies, tuple(options))
 
     def spaces(self):
         """All of them; what is missing of REQUIRED is an error."""

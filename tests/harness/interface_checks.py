@@ -304,7 +304,7 @@ def check_smooth_laplacian(library, kernel, plan, rng):
     true, _ = swept(smooth)
     largest = max(abs(tap.weight) for tap in plan.taps)
     packing = 2.0**-21 * largest * len(plan.taps) * 1.5
-    bound_same = reference.error_bound(plan, same, magnitude) + packing
+    bound_same = reference.error_bound(plan, same, magnitude, 1.5) + packing
     half_step = numpy.where(smooth < 1, 2.0**-12, 2.0**-11)
     worst_input = reference.apply_taps(plan, half_step, extent, exact_weights=True)[1][inner]
     by_column = {}

@@ -10,7 +10,7 @@ DEFAULT_SEED = 20250117
 DEFAULT_COUNT = 200
 AXES = "zyx"
 RULES = ("halo", "constant", "nearest", "periodic", "reflect", "mirror")
-WEIGHT_KINDS = ("exact", "inexact", "f16", "f16x2", "tiny", "large", "wide")
+WEIGHT_KINDS = ("exact", "inexact", "tiny", "large", "wide", "unit")  # unit: a star whose weights sum to 1
 TYPICAL = (1, 3, 5)  # how far most taps reach on z, y, x
 
 
@@ -22,6 +22,8 @@ class Space:
     storage: str
     rules: tuple
     limits: tuple  # the farthest reach on z, y, x
+    modes: tuple = ()  # values of 'weights' beside auto
+    accuracies: tuple = ("full",)
     options: tuple = ((),)  # command line options to choose from, beside the spec
 
     @property
@@ -117,7 +119,8 @@ BOX_RADII = ((0, 1, 1, 1, 2, 4), (0, 1, 1, 1, 2, 2, 3, 4, 5), (0, 1, 1, 2, 2, 3,
 def box_spec(rng, kind, space, radii=None, density=None):
     """A box of given or drawn radii; a density below 1 leaves weights out."""
     if radii is None:
-        radii = [rng.choice([radius for radius in BOX_RADII[axis] if radius <= space.limits[axis]]) for axis in space.axes]
+        fitting = ([radius for radius in BOX_RADII[axis] if radius <= space.limits[axis]] for axis in space.axes)
+        radii = [rng.choice(radii) for radii in fitting]
         density = rng.choice((1.0, 1.0, 1.0, 0.4))
     full = (0,) * (3 - len(radii)) + tuple(radii)
     values = []
@@ -142,6 +145,11 @@ def star_spec(rng, kind, space, radii=None):
         axes[axis] = [make_weight(rng, kind) for _ in range(2 * radius + (0 if with_center else 1))]
     taps = {}
     center = make_weight(rng, kind)
+    if kind == "unit":
+        with_center = True
+        axes = {axis: [as_f32(0.2 * w / max(sum(radii.values()), 1)) for w in weights] for axis, weights in axes.items()}
+        axes = {axis: weights[: 2 * radii[axis]] for axis, weights in axes.items()}
+        center = 1 - sum(itertools.chain(*axes.values()))
     middle = center
     if not with_center:
         middle = 0.0
@@ -166,7 +174,7 @@ PRODUCT_RADII = ((0, 1, 1, 2), (0, 1, 2, 3, 5), (0, 1, 2, 3, 7, 8))
 
 def product_spec(rng, kind, space):
     """The outer product of one list for each axis."""
-    factor = "inexact" if kind in ("tiny", "large", "f16", "f16x2") else kind
+    factor = "inexact" if kind in ("tiny", "large", *space.modes) else kind
     scale = {"tiny": 1.7e-4, "large": 800.0}.get(kind, 1)
     axes = {}
     for axis in space.axes:
@@ -306,25 +314,29 @@ def make_spec(index, seed, spaces, attempt=0):
     chosen = chosen_specs(spaces)
     if index < len(chosen) and attempt == 0:
         space, kind, maker = chosen[index]
-        kind = kind if kind != "f16x2" or space.storage == "f16" else "inexact"
+        kind = "inexact" if kind == "f16x2" and kind not in space.modes else kind
         taps, body = maker(rng, space)
     else:
         space = choose_space(rng, spaces)
-        kinds = WEIGHT_KINDS if space.storage == "f16" else tuple(k for k in WEIGHT_KINDS if not k.startswith("f16"))
+        kinds = WEIGHT_KINDS + space.modes
         kind = kinds[index % len(kinds)]
         make_shape = rng.choices((taps_spec, box_spec, star_spec, product_spec), (40, 22, 22, 16))[0]
+        make_shape = star_spec if kind == "unit" else make_shape
         taps, body = make_shape(rng, kind, space)
     faces, boundary = make_boundary(rng, space)
-    mode = kind if kind in ("f16", "f16x2") else "auto"
+    mode = kind if kind in space.modes else "auto"
+    accuracy = rng.choice(space.accuracies)
     text = f"stencil: {name}\ndescription: random, weights {kind}\n"
     text += f"dimensions: {space.dimensions}\nstorage: {space.storage}\n"
     text += f"weights: {mode}\n" if mode != "auto" or rng.random() < 0.3 else ""
+    text += f"accuracy: {accuracy}\n" if accuracy != "full" else ""
     expected = {
         "stencil": name,
         "seed": seed,
         "dimensions": space.dimensions,
         "storage": space.storage,
         "weights": mode,
+        "accuracy": accuracy,
         "exact": all(is_exact(weight, space.storage) for weight in taps.values()),
         "options": list(rng.choice(space.options)),
         "taps": [[*offset, weight] for offset, weight in sorted(taps.items())],

@@ -22,6 +22,7 @@ HALO, CONSTANT, NEAREST, PERIODIC, REFLECT, MIRROR = RULES = (
 )
 AXES = "zyx"
 SIDES = ("low", "high")
+BOUND_TERMS = ("result", "sum", "absolute", "neighbourhood")
 SCIPY_MODES = {CONSTANT: "constant", NEAREST: "nearest", PERIODIC: "wrap", REFLECT: "reflect", MIRROR: "mirror"}
 # numpy.pad's names for what a single step past a face shows.
 SETTLED_MODES = {CONSTANT: "constant", NEAREST: "edge"}
@@ -64,6 +65,8 @@ class Plan:
     tap_rows: tuple
     chained_mmas: int
     terms: int  # of each weight
+    adds_identity: bool = False  # the kernel adds the old value itself; its operands hold what is left of the weights
+    stated_bound: tuple = ()  # coefficients of the explanation's own bound: result, sum, absolute, neighbourhood
     options: tuple = ()  # of the command line, beside the spec
 
     @property
@@ -129,6 +132,8 @@ def load_plan(path):
             tap_rows=tuple(TapRow(row["dz"], row["dy"], row["low"], row["high"]) for row in data["tap_rows"]),
             chained_mmas=int(data["chained_mmas"]),
             terms=int(data["weights"]["terms"]),
+            adds_identity=bool(data.get("adds_identity", False)),
+            stated_bound=tuple(data.get("error_bound", {}).get(key, 0.0) for key in BOUND_TERMS),
             options=tuple(expected.get("options", ())),
         )
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
@@ -168,18 +173,23 @@ def allowed_packing(plan, expected, weight, largest):
     other, and a low term may be corrected for the sum of the weights."""
     if expected["weights"] == "f16":
         return 2.0**-11 * abs(weight) + 2.0**-25
+    if expected["weights"] == "bf16":
+        return 2.0**-8 * abs(weight)
+    if expected["weights"] == "bf16x2":
+        return 2.0**-17 * abs(weight) + 2.0**-133
     if expected["exact"]:
         return 0.0
-    if plan.storage.name == "bf16":
-        return 2.0 ** -(8 * plan.terms + plan.terms - 2) * largest
+    if plan.accuracy != "full":
+        return 2.0**-11 * abs(weight) + 2.0**-24 * largest
     return 2.0**-21 * largest
 
 
 def compare_with_expected(plan, expected):
     """Mistakes of a plan against the spec as its writer means it (random_specs.py), as a list of sentences."""
     mistakes = []
-    if (plan.dimensions, plan.storage.name) != (expected["dimensions"], expected["storage"]):
-        mistakes.append(f"the plan is {plan.kind}, the spec {expected['dimensions']}D {expected['storage']}")
+    meant = tuple(expected[key] for key in ("dimensions", "storage", "accuracy"))
+    if (plan.dimensions, plan.storage.name, plan.accuracy) != meant:
+        mistakes.append(f"the plan is {plan.kind}, the spec {meant}")
     wanted = {tuple(tap[:3]): tap[3] for tap in expected["taps"]}
     got = {tap.at: tap for tap in plan.taps}
     if wanted.keys() != got.keys():
@@ -310,7 +320,8 @@ def valid_cells(plan, extent, box=None):
 
 
 def apply_taps(plan, extended, extent, exact_weights=False):
-    """(sum of weight * x, sum of |weight * x|) over the taps, per interior cell, in float64."""
+    """(sum of weight * x, sum of |weight * x|) over the taps, per interior cell, in float64. Where the kernel adds the
+    old value itself, the second sum is that of what its operands hold."""
     total = numpy.zeros(extent)
     magnitude = numpy.zeros(extent)
     for tap in plan.taps:
@@ -320,26 +331,42 @@ def apply_taps(plan, extended, extent, exact_weights=False):
         )
         product = (tap.weight if exact_weights else tap.packed) * extended[part]
         total += product
-        magnitude += numpy.abs(product)
+        own = extended[part] if plan.adds_identity and tap.at == (0, 0, 0) else 0.0
+        magnitude += numpy.abs(product - own)
     return total, magnitude
 
 
-# f32 fields at full accuracy, |error| <= (a 2^-22 + b M 2^-23) sum |w x|: a for what the split of values and weights into
+# f32 fields at full accuracy, |error| <= (a 2^-22 + b M 2^-23) sum |w x|: a for what splitting values and weights into
 # terms leaves out, b for the adds of an MMA.
 SPLIT_ERRORS = 4
 MMA_ERRORS = 18
+# f32 values are split after a common power of two is taken from those that share an operand: what is left out is also
+# relative to the largest of them, at least 2^-48 with two terms and 2^-37 with one.
+NEIGHBOUR_ERROR = {"full": 2.0**-48, "tf32": 2.0**-37, "f16": 0.0}
 
 
-def error_bound(plan, total, magnitude):
-    """The pointwise bound of one sweep against the packed weights. Two-byte storage: rounding of the result, at most 17
-    truncating adds of at least 24 bits and one product rounding in each chained MMA, and the subnormal step. f32: the
-    adds, and what the split leaves out."""
+def error_bound(plan, total, magnitude, largest):
+    """The pointwise bound of one sweep against the packed weights; `largest` is the field's largest magnitude. Two-byte
+    storage: rounding of the result, at most 17 truncating adds of at least 24 bits and one product rounding in each
+    chained MMA, and the subnormal step. f32: the adds, and what the split leaves out."""
     adds = 1.001 * MMA_ERRORS * plan.chained_mmas * 2.0**-23
     rounding = plan.storage.rounding * numpy.abs(total) + plan.storage.subnormal_rounding
     if plan.storage.name != "f32":
         return rounding + adds * magnitude
-    lost = {"full": SPLIT_ERRORS * 2.0**-22, "tf32": 2.0**-10, "f16": 2.0**-10}[plan.accuracy]
-    return rounding + (lost + adds) * magnitude
+    weights = sum(abs(tap.packed) for tap in plan.taps)
+    lost = SPLIT_ERRORS * 2.0**-22 if plan.accuracy == "full" else 2.0**-10
+    absolute = 2.0**-24 * weights if plan.accuracy == "f16" else NEIGHBOUR_ERROR[plan.accuracy] * weights * largest
+    return rounding + (lost + adds) * magnitude + absolute
+
+
+def stated_error_bound(plan, total, magnitude, largest):
+    """What the explanation itself promises, or infinity where it promises nothing; its neighbourhood is at most the
+    whole field."""
+    if not any(plan.stated_bound):
+        return numpy.full(total.shape, numpy.inf)
+    of_result, of_sum, absolute, of_neighbourhood = plan.stated_bound
+    weights = sum(abs(tap.packed) for tap in plan.taps)
+    return of_result * numpy.abs(total) + of_sum * magnitude + absolute + of_neighbourhood * weights * largest
 
 
 def oracle(plan, extent, read):

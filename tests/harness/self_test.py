@@ -83,8 +83,11 @@ def broken_libraries(library, plan):
 
     def nearer(sweep, source, target, box):
         far = max(source.stride) > 2**24
-        fields = [make_field(field.data, field.extent, [step >> far for step in field.stride]) for field in (source, target)]
-        sweep(*fields, box)
+
+        def halved(field):
+            return make_field(field.data, field.extent, [step >> far for step in field.stride])
+
+        sweep(halved(source), halved(target), box)
 
     def loses_nan(sweep, source, target, box):
         sweep(source, target, box)

@@ -1,0 +1,86 @@
+/// What --explain says where the usual is not there; tests/house/check_explain.py checks its figures, and
+/// generator/README.md shows its text.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "emit/explain.h"
+#include "emit/figures.h"
+#include "pack/pack.h"
+#include "plan/make_plan.h"
+#include "spec/stencil_spec.h"
+
+namespace {
+
+using spidergen::plan::KernelPlan;
+using spidergen::spec::StencilSpec;
+using Names = std::vector<std::string>;
+
+/// 2D, with weights of 1 at these dx of one row.
+StencilSpec row_of(const std::vector<int>& places) {
+  StencilSpec spec;
+  spec.name = "row";
+  spec.source_name = "row.yaml";
+  for (const int dx : places) spec.taps.push_back({{0, 0, dx}, 1.0, {}});
+  return spec;
+}
+
+std::string text_of(const StencilSpec& spec, const Names& architectures) {
+  return spidergen::emit::explain_text(spec, spidergen::plan::make_plan(spec), architectures);
+}
+
+std::string json_of(const StencilSpec& spec, const Names& architectures) {
+  const KernelPlan plan = spidergen::plan::make_plan(spec);
+  return spidergen::emit::explain_json(spec, plan, spidergen::pack::pack(plan), architectures);
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST(Explain, SaysWhereNoRatesAreKnown) {
+  const StencilSpec spec = row_of({-1, 0, 1});
+  EXPECT_TRUE(has(text_of(spec, {"sm_87"}), "    sm_87    no rates are known\n"));
+  EXPECT_TRUE(has(json_of(spec, {"sm_87"}), R"({"architecture": "sm_87", "rates": null})"));
+}
+
+TEST(Explain, TellsMeasuredRatesFromPredictedOnes) {
+  const std::string text = text_of(row_of({-1, 0, 1}), {"sm_90", "sm_100"});
+  EXPECT_TRUE(has(text, "memory  measured\n")) << text;
+  EXPECT_TRUE(has(text, "memory  predicted\n")) << text;
+}
+
+TEST(Explain, LeavesOutWhatTheCostModelDoesNotCover) {
+  EXPECT_FALSE(has(text_of(row_of({0}), {"sm_90"}), "SPIDER"));  // reaches no neighbour
+  EXPECT_TRUE(has(json_of(row_of({0}), {"sm_90"}), R"("cost_model": null)"));
+  // TCStencil ends at radius 7; a radius of 8 takes tiles of 24 points.
+  const std::string text = text_of(row_of({-8, 8}), {"sm_90"});
+  EXPECT_TRUE(has(text, "box of radius 8, tiles of 24 x 24 points")) << text;
+  EXPECT_TRUE(has(text, "    TCStencil              -         -           -\n")) << text;
+}
+
+// One window of 16 taps at 16 outputs fills every slot that 2:4 keeps; three taps fill 3 of 16.
+TEST(Explain, CountsTheSlotsThatHoldAWeight) {
+  const std::vector<int> full{-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
+  EXPECT_TRUE(
+      has(text_of(row_of(full), {"sm_90"}), "256 of the 256 slots that 2:4 keeps hold a weight, 100 %"));
+  EXPECT_TRUE(has(text_of(row_of({-1, 0, 1}), {"sm_90"}), "48 of the 256 slots"));
+}
+
+TEST(Explain, TellsEveryWindowWithItsColumns) {
+  const StencilSpec spec = row_of({-20, -1, 1});
+  const KernelPlan plan = spidergen::plan::make_plan(spec);
+  int low = 0;
+  int high = 0;
+  for (const auto& product : plan.passes.front().products) {
+    const auto columns = spidergen::emit::columns_of(plan.passes.front(), product);
+    low = std::min(low, columns.low);
+    high = std::max(high, columns.high);
+  }
+  EXPECT_EQ(low, -20);
+  EXPECT_EQ(high, 1);
+}

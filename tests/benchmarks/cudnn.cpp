@@ -96,13 +96,50 @@ std::array<int, 3> filter_radius(const Stencil& stencil) {
   return radius;
 }
 
-/// The filter in device memory, slowest axis first.
-DeviceMemory upload_filter(const Stencil& stencil, const std::array<int, 3>& radius, int storage) {
-  const auto width = [&](std::size_t axis) { return 2 * radius[axis] + 1; };
-  std::vector<double> weights(static_cast<std::size_t>(width(0)) * width(1) * width(2), 0.0);
+/// How a field is told to cuDNN: one channel, or some neighbouring columns as the channels of one pixel,
+/// which tensor cores like better. Either is the same bytes; the filter of the second is a band along x.
+struct View {
+  const char* name;
+  std::int64_t channels;
+  bool channels_last;  ///< NHWC; it also decides which kernels cuDNN offers for one channel
+};
+
+const std::vector<View> plain_views{{"NHWC", 1, true}, {"NCHW", 1, false}};
+const std::vector<View> blocked_views{{"NHWC", 8, true}};
+
+/// Sizes along z, y, x in pixels. Taps reach `padding` pixels.
+struct Shape {
+  View view;
+  Extents field;
+  Extents filter;
+  Extents padding;
+  std::size_t first_axis;  ///< 0 where the field has several planes, else 1
+};
+
+Shape make_shape(const View& view, const Extents& extents, const std::array<int, 3>& radius) {
+  Shape shape{view,
+              extents,
+              {},
+              {radius[0], radius[1], (radius[2] + view.channels - 1) / view.channels},
+              extents[0] > 1 ? std::size_t{0} : std::size_t{1}};
+  shape.field[2] /= view.channels;
+  for (std::size_t axis = 0; axis < 3; ++axis) shape.filter[axis] = 2 * shape.padding[axis] + 1;
+  return shape;
+}
+
+/// The filter in device memory: output channel, z, y, x, input channel. From input channel c of the pixel s
+/// further, to output channel k, it is the weight at dx = channels * s + c - k.
+DeviceMemory upload_filter(const Stencil& stencil, const Shape& shape, int storage) {
+  const std::int64_t channels = shape.view.channels;
+  const Extents& size = shape.filter;
+  std::vector<double> weights(static_cast<std::size_t>(channels * point_count(size) * channels), 0.0);
   for (const spider::Tap& tap : stencil.taps) {
-    const int index = ((tap.dz + radius[0]) * width(1) + tap.dy + radius[1]) * width(2) + tap.dx + radius[2];
-    weights[static_cast<std::size_t>(index)] = tap.weight;
+    for (std::int64_t k = 0; k < channels; ++k) {
+      const std::int64_t column = tap.dx + k + channels * shape.padding[2];  // >= 0
+      const std::int64_t row =
+          (k * size[0] + tap.dz + shape.padding[0]) * size[1] + tap.dy + shape.padding[1];
+      weights[static_cast<std::size_t>(row * size[2] * channels + column)] = tap.weight;
+    }
   }
   const auto bytes = static_cast<std::size_t>(element_bytes(storage));
   std::vector<std::uint8_t> packed;
@@ -122,34 +159,34 @@ constexpr std::int64_t input_id = 1;
 constexpr std::int64_t filter_id = 2;
 constexpr std::int64_t output_id = 3;
 
-enum class TensorLayout { nchw, nhwc };
-
-/// One image of one channel, or one filter: sizes of the spatial axes, slowest first. The two layouts are the
-/// same bytes, but which of them a tensor says it has decides which kernels cuDNN offers.
-Descriptor make_tensor(std::int64_t id, int storage, const std::vector<std::int64_t>& sizes,
-                       TensorLayout layout) {
-  std::vector<std::int64_t> strides(sizes.size());
-  std::int64_t count = 1;
-  for (std::size_t axis = sizes.size(); axis-- > 0;) {
-    strides[axis] = count;
-    count *= sizes[axis];
+/// `images` of the shape's channels, with these sizes along z, y, x.
+Descriptor make_tensor(std::int64_t id, int storage, const Shape& shape, std::int64_t images,
+                       const Extents& size) {
+  const std::int64_t channels = shape.view.channels;
+  std::vector<std::int64_t> sizes{images, channels};
+  std::vector<std::int64_t> strides{channels * point_count(size),
+                                    shape.view.channels_last ? 1 : point_count(size)};
+  std::int64_t stride = (shape.view.channels_last ? channels : 1) * point_count(size);
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    stride /= size[axis];
+    if (axis < shape.first_axis) continue;
+    sizes.push_back(size[axis]);
+    strides.push_back(stride);
   }
-  std::vector<std::int64_t> all_sizes{1, 1};
-  std::vector<std::int64_t> all_strides{count, layout == TensorLayout::nhwc ? 1 : count};
-  all_sizes.insert(all_sizes.end(), sizes.begin(), sizes.end());
-  all_strides.insert(all_strides.end(), strides.begin(), strides.end());
   Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
   tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, data_type(storage));
-  tensor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, all_sizes);
-  tensor.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, all_strides);
+  tensor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, sizes);
+  tensor.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides);
   tensor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, std::int64_t{16});
   tensor.finalise("describing a tensor");
   return tensor;
 }
 
 /// A convolution with unit strides that keeps the size of the field.
-Descriptor make_convolution(const std::vector<std::int64_t>& padding) {
+Descriptor make_convolution(const Shape& shape) {
+  const std::vector<std::int64_t> padding(
+      shape.padding.begin() + static_cast<std::ptrdiff_t>(shape.first_axis), shape.padding.end());
   const std::vector<std::int64_t> ones(padding.size(), 1);
   Descriptor convolution(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   convolution.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
@@ -170,21 +207,12 @@ struct Graph {
   Descriptor graph;
 };
 
-/// The graph of the convolution. Spatial axes are z, y, x where the field has several planes, else y, x.
-Graph make_graph(const Handle& handle, const FieldLayout& field, int storage,
-                 const std::array<int, 3>& radius, TensorLayout layout) {
-  std::vector<std::int64_t> field_sizes;
-  std::vector<std::int64_t> filter_sizes;
-  std::vector<std::int64_t> padding;
-  for (std::size_t axis = field.extents[0] > 1 ? 0 : 1; axis < 3; ++axis) {
-    field_sizes.push_back(field.extents[axis]);
-    filter_sizes.push_back(2 * radius[axis] + 1);
-    padding.push_back(radius[axis]);
-  }
-  const Descriptor input = make_tensor(input_id, storage, field_sizes, layout);
-  const Descriptor filter = make_tensor(filter_id, storage, filter_sizes, layout);
-  const Descriptor output = make_tensor(output_id, storage, field_sizes, layout);
-  const Descriptor convolution = make_convolution(padding);
+/// The graph of the convolution.
+Graph make_graph(const Handle& handle, const Shape& shape, int storage) {
+  const Descriptor input = make_tensor(input_id, storage, shape, 1, shape.field);
+  const Descriptor filter = make_tensor(filter_id, storage, shape, shape.view.channels, shape.filter);
+  const Descriptor output = make_tensor(output_id, storage, shape, 1, shape.field);
+  const Descriptor convolution = make_convolution(shape);
   Descriptor operation(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
   operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, input);
   operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, filter);
@@ -311,19 +339,21 @@ std::int64_t workspace_limit() {
   return std::min(largest_workspace, static_cast<std::int64_t>(free_bytes) / 2);
 }
 
-/// Tries what cuDNN proposes in one layout; a proposal that cannot run is no error.
-void try_layout(const std::shared_ptr<const Handle>& handle,
-                const std::shared_ptr<const DeviceMemory>& weights, const DeviceFields& fields,
-                const std::array<int, 3>& radius, TensorLayout layout, std::vector<TimedPlan>& timed) {
-  const Graph graph = make_graph(*handle, fields.layout(), fields.storage(), radius, layout);
+/// Tries what cuDNN proposes for one view; a proposal that cannot run is no error.
+void try_view(const std::shared_ptr<const Handle>& handle, const Stencil& stencil, const DeviceFields& fields,
+              const View& view, std::vector<TimedPlan>& timed) {
+  if (fields.layout().extents[2] % view.channels != 0) return;
+  const Shape shape = make_shape(view, fields.layout().extents, filter_radius(stencil));
+  const auto weights = std::make_shared<const DeviceMemory>(upload_filter(stencil, shape, fields.storage()));
+  const Graph graph = make_graph(*handle, shape, fields.storage());
   const auto began = std::chrono::steady_clock::now();
   double best = std::numeric_limits<double>::infinity();
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     for (Descriptor& configuration : propose(graph.graph, mode)) {
       if (std::chrono::steady_clock::now() - began > std::chrono::duration<double>(search_seconds)) return;
       try {
-        const std::string name = std::string(layout == TensorLayout::nhwc ? "NHWC" : "NCHW") + ", engine " +
-                                 std::to_string(engine_number(configuration));
+        const std::string name =
+            std::string(view.name) + ", engine " + std::to_string(engine_number(configuration));
         const auto plan = std::make_shared<Plan>(handle, weights, fields, std::move(configuration));
         if (plan->workspace_bytes() > workspace_limit()) continue;
         const double time = time_plan(*plan, best);
@@ -349,25 +379,24 @@ std::string cudnn_version() {
          std::to_string(version % 100);
 }
 
-std::vector<Contestant> cudnn_baselines(const Contestant& kernel, const DeviceFields& fields) {
+std::vector<Contestant> cudnn_baselines(const Contestant& kernel, const DeviceFields& fields,
+                                        CudnnView view) {
   if (kernel.steps != 1) throw std::runtime_error("one convolution is one time step");
+  const bool blocked = view == CudnnView::blocked;
   Contestant convolution;
   convolution.label = "baseline";
-  convolution.name = "cudnn:" + kernel.name;
+  convolution.name = (blocked ? "cudnn8:" : "cudnn:") + kernel.name;
   convolution.fields = &fields;
   convolution.layout = fields.layout();
   convolution.stencil = zero_padded(kernel.stencil, fields.storage());
   convolution.arithmetic = {fields.storage(), static_cast<int>(kernel.stencil.taps.size())};
 
   const auto handle = std::make_shared<const Handle>(make_handle());
-  const std::array<int, 3> radius = filter_radius(convolution.stencil);
-  const auto weights =
-      std::make_shared<const DeviceMemory>(upload_filter(convolution.stencil, radius, fields.storage()));
   std::vector<TimedPlan> timed;
-  for (const TensorLayout layout : {TensorLayout::nhwc, TensorLayout::nchw}) {
-    try_layout(handle, weights, fields, radius, layout, timed);
+  for (const View& one : blocked ? blocked_views : plain_views) {
+    try_view(handle, convolution.stencil, fields, one, timed);
   }
-  if (timed.empty()) throw std::runtime_error("cuDNN has no algorithm for this convolution");
+  if (timed.empty()) throw std::runtime_error("cuDNN proposes nothing that runs");
   std::stable_sort(timed.begin(), timed.end(),
                    [](const TimedPlan& a, const TimedPlan& b) { return a.microseconds < b.microseconds; });
   std::vector<Contestant> sorted;

@@ -12,7 +12,7 @@ std::string cudnn_version() {
   return "";
 }
 
-std::vector<Contestant> cudnn_baselines(const Contestant&, const DeviceFields&) {
+std::vector<Contestant> cudnn_baselines(const Contestant&, const DeviceFields&, CudnnView) {
   throw std::runtime_error("spider-bench was built without cuDNN: run.sh found no header or library");
 }
 

@@ -20,8 +20,9 @@ from measurements import (  # noqa: E402
     EVALUATED, LARGE, by_stencil_and_engine, caption, engine, evaluated, order, read_rows, select, side, title)
 
 # Okabe and Ito's colours, which all eyes tell apart.
-COLOURS = {"sparse": "#0072B2", "dense": "#E69F00", "cuda": "#009E73", "cudnn": "#CC79A7", "copy": "#555555"}
-SPARE_COLOURS = ("#D55E00", "#56B4E9", "#F0E442", "#000000")
+COLOURS = {"sparse": "#0072B2", "dense": "#E69F00", "cuda": "#009E73", "cudnn": "#CC79A7",
+           "cudnn8": "#D55E00", "copy": "#555555"}
+SPARE_COLOURS = ("#56B4E9", "#F0E442", "#000000")
 
 
 def colour(name, names):
@@ -61,7 +62,7 @@ def draw_rates(rows, folder):
     found = by_stencil_and_engine([row for row in chosen if engine(row) != "copy"])
     if not found:
         return False
-    engines = sorted({name for _, name in found}, key=lambda name: (name == "cudnn", name != "sparse", name))
+    engines = sorted({name for _, name in found}, key=lambda name: (name.startswith("cudnn"), name != "sparse", name))
     stencils = sorted({one for one, _ in found}, key=order)
     figure, axes = pyplot.subplots(figsize=(9, 4))
     grouped_bars(axes, stencils, engines,

@@ -217,7 +217,10 @@ class GroupMeasurement {
     std::set<std::string> convolved;
     for (const Entry* entry : group_.entries) {
       Contestant kernel = make_contestant(*entry, *fields_);
-      if (options_.cudnn && convolved.insert(kernel.name).second) enter_cudnn(kernel);
+      if (options_.cudnn && convolved.insert(kernel.name).second) {
+        enter_cudnn(kernel, CudnnView::plain);
+        enter_cudnn(kernel, CudnnView::blocked);
+      }
       enter(std::move(kernel));
     }
   }
@@ -241,12 +244,12 @@ class GroupMeasurement {
   }
 
   /// The fastest algorithm whose result is right.
-  void enter_cudnn(const Contestant& kernel) {
+  void enter_cudnn(const Contestant& kernel, CudnnView view) {
     try {
       if (!has_cudnn()) throw std::runtime_error("spider-bench was built without cuDNN");
       show("cuDNN's algorithms for " + kernel.name);
       if (dense_fields_ == nullptr) make_dense_fields();
-      for (Contestant& candidate : cudnn_baselines(kernel, *dense_fields_)) {
+      for (Contestant& candidate : cudnn_baselines(kernel, *dense_fields_, view)) {
         const Errors errors = check(candidate, options_.seed);
         if (!is_right(candidate, errors)) continue;
         contestants_.push_back(std::move(candidate));
@@ -255,7 +258,8 @@ class GroupMeasurement {
       }
       throw std::runtime_error("none of cuDNN's algorithms is accurate enough");
     } catch (const std::runtime_error& error) {
-      add_note("baseline", "cudnn:" + kernel.name, std::string("skipped: ") + error.what());
+      add_note("baseline", (view == CudnnView::blocked ? "cudnn8:" : "cudnn:") + kernel.name,
+               std::string("skipped: ") + error.what());
     }
   }
 

@@ -33,15 +33,16 @@ def select(rows, **wanted):
 
 
 def engine(row):
-    """What a row is compared as: a library's label, cudnn or copy."""
+    """What a row is compared as: a library's label, cudnn, cudnn8 or copy."""
     if row["label"] != "baseline":
         return row["label"]
-    return "cudnn" if row["kernel"].startswith("cudnn:") else "copy"
+    name, _, convolved = row["kernel"].partition(":")
+    return name if convolved else "copy"
 
 
 def stencil(row):
     """The stencil that a row computes: cuDNN's rows name it, too."""
-    return row["kernel"].removeprefix("cudnn:")
+    return row["kernel"].rpartition(":")[2]
 
 
 def by_stencil_and_engine(rows):

@@ -13,6 +13,7 @@
 
 #include "cuda_resources.h"
 #include "cudnn.h"
+#include "entries.h"
 #include "kernel_library.h"
 #include "measure.h"
 #include "nvml.h"

@@ -6,23 +6,21 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <map>
 #include <set>
 #include <stdexcept>
 #include <utility>
 
 #include "baselines.h"
+#include "check.h"
 #include "contestant.h"
 #include "cudnn.h"
 #include "prediction.h"
-#include "reference.h"
 #include "storage.h"
 #include "timing.h"
 
 namespace bench {
 namespace {
 
-constexpr int checked_points = 6000;
 constexpr double least_batch_microseconds = 300;
 constexpr double expected_bytes_per_microsecond = 4e6;  // decides lengths of batches only
 
@@ -37,31 +35,6 @@ class Progress {
  private:
   bool shown_ = isatty(STDERR_FILENO) != 0;
 };
-
-/// Kernels that can share fields, on one size.
-struct Group {
-  int dimensions;
-  int storage;
-  Extents extents;
-  std::vector<const Entry*> entries;
-};
-
-std::vector<Group> make_groups(const Options& options, const std::vector<Entry>& entries) {
-  std::vector<Group> groups;
-  for (const Size& size : options.sizes) {
-    std::map<std::pair<int, int>, std::vector<const Entry*>> kinds;
-    for (const Entry& entry : entries) {
-      const spider_kernel_info& info = entry.kernel->info;
-      kinds[{info.dimensions, info.storage}].push_back(&entry);
-    }
-    for (auto& [kind, members] : kinds) {
-      if (const auto extents = extents_for(size, kind.first)) {
-        groups.push_back({kind.first, kind.second, *extents, std::move(members)});
-      }
-    }
-  }
-  return groups;
-}
 
 /// More points than any memory holds; asked before sizes are multiplied as integers.
 bool exceeds_any_device(const Extents& extents) {
@@ -94,29 +67,6 @@ Contestant make_contestant(const Entry& entry, const DeviceFields& fields) {
     entry.library->apply(*entry.kernel, fields.input(pair), fields.output(pair), stream);
   };
   return contestant;
-}
-
-/// Runs the contestant on the last pair of fields and compares points of what it wrote.
-Errors check(const Contestant& contestant, std::uint64_t seed) {
-  const DeviceFields& fields = *contestant.fields;
-  const int pair = fields.pairs() - 1;
-  const Stream stream = make_stream();
-  fields.poison_output(pair, stream.get());
-  contestant.launch(pair, stream.get());
-  const std::vector<Extents> points = sample_points(contestant.layout.extents, checked_points, seed);
-  std::vector<std::int64_t> indices;
-  for (const Extents& point : points)
-    indices.push_back(contestant.layout.index(point[0], point[1], point[2]));
-  const std::vector<double> results = fields.read_output(pair, indices, stream.get());
-  const auto cell = [&](std::int64_t index) {
-    return cell_value(fields.storage(), fields.seed(pair), index);
-  };
-  return compare(contestant.stencil, contestant.layout, cell, contestant.arithmetic, points, results);
-}
-
-bool is_right(const Contestant& contestant, const Errors& errors) {
-  return errors.worst_of_bound <= 1 &&
-         errors.relative_l2 <= largest_relative_l2(contestant.arithmetic.storage);
 }
 
 std::int64_t free_device_bytes() {
@@ -337,47 +287,13 @@ class GroupMeasurement {
   bool all_right_ = true;
 };
 
-/// The kernel with another preferred_steps.
-Entry with_walks(const KernelLibrary& library, const spider_kernel& kernel, std::int32_t steps) {
-  auto copy = std::make_shared<spider_kernel>(kernel);
-  copy->tiling.preferred_steps = steps;
-  return {library.label(), "walks of " + std::to_string(steps), &library, copy};
-}
-
 }  // namespace
-
-std::vector<Entry> choose_entries(const Options& options,
-                                  const std::vector<std::unique_ptr<KernelLibrary>>& libraries) {
-  std::vector<Entry> entries;
-  std::set<std::string> matched;
-  for (const auto& library : libraries) {
-    for (const spider_kernel* kernel : library->kernels()) {
-      if (!matches_any(options.kernels, kernel->info.name)) continue;
-      for (const std::string& pattern : options.kernels) {
-        if (matches_any({pattern}, kernel->info.name)) matched.insert(pattern);
-      }
-      if (options.walks.empty()) {
-        // Static storage of the library: nothing to own.
-        entries.push_back({library->label(), "", library.get(), {kernel, [](const spider_kernel*) {}}});
-      }
-      for (const std::int32_t steps : options.walks) entries.push_back(with_walks(*library, *kernel, steps));
-    }
-  }
-  for (const std::string& pattern : options.kernels) {
-    if (!matched.contains(pattern)) {
-      throw std::invalid_argument("no kernel matches '" + pattern + "'; --list names what there is");
-    }
-  }
-  return entries;
-}
 
 bool measure_all(const Options& options, const Device& device, const Nvml& nvml,
                  const std::vector<Entry>& entries, Report& report) {
   const Progress progress;
-  const std::vector<Group> groups = make_groups(options, entries);
-  if (groups.empty()) throw std::invalid_argument("no kernel has the dimensions of any of the sizes");
   bool all_right = true;
-  for (const Group& group : groups) {
+  for (const Group& group : make_groups(options, entries)) {
     all_right = GroupMeasurement(options, device, nvml, group, report, progress).run() && all_right;
   }
   progress.clear();

@@ -1,0 +1,63 @@
+#include "entries.h"
+
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+namespace bench {
+namespace {
+
+/// The kernel with another preferred_steps.
+Entry with_walks(const KernelLibrary& library, const spider_kernel& kernel, std::int32_t steps) {
+  auto copy = std::make_shared<spider_kernel>(kernel);
+  copy->tiling.preferred_steps = steps;
+  return {library.label(), "walks of " + std::to_string(steps), &library, copy};
+}
+
+}  // namespace
+
+std::vector<Entry> choose_entries(const Options& options,
+                                  const std::vector<std::unique_ptr<KernelLibrary>>& libraries) {
+  std::vector<Entry> entries;
+  std::set<std::string> matched;
+  for (const auto& library : libraries) {
+    for (const spider_kernel* kernel : library->kernels()) {
+      if (!matches_any(options.kernels, kernel->info.name)) continue;
+      for (const std::string& pattern : options.kernels) {
+        if (matches_any({pattern}, kernel->info.name)) matched.insert(pattern);
+      }
+      if (options.walks.empty()) {
+        // Static storage of the library: nothing to own.
+        entries.push_back({library->label(), "", library.get(), {kernel, [](const spider_kernel*) {}}});
+      }
+      for (const std::int32_t steps : options.walks) entries.push_back(with_walks(*library, *kernel, steps));
+    }
+  }
+  for (const std::string& pattern : options.kernels) {
+    if (!matched.contains(pattern)) {
+      throw std::invalid_argument("no kernel matches '" + pattern + "'; --list names what there is");
+    }
+  }
+  return entries;
+}
+
+std::vector<Group> make_groups(const Options& options, const std::vector<Entry>& entries) {
+  std::vector<Group> groups;
+  for (const Size& size : options.sizes) {
+    std::map<std::pair<int, int>, std::vector<const Entry*>> kinds;
+    for (const Entry& entry : entries) {
+      const spider_kernel_info& info = entry.kernel->info;
+      kinds[{info.dimensions, info.storage}].push_back(&entry);
+    }
+    for (auto& [kind, members] : kinds) {
+      if (const auto extents = extents_for(size, kind.first)) {
+        groups.push_back({kind.first, kind.second, *extents, std::move(members)});
+      }
+    }
+  }
+  if (groups.empty()) throw std::invalid_argument("no kernel has the dimensions of any of the sizes");
+  return groups;
+}
+
+}  // namespace bench

@@ -8,8 +8,11 @@
 #                    [OUT_VAR <variable>])         receives the paths of the headers
 #
 # Links the kernels of the specs to the target, their headers on the include path of the target and of what links it. A
-# kernel is generated and compiled once, however many targets use it. It is generated again when its spec or spider-gen
-# changes.
+# kernel is generated and compiled once, however many targets use it. It is generated again when its spec, a file of
+# DEPENDS or spider-gen changes.
+#
+# A SHARED or MODULE library exports its kernels and the C interface whether its own sources use them or not, for callers
+# that load it, such as Python; add_library(<target> MODULE) needs no sources of its own.
 include_guard(GLOBAL)
 
 # include() keeps this to this file; the functions remember it. A caller may be under older policies.
@@ -60,6 +63,24 @@ function(spider_add_stencil target)
   if(DEFINED arg_OUT_VAR)
     set(${arg_OUT_VAR} "${headers}" PARENT_SCOPE)
   endif()
+endfunction()
+
+# Why `executable` cannot be the spider-gen of this version on this host; empty where it can.
+function(_spider_tool_problem executable version result)
+  set(problem "")
+  set(mend "Set SpiderGen_EXECUTABLE to a spider-gen ${version} for this host.")
+  if(NOT EXISTS "${executable}")
+    set(problem "There is no ${executable}. ${mend}")
+  else()
+    execute_process(COMMAND "${executable}" --version RESULT_VARIABLE status OUTPUT_VARIABLE said ERROR_QUIET)
+    if(NOT status EQUAL 0)
+      set(problem "${executable} does not run here (${status}). ${mend}")
+    elseif(NOT said STREQUAL "spider-gen version ${version}\n")
+      string(STRIP "${said}" said)
+      set(problem "${executable} is '${said}'. ${mend}")
+    endif()
+  endif()
+  set(${result} "${problem}" PARENT_SCOPE)
 endfunction()
 
 # Stops, with what would help, where this project cannot build kernels of the back end.
@@ -211,6 +232,7 @@ function(_spider_kernel_library where spec backend architectures depends output_
     target_compile_features(${library} PRIVATE cxx_std_20)
     target_link_libraries(${library} PUBLIC SpiderGen::emulator)
   endif()
+  spider_isolate(${library})
   target_include_directories(${library} INTERFACE "${directory}")
   set_target_properties(${library} PROPERTIES
     POSITION_INDEPENDENT_CODE ON
@@ -238,5 +260,28 @@ function(_spider_link where target library)
   if(NOT type STREQUAL "INTERFACE_LIBRARY")
     set_property(TARGET ${target} APPEND PROPERTY LINK_LIBRARIES ${library})
   endif()
-  set_property(TARGET ${target} APPEND PROPERTY INTERFACE_LINK_LIBRARIES ${library})
+  if(type MATCHES "^(SHARED|MODULE)_LIBRARY$")
+    _spider_export(${target} ${stem})
+    # It holds the kernel: whoever gets it installed needs no library of ours.
+    set_property(TARGET ${target} APPEND PROPERTY INTERFACE_LINK_LIBRARIES $<BUILD_INTERFACE:${library}>)
+  else()
+    set_property(TARGET ${target} APPEND PROPERTY INTERFACE_LINK_LIBRARIES ${library})
+  endif()
+endfunction()
+
+# Takes a kernel and the C interface out of their static libraries into a shared one that does not call them itself.
+function(_spider_export target stem)
+  set(prefix "")
+  if(APPLE)
+    set(prefix "_")
+  endif()
+  foreach(function IN ITEMS ${stem}_kernel spider_apply)
+    set_property(TARGET ${target} APPEND PROPERTY LINK_OPTIONS "LINKER:-u,${prefix}${function}")
+  endforeach()
+  get_target_property(sources ${target} SOURCES)
+  if(NOT sources)
+    set(source "${CMAKE_BINARY_DIR}/spider-gen/no_sources.cpp")
+    file(CONFIGURE OUTPUT "${source}" CONTENT "// The library holds kernels and the C interface only.\n" @ONLY)
+    set_property(TARGET ${target} APPEND PROPERTY SOURCES "${source}")
+  endif()
 endfunction()

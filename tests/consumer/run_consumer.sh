@@ -1,38 +1,39 @@
 #!/usr/bin/env bash
-# Builds a foreign project and runs it, then looks at what a second build does.
+# Builds a foreign project and runs it, then looks at what later builds do: after nothing, a touched generator, a touched
+# spec, a touched file of DEPENDS, a changed spec, a wrong one.
 #
-#   run_consumer.sh PROJECT WORK GENERATOR BACKEND RUN [cmake options...]
+#   run_consumer.sh [--quick] PROJECT WORK GENERATOR BACKEND RUN [cmake options...]
 #
+# With --quick, only after nothing and a touched spec.
 # PROJECT is copied to WORK, which is emptied before; GENERATOR is CMake's; BACKEND is cuda or emulated; RUN is yes, or
 # no where this machine has no device for what was built.
 set -euo pipefail
+. "$(dirname -- "${BASH_SOURCE[0]}")/steps.sh"
+quick=no
+if [[ $1 == --quick ]]; then
+  quick=yes
+  shift
+fi
 project=$1 work=$2 generator=$3 backend=$4 run=$5
 shift 5
-
-fail() {
-  printf 'FAILED: %s\n' "$*" >&2
-  exit 1
-}
-
+build=$work/build
 log=$work/build.log
+program=$build/consumer
+config=()
+if [[ $generator == "Ninja Multi-Config" ]]; then
+  program=$build/Debug/consumer
+  config=(--config Debug)
+fi
 
-# Builds; the output is in $log, and on the terminal where it fails.
-build() {
-  cmake --build "$work/build" -j 2 >"$log" 2>&1 || { cat "$log" >&2; fail "$1: the build failed"; }
-}
-
-did() { grep -qE "$1" "$log"; }
-
-expect_nothing_to_do() {
-  build "$1"
-  if did 'Generating|Building|Linking|Archiving'; then
-    cat "$log" >&2
-    fail "$1: the build did something"
-  fi
-}
-
+# A project with a consumer.py makes a library for it; SPIDER_PYTHON names the Python, PYTHONPATH has spider.py.
 expect_right_result() {
-  [[ $run == no ]] || "$work/build/consumer" || fail "$1: the program failed"
+  if [[ $run == no ]]; then
+    return
+  elif [[ -e $work/source/consumer.py ]]; then
+    "$SPIDER_PYTHON" -B "$work/source/consumer.py" "$build/libconsumer.so" || fail "$1: the program failed"
+  else
+    "$program" || fail "$1: the program failed"
+  fi
 }
 
 rm -rf -- "$work"
@@ -52,56 +53,66 @@ for option in "$@"; do
   options+=("$option")
 done
 cp -r -- "$project" "$work/source"
-cmake -S "$work/source" -B "$work/build" -G "$generator" -DCMAKE_BUILD_TYPE=Release -DCONSUMER_BACKEND="$backend" \
-  "${options[@]}" >"$log" 2>&1 || { cat "$log" >&2; fail "configuring"; }
-build "first build"
+configure -S "$work/source" -G "$generator" -DCONSUMER_BACKEND="$backend" "${options[@]}"
+build "first build" "${config[@]}"
 did 'Generating stencil' || fail "first build: no kernel was generated"
+for kernel in "$work"/source/*.yaml; do
+  [[ $(times_done "Generating stencil $(basename -- "$kernel" .yaml)") == 1 ]] || fail "first build: $kernel, not once"
+done
 expect_right_result "first build"
-expect_nothing_to_do "second build"
+expect_nothing_to_do "second build" "${config[@]}"
 
 if [[ -n $tool ]]; then
-  sleep 1.1  # make compares whole seconds on some file systems
-  touch -- "$tool"
-  build "touched generator"
+  touch_later "$tool"
+  build "touched generator" "${config[@]}"
   did 'Generating stencil' || fail "touched generator: no kernel was generated"
-  expect_nothing_to_do "after the touched generator"
+  expect_nothing_to_do "after the touched generator" "${config[@]}"
 fi
 
-# A touched spec is read again; as the same files come out, what follows must not repeat it for ever.
+# A touched spec is read again; as the same files come out, what follows must not repeat it for ever. So is what DEPENDS
+# names, which is notes.txt in some projects.
 spec=$(find "$work/source" -name '*.yaml' | sort | head -n 1)
 stem=$(basename -- "$spec" .yaml)
-kernel=$(find "$work/build" -name "$stem.cu")
+kernel=$(find "$build" -name "$stem.cu")
 [[ $(wc -l <<<"$kernel") == 1 ]] || fail "$stem.cu is generated more than once: $kernel"
-sleep 1.1
-touch -- "$spec"
-build "touched spec"
-did "Generating stencil $stem" || fail "touched spec: $stem was not generated"
-[[ $(grep -c 'Generating stencil' "$log") == 1 ]] || fail "touched spec: other kernels were generated, too"
-if [[ $generator == Ninja ]] && did 'Building|Linking'; then
-  fail "touched spec: the same files were compiled again"
+for cause in "$spec" "$work/source/notes.txt"; do
+  [[ -e $cause ]] || continue
+  touch_later "$cause"
+  build "touched $cause" "${config[@]}"
+  did "Generating stencil $stem" || fail "touched $cause: $stem was not generated"
+  if [[ $cause == "$spec" && $(times_done 'Generating stencil') != 1 ]]; then
+    fail "touched $cause: other kernels were generated, too"
+  elif [[ $generator == Ninja* ]] && did 'Building|Linking'; then
+    fail "touched $cause: the same files were compiled again"
+  fi
+  expect_nothing_to_do "after the touched $cause" "${config[@]}"
+done
+
+if [[ $quick == yes ]]; then
+  printf 'passed: %s, %s, %s, quick\n' "$(basename -- "$project")" "$generator" "$backend"
+  exit
 fi
-expect_nothing_to_do "after the touched spec"
 
 # A changed spec changes the kernel; a wrong one stops the build and says where.
 sleep 1.1
 before=$(sha256sum -- "$kernel")
 cp -- "$spec" "$work/spec.yaml"
 sed 's/^description:.*/description: changed/' "$work/spec.yaml" >"$spec"
-build "changed spec"
+build "changed spec" "${config[@]}"
 [[ $(sha256sum -- "$kernel") != "$before" ]] || fail "changed spec: $kernel is as it was"
 did 'Linking.*consumer' || fail "changed spec: the program was not linked again"
 expect_right_result "changed spec"
-expect_nothing_to_do "after the changed spec"
+expect_nothing_to_do "after the changed spec" "${config[@]}"
 
 sleep 1.1
 sed 's/^dimensions:.*/dimensions: 5/' "$work/spec.yaml" >"$spec"
-if cmake --build "$work/build" -j 2 >"$log" 2>&1; then
+if cmake --build "$build" -j 4 "${config[@]}" >"$log" 2>&1; then
   fail "wrong spec: the build succeeded"
 fi
 did "$stem\\.yaml:[0-9]+:[0-9]+: error: " || { cat "$log" >&2; fail "wrong spec: the message names no place"; }
 sleep 1.1
 cp -- "$work/spec.yaml" "$spec"
-build "mended spec"
+build "mended spec" "${config[@]}"
 expect_right_result "mended spec"
 [[ $(sha256sum -- "$kernel") == "$before" ]] || fail "mended spec: $kernel is not as it was"
 

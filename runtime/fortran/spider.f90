@@ -1,0 +1,430 @@
+!> The interface of generated stencil kernels for Fortran 2008: that of spider/spider.h and spider/memory.h under the same
+!> names, and on top of it fields that own their memory.
+!>
+!> Fortran's first index runs fastest: an array a(columns, rows, planes) is what C, and the specs of stencils, call planes
+!> x rows x columns with axes z, y, x. Extents and offsets of the C interface are z, y, x; those of `spider_field_create`,
+!> and the shapes of arrays, are Fortran's x, y, z.
+!>
+!> Fortran has no 16-bit reals. Values of kernels that store f16 or bf16 are converted from and to default reals by
+!> `spider_field_set` and `spider_field_get`, or by `spider_to_f16`, `spider_to_bf16` and their inverses, one by one.
+!>
+!> A generated kernel is a function without arguments:
+!>
+!>     interface
+!>       function heat2d_kernel() bind(c) result(kernel)
+!>         import :: c_ptr
+!>         type(c_ptr) :: kernel
+!>       end function
+!>     end interface
+module spider
+  use, intrinsic :: iso_c_binding
+  implicit none
+  private
+
+  ! What a call came to, with the values of spider.h.
+  integer(c_int32_t), parameter, public :: &
+    SPIDER_OK = 0, SPIDER_ERROR_NULL = 1, SPIDER_ERROR_KERNEL = 2, SPIDER_ERROR_EXTENT = 3, SPIDER_ERROR_STRIDE = 4, &
+    SPIDER_ERROR_ALIGNMENT = 5, SPIDER_ERROR_OVERLAP = 6, SPIDER_ERROR_STEPS = 7, SPIDER_ERROR_UNSUPPORTED = 8, &
+    SPIDER_ERROR_DEVICE = 9, SPIDER_ERROR_MEMORY = 10, SPIDER_ERROR_LAUNCH = 11, SPIDER_ERROR_EMULATION = 12
+  integer(c_int32_t), parameter, public :: SPIDER_ABI = 1
+  ! What a kernel stores.
+  integer(c_int32_t), parameter, public :: SPIDER_F16 = 0, SPIDER_F32 = 1, SPIDER_BF16 = 2
+
+  !> struct spider_field: a grid in memory that somebody else owns.
+  type, bind(c), public :: spider_field
+    type(c_ptr) :: data = c_null_ptr          !< the first interior element
+    integer(c_int64_t) :: extent(3) = 1       !< z, y, x
+    integer(c_int64_t) :: stride(2) = 0       !< elements from plane to plane, from row to row
+  end type
+
+  !> struct spider_kernel_info; name, generator and spec_hash are C strings, which spider_string makes Fortran's.
+  type, bind(c), public :: spider_kernel_info
+    integer(c_int32_t) :: size, abi
+    type(c_ptr) :: name, generator, spec_hash
+    integer(c_int32_t) :: dimensions, storage, accumulate, steps
+    integer(c_int32_t) :: reach_low(3), reach_high(3)  !< z, y, x
+    integer(c_int32_t) :: minimum_arch, emulated
+  end type
+
+  !> A field with room for a kernel's halo, rows on 128 bytes, all zero at first. Device memory with the CUDA back end.
+  !> `spider_field_destroy` releases it; a copy by assignment shares the memory.
+  type, public :: spider_owned_field
+    type(spider_field) :: c                    !< for the functions of the C interface
+    type(c_ptr), private :: memory = c_null_ptr
+    integer(c_int32_t), private :: storage = SPIDER_F16
+  end type
+
+  interface
+    integer(c_int32_t) function spider_abi_version() bind(c)
+      import :: c_int32_t
+    end function
+    !> A pointer to a spider_kernel_info; null where `kernel` is no kernel. `spider_get_info` follows it.
+    type(c_ptr) function spider_info(kernel) bind(c)
+      import :: c_ptr
+      type(c_ptr), value :: kernel
+    end function
+    integer(c_int32_t) function spider_prepare(kernel) bind(c)
+      import :: c_ptr, c_int32_t
+      type(c_ptr), value :: kernel
+    end function
+    !> One sweep. `stream` is a cudaStream_t, or c_null_ptr for the legacy default stream.
+    integer(c_int32_t) function spider_apply(kernel, in, out, stream) bind(c)
+      import :: c_ptr, c_int32_t, spider_field
+      type(c_ptr), value :: kernel
+      type(spider_field), intent(in) :: in, out
+      type(c_ptr), value :: stream
+    end function
+    !> `offset` and `extent` are z, y, x, from 0.
+    integer(c_int32_t) function spider_apply_box(kernel, in, out, offset, extent, stream) bind(c)
+      import :: c_ptr, c_int32_t, c_int64_t, spider_field
+      type(c_ptr), value :: kernel
+      type(spider_field), intent(in) :: in, out
+      integer(c_int64_t), intent(in) :: offset(3), extent(3)
+      type(c_ptr), value :: stream
+    end function
+    !> `result` becomes the address of that of `a` and `b` which holds the last step: give both the attribute target and
+    !> compare with c_loc(a), or pass spider_owned_fields to `spider_field_iterate`.
+    integer(c_int32_t) function spider_iterate(kernel, a, b, steps, stream, result) bind(c)
+      import :: c_ptr, c_int32_t, c_int64_t, spider_field
+      type(c_ptr), value :: kernel
+      type(spider_field), intent(in), target :: a, b
+      integer(c_int64_t), value :: steps
+      type(c_ptr), value :: stream
+      type(c_ptr), intent(out) :: result
+    end function
+    type(c_ptr) function spider_status_string(status) bind(c)
+      import :: c_ptr, c_int32_t
+      integer(c_int32_t), value :: status
+    end function
+    type(c_ptr) function spider_last_error() bind(c)
+      import :: c_ptr
+    end function
+
+    integer(c_int32_t) function spider_allocate(bytes, memory) bind(c)
+      import :: c_ptr, c_int32_t, c_int64_t
+      integer(c_int64_t), value :: bytes
+      type(c_ptr), intent(out) :: memory
+    end function
+    integer(c_int32_t) function spider_free(memory) bind(c)
+      import :: c_ptr, c_int32_t
+      type(c_ptr), value :: memory
+    end function
+    !> Pitches are bytes from row to row.
+    integer(c_int32_t) function spider_upload(to, to_pitch, from_host, from_pitch, row_bytes, rows) bind(c)
+      import :: c_ptr, c_int32_t, c_int64_t
+      type(c_ptr), value :: to, from_host
+      integer(c_int64_t), value :: to_pitch, from_pitch, row_bytes, rows
+    end function
+    integer(c_int32_t) function spider_download(to_host, to_pitch, from, from_pitch, row_bytes, rows) bind(c)
+      import :: c_ptr, c_int32_t, c_int64_t
+      type(c_ptr), value :: to_host, from
+      integer(c_int64_t), value :: to_pitch, from_pitch, row_bytes, rows
+    end function
+    integer(c_int32_t) function spider_synchronize(stream) bind(c)
+      import :: c_ptr, c_int32_t
+      type(c_ptr), value :: stream
+    end function
+  end interface
+
+  public :: spider_abi_version, spider_info, spider_prepare, spider_apply, spider_apply_box, spider_iterate, &
+    spider_status_string, spider_last_error, spider_allocate, spider_free, spider_upload, spider_download, &
+    spider_synchronize
+
+  !> Fills the interior of a field from an array of its shape; values are rounded to what the kernel stores.
+  interface spider_field_set
+    module procedure set_1d, set_2d, set_3d
+  end interface
+  !> Copies the interior of a field into an array of its shape. Waits for the legacy default stream's work only.
+  interface spider_field_get
+    module procedure get_1d, get_2d, get_3d
+  end interface
+
+  public :: spider_string, spider_error, spider_get_info, spider_to_f16, spider_from_f16, spider_to_bf16, spider_from_bf16, &
+    spider_field_create, spider_field_destroy, spider_field_set, spider_field_get, spider_field_iterate
+
+  interface
+    integer(c_size_t) function string_length(text) bind(c, name='strlen')
+      import :: c_ptr, c_size_t
+      type(c_ptr), value :: text
+    end function
+  end interface
+
+  integer(c_int64_t), parameter :: row_alignment = 128  ! bytes
+
+contains
+
+  !> The text of a C string; empty for a null pointer.
+  function spider_string(text) result(string)
+    type(c_ptr), intent(in) :: text
+    character(len=:), allocatable :: string
+    character(kind=c_char), pointer :: letters(:)
+    integer :: i
+    string = ''
+    if (.not. c_associated(text)) return
+    call c_f_pointer(text, letters, [string_length(text)])
+    string = repeat(' ', size(letters))
+    do i = 1, size(letters)
+      string(i:i) = letters(i)
+    end do
+  end function
+
+  !> Why the last call of this thread failed, in words.
+  function spider_error() result(words)
+    character(len=:), allocatable :: words
+    words = spider_string(spider_last_error())
+  end function
+
+  !> What a kernel says of itself.
+  integer(c_int32_t) function spider_get_info(kernel, info) result(status)
+    type(c_ptr), intent(in) :: kernel
+    type(spider_kernel_info), intent(out) :: info
+    type(spider_kernel_info), pointer :: found
+    type(c_ptr) :: address
+    address = spider_info(kernel)
+    status = SPIDER_ERROR_KERNEL
+    if (.not. c_associated(address)) return
+    call c_f_pointer(address, found)
+    info = found
+    status = SPIDER_OK
+  end function
+
+  !> A field for `kernel`; `extents` are those of the array: [columns, rows, planes], as many as the kernel has axes.
+  integer(c_int32_t) function spider_field_create(kernel, extents, field) result(status)
+    type(c_ptr), intent(in) :: kernel
+    integer, intent(in) :: extents(:)
+    type(spider_owned_field), intent(out) :: field
+    type(spider_kernel_info) :: info
+    integer(c_int64_t) :: per_alignment, low(3), padded(3), elements, origin
+    status = spider_get_info(kernel, info)
+    if (status /= SPIDER_OK) return
+    status = SPIDER_ERROR_EXTENT
+    if (size(extents) /= info%dimensions .or. any(extents < 1)) return
+
+    field%storage = info%storage
+    field%c%extent(4 - size(extents):) = extents(size(extents):1:-1)
+    per_alignment = row_alignment / element_bytes(field)
+    low = info%reach_low
+    low(3) = round_up(low(3), per_alignment)  ! so that the interior, too, starts on 128 bytes
+    padded = low + field%c%extent + info%reach_high
+    padded(3) = round_up(padded(3), per_alignment)
+    field%c%stride = [padded(2) * padded(3), padded(3)]
+    elements = product(padded)
+    origin = low(1) * field%c%stride(1) + low(2) * field%c%stride(2) + low(3)
+
+    status = spider_allocate(elements * element_bytes(field), field%memory)
+    if (status /= SPIDER_OK) return
+    field%c%data = moved(field%memory, origin * element_bytes(field))
+    status = fill_with_zeros(field%memory, elements * element_bytes(field))
+  end function
+
+  !> Releases the memory. A field that was never created is left alone.
+  subroutine spider_field_destroy(field)
+    type(spider_owned_field), intent(inout) :: field
+    integer(c_int32_t) :: status
+    status = spider_free(field%memory)
+    field = spider_owned_field()
+  end subroutine
+
+  !> `steps` time steps from `a` to `b` and back; `in_b` tells whether `b` holds the last one.
+  integer(c_int32_t) function spider_field_iterate(kernel, a, b, steps, stream, in_b) result(status)
+    type(c_ptr), intent(in) :: kernel, stream
+    type(spider_owned_field), intent(in), target :: a, b
+    integer, intent(in) :: steps
+    logical, intent(out) :: in_b
+    type(c_ptr) :: holder
+    holder = c_null_ptr
+    status = spider_iterate(kernel, a%c, b%c, int(steps, c_int64_t), stream, holder)
+    in_b = c_associated(holder, c_loc(b%c))
+  end function
+
+  integer(c_int32_t) function set_1d(field, values) result(status)
+    type(spider_owned_field), intent(in) :: field
+    real(c_float), intent(in) :: values(:)
+    status = set(field, size(values), 1, 1, values)
+  end function
+
+  integer(c_int32_t) function set_2d(field, values) result(status)
+    type(spider_owned_field), intent(in) :: field
+    real(c_float), intent(in) :: values(:, :)
+    status = set(field, size(values, 1), size(values, 2), 1, values)
+  end function
+
+  integer(c_int32_t) function set_3d(field, values) result(status)
+    type(spider_owned_field), intent(in) :: field
+    real(c_float), intent(in) :: values(:, :, :)
+    status = set(field, size(values, 1), size(values, 2), size(values, 3), values)
+  end function
+
+  integer(c_int32_t) function get_1d(field, values) result(status)
+    type(spider_owned_field), intent(in) :: field
+    real(c_float), intent(out) :: values(:)
+    status = get(field, size(values), 1, 1, values)
+  end function
+
+  integer(c_int32_t) function get_2d(field, values) result(status)
+    type(spider_owned_field), intent(in) :: field
+    real(c_float), intent(out) :: values(:, :)
+    status = get(field, size(values, 1), size(values, 2), 1, values)
+  end function
+
+  integer(c_int32_t) function get_3d(field, values) result(status)
+    type(spider_owned_field), intent(in) :: field
+    real(c_float), intent(out) :: values(:, :, :)
+    status = get(field, size(values, 1), size(values, 2), size(values, 3), values)
+  end function
+
+  integer(c_int32_t) function set(field, columns, rows, planes, values) result(status)
+    type(spider_owned_field), intent(in) :: field
+    integer, intent(in) :: columns, rows, planes
+    real(c_float), intent(in), target :: values(columns, rows, planes)
+    integer(c_int16_t), allocatable, target :: bits(:, :, :)
+    status = SPIDER_ERROR_EXTENT
+    if (any(field%c%extent /= [planes, rows, columns])) return
+    select case (field%storage)
+    case (SPIDER_F32)
+      status = copy(field, c_loc(values), .true.)
+    case (SPIDER_F16)
+      bits = spider_to_f16(values)
+      status = copy(field, c_loc(bits), .true.)
+    case default
+      bits = spider_to_bf16(values)
+      status = copy(field, c_loc(bits), .true.)
+    end select
+  end function
+
+  integer(c_int32_t) function get(field, columns, rows, planes, values) result(status)
+    type(spider_owned_field), intent(in) :: field
+    integer, intent(in) :: columns, rows, planes
+    real(c_float), intent(out), target :: values(columns, rows, planes)
+    integer(c_int16_t), allocatable, target :: bits(:, :, :)
+    status = SPIDER_ERROR_EXTENT
+    if (any(field%c%extent /= [planes, rows, columns])) return
+    if (field%storage == SPIDER_F32) then
+      status = copy(field, c_loc(values), .false.)
+      return
+    end if
+    allocate (bits(columns, rows, planes))
+    status = copy(field, c_loc(bits), .false.)
+    if (status /= SPIDER_OK) return
+    if (field%storage == SPIDER_F16) values = spider_from_f16(bits)
+    if (field%storage == SPIDER_BF16) values = spider_from_bf16(bits)
+  end function
+
+  !> The interior from or to an array without gaps on the host, a plane at a time.
+  integer(c_int32_t) function copy(field, host, to_field) result(status)
+    type(spider_owned_field), intent(in) :: field
+    type(c_ptr), intent(in) :: host
+    logical, intent(in) :: to_field
+    integer(c_int64_t) :: plane, pitch, width
+    type(c_ptr) :: in_field, in_array
+    pitch = field%c%stride(2) * element_bytes(field)
+    width = field%c%extent(3) * element_bytes(field)
+    status = SPIDER_OK
+    do plane = 0, field%c%extent(1) - 1
+      in_field = moved(field%c%data, plane * field%c%stride(1) * element_bytes(field))
+      in_array = moved(host, plane * field%c%extent(2) * width)
+      if (to_field) then
+        status = spider_upload(in_field, pitch, in_array, width, width, field%c%extent(2))
+      else
+        status = spider_download(in_array, width, in_field, pitch, width, field%c%extent(2))
+      end if
+      if (status /= SPIDER_OK) return
+    end do
+  end function
+
+  integer(c_int32_t) function fill_with_zeros(memory, bytes) result(status)
+    type(c_ptr), intent(in) :: memory
+    integer(c_int64_t), intent(in) :: bytes
+    integer(c_int64_t), parameter :: piece = 1048576  ! bounds the host memory that it needs
+    integer(c_int8_t), allocatable, target :: zeros(:)
+    integer(c_int64_t) :: done, count
+    allocate (zeros(min(bytes, piece)), source=0_c_int8_t)
+    status = SPIDER_OK
+    done = 0
+    do while (done < bytes .and. status == SPIDER_OK)
+      count = min(bytes - done, piece)
+      status = spider_upload(moved(memory, done), count, c_loc(zeros), count, count, 1_c_int64_t)
+      done = done + count
+    end do
+  end function
+
+  pure integer(c_int64_t) function element_bytes(field)
+    type(spider_owned_field), intent(in) :: field
+    element_bytes = merge(4_c_int64_t, 2_c_int64_t, field%storage == SPIDER_F32)
+  end function
+
+  pure integer(c_int64_t) function round_up(number, multiple)
+    integer(c_int64_t), intent(in) :: number, multiple
+    round_up = (number + multiple - 1) / multiple * multiple
+  end function
+
+  !> The address `bytes` further.
+  pure type(c_ptr) function moved(address, bytes)
+    type(c_ptr), intent(in) :: address
+    integer(c_int64_t), intent(in) :: bytes
+    moved = transfer(transfer(address, 0_c_intptr_t) + bytes, c_null_ptr)
+  end function
+
+  !> The bits of the f16 nearest to `value`, ties to even. From 65520 on it is infinity, below 2^-14 it is subnormal.
+  elemental integer(c_int16_t) function spider_to_f16(value) result(bits)
+    real(c_float), intent(in) :: value
+    integer(c_int32_t) :: magnitude
+    magnitude = ibclr(transfer(value, 0_c_int32_t), 31)
+    if (magnitude > int(z'7F800000', c_int32_t)) then       ! NaN
+      magnitude = int(z'7E00', c_int32_t)
+    else if (magnitude >= int(z'477FF000', c_int32_t)) then  ! 65520, halfway to 65536
+      magnitude = int(z'7C00', c_int32_t)
+    else if (magnitude >= int(z'38800000', c_int32_t)) then  ! 2^-14; exponents differ by 127 - 15
+      magnitude = to_nearest_even(magnitude - ishft(112_c_int32_t, 23), 13)
+    else                                                     ! numbers around 0.5 are 2^-24 apart, as small f16 are
+      magnitude = transfer(abs(value) + 0.5_c_float, 0_c_int32_t) - transfer(0.5_c_float, 0_c_int32_t)
+    end if
+    bits = with_sign(magnitude, value)
+  end function
+
+  elemental real(c_float) function spider_from_f16(bits) result(value)
+    integer(c_int16_t), intent(in) :: bits
+    integer(c_int32_t) :: exponent_bits, fraction_bits, wide
+    exponent_bits = ibits(int(bits, c_int32_t), 10, 5)
+    fraction_bits = ibits(int(bits, c_int32_t), 0, 10)
+    if (exponent_bits == 0) then
+      value = real(fraction_bits, c_float) * 2.0_c_float**(-24)
+    else
+      wide = merge(255_c_int32_t, exponent_bits + 112_c_int32_t, exponent_bits == 31)
+      value = transfer(ior(ishft(wide, 23), ishft(fraction_bits, 13)), 0.0_c_float)
+    end if
+    if (bits < 0) value = -value
+  end function
+
+  !> The bits of the bf16 nearest to `value`, ties to even.
+  elemental integer(c_int16_t) function spider_to_bf16(value) result(bits)
+    real(c_float), intent(in) :: value
+    integer(c_int32_t) :: magnitude
+    magnitude = ibclr(transfer(value, 0_c_int32_t), 31)
+    if (magnitude > int(z'7F800000', c_int32_t)) then
+      magnitude = int(z'7FC0', c_int32_t)
+    else
+      magnitude = to_nearest_even(magnitude, 16)
+    end if
+    bits = with_sign(magnitude, value)
+  end function
+
+  elemental real(c_float) function spider_from_bf16(bits) result(value)
+    integer(c_int16_t), intent(in) :: bits
+    value = transfer(ishft(int(bits, c_int32_t), 16), 0.0_c_float)
+  end function
+
+  !> number / 2^shift, rounded to the nearest integer, ties to even.
+  elemental integer(c_int32_t) function to_nearest_even(number, shift)
+    integer(c_int32_t), intent(in) :: number
+    integer, intent(in) :: shift
+    to_nearest_even = ishft(number + ishft(1_c_int32_t, shift - 1) - 1 + ibits(number, shift, 1), -shift)
+  end function
+
+  !> 15 bits, and the sign of `value` above them.
+  elemental integer(c_int16_t) function with_sign(magnitude, value)
+    integer(c_int32_t), intent(in) :: magnitude
+    real(c_float), intent(in) :: value
+    with_sign = int(merge(magnitude - 32768, magnitude, btest(transfer(value, 0_c_int32_t), 31)), c_int16_t)
+  end function
+end module

@@ -1,0 +1,155 @@
+!> Calls two generated kernels from Fortran and compares with plain loops.
+!>
+!> An array here is a(columns, rows): Fortran's first index is x, the fast one, which specs and C name last.
+program consumer
+  use, intrinsic :: iso_c_binding
+  use, intrinsic :: ieee_arithmetic, only: ieee_is_nan
+  use spider
+  implicit none
+
+  interface
+    function diffusion_kernel() bind(c) result(kernel)
+      import :: c_ptr
+      type(c_ptr) :: kernel
+    end function
+    function shift_kernel() bind(c) result(kernel)
+      import :: c_ptr
+      type(c_ptr) :: kernel
+    end function
+  end interface
+
+  integer, parameter :: columns = 133, rows = 37
+  integer :: wrong
+
+  wrong = wrong_conversions() + wrong_diffusion(3) + wrong_shift() + wrong_statuses()
+  if (wrong /= 0) error stop 'the results are wrong'
+
+contains
+
+  !> Time steps on fields that the module owns. Faces are `nearest`, so no halo is filled.
+  integer function wrong_diffusion(steps) result(wrong)
+    integer, intent(in) :: steps
+    type(spider_owned_field) :: a, b
+    real(c_float) :: values(columns, rows), expected(0:columns + 1, 0:rows + 1)
+    integer :: x, y, step
+    logical :: in_b
+
+    do y = 1, rows
+      do x = 1, columns
+        values(x, y) = modulo(7 * y * y + 13 * x + x * y, 97)
+      end do
+    end do
+    call require(spider_field_create(diffusion_kernel(), [columns, rows], a))
+    call require(spider_field_create(diffusion_kernel(), [columns, rows], b))
+    call require(spider_field_set(a, values))
+    call require(spider_field_iterate(diffusion_kernel(), a, b, steps, c_null_ptr, in_b))
+
+    expected(1:columns, 1:rows) = values
+    do step = 1, steps
+      expected(0, :) = expected(1, :)
+      expected(columns + 1, :) = expected(columns, :)
+      expected(:, 0) = expected(:, 1)
+      expected(:, rows + 1) = expected(:, rows)
+      expected(1:columns, 1:rows) = (expected(1:columns, 1:rows) + expected(0:columns - 1, 1:rows) &
+        + expected(2:columns + 1, 1:rows)) / 4 + (expected(1:columns, 0:rows - 1) + expected(1:columns, 2:rows + 1)) / 8
+    end do
+
+    if (in_b) then
+      call require(spider_field_get(b, values))
+    else
+      call require(spider_field_get(a, values))
+    end if
+    ! Every sweep rounds to f16, within 2^-11 of the value, and hands on what it was given.
+    wrong = count(abs(values - expected(1:columns, 1:rows)) > steps * expected(1:columns, 1:rows) / 2048)
+    print '(a, i0, a)', 'diffusion: ', wrong, ' cells wrong'
+    call spider_field_destroy(a)
+    call spider_field_destroy(b)
+  end function
+
+  !> One sweep through the C interface, on memory of our own layout: rows of `pitch` elements, the halo among them. f16
+  !> are 16-bit integers here.
+  integer function wrong_shift() result(wrong)
+    integer, parameter :: halo_rows = 1, halo_columns = 2, pitch = columns + halo_columns
+    integer(c_int16_t), target :: host(pitch, rows + halo_rows), results(columns, rows)
+    integer(c_int64_t), parameter :: bytes = 2_c_int64_t * pitch * (rows + halo_rows)
+    type(c_ptr) :: in_memory, out_memory
+    type(spider_field) :: in, out
+    integer :: x, y
+
+    do y = 1, rows + halo_rows
+      do x = 1, pitch
+        host(x, y) = spider_to_f16(real(x - 200 * y, c_float))
+      end do
+    end do
+    call require(spider_allocate(bytes, in_memory))
+    call require(spider_allocate(bytes, out_memory))
+    call require(spider_upload(in_memory, bytes, c_loc(host), bytes, bytes, 1_c_int64_t))
+
+    in%extent = [1, rows, columns]  ! z, y, x
+    in%stride = [0, pitch]          ! elements from plane to plane, from row to row
+    in%data = first_interior(in_memory, halo_rows * pitch + halo_columns)
+    out%extent = in%extent
+    out%stride = [0, columns]
+    out%data = out_memory
+    call require(spider_apply(shift_kernel(), in, out, c_null_ptr))
+    call require(spider_synchronize(c_null_ptr))
+    call require(spider_download(c_loc(results), 2_c_int64_t * columns, out_memory, 2_c_int64_t * columns, &
+      2_c_int64_t * columns, int(rows, c_int64_t)))
+
+    wrong = count(results /= host(1:columns, 1:rows))
+    print '(a, i0, a)', 'shift: ', wrong, ' cells wrong'
+    call require(spider_free(in_memory))
+    call require(spider_free(out_memory))
+  end function
+
+  !> The address of the f16 that lies `elements` further.
+  type(c_ptr) function first_interior(memory, elements)
+    type(c_ptr), intent(in) :: memory
+    integer, intent(in) :: elements
+    first_interior = transfer(transfer(memory, 0_c_intptr_t) + 2 * elements, c_null_ptr)
+  end function
+
+  !> Failures are statuses with words, and what a kernel says of itself is readable.
+  integer function wrong_statuses() result(wrong)
+    type(spider_kernel_info) :: info
+    type(spider_owned_field) :: field
+    wrong = 0
+    call require(spider_get_info(shift_kernel(), info))
+    if (spider_string(info%name) /= 'shift' .or. info%storage /= SPIDER_F16 .or. any(info%reach_low /= [0, 1, 2])) &
+      wrong = wrong + 1
+    if (spider_abi_version() /= SPIDER_ABI) wrong = wrong + 1
+    if (spider_field_create(shift_kernel(), [columns], field) /= SPIDER_ERROR_EXTENT) wrong = wrong + 1
+    if (spider_apply(shift_kernel(), field%c, field%c, c_null_ptr) == SPIDER_OK) wrong = wrong + 1
+    if (index(spider_error(), 'spider_apply: ') /= 1) wrong = wrong + 1
+    call spider_field_destroy(field)
+    print '(a, i0, a)', 'statuses: ', wrong, ' wrong'
+  end function
+
+  !> Every 16-bit number survives the way to 32 bits and back; rounding is to nearest, ties to even.
+  integer function wrong_conversions() result(wrong)
+    integer :: i
+    integer(c_int16_t) :: bits
+    real(c_float) :: value
+    wrong = 0
+    do i = -32768, 32767
+      bits = int(i, c_int16_t)
+      value = spider_from_f16(bits)
+      if (.not. ieee_is_nan(value) .and. spider_to_f16(value) /= bits) wrong = wrong + 1
+      value = spider_from_bf16(bits)
+      if (.not. ieee_is_nan(value) .and. spider_to_bf16(value) /= bits) wrong = wrong + 1
+    end do
+    wrong = wrong + count(spider_to_f16([65519.9, 65520.0, 2.0**(-25), 1.001 * 2.0**(-25), 1 + 2.0**(-11), &
+      1 + 3 * 2.0**(-11), -2.0**(-14) + 2.0**(-25)]) /= &
+      int([int(z'7BFF'), int(z'7C00'), 0, 1, int(z'3C00'), int(z'3C02'), int(z'0400') - 32768], c_int16_t))
+    wrong = wrong + count(spider_to_bf16([1 + 2.0**(-8), 1 + 3 * 2.0**(-8), -3.4e38]) /= &
+      int([int(z'3F80'), int(z'3F82'), int(z'7F80') - 32768], c_int16_t))
+    print '(a, i0, a)', 'conversions: ', wrong, ' wrong'
+  end function
+
+  subroutine require(status)
+    integer(c_int32_t), intent(in) :: status
+    if (status == SPIDER_OK) return
+    print '(a)', spider_error()
+    error stop 'a call failed'
+  end subroutine
+end program

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Calls two generated kernels from Python and compares with NumPy: consumer.py LIBRARY, spider.py being on PYTHONPATH.
+
+Runs on the host with an emulated library. With one for CUDA the same calls take arrays of CuPy or PyTorch, or fields of
+`Library.field`, as in `diffuse` here.
+"""
+
+import dataclasses
+import sys
+
+import numpy as np
+import spider
+
+
+def nearest(values: np.ndarray) -> np.ndarray:
+    """One step of diffusion.yaml in double precision."""
+    padded = np.pad(values.astype(np.float64), 1, mode="edge")
+    inner = slice(1, -1)
+    return (padded[inner, inner] + padded[inner, :-2] + padded[inner, 2:]) / 4 + (
+        padded[:-2, inner] + padded[2:, inner]) / 8
+
+
+def diffuse(library: spider.Library) -> None:
+    """Fields that the runtime allocates, on the device or on the host: `upload` and `download` copy."""
+    diffusion = library.kernel("diffusion")
+    values = np.random.default_rng(1).uniform(1, 2, (37, 133)).astype(np.float16)
+    a = library.field(diffusion, 37, 133).upload(values)
+    b = library.field(diffusion, 37, 133)
+    result = diffusion.iterate(a, b, steps=3)
+    library.synchronize()
+    assert result is b
+    expected = values
+    for _ in range(3):
+        expected = nearest(expected)
+    check("diffusion, three steps", result.download(), expected, 3 * 2.0**-11)
+
+    assert diffusion.iterate(a, b, steps=0) is a
+    box = library.field(diffusion, 37, 133)
+    diffusion.apply_box(a, box, offset=(5, 40), extent=(20, 70))
+    whole = diffusion.apply(a, b).download()
+    expected = np.zeros_like(whole)
+    expected[5:25, 40:110] = whole[5:25, 40:110]
+    assert (box.download() == expected).all()
+
+
+def shift(library: spider.Library) -> None:
+    """Arrays of NumPy, for an emulated library: a kernel with halo faces takes the interior of a larger array."""
+    kernel = library.kernel("shift")
+    assert (kernel.info.reach_low, kernel.info.reach_high) == ((0, 1, 2), (0, 0, 0))
+    padded = np.arange(38 * 135, dtype=np.int32).reshape(38, 135).astype(np.float16)
+    target = np.empty((37, 133), np.float16)
+    assert kernel.apply(padded[1:, 2:], target) is target
+    assert (target == padded[:-1, :-2]).all()
+    # Bit patterns serve, too, and so do rows that lie apart.
+    bits = padded.view(np.uint16)
+    spaced = np.zeros((37, 200), np.uint16)
+    kernel.apply(bits[1:, 2:], spaced[:, :133])
+    assert (spaced[:, :133] == bits[:-1, :-2]).all() and not spaced[:, 133:].any()
+    # A field is an array, as well.
+    field = library.field(kernel, 5, 7).upload(np.ones((5, 7)))
+    assert np.asarray(field).shape == (5, 7) and (np.asarray(field) == 1).all()
+
+
+class OnDevice:
+    """What CuPy and PyTorch show of an array."""
+
+    def __init__(self, **interface):
+        self.__cuda_array_interface__ = {"data": (1 << 20, False), "version": 3} | interface
+
+
+def refusals(library: spider.Library) -> None:
+    kernel = library.kernel("diffusion")
+    good = np.zeros((4, 8), np.float16)
+    read_only = good.copy()
+    read_only.flags.writeable = False
+    refuse(TypeError, "f16 (<f2 or <u2), the array <f4", kernel.apply, good.astype(np.float32), good)
+    refuse(ValueError, "2 dimensions, the array 1", kernel.apply, good[0], good)
+    refuse(ValueError, "x has to be contiguous", kernel.apply, good[:, ::2], good[:, :4])
+    refuse(ValueError, "read-only", kernel.apply, good, read_only)
+    refuse(TypeError, "takes arrays on the host", kernel.apply, OnDevice(shape=(4, 8), typestr="<f2"), good)
+    refuse(TypeError, "is no array", kernel.apply, [1, 2], good)
+    refuse(TypeError, "is no stream", kernel.apply, good, good.copy(), stream="fast")
+    refuse(ValueError, "2 axes, not 3", kernel.apply_box, good, good.copy(), (0, 0, 0), (1, 1, 1))
+    refuse(spider.Error, "spider_apply: ", kernel.apply, good, good)
+    refuse(spider.Error, "spider_apply: ", kernel.apply, good[::-1], good.copy())
+    refuse(spider.Error, "spider_iterate: ", kernel.iterate, good, good.copy(), -1)
+    refuse(AttributeError, "no function absent_kernel", library.kernel, "absent")
+    refuse(OSError, "", spider.load, "/nowhere/libkernels.so")
+    refuse(ValueError, "(4, 8), the array (8, 4)", library.field(kernel, 4, 8).upload, np.zeros((8, 4)))
+
+
+def device_arrays(library: spider.Library) -> None:
+    """How arrays of a device are read, as far as that can be seen without one."""
+    on_device = dataclasses.replace(library.kernel("diffusion").info, emulated=False)
+    whole = spider._View.of(OnDevice(shape=(4, 8), typestr="<f2", strides=None, stream=7), on_device, True)
+    assert list(whole.field.extent) == [1, 4, 8] and list(whole.field.stride) == [0, 8] and whole.stream == 7
+    view = OnDevice(shape=(4, 8), typestr="<f2", strides=(64, 2))
+    assert list(spider._View.of(view, on_device, True).field.stride) == [0, 32]
+    assert spider._choose_stream(None, whole, whole) == 7 and spider._choose_stream(3, whole) == 3
+    refuse(ValueError, "different streams", spider._choose_stream, None, whole, dataclasses.replace(whole, stream=8))
+    refuse(TypeError, "takes arrays on the device", spider._View.of, np.zeros((4, 8), np.float16), on_device, False)
+
+    class TorchStream:
+        cuda_stream = 5
+
+    assert spider._choose_stream(TorchStream(), whole) == 5
+    # Any storage, any number of dimensions.
+    volume = dataclasses.replace(on_device, dimensions=3, storage="f32")
+    field = spider._View.of(OnDevice(shape=(3, 4, 5), typestr="<f4"), volume, False).field
+    assert list(field.extent) == [3, 4, 5] and list(field.stride) == [20, 5]
+    line = dataclasses.replace(on_device, dimensions=1, storage="bf16")
+    field = spider._View.of(OnDevice(shape=(9,), typestr="<V2"), line, False).field
+    assert list(field.extent) == [1, 1, 9] and list(field.stride) == [0, 0]
+
+
+def check(what: str, result: np.ndarray, expected: np.ndarray, relative: float) -> None:
+    error = (np.abs(result - expected) / np.abs(expected)).max()
+    print(f"{what}: relative error {error:.1e}")
+    assert error <= relative, what
+
+
+def refuse(kind: type, words: str, function, *arguments, **options) -> None:
+    try:
+        function(*arguments, **options)
+    except kind as error:
+        assert words in str(error), f"{error} does not say {words}"
+    else:
+        raise AssertionError(f"{function} accepted what it must refuse: {words}")
+
+
+def main() -> None:
+    library = spider.load(sys.argv[1])
+    diffuse(library)
+    if library.kernel("shift").info.emulated:
+        shift(library)
+        refusals(library)
+        device_arrays(library)
+    print("passed")
+
+
+if __name__ == "__main__":
+    main()

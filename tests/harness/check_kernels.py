@@ -131,6 +131,7 @@ INTERFACE_CHECKS = {
     interface_checks.check_misuse: (10, 3),
     box_checks.check_boxes: (2, 1),
     memory_checks.check_far_strides: (5, 2),
+    memory_checks.check_long_line: (3, 0),
     memory_checks.check_side_by_side: (5, 4),
     memory_checks.check_not_finite: (3, 2),
 }

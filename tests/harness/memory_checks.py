@@ -3,6 +3,7 @@ infinities and NaN in a field do."""
 
 import contextlib
 import ctypes
+import dataclasses
 import fcntl
 import mmap
 import os
@@ -115,8 +116,9 @@ def merged(ends):
     return result
 
 
-def far_memory(library, emulated, field, cell):
-    return SparseMemory(field.layout.cells, cell) if emulated else Buffer(library, field.layout.cells, cell)
+def far_memory(library, emulated, layout, cell):
+    """Memory for a large layout."""
+    return SparseMemory(layout.cells, cell) if emulated else Buffer(library, layout.cells, cell)
 
 
 @contextlib.contextmanager
@@ -156,8 +158,8 @@ def compare_far_fields(library, kernel, plan, rng):
     for misalignment, stride_bytes in ((0, FAR_STRIDE_BYTES if emulated else None), (3, None)):
         far_in = FarField(plan, extent, valid, input_around(plan, extent), misalignment, stride_bytes)
         far_out = FarField(plan, extent, inner, ((0, 0),) * 3, misalignment, stride_bytes)
-        with far_memory(library, emulated, far_in, cell) as source, far_memory(
-            library, emulated, far_out, cell
+        with far_memory(library, emulated, far_in.layout, cell) as source, far_memory(
+            library, emulated, far_out.layout, cell
         ) as target:
             kept = make_guard(plan.storage, far_in.kept(), rng)
             kept[far_in.places(far_in.positions)] = content[near.positions(*valid.indices())]
@@ -171,6 +173,52 @@ def compare_far_fields(library, kernel, plan, rng):
                 failures.append(f"{what}: {off} cells are not what the same field gives in a small buffer")
             if not numpy.array_equal(far_in.whole(source), kept):
                 failures.append(f"{what}: input changed")
+    return failures
+
+
+LONG = 2**31  # cells that a long line has more than a short one; a multiple of any tile, so that both are cut alike
+
+
+def check_long_line(library, kernel, plan, rng):
+    """Boxes at both ends of a line of more than 2^31 cells, against those of a short line that has the same ends."""
+    if plan.dimensions != 1:
+        return []
+    count, kept, size = 5000, 2500, 1100
+    case = Case((1, 1, count), "random", "aligned", "aligned")
+    short, content, _ = prepare_input(plan, case, rng)
+    target_layout, poisoned = prepare_output(plan, case, rng)
+    cell = plan.storage.cell
+    ends = [(0, 0), (count - size, LONG + count - size)]  # where boxes begin in the short line and in the long one
+    wanted = []
+    with Buffer(library, short.cells, cell) as source, Buffer(library, target_layout.cells, cell) as target:
+        source.upload(content)
+        target.upload(poisoned)
+        for first, _ in ends:
+            box = reference.Box((0, 0, first), (1, 1, size))
+            library.sweep_box(kernel, short.field(source), target_layout.field(target), box)
+            wanted.append(target.download()[target_layout.base + first :][:size])
+    emulated = bool(library.info(kernel).contents.emulated)
+    long_in = dataclasses.replace(short, extent=(1, 1, count + LONG), cells=short.cells + LONG)
+    long_out = dataclasses.replace(target_layout, extent=(1, 1, count + LONG), cells=target_layout.cells + LONG)
+    middle = short.base + kept
+    failures = []
+    with alone(emulated):
+        with far_memory(library, emulated, long_in, cell) as source, far_memory(
+            library, emulated, long_out, cell
+        ) as target:
+            source.upload(content[:middle])
+            source.upload(content[middle:], LONG + middle)
+            for (_, first), bits in zip(ends, wanted):
+                around = target_layout.base + first - 1, size + 2
+                target.upload(numpy.full(size + 2, plan.storage.poison, cell), around[0])
+                box = reference.Box((0, 0, first), (1, 1, size))
+                library.sweep_box(kernel, long_in.field(source), long_out.field(target), box)
+                got = target.download(*around)
+                if not numpy.array_equal(got[1:-1], bits):
+                    off = int((got[1:-1] != bits).sum())
+                    failures.append(f"{off} cells of the {size} from {first} on differ from those of a short line")
+                if (got[[0, -1]] != plan.storage.poison).any():
+                    failures.append(f"a cell beside the {size} from {first} on was written")
     return failures
 
 

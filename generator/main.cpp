@@ -1,12 +1,33 @@
+#include <unistd.h>
+
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/run.h"
 
+namespace {
+
+/// Whether a variable of the environment is there and not empty.
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+/// Colour is for people, who may forbid it (https://no-color.org).
+bool wants_colour() {
+  return isatty(STDERR_FILENO) != 0 && !is_set("NO_COLOR") && is_set("TERM") &&
+         std::string_view(std::getenv("TERM")) != "dumb";
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   // Beyond a limit on the size of files, write() shall fail and be reported; the signal would end us before.
   (void)std::signal(SIGXFSZ, SIG_IGN);
-  return spidergen::cli::run(std::vector<std::string>(argv + 1, argv + argc), std::cin, std::cout, std::cerr);
+  return spidergen::cli::run(std::vector<std::string>(argv + 1, argv + argc), std::cin, std::cout, std::cerr,
+                             wants_colour());
 }

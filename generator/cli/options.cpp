@@ -12,6 +12,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "spec/names.h"
+
 namespace spidergen::cli {
 namespace {
 
@@ -41,6 +43,8 @@ po::options_description visible_options() {
       ("list-outputs", "write nothing; print the paths of the files that would be written")
       ("explain", "print the plan; without -o nothing is written")
       ("explain-format", po::value<std::string>()->value_name("FORMAT"), "text (default) or json")
+      ("new", po::value<std::string>()->value_name("NAME"),
+       "write NAME.yaml, a commented spec to start from, into DIR or here; never over a file that is there")
       ("version", "print the version")
       ("help", "print this text");
   // clang-format on
@@ -126,6 +130,17 @@ ExplainFormat parse_explain_format(const std::string& name) {
   return name == "json" ? ExplainFormat::json : ExplainFormat::text;
 }
 
+void check_new(const Options& options, const po::variables_map& values) {
+  const std::string objection = spec::objection_to_stencil_name(options.new_stencil);
+  if (!objection.empty()) throw UsageError("--new: " + objection);
+  for (const auto& [name, value] : values) {
+    if (name != "new" && name != "output") {
+      throw UsageError(fmt::format("--new goes with -o DIR and nothing else, not with {}",
+                                   name == "spec" ? "a spec" : "--" + name));
+    }
+  }
+}
+
 void check_together(const Options& options, const po::variables_map& values) {
   if (options.specs.empty()) {
     throw UsageError("no spec is given");
@@ -183,6 +198,11 @@ Options parse_options(const Strings& arguments) {
   options.output = text("output", ".");
   options.write = values.count("output") != 0;
   if (options.output.empty()) throw UsageError("--output names no folder; use . for the current one");
+  if (values.count("new") != 0) {
+    options.new_stencil = text("new", "");
+    check_new(options, values);
+    return options;
+  }
   options.overrides = parse_overrides(texts("define"));
   options.architectures = parse_architectures(text("arch", std::string(default_architecture)));
   check_engine(text("engine", "sparse"));
@@ -196,10 +216,17 @@ Options parse_options(const Strings& arguments) {
 
 std::string help_text() {
   std::ostringstream text;
-  text << "Usage: spider-gen SPEC... -o DIR [options]\n\n"
+  text << "Usage: spider-gen SPEC... -o DIR [options]\n"
+          "       spider-gen --new NAME [-o DIR]\n\n"
           "Writes DIR/<stencil>.cu and DIR/<stencil>.h for every spec, a stencil in YAML; '-' reads one from "
           "standard\n"
           "input.\n\n"
+          "Example, from nothing to a kernel:\n"
+          "  spider-gen --new heat                    writes heat.yaml: read it, change it\n"
+          "  spider-gen heat.yaml --explain           shows what its kernel will do\n"
+          "  spider-gen heat.yaml -o kernels          writes kernels/heat.cu, for nvcc, and kernels/heat.h,\n"
+          "                                           for your program: spider_apply(heat_kernel(), ...)\n"
+          "  spider-gen heat.yaml -o kernels --check  tells, later, whether the two are still up to date\n\n"
        << visible_options()
        << "\nExit status: 0 done, 1 an error in a spec or in the output, 2 wrong usage, 3 an internal "
           "error.\n";

@@ -21,6 +21,7 @@ struct Options {
   bool list_outputs = false;
   bool explain = false;
   ExplainFormat explain_format = ExplainFormat::text;
+  std::string new_stencil;  ///< of --new; empty otherwise
   bool version = false;
   bool help = false;
 };

@@ -14,7 +14,9 @@
 #include <utility>
 
 #include "cli/generate.h"
+#include "cli/messages.h"
 #include "cli/options.h"
+#include "cli/starter_spec.h"
 #include "diag/diagnostic.h"
 #include "output/output.h"
 #include "output/read_file.h"
@@ -31,7 +33,8 @@ struct Generated {
   std::string explanation;
 };
 
-std::optional<spec::SpecSource> read_source(const std::string& path, std::istream& in, std::ostream& err) {
+std::optional<spec::SpecSource> read_source(const std::string& path, std::istream& in,
+                                            const Messages& messages) {
   if (path == "-") {
     std::string text(spec::longest_text + 1, '\0');  // one more than what is too long
     in.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -40,26 +43,24 @@ std::optional<spec::SpecSource> read_source(const std::string& path, std::istrea
   }
   output::FileContents contents = output::read_file(path, spec::longest_text + 1);
   if (contents.error != 0) {
-    err << fmt::format("{}: error: cannot be read: {}\n", diag::printable(path),
-                       output::system_reason(contents.error));
+    messages.error(path, "cannot be read: " + output::system_reason(contents.error));
     return std::nullopt;
   }
   return spec::SpecSource{path, std::move(contents.text)};
 }
 
 std::optional<Generated> generate_one(const std::string& path, const Options& options, std::istream& in,
-                                      std::ostream& err) {
-  const std::optional<spec::SpecSource> source = read_source(path, in, err);
+                                      const Messages& messages) {
+  const std::optional<spec::SpecSource> source = read_source(path, in, messages);
   if (!source) {
     return std::nullopt;
   }
   GenerateResult result = generate(*source, options.overrides, options.architectures);
   for (const diag::Diagnostic& diagnostic : result.diagnostics.items) {
-    err << diag::to_string(diagnostic) << '\n';
+    messages.print(diagnostic);
   }
   if (result.diagnostics.full()) {
-    err << fmt::format("{}: error: more errors may follow; correct the first {}\n", diag::printable(path),
-                       diag::most_errors);
+    messages.error(path, fmt::format("more errors may follow; correct the first {}", diag::most_errors));
   }
   if (result.diagnostics.has_errors()) {
     return std::nullopt;
@@ -75,10 +76,10 @@ std::optional<Generated> generate_one(const std::string& path, const Options& op
 
 /// All specs, or nothing where one has an error; every spec is read, so that all errors are told at once.
 std::optional<std::vector<Generated>> generate_all(const Options& options, std::istream& in,
-                                                   std::ostream& err) {
+                                                   const Messages& messages) {
   std::vector<Generated> all;
   for (const std::string& path : options.specs) {
-    if (std::optional<Generated> generated = generate_one(path, options, in, err)) {
+    if (std::optional<Generated> generated = generate_one(path, options, in, messages)) {
       all.push_back(std::move(*generated));
     }
   }
@@ -124,25 +125,34 @@ void explain(std::span<const Generated> all, ExplainFormat format, std::ostream&
   }
 }
 
-int check(std::span<const Generated> all, const Options& options, std::ostream& err) {
+int check(std::span<const Generated> all, const Options& options, const Messages& messages) {
   bool stale = false;
   for (const Generated& generated : all) {
     for (const auto& [path, reason] : output::check_files(options.output, generated.files)) {
-      err << fmt::format("{}: error: {}; mend it with: {}\n", diag::printable(path), reason,
-                         diag::printable(command_that_writes(generated.spec, options)));
+      messages.error(
+          path, fmt::format("{}; mend it with: {}", reason, command_that_writes(generated.spec, options)));
       stale = true;
     }
   }
   return stale ? exit_error : exit_done;
 }
 
-int write(std::span<const Generated> all, const Options& options, std::ostream& err) {
+int write(std::span<const Generated> all, const Options& options, const Messages& messages) {
   std::vector<output::OutputFile> files;
   for (const Generated& generated : all) {
     files.insert(files.end(), generated.files.begin(), generated.files.end());
   }
   if (const std::optional<output::Problem> problem = output::write_files(options.output, files)) {
-    err << fmt::format("{}: error: {}\n", diag::printable(problem->path), problem->reason);
+    messages.error(problem->path, problem->reason);
+    return exit_error;
+  }
+  return exit_done;
+}
+
+int write_starter(const Options& options, const Messages& messages) {
+  const output::OutputFile file{options.new_stencil + ".yaml", starter_spec(options.new_stencil)};
+  if (const std::optional<output::Problem> problem = output::create_file(options.output, file)) {
+    messages.error(problem->path, problem->reason);
     return exit_error;
   }
   return exit_done;
@@ -158,7 +168,7 @@ int list_outputs(const Options& options, std::ostream& out) {
   return exit_done;
 }
 
-int run_checked(const Options& options, std::istream& in, std::ostream& out, std::ostream& err) {
+int run_checked(const Options& options, std::istream& in, std::ostream& out, const Messages& messages) {
   if (options.help) {
     out << help_text();
     return exit_done;
@@ -167,11 +177,14 @@ int run_checked(const Options& options, std::istream& in, std::ostream& out, std
     out << fmt::format("spider-gen version {}\n", version());
     return exit_done;
   }
+  if (!options.new_stencil.empty()) {
+    return write_starter(options, messages);
+  }
   if (options.list_outputs) {
     return list_outputs(options, out);
   }
   (void)expected_outputs(options);
-  const std::optional<std::vector<Generated>> all = generate_all(options, in, err);
+  const std::optional<std::vector<Generated>> all = generate_all(options, in, messages);
   if (!all) {
     return exit_error;
   }
@@ -183,9 +196,9 @@ int run_checked(const Options& options, std::istream& in, std::ostream& out, std
   }
   require_different(names);
   if (options.check) {
-    return check(*all, options, err);
+    return check(*all, options, messages);
   }
-  const int status = options.write ? write(*all, options, err) : exit_done;
+  const int status = options.write ? write(*all, options, messages) : exit_done;
   if (options.explain && status == exit_done) {
     explain(*all, options.explain_format, out);
   }
@@ -194,22 +207,28 @@ int run_checked(const Options& options, std::istream& in, std::ostream& out, std
 
 }  // namespace
 
-int run(const std::vector<std::string>& arguments, std::istream& in, std::ostream& out, std::ostream& err) {
+int run(const std::vector<std::string>& arguments, std::istream& in, std::ostream& out, std::ostream& err,
+        bool coloured) {
+  const Messages messages(err, coloured);
+  std::string mistake;
   try {
-    const int status = run_checked(parse_options(arguments), in, out, err);
+    const int status = run_checked(parse_options(arguments), in, out, messages);
     if (!out.flush()) {
-      err << "spider-gen: error: standard output cannot be written\n";
+      messages.error("spider-gen", "standard output cannot be written");
       return exit_error;
     }
     return status;
   } catch (const UsageError& error) {
-    err << "spider-gen: error: " << diag::printable(error.what()) << "; spider-gen --help shows the usage\n";
+    messages.error("spider-gen", std::string(error.what()) + "; spider-gen --help shows the usage");
     return exit_usage;
   } catch (const std::exception& error) {
-    err << "spider-gen: internal error: " << error.what()
-        << "\nThis is a mistake in spider-gen, not in your spec; please report it together with the spec.\n";
-    return exit_internal;
+    mistake = error.what();
+  } catch (...) {  // muParser's are no std::exception
+    mistake = "an exception of a library";
   }
+  err << "spider-gen: internal error: " << diag::printable(mistake)
+      << "\nThis is a mistake in spider-gen, not in your spec; please report it together with the spec.\n";
+  return exit_internal;
 }
 
 }  // namespace spidergen::cli

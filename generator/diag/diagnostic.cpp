@@ -79,11 +79,14 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string to_string(const SourceLocation& where) {
+  std::string out = printable(where.file);
+  if (where.line > 0) out += ':' + std::to_string(where.line) + ':' + std::to_string(where.column);
+  return out;
+}
+
 std::string to_string(const Diagnostic& diagnostic) {
-  std::string out = printable(diagnostic.where.file);
-  if (diagnostic.where.line > 0) {
-    out += ':' + std::to_string(diagnostic.where.line) + ':' + std::to_string(diagnostic.where.column);
-  }
+  std::string out = to_string(diagnostic.where);
   out += diagnostic.severity == Severity::error ? ": error: " : ": warning: ";
   return out + printable(diagnostic.text);
 }

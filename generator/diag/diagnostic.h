@@ -52,6 +52,9 @@ struct Diagnostics {
 /// such as `\x1b` or `\u202e`.
 [[nodiscard]] std::string printable(std::string_view text);
 
+/// `file:line:column`, printable; line and column are left out where they are 0.
+[[nodiscard]] std::string to_string(const SourceLocation& where);
+
 /// `file:line:column: error: text`, printable; line and column are left out where they are 0.
 [[nodiscard]] std::string to_string(const Diagnostic& diagnostic);
 

@@ -158,6 +158,23 @@ std::optional<Problem> write_files(const fs::path& directory, const std::vector<
   return std::nullopt;
 }
 
+std::optional<Problem> create_file(const fs::path& directory, const OutputFile& file) {
+  const fs::path path = path_of(directory, file.name);
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) return cannot("created", directory, error.value());
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor < 0 && errno == EEXIST) {
+    return Problem{path.string(), "is there already; remove it or take another name"};
+  }
+  if (descriptor < 0) return cannot("created", path, errno);
+  const int write_error = write_all(descriptor, file.text);
+  const int close_error = ::close(descriptor) == 0 ? 0 : errno;
+  if (write_error == 0 && close_error == 0) return std::nullopt;
+  ::unlink(path.c_str());
+  return cannot("written", path, write_error != 0 ? write_error : close_error);
+}
+
 std::vector<Problem> check_files(const fs::path& directory, const std::vector<OutputFile>& files) {
   std::vector<Problem> problems;
   for (const OutputFile& file : files) {

@@ -27,6 +27,11 @@ struct Problem {
 [[nodiscard]] std::optional<Problem> write_files(const std::filesystem::path& directory,
                                                  const std::vector<OutputFile>& files);
 
+/// Creates the directory and in it a file that is not there yet. Returns what went wrong, if anything: a
+/// file, link or folder of that name is left as it is, and no part of a file stays behind.
+[[nodiscard]] std::optional<Problem> create_file(const std::filesystem::path& directory,
+                                                 const OutputFile& file);
+
 /// The files that are missing or differ from what write_files would write in more than the number behind the
 /// words "spider-gen version". Writes nothing.
 [[nodiscard]] std::vector<Problem> check_files(const std::filesystem::path& directory,

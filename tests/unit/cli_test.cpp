@@ -218,7 +218,7 @@ TEST_F(CommandLine, PrintsVersionAndHelp) {
   EXPECT_EQ(out_, "spider-gen version 1.2.3\n");
   EXPECT_EQ(call({"--help"}), 0);
   for (const char* option : {"-o", "-D", "--arch", "--engine", "--check", "--list-outputs", "--explain",
-                             "--explain-format", "--version", "--help", "Exit status"}) {
+                             "--explain-format", "--new", "--version", "--help", "Example", "Exit status"}) {
     EXPECT_NE(out_.find(option), std::string::npos) << option;
   }
   EXPECT_EQ(err_, "");
@@ -270,6 +270,64 @@ TEST_F(CommandLine, RefusesWrongValues) {
   EXPECT_EQ(words({"--check", "--list-outputs"}), "--check and --list-outputs exclude each other");
   EXPECT_EQ(words({"--check", "--explain"}), "--explain and --check exclude each other");
   EXPECT_EQ(words({"--explain", "--list-outputs"}), "--explain and --list-outputs exclude each other");
+}
+
+TEST_F(CommandLine, WritesAStarterSpec) {
+  EXPECT_EQ(call({"--new", "heat", "-o", output_}), 0) << err_;
+  EXPECT_EQ(out_ + err_, "");
+  EXPECT_EQ(written(), std::set<std::string>{"heat.yaml"});
+  EXPECT_NE(text_of("heat.yaml").find("\nstencil: heat "), std::string::npos);
+
+  std::ofstream(fs::path(output_) / "heat.yaml") << "mine";
+  EXPECT_EQ(call({"--new=heat", "-o", output_}), 1);
+  EXPECT_EQ(err_, output_ + "/heat.yaml: error: is there already; remove it or take another name\n");
+  EXPECT_EQ(text_of("heat.yaml"), "mine");
+
+  fs::remove_all(output_);
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_);
+  EXPECT_EQ(call({"--new", "here"}), 0) << err_;
+  fs::current_path(before);
+  EXPECT_TRUE(fs::exists(folder_ / "here.yaml"));
+}
+
+TEST_F(CommandLine, WritesAStarterSpecInOnePiece) {
+  fs::create_directories(output_);
+  fs::create_symlink("nowhere", fs::path(output_) / "a.yaml");
+  EXPECT_EQ(call({"--new", "a", "-o", output_}), 1);
+  EXPECT_FALSE(fs::exists(fs::path(output_) / "nowhere"));
+  EXPECT_EQ(call({"--new", "a", "-o", spec("file", "") + "/out"}), 1);
+  EXPECT_EQ(err_, (folder_ / "file/out").string() + ": error: cannot be created: Not a directory\n");
+}
+
+TEST_F(CommandLine, RefusesWrongUseOfNew) {
+  EXPECT_EQ(usage_error({"--new", "../a", "-o", output_}),
+            "--new: '../a' cannot name a stencil; use a letter, then letters, digits and underscores");
+  EXPECT_EQ(usage_error({"--new", "int", "-o", output_}),
+            "--new: 'int' has a meaning in C or C++; give the stencil another name");
+  EXPECT_EQ(usage_error({"--new=", "-o", output_}).substr(0, 7), "the arg");
+  EXPECT_EQ(usage_error({"--new", "a", spec("b.yaml", "b"), "-o", output_}),
+            "--new goes with -o DIR and nothing else, not with a spec");
+  EXPECT_EQ(usage_error({"--new", "a", "--check", "-o", output_}),
+            "--new goes with -o DIR and nothing else, not with --check");
+}
+
+TEST_F(CommandLine, ColoursMessagesWhereAsked) {
+  const std::string path = spec("a.yaml", "a warn wrong");
+  std::istringstream in;
+  std::ostringstream out;
+  std::ostringstream err;
+  EXPECT_EQ(run({path, "-o", output_}, in, out, err, true), 1);
+  EXPECT_EQ(err.str(), "\x1b[1m" + path + ":2:5: \x1b[1;35mwarning: \x1b[0mweights are rounded\n\x1b[1m" +
+                           path + ":1:1: \x1b[1;31merror: \x1b[0mno such stencil\n");
+  EXPECT_EQ(call({path, "-o", output_}), 1);
+  EXPECT_EQ(err_.find('\x1b'), std::string::npos);
+}
+
+TEST_F(CommandLine, ShowsWhatSteersATerminalAsText) {
+  EXPECT_EQ(call({"\x1b[2J.yaml", "-o", output_}), 1);
+  EXPECT_EQ(err_, "\\x1b[2J.yaml: error: cannot be read: No such file or directory\n");
+  EXPECT_EQ(usage_error({"-D", "\n", "a.yaml", "-o", output_}), "-D wants name=value, not '\\x0a'");
 }
 
 TEST_F(CommandLine, TellsItsOwnMistakes) {

@@ -1,0 +1,52 @@
+#include "cli/starter_spec.h"
+
+#include <cstddef>
+#include <string_view>
+
+namespace spidergen::cli {
+namespace {
+
+constexpr std::string_view name_mark = "@name@";
+
+constexpr std::string_view starter = R"(# A stencil for spider-gen.
+#   spider-gen @name@.yaml --explain      shows the plan of its kernel
+#   spider-gen @name@.yaml -o kernels     writes kernels/@name@.cu and kernels/@name@.h
+# All keys and rules: stencils/README.md of spider-gen.
+
+stencil: @name@   # the file's name without .yaml
+description: one step of the heat equation, 5 points
+dimensions: 2
+storage: f16   # how values lie in memory
+
+# Names for the expressions below, from top to bottom. -D alpha=0.1 on the command line overrides one.
+parameters:
+  alpha: 0.2   # diffusion coefficient * time step / spacing^2; the step is stable up to 1/4
+
+# out[p] = sum of weight * in[p + offset]. A star has a centre and its neighbours along the axes, lowest offset first.
+# Other shapes:
+#   box      coefficients: [[1, 2, 1], [2, 4, 2], [1, 2, 1]]           rows of y
+#   product  coefficients: {y: [1, 2, 1], x: [1, 2, 1]}                each weight of y times each of x
+#   taps     coefficients: [{at: [0, -1], weight: -1}, {at: [0, 0], weight: 1}]   offsets [y, x]
+shape: star
+coefficients:
+  center: 1 - 4*alpha
+  y: [alpha, alpha]   # y - 1, y + 1
+  x: [alpha, alpha]
+# scale: 1/16   # a factor of all weights
+
+# What lies beyond the field: halo (cells that the caller fills), {constant: 0}, nearest and others, for all faces or
+# for some: {y: halo, x: {low: {constant: 1}, high: nearest}}.
+boundary: nearest
+)";
+
+}  // namespace
+
+std::string starter_spec(const std::string& name) {
+  std::string text(starter);
+  for (std::size_t at = text.find(name_mark); at != std::string::npos; at = text.find(name_mark, at)) {
+    text.replace(at, name_mark.size(), name);
+  }
+  return text;
+}
+
+}  // namespace spidergen::cli

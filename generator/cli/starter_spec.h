@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string>
+
+namespace spidergen::cli {
+
+/// What --new writes: a spec called `name` that generates as it is, with comments that teach the keys.
+[[nodiscard]] std::string starter_spec(const std::string& name);
+
+}  // namespace spidergen::cli

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Deletes, doubles and retypes each key and value of every shipped spec, and runs spider-gen on what comes of it.
+
+Each mutant ends in located errors, or in a kernel: never in a crash, an internal error, or an error without a place.
+Of long lists the first, the middle and the last entry are changed. What has errors and what has none is found in one run
+of many mutants; those without are then generated.
+
+run_mutations.py GENERATOR SPEC...
+"""
+
+import argparse
+import collections
+import copy
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+
+import spec_trees
+from spec_trees import Mapping, Scalar, Tree
+
+BATCH = 400
+LONGEST_RUN_S = 300
+
+REPLACEMENTS: list[Tree] = [
+    Scalar("~"), Scalar("abc"), Scalar("7"), Scalar("-1"), Scalar("1.5"), Scalar("0"), Scalar("1e999"), Scalar("1/0"),
+    Scalar("", plain=False), Scalar("true"), [], [Scalar("1")], [[]], Mapping([]), Mapping([(Scalar("a"), Scalar("1"))]),
+]
+
+
+def places(tree: Tree, path: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+    """The paths of all entries of mappings, and of some of lists."""
+    if isinstance(tree, Mapping):
+        children = [(index, value) for index, (_, value) in enumerate(tree.pairs)]
+    elif isinstance(tree, list):
+        chosen = sorted({0, len(tree) // 2, len(tree) - 1}) if tree else []
+        children = [(index, tree[index]) for index in chosen]
+    else:
+        return
+    for index, child in children:
+        yield (*path, index)
+        yield from places(child, (*path, index))
+
+
+def parent_of(tree: Tree, path: tuple[int, ...]) -> Tree:
+    for index in path[:-1]:
+        tree = tree.pairs[index][1] if isinstance(tree, Mapping) else tree[index]
+    return tree
+
+
+def mutants(tree: Tree) -> Iterator[tuple[str, Tree]]:
+    """A word on what was done, and the changed tree."""
+    for path in places(tree):
+        def changed(change, path=path) -> Tree:
+            copied = copy.deepcopy(tree)
+            parent = parent_of(copied, path)
+            change(parent.pairs if isinstance(parent, Mapping) else parent, path[-1], isinstance(parent, Mapping))
+            return copied
+
+        def replace_by(value: Tree):
+            def change(items: list, index: int, is_mapping: bool) -> None:
+                items[index] = (items[index][0], value) if is_mapping else value
+            return change
+
+        def wrap(items: list, index: int, is_mapping: bool) -> None:
+            items[index] = (items[index][0], [items[index][1]]) if is_mapping else [items[index]]
+
+        def rename(items: list, index: int, is_mapping: bool) -> None:
+            if is_mapping:
+                items[index] = (Scalar(getattr(items[index][0], "text", "") + "x"), items[index][1])
+
+        def list_as_key(items: list, index: int, is_mapping: bool) -> None:
+            if is_mapping:
+                items[index] = ([items[index][0]], items[index][1])
+
+        where = ".".join(map(str, path))
+        yield f"delete {where}", changed(lambda items, index, _: items.pop(index))
+        yield f"double {where}", changed(lambda items, index, _: items.insert(index, copy.deepcopy(items[index])))
+        yield f"double {where} at the end", changed(lambda items, index, _: items.append(copy.deepcopy(items[index])))
+        yield f"wrap {where}", changed(wrap)
+        yield f"rename {where}", changed(rename)
+        yield f"list as key {where}", changed(list_as_key)
+        for value in REPLACEMENTS:
+            yield f"set {where} to {value}", changed(replace_by(value))
+
+
+def named(tree: Tree, name: str) -> Tree:
+    """The tree with this name, where it still has one."""
+    if isinstance(tree, Mapping):
+        for index, (key, value) in enumerate(tree.pairs):
+            if key == Scalar("stencil") and isinstance(value, Scalar) and value.text == "@":
+                tree.pairs[index] = (key, Scalar(name))
+    return tree
+
+
+def run(generator: pathlib.Path, specs: list[str], folder: pathlib.Path) -> subprocess.CompletedProcess:
+    return subprocess.run([generator, *specs, "-o", "out"], cwd=folder, capture_output=True, text=True,
+                          timeout=LONGEST_RUN_S, check=False)
+
+
+def check_batch(generator: pathlib.Path, batch: list[tuple[str, Tree]], counts: collections.Counter) -> list[str]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        told = {}
+        for index, (words, tree) in enumerate(batch):
+            text = spec_trees.write(named(tree, f"m{index}"))
+            (folder / f"m{index}.yaml").write_text(text, encoding="utf-8")
+            told[f"m{index}.yaml"] = f"{words}\n{text}"
+        first = run(generator, list(told), folder)
+        if first.returncode not in (0, 1):
+            if len(batch) > 1:
+                half = len(batch) // 2
+                return check_batch(generator, batch[:half], counts) + check_batch(generator, batch[half:], counts)
+            return [f"exit status {first.returncode}: {first.stderr}{told.popitem()[1]}"]
+
+        problems = []
+        wrong = set()
+        for line in first.stderr.splitlines():
+            match = re.match(r"(m\d+\.yaml)(:\d+:\d+)?: (error|warning): (.*)", line)
+            if match is None:
+                problems.append(f"neither an error nor a warning: {line}")
+            elif match[3] == "error":
+                wrong.add(match[1])
+                lines = told[match[1]].count("\n")
+                if match[2] is None and not match[4].startswith("more errors may follow"):
+                    problems.append(f"no place: {line}\n{told[match[1]]}")
+                elif match[2] and int(match[2].split(":")[1]) > lines:
+                    problems.append(f"a place beyond the file: {line}\n{told[match[1]]}")
+        if first.returncode != (1 if wrong else 0):
+            problems.append(f"exit status {first.returncode} with {len(wrong)} wrong specs")
+        if wrong and (folder / "out").exists():
+            problems.append("files were written in spite of errors")
+
+        good = [spec for spec in told if spec not in wrong]
+        counts["errors"] += len(wrong)
+        counts["kernels"] += len(good)
+        if good:
+            second = run(generator, good, folder)
+            files = {path.name for path in (folder / "out").glob("*")}
+            wanted = {pathlib.PurePath(spec).stem + suffix for spec in good for suffix in (".cu", ".h")}
+            if second.returncode != 0 or files != wanted:
+                problems.append(f"exit status {second.returncode}, {len(files)} files of {len(wanted)}: {second.stderr}")
+    return problems
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("generator", type=pathlib.Path)
+    parser.add_argument("spec", nargs="+", type=pathlib.Path)
+    options = parser.parse_args()
+    generator = options.generator.resolve()
+
+    problems = []
+    counts: collections.Counter = collections.Counter()
+    batch: list[tuple[str, Tree]] = []
+    for spec in options.spec:
+        tree = spec_trees.parse(spec.read_text(encoding="utf-8"))
+        for pair in tree.pairs:
+            if pair[0].text == "stencil":
+                pair[1].text = "@"  # every mutant gets a name
+        for words, mutant in mutants(tree):
+            batch.append((f"{spec.name}: {words}", mutant))
+            if len(batch) == BATCH:
+                problems += check_batch(generator, batch, counts)
+                batch = []
+    if batch:
+        problems += check_batch(generator, batch, counts)
+    print(*problems[:20], sep="\n", end="\n" if problems else "")
+    print(f"{counts.total()} mutants of {len(options.spec)} specs: {counts['errors']} with errors, {counts['kernels']} kernels; "
+          f"{len(problems)} problems")
+    return 1 if problems or not counts["errors"] or not counts["kernels"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

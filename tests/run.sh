@@ -14,8 +14,8 @@ for argument in "$@"; do
 done
 
 packages=(cmake make ninja-build g++ clang-format libyaml-cpp-dev libmuparser-dev libfmt-dev libboost-program-options-dev
-  libboost-context-dev libgtest-dev python3-numpy python3-scipy python3-matplotlib python3-jsonschema doxygen clang
-  libclang-rt-14-dev)
+  libboost-context-dev libgtest-dev python3-numpy python3-scipy python3-matplotlib python3-yaml python3-jsonschema doxygen
+  clang libclang-rt-14-dev)
 
 install_missing() {
   command -v dpkg-query >/dev/null || return 0  # not Debian: the build says what it misses

@@ -1,4 +1,4 @@
-// The check that stands before every time, on a real kernel: the emulated one.
+// The check that stands before every time, on real kernels with all boundaries: the emulated ones.
 #include <gtest/gtest.h>
 
 #include <spider/kernel.h>
@@ -8,14 +8,17 @@
 #include <vector>
 
 #include "advection2d.h"
+#include "advection2d_periodic.h"
+#include "hyperdiffusion2d_mirror.h"
 #include "layout.h"
+#include "mean2d_reflect.h"
 #include "reference.h"
 #include "storage.h"
 
 namespace bench {
 namespace {
 
-class KernelCheck : public ::testing::Test {
+class KernelCheck : public ::testing::TestWithParam<const spider_kernel* (*)()> {
  protected:
   void SetUp() override {
     std::vector<std::uint16_t> input(static_cast<std::size_t>(layout.elements));
@@ -34,7 +37,7 @@ class KernelCheck : public ::testing::Test {
     }
   }
 
-  const spider_kernel* kernel = advection2d_kernel();
+  const spider_kernel* kernel = GetParam()();
   FieldLayout layout = make_layout({1, 37, 300}, {{0, 8, 8}, {0, 8, 8}}, 2, 0);
   CellValue cell = [](std::int64_t index) { return cell_value(SPIDER_F16, 11, index); };
   std::vector<Extents> points = sample_points({1, 37, 300}, 2000, 4);
@@ -42,23 +45,27 @@ class KernelCheck : public ::testing::Test {
   Arithmetic arithmetic{SPIDER_F16, kernel->products};
 };
 
-TEST_F(KernelCheck, AcceptsARightKernel) {
+TEST_P(KernelCheck, AcceptsARightKernel) {
   const Errors errors = compare(stencil_of(*kernel), layout, cell, arithmetic, points, results);
   EXPECT_LE(errors.worst_of_bound, 1);
   EXPECT_LE(errors.relative_l2, largest_relative_l2(SPIDER_F16));
 }
 
-TEST_F(KernelCheck, RefusesAnotherStencil) {
+TEST_P(KernelCheck, RefusesAnotherStencil) {
   Stencil other = stencil_of(*kernel);
   other.taps.front().weight *= 1.01;
   EXPECT_GT(compare(other, layout, cell, arithmetic, points, results).worst_of_bound, 1);
 }
 
-TEST_F(KernelCheck, RefusesAnotherBoundary) {
+TEST_P(KernelCheck, RefusesAnotherBoundary) {
   Stencil other = stencil_of(*kernel);
   for (auto& axis : other.faces) axis.fill({spider::FaceRule::constant, 0.5F});
   EXPECT_GT(compare(other, layout, cell, arithmetic, points, results).worst_of_bound, 1);
 }
+
+INSTANTIATE_TEST_SUITE_P(Shipped, KernelCheck,
+                         ::testing::Values(advection2d_kernel, advection2d_periodic_kernel,
+                                           hyperdiffusion2d_mirror_kernel, mean2d_reflect_kernel));
 
 }  // namespace
 }  // namespace bench

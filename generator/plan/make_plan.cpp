@@ -23,7 +23,7 @@ void check_reach(const spec::StencilSpec& spec, int axis, int limit, diag::Diagn
                            : others == 1 ? " (as is 1 other)"
                                          : fmt::format(" (as are {} others)", others);
   diagnostics.error(first->where,
-                    fmt::format("this tap is {} points away along {}{}; kernels reach at most {} there yet",
+                    fmt::format("this tap is {} points away along {}{}; kernels reach at most {} there",
                                 std::abs(first->at[axis]), spec::axis_letters[axis], more, limit));
 }
 
@@ -106,6 +106,16 @@ Pass make_pass(const RoundedWeights& weights, const std::vector<TapRow>& tap_row
   return pass;
 }
 
+/// Reports a stencil that no kernel can hold.
+void check_size(const spec::StencilSpec& spec, diag::Diagnostics& diagnostics) {
+  const RoundedWeights weights = round_weights(spec).weights;
+  const std::string objection = objection_to_size(make_pass(weights, tap_rows_of(spec)));
+  if (objection.empty()) return;
+  diagnostics.error(spec.where.coefficients,
+                    "the stencil is too large for one sweep: " + objection +
+                        (weights.terms > 1 ? "; 'weights: f16' would halve the products" : ""));
+}
+
 }  // namespace
 
 diag::Diagnostics check_supported(const spec::StencilSpec& spec) {
@@ -126,6 +136,7 @@ diag::Diagnostics check_supported(const spec::StencilSpec& spec) {
     check_reach(spec, spec::axis_y, largest_row_reach, diagnostics);
     check_reach(spec, spec::axis_x, largest_column_reach, diagnostics);
     diagnostics.append(round_weights(spec).diagnostics);
+    if (!diagnostics.has_errors()) check_size(spec, diagnostics);
   }
   return diagnostics;
 }

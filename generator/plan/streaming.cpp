@@ -1,6 +1,9 @@
 #include "plan/streaming.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
 
 namespace spidergen::plan {
 namespace {
@@ -10,6 +13,7 @@ constexpr int vector_elements = 8;
 constexpr int vector_bytes = 16;
 constexpr int registers_per_operand = 4;
 constexpr int registers_per_accumulator = 4;
+constexpr int registers_per_fragment = 4;
 constexpr int operand_bytes = 512;
 
 // Addresses, counters, one fragment a tile, metadata: what the compiler needs beside accumulators and
@@ -18,6 +22,8 @@ constexpr int base_registers = 44;
 constexpr int largest_register_count = 255;
 constexpr int registers_per_multiprocessor = 65536;
 constexpr int threads_per_warp = 32;
+// Of a block on compute capability 8.6 and 8.9, the least that there is.
+constexpr int largest_shared_bytes = 99 * 1024;
 
 // MMAs per tile that hide behind the tile's bytes.
 constexpr std::size_t most_memory_bound_products = 8;
@@ -29,7 +35,8 @@ int registers_of(const Pass& pass, int tiles, bool operands_in_registers) {
   const int accumulators = tiles * pass.rows_in_flight() * registers_per_accumulator;
   const int operands =
       operands_in_registers ? static_cast<int>(pass.operands.size()) * registers_per_operand : 0;
-  return base_registers + accumulators + operands;
+  const int further_fragments = tiles * (static_cast<int>(pass.shifts.size()) - 1) * registers_per_fragment;
+  return base_registers + accumulators + operands + further_fragments;
 }
 
 }  // namespace
@@ -60,6 +67,27 @@ Streaming choose_streaming(const Pass& pass) {
       static_cast<int>(pass.products.size()) * streaming.tiles_per_warp * pass.rows_in_flight();
   streaming.rotate_by_unrolling = unrolled <= most_unrolled_products;
   return streaming;
+}
+
+std::string objection_to_size(const Pass& pass) {
+  const Streaming& streaming = pass.streaming;
+  if (streaming.estimated_registers > largest_register_count) {
+    return fmt::format("{} rows in flight and {} shifts along x take {} registers of a lane; it has {}",
+                       pass.rows_in_flight(), pass.shifts.size(), streaming.estimated_registers,
+                       largest_register_count);
+  }
+  const int products = static_cast<int>(pass.products.size()) * streaming.tiles_per_warp;
+  if (products > most_unrolled_products) {
+    return fmt::format("it takes {} products a row; kernels of more than {} compile for too long", products,
+                       most_unrolled_products);
+  }
+  const int bytes = shared_bytes(pass);
+  if (bytes > largest_shared_bytes) {
+    return fmt::format(
+        "{} operands and the input rows take {} KiB of a block's shared memory; devices have {}",
+        pass.operands.size(), (bytes + 1023) / 1024, largest_shared_bytes / 1024);
+  }
+  return {};
 }
 
 int ring_row_vectors(const Pass& pass) {

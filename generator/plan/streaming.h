@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "plan/kernel_plan.h"
 
 namespace spidergen::plan {
@@ -7,6 +9,10 @@ namespace spidergen::plan {
 /// Chooses tiles, warps, ring and place of the operands for a pass whose shifts, operands and products are
 /// known, from the registers that accumulators and operands take.
 [[nodiscard]] Streaming choose_streaming(const Pass& pass);
+
+/// Why no kernel can hold a pass: more rows in flight than registers hold, more operands than shared memory
+/// does, or more products than a compiler takes in half a minute. Empty where one can.
+[[nodiscard]] std::string objection_to_size(const Pass& pass);
 
 /// Bytes of one ring row: the inputs of a warp's strip with the columns that windows reach on both sides,
 /// padded so that rows start on 128 bytes.

@@ -11,6 +11,9 @@
 namespace spidergen::plan {
 namespace {
 
+// Up to here all sets of shifts are tried: 2^7.
+constexpr int largest_searched_reach = 31;
+
 constexpr int shift_step = 8;  // a 16-byte vector of f16: loads stay aligned
 
 using Row = std::vector<RoundedTap>;
@@ -55,17 +58,17 @@ std::optional<Cut> cut_with(const std::map<int, Row>& rows, const std::vector<in
   return cut;
 }
 
-}  // namespace
+/// Multiples of shift_step up to `reach` on both sides.
+std::vector<int> all_shifts(int reach) {
+  std::vector<int> shifts;
+  for (int shift = -reach / shift_step * shift_step; shift <= reach; shift += shift_step)
+    shifts.push_back(shift);
+  return shifts;
+}
 
-std::vector<Window> cut_windows(const std::vector<RoundedTap>& taps, const TileMapping& mapping) {
-  std::map<int, Row> rows;
-  for (const RoundedTap& tap : taps) rows[tap.at[spec::axis_y]].push_back(tap);
-
-  std::vector<int> candidates;
-  for (int shift = -largest_column_reach / shift_step * shift_step; shift <= largest_column_reach;
-       shift += shift_step) {
-    candidates.push_back(shift);
-  }
+/// Tries every set of shifts.
+std::optional<Cut> cheapest_cut(const std::map<int, Row>& rows, const TileMapping& mapping) {
+  const std::vector<int> candidates = all_shifts(largest_searched_reach);
   std::optional<Cut> best;
   for (unsigned chosen = 1; chosen < 1U << candidates.size(); ++chosen) {
     std::vector<int> shifts;
@@ -76,6 +79,36 @@ std::vector<Window> cut_windows(const std::vector<RoundedTap>& taps, const TileM
     if (cut && (!best || std::pair(cut->cost, cut->distance) < std::pair(best->cost, best->distance)))
       best = cut;
   }
+  return best;
+}
+
+/// The shifts of a row that has a tap wherever any row has one.
+std::optional<Cut> cut_for_all_columns(const std::map<int, Row>& rows, int reach,
+                                       const TileMapping& mapping) {
+  std::map<int, RoundedTap> columns;
+  for (const auto& [dy, row] : rows) {
+    for (const RoundedTap& tap : row) columns.emplace(tap.at[spec::axis_x], tap);
+  }
+  Row all;
+  for (const auto& [dx, tap] : columns) all.push_back(tap);
+  const auto windows = cover(all, all_shifts(reach), mapping);
+  if (!windows) return std::nullopt;
+  std::vector<int> shifts;
+  for (const Window& window : *windows) shifts.push_back(window.shift);
+  return cut_with(rows, shifts, mapping);
+}
+
+}  // namespace
+
+std::vector<Window> cut_windows(const std::vector<RoundedTap>& taps, const TileMapping& mapping) {
+  std::map<int, Row> rows;
+  int reach = 0;
+  for (const RoundedTap& tap : taps) {
+    rows[tap.at[spec::axis_y]].push_back(tap);
+    reach = std::max(reach, std::abs(tap.at[spec::axis_x]));
+  }
+  const auto best = reach <= largest_searched_reach ? cheapest_cut(rows, mapping)
+                                                    : cut_for_all_columns(rows, reach, mapping);
   if (!best)
     throw diag::InternalError("no shifts reach every tap: a tap lies beyond what make_plan lets through");
   return best->windows;

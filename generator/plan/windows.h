@@ -15,13 +15,14 @@ struct Window {
 
 /// Cuts tap rows into windows. The shifts are those that cost least: every window is an MMA per tile, and
 /// every distinct shift a fragment to load per input row and tile, which costs about as much. Ties go to
-/// shifts near 0. Every tap has dz = 0 and |dx| <= largest_column_reach.
+/// shifts near 0. Where taps are farther away than shifts can all be tried, they are those that would serve a
+/// row of all dx with the fewest windows. Every tap has dz = 0 and |dx| <= largest_column_reach.
 [[nodiscard]] std::vector<Window> cut_windows(const std::vector<RoundedTap>& taps,
                                               const TileMapping& mapping);
 
 /// How far |dx| may go in one pass.
-inline constexpr int largest_column_reach = 31;
-/// How far |dy| may go in one pass: accumulators of 2 * 7 + 1 rows fit a lane's registers.
-inline constexpr int largest_row_reach = 7;
+inline constexpr int largest_column_reach = 127;
+/// How far |dy| may go in one pass; how many rows a kernel holds is the plan's to say (plan/streaming.h).
+inline constexpr int largest_row_reach = 31;
 
 }  // namespace spidergen::plan

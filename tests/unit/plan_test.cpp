@@ -154,10 +154,40 @@ TEST(Plan, SharedMemoryFitsTheSmallestDevice) {
 
 TEST(Plan, ReachBeyondOnePassIsRefusedAtTheTap) {
   spec::StencilSpec stencil = with_weights({1.0});
-  stencil.taps.push_back({{0, 8, 0}, 1.0, {"row.yaml", 9, 5}});
+  stencil.taps.push_back({{0, 32, 0}, 1.0, {"row.yaml", 9, 5}});
   const diag::Diagnostics diagnostics = check_supported(stencil);
   ASSERT_TRUE(diagnostics.has_errors());
   EXPECT_EQ(diagnostics.items.front().where.line, 9);
+}
+
+/// Taps of weight 1 at the corners of a box and its middle, or everywhere in it.
+spec::StencilSpec far_stencil(int dy, int dx, bool full) {
+  spec::StencilSpec stencil;
+  for (int y = -dy; y <= dy; y += full ? 1 : std::max(dy, 1)) {
+    for (int x = -dx; x <= dx; x += full ? 1 : dx)
+      stencil.taps.push_back({{0, y, x}, full ? 1.0 + x * 0x1p-10 : 1.0, {}});
+  }
+  stencil.where.coefficients = {"far.yaml", 3, 1};
+  return stencil;
+}
+
+TEST(Plan, FarTapsAreCutIntoWindows) {
+  const Pass pass = make_plan(far_stencil(0, 127, true)).passes.front();
+  EXPECT_EQ(pass.shifts.size(), 16U);  // 255 columns, 16 to a window
+  EXPECT_TRUE(objection_to_size(pass).empty());
+  EXPECT_FALSE(check_supported(far_stencil(0, 127, true)).has_errors());
+  EXPECT_FALSE(check_supported(far_stencil(24, 3, false)).has_errors());
+}
+
+TEST(Plan, WhatNoKernelCanHoldIsRefused) {
+  const auto message = [](const spec::StencilSpec& stencil) {
+    const diag::Diagnostics diagnostics = check_supported(stencil);
+    return diagnostics.has_errors() ? diagnostics.items.front().text : "";
+  };
+  EXPECT_NE(message(far_stencil(31, 1, false)).find("63 rows in flight"), std::string::npos);
+  EXPECT_NE(message(far_stencil(16, 127, true)).find("products a row"), std::string::npos)
+      << message(far_stencil(16, 127, true));
+  EXPECT_EQ(message(far_stencil(31, 1, false)).find("weights: f16"), std::string::npos);
 }
 
 TEST(Plan, WhatIsNotGeneratedYetIsRefused) {

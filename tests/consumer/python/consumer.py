@@ -61,6 +61,34 @@ def shift(library: spider.Library) -> None:
     assert np.asarray(field).shape == (5, 7) and (np.asarray(field) == 1).all()
 
 
+def torch_tensors(library: spider.Library) -> None:
+    """Tensors of PyTorch, for a library for CUDA: on a stream of PyTorch's, and captured in a graph of its."""
+    try:
+        import torch
+    except ImportError:
+        print("skipped: there is no PyTorch")
+        return
+    kernel = library.kernel("shift")
+    padded = torch.arange(38 * 135, device="cuda").reshape(38, 135).remainder(2048).to(torch.float16)
+    expected = padded[:-1, :-2]
+    target = torch.empty(37, 133, dtype=torch.float16, device="cuda")
+    kernel.apply(padded[1:, 2:], target)  # without a stream: the legacy default stream, which is PyTorch's, too
+    assert torch.equal(target, expected)
+
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    target.zero_()
+    kernel.prepare()
+    with torch.cuda.graph(graph := torch.cuda.CUDAGraph(), stream=stream):
+        kernel.apply(padded[1:, 2:], target, stream=torch.cuda.current_stream())
+    assert not target.any()
+    graph.replay()
+    torch.cuda.synchronize()
+    assert torch.equal(target, expected)
+    refuse(TypeError, "takes arrays on the device", kernel.apply, padded.cpu().numpy()[1:, 2:], target)
+    print("PyTorch: as expected")
+
+
 class OnDevice:
     """What CuPy and PyTorch show of an array."""
 
@@ -135,6 +163,8 @@ def main() -> None:
         shift(library)
         refusals(library)
         device_arrays(library)
+    else:
+        torch_tensors(library)
     print("passed")
 
 

@@ -4,6 +4,7 @@
 usage: summary.py CSV
 """
 
+import collections
 import sys
 
 from measurements import (EVALUATED, LARGE, by_stencil_and_engine, caption, engine, evaluated, order, read_rows, select,
@@ -60,10 +61,11 @@ def size_table(rows):
     """Ratios to the copy over the size of square fields, bursts."""
     chosen = [row for row in select(rows, mode="burst", label="sparse", offset=0.0, storage="f16") if side(row)]
     found = {(row["kernel"], side(row)): row for row in chosen if EVALUATED.match(row["kernel"])}
-    kernels = sorted({kernel for kernel, _ in found}, key=order)
-    sizes = sorted({size for _, size in found})
+    counts = collections.Counter(kernel for kernel, _ in found)
+    kernels = sorted((kernel for kernel, count in counts.items() if count > 1), key=order)
+    sizes = sorted({size for kernel, size in found if kernel in kernels})
     lines = [[str(size)] + [cell(found.get((kernel, size)), "ratio", "{:.3f}") for kernel in kernels] for size in sizes]
-    return table(["edge"] + [title(kernel) + ", x copy" for kernel in kernels], lines if len(sizes) > 1 else [])
+    return table(["edge"] + [title(kernel) + ", x copy" for kernel in kernels], lines)
 
 
 def odd_table(rows):

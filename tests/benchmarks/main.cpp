@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cuda_resources.h"
-#include "cudnn.h"
+#include "cudnn_baseline.h"
 #include "entries.h"
 #include "kernel_library.h"
 #include "measure.h"

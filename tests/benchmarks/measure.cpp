@@ -13,7 +13,7 @@
 #include "baselines.h"
 #include "check.h"
 #include "contestant.h"
-#include "cudnn.h"
+#include "cudnn_baseline.h"
 #include "prediction.h"
 #include "storage.h"
 #include "timing.h"

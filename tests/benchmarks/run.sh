@@ -67,12 +67,12 @@ compile() {  # compile OBJECT SOURCE [FLAG...]
 }
 
 bench_objects=()
-baseline=cudnn_missing
+baseline=cudnn_baseline_missing
 bench_libraries=(-ldl)
 cudnn_include=()
 if found=$(find_cudnn); then
   read -r cudnn_include_folder cudnn_library_folder <<<"$found"
-  baseline=cudnn
+  baseline=cudnn_baseline
   # Its header marks an attribute as deprecated that older versions need.
   cudnn_include=(-I"$cudnn_include_folder" -Xcompiler -Wno-deprecated-declarations)
   bench_libraries+=(-L"$cudnn_library_folder" -l:libcudnn.so.9 -Xlinker "-rpath=$cudnn_library_folder")
@@ -83,7 +83,7 @@ for source in "$here"/*.cpp "$here"/*.cu; do
   name=$(basename -- "$source")
   [[ ${name%.cpp} == cudnn* && ${name%.cpp} != "$baseline" ]] && continue
   extra=()
-  [[ $name == cudnn.cpp ]] && extra=("${cudnn_include[@]}")
+  [[ $name == cudnn_baseline.cpp ]] && extra=("${cudnn_include[@]}")
   compile "$build/bench_$name.o" "$source" -std=c++20 --expt-relaxed-constexpr "${extra[@]}"
   bench_objects+=("$build/bench_$name.o")
 done

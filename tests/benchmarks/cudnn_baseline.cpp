@@ -1,4 +1,4 @@
-#include "cudnn.h"
+#include "cudnn_baseline.h"
 
 #include <cudnn.h>
 

@@ -1,6 +1,6 @@
 #include <stdexcept>
 
-#include "cudnn.h"
+#include "cudnn_baseline.h"
 
 namespace bench {
 

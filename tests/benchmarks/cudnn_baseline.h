@@ -1,5 +1,5 @@
-/// cuDNN's convolution as a baseline. cudnn.cpp defines it, or cudnn_missing.cpp where cuDNN is not
-/// installed.
+/// cuDNN's convolution as a baseline. cudnn_baseline.cpp defines it, or cudnn_baseline_missing.cpp where
+/// cuDNN is not installed.
 #pragma once
 
 #include <vector>

@@ -27,6 +27,8 @@ REQUIRED = {
 REACHES = {"z": (15, 8, 4, 2, 1, 0), "y": (31, 15, 7, 3, 1, 0), "x": (127, 31, 15, 7, 3, 1, 0)}
 WEIGHT_MODES = ("f16", "f16x2", "bf16", "bf16x2")
 ACCURACIES = ("tf32", "f16")  # beside full
+PLAN_KEYS = ("stencil", "dimensions", "storage", "accuracy", "adds_identity", "error_bound", "boundary", "reach")
+PLAN_KEYS += ("weights", "chained_mmas", "tap_rows", "taps")
 # Other ways of computing the same, each with the share of specs that it gets.
 OPTIONS = {("--engine", "dense"): 10, ("--engine", "cuda"): 10}
 # A draw that the plan cannot hold is drawn again, so often at most; and of all draws at most this share may be such.
@@ -116,6 +118,13 @@ class Generator:
         return spaces
 
 
+def write_plan(path, explanation):
+    """Keeps what reference.py reads of an explanation: all of it would weigh as much as the kernels."""
+    told = json.loads(explanation)
+    kept = {key: told[key] for key in PLAN_KEYS if key in told}
+    path.write_text(json.dumps(kept, separators=(",", ":")) + "\n", encoding="utf-8")
+
+
 def draw(generator, index, seed, spaces, specs, plans):
     """Draws a spec that the plan can hold; (path, options, number of draws, what was said of those refused)."""
     refusals = []
@@ -126,7 +135,7 @@ def draw(generator, index, seed, spaces, specs, plans):
         options = expected["options"]
         done = generator.explain(path, options)
         if done.returncode == 0:
-            (plans / f"{name}.json").write_text(done.stdout, encoding="utf-8")
+            write_plan(plans / f"{name}.json", done.stdout)
             (plans / f"{name}.expected.json").write_text(json.dumps(expected) + "\n", encoding="utf-8")
             return path, tuple(options), attempt + 1, refusals
         if done.returncode != 1:
@@ -165,9 +174,8 @@ def main():
             )
         shipped = sorted(arguments.stencils.glob("*.yaml"))
         for path in shipped:
-            (plans / f"{path.stem}.json").write_text(
-                run([arguments.spider_gen, "--explain", "--explain-format", "json", path]).stdout, encoding="utf-8"
-            )
+            explanation = run([arguments.spider_gen, "--explain", "--explain-format", "json", path]).stdout
+            write_plan(plans / f"{path.stem}.json", explanation)
     names = {path.stem for path, *_ in drawn} | {path.stem for path in shipped}
     for stale in kernels.glob("*"):
         if stale.stem not in names:

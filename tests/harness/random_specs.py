@@ -250,7 +250,8 @@ def chosen_star(kind, radius):
 CHOSEN = {
     1: (
         chosen_taps("exact", [(0,)]),
-        chosen_taps("inexact", [(-31,), (31,)]),
+        chosen_taps("inexact", [(-127,), (31,), (127,)]),
+        chosen_box("exact", [127]),
         chosen_box("inexact", [1]),
         chosen_box("exact", [7]),
         chosen_box("inexact", [31]),
@@ -273,6 +274,10 @@ CHOSEN = {
         chosen_taps("exact", [(0, dx) for dx in (7, 8, 15, 16, 23, 24, 31)]),
         chosen_box("tiny", [2, 2]),
         chosen_box("large", [1, 4]),
+        chosen_taps("inexact", [(0, -127), (0, 3), (0, 127)]),
+        chosen_box("exact", [0, 127]),
+        chosen_taps("exact", [(31, 0), (30, 1)]),
+        chosen_taps("inexact", [(-31, 17)]),
     ),
     3: (
         chosen_taps("exact", [(0, 0, 0)]),

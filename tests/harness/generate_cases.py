@@ -37,7 +37,7 @@ REFUSED_SHARE = 0.25
 
 
 def run(command, check=True):
-    """Runs a command that has to succeed, unless `check` is false; what it says on standard error is passed on if not."""
+    """Runs a command that has to succeed, unless `check` is false; if not, what it says on standard error is passed on."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if check and done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command[:6]))} ...: exit {done.returncode}\n{done.stderr}")

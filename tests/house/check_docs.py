@@ -5,6 +5,8 @@
       links lead somewhere; tables name every function, status and placeholder (check_blocks.py checks the blocks of code)
   check_docs.py build ROOT
       a copy of the repository builds, installs and takes a new stencil by the README's commands
+  check_docs.py languages ROOT --prefix DIR [--fortran] [--python FILE]
+      the Fortran and Python programs of runtime/fortran and runtime/python give the right result, emulated
   check_docs.py run ROOT --prefix DIR [--nvcc FILE] [--emulated]
       the README's programs build by the README's commands, with spider-gen installed in DIR, and give the right result
 
@@ -148,19 +150,52 @@ def shell(commands: str, folder: pathlib.Path, environment: dict[str, str]) -> s
     return done.stdout
 
 
+def users_environment(folder: pathlib.Path, prefix: pathlib.Path) -> dict[str, str]:
+    """That of a user with spider-gen in ~/.local, as the pages assume."""
+    home = folder / "home"
+    home.mkdir()
+    (home / ".local").symlink_to(prefix.resolve())
+    return os.environ | {"HOME": str(home), "PATH": f"{home}/.local/bin:{os.environ['PATH']}"}
+
+
+def conserves_heat(said: str) -> bool:
+    match = re.fullmatch(r"(?:heat2d: )?(\d+\.\d) of 1000 after 20 steps\n", said)
+    return match is not None and abs(float(match[1]) - 1000) < 2
+
+
+def languages(arguments: argparse.Namespace) -> list[str]:
+    problems = []
+    for language, program, wanted in (("fortran", "heat.f90", arguments.fortran), ("python", "heat.py", arguments.python)):
+        if not wanted:
+            continue
+        page = arguments.root / f"runtime/{language}/README.md"
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            environment = users_environment(folder, arguments.prefix)
+            project = named_block(page, "fortran CMakeLists.txt" if language == "fortran" else "python CMakeLists.txt")
+            project = project.replace(" CUDA)", ")").replace("heat2d.yaml)", "heat2d.yaml BACKEND emulated)")
+            (folder / "CMakeLists.txt").write_text(project, encoding="utf-8")
+            (folder / program).write_text(named_block(page, program), encoding="utf-8")
+            shutil.copy(arguments.root / "stencils/heat2d.yaml", folder)
+            commands = named_block(arguments.root / "runtime/python/README.md", "python")
+            if language == "fortran":
+                commands = "".join(commands.splitlines(keepends=True)[:2]) + "build/heat\n"
+            else:
+                commands = commands.replace(" python3 ", f" {arguments.python} ")
+            said = shell(commands, folder, environment).splitlines(keepends=True)[-1]
+            if not conserves_heat(said.lstrip()):
+                problems.append(f"{page}: {program} said: {said}")
+    return problems
+
+
 def run(arguments: argparse.Namespace) -> list[str]:
     readme = arguments.root / "README.md"
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        home = folder / "home"
-        home.mkdir()
-        (home / ".local").symlink_to(arguments.prefix.resolve())
-        path = [str(home / ".local/bin"), os.environ["PATH"]]
-        environment = os.environ | {"HOME": str(home)}
+        environment = users_environment(folder, arguments.prefix)
         if arguments.nvcc:
-            path.insert(1, str(arguments.nvcc.parent))
+            environment["PATH"] += f":{arguments.nvcc.parent}"
             environment["CUDACXX"] = str(arguments.nvcc)
-        environment["PATH"] = ":".join(path)
 
         (folder / "heat2d.yaml").write_bytes((arguments.root / "stencils/heat2d.yaml").read_bytes())
         for file in ("heat.cpp", "heat.c", "CMakeLists.txt"):
@@ -177,19 +212,22 @@ def run(arguments: argparse.Namespace) -> list[str]:
             return []
         here("emulated")
         said = shell("./heat_emulated\n", folder, environment)
-        match = re.fullmatch(r"heat2d: (\d+\.\d) of 1000 after 20 steps\n", said)
-        return [] if match and abs(float(match[1]) - 1000) < 2 else [f"the program said: {said}"]
+        return [] if conserves_heat(said) else [f"the program said: {said}"]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for name, function in (("check", check), ("build", build), ("run", run)):
+    for name, function in (("check", check), ("build", build), ("languages", languages), ("run", run)):
         command = commands.add_parser(name)
         command.set_defaults(function=function)
         command.add_argument("root", type=pathlib.Path)
-        if function is run:
+        if function in (languages, run):
             command.add_argument("--prefix", type=pathlib.Path, required=True)
+        if function is languages:
+            command.add_argument("--fortran", action="store_true")
+            command.add_argument("--python", help="a Python with NumPy")
+        if function is run:
             command.add_argument("--nvcc", type=pathlib.Path)
             command.add_argument("--emulated", action="store_true")
     arguments = parser.parse_args()

@@ -66,11 +66,26 @@ std::string weights_text(const plan::RoundedWeights& weights) {
   return text + (weights.exact ? ", exact" : fmt::format(", largest error {:.2g}", weights.largest_error));
 }
 
+void describe_planes(const plan::Pass& pass, std::vector<std::string>& lines) {
+  const plan::PlaneStreaming& planes = pass.planes;
+  const std::size_t pairs = pass.sources.size() - pass.shifts.size();
+  if (pairs > 0)
+    lines.push_back(fmt::format("          pairs of diagonals at {}", counted(pairs, "distance")));
+  lines.push_back(fmt::format(
+      "          {} in flight, {} of 128 x a warp, {} warps a block, ring of {} planes, operands in {}",
+      counted(pass.planes_in_flight(), "plane"), counted(planes.rows_per_warp, "row"), planes.warps_per_block,
+      planes.ring_planes, planes.operands_in_registers ? "registers" : "shared memory"));
+}
+
 void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
-  const plan::Streaming& streaming = pass.streaming;
   lines.push_back(fmt::format(
       "Plan      {}: {} mma.sp.m16n8k32 per 128 outputs, {}, windows at x shift {}", pass.mapping.name,
       pass.products.size(), counted(pass.operands.size(), "distinct operand"), fmt::join(pass.shifts, ", ")));
+  if (pass.walk == plan::Walk::planes) {
+    describe_planes(pass, lines);
+    return;
+  }
+  const plan::Streaming& streaming = pass.streaming;
   lines.push_back(fmt::format(
       "          {} in flight, {} of 128 x a warp, {} warps a block, ring of {} rows, operands in {}",
       counted(pass.rows_in_flight(), "row"), counted(streaming.tiles_per_warp, "tile"),

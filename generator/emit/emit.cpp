@@ -4,15 +4,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "diag/diagnostic.h"
 #include "emit/describe.h"
 #include "emit/templates.h"
 #include "plan/half.h"
+#include "plan/planes.h"
 #include "plan/streaming.h"
 #include "render/render.h"
 
@@ -23,6 +26,7 @@ constexpr int runtime_abi = 1;
 constexpr int minimum_arch = 80;  // the first with mma.sp
 constexpr int lanes_per_line = 2;
 constexpr int words_per_line = 8;
+constexpr int vector_elements = 8;
 
 render::Template find_template(std::string_view name) {
   for (const EmbeddedTemplate& embedded : embedded_templates()) {
@@ -54,6 +58,70 @@ std::string bands_text(const plan::KernelPlan& plan, int& count) {
   return fmt::format("{}", fmt::join(bands, ", "));
 }
 
+/// Bands of a plane dz: {lowest dy, highest dy, lowest dx, highest dx} each, ascending.
+using PlaneBands = std::vector<std::array<int, 4>>;
+
+PlaneBands plane_bands(const plan::KernelPlan& plan, int dz) {
+  PlaneBands bands;
+  for (const plan::TapRow& row : plan.tap_rows) {
+    if (row.dz != dz) continue;
+    const bool continues = !bands.empty() && bands.back()[1] + 1 == row.dy && bands.back()[2] == row.low &&
+                           bands.back()[3] == row.high;
+    if (continues) {
+      bands.back()[1] = row.dy;
+    } else {
+      bands.push_back({row.dy, row.dy, row.low, row.high});
+    }
+  }
+  return bands;
+}
+
+/// Tap rows of any planes as bands, those of neighbouring planes together where they are the same.
+std::string volume_bands_text(const plan::KernelPlan& plan, int& count) {
+  std::vector<std::string> texts;
+  const int last = plan.tap_rows.back().dz;
+  for (int dz = plan.tap_rows.front().dz; dz <= last;) {
+    const PlaneBands bands = plane_bands(plan, dz);
+    const int first_dz = dz;
+    for (++dz; dz <= last && plane_bands(plan, dz) == bands;) ++dz;
+    for (const auto& [low_dy, high_dy, low, high] : bands) {
+      texts.push_back(fmt::format("{{{{{}, {}}}, {{{}, {}}}, {{{}, {}}}}}", first_dz, dz - 1, low_dy, high_dy,
+                                  low, high));
+    }
+  }
+  count = static_cast<int>(texts.size());
+  return fmt::format("{}", fmt::join(texts, ",\n"));
+}
+
+/// Does every tap row of plane `other` have one in plane `dz` beside or around it?
+bool covers(const plan::KernelPlan& plan, int dz, int other) {
+  const auto covered = [&](const plan::TapRow& row) {
+    return row.dz != other || std::any_of(plan.tap_rows.begin(), plan.tap_rows.end(), [&](const auto& outer) {
+             return outer.dz == dz && outer.dy == row.dy && outer.low <= row.low && outer.high >= row.high;
+           });
+  };
+  return std::all_of(plan.tap_rows.begin(), plan.tap_rows.end(), covered);
+}
+
+/// The dz from first to last that cover all others: from them a plane is reached as far as from anywhere.
+/// Where there are none, all dz are needed for that: then first is the highest and last the lowest.
+std::pair<int, int> full_planes(const plan::KernelPlan& plan) {
+  const int low = plan.tap_rows.front().dz;
+  const int high = plan.tap_rows.back().dz;
+  const auto covers_all = [&](int dz) {
+    for (int other = low; other <= high; ++other) {
+      if (!covers(plan, dz, other)) return false;
+    }
+    return true;
+  };
+  int first = low;
+  while (first <= high && !covers_all(first)) ++first;
+  if (first > high) return {high, low};
+  int last = first;
+  while (last < high && covers_all(last + 1)) ++last;
+  return {first, last};
+}
+
 std::string axis_rules_text(const spec::AxisBoundary& boundary) {
   return fmt::format("{{spider::FaceRule::{}, spider::FaceRule::{}, {:#06x}, {:#06x}}}",
                      spec::rule_name(boundary.low.rule), spec::rule_name(boundary.high.rule),
@@ -75,8 +143,16 @@ std::string faces_text(const spec::StencilSpec& spec) {
 std::string where_text(const plan::Pass& pass, const plan::Operand& operand,
                        const plan::RoundedWeights& weights) {
   const int low = operand.shift + pass.mapping.window_low;
-  return fmt::format("dy {}, dx {}..{}{}", operand.dy, low, low + pass.mapping.window_width - 1,
-                     weights.terms == 1 ? "" : (operand.term == 0 ? ", leading terms" : ", remainders"));
+  std::string where = pass.walk == plan::Walk::planes ? fmt::format("dz {}, ", operand.dz) : "";
+  where += fmt::format("dy {}, dx ", operand.dy);
+  const plan::Source& source = pass.sources[operand.source];
+  if (source.distance() == plan::Position{}) {
+    where += fmt::format("{}..{}", low, low + pass.mapping.window_width - 1);
+  } else {
+    where += fmt::format("0, and dz {}, dy {}, dx 0", operand.dz + source.distance().z,
+                         operand.dy + source.distance().y);
+  }
+  return where + (weights.terms == 1 ? "" : (operand.term == 0 ? ", leading terms" : ", remainders"));
 }
 
 /// One operand: a comment that says which taps it holds, then the four registers of each lane.
@@ -117,9 +193,16 @@ std::string metadata_text(const pack::PackedPass& packed) {
 
 std::string products_text(const plan::Pass& pass, const pack::PackedPass& packed) {
   std::vector<std::string> lines;
+  const int first_plane = pass.plane_high - pass.plane_low + 1 - pass.planes_in_flight();
   for (const plan::Product& product : pass.products) {
     const pack::PackedOperand& operand = packed.operands[product.operand];
-    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}}},", product.row, product.shift, product.operand,
+    if (pass.walk == plan::Walk::planes) {
+      lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}}},", pass.last_plane(product) - first_plane,
+                                  product.row, product.source, product.operand, operand.metadata,
+                                  operand.selector));
+      continue;
+    }
+    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}}},", product.row, product.source, product.operand,
                                 operand.metadata, operand.selector));
   }
   return fmt::format("{}", fmt::join(lines, "\n"));
@@ -151,7 +234,6 @@ std::string taps_text(const plan::KernelPlan& plan) {
 }
 
 std::string shift_vectors_text(const plan::Pass& pass) {
-  constexpr int vector_elements = 8;
   std::vector<int> vectors;
   for (const int shift : pass.shifts) vectors.push_back((shift - pass.shifts.front()) / vector_elements);
   return fmt::format("{}", fmt::join(vectors, ", "));
@@ -182,6 +264,8 @@ render::Bindings provenance(const spec::StencilSpec& spec, const std::string& ve
 
 void bind_streaming(const plan::Pass& pass, render::Bindings& bindings) {
   const plan::Streaming& streaming = pass.streaming;
+  bindings["shift_count"] = fmt::to_string(pass.shifts.size());
+  bindings["shift_vectors"] = shift_vectors_text(pass);
   bindings["tiles"] = fmt::to_string(streaming.tiles_per_warp);
   bindings["warps_per_block"] = fmt::to_string(streaming.warps_per_block);
   bindings["blocks_per_multiprocessor"] = fmt::to_string(streaming.blocks_per_multiprocessor);
@@ -200,12 +284,52 @@ void bind_streaming(const plan::Pass& pass, render::Bindings& bindings) {
   bindings["unrolled_rows"] = streaming.rotate_by_unrolling ? "rows_in_flight" : "1";
 }
 
+/// {vector, pair, rows, planes} of each source, in the words of stream3d.cu.in.
+std::string sources_text(const plan::Pass& pass) {
+  std::vector<std::string> lines;
+  for (const plan::Source& source : pass.sources) {
+    const plan::Position distance = source.distance();
+    const int first = source.shift + source.mapping.window_low - plan::plane_first_column(pass);
+    lines.push_back(fmt::format("{{{}, {}, {}, {}}},", first / vector_elements, distance != plan::Position{},
+                                distance.y, distance.z));
+  }
+  return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+void bind_planes(const plan::Pass& pass, render::Bindings& bindings) {
+  const plan::PlaneStreaming& planes = pass.planes;
+  int largest_distance = 0;
+  for (const plan::Source& source : pass.sources)
+    largest_distance = std::max(largest_distance, source.distance().z);
+  bindings["plane_low"] = fmt::to_string(pass.plane_low);
+  bindings["plane_high"] = fmt::to_string(pass.plane_high);
+  bindings["rows_per_warp"] = fmt::to_string(planes.rows_per_warp);
+  bindings["warps_per_block"] = fmt::to_string(planes.warps_per_block);
+  bindings["blocks_per_multiprocessor"] = fmt::to_string(planes.blocks_per_multiprocessor);
+  bindings["preferred_planes"] = fmt::to_string(planes.preferred_planes);
+  bindings["ring_planes"] = fmt::to_string(planes.ring_planes);
+  bindings["ring_vectors"] = fmt::to_string(plan::plane_row_vectors(pass));
+  bindings["ring_row_bytes"] = fmt::to_string(planes.row_bytes);
+  bindings["ring_plane_bytes"] = fmt::to_string(planes.plane_bytes);
+  bindings["ring_lead_bytes"] = fmt::to_string(plan::plane_lead_bytes(pass));
+  bindings["first_column"] = fmt::to_string(plan::plane_first_column(pass));
+  bindings["edge_vectors"] = fmt::to_string(plan::plane_edge_vectors(pass));
+  bindings["highest_low"] = fmt::to_string(pass.column_reach.highest_low);
+  bindings["lowest_high"] = fmt::to_string(pass.column_reach.lowest_high);
+  bindings["column_reach_low"] = fmt::to_string(pass.column_reach.low);
+  bindings["column_reach_high"] = fmt::to_string(pass.column_reach.high);
+  bindings["operands_in_registers"] = planes.operands_in_registers ? "true" : "false";
+  bindings["planes_in_flight"] = fmt::to_string(pass.planes_in_flight());
+  bindings["largest_distance"] = fmt::to_string(largest_distance);
+  bindings["unrolled_planes"] = planes.rotate_by_unrolling ? "planes_in_flight" : "1";
+  bindings["source_count"] = fmt::to_string(pass.sources.size());
+  bindings["sources"] = sources_text(pass);
+}
+
 void bind_operands(const plan::KernelPlan& plan, const plan::Pass& pass, const pack::PackedPass& packed,
                    render::Bindings& bindings) {
   bindings["row_low"] = fmt::to_string(pass.row_low);
   bindings["row_high"] = fmt::to_string(pass.row_high);
-  bindings["shift_count"] = fmt::to_string(pass.shifts.size());
-  bindings["shift_vectors"] = shift_vectors_text(pass);
   bindings["operand_count"] = fmt::to_string(pass.operands.size());
   bindings["operands"] = operands_text(pass, packed, plan.weights);
   bindings["metadata_count"] = fmt::to_string(packed.metadata.size());
@@ -227,9 +351,6 @@ EmittedFile emit_header(const spec::StencilSpec& spec, const plan::KernelPlan& p
 EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
                         const pack::PackedKernel& packed, const std::string& version) {
   render::Bindings bindings = provenance(spec, version);
-  int band_count = 0;
-  bindings["bands"] = bands_text(plan, band_count);
-  bindings["band_count"] = fmt::to_string(band_count);
   bindings["report"] = report_text(spec, plan);
   bindings["row_rules"] = axis_rules_text(spec.boundary[spec::axis_y]);
   bindings["column_rules"] = axis_rules_text(spec.boundary[spec::axis_x]);
@@ -240,10 +361,23 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
   bindings["minimum_arch"] = fmt::to_string(minimum_arch);
   bindings["reach_low"] = fmt::format("{}", fmt::join(plan.reach_low, ", "));
   bindings["reach_high"] = fmt::format("{}", fmt::join(plan.reach_high, ", "));
-  const bool gapless = static_cast<int>(plan.tap_rows.size()) == plan.passes.front().rows_in_flight();
+  const plan::Pass& pass = plan.passes.front();
+  bind_operands(plan, pass, packed.passes.front(), bindings);
+  int band_count = 0;
+  const bool volume = pass.walk == plan::Walk::planes;
+  bindings["bands"] = volume ? volume_bands_text(plan, band_count) : bands_text(plan, band_count);
+  bindings["band_count"] = fmt::to_string(band_count);
+  if (volume) {
+    const auto [full_low, full_high] = full_planes(plan);
+    bindings["full_low"] = fmt::to_string(full_low);
+    bindings["full_high"] = fmt::to_string(full_high);
+    bindings["plane_rules"] = axis_rules_text(spec.boundary[spec::axis_z]);
+    bind_planes(pass, bindings);
+    return {spec.name + ".cu", render::render(find_template("stream3d.cu.in"), bindings)};
+  }
+  const bool gapless = static_cast<int>(plan.tap_rows.size()) == pass.rows_in_flight();
   bindings["gapless"] = gapless ? "true" : "false";
-  bind_streaming(plan.passes.front(), bindings);
-  bind_operands(plan, plan.passes.front(), packed.passes.front(), bindings);
+  bind_streaming(pass, bindings);
   return {spec.name + ".cu", render::render(find_template("stream2d.cu.in"), bindings)};
 }
 

@@ -12,6 +12,7 @@
 #include "emit/describe.h"
 #include "emit/draw.h"
 #include "emit/figures.h"
+#include "plan/planes.h"
 #include "plan/streaming.h"
 
 namespace spidergen::emit {
@@ -21,8 +22,10 @@ constexpr std::string_view term_names[] = {"leading", "remainder"};
 
 void append_resources(const plan::KernelPlan& plan, std::string& text) {
   for (const plan::Pass& pass : plan.passes) {
+    const bool planes = pass.walk == plan::Walk::planes;
     text += fmt::format("  Registers {} estimated; {} bytes of shared memory a block\n",
-                        pass.streaming.estimated_registers, plan::shared_bytes(pass));
+                        planes ? pass.planes.estimated_registers : pass.streaming.estimated_registers,
+                        planes ? plan::plane_shared_bytes(pass) : plan::shared_bytes(pass));
   }
 }
 
@@ -36,12 +39,22 @@ void append_work(const Figures& figures, std::string& text) {
 
 void append_windows(const plan::Pass& pass, std::string& text) {
   text += "\n  Windows, one MMA each per 128 outputs:\n\n";
-  text += fmt::format("    {:>4}  {:<10}{:>6}  {:<10}{:>8}\n", "dy", "dx", "shift", "term", "operand");
+  const bool planes = pass.walk == plan::Walk::planes;
+  const auto cell = [&](const auto& dz) { return planes ? fmt::format("{:>4}", dz) : std::string(); };
+  text += fmt::format("    {}{:>4}  {:<10}{:>6}  {:<10}{:>8}\n", cell("dz"), "dy", "dx", "shift", "term",
+                      "operand");
   for (const plan::Product& product : pass.products) {
     const Range columns = columns_of(pass, product);
-    text += fmt::format("    {:>4}  {:<10}{:>6}  {:<10}{:>8}\n", pass.row_low + product.row,
-                        fmt::format("{}..{}", columns.low, columns.high), pass.shifts[product.shift],
-                        term_names[product.term], product.operand);
+    const plan::Source& source = pass.sources[product.source];
+    text += fmt::format("    {}{:>4}  {:<10}{:>6}  {:<10}{:>8}", cell(pass.plane_low + product.plane),
+                        pass.row_low + product.row, fmt::format("{}..{}", columns.low, columns.high),
+                        source.shift, term_names[product.term], product.operand);
+    const plan::Position other = source.distance();
+    if (other != plan::Position{}) {
+      text += fmt::format("  and dz {}, dy {}", pass.plane_low + product.plane + other.z,
+                          pass.row_low + product.row + other.y);
+    }
+    text += "\n";
   }
 }
 
@@ -60,7 +73,7 @@ void append_drawing(const plan::Pass& pass, std::string& text) {
       "weights.\n\n",
       fullest - pass.operands.begin(), pass.mapping.name, fullest->shift + pass.mapping.window_low,
       fullest->shift + pass.mapping.window_low + 1);
-  std::istringstream drawing(draw_swap(pass.mapping, fullest->matrix));
+  std::istringstream drawing(draw_swap(pass.sources[fullest->source].mapping, fullest->matrix));
   for (std::string line; std::getline(drawing, line);) text += "    " + line + "\n";
 }
 

@@ -9,6 +9,7 @@
 
 #include "emit/figures.h"
 #include "plan/half.h"
+#include "plan/planes.h"
 #include "plan/streaming.h"
 
 namespace spidergen::emit {
@@ -112,12 +113,32 @@ std::string products_json(const plan::Pass& pass) {
   std::vector<std::string> lines;
   for (const plan::Product& product : pass.products) {
     const Range columns = columns_of(pass, product);
-    lines.push_back(
-        fmt::format(R"(      {{"dy": {}, "shift": {}, "low": {}, "high": {}, "term": {}, "operand": {}}})",
-                    pass.row_low + product.row, pass.shifts[product.shift], columns.low, columns.high,
-                    product.term, product.operand));
+    lines.push_back(fmt::format(
+        R"(      {{"dz": {}, "dy": {}, "shift": {}, "low": {}, "high": {}, "term": {}, )"
+        R"("operand": {}, "source": {}}})",
+        pass.plane_low + product.plane, pass.row_low + product.row, pass.sources[product.source].shift,
+        columns.low, columns.high, product.term, product.operand, product.source));
   }
   return fmt::format("    \"products\": [\n{}\n    ],\n", fmt::join(lines, ",\n"));
+}
+
+/// [z, y, x] of each.
+std::string places_json(const std::vector<plan::Position>& positions) {
+  std::vector<std::string> items;
+  for (const plan::Position& position : positions)
+    items.push_back(fmt::format("[{}, {}, {}]", position.z, position.y, position.x));
+  return fmt::format("[{}]", fmt::join(items, ", "));
+}
+
+std::string sources_json(const plan::Pass& pass) {
+  std::vector<std::string> items;
+  for (const plan::Source& source : pass.sources) {
+    items.push_back(fmt::format(
+        "      {{\"name\": \"{}\", \"shift\": {},\n       \"row_output\": {},\n       \"column_input\": {}}}",
+        source.mapping.name, source.shift, places_json(source.mapping.row_output),
+        places_json(source.mapping.column_input)));
+  }
+  return fmt::format("    \"sources\": [\n{}\n    ],\n", fmt::join(items, ",\n"));
 }
 
 std::string matrix_json(const plan::Matrix& matrix) {
@@ -140,15 +161,26 @@ std::string operands_json(const plan::Pass& pass, const pack::PackedPass& packed
   for (std::size_t i = 0; i < pass.operands.size(); ++i) {
     const plan::Operand& operand = pass.operands[i];
     items.push_back(fmt::format(
-        "      {{\"dy\": {}, \"shift\": {}, \"term\": {}, \"metadata\": {}, \"selector\": {},\n"
+        "      {{\"dz\": {}, \"dy\": {}, \"shift\": {}, \"term\": {}, \"metadata\": {}, \"selector\": {},\n"
         "       \"matrix\": {},\n       \"registers\": {}}}",
-        operand.dy, operand.shift, operand.term, packed.operands[i].metadata, packed.operands[i].selector,
-        matrix_json(operand.matrix), registers_json(packed.operands[i].values)));
+        operand.dz, operand.dy, operand.shift, operand.term, packed.operands[i].metadata,
+        packed.operands[i].selector, matrix_json(operand.matrix), registers_json(packed.operands[i].values)));
   }
   return fmt::format("    \"operands\": [\n{}\n    ],\n", fmt::join(items, ",\n"));
 }
 
+std::string planes_json(const plan::Pass& pass) {
+  const plan::PlaneStreaming& planes = pass.planes;
+  return fmt::format(
+      R"("planes_in_flight": {}, "rows_per_warp": {}, "warps_per_block": {}, "ring_planes": {}, )"
+      R"("preferred_planes": {}, "operands_in_registers": {}, "estimated_registers": {}, "shared_bytes": {})",
+      pass.planes_in_flight(), planes.rows_per_warp, planes.warps_per_block, planes.ring_planes,
+      planes.preferred_planes, planes.operands_in_registers, planes.estimated_registers,
+      plan::plane_shared_bytes(pass));
+}
+
 std::string streaming_json(const plan::Pass& pass) {
+  if (pass.walk == plan::Walk::planes) return planes_json(pass);
   const plan::Streaming& streaming = pass.streaming;
   return fmt::format(
       R"("rows_in_flight": {}, "tiles_per_warp": {}, "warps_per_block": {}, "ring_rows": {}, )"
@@ -165,7 +197,7 @@ std::string pass_json(const plan::Pass& pass, const pack::PackedPass& packed) {
   }
   return fmt::format("{{\n{}    \"shifts\": [{}],\n", mapping_json(pass.mapping),
                      fmt::join(pass.shifts, ", ")) +
-         products_json(pass) + operands_json(pass, packed) +
+         sources_json(pass) + products_json(pass) + operands_json(pass, packed) +
          fmt::format("    \"metadata\": [{}],\n    \"streaming\": {{{}}}\n  }}", fmt::join(metadata, ", "),
                      streaming_json(pass));
 }

@@ -101,8 +101,8 @@ Range columns_of(const plan::Pass& pass, const plan::Product& product) {
   for (int row = 0; row < matrix.rows; ++row) {
     for (int column = 0; column < matrix.columns; ++column) {
       if (matrix.at(row, column) == 0) continue;
-      const int dx =
-          pass.shifts[product.shift] + pass.mapping.column_input[column].x - pass.mapping.row_output[row].x;
+      const plan::Source& source = pass.sources[product.source];
+      const int dx = source.shift + source.mapping.column_input[column].x - source.mapping.row_output[row].x;
       range = {std::min(range.low, dx), std::max(range.high, dx)};
     }
   }

@@ -21,7 +21,8 @@ Selection::Pair choose_pair(const std::vector<int>& needed) {
 }  // namespace
 
 Selection select_columns(const plan::TileMapping& mapping) {
-  const Matrix support = plan::kernel_matrix(mapping, std::vector<double>(mapping.window_width, 1.0));
+  const Matrix support = plan::kernel_matrix(
+      mapping, std::vector<double>(mapping.window_rows.size() * mapping.window_width, 1.0));
   Selection selection{support.rows, support.columns / group_columns, {}};
   for (int row = 0; row < selection.rows; ++row) {
     for (int group = 0; group < selection.groups; ++group) {

@@ -46,9 +46,11 @@ plan::Matrix unpack(const PackedPass& pass, int operand) {
 PackedKernel pack(const plan::KernelPlan& plan) {
   PackedKernel kernel;
   for (const plan::Pass& pass : plan.passes) {
-    const Selection selection = select_columns(pass.mapping);
+    std::vector<Selection> selections;  // by source
+    for (const plan::Source& source : pass.sources) selections.push_back(select_columns(source.mapping));
     std::vector<SelectedMatrix> matrices;
-    for (const plan::Operand& operand : pass.operands) matrices.push_back({operand.matrix, selection});
+    for (const plan::Operand& operand : pass.operands)
+      matrices.push_back({operand.matrix, selections[operand.source]});
     kernel.passes.push_back(pack_matrices(matrices));
   }
   return kernel;

@@ -13,16 +13,17 @@
 namespace spidergen::pack {
 namespace {
 
-/// Scaled weight by (dy, dx): what one output sums up.
-using TapSums = std::map<std::pair<int, int>, double>;
+/// Scaled weight by offset: what one output sums up.
+using TapSums = std::map<spec::Offset, double>;
 
 void prove_packing(const plan::Pass& pass, const PackedPass& packed) {
   for (std::size_t i = 0; i < pass.operands.size(); ++i) {
     const plan::Operand& operand = pass.operands[i];
     if (unpack(packed, static_cast<int>(i)) != operand.matrix) {
       throw diag::InternalError(
-          fmt::format("operand {} (window dy = {}, shift {}, term {}) is not recovered from its registers", i,
-                      operand.dy, operand.shift, operand.term));
+          fmt::format("operand {} (window dz = {}, dy = {}, shift {}, term {}) is not recovered from its "
+                      "registers",
+                      i, operand.dz, operand.dy, operand.shift, operand.term));
     }
   }
 }
@@ -32,13 +33,14 @@ TapSums expand_output(const plan::Pass& pass, const std::vector<plan::Matrix>& m
   TapSums sums;
   for (const plan::Product& product : pass.products) {
     const plan::Matrix& matrix = matrices[product.operand];
+    const plan::Source& source = pass.sources[product.source];
+    const plan::Position& output = source.mapping.row_output[m];
     for (int k = 0; k < matrix.columns; ++k) {
       if (matrix.at(m, k) == 0) continue;
-      const int dy =
-          pass.row_low + product.row + pass.mapping.column_input[k].y - pass.mapping.row_output[m].y;
-      const int dx =
-          pass.shifts[product.shift] + pass.mapping.column_input[k].x - pass.mapping.row_output[m].x;
-      sums[{dy, dx}] += matrix.at(m, k);
+      const plan::Position& input = source.mapping.column_input[k];
+      sums[{pass.plane_low + product.plane + input.z - output.z,
+            pass.row_low + product.row + input.y - output.y, source.shift + input.x - output.x}] +=
+          matrix.at(m, k);
     }
   }
   return sums;
@@ -47,7 +49,7 @@ TapSums expand_output(const plan::Pass& pass, const std::vector<plan::Matrix>& m
 TapSums expected_sums(const plan::RoundedWeights& weights) {
   TapSums sums;
   for (const plan::RoundedTap& tap : weights.taps) {
-    sums[{tap.at[spec::axis_y], tap.at[spec::axis_x]}] = std::ldexp(tap.packed, weights.exponent);
+    sums[tap.at] = std::ldexp(tap.packed, weights.exponent);
   }
   return sums;
 }
@@ -63,9 +65,10 @@ void prove_products(const plan::KernelPlan& plan, const plan::Pass& pass, const 
     for (const auto& [at, weight] : expected) {
       const auto tap = found.find(at);
       if (tap == found.end() || tap->second != weight) {
-        throw diag::InternalError(fmt::format(
-            "output {} of a tile: tap (dy = {}, dx = {}) is {} instead of {}", pass.mapping.row_output[m].x,
-            at.first, at.second, tap == found.end() ? 0.0 : tap->second, weight));
+        throw diag::InternalError(
+            fmt::format("output {} of a tile: tap (dz = {}, dy = {}, dx = {}) is {} instead of {}",
+                        pass.mapping.row_output[m].x, at[spec::axis_z], at[spec::axis_y], at[spec::axis_x],
+                        tap == found.end() ? 0.0 : tap->second, weight));
       }
     }
     throw diag::InternalError(

@@ -48,16 +48,29 @@ struct Operand {
   int shift = 0;
   int term = 0;  ///< 0: the weights' leading f16 term; 1: the remainder
   Matrix matrix;
+  int dz = 0;
+  int source = 0;  ///< index into Pass::sources: the mapping that the matrix is made for
 
   bool operator==(const Operand&) const = default;
 };
 
-/// One mma.sp: the input row at `row` above the output row times an operand, inputs read at a shift.
+/// What a fragment holds, for every input row: the inputs of windows with this mapping at this shift.
+struct Source {
+  TileMapping mapping;
+  int shift = 0;  ///< 0 for pairs of diagonals
+
+  /// From a window's own tap row to the other that the mapping holds; 0, 0 for windows along x.
+  [[nodiscard]] Position distance() const { return mapping.window_rows.back(); }
+  bool operator==(const Source&) const = default;
+};
+
+/// One mma.sp: the input row at `row` above the output row times an operand.
 struct Product {
-  int row = 0;      ///< dy - Pass::row_low
-  int shift = 0;    ///< index into Pass::shifts
+  int row = 0;      ///< dy - Pass::row_low of the window's own tap row
+  int source = 0;   ///< index into Pass::sources
   int operand = 0;  ///< index into Pass::operands
   int term = 0;
+  int plane = 0;  ///< dz - Pass::plane_low of the window's own tap row
 
   bool operator==(const Product&) const = default;
 };
@@ -76,6 +89,29 @@ struct Streaming {
   bool operator==(const Streaming&) const = default;
 };
 
+/// How a kernel streams planes (templates/stream3d.cu.in).
+struct PlaneStreaming {
+  int rows_per_warp = 4;    ///< output rows of a warp
+  int warps_per_block = 8;  ///< one below the other
+  int blocks_per_multiprocessor = 1;
+  int ring_planes = 3;  ///< input planes in a block's ring
+  int row_bytes = 0;    ///< from row to row of a plane in the ring
+  int plane_bytes = 0;  ///< from plane to plane
+  int preferred_planes = 0;
+  bool operands_in_registers = true;
+  bool rotate_by_unrolling = true;
+  int estimated_registers = 0;
+
+  bool operator==(const PlaneStreaming&) const = default;
+};
+
+/// Along which axis a kernel walks, and so which template it comes from.
+enum class Walk {
+  lines,   ///< taps in one row: nothing is walked, every tile is by itself
+  rows,    ///< 2D: down y
+  planes,  ///< 3D: along z
+};
+
 /// What all tap rows of a pass have in common along x.
 struct ColumnReach {
   int highest_low = 0;  ///< of the tap rows' lowest dx
@@ -88,16 +124,31 @@ struct ColumnReach {
 
 /// One trip over the field.
 struct Pass {
+  Walk walk = Walk::rows;
   TileMapping mapping;
   ColumnReach column_reach;
   int row_low = 0;                ///< smallest dy
   int row_high = 0;               ///< largest dy
-  std::vector<int> shifts;        ///< of the windows, ascending multiples of 8
+  int plane_low = 0;              ///< smallest dz
+  int plane_high = 0;             ///< largest dz
+  std::vector<int> shifts;        ///< of the windows along x, ascending multiples of 8
+  std::vector<Source> sources;    ///< those at the shifts first, then pairs of diagonals
   std::vector<Operand> operands;  ///< no two equal
   std::vector<Product> products;  ///< in issue order: the output row that completes goes first
-  Streaming streaming;
+  Streaming streaming;            ///< of Walk::rows
+  PlaneStreaming planes;          ///< of Walk::planes
 
   [[nodiscard]] int rows_in_flight() const { return row_high - row_low + 1; }
+  /// dz - plane_low of the last input plane that a product reads: it is made when that plane is there.
+  [[nodiscard]] int last_plane(const Product& product) const {
+    return product.plane + sources[product.source].distance().z;
+  }
+  /// Output planes whose sums are under way at once.
+  [[nodiscard]] int planes_in_flight() const {
+    int first = plane_high - plane_low;
+    for (const Product& product : products) first = last_plane(product) < first ? last_plane(product) : first;
+    return plane_high - plane_low - first + 1;
+  }
   bool operator==(const Pass&) const = default;
 };
 

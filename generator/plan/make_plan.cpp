@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "plan/diagonals.h"
+#include "plan/planes.h"
 #include "plan/streaming.h"
 #include "plan/weights.h"
 #include "plan/windows.h"
@@ -46,25 +49,48 @@ void set_reach(const spec::StencilSpec& spec, KernelPlan& plan) {
   }
 }
 
-Matrix window_matrix(const Window& window, int term, const TileMapping& mapping) {
-  std::vector<double> weights(mapping.window_width, 0.0);
-  for (const RoundedTap& tap : window.taps) {
-    weights[tap.at[spec::axis_x] - window.shift - mapping.window_low] = tap.terms[term];
+/// A window along x, or a pair of diagonals: what one product multiplies with.
+struct Group {
+  int source = 0;
+  Window window;                        ///< its own tap row
+  std::vector<const RoundedTap*> taps;  ///< by window row and dx of the mapping; null where there is none
+};
+
+Group group_of(const Window& window, int source, const TileMapping& mapping) {
+  Group group{source, window, std::vector<const RoundedTap*>(mapping.window_width)};
+  for (const RoundedTap& tap : window.taps)
+    group.taps[tap.at[spec::axis_x] - window.shift - mapping.window_low] = &tap;
+  return group;
+}
+
+Matrix group_matrix(const Group& group, int term, const TileMapping& mapping) {
+  std::vector<double> weights(group.taps.size(), 0.0);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (group.taps[i] != nullptr) weights[i] = group.taps[i]->terms[term];
   }
   return kernel_matrix(mapping, weights);
 }
 
-/// The index of the operand with this matrix; a new one if there is none yet.
-int find_or_add_operand(Operand operand, std::vector<Operand>& operands) {
-  const auto same = std::find_if(operands.begin(), operands.end(),
-                                 [&](const Operand& other) { return other.matrix == operand.matrix; });
-  if (same != operands.end()) return static_cast<int>(same - operands.begin());
-  operands.push_back(std::move(operand));
-  return static_cast<int>(operands.size()) - 1;
+/// The index of the operand with this matrix, for this mapping; a new one if there is none yet.
+int find_or_add_operand(Operand operand, Pass& pass) {
+  const TileMapping& mapping = pass.sources[operand.source].mapping;
+  const auto same = std::find_if(pass.operands.begin(), pass.operands.end(), [&](const Operand& other) {
+    return other.matrix == operand.matrix && pass.sources[other.source].mapping == mapping;
+  });
+  if (same != pass.operands.end()) return static_cast<int>(same - pass.operands.begin());
+  pass.operands.push_back(std::move(operand));
+  return static_cast<int>(pass.operands.size()) - 1;
 }
 
 bool all_zero(const Matrix& matrix) {
   return std::all_of(matrix.values.begin(), matrix.values.end(), [](double value) { return value == 0; });
+}
+
+int find_or_add_source(const Source& source, std::vector<Source>& sources) {
+  const auto same = std::find(sources.begin(), sources.end(), source);
+  if (same != sources.end()) return static_cast<int>(same - sources.begin());
+  sources.push_back(source);
+  return static_cast<int>(sources.size()) - 1;
 }
 
 ColumnReach column_reach_of(const std::vector<TapRow>& rows) {
@@ -78,38 +104,69 @@ ColumnReach column_reach_of(const std::vector<TapRow>& rows) {
   return reach;
 }
 
-Pass make_pass(const RoundedWeights& weights, const std::vector<TapRow>& tap_rows) {
-  Pass pass;
-  pass.column_reach = column_reach_of(tap_rows);
-  pass.mapping = pair_swap_mapping();
-  const std::vector<Window> windows = cut_windows(weights.taps, pass.mapping);
-  pass.row_low = windows.front().dy;
-  pass.row_high = windows.back().dy;
+/// The sources of the windows along x, by shift.
+void set_shifts(const std::vector<Window>& windows, Pass& pass) {
   for (const Window& window : windows) pass.shifts.push_back(window.shift);
   std::sort(pass.shifts.begin(), pass.shifts.end());
   pass.shifts.erase(std::unique(pass.shifts.begin(), pass.shifts.end()), pass.shifts.end());
+  for (const int shift : pass.shifts) pass.sources.push_back({pass.mapping, shift});
+}
+
+void add_products(const Group& group, int terms, Pass& pass) {
+  for (int term = 0; term < terms; ++term) {
+    Matrix matrix = group_matrix(group, term, pass.sources[group.source].mapping);
+    if (all_zero(matrix)) continue;  // a remainder that is nowhere needed
+    const Window& window = group.window;
+    const int operand = find_or_add_operand(
+        {window.dy, window.shift, term, std::move(matrix), window.dz, group.source}, pass);
+    pass.products.push_back(
+        {window.dy - pass.row_low, group.source, operand, term, window.dz - pass.plane_low});
+  }
+}
+
+Pass make_pass(int dimensions, const RoundedWeights& weights, const std::vector<TapRow>& tap_rows) {
+  Pass pass;
+  pass.walk = dimensions == 3 ? Walk::planes : Walk::rows;
+  pass.column_reach = column_reach_of(tap_rows);
+  pass.mapping = pair_swap_mapping();
+  std::vector<Window> windows = cut_windows(weights.taps, pass.mapping);
+  pass.row_low = pass.row_high = windows.front().dy;
+  for (const Window& window : windows) {
+    pass.row_low = std::min(pass.row_low, window.dy);
+    pass.row_high = std::max(pass.row_high, window.dy);
+  }
+  pass.plane_low = windows.front().dz;
+  pass.plane_high = windows.back().dz;
+  std::vector<DiagonalPair> pairs;
+  if (pass.walk == Walk::planes) pairs = take_diagonal_pairs(windows);
+  set_shifts(windows, pass);
 
   for (const Window& window : windows) {
-    const auto shift = std::find(pass.shifts.begin(), pass.shifts.end(), window.shift) - pass.shifts.begin();
-    for (int term = 0; term < weights.terms; ++term) {
-      Matrix matrix = window_matrix(window, term, pass.mapping);
-      if (all_zero(matrix)) continue;  // a remainder that is nowhere needed
-      const int operand =
-          find_or_add_operand({window.dy, window.shift, term, std::move(matrix)}, pass.operands);
-      pass.products.push_back({window.dy - pass.row_low, static_cast<int>(shift), operand, term});
-    }
+    const auto source = std::find(pass.shifts.begin(), pass.shifts.end(), window.shift) - pass.shifts.begin();
+    add_products(group_of(window, static_cast<int>(source), pass.mapping), weights.terms, pass);
   }
-  // The row that completes first is stored first, while the others' products keep the tensor cores busy.
-  std::stable_sort(pass.products.begin(), pass.products.end(),
-                   [](const Product& a, const Product& b) { return a.row > b.row; });
-  pass.streaming = choose_streaming(pass);
+  for (const DiagonalPair& pair : pairs) {
+    Group group{find_or_add_source({diagonal_pair_mapping(pair.distance())}, pass.sources), pair.first, {}};
+    group.taps = {&pair.first.taps.front(), &pair.second.taps.front()};
+    add_products(group, weights.terms, pass);
+  }
+  // The sums that complete first are stored first, while the others' products keep the tensor cores busy.
+  std::stable_sort(pass.products.begin(), pass.products.end(), [&](const Product& a, const Product& b) {
+    return std::pair(pass.last_plane(a), a.row) > std::pair(pass.last_plane(b), b.row);
+  });
+  if (pass.walk == Walk::planes) {
+    pass.planes = choose_plane_streaming(pass);
+  } else {
+    pass.streaming = choose_streaming(pass);
+  }
   return pass;
 }
 
 /// Reports a stencil that no kernel can hold.
 void check_size(const spec::StencilSpec& spec, diag::Diagnostics& diagnostics) {
   const RoundedWeights weights = round_weights(spec).weights;
-  const std::string objection = objection_to_size(make_pass(weights, tap_rows_of(spec)));
+  const Pass pass = make_pass(spec.dimensions, weights, tap_rows_of(spec));
+  const std::string objection = spec.dimensions == 3 ? objection_to_volume(pass) : objection_to_size(pass);
   if (objection.empty()) return;
   diagnostics.error(spec.where.coefficients,
                     "the stencil is too large for one sweep: " + objection +
@@ -120,10 +177,8 @@ void check_size(const spec::StencilSpec& spec, diag::Diagnostics& diagnostics) {
 
 diag::Diagnostics check_supported(const spec::StencilSpec& spec) {
   diag::Diagnostics diagnostics;
-  if (spec.dimensions != 2) {
-    diagnostics.error(
-        spec.where.dimensions,
-        fmt::format("{}D stencils are not generated yet; only 'dimensions: 2' is", spec.dimensions));
+  if (spec.dimensions == 1) {
+    diagnostics.error(spec.where.dimensions, "1D stencils are not generated yet");
   }
   if (spec.storage != spec::Storage::f16) {
     diagnostics.error(spec.where.storage, "only 'storage: f16' is generated yet");
@@ -132,9 +187,14 @@ diag::Diagnostics check_supported(const spec::StencilSpec& spec) {
     diagnostics.error(spec.where.accumulate,
                       "only 'accumulate: f32' is generated; f16 sums lose accuracy and are no faster");
   }
-  if (spec.dimensions == 2 && spec.storage == spec::Storage::f16 && !spec.taps.empty()) {
-    check_reach(spec, spec::axis_y, largest_row_reach, diagnostics);
-    check_reach(spec, spec::axis_x, largest_column_reach, diagnostics);
+  if (spec.dimensions != 1 && spec.storage == spec::Storage::f16 && !spec.taps.empty()) {
+    if (spec.dimensions == 3) {
+      for (const int axis : {spec::axis_z, spec::axis_y, spec::axis_x})
+        check_reach(spec, axis, largest_volume_reach, diagnostics);
+    } else {
+      check_reach(spec, spec::axis_y, largest_row_reach, diagnostics);
+      check_reach(spec, spec::axis_x, largest_column_reach, diagnostics);
+    }
     diagnostics.append(round_weights(spec).diagnostics);
     if (!diagnostics.has_errors()) check_size(spec, diagnostics);
   }
@@ -147,7 +207,7 @@ KernelPlan make_plan(const spec::StencilSpec& spec) {
   plan.weights = round_weights(spec).weights;
   plan.tap_rows = tap_rows_of(spec);
   set_reach(spec, plan);
-  plan.passes.push_back(make_pass(plan.weights, plan.tap_rows));
+  plan.passes.push_back(make_pass(plan.dimensions, plan.weights, plan.tap_rows));
   return plan;
 }
 

@@ -1,29 +1,58 @@
 #include "plan/tile_mapping.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace spidergen::plan {
+namespace {
+
+constexpr int operand_rows = 16;
+constexpr int operand_columns = 32;
+
+/// Which of 16 neighbouring outputs row m of an operand is. C gives a lane rows g and g + 8 (PTX ISA
+/// 9.7.14.5); after movmatrix it holds rows 2 q, 2 q + 1, 2 q + 8, 2 q + 9, which this order makes the
+/// outputs 4 q .. 4 q + 3.
+int output_of_row(int m) {
+  return 4 * ((m % 8) / 2) + m % 2 + 2 * (m / 8);
+}
+
+/// Column k of an operand in B's view: lane q of each four holds it in half `half` of register `word` (PTX
+/// ISA 9.7.14.5), which is element 2 word + half of the eight neighbours that its 16-byte load brings.
+struct ColumnPlace {
+  explicit ColumnPlace(int k) : q(k % 8 / 2), element(2 * (k / 8) + k % 2) {}
+  int q;
+  int element;
+};
+
+}  // namespace
 
 TileMapping pair_swap_mapping() {
-  constexpr int rows = 16;
-  constexpr int columns = 32;
   TileMapping mapping;
   mapping.name = "pair swap, L = 16";
   mapping.window_low = -8;
   mapping.window_width = 16;
   mapping.outputs_per_column = 16;
-  // C gives a lane rows g and g + 8 (PTX ISA 9.7.14.5); after movmatrix it holds rows 2 q, 2 q + 1, 2 q + 8,
-  // 2 q + 9, which this order makes the outputs 4 q .. 4 q + 3.
-  for (int m = 0; m < rows; ++m) {
-    mapping.row_output.push_back({0, 4 * ((m % 8) / 2) + m % 2 + 2 * (m / 8)});
+  for (int m = 0; m < operand_rows; ++m) mapping.row_output.push_back({0, output_of_row(m)});
+  for (int k = 0; k < operand_columns; ++k) {
+    const ColumnPlace place(k);
+    mapping.column_input.push_back(
+        {0, mapping.window_low + 8 * (place.q / 2) + 16 * (place.q % 2) + place.element});
   }
-  // B gives lane (n, q) the columns 8 j + 2 q + h as half h of register j; its vector holds inputs
-  // 8 (q / 2) + 16 (q % 2) + 0..7 in the same order.
-  for (int k = 0; k < columns; ++k) {
-    const int j = k / 8;
-    const int q = (k % 8) / 2;
-    const int h = k % 2;
-    mapping.column_input.push_back({0, mapping.window_low + 8 * (q / 2) + 16 * (q % 2) + 2 * j + h});
+  return mapping;
+}
+
+TileMapping diagonal_pair_mapping(Position distance) {
+  TileMapping mapping;
+  mapping.name = "diagonal pair, L = 16";
+  mapping.window_low = 0;
+  mapping.window_width = 1;
+  mapping.outputs_per_column = 16;
+  mapping.window_rows.push_back({distance.y, 0, distance.z});
+  for (int m = 0; m < operand_rows; ++m) mapping.row_output.push_back({0, output_of_row(m)});
+  for (int k = 0; k < operand_columns; ++k) {
+    const ColumnPlace place(k);
+    const Position& row = mapping.window_rows[place.q / 2];
+    mapping.column_input.push_back({row.y, 8 * (place.q % 2) + place.element, row.z});
   }
   return mapping;
 }
@@ -50,7 +79,10 @@ Matrix kernel_matrix(const TileMapping& mapping, const std::vector<double>& weig
       const Position output = mapping.row_output[m];
       const Position input = mapping.column_input[k];
       const int tap = input.x - output.x - mapping.window_low;
-      if (input.y == output.y && tap >= 0 && tap < mapping.window_width) matrix.at(m, k) = weights[tap];
+      const auto row = std::find(mapping.window_rows.begin(), mapping.window_rows.end(),
+                                 Position{input.y - output.y, 0, input.z - output.z});
+      if (row == mapping.window_rows.end() || tap < 0 || tap >= mapping.window_width) continue;
+      matrix.at(m, k) = weights[(row - mapping.window_rows.begin()) * mapping.window_width + tap];
     }
   }
   return matrix;

@@ -9,19 +9,22 @@ namespace spidergen::plan {
 struct Position {
   int y = 0;
   int x = 0;
+  int z = 0;
 
   bool operator==(const Position&) const = default;
 };
 
 /// Which output each row of a kernel matrix is, and which input each of its columns: all that a swap is.
-/// Element (m, k) of the matrix of a window is the window's weight at dx = column_input[k] - row_output[m].
+/// Element (m, k) of the matrix of a window is the window's weight at the offset column_input[k] -
+/// row_output[m].
 struct TileMapping {
   std::string name;
   std::vector<Position> row_output;
-  std::vector<Position> column_input;  ///< of a window with shift 0
-  int window_low = 0;                  ///< smallest dx of a window with shift 0
-  int window_width = 0;                ///< neighbouring dx that one matrix can hold
-  int outputs_per_column = 0;          ///< x from one column of B to the next: L
+  std::vector<Position> column_input;     ///< of a window with shift 0
+  int window_low = 0;                     ///< smallest dx of a window with shift 0
+  int window_width = 0;                   ///< neighbouring dx that one matrix can hold
+  int outputs_per_column = 0;             ///< x from one column of B to the next: L
+  std::vector<Position> window_rows{{}};  ///< the (dz, dy) that one matrix holds, from the window's own on
 
   [[nodiscard]] int rows() const { return static_cast<int>(row_output.size()); }
   [[nodiscard]] int columns() const { return static_cast<int>(column_input.size()); }
@@ -35,6 +38,11 @@ struct TileMapping {
 /// The paper's strided swapping (section 3.1) for radius r, L = 2 r + 2: an L x 2 L matrix in which odd
 /// columns j and j + L change places; 2 r + 1 taps a window, dx = -r..r.
 [[nodiscard]] TileMapping element_swap_mapping(int radius);
+
+/// L = 16 on m16n8k32 for two tap rows that have a tap at dx = 0 only: the window's own, and the one
+/// `distance` away along y and z. A diagonal needs 16 columns of inputs, so that both fit. Lanes 4 n and 4 n
+/// + 1 load the inputs of the first row, 4 n + 2 and 4 n + 3 those of the second.
+[[nodiscard]] TileMapping diagonal_pair_mapping(Position distance);
 
 /// A dense matrix in row-major order.
 struct Matrix {
@@ -56,7 +64,8 @@ struct Matrix {
   bool operator==(const Matrix&) const = default;
 };
 
-/// The kernel matrix of a window: `weights[i]` stands at dx = shift + window_low + i, whatever the shift is.
+/// The kernel matrix of a window: `weights[r * window_width + i]` stands at window row r and dx = shift +
+/// window_low + i, whatever the shift is.
 [[nodiscard]] Matrix kernel_matrix(const TileMapping& mapping, const std::vector<double>& weights);
 
 }  // namespace spidergen::plan

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "diag/diagnostic.h"
@@ -32,7 +33,7 @@ std::optional<std::vector<Window>> cover(const Row& row, const std::vector<int>&
     if (windows.empty() || !holds(windows.back().shift)) {
       const auto best = std::find_if(shifts.rbegin(), shifts.rend(), holds);
       if (best == shifts.rend()) return std::nullopt;
-      windows.push_back({tap.at[spec::axis_y], *best, {}});
+      windows.push_back({tap.at[spec::axis_y], *best, {}, tap.at[spec::axis_z]});
     }
     windows.back().taps.push_back(tap);
   }
@@ -45,10 +46,12 @@ struct Cut {
   int distance = 0;  // of the shifts from 0, to break ties
 };
 
-std::optional<Cut> cut_with(const std::map<int, Row>& rows, const std::vector<int>& shifts,
-                            const TileMapping& mapping) {
+/// Tap rows by (dz, dy).
+using Rows = std::map<std::pair<int, int>, Row>;
+
+std::optional<Cut> cut_with(const Rows& rows, const std::vector<int>& shifts, const TileMapping& mapping) {
   Cut cut;
-  for (const auto& [dy, row] : rows) {
+  for (const auto& [at, row] : rows) {
     const auto windows = cover(row, shifts, mapping);
     if (!windows) return std::nullopt;
     cut.windows.insert(cut.windows.end(), windows->begin(), windows->end());
@@ -67,7 +70,7 @@ std::vector<int> all_shifts(int reach) {
 }
 
 /// Tries every set of shifts.
-std::optional<Cut> cheapest_cut(const std::map<int, Row>& rows, const TileMapping& mapping) {
+std::optional<Cut> cheapest_cut(const Rows& rows, const TileMapping& mapping) {
   const std::vector<int> candidates = all_shifts(largest_searched_reach);
   std::optional<Cut> best;
   for (unsigned chosen = 1; chosen < 1U << candidates.size(); ++chosen) {
@@ -83,10 +86,9 @@ std::optional<Cut> cheapest_cut(const std::map<int, Row>& rows, const TileMappin
 }
 
 /// The shifts of a row that has a tap wherever any row has one.
-std::optional<Cut> cut_for_all_columns(const std::map<int, Row>& rows, int reach,
-                                       const TileMapping& mapping) {
+std::optional<Cut> cut_for_all_columns(const Rows& rows, int reach, const TileMapping& mapping) {
   std::map<int, RoundedTap> columns;
-  for (const auto& [dy, row] : rows) {
+  for (const auto& [at, row] : rows) {
     for (const RoundedTap& tap : row) columns.emplace(tap.at[spec::axis_x], tap);
   }
   Row all;
@@ -101,10 +103,10 @@ std::optional<Cut> cut_for_all_columns(const std::map<int, Row>& rows, int reach
 }  // namespace
 
 std::vector<Window> cut_windows(const std::vector<RoundedTap>& taps, const TileMapping& mapping) {
-  std::map<int, Row> rows;
+  Rows rows;
   int reach = 0;
   for (const RoundedTap& tap : taps) {
-    rows[tap.at[spec::axis_y]].push_back(tap);
+    rows[{tap.at[spec::axis_z], tap.at[spec::axis_y]}].push_back(tap);
     reach = std::max(reach, std::abs(tap.at[spec::axis_x]));
   }
   const auto best = reach <= largest_searched_reach ? cheapest_cut(rows, mapping)

@@ -16,6 +16,10 @@ constexpr std::int64_t largest_walk_count = std::numeric_limits<std::int32_t>::m
 // Until a walk's first rows arrive it does nothing: about as many row steps.
 constexpr std::int32_t start_steps = 12;
 
+// The same in steps of a block along z, which take longer.
+constexpr std::int32_t start_planes = 3;
+constexpr std::int32_t least_planes = 4;
+
 std::int64_t divide_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
@@ -48,7 +52,7 @@ Launch cut_rows(StripGrid grid, const Tiling& tiling, std::int32_t rows, std::in
   const std::int64_t edge_walks = grid.edge_strips * divide_up(rows, grid.edge_rows);
   const std::int64_t inner_walks = grid.inner_strips * divide_up(rows, grid.inner_rows);
   grid.edge_walks = static_cast<std::int32_t>(std::min(edge_walks, largest_walk_count));
-  return {{grid}, divide_up(edge_walks + inner_walks, tiling.warps_per_block)};
+  return {{grid, {}}, divide_up(edge_walks + inner_walks, tiling.warps_per_block)};
 }
 
 /// The shortest walks whose blocks fill no more than `waves` waves, or the longest there are.
@@ -90,12 +94,40 @@ Launch choose_strips(const Tiling& tiling, const Box& box, const backend::Reside
   return best;
 }
 
+/// Walks of equal length, not much longer than preferred, whose blocks fill whole waves of the device best.
+Launch choose_volume(const Tiling& tiling, const Box& box, const backend::Residency& residency) {
+  VolumeGrid grid{};
+  grid.first_column = static_cast<std::int32_t>(box.offset[2] / tiling.anchor * tiling.anchor);
+  grid.across = static_cast<std::int32_t>(
+      divide_up(box.offset[2] + box.extent[2] - grid.first_column, tiling.abreast[2]));
+  grid.down = static_cast<std::int32_t>(divide_up(box.extent[1], tiling.abreast[1]));
+  const std::int64_t abreast = std::int64_t{grid.across} * grid.down;
+  const std::int64_t resident = std::max<std::int64_t>(
+      1, std::int64_t{residency.multiprocessors} * residency.blocks_per_multiprocessor);
+  const std::int64_t planes = box.extent[0];
+  const std::int64_t longest =
+      tiling.preferred_steps > 0 ? std::min<std::int64_t>(planes, 2 * tiling.preferred_steps) : planes;
+
+  std::int64_t best_steps = 0;
+  for (std::int64_t walk = std::min<std::int64_t>(planes, least_planes); walk <= longest; ++walk) {
+    const std::int64_t waves = divide_up(abreast * divide_up(planes, walk), resident);
+    const std::int64_t steps = waves * (walk + tiling.lead_steps + start_planes);
+    if (best_steps == 0 || steps < best_steps) {
+      grid.planes = static_cast<std::int32_t>(walk);
+      best_steps = steps;
+    }
+  }
+  return {{{}, grid}, abreast * divide_up(planes, grid.planes)};
+}
+
 }  // namespace
 
 Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Residency& residency) {
   switch (tiling.kind) {
     case TilingKind::strips:
       return choose_strips(tiling, box, residency);
+    case TilingKind::blocks:
+      return choose_volume(tiling, box, residency);
   }
   throw std::logic_error("a kind of tiling that this runtime does not know");
 }

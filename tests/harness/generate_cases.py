@@ -22,6 +22,7 @@ import random_specs
 # (dimensions, storage) -> rules; add to it what the generator learns.
 REQUIRED = {
     (2, "f16"): set(random_specs.RULES),
+    (3, "f16"): set(random_specs.RULES),
 }
 # The farthest reach to ask for on each axis, and what to be content with.
 REACHES = {"z": (15, 8, 4, 2, 1, 0), "y": (31, 15, 7, 3, 1, 0), "x": (127, 31, 15, 7, 3, 1, 0)}

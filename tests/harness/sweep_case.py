@@ -94,8 +94,8 @@ def make_layout(extent, form, offset, span, around, rng, vector=8):
     steps = (*strides, 1)
     before = -sum(low * step for (low, _), step in zip(span, steps))
     after = sum(high * step for (_, high), step in zip(span, steps)) + 1
-    # An axis without a second cell has a stride that nobody may use.
-    if all(low == high == 0 for low, high in span[:1]):
+    # An axis without a second cell, and without halo, has a stride that nobody may use.
+    if span[0] == (0, 0) and not any(around[0]):
         strides = (int(rng.choice((-7, 0, 2**62))), strides[1])
     if offset < 0:
         return Layout(extent, strides, before, before + after)

@@ -96,14 +96,15 @@ def check_tables(root: pathlib.Path) -> list[str]:
     rows = re.findall(r"^\| `(SPIDER_\w+)` \| (\d+) \|", page.read_text(encoding="utf-8"), re.MULTILINE)
     problems += compare("runtime/README.md", [f"{name} = {value}" for name, value in rows], statuses)
 
-    templates = {"h": root / "templates/kernel.h.in", "cu": root / "templates/stream2d.cu.in"}
+    templates = {"h": root / "templates/kernel.h.in", "2d": root / "templates/stream2d.cu.in",
+                 "3d": root / "templates/stream3d.cu.in"}
     if sorted(templates.values()) != sorted((root / "templates").glob("*.in")):
         problems.append("templates/README.md knows other templates than there are")
     users: dict[str, list[str]] = {}
     for file, template in templates.items():
         for name in sorted(set(re.findall(r"\$\{(\w+)\}", template.read_text(encoding="utf-8")))):
             users.setdefault(name, []).append(file)
-    told = re.findall(r"^\| `(\w+)` \| ([a-z ]+) \|", (root / "templates/README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    told = re.findall(r"^\| `(\w+)` \| ([a-z0-9 ]+) \|", (root / "templates/README.md").read_text(encoding="utf-8"), re.MULTILINE)
     problems += compare("templates/README.md", [f"{name} ({files})" for name, files in told],
                         [f"{name} ({' '.join(files)})" for name, files in users.items()])
 

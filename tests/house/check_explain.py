@@ -34,16 +34,16 @@ def unpack(registers: list[list[int]], metadata: list[int], selector: int) -> li
 
 
 def taps_of_row(one_pass: dict, row: int) -> dict:
-    """What the products add up for the output that is row `row` of the matrices: weight by (dy, dx)."""
-    outputs = one_pass["mapping"]["row_output"]
-    inputs = one_pass["mapping"]["column_input"]
+    """What the products add up for the output that is row `row` of the matrices: weight by (dz, dy, dx)."""
     taps: dict = collections.defaultdict(float)
     for product in one_pass["products"]:
         matrix = one_pass["operands"][product["operand"]]["matrix"]
+        source = one_pass["sources"][product["source"]]
         for column, weight in enumerate(matrix[row]):
             if weight:
-                dx = product["shift"] + inputs[column][-1] - outputs[row][-1]
-                taps[product["dy"], dx] += weight
+                dz, dy, dx = (a - b for a, b in zip(source["column_input"][column], source["row_output"][row]))
+                dx += source["shift"]
+                taps[product["dz"] + dz, product["dy"] + dy, dx] += weight
                 if not product["low"] <= dx <= product["high"]:
                     raise ValueError(f"dx {dx} is outside of product {product}")
     return dict(taps)
@@ -78,7 +78,7 @@ def check(plan: dict) -> None:
             metadata = one_pass["metadata"][operand["metadata"]]
             if unpack(operand["registers"], metadata, operand["selector"]) != operand["matrix"]:
                 raise ValueError(f"registers of the operand dy {operand['dy']}, shift {operand['shift']} are of another")
-        expected = {tuple(tap["at"][1:]): tap["packed"] * scale for tap in plan["taps"]}
+        expected = {tuple(tap["at"]): tap["packed"] * scale for tap in plan["taps"]}
         for row in range(len(one_pass["mapping"]["row_output"])):
             if taps_of_row(one_pass, row) != expected:
                 raise ValueError(f"row {row} of the matrices computes {taps_of_row(one_pass, row)}, not {expected}")

@@ -191,6 +191,25 @@ TEST(Proof, HoldsForRandomStencils) {
   }
 }
 
+TEST(Proof, HoldsForRandomVolumes) {
+  for (std::uint32_t seed = 1; seed <= 100; ++seed) {
+    const spec::StencilSpec stencil =
+        testing::random_volume(seed, static_cast<int>(seed % 9), 15, seed % 3 * 10);
+    ASSERT_FALSE(plan::check_supported(stencil).has_errors()) << "seed " << seed;
+    const plan::KernelPlan plan = plan::make_plan(stencil);
+    EXPECT_NO_THROW(prove(stencil, plan, pack(plan))) << "seed " << seed;
+  }
+}
+
+TEST(Proof, FindsAPairAtTheWrongDistance) {
+  const spec::StencilSpec stencil = testing::random_volume(1, 2, 0, 0);
+  plan::KernelPlan plan = plan::make_plan(stencil);
+  plan::Source& pair = plan.passes.front().sources.back();
+  ASSERT_NE(pair.distance(), plan::Position{});
+  pair.mapping = plan::diagonal_pair_mapping({pair.distance().y + 1, 0, pair.distance().z});
+  EXPECT_THROW(prove(stencil, plan, pack(plan)), diag::InternalError);
+}
+
 TEST(Proof, FindsEveryFlippedBitOfAnOperandAndItsMetadata) {
   const spec::StencilSpec stencil = testing::random_stencil(5, 2, 3, true);
   const plan::KernelPlan plan = plan::make_plan(stencil);

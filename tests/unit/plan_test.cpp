@@ -6,6 +6,7 @@
 
 #include "plan/half.h"
 #include "plan/make_plan.h"
+#include "plan/planes.h"
 #include "plan/streaming.h"
 #include "plan/weights.h"
 #include "plan/windows.h"
@@ -133,6 +134,42 @@ TEST(Plan, EqualOperandsAreStoredOnce) {
   EXPECT_EQ(pass.operands.size(), 2U);
 }
 
+TEST(Plan, ArmsOfA3DStarArePaired) {
+  for (int radius = 2; radius <= 8; ++radius) {
+    const Pass pass = make_plan(testing::random_volume(1, radius, 0, 0)).passes.front();
+    const int center_windows = radius == 8 ? 2 : 1;
+    EXPECT_EQ(static_cast<int>(pass.products.size()), center_windows + 2 * radius) << radius;
+    EXPECT_EQ(pass.planes_in_flight(), radius + 1) << radius;
+    const auto at_distance = [&](const Source& source) {
+      const Position distance = source.distance();
+      return distance == Position{} ||
+             (distance.y + distance.z == radius + 1 && distance.y * distance.z == 0);
+    };
+    EXPECT_TRUE(std::all_of(pass.sources.begin(), pass.sources.end(), at_distance)) << radius;
+  }
+}
+
+TEST(Plan, DiagonalsThatDoNotMatchAreNotPaired) {
+  spec::StencilSpec stencil = testing::random_volume(1, 4, 0, 0);
+  // Without one of its taps an arm of y has no partner; those of z keep theirs.
+  const auto gone = std::find_if(stencil.taps.begin(), stencil.taps.end(), [](const spec::Tap& tap) {
+    return tap.at == spec::Offset{0, 3, 0};
+  });
+  stencil.taps.erase(gone);
+  EXPECT_EQ(make_plan(stencil).passes.front().products.size(), 1U + 4U + 7U);
+}
+
+TEST(Plan, RingsOfPlanesFitEveryDevice) {
+  for (std::uint32_t seed = 1; seed <= 60; ++seed) {
+    const Pass pass =
+        make_plan(testing::random_volume(seed, static_cast<int>(seed % 9), 15, static_cast<int>(seed)))
+            .passes.front();
+    EXPECT_LE(plane_shared_bytes(pass), 160 * 1024) << "seed " << seed;
+    EXPECT_GE(pass.planes.row_bytes, plane_lead_bytes(pass) + 16 * plane_row_vectors(pass))
+        << "seed " << seed;
+  }
+}
+
 TEST(Plan, TheCompletingRowGoesFirst) {
   const Pass pass = make_plan(testing::random_stencil(3, 7, 20, false)).passes.front();
   EXPECT_TRUE(std::is_sorted(pass.products.begin(), pass.products.end(),
@@ -193,7 +230,7 @@ TEST(Plan, WhatNoKernelCanHoldIsRefused) {
 TEST(Plan, WhatIsNotGeneratedYetIsRefused) {
   spec::StencilSpec stencil = with_weights({1.0});
   EXPECT_TRUE(check_supported(stencil).items.empty());
-  stencil.dimensions = 3;
+  stencil.dimensions = 1;
   stencil.storage = spec::Storage::bf16;
   stencil.accumulate = spec::Accumulate::f16;
   EXPECT_EQ(check_supported(stencil).items.size(), 3U);

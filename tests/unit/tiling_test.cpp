@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -111,6 +112,51 @@ TEST(Tiling, VeryTallFieldsAreCutInWholeNumbers) {
   EXPECT_LE(launch.blocks, 3 * 264);
   EXPECT_GE(static_cast<std::int64_t>(launch.grid.strips.edge_walks) * launch.grid.strips.edge_rows,
             std::int64_t{2'000'000'000} * launch.grid.strips.edge_strips);
+}
+
+Tiling make_volume_tiling() {
+  Tiling tiling{};
+  tiling.kind = TilingKind::blocks;
+  tiling.warps_per_block = 4;
+  tiling.abreast[0] = 1;
+  tiling.abreast[1] = 16;
+  tiling.abreast[2] = 128;
+  tiling.anchor = 128;
+  tiling.lead_steps = 2;
+  tiling.preferred_steps = 32;
+  return tiling;
+}
+
+TEST(VolumeTiling, BlocksCoverEveryBoxFromAnAnchor) {
+  constexpr std::uint32_t seed = 4;
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  const Tiling tiling = make_volume_tiling();
+  for (int round = 0; round < 300; ++round) {
+    const auto between = [&](int low, int high) {
+      return std::uniform_int_distribution<int>(low, high)(random);
+    };
+    const Box box{{between(0, 50), between(0, 50), between(0, 500)},
+                  {between(1, 800), between(1, 800), between(1, 800)}};
+    const Launch launch = spider::choose_blocks(tiling, box, {between(1, 132), between(1, 3)});
+    const VolumeGrid& grid = launch.grid.volume;
+    EXPECT_EQ(grid.first_column % 128, 0);
+    EXPECT_LE(grid.first_column, box.offset[2]);
+    EXPECT_GE(grid.first_column + 128 * grid.across, box.offset[2] + box.extent[2]);
+    EXPECT_LT(grid.first_column + 128 * (grid.across - 1), box.offset[2] + box.extent[2]);
+    EXPECT_GE(16 * grid.down, box.extent[1]);
+    EXPECT_LT(16 * (grid.down - 1), box.extent[1]);
+    const std::int64_t walks = (box.extent[0] + grid.planes - 1) / grid.planes;
+    EXPECT_EQ(launch.blocks, walks * grid.across * grid.down);
+  }
+}
+
+TEST(VolumeTiling, LargeFieldsFillWaves) {
+  const Launch launch =
+      spider::choose_blocks(make_volume_tiling(), Box{{0, 0, 0}, {768, 768, 768}}, {132, 3});
+  const double waves = static_cast<double>(launch.blocks) / (132 * 3);
+  EXPECT_GT(waves / std::ceil(waves), 0.9);
+  EXPECT_LE(launch.grid.volume.planes, 64);
 }
 
 }  // namespace

@@ -26,9 +26,18 @@ struct StripGrid {
   std::int32_t inner_rows;
 };
 
+/// How a launch cuts a box into blocks of Tiling::abreast outputs that walk along z (TilingKind::blocks).
+/// They count along x first, then y, then z.
+struct VolumeGrid {
+  std::int32_t first_column;  ///< of the first block; as StripGrid::first_column
+  std::int32_t across, down;  ///< blocks side by side along x, and along y from the box's first row
+  std::int32_t planes;        ///< output planes of a walk; the last may have fewer
+};
+
 /// How a launch cuts a box; the member that counts is that of the kernel's TilingKind.
 struct BlockGrid {
   StripGrid strips;
+  VolumeGrid volume;
 };
 
 /// What one launch tells a kernel. Strides count elements of the kernel's storage; arrays run along z, y, x.
@@ -49,6 +58,7 @@ using Sweep = void (*)(SweepArguments);
 /// The ways of cutting a box into blocks.
 enum class TilingKind : std::int32_t {
   strips,  ///< a warp walks down y, some columns abreast (2D)
+  blocks,  ///< a block walks along z, some rows and columns abreast (3D)
 };
 
 /// What the runtime must know of a kernel to cut a box for it. A walk covers `abreast` outputs and steps

@@ -1,0 +1,66 @@
+#include "plan/diagonals.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "plan/kernel_plan.h"
+
+namespace spidergen::plan {
+namespace {
+
+// Below this a kernel is bound by memory, and a pair costs a fragment more than two windows that share
+// theirs.
+constexpr std::size_t least_pairs = 2;
+
+bool is_diagonal(const Window& window) {
+  return window.taps.size() == 1 && window.taps.front().at[spec::axis_x] == 0;
+}
+
+/// The pairs of one column or row of diagonals, ascending; none unless all are at one distance.
+std::vector<DiagonalPair> pair_halves(const std::vector<Window>& diagonals) {
+  std::vector<DiagonalPair> pairs;
+  const std::size_t half = diagonals.size() / 2;
+  if (diagonals.size() % 2 != 0 || half < least_pairs) return pairs;
+  for (std::size_t i = 0; i < half; ++i) pairs.push_back({diagonals[i], diagonals[i + half]});
+  const auto as_first = [&](const DiagonalPair& pair) { return pair.distance() == pairs.front().distance(); };
+  if (!std::all_of(pairs.begin(), pairs.end(), as_first)) pairs.clear();
+  return pairs;
+}
+
+void remove(const Window& taken, std::vector<Window>& windows) {
+  windows.erase(std::find_if(windows.begin(), windows.end(), [&](const Window& window) {
+    return window.dz == taken.dz && window.dy == taken.dy && window.shift == taken.shift;
+  }));
+}
+
+/// Pairs the diagonals that agree in `key`.
+template <class Key>
+void take_pairs(std::vector<Window>& windows, Key key, std::vector<DiagonalPair>& pairs) {
+  std::map<int, std::vector<Window>> groups;
+  for (const Window& window : windows) {
+    if (is_diagonal(window)) groups[key(window)].push_back(window);
+  }
+  for (const auto& [value, diagonals] : groups) {
+    for (const DiagonalPair& pair : pair_halves(diagonals)) {
+      remove(pair.first, windows);
+      remove(pair.second, windows);
+      pairs.push_back(pair);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<DiagonalPair> take_diagonal_pairs(std::vector<Window>& windows) {
+  std::vector<DiagonalPair> pairs;
+  if (std::all_of(windows.begin(), windows.end(), is_diagonal)) return pairs;
+  take_pairs(
+      windows, [](const Window& window) { return window.dy; }, pairs);
+  take_pairs(
+      windows, [](const Window& window) { return window.dz; }, pairs);
+  return pairs;
+}
+
+}  // namespace spidergen::plan

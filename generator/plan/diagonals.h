@@ -1,0 +1,24 @@
+#pragma once
+
+#include <vector>
+
+#include "plan/tile_mapping.h"
+#include "plan/windows.h"
+
+namespace spidergen::plan {
+
+/// Two windows that one operand holds (diagonal_pair_mapping).
+struct DiagonalPair {
+  Window first;
+  Window second;
+
+  [[nodiscard]] Position distance() const { return {second.dy - first.dy, 0, second.dz - first.dz}; }
+};
+
+/// Takes windows with a single tap at dx = 0 out of `windows` and pairs them: those of a column of planes
+/// (one dy), and those of a plane (one dz), the lower half with the upper half where that leaves all at one
+/// distance. A star of radius r has its 4 r arms of y and z paired at distance r + 1. Nothing is taken where
+/// nothing else would be left.
+[[nodiscard]] std::vector<DiagonalPair> take_diagonal_pairs(std::vector<Window>& windows);
+
+}  // namespace spidergen::plan

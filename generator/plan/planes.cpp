@@ -1,0 +1,209 @@
+#include "plan/planes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace spidergen::plan {
+namespace {
+
+constexpr int tile_outputs = 128;
+constexpr int vector_elements = 8;
+constexpr int vector_bytes = 16;
+constexpr int operand_bytes = 512;
+constexpr int sector_bytes = 32;
+constexpr int registers_per_operand = 4;
+constexpr int registers_per_accumulator = 4;
+
+// Fragments, addresses of copies and stores, counters, metadata.
+constexpr int base_registers = 72;
+// Of a thread where 16, 12 or 8 warps share a multiprocessor.
+constexpr std::array<int, 3> register_budgets{128, 168, 255};
+constexpr std::array<int, 3> resident_warps{16, 12, 8};
+
+// Planes that are on their way while one is multiplied.
+constexpr int planes_ahead = 2;
+
+// Unrolled once per plane in flight, more products take the compiler over half a minute.
+constexpr int most_unrolled_products = 640;
+
+// More than these take the compiler over half a minute, or leave no room in shared memory for a ring.
+constexpr std::size_t most_products = 400;
+constexpr std::size_t most_operands = 200;
+
+// What the smallest of the devices with 164 KiB a multiprocessor grants a block.
+constexpr int most_shared_bytes = 160 * 1024;
+
+int registers_of(const Pass& pass, int rows, bool operands_in_registers) {
+  const int accumulators = rows * pass.planes_in_flight() * registers_per_accumulator;
+  // From shared memory, operands are loaded one by one and the fragments stay.
+  const int others = operands_in_registers ? static_cast<int>(pass.operands.size()) * registers_per_operand
+                                           : (rows + pass.rows_in_flight() - 1) * registers_per_operand;
+  return base_registers + accumulators + others;
+}
+
+/// Columns of the field that a block's fragments hold, from its first column.
+struct Columns {
+  int low = 0;
+  int high = 0;
+};
+
+Columns columns_of(const Pass& pass) {
+  Columns columns{0, tile_outputs};
+  for (const Source& source : pass.sources) {
+    const auto [first, last] =
+        std::minmax_element(source.mapping.column_input.begin(), source.mapping.column_input.end(),
+                            [](const Position& a, const Position& b) { return a.x < b.x; });
+    const int last_tile_column = tile_outputs - source.mapping.outputs_per_column;
+    columns.low = std::min(columns.low, source.shift + first->x);
+    columns.high = std::max(columns.high, source.shift + last->x + last_tile_column + 1);
+  }
+  return columns;
+}
+
+/// Do the two rows of a pair fragment lie in different halves of the 32 banks when they are `words` apart?
+/// Eight lanes at a time load 64 bytes of each.
+bool apart(int words) {
+  return ((words % 32) + 32) % 32 == 16;
+}
+
+/// The least bytes from row to row, and from plane to plane, with which no fragment's load meets a bank
+/// twice, if there are any; rows keep their place within 32 bytes.
+void pad_ring(const Pass& pass, PlaneStreaming& planes) {
+  constexpr int word_bytes = 4;
+  constexpr int step_words = sector_bytes / word_bytes;
+  const int row_bytes = plane_lead_bytes(pass) + plane_row_vectors(pass) * vector_bytes;
+  const int least_words = (row_bytes + sector_bytes - 1) / sector_bytes * step_words;
+  int row_words = least_words;
+  const auto rows_apart = [&] {
+    return std::all_of(pass.sources.begin(), pass.sources.end(), [&](const Source& source) {
+      const int distance = source.distance().y;
+      return distance == 0 || apart(distance * row_words);
+    });
+  };
+  while (!rows_apart() && row_words < least_words + 3 * step_words) row_words += step_words;
+  if (!rows_apart()) row_words = least_words;
+  const int rows = planes.rows_per_warp * planes.warps_per_block + pass.rows_in_flight() - 1;
+  const int least_plane_words = rows * row_words;
+  int plane_words = least_plane_words;
+  const auto planes_apart = [&] {
+    return std::all_of(pass.sources.begin(), pass.sources.end(), [&](const Source& source) {
+      const int distance = source.distance().z;
+      return distance == 0 ||
+             (apart(distance * plane_words) && apart((distance - planes.ring_planes) * plane_words));
+    });
+  };
+  while (!planes_apart() && plane_words < least_plane_words + 3 * step_words) plane_words += step_words;
+  if (!planes_apart()) plane_words = least_plane_words;
+  planes.row_bytes = row_words * word_bytes;
+  planes.plane_bytes = plane_words * word_bytes;
+}
+
+int largest_plane_distance(const Pass& pass) {
+  int distance = 0;
+  for (const Source& source : pass.sources) distance = std::max(distance, source.distance().z);
+  return distance;
+}
+
+int shared_bytes_of(const Pass& pass, const PlaneStreaming& planes) {
+  const int operands =
+      planes.operands_in_registers ? 0 : static_cast<int>(pass.operands.size()) * operand_bytes;
+  return planes.ring_planes * planes.plane_bytes + operands;
+}
+
+/// The most rows and warps that fit the registers, operands being where they are.
+bool fit_registers(const Pass& pass, bool operands_in_registers, PlaneStreaming& planes) {
+  for (const int rows : {4, 2, 1}) {
+    for (std::size_t i = 0; i < register_budgets.size(); ++i) {
+      const int registers = registers_of(pass, rows, operands_in_registers);
+      if (registers > register_budgets[i]) continue;
+      planes.operands_in_registers = operands_in_registers;
+      planes.rows_per_warp = rows;
+      planes.estimated_registers = registers;
+      planes.warps_per_block = resident_warps[i] == 16 ? 8 : 4;
+      planes.blocks_per_multiprocessor = resident_warps[i] / planes.warps_per_block;
+      return true;
+    }
+    // Few rows a warp load many fragments for each: rather give up the operands' registers.
+    if (operands_in_registers && rows == 2) return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+PlaneStreaming choose_plane_streaming(const Pass& pass) {
+  PlaneStreaming planes;
+  if (!fit_registers(pass, true, planes) && !fit_registers(pass, false, planes)) {
+    // The most planes in flight there can be, and many shifts: the compiler may have to spill.
+    planes.operands_in_registers = false;
+    planes.rows_per_warp = 1;
+    planes.warps_per_block = 4;
+    planes.estimated_registers = register_budgets.back();
+  }
+  const int distance = largest_plane_distance(pass);
+  planes.ring_planes = distance + 1 + planes_ahead;
+  pad_ring(pass, planes);
+  while (planes.warps_per_block > 1 && shared_bytes_of(pass, planes) > most_shared_bytes) {
+    planes.warps_per_block /= 2;
+    pad_ring(pass, planes);
+  }
+  constexpr int shared_per_multiprocessor = 224 * 1024;
+  planes.blocks_per_multiprocessor = std::clamp(shared_per_multiprocessor / shared_bytes_of(pass, planes), 1,
+                                                planes.blocks_per_multiprocessor);
+  planes.preferred_planes = 32;
+  const auto unrolled =
+      static_cast<int>(pass.products.size()) * planes.rows_per_warp * pass.planes_in_flight();
+  planes.rotate_by_unrolling = unrolled <= most_unrolled_products;
+  return planes;
+}
+
+std::string objection_to_volume(const Pass& pass) {
+  if (pass.products.size() > most_products) {
+    return fmt::format("it takes {} products a plane; kernels of more than {} compile for too long",
+                       pass.products.size(), most_products);
+  }
+  if (pass.operands.size() > most_operands) {
+    return fmt::format("it takes {} different operands; a block's shared memory has room for {}",
+                       pass.operands.size(), most_operands);
+  }
+  return {};
+}
+
+int plane_first_column(const Pass& pass) {
+  return columns_of(pass).low;
+}
+
+int plane_lead_bytes(const Pass& pass) {
+  constexpr int element_bytes = 2;
+  const int place = plane_first_column(pass) * element_bytes % sector_bytes;
+  return place < 0 ? place + sector_bytes : place;
+}
+
+int plane_row_vectors(const Pass& pass) {
+  const Columns columns = columns_of(pass);
+  return (columns.high - columns.low + vector_elements - 1) / vector_elements;
+}
+
+int plane_rows(const Pass& pass) {
+  return pass.planes.rows_per_warp * pass.planes.warps_per_block + pass.rows_in_flight() - 1;
+}
+
+int plane_edge_vectors(const Pass& pass) {
+  const auto vectors = [](int columns) { return (columns + vector_elements - 1) / vector_elements; };
+  // So may the low edge of a box.
+  const int at_low_edge = vectors(std::max(0, pass.column_reach.highest_low) - pass.column_reach.low) + 1;
+  // The high edge may fall inside a vector, which makes one more.
+  const int at_high_edge = vectors(pass.column_reach.high - std::min(0, pass.column_reach.lowest_high)) + 1;
+  return at_low_edge + at_high_edge;
+}
+
+int plane_shared_bytes(const Pass& pass) {
+  return shared_bytes_of(pass, pass.planes);
+}
+
+}  // namespace spidergen::plan

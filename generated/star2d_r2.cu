@@ -293,6 +293,75 @@ SPIDER_DEVICE void start_mapped_row(const Strip& strip, int step) {
   }
 }
 
+/// An input row that may begin at any element: the first cell of its ring row and how many bytes of a vector lie before
+/// that cell; or a constant.
+struct UnalignedRow {
+  const std::uint16_t* cells;
+  int bytes_before;
+  std::uint16_t value;
+};
+
+SPIDER_DEVICE UnalignedRow find_unaligned_row(const Strip& strip, int step) {
+  const std::int32_t y = strip.first_row + step;
+  const spider::MappedIndex row = map_row(y, strip.rows);
+  if (row.constant || !row_is_reached(strip, y)) return {nullptr, 0, row.value};
+  const std::uint16_t* cells = strip.input + row.index * strip.input_stride + strip.left;
+  return {cells, static_cast<int>(reinterpret_cast<std::uintptr_t>(cells) % vector_bytes), 0};
+}
+
+/// Starts the copies of an input row as whole vectors of memory, which realign_row is to shift into place.
+SPIDER_DEVICE void start_unaligned_row(const Strip& strip, int step) {
+  const UnalignedRow row = find_unaligned_row(strip, step);
+  const std::uint32_t pair = row.value * 0x10001U;
+  const int end = strip.fast_end + (row.bytes_before > 0 && strip.fast_end > strip.fast_begin ? 1 : 0);
+  SPIDER_NO_UNROLL
+  for (int vector = strip.fast_begin + strip.lane; vector < end; vector += 32) {
+    const Shared to = ring_row(strip, step) + vector * vector_bytes;
+    if (row.cells == nullptr) {
+      device::store_shared(to, Vector{{pair, pair, pair, pair}});
+    } else {
+      device::copy_async_if(true, to, row.cells + vector * vector_elements - row.bytes_before / 2);
+    }
+  }
+}
+
+/// The 16 bytes from byte `begin` of two vectors that follow each other; an even number below 16.
+SPIDER_DEVICE Vector take_vector(const Vector& first, const Vector& second, int begin) {
+  std::uint32_t words[8];
+  SPIDER_UNROLL
+  for (int i = 0; i < 8; ++i) words[i] = i < 4 ? first.word[i] : second.word[i - 4];
+  SPIDER_UNROLL
+  for (int i = 0; i < 6; ++i) words[i] = (begin & 8) != 0 ? words[i + 2] : words[i];
+  SPIDER_UNROLL
+  for (int i = 0; i < 5; ++i) words[i] = (begin & 4) != 0 ? words[i + 1] : words[i];
+  Vector taken;
+  SPIDER_UNROLL
+  for (int i = 0; i < 4; ++i) taken.word[i] = device::funnel_shift_right(words[i], words[i + 1], begin % 4 * 8);
+  return taken;
+}
+
+/// Shifts the vectors of an input row to where those of an aligned row lie.
+SPIDER_DEVICE void realign_row(const Strip& strip, int step) {
+  constexpr int lane_vectors = (ring_vectors + 31) / 32;
+  const int begin = find_unaligned_row(strip, step).bytes_before;
+  if (begin == 0) return;
+  const Shared row = ring_row(strip, step);
+  Vector shifted[lane_vectors] = {};
+  SPIDER_UNROLL
+  for (int i = 0; i < lane_vectors; ++i) {
+    const int vector = strip.lane + 32 * i;
+    if (!is_fast(strip, vector)) continue;
+    const Shared from = row + vector * vector_bytes;
+    shifted[i] = take_vector(device::load_shared(from), device::load_shared(from + vector_bytes), begin);
+  }
+  device::sync_warp();
+  SPIDER_UNROLL
+  for (int i = 0; i < lane_vectors; ++i) {
+    const int vector = strip.lane + 32 * i;
+    if (is_fast(strip, vector)) device::store_shared(row + vector * vector_bytes, shifted[i]);
+  }
+}
+
 /// Index in the ring row of the strip's edge vector `i`: those before the fast vectors, then those behind.
 SPIDER_DEVICE int edge_vector(const Strip& strip, int i) {
   const int vector = strip.needed_begin + i;
@@ -440,10 +509,11 @@ SPIDER_DEVICE Strip make_strip(const spider::SweepArguments& field, const Walk& 
   const auto round_up = [](std::int32_t columns) { return (columns + vector_elements - 1) / vector_elements; };
   strip.needed_begin = clamp((begin + column_reach_low) / vector_elements, 0, ring_vectors);
   strip.needed_end = clamp(round_up(behind + column_reach_high), strip.needed_begin, ring_vectors);
-  strip.fast_begin = clamp(round_up(begin + (highest_low > 0 ? highest_low : 0)), strip.needed_begin, strip.needed_end);
-  strip.fast_end =
-      clamp((behind + (lowest_high < 0 ? lowest_high : 0)) / vector_elements, strip.fast_begin, strip.needed_end);
-  if (!field.aligned_input) strip.fast_end = strip.fast_begin;
+  // In rows that are not aligned a vector lies across two of memory, from up to 7 elements before it to 8 behind it.
+  const std::int32_t inside = begin + (highest_low > 0 ? highest_low : 0) + (field.aligned_input ? 0 : 7);
+  const std::int32_t inside_end = behind + (lowest_high < 0 ? lowest_high : 0) - (field.aligned_input ? 0 : 8);
+  strip.fast_begin = clamp(round_up(inside), strip.needed_begin, strip.needed_end);
+  strip.fast_end = clamp(inside_end / vector_elements, strip.fast_begin, strip.needed_end);
   return strip;
 }
 
@@ -579,7 +649,7 @@ SPIDER_DEVICE void retire_row(Accumulator (&sums)[rows_in_flight], int complete)
 enum class Terrain {
   inside,    ///< nothing: every vector of every input row is in memory and aligned, and every output is wanted
   edge,      ///< a few vectors of each row lie across the field's edges; some outputs may be beyond them
-  elements,  ///< rows that are not aligned, or a field narrower than a strip: many vectors are fetched by elements
+  elements,  ///< rows that are not aligned: input rows are shifted into place, and results stored one by one
 };
 
 /// Walks down a strip; only strips that need care pay for it.
@@ -591,7 +661,9 @@ SPIDER_DEVICE void walk_down(const Strip& strip, const Operands& loaded) {
   const std::uint16_t* next_row =
       strip.input + strip.first_row * strip.input_stride + strip.left + lane * vector_elements;
   const auto start_next_row = [&](int step) {
-    if (step < strip.steps) {
+    if constexpr (terrain == Terrain::elements) {
+      if (step < strip.steps) start_unaligned_row(strip, step);
+    } else if (step < strip.steps) {
       if (is_plain_row(strip, strip.first_row + step)) {
         start_plain_row<inside>(strip, step, next_row);
       } else {
@@ -604,7 +676,7 @@ SPIDER_DEVICE void walk_down(const Strip& strip, const Operands& loaded) {
   if constexpr (!inside) clear_ring(strip);
   SPIDER_NO_UNROLL
   for (int step = 0; step < ring_rows - 1; ++step) start_next_row(step);
-  if constexpr (!inside) fetch_row(strip, 0);
+  if constexpr (terrain == Terrain::edge) fetch_row(strip, 0);
 
   // A lane's fragment of a tile is the vector 2 (lane / 4) + (lane % 4) / 2 + 2 (lane % 2): the pair swap.
   const Shared fragment_offset = vector_bytes * (2 * (lane / 4) + lane % 4 / 2 + 2 * (lane % 2));
@@ -630,6 +702,11 @@ SPIDER_DEVICE void walk_down(const Strip& strip, const Operands& loaded) {
       if (step >= strip.steps) break;
       device::copy_async_wait<ring_rows - 2>();
       device::sync_warp();
+      if constexpr (terrain == Terrain::elements) {
+        realign_row(strip, step);
+        fetch_row(strip, step);
+        device::sync_warp();
+      }
       Vector fragments[tiles][shift_count];
       SPIDER_UNROLL
       for (int tile = 0; tile < tiles; ++tile) {
@@ -642,7 +719,6 @@ SPIDER_DEVICE void walk_down(const Strip& strip, const Operands& loaded) {
       start_next_row(step + ring_rows - 1);
 
       if constexpr (terrain == Terrain::edge) place_edges(strip, step + 1, step % batch_rows);
-      if constexpr (terrain == Terrain::elements) fetch_row(strip, step + 1);
 
       multiply_row(loaded, fragments, sums, turn);
 
@@ -670,8 +746,8 @@ SPIDER_DEVICE void walk_down(const Strip& strip, const Operands& loaded) {
 }
 
 /// The walks that need care, compiled apart, so that they take no registers from the others.
-SPIDER_DEVICE_APART void walk_down_with_care(const Strip& strip, bool aligned_output) {
-  if (strip.edge_vectors() <= staged_vectors && aligned_output) {
+SPIDER_DEVICE_APART void walk_down_with_care(const Strip& strip, bool aligned) {
+  if (aligned && strip.edge_vectors() <= staged_vectors) {
     walk_down<Terrain::edge>(strip, load_operands(strip.lane));
   } else {
     walk_down<Terrain::elements>(strip, load_operands(strip.lane));
@@ -684,12 +760,13 @@ SPIDER_GLOBAL(warps_per_block * 32, blocks_per_multiprocessor) sweep(const spide
   if (walk.rows == 0) return;
   const Strip strip = make_strip(field, walk);
   const bool all_fast = strip.fast_begin == 0 && strip.fast_end == ring_vectors;
-  const bool whole_outputs = field.aligned_output && walk.first_column >= strip.wanted.column_begin &&
+  const bool aligned = field.aligned_input && field.aligned_output;
+  const bool whole_outputs = walk.first_column >= strip.wanted.column_begin &&
                              walk.first_column + strip_outputs <= strip.wanted.column_end;
-  if (all_fast && whole_outputs) {
+  if (aligned && all_fast && whole_outputs) {
     walk_down<Terrain::inside>(strip, load_operands(strip.lane));
   } else {
-    walk_down_with_care(strip, field.aligned_output);
+    walk_down_with_care(strip, aligned);
   }
 }
 

@@ -98,7 +98,8 @@ int ring_row_vectors(const Pass& pass) {
 
 int ring_row_bytes(const Pass& pass) {
   constexpr int line_bytes = 128;
-  return (ring_row_vectors(pass) * vector_bytes + line_bytes - 1) / line_bytes * line_bytes;
+  // A row that is not aligned begins anywhere in its first vector, and takes one more.
+  return ((ring_row_vectors(pass) + 1) * vector_bytes + line_bytes - 1) / line_bytes * line_bytes;
 }
 
 int staged_vectors(const Pass& pass) {
@@ -112,7 +113,7 @@ int staged_vectors(const Pass& pass) {
 
 int batch_rows(const Pass& pass) {
   constexpr int wanted_rows = 32;
-  constexpr int most_bytes = 4096;  // of a warp's stage
+  constexpr int most_bytes = 3072;  // of a warp's stage
   const int rows = std::min(wanted_rows, most_bytes / (staged_vectors(pass) * vector_bytes));
   const int turn = pass.streaming.rotate_by_unrolling ? pass.rows_in_flight() : 1;
   return std::max(rows / turn, 1) * turn;

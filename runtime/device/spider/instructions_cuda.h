@@ -96,6 +96,11 @@ SPIDER_DEVICE void copy_async_if(bool wanted, Shared to, const void* from) {
       : "memory");
 }
 
+/// shf.r.wrap.b32: the lower word of both, shifted right by `bits` below 32.
+SPIDER_DEVICE std::uint32_t funnel_shift_right(std::uint32_t low, std::uint32_t high, int bits) {
+  return __funnelshift_r(low, high, static_cast<unsigned>(bits));
+}
+
 /// cp.async.commit_group: closes this lane's group of copies, which may be empty.
 SPIDER_DEVICE void copy_async_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -20,8 +22,10 @@ namespace {
 
 constexpr std::int64_t largest_workspace = std::int64_t{8} << 30;
 constexpr std::int64_t most_configurations = 24;  // of each kind of heuristics
-constexpr double search_seconds = 2;              // for one layout; building a plan may compile a kernel
+constexpr double search_seconds = 4;  // for one view and kind of heuristics; some plans compile a kernel
 constexpr int timed_runs = 3;
+constexpr double long_microseconds = 10e3;      // a run as long as this is timed at once, not warmed up
+constexpr double endless_microseconds = 100e3;  // more than this is not timed in bursts
 
 void require(cudnnStatus_t status, const char* what) {
   if (status != CUDNN_STATUS_SUCCESS) {
@@ -309,8 +313,8 @@ class Plan {
   DeviceMemory workspace_;
 };
 
-/// The shortest of a few runs after a warm one, in microseconds; stops early where the first is hopeless.
-double time_plan(Plan& plan, double best) {
+/// The shortest of a few runs after a warm one, in microseconds; the first alone where it is long.
+double time_plan(Plan& plan) {
   const Stream stream = make_stream();
   const Event start = make_event();
   const Event stop = make_event();
@@ -320,8 +324,8 @@ double time_plan(Plan& plan, double best) {
     plan.run(0, stream.get());
     bench::require(cudaEventRecord(stop.get(), stream.get()), "recording an event");
     const double time = microseconds_between(start, stop);
+    if (time > long_microseconds) return time;
     if (i > 0) shortest = std::min(shortest, time);
-    if (i > 0 && time > 4 * best) break;
   }
   return shortest;
 }
@@ -332,6 +336,10 @@ struct TimedPlan {
   std::shared_ptr<Plan> plan;
 };
 
+bool faster(const TimedPlan& a, const TimedPlan& b) {
+  return a.microseconds < b.microseconds;
+}
+
 std::int64_t workspace_limit() {
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
@@ -339,31 +347,40 @@ std::int64_t workspace_limit() {
   return std::min(largest_workspace, static_cast<std::int64_t>(free_bytes) / 2);
 }
 
-/// Tries what cuDNN proposes for one view; a proposal that cannot run is no error.
+/// Tries what one kind of heuristics proposes. A proposal that cannot run is no error; of an engine that
+/// takes many times the shortest time so far no other configuration is tried.
+void try_proposals(const std::shared_ptr<const Handle>& handle,
+                   const std::shared_ptr<const DeviceMemory>& weights, const DeviceFields& fields,
+                   const View& view, std::vector<Descriptor> configurations, std::vector<TimedPlan>& timed) {
+  constexpr double hopeless = 4;
+  const auto began = std::chrono::steady_clock::now();
+  std::set<std::int64_t> slow_engines;
+  for (Descriptor& configuration : configurations) {
+    if (std::chrono::steady_clock::now() - began > std::chrono::duration<double>(search_seconds)) return;
+    try {
+      const std::int64_t engine = engine_number(configuration);
+      if (slow_engines.contains(engine)) continue;
+      const auto plan = std::make_shared<Plan>(handle, weights, fields, std::move(configuration));
+      if (plan->workspace_bytes() > workspace_limit()) continue;
+      const double time = time_plan(*plan);
+      plan->drop_workspace();
+      timed.push_back({time, std::string(view.name) + ", engine " + std::to_string(engine), plan});
+      const auto best = std::min_element(timed.begin(), timed.end(), faster);
+      if (time > hopeless * best->microseconds || time > endless_microseconds) slow_engines.insert(engine);
+    } catch (const std::runtime_error&) {
+      continue;
+    }
+  }
+}
+
 void try_view(const std::shared_ptr<const Handle>& handle, const Stencil& stencil, const DeviceFields& fields,
               const View& view, std::vector<TimedPlan>& timed) {
   if (fields.layout().extents[2] % view.channels != 0) return;
   const Shape shape = make_shape(view, fields.layout().extents, filter_radius(stencil));
   const auto weights = std::make_shared<const DeviceMemory>(upload_filter(stencil, shape, fields.storage()));
   const Graph graph = make_graph(*handle, shape, fields.storage());
-  const auto began = std::chrono::steady_clock::now();
-  double best = std::numeric_limits<double>::infinity();
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    for (Descriptor& configuration : propose(graph.graph, mode)) {
-      if (std::chrono::steady_clock::now() - began > std::chrono::duration<double>(search_seconds)) return;
-      try {
-        const std::string name =
-            std::string(view.name) + ", engine " + std::to_string(engine_number(configuration));
-        const auto plan = std::make_shared<Plan>(handle, weights, fields, std::move(configuration));
-        if (plan->workspace_bytes() > workspace_limit()) continue;
-        const double time = time_plan(*plan, best);
-        plan->drop_workspace();
-        best = std::min(best, time);
-        timed.push_back({time, name, plan});
-      } catch (const std::runtime_error&) {
-        continue;
-      }
-    }
+    try_proposals(handle, weights, fields, view, propose(graph.graph, mode), timed);
   }
 }
 
@@ -397,8 +414,11 @@ std::vector<Contestant> cudnn_baselines(const Contestant& kernel, const DeviceFi
     try_view(handle, convolution.stencil, fields, one, timed);
   }
   if (timed.empty()) throw std::runtime_error("cuDNN proposes nothing that runs");
-  std::stable_sort(timed.begin(), timed.end(),
-                   [](const TimedPlan& a, const TimedPlan& b) { return a.microseconds < b.microseconds; });
+  std::stable_sort(timed.begin(), timed.end(), faster);
+  if (timed.front().microseconds > endless_microseconds) {
+    throw std::runtime_error("the fastest that cuDNN proposes takes " +
+                             std::to_string(std::lround(timed.front().microseconds / 1e3)) + " ms");
+  }
   std::vector<Contestant> sorted;
   for (const TimedPlan& one : timed) {
     convolution.detail = one.name;

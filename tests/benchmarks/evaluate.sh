@@ -45,7 +45,7 @@ paper='box2d_r1,box2d_r2,box2d_r3,box2d_r5,box2d_r7,star2d_r1,star2d_r2,star2d_r
 first=(--library "${libraries[1]}")  # the kernels; the others are engines that they are compared with
 measure() {
   part evaluation "${libraries[@]}" --kernels "$paper" --sizes 10240
-  part cudnn "${first[@]}" --kernels 'box2d_r[12357]' --sizes 10240 --baselines copy,cudnn --launches 20
+  part cudnn "${first[@]}" --kernels 'box2d_r[1237]' --sizes 10240 --baselines copy,cudnn --launches 20
   part sustained "${first[@]}" --kernels "$paper" --sizes 10240 --mode sustained
   if ((${#libraries[@]} > 2)); then
     part engines "${libraries[@]:2}" --kernels 'box2d_r[137]' --sizes 10240 --mode sustained

@@ -74,8 +74,8 @@ std::optional<Parameter> read_parameter(const Entry& entry, const ParameterOverr
 
 void check_overrides(const std::vector<ParameterOverride>& overrides, const std::vector<std::string>& names,
                      const std::string& file, Context& context) {
-  for (std::size_t i = 0; i < overrides.size(); ++i) {
-    const ParameterOverride& given = overrides[i];
+  for (const ParameterOverride& given : overrides) {
+    if (context.diagnostics.full()) return;
     if (find_override(overrides, given.name) != &given) {
       report_override(given, file, fmt::format("{} is overridden twice; keep one", shown(given.name)),
                       context);

@@ -7,6 +7,7 @@ run_schema.py ROOT GENERATOR
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -33,8 +34,14 @@ def good_specs(root: pathlib.Path, generator: pathlib.Path, folder: pathlib.Path
     return specs
 
 
-def undescribed(schema: dict) -> list[str]:
-    return [key for key, value in schema["properties"].items() if not value.get("description")]
+def check_keys(root: pathlib.Path, schema: dict) -> list[str]:
+    """The schema has the keys of the reference, and describes each."""
+    page = (root / "stencils/README.md").read_text(encoding="utf-8")
+    table = page[page.index("## Keys"):page.index("## Coefficients")]
+    keys = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
+    problems = [f"only the schema or only stencils/README.md has the key {key}" for key in keys ^ set(schema["properties"])]
+    return problems + [f"the key {key} has no description" for key, value in schema["properties"].items()
+                       if not value.get("description")]
 
 
 def main() -> int:
@@ -42,7 +49,7 @@ def main() -> int:
     schema = json.loads((root / "stencils/spider-gen.schema.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
-    problems = [f"the key {key} has no description" for key in undescribed(schema)]
+    problems = check_keys(root, schema)
 
     with tempfile.TemporaryDirectory() as folder:
         good = good_specs(root, generator, pathlib.Path(folder))

@@ -35,7 +35,7 @@ std::string weight(FuzzedDataProvider& data) {
 }
 
 std::string taps(FuzzedDataProvider& data, int dimensions) {
-  const int reach = data.ConsumeIntegralInRange(0, 34);
+  const int reach = data.ConsumeIntegralInRange(0, data.ConsumeBool() ? 34 : 130);
   const int count = data.ConsumeIntegralInRange(1, 60);
   std::set<std::string> offsets;
   std::string text = "shape: taps\ncoefficients:\n";
@@ -62,7 +62,7 @@ std::string star_or_product(FuzzedDataProvider& data, int dimensions) {
   std::string text = std::string("shape: ") + (star ? "star" : "product") + "\ncoefficients: {";
   if (center) text += "center: " + weight(data) + ", ";
   for (int axis = 3 - dimensions; axis < 3; ++axis) {
-    const int radius = data.ConsumeIntegralInRange(0, axis == 2 ? 32 : 8);
+    const int radius = data.ConsumeIntegralInRange(0, axis == 2 ? (data.ConsumeBool() ? 32 : 128) : 16);
     text += std::string(1, "zyx"[axis]) + ": " + list(data, 2 * radius + (center ? 0 : 1)) + ", ";
   }
   return text + "}\n";

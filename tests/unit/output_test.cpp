@@ -1,13 +1,16 @@
 #include "output/output.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -160,6 +163,51 @@ TEST_F(Output, ReplacesALinkAndNotWhatItLeadsTo) {
   EXPECT_EQ(write_files(folder_, {{"a", "new"}}), std::nullopt);
   EXPECT_EQ(text("precious"), "old");
   EXPECT_EQ(text("a"), "new");
+}
+
+/// While it lives, files cannot grow beyond some bytes: what a full disk does.
+class SmallFiles {
+ public:
+  explicit SmallFiles(rlim_t bytes) : old_handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &old_);
+    const rlimit small{bytes, old_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+  }
+  SmallFiles(const SmallFiles&) = delete;
+  SmallFiles& operator=(const SmallFiles&) = delete;
+  ~SmallFiles() {
+    setrlimit(RLIMIT_FSIZE, &old_);
+    (void)std::signal(SIGXFSZ, old_handler_);
+  }
+
+ private:
+  rlimit old_{};
+  void (*old_handler_)(int);
+};
+
+TEST_F(Output, LeavesNoPartOfAFileBehind) {
+  put("a", "old");
+  const std::string large(100'000, 'x');
+  std::optional<Problem> written;
+  std::optional<Problem> created;
+  {
+    const SmallFiles limit(10'000);
+    written = write_files(folder_, {{"a", large}, {"b", large}});
+    created = create_file(folder_, {"c", large});
+  }
+  EXPECT_EQ(written, (Problem{(folder_ / "a").string(), "cannot be written: File too large"}));
+  EXPECT_EQ(created, (Problem{(folder_ / "c").string(), "cannot be written: File too large"}));
+  EXPECT_EQ(names(), std::set<std::string>{"a"});
+  EXPECT_EQ(text("a"), "old");
+}
+
+TEST_F(Output, CreatesAFileOnlyOnce) {
+  EXPECT_EQ(create_file(folder_ / "new", {"a", "first"}), std::nullopt);
+  EXPECT_EQ(text("new/a"), "first");
+  EXPECT_EQ(create_file(folder_ / "new", {"a", "second"}),
+            (Problem{(folder_ / "new/a").string(), "is there already; remove it or take another name"}));
+  EXPECT_EQ(text("new/a"), "first");
+  EXPECT_EQ(create_file(folder_ / "new/a", {"b", "x"})->reason, "cannot be created: Not a directory");
 }
 
 }  // namespace

@@ -388,6 +388,32 @@ TEST(Spec, HostileTextsAreRefusedQuickly) {
   }
 }
 
+TEST(Overrides, AreGivenOnce) {
+  const ReadResult result =
+      read_spec({"t.yaml", head + "parameters: {a: 1}\n" + point}, {{"a", "2"}, {"a", "3"}});
+  EXPECT_EQ(messages(result), "t.yaml: error: -D 'a=3': 'a' is overridden twice; keep one\n");
+}
+
+TEST(Text, IsBounded) {
+  const std::string comment(longest_text - head.size() - point.size() - 1, '#');
+  EXPECT_EQ(messages(read_spec({"t.yaml", head + point + comment + '\n'}, {})), "");
+  EXPECT_EQ(messages(read_spec({"t.yaml", head + point + comment + "#\n"}, {})),
+            "t.yaml: error: larger than 1048576 bytes; no spec needs that\n");
+  std::string many = "[";
+  for (int i = 0; i < 50'000; ++i) many += "1,";
+  EXPECT_EQ(messages(read_spec({"t.yaml", head + "shape: box\ncoefficients: " + many + "]\n"}, {})),
+            "t.yaml:5:99998: error: more than 50000 values; no spec needs that many\n");
+}
+
+TEST(Text, ComesFromAFileWithAPlainName) {
+  for (const char* path : {"t.\n#error", "t.\\", "t.\xff", "folder/t.\x1b[2J"}) {
+    const std::string found = messages(read_spec({path, head + point}, {}));
+    EXPECT_NE(found.find(": error: the file's name goes into a comment"), std::string::npos) << found;
+    EXPECT_EQ(found.find_first_of("\x1b\n"), found.size() - 1) << found;
+  }
+  EXPECT_EQ(messages(read_spec({"f\xffolder/t.y a(m)l", head + point}, {})), "");
+}
+
 TEST(Names, NoStencilIsCalledAsTheRuntimeCallsItsOwn) {
   const std::regex own("\\bspider_([a-z_0-9]+)");
   int found = 0;

@@ -19,8 +19,11 @@ struct Drawing {
 };
 
 char letter_of(const plan::TileMapping& mapping, int row, int column) {
-  const int place = mapping.column_input[column].x - mapping.row_output[row].x - mapping.window_low;
-  return static_cast<char>('a' + place);
+  const plan::Position& input = mapping.column_input[column];
+  const plan::Position& output = mapping.row_output[row];
+  const plan::Position tap_row{input.y - output.y, 0, input.z - output.z};
+  const char first = tap_row == mapping.window_rows.front() ? 'a' : 'A';
+  return static_cast<char>(first + input.x - output.x - mapping.window_low);
 }
 
 Drawing letters_of(const plan::TileMapping& mapping, const plan::Matrix& matrix) {
@@ -40,7 +43,9 @@ std::vector<int> natural_order(const std::vector<plan::Position>& positions) {
   std::vector<int> order(positions.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int a, int b) {
-    return std::tie(positions[a].y, positions[a].x) < std::tie(positions[b].y, positions[b].x);
+    const plan::Position& first = positions[a];
+    const plan::Position& second = positions[b];
+    return std::tie(first.z, first.y, first.x) < std::tie(second.z, second.y, second.x);
   });
   return order;
 }

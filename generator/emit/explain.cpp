@@ -63,18 +63,40 @@ std::size_t zeros_of(const plan::Operand& operand) {
       std::count(operand.matrix.values.begin(), operand.matrix.values.end(), 0.0));
 }
 
-void append_drawing(const plan::Pass& pass, std::string& text) {
-  const auto fullest =
-      std::min_element(pass.operands.begin(), pass.operands.end(),
-                       [](const auto& a, const auto& b) { return zeros_of(a) < zeros_of(b); });
-  text += fmt::format(
-      "\n  Operand {} before and after the swap ({}). A row is an output and a column an input; a is the\n"
-      "  weight at dx {}, b that at {}, and so on; dots are zeros. Groups of four must hold at most two "
-      "weights.\n\n",
-      fullest - pass.operands.begin(), pass.mapping.name, fullest->shift + pass.mapping.window_low,
-      fullest->shift + pass.mapping.window_low + 1);
-  std::istringstream drawing(draw_swap(pass.sources[fullest->source].mapping, fullest->matrix));
-  for (std::string line; std::getline(drawing, line);) text += "    " + line + "\n";
+/// The operand with the most weights of each mapping, in the order of their sources.
+std::vector<std::size_t> operands_to_draw(const plan::Pass& pass) {
+  std::vector<std::size_t> chosen;
+  for (std::size_t i = 0; i < pass.operands.size(); ++i) {
+    const auto mapping_of = [&](std::size_t operand) -> const plan::TileMapping& {
+      return pass.sources[pass.operands[operand].source].mapping;
+    };
+    const auto same = std::find_if(chosen.begin(), chosen.end(), [&](std::size_t other) {
+      return mapping_of(other).name == mapping_of(i).name;
+    });
+    if (same == chosen.end()) {
+      chosen.push_back(i);
+    } else if (zeros_of(pass.operands[i]) < zeros_of(pass.operands[*same])) {
+      *same = i;
+    }
+  }
+  return chosen;
+}
+
+void append_drawings(const plan::Pass& pass, std::string& text) {
+  text +=
+      "\n  Operands before and after the swap, one of each kind. A row is an output and a column an input; "
+      "dots\n"
+      "  are zeros. After it, groups of four must hold at most two weights.\n";
+  for (const std::size_t index : operands_to_draw(pass)) {
+    const plan::Operand& operand = pass.operands[index];
+    const plan::TileMapping& mapping = pass.sources[operand.source].mapping;
+    const int low = operand.shift + mapping.window_low;
+    text += fmt::format("\n    operand {} ({}): a is the weight at dx {}, b at {}, ...{}\n\n", index,
+                        mapping.name, low, low + 1,
+                        mapping.window_rows.size() > 1 ? "; capitals are of the second tap row" : "");
+    std::istringstream drawing(draw_swap(mapping, operand.matrix));
+    for (std::string line; std::getline(drawing, line);) text += "    " + line + "\n";
+  }
 }
 
 void append_bounds(int dimensions, const std::vector<ArchitectureBound>& bounds, std::string& text) {
@@ -122,7 +144,7 @@ std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& 
   append_work(figures_of(spec, plan), text);
   for (const plan::Pass& pass : plan.passes) {
     append_windows(pass, text);
-    append_drawing(pass, text);
+    append_drawings(pass, text);
   }
   append_bounds(spec.dimensions, bounds_of(spec, plan, architectures), text);
   append_costs(costs_of(plan), text);

@@ -174,8 +174,9 @@ void count_sweep(spider::SweepArguments arguments) {
   if (spider::device::block_index() != 0 || spider::device::lane_index() != 0) return;
   const auto* input = static_cast<const std::uint16_t*>(arguments.input);
   auto* output = static_cast<std::uint16_t*>(arguments.output);
-  for (std::int64_t y = 0; y < arguments.extent[1]; ++y) {
-    for (std::int64_t x = 0; x < arguments.extent[2]; ++x) {
+  const spider::Box& box = arguments.box;
+  for (std::int64_t y = box.offset[1]; y < box.offset[1] + box.extent[1]; ++y) {
+    for (std::int64_t x = box.offset[2]; x < box.offset[2] + box.extent[2]; ++x) {
       const std::uint16_t value = spider::device::load_field(input + y * arguments.input_stride[1] + x);
       spider::device::store_field(output + y * arguments.output_stride[1] + x,
                                   static_cast<std::uint16_t>(value + 1));
@@ -228,6 +229,19 @@ TEST(Kernel, IsAppliedFromFieldToField) {
   EXPECT_EQ(out.download(), std::vector<std::uint16_t>(15, 1));
   EXPECT_EQ(in.download(), std::vector<std::uint16_t>(15, 0));
   EXPECT_EQ(status_of([&] { spider::apply(&kernel, in, in); }), SPIDER_ERROR_OVERLAP);
+}
+
+TEST(Kernel, IsAppliedToABox) {
+  const spider_kernel kernel = counting_kernel();
+  Field<half> in(3, 5);
+  Field<half> out(3, 5);
+  EXPECT_EQ(&spider::apply_box(&kernel, in, out, {0, 1, 2}, {1, 1, 2}), &out);
+  const std::vector<half> result = out.download();
+  for (std::size_t i = 0; i < result.size(); ++i) EXPECT_EQ(result[i].bits(), i == 7 || i == 8 ? 1 : 0) << i;
+  EXPECT_EQ(status_of([&] {
+              spider::apply_box(&kernel, in, out, {0, 1, 2}, {1, 3, 2});
+            }),
+            SPIDER_ERROR_EXTENT);
 }
 
 TEST(Kernel, IsIteratedAndSaysWhereTheResultIs) {

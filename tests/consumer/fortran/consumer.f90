@@ -12,6 +12,10 @@ program consumer
       import :: c_ptr
       type(c_ptr) :: kernel
     end function
+    function relax3d_kernel() bind(c) result(kernel)
+      import :: c_ptr
+      type(c_ptr) :: kernel
+    end function
     function shift_kernel() bind(c) result(kernel)
       import :: c_ptr
       type(c_ptr) :: kernel
@@ -21,7 +25,7 @@ program consumer
   integer, parameter :: columns = 133, rows = 37
   integer :: wrong
 
-  wrong = wrong_conversions() + wrong_diffusion(3) + wrong_shift() + wrong_statuses()
+  wrong = wrong_conversions() + wrong_diffusion(3) + wrong_relaxation() + wrong_shift() + wrong_statuses()
   if (wrong /= 0) error stop 'the results are wrong'
 
 contains
@@ -64,6 +68,40 @@ contains
     print '(a, i0, a)', 'diffusion: ', wrong, ' cells wrong'
     call spider_field_destroy(a)
     call spider_field_destroy(b)
+  end function
+
+  !> One sweep in three dimensions: a(columns, rows, planes).
+  integer function wrong_relaxation() result(wrong)
+    integer, parameter :: nx = 45, ny = 11, nz = 7
+    type(spider_owned_field) :: in, out
+    real(c_float) :: p(0:nx + 1, 0:ny + 1, 0:nz + 1), values(nx, ny, nz), expected(nx, ny, nz)
+    integer :: x, y, z
+    do z = 1, nz
+      do y = 1, ny
+        do x = 1, nx
+          p(x, y, z) = modulo(7 * z * z + 13 * x + x * y, 97)
+        end do
+      end do
+    end do
+    p(0, :, :) = p(1, :, :)
+    p(nx + 1, :, :) = p(nx, :, :)
+    p(:, 0, :) = p(:, 1, :)
+    p(:, ny + 1, :) = p(:, ny, :)
+    p(:, :, 0) = p(:, :, 1)
+    p(:, :, nz + 1) = p(:, :, nz)
+    expected = p(1:nx, 1:ny, 1:nz) / 4 + p(1:nx, 1:ny, 0:nz - 1) / 8 + p(1:nx, 1:ny, 2:nz + 1) / 4 &
+      + p(1:nx, 0:ny - 1, 1:nz) / 8 + p(1:nx, 2:ny + 1, 1:nz) / 16 + p(0:nx - 1, 1:ny, 1:nz) / 8 &
+      + p(2:nx + 1, 1:ny, 1:nz) / 16
+
+    call require(spider_field_create(relax3d_kernel(), [nx, ny, nz], in))
+    call require(spider_field_create(relax3d_kernel(), [nx, ny, nz], out))
+    call require(spider_field_set(in, p(1:nx, 1:ny, 1:nz)))
+    call require(spider_apply(relax3d_kernel(), in%c, out%c, c_null_ptr))
+    call require(spider_field_get(out, values))
+    wrong = count(abs(values - expected) > expected / 2048)
+    print '(a, i0, a)', 'relaxation in 3D: ', wrong, ' cells wrong'
+    call spider_field_destroy(in)
+    call spider_field_destroy(out)
   end function
 
   !> One sweep through the C interface, on memory of our own layout: rows of `pitch` elements, the halo among them. f16

@@ -43,6 +43,19 @@ def diffuse(library: spider.Library) -> None:
     assert (box.download() == expected).all()
 
 
+def relax(library: spider.Library) -> None:
+    """Three dimensions: arrays are planes, rows, columns."""
+    kernel = library.kernel("relax3d")
+    values = np.random.default_rng(2).uniform(1, 2, (7, 11, 45)).astype(np.float16)
+    a, b = library.field(kernel, 7, 11, 45).upload(values), library.field(kernel, 7, 11, 45)
+    result = kernel.apply(a, b).download()
+    p = np.pad(values.astype(np.float64), 1, mode="edge")
+    n, low, high = slice(1, -1), slice(None, -2), slice(2, None)
+    expected = (p[n, n, n] / 4 + p[low, n, n] / 8 + p[high, n, n] / 4 + p[n, low, n] / 8 + p[n, high, n] / 16
+                + p[n, n, low] / 8 + p[n, n, high] / 16)
+    check("relaxation in 3D", result, expected, 2.0**-11 + 2.0**-18)
+
+
 def shift(library: spider.Library) -> None:
     """Arrays of NumPy, for an emulated library: a kernel with halo faces takes the interior of a larger array."""
     kernel = library.kernel("shift")
@@ -159,6 +172,7 @@ def refuse(kind: type, words: str, function, *arguments, **options) -> None:
 def main() -> None:
     library = spider.load(sys.argv[1])
     diffuse(library)
+    relax(library)
     if library.kernel("shift").info.emulated:
         shift(library)
         refusals(library)

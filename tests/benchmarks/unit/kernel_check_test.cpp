@@ -9,6 +9,8 @@
 
 #include "advection2d.h"
 #include "advection2d_periodic.h"
+#include "box3d_r1.h"
+#include "heat3d.h"
 #include "hyperdiffusion2d_mirror.h"
 #include "layout.h"
 #include "mean2d_reflect.h"
@@ -26,8 +28,9 @@ class KernelCheck : public ::testing::TestWithParam<const spider_kernel* (*)()> 
     for (std::size_t i = 0; i < input.size(); ++i) {
       input[i] = static_cast<std::uint16_t>(encode(SPIDER_F16, cell(static_cast<std::int64_t>(i))));
     }
-    const spider_field in{
-        input.data() + layout.origin, {1, 37, 300}, {layout.plane_stride, layout.row_stride}};
+    const spider_field in{input.data() + layout.origin,
+                          {extents[0], extents[1], extents[2]},
+                          {layout.plane_stride, layout.row_stride}};
     spider_field out = in;
     out.data = output.data() + layout.origin;
     ASSERT_EQ(spider_apply(kernel, &in, &out, nullptr), SPIDER_OK) << spider_last_error();
@@ -38,9 +41,10 @@ class KernelCheck : public ::testing::TestWithParam<const spider_kernel* (*)()> 
   }
 
   const spider_kernel* kernel = GetParam()();
-  FieldLayout layout = make_layout({1, 37, 300}, {{0, 8, 8}, {0, 8, 8}}, 2, 0);
+  Extents extents = kernel->info.dimensions == 3 ? Extents{7, 19, 150} : Extents{1, 37, 300};
+  FieldLayout layout = make_layout(extents, {{2, 8, 8}, {2, 8, 8}}, 2, 0);
   CellValue cell = [](std::int64_t index) { return cell_value(SPIDER_F16, 11, index); };
-  std::vector<Extents> points = sample_points({1, 37, 300}, 2000, 4);
+  std::vector<Extents> points = sample_points(extents, 2000, 4);
   std::vector<double> results;
   Arithmetic arithmetic{SPIDER_F16, kernel->products};
 };
@@ -65,7 +69,8 @@ TEST_P(KernelCheck, RefusesAnotherBoundary) {
 
 INSTANTIATE_TEST_SUITE_P(Shipped, KernelCheck,
                          ::testing::Values(advection2d_kernel, advection2d_periodic_kernel,
-                                           hyperdiffusion2d_mirror_kernel, mean2d_reflect_kernel));
+                                           hyperdiffusion2d_mirror_kernel, mean2d_reflect_kernel,
+                                           box3d_r1_kernel, heat3d_kernel));
 
 }  // namespace
 }  // namespace bench

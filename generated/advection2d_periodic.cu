@@ -9,6 +9,7 @@
 // Storage   f16 fields, f32 sums
 // Weights   two f16 terms each, largest error 2.6e-08
 //           sum 1 in the spec, 1.0000000596046448 packed
+// Bound     |error| <= 0.00049 |result| + 1.3e-05 sum |w x| + 3e-08
 // Plan      pair swap, L = 16: 6 mma.sp.m16n8k32 per 128 outputs, 6 distinct operands, windows at x shift 0
 //           3 rows in flight, 2 tiles of 128 x a warp, 4 warps a block, ring of 16 rows, operands in registers
 
@@ -17,6 +18,7 @@
 #include <spider/boundary.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
+#include <spider/storage.h>
 
 #include <cstdint>
 
@@ -27,6 +29,14 @@ using spider::device::Accumulator;
 using spider::device::Shared;
 using spider::device::Vector;
 namespace device = spider::device;
+
+// How fields lie in memory, and how they become operands and results.
+using Storage = spider::F16Storage;
+using Element = Storage::Element;
+constexpr int element_bytes = Storage::element_bytes;
+constexpr int vector_elements = Storage::vector_elements;
+constexpr int vector_bytes = 16;
+constexpr int group_bytes = Storage::fragment_vectors * vector_bytes;  // of eight neighbouring inputs
 
 // The stencil: out[y][x] = sum of weight * in[y + dy][x + dx].
 constexpr int row_low = -1;
@@ -43,15 +53,15 @@ constexpr int warps_per_block = 4;
 constexpr int blocks_per_multiprocessor = 4;
 constexpr int preferred_rows = 20;
 
-// A warp's ring holds input rows from column first_column of the strip on, in vectors of eight f16.
+// A warp's ring holds input rows from column first_column of the strip on, in vectors of 16 bytes.
 constexpr int ring_rows = 16;
 constexpr int ring_vectors = 34;
 constexpr int ring_row_bytes = 640;
 constexpr int ring_bytes = ring_rows * ring_row_bytes;
 constexpr int first_column = -8;
-constexpr int vector_elements = 8;
-constexpr int vector_bytes = 16;
-constexpr int output_bytes = 8;  // of the four results that a lane stores
+constexpr int output_bytes = 8;  // of the results that a lane stores at once
+constexpr int rows_kept = 0;  // behind the latest, for results that their own inputs are added to
+constexpr int rows_ahead = ring_rows - 1 - rows_kept;
 
 // Vectors at a field's edge are fetched for batch_rows rows at once, so that their way is waited for once, and wait in
 // a stage behind the warp's ring.
@@ -84,11 +94,17 @@ constexpr int shared_bytes =
 // Accumulators rotate by unrolling, so that each keeps its registers, or move from row to row.
 constexpr int unrolled_rows = rows_in_flight;
 constexpr float result_scale = 0x1p0F;
+constexpr float product_unit = 0x1p0F;
 
-/// The input row that is `row` above an output row's lowest, times an operand.
+/// The input row that is `row` above an output row's lowest, times an operand. Where inputs and weights have several
+/// terms, `part` says which are multiplied.
 struct Product {
-  int row, shift, operand, metadata, selector;
+  int row, shift, operand, metadata, selector, part;
 };
+
+SPIDER_DEVICE constexpr bool same_window(const Product& a, const Product& b) {
+  return a.row == b.row && a.shift == b.shift;
+}
 
 // Kernel matrices, compressed 2:4, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
@@ -214,8 +230,8 @@ SPIDER_TABLE std::uint32_t metadata_words[metadata_count][32] = {
 
 /// The field as one lane of one strip sees it.
 struct Strip {
-  const std::uint16_t* input;
-  std::uint16_t* output;
+  const Element* input;
+  Element* output;
   std::int64_t input_stride, output_stride;
   std::int32_t rows, columns;  ///< of the field
   spider::Region wanted;       ///< the points of the sweep
@@ -285,7 +301,7 @@ SPIDER_DEVICE bool is_fast(const Strip& strip, int vector) {
 
 /// Starts the copies of an input row at its own place in memory; `cells` is the lane's first vector of it.
 template <bool all_fast>
-SPIDER_DEVICE void start_plain_row(const Strip& strip, int step, const std::uint16_t* cells) {
+SPIDER_DEVICE void start_plain_row(const Strip& strip, int step, const Element* cells) {
   const Shared to = ring_row(strip, step) + strip.lane * vector_bytes;
   SPIDER_UNROLL
   for (int first = 0; first < ring_vectors; first += 32) {
@@ -305,41 +321,41 @@ SPIDER_DEVICE void start_mapped_row(const Strip& strip, int step) {
     start_plain_row<all_fast>(strip, step, strip.input + row.index * strip.input_stride + lane_offset);
     return;
   }
-  const std::uint32_t pair = row.value * 0x10001U;
+  const std::uint32_t word = Storage::repeat(static_cast<Element>(row.value));
   SPIDER_NO_UNROLL
   for (int vector = strip.fast_begin + strip.lane; vector < strip.fast_end; vector += 32) {
-    device::store_shared(ring_row(strip, step) + vector * vector_bytes, Vector{{pair, pair, pair, pair}});
+    device::store_shared(ring_row(strip, step) + vector * vector_bytes, Vector{{word, word, word, word}});
   }
 }
 
 /// An input row that may begin at any element: the first cell of its ring row and how many bytes of a vector lie before
 /// that cell; or a constant.
 struct UnalignedRow {
-  const std::uint16_t* cells;
+  const Element* cells;
   int bytes_before;
-  std::uint16_t value;
+  Element value;
 };
 
 SPIDER_DEVICE UnalignedRow find_unaligned_row(const Strip& strip, int step) {
   const std::int32_t y = strip.first_row + step;
   const spider::MappedIndex row = map_row(y, strip.rows);
-  if (row.constant || !row_is_reached(strip, y)) return {nullptr, 0, row.value};
-  const std::uint16_t* cells = strip.input + row.index * strip.input_stride + strip.left;
+  if (row.constant || !row_is_reached(strip, y)) return {nullptr, 0, static_cast<Element>(row.value)};
+  const Element* cells = strip.input + row.index * strip.input_stride + strip.left;
   return {cells, static_cast<int>(reinterpret_cast<std::uintptr_t>(cells) % vector_bytes), 0};
 }
 
 /// Starts the copies of an input row as whole vectors of memory, which realign_row is to shift into place.
 SPIDER_DEVICE void start_unaligned_row(const Strip& strip, int step) {
   const UnalignedRow row = find_unaligned_row(strip, step);
-  const std::uint32_t pair = row.value * 0x10001U;
+  const std::uint32_t word = Storage::repeat(row.value);
   const int end = strip.fast_end + (row.bytes_before > 0 && strip.fast_end > strip.fast_begin ? 1 : 0);
   SPIDER_NO_UNROLL
   for (int vector = strip.fast_begin + strip.lane; vector < end; vector += 32) {
     const Shared to = ring_row(strip, step) + vector * vector_bytes;
     if (row.cells == nullptr) {
-      device::store_shared(to, Vector{{pair, pair, pair, pair}});
+      device::store_shared(to, Vector{{word, word, word, word}});
     } else {
-      device::copy_async_if(true, to, row.cells + vector * vector_elements - row.bytes_before / 2);
+      device::copy_async_if(true, to, row.cells + vector * vector_elements - row.bytes_before / element_bytes);
     }
   }
 }
@@ -389,8 +405,8 @@ SPIDER_DEVICE int edge_vector(const Strip& strip, int i) {
 
 /// Where the value at a place is: in memory, or `value` where `cell` is null.
 struct Source {
-  const std::uint16_t* cell;
-  std::uint16_t value;
+  const Element* cell;
+  Element value;
 };
 
 /// Finds column x of the input row of a step; `column` is where x maps to. What no tap reaches is 0, and never read.
@@ -399,8 +415,8 @@ SPIDER_DEVICE Source find_cell(const Strip& strip, int step, std::int32_t x,
   const std::int32_t y = strip.first_row + step;
   const spider::MappedIndex row = map_row(y, strip.rows);
   if (step >= strip.steps || !cell_is_reached(strip, y, x)) return {nullptr, 0};
-  if (column.constant) return {nullptr, column.value};
-  if (row.constant) return {nullptr, row.value};
+  if (column.constant) return {nullptr, static_cast<Element>(column.value)};
+  if (row.constant) return {nullptr, static_cast<Element>(row.value)};
   return {strip.input + row.index * strip.input_stride + column.index, 0};
 }
 
@@ -410,7 +426,7 @@ SPIDER_DEVICE void fetch_row(const Strip& strip, int step) {
   const int elements = step < strip.steps ? strip.edge_vectors() * vector_elements : 0;
   SPIDER_NO_UNROLL
   for (int first = strip.lane; first < elements; first += 32 * loads) {
-    std::uint16_t values[loads];
+    Element values[loads];
     int columns[loads];
     SPIDER_UNROLL
     for (int k = 0; k < loads; ++k) {
@@ -423,7 +439,9 @@ SPIDER_DEVICE void fetch_row(const Strip& strip, int step) {
     }
     SPIDER_UNROLL
     for (int k = 0; k < loads; ++k) {
-      if (first + 32 * k < elements) device::store_shared(ring_row(strip, step) + columns[k] * 2, values[k]);
+      if (first + 32 * k < elements) {
+        device::store_shared(ring_row(strip, step) + columns[k] * element_bytes, values[k]);
+      }
     }
   }
 }
@@ -435,25 +453,26 @@ SPIDER_DEVICE Shared stage_place(const Strip& strip, int row, int i) {
 /// Fetches the edge vectors of the batch of rows that begins with that of `step` into the stage. A lane keeps to one
 /// column, so that only rows are left to map.
 SPIDER_DEVICE void fetch_batch(const Strip& strip, int step) {
-  constexpr int lane_rows = (batch_rows + 3) / 4;
+  constexpr int rows_at_once = 32 / vector_elements;
+  constexpr int lane_rows = (batch_rows + rows_at_once - 1) / rows_at_once;
   const int element = strip.lane % vector_elements;
   const int first_row = strip.lane / vector_elements;
   SPIDER_NO_UNROLL
   for (int i = 0; i < strip.edge_vectors(); ++i) {
     const std::int32_t x = strip.left + edge_vector(strip, i) * vector_elements + element;
     const spider::MappedIndex column = map_column(x, strip.columns);
-    std::uint16_t values[lane_rows];
+    Element values[lane_rows];
     SPIDER_UNROLL
     for (int k = 0; k < lane_rows; ++k) {
-      const int row = first_row + 4 * k;
+      const int row = first_row + rows_at_once * k;
       const Source source = find_cell(strip, step + row, x, column);
       values[k] = source.value;
       if (row < batch_rows && source.cell != nullptr) values[k] = device::load_field(source.cell);
     }
     SPIDER_UNROLL
     for (int k = 0; k < lane_rows; ++k) {
-      const int row = first_row + 4 * k;
-      if (row < batch_rows) device::store_shared(stage_place(strip, row, i) + element * 2, values[k]);
+      const int row = first_row + rows_at_once * k;
+      if (row < batch_rows) device::store_shared(stage_place(strip, row, i) + element * element_bytes, values[k]);
     }
   }
 }
@@ -509,8 +528,8 @@ SPIDER_DEVICE Strip make_strip(const spider::SweepArguments& field, const Walk& 
   const auto begin_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis]); };
   const auto end_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis] + box.extent[axis]); };
   Strip strip;
-  strip.input = static_cast<const std::uint16_t*>(field.input);
-  strip.output = static_cast<std::uint16_t*>(field.output);
+  strip.input = static_cast<const Element*>(field.input);
+  strip.output = static_cast<Element*>(field.output);
   strip.input_stride = field.input_stride[1];
   strip.output_stride = field.output_stride[1];
   strip.rows = static_cast<std::int32_t>(field.extent[1]);
@@ -528,9 +547,9 @@ SPIDER_DEVICE Strip make_strip(const spider::SweepArguments& field, const Walk& 
   const auto round_up = [](std::int32_t columns) { return (columns + vector_elements - 1) / vector_elements; };
   strip.needed_begin = clamp((begin + column_reach_low) / vector_elements, 0, ring_vectors);
   strip.needed_end = clamp(round_up(behind + column_reach_high), strip.needed_begin, ring_vectors);
-  // In rows that are not aligned a vector lies across two of memory, from up to 7 elements before it to 8 behind it.
-  const std::int32_t inside = begin + (highest_low > 0 ? highest_low : 0) + (field.aligned_input ? 0 : 7);
-  const std::int32_t inside_end = behind + (lowest_high < 0 ? lowest_high : 0) - (field.aligned_input ? 0 : 8);
+  // In rows that are not aligned a vector lies across two of memory, from up to a vector less one element before it to a vector behind it.
+  const std::int32_t inside = begin + (highest_low > 0 ? highest_low : 0) + (field.aligned_input ? 0 : vector_elements - 1);
+  const std::int32_t inside_end = behind + (lowest_high < 0 ? lowest_high : 0) - (field.aligned_input ? 0 : vector_elements);
   strip.fast_begin = clamp(round_up(inside), strip.needed_begin, strip.needed_end);
   strip.fast_end = clamp(inside_end / vector_elements, strip.fast_begin, strip.needed_end);
   return strip;
@@ -546,42 +565,47 @@ SPIDER_DEVICE void clear_ring(const Strip& strip) {
   }
 }
 
-/// Four neighbouring outputs of a lane as f16 bits: columns 16 (lane / 4) + 4 (lane % 4) .. + 3 of the tile.
-struct Outputs {
-  std::uint32_t low, high;
-};
-
-/// Rounds a tile's sums and transposes them, so that stores are wide.
-SPIDER_DEVICE Outputs round_tile(const Accumulator& sum) {
-  return {device::transpose_8x8(device::pack_f16(sum.value[0] * result_scale, sum.value[1] * result_scale)),
-          device::transpose_8x8(device::pack_f16(sum.value[2] * result_scale, sum.value[3] * result_scale))};
-}
-
-/// Which of a lane's outputs are the sweep's: bit 4 t + i stands for column x + i of tile t.
+/// Which of a lane's outputs are the sweep's: bit 4 t + i stands for its output i of tile t, whose first is column x.
 SPIDER_DEVICE unsigned wanted_outputs(const spider::Region& wanted, std::int32_t x) {
   unsigned bits = 0;
   SPIDER_UNROLL
   for (int i = 0; i < 4 * tiles; ++i) {
-    const std::int32_t column = x + i / 4 * tile_outputs + i % 4;
+    const std::int32_t column = x + i / 4 * tile_outputs + Storage::output_offset(i % 4);
     if (column >= wanted.column_begin && column < wanted.column_end) bits |= 1U << i;
   }
   return bits;
 }
 
+constexpr int stores = 4 / Storage::outputs_per_store;  // of a lane's four outputs of a tile
+
+/// Stores all four outputs; `to` is aligned for that.
+SPIDER_DEVICE void store_all(Element* to, const Storage::Outputs& outputs) {
+  SPIDER_UNROLL
+  for (int i = 0; i < stores; ++i) {
+    device::store_field(to + Storage::output_offset(i * Storage::outputs_per_store), outputs.word[2 * i],
+                        outputs.word[2 * i + 1]);
+  }
+}
+
 /// Stores those of a lane's four outputs that `bits` names, one by one.
-SPIDER_DEVICE void store_elements(std::uint16_t* to, unsigned bits, const Outputs& outputs) {
-  const std::uint32_t pairs[2] = {outputs.low, outputs.high};
+SPIDER_DEVICE void store_elements(Element* to, unsigned bits, const Storage::Outputs& outputs) {
   SPIDER_UNROLL
   for (int i = 0; i < 4; ++i) {
-    device::store_field_if((bits >> i & 1U) != 0, to + i, static_cast<std::uint16_t>(pairs[i / 2] >> (16 * (i % 2))));
+    device::store_field_if((bits >> i & 1U) != 0, to + Storage::output_offset(i), Storage::output(outputs, i));
   }
 }
 
 /// The same where `to` is aligned for all four.
-SPIDER_DEVICE void store_clipped(std::uint16_t* to, unsigned bits, const Outputs& outputs) {
-  const bool all = bits == 15;
-  device::store_field_if(all, to, outputs.low, outputs.high);
-  store_elements(to, all ? 0 : bits, outputs);
+SPIDER_DEVICE void store_clipped(Element* to, unsigned bits, const Storage::Outputs& outputs) {
+  constexpr unsigned mask = (1U << Storage::outputs_per_store) - 1;
+  SPIDER_UNROLL
+  for (int i = 0; i < stores; ++i) {
+    const int first = i * Storage::outputs_per_store;
+    const bool all = (bits >> first & mask) == mask;
+    device::store_field_if(all, to + Storage::output_offset(first), outputs.word[2 * i], outputs.word[2 * i + 1]);
+    if (all) bits &= ~(mask << first);
+  }
+  store_elements(to, bits, outputs);
 }
 
 /// The operands and metadata of a lane. Those in shared memory lie behind all warps' rings.
@@ -623,32 +647,74 @@ SPIDER_DEVICE Operands load_operands(int lane) {
   return loaded;
 }
 
+/// A row's inputs as operands, by tile and shift.
+using Fragments = Storage::Fragment[tiles][shift_count];
+
+/// Where a lane's inputs for a tile and a shift begin, from where they do for the first of both.
+SPIDER_DEVICE Shared group_offset(int tile, int shift) {
+  constexpr int shift_groups[shift_count] = {0};
+  return (tile * 16 + shift_groups[shift]) * group_bytes;
+}
+
+SPIDER_DEVICE void load_fragments(Shared first, Fragments& fragments) {
+  SPIDER_UNROLL
+  for (int i = 0; i < tiles * shift_count; ++i) {
+    const int tile = i / shift_count;
+    const int shift = i % shift_count;
+    fragments[tile][shift] = Storage::load_fragment(first + group_offset(tile, shift), product_unit);
+  }
+}
+
+/// Loads what the fragments left out, if anything.
+SPIDER_DEVICE bool load_rest(Shared first, Fragments& fragments) {
+  bool rest = false;
+  SPIDER_UNROLL
+  for (int i = 0; i < tiles * shift_count; ++i) rest |= Storage::has_rest(fragments[i / shift_count][i % shift_count]);
+  if (rest) {
+    SPIDER_UNROLL
+    for (int i = 0; i < tiles * shift_count; ++i) {
+      const int tile = i / shift_count;
+      const int shift = i % shift_count;
+      Storage::Fragment& fragment = fragments[tile][shift];
+      fragment = Storage::load_rest(first + group_offset(tile, shift), product_unit, fragment);
+    }
+  }
+  return rest;
+}
+
 /// Adds an input row to the output rows in flight. The oldest of them, in slot (turn + 1) % rows_in_flight, is then
 /// complete: its products come first in the table, so that it is stored while the others are computed.
-SPIDER_DEVICE void multiply_row(const Operands& loaded, const Vector (&fragments)[tiles][shift_count],
+SPIDER_DEVICE void multiply_row(const Operands& loaded, const Fragments& fragments,
                                 Accumulator (&sums)[tiles][rows_in_flight], int turn) {
   constexpr Product products[product_count] = {
-      {2, 0, 4, 0, 0},
-      {2, 0, 5, 0, 0},
-      {1, 0, 2, 0, 0},
-      {1, 0, 3, 0, 0},
-      {0, 0, 0, 0, 0},
-      {0, 0, 1, 0, 0},
+      {2, 0, 4, 0, 0, 0},
+      {2, 0, 5, 0, 0, 0},
+      {1, 0, 2, 0, 0, 0},
+      {1, 0, 3, 0, 0, 0},
+      {0, 0, 0, 0, 0, 0},
+      {0, 0, 1, 0, 0, 0},
   };
+  Storage::Partial partial[tiles] = {};
+  Vector matrix{};
   SPIDER_UNROLL
   for (int i = 0; i < product_count; ++i) {
     const Product& product = products[i];
-    const Vector matrix = loaded.matrix(product.operand);
+    if (i == 0 || products[i - 1].operand != product.operand) matrix = loaded.matrix(product.operand);
     const int slot = (turn + rows_in_flight - product.row) % rows_in_flight;
+    const bool first = i == 0 || !same_window(products[i - 1], product);
+    const bool last = i + 1 == product_count || !same_window(product, products[i + 1]);
     SPIDER_UNROLL
     for (int tile = 0; tile < tiles; ++tile) {
+      const Storage::Fragment& fragment = fragments[tile][product.shift];
+      if (first) partial[tile] = {};
       if (product.selector == 0) {
-        device::multiply_sparse<0>(sums[tile][slot], matrix, fragments[tile][product.shift],
-                                   loaded.metadata[product.metadata]);
+        Storage::multiply<0>(partial[tile], sums[tile][slot], matrix, fragment, loaded.metadata[product.metadata],
+                             product.part);
       } else {
-        device::multiply_sparse<1>(sums[tile][slot], matrix, fragments[tile][product.shift],
-                                   loaded.metadata[product.metadata]);
+        Storage::multiply<1>(partial[tile], sums[tile][slot], matrix, fragment, loaded.metadata[product.metadata],
+                             product.part);
       }
+      if (last) Storage::finish(partial[tile], sums[tile][slot], fragment);
     }
   }
 }
@@ -678,7 +744,7 @@ SPIDER_DEVICE void walk_down(const Strip& strip, const Operands& loaded) {
   constexpr bool inside = terrain == Terrain::inside;
   constexpr int turns = terrain == Terrain::elements ? 1 : unrolled_rows;
   const int lane = strip.lane;
-  const std::uint16_t* next_row =
+  const Element* next_row =
       strip.input + strip.first_row * strip.input_stride + strip.left + lane * vector_elements;
   const auto start_next_row = [&](int step) {
     if constexpr (terrain == Terrain::elements) {
@@ -695,14 +761,13 @@ SPIDER_DEVICE void walk_down(const Strip& strip, const Operands& loaded) {
   };
   if constexpr (!inside) clear_ring(strip);
   SPIDER_NO_UNROLL
-  for (int step = 0; step < ring_rows - 1; ++step) start_next_row(step);
+  for (int step = 0; step < rows_ahead; ++step) start_next_row(step);
   if constexpr (terrain == Terrain::edge) fetch_row(strip, 0);
 
-  // A lane's fragment of a tile is the vector 2 (lane / 4) + (lane % 4) / 2 + 2 (lane % 2): the pair swap.
-  const Shared fragment_offset = vector_bytes * (2 * (lane / 4) + lane % 4 / 2 + 2 * (lane % 2));
-  constexpr int shift_vectors[shift_count] = {0};
-  const std::int32_t x = strip.left - first_column + 16 * (lane / 4) + 4 * (lane % 4);
-  std::uint16_t* next_output =
+  // A lane's fragment of a tile is the group of eight 2 (lane / 4) + (lane % 4) / 2 + 2 (lane % 2): the pair swap.
+  const Shared fragment_offset = group_bytes * (2 * (lane / 4) + lane % 4 / 2 + 2 * (lane % 2));
+  const std::int32_t x = strip.left - first_column + Storage::first_output(lane);
+  Element* next_output =
       strip.output + (strip.first_row - row_low - (rows_in_flight - 1)) * strip.output_stride + x;
 
   const unsigned wanted_bits = wanted_outputs(strip.wanted, x);
@@ -720,38 +785,37 @@ SPIDER_DEVICE void walk_down(const Strip& strip, const Operands& loaded) {
     for (int turn = 0; turn < turns; ++turn) {
       const int step = first_step + turn;
       if (step >= strip.steps) break;
-      device::copy_async_wait<ring_rows - 2>();
+      device::copy_async_wait<rows_ahead - 1>();
       device::sync_warp();
       if constexpr (terrain == Terrain::elements) {
         realign_row(strip, step);
         fetch_row(strip, step);
         device::sync_warp();
       }
-      Vector fragments[tiles][shift_count];
-      SPIDER_UNROLL
-      for (int tile = 0; tile < tiles; ++tile) {
-        SPIDER_UNROLL
-        for (int shift = 0; shift < shift_count; ++shift) {
-          fragments[tile][shift] = device::load_shared(ring_row(strip, step) + fragment_offset +
-                                                       (tile * 16 + shift_vectors[shift]) * vector_bytes);
-        }
-      }
-      start_next_row(step + ring_rows - 1);
+      Fragments fragments;
+      load_fragments(ring_row(strip, step) + fragment_offset, fragments);
+      start_next_row(step + rows_ahead);
 
       if constexpr (terrain == Terrain::edge) place_edges(strip, step + 1, step % batch_rows);
 
-      multiply_row(loaded, fragments, sums, turn);
+      bool rest = false;
+      do {
+        multiply_row(loaded, fragments, sums, turn);
+        rest = load_rest(ring_row(strip, step) + fragment_offset, fragments);
+      } while (rest);
 
       // The first rows_in_flight - 1 rows to complete belong to the walk above.
       const bool wanted = step >= rows_in_flight - 1;
       const int complete = (turn + 1) % rows_in_flight;
       SPIDER_UNROLL
       for (int tile = 0; tile < tiles; ++tile) {
-        const Outputs outputs = round_tile(sums[tile][complete]);
-        std::uint16_t* to = next_output + tile * tile_outputs;
+        const Shared own_inputs = ring_row(strip, wanted ? step - rows_kept : step) +
+                                  (tile * tile_outputs - first_column) * element_bytes;
+        const Storage::Outputs outputs = Storage::round(sums[tile][complete], result_scale, own_inputs);
+        Element* to = next_output + tile * tile_outputs;
         const unsigned bits = wanted ? wanted_bits >> (4 * tile) & 15 : 0;
         if constexpr (terrain == Terrain::inside) {
-          if (wanted) device::store_field(to, outputs.low, outputs.high);
+          if (wanted) store_all(to, outputs);
         } else if constexpr (terrain == Terrain::edge) {
           store_clipped(to, bits, outputs);
         } else {

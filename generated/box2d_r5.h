@@ -17,7 +17,8 @@ extern "C" {
 
 /* The kernel for spider_apply and its kin; fields hold f16.
  * Stencil   2D box, 121 taps in 11 rows, reach y -5..5, x -5..5
- * Boundary  y halo; x halo */
+ * Boundary  y halo; x halo
+ * Bound     |error| <= 0.00049 |result| + 2.4e-05 sum |w x| + 3e-08 */
 SPIDER_PUBLIC const spider_kernel* box2d_r5_kernel(void);
 
 #ifdef __cplusplus

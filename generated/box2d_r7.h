@@ -17,7 +17,8 @@ extern "C" {
 
 /* The kernel for spider_apply and its kin; fields hold f16.
  * Stencil   2D box, 225 taps in 15 rows, reach y -7..7, x -7..7
- * Boundary  y halo; x halo */
+ * Boundary  y halo; x halo
+ * Bound     |error| <= 0.00049 |result| + 3.3e-05 sum |w x| + 3e-08 */
 SPIDER_PUBLIC const spider_kernel* box2d_r7_kernel(void);
 
 #ifdef __cplusplus

@@ -17,7 +17,8 @@ extern "C" {
 
 /* The kernel for spider_apply and its kin; fields hold f16.
  * Stencil   2D star, 5 taps in 3 rows, reach y -1..1, x -1..1
- * Boundary  y halo; x halo */
+ * Boundary  y halo; x halo
+ * Bound     |error| <= 0.00049 |result| + 6.5e-06 sum |w x| + 3e-08 */
 SPIDER_PUBLIC const spider_kernel* star2d_r1_kernel(void);
 
 #ifdef __cplusplus

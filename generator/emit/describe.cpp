@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/half.h"
+#include "emit/storage_text.h"
 
 namespace spidergen::emit {
 namespace {
@@ -44,26 +44,40 @@ std::string reach_text(const spec::StencilSpec& spec, const plan::KernelPlan& pl
   return fmt::format("{}", fmt::join(axes, ", "));
 }
 
-std::string face_text(const spec::Face& face) {
+std::string face_text(const spec::Face& face, spec::Storage storage) {
   if (face.rule != spec::BoundaryRule::constant) return std::string(spec::rule_name(face.rule));
-  return fmt::format("constant {}", plan::round_to_f16(face.value));
+  return fmt::format("constant {}", stored_value(storage, face.value));
 }
 
 std::string boundary_text(const spec::StencilSpec& spec) {
   std::vector<std::string> axes;
   for (int axis = 3 - spec.dimensions; axis < 3; ++axis) {
-    const std::string low = face_text(spec.boundary[axis].low);
-    const std::string high = face_text(spec.boundary[axis].high);
+    const std::string low = face_text(spec.boundary[axis].low, spec.storage);
+    const std::string high = face_text(spec.boundary[axis].high, spec.storage);
     axes.push_back(low == high ? fmt::format("{} {}", spec::axis_letters[axis], low)
                                : fmt::format("{} {} (low), {} (high)", spec::axis_letters[axis], low, high));
   }
   return fmt::format("{}", fmt::join(axes, "; "));
 }
 
-std::string weights_text(const plan::RoundedWeights& weights) {
-  std::string text = weights.terms == 1 ? "one f16 term each" : "two f16 terms each";
-  if (weights.exponent != 0) text += fmt::format(", times 2^{}", weights.exponent);
-  return text + (weights.exact ? ", exact" : fmt::format(", largest error {:.2g}", weights.largest_error));
+/// How f32 values become operands.
+std::string inputs_text(const spec::StencilSpec& spec) {
+  if (spec.storage != spec::Storage::f32) return "";
+  switch (spec.accuracy) {
+    case spec::Accuracy::tf32:
+      return "; accuracy tf32: values in one f16 term, scaled";
+    case spec::Accuracy::f16:
+      return "; accuracy f16: values rounded to f16";
+    case spec::Accuracy::full:
+      break;
+  }
+  return "; accuracy full: values in two f16 terms, scaled";
+}
+
+/// The error bound in words.
+std::string bound_text(const plan::ErrorBound& bound) {
+  return fmt::format("|error| <= {:.2g} |result| + {:.2g} sum |w x| + {:.2g}", bound.result, bound.sum,
+                     bound.absolute);
 }
 
 void describe_planes(const plan::Pass& pass, std::vector<std::string>& lines) {
@@ -115,10 +129,16 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
     lines.push_back(fmt::format("With      {}", fmt::join(parameters, ", ")));
   }
   lines.push_back(fmt::format("Boundary  {}", boundary_text(spec)));
-  lines.emplace_back("Storage   f16 fields, f32 sums");
+  lines.push_back(
+      fmt::format("Storage   {} fields, f32 sums{}", storage_name(spec.storage), inputs_text(spec)));
   lines.push_back(fmt::format("Weights   {}", weights_text(plan.weights)));
   lines.push_back(
       fmt::format("          sum {} in the spec, {} packed", plan.weights.sum, plan.weights.packed_sum));
+  if (plan.weights.adds_identity) {
+    lines.emplace_back(
+        "          the old value is added to the sum of the rest: the centre weight is packed less 1");
+  }
+  lines.push_back(fmt::format("Bound     {}", bound_text(plan.error_bound)));
   for (const plan::Pass& pass : plan.passes) describe_pass(pass, lines);
   return lines;
 }

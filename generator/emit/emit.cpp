@@ -13,6 +13,7 @@
 
 #include "diag/diagnostic.h"
 #include "emit/describe.h"
+#include "emit/storage_text.h"
 #include "emit/templates.h"
 #include "plan/half.h"
 #include "plan/planes.h"
@@ -122,18 +123,20 @@ std::pair<int, int> full_planes(const plan::KernelPlan& plan) {
   return {first, last};
 }
 
-std::string axis_rules_text(const spec::AxisBoundary& boundary) {
-  return fmt::format("{{spider::FaceRule::{}, spider::FaceRule::{}, {:#06x}, {:#06x}}}",
+std::string axis_rules_text(const spec::AxisBoundary& boundary, spec::Storage storage) {
+  const int width = storage == spec::Storage::f32 ? 10 : 6;
+  return fmt::format("{{spider::FaceRule::{}, spider::FaceRule::{}, {:#0{}x}, {:#0{}x}}}",
                      spec::rule_name(boundary.low.rule), spec::rule_name(boundary.high.rule),
-                     plan::to_f16_bits(boundary.low.value), plan::to_f16_bits(boundary.high.value));
+                     stored_bits(storage, boundary.low.value), width,
+                     stored_bits(storage, boundary.high.value), width);
 }
 
 std::string faces_text(const spec::StencilSpec& spec) {
   std::vector<std::string> axes;
   for (const spec::AxisBoundary& axis : spec.boundary) {
-    const auto face = [](const spec::Face& f) {
+    const auto face = [&](const spec::Face& f) {
       return fmt::format("{{spider::FaceRule::{}, {:a}F}}", spec::rule_name(f.rule),
-                         plan::round_to_f16(f.value));
+                         stored_value(spec.storage, f.value));
     };
     axes.push_back(fmt::format("{{{}, {}}}", face(axis.low), face(axis.high)));
   }
@@ -202,8 +205,9 @@ std::string products_text(const plan::Pass& pass, const pack::PackedPass& packed
                                   operand.selector));
       continue;
     }
-    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}}},", product.row, product.source, product.operand,
-                                operand.metadata, operand.selector));
+    const int part = !pass.inputs.scaled ? 0 : product.input_term == 1 ? 2 : product.term;
+    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}}},", product.row, product.source, product.operand,
+                                operand.metadata, operand.selector, part));
   }
   return fmt::format("{}", fmt::join(lines, "\n"));
 }
@@ -233,10 +237,11 @@ std::string taps_text(const plan::KernelPlan& plan) {
   return text;
 }
 
-std::string shift_vectors_text(const plan::Pass& pass) {
-  std::vector<int> vectors;
-  for (const int shift : pass.shifts) vectors.push_back((shift - pass.shifts.front()) / vector_elements);
-  return fmt::format("{}", fmt::join(vectors, ", "));
+std::string shift_groups_text(const plan::Pass& pass) {
+  constexpr int group = 8;
+  std::vector<int> groups;
+  for (const int shift : pass.shifts) groups.push_back((shift - pass.shifts.front()) / group);
+  return fmt::format("{}", fmt::join(groups, ", "));
 }
 
 std::string report_text(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
@@ -247,9 +252,11 @@ std::string report_text(const spec::StencilSpec& spec, const plan::KernelPlan& p
 
 /// What a caller must know, for the header.
 std::string contract_text(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
-  std::string text = "/* The kernel for spider_apply and its kin; fields hold f16.";
+  std::string text =
+      fmt::format("/* The kernel for spider_apply and its kin; fields hold {}.", storage_name(spec.storage));
   for (const std::string& line : report(spec, plan)) {
-    if (line.starts_with("Stencil") || line.starts_with("Boundary")) text += "\n * " + line;
+    if (line.starts_with("Stencil") || line.starts_with("Boundary") || line.starts_with("Bound  "))
+      text += "\n * " + line;
   }
   return text + " */";
 }
@@ -265,7 +272,7 @@ render::Bindings provenance(const spec::StencilSpec& spec, const std::string& ve
 void bind_streaming(const plan::Pass& pass, render::Bindings& bindings) {
   const plan::Streaming& streaming = pass.streaming;
   bindings["shift_count"] = fmt::to_string(pass.shifts.size());
-  bindings["shift_vectors"] = shift_vectors_text(pass);
+  bindings["shift_groups"] = shift_groups_text(pass);
   bindings["tiles"] = fmt::to_string(streaming.tiles_per_warp);
   bindings["warps_per_block"] = fmt::to_string(streaming.warps_per_block);
   bindings["blocks_per_multiprocessor"] = fmt::to_string(streaming.blocks_per_multiprocessor);
@@ -336,7 +343,7 @@ void bind_operands(const plan::KernelPlan& plan, const plan::Pass& pass, const p
   bindings["metadata"] = metadata_text(packed);
   bindings["product_count"] = fmt::to_string(pass.products.size());
   bindings["products"] = products_text(pass, packed);
-  bindings["result_scale"] = fmt::format("0x1p{}F", -plan.weights.exponent);
+  bindings["result_scale"] = fmt::format("0x1p{}F", -plan.weights.sum_exponent);
 }
 
 EmittedFile emit_header(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
@@ -352,8 +359,8 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
                         const pack::PackedKernel& packed, const std::string& version) {
   render::Bindings bindings = provenance(spec, version);
   bindings["report"] = report_text(spec, plan);
-  bindings["row_rules"] = axis_rules_text(spec.boundary[spec::axis_y]);
-  bindings["column_rules"] = axis_rules_text(spec.boundary[spec::axis_x]);
+  bindings["row_rules"] = axis_rules_text(spec.boundary[spec::axis_y], spec.storage);
+  bindings["column_rules"] = axis_rules_text(spec.boundary[spec::axis_x], spec.storage);
   bindings["faces"] = faces_text(spec);
   bindings["tap_rows"] = tap_rows_text(plan);
   bindings["taps"] = taps_text(plan);
@@ -371,12 +378,16 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
     const auto [full_low, full_high] = full_planes(plan);
     bindings["full_low"] = fmt::to_string(full_low);
     bindings["full_high"] = fmt::to_string(full_high);
-    bindings["plane_rules"] = axis_rules_text(spec.boundary[spec::axis_z]);
+    bindings["plane_rules"] = axis_rules_text(spec.boundary[spec::axis_z], spec.storage);
     bind_planes(pass, bindings);
     return {spec.name + ".cu", render::render(find_template("stream3d.cu.in"), bindings)};
   }
   const bool gapless = static_cast<int>(plan.tap_rows.size()) == pass.rows_in_flight();
   bindings["gapless"] = gapless ? "true" : "false";
+  bindings["storage"] = storage_struct(spec, plan);
+  bindings["storage_code"] = "SPIDER_" + upper_case(std::string(storage_name(spec.storage)));
+  bindings["rows_kept"] = fmt::to_string(pass.rows_kept);
+  bindings["product_unit"] = fmt::format("0x1p{}F", plan.weights.sum_exponent - plan.weights.exponent);
   bind_streaming(pass, bindings);
   return {spec.name + ".cu", render::render(find_template("stream2d.cu.in"), bindings)};
 }

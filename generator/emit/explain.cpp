@@ -18,7 +18,7 @@
 namespace spidergen::emit {
 namespace {
 
-constexpr std::string_view term_names[] = {"leading", "remainder"};
+constexpr std::string_view term_names[] = {"leading", "remainder", "second remainder"};
 
 void append_resources(const plan::KernelPlan& plan, std::string& text) {
   for (const plan::Pass& pass : plan.passes) {
@@ -48,7 +48,8 @@ void append_windows(const plan::Pass& pass, std::string& text) {
     const plan::Source& source = pass.sources[product.source];
     text += fmt::format("    {}{:>4}  {:<10}{:>6}  {:<10}{:>8}", cell(pass.plane_low + product.plane),
                         pass.row_low + product.row, fmt::format("{}..{}", columns.low, columns.high),
-                        source.shift, term_names[product.term], product.operand);
+                        source.shift, product.input_term == 0 ? term_names[product.term] : "leading*",
+                        product.operand);
     const plan::Position other = source.distance();
     if (other != plan::Position{}) {
       text += fmt::format("  and dz {}, dy {}", pass.plane_low + product.plane + other.z,

@@ -8,23 +8,24 @@
 #include <vector>
 
 #include "emit/figures.h"
-#include "plan/half.h"
+#include "emit/storage_text.h"
 #include "plan/planes.h"
 #include "plan/streaming.h"
 
 namespace spidergen::emit {
 namespace {
 
-std::string face_json(const spec::Face& face) {
+std::string face_json(const spec::Face& face, spec::Storage storage) {
   return fmt::format(R"({{"rule": "{}", "value": {}}})", spec::rule_name(face.rule),
-                     plan::round_to_f16(face.value));
+                     stored_value(storage, face.value));
 }
 
 std::string boundary_json(const spec::StencilSpec& spec) {
   std::vector<std::string> axes;
   for (int axis = 3 - spec.dimensions; axis < 3; ++axis) {
     axes.push_back(fmt::format(R"("{}": {{"low": {}, "high": {}}})", spec::axis_letters[axis],
-                               face_json(spec.boundary[axis].low), face_json(spec.boundary[axis].high)));
+                               face_json(spec.boundary[axis].low, spec.storage),
+                               face_json(spec.boundary[axis].high, spec.storage)));
   }
   return fmt::format("{{{}}}", fmt::join(axes, ", "));
 }
@@ -45,6 +46,12 @@ std::string tap_rows_json(const plan::KernelPlan& plan) {
                                row.low, row.high));
   }
   return fmt::format("{}", fmt::join(rows, ",\n"));
+}
+
+std::string error_bound_json(const plan::KernelPlan& plan) {
+  const plan::ErrorBound& bound = plan.error_bound;
+  return fmt::format("  \"error_bound\": {{\"result\": {}, \"sum\": {}, \"absolute\": {}}},\n", bound.result,
+                     bound.sum, bound.absolute);
 }
 
 std::string figures_json(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
@@ -114,10 +121,10 @@ std::string products_json(const plan::Pass& pass) {
   for (const plan::Product& product : pass.products) {
     const Range columns = columns_of(pass, product);
     lines.push_back(fmt::format(
-        R"(      {{"dz": {}, "dy": {}, "shift": {}, "low": {}, "high": {}, "term": {}, )"
+        R"(      {{"dz": {}, "dy": {}, "shift": {}, "low": {}, "high": {}, "term": {}, "input_term": {}, )"
         R"("operand": {}, "source": {}}})",
         pass.plane_low + product.plane, pass.row_low + product.row, pass.sources[product.source].shift,
-        columns.low, columns.high, product.term, product.operand, product.source));
+        columns.low, columns.high, product.term, product.input_term, product.operand, product.source));
   }
   return fmt::format("    \"products\": [\n{}\n    ],\n", fmt::join(lines, ",\n"));
 }
@@ -223,14 +230,19 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
   const plan::RoundedWeights& weights = plan.weights;
   std::string json = "{\n";
   json += fmt::format("  \"stencil\": \"{}\",\n  \"hash\": \"{}\",\n", spec.name, spec.source_hash);
-  json += fmt::format("  \"dimensions\": {},\n  \"storage\": \"f16\",\n  \"accumulate\": \"f32\",\n",
-                      spec.dimensions);
+  json += fmt::format("  \"dimensions\": {},\n  \"storage\": \"{}\",\n  \"accumulate\": \"f32\",\n",
+                      spec.dimensions, storage_name(spec.storage));
+  json += fmt::format("  \"accuracy\": \"{}\",\n  \"adds_identity\": {},\n", accuracy_name(spec.accuracy),
+                      weights.adds_identity);
+  json += error_bound_json(plan);
   json += fmt::format("  \"boundary\": {},\n", boundary_json(spec));
   json += fmt::format("  \"reach\": {{\"low\": [{}], \"high\": [{}]}},\n", fmt::join(plan.reach_low, ", "),
                       fmt::join(plan.reach_high, ", "));
   json += fmt::format(
-      "  \"weights\": {{\"terms\": {}, \"exponent\": {}, \"exact\": {}, \"sum\": {}, \"packed_sum\": {}}},\n",
-      weights.terms, weights.exponent, weights.exact, weights.sum, weights.packed_sum);
+      "  \"weights\": {{\"type\": \"{}\", \"terms\": {}, \"exponent\": {}, \"remainder_exponent\": {}, "
+      "\"exact\": {}, \"sum\": {}, \"packed_sum\": {}}},\n",
+      plan::type_name(weights.type), weights.terms, weights.exponent, weights.remainder_exponent,
+      weights.exact, weights.sum, weights.packed_sum);
   json += fmt::format("  \"chained_mmas\": {},\n  \"operands\": {},\n", products, operands);
   json += fmt::format("  \"tap_rows\": [\n{}\n  ],\n", tap_rows_json(plan));
   json += fmt::format("  \"taps\": [\n{}\n  ],\n", taps_json(plan));

@@ -34,15 +34,15 @@ void require(bool condition, const char* promise) {
 
 }  // namespace
 
-OperandFragment to_fragment(const plan::Matrix& compressed) {
+OperandFragment to_fragment(const plan::Matrix& compressed, plan::OperandType type) {
   require(compressed.rows == operand_rows && compressed.columns == operand_kept_columns,
           "only 16 x 16 compressed operands have a lane order for m16n8k32");
   OperandFragment fragment{};
   for (int row = 0; row < operand_rows; ++row) {
     for (int column = 0; column < operand_kept_columns; ++column) {
       const double value = compressed.at(row, column);
-      const std::uint16_t bits = plan::to_f16_bits(value);
-      require(plan::from_f16_bits(bits) == value, "an operand holds a value that is not exact in f16");
+      const std::uint16_t bits = plan::to_bits(type, value);
+      require(plan::from_bits(type, bits) == value, "an operand holds a value that is not exact in its type");
       const Place place = value_place(row, column);
       fragment[place.lane][place.word] |= static_cast<std::uint32_t>(bits) << place.bit;
     }
@@ -50,13 +50,13 @@ OperandFragment to_fragment(const plan::Matrix& compressed) {
   return fragment;
 }
 
-plan::Matrix from_fragment(const OperandFragment& fragment) {
+plan::Matrix from_fragment(const OperandFragment& fragment, plan::OperandType type) {
   plan::Matrix compressed(operand_rows, operand_kept_columns);
   for (int row = 0; row < operand_rows; ++row) {
     for (int column = 0; column < operand_kept_columns; ++column) {
       const Place place = value_place(row, column);
       compressed.at(row, column) =
-          plan::from_f16_bits(static_cast<std::uint16_t>(fragment[place.lane][place.word] >> place.bit));
+          plan::from_bits(type, static_cast<std::uint16_t>(fragment[place.lane][place.word] >> place.bit));
     }
   }
   return compressed;

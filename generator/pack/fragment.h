@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "pack/compress.h"
+#include "plan/half.h"
 #include "plan/tile_mapping.h"
 
 namespace spidergen::pack {
@@ -17,11 +18,13 @@ using OperandFragment = std::array<std::array<std::uint32_t, 4>, warp_lanes>;
 /// selector.
 using MetadataFragment = std::array<std::uint32_t, warp_lanes>;
 
-/// A compressed 16 x 16 matrix of f16 values in the lane order of mma.sp.m16n8k32: row g + 8 h, kept column c
-/// goes to lane 4 g + (c mod 8) / 2, register h + 2 (c / 8), half c mod 2 (PTX ISA 9.7.14.6.2).
-[[nodiscard]] OperandFragment to_fragment(const plan::Matrix& compressed);
+/// A compressed 16 x 16 matrix of values of `type` in the lane order of mma.sp.m16n8k32: row g + 8 h, kept
+/// column c goes to lane 4 g + (c mod 8) / 2, register h + 2 (c / 8), half c mod 2 (PTX ISA 9.7.14.6.2).
+[[nodiscard]] OperandFragment to_fragment(const plan::Matrix& compressed,
+                                          plan::OperandType type = plan::OperandType::f16);
 /// Its inverse.
-[[nodiscard]] plan::Matrix from_fragment(const OperandFragment& fragment);
+[[nodiscard]] plan::Matrix from_fragment(const OperandFragment& fragment,
+                                         plan::OperandType type = plan::OperandType::f16);
 
 /// The metadata of one or two selections of 16 x 8 groups. Selection s sits in the lanes 4 g + 2 s and 4 g +
 /// 2 s + 1: row g + 8 h, group q goes to lane 4 g + 2 s + q / 4, bit 16 h + 4 (q mod 4) (PTX ISA 9.7.14.6.1).

@@ -20,8 +20,9 @@ std::vector<Selection> distinct_selections(const std::vector<SelectedMatrix>& ma
 
 }  // namespace
 
-PackedPass pack_matrices(const std::vector<SelectedMatrix>& matrices) {
+PackedPass pack_matrices(const std::vector<SelectedMatrix>& matrices, plan::OperandType type) {
   PackedPass pass;
+  pass.type = type;
   const std::vector<Selection> selections = distinct_selections(matrices);
   for (auto first = selections.begin(); first != selections.end();) {
     const auto last = first + std::min<std::ptrdiff_t>(selections_per_register, selections.end() - first);
@@ -31,7 +32,7 @@ PackedPass pack_matrices(const std::vector<SelectedMatrix>& matrices) {
   for (const SelectedMatrix& matrix : matrices) {
     const auto index = static_cast<int>(std::find(selections.begin(), selections.end(), matrix.selection) -
                                         selections.begin());
-    pass.operands.push_back({to_fragment(compress(matrix.matrix, matrix.selection)),
+    pass.operands.push_back({to_fragment(compress(matrix.matrix, matrix.selection), type),
                              index / selections_per_register, index % selections_per_register});
   }
   return pass;
@@ -39,7 +40,7 @@ PackedPass pack_matrices(const std::vector<SelectedMatrix>& matrices) {
 
 plan::Matrix unpack(const PackedPass& pass, int operand) {
   const PackedOperand& packed = pass.operands[operand];
-  return expand(from_fragment(packed.values),
+  return expand(from_fragment(packed.values, pass.type),
                 unpack_metadata(pass.metadata[packed.metadata], packed.selector));
 }
 
@@ -51,7 +52,7 @@ PackedKernel pack(const plan::KernelPlan& plan) {
     std::vector<SelectedMatrix> matrices;
     for (const plan::Operand& operand : pass.operands)
       matrices.push_back({operand.matrix, selections[operand.source]});
-    kernel.passes.push_back(pack_matrices(matrices));
+    kernel.passes.push_back(pack_matrices(matrices, plan.weights.type));
   }
   return kernel;
 }

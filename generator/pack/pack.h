@@ -17,6 +17,7 @@ struct PackedOperand {
 };
 
 struct PackedPass {
+  plan::OperandType type = plan::OperandType::f16;
   std::vector<PackedOperand> operands;     ///< in the order of plan::Pass::operands
   std::vector<MetadataFragment> metadata;  ///< two distinct selections to a register
 
@@ -37,7 +38,8 @@ struct SelectedMatrix {
 };
 
 /// Compresses and orders matrices that may come from different mappings; equal selections share metadata.
-[[nodiscard]] PackedPass pack_matrices(const std::vector<SelectedMatrix>& matrices);
+[[nodiscard]] PackedPass pack_matrices(const std::vector<SelectedMatrix>& matrices,
+                                       plan::OperandType type = plan::OperandType::f16);
 
 /// The matrix of an operand, recovered from its registers alone.
 [[nodiscard]] plan::Matrix unpack(const PackedPass& pass, int operand);

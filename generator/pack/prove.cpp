@@ -13,8 +13,8 @@
 namespace spidergen::pack {
 namespace {
 
-/// Scaled weight by offset: what one output sums up.
-using TapSums = std::map<spec::Offset, double>;
+/// Scaled weight by offset and term of the input: what one output sums up.
+using TapSums = std::map<std::pair<spec::Offset, int>, double>;
 
 void prove_packing(const plan::Pass& pass, const PackedPass& packed) {
   for (std::size_t i = 0; i < pass.operands.size(); ++i) {
@@ -29,27 +29,32 @@ void prove_packing(const plan::Pass& pass, const PackedPass& packed) {
 }
 
 /// What row m of the matrices adds to its output, product by product, as taps of that output.
-TapSums expand_output(const plan::Pass& pass, const std::vector<plan::Matrix>& matrices, int m) {
+TapSums expand_output(const plan::KernelPlan& plan, const plan::Pass& pass,
+                      const std::vector<plan::Matrix>& matrices, int m) {
   TapSums sums;
   for (const plan::Product& product : pass.products) {
     const plan::Matrix& matrix = matrices[product.operand];
+    const int exponent = -product.term * plan.weights.remainder_exponent;
     const plan::Source& source = pass.sources[product.source];
     const plan::Position& output = source.mapping.row_output[m];
     for (int k = 0; k < matrix.columns; ++k) {
       if (matrix.at(m, k) == 0) continue;
       const plan::Position& input = source.mapping.column_input[k];
-      sums[{pass.plane_low + product.plane + input.z - output.z,
-            pass.row_low + product.row + input.y - output.y, source.shift + input.x - output.x}] +=
-          matrix.at(m, k);
+      const spec::Offset at{pass.plane_low + product.plane + input.z - output.z,
+                            pass.row_low + product.row + input.y - output.y,
+                            source.shift + input.x - output.x};
+      sums[{at, product.input_term}] += std::ldexp(matrix.at(m, k), exponent);
     }
   }
   return sums;
 }
 
-TapSums expected_sums(const plan::RoundedWeights& weights) {
+/// Leading terms of inputs meet the whole weight, their remainders its leading term.
+TapSums expected_sums(const plan::RoundedWeights& weights, const plan::InputTerms& inputs) {
   TapSums sums;
   for (const plan::RoundedTap& tap : weights.taps) {
-    sums[tap.at] = std::ldexp(tap.packed, weights.exponent);
+    sums[{tap.at, 0}] = weights.total(tap.terms);
+    if (inputs.count == 2 && tap.terms.front() != 0) sums[{tap.at, 1}] = tap.terms.front();
   }
   return sums;
 }
@@ -58,17 +63,19 @@ void prove_products(const plan::KernelPlan& plan, const plan::Pass& pass, const 
   std::vector<plan::Matrix> matrices;
   for (std::size_t i = 0; i < packed.operands.size(); ++i)
     matrices.push_back(unpack(packed, static_cast<int>(i)));
-  const TapSums expected = expected_sums(plan.weights);
+  const TapSums expected = expected_sums(plan.weights, pass.inputs);
   for (int m = 0; m < pass.mapping.rows(); ++m) {
-    const TapSums found = expand_output(pass, matrices, m);
+    const TapSums found = expand_output(plan, pass, matrices, m);
     if (found == expected) continue;
     for (const auto& [at, weight] : expected) {
       const auto tap = found.find(at);
       if (tap == found.end() || tap->second != weight) {
+        const auto& [offset, input_term] = at;
         throw diag::InternalError(
-            fmt::format("output {} of a tile: tap (dz = {}, dy = {}, dx = {}) is {} instead of {}",
-                        pass.mapping.row_output[m].x, at[spec::axis_z], at[spec::axis_y], at[spec::axis_x],
-                        tap == found.end() ? 0.0 : tap->second, weight));
+            fmt::format("output {} of a tile: tap (dz = {}, dy = {}, dx = {}) is {} instead of {} in term {} "
+                        "of the input",
+                        pass.mapping.row_output[m].x, offset[spec::axis_z], offset[spec::axis_y],
+                        offset[spec::axis_x], tap == found.end() ? 0.0 : tap->second, weight, input_term));
       }
     }
     throw diag::InternalError(
@@ -76,21 +83,30 @@ void prove_products(const plan::KernelPlan& plan, const plan::Pass& pass, const 
   }
 }
 
-/// One f16 term keeps 11 bits of each weight, two keep 21 of the largest.
+/// How far a packed weight may be from the spec's. One term keeps the digits of its type; more keep 21 of the
+/// largest weight for 16-bit fields, and 22 of each for f32 ones, whose remainders end at 2^-36.
+double rounding_bound(const spec::StencilSpec& spec, const plan::RoundedWeights& weights, double weight,
+                      double largest) {
+  const double smallest = std::ldexp(plan::smallest_value(weights.type), -weights.exponent) / 2;
+  if (weights.terms == 1) return std::max(std::fabs(weight) * plan::rounding_error(weights.type), smallest);
+  if (weights.remainder_exponent > 0) {
+    return std::max(std::ldexp(std::fabs(weight), -22), std::ldexp(smallest, -weights.remainder_exponent));
+  }
+  return spec.weights == spec::WeightMode::bf16x2 ? std::ldexp(largest, -16) : std::ldexp(largest, -21);
+}
+
 void prove_rounding(const spec::StencilSpec& spec, const plan::RoundedWeights& weights) {
   if (spec.taps.size() != weights.taps.size())
     throw diag::InternalError("the plan's taps are not the spec's");
   double largest = 0;
   for (const spec::Tap& tap : spec.taps) largest = std::max(largest, std::fabs(tap.weight));
-  // A single term may also fall among f16's subnormals, whose unit is 2^-24.
-  const double subnormal_error = std::ldexp(1.0, -25 - weights.exponent);
   for (std::size_t i = 0; i < spec.taps.size(); ++i) {
     const spec::Tap& tap = spec.taps[i];
     const plan::RoundedTap& rounded = weights.taps[i];
-    const double bound = weights.terms == 1
-                             ? std::max(std::ldexp(std::fabs(tap.weight), -11), subnormal_error)
-                             : std::ldexp(largest, -21);
-    if (tap.at != rounded.at || !(std::fabs(tap.weight - rounded.packed) <= bound)) {
+    const double identity = weights.adds_identity && tap.at == spec::Offset{} ? 1 : 0;
+    const double bound = rounding_bound(spec, weights, tap.weight - identity, largest);
+    const double packed = identity + std::ldexp(weights.total(rounded.terms), -weights.exponent);
+    if (tap.at != rounded.at || packed != rounded.packed || !(std::fabs(tap.weight - packed) <= bound)) {
       throw diag::InternalError(fmt::format("tap (dz = {}, dy = {}, dx = {}): weight {} became {}", tap.at[0],
                                             tap.at[1], tap.at[2], tap.weight, rounded.packed));
     }

@@ -1,24 +1,43 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace spidergen::plan {
 
-/// Largest finite f16.
-inline constexpr double largest_f16 = 65504;
-/// Smallest f16 above zero, a subnormal.
-inline constexpr double smallest_f16 = 0x1p-24;
+/// The types of 16 bits that tensor-core operands have.
+enum class OperandType { f16, bf16 };
 
-/// IEEE 754 binary16 nearest to `value` (ties to even), rounded once from double; beyond the largest it is
-/// infinity.
-[[nodiscard]] std::uint16_t to_f16_bits(double value);
+/// "f16" or "bf16".
+[[nodiscard]] std::string_view type_name(OperandType type);
 
-/// The value of binary16 `bits`, exactly.
-[[nodiscard]] double from_f16_bits(std::uint16_t bits);
+/// Largest finite value of a type.
+[[nodiscard]] double largest_value(OperandType type);
+/// Smallest value above zero, a subnormal.
+[[nodiscard]] double smallest_value(OperandType type);
+/// Relative error of rounding to a normal number: half a unit in the last place of 1.
+[[nodiscard]] double rounding_error(OperandType type);
 
-/// `value` after rounding to f16.
-[[nodiscard]] inline double round_to_f16(double value) {
-  return from_f16_bits(to_f16_bits(value));
+/// The bits nearest to `value` (ties to even), rounded once from double; beyond the largest it is infinity.
+[[nodiscard]] std::uint16_t to_bits(OperandType type, double value);
+/// The value of bits, exactly.
+[[nodiscard]] double from_bits(OperandType type, std::uint16_t bits);
+/// `value` after rounding.
+[[nodiscard]] inline double round_to(OperandType type, double value) {
+  return from_bits(type, to_bits(type, value));
 }
+
+/// The same for IEEE 754 binary16.
+[[nodiscard]] inline std::uint16_t to_f16_bits(double value) {
+  return to_bits(OperandType::f16, value);
+}
+[[nodiscard]] inline double from_f16_bits(std::uint16_t bits) {
+  return from_bits(OperandType::f16, bits);
+}
+[[nodiscard]] inline double round_to_f16(double value) {
+  return round_to(OperandType::f16, value);
+}
+inline constexpr double largest_f16 = 65504;
+inline constexpr double smallest_f16 = 0x1p-24;
 
 }  // namespace spidergen::plan

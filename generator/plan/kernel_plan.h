@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/half.h"
 #include "plan/tile_mapping.h"
 #include "spec/stencil_spec.h"
 
@@ -12,24 +13,40 @@ namespace spidergen::plan {
 struct RoundedTap {
   spec::Offset at{};
   double weight = 0;          ///< the spec's
-  std::vector<double> terms;  ///< f16 values, highest first; they add up to packed * 2^exponent
-  double packed = 0;          ///< what the kernel multiplies with
+  std::vector<double> terms;  ///< what operands hold, highest first
+  double packed = 0;          ///< what the kernel multiplies with, identity included
+  double identity = 0;        ///< 1 where the kernel adds the old value itself: operands hold weight - 1
 
   bool operator==(const RoundedTap&) const = default;
 };
 
-/// How the weights became f16 terms. error of each weight <= 2^-11 of it (one term), 2^-21 of the largest
-/// (two terms).
+/// How the weights became operands. A weight less its identity is the sum of terms[i] 2^(-i
+/// remainder_exponent), times 2^-exponent.
 struct RoundedWeights {
+  OperandType type = OperandType::f16;
   int terms = 1;
-  int exponent = 0;  ///< operands hold weight * 2^exponent; results are scaled back in f32
+  int exponent = 0;
+  int remainder_exponent = 0;
+  int sum_exponent = 0;  ///< sums hold weight * 2^sum_exponent; results are scaled back in f32
   bool exact = false;
-  double sum = 0;         ///< of the spec's weights
-  double packed_sum = 0;  ///< of the packed ones
+  bool adds_identity = false;  ///< results are the old value plus the sum (generator/README.md, "f32 fields")
+  double sum = 0;              ///< of the spec's weights
+  double packed_sum = 0;       ///< of the packed ones
   double largest_error = 0;
   std::vector<RoundedTap> taps;  ///< in the spec's order
 
+  /// What terms add up to, still times 2^exponent.
+  [[nodiscard]] double total(const std::vector<double>& parts) const;
   bool operator==(const RoundedWeights&) const = default;
+};
+
+/// How the values of a field become operands.
+struct InputTerms {
+  int count = 1;  ///< terms of each value
+  bool scaled =
+      false;  ///< by a power of two that the kernel finds; products of a window then have a sum of their own
+
+  bool operator==(const InputTerms&) const = default;
 };
 
 /// The taps of one (dz, dy): dx from `low` to `high`.
@@ -46,7 +63,7 @@ struct TapRow {
 struct Operand {
   int dy = 0;
   int shift = 0;
-  int term = 0;  ///< 0: the weights' leading f16 term; 1: the remainder
+  int term = 0;  ///< 0: the weights' leading term; 1 and 2: remainders
   Matrix matrix;
   int dz = 0;
   int source = 0;  ///< index into Pass::sources: the mapping that the matrix is made for
@@ -70,7 +87,8 @@ struct Product {
   int source = 0;   ///< index into Pass::sources
   int operand = 0;  ///< index into Pass::operands
   int term = 0;
-  int plane = 0;  ///< dz - Pass::plane_low of the window's own tap row
+  int plane = 0;       ///< dz - Pass::plane_low of the window's own tap row
+  int input_term = 0;  ///< 0: the inputs' leading term; 1: their remainder
 
   bool operator==(const Product&) const = default;
 };
@@ -126,6 +144,9 @@ struct ColumnReach {
 struct Pass {
   Walk walk = Walk::rows;
   TileMapping mapping;
+  InputTerms inputs;
+  int element_bytes = 2;
+  int rows_kept = 0;  ///< input rows that stay in the ring until their own output row is complete
   ColumnReach column_reach;
   int row_low = 0;                ///< smallest dy
   int row_high = 0;               ///< largest dy
@@ -152,6 +173,15 @@ struct Pass {
   bool operator==(const Pass&) const = default;
 };
 
+/// Coefficients of a result's error bound (plan/error_bound.h).
+struct ErrorBound {
+  double result = 0;
+  double sum = 0;
+  double absolute = 0;
+
+  bool operator==(const ErrorBound&) const = default;
+};
+
 /// All decisions about a kernel; nothing about its text.
 struct KernelPlan {
   int dimensions = 2;
@@ -160,6 +190,7 @@ struct KernelPlan {
   spec::Offset reach_low{};      ///< how far taps go below a point, >= 0
   spec::Offset reach_high{};
   std::vector<Pass> passes;  ///< today always one
+  ErrorBound error_bound;
 
   bool operator==(const KernelPlan&) const = default;
 };

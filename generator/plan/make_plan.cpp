@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plan/diagonals.h"
+#include "plan/error_bound.h"
 #include "plan/planes.h"
 #include "plan/streaming.h"
 #include "plan/weights.h"
@@ -104,6 +105,18 @@ ColumnReach column_reach_of(const std::vector<TapRow>& rows) {
   return reach;
 }
 
+using TermPairs = std::vector<std::pair<int, int>>;
+
+/// Which terms of weights and inputs are multiplied: remainders by leading terms only. The leading weights
+/// stand between, so that they are loaded once for both of their products.
+TermPairs multiplied_terms(const RoundedWeights& weights, const InputTerms& inputs) {
+  TermPairs terms;
+  for (int term = 0; term < weights.terms; ++term) terms.emplace_back(term, 0);
+  if (inputs.count > 1) std::reverse(terms.begin(), terms.end());
+  for (int input_term = 1; input_term < inputs.count; ++input_term) terms.emplace_back(0, input_term);
+  return terms;
+}
+
 /// The sources of the windows along x, by shift.
 void set_shifts(const std::vector<Window>& windows, Pass& pass) {
   for (const Window& window : windows) pass.shifts.push_back(window.shift);
@@ -112,29 +125,34 @@ void set_shifts(const std::vector<Window>& windows, Pass& pass) {
   for (const int shift : pass.shifts) pass.sources.push_back({pass.mapping, shift});
 }
 
-void add_products(const Group& group, int terms, Pass& pass) {
-  for (int term = 0; term < terms; ++term) {
+void add_products(const Group& group, const TermPairs& terms, Pass& pass) {
+  for (const auto& [term, input_term] : terms) {
     Matrix matrix = group_matrix(group, term, pass.sources[group.source].mapping);
     if (all_zero(matrix)) continue;  // a remainder that is nowhere needed
     const Window& window = group.window;
     const int operand = find_or_add_operand(
         {window.dy, window.shift, term, std::move(matrix), window.dz, group.source}, pass);
     pass.products.push_back(
-        {window.dy - pass.row_low, group.source, operand, term, window.dz - pass.plane_low});
+        {window.dy - pass.row_low, group.source, operand, term, window.dz - pass.plane_low, input_term});
   }
 }
 
-Pass make_pass(int dimensions, const RoundedWeights& weights, const std::vector<TapRow>& tap_rows) {
+Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
+               const std::vector<TapRow>& tap_rows) {
+  const bool f32 = spec.storage == spec::Storage::f32;
   Pass pass;
-  pass.walk = dimensions == 3 ? Walk::planes : Walk::rows;
+  pass.inputs = input_terms(spec);
+  pass.element_bytes = f32 ? 4 : 2;
+  pass.walk = spec.dimensions == 3 ? Walk::planes : Walk::rows;
   pass.column_reach = column_reach_of(tap_rows);
-  pass.mapping = pair_swap_mapping();
+  pass.mapping = pair_swap_mapping(f32 ? LaneOutputs::pairs : LaneOutputs::quad);
   std::vector<Window> windows = cut_windows(weights.taps, pass.mapping);
   pass.row_low = pass.row_high = windows.front().dy;
   for (const Window& window : windows) {
     pass.row_low = std::min(pass.row_low, window.dy);
     pass.row_high = std::max(pass.row_high, window.dy);
   }
+  pass.rows_kept = weights.adds_identity ? pass.row_high : 0;
   pass.plane_low = windows.front().dz;
   pass.plane_high = windows.back().dz;
   std::vector<DiagonalPair> pairs;
@@ -143,12 +161,13 @@ Pass make_pass(int dimensions, const RoundedWeights& weights, const std::vector<
 
   for (const Window& window : windows) {
     const auto source = std::find(pass.shifts.begin(), pass.shifts.end(), window.shift) - pass.shifts.begin();
-    add_products(group_of(window, static_cast<int>(source), pass.mapping), weights.terms, pass);
+    add_products(group_of(window, static_cast<int>(source), pass.mapping),
+                 multiplied_terms(weights, pass.inputs), pass);
   }
   for (const DiagonalPair& pair : pairs) {
     Group group{find_or_add_source({diagonal_pair_mapping(pair.distance())}, pass.sources), pair.first, {}};
     group.taps = {&pair.first.taps.front(), &pair.second.taps.front()};
-    add_products(group, weights.terms, pass);
+    add_products(group, multiplied_terms(weights, pass.inputs), pass);
   }
   // The sums that complete first are stored first, while the others' products keep the tensor cores busy.
   std::stable_sort(pass.products.begin(), pass.products.end(), [&](const Product& a, const Product& b) {
@@ -158,6 +177,7 @@ Pass make_pass(int dimensions, const RoundedWeights& weights, const std::vector<
     pass.planes = choose_plane_streaming(pass);
   } else {
     pass.streaming = choose_streaming(pass);
+    fit_shared_memory(pass);
   }
   return pass;
 }
@@ -165,12 +185,13 @@ Pass make_pass(int dimensions, const RoundedWeights& weights, const std::vector<
 /// Reports a stencil that no kernel can hold.
 void check_size(const spec::StencilSpec& spec, diag::Diagnostics& diagnostics) {
   const RoundedWeights weights = round_weights(spec).weights;
-  const Pass pass = make_pass(spec.dimensions, weights, tap_rows_of(spec));
+  const Pass pass = make_pass(spec, weights, tap_rows_of(spec));
   const std::string objection = spec.dimensions == 3 ? objection_to_volume(pass) : objection_to_size(pass);
   if (objection.empty()) return;
-  diagnostics.error(spec.where.coefficients,
-                    "the stencil is too large for one sweep: " + objection +
-                        (weights.terms > 1 ? "; 'weights: f16' would halve the products" : ""));
+  diagnostics.error(spec.where.coefficients, "the stencil is too large for one sweep: " + objection +
+                                                 (weights.terms > 1 && spec.storage == spec::Storage::f16
+                                                      ? "; 'weights: f16' would halve the products"
+                                                      : ""));
 }
 
 }  // namespace
@@ -180,14 +201,13 @@ diag::Diagnostics check_supported(const spec::StencilSpec& spec) {
   if (spec.dimensions == 1) {
     diagnostics.error(spec.where.dimensions, "1D stencils are not generated yet");
   }
-  if (spec.storage != spec::Storage::f16) {
-    diagnostics.error(spec.where.storage, "only 'storage: f16' is generated yet");
-  }
   if (spec.accumulate != spec::Accumulate::f32) {
     diagnostics.error(spec.where.accumulate,
                       "only 'accumulate: f32' is generated; f16 sums lose accuracy and are no faster");
   }
-  if (spec.dimensions != 1 && spec.storage == spec::Storage::f16 && !spec.taps.empty()) {
+  if (spec.dimensions == 3 && spec.storage != spec::Storage::f16) {
+    diagnostics.error(spec.where.storage, "only 'storage: f16' is generated yet in 3D");
+  } else if (spec.dimensions != 1 && !spec.taps.empty()) {
     if (spec.dimensions == 3) {
       for (const int axis : {spec::axis_z, spec::axis_y, spec::axis_x})
         check_reach(spec, axis, largest_volume_reach, diagnostics);
@@ -207,7 +227,8 @@ KernelPlan make_plan(const spec::StencilSpec& spec) {
   plan.weights = round_weights(spec).weights;
   plan.tap_rows = tap_rows_of(spec);
   set_reach(spec, plan);
-  plan.passes.push_back(make_pass(plan.dimensions, plan.weights, plan.tap_rows));
+  plan.passes.push_back(make_pass(spec, plan.weights, plan.tap_rows));
+  plan.error_bound = bound_error(spec, plan);
   return plan;
 }
 

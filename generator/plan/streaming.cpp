@@ -3,18 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <string>
 
 namespace spidergen::plan {
 namespace {
 
 constexpr int tile_outputs = 128;
-constexpr int vector_elements = 8;
 constexpr int vector_bytes = 16;
 constexpr int registers_per_operand = 4;
 constexpr int registers_per_accumulator = 4;
 constexpr int registers_per_fragment = 4;
 constexpr int operand_bytes = 512;
+
+// A fragment of f32 inputs beside one of f16 ones, its power of two, and the products of windows under way.
+// Operands on their way from shared memory to those.
+constexpr int registers_per_scaled_tile = 32;
+constexpr int registers_for_shared_operands = 48;
 
 // Addresses, counters, one fragment a tile, metadata: what the compiler needs beside accumulators and
 // operands. Measured with nvcc 13 for sm_90 on the shipped stencils.
@@ -28,20 +33,41 @@ constexpr int largest_shared_bytes = 99 * 1024;
 // MMAs per tile that hide behind the tile's bytes.
 constexpr std::size_t most_memory_bound_products = 8;
 
+// The same of f32 fields, which have twice the bytes.
+constexpr std::size_t most_memory_bound_scaled_products = 21;
+// Beyond this operands wait in shared memory.
+constexpr int most_scaled_registers = 200;
+
 // More products than this, unrolled once per row in flight, take the compiler over half a minute.
 constexpr int most_unrolled_products = 480;
+
+int vector_elements(const Pass& pass) {
+  return vector_bytes / pass.element_bytes;
+}
 
 int registers_of(const Pass& pass, int tiles, bool operands_in_registers) {
   const int accumulators = tiles * pass.rows_in_flight() * registers_per_accumulator;
   const int operands =
       operands_in_registers ? static_cast<int>(pass.operands.size()) * registers_per_operand : 0;
-  const int further_fragments = tiles * (static_cast<int>(pass.shifts.size()) - 1) * registers_per_fragment;
-  return base_registers + accumulators + operands + further_fragments;
+  const int further_fragments =
+      tiles * (static_cast<int>(pass.shifts.size()) - 1) * registers_per_fragment * pass.inputs.count;
+  int scaled = 0;
+  if (pass.inputs.scaled) {
+    scaled = tiles * registers_per_scaled_tile + (operands_in_registers ? 0 : registers_for_shared_operands);
+  }
+  return base_registers + accumulators + operands + further_fragments + scaled;
 }
 
-}  // namespace
+void set_registers(const Pass& pass, int most_blocks, Streaming& streaming) {
+  streaming.estimated_registers =
+      registers_of(pass, streaming.tiles_per_warp, streaming.operands_in_registers);
+  const int block_registers = streaming.warps_per_block * threads_per_warp * streaming.estimated_registers;
+  streaming.blocks_per_multiprocessor =
+      std::clamp(registers_per_multiprocessor / block_registers, 1, most_blocks);
+}
 
-Streaming choose_streaming(const Pass& pass) {
+/// Products that are chained into a row's sum.
+Streaming choose_chained(const Pass& pass) {
   Streaming streaming;
   // Two tiles share an operand's registers and the row's bookkeeping; one tile needs fewer accumulators.
   streaming.tiles_per_warp = 2;
@@ -50,13 +76,7 @@ Streaming choose_streaming(const Pass& pass) {
     streaming.operands_in_registers = false;
     streaming.tiles_per_warp = registers_of(pass, 2, false) > largest_register_count ? 1 : 2;
   }
-  streaming.estimated_registers =
-      registers_of(pass, streaming.tiles_per_warp, streaming.operands_in_registers);
-  streaming.warps_per_block = 4;
-  streaming.blocks_per_multiprocessor =
-      std::clamp(registers_per_multiprocessor /
-                     (streaming.warps_per_block * threads_per_warp * streaming.estimated_registers),
-                 1, 4);
+  set_registers(pass, 4, streaming);
   // Measured on an H200 (tests/benchmarks/README.md). Kernels that memory binds gain from short walks, which
   // end at different times, and from a deep ring; where MMAs bind, the rows that two walks both read cost
   // more.
@@ -67,6 +87,29 @@ Streaming choose_streaming(const Pass& pass) {
       static_cast<int>(pass.products.size()) * streaming.tiles_per_warp * pass.rows_in_flight();
   streaming.rotate_by_unrolling = unrolled <= most_unrolled_products;
   return streaming;
+}
+
+/// Products that are added to a row's sum in f32, window by window: many small steps, which many warps hide.
+/// The sums move for free, to another register than they came from, so that nothing is unrolled.
+Streaming choose_scaled(const Pass& pass) {
+  Streaming streaming;
+  streaming.tiles_per_warp = 1;
+  streaming.operands_in_registers = registers_of(pass, 1, true) <= most_scaled_registers;
+  streaming.rotate_by_unrolling = false;
+  set_registers(pass, 5, streaming);
+  const bool memory_bound = pass.products.size() <= most_memory_bound_scaled_products;
+  // Rows that are kept for their own results are none that a copy may be ahead by.
+  constexpr unsigned least_rows_ahead = 5;
+  streaming.ring_rows = static_cast<int>(std::max(
+      memory_bound ? 16U : 8U, std::bit_ceil(static_cast<unsigned>(pass.rows_kept) + 1 + least_rows_ahead)));
+  streaming.preferred_rows = memory_bound ? 20 : 0;
+  return streaming;
+}
+
+}  // namespace
+
+Streaming choose_streaming(const Pass& pass) {
+  return pass.inputs.scaled ? choose_scaled(pass) : choose_chained(pass);
 }
 
 std::string objection_to_size(const Pass& pass) {
@@ -90,10 +133,17 @@ std::string objection_to_size(const Pass& pass) {
   return {};
 }
 
+void fit_shared_memory(Pass& pass) {
+  while (pass.streaming.warps_per_block > 1 && shared_bytes(pass) > largest_shared_bytes) {
+    pass.streaming.warps_per_block /= 2;
+    pass.streaming.blocks_per_multiprocessor *= 2;
+  }
+}
+
 int ring_row_vectors(const Pass& pass) {
   const int columns = pass.streaming.tiles_per_warp * tile_outputs + pass.mapping.window_width +
                       (pass.shifts.back() - pass.shifts.front());
-  return columns / vector_elements;
+  return columns / vector_elements(pass);
 }
 
 int ring_row_bytes(const Pass& pass) {
@@ -103,7 +153,8 @@ int ring_row_bytes(const Pass& pass) {
 }
 
 int staged_vectors(const Pass& pass) {
-  const auto vectors = [](int columns) { return (columns + vector_elements - 1) / vector_elements; };
+  const int elements = vector_elements(pass);
+  const auto vectors = [elements](int columns) { return (columns + elements - 1) / elements; };
   const ColumnReach& reach = pass.column_reach;
   // Either edge may fall inside a vector, which makes one more; a field or box may be narrower than a strip.
   const int at_low_edge = vectors(std::max(0, reach.highest_low) - reach.low) + 1;

@@ -14,11 +14,14 @@ namespace spidergen::plan {
 /// does, or more products than a compiler takes in half a minute. Empty where one can.
 [[nodiscard]] std::string objection_to_size(const Pass& pass);
 
+/// Halves a block until its shared memory is what every device has, or it is one warp.
+void fit_shared_memory(Pass& pass);
+
 /// Bytes of one ring row: the inputs of a warp's strip with the columns that windows reach on both sides,
 /// padded so that rows start on 128 bytes.
 [[nodiscard]] int ring_row_bytes(const Pass& pass);
 
-/// Inputs of one ring row in vectors of eight f16.
+/// Inputs of one ring row in vectors of 16 bytes.
 [[nodiscard]] int ring_row_vectors(const Pass& pass);
 
 /// Vectors of a ring row that may lie across the edges of the field or of a box, both counted.

@@ -11,8 +11,10 @@ constexpr int operand_columns = 32;
 
 /// Which of 16 neighbouring outputs row m of an operand is. C gives a lane rows g and g + 8 (PTX ISA
 /// 9.7.14.5); after movmatrix it holds rows 2 q, 2 q + 1, 2 q + 8, 2 q + 9, which this order makes the
-/// outputs 4 q .. 4 q + 3.
-int output_of_row(int m) {
+/// outputs 4 q .. 4 q + 3. Untransposed it holds rows g and g + 8, which the other order makes 2 g and 2 g
+/// + 1.
+int output_of_row(int m, LaneOutputs outputs = LaneOutputs::quad) {
+  if (outputs == LaneOutputs::pairs) return 2 * (m % 8) + m / 8;
   return 4 * ((m % 8) / 2) + m % 2 + 2 * (m / 8);
 }
 
@@ -26,13 +28,13 @@ struct ColumnPlace {
 
 }  // namespace
 
-TileMapping pair_swap_mapping() {
+TileMapping pair_swap_mapping(LaneOutputs outputs) {
   TileMapping mapping;
   mapping.name = "pair swap, L = 16";
   mapping.window_low = -8;
   mapping.window_width = 16;
   mapping.outputs_per_column = 16;
-  for (int m = 0; m < operand_rows; ++m) mapping.row_output.push_back({0, output_of_row(m)});
+  for (int m = 0; m < operand_rows; ++m) mapping.row_output.push_back({0, output_of_row(m, outputs)});
   for (int k = 0; k < operand_columns; ++k) {
     const ColumnPlace place(k);
     mapping.column_input.push_back(

@@ -31,9 +31,13 @@ struct TileMapping {
   bool operator==(const TileMapping&) const = default;
 };
 
-/// L = 16 on m16n8k32: 16 taps a window, dx = -8..7. A lane's four B registers are the eight neighbours that
-/// one 16-byte load brings; rows are permuted so that its results are four neighbours too.
-[[nodiscard]] TileMapping pair_swap_mapping();
+/// Which of a tile's outputs a lane stores: four neighbours, after a transposition in registers, or two pairs
+/// of neighbours as the sums lie, 16 apart.
+enum class LaneOutputs { quad, pairs };
+
+/// L = 16 on m16n8k32: 16 taps a window, dx = -8..7. A lane's four B registers are eight neighbours in
+/// memory; rows are permuted so that its results are neighbours too.
+[[nodiscard]] TileMapping pair_swap_mapping(LaneOutputs outputs = LaneOutputs::quad);
 
 /// The paper's strided swapping (section 3.1) for radius r, L = 2 r + 2: an L x 2 L matrix in which odd
 /// columns j and j + L change places; 2 r + 1 taps a window, dx = -r..r.

@@ -11,8 +11,13 @@ struct WeightsResult {
   diag::Diagnostics diagnostics;
 };
 
-/// The spec's weights as f16 terms. One term where every weight is exact in f16 or the spec wants it so (then
-/// with a located warning that gives the sums), otherwise two.
+/// How a spec's storage and accuracy make operands of its fields.
+[[nodiscard]] InputTerms input_terms(const spec::StencilSpec& spec);
+
+/// The spec's weights as terms of operands. 16-bit fields: one term where every weight is exact in it or the
+/// spec wants it so (then with a located warning that gives the sums), otherwise as many as keep each within
+/// 2^-21 of the largest. f32 fields: two f16 terms, each weight within 2^-22 of itself and their sum the
+/// spec's as nearly as that allows; one term at a lower accuracy.
 [[nodiscard]] WeightsResult round_weights(const spec::StencilSpec& spec);
 
 }  // namespace spidergen::plan

@@ -22,8 +22,8 @@ constexpr std::size_t longest_description = 500;
 
 const std::vector<std::string>& known_keys() {
   static const std::vector<std::string> keys = {
-      "schema",     "stencil", "description", "dimensions", "storage",      "accumulate", "weights",
-      "parameters", "shape",   "radius",      "scale",      "coefficients", "boundary"};
+      "schema",   "stencil",    "description", "dimensions", "storage", "accumulate",   "weights",
+      "accuracy", "parameters", "shape",       "radius",     "scale",   "coefficients", "boundary"};
   return keys;
 }
 
@@ -39,8 +39,17 @@ const Choices<Accumulate>& accumulators() {
 }
 
 const Choices<WeightMode>& weight_modes() {
-  static const Choices<WeightMode> choices = {
-      {"auto", WeightMode::automatic}, {"f16", WeightMode::f16}, {"f16x2", WeightMode::f16x2}};
+  static const Choices<WeightMode> choices = {{"auto", WeightMode::automatic},
+                                              {"f16", WeightMode::f16},
+                                              {"f16x2", WeightMode::f16x2},
+                                              {"bf16", WeightMode::bf16},
+                                              {"bf16x2", WeightMode::bf16x2}};
+  return choices;
+}
+
+const Choices<Accuracy>& accuracies() {
+  static const Choices<Accuracy> choices = {
+      {"full", Accuracy::full}, {"tf32", Accuracy::tf32}, {"f16", Accuracy::f16}};
   return choices;
 }
 
@@ -159,6 +168,27 @@ Value choice_or_default(const Document& document, const std::string& key, const 
       .value_or(choices.front().second);
 }
 
+/// 'weights' counts terms of the type that 16-bit fields have; 'accuracy' takes its place for f32 fields.
+void check_storage_keys(const Document& document, const StencilSpec& spec) {
+  const std::string storage = storage_name(spec.storage);
+  const bool of_f16 = spec.weights == WeightMode::f16 || spec.weights == WeightMode::f16x2;
+  if (spec.storage != Storage::f32 && document.find("accuracy")) {
+    document.context.diagnostics.error(
+        document.place("accuracy"),
+        fmt::format("'accuracy' goes with 'storage: f32', not with {}; remove it", storage));
+  }
+  if (spec.weights == WeightMode::automatic) return;
+  if (spec.storage == Storage::f32) {
+    document.context.diagnostics.error(document.place("weights"),
+                                       "with 'storage: f32' the key 'accuracy' says how weights are held; "
+                                       "write 'weights: auto' or remove it");
+  } else if (of_f16 != (spec.storage == Storage::f16)) {
+    document.context.diagnostics.error(
+        document.place("weights"),
+        fmt::format("with 'storage: {0}' weights are '{0}', '{0}x2' or 'auto'", storage));
+  }
+}
+
 void read_radius(const Document& document, std::optional<Shape> shape, std::optional<int> dimensions,
                  const std::optional<Coefficients>& coefficients) {
   const Node* node = document.find("radius");
@@ -195,8 +225,8 @@ std::vector<Tap> read_taps(const Document& document, std::optional<int> dimensio
 }
 
 KeyLocations key_locations(const Document& document) {
-  return {document.place("dimensions"), document.place("storage"), document.place("accumulate"),
-          document.place("weights"), document.place("coefficients")};
+  return {document.place("dimensions"), document.place("storage"),  document.place("accumulate"),
+          document.place("weights"),    document.place("accuracy"), document.place("coefficients")};
 }
 
 void read_document(const Document& document, const std::vector<ParameterOverride>& overrides,
@@ -214,6 +244,8 @@ void read_document(const Document& document, const std::vector<ParameterOverride
   spec.shape = shape.value_or(spec.shape);
   spec.accumulate = choice_or_default(document, "accumulate", accumulators());
   spec.weights = choice_or_default(document, "weights", weight_modes());
+  spec.accuracy = choice_or_default(document, "accuracy", accuracies());
+  if (storage) check_storage_keys(document, spec);
   spec.parameters =
       read_parameters(document.find("parameters"), overrides, document.source.path, document.context);
   spec.taps = read_taps(document, dimensions, shape, storage.value_or(Storage::f32));

@@ -14,8 +14,11 @@ namespace spidergen::spec {
 enum class Storage { f16, f32, bf16 };
 /// The type in which products are summed.
 enum class Accumulate { f32, f16 };
-/// How weights become tensor-core operands: one f16 term, two, or whichever keeps the spec's weights.
-enum class WeightMode { automatic, f16, f16x2 };
+/// How weights become tensor-core operands: one term of the storage's type, two, or as many as keep the
+/// spec's weights.
+enum class WeightMode { automatic, f16, f16x2, bf16, bf16x2 };
+/// How f32 fields become operands: as f32 has them, with the 11 digits of tf32, or as f16.
+enum class Accuracy { full, tf32, f16 };
 enum class Shape { star, box, product, taps };
 /// SciPy's meanings (scipy.ndimage.correlate: constant, wrap, nearest, reflect, mirror); `halo` reads the
 /// caller's cells.
@@ -68,6 +71,7 @@ struct KeyLocations {
   diag::SourceLocation storage;
   diag::SourceLocation accumulate;
   diag::SourceLocation weights;
+  diag::SourceLocation accuracy;
   diag::SourceLocation coefficients;
 };
 
@@ -81,6 +85,7 @@ struct StencilSpec {
   Storage storage = Storage::f16;
   Accumulate accumulate = Accumulate::f32;
   WeightMode weights = WeightMode::automatic;
+  Accuracy accuracy = Accuracy::full;  ///< of f32 storage
   Shape shape = Shape::taps;
   int steps = 1;                         ///< time steps that one sweep advances
   std::vector<Parameter> parameters;     ///< in the spec's order

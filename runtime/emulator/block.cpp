@@ -197,13 +197,10 @@ void Block::perform(Warp& warp, const Arrival& arrival) {
       break;
     case Arrival::Kind::sync_block:
       break;
-    case Arrival::Kind::transpose_8x8: {
-      std::array<std::uint32_t, lanes_per_warp> matrix{};
-      for (std::size_t i = 0; i < matrix.size(); ++i) matrix[i] = *warp.lanes[i]->arrival.row_pair;
-      transpose_8x8(matrix);
-      for (std::size_t i = 0; i < matrix.size(); ++i) *warp.lanes[i]->arrival.row_pair = matrix[i];
+    case Arrival::Kind::transpose_8x8:
+    case Arrival::Kind::largest_in_warp:
+      exchange_words(warp, arrival.kind);
       break;
-    }
     case Arrival::Kind::multiply_sparse: {
       SparseOperands operands{};
       for (std::size_t i = 0; i < operands.sum.size(); ++i) {
@@ -213,11 +210,22 @@ void Block::perform(Warp& warp, const Arrival& arrival) {
         operands.b[i] = from.b;
         operands.metadata[i] = from.metadata;
       }
-      multiply_sparse(operands, arrival.selector, pattern_);
+      multiply_sparse(operands, arrival.operands, arrival.selector, pattern_);
       break;
     }
   }
   warp.waiting = 0;
+}
+
+void Block::exchange_words(Warp& warp, Arrival::Kind kind) {
+  std::array<std::uint32_t, lanes_per_warp> words{};
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = *warp.lanes[i]->arrival.word;
+  if (kind == Arrival::Kind::transpose_8x8) {
+    transpose_8x8(words);
+  } else {
+    words.fill(*std::max_element(words.begin(), words.end()));
+  }
+  for (std::size_t i = 0; i < words.size(); ++i) *warp.lanes[i]->arrival.word = words[i];
 }
 
 Moment Block::moment(const Lane& lane) const {

@@ -63,6 +63,7 @@ class Block {
   void abandon();
   void check_company(const Lane& lane, const Arrival& arrival) const;
   void check_return(const Lane& lane) const;
+  static void exchange_words(Warp& warp, Arrival::Kind kind);
   void perform(Warp& warp, const Arrival& arrival);
   [[nodiscard]] std::string describe(const Lane& lane) const;
   [[nodiscard]] std::uint32_t random();

@@ -70,7 +70,10 @@ void SparsePattern::decode(const std::array<std::uint32_t, lanes_per_warp>& meta
   decoded_ = true;
 }
 
-void multiply_sparse(const SparseOperands& operands, int selector, SparsePattern& pattern) {
+void multiply_sparse(const SparseOperands& operands, OperandType type, int selector, SparsePattern& pattern) {
+  const auto value_of = [type](std::uint16_t bits) {
+    return static_cast<double>(type == OperandType::f16 ? half_to_float(bits) : bfloat_to_float(bits));
+  };
   pattern.decode(operands.metadata, selector);
 
   // Kept element c of row g + 8 h: lane 4 g + (c mod 8) / 2, register h + 2 (c / 8), half c mod 2.
@@ -91,10 +94,9 @@ void multiply_sparse(const SparseOperands& operands, int selector, SparsePattern
   }
   alignas(64) double a_values[rows * kept];
   std::array<BRow, depth> b_values{};
-  for (int i = 0; i < rows * kept; ++i) a_values[i] = static_cast<double>(half_to_float(a_bits[i]));
+  for (int i = 0; i < rows * kept; ++i) a_values[i] = value_of(a_bits[i]);
   for (int k = 0; k < depth; ++k) {
-    for (int n = 0; n < columns; ++n)
-      b_values[k][n / 2][n % 2] = static_cast<double>(half_to_float(b_bits[k * columns + n]));
+    for (int n = 0; n < columns; ++n) b_values[k][n / 2][n % 2] = value_of(b_bits[k * columns + n]);
   }
 
   for (int row = 0; row < rows; ++row) {

@@ -34,10 +34,13 @@ class SparsePattern {
   Columns columns_{};
 };
 
-/// mma.sp m16n8k32, f16 to f32: sum += A * B. Products are exact; the 16 products of an element and its C are
-/// added in double and the sum is cut towards zero to f32: tensor cores do not round to nearest, and this
-/// errs to one side as they do.
-void multiply_sparse(const SparseOperands& operands, int selector, SparsePattern& pattern);
+/// What A and B of an MMA hold.
+enum class OperandType { f16, bf16 };
+
+/// mma.sp m16n8k32, f16 or bf16 to f32: sum += A * B. Products are exact; the 16 products of an element and
+/// its C are added in double and the sum is cut towards zero to f32: tensor cores do not round to nearest,
+/// and this errs to one side as they do.
+void multiply_sparse(const SparseOperands& operands, OperandType type, int selector, SparsePattern& pattern);
 
 /// movmatrix m8n8 .trans, in place: element 2 c + h of row r is half h of lane 4 r + c.
 void transpose_8x8(std::array<std::uint32_t, lanes_per_warp>& matrix);

@@ -1,5 +1,7 @@
 #include <spider/instructions_emulated.h>
 
+#include <bit>
+#include <cmath>
 #include <stdexcept>
 #include <string>
 
@@ -23,6 +25,16 @@ Lane& this_lane() {
 void arrive(const Arrival& arrival) {
   Lane& lane = this_lane();
   lane.block.arrive(lane, arrival);
+}
+
+/// A collective that brings a word and takes one away.
+std::uint32_t exchange(Arrival::Kind kind, std::uint32_t word, const emulator::CallSite& site) {
+  Arrival arrival;
+  arrival.kind = kind;
+  arrival.site = site;
+  arrival.word = &word;
+  arrive(arrival);
+  return word;
 }
 
 template <class Value>
@@ -62,6 +74,34 @@ void sync_block(emulator::CallSite site) {
   arrive(arrival);
 }
 
+std::uint32_t largest_in_warp(std::uint32_t value, emulator::CallSite site) {
+  return exchange(Arrival::Kind::largest_in_warp, value, site);
+}
+
+std::uint32_t smallest_in_warp(std::uint32_t value, emulator::CallSite site) {
+  return ~exchange(Arrival::Kind::largest_in_warp, ~value, site);
+}
+
+std::uint32_t bits_of(float value) {
+  return std::bit_cast<std::uint32_t>(value);
+}
+
+float float_of(std::uint32_t bits) {
+  return std::bit_cast<float>(bits);
+}
+
+float multiply_add(float a, float b, float c) {
+  return std::fma(a, b, c);
+}
+
+float larger_magnitude(float a, float b) {
+  return std::fmax(std::fabs(a), std::fabs(b));
+}
+
+float smaller_magnitude(float a, float b) {
+  return std::fmin(std::fabs(a), std::fabs(b));
+}
+
 Vector load_table(const Vector* from) {
   return load_aligned(from);
 }
@@ -75,6 +115,16 @@ Vector load_shared(Shared from) {
 }
 
 void store_shared(Shared to, const Vector& v) {
+  const Lane& lane = this_lane();
+  lane.block.shared().store(lane.block.moment(lane), to, v);
+}
+
+Pair load_shared_pair(Shared from) {
+  const Lane& lane = this_lane();
+  return lane.block.shared().load_pair(lane.block.moment(lane), from);
+}
+
+void store_shared(Shared to, std::uint32_t v) {
   const Lane& lane = this_lane();
   lane.block.shared().store(lane.block.moment(lane), to, v);
 }
@@ -115,17 +165,40 @@ void store_field(std::uint16_t* to, std::uint32_t low, std::uint32_t high) {
   to[3] = static_cast<std::uint16_t>(high >> 16);
 }
 
+std::uint32_t load_field(const std::uint32_t* from) {
+  this_lane().block.fields().check_input(from, 1, "reads");
+  return *from;
+}
+
+void store_field(std::uint32_t* to, std::uint32_t v) {
+  this_lane().block.fields().note_output(to, 1);
+  *to = v;
+}
+
+void store_field(std::uint32_t* to, std::uint32_t low, std::uint32_t high) {
+  this_lane().block.fields().note_output(to, 2);
+  to[0] = low;
+  to[1] = high;
+}
+
 std::uint32_t pack_f16(float low, float high) {
   return emulator::float_to_half(low) | static_cast<std::uint32_t>(emulator::float_to_half(high)) << 16;
 }
 
+std::uint32_t pack_bf16(float low, float high) {
+  return emulator::float_to_bfloat(low) | static_cast<std::uint32_t>(emulator::float_to_bfloat(high)) << 16;
+}
+
+float low_f16(std::uint32_t both) {
+  return emulator::half_to_float(static_cast<std::uint16_t>(both));
+}
+
+float high_f16(std::uint32_t both) {
+  return emulator::half_to_float(static_cast<std::uint16_t>(both >> 16));
+}
+
 std::uint32_t transpose_8x8(std::uint32_t row_pair, emulator::CallSite site) {
-  Arrival arrival;
-  arrival.kind = Arrival::Kind::transpose_8x8;
-  arrival.site = site;
-  arrival.row_pair = &row_pair;
-  arrive(arrival);
-  return row_pair;
+  return exchange(Arrival::Kind::transpose_8x8, row_pair, site);
 }
 
 }  // namespace device
@@ -140,8 +213,10 @@ void copy_async_wait(int pending) {
   });
 }
 
-void multiply_sparse(device::Accumulator& sum, const device::Vector& a, const device::Vector& b,
-                     std::uint32_t metadata, int selector, CallSite site) {
+namespace {
+
+void multiply(device::Accumulator& sum, const device::Vector& a, const device::Vector& b,
+              std::uint32_t metadata, OperandType operands, int selector, const CallSite& site) {
   Arrival arrival;
   arrival.kind = Arrival::Kind::multiply_sparse;
   arrival.selector = selector;
@@ -150,7 +225,20 @@ void multiply_sparse(device::Accumulator& sum, const device::Vector& a, const de
   arrival.a = &a;
   arrival.b = &b;
   arrival.metadata = metadata;
+  arrival.operands = operands;
   arrive(arrival);
+}
+
+}  // namespace
+
+void multiply_sparse(device::Accumulator& sum, const device::Vector& a, const device::Vector& b,
+                     std::uint32_t metadata, int selector, CallSite site) {
+  multiply(sum, a, b, metadata, OperandType::f16, selector, site);
+}
+
+void multiply_sparse_bf16(device::Accumulator& sum, const device::Vector& a, const device::Vector& b,
+                          std::uint32_t metadata, int selector, CallSite site) {
+  multiply(sum, a, b, metadata, OperandType::bf16, selector, site);
 }
 
 }  // namespace emulator

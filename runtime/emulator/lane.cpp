@@ -16,6 +16,8 @@ const char* name(Arrival::Kind kind) {
       return "sync_block";
     case Arrival::Kind::transpose_8x8:
       return "transpose_8x8";
+    case Arrival::Kind::largest_in_warp:
+      return "largest_in_warp";
     case Arrival::Kind::multiply_sparse:
       return "multiply_sparse";
   }
@@ -30,7 +32,8 @@ bool same_site(const CallSite& a, const CallSite& b) {
 }  // namespace
 
 bool Arrival::same_call(const Arrival& other) const {
-  return kind == other.kind && selector == other.selector && same_site(site, other.site);
+  return kind == other.kind && selector == other.selector && operands == other.operands &&
+         same_site(site, other.site);
 }
 
 std::string to_string(const Arrival& arrival) {

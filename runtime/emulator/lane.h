@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "fragments.h"
 #include "lane_fiber.h"
 #include "shared_memory.h"
 
@@ -17,7 +18,7 @@ class Block;
 
 /// What a lane waits for at a collective, and the registers it brings.
 struct Arrival {
-  enum class Kind { sync_warp, sync_block, transpose_8x8, multiply_sparse };
+  enum class Kind { sync_warp, sync_block, transpose_8x8, largest_in_warp, multiply_sparse };
   Kind kind = Kind::sync_warp;
   int selector = 0;
   CallSite site;
@@ -26,8 +27,9 @@ struct Arrival {
   const device::Vector* a = nullptr;
   const device::Vector* b = nullptr;
   std::uint32_t metadata = 0;
-  // transpose_8x8, both ways
-  std::uint32_t* row_pair = nullptr;
+  OperandType operands = OperandType::f16;
+  // transpose_8x8 and largest_in_warp, both ways
+  std::uint32_t* word = nullptr;
 
   [[nodiscard]] bool same_call(const Arrival& other) const;
 };

@@ -11,7 +11,7 @@ namespace spider::emulator {
 namespace {
 
 constexpr std::uint32_t vector_bytes = 16;
-constexpr std::uint16_t poison = 0x7fff;  // a NaN in f16
+constexpr std::uint16_t poison = 0x7fff;  // a NaN in f16 and in bf16; twice, in f32
 
 bool happened_before(const Moment& past, const Moment& now) {
   if (past.lane == now.lane) return true;
@@ -112,35 +112,51 @@ void SharedMemory::note_read(const Moment& now, Unit& unit) {
   }
 }
 
-device::Vector SharedMemory::load(const Moment& now, std::uint32_t from) {
-  check_range(from, vector_bytes, "reads");
-  for (std::uint32_t offset = from; offset < from + vector_bytes; offset += 2) {
+void SharedMemory::note_load(const Moment& now, std::uint32_t from, std::uint32_t bytes) {
+  check_range(from, bytes, "reads");
+  for (std::uint32_t offset = from; offset < from + bytes; offset += 2) {
     Unit& unit = units_[offset / 2];
     check_readable(now, unit, offset);
     note_read(now, unit);
   }
-  device::Vector value{};
-  std::memcpy(&value, &memory_[from / 2], vector_bytes);
-  return value;
 }
 
-void SharedMemory::store(const Moment& now, std::uint32_t to, const device::Vector& value) {
-  check_range(to, vector_bytes, "writes");
-  for (std::uint32_t offset = to; offset < to + vector_bytes; offset += 2) {
+void SharedMemory::note_store(const Moment& now, std::uint32_t to, std::uint32_t bytes) {
+  check_range(to, bytes, "writes");
+  for (std::uint32_t offset = to; offset < to + bytes; offset += 2) {
     Unit& unit = units_[offset / 2];
     check_writable(now, unit, offset);
     unit.writer = now;
     unit.in_flight = false;
   }
+}
+
+device::Vector SharedMemory::load(const Moment& now, std::uint32_t from) {
+  note_load(now, from, vector_bytes);
+  device::Vector value{};
+  std::memcpy(&value, &memory_[from / 2], vector_bytes);
+  return value;
+}
+
+device::Pair SharedMemory::load_pair(const Moment& now, std::uint32_t from) {
+  note_load(now, from, sizeof(device::Pair));
+  device::Pair value{};
+  std::memcpy(&value, &memory_[from / 2], sizeof value);
+  return value;
+}
+
+void SharedMemory::store(const Moment& now, std::uint32_t to, const device::Vector& value) {
+  note_store(now, to, vector_bytes);
   std::memcpy(&memory_[to / 2], &value, vector_bytes);
 }
 
+void SharedMemory::store(const Moment& now, std::uint32_t to, std::uint32_t value) {
+  note_store(now, to, sizeof value);
+  std::memcpy(&memory_[to / 2], &value, sizeof value);
+}
+
 void SharedMemory::store(const Moment& now, std::uint32_t to, std::uint16_t value) {
-  check_range(to, sizeof value, "writes");
-  Unit& unit = units_[to / 2];
-  check_writable(now, unit, to);
-  unit.writer = now;
-  unit.in_flight = false;
+  note_store(now, to, sizeof value);
   memory_[to / 2] = value;
 }
 

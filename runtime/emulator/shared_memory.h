@@ -26,7 +26,9 @@ class SharedMemory {
   void begin_block(std::uint32_t bytes, std::uint32_t first_epoch);
 
   [[nodiscard]] device::Vector load(const Moment& now, std::uint32_t from);
+  [[nodiscard]] device::Pair load_pair(const Moment& now, std::uint32_t from);
   void store(const Moment& now, std::uint32_t to, const device::Vector& value);
+  void store(const Moment& now, std::uint32_t to, std::uint32_t value);
   void store(const Moment& now, std::uint32_t to, std::uint16_t value);
 
   /// A copy to the 16 bytes at `to` begins: they hold NaN and belong to nobody until finish_copy.
@@ -43,6 +45,8 @@ class SharedMemory {
     std::uint16_t other_reader = 0;  ///< a lane that is not `reader`'s, where one of the two above is set
   };
 
+  void note_load(const Moment& now, std::uint32_t from, std::uint32_t bytes);
+  void note_store(const Moment& now, std::uint32_t to, std::uint32_t bytes);
   void check_range(std::uint32_t offset, std::uint32_t size, const char* what) const;
   void check_readable(const Moment& now, const Unit& unit, std::uint32_t offset) const;
   void check_writable(const Moment& now, const Unit& unit, std::uint32_t offset) const;

@@ -15,11 +15,14 @@ import sys
 ARCHITECTURES = "sm_80,sm_86,sm_87,sm_89,sm_90,sm_90a,sm_100,sm_120"
 
 
-def half(bits: int) -> float:
+def number(bits: int, kind: str) -> float:
+    """The value of f16 or bf16 bits; the latter are the upper half of an f32."""
+    if kind == "bf16":
+        return struct.unpack("<f", struct.pack("<I", (bits & 0xFFFF) << 16))[0]
     return struct.unpack("<e", struct.pack("<H", bits & 0xFFFF))[0]
 
 
-def unpack(registers: list[list[int]], metadata: list[int], selector: int) -> list[list[float]]:
+def unpack(registers: list[list[int]], metadata: list[int], selector: int, kind: str) -> list[list[float]]:
     """The 16 x 32 matrix of an operand, from the registers of the lanes alone."""
     matrix = [[0.0] * 32 for _ in range(16)]
     for row in range(16):
@@ -29,21 +32,25 @@ def unpack(registers: list[list[int]], metadata: list[int], selector: int) -> li
             lane = 4 * (row % 8) + 2 * selector + group // 4
             nibble = metadata[lane] >> (16 * (row // 8) + 4 * (group % 4)) & 0xF
             position = nibble & 3 if kept % 2 == 0 else nibble >> 2
-            matrix[row][4 * group + position] = half(word >> 16 * (kept % 2))
+            matrix[row][4 * group + position] = number(word >> 16 * (kept % 2), kind)
     return matrix
 
 
-def taps_of_row(one_pass: dict, row: int) -> dict:
-    """What the products add up for the output that is row `row` of the matrices: weight by (dz, dy, dx)."""
+def taps_of_row(one_pass: dict, row: int, weights: dict) -> dict:
+    """What the products with the inputs' leading terms add up for the output that is row `row` of the matrices: weight
+    by (dz, dy, dx)."""
     taps: dict = collections.defaultdict(float)
     for product in one_pass["products"]:
+        if product["input_term"] != 0:
+            continue
+        unit = 2.0 ** (-product["term"] * weights["remainder_exponent"])
         matrix = one_pass["operands"][product["operand"]]["matrix"]
         source = one_pass["sources"][product["source"]]
         for column, weight in enumerate(matrix[row]):
             if weight:
                 dz, dy, dx = (a - b for a, b in zip(source["column_input"][column], source["row_output"][row]))
                 dx += source["shift"]
-                taps[product["dz"] + dz, product["dy"] + dy, dx] += weight
+                taps[product["dz"] + dz, product["dy"] + dy, dx] += weight * unit
                 if not product["low"] <= dx <= product["high"]:
                     raise ValueError(f"dx {dx} is outside of product {product}")
     return dict(taps)
@@ -76,12 +83,16 @@ def check(plan: dict) -> None:
     for one_pass in plan["passes"]:
         for operand in one_pass["operands"]:
             metadata = one_pass["metadata"][operand["metadata"]]
-            if unpack(operand["registers"], metadata, operand["selector"]) != operand["matrix"]:
+            if unpack(operand["registers"], metadata, operand["selector"], plan["weights"]["type"]) != operand["matrix"]:
                 raise ValueError(f"registers of the operand dy {operand['dy']}, shift {operand['shift']} are of another")
         expected = {tuple(tap["at"]): tap["packed"] * scale for tap in plan["taps"]}
+        if plan["adds_identity"]:
+            expected[0, 0, 0] -= scale
         for row in range(len(one_pass["mapping"]["row_output"])):
-            if taps_of_row(one_pass, row) != expected:
-                raise ValueError(f"row {row} of the matrices computes {taps_of_row(one_pass, row)}, not {expected}")
+            found = taps_of_row(one_pass, row, plan["weights"])
+            same = found.keys() == expected.keys() and all(math.isclose(found[at], expected[at]) for at in found)
+            if not (same if plan["adds_identity"] else found == expected):
+                raise ValueError(f"row {row} of the matrices computes {found}, not {expected}")
         for product in one_pass["products"]:
             matrix = one_pass["operands"][product["operand"]]["matrix"]
             nonzeros += sum(weight != 0 for row in matrix for weight in row)

@@ -231,6 +231,41 @@ TEST(Transpose, MovesElementRCToCR) {
   }
 }
 
+TEST(LargestInWarp, IsWhatAllLanesReceive) {
+  static std::array<std::uint32_t, 32> received;
+  expect_good(launch(
+      [](SweepArguments arguments) {
+        const auto lane = static_cast<std::uint32_t>(device::lane_index());
+        received[lane] = device::largest_in_warp(lane * 7 % 32 + 0x80000000U);
+        write_output(arguments);
+      },
+      {}));
+  for (const std::uint32_t value : received) EXPECT_EQ(value, 31 + 0x80000000U);
+}
+
+TEST(MultiplySparse, ReadsBf16WhereItIsTold) {
+  registers = {};
+  registers.metadata.fill(0x44444444U);
+  registers.a[0].word[0] = 0x00003fc0U;  // A(0, 0) = 1.5, an f16 of another value
+  registers.b[0].word[0] = 0x00004040U;  // B(0, 0) = 3
+  registers.sum[0].value[0] = 0.25F;
+  expect_good(launch(
+      [](SweepArguments arguments) {
+        const int lane = device::lane_index();
+        device::multiply_sparse_bf16<0>(registers.sum[lane], registers.a[lane], registers.b[lane],
+                                        registers.metadata[lane]);
+        write_output(arguments);
+      },
+      {}));
+  EXPECT_EQ(registers.sum[0].value[0], 4.75F);
+}
+
+TEST(Pack, RoundsBf16ToNearestEven) {
+  EXPECT_EQ(device::pack_bf16(1.0F, -2.0F), 0xc0003f80U);
+  EXPECT_EQ(device::pack_bf16(1 + 0x1p-8F, 1 + 0x3p-8F), 0x3f823f80U);
+  EXPECT_EQ(device::pack_bf16(0x1.ffp127F, -0x1.feffp127F), 0xff7f7f80U);
+}
+
 TEST(Pack, PutsTheFirstValueLow) {
   EXPECT_EQ(device::pack_f16(1.0F, -2.0F), 0xc0003c00U);
 }

@@ -258,13 +258,13 @@ TEST(Spec, Defaults) {
 
 TEST(Spec, ChoicesAndQuotes) {
   const StencilSpec spec = read(
-      "\"schema\": '1'\nstencil: 't'\n'dimensions': \"3\"\nstorage: bf16\naccumulate: f16\nweights: f16x2\n"
+      "\"schema\": '1'\nstencil: 't'\n'dimensions': \"3\"\nstorage: bf16\naccumulate: f16\nweights: bf16x2\n"
       "description: >\n  one line\n  on two\n\nshape: star\ncoefficients: {center: 1, 'z': [], \"y\": [1, "
       "1], x: []}\n");
   EXPECT_EQ(spec.dimensions, 3);
   EXPECT_EQ(spec.storage, Storage::bf16);
   EXPECT_EQ(spec.accumulate, Accumulate::f16);
-  EXPECT_EQ(spec.weights, WeightMode::f16x2);
+  EXPECT_EQ(spec.weights, WeightMode::bf16x2);
   EXPECT_EQ(spec.description, "one line on two");
 }
 

@@ -8,20 +8,20 @@
 
 namespace spider {
 
-/// The rules of an axis; the values are f16 bits and count where the rule is `constant`. `periodic` holds at
-/// both faces or at none.
+/// The rules of an axis; the values are a cell's bits and count where the rule is `constant`. `periodic`
+/// holds at both faces or at none.
 struct AxisRules {
   FaceRule low;
   FaceRule high;
-  std::uint16_t low_value;
-  std::uint16_t high_value;
+  std::uint32_t low_value;
+  std::uint32_t high_value;
 };
 
 /// Where a cell beyond or inside an axis is taken from: from index `index`, or from no memory but `value`.
 struct MappedIndex {
   std::int32_t index;
   bool constant;
-  std::uint16_t value;
+  std::uint32_t value;
 };
 
 /// Does a rule turn an axis round at its face?

@@ -1,6 +1,7 @@
 /// The instructions on the device: one function, one instruction. Sections are those of the PTX ISA.
 #pragma once
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include <cstdint>
@@ -20,6 +21,11 @@ inline constexpr bool is_emulated = false;
 /// Four 32-bit registers; 16 bytes in memory, on a multiple of 16.
 struct alignas(16) Vector {
   std::uint32_t word[4];
+};
+
+/// Two 32-bit registers; 8 bytes in memory, on a multiple of 8.
+struct alignas(8) Pair {
+  std::uint32_t word[2];
 };
 
 /// A byte offset in the block's shared memory.
@@ -46,6 +52,35 @@ SPIDER_DEVICE void sync_warp() {
 }
 SPIDER_DEVICE void sync_block() {
   __syncthreads();
+}
+
+/// redux.sync.max.u32 and .min.u32 (9.7.13.6): the largest or smallest that any lane of the warp brings.
+SPIDER_DEVICE std::uint32_t largest_in_warp(std::uint32_t value) {
+  return __reduce_max_sync(0xffffffffU, value);
+}
+SPIDER_DEVICE std::uint32_t smallest_in_warp(std::uint32_t value) {
+  return __reduce_min_sync(0xffffffffU, value);
+}
+
+/// The bits of an f32, and the f32 of bits.
+SPIDER_DEVICE std::uint32_t bits_of(float value) {
+  return __float_as_uint(value);
+}
+SPIDER_DEVICE float float_of(std::uint32_t bits) {
+  return __uint_as_float(bits);
+}
+
+/// fma.rn.f32: a * b + c, rounded once.
+SPIDER_DEVICE float multiply_add(float a, float b, float c) {
+  return __fmaf_rn(a, b, c);
+}
+
+/// max.f32 and min.f32 of magnitudes (9.7.3.12): of a NaN and a number it is the number.
+SPIDER_DEVICE float larger_magnitude(float a, float b) {
+  return fmaxf(fabsf(a), fabsf(b));
+}
+SPIDER_DEVICE float smaller_magnitude(float a, float b) {
+  return fminf(fabsf(a), fabsf(b));
 }
 
 /// A value of a table baked into the generated file.
@@ -76,6 +111,21 @@ SPIDER_DEVICE void store_shared(Shared to, const Vector& v) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(to)), "r"(v.word[0]),
                "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3])
                : "memory");
+}
+
+/// ld.shared.v2.b32: `from` is a multiple of 8.
+SPIDER_DEVICE Pair load_shared_pair(Shared from) {
+  Pair v;
+  asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
+               : "=r"(v.word[0]), "=r"(v.word[1])
+               : "r"(shared_address(from))
+               : "memory");
+  return v;
+}
+
+/// st.shared.b32: `to` is a multiple of 4.
+SPIDER_DEVICE void store_shared(Shared to, std::uint32_t v) {
+  asm volatile("st.shared.b32 [%0], %1;" ::"r"(shared_address(to)), "r"(v) : "memory");
 }
 
 /// st.shared.b16: `to` is a multiple of 2.
@@ -119,6 +169,13 @@ SPIDER_DEVICE std::uint16_t load_field(const std::uint16_t* from) {
   return value;
 }
 
+/// The same of a cell of 32 bits.
+SPIDER_DEVICE std::uint32_t load_field(const std::uint32_t* from) {
+  std::uint32_t value;
+  asm volatile("ld.global.b32 %0, [%1];" : "=r"(value) : "l"(from));
+  return value;
+}
+
 /// st.global.b16 of one cell.
 SPIDER_DEVICE void store_field(std::uint16_t* to, std::uint16_t v) {
   *to = v;
@@ -126,6 +183,15 @@ SPIDER_DEVICE void store_field(std::uint16_t* to, std::uint16_t v) {
 
 /// st.global.v2.b32 of four neighbouring cells: `to` is a multiple of 8 bytes.
 SPIDER_DEVICE void store_field(std::uint16_t* to, std::uint32_t low, std::uint32_t high) {
+  *reinterpret_cast<uint2*>(to) = make_uint2(low, high);
+}
+
+/// st.global.b32 of one cell of 32 bits, and st.global.v2.b32 of two neighbouring ones: `to` is a multiple of
+/// 8 bytes.
+SPIDER_DEVICE void store_field(std::uint32_t* to, std::uint32_t v) {
+  *to = v;
+}
+SPIDER_DEVICE void store_field(std::uint32_t* to, std::uint32_t low, std::uint32_t high) {
   *reinterpret_cast<uint2*>(to) = make_uint2(low, high);
 }
 
@@ -151,10 +217,45 @@ SPIDER_DEVICE void store_field_if(bool wanted, std::uint16_t* to, std::uint32_t 
       : "memory");
 }
 
+SPIDER_DEVICE void store_field_if(bool wanted, std::uint32_t* to, std::uint32_t v) {
+  asm volatile(
+      "{\n"
+      ".reg .pred wanted;\n"
+      "setp.ne.b32 wanted, %2, 0;\n"
+      "@wanted st.global.b32 [%0], %1;\n"
+      "}" ::"l"(to),
+      "r"(v), "r"(static_cast<int>(wanted))
+      : "memory");
+}
+SPIDER_DEVICE void store_field_if(bool wanted, std::uint32_t* to, std::uint32_t low, std::uint32_t high) {
+  asm volatile(
+      "{\n"
+      ".reg .pred wanted;\n"
+      "setp.ne.b32 wanted, %3, 0;\n"
+      "@wanted st.global.v2.b32 [%0], {%1, %2};\n"
+      "}" ::"l"(to),
+      "r"(low), "r"(high), "r"(static_cast<int>(wanted))
+      : "memory");
+}
+
 /// cvt.rn.f16x2.f32: `low` in bits 0-15, `high` in bits 16-31.
 SPIDER_DEVICE std::uint32_t pack_f16(float low, float high) {
   const __half2 both = __floats2half2_rn(low, high);
   return *reinterpret_cast<const std::uint32_t*>(&both);
+}
+
+/// cvt.rn.bf16x2.f32: `low` in bits 0-15, `high` in bits 16-31.
+SPIDER_DEVICE std::uint32_t pack_bf16(float low, float high) {
+  const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+  return *reinterpret_cast<const std::uint32_t*>(&both);
+}
+
+/// cvt.f32.f16 of bits 0-15, and of bits 16-31.
+SPIDER_DEVICE float low_f16(std::uint32_t both) {
+  return __low2float(*reinterpret_cast<const __half2*>(&both));
+}
+SPIDER_DEVICE float high_f16(std::uint32_t both) {
+  return __high2float(*reinterpret_cast<const __half2*>(&both));
 }
 
 /// movmatrix.sync.aligned.m8n8.trans.b16 (9.7.14.5.17): lane 4 r + c gives elements 2 c, 2 c + 1 of row r and
@@ -173,6 +274,19 @@ SPIDER_DEVICE void multiply_sparse(Accumulator& sum, const Vector& a, const Vect
   static_assert(selector == 0 || selector == 1, "m16n8k32 knows two sparsity selectors");
   asm("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, "
       "%7}, "
+      "{%8, %9, %10, %11}, {%0, %1, %2, %3}, %12, %13;"
+      : "+f"(sum.value[0]), "+f"(sum.value[1]), "+f"(sum.value[2]), "+f"(sum.value[3])
+      : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b.word[0]), "r"(b.word[1]),
+        "r"(b.word[2]), "r"(b.word[3]), "r"(metadata), "n"(selector));
+}
+
+/// The same of bf16: mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32.
+template <int selector>
+SPIDER_DEVICE void multiply_sparse_bf16(Accumulator& sum, const Vector& a, const Vector& b,
+                                        std::uint32_t metadata) {
+  static_assert(selector == 0 || selector == 1, "m16n8k32 knows two sparsity selectors");
+  asm("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, "
+      "%6, %7}, "
       "{%8, %9, %10, %11}, {%0, %1, %2, %3}, %12, %13;"
       : "+f"(sum.value[0]), "+f"(sum.value[1]), "+f"(sum.value[2]), "+f"(sum.value[3])
       : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b.word[0]), "r"(b.word[1]),

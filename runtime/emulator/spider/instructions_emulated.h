@@ -23,6 +23,11 @@ struct alignas(16) Vector {
   std::uint32_t word[4];
 };
 
+/// Two 32-bit registers; 8 bytes in memory, on a multiple of 8.
+struct alignas(8) Pair {
+  std::uint32_t word[2];
+};
+
 /// A byte offset in the block's shared memory.
 using Shared = std::uint32_t;
 
@@ -41,6 +46,20 @@ void sync_warp(emulator::CallSite site = emulator::CallSite::current());
 /// Every lane of the block comes here; orders their accesses to shared memory.
 void sync_block(emulator::CallSite site = emulator::CallSite::current());
 
+/// redux.sync.max.u32 and .min.u32: the largest or smallest that any lane of the warp brings.
+std::uint32_t largest_in_warp(std::uint32_t value, emulator::CallSite site = emulator::CallSite::current());
+std::uint32_t smallest_in_warp(std::uint32_t value, emulator::CallSite site = emulator::CallSite::current());
+
+/// The bits of an f32, and the f32 of bits.
+std::uint32_t bits_of(float value);
+float float_of(std::uint32_t bits);
+
+/// fma.rn.f32: a * b + c, rounded once.
+float multiply_add(float a, float b, float c);
+/// max.f32 and min.f32 of magnitudes: of a NaN and a number it is the number.
+float larger_magnitude(float a, float b);
+float smaller_magnitude(float a, float b);
+
 /// A value of a table baked into the generated file.
 Vector load_table(const Vector* from);
 std::uint32_t load_table(const std::uint32_t* from);
@@ -49,6 +68,10 @@ std::uint32_t load_table(const std::uint32_t* from);
 Vector load_shared(Shared from);
 /// st.shared.v4.b32: `to` is a multiple of 16.
 void store_shared(Shared to, const Vector& v);
+/// ld.shared.v2.b32: `from` is a multiple of 8.
+Pair load_shared_pair(Shared from);
+/// st.shared.b32: `to` is a multiple of 4.
+void store_shared(Shared to, std::uint32_t v);
 /// st.shared.b16: `to` is a multiple of 2.
 void store_shared(Shared to, std::uint16_t v);
 
@@ -70,6 +93,11 @@ void store_field(std::uint16_t* to, std::uint16_t v);
 /// st.global.v2.b32 of four neighbouring cells: `to` is a multiple of 8 bytes.
 void store_field(std::uint16_t* to, std::uint32_t low, std::uint32_t high);
 
+/// The same of cells of 32 bits; two neighbouring ones where `to` is a multiple of 8 bytes.
+std::uint32_t load_field(const std::uint32_t* from);
+void store_field(std::uint32_t* to, std::uint32_t v);
+void store_field(std::uint32_t* to, std::uint32_t low, std::uint32_t high);
+
 /// The stores above where `wanted`.
 SPIDER_DEVICE void store_field_if(bool wanted, std::uint16_t* to, std::uint16_t v) {
   if (wanted) store_field(to, v);
@@ -77,9 +105,20 @@ SPIDER_DEVICE void store_field_if(bool wanted, std::uint16_t* to, std::uint16_t 
 SPIDER_DEVICE void store_field_if(bool wanted, std::uint16_t* to, std::uint32_t low, std::uint32_t high) {
   if (wanted) store_field(to, low, high);
 }
+SPIDER_DEVICE void store_field_if(bool wanted, std::uint32_t* to, std::uint32_t v) {
+  if (wanted) store_field(to, v);
+}
+SPIDER_DEVICE void store_field_if(bool wanted, std::uint32_t* to, std::uint32_t low, std::uint32_t high) {
+  if (wanted) store_field(to, low, high);
+}
 
 /// cvt.rn.f16x2.f32: `low` in bits 0-15, `high` in bits 16-31.
 std::uint32_t pack_f16(float low, float high);
+/// cvt.rn.bf16x2.f32: `low` in bits 0-15, `high` in bits 16-31.
+std::uint32_t pack_bf16(float low, float high);
+/// cvt.f32.f16 of bits 0-15, and of bits 16-31.
+float low_f16(std::uint32_t both);
+float high_f16(std::uint32_t both);
 /// movmatrix.sync.aligned.m8n8.trans.b16: lane 4 r + c gives elements 2 c, 2 c + 1 of row r and receives
 /// elements 2 c, 2 c + 1 of column r.
 std::uint32_t transpose_8x8(std::uint32_t row_pair, emulator::CallSite site = emulator::CallSite::current());
@@ -92,6 +131,8 @@ namespace spider::emulator {
 void copy_async_wait(int pending);
 void multiply_sparse(device::Accumulator& sum, const device::Vector& a, const device::Vector& b,
                      std::uint32_t metadata, int selector, CallSite site);
+void multiply_sparse_bf16(device::Accumulator& sum, const device::Vector& a, const device::Vector& b,
+                          std::uint32_t metadata, int selector, CallSite site);
 
 }  // namespace spider::emulator
 
@@ -110,6 +151,15 @@ SPIDER_DEVICE void multiply_sparse(Accumulator& sum, const Vector& a, const Vect
                                    emulator::CallSite site = emulator::CallSite::current()) {
   static_assert(selector == 0 || selector == 1, "m16n8k32 knows two sparsity selectors");
   emulator::multiply_sparse(sum, a, b, metadata, selector, site);
+}
+
+/// The same of bf16: mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32.
+template <int selector>
+SPIDER_DEVICE void multiply_sparse_bf16(Accumulator& sum, const Vector& a, const Vector& b,
+                                        std::uint32_t metadata,
+                                        emulator::CallSite site = emulator::CallSite::current()) {
+  static_assert(selector == 0 || selector == 1, "m16n8k32 knows two sparsity selectors");
+  emulator::multiply_sparse_bf16(sum, a, b, metadata, selector, site);
 }
 
 }  // namespace spider::device

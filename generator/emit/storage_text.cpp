@@ -1,0 +1,67 @@
+#include "emit/storage_text.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace spidergen::emit {
+namespace {
+
+plan::OperandType half_type(spec::Storage storage) {
+  return storage == spec::Storage::bf16 ? plan::OperandType::bf16 : plan::OperandType::f16;
+}
+
+}  // namespace
+
+std::string_view storage_name(spec::Storage storage) {
+  switch (storage) {
+    case spec::Storage::f16:
+      return "f16";
+    case spec::Storage::bf16:
+      return "bf16";
+    case spec::Storage::f32:
+      break;
+  }
+  return "f32";
+}
+
+std::string_view accuracy_name(spec::Accuracy accuracy) {
+  switch (accuracy) {
+    case spec::Accuracy::tf32:
+      return "tf32";
+    case spec::Accuracy::f16:
+      return "f16";
+    case spec::Accuracy::full:
+      break;
+  }
+  return "full";
+}
+
+double stored_value(spec::Storage storage, double value) {
+  if (storage == spec::Storage::f32) return static_cast<double>(static_cast<float>(value));
+  return plan::round_to(half_type(storage), value);
+}
+
+std::uint32_t stored_bits(spec::Storage storage, double value) {
+  if (storage == spec::Storage::f32) return std::bit_cast<std::uint32_t>(static_cast<float>(value));
+  return plan::to_bits(half_type(storage), value);
+}
+
+std::string storage_struct(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
+  if (spec.storage == spec::Storage::f16) return "F16Storage";
+  if (spec.storage == spec::Storage::bf16) return "Bf16Storage";
+  const plan::InputTerms& inputs = plan.passes.front().inputs;
+  return fmt::format("F32Storage<{}, {}, {}>", inputs.count, inputs.scaled, plan.weights.adds_identity);
+}
+
+std::string weights_text(const plan::RoundedWeights& weights) {
+  constexpr std::string_view counts[] = {"one", "two", "three"};
+  std::string text = fmt::format("{} {} term{} each", counts[weights.terms - 1],
+                                 plan::type_name(weights.type), weights.terms == 1 ? "" : "s");
+  if (weights.exponent != 0) text += fmt::format(", times 2^{}", weights.exponent);
+  return text + (weights.exact ? ", exact" : fmt::format(", largest error {:.2g}", weights.largest_error));
+}
+
+}  // namespace spidergen::emit

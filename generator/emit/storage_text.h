@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "plan/kernel_plan.h"
+#include "spec/stencil_spec.h"
+
+namespace spidergen::emit {
+
+/// "f16", "f32" or "bf16".
+[[nodiscard]] std::string_view storage_name(spec::Storage storage);
+/// "full", "tf32" or "f16".
+[[nodiscard]] std::string_view accuracy_name(spec::Accuracy accuracy);
+
+/// A value as a cell of a field holds it, and the bits of that cell.
+[[nodiscard]] double stored_value(spec::Storage storage, double value);
+[[nodiscard]] std::uint32_t stored_bits(spec::Storage storage, double value);
+
+/// The struct of spider/storage.h that a kernel's template names.
+[[nodiscard]] std::string storage_struct(const spec::StencilSpec& spec, const plan::KernelPlan& plan);
+
+/// "two f16 terms each, exact" and the like.
+[[nodiscard]] std::string weights_text(const plan::RoundedWeights& weights);
+
+}  // namespace spidergen::emit

@@ -1,0 +1,84 @@
+#include "plan/error_bound.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace spidergen::plan {
+namespace {
+
+// One MMA: 16 products and a sum, each cut to at least 24 bits, and one product's worth of alignment.
+constexpr double error_of_mma = 18 * 0x1p-23;
+// Terms of higher order than those that are counted.
+constexpr double higher_orders = 1.01;
+
+constexpr double f32_rounding = 0x1p-24;
+constexpr double least_normal_f32 = 0x1p-126;
+constexpr double least_f32 = 0x1p-149;
+
+double products_of(const KernelPlan& plan) {
+  std::size_t products = 0;
+  for (const Pass& pass : plan.passes) products += pass.products.size();
+  return static_cast<double>(products);
+}
+
+/// Products of leading terms: each begins a window.
+double windows_of(const KernelPlan& plan) {
+  std::size_t windows = 0;
+  for (const Pass& pass : plan.passes) {
+    windows += static_cast<std::size_t>(
+        std::count_if(pass.products.begin(), pass.products.end(),
+                      [](const Product& product) { return product.term == 0 && product.input_term == 0; }));
+  }
+  return static_cast<double>(windows);
+}
+
+double sum_of_magnitudes(const RoundedWeights& weights) {
+  double sum = 0;
+  for (const RoundedTap& tap : weights.taps) sum += std::fabs(tap.packed);
+  return sum;
+}
+
+/// By how much the products of the centre grow where the old value is added apart.
+double growth_by_identity(const RoundedWeights& weights) {
+  double growth = 1;
+  for (const RoundedTap& tap : weights.taps) {
+    if (tap.identity != 0)
+      growth = std::max(growth, std::fabs(tap.packed - tap.identity) / std::fabs(tap.packed));
+  }
+  return growth;
+}
+
+ErrorBound bound_half(const KernelPlan& plan) {
+  const bool f16 = plan.weights.type == OperandType::f16;
+  ErrorBound bound;
+  bound.result = rounding_error(plan.weights.type);
+  bound.sum = higher_orders * error_of_mma * products_of(plan);
+  bound.absolute = f16 ? smallest_f16 / 2 : least_normal_f32;
+  return bound;
+}
+
+ErrorBound bound_f32(const KernelPlan& plan, const InputTerms& inputs) {
+  const RoundedWeights& weights = plan.weights;
+  const double windows = windows_of(plan);
+  ErrorBound bound;
+  bound.result = f32_rounding;
+  if (!inputs.scaled) {
+    bound.sum = higher_orders * (rounding_error(weights.type) + error_of_mma * products_of(plan));
+    bound.absolute = smallest_f16 / 2 * sum_of_magnitudes(weights) + least_normal_f32;
+    return bound;
+  }
+  // Two terms leave 2^-23 of a value, and the product of both remainders 2^-22.
+  const double split = inputs.count == 2 ? 0x1p-23 + 0x1p-22 : rounding_error(weights.type);
+  const double adds = error_of_mma + (windows + 1) * f32_rounding;
+  bound.sum = higher_orders * growth_by_identity(weights) * (split + adds);
+  bound.absolute = (windows + 3) * std::ldexp(least_f32, std::max(0, -weights.sum_exponent)) + least_f32;
+  return bound;
+}
+
+}  // namespace
+
+ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan) {
+  return spec.storage == spec::Storage::f32 ? bound_f32(plan, plan.passes.front().inputs) : bound_half(plan);
+}
+
+}  // namespace spidergen::plan

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "plan/kernel_plan.h"
+#include "spec/stencil_spec.h"
+
+namespace spidergen::plan {
+
+/// How far a result r of a sweep may be from the exact sum over the packed weights w and the stored values x:
+/// |error| <= result |r| + sum S + absolute, where S is the sum of all |w x| of the output. It holds where
+/// f16 operands do not overflow. Derived in generator/README.md, "f32 fields".
+[[nodiscard]] ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan);
+
+}  // namespace spidergen::plan

@@ -1,0 +1,286 @@
+/// What a kernel's storage decides: how inputs become operands of an MMA, how products are summed, how sums
+/// become results. One struct per storage with the same members; a template names its own `Storage`.
+#pragma once
+
+#include <spider/instructions.h>
+
+#include <cstdint>
+
+namespace spider {
+
+/// f16: fields are operands as they lie.
+struct F16Format {
+  template <int selector>
+  SPIDER_DEVICE static void multiply(device::Accumulator& sum, const device::Vector& matrix,
+                                     const device::Vector& inputs, std::uint32_t metadata) {
+    device::multiply_sparse<selector>(sum, matrix, inputs, metadata);
+  }
+  SPIDER_DEVICE static std::uint32_t pack(float low, float high) { return device::pack_f16(low, high); }
+};
+
+/// bf16: the same with other digits.
+struct Bf16Format {
+  template <int selector>
+  SPIDER_DEVICE static void multiply(device::Accumulator& sum, const device::Vector& matrix,
+                                     const device::Vector& inputs, std::uint32_t metadata) {
+    device::multiply_sparse_bf16<selector>(sum, matrix, inputs, metadata);
+  }
+  SPIDER_DEVICE static std::uint32_t pack(float low, float high) { return device::pack_bf16(low, high); }
+};
+
+/// Fields of 16 bits. A lane's eight neighbouring inputs are one vector, and all products of an output are
+/// chained into one sum.
+template <class Format>
+struct HalfStorage {
+  using Element = std::uint16_t;  ///< the bits of a cell
+  static constexpr int element_bytes = 2;
+  static constexpr int vector_elements = 8;   ///< in 16 bytes
+  static constexpr int fragment_vectors = 1;  ///< of eight neighbouring inputs
+
+  /// A lane's inputs of one tile and shift.
+  struct Fragment {
+    device::Vector inputs;
+  };
+  /// Products that are not in the sum yet: none.
+  struct Partial {};
+  /// A lane's four outputs of a tile.
+  struct Outputs {
+    std::uint32_t word[2];
+  };
+  static constexpr int outputs_per_store = 4;  ///< neighbours: 8 bytes
+
+  /// Column in its tile of a lane's first output; output i is output_offset(i) columns further.
+  SPIDER_DEVICE static int first_output(int lane) { return 16 * (lane / 4) + 4 * (lane % 4); }
+  SPIDER_DEVICE static constexpr int output_offset(int i) { return i; }
+
+  /// A word whose cells are all `value`.
+  SPIDER_DEVICE static std::uint32_t repeat(Element value) { return value * 0x10001U; }
+
+  /// Loads eight neighbouring inputs; every lane of the warp takes part.
+  SPIDER_DEVICE static Fragment load_fragment(device::Shared from, float /*product_unit*/) {
+    return {device::load_shared(from)};
+  }
+  /// Whether the fragment left inputs out, and the next one of the same inputs, of those: never here.
+  SPIDER_DEVICE static constexpr bool has_rest(const Fragment& /*fragment*/) { return false; }
+  SPIDER_DEVICE static Fragment load_rest(device::Shared /*from*/, float /*product_unit*/,
+                                          const Fragment& last) {
+    return last;
+  }
+
+  /// One product; `part` says which terms of the inputs and of the weights.
+  template <int selector>
+  SPIDER_DEVICE static void multiply(Partial& /*partial*/, device::Accumulator& sum,
+                                     const device::Vector& matrix, const Fragment& fragment,
+                                     std::uint32_t metadata, int /*part*/) {
+    Format::template multiply<selector>(sum, matrix, fragment.inputs, metadata);
+  }
+
+  /// After the last product of a window: adds what `partial` holds to the sum.
+  SPIDER_DEVICE static void finish(const Partial& /*partial*/, device::Accumulator& /*sum*/,
+                                   const Fragment& /*fragment*/) {}
+
+  /// The results of a tile: sums times `scale`, rounded and transposed, so that a lane's are neighbours.
+  /// `inputs` is where the output row's own inputs lie, from the tile's first column on; kernels that add
+  /// them read them.
+  SPIDER_DEVICE static Outputs round(const device::Accumulator& sum, float scale, device::Shared /*inputs*/) {
+    return {{device::transpose_8x8(Format::pack(sum.value[0] * scale, sum.value[1] * scale)),
+             device::transpose_8x8(Format::pack(sum.value[2] * scale, sum.value[3] * scale))}};
+  }
+
+  SPIDER_DEVICE static Element output(const Outputs& outputs, int i) {
+    return static_cast<Element>(outputs.word[i / 2] >> (16 * (i % 2)));
+  }
+};
+
+using F16Storage = HalfStorage<F16Format>;
+using Bf16Storage = HalfStorage<Bf16Format>;
+
+/// f32 fields, multiplied as f16 terms (generator/README.md, "f32 fields").
+///
+/// `scaled`: a tile's inputs of a row are first multiplied by the power of two that brings the largest of
+/// them into [2^14, 2^15), so that any finite field fits f16. A window's products begin at zero, and are then
+/// added to the sum in f32, to nearest, with that power taken back. `terms` = 2: an input is high + low /
+/// 2^11, and so is a weight; the product of both remainders is left out. `adds_input`: the taps hold the
+/// stencil less the identity; results are the row's own inputs plus the sums.
+template <int terms, bool scaled, bool adds_input>
+struct F32Storage {
+  static_assert(scaled || terms == 1, "remainders need a scale");
+
+  using Element = std::uint32_t;
+  static constexpr int element_bytes = 4;
+  static constexpr int vector_elements = 4;
+  static constexpr int fragment_vectors = 2;
+
+  struct Fragment {
+    device::Vector term[terms];
+    float unit;  ///< what 1 stands for in the products
+    std::uint32_t
+        ceiling;  ///< biased exponent below which inputs are left to the next fragment; 0: none are left
+  };
+  struct Partial {
+    device::Accumulator high;
+    device::Accumulator low;  ///< times 2^11
+  };
+  struct Outputs {
+    std::uint32_t word[4];
+  };
+  static constexpr int outputs_per_store = 2;
+
+  // Rows of the kernel matrices are in such an order that a lane's rows g and g + 8 are neighbouring outputs:
+  // two 8-byte stores, and nothing to transpose.
+  SPIDER_DEVICE static int first_output(int lane) { return 32 * (lane % 4) + 2 * (lane / 4); }
+  SPIDER_DEVICE static constexpr int output_offset(int i) { return i / 2 * 16 + i % 2; }
+
+  SPIDER_DEVICE static std::uint32_t repeat(Element value) { return value; }
+
+  SPIDER_DEVICE static Fragment load_fragment(device::Shared from, float product_unit) {
+    float inputs[8];
+    load_inputs(from, inputs);
+    return make_fragment(inputs, product_unit);
+  }
+
+  SPIDER_DEVICE static bool has_rest(const Fragment& fragment) { return fragment.ceiling != 0; }
+  SPIDER_DEVICE static Fragment load_rest(device::Shared from, float product_unit, const Fragment& last) {
+    float inputs[8];
+    load_inputs(from, inputs);
+    SPIDER_UNROLL
+    for (int i = 0; i < 8; ++i) inputs[i] = exponent_of(inputs[i]) < last.ceiling ? inputs[i] : 0;
+    return make_fragment(inputs, product_unit);
+  }
+
+  /// Parts: 0 leading terms of both; 1 the weights' remainders; 2 the inputs' remainders.
+  template <int selector>
+  SPIDER_DEVICE static void multiply(Partial& partial, device::Accumulator& sum, const device::Vector& matrix,
+                                     const Fragment& fragment, std::uint32_t metadata, int part) {
+    device::Accumulator& to = !scaled ? sum : (part == 0 ? partial.high : partial.low);
+    device::multiply_sparse<selector>(to, matrix, fragment.term[part == 2 ? terms - 1 : 0], metadata);
+  }
+
+  SPIDER_DEVICE static void finish(const Partial& partial, device::Accumulator& sum,
+                                   const Fragment& fragment) {
+    if constexpr (scaled) {
+      SPIDER_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const float products =
+            terms == 1 ? partial.high.value[i]
+                       : device::multiply_add(partial.low.value[i], low_unit, partial.high.value[i]);
+        sum.value[i] = device::multiply_add(products, fragment.unit, sum.value[i]);
+      }
+    }
+  }
+
+  SPIDER_DEVICE static Outputs round(const device::Accumulator& sum, float scale, device::Shared inputs) {
+    float results[4];
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) results[i] = sum.value[i % 2 * 2 + i / 2];
+    Outputs outputs;
+    if constexpr (adds_input) {
+      const device::Shared first = inputs + first_output(device::lane_index()) * element_bytes;
+      SPIDER_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        const device::Pair old = device::load_shared_pair(first + output_offset(2 * i) * element_bytes);
+        SPIDER_UNROLL
+        for (int j = 0; j < 2; ++j) {
+          const float value = device::multiply_add(results[2 * i + j], scale, device::float_of(old.word[j]));
+          outputs.word[2 * i + j] = device::bits_of(value);
+        }
+      }
+    } else {
+      SPIDER_UNROLL
+      for (int i = 0; i < 4; ++i) outputs.word[i] = device::bits_of(results[i] * scale);
+    }
+    return outputs;
+  }
+
+  SPIDER_DEVICE static Element output(const Outputs& outputs, int i) { return outputs.word[i]; }
+
+ private:
+  static constexpr float low_scale = 0x1p11F;
+  static constexpr float low_unit = 0x1p-11F;
+
+  // Exponents of f32 are biased by 127. Those from `least` on have scale and unit that are normal numbers;
+  // `span` below the largest all digits of an input are still in its terms.
+  static constexpr std::uint32_t of_infinity = 255;
+  static constexpr std::uint32_t least = 28;
+  static constexpr std::uint32_t span = 26;
+
+  SPIDER_DEVICE static std::uint32_t exponent_of(float value) {
+    return device::bits_of(value) >> 23 & of_infinity;
+  }
+
+  SPIDER_DEVICE static void load_inputs(device::Shared from, float (&inputs)[8]) {
+    const device::Vector vectors[2] = {device::load_shared(from), device::load_shared(from + 16)};
+    SPIDER_UNROLL
+    for (int i = 0; i < 8; ++i) inputs[i] = device::float_of(vectors[i / 4].word[i % 4]);
+  }
+
+  SPIDER_DEVICE static Fragment make_fragment(float (&inputs)[8], float product_unit) {
+    Fragment fragment{};
+    if constexpr (scaled) {
+      const std::uint32_t exponent = find_exponent(inputs, fragment.ceiling);
+      const float scale = device::float_of((127 + 14 + 127 - exponent) << 23);
+      fragment.unit = device::float_of((exponent - 14) << 23) * product_unit;
+      SPIDER_UNROLL
+      for (int i = 0; i < 8; ++i) inputs[i] *= scale;
+    }
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) split(inputs[2 * i], inputs[2 * i + 1], fragment, i);
+    return fragment;
+  }
+
+  /// The exponent of the warp's largest finite input. Takes out of the inputs what lies `span` below it,
+  /// which is left below `ceiling`.
+  SPIDER_DEVICE static std::uint32_t find_exponent(float (&inputs)[8], std::uint32_t& ceiling) {
+    std::uint32_t largest = largest_of(inputs) >> 23;
+    std::uint32_t smallest = smallest_of(inputs) >> 23;
+    // Infinities and zeros, which mean nothing for the scale, and wide rows are looked at more closely.
+    if (largest == of_infinity || smallest + span < largest) {
+      float numbers[8];
+      SPIDER_UNROLL
+      for (int i = 0; i < 8; ++i) numbers[i] = exponent_of(inputs[i]) == of_infinity ? 0 : inputs[i];
+      largest = largest_of(numbers) >> 23;
+      ceiling = largest > least ? largest - span : 0;  // there is no smaller scale
+      bool left = false;
+      SPIDER_UNROLL
+      for (int i = 0; i < 8; ++i) {
+        const bool small = inputs[i] != 0 && exponent_of(inputs[i]) < ceiling;
+        left |= small;
+        if (small) inputs[i] = 0;
+      }
+      if (device::largest_in_warp(left ? 1 : 0) == 0) ceiling = 0;
+    }
+    return largest < least ? least : largest;
+  }
+
+  /// The bits of the largest and the smallest magnitude among the warp's inputs; NaNs do not count beside
+  /// numbers.
+  SPIDER_DEVICE static std::uint32_t largest_of(const float (&inputs)[8]) {
+    float largest[4];
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) largest[i] = device::larger_magnitude(inputs[i], inputs[i + 4]);
+    const float first = device::larger_magnitude(largest[0], largest[1]);
+    const float second = device::larger_magnitude(largest[2], largest[3]);
+    return device::largest_in_warp(device::bits_of(device::larger_magnitude(first, second)));
+  }
+  SPIDER_DEVICE static std::uint32_t smallest_of(const float (&inputs)[8]) {
+    float smallest[4];
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) smallest[i] = device::smaller_magnitude(inputs[i], inputs[i + 4]);
+    const float first = device::smaller_magnitude(smallest[0], smallest[1]);
+    const float second = device::smaller_magnitude(smallest[2], smallest[3]);
+    return device::smallest_in_warp(device::bits_of(device::smaller_magnitude(first, second)));
+  }
+
+  /// Two inputs as register `i` of each term.
+  SPIDER_DEVICE static void split(float first, float second, Fragment& fragment, int i) {
+    const std::uint32_t high = device::pack_f16(first, second);
+    fragment.term[0].word[i] = high;
+    if constexpr (terms == 2) {
+      // Exact: what rounding to f16 takes away has 13 bits at most.
+      fragment.term[1].word[i] = device::pack_f16((first - device::low_f16(high)) * low_scale,
+                                                  (second - device::high_f16(high)) * low_scale);
+    }
+  }
+};
+
+}  // namespace spider

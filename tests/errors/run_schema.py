@@ -37,7 +37,7 @@ def good_specs(root: pathlib.Path, generator: pathlib.Path, folder: pathlib.Path
 def check_keys(root: pathlib.Path, schema: dict) -> list[str]:
     """The schema has the keys of the reference, and describes each."""
     page = (root / "stencils/README.md").read_text(encoding="utf-8")
-    table = page[page.index("## Keys"):page.index("## Coefficients")]
+    table = page.split("\n## Keys\n", 1)[1].split("\n## ", 1)[0]
     keys = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
     problems = [f"only the schema or only stencils/README.md has the key {key}" for key in keys ^ set(schema["properties"])]
     return problems + [f"the key {key} has no description" for key, value in schema["properties"].items()

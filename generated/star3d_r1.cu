@@ -655,7 +655,7 @@ SPIDER_DEVICE constexpr Product product(int i) {
 }
 
 /// Is a fragment of a source, from ring row `row` of a warp, multiplied at all?
-SPIDER_DEVICE constexpr bool is_multiplied(int source, int row) {
+SPIDER_DEVICE bool is_multiplied(int source, int row) {
   bool found = false;
   SPIDER_UNROLL
   for (int i = 0; i < product_count; ++i) {

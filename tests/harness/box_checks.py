@@ -9,7 +9,7 @@ from reference import Box
 from spider_library import Buffer, CallFailed
 from sweep_case import Case, make_guard, prepare_input, prepare_output
 
-EXTENTS = {1: (1, 1, 701), 2: (1, 23, 419), 3: (9, 11, 203)}
+EXTENTS = {1: (1, 1, 701), 2: (1, 23, 419), 3: (5, 11, 203)}
 
 
 def draw_box(extent, rng, form):
@@ -121,7 +121,8 @@ def check_boxes(library, kernel, plan, rng, thorough=False):
     small = tuple(min(count, int(rng.integers(1, 12))) for count in extent)
     cases = [Case(extent, "random", "aligned", "aligned"), Case(extent, "random", "odd", "odd", 3, 1), Case(small)]
     failures = []
-    for number, case in enumerate(cases):
-        forms = FORMS * 2 if thorough else FORMS[number % 2 :: 2]
+    count = 2 if plan.dimensions == 3 else 4  # volumes take long where lanes are emulated
+    for case in cases:
+        forms = FORMS * 2 if thorough else rng.choice(FORMS, count, replace=False)
         failures += BoxChecks(library, kernel, plan, case, rng).run(forms)
     return failures

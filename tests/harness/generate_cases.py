@@ -22,6 +22,8 @@ import random_specs
 # (dimensions, storage) -> rules; add to it what the generator learns.
 REQUIRED = {
     (2, "f16"): set(random_specs.RULES),
+    (2, "f32"): set(random_specs.RULES),
+    (2, "bf16"): set(random_specs.RULES),
     (3, "f16"): set(random_specs.RULES),
 }
 # The farthest reach to ask for on each axis, and what to be content with.

@@ -51,6 +51,15 @@ add_library(part INTERFACE)
 spider_add_stencil(part SPECS ${specs}/blur.yaml BACKEND emulated)
 target_link_libraries(app part)
 END
+# A shared library holds its kernels, so that it can be exported without the libraries that are made for them.
+expect 0 exported "Generating done" "C CXX" <<'END'
+find_package(SpiderGen CONFIG REQUIRED)
+add_library(shared SHARED "${CMAKE_CURRENT_BINARY_DIR}/main.c")
+spider_add_stencil(shared SPECS ${specs}/blur.yaml BACKEND emulated)
+target_link_libraries(app shared)
+install(TARGETS shared EXPORT shared)
+install(EXPORT shared DESTINATION cmake)
+END
 refuses no_cuda "project(... LANGUAGES CXX CUDA)" "C CXX" <<'END'
 find_package(SpiderGen CONFIG REQUIRED)
 spider_add_stencil(app SPECS ${specs}/blur.yaml)

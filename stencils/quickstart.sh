@@ -6,11 +6,12 @@ set -euo pipefail
 
 usage() {
   cat <<'END'
-usage: bash stencils/quickstart.sh [grid.npy] [--cell METRES] [--out DIR] [--build DIR]
+usage: bash stencils/quickstart.sh [grid.npy] [--cell METRES] [--diffuse STEPS] [--out DIR] [--build DIR]
                                    [--backend auto|cuda|emulated] [--no-install] [--installed DIR]
 
   grid.npy      2D heights in metres, row 0 northernmost; without it the Jacksboro fault DEM that matplotlib ships
   --cell        metres from cell to cell of grid.npy (30)
+  --diffuse     steps of hillslope diffusion in f32, beside double precision (none)
   --out         folder for kernels, fields and the picture (out)
   --build       folder for what is compiled (build/quickstart)
   --backend     where the kernels run; auto takes a GPU if there is one, and else emulates it
@@ -76,6 +77,7 @@ took() {
 
 grid=
 cell=
+diffuse=0
 out=out
 build=build/quickstart
 backend=auto
@@ -88,10 +90,11 @@ from_root() { realpath -m --relative-base="$root" -- "$1"; }
 parse_arguments() {
   while (($# > 0)); do
     case $1 in
-      --cell | --out | --build | --backend | --installed)
+      --cell | --diffuse | --out | --build | --backend | --installed)
         (($# > 1)) || { usage >&2; exit 2; }
         case $1 in
           --cell) cell=$2 ;;
+          --diffuse) diffuse=$2 ;;
           --out) out=$(from_root "$2") ;;
           --build) build=$(from_root "$2") ;;
           --backend) backend=$2 ;;
@@ -108,6 +111,7 @@ parse_arguments() {
     shift
   done
   [[ $backend =~ ^(auto|cuda|emulated)$ ]] || { usage >&2; exit 2; }
+  [[ $diffuse =~ ^[0-9]+$ ]] || fail "--diffuse takes a number of steps, not $diffuse"
   [[ -z $cell || -n $grid ]] || fail "--cell belongs to a grid of your own"
 }
 
@@ -228,7 +232,7 @@ generate_kernels() {
   local spider_gen=$installed/bin/spider-gen
   local options=(-o "$out/kernels" --explain --explain-format json)
   run_into "$out/kernels/shipped.json" "$spider_gen" stencils/gauss2d_r7.yaml stencils/sobel_x.yaml \
-    stencils/sobel_y.yaml "${options[@]}"
+    stencils/sobel_y.yaml stencils/heat2d_f32.yaml "${options[@]}"
   run_into "$out/kernels/fitted.json" "$spider_gen" tests/consumer/terrain/terrain_curvature.yaml \
     -D "aspect=$aspect" "${options[@]}"
   (cd -- "$out/kernels" && wc -l -- *.cu *.h)
@@ -274,7 +278,7 @@ main() {
 
   step "The analysis"
   run "$python" tests/consumer/terrain/terrain.py "${data[@]}" --library "$build/terrain-$backend/libterrain.so" \
-    --kernels "$out/kernels" --out "$out"
+    --kernels "$out/kernels" --out "$out" --diffuse "$diffuse"
 
   printf '\nDone in %d s. Look at %s\n' $((SECONDS - started)) "$out/terrain.png"
 }

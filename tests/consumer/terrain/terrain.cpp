@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "gauss2d_r7.h"
+#include "heat2d_f32.h"
 #include "sobel_x.h"
 #include "sobel_y.h"
 #include "terrain_curvature.h"
@@ -68,6 +69,25 @@ std::int32_t terrain_filter(const char* name, std::int64_t rows, std::int64_t co
   input.upload(in);
   *seconds = timed_sweeps(kernel, input, output, sweeps);
   output.download(out);
+  return 0;
+} catch (const std::exception& error) {
+  last_error = error.what();
+  return -1;
+}
+
+std::int32_t terrain_diffuse(std::int64_t rows, std::int64_t columns, const float* in, float* out,
+                             std::int64_t steps, double* seconds) try {
+  using Clock = std::chrono::steady_clock;
+  spider::Field<float> a(rows, columns);
+  spider::Field<float> b(rows, columns);
+  a.upload(in);
+  spider::prepare(heat2d_f32_kernel());
+  spider::synchronize();
+  const Clock::time_point begin = Clock::now();
+  const spider::Field<float>& result = spider::iterate(heat2d_f32_kernel(), a, b, steps);
+  spider::synchronize();
+  *seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  result.download(out);
   return 0;
 } catch (const std::exception& error) {
   last_error = error.what();

@@ -115,7 +115,9 @@ def draw_trend(rows, folder):
             best = lines.setdefault("device copy", {}).get(side(row))
             if best is None or row["gstencils"] > best["gstencils"]:
                 lines["device copy"][side(row)] = row
-    lines = {name: points for name, points in lines.items() if len(points) > 2}
+    # Kernels that ran on a few sizes only are no trend.
+    most = max((len(points) for points in lines.values()), default=0)
+    lines = {name: points for name, points in lines.items() if len(points) > max(2, most / 2)}
     if not any(name != "device copy" for name in lines):
         return False
     figure, (rates, ratios) = pyplot.subplots(1, 2, figsize=(10, 4))

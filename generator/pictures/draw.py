@@ -60,7 +60,9 @@ class Picture:
     def arrow(self, x1: int, y1: int, x2: int, y2: int, colour: str = STRONG) -> None:
         """A line with a head, to the right or down."""
         self.parts.append(f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="{colour}" stroke-width="2"/>')
-        head = f"{x2},{y2} {x2 - 8},{y2 - 4} {x2 - 8},{y2 + 4}" if y1 == y2 else f"{x2},{y2} {x2 - 4},{y2 - 8} {x2 + 4},{y2 - 8}"
+        back, aside = ((-8, 0), (0, 4)) if y1 == y2 else ((0, -8), (4, 0))
+        corners = [(x2 + back[0] + side * aside[0], y2 + back[1] + side * aside[1]) for side in (-1, 1)]
+        head = " ".join(f"{x},{y}" for x, y in [(x2, y2), *corners])
         self.parts.append(f'<polygon points="{head}" fill="{colour}"/>')
 
     def finished(self) -> str:
@@ -239,7 +241,8 @@ def streaming_picture(plan: dict) -> str:
     height = top + max(ring, rows + 3) * step + 66
     picture = Picture(940, height, "How rows stream through a warp")
     width = 128 * streaming["tiles_per_warp"]
-    picture.text(20, 30, f"{plan['stencil']}: a warp walks down its strip of {width} columns; this is one row step", 16, bold=True)
+    title = f"{plan['stencil']}: a warp walks down its strip of {width} columns; this is one row step"
+    picture.text(20, 30, title, 16, bold=True)
 
     picture.text(20, 72, f"ring of {ring} rows, shared memory", 13, bold=True)
     for slot in range(ring):
@@ -259,7 +262,8 @@ def streaming_picture(plan: dict) -> str:
         of_row = [product for product in products if product["dy"] == dy]
         operands = ", ".join(str(product["operand"]) for product in of_row)
         picture.box(300, y, 260, CELL, GREY)
-        picture.text(430, y + 16, f"row of weights dy = {dy}: operand {operands}" if of_row else f"dy = {dy}: none", 12, "middle")
+        words = f"row of weights dy = {dy}: operand {operands}" if of_row else f"dy = {dy}: none"
+        picture.text(430, y + 16, words, 12, "middle")
         picture.arrow(560, y + CELL // 2, 636, y + CELL // 2)
         target = "y" if dy == 0 else f"y{-dy:+d}"
         picture.box(640, y, 150, CELL, "#cfe8d5" if index == 0 else GREY)
@@ -269,7 +273,8 @@ def streaming_picture(plan: dict) -> str:
     picture.text(842, middle + 21, "rounded,", 12)
     picture.text(842, middle + 37, "transposed,", 12)
     picture.text(842, middle + 53, "stored", 12)
-    picture.text(300, top + rows * step + 18, f"each input row is loaded once; output row y{rows - high:+d} begins with the next one", 12)
+    words = f"each input row is loaded once; output row y{rows - high:+d} begins with the next one"
+    picture.text(300, top + rows * step + 18, words, 12)
     return picture.finished()
 
 

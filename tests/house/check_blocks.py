@@ -44,7 +44,8 @@ class Checker:
         self.root: pathlib.Path = arguments.root.resolve()
         self.spider_gen = str(arguments.spider_gen.resolve())
         self.compilers = {"cpp": [arguments.cxx, "-std=c++20", "-x", "c++"], "c": [arguments.cc, "-std=c99", "-x", "c"]}
-        sources = [path for pattern in ("*.py", "*.sh", "*.cpp", "*.txt", "*.cmake") for path in (self.root / "tests").rglob(pattern)]
+        sources = [path for pattern in ("*.py", "*.sh", "*.cpp", "*.txt", "*.cmake")
+                   for path in (self.root / "tests").rglob(pattern)]
         self.tests = "\n".join(path.read_text(encoding="utf-8") for path in sources if path.name != "check_blocks.py")
         self.cmake_text = "\n".join(path.read_text(encoding="utf-8") for folder in ("generator", "runtime", "tests")
                                     for path in (self.root / folder).rglob("CMakeLists.txt"))
@@ -238,7 +239,8 @@ def check_cmake_keywords(root: pathlib.Path) -> list[str]:
     if found is None:
         return ["SpiderGen.cmake: no keywords are found"]
     keywords = [word for group in found.groups() for word in group.split(";") if word]
-    rows = re.findall(r"^\| `([A-Z_]+)\b[^`]*` \|", (root / "generator/cli/README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    page = (root / "generator/cli/README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([A-Z_]+)\b[^`]*` \|", page, re.MULTILINE)
     return check_docs.compare("generator/cli/README.md", rows, keywords)
 
 

@@ -57,6 +57,9 @@ void append_windows(const plan::Pass& pass, std::string& text) {
     }
     text += "\n";
   }
+  const bool split = std::any_of(pass.products.begin(), pass.products.end(),
+                                 [](const plan::Product& product) { return product.input_term != 0; });
+  if (split) text += "\n    leading*: times the remainders of the inputs\n";
 }
 
 std::size_t zeros_of(const plan::Operand& operand) {

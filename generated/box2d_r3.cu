@@ -10,7 +10,7 @@
 //           sum -0.2880859375 in the spec, -0.2880859375 packed
 // Bound     |error| <= 0.00049 |result| + 1.5e-05 sum |w x| + 3e-08
 // Plan      pair swap, L = 16: 7 mma.sp.m16n8k32 per 128 outputs, 7 distinct operands, windows at x shift 0
-//           7 rows in flight, 2 tiles of 128 x a warp, 4 warps a block, ring of 16 rows, operands in registers
+//           7 rows in flight, 2 tiles of 128 x a warp, 4 warps a block, ring of 8 rows, operands in registers
 
 #include "box2d_r3.h"
 
@@ -53,21 +53,36 @@ constexpr int blocks_per_multiprocessor = 4;
 constexpr int preferred_rows = 20;
 
 // A warp's ring holds input rows from column first_column of the strip on, in vectors of 16 bytes.
-constexpr int ring_rows = 16;
+constexpr int ring_rows = 8;
 constexpr int ring_vectors = 34;
 constexpr int ring_row_bytes = 640;
 constexpr int ring_bytes = ring_rows * ring_row_bytes;
 constexpr int first_column = -8;
+
+// What begins a line of 128 bytes in a field begins one in the ring, too: copies whose two ends differ in their place
+// within 32 bytes ask the L2 cache for every vector by itself.
+constexpr int line_bytes = 128;
+constexpr int line_vectors = line_bytes / vector_bytes;
+constexpr int line_elements = line_vectors * vector_elements;
+constexpr int vectors_before_line = (line_elements - first_column % line_elements) % line_elements / vector_elements;
+constexpr int ring_offset = (line_vectors - vectors_before_line) % line_vectors * vector_bytes;
 constexpr int output_bytes = 8;  // of the results that a lane stores at once
 constexpr int rows_kept = 0;  // behind the latest, for results that their own inputs are added to
 constexpr int rows_ahead = ring_rows - 1 - rows_kept;
 
-// Vectors at a field's edge are fetched for batch_rows rows at once, so that their way is waited for once, and wait in
-// a stage behind the warp's ring.
-constexpr int batch_rows = 28;
+// Vectors at a field's edge are fetched for batch_rows rows at once, a batch ahead, and wait for their row in a stage
+// behind the warp's ring. A lane takes an element of each batch_stride-th row.
+constexpr int batch_rows = 7;
 constexpr int staged_vectors = 4;
 constexpr int stage_bytes = batch_rows * staged_vectors * vector_bytes;
-constexpr int warp_bytes = ring_bytes + stage_bytes;
+constexpr int batch_stride = 32 / vector_elements;
+constexpr int batch_lane_rows = (batch_rows + batch_stride - 1) / batch_stride;
+constexpr bool fetch_ahead = staged_vectors * batch_lane_rows <= 8;  // they wait in registers
+
+// Behind the stage, the places of rows that a face may map, a lane each.
+constexpr int mapped_rows = 32;
+constexpr int row_table_bytes = mapped_rows * vector_bytes;
+constexpr int warp_bytes = (ring_bytes + stage_bytes + row_table_bytes + line_bytes - 1) / line_bytes * line_bytes;
 
 // Columns x of the strip that every tap row may read in any row: from highest_low to columns - 1 + lowest_high.
 constexpr int highest_low = -3;
@@ -88,7 +103,7 @@ constexpr int metadata_count = 1;
 constexpr int product_count = 7;
 constexpr bool operands_in_registers = true;
 constexpr int shared_bytes =
-    warps_per_block * warp_bytes + (operands_in_registers ? 0 : operand_count * operand_bytes);
+    warps_per_block * warp_bytes + line_bytes + operand_count * operand_bytes;
 
 // Accumulators rotate by unrolling, so that each keeps its registers, or move from row to row.
 constexpr int unrolled_rows = rows_in_flight;
@@ -270,13 +285,14 @@ SPIDER_DEVICE spider::MappedIndex map_row(std::int32_t y, std::int32_t rows) {
   return spider::map_index(rules, y, rows);
 }
 
-/// Is row y in memory at its own place, or does it go through the boundary's map?
-SPIDER_DEVICE bool is_plain_row(const Strip& strip, std::int32_t y) {
+/// Are all rows of a strip's walk in memory at their own places, or do some go through the boundary's map?
+SPIDER_DEVICE bool has_plain_rows(const Strip& strip) {
   constexpr spider::AxisRules rules = {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000};
   constexpr bool halo_above = rules.low == spider::FaceRule::halo;
   constexpr bool halo_below = rules.high == spider::FaceRule::halo;
-  if (!gapless) return spider::has_row(strip.wanted, y);
-  return (halo_above || y >= 0) && (halo_below || y < strip.rows);
+  const std::int32_t last_row = strip.first_row + strip.steps - 1;
+  if (!gapless) return spider::has_row(strip.wanted, strip.first_row) && spider::has_row(strip.wanted, last_row);
+  return (halo_above || strip.first_row >= 0) && (halo_below || last_row < strip.rows);
 }
 
 /// Where columns beyond the field are taken from.
@@ -316,29 +332,45 @@ SPIDER_DEVICE bool is_fast(const Strip& strip, int vector) {
   return vector >= strip.fast_begin && vector < strip.fast_end;
 }
 
-/// Starts the copies of an input row at its own place in memory; `cells` is the lane's first vector of it.
+/// Starts the copies of an input row at its own place in memory, where `cells` is its first vector. Lanes take the
+/// vectors from the first line on, and those before it last, so that a warp's copies cover whole lines.
 template <bool all_fast>
 SPIDER_DEVICE void start_plain_row(const Strip& strip, int step, const Element* cells) {
-  const Shared to = ring_row(strip, step) + strip.lane * vector_bytes;
   SPIDER_UNROLL
   for (int first = 0; first < ring_vectors; first += 32) {
-    const int vector = first + strip.lane;
-    device::copy_async_if(all_fast ? vector < ring_vectors : is_fast(strip, vector), to + first * vector_bytes,
-                          cells + first * vector_elements);
+    const int turned = first + strip.lane + vectors_before_line;
+    const int vector = turned < ring_vectors ? turned : turned - ring_vectors;
+    const bool copied = first + strip.lane < ring_vectors && (all_fast || is_fast(strip, vector));
+    device::copy_async_if(copied, ring_row(strip, step) + vector * vector_bytes, cells + vector * vector_elements);
   }
 }
 
-/// Starts the copies of an input row wherever the boundary takes it from.
-template <bool all_fast>
-SPIDER_DEVICE void start_mapped_row(const Strip& strip, int step) {
-  const std::int32_t y = strip.first_row + step;
+SPIDER_DEVICE Shared row_table(const Strip& strip) {
+  return strip.ring + ring_bytes + stage_bytes;
+}
+
+/// Finds where the rows of mapped_rows steps are, a lane each: {0, the row's index} or {1, a word of the constant}.
+SPIDER_DEVICE void map_rows(const Strip& strip, int first_step) {
+  const std::int32_t y = strip.first_row + first_step + strip.lane;
   const spider::MappedIndex row = map_row(y, strip.rows);
-  if (!row.constant && row_is_reached(strip, y)) {
-    const std::int64_t lane_offset = strip.left + strip.lane * vector_elements;
-    start_plain_row<all_fast>(strip, step, strip.input + row.index * strip.input_stride + lane_offset);
+  const bool in_memory = !row.constant && row_is_reached(strip, y);
+  const std::uint32_t word = Storage::repeat(static_cast<Element>(row.value));
+  const std::uint32_t place = in_memory ? static_cast<std::uint32_t>(row.index) : word;
+  device::sync_warp();
+  device::store_shared(row_table(strip) + strip.lane * vector_bytes, Vector{{in_memory ? 0U : 1U, place, 0, 0}});
+  device::sync_warp();
+}
+
+/// Starts the copies of an input row wherever the boundary takes it from: entry `i` of the row table.
+template <bool all_fast>
+SPIDER_DEVICE void start_mapped_row(const Strip& strip, int step, int i) {
+  const Vector row = device::load_shared(row_table(strip) + i * vector_bytes);
+  if (row.word[0] == 0) {
+    const std::int64_t index = static_cast<std::int32_t>(row.word[1]);
+    start_plain_row<all_fast>(strip, step, strip.input + index * strip.input_stride + strip.left);
     return;
   }
-  const std::uint32_t word = Storage::repeat(static_cast<Element>(row.value));
+  const std::uint32_t word = row.word[1];
   SPIDER_NO_UNROLL
   for (int vector = strip.fast_begin + strip.lane; vector < strip.fast_end; vector += 32) {
     device::store_shared(ring_row(strip, step) + vector * vector_bytes, Vector{{word, word, word, word}});
@@ -467,32 +499,68 @@ SPIDER_DEVICE Shared stage_place(const Strip& strip, int row, int i) {
   return strip.ring + ring_bytes + (row * staged_vectors + i) * vector_bytes;
 }
 
-/// Fetches the edge vectors of the batch of rows that begins with that of `step` into the stage. A lane keeps to one
-/// column, so that only rows are left to map.
-SPIDER_DEVICE void fetch_batch(const Strip& strip, int step) {
-  constexpr int rows_at_once = 32 / vector_elements;
-  constexpr int lane_rows = (batch_rows + rows_at_once - 1) / rows_at_once;
-  const int element = strip.lane % vector_elements;
-  const int first_row = strip.lane / vector_elements;
-  SPIDER_NO_UNROLL
-  for (int i = 0; i < strip.edge_vectors(); ++i) {
-    const std::int32_t x = strip.left + edge_vector(strip, i) * vector_elements + element;
-    const spider::MappedIndex column = map_column(x, strip.columns);
-    Element values[lane_rows];
-    SPIDER_UNROLL
-    for (int k = 0; k < lane_rows; ++k) {
-      const int row = first_row + rows_at_once * k;
-      const Source source = find_cell(strip, step + row, x, column);
-      values[k] = source.value;
-      if (row < batch_rows && source.cell != nullptr) values[k] = device::load_field(source.cell);
-    }
-    SPIDER_UNROLL
-    for (int k = 0; k < lane_rows; ++k) {
-      const int row = first_row + rows_at_once * k;
-      if (row < batch_rows) device::store_shared(stage_place(strip, row, i) + element * element_bytes, values[k]);
-    }
+/// What a lane has of an edge vector in a batch of rows: one element of each batch_stride-th row.
+struct EdgeBatch {
+  Element value[batch_lane_rows];
+};
+
+/// Starts to fetch edge vector `i` of the batch of rows that begins with that of `step`. A lane keeps to one column, so
+/// that only rows are left to map.
+SPIDER_DEVICE EdgeBatch fetch_edge(const Strip& strip, int step, int i) {
+  const std::int32_t x = strip.left + edge_vector(strip, i) * vector_elements + strip.lane % vector_elements;
+  const spider::MappedIndex column = map_column(x, strip.columns);
+  EdgeBatch batch;
+  SPIDER_UNROLL
+  for (int k = 0; k < batch_lane_rows; ++k) {
+    const int row = strip.lane / vector_elements + batch_stride * k;
+    const Source source = find_cell(strip, step + row, x, column);
+    batch.value[k] = source.value;
+    if (row < batch_rows && source.cell != nullptr) batch.value[k] = device::load_field(source.cell);
+  }
+  return batch;
+}
+
+/// Puts what was fetched into the stage.
+SPIDER_DEVICE void stage_edge(const Strip& strip, int i, const EdgeBatch& batch) {
+  SPIDER_UNROLL
+  for (int k = 0; k < batch_lane_rows; ++k) {
+    const int row = strip.lane / vector_elements + batch_stride * k;
+    if (row >= batch_rows) continue;
+    device::store_shared(stage_place(strip, row, i) + strip.lane % vector_elements * element_bytes, batch.value[k]);
   }
 }
+
+/// The edge vectors of the next batch of rows, on their way while the walk works on the batch before.
+class EdgeQueue {
+ public:
+  /// Starts to fetch the batch of rows that begins with that of `step`.
+  SPIDER_DEVICE void fetch(const Strip& strip, int step) {
+    if constexpr (fetch_ahead) {
+      SPIDER_UNROLL
+      for (int i = 0; i < staged_vectors; ++i) {
+        if (i < strip.edge_vectors()) batches_[i] = fetch_edge(strip, step, i);
+      }
+    }
+  }
+
+  /// Stages the batch of rows that begins with that of `step`, and starts to fetch the one behind it.
+  SPIDER_DEVICE void advance(const Strip& strip, int step) {
+    device::sync_warp();
+    if constexpr (fetch_ahead) {
+      SPIDER_UNROLL
+      for (int i = 0; i < staged_vectors; ++i) {
+        if (i < strip.edge_vectors()) stage_edge(strip, i, batches_[i]);
+      }
+      fetch(strip, step + batch_rows);
+    } else {
+      SPIDER_NO_UNROLL
+      for (int i = 0; i < strip.edge_vectors(); ++i) stage_edge(strip, i, fetch_edge(strip, step, i));
+    }
+  }
+
+ private:
+  EdgeBatch batches_[fetch_ahead ? staged_vectors : 1] = {};
+};
 
 /// Puts the staged edge vectors of a row into the ring; `row` counts from the batch's first.
 SPIDER_DEVICE void place_edges(const Strip& strip, int step, int row) {
@@ -555,7 +623,7 @@ SPIDER_DEVICE Strip make_strip(const spider::SweepArguments& field, const Walk& 
   strip.first_row = walk.first_row + row_low;
   strip.left = walk.first_column + first_column;
   strip.steps = walk.rows + rows_in_flight - 1;
-  strip.ring = device::warp_index() * warp_bytes;
+  strip.ring = device::warp_index() * warp_bytes + ring_offset;
   strip.lane = device::lane_index();
 
   // Vectors of the ring row, from columns relative to its first.
@@ -625,44 +693,46 @@ SPIDER_DEVICE void store_clipped(Element* to, unsigned bits, const Storage::Outp
   store_elements(to, bits, outputs);
 }
 
-/// The operands and metadata of a lane. Those in shared memory lie behind all warps' rings.
-struct Operands {
-  static constexpr Shared shared_begin = warps_per_block * warp_bytes;
-  Vector held[operands_in_registers ? operand_count : 1];
-  std::uint32_t metadata[metadata_count];
+/// Where operands wait that are not held in registers: behind all warps' rings.
+constexpr Shared operands_begin = warps_per_block * warp_bytes + line_bytes;
+
+/// Puts the operands there; every warp of the block takes part.
+SPIDER_DEVICE void place_operands(int lane) {
+  SPIDER_NO_UNROLL
+  for (int i = device::warp_index(); i < operand_count; i += warps_per_block) {
+    device::store_shared(operands_begin + i * operand_bytes + lane * vector_bytes,
+                         device::load_table(&operands[i][lane]));
+  }
+  device::sync_block();
+}
+
+/// The operands and metadata of a lane: held in registers, or loaded for each row, which leaves registers for care.
+template <bool held>
+class Operands {
+ public:
+  SPIDER_DEVICE explicit Operands(int lane) : lane_(lane) {
+    SPIDER_UNROLL
+    for (int i = 0; i < metadata_count; ++i) metadata_[i] = device::load_table(&metadata_words[i][lane]);
+    if constexpr (held) {
+      SPIDER_UNROLL
+      for (int i = 0; i < operand_count; ++i) matrices_[i] = device::load_table(&operands[i][lane]);
+    }
+  }
 
   SPIDER_DEVICE Vector matrix(int i) const {
-    if constexpr (operands_in_registers) {
-      return held[i];
+    if constexpr (held) {
+      return matrices_[i];
     } else {
-      return device::load_shared(shared_begin + i * operand_bytes + device::lane_index() * vector_bytes);
+      return device::load_shared(operands_begin + i * operand_bytes + lane_ * vector_bytes);
     }
   }
+  SPIDER_DEVICE std::uint32_t metadata(int i) const { return metadata_[i]; }
+
+ private:
+  int lane_;
+  Vector matrices_[held ? operand_count : 1];
+  std::uint32_t metadata_[metadata_count];
 };
-
-/// Puts the operands into shared memory if that is their place; every warp of the block takes part.
-SPIDER_DEVICE void place_operands(int lane) {
-  if constexpr (!operands_in_registers) {
-    SPIDER_NO_UNROLL
-    for (int i = device::warp_index(); i < operand_count; i += warps_per_block) {
-      device::store_shared(Operands::shared_begin + i * operand_bytes + lane * vector_bytes,
-                           device::load_table(&operands[i][lane]));
-    }
-    device::sync_block();
-  }
-}
-
-/// Loads what a lane holds in registers.
-SPIDER_DEVICE Operands load_operands(int lane) {
-  Operands loaded;
-  SPIDER_UNROLL
-  for (int i = 0; i < metadata_count; ++i) loaded.metadata[i] = device::load_table(&metadata_words[i][lane]);
-  if constexpr (operands_in_registers) {
-    SPIDER_UNROLL
-    for (int i = 0; i < operand_count; ++i) loaded.held[i] = device::load_table(&operands[i][lane]);
-  }
-  return loaded;
-}
 
 /// A row's inputs as operands, by tile and shift.
 using Fragments = Storage::Fragment[tiles][shift_count];
@@ -701,7 +771,8 @@ SPIDER_DEVICE bool load_rest(Shared first, Fragments& fragments) {
 
 /// Adds an input row to the output rows in flight. The oldest of them, in slot (turn + 1) % rows_in_flight, is then
 /// complete: its products come first in the table, so that it is stored while the others are computed.
-SPIDER_DEVICE void multiply_row(const Operands& loaded, const Fragments& fragments,
+template <class Loaded>
+SPIDER_DEVICE void multiply_row(const Loaded& loaded, const Fragments& fragments,
                                 Accumulator (&sums)[tiles][rows_in_flight], int turn) {
   constexpr Product products[product_count] = {
       {6, 0, 6, 0, 0, 0},
@@ -726,10 +797,10 @@ SPIDER_DEVICE void multiply_row(const Operands& loaded, const Fragments& fragmen
       const Storage::Fragment& fragment = fragments[tile][product.shift];
       if (first) partial[tile] = {};
       if (product.selector == 0) {
-        Storage::multiply<0>(partial[tile], sums[tile][slot], matrix, fragment, loaded.metadata[product.metadata],
+        Storage::multiply<0>(partial[tile], sums[tile][slot], matrix, fragment, loaded.metadata(product.metadata),
                              product.part);
       } else {
-        Storage::multiply<1>(partial[tile], sums[tile][slot], matrix, fragment, loaded.metadata[product.metadata],
+        Storage::multiply<1>(partial[tile], sums[tile][slot], matrix, fragment, loaded.metadata(product.metadata),
                              product.part);
       }
       if (last) Storage::finish(partial[tile], sums[tile][slot], fragment);
@@ -742,10 +813,13 @@ template <int turns>
 SPIDER_DEVICE void retire_row(Accumulator (&sums)[rows_in_flight], int complete) {
   sums[complete] = Accumulator{};
   if constexpr (turns != rows_in_flight) {
-    const Accumulator first = sums[0];
+    Accumulator carried = sums[0];
     SPIDER_UNROLL
-    for (int i = 0; i + 1 < rows_in_flight; ++i) sums[i] = sums[i + 1];
-    sums[rows_in_flight - 1] = first;
+    for (int i = rows_in_flight - 1; i >= 0; --i) {
+      const Accumulator before = sums[i];
+      sums[i] = carried;
+      carried = before;
+    }
   }
 }
 
@@ -758,29 +832,38 @@ enum class Terrain {
 
 /// Walks down a strip; only strips that need care pay for it.
 template <Terrain terrain>
-SPIDER_DEVICE void walk_down(const Strip& strip, const Operands& loaded) {
+SPIDER_DEVICE void walk_down(const Strip& strip) {
   constexpr bool inside = terrain == Terrain::inside;
-  constexpr int turns = terrain == Terrain::elements ? 1 : unrolled_rows;
+  // Unrolled for many rows, the care for edges would be too much code for the compiler to keep sums in registers.
+  constexpr int most_turns_with_care = 4;
+  constexpr bool rotates = inside || (terrain == Terrain::edge && rows_in_flight <= most_turns_with_care);
+  constexpr int turns = rotates ? unrolled_rows : 1;
   const int lane = strip.lane;
-  const Element* next_row =
-      strip.input + strip.first_row * strip.input_stride + strip.left + lane * vector_elements;
-  const auto start_next_row = [&](int step) {
+  const Operands<inside && operands_in_registers> loaded(lane);
+  const bool plain_rows = terrain == Terrain::elements || has_plain_rows(strip);
+  const Element* next_row = strip.input + strip.first_row * strip.input_stride + strip.left;
+  const auto start_next_row = [&](int step, int entry) {
     if constexpr (terrain == Terrain::elements) {
       if (step < strip.steps) start_unaligned_row(strip, step);
     } else if (step < strip.steps) {
-      if (is_plain_row(strip, strip.first_row + step)) {
+      if (plain_rows) {
         start_plain_row<inside>(strip, step, next_row);
+        next_row += strip.input_stride;
       } else {
-        start_mapped_row<inside>(strip, step);
+        start_mapped_row<inside>(strip, step, entry);
       }
-      next_row += strip.input_stride;
     }
     device::copy_async_commit();
   };
   if constexpr (!inside) clear_ring(strip);
+  if (!plain_rows) map_rows(strip, 0);
   SPIDER_NO_UNROLL
-  for (int step = 0; step < rows_ahead; ++step) start_next_row(step);
-  if constexpr (terrain == Terrain::edge) fetch_row(strip, 0);
+  for (int step = 0; step < rows_ahead; ++step) start_next_row(step, step);
+  EdgeQueue edges;
+  if constexpr (terrain == Terrain::edge) {
+    edges.fetch(strip, 1);
+    fetch_row(strip, 0);
+  }
 
   // A lane's fragment of a tile is the group of eight 2 (lane / 4) + (lane % 4) / 2 + 2 (lane % 2): the pair swap.
   const Shared fragment_offset = group_bytes * (2 * (lane / 4) + lane % 4 / 2 + 2 * (lane % 2));
@@ -792,12 +875,13 @@ SPIDER_DEVICE void walk_down(const Strip& strip, const Operands& loaded) {
   Accumulator sums[tiles][rows_in_flight] = {};
   SPIDER_NO_UNROLL
   for (int first_step = 0; first_step < strip.steps; first_step += turns) {
+    constexpr int table_steps = mapped_rows / turns * turns;
+    static_assert(table_steps > 0, "the row table serves a round of turns");
+    const int first_entry = first_step % table_steps;
+    if (!plain_rows && first_entry == 0) map_rows(strip, first_step + rows_ahead);
     if constexpr (terrain == Terrain::edge) {
       static_assert(batch_rows % turns == 0, "batches begin between two rounds of turns");
-      if (first_step % batch_rows == 0) {
-        device::sync_warp();
-        fetch_batch(strip, first_step + 1);
-      }
+      if (first_step % batch_rows == 0) edges.advance(strip, first_step + 1);
     }
     SPIDER_UNROLL
     for (int turn = 0; turn < turns; ++turn) {
@@ -812,7 +896,7 @@ SPIDER_DEVICE void walk_down(const Strip& strip, const Operands& loaded) {
       }
       Fragments fragments;
       load_fragments(ring_row(strip, step) + fragment_offset, fragments);
-      start_next_row(step + rows_ahead);
+      start_next_row(step + rows_ahead, first_entry + turn);
 
       if constexpr (terrain == Terrain::edge) place_edges(strip, step + 1, step % batch_rows);
 
@@ -847,17 +931,10 @@ SPIDER_DEVICE void walk_down(const Strip& strip, const Operands& loaded) {
   }
 }
 
-/// The walks that need care, compiled apart, so that they take no registers from the others.
-SPIDER_DEVICE_APART void walk_down_with_care(const Strip& strip, bool aligned) {
-  if (aligned && strip.edge_vectors() <= staged_vectors) {
-    walk_down<Terrain::edge>(strip, load_operands(strip.lane));
-  } else {
-    walk_down<Terrain::elements>(strip, load_operands(strip.lane));
-  }
-}
-
 SPIDER_GLOBAL(warps_per_block * 32, blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
-  place_operands(device::lane_index());
+  const bool block_has_edges = device::block_index() * warps_per_block < field.grid.strips.edge_walks;
+  const bool takes_care = block_has_edges || !field.aligned_input || !field.aligned_output;
+  if (!operands_in_registers || takes_care) place_operands(device::lane_index());
   const Walk walk = find_walk(field);
   if (walk.rows == 0) return;
   const Strip strip = make_strip(field, walk);
@@ -866,9 +943,11 @@ SPIDER_GLOBAL(warps_per_block * 32, blocks_per_multiprocessor) sweep(const spide
   const bool whole_outputs = walk.first_column >= strip.wanted.column_begin &&
                              walk.first_column + strip_outputs <= strip.wanted.column_end;
   if (aligned && all_fast && whole_outputs) {
-    walk_down<Terrain::inside>(strip, load_operands(strip.lane));
+    walk_down<Terrain::inside>(strip);
+  } else if (aligned && strip.edge_vectors() <= staged_vectors) {
+    walk_down<Terrain::edge>(strip);
   } else {
-    walk_down_with_care(strip, aligned);
+    walk_down<Terrain::elements>(strip);
   }
 }
 

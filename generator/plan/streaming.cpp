@@ -15,23 +15,25 @@ constexpr int registers_per_operand = 4;
 constexpr int registers_per_accumulator = 4;
 constexpr int registers_per_fragment = 4;
 constexpr int operand_bytes = 512;
+constexpr int line_bytes = 128;
 
 // A fragment of f32 inputs beside one of f16 ones, its power of two, and the products of windows under way.
 // Operands on their way from shared memory to those.
-constexpr int registers_per_scaled_tile = 32;
+constexpr int registers_per_scaled_tile = 40;
 constexpr int registers_for_shared_operands = 48;
 
 // Addresses, counters, one fragment a tile, metadata: what the compiler needs beside accumulators and
 // operands. Measured with nvcc 13 for sm_90 on the shipped stencils.
-constexpr int base_registers = 44;
+constexpr int base_registers = 36;
 constexpr int largest_register_count = 255;
 constexpr int registers_per_multiprocessor = 65536;
 constexpr int threads_per_warp = 32;
 // Of a block on compute capability 8.6 and 8.9, the least that there is.
 constexpr int largest_shared_bytes = 99 * 1024;
 
-// MMAs per tile that hide behind the tile's bytes.
+// MMAs per tile that hide behind the tile's bytes, and those that take no more than a third of its time.
 constexpr std::size_t most_memory_bound_products = 8;
+constexpr std::size_t most_light_products = 5;
 
 // The same of f32 fields, which have twice the bytes.
 constexpr std::size_t most_memory_bound_scaled_products = 21;
@@ -43,6 +45,10 @@ constexpr int most_unrolled_products = 480;
 
 int vector_elements(const Pass& pass) {
   return vector_bytes / pass.element_bytes;
+}
+
+int round_to_lines(int bytes) {
+  return (bytes + line_bytes - 1) / line_bytes * line_bytes;
 }
 
 int registers_of(const Pass& pass, int tiles, bool operands_in_registers) {
@@ -77,15 +83,18 @@ Streaming choose_chained(const Pass& pass) {
     streaming.tiles_per_warp = registers_of(pass, 2, false) > largest_register_count ? 1 : 2;
   }
   set_registers(pass, 4, streaming);
-  // Measured on an H200 (tests/benchmarks/README.md). Kernels that memory binds gain from short walks, which
-  // end at different times, and from a deep ring; where MMAs bind, the rows that two walks both read cost
-  // more.
-  const bool memory_bound = pass.products.size() <= most_memory_bound_products;
-  streaming.ring_rows = memory_bound ? 16 : 8;
-  streaming.preferred_rows = memory_bound ? 20 : 0;
+  // Measured on an H200 (tests/benchmarks/README.md). Where memory binds, a walk short enough to ask for
+  // nearly all of its rows at once keeps the rows that are on their way close together, which DRAM rewards;
+  // where MMAs bind, the rows that two walks both read cost more.
+  const std::size_t products = pass.products.size();
+  streaming.ring_rows = products <= most_light_products ? 16 : 8;
+  streaming.preferred_rows = products <= most_light_products          ? 14
+                             : products <= most_memory_bound_products ? 20
+                                                                      : 0;
   const auto unrolled =
       static_cast<int>(pass.products.size()) * streaming.tiles_per_warp * pass.rows_in_flight();
-  streaming.rotate_by_unrolling = unrolled <= most_unrolled_products;
+  streaming.rotate_by_unrolling =
+      unrolled <= most_unrolled_products && pass.rows_in_flight() <= threads_per_warp;
   return streaming;
 }
 
@@ -147,9 +156,8 @@ int ring_row_vectors(const Pass& pass) {
 }
 
 int ring_row_bytes(const Pass& pass) {
-  constexpr int line_bytes = 128;
   // A row that is not aligned begins anywhere in its first vector, and takes one more.
-  return ((ring_row_vectors(pass) + 1) * vector_bytes + line_bytes - 1) / line_bytes * line_bytes;
+  return round_to_lines((ring_row_vectors(pass) + 1) * vector_bytes);
 }
 
 int staged_vectors(const Pass& pass) {
@@ -163,20 +171,19 @@ int staged_vectors(const Pass& pass) {
 }
 
 int batch_rows(const Pass& pass) {
-  constexpr int wanted_rows = 32;
+  constexpr int wanted_rows = 8;    // on their way for about as long as a load takes
   constexpr int most_bytes = 3072;  // of a warp's stage
   const int rows = std::min(wanted_rows, most_bytes / (staged_vectors(pass) * vector_bytes));
   const int turn = pass.streaming.rotate_by_unrolling ? pass.rows_in_flight() : 1;
-  return std::max(rows / turn, 1) * turn;
+  return std::max(turn, rows / turn * turn);
 }
 
 int shared_bytes(const Pass& pass) {
-  const int stage = batch_rows(pass) * staged_vectors(pass) * vector_bytes;
-  const int rings =
-      pass.streaming.warps_per_block * (pass.streaming.ring_rows * ring_row_bytes(pass) + stage);
-  const int operands =
-      pass.streaming.operands_in_registers ? 0 : static_cast<int>(pass.operands.size()) * operand_bytes;
-  return rings + operands;
+  constexpr int row_table = 32 * vector_bytes;
+  const int stage = batch_rows(pass) * staged_vectors(pass) * vector_bytes + row_table;
+  const int warp = round_to_lines(pass.streaming.ring_rows * ring_row_bytes(pass) + stage);
+  const int operands = static_cast<int>(pass.operands.size()) * operand_bytes;
+  return pass.streaming.warps_per_block * warp + line_bytes + operands;
 }
 
 }  // namespace spidergen::plan

@@ -660,7 +660,6 @@ SPIDER_DEVICE constexpr Product product(int i) {
 /// Is a fragment of a source, from ring row `row` of a warp, multiplied at all?
 SPIDER_DEVICE bool is_multiplied(int source, int row) {
   bool found = false;
-  SPIDER_UNROLL
   for (int i = 0; i < product_count; ++i) {
     const int output_row = row - product(i).row;
     found |= product(i).source == source && output_row >= 0 && output_row < rows_per_warp;

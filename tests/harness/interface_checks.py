@@ -205,7 +205,7 @@ def check_iteration(library, kernel, plan, rng):
     storage = plan.storage
     layouts, contents = [], []
     for form, offset in (("aligned", 0), ("odd", 3)):
-        layout = make_layout(case.extent, form, offset, valid.span(), around, rng, 16 // storage.bytes)
+        layout = make_layout(case.extent, form, offset, around, rng, 16 // storage.bytes)
         cells = numpy.full(layout.cells, storage.quiet_nan, storage.cell)
         cells[layout.positions(*valid.indices())] = make_values(case, plan, valid.indices(), rng)
         layouts.append(layout)

@@ -20,6 +20,7 @@ from sweep_case import (
     Sweep,
     Verdict,
     check_bound,
+    hull,
     input_around,
     make_guard,
     make_values,
@@ -73,10 +74,9 @@ class FarField:
         far = stride_bytes // plan.storage.bytes // 8 * 8 + misalignment
         near = extent[2] + sum(around[2]) + 8
         strides = (far, near) if axis == 0 else (0, far)
-        first = tuple(low for low, _ in cells.span())
-        base = MARGIN + -sum(low * step for low, step in zip(first, (*strides, 1)))
-        last = tuple(high for _, high in cells.span())
-        end = base + sum(high * step for high, step in zip(last, (*strides, 1))) + 1 + MARGIN
+        before, after = hull(extent, around, (*strides, 1))
+        base = MARGIN + before
+        end = base + after + MARGIN
         self.layout = Layout(extent, strides, base, end)
         self.positions = self.layout.positions(*cells.indices())
         self.runs = merged(

@@ -286,10 +286,6 @@ class Cells:
         """(z, y, x) index arrays of the cells, ascending."""
         return tuple(found + first for found, first in zip(numpy.nonzero(self.mask), self.first))
 
-    def span(self):
-        """First and last index that occurs, by axis: ((low, high), ...)."""
-        return tuple((int(found.min()), int(found.max())) for found in self.indices())
-
 
 @dataclasses.dataclass(frozen=True)
 class Box:

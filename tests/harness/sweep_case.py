@@ -88,14 +88,21 @@ def choose_strides(form, extent, around, rng, vector=8):
     return plane, row
 
 
-def make_layout(extent, form, offset, span, around, rng, vector=8):
-    """Places a field; `span` are first and last index, by axis, of the cells that the kernel may touch."""
+def hull(extent, around, steps):
+    """(elements from the first cell of the field with all that is around it to the first of the interior, from there to
+    one past the last)."""
+    before = sum(low * step for (low, _), step in zip(around, steps))
+    after = sum((count - 1 + high) * step for count, (_, high), step in zip(extent, around, steps))
+    return before, after + 1
+
+
+def make_layout(extent, form, offset, around, rng, vector=8):
+    """Places a field with what is `around` it."""
     strides = choose_strides(form, extent, around, rng, vector)
     steps = (*strides, 1)
-    before = -sum(low * step for (low, _), step in zip(span, steps))
-    after = sum(high * step for (_, high), step in zip(span, steps)) + 1
+    before, after = hull(extent, around, steps)
     # An axis without a second cell, and without halo, has a stride that nobody may use.
-    if span[0] == (0, 0) and not any(around[0]):
+    if extent[0] == 1 and not any(around[0]):
         strides = (int(rng.choice((-7, 0, 2**62))), strides[1])
     if offset < 0:
         return Layout(extent, strides, before, before + after)
@@ -105,12 +112,10 @@ def make_layout(extent, form, offset, span, around, rng, vector=8):
 
 
 def input_around(plan, extent):
-    """How far halo cells reach on each axis: what taps reach through halo faces, and what other faces map there."""
-    cells = reference.valid_cells(plan, extent)
-    return tuple(
-        (max(far[0], -low), max(far[1], high - count + 1))
-        for far, (low, high), count in zip(plan.halo_reach, cells.span(), extent)
-    )
+    """How wide the halo is, by axis: how far taps reach, as the boundary maps it. The runtime takes all of this box for
+    input, also the cells that no tap reads."""
+    indices = [along.index[~along.constant] for along in reference.extend_axes(plan, extent)]
+    return tuple((-int(index.min()), int(index.max()) - count + 1) for index, count in zip(indices, extent))
 
 
 def make_guard(storage, cells, rng):
@@ -172,7 +177,7 @@ def prepare_input(plan, case, rng):
     valid = reference.valid_cells(plan, case.extent)
     vector = 16 // plan.storage.bytes
     around = input_around(plan, case.extent)
-    layout = make_layout(case.extent, case.input_stride, case.input_offset, valid.span(), around, rng, vector)
+    layout = make_layout(case.extent, case.input_stride, case.input_offset, around, rng, vector)
     cells = make_guard(plan.storage, layout.cells, rng)
     indices = valid.indices()
     positions = layout.positions(*indices)
@@ -182,10 +187,9 @@ def prepare_input(plan, case, rng):
 
 def prepare_output(plan, case, rng):
     """(layout, poisoned cells) of a case's output buffer."""
-    span = tuple((0, count - 1) for count in case.extent)
     around = ((0, 0),) * 3
     vector = 16 // plan.storage.bytes
-    layout = make_layout(case.extent, case.output_stride, case.output_offset, span, around, rng, vector)
+    layout = make_layout(case.extent, case.output_stride, case.output_offset, around, rng, vector)
     return layout, numpy.full(layout.cells, plan.storage.poison, plan.storage.cell)
 
 

@@ -447,7 +447,7 @@ SPIDER_DEVICE spider::MappedIndex map_column(std::int32_t x, std::int32_t column
 
 /// Tap rows that follow each other and span the same columns.
 SPIDER_DEVICE spider::TapBand tap_band(int i) {
-  constexpr spider::TapBand bands[band_count] = {{-7, 7, -7, 7}};
+  SPIDER_CONSTANTS spider::TapBand bands[band_count] = {{-7, 7, -7, 7}};
   return bands[i];
 }
 
@@ -883,7 +883,7 @@ using Fragments = Storage::Fragment[tiles][shift_count];
 
 /// Where a lane's inputs for a tile and a shift begin, from where they do for the first of both.
 SPIDER_DEVICE Shared group_offset(int tile, int shift) {
-  constexpr int shift_groups[shift_count] = {0};
+  SPIDER_CONSTANTS int shift_groups[shift_count] = {0};
   return (tile * 16 + shift_groups[shift]) * group_bytes;
 }
 
@@ -918,7 +918,7 @@ SPIDER_DEVICE bool load_rest(Shared first, Fragments& fragments) {
 template <class Loaded>
 SPIDER_DEVICE void multiply_row(const Loaded& loaded, const Fragments& fragments,
                                 Accumulator (&sums)[tiles][rows_in_flight], int turn) {
-  constexpr Product products[product_count] = {
+  SPIDER_CONSTANTS Product products[product_count] = {
       {14, 0, 14, 0, 0, 0},
       {13, 0, 13, 0, 0, 0},
       {12, 0, 12, 0, 0, 0},

@@ -628,7 +628,7 @@ struct Band {
 };
 
 SPIDER_DEVICE Band tap_band(int i) {
-  constexpr Band bands[band_count] = {
+  SPIDER_CONSTANTS Band bands[band_count] = {
       {{-2, 2}, {-2, 2}, {-2, 2}}
   };
   return bands[i];
@@ -992,15 +992,15 @@ SPIDER_DEVICE Operands load_operands(int lane) {
   return loaded;
 }
 
-SPIDER_DEVICE constexpr Source fragment_source(int i) {
-  constexpr Source sources[source_count] = {
+SPIDER_DEVICE Source fragment_source(int i) {
+  SPIDER_CONSTANTS Source sources[source_count] = {
       {0, false, 0, 0},
   };
   return sources[i];
 }
 
-SPIDER_DEVICE constexpr Product product(int i) {
-  constexpr Product products[product_count] = {
+SPIDER_DEVICE Product product(int i) {
+  SPIDER_CONSTANTS Product products[product_count] = {
       {4, 4, 0, 24, 0, 0},
       {4, 3, 0, 23, 0, 0},
       {4, 2, 0, 22, 0, 0},

@@ -232,7 +232,7 @@ struct Band {
 };
 
 SPIDER_DEVICE Band tap_band(int i) {
-  constexpr Band bands[band_count] = {
+  SPIDER_CONSTANTS Band bands[band_count] = {
       {{-1, 1}, {-1, 1}, {-1, 1}}
   };
   return bands[i];
@@ -596,15 +596,15 @@ SPIDER_DEVICE Operands load_operands(int lane) {
   return loaded;
 }
 
-SPIDER_DEVICE constexpr Source fragment_source(int i) {
-  constexpr Source sources[source_count] = {
+SPIDER_DEVICE Source fragment_source(int i) {
+  SPIDER_CONSTANTS Source sources[source_count] = {
       {0, false, 0, 0},
   };
   return sources[i];
 }
 
-SPIDER_DEVICE constexpr Product product(int i) {
-  constexpr Product products[product_count] = {
+SPIDER_DEVICE Product product(int i) {
+  SPIDER_CONSTANTS Product products[product_count] = {
       {2, 2, 0, 0, 0, 0},
       {2, 1, 0, 1, 0, 0},
       {2, 0, 0, 0, 0, 0},

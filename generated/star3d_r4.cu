@@ -504,7 +504,7 @@ struct Band {
 };
 
 SPIDER_DEVICE Band tap_band(int i) {
-  constexpr Band bands[band_count] = {
+  SPIDER_CONSTANTS Band bands[band_count] = {
       {{-4, -1}, {0, 0}, {0, 0}},
       {{0, 0}, {-4, -1}, {0, 0}},
       {{0, 0}, {0, 0}, {-4, 4}},
@@ -872,8 +872,8 @@ SPIDER_DEVICE Operands load_operands(int lane) {
   return loaded;
 }
 
-SPIDER_DEVICE constexpr Source fragment_source(int i) {
-  constexpr Source sources[source_count] = {
+SPIDER_DEVICE Source fragment_source(int i) {
+  SPIDER_CONSTANTS Source sources[source_count] = {
       {0, false, 0, 0},
       {1, true, 0, 5},
       {1, true, 5, 0},
@@ -881,8 +881,8 @@ SPIDER_DEVICE constexpr Source fragment_source(int i) {
   return sources[i];
 }
 
-SPIDER_DEVICE constexpr Product product(int i) {
-  constexpr Product products[product_count] = {
+SPIDER_DEVICE Product product(int i) {
+  SPIDER_CONSTANTS Product products[product_count] = {
       {4, 4, 1, 8, 0, 1},
       {4, 4, 1, 9, 0, 1},
       {3, 4, 1, 6, 0, 1},

@@ -10,6 +10,8 @@
 #define SPIDER_DEVICE_APART static __device__ __noinline__
 #define SPIDER_GLOBAL(threads, blocks) __global__ void __launch_bounds__(threads, blocks)
 #define SPIDER_TABLE static __device__ const
+/// A function's own table: unrolled loops leave nothing of it.
+#define SPIDER_CONSTANTS constexpr
 #define SPIDER_UNROLL _Pragma("unroll")
 #define SPIDER_NO_UNROLL _Pragma("unroll 1")
 

@@ -10,6 +10,8 @@
 #define SPIDER_DEVICE_APART static
 #define SPIDER_GLOBAL(threads, blocks) void
 #define SPIDER_TABLE [[maybe_unused]] static const
+/// Nothing is unrolled here, and a table that is not static would be built at each call.
+#define SPIDER_CONSTANTS static constexpr
 #define SPIDER_UNROLL
 #define SPIDER_NO_UNROLL
 

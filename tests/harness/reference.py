@@ -4,6 +4,7 @@ a kernel may read, the sum over taps, the error bound, and SciPy with numpy.pad 
 Everything has three axes, z, y, x; those that a stencil lacks have extent 1."""
 
 import dataclasses
+import functools
 import json
 import pathlib
 
@@ -69,7 +70,7 @@ class Plan:
     stated_bound: tuple = ()  # coefficients of the explanation's own bound: result, sum, absolute, neighbourhood
     options: tuple = ()  # of the command line, beside the spec
 
-    @property
+    @functools.cached_property
     def reach(self):
         """How far taps go on axes z, y, x: ((low, high), ...), each >= 0."""
         return tuple(

@@ -9,6 +9,7 @@
 // Weights   two f16 terms each, times 2^17, largest error 1.2e-08
 //           sum 0.416 in the spec, 0.4160000002011657 packed
 // Bound     |error| <= 6e-08 |result| + 2.8e-06 sum |w x| + 1.8e-44
+// Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 9 mma.sp.m16n8k32 per 128 outputs, 6 distinct operands, windows at x shift 0
 //           3 rows in flight, 1 tile of 128 x a warp, 4 warps a block, ring of 16 rows, operands in registers
 

@@ -9,6 +9,7 @@
 // Weights   one f16 term each, exact
 //           sum -0.265625 in the spec, -0.265625 packed
 // Bound     |error| <= 0.00049 |result| + 1.1e-05 sum |w x| + 3e-08
+// Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 5 mma.sp.m16n8k32 per 128 outputs, 5 distinct operands, windows at x shift 0
 //           5 rows in flight, 2 tiles of 128 x a warp, 4 warps a block, ring of 16 rows, operands in registers
 

@@ -9,6 +9,7 @@
 // Weights   two f16 terms each, times 2^19, largest error 6.3e-09
 //           sum -0.29500000000000004 in the spec, -0.2949999999254942 packed
 // Bound     |error| <= 6e-08 |result| + 3e-06 sum |w x| + 2.9e-44
+// Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 21 mma.sp.m16n8k32 per 128 outputs, 14 distinct operands, windows at x shift 0
 //           7 rows in flight, 1 tile of 128 x a warp, 4 warps a block, ring of 16 rows, operands in registers
 

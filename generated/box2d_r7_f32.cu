@@ -9,6 +9,7 @@
 // Weights   two f16 terms each, times 2^21, largest error 5.5e-10
 //           sum 0.07150000000000001 in the spec, 0.07149999999819556 packed
 // Bound     |error| <= 6e-08 |result| + 3.5e-06 sum |w x| + 5.2e-44
+// Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 45 mma.sp.m16n8k32 per 128 outputs, 30 distinct operands, windows at x shift 0
 //           15 rows in flight, 1 tile of 128 x a warp, 4 warps a block, ring of 8 rows, operands in shared memory
 

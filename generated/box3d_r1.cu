@@ -9,6 +9,7 @@
 // Weights   one f16 term each, exact
 //           sum 0.0546875 in the spec, 0.0546875 packed
 // Bound     |error| <= 0.00049 |result| + 2e-05 sum |w x| + 3e-08
+// Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 9 mma.sp.m16n8k32 per 128 outputs, 9 distinct operands, windows at x shift 0
 //           3 planes in flight, 4 rows of 128 x a warp, 4 warps a block, ring of 3 planes, operands in registers
 

@@ -10,6 +10,7 @@
 // Weights   two f16 terms each, times 2^6, largest error 8.3e-10
 //           sum 1.0000000000000009 in the spec, 1.0000000037252903 packed
 // Bound     |error| <= 0.00049 |result| + 6.5e-05 sum |w x| + 3e-08
+// Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 30 mma.sp.m16n8k32 per 128 outputs, 16 distinct operands, windows at x shift 0
 //           15 rows in flight, 2 tiles of 128 x a warp, 4 warps a block, ring of 8 rows, operands in registers
 

@@ -10,6 +10,7 @@
 // Weights   two f16 terms each, largest error 2.4e-08
 //           sum 1 in the spec, 1.0000001192092896 packed
 // Bound     |error| <= 0.00049 |result| + 1.3e-05 sum |w x| + 3e-08
+// Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 6 mma.sp.m16n8k32 per 128 outputs, 4 distinct operands, windows at x shift 0
 //           3 rows in flight, 2 tiles of 128 x a warp, 4 warps a block, ring of 8 rows, operands in registers
 

@@ -11,6 +11,7 @@
 //           sum 1 in the spec, 1 packed
 //           the old value is added to the sum of the rest: the centre weight is packed less 1
 // Bound     |error| <= 6e-08 |result| + 2.8e-06 sum |w x| + 9.8e-45
+// Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 9 mma.sp.m16n8k32 per 128 outputs, 4 distinct operands, windows at x shift 0
 //           3 rows in flight, 1 tile of 128 x a warp, 4 warps a block, ring of 16 rows, operands in registers
 

@@ -10,6 +10,7 @@
 // Weights   two f16 terms each, largest error 2.1e-07
 //           sum 2.8406096919120216e-17 in the spec, -4.76837158203125e-07 packed
 // Bound     |error| <= 0.00049 |result| + 3.9e-05 sum |w x| + 3e-08
+// Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 18 mma.sp.m16n8k32 per 128 outputs, 10 distinct operands, windows at x shift 0
 //           9 rows in flight, 2 tiles of 128 x a warp, 4 warps a block, ring of 8 rows, operands in registers
 

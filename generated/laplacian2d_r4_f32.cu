@@ -10,6 +10,7 @@
 // Weights   two f16 terms each, times 2^12, largest error 2.6e-07
 //           sum 2.8406096919120216e-17 in the spec, 0 packed
 // Bound     |error| <= 6e-08 |result| + 3.1e-06 sum |w x| + 2.7e-43
+// Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 27 mma.sp.m16n8k32 per 128 outputs, 11 distinct operands, windows at x shift 0
 //           9 rows in flight, 1 tile of 128 x a warp, 4 warps a block, ring of 8 rows, operands in registers
 

@@ -9,6 +9,7 @@
 // Weights   two f16 terms each, times 2^5, largest error 8.9e-10
 //           sum 1.0000000000000002 in the spec, 0.9999999776482582 packed
 // Bound     |error| <= 0.00049 |result| + 2.2e-05 sum |w x| + 3e-08
+// Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 10 mma.sp.m16n8k32 per 128 outputs, 2 distinct operands, windows at x shift 0
 //           5 rows in flight, 2 tiles of 128 x a warp, 4 warps a block, ring of 8 rows, operands in registers
 

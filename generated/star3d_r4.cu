@@ -10,6 +10,7 @@
 // Weights   two f16 terms each, largest error 6.4e-07
 //           sum -1.7479507424811302e-15 in the spec, 2.384185791015625e-07 packed
 // Bound     |error| <= 0.00049 |result| + 3.9e-05 sum |w x| + 3e-08
+// Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 18 mma.sp.m16n8k32 per 128 outputs, 18 distinct operands, windows at x shift 0
 //           pairs of diagonals at 2 distances
 //           5 planes in flight, 4 rows of 128 x a warp, 4 warps a block, ring of 8 planes, operands in registers

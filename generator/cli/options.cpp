@@ -38,7 +38,7 @@ po::options_description visible_options() {
        "override a parameter of the specs; may be repeated")
       ("arch", po::value<std::string>()->value_name("LIST"),
        "architectures to plan for, sm_80 or later, with commas between; default sm_80")
-      ("engine", po::value<std::string>()->value_name("NAME"), "sparse (the only one yet), dense or cuda")
+      ("engine", po::value<std::string>()->value_name("NAME"), "what computes: sparse or dense tensor cores, or cuda for CUDA cores; default: sparse")
       ("check", "write nothing; fail where the files in DIR are not what would be written")
       ("list-outputs", "write nothing; print the paths of the files that would be written")
       ("explain", "print the plan; without -o nothing is written")
@@ -113,14 +113,10 @@ Strings parse_architectures(const std::string& list) {
   return architectures;
 }
 
-void check_engine(const std::string& name) {
-  if (name == "dense" || name == "cuda") {
-    throw UsageError(
-        fmt::format("--engine {} is not generated yet; this version writes --engine sparse", name));
-  }
-  if (name != "sparse") {
-    throw UsageError(fmt::format("--engine wants sparse, dense or cuda, not '{}'", name));
-  }
+plan::Engine parse_engine(const std::string& name) {
+  const std::optional<plan::Engine> engine = plan::engine_named(name);
+  if (!engine) throw UsageError(fmt::format("--engine wants sparse, dense or cuda, not '{}'", name));
+  return *engine;
 }
 
 ExplainFormat parse_explain_format(const std::string& name) {
@@ -205,7 +201,7 @@ Options parse_options(const Strings& arguments) {
   }
   options.overrides = parse_overrides(texts("define"));
   options.architectures = parse_architectures(text("arch", std::string(default_architecture)));
-  check_engine(text("engine", "sparse"));
+  if (values.count("engine") != 0) options.engine = parse_engine(text("engine", ""));
   options.check = values.count("check") != 0;
   options.list_outputs = values.count("list-outputs") != 0;
   options.explain = values.count("explain") != 0;
@@ -241,6 +237,7 @@ std::string command_that_writes(const std::string& spec, const Options& options)
   if (options.architectures != Strings{std::string(default_architecture)}) {
     command += fmt::format(" --arch {}", fmt::join(options.architectures, ","));
   }
+  if (options.engine) command += fmt::format(" --engine {}", plan::engine_name(*options.engine));
   return command;
 }
 

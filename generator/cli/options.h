@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "plan/engine.h"
 #include "spec/read_spec.h"
 
 namespace spidergen::cli {
@@ -17,6 +19,7 @@ struct Options {
   bool write = false;              ///< a folder was given to write to
   std::vector<spec::ParameterOverride> overrides;
   std::vector<std::string> architectures;  ///< such as sm_90a; ascending, each once
+  std::optional<plan::Engine> engine;      ///< nothing: the plan's own choice
   bool check = false;
   bool list_outputs = false;
   bool explain = false;

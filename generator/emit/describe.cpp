@@ -80,6 +80,19 @@ std::string bound_text(const plan::ErrorBound& bound) {
                      bound.absolute);
 }
 
+std::string engine_text(plan::Engine engine) {
+  const std::string name(plan::engine_name(engine));
+  switch (engine) {
+    case plan::Engine::sparse:
+      return name + ": tensor cores, operands compressed 2:4";
+    case plan::Engine::dense:
+      return name + ": tensor cores, whole operands";
+    case plan::Engine::cuda:
+      return name + ": CUDA cores, in f32";
+  }
+  return name;
+}
+
 void describe_planes(const plan::Pass& pass, std::vector<std::string>& lines) {
   const plan::PlaneStreaming& planes = pass.planes;
   const std::size_t pairs = pass.sources.size() - pass.shifts.size();
@@ -139,6 +152,7 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
         "          the old value is added to the sum of the rest: the centre weight is packed less 1");
   }
   lines.push_back(fmt::format("Bound     {}", bound_text(plan.error_bound)));
+  lines.push_back("Engine    " + engine_text(plan.engine));
   for (const plan::Pass& pass : plan.passes) describe_pass(pass, lines);
   return lines;
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/engine.h"
 #include "plan/half.h"
 #include "plan/tile_mapping.h"
 #include "spec/stencil_spec.h"
@@ -184,6 +185,7 @@ struct ErrorBound {
 
 /// All decisions about a kernel; nothing about its text.
 struct KernelPlan {
+  Engine engine = Engine::sparse;
   int dimensions = 2;
   RoundedWeights weights;
   std::vector<TapRow> tap_rows;  ///< ascending in (dz, dy)

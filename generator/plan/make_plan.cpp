@@ -196,8 +196,14 @@ void check_size(const spec::StencilSpec& spec, diag::Diagnostics& diagnostics) {
 
 }  // namespace
 
-diag::Diagnostics check_supported(const spec::StencilSpec& spec) {
+diag::Diagnostics check_supported(const spec::StencilSpec& spec, Engine engine) {
   diag::Diagnostics diagnostics;
+  if (engine != Engine::sparse) {
+    diagnostics.error(spec.where.dimensions,
+                      fmt::format("'--engine {}' is not generated yet for this stencil; '--engine sparse' is",
+                                  engine_name(engine)));
+    return diagnostics;
+  }
   if (spec.dimensions == 1) {
     diagnostics.error(spec.where.dimensions, "1D stencils are not generated yet");
   }
@@ -221,8 +227,9 @@ diag::Diagnostics check_supported(const spec::StencilSpec& spec) {
   return diagnostics;
 }
 
-KernelPlan make_plan(const spec::StencilSpec& spec) {
+KernelPlan make_plan(const spec::StencilSpec& spec, Engine engine) {
   KernelPlan plan;
+  plan.engine = engine;
   plan.dimensions = spec.dimensions;
   plan.weights = round_weights(spec).weights;
   plan.tap_rows = tap_rows_of(spec);

@@ -6,11 +6,14 @@
 
 namespace spidergen::plan {
 
-/// What is a valid spec but cannot be generated: not yet (errors), or not without a loss that the user asked
-/// for (warnings); located. May be asked of a spec that has other errors, so that all are told at once.
-[[nodiscard]] diag::Diagnostics check_supported(const spec::StencilSpec& spec);
+/// What is a valid spec but cannot be generated with this engine: not yet (errors), or not without a loss
+/// that the user asked for (warnings); located. May be asked of a spec that has other errors, so that all
+/// are told at once.
+[[nodiscard]] diag::Diagnostics check_supported(const spec::StencilSpec& spec,
+                                                Engine engine = Engine::sparse);
 
-/// Decides everything about the kernel of a spec that read_spec and check_supported found no error in.
-[[nodiscard]] KernelPlan make_plan(const spec::StencilSpec& spec);
+/// Decides everything about the kernel of a spec that read_spec and check_supported, asked for the same
+/// engine, found no error in.
+[[nodiscard]] KernelPlan make_plan(const spec::StencilSpec& spec, Engine engine = Engine::sparse);
 
 }  // namespace spidergen::plan

@@ -20,7 +20,7 @@ namespace spidergen::cli {
 
 /// A spec is its stencil's name; the words `wrong`, `warn` and `broken` in it do as they say.
 GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::ParameterOverride>& overrides,
-                        const std::vector<std::string>& architectures) {
+                        const std::vector<std::string>& architectures, std::optional<plan::Engine> engine) {
   const auto has = [&](const char* word) { return source.text.find(word) != std::string::npos; };
   GenerateResult result;
   if (has("broken")) throw diag::InternalError("window 3 lost a tap");
@@ -32,6 +32,7 @@ GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::
   const std::string name = source.text.substr(0, source.text.find_first_of(" \n"));
   std::string text = "// spider-gen version " + version() + "\n" + name + "\n";
   for (const auto& [parameter, expression] : overrides) text += parameter + "=" + expression + "\n";
+  if (engine) text += "engine " + std::string(plan::engine_name(*engine)) + "\n";
   result.files = {{name + ".h", "header " + text}, {name + ".cu", "source " + text}};
   result.explanation_text =
       "plan of " + name + (architectures.size() == 1 ? "" : " for " + architectures.back()) + "\n";
@@ -112,12 +113,12 @@ TEST_F(CommandLine, WritesTheFilesOfAllSpecs) {
 TEST_F(CommandLine, TakesOptionsInEveryForm) {
   const std::string path = spec("a.yaml", "a");
   for (const auto& arguments : std::vector<std::vector<std::string>>{
-           {"-o", output_, path, "-D", "k=1", "-D", "m=-k/2"},
-           {"-o" + output_, "-Dk=1", "-Dm=-k/2", "--", path},
-           {"--output=" + output_, "--define", "k=1", path, "--define=m=-k/2", "--engine=sparse"}}) {
+           {"-o", output_, path, "-D", "k=1", "-D", "m=-k/2", "--engine", "cuda"},
+           {"-o" + output_, "-Dk=1", "-Dm=-k/2", "--engine=cuda", "--", path},
+           {"--output=" + output_, "--define", "k=1", path, "--define=m=-k/2", "--engine=cuda"}}) {
     fs::remove_all(output_);
     EXPECT_EQ(call(arguments), 0) << err_;
-    EXPECT_EQ(text_of("a.h"), "header // spider-gen version 1.2.3\na\nk=1\nm=-k/2\n");
+    EXPECT_EQ(text_of("a.h"), "header // spider-gen version 1.2.3\na\nk=1\nm=-k/2\nengine cuda\n");
   }
 }
 
@@ -162,25 +163,26 @@ TEST_F(CommandLine, RefusesTwoSpecsOfOneFile) {
 
 TEST_F(CommandLine, ChecksAndWritesNothing) {
   const std::string path = spec("a b.yaml", "a");
-  const std::string command =
-      "; mend it with: spider-gen '" + path + "' -o " + output_ + " -D k=1 --arch sm_80,sm_90\n";
-  const std::vector<std::string> arguments{path,  "-o",     output_,       "-D",
-                                           "k=1", "--arch", "sm_90,sm_80", "--check"};
+  const std::string command = "; mend it with: spider-gen '" + path + "' -o " + output_ +
+                              " -D k=1 --arch sm_80,sm_90 --engine cuda\n";
+  const std::vector<std::string> arguments{path,     "-o",          output_,    "-D",   "k=1",
+                                           "--arch", "sm_90,sm_80", "--engine", "cuda", "--check"};
   EXPECT_EQ(call(arguments), 1);
   EXPECT_EQ(err_,
             output_ + "/a.h: error: is missing" + command + output_ + "/a.cu: error: is missing" + command);
   EXPECT_FALSE(fs::exists(output_));
 
-  ASSERT_EQ(call({path, "-o", output_, "-D", "k=1"}), 0);
+  ASSERT_EQ(call({path, "-o", output_, "-D", "k=1", "--engine", "cuda"}), 0);
   EXPECT_EQ(call(arguments), 0);
   EXPECT_EQ(out_ + err_, "");
+  EXPECT_EQ(call({path, "-o", output_, "-D", "k=1", "--check"}), 1);  // of another engine
 
-  std::ofstream(fs::path(output_) / "a.h") << "header // spider-gen version 9.9.9\na\nk=1\n";
+  std::ofstream(fs::path(output_) / "a.h") << "header // spider-gen version 9.9.9\na\nk=1\nengine cuda\n";
   EXPECT_EQ(call(arguments), 0);
-  std::ofstream(fs::path(output_) / "a.h") << "header // spider-gen version 9.9.9\na\nk=2\n";
+  std::ofstream(fs::path(output_) / "a.h") << "header // spider-gen version 9.9.9\na\nk=2\nengine cuda\n";
   EXPECT_EQ(call(arguments), 1);
   EXPECT_EQ(err_, output_ + "/a.h: error: is not up to date" + command);
-  EXPECT_EQ(text_of("a.h"), "header // spider-gen version 9.9.9\na\nk=2\n");
+  EXPECT_EQ(text_of("a.h"), "header // spider-gen version 9.9.9\na\nk=2\nengine cuda\n");
 }
 
 TEST_F(CommandLine, ListsOutputsOfSpecsThatAreNotThere) {
@@ -259,10 +261,6 @@ TEST_F(CommandLine, RefusesWrongValues) {
     EXPECT_TRUE(words({"--arch", list}).starts_with(refusal)) << list;
   }
   EXPECT_NE(words({"--arch", "sm_80,"}).find(" not ''; "), std::string::npos);
-  EXPECT_EQ(words({"--engine", "dense"}),
-            "--engine dense is not generated yet; this version writes --engine sparse");
-  EXPECT_EQ(words({"--engine", "cuda"}),
-            "--engine cuda is not generated yet; this version writes --engine sparse");
   EXPECT_EQ(words({"--engine", "fast"}), "--engine wants sparse, dense or cuda, not 'fast'");
   EXPECT_EQ(words({"--explain", "--explain-format", "xml"}),
             "--explain-format wants text or json, not 'xml'");

@@ -312,5 +312,21 @@ TEST(Plan, WhatIsNotGeneratedYetIsRefused) {
   EXPECT_EQ(check_supported(stencil).items.size(), 2U);
 }
 
+TEST(Plan, EnginesAreNamedAndKept) {
+  for (const Engine engine : {Engine::sparse, Engine::dense, Engine::cuda})
+    EXPECT_EQ(engine_named(engine_name(engine)), engine);
+  EXPECT_EQ(engine_named("Sparse"), std::nullopt);
+  EXPECT_EQ(make_plan(with_weights({1.0}), Engine::sparse).engine, Engine::sparse);
+}
+
+TEST(Plan, AnEngineThatIsNotThereIsRefusedByName) {
+  for (const Engine engine : {Engine::dense, Engine::cuda}) {
+    const diag::Diagnostics diagnostics = check_supported(with_weights({1.0}), engine);
+    ASSERT_EQ(diagnostics.items.size(), 1U);
+    EXPECT_NE(diagnostics.items.front().text.find("--engine " + std::string(engine_name(engine))),
+              std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace spidergen::plan

@@ -12,15 +12,16 @@
 namespace {
 
 /// Whether a variable of the environment is there and not empty.
-bool is_set(const char* variable) {
+std::string_view value_of(const char* variable) {
   const char* value = std::getenv(variable);
-  return value != nullptr && *value != '\0';
+  return value == nullptr ? std::string_view() : value;
 }
 
 /// Colour is for people, who may forbid it (https://no-color.org).
 bool wants_colour() {
-  return isatty(STDERR_FILENO) != 0 && !is_set("NO_COLOR") && is_set("TERM") &&
-         std::string_view(std::getenv("TERM")) != "dumb";
+  const std::string_view terminal = value_of("TERM");
+  return isatty(STDERR_FILENO) != 0 && value_of("NO_COLOR").empty() && !terminal.empty() &&
+         terminal != "dumb";
 }
 
 }  // namespace

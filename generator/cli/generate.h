@@ -23,7 +23,7 @@ struct GenerateResult {
 [[nodiscard]] GenerateResult generate(const spec::SpecSource& source,
                                       const std::vector<spec::ParameterOverride>& overrides,
                                       const std::vector<std::string>& architectures,
-                                      std::optional<plan::Engine> engine = std::nullopt);
+                                      std::optional<plan::Engine> asked = std::nullopt);
 
 /// spider-gen's own version, e.g. "0.1.0".
 [[nodiscard]] std::string version();

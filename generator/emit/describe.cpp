@@ -81,7 +81,7 @@ std::string bound_text(const plan::ErrorBound& bound) {
 }
 
 std::string engine_text(plan::Engine engine) {
-  const std::string name(plan::engine_name(engine));
+  std::string name(plan::engine_name(engine));
   switch (engine) {
     case plan::Engine::sparse:
       return name + ": tensor cores, operands compressed 2:4";

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "emit/figures.h"
@@ -14,6 +15,17 @@
 
 namespace spidergen::emit {
 namespace {
+
+/// The text of each item, with the separator between them.
+template <class Items, class ToText>
+std::string joined(const Items& items, std::string_view separator, ToText to_text) {
+  std::string all;
+  for (const auto& item : items) {
+    if (!all.empty()) all += separator;
+    all += to_text(item);
+  }
+  return all;
+}
 
 std::string face_json(const spec::Face& face, spec::Storage storage) {
   return fmt::format(R"({{"rule": "{}", "value": {}}})", spec::rule_name(face.rule),
@@ -31,21 +43,17 @@ std::string boundary_json(const spec::StencilSpec& spec) {
 }
 
 std::string taps_json(const plan::KernelPlan& plan) {
-  std::vector<std::string> taps;
-  for (const plan::RoundedTap& tap : plan.weights.taps) {
-    taps.push_back(fmt::format(R"(    {{"at": [{}], "weight": {}, "packed": {}}})", fmt::join(tap.at, ", "),
-                               tap.weight, tap.packed));
-  }
-  return fmt::format("{}", fmt::join(taps, ",\n"));
+  return joined(plan.weights.taps, ",\n", [](const plan::RoundedTap& tap) {
+    return fmt::format(R"(    {{"at": [{}], "weight": {}, "packed": {}}})", fmt::join(tap.at, ", "),
+                       tap.weight, tap.packed);
+  });
 }
 
 std::string tap_rows_json(const plan::KernelPlan& plan) {
-  std::vector<std::string> rows;
-  for (const plan::TapRow& row : plan.tap_rows) {
-    rows.push_back(fmt::format(R"(    {{"dz": {}, "dy": {}, "low": {}, "high": {}}})", row.dz, row.dy,
-                               row.low, row.high));
-  }
-  return fmt::format("{}", fmt::join(rows, ",\n"));
+  return joined(plan.tap_rows, ",\n", [](const plan::TapRow& row) {
+    return fmt::format(R"(    {{"dz": {}, "dy": {}, "low": {}, "high": {}}})", row.dz, row.dy, row.low,
+                       row.high);
+  });
 }
 
 std::string error_bound_json(const plan::KernelPlan& plan) {
@@ -77,35 +85,34 @@ std::string bound_json(const ArchitectureBound& item) {
 }
 
 std::string bounds_json(const spec::StencilSpec& spec, const std::vector<ArchitectureBound>& bounds) {
-  std::vector<std::string> lines;
-  for (const ArchitectureBound& bound : bounds) lines.push_back(bound_json(bound));
   return fmt::format(
       "  \"prediction\": {{\n    \"extent\": [{}],\n    \"architectures\": [\n{}\n    ]\n  }},\n",
-      fmt::join(sample_extent(spec.dimensions), ", "), fmt::join(lines, ",\n"));
+      fmt::join(sample_extent(spec.dimensions), ", "), joined(bounds, ",\n", bound_json));
+}
+
+std::string method_json(const plan::MethodCost& item) {
+  if (!item.cost) {
+    return fmt::format(R"(      {{"method": "{}", "operations": null, "input": null, "parameters": null}})",
+                       item.method);
+  }
+  return fmt::format(R"(      {{"method": "{}", "operations": {}, "input": {}, "parameters": {}}})",
+                     item.method, item.cost->operations, item.cost->input, item.cost->parameters);
 }
 
 std::string costs_json(const CostComparison& costs) {
   if (costs.methods.empty()) return "  \"cost_model\": null,\n";
-  std::vector<std::string> lines;
-  for (const auto& [method, cost] : costs.methods) {
-    lines.push_back(
-        cost ? fmt::format(R"(      {{"method": "{}", "operations": {}, "input": {}, "parameters": {}}})",
-                           method, cost->operations, cost->input, cost->parameters)
-             : fmt::format(
-                   R"(      {{"method": "{}", "operations": null, "input": null, "parameters": null}})",
-                   method));
-  }
   return fmt::format(
       "  \"cost_model\": {{\n    \"radius\": {},\n    \"tile_side\": {},\n    \"per_point\": [\n{}\n    ]\n  "
       "}},\n",
-      costs.tile.radius, costs.tile.side, fmt::join(lines, ",\n"));
+      costs.tile.radius, costs.tile.side, joined(costs.methods, ",\n", method_json));
 }
 
 std::string positions_json(const std::vector<plan::Position>& positions) {
-  std::vector<std::string> items;
-  for (const plan::Position& position : positions)
-    items.push_back(fmt::format("[{}, {}]", position.y, position.x));
-  return fmt::format("[{}]", fmt::join(items, ", "));
+  return '[' +
+         joined(
+             positions, ", ",
+             [](const plan::Position& position) { return fmt::format("[{}, {}]", position.y, position.x); }) +
+         ']';
 }
 
 std::string mapping_json(const plan::TileMapping& mapping) {
@@ -117,35 +124,35 @@ std::string mapping_json(const plan::TileMapping& mapping) {
 }
 
 std::string products_json(const plan::Pass& pass) {
-  std::vector<std::string> lines;
-  for (const plan::Product& product : pass.products) {
+  const auto product_json = [&pass](const plan::Product& product) {
     const Range columns = columns_of(pass, product);
-    lines.push_back(fmt::format(
+    return fmt::format(
         R"(      {{"dz": {}, "dy": {}, "shift": {}, "low": {}, "high": {}, "term": {}, "input_term": {}, )"
         R"("operand": {}, "source": {}}})",
         pass.plane_low + product.plane, pass.row_low + product.row, pass.sources[product.source].shift,
-        columns.low, columns.high, product.term, product.input_term, product.operand, product.source));
-  }
-  return fmt::format("    \"products\": [\n{}\n    ],\n", fmt::join(lines, ",\n"));
+        columns.low, columns.high, product.term, product.input_term, product.operand, product.source);
+  };
+  return fmt::format("    \"products\": [\n{}\n    ],\n", joined(pass.products, ",\n", product_json));
 }
 
 /// [z, y, x] of each.
 std::string places_json(const std::vector<plan::Position>& positions) {
-  std::vector<std::string> items;
-  for (const plan::Position& position : positions)
-    items.push_back(fmt::format("[{}, {}, {}]", position.z, position.y, position.x));
-  return fmt::format("[{}]", fmt::join(items, ", "));
+  return '[' +
+         joined(positions, ", ",
+                [](const plan::Position& position) {
+                  return fmt::format("[{}, {}, {}]", position.z, position.y, position.x);
+                }) +
+         ']';
 }
 
 std::string sources_json(const plan::Pass& pass) {
-  std::vector<std::string> items;
-  for (const plan::Source& source : pass.sources) {
-    items.push_back(fmt::format(
+  const auto source_json = [](const plan::Source& source) {
+    return fmt::format(
         "      {{\"name\": \"{}\", \"shift\": {},\n       \"row_output\": {},\n       \"column_input\": {}}}",
         source.mapping.name, source.shift, places_json(source.mapping.row_output),
-        places_json(source.mapping.column_input)));
-  }
-  return fmt::format("    \"sources\": [\n{}\n    ],\n", fmt::join(items, ",\n"));
+        places_json(source.mapping.column_input));
+  };
+  return fmt::format("    \"sources\": [\n{}\n    ],\n", joined(pass.sources, ",\n", source_json));
 }
 
 std::string matrix_json(const plan::Matrix& matrix) {
@@ -157,10 +164,13 @@ std::string matrix_json(const plan::Matrix& matrix) {
   return fmt::format("[\n        {}]", fmt::join(rows, ",\n        "));
 }
 
+template <class Numbers>
+std::string list_json(const Numbers& numbers) {
+  return fmt::format("[{}]", fmt::join(numbers, ", "));
+}
+
 std::string registers_json(const pack::OperandFragment& fragment) {
-  std::vector<std::string> lanes;
-  for (const auto& registers : fragment) lanes.push_back(fmt::format("[{}]", fmt::join(registers, ", ")));
-  return fmt::format("[{}]", fmt::join(lanes, ", "));
+  return fmt::format("[{}]", joined(fragment, ", ", list_json<pack::OperandFragment::value_type>));
 }
 
 std::string operands_json(const plan::Pass& pass, const pack::PackedPass& packed) {
@@ -198,14 +208,11 @@ std::string streaming_json(const plan::Pass& pass) {
 }
 
 std::string pass_json(const plan::Pass& pass, const pack::PackedPass& packed) {
-  std::vector<std::string> metadata;
-  for (const pack::MetadataFragment& fragment : packed.metadata) {
-    metadata.push_back(fmt::format("[{}]", fmt::join(fragment, ", ")));
-  }
+  const std::string metadata = joined(packed.metadata, ", ", list_json<pack::MetadataFragment>);
   return fmt::format("{{\n{}    \"shifts\": [{}],\n", mapping_json(pass.mapping),
                      fmt::join(pass.shifts, ", ")) +
          sources_json(pass) + products_json(pass) + operands_json(pass, packed) +
-         fmt::format("    \"metadata\": [{}],\n    \"streaming\": {{{}}}\n  }}", fmt::join(metadata, ", "),
+         fmt::format("    \"metadata\": [{}],\n    \"streaming\": {{{}}}\n  }}", metadata,
                      streaming_json(pass));
 }
 

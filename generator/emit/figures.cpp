@@ -64,7 +64,7 @@ Figures figures_of(const spec::StencilSpec& spec, const plan::KernelPlan& plan) 
 }
 
 std::array<std::int64_t, 3> sample_extent(int dimensions) {
-  if (dimensions == 1) return {1, 1, 10240 * 10240};
+  if (dimensions == 1) return {1, 1, std::int64_t{10240} * 10240};
   if (dimensions == 3) return {512, 512, 512};
   return {1, 10240, 10240};
 }

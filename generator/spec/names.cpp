@@ -249,13 +249,16 @@ std::string objection_to_stencil_name(std::string_view name) {
     return fmt::format("'{}' is reserved in C++; a stencil's name has no leading and no double underscore",
                        name);
   }
-  if (holds(keywords, name))
+  if (holds(keywords, name)) {
     return fmt::format("'{}' has a meaning in C or C++; give the stencil another name", name);
-  if (holds(cuda_names, name))
+  }
+  if (holds(cuda_names, name)) {
     return fmt::format("'{}' has a meaning in CUDA; give the stencil another name", name);
-  if (holds(runtime_names, name))
+  }
+  if (holds(runtime_names, name)) {
     return fmt::format("'{0}' would clash with spider_{0} of the runtime; give the stencil another name",
                        name);
+  }
   if (holds(header_stems, name)) {
     return fmt::format("'{}' would hide the header <{}.h>; give the stencil another name", name, name);
   }

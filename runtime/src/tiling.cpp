@@ -106,7 +106,7 @@ Launch choose_volume(const Tiling& tiling, const Box& box, const backend::Reside
       1, std::int64_t{residency.multiprocessors} * residency.blocks_per_multiprocessor);
   const std::int64_t planes = box.extent[0];
   const std::int64_t longest =
-      tiling.preferred_steps > 0 ? std::min<std::int64_t>(planes, 2 * tiling.preferred_steps) : planes;
+      tiling.preferred_steps > 0 ? std::min(planes, std::int64_t{2} * tiling.preferred_steps) : planes;
 
   std::int64_t best_steps = 0;
   for (std::int64_t walk = std::min<std::int64_t>(planes, least_planes); walk <= longest; ++walk) {

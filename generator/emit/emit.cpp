@@ -16,6 +16,7 @@
 #include "emit/storage_text.h"
 #include "emit/templates.h"
 #include "plan/half.h"
+#include "plan/lines.h"
 #include "plan/planes.h"
 #include "plan/streaming.h"
 #include "render/render.h"
@@ -151,7 +152,6 @@ std::string where_text(const plan::Pass& pass, const plan::Operand& operand,
   const plan::Source& source = pass.sources[operand.source];
   if (source.distance() == plan::Position{}) {
     where += fmt::format("{}..{}", low, low + pass.mapping.window_width - 1);
-    if (pass.whole_operands) where += operand.source % 2 == 0 ? ", first half" : ", second half";
   } else {
     where += fmt::format("0, and dz {}, dy {}, dx 0", operand.dz + source.distance().z,
                          operand.dy + source.distance().y);
@@ -206,12 +206,14 @@ std::string products_text(const plan::Pass& pass, const pack::PackedPass& packed
                                   operand.selector));
       continue;
     }
-    // Of whole operands the sources are halves of fragments, two a shift.
-    const int shift = pass.whole_operands ? product.source / 2 : product.source;
-    const int selector = pass.whole_operands ? product.source % 2 : operand.selector;
+    if (pass.walk == plan::Walk::lines) {
+      lines.push_back(fmt::format("{{{}, {}, {}, {}}},", product.source, product.operand, operand.metadata,
+                                  operand.selector));
+      continue;
+    }
     const int part = !pass.inputs.scaled ? 0 : product.input_term == 1 ? 2 : product.term;
-    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}}},", product.row, shift, product.operand,
-                                operand.metadata, selector, part));
+    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}}},", product.row, product.source, product.operand,
+                                operand.metadata, operand.selector, part));
   }
   return fmt::format("{}", fmt::join(lines, "\n"));
 }
@@ -291,7 +293,6 @@ void bind_streaming(const plan::Pass& pass, render::Bindings& bindings) {
   bindings["column_reach_low"] = fmt::to_string(pass.column_reach.low);
   bindings["column_reach_high"] = fmt::to_string(pass.column_reach.high);
   bindings["first_column"] = fmt::to_string(pass.shifts.front() + pass.mapping.window_low);
-  bindings["whole_operands"] = pass.whole_operands ? "true" : "false";
   bindings["operands_in_registers"] = streaming.operands_in_registers ? "true" : "false";
   bindings["unrolled_rows"] = streaming.rotate_by_unrolling ? "rows_in_flight" : "1";
 }
@@ -338,10 +339,22 @@ void bind_planes(const plan::Pass& pass, render::Bindings& bindings) {
   bindings["sources"] = sources_text(pass);
 }
 
+void bind_lines(const plan::Pass& pass, render::Bindings& bindings) {
+  const plan::LineStreaming& lines = pass.lines;
+  bindings["tiles"] = fmt::to_string(lines.tiles_per_warp);
+  bindings["warps_per_block"] = fmt::to_string(lines.warps_per_block);
+  bindings["blocks_per_multiprocessor"] = fmt::to_string(lines.blocks_per_multiprocessor);
+  bindings["lowest_tap"] = fmt::to_string(pass.column_reach.highest_low);
+  bindings["highest_tap"] = fmt::to_string(pass.column_reach.lowest_high);
+  bindings["shift_count"] = fmt::to_string(pass.shifts.size());
+  bindings["shift_groups"] = shift_groups_text(pass);
+  bindings["first_column"] = fmt::to_string(pass.shifts.front() + pass.mapping.window_low);
+  bindings["always_gathers"] = lines.always_gathers ? "true" : "false";
+  bindings["window_vectors"] = fmt::to_string(plan::line_window_vectors(pass));
+}
+
 void bind_operands(const plan::KernelPlan& plan, const plan::Pass& pass, const pack::PackedPass& packed,
                    render::Bindings& bindings) {
-  bindings["row_low"] = fmt::to_string(pass.row_low);
-  bindings["row_high"] = fmt::to_string(pass.row_high);
   bindings["operand_count"] = fmt::to_string(pass.operands.size());
   bindings["operands"] = operands_text(pass, packed, plan.weights);
   bindings["metadata_count"] = fmt::to_string(packed.metadata.size());
@@ -364,7 +377,6 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
                         const pack::PackedKernel& packed, const std::string& version) {
   render::Bindings bindings = provenance(spec, version);
   bindings["report"] = report_text(spec, plan);
-  bindings["row_rules"] = axis_rules_text(spec.boundary[spec::axis_y], spec.storage);
   bindings["column_rules"] = axis_rules_text(spec.boundary[spec::axis_x], spec.storage);
   bindings["faces"] = faces_text(spec);
   bindings["tap_rows"] = tap_rows_text(plan);
@@ -375,7 +387,18 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
   bindings["reach_high"] = fmt::format("{}", fmt::join(plan.reach_high, ", "));
   const plan::Pass& pass = plan.passes.front();
   bind_operands(plan, pass, packed.passes.front(), bindings);
+  if (pass.walk != plan::Walk::planes) {
+    bindings["storage"] = storage_struct(spec, plan);
+    bindings["storage_code"] = "SPIDER_" + upper_case(std::string(storage_name(spec.storage)));
+  }
+  if (pass.walk == plan::Walk::lines) {
+    bind_lines(pass, bindings);
+    return {spec.name + ".cu", render::render(find_template("stream1d.cu.in"), bindings)};
+  }
   int band_count = 0;
+  bindings["row_low"] = fmt::to_string(pass.row_low);
+  bindings["row_high"] = fmt::to_string(pass.row_high);
+  bindings["row_rules"] = axis_rules_text(spec.boundary[spec::axis_y], spec.storage);
   const bool volume = pass.walk == plan::Walk::planes;
   bindings["bands"] = volume ? volume_bands_text(plan, band_count) : bands_text(plan, band_count);
   bindings["band_count"] = fmt::to_string(band_count);
@@ -389,8 +412,6 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
   }
   const bool gapless = static_cast<int>(plan.tap_rows.size()) == pass.rows_in_flight();
   bindings["gapless"] = gapless ? "true" : "false";
-  bindings["storage"] = storage_struct(spec, plan);
-  bindings["storage_code"] = "SPIDER_" + upper_case(std::string(storage_name(spec.storage)));
   bindings["rows_kept"] = fmt::to_string(pass.rows_kept);
   bindings["product_unit"] = fmt::format("0x1p{}F", plan.weights.sum_exponent - plan.weights.exponent);
   bind_streaming(pass, bindings);

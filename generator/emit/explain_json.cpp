@@ -10,6 +10,7 @@
 
 #include "emit/figures.h"
 #include "emit/storage_text.h"
+#include "plan/lines.h"
 #include "plan/planes.h"
 #include "plan/streaming.h"
 
@@ -198,6 +199,12 @@ std::string planes_json(const plan::Pass& pass) {
 
 std::string streaming_json(const plan::Pass& pass) {
   if (pass.walk == plan::Walk::planes) return planes_json(pass);
+  if (pass.walk == plan::Walk::lines) {
+    return fmt::format(
+        R"("tiles_per_warp": {}, "warps_per_block": {}, "estimated_registers": {}, "shared_bytes": {})",
+        pass.lines.tiles_per_warp, pass.lines.warps_per_block, pass.lines.estimated_registers,
+        plan::line_shared_bytes(pass));
+  }
   const plan::Streaming& streaming = pass.streaming;
   return fmt::format(
       R"("rows_in_flight": {}, "tiles_per_warp": {}, "warps_per_block": {}, "ring_rows": {}, )"

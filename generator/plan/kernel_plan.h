@@ -72,8 +72,7 @@ struct Operand {
   bool operator==(const Operand&) const = default;
 };
 
-/// What a fragment, or for dense products half of one, holds for every input row: the inputs of windows with
-/// this mapping at this shift.
+/// What a fragment holds, for every input row: the inputs of windows with this mapping at this shift.
 struct Source {
   TileMapping mapping;
   int shift = 0;  ///< 0 for pairs of diagonals
@@ -83,7 +82,7 @@ struct Source {
   bool operator==(const Source&) const = default;
 };
 
-/// One MMA: the input row at `row` above the output row times an operand.
+/// One mma.sp: the input row at `row` above the output row times an operand.
 struct Product {
   int row = 0;      ///< dy - Pass::row_low of the window's own tap row
   int source = 0;   ///< index into Pass::sources
@@ -125,6 +124,17 @@ struct PlaneStreaming {
   bool operator==(const PlaneStreaming&) const = default;
 };
 
+/// How a kernel of Walk::lines works (templates/stream1d.cu.in).
+struct LineStreaming {
+  int tiles_per_warp = 4;  ///< tiles of 128 outputs side by side
+  int warps_per_block = 4;
+  int blocks_per_multiprocessor = 1;
+  bool always_gathers = false;  ///< every warp puts its inputs into shared memory first, not only at edges
+  int estimated_registers = 0;
+
+  bool operator==(const LineStreaming&) const = default;
+};
+
 /// Along which axis a kernel walks, and so which template it comes from.
 enum class Walk {
   lines,   ///< taps in one row: nothing is walked, every tile is by itself
@@ -146,7 +156,6 @@ struct ColumnReach {
 struct Pass {
   Walk walk = Walk::rows;
   TileMapping mapping;
-  bool whole_operands = false;  ///< Engine::dense: mma.sync.m16n8k16 instead of mma.sp.m16n8k32
   InputTerms inputs;
   int element_bytes = 2;
   int rows_kept = 0;  ///< input rows that stay in the ring until their own output row is complete
@@ -156,12 +165,12 @@ struct Pass {
   int plane_low = 0;              ///< smallest dz
   int plane_high = 0;             ///< largest dz
   std::vector<int> shifts;        ///< of the windows along x, ascending multiples of 8
-  std::vector<Source> sources;    ///< those at the shifts first (both halves of each, where operands are
-                                  ///< whole), then pairs of diagonals
+  std::vector<Source> sources;    ///< those at the shifts first, then pairs of diagonals
   std::vector<Operand> operands;  ///< no two equal
   std::vector<Product> products;  ///< in issue order: the output row that completes goes first
   Streaming streaming;            ///< of Walk::rows
   PlaneStreaming planes;          ///< of Walk::planes
+  LineStreaming lines;            ///< of Walk::lines
 
   [[nodiscard]] int rows_in_flight() const { return row_high - row_low + 1; }
   /// dz - plane_low of the last input plane that a product reads: it is made when that plane is there.

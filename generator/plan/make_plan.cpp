@@ -10,6 +10,7 @@
 
 #include "plan/diagonals.h"
 #include "plan/error_bound.h"
+#include "plan/lines.h"
 #include "plan/planes.h"
 #include "plan/streaming.h"
 #include "plan/weights.h"
@@ -117,24 +118,18 @@ TermPairs multiplied_terms(const RoundedWeights& weights, const InputTerms& inpu
   return terms;
 }
 
-/// The sources of the windows along x, by shift; of whole operands the halves of a fragment, two a shift.
+/// The sources of the windows along x, by shift.
 void set_shifts(const std::vector<Window>& windows, Pass& pass) {
   for (const Window& window : windows) pass.shifts.push_back(window.shift);
   std::sort(pass.shifts.begin(), pass.shifts.end());
   pass.shifts.erase(std::unique(pass.shifts.begin(), pass.shifts.end()), pass.shifts.end());
-  for (const int shift : pass.shifts) {
-    if (pass.whole_operands) {
-      for (const int half : {0, 1}) pass.sources.push_back({half_of(pass.mapping, half), shift});
-    } else {
-      pass.sources.push_back({pass.mapping, shift});
-    }
-  }
+  for (const int shift : pass.shifts) pass.sources.push_back({pass.mapping, shift});
 }
 
 void add_products(const Group& group, const TermPairs& terms, Pass& pass) {
   for (const auto& [term, input_term] : terms) {
     Matrix matrix = group_matrix(group, term, pass.sources[group.source].mapping);
-    if (all_zero(matrix)) continue;  // a remainder, or a half, that is nowhere needed
+    if (all_zero(matrix)) continue;  // a remainder that is nowhere needed
     const Window& window = group.window;
     const int operand = find_or_add_operand(
         {window.dy, window.shift, term, std::move(matrix), window.dz, group.source}, pass);
@@ -143,14 +138,20 @@ void add_products(const Group& group, const TermPairs& terms, Pass& pass) {
   }
 }
 
+/// Fields of 32 bits are walked row by row, which kernels of lines cannot.
+Walk walk_of(const spec::StencilSpec& spec, const std::vector<TapRow>& tap_rows) {
+  if (spec.dimensions == 3) return Walk::planes;
+  const bool one_row = tap_rows.front().dy == 0 && tap_rows.back().dy == 0;
+  return one_row && spec.storage != spec::Storage::f32 ? Walk::lines : Walk::rows;
+}
+
 Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
-               const std::vector<TapRow>& tap_rows, Engine engine) {
+               const std::vector<TapRow>& tap_rows) {
   const bool f32 = spec.storage == spec::Storage::f32;
   Pass pass;
-  pass.whole_operands = engine == Engine::dense;
   pass.inputs = input_terms(spec);
   pass.element_bytes = f32 ? 4 : 2;
-  pass.walk = spec.dimensions == 3 ? Walk::planes : Walk::rows;
+  pass.walk = walk_of(spec, tap_rows);
   pass.column_reach = column_reach_of(tap_rows);
   pass.mapping = pair_swap_mapping(f32 ? LaneOutputs::pairs : LaneOutputs::quad);
   std::vector<Window> windows = cut_windows(weights.taps, pass.mapping);
@@ -167,10 +168,9 @@ Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
   set_shifts(windows, pass);
 
   for (const Window& window : windows) {
-    for (int source = 0; source < static_cast<int>(pass.sources.size()); ++source) {
-      if (pass.sources[source].shift != window.shift) continue;
-      add_products(group_of(window, source, pass.mapping), multiplied_terms(weights, pass.inputs), pass);
-    }
+    const auto source = std::find(pass.shifts.begin(), pass.shifts.end(), window.shift) - pass.shifts.begin();
+    add_products(group_of(window, static_cast<int>(source), pass.mapping),
+                 multiplied_terms(weights, pass.inputs), pass);
   }
   for (const DiagonalPair& pair : pairs) {
     Group group{find_or_add_source({diagonal_pair_mapping(pair.distance())}, pass.sources), pair.first, {}};
@@ -183,6 +183,8 @@ Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
   });
   if (pass.walk == Walk::planes) {
     pass.planes = choose_plane_streaming(pass);
+  } else if (pass.walk == Walk::lines) {
+    pass.lines = choose_line_streaming(pass);
   } else {
     pass.streaming = choose_streaming(pass);
     fit_shared_memory(pass);
@@ -191,9 +193,10 @@ Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
 }
 
 /// Reports a stencil that no kernel can hold.
-void check_size(const spec::StencilSpec& spec, Engine engine, diag::Diagnostics& diagnostics) {
+void check_size(const spec::StencilSpec& spec, diag::Diagnostics& diagnostics) {
   const RoundedWeights weights = round_weights(spec).weights;
-  const Pass pass = make_pass(spec, weights, tap_rows_of(spec), engine);
+  const Pass pass = make_pass(spec, weights, tap_rows_of(spec));
+  if (pass.walk == Walk::lines) return;  // any reach fits
   const std::string objection = spec.dimensions == 3 ? objection_to_volume(pass) : objection_to_size(pass);
   if (objection.empty()) return;
   diagnostics.error(spec.where.coefficients, "the stencil is too large for one sweep: " + objection +
@@ -206,22 +209,21 @@ void check_size(const spec::StencilSpec& spec, Engine engine, diag::Diagnostics&
 
 diag::Diagnostics check_supported(const spec::StencilSpec& spec, Engine engine) {
   diag::Diagnostics diagnostics;
-  if (engine == Engine::cuda || (engine == Engine::dense && spec.dimensions != 2)) {
+  if (engine != Engine::sparse) {
     diagnostics.error(spec.where.dimensions,
                       fmt::format("'--engine {}' is not generated yet for this stencil; '--engine sparse' is",
                                   engine_name(engine)));
     return diagnostics;
   }
-  if (spec.dimensions == 1) {
-    diagnostics.error(spec.where.dimensions, "1D stencils are not generated yet");
-  }
   if (spec.accumulate != spec::Accumulate::f32) {
     diagnostics.error(spec.where.accumulate,
                       "only 'accumulate: f32' is generated; f16 sums lose accuracy and are no faster");
   }
-  if (spec.dimensions == 3 && spec.storage != spec::Storage::f16) {
+  if (spec.dimensions == 1 && spec.storage == spec::Storage::f32) {
+    diagnostics.error(spec.where.storage, "'storage: f32' is not generated yet in 1D; f16 and bf16 are");
+  } else if (spec.dimensions == 3 && spec.storage != spec::Storage::f16) {
     diagnostics.error(spec.where.storage, "only 'storage: f16' is generated yet in 3D");
-  } else if (spec.dimensions != 1 && !spec.taps.empty()) {
+  } else if (!spec.taps.empty()) {
     if (spec.dimensions == 3) {
       for (const int axis : {spec::axis_z, spec::axis_y, spec::axis_x})
         check_reach(spec, axis, largest_volume_reach, diagnostics);
@@ -230,7 +232,7 @@ diag::Diagnostics check_supported(const spec::StencilSpec& spec, Engine engine) 
       check_reach(spec, spec::axis_x, largest_column_reach, diagnostics);
     }
     diagnostics.append(round_weights(spec).diagnostics);
-    if (!diagnostics.has_errors()) check_size(spec, engine, diagnostics);
+    if (!diagnostics.has_errors()) check_size(spec, diagnostics);
   }
   return diagnostics;
 }
@@ -242,7 +244,7 @@ KernelPlan make_plan(const spec::StencilSpec& spec, Engine engine) {
   plan.weights = round_weights(spec).weights;
   plan.tap_rows = tap_rows_of(spec);
   set_reach(spec, plan);
-  plan.passes.push_back(make_pass(spec, plan.weights, plan.tap_rows, engine));
+  plan.passes.push_back(make_pass(spec, plan.weights, plan.tap_rows));
   plan.error_bound = bound_error(spec, plan);
   return plan;
 }

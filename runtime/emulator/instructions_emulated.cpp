@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 
@@ -35,19 +36,6 @@ std::uint32_t exchange(Arrival::Kind kind, std::uint32_t word, const emulator::C
   arrival.word = &word;
   arrive(arrival);
   return word;
-}
-
-/// A matrix of which nothing is left out.
-void multiply_whole(device::Accumulator& sum, const device::Vector& a, const device::Pair& b,
-                    emulator::OperandType operands, const emulator::CallSite& site) {
-  Arrival arrival;
-  arrival.kind = Arrival::Kind::multiply_dense;
-  arrival.site = site;
-  arrival.sum = &sum;
-  arrival.a = &a;
-  arrival.b_pair = &b;
-  arrival.operands = operands;
-  arrive(arrival);
 }
 
 template <class Value>
@@ -137,11 +125,6 @@ Pair load_shared_pair(Shared from) {
   return lane.block.shared().load_pair(lane.block.moment(lane), from);
 }
 
-std::uint16_t load_shared_half(Shared from) {
-  const Lane& lane = this_lane();
-  return lane.block.shared().load_half(lane.block.moment(lane), from);
-}
-
 void store_shared(Shared to, std::uint32_t v) {
   const Lane& lane = this_lane();
   lane.block.shared().store(lane.block.moment(lane), to, v);
@@ -168,6 +151,14 @@ void copy_async_commit() {
 std::uint16_t load_field(const std::uint16_t* from) {
   this_lane().block.fields().check_input(from, 1, "reads");
   return *from;
+}
+
+Vector load_vector(const std::uint16_t* from) {
+  constexpr int cells = sizeof(Vector) / sizeof(std::uint16_t);
+  this_lane().block.fields().check_input(from, cells, "reads");
+  Vector vector;
+  std::memcpy(&vector, from, sizeof vector);
+  return vector;
 }
 
 void store_field(std::uint16_t* to, std::uint16_t v) {
@@ -217,14 +208,6 @@ float high_f16(std::uint32_t both) {
 
 std::uint32_t transpose_8x8(std::uint32_t row_pair, emulator::CallSite site) {
   return exchange(Arrival::Kind::transpose_8x8, row_pair, site);
-}
-
-void multiply_dense(Accumulator& sum, const Vector& a, const Pair& b, emulator::CallSite site) {
-  multiply_whole(sum, a, b, emulator::OperandType::f16, site);
-}
-
-void multiply_dense_bf16(Accumulator& sum, const Vector& a, const Pair& b, emulator::CallSite site) {
-  multiply_whole(sum, a, b, emulator::OperandType::bf16, site);
 }
 
 }  // namespace device

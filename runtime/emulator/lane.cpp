@@ -20,8 +20,6 @@ const char* name(Arrival::Kind kind) {
       return "largest_in_warp";
     case Arrival::Kind::multiply_sparse:
       return "multiply_sparse";
-    case Arrival::Kind::multiply_dense:
-      return "multiply_dense";
   }
   return "";
 }

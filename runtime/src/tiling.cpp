@@ -120,12 +120,22 @@ Launch choose_volume(const Tiling& tiling, const Box& box, const backend::Reside
   return {{{}, grid}, abreast * divide_up(planes, grid.planes)};
 }
 
+/// A warp for each strip of each row; they know theirs without more being said.
+Launch choose_lines(const Tiling& tiling, const Box& box) {
+  const std::int64_t first_column = box.offset[2] / tiling.anchor * tiling.anchor;
+  const std::int64_t strips =
+      divide_up(box.offset[2] + box.extent[2] - first_column, tiling.abreast[2]) * box.extent[1];
+  return {{}, divide_up(strips, tiling.warps_per_block)};
+}
+
 }  // namespace
 
 Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Residency& residency) {
   switch (tiling.kind) {
     case TilingKind::strips:
       return choose_strips(tiling, box, residency);
+    case TilingKind::lines:
+      return choose_lines(tiling, box);
     case TilingKind::blocks:
       return choose_volume(tiling, box, residency);
   }

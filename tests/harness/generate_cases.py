@@ -24,13 +24,15 @@ REQUIRED = {
     (2, "f16"): set(random_specs.RULES),
     (2, "f32"): set(random_specs.RULES),
     (2, "bf16"): set(random_specs.RULES),
+    (1, "f16"): set(random_specs.RULES),
+    (1, "bf16"): set(random_specs.RULES),
     (3, "f16"): set(random_specs.RULES),
 }
 # The farthest reach to ask for on each axis, and what to be content with.
 REACHES = {"z": (15, 8, 4, 2, 1, 0), "y": (31, 15, 7, 3, 1, 0), "x": (127, 31, 15, 7, 3, 1, 0)}
 WEIGHT_MODES = ("f16", "f16x2", "bf16", "bf16x2")
 ACCURACIES = ("tf32", "f16")  # beside full
-PLAN_KEYS = ("stencil", "dimensions", "engine", "storage", "accuracy", "adds_identity", "error_bound", "boundary", "reach")
+PLAN_KEYS = ("stencil", "dimensions", "storage", "accuracy", "adds_identity", "error_bound", "boundary", "reach")
 PLAN_KEYS += ("weights", "chained_mmas", "tap_rows", "taps")
 # Other ways of computing the same, each with the share of specs that it gets.
 OPTIONS = {("--engine", "dense"): 10, ("--engine", "cuda"): 10}

@@ -96,8 +96,8 @@ def check_tables(root: pathlib.Path) -> list[str]:
     rows = re.findall(r"^\| `(SPIDER_\w+)` \| (\d+) \|", page.read_text(encoding="utf-8"), re.MULTILINE)
     problems += compare("runtime/README.md", [f"{name} = {value}" for name, value in rows], statuses)
 
-    templates = {"h": root / "templates/kernel.h.in", "2d": root / "templates/stream2d.cu.in",
-                 "3d": root / "templates/stream3d.cu.in"}
+    templates = {"h": root / "templates/kernel.h.in", "1d": root / "templates/stream1d.cu.in",
+                 "2d": root / "templates/stream2d.cu.in", "3d": root / "templates/stream3d.cu.in"}
     if sorted(templates.values()) != sorted((root / "templates").glob("*.in")):
         problems.append("templates/README.md knows other templates than there are")
     users: dict[str, list[str]] = {}

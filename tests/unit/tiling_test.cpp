@@ -159,5 +159,24 @@ TEST(VolumeTiling, LargeFieldsFillWaves) {
   EXPECT_LE(launch.grid.volume.planes, 64);
 }
 
+TEST(LineTiling, AWarpForEachStripOfEachRow) {
+  Tiling tiling{};
+  tiling.kind = TilingKind::lines;
+  tiling.warps_per_block = 4;
+  tiling.abreast[2] = 512;
+  tiling.anchor = 128;
+  const auto blocks = [&](std::int64_t first_column, std::int64_t columns, std::int64_t rows) {
+    return spider::choose_blocks(tiling, Box{{0, 7, first_column}, {1, rows, columns}}, {132, 4}).blocks;
+  };
+  EXPECT_EQ(blocks(0, 1, 1), 1);
+  EXPECT_EQ(blocks(0, 2048, 1), 1);
+  EXPECT_EQ(blocks(0, 2049, 1), 2);
+  EXPECT_EQ(blocks(127, 1921, 1), 1);  // strip 0 begins at column 0
+  EXPECT_EQ(blocks(127, 1922, 1), 2);
+  EXPECT_EQ(blocks(128, 2048, 1), 1);
+  EXPECT_EQ(blocks(0, 1, 9), 3);
+  EXPECT_EQ(blocks(0, std::int64_t{1} << 40, 1), std::int64_t{1} << 29);
+}
+
 }  // namespace
 }  // namespace spider

@@ -125,13 +125,6 @@ SPIDER_DEVICE Pair load_shared_pair(Shared from) {
   return v;
 }
 
-/// ld.shared.b16: `from` is a multiple of 2.
-SPIDER_DEVICE std::uint16_t load_shared_half(Shared from) {
-  std::uint16_t v;
-  asm volatile("ld.shared.b16 %0, [%1];" : "=h"(v) : "r"(shared_address(from)) : "memory");
-  return v;
-}
-
 /// st.shared.b32: `to` is a multiple of 4.
 SPIDER_DEVICE void store_shared(Shared to, std::uint32_t v) {
   asm volatile("st.shared.b32 [%0], %1;" ::"r"(shared_address(to)), "r"(v) : "memory");
@@ -140,6 +133,18 @@ SPIDER_DEVICE void store_shared(Shared to, std::uint32_t v) {
 /// st.shared.b16: `to` is a multiple of 2.
 SPIDER_DEVICE void store_shared(Shared to, std::uint16_t v) {
   asm volatile("st.shared.b16 [%0], %1;" ::"r"(shared_address(to)), "h"(v) : "memory");
+}
+
+/// The same where `wanted`, without a branch around it.
+SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint16_t v) {
+  asm volatile(
+      "{\n"
+      ".reg .pred wanted;\n"
+      "setp.ne.b32 wanted, %2, 0;\n"
+      "@wanted st.shared.b16 [%0], %1;\n"
+      "}" ::"r"(shared_address(to)),
+      "h"(v), "r"(static_cast<int>(wanted))
+      : "memory");
 }
 
 /// cp.async.cg, 16 bytes (9.7.9.25): both addresses are multiples of 16. The data is there for this lane
@@ -183,6 +188,36 @@ SPIDER_DEVICE std::uint32_t load_field(const std::uint32_t* from) {
   std::uint32_t value;
   asm volatile("ld.global.b32 %0, [%1];" : "=r"(value) : "l"(from));
   return value;
+}
+
+/// ld.global.v4.b32 of eight neighbouring cells: `from` is a multiple of 16 bytes.
+SPIDER_DEVICE Vector load_vector(const std::uint16_t* from) {
+  return *reinterpret_cast<const Vector*>(from);
+}
+
+/// The loads above where `wanted`, without a branch around them; else zeros, or the value `otherwise`.
+SPIDER_DEVICE Vector load_vector_if(bool wanted, const std::uint16_t* from) {
+  Vector v{};
+  asm volatile(
+      "{\n"
+      ".reg .pred wanted;\n"
+      "setp.ne.b32 wanted, %5, 0;\n"
+      "@wanted ld.global.v4.b32 {%0, %1, %2, %3}, [%4];\n"
+      "}"
+      : "+r"(v.word[0]), "+r"(v.word[1]), "+r"(v.word[2]), "+r"(v.word[3])
+      : "l"(from), "r"(static_cast<int>(wanted)));
+  return v;
+}
+SPIDER_DEVICE std::uint16_t load_field_if(bool wanted, const std::uint16_t* from, std::uint16_t otherwise) {
+  asm volatile(
+      "{\n"
+      ".reg .pred wanted;\n"
+      "setp.ne.b32 wanted, %2, 0;\n"
+      "@wanted ld.global.b16 %0, [%1];\n"
+      "}"
+      : "+h"(otherwise)
+      : "l"(from), "r"(static_cast<int>(wanted)));
+  return otherwise;
 }
 
 /// st.global.b16 of one cell.
@@ -300,22 +335,6 @@ SPIDER_DEVICE void multiply_sparse_bf16(Accumulator& sum, const Vector& a, const
       : "+f"(sum.value[0]), "+f"(sum.value[1]), "+f"(sum.value[2]), "+f"(sum.value[3])
       : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b.word[0]), "r"(b.word[1]),
         "r"(b.word[2]), "r"(b.word[3]), "r"(metadata), "n"(selector));
-}
-
-/// mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 (9.7.14.5.8): sum += A * B.
-SPIDER_DEVICE void multiply_dense(Accumulator& sum, const Vector& a, const Pair& b) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(sum.value[0]), "+f"(sum.value[1]), "+f"(sum.value[2]), "+f"(sum.value[3])
-      : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b.word[0]), "r"(b.word[1]));
-}
-
-/// The same of bf16: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32.
-SPIDER_DEVICE void multiply_dense_bf16(Accumulator& sum, const Vector& a, const Pair& b) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(sum.value[0]), "+f"(sum.value[1]), "+f"(sum.value[2]), "+f"(sum.value[3])
-      : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b.word[0]), "r"(b.word[1]));
 }
 
 }  // namespace spider::device

@@ -34,7 +34,10 @@ struct VolumeGrid {
   std::int32_t planes;        ///< output planes of a walk; the last may have fewer
 };
 
-/// How a launch cuts a box; the member that counts is that of the kernel's TilingKind.
+/// How a launch cuts a box; the member that counts is that of the kernel's TilingKind. TilingKind::lines has
+/// none: warps count through the strips of Tiling::abreast[2] columns of the box's first row, then of the
+/// next; strip 0 of each begins at the last multiple of Tiling::anchor that is not beyond the box's first
+/// column.
 struct BlockGrid {
   StripGrid strips;
   VolumeGrid volume;
@@ -58,6 +61,7 @@ using Sweep = void (*)(SweepArguments);
 /// The ways of cutting a box into blocks.
 enum class TilingKind : std::int32_t {
   strips,  ///< a warp walks down y, some columns abreast (2D)
+  lines,   ///< a warp has some columns of one row and walks nowhere (1D, and 2D without taps in y)
   blocks,  ///< a block walks along z, some rows and columns abreast (3D)
 };
 

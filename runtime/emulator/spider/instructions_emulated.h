@@ -72,12 +72,14 @@ Vector load_shared(Shared from);
 void store_shared(Shared to, const Vector& v);
 /// ld.shared.v2.b32: `from` is a multiple of 8.
 Pair load_shared_pair(Shared from);
-/// ld.shared.b16: `from` is a multiple of 2.
-std::uint16_t load_shared_half(Shared from);
 /// st.shared.b32: `to` is a multiple of 4.
 void store_shared(Shared to, std::uint32_t v);
 /// st.shared.b16: `to` is a multiple of 2.
 void store_shared(Shared to, std::uint16_t v);
+/// The same where `wanted`.
+SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint16_t v) {
+  if (wanted) store_shared(to, v);
+}
 
 /// cp.async.cg, 16 bytes: both addresses are multiples of 16. The data is there for this lane after its wait,
 /// for others after a synchronisation behind that. Lanes that do not want it copy nothing.
@@ -92,6 +94,15 @@ void copy_async_commit();
 
 /// ld.global.b16 of a field's cell.
 std::uint16_t load_field(const std::uint16_t* from);
+/// ld.global.v4.b32 of eight neighbouring cells: `from` is a multiple of 16 bytes.
+Vector load_vector(const std::uint16_t* from);
+/// The loads above where `wanted`; else zeros, or the value `otherwise`.
+SPIDER_DEVICE Vector load_vector_if(bool wanted, const std::uint16_t* from) {
+  return wanted ? load_vector(from) : Vector{};
+}
+SPIDER_DEVICE std::uint16_t load_field_if(bool wanted, const std::uint16_t* from, std::uint16_t otherwise) {
+  return wanted ? load_field(from) : otherwise;
+}
 /// st.global.b16 of one cell.
 void store_field(std::uint16_t* to, std::uint16_t v);
 /// st.global.v2.b32 of four neighbouring cells: `to` is a multiple of 8 bytes.
@@ -126,13 +137,6 @@ float high_f16(std::uint32_t both);
 /// movmatrix.sync.aligned.m8n8.trans.b16: lane 4 r + c gives elements 2 c, 2 c + 1 of row r and receives
 /// elements 2 c, 2 c + 1 of column r.
 std::uint32_t transpose_8x8(std::uint32_t row_pair, emulator::CallSite site = emulator::CallSite::current());
-
-/// mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32: sum += A * B.
-void multiply_dense(Accumulator& sum, const Vector& a, const Pair& b,
-                    emulator::CallSite site = emulator::CallSite::current());
-/// The same of bf16: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32.
-void multiply_dense_bf16(Accumulator& sum, const Vector& a, const Pair& b,
-                         emulator::CallSite site = emulator::CallSite::current());
 
 }  // namespace spider::device
 

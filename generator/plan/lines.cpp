@@ -1,0 +1,49 @@
+#include "plan/lines.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace spidergen::plan {
+namespace {
+
+constexpr int vector_bytes = 16;
+constexpr int tile_outputs = 128;
+constexpr int registers_per_tile = 8;  // a fragment and its sums
+constexpr int registers_per_operand = 4;
+constexpr int base_registers = 40;
+constexpr int registers_per_multiprocessor = 65536;
+constexpr int threads_per_warp = 32;
+
+// A lane loads each fragment by itself, although they overlap; with more shifts that is too many loads.
+constexpr std::size_t most_direct_shifts = 2;
+
+// Operands beyond these registers are loaded, from the cache, when they are needed: for several tiles each.
+constexpr int most_registers = 128;
+constexpr int most_blocks = 8;
+
+}  // namespace
+
+LineStreaming choose_line_streaming(const Pass& pass) {
+  LineStreaming lines;
+  lines.always_gathers = pass.shifts.size() > most_direct_shifts;
+  lines.estimated_registers =
+      std::min(most_registers, base_registers + lines.tiles_per_warp * registers_per_tile +
+                                   static_cast<int>(pass.operands.size()) * registers_per_operand);
+  lines.blocks_per_multiprocessor = std::clamp(
+      registers_per_multiprocessor / (lines.warps_per_block * threads_per_warp * lines.estimated_registers),
+      1, most_blocks);
+  return lines;
+}
+
+int line_window_vectors(const Pass& pass) {
+  const int columns = pass.lines.tiles_per_warp * tile_outputs + pass.mapping.window_width +
+                      (pass.shifts.back() - pass.shifts.front());
+  return columns * pass.element_bytes / vector_bytes;
+}
+
+int line_shared_bytes(const Pass& pass) {
+  const int lane_vectors = (line_window_vectors(pass) + threads_per_warp - 1) / threads_per_warp;
+  return pass.lines.warps_per_block * lane_vectors * threads_per_warp * vector_bytes;
+}
+
+}  // namespace spidergen::plan

@@ -1,0 +1,27 @@
+/// Vectors of 16 bytes in registers.
+#pragma once
+
+#include <spider/instructions.h>
+
+#include <cstdint>
+
+namespace spider {
+
+/// The 16 bytes from byte `begin` of two vectors that follow each other; an even number below 16.
+SPIDER_DEVICE device::Vector take_vector(const device::Vector& first, const device::Vector& second,
+                                         int begin) {
+  std::uint32_t words[8];
+  SPIDER_UNROLL
+  for (int i = 0; i < 8; ++i) words[i] = i < 4 ? first.word[i] : second.word[i - 4];
+  SPIDER_UNROLL
+  for (int i = 0; i < 6; ++i) words[i] = (begin & 8) != 0 ? words[i + 2] : words[i];
+  SPIDER_UNROLL
+  for (int i = 0; i < 5; ++i) words[i] = (begin & 4) != 0 ? words[i + 1] : words[i];
+  device::Vector taken;
+  SPIDER_UNROLL
+  for (int i = 0; i < 4; ++i)
+    taken.word[i] = device::funnel_shift_right(words[i], words[i + 1], begin % 4 * 8);
+  return taken;
+}
+
+}  // namespace spider

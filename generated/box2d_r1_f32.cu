@@ -98,9 +98,11 @@ constexpr bool gapless = true;
 
 // Every product reads its window of the ring row at one of the shifts and multiplies it with one of the operands.
 constexpr int shift_count = 1;
+constexpr bool whole_operands = false;  // mma.sync on half of a fragment; otherwise mma.sp on all of it
 constexpr int operand_count = 6;
 constexpr int operand_bytes = 512;
 constexpr int metadata_count = 1;
+constexpr int metadata_slots = metadata_count > 0 ? metadata_count : 1;  // there are no arrays of none
 constexpr int product_count = 9;
 constexpr bool operands_in_registers = true;
 constexpr int shared_bytes =
@@ -111,8 +113,9 @@ constexpr int unrolled_rows = 1;
 constexpr float result_scale = 0x1p1F;
 constexpr float product_unit = 0x1p-18F;
 
-/// The input row that is `row` above an output row's lowest, times an operand. Where inputs and weights have several
-/// terms, `part` says which are multiplied.
+/// The input row that is `row` above an output row's lowest, times an operand. `selector` picks what of the metadata is
+/// meant; where operands are whole, the half of the fragment. Where inputs and weights have several terms, `part` says
+/// which are multiplied.
 struct Product {
   int row, shift, operand, metadata, selector, part;
 };
@@ -121,7 +124,7 @@ SPIDER_DEVICE constexpr bool same_window(const Product& a, const Product& b) {
   return a.row == b.row && a.shift == b.shift;
 }
 
-// Kernel matrices, compressed 2:4, in the order of the lanes that load them.
+// Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
     {  // dy -1, dx -8..7, remainders
         {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0xe224651e, 0x651e6baf, 0x00000000, 0x00000000}},
@@ -233,8 +236,8 @@ alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
     },
 };
 
-// Which two of each four columns the matrices keep.
-SPIDER_TABLE std::uint32_t metadata_words[metadata_count][32] = {
+// Which two of each four columns compressed matrices keep.
+SPIDER_TABLE std::uint32_t metadata_words[metadata_slots][32] = {
     {
         0x44494444, 0x44444444, 0x00000000, 0x00000000, 0x494e444e, 0x44444444, 0x00000000, 0x00000000,
         0x4e4e4e4e, 0x44494444, 0x00000000, 0x00000000, 0x4e4e4e4e, 0x494e444e, 0x00000000, 0x00000000,
@@ -714,7 +717,7 @@ class Operands {
  private:
   int lane_;
   Vector matrices_[held ? operand_count : 1];
-  std::uint32_t metadata_[metadata_count];
+  std::uint32_t metadata_[metadata_slots];
 };
 
 /// A row's inputs as operands, by tile and shift.
@@ -781,7 +784,9 @@ SPIDER_DEVICE void multiply_row(const Loaded& loaded, const Fragments& fragments
     for (int tile = 0; tile < tiles; ++tile) {
       const Storage::Fragment& fragment = fragments[tile][product.shift];
       if (first) partial[tile] = {};
-      if (product.selector == 0) {
+      if constexpr (whole_operands) {
+        Storage::multiply_whole(partial[tile], sums[tile][slot], matrix, fragment, product.selector, product.part);
+      } else if (product.selector == 0) {
         Storage::multiply<0>(partial[tile], sums[tile][slot], matrix, fragment, loaded.metadata(product.metadata),
                              product.part);
       } else {
@@ -868,10 +873,9 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
       static_assert(batch_rows % turns == 0, "batches begin between two rounds of turns");
       if (first_step % batch_rows == 0) edges.advance(strip, first_step + 1);
     }
-    SPIDER_UNROLL
-    for (int turn = 0; turn < turns; ++turn) {
-      const int step = first_step + turn;
-      if (step >= strip.steps) break;
+    // Apart from its loop, so that the compiler unrolls the loop before it looks into the body: of one tile, it would
+    // give up on what it sees, and keep sums in memory.
+    const auto take_row = [&](int turn, int step) {
       device::copy_async_wait<rows_ahead - 1>();
       device::sync_warp();
       if constexpr (terrain == Terrain::elements) {
@@ -912,6 +916,12 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
       next_output += strip.output_stride;
       SPIDER_UNROLL
       for (int tile = 0; tile < tiles; ++tile) retire_row<turns>(sums[tile], complete);
+    };
+    SPIDER_UNROLL
+    for (int turn = 0; turn < turns; ++turn) {
+      const int step = first_step + turn;
+      if (step >= strip.steps) break;
+      take_row(turn, step);
     }
   }
 }

@@ -105,9 +105,10 @@ void describe_planes(const plan::Pass& pass, std::vector<std::string>& lines) {
 }
 
 void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
-  lines.push_back(fmt::format(
-      "Plan      {}: {} mma.sp.m16n8k32 per 128 outputs, {}, windows at x shift {}", pass.mapping.name,
-      pass.products.size(), counted(pass.operands.size(), "distinct operand"), fmt::join(pass.shifts, ", ")));
+  lines.push_back(
+      fmt::format("Plan      {}: {} {} per 128 outputs, {}, windows at x shift {}", pass.mapping.name,
+                  pass.products.size(), pass.whole_operands ? "mma.sync.m16n8k16" : "mma.sp.m16n8k32",
+                  counted(pass.operands.size(), "distinct operand"), fmt::join(pass.shifts, ", ")));
   if (pass.walk == plan::Walk::planes) {
     describe_planes(pass, lines);
     return;

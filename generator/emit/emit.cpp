@@ -152,6 +152,7 @@ std::string where_text(const plan::Pass& pass, const plan::Operand& operand,
   const plan::Source& source = pass.sources[operand.source];
   if (source.distance() == plan::Position{}) {
     where += fmt::format("{}..{}", low, low + pass.mapping.window_width - 1);
+    if (pass.whole_operands) where += operand.source % 2 == 0 ? ", first half" : ", second half";
   } else {
     where += fmt::format("0, and dz {}, dy {}, dx 0", operand.dz + source.distance().z,
                          operand.dy + source.distance().y);
@@ -211,9 +212,12 @@ std::string products_text(const plan::Pass& pass, const pack::PackedPass& packed
                                   operand.selector));
       continue;
     }
+    // Of whole operands the sources are halves of fragments, two a shift.
+    const int shift = pass.whole_operands ? product.source / 2 : product.source;
+    const int selector = pass.whole_operands ? product.source % 2 : operand.selector;
     const int part = !pass.inputs.scaled ? 0 : product.input_term == 1 ? 2 : product.term;
-    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}}},", product.row, product.source, product.operand,
-                                operand.metadata, operand.selector, part));
+    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}}},", product.row, shift, product.operand,
+                                operand.metadata, selector, part));
   }
   return fmt::format("{}", fmt::join(lines, "\n"));
 }
@@ -293,6 +297,7 @@ void bind_streaming(const plan::Pass& pass, render::Bindings& bindings) {
   bindings["column_reach_low"] = fmt::to_string(pass.column_reach.low);
   bindings["column_reach_high"] = fmt::to_string(pass.column_reach.high);
   bindings["first_column"] = fmt::to_string(pass.shifts.front() + pass.mapping.window_low);
+  bindings["whole_operands"] = pass.whole_operands ? "true" : "false";
   bindings["operands_in_registers"] = streaming.operands_in_registers ? "true" : "false";
   bindings["unrolled_rows"] = streaming.rotate_by_unrolling ? "rows_in_flight" : "1";
 }

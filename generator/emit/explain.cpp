@@ -35,16 +35,17 @@ void append_resources(const plan::KernelPlan& plan, std::string& text) {
   }
 }
 
-void append_work(const Figures& figures, std::string& text) {
+void append_work(const Figures& figures, plan::Engine engine, std::string& text) {
   text += fmt::format("  Work      {} MMAs and {} bytes per 128 outputs, {} bytes a point\n", figures.mmas,
                       figures.bytes_per_point * 128, figures.bytes_per_point);
-  text += fmt::format("  Sparsity  {} of the {} slots that 2:4 keeps hold a weight, {:.0f} %\n",
-                      figures.nonzeros, figures.slots,
+  text += fmt::format("  Sparsity  {} of the {} slots {} hold a weight, {:.0f} %\n", figures.nonzeros,
+                      figures.slots, engine == plan::Engine::dense ? "of whole operands" : "that 2:4 keeps",
                       100.0 * static_cast<double>(figures.nonzeros) / static_cast<double>(figures.slots));
 }
 
 void append_windows(const plan::Pass& pass, std::string& text) {
-  text += "\n  Windows, one MMA each per 128 outputs:\n\n";
+  text += fmt::format("\n  {}, one MMA each per 128 outputs:\n\n",
+                      pass.whole_operands ? "Halves of windows" : "Windows");
   const bool planes = pass.walk == plan::Walk::planes;
   const auto cell = [&](const auto& dz) { return planes ? fmt::format("{:>4}", dz) : std::string(); };
   text += fmt::format("    {}{:>4}  {:<10}{:>6}  {:<10}{:>8}\n", cell("dz"), "dy", "dx", "shift", "term",
@@ -96,7 +97,10 @@ void append_drawings(const plan::Pass& pass, std::string& text) {
   text +=
       "\n  Operands before and after the swap, one of each kind. A row is an output and a column an input; "
       "dots\n"
-      "  are zeros. After it, groups of four must hold at most two weights.\n";
+      "  are zeros. ";
+  text += pass.whole_operands
+              ? "Operands are whole: dense products need no swap, and keep that of the addresses.\n"
+              : "After it, groups of four must hold at most two weights.\n";
   for (const std::size_t index : operands_to_draw(pass)) {
     const plan::Operand& operand = pass.operands[index];
     const plan::TileMapping& mapping = pass.sources[operand.source].mapping;
@@ -151,7 +155,7 @@ std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& 
   std::string text = fmt::format("{}: {}\n", spec.name, summary(spec));
   for (const std::string& line : report(spec, plan)) text += "  " + line + "\n";
   append_resources(plan, text);
-  append_work(figures_of(spec, plan), text);
+  append_work(figures_of(spec, plan), plan.engine, text);
   for (const plan::Pass& pass : plan.passes) {
     append_windows(pass, text);
     append_drawings(pass, text);

@@ -18,8 +18,10 @@ std::int64_t nonzeros_of(const plan::Matrix& matrix) {
   return std::count_if(matrix.values.begin(), matrix.values.end(), [](double value) { return value != 0; });
 }
 
-std::int64_t slots_of(const plan::Matrix& matrix) {
-  return static_cast<std::int64_t>(matrix.values.size()) * pack::kept_columns / pack::group_columns;
+/// What an operand holds of its matrix.
+std::int64_t slots_of(const plan::Pass& pass, const plan::Matrix& matrix) {
+  const auto values = static_cast<std::int64_t>(matrix.values.size());
+  return pass.whole_operands ? values : values * pack::kept_columns / pack::group_columns;
 }
 
 int largest_reach(const plan::KernelPlan& plan) {
@@ -36,7 +38,7 @@ plan::PointCost own_cost(const plan::KernelPlan& plan) {
   plan::PointCost cost;
   for (const plan::Pass& pass : plan.passes) {
     for (const plan::Product& product : pass.products) {
-      const auto slots = static_cast<double>(slots_of(pass.operands[product.operand].matrix));
+      const auto slots = static_cast<double>(slots_of(pass, pass.operands[product.operand].matrix));
       cost.operations += slots / pass.mapping.rows();
       if (!pass.streaming.operands_in_registers) {
         cost.parameters += slots / (tile_outputs * pass.streaming.tiles_per_warp);
@@ -56,7 +58,7 @@ Figures figures_of(const spec::StencilSpec& spec, const plan::KernelPlan& plan) 
     figures.bytes_per_point += 2 * element_bytes(spec.storage);
     for (const plan::Product& product : pass.products) {
       const plan::Matrix& matrix = pass.operands[product.operand].matrix;
-      figures.slots += slots_of(matrix);
+      figures.slots += slots_of(pass, matrix);
       figures.nonzeros += nonzeros_of(matrix);
     }
   }
@@ -78,8 +80,9 @@ std::vector<ArchitectureBound> bounds_of(const spec::StencilSpec& spec, const pl
   for (const std::string& architecture : architectures) {
     ArchitectureBound bound{architecture, plan::find_device_rates(architecture), {}};
     if (bound.rates != nullptr) {
-      bound.bound = plan::bound_sweep(*bound.rates,
-                                      {points, figures.bytes_per_point, static_cast<double>(figures.mmas)});
+      bound.bound =
+          plan::bound_sweep(*bound.rates, {points, figures.bytes_per_point, static_cast<double>(figures.mmas),
+                                           plan.engine == plan::Engine::dense});
     }
     bounds.push_back(bound);
   }

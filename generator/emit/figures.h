@@ -15,7 +15,7 @@ namespace spidergen::emit {
 /// The plan in numbers, as `--explain` tells them.
 struct Figures {
   int mmas = 0;                ///< per 128 outputs
-  std::int64_t slots = 0;      ///< of those MMAs' operands: what 2:4 keeps
+  std::int64_t slots = 0;      ///< of those MMAs' operands: what 2:4 keeps, or all where they are whole
   std::int64_t nonzeros = 0;   ///< of the slots
   double bytes_per_point = 0;  ///< read once, written once
 };

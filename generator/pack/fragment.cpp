@@ -9,7 +9,7 @@ namespace spidergen::pack {
 namespace {
 
 constexpr int operand_rows = 16;
-constexpr int operand_kept_columns = 16;
+constexpr int operand_values = 16;
 constexpr int operand_groups = 8;
 constexpr int selectors = 2;
 
@@ -34,13 +34,13 @@ void require(bool condition, const char* promise) {
 
 }  // namespace
 
-OperandFragment to_fragment(const plan::Matrix& compressed, plan::OperandType type) {
-  require(compressed.rows == operand_rows && compressed.columns == operand_kept_columns,
-          "only 16 x 16 compressed operands have a lane order for m16n8k32");
+OperandFragment to_fragment(const plan::Matrix& matrix, plan::OperandType type) {
+  require(matrix.rows == operand_rows && matrix.columns == operand_values,
+          "only operands of 16 x 16 values have a lane order");
   OperandFragment fragment{};
   for (int row = 0; row < operand_rows; ++row) {
-    for (int column = 0; column < operand_kept_columns; ++column) {
-      const double value = compressed.at(row, column);
+    for (int column = 0; column < operand_values; ++column) {
+      const double value = matrix.at(row, column);
       const std::uint16_t bits = plan::to_bits(type, value);
       require(plan::from_bits(type, bits) == value, "an operand holds a value that is not exact in its type");
       const Place place = value_place(row, column);
@@ -51,15 +51,15 @@ OperandFragment to_fragment(const plan::Matrix& compressed, plan::OperandType ty
 }
 
 plan::Matrix from_fragment(const OperandFragment& fragment, plan::OperandType type) {
-  plan::Matrix compressed(operand_rows, operand_kept_columns);
+  plan::Matrix matrix(operand_rows, operand_values);
   for (int row = 0; row < operand_rows; ++row) {
-    for (int column = 0; column < operand_kept_columns; ++column) {
+    for (int column = 0; column < operand_values; ++column) {
       const Place place = value_place(row, column);
-      compressed.at(row, column) =
+      matrix.at(row, column) =
           plan::from_bits(type, static_cast<std::uint16_t>(fragment[place.lane][place.word] >> place.bit));
     }
   }
-  return compressed;
+  return matrix;
 }
 
 MetadataFragment pack_metadata(const std::vector<Selection>& selections) {

@@ -19,8 +19,9 @@ using OperandFragment = std::array<std::array<std::uint32_t, 4>, warp_lanes>;
 using MetadataFragment = std::array<std::uint32_t, warp_lanes>;
 
 /// A compressed 16 x 16 matrix of values of `type` in the lane order of mma.sp.m16n8k32: row g + 8 h, kept
-/// column c goes to lane 4 g + (c mod 8) / 2, register h + 2 (c / 8), half c mod 2 (PTX ISA 9.7.14.6.2).
-[[nodiscard]] OperandFragment to_fragment(const plan::Matrix& compressed,
+/// column c goes to lane 4 g + (c mod 8) / 2, register h + 2 (c / 8), half c mod 2 (PTX ISA 9.7.14.6.2). It
+/// is also that of a whole matrix of mma.sync.m16n8k16, column c for kept column c (PTX ISA 9.7.14.5.8).
+[[nodiscard]] OperandFragment to_fragment(const plan::Matrix& matrix,
                                           plan::OperandType type = plan::OperandType::f16);
 /// Its inverse.
 [[nodiscard]] plan::Matrix from_fragment(const OperandFragment& fragment,

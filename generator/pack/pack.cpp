@@ -18,6 +18,21 @@ std::vector<Selection> distinct_selections(const std::vector<SelectedMatrix>& ma
   return distinct;
 }
 
+PackedPass pack_whole(const plan::Pass& pass, plan::OperandType type) {
+  std::vector<plan::Matrix> matrices;
+  for (const plan::Operand& operand : pass.operands) matrices.push_back(operand.matrix);
+  return pack_whole_matrices(matrices, type);
+}
+
+PackedPass pack_compressed(const plan::Pass& pass, plan::OperandType type) {
+  std::vector<Selection> selections;  // by source
+  for (const plan::Source& source : pass.sources) selections.push_back(select_columns(source.mapping));
+  std::vector<SelectedMatrix> matrices;
+  for (const plan::Operand& operand : pass.operands)
+    matrices.push_back({operand.matrix, selections[operand.source]});
+  return pack_matrices(matrices, type);
+}
+
 }  // namespace
 
 PackedPass pack_matrices(const std::vector<SelectedMatrix>& matrices, plan::OperandType type) {
@@ -38,8 +53,17 @@ PackedPass pack_matrices(const std::vector<SelectedMatrix>& matrices, plan::Oper
   return pass;
 }
 
+PackedPass pack_whole_matrices(const std::vector<plan::Matrix>& matrices, plan::OperandType type) {
+  PackedPass pass;
+  pass.type = type;
+  pass.whole = true;
+  for (const plan::Matrix& matrix : matrices) pass.operands.push_back({to_fragment(matrix, type)});
+  return pass;
+}
+
 plan::Matrix unpack(const PackedPass& pass, int operand) {
   const PackedOperand& packed = pass.operands[operand];
+  if (pass.whole) return from_fragment(packed.values, pass.type);
   return expand(from_fragment(packed.values, pass.type),
                 unpack_metadata(pass.metadata[packed.metadata], packed.selector));
 }
@@ -47,12 +71,8 @@ plan::Matrix unpack(const PackedPass& pass, int operand) {
 PackedKernel pack(const plan::KernelPlan& plan) {
   PackedKernel kernel;
   for (const plan::Pass& pass : plan.passes) {
-    std::vector<Selection> selections;  // by source
-    for (const plan::Source& source : pass.sources) selections.push_back(select_columns(source.mapping));
-    std::vector<SelectedMatrix> matrices;
-    for (const plan::Operand& operand : pass.operands)
-      matrices.push_back({operand.matrix, selections[operand.source]});
-    kernel.passes.push_back(pack_matrices(matrices, plan.weights.type));
+    kernel.passes.push_back(pass.whole_operands ? pack_whole(pass, plan.weights.type)
+                                                : pack_compressed(pass, plan.weights.type));
   }
   return kernel;
 }

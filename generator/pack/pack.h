@@ -18,6 +18,7 @@ struct PackedOperand {
 
 struct PackedPass {
   plan::OperandType type = plan::OperandType::f16;
+  bool whole = false;                      ///< operands are not compressed, and there is no metadata
   std::vector<PackedOperand> operands;     ///< in the order of plan::Pass::operands
   std::vector<MetadataFragment> metadata;  ///< two distinct selections to a register
 
@@ -41,10 +42,14 @@ struct SelectedMatrix {
 [[nodiscard]] PackedPass pack_matrices(const std::vector<SelectedMatrix>& matrices,
                                        plan::OperandType type = plan::OperandType::f16);
 
+/// Orders matrices of 16 x 16 as they are, for mma.sync.m16n8k16.
+[[nodiscard]] PackedPass pack_whole_matrices(const std::vector<plan::Matrix>& matrices,
+                                             plan::OperandType type = plan::OperandType::f16);
+
 /// The matrix of an operand, recovered from its registers alone.
 [[nodiscard]] plan::Matrix unpack(const PackedPass& pass, int operand);
 
-/// Packs every operand of a plan. Throws InternalError where a matrix breaks 2:4.
+/// Packs every operand of a plan. Throws InternalError where a matrix that is to be compressed breaks 2:4.
 [[nodiscard]] PackedKernel pack(const plan::KernelPlan& plan);
 
 }  // namespace spidergen::pack

@@ -55,7 +55,8 @@ const DeviceRates* find_device_rates(std::string_view architecture) {
 SweepBound bound_sweep(const DeviceRates& rates, const SweepWork& work) {
   const double mmas = work.points / outputs_per_mma * work.mmas_per_128_points;
   return {work.points * work.bytes_per_point / rates.copy_bytes_per_second * 1e6,
-          mmas * rates.sparse_mma_ns * 1e-3 / (quarters_per_multiprocessor * rates.multiprocessors)};
+          mmas * (work.dense ? rates.dense_mma_ns : rates.sparse_mma_ns) * 1e-3 /
+              (quarters_per_multiprocessor * rates.multiprocessors)};
 }
 
 }  // namespace spidergen::plan

@@ -27,8 +27,9 @@ struct DeviceRates {
 /// What one sweep asks of a device.
 struct SweepWork {
   double points = 0;
-  double bytes_per_point = 0;      ///< read once and written once
-  double mmas_per_128_points = 0;  ///< mma.sp.m16n8k32
+  double bytes_per_point = 0;  ///< read once and written once
+  double mmas_per_128_points = 0;
+  bool dense = false;  ///< those are mma.sync.m16n8k16; otherwise mma.sp.m16n8k32
 };
 
 /// The times in microseconds that no sweep can beat.
@@ -40,8 +41,8 @@ struct SweepBound {
   [[nodiscard]] double floor_us() const { return memory_binds() ? memory_us : tensor_us; }
 };
 
-/// memory_us = points * bytes_per_point / copy rate; tensor_us = points / 128 * MMAs * sparse_mma_ns / (4 *
-/// multiprocessors).
+/// memory_us = points * bytes_per_point / copy rate; tensor_us = points / 128 * MMAs * sparse_mma_ns (or
+/// dense_mma_ns) / (4 * multiprocessors).
 [[nodiscard]] SweepBound bound_sweep(const DeviceRates& rates, const SweepWork& work);
 
 }  // namespace spidergen::plan

@@ -72,7 +72,8 @@ struct Operand {
   bool operator==(const Operand&) const = default;
 };
 
-/// What a fragment holds, for every input row: the inputs of windows with this mapping at this shift.
+/// What a fragment, or for dense products half of one, holds for every input row: the inputs of windows with
+/// this mapping at this shift.
 struct Source {
   TileMapping mapping;
   int shift = 0;  ///< 0 for pairs of diagonals
@@ -82,7 +83,7 @@ struct Source {
   bool operator==(const Source&) const = default;
 };
 
-/// One mma.sp: the input row at `row` above the output row times an operand.
+/// One MMA: the input row at `row` above the output row times an operand.
 struct Product {
   int row = 0;      ///< dy - Pass::row_low of the window's own tap row
   int source = 0;   ///< index into Pass::sources
@@ -156,6 +157,7 @@ struct ColumnReach {
 struct Pass {
   Walk walk = Walk::rows;
   TileMapping mapping;
+  bool whole_operands = false;  ///< Engine::dense: mma.sync.m16n8k16 instead of mma.sp.m16n8k32
   InputTerms inputs;
   int element_bytes = 2;
   int rows_kept = 0;  ///< input rows that stay in the ring until their own output row is complete
@@ -165,7 +167,8 @@ struct Pass {
   int plane_low = 0;              ///< smallest dz
   int plane_high = 0;             ///< largest dz
   std::vector<int> shifts;        ///< of the windows along x, ascending multiples of 8
-  std::vector<Source> sources;    ///< those at the shifts first, then pairs of diagonals
+  std::vector<Source> sources;    ///< those at the shifts first (both halves of each, where operands are
+                                  ///< whole), then pairs of diagonals
   std::vector<Operand> operands;  ///< no two equal
   std::vector<Product> products;  ///< in issue order: the output row that completes goes first
   Streaming streaming;            ///< of Walk::rows

@@ -118,18 +118,24 @@ TermPairs multiplied_terms(const RoundedWeights& weights, const InputTerms& inpu
   return terms;
 }
 
-/// The sources of the windows along x, by shift.
+/// The sources of the windows along x, by shift; of whole operands the halves of a fragment, two a shift.
 void set_shifts(const std::vector<Window>& windows, Pass& pass) {
   for (const Window& window : windows) pass.shifts.push_back(window.shift);
   std::sort(pass.shifts.begin(), pass.shifts.end());
   pass.shifts.erase(std::unique(pass.shifts.begin(), pass.shifts.end()), pass.shifts.end());
-  for (const int shift : pass.shifts) pass.sources.push_back({pass.mapping, shift});
+  for (const int shift : pass.shifts) {
+    if (pass.whole_operands) {
+      for (const int half : {0, 1}) pass.sources.push_back({half_of(pass.mapping, half), shift});
+    } else {
+      pass.sources.push_back({pass.mapping, shift});
+    }
+  }
 }
 
 void add_products(const Group& group, const TermPairs& terms, Pass& pass) {
   for (const auto& [term, input_term] : terms) {
     Matrix matrix = group_matrix(group, term, pass.sources[group.source].mapping);
-    if (all_zero(matrix)) continue;  // a remainder that is nowhere needed
+    if (all_zero(matrix)) continue;  // a remainder, or a half, that is nowhere needed
     const Window& window = group.window;
     const int operand = find_or_add_operand(
         {window.dy, window.shift, term, std::move(matrix), window.dz, group.source}, pass);
@@ -138,20 +144,22 @@ void add_products(const Group& group, const TermPairs& terms, Pass& pass) {
   }
 }
 
-/// Fields of 32 bits are walked row by row, which kernels of lines cannot.
-Walk walk_of(const spec::StencilSpec& spec, const std::vector<TapRow>& tap_rows) {
+/// Kernels of lines have sparse products of 16-bit fields; others walk down the rows.
+Walk walk_of(const spec::StencilSpec& spec, const std::vector<TapRow>& tap_rows, Engine engine) {
   if (spec.dimensions == 3) return Walk::planes;
   const bool one_row = tap_rows.front().dy == 0 && tap_rows.back().dy == 0;
-  return one_row && spec.storage != spec::Storage::f32 ? Walk::lines : Walk::rows;
+  const bool lines = one_row && engine == Engine::sparse && spec.storage != spec::Storage::f32;
+  return lines ? Walk::lines : Walk::rows;
 }
 
 Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
-               const std::vector<TapRow>& tap_rows) {
+               const std::vector<TapRow>& tap_rows, Engine engine) {
   const bool f32 = spec.storage == spec::Storage::f32;
   Pass pass;
+  pass.whole_operands = engine == Engine::dense;
   pass.inputs = input_terms(spec);
   pass.element_bytes = f32 ? 4 : 2;
-  pass.walk = walk_of(spec, tap_rows);
+  pass.walk = walk_of(spec, tap_rows, engine);
   pass.column_reach = column_reach_of(tap_rows);
   pass.mapping = pair_swap_mapping(f32 ? LaneOutputs::pairs : LaneOutputs::quad);
   std::vector<Window> windows = cut_windows(weights.taps, pass.mapping);
@@ -168,9 +176,10 @@ Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
   set_shifts(windows, pass);
 
   for (const Window& window : windows) {
-    const auto source = std::find(pass.shifts.begin(), pass.shifts.end(), window.shift) - pass.shifts.begin();
-    add_products(group_of(window, static_cast<int>(source), pass.mapping),
-                 multiplied_terms(weights, pass.inputs), pass);
+    for (int source = 0; source < static_cast<int>(pass.sources.size()); ++source) {
+      if (pass.sources[source].shift != window.shift) continue;
+      add_products(group_of(window, source, pass.mapping), multiplied_terms(weights, pass.inputs), pass);
+    }
   }
   for (const DiagonalPair& pair : pairs) {
     Group group{find_or_add_source({diagonal_pair_mapping(pair.distance())}, pass.sources), pair.first, {}};
@@ -193,9 +202,9 @@ Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
 }
 
 /// Reports a stencil that no kernel can hold.
-void check_size(const spec::StencilSpec& spec, diag::Diagnostics& diagnostics) {
+void check_size(const spec::StencilSpec& spec, Engine engine, diag::Diagnostics& diagnostics) {
   const RoundedWeights weights = round_weights(spec).weights;
-  const Pass pass = make_pass(spec, weights, tap_rows_of(spec));
+  const Pass pass = make_pass(spec, weights, tap_rows_of(spec), engine);
   if (pass.walk == Walk::lines) return;  // any reach fits
   const std::string objection = spec.dimensions == 3 ? objection_to_volume(pass) : objection_to_size(pass);
   if (objection.empty()) return;
@@ -209,7 +218,7 @@ void check_size(const spec::StencilSpec& spec, diag::Diagnostics& diagnostics) {
 
 diag::Diagnostics check_supported(const spec::StencilSpec& spec, Engine engine) {
   diag::Diagnostics diagnostics;
-  if (engine != Engine::sparse) {
+  if (engine == Engine::cuda || (engine == Engine::dense && spec.dimensions != 2)) {
     diagnostics.error(spec.where.dimensions,
                       fmt::format("'--engine {}' is not generated yet for this stencil; '--engine sparse' is",
                                   engine_name(engine)));
@@ -232,7 +241,7 @@ diag::Diagnostics check_supported(const spec::StencilSpec& spec, Engine engine) 
       check_reach(spec, spec::axis_x, largest_column_reach, diagnostics);
     }
     diagnostics.append(round_weights(spec).diagnostics);
-    if (!diagnostics.has_errors()) check_size(spec, diagnostics);
+    if (!diagnostics.has_errors()) check_size(spec, engine, diagnostics);
   }
   return diagnostics;
 }
@@ -244,7 +253,7 @@ KernelPlan make_plan(const spec::StencilSpec& spec, Engine engine) {
   plan.weights = round_weights(spec).weights;
   plan.tap_rows = tap_rows_of(spec);
   set_reach(spec, plan);
-  plan.passes.push_back(make_pass(spec, plan.weights, plan.tap_rows));
+  plan.passes.push_back(make_pass(spec, plan.weights, plan.tap_rows, engine));
   plan.error_bound = bound_error(spec, plan);
   return plan;
 }

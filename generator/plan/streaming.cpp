@@ -35,6 +35,11 @@ constexpr int largest_shared_bytes = 99 * 1024;
 constexpr std::size_t most_memory_bound_products = 8;
 constexpr std::size_t most_light_products = 5;
 
+// A dense MMA takes 3.47 ns where a sparse one takes 4.60 (plan/device_rates.cpp), so that four of the former
+// are as long as three of the latter.
+constexpr std::size_t dense_products = 4;
+constexpr std::size_t as_sparse_products = 3;
+
 // The same of f32 fields, which have twice the bytes.
 constexpr std::size_t most_memory_bound_scaled_products = 21;
 // Beyond this operands wait in shared memory.
@@ -72,6 +77,12 @@ void set_registers(const Pass& pass, int most_blocks, Streaming& streaming) {
       std::clamp(registers_per_multiprocessor / block_registers, 1, most_blocks);
 }
 
+/// How many products of mma.sp.m16n8k32 take as long as the products of a tile.
+std::size_t sparse_products(const Pass& pass) {
+  return pass.whole_operands ? pass.products.size() * as_sparse_products / dense_products
+                             : pass.products.size();
+}
+
 /// Products that are chained into a row's sum.
 Streaming choose_chained(const Pass& pass) {
   Streaming streaming;
@@ -86,7 +97,7 @@ Streaming choose_chained(const Pass& pass) {
   // Measured on an H200 (tests/benchmarks/README.md). Where memory binds, a walk short enough to ask for
   // nearly all of its rows at once keeps the rows that are on their way close together, which DRAM rewards;
   // where MMAs bind, the rows that two walks both read cost more.
-  const std::size_t products = pass.products.size();
+  const std::size_t products = sparse_products(pass);
   streaming.ring_rows = products <= most_light_products ? 16 : 8;
   streaming.preferred_rows = products <= most_light_products          ? 14
                              : products <= most_memory_bound_products ? 20
@@ -106,7 +117,7 @@ Streaming choose_scaled(const Pass& pass) {
   streaming.operands_in_registers = registers_of(pass, 1, true) <= most_scaled_registers;
   streaming.rotate_by_unrolling = false;
   set_registers(pass, 5, streaming);
-  const bool memory_bound = pass.products.size() <= most_memory_bound_scaled_products;
+  const bool memory_bound = sparse_products(pass) <= most_memory_bound_scaled_products;
   // Rows that are kept for their own results are none that a copy may be ahead by.
   constexpr unsigned least_rows_ahead = 5;
   streaming.ring_rows = static_cast<int>(std::max(

@@ -74,6 +74,15 @@ TileMapping element_swap_mapping(int radius) {
   return mapping;
 }
 
+TileMapping half_of(const TileMapping& mapping, int half) {
+  const auto middle = mapping.column_input.begin() + mapping.columns() / 2;
+  TileMapping part = mapping;
+  part.name += half == 0 ? ", first half" : ", second half";
+  part.column_input = half == 0 ? std::vector<Position>(mapping.column_input.begin(), middle)
+                                : std::vector<Position>(middle, mapping.column_input.end());
+  return part;
+}
+
 Matrix kernel_matrix(const TileMapping& mapping, const std::vector<double>& weights) {
   Matrix matrix(mapping.rows(), mapping.columns());
   for (int m = 0; m < matrix.rows; ++m) {

@@ -48,6 +48,11 @@ enum class LaneOutputs { quad, pairs };
 /// + 1 load the inputs of the first row, 4 n + 2 and 4 n + 3 those of the second.
 [[nodiscard]] TileMapping diagonal_pair_mapping(Position distance);
 
+/// Half of a mapping of m16n8k32, for the dense m16n8k16: the inputs that a lane's B registers 0 and 1 hold
+/// (half 0: columns 0 to 15), or 2 and 3 (half 1: columns 16 to 31). B's layouts of both instructions are
+/// one (PTX ISA 9.7.14.5.8 and 9.7.14.6.2).
+[[nodiscard]] TileMapping half_of(const TileMapping& mapping, int half);
+
 /// A dense matrix in row-major order.
 struct Matrix {
   int rows = 0;

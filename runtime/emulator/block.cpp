@@ -213,6 +213,17 @@ void Block::perform(Warp& warp, const Arrival& arrival) {
       multiply_sparse(operands, arrival.operands, arrival.selector, pattern_);
       break;
     }
+    case Arrival::Kind::multiply_dense: {
+      DenseOperands operands{};
+      for (std::size_t i = 0; i < operands.sum.size(); ++i) {
+        const Arrival& from = warp.lanes[i]->arrival;
+        operands.sum[i] = from.sum;
+        operands.a[i] = from.a;
+        operands.b[i] = from.b_pair;
+      }
+      multiply_dense(operands, arrival.operands);
+      break;
+    }
   }
   warp.waiting = 0;
 }

@@ -15,7 +15,7 @@ namespace {
 constexpr int rows = 16;         // of A
 constexpr int columns = 8;       // of B
 constexpr int depth = 32;        // K
-constexpr int kept = depth / 2;  // elements of a compressed row
+constexpr int kept = depth / 2;  // elements of a compressed row, and K of a dense product
 
 /// Two elements of a row of B, then the row: vector types, since short loops do not become vector code at
 /// -O2.
@@ -38,6 +38,82 @@ float cut(double sum) {
                   ", whose code " + hexadecimal(code) + " for row " + std::to_string(row) + ", group " +
                   std::to_string(group) + " is none of 4, 8, C, 9, D, E");
 }
+
+/// A of a warp, row by row: compressed for multiply_sparse, whole for multiply_dense, whose layouts are one.
+struct Weights {
+  alignas(64) std::array<double, static_cast<std::size_t>(rows) * kept> values;
+};
+
+double value_of(std::uint16_t bits, OperandType type) {
+  return static_cast<double>(type == OperandType::f16 ? half_to_float(bits) : bfloat_to_float(bits));
+}
+
+/// Element c of row g + 8 h: lane 4 g + (c mod 8) / 2, register h + 2 (c / 8), half c mod 2.
+Weights unpack_weights(const std::array<const device::Vector*, lanes_per_warp>& a, OperandType type) {
+  alignas(64) std::uint16_t bits[rows * kept];
+  for (int lane = 0; lane < lanes_per_warp; ++lane) {
+    const int quad = lane / 4;
+    const int first = 2 * (lane % 4);
+    for (int word = 0; word < 4; ++word) {
+      const std::uint32_t both = a[lane]->word[word];
+      for (int slot = 0; slot < 2; ++slot)
+        bits[(quad + 8 * (word % 2)) * kept + 8 * (word / 2) + first + slot] = half_of(both, slot);
+    }
+  }
+  Weights weights;
+  for (int i = 0; i < rows * kept; ++i) weights.values[static_cast<std::size_t>(i)] = value_of(bits[i], type);
+  return weights;
+}
+
+/// Element (k, n) of B: lane 4 n + (k mod 8) / 2, register k / 8, half k mod 2.
+template <std::size_t registers>
+void unpack_inputs(const std::uint32_t (&words)[registers], int lane, std::uint16_t* bits) {
+  for (std::size_t word = 0; word < registers; ++word) {
+    const std::size_t k = 8 * word + 2 * static_cast<std::size_t>(lane % 4);
+    bits[k * columns + lane / 4] = half_of(words[word], 0);
+    bits[(k + 1) * columns + lane / 4] = half_of(words[word], 1);
+  }
+}
+
+template <std::size_t size>
+void convert_inputs(const std::uint16_t* bits, OperandType type, std::array<BRow, size>& inputs) {
+  for (std::size_t k = 0; k < size; ++k) {
+    for (int n = 0; n < columns; ++n) inputs[k][n / 2][n % 2] = value_of(bits[k * columns + n], type);
+  }
+}
+
+/// sum += A * B, where element c of a row of A meets row meets[row][c] of B.
+template <std::size_t size>
+void add_products(const Weights& weights, const std::array<BRow, size>& inputs,
+                  const SparsePattern::Columns& meets,
+                  const std::array<device::Accumulator*, lanes_per_warp>& sum) {
+  for (int row = 0; row < rows; ++row) {
+    // C and D, (g + 8 h, n): lane 4 g + n / 2, register 2 h + n mod 2.
+    device::Accumulator* const* const quad = &sum[4 * static_cast<std::size_t>(row % 8)];
+    const int half = 2 * (row / 8);
+    BRow sums;
+    for (int n = 0; n < columns; ++n)
+      sums[n / 2][n % 2] = static_cast<double>(quad[n / 2]->value[half + n % 2]);
+    for (int c = 0; c < kept; ++c) {
+      const double weight = weights.values[static_cast<std::size_t>(row * kept + c)];
+      const BRow& b = inputs[meets[row][c]];
+      sums[0] += weight * b[0];
+      sums[1] += weight * b[1];
+      sums[2] += weight * b[2];
+      sums[3] += weight * b[3];
+    }
+    for (int n = 0; n < columns; ++n) quad[n / 2]->value[half + n % 2] = cut(sums[n / 2][n % 2]);
+  }
+}
+
+/// Nothing left out: element c of a row of A meets row c of B.
+constexpr SparsePattern::Columns in_order = [] {
+  SparsePattern::Columns all{};
+  for (auto& row : all) {
+    for (std::size_t c = 0; c < row.size(); ++c) row[c] = static_cast<std::uint8_t>(c);
+  }
+  return all;
+}();
 
 }  // namespace
 
@@ -71,51 +147,22 @@ void SparsePattern::decode(const std::array<std::uint32_t, lanes_per_warp>& meta
 }
 
 void multiply_sparse(const SparseOperands& operands, OperandType type, int selector, SparsePattern& pattern) {
-  const auto value_of = [type](std::uint16_t bits) {
-    return static_cast<double>(type == OperandType::f16 ? half_to_float(bits) : bfloat_to_float(bits));
-  };
   pattern.decode(operands.metadata, selector);
-
-  // Kept element c of row g + 8 h: lane 4 g + (c mod 8) / 2, register h + 2 (c / 8), half c mod 2.
-  alignas(64) std::uint16_t a_bits[rows * kept];
-  // Element (k, n): lane 4 n + (k mod 8) / 2, register k / 8, half k mod 2.
+  const Weights weights = unpack_weights(operands.a, type);
   alignas(64) std::uint16_t b_bits[depth * columns];
-  for (int lane = 0; lane < lanes_per_warp; ++lane) {
-    const int quad = lane / 4;
-    const int first = 2 * (lane % 4);
-    for (int word = 0; word < 4; ++word) {
-      const std::uint32_t a = operands.a[lane]->word[word];
-      const std::uint32_t b = operands.b[lane]->word[word];
-      for (int slot = 0; slot < 2; ++slot) {
-        a_bits[(quad + 8 * (word % 2)) * kept + 8 * (word / 2) + first + slot] = half_of(a, slot);
-        b_bits[(8 * word + first + slot) * columns + quad] = half_of(b, slot);
-      }
-    }
-  }
-  alignas(64) double a_values[rows * kept];
-  std::array<BRow, depth> b_values{};
-  for (int i = 0; i < rows * kept; ++i) a_values[i] = value_of(a_bits[i]);
-  for (int k = 0; k < depth; ++k) {
-    for (int n = 0; n < columns; ++n) b_values[k][n / 2][n % 2] = value_of(b_bits[k * columns + n]);
-  }
+  for (int lane = 0; lane < lanes_per_warp; ++lane) unpack_inputs(operands.b[lane]->word, lane, b_bits);
+  std::array<BRow, depth> inputs{};
+  convert_inputs(b_bits, type, inputs);
+  add_products(weights, inputs, pattern.columns(), operands.sum);
+}
 
-  for (int row = 0; row < rows; ++row) {
-    // C and D, (g + 8 h, n): lane 4 g + n / 2, register 2 h + n mod 2.
-    device::Accumulator* const* const quad = &operands.sum[4 * static_cast<std::size_t>(row % 8)];
-    const int half = 2 * (row / 8);
-    BRow sums;
-    for (int n = 0; n < columns; ++n)
-      sums[n / 2][n % 2] = static_cast<double>(quad[n / 2]->value[half + n % 2]);
-    for (int c = 0; c < kept; ++c) {
-      const double weight = a_values[row * kept + c];
-      const BRow& b = b_values[pattern.columns()[row][c]];
-      sums[0] += weight * b[0];
-      sums[1] += weight * b[1];
-      sums[2] += weight * b[2];
-      sums[3] += weight * b[3];
-    }
-    for (int n = 0; n < columns; ++n) quad[n / 2]->value[half + n % 2] = cut(sums[n / 2][n % 2]);
-  }
+void multiply_dense(const DenseOperands& operands, OperandType type) {
+  const Weights weights = unpack_weights(operands.a, type);
+  alignas(64) std::uint16_t b_bits[kept * columns];
+  for (int lane = 0; lane < lanes_per_warp; ++lane) unpack_inputs(operands.b[lane]->word, lane, b_bits);
+  std::array<BRow, kept> inputs{};
+  convert_inputs(b_bits, type, inputs);
+  add_products(weights, inputs, in_order, operands.sum);
 }
 
 void transpose_8x8(std::array<std::uint32_t, lanes_per_warp>& matrix) {

@@ -17,6 +17,13 @@ struct SparseOperands {
   std::array<std::uint32_t, lanes_per_warp> metadata;
 };
 
+/// The same for multiply_dense.
+struct DenseOperands {
+  std::array<device::Accumulator*, lanes_per_warp> sum;
+  std::array<const device::Vector*, lanes_per_warp> a;
+  std::array<const device::Pair*, lanes_per_warp> b;
+};
+
 /// Which column of B each kept element of A meets: the decoded metadata of a warp.
 class SparsePattern {
  public:
@@ -41,6 +48,9 @@ enum class OperandType { f16, bf16 };
 /// its C are added in double and the sum is cut towards zero to f32: tensor cores do not round to nearest,
 /// and this errs to one side as they do.
 void multiply_sparse(const SparseOperands& operands, OperandType type, int selector, SparsePattern& pattern);
+
+/// mma.sync m16n8k16, f16 or bf16 to f32: sum += A * B, added and cut in the same way.
+void multiply_dense(const DenseOperands& operands, OperandType type);
 
 /// movmatrix m8n8 .trans, in place: element 2 c + h of row r is half h of lane 4 r + c.
 void transpose_8x8(std::array<std::uint32_t, lanes_per_warp>& matrix);

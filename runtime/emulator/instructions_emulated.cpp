@@ -38,6 +38,19 @@ std::uint32_t exchange(Arrival::Kind kind, std::uint32_t word, const emulator::C
   return word;
 }
 
+/// A matrix of which nothing is left out.
+void multiply_whole(device::Accumulator& sum, const device::Vector& a, const device::Pair& b,
+                    emulator::OperandType operands, const emulator::CallSite& site) {
+  Arrival arrival;
+  arrival.kind = Arrival::Kind::multiply_dense;
+  arrival.site = site;
+  arrival.sum = &sum;
+  arrival.a = &a;
+  arrival.b_pair = &b;
+  arrival.operands = operands;
+  arrive(arrival);
+}
+
 template <class Value>
 Value load_aligned(const Value* from) {
   if (reinterpret_cast<std::uintptr_t>(from) % sizeof(Value) != 0) {
@@ -125,6 +138,11 @@ Pair load_shared_pair(Shared from) {
   return lane.block.shared().load_pair(lane.block.moment(lane), from);
 }
 
+std::uint16_t load_shared_half(Shared from) {
+  const Lane& lane = this_lane();
+  return lane.block.shared().load_half(lane.block.moment(lane), from);
+}
+
 void store_shared(Shared to, std::uint32_t v) {
   const Lane& lane = this_lane();
   lane.block.shared().store(lane.block.moment(lane), to, v);
@@ -208,6 +226,14 @@ float high_f16(std::uint32_t both) {
 
 std::uint32_t transpose_8x8(std::uint32_t row_pair, emulator::CallSite site) {
   return exchange(Arrival::Kind::transpose_8x8, row_pair, site);
+}
+
+void multiply_dense(Accumulator& sum, const Vector& a, const Pair& b, emulator::CallSite site) {
+  multiply_whole(sum, a, b, emulator::OperandType::f16, site);
+}
+
+void multiply_dense_bf16(Accumulator& sum, const Vector& a, const Pair& b, emulator::CallSite site) {
+  multiply_whole(sum, a, b, emulator::OperandType::bf16, site);
 }
 
 }  // namespace device

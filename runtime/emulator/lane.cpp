@@ -20,6 +20,8 @@ const char* name(Arrival::Kind kind) {
       return "largest_in_warp";
     case Arrival::Kind::multiply_sparse:
       return "multiply_sparse";
+    case Arrival::Kind::multiply_dense:
+      return "multiply_dense";
   }
   return "";
 }

@@ -18,14 +18,15 @@ class Block;
 
 /// What a lane waits for at a collective, and the registers it brings.
 struct Arrival {
-  enum class Kind { sync_warp, sync_block, transpose_8x8, largest_in_warp, multiply_sparse };
+  enum class Kind { sync_warp, sync_block, transpose_8x8, largest_in_warp, multiply_sparse, multiply_dense };
   Kind kind = Kind::sync_warp;
   int selector = 0;
   CallSite site;
-  // multiply_sparse
+  // multiply_sparse and multiply_dense
   device::Accumulator* sum = nullptr;
   const device::Vector* a = nullptr;
-  const device::Vector* b = nullptr;
+  const device::Vector* b = nullptr;     ///< sparse
+  const device::Pair* b_pair = nullptr;  ///< dense
   std::uint32_t metadata = 0;
   OperandType operands = OperandType::f16;
   // transpose_8x8 and largest_in_warp, both ways

@@ -145,6 +145,11 @@ device::Pair SharedMemory::load_pair(const Moment& now, std::uint32_t from) {
   return value;
 }
 
+std::uint16_t SharedMemory::load_half(const Moment& now, std::uint32_t from) {
+  note_load(now, from, sizeof(std::uint16_t));
+  return memory_[from / 2];
+}
+
 void SharedMemory::store(const Moment& now, std::uint32_t to, const device::Vector& value) {
   note_store(now, to, vector_bytes);
   std::memcpy(&memory_[to / 2], &value, vector_bytes);

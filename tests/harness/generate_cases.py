@@ -32,7 +32,7 @@ REQUIRED = {
 REACHES = {"z": (15, 8, 4, 2, 1, 0), "y": (31, 15, 7, 3, 1, 0), "x": (127, 31, 15, 7, 3, 1, 0)}
 WEIGHT_MODES = ("f16", "f16x2", "bf16", "bf16x2")
 ACCURACIES = ("tf32", "f16")  # beside full
-PLAN_KEYS = ("stencil", "dimensions", "storage", "accuracy", "adds_identity", "error_bound", "boundary", "reach")
+PLAN_KEYS = ("stencil", "dimensions", "engine", "storage", "accuracy", "adds_identity", "error_bound", "boundary", "reach")
 PLAN_KEYS += ("weights", "chained_mmas", "tap_rows", "taps")
 # Other ways of computing the same, each with the share of specs that it gets.
 OPTIONS = {("--engine", "dense"): 10, ("--engine", "cuda"): 10}

@@ -159,9 +159,11 @@ def check_plan(plan, data):
     told = data["reach"]
     if tuple(zip(told["low"], told["high"])) != plan.reach:
         raise ValueError(f"{plan.name}: reach is not that of the taps")
-    # Windows of 16 columns at multiples of 8, and a product for each term of weight and value: more would loosen the
-    # bound without a reason.
+    # Windows of 16 columns at multiples of 8, and a product for each term of weight and value, or one for each half of
+    # that where products are dense: more would loosen the bound without a reason.
     products = plan.terms if plan.storage.bytes == 2 else max(3, plan.terms)
+    if data.get("engine") == "dense":
+        products *= 2
     most = products * sum((row.high - row.low) // 16 + 2 for row in plan.tap_rows)
     if not 0 <= plan.chained_mmas <= most:
         raise ValueError(f"{plan.name}: {plan.chained_mmas} chained MMAs; at most {most} are plausible")

@@ -85,6 +85,8 @@ TEST(DeviceRates, BoundASweepOnAnH200) {
   EXPECT_NEAR(bound.tensor_us, 107.1, 0.05);
   EXPECT_FALSE(bound.memory_binds());
   EXPECT_EQ(bound.floor_us(), bound.tensor_us);
+  const auto dense = spidergen::plan::bound_sweep(*rates, {points, 4, 30, true});
+  EXPECT_NEAR(dense.tensor_us, 161.5, 0.05);
   const auto light = spidergen::plan::bound_sweep(*rates, {points, 4, 3});
   EXPECT_TRUE(light.memory_binds());
   EXPECT_EQ(light.floor_us(), light.memory_us);

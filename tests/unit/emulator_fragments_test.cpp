@@ -14,6 +14,7 @@ namespace spider::test {
 namespace {
 
 using device::Accumulator;
+using device::Pair;
 using device::Vector;
 
 constexpr std::array<std::uint32_t, 6> legal_codes = {0x4, 0x8, 0xC, 0x9, 0xD, 0xE};
@@ -211,6 +212,133 @@ TEST(MultiplySparse, RefusesCodesThatAreNotTwoAscendingPositions) {
 TEST(MultiplySparse, RefusesZeroMetadata) {
   registers = {};
   expect_violation(launch(multiply<0>, {}), {"whose code 0x0 for row 0, group 0"});
+}
+
+/// B of multiply_dense, beside A and the sums in `registers`.
+std::array<Pair, 32> pairs;
+
+/// PTX ISA, m16n8k16: A(row, k) is in lane 4 (row mod 8) + (k mod 8) / 2, register row / 8 + 2 (k / 8).
+void put_a(int row, int k, std::uint16_t bits) {
+  put_half(registers.a[4 * (row % 8) + k % 8 / 2].word[row / 8 + 2 * (k / 8)], k % 2, bits);
+}
+/// B(k, n) is in lane 4 n + (k mod 8) / 2, register k / 8.
+void put_b(int k, int n, std::uint16_t bits) {
+  put_half(pairs[4 * n + k % 8 / 2].word[k / 8], k % 2, bits);
+}
+
+void multiply_whole(SweepArguments arguments) {
+  const int lane = device::lane_index();
+  device::multiply_dense(registers.sum[lane], registers.a[lane], pairs[lane]);
+  write_output(arguments);
+}
+
+TEST(MultiplyDense, IsTheProduct) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  for (int round = 0; round < 50; ++round) {
+    double a[16][16];
+    double b[16][8];
+    double expected[16][8];
+    for (int i = 0; i < 16; ++i) {
+      for (int k = 0; k < 16; ++k) {
+        const std::uint16_t bits = emulator::float_to_half(normal(random));
+        a[i][k] = static_cast<double>(emulator::half_to_float(bits));
+        put_a(i, k, bits);
+      }
+      for (int n = 0; n < 8; ++n) {
+        const std::uint16_t bits = emulator::float_to_half(normal(random));
+        b[i][n] = static_cast<double>(emulator::half_to_float(bits));
+        put_b(i, n, bits);
+        const float sum = normal(random);
+        expected[i][n] = static_cast<double>(sum);
+        registers.sum[4 * (i % 8) + n / 2].value[2 * (i / 8) + n % 2] = sum;
+      }
+    }
+    expect_good(launch(multiply_whole, {}));
+    for (int row = 0; row < 16; ++row) {
+      for (int n = 0; n < 8; ++n) {
+        for (int k = 0; k < 16; ++k) expected[row][n] += a[row][k] * b[k][n];
+        const double got = result(row, n);
+        ASSERT_LE(std::fabs(got), std::fabs(expected[row][n]) * (1 + 1e-15)) << "rounds away from zero";
+        ASSERT_GE(std::fabs(got), std::fabs(expected[row][n]) * (1 - 0x1p-23))
+            << "row " << row << ", column " << n;
+      }
+    }
+  }
+}
+
+TEST(MultiplyDense, ReadsTheRegistersThatTheInstructionDoes) {
+  registers = {};
+  pairs = {};
+  registers.a[13].word[2] = 0x3c000000;  // A(3, 11) = 1
+  registers.a[29].word[1] = 0x00004000;  // A(15, 2) = 2
+  pairs[25].word[1] = 0x42000000;        // B(11, 6) = 3
+  pairs[1].word[0] = 0x00004400;         // B(2, 0) = 4
+  expect_good(launch(multiply_whole, {}));
+  for (int row = 0; row < 16; ++row) {
+    for (int n = 0; n < 8; ++n) {
+      const float expected = row == 3 && n == 6 ? 3.0F : row == 15 && n == 0 ? 8.0F : 0.0F;
+      EXPECT_EQ(result(row, n), expected) << row << ' ' << n;
+    }
+  }
+}
+
+TEST(MultiplyDense, AZeroTimesNaNIsNaN) {
+  registers = {};
+  pairs = {};
+  put_b(4, 2, 0x7e00);
+  expect_good(launch(multiply_whole, {}));
+  for (int row = 0; row < 16; ++row) {
+    for (int n = 0; n < 8; ++n) ASSERT_EQ(std::isnan(result(row, n)), n == 2) << row << ' ' << n;
+  }
+}
+
+/// The halves of a sparse fragment of B are the fragments of two dense products, K 0-15 and 16-31.
+TEST(MultiplyDense, TwiceIsOneSparseProductWhoseMatrixIsWhole) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 20; ++round) {
+    Problem problem;
+    problem.fill(random);
+    for (auto& row : problem.c) row.fill(0);
+    problem.pack(0, random);
+    expect_good(launch(multiply<0>, {}));
+    const auto sparse = registers.sum;
+
+    registers.sum = {};
+    for (int half = 0; half < 2; ++half) {
+      for (int row = 0; row < 16; ++row) {
+        for (int k = 0; k < 16; ++k) put_a(row, k, problem.a[row][16 * half + k]);
+      }
+      for (std::size_t lane = 0; lane < 32; ++lane) {
+        const Vector& b = registers.b[lane];
+        pairs[lane] = {{b.word[2 * half], b.word[2 * half + 1]}};
+      }
+      expect_good(launch(multiply_whole, {}));
+    }
+    for (std::size_t lane = 0; lane < 32; ++lane) {
+      for (int i = 0; i < 4; ++i) {
+        const float expected = sparse[lane].value[i];
+        // Each is cut once more on its way; products of normal numbers are below 100.
+        ASSERT_NEAR(registers.sum[lane].value[i], expected, 100 * 0x1p-22) << lane << ' ' << i;
+      }
+    }
+  }
+}
+
+TEST(MultiplyDense, ReadsBf16WhereItIsTold) {
+  registers = {};
+  pairs = {};
+  registers.a[0].word[0] = 0x00003fc0U;  // A(0, 0) = 1.5, an f16 of another value
+  pairs[0].word[0] = 0x00004040U;        // B(0, 0) = 3
+  registers.sum[0].value[0] = 0.25F;
+  expect_good(launch(
+      [](SweepArguments arguments) {
+        const int lane = device::lane_index();
+        device::multiply_dense_bf16(registers.sum[lane], registers.a[lane], pairs[lane]);
+        write_output(arguments);
+      },
+      {}));
+  EXPECT_EQ(registers.sum[0].value[0], 4.75F);
 }
 
 TEST(Transpose, MovesElementRCToCR) {

@@ -176,6 +176,34 @@ TEST(Packing, InverseForRandomMatrices) {
   }
 }
 
+/// PTX ISA, m16n8k16: A(row, k) is in lane 4 (row mod 8) + (k mod 8) / 2, register row / 8 + 2 (k / 8), half
+/// k mod 2.
+TEST(Packing, LaneOrderOfWholeMatricesIsThatOfTheDenseInstruction) {
+  Matrix matrix(16, 16);
+  matrix.at(0, 0) = 1;
+  matrix.at(3, 11) = 2;
+  matrix.at(9, 4) = 4;
+  matrix.at(15, 15) = 8;
+  const PackedPass packed = pack_whole_matrices({matrix});
+  EXPECT_TRUE(packed.whole);
+  EXPECT_TRUE(packed.metadata.empty());
+  OperandFragment expected{};
+  expected[0][0] = 0x00003C00U;
+  expected[13][2] = 0x40000000U;
+  expected[6][1] = 0x00004400U;
+  expected[31][3] = 0x48000000U;
+  EXPECT_EQ(packed.operands.front().values, expected);
+}
+
+TEST(Packing, InverseForRandomWholeMatrices) {
+  for (std::uint32_t seed = 1; seed <= 100; ++seed) {
+    std::mt19937 random(seed);
+    Matrix matrix(16, 16);
+    matrix.values = random_weights(random, 256);
+    EXPECT_EQ(unpack(pack_whole_matrices({matrix}), 0), matrix) << "seed " << seed;
+  }
+}
+
 TEST(Packing, AnUnselectedNonZeroIsRefused) {
   const TileMapping mapping = plan::pair_swap_mapping();
   Matrix matrix(16, 32);
@@ -190,6 +218,21 @@ TEST(Proof, HoldsForRandomStencils) {
     ASSERT_FALSE(plan::check_supported(stencil).has_errors()) << "seed " << seed;
     const plan::KernelPlan plan = plan::make_plan(stencil);
     EXPECT_NO_THROW(prove(stencil, plan, pack(plan))) << "seed " << seed;
+  }
+}
+
+TEST(Proof, HoldsForRandomStencilsOfDenseProducts) {
+  for (std::uint32_t seed = 1; seed <= 100; ++seed) {
+    spec::StencilSpec stencil = testing::random_stencil(seed, 3, 31, seed % 2 == 0);
+    stencil.storage = std::array{spec::Storage::f16, spec::Storage::f32, spec::Storage::bf16}[seed % 3];
+    ASSERT_FALSE(plan::check_supported(stencil, plan::Engine::dense).has_errors()) << "seed " << seed;
+    plan::KernelPlan plan = plan::make_plan(stencil, plan::Engine::dense);
+    const PackedKernel packed = pack(plan);
+    EXPECT_NO_THROW(prove(stencil, plan, packed)) << "seed " << seed;
+
+    // The halves of a fragment the wrong way round are another stencil.
+    for (plan::Product& product : plan.passes.front().products) product.source ^= 1;
+    EXPECT_THROW(prove(stencil, plan, packed), diag::InternalError) << "seed " << seed;
   }
 }
 

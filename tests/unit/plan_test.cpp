@@ -320,9 +320,48 @@ TEST(Plan, EnginesAreNamedAndKept) {
   EXPECT_EQ(make_plan(with_weights({1.0}), Engine::sparse).engine, Engine::sparse);
 }
 
+TEST(Plan, DenseProductsAreTheHalvesOfSparseOnes) {
+  for (std::uint32_t seed = 1; seed <= 50; ++seed) {
+    const spec::StencilSpec stencil = testing::random_stencil(seed, 3, 31, seed % 2 == 0);
+    const Pass sparse = make_plan(stencil, Engine::sparse).passes.front();
+    const Pass dense = make_plan(stencil, Engine::dense).passes.front();
+    EXPECT_EQ(dense.products.size(), 2 * sparse.products.size()) << "seed " << seed;
+    ASSERT_EQ(dense.sources.size(), 2 * sparse.sources.size()) << "seed " << seed;
+    for (std::size_t i = 0; i < dense.sources.size(); ++i) {
+      const Source& whole = sparse.sources[i / 2];
+      EXPECT_EQ(dense.sources[i].shift, whole.shift);
+      const auto first = whole.mapping.column_input.begin() + static_cast<std::ptrdiff_t>(i % 2) * 16;
+      EXPECT_EQ(dense.sources[i].mapping.column_input, std::vector<Position>(first, first + 16));
+    }
+    for (const Operand& operand : dense.operands) {
+      EXPECT_EQ(operand.matrix.columns, 16);
+      EXPECT_TRUE(std::any_of(operand.matrix.values.begin(), operand.matrix.values.end(),
+                              [](double value) { return value != 0; }));
+    }
+  }
+}
+
+TEST(Plan, DenseOperandsTakeTwiceTheRegisters) {
+  spec::StencilSpec stencil;
+  stencil.name = "box";
+  for (int dy = -7; dy <= 7; ++dy) {
+    for (int dx = -7; dx <= 7; ++dx) stencil.taps.push_back({{0, dy, dx}, (dy * 15 + dx + 200) / 512.0, {}});
+  }
+  const Pass sparse = make_plan(stencil, Engine::sparse).passes.front();
+  const Pass dense = make_plan(stencil, Engine::dense).passes.front();
+  EXPECT_EQ(sparse.operands.size(), 15U);
+  EXPECT_EQ(dense.operands.size(), 30U);
+  // 30 operands of four registers leave none for the sums of a second tile.
+  EXPECT_EQ(sparse.streaming.tiles_per_warp, 2);
+  EXPECT_EQ(dense.streaming.tiles_per_warp, 1);
+  EXPECT_TRUE(dense.streaming.operands_in_registers);
+}
+
 TEST(Plan, AnEngineThatIsNotThereIsRefusedByName) {
   for (const Engine engine : {Engine::dense, Engine::cuda}) {
-    const diag::Diagnostics diagnostics = check_supported(with_weights({1.0}), engine);
+    spec::StencilSpec stencil = with_weights({1.0});
+    stencil.dimensions = 3;
+    const diag::Diagnostics diagnostics = check_supported(stencil, engine);
     ASSERT_EQ(diagnostics.items.size(), 1U);
     EXPECT_NE(diagnostics.items.front().text.find("--engine " + std::string(engine_name(engine))),
               std::string::npos);
@@ -339,6 +378,7 @@ TEST(Plan, TapsOfOneRowAreNotStreamed) {
     EXPECT_EQ(pass.walk, Walk::lines);
     EXPECT_EQ(pass.products.size(), 16U);
   }
+  EXPECT_EQ(make_plan(stencil, Engine::dense).passes.front().walk, Walk::rows);
 }
 
 }  // namespace

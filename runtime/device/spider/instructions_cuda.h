@@ -125,6 +125,13 @@ SPIDER_DEVICE Pair load_shared_pair(Shared from) {
   return v;
 }
 
+/// ld.shared.b16: `from` is a multiple of 2.
+SPIDER_DEVICE std::uint16_t load_shared_half(Shared from) {
+  std::uint16_t v;
+  asm volatile("ld.shared.b16 %0, [%1];" : "=h"(v) : "r"(shared_address(from)) : "memory");
+  return v;
+}
+
 /// st.shared.b32: `to` is a multiple of 4.
 SPIDER_DEVICE void store_shared(Shared to, std::uint32_t v) {
   asm volatile("st.shared.b32 [%0], %1;" ::"r"(shared_address(to)), "r"(v) : "memory");
@@ -335,6 +342,22 @@ SPIDER_DEVICE void multiply_sparse_bf16(Accumulator& sum, const Vector& a, const
       : "+f"(sum.value[0]), "+f"(sum.value[1]), "+f"(sum.value[2]), "+f"(sum.value[3])
       : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b.word[0]), "r"(b.word[1]),
         "r"(b.word[2]), "r"(b.word[3]), "r"(metadata), "n"(selector));
+}
+
+/// mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 (9.7.14.5.8): sum += A * B.
+SPIDER_DEVICE void multiply_dense(Accumulator& sum, const Vector& a, const Pair& b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(sum.value[0]), "+f"(sum.value[1]), "+f"(sum.value[2]), "+f"(sum.value[3])
+      : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b.word[0]), "r"(b.word[1]));
+}
+
+/// The same of bf16: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32.
+SPIDER_DEVICE void multiply_dense_bf16(Accumulator& sum, const Vector& a, const Pair& b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(sum.value[0]), "+f"(sum.value[1]), "+f"(sum.value[2]), "+f"(sum.value[3])
+      : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b.word[0]), "r"(b.word[1]));
 }
 
 }  // namespace spider::device

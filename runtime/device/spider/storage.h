@@ -15,6 +15,10 @@ struct F16Format {
                                      const device::Vector& inputs, std::uint32_t metadata) {
     device::multiply_sparse<selector>(sum, matrix, inputs, metadata);
   }
+  SPIDER_DEVICE static void multiply_whole(device::Accumulator& sum, const device::Vector& matrix,
+                                           const device::Pair& inputs) {
+    device::multiply_dense(sum, matrix, inputs);
+  }
   SPIDER_DEVICE static std::uint32_t pack(float low, float high) { return device::pack_f16(low, high); }
 };
 
@@ -25,8 +29,17 @@ struct Bf16Format {
                                      const device::Vector& inputs, std::uint32_t metadata) {
     device::multiply_sparse_bf16<selector>(sum, matrix, inputs, metadata);
   }
+  SPIDER_DEVICE static void multiply_whole(device::Accumulator& sum, const device::Vector& matrix,
+                                           const device::Pair& inputs) {
+    device::multiply_dense_bf16(sum, matrix, inputs);
+  }
   SPIDER_DEVICE static std::uint32_t pack(float low, float high) { return device::pack_bf16(low, high); }
 };
+
+/// What a dense product takes of a lane's fragment: half 0 the first two registers, half 1 the others.
+SPIDER_DEVICE device::Pair half_of(const device::Vector& inputs, int half) {
+  return {{inputs.word[2 * half], inputs.word[2 * half + 1]}};
+}
 
 /// Fields of 16 bits. A lane's eight neighbouring inputs are one vector, and all products of an output are
 /// chained into one sum.
@@ -73,6 +86,13 @@ struct HalfStorage {
                                      const device::Vector& matrix, const Fragment& fragment,
                                      std::uint32_t metadata, int /*part*/) {
     Format::template multiply<selector>(sum, matrix, fragment.inputs, metadata);
+  }
+
+  /// One product of a matrix that is not compressed and of half of the fragment.
+  SPIDER_DEVICE static void multiply_whole(Partial& /*partial*/, device::Accumulator& sum,
+                                           const device::Vector& matrix, const Fragment& fragment, int half,
+                                           int /*part*/) {
+    Format::multiply_whole(sum, matrix, half_of(fragment.inputs, half));
   }
 
   /// After the last product of a window: adds what `partial` holds to the sum.
@@ -154,6 +174,13 @@ struct F32Storage {
                                      const Fragment& fragment, std::uint32_t metadata, int part) {
     device::Accumulator& to = !scaled ? sum : (part == 0 ? partial.high : partial.low);
     device::multiply_sparse<selector>(to, matrix, fragment.term[part == 2 ? terms - 1 : 0], metadata);
+  }
+
+  SPIDER_DEVICE static void multiply_whole(Partial& partial, device::Accumulator& sum,
+                                           const device::Vector& matrix, const Fragment& fragment, int half,
+                                           int part) {
+    device::Accumulator& to = !scaled ? sum : (part == 0 ? partial.high : partial.low);
+    device::multiply_dense(to, matrix, half_of(fragment.term[part == 2 ? terms - 1 : 0], half));
   }
 
   SPIDER_DEVICE static void finish(const Partial& partial, device::Accumulator& sum,

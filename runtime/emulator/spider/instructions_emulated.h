@@ -72,6 +72,8 @@ Vector load_shared(Shared from);
 void store_shared(Shared to, const Vector& v);
 /// ld.shared.v2.b32: `from` is a multiple of 8.
 Pair load_shared_pair(Shared from);
+/// ld.shared.b16: `from` is a multiple of 2.
+std::uint16_t load_shared_half(Shared from);
 /// st.shared.b32: `to` is a multiple of 4.
 void store_shared(Shared to, std::uint32_t v);
 /// st.shared.b16: `to` is a multiple of 2.
@@ -137,6 +139,13 @@ float high_f16(std::uint32_t both);
 /// movmatrix.sync.aligned.m8n8.trans.b16: lane 4 r + c gives elements 2 c, 2 c + 1 of row r and receives
 /// elements 2 c, 2 c + 1 of column r.
 std::uint32_t transpose_8x8(std::uint32_t row_pair, emulator::CallSite site = emulator::CallSite::current());
+
+/// mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32: sum += A * B.
+void multiply_dense(Accumulator& sum, const Vector& a, const Pair& b,
+                    emulator::CallSite site = emulator::CallSite::current());
+/// The same of bf16: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32.
+void multiply_dense_bf16(Accumulator& sum, const Vector& a, const Pair& b,
+                         emulator::CallSite site = emulator::CallSite::current());
 
 }  // namespace spider::device
 

@@ -358,7 +358,7 @@ const spider_kernel kernel = {
      device::is_emulated},
     sweep,
     {spider::TilingKind::lines, warps_per_block, warps_per_block * warp_bytes, vector_bytes, vector_bytes / 2,
-     {1, 1, strip_outputs}, {}, strip_anchor, 0, 0},
+     {1, 1, strip_outputs}, 0, 0, strip_anchor, 0, 0},
     tap_rows,
     sizeof(tap_rows) / sizeof(tap_rows[0]),
     taps,

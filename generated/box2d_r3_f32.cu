@@ -90,6 +90,7 @@ constexpr int highest_low = -3;
 constexpr int lowest_high = 3;
 constexpr int column_reach_low = -3;
 constexpr int column_reach_high = 3;
+constexpr int left_margin = (highest_low > 0 ? highest_low : 0) - first_column;
 constexpr int right_margin =
     first_column + ring_vectors * vector_elements - strip_outputs + (lowest_high < 0 ? -lowest_high : 0);
 
@@ -1137,7 +1138,7 @@ const spider_kernel kernel = {
      device::is_emulated},
     sweep,
     {spider::TilingKind::strips, warps_per_block, shared_bytes, vector_bytes, output_bytes, {1, 1, strip_outputs},
-     {0, row_high, right_margin}, strip_anchor, rows_in_flight - 1, preferred_rows},
+     left_margin, right_margin, strip_anchor, rows_in_flight - 1, preferred_rows},
     tap_rows,
     sizeof(tap_rows) / sizeof(tap_rows[0]),
     taps,

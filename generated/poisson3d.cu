@@ -910,7 +910,7 @@ const spider_kernel kernel = {
      device::is_emulated},
     sweep,
     {spider::TilingKind::blocks, warps_per_block, shared_bytes, vector_bytes, vector_bytes / 2,
-     {1, block_rows, tile_outputs}, {}, tile_outputs, lead_planes, preferred_planes},
+     {1, block_rows, tile_outputs}, 0, 0, tile_outputs, lead_planes, preferred_planes},
     tap_rows,
     sizeof(tap_rows) / sizeof(tap_rows[0]),
     taps,

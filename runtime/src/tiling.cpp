@@ -31,8 +31,11 @@ StripGrid cut_columns(const Tiling& tiling, const Box& box) {
   grid.first_column = static_cast<std::int32_t>(box.offset[2] / tiling.anchor * tiling.anchor);
   const auto columns = static_cast<std::int32_t>(box.offset[2] + box.extent[2] - grid.first_column);
   const auto strips = static_cast<std::int32_t>(divide_up(columns, width));
-  const std::int32_t clear_of_right_edge = std::max(0, columns - tiling.margin[2]) / width;
-  grid.inner_strips = std::max(0, clear_of_right_edge - 1);
+  const std::int32_t clear_of_right_edge = std::max(0, columns - tiling.right_margin) / width;
+  // Kernels take the first strip alone for one at the left edge. Where the second one is at it, too, which
+  // takes a narrow strip and a far reach, all are.
+  const bool second_is_clear = grid.first_column + width >= box.offset[2] + tiling.left_margin;
+  grid.inner_strips = second_is_clear ? std::max(0, clear_of_right_edge - 1) : 0;
   grid.edge_strips = strips - grid.inner_strips;
   return grid;
 }

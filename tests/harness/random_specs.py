@@ -277,6 +277,7 @@ CHOSEN = {
         chosen_taps("inexact", [(0, -127), (0, 3), (0, 127)]),
         chosen_box("exact", [0, 127]),
         chosen_taps("exact", [(31, 0), (30, 1)]),
+        chosen_taps("tiny", [(1, -42), (1, 59), (1, 118), (-2, 88)]),  # the second strip, too, is at the left edge
         chosen_taps("inexact", [(-31, 17)]),
     ),
     3: (

@@ -16,7 +16,7 @@ Tiling make_tiling(int columns, int margin, int warps, int lead_rows, int prefer
   tiling.kind = TilingKind::strips;
   tiling.warps_per_block = warps;
   tiling.abreast[2] = columns;
-  tiling.margin[2] = margin;
+  tiling.right_margin = margin;
   tiling.anchor = 64;
   tiling.lead_steps = lead_rows;
   tiling.preferred_steps = preferred_rows;
@@ -97,6 +97,22 @@ TEST(Tiling, WithAPreferenceWavesAreFullAndWalksComeNearIt) {
   const double waves = static_cast<double>(launch.blocks) / (132 * 4);
   EXPECT_GT(waves / static_cast<double>(static_cast<std::int64_t>(waves) + 1), 0.93);
   EXPECT_NEAR(launch.grid.strips.inner_rows, 20, 3);
+}
+
+TEST(Tiling, AllStripsAreEdgeStripsWhereTheSecondReachesBeyondTheLeftEdge) {
+  Tiling tiling = make_tiling(128, 200, 4, 2, 20);
+  const backend::Residency residency{132, 4};
+  const auto inner_strips = [&](std::int64_t offset) {
+    return spider::choose_blocks(tiling, Box{{0, 0, offset}, {1, 100, 1280}}, residency)
+        .grid.strips.inner_strips;
+  };
+  tiling.left_margin = 128;
+  EXPECT_EQ(inner_strips(0), 7);
+  EXPECT_EQ(inner_strips(1),
+            0);  // strips begin at a multiple of 64: the second one 127 columns behind the box
+  EXPECT_EQ(inner_strips(64), 7);
+  tiling.left_margin = 129;
+  EXPECT_EQ(inner_strips(0), 0);
 }
 
 TEST(Tiling, SmallFieldsSpreadOverTheDevice) {

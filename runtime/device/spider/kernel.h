@@ -74,7 +74,9 @@ struct Tiling {
   std::int32_t input_alignment;   ///< bytes on which input rows start where they can be read in vectors
   std::int32_t output_alignment;  ///< the same for stores
   std::int32_t abreast[3];        ///< z, y, x
-  std::int32_t margin[3];         ///< how far a walk reads beyond its last outputs, z, y, x
+  /// Columns of the box that a walk away from its edges must have before its first output, and from its
+  /// last output on.
+  std::int32_t left_margin, right_margin;
   std::int32_t anchor;      ///< walks begin at multiples of it along x, counted from the field's first column
   std::int32_t lead_steps;  ///< input steps of a walk before its first outputs are complete
   std::int32_t preferred_steps;  ///< of a walk, that run best on a large field; 0: one wave of blocks

@@ -221,10 +221,10 @@ build_spider_gen() {
     return
   fi
   installed=$build/installed
-  run_quietly "$build/configure.log" cmake -S . -B "$build/spider-gen" -DCMAKE_BUILD_TYPE=Release \
+  run_quietly "$build/configure.log" cmake -S . -B "$build/release" -DCMAKE_BUILD_TYPE=Release \
     -DSPIDER_BUILD_TESTS=OFF
-  run_quietly "$build/build.log" cmake --build "$build/spider-gen" -j "$(nproc)"
-  run_quietly "$build/install.log" cmake --install "$build/spider-gen" --prefix "$installed"
+  run_quietly "$build/build.log" cmake --build "$build/release" -j "$(nproc)"
+  run_quietly "$build/install.log" cmake --install "$build/release" --prefix "$installed"
 }
 
 # The kernels, and beside them their explanations, from which the application takes the true weights for its reference.

@@ -41,9 +41,6 @@ mkdir -p -- "$work"
 # A generator that is named is copied, so that touching it disturbs nobody.
 tool=
 options=()
-if [[ $backend == cuda ]]; then
-  options+=("-DCMAKE_CUDA_ARCHITECTURES=80;90")
-fi
 for option in "$@"; do
   if [[ $option == -DSpiderGen_EXECUTABLE=* ]]; then
     tool=$work/spider-gen

@@ -3,8 +3,9 @@
 
   check_docs.py check ROOT
       links lead somewhere; tables name every function, status and placeholder (check_blocks.py checks the blocks of code)
-  check_docs.py build ROOT
-      a copy of the repository builds, installs and takes a new stencil by the README's commands
+  check_docs.py build ROOT --work DIR
+      a copy of the repository, DIR/tree, builds, installs and takes a new stencil by the README's commands; the preset
+      that regenerates takes the spider-gen that they have installed, for nothing else is built differently
   check_docs.py languages ROOT --prefix DIR [--fortran] [--python FILE]
       the Fortran and Python programs of runtime/fortran and runtime/python give the right result, emulated
   check_docs.py run ROOT --prefix DIR [--nvcc FILE] [--emulated]
@@ -18,6 +19,7 @@ import dataclasses
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -124,22 +126,27 @@ def check(arguments: argparse.Namespace) -> list[str]:
 
 def build(arguments: argparse.Namespace) -> list[str]:
     readme = arguments.root / "README.md"
-    with tempfile.TemporaryDirectory() as name:
-        home, tree = pathlib.Path(name) / "home", pathlib.Path(name) / "tree"
-        home.mkdir()
-        root = arguments.root.resolve()
-        shutil.copytree(root, tree, ignore=lambda folder, names: [
-            file for file in names if pathlib.Path(folder) == root and (file.startswith("build") or file in ("out", ".git"))])
-        shell(named_block(readme, "build"), tree, os.environ | {"HOME": str(home)})
-        installed = home / ".local/bin/spider-gen"
-        subprocess.run([installed, "--version"], check=True)
+    home, tree = arguments.work / "home", arguments.work / "tree"
+    shutil.rmtree(arguments.work, ignore_errors=True)
+    home.mkdir(parents=True)
+    root = arguments.root.resolve()
+    shutil.copytree(root, tree, ignore=lambda folder, names: [
+        file for file in names if pathlib.Path(folder) == root and (file.startswith("build") or file in ("out", ".git"))])
+    shell(named_block(readme, "build"), tree, os.environ | {"HOME": str(home)})
+    installed = home.resolve() / ".local/bin/spider-gen"
+    subprocess.run([installed, "--version"], check=True)
 
-        spec = (tree / "stencils/star2d_r1.yaml").read_text(encoding="utf-8")
-        spec = re.sub(r"^stencil:.*$", "stencil: NAME", spec, flags=re.MULTILINE)
-        (tree / "stencils/NAME.yaml").write_text(spec, encoding="utf-8")
-        shell(named_block(readme, "add"), tree, dict(os.environ))
-        missing = [file for file in ("NAME.cu", "NAME.h") if not (tree / "generated" / file).is_file()]
-        return [f"README.md: 'regenerate' did not write generated/{file}" for file in missing]
+    spec = (tree / "stencils/star2d_r1.yaml").read_text(encoding="utf-8")
+    spec = re.sub(r"^stencil:.*$", "stencil: NAME", spec, flags=re.MULTILINE)
+    (tree / "stencils/NAME.yaml").write_text(spec, encoding="utf-8")
+    commands = named_block(readme, "add")
+    configure = "cmake --preset default\n"
+    if not commands.startswith(configure):
+        return [f"README.md: the block \"add\" does not begin with {configure}"]
+    shell(commands.replace(configure, f"{configure[:-1]} -DSpiderGen_EXECUTABLE={shlex.quote(str(installed))}\n", 1), tree,
+          dict(os.environ))
+    missing = [file for file in ("NAME.cu", "NAME.h") if not (tree / "generated" / file).is_file()]
+    return [f"README.md: 'regenerate' did not write generated/{file}" for file in missing]
 
 
 def shell(commands: str, folder: pathlib.Path, environment: dict[str, str]) -> str:
@@ -223,6 +230,8 @@ def main() -> int:
         command = commands.add_parser(name)
         command.set_defaults(function=function)
         command.add_argument("root", type=pathlib.Path)
+        if function is build:
+            command.add_argument("--work", type=pathlib.Path, required=True, help="a folder, emptied before")
         if function in (languages, run):
             command.add_argument("--prefix", type=pathlib.Path, required=True)
         if function is languages:

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Every header compiles by itself, the C ones as C, too: check_headers.sh ROOT C++-COMPILER
+# One that is the first thing its own source includes is compiled by itself where that source is, in every build.
 set -euo pipefail
 cd -- "$1"
 compiler=$2
@@ -7,9 +8,16 @@ cc=$(command -v cc || command -v gcc)
 include=(-I generator -I runtime/include -I runtime/device -I runtime/emulator -I runtime -I runtime/src)
 warnings=(-Wall -Wextra -Wpedantic -Werror -fsyntax-only)
 
+is_first_in_its_source() {
+  local source=${1%.h*}.cpp
+  [[ -e $source ]] && [[ $(grep -m 1 '^#' "$source") =~ ^'#include "'(.*)'"'$ ]] && [[ $1 == */${BASH_REMATCH[1]} ]]
+}
+
 # A header is included by a file, not compiled as one: #pragma once in a main file is a warning.
-printf '%s\n' generator/*/*.h runtime/include/spider/*.{h,hpp} runtime/device/spider/*.h runtime/src/*.h runtime/emulator/*.h \
-  runtime/emulator/spider/*.h | grep -v 'instructions_cuda\.h$' |
+for header in generator/*/*.h runtime/include/spider/*.{h,hpp} runtime/device/spider/*.h runtime/src/*.h \
+  runtime/emulator/*.h runtime/emulator/spider/*.h; do
+  [[ $header == */instructions_cuda.h ]] || is_first_in_its_source "$header" || printf '%s\n' "$header"
+done |
   xargs -P "$(nproc)" -I '{}' "$compiler" -std=c++20 "${warnings[@]}" "${include[@]}" -include '{}' -x c++ /dev/null
 for header in spider.h memory.h; do
   "$cc" -std=c99 "${warnings[@]}" -I runtime/include -include "runtime/include/spider/$header" -x c /dev/null

@@ -11,8 +11,10 @@ from spider_library import Buffer, make_field
 RELATIVE_L2_LIMITS = {"f16": 1e-3, "bf16": 8e-3, "f32": 1e-6}
 REDUCED_ACCURACY_L2_LIMIT = 1e-3  # f32 fields with accuracy tf32 or f16
 # Relative L2 is asked for where the result is not mostly cancellation, and not so small that f16's subnormal step
-# (2^-24) is what one sees.
+# (2^-24) is what one sees. An error of the inputs, or of f32 sums, is one of sum |w x|: it is this share of it, and must
+# be within the limit for the result.
 CANCELLATION = 0.05
+INPUT_ERRORS = {"full": 2.0**-23, "tf32": 2.0**-12, "f16": 2.0**-12}  # of f32 fields, by accuracy
 SMALLEST_RMS = 2.0**-12
 
 
@@ -277,11 +279,12 @@ def check_relative_l2(plan, error, total, magnitude, scale, verdict):
     """The relative L2 error where it says something."""
     norm = numpy.linalg.norm(total / scale)
     rms = norm / numpy.sqrt(total.size)
-    if norm < CANCELLATION * numpy.linalg.norm(magnitude / scale):
+    limit = RELATIVE_L2_LIMITS[plan.storage.name] if plan.accuracy == "full" else REDUCED_ACCURACY_L2_LIMIT
+    input_error = INPUT_ERRORS[plan.accuracy] if plan.storage.name == "f32" else 0.0
+    if norm < max(CANCELLATION, input_error / limit) * numpy.linalg.norm(magnitude / scale):
         return
     if plan.storage.name == "f16" and rms < SMALLEST_RMS:
         return
-    limit = RELATIVE_L2_LIMITS[plan.storage.name] if plan.accuracy == "full" else REDUCED_ACCURACY_L2_LIMIT
     verdict.l2_counted = True
     verdict.relative_l2 = float(numpy.linalg.norm(error / scale) / norm) if norm else 0.0
     if not verdict.relative_l2 <= limit:

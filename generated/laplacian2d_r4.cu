@@ -20,6 +20,7 @@
 #include <spider/instructions.h>
 #include <spider/kernel.h>
 #include <spider/storage.h>
+#include <spider/vectors.h>
 
 #include <cstdint>
 
@@ -469,21 +470,6 @@ SPIDER_DEVICE void start_unaligned_row(const Strip& strip, int step) {
   }
 }
 
-/// The 16 bytes from byte `begin` of two vectors that follow each other; an even number below 16.
-SPIDER_DEVICE Vector take_vector(const Vector& first, const Vector& second, int begin) {
-  std::uint32_t words[8];
-  SPIDER_UNROLL
-  for (int i = 0; i < 8; ++i) words[i] = i < 4 ? first.word[i] : second.word[i - 4];
-  SPIDER_UNROLL
-  for (int i = 0; i < 6; ++i) words[i] = (begin & 8) != 0 ? words[i + 2] : words[i];
-  SPIDER_UNROLL
-  for (int i = 0; i < 5; ++i) words[i] = (begin & 4) != 0 ? words[i + 1] : words[i];
-  Vector taken;
-  SPIDER_UNROLL
-  for (int i = 0; i < 4; ++i) taken.word[i] = device::funnel_shift_right(words[i], words[i + 1], begin % 4 * 8);
-  return taken;
-}
-
 /// Shifts the vectors of an input row to where those of an aligned row lie.
 SPIDER_DEVICE void realign_row(const Strip& strip, int step) {
   constexpr int lane_vectors = (ring_vectors + 31) / 32;
@@ -496,7 +482,7 @@ SPIDER_DEVICE void realign_row(const Strip& strip, int step) {
     const int vector = strip.lane + 32 * i;
     if (!is_fast(strip, vector)) continue;
     const Shared from = row + vector * vector_bytes;
-    shifted[i] = take_vector(device::load_shared(from), device::load_shared(from + vector_bytes), begin);
+    shifted[i] = spider::take_vector(device::load_shared(from), device::load_shared(from + vector_bytes), begin);
   }
   device::sync_warp();
   SPIDER_UNROLL

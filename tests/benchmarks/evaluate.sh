@@ -41,6 +41,8 @@ part() {  # part NAME OPTION...: one run of spider-bench; a part that fails does
 }
 
 trend=$(seq -s, 512 512 10240),16384,20480,32768
+lengths=10240000,1000000000  # points of a line; those of the paper's trend, from 1024 x 256 to 1024 x 40960
+for rows in 256 512 1024 2048 4096 8192 16384 24576 32768 40960; do lengths+=,$((1024 * rows)); done
 paper='box2d_r1,box2d_r2,box2d_r3,box2d_r5,box2d_r7,star2d_r1,star2d_r2,star2d_r3,star2d_r7'
 first=(--library "${libraries[1]}")  # the kernels; the others are engines that they are compared with
 measure() {
@@ -55,7 +57,7 @@ measure() {
   part odd "${first[@]}" --kernels "$paper" --sizes 10007x9973
   part shifted "${first[@]}" --kernels "$paper" --sizes 10240,10007x9973 --offset 1
   part others "${first[@]}" --sizes 10240x10240,768x768x768
-  part lines "${first[@]}" --kernels '*1d*' --sizes 1000000000
+  part lines "${first[@]}" --kernels '*1d*' --sizes "$lengths"
 }
 measure 2>&1 | tee "$out/log.txt"
 python3 "$here/summary.py" "$csv" | tee "$out/summary.md"

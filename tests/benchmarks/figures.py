@@ -17,7 +17,8 @@ matplotlib.rcParams.update({"svg.hashsalt": "spider-bench", "font.size": 9, "axe
                             "axes.axisbelow": True, "legend.frameon": False})
 from matplotlib import pyplot  # noqa: E402  (the backend is chosen first)
 from measurements import (  # noqa: E402
-    EVALUATED, LARGE, by_stencil_and_engine, caption, engine, evaluated, order, read_rows, select, side, title)
+    EVALUATED, LARGE, by_stencil_and_engine, caption, engine, evaluated, length, lines, order, read_rows, select, side,
+    title)
 
 # Okabe and Ito's colours, which all eyes tell apart.
 COLOURS = {"sparse": "#0072B2", "dense": "#E69F00", "cuda": "#009E73", "cudnn": "#CC79A7",
@@ -104,38 +105,48 @@ def draw_ratios(rows, folder):
     return True
 
 
-def draw_trend(rows, folder):
-    """Rates and ratios over the size of square fields, bursts."""
-    chosen = [row for row in select(rows, mode="burst", offset=0.0, storage="f16") if side(row)]
-    lines = {}
+def draw_over_size(chosen, folder, name, size, what):
+    """Rates and ratios of our kernels and rates of the copy over size(row), which `what` describes."""
+    curves = {}
     for row in chosen:
         if row["label"] == "sparse":
-            lines.setdefault(row["kernel"], {})[side(row)] = row
+            curves.setdefault(row["kernel"], {})[size(row)] = row
         elif engine(row) == "copy":
-            best = lines.setdefault("device copy", {}).get(side(row))
+            best = curves.setdefault("device copy", {}).get(size(row))
             if best is None or row["gstencils"] > best["gstencils"]:
-                lines["device copy"][side(row)] = row
+                curves["device copy"][size(row)] = row
     # Kernels that ran on a few sizes only are no trend.
-    most = max((len(points) for points in lines.values()), default=0)
-    lines = {name: points for name, points in lines.items() if len(points) > max(2, most / 2)}
-    if not any(name != "device copy" for name in lines):
+    most = max((len(points) for points in curves.values()), default=0)
+    curves = {kernel: points for kernel, points in curves.items() if len(points) > max(2, most / 2)}
+    if not any(kernel != "device copy" for kernel in curves):
         return False
     figure, (rates, ratios) = pyplot.subplots(1, 2, figsize=(10, 4))
-    for name in sorted(lines):
-        places = sorted(lines[name])
-        style = {"color": COLOURS["copy"], "linestyle": "--"} if name == "device copy" else {"marker": "."}
-        rates.plot(places, [lines[name][place]["gstencils"] for place in places], label=name, **style)
-        if name != "device copy":
-            ratios.plot(places, [lines[name][place]["ratio"] for place in places], label=name, **style)
+    for kernel in sorted(curves):
+        places = sorted(curves[kernel])
+        style = {"color": COLOURS["copy"], "linestyle": "--"} if kernel == "device copy" else {"marker": "."}
+        rates.plot(places, [curves[kernel][place]["gstencils"] for place in places], label=kernel, **style)
+        if kernel != "device copy":
+            ratios.plot(places, [curves[kernel][place]["ratio"] for place in places], label=kernel, **style)
     ratios.axhline(1, color=COLOURS["copy"], linestyle="--", linewidth=1)
     for axes, label in ((rates, "GStencils/s"), (ratios, "time / copy time")):
         axes.set_xscale("log", base=2)
-        axes.xaxis.set_major_formatter("{x:.0f}")
-        axes.set_xlabel("edge of a square field, f16")
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.set_xlabel(what)
         axes.set_ylabel(label)
     rates.legend()
-    save(figure, chosen, folder, "trend")
+    save(figure, chosen, folder, name)
     return True
+
+
+def draw_trend(rows, folder):
+    """Over the size of square fields, bursts."""
+    chosen = [row for row in select(rows, mode="burst", offset=0.0, storage="f16") if side(row)]
+    return draw_over_size(chosen, folder, "trend", side, "edge of a square field, f16")
+
+
+def draw_lines(rows, folder):
+    """Over the length of lines, bursts."""
+    return draw_over_size(lines(rows), folder, "lines", lambda row: length(row) / 1e6, "million points of a line, f16")
 
 
 def draw_load(rows, folder):
@@ -194,7 +205,7 @@ def main(arguments):
     folder = pathlib.Path(arguments[1])
     folder.mkdir(parents=True, exist_ok=True)
     drawn = 0
-    for draw in (draw_rates, draw_ratios, draw_trend, draw_load, draw_odd_sizes):
+    for draw in (draw_rates, draw_ratios, draw_trend, draw_lines, draw_load, draw_odd_sizes):
         name = draw.__name__.removeprefix("draw_")
         if draw(rows, folder):
             drawn += 1

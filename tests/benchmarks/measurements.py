@@ -7,6 +7,7 @@ NEEDED = ("device", "driver", "date", "label", "kernel", "dimensions", "storage"
           "copy_us", "ratio", "gstencils", "floor_us", "sm_mhz", "power_w")
 NUMBERS = ("dimensions", "offset", "time_us", "copy_us", "ratio", "gstencils", "floor_us", "sm_mhz", "power_w")
 EVALUATED = re.compile(r"(star|box)2d_r(1|2|3|5|7)$")
+LINES = re.compile(r"box1d_r(1|2|7)$")
 LARGE = "10240x10240"
 
 
@@ -74,6 +75,17 @@ def evaluated(rows, mode):
     """Rows of the evaluation's stencils on the large aligned field, and the copies of it."""
     chosen = select(rows, mode=mode, size=LARGE, offset=0.0, storage="f16")
     return [row for row in chosen if engine(row) == "copy" or EVALUATED.match(stencil(row))]
+
+
+def lines(rows):
+    """Bursts of f16 lines, and the copies of them."""
+    chosen = select(rows, mode="burst", dimensions=1.0, storage="f16", offset=0.0)
+    return [row for row in chosen if engine(row) == "copy" or (row["label"] == "sparse" and LINES.match(row["kernel"]))]
+
+
+def length(row):
+    """The points of a line, or None."""
+    return int(row["size"]) if row["dimensions"] == 1 else None
 
 
 def side(row):

@@ -7,8 +7,8 @@ usage: summary.py CSV
 import collections
 import sys
 
-from measurements import (EVALUATED, LARGE, by_stencil_and_engine, caption, engine, evaluated, order, read_rows, select,
-                          side, stencil, title)
+from measurements import (EVALUATED, LARGE, LINES, by_stencil_and_engine, caption, engine, evaluated, length, lines,
+                          order, read_rows, select, side, stencil, title)
 
 
 def cell(row, column, pattern):
@@ -68,6 +68,16 @@ def size_table(rows):
     return table(["edge"] + [title(kernel) + ", x copy" for kernel in kernels], lines)
 
 
+def line_table(rows):
+    """Times of lines and their ratios to the copy over the number of points, bursts."""
+    found = {(row["kernel"], length(row)): row for row in lines(rows) if engine(row) != "copy"}
+    kernels = sorted({kernel for kernel, _ in found})
+    cells = [[str(points)] + [cell(found.get((kernel, points)), column, pattern) for kernel in kernels
+                              for column, pattern in (("time_us", "{:.1f}"), ("ratio", "{:.3f}"))]
+             for points in sorted({points for _, points in found})]
+    return table(["points"] + [head for kernel in kernels for head in (f"{kernel}, us", "x copy")], cells)
+
+
 def odd_table(rows):
     """Time per point on odd extents and on shifted rows over that on the large aligned field."""
     chosen = [row for row in select(rows, mode="burst", label="sparse", storage="f16") if EVALUATED.match(row["kernel"])]
@@ -88,7 +98,7 @@ def other_table(rows):
     """Kernels beyond the evaluation, bursts on their largest field."""
     largest = {}
     for row in select(rows, mode="burst", offset=0.0):
-        if row["label"] != "baseline" and not EVALUATED.match(stencil(row)):
+        if row["label"] != "baseline" and not EVALUATED.match(stencil(row)) and not LINES.match(stencil(row)):
             best = largest.get((row["label"], row["kernel"]))
             if best is None or row["time_us"] >= best["time_us"]:
                 largest[row["label"], row["kernel"]] = row
@@ -114,6 +124,7 @@ def main(arguments):
         (f"{LARGE} f16 in bursts, all engines", engine_table(rows)),
         ("Square f16 fields in bursts", size_table(rows)),
         (f"Time per point over that of {LARGE} aligned, bursts", odd_table(rows)),
+        ("f16 lines in bursts", line_table(rows)),
         ("Other kernels in bursts", other_table(rows)),
     ]
     print(caption(rows) + ".")

@@ -229,6 +229,48 @@ TEST(FieldAccess, FourCellStoresKeepTheOrder) {
   for (std::uint16_t x = 0; x < 4; ++x) EXPECT_EQ(output.at(0, x), x + 1);
 }
 
+TEST(FieldAccess, EightCellLoadsAreAligned) {
+  LaunchCase launch_case;
+  launch_case.columns = 16;
+  expect_violation(launch([](SweepArguments a) { (void)device::load_vector(input_of(a) + 4); }, launch_case),
+                   {"reads 16 bytes of a field at an address that is no multiple of 16"});
+}
+
+TEST(FieldAccess, EightCellLoadsStayInside) {
+  LaunchCase launch_case;
+  launch_case.columns = 15;
+  expect_violation(
+      launch([](SweepArguments a) { (void)device::load_vector_if(true, input_of(a) + 8); }, launch_case),
+      {"reads input cell (y = 0, x = 15), outside the field and its halo"});
+}
+
+TEST(FieldAccess, EightCellLoadsKeepTheOrder) {
+  LaunchCase launch_case;
+  launch_case.columns = 16;
+  Field input(1, 16, 64);
+  Field output(1, 16, 64);
+  for (std::uint16_t x = 0; x < 16; ++x) input.at(0, x) = x;
+  expect_good(launch(
+      [](SweepArguments a) {
+        const device::Vector vector = device::load_vector(input_of(a) + 8);
+        EXPECT_EQ(vector.word[0], 0x00090008U);
+        EXPECT_EQ(vector.word[3], 0x000f000eU);
+        write_output(a);
+      },
+      launch_case, input, output));
+}
+
+TEST(FieldAccess, WhatIsNotWantedIsNotRead) {
+  expect_good(launch(
+      [](SweepArguments a) {
+        EXPECT_EQ(device::load_vector_if(false, input_of(a) + 1000).word[2], 0U);
+        EXPECT_EQ(device::load_field_if(false, input_of(a) + 1000, 7), 7);
+        EXPECT_EQ(device::load_field_if(true, input_of(a), 7), 0);
+        write_output(a);
+      },
+      {}));
+}
+
 TEST(FieldAccess, TablesAreAligned) {
   alignas(16) static const std::array<std::uint32_t, 8> table = {1, 2, 3, 4, 5, 6, 7, 8};
   expect_violation(launch(

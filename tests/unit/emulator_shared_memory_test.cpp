@@ -117,6 +117,20 @@ TEST(SharedMemory, OfTheBlockBeforeIsUnwritten) {
                    {"block 1, warp 0", "which nobody wrote"});
 }
 
+TEST(SharedMemory, IsNotWrittenWhereThatIsNotWanted) {
+  expect_good(launch(
+      [](SweepArguments arguments) {
+        const device::Shared own = device::lane_index() * sizeof(device::Vector);
+        device::store_shared(own, device::Vector{{1, 2, 3, 4}});
+        device::store_shared_if(false, own, std::uint16_t{9});
+        device::store_shared_if(true, own + 4, std::uint16_t{9});
+        EXPECT_EQ(device::load_shared(own).word[0], 1U);
+        EXPECT_EQ(device::load_shared(own).word[1], 9U);
+        write_output(arguments);
+      },
+      {}));
+}
+
 TEST(SharedMemory, EndsWhereTheTilingSays) {
   expect_violation(launch([](SweepArguments) { device::store_shared(1024, std::uint16_t{1}); }, {}),
                    {"writes shared bytes 1024..1025, outside the block's 1024"});

@@ -14,6 +14,7 @@ FIGURES = {
     "rates": ["Star-2D1R", "Box-2D7R", "sparse", "dense", "cudnn", "device copy", "example device"],
     "ratios": ["burst", "sustained", "floor"],
     "trend": ["box2d_r1", "box2d_r7"],
+    "lines": ["box1d_r1", "box1d_r7", "million points of a line"],
     "load": ["copy engine", "Box-2D7R"],
     "odd_sizes": ["10007x9973", "10240x10240, rows shifted by 1"],
 }
@@ -25,6 +26,8 @@ TABLE_LINES = [
     "| Box-2D3R | 118.0 | 1082.0 (9.17) | 160.0 (1.36) |",
     "| 512 | 1.200 | 1.600 |",
     "| Box-2D1R | 1.060 | 1.607 |",
+    "| 10240000 | 11.0 | 1.100 | 12.0 | 1.200 |",
+    "| 1000000000 | 1050.0 | 1.050 | - | - |",
     "| heat2d | sparse | f16 | 10240x10240 | 120.0 | 1.176 | 874 |",
 ]
 

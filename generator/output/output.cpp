@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <csignal>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -20,6 +21,24 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view version_words = "spider-gen version ";
+
+/// While it lives, what a user or a build ends us with (^C, a closed terminal, kill) waits: it would leave
+/// temporary files behind. Writing takes milliseconds, and the signal comes into its own right after.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigset_t held;
+    sigemptyset(&held);
+    for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) sigaddset(&held, signal);
+    pthread_sigmask(SIG_BLOCK, &held, &before_);
+  }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+  ~HeldSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
 
 /// Writes all bytes to an open file; 0 or the cause.
 int write_all(int descriptor, std::string_view text) {
@@ -137,6 +156,7 @@ std::optional<Problem> write_files(const fs::path& directory, const std::vector<
   if (error) {
     return cannot("created", directory, error.value());
   }
+  const HeldSignals held;  // before the files, so that they are removed while it lives
   std::vector<PreparedFile> changes;
   for (const auto& [path, text] : wanted) {
     if (fs::is_directory(path, error)) {
@@ -163,6 +183,7 @@ std::optional<Problem> create_file(const fs::path& directory, const OutputFile& 
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) return cannot("created", directory, error.value());
+  const HeldSignals held;
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor < 0 && errno == EEXIST) {
     return Problem{path.string(), "is there already; remove it or take another name"};

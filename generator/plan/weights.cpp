@@ -49,7 +49,7 @@ double sum_of_magnitudes(const std::vector<RoundedTap>& taps) {
 /// The power of two that brings the largest weight into [1, 2), or none where the type does well without.
 int common_exponent(OperandType type, double largest) {
   const double smallest = type == OperandType::f16 ? smallest_unscaled_f16 : smallest_unscaled_bf16;
-  return largest < smallest ? -std::ilogb(largest) : 0;
+  return largest < smallest || largest > largest_value(type) ? -std::ilogb(largest) : 0;
 }
 
 std::vector<double> split(double weight, const RoundedWeights& weights) {

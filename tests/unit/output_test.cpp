@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -14,6 +16,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "diag/diagnostic.h"
 
@@ -199,6 +202,50 @@ TEST_F(Output, LeavesNoPartOfAFileBehind) {
   EXPECT_EQ(created, (Problem{(folder_ / "c").string(), "cannot be written: File too large"}));
   EXPECT_EQ(names(), std::set<std::string>{"a"});
   EXPECT_EQ(text("a"), "old");
+}
+
+bool is_temporary(const std::string& name) {
+  return name.starts_with(".");
+}
+
+/// A process of its own writes the files, and gets the signal as soon as the folder has a temporary one.
+/// Returns how it ended, for waitpid's macros; nothing where it was through before that was seen.
+std::optional<int> interrupted_writing(const fs::path& folder, const std::vector<OutputFile>& files,
+                                       int signal) {
+  const pid_t writer = fork();
+  if (writer == 0) {
+    const rlimit none{};
+    setrlimit(RLIMIT_CORE, &none);  // SIGQUIT would leave an image of the process
+    _exit(write_files(folder, files) ? 1 : 0);
+  }
+  bool seen = false;
+  int status = 0;
+  while (waitpid(writer, &status, WNOHANG) == 0) {
+    if (seen) continue;
+    std::error_code error;  // entries come and go while we look
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+      seen = seen || is_temporary(entry->path().filename().string());
+    if (seen) kill(writer, signal);
+  }
+  return seen ? std::optional(status) : std::nullopt;
+}
+
+TEST_F(Output, WritesAllBeforeASignalEndsIt) {
+  std::vector<OutputFile> files;
+  for (int i = 0; i < 300; ++i) files.push_back({std::to_string(i), std::string(20'000, 'x')});
+  for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {
+    std::optional<int> status;
+    for (int attempt = 0; attempt < 50 && !status; ++attempt) {
+      fs::remove_all(folder_);
+      fs::create_directory(folder_);
+      status = interrupted_writing(folder_, files, signal);
+    }
+    ASSERT_TRUE(status) << "the writer was always faster";
+    EXPECT_TRUE(WIFSIGNALED(*status) && WTERMSIG(*status) == signal) << "status " << *status;
+    const std::set<std::string> left = names();
+    EXPECT_EQ(left.size(), files.size());
+    EXPECT_EQ(std::count_if(left.begin(), left.end(), is_temporary), 0);
+  }
 }
 
 TEST_F(Output, CreatesAFileOnlyOnce) {

@@ -60,6 +60,16 @@ TEST(Weights, SmallWeightsGetACommonPowerOfTwo) {
   EXPECT_FALSE(result.diagnostics.has_errors());
 }
 
+TEST(Weights, ThoseOfF32BeyondF16GetOneToo) {
+  spec::StencilSpec stencil = with_weights({-3e6, 65505, 1e6});
+  stencil.storage = spec::Storage::f32;
+  stencil.accuracy = spec::Accuracy::f16;
+  const WeightsResult result = round_weights(stencil);
+  EXPECT_EQ(result.weights.exponent, -21);
+  EXPECT_LE(result.weights.largest_error, std::ldexp(3e6, -11));
+  EXPECT_FALSE(result.diagnostics.has_errors());
+}
+
 TEST(Weights, PlainF16WarnsAtTheKeyWithBothSums) {
   spec::StencilSpec stencil = with_weights({0.2, 0.2, 0.2, 0.2, 0.2});
   stencil.weights = spec::WeightMode::f16;

@@ -98,6 +98,11 @@ constexpr int right_margin =
 // Do the tap rows follow each other without a gap? Then all rows between the first and the last of a walk are reached.
 constexpr bool gapless = true;
 
+/// How lanes load the 32 inputs of a column of a product, four of them eight each: which of the four groups of eight is
+/// a lane's, or that its eight lie apart.
+enum class Swap { pair, element, none };
+constexpr Swap swap = Swap::pair;
+
 // Every product reads its window of the ring row at one of the shifts and multiplies it with one of the operands.
 constexpr int shift_count = 1;
 constexpr bool whole_operands = false;  // mma.sync on half of a fragment; otherwise mma.sp on all of it
@@ -653,6 +658,19 @@ class Operands {
   std::uint32_t metadata_[metadata_slots];
 };
 
+/// Where a lane's inputs of the first tile and shift begin, in bytes from the first of the row. A column's inputs are
+/// four groups of eight from group 2 (lane / 4) on; of the pair swap a lane has group (lane % 4) / 2 + 2 (lane % 2), and
+/// of the element swap elements from 2 (lane % 4) on.
+SPIDER_DEVICE Shared fragment_begin(int lane) {
+  if constexpr (swap == Swap::element) {
+    return group_bytes * (2 * (lane / 4)) + 2 * (lane % 4) * element_bytes;
+  } else if constexpr (swap == Swap::none) {
+    return group_bytes * (2 * (lane / 4) + lane % 4);
+  } else {
+    return group_bytes * (2 * (lane / 4) + lane % 4 / 2 + 2 * (lane % 2));
+  }
+}
+
 /// A row's inputs as operands, by tile and shift.
 using Fragments = Storage::Fragment[tiles][shift_count];
 
@@ -784,8 +802,7 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
     fetch_row(strip, 0);
   }
 
-  // A lane's fragment of a tile is the group of eight 2 (lane / 4) + (lane % 4) / 2 + 2 (lane % 2): the pair swap.
-  const Shared fragment_offset = group_bytes * (2 * (lane / 4) + lane % 4 / 2 + 2 * (lane % 2));
+  const Shared fragment_offset = fragment_begin(lane);
   const std::int32_t x = strip.left - first_column + Storage::first_output(lane);
   Element* next_output =
       strip.output + (strip.first_row - row_low - (rows_in_flight - 1)) * strip.output_stride + x;

@@ -10,16 +10,17 @@
 namespace spidergen::cli {
 
 GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::ParameterOverride>& overrides,
-                        const std::vector<std::string>& architectures, std::optional<plan::Engine> asked) {
+                        const std::vector<std::string>& architectures, std::optional<plan::Engine> asked,
+                        const plan::Variant& variant) {
   GenerateResult result;
   const spec::ReadResult read = spec::read_spec(source, overrides);
   result.diagnostics = read.diagnostics;
   const plan::Engine engine = asked.value_or(plan::Engine::sparse);
-  result.diagnostics.append(plan::check_supported(read.spec, engine));
+  result.diagnostics.append(plan::check_supported(read.spec, engine, variant));
   result.diagnostics.sort_by_location();
   if (result.diagnostics.has_errors()) return result;
 
-  const plan::KernelPlan plan = plan::make_plan(read.spec, engine);
+  const plan::KernelPlan plan = plan::make_plan(read.spec, engine, variant);
   const pack::PackedKernel packed = pack::pack(plan);
   pack::prove(read.spec, plan, packed);
   result.files = emit::emit(read.spec, plan, packed, version());

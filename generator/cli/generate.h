@@ -7,6 +7,7 @@
 #include "diag/diagnostic.h"
 #include "emit/emit.h"
 #include "plan/engine.h"
+#include "plan/variant.h"
 #include "spec/read_spec.h"
 
 namespace spidergen::cli {
@@ -23,7 +24,8 @@ struct GenerateResult {
 [[nodiscard]] GenerateResult generate(const spec::SpecSource& source,
                                       const std::vector<spec::ParameterOverride>& overrides,
                                       const std::vector<std::string>& architectures,
-                                      std::optional<plan::Engine> asked = std::nullopt);
+                                      std::optional<plan::Engine> asked = std::nullopt,
+                                      const plan::Variant& variant = {});
 
 /// spider-gen's own version, e.g. "0.1.0".
 [[nodiscard]] std::string version();

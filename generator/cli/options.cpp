@@ -39,6 +39,10 @@ po::options_description visible_options() {
       ("arch", po::value<std::string>()->value_name("LIST"),
        "architectures to plan for, sm_80 or later, with commas between; default sm_80")
       ("engine", po::value<std::string>()->value_name("NAME"), "what computes: sparse or dense tensor cores, or cuda for CUDA cores; default: sparse")
+      ("swap", po::value<std::string>()->value_name("NAME"),
+       "for measurements: how lanes load their inputs; pair (default), element or none")
+      ("tiles", po::value<std::string>()->value_name("N"),
+       "for measurements: at most so many tiles of 128 outputs a warp; 2 (default) or 1")
       ("check", "write nothing; fail where the files in DIR are not what would be written")
       ("list-outputs", "write nothing; print the paths of the files that would be written")
       ("explain", "print the plan; without -o nothing is written")
@@ -117,6 +121,13 @@ plan::Engine parse_engine(const std::string& name) {
   const std::optional<plan::Engine> engine = plan::engine_named(name);
   if (!engine) throw UsageError(fmt::format("--engine wants sparse, dense or cuda, not '{}'", name));
   return *engine;
+}
+
+plan::Variant parse_variant(const std::string& swap, const std::string& tiles) {
+  const std::optional<plan::Swap> named = plan::swap_named(swap);
+  if (!named) throw UsageError(fmt::format("--swap wants pair, element or none, not '{}'", swap));
+  if (tiles != "1" && tiles != "2") throw UsageError(fmt::format("--tiles wants 1 or 2, not '{}'", tiles));
+  return {*named, tiles == "1" ? 1 : 2};
 }
 
 ExplainFormat parse_explain_format(const std::string& name) {
@@ -202,6 +213,7 @@ Options parse_options(const Strings& arguments) {
   options.overrides = parse_overrides(texts("define"));
   options.architectures = parse_architectures(text("arch", std::string(default_architecture)));
   if (values.count("engine") != 0) options.engine = parse_engine(text("engine", ""));
+  options.variant = parse_variant(text("swap", "pair"), text("tiles", "2"));
   options.check = values.count("check") != 0;
   options.list_outputs = values.count("list-outputs") != 0;
   options.explain = values.count("explain") != 0;
@@ -238,7 +250,7 @@ std::string command_that_writes(const std::string& spec, const Options& options)
     command += fmt::format(" --arch {}", fmt::join(options.architectures, ","));
   }
   if (options.engine) command += fmt::format(" --engine {}", plan::engine_name(*options.engine));
-  return command;
+  return command + plan::variant_options(options.variant);
 }
 
 }  // namespace spidergen::cli

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "plan/engine.h"
+#include "plan/variant.h"
 #include "spec/read_spec.h"
 
 namespace spidergen::cli {
@@ -20,6 +21,7 @@ struct Options {
   std::vector<spec::ParameterOverride> overrides;
   std::vector<std::string> architectures;  ///< such as sm_90a; ascending, each once
   std::optional<plan::Engine> engine;      ///< nothing: the plan's own choice
+  plan::Variant variant;
   bool check = false;
   bool list_outputs = false;
   bool explain = false;

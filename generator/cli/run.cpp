@@ -55,7 +55,8 @@ std::optional<Generated> generate_one(const std::string& path, const Options& op
   if (!source) {
     return std::nullopt;
   }
-  GenerateResult result = generate(*source, options.overrides, options.architectures, options.engine);
+  GenerateResult result =
+      generate(*source, options.overrides, options.architectures, options.engine, options.variant);
   for (const diag::Diagnostic& diagnostic : result.diagnostics.items) {
     messages.print(diagnostic);
   }

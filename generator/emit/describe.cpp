@@ -159,6 +159,8 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
   }
   lines.push_back(fmt::format("Bound     {}", bound_text(plan.error_bound)));
   lines.push_back("Engine    " + engine_text(plan.engine));
+  if (plan.variant != plan::Variant{})
+    lines.push_back("Variant  " + plan::variant_options(plan.variant) + ", for measurements");
   for (const plan::Pass& pass : plan.passes) describe_pass(pass, lines);
   return lines;
 }

@@ -296,7 +296,7 @@ void bind_streaming(const plan::Pass& pass, render::Bindings& bindings) {
   bindings["lowest_high"] = fmt::to_string(pass.column_reach.lowest_high);
   bindings["column_reach_low"] = fmt::to_string(pass.column_reach.low);
   bindings["column_reach_high"] = fmt::to_string(pass.column_reach.high);
-  bindings["first_column"] = fmt::to_string(pass.shifts.front() + pass.mapping.window_low);
+  bindings["first_column"] = fmt::to_string(pass.shifts.front() + pass.mapping.first_input());
   bindings["whole_operands"] = pass.whole_operands ? "true" : "false";
   bindings["operands_in_registers"] = streaming.operands_in_registers ? "true" : "false";
   bindings["unrolled_rows"] = streaming.rotate_by_unrolling ? "rows_in_flight" : "1";
@@ -417,6 +417,7 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
   }
   const bool gapless = static_cast<int>(plan.tap_rows.size()) == pass.rows_in_flight();
   bindings["gapless"] = gapless ? "true" : "false";
+  bindings["swap"] = plan::swap_name(plan.variant.swap);
   bindings["rows_kept"] = fmt::to_string(pass.rows_kept);
   bindings["product_unit"] = fmt::format("0x1p{}F", plan.weights.sum_exponent - plan.weights.exponent);
   bind_streaming(pass, bindings);

@@ -247,6 +247,8 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
   json += fmt::format("  \"dimensions\": {},\n  \"storage\": \"{}\",\n  \"accumulate\": \"f32\",\n",
                       spec.dimensions, storage_name(spec.storage));
   json += fmt::format("  \"engine\": \"{}\",\n", plan::engine_name(plan.engine));
+  json += fmt::format("  \"variant\": {{\"swap\": \"{}\", \"most_tiles\": {}}},\n",
+                      plan::swap_name(plan.variant.swap), plan.variant.most_tiles);
   json += fmt::format("  \"accuracy\": \"{}\",\n  \"adds_identity\": {},\n", accuracy_name(spec.accuracy),
                       weights.adds_identity);
   json += error_bound_json(plan);

@@ -50,8 +50,10 @@ std::uint32_t stored_bits(spec::Storage storage, double value) {
 }
 
 std::string storage_struct(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
-  if (spec.storage == spec::Storage::f16) return "F16Storage";
-  if (spec.storage == spec::Storage::bf16) return "Bf16Storage";
+  if (spec.storage != spec::Storage::f32) {
+    const std::string half = spec.storage == spec::Storage::f16 ? "F16Storage" : "Bf16Storage";
+    return plan.variant.swap == plan::Swap::element ? fmt::format("ByElements<spider::{}>", half) : half;
+  }
   const plan::InputTerms& inputs = plan.passes.front().inputs;
   return fmt::format("F32Storage<{}, {}, {}>", inputs.count, inputs.scaled, plan.weights.adds_identity);
 }

@@ -6,6 +6,7 @@
 #include "plan/engine.h"
 #include "plan/half.h"
 #include "plan/tile_mapping.h"
+#include "plan/variant.h"
 #include "spec/stencil_spec.h"
 
 namespace spidergen::plan {
@@ -201,6 +202,7 @@ struct ErrorBound {
 /// All decisions about a kernel; nothing about its text.
 struct KernelPlan {
   Engine engine = Engine::sparse;
+  Variant variant;
   int dimensions = 2;
   RoundedWeights weights;
   std::vector<TapRow> tap_rows;  ///< ascending in (dz, dy)

@@ -144,24 +144,40 @@ void add_products(const Group& group, const TermPairs& terms, Pass& pass) {
   }
 }
 
-/// Kernels of lines have sparse products of 16-bit fields; others walk down the rows.
-Walk walk_of(const spec::StencilSpec& spec, const std::vector<TapRow>& tap_rows, Engine engine) {
+/// Kernels of lines have sparse products of 16-bit fields, and no variants; others walk down the rows.
+Walk walk_of(const spec::StencilSpec& spec, const std::vector<TapRow>& tap_rows, Engine engine,
+             const Variant& variant) {
   if (spec.dimensions == 3) return Walk::planes;
   const bool one_row = tap_rows.front().dy == 0 && tap_rows.back().dy == 0;
-  const bool lines = one_row && engine == Engine::sparse && spec.storage != spec::Storage::f32;
+  const bool lines =
+      one_row && engine == Engine::sparse && variant == Variant{} && spec.storage != spec::Storage::f32;
   return lines ? Walk::lines : Walk::rows;
 }
 
+TileMapping mapping_of(Swap swap, LaneOutputs outputs, bool whole_operands) {
+  constexpr int sparse_taps = 8;
+  constexpr int dense_taps = 16;
+  switch (swap) {
+    case Swap::pair:
+      break;
+    case Swap::element:
+      return element_swap_operand_mapping();
+    case Swap::none:
+      return straight_mapping(whole_operands ? dense_taps : sparse_taps, outputs);
+  }
+  return pair_swap_mapping(outputs);
+}
+
 Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
-               const std::vector<TapRow>& tap_rows, Engine engine) {
+               const std::vector<TapRow>& tap_rows, Engine engine, const Variant& variant) {
   const bool f32 = spec.storage == spec::Storage::f32;
   Pass pass;
   pass.whole_operands = engine == Engine::dense;
   pass.inputs = input_terms(spec);
   pass.element_bytes = f32 ? 4 : 2;
-  pass.walk = walk_of(spec, tap_rows, engine);
+  pass.walk = walk_of(spec, tap_rows, engine, variant);
   pass.column_reach = column_reach_of(tap_rows);
-  pass.mapping = pair_swap_mapping(f32 ? LaneOutputs::pairs : LaneOutputs::quad);
+  pass.mapping = mapping_of(variant.swap, f32 ? LaneOutputs::pairs : LaneOutputs::quad, pass.whole_operands);
   std::vector<Window> windows = cut_windows(weights.taps, pass.mapping);
   pass.row_low = pass.row_high = windows.front().dy;
   for (const Window& window : windows) {
@@ -195,16 +211,17 @@ Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
   } else if (pass.walk == Walk::lines) {
     pass.lines = choose_line_streaming(pass);
   } else {
-    pass.streaming = choose_streaming(pass);
+    pass.streaming = choose_streaming(pass, variant.most_tiles);
     fit_shared_memory(pass);
   }
   return pass;
 }
 
 /// Reports a stencil that no kernel can hold.
-void check_size(const spec::StencilSpec& spec, Engine engine, diag::Diagnostics& diagnostics) {
+void check_size(const spec::StencilSpec& spec, Engine engine, const Variant& variant,
+                diag::Diagnostics& diagnostics) {
   const RoundedWeights weights = round_weights(spec).weights;
-  const Pass pass = make_pass(spec, weights, tap_rows_of(spec), engine);
+  const Pass pass = make_pass(spec, weights, tap_rows_of(spec), engine, variant);
   if (pass.walk == Walk::lines) return;  // any reach fits
   const std::string objection = spec.dimensions == 3 ? objection_to_volume(pass) : objection_to_size(pass);
   if (objection.empty()) return;
@@ -214,9 +231,23 @@ void check_size(const spec::StencilSpec& spec, Engine engine, diag::Diagnostics&
                                                       : ""));
 }
 
+/// Reports a variant of a kernel that has none.
+void check_variant(const spec::StencilSpec& spec, Engine engine, const Variant& variant,
+                   diag::Diagnostics& diagnostics) {
+  if (variant == Variant{}) return;
+  if (spec.dimensions != 2 || engine == Engine::cuda) {
+    diagnostics.error(spec.where.dimensions,
+                      fmt::format("there are variants of 2D kernels on tensor cores only; leave out '{}'",
+                                  variant_options(variant).substr(1)));
+  } else if (variant.swap == Swap::element && spec.storage == spec::Storage::f32) {
+    diagnostics.error(spec.where.storage,
+                      "'--swap element' loads 2 bytes at once: 'storage: f16' or 'storage: bf16'");
+  }
+}
+
 }  // namespace
 
-diag::Diagnostics check_supported(const spec::StencilSpec& spec, Engine engine) {
+diag::Diagnostics check_supported(const spec::StencilSpec& spec, Engine engine, const Variant& variant) {
   diag::Diagnostics diagnostics;
   if (engine == Engine::cuda || (engine == Engine::dense && spec.dimensions != 2)) {
     diagnostics.error(spec.where.dimensions,
@@ -224,6 +255,7 @@ diag::Diagnostics check_supported(const spec::StencilSpec& spec, Engine engine) 
                                   engine_name(engine)));
     return diagnostics;
   }
+  check_variant(spec, engine, variant, diagnostics);
   if (spec.accumulate != spec::Accumulate::f32) {
     diagnostics.error(spec.where.accumulate,
                       "only 'accumulate: f32' is generated; f16 sums lose accuracy and are no faster");
@@ -241,19 +273,20 @@ diag::Diagnostics check_supported(const spec::StencilSpec& spec, Engine engine) 
       check_reach(spec, spec::axis_x, largest_column_reach, diagnostics);
     }
     diagnostics.append(round_weights(spec).diagnostics);
-    if (!diagnostics.has_errors()) check_size(spec, engine, diagnostics);
+    if (!diagnostics.has_errors()) check_size(spec, engine, variant, diagnostics);
   }
   return diagnostics;
 }
 
-KernelPlan make_plan(const spec::StencilSpec& spec, Engine engine) {
+KernelPlan make_plan(const spec::StencilSpec& spec, Engine engine, const Variant& variant) {
   KernelPlan plan;
   plan.engine = engine;
+  plan.variant = variant;
   plan.dimensions = spec.dimensions;
   plan.weights = round_weights(spec).weights;
   plan.tap_rows = tap_rows_of(spec);
   set_reach(spec, plan);
-  plan.passes.push_back(make_pass(spec, plan.weights, plan.tap_rows, engine));
+  plan.passes.push_back(make_pass(spec, plan.weights, plan.tap_rows, engine, variant));
   plan.error_bound = bound_error(spec, plan);
   return plan;
 }

@@ -6,14 +6,15 @@
 
 namespace spidergen::plan {
 
-/// What is a valid spec but cannot be generated with this engine: not yet (errors), or not without a loss
-/// that the user asked for (warnings); located. May be asked of a spec that has other errors, so that all
-/// are told at once.
-[[nodiscard]] diag::Diagnostics check_supported(const spec::StencilSpec& spec,
-                                                Engine engine = Engine::sparse);
+/// What is a valid spec but cannot be generated with this engine and variant: not yet (errors), or not
+/// without a loss that the user asked for (warnings); located. May be asked of a spec that has other errors,
+/// so that all are told at once.
+[[nodiscard]] diag::Diagnostics check_supported(const spec::StencilSpec& spec, Engine engine = Engine::sparse,
+                                                const Variant& variant = {});
 
 /// Decides everything about the kernel of a spec that read_spec and check_supported, asked for the same
-/// engine, found no error in.
-[[nodiscard]] KernelPlan make_plan(const spec::StencilSpec& spec, Engine engine = Engine::sparse);
+/// engine and variant, found no error in.
+[[nodiscard]] KernelPlan make_plan(const spec::StencilSpec& spec, Engine engine = Engine::sparse,
+                                   const Variant& variant = {});
 
 }  // namespace spidergen::plan

@@ -84,14 +84,15 @@ std::size_t sparse_products(const Pass& pass) {
 }
 
 /// Products that are chained into a row's sum.
-Streaming choose_chained(const Pass& pass) {
+Streaming choose_chained(const Pass& pass, int most_tiles) {
   Streaming streaming;
   // Two tiles share an operand's registers and the row's bookkeeping; one tile needs fewer accumulators.
-  streaming.tiles_per_warp = 2;
-  if (registers_of(pass, 2, true) > largest_register_count) streaming.tiles_per_warp = 1;
+  streaming.tiles_per_warp = most_tiles;
+  if (registers_of(pass, most_tiles, true) > largest_register_count) streaming.tiles_per_warp = 1;
   if (registers_of(pass, streaming.tiles_per_warp, true) > largest_register_count) {
     streaming.operands_in_registers = false;
-    streaming.tiles_per_warp = registers_of(pass, 2, false) > largest_register_count ? 1 : 2;
+    streaming.tiles_per_warp =
+        registers_of(pass, most_tiles, false) > largest_register_count ? 1 : most_tiles;
   }
   set_registers(pass, 4, streaming);
   // Measured on an H200 (tests/benchmarks/README.md). Where memory binds, a walk short enough to ask for
@@ -128,8 +129,8 @@ Streaming choose_scaled(const Pass& pass) {
 
 }  // namespace
 
-Streaming choose_streaming(const Pass& pass) {
-  return pass.inputs.scaled ? choose_scaled(pass) : choose_chained(pass);
+Streaming choose_streaming(const Pass& pass, int most_tiles) {
+  return pass.inputs.scaled ? choose_scaled(pass) : choose_chained(pass, most_tiles);
 }
 
 std::string objection_to_size(const Pass& pass) {
@@ -161,8 +162,9 @@ void fit_shared_memory(Pass& pass) {
 }
 
 int ring_row_vectors(const Pass& pass) {
-  const int columns = pass.streaming.tiles_per_warp * tile_outputs + pass.mapping.window_width +
-                      (pass.shifts.back() - pass.shifts.front());
+  const int beyond_tile = pass.mapping.input_span() - pass.mapping.outputs_per_column;
+  const int columns =
+      pass.streaming.tiles_per_warp * tile_outputs + beyond_tile + (pass.shifts.back() - pass.shifts.front());
   return columns / vector_elements(pass);
 }
 

@@ -7,8 +7,8 @@
 namespace spidergen::plan {
 
 /// Chooses tiles, warps, ring and place of the operands for a pass whose shifts, operands and products are
-/// known, from the registers that accumulators and operands take.
-[[nodiscard]] Streaming choose_streaming(const Pass& pass);
+/// known, from the registers that accumulators and operands take; at most `most_tiles` tiles a warp.
+[[nodiscard]] Streaming choose_streaming(const Pass& pass, int most_tiles = 2);
 
 /// Why no kernel can hold a pass: more rows in flight than registers hold, more operands than shared memory
 /// does, or more products than a compiler takes in half a minute. Empty where one can.

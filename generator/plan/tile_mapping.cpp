@@ -1,6 +1,8 @@
 #include "plan/tile_mapping.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace spidergen::plan {
@@ -8,6 +10,7 @@ namespace {
 
 constexpr int operand_rows = 16;
 constexpr int operand_columns = 32;
+constexpr int first_operand_input = -8;
 
 /// Which of 16 neighbouring outputs row m of an operand is. C gives a lane rows g and g + 8 (PTX ISA
 /// 9.7.14.5); after movmatrix it holds rows 2 q, 2 q + 1, 2 q + 8, 2 q + 9, which this order makes the
@@ -26,19 +29,59 @@ struct ColumnPlace {
   int element;
 };
 
+/// Rows of a mapping for m16n8k32 at L = 16, whose columns are the inputs from `first_operand_input` on.
+TileMapping operand_mapping(std::string name, LaneOutputs outputs) {
+  TileMapping mapping;
+  mapping.name = std::move(name);
+  mapping.outputs_per_column = operand_rows;
+  for (int m = 0; m < operand_rows; ++m) mapping.row_output.push_back({0, output_of_row(m, outputs)});
+  return mapping;
+}
+
+bool is_left_of(const Position& a, const Position& b) {
+  return a.x < b.x;
+}
+
 }  // namespace
 
+int TileMapping::first_input() const {
+  return std::min_element(column_input.begin(), column_input.end(), is_left_of)->x;
+}
+
+int TileMapping::input_span() const {
+  return std::max_element(column_input.begin(), column_input.end(), is_left_of)->x - first_input() + 1;
+}
+
 TileMapping pair_swap_mapping(LaneOutputs outputs) {
-  TileMapping mapping;
-  mapping.name = "pair swap, L = 16";
+  TileMapping mapping = operand_mapping("pair swap, L = 16", outputs);
   mapping.window_low = -8;
   mapping.window_width = 16;
-  mapping.outputs_per_column = 16;
-  for (int m = 0; m < operand_rows; ++m) mapping.row_output.push_back({0, output_of_row(m, outputs)});
   for (int k = 0; k < operand_columns; ++k) {
     const ColumnPlace place(k);
     mapping.column_input.push_back(
-        {0, mapping.window_low + 8 * (place.q / 2) + 16 * (place.q % 2) + place.element});
+        {0, first_operand_input + 8 * (place.q / 2) + 16 * (place.q % 2) + place.element});
+  }
+  return mapping;
+}
+
+TileMapping element_swap_operand_mapping() {
+  TileMapping mapping = operand_mapping("element swap, L = 16", LaneOutputs::quad);
+  mapping.window_low = -7;
+  mapping.window_width = 15;
+  for (int k = 0; k < operand_columns; ++k) {
+    const int swapped = k % 2 == 0 ? k : (k + operand_columns / 2) % operand_columns;
+    mapping.column_input.push_back({0, first_operand_input + swapped});
+  }
+  return mapping;
+}
+
+TileMapping straight_mapping(int taps, LaneOutputs outputs) {
+  TileMapping mapping = operand_mapping("no swap, L = 16", outputs);
+  mapping.window_low = -taps / 2;
+  mapping.window_width = taps;
+  for (int k = 0; k < operand_columns; ++k) {
+    const ColumnPlace place(k);
+    mapping.column_input.push_back({0, first_operand_input + 8 * place.q + place.element});
   }
   return mapping;
 }

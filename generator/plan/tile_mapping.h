@@ -28,6 +28,9 @@ struct TileMapping {
 
   [[nodiscard]] int rows() const { return static_cast<int>(row_output.size()); }
   [[nodiscard]] int columns() const { return static_cast<int>(column_input.size()); }
+  /// The smallest x of the inputs, at shift 0, and how many columns of the field they span.
+  [[nodiscard]] int first_input() const;
+  [[nodiscard]] int input_span() const;
   bool operator==(const TileMapping&) const = default;
 };
 
@@ -38,6 +41,15 @@ enum class LaneOutputs { quad, pairs };
 /// L = 16 on m16n8k32: 16 taps a window, dx = -8..7. A lane's four B registers are eight neighbours in
 /// memory; rows are permuted so that its results are neighbours too.
 [[nodiscard]] TileMapping pair_swap_mapping(LaneOutputs outputs = LaneOutputs::quad);
+
+/// The paper's swap at L = 16 on m16n8k32, over the same inputs as the pair swap: odd columns k and k + 16 of
+/// the inputs x - 8 to x + 23 change places; 15 taps a window, dx = -7..7. A lane's eight inputs lie apart.
+[[nodiscard]] TileMapping element_swap_operand_mapping();
+
+/// Nothing swapped: lane q of four loads the eight inputs from x - 8 + 8 q on. The load alone puts pairs that
+/// are 8 apart into a group, which is 2:4 for `taps` = 8 a window, dx = -4..3. Whole operands hold 16, dx =
+/// -8..7.
+[[nodiscard]] TileMapping straight_mapping(int taps, LaneOutputs outputs = LaneOutputs::quad);
 
 /// The paper's strided swapping (section 3.1) for radius r, L = 2 r + 2: an L x 2 L matrix in which odd
 /// columns j and j + L change places; 2 r + 1 taps a window, dx = -r..r.

@@ -12,7 +12,7 @@
 namespace spidergen::plan {
 namespace {
 
-// Up to here all sets of shifts are tried: 2^7.
+// Up to here all sets of shifts are tried: 2^7, or 2^9 of narrow windows.
 constexpr int largest_searched_reach = 31;
 
 constexpr int shift_step = 8;  // a 16-byte vector of f16: loads stay aligned
@@ -61,17 +61,20 @@ std::optional<Cut> cut_with(const Rows& rows, const std::vector<int>& shifts, co
   return cut;
 }
 
-/// Multiples of shift_step up to `reach` on both sides.
-std::vector<int> all_shifts(int reach) {
+/// Multiples of shift_step up to `reach` on both sides, and as many more as it takes to hold the taps there.
+std::vector<int> all_shifts(int reach, const TileMapping& mapping) {
+  int low = -reach / shift_step * shift_step;
+  int high = -low;
+  while (low + mapping.window_low > -reach) low -= shift_step;
+  while (high + mapping.window_low + mapping.window_width - 1 < reach) high += shift_step;
   std::vector<int> shifts;
-  for (int shift = -reach / shift_step * shift_step; shift <= reach; shift += shift_step)
-    shifts.push_back(shift);
+  for (int shift = low; shift <= high; shift += shift_step) shifts.push_back(shift);
   return shifts;
 }
 
 /// Tries every set of shifts.
 std::optional<Cut> cheapest_cut(const Rows& rows, const TileMapping& mapping) {
-  const std::vector<int> candidates = all_shifts(largest_searched_reach);
+  const std::vector<int> candidates = all_shifts(largest_searched_reach, mapping);
   std::optional<Cut> best;
   for (unsigned chosen = 1; chosen < 1U << candidates.size(); ++chosen) {
     std::vector<int> shifts;
@@ -93,7 +96,7 @@ std::optional<Cut> cut_for_all_columns(const Rows& rows, int reach, const TileMa
   }
   Row all;
   for (const auto& [dx, tap] : columns) all.push_back(tap);
-  const auto windows = cover(all, all_shifts(reach), mapping);
+  const auto windows = cover(all, all_shifts(reach, mapping), mapping);
   if (!windows) return std::nullopt;
   std::vector<int> shifts;
   for (const Window& window : *windows) shifts.push_back(window.shift);

@@ -20,7 +20,8 @@ namespace spidergen::cli {
 
 /// A spec is its stencil's name; the words `wrong`, `warn` and `broken` in it do as they say.
 GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::ParameterOverride>& overrides,
-                        const std::vector<std::string>& architectures, std::optional<plan::Engine> engine) {
+                        const std::vector<std::string>& architectures, std::optional<plan::Engine> engine,
+                        const plan::Variant& variant) {
   const auto has = [&](const char* word) { return source.text.find(word) != std::string::npos; };
   GenerateResult result;
   if (has("broken")) throw diag::InternalError("window 3 lost a tap");
@@ -33,6 +34,7 @@ GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::
   std::string text = "// spider-gen version " + version() + "\n" + name + "\n";
   for (const auto& [parameter, expression] : overrides) text += parameter + "=" + expression + "\n";
   if (engine) text += "engine " + std::string(plan::engine_name(*engine)) + "\n";
+  if (variant != plan::Variant{}) text += "variant" + plan::variant_options(variant) + "\n";
   result.files = {{name + ".h", "header " + text}, {name + ".cu", "source " + text}};
   result.explanation_text =
       "plan of " + name + (architectures.size() == 1 ? "" : " for " + architectures.back()) + "\n";

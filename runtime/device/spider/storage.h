@@ -112,6 +112,31 @@ struct HalfStorage {
   }
 };
 
+/// The same with the SPIDER paper's element swap: B's row k is input k of the lane's column where k is even,
+/// and input (k + 16) mod 32 where it is odd. `from` is where input 2 q of lane q of four is; a lane's eight
+/// lie apart, and are loaded one by one.
+template <class Vectors>
+struct ByElements : Vectors {
+  using Fragment = typename Vectors::Fragment;
+
+  SPIDER_DEVICE static Fragment load_fragment(device::Shared from, float /*product_unit*/) {
+    constexpr int columns = 32;
+    Fragment fragment;
+    SPIDER_UNROLL
+    for (int word = 0; word < 4; ++word) {
+      const int low = 8 * word;
+      const int high = 1 + (8 * word + columns / 2) % columns;
+      fragment.inputs.word[word] = load(from, low) | load(from, high) << 16;
+    }
+    return fragment;
+  }
+
+ private:
+  SPIDER_DEVICE static std::uint32_t load(device::Shared from, int input) {
+    return device::load_shared_half(from + static_cast<device::Shared>(input * Vectors::element_bytes));
+  }
+};
+
 using F16Storage = HalfStorage<F16Format>;
 using Bf16Storage = HalfStorage<Bf16Format>;
 

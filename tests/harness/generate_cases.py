@@ -32,10 +32,19 @@ REQUIRED = {
 REACHES = {"z": (15, 8, 4, 2, 1, 0), "y": (31, 15, 7, 3, 1, 0), "x": (127, 31, 15, 7, 3, 1, 0)}
 WEIGHT_MODES = ("f16", "f16x2", "bf16", "bf16x2")
 ACCURACIES = ("tf32", "f16")  # beside full
-PLAN_KEYS = ("stencil", "dimensions", "engine", "storage", "accuracy", "adds_identity", "error_bound", "boundary", "reach")
-PLAN_KEYS += ("weights", "chained_mmas", "tap_rows", "taps")
+PLAN_KEYS = ("stencil", "dimensions", "engine", "variant", "storage", "accuracy", "adds_identity", "error_bound")
+PLAN_KEYS += ("boundary", "reach", "weights", "chained_mmas", "tap_rows", "taps")
 # Other ways of computing the same, each with the share of specs that it gets.
-OPTIONS = {("--engine", "dense"): 10, ("--engine", "cuda"): 10}
+OPTIONS = {
+    ("--engine", "dense"): 8,
+    ("--engine", "cuda"): 8,
+    ("--swap", "element"): 4,
+    ("--swap", "none"): 2,
+    ("--engine", "dense", "--swap", "element"): 2,
+    ("--tiles", "1"): 2,
+}
+# Those that 2D f16 must have.
+REQUIRED_OPTIONS = set(OPTIONS) - {("--engine", "cuda")}
 # A draw that the plan cannot hold is drawn again, so often at most; and of all draws at most this share may be such.
 ATTEMPTS = 20
 REFUSED_SHARE = 0.25
@@ -47,6 +56,10 @@ def run(command, check=True):
     if check and done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command[:6]))} ...: exit {done.returncode}\n{done.stderr}")
     return done
+
+
+def known_as(space):
+    return space.dimensions, space.storage
 
 
 class Generator:
@@ -106,9 +119,11 @@ class Generator:
                 or all(self.can(dimensions, storage, taps(f"{{{letter}: {at}}}")) for at in (reach, -reach))
             )
         options = [()] * 100
-        for place, (option, share) in enumerate(OPTIONS.items()):
+        place = 0
+        for option, share in OPTIONS.items():
             if self.can(dimensions, storage, taps(origin), option):
-                options[share * place : share * place + share] = [option] * share
+                options[place : place + share] = [option] * share
+            place += share
         return random_specs.Space(dimensions, storage, rules, tuple(limits), modes, accuracies, tuple(options))
 
     def spaces(self):
@@ -116,10 +131,13 @@ class Generator:
         kinds = list(itertools.product((2, 1, 3), ("f16", "f32", "bf16")))
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             spaces = [space for space in pool.map(lambda kind: self.space(*kind), kinds) if space]
-        known = {(space.dimensions, space.storage): set(space.rules) for space in spaces}
+        known = {known_as(space): set(space.rules) for space in spaces}
         for (dimensions, storage), rules in REQUIRED.items():
             if missing := rules - known.get((dimensions, storage), set()):
                 sys.exit(f"spider-gen no longer generates {dimensions}D {storage} with {', '.join(sorted(missing))}")
+        options = {option for space in spaces if known_as(space) == (2, "f16") for option in space.options}
+        if missing := REQUIRED_OPTIONS - options:
+            sys.exit(f"spider-gen no longer takes {', '.join(sorted(map(' '.join, missing)))} in 2D f16")
         return spaces
 
 

@@ -178,6 +178,8 @@ TEST_F(CommandLine, ChecksAndWritesNothing) {
   EXPECT_EQ(call(arguments), 0);
   EXPECT_EQ(out_ + err_, "");
   EXPECT_EQ(call({path, "-o", output_, "-D", "k=1", "--check"}), 1);  // of another engine
+  EXPECT_EQ(call({path, "-o", output_, "-D", "k=1", "--engine", "cuda", "--tiles=1", "--check"}), 1);
+  EXPECT_TRUE(err_.ends_with(" -D k=1 --engine cuda --tiles 1\n")) << err_;
 
   std::ofstream(fs::path(output_) / "a.h") << "header // spider-gen version 9.9.9\na\nk=1\nengine cuda\n";
   EXPECT_EQ(call(arguments), 0);
@@ -221,8 +223,9 @@ TEST_F(CommandLine, PrintsVersionAndHelp) {
   EXPECT_EQ(call({"--version"}), 0);
   EXPECT_EQ(out_, "spider-gen version 1.2.3\n");
   EXPECT_EQ(call({"--help"}), 0);
-  for (const char* option : {"-o", "-D", "--arch", "--engine", "--check", "--list-outputs", "--explain",
-                             "--explain-format", "--new", "--version", "--help", "Example", "Exit status"}) {
+  for (const char* option :
+       {"-o", "-D", "--arch", "--engine", "--swap", "--tiles", "--check", "--list-outputs", "--explain",
+        "--explain-format", "--new", "--version", "--help", "Example", "Exit status"}) {
     EXPECT_NE(out_.find(option), std::string::npos) << option;
   }
   EXPECT_EQ(err_, "");
@@ -264,6 +267,8 @@ TEST_F(CommandLine, RefusesWrongValues) {
   }
   EXPECT_NE(words({"--arch", "sm_80,"}).find(" not ''; "), std::string::npos);
   EXPECT_EQ(words({"--engine", "fast"}), "--engine wants sparse, dense or cuda, not 'fast'");
+  EXPECT_EQ(words({"--swap", "pairs"}), "--swap wants pair, element or none, not 'pairs'");
+  EXPECT_EQ(words({"--tiles", "3"}), "--tiles wants 1 or 2, not '3'");
   EXPECT_EQ(words({"--explain", "--explain-format", "xml"}),
             "--explain-format wants text or json, not 'xml'");
   EXPECT_EQ(words({"--explain-format", "json"}), "--explain-format is of use only with --explain");

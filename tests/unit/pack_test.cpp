@@ -82,6 +82,32 @@ TEST(ElementSwap, IsTwoToFourForEveryRadius) {
   }
 }
 
+/// What a column of the element swap holds: its own input where it is even, the one 16 away where it is odd.
+TEST(ElementSwap, OfAnOperandIsThePapersOverTheInputsOfThePairSwap) {
+  const TileMapping operand = plan::element_swap_operand_mapping();
+  const TileMapping paper = plan::element_swap_mapping(7);
+  const TileMapping pairs = plan::pair_swap_mapping();
+  EXPECT_EQ(operand.first_input(), -8);
+  EXPECT_EQ(operand.input_span(), 32);
+  EXPECT_EQ(operand.row_output, pairs.row_output);
+  for (int k = 0; k < 32; ++k) {
+    EXPECT_EQ(operand.column_input[k].x, -8 + (k % 2 == 0 ? k : (k + 16) % 32)) << k;
+    EXPECT_EQ(operand.column_input[k].x + 1, paper.column_input[k].x) << k;  // which begins at -7
+  }
+  static_cast<void>(select_columns(operand));  // two of four
+  TileMapping wider = operand;
+  wider.window_width = 16;
+  EXPECT_THROW(static_cast<void>(select_columns(wider)), diag::InternalError);
+}
+
+TEST(NoSwap, HoldsEightColumnsAndNotNine) {
+  const TileMapping mapping = plan::straight_mapping(8);
+  EXPECT_EQ(mapping.window_low, -4);
+  EXPECT_EQ(mapping.first_input(), -8);
+  static_cast<void>(select_columns(mapping));
+  EXPECT_THROW(static_cast<void>(select_columns(plan::straight_mapping(9))), diag::InternalError);
+}
+
 TEST(PairSwap, MetadataFollowsTheClosedForm) {
   const TileMapping mapping = plan::pair_swap_mapping();
   const Selection selection = select_columns(mapping);
@@ -233,6 +259,32 @@ TEST(Proof, HoldsForRandomStencilsOfDenseProducts) {
     // The halves of a fragment the wrong way round are another stencil.
     for (plan::Product& product : plan.passes.front().products) product.source ^= 1;
     EXPECT_THROW(prove(stencil, plan, packed), diag::InternalError) << "seed " << seed;
+  }
+}
+
+TEST(Proof, HoldsForVariants) {
+  for (const plan::Engine engine : {plan::Engine::sparse, plan::Engine::dense}) {
+    for (const plan::Swap swap : {plan::Swap::element, plan::Swap::none}) {
+      for (std::uint32_t seed = 1; seed <= 30; ++seed) {
+        spec::StencilSpec stencil = testing::random_stencil(seed, 2, seed % 3 == 0 ? 127 : 31, seed % 2 == 0);
+        stencil.storage = seed % 5 == 0 ? spec::Storage::bf16 : spec::Storage::f16;
+        const plan::Variant variant{swap, 1};
+        ASSERT_FALSE(plan::check_supported(stencil, engine, variant).has_errors()) << "seed " << seed;
+        const plan::KernelPlan plan = plan::make_plan(stencil, engine, variant);
+        const PackedKernel packed = pack(plan);
+        EXPECT_NO_THROW(prove(stencil, plan, packed)) << "seed " << seed;
+
+        // The same registers where lanes load for the pair swap: another stencil.
+        plan::KernelPlan other = plan;
+        for (plan::Source& source : other.passes.front().sources) {
+          const plan::TileMapping pairs = plan::pair_swap_mapping();
+          const bool second = source.mapping.name.ends_with("second half");
+          source.mapping.column_input =
+              (engine == plan::Engine::dense ? plan::half_of(pairs, second ? 1 : 0) : pairs).column_input;
+        }
+        EXPECT_THROW(prove(stencil, other, packed), diag::InternalError) << "seed " << seed;
+      }
+    }
   }
 }
 

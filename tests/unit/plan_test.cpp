@@ -367,6 +367,34 @@ TEST(Plan, DenseOperandsTakeTwiceTheRegisters) {
   EXPECT_TRUE(dense.streaming.operands_in_registers);
 }
 
+TEST(Plan, VariantsAreNamedAndRefusedWhereThereAreNone) {
+  for (const Swap swap : {Swap::pair, Swap::element, Swap::none})
+    EXPECT_EQ(swap_named(swap_name(swap)), swap);
+  EXPECT_EQ(swap_named("pairs"), std::nullopt);
+  EXPECT_EQ(variant_options({}), "");
+  EXPECT_EQ(variant_options({Swap::element, 1}), " --swap element --tiles 1");
+
+  spec::StencilSpec stencil = testing::random_stencil(1, 2, 7, true);
+  EXPECT_FALSE(check_supported(stencil, Engine::sparse, {Swap::element, 1}).has_errors());
+  const KernelPlan plan = make_plan(stencil, Engine::sparse, {Swap::element, 1});
+  EXPECT_EQ(plan.variant, (Variant{Swap::element, 1}));
+  EXPECT_EQ(plan.passes.front().streaming.tiles_per_warp, 1);
+  stencil.storage = spec::Storage::f32;
+  EXPECT_FALSE(check_supported(stencil, Engine::sparse, {Swap::none, 1}).has_errors());
+  EXPECT_TRUE(check_supported(stencil, Engine::sparse, {Swap::element, 2}).has_errors());
+  const diag::Diagnostics volume =
+      check_supported(testing::random_volume(1, 1, 0, 0), Engine::sparse, {Swap::pair, 1});
+  ASSERT_EQ(volume.items.size(), 1U);
+  EXPECT_NE(volume.items.front().text.find("leave out '--tiles 1'"), std::string::npos);
+}
+
+TEST(Plan, RowsOfOneLineWithAVariantAreWalked) {
+  const spec::StencilSpec stencil = with_weights({0.25, 0.5, 0.25});
+  EXPECT_EQ(make_plan(stencil).passes.front().walk, Walk::lines);
+  EXPECT_EQ(make_plan(stencil, Engine::sparse, {Swap::element, 2}).passes.front().walk, Walk::rows);
+  EXPECT_EQ(make_plan(stencil, Engine::dense).passes.front().walk, Walk::rows);
+}
+
 TEST(Plan, AnEngineThatIsNotThereIsRefusedByName) {
   for (const Engine engine : {Engine::dense, Engine::cuda}) {
     spec::StencilSpec stencil = with_weights({1.0});

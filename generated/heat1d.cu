@@ -49,7 +49,7 @@ constexpr int tiles = 4;
 constexpr int strip_outputs = tiles * tile_outputs;
 constexpr int strip_anchor = 128;  // columns: strips of a box begin where a sum does, and outputs on a line of memory
 constexpr int warps_per_block = 4;
-constexpr int blocks_per_multiprocessor = 6;
+constexpr int blocks_per_multiprocessor = 10;
 
 // The inputs of a strip, in vectors from column first_column of the strip on.
 constexpr int first_column = -8;
@@ -153,7 +153,8 @@ SPIDER_DEVICE bool find_strip(const spider::SweepArguments& field, Strip& strip)
   const std::int64_t columns = box.offset[2] + box.extent[2] - first_strip;
   const std::int64_t strips = (columns + strip_outputs - 1) / strip_outputs;
   const std::int64_t index = std::int64_t{device::block_index()} * warps_per_block + device::warp_index();
-  const std::int64_t line = divide(index, strips);
+  // A 1D field is one row.
+  const std::int64_t line = 1 == 1 ? (index < strips ? 0 : 1) : divide(index, strips);
   if (line >= box.extent[1]) return false;
   const std::int64_t row = box.offset[1] + line;
   strip.input = static_cast<const Element*>(field.input) + row * field.input_stride[1];
@@ -257,9 +258,10 @@ SPIDER_DEVICE void gather(const Strip& strip) {
 
 /// Are all inputs of the strip in memory at their own places and aligned, and all outputs wanted?
 SPIDER_DEVICE bool needs_no_care(const Strip& strip) {
-  const Span whole = whole_vectors(strip);
-  return strip.lead == 0 && whole.begin == 0 && whole.end == window_elements && strip.begin <= 0 &&
-         strip.end >= strip_outputs;
+  constexpr int window_end = first_column + window_elements;
+  constexpr int first = first_column < 0 ? first_column : 0;
+  constexpr int end = window_end > strip_outputs ? window_end : strip_outputs;
+  return strip.lead == 0 && strip.begin <= first && strip.end >= end;
 }
 
 /// A lane's eight inputs from column `column` of the window on.
@@ -342,8 +344,8 @@ SPIDER_DEVICE void sweep_strip(const Strip& strip) {
   if (strip.aligned_output && strip.begin <= 0 && strip.end >= strip_outputs) {
     Element* to = strip.output + strip.first + column;
     SPIDER_UNROLL
-    for (int tile = 0; tile < tiles; ++tile) {
-      device::store_field(to + tile * tile_outputs, outputs[tile].word[0], outputs[tile].word[1]);
+    for (int tile = 0; tile < tiles; ++tile) {  // of plain stores the compiler takes some apart
+      device::store_field_if(true, to + tile * tile_outputs, outputs[tile].word[0], outputs[tile].word[1]);
     }
   } else {
     SPIDER_UNROLL

@@ -24,8 +24,9 @@ constexpr std::string_view term_names[] = {"leading", "remainder", "second remai
 void append_resources(const plan::KernelPlan& plan, std::string& text) {
   for (const plan::Pass& pass : plan.passes) {
     if (pass.walk == plan::Walk::lines) {
-      text += fmt::format("  Registers {} estimated; {} bytes of shared memory a block, for edges\n",
-                          pass.lines.estimated_registers, plan::line_shared_bytes(pass));
+      text += fmt::format("  Registers {} estimated; {} bytes of shared memory a block{}\n",
+                          pass.lines.estimated_registers, plan::line_shared_bytes(pass),
+                          pass.lines.always_gathers ? "" : ", for edges");
       continue;
     }
     const bool planes = pass.walk == plan::Walk::planes;

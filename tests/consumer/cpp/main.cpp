@@ -1,10 +1,15 @@
-// Smooths a field by way of a library, carries it along by a second kernel, and compares with what must come
-// out.
+// Smooths a field by way of a library, carries it along by a second kernel, takes means in f32 and in bf16,
+// and compares with what must come out.
 #include <filters.h>
 #include <smooth.h>
+#include <tilt.h>
+#include <tint.h>
 #include <upwind.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <spider/spider.hpp>
@@ -85,6 +90,55 @@ int wrong_in_boxes(int rows, int columns) {
   return wrong;
 }
 
+float value_of(float stored) {
+  return stored;
+}
+
+/// bf16 is the upper half of f32.
+float value_of(std::uint16_t stored) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(stored) << 16);
+}
+
+float store_as(float value, float /*type*/) {
+  return value;
+}
+
+std::uint16_t store_as(float value, std::uint16_t /*type*/) {
+  return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
+}
+
+struct Star {
+  double center, up, down, left, right;
+};
+
+/// A field of T, whose cells T holds exactly, against plain loops: wrong is what is further off than a part
+/// of the result.
+template <typename T>
+int wrong_means(const spider_kernel* kernel, const Star& star, float unit, double part) {
+  const int rows = 23;
+  const int columns = 141;
+  std::vector<T> cells;
+  for (int i = 0; i < rows * columns; ++i)
+    cells.push_back(store_as(unit * static_cast<float>(1 + i * 37 % 101), T()));
+  spider::Field<T> in(rows, columns);
+  spider::Field<T> out(rows, columns);
+  in.upload(cells);
+  spider::apply(kernel, in, out);
+  const std::vector<T> result = out.download();
+  const auto at = [&](int y, int x) -> double {
+    return value_of(cells[std::clamp(y, 0, rows - 1) * columns + std::clamp(x, 0, columns - 1)]);
+  };
+  int wrong = 0;
+  for (int y = 0; y < rows; ++y) {
+    for (int x = 0; x < columns; ++x) {
+      const double expected = star.center * at(y, x) + star.up * at(y - 1, x) + star.down * at(y + 1, x) +
+                              star.left * at(y, x - 1) + star.right * at(y, x + 1);
+      wrong += std::fabs(value_of(result[y * columns + x]) - expected) <= part * expected ? 0 : 1;
+    }
+  }
+  return wrong;
+}
+
 }  // namespace
 
 int main() {
@@ -93,10 +147,13 @@ int main() {
     const int smoothing = wrong_after_smoothing(29, 141);
     const int advection = wrong_after_advection(18, 70);
     const int boxes = wrong_in_boxes(29, 141);
-    std::printf("%s: %d cells wrong, %s: %d cells wrong, in boxes: %d cells wrong\n",
+    const int single = wrong_means<float>(tilt_kernel(), {0.5, 0.1, 0.1, 0.2, 0.1}, 1.0F / 7, 0x1p-18);
+    const int bfloat =
+        wrong_means<std::uint16_t>(tint_kernel(), {0.5, 0.125, 0.0625, 0.25, 0.0625}, 1, 0x1p-8);
+    std::printf("cells wrong: %s %d, %s %d, in boxes %d, f32 %d, bf16 %d\n",
                 spider::info(smooth_kernel()).name, smoothing, spider::info(upwind_kernel()).name, advection,
-                boxes);
-    return smoothing + advection + boxes == 0 ? 0 : 1;
+                boxes, single, bfloat);
+    return smoothing + advection + boxes + single + bfloat == 0 ? 0 : 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

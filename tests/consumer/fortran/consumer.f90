@@ -1,4 +1,4 @@
-!> Calls two generated kernels from Fortran and compares with plain loops.
+!> Calls generated kernels of f16, f32 and bf16 from Fortran and compares with plain loops.
 !>
 !> An array here is a(columns, rows): Fortran's first index is x, the fast one, which specs and C name last.
 program consumer
@@ -20,12 +20,22 @@ program consumer
       import :: c_ptr
       type(c_ptr) :: kernel
     end function
+    function tilt_kernel() bind(c) result(kernel)
+      import :: c_ptr
+      type(c_ptr) :: kernel
+    end function
+    function tint_kernel() bind(c) result(kernel)
+      import :: c_ptr
+      type(c_ptr) :: kernel
+    end function
   end interface
 
   integer, parameter :: columns = 133, rows = 37
   integer :: wrong
 
-  wrong = wrong_conversions() + wrong_diffusion(3) + wrong_relaxation() + wrong_shift() + wrong_statuses()
+  wrong = wrong_conversions() + wrong_diffusion(3) + wrong_relaxation() + wrong_shift() + wrong_statuses() &
+    + wrong_mean(tilt_kernel(), SPIDER_F32, [0.5, 0.1, 0.1, 0.2, 0.1], 1 / 7.0, 2.0**(-18)) &
+    + wrong_mean(tint_kernel(), SPIDER_BF16, [0.5, 0.125, 0.0625, 0.25, 0.0625], 1.0, 2.0**(-8))
   if (wrong /= 0) error stop 'the results are wrong'
 
 contains
@@ -68,6 +78,43 @@ contains
     print '(a, i0, a)', 'diffusion: ', wrong, ' cells wrong'
     call spider_field_destroy(a)
     call spider_field_destroy(b)
+  end function
+
+  !> One sweep on fields of another storage. Weights: of the point, and of those above, below, left and right of it.
+  integer function wrong_mean(kernel, storage, weights, unit, part) result(wrong)
+    type(c_ptr), intent(in) :: kernel
+    integer(c_int32_t), intent(in) :: storage
+    real, intent(in) :: weights(5), unit, part
+    type(spider_kernel_info) :: info
+    type(spider_owned_field) :: in, out
+    real(c_float) :: p(0:columns + 1, 0:rows + 1), values(columns, rows)
+    real(c_double) :: expected(columns, rows), q(0:columns + 1, 0:rows + 1)
+    integer :: x, y
+    call require(spider_get_info(kernel, info))
+    do y = 1, rows
+      do x = 1, columns
+        p(x, y) = unit * (1 + modulo(7 * y * y + 13 * x + x * y, 97))
+      end do
+    end do
+    p(0, :) = p(1, :)
+    p(columns + 1, :) = p(columns, :)
+    p(:, 0) = p(:, 1)
+    p(:, rows + 1) = p(:, rows)
+    q = p
+    expected = weights(1) * q(1:columns, 1:rows) + weights(2) * q(1:columns, 0:rows - 1) &
+      + weights(3) * q(1:columns, 2:rows + 1) + weights(4) * q(0:columns - 1, 1:rows) + weights(5) * q(2:columns + 1, 1:rows)
+
+    call require(spider_field_create(kernel, [columns, rows], in))
+    call require(spider_field_create(kernel, [columns, rows], out))
+    call require(spider_field_set(in, p(1:columns, 1:rows)))
+    call require(spider_apply(kernel, in%c, out%c, c_null_ptr))
+    call require(spider_synchronize(c_null_ptr))
+    call require(spider_field_get(out, values))
+    wrong = count(abs(values - expected) > part * expected)
+    if (info%storage /= storage) wrong = wrong + 1
+    print '(2a, i0, a)', spider_string(info%name), ': ', wrong, ' cells wrong'
+    call spider_field_destroy(in)
+    call spider_field_destroy(out)
   end function
 
   !> One sweep in three dimensions: a(columns, rows, planes).

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Calls two generated kernels from Python and compares with NumPy: consumer.py LIBRARY, spider.py being on PYTHONPATH.
+"""Calls generated kernels of f16, f32 and bf16 from Python and compares with NumPy: consumer.py LIBRARY, spider.py being on PYTHONPATH.
 
 Runs on the host with an emulated library. With one for CUDA the same calls take arrays of CuPy or PyTorch, or fields of
 `Library.field`, as in `diffuse` here.
@@ -41,6 +41,30 @@ def diffuse(library: spider.Library) -> None:
     expected = np.zeros_like(whole)
     expected[5:25, 40:110] = whole[5:25, 40:110]
     assert (box.download() == expected).all()
+
+
+def means(library: spider.Library) -> None:
+    """Other storages: a field takes any real numbers, and rounds them to what its kernel stores."""
+    values = np.random.default_rng(3).uniform(1, 2, (37, 133)).astype(np.float32)
+    coarse = (values.view(np.uint32) & 0xFFFF0000).view(np.float32)  # bf16 is the upper half of f32
+    for name, storage, given, (center, up, down, left, right), part in (
+            ("tilt", "f32", values, (0.5, 0.1, 0.1, 0.2, 0.1), 2.0**-18),
+            ("tint", "bf16", coarse, (1 / 2, 1 / 8, 1 / 16, 1 / 4, 1 / 16), 2.0**-8)):
+        kernel = library.kernel(name)
+        assert kernel.info.storage == storage
+        field = library.field(kernel, 37, 133).upload(given)
+        assert (field.download() == given).all()
+        result = kernel.apply(field, library.field(kernel, 37, 133)).download()
+        assert result.dtype == np.float32
+        p = np.pad(given.astype(np.float64), 1, mode="edge")
+        expected = (center * p[1:-1, 1:-1] + up * p[:-2, 1:-1] + down * p[2:, 1:-1] + left * p[1:-1, :-2]
+                    + right * p[1:-1, 2:])
+        check(f"mean in {storage}", result, expected, part)
+        if kernel.info.emulated:  # arrays of NumPy: f32 as they are, bf16 as bit patterns
+            bits = given if storage == "f32" else (given.view(np.uint32) >> 16).astype(np.uint16)
+            again = kernel.apply(bits, np.empty_like(bits))
+            wide = again if storage == "f32" else (again.astype(np.uint32) << 16).view(np.float32)
+            assert (wide == result).all()
 
 
 def relax(library: spider.Library) -> None:
@@ -173,6 +197,7 @@ def main() -> None:
     library = spider.load(sys.argv[1])
     diffuse(library)
     relax(library)
+    means(library)
     if library.kernel("shift").info.emulated:
         shift(library)
         refusals(library)

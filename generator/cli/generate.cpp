@@ -15,7 +15,7 @@ GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::
   GenerateResult result;
   const spec::ReadResult read = spec::read_spec(source, overrides);
   result.diagnostics = read.diagnostics;
-  const plan::Engine engine = asked.value_or(plan::Engine::sparse);
+  const plan::Engine engine = asked.value_or(plan::default_engine(read.spec));
   result.diagnostics.append(plan::check_supported(read.spec, engine, variant));
   result.diagnostics.sort_by_location();
   if (result.diagnostics.has_errors()) return result;

@@ -61,8 +61,8 @@ std::string boundary_text(const spec::StencilSpec& spec) {
 }
 
 /// How f32 values become operands.
-std::string inputs_text(const spec::StencilSpec& spec) {
-  if (spec.storage != spec::Storage::f32) return "";
+std::string inputs_text(const spec::StencilSpec& spec, plan::Engine engine) {
+  if (spec.storage != spec::Storage::f32 || engine == plan::Engine::cuda) return "";
   switch (spec.accuracy) {
     case spec::Accuracy::tf32:
       return "; accuracy tf32: values in one f16 term, scaled";
@@ -126,6 +126,21 @@ void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
       streaming.operands_in_registers ? "registers" : "shared memory"));
 }
 
+void describe_cores(const plan::CorePlan& cores, int dimensions, std::vector<std::string>& lines) {
+  const std::string_view steps = dimensions == 3 ? "planes" : "rows";
+  if (!cores.unrolled) {
+    lines.push_back(fmt::format("Plan      {} by a table, since in the code they would be {}",
+                                counted(cores.taps.size(), "tap"), cores.objection));
+  } else {
+    lines.push_back(fmt::format("Plan      {} a point in the code, walking along {}",
+                                counted(cores.taps.size(), "multiply-add"), steps));
+  }
+  lines.push_back(fmt::format("          {} of a thread along x, {} ahead, {} warps a block",
+                              counted(static_cast<std::size_t>(cores.outputs), "output"),
+                              counted(static_cast<std::size_t>(cores.windows_ahead), "input row"),
+                              cores.warps_per_block));
+}
+
 }  // namespace
 
 std::string summary(const spec::StencilSpec& spec) {
@@ -148,8 +163,8 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
     lines.push_back(fmt::format("With      {}", fmt::join(parameters, ", ")));
   }
   lines.push_back(fmt::format("Boundary  {}", boundary_text(spec)));
-  lines.push_back(
-      fmt::format("Storage   {} fields, f32 sums{}", storage_name(spec.storage), inputs_text(spec)));
+  lines.push_back(fmt::format("Storage   {} fields, f32 sums{}", storage_name(spec.storage),
+                              inputs_text(spec, plan.engine)));
   lines.push_back(fmt::format("Weights   {}", weights_text(plan.weights)));
   lines.push_back(
       fmt::format("          sum {} in the spec, {} packed", plan.weights.sum, plan.weights.packed_sum));
@@ -161,6 +176,7 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
   lines.push_back("Engine    " + engine_text(plan.engine));
   if (plan.variant != plan::Variant{})
     lines.push_back("Variant  " + plan::variant_options(plan.variant) + ", for measurements");
+  if (plan.engine == plan::Engine::cuda) describe_cores(plan.cores, spec.dimensions, lines);
   for (const plan::Pass& pass : plan.passes) describe_pass(pass, lines);
   return lines;
 }

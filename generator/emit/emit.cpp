@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "diag/diagnostic.h"
+#include "emit/cores.h"
 #include "emit/describe.h"
 #include "emit/storage_text.h"
 #include "emit/templates.h"
+#include "plan/cores.h"
 #include "plan/half.h"
 #include "plan/lines.h"
 #include "plan/planes.h"
@@ -271,6 +273,10 @@ std::string contract_text(const spec::StencilSpec& spec, const plan::KernelPlan&
   return text + " */";
 }
 
+std::string storage_code(spec::Storage storage) {
+  return "SPIDER_" + upper_case(std::string(storage_name(storage)));
+}
+
 render::Bindings provenance(const spec::StencilSpec& spec, const std::string& version) {
   return {{"name", spec.name},
           {"summary", summary(spec)},
@@ -378,6 +384,20 @@ EmittedFile emit_header(const spec::StencilSpec& spec, const plan::KernelPlan& p
   return {spec.name + ".h", render::render(find_template("kernel.h.in"), bindings)};
 }
 
+void bind_cores_source(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
+                       render::Bindings& bindings) {
+  const auto rules = [&](int axis) {
+    return axis_rules_text(axis < 3 - spec.dimensions ? spec::AxisBoundary{} : spec.boundary[axis],
+                           spec.storage);
+  };
+  const plan::CoreAxes axes = plan::core_axes(spec.dimensions);
+  bindings["step_rules"] = rules(axes.step);
+  bindings["row_rules"] = rules(axes.row);
+  bindings["cells"] = cells_struct(spec.storage);
+  bindings["storage_code"] = storage_code(spec.storage);
+  bind_cores(spec, plan, bindings);
+}
+
 EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
                         const pack::PackedKernel& packed, const std::string& version) {
   render::Bindings bindings = provenance(spec, version);
@@ -390,11 +410,15 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
   bindings["minimum_arch"] = fmt::to_string(minimum_arch);
   bindings["reach_low"] = fmt::format("{}", fmt::join(plan.reach_low, ", "));
   bindings["reach_high"] = fmt::format("{}", fmt::join(plan.reach_high, ", "));
+  if (plan.engine == plan::Engine::cuda) {
+    bind_cores_source(spec, plan, bindings);
+    return {spec.name + ".cu", render::render(find_template("cuda_cores.cu.in"), bindings)};
+  }
   const plan::Pass& pass = plan.passes.front();
   bind_operands(plan, pass, packed.passes.front(), bindings);
   if (pass.walk != plan::Walk::planes) {
     bindings["storage"] = storage_struct(spec, plan);
-    bindings["storage_code"] = "SPIDER_" + upper_case(std::string(storage_name(spec.storage)));
+    bindings["storage_code"] = storage_code(spec.storage);
   }
   if (pass.walk == plan::Walk::lines) {
     bind_lines(pass, bindings);

@@ -44,6 +44,14 @@ void append_work(const Figures& figures, plan::Engine engine, std::string& text)
                       100.0 * static_cast<double>(figures.nonzeros) / static_cast<double>(figures.slots));
 }
 
+void append_cores(const spec::StencilSpec& spec, const plan::KernelPlan& plan, std::string& text) {
+  const plan::CorePlan& cores = plan.cores;
+  text += fmt::format("  Registers {} estimated; no shared memory\n", cores.estimated_registers);
+  text += fmt::format("  Work      {} multiply-adds and {} bytes a point; {} cells loaded for {} outputs\n",
+                      cores.taps.size(), figures_of(spec, plan).bytes_per_point, cores.cells_loaded,
+                      cores.outputs);
+}
+
 void append_windows(const plan::Pass& pass, std::string& text) {
   text += fmt::format("\n  {}, one MMA each per 128 outputs:\n\n",
                       pass.whole_operands ? "Halves of windows" : "Windows");
@@ -155,8 +163,12 @@ std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& 
                          const std::vector<std::string>& architectures) {
   std::string text = fmt::format("{}: {}\n", spec.name, summary(spec));
   for (const std::string& line : report(spec, plan)) text += "  " + line + "\n";
-  append_resources(plan, text);
-  append_work(figures_of(spec, plan), plan.engine, text);
+  if (plan.engine == plan::Engine::cuda) {
+    append_cores(spec, plan, text);
+  } else {
+    append_resources(plan, text);
+    append_work(figures_of(spec, plan), plan.engine, text);
+  }
   for (const plan::Pass& pass : plan.passes) {
     append_windows(pass, text);
     append_drawings(pass, text);

@@ -231,6 +231,20 @@ std::string passes_json(const plan::KernelPlan& plan, const pack::PackedKernel& 
   return fmt::format("{}", fmt::join(passes, ", "));
 }
 
+/// How CUDA cores compute; null for the other engines.
+std::string cores_json(const plan::KernelPlan& plan) {
+  if (plan.engine != plan::Engine::cuda) return "  \"cores\": null,\n";
+  const plan::CorePlan& cores = plan.cores;
+  return fmt::format(
+      "  \"cores\": {{\"multiply_adds\": {}, \"taps_in_code\": {}, \"objection\": \"{}\", \"outputs\": {}, "
+      "\"windows_ahead\": {}, \"unrolled_steps\": {}, \"warps_per_block\": {}, "
+      "\"blocks_per_multiprocessor\": {}, \"preferred_steps\": {}, \"estimated_registers\": {}, "
+      "\"cells_loaded\": {}}},\n",
+      cores.taps.size(), cores.unrolled, cores.objection, cores.outputs, cores.windows_ahead,
+      cores.unrolled_steps, cores.warps_per_block, cores.blocks_per_multiprocessor, cores.preferred_steps,
+      cores.estimated_registers, cores.cells_loaded);
+}
+
 }  // namespace
 
 std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
@@ -258,14 +272,15 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
   json += fmt::format(
       "  \"weights\": {{\"type\": \"{}\", \"terms\": {}, \"exponent\": {}, \"remainder_exponent\": {}, "
       "\"exact\": {}, \"sum\": {}, \"packed_sum\": {}}},\n",
-      plan::type_name(weights.type), weights.terms, weights.exponent, weights.remainder_exponent,
-      weights.exact, weights.sum, weights.packed_sum);
+      weights.in_f32 ? "f32" : plan::type_name(weights.type), weights.terms, weights.exponent,
+      weights.remainder_exponent, weights.exact, weights.sum, weights.packed_sum);
   json += fmt::format("  \"chained_mmas\": {},\n  \"operands\": {},\n", products, operands);
   json += fmt::format("  \"tap_rows\": [\n{}\n  ],\n", tap_rows_json(plan));
   json += fmt::format("  \"taps\": [\n{}\n  ],\n", taps_json(plan));
   json += figures_json(spec, plan);
   json += bounds_json(spec, bounds_of(spec, plan, architectures));
   json += costs_json(costs_of(plan));
+  json += cores_json(plan);
   json += fmt::format("  \"passes\": [{}]\n}}\n", passes_json(plan, packed));
   return json;
 }

@@ -36,6 +36,11 @@ double fragment_elements(const plan::Pass& pass) {
 
 plan::PointCost own_cost(const plan::KernelPlan& plan) {
   plan::PointCost cost;
+  if (plan.engine == plan::Engine::cuda) {
+    cost.operations = static_cast<double>(plan.cores.taps.size());
+    cost.input = plan.cores.cells_loaded / static_cast<double>(plan.cores.outputs);
+    return cost;
+  }
   for (const plan::Pass& pass : plan.passes) {
     for (const plan::Product& product : pass.products) {
       const auto slots = static_cast<double>(slots_of(pass, pass.operands[product.operand].matrix));
@@ -53,6 +58,7 @@ plan::PointCost own_cost(const plan::KernelPlan& plan) {
 
 Figures figures_of(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   Figures figures;
+  if (plan.engine == plan::Engine::cuda) figures.bytes_per_point = 2 * element_bytes(spec.storage);
   for (const plan::Pass& pass : plan.passes) {
     figures.mmas += static_cast<int>(pass.products.size());
     figures.bytes_per_point += 2 * element_bytes(spec.storage);

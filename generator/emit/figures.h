@@ -44,7 +44,8 @@ struct CostComparison {
 
 /// Nothing in it where the model says nothing: it is of 2D stencils that reach a neighbour. This kernel's
 /// operations are those of its MMAs without what 2:4 skips; its input is what lanes load from the ring into
-/// fragments; its parameters are nothing where operands stay in registers for a whole walk.
+/// fragments; its parameters are nothing where operands stay in registers for a whole walk. On CUDA cores
+/// operations are multiply-adds, and the input is what threads load.
 [[nodiscard]] CostComparison costs_of(const plan::KernelPlan& plan);
 
 /// The smallest and the largest dx of a product's non-zeros.

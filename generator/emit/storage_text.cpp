@@ -58,7 +58,22 @@ std::string storage_struct(const spec::StencilSpec& spec, const plan::KernelPlan
   return fmt::format("F32Storage<{}, {}, {}>", inputs.count, inputs.scaled, plan.weights.adds_identity);
 }
 
+std::string cells_struct(spec::Storage storage) {
+  switch (storage) {
+    case spec::Storage::f16:
+      return "F16Cells";
+    case spec::Storage::bf16:
+      return "Bf16Cells";
+    case spec::Storage::f32:
+      break;
+  }
+  return "F32Cells";
+}
+
 std::string weights_text(const plan::RoundedWeights& weights) {
+  if (weights.in_f32) {
+    return weights.exact ? "f32, exact" : fmt::format("f32, largest error {:.2g}", weights.largest_error);
+  }
   constexpr std::string_view counts[] = {"one", "two", "three"};
   std::string text = fmt::format("{} {} term{} each", counts[weights.terms - 1],
                                  plan::type_name(weights.type), weights.terms == 1 ? "" : "s");

@@ -21,6 +21,9 @@ namespace spidergen::emit {
 /// The struct of spider/storage.h that a kernel's template names.
 [[nodiscard]] std::string storage_struct(const spec::StencilSpec& spec, const plan::KernelPlan& plan);
 
+/// The struct of spider/cells.h for a storage.
+[[nodiscard]] std::string cells_struct(spec::Storage storage);
+
 /// "two f16 terms each, exact" and the like.
 [[nodiscard]] std::string weights_text(const plan::RoundedWeights& weights);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "diag/diagnostic.h"
+#include "plan/cores.h"
 
 namespace spidergen::pack {
 namespace {
@@ -88,6 +89,7 @@ void prove_products(const plan::KernelPlan& plan, const plan::Pass& pass, const 
 double rounding_bound(const spec::StencilSpec& spec, const plan::RoundedWeights& weights, double weight,
                       double largest) {
   const double smallest = std::ldexp(plan::smallest_value(weights.type), -weights.exponent) / 2;
+  if (weights.in_f32) return std::max(std::ldexp(std::fabs(weight), -24), 0x1p-150);
   if (weights.terms == 1) return std::max(std::fabs(weight) * plan::rounding_error(weights.type), smallest);
   if (weights.remainder_exponent > 0) {
     return std::max(std::ldexp(std::fabs(weight), -22), std::ldexp(smallest, -weights.remainder_exponent));
@@ -113,10 +115,27 @@ void prove_rounding(const spec::StencilSpec& spec, const plan::RoundedWeights& w
   }
 }
 
+/// The taps in the code of a kernel on CUDA cores are the plan's.
+void prove_cores(const plan::KernelPlan& plan) {
+  const plan::CoreAxes axes = plan::core_axes(plan.dimensions);
+  std::map<spec::Offset, double> found;
+  for (const plan::CoreTap& tap : plan.cores.taps) {
+    spec::Offset at{};
+    at[axes.step] = tap.step;
+    at[axes.row] = tap.row;
+    at[spec::axis_x] = tap.column;
+    found[at] += tap.weight;
+  }
+  std::map<spec::Offset, double> expected;
+  for (const plan::RoundedTap& tap : plan.weights.taps) expected[tap.at] = tap.packed;
+  if (found != expected) throw diag::InternalError("the taps for CUDA cores are not the plan's");
+}
+
 }  // namespace
 
 void prove(const spec::StencilSpec& spec, const plan::KernelPlan& plan, const PackedKernel& packed) {
   prove_rounding(spec, plan.weights);
+  if (plan.engine == plan::Engine::cuda) prove_cores(plan);
   for (std::size_t i = 0; i < plan.passes.size(); ++i) {
     prove_packing(plan.passes[i], packed.passes[i]);
     prove_products(plan, plan.passes[i], packed.passes[i]);

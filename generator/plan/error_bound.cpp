@@ -75,9 +75,21 @@ ErrorBound bound_f32(const KernelPlan& plan, const InputTerms& inputs) {
   return bound;
 }
 
+/// n multiply-adds, each rounded once to f32; the result of f32 fields is the sum itself.
+ErrorBound bound_cores(const spec::StencilSpec& spec, const KernelPlan& plan) {
+  const auto taps = static_cast<double>(plan.weights.taps.size());
+  const bool f32 = spec.storage == spec::Storage::f32;
+  ErrorBound bound;
+  bound.result = f32 ? 0 : higher_orders * rounding_error(plan.weights.type);
+  bound.sum = higher_orders * taps * f32_rounding;
+  bound.absolute = (taps + 1) * least_f32 / 2 + (f32 ? 0 : smallest_value(plan.weights.type) / 2);
+  return bound;
+}
+
 }  // namespace
 
 ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan) {
+  if (plan.engine == Engine::cuda) return bound_cores(spec, plan);
   return spec.storage == spec::Storage::f32 ? bound_f32(plan, plan.passes.front().inputs) : bound_half(plan);
 }
 

@@ -7,7 +7,8 @@ namespace spidergen::plan {
 
 /// How far a result r of a sweep may be from the exact sum over the packed weights w and the stored values x:
 /// |error| <= result |r| + sum S + absolute, where S is the sum of all |w x| of the output. It holds where
-/// f16 operands do not overflow. Derived in generator/README.md, "f32 fields".
+/// f16 operands do not overflow, and on CUDA cores where no partial sum leaves f32. Derived in
+/// generator/README.md, "f32 fields" and "CUDA cores".
 [[nodiscard]] ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan);
 
 }  // namespace spidergen::plan

@@ -26,6 +26,7 @@ struct RoundedTap {
 /// remainder_exponent), times 2^-exponent.
 struct RoundedWeights {
   OperandType type = OperandType::f16;
+  bool in_f32 = false;  ///< no operands: each weight is one f32 number
   int terms = 1;
   int exponent = 0;
   int remainder_exponent = 0;
@@ -190,6 +191,33 @@ struct Pass {
   bool operator==(const Pass&) const = default;
 };
 
+/// A tap as a kernel on CUDA cores has it (CoreAxes in plan/cores.h).
+struct CoreTap {
+  int step = 0;
+  int row = 0;
+  int column = 0;
+  float weight = 0;
+
+  bool operator==(const CoreTap&) const = default;
+};
+
+/// How a kernel computes on CUDA cores (generator/README.md, "CUDA cores").
+struct CorePlan {
+  std::vector<CoreTap> taps;  ///< ascending in (row, step, column)
+  bool unrolled = true;       ///< taps are in the code; otherwise in a table
+  std::string objection;      ///< why they are not in the code
+  int outputs = 4;            ///< of a thread along x
+  int windows_ahead = 1;      ///< input rows that are requested before they are needed
+  int unrolled_steps = 1;     ///< of the loop along the walk; a multiple of the steps in flight, or 1
+  int warps_per_block = 4;
+  int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
+  int preferred_steps = 0;            ///< of a walk on a large field; 0: as many as fill one wave of blocks
+  int estimated_registers = 0;
+  int cells_loaded = 0;  ///< by a thread for the outputs of a step
+
+  bool operator==(const CorePlan&) const = default;
+};
+
 /// Coefficients of a result's error bound (plan/error_bound.h).
 struct ErrorBound {
   double result = 0;
@@ -208,7 +236,8 @@ struct KernelPlan {
   std::vector<TapRow> tap_rows;  ///< ascending in (dz, dy)
   spec::Offset reach_low{};      ///< how far taps go below a point, >= 0
   spec::Offset reach_high{};
-  std::vector<Pass> passes;  ///< today always one
+  std::vector<Pass> passes;  ///< on tensor cores: today always one; on CUDA cores none
+  CorePlan cores;            ///< of Engine::cuda
   ErrorBound error_bound;
 
   bool operator==(const KernelPlan&) const = default;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "plan/cores.h"
 #include "plan/diagonals.h"
 #include "plan/error_bound.h"
 #include "plan/lines.h"
@@ -18,6 +19,8 @@
 
 namespace spidergen::plan {
 namespace {
+
+constexpr int largest_core_reach = 65535;
 
 void check_reach(const spec::StencilSpec& spec, int axis, int limit, diag::Diagnostics& diagnostics) {
   const auto beyond = [&](const spec::Tap& tap) { return std::abs(tap.at[axis]) > limit; };
@@ -245,25 +248,47 @@ void check_variant(const spec::StencilSpec& spec, Engine engine, const Variant& 
   }
 }
 
+void check_accumulate(const spec::StencilSpec& spec, diag::Diagnostics& diagnostics) {
+  if (spec.accumulate == spec::Accumulate::f32) return;
+  diagnostics.error(spec.where.accumulate,
+                    "only 'accumulate: f32' is generated; f16 sums lose accuracy and are no faster");
+}
+
+/// Is there a plan for sparse tensor cores for these dimensions and this storage?
+bool has_sparse_plan(const spec::StencilSpec& spec) {
+  if (spec.dimensions == 1) return spec.storage != spec::Storage::f32;
+  return spec.dimensions == 2 || spec.storage == spec::Storage::f16;
+}
+
+/// What CUDA cores do not take. Places along y and z count 32 bits.
+void check_cores(const spec::StencilSpec& spec, diag::Diagnostics& diagnostics) {
+  if (spec.dimensions > 1) {
+    for (int axis = 3 - spec.dimensions; axis <= spec::axis_x; ++axis)
+      check_reach(spec, axis, largest_core_reach, diagnostics);
+  }
+  if (!spec.taps.empty()) diagnostics.append(round_weights_to_f32(spec).diagnostics);
+}
+
 }  // namespace
 
 diag::Diagnostics check_supported(const spec::StencilSpec& spec, Engine engine, const Variant& variant) {
   diag::Diagnostics diagnostics;
-  if (engine == Engine::cuda || (engine == Engine::dense && spec.dimensions != 2)) {
-    diagnostics.error(spec.where.dimensions,
-                      fmt::format("'--engine {}' is not generated yet for this stencil; '--engine sparse' is",
-                                  engine_name(engine)));
+  check_variant(spec, engine, variant, diagnostics);
+  check_accumulate(spec, diagnostics);
+  if (engine == Engine::cuda) {
+    check_cores(spec, diagnostics);
     return diagnostics;
   }
-  check_variant(spec, engine, variant, diagnostics);
-  if (spec.accumulate != spec::Accumulate::f32) {
-    diagnostics.error(spec.where.accumulate,
-                      "only 'accumulate: f32' is generated; f16 sums lose accuracy and are no faster");
+  if (engine == Engine::dense && spec.dimensions != 2) {
+    diagnostics.error(spec.where.dimensions, "'--engine dense' is generated in 2D only; leave it out");
+    return diagnostics;
   }
-  if (spec.dimensions == 1 && spec.storage == spec::Storage::f32) {
-    diagnostics.error(spec.where.storage, "'storage: f32' is not generated yet in 1D; f16 and bf16 are");
-  } else if (spec.dimensions == 3 && spec.storage != spec::Storage::f16) {
-    diagnostics.error(spec.where.storage, "only 'storage: f16' is generated yet in 3D");
+  if (!has_sparse_plan(spec)) {
+    diagnostics.error(
+        spec.where.storage,
+        fmt::format("'--engine {}' does not take this storage in {}D yet; '--engine cuda' does, and is the "
+                    "default for it",
+                    engine_name(engine), spec.dimensions));
   } else if (!spec.taps.empty()) {
     if (spec.dimensions == 3) {
       for (const int axis : {spec::axis_z, spec::axis_y, spec::axis_x})
@@ -278,15 +303,24 @@ diag::Diagnostics check_supported(const spec::StencilSpec& spec, Engine engine, 
   return diagnostics;
 }
 
+Engine default_engine(const spec::StencilSpec& spec) {
+  return has_sparse_plan(spec) ? Engine::sparse : Engine::cuda;
+}
+
 KernelPlan make_plan(const spec::StencilSpec& spec, Engine engine, const Variant& variant) {
   KernelPlan plan;
+  const bool on_cores = engine == Engine::cuda;
   plan.engine = engine;
   plan.variant = variant;
   plan.dimensions = spec.dimensions;
-  plan.weights = round_weights(spec).weights;
+  plan.weights = (on_cores ? round_weights_to_f32(spec) : round_weights(spec)).weights;
   plan.tap_rows = tap_rows_of(spec);
   set_reach(spec, plan);
-  plan.passes.push_back(make_pass(spec, plan.weights, plan.tap_rows, engine, variant));
+  if (on_cores) {
+    plan.cores = plan_cores(spec, plan.weights);
+  } else {
+    plan.passes.push_back(make_pass(spec, plan.weights, plan.tap_rows, engine, variant));
+  }
   plan.error_bound = bound_error(spec, plan);
   return plan;
 }

@@ -182,6 +182,13 @@ void round_half(const StencilSpec& spec, RoundedWeights& weights) {
   split_all(weights);
 }
 
+void add_sums(RoundedWeights& weights) {
+  for (const RoundedTap& tap : weights.taps) {
+    weights.packed_sum += tap.packed;
+    weights.largest_error = std::max(weights.largest_error, std::fabs(tap.packed - tap.weight));
+  }
+}
+
 void check_vanished(const StencilSpec& spec, const RoundedWeights& weights, diag::Diagnostics& diagnostics) {
   const double largest = largest_magnitude(weights.taps);
   for (std::size_t i = 0; i < weights.taps.size(); ++i) {
@@ -203,6 +210,17 @@ bool all_results_vanish(const StencilSpec& spec, double largest) {
   const double largest_cell = f32 ? std::numeric_limits<float>::max() : largest_value(type);
   const double smallest_cell = f32 ? std::numeric_limits<float>::denorm_min() : smallest_value(type);
   return largest * largest_cell * static_cast<double>(spec.taps.size()) < smallest_cell / 2;
+}
+
+/// Says so, and is false, where no result would be above 0.
+bool check_largest(const StencilSpec& spec, const RoundedWeights& weights, diag::Diagnostics& diagnostics) {
+  const double largest = largest_magnitude(weights.taps);
+  if (!all_results_vanish(spec, largest)) return true;
+  diagnostics.error(
+      spec.where.coefficients,
+      fmt::format("the largest weight, {}, makes every {} result 0; scale the weights up", largest,
+                  spec.storage == spec::Storage::f32 ? "f32" : type_name(weights.type)));
+  return false;
 }
 
 }  // namespace
@@ -229,23 +247,13 @@ WeightsResult round_weights(const StencilSpec& spec) {
     weights.taps.push_back({tap.at, tap.weight, {}, 0, identity});
     weights.sum += tap.weight;
   }
-  const double largest = largest_magnitude(weights.taps);
-  if (all_results_vanish(spec, largest)) {
-    result.diagnostics.error(
-        spec.where.coefficients,
-        fmt::format("the largest weight, {}, makes every {} result 0; scale the weights up", largest,
-                    spec.storage == spec::Storage::f32 ? "f32" : type_name(weights.type)));
-    return result;
-  }
+  if (!check_largest(spec, weights, result.diagnostics)) return result;
   if (spec.storage == spec::Storage::f32) {
     round_f32(spec, weights);
   } else {
     round_half(spec, weights);
   }
-  for (const RoundedTap& tap : weights.taps) {
-    weights.packed_sum += tap.packed;
-    weights.largest_error = std::max(weights.largest_error, std::fabs(tap.packed - tap.weight));
-  }
+  add_sums(weights);
   check_vanished(spec, weights, result.diagnostics);
   if (spec.storage != spec::Storage::f32 && weights.terms == 1 && !weights.exact) {
     result.diagnostics.warning(
@@ -255,6 +263,27 @@ WeightsResult round_weights(const StencilSpec& spec) {
                     "of a weight {:.2g}; 'weights: auto' keeps them",
                     type_name(weights.type), weights.sum, weights.packed_sum, weights.largest_error));
   }
+  return result;
+}
+
+WeightsResult round_weights_to_f32(const StencilSpec& spec) {
+  WeightsResult result;
+  RoundedWeights& weights = result.weights;
+  weights.type = spec.storage == spec::Storage::bf16 ? OperandType::bf16 : OperandType::f16;
+  weights.in_f32 = true;
+  weights.exact = true;
+  for (const Tap& tap : spec.taps) {
+    const auto rounded = static_cast<double>(static_cast<float>(tap.weight));
+    weights.taps.push_back({tap.at, tap.weight, {rounded}, rounded, 0});
+    weights.sum += tap.weight;
+    weights.exact = weights.exact && rounded == tap.weight;
+    if (rounded == 0) {
+      result.diagnostics.error(tap.where,
+                               fmt::format("the weight {} vanishes in f32; drop the tap", tap.weight));
+    }
+  }
+  (void)check_largest(spec, weights, result.diagnostics);
+  add_sums(weights);
   return result;
 }
 

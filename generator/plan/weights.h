@@ -20,4 +20,7 @@ struct WeightsResult {
 /// spec's as nearly as that allows; one term at a lower accuracy.
 [[nodiscard]] WeightsResult round_weights(const spec::StencilSpec& spec);
 
+/// The spec's weights, each rounded to f32, whatever the spec's keys weights and accuracy allow.
+[[nodiscard]] WeightsResult round_weights_to_f32(const spec::StencilSpec& spec);
+
 }  // namespace spidergen::plan

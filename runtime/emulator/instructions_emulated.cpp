@@ -60,6 +60,23 @@ Value load_aligned(const Value* from) {
   return *from;
 }
 
+/// Neighbouring cells of the field, as many as fit the value.
+template <class Value>
+Value load_cells(const void* from) {
+  const emulator::FieldAccess& fields = this_lane().block.fields();
+  fields.check_input(from, static_cast<int>(sizeof(Value)) / fields.element_bytes(), "reads");
+  Value value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+template <class Value>
+void store_cells(void* to, const Value& value) {
+  emulator::FieldAccess& fields = this_lane().block.fields();
+  fields.note_output(to, static_cast<int>(sizeof(Value)) / fields.element_bytes());
+  std::memcpy(to, &value, sizeof value);
+}
+
 }  // namespace
 
 namespace device {
@@ -164,6 +181,26 @@ void copy_async_if(bool wanted, Shared to, const void* from) {
 
 void copy_async_commit() {
   this_lane().copies.commit();
+}
+
+std::uint32_t load_field_word(const void* from) {
+  return load_cells<std::uint32_t>(from);
+}
+Pair load_field_pair(const void* from) {
+  return load_cells<Pair>(from);
+}
+Vector load_field_vector(const void* from) {
+  return load_cells<Vector>(from);
+}
+
+void store_field_word(void* to, std::uint32_t v) {
+  store_cells(to, v);
+}
+void store_field_pair(void* to, const Pair& v) {
+  store_cells(to, v);
+}
+void store_field_vector(void* to, const Vector& v) {
+  store_cells(to, v);
 }
 
 std::uint16_t load_field(const std::uint16_t* from) {

@@ -27,6 +27,9 @@ REQUIRED = {
     (1, "f16"): set(random_specs.RULES),
     (1, "bf16"): set(random_specs.RULES),
     (3, "f16"): set(random_specs.RULES),
+    (1, "f32"): set(random_specs.RULES),
+    (3, "f32"): set(random_specs.RULES),
+    (3, "bf16"): set(random_specs.RULES),
 }
 # The farthest reach to ask for on each axis, and what to be content with.
 REACHES = {"z": (15, 8, 4, 2, 1, 0), "y": (31, 15, 7, 3, 1, 0), "x": (127, 31, 15, 7, 3, 1, 0)}
@@ -44,7 +47,7 @@ OPTIONS = {
     ("--tiles", "1"): 2,
 }
 # Those that 2D f16 must have.
-REQUIRED_OPTIONS = set(OPTIONS) - {("--engine", "cuda")}
+REQUIRED_OPTIONS = set(OPTIONS)
 # A draw that the plan cannot hold is drawn again, so often at most; and of all draws at most this share may be such.
 ATTEMPTS = 20
 REFUSED_SHARE = 0.25

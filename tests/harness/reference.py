@@ -69,6 +69,7 @@ class Plan:
     adds_identity: bool = False  # the kernel adds the old value itself; its operands hold what is left of the weights
     stated_bound: tuple = ()  # coefficients of the explanation's own bound: result, sum, absolute, neighbourhood
     options: tuple = ()  # of the command line, beside the spec
+    engine: str = "sparse"  # what multiplies
 
     @functools.cached_property
     def reach(self):
@@ -136,6 +137,7 @@ def load_plan(path):
             adds_identity=bool(data.get("adds_identity", False)),
             stated_bound=tuple(data.get("error_bound", {}).get(key, 0.0) for key in BOUND_TERMS),
             options=tuple(expected.get("options", ())),
+            engine=data.get("engine", "sparse"),
         )
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: not an explanation of a kernel: {error!r}") from error
@@ -350,6 +352,8 @@ def error_bound(plan, total, magnitude, largest):
     """The pointwise bound of one sweep against the packed weights; `largest` is the field's largest magnitude. Two-byte
     storage: rounding of the result, at most 17 truncating adds of at least 24 bits and one product rounding in each
     chained MMA, and the subnormal step. f32: the adds, and what the split leaves out."""
+    if plan.engine == "cuda":
+        return core_error_bound(plan, total, magnitude)
     adds = 1.001 * MMA_ERRORS * plan.chained_mmas * 2.0**-23
     rounding = plan.storage.rounding * numpy.abs(total) + plan.storage.subnormal_rounding
     if plan.storage.name != "f32":
@@ -358,6 +362,15 @@ def error_bound(plan, total, magnitude, largest):
     lost = SPLIT_ERRORS * 2.0**-22 if plan.accuracy == "full" else 2.0**-10
     absolute = 2.0**-24 * weights if plan.accuracy == "f16" else NEIGHBOUR_ERROR[plan.accuracy] * weights * largest
     return rounding + (lost + adds) * magnitude + absolute
+
+
+def core_error_bound(plan, total, magnitude):
+    """The same on CUDA cores: a multiply-add for each tap, rounded once to f32, to nearest; then the result."""
+    steps = len(plan.taps)
+    bound = 1.001 * steps * 2.0**-24 * magnitude + steps * 2.0**-150
+    if plan.storage.name == "f32":
+        return bound
+    return bound + 1.001 * plan.storage.rounding * numpy.abs(total) + plan.storage.subnormal_rounding
 
 
 def stated_error_bound(plan, total, magnitude, largest):

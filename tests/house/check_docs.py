@@ -99,7 +99,8 @@ def check_tables(root: pathlib.Path) -> list[str]:
     problems += compare("runtime/README.md", [f"{name} = {value}" for name, value in rows], statuses)
 
     templates = {"h": root / "templates/kernel.h.in", "1d": root / "templates/stream1d.cu.in",
-                 "2d": root / "templates/stream2d.cu.in", "3d": root / "templates/stream3d.cu.in"}
+                 "2d": root / "templates/stream2d.cu.in", "3d": root / "templates/stream3d.cu.in",
+                 "cores": root / "templates/cuda_cores.cu.in"}
     if sorted(templates.values()) != sorted((root / "templates").glob("*.in")):
         problems.append("templates/README.md knows other templates than there are")
     users: dict[str, list[str]] = {}
@@ -110,7 +111,7 @@ def check_tables(root: pathlib.Path) -> list[str]:
     problems += compare("templates/README.md", [f"{name} ({files})" for name, files in told],
                         [f"{name} ({' '.join(files)})" for name, files in users.items()])
 
-    emit = (root / "generator/emit/emit.cpp").read_text(encoding="utf-8")
+    emit = "\n".join(path.read_text(encoding="utf-8") for path in sorted((root / "generator/emit").glob("*.cpp")))
     fillers = re.findall(r"^\| `(\w+)` \|.*\| `(\w+)` \|$", (root / "templates/README.md").read_text(encoding="utf-8"), re.MULTILINE)
     for name, function in fillers:
         body = re.search(rf"^\S[^;]*? {function}\(.*?^}}$", emit, re.MULTILINE | re.DOTALL)

@@ -396,14 +396,76 @@ TEST(Plan, RowsOfOneLineWithAVariantAreWalked) {
 }
 
 TEST(Plan, AnEngineThatIsNotThereIsRefusedByName) {
-  for (const Engine engine : {Engine::dense, Engine::cuda}) {
-    spec::StencilSpec stencil = with_weights({1.0});
-    stencil.dimensions = 3;
-    const diag::Diagnostics diagnostics = check_supported(stencil, engine);
-    ASSERT_EQ(diagnostics.items.size(), 1U);
-    EXPECT_NE(diagnostics.items.front().text.find("--engine " + std::string(engine_name(engine))),
-              std::string::npos);
+  spec::StencilSpec stencil = with_weights({1.0});
+  stencil.dimensions = 3;
+  const diag::Diagnostics diagnostics = check_supported(stencil, Engine::dense);
+  ASSERT_EQ(diagnostics.items.size(), 1U);
+  EXPECT_NE(diagnostics.items.front().text.find("--engine dense"), std::string::npos);
+}
+
+TEST(Plan, CoresTakeWhatSparseTensorCoresDoNot) {
+  for (const int dimensions : {1, 2, 3}) {
+    for (const spec::Storage storage : {spec::Storage::f16, spec::Storage::bf16, spec::Storage::f32}) {
+      spec::StencilSpec stencil = with_weights({1.0, 0.1});
+      stencil.dimensions = dimensions;
+      stencil.storage = storage;
+      EXPECT_FALSE(check_supported(stencil, Engine::cuda).has_errors());
+      EXPECT_EQ(check_supported(stencil, Engine::sparse).has_errors(),
+                default_engine(stencil) == Engine::cuda);
+      EXPECT_FALSE(check_supported(stencil, default_engine(stencil)).has_errors());
+    }
   }
+}
+
+TEST(Plan, CoresHoldTapsInF32) {
+  spec::StencilSpec stencil = with_weights({0.1, 1e-30, 0.5});
+  const KernelPlan planned = make_plan(stencil, Engine::cuda);
+  EXPECT_TRUE(planned.passes.empty());
+  for (const RoundedTap& tap : planned.weights.taps)
+    EXPECT_EQ(tap.packed, static_cast<double>(static_cast<float>(tap.weight)));
+  EXPECT_FALSE(planned.weights.exact);
+  EXPECT_TRUE(make_plan(with_weights({0.5, 0.25}), Engine::cuda).weights.exact);
+  EXPECT_TRUE(check_supported(with_weights({1.0, 1e-50}), Engine::cuda).has_errors());
+}
+
+/// A box of taps in 2D or 3D.
+spec::StencilSpec box_of(int dimensions, int radius, spec::Storage storage) {
+  spec::StencilSpec stencil;
+  stencil.dimensions = dimensions;
+  stencil.storage = storage;
+  const int planes = dimensions == 3 ? radius : 0;
+  for (int z = -planes; z <= planes; ++z) {
+    for (int y = -radius; y <= radius; ++y) {
+      for (int x = -radius; x <= radius; ++x)
+        stencil.taps.push_back({{z, y, x}, 1.0 + x + 2 * y + 4 * z, {}});
+    }
+  }
+  std::erase_if(stencil.taps, [](const spec::Tap& tap) { return tap.weight == 0; });
+  return stencil;
+}
+
+TEST(Plan, CoresAddTapsInTheOrderOfTheirTable) {
+  const CorePlan cores = make_plan(box_of(3, 2, spec::Storage::f16), Engine::cuda).cores;
+  EXPECT_TRUE(std::is_sorted(cores.taps.begin(), cores.taps.end(), [](const CoreTap& a, const CoreTap& b) {
+    return std::tuple(a.row, a.step, a.column) < std::tuple(b.row, b.step, b.column);
+  }));
+  EXPECT_EQ(cores.unrolled_steps % 5 == 0 || cores.unrolled_steps == 1, true);
+}
+
+TEST(Plan, CoresThatCannotHoldAStencilTakeATable) {
+  const CorePlan light = make_plan(box_of(2, 1, spec::Storage::f16), Engine::cuda).cores;
+  EXPECT_TRUE(light.unrolled);
+  EXPECT_EQ(light.outputs, 8);
+  EXPECT_EQ(make_plan(box_of(2, 1, spec::Storage::f32), Engine::cuda).cores.outputs, 4);
+  // Sums and window are more than registers hold for eight outputs.
+  EXPECT_EQ(make_plan(box_of(2, 7, spec::Storage::f16), Engine::cuda).cores.outputs, 4);
+  const CorePlan heavy = make_plan(box_of(3, 7, spec::Storage::f16), Engine::cuda).cores;
+  EXPECT_FALSE(heavy.unrolled);
+  EXPECT_NE(heavy.objection.find("multiply-adds a step"), std::string::npos) << heavy.objection;
+  const CorePlan far = make_plan(far_stencil(0, 127, false), Engine::cuda).cores;
+  EXPECT_NE(far.objection.find("registers"), std::string::npos) << far.objection;
+  EXPECT_NE(make_plan(far_stencil(31, 1, false), Engine::cuda).cores.objection.find("in flight"),
+            std::string::npos);
 }
 
 TEST(Plan, TapsOfOneRowAreNotStreamed) {

@@ -227,6 +227,37 @@ SPIDER_DEVICE std::uint16_t load_field_if(bool wanted, const std::uint16_t* from
   return otherwise;
 }
 
+/// ld.global.b32, .v2.b32 and .v4.b32 of neighbouring cells, where the program has them: `from` is a multiple
+/// of 4, 8 or 16 bytes.
+SPIDER_DEVICE std::uint32_t load_field_word(const void* from) {
+  std::uint32_t value;
+  asm volatile("ld.global.b32 %0, [%1];" : "=r"(value) : "l"(from));
+  return value;
+}
+SPIDER_DEVICE Pair load_field_pair(const void* from) {
+  Pair v;
+  asm volatile("ld.global.v2.b32 {%0, %1}, [%2];" : "=r"(v.word[0]), "=r"(v.word[1]) : "l"(from));
+  return v;
+}
+SPIDER_DEVICE Vector load_field_vector(const void* from) {
+  Vector v;
+  asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
+               : "l"(from));
+  return v;
+}
+
+/// st.global.b32, .v2.b32 and .v4.b32 of neighbouring cells: `to` is a multiple of 4, 8 or 16 bytes.
+SPIDER_DEVICE void store_field_word(void* to, std::uint32_t v) {
+  *static_cast<std::uint32_t*>(to) = v;
+}
+SPIDER_DEVICE void store_field_pair(void* to, const Pair& v) {
+  *static_cast<uint2*>(to) = make_uint2(v.word[0], v.word[1]);
+}
+SPIDER_DEVICE void store_field_vector(void* to, const Vector& v) {
+  *static_cast<uint4*>(to) = make_uint4(v.word[0], v.word[1], v.word[2], v.word[3]);
+}
+
 /// st.global.b16 of one cell.
 SPIDER_DEVICE void store_field(std::uint16_t* to, std::uint16_t v) {
   *to = v;

@@ -94,6 +94,16 @@ SPIDER_DEVICE std::uint32_t funnel_shift_right(std::uint32_t low, std::uint32_t 
 /// cp.async.commit_group: closes this lane's group of copies, which may be empty.
 void copy_async_commit();
 
+/// ld.global.b32, .v2.b32 and .v4.b32 of neighbouring cells: `from` is a multiple of 4, 8 or 16 bytes.
+std::uint32_t load_field_word(const void* from);
+Pair load_field_pair(const void* from);
+Vector load_field_vector(const void* from);
+
+/// st.global.b32, .v2.b32 and .v4.b32 of neighbouring cells: `to` is a multiple of 4, 8 or 16 bytes.
+void store_field_word(void* to, std::uint32_t v);
+void store_field_pair(void* to, const Pair& v);
+void store_field_vector(void* to, const Vector& v);
+
 /// ld.global.b16 of a field's cell.
 std::uint16_t load_field(const std::uint16_t* from);
 /// ld.global.v4.b32 of eight neighbouring cells: `from` is a multiple of 16 bytes.

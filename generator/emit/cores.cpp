@@ -1,0 +1,188 @@
+#include "emit/cores.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/cores.h"
+
+namespace spidergen::emit {
+namespace {
+
+constexpr int word_bytes = 4;
+
+/// Tap rows of one input row that span the same columns; bit i of `steps` is the lowest step plus i.
+struct Hull {
+  std::uint32_t steps = 0;
+  int low = 0;
+  int high = 0;
+};
+
+/// The taps of one row, as the template's tables tell them.
+struct InputRow {
+  int low = INT_MAX;
+  int high = INT_MIN;
+  int taps = 0;
+  std::vector<Hull> hulls;
+
+  [[nodiscard]] std::uint32_t steps() const {
+    std::uint32_t all = 0;
+    for (const Hull& hull : hulls) all |= hull.steps;
+    return all;
+  }
+};
+
+struct Range {
+  int low = 0;
+  int high = 0;
+};
+
+Range range_of(const std::vector<plan::CoreTap>& taps, int plan::CoreTap::*axis) {
+  const auto [low, high] =
+      std::minmax_element(taps.begin(), taps.end(),
+                          [&](const plan::CoreTap& a, const plan::CoreTap& b) { return a.*axis < b.*axis; });
+  return {(*low).*axis, (*high).*axis};
+}
+
+/// A number as an f32 literal that reads back as itself.
+std::string literal(float value) {
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text + "F";
+}
+
+/// A line per row and step, folded after four taps.
+std::string taps_text(const std::vector<plan::CoreTap>& taps) {
+  constexpr int taps_per_line = 4;
+  std::string text;
+  int on_line = 0;
+  const plan::CoreTap* previous = nullptr;
+  for (const plan::CoreTap& tap : taps) {
+    const bool same = previous != nullptr && previous->row == tap.row && previous->step == tap.step;
+    const bool fold = !same || on_line == taps_per_line;
+    if (previous != nullptr) text += fold ? "\n" : " ";
+    on_line = fold ? 1 : on_line + 1;
+    text += fmt::format("{{{}, {}, {}, {}}},", tap.step, tap.row, tap.column, literal(tap.weight));
+    previous = &tap;
+  }
+  return text;
+}
+
+void add_to_hulls(int step, int low, int high, std::vector<Hull>& hulls) {
+  const auto same = std::find_if(hulls.begin(), hulls.end(),
+                                 [&](const Hull& hull) { return hull.low == low && hull.high == high; });
+  const std::uint32_t bit = std::uint32_t{1} << static_cast<unsigned>(step);
+  if (same != hulls.end()) {
+    same->steps |= bit;
+  } else {
+    hulls.push_back({bit, low, high});
+  }
+}
+
+/// The taps are ascending in row, step and column.
+std::vector<InputRow> input_rows_of(const std::vector<plan::CoreTap>& taps, int step_low) {
+  std::vector<InputRow> rows(static_cast<std::size_t>(taps.back().row - taps.front().row) + 1);
+  for (std::size_t first = 0; first < taps.size();) {
+    const plan::CoreTap& tap = taps[first];
+    std::size_t end = first;
+    while (end < taps.size() && taps[end].row == tap.row && taps[end].step == tap.step) ++end;
+    InputRow& row = rows[static_cast<std::size_t>(tap.row - taps.front().row)];
+    row.low = std::min(row.low, tap.column);
+    row.high = std::max(row.high, taps[end - 1].column);
+    row.taps += static_cast<int>(end - first);
+    add_to_hulls(tap.step - step_low, tap.column, taps[end - 1].column, row.hulls);
+    first = end;
+  }
+  return rows;
+}
+
+int floor_divide(int a, int b) {
+  return a / b - (a % b < 0 ? 1 : 0);
+}
+
+void bind_rows(const std::vector<InputRow>& rows, render::Bindings& bindings) {
+  std::vector<std::string> spans;
+  std::vector<std::string> hulls;
+  std::vector<std::string> steps;
+  std::vector<int> first_taps{0};
+  std::vector<int> first_hulls{0};
+  for (const InputRow& row : rows) {
+    spans.push_back(row.taps == 0 ? "{0, -1}" : fmt::format("{{{}, {}}}", row.low, row.high));
+    for (const Hull& hull : row.hulls)
+      hulls.push_back(fmt::format("{{{:#x}, {}, {}}}", hull.steps, hull.low, hull.high));
+    steps.push_back(fmt::format("{:#x}", row.steps()));
+    first_taps.push_back(first_taps.back() + row.taps);
+    first_hulls.push_back(static_cast<int>(hulls.size()));
+  }
+  bindings["input_rows"] = fmt::to_string(rows.size());
+  bindings["spans"] = fmt::format("{}", fmt::join(spans, ", "));
+  bindings["first_taps"] = fmt::format("{}", fmt::join(first_taps, ", "));
+  bindings["hull_count"] = fmt::to_string(hulls.size());
+  bindings["hulls"] = fmt::format("{}", fmt::join(hulls, ", "));
+  bindings["first_hulls"] = fmt::format("{}", fmt::join(first_hulls, ", "));
+  bindings["row_steps"] = fmt::format("{}", fmt::join(steps, ", "));
+}
+
+/// What windows hold: whole vectors, of as many cells as a thread has outputs, though only parts may be
+/// loaded. In words and in columns from a thread's first output on.
+void bind_windows(const plan::CorePlan& cores, int element_bytes, const Range& columns,
+                  render::Bindings& bindings) {
+  const int word_cells = word_bytes / element_bytes;
+  const auto vector_begin = [&](int column) { return floor_divide(column, cores.outputs) * cores.outputs; };
+  const int first = vector_begin(columns.low);
+  const int last = vector_begin(cores.outputs - 1 + columns.high);
+  bindings["first_word"] = fmt::to_string(first / word_cells);
+  bindings["window_words"] = fmt::to_string((last + cores.outputs - first) / word_cells);
+  bindings["loaded_low"] = fmt::to_string(cores.unrolled ? first : columns.low);
+  bindings["loaded_high"] = fmt::to_string(cores.unrolled ? last : columns.high);
+}
+
+}  // namespace
+
+void bind_cores(const spec::StencilSpec& spec, const plan::KernelPlan& plan, render::Bindings& bindings) {
+  const plan::CorePlan& cores = plan.cores;
+  const plan::CoreAxes axes = plan::core_axes(spec.dimensions);
+  const Range steps = range_of(cores.taps, &plan::CoreTap::step);
+  const Range rows = range_of(cores.taps, &plan::CoreTap::row);
+  const Range columns = range_of(cores.taps, &plan::CoreTap::column);
+  bindings["step_axis"] = fmt::to_string(axes.step);
+  bindings["row_axis"] = fmt::to_string(axes.row);
+  bindings["tap_count"] = fmt::to_string(cores.taps.size());
+  bindings["core_taps"] = taps_text(cores.taps);
+  bindings["step_low"] = fmt::to_string(steps.low);
+  bindings["step_high"] = fmt::to_string(steps.high);
+  bindings["row_low"] = fmt::to_string(rows.low);
+  bindings["row_high"] = fmt::to_string(rows.high);
+  bindings["taps_in_code"] = cores.unrolled ? "true" : "false";
+  bindings["outputs"] = fmt::to_string(cores.outputs);
+  bindings["unrolled_steps"] = fmt::to_string(cores.unrolled_steps);
+  bindings["windows_ahead"] = fmt::to_string(cores.windows_ahead);
+  bindings["warps_per_block"] = fmt::to_string(cores.warps_per_block);
+  bindings["blocks_per_multiprocessor"] = fmt::to_string(cores.blocks_per_multiprocessor);
+  bindings["preferred_steps"] = fmt::to_string(cores.preferred_steps);
+  constexpr std::array<std::string_view, 3> tilings{"lines", "strips", "blocks"};
+  bindings["tiling"] = tilings[static_cast<std::size_t>(spec.dimensions) - 1];
+  int highest_low = INT_MIN;
+  int lowest_high = INT_MAX;
+  for (const plan::TapRow& row : plan.tap_rows) {
+    highest_low = std::max(highest_low, row.low);
+    lowest_high = std::min(lowest_high, row.high);
+  }
+  bindings["highest_low"] = fmt::to_string(highest_low);
+  bindings["lowest_high"] = fmt::to_string(lowest_high);
+  // A table needs no rows: one stands for them.
+  bind_rows(
+      cores.unrolled ? input_rows_of(cores.taps, steps.low) : std::vector<InputRow>{{0, 0, 1, {{1, 0, 0}}}},
+      bindings);
+  bind_windows(cores, spec.storage == spec::Storage::f32 ? 4 : 2, columns, bindings);
+}
+
+}  // namespace spidergen::emit

@@ -1,0 +1,205 @@
+#include "plan/cores.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstddef>
+#include <tuple>
+#include <vector>
+
+namespace spidergen::plan {
+namespace {
+
+constexpr int vector_bytes = 16;
+constexpr int word_bytes = 4;
+constexpr int threads_per_warp = 32;
+constexpr int registers_per_multiprocessor = 65536;
+
+// Addresses, strides, counters and what the compiler needs besides.
+constexpr int base_registers = 52;
+constexpr int most_registers = 168;
+constexpr int most_registers_to_look_ahead = 152;
+
+// Masks of steps are words.
+constexpr int most_steps_in_flight = 32;
+constexpr int most_input_rows = 17;
+
+// Multiply-adds in the code: of one step, and where sums rotate by unrolling of all steps in flight. More
+// would not fit the instruction cache, or compile for too long.
+constexpr int most_step_products = 2048;
+constexpr int most_unrolled_products = 4096;
+
+// Kernels of fewer taps wait for memory, the others for multiply-adds: CUDA cores make about 28 multiply-adds
+// while 4 bytes are copied (H200: 2.9e13 a second and 4e12 bytes a second).
+constexpr int memory_bound_taps_per_byte = 7;
+constexpr int most_threads = 1024;
+constexpr int wanted_bytes_in_flight = 24 * 1024;
+
+// A table's loop has outputs at so many places along x, a warp's width apart.
+constexpr int table_outputs = 4;
+
+/// Taps of one input row: their columns, from the lowest to the highest; none where low > high.
+struct Span {
+  int low = INT_MAX;
+  int high = INT_MIN;
+
+  [[nodiscard]] bool empty() const { return low > high; }
+};
+
+/// What all candidates have in common.
+struct Stencil {
+  int element_bytes = 2;
+  int dimensions = 2;
+  int taps = 0;
+  int steps_in_flight = 1;
+  std::vector<Span> rows;  ///< from the lowest row that has taps to the highest
+};
+
+int floor_divide(int a, int b) {
+  return a / b - (a % b < 0 ? 1 : 0);
+}
+
+/// Registers that a row's window takes, in words; that of vectors which it needs whole or in part.
+int window_words(const Stencil& stencil, const Span& span, int outputs) {
+  if (span.empty()) return 0;
+  const int word_cells = word_bytes / stencil.element_bytes;
+  const int first = floor_divide(span.low, word_cells);
+  const int last = floor_divide(outputs - 1 + span.high, word_cells);
+  return last - first + 1;
+}
+
+/// Registers of the windows that are under way at once, at most.
+int queue_words(const Stencil& stencil, int outputs, int windows) {
+  const std::size_t rows = stencil.rows.size();
+  int most = 0;
+  for (std::size_t first = 0; first < rows; ++first) {
+    int words = 0;
+    for (int i = 0; i < windows; ++i)
+      words += window_words(stencil, stencil.rows[(first + static_cast<std::size_t>(i)) % rows], outputs);
+    most = std::max(most, words);
+  }
+  return most;
+}
+
+int estimate_registers(const Stencil& stencil, int outputs, int windows_ahead) {
+  const int cells = queue_words(stencil, outputs, 1) * (word_bytes / stencil.element_bytes);
+  return base_registers + stencil.steps_in_flight * outputs + cells +
+         queue_words(stencil, outputs, windows_ahead);
+}
+
+Stencil stencil_of(const spec::StencilSpec& spec, const std::vector<CoreTap>& taps) {
+  Stencil stencil;
+  stencil.element_bytes = spec.storage == spec::Storage::f32 ? 4 : 2;
+  stencil.dimensions = spec.dimensions;
+  stencil.taps = static_cast<int>(taps.size());
+  const auto [low, high] = std::minmax_element(
+      taps.begin(), taps.end(), [](const CoreTap& a, const CoreTap& b) { return a.step < b.step; });
+  stencil.steps_in_flight = high->step - low->step + 1;
+  stencil.rows.resize(static_cast<std::size_t>(taps.back().row - taps.front().row) + 1);
+  for (const CoreTap& tap : taps) {
+    Span& span = stencil.rows[static_cast<std::size_t>(tap.row - taps.front().row)];
+    span.low = std::min(span.low, tap.column);
+    span.high = std::max(span.high, tap.column);
+  }
+  return stencil;
+}
+
+bool waits_for_memory(const Stencil& stencil) {
+  return stencil.taps <= memory_bound_taps_per_byte * 2 * stencil.element_bytes;
+}
+
+/// How many windows are requested before they are needed: enough to keep memory busy, where memory is what
+/// the kernel waits for. Of a plane's rows only one is new to the cache.
+int choose_windows_ahead(const Stencil& stencil, int outputs) {
+  const auto rows = static_cast<int>(stencil.rows.size());
+  if (stencil.dimensions == 1) return 1;
+  if (!waits_for_memory(stencil)) return std::min(rows, 2);
+  const auto enough = [&](int windows) {
+    const int threads =
+        std::min(most_threads, registers_per_multiprocessor / estimate_registers(stencil, outputs, windows));
+    return threads * outputs * stencil.element_bytes * windows >= rows * wanted_bytes_in_flight;
+  };
+  const int most = stencil.dimensions == 3 ? rows : 3;
+  int windows = 1;
+  while (windows < most && !enough(windows) &&
+         estimate_registers(stencil, outputs, windows + 1) <= most_registers_to_look_ahead)
+    ++windows;
+  return windows;
+}
+
+/// Why no thread can hold the stencil in its registers and code, in words; nothing where one can.
+std::string objection_to_outputs(const Stencil& stencil, int outputs) {
+  if (stencil.steps_in_flight > most_steps_in_flight)
+    return fmt::format("{} {} in flight", stencil.steps_in_flight,
+                       stencil.dimensions == 3 ? "planes" : "rows");
+  if (stencil.rows.size() > most_input_rows) return fmt::format("{} input rows a plane", stencil.rows.size());
+  if (stencil.taps * outputs > most_step_products)
+    return fmt::format("{} multiply-adds a step", stencil.taps * outputs);
+  const int registers = estimate_registers(stencil, outputs, 1);
+  if (registers > most_registers) return fmt::format("about {} registers", registers);
+  return "";
+}
+
+/// By a thread for the outputs of a step: windows, or every tap by itself.
+int cells_loaded(const Stencil& stencil, const CorePlan& plan) {
+  if (!plan.unrolled) return stencil.taps * plan.outputs;
+  int cells = 0;
+  for (const Span& span : stencil.rows)
+    cells += window_words(stencil, span, plan.outputs) * (word_bytes / stencil.element_bytes);
+  return cells;
+}
+
+int steps_to_unroll(const Stencil& stencil, int outputs) {
+  constexpr int fewest = 4;
+  if (stencil.dimensions == 1) return 1;
+  const int step = stencil.taps * outputs;
+  if (step * stencil.steps_in_flight > most_unrolled_products) return 1;
+  int steps = stencil.steps_in_flight;
+  while (steps < fewest && step * (steps + stencil.steps_in_flight) <= most_unrolled_products)
+    steps += stencil.steps_in_flight;
+  return steps;
+}
+
+}  // namespace
+
+CoreAxes core_axes(int dimensions) {
+  if (dimensions == 2) return {spec::axis_y, spec::axis_z};
+  return {spec::axis_z, spec::axis_y};
+}
+
+CorePlan plan_cores(const spec::StencilSpec& spec, const RoundedWeights& weights) {
+  const CoreAxes axes = core_axes(spec.dimensions);
+  CorePlan plan;
+  for (const RoundedTap& tap : weights.taps) {
+    plan.taps.push_back(
+        {tap.at[axes.step], tap.at[axes.row], tap.at[spec::axis_x], static_cast<float>(tap.packed)});
+  }
+  std::sort(plan.taps.begin(), plan.taps.end(), [](const CoreTap& a, const CoreTap& b) {
+    return std::tuple(a.row, a.step, a.column) < std::tuple(b.row, b.step, b.column);
+  });
+  const Stencil stencil = stencil_of(spec, plan.taps);
+  plan.warps_per_block = spec.dimensions == 2 ? 4 : 8;
+  plan.preferred_steps = spec.dimensions == 3 ? 64 : 0;
+
+  plan.outputs = vector_bytes / stencil.element_bytes;
+  const int fewest = word_bytes / stencil.element_bytes;
+  while (plan.outputs > fewest && !objection_to_outputs(stencil, plan.outputs).empty()) plan.outputs /= 2;
+  plan.objection = objection_to_outputs(stencil, plan.outputs);
+  plan.unrolled = plan.objection.empty();
+  if (plan.unrolled) {
+    plan.windows_ahead = choose_windows_ahead(stencil, plan.outputs);
+    plan.unrolled_steps = steps_to_unroll(stencil, plan.outputs);
+    plan.estimated_registers = estimate_registers(stencil, plan.outputs, plan.windows_ahead);
+  } else {
+    plan.outputs = table_outputs;
+    plan.estimated_registers = base_registers + 4 * table_outputs;
+  }
+  plan.cells_loaded = cells_loaded(stencil, plan);
+  const int threads = plan.warps_per_block * threads_per_warp;
+  plan.blocks_per_multiprocessor =
+      std::max(1, std::min(most_threads, registers_per_multiprocessor / plan.estimated_registers) / threads);
+  return plan;
+}
+
+}  // namespace spidergen::plan

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "plan/kernel_plan.h"
+#include "spec/stencil_spec.h"
+
+namespace spidergen::plan {
+
+/// The axes that a kernel on CUDA cores knows: it steps along z in 3D and along y in 2D, has rows along y in
+/// 3D, and columns along x. Axes that the stencil lacks have extent 1.
+struct CoreAxes {
+  int step = spec::axis_z;
+  int row = spec::axis_y;
+};
+[[nodiscard]] CoreAxes core_axes(int dimensions);
+
+/// Orders the taps as the kernel adds them, and chooses what a thread computes (templates/cuda_cores.cu.in):
+/// as many neighbouring outputs along x as its registers hold, with the taps in the code; or, where that is
+/// too much for registers or compiler, a few outputs with a loop over a table of taps. The weights are those
+/// of round_weights_to_f32.
+[[nodiscard]] CorePlan plan_cores(const spec::StencilSpec& spec, const RoundedWeights& weights);
+
+}  // namespace spidergen::plan

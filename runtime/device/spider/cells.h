@@ -1,0 +1,59 @@
+/// How cells of a field become f32 numbers and back. One struct per storage with the same members; a template
+/// names its own `Cells`.
+#pragma once
+
+#include <spider/instructions.h>
+
+#include <cstdint>
+
+namespace spider {
+
+/// f16: two cells to a word.
+struct F16Cells {
+  using Element = std::uint16_t;  ///< the bits of a cell
+  static constexpr int element_bytes = 2;
+  static constexpr int per_word = 2;
+
+  /// The number in cell `i` of a word.
+  SPIDER_DEVICE static float number(std::uint32_t word, int i) {
+    return i == 0 ? device::low_f16(word) : device::high_f16(word);
+  }
+  /// A word of numbers, rounded to nearest; the lower half is the first.
+  SPIDER_DEVICE static std::uint32_t word(const float* numbers) {
+    return device::pack_f16(numbers[0], numbers[1]);
+  }
+  /// A number, rounded to nearest.
+  SPIDER_DEVICE static Element cell(float number) {
+    return static_cast<Element>(device::pack_f16(number, 0));
+  }
+};
+
+/// bf16: the same with other digits, which are the upper half of an f32 number.
+struct Bf16Cells {
+  using Element = std::uint16_t;
+  static constexpr int element_bytes = 2;
+  static constexpr int per_word = 2;
+
+  SPIDER_DEVICE static float number(std::uint32_t word, int i) {
+    return device::float_of(i == 0 ? word << 16 : word & 0xffff0000U);
+  }
+  SPIDER_DEVICE static std::uint32_t word(const float* numbers) {
+    return device::pack_bf16(numbers[0], numbers[1]);
+  }
+  SPIDER_DEVICE static Element cell(float number) {
+    return static_cast<Element>(device::pack_bf16(number, 0));
+  }
+};
+
+/// f32: a cell is a word.
+struct F32Cells {
+  using Element = std::uint32_t;
+  static constexpr int element_bytes = 4;
+  static constexpr int per_word = 1;
+
+  SPIDER_DEVICE static float number(std::uint32_t word, int /*i*/) { return device::float_of(word); }
+  SPIDER_DEVICE static std::uint32_t word(const float* numbers) { return device::bits_of(numbers[0]); }
+  SPIDER_DEVICE static Element cell(float number) { return device::bits_of(number); }
+};
+
+}  // namespace spider

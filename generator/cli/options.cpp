@@ -56,6 +56,25 @@ po::options_description visible_options() {
   return all;
 }
 
+/// " (did you mean '--output'?)" for an abbreviation or a typing error.
+std::string option_hint(const std::string& unknown) {
+  const std::string begin = "--" + unknown.substr(unknown.find_first_not_of('-'));
+  const po::options_description all = visible_options();
+  Strings names;
+  Strings longer;
+  for (const auto& option : all.options()) {
+    names.push_back("--" + option->long_name());
+    if (names.back().starts_with(begin)) longer.push_back(names.back());
+  }
+  const auto shortest =
+      std::min_element(longer.begin(), longer.end(),
+                       [](const std::string& a, const std::string& b) { return a.size() < b.size(); });
+  if (shortest == longer.end()) return spec::did_you_mean(begin, names);
+  const bool one_meaning = std::all_of(longer.begin(), longer.end(),
+                                       [&](const std::string& name) { return name.starts_with(*shortest); });
+  return one_meaning ? fmt::format(" (did you mean '{}'?)", *shortest) : std::string();
+}
+
 po::variables_map parse(const Strings& arguments) {
   po::options_description all = visible_options();
   all.add_options()("spec", po::value<Strings>());
@@ -67,6 +86,8 @@ po::variables_map parse(const Strings& arguments) {
   try {
     po::store(po::command_line_parser(arguments).options(all).positional(positions).style(style).run(),
               values);
+  } catch (const po::unknown_option& error) {
+    throw UsageError(error.what() + option_hint(error.get_option_name()));
   } catch (const po::error& error) {
     throw UsageError(error.what());
   }
@@ -87,7 +108,7 @@ std::vector<spec::ParameterOverride> parse_overrides(const Strings& definitions)
     const std::size_t equals = definition.find('=');
     const std::string name = definition.substr(0, equals);
     if (equals == std::string::npos || equals + 1 == definition.size() || !is_identifier(name)) {
-      throw UsageError(fmt::format("-D wants name=value, not '{}'", definition));
+      throw UsageError(fmt::format("-D wants name=value without blanks, not '{}'", definition));
     }
     if (!names.insert(name).second) {
       throw UsageError(fmt::format("-D {} is given twice", name));
@@ -97,15 +118,28 @@ std::vector<spec::ParameterOverride> parse_overrides(const Strings& definitions)
   return overrides;
 }
 
+bool is_architecture(std::string_view name) {
+  return std::find(known_architectures.begin(), known_architectures.end(), name) != known_architectures.end();
+}
+
+/// For '90', 'sm90' or 'compute_90'; nothing for a list with wrong marks between.
+std::string architecture_hint(const std::string& item) {
+  const std::size_t begin = std::min(item.find_first_of("0123456789"), item.size());
+  const std::size_t end = std::min(item.find_first_not_of("0123456789", begin), item.size());
+  const std::string name = "sm_" + item.substr(begin, end - begin);
+  const bool more = item.find_first_of("0123456789", end) != std::string::npos;
+  return is_architecture(name) && !more ? fmt::format(" (did you mean '{}'?)", name) : std::string();
+}
+
 Strings parse_architectures(const std::string& list) {
   std::set<std::string, std::less<>> asked;
   std::istringstream items(list + ",");
   for (std::string item; std::getline(items, item, ',');) {
-    if (std::find(known_architectures.begin(), known_architectures.end(), item) ==
-        known_architectures.end()) {
-      throw UsageError(fmt::format(
-          "--arch wants architectures with sparse tensor cores, with commas between, not '{}'; known are {}",
-          item, fmt::join(known_architectures, ", ")));
+    if (!is_architecture(item)) {
+      throw UsageError(
+          fmt::format("--arch wants architectures with sparse tensor cores, with commas between, not '{}'{}; "
+                      "known are {}",
+                      item, architecture_hint(item), fmt::join(known_architectures, ", ")));
     }
     asked.insert(item);
   }
@@ -149,10 +183,19 @@ void check_new(const Options& options, const po::variables_map& values) {
   }
 }
 
-void check_together(const Options& options, const po::variables_map& values) {
-  if (options.specs.empty()) {
-    throw UsageError("no spec is given");
+void check_specs(const Strings& specs) {
+  if (specs.empty()) throw UsageError("no spec is given");
+  for (const std::string& name : specs) {
+    if (name.empty()) throw UsageError("the name of a spec is empty");
+    if (is_architecture(name)) {
+      throw UsageError(
+          fmt::format("'{}' is no spec; of several architectures '--arch' wants commas between", name));
+    }
   }
+}
+
+void check_together(const Options& options, const po::variables_map& values) {
+  check_specs(options.specs);
   if (std::count(options.specs.begin(), options.specs.end(), "-") > 1) {
     throw UsageError("standard input ('-') can be read only once");
   }

@@ -152,6 +152,14 @@ std::array<AxisBoundary, 3> read_boundary(const Node* node, int dimensions, Stor
   std::array<AxisBoundary, 3> boundary;
   boundary.fill({halo, halo});
   if (!node || node->kind == NodeKind::refused) return boundary;
+  const std::vector<std::string> axes = axis_names(dimensions);
+  if (node->kind != NodeKind::mapping && node->kind != NodeKind::scalar) {
+    (void)expect(
+        *node, NodeKind::mapping,
+        fmt::format("'boundary' is a rule, or a mapping of rules such as {{{}: periodic}}", axes.back()),
+        context);
+    return boundary;
+  }
   if (node->kind != NodeKind::mapping || find_entry(*node, "constant")) {
     const std::optional<Face> face = read_face(*node, storage, context);
     for (int axis = first_axis(dimensions); face && axis <= axis_x; ++axis) {
@@ -159,7 +167,6 @@ std::array<AxisBoundary, 3> read_boundary(const Node* node, int dimensions, Stor
     }
     return boundary;
   }
-  const std::vector<std::string> axes = axis_names(dimensions);
   if (names_faces(*node)) {
     context.diagnostics.error(node->where,
                               fmt::format("'low' and 'high' are faces of one axis; write {}: {{low: ..., "

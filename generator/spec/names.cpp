@@ -166,6 +166,44 @@ bool holds(const std::array<std::string_view, count>& names, std::string_view na
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+struct ForeignName {
+  std::string_view name;
+  std::string_view right;
+};
+
+// What other tools call it. A name may stand for several; the one that is known where it was written is
+// meant.
+constexpr auto foreign_names = std::to_array<ForeignName>({
+    {"dim", "dimensions"},
+    {"dims", "dimensions"},
+    {"ndim", "dimensions"},
+    {"type", "storage"},
+    {"dtype", "storage"},
+    {"datatype", "storage"},
+    {"precision", "storage"},
+    {"name", "stencil"},
+    {"bc", "boundary"},
+    {"boundaries", "boundary"},
+    {"boundary_conditions", "boundary"},
+    {"params", "parameters"},
+    {"constants", "parameters"},
+    {"variables", "parameters"},
+    {"coeffs", "coefficients"},
+    {"values", "coefficients"},
+    {"middle", "center"},
+    {"offset", "at"},
+    {"position", "at"},
+    {"w", "weight"},
+    {"value", "weight"},
+    {"value", "constant"},
+    {"half", "f16"},
+    {"float16", "f16"},
+    {"float", "f32"},
+    {"float32", "f32"},
+    {"single", "f32"},
+    {"bfloat16", "bf16"},
+});
+
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
@@ -218,6 +256,11 @@ std::string list_names(const std::vector<std::string>& names, std::string_view l
 
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
   if (name.size() > longest_name) return {};
+  for (const ForeignName& foreign : foreign_names) {
+    if (name == foreign.name &&
+        std::find(candidates.begin(), candidates.end(), foreign.right) != candidates.end())
+      return fmt::format(" (did you mean '{}'?)", foreign.right);
+  }
   const std::string* nearest = nullptr;
   std::size_t smallest = 3;
   for (const std::string& candidate : candidates) {

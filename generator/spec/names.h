@@ -15,8 +15,8 @@ namespace spidergen::spec {
 [[nodiscard]] std::string list_names(const std::vector<std::string>& names,
                                      std::string_view last_word = "and");
 
-/// " (did you mean 'radius'?)" for the candidate that a typing error could have turned into `name`; otherwise
-/// empty.
+/// " (did you mean 'radius'?)" for the candidate that a typing error could have turned into `name`, or that
+/// other tools call so; otherwise empty.
 [[nodiscard]] std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
 
 /// What C compilers tell apart; the longest name of a stencil or parameter.

@@ -90,7 +90,8 @@ class GrammarCheck {
     }
     if (token.kind == TokenKind::symbol) {
       return ExpressionError{token.offset,
-                             fmt::format("a number or name is missing before '{}'", token.text)};
+                             fmt::format("a number or name is missing before '{}'{}", token.text,
+                                         token.is('*') ? "; a power is written with '^'" : "")};
     }
     if (token.kind == TokenKind::name && is_function(token.text)) {
       called_ = next.is('(');

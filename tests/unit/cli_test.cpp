@@ -238,8 +238,20 @@ TEST_F(CommandLine, RefusesWrongUsage) {
   EXPECT_EQ(usage_error({a}), "the folder for the files is missing: -o DIR");
   EXPECT_EQ(usage_error({a, "--check"}), "the folder for the files is missing: -o DIR");
   EXPECT_EQ(usage_error({a, "-o", output_, "--frobnicate"}), "unrecognised option '--frobnicate'");
-  EXPECT_EQ(usage_error({a, "--out", output_}), "unrecognised option '--out'");
-  EXPECT_EQ(usage_error({a, "-o", output_, "--list"}), "unrecognised option '--list'");
+  EXPECT_EQ(usage_error({a, "--out", output_}), "unrecognised option '--out' (did you mean '--output'?)");
+  EXPECT_EQ(usage_error({a, "-o", output_, "--list"}),
+            "unrecognised option '--list' (did you mean '--list-outputs'?)");
+  EXPECT_EQ(usage_error({a, "--expl"}), "unrecognised option '--expl' (did you mean '--explain'?)");
+  EXPECT_EQ(usage_error({a, "--arhc", "sm_80"}), "unrecognised option '--arhc' (did you mean '--arch'?)");
+  EXPECT_EQ(usage_error({a, "--e", "cuda"}), "unrecognised option '--e'");
+  EXPECT_EQ(usage_error({"-h"}), "unrecognised option '-h' (did you mean '--help'?)");
+  EXPECT_EQ(usage_error({"-v"}), "unrecognised option '-v' (did you mean '--version'?)");
+  EXPECT_EQ(usage_error({a, "-j4"}), "unrecognised option '-j4'");
+  EXPECT_EQ(usage_error({"", "-o", output_}), "the name of a spec is empty");
+  EXPECT_EQ(usage_error({a, "-o", output_, "--arch", "sm_80", "sm_90"}),
+            "'sm_90' is no spec; of several architectures '--arch' wants commas between");
+  EXPECT_EQ(usage_error({"--new", "my-stencil"}),
+            "--new: 'my-stencil' cannot name a stencil; use a letter, then letters, digits and underscores");
   EXPECT_EQ(usage_error({a, "-x"}), "unrecognised option '-x'");
   EXPECT_EQ(usage_error({"--help", "--frobnicate"}), "unrecognised option '--frobnicate'");
   EXPECT_NE(usage_error({a, "-o"}).find("--output"), std::string::npos);
@@ -253,18 +265,20 @@ TEST_F(CommandLine, RefusesWrongValues) {
     arguments.insert(arguments.end(), {a, "-o", output_});
     return usage_error(arguments);
   };
-  EXPECT_EQ(words({"-D", "k"}), "-D wants name=value, not 'k'");
-  EXPECT_EQ(words({"-D", "k="}), "-D wants name=value, not 'k='");
-  EXPECT_EQ(words({"-D", "=1"}), "-D wants name=value, not '=1'");
-  EXPECT_EQ(words({"-D", "2k=1"}), "-D wants name=value, not '2k=1'");
+  EXPECT_EQ(words({"-D", "k"}), "-D wants name=value without blanks, not 'k'");
+  EXPECT_EQ(words({"-D", "k="}), "-D wants name=value without blanks, not 'k='");
+  EXPECT_EQ(words({"-D", "=1"}), "-D wants name=value without blanks, not '=1'");
+  EXPECT_EQ(words({"-D", "2k=1"}), "-D wants name=value without blanks, not '2k=1'");
   EXPECT_EQ(words({"-D", "k=1", "-D", "k=2"}), "-D k is given twice");
-  for (const std::string list :
-       {"sm_70", "sm_75", "sm_80a", "sm_90f", "sm_95", "80", "", "sm_80;sm_90", "sm_080", "native"}) {
+  for (const std::string list : {"sm_70", "sm_75", "sm_95", "h200", "", "sm_80;sm_90", "sm_080", "native"}) {
     const std::string refusal =
         "--arch wants architectures with sparse tensor cores, with commas between, not '" + list +
         "'; known are sm_80, ";
     EXPECT_TRUE(words({"--arch", list}).starts_with(refusal)) << list;
   }
+  for (const std::string list : {"90", "sm90", "SM_90", "compute_90", "sm_90f"})
+    EXPECT_NE(words({"--arch", list}).find("'" + list + "' (did you mean 'sm_90'?); "), std::string::npos)
+        << list;
   EXPECT_NE(words({"--arch", "sm_80,"}).find(" not ''; "), std::string::npos);
   EXPECT_EQ(words({"--engine", "fast"}), "--engine wants sparse, dense or cuda, not 'fast'");
   EXPECT_EQ(words({"--swap", "pairs"}), "--swap wants pair, element or none, not 'pairs'");
@@ -332,7 +346,8 @@ TEST_F(CommandLine, ColoursMessagesWhereAsked) {
 TEST_F(CommandLine, ShowsWhatSteersATerminalAsText) {
   EXPECT_EQ(call({"\x1b[2J.yaml", "-o", output_}), 1);
   EXPECT_EQ(err_, "\\x1b[2J.yaml: error: cannot be read: No such file or directory\n");
-  EXPECT_EQ(usage_error({"-D", "\n", "a.yaml", "-o", output_}), "-D wants name=value, not '\\x0a'");
+  EXPECT_EQ(usage_error({"-D", "\n", "a.yaml", "-o", output_}),
+            "-D wants name=value without blanks, not '\\x0a'");
 }
 
 TEST_F(CommandLine, TellsItsOwnMistakes) {

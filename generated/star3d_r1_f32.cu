@@ -80,22 +80,19 @@ constexpr int window_words = 12;
 constexpr int loaded_low = -4;
 constexpr int loaded_high = 4;
 
-struct CoreTap {
+struct alignas(16) CoreTap {
   int step, row, column;
   float weight;
 };
 
-/// The taps: ascending in row, step, column.
-SPIDER_DEVICE CoreTap core_tap(int i) {
-  SPIDER_CONSTANTS CoreTap taps[tap_count] = {
-      {0, -1, 0, -0.03125F},
-      {-1, 0, 0, -0.1171875F},
-      {0, 0, -1, -0.09765625F}, {0, 0, 0, 0.08984375F}, {0, 0, 1, -0.14453125F},
-      {1, 0, 0, -0.015625F},
-      {0, 1, 0, 0.12109375F},
-  };
-  return taps[i];
-}
+// The taps: ascending in row, step, column. Unrolled loops make constants of them.
+SPIDER_TABLE CoreTap core_taps[tap_count] = {
+    {0, -1, 0, -0.03125F},
+    {-1, 0, 0, -0.1171875F},
+    {0, 0, -1, -0.09765625F}, {0, 0, 0, 0.08984375F}, {0, 0, 1, -0.14453125F},
+    {1, 0, 0, -0.015625F},
+    {0, 1, 0, 0.12109375F},
+};
 
 /// Columns from `low` to `high`; none where low is greater.
 struct Span {
@@ -463,7 +460,7 @@ SPIDER_DEVICE void add_row(const Numbers& numbers, Sums& sums, int turn) {
   constexpr int last = first_tap[k + 1];
   SPIDER_UNROLL
   for (int t = first; t < last; ++t) {
-    const CoreTap tap = core_tap(t);
+    const CoreTap tap = core_taps[t];
     float(&sum)[outputs] = sums[slot_of<turns>(turn, tap.step - step_low)];
     SPIDER_UNROLL
     for (int i = 0; i < outputs; ++i) {
@@ -584,7 +581,7 @@ SPIDER_DEVICE void walk_by_table(const Walk& walk) {
     float sums[outputs] = {};
     SPIDER_NO_UNROLL
     for (int t = 0; t < tap_count; ++t) {
-      const CoreTap tap = core_tap(t);
+      const CoreTap tap = core_taps[t];
       const RowPlace row = inside ? RowPlace{(step + tap.step) * walk.input_stride[0] +
                                                  (walk.row + tap.row) * walk.input_stride[1],
                                              false, 0}

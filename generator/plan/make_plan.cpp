@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,7 +23,12 @@ namespace {
 
 constexpr int largest_core_reach = 65535;
 
-void check_reach(const spec::StencilSpec& spec, int axis, int limit, diag::Diagnostics& diagnostics) {
+/// What takes stencils that tensor cores do not.
+constexpr std::string_view other_engine = "; '--engine cuda' takes it";
+
+/// `advice` is said where a tap is too far.
+void check_reach(const spec::StencilSpec& spec, int axis, int limit, std::string_view advice,
+                 diag::Diagnostics& diagnostics) {
   const auto beyond = [&](const spec::Tap& tap) { return std::abs(tap.at[axis]) > limit; };
   const auto first = std::find_if(spec.taps.begin(), spec.taps.end(), beyond);
   if (first == spec.taps.end()) return;
@@ -31,8 +37,8 @@ void check_reach(const spec::StencilSpec& spec, int axis, int limit, diag::Diagn
                            : others == 1 ? " (as is 1 other)"
                                          : fmt::format(" (as are {} others)", others);
   diagnostics.error(first->where,
-                    fmt::format("this tap is {} points away along {}{}; kernels reach at most {} there",
-                                std::abs(first->at[axis]), spec::axis_letters[axis], more, limit));
+                    fmt::format("this tap is {} points away along {}{}; kernels reach at most {} there{}",
+                                std::abs(first->at[axis]), spec::axis_letters[axis], more, limit, advice));
 }
 
 std::vector<TapRow> tap_rows_of(const spec::StencilSpec& spec) {
@@ -228,10 +234,11 @@ void check_size(const spec::StencilSpec& spec, Engine engine, const Variant& var
   if (pass.walk == Walk::lines) return;  // any reach fits
   const std::string objection = spec.dimensions == 3 ? objection_to_volume(pass) : objection_to_size(pass);
   if (objection.empty()) return;
-  diagnostics.error(spec.where.coefficients, "the stencil is too large for one sweep: " + objection +
-                                                 (weights.terms > 1 && spec.storage == spec::Storage::f16
-                                                      ? "; 'weights: f16' would halve the products"
-                                                      : ""));
+  const bool could_halve = weights.terms > 1 && spec.storage == spec::Storage::f16;
+  diagnostics.error(
+      spec.where.coefficients,
+      fmt::format("the stencil is too large for one sweep: {}{}{}", objection,
+                  could_halve ? "; 'weights: f16' would halve the products" : "", other_engine));
 }
 
 /// Reports a variant of a kernel that has none.
@@ -264,7 +271,7 @@ bool has_sparse_plan(const spec::StencilSpec& spec) {
 void check_cores(const spec::StencilSpec& spec, diag::Diagnostics& diagnostics) {
   if (spec.dimensions > 1) {
     for (int axis = 3 - spec.dimensions; axis <= spec::axis_x; ++axis)
-      check_reach(spec, axis, largest_core_reach, diagnostics);
+      check_reach(spec, axis, largest_core_reach, "", diagnostics);
   }
   if (!spec.taps.empty()) diagnostics.append(round_weights_to_f32(spec).diagnostics);
 }
@@ -292,10 +299,10 @@ diag::Diagnostics check_supported(const spec::StencilSpec& spec, Engine engine, 
   } else if (!spec.taps.empty()) {
     if (spec.dimensions == 3) {
       for (const int axis : {spec::axis_z, spec::axis_y, spec::axis_x})
-        check_reach(spec, axis, largest_volume_reach, diagnostics);
+        check_reach(spec, axis, largest_volume_reach, other_engine, diagnostics);
     } else {
-      check_reach(spec, spec::axis_y, largest_row_reach, diagnostics);
-      check_reach(spec, spec::axis_x, largest_column_reach, diagnostics);
+      check_reach(spec, spec::axis_y, largest_row_reach, other_engine, diagnostics);
+      check_reach(spec, spec::axis_x, largest_column_reach, other_engine, diagnostics);
     }
     diagnostics.append(round_weights(spec).diagnostics);
     if (!diagnostics.has_errors()) check_size(spec, engine, variant, diagnostics);

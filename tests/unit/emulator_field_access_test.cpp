@@ -229,6 +229,63 @@ TEST(FieldAccess, FourCellStoresKeepTheOrder) {
   for (std::uint16_t x = 0; x < 4; ++x) EXPECT_EQ(output.at(0, x), x + 1);
 }
 
+TEST(FieldAccess, WordsPairsAndVectorsOfCellsAreAligned) {
+  LaunchCase launch_case;
+  launch_case.columns = 16;
+  expect_violation(
+      launch([](SweepArguments a) { (void)device::load_field_word(input_of(a) + 1); }, launch_case),
+      {"reads 4 bytes of a field at an address that is no multiple of 4"});
+  expect_violation(
+      launch([](SweepArguments a) { (void)device::load_field_pair(input_of(a) + 2); }, launch_case),
+      {"reads 8 bytes of a field at an address that is no multiple of 8"});
+  expect_violation(
+      launch([](SweepArguments a) { (void)device::load_field_vector(input_of(a) + 4); }, launch_case),
+      {"reads 16 bytes of a field at an address that is no multiple of 16"});
+  expect_violation(
+      launch([](SweepArguments a) { device::store_field_word(output_of(a) + 1, 0); }, launch_case),
+      {"writes 4 bytes of a field at an address that is no multiple of 4"});
+  expect_violation(
+      launch([](SweepArguments a) { device::store_field_pair(output_of(a) + 2, {}); }, launch_case),
+      {"writes 8 bytes of a field at an address that is no multiple of 8"});
+  expect_violation(
+      launch([](SweepArguments a) { device::store_field_vector(output_of(a) + 4, {}); }, launch_case),
+      {"writes 16 bytes of a field at an address that is no multiple of 16"});
+}
+
+TEST(FieldAccess, WordsPairsAndVectorsOfCellsStayInside) {
+  LaunchCase launch_case;
+  launch_case.columns = 15;
+  expect_violation(
+      launch([](SweepArguments a) { (void)device::load_field_word(input_of(a) + 14); }, launch_case),
+      {"reads input cell (y = 0, x = 15), outside the field"});
+  expect_violation(
+      launch([](SweepArguments a) { (void)device::load_field_pair(input_of(a) + 12); }, launch_case),
+      {"reads input cell (y = 0, x = 15), outside the field"});
+  expect_violation(
+      launch([](SweepArguments a) { (void)device::load_field_vector(input_of(a) + 8); }, launch_case),
+      {"reads input cell (y = 0, x = 15), outside the field"});
+  expect_violation(
+      launch([](SweepArguments a) { device::store_field_vector(output_of(a) + 8, {}); }, launch_case),
+      {"writes output cell (y = 0, x = 15), outside the field"});
+}
+
+TEST(FieldAccess, WordsPairsAndVectorsOfCellsKeepTheOrder) {
+  LaunchCase launch_case;
+  launch_case.columns = 14;
+  Field input(1, 14, 64);
+  Field output(1, 14, 64);
+  for (std::uint16_t x = 0; x < 14; ++x) input.at(0, x) = x;
+  expect_good(launch(
+      [](SweepArguments a) {
+        if (device::lane_index() != 9) return;
+        device::store_field_vector(output_of(a), device::load_field_vector(input_of(a)));
+        device::store_field_pair(output_of(a) + 8, device::load_field_pair(input_of(a) + 8));
+        device::store_field_word(output_of(a) + 12, device::load_field_word(input_of(a) + 12));
+      },
+      launch_case, input, output));
+  for (std::uint16_t x = 0; x < 14; ++x) EXPECT_EQ(output.at(0, x), x);
+}
+
 TEST(FieldAccess, EightCellLoadsAreAligned) {
   LaunchCase launch_case;
   launch_case.columns = 16;

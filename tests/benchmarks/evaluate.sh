@@ -1,24 +1,36 @@
 #!/usr/bin/env bash
 # The evaluation: builds, measures some two minutes on a GPU, writes one CSV file, draws the figures.
-# usage: evaluate.sh [--out DIR] [--generated LABEL=DIR]... [--arch sm_90] [--build DIR]
-# --out (default: evaluation) gets evaluation.csv, log.txt, summary.md and the figures; the other options are run.sh's.
+# usage: evaluate.sh [--out DIR] [--generated LABEL=DIR]... [--variants DIR] [--arch sm_90] [--build DIR]
+# --out (default: evaluation) gets evaluation.csv, log.txt, summary.md and the figures; --variants is a folder that
+# variants.sh wrote, for dense products, the ablation and the cost of the swap; the other options are run.sh's.
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 out=evaluation
 build=${TMPDIR:-/tmp}/spider-bench
 options=()
 labels=()
+variants=
 while (($#)); do
   case $1 in
     --out) out=$2; shift 2 ;;
     --build) build=$2; shift 2 ;;
     --generated) options+=("$1" "$2"); labels+=("${2%%=*}"); shift 2 ;;
+    --variants) variants=$2; shift 2 ;;
     --arch) options+=("$1" "$2"); shift 2 ;;
-    -h | --help) sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h | --help) sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) echo "evaluate.sh: unknown option $1" >&2; exit 2 ;;
   esac
 done
-((${#labels[@]})) || labels=(sparse)
+if ((${#labels[@]} == 0)); then
+  labels=(sparse)
+  options+=(--generated "sparse=$here/../../generated")
+fi
+if [[ $variants ]]; then
+  for folder in "$variants"/*/; do
+    label=$(basename -- "$folder")
+    [[ " ${labels[*]} " == *" $label "* ]] || options+=(--generated "$label=$folder")
+  done
+fi
 mkdir -p "$out"
 csv=$out/evaluation.csv
 rm -f -- "$csv"
@@ -45,6 +57,24 @@ lengths=10240000,1000000000  # points of a line; those of the paper's trend, fro
 for rows in 256 512 1024 2048 4096 8192 16384 24576 32768 40960; do lengths+=,$((1024 * rows)); done
 paper='box2d_r1,box2d_r2,box2d_r3,box2d_r5,box2d_r7,star2d_r1,star2d_r2,star2d_r3,star2d_r7'
 first=(--library "${libraries[1]}")  # the kernels; the others are engines that they are compared with
+compare() {  # compare NAME "LABEL..." OPTION...: a part with these labels; `sparse` is the first of all libraries
+  local name=$1 label folder compared=()
+  for label in $2; do
+    folder=$label
+    [[ $label == sparse ]] && folder=${labels[0]}
+    compared+=(--library "$label=$build/$folder/libkernels.so")
+  done
+  shift 2
+  part "$name" "${compared[@]}" "$@"
+}
+measure_variants() {
+  compare dense 'sparse dense' --kernels 'box2d_r[1237],star2d_r[1237]' --sizes 10240
+  compare dense-sustained 'sparse dense' --kernels 'box2d_r[1237]' --sizes 10240 --mode sustained
+  compare ablation 'dense_element sparse_element sparse_pair sparse' --kernels 'box2d_r[27]' \
+    --sizes 1280,2560,5120,10240 --launches 20
+  compare swap 'sparse_none sparse' --kernels 'box2d_r[123]' --sizes 10240 --launches 100
+  compare swap-dense 'dense_none dense' --kernels box2d_r7 --sizes 10240 --launches 100
+}
 measure() {
   part evaluation "${libraries[@]}" --kernels "$paper" --sizes 10240
   part cudnn "${first[@]}" --kernels 'box2d_r[1237]' --sizes 10240 --baselines copy,cudnn --launches 20
@@ -57,6 +87,7 @@ measure() {
   part odd "${first[@]}" --kernels "$paper" --sizes 10007x9973
   part shifted "${first[@]}" --kernels "$paper" --sizes 10240,10007x9973 --offset 1
   part others "${first[@]}" --sizes 10240x10240,768x768x768
+  if [[ $variants ]]; then measure_variants; fi
   part lines "${first[@]}" --kernels '*1d*' --sizes "$lengths"
 }
 measure 2>&1 | tee "$out/log.txt"

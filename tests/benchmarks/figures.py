@@ -17,12 +17,13 @@ matplotlib.rcParams.update({"svg.hashsalt": "spider-bench", "font.size": 9, "axe
                             "axes.axisbelow": True, "legend.frameon": False})
 from matplotlib import pyplot  # noqa: E402  (the backend is chosen first)
 from measurements import (  # noqa: E402
-    EVALUATED, LARGE, by_stencil_and_engine, caption, engine, evaluated, length, lines, order, read_rows, select, side,
-    title)
+    ABLATION, EVALUATED, LARGE, ablation, by_stencil_and_engine, caption, engine, evaluated, length, lines, order,
+    read_rows, select, side, title)
 
 # Okabe and Ito's colours, which all eyes tell apart.
 COLOURS = {"sparse": "#0072B2", "dense": "#E69F00", "cuda": "#009E73", "cudnn": "#CC79A7",
            "cudnn8": "#D55E00", "copy": "#555555"}
+STEP_COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#0072B2")  # of the ablation
 SPARE_COLOURS = ("#56B4E9", "#F0E442", "#000000")
 
 
@@ -32,10 +33,10 @@ def colour(name, names):
     return COLOURS.get(name) or SPARE_COLOURS[others.index(name) % len(SPARE_COLOURS)]
 
 
-def save(figure, rows, folder, name):
+def save(figure, rows, folder, name, bottom=0.02):
     """Writes the figure twice; no date in it, so that the same rows give the same bytes."""
     figure.text(0.995, 0.005, caption(rows), ha="right", va="bottom", fontsize=6, color="#555555")
-    figure.tight_layout(rect=(0, 0.02, 1, 1))
+    figure.tight_layout(rect=(0, bottom, 1, 1))
     figure.savefig(folder / f"{name}.png", dpi=150, metadata={"Software": None})
     figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
     pyplot.close(figure)
@@ -171,6 +172,32 @@ def draw_load(rows, folder):
     return True
 
 
+def draw_ablation(rows, folder):
+    """GStencils/s after each step from dense products to the plan's own kernel, over the size of the field."""
+    found = ablation(rows)
+    if not found:
+        return False
+    stencils = sorted({one for one, _ in found}, key=order)
+    figure, panels = pyplot.subplots(1, len(stencils), figsize=(1 + 4.5 * len(stencils), 4), squeeze=False)
+    width = 0.85 / len(ABLATION)
+    for one, axes in zip(stencils, panels[0]):
+        edges = sorted(edge for name, edge in found if name == one)
+        for index, (label, step) in enumerate(ABLATION.items()):
+            places = [i + (index - (len(ABLATION) - 1) / 2) * width for i in range(len(edges))]
+            rates = [found[one, edge][label]["gstencils"] for edge in edges]
+            bars = axes.bar(places, rates, width, label=step, color=STEP_COLOURS[index])
+            axes.bar_label(bars, fmt="%.0f", fontsize=6, rotation=90, padding=2)
+        axes.set_xticks(range(len(edges)), [f"{edge} x {edge}" for edge in edges])
+        axes.set_title(title(one))
+        axes.margins(y=0.15)
+        axes.grid(axis="x", visible=False)
+    panels[0][0].set_ylabel("GStencils/s")
+    figure.legend(*panels[0][0].get_legend_handles_labels(), ncols=len(ABLATION), loc="lower center",
+                  bbox_to_anchor=(0.5, 0.03))
+    save(figure, [row for steps in found.values() for row in steps.values()], folder, "ablation", bottom=0.1)
+    return True
+
+
 def draw_odd_sizes(rows, folder):
     """Times per point on extents that divide nothing, and on rows that do not start on 16 bytes, over the aligned."""
     chosen = [row for row in select(rows, mode="burst", label="sparse", storage="f16") if EVALUATED.match(row["kernel"])]
@@ -205,7 +232,7 @@ def main(arguments):
     folder = pathlib.Path(arguments[1])
     folder.mkdir(parents=True, exist_ok=True)
     drawn = 0
-    for draw in (draw_rates, draw_ratios, draw_trend, draw_lines, draw_load, draw_odd_sizes):
+    for draw in (draw_rates, draw_ratios, draw_trend, draw_lines, draw_load, draw_odd_sizes, draw_ablation):
         name = draw.__name__.removeprefix("draw_")
         if draw(rows, folder):
             drawn += 1

@@ -4,11 +4,19 @@ import csv
 import re
 
 NEEDED = ("device", "driver", "date", "label", "kernel", "dimensions", "storage", "size", "offset", "mode", "time_us",
-          "copy_us", "ratio", "gstencils", "floor_us", "sm_mhz", "power_w")
-NUMBERS = ("dimensions", "offset", "time_us", "copy_us", "ratio", "gstencils", "floor_us", "sm_mhz", "power_w")
+          "copy_us", "ratio", "gstencils", "gigabytes_per_s", "floor_us", "sm_mhz", "power_w")
+NUMBERS = ("dimensions", "offset", "time_us", "copy_us", "ratio", "gstencils", "gigabytes_per_s", "floor_us",
+           "sm_mhz", "power_w")
 EVALUATED = re.compile(r"(star|box)2d_r(1|2|3|5|7)$")
 LINES = re.compile(r"box1d_r(1|2|7)$")
 LARGE = "10240x10240"
+
+# Labels of evaluate.sh --variants. The steps of the ablation, each with one thing more than that before:
+ABLATION = {"dense_element": "dense products, 2-byte loads", "sparse_element": "sparse products, element swap",
+            "sparse_pair": "pair swap, 16-byte loads", "sparse": "two tiles a warp"}
+# Without the swap in the addresses, and with it:
+SWAPS = {"sparse_none": "sparse", "dense_none": "dense"}
+VARIANTS = (set(ABLATION) | set(SWAPS)) - {"sparse"}
 
 
 def read_rows(path):
@@ -74,7 +82,24 @@ def caption(rows):
 def evaluated(rows, mode):
     """Rows of the evaluation's stencils on the large aligned field, and the copies of it."""
     chosen = select(rows, mode=mode, size=LARGE, offset=0.0, storage="f16")
-    return [row for row in chosen if engine(row) == "copy" or EVALUATED.match(stencil(row))]
+    return [row for row in chosen
+            if engine(row) not in VARIANTS and (engine(row) == "copy" or EVALUATED.match(stencil(row)))]
+
+
+def ablation(rows):
+    """{(stencil, edge): {label: row}} of squares on which every step of the ablation ran, in bursts."""
+    found = {}
+    for row in select(rows, mode="burst", offset=0.0, storage="f16"):
+        if row["label"] in ABLATION and side(row) and EVALUATED.match(row["kernel"]):
+            found.setdefault((row["kernel"], side(row)), {})[row["label"]] = row
+    return {case: steps for case, steps in found.items() if len(steps) == len(ABLATION)}
+
+
+def swap_costs(rows):
+    """(stencil, row without the swap in the addresses, row with it), in bursts on the large field."""
+    found = by_stencil_and_engine(select(rows, mode="burst", size=LARGE, offset=0.0))
+    return [(one, row, found[one, SWAPS[label]]) for (one, label), row in sorted(found.items())
+            if label in SWAPS and (one, SWAPS[label]) in found]
 
 
 def lines(rows):

@@ -7,8 +7,10 @@ namespace bench {
 
 std::optional<double> mma_nanoseconds(int compute_capability, const char* engine) {
   if (compute_capability != 90) return std::nullopt;
-  if (std::string_view(engine) == "sparse") return 4.60;
-  if (std::string_view(engine) == "dense") return 3.47;
+  const std::string_view label(engine);
+  const std::string_view name = label.substr(0, label.find('_'));
+  if (name == "sparse") return 4.60;
+  if (name == "dense") return 3.47;
   return std::nullopt;
 }
 

@@ -14,8 +14,8 @@ struct Prediction {
 };
 
 /// Nanoseconds that one MMA of an engine keeps a quarter of a multiprocessor busy. Measured for compute
-/// capability 9.0 with f32 sums: mma.sp.m16n8k32 4.60 ("sparse"), mma.sync.m16n8k16 3.47 ("dense"). Nothing
-/// for other devices and other engines.
+/// capability 9.0 with f32 sums: mma.sp.m16n8k32 4.60 ("sparse"), mma.sync.m16n8k16 3.47 ("dense"); what
+/// follows a `_` in the name is a variant. Nothing for other devices and other engines.
 [[nodiscard]] std::optional<double> mma_nanoseconds(int compute_capability, const char* engine);
 
 /// points / 128 * products * nanoseconds / (4 * multiprocessors), as one product makes 128 outputs and a

@@ -7,8 +7,8 @@ usage: summary.py CSV
 import collections
 import sys
 
-from measurements import (EVALUATED, LARGE, LINES, by_stencil_and_engine, caption, engine, evaluated, length, lines,
-                          order, read_rows, select, side, stencil, title)
+from measurements import (ABLATION, EVALUATED, LARGE, LINES, ablation, by_stencil_and_engine, caption, engine,
+                          evaluated, length, lines, order, read_rows, select, side, stencil, swap_costs, title)
 
 
 def cell(row, column, pattern):
@@ -94,6 +94,33 @@ def odd_table(rows):
     return table(["stencil", *names], lines)
 
 
+def ablation_table(rows):
+    """Every step from dense products to the plan's own kernel, and how many times as fast it is as the step before."""
+    found = ablation(rows)
+    lines_of_table = []
+    for name, edge in sorted(found, key=lambda case: (order(case[0]), case[1])):
+        cells = [title(name), str(edge)]
+        before = None
+        for label in ABLATION:
+            row = found[name, edge][label]
+            factor = f" ({before['time_us'] / row['time_us']:.2f})" if before else ""
+            cells.append(f"{row['time_us']:.1f}{factor}")
+            before = row
+        lines_of_table.append(cells)
+    return table(["stencil", "edge", *[f"{step}, us" for step in ABLATION.values()]], lines_of_table)
+
+
+def swap_table(rows):
+    """The swap in the addresses: the same kernel without and with it."""
+    lines_of_table = [
+        [title(name), engine(swapped), f"{plain['time_us']:.2f}", f"{swapped['time_us']:.2f}",
+         f"{swapped['time_us'] / plain['time_us']:.4f}", cell(plain, "gigabytes_per_s", "{:.0f}"),
+         cell(swapped, "gigabytes_per_s", "{:.0f}")]
+        for name, plain, swapped in swap_costs(rows)]
+    return table(["stencil", "engine", "no swap, us", "pair swap, us", "ratio", "no swap, GB/s", "pair swap, GB/s"],
+                 lines_of_table)
+
+
 def other_table(rows):
     """Kernels beyond the evaluation, bursts on their largest field."""
     largest = {}
@@ -125,6 +152,9 @@ def main(arguments):
         ("Square f16 fields in bursts", size_table(rows)),
         (f"Time per point over that of {LARGE} aligned, bursts", odd_table(rows)),
         ("f16 lines in bursts", line_table(rows)),
+        ("Steps to the kernel as it is, f16 in bursts, and how many times as fast as the step before",
+         ablation_table(rows)),
+        (f"The swap in the addresses, {LARGE} f16 in bursts", swap_table(rows)),
         ("Other kernels in bursts", other_table(rows)),
     ]
     print(caption(rows) + ".")

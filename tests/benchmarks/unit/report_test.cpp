@@ -125,6 +125,9 @@ TEST(Prediction, IsTheLargerOfCopyAndTensorCores) {
 TEST(Prediction, ClaimsNothingForWhatWasNotMeasured) {
   EXPECT_EQ(mma_nanoseconds(80, "sparse"), std::nullopt);
   EXPECT_EQ(mma_nanoseconds(90, "cuda"), std::nullopt);
+  EXPECT_EQ(mma_nanoseconds(90, "sparse_element"), 4.60);
+  EXPECT_EQ(mma_nanoseconds(90, "dense_none"), 3.47);
+  EXPECT_EQ(mma_nanoseconds(90, "sparsest"), std::nullopt);
   EXPECT_EQ(predict(50, 1000, 15, 132, std::nullopt).floor_us, 50);
 }
 

@@ -39,6 +39,7 @@ constexpr int vector_elements = Storage::vector_elements;
 constexpr int vector_bytes = 16;
 
 // The stencil: out[x] = sum of weight * in[x + dx], in every row by itself.
+constexpr int dimensions = 1;  // 1: one row
 constexpr int lowest_tap = -7;
 constexpr int highest_tap = 7;
 
@@ -63,7 +64,7 @@ constexpr int warp_bytes = lane_vectors * 32 * vector_bytes;
 
 // Every product reads its inputs at one of the shifts and multiplies them with one of the operands.
 constexpr int shift_count = 1;
-constexpr int shifts_at_once = 4;
+constexpr int shifts_at_once = 4;  // whose loads are on their way together
 constexpr int operand_count = 1;
 constexpr int metadata_count = 1;
 constexpr int product_count = 1;
@@ -130,18 +131,17 @@ SPIDER_DEVICE std::int64_t divide(std::int64_t dividend, std::int64_t divisor) {
 SPIDER_DEVICE bool find_strip(const spider::SweepArguments& field, Strip& strip) {
   constexpr std::int64_t far_away = 1 << 20;  // from any input of the strip
   const spider::Box& box = field.box;
-  const std::int64_t first_strip = box.offset[2] / strip_anchor * strip_anchor;
-  const std::int64_t columns = box.offset[2] + box.extent[2] - first_strip;
+  const std::int64_t anchor_column = box.offset[2] / strip_anchor * strip_anchor;
+  const std::int64_t columns = box.offset[2] + box.extent[2] - anchor_column;
   const std::int64_t strips = (columns + strip_outputs - 1) / strip_outputs;
   const std::int64_t index = std::int64_t{device::block_index()} * warps_per_block + device::warp_index();
-  // A 1D field is one row.
-  const std::int64_t line = 1 == 1 ? (index < strips ? 0 : 1) : divide(index, strips);
+  const std::int64_t line = dimensions == 1 ? (index < strips ? 0 : 1) : divide(index, strips);
   if (line >= box.extent[1]) return false;
   const std::int64_t row = box.offset[1] + line;
   strip.input = static_cast<const Element*>(field.input) + row * field.input_stride[1];
   strip.output = static_cast<Element*>(field.output) + row * field.output_stride[1];
   strip.columns = field.extent[2];
-  strip.first = first_strip + (index - line * strips) * strip_outputs;
+  strip.first = anchor_column + (index - line * strips) * strip_outputs;
   const std::int64_t begin = box.offset[2] - strip.first;
   const std::int64_t end = begin + box.extent[2];
   strip.begin = static_cast<std::int32_t>(begin < -far_away ? -far_away : begin);
@@ -306,7 +306,7 @@ SPIDER_DEVICE void sweep_strip(const Strip& strip) {
   Accumulator sums[tiles] = {};
   SPIDER_UNROLL
   for (int shift = 0; shift < shift_count; ++shift) {
-    // Not all loads at once: they would take more registers than there are.
+    // Loads of all shifts together would take more registers than there are.
     if (shift > 0 && shift % shifts_at_once == 0) device::sync_warp();
     Storage::Fragment fragments[tiles];
     SPIDER_UNROLL
@@ -357,7 +357,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
-    {sizeof(spider_kernel_info), SPIDER_ABI, "box1d_r7", "spider-gen version 0.1.0", "ae93649a9c3288fd", 1,
+    {sizeof(spider_kernel_info), SPIDER_ABI, "box1d_r7", "spider-gen version 0.1.0", "ae93649a9c3288fd", dimensions,
      SPIDER_F16, SPIDER_F32, 1, {0, 0, 7}, {0, 0, 7}, 80,
      device::is_emulated},
     sweep,

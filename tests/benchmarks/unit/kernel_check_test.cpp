@@ -5,11 +5,13 @@
 #include <spider/memory.h>
 #include <spider/spider.h>
 
+#include <array>
 #include <vector>
 
 #include "advection2d.h"
 #include "advection2d_periodic.h"
 #include "box3d_r1.h"
+#include "heat1d.h"
 #include "heat3d.h"
 #include "hyperdiffusion2d_mirror.h"
 #include "layout.h"
@@ -41,7 +43,8 @@ class KernelCheck : public ::testing::TestWithParam<const spider_kernel* (*)()> 
   }
 
   const spider_kernel* kernel = GetParam()();
-  Extents extents = kernel->info.dimensions == 3 ? Extents{7, 19, 150} : Extents{1, 37, 300};
+  Extents extents = std::array{Extents{1, 1, 1500}, Extents{1, 37, 300},
+                               Extents{7, 19, 150}}[static_cast<std::size_t>(kernel->info.dimensions - 1)];
   FieldLayout layout = make_layout(extents, {{2, 8, 8}, {2, 8, 8}}, 2, 0);
   CellValue cell = [](std::int64_t index) { return cell_value(SPIDER_F16, 11, index); };
   std::vector<Extents> points = sample_points(extents, 2000, 4);
@@ -70,7 +73,7 @@ TEST_P(KernelCheck, RefusesAnotherBoundary) {
 INSTANTIATE_TEST_SUITE_P(Shipped, KernelCheck,
                          ::testing::Values(advection2d_kernel, advection2d_periodic_kernel,
                                            hyperdiffusion2d_mirror_kernel, mean2d_reflect_kernel,
-                                           box3d_r1_kernel, heat3d_kernel));
+                                           box3d_r1_kernel, heat1d_kernel, heat3d_kernel));
 
 }  // namespace
 }  // namespace bench

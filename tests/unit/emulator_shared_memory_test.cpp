@@ -131,6 +131,34 @@ TEST(SharedMemory, IsNotWrittenWhereThatIsNotWanted) {
       {}));
 }
 
+TEST(SharedMemory, GivesTwoBytesAtATime) {
+  expect_good(launch(
+      [](SweepArguments arguments) {
+        device::store_shared(own_slot(), filled(0x00050004U + static_cast<unsigned>(device::lane_index())));
+        device::sync_warp();
+        const auto neighbour = static_cast<std::uint16_t>((device::lane_index() + 1) % 32);
+        EXPECT_EQ(device::load_shared_half(neighbour_slot() + 4), neighbour + 4);
+        EXPECT_EQ(device::load_shared_half(neighbour_slot() + 14), 5);
+        write_output(arguments);
+      },
+      {}));
+  expect_violation(launch([](SweepArguments) { device::load_shared_half(1022); }, {}),
+                   {"reads shared byte 1022, which nobody wrote"});
+  expect_violation(launch([](SweepArguments) { device::load_shared_half(1024); }, {}),
+                   {"reads shared bytes 1024..1025, outside the block's 1024"});
+  expect_violation(launch([](SweepArguments) { device::load_shared_half(5); }, {}),
+                   {"reads shared bytes 5..6, which do not start on a multiple of 2"});
+  expect_violation(launch(
+                       [](SweepArguments) {
+                         device::store_shared(own_slot(), filled(1));
+                         device::sync_warp();
+                         device::store_shared(own_slot(), filled(2));
+                         device::load_shared_half(neighbour_slot());
+                       },
+                       {}),
+                   {"with no sync_warp or sync_block between"});
+}
+
 TEST(SharedMemory, EndsWhereTheTilingSays) {
   expect_violation(launch([](SweepArguments) { device::store_shared(1024, std::uint16_t{1}); }, {}),
                    {"writes shared bytes 1024..1025, outside the block's 1024"});

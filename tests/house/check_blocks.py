@@ -10,7 +10,8 @@ How a block is tested follows from its language, and from a comment in the line 
                          several specs
   ```c, ```cpp           compiles by itself
   ```sh                  commands: programs, files, presets, targets and options that they name exist. With
-                         <!-- block: NAME -->, the test that has "NAME" in its source runs them, too
+                         <!-- block: NAME -->, the test that has "NAME" in its source runs them, too; without, they are
+                         listed as not run, with the reason in <!-- not run: REASON -->
   ```text, ```cmake      <!-- block: NAME -->, and a test that has "NAME" in its source compares or builds it
   <!-- block: explain SPEC OPTION... -->   part of what spider-gen --explain prints
   <!-- block: command line -->             commands that run here, beside the specs of stencils/
@@ -175,6 +176,14 @@ class Checker:
 HANDLERS = {"rooms": Checker.check_flow, "command line": Checker.run_commands}
 
 
+def commands_not_run(root: pathlib.Path) -> list[str]:
+    """The blocks of commands whose words are checked only, and why."""
+    return [f"not run: {page.relative_to(root)}: {block.text.splitlines()[0].split(' #')[0].strip()}: "
+            f"{block.not_run or 'no reason is given'}"
+            for page in check_docs.pages(root) for block in check_docs.blocks(page)
+            if block.language in ("", "sh") and not block.name and not block.source]
+
+
 def find_pieces(text: str, whole: str, where: str) -> list[str]:
     """The text is in the whole; a line of three dots, in a comment or not, stands for whatever is there."""
     place = 0
@@ -255,7 +264,7 @@ def main() -> int:
     problems = [problem for page in check_docs.pages(checker.root) for problem in checker.problems(page)]
     problems += check_examples(checker.root) + check_options(checker.root, checker.options)
     problems += check_cmake_keywords(checker.root)
-    print(*problems, sep="\n", end="\n" if problems else "")
+    print(*commands_not_run(checker.root), *problems, sep="\n")
     return 1 if problems else 0
 
 

@@ -32,12 +32,13 @@ class Block:
     name: str
     source: str
     text: str
+    not_run: str = ""  # why no test runs it
 
 
 def blocks(page: pathlib.Path) -> list[Block]:
-    pattern = r"(?:<!-- (?:block: (.+?)|from: (\S+)) -->\n)?^```(\w*)\n(.*?)^```$"
+    pattern = r"(?:<!-- (?:block: (.+?)|from: (\S+)|not run: (.+?)) -->\n)?^```(\w*)\n(.*?)^```$"
     found = re.finditer(pattern, page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    return [Block(match[3], match[1] or "", match[2] or "", match[4]) for match in found]
+    return [Block(match[4], match[1] or "", match[2] or "", match[5], match[3] or "") for match in found]
 
 
 def named_block(page: pathlib.Path, name: str) -> str:

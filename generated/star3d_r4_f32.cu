@@ -12,7 +12,7 @@
 // Bound     |error| <= 0 |result| + 1.5e-06 sum |w x| + 1.8e-44
 // Engine    cuda: CUDA cores, in f32
 // Plan      25 multiply-adds a point in the code, walking along planes
-//           4 outputs of a thread along x, 9 input rows ahead, 8 warps a block
+//           4 outputs of a thread along x, 6 input rows ahead, 8 warps a block
 
 #include "star3d_r4_f32.h"
 
@@ -73,7 +73,7 @@ constexpr int steps_in_flight = taps_in_code ? step_high - step_low + 1 : 1;
 
 // Of each input step a thread reads a window of input_rows rows, requested windows_ahead windows before it is needed.
 constexpr int input_rows = 9;
-constexpr int windows_ahead = 9;
+constexpr int windows_ahead = 6;
 constexpr int first_word = -4;  // of all windows, counted from the thread's first output
 constexpr int window_words = 12;
 

@@ -18,6 +18,8 @@ constexpr int registers_per_multiprocessor = 65536;
 
 // Addresses, strides, counters and what the compiler needs besides.
 constexpr int base_registers = 52;
+constexpr int registers_per_step =
+    2;  // in flight, beside its sums: the compiler keeps several steps' addresses
 constexpr int most_registers = 168;
 constexpr int most_registers_to_look_ahead = 152;
 
@@ -84,7 +86,7 @@ int queue_words(const Stencil& stencil, int outputs, int windows) {
 
 int estimate_registers(const Stencil& stencil, int outputs, int windows_ahead) {
   const int cells = queue_words(stencil, outputs, 1) * (word_bytes / stencil.element_bytes);
-  return base_registers + stencil.steps_in_flight * outputs + cells +
+  return base_registers + stencil.steps_in_flight * (outputs + registers_per_step) + cells +
          queue_words(stencil, outputs, windows_ahead);
 }
 

@@ -32,12 +32,12 @@ from spider_library import CallFailed, Library  # noqa: E402
 SECONDS_PER_KERNEL = 600
 
 
-def vary_emulation(seed, name, number):
+def vary_emulation(seed, name, number, multiprocessors):
     """Another order of lanes and another size of device for each case: the emulator reads both at each launch, and the
     size decides how many rows a warp walks. A device ignores them."""
     choose = random.Random(f"{seed}/{name}/{number}/emulation")
     os.environ["SPIDER_EMULATOR_SEED"] = str(choose.randrange(1, 2**31))
-    os.environ["SPIDER_EMULATOR_MULTIPROCESSORS"] = str(choose.choice((1, 1, 2, 3, 8, 132)))
+    os.environ["SPIDER_EMULATOR_MULTIPROCESSORS"] = str(multiprocessors or choose.choice((1, 1, 2, 3, 8, 132)))
 
 
 @dataclasses.dataclass
@@ -87,7 +87,7 @@ class Checker:
             if self.arguments.case is not None and number != self.arguments.case:
                 continue
             rng = make_rng(self.arguments.seed, plan.name, number)
-            vary_emulation(self.arguments.seed, plan.name, number)
+            vary_emulation(self.arguments.seed, plan.name, number, case.multiprocessors)
             where = f"case {number} ({case})"
             try:
                 sweep = sweep_case.run_case(self.library, kernel, plan, case, rng, self.arguments.valid_only)

@@ -56,6 +56,7 @@ class Case:
     output_stride: str = "odd"
     input_offset: int = 0  # elements from a 16-byte boundary; -1: the buffer begins and ends with the field's cells
     output_offset: int = 0
+    multiprocessors: int = 0  # of the emulated device; 0: drawn
 
     def __str__(self):
         def lies(stride, offset):

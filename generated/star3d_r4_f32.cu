@@ -12,7 +12,7 @@
 // Bound     |error| <= 0 |result| + 1.5e-06 sum |w x| + 1.8e-44
 // Engine    cuda: CUDA cores, in f32
 // Plan      25 multiply-adds a point in the code, walking along planes
-//           4 outputs of a thread along x, 6 input rows ahead, 8 warps a block
+//           4 outputs of a thread along x, 9 input rows ahead, 12 warps a block
 
 #include "star3d_r4_f32.h"
 
@@ -60,7 +60,7 @@ constexpr int lowest_high = 0;
 constexpr bool taps_in_code = true;
 constexpr int outputs = 4;
 constexpr int warp_columns = 32 * outputs;
-constexpr int warps_per_block = 8;
+constexpr int warps_per_block = 12;
 constexpr int blocks_per_multiprocessor = 1;
 constexpr int preferred_steps = 64;
 constexpr int column_anchor = 128 / Cells::element_bytes;  // walks of a box begin on a line of 128 bytes
@@ -73,7 +73,7 @@ constexpr int steps_in_flight = taps_in_code ? step_high - step_low + 1 : 1;
 
 // Of each input step a thread reads a window of input_rows rows, requested windows_ahead windows before it is needed.
 constexpr int input_rows = 9;
-constexpr int windows_ahead = 6;
+constexpr int windows_ahead = 9;
 constexpr int first_word = -4;  // of all windows, counted from the thread's first output
 constexpr int window_words = 12;
 

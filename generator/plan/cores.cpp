@@ -18,10 +18,11 @@ constexpr int registers_per_multiprocessor = 65536;
 
 // Addresses, strides, counters and what the compiler needs besides.
 constexpr int base_registers = 52;
-constexpr int registers_per_step =
-    2;  // in flight, beside its sums: the compiler keeps several steps' addresses
+// Of a step in flight, beside its sums.
+constexpr int registers_per_step = 1;
+// For every row of a plane that is requested while others are added: the compiler would spill addresses.
+constexpr int spare_registers_per_row = 8;
 constexpr int most_registers = 168;
-constexpr int most_registers_to_look_ahead = 152;
 
 // Masks of steps are words.
 constexpr int most_steps_in_flight = 32;
@@ -111,6 +112,14 @@ bool waits_for_memory(const Stencil& stencil) {
   return stencil.taps <= memory_bound_taps_per_byte * 2 * stencil.element_bytes;
 }
 
+/// In 3D a thread that waits for memory should have requested the next plane before it needs its first row:
+/// one row at a time would cost as many waits as a plane has rows.
+bool can_look_a_plane_ahead(const Stencil& stencil, int outputs) {
+  const auto rows = static_cast<int>(stencil.rows.size());
+  return stencil.dimensions != 3 || !waits_for_memory(stencil) ||
+         estimate_registers(stencil, outputs, rows) <= most_registers;
+}
+
 /// How many windows are requested before they are needed: enough to keep memory busy, where memory is what
 /// the kernel waits for. Of a plane's rows only one is new to the cache.
 int choose_windows_ahead(const Stencil& stencil, int outputs) {
@@ -125,7 +134,7 @@ int choose_windows_ahead(const Stencil& stencil, int outputs) {
   const int most = stencil.dimensions == 3 ? rows : 3;
   int windows = 1;
   while (windows < most && !enough(windows) &&
-         estimate_registers(stencil, outputs, windows + 1) <= most_registers_to_look_ahead)
+         estimate_registers(stencil, outputs, windows + 1) <= most_registers)
     ++windows;
   return windows;
 }
@@ -163,6 +172,23 @@ int steps_to_unroll(const Stencil& stencil, int outputs) {
   return steps;
 }
 
+/// Blocks of few warps, as many as the registers hold; in 3D, where warps of a block share rows through the
+/// cache, a single one if there are not enough registers for two of usual size. A quarter of a multiprocessor
+/// has a quarter of the registers, in units of 8 a lane.
+void choose_block(int dimensions, int input_rows, CorePlan& plan) {
+  constexpr int quarters = 4;
+  constexpr int unit = 8;
+  const int later_rows = std::max(0, input_rows - plan.windows_ahead);
+  const int registers =
+      (plan.estimated_registers + spare_registers_per_row * later_rows + unit - 1) / unit * unit;
+  const int warps_of_quarter =
+      std::min(most_threads, registers_per_multiprocessor / registers) / threads_per_warp / quarters;
+  const int warps = quarters * std::max(1, warps_of_quarter);
+  plan.warps_per_block = dimensions == 2 ? 4 : 8;
+  if (dimensions == 3 && warps < 2 * plan.warps_per_block) plan.warps_per_block = warps;
+  plan.blocks_per_multiprocessor = std::max(1, warps / plan.warps_per_block);
+}
+
 }  // namespace
 
 CoreAxes core_axes(int dimensions) {
@@ -181,12 +207,13 @@ CorePlan plan_cores(const spec::StencilSpec& spec, const RoundedWeights& weights
     return std::tuple(a.row, a.step, a.column) < std::tuple(b.row, b.step, b.column);
   });
   const Stencil stencil = stencil_of(spec, plan.taps);
-  plan.warps_per_block = spec.dimensions == 2 ? 4 : 8;
   plan.preferred_steps = spec.dimensions == 3 ? 64 : 0;
 
   plan.outputs = vector_bytes / stencil.element_bytes;
   const int fewest = word_bytes / stencil.element_bytes;
   while (plan.outputs > fewest && !objection_to_outputs(stencil, plan.outputs).empty()) plan.outputs /= 2;
+  if (plan.outputs * stencil.element_bytes == vector_bytes && !can_look_a_plane_ahead(stencil, plan.outputs))
+    plan.outputs /= 2;
   plan.objection = objection_to_outputs(stencil, plan.outputs);
   plan.unrolled = plan.objection.empty();
   if (plan.unrolled) {
@@ -198,9 +225,7 @@ CorePlan plan_cores(const spec::StencilSpec& spec, const RoundedWeights& weights
     plan.estimated_registers = base_registers + 4 * table_outputs;
   }
   plan.cells_loaded = cells_loaded(stencil, plan);
-  const int threads = plan.warps_per_block * threads_per_warp;
-  plan.blocks_per_multiprocessor =
-      std::max(1, std::min(most_threads, registers_per_multiprocessor / plan.estimated_registers) / threads);
+  choose_block(spec.dimensions, plan.unrolled ? static_cast<int>(stencil.rows.size()) : 1, plan);
   return plan;
 }
 

@@ -103,7 +103,7 @@ case_installed_files() {
   local found
   found=$(grep -rIlF -e "${prefix%/tests/consumer/*}/" -e "$(cd -- "$here/../.." && pwd)" -- "$prefix") || true
   [[ -z $found ]] || fail "these files name a folder of the machine that built them: $found"
-  for file in bin/spider-gen share/cmake/SpiderGen/SpiderGenConfig{,Version}.cmake share/spider-gen/LICENSE \
+  for file in bin/spider-gen share/cmake/SpiderGen/SpiderGenConfig{,Version}.cmake share/spider-gen/{LICENSE,spider-gen.schema.json} \
     share/spider-gen/runtime/{include/spider/spider.h,src/api.cpp,emulator/block.cpp,python/spider.py,fortran/spider.f90}; do
     [[ -e $prefix/$file ]] || fail "$file is not installed"
   done

@@ -127,13 +127,14 @@ void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
 }
 
 void describe_cores(const plan::CorePlan& cores, int dimensions, std::vector<std::string>& lines) {
-  const std::string_view steps = dimensions == 3 ? "planes" : "rows";
+  constexpr std::array<std::string_view, 3> walks{"", ", walking down rows", ", walking along planes"};
   if (!cores.unrolled) {
     lines.push_back(fmt::format("Plan      {} by a table, since in the code they would be {}",
                                 counted(cores.taps.size(), "tap"), cores.objection));
   } else {
-    lines.push_back(fmt::format("Plan      {} a point in the code, walking along {}",
-                                counted(cores.taps.size(), "multiply-add"), steps));
+    lines.push_back(fmt::format("Plan      {} a point in the code{}",
+                                counted(cores.taps.size(), "multiply-add"),
+                                walks[static_cast<std::size_t>(dimensions) - 1]));
   }
   lines.push_back(fmt::format("          {} of a thread along x, {} ahead, {} warps a block",
                               counted(static_cast<std::size_t>(cores.outputs), "output"),

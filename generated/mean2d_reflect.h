@@ -7,8 +7,8 @@
 
 #include <spider/spider.h>
 
-#if SPIDER_ABI != 2
-#error "mean2d_reflect.h was generated for SPIDER_ABI 2: generate it again with the spider-gen of this runtime"
+#if SPIDER_ABI != 1
+#error "mean2d_reflect.h was generated for SPIDER_ABI 1: generate it again with the spider-gen of this runtime"
 #endif
 
 #ifdef __cplusplus

@@ -26,7 +26,7 @@
 namespace spidergen::emit {
 namespace {
 
-constexpr int runtime_abi = 2;
+constexpr int runtime_abi = 1;
 constexpr int minimum_arch = 80;  // the first with mma.sp
 constexpr int lanes_per_line = 2;
 constexpr int words_per_line = 8;

@@ -26,7 +26,7 @@ module spider
     SPIDER_OK = 0, SPIDER_ERROR_NULL = 1, SPIDER_ERROR_KERNEL = 2, SPIDER_ERROR_EXTENT = 3, SPIDER_ERROR_STRIDE = 4, &
     SPIDER_ERROR_ALIGNMENT = 5, SPIDER_ERROR_OVERLAP = 6, SPIDER_ERROR_STEPS = 7, SPIDER_ERROR_UNSUPPORTED = 8, &
     SPIDER_ERROR_DEVICE = 9, SPIDER_ERROR_MEMORY = 10, SPIDER_ERROR_LAUNCH = 11, SPIDER_ERROR_EMULATION = 12
-  integer(c_int32_t), parameter, public :: SPIDER_ABI = 2
+  integer(c_int32_t), parameter, public :: SPIDER_ABI = 1
   ! What a kernel stores.
   integer(c_int32_t), parameter, public :: SPIDER_F16 = 0, SPIDER_F32 = 1, SPIDER_BF16 = 2
 

@@ -26,7 +26,7 @@ from typing import Any, Sequence
 
 __all__ = ["Error", "Field", "Info", "Kernel", "Library", "load"]
 
-ABI = 2
+ABI = 1
 STORAGES = {0: "f16", 1: "f32", 2: "bf16"}
 #: What the array interfaces call each storage. No Python type is bf16: "<V2" is that of ml_dtypes and PyTorch. Bit
 #: patterns ("<u2") serve for both kinds of 16 bits.

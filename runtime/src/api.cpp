@@ -49,8 +49,11 @@ spider_status guarded(const char* function, Body body) noexcept {
 Outcome check_kernel(const spider_kernel* kernel) {
   if (kernel == nullptr) return {SPIDER_ERROR_NULL, "the kernel is null"};
   if (kernel->abi != SPIDER_ABI || kernel->size != sizeof(spider_kernel)) {
-    return {SPIDER_ERROR_KERNEL, "the kernel was generated for ABI " + std::to_string(kernel->abi) +
-                                     "; this runtime has ABI " + std::to_string(SPIDER_ABI) +
+    const auto version = [](std::uint32_t abi, std::uint32_t size) {
+      return "ABI " + std::to_string(abi) + " with " + std::to_string(size) + " bytes";
+    };
+    return {SPIDER_ERROR_KERNEL, "the kernel was generated for " + version(kernel->abi, kernel->size) +
+                                     "; this runtime has " + version(SPIDER_ABI, sizeof(spider_kernel)) +
                                      ": generate it again"};
   }
   if ((kernel->info.emulated != 0) != spider::backend::is_emulated()) {

@@ -17,7 +17,7 @@ STEPS = 7
 UNSUPPORTED = 8
 EMULATION = 12
 STATUS_VALUES = range(13)
-ABI = 2
+ABI = 1
 
 
 class Field(ctypes.Structure):

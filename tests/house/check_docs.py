@@ -2,7 +2,8 @@
 """Checks that the documentation says what is so.
 
   check_docs.py check ROOT
-      links lead somewhere; tables name every function, status and placeholder (check_blocks.py checks the blocks of code)
+      links lead somewhere; tables name every function, status and placeholder (check_blocks.py checks the blocks of
+      code); all languages and the generator name the same ABI
   check_docs.py build ROOT --work DIR
       a copy of the repository, DIR/tree, builds, installs and takes a new stencil by the README's commands; the preset
       that regenerates takes the spider-gen that they have installed, for nothing else is built differently
@@ -121,9 +122,25 @@ def check_tables(root: pathlib.Path) -> list[str]:
     return problems
 
 
+ABI_NUMBERS = {
+    "runtime/include/spider/spider.h": r"^#define SPIDER_ABI (\d+)$",
+    "runtime/fortran/spider.f90": r"parameter, public :: SPIDER_ABI = (\d+)$",
+    "runtime/python/spider.py": r"^ABI = (\d+)$",
+    "generator/emit/emit.cpp": r"^constexpr int runtime_abi = (\d+);$",
+}
+
+
+def check_abi(root: pathlib.Path) -> list[str]:
+    told = {file: re.findall(pattern, (root / file).read_text(encoding="utf-8"), re.MULTILINE)
+            for file, pattern in ABI_NUMBERS.items()}
+    wanted = told["runtime/include/spider/spider.h"]
+    return [f"{file} names ABI {', '.join(numbers) or 'none'}, and spider.h {', '.join(wanted) or 'none'}"
+            for file, numbers in told.items() if numbers != wanted or len(numbers) != 1]
+
+
 def check(arguments: argparse.Namespace) -> list[str]:
     root = arguments.root
-    return check_links(root) + check_tables(root)
+    return check_links(root) + check_tables(root) + check_abi(root)
 
 
 def build(arguments: argparse.Namespace) -> list[str]:

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /** The version of this interface between generated files and the runtime; both check it. */
-#define SPIDER_ABI 2
+#define SPIDER_ABI 1
 
 /** Visible from outside of a shared library. */
 #if defined(_WIN32)

@@ -80,14 +80,6 @@ class Plan:
         )
 
     @property
-    def halo_reach(self):
-        """The same, counting only what is read through faces with rule `halo`."""
-        return tuple(
-            tuple(far if face.rule == HALO else 0 for far, face in zip(self.reach[axis], self.faces[axis]))
-            for axis in range(3)
-        )
-
-    @property
     def own_faces(self):
         """The faces of the axes that the stencil has."""
         return tuple(face for axis in range(3 - self.dimensions, 3) for face in self.faces[axis])

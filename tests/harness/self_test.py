@@ -1,6 +1,7 @@
 """Proves that the checks can fail: breaks results, plans and the library on purpose."""
 
 import dataclasses
+import itertools
 
 import numpy
 
@@ -91,9 +92,9 @@ def broken_libraries(library, plan):
 
     def loses_nan(sweep, source, target, box):
         sweep(source, target, box)
-        for row in range(target.extent[1] * target.extent[0]):
-            z, y = divmod(row, target.extent[1])
-            change_cell(library, storage, target, offset(target, (z, y, 0)), 0)
+        # All over the field, for what is near a NaN may be anything.
+        for cell in itertools.product(*(range(0, count, step) for count, step in zip(target.extent, (2, 2, 8)))):
+            change_cell(library, storage, target, offset(target, cell), 0)
 
     yield "a wrong bit in a box", box_checks.check_boxes, BrokenLibrary(library, wrong_bit)
     yield "a write beside a box", box_checks.check_boxes, BrokenLibrary(library, beside)

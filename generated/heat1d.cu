@@ -277,7 +277,7 @@ SPIDER_DEVICE Storage::Fragment load_fragment(const Strip& strip, int column) {
 /// Adds the products at a shift to the sums of all tiles.
 SPIDER_DEVICE void multiply(int shift, const std::uint32_t (&metadata)[metadata_count],
                             const Storage::Fragment (&fragments)[tiles], Accumulator (&sums)[tiles]) {
-  constexpr Product products[product_count] = {
+  SPIDER_CONSTANTS Product products[product_count] = {
       {0, 0, 0, 0},
       {0, 1, 0, 0},
   };
@@ -314,7 +314,7 @@ SPIDER_DEVICE void store_clipped(const Strip& strip, int column, const Storage::
 /// all of them come to every product together.
 template <bool gathered>
 SPIDER_DEVICE void sweep_strip(const Strip& strip) {
-  constexpr int shift_groups[shift_count] = {0};
+  SPIDER_CONSTANTS int shift_groups[shift_count] = {0};
   const int lane = device::lane_index();
   std::uint32_t metadata[metadata_count];
   SPIDER_UNROLL

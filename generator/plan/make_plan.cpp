@@ -26,7 +26,7 @@ constexpr int largest_core_reach = 65535;
 /// What takes stencils that tensor cores do not.
 constexpr std::string_view other_engine = "; '--engine cuda' takes it";
 
-/// `advice` is said where a tap is too far.
+/// `advice` is said where a tap is too far, but not so far that it would not help.
 void check_reach(const spec::StencilSpec& spec, int axis, int limit, std::string_view advice,
                  diag::Diagnostics& diagnostics) {
   const auto beyond = [&](const spec::Tap& tap) { return std::abs(tap.at[axis]) > limit; };
@@ -36,9 +36,11 @@ void check_reach(const spec::StencilSpec& spec, int axis, int limit, std::string
   const std::string more = others == 0   ? ""
                            : others == 1 ? " (as is 1 other)"
                                          : fmt::format(" (as are {} others)", others);
+  const int distance = std::abs(first->at[axis]);
+  const bool helps = spec.dimensions == 1 || distance <= largest_core_reach;
   diagnostics.error(first->where,
                     fmt::format("this tap is {} points away along {}{}; kernels reach at most {} there{}",
-                                std::abs(first->at[axis]), spec::axis_letters[axis], more, limit, advice));
+                                distance, spec::axis_letters[axis], more, limit, helps ? advice : ""));
 }
 
 std::vector<TapRow> tap_rows_of(const spec::StencilSpec& spec) {

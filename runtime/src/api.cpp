@@ -46,6 +46,8 @@ spider_status guarded(const char* function, Body body) noexcept {
   }
 }
 
+static_assert(sizeof(spider_kernel) == 232, "another layout must have another size, or another SPIDER_ABI");
+
 Outcome check_kernel(const spider_kernel* kernel) {
   if (kernel == nullptr) return {SPIDER_ERROR_NULL, "the kernel is null"};
   if (kernel->abi != SPIDER_ABI || kernel->size != sizeof(spider_kernel)) {

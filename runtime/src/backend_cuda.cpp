@@ -93,6 +93,14 @@ Outcome check_device(const spider_kernel& kernel, int device, Residency& residen
                                    std::to_string(minor)};
 }
 
+/// What a kernel needs of the memory that shared memory and the L1 cache divide.
+int preferred_carveout(const Tiling& tiling) {
+  if (tiling.shared_bytes == 0) return cudaSharedmemCarveoutMaxL1;
+  // Lines come from the cache but for those at an edge.
+  if (tiling.kind == TilingKind::lines) return cudaSharedmemCarveoutDefault;
+  return cudaSharedmemCarveoutMaxShared;
+}
+
 Outcome load(const spider_kernel& kernel, int device, Residency& residency) {
   if (Outcome fit = check_device(kernel, device, residency); fit.status != SPIDER_OK) return fit;
   const CudaCall call;
@@ -108,9 +116,9 @@ Outcome load(const spider_kernel& kernel, int device, Residency& residency) {
       cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel.tiling.shared_bytes),
       "reserving shared memory", SPIDER_ERROR_DEVICE);
   if (outcome.status != SPIDER_OK) return outcome;
-  // A preference: without it fewer blocks may be resident, nothing else.
+  // A preference, for speed alone: rings in shared memory, or the cache for what has none there.
   outcome = call.outcome(cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                              cudaSharedmemCarveoutMaxShared),
+                                              preferred_carveout(kernel.tiling)),
                          "preferring shared memory", SPIDER_ERROR_DEVICE);
   if (outcome.status != SPIDER_OK) return outcome;
   outcome = call.outcome(cudaOccupancyMaxActiveBlocksPerMultiprocessor(

@@ -331,6 +331,22 @@ TEST(Proof, FindsEveryFlippedBitOfAnOperandAndItsMetadata) {
   EXPECT_THROW(prove(stencil, plan, bad), diag::InternalError);
 }
 
+TEST(Proof, FindsWrongTapsOfCudaCores) {
+  const spec::StencilSpec stencil = testing::random_stencil(12, 3, 20, true);
+  const plan::KernelPlan plan = plan::make_plan(stencil, plan::Engine::cuda);
+  const PackedKernel packed = pack(plan);
+  EXPECT_NO_THROW(prove(stencil, plan, packed));
+  plan::KernelPlan other = plan;
+  other.cores.taps[0].weight *= 1.01F;
+  EXPECT_THROW(prove(stencil, other, packed), diag::InternalError);
+  plan::KernelPlan moved = plan;
+  moved.cores.taps[0].step -= 1;
+  EXPECT_THROW(prove(stencil, moved, packed), diag::InternalError);
+  plan::KernelPlan missing = plan;
+  missing.cores.taps.pop_back();
+  EXPECT_THROW(prove(stencil, missing, packed), diag::InternalError);
+}
+
 TEST(Proof, FindsWrongProducts) {
   const spec::StencilSpec stencil = testing::random_stencil(11, 3, 20, true);
   const plan::KernelPlan plan = plan::make_plan(stencil);

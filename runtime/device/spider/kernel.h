@@ -61,8 +61,8 @@ using Sweep = void (*)(SweepArguments);
 /// The ways of cutting a box into blocks.
 enum class TilingKind : std::int32_t {
   strips,  ///< a warp walks down y, some columns abreast (2D)
-  lines,   ///< a warp has some columns of one row and walks nowhere (1D, and 2D without taps in y)
   blocks,  ///< a block walks along z, some rows and columns abreast (3D)
+  lines,   ///< a warp has some columns of one row and walks nowhere (1D, and 2D without taps in y)
 };
 
 /// What the runtime must know of a kernel to cut a box for it. A walk covers `abreast` outputs and steps

@@ -122,24 +122,26 @@ void append_drawings(const plan::Pass& pass, std::string& text) {
   }
 }
 
-void append_bounds(int dimensions, const std::vector<ArchitectureBound>& bounds, std::string& text) {
+void append_bounds(const plan::KernelPlan& plan, const std::vector<ArchitectureBound>& bounds,
+                   std::string& text) {
+  const int dimensions = plan.dimensions;
+  const bool on_cores = plan.engine == plan::Engine::cuda;
   const auto extent = sample_extent(dimensions);
   text += fmt::format(
-      "\n  Floor of a sweep over {} points in microseconds: no time is below what memory or tensor cores "
+      "\n  Floor of a sweep over {} points in microseconds: no time is below what memory or {} cores "
       "need\n"
       "  (--arch names architectures; predicted: from the peaks of a data sheet)\n\n",
-      fmt::join(std::prev(extent.end(), dimensions), extent.end(), " x "));
-  text += fmt::format("    {:<9}{:<16}{:>8}{:>8}{:>8}  {:<8}{}\n", "arch", "device", "memory", "tensor",
-                      "floor", "bound", "rates");
+      fmt::join(std::prev(extent.end(), dimensions), extent.end(), " x "), on_cores ? "CUDA" : "tensor");
+  text += fmt::format("    {:<9}{:<16}{:>8}{:>8}{:>8}  {:<8}{}\n", "arch", "device", "memory",
+                      on_cores ? "cores" : "tensor", "floor", "bound", "rates");
   for (const auto& [architecture, rates, bound] : bounds) {
     if (rates == nullptr) {
       text += fmt::format("    {:<9}no rates are known\n", architecture);
       continue;
     }
-    text +=
-        fmt::format("    {:<9}{:<16}{:>8.1f}{:>8.1f}{:>8.1f}  {:<8}{}\n", architecture, rates->device,
-                    bound.memory_us, bound.tensor_us, bound.floor_us(),
-                    bound.memory_binds() ? "memory" : "tensor", rates->measured ? "measured" : "predicted");
+    text += fmt::format("    {:<9}{:<16}{:>8.1f}{:>8.1f}{:>8.1f}  {:<8}{}\n", architecture, rates->device,
+                        bound.memory_us, on_cores ? bound.cores_us : bound.tensor_us, bound.floor_us(),
+                        bound.binding(), rates->measured ? "measured" : "predicted");
   }
 }
 
@@ -173,7 +175,7 @@ std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& 
     append_windows(pass, text);
     append_drawings(pass, text);
   }
-  append_bounds(spec.dimensions, bounds_of(spec, plan, architectures), text);
+  append_bounds(plan, bounds_of(spec, plan, architectures), text);
   append_costs(costs_of(plan), text);
   return text;
 }

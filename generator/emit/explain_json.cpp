@@ -76,13 +76,15 @@ std::string bound_json(const ArchitectureBound& item) {
     return fmt::format(R"(      {{"architecture": "{}", "rates": null}})", item.architecture);
   }
   const plan::DeviceRates& rates = *item.rates;
-  return fmt::format(R"(      {{"architecture": "{}", "device": "{}", "rates": "{}", "multiprocessors": {}, )"
-                     R"("sparse_mma_ns": {}, "dense_mma_ns": {}, "copy_bytes_per_second": {:.0f}, )"
-                     R"("memory_us": {:.3f}, "tensor_us": {:.3f}, "floor_us": {:.3f}, "bound": "{}"}})",
-                     item.architecture, rates.device, rates.measured ? "measured" : "predicted",
-                     rates.multiprocessors, rates.sparse_mma_ns, rates.dense_mma_ns,
-                     rates.copy_bytes_per_second, item.bound.memory_us, item.bound.tensor_us,
-                     item.bound.floor_us(), item.bound.memory_binds() ? "memory" : "tensor");
+  return fmt::format(
+      R"(      {{"architecture": "{}", "device": "{}", "rates": "{}", "multiprocessors": {}, )"
+      R"("sparse_mma_ns": {}, "dense_mma_ns": {}, "copy_bytes_per_second": {:.0f}, )"
+      R"("core_products_per_second": {:.0f}, )"
+      R"("memory_us": {:.3f}, "tensor_us": {:.3f}, "cores_us": {:.3f}, "floor_us": {:.3f}, "bound": "{}"}})",
+      item.architecture, rates.device, rates.measured ? "measured" : "predicted", rates.multiprocessors,
+      rates.sparse_mma_ns, rates.dense_mma_ns, rates.copy_bytes_per_second, rates.core_products_per_second,
+      item.bound.memory_us, item.bound.tensor_us, item.bound.cores_us, item.bound.floor_us(),
+      item.bound.binding());
 }
 
 std::string bounds_json(const spec::StencilSpec& spec, const std::vector<ArchitectureBound>& bounds) {

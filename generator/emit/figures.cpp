@@ -82,13 +82,13 @@ std::vector<ArchitectureBound> bounds_of(const spec::StencilSpec& spec, const pl
   const Figures figures = figures_of(spec, plan);
   double points = 1;
   for (const std::int64_t extent : sample_extent(spec.dimensions)) points *= static_cast<double>(extent);
+  const plan::SweepWork work{points, figures.bytes_per_point, static_cast<double>(figures.mmas),
+                             plan.engine == plan::Engine::dense, static_cast<double>(plan.cores.taps.size())};
   std::vector<ArchitectureBound> bounds;
   for (const std::string& architecture : architectures) {
     ArchitectureBound bound{architecture, plan::find_device_rates(architecture), {}};
     if (bound.rates != nullptr) {
-      bound.bound =
-          plan::bound_sweep(*bound.rates, {points, figures.bytes_per_point, static_cast<double>(figures.mmas),
-                                           plan.engine == plan::Engine::dense});
+      bound.bound = plan::bound_sweep(*bound.rates, work);
     }
     bounds.push_back(bound);
   }

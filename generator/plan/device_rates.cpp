@@ -12,9 +12,11 @@ constexpr double sparse_mma_flops = 2.0 * 16 * 8 * 32;  // data sheets count the
 constexpr double outputs_per_mma = 128;
 
 /// Rates from a data sheet: peak f16 with f32 sums, dense, in TFLOP/s, with sparsity twice that; peak
-/// bandwidth in GB/s. A kernel reaches less of both, so that times predicted from them are floors.
+/// bandwidth in GB/s; peak f32 on CUDA cores in TFLOP/s. A kernel reaches less of both, so that times
+/// predicted from them are floors.
 constexpr DeviceRates from_data_sheet(std::string_view architecture, std::string_view device,
-                                      int multiprocessors, double dense_teraflops, double gigabytes) {
+                                      int multiprocessors, double dense_teraflops, double gigabytes,
+                                      double core_teraflops) {
   const double quarters = quarters_per_multiprocessor * multiprocessors;
   const double flops_per_ns = dense_teraflops * 1e3 / quarters;
   return {architecture,
@@ -23,19 +25,20 @@ constexpr DeviceRates from_data_sheet(std::string_view architecture, std::string
           sparse_mma_flops / (2 * flops_per_ns),
           dense_mma_flops / flops_per_ns,
           gigabytes * 1e9,
+          core_teraflops * 1e12 / 2,
           false};
 }
 
 // sm_90: tests/benchmarks/README.md, "What bounds a sweep". The others: NVIDIA's data sheets of the A100
-// (80 GB, SXM), A40, L40S and B200 and the RTX Blackwell architecture paper. The B200's peak is that of
-// tcgen05; mma.sp may be far from it.
+// (80 GB, SXM), A40, L40S and B200 (and of the H200 for its CUDA cores) and the RTX Blackwell architecture
+// paper. The B200's peak is that of tcgen05; mma.sp may be far from it.
 constexpr std::array<DeviceRates, 6> known{
-    from_data_sheet("sm_80", "A100 SXM 80 GB", 108, 312, 2039),
-    from_data_sheet("sm_86", "A40", 84, 149.7, 696),
-    from_data_sheet("sm_89", "L40S", 142, 362.05, 864),
-    DeviceRates{"sm_90", "H200", 132, 4.60, 3.47, 4.1e12, true},
-    from_data_sheet("sm_100", "B200", 148, 2250, 8000),
-    from_data_sheet("sm_120", "RTX 5090", 170, 209.5, 1792),
+    from_data_sheet("sm_80", "A100 SXM 80 GB", 108, 312, 2039, 19.5),
+    from_data_sheet("sm_86", "A40", 84, 149.7, 696, 37.4),
+    from_data_sheet("sm_89", "L40S", 142, 362.05, 864, 91.6),
+    DeviceRates{"sm_90", "H200", 132, 4.60, 3.47, 4.1e12, 67e12 / 2, true},
+    from_data_sheet("sm_100", "B200", 148, 2250, 8000, 75),
+    from_data_sheet("sm_120", "RTX 5090", 170, 209.5, 1792, 104.8),
 };
 
 }  // namespace
@@ -56,7 +59,8 @@ SweepBound bound_sweep(const DeviceRates& rates, const SweepWork& work) {
   const double mmas = work.points / outputs_per_mma * work.mmas_per_128_points;
   return {work.points * work.bytes_per_point / rates.copy_bytes_per_second * 1e6,
           mmas * (work.dense ? rates.dense_mma_ns : rates.sparse_mma_ns) * 1e-3 /
-              (quarters_per_multiprocessor * rates.multiprocessors)};
+              (quarters_per_multiprocessor * rates.multiprocessors),
+          work.points * work.core_products_per_point / rates.core_products_per_second * 1e6};
 }
 
 }  // namespace spidergen::plan

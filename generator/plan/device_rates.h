@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string_view>
 
@@ -14,8 +15,9 @@ struct DeviceRates {
   /// mma.sync.m16n8k16 of f16 or bf16.
   double sparse_mma_ns = 0;
   double dense_mma_ns = 0;
-  double copy_bytes_per_second = 0;  ///< read and written bytes together
-  bool measured = false;             ///< otherwise predicted: the peaks of a data sheet
+  double copy_bytes_per_second = 0;     ///< read and written bytes together
+  double core_products_per_second = 0;  ///< f32 multiply-adds on CUDA cores: the data sheet's peak for all
+  bool measured = false;                ///< otherwise predicted: the peaks of a data sheet
 };
 
 /// All architectures with known rates, ascending.
@@ -29,20 +31,26 @@ struct SweepWork {
   double points = 0;
   double bytes_per_point = 0;  ///< read once and written once
   double mmas_per_128_points = 0;
-  bool dense = false;  ///< those are mma.sync.m16n8k16; otherwise mma.sp.m16n8k32
+  bool dense = false;                  ///< those are mma.sync.m16n8k16; otherwise mma.sp.m16n8k32
+  double core_products_per_point = 0;  ///< f32 multiply-adds on CUDA cores
 };
 
 /// The times in microseconds that no sweep can beat.
 struct SweepBound {
   double memory_us = 0;
   double tensor_us = 0;
+  double cores_us = 0;
 
-  [[nodiscard]] bool memory_binds() const { return memory_us >= tensor_us; }
-  [[nodiscard]] double floor_us() const { return memory_binds() ? memory_us : tensor_us; }
+  [[nodiscard]] double floor_us() const { return std::max({memory_us, tensor_us, cores_us}); }
+  /// Which of them is the floor: "memory", "tensor" or "cores".
+  [[nodiscard]] std::string_view binding() const {
+    if (memory_us >= floor_us()) return "memory";
+    return tensor_us >= floor_us() ? "tensor" : "cores";
+  }
 };
 
 /// memory_us = points * bytes_per_point / copy rate; tensor_us = points / 128 * MMAs * sparse_mma_ns (or
-/// dense_mma_ns) / (4 * multiprocessors).
+/// dense_mma_ns) / (4 * multiprocessors); cores_us = points * products_per_point / products a second.
 [[nodiscard]] SweepBound bound_sweep(const DeviceRates& rates, const SweepWork& work);
 
 }  // namespace spidergen::plan

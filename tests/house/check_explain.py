@@ -64,12 +64,14 @@ def check_prediction(plan: dict) -> None:
         memory = points * plan["bytes_per_point"] / told["copy_bytes_per_second"] * 1e6
         quarters = 4 * told["multiprocessors"]
         tensor = points / 128 * plan["mmas_per_128_outputs"] * told["sparse_mma_ns"] / quarters / 1e3
-        floor = max(memory, tensor)
-        wanted = {"memory_us": memory, "tensor_us": tensor, "floor_us": floor}
+        products = len(plan["taps"]) if plan["engine"] == "cuda" else 0
+        cores = points * products / told["core_products_per_second"] * 1e6
+        floor = max(memory, tensor, cores)
+        wanted = {"memory_us": memory, "tensor_us": tensor, "cores_us": cores, "floor_us": floor}
         for key, value in wanted.items():
             if abs(told[key] - value) > 1e-3:
                 raise ValueError(f"{told['architecture']}: {key} is {told[key]}, not {value:.3f}")
-        if told["bound"] != ("memory" if memory >= tensor else "tensor"):
+        if told["bound"] != ("memory" if memory == floor else "tensor" if tensor == floor else "cores"):
             raise ValueError(f"{told['architecture']}: {told['bound']} does not bind")
     names = [told["architecture"] for told in plan["prediction"]["architectures"]]
     if names != ARCHITECTURES.split(","):

@@ -83,13 +83,17 @@ TEST(DeviceRates, BoundASweepOnAnH200) {
   const auto bound = spidergen::plan::bound_sweep(*rates, {points, 4, 15});
   EXPECT_NEAR(bound.memory_us, 102.3, 0.05);
   EXPECT_NEAR(bound.tensor_us, 107.1, 0.05);
-  EXPECT_FALSE(bound.memory_binds());
+  EXPECT_EQ(bound.binding(), "tensor");
   EXPECT_EQ(bound.floor_us(), bound.tensor_us);
   const auto dense = spidergen::plan::bound_sweep(*rates, {points, 4, 30, true});
   EXPECT_NEAR(dense.tensor_us, 161.5, 0.05);
   const auto light = spidergen::plan::bound_sweep(*rates, {points, 4, 3});
-  EXPECT_TRUE(light.memory_binds());
+  EXPECT_EQ(light.binding(), "memory");
   EXPECT_EQ(light.floor_us(), light.memory_us);
+  const auto cores = spidergen::plan::bound_sweep(*rates, {points, 4, 0, false, 225});
+  EXPECT_NEAR(cores.cores_us, 704.3, 0.05);  // 67 TFLOP/s, two a multiply-add
+  EXPECT_EQ(cores.binding(), "cores");
+  EXPECT_EQ(cores.floor_us(), cores.cores_us);
 }
 
 // A data sheet's TFLOP/s come back when all quarters do nothing but MMAs.

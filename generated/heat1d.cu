@@ -170,25 +170,10 @@ SPIDER_DEVICE bool find_strip(const spider::SweepArguments& field, Strip& strip)
   return true;
 }
 
-/// Where a column is taken from: from memory at `index`, or from no memory but `value`.
-struct Place {
-  std::int64_t index;
-  bool constant;
-  Element value;
-};
-
-/// Maps column x of the row. Rows longer than 32 bits count are mapped as if a middle part were missing, which no rule
-/// notices but that indices behind it move.
-SPIDER_DEVICE Place map_column(const Strip& strip, std::int64_t x) {
+/// Where column x of the row is taken from.
+SPIDER_DEVICE spider::MappedFarIndex map_column(const Strip& strip, std::int64_t x) {
   constexpr spider::AxisRules rules = {spider::FaceRule::nearest, spider::FaceRule::nearest, 0x0000, 0x0000};
-  constexpr std::int64_t longest = 1 << 20;
-  if (x >= 0 && x < strip.columns) return {x, false, 0};
-  const std::int64_t missing = strip.columns > longest ? strip.columns - longest : 0;
-  const bool behind = x >= strip.columns;
-  const spider::MappedIndex mapped = spider::map_index(rules, static_cast<std::int32_t>(behind ? x - missing : x),
-                                                       static_cast<std::int32_t>(strip.columns - missing));
-  const bool crosses = rules.low == spider::FaceRule::periodic;
-  return {mapped.index + (behind != crosses ? missing : 0), mapped.constant, static_cast<Element>(mapped.value)};
+  return spider::map_far_index(rules, x, strip.columns);
 }
 
 SPIDER_DEVICE Shared window_begin() {
@@ -239,10 +224,11 @@ SPIDER_DEVICE void gather_elements(const Strip& strip, const Span& whole) {
   for (int first = 0; first < count; first += 32) {
     const int i = first + device::lane_index();
     const int column = begin + i < low_end ? begin + i : begin + i - low_end + high_begin;
-    const Place place = map_column(strip, strip.first + first_column + column);
+    const spider::MappedFarIndex place = map_column(strip, strip.first + first_column + column);
     const bool wanted = i < count;
     const bool in_memory = wanted && !place.constant;
-    const Element value = device::load_field_if(in_memory, strip.input + (in_memory ? place.index : 0), place.value);
+    const Element value = device::load_field_if(in_memory, strip.input + (in_memory ? place.index : 0),
+                                                static_cast<Element>(place.value));
     device::store_shared_if(wanted, window_begin() + column * element_bytes, value);
   }
 }

@@ -266,32 +266,20 @@ SPIDER_DEVICE RowPlace find_row(const Walk& walk, std::int32_t step, std::int32_
           static_cast<Element>(mapped_row.constant ? mapped_row.value : mapped_step.value)};
 }
 
-/// Where a column is taken from: from `index`, or from no memory but `value`.
-struct ColumnPlace {
-  Column index;
-  bool constant;
-  Element value;
-};
-
-/// Columns of more than 32 bits count are mapped as if a middle part were missing, which no rule notices but that places
-/// behind it move.
-SPIDER_DEVICE ColumnPlace find_column(const Walk& walk, Column x) {
+/// Where column x is taken from: a MappedIndex, or in 1D a MappedFarIndex.
+SPIDER_DEVICE auto find_column(const Walk& walk, Column x) {
   constexpr spider::AxisRules rules = {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000};
-  constexpr std::int32_t longest = 1 << 21;
-  if (x >= 0 && x < walk.columns) return {x, false, 0};
-  const Column missing = dimensions == 1 && walk.columns > longest ? walk.columns - longest : 0;
-  const bool behind = x >= walk.columns;
-  const spider::MappedIndex mapped =
-      spider::map_index(rules, static_cast<std::int32_t>(behind ? x - missing : x),
-                        static_cast<std::int32_t>(walk.columns - missing));
-  const bool crosses = rules.low == spider::FaceRule::periodic;
-  return {mapped.index + (behind != crosses ? missing : 0), mapped.constant, static_cast<Element>(mapped.value)};
+  if constexpr (dimensions == 1) {
+    return spider::map_far_index(rules, x, walk.columns);
+  } else {
+    return spider::map_index(rules, x, walk.columns);
+  }
 }
 
 /// The bits of a cell of an input row, wherever the boundary takes it from.
 SPIDER_DEVICE Element fetch_cell(const Walk& walk, const RowPlace& row, Column x) {
-  const ColumnPlace column = find_column(walk, x);
-  if (column.constant) return column.value;
+  const auto column = find_column(walk, x);
+  if (column.constant) return static_cast<Element>(column.value);
   return row.constant ? row.value : device::load_field(walk.input + (row.offset + column.index));
 }
 

@@ -130,8 +130,9 @@ void append_bounds(const plan::KernelPlan& plan, const std::vector<ArchitectureB
   text += fmt::format(
       "\n  Floor of a sweep over {} points in microseconds: no time is below what memory or {} cores "
       "need\n"
-      "  (--arch names architectures; predicted: from the peaks of a data sheet)\n\n",
-      fmt::join(std::prev(extent.end(), dimensions), extent.end(), " x "), on_cores ? "CUDA" : "tensor");
+      "  (--arch names architectures; predicted: from the peaks of a data sheet{})\n\n",
+      fmt::join(std::prev(extent.end(), dimensions), extent.end(), " x "), on_cores ? "CUDA" : "tensor",
+      on_cores ? ", as CUDA cores always are" : "");
   text += fmt::format("    {:<9}{:<16}{:>8}{:>8}{:>8}  {:<8}{}\n", "arch", "device", "memory",
                       on_cores ? "cores" : "tensor", "floor", "bound", "rates");
   for (const auto& [architecture, rates, bound] : bounds) {

@@ -75,6 +75,34 @@ TEST(Boundary, LargestExtentsDoNotOverflow) {
   }
 }
 
+TEST(Boundary, FarIndicesAreMappedAsNearOnes) {
+  constexpr std::int32_t reach = 1 << 20;
+  for (const FaceRule low : all_rules) {
+    for (const FaceRule high : all_rules) {
+      if ((low == FaceRule::periodic) != (high == FaceRule::periodic)) continue;
+      const AxisRules rules{low, high, 3, 5};
+      for (const std::int32_t extent : {1, 5, (1 << 21) - 1, 1 << 21, (1 << 21) + 1, 5'000'011}) {
+        for (const std::int32_t i : {-reach, -77777, -2, -1, 0, extent - 1, extent, extent + 1,
+                                     extent + 77777, extent - 1 + reach}) {
+          const MappedIndex expected = map_index(rules, i, extent);
+          const MappedFarIndex mapped = map_far_index(rules, i, extent);
+          ASSERT_EQ(mapped.constant, expected.constant) << i << " of " << extent;
+          ASSERT_EQ(mapped.value, expected.value) << i << " of " << extent;
+          ASSERT_EQ(mapped.index, expected.index) << i << " of " << extent;
+        }
+      }
+      constexpr std::int64_t huge = std::int64_t{1} << 40;
+      constexpr std::int64_t moved = huge - 5'000'011;
+      for (const std::int32_t beyond : {1, 2, 77777, reach}) {
+        const MappedIndex expected = map_index(rules, 5'000'010 + beyond, 5'000'011);
+        const MappedFarIndex mapped = map_far_index(rules, huge - 1 + beyond, huge);
+        ASSERT_EQ(mapped.constant, expected.constant) << beyond;
+        ASSERT_EQ(mapped.index, expected.index + (low == FaceRule::periodic ? 0 : moved)) << beyond;
+      }
+    }
+  }
+}
+
 TEST(Boundary, TapBandsReachFromTheRegion) {
   constexpr Region region{10, 12, 20, 25};
   constexpr TapBand band{-2, -1, -3, 4};

@@ -64,6 +64,28 @@ SPIDER_DEVICE constexpr MappedIndex map_index(const AxisRules& rules, std::int32
           rules.high_value};
 }
 
+/// The same where 32 bits may not count the cells.
+struct MappedFarIndex {
+  std::int64_t index;
+  bool constant;
+  std::uint32_t value;
+};
+
+/// Maps index `i` of an axis of any extent, at most 2^20 cells beyond a face. A long axis is mapped as if a
+/// middle part were missing, which no rule notices but that indices behind it move: what is left is longer
+/// than any way back from a face.
+SPIDER_DEVICE constexpr MappedFarIndex map_far_index(const AxisRules& rules, std::int64_t i,
+                                                     std::int64_t extent) {
+  constexpr std::int64_t longest = 1 << 21;
+  if (i >= 0 && i < extent) return {i, false, 0};
+  const std::int64_t missing = extent > longest ? extent - longest : 0;
+  const bool behind = i >= extent;
+  const MappedIndex mapped = map_index(rules, static_cast<std::int32_t>(behind ? i - missing : i),
+                                       static_cast<std::int32_t>(extent - missing));
+  const bool crosses = rules.low == FaceRule::periodic;
+  return {mapped.index + (behind != crosses ? missing : 0), mapped.constant, mapped.value};
+}
+
 /// The points of a sweep: rows and columns from the first to before the end.
 struct Region {
   std::int32_t row_begin, row_end, column_begin, column_end;

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "emit/figures.h"
 #include "plan/cores.h"
 
 namespace spidergen::emit {
@@ -38,11 +39,6 @@ struct InputRow {
     for (const Hull& hull : hulls) all |= hull.steps;
     return all;
   }
-};
-
-struct Range {
-  int low = 0;
-  int high = 0;
 };
 
 Range range_of(const std::vector<plan::CoreTap>& taps, int plan::CoreTap::*axis) {
@@ -104,10 +100,6 @@ std::vector<InputRow> input_rows_of(const std::vector<plan::CoreTap>& taps, int 
   return rows;
 }
 
-int floor_divide(int a, int b) {
-  return a / b - (a % b < 0 ? 1 : 0);
-}
-
 void bind_rows(const std::vector<InputRow>& rows, render::Bindings& bindings) {
   std::vector<std::string> spans;
   std::vector<std::string> hulls;
@@ -136,7 +128,9 @@ void bind_rows(const std::vector<InputRow>& rows, render::Bindings& bindings) {
 void bind_windows(const plan::CorePlan& cores, int element_bytes, const Range& columns,
                   render::Bindings& bindings) {
   const int word_cells = word_bytes / element_bytes;
-  const auto vector_begin = [&](int column) { return floor_divide(column, cores.outputs) * cores.outputs; };
+  const auto vector_begin = [&](int column) {
+    return plan::floor_divide(column, cores.outputs) * cores.outputs;
+  };
   const int first = vector_begin(columns.low);
   const int last = vector_begin(cores.outputs - 1 + columns.high);
   bindings["first_word"] = fmt::to_string(first / word_cells);
@@ -182,7 +176,7 @@ void bind_cores(const spec::StencilSpec& spec, const plan::KernelPlan& plan, ren
   bind_rows(
       cores.unrolled ? input_rows_of(cores.taps, steps.low) : std::vector<InputRow>{{0, 0, 1, {{1, 0, 0}}}},
       bindings);
-  bind_windows(cores, spec.storage == spec::Storage::f32 ? 4 : 2, columns, bindings);
+  bind_windows(cores, spec::element_bytes(spec.storage), columns, bindings);
 }
 
 }  // namespace spidergen::emit

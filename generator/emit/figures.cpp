@@ -10,10 +10,6 @@ namespace {
 
 constexpr double tile_outputs = 128;
 
-int element_bytes(spec::Storage storage) {
-  return storage == spec::Storage::f32 ? 4 : 2;
-}
-
 std::int64_t nonzeros_of(const plan::Matrix& matrix) {
   return std::count_if(matrix.values.begin(), matrix.values.end(), [](double value) { return value != 0; });
 }
@@ -58,10 +54,10 @@ plan::PointCost own_cost(const plan::KernelPlan& plan) {
 
 Figures figures_of(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   Figures figures;
-  if (plan.engine == plan::Engine::cuda) figures.bytes_per_point = 2 * element_bytes(spec.storage);
+  if (plan.engine == plan::Engine::cuda) figures.bytes_per_point = 2 * spec::element_bytes(spec.storage);
   for (const plan::Pass& pass : plan.passes) {
     figures.mmas += static_cast<int>(pass.products.size());
-    figures.bytes_per_point += 2 * element_bytes(spec.storage);
+    figures.bytes_per_point += 2 * spec::element_bytes(spec.storage);
     for (const plan::Product& product : pass.products) {
       const plan::Matrix& matrix = pass.operands[product.operand].matrix;
       figures.slots += slots_of(pass, matrix);

@@ -59,10 +59,6 @@ struct Stencil {
   std::vector<Span> rows;  ///< from the lowest row that has taps to the highest
 };
 
-int floor_divide(int a, int b) {
-  return a / b - (a % b < 0 ? 1 : 0);
-}
-
 /// Registers that a row's window takes, in words; that of vectors which it needs whole or in part.
 int window_words(const Stencil& stencil, const Span& span, int outputs) {
   if (span.empty()) return 0;
@@ -93,7 +89,7 @@ int estimate_registers(const Stencil& stencil, int outputs, int windows_ahead) {
 
 Stencil stencil_of(const spec::StencilSpec& spec, const std::vector<CoreTap>& taps) {
   Stencil stencil;
-  stencil.element_bytes = spec.storage == spec::Storage::f32 ? 4 : 2;
+  stencil.element_bytes = spec::element_bytes(spec.storage);
   stencil.dimensions = spec.dimensions;
   stencil.taps = static_cast<int>(taps.size());
   const auto [low, high] = std::minmax_element(
@@ -141,12 +137,14 @@ int choose_windows_ahead(const Stencil& stencil, int outputs) {
 
 /// Why no thread can hold the stencil in its registers and code, in words; nothing where one can.
 std::string objection_to_outputs(const Stencil& stencil, int outputs) {
-  if (stencil.steps_in_flight > most_steps_in_flight)
+  if (stencil.steps_in_flight > most_steps_in_flight) {
     return fmt::format("{} {} in flight", stencil.steps_in_flight,
                        stencil.dimensions == 3 ? "planes" : "rows");
+  }
   if (stencil.rows.size() > most_input_rows) return fmt::format("{} input rows a plane", stencil.rows.size());
-  if (stencil.taps * outputs > most_step_products)
+  if (stencil.taps * outputs > most_step_products) {
     return fmt::format("{} multiply-adds a step", stencil.taps * outputs);
+  }
   const int registers = estimate_registers(stencil, outputs, 1);
   if (registers > most_registers) return fmt::format("about {} registers", registers);
   return "";

@@ -13,6 +13,11 @@ struct CoreAxes {
 };
 [[nodiscard]] CoreAxes core_axes(int dimensions);
 
+/// a / b rounded down, for b > 0: columns before the first are counted below zero.
+[[nodiscard]] constexpr int floor_divide(int a, int b) {
+  return a / b - (a % b < 0 ? 1 : 0);
+}
+
 /// Orders the taps as the kernel adds them, and chooses what a thread computes (templates/cuda_cores.cu.in):
 /// as many neighbouring outputs along x as its registers hold, with the taps in the code; or, where that is
 /// too much for registers or compiler, a few outputs with a loop over a table of taps. The weights are those

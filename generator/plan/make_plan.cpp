@@ -185,7 +185,7 @@ Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
   Pass pass;
   pass.whole_operands = engine == Engine::dense;
   pass.inputs = input_terms(spec);
-  pass.element_bytes = f32 ? 4 : 2;
+  pass.element_bytes = spec::element_bytes(spec.storage);
   pass.walk = walk_of(spec, tap_rows, engine, variant);
   pass.column_reach = column_reach_of(tap_rows);
   pass.mapping = mapping_of(variant.swap, f32 ? LaneOutputs::pairs : LaneOutputs::quad, pass.whole_operands);

@@ -12,6 +12,12 @@ namespace spidergen::spec {
 
 /// How values lie in memory.
 enum class Storage { f16, f32, bf16 };
+
+/// Of a value in memory.
+[[nodiscard]] constexpr int element_bytes(Storage storage) {
+  return storage == Storage::f32 ? 4 : 2;
+}
+
 /// The type in which products are summed.
 enum class Accumulate { f32, f16 };
 /// How weights become tensor-core operands: one term of the storage's type, two, or as many as keep the

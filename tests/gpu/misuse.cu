@@ -218,6 +218,24 @@ void check_threads() {
   for (const int one : right) expect(one == 1, "threads and streams do not disturb each other");
 }
 
+/// Two threads on each of two devices at once, which is the kernel's first use on the second.
+void check_threads_of_devices(const std::vector<std::uint16_t>& expected) {
+  std::vector<int> right(4, 0);
+  std::vector<std::thread> threads;
+  for (int number = 0; number < 4; ++number) {
+    threads.emplace_back([&, number] {
+      try {
+        require(cudaSetDevice(number % 2), "cudaSetDevice");
+        right[number] = swept(3, 5) == expected ? 1 : 0;
+      } catch (const std::exception& error) {
+        std::printf("a thread failed: %s\n", error.what());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const int one : right) expect(one == 1, "threads on two devices do not disturb each other");
+}
+
 void check_devices() {
   int devices = 0;
   require(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
@@ -227,6 +245,7 @@ void check_devices() {
   }
   const std::vector<std::uint16_t> expected = swept(3, 5);
   const Memory on_first = allocate();
+  check_threads_of_devices(expected);
   require(cudaSetDevice(1), "cudaSetDevice");
   expect(swept(3, 5) == expected, "a kernel runs on two devices of a process");
   const Memory on_second = allocate();

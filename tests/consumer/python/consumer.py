@@ -126,6 +126,25 @@ def torch_tensors(library: spider.Library) -> None:
     print("PyTorch: as expected")
 
 
+def cupy_arrays(library: spider.Library) -> None:
+    """Arrays of CuPy, for a library for CUDA: they say which stream they are used on, and a field is one of them."""
+    try:
+        import cupy
+    except ImportError:
+        print("skipped: there is no CuPy")
+        return
+    kernel = library.kernel("shift")
+    values = (np.arange(38 * 135) % 2048).reshape(38, 135).astype(np.float16)
+    for stream in (cupy.cuda.Stream.null, cupy.cuda.Stream(non_blocking=True)):
+        with stream:
+            padded, target = cupy.asarray(values), cupy.asarray(np.zeros((37, 133), np.float16))
+            assert kernel.apply(padded[1:, 2:], target) is target
+            assert (cupy.asnumpy(target) == values[:-1, :-2]).all()
+    field = library.field(kernel, 5, 7).upload(values[:5, :7])
+    assert (cupy.asnumpy(cupy.asarray(field)) == values[:5, :7]).all()
+    print("CuPy: as expected")
+
+
 class OnDevice:
     """What CuPy and PyTorch show of an array."""
 
@@ -204,6 +223,7 @@ def main() -> None:
         device_arrays(library)
     else:
         torch_tensors(library)
+        cupy_arrays(library)
     print("passed")
 
 

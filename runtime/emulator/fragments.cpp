@@ -60,7 +60,7 @@ Weights unpack_weights(const std::array<const device::Vector*, lanes_per_warp>& 
         bits[(quad + 8 * (word % 2)) * kept + 8 * (word / 2) + first + slot] = half_of(both, slot);
     }
   }
-  Weights weights;
+  Weights weights{};
   for (int i = 0; i < rows * kept; ++i) weights.values[static_cast<std::size_t>(i)] = value_of(bits[i], type);
   return weights;
 }
@@ -95,7 +95,7 @@ void add_products(const Weights& weights, const std::array<BRow, size>& inputs,
     for (int n = 0; n < columns; ++n)
       sums[n / 2][n % 2] = static_cast<double>(quad[n / 2]->value[half + n % 2]);
     for (int c = 0; c < kept; ++c) {
-      const double weight = weights.values[static_cast<std::size_t>(row * kept + c)];
+      const double weight = weights.values[static_cast<std::size_t>(row) * kept + c];
       const BRow& b = inputs[meets[row][c]];
       sums[0] += weight * b[0];
       sums[1] += weight * b[1];

@@ -65,7 +65,7 @@ template <class Value>
 Value load_cells(const void* from) {
   const emulator::FieldAccess& fields = this_lane().block.fields();
   fields.check_input(from, static_cast<int>(sizeof(Value)) / fields.element_bytes(), "reads");
-  Value value;
+  Value value{};
   std::memcpy(&value, from, sizeof value);
   return value;
 }
@@ -211,7 +211,7 @@ std::uint16_t load_field(const std::uint16_t* from) {
 Vector load_vector(const std::uint16_t* from) {
   constexpr int cells = sizeof(Vector) / sizeof(std::uint16_t);
   this_lane().block.fields().check_input(from, cells, "reads");
-  Vector vector;
+  Vector vector{};
   std::memcpy(&vector, from, sizeof vector);
   return vector;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The evaluation: builds, measures some two minutes on a GPU, writes one CSV file, draws the figures.
+# The evaluation: builds, measures for minutes on a GPU, longer with --variants, writes one CSV file, draws the figures.
 # usage: evaluate.sh [--out DIR] [--generated LABEL=DIR]... [--variants DIR] [--arch sm_90] [--build DIR]
 # --out (default: evaluation) gets evaluation.csv, log.txt, summary.md and the figures; --variants is a folder that
 # variants.sh wrote, for dense products, the ablation and the cost of the swap; the other options are run.sh's.

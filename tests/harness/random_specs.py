@@ -245,6 +245,15 @@ def chosen_star(kind, radius):
     return kind, lambda rng, space: star_spec(rng, kind, space, {axis: radius for axis in space.axes})
 
 
+def with_faces(chosen, **rules):
+    """The same with these rules on both faces of the axes that are named, instead of drawn ones."""
+    kind, maker = chosen
+    return kind, maker, {axis: {"low": rule, "high": rule} for axis, rule in rules.items()}
+
+
+TWO_CONSTANTS = {"z": ("constant", 2), "y": ("constant", -3.25), "x": ("nearest", 0)}  # the faster axis has its way
+
+
 # The first specs of each number of dimensions are chosen: corners that a draw would rarely hit. They go to the storages
 # in turn.
 CHOSEN = {
@@ -290,6 +299,11 @@ CHOSEN = {
         chosen_box("exact", [2, 2, 2]),
         chosen_box("inexact", [0, 1, 2]),
         chosen_box("inexact", [1, 0, 0]),
+        with_faces(chosen_box("inexact", [1, 1, 1]), **TWO_CONSTANTS),  # f16
+        with_faces(chosen_box("inexact", [1, 2, 1]), **TWO_CONSTANTS),  # f32
+        # No tap reads ahead of the plane of its result, so that nothing may be read behind the field's last.
+        chosen_taps("exact", [(-2, 0, 0), (-1, -1, 1), (0, 0, 0)]),  # bf16
+        chosen_taps("inexact", [(-3, 0, -1), (-1, 1, 2)]),  # f16
     ),
 }
 # How often each number of dimensions, and each storage, is drawn where it exists.
@@ -303,13 +317,13 @@ def choose_space(rng, spaces):
 
 
 def chosen_specs(spaces):
-    """(space, kind, maker) of all chosen specs that some space holds."""
+    """(space, kind, maker, faces or none) of all chosen specs that some space holds."""
     specs = []
     for dimensions, makers in CHOSEN.items():
         having = [space for space in spaces if space.dimensions == dimensions]
-        for number, (kind, maker) in enumerate(makers):
+        for number, (kind, maker, *faces) in enumerate(makers):
             if having:
-                specs.append((having[number % len(having)], kind, maker))
+                specs.append((having[number % len(having)], kind, maker, *faces))
     return specs
 
 
@@ -318,8 +332,9 @@ def make_spec(index, seed, spaces, attempt=0):
     rng = random.Random(f"{seed}/{index}" + (f"/{attempt}" if attempt else ""))
     name = f"random_{index:03d}"
     chosen = chosen_specs(spaces)
+    given_faces = []
     if index < len(chosen) and attempt == 0:
-        space, kind, maker = chosen[index]
+        space, kind, maker, *given_faces = chosen[index]
         kind = "inexact" if kind == "f16x2" and kind not in space.modes else kind
         taps, body = maker(rng, space)
     else:
@@ -330,6 +345,9 @@ def make_spec(index, seed, spaces, attempt=0):
         make_shape = star_spec if kind == "unit" else make_shape
         taps, body = make_shape(rng, kind, space)
     faces, boundary = make_boundary(rng, space)
+    if given_faces:
+        faces = given_faces[0]
+        boundary = "boundary: {" + ", ".join(f"{axis}: {face_text(face['low'])}" for axis, face in faces.items()) + "}\n"
     mode = kind if kind in space.modes else "auto"
     accuracy = rng.choice(space.accuracies)
     text = f"stencil: {name}\ndescription: random, weights {kind}\n"

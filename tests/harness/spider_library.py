@@ -2,6 +2,7 @@
 the emulated and the CUDA back end."""
 
 import ctypes
+import os
 from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 
 import numpy
@@ -58,7 +59,7 @@ class Library:
     """A shared library of generated kernels and the runtime."""
 
     def __init__(self, path):
-        self.path = str(path)
+        self.path = os.path.abspath(path)  # the loader would look for a bare name elsewhere
         self.handle = ctypes.CDLL(self.path)
         field_pointer = POINTER(Field)
         signatures = {

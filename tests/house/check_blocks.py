@@ -9,9 +9,8 @@ How a block is tested follows from its language, and from a comment in the line 
   ```yaml                a spec, or some of its keys: spider-gen reads and plans it. A key that is there twice makes
                          several specs
   ```c, ```cpp           compiles by itself
-  ```sh                  commands: programs, files, presets, targets and options that they name exist. With
-                         <!-- block: NAME -->, the test that has "NAME" in its source runs them, too; without, they are
-                         listed as not run, with the reason in <!-- not run: REASON -->
+  ```sh                  commands: programs, files, presets, targets and options that they name exist, and the test that
+                         has "NAME" of <!-- block: NAME --> in its source runs them (run_commands.py, check_docs.py)
   ```text, ```cmake      <!-- block: NAME -->, and a test that has "NAME" in its source compares or builds it
   <!-- block: explain SPEC OPTION... -->   part of what spider-gen --explain prints
   <!-- block: command line -->             commands that run here, beside the specs of stencils/
@@ -74,13 +73,13 @@ class Checker:
         if block.language in self.compilers:
             return self.check_program(block)
         if block.language in ("", "sh"):
-            return self.check_commands(page, block)[:1] + self.check_named(block, needed=False)
-        return self.check_named(block, needed=True)
+            return self.check_commands(page, block)[:1] + self.check_named(block)
+        return self.check_named(block)
 
-    def check_named(self, block: check_docs.Block, needed: bool) -> list[str]:
+    def check_named(self, block: check_docs.Block) -> list[str]:
         if not block.name:
             how = "<!-- from: FILE --> or <!-- block: NAME --> before it says which test does (tests/house/check_blocks.py)"
-            return [f"nothing tests it; {how}"] if needed else []
+            return [f"nothing tests it; {how}"]
         return [] if f'"{block.name}"' in self.tests else [f'no test has the name "{block.name}" in its source']
 
     def check_excerpt(self, block: check_docs.Block) -> list[str]:
@@ -176,14 +175,6 @@ class Checker:
 HANDLERS = {"rooms": Checker.check_flow, "command line": Checker.run_commands}
 
 
-def commands_not_run(root: pathlib.Path) -> list[str]:
-    """The blocks of commands whose words are checked only, and why."""
-    return [f"not run: {page.relative_to(root)}: {block.text.splitlines()[0].split(' #')[0].strip()}: "
-            f"{block.not_run or 'no reason is given'}"
-            for page in check_docs.pages(root) for block in check_docs.blocks(page)
-            if block.language in ("", "sh") and not block.name and not block.source]
-
-
 def find_pieces(text: str, whole: str, where: str) -> list[str]:
     """The text is in the whole; a line of three dots, in a comment or not, stands for whatever is there."""
     place = 0
@@ -264,7 +255,7 @@ def main() -> int:
     problems = [problem for page in check_docs.pages(checker.root) for problem in checker.problems(page)]
     problems += check_examples(checker.root) + check_options(checker.root, checker.options)
     problems += check_cmake_keywords(checker.root)
-    print(*commands_not_run(checker.root), *problems, sep="\n")
+    print(*problems, sep="\n", end="\n" if problems else "")
     return 1 if problems else 0
 
 

@@ -7,10 +7,11 @@
   check_docs.py build ROOT --work DIR
       a copy of the repository, DIR/tree, builds, installs and takes a new stencil by the README's commands; the preset
       that regenerates takes the spider-gen that they have installed, for nothing else is built differently
-  check_docs.py languages ROOT --prefix DIR [--fortran] [--python FILE]
-      the Fortran and Python programs of runtime/fortran and runtime/python give the right result, emulated
-  check_docs.py run ROOT --prefix DIR [--nvcc FILE] [--emulated]
-      the README's programs build by the README's commands, with spider-gen installed in DIR, and give the right result
+  check_docs.py languages ROOT --prefix DIR [--fortran] [--python FILE] [--gpu]
+      the Fortran and Python programs of runtime/fortran and runtime/python give the right result, emulated or on a GPU
+  check_docs.py run ROOT --prefix DIR [--nvcc FILE] [--emulated] [--gpu]
+      the README's programs build by the README's commands, with spider-gen installed in DIR, and give the right result,
+      emulated or, where there is one, on a GPU
 
 A comment `<!-- block: NAME -->` before a block of code names it for `run`. Standard library only.
 """
@@ -22,9 +23,11 @@ import pathlib
 import re
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 
 
 @dataclasses.dataclass
@@ -33,13 +36,12 @@ class Block:
     name: str
     source: str
     text: str
-    not_run: str = ""  # why no test runs it
 
 
 def blocks(page: pathlib.Path) -> list[Block]:
-    pattern = r"(?:<!-- (?:block: (.+?)|from: (\S+)|not run: (.+?)) -->\n)?^```(\w*)\n(.*?)^```$"
+    pattern = r"(?:<!-- (?:block: (.+?)|from: (\S+)) -->\n)?^```(\w*)\n(.*?)^```$"
     found = re.finditer(pattern, page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    return [Block(match[4], match[1] or "", match[2] or "", match[5], match[3] or "") for match in found]
+    return [Block(match[3], match[1] or "", match[2] or "", match[4]) for match in found]
 
 
 def named_block(page: pathlib.Path, name: str) -> str:
@@ -190,6 +192,12 @@ def conserves_heat(said: str) -> bool:
     return match is not None and abs(float(match[1]) - 1000) < 2
 
 
+def holds_its_middle(said: str) -> bool:
+    """The point source of 1000 after 20 steps of 0.1, by the solution in the plane: 1000 / (4 pi 20 0.1) in the middle."""
+    match = re.fullmatch(r"heat2d: after 20 steps the middle holds the f16 bits (0x[0-9a-f]{4})\n", said)
+    return match is not None and abs(struct.unpack("<e", int(match[1], 16).to_bytes(2, "little"))[0] - 39.8) < 1.5
+
+
 def languages(arguments: argparse.Namespace) -> list[str]:
     problems = []
     for language, program, wanted in (("fortran", "heat.f90", arguments.fortran), ("python", "heat.py", arguments.python)):
@@ -200,7 +208,8 @@ def languages(arguments: argparse.Namespace) -> list[str]:
             folder = pathlib.Path(name)
             environment = users_environment(folder, arguments.prefix)
             project = named_block(page, "fortran CMakeLists.txt" if language == "fortran" else "python CMakeLists.txt")
-            project = project.replace(" CUDA)", ")").replace("heat2d.yaml)", "heat2d.yaml BACKEND emulated)")
+            if not arguments.gpu:
+                project = project.replace(" CUDA)", ")").replace("heat2d.yaml)", "heat2d.yaml BACKEND emulated)")
             (folder / "CMakeLists.txt").write_text(project, encoding="utf-8")
             (folder / program).write_text(named_block(page, program), encoding="utf-8")
             shutil.copy(arguments.root / "stencils/heat2d.yaml", folder)
@@ -232,14 +241,29 @@ def run(arguments: argparse.Namespace) -> list[str]:
             shell(named_block(readme, block), folder, environment)
 
         here("generate")
+        problems = []
+
+        def expect(program: str, right: Callable[[str], bool]) -> None:
+            said = shell(f"./{program}\n", folder, environment)
+            if not right(said):
+                problems.append(f"{program} said: {said}")
+
         if arguments.nvcc:
             here("nvcc")
             here("cmake")
-        if not arguments.emulated:
-            return []
-        here("emulated")
-        said = shell("./heat_emulated\n", folder, environment)
-        return [] if conserves_heat(said) else [f"the program said: {said}"]
+        if arguments.gpu:
+            expect("heat", conserves_heat)
+            expect("build/heat", conserves_heat)
+            expect("heat_c", holds_its_middle)
+        if arguments.emulated:
+            here("emulated")
+            expect("heat_emulated", conserves_heat)
+            # The program in C by the same command.
+            in_c = named_block(readme, "emulated").replace("heat.cpp", "heat_c.o").replace("heat_emulated", "heat_c_emulated")
+            compile_c = 'cc -std=c99 -c heat.c -o heat_c.o -I out -I "$HOME/.local/share/spider-gen/runtime/include"\n'
+            shell(compile_c + in_c, folder, environment)
+            expect("heat_c_emulated", holds_its_middle)
+        return problems
 
 
 def main() -> int:
@@ -253,6 +277,7 @@ def main() -> int:
             command.add_argument("--work", type=pathlib.Path, required=True, help="a folder, emptied before")
         if function in (languages, run):
             command.add_argument("--prefix", type=pathlib.Path, required=True)
+            command.add_argument("--gpu", action="store_true")
         if function is languages:
             command.add_argument("--fortran", action="store_true")
             command.add_argument("--python", help="a Python with NumPy")

@@ -6,9 +6,8 @@ root=$1
 out=$(mktemp -d)
 trap 'rm -rf -- "$out"' EXIT
 bash "$root/tests/benchmarks/variants.sh" "$2" "$out"
-# Those with the most registers; the others are compiled where they are measured.
-for kernel in dense/box2d_r7 sparse_element/box2d_r7; do
-  echo "$3" -std=c++17 -cubin -o "$out/${kernel//\//_}.cubin" "$out/$kernel.cu" -arch=sm_90 -Werror all-warnings \
+for kernel in "$out"/*/*.cu; do
+  echo "$3" -std=c++17 -cubin -o "${kernel%.cu}.cubin" "$kernel" -arch=sm_90 -Werror all-warnings \
     -Xcompiler -Wall,-Wextra,-Werror -Xptxas -Werror,-warn-spills,-warn-lmem-usage \
     -I "$root/runtime/include" -I "$root/runtime/device"
 done | xargs -P 4 -d '\n' -n 1 bash -c

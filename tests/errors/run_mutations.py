@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Deletes, doubles and retypes each key and value of every shipped spec, and runs spider-gen on what comes of it.
 
-Each mutant ends in located errors, or in a kernel: never in a crash, an internal error, or an error without a place.
-Of long lists the first, the middle and the last entry are changed. What has errors and what has none is found in one run
-of many mutants; those without are then generated.
+Each mutant ends in located errors, or in a kernel of the stencil that it says, as spec_meaning.py reads it: never in a crash,
+an internal error, or an error without a place. Of long lists the first, the middle and the last entry are changed. What has
+errors and what has none is found in one run of many mutants; those without are then generated.
 
 run_mutations.py GENERATOR SPEC...
 """
@@ -11,6 +11,7 @@ run_mutations.py GENERATOR SPEC...
 import argparse
 import collections
 import copy
+import json
 import pathlib
 import re
 import subprocess
@@ -18,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
+import spec_meaning
 import spec_trees
 from spec_trees import Mapping, Scalar, Tree
 
@@ -100,6 +102,14 @@ def run(generator: pathlib.Path, specs: list[str], folder: pathlib.Path) -> subp
                           timeout=LONGEST_RUN_S, check=False)
 
 
+def explain(generator: pathlib.Path, specs: list[str], folder: pathlib.Path) -> dict[str, dict]:
+    """What --explain tells of each stencil."""
+    done = subprocess.run([generator, "--explain", "--explain-format", "json", *specs], cwd=folder, capture_output=True, text=True,
+                          timeout=LONGEST_RUN_S, check=True)
+    told = json.loads(done.stdout)
+    return {one["stencil"]: one for one in (told if isinstance(told, list) else [told])}
+
+
 def check_batch(generator: pathlib.Path, batch: list[tuple[str, Tree]], counts: collections.Counter) -> list[str]:
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -142,6 +152,11 @@ def check_batch(generator: pathlib.Path, batch: list[tuple[str, Tree]], counts: 
             wanted = {pathlib.PurePath(spec).stem + suffix for spec in good for suffix in (".cu", ".h")}
             if second.returncode != 0 or files != wanted:
                 problems.append(f"exit status {second.returncode}, {len(files)} files of {len(wanted)}: {second.stderr}")
+            explained = explain(generator, good, folder)
+            for spec in good:
+                tree = spec_trees.parse((folder / spec).read_text(encoding="utf-8"))
+                problems += [f"{difference}\n{told[spec]}" for difference in
+                             spec_meaning.differences(tree, explained[pathlib.PurePath(spec).stem])]
     return problems
 
 

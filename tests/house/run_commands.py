@@ -182,6 +182,7 @@ def more_emulated(place: Place) -> None:
 
 
 def benchmark(place: Place) -> None:
+    place.need_library()
     place.run(place.block("tests/benchmarks/README.md", "benchmark"), place.on_gpu(*GPU))
     if not place.arguments.gpu:
         place.expect_stand_in(r"^spider-bench .*--kernels box2d_r\[137\] --mode burst,sustained")
@@ -189,6 +190,7 @@ def benchmark(place: Place) -> None:
 
 
 def variants(place: Place) -> None:
+    place.need_library()
     place.link("build/generator/spider-gen", place.arguments.home / ".local/bin/spider-gen")
     place.run(place.block("tests/benchmarks/README.md", "variants"), place.on_gpu(*GPU))
     check_evaluation(place)

@@ -59,6 +59,15 @@ done
 expect_right_result "first build"
 expect_nothing_to_do "second build" "${config[@]}"
 
+# Configurations share the generated files.
+if [[ $generator == "Ninja Multi-Config" ]]; then
+  build "other configuration" --config Release
+  ! did 'Generating stencil' || fail "other configuration: kernels were generated again"
+  [[ $run == no ]] || "$build/Release/consumer" || fail "other configuration: the program failed"
+  expect_nothing_to_do "after the other configuration" --config Release
+  expect_nothing_to_do "after the other configuration" "${config[@]}"
+fi
+
 if [[ -n $tool ]]; then
   touch_later "$tool"
   build "touched generator" "${config[@]}"

@@ -2,7 +2,7 @@
 """Checks the JSON Schema of specs: it is one, it accepts every good spec, it rejects every bad one of structural.txt, and
 it describes every key.
 
-run_schema.py ROOT GENERATOR
+run_schema.py ROOT GENERATOR [FOLDER]     FOLDER: random specs of the accuracy tests, where they have been written
 """
 
 import json
@@ -45,7 +45,7 @@ def check_keys(root: pathlib.Path, schema: dict) -> list[str]:
 
 
 def main() -> int:
-    root, generator = (pathlib.Path(argument).resolve() for argument in sys.argv[1:])
+    root, generator, *drawn = (pathlib.Path(argument).resolve() for argument in sys.argv[1:])
     schema = json.loads((root / "stencils/spider-gen.schema.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
@@ -53,6 +53,7 @@ def main() -> int:
 
     with tempfile.TemporaryDirectory() as folder:
         good = good_specs(root, generator, pathlib.Path(folder))
+        good += [spec for folder in drawn for spec in folder.glob("*.yaml")]
         problems += [f"rejects {spec.name}: {errors}" for spec in good if (errors := errors_of(validator, spec))]
 
     lines = (FOLDER / "structural.txt").read_text(encoding="utf-8").splitlines()

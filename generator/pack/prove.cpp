@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -129,6 +130,14 @@ void prove_cores(const plan::KernelPlan& plan) {
   std::map<spec::Offset, double> expected;
   for (const plan::RoundedTap& tap : plan.weights.taps) expected[tap.at] = tap.packed;
   if (found != expected) throw diag::InternalError("the taps for CUDA cores are not the plan's");
+  // The tables of a generated file cut this list into rows.
+  const auto place = [](const plan::CoreTap& tap) { return std::tuple(tap.row, tap.step, tap.column); };
+  const auto misplaced =
+      std::adjacent_find(plan.cores.taps.begin(), plan.cores.taps.end(),
+                         [&](const auto& a, const auto& b) { return place(a) >= place(b); });
+  if (misplaced != plan.cores.taps.end()) {
+    throw diag::InternalError("the taps for CUDA cores do not ascend in row, step and column");
+  }
 }
 
 }  // namespace

@@ -345,6 +345,9 @@ TEST(Proof, FindsWrongTapsOfCudaCores) {
   plan::KernelPlan missing = plan;
   missing.cores.taps.pop_back();
   EXPECT_THROW(prove(stencil, missing, packed), diag::InternalError);
+  plan::KernelPlan swapped = plan;
+  std::swap(swapped.cores.taps.front(), swapped.cores.taps.back());
+  EXPECT_THROW(prove(stencil, swapped, packed), diag::InternalError);
 }
 
 TEST(Proof, FindsWrongProducts) {

@@ -42,7 +42,8 @@ constexpr int group_bytes = Storage::fragment_vectors * vector_bytes;  // of eig
 // The stencil: out[y][x] = sum of weight * in[y + dy][x + dx].
 constexpr int row_low = -3;
 constexpr int row_high = 3;
-constexpr int rows_in_flight = row_high - row_low + 1;
+constexpr int lead_rows = row_high - row_low;          // input rows of a walk before that which completes an output row
+constexpr int rows_in_flight = 7;  // output rows whose sums are under way at once
 constexpr int band_count = 1;
 
 // A tile is one product: 16 outputs along x in each of 8 columns. A warp walks down a strip of tiles.
@@ -69,7 +70,7 @@ constexpr int line_elements = line_vectors * vector_elements;
 constexpr int vectors_before_line = (line_elements - first_column % line_elements) % line_elements / vector_elements;
 constexpr int ring_offset = (line_vectors - vectors_before_line) % line_vectors * vector_bytes;
 constexpr int output_bytes = 8;  // of the results that a lane stores at once
-constexpr int rows_kept = 0;  // behind the latest, for results that their own inputs are added to
+constexpr int rows_kept = 0;  // behind the latest, for pairs or for results that their own inputs are added to
 constexpr int rows_ahead = ring_rows - 1 - rows_kept;
 
 // Vectors at a field's edge are fetched for batch_rows rows at once, a batch ahead, and wait for their row in a stage
@@ -103,8 +104,12 @@ constexpr bool gapless = true;
 enum class Swap { pair, element, none };
 constexpr Swap swap = Swap::pair;
 
-// Every product reads its window of the ring row at one of the shifts and multiplies it with one of the operands.
+// Every product multiplies one of a row's fragments with one of the operands. Fragments are windows of the ring row at the
+// shifts, and the pair: of the outputs' own columns the inputs in two rows, pair_distance apart, the row and one before.
 constexpr int shift_count = 1;
+constexpr int pair_distance = 0;  // 0: there is none
+constexpr bool has_pair = pair_distance > 0;
+constexpr int fragment_count = shift_count + (has_pair ? 1 : 0);
 constexpr bool whole_operands = false;  // mma.sync on half of a fragment; otherwise mma.sp on all of it
 constexpr int operand_count = 7;
 constexpr int operand_bytes = 512;
@@ -120,15 +125,15 @@ constexpr int unrolled_rows = rows_in_flight;
 constexpr float result_scale = 0x1p0F;
 constexpr float product_unit = 0x1p0F;
 
-/// The input row that is `row` above an output row's lowest, times an operand. `selector` picks what of the metadata is
-/// meant; where operands are whole, the half of the fragment. Where inputs and weights have several terms, `part` says
-/// which are multiplied.
+/// A fragment of an input row times an operand, for the output row of whose sums in flight the input row is number `row`.
+/// `selector` picks what of the metadata is meant; where operands are whole, the half of the fragment. Where inputs and
+/// weights have several terms, `part` says which are multiplied.
 struct Product {
-  int row, shift, operand, metadata, selector, part;
+  int row, fragment, operand, metadata, selector, part;
 };
 
 SPIDER_DEVICE constexpr bool same_window(const Product& a, const Product& b) {
-  return a.row == b.row && a.shift == b.shift;
+  return a.row == b.row && a.fragment == b.fragment;
 }
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
@@ -618,7 +623,7 @@ SPIDER_DEVICE Strip make_strip(const spider::SweepArguments& field, const Walk& 
   strip.wanted = {begin_of(1), end_of(1), begin_of(2), end_of(2)};
   strip.first_row = walk.first_row + row_low;
   strip.left = walk.first_column + first_column;
-  strip.steps = walk.rows + rows_in_flight - 1;
+  strip.steps = walk.rows + lead_rows;
   strip.ring = device::warp_index() * warp_bytes + ring_offset;
   strip.lane = device::lane_index();
 
@@ -743,36 +748,56 @@ SPIDER_DEVICE Shared fragment_begin(int lane) {
   }
 }
 
-/// A row's inputs as operands, by tile and shift.
-using Fragments = Storage::Fragment[tiles][shift_count];
+/// A row's inputs as operands.
+using Fragments = Storage::Fragment[tiles][fragment_count];
 
-/// Where a lane's inputs for a tile and a shift begin, from where they do for the first of both.
-SPIDER_DEVICE Shared group_offset(int tile, int shift) {
-  SPIDER_CONSTANTS int shift_groups[shift_count] = {0};
-  return (tile * 16 + shift_groups[shift]) * group_bytes;
+/// Where a lane's inputs of the first tile begin: those of the first shift, and those of the pair.
+struct FragmentPlaces {
+  Shared window, pair;
+};
+
+/// The places in the row of a step. Of a pair lanes 4 n and 4 n + 1 have neighbouring groups of the earlier row, the
+/// others those of the step's own. Before there is an earlier row a pair is added to no sum that anyone wants.
+SPIDER_DEVICE FragmentPlaces find_fragments(const Strip& strip, int step, Shared window_begin) {
+  FragmentPlaces places{ring_row(strip, step) + window_begin, 0};
+  if constexpr (has_pair) {
+    const int earlier = step < pair_distance ? 0 : step - pair_distance;
+    const Shared begin = group_bytes * (2 * (strip.lane / 4) + strip.lane % 2) - first_column * element_bytes;
+    places.pair = ring_row(strip, strip.lane % 4 < 2 ? earlier : step) + begin;
+  }
+  return places;
 }
 
-SPIDER_DEVICE void load_fragments(Shared first, Fragments& fragments) {
+/// Where a lane's inputs for a tile and a fragment begin.
+SPIDER_DEVICE Shared fragment_place(const FragmentPlaces& places, int tile, int fragment) {
+  SPIDER_CONSTANTS int shift_groups[shift_count] = {0};
+  const Shared tile_offset = tile * 16 * group_bytes;
+  if (fragment >= shift_count) return places.pair + tile_offset;
+  return places.window + tile_offset + shift_groups[fragment] * group_bytes;
+}
+
+SPIDER_DEVICE void load_fragments(const FragmentPlaces& places, Fragments& fragments) {
   SPIDER_UNROLL
-  for (int i = 0; i < tiles * shift_count; ++i) {
-    const int tile = i / shift_count;
-    const int shift = i % shift_count;
-    fragments[tile][shift] = Storage::load_fragment(first + group_offset(tile, shift), product_unit);
+  for (int i = 0; i < tiles * fragment_count; ++i) {
+    const int tile = i / fragment_count;
+    const int k = i % fragment_count;
+    fragments[tile][k] = Storage::load_fragment(fragment_place(places, tile, k), product_unit);
   }
 }
 
 /// Loads what the fragments left out, if anything.
-SPIDER_DEVICE bool load_rest(Shared first, Fragments& fragments) {
+SPIDER_DEVICE bool load_rest(const FragmentPlaces& places, Fragments& fragments) {
   bool rest = false;
   SPIDER_UNROLL
-  for (int i = 0; i < tiles * shift_count; ++i) rest |= Storage::has_rest(fragments[i / shift_count][i % shift_count]);
+  for (int i = 0; i < tiles * fragment_count; ++i) {
+    rest |= Storage::has_rest(fragments[i / fragment_count][i % fragment_count]);
+  }
   if (rest) {
     SPIDER_UNROLL
-    for (int i = 0; i < tiles * shift_count; ++i) {
-      const int tile = i / shift_count;
-      const int shift = i % shift_count;
-      Storage::Fragment& fragment = fragments[tile][shift];
-      fragment = Storage::load_rest(first + group_offset(tile, shift), product_unit, fragment);
+    for (int i = 0; i < tiles * fragment_count; ++i) {
+      const int tile = i / fragment_count;
+      const int k = i % fragment_count;
+      fragments[tile][k] = Storage::load_rest(fragment_place(places, tile, k), product_unit, fragments[tile][k]);
     }
   }
   return rest;
@@ -803,7 +828,7 @@ SPIDER_DEVICE void multiply_row(const Loaded& loaded, const Fragments& fragments
     const bool last = i + 1 == product_count || !same_window(product, products[i + 1]);
     SPIDER_UNROLL
     for (int tile = 0; tile < tiles; ++tile) {
-      const Storage::Fragment& fragment = fragments[tile][product.shift];
+      const Storage::Fragment& fragment = fragments[tile][product.fragment];
       if (first) partial[tile] = {};
       if constexpr (whole_operands) {
         Storage::multiply_whole(partial[tile], sums[tile][slot], matrix, fragment, product.selector, product.part);
@@ -878,8 +903,7 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
 
   const Shared fragment_offset = fragment_begin(lane);
   const std::int32_t x = strip.left - first_column + Storage::first_output(lane);
-  Element* next_output =
-      strip.output + (strip.first_row - row_low - (rows_in_flight - 1)) * strip.output_stride + x;
+  Element* next_output = strip.output + (strip.first_row - row_low - lead_rows) * strip.output_stride + x;
 
   const unsigned wanted_bits = wanted_outputs(strip.wanted, x);
   Accumulator sums[tiles][rows_in_flight] = {};
@@ -904,7 +928,8 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
         device::sync_warp();
       }
       Fragments fragments;
-      load_fragments(ring_row(strip, step) + fragment_offset, fragments);
+      const FragmentPlaces places = find_fragments(strip, step, fragment_offset);
+      load_fragments(places, fragments);
       start_next_row(step + rows_ahead, first_entry + turn);
 
       if constexpr (terrain == Terrain::edge) place_edges(strip, step + 1, step % batch_rows);
@@ -912,15 +937,15 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
       bool rest = false;
       do {
         multiply_row(loaded, fragments, sums, turn);
-        rest = load_rest(ring_row(strip, step) + fragment_offset, fragments);
+        rest = load_rest(places, fragments);
       } while (rest);
 
-      // The first rows_in_flight - 1 rows to complete belong to the walk above.
-      const bool wanted = step >= rows_in_flight - 1;
+      // The first lead_rows rows to complete belong to the walk above.
+      const bool wanted = step >= lead_rows;
       const int complete = (turn + 1) % rows_in_flight;
       SPIDER_UNROLL
       for (int tile = 0; tile < tiles; ++tile) {
-        const Shared own_inputs = ring_row(strip, wanted ? step - rows_kept : step) +
+        const Shared own_inputs = ring_row(strip, wanted ? step - row_high : step) +
                                   (tile * tile_outputs - first_column) * element_bytes;
         const Storage::Outputs outputs = Storage::round(sums[tile][complete], result_scale, own_inputs);
         Element* to = next_output + tile * tile_outputs;
@@ -1001,7 +1026,7 @@ const spider_kernel kernel = {
      device::is_emulated},
     sweep,
     {spider::TilingKind::strips, warps_per_block, shared_bytes, vector_bytes, output_bytes, {1, 1, strip_outputs},
-     left_margin, right_margin, strip_anchor, rows_in_flight - 1, preferred_rows},
+     left_margin, right_margin, strip_anchor, lead_rows, preferred_rows},
     tap_rows,
     sizeof(tap_rows) / sizeof(tap_rows[0]),
     taps,

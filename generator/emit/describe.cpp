@@ -119,6 +119,8 @@ void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
     return;
   }
   const plan::Streaming& streaming = pass.streaming;
+  if (const int distance = pass.sources.back().distance().y; distance > 0)
+    lines.push_back(fmt::format("          pairs of diagonals, {} apart", counted(distance, "row")));
   lines.push_back(fmt::format(
       "          {} in flight, {} of 128 x a warp, {} warps a block, ring of {} rows, operands in {}",
       counted(pass.rows_in_flight(), "row"), counted(streaming.tiles_per_warp, "tile"),

@@ -156,8 +156,9 @@ std::string where_text(const plan::Pass& pass, const plan::Operand& operand,
     where += fmt::format("{}..{}", low, low + pass.mapping.window_width - 1);
     if (pass.whole_operands) where += operand.source % 2 == 0 ? ", first half" : ", second half";
   } else {
-    where += fmt::format("0, and dz {}, dy {}, dx 0", operand.dz + source.distance().z,
-                         operand.dy + source.distance().y);
+    where += pass.walk == plan::Walk::planes ? fmt::format("0, and dz {}, ", operand.dz + source.distance().z)
+                                             : std::string("0, and ");
+    where += fmt::format("dy {}, dx 0", operand.dy + source.distance().y);
   }
   return where + (weights.terms == 1 ? "" : (operand.term == 0 ? ", leading terms" : ", remainders"));
 }
@@ -201,6 +202,7 @@ std::string metadata_text(const pack::PackedPass& packed) {
 std::string products_text(const plan::Pass& pass, const pack::PackedPass& packed) {
   std::vector<std::string> lines;
   const int first_plane = pass.plane_high - pass.plane_low + 1 - pass.planes_in_flight();
+  const int first_row = pass.rows_spanned() - pass.rows_in_flight();
   for (const plan::Product& product : pass.products) {
     const pack::PackedOperand& operand = packed.operands[product.operand];
     if (pass.walk == plan::Walk::planes) {
@@ -215,11 +217,11 @@ std::string products_text(const plan::Pass& pass, const pack::PackedPass& packed
       continue;
     }
     // Of whole operands the sources are halves of fragments, two a shift.
-    const int shift = pass.whole_operands ? product.source / 2 : product.source;
+    const int fragment = pass.whole_operands ? product.source / 2 : product.source;
     const int selector = pass.whole_operands ? product.source % 2 : operand.selector;
     const int part = !pass.inputs.scaled ? 0 : product.input_term == 1 ? 2 : product.term;
-    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}}},", product.row, shift, product.operand,
-                                operand.metadata, selector, part));
+    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}}},", pass.last_row(product) - first_row, fragment,
+                                product.operand, operand.metadata, selector, part));
   }
   return fmt::format("{}", fmt::join(lines, "\n"));
 }
@@ -289,6 +291,8 @@ void bind_streaming(const plan::Pass& pass, render::Bindings& bindings) {
   const plan::Streaming& streaming = pass.streaming;
   bindings["shift_count"] = fmt::to_string(pass.shifts.size());
   bindings["shift_groups"] = shift_groups_text(pass);
+  bindings["rows_in_flight"] = fmt::to_string(pass.rows_in_flight());
+  bindings["pair_distance"] = fmt::to_string(pass.sources.back().distance().y);
   bindings["tiles"] = fmt::to_string(streaming.tiles_per_warp);
   bindings["warps_per_block"] = fmt::to_string(streaming.warps_per_block);
   bindings["blocks_per_multiprocessor"] = fmt::to_string(streaming.blocks_per_multiprocessor);
@@ -439,7 +443,7 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
     bind_planes(pass, bindings);
     return {spec.name + ".cu", render::render(find_template("stream3d.cu.in"), bindings)};
   }
-  const bool gapless = static_cast<int>(plan.tap_rows.size()) == pass.rows_in_flight();
+  const bool gapless = static_cast<int>(plan.tap_rows.size()) == pass.rows_spanned();
   bindings["gapless"] = gapless ? "true" : "false";
   bindings["swap"] = plan::swap_name(plan.variant.swap);
   bindings["rows_kept"] = fmt::to_string(pass.rows_kept);

@@ -68,8 +68,8 @@ void append_windows(const plan::Pass& pass, std::string& text) {
                         product.operand);
     const plan::Position other = source.distance();
     if (other != plan::Position{}) {
-      text += fmt::format("  and dz {}, dy {}", pass.plane_low + product.plane + other.z,
-                          pass.row_low + product.row + other.y);
+      text += planes ? fmt::format("  and dz {}, ", pass.plane_low + product.plane + other.z) : "  and ";
+      text += fmt::format("dy {}", pass.row_low + product.row + other.y);
     }
     text += "\n";
   }

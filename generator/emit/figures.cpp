@@ -25,9 +25,12 @@ int largest_reach(const plan::KernelPlan& plan) {
                   *std::max_element(plan.reach_high.begin(), plan.reach_high.end()));
 }
 
-/// Elements of a fragment of B for a tile, loaded once per input row and shift.
+/// Elements of B's fragments for a tile, loaded once per input row: what sources hold, each of them whole or
+/// a half.
 double fragment_elements(const plan::Pass& pass) {
-  return tile_outputs / pass.mapping.rows() * pass.mapping.columns();
+  double columns = 0;
+  for (const plan::Source& source : pass.sources) columns += source.mapping.columns();
+  return tile_outputs / pass.mapping.rows() * columns;
 }
 
 plan::PointCost own_cost(const plan::KernelPlan& plan) {
@@ -45,7 +48,7 @@ plan::PointCost own_cost(const plan::KernelPlan& plan) {
         cost.parameters += slots / (tile_outputs * pass.streaming.tiles_per_warp);
       }
     }
-    cost.input += static_cast<double>(pass.shifts.size()) * fragment_elements(pass) / tile_outputs;
+    cost.input += fragment_elements(pass) / tile_outputs;
   }
   return cost;
 }

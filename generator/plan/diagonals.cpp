@@ -14,6 +14,9 @@ namespace {
 // theirs.
 constexpr std::size_t least_pairs = 2;
 
+// Columns that a window of inputs holds beside the outputs of its tile, on both sides.
+constexpr int window_reach = 8;
+
 bool is_diagonal(const Window& window) {
   return window.taps.size() == 1 && window.taps.front().at[spec::axis_x] == 0;
 }
@@ -60,6 +63,20 @@ std::vector<DiagonalPair> take_diagonal_pairs(std::vector<Window>& windows) {
       windows, [](const Window& window) { return window.dy; }, pairs);
   take_pairs(
       windows, [](const Window& window) { return window.dz; }, pairs);
+  return pairs;
+}
+
+std::vector<DiagonalPair> take_row_pairs(std::vector<Window>& windows) {
+  std::vector<Window> others = windows;
+  std::vector<DiagonalPair> pairs = take_diagonal_pairs(others);
+  if (pairs.empty() || pairs.front().distance().y > largest_row_distance) return {};
+  const auto holds_own_columns = [](int low, int high) {
+    return low <= window_reach && high >= -window_reach;
+  };
+  const auto [low, high] = std::minmax_element(
+      others.begin(), others.end(), [](const Window& a, const Window& b) { return a.shift < b.shift; });
+  if (!holds_own_columns(low->shift, high->shift)) return {};
+  windows = std::move(others);
   return pairs;
 }
 

@@ -21,4 +21,11 @@ struct DiagonalPair {
 /// nothing else would be left.
 [[nodiscard]] std::vector<DiagonalPair> take_diagonal_pairs(std::vector<Window>& windows);
 
+/// The same for a walk down rows, whose ring holds the rows of a pair and the columns of the windows that are
+/// left: nothing is taken where the rows are more than largest_row_distance apart, or where those windows
+/// leave out columns of the outputs.
+[[nodiscard]] std::vector<DiagonalPair> take_row_pairs(std::vector<Window>& windows);
+
+inline constexpr int largest_row_distance = 16;
+
 }  // namespace spidergen::plan

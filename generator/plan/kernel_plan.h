@@ -162,7 +162,7 @@ struct Pass {
   bool whole_operands = false;  ///< Engine::dense: mma.sync.m16n8k16 instead of mma.sp.m16n8k32
   InputTerms inputs;
   int element_bytes = 2;
-  int rows_kept = 0;  ///< input rows that stay in the ring until their own output row is complete
+  int rows_kept = 0;  ///< rows before the latest that stay in a ring of rows, for products or results to come
   ColumnReach column_reach;
   int row_low = 0;                ///< smallest dy
   int row_high = 0;               ///< largest dy
@@ -170,14 +170,26 @@ struct Pass {
   int plane_high = 0;             ///< largest dz
   std::vector<int> shifts;        ///< of the windows along x, ascending multiples of 8
   std::vector<Source> sources;    ///< those at the shifts first (both halves of each, where operands are
-                                  ///< whole), then pairs of diagonals
+                                  ///< whole), then pairs of diagonals, of Walk::rows at most one
   std::vector<Operand> operands;  ///< no two equal
   std::vector<Product> products;  ///< in issue order: the output row that completes goes first
   Streaming streaming;            ///< of Walk::rows
   PlaneStreaming planes;          ///< of Walk::planes
   LineStreaming lines;            ///< of Walk::lines
 
-  [[nodiscard]] int rows_in_flight() const { return row_high - row_low + 1; }
+  /// Input rows that an output row needs, from the first to the last.
+  [[nodiscard]] int rows_spanned() const { return row_high - row_low + 1; }
+  /// dy - row_low of the last input row that a product reads.
+  [[nodiscard]] int last_row(const Product& product) const {
+    return product.row + sources[product.source].distance().y;
+  }
+  /// Of Walk::rows: output rows whose sums are under way at once; a product is made when its last row is
+  /// there.
+  [[nodiscard]] int rows_in_flight() const {
+    int first = row_high - row_low;
+    for (const Product& product : products) first = last_row(product) < first ? last_row(product) : first;
+    return row_high - row_low - first + 1;
+  }
   /// dz - plane_low of the last input plane that a product reads: it is made when that plane is there.
   [[nodiscard]] int last_plane(const Product& product) const {
     return product.plane + sources[product.source].distance().z;

@@ -181,40 +181,49 @@ TileMapping mapping_of(Swap swap, LaneOutputs outputs, bool whole_operands) {
 
 Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
                const std::vector<TapRow>& tap_rows, Engine engine, const Variant& variant) {
-  const bool f32 = spec.storage == spec::Storage::f32;
+  const LaneOutputs outputs = spec.storage == spec::Storage::f32 ? LaneOutputs::pairs : LaneOutputs::quad;
   Pass pass;
   pass.whole_operands = engine == Engine::dense;
   pass.inputs = input_terms(spec);
   pass.element_bytes = spec::element_bytes(spec.storage);
   pass.walk = walk_of(spec, tap_rows, engine, variant);
   pass.column_reach = column_reach_of(tap_rows);
-  pass.mapping = mapping_of(variant.swap, f32 ? LaneOutputs::pairs : LaneOutputs::quad, pass.whole_operands);
+  pass.mapping = mapping_of(variant.swap, outputs, pass.whole_operands);
   std::vector<Window> windows = cut_windows(weights.taps, pass.mapping);
   pass.row_low = pass.row_high = windows.front().dy;
   for (const Window& window : windows) {
     pass.row_low = std::min(pass.row_low, window.dy);
     pass.row_high = std::max(pass.row_high, window.dy);
   }
-  pass.rows_kept = weights.adds_identity ? pass.row_high : 0;
   pass.plane_low = windows.front().dz;
   pass.plane_high = windows.back().dz;
+  const TermPairs terms = multiplied_terms(weights, pass.inputs);
+  const bool may_pair_rows =
+      pass.walk == Walk::rows && engine == Engine::sparse && variant.swap == Swap::pair;
   std::vector<DiagonalPair> pairs;
   if (pass.walk == Walk::planes) pairs = take_diagonal_pairs(windows);
+  if (may_pair_rows && !hides_behind_memory(windows.size() * terms.size(), pass.inputs))
+    pairs = take_row_pairs(windows);
+  pass.rows_kept = weights.adds_identity ? pass.row_high : 0;
+  if (pass.walk == Walk::rows && !pairs.empty())
+    pass.rows_kept = std::max(pass.rows_kept, pairs.front().distance().y);
   set_shifts(windows, pass);
 
   for (const Window& window : windows) {
     for (int source = 0; source < static_cast<int>(pass.sources.size()); ++source) {
       if (pass.sources[source].shift != window.shift) continue;
-      add_products(group_of(window, source, pass.mapping), multiplied_terms(weights, pass.inputs), pass);
+      add_products(group_of(window, source, pass.mapping), terms, pass);
     }
   }
   for (const DiagonalPair& pair : pairs) {
-    Group group{find_or_add_source({diagonal_pair_mapping(pair.distance())}, pass.sources), pair.first, {}};
+    Group group{
+        find_or_add_source({diagonal_pair_mapping(pair.distance(), outputs)}, pass.sources), pair.first, {}};
     group.taps = {&pair.first.taps.front(), &pair.second.taps.front()};
-    add_products(group, multiplied_terms(weights, pass.inputs), pass);
+    add_products(group, terms, pass);
   }
   // The sums that complete first are stored first, while the others' products keep the tensor cores busy.
   std::stable_sort(pass.products.begin(), pass.products.end(), [&](const Product& a, const Product& b) {
+    if (pass.walk == Walk::rows) return pass.last_row(a) > pass.last_row(b);
     return std::pair(pass.last_plane(a), a.row) > std::pair(pass.last_plane(b), b.row);
   });
   if (pass.walk == Walk::planes) {

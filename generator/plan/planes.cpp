@@ -42,7 +42,7 @@ int registers_of(const Pass& pass, int rows, bool operands_in_registers) {
   const int accumulators = rows * pass.planes_in_flight() * registers_per_accumulator;
   // From shared memory, operands are loaded one by one and the fragments stay.
   const int others = operands_in_registers ? static_cast<int>(pass.operands.size()) * registers_per_operand
-                                           : (rows + pass.rows_in_flight() - 1) * registers_per_operand;
+                                           : (rows + pass.rows_spanned() - 1) * registers_per_operand;
   return base_registers + accumulators + others;
 }
 
@@ -87,7 +87,7 @@ void pad_ring(const Pass& pass, PlaneStreaming& planes) {
   };
   while (!rows_apart() && row_words < least_words + 3 * step_words) row_words += step_words;
   if (!rows_apart()) row_words = least_words;
-  const int rows = planes.rows_per_warp * planes.warps_per_block + pass.rows_in_flight() - 1;
+  const int rows = planes.rows_per_warp * planes.warps_per_block + pass.rows_spanned() - 1;
   const int least_plane_words = rows * row_words;
   int plane_words = least_plane_words;
   const auto planes_apart = [&] {
@@ -190,7 +190,7 @@ int plane_row_vectors(const Pass& pass) {
 }
 
 int plane_rows(const Pass& pass) {
-  return pass.planes.rows_per_warp * pass.planes.warps_per_block + pass.rows_in_flight() - 1;
+  return pass.planes.rows_per_warp * pass.planes.warps_per_block + pass.rows_spanned() - 1;
 }
 
 int plane_edge_vectors(const Pass& pass) {

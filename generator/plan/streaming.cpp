@@ -25,6 +25,7 @@ constexpr int registers_for_shared_operands = 48;
 // Addresses, counters, one fragment a tile, metadata: what the compiler needs beside accumulators and
 // operands. Measured with nvcc 13 for sm_90 on the shipped stencils.
 constexpr int base_registers = 36;
+constexpr int registers_per_pair = 8;  // where its two rows are
 constexpr int largest_register_count = 255;
 constexpr int registers_per_multiprocessor = 65536;
 constexpr int threads_per_warp = 32;
@@ -34,6 +35,9 @@ constexpr int largest_shared_bytes = 99 * 1024;
 // MMAs per tile that hide behind the tile's bytes, and those that take no more than a third of its time.
 constexpr std::size_t most_memory_bound_products = 8;
 constexpr std::size_t most_light_products = 5;
+
+// Input rows of an output row with which short walks read few rows twice.
+constexpr int most_rows_of_short_walks = 9;
 
 // A dense MMA takes 3.47 ns where a sparse one takes 4.60 (plan/device_rates.cpp), so that four of the former
 // are as long as three of the latter.
@@ -56,17 +60,22 @@ int round_to_lines(int bytes) {
   return (bytes + line_bytes - 1) / line_bytes * line_bytes;
 }
 
+/// Fragments of a tile and an input row.
+int fragments_of(const Pass& pass) {
+  return static_cast<int>(pass.whole_operands ? pass.shifts.size() : pass.sources.size());
+}
+
 int registers_of(const Pass& pass, int tiles, bool operands_in_registers) {
   const int accumulators = tiles * pass.rows_in_flight() * registers_per_accumulator;
   const int operands =
       operands_in_registers ? static_cast<int>(pass.operands.size()) * registers_per_operand : 0;
-  const int further_fragments =
-      tiles * (static_cast<int>(pass.shifts.size()) - 1) * registers_per_fragment * pass.inputs.count;
+  const int further_fragments = tiles * (fragments_of(pass) - 1) * registers_per_fragment * pass.inputs.count;
   int scaled = 0;
   if (pass.inputs.scaled) {
     scaled = tiles * registers_per_scaled_tile + (operands_in_registers ? 0 : registers_for_shared_operands);
   }
-  return base_registers + accumulators + operands + further_fragments + scaled;
+  const int pair = pass.sources.back().distance() == Position{} ? 0 : registers_per_pair;
+  return base_registers + accumulators + operands + further_fragments + scaled + pair;
 }
 
 void set_registers(const Pass& pass, int most_blocks, Streaming& streaming) {
@@ -75,6 +84,12 @@ void set_registers(const Pass& pass, int most_blocks, Streaming& streaming) {
   const int block_registers = streaming.warps_per_block * threads_per_warp * streaming.estimated_registers;
   streaming.blocks_per_multiprocessor =
       std::clamp(registers_per_multiprocessor / block_registers, 1, most_blocks);
+}
+
+/// Rows that are kept are none that a copy may be ahead by.
+int least_ring_rows(const Pass& pass) {
+  constexpr unsigned least_rows_ahead = 5;
+  return static_cast<int>(std::bit_ceil(static_cast<unsigned>(pass.rows_kept) + 1 + least_rows_ahead));
 }
 
 /// How many products of mma.sp.m16n8k32 take as long as the products of a tile.
@@ -99,10 +114,10 @@ Streaming choose_chained(const Pass& pass, int most_tiles) {
   // nearly all of its rows at once keeps the rows that are on their way close together, which DRAM rewards;
   // where MMAs bind, the rows that two walks both read cost more.
   const std::size_t products = sparse_products(pass);
-  streaming.ring_rows = products <= most_light_products ? 16 : 8;
-  streaming.preferred_rows = products <= most_light_products          ? 14
-                             : products <= most_memory_bound_products ? 20
-                                                                      : 0;
+  streaming.ring_rows = std::max(products <= most_light_products ? 16 : 8, least_ring_rows(pass));
+  const bool short_walks =
+      hides_behind_memory(products, pass.inputs) && pass.rows_spanned() <= most_rows_of_short_walks;
+  streaming.preferred_rows = !short_walks ? 0 : products <= most_light_products ? 14 : 20;
   const auto unrolled =
       static_cast<int>(pass.products.size()) * streaming.tiles_per_warp * pass.rows_in_flight();
   streaming.rotate_by_unrolling =
@@ -118,16 +133,17 @@ Streaming choose_scaled(const Pass& pass) {
   streaming.operands_in_registers = registers_of(pass, 1, true) <= most_scaled_registers;
   streaming.rotate_by_unrolling = false;
   set_registers(pass, 5, streaming);
-  const bool memory_bound = sparse_products(pass) <= most_memory_bound_scaled_products;
-  // Rows that are kept for their own results are none that a copy may be ahead by.
-  constexpr unsigned least_rows_ahead = 5;
-  streaming.ring_rows = static_cast<int>(std::max(
-      memory_bound ? 16U : 8U, std::bit_ceil(static_cast<unsigned>(pass.rows_kept) + 1 + least_rows_ahead)));
+  const bool memory_bound = hides_behind_memory(sparse_products(pass), pass.inputs);
+  streaming.ring_rows = std::max(memory_bound ? 16 : 8, least_ring_rows(pass));
   streaming.preferred_rows = memory_bound ? 20 : 0;
   return streaming;
 }
 
 }  // namespace
+
+bool hides_behind_memory(std::size_t products, const InputTerms& inputs) {
+  return products <= (inputs.scaled ? most_memory_bound_scaled_products : most_memory_bound_products);
+}
 
 Streaming choose_streaming(const Pass& pass, int most_tiles) {
   return pass.inputs.scaled ? choose_scaled(pass) : choose_chained(pass, most_tiles);

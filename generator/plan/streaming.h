@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "plan/kernel_plan.h"
@@ -9,6 +10,9 @@ namespace spidergen::plan {
 /// Chooses tiles, warps, ring and place of the operands for a pass whose shifts, operands and products are
 /// known, from the registers that accumulators and operands take; at most `most_tiles` tiles a warp.
 [[nodiscard]] Streaming choose_streaming(const Pass& pass, int most_tiles = 2);
+
+/// Do so many products of mma.sp.m16n8k32 for each tile and row take no longer than the tile's bytes?
+[[nodiscard]] bool hides_behind_memory(std::size_t products, const InputTerms& inputs);
 
 /// Why no kernel can hold a pass: more rows in flight than registers hold, more operands than shared memory
 /// does, or more products than a compiler takes in half a minute. Empty where one can.

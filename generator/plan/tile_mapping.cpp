@@ -86,14 +86,11 @@ TileMapping straight_mapping(int taps, LaneOutputs outputs) {
   return mapping;
 }
 
-TileMapping diagonal_pair_mapping(Position distance) {
-  TileMapping mapping;
-  mapping.name = "diagonal pair, L = 16";
+TileMapping diagonal_pair_mapping(Position distance, LaneOutputs outputs) {
+  TileMapping mapping = operand_mapping("diagonal pair, L = 16", outputs);
   mapping.window_low = 0;
   mapping.window_width = 1;
-  mapping.outputs_per_column = 16;
   mapping.window_rows.push_back({distance.y, 0, distance.z});
-  for (int m = 0; m < operand_rows; ++m) mapping.row_output.push_back({0, output_of_row(m)});
   for (int k = 0; k < operand_columns; ++k) {
     const ColumnPlace place(k);
     const Position& row = mapping.window_rows[place.q / 2];

@@ -299,12 +299,17 @@ TEST(Proof, HoldsForRandomVolumes) {
 }
 
 TEST(Proof, FindsAPairAtTheWrongDistance) {
-  const spec::StencilSpec stencil = testing::random_volume(1, 2, 0, 0);
-  plan::KernelPlan plan = plan::make_plan(stencil);
-  plan::Source& pair = plan.passes.front().sources.back();
-  ASSERT_NE(pair.distance(), plan::Position{});
-  pair.mapping = plan::diagonal_pair_mapping({pair.distance().y + 1, 0, pair.distance().z});
-  EXPECT_THROW(prove(stencil, plan, pack(plan)), diag::InternalError);
+  spec::StencilSpec flat = testing::random_volume(1, 4, 0, 0);
+  flat.dimensions = 2;
+  std::erase_if(flat.taps, [](const spec::Tap& tap) { return tap.at[0] != 0; });
+  for (const spec::StencilSpec& stencil : {testing::random_volume(1, 2, 0, 0), flat}) {
+    plan::KernelPlan plan = plan::make_plan(stencil);
+    EXPECT_NO_THROW(prove(stencil, plan, pack(plan)));
+    plan::Source& pair = plan.passes.front().sources.back();
+    ASSERT_NE(pair.distance(), plan::Position{});
+    pair.mapping = plan::diagonal_pair_mapping({pair.distance().y + 1, 0, pair.distance().z});
+    EXPECT_THROW(prove(stencil, plan, pack(plan)), diag::InternalError);
+  }
 }
 
 TEST(Proof, FindsEveryFlippedBitOfAnOperandAndItsMetadata) {

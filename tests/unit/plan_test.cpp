@@ -241,6 +241,52 @@ TEST(Plan, DiagonalsThatDoNotMatchAreNotPaired) {
   EXPECT_EQ(make_plan(stencil).passes.front().products.size(), 1U + 4U + 7U);
 }
 
+/// A 2D star whose taps along x are at dx = shift - reach .. shift + reach.
+spec::StencilSpec flat_star(int radius, int reach, int shift = 0) {
+  spec::StencilSpec stencil;
+  for (int dy = -radius; dy <= radius; ++dy) {
+    if (dy != 0) stencil.taps.push_back({{0, dy, 0}, (radius + dy + 1) / 64.0, {}});
+    if (dy != 0) continue;
+    for (int dx = shift - reach; dx <= shift + reach; ++dx) stencil.taps.push_back({{0, 0, dx}, 0.25, {}});
+  }
+  return stencil;
+}
+
+TEST(Plan, ArmsOfA2DStarArePaired) {
+  for (int radius = 4; radius <= 15; ++radius) {
+    for (const spec::Storage storage : {spec::Storage::f16, spec::Storage::f32}) {
+      spec::StencilSpec stencil = flat_star(radius, 3);
+      stencil.storage = storage;
+      const Pass pass = make_plan(stencil).passes.front();
+      const auto windows =
+          std::count_if(pass.products.begin(), pass.products.end(),
+                        [](const Product& product) { return product.term == 0 && product.input_term == 0; });
+      EXPECT_EQ(windows, 1 + radius) << radius;
+      EXPECT_EQ(pass.rows_in_flight(), radius + 1) << radius;
+      EXPECT_EQ(pass.rows_spanned(), 2 * radius + 1) << radius;
+      // The first row of a pair waits for the second, and rows are on their way all the while.
+      EXPECT_EQ(pass.rows_kept, radius + 1) << radius;
+      EXPECT_GT(pass.streaming.ring_rows, pass.rows_kept + 5) << radius;
+      // A product is made as soon as both rows are there, those of the row that completes first.
+      EXPECT_EQ(pass.last_row(pass.products.front()), 2 * radius) << radius;
+      EXPECT_TRUE(objection_to_size(pass).empty()) << radius;
+    }
+  }
+}
+
+TEST(Plan, ArmsArePairedWhereARingHoldsThem) {
+  const auto is_paired = [](const spec::StencilSpec& stencil, const Variant& variant = {}) {
+    return make_plan(stencil, Engine::sparse, variant).passes.front().sources.back().distance() != Position{};
+  };
+  EXPECT_FALSE(is_paired(flat_star(3, 3)));   // nothing to gain: memory binds
+  EXPECT_FALSE(is_paired(flat_star(16, 3)));  // too many rows
+  EXPECT_TRUE(is_paired(flat_star(4, 3, 11)));
+  EXPECT_FALSE(is_paired(flat_star(4, 3, 20)));  // windows all to one side leave out the outputs' own columns
+  EXPECT_FALSE(is_paired(flat_star(4, 3, -20)));
+  EXPECT_FALSE(is_paired(flat_star(4, 3), {Swap::element, 2}));
+  EXPECT_FALSE(is_paired(flat_star(4, 3), {Swap::none, 2}));
+}
+
 TEST(Plan, RingsOfPlanesFitEveryDevice) {
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
     const Pass pass =

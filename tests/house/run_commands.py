@@ -95,6 +95,11 @@ class Place:
         if not any(re.search(pattern, call) for call in self.stood_in):
             raise Failed(f"no stand-in was called as {pattern}, but: {self.stood_in}")
 
+    def expect_installation(self, package: str) -> None:
+        """Where there are packages of Debian."""
+        if shutil.which("dpkg-query"):
+            self.expect_stand_in(rf"^apt-get install .* {package}\b")
+
     def on_gpu(self, *stand_ins: str) -> tuple[str, ...]:
         """The stand-ins that are wanted here."""
         return () if self.arguments.gpu else stand_ins
@@ -123,7 +128,7 @@ def quick_start(place: Place) -> None:
     place.link("build/quickstart/release", place.tree / "build/release")
     first, second = place.block("README.md", "quick start").splitlines()
     place.run(first, ROOT)
-    place.expect_stand_in(r"^apt-get install .*\blibyaml-cpp-dev\b")
+    place.expect_installation("libyaml-cpp-dev")
     place.expect(r"^Done in \d+ s\. Look at out/terrain\.png$")
     if not (place.tree / "out/terrain.png").read_bytes().startswith(b"\x89PNG"):
         raise Failed("out/terrain.png is no picture")
@@ -134,7 +139,7 @@ def all_tests(place: Place, command: str | None = None) -> None:
     """tests/run.sh from the installation of packages to the summary."""
     command = command or place.block("tests/README.md", "all tests")
     place.run(command, ROOT + SUITE)
-    place.expect_stand_in(r"^apt-get install .*\blibgtest-dev\b.*\bdoxygen\b")
+    place.expect_installation("libgtest-dev")
     place.expect_stand_in(r"^cmake --build --preset ci ")
     place.expect_stand_in(r"^ctest --preset ci ")
     place.expect(r"^skipped: \S+: it is a stand-in$")

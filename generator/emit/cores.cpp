@@ -139,7 +139,36 @@ void bind_windows(const plan::CorePlan& cores, int element_bytes, const Range& c
   bindings["loaded_high"] = fmt::to_string(cores.unrolled ? last : columns.high);
 }
 
+/// {lowest, highest} column of each step's taps, which are all in one row.
+std::string step_spans_text(const std::vector<plan::CoreTap>& taps, const Range& steps) {
+  std::vector<std::string> spans;
+  std::size_t first = 0;
+  for (int step = steps.low; step <= steps.high; ++step) {
+    std::size_t end = first;
+    while (end < taps.size() && taps[end].step == step) ++end;
+    spans.push_back(first == end ? "{0, -1}"
+                                 : fmt::format("{{{}, {}}}", taps[first].column, taps[end - 1].column));
+    first = end;
+  }
+  return fmt::format("{}", fmt::join(spans, ", "));
+}
+
 }  // namespace
+
+void bind_core_tiles(const plan::KernelPlan& plan, render::Bindings& bindings) {
+  const plan::CorePlan& cores = plan.cores;
+  const Range steps = range_of(cores.taps, &plan::CoreTap::step);
+  bindings["tap_count"] = fmt::to_string(cores.taps.size());
+  bindings["core_taps"] = taps_text(cores.taps);
+  bindings["step_low"] = fmt::to_string(steps.low);
+  bindings["step_high"] = fmt::to_string(steps.high);
+  bindings["tile_rows"] = fmt::to_string(cores.tile_rows);
+  bindings["left_lanes"] = fmt::to_string(cores.left_lanes);
+  bindings["right_lanes"] = fmt::to_string(cores.right_lanes);
+  bindings["warps_per_block"] = fmt::to_string(cores.warps_per_block);
+  bindings["blocks_per_multiprocessor"] = fmt::to_string(cores.blocks_per_multiprocessor);
+  bindings["step_spans"] = step_spans_text(cores.taps, steps);
+}
 
 void bind_cores(const spec::StencilSpec& spec, const plan::KernelPlan& plan, render::Bindings& bindings) {
   const plan::CorePlan& cores = plan.cores;

@@ -6,7 +6,10 @@
 
 namespace spidergen::emit {
 
-/// What templates/cuda_cores.cu.in needs of a plan for CUDA cores, beside what every source file does.
+/// What a template needs of a plan for CUDA cores, beside what every source file does: cuda_cores.cu.in.
 void bind_cores(const spec::StencilSpec& spec, const plan::KernelPlan& plan, render::Bindings& bindings);
+
+/// The same for cores2d.cu.in.
+void bind_core_tiles(const plan::KernelPlan& plan, render::Bindings& bindings);
 
 }  // namespace spidergen::emit

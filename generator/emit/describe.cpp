@@ -128,7 +128,22 @@ void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
       streaming.operands_in_registers ? "registers" : "shared memory"));
 }
 
+void describe_core_tiles(const plan::CorePlan& cores, std::vector<std::string>& lines) {
+  constexpr int lanes = 32;
+  lines.push_back(fmt::format("Plan      {} a point in the code, tiles of {} x {} a warp",
+                              counted(cores.taps.size(), "multiply-add"), cores.tile_rows,
+                              (lanes - cores.left_lanes - cores.right_lanes) * cores.outputs));
+  lines.push_back(
+      fmt::format("          {} input rows requested at once, {} of a lane along x, {} warps a block",
+                  cores.tile_input_rows, counted(static_cast<std::size_t>(cores.outputs), "output"),
+                  cores.warps_per_block));
+}
+
 void describe_cores(const plan::CorePlan& cores, int dimensions, std::vector<std::string>& lines) {
+  if (cores.tile_rows > 0) {
+    describe_core_tiles(cores, lines);
+    return;
+  }
   constexpr std::array<std::string_view, 3> walks{"", ", walking down rows", ", walking along planes"};
   if (!cores.unrolled) {
     lines.push_back(fmt::format("Plan      {} by a table, since in the code they would be {}",

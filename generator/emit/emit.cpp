@@ -388,18 +388,27 @@ EmittedFile emit_header(const spec::StencilSpec& spec, const plan::KernelPlan& p
   return {spec.name + ".h", render::render(find_template("kernel.h.in"), bindings)};
 }
 
-void bind_cores_source(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
-                       render::Bindings& bindings) {
+/// Returns the name of the template.
+std::string_view bind_cores_source(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
+                                   render::Bindings& bindings) {
   const auto rules = [&](int axis) {
     return axis_rules_text(axis < 3 - spec.dimensions ? spec::AxisBoundary{} : spec.boundary[axis],
                            spec.storage);
   };
   const plan::CoreAxes axes = plan::core_axes(spec.dimensions);
   bindings["step_rules"] = rules(axes.step);
-  bindings["row_rules"] = rules(axes.row);
   bindings["cells"] = cells_struct(spec.storage);
   bindings["storage_code"] = storage_code(spec.storage);
+  if (plan.cores.tile_rows > 0) {
+    int band_count = 0;
+    bindings["bands"] = bands_text(plan, band_count);
+    bindings["band_count"] = fmt::to_string(band_count);
+    bind_core_tiles(plan, bindings);
+    return "cores2d.cu.in";
+  }
+  bindings["row_rules"] = rules(axes.row);
   bind_cores(spec, plan, bindings);
+  return "cuda_cores.cu.in";
 }
 
 EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
@@ -415,8 +424,8 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
   bindings["reach_low"] = fmt::format("{}", fmt::join(plan.reach_low, ", "));
   bindings["reach_high"] = fmt::format("{}", fmt::join(plan.reach_high, ", "));
   if (plan.engine == plan::Engine::cuda) {
-    bind_cores_source(spec, plan, bindings);
-    return {spec.name + ".cu", render::render(find_template("cuda_cores.cu.in"), bindings)};
+    const std::string_view name = bind_cores_source(spec, plan, bindings);
+    return {spec.name + ".cu", render::render(find_template(name), bindings)};
   }
   const plan::Pass& pass = plan.passes.front();
   bind_operands(plan, pass, packed.passes.front(), bindings);

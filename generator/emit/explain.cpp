@@ -49,7 +49,7 @@ void append_cores(const spec::StencilSpec& spec, const plan::KernelPlan& plan, s
   text += fmt::format("  Registers {} estimated; no shared memory\n", cores.estimated_registers);
   text += fmt::format("  Work      {} multiply-adds and {} bytes a point; {} cells loaded for {} outputs\n",
                       cores.taps.size(), figures_of(spec, plan).bytes_per_point, cores.cells_loaded,
-                      cores.outputs);
+                      cores.outputs * std::max(1, cores.tile_rows));
 }
 
 void append_windows(const plan::Pass& pass, std::string& text) {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "pack/compress.h"
+#include "plan/cores.h"
 
 namespace spidergen::emit {
 namespace {
@@ -37,7 +38,7 @@ plan::PointCost own_cost(const plan::KernelPlan& plan) {
   plan::PointCost cost;
   if (plan.engine == plan::Engine::cuda) {
     cost.operations = static_cast<double>(plan.cores.taps.size());
-    cost.input = plan.cores.cells_loaded / static_cast<double>(plan.cores.outputs);
+    cost.input = plan::cells_per_output(plan.cores);
     return cost;
   }
   for (const plan::Pass& pass : plan.passes) {

@@ -86,11 +86,12 @@ void prove_products(const plan::KernelPlan& plan, const plan::Pass& pass, const 
 }
 
 /// How far a packed weight may be from the spec's. One term keeps the digits of its type; more keep 21 of the
-/// largest weight for 16-bit fields, and 22 of each for f32 ones, whose remainders end at 2^-36.
+/// largest weight for 16-bit fields, and 22 of each for f32 ones, whose remainders end at 2^-36; f32 numbers
+/// 23 of each.
 double rounding_bound(const spec::StencilSpec& spec, const plan::RoundedWeights& weights, double weight,
                       double largest) {
   const double smallest = std::ldexp(plan::smallest_value(weights.type), -weights.exponent) / 2;
-  if (weights.in_f32) return std::max(std::ldexp(std::fabs(weight), -24), 0x1p-150);
+  if (weights.in_f32) return std::max(std::ldexp(std::fabs(weight), -23), 0x1p-150);
   if (weights.terms == 1) return std::max(std::fabs(weight) * plan::rounding_error(weights.type), smallest);
   if (weights.remainder_exponent > 0) {
     return std::max(std::ldexp(std::fabs(weight), -22), std::ldexp(smallest, -weights.remainder_exponent));

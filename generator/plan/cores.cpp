@@ -39,6 +39,17 @@ constexpr int memory_bound_taps_per_byte = 7;
 constexpr int most_threads = 1024;
 constexpr int wanted_bytes_in_flight = 24 * 1024;
 
+// Tiles of 2D kernels (templates/cores2d.cu.in). More multiply-adds than this in a tile, which are all in the
+// code, do not fit the instruction cache of a multiprocessor whose warps are at different places of it:
+// measured on an H200. Registers besides sums and inputs, and how many lanes at the ends of a warp may be
+// without outputs.
+constexpr int most_tile_products = 1700;
+constexpr int tile_base_registers = 16;
+// Of more, multiply-adds take longer than memory, and idle lanes cost time.
+constexpr int most_tile_taps = 60;
+constexpr int most_tile_input_rows = 32;
+constexpr int most_idle_lanes = 4;
+
 // A table's loop has outputs at so many places along x, a warp's width apart.
 constexpr int table_outputs = 4;
 
@@ -187,7 +198,63 @@ void choose_block(int dimensions, int input_rows, CorePlan& plan) {
   plan.blocks_per_multiprocessor = std::max(1, warps / plan.warps_per_block);
 }
 
+int tile_registers(const Stencil& stencil, int rows) {
+  constexpr int vector_words = vector_bytes / word_bytes;
+  const int outputs = vector_bytes / stencil.element_bytes;
+  const Span& span = stencil.rows.front();
+  const int numbers = outputs + span.high - span.low;
+  return tile_base_registers + (rows + stencil.steps_in_flight - 1) * vector_words +
+         stencil.steps_in_flight * outputs + numbers;
+}
+
+/// Small tiles, of which a multiprocessor has more at once, before those of many registers. Of very many rows
+/// not all requests are on their way when the first is needed; of few, most input rows are those of other
+/// tiles, too.
+int choose_tile_rows(const Stencil& stencil) {
+  const int outputs = vector_bytes / stencil.element_bytes;
+  for (const int registers : {96, 128, 168, 224}) {
+    for (const int rows : {12, 8, 16}) {
+      const int input_rows = rows + stencil.steps_in_flight - 1;
+      if (input_rows <= most_tile_input_rows && input_rows <= 2 * rows &&
+          rows * stencil.taps * outputs <= most_tile_products && tile_registers(stencil, rows) <= registers) {
+        return rows;
+      }
+    }
+  }
+  return 0;
+}
+
+/// Makes it a plan of tiles, if there is one.
+bool choose_tile(const Stencil& stencil, CorePlan& plan) {
+  if (stencil.dimensions != 2 || stencil.taps > most_tile_taps) return false;
+  const int outputs = vector_bytes / stencil.element_bytes;
+  const auto lanes_of = [&](int columns) { return (std::max(0, columns) + outputs - 1) / outputs; };
+  plan.left_lanes = lanes_of(-stencil.rows.front().low);
+  plan.right_lanes = lanes_of(stencil.rows.front().high);
+  plan.tile_rows = plan.left_lanes + plan.right_lanes <= most_idle_lanes ? choose_tile_rows(stencil) : 0;
+  if (plan.tile_rows == 0) {
+    plan.left_lanes = plan.right_lanes = 0;
+    return false;
+  }
+  constexpr int register_unit = 8;
+  plan.outputs = outputs;
+  plan.warps_per_block = 4;
+  plan.estimated_registers = tile_registers(stencil, plan.tile_rows);
+  const int registers = (plan.estimated_registers + register_unit - 1) / register_unit * register_unit;
+  plan.blocks_per_multiprocessor =
+      registers_per_multiprocessor / (registers * threads_per_warp * plan.warps_per_block);
+  plan.tile_input_rows = plan.tile_rows + stencil.steps_in_flight - 1;
+  plan.cells_loaded = outputs * plan.tile_input_rows;
+  return true;
+}
+
 }  // namespace
+
+double cells_per_output(const CorePlan& plan) {
+  const int lanes = threads_per_warp - plan.left_lanes - plan.right_lanes;
+  const int outputs = plan.outputs * std::max(1, plan.tile_rows);
+  return static_cast<double>(plan.cells_loaded) * threads_per_warp / (static_cast<double>(outputs) * lanes);
+}
 
 CoreAxes core_axes(int dimensions) {
   if (dimensions == 2) return {spec::axis_y, spec::axis_z};
@@ -206,6 +273,7 @@ CorePlan plan_cores(const spec::StencilSpec& spec, const RoundedWeights& weights
   });
   const Stencil stencil = stencil_of(spec, plan.taps);
   plan.preferred_steps = spec.dimensions == 3 ? 64 : 0;
+  if (choose_tile(stencil, plan)) return plan;
 
   plan.outputs = vector_bytes / stencil.element_bytes;
   const int fewest = word_bytes / stencil.element_bytes;

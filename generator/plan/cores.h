@@ -13,15 +13,19 @@ struct CoreAxes {
 };
 [[nodiscard]] CoreAxes core_axes(int dimensions);
 
+/// How many cells a warp loads for each of its outputs.
+[[nodiscard]] double cells_per_output(const CorePlan& plan);
+
 /// a / b rounded down, for b > 0: columns before the first are counted below zero.
 [[nodiscard]] constexpr int floor_divide(int a, int b) {
   return a / b - (a % b < 0 ? 1 : 0);
 }
 
-/// Orders the taps as the kernel adds them, and chooses what a thread computes (templates/cuda_cores.cu.in):
-/// as many neighbouring outputs along x as its registers hold, with the taps in the code; or, where that is
-/// too much for registers or compiler, a few outputs with a loop over a table of taps. The weights are those
-/// of round_weights_to_f32.
+/// Orders the taps as the kernel adds them, and chooses what a thread computes. In 2D, where that is not too
+/// much for registers and instruction cache, a tile whose input rows are all requested at once
+/// (templates/cores2d.cu.in). Else a walk (templates/cuda_cores.cu.in): as many neighbouring outputs along x
+/// as its registers hold, with the taps in the code; or, where that is too much for registers or compiler, a
+/// few outputs with a loop over a table of taps. The weights are those of round_weights_to_f32.
 [[nodiscard]] CorePlan plan_cores(const spec::StencilSpec& spec, const RoundedWeights& weights);
 
 }  // namespace spidergen::plan

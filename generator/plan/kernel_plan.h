@@ -219,13 +219,17 @@ struct CorePlan {
   bool unrolled = true;       ///< taps are in the code; otherwise in a table
   std::string objection;      ///< why they are not in the code
   int outputs = 4;            ///< of a thread along x
-  int windows_ahead = 1;      ///< input rows that are requested before they are needed
-  int unrolled_steps = 1;     ///< of the loop along the walk; a multiple of the steps in flight, or 1
+  int tile_rows = 0;          ///< of a warp that requests all its input rows at once; 0: it walks
+  int tile_input_rows = 0;
+  int left_lanes = 0;  ///< of such a warp, that pass inputs on and have no outputs
+  int right_lanes = 0;
+  int windows_ahead = 1;   ///< input rows that are requested before they are needed
+  int unrolled_steps = 1;  ///< of the loop along the walk; a multiple of the steps in flight, or 1
   int warps_per_block = 4;
   int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
   int preferred_steps = 0;            ///< of a walk on a large field; 0: as many as fill one wave of blocks
   int estimated_registers = 0;
-  int cells_loaded = 0;  ///< by a thread for the outputs of a step
+  int cells_loaded = 0;  ///< by a thread for the outputs of a step, or of a tile
 
   bool operator==(const CorePlan&) const = default;
 };

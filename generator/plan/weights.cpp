@@ -124,6 +124,29 @@ void balance_sum(RoundedWeights& weights) {
   }
 }
 
+/// The same of weights that are one f32 number each: some become the other neighbour of the spec's weight.
+void balance_f32_sum(RoundedWeights& weights) {
+  constexpr double most_error = 0x1p-23;
+  double missing = 0;
+  std::vector<RoundedTap*> by_magnitude;
+  for (RoundedTap& tap : weights.taps) {
+    missing += tap.weight - tap.packed;
+    by_magnitude.push_back(&tap);
+  }
+  std::stable_sort(by_magnitude.begin(), by_magnitude.end(), [](const RoundedTap* a, const RoundedTap* b) {
+    return std::fabs(a->weight) > std::fabs(b->weight);
+  });
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (RoundedTap* tap : by_magnitude) {
+    const double other = std::nextafter(static_cast<float>(tap->packed), missing > 0 ? infinity : -infinity);
+    const double change = other - tap->packed;
+    const bool allowed = other != 0 && std::fabs(other - tap->weight) <= most_error * std::fabs(tap->weight);
+    if (!allowed || std::fabs(missing - change) >= std::fabs(missing)) continue;
+    tap->packed = tap->terms.back() = other;
+    missing -= change;
+  }
+}
+
 /// Does the kernel add the old value itself? Tensor cores cut sums towards zero, and weights that sum to 1
 /// would carry that through all time steps; the rest sums to 0.
 bool wants_identity(const StencilSpec& spec) {
@@ -282,7 +305,7 @@ WeightsResult round_weights_to_f32(const StencilSpec& spec) {
                                fmt::format("the weight {} vanishes in f32; drop the tap", tap.weight));
     }
   }
-  (void)check_largest(spec, weights, result.diagnostics);
+  if (check_largest(spec, weights, result.diagnostics)) balance_f32_sum(weights);
   add_sums(weights);
   return result;
 }

@@ -20,7 +20,8 @@ struct WeightsResult {
 /// spec's as nearly as that allows; one term at a lower accuracy.
 [[nodiscard]] WeightsResult round_weights(const spec::StencilSpec& spec);
 
-/// The spec's weights, each rounded to f32, whatever the spec's keys weights and accuracy allow.
+/// The spec's weights in f32, each within 2^-23 of itself and their sum the spec's as nearly as that allows,
+/// whatever the spec's keys weights and accuracy say.
 [[nodiscard]] WeightsResult round_weights_to_f32(const spec::StencilSpec& spec);
 
 }  // namespace spidergen::plan

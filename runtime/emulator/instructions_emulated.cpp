@@ -113,6 +113,16 @@ std::uint32_t smallest_in_warp(std::uint32_t value, emulator::CallSite site) {
   return ~exchange(Arrival::Kind::largest_in_warp, ~value, site);
 }
 
+std::uint32_t take_from_lane(std::uint32_t value, int source, emulator::CallSite site) {
+  Arrival arrival;
+  arrival.kind = Arrival::Kind::take_from_lane;
+  arrival.site = site;
+  arrival.word = &value;
+  arrival.source = source;
+  arrive(arrival);
+  return value;
+}
+
 std::uint32_t bits_of(float value) {
   return std::bit_cast<std::uint32_t>(value);
 }

@@ -18,6 +18,8 @@ const char* name(Arrival::Kind kind) {
       return "transpose_8x8";
     case Arrival::Kind::largest_in_warp:
       return "largest_in_warp";
+    case Arrival::Kind::take_from_lane:
+      return "take_from_lane";
     case Arrival::Kind::multiply_sparse:
       return "multiply_sparse";
     case Arrival::Kind::multiply_dense:

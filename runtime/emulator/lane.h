@@ -18,7 +18,15 @@ class Block;
 
 /// What a lane waits for at a collective, and the registers it brings.
 struct Arrival {
-  enum class Kind { sync_warp, sync_block, transpose_8x8, largest_in_warp, multiply_sparse, multiply_dense };
+  enum class Kind {
+    sync_warp,
+    sync_block,
+    transpose_8x8,
+    largest_in_warp,
+    take_from_lane,
+    multiply_sparse,
+    multiply_dense
+  };
   Kind kind = Kind::sync_warp;
   int selector = 0;
   CallSite site;
@@ -29,8 +37,9 @@ struct Arrival {
   const device::Pair* b_pair = nullptr;  ///< dense
   std::uint32_t metadata = 0;
   OperandType operands = OperandType::f16;
-  // transpose_8x8 and largest_in_warp, both ways
+  // transpose_8x8, largest_in_warp and take_from_lane, both ways
   std::uint32_t* word = nullptr;
+  int source = 0;  // take_from_lane
 
   [[nodiscard]] bool same_call(const Arrival& other) const;
 };

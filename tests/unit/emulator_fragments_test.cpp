@@ -371,6 +371,22 @@ TEST(LargestInWarp, IsWhatAllLanesReceive) {
   for (const std::uint32_t value : received) EXPECT_EQ(value, 31 + 0x80000000U);
 }
 
+TEST(TakeFromLane, GivesEachLaneTheWordOfTheLaneItNames) {
+  static std::array<std::uint32_t, 32> received;
+  expect_good(launch(
+      [](SweepArguments arguments) {
+        const int lane = device::lane_index();
+        const auto word = static_cast<std::uint32_t>(lane * lane);
+        received[static_cast<std::size_t>(lane)] = device::take_from_lane(word, 3 * lane + 31);
+        write_output(arguments);
+      },
+      {}));
+  for (std::uint32_t lane = 0; lane < 32; ++lane) {
+    const std::uint32_t source = (3 * lane + 31) % 32;
+    EXPECT_EQ(received[lane], source * source);
+  }
+}
+
 TEST(MultiplySparse, ReadsBf16WhereItIsTold) {
   registers = {};
   registers.metadata.fill(0x44444444U);

@@ -467,8 +467,10 @@ TEST(Plan, CoresHoldTapsInF32) {
   spec::StencilSpec stencil = with_weights({0.1, 1e-30, 0.5});
   const KernelPlan planned = make_plan(stencil, Engine::cuda);
   EXPECT_TRUE(planned.passes.empty());
-  for (const RoundedTap& tap : planned.weights.taps)
-    EXPECT_EQ(tap.packed, static_cast<double>(static_cast<float>(tap.weight)));
+  for (const RoundedTap& tap : planned.weights.taps) {
+    EXPECT_EQ(tap.packed, static_cast<double>(static_cast<float>(tap.packed)));
+    EXPECT_LE(std::fabs(tap.packed - tap.weight), std::ldexp(std::fabs(tap.weight), -23));
+  }
   EXPECT_FALSE(planned.weights.exact);
   EXPECT_TRUE(make_plan(with_weights({0.5, 0.25}), Engine::cuda).weights.exact);
   EXPECT_TRUE(check_supported(with_weights({1.0, 1e-50}), Engine::cuda).has_errors());
@@ -490,12 +492,41 @@ spec::StencilSpec box_of(int dimensions, int radius, spec::Storage storage) {
   return stencil;
 }
 
+TEST(Plan, CoresKeepTheSumOfWeights) {
+  // 0.6 and four times 0.1 rounded to nearest are 1 + 2^-25: as time steps, 3 % more after a million.
+  const RoundedWeights weights = make_plan(with_weights({0.1, 0.1, 0.6, 0.1, 0.1}), Engine::cuda).weights;
+  EXPECT_EQ(weights.packed_sum, 1);
+}
+
 TEST(Plan, CoresAddTapsInTheOrderOfTheirTable) {
   const CorePlan cores = make_plan(box_of(3, 2, spec::Storage::f16), Engine::cuda).cores;
   EXPECT_TRUE(std::is_sorted(cores.taps.begin(), cores.taps.end(), [](const CoreTap& a, const CoreTap& b) {
     return std::tuple(a.row, a.step, a.column) < std::tuple(b.row, b.step, b.column);
   }));
   EXPECT_EQ(cores.unrolled_steps % 5 == 0 || cores.unrolled_steps == 1, true);
+}
+
+TEST(Plan, CoresTakeTilesIn2DWhereTheyFit) {
+  for (const spec::Storage storage : {spec::Storage::f16, spec::Storage::bf16, spec::Storage::f32}) {
+    const CorePlan cores = make_plan(box_of(2, 1, storage), Engine::cuda).cores;
+    EXPECT_GE(cores.tile_rows, 8);
+    EXPECT_EQ(cores.tile_input_rows, cores.tile_rows + 2);
+    EXPECT_EQ(cores.outputs, 16 / spec::element_bytes(storage));
+    EXPECT_EQ(cores.left_lanes, 1);
+    EXPECT_EQ(cores.right_lanes, 1);
+  }
+  // Five columns are in the next lane but one of four outputs; none are needed where no tap goes.
+  spec::StencilSpec ahead = box_of(2, 0, spec::Storage::f32);
+  ahead.taps.push_back({{0, 0, 5}, 2.0, {}});
+  EXPECT_EQ(make_plan(ahead, Engine::cuda).cores.left_lanes, 0);
+  EXPECT_EQ(make_plan(ahead, Engine::cuda).cores.right_lanes, 2);
+  // Each lane finds the place of one input row.
+  for (const int rows : {1, 4, 8, 15, 16}) {
+    const CorePlan cores = make_plan(far_stencil(rows, 1, false), Engine::cuda).cores;
+    EXPECT_LE(cores.tile_input_rows, 32) << rows;
+  }
+  EXPECT_EQ(make_plan(box_of(3, 1, spec::Storage::f32), Engine::cuda).cores.tile_rows, 0);
+  EXPECT_EQ(make_plan(box_of(2, 7, spec::Storage::f32), Engine::cuda).cores.tile_rows, 0) << "too much code";
 }
 
 TEST(Plan, CoresThatCannotHoldAStencilTakeATable) {

@@ -26,6 +26,17 @@ struct F16Cells {
   SPIDER_DEVICE static Element cell(float number) {
     return static_cast<Element>(device::pack_f16(number, 0));
   }
+
+  /// A word of one cell again and again.
+  SPIDER_DEVICE static std::uint32_t repeat(Element cell) { return cell * 0x00010001U; }
+  /// Cell `i` of a word; and `cell` put there.
+  SPIDER_DEVICE static Element cell_of(std::uint32_t word, int i) {
+    return static_cast<Element>(word >> (16 * i));
+  }
+  SPIDER_DEVICE static void put(std::uint32_t& word, int i, Element cell) {
+    const std::uint32_t other = i == 0 ? word & 0xffff0000U : word & 0xffffU;
+    word = other | static_cast<std::uint32_t>(cell) << (16 * i);
+  }
 };
 
 /// bf16: the same with other digits, which are the upper half of an f32 number.
@@ -43,6 +54,15 @@ struct Bf16Cells {
   SPIDER_DEVICE static Element cell(float number) {
     return static_cast<Element>(device::pack_bf16(number, 0));
   }
+
+  SPIDER_DEVICE static std::uint32_t repeat(Element cell) { return cell * 0x00010001U; }
+  SPIDER_DEVICE static Element cell_of(std::uint32_t word, int i) {
+    return static_cast<Element>(word >> (16 * i));
+  }
+  SPIDER_DEVICE static void put(std::uint32_t& word, int i, Element cell) {
+    const std::uint32_t other = i == 0 ? word & 0xffff0000U : word & 0xffffU;
+    word = other | static_cast<std::uint32_t>(cell) << (16 * i);
+  }
 };
 
 /// f32: a cell is a word.
@@ -54,6 +74,10 @@ struct F32Cells {
   SPIDER_DEVICE static float number(std::uint32_t word, int /*i*/) { return device::float_of(word); }
   SPIDER_DEVICE static std::uint32_t word(const float* numbers) { return device::bits_of(numbers[0]); }
   SPIDER_DEVICE static Element cell(float number) { return device::bits_of(number); }
+
+  SPIDER_DEVICE static std::uint32_t repeat(Element cell) { return cell; }
+  SPIDER_DEVICE static Element cell_of(std::uint32_t word, int /*i*/) { return word; }
+  SPIDER_DEVICE static void put(std::uint32_t& word, int /*i*/, Element cell) { word = cell; }
 };
 
 }  // namespace spider

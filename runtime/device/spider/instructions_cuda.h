@@ -64,6 +64,11 @@ SPIDER_DEVICE std::uint32_t smallest_in_warp(std::uint32_t value) {
   return __reduce_min_sync(0xffffffffU, value);
 }
 
+/// shfl.sync.idx.b32 (9.7.9.6): what lane `source` % 32 brings.
+SPIDER_DEVICE std::uint32_t take_from_lane(std::uint32_t value, int source) {
+  return __shfl_sync(0xffffffffU, value, source);
+}
+
 /// The bits of an f32, and the f32 of bits.
 SPIDER_DEVICE std::uint32_t bits_of(float value) {
   return __float_as_uint(value);
@@ -226,6 +231,17 @@ SPIDER_DEVICE std::uint16_t load_field_if(bool wanted, const std::uint16_t* from
       : "l"(from), "r"(static_cast<int>(wanted)));
   return otherwise;
 }
+SPIDER_DEVICE std::uint32_t load_field_if(bool wanted, const std::uint32_t* from, std::uint32_t otherwise) {
+  asm volatile(
+      "{\n"
+      ".reg .pred wanted;\n"
+      "setp.ne.b32 wanted, %2, 0;\n"
+      "@wanted ld.global.b32 %0, [%1];\n"
+      "}"
+      : "+r"(otherwise)
+      : "l"(from), "r"(static_cast<int>(wanted)));
+  return otherwise;
+}
 
 /// ld.global.b32, .v2.b32 and .v4.b32 of neighbouring cells, where the program has them: `from` is a multiple
 /// of 4, 8 or 16 bytes.
@@ -246,6 +262,17 @@ SPIDER_DEVICE Vector load_field_vector(const void* from) {
                : "l"(from));
   return v;
 }
+/// The last of them where `wanted`, without a branch around it; else `v` stays as it is.
+SPIDER_DEVICE void load_field_vector_if(bool wanted, const void* from, Vector& v) {
+  asm volatile(
+      "{\n"
+      ".reg .pred wanted;\n"
+      "setp.ne.b32 wanted, %5, 0;\n"
+      "@wanted ld.global.v4.b32 {%0, %1, %2, %3}, [%4];\n"
+      "}"
+      : "+r"(v.word[0]), "+r"(v.word[1]), "+r"(v.word[2]), "+r"(v.word[3])
+      : "l"(from), "r"(static_cast<int>(wanted)));
+}
 
 /// st.global.b32, .v2.b32 and .v4.b32 of neighbouring cells: `to` is a multiple of 4, 8 or 16 bytes.
 SPIDER_DEVICE void store_field_word(void* to, std::uint32_t v) {
@@ -256,6 +283,17 @@ SPIDER_DEVICE void store_field_pair(void* to, const Pair& v) {
 }
 SPIDER_DEVICE void store_field_vector(void* to, const Vector& v) {
   *static_cast<uint4*>(to) = make_uint4(v.word[0], v.word[1], v.word[2], v.word[3]);
+}
+/// The last of them where `wanted`, without a branch around it.
+SPIDER_DEVICE void store_field_vector_if(bool wanted, void* to, const Vector& v) {
+  asm volatile(
+      "{\n"
+      ".reg .pred wanted;\n"
+      "setp.ne.b32 wanted, %5, 0;\n"
+      "@wanted st.global.v4.b32 [%0], {%1, %2, %3, %4};\n"
+      "}" ::"l"(to),
+      "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3]), "r"(static_cast<int>(wanted))
+      : "memory");
 }
 
 /// st.global.b16 of one cell.

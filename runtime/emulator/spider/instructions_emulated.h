@@ -52,6 +52,10 @@ void sync_block(emulator::CallSite site = emulator::CallSite::current());
 std::uint32_t largest_in_warp(std::uint32_t value, emulator::CallSite site = emulator::CallSite::current());
 std::uint32_t smallest_in_warp(std::uint32_t value, emulator::CallSite site = emulator::CallSite::current());
 
+/// shfl.sync.idx.b32: what lane `source` % 32 brings.
+std::uint32_t take_from_lane(std::uint32_t value, int source,
+                             emulator::CallSite site = emulator::CallSite::current());
+
 /// The bits of an f32, and the f32 of bits.
 std::uint32_t bits_of(float value);
 float float_of(std::uint32_t bits);
@@ -98,11 +102,19 @@ void copy_async_commit();
 std::uint32_t load_field_word(const void* from);
 Pair load_field_pair(const void* from);
 Vector load_field_vector(const void* from);
+/// The last of them where `wanted`; else `v` stays as it is.
+SPIDER_DEVICE void load_field_vector_if(bool wanted, const void* from, Vector& v) {
+  if (wanted) v = load_field_vector(from);
+}
 
 /// st.global.b32, .v2.b32 and .v4.b32 of neighbouring cells: `to` is a multiple of 4, 8 or 16 bytes.
 void store_field_word(void* to, std::uint32_t v);
 void store_field_pair(void* to, const Pair& v);
 void store_field_vector(void* to, const Vector& v);
+/// The last of them where `wanted`.
+SPIDER_DEVICE void store_field_vector_if(bool wanted, void* to, const Vector& v) {
+  if (wanted) store_field_vector(to, v);
+}
 
 /// ld.global.b16 of a field's cell.
 std::uint16_t load_field(const std::uint16_t* from);
@@ -122,6 +134,9 @@ void store_field(std::uint16_t* to, std::uint32_t low, std::uint32_t high);
 
 /// The same of cells of 32 bits; two neighbouring ones where `to` is a multiple of 8 bytes.
 std::uint32_t load_field(const std::uint32_t* from);
+SPIDER_DEVICE std::uint32_t load_field_if(bool wanted, const std::uint32_t* from, std::uint32_t otherwise) {
+  return wanted ? load_field(from) : otherwise;
+}
 void store_field(std::uint32_t* to, std::uint32_t v);
 void store_field(std::uint32_t* to, std::uint32_t low, std::uint32_t high);
 

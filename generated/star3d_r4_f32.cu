@@ -12,7 +12,7 @@
 // Bound     |error| <= 0 |result| + 1.5e-06 sum |w x| + 1.8e-44
 // Engine    cuda: CUDA cores, in f32
 // Plan      25 multiply-adds a point in the code, walking along planes
-//           4 outputs of a thread along x, 9 input rows ahead, 12 warps a block
+//           3 rows of 4 x a thread, 12 x 1 warps a block, ring of 3 planes
 
 #include "star3d_r4_f32.h"
 
@@ -20,15 +20,18 @@
 #include <spider/cells.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
+#include <spider/plane_ring.h>
 
 #include <cstdint>
-#include <type_traits>
 #include <utility>
 
 namespace spider_star3d_r4_f32 {
 namespace {
 
+using spider::Span;
+using spider::Terrain;
 using spider::device::Pair;
+using spider::device::Shared;
 using spider::device::Vector;
 namespace device = spider::device;
 
@@ -37,57 +40,92 @@ using Cells = spider::F32Cells;
 using Element = Cells::Element;
 constexpr int per_word = Cells::per_word;
 
-// Axes count z, y, x. The kernel walks along one in steps, and has rows along another; those that the stencil lacks
-// have extent 1. Columns run along x, and in 1D there may be more than 32 bits count.
-constexpr int dimensions = 3;
-constexpr int step_axis = 0;
-constexpr int row_axis = 1;
-using Column = std::conditional_t<dimensions == 1, std::int64_t, std::int32_t>;
-
-// The stencil: out[step][row][column] = sum of weight * in[step + s][row + r][column + c].
+// The stencil: out[z][y][x] = sum of weight * in[z + dz][y + dy][x + dx].
 constexpr int tap_count = 25;
-constexpr int step_low = -4;
-constexpr int step_high = 4;
+constexpr int plane_low = -4;
+constexpr int plane_high = 4;
 constexpr int row_low = -4;
 constexpr int row_high = 4;
 
-// Columns that every tap row may read: from highest_low to columns - 1 + lowest_high.
-constexpr int highest_low = 0;
-constexpr int lowest_high = 0;
-
-// A thread has `outputs` results of a step: neighbours where the taps are in the code, columns of the warp's width apart
-// where they are in a table. A warp walks.
-constexpr bool taps_in_code = true;
+// A thread has `outputs` neighbouring outputs along x in each of some rows, a warp 32 threads side by side, a block some
+// warps side by side and one below the other; it walks along z.
 constexpr int outputs = 4;
 constexpr int warp_columns = 32 * outputs;
-constexpr int warps_per_block = 12;
+constexpr int rows_per_thread = 3;
+constexpr int warps_across = 1;
+constexpr int warps_down = 12;
+constexpr int warps_per_block = warps_across * warps_down;
+constexpr int block_columns = warps_across * warp_columns;
+constexpr int block_rows = warps_down * rows_per_thread;
 constexpr int blocks_per_multiprocessor = 1;
-constexpr int preferred_steps = 64;
-constexpr int column_anchor = 128 / Cells::element_bytes;  // walks of a box begin on a line of 128 bytes
-constexpr int vector_words = taps_in_code ? outputs / per_word : 1;
-constexpr int vector_bytes = taps_in_code ? 4 * vector_words : Cells::element_bytes;
+constexpr int preferred_planes = 64;
+constexpr int column_anchor = 128 / Cells::element_bytes;  // blocks begin on a line of 128 bytes
+constexpr int vector_words = outputs / per_word;
+constexpr int vector_bytes = 4 * vector_words;
 
-// Input steps add to so many output steps at once, whose sums are a ring. It rotates by unrolling, or sums move.
-constexpr int steps_in_flight = taps_in_code ? step_high - step_low + 1 : 1;
-[[maybe_unused]] constexpr int unrolled_steps = 9;
+// Planes are copied and waited for in groups, and groups_ahead of them are on their way.
+constexpr int planes_at_once = 1;
+constexpr int groups_ahead = 2;
 
-// Of each input step a thread reads a window of input_rows rows, requested windows_ahead windows before it is needed.
-constexpr int input_rows = 9;
-constexpr int windows_ahead = 9;
-constexpr int first_word = -4;  // of all windows, counted from the thread's first output
-constexpr int window_words = 12;
+/// The ring of input planes.
+struct Ring {
+  using Element = spider_star3d_r4_f32::Element;
+  static constexpr int block_threads = warps_per_block * 32;
+  static constexpr int ring_planes = planes_at_once * (groups_ahead + 1);
+  static constexpr int tile_rows = block_rows;
+  static constexpr int ring_rows = block_rows + row_high - row_low;
+  static constexpr int tile_vectors = block_columns * Cells::element_bytes / 16;
+  static constexpr int left_vectors = 1;
+  static constexpr int right_vectors = 1;
+  static constexpr int ring_row_bytes = 640;
+  static constexpr int ring_plane_bytes = ring_rows * ring_row_bytes;
+  static constexpr int ring_lead_bytes = 128;
+  static constexpr int lowest_dz = plane_low;
+  static constexpr int lowest_dy = row_low;
+  static constexpr int lead_planes = plane_high - plane_low;
+  static constexpr int highest_low = 0;
+  static constexpr int lowest_high = 0;
+  static constexpr int column_reach_low = -4;
+  static constexpr int column_reach_high = 4;
+  static constexpr int edge_columns = 14;
+  static constexpr int full_low = 0;
+  static constexpr int full_high = 0;
+  static constexpr int band_count = 5;
 
-// In vectors and parts of them a window reaches so far beyond the thread's outputs.
-constexpr int loaded_low = -4;
-constexpr int loaded_high = 4;
+  SPIDER_DEVICE static spider::VolumeBand band(int i) {
+    SPIDER_CONSTANTS spider::VolumeBand bands[band_count] = {
+        {{-4, -1}, {0, 0}, {0, 0}},
+        {{0, 0}, {-4, -1}, {0, 0}},
+        {{0, 0}, {0, 0}, {-4, 4}},
+        {{0, 0}, {1, 4}, {0, 0}},
+        {{1, 4}, {0, 0}, {0, 0}}
+    };
+    return bands[i];
+  }
+  SPIDER_DEVICE static spider::AxisRules plane_rules() {
+    return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000};
+  }
+  SPIDER_DEVICE static spider::AxisRules row_rules() {
+    return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000};
+  }
+  SPIDER_DEVICE static spider::AxisRules column_rules() {
+    return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000};
+  }
+};
+using Planes = spider::PlaneRing<Ring>;
+using Block = Planes::Block;
 
-struct alignas(16) CoreTap {
-  int step, row, column;
+// Every input plane adds to so many output planes at once.
+constexpr int planes_in_flight = plane_high - plane_low + 1;
+constexpr int lead_planes = planes_in_flight - 1;
+
+struct CoreTap {
+  int plane, row, column;
   float weight;
 };
 
-// The taps: ascending in row, step, column. Unrolled loops make constants of them.
-SPIDER_TABLE CoreTap core_taps[tap_count] = {
+// The taps: ascending in row, plane, column.
+constexpr CoreTap core_taps[tap_count] = {
     {0, -4, 0, -0.0017857142F},
     {0, -3, 0, 0.025396824F},
     {0, -2, 0, -0.20000002F},
@@ -110,518 +148,259 @@ SPIDER_TABLE CoreTap core_taps[tap_count] = {
 };
 
 /// Columns from `low` to `high`; none where low is greater.
-struct Span {
+struct Columns {
   int low, high;
 };
 
-// Of each input row: the columns of its taps, and where those begin among all.
-[[maybe_unused]] constexpr Span spans[input_rows] = {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {-4, 4}, {0, 0}, {0, 0}, {0, 0}, {0, 0}};
-[[maybe_unused]] constexpr int first_tap[input_rows + 1] = {0, 1, 2, 3, 4, 21, 22, 23, 24, 25};
+// Of each tap row dy: the columns of its taps in all planes, and where they begin among all.
+constexpr int tap_row_count = row_high - row_low + 1;
+constexpr Columns spans[tap_row_count] = {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {-4, 4}, {0, 0}, {0, 0}, {0, 0}, {0, 0}};
+constexpr int first_tap[tap_row_count + 1] = {0, 1, 2, 3, 4, 21, 22, 23, 24, 25};
 
-/// Tap rows of one input row that span the same columns: bit i of `steps` stands for step_low + i.
-struct Hull {
-  std::uint32_t steps;
-  int low, high;
-};
+// Ring rows that a thread reads.
+constexpr int input_rows = rows_per_thread + row_high - row_low;
 
-constexpr int hull_count = 10;
-[[maybe_unused]] SPIDER_DEVICE Hull tap_hull(int i) {
-  SPIDER_CONSTANTS Hull hulls[hull_count] = {{0x10, 0, 0}, {0x10, 0, 0}, {0x10, 0, 0}, {0x10, 0, 0}, {0x1ef, 0, 0}, {0x10, -4, 4}, {0x10, 0, 0}, {0x10, 0, 0}, {0x10, 0, 0}, {0x10, 0, 0}};
-  return hulls[i];
-}
-
-// Where the hulls of each input row begin, and all of its steps.
-[[maybe_unused]] constexpr int first_hull[input_rows + 1] = {0, 1, 2, 3, 4, 6, 7, 8, 9, 10};
-[[maybe_unused]] constexpr std::uint32_t row_steps[input_rows] = {0x10, 0x10, 0x10, 0x10, 0x1ff, 0x10, 0x10, 0x10, 0x10};
-
-/// What a thread computes.
-struct Walk {
-  const Element* input;  ///< the field's first interior element
-  Element* output;
-  std::int64_t input_stride[2];  ///< from step to step, from row to row
-  std::int64_t output_stride[2];
-  std::int32_t extent[2];  ///< of the field: steps, rows
-  Column columns;          ///< of the field
-  Column box_begin, box_end;
-  std::int32_t first_step, steps;  ///< of the outputs
-  std::int32_t row;
-  Column column;                 ///< of the first output
-  int wanted_begin, wanted_end;  ///< outputs that the sweep covers, of those that are neighbours
-  int plain_begin, plain_end;    ///< columns from the first output's on which every needed row has at their own places
-  bool aligned_input, aligned_output;
-};
-
-/// Where a warp begins; nowhere, where it has no steps.
-struct Place {
-  std::int32_t first_step, steps;
-  std::int32_t row;
-  Column column;
-};
-
-/// What this warp has of a 1D field: it walks nowhere.
-[[maybe_unused]] SPIDER_DEVICE Place find_part_of_line(const spider::SweepArguments& field) {
-  const std::int64_t index = std::int64_t{device::block_index()} * warps_per_block + device::warp_index();
-  const std::int64_t column = field.box.offset[2] / column_anchor * column_anchor + index * warp_columns;
-  return {0, column < field.box.offset[2] + field.box.extent[2] ? 1 : 0, 0, static_cast<Column>(column)};
-}
-
-/// The walk of this warp: strips of 2D fields.
-[[maybe_unused]] SPIDER_DEVICE Place find_strip(const spider::SweepArguments& field) {
-  const spider::StripGrid& grid = field.grid.strips;
-  const int index = device::block_index() * warps_per_block + device::warp_index();
-  int strip = 0;
-  int segment = 0;
-  Place place{0, 0, 0, 0};
-  if (index < grid.edge_walks) {
-    const int edge = index % grid.edge_strips;
-    strip = edge == 0 ? 0 : grid.inner_strips + edge;
-    segment = index / grid.edge_strips;
-    place.steps = grid.edge_rows;
-  } else if (grid.inner_strips > 0) {
-    const int inner = index - grid.edge_walks;
-    strip = 1 + inner % grid.inner_strips;
-    segment = inner / grid.inner_strips;
-    place.steps = grid.inner_rows;
-  }
-  const std::int32_t first = segment * place.steps;
-  const std::int32_t remaining = static_cast<std::int32_t>(field.box.extent[step_axis]) - first;
-  if (place.steps > remaining) place.steps = remaining > 0 ? remaining : 0;
-  place.first_step = static_cast<std::int32_t>(field.box.offset[step_axis]) + first;
-  place.column = grid.first_column + strip * warp_columns;
-  return place;
-}
-
-/// The walk of this warp: a row of a block of a 3D field.
-[[maybe_unused]] SPIDER_DEVICE Place find_row_of_block(const spider::SweepArguments& field) {
-  const spider::VolumeGrid& grid = field.grid.volume;
-  const int index = device::block_index();
-  const int above = index / grid.across;
-  const std::int32_t row = above % grid.down * warps_per_block + device::warp_index();
-  const std::int32_t first = above / grid.down * grid.planes;
-  const std::int32_t remaining = static_cast<std::int32_t>(field.box.extent[step_axis]) - first;
-  Place place{};
-  if (row < field.box.extent[row_axis]) place.steps = remaining < grid.planes ? remaining : grid.planes;
-  place.first_step = static_cast<std::int32_t>(field.box.offset[step_axis]) + first;
-  place.row = static_cast<std::int32_t>(field.box.offset[row_axis]) + row;
-  place.column = grid.first_column + index % grid.across * warp_columns;
-  return place;
-}
-
-SPIDER_DEVICE Place find_place(const spider::SweepArguments& field) {
-  if constexpr (dimensions == 1) {
-    return find_part_of_line(field);
-  } else if constexpr (dimensions == 2) {
-    return find_strip(field);
-  } else {
-    return find_row_of_block(field);
-  }
-}
-
-/// Do the steps, rows and columns that a warp reads all lie in the box, and are all its outputs wanted?
-SPIDER_DEVICE bool lies_inside(const spider::SweepArguments& field, const Place& place) {
-  const auto holds = [&](int axis, std::int64_t first, std::int64_t last) {
-    const std::int64_t begin = field.box.offset[axis];
-    return first >= begin && last < begin + field.box.extent[axis];
-  };
-  const std::int64_t first = place.column;
-  const std::int64_t last = first + warp_columns - 1;
-  return holds(step_axis, place.first_step + step_low, place.first_step + place.steps - 1 + step_high) &&
-         holds(row_axis, place.row + row_low, place.row + row_high) && holds(2, first, last) &&
-         holds(2, first + loaded_low, last + loaded_high);
-}
-
-/// The walk of this thread.
-SPIDER_DEVICE Walk make_walk(const spider::SweepArguments& field, const Place& place) {
-  const auto near = [](Column distance) {
-    constexpr Column far = 1 << 20;
-    return static_cast<int>(distance < -far ? -far : (distance > far ? far : distance));
-  };
-  Walk walk;
-  walk.input = static_cast<const Element*>(field.input);
-  walk.output = static_cast<Element*>(field.output);
-  walk.input_stride[0] = field.input_stride[step_axis];
-  walk.input_stride[1] = field.input_stride[row_axis];
-  walk.output_stride[0] = field.output_stride[step_axis];
-  walk.output_stride[1] = field.output_stride[row_axis];
-  walk.extent[0] = static_cast<std::int32_t>(field.extent[step_axis]);
-  walk.extent[1] = static_cast<std::int32_t>(field.extent[row_axis]);
-  walk.columns = static_cast<Column>(field.extent[2]);
-  walk.box_begin = static_cast<Column>(field.box.offset[2]);
-  walk.box_end = static_cast<Column>(field.box.offset[2] + field.box.extent[2]);
-  walk.first_step = place.first_step;
-  walk.steps = place.steps;
-  walk.row = place.row;
-  walk.column = place.column + device::lane_index() * (taps_in_code ? outputs : 1);
-  const int begin = near(walk.box_begin - walk.column);
-  const int end = near(walk.box_end - walk.column);
-  walk.wanted_begin = begin > 0 ? begin : 0;
-  walk.wanted_end = end < outputs ? end : outputs;
-  walk.plain_begin = begin + (highest_low > 0 ? highest_low : 0);
-  walk.plain_end = end + (lowest_high < 0 ? lowest_high : 0);
-  walk.aligned_input = field.aligned_input;
-  walk.aligned_output = field.aligned_output;
-  return walk;
-}
-
-/// Where an input row is taken from: `offset` elements from the field's first, or from no memory but `value`.
-struct RowPlace {
-  std::int64_t offset;
-  bool constant;
-  Element value;
-};
-
-/// Where two rules give constants the faster axis has its way.
-SPIDER_DEVICE RowPlace find_row(const Walk& walk, std::int32_t step, std::int32_t row) {
-  constexpr spider::AxisRules step_rules = {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000};
-  constexpr spider::AxisRules row_rules = {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000};
-  const spider::MappedIndex mapped_step = spider::map_index(step_rules, step, walk.extent[0]);
-  const spider::MappedIndex mapped_row = spider::map_index(row_rules, row, walk.extent[1]);
-  return {mapped_step.index * walk.input_stride[0] + mapped_row.index * walk.input_stride[1],
-          mapped_step.constant || mapped_row.constant,
-          static_cast<Element>(mapped_row.constant ? mapped_row.value : mapped_step.value)};
-}
-
-/// Where column x is taken from: a MappedIndex, or in 1D a MappedFarIndex.
-SPIDER_DEVICE auto find_column(const Walk& walk, Column x) {
-  constexpr spider::AxisRules rules = {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000};
-  if constexpr (dimensions == 1) {
-    return spider::map_far_index(rules, x, walk.columns);
-  } else {
-    return spider::map_index(rules, x, walk.columns);
-  }
-}
-
-/// The bits of a cell of an input row, wherever the boundary takes it from.
-SPIDER_DEVICE Element fetch_cell(const Walk& walk, const RowPlace& row, Column x) {
-  const auto column = find_column(walk, x);
-  if (column.constant) return static_cast<Element>(column.value);
-  return row.constant ? row.value : device::load_field(walk.input + (row.offset + column.index));
-}
-
-/// A row of inputs around a thread's outputs, as they lie in memory.
-struct Window {
-  std::uint32_t word[window_words];
-};
-
-/// The same as numbers.
-using Numbers = float[window_words * per_word];
-
-/// Sums of the output steps in flight.
-using Sums = float[steps_in_flight][outputs];
-
-/// Words that are loaded at once: 1, 2 or 4.
-struct Chunk {
-  int first, words;
-};
-
-/// The part of the vector at word `base` that holds all words of it that the row needs.
-[[maybe_unused]] SPIDER_DEVICE constexpr Chunk find_chunk(int first, int last, int base) {
-  const int begin = first > base ? first - base : 0;
-  const int end = last < base + vector_words - 1 ? last - base : vector_words - 1;
-  int words = 1;
-  while (begin / words != end / words) words *= 2;
-  return {base + begin / words * words, words};
-}
-
-[[maybe_unused]] SPIDER_DEVICE constexpr int floor_divide(int a, int b) {
-  return a / b - (a % b < 0 ? 1 : 0);
-}
-
-/// Calls use(chunk) for the chunks of input row k, from left to right.
-template <int k, class Use>
-SPIDER_DEVICE void for_each_chunk(const Use& use) {
-  constexpr int first = floor_divide(spans[k].low, per_word);
-  constexpr int last = floor_divide(outputs - 1 + spans[k].high, per_word);
-  constexpr int begin = floor_divide(first, vector_words);
-  constexpr int vectors = floor_divide(last, vector_words) - begin + 1;
-  SPIDER_UNROLL
-  for (int i = 0; i < vectors; ++i) use(find_chunk(first, last, (begin + i) * vector_words));
-}
-
-/// Loads a chunk at its own place; `cells` is the cell above the thread's first output, and aligned for that.
-[[maybe_unused]] SPIDER_DEVICE void load_chunk(const Element* cells, const Chunk& chunk, Window& window) {
-  const Element* from = cells + chunk.first * per_word;
-  std::uint32_t* to = window.word + (chunk.first - first_word);
-  if (chunk.words == 4) {
-    const Vector v = device::load_field_vector(from);
-    SPIDER_UNROLL
-    for (int i = 0; i < 4; ++i) to[i] = v.word[i];
-  } else if (chunk.words == 2) {
-    const Pair v = device::load_field_pair(from);
-    SPIDER_UNROLL
-    for (int i = 0; i < 2; ++i) to[i] = v.word[i];
-  } else {
-    to[0] = device::load_field_word(from);
-  }
-}
-
-/// The same by single cells.
-[[maybe_unused]] SPIDER_DEVICE void load_cells(const Element* cells, const Chunk& chunk, Window& window) {
-  SPIDER_UNROLL
-  for (int i = 0; i < chunk.words; ++i) {
-    const Element* from = cells + (chunk.first + i) * per_word;
-    std::uint32_t word = 0;
-    SPIDER_UNROLL
-    for (int j = 0; j < per_word; ++j) word |= static_cast<std::uint32_t>(device::load_field(from + j)) << (16 * j);
-    window.word[chunk.first - first_word + i] = word;
-  }
-}
-
-/// Does any wanted output need the cell at `column` from the thread's first output on, in input row k at a step that
-/// the tap rows of `active` meet?
-template <int k>
-SPIDER_DEVICE bool is_needed(const Walk& walk, std::uint32_t active, int column) {
-  constexpr int first = first_hull[k];
-  constexpr int last = first_hull[k + 1];
-  bool needed = false;
-  SPIDER_UNROLL
-  for (int i = first; i < last; ++i) {
-    const Hull hull = tap_hull(i);
-    needed |= (active & hull.steps) != 0 && column >= walk.wanted_begin + hull.low &&
-              column < walk.wanted_end + hull.high;
+/// Of input row j: the columns that any of the thread's outputs may need, from its first output on.
+SPIDER_DEVICE constexpr Columns needed_columns(int j) {
+  Columns needed{1, 0};
+  for (int row = 0; row < rows_per_thread; ++row) {
+    const int k = j - row;
+    if (k < 0 || k >= tap_row_count || spans[k].low > spans[k].high) continue;
+    const bool first = needed.low > needed.high;
+    const int low = spans[k].low;
+    const int high = spans[k].high + outputs - 1;
+    needed = {first || low < needed.low ? low : needed.low, first || high > needed.high ? high : needed.high};
   }
   return needed;
 }
 
-/// Loads a chunk cell by cell, from where the boundary takes them. What is not needed is never read.
-template <int k>
-SPIDER_DEVICE void fetch_chunk(const Walk& walk, const RowPlace& row, std::uint32_t active, const Chunk& chunk,
-                               Window& window) {
-  std::uint32_t words[4] = {};
-  SPIDER_NO_UNROLL
-  for (int i = 0; i < chunk.words * per_word; ++i) {
-    const int column = chunk.first * per_word + i;
-    if (!is_needed<k>(walk, active, column)) continue;
-    const std::uint32_t bits = fetch_cell(walk, row, walk.column + column);
+SPIDER_DEVICE constexpr int floor_divide(int a, int b) {
+  return a / b - (a % b < 0 ? 1 : 0);
+}
+
+/// `outputs` cells of the ring as numbers.
+SPIDER_DEVICE void load_numbers(Shared from, float* numbers) {
+  if constexpr (vector_words == 4) {
+    const Vector v = device::load_shared(from);
     SPIDER_UNROLL
-    for (int j = 0; j < chunk.words; ++j) words[j] |= i / per_word == j ? bits << (i % per_word * 16) : 0;
-  }
-  SPIDER_UNROLL
-  for (int j = 0; j < chunk.words; ++j) window.word[chunk.first - first_word + j] = words[j];
-}
-
-/// The tap rows, as bits, that take an input step to a wanted output step.
-[[maybe_unused]] SPIDER_DEVICE std::uint32_t active_steps(const Walk& walk, int step) {
-  const int first = step - walk.steps + 1 > 0 ? step - walk.steps + 1 : 0;
-  const int last = step < steps_in_flight - 1 ? step : steps_in_flight - 1;
-  return first > last ? 0 : (0xffffffffU >> (31 - last)) & (0xffffffffU << first);
-}
-
-/// Requests the window of row `index` % input_rows, counted on from that of input step `step`.
-template <bool inside, int index>
-SPIDER_DEVICE void request(const Walk& walk, int step, Window& window) {
-  constexpr int k = index % input_rows;
-  constexpr bool has_taps = spans[k].low <= spans[k].high;
-  if constexpr (has_taps && inside) {
-    const int last = walk.steps + steps_in_flight - 2;
-    const int wanted = step + index / input_rows;
-    const int place = wanted < last ? wanted : last;  // behind the last there is nothing to request
-    const Element* cells = walk.input + ((walk.first_step + step_low + place) * walk.input_stride[0] +
-                                         (walk.row + row_low + k) * walk.input_stride[1] + walk.column);
-    for_each_chunk<k>([&](const Chunk& chunk) { load_chunk(cells, chunk, window); });
-  } else if constexpr (has_taps) {
-    constexpr std::uint32_t steps = row_steps[k];
-    const int place = step + index / input_rows;
-    const std::uint32_t active = active_steps(walk, place) & steps;
-    if (active == 0) return;
-    const RowPlace row = find_row(walk, walk.first_step + step_low + place, walk.row + row_low + k);
-    for_each_chunk<k>([&](const Chunk& chunk) {
-      const int begin = chunk.first * per_word;
-      const bool plain =
-          !row.constant && begin >= walk.plain_begin && begin + chunk.words * per_word <= walk.plain_end;
-      if (!plain) {
-        fetch_chunk<k>(walk, row, active, chunk, window);
-      } else if (walk.aligned_input) {
-        load_chunk(walk.input + (row.offset + walk.column), chunk, window);
-      } else {
-        load_cells(walk.input + (row.offset + walk.column), chunk, window);
-      }
-    });
+    for (int i = 0; i < outputs; ++i) numbers[i] = Cells::number(v.word[i / per_word], i % per_word);
+  } else {
+    const Pair v = device::load_shared_pair(from);
+    SPIDER_UNROLL
+    for (int i = 0; i < outputs; ++i) numbers[i] = Cells::number(v.word[i / per_word], i % per_word);
   }
 }
 
-/// The numbers of a window that the taps of row k need.
-template <int k>
-SPIDER_DEVICE void convert(const Window& window, Numbers& numbers) {
-  constexpr int first = spans[k].low - first_word * per_word;
-  constexpr int last = outputs - 1 + spans[k].high - first_word * per_word;
+/// Sums of the output planes in flight, the one that is complete next first.
+using Sums = float[planes_in_flight][rows_per_thread][outputs];
+
+/// Adds a tap's products to a row of a plane's sums; `numbers` begin at column `first` from the thread's first output on.
+template <int t, int first>
+SPIDER_DEVICE void add_tap(const float* numbers, float (&sum)[outputs]) {
+  constexpr CoreTap tap = core_taps[t];
   SPIDER_UNROLL
-  for (int i = first; i <= last; ++i) numbers[i] = Cells::number(window.word[i / per_word], i % per_word);
+  for (int i = 0; i < outputs; ++i)
+    sum[i] = device::multiply_add(tap.weight, numbers[i + tap.column - first], sum[i]);
 }
 
-/// Where the sums are that an input step adds to through taps of step_low + `distance`. In a loop of several turns they
-/// stay in their place and the places rotate; otherwise they move.
-template <int turns>
-SPIDER_DEVICE constexpr int slot_of(int turn, int distance) {
-  return turns == 1 ? distance : (turn + steps_in_flight - distance) % steps_in_flight;
+/// The same of all taps of tap row k. Those that lead to the planes that are complete first come first: then sums move
+/// from plane to plane without an instruction of their own.
+template <int k, int row, int first, int... t>
+SPIDER_DEVICE void add_taps(const float* numbers, Sums& sums, std::integer_sequence<int, t...> /*taps*/) {
+  constexpr int last = first_tap[k + 1] - 1;
+  (add_tap<last - t, first>(numbers, sums[plane_high - core_taps[last - t].plane][row]), ...);
 }
 
-/// Adds row k of an input step to the sums of all steps that it is in reach of.
-template <int k, int turns>
-SPIDER_DEVICE void add_row(const Numbers& numbers, Sums& sums, int turn) {
-  constexpr int first = first_tap[k];
-  constexpr int last = first_tap[k + 1];
-  SPIDER_UNROLL
-  for (int t = first; t < last; ++t) {
-    const CoreTap tap = core_taps[t];
-    float(&sum)[outputs] = sums[slot_of<turns>(turn, tap.step - step_low)];
+/// Input row j of a plane, to a row of outputs.
+template <int j, int first, int row>
+SPIDER_DEVICE void add_to_row(const float* numbers, Sums& sums) {
+  constexpr int k = j - row;
+  if constexpr (k >= 0 && k < tap_row_count) {
+    constexpr int count = first_tap[k + 1] - first_tap[k];
+    add_taps<k, row, first>(numbers, sums, std::make_integer_sequence<int, count>{});
+  }
+}
+
+/// Input row j of a plane, to all rows of outputs. The order of a sum's taps does not depend on where a walk begins.
+template <int j, int... row>
+SPIDER_DEVICE void add_row(Shared place, Sums& sums, std::integer_sequence<int, row...> /*rows*/) {
+  constexpr Columns needed = needed_columns(j);
+  if constexpr (needed.low <= needed.high) {
+    constexpr int first = floor_divide(needed.low, outputs) * outputs;
+    constexpr int count = floor_divide(needed.high, outputs) * outputs + outputs - first;
+    float numbers[count];
     SPIDER_UNROLL
-    for (int i = 0; i < outputs; ++i) {
-      sum[i] = device::multiply_add(tap.weight, numbers[i + tap.column - first_word * per_word], sum[i]);
+    for (int i = 0; i < count; i += outputs)
+      load_numbers(place + j * Ring::ring_row_bytes + (first + i) * Cells::element_bytes, numbers + i);
+    (add_to_row<j, first, row>(numbers, sums), ...);
+  }
+}
+
+template <int... j>
+SPIDER_DEVICE void add_plane(Shared place, Sums& sums, std::integer_sequence<int, j...> /*rows*/) {
+  (add_row<j>(place, sums, std::make_integer_sequence<int, rows_per_thread>{}), ...);
+}
+
+/// Moves all sums by one plane.
+SPIDER_DEVICE void move_sums(Sums& sums) {
+  SPIDER_UNROLL
+  for (int plane = 0; plane < planes_in_flight; ++plane) {
+    SPIDER_UNROLL
+    for (int row = 0; row < rows_per_thread; ++row) {
+      SPIDER_UNROLL
+      for (int i = 0; i < outputs; ++i)
+        sums[plane][row][i] = plane + 1 < planes_in_flight ? sums[plane + 1][row][i] : 0.0F;
     }
   }
 }
 
-/// Takes row k of an input step from the queue and requests another in its place.
-template <bool inside, int turns, int k>
-SPIDER_DEVICE void take_row(const Walk& walk, int step, int turn, Window (&queue)[windows_ahead], Sums& sums) {
-  Numbers numbers;
-  convert<k>(queue[0], numbers);
-  SPIDER_UNROLL
-  for (int i = 1; i < windows_ahead; ++i) queue[i - 1] = queue[i];
-  request<inside, k + windows_ahead>(walk, step, queue[windows_ahead - 1]);
-  add_row<k, turns>(numbers, sums, turn);
-}
+/// Which of a thread's outputs of a row are stored, counted from the first; whether all by one store.
+struct Clip {
+  Span columns;
+  bool whole;
+};
 
-template <bool inside, int turns, int... k>
-SPIDER_DEVICE void take_step(const Walk& walk, int step, int turn, Window (&queue)[windows_ahead], Sums& sums,
-                             std::integer_sequence<int, k...> /*rows*/) {
-  (take_row<inside, turns, k>(walk, step, turn, queue, sums), ...);
-}
-
-template <bool inside, int... i>
-SPIDER_DEVICE void fill_queue(const Walk& walk, Window (&queue)[windows_ahead],
-                              std::integer_sequence<int, i...> /*windows*/) {
-  (request<inside, i>(walk, 0, queue[i]), ...);
-}
-
-/// A thread's results of a step, as they lie in memory.
-using Results = std::uint32_t[vector_words];
-
-/// Stores all of them; `to` is aligned for that.
-[[maybe_unused]] SPIDER_DEVICE void store_all(Element* to, const Results& words) {
-  if constexpr (vector_words == 4) {
-    device::store_field_vector(to, Vector{{words[0], words[1], words[2], words[3]}});
-  } else if constexpr (vector_words == 2) {
-    device::store_field_pair(to, Pair{{words[0], words[1]}});
-  } else {
-    device::store_field_word(to, words[0]);
-  }
-}
-
-/// Rounds a thread's results and stores those that are wanted.
+/// Rounds a row of results and stores those that are wanted.
 template <bool inside>
-SPIDER_DEVICE void store_results(const Walk& walk, Element* to, const float (&sums)[outputs]) {
-  Results words;
+SPIDER_DEVICE void store_results(Element* to, const Clip& clip, const float (&sums)[outputs]) {
+  std::uint32_t words[vector_words];
   SPIDER_UNROLL
   for (int i = 0; i < vector_words; ++i) words[i] = Cells::word(sums + i * per_word);
-  if constexpr (inside) {
-    store_all(to, words);
-  } else if (walk.aligned_output && walk.wanted_begin == 0 && walk.wanted_end == outputs) {
-    store_all(to, words);
+  if (inside || clip.whole) {
+    if constexpr (vector_words == 4) {
+      device::store_field_vector(to, Vector{{words[0], words[1], words[2], words[3]}});
+    } else {
+      device::store_field_pair(to, Pair{{words[0], words[1]}});
+    }
   } else {
     SPIDER_UNROLL
     for (int i = 0; i < outputs; ++i) {
-      device::store_field_if(i >= walk.wanted_begin && i < walk.wanted_end, to + i,
+      device::store_field_if(clip.columns.holds(i), to + i,
                              static_cast<Element>(words[i / per_word] >> (i % per_word * 16)));
     }
   }
 }
 
-/// Empties the sums of a complete step, or moves all sums by one.
-template <int turns>
-SPIDER_DEVICE void retire_step(Sums& sums, int complete) {
-  if constexpr (turns == 1) {
+constexpr int group_bytes = planes_at_once * Ring::ring_plane_bytes;
+
+/// Brings the input planes of a walk into the ring, a group after the other.
+template <Terrain terrain>
+class Supply {
+ public:
+  /// `usual`: the steps of usual planes.
+  SPIDER_DEVICE Supply(const Block& block, const Span& usual)
+      : next_(block.input + block.first_plane * block.plane_stride), usual_(usual), edges_(), values_() {
+    if constexpr (terrain == Terrain::inside) copies_ = Planes::plan_plain_copies(block);
+    if constexpr (terrain == Terrain::edge) {
+      copies_ = Planes::plan_mapped_copies(block);
+      edges_ = Planes::plan_edges(block);
+    }
+    load_next_edges(block, 0);
+  }
+
+  /// Starts the copies of the next group, that of `step` and those behind it.
+  SPIDER_DEVICE void start_group(const Block& block, int step) {
     SPIDER_UNROLL
-    for (int j = steps_in_flight - 1; j > 0; --j) {
-      SPIDER_UNROLL
-      for (int i = 0; i < outputs; ++i) sums[j][i] = sums[j - 1][i];
+    for (int i = 0; i < planes_at_once; ++i) {
+      if (step + i < block.steps) start_plane(block, step + i, next_place_ + i * Ring::ring_plane_bytes, values_[i]);
+      next_ += block.plane_stride;
+    }
+    device::copy_async_commit();
+    next_place_ += group_bytes;
+    if (next_place_ == (groups_ahead + 1) * group_bytes) next_place_ = 0;
+    load_next_edges(block, step + planes_at_once);
+  }
+
+  /// Where the next group will be, and the oldest one is.
+  SPIDER_DEVICE Shared next_place() const { return next_place_; }
+
+ private:
+  SPIDER_DEVICE void start_plane(const Block& block, int step, Shared to, const Planes::EdgeValues& values) {
+    if constexpr (terrain == Terrain::elements) {
+      Planes::fetch_plane(block, block.first_plane + step, to);
+    } else if (usual_.holds(step)) {
+      Planes::start_plane(copies_, to, next_);
+      if constexpr (terrain == Terrain::edge) Planes::place_edges(edges_, to, values);
+    } else {
+      Planes::bring_unusual_plane(block, block.first_plane + step, to);
     }
   }
-  SPIDER_UNROLL
-  for (int i = 0; i < outputs; ++i) sums[turns == 1 ? 0 : complete][i] = 0;
-}
 
-/// Walks with the taps in the code. `inside`: all that is read lies in the box, aligned, and all outputs are wanted.
-template <bool inside>
-SPIDER_DEVICE void walk_steps(const Walk& walk) {
-  // Care takes registers and code of its own.
-  constexpr int turns = inside ? unrolled_steps : 1;
-  const std::integer_sequence rows = std::make_integer_sequence<int, input_rows>{};
-  const std::int64_t stride = walk.output_stride[0];
-  const int steps = walk.steps + steps_in_flight - 1;
-  Element* to = walk.output + (walk.first_step * stride + walk.row * walk.output_stride[1] + walk.column);
-  Window queue[windows_ahead] = {};
-  fill_queue<inside>(walk, queue, std::make_integer_sequence<int, windows_ahead>{});
+  /// Edge elements are loaded a group before they are placed, so that nobody waits for them.
+  SPIDER_DEVICE void load_next_edges(const Block& block, int step) {
+    if constexpr (terrain == Terrain::edge) {
+      SPIDER_UNROLL
+      for (int i = 0; i < planes_at_once; ++i) {
+        if (usual_.holds(step + i)) Planes::load_edges(edges_, next_ + i * block.plane_stride, values_[i]);
+      }
+    }
+  }
+
+  const Element* next_;  ///< the first interior element of the next plane
+  Span usual_;
+  Shared next_place_ = 0;
+  Planes::Copies copies_;
+  Planes::Edges edges_;
+  Planes::EdgeValues values_[planes_at_once];
+};
+
+/// Walks along z; only blocks that need care pay for it.
+template <Terrain terrain>
+SPIDER_DEVICE void walk_planes(const spider::SweepArguments& field, const Block& block) {
+  constexpr bool inside = terrain == Terrain::inside;
+  constexpr int planes_ahead = groups_ahead * planes_at_once;
+  // Not every cell of every plane is brought: what no wanted result needs is added to others all the same.
+  const Span usual = Planes::usual_steps(block);
+  if (!inside || usual.begin > 0 || usual.end < block.steps) Planes::clear();
+  Supply<terrain> supply(block, usual);
+  SPIDER_NO_UNROLL
+  for (int step = 0; step < planes_ahead; step += planes_at_once) supply.start_group(block, step);
+
+  const int column = device::warp_index() % warps_across * warp_columns + device::lane_index() * outputs;
+  const int row = device::warp_index() / warps_across * rows_per_thread;
+  const std::int32_t x = block.left + Planes::left_columns + column;
+  const std::int32_t y = block.top - row_low + row;
+  const Span columns = {block.box[2].begin - x, block.box[2].end - x};
+  const Clip clip = {columns, field.aligned_output && columns.begin <= 0 && columns.end >= outputs};
+  Element* next_output = static_cast<Element*>(field.output) +
+                         ((block.first_output - lead_planes) * field.output_stride[0] + y * field.output_stride[1] + x);
+  const Shared place = Ring::ring_lead_bytes + row * Ring::ring_row_bytes + column * Cells::element_bytes;
+
   Sums sums = {};
   SPIDER_NO_UNROLL
-  for (int first = 0; first < steps; first += turns) {
+  for (int first_step = 0; first_step < block.steps; first_step += planes_at_once) {
+    device::copy_async_wait<groups_ahead - 1>();
+    device::sync_block();
+    supply.start_group(block, first_step + planes_ahead);
     SPIDER_UNROLL
-    for (int turn = 0; turn < turns; ++turn) {
-      const int step = first + turn;
-      if (step >= steps) break;
-      take_step<inside, turns>(walk, step, turn, queue, sums, rows);
-      const int complete = slot_of<turns>(turn, steps_in_flight - 1);
-      // The first to complete are those of steps before the walk.
-      if (step >= steps_in_flight - 1) {
-        store_results<inside>(walk, to, sums[complete]);
-        to += stride;
+    for (int i = 0; i < planes_at_once; ++i) {
+      const int step = first_step + i;
+      if (i > 0 && step >= block.steps) break;
+      add_plane(supply.next_place() + i * Ring::ring_plane_bytes + place, sums,
+                std::make_integer_sequence<int, input_rows>{});
+      // The first lead_planes planes to complete belong to the walk before.
+      if (step >= lead_planes) {
+        SPIDER_UNROLL
+        for (int k = 0; k < rows_per_thread; ++k) {
+          if (inside || block.box[1].holds(y + k))
+            store_results<inside>(next_output + k * field.output_stride[1], clip, sums[0][k]);
+        }
       }
-      retire_step<turns>(sums, complete);
+      next_output += field.output_stride[0];
+      move_sums(sums);
     }
   }
 }
 
-/// Walks with the taps in a table: of a thread's outputs, which are 32 columns apart, those before wanted_end.
-template <bool inside>
-SPIDER_DEVICE void walk_by_table(const Walk& walk) {
-  const auto is_wanted = [&](int i) {
-    const Column x = walk.column + 32 * i;
-    return inside || (x >= walk.box_begin && x < walk.box_end);
-  };
-  SPIDER_NO_UNROLL
-  for (std::int32_t step = walk.first_step; step < walk.first_step + walk.steps; ++step) {
-    float sums[outputs] = {};
-    SPIDER_NO_UNROLL
-    for (int t = 0; t < tap_count; ++t) {
-      const CoreTap tap = core_taps[t];
-      const RowPlace row = inside ? RowPlace{(step + tap.step) * walk.input_stride[0] +
-                                                 (walk.row + tap.row) * walk.input_stride[1],
-                                             false, 0}
-                                  : find_row(walk, step + tap.step, walk.row + tap.row);
-      SPIDER_UNROLL
-      for (int i = 0; i < outputs; ++i) {
-        if (!is_wanted(i)) continue;
-        const Column x = walk.column + tap.column + 32 * i;
-        const Element bits = inside ? device::load_field(walk.input + (row.offset + x)) : fetch_cell(walk, row, x);
-        sums[i] = device::multiply_add(tap.weight, Cells::number(bits, 0), sums[i]);
-      }
-    }
-    Element* to = walk.output + (step * walk.output_stride[0] + walk.row * walk.output_stride[1] + walk.column);
-    SPIDER_UNROLL
-    for (int i = 0; i < outputs; ++i) device::store_field_if(is_wanted(i), to + 32 * i, Cells::cell(sums[i]));
-  }
-}
-
-template <bool in_code, bool inside>
-SPIDER_DEVICE void compute(const Walk& walk) {
-  if constexpr (in_code) {
-    walk_steps<inside>(walk);
-  } else {
-    walk_by_table<inside>(walk);
-  }
-}
-
-// Lanes do not wait for each other: each may leave when it has nothing to do.
 SPIDER_GLOBAL(warps_per_block * 32, blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
-  const Place place = find_place(field);
-  if (place.steps <= 0) return;
-  const Walk walk = make_walk(field, place);
-  const bool aligned = !taps_in_code || (field.aligned_input && field.aligned_output);
-  if (aligned && lies_inside(field, place)) {
-    compute<taps_in_code, true>(walk);
-  } else if (!taps_in_code || walk.wanted_begin < walk.wanted_end) {
-    compute<taps_in_code, false>(walk);
+  const Block block = Planes::make_block(field);
+  const Terrain terrain = Planes::terrain_of(field, block);
+  if (terrain == Terrain::inside) {
+    walk_planes<Terrain::inside>(field, block);
+  } else if (terrain == Terrain::edge) {
+    walk_planes<Terrain::edge>(field, block);
+  } else {
+    walk_planes<Terrain::elements>(field, block);
   }
 }
 
@@ -670,14 +449,12 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
-    {sizeof(spider_kernel_info), SPIDER_ABI, "star3d_r4_f32", "spider-gen version 0.1.0", "264444bdf5e2c4c5", dimensions,
+    {sizeof(spider_kernel_info), SPIDER_ABI, "star3d_r4_f32", "spider-gen version 0.1.0", "264444bdf5e2c4c5", 3,
      SPIDER_F32, SPIDER_F32, 1, {4, 4, 4}, {4, 4, 4}, 80,
      device::is_emulated},
     sweep,
-    {spider::TilingKind::blocks, warps_per_block, 0, vector_bytes, vector_bytes,
-     {1, dimensions == 3 ? warps_per_block : 1, warp_columns}, loaded_low < 0 ? -loaded_low : 0,
-     loaded_high > 0 ? loaded_high : 0, column_anchor, steps_in_flight - 1,
-     preferred_steps},
+    {spider::TilingKind::blocks, warps_per_block, Planes::bytes, 16, vector_bytes,
+     {1, block_rows, block_columns}, 0, 0, column_anchor, lead_planes, preferred_planes},
     tap_rows,
     sizeof(tap_rows) / sizeof(tap_rows[0]),
     taps,

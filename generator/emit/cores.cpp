@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "emit/figures.h"
+#include "plan/core_ring.h"
 #include "plan/cores.h"
 
 namespace spidergen::emit {
@@ -100,7 +101,7 @@ std::vector<InputRow> input_rows_of(const std::vector<plan::CoreTap>& taps, int 
   return rows;
 }
 
-void bind_rows(const std::vector<InputRow>& rows, render::Bindings& bindings) {
+void bind_rows(const std::vector<InputRow>& rows, bool in_ring, render::Bindings& bindings) {
   std::vector<std::string> spans;
   std::vector<std::string> hulls;
   std::vector<std::string> steps;
@@ -114,9 +115,10 @@ void bind_rows(const std::vector<InputRow>& rows, render::Bindings& bindings) {
     first_taps.push_back(first_taps.back() + row.taps);
     first_hulls.push_back(static_cast<int>(hulls.size()));
   }
-  bindings["input_rows"] = fmt::to_string(rows.size());
   bindings["spans"] = fmt::format("{}", fmt::join(spans, ", "));
   bindings["first_taps"] = fmt::format("{}", fmt::join(first_taps, ", "));
+  if (in_ring) return;
+  bindings["input_rows"] = fmt::to_string(rows.size());
   bindings["hull_count"] = fmt::to_string(hulls.size());
   bindings["hulls"] = fmt::format("{}", fmt::join(hulls, ", "));
   bindings["first_hulls"] = fmt::format("{}", fmt::join(first_hulls, ", "));
@@ -153,6 +155,29 @@ std::string step_spans_text(const std::vector<plan::CoreTap>& taps, const Range&
   return fmt::format("{}", fmt::join(spans, ", "));
 }
 
+/// The taps, and what all kernels say of them.
+void bind_taps(const plan::KernelPlan& plan, render::Bindings& bindings) {
+  const std::vector<plan::CoreTap>& taps = plan.cores.taps;
+  const Range steps = range_of(taps, &plan::CoreTap::step);
+  const Range rows = range_of(taps, &plan::CoreTap::row);
+  bindings["tap_count"] = fmt::to_string(taps.size());
+  bindings["core_taps"] = taps_text(taps);
+  bindings["step_low"] = fmt::to_string(steps.low);
+  bindings["step_high"] = fmt::to_string(steps.high);
+  bindings["row_low"] = fmt::to_string(rows.low);
+  bindings["row_high"] = fmt::to_string(rows.high);
+  bindings["blocks_per_multiprocessor"] = fmt::to_string(plan.cores.blocks_per_multiprocessor);
+  bindings["preferred_steps"] = fmt::to_string(plan.cores.preferred_steps);
+  int highest_low = INT_MIN;
+  int lowest_high = INT_MAX;
+  for (const plan::TapRow& row : plan.tap_rows) {
+    highest_low = std::max(highest_low, row.low);
+    lowest_high = std::min(lowest_high, row.high);
+  }
+  bindings["highest_low"] = fmt::to_string(highest_low);
+  bindings["lowest_high"] = fmt::to_string(lowest_high);
+}
+
 }  // namespace
 
 void bind_core_tiles(const plan::KernelPlan& plan, render::Bindings& bindings) {
@@ -173,39 +198,43 @@ void bind_core_tiles(const plan::KernelPlan& plan, render::Bindings& bindings) {
 void bind_cores(const spec::StencilSpec& spec, const plan::KernelPlan& plan, render::Bindings& bindings) {
   const plan::CorePlan& cores = plan.cores;
   const plan::CoreAxes axes = plan::core_axes(spec.dimensions);
-  const Range steps = range_of(cores.taps, &plan::CoreTap::step);
-  const Range rows = range_of(cores.taps, &plan::CoreTap::row);
-  const Range columns = range_of(cores.taps, &plan::CoreTap::column);
+  bind_taps(plan, bindings);
   bindings["step_axis"] = fmt::to_string(axes.step);
   bindings["row_axis"] = fmt::to_string(axes.row);
-  bindings["tap_count"] = fmt::to_string(cores.taps.size());
-  bindings["core_taps"] = taps_text(cores.taps);
-  bindings["step_low"] = fmt::to_string(steps.low);
-  bindings["step_high"] = fmt::to_string(steps.high);
-  bindings["row_low"] = fmt::to_string(rows.low);
-  bindings["row_high"] = fmt::to_string(rows.high);
   bindings["taps_in_code"] = cores.unrolled ? "true" : "false";
   bindings["outputs"] = fmt::to_string(cores.outputs);
   bindings["unrolled_steps"] = fmt::to_string(cores.unrolled_steps);
   bindings["windows_ahead"] = fmt::to_string(cores.windows_ahead);
   bindings["warps_per_block"] = fmt::to_string(cores.warps_per_block);
-  bindings["blocks_per_multiprocessor"] = fmt::to_string(cores.blocks_per_multiprocessor);
-  bindings["preferred_steps"] = fmt::to_string(cores.preferred_steps);
   constexpr std::array<std::string_view, 3> tilings{"lines", "strips", "blocks"};
   bindings["tiling"] = tilings[static_cast<std::size_t>(spec.dimensions) - 1];
-  int highest_low = INT_MIN;
-  int lowest_high = INT_MAX;
-  for (const plan::TapRow& row : plan.tap_rows) {
-    highest_low = std::max(highest_low, row.low);
-    lowest_high = std::min(lowest_high, row.high);
-  }
-  bindings["highest_low"] = fmt::to_string(highest_low);
-  bindings["lowest_high"] = fmt::to_string(lowest_high);
   // A table needs no rows: one stands for them.
-  bind_rows(
-      cores.unrolled ? input_rows_of(cores.taps, steps.low) : std::vector<InputRow>{{0, 0, 1, {{1, 0, 0}}}},
-      bindings);
-  bind_windows(cores, spec::element_bytes(spec.storage), columns, bindings);
+  bind_rows(cores.unrolled ? input_rows_of(cores.taps, range_of(cores.taps, &plan::CoreTap::step).low)
+                           : std::vector<InputRow>{{0, 0, 1, {{1, 0, 0}}}},
+            false, bindings);
+  bind_windows(cores, spec::element_bytes(spec.storage), range_of(cores.taps, &plan::CoreTap::column),
+               bindings);
+}
+
+void bind_core_ring(const spec::StencilSpec& spec, const plan::KernelPlan& plan, render::Bindings& bindings) {
+  const plan::CorePlan& cores = plan.cores;
+  const plan::CoreRing& ring = *cores.ring;
+  const int element_bytes = spec::element_bytes(spec.storage);
+  const plan::SideVectors sides = plan::side_vectors(cores.taps, element_bytes);
+  bind_taps(plan, bindings);
+  bind_rows(input_rows_of(cores.taps, range_of(cores.taps, &plan::CoreTap::step).low), true, bindings);
+  bindings["rows_per_thread"] = fmt::to_string(ring.rows_per_thread);
+  bindings["warps_across"] = fmt::to_string(ring.warps_across);
+  bindings["warps_down"] = fmt::to_string(ring.warps_down);
+  bindings["planes_at_once"] = fmt::to_string(ring.planes_at_once);
+  bindings["groups_ahead"] = fmt::to_string(ring.groups_ahead);
+  bindings["left_vectors"] = fmt::to_string(sides.left);
+  bindings["right_vectors"] = fmt::to_string(sides.right);
+  bindings["ring_row_bytes"] = fmt::to_string(plan::core_row_bytes(ring, sides, element_bytes));
+  bindings["ring_lead_bytes"] = fmt::to_string(plan::core_lead_bytes(sides));
+  bindings["column_reach_low"] = fmt::to_string(-plan.reach_low[spec::axis_x]);
+  bindings["column_reach_high"] = fmt::to_string(plan.reach_high[spec::axis_x]);
+  bindings["edge_columns"] = fmt::to_string(plan::core_edge_columns(plan.tap_rows, element_bytes));
 }
 
 }  // namespace spidergen::emit

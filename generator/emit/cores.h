@@ -12,4 +12,7 @@ void bind_cores(const spec::StencilSpec& spec, const plan::KernelPlan& plan, ren
 /// The same for cores2d.cu.in.
 void bind_core_tiles(const plan::KernelPlan& plan, render::Bindings& bindings);
 
+/// The same of templates/cores3d.cu.in, for plans that have a ring.
+void bind_core_ring(const spec::StencilSpec& spec, const plan::KernelPlan& plan, render::Bindings& bindings);
+
 }  // namespace spidergen::emit

@@ -139,9 +139,23 @@ void describe_core_tiles(const plan::CorePlan& cores, std::vector<std::string>& 
                   cores.warps_per_block));
 }
 
+void describe_ring(const plan::CorePlan& cores, std::vector<std::string>& lines) {
+  const plan::CoreRing& ring = *cores.ring;
+  lines.push_back(fmt::format("Plan      {} a point in the code, walking along planes",
+                              counted(cores.taps.size(), "multiply-add")));
+  lines.push_back(fmt::format("          {} of {} x a thread, {} x {} warps a block, ring of {} planes",
+                              counted(static_cast<std::size_t>(ring.rows_per_thread), "row"), cores.outputs,
+                              ring.warps_down, ring.warps_across,
+                              ring.planes_at_once * (ring.groups_ahead + 1)));
+}
+
 void describe_cores(const plan::CorePlan& cores, int dimensions, std::vector<std::string>& lines) {
   if (cores.tile_rows > 0) {
     describe_core_tiles(cores, lines);
+    return;
+  }
+  if (cores.ring) {
+    describe_ring(cores, lines);
     return;
   }
   constexpr std::array<std::string_view, 3> walks{"", ", walking down rows", ", walking along planes"};

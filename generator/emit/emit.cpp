@@ -411,6 +411,26 @@ std::string_view bind_cores_source(const spec::StencilSpec& spec, const plan::Ke
   return "cuda_cores.cu.in";
 }
 
+/// Tap rows as the rings of 3D kernels want them.
+void bind_volume(const plan::KernelPlan& plan, render::Bindings& bindings) {
+  int band_count = 0;
+  bindings["bands"] = volume_bands_text(plan, band_count);
+  bindings["band_count"] = fmt::to_string(band_count);
+  const auto [full_low, full_high] = full_planes(plan);
+  bindings["full_low"] = fmt::to_string(full_low);
+  bindings["full_high"] = fmt::to_string(full_high);
+}
+
+void bind_ring_source(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
+                      render::Bindings& bindings) {
+  bindings["step_rules"] = axis_rules_text(spec.boundary[spec::axis_z], spec.storage);
+  bindings["row_rules"] = axis_rules_text(spec.boundary[spec::axis_y], spec.storage);
+  bindings["cells"] = cells_struct(spec.storage);
+  bindings["storage_code"] = storage_code(spec.storage);
+  bind_volume(plan, bindings);
+  bind_core_ring(spec, plan, bindings);
+}
+
 EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
                         const pack::PackedKernel& packed, const std::string& version) {
   render::Bindings bindings = provenance(spec, version);
@@ -423,6 +443,10 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
   bindings["minimum_arch"] = fmt::to_string(minimum_arch);
   bindings["reach_low"] = fmt::format("{}", fmt::join(plan.reach_low, ", "));
   bindings["reach_high"] = fmt::format("{}", fmt::join(plan.reach_high, ", "));
+  if (plan.engine == plan::Engine::cuda && plan.cores.ring) {
+    bind_ring_source(spec, plan, bindings);
+    return {spec.name + ".cu", render::render(find_template("cores3d.cu.in"), bindings)};
+  }
   if (plan.engine == plan::Engine::cuda) {
     const std::string_view name = bind_cores_source(spec, plan, bindings);
     return {spec.name + ".cu", render::render(find_template(name), bindings)};

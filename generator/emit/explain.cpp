@@ -12,6 +12,7 @@
 #include "emit/describe.h"
 #include "emit/draw.h"
 #include "emit/figures.h"
+#include "plan/core_ring.h"
 #include "plan/lines.h"
 #include "plan/planes.h"
 #include "plan/streaming.h"
@@ -46,10 +47,17 @@ void append_work(const Figures& figures, plan::Engine engine, std::string& text)
 
 void append_cores(const spec::StencilSpec& spec, const plan::KernelPlan& plan, std::string& text) {
   const plan::CorePlan& cores = plan.cores;
-  text += fmt::format("  Registers {} estimated; no shared memory\n", cores.estimated_registers);
-  text += fmt::format("  Work      {} multiply-adds and {} bytes a point; {} cells loaded for {} outputs\n",
-                      cores.taps.size(), figures_of(spec, plan).bytes_per_point, cores.cells_loaded,
-                      cores.outputs * std::max(1, cores.tile_rows));
+  if (cores.ring) {
+    text += fmt::format("  Registers {} estimated; {} bytes of shared memory a block\n",
+                        cores.estimated_registers,
+                        plan::core_ring_bytes(*cores.ring, cores.taps, spec::element_bytes(spec.storage)));
+  } else {
+    text += fmt::format("  Registers {} estimated; no shared memory\n", cores.estimated_registers);
+  }
+  text +=
+      fmt::format("  Work      {} multiply-adds and {} bytes a point; {} cells loaded for {} outputs\n",
+                  cores.taps.size(), figures_of(spec, plan).bytes_per_point, cores.cells_loaded,
+                  cores.outputs * (cores.ring ? cores.ring->rows_per_thread : std::max(1, cores.tile_rows)));
 }
 
 void append_windows(const plan::Pass& pass, std::string& text) {

@@ -233,6 +233,16 @@ std::string passes_json(const plan::KernelPlan& plan, const pack::PackedKernel& 
   return fmt::format("{}", fmt::join(passes, ", "));
 }
 
+/// The ring of planes of CUDA cores; null where there is none.
+std::string core_ring_json(const plan::CorePlan& cores) {
+  if (!cores.ring) return "null";
+  const plan::CoreRing& ring = *cores.ring;
+  return fmt::format(
+      "{{\"rows_per_thread\": {}, \"warps_across\": {}, \"warps_down\": {}, \"planes_at_once\": {}, "
+      "\"groups_ahead\": {}}}",
+      ring.rows_per_thread, ring.warps_across, ring.warps_down, ring.planes_at_once, ring.groups_ahead);
+}
+
 /// How CUDA cores compute; null for the other engines.
 std::string cores_json(const plan::KernelPlan& plan) {
   if (plan.engine != plan::Engine::cuda) return "  \"cores\": null,\n";
@@ -241,10 +251,10 @@ std::string cores_json(const plan::KernelPlan& plan) {
       "  \"cores\": {{\"multiply_adds\": {}, \"taps_in_code\": {}, \"objection\": \"{}\", \"outputs\": {}, "
       "\"tile_rows\": {}, \"windows_ahead\": {}, \"unrolled_steps\": {}, \"warps_per_block\": {}, "
       "\"blocks_per_multiprocessor\": {}, \"preferred_steps\": {}, \"estimated_registers\": {}, "
-      "\"cells_loaded\": {}}},\n",
+      "\"cells_loaded\": {}, \"ring\": {}}},\n",
       cores.taps.size(), cores.unrolled, cores.objection, cores.outputs, cores.tile_rows, cores.windows_ahead,
       cores.unrolled_steps, cores.warps_per_block, cores.blocks_per_multiprocessor, cores.preferred_steps,
-      cores.estimated_registers, cores.cells_loaded);
+      cores.estimated_registers, cores.cells_loaded, core_ring_json(cores));
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <tuple>
 #include <vector>
 
+#include "plan/core_ring.h"
+
 namespace spidergen::plan {
 namespace {
 
@@ -248,6 +250,21 @@ bool choose_tile(const Stencil& stencil, CorePlan& plan) {
   return true;
 }
 
+/// What a plan with a ring has in common with the others.
+void take_ring(CorePlan& plan) {
+  const CoreRing& ring = *plan.ring;
+  plan.outputs = core_ring_outputs;
+  plan.warps_per_block = ring.warps_across * ring.warps_down;
+  plan.blocks_per_multiprocessor = ring.blocks_per_multiprocessor;
+  // Long enough that the planes before the first outputs do not count, short enough that blocks stay
+  // together.
+  const auto [low, high] = std::minmax_element(
+      plan.taps.begin(), plan.taps.end(), [](const CoreTap& a, const CoreTap& b) { return a.step < b.step; });
+  plan.preferred_steps = 8 * std::max(2, high->step - low->step);
+  plan.estimated_registers = ring.estimated_registers;
+  plan.cells_loaded = core_cells_loaded(ring, plan.taps);
+}
+
 }  // namespace
 
 double cells_per_output(const CorePlan& plan) {
@@ -271,8 +288,13 @@ CorePlan plan_cores(const spec::StencilSpec& spec, const RoundedWeights& weights
   std::sort(plan.taps.begin(), plan.taps.end(), [](const CoreTap& a, const CoreTap& b) {
     return std::tuple(a.row, a.step, a.column) < std::tuple(b.row, b.step, b.column);
   });
-  const Stencil stencil = stencil_of(spec, plan.taps);
   plan.preferred_steps = spec.dimensions == 3 ? 64 : 0;
+  plan.ring = plan_core_ring(spec, plan.taps);
+  if (plan.ring) {
+    take_ring(plan);
+    return plan;
+  }
+  const Stencil stencil = stencil_of(spec, plan.taps);
   if (choose_tile(stencil, plan)) return plan;
 
   plan.outputs = vector_bytes / stencil.element_bytes;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -213,6 +214,19 @@ struct CoreTap {
   bool operator==(const CoreTap&) const = default;
 };
 
+/// How a block of a 3D kernel on CUDA cores streams planes through shared memory (templates/cores3d.cu.in).
+struct CoreRing {
+  int rows_per_thread = 2;  ///< output rows of a thread, which has four outputs in each
+  int warps_across = 1;     ///< 128 columns each
+  int warps_down = 8;
+  int planes_at_once = 1;             ///< input planes between two barriers
+  int groups_ahead = 3;               ///< as many planes each that are on their way
+  int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
+  int estimated_registers = 0;
+
+  bool operator==(const CoreRing&) const = default;
+};
+
 /// How a kernel computes on CUDA cores (generator/README.md, "CUDA cores").
 struct CorePlan {
   std::vector<CoreTap> taps;  ///< ascending in (row, step, column)
@@ -229,7 +243,8 @@ struct CorePlan {
   int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
   int preferred_steps = 0;            ///< of a walk on a large field; 0: as many as fill one wave of blocks
   int estimated_registers = 0;
-  int cells_loaded = 0;  ///< by a thread for the outputs of a step, or of a tile
+  int cells_loaded = 0;          ///< by a thread for the outputs of a step, or of a tile
+  std::optional<CoreRing> ring;  ///< in 3D, where all of it fits; otherwise threads load for themselves
 
   bool operator==(const CorePlan&) const = default;
 };

@@ -69,9 +69,11 @@ MOST_INNER_CELLS = 120000
 def inner_case(plan):
     """On CUDA cores a walk or tile takes no care only where all that it reads lies in the field: on a large device, whose
     walks are short, this field has such ones between those at its edges. None where it would be too large to emulate."""
-    (planes, rows, _) = (low + high for low, high in plan.reach)
+    (planes, rows, sides) = (low + high for low, high in plan.reach)
     columns = 290 if plan.storage.bytes == 4 else 530
     extent = (1, 34 + rows, columns) if plan.dimensions == 2 else (12 + planes, 9 + rows, columns)
+    if plan.block:  # one block has others on all sides; along z there may be edges
+        extent = (3, 2 * plan.block[0] + rows + 1, 2 * plan.block[1] + sides + 8)
     if plan.engine != "cuda" or plan.dimensions == 1 or extent[0] * extent[1] * columns > MOST_INNER_CELLS:
         return None
     return Case(extent, "random", "aligned", "aligned", multiprocessors=132)

@@ -53,6 +53,11 @@ class TapRow:
     high: int
 
 
+def block_of(ring):
+    """Rows and columns of a block, of what the explanation says of a ring."""
+    return (ring["warps_down"] * ring["rows_per_thread"], ring["warps_across"] * 128) if ring else ()
+
+
 @dataclasses.dataclass(frozen=True)
 class Plan:
     """One kernel as `spider-gen --explain --explain-format json` tells it."""
@@ -70,6 +75,7 @@ class Plan:
     stated_bound: tuple = ()  # coefficients of the explanation's own bound: result, sum, absolute, neighbourhood
     options: tuple = ()  # of the command line, beside the spec
     engine: str = "sparse"  # what multiplies
+    block: tuple = ()  # rows and columns of a block on CUDA cores that streams planes through shared memory
 
     @functools.cached_property
     def reach(self):
@@ -130,6 +136,7 @@ def load_plan(path):
             stated_bound=tuple(data.get("error_bound", {}).get(key, 0.0) for key in BOUND_TERMS),
             options=tuple(expected.get("options", ())),
             engine=data.get("engine", "sparse"),
+            block=block_of((data.get("cores") or {}).get("ring")),
         )
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: not an explanation of a kernel: {error!r}") from error

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "plan/core_ring.h"
 #include "plan/half.h"
 #include "plan/make_plan.h"
 #include "plan/planes.h"
@@ -527,6 +528,40 @@ TEST(Plan, CoresTakeTilesIn2DWhereTheyFit) {
   }
   EXPECT_EQ(make_plan(box_of(3, 1, spec::Storage::f32), Engine::cuda).cores.tile_rows, 0);
   EXPECT_EQ(make_plan(box_of(2, 7, spec::Storage::f32), Engine::cuda).cores.tile_rows, 0) << "too much code";
+}
+
+TEST(Plan, CoresStreamPlanesWhereTheyFitSharedMemory) {
+  constexpr int most_bytes = 160 * 1024;
+  for (const spec::Storage storage : {spec::Storage::f16, spec::Storage::bf16, spec::Storage::f32}) {
+    const int element_bytes = spec::element_bytes(storage);
+    EXPECT_FALSE(make_plan(box_of(2, 1, storage), Engine::cuda).cores.ring);
+    for (const int radius : {1, 2, 3}) {
+      const CorePlan cores = make_plan(box_of(3, radius, storage), Engine::cuda).cores;
+      ASSERT_TRUE(cores.ring) << radius;
+      const CoreRing& ring = *cores.ring;
+      EXPECT_LE(core_ring_bytes(ring, cores.taps, element_bytes) * ring.blocks_per_multiprocessor,
+                most_bytes);
+      EXPECT_GE(ring.groups_ahead, 1);
+      // Copies are fast where shared and global addresses agree modulo 128.
+      EXPECT_EQ(core_row_bytes(ring, side_vectors(cores.taps, element_bytes), element_bytes) % 128, 0);
+      EXPECT_EQ(core_lead_bytes(side_vectors(cores.taps, element_bytes)) % 128, 0);
+    }
+    EXPECT_FALSE(make_plan(box_of(3, 7, storage), Engine::cuda).cores.ring);
+  }
+}
+
+TEST(Plan, SideVectorsHoldWhatTapsReach) {
+  const std::vector<CoreTap> taps{{0, 0, -5, 1}, {0, 0, 3, 1}};
+  EXPECT_EQ(side_vectors(taps, 4).left, 2);
+  EXPECT_EQ(side_vectors(taps, 4).right, 1);
+  EXPECT_EQ(side_vectors(taps, 2).left, 1);
+  EXPECT_EQ(side_vectors({{0, 0, 0, 1}}, 2).left, 0);
+  // Five columns to the low side and three to the high one, and what an edge may cut off a vector.
+  EXPECT_EQ(core_edge_columns({{0, 0, -5, 3}}, 4), 5 + 3 + 3 + 3);
+  // Three input rows: one vector for dx = 0, two where dx = 1 is among the taps.
+  CoreRing ring;
+  ring.rows_per_thread = 2;
+  EXPECT_EQ(core_cells_loaded(ring, {{0, 0, 0, 1}, {0, 1, 1, 1}}), 4 + 8 + 8);
 }
 
 TEST(Plan, CoresThatCannotHoldAStencilTakeATable) {

@@ -1,0 +1,166 @@
+#include "plan/core_ring.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "plan/cores.h"
+
+namespace spidergen::plan {
+namespace {
+
+constexpr int vector_bytes = 16;
+constexpr int line_bytes = 128;
+constexpr int warp_columns = 128;
+
+// Addresses, strides, counters, copies and what the compiler needs besides.
+constexpr int base_registers = 60;
+
+// What the smallest of the devices with 164 KiB a multiprocessor grants a block.
+constexpr int most_shared_bytes = 160 * 1024;
+
+// Multiply-adds of a step in the code: more would not fit the instruction cache, or compile for too long.
+constexpr int most_step_products = 2048;
+
+// Beyond these a ring has more cells around a block's own than in it.
+constexpr int most_rows_around = 24;
+constexpr int most_columns_around = 32;
+
+/// A block: warps side by side and one below the other, each with some rows, how many groups of planes are on
+/// their way, and the registers that this leaves to a thread where a multiprocessor has `blocks` such blocks.
+struct Candidate {
+  int rows_per_thread;
+  int warps_across;
+  int warps_down;
+  int blocks;
+  int groups_ahead;
+  int registers;
+};
+
+// In the order of preference, as measured on an H200 (tests/benchmarks/README.md). Three rows a thread share
+// the rows around them; more leave too few warps, or spill. Two-byte cells are waited for longer.
+constexpr std::array<Candidate, 3> wide_candidates{
+    {{3, 1, 12, 1, 2, 168}, {2, 1, 8, 1, 3, 255}, {1, 1, 8, 1, 3, 255}}};
+constexpr std::array<Candidate, 4> narrow_candidates{
+    {{3, 2, 8, 1, 6, 128}, {3, 1, 6, 2, 4, 168}, {2, 1, 8, 1, 4, 255}, {1, 1, 8, 1, 4, 255}}};
+
+struct Range {
+  int low = 0;
+  int high = 0;
+  [[nodiscard]] int count() const { return high - low + 1; }
+};
+
+Range range_of(const std::vector<CoreTap>& taps, int CoreTap::*axis) {
+  const auto [low, high] = std::minmax_element(
+      taps.begin(), taps.end(), [&](const CoreTap& a, const CoreTap& b) { return a.*axis < b.*axis; });
+  return {(*low).*axis, (*high).*axis};
+}
+
+int round_up(int value, int unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+/// Sums of all planes in flight, the inputs of a row, and the rest.
+int estimate_registers(const std::vector<CoreTap>& taps, int rows_per_thread) {
+  const Range planes = range_of(taps, &CoreTap::step);
+  const Range columns = range_of(taps, &CoreTap::column);
+  const int inputs = round_up(std::max(0, -columns.low), core_ring_outputs) +
+                     round_up(std::max(0, columns.high), core_ring_outputs);
+  return base_registers + planes.count() * rows_per_thread * core_ring_outputs + std::max(0, inputs - 8);
+}
+
+}  // namespace
+
+SideVectors side_vectors(const std::vector<CoreTap>& taps, int element_bytes) {
+  const Range columns = range_of(taps, &CoreTap::column);
+  const int vector_cells = vector_bytes / element_bytes;
+  return {round_up(std::max(0, -columns.low), vector_cells) / vector_cells,
+          round_up(std::max(0, columns.high), vector_cells) / vector_cells};
+}
+
+int core_edge_columns(const std::vector<TapRow>& rows, int element_bytes) {
+  ColumnReach reach{rows.front().low, rows.front().high, 0, 0};
+  for (const TapRow& row : rows) {
+    reach.highest_low = std::max(reach.highest_low, row.low);
+    reach.lowest_high = std::min(reach.lowest_high, row.high);
+    reach.low = std::min(reach.low, row.low);
+    reach.high = std::max(reach.high, row.high);
+  }
+  // An edge may fall inside a vector.
+  const int cut = vector_bytes / element_bytes - 1;
+  return std::max(0, reach.highest_low) - reach.low + cut + reach.high - std::min(0, reach.lowest_high) + cut;
+}
+
+int core_row_bytes(const CoreRing& ring, const SideVectors& sides, int element_bytes) {
+  return round_up(
+      ring.warps_across * warp_columns * element_bytes + (sides.left + sides.right) * vector_bytes,
+      line_bytes);
+}
+
+int core_lead_bytes(const SideVectors& sides) {
+  return round_up(sides.left * vector_bytes, line_bytes);
+}
+
+int core_ring_bytes(const CoreRing& ring, const std::vector<CoreTap>& taps, int element_bytes) {
+  const SideVectors sides = side_vectors(taps, element_bytes);
+  const int rows = ring.warps_down * ring.rows_per_thread + range_of(taps, &CoreTap::row).count() - 1;
+  const int planes = ring.planes_at_once * (ring.groups_ahead + 1);
+  return core_lead_bytes(sides) + planes * rows * core_row_bytes(ring, sides, element_bytes);
+}
+
+int core_cells_loaded(const CoreRing& ring, const std::vector<CoreTap>& taps) {
+  const Range rows = range_of(taps, &CoreTap::row);
+  int cells = 0;
+  for (int y = rows.low; y < rows.high + ring.rows_per_thread; ++y) {
+    // The thread's rows 0 .. rows_per_thread - 1 meet input row y through taps of dy from y on downwards.
+    std::set<int> vectors;
+    for (const CoreTap& tap : taps) {
+      if (tap.row > y || tap.row <= y - ring.rows_per_thread) continue;
+      vectors.insert(floor_divide(tap.column, core_ring_outputs));
+      vectors.insert(floor_divide(tap.column + core_ring_outputs - 1, core_ring_outputs));
+    }
+    cells += static_cast<int>(vectors.size()) * core_ring_outputs;
+  }
+  return cells;
+}
+
+namespace {
+
+/// The ring of a candidate, if registers, code and shared memory suffice.
+std::optional<CoreRing> try_candidate(const Candidate& candidate, const std::vector<CoreTap>& taps,
+                                      int element_bytes) {
+  const auto products = static_cast<int>(taps.size()) * candidate.rows_per_thread * core_ring_outputs;
+  const int registers = estimate_registers(taps, candidate.rows_per_thread);
+  if (products > most_step_products || registers > candidate.registers) return std::nullopt;
+  CoreRing ring;
+  ring.rows_per_thread = candidate.rows_per_thread;
+  ring.warps_across = candidate.warps_across;
+  ring.warps_down = candidate.warps_down;
+  ring.groups_ahead = candidate.groups_ahead;
+  ring.blocks_per_multiprocessor = candidate.blocks;
+  ring.estimated_registers = registers;
+  const auto fits = [&] {
+    return core_ring_bytes(ring, taps, element_bytes) <= most_shared_bytes / candidate.blocks;
+  };
+  while (ring.groups_ahead > 1 && !fits()) --ring.groups_ahead;
+  return fits() ? std::optional(ring) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<CoreRing> plan_core_ring(const spec::StencilSpec& spec, const std::vector<CoreTap>& taps) {
+  if (spec.dimensions != 3) return std::nullopt;
+  const Range columns = range_of(taps, &CoreTap::column);
+  if (range_of(taps, &CoreTap::row).count() - 1 > most_rows_around) return std::nullopt;
+  if (std::max(-columns.low, columns.high) > most_columns_around) return std::nullopt;
+  const int element_bytes = spec::element_bytes(spec.storage);
+  const auto first_of = [&](const auto& candidates) -> std::optional<CoreRing> {
+    for (const Candidate& candidate : candidates) {
+      if (const auto ring = try_candidate(candidate, taps, element_bytes)) return ring;
+    }
+    return std::nullopt;
+  };
+  return element_bytes == 4 ? first_of(wide_candidates) : first_of(narrow_candidates);
+}
+
+}  // namespace spidergen::plan

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "plan/kernel_plan.h"
+#include "spec/stencil_spec.h"
+
+namespace spidergen::plan {
+
+/// Outputs of a thread along x.
+constexpr int core_ring_outputs = 4;
+
+/// How a kernel streams planes through shared memory on CUDA cores (templates/cores3d.cu.in), or nothing
+/// where it does not: in less than three dimensions, and where sums, code or ring would be too much. `taps`
+/// as in CorePlan.
+[[nodiscard]] std::optional<CoreRing> plan_core_ring(const spec::StencilSpec& spec,
+                                                     const std::vector<CoreTap>& taps);
+
+/// Vectors of 16 bytes of a ring row before the block's own columns, and behind them, that taps reach.
+struct SideVectors {
+  int left = 0;
+  int right = 0;
+};
+[[nodiscard]] SideVectors side_vectors(const std::vector<CoreTap>& taps, int element_bytes);
+
+/// Columns of a ring row that taps reach and that are in no vector inside, beside both edges of the field or
+/// of a box.
+[[nodiscard]] int core_edge_columns(const std::vector<TapRow>& rows, int element_bytes);
+
+/// Bytes from row to row in the ring, and before the block's own columns of the first row.
+[[nodiscard]] int core_row_bytes(const CoreRing& ring, const SideVectors& sides, int element_bytes);
+[[nodiscard]] int core_lead_bytes(const SideVectors& sides);
+
+/// Cells that a thread reads from the ring for its outputs of a plane.
+[[nodiscard]] int core_cells_loaded(const CoreRing& ring, const std::vector<CoreTap>& taps);
+
+/// Bytes of shared memory of a block.
+[[nodiscard]] int core_ring_bytes(const CoreRing& ring, const std::vector<CoreTap>& taps, int element_bytes);
+
+}  // namespace spidergen::plan

@@ -1,0 +1,473 @@
+/// Input planes of a 3D field in a ring in shared memory: a block of threads walks along z, and copies of the
+/// planes that come next are on their way while it computes. Boundary, boxes and rows that are not aligned
+/// are dealt with here: in the ring a kernel finds every cell that its taps reach.
+#pragma once
+
+#include <spider/boundary.h>
+#include <spider/instructions.h>
+#include <spider/kernel.h>
+
+#include <cstdint>
+
+namespace spider {
+
+/// Indices begin .. end - 1 of an axis.
+struct Span {
+  std::int32_t begin, end;
+
+  SPIDER_DEVICE bool holds(std::int32_t i) const { return i >= begin && i < end; }
+  SPIDER_DEVICE bool holds(const Span& other) const { return other.begin >= begin && other.end <= end; }
+};
+
+/// Offsets low .. high along an axis.
+struct Offsets {
+  std::int32_t low, high;
+};
+
+/// Tap rows that are neighbours and span the same columns.
+struct VolumeBand {
+  Offsets dz, dy, dx;
+};
+
+/// Does one of the offsets lead from a place of the span to i?
+SPIDER_DEVICE bool leads_to(const Offsets& offsets, const Span& from, std::int32_t i) {
+  return i - offsets.high < from.end && i - offsets.low >= from.begin;
+}
+
+/// The field as one block of threads sees it.
+template <class Element>
+struct VolumeBlock {
+  const Element* input;
+  std::int64_t plane_stride, row_stride;
+  std::int32_t extent[3];     ///< of the field, z, y, x
+  Span box[3];                ///< the outputs of the sweep
+  std::int32_t first_plane;   ///< input plane of step 0
+  std::int32_t top;           ///< row of the ring's first row
+  std::int32_t left;          ///< column of the ring's first vector
+  std::int32_t first_output;  ///< output plane that is complete first
+  std::int32_t steps;
+  std::int32_t fast_begin, fast_end;  ///< vectors of a row that are in the box wherever the row is reached
+  std::int32_t edge_begin;            ///< the first column of a ring row before them that a result may need
+  std::int32_t edge_columns;          ///< columns before and behind them that a result may need
+};
+
+/// What a block's walk must take care of.
+enum class Terrain {
+  inside,    ///< along y and x nothing: every vector of every row is in the box and aligned, every output
+             ///< wanted
+  edge,      ///< rows and a few vectors of each lie across the edges of the field or of the box
+  elements,  ///< rows that are not aligned, or too far apart: every input is fetched by itself
+};
+
+/// The ring of a kernel. `Shape` has, as static members:
+///   Element                 the bits of a cell
+///   block_threads           threads of a block
+///   ring_planes, ring_rows  input planes in the ring, rows of each
+///   tile_rows               output rows of a block
+///   tile_vectors            vectors of 16 bytes of the block's own columns in a row
+///   left_vectors, right_vectors       those that taps reach before and behind them
+///   ring_row_bytes, ring_plane_bytes  from row to row, from plane to plane: a multiple of 32, for copies are
+///   slow
+///                           where shared and global addresses do not agree modulo that
+///   ring_lead_bytes         before the block's own columns in the first row: the same
+///   lowest_dz, lowest_dy    of the taps' offsets along z, y
+///   lead_planes             from the lowest offset along z to the highest
+///   highest_low, lowest_high          columns that every tap row may read: from so far behind a box's first
+///   column to
+///                           so far before its end
+///   column_reach_low, column_reach_high  lowest offset along x, at most 0; highest, at least 0
+///   edge_columns            columns of a row, reached but not in fast vectors, beside both edges of the
+///   field or of a box full_low, full_high     a tap with an offset between them along z leads to all that
+///   any tap leads to in a plane band_count, band(i)     the taps plane_rules(), row_rules(), column_rules()
+///   the boundary
+template <class Shape>
+struct PlaneRing {
+  using Element = typename Shape::Element;
+  using Block = VolumeBlock<Element>;
+  using Shared = device::Shared;
+  using Vector = device::Vector;
+
+  static constexpr int vector_bytes = 16;
+  static constexpr int element_bytes = static_cast<int>(sizeof(Element));
+  static constexpr int vector_elements = vector_bytes / element_bytes;
+  static constexpr int ring_vectors = Shape::left_vectors + Shape::tile_vectors + Shape::right_vectors;
+  static constexpr int left_columns = Shape::left_vectors * vector_elements;
+  static constexpr int bytes = Shape::ring_lead_bytes + Shape::ring_planes * Shape::ring_plane_bytes;
+
+  // Of each plane a thread copies a vector of the block's own columns in every rows_at_once-th row, and some
+  // of those beside them.
+  static constexpr int rows_at_once = Shape::block_threads / Shape::tile_vectors;
+  static constexpr int own_copies = (Shape::ring_rows + rows_at_once - 1) / rows_at_once;
+  static constexpr int side_vectors = ring_vectors - Shape::tile_vectors;
+  static constexpr int side_copies =
+      (Shape::ring_rows * side_vectors + Shape::block_threads - 1) / Shape::block_threads;
+  static constexpr int copies = own_copies + side_copies;
+  static_assert(Shape::block_threads % Shape::tile_vectors == 0, "threads copy whole rows at once");
+
+  // And it fetches some elements where vectors lie across an edge.
+  static constexpr int edge_elements =
+      (Shape::ring_rows * Shape::edge_columns + Shape::block_threads - 1) / Shape::block_threads;
+
+  SPIDER_DEVICE static int thread_index() { return device::warp_index() * 32 + device::lane_index(); }
+
+  SPIDER_DEVICE static MappedIndex map_plane(const Block& block, std::int32_t z) {
+    return map_index(Shape::plane_rules(), z, block.extent[0]);
+  }
+  SPIDER_DEVICE static MappedIndex map_row(const Block& block, std::int32_t y) {
+    return map_index(Shape::row_rules(), y, block.extent[1]);
+  }
+  SPIDER_DEVICE static MappedIndex map_column(const Block& block, std::int32_t x) {
+    return map_index(Shape::column_rules(), x, block.extent[2]);
+  }
+
+  /// Does any tap reach a cell of row y in plane z?
+  SPIDER_DEVICE static bool row_is_reached(const Block& block, std::int32_t z, std::int32_t y) {
+    bool reached = false;
+    SPIDER_UNROLL
+    for (int i = 0; i < Shape::band_count; ++i) {
+      const VolumeBand band = Shape::band(i);
+      reached |= leads_to(band.dz, block.box[0], z) && leads_to(band.dy, block.box[1], y);
+    }
+    return reached;
+  }
+
+  /// Does any tap reach cell (z, y, x)?
+  SPIDER_DEVICE static bool cell_is_reached(const Block& block, std::int32_t z, std::int32_t y,
+                                            std::int32_t x) {
+    bool reached = false;
+    SPIDER_UNROLL
+    for (int i = 0; i < Shape::band_count; ++i) {
+      const VolumeBand band = Shape::band(i);
+      reached |= leads_to(band.dz, block.box[0], z) && leads_to(band.dy, block.box[1], y) &&
+                 leads_to(band.dx, block.box[2], x);
+    }
+    return reached;
+  }
+
+  /// Is plane z inside the field, and is all of it reached that is reached in any plane? Few are not.
+  SPIDER_DEVICE static bool is_usual(const Block& block, std::int32_t z) {
+    return z >= 0 && z < block.extent[0] &&
+           leads_to(Offsets{Shape::full_low, Shape::full_high}, block.box[0], z);
+  }
+
+  /// The steps of a walk whose planes are: all but some at its ends.
+  SPIDER_DEVICE static Span usual_steps(const Block& block) {
+    Span steps = {0, block.steps};
+    SPIDER_NO_UNROLL
+    while (steps.begin < steps.end && !is_usual(block, block.first_plane + steps.begin)) ++steps.begin;
+    SPIDER_NO_UNROLL
+    while (steps.begin < steps.end && !is_usual(block, block.first_plane + steps.end - 1)) --steps.end;
+    return steps;
+  }
+
+  /// The same as row_is_reached and cell_is_reached in usual planes.
+  SPIDER_DEVICE static bool row_is_usual(const Block& block, std::int32_t y) {
+    bool reached = false;
+    SPIDER_UNROLL
+    for (int i = 0; i < Shape::band_count; ++i) reached |= leads_to(Shape::band(i).dy, block.box[1], y);
+    return reached;
+  }
+  SPIDER_DEVICE static bool cell_is_usual(const Block& block, std::int32_t y, std::int32_t x) {
+    bool reached = false;
+    SPIDER_UNROLL
+    for (int i = 0; i < Shape::band_count; ++i) {
+      reached |= leads_to(Shape::band(i).dy, block.box[1], y) && leads_to(Shape::band(i).dx, block.box[2], x);
+    }
+    return reached;
+  }
+
+  /// Where the plane of a step lies.
+  SPIDER_DEVICE static Shared plane_place(int step) {
+    return static_cast<unsigned>(step) % Shape::ring_planes * Shape::ring_plane_bytes;
+  }
+
+  /// Where a vector of a ring row lies in its plane.
+  SPIDER_DEVICE static Shared vector_place(int row, int vector) {
+    return Shape::ring_lead_bytes + row * Shape::ring_row_bytes +
+           (vector - Shape::left_vectors) * vector_bytes;
+  }
+
+  /// The same cell again and again.
+  SPIDER_DEVICE static Vector filled_vector(std::uint32_t value) {
+    const std::uint32_t word = element_bytes == 4 ? value : value * 0x10001U;
+    return {{word, word, word, word}};
+  }
+
+  SPIDER_DEVICE static void fill_in_all_planes(Shared place, const Vector& value) {
+    SPIDER_NO_UNROLL
+    for (int plane = 0; plane < Shape::ring_planes; ++plane)
+      device::store_shared(plane * Shape::ring_plane_bytes + place, value);
+  }
+  SPIDER_DEVICE static void fill_in_all_planes(Shared place, Element value) {
+    SPIDER_NO_UNROLL
+    for (int plane = 0; plane < Shape::ring_planes; ++plane)
+      device::store_shared(plane * Shape::ring_plane_bytes + place, value);
+  }
+
+  /// One of the vectors that a thread copies of every plane: number k.
+  struct CopyPlace {
+    bool always;      ///< does every thread have it? The compiler would not find out.
+    int row, vector;  ///< in the ring
+
+    SPIDER_DEVICE explicit CopyPlace(int k)
+        : always(k < own_copies && (k + 1) * rows_at_once <= Shape::ring_rows) {
+      if (k < own_copies) {
+        row = thread_index() / Shape::tile_vectors + k * rows_at_once;
+        vector = Shape::left_vectors + thread_index() % Shape::tile_vectors;
+      } else {
+        constexpr int divisor = side_vectors > 0 ? side_vectors : 1;
+        const int i = thread_index() + (k - own_copies) * Shape::block_threads;
+        const int side = i % divisor;
+        row = i / divisor;
+        vector = side < Shape::left_vectors ? side : side + Shape::tile_vectors;
+      }
+    }
+    SPIDER_DEVICE bool exists() const { return always || row < Shape::ring_rows; }
+    SPIDER_DEVICE Shared offset() const { return vector_place(row, vector); }
+    SPIDER_DEVICE bool is_fast(const Block& block) const {
+      return exists() && vector >= block.fast_begin && vector < block.fast_end;
+    }
+  };
+
+  /// The vectors that a thread copies of every usual plane.
+  struct Copies {
+    std::int32_t from[copies];  ///< offset from the plane's first interior element
+    Shared to[copies];          ///< offset in the ring's plane
+    std::uint32_t wanted;       ///< bit k: is there a vector k?
+  };
+  static_assert(copies <= 32, "wanted copies are bits of a word");
+
+  /// Of a block inside.
+  SPIDER_DEVICE static Copies plan_plain_copies(const Block& block) {
+    Copies plan;
+    plan.wanted = 0;
+    SPIDER_UNROLL
+    for (int k = 0; k < copies; ++k) {
+      const CopyPlace place(k);
+      plan.from[k] = static_cast<std::int32_t>((block.top + place.row) * block.row_stride) + block.left +
+                     place.vector * vector_elements;
+      plan.to[k] = place.offset();
+      plan.wanted |= static_cast<std::uint32_t>(place.exists()) << k;
+    }
+    return plan;
+  }
+
+  /// Rows from wherever the boundary takes them. Those that it makes constant are filled here, in every plane
+  /// of the ring, since no plane changes them.
+  SPIDER_DEVICE static Copies plan_mapped_copies(const Block& block) {
+    Copies plan;
+    plan.wanted = 0;
+    SPIDER_UNROLL
+    for (int k = 0; k < copies; ++k) {
+      const CopyPlace place(k);
+      const std::int32_t y = block.top + place.row;
+      const MappedIndex row = map_row(block, y);
+      const bool fast = place.is_fast(block);
+      plan.from[k] = static_cast<std::int32_t>(row.index * block.row_stride) + block.left +
+                     place.vector * vector_elements;
+      plan.to[k] = place.offset();
+      plan.wanted |= static_cast<std::uint32_t>(fast && !row.constant && row_is_usual(block, y)) << k;
+      if (fast && row.constant) fill_in_all_planes(plan.to[k], filled_vector(row.value));
+    }
+    return plan;
+  }
+
+  /// Starts the copies of a usual plane to `to`; `plane` is its first interior element.
+  SPIDER_DEVICE static void start_plane(const Copies& plan, Shared to, const Element* plane) {
+    SPIDER_UNROLL
+    for (int k = 0; k < copies; ++k)
+      device::copy_async_if((plan.wanted >> k & 1U) != 0, to + plan.to[k], plane + plan.from[k]);
+  }
+
+  /// One of the elements that a thread fetches of every plane: number k.
+  struct EdgePlace {
+    int row, column;  ///< in the ring
+
+    SPIDER_DEVICE EdgePlace(const Block& block, int k) {
+      const int element = thread_index() + k * Shape::block_threads;
+      const int before = block.fast_begin * vector_elements - block.edge_begin;
+      const int i = element % block.edge_columns;
+      row = element / block.edge_columns;
+      column = i < before ? block.edge_begin + i : block.fast_end * vector_elements + i - before;
+    }
+    SPIDER_DEVICE bool exists() const { return row < Shape::ring_rows; }
+    SPIDER_DEVICE Shared offset() const { return vector_place(row, 0) + column * element_bytes; }
+  };
+
+  /// The elements of vectors across an edge that a thread fetches of every usual plane.
+  struct Edges {
+    static constexpr Shared nowhere = 0xffffffffU;
+
+    std::int32_t from[edge_elements];  ///< offset from the plane's first interior element
+    Shared to[edge_elements];          ///< offset in the ring's plane; `nowhere` where there is none
+  };
+
+  /// Their values on the way.
+  struct EdgeValues {
+    Element value[edge_elements];
+  };
+
+  /// Finds the elements of a block's edge vectors. Those that the boundary makes constant, in every plane,
+  /// are filled here. Those that no tap reaches are left as they are.
+  SPIDER_DEVICE static Edges plan_edges(const Block& block) {
+    Edges edges;
+    SPIDER_UNROLL
+    for (int k = 0; k < edge_elements; ++k) {
+      edges.from[k] = 0;
+      edges.to[k] = Edges::nowhere;
+      if (block.edge_columns == 0) continue;
+      const EdgePlace place(block, k);
+      if (!place.exists()) continue;
+      const std::int32_t y = block.top + place.row;
+      const std::int32_t x = block.left + place.column;
+      if (!cell_is_usual(block, y, x)) continue;
+      const MappedIndex row = map_row(block, y);
+      const MappedIndex column = map_column(block, x);
+      if (column.constant || row.constant) {
+        fill_in_all_planes(place.offset(), static_cast<Element>(column.constant ? column.value : row.value));
+        continue;
+      }
+      edges.from[k] = static_cast<std::int32_t>(row.index * block.row_stride) + column.index;
+      edges.to[k] = place.offset();
+    }
+    return edges;
+  }
+
+  /// Loads the edge elements of a usual plane.
+  SPIDER_DEVICE static void load_edges(const Edges& edges, const Element* plane, EdgeValues& values) {
+    SPIDER_UNROLL
+    for (int k = 0; k < edge_elements; ++k) {
+      if (edges.to[k] != Edges::nowhere) values.value[k] = device::load_field(plane + edges.from[k]);
+    }
+  }
+
+  /// Puts them into the ring's plane at `to`.
+  SPIDER_DEVICE static void place_edges(const Edges& edges, Shared to, const EdgeValues& values) {
+    SPIDER_UNROLL
+    for (int k = 0; k < edge_elements; ++k) {
+      if (edges.to[k] != Edges::nowhere) device::store_shared(to + edges.to[k], values.value[k]);
+    }
+  }
+
+  /// The cell (z, y, x), wherever the boundary takes it from; 0 where no tap reaches it.
+  SPIDER_DEVICE static Element fetch_cell(const Block& block, std::int32_t z, const MappedIndex& plane,
+                                          std::int32_t y, std::int32_t x) {
+    if (!cell_is_reached(block, z, y, x)) return 0;
+    const MappedIndex column = map_column(block, x);
+    if (column.constant) return static_cast<Element>(column.value);
+    const MappedIndex row = map_row(block, y);
+    if (row.constant) return static_cast<Element>(row.value);
+    if (plane.constant) return static_cast<Element>(plane.value);
+    return device::load_field(
+        block.input + (plane.index * block.plane_stride + row.index * block.row_stride + column.index));
+  }
+
+  /// Brings plane z, which is not usual, to `to`, but for the rows and columns that are constant in all
+  /// planes.
+  SPIDER_DEVICE_APART void bring_unusual_plane(const Block block, std::int32_t z, Shared to) {
+    const MappedIndex plane = map_plane(block, z);
+    SPIDER_NO_UNROLL
+    for (int k = 0; k < copies; ++k) {
+      const CopyPlace place(k);
+      const std::int32_t y = block.top + place.row;
+      const MappedIndex row = map_row(block, y);
+      const bool wanted = place.is_fast(block) && !row.constant && row_is_reached(block, z, y);
+      if (wanted && plane.constant) device::store_shared(to + place.offset(), filled_vector(plane.value));
+      device::copy_async_if(wanted && !plane.constant, to + place.offset(),
+                            block.input + (plane.index * block.plane_stride + row.index * block.row_stride +
+                                           block.left + place.vector * vector_elements));
+    }
+    if (block.edge_columns == 0) return;
+    SPIDER_NO_UNROLL
+    for (int k = 0; k < edge_elements; ++k) {
+      const EdgePlace place(block, k);
+      const std::int32_t y = block.top + place.row;
+      const std::int32_t x = block.left + place.column;
+      if (!place.exists() || map_column(block, x).constant || map_row(block, y).constant) continue;
+      device::store_shared(to + place.offset(), fetch_cell(block, z, plane, y, x));
+    }
+  }
+
+  /// Fetches all of plane z element by element.
+  SPIDER_DEVICE static void fetch_plane(const Block& block, std::int32_t z, Shared to) {
+    constexpr int row_elements = ring_vectors * vector_elements;
+    const MappedIndex plane = map_plane(block, z);
+    SPIDER_NO_UNROLL
+    for (int i = thread_index(); i < Shape::ring_rows * row_elements; i += Shape::block_threads) {
+      const int row = i / row_elements;
+      const int column = i % row_elements;
+      device::store_shared(to + vector_place(row, 0) + column * element_bytes,
+                           fetch_cell(block, z, plane, block.top + row, block.left + column));
+    }
+  }
+
+  /// Zeroes the ring, and waits until all threads have.
+  SPIDER_DEVICE static void clear() {
+    SPIDER_NO_UNROLL
+    for (int i = thread_index(); i < bytes / vector_bytes; i += Shape::block_threads)
+      device::store_shared(static_cast<Shared>(i * vector_bytes), Vector{});
+    device::sync_block();
+  }
+
+  SPIDER_DEVICE static std::int32_t clamp(std::int32_t value, std::int32_t low, std::int32_t high) {
+    return value < low ? low : (value > high ? high : value);
+  }
+
+  SPIDER_DEVICE static Block make_block(const SweepArguments& field) {
+    constexpr int tile_columns = Shape::tile_vectors * vector_elements;
+    const VolumeGrid& grid = field.grid.volume;
+    Block block;
+    block.input = static_cast<const Element*>(field.input);
+    block.plane_stride = field.input_stride[0];
+    block.row_stride = field.input_stride[1];
+    SPIDER_UNROLL
+    for (int axis = 0; axis < 3; ++axis) {
+      const std::int64_t begin = field.box.offset[axis];
+      block.extent[axis] = static_cast<std::int32_t>(field.extent[axis]);
+      block.box[axis] = {static_cast<std::int32_t>(begin),
+                         static_cast<std::int32_t>(begin + field.box.extent[axis])};
+    }
+    const int index = device::block_index();
+    const int above = index / grid.across;
+    block.left = grid.first_column + index % grid.across * tile_columns - left_columns;
+    block.top = block.box[1].begin + above % grid.down * Shape::tile_rows + Shape::lowest_dy;
+    block.first_output = block.box[0].begin + above / grid.down * grid.planes;
+    block.first_plane = block.first_output + Shape::lowest_dz;
+    const std::int32_t remaining = block.box[0].end - block.first_output;
+    block.steps = (remaining < grid.planes ? remaining : grid.planes) + Shape::lead_planes;
+    find_vectors(block);
+    return block;
+  }
+
+  /// Which vectors of a row are fast, and which columns are needed beside them.
+  SPIDER_DEVICE static void find_vectors(Block& block) {
+    const std::int32_t inside_begin = block.box[2].begin + (Shape::highest_low > 0 ? Shape::highest_low : 0);
+    const std::int32_t inside_end = block.box[2].end + (Shape::lowest_high < 0 ? Shape::lowest_high : 0);
+    const std::int32_t needed_begin = block.box[2].begin + Shape::column_reach_low;
+    const std::int32_t needed_end = block.box[2].end + Shape::column_reach_high;
+    const auto vectors_before = [&](std::int32_t x) {
+      return (x - block.left + vector_elements - 1) / vector_elements;
+    };
+    block.fast_begin = clamp(vectors_before(inside_begin), 0, ring_vectors);
+    block.fast_end = clamp((inside_end - block.left) / vector_elements, block.fast_begin, ring_vectors);
+    const std::int32_t first_fast = block.fast_begin * vector_elements;
+    const std::int32_t end_of_fast = block.fast_end * vector_elements;
+    block.edge_begin = clamp(needed_begin - block.left, 0, first_fast);
+    const std::int32_t edge_end = clamp(needed_end - block.left, end_of_fast, ring_vectors * vector_elements);
+    block.edge_columns = first_fast - block.edge_begin + edge_end - end_of_fast;
+  }
+
+  /// What a block has to take care of. Places in a plane count 32 bits where it is not `elements`.
+  SPIDER_DEVICE static Terrain terrain_of(const SweepArguments& field, const Block& block) {
+    constexpr std::int64_t farthest = (std::int64_t{1} << 31) - 2 * ring_vectors * vector_elements;
+    const std::int64_t rows = std::int64_t{block.extent[1]} + 2 * Shape::ring_rows;
+    const bool near = block.row_stride < (farthest - block.extent[2]) / rows;
+    if (!field.aligned_input || !near || block.edge_columns > Shape::edge_columns) return Terrain::elements;
+    const bool all_fast = block.fast_begin == 0 && block.fast_end == ring_vectors;
+    const Span rows_read = {block.top, block.top + Shape::ring_rows};
+    return all_fast && field.aligned_output && block.box[1].holds(rows_read) ? Terrain::inside
+                                                                             : Terrain::edge;
+  }
+};
+
+}  // namespace spider

@@ -46,6 +46,9 @@ constexpr std::size_t as_sparse_products = 3;
 
 // The same of f32 fields, which have twice the bytes.
 constexpr std::size_t most_memory_bound_scaled_products = 21;
+// In one wave more warps than these are no faster: what is under way at a time lies farther apart in memory.
+constexpr int blocks_of_long_walks = 2;
+
 // Beyond this operands wait in shared memory.
 constexpr int most_scaled_registers = 200;
 
@@ -109,7 +112,6 @@ Streaming choose_chained(const Pass& pass, int most_tiles) {
     streaming.tiles_per_warp =
         registers_of(pass, most_tiles, false) > largest_register_count ? 1 : most_tiles;
   }
-  set_registers(pass, 4, streaming);
   // Measured on an H200 (tests/benchmarks/README.md). Where memory binds, a walk short enough to ask for
   // nearly all of its rows at once keeps the rows that are on their way close together, which DRAM rewards;
   // where MMAs bind, the rows that two walks both read cost more.
@@ -118,6 +120,8 @@ Streaming choose_chained(const Pass& pass, int most_tiles) {
   const bool short_walks =
       hides_behind_memory(products, pass.inputs) && pass.rows_spanned() <= most_rows_of_short_walks;
   streaming.preferred_rows = !short_walks ? 0 : products <= most_light_products ? 14 : 20;
+  const bool long_walks = streaming.preferred_rows == 0 && streaming.tiles_per_warp > 1;
+  set_registers(pass, long_walks ? blocks_of_long_walks : 4, streaming);
   const auto unrolled =
       static_cast<int>(pass.products.size()) * streaming.tiles_per_warp * pass.rows_in_flight();
   streaming.rotate_by_unrolling =
@@ -199,12 +203,20 @@ int staged_vectors(const Pass& pass) {
   return at_low_edge + at_high_edge;
 }
 
+int turns_with_care(const Pass& pass) {
+  if (!pass.streaming.rotate_by_unrolling) return 1;
+  // More code would leave the compiler no registers for sums.
+  constexpr int most_turns = 4;
+  if (pass.rows_in_flight() <= most_turns) return pass.rows_in_flight();
+  return pass.streaming.blocks_per_multiprocessor <= blocks_of_long_walks ? most_turns : most_turns / 2;
+}
+
 int batch_rows(const Pass& pass) {
   constexpr int wanted_rows = 8;    // on their way for about as long as a load takes
   constexpr int most_bytes = 3072;  // of a warp's stage
   const int rows = std::min(wanted_rows, most_bytes / (staged_vectors(pass) * vector_bytes));
-  const int turn = pass.streaming.rotate_by_unrolling ? pass.rows_in_flight() : 1;
-  return std::max(turn, rows / turn * turn);
+  const int turns = turns_with_care(pass);
+  return std::max(turns, rows / turns * turns);
 }
 
 int shared_bytes(const Pass& pass) {

@@ -128,7 +128,6 @@ constexpr int shared_bytes =
 
 // Accumulators rotate by unrolling, so that each keeps its registers, or move after each round of turns.
 constexpr int unrolled_rows = rows_in_flight;
-constexpr int turns_with_care = 3;  // where edges are looked after
 constexpr float result_scale = 0x1p0F;
 constexpr float product_unit = 0x1p0F;
 
@@ -817,8 +816,11 @@ enum class Terrain {
 template <Terrain terrain>
 SPIDER_DEVICE void walk_down(const Strip& strip) {
   constexpr bool inside = terrain == Terrain::inside;
-  // Unrolled for many rows, the care for edges would be too much code for the compiler to keep sums in registers.
-  constexpr int turns = inside ? unrolled_rows : (terrain == Terrain::edge ? turns_with_care : 1);
+  // Unrolled for many rows, the care for edges would be too much code: for the compiler to keep sums in registers, and
+  // for the cache of instructions.
+  constexpr int most_turns_with_care = 4;
+  constexpr bool rotates = inside || (terrain == Terrain::edge && rows_in_flight <= most_turns_with_care);
+  constexpr int turns = rotates ? unrolled_rows : 1;
   const int lane = strip.lane;
   const Operands<inside && operands_in_registers> loaded(lane);
   const bool plain_rows = terrain == Terrain::elements || has_plain_rows(strip);
@@ -828,12 +830,18 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
     const bool wanted = step < strip.steps;
     if constexpr (terrain == Terrain::elements) {
       if (wanted) start_unaligned_row(strip, step);
-    } else if (plain_rows) {
-      start_plain_row<inside, whole_vectors>(strip, step, next_row, wanted);
-      if (tails > 0) start_tails<inside>(strip, step, tails, next_row);
+    } else if (inside && plain_rows) {
+      // Without a branch around them, which this walk would feel.
+      start_plain_row<true, whole_vectors>(strip, step, next_row, wanted);
+      if (tails > 0) start_tails<true>(strip, step, tails, next_row);
       next_row += strip.input_stride;
     } else if (wanted) {
-      start_mapped_row<inside>(strip, step, entry);
+      if (plain_rows) {
+        start_plain_row<false>(strip, step, next_row);
+        next_row += strip.input_stride;
+      } else {
+        start_mapped_row<inside>(strip, step, entry);
+      }
     }
     device::copy_async_commit();
   };

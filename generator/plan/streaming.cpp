@@ -203,20 +203,12 @@ int staged_vectors(const Pass& pass) {
   return at_low_edge + at_high_edge;
 }
 
-int turns_with_care(const Pass& pass) {
-  if (!pass.streaming.rotate_by_unrolling) return 1;
-  // More code would leave the compiler no registers for sums.
-  constexpr int most_turns = 4;
-  if (pass.rows_in_flight() <= most_turns) return pass.rows_in_flight();
-  return pass.streaming.blocks_per_multiprocessor <= blocks_of_long_walks ? most_turns : most_turns / 2;
-}
-
 int batch_rows(const Pass& pass) {
   constexpr int wanted_rows = 8;    // on their way for about as long as a load takes
   constexpr int most_bytes = 3072;  // of a warp's stage
   const int rows = std::min(wanted_rows, most_bytes / (staged_vectors(pass) * vector_bytes));
-  const int turns = turns_with_care(pass);
-  return std::max(turns, rows / turns * turns);
+  const int turn = pass.streaming.rotate_by_unrolling ? pass.rows_in_flight() : 1;
+  return std::max(turn, rows / turn * turn);
 }
 
 int shared_bytes(const Pass& pass) {

@@ -31,9 +31,6 @@ void fit_shared_memory(Pass& pass);
 /// Vectors of a ring row that may lie across the edges of the field or of a box, both counted.
 [[nodiscard]] int staged_vectors(const Pass& pass);
 
-/// How often the row loop is unrolled in walks that look after edges.
-[[nodiscard]] int turns_with_care(const Pass& pass);
-
 /// Rows whose edge vectors are fetched at once: 8, fewer where they are wide, in whole turns of the unrolled
 /// loop.
 [[nodiscard]] int batch_rows(const Pass& pass);

@@ -1,0 +1,368 @@
+// The CUDA back end on machines that are made up: two devices, memory of each, threads, and errors of earlier
+// work. tests/gpu/misuse.cu checks the same on real ones.
+#include <cuda_runtime_api.h>
+#include <spider/kernel.h>
+#include <spider/memory.h>
+#include <spider/spider.h>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+struct Device {
+  int arch = 90;
+  int multiprocessors = 132;
+  std::map<const void*, int> loads;          ///< of a kernel, by cudaFuncGetAttributes
+  std::map<const void*, int> shared_memory;  ///< that a kernel may have beyond 48 KiB
+  std::vector<int> grids;                    ///< blocks of each launch
+};
+
+struct Allocation {
+  std::unique_ptr<std::byte[]> bytes;
+  std::size_t size = 0;
+  int device = 0;
+};
+
+/// A machine. Peers: {who, whose memory}.
+struct Machine {
+  std::mutex mutex;
+  std::vector<Device> devices;
+  std::map<const std::byte*, Allocation> allocations;
+  std::map<std::pair<int, int>, bool> peers;
+  cudaError_t sticky = cudaSuccess;  ///< of earlier work: every later call gives it
+};
+
+Machine machine;
+thread_local int current = 0;
+thread_local cudaError_t last_error = cudaSuccess;
+
+cudaError_t fail(cudaError_t error) {
+  return last_error = error;
+}
+
+using Lock = std::lock_guard<std::mutex>;
+
+Device& here() {
+  return machine.devices[static_cast<std::size_t>(current)];
+}
+
+const Allocation* find_allocation(const void* pointer) {
+  const auto* place = static_cast<const std::byte*>(pointer);
+  auto next = machine.allocations.upper_bound(place);
+  if (next == machine.allocations.begin()) return nullptr;
+  const auto& [begin, allocation] = *--next;
+  return place < begin + allocation.size ? &allocation : nullptr;
+}
+
+}  // namespace
+
+cudaError_t cudaPeekAtLastError() {
+  return last_error;
+}
+cudaError_t cudaGetLastError() {
+  return std::exchange(last_error, machine.sticky);
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaErrorMemoryAllocation ? "out of memory" : "an error";
+}
+cudaError_t cudaGetDevice(int* device) {
+  if (machine.devices.empty()) return fail(cudaErrorNoDevice);
+  *device = current;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  const Device& asked = machine.devices.at(static_cast<std::size_t>(device));
+  switch (attribute) {
+    case cudaDevAttrMultiProcessorCount:
+      *value = asked.multiprocessors;
+      break;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = asked.arch / 10;
+      break;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = asked.arch % 10;
+      break;
+    case cudaDevAttrPageableMemoryAccess:
+      *value = 0;
+      break;
+  }
+  return cudaSuccess;
+}
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* /*attributes*/, const void* function) {
+  if (machine.sticky != cudaSuccess) return fail(machine.sticky);
+  const Lock lock(machine.mutex);
+  ++here().loads[function];
+  return cudaSuccess;
+}
+cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
+  const Lock lock(machine.mutex);
+  if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) here().shared_memory[function] = value;
+  return cudaSuccess;
+}
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* /*function*/,
+                                                          int /*threads*/, std::size_t /*shared_bytes*/) {
+  *blocks = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  const Lock lock(machine.mutex);
+  const Allocation* found = find_allocation(pointer);
+  *attributes = {};
+  if (found == nullptr) return cudaSuccess;
+  const bool reachable = found->device == current || machine.peers[{current, found->device}];
+  *attributes = {cudaMemoryTypeDevice, found->device, reachable ? const_cast<void*>(pointer) : nullptr,
+                 nullptr};
+  return cudaSuccess;
+}
+cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 /*block*/, void** /*arguments*/,
+                             std::size_t shared_bytes, cudaStream_t /*stream*/) {
+  if (machine.sticky != cudaSuccess) return fail(machine.sticky);
+  const Lock lock(machine.mutex);
+  if (shared_bytes > static_cast<std::size_t>(here().shared_memory[function]))
+    return fail(cudaErrorInvalidValue);
+  here().grids.push_back(static_cast<int>(grid.x));
+  return cudaSuccess;
+}
+cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  if (bytes > std::size_t{1} << 40) return fail(cudaErrorMemoryAllocation);
+  const Lock lock(machine.mutex);
+  Allocation made{std::make_unique<std::byte[]>(bytes), bytes, current};
+  *memory = made.bytes.get();
+  machine.allocations[made.bytes.get()] = std::move(made);
+  return cudaSuccess;
+}
+cudaError_t cudaFree(void* memory) {
+  const Lock lock(machine.mutex);
+  machine.allocations.erase(static_cast<const std::byte*>(memory));
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                         std::size_t width, std::size_t height, cudaMemcpyKind /*kind*/) {
+  for (std::size_t row = 0; row < height; ++row) {
+    std::memcpy(static_cast<std::byte*>(to) + row * to_pitch,
+                static_cast<const std::byte*>(from) + row * from_pitch, width);
+  }
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t /*stream*/) {
+  return machine.sticky == cudaSuccess ? cudaSuccess : fail(machine.sticky);
+}
+
+namespace {
+
+constexpr spider::TapRow rows_of_taps[] = {{0, -1, 0, 0}, {0, 0, -1, 1}, {0, 1, 0, 0}};
+
+void sweep_of_nothing(spider::SweepArguments /*arguments*/) {}
+
+/// A kernel of its own for each test, since what is loaded stays known.
+std::unique_ptr<spider_kernel> make_kernel() {
+  auto kernel = std::make_unique<spider_kernel>();
+  kernel->abi = SPIDER_ABI;
+  kernel->size = sizeof(spider_kernel);
+  kernel->info = {sizeof(spider_kernel_info),
+                  SPIDER_ABI,
+                  "five",
+                  "by hand",
+                  "",
+                  2,
+                  SPIDER_F16,
+                  SPIDER_F32,
+                  1,
+                  {0, 1, 1},
+                  {0, 1, 1},
+                  80,
+                  0};
+  kernel->sweep = sweep_of_nothing;
+  kernel->tiling.kind = spider::TilingKind::strips;
+  kernel->tiling.warps_per_block = 1;
+  kernel->tiling.shared_bytes = 100 << 10;
+  kernel->tiling.input_alignment = kernel->tiling.output_alignment = 16;
+  kernel->tiling.abreast[2] = 128;
+  kernel->tiling.anchor = 64;
+  kernel->tap_rows = rows_of_taps;
+  kernel->tap_row_count = 3;
+  return kernel;
+}
+
+struct Release {
+  void operator()(void* memory) const { static_cast<void>(spider_free(memory)); }
+};
+
+constexpr std::int64_t rows = 2000;
+constexpr std::int64_t columns = 3000;
+constexpr std::int64_t stride = 3008;
+
+/// A field with its halo, in memory of the device that was current.
+class Grid {
+ public:
+  Grid() {
+    void* memory = nullptr;
+    EXPECT_EQ(spider_allocate(2 * (rows + 4) * stride, &memory), SPIDER_OK);
+    memory_.reset(memory);
+  }
+
+  [[nodiscard]] spider_field field() const {
+    return {static_cast<std::uint16_t*>(memory_.get()) + 2 * stride + 8, {1, rows, columns}, {0, stride}};
+  }
+
+ private:
+  std::unique_ptr<void, Release> memory_;
+};
+
+/// A machine with two devices, of which the first is current.
+class CudaBackend : public ::testing::Test {
+ protected:
+  // Kernels that were loaded stay known by their address: none is released before all tests are over.
+  static std::vector<std::unique_ptr<spider_kernel>>& all_kernels() {
+    static std::vector<std::unique_ptr<spider_kernel>> kernels;
+    return kernels;
+  }
+
+  CudaBackend() {
+    machine.devices.assign(2, {});
+    machine.peers.clear();
+    machine.sticky = cudaSuccess;
+    current = 0;
+    last_error = cudaSuccess;
+    all_kernels().push_back(make_kernel());
+    kernel_ = all_kernels().back().get();
+  }
+
+  [[nodiscard]] spider_status apply(const Grid& in, const Grid& out) const {
+    const spider_field from = in.field();
+    const spider_field to = out.field();
+    return spider_apply(kernel_, &from, &to, nullptr);
+  }
+
+  [[nodiscard]] int loads(std::size_t device) const {
+    return machine.devices[device].loads[reinterpret_cast<const void*>(kernel_->sweep)];
+  }
+
+  static bool last_error_says(const std::string& words) {
+    return std::string(spider_last_error()).find(words) != std::string::npos;
+  }
+
+  spider_kernel* kernel_ = nullptr;
+};
+
+TEST_F(CudaBackend, LoadsAKernelOnceOnEachDevice) {
+  for (const int device : {0, 1, 0, 1}) {
+    current = device;
+    const Grid in;
+    const Grid out;
+    ASSERT_EQ(apply(in, out), SPIDER_OK) << spider_last_error();
+    ASSERT_EQ(apply(in, out), SPIDER_OK) << spider_last_error();
+  }
+  EXPECT_EQ(loads(0), 1);
+  EXPECT_EQ(loads(1), 1);
+  EXPECT_EQ(machine.devices[0].grids.size(), 4U);
+  EXPECT_EQ(machine.devices[1].grids.size(), 4U);
+}
+
+TEST_F(CudaBackend, CutsAFieldForTheDeviceThatSweepsIt) {
+  machine.devices[1].multiprocessors = 8;
+  for (current = 0; current < 2; ++current) {
+    const Grid in;
+    const Grid out;
+    ASSERT_EQ(apply(in, out), SPIDER_OK) << spider_last_error();
+  }
+  EXPECT_GT(machine.devices[0].grids.at(0), machine.devices[1].grids.at(0));
+}
+
+TEST_F(CudaBackend, RefusesMemoryOfAnotherDevice) {
+  const Grid on_first;
+  current = 1;
+  const Grid on_second;
+  EXPECT_EQ(apply(on_first, on_second), SPIDER_ERROR_DEVICE);
+  EXPECT_TRUE(last_error_says("the input is in the memory of device 0, which device 1 cannot reach"))
+      << spider_last_error();
+  EXPECT_EQ(apply(on_second, on_first), SPIDER_ERROR_DEVICE);
+  EXPECT_TRUE(last_error_says("the output is in the memory of device 0")) << spider_last_error();
+  EXPECT_TRUE(machine.devices[1].grids.empty());
+  machine.peers[{1, 0}] = true;
+  EXPECT_EQ(apply(on_first, on_second), SPIDER_OK) << spider_last_error();
+  EXPECT_EQ(machine.devices[1].grids.size(), 1U);
+}
+
+TEST_F(CudaBackend, RefusesMemoryOfTheHost) {
+  const Grid out;
+  std::vector<std::uint16_t> host((rows + 4) * stride);
+  const spider_field from{&host[2 * stride + 8], {1, rows, columns}, {0, stride}};
+  const spider_field to = out.field();
+  EXPECT_EQ(spider_apply(kernel_, &from, &to, nullptr), SPIDER_ERROR_DEVICE);
+  EXPECT_TRUE(last_error_says("the input is in host memory, which device 0 cannot reach"))
+      << spider_last_error();
+}
+
+TEST_F(CudaBackend, RefusesTheDeviceThatCannotRunAKernelAndNoOther) {
+  machine.devices[1].arch = 75;
+  current = 1;
+  EXPECT_EQ(spider_prepare(kernel_), SPIDER_ERROR_DEVICE);
+  EXPECT_TRUE(last_error_says("needs compute capability 8.0; device 1 has 7.5")) << spider_last_error();
+  current = 0;
+  EXPECT_EQ(spider_prepare(kernel_), SPIDER_OK) << spider_last_error();
+}
+
+TEST_F(CudaBackend, ThreadsOnTwoDevicesDoNotDisturbEachOther) {
+  constexpr int threads = 8;
+  constexpr std::size_t sweeps = 50;
+  std::array<int, threads> right{};
+  std::vector<std::thread> all;
+  for (int number = 0; number < threads; ++number) {
+    all.emplace_back([&, number] {
+      current = number % 2;
+      const Grid in;
+      const Grid out;
+      for (std::size_t i = 0; i < sweeps; ++i)
+        right[static_cast<std::size_t>(number)] += apply(in, out) == SPIDER_OK ? 1 : 0;
+    });
+  }
+  for (std::thread& thread : all) thread.join();
+  for (const int sweeps_done : right) EXPECT_EQ(sweeps_done, static_cast<int>(sweeps));
+  for (const Device& device : machine.devices) EXPECT_EQ(device.grids.size(), threads / 2 * sweeps);
+}
+
+TEST_F(CudaBackend, LeavesErrorsOfItsCallerAlone) {
+  const Grid in;
+  const Grid out;
+  last_error = cudaErrorMemoryAllocation;
+  EXPECT_EQ(apply(in, out), SPIDER_OK) << spider_last_error();
+  EXPECT_EQ(cudaPeekAtLastError(), cudaErrorMemoryAllocation);
+  last_error = cudaSuccess;
+  void* memory = nullptr;
+  EXPECT_EQ(spider_allocate(std::uint64_t{1} << 50, &memory), SPIDER_ERROR_MEMORY);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+}
+
+TEST_F(CudaBackend, SaysThatADeviceWasLostToEarlierWork) {
+  const Grid in;
+  const Grid out;
+  ASSERT_EQ(spider_prepare(kernel_), SPIDER_OK);
+  machine.sticky = last_error = cudaErrorIllegalAddress;
+  EXPECT_EQ(apply(in, out), SPIDER_ERROR_DEVICE);
+  EXPECT_TRUE(last_error_says("earlier work failed")) << spider_last_error();
+  EXPECT_EQ(cudaPeekAtLastError(), cudaErrorIllegalAddress);
+  machine.sticky = cudaSuccess;
+}
+
+TEST_F(CudaBackend, SaysThatThereIsNoDevice) {
+  machine.devices.clear();
+  EXPECT_EQ(spider_prepare(kernel_), SPIDER_ERROR_DEVICE);
+  EXPECT_TRUE(last_error_says("finding the current device failed")) << spider_last_error();
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+}
+
+}  // namespace

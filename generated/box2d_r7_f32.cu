@@ -71,13 +71,7 @@ constexpr int vectors_before_line = (line_elements - first_column % line_element
 constexpr int ring_offset = (line_vectors - vectors_before_line) % line_vectors * vector_bytes;
 constexpr int output_bytes = 8;  // of the results that a lane stores at once
 constexpr int rows_kept = 0;  // behind the latest, for pairs or for results that their own inputs are added to
-
-// A warp copies 32 vectors of a row at once; those that are left over, of tail_rows rows at once.
-constexpr int tail_vectors = ring_vectors > 32 ? ring_vectors % 32 : 0;
-constexpr int whole_vectors = ring_vectors - tail_vectors;
-constexpr int tail_rows = 1;
-constexpr int rows_ahead = ring_rows - rows_kept - tail_rows;
-static_assert(tail_rows * tail_vectors <= 32, "a lane takes one of them");
+constexpr int rows_ahead = ring_rows - 1 - rows_kept;
 
 // Vectors at a field's edge are fetched for batch_rows rows at once, a batch ahead, and wait for their row in a stage
 // behind the warp's ring. A lane takes an element of each batch_stride-th row.
@@ -126,7 +120,7 @@ constexpr bool operands_in_registers = false;
 constexpr int shared_bytes =
     warps_per_block * warp_bytes + line_bytes + operand_count * operand_bytes;
 
-// Accumulators rotate by unrolling, so that each keeps its registers, or move after each round of turns.
+// Accumulators rotate by unrolling, so that each keeps its registers, or move from row to row.
 constexpr int unrolled_rows = 1;
 constexpr float result_scale = 0x1p1F;
 constexpr float product_unit = 0x1p-22F;
@@ -768,35 +762,16 @@ SPIDER_DEVICE bool is_fast(const Strip& strip, int vector) {
   return vector >= strip.fast_begin && vector < strip.fast_end;
 }
 
-/// Number `i` of a row's vectors in the order in which they are copied: those from the first line on, then those before
-/// it, so that a warp's copies cover whole lines.
-SPIDER_DEVICE int copied_vector(int i) {
-  const int turned = i + vectors_before_line;
-  return turned < ring_vectors ? turned : turned - ring_vectors;
-}
-
-/// Starts the copies of vectors of an input row at its own place in memory, where `cells` is its first vector: all, or as
-/// many as lanes take at once.
-template <bool all_fast, int vectors = ring_vectors>
-SPIDER_DEVICE void start_plain_row(const Strip& strip, int step, const Element* cells, bool wanted = true) {
-  SPIDER_UNROLL
-  for (int first = 0; first < vectors; first += 32) {
-    const int vector = copied_vector(first + strip.lane);
-    const bool copied = wanted && first + strip.lane < vectors && (all_fast || is_fast(strip, vector));
-    device::copy_async_if(copied, ring_row(strip, step) + vector * vector_bytes, cells + vector * vector_elements);
-  }
-}
-
-/// Starts the copies of what is left over of `rows` input rows from that of `step` on, where `cells` is its first vector.
+/// Starts the copies of an input row at its own place in memory, where `cells` is its first vector. Lanes take the
+/// vectors from the first line on, and those before it last, so that a warp's copies cover whole lines.
 template <bool all_fast>
-SPIDER_DEVICE void start_tails(const Strip& strip, int step, int rows, const Element* cells) {
-  if constexpr (tail_vectors > 0) {
-    constexpr int lanes_per_row = tail_vectors > 0 ? tail_vectors : 1;
-    const int row = strip.lane / lanes_per_row;
-    const int vector = copied_vector(whole_vectors + strip.lane % lanes_per_row);
-    const bool copied = row < rows && step + row < strip.steps && (all_fast || is_fast(strip, vector));
-    device::copy_async_if(copied, ring_row(strip, step + row) + vector * vector_bytes,
-                          cells + row * strip.input_stride + vector * vector_elements);
+SPIDER_DEVICE void start_plain_row(const Strip& strip, int step, const Element* cells) {
+  SPIDER_UNROLL
+  for (int first = 0; first < ring_vectors; first += 32) {
+    const int turned = first + strip.lane + vectors_before_line;
+    const int vector = turned < ring_vectors ? turned : turned - ring_vectors;
+    const bool copied = first + strip.lane < ring_vectors && (all_fast || is_fast(strip, vector));
+    device::copy_async_if(copied, ring_row(strip, step) + vector * vector_bytes, cells + vector * vector_elements);
   }
 }
 
@@ -1321,15 +1296,18 @@ SPIDER_DEVICE void multiply_row(const Loaded& loaded, const Fragments& fragments
   }
 }
 
-/// Where accumulators do not rotate by unrolling, moves them back to where a round of turns finds them.
+/// Empties the accumulators of a complete row, and where they do not rotate by unrolling moves all by one slot.
 template <int turns>
-SPIDER_DEVICE void rotate_rows(Accumulator (&sums)[rows_in_flight]) {
-  if constexpr (turns % rows_in_flight != 0) {
-    Accumulator before[rows_in_flight];
+SPIDER_DEVICE void retire_row(Accumulator (&sums)[rows_in_flight], int complete) {
+  sums[complete] = Accumulator{};
+  if constexpr (turns != rows_in_flight) {
+    Accumulator carried = sums[0];
     SPIDER_UNROLL
-    for (int i = 0; i < rows_in_flight; ++i) before[i] = sums[i];
-    SPIDER_UNROLL
-    for (int i = 0; i < rows_in_flight; ++i) sums[i] = before[(i + turns) % rows_in_flight];
+    for (int i = rows_in_flight - 1; i >= 0; --i) {
+      const Accumulator before = sums[i];
+      sums[i] = carried;
+      carried = before;
+    }
   }
 }
 
@@ -1344,8 +1322,7 @@ enum class Terrain {
 template <Terrain terrain>
 SPIDER_DEVICE void walk_down(const Strip& strip) {
   constexpr bool inside = terrain == Terrain::inside;
-  // Unrolled for many rows, the care for edges would be too much code: for the compiler to keep sums in registers, and
-  // for the cache of instructions.
+  // Unrolled for many rows, the care for edges would be too much code for the compiler to keep sums in registers.
   constexpr int most_turns_with_care = 4;
   constexpr bool rotates = inside || (terrain == Terrain::edge && rows_in_flight <= most_turns_with_care);
   constexpr int turns = rotates ? unrolled_rows : 1;
@@ -1353,19 +1330,12 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
   const Operands<inside && operands_in_registers> loaded(lane);
   const bool plain_rows = terrain == Terrain::elements || has_plain_rows(strip);
   const Element* next_row = strip.input + strip.first_row * strip.input_stride + strip.left;
-  // Starts the copies of the next row, with what is left over of it and `tails` - 1 rows behind it.
-  const auto start_next_row = [&](int step, int entry, int tails) {
-    const bool wanted = step < strip.steps;
+  const auto start_next_row = [&](int step, int entry) {
     if constexpr (terrain == Terrain::elements) {
-      if (wanted) start_unaligned_row(strip, step);
-    } else if (inside && plain_rows) {
-      // Without a branch around them, which this walk would feel.
-      start_plain_row<true, whole_vectors>(strip, step, next_row, wanted);
-      if (tails > 0) start_tails<true>(strip, step, tails, next_row);
-      next_row += strip.input_stride;
-    } else if (wanted) {
+      if (step < strip.steps) start_unaligned_row(strip, step);
+    } else if (step < strip.steps) {
       if (plain_rows) {
-        start_plain_row<false>(strip, step, next_row);
+        start_plain_row<inside>(strip, step, next_row);
         next_row += strip.input_stride;
       } else {
         start_mapped_row<inside>(strip, step, entry);
@@ -1376,7 +1346,7 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
   if constexpr (!inside) clear_ring(strip);
   if (!plain_rows) map_rows(strip, 0);
   SPIDER_NO_UNROLL
-  for (int step = 0; step < rows_ahead; ++step) start_next_row(step, step, 1);
+  for (int step = 0; step < rows_ahead; ++step) start_next_row(step, step);
   EdgeQueue edges;
   if constexpr (terrain == Terrain::edge) {
     edges.fetch(strip, 1);
@@ -1412,14 +1382,10 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
       Fragments fragments;
       const FragmentPlaces places = find_fragments(strip, step, fragment_offset);
       load_fragments(places, fragments);
-      const int tails = turn % tail_rows != 0 ? 0 : turns - turn < tail_rows ? turns - turn : tail_rows;
-      start_next_row(step + rows_ahead, first_entry + turn, tails);
+      start_next_row(step + rows_ahead, first_entry + turn);
 
       if constexpr (terrain == Terrain::edge) place_edges(strip, step + 1, step % batch_rows);
 
-      // Of the row that begins, beside its first product, so that zeros are an operand of that and take no instruction.
-      SPIDER_UNROLL
-      for (int tile = 0; tile < tiles; ++tile) sums[tile][turn % rows_in_flight] = Accumulator{};
       bool rest = false;
       do {
         multiply_row(loaded, fragments, sums, turn);
@@ -1445,6 +1411,8 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
         }
       }
       next_output += strip.output_stride;
+      SPIDER_UNROLL
+      for (int tile = 0; tile < tiles; ++tile) retire_row<turns>(sums[tile], complete);
     };
     SPIDER_UNROLL
     for (int turn = 0; turn < turns; ++turn) {
@@ -1452,8 +1420,6 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
       if (step >= strip.steps) break;
       take_row(turn, step);
     }
-    SPIDER_UNROLL
-    for (int tile = 0; tile < tiles; ++tile) rotate_rows<turns>(sums[tile]);
   }
 }
 

@@ -298,7 +298,6 @@ void bind_streaming(const plan::Pass& pass, render::Bindings& bindings) {
   bindings["blocks_per_multiprocessor"] = fmt::to_string(streaming.blocks_per_multiprocessor);
   bindings["preferred_rows"] = fmt::to_string(streaming.preferred_rows);
   bindings["ring_rows"] = fmt::to_string(streaming.ring_rows);
-  bindings["tail_rows"] = fmt::to_string(streaming.tail_rows);
   bindings["ring_vectors"] = fmt::to_string(plan::ring_row_vectors(pass));
   bindings["ring_row_bytes"] = fmt::to_string(plan::ring_row_bytes(pass));
   bindings["batch_rows"] = fmt::to_string(plan::batch_rows(pass));

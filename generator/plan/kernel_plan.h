@@ -104,7 +104,6 @@ struct Streaming {
   int warps_per_block = 4;
   int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
   int ring_rows = 8;                  ///< input rows in a warp's ring, a power of two
-  int tail_rows = 1;                  ///< rows whose vectors beyond the first 32 are copied at once
   int preferred_rows = 0;  ///< rows of a walk on a large field; 0: as many as fill one wave of blocks
   bool operands_in_registers = true;  ///< otherwise they wait in shared memory
   bool rotate_by_unrolling = true;  ///< otherwise accumulators move from register to register after each row

@@ -26,6 +26,8 @@ constexpr int registers_for_shared_operands = 48;
 // operands. Measured with nvcc 13 for sm_90 on the shipped stencils.
 constexpr int base_registers = 36;
 constexpr int registers_per_pair = 8;  // where its two rows are
+// With more, star2d_r7 is slower on an H200: what is under way at a time lies farther apart in memory.
+constexpr int blocks_of_pairs = 2;
 constexpr int largest_register_count = 255;
 constexpr int registers_per_multiprocessor = 65536;
 constexpr int threads_per_warp = 32;
@@ -46,9 +48,6 @@ constexpr std::size_t as_sparse_products = 3;
 
 // The same of f32 fields, which have twice the bytes.
 constexpr std::size_t most_memory_bound_scaled_products = 21;
-// In one wave more warps than these are no faster: what is under way at a time lies farther apart in memory.
-constexpr int blocks_of_long_walks = 2;
-
 // Beyond this operands wait in shared memory.
 constexpr int most_scaled_registers = 200;
 
@@ -61,6 +60,10 @@ int vector_elements(const Pass& pass) {
 
 int round_to_lines(int bytes) {
   return (bytes + line_bytes - 1) / line_bytes * line_bytes;
+}
+
+bool has_pairs(const Pass& pass) {
+  return pass.sources.back().distance() != Position{};
 }
 
 /// Fragments of a tile and an input row.
@@ -77,7 +80,7 @@ int registers_of(const Pass& pass, int tiles, bool operands_in_registers) {
   if (pass.inputs.scaled) {
     scaled = tiles * registers_per_scaled_tile + (operands_in_registers ? 0 : registers_for_shared_operands);
   }
-  const int pair = pass.sources.back().distance() == Position{} ? 0 : registers_per_pair;
+  const int pair = has_pairs(pass) ? registers_per_pair : 0;
   return base_registers + accumulators + operands + further_fragments + scaled + pair;
 }
 
@@ -112,6 +115,7 @@ Streaming choose_chained(const Pass& pass, int most_tiles) {
     streaming.tiles_per_warp =
         registers_of(pass, most_tiles, false) > largest_register_count ? 1 : most_tiles;
   }
+  set_registers(pass, has_pairs(pass) ? blocks_of_pairs : 4, streaming);
   // Measured on an H200 (tests/benchmarks/README.md). Where memory binds, a walk short enough to ask for
   // nearly all of its rows at once keeps the rows that are on their way close together, which DRAM rewards;
   // where MMAs bind, the rows that two walks both read cost more.
@@ -120,8 +124,6 @@ Streaming choose_chained(const Pass& pass, int most_tiles) {
   const bool short_walks =
       hides_behind_memory(products, pass.inputs) && pass.rows_spanned() <= most_rows_of_short_walks;
   streaming.preferred_rows = !short_walks ? 0 : products <= most_light_products ? 14 : 20;
-  const bool long_walks = streaming.preferred_rows == 0 && streaming.tiles_per_warp > 1;
-  set_registers(pass, long_walks ? blocks_of_long_walks : 4, streaming);
   const auto unrolled =
       static_cast<int>(pass.products.size()) * streaming.tiles_per_warp * pass.rows_in_flight();
   streaming.rotate_by_unrolling =

@@ -31,8 +31,8 @@ void fit_shared_memory(Pass& pass);
 /// Vectors of a ring row that may lie across the edges of the field or of a box, both counted.
 [[nodiscard]] int staged_vectors(const Pass& pass);
 
-/// Rows whose edge vectors are fetched at once: 8, fewer where they are wide, in whole turns of the unrolled
-/// loop.
+/// Rows whose edge vectors are fetched at once: about 32, fewer where they are wide, in whole turns of the
+/// unrolled loop.
 [[nodiscard]] int batch_rows(const Pass& pass);
 
 /// Dynamic shared memory of a block in bytes: a ring and a stage per warp, then the operands if they live

@@ -86,8 +86,8 @@ TileMapping straight_mapping(int taps, LaneOutputs outputs) {
   return mapping;
 }
 
-TileMapping diagonal_pair_mapping(Position distance, LaneOutputs outputs) {
-  TileMapping mapping = operand_mapping("diagonal pair, L = 16", outputs);
+TileMapping diagonal_pair_mapping(Position distance) {
+  TileMapping mapping = operand_mapping("diagonal pair, L = 16", LaneOutputs::quad);
   mapping.window_low = 0;
   mapping.window_width = 1;
   mapping.window_rows.push_back({distance.y, 0, distance.z});

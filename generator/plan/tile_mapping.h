@@ -58,7 +58,7 @@ enum class LaneOutputs { quad, pairs };
 /// L = 16 on m16n8k32 for two tap rows that have a tap at dx = 0 only: the window's own, and the one
 /// `distance` away along y and z. A diagonal needs 16 columns of inputs, so that both fit. Lanes 4 n and 4 n
 /// + 1 load the inputs of the first row, 4 n + 2 and 4 n + 3 those of the second.
-[[nodiscard]] TileMapping diagonal_pair_mapping(Position distance, LaneOutputs outputs = LaneOutputs::quad);
+[[nodiscard]] TileMapping diagonal_pair_mapping(Position distance);
 
 /// Half of a mapping of m16n8k32, for the dense m16n8k16: the inputs that a lane's B registers 0 and 1 hold
 /// (half 0: columns 0 to 15), or 2 and 3 (half 1: columns 16 to 31). B's layouts of both instructions are

@@ -255,7 +255,7 @@ spec::StencilSpec flat_star(int radius, int reach, int shift = 0) {
 
 TEST(Plan, ArmsOfA2DStarArePaired) {
   for (int radius = 4; radius <= 15; ++radius) {
-    for (const spec::Storage storage : {spec::Storage::f16, spec::Storage::f32}) {
+    for (const spec::Storage storage : {spec::Storage::f16, spec::Storage::bf16}) {
       spec::StencilSpec stencil = flat_star(radius, 3);
       stencil.storage = storage;
       const Pass pass = make_plan(stencil).passes.front();
@@ -286,6 +286,9 @@ TEST(Plan, ArmsArePairedWhereARingHoldsThem) {
   EXPECT_FALSE(is_paired(flat_star(4, 3, -20)));
   EXPECT_FALSE(is_paired(flat_star(4, 3), {Swap::element, 2}));
   EXPECT_FALSE(is_paired(flat_star(4, 3), {Swap::none, 2}));
+  spec::StencilSpec full = flat_star(4, 3);
+  full.storage = spec::Storage::f32;
+  EXPECT_FALSE(is_paired(full));
 }
 
 TEST(Plan, RingsOfPlanesFitEveryDevice) {

@@ -248,7 +248,13 @@ def chosen_star(kind, radius):
 def with_faces(chosen, **rules):
     """The same with these rules on both faces of the axes that are named, instead of drawn ones."""
     kind, maker = chosen
-    return kind, maker, {axis: {"low": rule, "high": rule} for axis, rule in rules.items()}
+    return kind, maker, {"faces": {axis: {"low": rule, "high": rule} for axis, rule in rules.items()}}
+
+
+def with_options(chosen, *options):
+    """The same with these options of the command line, instead of drawn ones."""
+    kind, maker = chosen
+    return kind, maker, {"options": options}
 
 
 TWO_CONSTANTS = {"z": ("constant", 2), "y": ("constant", -3.25), "x": ("nearest", 0)}  # the faster axis has its way
@@ -288,6 +294,8 @@ CHOSEN = {
         chosen_taps("exact", [(31, 0), (30, 1)]),
         chosen_taps("tiny", [(1, -42), (1, 59), (1, 118), (-2, 88)]),  # the second strip, too, is at the left edge
         chosen_taps("inexact", [(-31, 17)]),
+        # Walks on CUDA cores, and no tap that reads ahead of its result: nothing may be read behind the field's last row.
+        with_options(chosen_taps("exact", [(dy, dx) for dy in range(-6, 1) for dx in range(-4, 5)]), "--engine", "cuda"),
     ),
     3: (
         chosen_taps("exact", [(0, 0, 0)]),
@@ -317,13 +325,13 @@ def choose_space(rng, spaces):
 
 
 def chosen_specs(spaces):
-    """(space, kind, maker, faces or none) of all chosen specs that some space holds."""
+    """(space, kind, maker, what else is given) of all chosen specs that some space holds."""
     specs = []
     for dimensions, makers in CHOSEN.items():
         having = [space for space in spaces if space.dimensions == dimensions]
-        for number, (kind, maker, *faces) in enumerate(makers):
+        for number, (kind, maker, *given) in enumerate(makers):
             if having:
-                specs.append((having[number % len(having)], kind, maker, *faces))
+                specs.append((having[number % len(having)], kind, maker, given[0] if given else {}))
     return specs
 
 
@@ -332,9 +340,9 @@ def make_spec(index, seed, spaces, attempt=0):
     rng = random.Random(f"{seed}/{index}" + (f"/{attempt}" if attempt else ""))
     name = f"random_{index:03d}"
     chosen = chosen_specs(spaces)
-    given_faces = []
+    given = {}
     if index < len(chosen) and attempt == 0:
-        space, kind, maker, *given_faces = chosen[index]
+        space, kind, maker, given = chosen[index]
         kind = "inexact" if kind == "f16x2" and kind not in space.modes else kind
         taps, body = maker(rng, space)
     else:
@@ -345,8 +353,8 @@ def make_spec(index, seed, spaces, attempt=0):
         make_shape = star_spec if kind == "unit" else make_shape
         taps, body = make_shape(rng, kind, space)
     faces, boundary = make_boundary(rng, space)
-    if given_faces:
-        faces = given_faces[0]
+    if "faces" in given:
+        faces = given["faces"]
         boundary = "boundary: {" + ", ".join(f"{axis}: {face_text(face['low'])}" for axis, face in faces.items()) + "}\n"
     mode = kind if kind in space.modes else "auto"
     accuracy = rng.choice(space.accuracies)
@@ -362,7 +370,7 @@ def make_spec(index, seed, spaces, attempt=0):
         "weights": mode,
         "accuracy": accuracy,
         "exact": all(is_exact(weight, space.storage) for weight in taps.values()),
-        "options": list(rng.choice(space.options)),
+        "options": list(given.get("options", rng.choice(space.options))),
         "taps": [[*offset, weight] for offset, weight in sorted(taps.items())],
         "boundary": faces,
     }

@@ -202,7 +202,7 @@ SPIDER_DEVICE void add_to_row(const float* numbers, Sums& sums) {
   constexpr int k = j - row;
   if constexpr (k >= 0 && k < tap_row_count) {
     constexpr int count = first_tap[k + 1] - first_tap[k];
-    add_taps<k, row, first>(numbers, sums, std::make_integer_sequence<int, count>{});
+    if constexpr (count > 0) add_taps<k, row, first>(numbers, sums, std::make_integer_sequence<int, count>{});
   }
 }
 

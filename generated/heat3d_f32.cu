@@ -12,7 +12,7 @@
 // Bound     |error| <= 0 |result| + 4.2e-07 sum |w x| + 5.6e-45
 // Engine    cuda: CUDA cores, in f32
 // Plan      7 multiply-adds a point in the code, walking along planes
-//           3 rows of 4 x a thread, 12 x 1 warps a block, ring of 3 planes
+//           3 rows of 4 x a thread, 12 x 1 warps a block, ring of 4 planes
 
 #include "heat3d_f32.h"
 
@@ -65,7 +65,7 @@ constexpr int vector_bytes = 4 * vector_words;
 
 // Planes are copied and waited for in groups, and groups_ahead of them are on their way.
 constexpr int planes_at_once = 1;
-constexpr int groups_ahead = 2;
+constexpr int groups_ahead = 3;
 
 /// The ring of input planes.
 struct Ring {
@@ -346,6 +346,7 @@ SPIDER_DEVICE void walk_planes(const spider::SweepArguments& field, const Block&
   const int row = device::warp_index() / warps_across * rows_per_thread;
   const std::int32_t x = block.left + Planes::left_columns + column;
   const std::int32_t y = block.top - row_low + row;
+  const std::int32_t rows_left = block.box[1].end - y;
   const Span columns = {block.box[2].begin - x, block.box[2].end - x};
   const Clip clip = {columns, field.aligned_output && columns.begin <= 0 && columns.end >= outputs};
   Element* next_output = static_cast<Element*>(field.output) +
@@ -368,7 +369,7 @@ SPIDER_DEVICE void walk_planes(const spider::SweepArguments& field, const Block&
       if (step >= lead_planes) {
         SPIDER_UNROLL
         for (int k = 0; k < rows_per_thread; ++k) {
-          if (inside || block.box[1].holds(y + k))
+          if (inside || k < rows_left)
             store_results<inside>(next_output + k * field.output_stride[1], clip, sums[0][k]);
         }
       }

@@ -360,6 +360,7 @@ SPIDER_DEVICE void walk_planes(const spider::SweepArguments& field, const Block&
   const int row = device::warp_index() / warps_across * rows_per_thread;
   const std::int32_t x = block.left + Planes::left_columns + column;
   const std::int32_t y = block.top - row_low + row;
+  const std::int32_t rows_left = block.box[1].end - y;
   const Span columns = {block.box[2].begin - x, block.box[2].end - x};
   const Clip clip = {columns, field.aligned_output && columns.begin <= 0 && columns.end >= outputs};
   Element* next_output = static_cast<Element*>(field.output) +
@@ -382,7 +383,7 @@ SPIDER_DEVICE void walk_planes(const spider::SweepArguments& field, const Block&
       if (step >= lead_planes) {
         SPIDER_UNROLL
         for (int k = 0; k < rows_per_thread; ++k) {
-          if (inside || block.box[1].holds(y + k))
+          if (inside || k < rows_left)
             store_results<inside>(next_output + k * field.output_stride[1], clip, sums[0][k]);
         }
       }

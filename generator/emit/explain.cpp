@@ -14,6 +14,7 @@
 #include "emit/figures.h"
 #include "plan/core_ring.h"
 #include "plan/lines.h"
+#include "plan/make_plan.h"
 #include "plan/planes.h"
 #include "plan/streaming.h"
 
@@ -58,6 +59,19 @@ void append_cores(const spec::StencilSpec& spec, const plan::KernelPlan& plan, s
       fmt::format("  Work      {} multiply-adds and {} bytes a point; {} cells loaded for {} outputs\n",
                   cores.taps.size(), figures_of(spec, plan).bytes_per_point, cores.cells_loaded,
                   cores.outputs * (cores.ring ? cores.ring->rows_per_thread : std::max(1, cores.tile_rows)));
+}
+
+/// What decides between the engines where both take a stencil.
+void append_comparison(const spec::StencilSpec& spec, std::string& text) {
+  const auto extent = sample_extent(spec.dimensions);
+  const double points = static_cast<double>(extent[0]) * static_cast<double>(extent[1] * extent[2]);
+  const std::optional<plan::EngineFloors> floors = plan::compare_engines(spec, points);
+  if (!floors) return;
+  text += fmt::format(
+      "  Engines   of {} x {} x {} points on sm_90 at best: {:.1f} us for {} MMAs per 128 outputs on sparse\n"
+      "            tensor cores, {:.1f} us for the multiply-adds on CUDA cores, {:.1f} us for memory\n",
+      extent[0], extent[1], extent[2], floors->sparse.tensor_us, floors->mmas, floors->cores.cores_us,
+      floors->cores.memory_us);
 }
 
 void append_windows(const plan::Pass& pass, std::string& text) {
@@ -180,6 +194,7 @@ std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& 
     append_resources(plan, text);
     append_work(figures_of(spec, plan), plan.engine, text);
   }
+  append_comparison(spec, text);
   for (const plan::Pass& pass : plan.passes) {
     append_windows(pass, text);
     append_drawings(pass, text);

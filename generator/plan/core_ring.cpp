@@ -16,8 +16,10 @@ constexpr int warp_columns = 128;
 // Addresses, strides, counters, copies and what the compiler needs besides.
 constexpr int base_registers = 60;
 
-// What the smallest of the devices with 164 KiB a multiprocessor grants a block.
-constexpr int most_shared_bytes = 160 * 1024;
+// What every device from compute capability 8.0 on grants a block, 8.6, 8.9 and 12.0 being the smallest; and
+// what the multiprocessors that are meant for many blocks have.
+constexpr int most_shared_bytes = 99 * 1024;
+constexpr int most_multiprocessor_bytes = 160 * 1024;
 
 // Multiply-adds of a step in the code: more would not fit the instruction cache, or compile for too long.
 constexpr int most_step_products = 2048;
@@ -26,23 +28,33 @@ constexpr int most_step_products = 2048;
 constexpr int most_rows_around = 24;
 constexpr int most_columns_around = 32;
 
-/// A block: warps side by side and one below the other, each with some rows, how many groups of planes are on
-/// their way, and the registers that this leaves to a thread where a multiprocessor has `blocks` such blocks.
+/// A block: warps side by side and one below the other, each with some rows; how many groups of planes are on
+/// their way, of how many planes; and the registers that this leaves to a thread where a multiprocessor has
+/// `blocks` such blocks.
 struct Candidate {
   int rows_per_thread;
   int warps_across;
   int warps_down;
   int blocks;
   int groups_ahead;
+  int planes_at_once;
   int registers;
 };
 
-// In the order of preference, as measured on an H200 (tests/benchmarks/README.md). Three rows a thread share
-// the rows around them; more leave too few warps, or spill. Two-byte cells are waited for longer.
+// In the order of preference, as measured on an H200 at 768 x 768 x 768. Three rows a thread share the rows
+// around them; more leave too few warps, or spill. Two-byte cells are waited for longer: with two planes
+// between barriers stars of radius 1 and 2 and a box of radius 1 took 580, 619 and 711 us, with one plane
+// 698, 726 and 789.
 constexpr std::array<Candidate, 3> wide_candidates{
-    {{3, 1, 12, 1, 2, 168}, {2, 1, 8, 1, 3, 255}, {1, 1, 8, 1, 3, 255}}};
-constexpr std::array<Candidate, 4> narrow_candidates{
-    {{3, 2, 8, 1, 6, 128}, {3, 1, 6, 2, 4, 168}, {2, 1, 8, 1, 4, 255}, {1, 1, 8, 1, 4, 255}}};
+    {{3, 1, 12, 1, 3, 1, 168}, {2, 1, 8, 1, 3, 1, 255}, {1, 1, 8, 1, 3, 1, 255}}};
+constexpr std::array<Candidate, 5> narrow_candidates{{{3, 2, 8, 1, 2, 2, 128},
+                                                      {3, 2, 8, 1, 6, 1, 128},
+                                                      {3, 1, 6, 2, 4, 1, 168},
+                                                      {2, 1, 8, 1, 4, 1, 255},
+                                                      {1, 1, 8, 1, 4, 1, 255}}};
+
+// Multiply-adds of a thread between two barriers, where those are two planes.
+constexpr int most_group_products = 1024;
 
 struct Range {
   int low = 0;
@@ -132,17 +144,22 @@ std::optional<CoreRing> try_candidate(const Candidate& candidate, const std::vec
   const auto products = static_cast<int>(taps.size()) * candidate.rows_per_thread * core_ring_outputs;
   const int registers = estimate_registers(taps, candidate.rows_per_thread);
   if (products > most_step_products || registers > candidate.registers) return std::nullopt;
+  if (candidate.planes_at_once > 1 && products * candidate.planes_at_once > most_group_products)
+    return std::nullopt;
   CoreRing ring;
   ring.rows_per_thread = candidate.rows_per_thread;
   ring.warps_across = candidate.warps_across;
   ring.warps_down = candidate.warps_down;
   ring.groups_ahead = candidate.groups_ahead;
+  ring.planes_at_once = candidate.planes_at_once;
   ring.blocks_per_multiprocessor = candidate.blocks;
   ring.estimated_registers = registers;
   const auto fits = [&] {
-    return core_ring_bytes(ring, taps, element_bytes) <= most_shared_bytes / candidate.blocks;
+    const int bytes = core_ring_bytes(ring, taps, element_bytes);
+    return bytes <= most_shared_bytes && bytes * candidate.blocks <= most_multiprocessor_bytes;
   };
-  while (ring.groups_ahead > 1 && !fits()) --ring.groups_ahead;
+  // With two planes between barriers fewer groups were not measured; then rather one plane.
+  while (ring.groups_ahead > 1 && ring.planes_at_once == 1 && !fits()) --ring.groups_ahead;
   return fits() ? std::optional(ring) : std::nullopt;
 }
 

@@ -321,8 +321,28 @@ diag::Diagnostics check_supported(const spec::StencilSpec& spec, Engine engine, 
   return diagnostics;
 }
 
+std::optional<EngineFloors> compare_engines(const spec::StencilSpec& spec, double points) {
+  constexpr int fast_rows = 3;
+  if (spec.dimensions != 3 || spec.storage != spec::Storage::f16 || spec.taps.empty()) return std::nullopt;
+  if (check_supported(spec, Engine::sparse).has_errors() || check_supported(spec, Engine::cuda).has_errors())
+    return std::nullopt;
+  const CorePlan cores = plan_cores(spec, round_weights_to_f32(spec).weights);
+  if (!cores.ring || cores.ring->rows_per_thread < fast_rows) return std::nullopt;
+  const RoundedWeights weights = round_weights(spec).weights;
+  const Pass pass = make_pass(spec, weights, tap_rows_of(spec), Engine::sparse, {});
+  const DeviceRates& rates = *find_device_rates("sm_90");
+  SweepWork work{points, 2.0 * spec::element_bytes(spec.storage), static_cast<double>(pass.products.size())};
+  EngineFloors floors{static_cast<int>(pass.products.size()), bound_sweep(rates, work), {}};
+  work.mmas_per_128_points = 0;
+  work.core_products_per_point = static_cast<double>(cores.taps.size());
+  floors.cores = bound_sweep(rates, work);
+  return floors;
+}
+
 Engine default_engine(const spec::StencilSpec& spec) {
-  return has_sparse_plan(spec) ? Engine::sparse : Engine::cuda;
+  if (!has_sparse_plan(spec)) return Engine::cuda;
+  const std::optional<EngineFloors> floors = compare_engines(spec, 1);
+  return floors && floors->cores_are_faster() ? Engine::cuda : Engine::sparse;
 }
 
 KernelPlan make_plan(const spec::StencilSpec& spec, Engine engine, const Variant& variant) {

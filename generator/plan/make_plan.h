@@ -1,6 +1,9 @@
 #pragma once
 
+#include <optional>
+
 #include "diag/diagnostic.h"
+#include "plan/device_rates.h"
 #include "plan/kernel_plan.h"
 #include "spec/stencil_spec.h"
 
@@ -12,8 +15,25 @@ namespace spidergen::plan {
 [[nodiscard]] diag::Diagnostics check_supported(const spec::StencilSpec& spec, Engine engine = Engine::sparse,
                                                 const Variant& variant = {});
 
+/// What a sweep over a 3D field of f16 takes at best on the device of sm_90, in microseconds, by either
+/// engine.
+struct EngineFloors {
+  int mmas = 0;  ///< per 128 outputs on sparse tensor cores
+  SweepBound sparse;
+  SweepBound cores;
+
+  /// Tensor cores are then at work longer than memory is, and longer than CUDA cores would be.
+  [[nodiscard]] bool cores_are_faster() const {
+    return sparse.binding() == "tensor" && cores.floor_us() < sparse.tensor_us;
+  }
+};
+
+/// The floors of a spec that both engines take as fast as they can: in 3D, in f16, CUDA cores with three rows
+/// a thread from a ring of planes. Nothing for others.
+[[nodiscard]] std::optional<EngineFloors> compare_engines(const spec::StencilSpec& spec, double points);
+
 /// The engine of a spec for which none is asked: sparse tensor cores where there is a plan for its dimensions
-/// and storage, otherwise CUDA cores.
+/// and storage, otherwise CUDA cores; these, too, where compare_engines finds that they are faster.
 [[nodiscard]] Engine default_engine(const spec::StencilSpec& spec);
 
 /// Decides everything about the kernel of a spec that read_spec and check_supported, asked for the same

@@ -502,6 +502,34 @@ TEST(Plan, CoresKeepTheSumOfWeights) {
   EXPECT_EQ(weights.packed_sum, 1);
 }
 
+TEST(Plan, CoresTake3DStencilsWhoseMmasTakeLonger) {
+  // A star of radius 4: with weights of one term 9 MMAs, which take less than memory; of two terms 18.
+  for (const double unit : {1.0, 0.1}) {
+    spec::StencilSpec star;
+    star.dimensions = 3;
+    for (const int axis : {0, 1, 2}) {
+      for (int i = -4; i <= 4; ++i) {
+        spec::Tap tap{{}, unit * (i + 10), {}};
+        tap.at[axis] = i;
+        if (i != 0 || axis == 0) star.taps.push_back(tap);
+      }
+    }
+    std::sort(star.taps.begin(), star.taps.end(),
+              [](const spec::Tap& a, const spec::Tap& b) { return a.at < b.at; });
+    EXPECT_EQ(default_engine(star), unit == 1.0 ? Engine::sparse : Engine::cuda);
+    star.storage = spec::Storage::f32;
+    EXPECT_EQ(default_engine(star), Engine::cuda);
+    star.dimensions = 2;
+    EXPECT_FALSE(compare_engines(star, 1));
+  }
+  // 125 multiply-adds take CUDA cores longer.
+  EXPECT_EQ(default_engine(box_of(3, 2, spec::Storage::f16)), Engine::sparse);
+  const auto floors = compare_engines(box_of(3, 2, spec::Storage::f16), 1);
+  ASSERT_TRUE(floors);
+  EXPECT_GT(floors->cores.cores_us, floors->sparse.tensor_us);
+  EXPECT_FALSE(compare_engines(box_of(3, 7, spec::Storage::f16), 1));
+}
+
 TEST(Plan, CoresAddTapsInTheOrderOfTheirTable) {
   const CorePlan cores = make_plan(box_of(3, 2, spec::Storage::f16), Engine::cuda).cores;
   EXPECT_TRUE(std::is_sorted(cores.taps.begin(), cores.taps.end(), [](const CoreTap& a, const CoreTap& b) {
@@ -534,7 +562,7 @@ TEST(Plan, CoresTakeTilesIn2DWhereTheyFit) {
 }
 
 TEST(Plan, CoresStreamPlanesWhereTheyFitSharedMemory) {
-  constexpr int most_bytes = 160 * 1024;
+  constexpr int most_bytes = 99 * 1024;
   for (const spec::Storage storage : {spec::Storage::f16, spec::Storage::bf16, spec::Storage::f32}) {
     const int element_bytes = spec::element_bytes(storage);
     EXPECT_FALSE(make_plan(box_of(2, 1, storage), Engine::cuda).cores.ring);
@@ -542,8 +570,7 @@ TEST(Plan, CoresStreamPlanesWhereTheyFitSharedMemory) {
       const CorePlan cores = make_plan(box_of(3, radius, storage), Engine::cuda).cores;
       ASSERT_TRUE(cores.ring) << radius;
       const CoreRing& ring = *cores.ring;
-      EXPECT_LE(core_ring_bytes(ring, cores.taps, element_bytes) * ring.blocks_per_multiprocessor,
-                most_bytes);
+      EXPECT_LE(core_ring_bytes(ring, cores.taps, element_bytes), most_bytes);
       EXPECT_GE(ring.groups_ahead, 1);
       // Copies are fast where shared and global addresses agree modulo 128.
       EXPECT_EQ(core_row_bytes(ring, side_vectors(cores.taps, element_bytes), element_bytes) % 128, 0);

@@ -388,16 +388,61 @@ struct PlaneRing {
     }
   }
 
-  /// Fetches all of plane z element by element.
+  /// One of the cells of a ring plane that taps may reach.
+  struct CellPlace {
+    static constexpr int first_column = left_columns + Shape::column_reach_low;
+    static constexpr int columns =
+        Shape::tile_vectors * vector_elements + Shape::column_reach_high - Shape::column_reach_low;
+    static constexpr int count = Shape::ring_rows * columns;
+
+    int row, column;  ///< in the ring
+
+    SPIDER_DEVICE explicit CellPlace(int i) : row(i / columns), column(first_column + i % columns) {}
+    SPIDER_DEVICE Shared offset() const { return vector_place(row, 0) + column * element_bytes; }
+    SPIDER_DEVICE bool is_in_box(const Block& block) const {
+      return block.box[1].holds(block.top + row) && block.box[2].holds(block.left + column);
+    }
+  };
+
+  /// Fetches all of plane z cell by cell: those in the box first, some at once.
   SPIDER_DEVICE static void fetch_plane(const Block& block, std::int32_t z, Shared to) {
-    constexpr int row_elements = ring_vectors * vector_elements;
+    const bool in_box = block.box[0].holds(z);
+    if (in_box) fetch_cells_of_box(block, z, to);
+    const Span rows = {block.top, block.top + Shape::ring_rows};
+    const std::int32_t x = block.left + CellPlace::first_column;
+    if (in_box && block.box[1].holds(rows) && block.box[2].holds(Span{x, x + CellPlace::columns})) return;
     const MappedIndex plane = map_plane(block, z);
     SPIDER_NO_UNROLL
-    for (int i = thread_index(); i < Shape::ring_rows * row_elements; i += Shape::block_threads) {
-      const int row = i / row_elements;
-      const int column = i % row_elements;
-      device::store_shared(to + vector_place(row, 0) + column * element_bytes,
-                           fetch_cell(block, z, plane, block.top + row, block.left + column));
+    for (int i = thread_index(); i < CellPlace::count; i += Shape::block_threads) {
+      const CellPlace place(i);
+      if (in_box && place.is_in_box(block)) continue;
+      device::store_shared(to + place.offset(),
+                           fetch_cell(block, z, plane, block.top + place.row, block.left + place.column));
+    }
+  }
+
+  SPIDER_DEVICE static void fetch_cells_of_box(const Block& block, std::int32_t z, Shared to) {
+    constexpr int at_once = 8;
+    const std::int64_t first = z * block.plane_stride + block.left;
+    SPIDER_NO_UNROLL
+    for (int begin = thread_index(); begin < CellPlace::count; begin += at_once * Shape::block_threads) {
+      Element values[at_once] = {};
+      SPIDER_UNROLL
+      for (int k = 0; k < at_once; ++k) {
+        const int i = begin + k * Shape::block_threads;
+        const CellPlace place(i);
+        if (i < CellPlace::count && place.is_in_box(block)) {
+          values[k] = device::load_field(block.input +
+                                         (first + (block.top + place.row) * block.row_stride + place.column));
+        }
+      }
+      SPIDER_UNROLL
+      for (int k = 0; k < at_once; ++k) {
+        const int i = begin + k * Shape::block_threads;
+        const CellPlace place(i);
+        if (i < CellPlace::count && place.is_in_box(block))
+          device::store_shared(to + place.offset(), values[k]);
+      }
     }
   }
 

@@ -121,6 +121,13 @@ void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
   const plan::Streaming& streaming = pass.streaming;
   if (const int distance = pass.sources.back().distance().y; distance > 0)
     lines.push_back(fmt::format("          pairs of diagonals, {} apart", counted(distance, "row")));
+  if (streaming.tile_rows > 0) {
+    lines.push_back(fmt::format(
+        "          {} of 128 x a warp, whose inputs are all requested at once; {} warps a block, {} abreast",
+        counted(static_cast<std::size_t>(streaming.tile_rows), "row"), streaming.warps_per_block,
+        streaming.tiles_across));
+    return;
+  }
   lines.push_back(fmt::format(
       "          {} in flight, {} of 128 x a warp, {} warps a block, ring of {} rows, operands in {}",
       counted(pass.rows_in_flight(), "row"), counted(streaming.tiles_per_warp, "tile"),

@@ -312,6 +312,23 @@ void bind_streaming(const plan::Pass& pass, render::Bindings& bindings) {
   bindings["unrolled_rows"] = streaming.rotate_by_unrolling ? "rows_in_flight" : "1";
 }
 
+void bind_tiles(const plan::Pass& pass, plan::Swap swap, render::Bindings& bindings) {
+  const plan::Streaming& streaming = pass.streaming;
+  bindings["swaps_pairs"] = swap == plan::Swap::pair ? "true" : "false";
+  bindings["tile_rows"] = fmt::to_string(streaming.tile_rows);
+  bindings["tiles_across"] = fmt::to_string(streaming.tiles_across);
+  bindings["tiles_down"] = fmt::to_string(streaming.warps_per_block / streaming.tiles_across);
+  bindings["blocks_per_multiprocessor"] = fmt::to_string(streaming.blocks_per_multiprocessor);
+  bindings["shift_count"] = fmt::to_string(pass.shifts.size());
+  bindings["shift_groups"] = shift_groups_text(pass);
+  bindings["window_vectors"] = fmt::to_string(plan::ring_row_vectors(pass));
+  bindings["highest_low"] = fmt::to_string(pass.column_reach.highest_low);
+  bindings["lowest_high"] = fmt::to_string(pass.column_reach.lowest_high);
+  bindings["column_reach_low"] = fmt::to_string(pass.column_reach.low);
+  bindings["column_reach_high"] = fmt::to_string(pass.column_reach.high);
+  bindings["first_column"] = fmt::to_string(pass.shifts.front() + pass.mapping.first_input());
+}
+
 /// {vector, pair, rows, planes} of each source, in the words of stream3d.cu.in.
 std::string sources_text(const plan::Pass& pass) {
   std::vector<std::string> lines;
@@ -475,6 +492,10 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
     bindings["plane_rules"] = axis_rules_text(spec.boundary[spec::axis_z], spec.storage);
     bind_planes(pass, bindings);
     return {spec.name + ".cu", render::render(find_template("stream3d.cu.in"), bindings)};
+  }
+  if (pass.streaming.tile_rows > 0) {
+    bind_tiles(pass, plan.variant.swap, bindings);
+    return {spec.name + ".cu", render::render(find_template("tile2d.cu.in"), bindings)};
   }
   const bool gapless = static_cast<int>(plan.tap_rows.size()) == pass.rows_spanned();
   bindings["gapless"] = gapless ? "true" : "false";

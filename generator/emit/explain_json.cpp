@@ -208,6 +208,13 @@ std::string streaming_json(const plan::Pass& pass) {
         plan::line_shared_bytes(pass));
   }
   const plan::Streaming& streaming = pass.streaming;
+  if (streaming.tile_rows > 0) {
+    return fmt::format(
+        R"("tile_rows": {}, "warps_per_block": {}, "tiles_across": {}, "estimated_registers": {}, )"
+        R"("shared_bytes": {})",
+        streaming.tile_rows, streaming.warps_per_block, streaming.tiles_across, streaming.estimated_registers,
+        plan::shared_bytes(pass));
+  }
   return fmt::format(
       R"("rows_in_flight": {}, "tiles_per_warp": {}, "warps_per_block": {}, "ring_rows": {}, )"
       R"("preferred_rows": {}, "operands_in_registers": {}, "estimated_registers": {}, "shared_bytes": {})",

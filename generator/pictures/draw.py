@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Draws how a kernel works, from its plan.
 
-  spider-gen --explain --explain-format json stencils/box2d_r3.yaml | python3 generator/pictures/draw.py FOLDER
-      writes swap.svg, registers.svg and streaming.svg into FOLDER
-  ... | python3 generator/pictures/draw.py --check FOLDER
+  spider-gen --explain --explain-format json stencils/box2d_r3.yaml > plan.json
+  spider-gen --explain --explain-format json stencils/box2d_r5.yaml > streamed.json
+  python3 generator/pictures/draw.py FOLDER plan.json streamed.json
+      writes swap.svg, registers.svg and streaming.svg into FOLDER, the last of the second plan
+  python3 generator/pictures/draw.py --check FOLDER plan.json streamed.json
       compares them with what is there, and exits 1 where they differ
 
 Everything drawn is read from the plan: which output a row of the kernel matrix is, which input a column is, what is in a
@@ -281,15 +283,18 @@ def streaming_picture(plan: dict) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("plan", type=pathlib.Path)
+    parser.add_argument("streamed", type=pathlib.Path)
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
-    plan = json.load(sys.stdin)
+    plan = json.loads(arguments.plan.read_text(encoding="utf-8"))
+    streamed = json.loads(arguments.streamed.read_text(encoding="utf-8"))
     middle = next(product["operand"] for product in plan["passes"][0]["products"] if product["dy"] == 0)
     operand = Operand(plan, middle)
     pictures = {
         "swap.svg": swap_picture(operand, plan),
         "registers.svg": registers_picture(operand, plan),
-        "streaming.svg": streaming_picture(plan),
+        "streaming.svg": streaming_picture(streamed),
     }
     stale = 0
     for file, text in pictures.items():

@@ -108,6 +108,10 @@ struct Streaming {
   bool operands_in_registers = true;  ///< otherwise they wait in shared memory
   bool rotate_by_unrolling = true;  ///< otherwise accumulators move from register to register after each row
   int estimated_registers = 0;
+  /// Output rows of a warp that has all of their inputs in registers at once and walks nowhere
+  /// (templates/tile2d.cu.in); 0: rows are streamed through a ring (templates/stream2d.cu.in).
+  int tile_rows = 0;
+  int tiles_across = 1;  ///< of a block, where tile_rows > 0: its warps side by side, the others below
 
   bool operator==(const Streaming&) const = default;
 };

@@ -231,7 +231,7 @@ Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
   } else if (pass.walk == Walk::lines) {
     pass.lines = choose_line_streaming(pass);
   } else {
-    pass.streaming = choose_streaming(pass, variant.most_tiles);
+    pass.streaming = choose_streaming(pass, variant);
     fit_shared_memory(pass);
   }
   return pass;

@@ -28,6 +28,7 @@ constexpr int base_registers = 36;
 constexpr int registers_per_pair = 8;  // where its two rows are
 // With more, star2d_r7 is slower on an H200: what is under way at a time lies farther apart in memory.
 constexpr int blocks_of_pairs = 2;
+constexpr int registers_beside_tile = 16;
 constexpr int largest_register_count = 255;
 constexpr int registers_per_multiprocessor = 65536;
 constexpr int threads_per_warp = 32;
@@ -145,14 +146,52 @@ Streaming choose_scaled(const Pass& pass) {
   return streaming;
 }
 
+int registers_of_tile(const Pass& pass, int tile_rows) {
+  const int fragments = (tile_rows + pass.rows_spanned() - 1) * static_cast<int>(pass.shifts.size());
+  return registers_beside_tile + fragments * registers_per_fragment +
+         static_cast<int>(pass.operands.size()) * registers_per_operand;
+}
+
+/// All inputs of a tile in registers at once, where they fit and memory binds. Measured on an H200
+/// (tests/benchmarks/README.md): nothing waits for a ring, and the blocks that run at a time have a compact
+/// part of the field, most of all where a block is a row of tiles. Where taps reach far up and down, tiles
+/// below each other read the same rows, and had better be of one block, which has an L1 cache. Where products
+/// are many, fewer warps keep the tensor cores busy.
+void choose_tiles(const Pass& pass, Streaming& streaming) {
+  constexpr int warps = 4;
+  constexpr int most_tile_rows = 12;
+  constexpr int least_tile_rows = 8;
+  constexpr int most_rows_abreast = 3;
+  const bool light = sparse_products(pass) <= most_light_products;
+  const int blocks = light ? 5 : 4;
+  const int most_registers = registers_per_multiprocessor / (blocks * warps * threads_per_warp) / 8 * 8;
+  const bool has_pairs = pass.sources.back().distance() != Position{};
+  if (has_pairs || sparse_products(pass) > most_memory_bound_products) return;
+  for (int rows = most_tile_rows; rows >= least_tile_rows; --rows) {
+    const int registers = registers_of_tile(pass, rows);
+    if (registers > most_registers) continue;
+    streaming = {};
+    streaming.tile_rows = rows;
+    streaming.tiles_across = pass.rows_spanned() > most_rows_abreast ? 2 : warps;
+    streaming.warps_per_block = warps;
+    streaming.blocks_per_multiprocessor = blocks;
+    streaming.estimated_registers = registers;
+    return;
+  }
+}
+
 }  // namespace
 
 bool hides_behind_memory(std::size_t products, const InputTerms& inputs) {
   return products <= (inputs.scaled ? most_memory_bound_scaled_products : most_memory_bound_products);
 }
 
-Streaming choose_streaming(const Pass& pass, int most_tiles) {
-  return pass.inputs.scaled ? choose_scaled(pass) : choose_chained(pass, most_tiles);
+Streaming choose_streaming(const Pass& pass, const Variant& variant) {
+  if (pass.inputs.scaled) return choose_scaled(pass);
+  Streaming streaming = choose_chained(pass, variant.most_tiles);
+  const bool own_tiles = variant.most_tiles == Variant{}.most_tiles && variant.swap != Swap::element;
+  if (own_tiles && pass.element_bytes == 2 && !pass.whole_operands) choose_tiles(pass, streaming);
+  return streaming;
 }
 
 std::string objection_to_size(const Pass& pass) {
@@ -214,6 +253,10 @@ int batch_rows(const Pass& pass) {
 }
 
 int shared_bytes(const Pass& pass) {
+  if (pass.streaming.tile_rows > 0) {
+    const int input_rows = pass.streaming.tile_rows + pass.rows_spanned() - 1;
+    return pass.streaming.warps_per_block * input_rows * ring_row_vectors(pass) * vector_bytes;
+  }
   constexpr int row_table = 32 * vector_bytes;
   const int stage = batch_rows(pass) * staged_vectors(pass) * vector_bytes + row_table;
   const int warp = round_to_lines(pass.streaming.ring_rows * ring_row_bytes(pass) + stage);

@@ -8,8 +8,8 @@
 namespace spidergen::plan {
 
 /// Chooses tiles, warps, ring and place of the operands for a pass whose shifts, operands and products are
-/// known, from the registers that accumulators and operands take; at most `most_tiles` tiles a warp.
-[[nodiscard]] Streaming choose_streaming(const Pass& pass, int most_tiles = 2);
+/// known, from the registers that accumulators and operands take; or a tile that is not streamed at all.
+[[nodiscard]] Streaming choose_streaming(const Pass& pass, const Variant& variant = {});
 
 /// Do so many products of mma.sp.m16n8k32 for each tile and row take no longer than the tile's bytes?
 [[nodiscard]] bool hides_behind_memory(std::size_t products, const InputTerms& inputs);
@@ -36,7 +36,7 @@ void fit_shared_memory(Pass& pass);
 [[nodiscard]] int batch_rows(const Pass& pass);
 
 /// Dynamic shared memory of a block in bytes: a ring and a stage per warp, then the operands if they live
-/// there.
+/// there; or, of tiles, the inputs of each.
 [[nodiscard]] int shared_bytes(const Pass& pass);
 
 }  // namespace spidergen::plan

@@ -140,6 +140,7 @@ Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Reside
     case TilingKind::lines:
       return choose_lines(tiling, box);
     case TilingKind::blocks:
+    case TilingKind::tiles:
       return choose_volume(tiling, box, residency);
   }
   throw std::logic_error("a kind of tiling that this runtime does not know");

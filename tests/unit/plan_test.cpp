@@ -401,12 +401,39 @@ TEST(Plan, DenseProductsAreTheHalvesOfSparseOnes) {
   }
 }
 
-TEST(Plan, DenseOperandsTakeTwiceTheRegisters) {
+spec::StencilSpec flat_box(int radius) {
   spec::StencilSpec stencil;
   stencil.name = "box";
-  for (int dy = -7; dy <= 7; ++dy) {
-    for (int dx = -7; dx <= 7; ++dx) stencil.taps.push_back({{0, dy, dx}, (dy * 15 + dx + 200) / 512.0, {}});
+  for (int dy = -radius; dy <= radius; ++dy) {
+    for (int dx = -radius; dx <= radius; ++dx)
+      stencil.taps.push_back({{0, dy, dx}, (dy * 15 + dx + 200) / 512.0, {}});
   }
+  return stencil;
+}
+
+TEST(Plan, TilesAreInRegistersWhereTheyFitAndMemoryBinds) {
+  const auto streaming_of = [](const spec::StencilSpec& stencil, const Variant& variant = {}) {
+    return make_plan(stencil, Engine::sparse, variant).passes.front().streaming;
+  };
+  for (int radius = 1; radius <= 3; ++radius) {
+    const Streaming streaming = streaming_of(flat_box(radius));
+    EXPECT_GE(streaming.tile_rows, 11) << radius;
+    const int threads = 32 * streaming.warps_per_block * streaming.blocks_per_multiprocessor;
+    EXPECT_LE(streaming.estimated_registers * threads, 65536) << radius;
+    EXPECT_EQ(streaming.tiles_across, radius == 1 ? 4 : 2);
+    EXPECT_GT(streaming_of(flat_box(radius), {Swap::none, 2}).tile_rows, 0);
+    EXPECT_EQ(streaming_of(flat_box(radius), {Swap::element, 2}).tile_rows, 0);
+    EXPECT_EQ(streaming_of(flat_box(radius), {Swap::pair, 1}).tile_rows, 0);
+  }
+  EXPECT_EQ(streaming_of(flat_box(5)).tile_rows, 0);
+  EXPECT_EQ(streaming_of(flat_star(7, 1)).tile_rows, 0);  // pairs of diagonals read two rows
+  spec::StencilSpec wide = flat_box(1);
+  wide.storage = spec::Storage::f32;
+  EXPECT_EQ(streaming_of(wide).tile_rows, 0);
+}
+
+TEST(Plan, DenseOperandsTakeTwiceTheRegisters) {
+  const spec::StencilSpec stencil = flat_box(7);
   const Pass sparse = make_plan(stencil, Engine::sparse).passes.front();
   const Pass dense = make_plan(stencil, Engine::dense).passes.front();
   EXPECT_EQ(sparse.operands.size(), 15U);

@@ -175,6 +175,22 @@ TEST(VolumeTiling, LargeFieldsFillWaves) {
   EXPECT_LE(launch.grid.volume.planes, 64);
 }
 
+TEST(TileTiling, BlocksOfTilesCoverABoxAndDoNotWalk) {
+  Tiling tiling{};
+  tiling.kind = TilingKind::tiles;
+  tiling.warps_per_block = 4;
+  tiling.abreast[0] = 1;
+  tiling.abreast[1] = 24;
+  tiling.abreast[2] = 256;
+  tiling.anchor = 64;
+  const Launch launch = spider::choose_blocks(tiling, Box{{0, 5, 70}, {1, 49, 1000}}, {132, 4});
+  EXPECT_EQ(launch.grid.volume.first_column, 64);
+  EXPECT_EQ(launch.grid.volume.across, 4);
+  EXPECT_EQ(launch.grid.volume.down, 3);
+  EXPECT_EQ(launch.grid.volume.planes, 1);
+  EXPECT_EQ(launch.blocks, 12);
+}
+
 TEST(LineTiling, AWarpForEachStripOfEachRow) {
   Tiling tiling{};
   tiling.kind = TilingKind::lines;

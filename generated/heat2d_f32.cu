@@ -6,263 +6,140 @@
 // Stencil   2D star, 5 taps in 3 rows, reach y -1..1, x -1..1
 // With      kappa = 0.01, dt = 0.1, dx = 0.1, alpha = 0.09999999999999998
 // Boundary  y nearest; x nearest
-// Storage   f32 fields, f32 sums; accuracy full: values in two f16 terms, scaled
-// Weights   two f16 terms each, times 2^16, largest error 2.4e-08
+// Storage   f32 fields, f32 sums
+// Weights   f32, largest error 2.4e-08
 //           sum 1 in the spec, 1 packed
-//           the old value is added to the sum of the rest: the centre weight is packed less 1
-// Bound     |error| <= 6e-08 |result| + 2.8e-06 sum |w x| + 9.8e-45
-// Engine    sparse: tensor cores, operands compressed 2:4
-// Plan      pair swap, L = 16: 9 mma.sp.m16n8k32 per 128 outputs, 4 distinct operands, windows at x shift 0
-//           3 rows in flight, 1 tile of 128 x a warp, 4 warps a block, ring of 16 rows, operands in registers
+// Bound     |error| <= 0 |result| + 3e-07 sum |w x| + 4.2e-45
+// Engine    cuda: CUDA cores, in f32
+// Plan      5 multiply-adds a point in the code, tiles of 8 x 120 a warp
+//           10 input rows requested at once, 4 outputs of a lane along x, 4 warps a block
 
 #include "heat2d_f32.h"
 
 #include <spider/boundary.h>
+#include <spider/cells.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
-#include <spider/storage.h>
-#include <spider/vectors.h>
 
 #include <cstdint>
+#include <utility>
 
 namespace spider_heat2d_f32 {
 namespace {
 
-using spider::device::Accumulator;
-using spider::device::Shared;
 using spider::device::Vector;
 namespace device = spider::device;
 
-// How fields lie in memory, and how they become operands and results.
-using Storage = spider::F32Storage<2, true, true>;
-using Element = Storage::Element;
-constexpr int element_bytes = Storage::element_bytes;
-constexpr int vector_elements = Storage::vector_elements;
+// How fields lie in memory. A word is 32 bits: one cell, or two.
+using Cells = spider::F32Cells;
+using Element = Cells::Element;
+constexpr int per_word = Cells::per_word;
+constexpr int vector_words = 4;
 constexpr int vector_bytes = 16;
-constexpr int group_bytes = Storage::fragment_vectors * vector_bytes;  // of eight neighbouring inputs
+constexpr int outputs = vector_words * per_word;  // of a lane in a row
 
-// The stencil: out[y][x] = sum of weight * in[y + dy][x + dx].
+// The stencil: out[y][x] = sum of weight * in[y + step][x + column].
+constexpr int tap_count = 5;
 constexpr int row_low = -1;
 constexpr int row_high = 1;
-constexpr int lead_rows = row_high - row_low;          // input rows of a walk before that which completes an output row
-constexpr int rows_in_flight = 3;  // output rows whose sums are under way at once
+constexpr int steps = row_high - row_low + 1;
 constexpr int band_count = 3;
 
-// A tile is one product: 16 outputs along x in each of 8 columns. A warp walks down a strip of tiles.
-constexpr int tile_outputs = 128;
-constexpr int tiles = 1;
-constexpr int strip_outputs = tiles * tile_outputs;
-constexpr int strip_anchor = 64;  // columns: strips of a box begin on a line of 128 bytes, and always where a sum does
+// A warp has a tile of tile_rows rows of outputs, and requests all input rows of it at once: they wait in registers
+// together, and it walks nowhere. Each lane has a vector of a row; what taps reach in other lanes' vectors they pass on.
+// So the first and last lanes, whose neighbours would be in other warps, only pass on, and have no outputs.
+constexpr int tile_rows = 8;
+constexpr int input_rows = tile_rows + steps - 1;
+constexpr int left_lanes = 1;
+constexpr int right_lanes = 1;
+constexpr int tile_columns = (32 - left_lanes - right_lanes) * outputs;
+static_assert(input_rows <= 32, "each lane finds the place of one row");
+
+// Blocks follow each other along x, so that those that run at a time have a compact part of the field.
 constexpr int warps_per_block = 4;
-constexpr int blocks_per_multiprocessor = 4;
-constexpr int preferred_rows = 20;
+constexpr int blocks_per_multiprocessor = 5;
+constexpr int column_anchor = 128 / Cells::element_bytes;  // tiles of a box begin on a line of 128 bytes
 
-// A warp's ring holds input rows from column first_column of the strip on, in vectors of 16 bytes.
-constexpr int ring_rows = 16;
-constexpr int ring_vectors = 36;
-constexpr int ring_row_bytes = 640;
-constexpr int ring_bytes = ring_rows * ring_row_bytes;
-constexpr int first_column = -8;
-
-// What begins a line of 128 bytes in a field begins one in the ring, too: copies whose two ends differ in their place
-// within 32 bytes ask the L2 cache for every vector by itself.
-constexpr int line_bytes = 128;
-constexpr int line_vectors = line_bytes / vector_bytes;
-constexpr int line_elements = line_vectors * vector_elements;
-constexpr int vectors_before_line = (line_elements - first_column % line_elements) % line_elements / vector_elements;
-constexpr int ring_offset = (line_vectors - vectors_before_line) % line_vectors * vector_bytes;
-constexpr int output_bytes = 8;  // of the results that a lane stores at once
-constexpr int rows_kept = 1;  // behind the latest, for pairs or for results that their own inputs are added to
-constexpr int rows_ahead = ring_rows - 1 - rows_kept;
-
-// Vectors at a field's edge are fetched for batch_rows rows at once, a batch ahead, and wait for their row in a stage
-// behind the warp's ring. A lane takes an element of each batch_stride-th row.
-constexpr int batch_rows = 8;
-constexpr int staged_vectors = 4;
-constexpr int stage_bytes = batch_rows * staged_vectors * vector_bytes;
-constexpr int batch_stride = 32 / vector_elements;
-constexpr int batch_lane_rows = (batch_rows + batch_stride - 1) / batch_stride;
-constexpr bool fetch_ahead = staged_vectors * batch_lane_rows <= 8;  // they wait in registers
-
-// Behind the stage, the places of rows that a face may map, a lane each.
-constexpr int mapped_rows = 32;
-constexpr int row_table_bytes = mapped_rows * vector_bytes;
-constexpr int warp_bytes = (ring_bytes + stage_bytes + row_table_bytes + line_bytes - 1) / line_bytes * line_bytes;
-
-// Columns x of the strip that every tap row may read in any row: from highest_low to columns - 1 + lowest_high.
-constexpr int highest_low = 0;
-constexpr int lowest_high = 0;
-constexpr int column_reach_low = -1;
-constexpr int column_reach_high = 1;
-constexpr int left_margin = (highest_low > 0 ? highest_low : 0) - first_column;
-constexpr int right_margin =
-    first_column + ring_vectors * vector_elements - strip_outputs + (lowest_high < 0 ? -lowest_high : 0);
-
-// Do the tap rows follow each other without a gap? Then all rows between the first and the last of a walk are reached.
-constexpr bool gapless = true;
-
-/// How lanes load the 32 inputs of a column of a product, four of them eight each: which of the four groups of eight is
-/// a lane's, or that its eight lie apart.
-enum class Swap { pair, element, none };
-constexpr Swap swap = Swap::pair;
-
-// Every product multiplies one of a row's fragments with one of the operands. Fragments are windows of the ring row at the
-// shifts, and the pair: of the outputs' own columns the inputs in two rows, pair_distance apart, the row and one before.
-constexpr int shift_count = 1;
-constexpr int pair_distance = 0;  // 0: there is none
-constexpr bool has_pair = pair_distance > 0;
-constexpr int fragment_count = shift_count + (has_pair ? 1 : 0);
-constexpr bool whole_operands = false;  // mma.sync on half of a fragment; otherwise mma.sp on all of it
-constexpr int operand_count = 4;
-constexpr int operand_bytes = 512;
-constexpr int metadata_count = 1;
-constexpr int metadata_slots = metadata_count > 0 ? metadata_count : 1;  // there are no arrays of none
-constexpr int product_count = 9;
-constexpr bool operands_in_registers = true;
-constexpr int shared_bytes =
-    warps_per_block * warp_bytes + line_bytes + operand_count * operand_bytes;
-
-// Accumulators rotate by unrolling, so that each keeps its registers, or move from row to row.
-constexpr int unrolled_rows = 1;
-constexpr float result_scale = 0x1p0F;
-constexpr float product_unit = 0x1p-16F;
-
-/// A fragment of an input row times an operand, for the output row of whose sums in flight the input row is number `row`.
-/// `selector` picks what of the metadata is meant; where operands are whole, the half of the fragment. Where inputs and
-/// weights have several terms, `part` says which are multiplied.
-struct Product {
-  int row, fragment, operand, metadata, selector, part;
+struct alignas(16) CoreTap {
+  int step, row, column;
+  float weight;
 };
 
-SPIDER_DEVICE constexpr bool same_window(const Product& a, const Product& b) {
-  return a.row == b.row && a.fragment == b.fragment;
-}
-
-// Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
-alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
-    {  // dy -1, dx -8..7, remainders
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00006a66, 0x6a660000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00006a66, 0x6a660000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00006a66, 0x6a660000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00006a66, 0x6a660000}},
-        {{0x00006a66, 0x6a660000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00006a66, 0x6a660000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00006a66, 0x6a660000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00006a66, 0x6a660000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-    },
-    {  // dy -1, dx -8..7, leading terms
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00006e66, 0x6e660000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00006e66, 0x6e660000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00006e66, 0x6e660000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00006e66, 0x6e660000}},
-        {{0x00006e66, 0x6e660000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00006e66, 0x6e660000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00006e66, 0x6e660000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00006e66, 0x6e660000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-    },
-    {  // dy 0, dx -8..7, remainders
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x6a66f266, 0xf2666a66, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x6a660000, 0x00000000}}, {{0x00000000, 0x00006a66, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x6a660000, 0x00000000, 0x00000000, 0x00006a66}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x6a66f266, 0xf2666a66, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x6a66f266, 0xf2666a66}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x6a660000, 0x00000000, 0x00000000, 0x00006a66}},
-        {{0x00000000, 0x00006a66, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x6a660000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x6a66f266, 0xf2666a66}},
-        {{0x6a66f266, 0xf2666a66, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00006a66, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x6a660000, 0x00000000}},
-        {{0x6a660000, 0x00000000, 0x00000000, 0x00006a66}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x6a66f266, 0xf2666a66, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x6a66f266, 0xf2666a66}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x6a660000, 0x00000000, 0x00000000, 0x00006a66}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x6a660000, 0x00000000}}, {{0x00000000, 0x00006a66, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x6a66f266, 0xf2666a66}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-    },
-    {  // dy 0, dx -8..7, leading terms
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x6e66f666, 0xf6666e66, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x6e660000, 0x00000000}}, {{0x00000000, 0x00006e66, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x6e660000, 0x00000000, 0x00000000, 0x00006e66}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x6e66f666, 0xf6666e66, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x6e66f666, 0xf6666e66}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x6e660000, 0x00000000, 0x00000000, 0x00006e66}},
-        {{0x00000000, 0x00006e66, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x6e660000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x6e66f666, 0xf6666e66}},
-        {{0x6e66f666, 0xf6666e66, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00006e66, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x6e660000, 0x00000000}},
-        {{0x6e660000, 0x00000000, 0x00000000, 0x00006e66}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x6e66f666, 0xf6666e66, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x6e66f666, 0xf6666e66}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x6e660000, 0x00000000, 0x00000000, 0x00006e66}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x6e660000, 0x00000000}}, {{0x00000000, 0x00006e66, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x6e66f666, 0xf6666e66}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-    },
+// The taps, ascending in step and column. Unrolled loops make constants of them.
+SPIDER_TABLE CoreTap core_taps[tap_count] = {
+    {-1, 0, 0, 0.099999994F},
+    {0, 0, -1, 0.099999994F}, {0, 0, 0, 0.6F}, {0, 0, 1, 0.099999994F},
+    {1, 0, 0, 0.099999994F},
 };
 
-// Which two of each four columns compressed matrices keep.
-SPIDER_TABLE std::uint32_t metadata_words[metadata_slots][32] = {
-    {
-        0x44494444, 0x44444444, 0x00000000, 0x00000000, 0x494e444e, 0x44444444, 0x00000000, 0x00000000,
-        0x4e4e4e4e, 0x44494444, 0x00000000, 0x00000000, 0x4e4e4e4e, 0x494e444e, 0x00000000, 0x00000000,
-        0x4e9e4e4e, 0x4e4e4e4e, 0x00000000, 0x00000000, 0x9eee4eee, 0x4e4e4e4e, 0x00000000, 0x00000000,
-        0xeeeeeeee, 0x4e9e4e4e, 0x00000000, 0x00000000, 0xeeeeeeee, 0x9eee4eee, 0x00000000, 0x00000000,
-    },
+/// Columns from `low` to `high`; none where low is greater.
+struct Span {
+  int low, high;
 };
 
-/// The field as one lane of one strip sees it.
-struct Strip {
-  const Element* input;
+// The columns of the taps of each step from row_low on.
+constexpr Span spans[steps] = {{0, 0}, {-1, 1}, {0, 0}};
+
+/// What a warp computes, and of which field.
+struct Tile {
+  const Element* input;  ///< the field's first interior element
   Element* output;
   std::int64_t input_stride, output_stride;
   std::int32_t rows, columns;  ///< of the field
   spider::Region wanted;       ///< the points of the sweep
-  std::int32_t first_row;      ///< input row of step 0
-  std::int32_t left;           ///< column of the ring's first element
-  std::int32_t steps;
-  std::int32_t needed_begin, needed_end;  ///< vectors that a result may need
-  std::int32_t fast_begin, fast_end;      ///< those of them that are in memory, at their own columns, in every row
-  Shared ring;
-  int lane;
-
-  /// The needed vectors that are not fast, which lie across an edge.
-  SPIDER_DEVICE std::int32_t edge_vectors() const { return needed_end - needed_begin - (fast_end - fast_begin); }
+  std::int32_t row, column;    ///< of the tile's first output
+  std::int32_t lane_column;    ///< of this lane's first cell
+  bool has_outputs;            ///< this lane
+  bool aligned_input, aligned_output;
 };
 
-/// Where rows beyond the field are taken from.
-SPIDER_DEVICE spider::MappedIndex map_row(std::int32_t y, std::int32_t rows) {
-  constexpr spider::AxisRules rules = {spider::FaceRule::nearest, spider::FaceRule::nearest, 0x00000000, 0x00000000};
-  return spider::map_index(rules, y, rows);
+/// Finds the tile of this warp; there is none where the grid reaches beyond the box. Tiles at the upper end come first,
+/// for they may need care, which takes longer: last, they would keep all others waiting.
+SPIDER_DEVICE bool find_tile(const spider::SweepArguments& field, Tile& tile) {
+  const spider::VolumeGrid& grid = field.grid.volume;
+  const spider::Box& box = field.box;
+  const auto begin_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis]); };
+  const auto end_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis] + box.extent[axis]); };
+  const int block = device::block_index();
+  const int lane = device::lane_index();
+  const int across = block % grid.across * warps_per_block + device::warp_index();
+  const int down = (block / grid.across + grid.down - 1) % grid.down;
+  tile.input = static_cast<const Element*>(field.input);
+  tile.output = static_cast<Element*>(field.output);
+  tile.input_stride = field.input_stride[1];
+  tile.output_stride = field.output_stride[1];
+  tile.rows = static_cast<std::int32_t>(field.extent[1]);
+  tile.columns = static_cast<std::int32_t>(field.extent[2]);
+  tile.wanted = {begin_of(1), end_of(1), begin_of(2), end_of(2)};
+  tile.row = tile.wanted.row_begin + down * tile_rows;
+  tile.column = grid.first_column + across * tile_columns;
+  tile.lane_column = tile.column + (lane - left_lanes) * outputs;
+  tile.has_outputs = lane >= left_lanes && lane < 32 - right_lanes;
+  tile.aligned_input = field.aligned_input;
+  tile.aligned_output = field.aligned_output;
+  return tile.column < tile.wanted.column_end;
 }
 
-/// Are all rows of a strip's walk in memory at their own places, or do some go through the boundary's map?
-SPIDER_DEVICE bool has_plain_rows(const Strip& strip) {
+/// Are all inputs of the tile in the box and aligned, and all outputs wanted?
+SPIDER_DEVICE bool needs_no_care(const Tile& tile) {
+  constexpr int first_row = row_low < 0 ? row_low : 0;
+  constexpr int end_row = tile_rows + (row_high > 0 ? row_high : 0);
+  const spider::Region& box = tile.wanted;
+  return tile.aligned_input && tile.aligned_output && tile.row + first_row >= box.row_begin &&
+         tile.row + end_row <= box.row_end && tile.column - left_lanes * outputs >= box.column_begin &&
+         tile.column + (32 - left_lanes) * outputs <= box.column_end;
+}
+
+/// Where rows beyond the field are taken from.
+SPIDER_DEVICE spider::MappedIndex map_row(const Tile& tile, std::int32_t y) {
   constexpr spider::AxisRules rules = {spider::FaceRule::nearest, spider::FaceRule::nearest, 0x00000000, 0x00000000};
-  constexpr bool halo_above = rules.low == spider::FaceRule::halo;
-  constexpr bool halo_below = rules.high == spider::FaceRule::halo;
-  const std::int32_t last_row = strip.first_row + strip.steps - 1;
-  if (!gapless) return spider::has_row(strip.wanted, strip.first_row) && spider::has_row(strip.wanted, last_row);
-  return (halo_above || strip.first_row >= 0) && (halo_below || last_row < strip.rows);
+  return spider::map_index(rules, y, tile.rows);
 }
 
 /// Where columns beyond the field are taken from.
-SPIDER_DEVICE spider::MappedIndex map_column(std::int32_t x, std::int32_t columns) {
+SPIDER_DEVICE spider::MappedIndex map_column(const Tile& tile, std::int32_t x) {
   constexpr spider::AxisRules rules = {spider::FaceRule::nearest, spider::FaceRule::nearest, 0x00000000, 0x00000000};
-  return spider::map_index(rules, x, columns);
+  return spider::map_index(rules, x, tile.columns);
 }
 
 /// Tap rows that follow each other and span the same columns.
@@ -271,674 +148,234 @@ SPIDER_DEVICE spider::TapBand tap_band(int i) {
   return bands[i];
 }
 
-/// Is any cell of row y read at all?
-SPIDER_DEVICE bool row_is_reached(const Strip& strip, std::int32_t y) {
-  bool reached = spider::has_row(strip.wanted, y);
+/// The input rows of a tile: a vector of each, as it lies in memory.
+using Rows = Vector[input_rows];
+
+/// Requests them all, from their own places.
+SPIDER_DEVICE void load_rows(const Tile& tile, Rows& rows) {
+  const Element* from = tile.input + ((tile.row + row_low) * tile.input_stride + tile.lane_column);
   SPIDER_UNROLL
-  for (int i = 0; i < band_count; ++i) reached |= spider::reaches_row(tap_band(i), y, strip.wanted);
-  return reached;
-}
-
-/// Is cell (y, x) one of the sweep's points, or reached from one?
-SPIDER_DEVICE bool cell_is_reached(const Strip& strip, std::int32_t y, std::int32_t x) {
-  if (spider::has_point(strip.wanted, y, x)) return true;
-  bool reached = false;
-  SPIDER_UNROLL
-  for (int i = 0; i < band_count; ++i) reached |= spider::reaches(tap_band(i), y, x, strip.wanted);
-  return reached;
-}
-
-SPIDER_DEVICE Shared ring_row(const Strip& strip, int step) {
-  return strip.ring + static_cast<unsigned>(step) % ring_rows * ring_row_bytes;
-}
-
-SPIDER_DEVICE bool is_fast(const Strip& strip, int vector) {
-  return vector >= strip.fast_begin && vector < strip.fast_end;
-}
-
-/// Starts the copies of an input row at its own place in memory, where `cells` is its first vector. Lanes take the
-/// vectors from the first line on, and those before it last, so that a warp's copies cover whole lines.
-template <bool all_fast>
-SPIDER_DEVICE void start_plain_row(const Strip& strip, int step, const Element* cells) {
-  SPIDER_UNROLL
-  for (int first = 0; first < ring_vectors; first += 32) {
-    const int turned = first + strip.lane + vectors_before_line;
-    const int vector = turned < ring_vectors ? turned : turned - ring_vectors;
-    const bool copied = first + strip.lane < ring_vectors && (all_fast || is_fast(strip, vector));
-    device::copy_async_if(copied, ring_row(strip, step) + vector * vector_bytes, cells + vector * vector_elements);
+  for (int i = 0; i < input_rows; ++i) {
+    rows[i] = device::load_field_vector(from);
+    from += tile.input_stride;
   }
 }
 
-SPIDER_DEVICE Shared row_table(const Strip& strip) {
-  return strip.ring + ring_bytes + stage_bytes;
-}
+/// Where an input row is taken from, as lanes tell each other. `place` is its index, or a word of its constant.
+struct RowPlace {
+  static constexpr std::uint32_t constant = 0x80000000U;
+  static_assert(band_count < 32, "flags are bits of a word");
 
-/// Finds where the rows of mapped_rows steps are, a lane each: {0, the row's index} or {1, a word of the constant}.
-SPIDER_DEVICE void map_rows(const Strip& strip, int first_step) {
-  const std::int32_t y = strip.first_row + first_step + strip.lane;
-  const spider::MappedIndex row = map_row(y, strip.rows);
-  const bool in_memory = !row.constant && row_is_reached(strip, y);
-  const std::uint32_t word = Storage::repeat(static_cast<Element>(row.value));
-  const std::uint32_t place = in_memory ? static_cast<std::uint32_t>(row.index) : word;
-  device::sync_warp();
-  device::store_shared(row_table(strip) + strip.lane * vector_bytes, Vector{{in_memory ? 0U : 1U, place, 0, 0}});
-  device::sync_warp();
-}
-
-/// Starts the copies of an input row wherever the boundary takes it from: entry `i` of the row table.
-template <bool all_fast>
-SPIDER_DEVICE void start_mapped_row(const Strip& strip, int step, int i) {
-  const Vector row = device::load_shared(row_table(strip) + i * vector_bytes);
-  if (row.word[0] == 0) {
-    const std::int64_t index = static_cast<std::int32_t>(row.word[1]);
-    start_plain_row<all_fast>(strip, step, strip.input + index * strip.input_stride + strip.left);
-    return;
-  }
-  const std::uint32_t word = row.word[1];
-  SPIDER_NO_UNROLL
-  for (int vector = strip.fast_begin + strip.lane; vector < strip.fast_end; vector += 32) {
-    device::store_shared(ring_row(strip, step) + vector * vector_bytes, Vector{{word, word, word, word}});
-  }
-}
-
-/// An input row that may begin at any element: the first cell of its ring row and how many bytes of a vector lie before
-/// that cell; or a constant.
-struct UnalignedRow {
-  const Element* cells;
-  int bytes_before;
-  Element value;
+  std::uint32_t place;
+  std::uint32_t flags;  ///< bit i: band i reaches it; and whether it is `constant`
 };
 
-SPIDER_DEVICE UnalignedRow find_unaligned_row(const Strip& strip, int step) {
-  const std::int32_t y = strip.first_row + step;
-  const spider::MappedIndex row = map_row(y, strip.rows);
-  if (row.constant || !row_is_reached(strip, y)) return {nullptr, 0, static_cast<Element>(row.value)};
-  const Element* cells = strip.input + row.index * strip.input_stride + strip.left;
-  return {cells, static_cast<int>(reinterpret_cast<std::uintptr_t>(cells) % vector_bytes), 0};
-}
-
-/// Starts the copies of an input row as whole vectors of memory, which realign_row is to shift into place.
-SPIDER_DEVICE void start_unaligned_row(const Strip& strip, int step) {
-  const UnalignedRow row = find_unaligned_row(strip, step);
-  const std::uint32_t word = Storage::repeat(row.value);
-  const int end = strip.fast_end + (row.bytes_before > 0 && strip.fast_end > strip.fast_begin ? 1 : 0);
-  SPIDER_NO_UNROLL
-  for (int vector = strip.fast_begin + strip.lane; vector < end; vector += 32) {
-    const Shared to = ring_row(strip, step) + vector * vector_bytes;
-    if (row.cells == nullptr) {
-      device::store_shared(to, Vector{{word, word, word, word}});
-    } else {
-      device::copy_async_if(true, to, row.cells + vector * vector_elements - row.bytes_before / element_bytes);
-    }
-  }
-}
-
-/// Shifts the vectors of an input row to where those of an aligned row lie.
-SPIDER_DEVICE void realign_row(const Strip& strip, int step) {
-  constexpr int lane_vectors = (ring_vectors + 31) / 32;
-  const int begin = find_unaligned_row(strip, step).bytes_before;
-  if (begin == 0) return;
-  const Shared row = ring_row(strip, step);
-  Vector shifted[lane_vectors] = {};
+SPIDER_DEVICE RowPlace find_row(const Tile& tile, std::int32_t y) {
+  const spider::MappedIndex row = map_row(tile, y);
+  RowPlace found{static_cast<std::uint32_t>(row.index), 0};
+  if (row.constant) found = {Cells::repeat(static_cast<Element>(row.value)), RowPlace::constant};
   SPIDER_UNROLL
-  for (int i = 0; i < lane_vectors; ++i) {
-    const int vector = strip.lane + 32 * i;
-    if (!is_fast(strip, vector)) continue;
-    const Shared from = row + vector * vector_bytes;
-    shifted[i] = spider::take_vector(device::load_shared(from), device::load_shared(from + vector_bytes), begin);
+  for (int i = 0; i < band_count; ++i) {
+    if (spider::reaches_row(tap_band(i), y, tile.wanted)) found.flags |= 1U << i;
   }
-  device::sync_warp();
-  SPIDER_UNROLL
-  for (int i = 0; i < lane_vectors; ++i) {
-    const int vector = strip.lane + 32 * i;
-    if (is_fast(strip, vector)) device::store_shared(row + vector * vector_bytes, shifted[i]);
-  }
+  return found;
 }
 
-/// Index in the ring row of the strip's edge vector `i`: those before the fast vectors, then those behind.
-SPIDER_DEVICE int edge_vector(const Strip& strip, int i) {
-  const int vector = strip.needed_begin + i;
-  return vector < strip.fast_begin ? vector : vector - strip.fast_begin + strip.fast_end;
-}
+/// Where a lane's cells are taken from in any row; bit j of a word stands for cell j.
+struct CellPlaces {
+  static constexpr std::uint32_t all = (1U << outputs) - 1;
 
-/// Where the value at a place is: in memory, or `value` where `cell` is null.
-struct Source {
-  const Element* cell;
-  Element value;
+  std::int32_t column[outputs];
+  std::uint32_t reached[band_count];  ///< by each band, in rows that it reaches
+  std::uint32_t constant;
+  Element value[outputs];  ///< of those
+  bool whole;              ///< all are in memory at their own places, and aligned
 };
 
-/// Finds column x of the input row of a step; `column` is where x maps to. What no tap reaches is 0, and never read.
-SPIDER_DEVICE Source find_cell(const Strip& strip, int step, std::int32_t x,
-                               const spider::MappedIndex& column) {
-  const std::int32_t y = strip.first_row + step;
-  const spider::MappedIndex row = map_row(y, strip.rows);
-  if (step >= strip.steps || !cell_is_reached(strip, y, x)) return {nullptr, 0};
-  if (column.constant) return {nullptr, static_cast<Element>(column.value)};
-  if (row.constant) return {nullptr, static_cast<Element>(row.value)};
-  return {strip.input + row.index * strip.input_stride + column.index, 0};
-}
-
-/// Fetches the edge vectors of one row into the ring, a lane an element.
-SPIDER_DEVICE void fetch_row(const Strip& strip, int step) {
-  constexpr int loads = 4;  // in flight per lane
-  const int elements = step < strip.steps ? strip.edge_vectors() * vector_elements : 0;
-  SPIDER_NO_UNROLL
-  for (int first = strip.lane; first < elements; first += 32 * loads) {
-    Element values[loads];
-    int columns[loads];
-    SPIDER_UNROLL
-    for (int k = 0; k < loads; ++k) {
-      const int i = first + 32 * k;
-      columns[k] = edge_vector(strip, i / vector_elements) * vector_elements + i % vector_elements;
-      const std::int32_t x = strip.left + columns[k];
-      const Source source = find_cell(strip, step, x, map_column(x, strip.columns));
-      values[k] = source.value;
-      if (i < elements && source.cell != nullptr) values[k] = device::load_field(source.cell);
+SPIDER_DEVICE CellPlaces find_cells(const Tile& tile) {
+  CellPlaces places{};
+  places.whole = tile.aligned_input;
+  SPIDER_UNROLL
+  for (int j = 0; j < outputs; ++j) {
+    const std::int32_t x = tile.lane_column + j;
+    const spider::MappedIndex column = map_column(tile, x);
+    places.column[j] = column.index;
+    places.whole &= !column.constant && column.index == x;
+    if (column.constant) {
+      places.constant |= 1U << j;
+      places.value[j] = static_cast<Element>(column.value);
     }
     SPIDER_UNROLL
-    for (int k = 0; k < loads; ++k) {
-      if (first + 32 * k < elements) {
-        device::store_shared(ring_row(strip, step) + columns[k] * element_bytes, values[k]);
-      }
+    for (int i = 0; i < band_count; ++i) {
+      const spider::TapBand band = tap_band(i);
+      const bool reached = x >= tile.wanted.column_begin + band.low && x - band.high < tile.wanted.column_end;
+      if (reached) places.reached[i] |= 1U << j;
     }
-  }
-}
-
-SPIDER_DEVICE Shared stage_place(const Strip& strip, int row, int i) {
-  return strip.ring + ring_bytes + (row * staged_vectors + i) * vector_bytes;
-}
-
-/// What a lane has of an edge vector in a batch of rows: one element of each batch_stride-th row.
-struct EdgeBatch {
-  Element value[batch_lane_rows];
-};
-
-/// Starts to fetch edge vector `i` of the batch of rows that begins with that of `step`. A lane keeps to one column, so
-/// that only rows are left to map.
-SPIDER_DEVICE EdgeBatch fetch_edge(const Strip& strip, int step, int i) {
-  const std::int32_t x = strip.left + edge_vector(strip, i) * vector_elements + strip.lane % vector_elements;
-  const spider::MappedIndex column = map_column(x, strip.columns);
-  EdgeBatch batch;
-  SPIDER_UNROLL
-  for (int k = 0; k < batch_lane_rows; ++k) {
-    const int row = strip.lane / vector_elements + batch_stride * k;
-    const Source source = find_cell(strip, step + row, x, column);
-    batch.value[k] = source.value;
-    if (row < batch_rows && source.cell != nullptr) batch.value[k] = device::load_field(source.cell);
-  }
-  return batch;
-}
-
-/// Puts what was fetched into the stage.
-SPIDER_DEVICE void stage_edge(const Strip& strip, int i, const EdgeBatch& batch) {
-  SPIDER_UNROLL
-  for (int k = 0; k < batch_lane_rows; ++k) {
-    const int row = strip.lane / vector_elements + batch_stride * k;
-    if (row >= batch_rows) continue;
-    device::store_shared(stage_place(strip, row, i) + strip.lane % vector_elements * element_bytes, batch.value[k]);
-  }
-}
-
-/// The edge vectors of the next batch of rows, on their way while the walk works on the batch before.
-class EdgeQueue {
- public:
-  /// Starts to fetch the batch of rows that begins with that of `step`.
-  SPIDER_DEVICE void fetch(const Strip& strip, int step) {
-    if constexpr (fetch_ahead) {
-      SPIDER_UNROLL
-      for (int i = 0; i < staged_vectors; ++i) {
-        if (i < strip.edge_vectors()) batches_[i] = fetch_edge(strip, step, i);
-      }
-    }
-  }
-
-  /// Stages the batch of rows that begins with that of `step`, and starts to fetch the one behind it.
-  SPIDER_DEVICE void advance(const Strip& strip, int step) {
-    device::sync_warp();
-    if constexpr (fetch_ahead) {
-      SPIDER_UNROLL
-      for (int i = 0; i < staged_vectors; ++i) {
-        if (i < strip.edge_vectors()) stage_edge(strip, i, batches_[i]);
-      }
-      fetch(strip, step + batch_rows);
-    } else {
-      SPIDER_NO_UNROLL
-      for (int i = 0; i < strip.edge_vectors(); ++i) stage_edge(strip, i, fetch_edge(strip, step, i));
-    }
-  }
-
- private:
-  EdgeBatch batches_[fetch_ahead ? staged_vectors : 1] = {};
-};
-
-/// Puts the staged edge vectors of a row into the ring; `row` counts from the batch's first.
-SPIDER_DEVICE void place_edges(const Strip& strip, int step, int row) {
-  if (step >= strip.steps) return;
-  SPIDER_UNROLL
-  for (int first = 0; first < staged_vectors; first += 32) {
-    const int i = first + strip.lane;
-    if (i >= strip.edge_vectors()) return;
-    device::store_shared(ring_row(strip, step) + edge_vector(strip, i) * vector_bytes,
-                         device::load_shared(stage_place(strip, row, i)));
-  }
-}
-
-/// The columns and output rows that a warp walks down.
-struct Walk {
-  std::int32_t first_column, first_row, rows;
-};
-
-/// The walk of this warp; one without rows where the grid has a warp too many.
-SPIDER_DEVICE Walk find_walk(const spider::SweepArguments& field) {
-  const spider::StripGrid& grid = field.grid.strips;
-  const int index = device::block_index() * warps_per_block + device::warp_index();
-  int strip = 0;
-  int segment = 0;
-  Walk walk{0, 0, 0};
-  if (index < grid.edge_walks) {
-    const int edge = index % grid.edge_strips;
-    strip = edge == 0 ? 0 : grid.inner_strips + edge;
-    segment = index / grid.edge_strips;
-    walk.rows = grid.edge_rows;
-  } else if (grid.inner_strips > 0) {
-    const int inner = index - grid.edge_walks;
-    strip = 1 + inner % grid.inner_strips;
-    segment = inner / grid.inner_strips;
-    walk.rows = grid.inner_rows;
-  }
-  const std::int32_t row = segment * walk.rows;
-  const std::int32_t remaining = static_cast<std::int32_t>(field.box.extent[1]) - row;
-  if (walk.rows > remaining) walk.rows = remaining > 0 ? remaining : 0;
-  walk.first_column = grid.first_column + strip * strip_outputs;
-  walk.first_row = static_cast<std::int32_t>(field.box.offset[1]) + row;
-  return walk;
-}
-
-SPIDER_DEVICE Strip make_strip(const spider::SweepArguments& field, const Walk& walk) {
-  const auto clamp = [](std::int32_t value, std::int32_t low, std::int32_t high) {
-    return value < low ? low : (value > high ? high : value);
-  };
-  const spider::Box& box = field.box;
-  const auto begin_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis]); };
-  const auto end_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis] + box.extent[axis]); };
-  Strip strip;
-  strip.input = static_cast<const Element*>(field.input);
-  strip.output = static_cast<Element*>(field.output);
-  strip.input_stride = field.input_stride[1];
-  strip.output_stride = field.output_stride[1];
-  strip.rows = static_cast<std::int32_t>(field.extent[1]);
-  strip.columns = static_cast<std::int32_t>(field.extent[2]);
-  strip.wanted = {begin_of(1), end_of(1), begin_of(2), end_of(2)};
-  strip.first_row = walk.first_row + row_low;
-  strip.left = walk.first_column + first_column;
-  strip.steps = walk.rows + lead_rows;
-  strip.ring = device::warp_index() * warp_bytes + ring_offset;
-  strip.lane = device::lane_index();
-
-  // Vectors of the ring row, from columns relative to its first.
-  const std::int32_t begin = strip.wanted.column_begin - strip.left;
-  const std::int32_t behind = strip.wanted.column_end - strip.left;
-  const auto round_up = [](std::int32_t columns) { return (columns + vector_elements - 1) / vector_elements; };
-  strip.needed_begin = clamp((begin + column_reach_low) / vector_elements, 0, ring_vectors);
-  strip.needed_end = clamp(round_up(behind + column_reach_high), strip.needed_begin, ring_vectors);
-  // In rows that are not aligned a vector lies across two of memory, from up to a vector less one element before it to a vector behind it.
-  const std::int32_t inside = begin + (highest_low > 0 ? highest_low : 0) + (field.aligned_input ? 0 : vector_elements - 1);
-  const std::int32_t inside_end = behind + (lowest_high < 0 ? lowest_high : 0) - (field.aligned_input ? 0 : vector_elements);
-  strip.fast_begin = clamp(round_up(inside), strip.needed_begin, strip.needed_end);
-  strip.fast_end = clamp(inside_end / vector_elements, strip.fast_begin, strip.needed_end);
-  return strip;
-}
-
-/// Zeroes what no copy fills, for an operand's zero times what lay there before could be NaN.
-SPIDER_DEVICE void clear_ring(const Strip& strip) {
-  SPIDER_NO_UNROLL
-  for (int i = strip.lane; i < ring_rows * ring_vectors; i += 32) {
-    const int vector = i % ring_vectors;
-    if (vector >= strip.needed_begin && vector < strip.needed_end) continue;
-    device::store_shared(strip.ring + i / ring_vectors * ring_row_bytes + vector * vector_bytes, Vector{});
-  }
-}
-
-/// Which of a lane's outputs are the sweep's: bit 4 t + i stands for its output i of tile t, whose first is column x.
-SPIDER_DEVICE unsigned wanted_outputs(const spider::Region& wanted, std::int32_t x) {
-  unsigned bits = 0;
-  SPIDER_UNROLL
-  for (int i = 0; i < 4 * tiles; ++i) {
-    const std::int32_t column = x + i / 4 * tile_outputs + Storage::output_offset(i % 4);
-    if (column >= wanted.column_begin && column < wanted.column_end) bits |= 1U << i;
-  }
-  return bits;
-}
-
-constexpr int stores = 4 / Storage::outputs_per_store;  // of a lane's four outputs of a tile
-
-/// Stores all four outputs; `to` is aligned for that.
-SPIDER_DEVICE void store_all(Element* to, const Storage::Outputs& outputs) {
-  SPIDER_UNROLL
-  for (int i = 0; i < stores; ++i) {
-    device::store_field(to + Storage::output_offset(i * Storage::outputs_per_store), outputs.word[2 * i],
-                        outputs.word[2 * i + 1]);
-  }
-}
-
-/// Stores those of a lane's four outputs that `bits` names, one by one.
-SPIDER_DEVICE void store_elements(Element* to, unsigned bits, const Storage::Outputs& outputs) {
-  SPIDER_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    device::store_field_if((bits >> i & 1U) != 0, to + Storage::output_offset(i), Storage::output(outputs, i));
-  }
-}
-
-/// The same where `to` is aligned for all four.
-SPIDER_DEVICE void store_clipped(Element* to, unsigned bits, const Storage::Outputs& outputs) {
-  constexpr unsigned mask = (1U << Storage::outputs_per_store) - 1;
-  SPIDER_UNROLL
-  for (int i = 0; i < stores; ++i) {
-    const int first = i * Storage::outputs_per_store;
-    const bool all = (bits >> first & mask) == mask;
-    device::store_field_if(all, to + Storage::output_offset(first), outputs.word[2 * i], outputs.word[2 * i + 1]);
-    if (all) bits &= ~(mask << first);
-  }
-  store_elements(to, bits, outputs);
-}
-
-/// Where operands wait that are not held in registers: behind all warps' rings.
-constexpr Shared operands_begin = warps_per_block * warp_bytes + line_bytes;
-
-/// Puts the operands there; every warp of the block takes part.
-SPIDER_DEVICE void place_operands(int lane) {
-  SPIDER_NO_UNROLL
-  for (int i = device::warp_index(); i < operand_count; i += warps_per_block) {
-    device::store_shared(operands_begin + i * operand_bytes + lane * vector_bytes,
-                         device::load_table(&operands[i][lane]));
-  }
-  device::sync_block();
-}
-
-/// The operands and metadata of a lane: held in registers, or loaded for each row, which leaves registers for care.
-template <bool held>
-class Operands {
- public:
-  SPIDER_DEVICE explicit Operands(int lane) : lane_(lane) {
-    SPIDER_UNROLL
-    for (int i = 0; i < metadata_count; ++i) metadata_[i] = device::load_table(&metadata_words[i][lane]);
-    if constexpr (held) {
-      SPIDER_UNROLL
-      for (int i = 0; i < operand_count; ++i) matrices_[i] = device::load_table(&operands[i][lane]);
-    }
-  }
-
-  SPIDER_DEVICE Vector matrix(int i) const {
-    if constexpr (held) {
-      return matrices_[i];
-    } else {
-      return device::load_shared(operands_begin + i * operand_bytes + lane_ * vector_bytes);
-    }
-  }
-  SPIDER_DEVICE std::uint32_t metadata(int i) const { return metadata_[i]; }
-
- private:
-  int lane_;
-  Vector matrices_[held ? operand_count : 1];
-  std::uint32_t metadata_[metadata_slots];
-};
-
-/// Where a lane's inputs of the first tile and shift begin, in bytes from the first of the row. A column's inputs are
-/// four groups of eight from group 2 (lane / 4) on; of the pair swap a lane has group (lane % 4) / 2 + 2 (lane % 2), and
-/// of the element swap elements from 2 (lane % 4) on.
-SPIDER_DEVICE Shared fragment_begin(int lane) {
-  if constexpr (swap == Swap::element) {
-    return group_bytes * (2 * (lane / 4)) + 2 * (lane % 4) * element_bytes;
-  } else if constexpr (swap == Swap::none) {
-    return group_bytes * (2 * (lane / 4) + lane % 4);
-  } else {
-    return group_bytes * (2 * (lane / 4) + lane % 4 / 2 + 2 * (lane % 2));
-  }
-}
-
-/// A row's inputs as operands.
-using Fragments = Storage::Fragment[tiles][fragment_count];
-
-/// Where a lane's inputs of the first tile begin: those of the first shift, and those of the pair.
-struct FragmentPlaces {
-  Shared window, pair;
-};
-
-/// The places in the row of a step. Of a pair lanes 4 n and 4 n + 1 have neighbouring groups of the earlier row, the
-/// others those of the step's own. Before there is an earlier row a pair is added to no sum that anyone wants.
-SPIDER_DEVICE FragmentPlaces find_fragments(const Strip& strip, int step, Shared window_begin) {
-  FragmentPlaces places{ring_row(strip, step) + window_begin, 0};
-  if constexpr (has_pair) {
-    const int earlier = step < pair_distance ? 0 : step - pair_distance;
-    const Shared begin = group_bytes * (2 * (strip.lane / 4) + strip.lane % 2) - first_column * element_bytes;
-    places.pair = ring_row(strip, strip.lane % 4 < 2 ? earlier : step) + begin;
   }
   return places;
 }
 
-/// Where a lane's inputs for a tile and a fragment begin.
-SPIDER_DEVICE Shared fragment_place(const FragmentPlaces& places, int tile, int fragment) {
-  SPIDER_CONSTANTS int shift_groups[shift_count] = {0};
-  const Shared tile_offset = tile * 16 * group_bytes;
-  if (fragment >= shift_count) return places.pair + tile_offset;
-  return places.window + tile_offset + shift_groups[fragment] * group_bytes;
+/// Requests a vector from wherever the boundary takes its cells. Those that no tap reaches are not read. Where two rules
+/// give constants the faster axis has its way.
+SPIDER_DEVICE Vector fetch_vector(const Tile& tile, const CellPlaces& places, const RowPlace& row) {
+  const bool constant_row = (row.flags & RowPlace::constant) != 0;
+  std::uint32_t reached = 0;
+  SPIDER_UNROLL
+  for (int i = 0; i < band_count; ++i) reached |= (row.flags >> i & 1U) != 0 ? places.reached[i] : 0;
+  const std::uint32_t in_memory = constant_row ? 0 : reached & ~places.constant;
+  const std::int64_t index = constant_row ? 0 : static_cast<std::int32_t>(row.place);
+  const Element* cells = tile.input + index * tile.input_stride;
+  Vector vector{};
+  const bool whole = places.whole && in_memory == CellPlaces::all;
+  device::load_field_vector_if(whole, cells + tile.lane_column, vector);
+  SPIDER_UNROLL
+  for (int j = 0; j < outputs; ++j) {
+    const Element row_value = constant_row ? Cells::cell_of(row.place, 0) : Cells::cell_of(vector.word[j / per_word], j % per_word);
+    const Element otherwise = (places.constant >> j & 1U) != 0 ? places.value[j] : row_value;
+    const bool wanted = !whole && (in_memory >> j & 1U) != 0;
+    Cells::put(vector.word[j / per_word], j % per_word, device::load_field_if(wanted, cells + places.column[j], otherwise));
+  }
+  return vector;
 }
 
-SPIDER_DEVICE void load_fragments(const FragmentPlaces& places, Fragments& fragments) {
+/// Requests the input rows from wherever the boundary takes them. All lanes come here together.
+SPIDER_DEVICE void fetch_rows(const Tile& tile, Rows& rows) {
+  const RowPlace own = find_row(tile, tile.row + row_low + device::lane_index());
+  const CellPlaces places = find_cells(tile);
   SPIDER_UNROLL
-  for (int i = 0; i < tiles * fragment_count; ++i) {
-    const int tile = i / fragment_count;
-    const int k = i % fragment_count;
-    fragments[tile][k] = Storage::load_fragment(fragment_place(places, tile, k), product_unit);
+  for (int i = 0; i < input_rows; ++i) {
+    const RowPlace row{device::take_from_lane(own.place, i), device::take_from_lane(own.flags, i)};
+    rows[i] = fetch_vector(tile, places, row);
   }
 }
 
-/// Loads what the fragments left out, if anything.
-SPIDER_DEVICE bool load_rest(const FragmentPlaces& places, Fragments& fragments) {
-  bool rest = false;
-  SPIDER_UNROLL
-  for (int i = 0; i < tiles * fragment_count; ++i) {
-    rest |= Storage::has_rest(fragments[i / fragment_count][i % fragment_count]);
+SPIDER_DEVICE constexpr int floor_divide(int a, int b) {
+  return a / b - (a % b < 0 ? 1 : 0);
+}
+
+/// Is there an output row that input row i adds to by its taps of this step, counted from the lowest?
+SPIDER_DEVICE constexpr bool is_in_tile(int i, int step) {
+  return i - step >= 0 && i - step < tile_rows;
+}
+
+/// The columns of all taps that input row i is multiplied with.
+SPIDER_DEVICE constexpr Span columns_of(int i) {
+  Span all{1, 0};
+  for (int step = 0; step < steps; ++step) {
+    const Span span = spans[step];
+    if (!is_in_tile(i, step) || span.low > span.high) continue;
+    const bool first = all.low > all.high;
+    all.low = first || span.low < all.low ? span.low : all.low;
+    all.high = first || span.high > all.high ? span.high : all.high;
   }
-  if (rest) {
+  return all;
+}
+
+/// Word `word` of an input row, counted from this lane's first.
+SPIDER_DEVICE std::uint32_t find_word(const Vector& own, int word) {
+  const int lanes = floor_divide(word, vector_words);
+  const std::uint32_t value = own.word[word - lanes * vector_words];
+  return lanes == 0 ? value : device::take_from_lane(value, device::lane_index() + 32 + lanes);
+}
+
+/// Sums of the output rows in flight, in turn.
+using Sums = float[steps][outputs];
+
+/// Adds input row i to all sums that it is in reach of.
+template <int i>
+SPIDER_DEVICE void add_row(const Vector& own, Sums& sums) {
+  constexpr Span span = columns_of(i);
+  if constexpr (span.low <= span.high) {
+    constexpr int first_word = floor_divide(span.low, per_word);
+    constexpr int words = floor_divide(outputs - 1 + span.high, per_word) - first_word + 1;
+    float numbers[words * per_word];
     SPIDER_UNROLL
-    for (int i = 0; i < tiles * fragment_count; ++i) {
-      const int tile = i / fragment_count;
-      const int k = i % fragment_count;
-      fragments[tile][k] = Storage::load_rest(fragment_place(places, tile, k), product_unit, fragments[tile][k]);
+    for (int w = 0; w < words; ++w) {
+      const std::uint32_t word = find_word(own, first_word + w);
+      SPIDER_UNROLL
+      for (int j = 0; j < per_word; ++j) numbers[w * per_word + j] = Cells::number(word, j);
     }
-  }
-  return rest;
-}
-
-/// Adds an input row to the output rows in flight. The oldest of them, in slot (turn + 1) % rows_in_flight, is then
-/// complete: its products come first in the table, so that it is stored while the others are computed.
-template <class Loaded>
-SPIDER_DEVICE void multiply_row(const Loaded& loaded, const Fragments& fragments,
-                                Accumulator (&sums)[tiles][rows_in_flight], int turn) {
-  SPIDER_CONSTANTS Product products[product_count] = {
-      {2, 0, 0, 0, 0, 1},
-      {2, 0, 1, 0, 0, 0},
-      {2, 0, 1, 0, 0, 2},
-      {1, 0, 2, 0, 0, 1},
-      {1, 0, 3, 0, 0, 0},
-      {1, 0, 3, 0, 0, 2},
-      {0, 0, 0, 0, 0, 1},
-      {0, 0, 1, 0, 0, 0},
-      {0, 0, 1, 0, 0, 2},
-  };
-  Storage::Partial partial[tiles] = {};
-  Vector matrix{};
-  SPIDER_UNROLL
-  for (int i = 0; i < product_count; ++i) {
-    const Product& product = products[i];
-    if (i == 0 || products[i - 1].operand != product.operand) matrix = loaded.matrix(product.operand);
-    const int slot = (turn + rows_in_flight - product.row) % rows_in_flight;
-    const bool first = i == 0 || !same_window(products[i - 1], product);
-    const bool last = i + 1 == product_count || !same_window(product, products[i + 1]);
     SPIDER_UNROLL
-    for (int tile = 0; tile < tiles; ++tile) {
-      const Storage::Fragment& fragment = fragments[tile][product.fragment];
-      if (first) partial[tile] = {};
-      if constexpr (whole_operands) {
-        Storage::multiply_whole(partial[tile], sums[tile][slot], matrix, fragment, product.selector, product.part);
-      } else if (product.selector == 0) {
-        Storage::multiply<0>(partial[tile], sums[tile][slot], matrix, fragment, loaded.metadata(product.metadata),
-                             product.part);
-      } else {
-        Storage::multiply<1>(partial[tile], sums[tile][slot], matrix, fragment, loaded.metadata(product.metadata),
-                             product.part);
+    for (int t = 0; t < tap_count; ++t) {
+      const CoreTap tap = core_taps[t];
+      const int step = tap.step - row_low;
+      if (!is_in_tile(i, step)) continue;
+      float(&sum)[outputs] = sums[(i - step) % steps];
+      SPIDER_UNROLL
+      for (int j = 0; j < outputs; ++j) {
+        sum[j] = device::multiply_add(tap.weight, numbers[j + tap.column - first_word * per_word], sum[j]);
       }
-      if (last) Storage::finish(partial[tile], sums[tile][slot], fragment);
     }
   }
 }
 
-/// Empties the accumulators of a complete row, and where they do not rotate by unrolling moves all by one slot.
-template <int turns>
-SPIDER_DEVICE void retire_row(Accumulator (&sums)[rows_in_flight], int complete) {
-  sums[complete] = Accumulator{};
-  if constexpr (turns != rows_in_flight) {
-    Accumulator carried = sums[0];
-    SPIDER_UNROLL
-    for (int i = rows_in_flight - 1; i >= 0; --i) {
-      const Accumulator before = sums[i];
-      sums[i] = carried;
-      carried = before;
-    }
-  }
-}
-
-/// What a strip's walk must take care of.
-enum class Terrain {
-  inside,    ///< nothing: every vector of every input row is in memory and aligned, and every output is wanted
-  edge,      ///< a few vectors of each row lie across the field's edges; some outputs may be beyond them
-  elements,  ///< rows that are not aligned: input rows are shifted into place, and results stored one by one
+/// Which of a lane's outputs are the sweep's, and how they are stored.
+struct Wanted {
+  std::int32_t rows;     ///< of the tile
+  std::uint32_t single;  ///< bit j: output j is stored by itself
+  bool whole;            ///< all at once
 };
 
-/// Walks down a strip; only strips that need care pay for it.
-template <Terrain terrain>
-SPIDER_DEVICE void walk_down(const Strip& strip) {
-  constexpr bool inside = terrain == Terrain::inside;
-  // Unrolled for many rows, the care for edges would be too much code for the compiler to keep sums in registers.
-  constexpr int most_turns_with_care = 4;
-  constexpr bool rotates = inside || (terrain == Terrain::edge && rows_in_flight <= most_turns_with_care);
-  constexpr int turns = rotates ? unrolled_rows : 1;
-  const int lane = strip.lane;
-  const Operands<inside && operands_in_registers> loaded(lane);
-  const bool plain_rows = terrain == Terrain::elements || has_plain_rows(strip);
-  const Element* next_row = strip.input + strip.first_row * strip.input_stride + strip.left;
-  const auto start_next_row = [&](int step, int entry) {
-    if constexpr (terrain == Terrain::elements) {
-      if (step < strip.steps) start_unaligned_row(strip, step);
-    } else if (step < strip.steps) {
-      if (plain_rows) {
-        start_plain_row<inside>(strip, step, next_row);
-        next_row += strip.input_stride;
-      } else {
-        start_mapped_row<inside>(strip, step, entry);
-      }
-    }
-    device::copy_async_commit();
-  };
-  if constexpr (!inside) clear_ring(strip);
-  if (!plain_rows) map_rows(strip, 0);
-  SPIDER_NO_UNROLL
-  for (int step = 0; step < rows_ahead; ++step) start_next_row(step, step);
-  EdgeQueue edges;
-  if constexpr (terrain == Terrain::edge) {
-    edges.fetch(strip, 1);
-    fetch_row(strip, 0);
+SPIDER_DEVICE Wanted find_wanted(const Tile& tile) {
+  const spider::Region& box = tile.wanted;
+  const std::int32_t x = tile.lane_column;
+  Wanted wanted{box.row_end - tile.row, 0, false};
+  wanted.whole = tile.has_outputs && tile.aligned_output && x >= box.column_begin && x + outputs <= box.column_end;
+  SPIDER_UNROLL
+  for (int j = 0; j < outputs; ++j) {
+    const bool single = tile.has_outputs && !wanted.whole && x + j >= box.column_begin && x + j < box.column_end;
+    if (single) wanted.single |= 1U << j;
   }
+  return wanted;
+}
 
-  const Shared fragment_offset = fragment_begin(lane);
-  const std::int32_t x = strip.left - first_column + Storage::first_output(lane);
-  Element* next_output = strip.output + (strip.first_row - row_low - lead_rows) * strip.output_stride + x;
-
-  const unsigned wanted_bits = wanted_outputs(strip.wanted, x);
-  Accumulator sums[tiles][rows_in_flight] = {};
-  SPIDER_NO_UNROLL
-  for (int first_step = 0; first_step < strip.steps; first_step += turns) {
-    constexpr int table_steps = mapped_rows / turns * turns;
-    static_assert(table_steps > 0, "the row table serves a round of turns");
-    const int first_entry = first_step % table_steps;
-    if (!plain_rows && first_entry == 0) map_rows(strip, first_step + rows_ahead);
-    if constexpr (terrain == Terrain::edge) {
-      static_assert(batch_rows % turns == 0, "batches begin between two rounds of turns");
-      if (first_step % batch_rows == 0) edges.advance(strip, first_step + 1);
-    }
-    // Apart from its loop, so that the compiler unrolls the loop before it looks into the body: of one tile, it would
-    // give up on what it sees, and keep sums in memory.
-    const auto take_row = [&](int turn, int step) {
-      device::copy_async_wait<rows_ahead - 1>();
-      device::sync_warp();
-      if constexpr (terrain == Terrain::elements) {
-        realign_row(strip, step);
-        fetch_row(strip, step);
-        device::sync_warp();
-      }
-      Fragments fragments;
-      const FragmentPlaces places = find_fragments(strip, step, fragment_offset);
-      load_fragments(places, fragments);
-      start_next_row(step + rows_ahead, first_entry + turn);
-
-      if constexpr (terrain == Terrain::edge) place_edges(strip, step + 1, step % batch_rows);
-
-      bool rest = false;
-      do {
-        multiply_row(loaded, fragments, sums, turn);
-        rest = load_rest(places, fragments);
-      } while (rest);
-
-      // The first lead_rows rows to complete belong to the walk above.
-      const bool wanted = step >= lead_rows;
-      const int complete = (turn + 1) % rows_in_flight;
-      SPIDER_UNROLL
-      for (int tile = 0; tile < tiles; ++tile) {
-        const Shared own_inputs = ring_row(strip, wanted ? step - row_high : step) +
-                                  (tile * tile_outputs - first_column) * element_bytes;
-        const Storage::Outputs outputs = Storage::round(sums[tile][complete], result_scale, own_inputs);
-        Element* to = next_output + tile * tile_outputs;
-        const unsigned bits = wanted ? wanted_bits >> (4 * tile) & 15 : 0;
-        if constexpr (terrain == Terrain::inside) {
-          if (wanted) store_all(to, outputs);
-        } else if constexpr (terrain == Terrain::edge) {
-          store_clipped(to, bits, outputs);
-        } else {
-          store_elements(to, bits, outputs);
-        }
-      }
-      next_output += strip.output_stride;
-      SPIDER_UNROLL
-      for (int tile = 0; tile < tiles; ++tile) retire_row<turns>(sums[tile], complete);
-    };
-    SPIDER_UNROLL
-    for (int turn = 0; turn < turns; ++turn) {
-      const int step = first_step + turn;
-      if (step >= strip.steps) break;
-      take_row(turn, step);
-    }
+/// Rounds a row of results and stores those that are wanted; `to` is the place of the lane's first.
+SPIDER_DEVICE void store_row(const Wanted& wanted, int row, Element* to, const float (&sums)[outputs]) {
+  Vector results;
+  SPIDER_UNROLL
+  for (int i = 0; i < vector_words; ++i) results.word[i] = Cells::word(sums + i * per_word);
+  device::store_field_vector_if(wanted.whole && row < wanted.rows, to, results);
+  if (wanted.single == 0 || row >= wanted.rows) return;
+  SPIDER_UNROLL
+  for (int j = 0; j < outputs; ++j) {
+    const bool single = (wanted.single >> j & 1U) != 0;
+    device::store_field_if(single, to + j, Cells::cell_of(results.word[j / per_word], j % per_word));
   }
 }
 
-SPIDER_GLOBAL(warps_per_block * 32, blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
-  const bool block_has_edges = device::block_index() * warps_per_block < field.grid.strips.edge_walks;
-  const bool takes_care = block_has_edges || !field.aligned_input || !field.aligned_output;
-  if (!operands_in_registers || takes_care) place_operands(device::lane_index());
-  const Walk walk = find_walk(field);
-  if (walk.rows == 0) return;
-  const Strip strip = make_strip(field, walk);
-  const bool all_fast = strip.fast_begin == 0 && strip.fast_end == ring_vectors;
-  const bool aligned = field.aligned_input && field.aligned_output;
-  const bool whole_outputs = walk.first_column >= strip.wanted.column_begin &&
-                             walk.first_column + strip_outputs <= strip.wanted.column_end;
-  if (aligned && all_fast && whole_outputs) {
-    walk_down<Terrain::inside>(strip);
-  } else if (aligned && strip.edge_vectors() <= staged_vectors) {
-    walk_down<Terrain::edge>(strip);
-  } else {
-    walk_down<Terrain::elements>(strip);
+/// Adds input row i, and stores the output row that is complete with it.
+template <int i>
+SPIDER_DEVICE void take_row(const Tile& tile, const Wanted& wanted, const Rows& rows, Sums& sums, Element*& to) {
+  add_row<i>(rows[i], sums);
+  constexpr int complete = i - (steps - 1);
+  if constexpr (complete >= 0) {
+    float(&sum)[outputs] = sums[complete % steps];
+    store_row(wanted, complete, to, sum);
+    to += tile.output_stride;
+    SPIDER_UNROLL
+    for (int j = 0; j < outputs; ++j) sum[j] = 0;
   }
+}
+
+template <int... i>
+SPIDER_DEVICE void compute(const Tile& tile, const Rows& rows, std::integer_sequence<int, i...> /*input rows*/) {
+  const Wanted wanted = find_wanted(tile);
+  Sums sums = {};
+  Element* to = tile.output + (tile.row * tile.output_stride + tile.lane_column);
+  (take_row<i>(tile, wanted, rows, sums, to), ...);
+}
+
+// Whether a tile needs care is the same for all lanes of its warp.
+SPIDER_GLOBAL(warps_per_block * 32, blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
+  Tile tile;
+  if (!find_tile(field, tile)) return;
+  Rows rows;
+  if (needs_no_care(tile)) {
+    load_rows(tile, rows);
+  } else {
+    fetch_rows(tile, rows);
+  }
+  compute(tile, rows, std::make_integer_sequence<int, input_rows>{});
 }
 
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
@@ -960,13 +397,13 @@ const spider_kernel kernel = {
      SPIDER_F32, SPIDER_F32, 1, {0, 1, 1}, {0, 1, 1}, 80,
      device::is_emulated},
     sweep,
-    {spider::TilingKind::strips, warps_per_block, shared_bytes, vector_bytes, output_bytes, {1, 1, strip_outputs},
-     left_margin, right_margin, strip_anchor, lead_rows, preferred_rows},
+    {spider::TilingKind::blocks, warps_per_block, 0, vector_bytes, vector_bytes,
+     {1, tile_rows, warps_per_block * tile_columns}, left_lanes * outputs, right_lanes * outputs, column_anchor, 0, 0},
     tap_rows,
     sizeof(tap_rows) / sizeof(tap_rows[0]),
     taps,
     sizeof(taps) / sizeof(taps[0]),
-    product_count,
+    0,
     {
         {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
         {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}},

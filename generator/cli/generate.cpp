@@ -15,12 +15,14 @@ GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::
   GenerateResult result;
   const spec::ReadResult read = spec::read_spec(source, overrides);
   result.diagnostics = read.diagnostics;
-  const plan::Engine engine = asked.value_or(plan::default_engine(read.spec));
+  const std::optional<plan::EngineTimes> times = plan::estimate_engines(read.spec, variant);
+  const plan::Engine engine = asked.value_or(plan::default_engine(read.spec, times));
   result.diagnostics.append(plan::check_supported(read.spec, engine, variant));
   result.diagnostics.sort_by_location();
   if (result.diagnostics.has_errors()) return result;
 
-  const plan::KernelPlan plan = plan::make_plan(read.spec, engine, variant);
+  plan::KernelPlan plan = plan::make_plan(read.spec, engine, variant);
+  plan.engine_times = times;
   const pack::PackedKernel packed = pack::pack(plan);
   pack::prove(read.spec, plan, packed);
   result.files = emit::emit(read.spec, plan, packed, version());

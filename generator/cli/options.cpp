@@ -39,7 +39,7 @@ po::options_description visible_options() {
       ("arch", po::value<std::string>()->value_name("LIST"),
        "architectures to plan for, sm_80 or later, with commas between; default sm_80")
       ("engine", po::value<std::string>()->value_name("NAME"),
-       "what computes: sparse or dense tensor cores, or cuda for CUDA cores; default: sparse, or cuda where "
+       "what computes: sparse or dense tensor cores, or cuda for CUDA cores; default: sparse, or cuda where it is faster or "
        "there is no plan for sparse")
       ("swap", po::value<std::string>()->value_name("NAME"),
        "for measurements: how lanes load their inputs; pair (default), element or none")

@@ -204,6 +204,10 @@ void bind_cores(const spec::StencilSpec& spec, const plan::KernelPlan& plan, ren
   bindings["taps_in_code"] = cores.unrolled ? "true" : "false";
   bindings["outputs"] = fmt::to_string(cores.outputs);
   bindings["unrolled_steps"] = fmt::to_string(cores.unrolled_steps);
+  bindings["ring_rows"] = fmt::to_string(cores.row_ring_rows);
+  bindings["ring_column"] = fmt::to_string(cores.row_ring_column);
+  bindings["ring_vectors"] = fmt::to_string(cores.row_ring_vectors);
+  bindings["ring_row_bytes"] = fmt::to_string(plan::row_ring_row_bytes(cores));
   bindings["windows_ahead"] = fmt::to_string(cores.windows_ahead);
   bindings["warps_per_block"] = fmt::to_string(cores.warps_per_block);
   constexpr std::array<std::string_view, 3> tilings{"lines", "strips", "blocks"};

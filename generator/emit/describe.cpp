@@ -174,10 +174,13 @@ void describe_cores(const plan::CorePlan& cores, int dimensions, std::vector<std
                                 counted(cores.taps.size(), "multiply-add"),
                                 walks[static_cast<std::size_t>(dimensions) - 1]));
   }
-  lines.push_back(fmt::format("          {} of a thread along x, {} ahead, {} warps a block",
-                              counted(static_cast<std::size_t>(cores.outputs), "output"),
-                              counted(static_cast<std::size_t>(cores.windows_ahead), "input row"),
-                              cores.warps_per_block));
+  lines.push_back(
+      fmt::format("          {} of a thread along x, {}, {} warps a block",
+                  counted(static_cast<std::size_t>(cores.outputs), "output"),
+                  cores.row_ring_rows > 0
+                      ? fmt::format("ring of {} input rows", cores.row_ring_rows)
+                      : counted(static_cast<std::size_t>(cores.windows_ahead), "input row") + " ahead",
+                  cores.warps_per_block));
 }
 
 }  // namespace

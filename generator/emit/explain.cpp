@@ -13,6 +13,7 @@
 #include "emit/draw.h"
 #include "emit/figures.h"
 #include "plan/core_ring.h"
+#include "plan/cores.h"
 #include "plan/lines.h"
 #include "plan/make_plan.h"
 #include "plan/planes.h"
@@ -52,6 +53,9 @@ void append_cores(const spec::StencilSpec& spec, const plan::KernelPlan& plan, s
     text += fmt::format("  Registers {} estimated; {} bytes of shared memory a block\n",
                         cores.estimated_registers,
                         plan::core_ring_bytes(*cores.ring, cores.taps, spec::element_bytes(spec.storage)));
+  } else if (cores.row_ring_rows > 0) {
+    text += fmt::format("  Registers {} estimated; {} bytes of shared memory a block\n",
+                        cores.estimated_registers, plan::row_rings_bytes(cores));
   } else {
     text += fmt::format("  Registers {} estimated; no shared memory\n", cores.estimated_registers);
   }
@@ -72,6 +76,17 @@ void append_comparison(const spec::StencilSpec& spec, std::string& text) {
       "            tensor cores, {:.1f} us for the multiply-adds on CUDA cores, {:.1f} us for memory\n",
       extent[0], extent[1], extent[2], floors->sparse.tensor_us, floors->mmas, floors->cores.cores_us,
       floors->cores.memory_us);
+}
+
+/// The same of f32 fields in 2D.
+void append_times(const plan::KernelPlan& plan, std::string& text) {
+  if (!plan.engine_times) return;
+  text += fmt::format(
+      "  Engines   about {:.0f} us on CUDA cores and {:.0f} us on sparse tensor cores for 10240 x 10240 "
+      "points on an\n"
+      "            H200: without --engine it is {}\n",
+      plan.engine_times->cuda_us, plan.engine_times->sparse_us,
+      plan::engine_name(plan.engine_times->faster()));
 }
 
 void append_windows(const plan::Pass& pass, std::string& text) {
@@ -195,6 +210,7 @@ std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& 
     append_work(figures_of(spec, plan), plan.engine, text);
   }
   append_comparison(spec, text);
+  append_times(plan, text);
   for (const plan::Pass& pass : plan.passes) {
     append_windows(pass, text);
     append_drawings(pass, text);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "emit/figures.h"
 #include "emit/storage_text.h"
 #include "plan/lines.h"
+#include "plan/make_plan.h"
 #include "plan/planes.h"
 #include "plan/streaming.h"
 
@@ -256,12 +258,20 @@ std::string cores_json(const plan::KernelPlan& plan) {
   const plan::CorePlan& cores = plan.cores;
   return fmt::format(
       "  \"cores\": {{\"multiply_adds\": {}, \"taps_in_code\": {}, \"objection\": \"{}\", \"outputs\": {}, "
-      "\"tile_rows\": {}, \"windows_ahead\": {}, \"unrolled_steps\": {}, \"warps_per_block\": {}, "
+      "\"tile_rows\": {}, \"ring_rows\": {}, \"windows_ahead\": {}, \"unrolled_steps\": {}, "
+      "\"warps_per_block\": {}, "
       "\"blocks_per_multiprocessor\": {}, \"preferred_steps\": {}, \"estimated_registers\": {}, "
       "\"cells_loaded\": {}, \"ring\": {}}},\n",
-      cores.taps.size(), cores.unrolled, cores.objection, cores.outputs, cores.tile_rows, cores.windows_ahead,
-      cores.unrolled_steps, cores.warps_per_block, cores.blocks_per_multiprocessor, cores.preferred_steps,
-      cores.estimated_registers, cores.cells_loaded, core_ring_json(cores));
+      cores.taps.size(), cores.unrolled, cores.objection, cores.outputs, cores.tile_rows, cores.row_ring_rows,
+      cores.windows_ahead, cores.unrolled_steps, cores.warps_per_block, cores.blocks_per_multiprocessor,
+      cores.preferred_steps, cores.estimated_registers, cores.cells_loaded, core_ring_json(cores));
+}
+
+/// What the default engine is chosen by; null where there is no choice.
+std::string engine_times_json(const plan::KernelPlan& plan) {
+  if (!plan.engine_times) return "  \"engine_times\": null,\n";
+  return fmt::format("  \"engine_times\": {{\"sparse_us\": {:.0f}, \"cuda_us\": {:.0f}}},\n",
+                     plan.engine_times->sparse_us, plan.engine_times->cuda_us);
 }
 
 }  // namespace
@@ -299,6 +309,7 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
   json += figures_json(spec, plan);
   json += bounds_json(spec, bounds_of(spec, plan, architectures));
   json += costs_json(costs_of(plan));
+  json += engine_times_json(plan);
   json += cores_json(plan);
   json += fmt::format("  \"passes\": [{}]\n}}\n", passes_json(plan, packed));
   return json;

@@ -15,6 +15,7 @@ namespace {
 
 constexpr int vector_bytes = 16;
 constexpr int word_bytes = 4;
+constexpr int line_bytes = 128;
 constexpr int threads_per_warp = 32;
 constexpr int registers_per_multiprocessor = 65536;
 
@@ -46,9 +47,15 @@ constexpr int wanted_bytes_in_flight = 24 * 1024;
 // measured on an H200. Registers besides sums and inputs, and how many lanes at the ends of a warp may be
 // without outputs.
 constexpr int most_tile_products = 1700;
-constexpr int tile_base_registers = 16;
+constexpr int tile_base_registers = 4;
+constexpr int usual_tile_registers = 104;
+constexpr int most_tile_registers = 144;
+constexpr int conversion_registers = 32;  // of 16-bit cells
+constexpr int most_tile_blocks = 5;       // of a multiprocessor: more were no faster
 // Of more, multiply-adds take longer than memory, and idle lanes cost time.
-constexpr int most_tile_taps = 60;
+constexpr int most_tile_taps = 40;
+constexpr int fewest_tile_rows = 8;
+constexpr int most_tile_rows = 16;
 constexpr int most_tile_input_rows = 32;
 constexpr int most_idle_lanes = 4;
 
@@ -96,7 +103,9 @@ int queue_words(const Stencil& stencil, int outputs, int windows) {
 
 int estimate_registers(const Stencil& stencil, int outputs, int windows_ahead) {
   const int cells = queue_words(stencil, outputs, 1) * (word_bytes / stencil.element_bytes);
-  return base_registers + stencil.steps_in_flight * (outputs + registers_per_step) + cells +
+  const int rounded =
+      stencil.dimensions == 2 ? outputs * (word_bytes - stencil.element_bytes) / word_bytes : 0;
+  return base_registers + rounded + stencil.steps_in_flight * (outputs + registers_per_step) + cells +
          queue_words(stencil, outputs, windows_ahead);
 }
 
@@ -186,18 +195,39 @@ int steps_to_unroll(const Stencil& stencil, int outputs) {
 /// Blocks of few warps, as many as the registers hold; in 3D, where warps of a block share rows through the
 /// cache, a single one if there are not enough registers for two of usual size. A quarter of a multiprocessor
 /// has a quarter of the registers, in units of 8 a lane.
-void choose_block(int dimensions, int input_rows, CorePlan& plan) {
+void choose_block(const Stencil& stencil, CorePlan& plan) {
   constexpr int quarters = 4;
   constexpr int unit = 8;
+  const int input_rows = plan.unrolled ? static_cast<int>(stencil.rows.size()) : 1;
   const int later_rows = std::max(0, input_rows - plan.windows_ahead);
   const int registers =
       (plan.estimated_registers + spare_registers_per_row * later_rows + unit - 1) / unit * unit;
   const int warps_of_quarter =
       std::min(most_threads, registers_per_multiprocessor / registers) / threads_per_warp / quarters;
   const int warps = quarters * std::max(1, warps_of_quarter);
-  plan.warps_per_block = dimensions == 2 ? 4 : 8;
-  if (dimensions == 3 && warps < 2 * plan.warps_per_block) plan.warps_per_block = warps;
+  // Of short rings of f32 fields eight warps were faster than four, on an H200.
+  constexpr int rows_of_short_ring = 8;
+  const bool has_short_ring = plan.row_ring_rows > 0 && plan.row_ring_rows == plan.unrolled_steps &&
+                              plan.row_ring_rows <= rows_of_short_ring && stencil.element_bytes == word_bytes;
+  plan.warps_per_block = stencil.dimensions == 2 && !has_short_ring ? 4 : 8;
+  if (stencil.dimensions == 3 && warps < 2 * plan.warps_per_block) plan.warps_per_block = warps;
   plan.blocks_per_multiprocessor = std::max(1, warps / plan.warps_per_block);
+}
+
+/// A ring for walks in 2D. Where there are as many ring rows as the loop is unrolled steps, places in it are
+/// constants in the code.
+void choose_row_ring(const Stencil& stencil, CorePlan& plan) {
+  constexpr int usual_rows = 8;
+  constexpr int fewest_rows = 5;
+  const int cells = vector_bytes / stencil.element_bytes;
+  if (stencil.dimensions != 2 || plan.outputs < 2 * word_bytes / stencil.element_bytes) return;
+  const Span& span = stencil.rows.front();
+  const bool constant_places = plan.unrolled_steps >= fewest_rows && plan.unrolled_steps <= 2 * usual_rows;
+  plan.row_ring_rows = constant_places ? plan.unrolled_steps : usual_rows;
+  plan.row_ring_column = floor_divide(span.low, cells) * cells;
+  plan.row_ring_vectors =
+      floor_divide(threads_per_warp * plan.outputs - 1 + span.high, cells) + 1 - plan.row_ring_column / cells;
+  plan.preferred_steps = 64;
 }
 
 int tile_registers(const Stencil& stencil, int rows) {
@@ -209,25 +239,40 @@ int tile_registers(const Stencil& stencil, int rows) {
          stencil.steps_in_flight * outputs + numbers;
 }
 
-/// Small tiles, of which a multiprocessor has more at once, before those of many registers. Of very many rows
-/// not all requests are on their way when the first is needed; of few, most input rows are those of other
-/// tiles, too.
+/// The smallest tile of which three quarters of the input rows are its own: many of them are resident, and
+/// few rows are read again. Far reaches have none; they take the largest that leaves registers for other
+/// warps.
 int choose_tile_rows(const Stencil& stencil) {
   const int outputs = vector_bytes / stencil.element_bytes;
-  for (const int registers : {96, 128, 168, 224}) {
-    for (const int rows : {12, 8, 16}) {
-      const int input_rows = rows + stencil.steps_in_flight - 1;
-      if (input_rows <= most_tile_input_rows && input_rows <= 2 * rows &&
-          rows * stencil.taps * outputs <= most_tile_products && tile_registers(stencil, rows) <= registers) {
-        return rows;
-      }
-    }
+  const auto fits = [&](int rows, int registers) {
+    return rows + stencil.steps_in_flight - 1 <= most_tile_input_rows &&
+           rows * stencil.taps * outputs <= most_tile_products && tile_registers(stencil, rows) <= registers;
+  };
+  for (int rows = fewest_tile_rows; rows <= most_tile_rows; rows += 4) {
+    if (3 * (rows + stencil.steps_in_flight - 1) <= 4 * rows && fits(rows, usual_tile_registers)) return rows;
+  }
+  for (int rows = most_tile_rows; rows >= fewest_tile_rows; rows -= 4) {
+    if (fits(rows, most_tile_registers)) return rows;
   }
   return 0;
 }
 
+/// Registers that finding cells beyond the faces takes while rows wait in others, so that none are spilled.
+int registers_at_faces(const spec::StencilSpec& spec) {
+  constexpr int for_maps = 24;
+  constexpr int for_constants = 48;
+  int most = 0;
+  for (const spec::AxisBoundary& axis : spec.boundary) {
+    for (const spec::Face& face : {axis.low, axis.high}) {
+      if (face.rule == spec::BoundaryRule::constant) return for_constants;
+      if (face.rule != spec::BoundaryRule::halo) most = for_maps;
+    }
+  }
+  return most;
+}
+
 /// Makes it a plan of tiles, if there is one.
-bool choose_tile(const Stencil& stencil, CorePlan& plan) {
+bool choose_tile(const spec::StencilSpec& spec, const Stencil& stencil, CorePlan& plan) {
   if (stencil.dimensions != 2 || stencil.taps > most_tile_taps) return false;
   const int outputs = vector_bytes / stencil.element_bytes;
   const auto lanes_of = [&](int columns) { return (std::max(0, columns) + outputs - 1) / outputs; };
@@ -241,10 +286,11 @@ bool choose_tile(const Stencil& stencil, CorePlan& plan) {
   constexpr int register_unit = 8;
   plan.outputs = outputs;
   plan.warps_per_block = 4;
-  plan.estimated_registers = tile_registers(stencil, plan.tile_rows);
+  plan.estimated_registers = tile_registers(stencil, plan.tile_rows) + registers_at_faces(spec);
+  if (stencil.element_bytes < word_bytes) plan.estimated_registers += conversion_registers;
   const int registers = (plan.estimated_registers + register_unit - 1) / register_unit * register_unit;
-  plan.blocks_per_multiprocessor =
-      registers_per_multiprocessor / (registers * threads_per_warp * plan.warps_per_block);
+  plan.blocks_per_multiprocessor = std::min(
+      most_tile_blocks, registers_per_multiprocessor / (registers * threads_per_warp * plan.warps_per_block));
   plan.tile_input_rows = plan.tile_rows + stencil.steps_in_flight - 1;
   plan.cells_loaded = outputs * plan.tile_input_rows;
   return true;
@@ -266,6 +312,15 @@ void take_ring(CorePlan& plan) {
 }
 
 }  // namespace
+
+int row_ring_row_bytes(const CorePlan& plan) {
+  return (plan.row_ring_vectors * vector_bytes + line_bytes - 1) / line_bytes * line_bytes;
+}
+
+int row_rings_bytes(const CorePlan& plan) {
+  if (plan.row_ring_rows == 0) return 0;
+  return plan.warps_per_block * plan.row_ring_rows * row_ring_row_bytes(plan) + line_bytes;
+}
 
 double cells_per_output(const CorePlan& plan) {
   const int lanes = threads_per_warp - plan.left_lanes - plan.right_lanes;
@@ -295,7 +350,7 @@ CorePlan plan_cores(const spec::StencilSpec& spec, const RoundedWeights& weights
     return plan;
   }
   const Stencil stencil = stencil_of(spec, plan.taps);
-  if (choose_tile(stencil, plan)) return plan;
+  if (choose_tile(spec, stencil, plan)) return plan;
 
   plan.outputs = vector_bytes / stencil.element_bytes;
   const int fewest = word_bytes / stencil.element_bytes;
@@ -313,7 +368,8 @@ CorePlan plan_cores(const spec::StencilSpec& spec, const RoundedWeights& weights
     plan.estimated_registers = base_registers + 4 * table_outputs;
   }
   plan.cells_loaded = cells_loaded(stencil, plan);
-  choose_block(spec.dimensions, plan.unrolled ? static_cast<int>(stencil.rows.size()) : 1, plan);
+  if (plan.unrolled) choose_row_ring(stencil, plan);
+  choose_block(stencil, plan);
   return plan;
 }
 

@@ -13,6 +13,11 @@ struct CoreAxes {
 };
 [[nodiscard]] CoreAxes core_axes(int dimensions);
 
+/// Of rings of rows (2D): bytes from ring row to ring row, in whole lines of 128 bytes.
+[[nodiscard]] int row_ring_row_bytes(const CorePlan& plan);
+/// And dynamic shared memory of a block; 0 without such a ring.
+[[nodiscard]] int row_rings_bytes(const CorePlan& plan);
+
 /// How many cells a warp loads for each of its outputs.
 [[nodiscard]] double cells_per_output(const CorePlan& plan);
 

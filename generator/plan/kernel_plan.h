@@ -241,8 +241,11 @@ struct CorePlan {
   int tile_input_rows = 0;
   int left_lanes = 0;  ///< of such a warp, that pass inputs on and have no outputs
   int right_lanes = 0;
-  int windows_ahead = 1;   ///< input rows that are requested before they are needed
-  int unrolled_steps = 1;  ///< of the loop along the walk; a multiple of the steps in flight, or 1
+  int row_ring_rows = 0;     ///< in shared memory, of a warp that walks in 2D; 0: there is no such ring
+  int row_ring_column = 0;   ///< of a ring row's first element, counted from the strip's first output
+  int row_ring_vectors = 0;  ///< of 16 bytes, in a ring row
+  int windows_ahead = 1;     ///< input rows that are requested before they are needed
+  int unrolled_steps = 1;    ///< of the loop along the walk; a multiple of the steps in flight, or 1
   int warps_per_block = 4;
   int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
   int preferred_steps = 0;            ///< of a walk on a large field; 0: as many as fill one wave of blocks
@@ -262,6 +265,18 @@ struct ErrorBound {
   bool operator==(const ErrorBound&) const = default;
 };
 
+/// About how many microseconds the kernels of two engines take for a sweep over 10240 x 10240 points on an
+/// H200.
+struct EngineTimes {
+  double sparse_us = 0;
+  double cuda_us = 0;
+
+  bool operator==(const EngineTimes&) const = default;
+
+  /// The faster of them.
+  [[nodiscard]] Engine faster() const { return cuda_us < sparse_us ? Engine::cuda : Engine::sparse; }
+};
+
 /// All decisions about a kernel; nothing about its text.
 struct KernelPlan {
   Engine engine = Engine::sparse;
@@ -274,6 +289,7 @@ struct KernelPlan {
   std::vector<Pass> passes;  ///< on tensor cores: today always one; on CUDA cores none
   CorePlan cores;            ///< of Engine::cuda
   ErrorBound error_bound;
+  std::optional<EngineTimes> engine_times;  ///< where there was a choice (compare_engines)
 
   bool operator==(const KernelPlan&) const = default;
 };

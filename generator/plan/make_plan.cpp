@@ -11,6 +11,7 @@
 
 #include "plan/cores.h"
 #include "plan/diagonals.h"
+#include "plan/engine_times.h"
 #include "plan/error_bound.h"
 #include "plan/lines.h"
 #include "plan/planes.h"
@@ -339,7 +340,17 @@ std::optional<EngineFloors> compare_engines(const spec::StencilSpec& spec, doubl
   return floors;
 }
 
-Engine default_engine(const spec::StencilSpec& spec) {
+std::optional<EngineTimes> estimate_engines(const spec::StencilSpec& spec, const Variant& variant) {
+  if (spec.dimensions != 2 || spec.storage != spec::Storage::f32 || variant != Variant{} || spec.taps.empty())
+    return std::nullopt;
+  for (const Engine engine : {Engine::sparse, Engine::cuda}) {
+    if (check_supported(spec, engine).has_errors()) return std::nullopt;
+  }
+  return estimate_times(make_plan(spec, Engine::sparse), make_plan(spec, Engine::cuda));
+}
+
+Engine default_engine(const spec::StencilSpec& spec, const std::optional<EngineTimes>& times) {
+  if (times) return times->faster();
   if (!has_sparse_plan(spec)) return Engine::cuda;
   const std::optional<EngineFloors> floors = compare_engines(spec, 1);
   return floors && floors->cores_are_faster() ? Engine::cuda : Engine::sparse;

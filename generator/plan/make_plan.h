@@ -32,9 +32,14 @@ struct EngineFloors {
 /// a thread from a ring of planes. Nothing for others.
 [[nodiscard]] std::optional<EngineFloors> compare_engines(const spec::StencilSpec& spec, double points);
 
-/// The engine of a spec for which none is asked: sparse tensor cores where there is a plan for its dimensions
-/// and storage, otherwise CUDA cores; these, too, where compare_engines finds that they are faster.
-[[nodiscard]] Engine default_engine(const spec::StencilSpec& spec);
+/// The times of both engines for f32 fields in 2D that both take, in no variant; nothing for others.
+[[nodiscard]] std::optional<EngineTimes> estimate_engines(const spec::StencilSpec& spec,
+                                                          const Variant& variant = {});
+
+/// The engine of a spec for which none is asked: the faster one, where estimate_engines gave times. Else
+/// sparse tensor cores where there is a plan for its dimensions and storage, otherwise CUDA cores; these,
+/// too, where compare_engines finds that they are faster.
+[[nodiscard]] Engine default_engine(const spec::StencilSpec& spec, const std::optional<EngineTimes>& times);
 
 /// Decides everything about the kernel of a spec that read_spec and check_supported, asked for the same
 /// engine and variant, found no error in.

@@ -39,6 +39,7 @@ PLAN_KEYS = ("stencil", "dimensions", "engine", "variant", "storage", "accuracy"
 PLAN_KEYS += ("cores", "boundary", "reach", "weights", "chained_mmas", "tap_rows", "taps")
 # Other ways of computing the same, each with the share of specs that it gets.
 OPTIONS = {
+    ("--engine", "sparse"): 24,
     ("--engine", "dense"): 8,
     ("--engine", "cuda"): 8,
     ("--swap", "element"): 4,

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "plan/core_ring.h"
+#include "plan/cores.h"
 #include "plan/half.h"
 #include "plan/make_plan.h"
 #include "plan/planes.h"
@@ -15,6 +16,10 @@
 
 namespace spidergen::plan {
 namespace {
+
+Engine default_of(const spec::StencilSpec& stencil, const Variant& variant = {}) {
+  return default_engine(stencil, estimate_engines(stencil, variant));
+}
 
 spec::StencilSpec with_weights(std::initializer_list<double> weights) {
   spec::StencilSpec stencil;
@@ -487,9 +492,11 @@ TEST(Plan, CoresTakeWhatSparseTensorCoresDoNot) {
       stencil.dimensions = dimensions;
       stencil.storage = storage;
       EXPECT_FALSE(check_supported(stencil, Engine::cuda).has_errors());
-      EXPECT_EQ(check_supported(stencil, Engine::sparse).has_errors(),
-                default_engine(stencil) == Engine::cuda);
-      EXPECT_FALSE(check_supported(stencil, default_engine(stencil)).has_errors());
+      const bool sparse = !check_supported(stencil, Engine::sparse).has_errors();
+      const bool has_choice = dimensions == 2 && storage == spec::Storage::f32;
+      EXPECT_EQ(estimate_engines(stencil).has_value(), has_choice);
+      EXPECT_EQ(default_of(stencil), sparse && !has_choice ? Engine::sparse : Engine::cuda);
+      EXPECT_FALSE(check_supported(stencil, default_of(stencil)).has_errors());
     }
   }
 }
@@ -523,6 +530,21 @@ spec::StencilSpec box_of(int dimensions, int radius, spec::Storage storage) {
   return stencil;
 }
 
+TEST(Plan, TheFasterEngineIsTheDefault) {
+  const auto engine_of = [](int radius) { return default_of(box_of(2, radius, spec::Storage::f32)); };
+  EXPECT_EQ(engine_of(1), Engine::cuda);
+  EXPECT_EQ(engine_of(3), Engine::cuda);
+  EXPECT_EQ(engine_of(7), Engine::sparse);
+  EXPECT_EQ(default_of(box_of(2, 1, spec::Storage::f16)), Engine::sparse);
+  // What is asked of tensor cores is for them.
+  EXPECT_EQ(default_of(box_of(2, 1, spec::Storage::f32), {Swap::none, 2}), Engine::sparse);
+  // What one engine does not take is no choice.
+  spec::StencilSpec far = box_of(2, 1, spec::Storage::f32);
+  far.taps.push_back({{0, 200, 0}, 1.0, {}});
+  EXPECT_FALSE(estimate_engines(far).has_value());
+  EXPECT_EQ(default_of(far), Engine::sparse) << "which says why it does not take it";
+}
+
 TEST(Plan, CoresKeepTheSumOfWeights) {
   // 0.6 and four times 0.1 rounded to nearest are 1 + 2^-25: as time steps, 3 % more after a million.
   const RoundedWeights weights = make_plan(with_weights({0.1, 0.1, 0.6, 0.1, 0.1}), Engine::cuda).weights;
@@ -543,14 +565,14 @@ TEST(Plan, CoresTake3DStencilsWhoseMmasTakeLonger) {
     }
     std::sort(star.taps.begin(), star.taps.end(),
               [](const spec::Tap& a, const spec::Tap& b) { return a.at < b.at; });
-    EXPECT_EQ(default_engine(star), unit == 1.0 ? Engine::sparse : Engine::cuda);
+    EXPECT_EQ(default_of(star), unit == 1.0 ? Engine::sparse : Engine::cuda);
     star.storage = spec::Storage::f32;
-    EXPECT_EQ(default_engine(star), Engine::cuda);
+    EXPECT_EQ(default_of(star), Engine::cuda);
     star.dimensions = 2;
     EXPECT_FALSE(compare_engines(star, 1));
   }
   // 125 multiply-adds take CUDA cores longer.
-  EXPECT_EQ(default_engine(box_of(3, 2, spec::Storage::f16)), Engine::sparse);
+  EXPECT_EQ(default_of(box_of(3, 2, spec::Storage::f16)), Engine::sparse);
   const auto floors = compare_engines(box_of(3, 2, spec::Storage::f16), 1);
   ASSERT_TRUE(floors);
   EXPECT_GT(floors->cores.cores_us, floors->sparse.tensor_us);
@@ -619,6 +641,17 @@ TEST(Plan, SideVectorsHoldWhatTapsReach) {
   CoreRing ring;
   ring.rows_per_thread = 2;
   EXPECT_EQ(core_cells_loaded(ring, {{0, 0, 0, 1}, {0, 1, 1, 1}}), 4 + 8 + 8);
+}
+
+TEST(Plan, CoresThatWalkIn2DHaveARing) {
+  const CorePlan cores = make_plan(box_of(2, 3, spec::Storage::f32), Engine::cuda).cores;
+  EXPECT_EQ(cores.tile_rows, 0);
+  EXPECT_EQ(cores.row_ring_rows, cores.unrolled_steps) << "its places are constants";
+  EXPECT_EQ(cores.row_ring_column, -4);
+  EXPECT_EQ(cores.row_ring_vectors, 32 + 2);
+  EXPECT_EQ(row_ring_row_bytes(cores), 640);
+  EXPECT_EQ(row_rings_bytes(cores), cores.warps_per_block * cores.row_ring_rows * 640 + 128);
+  EXPECT_EQ(row_rings_bytes(make_plan(box_of(2, 1, spec::Storage::f32), Engine::cuda).cores), 0);
 }
 
 TEST(Plan, CoresThatCannotHoldAStencilTakeATable) {

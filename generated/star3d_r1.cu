@@ -66,11 +66,6 @@ constexpr int vector_bytes = 16;
 constexpr int tile_vectors = tile_outputs / vector_elements;
 constexpr int left_vectors = -first_column / vector_elements;
 
-// Vectors of a plane that a thread copies, and elements that it fetches where vectors lie across an edge of the field.
-constexpr int copies = (ring_rows * ring_vectors + block_threads - 1) / block_threads;
-constexpr int most_edge_vectors = 4;
-constexpr int edge_elements = (ring_rows * most_edge_vectors * vector_elements + block_threads - 1) / block_threads;
-
 // Columns that every tap row may read in any row: from highest_low behind a box's first to lowest_high before its end.
 constexpr int highest_low = 0;
 constexpr int lowest_high = 0;
@@ -97,6 +92,13 @@ constexpr int lead_planes = plane_high - plane_low;
 // Accumulators rotate by unrolling, so that each keeps its registers, or move from plane to plane.
 constexpr int unrolled_planes = planes_in_flight;
 constexpr float result_scale = 0x1p0F;
+
+// Vectors of a plane that a thread copies, and elements that it requests ahead where vectors lie across an edge of the
+// field. There may be more, where a row ends inside a vector: those it fetches when they are needed.
+constexpr int copies = (ring_rows * ring_vectors + block_threads - 1) / block_threads;
+constexpr int most_edge_columns = 16;
+constexpr int most_edge_elements = (ring_rows * most_edge_columns + block_threads - 1) / block_threads;
+constexpr int edge_elements = most_edge_elements > 1 && planes_in_flight <= 3 ? 2 : 1;
 
 /// What a fragment holds: 16 inputs along x beside 16 others in the same row, or, of a pair, in a row `rows` below, in
 /// a plane `planes` further. `vector` is the first in the ring's rows.
@@ -236,8 +238,9 @@ struct Block {
   std::int32_t first_output;  ///< output plane that is complete first
   std::int32_t steps;
   std::int32_t fast_begin, fast_end;  ///< vectors of a row that are inside the field wherever the row is reached
-  std::int32_t edge_begin;            ///< the first vector before them that a result may need
-  std::int32_t edge_vectors;          ///< vectors before and behind them that a result may need
+  std::int32_t edge_begin;            ///< the ring's first column that a result may need, if it lies before them
+  std::int32_t edge_before;           ///< columns before them that a result may need
+  std::int32_t edge_columns;          ///< the same and those behind them
 };
 
 /// Where planes beyond the field are taken from.
@@ -330,6 +333,7 @@ SPIDER_DEVICE bool cell_is_reached_in_full(const Block& block, std::int32_t y, s
   return reached;
 }
 
+/// Where the plane of a step lies in the ring. A step is as good as any that is a multiple of ring_planes away.
 SPIDER_DEVICE Shared ring_plane(int step) {
   return static_cast<unsigned>(step + ring_planes) % ring_planes * ring_plane_bytes;
 }
@@ -416,32 +420,39 @@ SPIDER_DEVICE void start_plane(const Copies& plan, int step, const std::uint16_t
   for (int k = 0; k < copies; ++k) device::copy_async_if(plan.wanted[k], to + plan.to[k], plane + plan.from[k]);
 }
 
-/// Index in a ring row of edge vector `i`: those before the fast vectors, then those behind.
-SPIDER_DEVICE int edge_vector(const Block& block, int i) {
-  const int before = block.fast_begin - block.edge_begin;
-  return i < before ? block.edge_begin + i : block.fast_end + i - before;
-}
-
-/// One of the elements that a thread fetches of every plane: number k.
+/// One of the elements that a thread fetches of every plane: number k. Columns before the fast vectors come first, then
+/// those behind.
 struct EdgePlace {
   int row, column;  ///< in the ring
 
   SPIDER_DEVICE EdgePlace(const Block& block, int k) {
     const int element = thread_index() + k * block_threads;
-    const int vector = element / vector_elements;
-    row = vector / block.edge_vectors;
-    column = edge_vector(block, vector % block.edge_vectors) * vector_elements + element % vector_elements;
+    row = element / block.edge_columns;
+    const int i = element % block.edge_columns;
+    column = i < block.edge_before ? block.edge_begin + i : block.fast_end * vector_elements + i - block.edge_before;
   }
   SPIDER_DEVICE bool exists() const { return row < ring_rows; }
   SPIDER_DEVICE Shared offset() const { return ring_place(row, 0) + column * 2; }
 };
 
+/// Has any thread an edge element number k?
+SPIDER_DEVICE bool has_edge_elements(const Block& block, int k) {
+  return k * block_threads < ring_rows * block.edge_columns;
+}
+
+constexpr Shared nowhere = ~Shared{0};
+
+/// Planes whose edge elements are on their way. Values rotate by unrolling, for to move one is to wait for it. Where
+/// many planes are in flight their sums take the registers.
+constexpr int edge_planes = planes_in_flight <= 3 ? unrolled_planes : 1;
+
 /// The elements of vectors across an edge that a thread fetches of every plane, and their values on the way.
 struct Edges {
   std::int64_t from[edge_elements];  ///< offset from the plane's first interior element
-  Shared to[edge_elements];          ///< offset in the ring's plane
-  bool wanted[edge_elements];        ///< in full planes
-  std::uint16_t values[edge_elements];
+  Shared to[edge_elements];          ///< offset in the ring's plane; nowhere if full planes have none
+  std::uint16_t values[edge_planes][edge_elements];
+
+  SPIDER_DEVICE bool wanted(int k) const { return to[k] != nowhere; }
 };
 
 /// Finds the elements of a block's edge vectors. Those that the boundary makes constant, in every plane, are filled
@@ -450,11 +461,11 @@ SPIDER_DEVICE Edges plan_edges(const Block& block) {
   Edges edges;
   SPIDER_UNROLL
   for (int k = 0; k < edge_elements; ++k) {
-    edges.wanted[k] = false;
     edges.from[k] = 0;
-    edges.to[k] = 0;
-    edges.values[k] = 0;
-    if (block.edge_vectors == 0) continue;
+    edges.to[k] = nowhere;
+    SPIDER_UNROLL
+    for (int i = 0; i < edge_planes; ++i) edges.values[i][k] = 0;
+    if (!has_edge_elements(block, k)) continue;
     const EdgePlace place(block, k);
     if (!place.exists()) continue;
     const std::int32_t y = block.top + place.row;
@@ -462,36 +473,37 @@ SPIDER_DEVICE Edges plan_edges(const Block& block) {
     if (!cell_is_reached_in_full(block, y, x)) continue;
     const spider::MappedIndex row = map_row(block, y);
     const spider::MappedIndex column = map_column(block, x);
-    edges.to[k] = place.offset();
     if (column.constant || row.constant) {
       const std::uint16_t value = column.constant ? column.value : row.value;
       SPIDER_NO_UNROLL
       for (int plane = 0; plane < ring_planes; ++plane) {
-        device::store_shared(plane * ring_plane_bytes + edges.to[k], value);
+        device::store_shared(plane * ring_plane_bytes + place.offset(), value);
       }
       continue;
     }
     edges.from[k] = row.index * block.row_stride + column.index;
-    edges.wanted[k] = true;
+    edges.to[k] = place.offset();
   }
   return edges;
 }
 
-/// Loads the edge elements of a full plane inside the field.
-SPIDER_DEVICE void load_edges(const Block& block, Edges& edges, const std::uint16_t* plane) {
-  if (block.edge_vectors == 0) return;
+/// Loads the edge elements of a full plane inside the field. The values of a step are in the slot of its turn.
+SPIDER_DEVICE void load_edges(const Block& block, Edges& edges, int step, int turn) {
+  const std::uint16_t* plane = block.input + (block.first_plane + step) * block.plane_stride;
   SPIDER_UNROLL
   for (int k = 0; k < edge_elements; ++k) {
-    if (edges.wanted[k]) edges.values[k] = device::load_field(plane + edges.from[k]);
+    if (!has_edge_elements(block, k)) break;
+    std::uint16_t& value = edges.values[turn % edge_planes][k];
+    value = device::load_field_if(edges.wanted(k), plane + edges.from[k], value);
   }
 }
 
-/// Puts them into the ring.
-SPIDER_DEVICE void place_edges(const Block& block, const Edges& edges, int step) {
-  if (block.edge_vectors == 0) return;
+/// Puts them into the ring, where `place` says.
+SPIDER_DEVICE void place_edges(const Block& block, const Edges& edges, int place, int turn) {
   SPIDER_UNROLL
   for (int k = 0; k < edge_elements; ++k) {
-    if (edges.wanted[k]) device::store_shared(ring_plane(step) + edges.to[k], edges.values[k]);
+    if (!has_edge_elements(block, k)) break;
+    device::store_shared_if(edges.wanted(k), ring_plane(place) + edges.to[k], edges.values[turn % edge_planes][k]);
   }
 }
 
@@ -514,6 +526,21 @@ SPIDER_DEVICE bool is_usual(const Block& block, int step) {
   return z >= 0 && z < block.extent[0] && is_full(block, z);
 }
 
+/// Fetches the edge elements from number `first` on for the plane of a step, but for those that plan_edges has filled.
+SPIDER_DEVICE_APART void fetch_edges(const Block block, int first, int step) {
+  const std::int32_t z = block.first_plane + step;
+  const spider::MappedIndex plane = map_plane(block, z);
+  SPIDER_NO_UNROLL
+  for (int k = first; has_edge_elements(block, k); ++k) {
+    const EdgePlace place(block, k);
+    const std::int32_t y = block.top + place.row;
+    const std::int32_t x = block.left + place.column;
+    if (!place.exists()) continue;
+    if (k < edge_elements && (map_column(block, x).constant || map_row(block, y).constant)) continue;
+    device::store_shared(ring_plane(step) + place.offset(), fetch_cell(block, z, plane, y, x));
+  }
+}
+
 /// Fills the ring's plane of a step that is not usual, but for the rows and columns that are constant in all planes.
 SPIDER_DEVICE_APART void fill_unusual_plane(const Block block, int step) {
   const std::int32_t z = block.first_plane + step;
@@ -531,15 +558,7 @@ SPIDER_DEVICE_APART void fill_unusual_plane(const Block block, int step) {
                           block.input + plane.index * block.plane_stride + row.index * block.row_stride +
                               block.left + place.vector * vector_elements);
   }
-  if (block.edge_vectors == 0) return;
-  SPIDER_NO_UNROLL
-  for (int k = 0; k < edge_elements; ++k) {
-    const EdgePlace place(block, k);
-    const std::int32_t y = block.top + place.row;
-    const std::int32_t x = block.left + place.column;
-    if (!place.exists() || map_column(block, x).constant || map_row(block, y).constant) continue;
-    device::store_shared(ring_plane(step) + place.offset(), fetch_cell(block, z, plane, y, x));
-  }
+  fetch_edges(block, 0, step);
 }
 
 /// Fetches the whole plane of a step element by element.
@@ -599,9 +618,11 @@ SPIDER_DEVICE Block make_block(const spider::SweepArguments& field) {
   block.fast_begin = clamp(vectors_before(inside_begin), 0, ring_vectors);
   block.fast_end = clamp((inside_end - block.left) / vector_elements, block.fast_begin, ring_vectors);
   if (!field.aligned_input) block.fast_end = block.fast_begin;
-  block.edge_begin = clamp((needed_begin - block.left) / vector_elements, 0, block.fast_begin);
-  const std::int32_t edge_end = clamp(vectors_before(needed_end), block.fast_end, ring_vectors);
-  block.edge_vectors = block.fast_begin - block.edge_begin + edge_end - block.fast_end;
+  block.edge_begin = clamp(needed_begin - block.left, 0, block.fast_begin * vector_elements);
+  block.edge_before = block.fast_begin * vector_elements - block.edge_begin;
+  const std::int32_t behind = block.fast_end * vector_elements;
+  block.edge_columns =
+      block.edge_before + clamp(needed_end - block.left, behind, ring_vectors * vector_elements) - behind;
   return block;
 }
 
@@ -824,12 +845,13 @@ SPIDER_DEVICE void walk_planes(const spider::SweepArguments& field, const Block&
     edges = plan_edges(block);
   }
   const std::uint16_t* next_plane = block.input + block.first_plane * block.plane_stride;
-  const auto start_next_plane = [&](int step) {
+  const auto start_next_plane = [&](int step, int place) {
     if (step < block.steps) {
       if constexpr (terrain == Terrain::elements) {
         fetch_plane(block, step);
       } else if (inside || is_usual(block, step)) {
-        start_plane(plan, step, next_plane);
+        start_plane(plan, place, next_plane);
+        if (edged && has_edge_elements(block, edge_elements)) fetch_edges(block, edge_elements, step);
       } else {
         fill_unusual_plane(block, step);
       }
@@ -837,19 +859,19 @@ SPIDER_DEVICE void walk_planes(const spider::SweepArguments& field, const Block&
     }
     device::copy_async_commit();
   };
-  // Edge elements are loaded a step before they are placed, so that nobody waits for them.
-  const auto load_next_edges = [&](int step) {
-    if (edged && step < block.steps && is_usual(block, step)) load_edges(block, edges, next_plane);
+  const auto load_next_edges = [&](int step, int turn) {
+    if (step < block.steps && is_usual(block, step)) load_edges(block, edges, step, turn);
   };
-  const auto place_next_edges = [&](int step) {
-    if (edged && step < block.steps && is_usual(block, step)) place_edges(block, edges, step);
+  const auto place_next_edges = [&](int step, int place, int turn) {
+    if (step < block.steps && is_usual(block, step)) place_edges(block, edges, place, turn);
   };
-  load_next_edges(0);
   SPIDER_NO_UNROLL
-  for (int step = 0; step < planes_ahead; ++step) {
-    start_next_plane(step);
-    place_next_edges(step);
-    load_next_edges(step + 1);
+  for (int step = 0; step < planes_ahead; ++step) start_next_plane(step, step);
+  if constexpr (edged) {
+    SPIDER_UNROLL
+    for (int step = 0; step < edge_planes; ++step) load_next_edges(step, step);
+    place_next_edges(0, 0, 0);
+    load_next_edges(edge_planes, 0);
   }
 
   const std::int32_t x = block.left - first_column + 16 * (lane / 4) + 4 * (lane % 4);
@@ -866,13 +888,17 @@ SPIDER_DEVICE void walk_planes(const spider::SweepArguments& field, const Block&
     for (int turn = 0; turn < turns; ++turn) {
       const int step = first_step + turn;
       if (step >= block.steps) break;
+      // Where turns go round as the ring does, the place of a step in the ring is a constant.
+      const int place = turns % ring_planes == 0 ? turn : step;
       device::copy_async_wait<planes_ahead - 1>();
       device::sync_block();
-      start_next_plane(step + planes_ahead);
-      place_next_edges(step + planes_ahead);
-      load_next_edges(step + planes_ahead + 1);
+      start_next_plane(step + planes_ahead, place + planes_ahead);
+      if constexpr (edged) {
+        place_next_edges(step + 1, place + 1, turn + 1);
+        load_next_edges(step + 1 + edge_planes, turn + 1);
+      }
 
-      const FragmentPlaces places = find_fragments(lane, step);
+      const FragmentPlaces places = find_fragments(lane, place);
       if constexpr (operands_in_registers) {
         multiply_by_rows(loaded, places, sums, turn);
       } else {
@@ -887,7 +913,11 @@ SPIDER_DEVICE void walk_planes(const spider::SweepArguments& field, const Block&
         const Outputs outputs = round_tile(sums[complete][row]);
         std::uint16_t* to = next_output + row * field.output_stride[1];
         if (inside || clip.nothing) {
-          if (wanted) device::store_field(to, outputs.low, outputs.high);
+          if constexpr (planes_in_flight <= 3) {
+            device::store_field_if(wanted, to, outputs.low, outputs.high);
+          } else if (wanted) {  // a branch takes fewer registers
+            device::store_field(to, outputs.low, outputs.high);
+          }
         } else if (wanted && block.box[1].holds(y + row)) {
           store_clipped(to, clip, outputs);
         }
@@ -906,7 +936,7 @@ SPIDER_GLOBAL(block_threads, blocks_per_multiprocessor) sweep(const spider::Swee
   const bool all_fast = block.fast_begin == 0 && block.fast_end == ring_vectors;
   if (all_fast && field.aligned_output && block.box[1].holds(rows) && block.box[0].holds(planes)) {
     walk_planes<Terrain::inside>(field, block, loaded);
-  } else if (field.aligned_input && block.edge_vectors <= most_edge_vectors) {
+  } else if (field.aligned_input && block.edge_columns <= most_edge_columns) {
     walk_planes<Terrain::edge>(field, block, loaded);
   } else {
     walk_planes<Terrain::elements>(field, block, loaded);

@@ -358,7 +358,7 @@ void bind_planes(const plan::Pass& pass, render::Bindings& bindings) {
   bindings["ring_plane_bytes"] = fmt::to_string(planes.plane_bytes);
   bindings["ring_lead_bytes"] = fmt::to_string(plan::plane_lead_bytes(pass));
   bindings["first_column"] = fmt::to_string(plan::plane_first_column(pass));
-  bindings["edge_vectors"] = fmt::to_string(plan::plane_edge_vectors(pass));
+  bindings["edge_columns"] = fmt::to_string(plan::plane_edge_columns(pass));
   bindings["highest_low"] = fmt::to_string(pass.column_reach.highest_low);
   bindings["lowest_high"] = fmt::to_string(pass.column_reach.lowest_high);
   bindings["column_reach_low"] = fmt::to_string(pass.column_reach.low);

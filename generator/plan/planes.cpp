@@ -193,12 +193,11 @@ int plane_rows(const Pass& pass) {
   return pass.planes.rows_per_warp * pass.planes.warps_per_block + pass.rows_spanned() - 1;
 }
 
-int plane_edge_vectors(const Pass& pass) {
-  const auto vectors = [](int columns) { return (columns + vector_elements - 1) / vector_elements; };
-  // So may the low edge of a box.
-  const int at_low_edge = vectors(std::max(0, pass.column_reach.highest_low) - pass.column_reach.low) + 1;
-  // The high edge may fall inside a vector, which makes one more.
-  const int at_high_edge = vectors(pass.column_reach.high - std::min(0, pass.column_reach.lowest_high)) + 1;
+int plane_edge_columns(const Pass& pass) {
+  // A box may begin and end inside a vector.
+  constexpr int of_vector = vector_elements - 1;
+  const int at_low_edge = std::max(0, pass.column_reach.highest_low) - pass.column_reach.low + of_vector;
+  const int at_high_edge = pass.column_reach.high - std::min(0, pass.column_reach.lowest_high) + of_vector;
   return at_low_edge + at_high_edge;
 }
 

@@ -26,8 +26,8 @@ namespace spidergen::plan {
 /// Rows of an input plane: those of the block's outputs and what taps reach above and below.
 [[nodiscard]] int plane_rows(const Pass& pass);
 
-/// Vectors of a row that may lie across the field's edges, both together.
-[[nodiscard]] int plane_edge_vectors(const Pass& pass);
+/// Columns that taps reach in vectors across the field's edges, at most, both together.
+[[nodiscard]] int plane_edge_columns(const Pass& pass);
 
 /// Dynamic shared memory of a block in bytes: the ring, then the operands if they live there.
 [[nodiscard]] int plane_shared_bytes(const Pass& pass);

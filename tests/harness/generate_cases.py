@@ -39,13 +39,13 @@ PLAN_KEYS = ("stencil", "dimensions", "engine", "variant", "storage", "accuracy"
 PLAN_KEYS += ("cores", "boundary", "reach", "weights", "chained_mmas", "tap_rows", "taps")
 # Other ways of computing the same, each with the share of specs that it gets.
 OPTIONS = {
-    ("--engine", "sparse"): 24,
     ("--engine", "dense"): 8,
     ("--engine", "cuda"): 8,
     ("--swap", "element"): 4,
     ("--swap", "none"): 2,
     ("--engine", "dense", "--swap", "element"): 2,
     ("--tiles", "1"): 2,
+    ("--engine", "sparse"): 24,  # where CUDA cores are the default
 }
 # Those that 2D f16 must have.
 REQUIRED_OPTIONS = set(OPTIONS)

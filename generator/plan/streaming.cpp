@@ -47,9 +47,9 @@ constexpr std::size_t most_memory_bound_scaled_products = 21;
 // Beyond this operands wait in shared memory.
 constexpr int most_scaled_registers = 212;
 // What the compiler takes beside, for products under way out of their order.
-constexpr int registers_for_order = 44;
+constexpr int registers_for_order = 16;
 constexpr int fewest_held_operands = 13;
-constexpr int most_rows_per_step = 3;
+constexpr int most_rows_per_step = 1;  // as measured; more, for fewer adds, have run emulated only
 constexpr int most_products_per_step = 192;
 constexpr int most_partial_sums = 6;
 

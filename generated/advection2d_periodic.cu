@@ -444,7 +444,7 @@ SPIDER_DEVICE void load_gathered(Fragments& fragments) {
   for (int row = 0; row < input_rows; ++row) {
     SPIDER_UNROLL
     for (int shift = 0; shift < shift_count; ++shift) {
-      fragments[row][shift] = Storage::load_fragment(window_row(row) + (lane_vector() + shift_group(shift)) * vector_bytes);
+      fragments[row][shift] = Storage::load_fragment(window_row(row) + (lane_vector() + shift_group(shift)) * vector_bytes, 1);
     }
   }
 }

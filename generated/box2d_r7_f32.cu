@@ -8,10 +8,10 @@
 // Storage   f32 fields, f32 sums; accuracy full: values in two f16 terms, scaled
 // Weights   two f16 terms each, times 2^21, largest error 5.5e-10
 //           sum 0.07150000000000001 in the spec, 0.07149999999819556 packed
-// Bound     |error| <= 6e-08 |result| + 3.5e-06 sum |w x| + 7.5e-44
+// Bound     |error| <= 6e-08 |result| + 3.5e-06 sum |w x| + 5.2e-44
 // Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 45 mma.sp.m16n8k32 per 128 outputs, 30 distinct operands, windows at x shift 0
-//           15 rows in flight, 1 tile of 128 x a warp, 4 warps a block, ring of 16 rows, operands in registers and shared memory
+//           15 rows in flight, 1 tile of 128 x a warp, 4 warps a block, ring of 8 rows, operands in shared memory
 
 #include "box2d_r7_f32.h"
 
@@ -22,7 +22,6 @@
 #include <spider/vectors.h>
 
 #include <cstdint>
-#include <utility>
 
 namespace spider_box2d_r7_f32 {
 namespace {
@@ -33,7 +32,7 @@ using spider::device::Vector;
 namespace device = spider::device;
 
 // How fields lie in memory, and how they become operands and results.
-using Storage = spider::F32Storage<2, 0, true, false>;
+using Storage = spider::F32Storage<2, true, false>;
 using Element = Storage::Element;
 constexpr int element_bytes = Storage::element_bytes;
 constexpr int vector_elements = Storage::vector_elements;
@@ -57,7 +56,7 @@ constexpr int blocks_per_multiprocessor = 2;
 constexpr int preferred_rows = 0;
 
 // A warp's ring holds input rows from column first_column of the strip on, in vectors of 16 bytes.
-constexpr int ring_rows = 16;
+constexpr int ring_rows = 8;
 constexpr int ring_vectors = 36;
 constexpr int ring_row_bytes = 640;
 constexpr int ring_bytes = ring_rows * ring_row_bytes;
@@ -72,11 +71,7 @@ constexpr int vectors_before_line = (line_elements - first_column % line_element
 constexpr int ring_offset = (line_vectors - vectors_before_line) % line_vectors * vector_bytes;
 constexpr int output_bytes = 8;  // of the results that a lane stores at once
 constexpr int rows_kept = 0;  // behind the latest, for pairs or for results that their own inputs are added to
-
-// Input rows that are multiplied in one step, so that sums are added to once for all of them.
-constexpr int rows_per_step = 1;
-constexpr int rows_ahead = (ring_rows - rows_kept) / rows_per_step * rows_per_step - rows_per_step;
-static_assert(rows_ahead > 0, "the ring holds the rows of two steps");
+constexpr int rows_ahead = ring_rows - 1 - rows_kept;
 
 // Vectors at a field's edge are fetched for batch_rows rows at once, a batch ahead, and wait for their row in a stage
 // behind the warp's ring. A lane takes an element of each batch_stride-th row.
@@ -121,74 +116,46 @@ constexpr int operand_bytes = 512;
 constexpr int metadata_count = 1;
 constexpr int metadata_slots = metadata_count > 0 ? metadata_count : 1;  // there are no arrays of none
 constexpr int product_count = 45;
-constexpr int held_operands = 22;  // in registers; others in shared memory
+constexpr bool operands_in_registers = false;
 constexpr int shared_bytes =
     warps_per_block * warp_bytes + line_bytes + operand_count * operand_bytes;
 
 // Accumulators rotate by unrolling, so that each keeps its registers, or move from row to row.
 constexpr int unrolled_rows = 1;
-constexpr int sum_slots = rows_in_flight + rows_per_step - 1;
-constexpr int partial_sums = 5;  // slots whose products are computed side by side
 constexpr float result_scale = 0x1p1F;
 constexpr float product_unit = 0x1p-22F;
 
-/// A fragment of the step's input row number `row` times an operand, for the output row that is, of those whose sums are
-/// in flight, the `age`-th to complete. `selector` picks what of the metadata is meant; where operands are whole, the half
-/// of the fragment. Where inputs and weights have several terms, `part` says which are multiplied.
+/// A fragment of an input row times an operand, for the output row of whose sums in flight the input row is number `row`.
+/// `selector` picks what of the metadata is meant; where operands are whole, the half of the fragment. Where inputs and
+/// weights have several terms, `part` says which are multiplied.
 struct Product {
-  int age, row, fragment, operand, metadata, selector, part;
+  int row, fragment, operand, metadata, selector, part;
 };
-constexpr int step_products = rows_per_step * product_count;
-constexpr Product products[step_products] = {
-    {0, 0, 0, 29, 0, 0, 1},
-    {1, 0, 0, 27, 0, 0, 1},
-    {2, 0, 0, 25, 0, 0, 1},
-    {3, 0, 0, 23, 0, 0, 1},
-    {4, 0, 0, 21, 0, 0, 1},
-    {0, 0, 0, 28, 0, 0, 2},
-    {1, 0, 0, 26, 0, 0, 2},
-    {2, 0, 0, 24, 0, 0, 2},
-    {3, 0, 0, 22, 0, 0, 2},
-    {4, 0, 0, 20, 0, 0, 2},
-    {0, 0, 0, 28, 0, 0, 0},
-    {1, 0, 0, 26, 0, 0, 0},
-    {2, 0, 0, 24, 0, 0, 0},
-    {3, 0, 0, 22, 0, 0, 0},
-    {4, 0, 0, 20, 0, 0, 0},
-    {5, 0, 0, 19, 0, 0, 1},
-    {6, 0, 0, 17, 0, 0, 1},
-    {7, 0, 0, 15, 0, 0, 1},
-    {8, 0, 0, 13, 0, 0, 1},
-    {9, 0, 0, 11, 0, 0, 1},
-    {5, 0, 0, 18, 0, 0, 2},
-    {6, 0, 0, 16, 0, 0, 2},
-    {7, 0, 0, 14, 0, 0, 2},
-    {8, 0, 0, 12, 0, 0, 2},
-    {9, 0, 0, 10, 0, 0, 2},
-    {5, 0, 0, 18, 0, 0, 0},
-    {6, 0, 0, 16, 0, 0, 0},
-    {7, 0, 0, 14, 0, 0, 0},
-    {8, 0, 0, 12, 0, 0, 0},
-    {9, 0, 0, 10, 0, 0, 0},
-    {10, 0, 0, 9, 0, 0, 1},
-    {11, 0, 0, 7, 0, 0, 1},
-    {12, 0, 0, 5, 0, 0, 1},
-    {13, 0, 0, 3, 0, 0, 1},
-    {14, 0, 0, 1, 0, 0, 1},
-    {10, 0, 0, 8, 0, 0, 2},
-    {11, 0, 0, 6, 0, 0, 2},
-    {12, 0, 0, 4, 0, 0, 2},
-    {13, 0, 0, 2, 0, 0, 2},
-    {14, 0, 0, 0, 0, 0, 2},
-    {10, 0, 0, 8, 0, 0, 0},
-    {11, 0, 0, 6, 0, 0, 0},
-    {12, 0, 0, 4, 0, 0, 0},
-    {13, 0, 0, 2, 0, 0, 0},
-    {14, 0, 0, 0, 0, 0, 0},
-};
+
+SPIDER_DEVICE constexpr bool same_window(const Product& a, const Product& b) {
+  return a.row == b.row && a.fragment == b.fragment;
+}
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
+    {  // dy -7, dx -8..7, remainders
+        {{0xd8180000, 0x6ec90000, 0xdc5ae72b, 0xe72bd818}}, {{0x6ec9687b, 0x687b645a, 0x687b72c9, 0x72c966a8}},
+        {{0xd818ec7b, 0xec7bd818, 0x645a6c19, 0x6c19dc5a}}, {{0x66a8eac9, 0xeac96ec9, 0x6ec9eda2, 0xeda2687b}},
+        {{0x6ec9eda2, 0xeda2687b, 0xd818ec7b, 0xec7bd818}}, {{0x645a6c19, 0x6c19dc5a, 0x66a8eac9, 0xeac96ec9}},
+        {{0xd8180000, 0x6ec90000, 0xdc5ae72b, 0xe72bd818}}, {{0x6ec9687b, 0x687b645a, 0x687b72c9, 0x72c966a8}},
+        {{0x687b72c9, 0x72c966a8, 0xd8180000, 0x6ec90000}}, {{0xdc5ae72b, 0xe72bd818, 0x6ec9687b, 0x687b645a}},
+        {{0x6ec9eda2, 0xeda2687b, 0xd818ec7b, 0xec7bd818}}, {{0x645a6c19, 0x6c19dc5a, 0x66a8eac9, 0xeac96ec9}},
+        {{0x66a8eac9, 0xeac96ec9, 0x6ec9eda2, 0xeda2687b}}, {{0xd818ec7b, 0xec7bd818, 0x645a6c19, 0x6c19dc5a}},
+        {{0x687b72c9, 0x72c966a8, 0xd8180000, 0x6ec90000}}, {{0xdc5ae72b, 0xe72bd818, 0x6ec9687b, 0x687b645a}},
+        {{0x6ec9687b, 0x687b645a, 0x687b72c9, 0x72c966a8}}, {{0xd8180000, 0x6ec90000, 0xdc5ae72b, 0xe72bd818}},
+        {{0x66a8eac9, 0xeac96ec9, 0x6ec9eda2, 0xeda2687b}}, {{0xd818ec7b, 0xec7bd818, 0x645a6c19, 0x6c19dc5a}},
+        {{0x645a6c19, 0x6c19dc5a, 0x66a8eac9, 0xeac96ec9}}, {{0x6ec9eda2, 0xeda2687b, 0xd818ec7b, 0xec7bd818}},
+        {{0x6ec9687b, 0x687b645a, 0x687b72c9, 0x72c966a8}}, {{0xd8180000, 0x6ec90000, 0xdc5ae72b, 0xe72bd818}},
+        {{0xdc5ae72b, 0xe72bd818, 0x6ec9687b, 0x687b645a}}, {{0x687b72c9, 0x72c966a8, 0xd8180000, 0x6ec90000}},
+        {{0x645a6c19, 0x6c19dc5a, 0x66a8eac9, 0xeac96ec9}}, {{0x6ec9eda2, 0xeda2687b, 0xd818ec7b, 0xec7bd818}},
+        {{0xd818ec7b, 0xec7bd818, 0x645a6c19, 0x6c19dc5a}}, {{0x66a8eac9, 0xeac96ec9, 0x6ec9eda2, 0xeda2687b}},
+        {{0xdc5ae72b, 0xe72bd818, 0x6ec9687b, 0x687b645a}}, {{0x687b72c9, 0x72c966a8, 0xd8180000, 0x6ec90000}},
+    },
     {  // dy -7, dx -8..7, leading terms
         {{0xf32b0000, 0xf0190000, 0x6625f05a, 0xf05af32b}}, {{0xf019ed1f, 0xed1fee25, 0xed1ff419, 0xf419eda2}},
         {{0xf32b711f, 0x711ff32b, 0xee257160, 0x71606625}}, {{0xeda26c19, 0x6c19f019, 0xf019709c, 0x709ced1f}},
@@ -207,23 +174,23 @@ alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
         {{0xf32b711f, 0x711ff32b, 0xee257160, 0x71606625}}, {{0xeda26c19, 0x6c19f019, 0xf019709c, 0x709ced1f}},
         {{0x6625f05a, 0xf05af32b, 0xf019ed1f, 0xed1fee25}}, {{0xed1ff419, 0xf419eda2, 0xf32b0000, 0xf0190000}},
     },
-    {  // dy -7, dx -8..7, remainders
-        {{0xac180000, 0x42c90000, 0xb05abb2b, 0xbb2bac18}}, {{0x42c93c7b, 0x3c7b385a, 0x3c7b46c9, 0x46c93aa8}},
-        {{0xac18c07b, 0xc07bac18, 0x385a4019, 0x4019b05a}}, {{0x3aa8bec9, 0xbec942c9, 0x42c9c1a2, 0xc1a23c7b}},
-        {{0x42c9c1a2, 0xc1a23c7b, 0xac18c07b, 0xc07bac18}}, {{0x385a4019, 0x4019b05a, 0x3aa8bec9, 0xbec942c9}},
-        {{0xac180000, 0x42c90000, 0xb05abb2b, 0xbb2bac18}}, {{0x42c93c7b, 0x3c7b385a, 0x3c7b46c9, 0x46c93aa8}},
-        {{0x3c7b46c9, 0x46c93aa8, 0xac180000, 0x42c90000}}, {{0xb05abb2b, 0xbb2bac18, 0x42c93c7b, 0x3c7b385a}},
-        {{0x42c9c1a2, 0xc1a23c7b, 0xac18c07b, 0xc07bac18}}, {{0x385a4019, 0x4019b05a, 0x3aa8bec9, 0xbec942c9}},
-        {{0x3aa8bec9, 0xbec942c9, 0x42c9c1a2, 0xc1a23c7b}}, {{0xac18c07b, 0xc07bac18, 0x385a4019, 0x4019b05a}},
-        {{0x3c7b46c9, 0x46c93aa8, 0xac180000, 0x42c90000}}, {{0xb05abb2b, 0xbb2bac18, 0x42c93c7b, 0x3c7b385a}},
-        {{0x42c93c7b, 0x3c7b385a, 0x3c7b46c9, 0x46c93aa8}}, {{0xac180000, 0x42c90000, 0xb05abb2b, 0xbb2bac18}},
-        {{0x3aa8bec9, 0xbec942c9, 0x42c9c1a2, 0xc1a23c7b}}, {{0xac18c07b, 0xc07bac18, 0x385a4019, 0x4019b05a}},
-        {{0x385a4019, 0x4019b05a, 0x3aa8bec9, 0xbec942c9}}, {{0x42c9c1a2, 0xc1a23c7b, 0xac18c07b, 0xc07bac18}},
-        {{0x42c93c7b, 0x3c7b385a, 0x3c7b46c9, 0x46c93aa8}}, {{0xac180000, 0x42c90000, 0xb05abb2b, 0xbb2bac18}},
-        {{0xb05abb2b, 0xbb2bac18, 0x42c93c7b, 0x3c7b385a}}, {{0x3c7b46c9, 0x46c93aa8, 0xac180000, 0x42c90000}},
-        {{0x385a4019, 0x4019b05a, 0x3aa8bec9, 0xbec942c9}}, {{0x42c9c1a2, 0xc1a23c7b, 0xac18c07b, 0xc07bac18}},
-        {{0xac18c07b, 0xc07bac18, 0x385a4019, 0x4019b05a}}, {{0x3aa8bec9, 0xbec942c9, 0x42c9c1a2, 0xc1a23c7b}},
-        {{0xb05abb2b, 0xbb2bac18, 0x42c93c7b, 0x3c7b385a}}, {{0x3c7b46c9, 0x46c93aa8, 0xac180000, 0x42c90000}},
+    {  // dy -6, dx -8..7, remainders
+        {{0x58190000, 0xeac90000, 0xdc5a69e3, 0x69e36c7b}}, {{0x5418d019, 0xd019e11f, 0xee66eaa8, 0xeaa8f2c9}},
+        {{0x6c7beec9, 0xeec95819, 0xe11fec7b, 0xec7bdc5a}}, {{0xf2c9e9e3, 0xe9e35418, 0xeac972c9, 0x72c9ee66}},
+        {{0xeac972c9, 0x72c9ee66, 0x6c7beec9, 0xeec95819}}, {{0xe11fec7b, 0xec7bdc5a, 0xf2c9e9e3, 0xe9e35418}},
+        {{0x58190000, 0xeac90000, 0xdc5a69e3, 0x69e36c7b}}, {{0x5418d019, 0xd019e11f, 0xee66eaa8, 0xeaa8f2c9}},
+        {{0xee66eaa8, 0xeaa8f2c9, 0x58190000, 0xeac90000}}, {{0xdc5a69e3, 0x69e36c7b, 0x5418d019, 0xd019e11f}},
+        {{0xeac972c9, 0x72c9ee66, 0x6c7beec9, 0xeec95819}}, {{0xe11fec7b, 0xec7bdc5a, 0xf2c9e9e3, 0xe9e35418}},
+        {{0xf2c9e9e3, 0xe9e35418, 0xeac972c9, 0x72c9ee66}}, {{0x6c7beec9, 0xeec95819, 0xe11fec7b, 0xec7bdc5a}},
+        {{0xee66eaa8, 0xeaa8f2c9, 0x58190000, 0xeac90000}}, {{0xdc5a69e3, 0x69e36c7b, 0x5418d019, 0xd019e11f}},
+        {{0x5418d019, 0xd019e11f, 0xee66eaa8, 0xeaa8f2c9}}, {{0x58190000, 0xeac90000, 0xdc5a69e3, 0x69e36c7b}},
+        {{0xf2c9e9e3, 0xe9e35418, 0xeac972c9, 0x72c9ee66}}, {{0x6c7beec9, 0xeec95819, 0xe11fec7b, 0xec7bdc5a}},
+        {{0xe11fec7b, 0xec7bdc5a, 0xf2c9e9e3, 0xe9e35418}}, {{0xeac972c9, 0x72c9ee66, 0x6c7beec9, 0xeec95819}},
+        {{0x5418d019, 0xd019e11f, 0xee66eaa8, 0xeaa8f2c9}}, {{0x58190000, 0xeac90000, 0xdc5a69e3, 0x69e36c7b}},
+        {{0xdc5a69e3, 0x69e36c7b, 0x5418d019, 0xd019e11f}}, {{0xee66eaa8, 0xeaa8f2c9, 0x58190000, 0xeac90000}},
+        {{0xe11fec7b, 0xec7bdc5a, 0xf2c9e9e3, 0xe9e35418}}, {{0xeac972c9, 0x72c9ee66, 0x6c7beec9, 0xeec95819}},
+        {{0x6c7beec9, 0xeec95819, 0xe11fec7b, 0xec7bdc5a}}, {{0xf2c9e9e3, 0xe9e35418, 0xeac972c9, 0x72c9ee66}},
+        {{0xdc5a69e3, 0x69e36c7b, 0x5418d019, 0xd019e11f}}, {{0xee66eaa8, 0xeaa8f2c9, 0x58190000, 0xeac90000}},
     },
     {  // dy -6, dx -8..7, leading terms
         {{0x732b0000, 0x6c190000, 0x662570dd, 0x70ddf11f}}, {{0x6f2beb2b, 0xeb2befae, 0xf26671a2, 0x71a27419}},
@@ -243,23 +210,23 @@ alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
         {{0xf11f7019, 0x7019732b, 0xefae711f, 0x711f6625}}, {{0x7419f0dd, 0xf0dd6f2b, 0x6c19f419, 0xf419f266}},
         {{0x662570dd, 0x70ddf11f, 0x6f2beb2b, 0xeb2befae}}, {{0xf26671a2, 0x71a27419, 0x732b0000, 0x6c190000}},
     },
-    {  // dy -6, dx -8..7, remainders
-        {{0x2c190000, 0xbec90000, 0xb05a3de3, 0x3de3407b}}, {{0x2818a419, 0xa419b51f, 0xc266bea8, 0xbea8c6c9}},
-        {{0x407bc2c9, 0xc2c92c19, 0xb51fc07b, 0xc07bb05a}}, {{0xc6c9bde3, 0xbde32818, 0xbec946c9, 0x46c9c266}},
-        {{0xbec946c9, 0x46c9c266, 0x407bc2c9, 0xc2c92c19}}, {{0xb51fc07b, 0xc07bb05a, 0xc6c9bde3, 0xbde32818}},
-        {{0x2c190000, 0xbec90000, 0xb05a3de3, 0x3de3407b}}, {{0x2818a419, 0xa419b51f, 0xc266bea8, 0xbea8c6c9}},
-        {{0xc266bea8, 0xbea8c6c9, 0x2c190000, 0xbec90000}}, {{0xb05a3de3, 0x3de3407b, 0x2818a419, 0xa419b51f}},
-        {{0xbec946c9, 0x46c9c266, 0x407bc2c9, 0xc2c92c19}}, {{0xb51fc07b, 0xc07bb05a, 0xc6c9bde3, 0xbde32818}},
-        {{0xc6c9bde3, 0xbde32818, 0xbec946c9, 0x46c9c266}}, {{0x407bc2c9, 0xc2c92c19, 0xb51fc07b, 0xc07bb05a}},
-        {{0xc266bea8, 0xbea8c6c9, 0x2c190000, 0xbec90000}}, {{0xb05a3de3, 0x3de3407b, 0x2818a419, 0xa419b51f}},
-        {{0x2818a419, 0xa419b51f, 0xc266bea8, 0xbea8c6c9}}, {{0x2c190000, 0xbec90000, 0xb05a3de3, 0x3de3407b}},
-        {{0xc6c9bde3, 0xbde32818, 0xbec946c9, 0x46c9c266}}, {{0x407bc2c9, 0xc2c92c19, 0xb51fc07b, 0xc07bb05a}},
-        {{0xb51fc07b, 0xc07bb05a, 0xc6c9bde3, 0xbde32818}}, {{0xbec946c9, 0x46c9c266, 0x407bc2c9, 0xc2c92c19}},
-        {{0x2818a419, 0xa419b51f, 0xc266bea8, 0xbea8c6c9}}, {{0x2c190000, 0xbec90000, 0xb05a3de3, 0x3de3407b}},
-        {{0xb05a3de3, 0x3de3407b, 0x2818a419, 0xa419b51f}}, {{0xc266bea8, 0xbea8c6c9, 0x2c190000, 0xbec90000}},
-        {{0xb51fc07b, 0xc07bb05a, 0xc6c9bde3, 0xbde32818}}, {{0xbec946c9, 0x46c9c266, 0x407bc2c9, 0xc2c92c19}},
-        {{0x407bc2c9, 0xc2c92c19, 0xb51fc07b, 0xc07bb05a}}, {{0xc6c9bde3, 0xbde32818, 0xbec946c9, 0x46c9c266}},
-        {{0xb05a3de3, 0x3de3407b, 0x2818a419, 0xa419b51f}}, {{0xc266bea8, 0xbea8c6c9, 0x2c190000, 0xbec90000}},
+    {  // dy -5, dx -8..7, remainders
+        {{0x672b0000, 0xeec90000, 0x6e66672b, 0x672bebad}}, {{0xef8d6f8d, 0x6f8d6419, 0x647be9a2, 0xe9a2e05a}},
+        {{0xebade11f, 0xe11f672b, 0x64197181, 0x71816e66}}, {{0xe05a6f8d, 0x6f8def8d, 0xeec95ec9, 0x5ec9647b}},
+        {{0xeec95ec9, 0x5ec9647b, 0xebade11f, 0xe11f672b}}, {{0x64197181, 0x71816e66, 0xe05a6f8d, 0x6f8def8d}},
+        {{0x672b0000, 0xeec90000, 0x6e66672b, 0x672bebad}}, {{0xef8d6f8d, 0x6f8d6419, 0x647be9a2, 0xe9a2e05a}},
+        {{0x647be9a2, 0xe9a2e05a, 0x672b0000, 0xeec90000}}, {{0x6e66672b, 0x672bebad, 0xef8d6f8d, 0x6f8d6419}},
+        {{0xeec95ec9, 0x5ec9647b, 0xebade11f, 0xe11f672b}}, {{0x64197181, 0x71816e66, 0xe05a6f8d, 0x6f8def8d}},
+        {{0xe05a6f8d, 0x6f8def8d, 0xeec95ec9, 0x5ec9647b}}, {{0xebade11f, 0xe11f672b, 0x64197181, 0x71816e66}},
+        {{0x647be9a2, 0xe9a2e05a, 0x672b0000, 0xeec90000}}, {{0x6e66672b, 0x672bebad, 0xef8d6f8d, 0x6f8d6419}},
+        {{0xef8d6f8d, 0x6f8d6419, 0x647be9a2, 0xe9a2e05a}}, {{0x672b0000, 0xeec90000, 0x6e66672b, 0x672bebad}},
+        {{0xe05a6f8d, 0x6f8def8d, 0xeec95ec9, 0x5ec9647b}}, {{0xebade11f, 0xe11f672b, 0x64197181, 0x71816e66}},
+        {{0x64197181, 0x71816e66, 0xe05a6f8d, 0x6f8def8d}}, {{0xeec95ec9, 0x5ec9647b, 0xebade11f, 0xe11f672b}},
+        {{0xef8d6f8d, 0x6f8d6419, 0x647be9a2, 0xe9a2e05a}}, {{0x672b0000, 0xeec90000, 0x6e66672b, 0x672bebad}},
+        {{0x6e66672b, 0x672bebad, 0xef8d6f8d, 0x6f8d6419}}, {{0x647be9a2, 0xe9a2e05a, 0x672b0000, 0xeec90000}},
+        {{0x64197181, 0x71816e66, 0xe05a6f8d, 0x6f8def8d}}, {{0xeec95ec9, 0x5ec9647b, 0xebade11f, 0xe11f672b}},
+        {{0xebade11f, 0xe11f672b, 0x64197181, 0x71816e66}}, {{0xe05a6f8d, 0x6f8def8d, 0xeec95ec9, 0x5ec9647b}},
+        {{0x6e66672b, 0x672bebad, 0xef8d6f8d, 0x6f8d6419}}, {{0x647be9a2, 0xe9a2e05a, 0x672b0000, 0xeec90000}},
     },
     {  // dy -5, dx -8..7, leading terms
         {{0x705a0000, 0x70190000, 0x7266705a, 0x705a747b}}, {{0xf2e972e9, 0x72e9f2a8, 0xe91f6c9c, 0x6c9c6a25}},
@@ -279,23 +246,23 @@ alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
         {{0x747befae, 0xefae705a, 0xf2a87439, 0x74397266}}, {{0x6a2572e9, 0x72e9f2e9, 0x7019e019, 0xe019e91f}},
         {{0x7266705a, 0x705a747b, 0xf2e972e9, 0x72e9f2a8}}, {{0xe91f6c9c, 0x6c9c6a25, 0x705a0000, 0x70190000}},
     },
-    {  // dy -5, dx -8..7, remainders
-        {{0x3b2b0000, 0xc2c90000, 0x42663b2b, 0x3b2bbfad}}, {{0xc38d438d, 0x438d3819, 0x387bbda2, 0xbda2b45a}},
-        {{0xbfadb51f, 0xb51f3b2b, 0x38194581, 0x45814266}}, {{0xb45a438d, 0x438dc38d, 0xc2c932c9, 0x32c9387b}},
-        {{0xc2c932c9, 0x32c9387b, 0xbfadb51f, 0xb51f3b2b}}, {{0x38194581, 0x45814266, 0xb45a438d, 0x438dc38d}},
-        {{0x3b2b0000, 0xc2c90000, 0x42663b2b, 0x3b2bbfad}}, {{0xc38d438d, 0x438d3819, 0x387bbda2, 0xbda2b45a}},
-        {{0x387bbda2, 0xbda2b45a, 0x3b2b0000, 0xc2c90000}}, {{0x42663b2b, 0x3b2bbfad, 0xc38d438d, 0x438d3819}},
-        {{0xc2c932c9, 0x32c9387b, 0xbfadb51f, 0xb51f3b2b}}, {{0x38194581, 0x45814266, 0xb45a438d, 0x438dc38d}},
-        {{0xb45a438d, 0x438dc38d, 0xc2c932c9, 0x32c9387b}}, {{0xbfadb51f, 0xb51f3b2b, 0x38194581, 0x45814266}},
-        {{0x387bbda2, 0xbda2b45a, 0x3b2b0000, 0xc2c90000}}, {{0x42663b2b, 0x3b2bbfad, 0xc38d438d, 0x438d3819}},
-        {{0xc38d438d, 0x438d3819, 0x387bbda2, 0xbda2b45a}}, {{0x3b2b0000, 0xc2c90000, 0x42663b2b, 0x3b2bbfad}},
-        {{0xb45a438d, 0x438dc38d, 0xc2c932c9, 0x32c9387b}}, {{0xbfadb51f, 0xb51f3b2b, 0x38194581, 0x45814266}},
-        {{0x38194581, 0x45814266, 0xb45a438d, 0x438dc38d}}, {{0xc2c932c9, 0x32c9387b, 0xbfadb51f, 0xb51f3b2b}},
-        {{0xc38d438d, 0x438d3819, 0x387bbda2, 0xbda2b45a}}, {{0x3b2b0000, 0xc2c90000, 0x42663b2b, 0x3b2bbfad}},
-        {{0x42663b2b, 0x3b2bbfad, 0xc38d438d, 0x438d3819}}, {{0x387bbda2, 0xbda2b45a, 0x3b2b0000, 0xc2c90000}},
-        {{0x38194581, 0x45814266, 0xb45a438d, 0x438dc38d}}, {{0xc2c932c9, 0x32c9387b, 0xbfadb51f, 0xb51f3b2b}},
-        {{0xbfadb51f, 0xb51f3b2b, 0x38194581, 0x45814266}}, {{0xb45a438d, 0x438dc38d, 0xc2c932c9, 0x32c9387b}},
-        {{0x42663b2b, 0x3b2bbfad, 0xc38d438d, 0x438d3819}}, {{0x387bbda2, 0xbda2b45a, 0x3b2b0000, 0xc2c90000}},
+    {  // dy -4, dx -8..7, remainders
+        {{0x50190000, 0x6c7b0000, 0xd0196da2, 0x6da26e25}}, {{0x58195019, 0x5019eda2, 0x5c5a6aa8, 0x6aa8ee66}},
+        {{0x6e255c5a, 0x5c5a5019, 0xeda2e6c9, 0xe6c9d019}}, {{0xee666019, 0x60195819, 0x6c7b651e, 0x651e5c5a}},
+        {{0x6c7b651e, 0x651e5c5a, 0x6e255c5a, 0x5c5a5019}}, {{0xeda2e6c9, 0xe6c9d019, 0xee666019, 0x60195819}},
+        {{0x50190000, 0x6c7b0000, 0xd0196da2, 0x6da26e25}}, {{0x58195019, 0x5019eda2, 0x5c5a6aa8, 0x6aa8ee66}},
+        {{0x5c5a6aa8, 0x6aa8ee66, 0x50190000, 0x6c7b0000}}, {{0xd0196da2, 0x6da26e25, 0x58195019, 0x5019eda2}},
+        {{0x6c7b651e, 0x651e5c5a, 0x6e255c5a, 0x5c5a5019}}, {{0xeda2e6c9, 0xe6c9d019, 0xee666019, 0x60195819}},
+        {{0xee666019, 0x60195819, 0x6c7b651e, 0x651e5c5a}}, {{0x6e255c5a, 0x5c5a5019, 0xeda2e6c9, 0xe6c9d019}},
+        {{0x5c5a6aa8, 0x6aa8ee66, 0x50190000, 0x6c7b0000}}, {{0xd0196da2, 0x6da26e25, 0x58195019, 0x5019eda2}},
+        {{0x58195019, 0x5019eda2, 0x5c5a6aa8, 0x6aa8ee66}}, {{0x50190000, 0x6c7b0000, 0xd0196da2, 0x6da26e25}},
+        {{0xee666019, 0x60195819, 0x6c7b651e, 0x651e5c5a}}, {{0x6e255c5a, 0x5c5a5019, 0xeda2e6c9, 0xe6c9d019}},
+        {{0xeda2e6c9, 0xe6c9d019, 0xee666019, 0x60195819}}, {{0x6c7b651e, 0x651e5c5a, 0x6e255c5a, 0x5c5a5019}},
+        {{0x58195019, 0x5019eda2, 0x5c5a6aa8, 0x6aa8ee66}}, {{0x50190000, 0x6c7b0000, 0xd0196da2, 0x6da26e25}},
+        {{0xd0196da2, 0x6da26e25, 0x58195019, 0x5019eda2}}, {{0x5c5a6aa8, 0x6aa8ee66, 0x50190000, 0x6c7b0000}},
+        {{0xeda2e6c9, 0xe6c9d019, 0xee666019, 0x60195819}}, {{0x6c7b651e, 0x651e5c5a, 0x6e255c5a, 0x5c5a5019}},
+        {{0x6e255c5a, 0x5c5a5019, 0xeda2e6c9, 0xe6c9d019}}, {{0xee666019, 0x60195819, 0x6c7b651e, 0x651e5c5a}},
+        {{0xd0196da2, 0x6da26e25, 0x58195019, 0x5019eda2}}, {{0x5c5a6aa8, 0x6aa8ee66, 0x50190000, 0x6c7b0000}},
     },
     {  // dy -4, dx -8..7, leading terms
         {{0x6b2b0000, 0xf11f0000, 0xeb2bf09c, 0xf09cf3f0}}, {{0x732b6b2b, 0x6b2b709c, 0xe625f1a2, 0xf1a2f266}},
@@ -315,23 +282,23 @@ alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
         {{0xf3f0e625, 0xe6256b2b, 0x709c6819, 0x6819eb2b}}, {{0xf266eea8, 0xeea8732b, 0xf11f73ae, 0x73aee625}},
         {{0xeb2bf09c, 0xf09cf3f0, 0x732b6b2b, 0x6b2b709c}}, {{0xe625f1a2, 0xf1a2f266, 0x6b2b0000, 0xf11f0000}},
     },
-    {  // dy -4, dx -8..7, remainders
-        {{0x24190000, 0x407b0000, 0xa41941a2, 0x41a24225}}, {{0x2c192419, 0x2419c1a2, 0x305a3ea8, 0x3ea8c266}},
-        {{0x4225305a, 0x305a2419, 0xc1a2bac9, 0xbac9a419}}, {{0xc2663419, 0x34192c19, 0x407b391e, 0x391e305a}},
-        {{0x407b391e, 0x391e305a, 0x4225305a, 0x305a2419}}, {{0xc1a2bac9, 0xbac9a419, 0xc2663419, 0x34192c19}},
-        {{0x24190000, 0x407b0000, 0xa41941a2, 0x41a24225}}, {{0x2c192419, 0x2419c1a2, 0x305a3ea8, 0x3ea8c266}},
-        {{0x305a3ea8, 0x3ea8c266, 0x24190000, 0x407b0000}}, {{0xa41941a2, 0x41a24225, 0x2c192419, 0x2419c1a2}},
-        {{0x407b391e, 0x391e305a, 0x4225305a, 0x305a2419}}, {{0xc1a2bac9, 0xbac9a419, 0xc2663419, 0x34192c19}},
-        {{0xc2663419, 0x34192c19, 0x407b391e, 0x391e305a}}, {{0x4225305a, 0x305a2419, 0xc1a2bac9, 0xbac9a419}},
-        {{0x305a3ea8, 0x3ea8c266, 0x24190000, 0x407b0000}}, {{0xa41941a2, 0x41a24225, 0x2c192419, 0x2419c1a2}},
-        {{0x2c192419, 0x2419c1a2, 0x305a3ea8, 0x3ea8c266}}, {{0x24190000, 0x407b0000, 0xa41941a2, 0x41a24225}},
-        {{0xc2663419, 0x34192c19, 0x407b391e, 0x391e305a}}, {{0x4225305a, 0x305a2419, 0xc1a2bac9, 0xbac9a419}},
-        {{0xc1a2bac9, 0xbac9a419, 0xc2663419, 0x34192c19}}, {{0x407b391e, 0x391e305a, 0x4225305a, 0x305a2419}},
-        {{0x2c192419, 0x2419c1a2, 0x305a3ea8, 0x3ea8c266}}, {{0x24190000, 0x407b0000, 0xa41941a2, 0x41a24225}},
-        {{0xa41941a2, 0x41a24225, 0x2c192419, 0x2419c1a2}}, {{0x305a3ea8, 0x3ea8c266, 0x24190000, 0x407b0000}},
-        {{0xc1a2bac9, 0xbac9a419, 0xc2663419, 0x34192c19}}, {{0x407b391e, 0x391e305a, 0x4225305a, 0x305a2419}},
-        {{0x4225305a, 0x305a2419, 0xc1a2bac9, 0xbac9a419}}, {{0xc2663419, 0x34192c19, 0x407b391e, 0x391e305a}},
-        {{0xa41941a2, 0x41a24225, 0x2c192419, 0x2419c1a2}}, {{0x305a3ea8, 0x3ea8c266, 0x24190000, 0x407b0000}},
+    {  // dy -3, dx -8..7, remainders
+        {{0x6c190000, 0x6ec90000, 0x651f6019, 0x60195819}}, {{0xec7be11f, 0xe11f6c19, 0xeac95c5a, 0x5c5a6ac9}},
+        {{0x5819eda2, 0xeda26c19, 0x6c196f8d, 0x6f8d651f}}, {{0x6ac95c5a, 0x5c5aec7b, 0x6ec96d3f, 0x6d3feac9}},
+        {{0x6ec96d3f, 0x6d3feac9, 0x5819eda2, 0xeda26c19}}, {{0x6c196f8d, 0x6f8d651f, 0x6ac95c5a, 0x5c5aec7b}},
+        {{0x6c190000, 0x6ec90000, 0x651f6019, 0x60195819}}, {{0xec7be11f, 0xe11f6c19, 0xeac95c5a, 0x5c5a6ac9}},
+        {{0xeac95c5a, 0x5c5a6ac9, 0x6c190000, 0x6ec90000}}, {{0x651f6019, 0x60195819, 0xec7be11f, 0xe11f6c19}},
+        {{0x6ec96d3f, 0x6d3feac9, 0x5819eda2, 0xeda26c19}}, {{0x6c196f8d, 0x6f8d651f, 0x6ac95c5a, 0x5c5aec7b}},
+        {{0x6ac95c5a, 0x5c5aec7b, 0x6ec96d3f, 0x6d3feac9}}, {{0x5819eda2, 0xeda26c19, 0x6c196f8d, 0x6f8d651f}},
+        {{0xeac95c5a, 0x5c5a6ac9, 0x6c190000, 0x6ec90000}}, {{0x651f6019, 0x60195819, 0xec7be11f, 0xe11f6c19}},
+        {{0xec7be11f, 0xe11f6c19, 0xeac95c5a, 0x5c5a6ac9}}, {{0x6c190000, 0x6ec90000, 0x651f6019, 0x60195819}},
+        {{0x6ac95c5a, 0x5c5aec7b, 0x6ec96d3f, 0x6d3feac9}}, {{0x5819eda2, 0xeda26c19, 0x6c196f8d, 0x6f8d651f}},
+        {{0x6c196f8d, 0x6f8d651f, 0x6ac95c5a, 0x5c5aec7b}}, {{0x6ec96d3f, 0x6d3feac9, 0x5819eda2, 0xeda26c19}},
+        {{0xec7be11f, 0xe11f6c19, 0xeac95c5a, 0x5c5a6ac9}}, {{0x6c190000, 0x6ec90000, 0x651f6019, 0x60195819}},
+        {{0x651f6019, 0x60195819, 0xec7be11f, 0xe11f6c19}}, {{0xeac95c5a, 0x5c5a6ac9, 0x6c190000, 0x6ec90000}},
+        {{0x6c196f8d, 0x6f8d651f, 0x6ac95c5a, 0x5c5aec7b}}, {{0x6ec96d3f, 0x6d3feac9, 0x5819eda2, 0xeda26c19}},
+        {{0x5819eda2, 0xeda26c19, 0x6c196f8d, 0x6f8d651f}}, {{0x6ac95c5a, 0x5c5aec7b, 0x6ec96d3f, 0x6d3feac9}},
+        {{0x651f6019, 0x60195819, 0xec7be11f, 0xe11f6c19}}, {{0xeac95c5a, 0x5c5a6ac9, 0x6c190000, 0x6ec90000}},
     },
     {  // dy -3, dx -8..7, leading terms
         {{0x71600000, 0xf0190000, 0x73aeeea8, 0xeea8732b}}, {{0x711fefae, 0xefae7160, 0x6c19e625, 0xe625ec19}},
@@ -351,23 +318,23 @@ alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
         {{0x732b709c, 0x709c7160, 0x716072e9, 0x72e973ae}}, {{0xec19e625, 0xe625711f, 0xf01971e3, 0x71e36c19}},
         {{0x73aeeea8, 0xeea8732b, 0x711fefae, 0xefae7160}}, {{0x6c19e625, 0xe625ec19, 0x71600000, 0xf0190000}},
     },
-    {  // dy -3, dx -8..7, remainders
-        {{0x40190000, 0x42c90000, 0x391f3419, 0x34192c19}}, {{0xc07bb51f, 0xb51f4019, 0xbec9305a, 0x305a3ec9}},
-        {{0x2c19c1a2, 0xc1a24019, 0x4019438d, 0x438d391f}}, {{0x3ec9305a, 0x305ac07b, 0x42c9413f, 0x413fbec9}},
-        {{0x42c9413f, 0x413fbec9, 0x2c19c1a2, 0xc1a24019}}, {{0x4019438d, 0x438d391f, 0x3ec9305a, 0x305ac07b}},
-        {{0x40190000, 0x42c90000, 0x391f3419, 0x34192c19}}, {{0xc07bb51f, 0xb51f4019, 0xbec9305a, 0x305a3ec9}},
-        {{0xbec9305a, 0x305a3ec9, 0x40190000, 0x42c90000}}, {{0x391f3419, 0x34192c19, 0xc07bb51f, 0xb51f4019}},
-        {{0x42c9413f, 0x413fbec9, 0x2c19c1a2, 0xc1a24019}}, {{0x4019438d, 0x438d391f, 0x3ec9305a, 0x305ac07b}},
-        {{0x3ec9305a, 0x305ac07b, 0x42c9413f, 0x413fbec9}}, {{0x2c19c1a2, 0xc1a24019, 0x4019438d, 0x438d391f}},
-        {{0xbec9305a, 0x305a3ec9, 0x40190000, 0x42c90000}}, {{0x391f3419, 0x34192c19, 0xc07bb51f, 0xb51f4019}},
-        {{0xc07bb51f, 0xb51f4019, 0xbec9305a, 0x305a3ec9}}, {{0x40190000, 0x42c90000, 0x391f3419, 0x34192c19}},
-        {{0x3ec9305a, 0x305ac07b, 0x42c9413f, 0x413fbec9}}, {{0x2c19c1a2, 0xc1a24019, 0x4019438d, 0x438d391f}},
-        {{0x4019438d, 0x438d391f, 0x3ec9305a, 0x305ac07b}}, {{0x42c9413f, 0x413fbec9, 0x2c19c1a2, 0xc1a24019}},
-        {{0xc07bb51f, 0xb51f4019, 0xbec9305a, 0x305a3ec9}}, {{0x40190000, 0x42c90000, 0x391f3419, 0x34192c19}},
-        {{0x391f3419, 0x34192c19, 0xc07bb51f, 0xb51f4019}}, {{0xbec9305a, 0x305a3ec9, 0x40190000, 0x42c90000}},
-        {{0x4019438d, 0x438d391f, 0x3ec9305a, 0x305ac07b}}, {{0x42c9413f, 0x413fbec9, 0x2c19c1a2, 0xc1a24019}},
-        {{0x2c19c1a2, 0xc1a24019, 0x4019438d, 0x438d391f}}, {{0x3ec9305a, 0x305ac07b, 0x42c9413f, 0x413fbec9}},
-        {{0x391f3419, 0x34192c19, 0xc07bb51f, 0xb51f4019}}, {{0xbec9305a, 0x305a3ec9, 0x40190000, 0x42c90000}},
+    {  // dy -2, dx -8..7, remainders
+        {{0xef4c0000, 0x5ec90000, 0x6c19687b, 0x687b7181}}, {{0x5819dc5a, 0xdc5a5019, 0xe419ef4c, 0xef4ce9a2}},
+        {{0x7181e45a, 0xe45aef4c, 0x50196f8d, 0x6f8d6c19}}, {{0xe9a2d419, 0xd4195819, 0x5ec9dc5a, 0xdc5ae419}},
+        {{0x5ec9dc5a, 0xdc5ae419, 0x7181e45a, 0xe45aef4c}}, {{0x50196f8d, 0x6f8d6c19, 0xe9a2d419, 0xd4195819}},
+        {{0xef4c0000, 0x5ec90000, 0x6c19687b, 0x687b7181}}, {{0x5819dc5a, 0xdc5a5019, 0xe419ef4c, 0xef4ce9a2}},
+        {{0xe419ef4c, 0xef4ce9a2, 0xef4c0000, 0x5ec90000}}, {{0x6c19687b, 0x687b7181, 0x5819dc5a, 0xdc5a5019}},
+        {{0x5ec9dc5a, 0xdc5ae419, 0x7181e45a, 0xe45aef4c}}, {{0x50196f8d, 0x6f8d6c19, 0xe9a2d419, 0xd4195819}},
+        {{0xe9a2d419, 0xd4195819, 0x5ec9dc5a, 0xdc5ae419}}, {{0x7181e45a, 0xe45aef4c, 0x50196f8d, 0x6f8d6c19}},
+        {{0xe419ef4c, 0xef4ce9a2, 0xef4c0000, 0x5ec90000}}, {{0x6c19687b, 0x687b7181, 0x5819dc5a, 0xdc5a5019}},
+        {{0x5819dc5a, 0xdc5a5019, 0xe419ef4c, 0xef4ce9a2}}, {{0xef4c0000, 0x5ec90000, 0x6c19687b, 0x687b7181}},
+        {{0xe9a2d419, 0xd4195819, 0x5ec9dc5a, 0xdc5ae419}}, {{0x7181e45a, 0xe45aef4c, 0x50196f8d, 0x6f8d6c19}},
+        {{0x50196f8d, 0x6f8d6c19, 0xe9a2d419, 0xd4195819}}, {{0x5ec9dc5a, 0xdc5ae419, 0x7181e45a, 0xe45aef4c}},
+        {{0x5819dc5a, 0xdc5a5019, 0xe419ef4c, 0xef4ce9a2}}, {{0xef4c0000, 0x5ec90000, 0x6c19687b, 0x687b7181}},
+        {{0x6c19687b, 0x687b7181, 0x5819dc5a, 0xdc5a5019}}, {{0xe419ef4c, 0xef4ce9a2, 0xef4c0000, 0x5ec90000}},
+        {{0x50196f8d, 0x6f8d6c19, 0xe9a2d419, 0xd4195819}}, {{0x5ec9dc5a, 0xdc5ae419, 0x7181e45a, 0xe45aef4c}},
+        {{0x7181e45a, 0xe45aef4c, 0x50196f8d, 0x6f8d6c19}}, {{0xe9a2d419, 0xd4195819, 0x5ec9dc5a, 0xdc5ae419}},
+        {{0x6c19687b, 0x687b7181, 0x5819dc5a, 0xdc5a5019}}, {{0xe419ef4c, 0xef4ce9a2, 0xef4c0000, 0x5ec90000}},
     },
     {  // dy -2, dx -8..7, leading terms
         {{0x736d0000, 0xe0190000, 0x7160ed1f, 0xed1f7439}}, {{0x732b6625, 0x66256b2b, 0x72a8736d, 0x736d6c9c}},
@@ -387,23 +354,23 @@ alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
         {{0x74396e25, 0x6e25736d, 0x6b2b72e9, 0x72e97160}}, {{0x6c9cef2b, 0xef2b732b, 0xe0196625, 0x662572a8}},
         {{0x7160ed1f, 0xed1f7439, 0x732b6625, 0x66256b2b}}, {{0x72a8736d, 0x736d6c9c, 0x736d0000, 0xe0190000}},
     },
-    {  // dy -2, dx -8..7, remainders
-        {{0xc34c0000, 0x32c90000, 0x40193c7b, 0x3c7b4581}}, {{0x2c19b05a, 0xb05a2419, 0xb819c34c, 0xc34cbda2}},
-        {{0x4581b85a, 0xb85ac34c, 0x2419438d, 0x438d4019}}, {{0xbda2a819, 0xa8192c19, 0x32c9b05a, 0xb05ab819}},
-        {{0x32c9b05a, 0xb05ab819, 0x4581b85a, 0xb85ac34c}}, {{0x2419438d, 0x438d4019, 0xbda2a819, 0xa8192c19}},
-        {{0xc34c0000, 0x32c90000, 0x40193c7b, 0x3c7b4581}}, {{0x2c19b05a, 0xb05a2419, 0xb819c34c, 0xc34cbda2}},
-        {{0xb819c34c, 0xc34cbda2, 0xc34c0000, 0x32c90000}}, {{0x40193c7b, 0x3c7b4581, 0x2c19b05a, 0xb05a2419}},
-        {{0x32c9b05a, 0xb05ab819, 0x4581b85a, 0xb85ac34c}}, {{0x2419438d, 0x438d4019, 0xbda2a819, 0xa8192c19}},
-        {{0xbda2a819, 0xa8192c19, 0x32c9b05a, 0xb05ab819}}, {{0x4581b85a, 0xb85ac34c, 0x2419438d, 0x438d4019}},
-        {{0xb819c34c, 0xc34cbda2, 0xc34c0000, 0x32c90000}}, {{0x40193c7b, 0x3c7b4581, 0x2c19b05a, 0xb05a2419}},
-        {{0x2c19b05a, 0xb05a2419, 0xb819c34c, 0xc34cbda2}}, {{0xc34c0000, 0x32c90000, 0x40193c7b, 0x3c7b4581}},
-        {{0xbda2a819, 0xa8192c19, 0x32c9b05a, 0xb05ab819}}, {{0x4581b85a, 0xb85ac34c, 0x2419438d, 0x438d4019}},
-        {{0x2419438d, 0x438d4019, 0xbda2a819, 0xa8192c19}}, {{0x32c9b05a, 0xb05ab819, 0x4581b85a, 0xb85ac34c}},
-        {{0x2c19b05a, 0xb05a2419, 0xb819c34c, 0xc34cbda2}}, {{0xc34c0000, 0x32c90000, 0x40193c7b, 0x3c7b4581}},
-        {{0x40193c7b, 0x3c7b4581, 0x2c19b05a, 0xb05a2419}}, {{0xb819c34c, 0xc34cbda2, 0xc34c0000, 0x32c90000}},
-        {{0x2419438d, 0x438d4019, 0xbda2a819, 0xa8192c19}}, {{0x32c9b05a, 0xb05ab819, 0x4581b85a, 0xb85ac34c}},
-        {{0x4581b85a, 0xb85ac34c, 0x2419438d, 0x438d4019}}, {{0xbda2a819, 0xa8192c19, 0x32c9b05a, 0xb05ab819}},
-        {{0x40193c7b, 0x3c7b4581, 0x2c19b05a, 0xb05a2419}}, {{0xb819c34c, 0xc34cbda2, 0xc34c0000, 0x32c90000}},
+    {  // dy -1, dx -8..7, remainders
+        {{0x66a80000, 0xe05a0000, 0x6e666f8d, 0x6f8d69e3}}, {{0xe51fe419, 0xe4196c19, 0xe9a26aa8, 0x6aa872c9}},
+        {{0x69e366a8, 0x66a866a8, 0x6c196da2, 0x6da26e66}}, {{0x72c9eda2, 0xeda2e51f, 0xe05a5ec9, 0x5ec9e9a2}},
+        {{0xe05a5ec9, 0x5ec9e9a2, 0x69e366a8, 0x66a866a8}}, {{0x6c196da2, 0x6da26e66, 0x72c9eda2, 0xeda2e51f}},
+        {{0x66a80000, 0xe05a0000, 0x6e666f8d, 0x6f8d69e3}}, {{0xe51fe419, 0xe4196c19, 0xe9a26aa8, 0x6aa872c9}},
+        {{0xe9a26aa8, 0x6aa872c9, 0x66a80000, 0xe05a0000}}, {{0x6e666f8d, 0x6f8d69e3, 0xe51fe419, 0xe4196c19}},
+        {{0xe05a5ec9, 0x5ec9e9a2, 0x69e366a8, 0x66a866a8}}, {{0x6c196da2, 0x6da26e66, 0x72c9eda2, 0xeda2e51f}},
+        {{0x72c9eda2, 0xeda2e51f, 0xe05a5ec9, 0x5ec9e9a2}}, {{0x69e366a8, 0x66a866a8, 0x6c196da2, 0x6da26e66}},
+        {{0xe9a26aa8, 0x6aa872c9, 0x66a80000, 0xe05a0000}}, {{0x6e666f8d, 0x6f8d69e3, 0xe51fe419, 0xe4196c19}},
+        {{0xe51fe419, 0xe4196c19, 0xe9a26aa8, 0x6aa872c9}}, {{0x66a80000, 0xe05a0000, 0x6e666f8d, 0x6f8d69e3}},
+        {{0x72c9eda2, 0xeda2e51f, 0xe05a5ec9, 0x5ec9e9a2}}, {{0x69e366a8, 0x66a866a8, 0x6c196da2, 0x6da26e66}},
+        {{0x6c196da2, 0x6da26e66, 0x72c9eda2, 0xeda2e51f}}, {{0xe05a5ec9, 0x5ec9e9a2, 0x69e366a8, 0x66a866a8}},
+        {{0xe51fe419, 0xe4196c19, 0xe9a26aa8, 0x6aa872c9}}, {{0x66a80000, 0xe05a0000, 0x6e666f8d, 0x6f8d69e3}},
+        {{0x6e666f8d, 0x6f8d69e3, 0xe51fe419, 0xe4196c19}}, {{0xe9a26aa8, 0x6aa872c9, 0x66a80000, 0xe05a0000}},
+        {{0x6c196da2, 0x6da26e66, 0x72c9eda2, 0xeda2e51f}}, {{0xe05a5ec9, 0x5ec9e9a2, 0x69e366a8, 0x66a866a8}},
+        {{0x69e366a8, 0x66a866a8, 0x6c196da2, 0x6da26e66}}, {{0x72c9eda2, 0xeda2e51f, 0xe05a5ec9, 0x5ec9e9a2}},
+        {{0x6e666f8d, 0x6f8d69e3, 0xe51fe419, 0xe4196c19}}, {{0xe9a26aa8, 0x6aa872c9, 0x66a80000, 0xe05a0000}},
     },
     {  // dy -1, dx -8..7, leading terms
         {{0xeda20000, 0x6a250000, 0x726672e9, 0x72e970dd}}, {{0xf3ae72a8, 0x72a87160, 0x6c9cf1a2, 0xf1a2f419}},
@@ -423,23 +390,23 @@ alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
         {{0x70ddeda2, 0xeda2eda2, 0x7160f09c, 0xf09c7266}}, {{0xf419709c, 0x709cf3ae, 0x6a25e019, 0xe0196c9c}},
         {{0x726672e9, 0x72e970dd, 0xf3ae72a8, 0x72a87160}}, {{0x6c9cf1a2, 0xf1a2f419, 0xeda20000, 0x6a250000}},
     },
-    {  // dy -1, dx -8..7, remainders
-        {{0x3aa80000, 0xb45a0000, 0x4266438d, 0x438d3de3}}, {{0xb91fb819, 0xb8194019, 0xbda23ea8, 0x3ea846c9}},
-        {{0x3de33aa8, 0x3aa83aa8, 0x401941a2, 0x41a24266}}, {{0x46c9c1a2, 0xc1a2b91f, 0xb45a32c9, 0x32c9bda2}},
-        {{0xb45a32c9, 0x32c9bda2, 0x3de33aa8, 0x3aa83aa8}}, {{0x401941a2, 0x41a24266, 0x46c9c1a2, 0xc1a2b91f}},
-        {{0x3aa80000, 0xb45a0000, 0x4266438d, 0x438d3de3}}, {{0xb91fb819, 0xb8194019, 0xbda23ea8, 0x3ea846c9}},
-        {{0xbda23ea8, 0x3ea846c9, 0x3aa80000, 0xb45a0000}}, {{0x4266438d, 0x438d3de3, 0xb91fb819, 0xb8194019}},
-        {{0xb45a32c9, 0x32c9bda2, 0x3de33aa8, 0x3aa83aa8}}, {{0x401941a2, 0x41a24266, 0x46c9c1a2, 0xc1a2b91f}},
-        {{0x46c9c1a2, 0xc1a2b91f, 0xb45a32c9, 0x32c9bda2}}, {{0x3de33aa8, 0x3aa83aa8, 0x401941a2, 0x41a24266}},
-        {{0xbda23ea8, 0x3ea846c9, 0x3aa80000, 0xb45a0000}}, {{0x4266438d, 0x438d3de3, 0xb91fb819, 0xb8194019}},
-        {{0xb91fb819, 0xb8194019, 0xbda23ea8, 0x3ea846c9}}, {{0x3aa80000, 0xb45a0000, 0x4266438d, 0x438d3de3}},
-        {{0x46c9c1a2, 0xc1a2b91f, 0xb45a32c9, 0x32c9bda2}}, {{0x3de33aa8, 0x3aa83aa8, 0x401941a2, 0x41a24266}},
-        {{0x401941a2, 0x41a24266, 0x46c9c1a2, 0xc1a2b91f}}, {{0xb45a32c9, 0x32c9bda2, 0x3de33aa8, 0x3aa83aa8}},
-        {{0xb91fb819, 0xb8194019, 0xbda23ea8, 0x3ea846c9}}, {{0x3aa80000, 0xb45a0000, 0x4266438d, 0x438d3de3}},
-        {{0x4266438d, 0x438d3de3, 0xb91fb819, 0xb8194019}}, {{0xbda23ea8, 0x3ea846c9, 0x3aa80000, 0xb45a0000}},
-        {{0x401941a2, 0x41a24266, 0x46c9c1a2, 0xc1a2b91f}}, {{0xb45a32c9, 0x32c9bda2, 0x3de33aa8, 0x3aa83aa8}},
-        {{0x3de33aa8, 0x3aa83aa8, 0x401941a2, 0x41a24266}}, {{0x46c9c1a2, 0xc1a2b91f, 0xb45a32c9, 0x32c9bda2}},
-        {{0x4266438d, 0x438d3de3, 0xb91fb819, 0xb8194019}}, {{0xbda23ea8, 0x3ea846c9, 0x3aa80000, 0xb45a0000}},
+    {  // dy 0, dx -8..7, remainders
+        {{0x66c90000, 0x672b0000, 0xed3f5019, 0x5019e9e3}}, {{0xdc5aed3f, 0xed3f651f, 0xe9a2eb2b, 0xeb2be11f}},
+        {{0xe9e3e6a8, 0xe6a866c9, 0x651f6aa8, 0x6aa8ed3f}}, {{0xe11fe419, 0xe419dc5a, 0x672b5ec9, 0x5ec9e9a2}},
+        {{0x672b5ec9, 0x5ec9e9a2, 0xe9e3e6a8, 0xe6a866c9}}, {{0x651f6aa8, 0x6aa8ed3f, 0xe11fe419, 0xe419dc5a}},
+        {{0x66c90000, 0x672b0000, 0xed3f5019, 0x5019e9e3}}, {{0xdc5aed3f, 0xed3f651f, 0xe9a2eb2b, 0xeb2be11f}},
+        {{0xe9a2eb2b, 0xeb2be11f, 0x66c90000, 0x672b0000}}, {{0xed3f5019, 0x5019e9e3, 0xdc5aed3f, 0xed3f651f}},
+        {{0x672b5ec9, 0x5ec9e9a2, 0xe9e3e6a8, 0xe6a866c9}}, {{0x651f6aa8, 0x6aa8ed3f, 0xe11fe419, 0xe419dc5a}},
+        {{0xe11fe419, 0xe419dc5a, 0x672b5ec9, 0x5ec9e9a2}}, {{0xe9e3e6a8, 0xe6a866c9, 0x651f6aa8, 0x6aa8ed3f}},
+        {{0xe9a2eb2b, 0xeb2be11f, 0x66c90000, 0x672b0000}}, {{0xed3f5019, 0x5019e9e3, 0xdc5aed3f, 0xed3f651f}},
+        {{0xdc5aed3f, 0xed3f651f, 0xe9a2eb2b, 0xeb2be11f}}, {{0x66c90000, 0x672b0000, 0xed3f5019, 0x5019e9e3}},
+        {{0xe11fe419, 0xe419dc5a, 0x672b5ec9, 0x5ec9e9a2}}, {{0xe9e3e6a8, 0xe6a866c9, 0x651f6aa8, 0x6aa8ed3f}},
+        {{0x651f6aa8, 0x6aa8ed3f, 0xe11fe419, 0xe419dc5a}}, {{0x672b5ec9, 0x5ec9e9a2, 0xe9e3e6a8, 0xe6a866c9}},
+        {{0xdc5aed3f, 0xed3f651f, 0xe9a2eb2b, 0xeb2be11f}}, {{0x66c90000, 0x672b0000, 0xed3f5019, 0x5019e9e3}},
+        {{0xed3f5019, 0x5019e9e3, 0xdc5aed3f, 0xed3f651f}}, {{0xe9a2eb2b, 0xeb2be11f, 0x66c90000, 0x672b0000}},
+        {{0x651f6aa8, 0x6aa8ed3f, 0xe11fe419, 0xe419dc5a}}, {{0x672b5ec9, 0x5ec9e9a2, 0xe9e3e6a8, 0xe6a866c9}},
+        {{0xe9e3e6a8, 0xe6a866c9, 0x651f6aa8, 0x6aa8ed3f}}, {{0xe11fe419, 0xe419dc5a, 0x672b5ec9, 0x5ec9e9a2}},
+        {{0xed3f5019, 0x5019e9e3, 0xdc5aed3f, 0xed3f651f}}, {{0xe9a2eb2b, 0xeb2be11f, 0x66c90000, 0x672b0000}},
     },
     {  // dy 0, dx -8..7, leading terms
         {{0xe8190000, 0x705a0000, 0xf1e36b2b, 0x6b2bf0dd}}, {{0x6625f1e3, 0xf1e373ae, 0x6c9cf45a, 0xf45aefae}},
@@ -459,23 +426,23 @@ alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
         {{0xf0dd6da2, 0x6da2e819, 0x73aef1a2, 0xf1a2f1e3}}, {{0xefae72a8, 0x72a86625, 0x705ae019, 0xe0196c9c}},
         {{0xf1e36b2b, 0x6b2bf0dd, 0x6625f1e3, 0xf1e373ae}}, {{0x6c9cf45a, 0xf45aefae, 0xe8190000, 0x705a0000}},
     },
-    {  // dy 0, dx -8..7, remainders
-        {{0x3ac90000, 0x3b2b0000, 0xc13f2419, 0x2419bde3}}, {{0xb05ac13f, 0xc13f391f, 0xbda2bf2b, 0xbf2bb51f}},
-        {{0xbde3baa8, 0xbaa83ac9, 0x391f3ea8, 0x3ea8c13f}}, {{0xb51fb819, 0xb819b05a, 0x3b2b32c9, 0x32c9bda2}},
-        {{0x3b2b32c9, 0x32c9bda2, 0xbde3baa8, 0xbaa83ac9}}, {{0x391f3ea8, 0x3ea8c13f, 0xb51fb819, 0xb819b05a}},
-        {{0x3ac90000, 0x3b2b0000, 0xc13f2419, 0x2419bde3}}, {{0xb05ac13f, 0xc13f391f, 0xbda2bf2b, 0xbf2bb51f}},
-        {{0xbda2bf2b, 0xbf2bb51f, 0x3ac90000, 0x3b2b0000}}, {{0xc13f2419, 0x2419bde3, 0xb05ac13f, 0xc13f391f}},
-        {{0x3b2b32c9, 0x32c9bda2, 0xbde3baa8, 0xbaa83ac9}}, {{0x391f3ea8, 0x3ea8c13f, 0xb51fb819, 0xb819b05a}},
-        {{0xb51fb819, 0xb819b05a, 0x3b2b32c9, 0x32c9bda2}}, {{0xbde3baa8, 0xbaa83ac9, 0x391f3ea8, 0x3ea8c13f}},
-        {{0xbda2bf2b, 0xbf2bb51f, 0x3ac90000, 0x3b2b0000}}, {{0xc13f2419, 0x2419bde3, 0xb05ac13f, 0xc13f391f}},
-        {{0xb05ac13f, 0xc13f391f, 0xbda2bf2b, 0xbf2bb51f}}, {{0x3ac90000, 0x3b2b0000, 0xc13f2419, 0x2419bde3}},
-        {{0xb51fb819, 0xb819b05a, 0x3b2b32c9, 0x32c9bda2}}, {{0xbde3baa8, 0xbaa83ac9, 0x391f3ea8, 0x3ea8c13f}},
-        {{0x391f3ea8, 0x3ea8c13f, 0xb51fb819, 0xb819b05a}}, {{0x3b2b32c9, 0x32c9bda2, 0xbde3baa8, 0xbaa83ac9}},
-        {{0xb05ac13f, 0xc13f391f, 0xbda2bf2b, 0xbf2bb51f}}, {{0x3ac90000, 0x3b2b0000, 0xc13f2419, 0x2419bde3}},
-        {{0xc13f2419, 0x2419bde3, 0xb05ac13f, 0xc13f391f}}, {{0xbda2bf2b, 0xbf2bb51f, 0x3ac90000, 0x3b2b0000}},
-        {{0x391f3ea8, 0x3ea8c13f, 0xb51fb819, 0xb819b05a}}, {{0x3b2b32c9, 0x32c9bda2, 0xbde3baa8, 0xbaa83ac9}},
-        {{0xbde3baa8, 0xbaa83ac9, 0x391f3ea8, 0x3ea8c13f}}, {{0xb51fb819, 0xb819b05a, 0x3b2b32c9, 0x32c9bda2}},
-        {{0xc13f2419, 0x2419bde3, 0xb05ac13f, 0xc13f391f}}, {{0xbda2bf2b, 0xbf2bb51f, 0x3ac90000, 0x3b2b0000}},
+    {  // dy 1, dx -8..7, remainders
+        {{0x5c5a0000, 0xe2c90000, 0xe9a2e9a2, 0xe9a25819}}, {{0x672b5419, 0x5419eaa8, 0xe11fe87b, 0xe87b6c7b}},
+        {{0x58196e25, 0x6e255c5a, 0xeaa8eaa8, 0xeaa8e9a2}}, {{0x6c7bdc5a, 0xdc5a672b, 0xe2c9eda2, 0xeda2e11f}},
+        {{0xe2c9eda2, 0xeda2e11f, 0x58196e25, 0x6e255c5a}}, {{0xeaa8eaa8, 0xeaa8e9a2, 0x6c7bdc5a, 0xdc5a672b}},
+        {{0x5c5a0000, 0xe2c90000, 0xe9a2e9a2, 0xe9a25819}}, {{0x672b5419, 0x5419eaa8, 0xe11fe87b, 0xe87b6c7b}},
+        {{0xe11fe87b, 0xe87b6c7b, 0x5c5a0000, 0xe2c90000}}, {{0xe9a2e9a2, 0xe9a25819, 0x672b5419, 0x5419eaa8}},
+        {{0xe2c9eda2, 0xeda2e11f, 0x58196e25, 0x6e255c5a}}, {{0xeaa8eaa8, 0xeaa8e9a2, 0x6c7bdc5a, 0xdc5a672b}},
+        {{0x6c7bdc5a, 0xdc5a672b, 0xe2c9eda2, 0xeda2e11f}}, {{0x58196e25, 0x6e255c5a, 0xeaa8eaa8, 0xeaa8e9a2}},
+        {{0xe11fe87b, 0xe87b6c7b, 0x5c5a0000, 0xe2c90000}}, {{0xe9a2e9a2, 0xe9a25819, 0x672b5419, 0x5419eaa8}},
+        {{0x672b5419, 0x5419eaa8, 0xe11fe87b, 0xe87b6c7b}}, {{0x5c5a0000, 0xe2c90000, 0xe9a2e9a2, 0xe9a25819}},
+        {{0x6c7bdc5a, 0xdc5a672b, 0xe2c9eda2, 0xeda2e11f}}, {{0x58196e25, 0x6e255c5a, 0xeaa8eaa8, 0xeaa8e9a2}},
+        {{0xeaa8eaa8, 0xeaa8e9a2, 0x6c7bdc5a, 0xdc5a672b}}, {{0xe2c9eda2, 0xeda2e11f, 0x58196e25, 0x6e255c5a}},
+        {{0x672b5419, 0x5419eaa8, 0xe11fe87b, 0xe87b6c7b}}, {{0x5c5a0000, 0xe2c90000, 0xe9a2e9a2, 0xe9a25819}},
+        {{0xe9a2e9a2, 0xe9a25819, 0x672b5419, 0x5419eaa8}}, {{0xe11fe87b, 0xe87b6c7b, 0x5c5a0000, 0xe2c90000}},
+        {{0xeaa8eaa8, 0xeaa8e9a2, 0x6c7bdc5a, 0xdc5a672b}}, {{0xe2c9eda2, 0xeda2e11f, 0x58196e25, 0x6e255c5a}},
+        {{0x58196e25, 0x6e255c5a, 0xeaa8eaa8, 0xeaa8e9a2}}, {{0x6c7bdc5a, 0xdc5a672b, 0xe2c9eda2, 0xeda2e11f}},
+        {{0xe9a2e9a2, 0xe9a25819, 0x672b5419, 0x5419eaa8}}, {{0xe11fe87b, 0xe87b6c7b, 0x5c5a0000, 0xe2c90000}},
     },
     {  // dy 1, dx -8..7, leading terms
         {{0xe6250000, 0x64190000, 0x6c9c6c9c, 0x6c9c732b}}, {{0x705a6f2b, 0x6f2b71a2, 0xefae6d1f, 0x6d1ff11f}},
@@ -495,23 +462,23 @@ alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
         {{0x732bf3f0, 0xf3f0e625, 0x71a271a2, 0x71a26c9c}}, {{0xf11f6625, 0x6625705a, 0x6419709c, 0x709cefae}},
         {{0x6c9c6c9c, 0x6c9c732b, 0x705a6f2b, 0x6f2b71a2}}, {{0xefae6d1f, 0x6d1ff11f, 0xe6250000, 0x64190000}},
     },
-    {  // dy 1, dx -8..7, remainders
-        {{0x305a0000, 0xb6c90000, 0xbda2bda2, 0xbda22c19}}, {{0x3b2b2819, 0x2819bea8, 0xb51fbc7b, 0xbc7b407b}},
-        {{0x2c194225, 0x4225305a, 0xbea8bea8, 0xbea8bda2}}, {{0x407bb05a, 0xb05a3b2b, 0xb6c9c1a2, 0xc1a2b51f}},
-        {{0xb6c9c1a2, 0xc1a2b51f, 0x2c194225, 0x4225305a}}, {{0xbea8bea8, 0xbea8bda2, 0x407bb05a, 0xb05a3b2b}},
-        {{0x305a0000, 0xb6c90000, 0xbda2bda2, 0xbda22c19}}, {{0x3b2b2819, 0x2819bea8, 0xb51fbc7b, 0xbc7b407b}},
-        {{0xb51fbc7b, 0xbc7b407b, 0x305a0000, 0xb6c90000}}, {{0xbda2bda2, 0xbda22c19, 0x3b2b2819, 0x2819bea8}},
-        {{0xb6c9c1a2, 0xc1a2b51f, 0x2c194225, 0x4225305a}}, {{0xbea8bea8, 0xbea8bda2, 0x407bb05a, 0xb05a3b2b}},
-        {{0x407bb05a, 0xb05a3b2b, 0xb6c9c1a2, 0xc1a2b51f}}, {{0x2c194225, 0x4225305a, 0xbea8bea8, 0xbea8bda2}},
-        {{0xb51fbc7b, 0xbc7b407b, 0x305a0000, 0xb6c90000}}, {{0xbda2bda2, 0xbda22c19, 0x3b2b2819, 0x2819bea8}},
-        {{0x3b2b2819, 0x2819bea8, 0xb51fbc7b, 0xbc7b407b}}, {{0x305a0000, 0xb6c90000, 0xbda2bda2, 0xbda22c19}},
-        {{0x407bb05a, 0xb05a3b2b, 0xb6c9c1a2, 0xc1a2b51f}}, {{0x2c194225, 0x4225305a, 0xbea8bea8, 0xbea8bda2}},
-        {{0xbea8bea8, 0xbea8bda2, 0x407bb05a, 0xb05a3b2b}}, {{0xb6c9c1a2, 0xc1a2b51f, 0x2c194225, 0x4225305a}},
-        {{0x3b2b2819, 0x2819bea8, 0xb51fbc7b, 0xbc7b407b}}, {{0x305a0000, 0xb6c90000, 0xbda2bda2, 0xbda22c19}},
-        {{0xbda2bda2, 0xbda22c19, 0x3b2b2819, 0x2819bea8}}, {{0xb51fbc7b, 0xbc7b407b, 0x305a0000, 0xb6c90000}},
-        {{0xbea8bea8, 0xbea8bda2, 0x407bb05a, 0xb05a3b2b}}, {{0xb6c9c1a2, 0xc1a2b51f, 0x2c194225, 0x4225305a}},
-        {{0x2c194225, 0x4225305a, 0xbea8bea8, 0xbea8bda2}}, {{0x407bb05a, 0xb05a3b2b, 0xb6c9c1a2, 0xc1a2b51f}},
-        {{0xbda2bda2, 0xbda22c19, 0x3b2b2819, 0x2819bea8}}, {{0xb51fbc7b, 0xbc7b407b, 0x305a0000, 0xb6c90000}},
+    {  // dy 2, dx -8..7, remainders
+        {{0xd4190000, 0xe51f0000, 0xe11f6f8d, 0x6f8debad}}, {{0xec7be85a, 0xe85ad819, 0xe9e36f4c, 0x6f4c645a}},
+        {{0xebadef8d, 0xef8dd419, 0xd819647b, 0x647be11f}}, {{0x645ae9e3, 0xe9e3ec7b, 0xe51f6aa8, 0x6aa8e9e3}},
+        {{0xe51f6aa8, 0x6aa8e9e3, 0xebadef8d, 0xef8dd419}}, {{0xd819647b, 0x647be11f, 0x645ae9e3, 0xe9e3ec7b}},
+        {{0xd4190000, 0xe51f0000, 0xe11f6f8d, 0x6f8debad}}, {{0xec7be85a, 0xe85ad819, 0xe9e36f4c, 0x6f4c645a}},
+        {{0xe9e36f4c, 0x6f4c645a, 0xd4190000, 0xe51f0000}}, {{0xe11f6f8d, 0x6f8debad, 0xec7be85a, 0xe85ad819}},
+        {{0xe51f6aa8, 0x6aa8e9e3, 0xebadef8d, 0xef8dd419}}, {{0xd819647b, 0x647be11f, 0x645ae9e3, 0xe9e3ec7b}},
+        {{0x645ae9e3, 0xe9e3ec7b, 0xe51f6aa8, 0x6aa8e9e3}}, {{0xebadef8d, 0xef8dd419, 0xd819647b, 0x647be11f}},
+        {{0xe9e36f4c, 0x6f4c645a, 0xd4190000, 0xe51f0000}}, {{0xe11f6f8d, 0x6f8debad, 0xec7be85a, 0xe85ad819}},
+        {{0xec7be85a, 0xe85ad819, 0xe9e36f4c, 0x6f4c645a}}, {{0xd4190000, 0xe51f0000, 0xe11f6f8d, 0x6f8debad}},
+        {{0x645ae9e3, 0xe9e3ec7b, 0xe51f6aa8, 0x6aa8e9e3}}, {{0xebadef8d, 0xef8dd419, 0xd819647b, 0x647be11f}},
+        {{0xd819647b, 0x647be11f, 0x645ae9e3, 0xe9e3ec7b}}, {{0xe51f6aa8, 0x6aa8e9e3, 0xebadef8d, 0xef8dd419}},
+        {{0xec7be85a, 0xe85ad819, 0xe9e36f4c, 0x6f4c645a}}, {{0xd4190000, 0xe51f0000, 0xe11f6f8d, 0x6f8debad}},
+        {{0xe11f6f8d, 0x6f8debad, 0xec7be85a, 0xe85ad819}}, {{0xe9e36f4c, 0x6f4c645a, 0xd4190000, 0xe51f0000}},
+        {{0xd819647b, 0x647be11f, 0x645ae9e3, 0xe9e3ec7b}}, {{0xe51f6aa8, 0x6aa8e9e3, 0xebadef8d, 0xef8dd419}},
+        {{0xebadef8d, 0xef8dd419, 0xd819647b, 0x647be11f}}, {{0x645ae9e3, 0xe9e3ec7b, 0xe51f6aa8, 0x6aa8e9e3}},
+        {{0xe11f6f8d, 0x6f8debad, 0xec7be85a, 0xe85ad819}}, {{0xe9e36f4c, 0x6f4c645a, 0xd4190000, 0xe51f0000}},
     },
     {  // dy 2, dx -8..7, leading terms
         {{0xef2b0000, 0xf3ae0000, 0xefae72e9, 0x72e9747b}}, {{0x711f7225, 0x7225f32b, 0xf0ddf36d, 0xf36dee25}},
@@ -531,23 +498,23 @@ alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
         {{0x747bf2e9, 0xf2e9ef2b, 0xf32be91f, 0xe91fefae}}, {{0xee25f0dd, 0xf0dd711f, 0xf3aef1a2, 0xf1a2f0dd}},
         {{0xefae72e9, 0x72e9747b, 0x711f7225, 0x7225f32b}}, {{0xf0ddf36d, 0xf36dee25, 0xef2b0000, 0xf3ae0000}},
     },
-    {  // dy 2, dx -8..7, remainders
-        {{0xa8190000, 0xb91f0000, 0xb51f438d, 0x438dbfad}}, {{0xc07bbc5a, 0xbc5aac19, 0xbde3434c, 0x434c385a}},
-        {{0xbfadc38d, 0xc38da819, 0xac19387b, 0x387bb51f}}, {{0x385abde3, 0xbde3c07b, 0xb91f3ea8, 0x3ea8bde3}},
-        {{0xb91f3ea8, 0x3ea8bde3, 0xbfadc38d, 0xc38da819}}, {{0xac19387b, 0x387bb51f, 0x385abde3, 0xbde3c07b}},
-        {{0xa8190000, 0xb91f0000, 0xb51f438d, 0x438dbfad}}, {{0xc07bbc5a, 0xbc5aac19, 0xbde3434c, 0x434c385a}},
-        {{0xbde3434c, 0x434c385a, 0xa8190000, 0xb91f0000}}, {{0xb51f438d, 0x438dbfad, 0xc07bbc5a, 0xbc5aac19}},
-        {{0xb91f3ea8, 0x3ea8bde3, 0xbfadc38d, 0xc38da819}}, {{0xac19387b, 0x387bb51f, 0x385abde3, 0xbde3c07b}},
-        {{0x385abde3, 0xbde3c07b, 0xb91f3ea8, 0x3ea8bde3}}, {{0xbfadc38d, 0xc38da819, 0xac19387b, 0x387bb51f}},
-        {{0xbde3434c, 0x434c385a, 0xa8190000, 0xb91f0000}}, {{0xb51f438d, 0x438dbfad, 0xc07bbc5a, 0xbc5aac19}},
-        {{0xc07bbc5a, 0xbc5aac19, 0xbde3434c, 0x434c385a}}, {{0xa8190000, 0xb91f0000, 0xb51f438d, 0x438dbfad}},
-        {{0x385abde3, 0xbde3c07b, 0xb91f3ea8, 0x3ea8bde3}}, {{0xbfadc38d, 0xc38da819, 0xac19387b, 0x387bb51f}},
-        {{0xac19387b, 0x387bb51f, 0x385abde3, 0xbde3c07b}}, {{0xb91f3ea8, 0x3ea8bde3, 0xbfadc38d, 0xc38da819}},
-        {{0xc07bbc5a, 0xbc5aac19, 0xbde3434c, 0x434c385a}}, {{0xa8190000, 0xb91f0000, 0xb51f438d, 0x438dbfad}},
-        {{0xb51f438d, 0x438dbfad, 0xc07bbc5a, 0xbc5aac19}}, {{0xbde3434c, 0x434c385a, 0xa8190000, 0xb91f0000}},
-        {{0xac19387b, 0x387bb51f, 0x385abde3, 0xbde3c07b}}, {{0xb91f3ea8, 0x3ea8bde3, 0xbfadc38d, 0xc38da819}},
-        {{0xbfadc38d, 0xc38da819, 0xac19387b, 0x387bb51f}}, {{0x385abde3, 0xbde3c07b, 0xb91f3ea8, 0x3ea8bde3}},
-        {{0xb51f438d, 0x438dbfad, 0xc07bbc5a, 0xbc5aac19}}, {{0xbde3434c, 0x434c385a, 0xa8190000, 0xb91f0000}},
+    {  // dy 3, dx -8..7, remainders
+        {{0xd0190000, 0x72c90000, 0x50195019, 0x5019e51f}}, {{0x6aa8e45a, 0xe45aeec9, 0xe9a2e05a, 0xe05af181}},
+        {{0xe51f6019, 0x6019d019, 0xeec96ac9, 0x6ac95019}}, {{0xf181e6a8, 0xe6a86aa8, 0x72c9e51f, 0xe51fe9a2}},
+        {{0x72c9e51f, 0xe51fe9a2, 0xe51f6019, 0x6019d019}}, {{0xeec96ac9, 0x6ac95019, 0xf181e6a8, 0xe6a86aa8}},
+        {{0xd0190000, 0x72c90000, 0x50195019, 0x5019e51f}}, {{0x6aa8e45a, 0xe45aeec9, 0xe9a2e05a, 0xe05af181}},
+        {{0xe9a2e05a, 0xe05af181, 0xd0190000, 0x72c90000}}, {{0x50195019, 0x5019e51f, 0x6aa8e45a, 0xe45aeec9}},
+        {{0x72c9e51f, 0xe51fe9a2, 0xe51f6019, 0x6019d019}}, {{0xeec96ac9, 0x6ac95019, 0xf181e6a8, 0xe6a86aa8}},
+        {{0xf181e6a8, 0xe6a86aa8, 0x72c9e51f, 0xe51fe9a2}}, {{0xe51f6019, 0x6019d019, 0xeec96ac9, 0x6ac95019}},
+        {{0xe9a2e05a, 0xe05af181, 0xd0190000, 0x72c90000}}, {{0x50195019, 0x5019e51f, 0x6aa8e45a, 0xe45aeec9}},
+        {{0x6aa8e45a, 0xe45aeec9, 0xe9a2e05a, 0xe05af181}}, {{0xd0190000, 0x72c90000, 0x50195019, 0x5019e51f}},
+        {{0xf181e6a8, 0xe6a86aa8, 0x72c9e51f, 0xe51fe9a2}}, {{0xe51f6019, 0x6019d019, 0xeec96ac9, 0x6ac95019}},
+        {{0xeec96ac9, 0x6ac95019, 0xf181e6a8, 0xe6a86aa8}}, {{0x72c9e51f, 0xe51fe9a2, 0xe51f6019, 0x6019d019}},
+        {{0x6aa8e45a, 0xe45aeec9, 0xe9a2e05a, 0xe05af181}}, {{0xd0190000, 0x72c90000, 0x50195019, 0x5019e51f}},
+        {{0x50195019, 0x5019e51f, 0x6aa8e45a, 0xe45aeec9}}, {{0xe9a2e05a, 0xe05af181, 0xd0190000, 0x72c90000}},
+        {{0xeec96ac9, 0x6ac95019, 0xf181e6a8, 0xe6a86aa8}}, {{0x72c9e51f, 0xe51fe9a2, 0xe51f6019, 0x6019d019}},
+        {{0xe51f6019, 0x6019d019, 0xeec96ac9, 0x6ac95019}}, {{0xf181e6a8, 0xe6a86aa8, 0x72c9e51f, 0xe51fe9a2}},
+        {{0x50195019, 0x5019e51f, 0x6aa8e45a, 0xe45aeec9}}, {{0xe9a2e05a, 0xe05af181, 0xd0190000, 0x72c90000}},
     },
     {  // dy 3, dx -8..7, leading terms
         {{0xeb2b0000, 0xf4190000, 0x6b2b6b2b, 0x6b2bf3ae}}, {{0xf1a26e25, 0x6e257019, 0x6c9c6a25, 0x6a25f439}},
@@ -567,23 +534,23 @@ alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
         {{0xf3aeeea8, 0xeea8eb2b, 0x7019ec19, 0xec196b2b}}, {{0xf4396da2, 0x6da2f1a2, 0xf419f3ae, 0xf3ae6c9c}},
         {{0x6b2b6b2b, 0x6b2bf3ae, 0xf1a26e25, 0x6e257019}}, {{0x6c9c6a25, 0x6a25f439, 0xeb2b0000, 0xf4190000}},
     },
-    {  // dy 3, dx -8..7, remainders
-        {{0xa4190000, 0x46c90000, 0x24192419, 0x2419b91f}}, {{0x3ea8b85a, 0xb85ac2c9, 0xbda2b45a, 0xb45ac581}},
-        {{0xb91f3419, 0x3419a419, 0xc2c93ec9, 0x3ec92419}}, {{0xc581baa8, 0xbaa83ea8, 0x46c9b91f, 0xb91fbda2}},
-        {{0x46c9b91f, 0xb91fbda2, 0xb91f3419, 0x3419a419}}, {{0xc2c93ec9, 0x3ec92419, 0xc581baa8, 0xbaa83ea8}},
-        {{0xa4190000, 0x46c90000, 0x24192419, 0x2419b91f}}, {{0x3ea8b85a, 0xb85ac2c9, 0xbda2b45a, 0xb45ac581}},
-        {{0xbda2b45a, 0xb45ac581, 0xa4190000, 0x46c90000}}, {{0x24192419, 0x2419b91f, 0x3ea8b85a, 0xb85ac2c9}},
-        {{0x46c9b91f, 0xb91fbda2, 0xb91f3419, 0x3419a419}}, {{0xc2c93ec9, 0x3ec92419, 0xc581baa8, 0xbaa83ea8}},
-        {{0xc581baa8, 0xbaa83ea8, 0x46c9b91f, 0xb91fbda2}}, {{0xb91f3419, 0x3419a419, 0xc2c93ec9, 0x3ec92419}},
-        {{0xbda2b45a, 0xb45ac581, 0xa4190000, 0x46c90000}}, {{0x24192419, 0x2419b91f, 0x3ea8b85a, 0xb85ac2c9}},
-        {{0x3ea8b85a, 0xb85ac2c9, 0xbda2b45a, 0xb45ac581}}, {{0xa4190000, 0x46c90000, 0x24192419, 0x2419b91f}},
-        {{0xc581baa8, 0xbaa83ea8, 0x46c9b91f, 0xb91fbda2}}, {{0xb91f3419, 0x3419a419, 0xc2c93ec9, 0x3ec92419}},
-        {{0xc2c93ec9, 0x3ec92419, 0xc581baa8, 0xbaa83ea8}}, {{0x46c9b91f, 0xb91fbda2, 0xb91f3419, 0x3419a419}},
-        {{0x3ea8b85a, 0xb85ac2c9, 0xbda2b45a, 0xb45ac581}}, {{0xa4190000, 0x46c90000, 0x24192419, 0x2419b91f}},
-        {{0x24192419, 0x2419b91f, 0x3ea8b85a, 0xb85ac2c9}}, {{0xbda2b45a, 0xb45ac581, 0xa4190000, 0x46c90000}},
-        {{0xc2c93ec9, 0x3ec92419, 0xc581baa8, 0xbaa83ea8}}, {{0x46c9b91f, 0xb91fbda2, 0xb91f3419, 0x3419a419}},
-        {{0xb91f3419, 0x3419a419, 0xc2c93ec9, 0x3ec92419}}, {{0xc581baa8, 0xbaa83ea8, 0x46c9b91f, 0xb91fbda2}},
-        {{0x24192419, 0x2419b91f, 0x3ea8b85a, 0xb85ac2c9}}, {{0xbda2b45a, 0xb45ac581, 0xa4190000, 0x46c90000}},
+    {  // dy 4, dx -8..7, remainders
+        {{0xef4c0000, 0x6aa80000, 0x6aa8685a, 0x685a6e66}}, {{0xee255ec9, 0x5ec9f2c9, 0xe51f6f8d, 0x6f8ded3f}},
+        {{0x6e666ac9, 0x6ac9ef4c, 0xf2c9ed3f, 0xed3f6aa8}}, {{0xed3feda2, 0xeda2ee25, 0x6aa86e66, 0x6e66e51f}},
+        {{0x6aa86e66, 0x6e66e51f, 0x6e666ac9, 0x6ac9ef4c}}, {{0xf2c9ed3f, 0xed3f6aa8, 0xed3feda2, 0xeda2ee25}},
+        {{0xef4c0000, 0x6aa80000, 0x6aa8685a, 0x685a6e66}}, {{0xee255ec9, 0x5ec9f2c9, 0xe51f6f8d, 0x6f8ded3f}},
+        {{0xe51f6f8d, 0x6f8ded3f, 0xef4c0000, 0x6aa80000}}, {{0x6aa8685a, 0x685a6e66, 0xee255ec9, 0x5ec9f2c9}},
+        {{0x6aa86e66, 0x6e66e51f, 0x6e666ac9, 0x6ac9ef4c}}, {{0xf2c9ed3f, 0xed3f6aa8, 0xed3feda2, 0xeda2ee25}},
+        {{0xed3feda2, 0xeda2ee25, 0x6aa86e66, 0x6e66e51f}}, {{0x6e666ac9, 0x6ac9ef4c, 0xf2c9ed3f, 0xed3f6aa8}},
+        {{0xe51f6f8d, 0x6f8ded3f, 0xef4c0000, 0x6aa80000}}, {{0x6aa8685a, 0x685a6e66, 0xee255ec9, 0x5ec9f2c9}},
+        {{0xee255ec9, 0x5ec9f2c9, 0xe51f6f8d, 0x6f8ded3f}}, {{0xef4c0000, 0x6aa80000, 0x6aa8685a, 0x685a6e66}},
+        {{0xed3feda2, 0xeda2ee25, 0x6aa86e66, 0x6e66e51f}}, {{0x6e666ac9, 0x6ac9ef4c, 0xf2c9ed3f, 0xed3f6aa8}},
+        {{0xf2c9ed3f, 0xed3f6aa8, 0xed3feda2, 0xeda2ee25}}, {{0x6aa86e66, 0x6e66e51f, 0x6e666ac9, 0x6ac9ef4c}},
+        {{0xee255ec9, 0x5ec9f2c9, 0xe51f6f8d, 0x6f8ded3f}}, {{0xef4c0000, 0x6aa80000, 0x6aa8685a, 0x685a6e66}},
+        {{0x6aa8685a, 0x685a6e66, 0xee255ec9, 0x5ec9f2c9}}, {{0xe51f6f8d, 0x6f8ded3f, 0xef4c0000, 0x6aa80000}},
+        {{0xf2c9ed3f, 0xed3f6aa8, 0xed3feda2, 0xeda2ee25}}, {{0x6aa86e66, 0x6e66e51f, 0x6e666ac9, 0x6ac9ef4c}},
+        {{0x6e666ac9, 0x6ac9ef4c, 0xf2c9ed3f, 0xed3f6aa8}}, {{0xed3feda2, 0xeda2ee25, 0x6aa86e66, 0x6e66e51f}},
+        {{0x6aa8685a, 0x685a6e66, 0xee255ec9, 0x5ec9f2c9}}, {{0xe51f6f8d, 0x6f8ded3f, 0xef4c0000, 0x6aa80000}},
     },
     {  // dy 4, dx -8..7, leading terms
         {{0x736d0000, 0xf1a20000, 0xf1a2f225, 0xf2257266}}, {{0x73f0e019, 0xe0197419, 0xf3ae72e9, 0x72e9f1e3}},
@@ -603,23 +570,23 @@ alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
         {{0x7266ec19, 0xec19736d, 0x7419f1e3, 0xf1e3f1a2}}, {{0xf1e3709c, 0x709c73f0, 0xf1a27266, 0x7266f3ae}},
         {{0xf1a2f225, 0xf2257266, 0x73f0e019, 0xe0197419}}, {{0xf3ae72e9, 0x72e9f1e3, 0x736d0000, 0xf1a20000}},
     },
-    {  // dy 4, dx -8..7, remainders
-        {{0xc34c0000, 0x3ea80000, 0x3ea83c5a, 0x3c5a4266}}, {{0xc22532c9, 0x32c9c6c9, 0xb91f438d, 0x438dc13f}},
-        {{0x42663ec9, 0x3ec9c34c, 0xc6c9c13f, 0xc13f3ea8}}, {{0xc13fc1a2, 0xc1a2c225, 0x3ea84266, 0x4266b91f}},
-        {{0x3ea84266, 0x4266b91f, 0x42663ec9, 0x3ec9c34c}}, {{0xc6c9c13f, 0xc13f3ea8, 0xc13fc1a2, 0xc1a2c225}},
-        {{0xc34c0000, 0x3ea80000, 0x3ea83c5a, 0x3c5a4266}}, {{0xc22532c9, 0x32c9c6c9, 0xb91f438d, 0x438dc13f}},
-        {{0xb91f438d, 0x438dc13f, 0xc34c0000, 0x3ea80000}}, {{0x3ea83c5a, 0x3c5a4266, 0xc22532c9, 0x32c9c6c9}},
-        {{0x3ea84266, 0x4266b91f, 0x42663ec9, 0x3ec9c34c}}, {{0xc6c9c13f, 0xc13f3ea8, 0xc13fc1a2, 0xc1a2c225}},
-        {{0xc13fc1a2, 0xc1a2c225, 0x3ea84266, 0x4266b91f}}, {{0x42663ec9, 0x3ec9c34c, 0xc6c9c13f, 0xc13f3ea8}},
-        {{0xb91f438d, 0x438dc13f, 0xc34c0000, 0x3ea80000}}, {{0x3ea83c5a, 0x3c5a4266, 0xc22532c9, 0x32c9c6c9}},
-        {{0xc22532c9, 0x32c9c6c9, 0xb91f438d, 0x438dc13f}}, {{0xc34c0000, 0x3ea80000, 0x3ea83c5a, 0x3c5a4266}},
-        {{0xc13fc1a2, 0xc1a2c225, 0x3ea84266, 0x4266b91f}}, {{0x42663ec9, 0x3ec9c34c, 0xc6c9c13f, 0xc13f3ea8}},
-        {{0xc6c9c13f, 0xc13f3ea8, 0xc13fc1a2, 0xc1a2c225}}, {{0x3ea84266, 0x4266b91f, 0x42663ec9, 0x3ec9c34c}},
-        {{0xc22532c9, 0x32c9c6c9, 0xb91f438d, 0x438dc13f}}, {{0xc34c0000, 0x3ea80000, 0x3ea83c5a, 0x3c5a4266}},
-        {{0x3ea83c5a, 0x3c5a4266, 0xc22532c9, 0x32c9c6c9}}, {{0xb91f438d, 0x438dc13f, 0xc34c0000, 0x3ea80000}},
-        {{0xc6c9c13f, 0xc13f3ea8, 0xc13fc1a2, 0xc1a2c225}}, {{0x3ea84266, 0x4266b91f, 0x42663ec9, 0x3ec9c34c}},
-        {{0x42663ec9, 0x3ec9c34c, 0xc6c9c13f, 0xc13f3ea8}}, {{0xc13fc1a2, 0xc1a2c225, 0x3ea84266, 0x4266b91f}},
-        {{0x3ea83c5a, 0x3c5a4266, 0xc22532c9, 0x32c9c6c9}}, {{0xb91f438d, 0x438dc13f, 0xc34c0000, 0x3ea80000}},
+    {  // dy 5, dx -8..7, remainders
+        {{0xe85a0000, 0x611f0000, 0x6baee47b, 0xe47b66c9}}, {{0xeaa8ec7b, 0xec7bebae, 0xeda2e05a, 0xe05a6419}},
+        {{0x66c95c5a, 0x5c5ae85a, 0xebae66c9, 0x66c96bae}}, {{0x6419e47b, 0xe47beaa8, 0x611fef8d, 0xef8deda2}},
+        {{0x611fef8d, 0xef8deda2, 0x66c95c5a, 0x5c5ae85a}}, {{0xebae66c9, 0x66c96bae, 0x6419e47b, 0xe47beaa8}},
+        {{0xe85a0000, 0x611f0000, 0x6baee47b, 0xe47b66c9}}, {{0xeaa8ec7b, 0xec7bebae, 0xeda2e05a, 0xe05a6419}},
+        {{0xeda2e05a, 0xe05a6419, 0xe85a0000, 0x611f0000}}, {{0x6baee47b, 0xe47b66c9, 0xeaa8ec7b, 0xec7bebae}},
+        {{0x611fef8d, 0xef8deda2, 0x66c95c5a, 0x5c5ae85a}}, {{0xebae66c9, 0x66c96bae, 0x6419e47b, 0xe47beaa8}},
+        {{0x6419e47b, 0xe47beaa8, 0x611fef8d, 0xef8deda2}}, {{0x66c95c5a, 0x5c5ae85a, 0xebae66c9, 0x66c96bae}},
+        {{0xeda2e05a, 0xe05a6419, 0xe85a0000, 0x611f0000}}, {{0x6baee47b, 0xe47b66c9, 0xeaa8ec7b, 0xec7bebae}},
+        {{0xeaa8ec7b, 0xec7bebae, 0xeda2e05a, 0xe05a6419}}, {{0xe85a0000, 0x611f0000, 0x6baee47b, 0xe47b66c9}},
+        {{0x6419e47b, 0xe47beaa8, 0x611fef8d, 0xef8deda2}}, {{0x66c95c5a, 0x5c5ae85a, 0xebae66c9, 0x66c96bae}},
+        {{0xebae66c9, 0x66c96bae, 0x6419e47b, 0xe47beaa8}}, {{0x611fef8d, 0xef8deda2, 0x66c95c5a, 0x5c5ae85a}},
+        {{0xeaa8ec7b, 0xec7bebae, 0xeda2e05a, 0xe05a6419}}, {{0xe85a0000, 0x611f0000, 0x6baee47b, 0xe47b66c9}},
+        {{0x6baee47b, 0xe47b66c9, 0xeaa8ec7b, 0xec7bebae}}, {{0xeda2e05a, 0xe05a6419, 0xe85a0000, 0x611f0000}},
+        {{0xebae66c9, 0x66c96bae, 0x6419e47b, 0xe47beaa8}}, {{0x611fef8d, 0xef8deda2, 0x66c95c5a, 0x5c5ae85a}},
+        {{0x66c95c5a, 0x5c5ae85a, 0xebae66c9, 0x66c96bae}}, {{0x6419e47b, 0xe47beaa8, 0x611fef8d, 0xef8deda2}},
+        {{0x6baee47b, 0xe47b66c9, 0xeaa8ec7b, 0xec7bebae}}, {{0xeda2e05a, 0xe05a6419, 0xe85a0000, 0x611f0000}},
     },
     {  // dy 5, dx -8..7, leading terms
         {{0x72250000, 0x6fae0000, 0xf47b691f, 0x691fe819}}, {{0x71a2711f, 0x711f747b, 0x709c6a25, 0x6a25f2a8}},
@@ -639,23 +606,23 @@ alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
         {{0xe819e625, 0xe6257225, 0x747be819, 0xe819f47b}}, {{0xf2a8691f, 0x691f71a2, 0x6faef2e9, 0xf2e9709c}},
         {{0xf47b691f, 0x691fe819, 0x71a2711f, 0x711f747b}}, {{0x709c6a25, 0x6a25f2a8, 0x72250000, 0x6fae0000}},
     },
-    {  // dy 5, dx -8..7, remainders
-        {{0xbc5a0000, 0x351f0000, 0x3faeb87b, 0xb87b3ac9}}, {{0xbea8c07b, 0xc07bbfae, 0xc1a2b45a, 0xb45a3819}},
-        {{0x3ac9305a, 0x305abc5a, 0xbfae3ac9, 0x3ac93fae}}, {{0x3819b87b, 0xb87bbea8, 0x351fc38d, 0xc38dc1a2}},
-        {{0x351fc38d, 0xc38dc1a2, 0x3ac9305a, 0x305abc5a}}, {{0xbfae3ac9, 0x3ac93fae, 0x3819b87b, 0xb87bbea8}},
-        {{0xbc5a0000, 0x351f0000, 0x3faeb87b, 0xb87b3ac9}}, {{0xbea8c07b, 0xc07bbfae, 0xc1a2b45a, 0xb45a3819}},
-        {{0xc1a2b45a, 0xb45a3819, 0xbc5a0000, 0x351f0000}}, {{0x3faeb87b, 0xb87b3ac9, 0xbea8c07b, 0xc07bbfae}},
-        {{0x351fc38d, 0xc38dc1a2, 0x3ac9305a, 0x305abc5a}}, {{0xbfae3ac9, 0x3ac93fae, 0x3819b87b, 0xb87bbea8}},
-        {{0x3819b87b, 0xb87bbea8, 0x351fc38d, 0xc38dc1a2}}, {{0x3ac9305a, 0x305abc5a, 0xbfae3ac9, 0x3ac93fae}},
-        {{0xc1a2b45a, 0xb45a3819, 0xbc5a0000, 0x351f0000}}, {{0x3faeb87b, 0xb87b3ac9, 0xbea8c07b, 0xc07bbfae}},
-        {{0xbea8c07b, 0xc07bbfae, 0xc1a2b45a, 0xb45a3819}}, {{0xbc5a0000, 0x351f0000, 0x3faeb87b, 0xb87b3ac9}},
-        {{0x3819b87b, 0xb87bbea8, 0x351fc38d, 0xc38dc1a2}}, {{0x3ac9305a, 0x305abc5a, 0xbfae3ac9, 0x3ac93fae}},
-        {{0xbfae3ac9, 0x3ac93fae, 0x3819b87b, 0xb87bbea8}}, {{0x351fc38d, 0xc38dc1a2, 0x3ac9305a, 0x305abc5a}},
-        {{0xbea8c07b, 0xc07bbfae, 0xc1a2b45a, 0xb45a3819}}, {{0xbc5a0000, 0x351f0000, 0x3faeb87b, 0xb87b3ac9}},
-        {{0x3faeb87b, 0xb87b3ac9, 0xbea8c07b, 0xc07bbfae}}, {{0xc1a2b45a, 0xb45a3819, 0xbc5a0000, 0x351f0000}},
-        {{0xbfae3ac9, 0x3ac93fae, 0x3819b87b, 0xb87bbea8}}, {{0x351fc38d, 0xc38dc1a2, 0x3ac9305a, 0x305abc5a}},
-        {{0x3ac9305a, 0x305abc5a, 0xbfae3ac9, 0x3ac93fae}}, {{0x3819b87b, 0xb87bbea8, 0x351fc38d, 0xc38dc1a2}},
-        {{0x3faeb87b, 0xb87b3ac9, 0xbea8c07b, 0xc07bbfae}}, {{0xc1a2b45a, 0xb45a3819, 0xbc5a0000, 0x351f0000}},
+    {  // dy 6, dx -8..7, remainders
+        {{0xd8190000, 0x647b0000, 0xd819eaa8, 0xeaa8dec9}}, {{0xe05a6e66, 0x6e66647b, 0xe45a6f8d, 0x6f8de05a}},
+        {{0xdec9dec9, 0xdec9d819, 0x647be419, 0xe419d819}}, {{0xe05a6419, 0x6419e05a, 0x647b651f, 0x651fe45a}},
+        {{0x647b651f, 0x651fe45a, 0xdec9dec9, 0xdec9d819}}, {{0x647be419, 0xe419d819, 0xe05a6419, 0x6419e05a}},
+        {{0xd8190000, 0x647b0000, 0xd819eaa8, 0xeaa8dec9}}, {{0xe05a6e66, 0x6e66647b, 0xe45a6f8d, 0x6f8de05a}},
+        {{0xe45a6f8d, 0x6f8de05a, 0xd8190000, 0x647b0000}}, {{0xd819eaa8, 0xeaa8dec9, 0xe05a6e66, 0x6e66647b}},
+        {{0x647b651f, 0x651fe45a, 0xdec9dec9, 0xdec9d819}}, {{0x647be419, 0xe419d819, 0xe05a6419, 0x6419e05a}},
+        {{0xe05a6419, 0x6419e05a, 0x647b651f, 0x651fe45a}}, {{0xdec9dec9, 0xdec9d819, 0x647be419, 0xe419d819}},
+        {{0xe45a6f8d, 0x6f8de05a, 0xd8190000, 0x647b0000}}, {{0xd819eaa8, 0xeaa8dec9, 0xe05a6e66, 0x6e66647b}},
+        {{0xe05a6e66, 0x6e66647b, 0xe45a6f8d, 0x6f8de05a}}, {{0xd8190000, 0x647b0000, 0xd819eaa8, 0xeaa8dec9}},
+        {{0xe05a6419, 0x6419e05a, 0x647b651f, 0x651fe45a}}, {{0xdec9dec9, 0xdec9d819, 0x647be419, 0xe419d819}},
+        {{0x647be419, 0xe419d819, 0xe05a6419, 0x6419e05a}}, {{0x647b651f, 0x651fe45a, 0xdec9dec9, 0xdec9d819}},
+        {{0xe05a6e66, 0x6e66647b, 0xe45a6f8d, 0x6f8de05a}}, {{0xd8190000, 0x647b0000, 0xd819eaa8, 0xeaa8dec9}},
+        {{0xd819eaa8, 0xeaa8dec9, 0xe05a6e66, 0x6e66647b}}, {{0xe45a6f8d, 0x6f8de05a, 0xd8190000, 0x647b0000}},
+        {{0x647be419, 0xe419d819, 0xe05a6419, 0x6419e05a}}, {{0x647b651f, 0x651fe45a, 0xdec9dec9, 0xdec9d819}},
+        {{0xdec9dec9, 0xdec9d819, 0x647be419, 0xe419d819}}, {{0xe05a6419, 0x6419e05a, 0x647b651f, 0x651fe45a}},
+        {{0xd819eaa8, 0xeaa8dec9, 0xe05a6e66, 0x6e66647b}}, {{0xe45a6f8d, 0x6f8de05a, 0xd8190000, 0x647b0000}},
     },
     {  // dy 6, dx -8..7, leading terms
         {{0xf32b0000, 0xe91f0000, 0xf32b71a2, 0x71a26019}}, {{0x6a257266, 0x7266e91f, 0x6e2572e9, 0x72e96a25}},
@@ -675,23 +642,23 @@ alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
         {{0x60196019, 0x6019f32b, 0xe91f72a8, 0x72a8f32b}}, {{0x6a25f2a8, 0xf2a86a25, 0xe91f73ae, 0x73ae6e25}},
         {{0xf32b71a2, 0x71a26019, 0x6a257266, 0x7266e91f}}, {{0x6e2572e9, 0x72e96a25, 0xf32b0000, 0xe91f0000}},
     },
-    {  // dy 6, dx -8..7, remainders
-        {{0xac190000, 0x387b0000, 0xac19bea8, 0xbea8b2c9}}, {{0xb45a4266, 0x4266387b, 0xb85a438d, 0x438db45a}},
-        {{0xb2c9b2c9, 0xb2c9ac19, 0x387bb819, 0xb819ac19}}, {{0xb45a3819, 0x3819b45a, 0x387b391f, 0x391fb85a}},
-        {{0x387b391f, 0x391fb85a, 0xb2c9b2c9, 0xb2c9ac19}}, {{0x387bb819, 0xb819ac19, 0xb45a3819, 0x3819b45a}},
-        {{0xac190000, 0x387b0000, 0xac19bea8, 0xbea8b2c9}}, {{0xb45a4266, 0x4266387b, 0xb85a438d, 0x438db45a}},
-        {{0xb85a438d, 0x438db45a, 0xac190000, 0x387b0000}}, {{0xac19bea8, 0xbea8b2c9, 0xb45a4266, 0x4266387b}},
-        {{0x387b391f, 0x391fb85a, 0xb2c9b2c9, 0xb2c9ac19}}, {{0x387bb819, 0xb819ac19, 0xb45a3819, 0x3819b45a}},
-        {{0xb45a3819, 0x3819b45a, 0x387b391f, 0x391fb85a}}, {{0xb2c9b2c9, 0xb2c9ac19, 0x387bb819, 0xb819ac19}},
-        {{0xb85a438d, 0x438db45a, 0xac190000, 0x387b0000}}, {{0xac19bea8, 0xbea8b2c9, 0xb45a4266, 0x4266387b}},
-        {{0xb45a4266, 0x4266387b, 0xb85a438d, 0x438db45a}}, {{0xac190000, 0x387b0000, 0xac19bea8, 0xbea8b2c9}},
-        {{0xb45a3819, 0x3819b45a, 0x387b391f, 0x391fb85a}}, {{0xb2c9b2c9, 0xb2c9ac19, 0x387bb819, 0xb819ac19}},
-        {{0x387bb819, 0xb819ac19, 0xb45a3819, 0x3819b45a}}, {{0x387b391f, 0x391fb85a, 0xb2c9b2c9, 0xb2c9ac19}},
-        {{0xb45a4266, 0x4266387b, 0xb85a438d, 0x438db45a}}, {{0xac190000, 0x387b0000, 0xac19bea8, 0xbea8b2c9}},
-        {{0xac19bea8, 0xbea8b2c9, 0xb45a4266, 0x4266387b}}, {{0xb85a438d, 0x438db45a, 0xac190000, 0x387b0000}},
-        {{0x387bb819, 0xb819ac19, 0xb45a3819, 0x3819b45a}}, {{0x387b391f, 0x391fb85a, 0xb2c9b2c9, 0xb2c9ac19}},
-        {{0xb2c9b2c9, 0xb2c9ac19, 0x387bb819, 0xb819ac19}}, {{0xb45a3819, 0x3819b45a, 0x387b391f, 0x391fb85a}},
-        {{0xac19bea8, 0xbea8b2c9, 0xb45a4266, 0x4266387b}}, {{0xb85a438d, 0x438db45a, 0xac190000, 0x387b0000}},
+    {  // dy 7, dx -8..7, remainders
+        {{0x6ac90000, 0x685a0000, 0xf2c9f2c9, 0xf2c96c7b}}, {{0xd819e2c9, 0xe2c9ef8d, 0x6419eb2b, 0xeb2bec7b}},
+        {{0x6c7be51f, 0xe51f6ac9, 0xef8de11f, 0xe11ff2c9}}, {{0xec7bec7b, 0xec7bd819, 0x685a6f8d, 0x6f8d6419}},
+        {{0x685a6f8d, 0x6f8d6419, 0x6c7be51f, 0xe51f6ac9}}, {{0xef8de11f, 0xe11ff2c9, 0xec7bec7b, 0xec7bd819}},
+        {{0x6ac90000, 0x685a0000, 0xf2c9f2c9, 0xf2c96c7b}}, {{0xd819e2c9, 0xe2c9ef8d, 0x6419eb2b, 0xeb2bec7b}},
+        {{0x6419eb2b, 0xeb2bec7b, 0x6ac90000, 0x685a0000}}, {{0xf2c9f2c9, 0xf2c96c7b, 0xd819e2c9, 0xe2c9ef8d}},
+        {{0x685a6f8d, 0x6f8d6419, 0x6c7be51f, 0xe51f6ac9}}, {{0xef8de11f, 0xe11ff2c9, 0xec7bec7b, 0xec7bd819}},
+        {{0xec7bec7b, 0xec7bd819, 0x685a6f8d, 0x6f8d6419}}, {{0x6c7be51f, 0xe51f6ac9, 0xef8de11f, 0xe11ff2c9}},
+        {{0x6419eb2b, 0xeb2bec7b, 0x6ac90000, 0x685a0000}}, {{0xf2c9f2c9, 0xf2c96c7b, 0xd819e2c9, 0xe2c9ef8d}},
+        {{0xd819e2c9, 0xe2c9ef8d, 0x6419eb2b, 0xeb2bec7b}}, {{0x6ac90000, 0x685a0000, 0xf2c9f2c9, 0xf2c96c7b}},
+        {{0xec7bec7b, 0xec7bd819, 0x685a6f8d, 0x6f8d6419}}, {{0x6c7be51f, 0xe51f6ac9, 0xef8de11f, 0xe11ff2c9}},
+        {{0xef8de11f, 0xe11ff2c9, 0xec7bec7b, 0xec7bd819}}, {{0x685a6f8d, 0x6f8d6419, 0x6c7be51f, 0xe51f6ac9}},
+        {{0xd819e2c9, 0xe2c9ef8d, 0x6419eb2b, 0xeb2bec7b}}, {{0x6ac90000, 0x685a0000, 0xf2c9f2c9, 0xf2c96c7b}},
+        {{0xf2c9f2c9, 0xf2c96c7b, 0xd819e2c9, 0xe2c9ef8d}}, {{0x6419eb2b, 0xeb2bec7b, 0x6ac90000, 0x685a0000}},
+        {{0xef8de11f, 0xe11ff2c9, 0xec7bec7b, 0xec7bd819}}, {{0x685a6f8d, 0x6f8d6419, 0x6c7be51f, 0xe51f6ac9}},
+        {{0x6c7be51f, 0xe51f6ac9, 0xef8de11f, 0xe11ff2c9}}, {{0xec7bec7b, 0xec7bd819, 0x685a6f8d, 0x6f8d6419}},
+        {{0xf2c9f2c9, 0xf2c96c7b, 0xd819e2c9, 0xe2c9ef8d}}, {{0x6419eb2b, 0xeb2bec7b, 0x6ac90000, 0x685a0000}},
     },
     {  // dy 7, dx -8..7, leading terms
         {{0xec190000, 0xf2250000, 0x74197419, 0x7419f11f}}, {{0xf32b6419, 0x6419f2e9, 0xf2a8f45a, 0xf45a711f}},
@@ -710,24 +677,6 @@ alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
         {{0xf2e9efae, 0xefae7419, 0x711f711f, 0x711ff32b}}, {{0xf22572e9, 0x72e9f2a8, 0xf11ff3ae, 0xf3aeec19}},
         {{0xf11ff3ae, 0xf3aeec19, 0xf2e9efae, 0xefae7419}}, {{0x711f711f, 0x711ff32b, 0xf22572e9, 0x72e9f2a8}},
         {{0x74197419, 0x7419f11f, 0xf32b6419, 0x6419f2e9}}, {{0xf2a8f45a, 0xf45a711f, 0xec190000, 0xf2250000}},
-    },
-    {  // dy 7, dx -8..7, remainders
-        {{0x3ec90000, 0x3c5a0000, 0xc6c9c6c9, 0xc6c9407b}}, {{0xac19b6c9, 0xb6c9c38d, 0x3819bf2b, 0xbf2bc07b}},
-        {{0x407bb91f, 0xb91f3ec9, 0xc38db51f, 0xb51fc6c9}}, {{0xc07bc07b, 0xc07bac19, 0x3c5a438d, 0x438d3819}},
-        {{0x3c5a438d, 0x438d3819, 0x407bb91f, 0xb91f3ec9}}, {{0xc38db51f, 0xb51fc6c9, 0xc07bc07b, 0xc07bac19}},
-        {{0x3ec90000, 0x3c5a0000, 0xc6c9c6c9, 0xc6c9407b}}, {{0xac19b6c9, 0xb6c9c38d, 0x3819bf2b, 0xbf2bc07b}},
-        {{0x3819bf2b, 0xbf2bc07b, 0x3ec90000, 0x3c5a0000}}, {{0xc6c9c6c9, 0xc6c9407b, 0xac19b6c9, 0xb6c9c38d}},
-        {{0x3c5a438d, 0x438d3819, 0x407bb91f, 0xb91f3ec9}}, {{0xc38db51f, 0xb51fc6c9, 0xc07bc07b, 0xc07bac19}},
-        {{0xc07bc07b, 0xc07bac19, 0x3c5a438d, 0x438d3819}}, {{0x407bb91f, 0xb91f3ec9, 0xc38db51f, 0xb51fc6c9}},
-        {{0x3819bf2b, 0xbf2bc07b, 0x3ec90000, 0x3c5a0000}}, {{0xc6c9c6c9, 0xc6c9407b, 0xac19b6c9, 0xb6c9c38d}},
-        {{0xac19b6c9, 0xb6c9c38d, 0x3819bf2b, 0xbf2bc07b}}, {{0x3ec90000, 0x3c5a0000, 0xc6c9c6c9, 0xc6c9407b}},
-        {{0xc07bc07b, 0xc07bac19, 0x3c5a438d, 0x438d3819}}, {{0x407bb91f, 0xb91f3ec9, 0xc38db51f, 0xb51fc6c9}},
-        {{0xc38db51f, 0xb51fc6c9, 0xc07bc07b, 0xc07bac19}}, {{0x3c5a438d, 0x438d3819, 0x407bb91f, 0xb91f3ec9}},
-        {{0xac19b6c9, 0xb6c9c38d, 0x3819bf2b, 0xbf2bc07b}}, {{0x3ec90000, 0x3c5a0000, 0xc6c9c6c9, 0xc6c9407b}},
-        {{0xc6c9c6c9, 0xc6c9407b, 0xac19b6c9, 0xb6c9c38d}}, {{0x3819bf2b, 0xbf2bc07b, 0x3ec90000, 0x3c5a0000}},
-        {{0xc38db51f, 0xb51fc6c9, 0xc07bc07b, 0xc07bac19}}, {{0x3c5a438d, 0x438d3819, 0x407bb91f, 0xb91f3ec9}},
-        {{0x407bb91f, 0xb91f3ec9, 0xc38db51f, 0xb51fc6c9}}, {{0xc07bc07b, 0xc07bac19, 0x3c5a438d, 0x438d3819}},
-        {{0xc6c9c6c9, 0xc6c9407b, 0xac19b6c9, 0xb6c9c38d}}, {{0x3819bf2b, 0xbf2bc07b, 0x3ec90000, 0x3c5a0000}},
     },
 };
 
@@ -749,7 +698,6 @@ struct Strip {
   std::int32_t rows, columns;  ///< of the field
   spider::Region wanted;       ///< the points of the sweep
   std::int32_t first_row;      ///< input row of step 0
-  std::int32_t skipped_rows;   ///< of the first step: those that are not the walk's
   std::int32_t left;           ///< column of the ring's first element
   std::int32_t steps;
   std::int32_t needed_begin, needed_end;  ///< vectors that a result may need
@@ -772,10 +720,9 @@ SPIDER_DEVICE bool has_plain_rows(const Strip& strip) {
   constexpr spider::AxisRules rules = {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000};
   constexpr bool halo_above = rules.low == spider::FaceRule::halo;
   constexpr bool halo_below = rules.high == spider::FaceRule::halo;
-  const std::int32_t first_row = strip.first_row + strip.skipped_rows;
   const std::int32_t last_row = strip.first_row + strip.steps - 1;
-  if (!gapless) return spider::has_row(strip.wanted, first_row) && spider::has_row(strip.wanted, last_row);
-  return (halo_above || first_row >= 0) && (halo_below || last_row < strip.rows);
+  if (!gapless) return spider::has_row(strip.wanted, strip.first_row) && spider::has_row(strip.wanted, last_row);
+  return (halo_above || strip.first_row >= 0) && (halo_below || last_row < strip.rows);
 }
 
 /// Where columns beyond the field are taken from.
@@ -1088,12 +1035,9 @@ SPIDER_DEVICE Strip make_strip(const spider::SweepArguments& field, const Walk& 
   strip.rows = static_cast<std::int32_t>(field.extent[1]);
   strip.columns = static_cast<std::int32_t>(field.extent[2]);
   strip.wanted = {begin_of(1), end_of(1), begin_of(2), end_of(2)};
-  // Steps begin at the same rows of the field wherever a walk does, so that sums add up in the same order.
-  const std::int32_t first_row = walk.first_row + row_low;
-  strip.skipped_rows = ((first_row % rows_per_step) + rows_per_step) % rows_per_step;
-  strip.first_row = first_row - strip.skipped_rows;
+  strip.first_row = walk.first_row + row_low;
   strip.left = walk.first_column + first_column;
-  strip.steps = strip.skipped_rows + walk.rows + lead_rows;
+  strip.steps = walk.rows + lead_rows;
   strip.ring = device::warp_index() * warp_bytes + ring_offset;
   strip.lane = device::lane_index();
 
@@ -1177,27 +1121,31 @@ SPIDER_DEVICE void place_operands(int lane) {
   device::sync_block();
 }
 
-/// The operands and metadata of a lane: the first `held` in registers, the others loaded for each step, which leaves
-/// registers for care.
-template <int held>
+/// The operands and metadata of a lane: held in registers, or loaded for each row, which leaves registers for care.
+template <bool held>
 class Operands {
  public:
   SPIDER_DEVICE explicit Operands(int lane) : lane_(lane) {
     SPIDER_UNROLL
     for (int i = 0; i < metadata_count; ++i) metadata_[i] = device::load_table(&metadata_words[i][lane]);
-    SPIDER_UNROLL
-    for (int i = 0; i < held; ++i) matrices_[i] = device::load_table(&operands[i][lane]);
+    if constexpr (held) {
+      SPIDER_UNROLL
+      for (int i = 0; i < operand_count; ++i) matrices_[i] = device::load_table(&operands[i][lane]);
+    }
   }
 
   SPIDER_DEVICE Vector matrix(int i) const {
-    if (i < held) return matrices_[i];
-    return device::load_shared(operands_begin + i * operand_bytes + lane_ * vector_bytes);
+    if constexpr (held) {
+      return matrices_[i];
+    } else {
+      return device::load_shared(operands_begin + i * operand_bytes + lane_ * vector_bytes);
+    }
   }
   SPIDER_DEVICE std::uint32_t metadata(int i) const { return metadata_[i]; }
 
  private:
   int lane_;
-  Vector matrices_[held > 0 ? held : 1];
+  Vector matrices_[held ? operand_count : 1];
   std::uint32_t metadata_[metadata_slots];
 };
 
@@ -1214,17 +1162,8 @@ SPIDER_DEVICE Shared fragment_begin(int lane) {
   }
 }
 
-/// The inputs of a step's rows as operands.
-constexpr int step_fragments = rows_per_step * tiles * fragment_count;
-using Fragments = Storage::Fragment[rows_per_step][tiles][fragment_count];
-
-/// The sums of the output rows in flight.
-using Sums = Accumulator[tiles][sum_slots];
-
-/// Where the sum is of the output row that is the `age`-th to complete, from 0.
-SPIDER_DEVICE constexpr int slot_of(int turn, int age) {
-  return (turn * rows_per_step + 1 + age) % sum_slots;
-}
+/// A row's inputs as operands.
+using Fragments = Storage::Fragment[tiles][fragment_count];
 
 /// Where a lane's inputs of the first tile begin: those of the first shift, and those of the pair.
 struct FragmentPlaces {
@@ -1236,8 +1175,7 @@ struct FragmentPlaces {
 SPIDER_DEVICE FragmentPlaces find_fragments(const Strip& strip, int step, Shared window_begin) {
   FragmentPlaces places{ring_row(strip, step) + window_begin, 0};
   if constexpr (has_pair) {
-    const int first = strip.skipped_rows;
-    const int earlier = step - pair_distance < first ? first : step - pair_distance;
+    const int earlier = step < pair_distance ? 0 : step - pair_distance;
     const Shared begin = group_bytes * (2 * (strip.lane / 4) + strip.lane % 2) - first_column * element_bytes;
     places.pair = ring_row(strip, strip.lane % 4 < 2 ? earlier : step) + begin;
   }
@@ -1252,114 +1190,123 @@ SPIDER_DEVICE Shared fragment_place(const FragmentPlaces& places, int tile, int 
   return places.window + tile_offset + shift_groups[fragment] * group_bytes;
 }
 
-/// The same for fragment `i` of a step.
-SPIDER_DEVICE Shared fragment_place(const FragmentPlaces (&places)[rows_per_step], int i) {
-  return fragment_place(places[i / (tiles * fragment_count)], i / fragment_count % tiles, i % fragment_count);
-}
-
-SPIDER_DEVICE Storage::Fragment& fragment_of(Fragments& fragments, int i) {
-  return fragments[i / (tiles * fragment_count)][i / fragment_count % tiles][i % fragment_count];
-}
-
-/// Loads fragments at the present scale; false where that does not serve some input of the warp's.
-SPIDER_DEVICE bool load_fragments(const FragmentPlaces (&places)[rows_per_step], const Storage::Scale& scale,
-                                  Fragments& fragments) {
-  std::uint32_t misfits = 0;
+SPIDER_DEVICE void load_fragments(const FragmentPlaces& places, Fragments& fragments) {
   SPIDER_UNROLL
-  for (int i = 0; i < step_fragments; ++i) {
-    Storage::Fragment& fragment = fragment_of(fragments, i);
-    fragment = Storage::load_fragment(fragment_place(places, i), scale);
-    misfits |= Storage::misfit(fragment);
-  }
-  return Storage::fit_in_warp(misfits);
-}
-
-/// Loads fragments of the inputs that are left, at a scale that serves the largest of them; says which others still are.
-SPIDER_DEVICE Storage::Left load_carefully(const FragmentPlaces (&places)[rows_per_step], const Storage::Left& before,
-                                           Storage::Scale& scale, Fragments& fragments) {
-  Storage::Exponents exponents = Storage::no_exponents();
-  SPIDER_UNROLL
-  for (int i = 0; i < step_fragments; ++i) Storage::measure(fragment_place(places, i), before, exponents);
-  const Storage::Left left = Storage::choose_scale(exponents, scale);
-  SPIDER_UNROLL
-  for (int i = 0; i < step_fragments; ++i) {
-    fragment_of(fragments, i) = Storage::load_part(fragment_place(places, i), scale, before, left);
-  }
-  return left;
-}
-
-/// Adds the partial sums of output rows from `first_age` on to their sums.
-SPIDER_DEVICE void finish_partials(Storage::Partial (&partials)[tiles][partial_sums], float unit, Sums& sums, int turn,
-                                   int first_age) {
-  SPIDER_UNROLL
-  for (int i = 0; i < tiles * partial_sums; ++i) {
-    const int age = first_age + i / tiles;
-    if (age >= sum_slots) break;
-    Storage::Partial& partial = partials[i % tiles][i / tiles];
-    Storage::finish(partial, sums[i % tiles][slot_of(turn, age)], unit);
-    partial = {};
+  for (int i = 0; i < tiles * fragment_count; ++i) {
+    const int tile = i / fragment_count;
+    const int k = i % fragment_count;
+    fragments[tile][k] = Storage::load_fragment(fragment_place(places, tile, k), product_unit);
   }
 }
 
-/// Makes product `i` of a step. A function of its own, rather than a turn of a loop: unrolling a loop with so much in it would
-/// take the compiler minutes.
-template <int i, class Loaded>
-SPIDER_DEVICE void multiply_once(const Loaded& loaded, const Fragments& fragments, float unit, Vector& matrix,
-                                 Storage::Partial (&partials)[tiles][partial_sums], Sums& sums, int turn) {
-  constexpr Product product = products[i];
-  constexpr Product last = products[i > 0 ? i - 1 : 0];
-  constexpr Product next = products[i + 1 < step_products ? i + 1 : i];
-  if constexpr (i == 0 || last.operand != product.operand) matrix = loaded.matrix(product.operand);
+/// Loads what the fragments left out, if anything.
+SPIDER_DEVICE bool load_rest(const FragmentPlaces& places, Fragments& fragments) {
+  bool rest = false;
   SPIDER_UNROLL
-  for (int tile = 0; tile < tiles; ++tile) {
-    const Storage::Fragment& fragment = fragments[product.row][tile][product.fragment];
-    Storage::Partial& partial = partials[tile][product.age % partial_sums];
-    Accumulator& sum = sums[tile][slot_of(turn, product.age)];
-    if constexpr (whole_operands) {
-      Storage::multiply_whole(partial, sum, matrix, fragment, product.selector, product.part);
-    } else {
-      const std::uint32_t metadata = loaded.metadata(product.metadata);
-      Storage::multiply<product.selector>(partial, sum, matrix, fragment, metadata, product.part);
+  for (int i = 0; i < tiles * fragment_count; ++i) {
+    rest |= Storage::has_rest(fragments[i / fragment_count][i % fragment_count]);
+  }
+  if (rest) {
+    SPIDER_UNROLL
+    for (int i = 0; i < tiles * fragment_count; ++i) {
+      const int tile = i / fragment_count;
+      const int k = i % fragment_count;
+      fragments[tile][k] = Storage::load_rest(fragment_place(places, tile, k), product_unit, fragments[tile][k]);
     }
   }
-  constexpr int group = product.age / partial_sums;
-  if constexpr (i + 1 == step_products || next.age / partial_sums != group) {
-    finish_partials(partials, unit, sums, turn, group * partial_sums);
+  return rest;
+}
+
+/// Adds an input row to the output rows in flight. The oldest of them, in slot (turn + 1) % rows_in_flight, is then
+/// complete: its products come first in the table, so that it is stored while the others are computed.
+template <class Loaded>
+SPIDER_DEVICE void multiply_row(const Loaded& loaded, const Fragments& fragments,
+                                Accumulator (&sums)[tiles][rows_in_flight], int turn) {
+  SPIDER_CONSTANTS Product products[product_count] = {
+      {14, 0, 28, 0, 0, 1},
+      {14, 0, 29, 0, 0, 0},
+      {14, 0, 29, 0, 0, 2},
+      {13, 0, 26, 0, 0, 1},
+      {13, 0, 27, 0, 0, 0},
+      {13, 0, 27, 0, 0, 2},
+      {12, 0, 24, 0, 0, 1},
+      {12, 0, 25, 0, 0, 0},
+      {12, 0, 25, 0, 0, 2},
+      {11, 0, 22, 0, 0, 1},
+      {11, 0, 23, 0, 0, 0},
+      {11, 0, 23, 0, 0, 2},
+      {10, 0, 20, 0, 0, 1},
+      {10, 0, 21, 0, 0, 0},
+      {10, 0, 21, 0, 0, 2},
+      {9, 0, 18, 0, 0, 1},
+      {9, 0, 19, 0, 0, 0},
+      {9, 0, 19, 0, 0, 2},
+      {8, 0, 16, 0, 0, 1},
+      {8, 0, 17, 0, 0, 0},
+      {8, 0, 17, 0, 0, 2},
+      {7, 0, 14, 0, 0, 1},
+      {7, 0, 15, 0, 0, 0},
+      {7, 0, 15, 0, 0, 2},
+      {6, 0, 12, 0, 0, 1},
+      {6, 0, 13, 0, 0, 0},
+      {6, 0, 13, 0, 0, 2},
+      {5, 0, 10, 0, 0, 1},
+      {5, 0, 11, 0, 0, 0},
+      {5, 0, 11, 0, 0, 2},
+      {4, 0, 8, 0, 0, 1},
+      {4, 0, 9, 0, 0, 0},
+      {4, 0, 9, 0, 0, 2},
+      {3, 0, 6, 0, 0, 1},
+      {3, 0, 7, 0, 0, 0},
+      {3, 0, 7, 0, 0, 2},
+      {2, 0, 4, 0, 0, 1},
+      {2, 0, 5, 0, 0, 0},
+      {2, 0, 5, 0, 0, 2},
+      {1, 0, 2, 0, 0, 1},
+      {1, 0, 3, 0, 0, 0},
+      {1, 0, 3, 0, 0, 2},
+      {0, 0, 0, 0, 0, 1},
+      {0, 0, 1, 0, 0, 0},
+      {0, 0, 1, 0, 0, 2},
+  };
+  Storage::Partial partial[tiles] = {};
+  Vector matrix{};
+  SPIDER_UNROLL
+  for (int i = 0; i < product_count; ++i) {
+    const Product& product = products[i];
+    if (i == 0 || products[i - 1].operand != product.operand) matrix = loaded.matrix(product.operand);
+    const int slot = (turn + rows_in_flight - product.row) % rows_in_flight;
+    const bool first = i == 0 || !same_window(products[i - 1], product);
+    const bool last = i + 1 == product_count || !same_window(product, products[i + 1]);
+    SPIDER_UNROLL
+    for (int tile = 0; tile < tiles; ++tile) {
+      const Storage::Fragment& fragment = fragments[tile][product.fragment];
+      if (first) partial[tile] = {};
+      if constexpr (whole_operands) {
+        Storage::multiply_whole(partial[tile], sums[tile][slot], matrix, fragment, product.selector, product.part);
+      } else if (product.selector == 0) {
+        Storage::multiply<0>(partial[tile], sums[tile][slot], matrix, fragment, loaded.metadata(product.metadata),
+                             product.part);
+      } else {
+        Storage::multiply<1>(partial[tile], sums[tile][slot], matrix, fragment, loaded.metadata(product.metadata),
+                             product.part);
+      }
+      if (last) Storage::finish(partial[tile], sums[tile][slot], fragment);
+    }
   }
 }
 
-template <class Loaded, int... i>
-SPIDER_DEVICE void multiply_all(std::integer_sequence<int, i...> /*products*/, const Loaded& loaded,
-                                const Fragments& fragments, float unit, Sums& sums, int turn) {
-  Storage::Partial partials[tiles][partial_sums] = {};
-  Vector matrix{};
-  (multiply_once<i>(loaded, fragments, unit, matrix, partials, sums, turn), ...);
-}
-
-/// Adds the input rows of a step to the output rows in flight. The oldest of those, rows_per_step, are then complete:
-/// their products come first, so that they are stored while others are computed.
-template <class Loaded>
-SPIDER_DEVICE void multiply_rows(const Loaded& loaded, const Fragments& fragments, const Storage::Scale& scale,
-                                 Sums& sums, int turn) {
-  const float unit = Storage::unit_of(scale) * product_unit;
-  multiply_all(std::make_integer_sequence<int, step_products>(), loaded, fragments, unit, sums, turn);
-}
-
-/// Empties the sums of the rows that are complete, and where sums do not rotate by unrolling moves all to their slots in the
-/// next step.
+/// Empties the accumulators of a complete row, and where they do not rotate by unrolling moves all by one slot.
 template <int turns>
-SPIDER_DEVICE void retire_rows(Accumulator (&sums)[sum_slots], int turn) {
-  static_assert(turns == 1 || rows_per_step == 1, "sums rotate by one slot a turn");
-  if constexpr (turns > 1) {
-    sums[slot_of(turn, 0)] = Accumulator{};
-  } else {
-    Accumulator before[sum_slots];
+SPIDER_DEVICE void retire_row(Accumulator (&sums)[rows_in_flight], int complete) {
+  sums[complete] = Accumulator{};
+  if constexpr (turns != rows_in_flight) {
+    Accumulator carried = sums[0];
     SPIDER_UNROLL
-    for (int i = 0; i < sum_slots; ++i) before[i] = sums[i];
-    SPIDER_UNROLL
-    for (int age = 0; age < sum_slots; ++age) {
-      const int older = age + rows_per_step;
-      sums[(age + 1) % sum_slots] = older < sum_slots ? before[(older + 1) % sum_slots] : Accumulator{};
+    for (int i = rows_in_flight - 1; i >= 0; --i) {
+      const Accumulator before = sums[i];
+      sums[i] = carried;
+      carried = before;
     }
   }
 }
@@ -1380,22 +1327,18 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
   constexpr bool rotates = inside || (terrain == Terrain::edge && rows_in_flight <= most_turns_with_care);
   constexpr int turns = rotates ? unrolled_rows : 1;
   const int lane = strip.lane;
-  const Operands<inside ? held_operands : 0> loaded(lane);
+  const Operands<inside && operands_in_registers> loaded(lane);
   const bool plain_rows = terrain == Terrain::elements || has_plain_rows(strip);
-  const Element* next_row =
-      strip.input + (strip.first_row + strip.skipped_rows) * strip.input_stride + strip.left;
-  const auto start_next_rows = [&](int first_row, int first_entry) {
-    SPIDER_UNROLL
-    for (int i = 0; i < rows_per_step; ++i) {
-      const int row = first_row + i;
-      if (row < strip.skipped_rows || row >= strip.steps) continue;
-      if constexpr (terrain == Terrain::elements) {
-        start_unaligned_row(strip, row);
-      } else if (plain_rows) {
-        start_plain_row<inside>(strip, row, next_row);
+  const Element* next_row = strip.input + strip.first_row * strip.input_stride + strip.left;
+  const auto start_next_row = [&](int step, int entry) {
+    if constexpr (terrain == Terrain::elements) {
+      if (step < strip.steps) start_unaligned_row(strip, step);
+    } else if (step < strip.steps) {
+      if (plain_rows) {
+        start_plain_row<inside>(strip, step, next_row);
         next_row += strip.input_stride;
       } else {
-        start_mapped_row<inside>(strip, row, first_entry + i);
+        start_mapped_row<inside>(strip, step, entry);
       }
     }
     device::copy_async_commit();
@@ -1403,12 +1346,11 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
   if constexpr (!inside) clear_ring(strip);
   if (!plain_rows) map_rows(strip, 0);
   SPIDER_NO_UNROLL
-  for (int row = 0; row < rows_ahead; row += rows_per_step) start_next_rows(row, row);
+  for (int step = 0; step < rows_ahead; ++step) start_next_row(step, step);
   EdgeQueue edges;
   if constexpr (terrain == Terrain::edge) {
-    edges.fetch(strip, rows_per_step);
-    SPIDER_UNROLL
-    for (int i = 0; i < rows_per_step; ++i) fetch_row(strip, i);
+    edges.fetch(strip, 1);
+    fetch_row(strip, 0);
   }
 
   const Shared fragment_offset = fragment_begin(lane);
@@ -1416,83 +1358,48 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
   Element* next_output = strip.output + (strip.first_row - row_low - lead_rows) * strip.output_stride + x;
 
   const unsigned wanted_bits = wanted_outputs(strip.wanted, x);
-  Storage::Scale scale = Storage::first_scale();
-  Sums sums = {};
-  constexpr int round = turns * rows_per_step;
+  Accumulator sums[tiles][rows_in_flight] = {};
   SPIDER_NO_UNROLL
-  for (int first_step = 0; first_step < strip.steps; first_step += round) {
-    constexpr int table_steps = mapped_rows / round * round;
+  for (int first_step = 0; first_step < strip.steps; first_step += turns) {
+    constexpr int table_steps = mapped_rows / turns * turns;
     static_assert(table_steps > 0, "the row table serves a round of turns");
     const int first_entry = first_step % table_steps;
     if (!plain_rows && first_entry == 0) map_rows(strip, first_step + rows_ahead);
     if constexpr (terrain == Terrain::edge) {
-      static_assert(batch_rows % round == 0, "batches begin between two rounds of turns");
-      if (first_step % batch_rows == 0) edges.advance(strip, first_step + rows_per_step);
+      static_assert(batch_rows % turns == 0, "batches begin between two rounds of turns");
+      if (first_step % batch_rows == 0) edges.advance(strip, first_step + 1);
     }
     // Apart from its loop, so that the compiler unrolls the loop before it looks into the body: of one tile, it would
     // give up on what it sees, and keep sums in memory.
-    const auto take_rows = [&](int turn, int step) {
-      device::copy_async_wait<rows_ahead / rows_per_step - 1>();
+    const auto take_row = [&](int turn, int step) {
+      device::copy_async_wait<rows_ahead - 1>();
       device::sync_warp();
-      // The first and the last step may be short of rows. The nearest one stands for them, of which no wanted result
-      // hears.
-      const int last_row = strip.steps - 1;
-      const auto row_of = [&](int i) {
-        if (rows_per_step == 1) return step + i;
-        const int row = step + i < strip.skipped_rows ? strip.skipped_rows : step + i;
-        return row < last_row ? row : last_row;
-      };
       if constexpr (terrain == Terrain::elements) {
-        SPIDER_UNROLL
-        for (int i = 0; i < rows_per_step; ++i) {
-          if (step + i < strip.skipped_rows || step + i > last_row) continue;
-          realign_row(strip, step + i);
-          fetch_row(strip, step + i);
-        }
+        realign_row(strip, step);
+        fetch_row(strip, step);
         device::sync_warp();
       }
       Fragments fragments;
-      FragmentPlaces places[rows_per_step];
+      const FragmentPlaces places = find_fragments(strip, step, fragment_offset);
+      load_fragments(places, fragments);
+      start_next_row(step + rows_ahead, first_entry + turn);
+
+      if constexpr (terrain == Terrain::edge) place_edges(strip, step + 1, step % batch_rows);
+
+      bool rest = false;
+      do {
+        multiply_row(loaded, fragments, sums, turn);
+        rest = load_rest(places, fragments);
+      } while (rest);
+
+      // The first lead_rows rows to complete belong to the walk above.
+      const bool wanted = step >= lead_rows;
+      const int complete = (turn + 1) % rows_in_flight;
       SPIDER_UNROLL
-      for (int i = 0; i < rows_per_step; ++i) places[i] = find_fragments(strip, row_of(i), fragment_offset);
-      const bool loads_all = load_fragments(places, scale, fragments);
-      start_next_rows(step + rows_ahead, first_entry + turn);
-
-      if constexpr (terrain == Terrain::edge) {
-        SPIDER_UNROLL
-        for (int i = 0; i < rows_per_step; ++i) {
-          place_edges(strip, step + rows_per_step + i, (step + i) % batch_rows);
-        }
-      }
-
-      Storage::Left left = Storage::none();
-      if (!loads_all) left = load_carefully(places, Storage::all_inputs(), scale, fragments);
-      Storage::Scale own_scale = scale;
-      if constexpr (inside) {
-        // By itself what follows moves sums to other registers on the way.
-        SPIDER_NO_UNROLL
-        while (Storage::any(left)) {
-          multiply_rows(loaded, fragments, own_scale, sums, turn);
-          left = load_carefully(places, left, own_scale, fragments);
-        }
-      }
-      SPIDER_NO_UNROLL
-      while (true) {
-        multiply_rows(loaded, fragments, own_scale, sums, turn);
-        if (inside || !Storage::any(left)) break;
-        left = load_carefully(places, left, own_scale, fragments);
-      }
-
-      SPIDER_UNROLL
-      for (int i = 0; i < rows_per_step * tiles; ++i) {
-        const int row = step + i / tiles;
-        const int tile = i % tiles;
-        // The first rows to complete belong to the walk above.
-        const bool wanted = row >= strip.skipped_rows + lead_rows && (rows_per_step == 1 || row <= last_row);
-        const Shared own_inputs =
-            ring_row(strip, wanted ? row - row_high : row_of(0)) + (tile * tile_outputs - first_column) * element_bytes;
-        const Accumulator& sum = sums[tile][slot_of(turn, i / tiles)];
-        const Storage::Outputs outputs = Storage::round(sum, result_scale, own_inputs);
+      for (int tile = 0; tile < tiles; ++tile) {
+        const Shared own_inputs = ring_row(strip, wanted ? step - row_high : step) +
+                                  (tile * tile_outputs - first_column) * element_bytes;
+        const Storage::Outputs outputs = Storage::round(sums[tile][complete], result_scale, own_inputs);
         Element* to = next_output + tile * tile_outputs;
         const unsigned bits = wanted ? wanted_bits >> (4 * tile) & 15 : 0;
         if constexpr (terrain == Terrain::inside) {
@@ -1502,16 +1409,16 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
         } else {
           store_elements(to, bits, outputs);
         }
-        if (tile == tiles - 1) next_output += strip.output_stride;
       }
+      next_output += strip.output_stride;
       SPIDER_UNROLL
-      for (int tile = 0; tile < tiles; ++tile) retire_rows<turns>(sums[tile], turn);
+      for (int tile = 0; tile < tiles; ++tile) retire_row<turns>(sums[tile], complete);
     };
     SPIDER_UNROLL
     for (int turn = 0; turn < turns; ++turn) {
       const int step = first_step + turn;
       if (step >= strip.steps) break;
-      take_rows(turn, step);
+      take_row(turn, step);
     }
   }
 }
@@ -1519,7 +1426,7 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
 SPIDER_GLOBAL(warps_per_block * 32, blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
   const bool block_has_edges = device::block_index() * warps_per_block < field.grid.strips.edge_walks;
   const bool takes_care = block_has_edges || !field.aligned_input || !field.aligned_output;
-  if (held_operands < operand_count || takes_care) place_operands(device::lane_index());
+  if (!operands_in_registers || takes_care) place_operands(device::lane_index());
   const Walk walk = find_walk(field);
   if (walk.rows == 0) return;
   const Strip strip = make_strip(field, walk);

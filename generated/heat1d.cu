@@ -254,7 +254,7 @@ SPIDER_DEVICE bool needs_no_care(const Strip& strip) {
 template <bool gathered>
 SPIDER_DEVICE Storage::Fragment load_fragment(const Strip& strip, int column) {
   if constexpr (gathered) {
-    return Storage::load_fragment(window_begin() + column * element_bytes);
+    return Storage::load_fragment(window_begin() + column * element_bytes, 1);
   } else {
     return {device::load_vector(strip.input + strip.first + first_column + column)};
   }

@@ -23,7 +23,6 @@
 #include <spider/vectors.h>
 
 #include <cstdint>
-#include <utility>
 
 namespace spider_hyperdiffusion2d_mirror {
 namespace {
@@ -73,11 +72,7 @@ constexpr int vectors_before_line = (line_elements - first_column % line_element
 constexpr int ring_offset = (line_vectors - vectors_before_line) % line_vectors * vector_bytes;
 constexpr int output_bytes = 8;  // of the results that a lane stores at once
 constexpr int rows_kept = 0;  // behind the latest, for pairs or for results that their own inputs are added to
-
-// Input rows that are multiplied in one step, so that sums are added to once for all of them.
-constexpr int rows_per_step = 1;
-constexpr int rows_ahead = (ring_rows - rows_kept) / rows_per_step * rows_per_step - rows_per_step;
-static_assert(rows_ahead > 0, "the ring holds the rows of two steps");
+constexpr int rows_ahead = ring_rows - 1 - rows_kept;
 
 // Vectors at a field's edge are fetched for batch_rows rows at once, a batch ahead, and wait for their row in a stage
 // behind the warp's ring. A lane takes an element of each batch_stride-th row.
@@ -122,36 +117,25 @@ constexpr int operand_bytes = 512;
 constexpr int metadata_count = 1;
 constexpr int metadata_slots = metadata_count > 0 ? metadata_count : 1;  // there are no arrays of none
 constexpr int product_count = 10;
-constexpr int held_operands = 6;  // in registers; others in shared memory
+constexpr bool operands_in_registers = true;
 constexpr int shared_bytes =
     warps_per_block * warp_bytes + line_bytes + operand_count * operand_bytes;
 
 // Accumulators rotate by unrolling, so that each keeps its registers, or move from row to row.
 constexpr int unrolled_rows = rows_in_flight;
-constexpr int sum_slots = rows_in_flight + rows_per_step - 1;
-constexpr int partial_sums = 5;  // slots whose products are computed side by side
 constexpr float result_scale = 0x1p0F;
 constexpr float product_unit = 0x1p0F;
 
-/// A fragment of the step's input row number `row` times an operand, for the output row that is, of those whose sums are
-/// in flight, the `age`-th to complete. `selector` picks what of the metadata is meant; where operands are whole, the half
-/// of the fragment. Where inputs and weights have several terms, `part` says which are multiplied.
+/// A fragment of an input row times an operand, for the output row of whose sums in flight the input row is number `row`.
+/// `selector` picks what of the metadata is meant; where operands are whole, the half of the fragment. Where inputs and
+/// weights have several terms, `part` says which are multiplied.
 struct Product {
-  int age, row, fragment, operand, metadata, selector, part;
+  int row, fragment, operand, metadata, selector, part;
 };
-constexpr int step_products = rows_per_step * product_count;
-constexpr Product products[step_products] = {
-    {0, 0, 0, 0, 0, 0, 0},
-    {0, 0, 0, 1, 0, 0, 0},
-    {1, 0, 0, 2, 0, 0, 0},
-    {1, 0, 0, 3, 0, 0, 0},
-    {2, 0, 0, 4, 0, 0, 0},
-    {2, 0, 0, 5, 0, 0, 0},
-    {3, 0, 0, 2, 0, 0, 0},
-    {3, 0, 0, 3, 0, 0, 0},
-    {4, 0, 0, 0, 0, 0, 0},
-    {4, 0, 0, 1, 0, 0, 0},
-};
+
+SPIDER_DEVICE constexpr bool same_window(const Product& a, const Product& b) {
+  return a.row == b.row && a.fragment == b.fragment;
+}
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
@@ -283,7 +267,6 @@ struct Strip {
   std::int32_t rows, columns;  ///< of the field
   spider::Region wanted;       ///< the points of the sweep
   std::int32_t first_row;      ///< input row of step 0
-  std::int32_t skipped_rows;   ///< of the first step: those that are not the walk's
   std::int32_t left;           ///< column of the ring's first element
   std::int32_t steps;
   std::int32_t needed_begin, needed_end;  ///< vectors that a result may need
@@ -306,10 +289,9 @@ SPIDER_DEVICE bool has_plain_rows(const Strip& strip) {
   constexpr spider::AxisRules rules = {spider::FaceRule::mirror, spider::FaceRule::mirror, 0x0000, 0x0000};
   constexpr bool halo_above = rules.low == spider::FaceRule::halo;
   constexpr bool halo_below = rules.high == spider::FaceRule::halo;
-  const std::int32_t first_row = strip.first_row + strip.skipped_rows;
   const std::int32_t last_row = strip.first_row + strip.steps - 1;
-  if (!gapless) return spider::has_row(strip.wanted, first_row) && spider::has_row(strip.wanted, last_row);
-  return (halo_above || first_row >= 0) && (halo_below || last_row < strip.rows);
+  if (!gapless) return spider::has_row(strip.wanted, strip.first_row) && spider::has_row(strip.wanted, last_row);
+  return (halo_above || strip.first_row >= 0) && (halo_below || last_row < strip.rows);
 }
 
 /// Where columns beyond the field are taken from.
@@ -622,12 +604,9 @@ SPIDER_DEVICE Strip make_strip(const spider::SweepArguments& field, const Walk& 
   strip.rows = static_cast<std::int32_t>(field.extent[1]);
   strip.columns = static_cast<std::int32_t>(field.extent[2]);
   strip.wanted = {begin_of(1), end_of(1), begin_of(2), end_of(2)};
-  // Steps begin at the same rows of the field wherever a walk does, so that sums add up in the same order.
-  const std::int32_t first_row = walk.first_row + row_low;
-  strip.skipped_rows = ((first_row % rows_per_step) + rows_per_step) % rows_per_step;
-  strip.first_row = first_row - strip.skipped_rows;
+  strip.first_row = walk.first_row + row_low;
   strip.left = walk.first_column + first_column;
-  strip.steps = strip.skipped_rows + walk.rows + lead_rows;
+  strip.steps = walk.rows + lead_rows;
   strip.ring = device::warp_index() * warp_bytes + ring_offset;
   strip.lane = device::lane_index();
 
@@ -711,27 +690,31 @@ SPIDER_DEVICE void place_operands(int lane) {
   device::sync_block();
 }
 
-/// The operands and metadata of a lane: the first `held` in registers, the others loaded for each step, which leaves
-/// registers for care.
-template <int held>
+/// The operands and metadata of a lane: held in registers, or loaded for each row, which leaves registers for care.
+template <bool held>
 class Operands {
  public:
   SPIDER_DEVICE explicit Operands(int lane) : lane_(lane) {
     SPIDER_UNROLL
     for (int i = 0; i < metadata_count; ++i) metadata_[i] = device::load_table(&metadata_words[i][lane]);
-    SPIDER_UNROLL
-    for (int i = 0; i < held; ++i) matrices_[i] = device::load_table(&operands[i][lane]);
+    if constexpr (held) {
+      SPIDER_UNROLL
+      for (int i = 0; i < operand_count; ++i) matrices_[i] = device::load_table(&operands[i][lane]);
+    }
   }
 
   SPIDER_DEVICE Vector matrix(int i) const {
-    if (i < held) return matrices_[i];
-    return device::load_shared(operands_begin + i * operand_bytes + lane_ * vector_bytes);
+    if constexpr (held) {
+      return matrices_[i];
+    } else {
+      return device::load_shared(operands_begin + i * operand_bytes + lane_ * vector_bytes);
+    }
   }
   SPIDER_DEVICE std::uint32_t metadata(int i) const { return metadata_[i]; }
 
  private:
   int lane_;
-  Vector matrices_[held > 0 ? held : 1];
+  Vector matrices_[held ? operand_count : 1];
   std::uint32_t metadata_[metadata_slots];
 };
 
@@ -748,17 +731,8 @@ SPIDER_DEVICE Shared fragment_begin(int lane) {
   }
 }
 
-/// The inputs of a step's rows as operands.
-constexpr int step_fragments = rows_per_step * tiles * fragment_count;
-using Fragments = Storage::Fragment[rows_per_step][tiles][fragment_count];
-
-/// The sums of the output rows in flight.
-using Sums = Accumulator[tiles][sum_slots];
-
-/// Where the sum is of the output row that is the `age`-th to complete, from 0.
-SPIDER_DEVICE constexpr int slot_of(int turn, int age) {
-  return (turn * rows_per_step + 1 + age) % sum_slots;
-}
+/// A row's inputs as operands.
+using Fragments = Storage::Fragment[tiles][fragment_count];
 
 /// Where a lane's inputs of the first tile begin: those of the first shift, and those of the pair.
 struct FragmentPlaces {
@@ -770,8 +744,7 @@ struct FragmentPlaces {
 SPIDER_DEVICE FragmentPlaces find_fragments(const Strip& strip, int step, Shared window_begin) {
   FragmentPlaces places{ring_row(strip, step) + window_begin, 0};
   if constexpr (has_pair) {
-    const int first = strip.skipped_rows;
-    const int earlier = step - pair_distance < first ? first : step - pair_distance;
+    const int earlier = step < pair_distance ? 0 : step - pair_distance;
     const Shared begin = group_bytes * (2 * (strip.lane / 4) + strip.lane % 2) - first_column * element_bytes;
     places.pair = ring_row(strip, strip.lane % 4 < 2 ? earlier : step) + begin;
   }
@@ -786,114 +759,88 @@ SPIDER_DEVICE Shared fragment_place(const FragmentPlaces& places, int tile, int 
   return places.window + tile_offset + shift_groups[fragment] * group_bytes;
 }
 
-/// The same for fragment `i` of a step.
-SPIDER_DEVICE Shared fragment_place(const FragmentPlaces (&places)[rows_per_step], int i) {
-  return fragment_place(places[i / (tiles * fragment_count)], i / fragment_count % tiles, i % fragment_count);
-}
-
-SPIDER_DEVICE Storage::Fragment& fragment_of(Fragments& fragments, int i) {
-  return fragments[i / (tiles * fragment_count)][i / fragment_count % tiles][i % fragment_count];
-}
-
-/// Loads fragments at the present scale; false where that does not serve some input of the warp's.
-SPIDER_DEVICE bool load_fragments(const FragmentPlaces (&places)[rows_per_step], const Storage::Scale& scale,
-                                  Fragments& fragments) {
-  std::uint32_t misfits = 0;
+SPIDER_DEVICE void load_fragments(const FragmentPlaces& places, Fragments& fragments) {
   SPIDER_UNROLL
-  for (int i = 0; i < step_fragments; ++i) {
-    Storage::Fragment& fragment = fragment_of(fragments, i);
-    fragment = Storage::load_fragment(fragment_place(places, i), scale);
-    misfits |= Storage::misfit(fragment);
-  }
-  return Storage::fit_in_warp(misfits);
-}
-
-/// Loads fragments of the inputs that are left, at a scale that serves the largest of them; says which others still are.
-SPIDER_DEVICE Storage::Left load_carefully(const FragmentPlaces (&places)[rows_per_step], const Storage::Left& before,
-                                           Storage::Scale& scale, Fragments& fragments) {
-  Storage::Exponents exponents = Storage::no_exponents();
-  SPIDER_UNROLL
-  for (int i = 0; i < step_fragments; ++i) Storage::measure(fragment_place(places, i), before, exponents);
-  const Storage::Left left = Storage::choose_scale(exponents, scale);
-  SPIDER_UNROLL
-  for (int i = 0; i < step_fragments; ++i) {
-    fragment_of(fragments, i) = Storage::load_part(fragment_place(places, i), scale, before, left);
-  }
-  return left;
-}
-
-/// Adds the partial sums of output rows from `first_age` on to their sums.
-SPIDER_DEVICE void finish_partials(Storage::Partial (&partials)[tiles][partial_sums], float unit, Sums& sums, int turn,
-                                   int first_age) {
-  SPIDER_UNROLL
-  for (int i = 0; i < tiles * partial_sums; ++i) {
-    const int age = first_age + i / tiles;
-    if (age >= sum_slots) break;
-    Storage::Partial& partial = partials[i % tiles][i / tiles];
-    Storage::finish(partial, sums[i % tiles][slot_of(turn, age)], unit);
-    partial = {};
+  for (int i = 0; i < tiles * fragment_count; ++i) {
+    const int tile = i / fragment_count;
+    const int k = i % fragment_count;
+    fragments[tile][k] = Storage::load_fragment(fragment_place(places, tile, k), product_unit);
   }
 }
 
-/// Makes product `i` of a step. A function of its own, rather than a turn of a loop: unrolling a loop with so much in it would
-/// take the compiler minutes.
-template <int i, class Loaded>
-SPIDER_DEVICE void multiply_once(const Loaded& loaded, const Fragments& fragments, float unit, Vector& matrix,
-                                 Storage::Partial (&partials)[tiles][partial_sums], Sums& sums, int turn) {
-  constexpr Product product = products[i];
-  constexpr Product last = products[i > 0 ? i - 1 : 0];
-  constexpr Product next = products[i + 1 < step_products ? i + 1 : i];
-  if constexpr (i == 0 || last.operand != product.operand) matrix = loaded.matrix(product.operand);
+/// Loads what the fragments left out, if anything.
+SPIDER_DEVICE bool load_rest(const FragmentPlaces& places, Fragments& fragments) {
+  bool rest = false;
   SPIDER_UNROLL
-  for (int tile = 0; tile < tiles; ++tile) {
-    const Storage::Fragment& fragment = fragments[product.row][tile][product.fragment];
-    Storage::Partial& partial = partials[tile][product.age % partial_sums];
-    Accumulator& sum = sums[tile][slot_of(turn, product.age)];
-    if constexpr (whole_operands) {
-      Storage::multiply_whole(partial, sum, matrix, fragment, product.selector, product.part);
-    } else {
-      const std::uint32_t metadata = loaded.metadata(product.metadata);
-      Storage::multiply<product.selector>(partial, sum, matrix, fragment, metadata, product.part);
+  for (int i = 0; i < tiles * fragment_count; ++i) {
+    rest |= Storage::has_rest(fragments[i / fragment_count][i % fragment_count]);
+  }
+  if (rest) {
+    SPIDER_UNROLL
+    for (int i = 0; i < tiles * fragment_count; ++i) {
+      const int tile = i / fragment_count;
+      const int k = i % fragment_count;
+      fragments[tile][k] = Storage::load_rest(fragment_place(places, tile, k), product_unit, fragments[tile][k]);
     }
   }
-  constexpr int group = product.age / partial_sums;
-  if constexpr (i + 1 == step_products || next.age / partial_sums != group) {
-    finish_partials(partials, unit, sums, turn, group * partial_sums);
+  return rest;
+}
+
+/// Adds an input row to the output rows in flight. The oldest of them, in slot (turn + 1) % rows_in_flight, is then
+/// complete: its products come first in the table, so that it is stored while the others are computed.
+template <class Loaded>
+SPIDER_DEVICE void multiply_row(const Loaded& loaded, const Fragments& fragments,
+                                Accumulator (&sums)[tiles][rows_in_flight], int turn) {
+  SPIDER_CONSTANTS Product products[product_count] = {
+      {4, 0, 0, 0, 0, 0},
+      {4, 0, 1, 0, 0, 0},
+      {3, 0, 2, 0, 0, 0},
+      {3, 0, 3, 0, 0, 0},
+      {2, 0, 4, 0, 0, 0},
+      {2, 0, 5, 0, 0, 0},
+      {1, 0, 2, 0, 0, 0},
+      {1, 0, 3, 0, 0, 0},
+      {0, 0, 0, 0, 0, 0},
+      {0, 0, 1, 0, 0, 0},
+  };
+  Storage::Partial partial[tiles] = {};
+  Vector matrix{};
+  SPIDER_UNROLL
+  for (int i = 0; i < product_count; ++i) {
+    const Product& product = products[i];
+    if (i == 0 || products[i - 1].operand != product.operand) matrix = loaded.matrix(product.operand);
+    const int slot = (turn + rows_in_flight - product.row) % rows_in_flight;
+    const bool first = i == 0 || !same_window(products[i - 1], product);
+    const bool last = i + 1 == product_count || !same_window(product, products[i + 1]);
+    SPIDER_UNROLL
+    for (int tile = 0; tile < tiles; ++tile) {
+      const Storage::Fragment& fragment = fragments[tile][product.fragment];
+      if (first) partial[tile] = {};
+      if constexpr (whole_operands) {
+        Storage::multiply_whole(partial[tile], sums[tile][slot], matrix, fragment, product.selector, product.part);
+      } else if (product.selector == 0) {
+        Storage::multiply<0>(partial[tile], sums[tile][slot], matrix, fragment, loaded.metadata(product.metadata),
+                             product.part);
+      } else {
+        Storage::multiply<1>(partial[tile], sums[tile][slot], matrix, fragment, loaded.metadata(product.metadata),
+                             product.part);
+      }
+      if (last) Storage::finish(partial[tile], sums[tile][slot], fragment);
+    }
   }
 }
 
-template <class Loaded, int... i>
-SPIDER_DEVICE void multiply_all(std::integer_sequence<int, i...> /*products*/, const Loaded& loaded,
-                                const Fragments& fragments, float unit, Sums& sums, int turn) {
-  Storage::Partial partials[tiles][partial_sums] = {};
-  Vector matrix{};
-  (multiply_once<i>(loaded, fragments, unit, matrix, partials, sums, turn), ...);
-}
-
-/// Adds the input rows of a step to the output rows in flight. The oldest of those, rows_per_step, are then complete:
-/// their products come first, so that they are stored while others are computed.
-template <class Loaded>
-SPIDER_DEVICE void multiply_rows(const Loaded& loaded, const Fragments& fragments, const Storage::Scale& scale,
-                                 Sums& sums, int turn) {
-  const float unit = Storage::unit_of(scale) * product_unit;
-  multiply_all(std::make_integer_sequence<int, step_products>(), loaded, fragments, unit, sums, turn);
-}
-
-/// Empties the sums of the rows that are complete, and where sums do not rotate by unrolling moves all to their slots in the
-/// next step.
+/// Empties the accumulators of a complete row, and where they do not rotate by unrolling moves all by one slot.
 template <int turns>
-SPIDER_DEVICE void retire_rows(Accumulator (&sums)[sum_slots], int turn) {
-  static_assert(turns == 1 || rows_per_step == 1, "sums rotate by one slot a turn");
-  if constexpr (turns > 1) {
-    sums[slot_of(turn, 0)] = Accumulator{};
-  } else {
-    Accumulator before[sum_slots];
+SPIDER_DEVICE void retire_row(Accumulator (&sums)[rows_in_flight], int complete) {
+  sums[complete] = Accumulator{};
+  if constexpr (turns != rows_in_flight) {
+    Accumulator carried = sums[0];
     SPIDER_UNROLL
-    for (int i = 0; i < sum_slots; ++i) before[i] = sums[i];
-    SPIDER_UNROLL
-    for (int age = 0; age < sum_slots; ++age) {
-      const int older = age + rows_per_step;
-      sums[(age + 1) % sum_slots] = older < sum_slots ? before[(older + 1) % sum_slots] : Accumulator{};
+    for (int i = rows_in_flight - 1; i >= 0; --i) {
+      const Accumulator before = sums[i];
+      sums[i] = carried;
+      carried = before;
     }
   }
 }
@@ -914,22 +861,18 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
   constexpr bool rotates = inside || (terrain == Terrain::edge && rows_in_flight <= most_turns_with_care);
   constexpr int turns = rotates ? unrolled_rows : 1;
   const int lane = strip.lane;
-  const Operands<inside ? held_operands : 0> loaded(lane);
+  const Operands<inside && operands_in_registers> loaded(lane);
   const bool plain_rows = terrain == Terrain::elements || has_plain_rows(strip);
-  const Element* next_row =
-      strip.input + (strip.first_row + strip.skipped_rows) * strip.input_stride + strip.left;
-  const auto start_next_rows = [&](int first_row, int first_entry) {
-    SPIDER_UNROLL
-    for (int i = 0; i < rows_per_step; ++i) {
-      const int row = first_row + i;
-      if (row < strip.skipped_rows || row >= strip.steps) continue;
-      if constexpr (terrain == Terrain::elements) {
-        start_unaligned_row(strip, row);
-      } else if (plain_rows) {
-        start_plain_row<inside>(strip, row, next_row);
+  const Element* next_row = strip.input + strip.first_row * strip.input_stride + strip.left;
+  const auto start_next_row = [&](int step, int entry) {
+    if constexpr (terrain == Terrain::elements) {
+      if (step < strip.steps) start_unaligned_row(strip, step);
+    } else if (step < strip.steps) {
+      if (plain_rows) {
+        start_plain_row<inside>(strip, step, next_row);
         next_row += strip.input_stride;
       } else {
-        start_mapped_row<inside>(strip, row, first_entry + i);
+        start_mapped_row<inside>(strip, step, entry);
       }
     }
     device::copy_async_commit();
@@ -937,12 +880,11 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
   if constexpr (!inside) clear_ring(strip);
   if (!plain_rows) map_rows(strip, 0);
   SPIDER_NO_UNROLL
-  for (int row = 0; row < rows_ahead; row += rows_per_step) start_next_rows(row, row);
+  for (int step = 0; step < rows_ahead; ++step) start_next_row(step, step);
   EdgeQueue edges;
   if constexpr (terrain == Terrain::edge) {
-    edges.fetch(strip, rows_per_step);
-    SPIDER_UNROLL
-    for (int i = 0; i < rows_per_step; ++i) fetch_row(strip, i);
+    edges.fetch(strip, 1);
+    fetch_row(strip, 0);
   }
 
   const Shared fragment_offset = fragment_begin(lane);
@@ -950,83 +892,48 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
   Element* next_output = strip.output + (strip.first_row - row_low - lead_rows) * strip.output_stride + x;
 
   const unsigned wanted_bits = wanted_outputs(strip.wanted, x);
-  Storage::Scale scale = Storage::first_scale();
-  Sums sums = {};
-  constexpr int round = turns * rows_per_step;
+  Accumulator sums[tiles][rows_in_flight] = {};
   SPIDER_NO_UNROLL
-  for (int first_step = 0; first_step < strip.steps; first_step += round) {
-    constexpr int table_steps = mapped_rows / round * round;
+  for (int first_step = 0; first_step < strip.steps; first_step += turns) {
+    constexpr int table_steps = mapped_rows / turns * turns;
     static_assert(table_steps > 0, "the row table serves a round of turns");
     const int first_entry = first_step % table_steps;
     if (!plain_rows && first_entry == 0) map_rows(strip, first_step + rows_ahead);
     if constexpr (terrain == Terrain::edge) {
-      static_assert(batch_rows % round == 0, "batches begin between two rounds of turns");
-      if (first_step % batch_rows == 0) edges.advance(strip, first_step + rows_per_step);
+      static_assert(batch_rows % turns == 0, "batches begin between two rounds of turns");
+      if (first_step % batch_rows == 0) edges.advance(strip, first_step + 1);
     }
     // Apart from its loop, so that the compiler unrolls the loop before it looks into the body: of one tile, it would
     // give up on what it sees, and keep sums in memory.
-    const auto take_rows = [&](int turn, int step) {
-      device::copy_async_wait<rows_ahead / rows_per_step - 1>();
+    const auto take_row = [&](int turn, int step) {
+      device::copy_async_wait<rows_ahead - 1>();
       device::sync_warp();
-      // The first and the last step may be short of rows. The nearest one stands for them, of which no wanted result
-      // hears.
-      const int last_row = strip.steps - 1;
-      const auto row_of = [&](int i) {
-        if (rows_per_step == 1) return step + i;
-        const int row = step + i < strip.skipped_rows ? strip.skipped_rows : step + i;
-        return row < last_row ? row : last_row;
-      };
       if constexpr (terrain == Terrain::elements) {
-        SPIDER_UNROLL
-        for (int i = 0; i < rows_per_step; ++i) {
-          if (step + i < strip.skipped_rows || step + i > last_row) continue;
-          realign_row(strip, step + i);
-          fetch_row(strip, step + i);
-        }
+        realign_row(strip, step);
+        fetch_row(strip, step);
         device::sync_warp();
       }
       Fragments fragments;
-      FragmentPlaces places[rows_per_step];
+      const FragmentPlaces places = find_fragments(strip, step, fragment_offset);
+      load_fragments(places, fragments);
+      start_next_row(step + rows_ahead, first_entry + turn);
+
+      if constexpr (terrain == Terrain::edge) place_edges(strip, step + 1, step % batch_rows);
+
+      bool rest = false;
+      do {
+        multiply_row(loaded, fragments, sums, turn);
+        rest = load_rest(places, fragments);
+      } while (rest);
+
+      // The first lead_rows rows to complete belong to the walk above.
+      const bool wanted = step >= lead_rows;
+      const int complete = (turn + 1) % rows_in_flight;
       SPIDER_UNROLL
-      for (int i = 0; i < rows_per_step; ++i) places[i] = find_fragments(strip, row_of(i), fragment_offset);
-      const bool loads_all = load_fragments(places, scale, fragments);
-      start_next_rows(step + rows_ahead, first_entry + turn);
-
-      if constexpr (terrain == Terrain::edge) {
-        SPIDER_UNROLL
-        for (int i = 0; i < rows_per_step; ++i) {
-          place_edges(strip, step + rows_per_step + i, (step + i) % batch_rows);
-        }
-      }
-
-      Storage::Left left = Storage::none();
-      if (!loads_all) left = load_carefully(places, Storage::all_inputs(), scale, fragments);
-      Storage::Scale own_scale = scale;
-      if constexpr (inside) {
-        // By itself what follows moves sums to other registers on the way.
-        SPIDER_NO_UNROLL
-        while (Storage::any(left)) {
-          multiply_rows(loaded, fragments, own_scale, sums, turn);
-          left = load_carefully(places, left, own_scale, fragments);
-        }
-      }
-      SPIDER_NO_UNROLL
-      while (true) {
-        multiply_rows(loaded, fragments, own_scale, sums, turn);
-        if (inside || !Storage::any(left)) break;
-        left = load_carefully(places, left, own_scale, fragments);
-      }
-
-      SPIDER_UNROLL
-      for (int i = 0; i < rows_per_step * tiles; ++i) {
-        const int row = step + i / tiles;
-        const int tile = i % tiles;
-        // The first rows to complete belong to the walk above.
-        const bool wanted = row >= strip.skipped_rows + lead_rows && (rows_per_step == 1 || row <= last_row);
-        const Shared own_inputs =
-            ring_row(strip, wanted ? row - row_high : row_of(0)) + (tile * tile_outputs - first_column) * element_bytes;
-        const Accumulator& sum = sums[tile][slot_of(turn, i / tiles)];
-        const Storage::Outputs outputs = Storage::round(sum, result_scale, own_inputs);
+      for (int tile = 0; tile < tiles; ++tile) {
+        const Shared own_inputs = ring_row(strip, wanted ? step - row_high : step) +
+                                  (tile * tile_outputs - first_column) * element_bytes;
+        const Storage::Outputs outputs = Storage::round(sums[tile][complete], result_scale, own_inputs);
         Element* to = next_output + tile * tile_outputs;
         const unsigned bits = wanted ? wanted_bits >> (4 * tile) & 15 : 0;
         if constexpr (terrain == Terrain::inside) {
@@ -1036,16 +943,16 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
         } else {
           store_elements(to, bits, outputs);
         }
-        if (tile == tiles - 1) next_output += strip.output_stride;
       }
+      next_output += strip.output_stride;
       SPIDER_UNROLL
-      for (int tile = 0; tile < tiles; ++tile) retire_rows<turns>(sums[tile], turn);
+      for (int tile = 0; tile < tiles; ++tile) retire_row<turns>(sums[tile], complete);
     };
     SPIDER_UNROLL
     for (int turn = 0; turn < turns; ++turn) {
       const int step = first_step + turn;
       if (step >= strip.steps) break;
-      take_rows(turn, step);
+      take_row(turn, step);
     }
   }
 }
@@ -1053,7 +960,7 @@ SPIDER_DEVICE void walk_down(const Strip& strip) {
 SPIDER_GLOBAL(warps_per_block * 32, blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
   const bool block_has_edges = device::block_index() * warps_per_block < field.grid.strips.edge_walks;
   const bool takes_care = block_has_edges || !field.aligned_input || !field.aligned_output;
-  if (held_operands < operand_count || takes_care) place_operands(device::lane_index());
+  if (!operands_in_registers || takes_care) place_operands(device::lane_index());
   const Walk walk = find_walk(field);
   if (walk.rows == 0) return;
   const Strip strip = make_strip(field, walk);

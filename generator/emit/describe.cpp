@@ -132,9 +132,7 @@ void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
       "          {} in flight, {} of 128 x a warp, {} warps a block, ring of {} rows, operands in {}",
       counted(pass.rows_in_flight(), "row"), counted(streaming.tiles_per_warp, "tile"),
       streaming.warps_per_block, streaming.ring_rows,
-      pass.holds_operands()          ? "registers"
-      : streaming.held_operands == 0 ? "shared memory"
-                                     : "registers and shared memory"));
+      streaming.operands_in_registers ? "registers" : "shared memory"));
 }
 
 void describe_core_tiles(const plan::CorePlan& cores, std::vector<std::string>& lines) {

@@ -199,35 +199,10 @@ std::string metadata_text(const pack::PackedPass& packed) {
   return fmt::format("{}", fmt::join(blocks, "\n"));
 }
 
-/// The products of a step of Walk::rows: for so many output rows side by side as have partial sums, those of
-/// all its input rows with one operand follow each other.
-std::string step_products_text(const plan::Pass& pass, const pack::PackedPass& packed) {
-  std::vector<std::string> lines;
-  const plan::Streaming& streaming = pass.streaming;
-  const int sums = pass.rows_in_flight() + streaming.rows_per_step - 1;
-  for (int first_age = 0; first_age < sums; first_age += streaming.partial_sums) {
-    for (const plan::Product& product : pass.products) {
-      for (int row = 0; row < streaming.rows_per_step; ++row) {
-        const int age = row + pass.rows_spanned() - 1 - pass.last_row(product);
-        if (age < first_age || age >= first_age + streaming.partial_sums) continue;
-        const pack::PackedOperand& operand = packed.operands[product.operand];
-        // Of whole operands the sources are halves of fragments, two a shift.
-        const int fragment = pass.whole_operands ? product.source / 2 : product.source;
-        const int selector = pass.whole_operands ? product.source % 2 : operand.selector;
-        const int part = !pass.inputs.scaled ? 0 : product.input_term == 1 ? 2 : product.term;
-        lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}, {}}},", age, row, fragment, product.operand,
-                                    operand.metadata, selector, part));
-      }
-    }
-  }
-  return fmt::format("{}", fmt::join(lines, "\n"));
-}
-
 std::string products_text(const plan::Pass& pass, const pack::PackedPass& packed) {
-  const bool tiles = pass.walk == plan::Walk::rows && pass.streaming.tile_rows > 0;
-  if (pass.walk == plan::Walk::rows && !tiles) return step_products_text(pass, packed);
   std::vector<std::string> lines;
   const int first_plane = pass.plane_high - pass.plane_low + 1 - pass.planes_in_flight();
+  const int first_row = pass.rows_spanned() - pass.rows_in_flight();
   for (const plan::Product& product : pass.products) {
     const pack::PackedOperand& operand = packed.operands[product.operand];
     if (pass.walk == plan::Walk::planes) {
@@ -236,13 +211,17 @@ std::string products_text(const plan::Pass& pass, const pack::PackedPass& packed
                                   operand.selector));
       continue;
     }
-    if (tiles) {
-      lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, 0}},", product.row, product.source, product.operand,
-                                  operand.metadata, operand.selector));
+    if (pass.walk == plan::Walk::lines) {
+      lines.push_back(fmt::format("{{{}, {}, {}, {}}},", product.source, product.operand, operand.metadata,
+                                  operand.selector));
       continue;
     }
-    lines.push_back(fmt::format("{{{}, {}, {}, {}}},", product.source, product.operand, operand.metadata,
-                                operand.selector));
+    // Of whole operands the sources are halves of fragments, two a shift.
+    const int fragment = pass.whole_operands ? product.source / 2 : product.source;
+    const int selector = pass.whole_operands ? product.source % 2 : operand.selector;
+    const int part = !pass.inputs.scaled ? 0 : product.input_term == 1 ? 2 : product.term;
+    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}}},", pass.last_row(product) - first_row, fragment,
+                                product.operand, operand.metadata, selector, part));
   }
   return fmt::format("{}", fmt::join(lines, "\n"));
 }
@@ -329,9 +308,7 @@ void bind_streaming(const plan::Pass& pass, render::Bindings& bindings) {
   bindings["column_reach_high"] = fmt::to_string(pass.column_reach.high);
   bindings["first_column"] = fmt::to_string(pass.shifts.front() + pass.mapping.first_input());
   bindings["whole_operands"] = pass.whole_operands ? "true" : "false";
-  bindings["held_operands"] = fmt::to_string(streaming.held_operands);
-  bindings["rows_per_step"] = fmt::to_string(streaming.rows_per_step);
-  bindings["partial_sums"] = fmt::to_string(streaming.partial_sums);
+  bindings["operands_in_registers"] = streaming.operands_in_registers ? "true" : "false";
   bindings["unrolled_rows"] = streaming.rotate_by_unrolling ? "rows_in_flight" : "1";
 }
 

@@ -219,10 +219,9 @@ std::string streaming_json(const plan::Pass& pass) {
   }
   return fmt::format(
       R"("rows_in_flight": {}, "tiles_per_warp": {}, "warps_per_block": {}, "ring_rows": {}, )"
-      R"("preferred_rows": {}, "operands_in_registers": {}, "held_operands": {}, "estimated_registers": {}, )"
-      R"("shared_bytes": {})",
+      R"("preferred_rows": {}, "operands_in_registers": {}, "estimated_registers": {}, "shared_bytes": {})",
       pass.rows_in_flight(), streaming.tiles_per_warp, streaming.warps_per_block, streaming.ring_rows,
-      streaming.preferred_rows, pass.holds_operands(), streaming.held_operands, streaming.estimated_registers,
+      streaming.preferred_rows, streaming.operands_in_registers, streaming.estimated_registers,
       plan::shared_bytes(pass));
 }
 

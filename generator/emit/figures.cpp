@@ -45,7 +45,7 @@ plan::PointCost own_cost(const plan::KernelPlan& plan) {
     for (const plan::Product& product : pass.products) {
       const auto slots = static_cast<double>(slots_of(pass, pass.operands[product.operand].matrix));
       cost.operations += slots / pass.mapping.rows();
-      if (product.operand >= pass.streaming.held_operands) {
+      if (!pass.streaming.operands_in_registers) {
         cost.parameters += slots / (tile_outputs * pass.streaming.tiles_per_warp);
       }
     }

@@ -93,7 +93,7 @@ double rounding_bound(const spec::StencilSpec& spec, const plan::RoundedWeights&
   const double smallest = std::ldexp(plan::smallest_value(weights.type), -weights.exponent) / 2;
   if (weights.in_f32) return std::max(std::ldexp(std::fabs(weight), -23), 0x1p-150);
   if (weights.terms == 1) return std::max(std::fabs(weight) * plan::rounding_error(weights.type), smallest);
-  if (spec.storage == spec::Storage::f32) {
+  if (weights.remainder_exponent > 0) {
     return std::max(std::ldexp(std::fabs(weight), -22), std::ldexp(smallest, -weights.remainder_exponent));
   }
   return spec.weights == spec::WeightMode::bf16x2 ? std::ldexp(largest, -16) : std::ldexp(largest, -21);

@@ -8,16 +8,12 @@ namespace {
 
 // One MMA: 16 products and a sum, each cut to at least 24 bits, and one product's worth of alignment.
 constexpr double error_of_mma = 18 * 0x1p-23;
-// Terms of higher order than those that are counted; of f32 fields also what the products of remainders are
-// cut by.
+// Terms of higher order than those that are counted.
 constexpr double higher_orders = 1.01;
 
 constexpr double f32_rounding = 0x1p-24;
 constexpr double least_normal_f32 = 0x1p-126;
 constexpr double least_f32 = 0x1p-149;
-// Of an f32 value, in either of its products, where no larger scale brings its last digits into f16: f16's
-// half unit at the largest scale, 2^121.
-constexpr double least_scaled_error = 2 * 0x1p-25 * 0x1p-121;
 
 double products_of(const KernelPlan& plan) {
   std::size_t products = 0;
@@ -25,25 +21,15 @@ double products_of(const KernelPlan& plan) {
   return static_cast<double>(products);
 }
 
-/// Steps that an output row takes part in: so many partial sums are added to its sum.
-double steps_of(const Pass& pass) {
-  const int rows = pass.streaming.rows_per_step;
-  return (pass.rows_in_flight() + rows - 2) / rows + 1;
-}
-
-/// Products of leading terms that a step may chain into a partial sum: those of so many rows as a step has.
-double chained_in_step(const Pass& pass) {
-  std::ptrdiff_t most = 0;
-  for (const Product& first : pass.products) {
-    const int row = pass.last_row(first);
-    most =
-        std::max(most, std::count_if(pass.products.begin(), pass.products.end(), [&](const Product& product) {
-                   const bool leading = product.term == 0 && product.input_term == 0;
-                   const int distance = pass.last_row(product) - row;
-                   return leading && distance >= 0 && distance < pass.streaming.rows_per_step;
-                 }));
+/// Products of leading terms: each begins a window.
+double windows_of(const KernelPlan& plan) {
+  std::size_t windows = 0;
+  for (const Pass& pass : plan.passes) {
+    windows += static_cast<std::size_t>(
+        std::count_if(pass.products.begin(), pass.products.end(),
+                      [](const Product& product) { return product.term == 0 && product.input_term == 0; }));
   }
-  return static_cast<double>(most);
+  return static_cast<double>(windows);
 }
 
 double sum_of_magnitudes(const RoundedWeights& weights) {
@@ -73,7 +59,7 @@ ErrorBound bound_half(const KernelPlan& plan) {
 
 ErrorBound bound_f32(const KernelPlan& plan, const InputTerms& inputs) {
   const RoundedWeights& weights = plan.weights;
-  const Pass& pass = plan.passes.front();
+  const double windows = windows_of(plan);
   ErrorBound bound;
   bound.result = f32_rounding;
   if (!inputs.scaled) {
@@ -83,10 +69,9 @@ ErrorBound bound_f32(const KernelPlan& plan, const InputTerms& inputs) {
   }
   // Two terms leave 2^-23 of a value, and the product of both remainders 2^-22.
   const double split = inputs.count == 2 ? 0x1p-23 + 0x1p-22 : rounding_error(weights.type);
-  const double adds = error_of_mma * chained_in_step(pass) + (steps_of(pass) + 1) * f32_rounding;
+  const double adds = error_of_mma + (windows + 1) * f32_rounding;
   bound.sum = higher_orders * growth_by_identity(weights) * (split + adds);
-  bound.absolute = (steps_of(pass) + 3) * std::ldexp(least_f32, std::max(0, -weights.sum_exponent)) +
-                   least_f32 + growth_by_identity(weights) * sum_of_magnitudes(weights) * least_scaled_error;
+  bound.absolute = (windows + 3) * std::ldexp(least_f32, std::max(0, -weights.sum_exponent)) + least_f32;
   return bound;
 }
 

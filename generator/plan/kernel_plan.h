@@ -105,9 +105,7 @@ struct Streaming {
   int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
   int ring_rows = 8;                  ///< input rows in a warp's ring, a power of two
   int preferred_rows = 0;  ///< rows of a walk on a large field; 0: as many as fill one wave of blocks
-  int held_operands = 0;   ///< the first so many operands stay in registers; others wait in shared memory
-  int rows_per_step = 1;   ///< input rows that are added to the sums at once
-  int partial_sums = 0;    ///< output rows whose products are computed side by side
+  bool operands_in_registers = true;  ///< otherwise they wait in shared memory
   bool rotate_by_unrolling = true;  ///< otherwise accumulators move from register to register after each row
   int estimated_registers = 0;
   /// Output rows of a warp that has all of their inputs in registers at once and walks nowhere
@@ -196,10 +194,6 @@ struct Pass {
     int first = row_high - row_low;
     for (const Product& product : products) first = last_row(product) < first ? last_row(product) : first;
     return row_high - row_low - first + 1;
-  }
-  /// Of Walk::rows: does no operand wait in shared memory?
-  [[nodiscard]] bool holds_operands() const {
-    return streaming.held_operands == static_cast<int>(operands.size());
   }
   /// dz - plane_low of the last input plane that a product reads: it is made when that plane is there.
   [[nodiscard]] int last_plane(const Product& product) const {

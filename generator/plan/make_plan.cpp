@@ -120,18 +120,14 @@ ColumnReach column_reach_of(const std::vector<TapRow>& rows) {
 
 using TermPairs = std::vector<std::pair<int, int>>;
 
-/// Which terms of weights and inputs are multiplied: remainders by leading terms only.
+/// Which terms of weights and inputs are multiplied: remainders by leading terms only. The leading weights
+/// stand between, so that they are loaded once for both of their products.
 TermPairs multiplied_terms(const RoundedWeights& weights, const InputTerms& inputs) {
   TermPairs terms;
   for (int term = 0; term < weights.terms; ++term) terms.emplace_back(term, 0);
+  if (inputs.count > 1) std::reverse(terms.begin(), terms.end());
   for (int input_term = 1; input_term < inputs.count; ++input_term) terms.emplace_back(0, input_term);
   return terms;
-}
-
-/// Of f32 fields the products of remainders come before those of leading terms, which are 2^10 times as
-/// large: cut to the digits of a sum that holds but remainders, they lose nothing that counts.
-int stage_of(const Product& product) {
-  return product.input_term == 0 && product.term == 0 ? 2 : product.input_term;
 }
 
 /// The sources of the windows along x, by shift; of whole operands the halves of a fragment, two a shift.
@@ -228,8 +224,6 @@ Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
   }
   // The sums that complete first are stored first, while the others' products keep the tensor cores busy.
   std::stable_sort(pass.products.begin(), pass.products.end(), [&](const Product& a, const Product& b) {
-    if (pass.inputs.scaled)
-      return std::pair(stage_of(a), -pass.last_row(a)) < std::pair(stage_of(b), -pass.last_row(b));
     if (pass.walk == Walk::rows) return pass.last_row(a) > pass.last_row(b);
     return std::pair(pass.last_plane(a), a.row) > std::pair(pass.last_plane(b), b.row);
   });

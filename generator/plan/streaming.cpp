@@ -17,6 +17,11 @@ constexpr int registers_per_fragment = 4;
 constexpr int operand_bytes = 512;
 constexpr int line_bytes = 128;
 
+// A fragment of f32 inputs beside one of f16 ones, its power of two, and the products of windows under way.
+// Operands on their way from shared memory to those.
+constexpr int registers_per_scaled_tile = 40;
+constexpr int registers_for_shared_operands = 48;
+
 // Addresses, counters, one fragment a tile, metadata: what the compiler needs beside accumulators and
 // operands. Measured with nvcc 13 for sm_90 on the shipped stencils.
 constexpr int base_registers = 36;
@@ -45,13 +50,7 @@ constexpr std::size_t as_sparse_products = 3;
 // The same of f32 fields, which have twice the bytes.
 constexpr std::size_t most_memory_bound_scaled_products = 21;
 // Beyond this operands wait in shared memory.
-constexpr int most_scaled_registers = 212;
-// What the compiler takes beside, for products under way out of their order.
-constexpr int registers_for_order = 16;
-constexpr int fewest_held_operands = 13;
-constexpr int most_rows_per_step = 1;  // as measured; more, for fewer adds, have run emulated only
-constexpr int most_products_per_step = 192;
-constexpr int most_partial_sums = 6;
+constexpr int most_scaled_registers = 200;
 
 // More products than this, unrolled once per row in flight, take the compiler over half a minute.
 constexpr int most_unrolled_products = 480;
@@ -73,15 +72,22 @@ int fragments_of(const Pass& pass) {
   return static_cast<int>(pass.whole_operands ? pass.shifts.size() : pass.sources.size());
 }
 
-int registers_of(const Pass& pass, int tiles, int held_operands) {
+int registers_of(const Pass& pass, int tiles, bool operands_in_registers) {
   const int accumulators = tiles * pass.rows_in_flight() * registers_per_accumulator;
-  const int operands = held_operands * registers_per_operand;
+  const int operands =
+      operands_in_registers ? static_cast<int>(pass.operands.size()) * registers_per_operand : 0;
   const int further_fragments = tiles * (fragments_of(pass) - 1) * registers_per_fragment * pass.inputs.count;
+  int scaled = 0;
+  if (pass.inputs.scaled) {
+    scaled = tiles * registers_per_scaled_tile + (operands_in_registers ? 0 : registers_for_shared_operands);
+  }
   const int pair = has_pairs(pass) ? registers_per_pair : 0;
-  return base_registers + accumulators + operands + further_fragments + pair;
+  return base_registers + accumulators + operands + further_fragments + scaled + pair;
 }
 
-void set_blocks(int most_blocks, Streaming& streaming) {
+void set_registers(const Pass& pass, int most_blocks, Streaming& streaming) {
+  streaming.estimated_registers =
+      registers_of(pass, streaming.tiles_per_warp, streaming.operands_in_registers);
   const int block_registers = streaming.warps_per_block * threads_per_warp * streaming.estimated_registers;
   streaming.blocks_per_multiprocessor =
       std::clamp(registers_per_multiprocessor / block_registers, 1, most_blocks);
@@ -104,16 +110,13 @@ Streaming choose_chained(const Pass& pass, int most_tiles) {
   Streaming streaming;
   // Two tiles share an operand's registers and the row's bookkeeping; one tile needs fewer accumulators.
   streaming.tiles_per_warp = most_tiles;
-  streaming.held_operands = static_cast<int>(pass.operands.size());
-  streaming.partial_sums = pass.rows_in_flight();
-  if (registers_of(pass, most_tiles, streaming.held_operands) > largest_register_count)
-    streaming.tiles_per_warp = 1;
-  if (registers_of(pass, streaming.tiles_per_warp, streaming.held_operands) > largest_register_count) {
-    streaming.held_operands = 0;
-    streaming.tiles_per_warp = registers_of(pass, most_tiles, 0) > largest_register_count ? 1 : most_tiles;
+  if (registers_of(pass, most_tiles, true) > largest_register_count) streaming.tiles_per_warp = 1;
+  if (registers_of(pass, streaming.tiles_per_warp, true) > largest_register_count) {
+    streaming.operands_in_registers = false;
+    streaming.tiles_per_warp =
+        registers_of(pass, most_tiles, false) > largest_register_count ? 1 : most_tiles;
   }
-  streaming.estimated_registers = registers_of(pass, streaming.tiles_per_warp, streaming.held_operands);
-  set_blocks(has_pairs(pass) ? blocks_of_pairs : 4, streaming);
+  set_registers(pass, has_pairs(pass) ? blocks_of_pairs : 4, streaming);
   // Measured on an H200 (tests/benchmarks/README.md). Where memory binds, a walk short enough to ask for
   // nearly all of its rows at once keeps the rows that are on their way close together, which DRAM rewards;
   // where MMAs bind, the rows that two walks both read cost more.
@@ -129,43 +132,17 @@ Streaming choose_chained(const Pass& pass, int most_tiles) {
   return streaming;
 }
 
-/// Of products that have sums of their own first, without operands.
-int scaled_registers_of(const Pass& pass, int rows_per_step, int partial_sums) {
-  const int sums = pass.rows_in_flight() + rows_per_step - 1 + partial_sums;
-  const int fragments = rows_per_step * fragments_of(pass) * pass.inputs.count;
-  return base_registers + sums * registers_per_accumulator + fragments * registers_per_fragment;
-}
-
-/// Products that are added to the rows' sums in f32, those of a step at once. The sums move for free, to
-/// another register than they came from, so that nothing is unrolled.
+/// Products that are added to a row's sum in f32, window by window: many small steps, which many warps hide.
+/// The sums move for free, to another register than they came from, so that nothing is unrolled.
 Streaming choose_scaled(const Pass& pass) {
   Streaming streaming;
   streaming.tiles_per_warp = 1;
+  streaming.operands_in_registers = registers_of(pass, 1, true) <= most_scaled_registers;
   streaming.rotate_by_unrolling = false;
-  const int operands = static_cast<int>(pass.operands.size());
-  const auto registers_left = [&] {
-    return most_scaled_registers - scaled_registers_of(pass, streaming.rows_per_step, streaming.partial_sums);
-  };
-  // While tensor cores multiply nothing else is issued: the more rows a step has, the fewer adds there are.
-  for (int rows = most_rows_per_step; rows >= 1; --rows) {
-    const int sums = pass.rows_in_flight() + rows - 1;
-    const int groups = (sums + most_partial_sums - 1) / most_partial_sums;
-    streaming.rows_per_step = rows;
-    streaming.partial_sums = (sums + groups - 1) / groups;
-    const bool compiles_soon = rows * static_cast<int>(pass.products.size()) <= most_products_per_step;
-    if (compiles_soon && registers_left() >= std::min(operands, fewest_held_operands) * registers_per_operand)
-      break;
-  }
-  // An operand from shared memory costs its load: as many as fit stay in registers.
-  streaming.held_operands = std::clamp(registers_left() / registers_per_operand, 0, operands);
-  const int needed = scaled_registers_of(pass, streaming.rows_per_step, streaming.partial_sums) +
-                     streaming.held_operands * registers_per_operand;
-  streaming.estimated_registers =
-      std::max(needed, std::min(needed + registers_for_order, largest_register_count));
-  set_blocks(4, streaming);
+  set_registers(pass, 5, streaming);
   const bool memory_bound = hides_behind_memory(sparse_products(pass), pass.inputs);
-  streaming.ring_rows = std::max(16, least_ring_rows(pass));
-  streaming.preferred_rows = memory_bound ? 64 : 0;
+  streaming.ring_rows = std::max(memory_bound ? 16 : 8, least_ring_rows(pass));
+  streaming.preferred_rows = memory_bound ? 20 : 0;
   return streaming;
 }
 
@@ -271,7 +248,7 @@ int batch_rows(const Pass& pass) {
   constexpr int wanted_rows = 8;    // on their way for about as long as a load takes
   constexpr int most_bytes = 3072;  // of a warp's stage
   const int rows = std::min(wanted_rows, most_bytes / (staged_vectors(pass) * vector_bytes));
-  const int turn = pass.streaming.rotate_by_unrolling ? pass.rows_in_flight() : pass.streaming.rows_per_step;
+  const int turn = pass.streaming.rotate_by_unrolling ? pass.rows_in_flight() : 1;
   return std::max(turn, rows / turn * turn);
 }
 

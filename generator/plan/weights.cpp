@@ -22,11 +22,9 @@ constexpr double smallest_unscaled_bf16 = 0x1p-64;
 constexpr double largest_remainder = 0x1p-21;
 constexpr int most_terms = 3;
 
-// f32 fields: the largest weight comes into [2^14, 2^15). From there down to 2^-1 remainders are f16 numbers
-// as they are; where a weight is smaller they are held times 2^11, so that every weight down to 2^-28 of the
-// largest has 22 digits.
+// f32 fields: the largest weight comes into [2^14, 2^15), and remainders are held times 2^11, so that every
+// weight down to 2^-28 of the largest has 22 digits.
 constexpr int largest_f32_exponent = 14;
-constexpr int smallest_f32_exponent = -1;
 constexpr int f32_remainder_exponent = 11;
 constexpr double f32_weight_error = 0x1p-22;
 
@@ -40,15 +38,6 @@ double largest_magnitude(const std::vector<RoundedTap>& taps) {
   double largest = 0;
   for (const RoundedTap& tap : taps) largest = std::max(largest, std::fabs(tap.weight - tap.identity));
   return largest;
-}
-
-double smallest_magnitude(const std::vector<RoundedTap>& taps) {
-  double smallest = largest_magnitude(taps);
-  for (const RoundedTap& tap : taps) {
-    const double magnitude = std::fabs(tap.weight - tap.identity);
-    if (magnitude != 0) smallest = std::min(smallest, magnitude);
-  }
-  return smallest;
 }
 
 double sum_of_magnitudes(const std::vector<RoundedTap>& taps) {
@@ -189,8 +178,7 @@ void round_f32(const StencilSpec& spec, RoundedWeights& weights) {
   }
   weights.exact = all_exact(weights, weights.exponent);
   weights.terms = full ? 2 : 1;
-  const bool wide = std::ilogb(smallest_magnitude(weights.taps)) + weights.exponent < smallest_f32_exponent;
-  weights.remainder_exponent = full && wide ? f32_remainder_exponent : 0;
+  weights.remainder_exponent = full ? f32_remainder_exponent : 0;
   split_all(weights);
   if (full) balance_sum(weights);
 }

@@ -123,10 +123,6 @@ std::uint32_t take_from_lane(std::uint32_t value, int source, emulator::CallSite
   return value;
 }
 
-bool all_in_warp(bool value, emulator::CallSite site) {
-  return exchange(Arrival::Kind::largest_in_warp, value ? 0 : 1, site) == 0;
-}
-
 std::uint32_t bits_of(float value) {
   return std::bit_cast<std::uint32_t>(value);
 }
@@ -137,6 +133,14 @@ float float_of(std::uint32_t bits) {
 
 float multiply_add(float a, float b, float c) {
   return std::fma(a, b, c);
+}
+
+float larger_magnitude(float a, float b) {
+  return std::fmax(std::fabs(a), std::fabs(b));
+}
+
+float smaller_magnitude(float a, float b) {
+  return std::fmin(std::fabs(a), std::fabs(b));
 }
 
 Vector load_table(const Vector* from) {
@@ -265,21 +269,6 @@ float low_f16(std::uint32_t both) {
 
 float high_f16(std::uint32_t both) {
   return emulator::half_to_float(static_cast<std::uint16_t>(both >> 16));
-}
-
-std::uint32_t larger_magnitudes_f16(std::uint32_t a, std::uint32_t b) {
-  return pack_f16(std::fmax(std::fabs(low_f16(a)), std::fabs(low_f16(b))),
-                  std::fmax(std::fabs(high_f16(a)), std::fabs(high_f16(b))));
-}
-
-std::uint32_t smaller_magnitudes_f16(std::uint32_t a, std::uint32_t b) {
-  return pack_f16(std::fmin(std::fabs(low_f16(a)), std::fabs(low_f16(b))),
-                  std::fmin(std::fabs(high_f16(a)), std::fabs(high_f16(b))));
-}
-
-std::uint32_t multiply_f16(std::uint32_t a, std::uint32_t b) {
-  // Exact in f32, so that it is rounded once.
-  return pack_f16(low_f16(a) * low_f16(b), high_f16(a) * high_f16(b));
 }
 
 std::uint32_t transpose_8x8(std::uint32_t row_pair, emulator::CallSite site) {

@@ -142,9 +142,6 @@ def make_values(case, plan, indices, rng):
         values = mean * (1 + variation * wave)
     else:
         values = scale * rng.uniform(-1, 1, x.shape)
-    if case.values == "mixed":  # magnitudes far apart, and zeros, between the others
-        values *= numpy.where(rng.random(x.shape) < 0.1, 2.0 ** rng.integers(-60, 1, x.shape), 1)
-        values[rng.random(x.shape) < 0.1] = 0
     return plan.storage.encode(values)
 
 

@@ -371,40 +371,6 @@ TEST(LargestInWarp, IsWhatAllLanesReceive) {
   for (const std::uint32_t value : received) EXPECT_EQ(value, 31 + 0x80000000U);
 }
 
-TEST(AllInWarp, IsFalseForAllWhereOneLaneSaysSo) {
-  static std::array<std::array<bool, 2>, 32> received;
-  expect_good(launch(
-      [](SweepArguments arguments) {
-        const int lane = device::lane_index();
-        received[static_cast<std::size_t>(lane)] = {device::all_in_warp(lane < 32),
-                                                    device::all_in_warp(lane != 17)};
-        write_output(arguments);
-      },
-      {}));
-  for (const auto& [all, all_but_one] : received) {
-    EXPECT_TRUE(all);
-    EXPECT_FALSE(all_but_one);
-  }
-}
-
-TEST(MagnitudesOfF16, AreThoseOfTheHalvesAndANaNDoesNotCountBesideANumber) {
-  // -2 and 1.5; 1 and -3; -infinity and NaN.
-  constexpr std::uint32_t a = 0x3e00c000;
-  constexpr std::uint32_t b = 0xc2003c00;
-  constexpr std::uint32_t c = 0x7e01fc00;
-  EXPECT_EQ(device::larger_magnitudes_f16(a, b), 0x42004000U);
-  EXPECT_EQ(device::smaller_magnitudes_f16(a, b), 0x3e003c00U);
-  EXPECT_EQ(device::larger_magnitudes_f16(a, c), 0x3e007c00U);
-  EXPECT_EQ(device::smaller_magnitudes_f16(c, a), 0x3e004000U);
-  EXPECT_EQ(device::larger_magnitudes_f16(c, c), 0x7fff7c00U);
-}
-
-TEST(MultiplyF16, RoundsEachHalfToNearest) {
-  // 3 * 0x2e66 lies between 0x34cc and 0x34cd, and the tie goes to the even one; -2 * 2^-24 is a subnormal.
-  EXPECT_EQ(device::multiply_f16(0xc0004200, 0x00012e66), 0x800234ccU);
-  EXPECT_EQ(device::multiply_f16(0x7bff7c00, 0x40000000), 0x7c007fffU);  // overflow; infinity times 0
-}
-
 TEST(TakeFromLane, GivesEachLaneTheWordOfTheLaneItNames) {
   static std::array<std::uint32_t, 32> received;
   expect_good(launch(

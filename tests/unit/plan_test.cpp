@@ -446,7 +446,7 @@ TEST(Plan, DenseOperandsTakeTwiceTheRegisters) {
   // 30 operands of four registers leave none for the sums of a second tile.
   EXPECT_EQ(sparse.streaming.tiles_per_warp, 2);
   EXPECT_EQ(dense.streaming.tiles_per_warp, 1);
-  EXPECT_TRUE(dense.holds_operands());
+  EXPECT_TRUE(dense.streaming.operands_in_registers);
 }
 
 TEST(Plan, VariantsAreNamedAndRefusedWhereThereAreNone) {

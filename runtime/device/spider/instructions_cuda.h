@@ -69,11 +69,6 @@ SPIDER_DEVICE std::uint32_t take_from_lane(std::uint32_t value, int source) {
   return __shfl_sync(0xffffffffU, value, source);
 }
 
-/// vote.sync.all.pred (9.7.13.2): whether all lanes of the warp say so.
-SPIDER_DEVICE bool all_in_warp(bool value) {
-  return __all_sync(0xffffffffU, value) != 0;
-}
-
 /// The bits of an f32, and the f32 of bits.
 SPIDER_DEVICE std::uint32_t bits_of(float value) {
   return __float_as_uint(value);
@@ -85,6 +80,14 @@ SPIDER_DEVICE float float_of(std::uint32_t bits) {
 /// fma.rn.f32: a * b + c, rounded once.
 SPIDER_DEVICE float multiply_add(float a, float b, float c) {
   return __fmaf_rn(a, b, c);
+}
+
+/// max.f32 and min.f32 of magnitudes (9.7.3.12): of a NaN and a number it is the number.
+SPIDER_DEVICE float larger_magnitude(float a, float b) {
+  return fmaxf(fabsf(a), fabsf(b));
+}
+SPIDER_DEVICE float smaller_magnitude(float a, float b) {
+  return fminf(fabsf(a), fabsf(b));
 }
 
 /// A value of a table baked into the generated file.
@@ -373,25 +376,6 @@ SPIDER_DEVICE float low_f16(std::uint32_t both) {
 }
 SPIDER_DEVICE float high_f16(std::uint32_t both) {
   return __high2float(*reinterpret_cast<const __half2*>(&both));
-}
-
-/// max.f16x2 and min.f16x2 of magnitudes (9.7.4.7): of a NaN and a number it is the number.
-SPIDER_DEVICE std::uint32_t larger_magnitudes_f16(std::uint32_t a, std::uint32_t b) {
-  const __half2 larger =
-      __hmax2(__habs2(*reinterpret_cast<const __half2*>(&a)), __habs2(*reinterpret_cast<const __half2*>(&b)));
-  return *reinterpret_cast<const std::uint32_t*>(&larger);
-}
-SPIDER_DEVICE std::uint32_t smaller_magnitudes_f16(std::uint32_t a, std::uint32_t b) {
-  const __half2 smaller =
-      __hmin2(__habs2(*reinterpret_cast<const __half2*>(&a)), __habs2(*reinterpret_cast<const __half2*>(&b)));
-  return *reinterpret_cast<const std::uint32_t*>(&smaller);
-}
-
-/// mul.rn.f16x2 (9.7.4.3): both halves, rounded to nearest.
-SPIDER_DEVICE std::uint32_t multiply_f16(std::uint32_t a, std::uint32_t b) {
-  const __half2 product =
-      __hmul2_rn(*reinterpret_cast<const __half2*>(&a), *reinterpret_cast<const __half2*>(&b));
-  return *reinterpret_cast<const std::uint32_t*>(&product);
 }
 
 /// movmatrix.sync.aligned.m8n8.trans.b16 (9.7.14.5.17): lane 4 r + c gives elements 2 c, 2 c + 1 of row r and

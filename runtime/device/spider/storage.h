@@ -41,34 +41,10 @@ SPIDER_DEVICE device::Pair half_of(const device::Vector& inputs, int half) {
   return {{inputs.word[2 * half], inputs.word[2 * half + 1]}};
 }
 
-/// Inputs that are operands as they are: there is nothing to scale, and all digits of all inputs are in their
-/// fragments. F32Storage says what these are for.
-struct Unscaled {
-  struct Partial {};
-  struct Scale {};
-  struct Exponents {};
-  struct Left {};
-
-  SPIDER_DEVICE static constexpr Scale first_scale() { return {}; }
-  SPIDER_DEVICE static constexpr float unit_of(const Scale& /*scale*/) { return 1; }
-  SPIDER_DEVICE static constexpr bool fit_in_warp(std::uint32_t /*misfits*/) { return true; }
-  SPIDER_DEVICE static constexpr Exponents no_exponents() { return {}; }
-  SPIDER_DEVICE static constexpr void measure(device::Shared /*from*/, const Left& /*left*/,
-                                              Exponents& /*exponents*/) {}
-  SPIDER_DEVICE static constexpr Left all_inputs() { return {}; }
-  SPIDER_DEVICE static constexpr Left none() { return {}; }
-  SPIDER_DEVICE static constexpr bool any(const Left& /*left*/) { return false; }
-  SPIDER_DEVICE static constexpr Left choose_scale(const Exponents& /*exponents*/, Scale& /*scale*/) {
-    return {};
-  }
-  SPIDER_DEVICE static constexpr void finish(const Partial& /*partial*/, device::Accumulator& /*sum*/,
-                                             float /*unit*/) {}
-};
-
 /// Fields of 16 bits. A lane's eight neighbouring inputs are one vector, and all products of an output are
 /// chained into one sum.
 template <class Format>
-struct HalfStorage : Unscaled {
+struct HalfStorage {
   using Element = std::uint16_t;  ///< the bits of a cell
   static constexpr int element_bytes = 2;
   static constexpr int vector_elements = 8;   ///< in 16 bytes
@@ -78,6 +54,8 @@ struct HalfStorage : Unscaled {
   struct Fragment {
     device::Vector inputs;
   };
+  /// Products that are not in the sum yet: none.
+  struct Partial {};
   /// A lane's four outputs of a tile.
   struct Outputs {
     std::uint32_t word[2];
@@ -91,15 +69,16 @@ struct HalfStorage : Unscaled {
   /// A word whose cells are all `value`.
   SPIDER_DEVICE static std::uint32_t repeat(Element value) { return value * 0x10001U; }
 
-  /// Loads eight neighbouring inputs.
-  SPIDER_DEVICE static Fragment load_fragment(device::Shared from, const Scale& /*scale*/ = {}) {
+  /// Loads eight neighbouring inputs; every lane of the warp takes part.
+  SPIDER_DEVICE static Fragment load_fragment(device::Shared from, float /*product_unit*/) {
     return {device::load_shared(from)};
   }
-  SPIDER_DEVICE static Fragment load_part(device::Shared from, const Scale& /*scale*/, const Left& /*before*/,
-                                          const Left& /*left*/) {
-    return load_fragment(from);
+  /// Whether the fragment left inputs out, and the next one of the same inputs, of those: never here.
+  SPIDER_DEVICE static constexpr bool has_rest(const Fragment& /*fragment*/) { return false; }
+  SPIDER_DEVICE static Fragment load_rest(device::Shared /*from*/, float /*product_unit*/,
+                                          const Fragment& last) {
+    return last;
   }
-  SPIDER_DEVICE static constexpr std::uint32_t misfit(const Fragment& /*fragment*/) { return 0; }
 
   /// One product; `part` says which terms of the inputs and of the weights.
   template <int selector>
@@ -115,6 +94,10 @@ struct HalfStorage : Unscaled {
                                            int /*part*/) {
     Format::multiply_whole(sum, matrix, half_of(fragment.inputs, half));
   }
+
+  /// After the last product of a window: adds what `partial` holds to the sum.
+  SPIDER_DEVICE static void finish(const Partial& /*partial*/, device::Accumulator& /*sum*/,
+                                   const Fragment& /*fragment*/) {}
 
   /// The results of a tile: sums times `scale`, rounded and transposed, so that a lane's are neighbours.
   /// `inputs` is where the output row's own inputs lie, from the tile's first column on; kernels that add
@@ -135,9 +118,8 @@ struct HalfStorage : Unscaled {
 template <class Vectors>
 struct ByElements : Vectors {
   using Fragment = typename Vectors::Fragment;
-  using Scale = typename Vectors::Scale;
 
-  SPIDER_DEVICE static Fragment load_fragment(device::Shared from, const Scale& /*scale*/ = {}) {
+  SPIDER_DEVICE static Fragment load_fragment(device::Shared from, float /*product_unit*/) {
     constexpr int columns = 32;
     Fragment fragment;
     SPIDER_UNROLL
@@ -160,12 +142,12 @@ using Bf16Storage = HalfStorage<Bf16Format>;
 
 /// f32 fields, multiplied as f16 terms (generator/README.md, "f32 fields").
 ///
-/// `scaled`: inputs are first multiplied by a power of two, which a walk keeps as long as all inputs have all
-/// their digits in f16 terms then. The products of a step begin at zero, and are then added to the sum in
-/// f32, to nearest, with that power taken back. `terms` = 2: an input is high + low, and a weight high + low
-/// / 2^remainder_exponent; the product of both remainders is left out. `adds_input`: the taps hold the
+/// `scaled`: a tile's inputs of a row are first multiplied by the power of two that brings the largest of
+/// them into [2^14, 2^15), so that any finite field fits f16. A window's products begin at zero, and are then
+/// added to the sum in f32, to nearest, with that power taken back. `terms` = 2: an input is high + low /
+/// 2^11, and so is a weight; the product of both remainders is left out. `adds_input`: the taps hold the
 /// stencil less the identity; results are the row's own inputs plus the sums.
-template <int terms, int remainder_exponent, bool scaled, bool adds_input>
+template <int terms, bool scaled, bool adds_input>
 struct F32Storage {
   static_assert(scaled || terms == 1, "remainders need a scale");
 
@@ -176,21 +158,13 @@ struct F32Storage {
 
   struct Fragment {
     device::Vector term[terms];
+    float unit;  ///< what 1 stands for in the products
+    std::uint32_t
+        ceiling;  ///< biased exponent below which inputs are left to the next fragment; 0: none are left
   };
   struct Partial {
-    device::Accumulator products;  ///< of a step, for one output row
-  };
-  /// A power of two that inputs are multiplied with.
-  struct Scale {
-    float factor;
-  };
-  /// Biased exponents among a lane's inputs that are numbers other than 0.
-  struct Exponents {
-    std::uint32_t largest, smallest;
-  };
-  /// Inputs whose biased exponents are less than this are not in the fragments yet.
-  struct Left {
-    std::uint32_t below;
+    device::Accumulator high;
+    device::Accumulator low;  ///< times 2^11
   };
   struct Outputs {
     std::uint32_t word[4];
@@ -204,99 +178,46 @@ struct F32Storage {
 
   SPIDER_DEVICE static std::uint32_t repeat(Element value) { return value; }
 
-  /// The scale to begin a walk with: inputs as they are.
-  SPIDER_DEVICE static Scale first_scale() { return {1}; }
-  /// What 1 stands for in products.
-  SPIDER_DEVICE static float unit_of(const Scale& scale) {
-    return scaled ? device::float_of(((bias + bias) << 23) - device::bits_of(scale.factor)) : 1;
-  }
-
-  SPIDER_DEVICE static Fragment load_fragment(device::Shared from, const Scale& scale) {
+  SPIDER_DEVICE static Fragment load_fragment(device::Shared from, float product_unit) {
     float inputs[8];
     load_inputs(from, inputs);
-    return split(inputs, scale);
+    return make_fragment(inputs, product_unit);
   }
 
-  /// Has a bit of `misfit_bits` where one of a lane's inputs does not have all its digits in the terms, or is
-  /// 0. NaNs do not count beside numbers.
-  SPIDER_DEVICE static std::uint32_t misfit(const Fragment& fragment) {
-    const device::Vector& high = fragment.term[0];
-    const std::uint32_t largest =
-        device::larger_magnitudes_f16(device::larger_magnitudes_f16(high.word[0], high.word[1]),
-                                      device::larger_magnitudes_f16(high.word[2], high.word[3]));
-    const std::uint32_t smallest =
-        device::smaller_magnitudes_f16(device::smaller_magnitudes_f16(high.word[0], high.word[1]),
-                                       device::smaller_magnitudes_f16(high.word[2], high.word[3]));
-    // Both halves at once: a difference below 0 sets the sign of its half.
-    return (smallest - least_half) | (largest_half - largest);
-  }
-  SPIDER_DEVICE static bool fit_in_warp(std::uint32_t misfits) {
-    return !scaled || device::all_in_warp((misfits & misfit_bits) == 0);
-  }
-
-  SPIDER_DEVICE static constexpr Left all_inputs() { return {of_infinity + 1}; }
-  SPIDER_DEVICE static constexpr Left none() { return {0}; }
-  SPIDER_DEVICE static constexpr bool any(const Left& left) { return left.below != 0; }
-  SPIDER_DEVICE static constexpr Exponents no_exponents() { return {0, of_infinity}; }
-
-  /// Looks at eight inputs more, those that are left.
-  SPIDER_DEVICE static void measure(device::Shared from, const Left& left, Exponents& exponents) {
+  SPIDER_DEVICE static bool has_rest(const Fragment& fragment) { return fragment.ceiling != 0; }
+  SPIDER_DEVICE static Fragment load_rest(device::Shared from, float product_unit, const Fragment& last) {
     float inputs[8];
     load_inputs(from, inputs);
     SPIDER_UNROLL
-    for (int i = 0; i < 8; ++i) {
-      const std::uint32_t exponent = exponent_of(inputs[i]);
-      if (inputs[i] == 0 || exponent == of_infinity || exponent >= left.below) continue;
-      if (exponent > exponents.largest) exponents.largest = exponent;
-      if (exponent < exponents.smallest) exponents.smallest = exponent;
-    }
-  }
-
-  /// Finds the scale of the warp's largest input, where the present one does not serve; says which inputs are
-  /// too small for it.
-  SPIDER_DEVICE static Left choose_scale(const Exponents& exponents, Scale& scale) {
-    const std::uint32_t largest = device::largest_in_warp(exponents.largest);
-    const std::uint32_t smallest = device::smallest_in_warp(exponents.smallest);
-    const std::uint32_t top = top_exponent + bias + bias - exponent_of(scale.factor);
-    if (largest <= top && smallest + span >= top) return {0};
-    const std::uint32_t exponent = largest < least ? least : largest;
-    scale.factor = device::float_of((top_exponent + bias + bias - exponent) << 23);
-    return {exponent > least && smallest + span < exponent ? exponent - span : 0};
-  }
-
-  /// Loads the inputs that were left before, and are not left now; zeros for others.
-  SPIDER_DEVICE static Fragment load_part(device::Shared from, const Scale& scale, const Left& before,
-                                          const Left& left) {
-    float inputs[8];
-    load_inputs(from, inputs);
-    SPIDER_UNROLL
-    for (int i = 0; i < 8; ++i) {
-      const std::uint32_t exponent = exponent_of(inputs[i]);
-      if (exponent >= before.below || exponent < left.below) inputs[i] = 0;
-    }
-    return split(inputs, scale);
+    for (int i = 0; i < 8; ++i) inputs[i] = exponent_of(inputs[i]) < last.ceiling ? inputs[i] : 0;
+    return make_fragment(inputs, product_unit);
   }
 
   /// Parts: 0 leading terms of both; 1 the weights' remainders; 2 the inputs' remainders.
   template <int selector>
   SPIDER_DEVICE static void multiply(Partial& partial, device::Accumulator& sum, const device::Vector& matrix,
                                      const Fragment& fragment, std::uint32_t metadata, int part) {
-    device::multiply_sparse<selector>(scaled ? partial.products : sum, matrix, inputs_of(fragment, part),
-                                      metadata);
+    device::Accumulator& to = !scaled ? sum : (part == 0 ? partial.high : partial.low);
+    device::multiply_sparse<selector>(to, matrix, fragment.term[part == 2 ? terms - 1 : 0], metadata);
   }
 
   SPIDER_DEVICE static void multiply_whole(Partial& partial, device::Accumulator& sum,
                                            const device::Vector& matrix, const Fragment& fragment, int half,
                                            int part) {
-    device::multiply_dense(scaled ? partial.products : sum, matrix, half_of(inputs_of(fragment, part), half));
+    device::Accumulator& to = !scaled ? sum : (part == 0 ? partial.high : partial.low);
+    device::multiply_dense(to, matrix, half_of(fragment.term[part == 2 ? terms - 1 : 0], half));
   }
 
-  /// After the last product of a step: adds them to the sum.
-  SPIDER_DEVICE static void finish(const Partial& partial, device::Accumulator& sum, float unit) {
+  SPIDER_DEVICE static void finish(const Partial& partial, device::Accumulator& sum,
+                                   const Fragment& fragment) {
     if constexpr (scaled) {
       SPIDER_UNROLL
-      for (int i = 0; i < 4; ++i)
-        sum.value[i] = device::multiply_add(partial.products.value[i], unit, sum.value[i]);
+      for (int i = 0; i < 4; ++i) {
+        const float products =
+            terms == 1 ? partial.high.value[i]
+                       : device::multiply_add(partial.low.value[i], low_unit, partial.high.value[i]);
+        sum.value[i] = device::multiply_add(products, fragment.unit, sum.value[i]);
+      }
     }
   }
 
@@ -326,21 +247,14 @@ struct F32Storage {
   SPIDER_DEVICE static Element output(const Outputs& outputs, int i) { return outputs.word[i]; }
 
  private:
-  // The largest input is brought into [2^14, 2^15). From there down to 2^-1, or of one term 2^-12, all digits
-  // of an input are in its terms, and the same ones at any scale: f16's unit is 2^-24.
-  static constexpr std::uint32_t top_exponent = 14;
-  static constexpr std::uint32_t span = terms == 2 ? 15 : 26;
-  // Above the smallest, to which a smaller input may be rounded; twice, as in a register.
-  static constexpr std::uint32_t least_half = terms == 2 ? 0x38013801 : 0x0c010c01;
-  static constexpr std::uint32_t largest_half = 0x7bff7bff;
-  static constexpr std::uint32_t misfit_bits = 0x80008000;
-  static constexpr std::uint32_t remainder_unit = 0x10001000;  // 2^-11, twice
+  static constexpr float low_scale = 0x1p11F;
+  static constexpr float low_unit = 0x1p-11F;
 
-  // Of f32. Exponents from `least` on have a factor, and a unit times any kernel's product_unit, that f32
-  // holds.
-  static constexpr std::uint32_t bias = 127;
+  // Exponents of f32 are biased by 127. Those from `least` on have scale and unit that are normal numbers;
+  // `span` below the largest all digits of an input are still in its terms.
   static constexpr std::uint32_t of_infinity = 255;
-  static constexpr std::uint32_t least = 20;
+  static constexpr std::uint32_t least = 28;
+  static constexpr std::uint32_t span = 26;
 
   SPIDER_DEVICE static std::uint32_t exponent_of(float value) {
     return device::bits_of(value) >> 23 & of_infinity;
@@ -352,36 +266,71 @@ struct F32Storage {
     for (int i = 0; i < 8; ++i) inputs[i] = device::float_of(vectors[i / 4].word[i % 4]);
   }
 
-  SPIDER_DEVICE static Fragment split(const float (&inputs)[8], const Scale& scale) {
-    Fragment fragment;
-    SPIDER_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const float first = scaled ? inputs[2 * i] * scale.factor : inputs[2 * i];
-      const float second = scaled ? inputs[2 * i + 1] * scale.factor : inputs[2 * i + 1];
-      const std::uint32_t high = device::pack_f16(first, second);
-      fragment.term[0].word[i] = high;
-      if constexpr (terms == 2) {
-        // Exact before it is rounded: what rounding to f16 takes away has 13 bits at most.
-        fragment.term[1].word[i] =
-            device::pack_f16(first - device::low_f16(high), second - device::high_f16(high));
-      }
+  SPIDER_DEVICE static Fragment make_fragment(float (&inputs)[8], float product_unit) {
+    Fragment fragment{};
+    if constexpr (scaled) {
+      const std::uint32_t exponent = find_exponent(inputs, fragment.ceiling);
+      const float scale = device::float_of((127 + 14 + 127 - exponent) << 23);
+      fragment.unit = device::float_of((exponent - 14) << 23) * product_unit;
+      SPIDER_UNROLL
+      for (int i = 0; i < 8; ++i) inputs[i] *= scale;
     }
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) split(inputs[2 * i], inputs[2 * i + 1], fragment, i);
     return fragment;
   }
 
-  /// What a part multiplies. The weights' remainders are held times 2^remainder_exponent.
-  SPIDER_DEVICE static device::Vector inputs_of(const Fragment& fragment, int part) {
-    if (terms == 1 || part == 0) return fragment.term[0];
-    if (part == 2) return fragment.term[terms - 1];
-    if constexpr (remainder_exponent == 0) {
-      return fragment.term[0];
-    } else {
-      static_assert(remainder_exponent == 11, "its unit is a constant");
-      device::Vector inputs;
+  /// The exponent of the warp's largest finite input. Takes out of the inputs what lies `span` below it,
+  /// which is left below `ceiling`.
+  SPIDER_DEVICE static std::uint32_t find_exponent(float (&inputs)[8], std::uint32_t& ceiling) {
+    std::uint32_t largest = largest_of(inputs) >> 23;
+    std::uint32_t smallest = smallest_of(inputs) >> 23;
+    // Infinities and zeros, which mean nothing for the scale, and wide rows are looked at more closely.
+    if (largest == of_infinity || smallest + span < largest) {
+      float numbers[8];
       SPIDER_UNROLL
-      for (int i = 0; i < 4; ++i)
-        inputs.word[i] = device::multiply_f16(fragment.term[0].word[i], remainder_unit);
-      return inputs;
+      for (int i = 0; i < 8; ++i) numbers[i] = exponent_of(inputs[i]) == of_infinity ? 0 : inputs[i];
+      largest = largest_of(numbers) >> 23;
+      ceiling = largest > least ? largest - span : 0;  // there is no smaller scale
+      bool left = false;
+      SPIDER_UNROLL
+      for (int i = 0; i < 8; ++i) {
+        const bool small = inputs[i] != 0 && exponent_of(inputs[i]) < ceiling;
+        left |= small;
+        if (small) inputs[i] = 0;
+      }
+      if (device::largest_in_warp(left ? 1 : 0) == 0) ceiling = 0;
+    }
+    return largest < least ? least : largest;
+  }
+
+  /// The bits of the largest and the smallest magnitude among the warp's inputs; NaNs do not count beside
+  /// numbers.
+  SPIDER_DEVICE static std::uint32_t largest_of(const float (&inputs)[8]) {
+    float largest[4];
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) largest[i] = device::larger_magnitude(inputs[i], inputs[i + 4]);
+    const float first = device::larger_magnitude(largest[0], largest[1]);
+    const float second = device::larger_magnitude(largest[2], largest[3]);
+    return device::largest_in_warp(device::bits_of(device::larger_magnitude(first, second)));
+  }
+  SPIDER_DEVICE static std::uint32_t smallest_of(const float (&inputs)[8]) {
+    float smallest[4];
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) smallest[i] = device::smaller_magnitude(inputs[i], inputs[i + 4]);
+    const float first = device::smaller_magnitude(smallest[0], smallest[1]);
+    const float second = device::smaller_magnitude(smallest[2], smallest[3]);
+    return device::smallest_in_warp(device::bits_of(device::smaller_magnitude(first, second)));
+  }
+
+  /// Two inputs as register `i` of each term.
+  SPIDER_DEVICE static void split(float first, float second, Fragment& fragment, int i) {
+    const std::uint32_t high = device::pack_f16(first, second);
+    fragment.term[0].word[i] = high;
+    if constexpr (terms == 2) {
+      // Exact: what rounding to f16 takes away has 13 bits at most.
+      fragment.term[1].word[i] = device::pack_f16((first - device::low_f16(high)) * low_scale,
+                                                  (second - device::high_f16(high)) * low_scale);
     }
   }
 };

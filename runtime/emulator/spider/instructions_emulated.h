@@ -55,8 +55,6 @@ std::uint32_t smallest_in_warp(std::uint32_t value, emulator::CallSite site = em
 /// shfl.sync.idx.b32: what lane `source` % 32 brings.
 std::uint32_t take_from_lane(std::uint32_t value, int source,
                              emulator::CallSite site = emulator::CallSite::current());
-/// vote.sync.all.pred: whether all lanes of the warp say so.
-bool all_in_warp(bool value, emulator::CallSite site = emulator::CallSite::current());
 
 /// The bits of an f32, and the f32 of bits.
 std::uint32_t bits_of(float value);
@@ -64,6 +62,9 @@ float float_of(std::uint32_t bits);
 
 /// fma.rn.f32: a * b + c, rounded once.
 float multiply_add(float a, float b, float c);
+/// max.f32 and min.f32 of magnitudes: of a NaN and a number it is the number.
+float larger_magnitude(float a, float b);
+float smaller_magnitude(float a, float b);
 
 /// A value of a table baked into the generated file.
 Vector load_table(const Vector* from);
@@ -160,11 +161,6 @@ std::uint32_t pack_bf16(float low, float high);
 /// cvt.f32.f16 of bits 0-15, and of bits 16-31.
 float low_f16(std::uint32_t both);
 float high_f16(std::uint32_t both);
-/// max.f16x2 and min.f16x2 of magnitudes: of a NaN and a number it is the number.
-std::uint32_t larger_magnitudes_f16(std::uint32_t a, std::uint32_t b);
-std::uint32_t smaller_magnitudes_f16(std::uint32_t a, std::uint32_t b);
-/// mul.rn.f16x2: both halves, rounded to nearest.
-std::uint32_t multiply_f16(std::uint32_t a, std::uint32_t b);
 /// movmatrix.sync.aligned.m8n8.trans.b16: lane 4 r + c gives elements 2 c, 2 c + 1 of row r and receives
 /// elements 2 c, 2 c + 1 of column r.
 std::uint32_t transpose_8x8(std::uint32_t row_pair, emulator::CallSite site = emulator::CallSite::current());

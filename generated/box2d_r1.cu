@@ -210,7 +210,6 @@ SPIDER_DEVICE bool needs_no_care(const Tile& tile) {
          tile.column + first_column + window_elements <= tile.wanted.column_end;
 }
 
-
 /// Where rows beyond the field are taken from.
 SPIDER_DEVICE spider::MappedIndex map_row(const Tile& tile, std::int32_t y) {
   constexpr spider::AxisRules rules = {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000};

@@ -83,7 +83,7 @@ constexpr int window_words = 12;
 // place within 32 bytes ask the L2 cache for every vector by itself.
 constexpr int ring_rows = 7;  // 0: there is none
 constexpr int ring_column = -4;
-[[maybe_unused]] constexpr int ring_vectors = 34;
+constexpr int ring_vectors = 34;
 constexpr int ring_row_bytes = 640;
 constexpr int line_bytes = 128;
 constexpr int ring_lead = (ring_column * Cells::element_bytes % line_bytes + line_bytes) % line_bytes;
@@ -234,6 +234,9 @@ SPIDER_DEVICE bool lies_inside(const spider::SweepArguments& field, const Place&
   };
   const std::int64_t first = place.column;
   const std::int64_t last = first + warp_columns - 1;
+  // A ring is filled by vectors of 16 bytes, also where a thread has fewer bytes of outputs.
+  constexpr int ring_columns = ring_vectors * 16 / Cells::element_bytes;
+  if (ring_rows > 0 && !holds(2, first + ring_column, first + ring_column + ring_columns - 1)) return false;
   return holds(step_axis, place.first_step + step_low, place.first_step + place.steps - 1 + step_high) &&
          holds(row_axis, place.row + row_low, place.row + row_high) && holds(2, first, last) &&
          holds(2, first + loaded_low, last + loaded_high);

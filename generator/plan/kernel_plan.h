@@ -289,7 +289,7 @@ struct KernelPlan {
   std::vector<Pass> passes;  ///< on tensor cores: today always one; on CUDA cores none
   CorePlan cores;            ///< of Engine::cuda
   ErrorBound error_bound;
-  std::optional<EngineTimes> engine_times;  ///< where there was a choice (compare_engines)
+  std::optional<EngineTimes> engine_times;  ///< of 2D f32, where there was a choice (estimate_engines)
 
   bool operator==(const KernelPlan&) const = default;
 };

@@ -18,8 +18,8 @@ constexpr int operand_bytes = 512;
 constexpr int line_bytes = 128;
 
 // A fragment of f32 inputs beside one of f16 ones, its power of two, and the products of windows under way.
-// Operands on their way from shared memory to those.
 constexpr int registers_per_scaled_tile = 40;
+// Operands on their way from shared memory to those.
 constexpr int registers_for_shared_operands = 48;
 
 // Addresses, counters, one fragment a tile, metadata: what the compiler needs beside accumulators and
@@ -165,8 +165,7 @@ void choose_tiles(const Pass& pass, Streaming& streaming) {
   const bool light = sparse_products(pass) <= most_light_products;
   const int blocks = light ? 5 : 4;
   const int most_registers = registers_per_multiprocessor / (blocks * warps * threads_per_warp) / 8 * 8;
-  const bool has_pairs = pass.sources.back().distance() != Position{};
-  if (has_pairs || sparse_products(pass) > most_memory_bound_products) return;
+  if (has_pairs(pass) || sparse_products(pass) > most_memory_bound_products) return;
   for (int rows = most_tile_rows; rows >= least_tile_rows; --rows) {
     const int registers = registers_of_tile(pass, rows);
     if (registers > most_registers) continue;
@@ -216,6 +215,7 @@ std::string objection_to_size(const Pass& pass) {
 }
 
 void fit_shared_memory(Pass& pass) {
+  if (pass.streaming.tile_rows > 0) return;  // what registers hold fits shared memory, too
   while (pass.streaming.warps_per_block > 1 && shared_bytes(pass) > largest_shared_bytes) {
     pass.streaming.warps_per_block /= 2;
     pass.streaming.blocks_per_multiprocessor *= 2;

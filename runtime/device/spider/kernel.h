@@ -26,8 +26,8 @@ struct StripGrid {
   std::int32_t inner_rows;
 };
 
-/// How a launch cuts a box into blocks of Tiling::abreast outputs that walk along z (TilingKind::blocks), or
-/// that do not walk (TilingKind::tiles). They count along x first, then y, then z.
+/// How a launch cuts a box into blocks of Tiling::abreast outputs (TilingKind::blocks and tiles), which walk
+/// along z where there is one. They count along x first, then y, then z.
 struct VolumeGrid {
   std::int32_t first_column;  ///< of the first block; as StripGrid::first_column
   std::int32_t across, down;  ///< blocks side by side along x, and along y from the box's first row
@@ -63,7 +63,8 @@ enum class TilingKind : std::int32_t {
   strips,  ///< a warp walks down y, some columns abreast (2D)
   blocks,  ///< a block walks along z, some rows and columns abreast (3D)
   lines,   ///< a warp has some columns of one row and walks nowhere (1D, and 2D without taps in y)
-  tiles,   ///< a warp has some rows and columns and walks nowhere (2D); cut as blocks are
+  tiles,   ///< a warp has some rows and columns and walks nowhere (2D): blocks that leave memory to the L1
+           ///< cache
 };
 
 /// What the runtime must know of a kernel to cut a box for it. A walk covers `abreast` outputs and steps

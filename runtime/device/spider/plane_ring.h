@@ -60,26 +60,26 @@ enum class Terrain {
 };
 
 /// The ring of a kernel. `Shape` has, as static members:
-///   Element                 the bits of a cell
-///   block_threads           threads of a block
-///   ring_planes, ring_rows  input planes in the ring, rows of each
-///   tile_rows               output rows of a block
-///   tile_vectors            vectors of 16 bytes of the block's own columns in a row
-///   left_vectors, right_vectors       those that taps reach before and behind them
-///   ring_row_bytes, ring_plane_bytes  from row to row, from plane to plane: a multiple of 32, for copies are
-///   slow
-///                           where shared and global addresses do not agree modulo that
-///   ring_lead_bytes         before the block's own columns in the first row: the same
-///   lowest_dz, lowest_dy    of the taps' offsets along z, y
-///   lead_planes             from the lowest offset along z to the highest
-///   highest_low, lowest_high          columns that every tap row may read: from so far behind a box's first
-///   column to
-///                           so far before its end
-///   column_reach_low, column_reach_high  lowest offset along x, at most 0; highest, at least 0
-///   edge_columns            columns of a row, reached but not in fast vectors, beside both edges of the
-///   field or of a box full_low, full_high     a tap with an offset between them along z leads to all that
-///   any tap leads to in a plane band_count, band(i)     the taps plane_rules(), row_rules(), column_rules()
-///   the boundary
+/// - Element: the bits of a cell;
+/// - block_threads: threads of a block;
+/// - ring_planes, ring_rows: input planes in the ring, rows of each;
+/// - tile_rows: output rows of a block;
+/// - tile_vectors: vectors of 16 bytes of the block's own columns in a row;
+/// - left_vectors, right_vectors: those that taps reach before and behind them;
+/// - ring_row_bytes, ring_plane_bytes: from row to row, from plane to plane; a multiple of 32, for copies are
+///   slow where shared and global addresses do not agree modulo that;
+/// - ring_lead_bytes: before the block's own columns in the first row; the same;
+/// - lowest_dz, lowest_dy: of the taps' offsets along z, y;
+/// - lead_planes: from the lowest offset along z to the highest;
+/// - highest_low, lowest_high: columns that every tap row may read, from so far behind a box's first column
+///   to so far before its end;
+/// - column_reach_low, column_reach_high: lowest offset along x, at most 0; highest, at least 0;
+/// - edge_columns: columns of a row, reached but not in fast vectors, beside both edges of the field or of a
+///   box;
+/// - full_low, full_high: a tap with an offset between them along z leads to all that any tap leads to in a
+///   plane;
+/// - band_count, band(i): the taps;
+/// - plane_rules(), row_rules(), column_rules(): the boundary.
 template <class Shape>
 struct PlaneRing {
   using Element = typename Shape::Element;
@@ -174,11 +174,6 @@ struct PlaneRing {
       reached |= leads_to(Shape::band(i).dy, block.box[1], y) && leads_to(Shape::band(i).dx, block.box[2], x);
     }
     return reached;
-  }
-
-  /// Where the plane of a step lies.
-  SPIDER_DEVICE static Shared plane_place(int step) {
-    return static_cast<unsigned>(step) % Shape::ring_planes * Shape::ring_plane_bytes;
   }
 
   /// Where a vector of a ring row lies in its plane.

@@ -12,8 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "emit/figures.h"
+#include "plan/column_reach.h"
 #include "plan/core_ring.h"
+#include "plan/core_taps.h"
 #include "plan/cores.h"
 
 namespace spidergen::emit {
@@ -41,13 +42,6 @@ struct InputRow {
     return all;
   }
 };
-
-Range range_of(const std::vector<plan::CoreTap>& taps, int plan::CoreTap::*axis) {
-  const auto [low, high] =
-      std::minmax_element(taps.begin(), taps.end(),
-                          [&](const plan::CoreTap& a, const plan::CoreTap& b) { return a.*axis < b.*axis; });
-  return {(*low).*axis, (*high).*axis};
-}
 
 /// A number as an f32 literal that reads back as itself.
 std::string literal(float value) {
@@ -127,7 +121,7 @@ void bind_rows(const std::vector<InputRow>& rows, bool in_ring, render::Bindings
 
 /// What windows hold: whole vectors, of as many cells as a thread has outputs, though only parts may be
 /// loaded. In words and in columns from a thread's first output on.
-void bind_windows(const plan::CorePlan& cores, int element_bytes, const Range& columns,
+void bind_windows(const plan::CorePlan& cores, int element_bytes, const plan::TapRange& columns,
                   render::Bindings& bindings) {
   const int word_cells = word_bytes / element_bytes;
   const auto vector_begin = [&](int column) {
@@ -142,7 +136,7 @@ void bind_windows(const plan::CorePlan& cores, int element_bytes, const Range& c
 }
 
 /// {lowest, highest} column of each step's taps, which are all in one row.
-std::string step_spans_text(const std::vector<plan::CoreTap>& taps, const Range& steps) {
+std::string step_spans_text(const std::vector<plan::CoreTap>& taps, const plan::TapRange& steps) {
   std::vector<std::string> spans;
   std::size_t first = 0;
   for (int step = steps.low; step <= steps.high; ++step) {
@@ -158,8 +152,8 @@ std::string step_spans_text(const std::vector<plan::CoreTap>& taps, const Range&
 /// The taps, and what all kernels say of them.
 void bind_taps(const plan::KernelPlan& plan, render::Bindings& bindings) {
   const std::vector<plan::CoreTap>& taps = plan.cores.taps;
-  const Range steps = range_of(taps, &plan::CoreTap::step);
-  const Range rows = range_of(taps, &plan::CoreTap::row);
+  const plan::TapRange steps = plan::range_of(taps, &plan::CoreTap::step);
+  const plan::TapRange rows = plan::range_of(taps, &plan::CoreTap::row);
   bindings["tap_count"] = fmt::to_string(taps.size());
   bindings["core_taps"] = taps_text(taps);
   bindings["step_low"] = fmt::to_string(steps.low);
@@ -168,21 +162,16 @@ void bind_taps(const plan::KernelPlan& plan, render::Bindings& bindings) {
   bindings["row_high"] = fmt::to_string(rows.high);
   bindings["blocks_per_multiprocessor"] = fmt::to_string(plan.cores.blocks_per_multiprocessor);
   bindings["preferred_steps"] = fmt::to_string(plan.cores.preferred_steps);
-  int highest_low = INT_MIN;
-  int lowest_high = INT_MAX;
-  for (const plan::TapRow& row : plan.tap_rows) {
-    highest_low = std::max(highest_low, row.low);
-    lowest_high = std::min(lowest_high, row.high);
-  }
-  bindings["highest_low"] = fmt::to_string(highest_low);
-  bindings["lowest_high"] = fmt::to_string(lowest_high);
+  const plan::ColumnReach reach = plan::column_reach_of(plan.tap_rows);
+  bindings["highest_low"] = fmt::to_string(reach.highest_low);
+  bindings["lowest_high"] = fmt::to_string(reach.lowest_high);
 }
 
 }  // namespace
 
 void bind_core_tiles(const plan::KernelPlan& plan, render::Bindings& bindings) {
   const plan::CorePlan& cores = plan.cores;
-  const Range steps = range_of(cores.taps, &plan::CoreTap::step);
+  const plan::TapRange steps = plan::range_of(cores.taps, &plan::CoreTap::step);
   bindings["tap_count"] = fmt::to_string(cores.taps.size());
   bindings["core_taps"] = taps_text(cores.taps);
   bindings["step_low"] = fmt::to_string(steps.low);
@@ -213,10 +202,10 @@ void bind_cores(const spec::StencilSpec& spec, const plan::KernelPlan& plan, ren
   constexpr std::array<std::string_view, 3> tilings{"lines", "strips", "blocks"};
   bindings["tiling"] = tilings[static_cast<std::size_t>(spec.dimensions) - 1];
   // A table needs no rows: one stands for them.
-  bind_rows(cores.unrolled ? input_rows_of(cores.taps, range_of(cores.taps, &plan::CoreTap::step).low)
+  bind_rows(cores.unrolled ? input_rows_of(cores.taps, plan::range_of(cores.taps, &plan::CoreTap::step).low)
                            : std::vector<InputRow>{{0, 0, 1, {{1, 0, 0}}}},
             false, bindings);
-  bind_windows(cores, spec::element_bytes(spec.storage), range_of(cores.taps, &plan::CoreTap::column),
+  bind_windows(cores, spec::element_bytes(spec.storage), plan::range_of(cores.taps, &plan::CoreTap::column),
                bindings);
 }
 
@@ -226,7 +215,7 @@ void bind_core_ring(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
   const int element_bytes = spec::element_bytes(spec.storage);
   const plan::SideVectors sides = plan::side_vectors(cores.taps, element_bytes);
   bind_taps(plan, bindings);
-  bind_rows(input_rows_of(cores.taps, range_of(cores.taps, &plan::CoreTap::step).low), true, bindings);
+  bind_rows(input_rows_of(cores.taps, plan::range_of(cores.taps, &plan::CoreTap::step).low), true, bindings);
   bindings["rows_per_thread"] = fmt::to_string(ring.rows_per_thread);
   bindings["warps_across"] = fmt::to_string(ring.warps_across);
   bindings["warps_down"] = fmt::to_string(ring.warps_down);

@@ -4,7 +4,9 @@
 #include <array>
 #include <set>
 
-#include "plan/cores.h"
+#include "plan/column_reach.h"
+#include "plan/core_taps.h"
+#include "plan/device_rates.h"
 
 namespace spidergen::plan {
 namespace {
@@ -16,9 +18,7 @@ constexpr int warp_columns = 128;
 // Addresses, strides, counters, copies and what the compiler needs besides.
 constexpr int base_registers = 60;
 
-// What every device from compute capability 8.0 on grants a block, 8.6, 8.9 and 12.0 being the smallest; and
-// what the multiprocessors that are meant for many blocks have.
-constexpr int most_shared_bytes = 99 * 1024;
+// Of the multiprocessors that are meant for many blocks.
 constexpr int most_multiprocessor_bytes = 160 * 1024;
 
 // Multiply-adds of a step in the code: more would not fit the instruction cache, or compile for too long.
@@ -56,26 +56,14 @@ constexpr std::array<Candidate, 5> narrow_candidates{{{3, 2, 8, 1, 2, 2, 128},
 // Multiply-adds of a thread between two barriers, where those are two planes.
 constexpr int most_group_products = 1024;
 
-struct Range {
-  int low = 0;
-  int high = 0;
-  [[nodiscard]] int count() const { return high - low + 1; }
-};
-
-Range range_of(const std::vector<CoreTap>& taps, int CoreTap::*axis) {
-  const auto [low, high] = std::minmax_element(
-      taps.begin(), taps.end(), [&](const CoreTap& a, const CoreTap& b) { return a.*axis < b.*axis; });
-  return {(*low).*axis, (*high).*axis};
-}
-
 int round_up(int value, int unit) {
   return (value + unit - 1) / unit * unit;
 }
 
 /// Sums of all planes in flight, the inputs of a row, and the rest.
 int estimate_registers(const std::vector<CoreTap>& taps, int rows_per_thread) {
-  const Range planes = range_of(taps, &CoreTap::step);
-  const Range columns = range_of(taps, &CoreTap::column);
+  const TapRange planes = range_of(taps, &CoreTap::step);
+  const TapRange columns = range_of(taps, &CoreTap::column);
   const int inputs = round_up(std::max(0, -columns.low), core_ring_outputs) +
                      round_up(std::max(0, columns.high), core_ring_outputs);
   return base_registers + planes.count() * rows_per_thread * core_ring_outputs + std::max(0, inputs - 8);
@@ -84,23 +72,14 @@ int estimate_registers(const std::vector<CoreTap>& taps, int rows_per_thread) {
 }  // namespace
 
 SideVectors side_vectors(const std::vector<CoreTap>& taps, int element_bytes) {
-  const Range columns = range_of(taps, &CoreTap::column);
+  const TapRange columns = range_of(taps, &CoreTap::column);
   const int vector_cells = vector_bytes / element_bytes;
   return {round_up(std::max(0, -columns.low), vector_cells) / vector_cells,
           round_up(std::max(0, columns.high), vector_cells) / vector_cells};
 }
 
 int core_edge_columns(const std::vector<TapRow>& rows, int element_bytes) {
-  ColumnReach reach{rows.front().low, rows.front().high, 0, 0};
-  for (const TapRow& row : rows) {
-    reach.highest_low = std::max(reach.highest_low, row.low);
-    reach.lowest_high = std::min(reach.lowest_high, row.high);
-    reach.low = std::min(reach.low, row.low);
-    reach.high = std::max(reach.high, row.high);
-  }
-  // An edge may fall inside a vector.
-  const int cut = vector_bytes / element_bytes - 1;
-  return std::max(0, reach.highest_low) - reach.low + cut + reach.high - std::min(0, reach.lowest_high) + cut;
+  return columns_across_edges(column_reach_of(rows), vector_bytes / element_bytes);
 }
 
 int core_row_bytes(const CoreRing& ring, const SideVectors& sides, int element_bytes) {
@@ -121,7 +100,7 @@ int core_ring_bytes(const CoreRing& ring, const std::vector<CoreTap>& taps, int 
 }
 
 int core_cells_loaded(const CoreRing& ring, const std::vector<CoreTap>& taps) {
-  const Range rows = range_of(taps, &CoreTap::row);
+  const TapRange rows = range_of(taps, &CoreTap::row);
   int cells = 0;
   for (int y = rows.low; y < rows.high + ring.rows_per_thread; ++y) {
     // The thread's rows 0 .. rows_per_thread - 1 meet input row y through taps of dy from y on downwards.
@@ -156,7 +135,7 @@ std::optional<CoreRing> try_candidate(const Candidate& candidate, const std::vec
   ring.estimated_registers = registers;
   const auto fits = [&] {
     const int bytes = core_ring_bytes(ring, taps, element_bytes);
-    return bytes <= most_shared_bytes && bytes * candidate.blocks <= most_multiprocessor_bytes;
+    return bytes <= least_block_shared_bytes && bytes * candidate.blocks <= most_multiprocessor_bytes;
   };
   // With two planes between barriers fewer groups were not measured; then rather one plane.
   while (ring.groups_ahead > 1 && ring.planes_at_once == 1 && !fits()) --ring.groups_ahead;
@@ -167,7 +146,7 @@ std::optional<CoreRing> try_candidate(const Candidate& candidate, const std::vec
 
 std::optional<CoreRing> plan_core_ring(const spec::StencilSpec& spec, const std::vector<CoreTap>& taps) {
   if (spec.dimensions != 3) return std::nullopt;
-  const Range columns = range_of(taps, &CoreTap::column);
+  const TapRange columns = range_of(taps, &CoreTap::column);
   if (range_of(taps, &CoreTap::row).count() - 1 > most_rows_around) return std::nullopt;
   if (std::max(-columns.low, columns.high) > most_columns_around) return std::nullopt;
   const int element_bytes = spec::element_bytes(spec.storage);

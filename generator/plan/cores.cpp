@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plan/core_ring.h"
+#include "plan/core_taps.h"
 
 namespace spidergen::plan {
 namespace {
@@ -114,9 +115,7 @@ Stencil stencil_of(const spec::StencilSpec& spec, const std::vector<CoreTap>& ta
   stencil.element_bytes = spec::element_bytes(spec.storage);
   stencil.dimensions = spec.dimensions;
   stencil.taps = static_cast<int>(taps.size());
-  const auto [low, high] = std::minmax_element(
-      taps.begin(), taps.end(), [](const CoreTap& a, const CoreTap& b) { return a.step < b.step; });
-  stencil.steps_in_flight = high->step - low->step + 1;
+  stencil.steps_in_flight = range_of(taps, &CoreTap::step).count();
   stencil.rows.resize(static_cast<std::size_t>(taps.back().row - taps.front().row) + 1);
   for (const CoreTap& tap : taps) {
     Span& span = stencil.rows[static_cast<std::size_t>(tap.row - taps.front().row)];
@@ -304,9 +303,7 @@ void take_ring(CorePlan& plan) {
   plan.blocks_per_multiprocessor = ring.blocks_per_multiprocessor;
   // Long enough that the planes before the first outputs do not count, short enough that blocks stay
   // together.
-  const auto [low, high] = std::minmax_element(
-      plan.taps.begin(), plan.taps.end(), [](const CoreTap& a, const CoreTap& b) { return a.step < b.step; });
-  plan.preferred_steps = 8 * std::max(2, high->step - low->step);
+  plan.preferred_steps = 8 * std::max(2, range_of(plan.taps, &CoreTap::step).count() - 1);
   plan.estimated_registers = ring.estimated_registers;
   plan.cells_loaded = core_cells_loaded(ring, plan.taps);
 }

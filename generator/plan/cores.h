@@ -21,11 +21,6 @@ struct CoreAxes {
 /// How many cells a warp loads for each of its outputs.
 [[nodiscard]] double cells_per_output(const CorePlan& plan);
 
-/// a / b rounded down, for b > 0: columns before the first are counted below zero.
-[[nodiscard]] constexpr int floor_divide(int a, int b) {
-  return a / b - (a % b < 0 ? 1 : 0);
-}
-
 /// Orders the taps as the kernel adds them, and chooses what a thread computes. In 2D, where that is not too
 /// much for registers and instruction cache, a tile whose input rows are all requested at once
 /// (templates/cores2d.cu.in). Else a walk (templates/cuda_cores.cu.in): as many neighbouring outputs along x

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "plan/column_reach.h"
 #include "plan/cores.h"
 #include "plan/diagonals.h"
 #include "plan/engine_times.h"
@@ -105,17 +106,6 @@ int find_or_add_source(const Source& source, std::vector<Source>& sources) {
   if (same != sources.end()) return static_cast<int>(same - sources.begin());
   sources.push_back(source);
   return static_cast<int>(sources.size()) - 1;
-}
-
-ColumnReach column_reach_of(const std::vector<TapRow>& rows) {
-  ColumnReach reach{rows.front().low, rows.front().high, 0, 0};
-  for (const TapRow& row : rows) {
-    reach.highest_low = std::max(reach.highest_low, row.low);
-    reach.lowest_high = std::min(reach.lowest_high, row.high);
-    reach.low = std::min(reach.low, row.low);
-    reach.high = std::max(reach.high, row.high);
-  }
-  return reach;
 }
 
 using TermPairs = std::vector<std::pair<int, int>>;

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "plan/column_reach.h"
+
 namespace spidergen::plan {
 namespace {
 
@@ -194,11 +196,7 @@ int plane_rows(const Pass& pass) {
 }
 
 int plane_edge_columns(const Pass& pass) {
-  // A box may begin and end inside a vector.
-  constexpr int of_vector = vector_elements - 1;
-  const int at_low_edge = std::max(0, pass.column_reach.highest_low) - pass.column_reach.low + of_vector;
-  const int at_high_edge = pass.column_reach.high - std::min(0, pass.column_reach.lowest_high) + of_vector;
-  return at_low_edge + at_high_edge;
+  return columns_across_edges(pass.column_reach, vector_elements);
 }
 
 int plane_shared_bytes(const Pass& pass) {

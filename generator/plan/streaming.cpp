@@ -6,6 +6,8 @@
 #include <bit>
 #include <string>
 
+#include "plan/device_rates.h"
+
 namespace spidergen::plan {
 namespace {
 
@@ -32,8 +34,6 @@ constexpr int registers_beside_tile = 16;
 constexpr int largest_register_count = 255;
 constexpr int registers_per_multiprocessor = 65536;
 constexpr int threads_per_warp = 32;
-// Of a block on compute capability 8.6 and 8.9, the least that there is.
-constexpr int largest_shared_bytes = 99 * 1024;
 
 // MMAs per tile that hide behind the tile's bytes, and those that take no more than a third of its time.
 constexpr std::size_t most_memory_bound_products = 8;
@@ -206,17 +206,17 @@ std::string objection_to_size(const Pass& pass) {
                        most_unrolled_products);
   }
   const int bytes = shared_bytes(pass);
-  if (bytes > largest_shared_bytes) {
+  if (bytes > least_block_shared_bytes) {
     return fmt::format(
         "{} operands and the input rows take {} KiB of a block's shared memory; devices have {}",
-        pass.operands.size(), (bytes + 1023) / 1024, largest_shared_bytes / 1024);
+        pass.operands.size(), (bytes + 1023) / 1024, least_block_shared_bytes / 1024);
   }
   return {};
 }
 
 void fit_shared_memory(Pass& pass) {
   if (pass.streaming.tile_rows > 0) return;  // what registers hold fits shared memory, too
-  while (pass.streaming.warps_per_block > 1 && shared_bytes(pass) > largest_shared_bytes) {
+  while (pass.streaming.warps_per_block > 1 && shared_bytes(pass) > least_block_shared_bytes) {
     pass.streaming.warps_per_block /= 2;
     pass.streaming.blocks_per_multiprocessor *= 2;
   }

@@ -8,24 +8,11 @@
 
 namespace spider {
 
-/// f16: two cells to a word.
-struct F16Cells {
+/// Two cells to a word, whatever their digits mean.
+struct HalfWordCells {
   using Element = std::uint16_t;  ///< the bits of a cell
   static constexpr int element_bytes = 2;
   static constexpr int per_word = 2;
-
-  /// The number in cell `i` of a word.
-  SPIDER_DEVICE static float number(std::uint32_t word, int i) {
-    return i == 0 ? device::low_f16(word) : device::high_f16(word);
-  }
-  /// A word of numbers, rounded to nearest; the lower half is the first.
-  SPIDER_DEVICE static std::uint32_t word(const float* numbers) {
-    return device::pack_f16(numbers[0], numbers[1]);
-  }
-  /// A number, rounded to nearest.
-  SPIDER_DEVICE static Element cell(float number) {
-    return static_cast<Element>(device::pack_f16(number, 0));
-  }
 
   /// A word of one cell again and again.
   SPIDER_DEVICE static std::uint32_t repeat(Element cell) { return cell * 0x00010001U; }
@@ -39,12 +26,24 @@ struct F16Cells {
   }
 };
 
-/// bf16: the same with other digits, which are the upper half of an f32 number.
-struct Bf16Cells {
-  using Element = std::uint16_t;
-  static constexpr int element_bytes = 2;
-  static constexpr int per_word = 2;
+/// f16.
+struct F16Cells : HalfWordCells {
+  /// The number in cell `i` of a word.
+  SPIDER_DEVICE static float number(std::uint32_t word, int i) {
+    return i == 0 ? device::low_f16(word) : device::high_f16(word);
+  }
+  /// A word of numbers, rounded to nearest; the lower half is the first.
+  SPIDER_DEVICE static std::uint32_t word(const float* numbers) {
+    return device::pack_f16(numbers[0], numbers[1]);
+  }
+  /// A number, rounded to nearest.
+  SPIDER_DEVICE static Element cell(float number) {
+    return static_cast<Element>(device::pack_f16(number, 0));
+  }
+};
 
+/// bf16: the upper half of an f32 number.
+struct Bf16Cells : HalfWordCells {
   SPIDER_DEVICE static float number(std::uint32_t word, int i) {
     return device::float_of(i == 0 ? word << 16 : word & 0xffff0000U);
   }
@@ -53,15 +52,6 @@ struct Bf16Cells {
   }
   SPIDER_DEVICE static Element cell(float number) {
     return static_cast<Element>(device::pack_bf16(number, 0));
-  }
-
-  SPIDER_DEVICE static std::uint32_t repeat(Element cell) { return cell * 0x00010001U; }
-  SPIDER_DEVICE static Element cell_of(std::uint32_t word, int i) {
-    return static_cast<Element>(word >> (16 * i));
-  }
-  SPIDER_DEVICE static void put(std::uint32_t& word, int i, Element cell) {
-    const std::uint32_t other = i == 0 ? word & 0xffff0000U : word & 0xffffU;
-    word = other | static_cast<std::uint32_t>(cell) << (16 * i);
   }
 };
 

@@ -130,7 +130,7 @@ report() {  # report CALLER COMMAND...: one line; all that it said where it fail
   shift
   if said=$("$@" 2>&1); then
     echo "$caller: passed: $(tail -n 1 <<<"$said")"
-    grep -E '^skipped: |^one device' <<<"$said" | sed "s/^/$caller: /" || true
+    grep -E '^skipped: |^one device|^two devices' <<<"$said" | sed "s/^/$caller: /" || true
   else
     echo "$caller: FAILED (exit status $?)"
     echo "$said"

@@ -236,6 +236,16 @@ void check_threads_of_devices(const std::vector<std::uint16_t>& expected) {
   for (const int one : right) expect(one == 1, "threads on two devices do not disturb each other");
 }
 
+/// The device whose memory this is, by number and by its place on the bus.
+std::string place_of(const Memory& memory) {
+  cudaPointerAttributes attributes{};
+  require(cudaPointerGetAttributes(&attributes, memory.get()), "cudaPointerGetAttributes");
+  char bus[32]{};
+  require(cudaDeviceGetPCIBusId(bus, static_cast<int>(sizeof bus), attributes.device),
+          "cudaDeviceGetPCIBusId");
+  return std::to_string(attributes.device) + " at " + bus;
+}
+
 void check_devices() {
   int devices = 0;
   require(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
@@ -259,6 +269,8 @@ void check_devices() {
     expect(apply(on_first.get(), on_second.get()) == SPIDER_OK, "and accepted where peer access is enabled");
     require(cudaDeviceSynchronize(), "a sweep over peers");
   }
+  std::printf("two devices: sweeps on %s and on %s%s\n", place_of(on_first).c_str(),
+              place_of(on_second).c_str(), reaches != 0 ? ", and from one into the other" : "");
   require(cudaSetDevice(0), "cudaSetDevice");
 }
 

@@ -151,7 +151,9 @@ def make_cases(plan, seed, form, index):
         del cases[0]  # the largest
     if inner := inner_case(plan, index):
         cases[0] = inner
-    if plan.storage.name != "f16":
+    if plan.storage.name == "f32" and plan.accuracy == "full":
+        cases += [random_case(choose, dimensions, values) for values in special_values(plan)]
+    elif plan.storage.name != "f16":
         special = special_values(plan)
         cases.append(random_case(choose, dimensions, special[index % len(special)]))
     if index % 12 == 0:

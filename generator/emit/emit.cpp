@@ -405,9 +405,8 @@ EmittedFile emit_header(const spec::StencilSpec& spec, const plan::KernelPlan& p
   return {spec.name + ".h", render::render(find_template("kernel.h.in"), bindings)};
 }
 
-/// Returns the name of the template.
-std::string_view bind_cores_source(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
-                                   render::Bindings& bindings) {
+void bind_cores_source(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
+                       render::Bindings& bindings) {
   const auto rules = [&](int axis) {
     return axis_rules_text(axis < 3 - spec.dimensions ? spec::AxisBoundary{} : spec.boundary[axis],
                            spec.storage);
@@ -421,11 +420,10 @@ std::string_view bind_cores_source(const spec::StencilSpec& spec, const plan::Ke
     bindings["bands"] = bands_text(plan, band_count);
     bindings["band_count"] = fmt::to_string(band_count);
     bind_core_tiles(plan, bindings);
-    return "cores2d.cu.in";
+    return;
   }
   bindings["row_rules"] = rules(axes.row);
   bind_cores(spec, plan, bindings);
-  return "cuda_cores.cu.in";
 }
 
 /// Tap rows as the rings of 3D kernels want them.
@@ -451,6 +449,10 @@ void bind_ring_source(const spec::StencilSpec& spec, const plan::KernelPlan& pla
 EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
                         const pack::PackedKernel& packed, const std::string& version) {
   render::Bindings bindings = provenance(spec, version);
+  const auto filled = [&]() -> EmittedFile {
+    const std::string name = fmt::format("{}.cu.in", template_of(plan));
+    return {spec.name + ".cu", render::render(find_template(name), bindings)};
+  };
   bindings["report"] = report_text(spec, plan);
   bindings["column_rules"] = axis_rules_text(spec.boundary[spec::axis_x], spec.storage);
   bindings["faces"] = faces_text(spec);
@@ -462,11 +464,11 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
   bindings["reach_high"] = fmt::format("{}", fmt::join(plan.reach_high, ", "));
   if (plan.engine == plan::Engine::cuda && plan.cores.ring) {
     bind_ring_source(spec, plan, bindings);
-    return {spec.name + ".cu", render::render(find_template("cores3d.cu.in"), bindings)};
+    return filled();
   }
   if (plan.engine == plan::Engine::cuda) {
-    const std::string_view name = bind_cores_source(spec, plan, bindings);
-    return {spec.name + ".cu", render::render(find_template(name), bindings)};
+    bind_cores_source(spec, plan, bindings);
+    return filled();
   }
   const plan::Pass& pass = plan.passes.front();
   bind_operands(plan, pass, packed.passes.front(), bindings);
@@ -476,7 +478,7 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
   }
   if (pass.walk == plan::Walk::lines) {
     bind_lines(pass, bindings);
-    return {spec.name + ".cu", render::render(find_template("stream1d.cu.in"), bindings)};
+    return filled();
   }
   int band_count = 0;
   bindings["row_low"] = fmt::to_string(pass.row_low);
@@ -491,11 +493,11 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
     bindings["full_high"] = fmt::to_string(full_high);
     bindings["plane_rules"] = axis_rules_text(spec.boundary[spec::axis_z], spec.storage);
     bind_planes(pass, bindings);
-    return {spec.name + ".cu", render::render(find_template("stream3d.cu.in"), bindings)};
+    return filled();
   }
   if (pass.streaming.tile_rows > 0) {
     bind_tiles(pass, plan.variant.swap, bindings);
-    return {spec.name + ".cu", render::render(find_template("tile2d.cu.in"), bindings)};
+    return filled();
   }
   const bool gapless = static_cast<int>(plan.tap_rows.size()) == pass.rows_spanned();
   bindings["gapless"] = gapless ? "true" : "false";
@@ -503,10 +505,27 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
   bindings["rows_kept"] = fmt::to_string(pass.rows_kept);
   bindings["product_unit"] = fmt::format("0x1p{}F", plan.weights.sum_exponent - plan.weights.exponent);
   bind_streaming(pass, bindings);
-  return {spec.name + ".cu", render::render(find_template("stream2d.cu.in"), bindings)};
+  return filled();
 }
 
 }  // namespace
+
+std::string_view template_of(const plan::KernelPlan& plan) {
+  if (plan.engine == plan::Engine::cuda) {
+    if (plan.cores.ring) return "cores3d";
+    return plan.cores.tile_rows > 0 ? "cores2d" : "cuda_cores";
+  }
+  const plan::Pass& pass = plan.passes.front();
+  switch (pass.walk) {
+    case plan::Walk::lines:
+      return "stream1d";
+    case plan::Walk::planes:
+      return "stream3d";
+    case plan::Walk::rows:
+      break;
+  }
+  return pass.streaming.tile_rows > 0 ? "tile2d" : "stream2d";
+}
 
 std::vector<EmittedFile> emit(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
                               const pack::PackedKernel& packed, const std::string& version) {

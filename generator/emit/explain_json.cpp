@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "emit/emit.h"
 #include "emit/figures.h"
 #include "emit/storage_text.h"
 #include "plan/lines.h"
@@ -289,7 +290,8 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
   json += fmt::format("  \"stencil\": \"{}\",\n  \"hash\": \"{}\",\n", spec.name, spec.source_hash);
   json += fmt::format("  \"dimensions\": {},\n  \"storage\": \"{}\",\n  \"accumulate\": \"f32\",\n",
                       spec.dimensions, storage_name(spec.storage));
-  json += fmt::format("  \"engine\": \"{}\",\n", plan::engine_name(plan.engine));
+  json += fmt::format("  \"engine\": \"{}\",\n  \"template\": \"{}\",\n", plan::engine_name(plan.engine),
+                      template_of(plan));
   json += fmt::format("  \"variant\": {{\"swap\": \"{}\", \"most_tiles\": {}}},\n",
                       plan::swap_name(plan.variant.swap), plan.variant.most_tiles);
   json += fmt::format("  \"accuracy\": \"{}\",\n  \"adds_identity\": {},\n", accuracy_name(spec.accuracy),

@@ -215,7 +215,8 @@ def representative(plans, most):
 
     def properties(plan):
         faces = [face.rule for face in plan.own_faces]
-        found = {f"{plan.kind} {rule}" for rule in faces}
+        found = {f"{plan.kind} {rule}" for rule in faces} | {f"{plan.template} {plan.kind} {plan.engine}"}
+        found |= {f"{plan.template} axis {place // 2} {rule}" for place, rule in enumerate(faces)}
         found |= {f"{plan.dimensions}D face {place} {rule}" for place, rule in enumerate(faces)}
         found |= {f"{plan.dimensions}D all {faces[0]}"} if len(set(faces)) == 1 else {"mixed"}
         found |= {f"{plan.kind} {option}" for option in plan.options}

@@ -75,6 +75,7 @@ class Plan:
     stated_bound: tuple = ()  # coefficients of the explanation's own bound: result, sum, absolute, neighbourhood
     options: tuple = ()  # of the command line, beside the spec
     engine: str = "sparse"  # what multiplies
+    template: str = ""  # that the kernel is made from
     block: tuple = ()  # rows and columns of a block on CUDA cores that streams planes through shared memory
 
     @functools.cached_property
@@ -136,6 +137,7 @@ def load_plan(path):
             stated_bound=tuple(data.get("error_bound", {}).get(key, 0.0) for key in BOUND_TERMS),
             options=tuple(expected.get("options", ())),
             engine=data.get("engine", "sparse"),
+            template=data.get("template", ""),
             block=block_of((data.get("cores") or {}).get("ring")),
         )
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:

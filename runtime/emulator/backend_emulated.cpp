@@ -19,6 +19,7 @@ namespace {
 // What an H200 grants a block, so that a kernel too large for devices is too large here.
 constexpr std::int32_t largest_shared_bytes = 227 * 1024;
 constexpr std::int32_t most_warps_per_block = 32;
+constexpr std::int32_t blocks_per_multiprocessor = 2;
 
 void copy_rows(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
                std::uint64_t row_bytes, std::uint64_t rows) {
@@ -35,16 +36,17 @@ bool is_emulated() {
   return true;
 }
 
-Outcome prepare(const spider_kernel& kernel, Residency& residency) {
-  const Tiling& tiling = kernel.tiling;
-  if (tiling.warps_per_block < 1 || tiling.warps_per_block > most_warps_per_block ||
-      tiling.shared_bytes < 0 || tiling.shared_bytes > largest_shared_bytes) {
-    return {SPIDER_ERROR_DEVICE, "no device can run blocks of " + std::to_string(tiling.warps_per_block) +
-                                     " warps and " + std::to_string(tiling.shared_bytes) +
-                                     " bytes of shared memory"};
+Outcome prepare(const spider_kernel& kernel, Residencies& residencies) {
+  for (std::int32_t i = 0; i < kernel.form_count; ++i) {
+    const Tiling& tiling = kernel.forms[i].tiling;
+    if (tiling.warps_per_block < 1 || tiling.warps_per_block > most_warps_per_block ||
+        tiling.shared_bytes < 0 || tiling.shared_bytes > largest_shared_bytes) {
+      return {SPIDER_ERROR_DEVICE, "no device can run blocks of " + std::to_string(tiling.warps_per_block) +
+                                       " warps and " + std::to_string(tiling.shared_bytes) +
+                                       " bytes of shared memory"};
+    }
   }
-  residency.multiprocessors = emulator::read_settings().multiprocessors;
-  residency.blocks_per_multiprocessor = 2;
+  residencies.fill({emulator::read_settings().multiprocessors, blocks_per_multiprocessor});
   return {};
 }
 
@@ -52,13 +54,14 @@ Outcome check_memory(const void* /*memory*/, const char* /*name*/) {
   return {};
 }
 
-Outcome launch(const spider_kernel& kernel, const SweepArguments& arguments, const spider_field& /*input*/,
-               const spider_field& /*output*/, std::int64_t blocks, void* /*stream*/) {
+Outcome launch(const spider_kernel& kernel, const SweepForm& form, const SweepArguments& arguments,
+               const spider_field& /*input*/, const spider_field& /*output*/, std::int64_t blocks,
+               void* /*stream*/) {
   if (blocks < 1 || blocks > std::numeric_limits<std::int32_t>::max()) {
     return {SPIDER_ERROR_LAUNCH, "a grid of " + std::to_string(blocks) + " blocks"};
   }
   try {
-    if (auto reason = emulator::run_launch(kernel, arguments, blocks, emulator::read_settings())) {
+    if (auto reason = emulator::run_launch(kernel, form, arguments, blocks, emulator::read_settings())) {
       return {SPIDER_ERROR_EMULATION, std::move(*reason)};
     }
   } catch (const std::bad_alloc&) {

@@ -28,7 +28,7 @@ Lane* current_lane() {
 
 Block::Block(const Launch& launch)
     : launch_(launch),
-      warps_(static_cast<std::size_t>(launch.kernel.tiling.warps_per_block)),
+      warps_(static_cast<std::size_t>(launch.form.tiling.warps_per_block)),
       lane_order_(lanes_per_warp) {
   for (std::size_t w = 0; w < warps_.size(); ++w) {
     for (int index = 0; index < lanes_per_warp; ++index) {
@@ -57,7 +57,7 @@ void Block::live(Lane& lane) {
 
 void Block::run_kernel(Lane& lane) {
   try {
-    launch_.kernel.sweep(launch_.arguments);
+    launch_.form.sweep(launch_.arguments);
     check_return(lane);
   } catch (const Abandoned&) {
     return;
@@ -102,7 +102,7 @@ void Block::begin(std::int64_t number) {
   random_state_ = launch_.seed ^ (static_cast<std::uint64_t>(number) + 1) * 0x9e3779b97f4a7c15U;
   at_block_barrier_ = 0;
   ++epoch_;
-  shared_.begin_block(static_cast<std::uint32_t>(launch_.kernel.tiling.shared_bytes), epoch_);
+  shared_.begin_block(static_cast<std::uint32_t>(launch_.form.tiling.shared_bytes), epoch_);
   for (Warp& warp : warps_) {
     ++warp.epoch;
     warp.waiting = warp.returned = 0;

@@ -17,7 +17,7 @@ namespace spider::emulator {
 
 /// A launch, as far as its blocks share it.
 struct Launch {
-  const spider_kernel& kernel;
+  const SweepForm& form;
   const SweepArguments& arguments;
   FieldAccess& fields;
   std::uint64_t seed;  ///< of the order in which lanes and warps run

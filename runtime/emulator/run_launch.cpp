@@ -91,10 +91,11 @@ Settings read_settings() {
   return settings;
 }
 
-std::optional<std::string> run_launch(const spider_kernel& kernel, const SweepArguments& arguments,
-                                      std::int64_t blocks, const Settings& settings) {
+std::optional<std::string> run_launch(const spider_kernel& kernel, const SweepForm& form,
+                                      const SweepArguments& arguments, std::int64_t blocks,
+                                      const Settings& settings) {
   FieldAccess fields(kernel, arguments);
-  const Launch launch{kernel, arguments, fields, settings.seed};
+  const Launch launch{form, arguments, fields, settings.seed};
   Progress progress(blocks);
   {
     std::vector<std::jthread> helpers;

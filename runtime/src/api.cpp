@@ -46,7 +46,7 @@ spider_status guarded(const char* function, Body body) noexcept {
   }
 }
 
-static_assert(sizeof(spider_kernel) == 232, "another layout must have another size, or another SPIDER_ABI");
+static_assert(sizeof(spider_kernel) == 368, "another layout must have another size, or another SPIDER_ABI");
 
 Outcome check_kernel(const spider_kernel* kernel) {
   if (kernel == nullptr) return {SPIDER_ERROR_NULL, "the kernel is null"};
@@ -68,8 +68,8 @@ spider::Box whole_interior(const spider_field& field) {
   return {{0, 0, 0}, {field.extent[0], field.extent[1], field.extent[2]}};
 }
 
-spider::SweepArguments make_arguments(const spider_kernel& kernel, const spider_field& in,
-                                      const spider_field& out, const spider::Box& box,
+spider::SweepArguments make_arguments(const spider_kernel& kernel, const spider::Tiling& tiling,
+                                      const spider_field& in, const spider_field& out, const spider::Box& box,
                                       const spider::BlockGrid& grid) {
   return {in.data,
           out.data,
@@ -78,8 +78,8 @@ spider::SweepArguments make_arguments(const spider_kernel& kernel, const spider_
           {in.extent[0], in.extent[1], in.extent[2]},
           box,
           grid,
-          spider::rows_aligned(kernel, in, kernel.tiling.input_alignment, true),
-          spider::rows_aligned(kernel, out, kernel.tiling.output_alignment, false)};
+          spider::rows_aligned(kernel, in, tiling.input_alignment, true),
+          spider::rows_aligned(kernel, out, tiling.output_alignment, false)};
 }
 
 /// Whether the back end can reach both fields.
@@ -100,19 +100,20 @@ Outcome check_pitches(std::uint64_t to_pitch, std::uint64_t from_pitch, std::uin
 struct ReadySweep {
   const spider_field* in;
   const spider_field* out;
+  const spider::SweepForm* form;
   spider::SweepArguments arguments;
   std::int64_t blocks;
 
   [[nodiscard]] Outcome launch(const spider_kernel& kernel, void* stream) const {
-    return spider::backend::launch(kernel, arguments, *in, *out, blocks, stream);
+    return spider::backend::launch(kernel, *form, arguments, *in, *out, blocks, stream);
   }
 };
 
 /// Kernel and fields are checked already.
 ReadySweep make_ready(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
-                      const spider::Box& box, const spider::backend::Residency& residency) {
-  const spider::Launch launch = spider::choose_blocks(kernel.tiling, box, residency);
-  return {&in, &out, make_arguments(kernel, in, out, box, launch.grid), launch.blocks};
+                      const spider::Box& box, const spider::backend::Residencies& residencies) {
+  const auto [form, launch] = spider::choose_form(kernel, box, residencies);
+  return {&in, &out, form, make_arguments(kernel, form->tiling, in, out, box, launch.grid), launch.blocks};
 }
 
 /// Sweeps `box`, or the whole interior where it is null.
@@ -123,11 +124,11 @@ Outcome apply(const spider_kernel* kernel, const spider_field* in, const spider_
   if (Outcome fit = spider::check_fields(*kernel, *in, *out); fit.status != SPIDER_OK) return fit;
   const spider::Box points = box == nullptr ? whole_interior(*in) : *box;
   if (Outcome inside = spider::check_box(*in, points); inside.status != SPIDER_OK) return inside;
-  spider::backend::Residency residency;
-  if (Outcome loaded = spider::backend::prepare(*kernel, residency); loaded.status != SPIDER_OK)
+  spider::backend::Residencies residencies;
+  if (Outcome loaded = spider::backend::prepare(*kernel, residencies); loaded.status != SPIDER_OK)
     return loaded;
   if (Outcome reached = check_memory(*in, *out); reached.status != SPIDER_OK) return reached;
-  return make_ready(*kernel, *in, *out, points, residency).launch(*kernel, stream);
+  return make_ready(*kernel, *in, *out, points, residencies).launch(*kernel, stream);
 }
 
 Outcome iterate(const spider_kernel* kernel, const spider_field* a, const spider_field* b, std::int64_t steps,
@@ -144,12 +145,12 @@ Outcome iterate(const spider_kernel* kernel, const spider_field* a, const spider
   }
   const std::int64_t sweeps = steps / kernel->info.steps;
   if (sweeps > 0) {
-    spider::backend::Residency residency;
-    if (Outcome loaded = spider::backend::prepare(*kernel, residency); loaded.status != SPIDER_OK)
+    spider::backend::Residencies residencies;
+    if (Outcome loaded = spider::backend::prepare(*kernel, residencies); loaded.status != SPIDER_OK)
       return loaded;
     if (Outcome reached = check_memory(*a, *b); reached.status != SPIDER_OK) return reached;
-    const ReadySweep turns[2] = {make_ready(*kernel, *a, *b, whole_interior(*a), residency),
-                                 make_ready(*kernel, *b, *a, whole_interior(*b), residency)};
+    const ReadySweep turns[2] = {make_ready(*kernel, *a, *b, whole_interior(*a), residencies),
+                                 make_ready(*kernel, *b, *a, whole_interior(*b), residencies)};
     for (std::int64_t i = 0; i < sweeps; ++i) {
       if (Outcome swept = turns[i % 2].launch(*kernel, stream); swept.status != SPIDER_OK) return swept;
     }
@@ -171,8 +172,8 @@ const spider_kernel_info* spider_info(const spider_kernel* kernel) {
 spider_status spider_prepare(const spider_kernel* kernel) {
   return guarded("spider_prepare", [&]() -> Outcome {
     if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
-    spider::backend::Residency residency;
-    return spider::backend::prepare(*kernel, residency);
+    spider::backend::Residencies residencies;
+    return spider::backend::prepare(*kernel, residencies);
   });
 }
 

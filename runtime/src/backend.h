@@ -4,6 +4,7 @@
 
 #include <spider/kernel.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -15,28 +16,31 @@ struct Outcome {
   std::string reason;
 };
 
-/// How many blocks of a kernel the current device runs at once.
+/// How many blocks of a form of a kernel the current device runs at once.
 struct Residency {
   std::int32_t multiprocessors = 1;
   std::int32_t blocks_per_multiprocessor = 1;
 };
+
+/// That of each of a kernel's forms.
+using Residencies = std::array<Residency, most_forms>;
 
 /// True for the emulator.
 [[nodiscard]] bool is_emulated();
 
 /// Loads the kernel on the current device, or finds it loaded; does not touch the device after the first
 /// call.
-[[nodiscard]] Outcome prepare(const spider_kernel& kernel, Residency& residency);
+[[nodiscard]] Outcome prepare(const spider_kernel& kernel, Residencies& residencies);
 
 /// Whether the current device can reach `memory`; the reason, which begins with `name`, if it is known that
 /// it cannot.
 [[nodiscard]] Outcome check_memory(const void* memory, const char* name);
 
-/// Starts one sweep. `input` and `output` are those of the arguments, with all three extents, for back ends
-/// that check what the kernel touches.
-[[nodiscard]] Outcome launch(const spider_kernel& kernel, const SweepArguments& arguments,
-                             const spider_field& input, const spider_field& output, std::int64_t blocks,
-                             void* stream);
+/// Starts one sweep in one of the kernel's forms. `input` and `output` are those of the arguments, with all
+/// three extents, for back ends that check what the kernel touches.
+[[nodiscard]] Outcome launch(const spider_kernel& kernel, const SweepForm& form,
+                             const SweepArguments& arguments, const spider_field& input,
+                             const spider_field& output, std::int64_t blocks, void* stream);
 
 [[nodiscard]] Outcome allocate(std::uint64_t bytes, void** memory);
 [[nodiscard]] Outcome release(void* memory);

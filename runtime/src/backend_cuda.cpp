@@ -1,6 +1,7 @@
 /// The CUDA back end: plain host C++ on the CUDA runtime library.
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -64,7 +65,7 @@ class CudaCall {
 /// Kernels loaded so far, by device.
 struct Loaded {
   std::shared_mutex mutex;
-  std::map<std::pair<const spider_kernel*, int>, Residency> kernels;
+  std::map<std::pair<const spider_kernel*, int>, Residencies> kernels;
 };
 
 Loaded& loaded() {
@@ -102,10 +103,10 @@ int preferred_carveout(const Tiling& tiling) {
   return cudaSharedmemCarveoutMaxShared;
 }
 
-Outcome load(const spider_kernel& kernel, int device, Residency& residency) {
-  if (Outcome fit = check_device(kernel, device, residency); fit.status != SPIDER_OK) return fit;
+Outcome load_form(const spider_kernel& kernel, const SweepForm& form, Residency& residency) {
   const CudaCall call;
-  const auto* function = reinterpret_cast<const void*>(kernel.sweep);
+  const Tiling& tiling = form.tiling;
+  const auto* function = reinterpret_cast<const void*>(form.sweep);
   cudaFuncAttributes attributes{};
   Outcome outcome =
       call.outcome(cudaFuncGetAttributes(&attributes, function), "loading the kernel", SPIDER_ERROR_DEVICE);
@@ -114,21 +115,32 @@ Outcome load(const spider_kernel& kernel, int device, Residency& residency) {
     return outcome;
   }
   outcome = call.outcome(
-      cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel.tiling.shared_bytes),
+      cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, tiling.shared_bytes),
       "reserving shared memory", SPIDER_ERROR_DEVICE);
   if (outcome.status != SPIDER_OK) return outcome;
   // A preference, for speed alone: rings in shared memory, or the cache for what has none there.
   outcome = call.outcome(cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                              preferred_carveout(kernel.tiling)),
+                                              preferred_carveout(tiling)),
                          "preferring shared memory", SPIDER_ERROR_DEVICE);
   if (outcome.status != SPIDER_OK) return outcome;
-  outcome = call.outcome(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-                             &residency.blocks_per_multiprocessor, function,
-                             kernel.tiling.warps_per_block * 32, kernel.tiling.shared_bytes),
-                         "asking for the occupancy", SPIDER_ERROR_DEVICE);
+  outcome = call.outcome(
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&residency.blocks_per_multiprocessor, function,
+                                                    tiling.warps_per_block * 32, tiling.shared_bytes),
+      "asking for the occupancy", SPIDER_ERROR_DEVICE);
   if (outcome.status == SPIDER_OK && residency.blocks_per_multiprocessor < 1) {
     return {SPIDER_ERROR_DEVICE,
             std::string("kernel ") + kernel.info.name + " needs more shared memory than the device has"};
+  }
+  return outcome;
+}
+
+Outcome load(const spider_kernel& kernel, int device, Residencies& residencies) {
+  Residency all;
+  Outcome outcome = check_device(kernel, device, all);
+  for (std::int32_t i = 0; i < kernel.form_count && outcome.status == SPIDER_OK; ++i) {
+    Residency& residency = residencies.at(static_cast<std::size_t>(i));
+    residency = all;
+    outcome = load_form(kernel, kernel.forms[i], residency);
   }
   return outcome;
 }
@@ -143,7 +155,7 @@ bool is_emulated() {
   return false;
 }
 
-Outcome prepare(const spider_kernel& kernel, Residency& residency) {
+Outcome prepare(const spider_kernel& kernel, Residencies& residencies) {
   const CudaCall call;
   int device = 0;
   if (Outcome found = call.outcome(cudaGetDevice(&device), "finding the current device", SPIDER_ERROR_DEVICE);
@@ -155,14 +167,14 @@ Outcome prepare(const spider_kernel& kernel, Residency& residency) {
   {
     const std::shared_lock lock(all.mutex);
     if (const auto known = all.kernels.find(key); known != all.kernels.end()) {
-      residency = known->second;
+      residencies = known->second;
       return {};
     }
   }
-  Outcome outcome = load(kernel, device, residency);
+  Outcome outcome = load(kernel, device, residencies);
   if (outcome.status == SPIDER_OK) {
     const std::unique_lock lock(all.mutex);
-    all.kernels.insert_or_assign(key, residency);
+    all.kernels.insert_or_assign(key, residencies);
   }
   return outcome;
 }
@@ -191,8 +203,9 @@ Outcome check_memory(const void* memory, const char* name) {
                                    " cannot reach; call cudaSetDevice, or enable peer access"};
 }
 
-Outcome launch(const spider_kernel& kernel, const SweepArguments& arguments, const spider_field& /*input*/,
-               const spider_field& /*output*/, std::int64_t blocks, void* stream) {
+Outcome launch(const spider_kernel& /*kernel*/, const SweepForm& form, const SweepArguments& arguments,
+               const spider_field& /*input*/, const spider_field& /*output*/, std::int64_t blocks,
+               void* stream) {
   if (blocks > std::numeric_limits<std::int32_t>::max()) {
     return {SPIDER_ERROR_EXTENT, "the field needs more blocks than one launch can have"};
   }
@@ -200,9 +213,9 @@ Outcome launch(const spider_kernel& kernel, const SweepArguments& arguments, con
   SweepArguments copy = arguments;
   void* parameters[] = {&copy};
   const dim3 grid(static_cast<unsigned>(blocks));
-  const dim3 block(static_cast<unsigned>(kernel.tiling.warps_per_block * 32));
-  return call.outcome(cudaLaunchKernel(reinterpret_cast<const void*>(kernel.sweep), grid, block, parameters,
-                                       kernel.tiling.shared_bytes, to_stream(stream)),
+  const dim3 block(static_cast<unsigned>(form.tiling.warps_per_block * 32));
+  return call.outcome(cudaLaunchKernel(reinterpret_cast<const void*>(form.sweep), grid, block, parameters,
+                                       form.tiling.shared_bytes, to_stream(stream)),
                       "the launch", SPIDER_ERROR_LAUNCH);
 }
 

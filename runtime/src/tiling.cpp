@@ -1,6 +1,7 @@
 #include "tiling.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <stdexcept>
 
@@ -144,6 +145,17 @@ Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Reside
       return choose_volume(tiling, box, residency);
   }
   throw std::logic_error("a kind of tiling that this runtime does not know");
+}
+
+FormLaunch choose_form(const spider_kernel& kernel, const Box& box, const backend::Residencies& residencies) {
+  for (int i = 0;; ++i) {
+    const SweepForm& form = kernel.forms[i];
+    const backend::Residency& residency = residencies.at(static_cast<std::size_t>(i));
+    const Launch launch = choose_blocks(form.tiling, box, residency);
+    const bool is_last = i + 1 >= kernel.form_count;
+    if (is_last || launch.blocks >= std::int64_t{form.least_blocks} * residency.multiprocessors)
+      return {&form, launch};
+  }
 }
 
 }  // namespace spider

@@ -14,9 +14,18 @@ struct Launch {
   std::int64_t blocks;
 };
 
+struct FormLaunch {
+  const SweepForm* form;
+  Launch launch;
+};
+
 /// Cuts a box, by the kernel's TilingKind, such that the blocks fill whole waves of the device: every wave
 /// costs as many steps as its longest walk, `lead_steps` of them for nothing. Of the numbers of waves whose
 /// walks come near to `preferred_steps`, the one with the fewest steps in all.
 [[nodiscard]] Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Residency& residency);
+
+/// Cuts a box for the first of the kernel's forms whose blocks are as many as it asks for; else for the last.
+[[nodiscard]] FormLaunch choose_form(const spider_kernel& kernel, const Box& box,
+                                     const backend::Residencies& residencies);
 
 }  // namespace spider

@@ -11,7 +11,7 @@ namespace {
 /// The kernel with another preferred_steps.
 Entry with_walks(const KernelLibrary& library, const spider_kernel& kernel, std::int32_t steps) {
   auto copy = std::make_shared<spider_kernel>(kernel);
-  copy->tiling.preferred_steps = steps;
+  for (spider::SweepForm& form : copy->forms) form.tiling.preferred_steps = steps;
   return {library.label(), "walks of " + std::to_string(steps), &library, copy};
 }
 

@@ -211,14 +211,18 @@ TEST(Launch, UnwindsTheStacksOfAllLanes) {
 
 TEST(Launch, PrepareRefusesWhatNoDeviceCanRun) {
   spider_kernel kernel{};
-  backend::Residency residency;
-  kernel.tiling.warps_per_block = 4;
-  kernel.tiling.shared_bytes = 49152;
-  expect_good(backend::prepare(kernel, residency));
-  EXPECT_EQ(residency.multiprocessors, 4);
-  EXPECT_EQ(residency.blocks_per_multiprocessor, 2);
-  kernel.tiling.shared_bytes = 1 << 20;
-  EXPECT_EQ(backend::prepare(kernel, residency).status, SPIDER_ERROR_DEVICE);
+  backend::Residencies residencies;
+  kernel.form_count = 2;
+  kernel.forms[1].tiling.warps_per_block = 1;
+  kernel.forms[0].tiling.warps_per_block = 4;
+  kernel.forms[0].tiling.shared_bytes = 49152;
+  expect_good(backend::prepare(kernel, residencies));
+  for (const int form : {0, 1}) {
+    EXPECT_EQ(residencies.at(form).multiprocessors, 4);
+    EXPECT_EQ(residencies.at(form).blocks_per_multiprocessor, 2);
+  }
+  kernel.forms[1].tiling.shared_bytes = 1 << 20;
+  EXPECT_EQ(backend::prepare(kernel, residencies).status, SPIDER_ERROR_DEVICE);
 }
 
 TEST(Launch, MemoryStartsOn256BytesAndRowsAreCopied) {

@@ -64,9 +64,10 @@ inline backend::Outcome launch(Sweep sweep, const LaunchCase& launch_case, Field
   kernel.size = sizeof kernel;
   kernel.info.name = "probe";
   kernel.info.dimensions = 2;
-  kernel.sweep = sweep;
-  kernel.tiling.warps_per_block = launch_case.warps;
-  kernel.tiling.shared_bytes = launch_case.shared_bytes;
+  kernel.form_count = 1;
+  kernel.forms[0].sweep = sweep;
+  kernel.forms[0].tiling.warps_per_block = launch_case.warps;
+  kernel.forms[0].tiling.shared_bytes = launch_case.shared_bytes;
   kernel.tap_rows = launch_case.taps.data();
   kernel.tap_row_count = static_cast<std::int32_t>(launch_case.taps.size());
   kernel.faces[1][0] = launch_case.y_low;
@@ -83,7 +84,7 @@ inline backend::Outcome launch(Sweep sweep, const LaunchCase& launch_case, Field
   std::copy_n(in.extent, 3, arguments.extent);
   arguments.box = launch_case.box;
   if (launch_case.box.extent[2] == 0) std::copy_n(in.extent, 3, arguments.box.extent);
-  return backend::launch(kernel, arguments, in, out, launch_case.blocks, nullptr);
+  return backend::launch(kernel, kernel.forms[0], arguments, in, out, launch_case.blocks, nullptr);
 }
 
 inline backend::Outcome launch(Sweep sweep, const LaunchCase& launch_case) {

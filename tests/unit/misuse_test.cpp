@@ -49,12 +49,13 @@ spider_kernel copying_kernel() {
                  {0, 1, 1},
                  80,
                  1};
-  kernel.sweep = copy_sweep;
-  kernel.tiling.kind = spider::TilingKind::strips;
-  kernel.tiling.warps_per_block = 1;
-  kernel.tiling.input_alignment = kernel.tiling.output_alignment = 16;
-  kernel.tiling.abreast[2] = 128;
-  kernel.tiling.anchor = 64;
+  kernel.form_count = 1;
+  kernel.forms[0].sweep = copy_sweep;
+  kernel.forms[0].tiling.kind = spider::TilingKind::strips;
+  kernel.forms[0].tiling.warps_per_block = 1;
+  kernel.forms[0].tiling.input_alignment = kernel.forms[0].tiling.output_alignment = 16;
+  kernel.forms[0].tiling.abreast[2] = 128;
+  kernel.forms[0].tiling.anchor = 64;
   kernel.tap_rows = cross_rows;
   kernel.tap_row_count = 3;
   return kernel;

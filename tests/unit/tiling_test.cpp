@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "tiling.h"
@@ -189,6 +190,44 @@ TEST(TileTiling, BlocksOfTilesCoverABoxAndDoNotWalk) {
   EXPECT_EQ(launch.grid.volume.down, 3);
   EXPECT_EQ(launch.grid.volume.planes, 1);
   EXPECT_EQ(launch.blocks, 12);
+}
+
+/// Forms in tiles of these rows, which ask for these blocks of a multiprocessor.
+spider_kernel make_forms(const std::vector<std::pair<int, int>>& rows_and_least_blocks) {
+  spider_kernel kernel{};
+  for (const auto& [rows, least_blocks] : rows_and_least_blocks) {
+    SweepForm& form = kernel.forms[kernel.form_count++];
+    form.tiling.kind = TilingKind::tiles;
+    form.tiling.abreast[0] = 1;
+    form.tiling.abreast[1] = rows;
+    form.tiling.abreast[2] = 512;
+    form.tiling.anchor = 64;
+    form.least_blocks = least_blocks;
+  }
+  return kernel;
+}
+
+TEST(Forms, TheFirstWithBlocksEnoughIsTaken) {
+  const spider_kernel kernel = make_forms({{12, 5}, {8, 2}, {2, 1000}});
+  const backend::Residency residency{10, 4};
+  const auto form_of = [&](std::int64_t rows) {
+    const FormLaunch chosen =
+        choose_form(kernel, Box{{0, 0, 0}, {1, rows, 512}}, {residency, residency, residency});
+    EXPECT_EQ(chosen.launch.blocks,
+              (rows + chosen.form->tiling.abreast[1] - 1) / chosen.form->tiling.abreast[1]);
+    return static_cast<int>(chosen.form - kernel.forms);
+  };
+  EXPECT_EQ(form_of(10000), 0);
+  EXPECT_EQ(form_of(49 * 12 + 1), 0);
+  EXPECT_EQ(form_of(49 * 12), 1);
+  EXPECT_EQ(form_of(19 * 8 + 1), 1);
+  EXPECT_EQ(form_of(19 * 8), 2);
+  EXPECT_EQ(form_of(1), 2);
+}
+
+TEST(Forms, TheLastIsTakenWhateverItAsksFor) {
+  const spider_kernel kernel = make_forms({{12, 1000}});
+  EXPECT_EQ(choose_form(kernel, Box{{0, 0, 0}, {1, 1, 1}}, {}).form, kernel.forms);
 }
 
 TEST(LineTiling, AWarpForEachStripOfEachRow) {

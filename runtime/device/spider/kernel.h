@@ -84,6 +84,17 @@ struct Tiling {
   std::int32_t preferred_steps;  ///< of a walk, that run best on a large field; 0: one wave of blocks
 };
 
+/// One way of computing a sweep: a function, how boxes are cut for it, and the boxes that it is for. All
+/// forms of a kernel give the same bits.
+struct SweepForm {
+  Sweep sweep;
+  Tiling tiling;
+  /// Blocks for each multiprocessor of the device: a box that has fewer goes to the next form.
+  std::int32_t least_blocks = 0;
+};
+
+constexpr int most_forms = 3;
+
 /// The taps of one (dz, dy): dx from `low` to `high`. The halo is the hull of these rows around the interior.
 struct TapRow {
   std::int32_t dz, dy, low, high;
@@ -110,8 +121,8 @@ struct spider_kernel {
   std::uint32_t abi;
   std::uint32_t size;
   spider_kernel_info info;
-  spider::Sweep sweep;
-  spider::Tiling tiling;
+  spider::SweepForm forms[spider::most_forms];  ///< from those for large boxes to those for small ones
+  std::int32_t form_count;
   const spider::TapRow* tap_rows;
   std::int32_t tap_row_count;
   const spider::Tap* taps;  ///< ascending in (dz, dy, dx)

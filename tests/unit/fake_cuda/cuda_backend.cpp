@@ -185,13 +185,14 @@ std::unique_ptr<spider_kernel> make_kernel() {
                   {0, 1, 1},
                   80,
                   0};
-  kernel->sweep = sweep_of_nothing;
-  kernel->tiling.kind = spider::TilingKind::strips;
-  kernel->tiling.warps_per_block = 1;
-  kernel->tiling.shared_bytes = 100 << 10;
-  kernel->tiling.input_alignment = kernel->tiling.output_alignment = 16;
-  kernel->tiling.abreast[2] = 128;
-  kernel->tiling.anchor = 64;
+  kernel->form_count = 1;
+  kernel->forms[0].sweep = sweep_of_nothing;
+  kernel->forms[0].tiling.kind = spider::TilingKind::strips;
+  kernel->forms[0].tiling.warps_per_block = 1;
+  kernel->forms[0].tiling.shared_bytes = 100 << 10;
+  kernel->forms[0].tiling.input_alignment = kernel->forms[0].tiling.output_alignment = 16;
+  kernel->forms[0].tiling.abreast[2] = 128;
+  kernel->forms[0].tiling.anchor = 64;
   kernel->tap_rows = rows_of_taps;
   kernel->tap_row_count = 3;
   return kernel;
@@ -248,7 +249,7 @@ class CudaBackend : public ::testing::Test {
   }
 
   [[nodiscard]] int loads(std::size_t device) const {
-    return machine.devices[device].loads[reinterpret_cast<const void*>(kernel_->sweep)];
+    return machine.devices[device].loads[reinterpret_cast<const void*>(kernel_->forms[0].sweep)];
   }
 
   static bool last_error_says(const std::string& words) {

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The evaluation: builds, measures for minutes on a GPU, longer with --variants, writes one CSV file, draws the figures.
-# usage: evaluate.sh [--out DIR] [--generated LABEL=DIR]... [--variants DIR] [--arch sm_90] [--build DIR]
+# usage: evaluate.sh [--out DIR] [--generated LABEL=DIR]... [--variants DIR] [--arch sm_90] [--build DIR] [--parts "NAME ..."]
 # --out (default: evaluation) gets evaluation.csv, log.txt, summary.md and the figures; --variants is a folder that
-# variants.sh wrote, for dense products, the ablation and the cost of the swap; the other options are run.sh's.
+# variants.sh wrote, for dense products, the ablation, the cost of the swap and of boundaries; --parts measures only
+# these, as the log calls them, and appends to the CSV file that is there; the other options are run.sh's.
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 out=evaluation
@@ -10,14 +11,16 @@ build=${TMPDIR:-/tmp}/spider-bench
 options=()
 labels=()
 variants=
+parts=
 while (($#)); do
   case $1 in
     --out) out=$2; shift 2 ;;
     --build) build=$2; shift 2 ;;
     --generated) options+=("$1" "$2"); labels+=("${2%%=*}"); shift 2 ;;
     --variants) variants=$2; shift 2 ;;
+    --parts) parts=$2; shift 2 ;;
     --arch) options+=("$1" "$2"); shift 2 ;;
-    -h | --help) sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h | --help) sed -n '2,6s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) echo "evaluate.sh: unknown option $1" >&2; exit 2 ;;
   esac
 done
@@ -33,7 +36,7 @@ if [[ $variants ]]; then
 fi
 mkdir -p "$out"
 csv=$out/evaluation.csv
-rm -f -- "$csv"
+[[ $parts ]] || rm -f -- "$csv"
 
 bash "$here/run.sh" "${options[@]}" --build "$build" --build-only
 libraries=()
@@ -42,6 +45,7 @@ for label in "${labels[@]}"; do libraries+=(--library "$label=$build/$label/libk
 part() {  # part NAME OPTION...: one run of spider-bench; a part that fails does not end the others
   local name=$1 started=$SECONDS status=0
   shift
+  [[ -z $parts || " $parts " == *" $name "* ]] || return 0
   echo "== $name: $*"
   "$build/spider-bench" "$@" --csv "$csv" || status=$?
   echo "== $name: $((SECONDS - started)) s"
@@ -56,6 +60,7 @@ trend=$(seq -s, 512 512 10240),16384,20480,32768
 lengths=10240000,1000000000  # points of a line; those of the paper's trend, from 1024 x 256 to 1024 x 40960
 for rows in 256 512 1024 2048 4096 8192 16384 24576 32768 40960; do lengths+=,$((1024 * rows)); done
 paper='box2d_r1,box2d_r2,box2d_r3,box2d_r5,box2d_r7,star2d_r1,star2d_r2,star2d_r3,star2d_r7'
+bounded='box2d_r1,box2d_r3,box2d_r7,box2d_r3_f32,star3d_r1,box3d_r1,star3d_r1_f32'  # as variants.sh has them
 first=(--library "${libraries[1]}")  # the kernels; the others are engines that they are compared with
 compare() {  # compare NAME "LABEL..." OPTION...: a part with these labels; `sparse` is the first of all libraries
   local name=$1 label folder compared=()
@@ -74,15 +79,19 @@ measure_variants() {
     --sizes 1280,2560,5120,10240 --launches 20
   compare swap 'sparse_none sparse' --kernels 'box2d_r[123]' --sizes 10240 --launches 100
   compare swap-dense 'dense_none dense' --kernels box2d_r7 --sizes 10240 --launches 100
+  compare boundaries 'sparse boundary_constant boundary_nearest boundary_periodic boundary_reflect boundary_mirror' \
+    --kernels "$bounded" --sizes 10240x10240,768x768x768
 }
 measure() {
   part evaluation "${libraries[@]}" --kernels "$paper" --sizes 10240
   part cudnn "${first[@]}" --kernels 'box2d_r[1237]' --sizes 10240 --baselines copy,cudnn --launches 20
   part sustained "${first[@]}" --kernels "$paper" --sizes 10240 --mode sustained
+  part sustained-f32 "${first[@]}" --kernels 'box2d_r[1237]_f32' --sizes 10240 --mode sustained
   if ((${#libraries[@]} > 2)); then
     part engines "${libraries[@]:2}" --kernels 'box2d_r[137]' --sizes 10240 --mode sustained
   fi
   part trend "${first[@]}" --kernels 'box2d_r[137]' --sizes "$trend" --launches 20
+  part large "${first[@]}" --kernels "$paper" --sizes 20480
   part small "${first[@]}" --kernels 'box2d_r[123],star2d_r[123]' --sizes 512,1024,2048,4096
   part odd "${first[@]}" --kernels "$paper" --sizes 10007x9973
   part shifted "${first[@]}" --kernels "$paper" --sizes 10240,10007x9973 --offset 1

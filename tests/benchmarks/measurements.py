@@ -16,7 +16,9 @@ ABLATION = {"dense_element": "dense products, 2-byte loads", "sparse_element": "
             "sparse_pair": "pair swap, 16-byte loads", "sparse": "two tiles a warp"}
 # Without the swap in the addresses, and with it:
 SWAPS = {"sparse_none": "sparse", "dense_none": "dense"}
-VARIANTS = (set(ABLATION) | set(SWAPS)) - {"sparse"}
+# The same stencil with another boundary than halo, which is what `sparse` has:
+BOUNDARIES = tuple(f"boundary_{rule}" for rule in ("constant", "nearest", "periodic", "reflect", "mirror"))
+VARIANTS = (set(ABLATION) | set(SWAPS) | set(BOUNDARIES)) - {"sparse"}
 
 
 def read_rows(path):
@@ -100,6 +102,15 @@ def swap_costs(rows):
     found = by_stencil_and_engine(select(rows, mode="burst", size=LARGE, offset=0.0))
     return [(one, row, found[one, SWAPS[label]]) for (one, label), row in sorted(found.items())
             if label in SWAPS and (one, SWAPS[label]) in found]
+
+
+def boundary_costs(rows):
+    """{(stencil, size): {label: row}} of one run each, with the row of `sparse`, in bursts."""
+    found = {}
+    for row in select(rows, mode="burst", offset=0.0):
+        if row["label"] == "sparse" or row["label"] in BOUNDARIES:
+            found.setdefault((row["kernel"], row["size"], row["date"]), {})[row["label"]] = row
+    return {case[:2]: labels for case, labels in found.items() if "sparse" in labels and len(labels) > 1}
 
 
 def lines(rows):

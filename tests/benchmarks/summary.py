@@ -7,8 +7,9 @@ usage: summary.py CSV
 import collections
 import sys
 
-from measurements import (ABLATION, EVALUATED, LARGE, LINES, ablation, by_stencil_and_engine, caption, engine,
-                          evaluated, length, lines, order, read_rows, select, side, stencil, swap_costs, title)
+from measurements import (ABLATION, BOUNDARIES, EVALUATED, LARGE, LINES, VARIANTS, ablation, boundary_costs,
+                          by_stencil_and_engine, caption, engine, evaluated, length, lines, order, read_rows, select,
+                          side, stencil, swap_costs, title)
 
 
 def cell(row, column, pattern):
@@ -121,17 +122,36 @@ def swap_table(rows):
                  lines_of_table)
 
 
+def boundary_table(rows):
+    """What other boundaries than halo cost, in the same run."""
+    lines_of_table = [
+        [name, size, f"{labels['sparse']['time_us']:.1f}"]
+        + [f"{labels[label]['time_us'] / labels['sparse']['time_us']:.3f}" if label in labels else "-"
+           for label in BOUNDARIES]
+        for (name, size), labels in sorted(boundary_costs(rows).items())]
+    return table(["kernel", "size", "halo, us", *[f"{label.removeprefix('boundary_')}, x halo" for label in BOUNDARIES]],
+                 lines_of_table)
+
+
 def other_table(rows):
-    """Kernels beyond the evaluation, bursts on their largest field."""
+    """Kernels beyond the evaluation, on their largest field: bursts, and sustained where that was measured."""
     largest = {}
+    sustained = {(row["label"], row["kernel"], row["size"]): row for row in select(rows, mode="sustained", offset=0.0)}
     for row in select(rows, mode="burst", offset=0.0):
-        if row["label"] != "baseline" and not EVALUATED.match(stencil(row)) and not LINES.match(stencil(row)):
+        if row["label"] == "baseline" or row["label"] in VARIANTS:
+            continue
+        if not EVALUATED.match(stencil(row)) and not LINES.match(stencil(row)):
             best = largest.get((row["label"], row["kernel"]))
             if best is None or row["time_us"] >= best["time_us"]:
                 largest[row["label"], row["kernel"]] = row
-    lines = [[name, label, row["storage"], row["size"], cell(row, "time_us", "{:.1f}"), cell(row, "ratio", "{:.3f}"),
-              cell(row, "gstencils", "{:.0f}")] for (label, name), row in sorted(largest.items())]
-    return table(["kernel", "engine", "storage", "size", "us", "x copy", "GStencils/s"], lines)
+    lines = []
+    for (label, name), row in sorted(largest.items()):
+        long = sustained.get((label, name, row["size"]))
+        lines.append([name, label, row["storage"], row["size"], cell(row, "time_us", "{:.1f}"),
+                      cell(row, "ratio", "{:.3f}"), cell(row, "gstencils", "{:.0f}"), cell(long, "time_us", "{:.1f}"),
+                      cell(long, "ratio", "{:.3f}")])
+    return table(["kernel", "engine", "storage", "size", "burst, us", "x copy", "GStencils/s", "sustained, us", "x copy"],
+                 lines)
 
 
 def main(arguments):
@@ -155,7 +175,8 @@ def main(arguments):
         ("Steps to the kernel as it is, f16 in bursts, and how many times as fast as the step before",
          ablation_table(rows)),
         (f"The swap in the addresses, {LARGE} f16 in bursts", swap_table(rows)),
-        ("Other kernels in bursts", other_table(rows)),
+        ("Boundaries in bursts", boundary_table(rows)),
+        ("Other kernels", other_table(rows)),
     ]
     print(caption(rows) + ".")
     for heading, text in parts:

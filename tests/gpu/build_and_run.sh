@@ -113,24 +113,40 @@ if wants sanitize; then
   sanitizer=$(command -v compute-sanitizer || true)
   [[ -n $sanitizer ]] || sanitizer=$(dirname "$nvcc")/compute-sanitizer
   if [[ -x $sanitizer ]]; then
-    # All tools at once: what they wait for is mostly the start of their processes.
+    # All tools at once, each with the kernels shared out to as many processes as there are jobs for: what they wait for
+    # is mostly each other's locks and the start of their processes.
     logs=$build/sanitizer
+    rm -rf -- "$logs"
     mkdir -p "$logs"
+    tools=(memcheck racecheck initcheck synccheck)
+    shares=$((jobs / ${#tools[@]}))
+    ((shares >= 1)) || shares=1
+    ((shares <= watch)) || shares=$watch
     declare -A watchers=()
-    for tool in memcheck racecheck initcheck synccheck; do
+    for tool in "${tools[@]}"; do
       extra=()
       # Allocations apart from each other, so that reading before one is not reading another; and for initcheck only
       # what a kernel may read is ever written.
       [[ $tool != memcheck ]] || extra=(--padding 4096)
-      watched=("${check[@]}" --cases sanitizer --representative "$watch" --jobs 0)
-      [[ $tool != initcheck ]] || watched+=(--valid-only)
-      "$sanitizer" --tool "$tool" --error-exitcode 99 "${extra[@]}" "${watched[@]}" >"$logs/$tool.txt" 2>&1 &
-      watchers[$tool]=$!
+      for ((share = 1; share <= shares; ++share)); do
+        watched=("${check[@]}" --cases sanitizer --representative "$watch" --share "$share/$shares" --jobs 0)
+        [[ $tool != initcheck ]] || watched+=(--valid-only)
+        "$sanitizer" --tool "$tool" --error-exitcode 99 "${extra[@]}" "${watched[@]}" >"$logs/$tool-$share.txt" 2>&1 &
+        watchers[$tool-$share]=$!
+      done
     done
-    for tool in "${!watchers[@]}"; do
-      wait "${watchers[$tool]}" || failed+=("$tool")
+    for tool in "${tools[@]}"; do
       echo "compute-sanitizer $tool"
-      tail -n 60 "$logs/$tool.txt"
+      for ((share = 1; share <= shares; ++share)); do
+        status=0
+        wait "${watchers[$tool-$share]}" || status=$?
+        if ((status == 0)); then
+          grep -hE ' SUMMARY: |^[0-9]+ kernels, ' "$logs/$tool-$share.txt" || true
+        else
+          failed+=("$tool")
+          tail -n 60 "$logs/$tool-$share.txt"
+        fi
+      done
     done
   else
     echo "skipped: compute-sanitizer is not installed"

@@ -6,10 +6,11 @@ set -euo pipefail
 
 usage() {
   cat <<'END'
-usage: run_documentation.sh [--prefix DIR] [--cases DIR] [--variants DIR] [NAME...]
+usage: run_documentation.sh [--prefix DIR] [--cases DIR] [--variants DIR] [--keep DIR] [NAME...]
   --prefix    where spider-gen is installed (default: ~/.local)
   --cases     kernels of the accuracy tests, as the target spider-cases writes them (default: build/tests/cases)
   --variants  kernels of variants.sh, for `variants` (default: variants)
+  --keep      gets the folder evaluation/ that benchmark and variants write
   NAME        programs, languages, 'gpu tests', 'gpu cases', 'more gpu cases', benchmark, variants
               (default: all; benchmark and variants measure for minutes)
 It takes nvcc, CMake for the programs, and a Python with NumPy and SciPy (PYTHON names one). Fortran needs gfortran.
@@ -20,12 +21,14 @@ root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 prefix=$HOME/.local
 cases=$root/build/tests/cases
 variants=$root/variants
+keep=
 names=()
 while (($#)); do
   case $1 in
     --help) usage; exit 0 ;;
-    --prefix | --cases | --variants)
+    --prefix | --cases | --variants | --keep)
       (($# > 1)) || { usage >&2; exit 2; }
+      [[ $1 != --keep ]] || mkdir -p -- "$2"
       printf -v "${1#--}" %s "$(realpath -- "$2")"
       shift ;;
     -*) usage >&2; exit 2 ;;
@@ -74,6 +77,7 @@ for name in "${names[@]}"; do
     *) command=(run_commands.py --tree "$work/tree" --home "$work/home" --python "$python" --gpu "$name") ;;
   esac
   "$python" -B "$house/${command[0]}" "${command[@]:1}" >"$work/log" 2>&1 || status=$?
+  if [[ $keep && -d $work/tree/evaluation ]]; then cp -r -- "$work/tree/evaluation" "$keep"; fi
   if ((status == 0)); then
     echo "$name: as written ($((SECONDS - started)) s)"
   else

@@ -287,6 +287,7 @@ def parse_arguments():
     parser.add_argument("--seed", type=int, default=DEFAULT_SEED)
     parser.add_argument("--kernels", nargs="+", metavar="NAME", help="default: all that have a plan")
     parser.add_argument("--representative", type=int, metavar="N", help="only N kernels that have all properties")
+    parser.add_argument("--share", metavar="I/N", help="of these kernels every N-th from the I-th, counted from 1")
     parser.add_argument("--cases", choices=("quick", "full", "sanitizer"), default="quick")
     parser.add_argument("--case", type=int, metavar="NUMBER", help="only this case of each kernel")
     parser.add_argument("--valid-only", action="store_true", help="leave what a kernel must not read uninitialised")
@@ -313,6 +314,9 @@ def main():
         failures = self_test.run(Library(arguments.library), arguments.plans, names_chosen, arguments.seed)
         print("\n".join(failures))
         return 1 if failures else 0
+    if arguments.share:
+        number, shares = map(int, arguments.share.split("/"))
+        names_chosen = names_chosen[number - 1 :: shares]
     tasks = [(name, names.index(name)) for name in names_chosen]
     print(f"{len(tasks)} kernels of {arguments.library}, cases: {arguments.cases}, seed {arguments.seed}", flush=True)
     started = last_said = time.monotonic()

@@ -8,6 +8,7 @@ do, so that nothing disappears from the tests unnoticed."""
 import argparse
 import collections
 import concurrent.futures
+import dataclasses
 import itertools
 import json
 import os
@@ -179,6 +180,8 @@ def main():
     parser.add_argument("--count", type=int, default=random_specs.DEFAULT_COUNT)
     parser.add_argument("--seed", type=int, default=random_specs.DEFAULT_SEED)
     parser.add_argument("--only", nargs="*", default=[], metavar="KIND", help="only these, like 2D-f16 3D-f32")
+    parser.add_argument("--accuracy", choices=("full", *ACCURACIES), help="every random spec with this one")
+    parser.add_argument("--engine", help="every random kernel by this one")
     parser.add_argument("--refusals", action="store_true", help="print what was said of the draws that were refused")
     arguments = parser.parse_args()
 
@@ -193,6 +196,10 @@ def main():
         spaces = generator.spaces()
         if arguments.only:
             spaces = [space for space in spaces if f"{space.dimensions}D-{space.storage}" in arguments.only]
+        if arguments.accuracy:
+            spaces = [dataclasses.replace(space, accuracies=(arguments.accuracy,)) for space in spaces]
+        if arguments.engine:
+            spaces = [dataclasses.replace(space, options=(("--engine", arguments.engine),)) for space in spaces]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             drawn = list(
                 pool.map(
@@ -210,7 +217,8 @@ def main():
     by_options = collections.defaultdict(list)
     for path, options, _, _ in drawn:
         by_options[options].append(path)
-    by_options[()] += shipped
+    if shipped:
+        by_options[()] += shipped
     for options, paths in by_options.items():
         run([arguments.spider_gen, *options, *paths, "-o", kernels])
 

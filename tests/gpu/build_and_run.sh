@@ -107,7 +107,7 @@ if wants self-test; then
 fi
 if wants check; then
   nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
-  "${check[@]}" --cases "$form" --jobs "$jobs" || failed+=(check)
+  "${check[@]}" --cases "$form" --large 3 --jobs "$jobs" || failed+=(check)
 fi
 if wants sanitize; then
   sanitizer=$(command -v compute-sanitizer || true)

@@ -92,6 +92,10 @@ LONG_EXTENTS = {
     2: ((1, 1000, 37), (1, 37, 1000), (1, 300, 300)),
     3: ((100, 5, 37), (5, 100, 37), (20, 20, 100)),
 }
+# Fields of some four million cells, as many as a device needs to be full: sweeps then have the forms and the walks that
+# large fields have. A kernel of very many taps would keep the reference busy for minutes.
+FILLING_EXTENTS = {1: (1, 1, 4000037), 2: (1, 1731, 2311), 3: (49, 277, 301)}
+MOST_TAPS_OF_FILLING = 250
 SANITIZER_EXTENTS = {
     1: ((1, 1, 5000), (1, 1, 129), (1, 1, 530), (1, 1, 776)),
     2: ((1, 40, 776), (1, 9, 129), (1, 5, 130), (1, 18, 136)),
@@ -106,8 +110,18 @@ def special_values(plan):
     return {"f16": ("smooth",), "bf16": ("small", "large"), "f32": ("offset", "small", "large")}[plan.storage.name]
 
 
-def make_cases(plan, seed, form, index):
-    """The cases of one kernel: some chosen, the rest drawn. `index` spreads the larger ones over the kernels."""
+def filling_case(plan, choose):
+    """A field that fills a device, in rows that are aligned or not; none where that would take too long."""
+    if len(plan.taps) > MOST_TAPS_OF_FILLING:
+        return []
+    stride, offset = choose.choice((("aligned", 0), ("odd", 3)))
+    values = choose.choice(("random", "smooth"))
+    return [Case(FILLING_EXTENTS[plan.dimensions], values, stride, stride, offset, offset, with_oracle=False)]
+
+
+def make_cases(plan, seed, form, index, large=0):
+    """The cases of one kernel: some chosen, the rest drawn. `index` spreads the larger ones over the kernels, of which
+    one in `large`, if that is not 0, sweeps a field that fills a device."""
     choose = random.Random(f"{seed}/{plan.name}/cases")
     dimensions = plan.dimensions
     tiny = tiny_extents(choose, dimensions)
@@ -162,6 +176,8 @@ def make_cases(plan, seed, form, index):
         cases.append(Case(LONG_EXTENTS[dimensions][1], "smooth", **aligned))
     if index % 24 == 8:
         cases.append(Case(LONG_EXTENTS[dimensions][2], "random", **aligned))
+    if large and index % large == 0:
+        cases += filling_case(plan, choose)
     if form == "full":
         cases += [Case(extent, "random", "tight", "tight", 3, 1) for extent in tiny]
         cases += [Case(LONG_EXTENTS[dimensions][0], "random", "odd", "odd", 1, 1)]

@@ -83,7 +83,7 @@ class Checker:
         kernel = self.library.kernel(plan.name)
         form = self.arguments.cases
         report.failures += interface_checks.check_info(self.library, kernel, plan)
-        for number, case in enumerate(make_cases(plan, self.arguments.seed, form, index)):
+        for number, case in enumerate(make_cases(plan, self.arguments.seed, form, index, self.arguments.large)):
             if self.arguments.case is not None and number != self.arguments.case:
                 continue
             rng = make_rng(self.arguments.seed, plan.name, number)
@@ -273,7 +273,8 @@ def print_summary(reports, arguments, seconds):
     if len(failed) > 12:
         print(f"and {len(failed) - 12} more kernels: {' '.join(report.name for report in failed[12:])}")
     if failed:
-        again = f"--kernels {failed[0].name} --cases {arguments.cases} --seed {arguments.seed} [--case NUMBER]"
+        again = f"--kernels {failed[0].name} --cases {arguments.cases} --large {arguments.large} --seed {arguments.seed}"
+        again += " [--case NUMBER]"
         print(f"One of them again: check_kernels.py --library {arguments.library} --plans {arguments.plans} {again}")
     return not failed
 
@@ -289,6 +290,7 @@ def parse_arguments():
     parser.add_argument("--representative", type=int, metavar="N", help="only N kernels that have all properties")
     parser.add_argument("--share", metavar="I/N", help="of these kernels every N-th from the I-th, counted from 1")
     parser.add_argument("--cases", choices=("quick", "full", "sanitizer"), default="quick")
+    parser.add_argument("--large", type=int, default=0, metavar="N", help="one in N kernels on a field that fills a device")
     parser.add_argument("--case", type=int, metavar="NUMBER", help="only this case of each kernel")
     parser.add_argument("--valid-only", action="store_true", help="leave what a kernel must not read uninitialised")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes; 0: in this process")

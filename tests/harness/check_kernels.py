@@ -117,9 +117,13 @@ class Checker:
                     failures = [str(error)]
                 report.failures += [f"{check.__name__}: {failure}" for failure in failures]
                 report.interface_checks += 1
+        told = []
         if plan.name == "laplacian2d_r4" and plan.storage.name == "f16":
-            rng = make_rng(self.arguments.seed, plan.name, "smooth")
-            failures, remark = interface_checks.check_smooth_laplacian(self.library, kernel, plan, rng)
+            told.append(interface_checks.check_smooth_laplacian)
+        if plan.name.startswith("heat2d_f32") and self.arguments.large:
+            told.append(interface_checks.check_diffusion)
+        for check in told:
+            failures, remark = check(self.library, kernel, plan, make_rng(self.arguments.seed, plan.name, check.__name__))
             report.failures += failures
             report.remarks.append(remark)
 

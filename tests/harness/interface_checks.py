@@ -268,6 +268,48 @@ def check_ignored_stride(library, kernel, plan, rng):
     return []
 
 
+DIFFUSION_STEPS = 1000
+DIFFUSION_LIMIT = 5e-5
+
+
+def check_diffusion(library, kernel, plan, rng):
+    """Many steps of diffusion in f32 against the same steps in double, with the spec's own weights; beside them NumPy's
+    in f32, which rounds each product and each sum. Returns (failures, report)."""
+    extent = 1, 180, 260
+    _, rows, columns = numpy.indices(extent)
+    smooth = 100 * numpy.sin(rows / 20) * numpy.cos(columns / 31)
+    start = (300 + smooth + rng.uniform(-5, 5, extent)).astype(numpy.float32)
+    with Buffer(library, start.size, plan.storage.cell) as first, Buffer(library, start.size, plan.storage.cell) as second:
+        first.upload(plan.storage.encode(start.astype(float)).ravel())
+        fields = [make_field(buffer.address, extent, (0, extent[2])) for buffer in (first, second)]
+        status = library.iterate(kernel, byref(fields[0]), byref(fields[1]), DIFFUSION_STEPS, None, None)
+        library.require("spider_iterate", status)
+        library.require("spider_synchronize", library.synchronize(None))
+        told = plan.storage.decode((first, second)[DIFFUSION_STEPS % 2].download()).reshape(extent)
+
+    def stepped(field):
+        weight = field.dtype.type
+        for _ in range(DIFFUSION_STEPS):
+            extended = reference.extended_field(plan, extent, lambda z, y, x, cells=field: cells[z, y, x])
+            extended = extended.astype(field.dtype)
+            result = numpy.zeros_like(field)
+            for tap in plan.taps:
+                start_of = [plan.reach[axis][0] + tap.at[axis] for axis in range(3)]
+                part = tuple(slice(first, first + count) for first, count in zip(start_of, extent))
+                result += weight(tap.weight) * extended[part]
+            field = result
+        return field
+
+    exact = stepped(start.astype(float))
+    error, simple = (float(numpy.linalg.norm(one - exact) / numpy.linalg.norm(exact)) for one in (told, stepped(start)))
+    report = (
+        f"{plan.name}, {plan.engine}: relative L2 error {error:.3g} after {DIFFUSION_STEPS} steps (limit {DIFFUSION_LIMIT}); "
+        f"NumPy in f32 {simple:.3g}"
+    )
+    failures = [] if error <= DIFFUSION_LIMIT else [f"diffusion: relative L2 error {error:.3g} > {DIFFUSION_LIMIT}"]
+    return failures, report
+
+
 def check_smooth_laplacian(library, kernel, plan, rng):
     """The 8th-order Laplacian of 1 + 0.5 sin(2 pi x / 64); returns (failures, report).
 

@@ -79,6 +79,7 @@ measure_variants() {
     --sizes 1280,2560,5120,10240 --launches 20
   compare swap 'sparse_none sparse' --kernels 'box2d_r[123]' --sizes 10240 --launches 100
   compare swap-dense 'dense_none dense' --kernels box2d_r7 --sizes 10240 --launches 100
+  compare engines-f32 'sparse cuda tensor' --kernels 'box2d_r[1237]_f32' --sizes 10240
   compare boundaries 'sparse boundary_constant boundary_nearest boundary_periodic boundary_reflect boundary_mirror' \
     --kernels "$bounded" --sizes 10240x10240,768x768x768
 }

@@ -26,6 +26,9 @@ variant dense_element "$ablated" --engine dense --swap element --tiles 1
 variant sparse_element "$ablated" --swap element --tiles 1
 variant sparse_pair "$ablated" --tiles 1
 variant sparse_none 'box2d_r1 box2d_r2 box2d_r3' --swap none
+singles='box2d_r1_f32 box2d_r2_f32 box2d_r3_f32 box2d_r7_f32'
+variant cuda "$singles" --engine cuda
+variant tensor "$singles" --engine sparse
 
 work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT

@@ -9,6 +9,8 @@
 #define SPIDER_DEVICE __device__ __forceinline__
 #define SPIDER_DEVICE_APART static __device__ __noinline__
 #define SPIDER_GLOBAL(threads, blocks) __global__ void __launch_bounds__(threads, blocks)
+/// Before a kernel's argument: functions apart may take references to it, and nobody copies it.
+#define SPIDER_GRID_CONSTANT __grid_constant__
 #define SPIDER_TABLE static __device__ const
 /// A function's own table: unrolled loops leave nothing of it.
 #define SPIDER_CONSTANTS constexpr
@@ -96,6 +98,21 @@ SPIDER_DEVICE Vector load_table(const Vector* from) {
 }
 SPIDER_DEVICE std::uint32_t load_table(const std::uint32_t* from) {
   return *from;
+}
+
+/// The value, which is there from here on. Else the compiler may wait for a load of before a loop inside the loop,
+/// and that wait is one for later loads, too. It cannot know that blocks are counted in x only.
+SPIDER_DEVICE std::uint32_t settle(std::uint32_t loaded) {
+  std::uint32_t settled;
+  asm volatile(
+      "{\n"
+      ".reg .b32 zero;\n"
+      "mov.b32 zero, %%ctaid.y;\n"
+      "xor.b32 %0, %1, zero;\n"
+      "}"
+      : "=r"(settled)
+      : "r"(loaded));
+  return settled;
 }
 
 SPIDER_DEVICE std::uint32_t shared_address(Shared offset) {

@@ -9,6 +9,7 @@
 #define SPIDER_DEVICE inline
 #define SPIDER_DEVICE_APART static
 #define SPIDER_GLOBAL(threads, blocks) void
+#define SPIDER_GRID_CONSTANT
 #define SPIDER_TABLE [[maybe_unused]] static const
 /// Nothing is unrolled here, and a table that is not static would be built at each call.
 #define SPIDER_CONSTANTS static constexpr
@@ -69,6 +70,10 @@ float smaller_magnitude(float a, float b);
 /// A value of a table baked into the generated file.
 Vector load_table(const Vector* from);
 std::uint32_t load_table(const std::uint32_t* from);
+/// The value, which is there from here on.
+SPIDER_DEVICE std::uint32_t settle(std::uint32_t loaded) {
+  return loaded;
+}
 
 /// ld.shared.v4.b32: `from` is a multiple of 16.
 Vector load_shared(Shared from);

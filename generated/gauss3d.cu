@@ -93,12 +93,15 @@ constexpr int lead_planes = plane_high - plane_low;
 constexpr int unrolled_planes = planes_in_flight;
 constexpr float result_scale = 0x1p0F;
 
-// Vectors of a plane that a thread copies, and elements that it requests ahead where vectors lie across an edge of the
-// field. There may be more, where a row ends inside a vector: those it fetches when they are needed.
+// Vectors of a plane that a thread copies.
 constexpr int copies = (ring_rows * ring_vectors + block_threads - 1) / block_threads;
+
+// Where vectors lie across an edge of the field their elements are fetched one by one. A warp requests those of every
+// warps_per_block-th plane, so that it waits for none: edge_elements each lane, enough for an edge between vectors. What
+// more there is where a row ends inside a vector, all threads fetch when it is needed.
 constexpr int most_edge_columns = 16;
-constexpr int most_edge_elements = (ring_rows * most_edge_columns + block_threads - 1) / block_threads;
-constexpr int edge_elements = most_edge_elements > 1 && planes_in_flight <= 3 ? 2 : 1;
+constexpr int edge_reach = -column_reach_low > column_reach_high ? -column_reach_low : column_reach_high;
+constexpr int edge_elements = edge_reach == 0 ? 1 : (ring_rows * edge_reach + 31) / 32;
 
 /// What a fragment holds: 16 inputs along x beside 16 others in the same row, or, of a pair, in a row `rows` below, in
 /// a plane `planes` further. `vector` is the first in the ring's rows.
@@ -201,6 +204,7 @@ struct Block {
   std::int32_t left;          ///< column of the ring's first element
   std::int32_t first_output;  ///< output plane that is complete first
   std::int32_t steps;
+  Span usual;                         ///< steps whose planes are inside the field and full; few are not
   std::int32_t fast_begin, fast_end;  ///< vectors of a row that are inside the field wherever the row is reached
   std::int32_t edge_begin;            ///< the ring's first column that a result may need, if it lies before them
   std::int32_t edge_before;           ///< columns before them that a result may need
@@ -270,13 +274,7 @@ SPIDER_DEVICE bool cell_is_reached(const Block& block, std::int32_t z, std::int3
   return reached;
 }
 
-/// Is all of plane z reached that is reached in any plane?
-SPIDER_DEVICE bool is_full(const Block& block, std::int32_t z) {
-  constexpr Offsets offsets = {full_low, full_high};
-  return leads_to(offsets, block.box[0], z);
-}
-
-/// The same in full planes.
+/// Does any tap reach a cell of row y in a full plane, where all is reached that is in any?
 SPIDER_DEVICE bool row_is_reached_in_full(const Block& block, std::int32_t y) {
   bool reached = false;
   SPIDER_UNROLL
@@ -330,11 +328,13 @@ struct CopyPlace {
   SPIDER_DEVICE Shared offset() const { return ring_place(row, vector); }
 };
 
+/// No place in the ring.
+constexpr Shared nowhere = ~Shared{0};
+
 /// The vectors that a thread copies of every plane.
 struct Copies {
   std::int64_t from[copies];  ///< offset from the plane's first interior element
-  Shared to[copies];          ///< offset in the ring's plane
-  bool wanted[copies];        ///< in full planes
+  Shared to[copies];          ///< offset in the ring's plane; nowhere if usual planes need no copy
 };
 
 /// Rows and fast vectors of a block that lies across no edge of the field in y or x.
@@ -344,8 +344,7 @@ SPIDER_DEVICE Copies plan_plain_copies(const Block& block) {
   for (int k = 0; k < copies; ++k) {
     const CopyPlace place(k);
     plan.from[k] = (block.top + place.row) * block.row_stride + block.left + place.vector * vector_elements;
-    plan.to[k] = place.offset();
-    plan.wanted[k] = place.exists();
+    plan.to[k] = place.exists() ? place.offset() : nowhere;
   }
   return plan;
 }
@@ -361,56 +360,50 @@ SPIDER_DEVICE Copies plan_mapped_copies(const Block& block) {
     const spider::MappedIndex row = map_row(block, y);
     const bool fast = place.exists() && place.vector >= block.fast_begin && place.vector < block.fast_end;
     plan.from[k] = row.index * block.row_stride + block.left + place.vector * vector_elements;
-    plan.to[k] = place.offset();
-    plan.wanted[k] = fast && !row.constant && row_is_reached_in_full(block, y);
+    plan.to[k] = fast && !row.constant && row_is_reached_in_full(block, y) ? place.offset() : nowhere;
     if (fast && row.constant) {
       SPIDER_NO_UNROLL
       for (int plane = 0; plane < ring_planes; ++plane) {
-        device::store_shared(plane * ring_plane_bytes + plan.to[k], filled_vector(row.value));
+        device::store_shared(plane * ring_plane_bytes + place.offset(), filled_vector(row.value));
       }
     }
   }
   return plan;
 }
 
-/// Starts the copies of an input plane; `plane` is its first interior element.
+/// Starts the copies of an input plane; `plane` is its first interior element. Where all are wanted that exist, nobody
+/// asks.
+template <bool all>
 SPIDER_DEVICE void start_plane(const Copies& plan, int step, const std::uint16_t* plane) {
   const Shared to = ring_plane(step);
   SPIDER_UNROLL
-  for (int k = 0; k < copies; ++k) device::copy_async_if(plan.wanted[k], to + plan.to[k], plane + plan.from[k]);
+  for (int k = 0; k < copies; ++k) {
+    const bool wanted = (all && (k + 1) * block_threads <= ring_rows * ring_vectors) || plan.to[k] != nowhere;
+    device::copy_async_if(wanted, to + plan.to[k], plane + plan.from[k]);
+  }
 }
 
-/// One of the elements that a thread fetches of every plane: number k. Columns before the fast vectors come first, then
-/// those behind.
+/// One of a plane's elements in vectors across an edge. Columns before the fast vectors come first, then those behind.
 struct EdgePlace {
   int row, column;  ///< in the ring
 
-  SPIDER_DEVICE EdgePlace(const Block& block, int k) {
-    const int element = thread_index() + k * block_threads;
+  SPIDER_DEVICE EdgePlace(const Block& block, int element) {
     row = element / block.edge_columns;
     const int i = element % block.edge_columns;
     column = i < block.edge_before ? block.edge_begin + i : block.fast_end * vector_elements + i - block.edge_before;
   }
-  SPIDER_DEVICE bool exists() const { return row < ring_rows; }
   SPIDER_DEVICE Shared offset() const { return ring_place(row, 0) + column * 2; }
 };
 
-/// Has any thread an edge element number k?
-SPIDER_DEVICE bool has_edge_elements(const Block& block, int k) {
-  return k * block_threads < ring_rows * block.edge_columns;
+SPIDER_DEVICE int count_edge_elements(const Block& block) {
+  return ring_rows * block.edge_columns;
 }
 
-constexpr Shared nowhere = ~Shared{0};
-
-/// Planes whose edge elements are on their way. Values rotate by unrolling, for to move one is to wait for it. Where
-/// many planes are in flight their sums take the registers.
-constexpr int edge_planes = planes_in_flight <= 3 ? unrolled_planes : 1;
-
-/// The elements of vectors across an edge that a thread fetches of every plane, and their values on the way.
+/// The edge elements that a lane requests of its warp's planes, and their values on the way.
 struct Edges {
   std::int64_t from[edge_elements];  ///< offset from the plane's first interior element
   Shared to[edge_elements];          ///< offset in the ring's plane; nowhere if full planes have none
-  std::uint16_t values[edge_planes][edge_elements];
+  std::uint16_t values[edge_elements];
 
   SPIDER_DEVICE bool wanted(int k) const { return to[k] != nowhere; }
 };
@@ -423,11 +416,10 @@ SPIDER_DEVICE Edges plan_edges(const Block& block) {
   for (int k = 0; k < edge_elements; ++k) {
     edges.from[k] = 0;
     edges.to[k] = nowhere;
-    SPIDER_UNROLL
-    for (int i = 0; i < edge_planes; ++i) edges.values[i][k] = 0;
-    if (!has_edge_elements(block, k)) continue;
-    const EdgePlace place(block, k);
-    if (!place.exists()) continue;
+    edges.values[k] = 0;
+    const int element = device::lane_index() + k * 32;
+    if (element >= count_edge_elements(block)) continue;
+    const EdgePlace place(block, element);
     const std::int32_t y = block.top + place.row;
     const std::int32_t x = block.left + place.column;
     if (!cell_is_reached_in_full(block, y, x)) continue;
@@ -436,7 +428,7 @@ SPIDER_DEVICE Edges plan_edges(const Block& block) {
     if (column.constant || row.constant) {
       const std::uint16_t value = column.constant ? column.value : row.value;
       SPIDER_NO_UNROLL
-      for (int plane = 0; plane < ring_planes; ++plane) {
+      for (int plane = device::warp_index(); plane < ring_planes; plane += warps_per_block) {
         device::store_shared(plane * ring_plane_bytes + place.offset(), value);
       }
       continue;
@@ -447,23 +439,19 @@ SPIDER_DEVICE Edges plan_edges(const Block& block) {
   return edges;
 }
 
-/// Loads the edge elements of a full plane inside the field. The values of a step are in the slot of its turn.
-SPIDER_DEVICE void load_edges(const Block& block, Edges& edges, int step, int turn) {
-  const std::uint16_t* plane = block.input + (block.first_plane + step) * block.plane_stride;
+/// Loads the edge elements of a usual plane.
+SPIDER_DEVICE void load_edges(Edges& edges, const std::uint16_t* plane) {
   SPIDER_UNROLL
   for (int k = 0; k < edge_elements; ++k) {
-    if (!has_edge_elements(block, k)) break;
-    std::uint16_t& value = edges.values[turn % edge_planes][k];
-    value = device::load_field_if(edges.wanted(k), plane + edges.from[k], value);
+    edges.values[k] = device::load_field_if(edges.wanted(k), plane + edges.from[k], edges.values[k]);
   }
 }
 
-/// Puts them into the ring, where `place` says.
-SPIDER_DEVICE void place_edges(const Block& block, const Edges& edges, int place, int turn) {
+/// Puts them into the ring.
+SPIDER_DEVICE void place_edges(const Edges& edges, int step) {
   SPIDER_UNROLL
   for (int k = 0; k < edge_elements; ++k) {
-    if (!has_edge_elements(block, k)) break;
-    device::store_shared_if(edges.wanted(k), ring_plane(place) + edges.to[k], edges.values[turn % edge_planes][k]);
+    device::store_shared_if(edges.wanted(k), ring_plane(step) + edges.to[k], edges.values[k]);
   }
 }
 
@@ -478,47 +466,6 @@ SPIDER_DEVICE std::uint16_t fetch_cell(const Block& block, std::int32_t z, const
   if (plane.constant) return plane.value;
   return device::load_field(block.input + plane.index * block.plane_stride + row.index * block.row_stride +
                             column.index);
-}
-
-/// Is a plane inside the field and full? Few are not.
-SPIDER_DEVICE bool is_usual(const Block& block, int step) {
-  const std::int32_t z = block.first_plane + step;
-  return z >= 0 && z < block.extent[0] && is_full(block, z);
-}
-
-/// Fetches the edge elements from number `first` on for the plane of a step, but for those that plan_edges has filled.
-SPIDER_DEVICE_APART void fetch_edges(const Block block, int first, int step) {
-  const std::int32_t z = block.first_plane + step;
-  const spider::MappedIndex plane = map_plane(block, z);
-  SPIDER_NO_UNROLL
-  for (int k = first; has_edge_elements(block, k); ++k) {
-    const EdgePlace place(block, k);
-    const std::int32_t y = block.top + place.row;
-    const std::int32_t x = block.left + place.column;
-    if (!place.exists()) continue;
-    if (k < edge_elements && (map_column(block, x).constant || map_row(block, y).constant)) continue;
-    device::store_shared(ring_plane(step) + place.offset(), fetch_cell(block, z, plane, y, x));
-  }
-}
-
-/// Fills the ring's plane of a step that is not usual, but for the rows and columns that are constant in all planes.
-SPIDER_DEVICE_APART void fill_unusual_plane(const Block block, int step) {
-  const std::int32_t z = block.first_plane + step;
-  const spider::MappedIndex plane = map_plane(block, z);
-  SPIDER_NO_UNROLL
-  for (int k = 0; k < copies; ++k) {
-    const CopyPlace place(k);
-    const std::int32_t y = block.top + place.row;
-    const spider::MappedIndex row = map_row(block, y);
-    const bool wanted = place.exists() && place.vector >= block.fast_begin && place.vector < block.fast_end &&
-                        !row.constant && row_is_reached(block, z, y);
-    const Shared to = ring_plane(step) + place.offset();
-    if (wanted && plane.constant) device::store_shared(to, filled_vector(plane.value));
-    device::copy_async_if(wanted && !plane.constant, to,
-                          block.input + plane.index * block.plane_stride + row.index * block.row_stride +
-                              block.left + place.vector * vector_elements);
-  }
-  fetch_edges(block, 0, step);
 }
 
 /// Fetches the whole plane of a step element by element.
@@ -569,6 +516,10 @@ SPIDER_DEVICE Block make_block(const spider::SweepArguments& field) {
   block.first_plane = block.first_output + plane_low;
   const std::int32_t remaining = block.box[0].end - block.first_output;
   block.steps = (remaining < grid.planes ? remaining : grid.planes) + lead_planes;
+  const std::int32_t full_begin = block.box[0].begin + full_low;
+  const std::int32_t full_end = block.box[0].end + full_high;
+  block.usual = {(full_begin > 0 ? full_begin : 0) - block.first_plane,
+                 clamp(full_end, 0, block.extent[0]) - block.first_plane};
 
   const std::int32_t inside_begin = block.box[2].begin + (highest_low > 0 ? highest_low : 0);
   const std::int32_t inside_end = block.box[2].end + (lowest_high < 0 ? lowest_high : 0);
@@ -584,6 +535,47 @@ SPIDER_DEVICE Block make_block(const spider::SweepArguments& field) {
   block.edge_columns =
       block.edge_before + clamp(needed_end - block.left, behind, ring_vectors * vector_elements) - behind;
   return block;
+}
+
+/// Fetches the edge elements from number `first` on for the plane of a step, but for those that plan_edges has filled.
+SPIDER_DEVICE void fetch_edges(const Block& block, int first, int step) {
+  const std::int32_t z = block.first_plane + step;
+  const spider::MappedIndex plane = map_plane(block, z);
+  SPIDER_NO_UNROLL
+  for (int element = first + thread_index(); element < count_edge_elements(block); element += block_threads) {
+    const EdgePlace place(block, element);
+    const std::int32_t y = block.top + place.row;
+    const std::int32_t x = block.left + place.column;
+    if (element < edge_elements * 32 && (map_column(block, x).constant || map_row(block, y).constant)) continue;
+    device::store_shared(ring_plane(step) + place.offset(), fetch_cell(block, z, plane, y, x));
+  }
+}
+
+/// Fetches what no warp has requested ahead. It is rare, as are unusual planes: what it needs is found again rather than
+/// kept in registers.
+SPIDER_DEVICE_APART void fetch_other_edges(const spider::SweepArguments& field, int step) {
+  fetch_edges(make_block(field), edge_elements * 32, step);
+}
+
+/// Fills the ring's plane of a step that is not usual, but for the rows and columns that are constant in all planes.
+SPIDER_DEVICE_APART void fill_unusual_plane(const spider::SweepArguments& field, int step) {
+  const Block block = make_block(field);
+  const std::int32_t z = block.first_plane + step;
+  const spider::MappedIndex plane = map_plane(block, z);
+  SPIDER_NO_UNROLL
+  for (int k = 0; k < copies; ++k) {
+    const CopyPlace place(k);
+    const std::int32_t y = block.top + place.row;
+    const spider::MappedIndex row = map_row(block, y);
+    const bool wanted = place.exists() && place.vector >= block.fast_begin && place.vector < block.fast_end &&
+                        !row.constant && row_is_reached(block, z, y);
+    const Shared to = ring_plane(step) + place.offset();
+    if (wanted && plane.constant) device::store_shared(to, filled_vector(plane.value));
+    device::copy_async_if(wanted && !plane.constant, to,
+                          block.input + plane.index * block.plane_stride + row.index * block.row_stride +
+                              block.left + place.vector * vector_elements);
+  }
+  fetch_edges(block, 0, step);
 }
 
 /// The operands and metadata of a lane. Those in shared memory lie behind the ring.
@@ -603,10 +595,17 @@ struct Operands {
 SPIDER_DEVICE Operands load_operands(int lane) {
   Operands loaded;
   SPIDER_UNROLL
-  for (int i = 0; i < metadata_count; ++i) loaded.metadata[i] = device::load_table(&metadata_words[i][lane]);
+  for (int i = 0; i < metadata_count; ++i) {
+    loaded.metadata[i] = device::settle(device::load_table(&metadata_words[i][lane]));
+  }
   if constexpr (operands_in_registers) {
     SPIDER_UNROLL
     for (int i = 0; i < operand_count; ++i) loaded.held[i] = device::load_table(&operands[i][lane]);
+    SPIDER_UNROLL
+    for (int i = 0; i < operand_count; ++i) {
+      SPIDER_UNROLL
+      for (std::uint32_t& word : loaded.held[i].word) word = device::settle(word);
+    }
   } else {
     SPIDER_NO_UNROLL
     for (int i = device::warp_index(); i < operand_count; i += warps_per_block) {
@@ -758,29 +757,54 @@ SPIDER_DEVICE Outputs round_tile(const Accumulator& sum) {
           device::transpose_8x8(device::pack_f16(sum.value[2] * result_scale, sum.value[3] * result_scale))};
 }
 
-/// Which of a lane's four outputs are stored: those that `columns` holds; whether by one store; and whether it is so
-/// for all lanes and rows of the block.
+/// What a lane stores of its four outputs in each row.
 struct Clip {
-  Span columns;
-  bool whole, nothing;
+  std::int32_t rows;  ///< of the warp's, those below are not wanted
+  Span columns;       ///< which of the four are
+  bool whole;         ///< all four, by one store
+  bool pieces;        ///< does any lane of the block store some of its four one by one?
 };
 
-SPIDER_DEVICE Clip clip_outputs(const spider::SweepArguments& field, const Block& block, std::int32_t x) {
-  const std::int32_t first_row = block.top - row_low;
+SPIDER_DEVICE Clip clip_outputs(const spider::SweepArguments& field, const Block& block, std::int32_t y,
+                                std::int32_t x) {
   const std::int32_t first_x = block.left - first_column;
   const Span columns = {block.box[2].begin - x, block.box[2].end - x};
-  return {columns, field.aligned_output && columns.begin <= 0 && columns.end >= 4,
-          field.aligned_output && block.box[1].holds(Span{first_row, first_row + block_rows}) &&
-              block.box[2].holds(Span{first_x, first_x + tile_outputs})};
+  const auto cuts = [&](std::int32_t at) {
+    return at > first_x && at < first_x + tile_outputs && (at - first_x) % 4 != 0;
+  };
+  return {block.box[1].end - y, columns, field.aligned_output && columns.begin <= 0 && columns.end >= 4,
+          !field.aligned_output || cuts(block.box[2].begin) || cuts(block.box[2].end)};
 }
 
-SPIDER_DEVICE_APART void store_clipped(std::uint16_t* to, const Clip clip, const Outputs outputs) {
-  const std::uint32_t pairs[2] = {outputs.low, outputs.high};
-  device::store_field_if(clip.whole, to, outputs.low, outputs.high);
+/// The outputs of a lane in all rows of its warp.
+struct Results {
+  Outputs rows[rows_per_warp];
+};
+
+/// Column of a lane's first output.
+SPIDER_DEVICE std::int32_t output_column(const Block& block) {
+  const int lane = device::lane_index();
+  return block.left - first_column + 16 * (lane / 4) + 4 * (lane % 4);
+}
+
+/// Row of a warp's first output.
+SPIDER_DEVICE std::int32_t output_row(const Block& block) {
+  return block.top - row_low + device::warp_index() * rows_per_warp;
+}
+
+/// Stores the outputs of which not all four are wanted, or that are not aligned, one by one; `to` is the first row's.
+SPIDER_DEVICE_APART void store_pieces(const spider::SweepArguments& field, std::uint16_t* to, const Results results) {
+  const Block block = make_block(field);
+  const Clip clip = clip_outputs(field, block, output_row(block), output_column(block));
   SPIDER_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    device::store_field_if(!clip.whole && clip.columns.holds(i), to + i,
-                           static_cast<std::uint16_t>(pairs[i / 2] >> (16 * (i % 2))));
+  for (int row = 0; row < rows_per_warp; ++row) {
+    const std::uint32_t pairs[2] = {results.rows[row].low, results.rows[row].high};
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      device::store_field_if(row < clip.rows && !clip.whole && clip.columns.holds(i),
+                             to + row * field.output_stride[1] + i,
+                             static_cast<std::uint16_t>(pairs[i / 2] >> (16 * (i % 2))));
+    }
   }
 }
 
@@ -808,39 +832,44 @@ SPIDER_DEVICE void walk_planes(const spider::SweepArguments& field, const Block&
     plan = plan_mapped_copies(block);
     edges = plan_edges(block);
   }
-  const std::uint16_t* next_plane = block.input + block.first_plane * block.plane_stride;
+  const bool other_edges = count_edge_elements(block) > edge_elements * 32;
+  const std::uint16_t* const first_plane = block.input + block.first_plane * block.plane_stride;
+  const std::uint16_t* next_plane = first_plane;
   const auto start_next_plane = [&](int step, int place) {
     if (step < block.steps) {
       if constexpr (terrain == Terrain::elements) {
         fetch_plane(block, step);
-      } else if (inside || is_usual(block, step)) {
-        start_plane(plan, place, next_plane);
-        if (edged && has_edge_elements(block, edge_elements)) fetch_edges(block, edge_elements, step);
+      } else if (inside || block.usual.holds(step)) {
+        start_plane<inside>(plan, place, next_plane);
+        if (edged && other_edges) fetch_other_edges(field, step);
       } else {
-        fill_unusual_plane(block, step);
+        fill_unusual_plane(field, step);
       }
-      next_plane += block.plane_stride;
     }
+    next_plane += block.plane_stride;
     device::copy_async_commit();
   };
-  const auto load_next_edges = [&](int step, int turn) {
-    if (step < block.steps && is_usual(block, step)) load_edges(block, edges, step, turn);
+  const auto load_usual_edges = [&](int step, const std::uint16_t* plane) {
+    if (step < block.steps && block.usual.holds(step)) load_edges(edges, plane);
   };
-  const auto place_next_edges = [&](int step, int place, int turn) {
-    if (step < block.steps && is_usual(block, step)) place_edges(block, edges, place, turn);
+  const auto place_usual_edges = [&](int step, int place) {
+    if (step < block.steps && block.usual.holds(step)) place_edges(edges, place);
   };
   SPIDER_NO_UNROLL
   for (int step = 0; step < planes_ahead; ++step) start_next_plane(step, step);
   if constexpr (edged) {
-    SPIDER_UNROLL
-    for (int step = 0; step < edge_planes; ++step) load_next_edges(step, step);
-    place_next_edges(0, 0, 0);
-    load_next_edges(edge_planes, 0);
+    // In step n it is the turn of warp n % warps_per_block to place the next plane's and to request others.
+    const int step = (device::warp_index() + 1) % warps_per_block;
+    load_usual_edges(step, first_plane + step * block.plane_stride);
+    if (step == 0) {
+      place_usual_edges(0, 0);
+      load_usual_edges(warps_per_block, first_plane + warps_per_block * block.plane_stride);
+    }
   }
 
-  const std::int32_t x = block.left - first_column + 16 * (lane / 4) + 4 * (lane % 4);
-  const std::int32_t y = block.top - row_low + device::warp_index() * rows_per_warp;
-  const Clip clip = clip_outputs(field, block, x);
+  const std::int32_t x = output_column(block);
+  const std::int32_t y = output_row(block);
+  const Clip clip = clip_outputs(field, block, y, x);
   std::uint16_t* next_output = static_cast<std::uint16_t*>(field.output) +
                                (block.first_output - lead_planes) * field.output_stride[0] +
                                y * field.output_stride[1] + x;
@@ -858,8 +887,11 @@ SPIDER_DEVICE void walk_planes(const spider::SweepArguments& field, const Block&
       device::sync_block();
       start_next_plane(step + planes_ahead, place + planes_ahead);
       if constexpr (edged) {
-        place_next_edges(step + 1, place + 1, turn + 1);
-        load_next_edges(step + 1 + edge_planes, turn + 1);
+        if (step % warps_per_block == device::warp_index()) {
+          place_usual_edges(step + 1, place + 1);
+          load_usual_edges(step + 1 + warps_per_block,
+                           next_plane + (warps_per_block - planes_ahead) * block.plane_stride);
+        }
       }
 
       const FragmentPlaces places = find_fragments(lane, place);
@@ -872,27 +904,23 @@ SPIDER_DEVICE void walk_planes(const spider::SweepArguments& field, const Block&
       // The first lead_planes planes to complete belong to the walk before.
       const bool wanted = step >= lead_planes;
       const int complete = (turn + 1) % planes_in_flight;
+      Results results;
+      SPIDER_UNROLL
+      for (int row = 0; row < rows_per_warp; ++row) results.rows[row] = round_tile(sums[complete][row]);
       SPIDER_UNROLL
       for (int row = 0; row < rows_per_warp; ++row) {
-        const Outputs outputs = round_tile(sums[complete][row]);
-        std::uint16_t* to = next_output + row * field.output_stride[1];
-        if (inside || clip.nothing) {
-          if constexpr (planes_in_flight <= 3) {
-            device::store_field_if(wanted, to, outputs.low, outputs.high);
-          } else if (wanted) {  // a branch takes fewer registers
-            device::store_field(to, outputs.low, outputs.high);
-          }
-        } else if (wanted && block.box[1].holds(y + row)) {
-          store_clipped(to, clip, outputs);
-        }
+        device::store_field_if(wanted && (inside || (clip.whole && row < clip.rows)),
+                               next_output + row * field.output_stride[1], results.rows[row].low,
+                               results.rows[row].high);
       }
+      if (!inside && wanted && clip.pieces) store_pieces(field, next_output, results);
       next_output += field.output_stride[0];
       retire_plane<turns>(sums, complete);
     }
   }
 }
 
-SPIDER_GLOBAL(block_threads, blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
+SPIDER_GLOBAL(block_threads, blocks_per_multiprocessor) sweep(SPIDER_GRID_CONSTANT const spider::SweepArguments field) {
   const Operands loaded = load_operands(device::lane_index());
   const Block block = make_block(field);
   const Span rows = {block.top, block.top + ring_rows};
@@ -937,10 +965,9 @@ const spider_kernel kernel = {
     {sizeof(spider_kernel_info), SPIDER_ABI, "gauss3d", "spider-gen version 0.1.0", "e219d74cd4288aca", 3,
      SPIDER_F16, SPIDER_F32, 1, {1, 1, 1}, {1, 1, 1}, 80,
      device::is_emulated},
-    {{sweep,
-      {spider::TilingKind::blocks, warps_per_block, shared_bytes, vector_bytes, vector_bytes / 2,
-       {1, block_rows, tile_outputs}, 0, 0, tile_outputs, lead_planes, preferred_planes}}},
-    1,
+    sweep,
+    {spider::TilingKind::blocks, warps_per_block, shared_bytes, vector_bytes, vector_bytes / 2,
+     {1, block_rows, tile_outputs}, 0, 0, tile_outputs, lead_planes, preferred_planes},
     tap_rows,
     sizeof(tap_rows) / sizeof(tap_rows[0]),
     taps,

@@ -100,8 +100,8 @@ SPIDER_DEVICE std::uint32_t load_table(const std::uint32_t* from) {
   return *from;
 }
 
-/// The value, which is there from here on. Else the compiler may wait for a load of before a loop inside the loop,
-/// and that wait is one for later loads, too. It cannot know that blocks are counted in x only.
+/// The value, which is there from here on. Else the compiler may wait for a load of before a loop inside the
+/// loop, and that wait is one for later loads, too. It cannot know that blocks are counted in x only.
 SPIDER_DEVICE std::uint32_t settle(std::uint32_t loaded) {
   std::uint32_t settled;
   asm volatile(

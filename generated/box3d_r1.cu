@@ -1031,7 +1031,9 @@ SPIDER_DEVICE void walk_planes(const spider::SweepArguments& field, const Block&
 SPIDER_GLOBAL(block_threads, blocks_per_multiprocessor) sweep(SPIDER_GRID_CONSTANT const spider::SweepArguments field) {
   const Operands loaded = load_operands(device::lane_index());
   const Block block = make_block(field);
-  const Span rows = {block.top, block.top + ring_rows};
+  // The block's own rows end behind those that it reads where all taps reach up.
+  constexpr std::int32_t own_end = block_rows - row_low;
+  const Span rows = {block.top, block.top + (own_end > ring_rows ? own_end : ring_rows)};
   const Span planes = {block.first_plane, block.first_plane + block.steps};
   const bool all_fast = block.fast_begin == 0 && block.fast_end == ring_vectors;
   if (all_fast && field.aligned_output && block.box[1].holds(rows) && block.box[0].holds(planes)) {

@@ -66,15 +66,28 @@ def wide_extents(choose, dimensions):
 MOST_INNER_CELLS = 120000
 
 
+def block_rows(plan):
+    """Rows of a field that has a block with others above and below it, one more than what they reach; where all taps
+    reach up, rows that end in a third block, all of whose inputs are before."""
+    highest = max(tap.at[1] for tap in plan.taps)
+    return 3 * plan.block[0] + highest if highest < 0 else 2 * plan.block[0] + sum(plan.reach[1]) + 1
+
+
 def inner_case(plan, index):
     """On CUDA cores a walk or tile takes no care only where all that it reads lies in the field: on a large device, whose
     walks are short, this field has such ones between those at its edges. Every other one ends half a vector of 16 bytes
-    behind a strip: what is read in vectors would reach beyond it. None where it would be too large to emulate."""
+    behind a strip: what is read in vectors would reach beyond it. Blocks of 3D kernels on tensor cores take none only
+    where all planes lie in the field, too: a larger field, for one in four. None where it would be too large to
+    emulate."""
     (planes, rows, sides) = (low + high for low, high in plan.reach)
+    if plan.block:  # along z there may be edges
+        extent = (3, block_rows(plan), 2 * plan.block[1] + sides + 8)
+        if plan.engine != "cuda":
+            chosen = planes <= 8 and (index % 4 == 1 or max(tap.at[1] for tap in plan.taps) < 0)
+            return Case((12, *extent[1:]), "random", "aligned", "aligned", multiprocessors=132) if chosen else None
     columns = ((258, 290) if plan.storage.bytes == 4 else (516, 530))[index % 2]
-    extent = (1, 34 + rows, columns) if plan.dimensions == 2 else (12 + planes, 9 + rows, columns)
-    if plan.block:  # one block has others on all sides; along z there may be edges
-        extent = (3, 2 * plan.block[0] + rows + 1, 2 * plan.block[1] + sides + 8)
+    if not plan.block:
+        extent = (1, 34 + rows, columns) if plan.dimensions == 2 else (12 + planes, 9 + rows, columns)
     if plan.engine != "cuda" or plan.dimensions == 1 or extent[0] * extent[1] * columns > MOST_INNER_CELLS:
         return None
     return Case(extent, "random", "aligned", "aligned", multiprocessors=132)

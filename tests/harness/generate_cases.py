@@ -38,6 +38,7 @@ WEIGHT_MODES = ("f16", "f16x2", "bf16", "bf16x2")
 ACCURACIES = ("tf32", "f16")  # beside full
 PLAN_KEYS = ("stencil", "dimensions", "engine", "variant", "storage", "accuracy", "adds_identity", "error_bound")
 PLAN_KEYS += ("template", "cores", "boundary", "reach", "weights", "chained_mmas", "tap_rows", "taps")
+STREAMING_KEYS = ("rows_per_warp", "warps_per_block")
 # Other ways of computing the same, each with the share of specs that it gets.
 OPTIONS = {
     ("--engine", "dense"): 8,
@@ -150,6 +151,10 @@ def write_plan(path, explanation):
     """Keeps what reference.py reads of an explanation: all of it would weigh as much as the kernels."""
     told = json.loads(explanation)
     kept = {key: told[key] for key in PLAN_KEYS if key in told}
+    kept["passes"] = [
+        {"streaming": {key: one["streaming"][key] for key in STREAMING_KEYS if key in one["streaming"]}}
+        for one in told["passes"]
+    ]
     path.write_text(json.dumps(kept, separators=(",", ":")) + "\n", encoding="utf-8")
 
 

@@ -313,6 +313,10 @@ CHOSEN = {
         # No tap reads ahead of the plane of its result, so that nothing may be read behind the field's last.
         chosen_taps("exact", [(-2, 0, 0), (-1, -1, 1), (0, 0, 0)]),  # bf16
         chosen_taps("inexact", [(-3, 0, -1), (-1, 1, 2)]),  # f16
+        # All taps reach up: what the last block reads ends before its rows do.
+        with_options(chosen_taps("exact", [(0, -14, 0), (0, -13, 1), (1, -12, -1)]), "--engine", "cuda"),  # f32
+        chosen_taps("exact", [(0, -11, 0), (-1, -9, 1)]),  # bf16
+        chosen_taps("exact", [(0, -14, 0), (0, -13, 1), (1, -12, -1)]),  # f16
     ),
 }
 # How often each number of dimensions, and each storage, is drawn where it exists.

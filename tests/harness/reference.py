@@ -53,8 +53,12 @@ class TapRow:
     high: int
 
 
-def block_of(ring):
-    """Rows and columns of a block, of what the explanation says of a ring."""
+def block_of(data):
+    """Rows and columns of a block that streams planes through shared memory, of what the explanation says; else none."""
+    if data.get("template") == "stream3d":
+        streaming = data["passes"][0]["streaming"]
+        return streaming["warps_per_block"] * streaming["rows_per_warp"], 128
+    ring = (data.get("cores") or {}).get("ring")
     return (ring["warps_down"] * ring["rows_per_thread"], ring["warps_across"] * 128) if ring else ()
 
 
@@ -76,7 +80,7 @@ class Plan:
     options: tuple = ()  # of the command line, beside the spec
     engine: str = "sparse"  # what multiplies
     template: str = ""  # that the kernel is made from
-    block: tuple = ()  # rows and columns of a block on CUDA cores that streams planes through shared memory
+    block: tuple = ()  # rows and columns of a block that streams planes through shared memory
 
     @functools.cached_property
     def reach(self):
@@ -138,7 +142,7 @@ def load_plan(path):
             options=tuple(expected.get("options", ())),
             engine=data.get("engine", "sparse"),
             template=data.get("template", ""),
-            block=block_of((data.get("cores") or {}).get("ring")),
+            block=block_of(data),
         )
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: not an explanation of a kernel: {error!r}") from error
@@ -384,6 +388,10 @@ def stated_error_bound(plan, total, magnitude, largest):
     return of_result * numpy.abs(total) + of_sum * magnitude + absolute + of_neighbourhood * weights * largest
 
 
+# SciPy prepares each position of a kernel near an edge: with more weights, zeros included, that takes minutes.
+MOST_WEIGHTS = 20000
+
+
 def oracle(plan, extent, read):
     """scipy.ndimage.correlate of the packed weights: by its own boundary modes where all faces agree, else on a field
     extended by numpy.pad, axis by axis."""
@@ -396,7 +404,8 @@ def oracle(plan, extent, read):
     weights = weights.reshape(weights.shape[own])
     # Beyond twice the extent SciPy 1.10 itself misses `reflect`: every other turn ends one cell outside the array.
     near = all(far <= 2 * count for far, count in zip(radius, extent))
-    if len(set(plan.own_faces)) == 1 and HALO not in plan.rules and (near or REFLECT not in plan.rules):
+    small = weights.size <= MOST_WEIGHTS
+    if small and len(set(plan.own_faces)) == 1 and HALO not in plan.rules and (near or REFLECT not in plan.rules):
         face = plan.own_faces[0]
         interior = read(*numpy.ix_(*map(numpy.arange, extent))).reshape(extent[own])
         swept = correlate(interior, weights, SCIPY_MODES[face.rule], face.value)
@@ -404,6 +413,8 @@ def oracle(plan, extent, read):
     padded = padded_field(plan, extent, read)
     around = [(far - low, far - high) for far, (low, high) in zip(radius, plan.reach)]
     padded = numpy.pad(padded, around)
+    if not small and plan.dimensions == 3:
+        return largest * correlate_by_planes(padded, weights, radius, extent)
     swept = correlate(padded.reshape(padded.shape[own]), weights, "constant", 0.0).reshape(padded.shape)
     return largest * swept[tuple(slice(far, far + count) for far, count in zip(radius, extent))]
 
@@ -413,6 +424,17 @@ def correlate(field, weights, mode, value):
     if field.ndim == 1:
         return scipy.ndimage.correlate1d(field, weights, mode=mode, cval=value)
     return scipy.ndimage.correlate(field, weights, mode=mode, cval=value)
+
+
+def correlate_by_planes(padded, weights, radius, extent):
+    """SciPy's correlation of a padded 3D field, a plane of the weights at a time."""
+    total = numpy.zeros(extent)
+    inner = tuple(slice(far, far + count) for far, count in zip(radius[1:], extent[1:]))
+    for place, plane in enumerate(weights):
+        if plane.any():
+            swept = correlate(padded[place : place + extent[0]], plane[numpy.newaxis], "constant", 0.0)
+            total += swept[(slice(None), *inner)]
+    return total
 
 
 def padded_field(plan, extent, read):

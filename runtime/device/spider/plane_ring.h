@@ -504,9 +504,10 @@ struct PlaneRing {
     const bool near = block.row_stride < (farthest - block.extent[2]) / rows;
     if (!field.aligned_input || !near || block.edge_columns > Shape::edge_columns) return Terrain::elements;
     const bool all_fast = block.fast_begin == 0 && block.fast_end == ring_vectors;
-    const Span rows_read = {block.top, block.top + Shape::ring_rows};
-    return all_fast && field.aligned_output && block.box[1].holds(rows_read) ? Terrain::inside
-                                                                             : Terrain::edge;
+    // The block's own rows end behind those that it reads where all taps reach up.
+    constexpr std::int32_t own_end = Shape::tile_rows - Shape::lowest_dy;
+    const Span touched = {block.top, block.top + (own_end > Shape::ring_rows ? own_end : Shape::ring_rows)};
+    return all_fast && field.aligned_output && block.box[1].holds(touched) ? Terrain::inside : Terrain::edge;
   }
 };
 

@@ -77,8 +77,8 @@ constexpr int windows_ahead = 3;
 constexpr int first_word = -4;  // of all windows, counted from the thread's first output
 constexpr int window_words = 12;
 
-// Walks in 2D that need no care take their windows from a ring in shared memory, which their warp alone uses; copies
-// fill it, as many rows ahead as it has but one. A ring row has ring_vectors vectors of 16 bytes from column ring_column of the strip
+// Walks in 2D take their windows from a ring in shared memory, which their warp alone uses; copies fill it, as many rows
+// ahead as it has but one. (Those of rows that are not aligned load them.) A ring row has ring_vectors vectors of 16 bytes from column ring_column of the strip
 // on. What begins a line of 128 bytes in a field begins one in the ring, too: copies whose two ends differ in their
 // place within 32 bytes ask the L2 cache for every vector by itself.
 constexpr int ring_rows = 7;  // 0: there is none
@@ -89,6 +89,8 @@ constexpr int line_bytes = 128;
 constexpr int ring_lead = (ring_column * Cells::element_bytes % line_bytes + line_bytes) % line_bytes;
 [[maybe_unused]] constexpr int vectors_before_line = (line_bytes - ring_lead) % line_bytes / 16;
 constexpr int ring_bytes = ring_rows * ring_row_bytes;
+constexpr int ring_vector_cells = 16 / Cells::element_bytes;
+[[maybe_unused]] constexpr int edge_slots = 1;  // cells of a ring row that a lane brings one by one, at edges
 constexpr int shared_bytes = ring_rows > 0 ? warps_per_block * ring_bytes + line_bytes : 0;
 
 // In vectors and parts of them a window reaches so far beyond the thread's outputs.
@@ -617,8 +619,154 @@ SPIDER_DEVICE void load_from_ring(Shared cells, Window& window) {
   });
 }
 
+/// What a lane brings of each row of a ring at an edge of the field or of the box. Vectors and columns count from the
+/// ring's first.
+struct EdgeCells {
+  int fast_begin, fast_end;         ///< vectors in the box in every row that is reached: they are copied as everywhere
+  int column[edge_slots];           ///< of the lane's cells beside them
+  std::int32_t from[edge_slots];    ///< their columns in the field, or their bits where the boundary makes them constant
+  std::uint32_t steps[edge_slots];  ///< the tap rows that reach them, as bits
+  bool constant[edge_slots];
+};
+
+/// The tap rows, as bits, that reach column x from any output of the sweep.
+[[maybe_unused]] SPIDER_DEVICE std::uint32_t steps_that_reach(const Walk& walk, Column x) {
+  std::uint32_t steps = 0;
+  SPIDER_UNROLL
+  for (int i = 0; i < hull_count; ++i) {
+    const Hull hull = tap_hull(i);
+    if (x >= walk.box_begin + hull.low && x < walk.box_end + hull.high) steps |= hull.steps;
+  }
+  return steps;
+}
+
+/// Finds them; `first` is the column of the ring's first cell.
+[[maybe_unused]] SPIDER_DEVICE EdgeCells find_edge_cells(const Walk& walk, Column first) {
+  const auto clamp = [](Column value, int low, int high) {
+    return value < low ? low : (value > high ? high : static_cast<int>(value));
+  };
+  constexpr int columns = ring_vectors * ring_vector_cells;
+  const Column inside_begin = walk.box_begin + (highest_low > 0 ? highest_low : 0) - first;
+  const Column inside_end = walk.box_end + (lowest_high < 0 ? lowest_high : 0) - first;
+  EdgeCells edges;
+  edges.fast_begin = clamp((inside_begin + ring_vector_cells - 1) / ring_vector_cells, 0, ring_vectors);
+  edges.fast_end = clamp(inside_end / ring_vector_cells, edges.fast_begin, ring_vectors);
+  const int fast_columns_begin = edges.fast_begin * ring_vector_cells;
+  const int fast_columns_end = edges.fast_end * ring_vector_cells;
+  const int begin = clamp(walk.box_begin + spans[0].low - first, 0, fast_columns_begin);
+  const int before = fast_columns_begin - begin;
+  SPIDER_UNROLL
+  for (int k = 0; k < edge_slots; ++k) {
+    const int i = device::lane_index() + 32 * k;
+    const int column = i < before ? begin + i : fast_columns_end + i - before;
+    const auto mapped = find_column(walk, first + column);
+    edges.column[k] = column;
+    edges.steps[k] = column < columns ? steps_that_reach(walk, first + column) : 0;
+    edges.constant[k] = mapped.constant;
+    edges.from[k] = mapped.constant ? static_cast<std::int32_t>(mapped.value) : static_cast<std::int32_t>(mapped.index);
+  }
+  return edges;
+}
+
+/// Cells of two bytes on their way: there are no asynchronous copies of them, so they are put into the ring a row later.
+struct LateCells {
+  static constexpr Shared nowhere = 0xffffffffU;
+
+  Element value[edge_slots];
+  Shared to[edge_slots];
+
+  SPIDER_DEVICE LateCells() : value() {
+    SPIDER_UNROLL
+    for (int k = 0; k < edge_slots; ++k) to[k] = nowhere;
+  }
+  SPIDER_DEVICE void place() {
+    SPIDER_UNROLL
+    for (int k = 0; k < edge_slots; ++k) {
+      if (to[k] != nowhere) device::store_shared(to[k], value[k]);
+      to[k] = nowhere;
+    }
+  }
+};
+
+/// Brings the cells of a row, which the tap rows of `active` meet, to the ring row at `to`.
+[[maybe_unused]] SPIDER_DEVICE void bring_edge_cells(const Walk& walk, const EdgeCells& edges, const RowPlace& row,
+                                                     std::uint32_t active, Shared to, LateCells& late) {
+  SPIDER_UNROLL
+  for (int k = 0; k < edge_slots; ++k) {
+    const bool wanted = (edges.steps[k] & active) != 0;
+    const bool constant = edges.constant[k] || row.constant;
+    const Shared place = to + static_cast<Shared>(edges.column[k] * Cells::element_bytes);
+    const Element* from = walk.input + (row.offset + edges.from[k]);
+    if (wanted && constant) device::store_shared(place, edges.constant[k] ? static_cast<Element>(edges.from[k]) : row.value);
+    if constexpr (Cells::element_bytes == 4) {
+      device::copy_word_async_if(wanted && !constant, place, from);
+    } else if (wanted && !constant) {
+      late.value[k] = device::load_field(from);
+      late.to[k] = place;
+    }
+  }
+}
+
+/// Brings the rows of a walk into its warp's ring at `ring`, one after the other. `inside`: as in walk_steps.
+template <bool inside>
+class RowSupply {
+ public:
+  SPIDER_DEVICE RowSupply(const Walk& walk, Shared ring)
+      : ring_(ring), first_(walk.column - device::lane_index() * outputs + ring_column) {
+    if constexpr (inside) {
+      next_row_ = walk.input + ((walk.first_step + step_low) * walk.input_stride[0] + first_);
+    } else {
+      edges_ = find_edge_cells(walk, first_);
+      // Not all cells are brought: what no wanted result needs is added to others all the same.
+      SPIDER_NO_UNROLL
+      for (int i = device::lane_index() * 16; i < ring_bytes; i += 32 * 16)
+        device::store_shared(ring + static_cast<Shared>(i), Vector{});
+      device::sync_warp();
+    }
+  }
+
+  /// Starts the copies of input step `step`, if there is one, to ring row `slot`.
+  SPIDER_DEVICE void start_row(const Walk& walk, int step, Shared slot) {
+    if constexpr (!inside) late_.place();
+    if (step < walk.steps + steps_in_flight - 1) {
+      const Shared to = ring_ + slot * ring_row_bytes;
+      if constexpr (inside) {
+        for_each_copy([&](bool wanted, int vector) {
+          device::copy_async_if(wanted, to + vector * 16, next_row_ + vector * ring_vector_cells);
+        });
+        next_row_ += walk.input_stride[0];
+      } else {
+        bring_row(walk, step, to);
+      }
+    }
+    device::copy_async_commit();
+  }
+
+ private:
+  /// From wherever the boundary takes it.
+  SPIDER_DEVICE void bring_row(const Walk& walk, int step, Shared to) {
+    const std::uint32_t active = active_steps(walk, step) & row_steps[0];
+    if (active == 0) return;
+    const RowPlace row = find_row(walk, walk.first_step + step_low + step, walk.row + row_low);
+    const Element* from = walk.input + (row.offset + first_);
+    const std::uint32_t word = Cells::repeat(row.value);
+    for_each_copy([&](bool wanted, int vector) {
+      const bool fast = wanted && vector >= edges_.fast_begin && vector < edges_.fast_end;
+      if (fast && row.constant) device::store_shared(to + vector * 16, Vector{{word, word, word, word}});
+      device::copy_async_if(fast && !row.constant, to + vector * 16, from + vector * ring_vector_cells);
+    });
+    bring_edge_cells(walk, edges_, row, active, to, late_);
+  }
+
+  Shared ring_;
+  Column first_;             ///< of the ring, in the field
+  const Element* next_row_;  ///< inside: the cell there of the row that comes next
+  EdgeCells edges_;
+  LateCells late_;
+};
+
 /// Walks with the taps in the code and the rows in the ring. All lanes of the warp come here together.
-template <int rows>
+template <bool inside, int rows>
 SPIDER_DEVICE void walk_by_ring(const Walk& walk) {
   constexpr int turns = unrolled_steps;
   constexpr int rows_ahead = rows - 1;
@@ -627,20 +775,9 @@ SPIDER_DEVICE void walk_by_ring(const Walk& walk) {
   const Shared ring = device::warp_index() * ring_bytes + ring_lead;
   const Shared own_cells = ring + static_cast<Shared>(device::lane_index() * vector_bytes -
                                                       ring_column * Cells::element_bytes);
-  const Column strip_column = walk.column - device::lane_index() * outputs;
-  const Element* next_row = walk.input + ((walk.first_step + step_low) * walk.input_stride[0] + strip_column + ring_column);
-  const auto start_row = [&](int step, Shared slot) {
-    if (step < steps) {
-      for_each_copy([&](bool wanted, int vector) {
-        device::copy_async_if(wanted, ring + slot * ring_row_bytes + vector * 16,
-                              next_row + vector * (16 / Cells::element_bytes));
-      });
-      next_row += walk.input_stride[0];
-    }
-    device::copy_async_commit();
-  };
+  RowSupply<inside> supply(walk, ring);
   SPIDER_UNROLL
-  for (int step = 0; step < rows_ahead; ++step) start_row(step, step);
+  for (int step = 0; step < rows_ahead; ++step) supply.start_row(walk, step, step);
 
   const std::int64_t stride = walk.output_stride[0];
   Element* to = walk.output + ((walk.first_step - (steps_in_flight - 1)) * stride + walk.column);
@@ -658,14 +795,14 @@ SPIDER_DEVICE void walk_by_ring(const Walk& walk) {
       Window window;
       load_from_ring<0>(own_cells + slot * ring_row_bytes, window);
       // The row before this one has been read by all.
-      start_row(step + rows_ahead, slot == 0 ? rows_ahead : slot - 1);
+      supply.start_row(walk, step + rows_ahead, slot == 0 ? rows_ahead : slot - 1);
       if constexpr (!slots_are_constant) slot = slot == rows_ahead ? 0 : slot + 1;
       Numbers numbers;
       convert<0>(window, numbers);
       add_row<0, turns>(numbers, sums, turn);
       const int complete = slot_of<turns>(turn, steps_in_flight - 1);
       // The first to complete are those of steps before the walk.
-      if (step >= steps_in_flight - 1) store_results<true>(walk, to, sums[complete]);
+      if (step >= steps_in_flight - 1) store_results<inside>(walk, to, sums[complete]);
       to += stride;
       retire_step<turns>(sums, complete);
     }
@@ -705,23 +842,32 @@ SPIDER_DEVICE void walk_by_table(const Walk& walk) {
 
 template <bool in_code, bool inside>
 SPIDER_DEVICE void compute(const Walk& walk) {
-  if constexpr (in_code && inside && ring_rows > 0) {
-    walk_by_ring<ring_rows>(walk);
-  } else if constexpr (in_code) {
+  if constexpr (in_code) {
     walk_steps<inside>(walk);
   } else {
     walk_by_table<inside>(walk);
   }
 }
 
-// Whether a walk needs care is the same for all lanes of its warp. In those that do lanes do not wait for each other: each
-// may leave when it has nothing to do.
+// Whether a walk needs care is the same for all lanes of its warp. In those that load their windows lanes do not wait for
+// each other: each may leave when it has nothing to do.
 SPIDER_GLOBAL(warps_per_block * 32, blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
   const Place place = find_place(field);
   if (place.steps <= 0) return;
   const Walk walk = make_walk(field, place);
   const bool aligned = !taps_in_code || (field.aligned_input && field.aligned_output);
-  if (aligned && lies_inside(field, place)) {
+  const bool inside = aligned && lies_inside(field, place);
+  if constexpr (ring_rows > 0) {
+    if (inside) {
+      walk_by_ring<true, ring_rows>(walk);
+      return;
+    }
+    if (field.aligned_input) {
+      walk_by_ring<false, ring_rows>(walk);
+      return;
+    }
+  }
+  if (inside) {
     compute<taps_in_code, true>(walk);
   } else if (!taps_in_code || walk.wanted_begin < walk.wanted_end) {
     compute<taps_in_code, false>(walk);

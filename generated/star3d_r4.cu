@@ -88,6 +88,7 @@ struct Ring {
   static constexpr int column_reach_low = -4;
   static constexpr int column_reach_high = 4;
   static constexpr int edge_columns = 22;
+  static constexpr bool edges_in_memory = false;
   static constexpr int full_low = 0;
   static constexpr int full_high = 0;
   static constexpr int band_count = 5;
@@ -289,12 +290,9 @@ class Supply {
  public:
   /// `usual`: the steps of usual planes.
   SPIDER_DEVICE Supply(const Block& block, const Span& usual)
-      : next_(block.input + block.first_plane * block.plane_stride), usual_(usual), edges_(), values_() {
+      : next_(block.input + block.first_plane * block.plane_stride), usual_(usual), values_() {
     if constexpr (terrain == Terrain::inside) copies_ = Planes::plan_plain_copies(block);
-    if constexpr (terrain == Terrain::edge) {
-      copies_ = Planes::plan_mapped_copies(block);
-      edges_ = Planes::plan_edges(block);
-    }
+    if constexpr (terrain == Terrain::edge) edges_ = Planes::plan_edges(block);
     load_next_edges(block, 0);
   }
 
@@ -315,12 +313,16 @@ class Supply {
   SPIDER_DEVICE Shared next_place() const { return next_place_; }
 
  private:
+  /// Are elements across edges loaded, since they are not copied?
+  static constexpr bool loads_edges = terrain == Terrain::edge && !Planes::copies_edges;
+
   SPIDER_DEVICE void start_plane(const Block& block, int step, Shared to, const Planes::EdgeValues& values) {
     if constexpr (terrain == Terrain::elements) {
       Planes::fetch_plane(block, block.first_plane + step, to);
     } else if (usual_.holds(step)) {
-      Planes::start_plane(copies_, to, next_);
-      if constexpr (terrain == Terrain::edge) Planes::place_edges(edges_, to, values);
+      if constexpr (terrain == Terrain::inside) Planes::start_plane(copies_, to, next_);
+      if constexpr (terrain == Terrain::edge) Planes::start_edge_plane(edges_, to, next_);
+      if constexpr (loads_edges) Planes::place_edges(edges_, to, values);
     } else {
       Planes::bring_unusual_plane(block, block.first_plane + step, to);
     }
@@ -328,7 +330,7 @@ class Supply {
 
   /// Edge elements are loaded a group before they are placed, so that nobody waits for them.
   SPIDER_DEVICE void load_next_edges(const Block& block, int step) {
-    if constexpr (terrain == Terrain::edge) {
+    if constexpr (loads_edges) {
       SPIDER_UNROLL
       for (int i = 0; i < planes_at_once; ++i) {
         if (usual_.holds(step + i)) Planes::load_edges(edges_, next_ + i * block.plane_stride, values_[i]);

@@ -197,6 +197,9 @@ void bind_cores(const spec::StencilSpec& spec, const plan::KernelPlan& plan, ren
   bindings["ring_column"] = fmt::to_string(cores.row_ring_column);
   bindings["ring_vectors"] = fmt::to_string(cores.row_ring_vectors);
   bindings["ring_row_bytes"] = fmt::to_string(plan::row_ring_row_bytes(cores));
+  constexpr int lanes = 32;
+  const int edge_columns = plan::core_edge_columns(plan.tap_rows, spec::element_bytes(spec.storage));
+  bindings["edge_slots"] = fmt::to_string((edge_columns + lanes - 1) / lanes);
   bindings["windows_ahead"] = fmt::to_string(cores.windows_ahead);
   bindings["warps_per_block"] = fmt::to_string(cores.warps_per_block);
   constexpr std::array<std::string_view, 3> tilings{"lines", "strips", "blocks"};
@@ -221,6 +224,7 @@ void bind_core_ring(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
   bindings["warps_down"] = fmt::to_string(ring.warps_down);
   bindings["planes_at_once"] = fmt::to_string(ring.planes_at_once);
   bindings["groups_ahead"] = fmt::to_string(ring.groups_ahead);
+  bindings["edges_in_memory"] = ring.edges_in_memory ? "true" : "false";
   bindings["left_vectors"] = fmt::to_string(sides.left);
   bindings["right_vectors"] = fmt::to_string(sides.right);
   bindings["ring_row_bytes"] = fmt::to_string(plan::core_row_bytes(ring, sides, element_bytes));

@@ -12,7 +12,9 @@ namespace spidergen::plan {
 namespace {
 
 constexpr int vector_bytes = 16;
+constexpr int word_bytes = 4;
 constexpr int line_bytes = 128;
+constexpr int threads_per_warp = 32;
 constexpr int warp_columns = 128;
 
 // Addresses, strides, counters, copies and what the compiler needs besides.
@@ -56,8 +58,32 @@ constexpr std::array<Candidate, 5> narrow_candidates{{{3, 2, 8, 1, 2, 2, 128},
 // Multiply-adds of a thread between two barriers, where those are two planes.
 constexpr int most_group_products = 1024;
 
+int divide_up(int a, int b) {
+  return (a + b - 1) / b;
+}
+
 int round_up(int value, int unit) {
-  return (value + unit - 1) / unit * unit;
+  return divide_up(value, unit) * unit;
+}
+
+int threads_of(const CoreRing& ring) {
+  return ring.warps_across * ring.warps_down * threads_per_warp;
+}
+
+/// Rows of each plane in the ring.
+int ring_rows(const CoreRing& ring, const std::vector<CoreTap>& taps) {
+  return ring.warps_down * ring.rows_per_thread + range_of(taps, &CoreTap::row).count() - 1;
+}
+
+/// The taps are ascending in row, step and column.
+std::vector<TapRow> tap_rows_of(const std::vector<CoreTap>& taps) {
+  std::vector<TapRow> rows;
+  for (const CoreTap& tap : taps) {
+    if (rows.empty() || rows.back().dz != tap.step || rows.back().dy != tap.row)
+      rows.push_back({tap.step, tap.row, tap.column, tap.column});
+    rows.back().high = tap.column;
+  }
+  return rows;
 }
 
 /// Sums of all planes in flight, the inputs of a row, and the rest.
@@ -92,11 +118,25 @@ int core_lead_bytes(const SideVectors& sides) {
   return round_up(sides.left * vector_bytes, line_bytes);
 }
 
+int core_edge_words(const CoreRing& ring, const std::vector<CoreTap>& taps, int element_bytes) {
+  const SideVectors sides = side_vectors(taps, element_bytes);
+  const int rows = ring_rows(ring, taps);
+  const int threads = threads_of(ring);
+  const int rows_at_once = threads / (ring.warps_across * warp_columns * element_bytes / vector_bytes);
+  const int copies = divide_up(rows, rows_at_once) + divide_up(rows * (sides.left + sides.right), threads);
+  const int elements = divide_up(
+      rows * columns_across_edges(column_reach_of(tap_rows_of(taps)), vector_bytes / element_bytes), threads);
+  return copies + elements + divide_up(elements, 2);
+}
+
 int core_ring_bytes(const CoreRing& ring, const std::vector<CoreTap>& taps, int element_bytes) {
   const SideVectors sides = side_vectors(taps, element_bytes);
-  const int rows = ring.warps_down * ring.rows_per_thread + range_of(taps, &CoreTap::row).count() - 1;
   const int planes = ring.planes_at_once * (ring.groups_ahead + 1);
-  return core_lead_bytes(sides) + planes * rows * core_row_bytes(ring, sides, element_bytes);
+  const int bytes =
+      core_lead_bytes(sides) + planes * ring_rows(ring, taps) * core_row_bytes(ring, sides, element_bytes);
+  if (!ring.edges_in_memory) return bytes;
+  return bytes +
+         threads_of(ring) * round_up(core_edge_words(ring, taps, element_bytes) * word_bytes, vector_bytes);
 }
 
 int core_cells_loaded(const CoreRing& ring, const std::vector<CoreTap>& taps) {
@@ -139,7 +179,13 @@ std::optional<CoreRing> try_candidate(const Candidate& candidate, const std::vec
   };
   // With two planes between barriers fewer groups were not measured; then rather one plane.
   while (ring.groups_ahead > 1 && ring.planes_at_once == 1 && !fits()) --ring.groups_ahead;
-  return fits() ? std::optional(ring) : std::nullopt;
+  if (!fits()) return std::nullopt;
+  // Of two-byte cells the table would be read three times a plane: 933 us instead of 915 for a star of
+  // radius 4.
+  ring.edges_in_memory = element_bytes == word_bytes &&
+                         registers + core_edge_words(ring, taps, element_bytes) > candidate.registers;
+  if (!fits()) ring.edges_in_memory = false;
+  return ring;
 }
 
 }  // namespace

@@ -35,6 +35,10 @@ struct SideVectors {
 /// Cells that a thread reads from the ring for its outputs of a plane.
 [[nodiscard]] int core_cells_loaded(const CoreRing& ring, const std::vector<CoreTap>& taps);
 
+/// Words in which a thread keeps where its cells at edges come from (EdgeTable in
+/// runtime/device/spider/plane_ring.h).
+[[nodiscard]] int core_edge_words(const CoreRing& ring, const std::vector<CoreTap>& taps, int element_bytes);
+
 /// Bytes of shared memory of a block.
 [[nodiscard]] int core_ring_bytes(const CoreRing& ring, const std::vector<CoreTap>& taps, int element_bytes);
 

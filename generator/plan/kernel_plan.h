@@ -223,8 +223,9 @@ struct CoreRing {
   int rows_per_thread = 2;  ///< output rows of a thread, which has four outputs in each
   int warps_across = 1;     ///< 128 columns each
   int warps_down = 8;
-  int planes_at_once = 1;             ///< input planes between two barriers
-  int groups_ahead = 3;               ///< as many planes each that are on their way
+  int planes_at_once = 1;        ///< input planes between two barriers
+  int groups_ahead = 3;          ///< as many planes each that are on their way
+  bool edges_in_memory = false;  ///< where cells at edges come from: shared memory keeps it, not registers
   int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
   int estimated_registers = 0;
 

@@ -70,6 +70,14 @@ Value load_cells(const void* from) {
   return value;
 }
 
+void start_copy(device::Shared to, const void* from, std::uint32_t bytes) {
+  Lane& lane = this_lane();
+  const emulator::FieldAccess& fields = lane.block.fields();
+  fields.check_input(from, static_cast<int>(bytes) / fields.element_bytes(), "copies");
+  lane.block.shared().start_copy(lane.block.moment(lane), to, bytes);
+  lane.copies.issue(to, from, bytes);
+}
+
 template <class Value>
 void store_cells(void* to, const Value& value) {
   emulator::FieldAccess& fields = this_lane().block.fields();
@@ -181,12 +189,11 @@ void store_shared(Shared to, std::uint16_t v) {
 }
 
 void copy_async_if(bool wanted, Shared to, const void* from) {
-  if (!wanted) return;
-  Lane& lane = this_lane();
-  const emulator::FieldAccess& fields = lane.block.fields();
-  fields.check_input(from, static_cast<int>(sizeof(Vector)) / fields.element_bytes(), "copies");
-  lane.block.shared().start_copy(lane.block.moment(lane), to);
-  lane.copies.issue(to, from);
+  if (wanted) start_copy(to, from, sizeof(Vector));
+}
+
+void copy_word_async_if(bool wanted, Shared to, const void* from) {
+  if (wanted) start_copy(to, from, sizeof(std::uint32_t));
 }
 
 void copy_async_commit() {
@@ -291,7 +298,7 @@ void copy_async_wait(int pending) {
   Lane& lane = this_lane();
   const Moment now = lane.block.moment(lane);
   lane.copies.wait(static_cast<std::uint64_t>(pending), [&](const CopyQueue::Copy& copy) {
-    lane.block.shared().finish_copy(now, copy.to, copy.from);
+    lane.block.shared().finish_copy(now, copy.to, copy.from, copy.bytes);
   });
 }
 

@@ -53,11 +53,14 @@ class CopyQueue {
   struct Copy {
     std::uint32_t to;
     const void* from;
+    std::uint32_t bytes;
     std::uint64_t group;
   };
 
   void clear();
-  void issue(std::uint32_t to, const void* from) { copies_.push_back({to, from, open_group_}); }
+  void issue(std::uint32_t to, const void* from, std::uint32_t bytes) {
+    copies_.push_back({to, from, bytes, open_group_});
+  }
   void commit() { ++open_group_; }
   /// Calls `finish` for every copy of the groups that are not among the latest `pending` committed ones.
   void wait(std::uint64_t pending, const std::function<void(const Copy&)>& finish);

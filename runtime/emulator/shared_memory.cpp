@@ -165,23 +165,23 @@ void SharedMemory::store(const Moment& now, std::uint32_t to, std::uint16_t valu
   memory_[to / 2] = value;
 }
 
-void SharedMemory::start_copy(const Moment& now, std::uint32_t to) {
-  check_range(to, vector_bytes, "copies to");
-  for (std::uint32_t offset = to; offset < to + vector_bytes; offset += 2) {
+void SharedMemory::start_copy(const Moment& now, std::uint32_t to, std::uint32_t bytes) {
+  check_range(to, bytes, "copies to");
+  for (std::uint32_t offset = to; offset < to + bytes; offset += 2) {
     Unit& unit = units_[offset / 2];
     check_writable(now, unit, offset);
     unit.writer = now;
     unit.in_flight = true;
   }
-  std::fill_n(&memory_[to / 2], vector_bytes / 2, poison);
+  std::fill_n(&memory_[to / 2], bytes / 2, poison);
 }
 
-void SharedMemory::finish_copy(const Moment& now, std::uint32_t to, const void* from) {
-  for (std::uint32_t unit = to / 2; unit < (to + vector_bytes) / 2; ++unit) {
+void SharedMemory::finish_copy(const Moment& now, std::uint32_t to, const void* from, std::uint32_t bytes) {
+  for (std::uint32_t unit = to / 2; unit < (to + bytes) / 2; ++unit) {
     units_[unit].writer = now;
     units_[unit].in_flight = false;
   }
-  std::memcpy(&memory_[to / 2], from, vector_bytes);
+  std::memcpy(&memory_[to / 2], from, bytes);
 }
 
 }  // namespace spider::emulator

@@ -32,9 +32,10 @@ class SharedMemory {
   void store(const Moment& now, std::uint32_t to, std::uint32_t value);
   void store(const Moment& now, std::uint32_t to, std::uint16_t value);
 
-  /// A copy to the 16 bytes at `to` begins: they hold NaN and belong to nobody until finish_copy.
-  void start_copy(const Moment& now, std::uint32_t to);
-  void finish_copy(const Moment& now, std::uint32_t to, const void* from);
+  /// A copy to the `bytes` at `to`, which is a multiple of them, begins: they hold NaN and belong to nobody
+  /// until finish_copy.
+  void start_copy(const Moment& now, std::uint32_t to, std::uint32_t bytes);
+  void finish_copy(const Moment& now, std::uint32_t to, const void* from, std::uint32_t bytes);
 
  private:
   struct Unit {

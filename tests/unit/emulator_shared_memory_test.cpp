@@ -363,5 +363,42 @@ TEST_F(Copies, AreAlignedOnBothSides) {
                    {"copies to shared bytes 8..23, which do not start on a multiple of 16"});
 }
 
+TEST_F(Copies, OfWordsChangeNoMore) {
+  expect_good(launch([](SweepArguments arguments) {
+    device::store_shared(own_slot(), filled(7));
+    device::copy_word_async_if(true, own_slot() + 4, own_cells(arguments));
+    device::copy_word_async_if(false, own_slot() + 8, own_cells(arguments));
+    device::copy_async_commit();
+    device::copy_async_wait<0>();
+    const Vector slot = device::load_shared(own_slot());
+    const std::uint32_t cell = 8U * static_cast<std::uint32_t>(device::lane_index());
+    EXPECT_EQ(slot.word[0], 7U);
+    EXPECT_EQ(slot.word[1], cell | (cell + 1) << 16);
+    EXPECT_EQ(slot.word[2], 7U);
+    EXPECT_EQ(slot.word[3], 7U);
+    write_output(arguments);
+  }));
+}
+
+TEST_F(Copies, OfWordsAreNotReadBeforeTheWait) {
+  expect_violation(launch([](SweepArguments arguments) {
+                     device::store_shared(own_slot(), filled(7));
+                     device::copy_word_async_if(true, own_slot() + 4, own_cells(arguments));
+                     device::copy_async_commit();
+                     device::load_shared(own_slot());
+                   }),
+                   {"reads shared byte ", "is in flight"});
+}
+
+TEST_F(Copies, OfWordsAreAlignedOnBothSides) {
+  expect_violation(launch([](SweepArguments arguments) {
+                     device::copy_word_async_if(true, own_slot(), input_of(arguments) + 1);
+                   }),
+                   {"copies 4 bytes of a field at an address that is no multiple of 4"});
+  expect_violation(
+      launch([](SweepArguments arguments) { device::copy_word_async_if(true, 2, arguments.input); }),
+      {"copies to shared bytes 2..5, which do not start on a multiple of 4"});
+}
+
 }  // namespace
 }  // namespace spider::test

@@ -629,6 +629,32 @@ TEST(Plan, CoresStreamPlanesWhereTheyFitSharedMemory) {
   }
 }
 
+TEST(Plan, CoresKeepEdgesInMemoryWhereRegistersRunShort) {
+  const auto star_of = [](int radius, spec::Storage storage) {
+    spec::StencilSpec star = box_of(3, 0, storage);
+    for (int i = 1; i <= radius; ++i) {
+      for (std::size_t axis = 0; axis < 3; ++axis) {
+        for (const int offset : {-i, i}) {
+          spec::Offset at{};
+          at[axis] = offset;
+          star.taps.push_back({at, 0.125 * i, {}});
+        }
+      }
+    }
+    return make_plan(star, Engine::cuda).cores;
+  };
+  EXPECT_FALSE(star_of(1, spec::Storage::f32).ring->edges_in_memory);
+  const CorePlan wide = star_of(4, spec::Storage::f32);
+  EXPECT_TRUE(wide.ring->edges_in_memory);
+  EXPECT_FALSE(star_of(4, spec::Storage::f16).ring->edges_in_memory);
+  // 44 rows of 12 at once and their two side vectors by 384 threads, 14 columns of them, places two to a
+  // word.
+  EXPECT_EQ(core_edge_words(*wide.ring, wide.taps, 4), (4 + 1) + 2 + 1);
+  CoreRing kept = *wide.ring;
+  kept.edges_in_memory = false;
+  EXPECT_EQ(core_ring_bytes(*wide.ring, wide.taps, 4) - core_ring_bytes(kept, wide.taps, 4), 384 * 8 * 4);
+}
+
 TEST(Plan, SideVectorsHoldWhatTapsReach) {
   const std::vector<CoreTap> taps{{0, 0, -5, 1}, {0, 0, 3, 1}};
   EXPECT_EQ(side_vectors(taps, 4).left, 2);

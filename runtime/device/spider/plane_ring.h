@@ -74,6 +74,7 @@ enum class Terrain {
 /// - highest_low, lowest_high: columns that every tap row may read, from so far behind a box's first column
 ///   to so far before its end;
 /// - column_reach_low, column_reach_high: lowest offset along x, at most 0; highest, at least 0;
+/// - edges_in_memory: where cells at edges come from waits in shared memory, for want of registers;
 /// - edge_columns: columns of a row, reached but not in fast vectors, beside both edges of the field or of a
 ///   box;
 /// - full_low, full_high: a tap with an offset between them along z leads to all that any tap leads to in a
@@ -92,7 +93,7 @@ struct PlaneRing {
   static constexpr int vector_elements = vector_bytes / element_bytes;
   static constexpr int ring_vectors = Shape::left_vectors + Shape::tile_vectors + Shape::right_vectors;
   static constexpr int left_columns = Shape::left_vectors * vector_elements;
-  static constexpr int bytes = Shape::ring_lead_bytes + Shape::ring_planes * Shape::ring_plane_bytes;
+  static constexpr int ring_bytes = Shape::ring_lead_bytes + Shape::ring_planes * Shape::ring_plane_bytes;
 
   // Of each plane a thread copies a vector of the block's own columns in every rows_at_once-th row, and some
   // of those beside them.
@@ -107,6 +108,15 @@ struct PlaneRing {
   // And it fetches some elements where vectors lie across an edge.
   static constexpr int edge_elements =
       (Shape::ring_rows * Shape::edge_columns + Shape::block_threads - 1) / Shape::block_threads;
+  static constexpr bool copies_edges =
+      element_bytes == 4;  // by asynchronous copies: there are none of two bytes
+
+  // What a thread must know of both.
+  static constexpr int table_words = copies + edge_elements + (edge_elements + 1) / 2;
+  static constexpr int table_vectors = (table_words + 3) / 4;
+  static constexpr int bytes =
+      ring_bytes + (Shape::edges_in_memory ? table_vectors * Shape::block_threads * vector_bytes : 0);
+  static_assert(Shape::ring_plane_bytes / element_bytes < 0xffff, "places of elements are 16 bits of a word");
 
   SPIDER_DEVICE static int thread_index() { return device::warp_index() * 32 + device::lane_index(); }
 
@@ -247,33 +257,6 @@ struct PlaneRing {
     return plan;
   }
 
-  /// Rows from wherever the boundary takes them. Those that it makes constant are filled here, in every plane
-  /// of the ring, since no plane changes them.
-  SPIDER_DEVICE static Copies plan_mapped_copies(const Block& block) {
-    Copies plan;
-    plan.wanted = 0;
-    SPIDER_UNROLL
-    for (int k = 0; k < copies; ++k) {
-      const CopyPlace place(k);
-      const std::int32_t y = block.top + place.row;
-      const MappedIndex row = map_row(block, y);
-      const bool fast = place.is_fast(block);
-      plan.from[k] = static_cast<std::int32_t>(row.index * block.row_stride) + block.left +
-                     place.vector * vector_elements;
-      plan.to[k] = place.offset();
-      plan.wanted |= static_cast<std::uint32_t>(fast && !row.constant && row_is_usual(block, y)) << k;
-      if (fast && row.constant) fill_in_all_planes(plan.to[k], filled_vector(row.value));
-    }
-    return plan;
-  }
-
-  /// Starts the copies of a usual plane to `to`; `plane` is its first interior element.
-  SPIDER_DEVICE static void start_plane(const Copies& plan, Shared to, const Element* plane) {
-    SPIDER_UNROLL
-    for (int k = 0; k < copies; ++k)
-      device::copy_async_if((plan.wanted >> k & 1U) != 0, to + plan.to[k], plane + plan.from[k]);
-  }
-
   /// One of the elements that a thread fetches of every plane: number k.
   struct EdgePlace {
     int row, column;  ///< in the ring
@@ -289,27 +272,75 @@ struct PlaneRing {
     SPIDER_DEVICE Shared offset() const { return vector_place(row, 0) + column * element_bytes; }
   };
 
-  /// The elements of vectors across an edge that a thread fetches of every usual plane.
+  /// Where a thread finds what it brings of every usual plane at edges, as words.
+  struct EdgeTable {
+    static constexpr std::uint32_t nowhere = 0xffff;
+
+    std::uint32_t word[table_vectors * 4];
+
+    /// Offsets from the plane's first interior element, of copies and of elements.
+    SPIDER_DEVICE std::int32_t copy(int k) const { return static_cast<std::int32_t>(word[k]); }
+    SPIDER_DEVICE std::int32_t element(int k) const { return static_cast<std::int32_t>(word[copies + k]); }
+    /// An element's offset in the ring's plane, in elements; `nowhere` where there is none.
+    SPIDER_DEVICE std::uint32_t place(int k) const {
+      return word[copies + edge_elements + k / 2] >> (k % 2 * 16) & 0xffffU;
+    }
+
+    SPIDER_DEVICE void put_copy(int k, std::int32_t from) { word[k] = static_cast<std::uint32_t>(from); }
+    SPIDER_DEVICE void put_element(int k, std::int32_t from, std::uint32_t place) {
+      word[copies + k] = static_cast<std::uint32_t>(from);
+      std::uint32_t& places = word[copies + edge_elements + k / 2];
+      places = (places & (k % 2 == 0 ? 0xffff0000U : 0xffffU)) | place << (k % 2 * 16);
+    }
+
+    /// Where it waits in shared memory, behind the ring: only its thread reads it.
+    SPIDER_DEVICE static Shared memory_place(int vector) {
+      return ring_bytes +
+             static_cast<Shared>((vector * Shape::block_threads + thread_index()) * vector_bytes);
+    }
+    SPIDER_DEVICE void store() const {
+      SPIDER_UNROLL
+      for (int v = 0; v < table_vectors; ++v) {
+        const std::uint32_t* const w = word + 4 * v;
+        device::store_shared(memory_place(v), Vector{{w[0], w[1], w[2], w[3]}});
+      }
+    }
+    SPIDER_DEVICE static EdgeTable load() {
+      EdgeTable table;
+      SPIDER_UNROLL
+      for (int v = 0; v < table_vectors; ++v) {
+        const Vector vector = device::load_shared(memory_place(v));
+        SPIDER_UNROLL
+        for (int i = 0; i < 4; ++i) table.word[4 * v + i] = vector.word[i];
+      }
+      return table;
+    }
+  };
+
+  /// What a thread keeps of it in registers: all, or nothing where they would not suffice.
   struct Edges {
-    static constexpr Shared nowhere = 0xffffffffU;
+    std::uint32_t wanted = 0;  ///< bit k: is there a copy k?
+    EdgeTable kept;
 
-    std::int32_t from[edge_elements];  ///< offset from the plane's first interior element
-    Shared to[edge_elements];          ///< offset in the ring's plane; `nowhere` where there is none
+    SPIDER_DEVICE EdgeTable table() const {
+      if constexpr (Shape::edges_in_memory) {
+        return EdgeTable::load();
+      } else {
+        return kept;
+      }
+    }
   };
 
-  /// Their values on the way.
-  struct EdgeValues {
-    Element value[edge_elements];
-  };
-
-  /// Finds the elements of a block's edge vectors. Those that the boundary makes constant, in every plane,
-  /// are filled here. Those that no tap reaches are left as they are.
+  /// Finds all that a thread brings of usual planes at edges: rows from wherever the boundary takes them, and
+  /// the elements of vectors across an edge. What the boundary makes constant is filled here, in every plane
+  /// of the ring, since no plane changes it. Elements that no tap reaches are left as they are.
   SPIDER_DEVICE static Edges plan_edges(const Block& block) {
+    EdgeTable table{};
     Edges edges;
+    edges.wanted = plan_mapped_copies(block, table);
     SPIDER_UNROLL
     for (int k = 0; k < edge_elements; ++k) {
-      edges.from[k] = 0;
-      edges.to[k] = Edges::nowhere;
+      table.put_element(k, 0, EdgeTable::nowhere);
       if (block.edge_columns == 0) continue;
       const EdgePlace place(block, k);
       if (!place.exists()) continue;
@@ -322,25 +353,79 @@ struct PlaneRing {
         fill_in_all_planes(place.offset(), static_cast<Element>(column.constant ? column.value : row.value));
         continue;
       }
-      edges.from[k] = static_cast<std::int32_t>(row.index * block.row_stride) + column.index;
-      edges.to[k] = place.offset();
+      table.put_element(k, static_cast<std::int32_t>(row.index * block.row_stride) + column.index,
+                        place.offset() / element_bytes);
+    }
+    if constexpr (Shape::edges_in_memory) {
+      table.store();
+    } else {
+      edges.kept = table;
     }
     return edges;
   }
 
-  /// Loads the edge elements of a usual plane.
+  SPIDER_DEVICE static std::uint32_t plan_mapped_copies(const Block& block, EdgeTable& table) {
+    std::uint32_t wanted = 0;
+    SPIDER_UNROLL
+    for (int k = 0; k < copies; ++k) {
+      const CopyPlace place(k);
+      const std::int32_t y = block.top + place.row;
+      const MappedIndex row = map_row(block, y);
+      const bool fast = place.is_fast(block);
+      table.put_copy(k, static_cast<std::int32_t>(row.index * block.row_stride) + block.left +
+                            place.vector * vector_elements);
+      wanted |= static_cast<std::uint32_t>(fast && !row.constant && row_is_usual(block, y)) << k;
+      if (fast && row.constant) fill_in_all_planes(place.offset(), filled_vector(row.value));
+    }
+    return wanted;
+  }
+
+  /// Starts the copies of a usual plane to `to`; `plane` is its first interior element.
+  SPIDER_DEVICE static void start_plane(const Copies& plan, Shared to, const Element* plane) {
+    SPIDER_UNROLL
+    for (int k = 0; k < copies; ++k)
+      device::copy_async_if((plan.wanted >> k & 1U) != 0, to + plan.to[k], plane + plan.from[k]);
+  }
+
+  /// The same at edges. Elements of four bytes are copied asynchronously, too; of two bytes there are no such
+  /// copies.
+  SPIDER_DEVICE static void start_edge_plane(const Edges& edges, Shared to, const Element* plane) {
+    const EdgeTable table = edges.table();
+    SPIDER_UNROLL
+    for (int k = 0; k < copies; ++k) {
+      device::copy_async_if((edges.wanted >> k & 1U) != 0, to + CopyPlace(k).offset(), plane + table.copy(k));
+    }
+    if constexpr (copies_edges) {
+      SPIDER_UNROLL
+      for (int k = 0; k < edge_elements; ++k) {
+        device::copy_word_async_if(table.place(k) != EdgeTable::nowhere, to + table.place(k) * element_bytes,
+                                   plane + table.element(k));
+      }
+    }
+  }
+
+  /// Edge elements of two bytes on their way.
+  struct EdgeValues {
+    Element value[edge_elements];
+  };
+
+  /// Loads them from a usual plane.
   SPIDER_DEVICE static void load_edges(const Edges& edges, const Element* plane, EdgeValues& values) {
+    const EdgeTable table = edges.table();
     SPIDER_UNROLL
     for (int k = 0; k < edge_elements; ++k) {
-      if (edges.to[k] != Edges::nowhere) values.value[k] = device::load_field(plane + edges.from[k]);
+      if (table.place(k) != EdgeTable::nowhere)
+        values.value[k] = device::load_field(plane + table.element(k));
     }
   }
 
   /// Puts them into the ring's plane at `to`.
   SPIDER_DEVICE static void place_edges(const Edges& edges, Shared to, const EdgeValues& values) {
+    const EdgeTable table = edges.table();
     SPIDER_UNROLL
     for (int k = 0; k < edge_elements; ++k) {
-      if (edges.to[k] != Edges::nowhere) device::store_shared(to + edges.to[k], values.value[k]);
+      if (table.place(k) != EdgeTable::nowhere)
+        device::store_shared(to + table.place(k) * element_bytes, values.value[k]);
     }
   }
 
@@ -444,7 +529,7 @@ struct PlaneRing {
   /// Zeroes the ring, and waits until all threads have.
   SPIDER_DEVICE static void clear() {
     SPIDER_NO_UNROLL
-    for (int i = thread_index(); i < bytes / vector_bytes; i += Shape::block_threads)
+    for (int i = thread_index(); i < ring_bytes / vector_bytes; i += Shape::block_threads)
       device::store_shared(static_cast<Shared>(i * vector_bytes), Vector{});
     device::sync_block();
   }

@@ -7,6 +7,7 @@ Needs matplotlib. A figure whose rows are missing is left out, and that is said.
 counts. Exit status 0 if at least one figure was drawn, 1 if none was, 2 if the file is not one of spider-bench.
 """
 
+import itertools
 import pathlib
 import sys
 
@@ -17,12 +18,12 @@ matplotlib.rcParams.update({"svg.hashsalt": "spider-bench", "font.size": 9, "axe
                             "axes.axisbelow": True, "legend.frameon": False})
 from matplotlib import pyplot  # noqa: E402  (the backend is chosen first)
 from measurements import (  # noqa: E402
-    ABLATION, EVALUATED, LARGE, ablation, by_stencil_and_engine, caption, engine, evaluated, length, lines, order,
-    read_rows, select, side, title)
+    ABLATION, EVALUATED, LARGE, OURS, ablation, by_stencil_and_engine, caption, engine, evaluated, length, lines, order,
+    read_rows, select, side, title, title_of)
 
 # Okabe and Ito's colours, which all eyes tell apart.
 COLOURS = {"sparse": "#0072B2", "dense": "#E69F00", "cuda": "#009E73", "cudnn": "#CC79A7",
-           "cudnn8": "#D55E00", "copy": "#555555"}
+           "cudnn8": "#D55E00", "copy": "#555555", "warpgroup": "#56B4E9"}
 STEP_COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#0072B2")  # of the ablation
 SPARE_COLOURS = ("#56B4E9", "#F0E442", "#000000")
 
@@ -83,16 +84,19 @@ def draw_rates(rows, folder):
 def draw_ratios(rows, folder):
     """Our kernels over the copy time, in bursts and sustained, with the floor."""
     modes = {mode: by_stencil_and_engine(evaluated(rows, mode)) for mode in ("burst", "sustained")}
-    stencils = sorted({one for found in modes.values() for one, name in found if name == "sparse"}, key=order)
+    stencils = sorted({one for found in modes.values() for one, name in found if name in OURS}, key=order)
     if not stencils:
         return False
     figure, axes = pyplot.subplots(figsize=(7, 4))
-    for (mode, found), marker in zip(modes.items(), "os"):
-        points = [(i, found[one, "sparse"]) for i, one in enumerate(stencils) if (one, "sparse") in found]
+    for name, ((mode, found), marker) in itertools.product(OURS, zip(modes.items(), "os")):
+        points = [(i, found[one, name]) for i, one in enumerate(stencils) if (one, name) in found]
         points = [(i, row) for i, row in points if row["ratio"] is not None]
-        axes.plot([i for i, _ in points], [row["ratio"] for _, row in points], marker, label=mode,
-                  color=COLOURS["sparse"], fillstyle="full" if mode == "burst" else "none")
-        if mode == "burst":
+        if not points:
+            continue
+        axes.plot([i for i, _ in points], [row["ratio"] for _, row in points], marker,
+                  label=mode if name == "sparse" else f"{name}, {mode}", color=COLOURS[name],
+                  fillstyle="full" if mode == "burst" else "none")
+        if mode == "burst" and name == "sparse":
             floors = [(i, row["floor_us"] / row["copy_us"]) for i, row in points if row["floor_us"] is not None]
             axes.plot([i for i, _ in floors], [floor for _, floor in floors], "_", markersize=16,
                       label="floor: copy or tensor cores", color=COLOURS["dense"])
@@ -110,8 +114,9 @@ def draw_over_size(chosen, folder, name, size, what):
     """Rates and ratios of our kernels and rates of the copy over size(row), which `what` describes."""
     curves = {}
     for row in chosen:
-        if row["label"] == "sparse":
-            curves.setdefault(row["kernel"], {})[size(row)] = row
+        if row["label"] in OURS:
+            curve = row["kernel"] + ("" if row["label"] == "sparse" else f", {row['label']}")
+            curves.setdefault(curve, {})[size(row)] = row
         elif engine(row) == "copy":
             best = curves.setdefault("device copy", {}).get(size(row))
             if best is None or row["gstencils"] > best["gstencils"]:
@@ -153,11 +158,12 @@ def draw_lines(rows, folder):
 def draw_load(rows, folder):
     """Clock and power of sustained runs."""
     chosen = [row for row in evaluated(rows, "sustained") if row["sm_mhz"] is not None]
-    chosen = list({(row["kernel"], row["label"]): row for row in chosen if engine(row) in ("sparse", "copy")}.values())
+    chosen = list({(row["kernel"], row["label"]): row for row in chosen if engine(row) in (*OURS, "copy")}.values())
     if not chosen:
         return False
     chosen.sort(key=lambda row: (engine(row) != "copy", order(row["kernel"]) if engine(row) != "copy" else (0, False)))
-    names = [row["kernel"].replace("_", " ") if engine(row) == "copy" else title(row["kernel"]) for row in chosen]
+    names = [row["kernel"].replace("_", " ") if engine(row) == "copy" else title_of(row["kernel"], row["label"])
+             for row in chosen]
     figure, (clocks, powers) = pyplot.subplots(1, 2, figsize=(10, 4))
     for axes, column, label in ((clocks, "sm_mhz", "clock of the multiprocessors, MHz"), (powers, "power_w", "power, W")):
         known = [(i, row) for i, row in enumerate(chosen) if row[column] is not None]

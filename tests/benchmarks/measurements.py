@@ -11,6 +11,9 @@ EVALUATED = re.compile(r"(star|box)2d_r(1|2|3|5|7)$")
 LINES = re.compile(r"box1d_r(1|2|7)$")
 LARGE = "10240x10240"
 
+# Engines that are measured in full: the kernels of generated/, and those that evaluate.sh --variants has for sm_90a alone.
+OURS = ("sparse", "warpgroup")
+
 # Labels of evaluate.sh --variants. The steps of the ablation, each with one thing more than that before:
 ABLATION = {"dense_element": "dense products, 2-byte loads", "sparse_element": "sparse products, element swap",
             "sparse_pair": "pair swap, 16-byte loads", "sparse": "two tiles a warp"}
@@ -71,6 +74,11 @@ def title(name):
     """E.g. star2d_r1 -> Star-2D1R, as the paper calls it."""
     shape, radius = EVALUATED.match(name).groups()
     return f"{shape.capitalize()}-2D{radius}R"
+
+
+def title_of(name, label):
+    """The same of a kernel of OURS."""
+    return title(name) + ("" if label == "sparse" else f" ({label})")
 
 
 def caption(rows):

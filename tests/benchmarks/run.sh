@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds spider-bench and libraries of generated kernels with nvcc alone, and runs it.
 # usage: run.sh [--generated [LABEL=]DIR]... [--arch sm_90] [--build DIR] [--build-only] [--strict] [-- options of spider-bench]
-# --strict makes warnings errors. Only kernels that spider-bench's --kernels asks for are compiled.
+# --strict makes warnings errors. Only kernels that spider-bench's --kernels asks for are compiled, and those for sm_90a
+# where they were generated for it alone.
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd -- "$here/../.." && pwd)
@@ -18,7 +19,7 @@ while (($#)); do
     --build-only) build_only=yes; shift ;;
     --strict) strict=(-Werror all-warnings -Xcompiler -Werror); shift ;;
     --) shift; break ;;
-    -h | --help) sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h | --help) sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) echo "run.sh: unknown option $1" >&2; exit 2 ;;
   esac
 done
@@ -58,12 +59,13 @@ find_cudnn() {
   return 1
 }
 
-flags=(-O3 -arch="$arch" -cudart shared -Xcompiler "-fPIC,-Wall,-Wextra" "${strict[@]}" -I"$root/runtime/include" -I"$root/runtime/device")
+flags=(-O3 -cudart shared -Xcompiler "-fPIC,-Wall,-Wextra" "${strict[@]}" -I"$root/runtime/include" -I"$root/runtime/device")
 commands=()  # one line each, run side by side
 compile() {  # compile OBJECT SOURCE [FLAG...]
-  local object=$1 source=$2
+  local object=$1 source=$2 target=$arch
   shift 2
-  commands+=("$(printf '%q ' "$nvcc" "${flags[@]}" "$@" -c "$source" -o "$object")")
+  if [[ $arch == sm_90 ]] && grep -q sm_90a "$source"; then target=sm_90a; fi
+  commands+=("$(printf '%q ' "$nvcc" -arch="$target" "${flags[@]}" "$@" -c "$source" -o "$object")")
 }
 
 bench_objects=()

@@ -7,9 +7,9 @@ usage: summary.py CSV
 import collections
 import sys
 
-from measurements import (ABLATION, BOUNDARIES, EVALUATED, LARGE, LINES, VARIANTS, ablation, boundary_costs,
+from measurements import (ABLATION, BOUNDARIES, EVALUATED, LARGE, LINES, OURS, VARIANTS, ablation, boundary_costs,
                           by_stencil_and_engine, caption, engine, evaluated, length, lines, order, read_rows, select,
-                          side, stencil, swap_costs, title)
+                          side, stencil, swap_costs, title, title_of)
 
 
 def cell(row, column, pattern):
@@ -29,11 +29,11 @@ def evaluation_table(rows):
     """Bursts and sustained runs of the evaluation's stencils on the large field."""
     burst = by_stencil_and_engine(evaluated(rows, "burst"))
     sustained = by_stencil_and_engine(evaluated(rows, "sustained"))
-    stencils = sorted({one for one, name in burst | sustained if name == "sparse"}, key=order)
+    cases = sorted({case for case in burst | sustained if case[1] in OURS}, key=lambda case: (order(case[0]), case[1]))
     lines = []
-    for one in stencils:
-        fast, long = burst.get((one, "sparse")), sustained.get((one, "sparse"))
-        lines.append([title(one), cell(fast, "time_us", "{:.1f}"), cell(fast, "ratio", "{:.3f}"),
+    for one, name in cases:
+        fast, long = burst.get((one, name)), sustained.get((one, name))
+        lines.append([title_of(one, name), cell(fast, "time_us", "{:.1f}"), cell(fast, "ratio", "{:.3f}"),
                       cell(fast, "floor_us", "{:.1f}"), cell(fast, "gstencils", "{:.0f}"),
                       cell(long, "time_us", "{:.1f}"), cell(long, "ratio", "{:.3f}"), cell(long, "sm_mhz", "{:.0f}"),
                       cell(long, "power_w", "{:.0f}")])
@@ -60,13 +60,13 @@ def engine_table(rows):
 
 def size_table(rows):
     """Ratios to the copy over the size of square fields, bursts."""
-    chosen = [row for row in select(rows, mode="burst", label="sparse", offset=0.0, storage="f16") if side(row)]
-    found = {(row["kernel"], side(row)): row for row in chosen if EVALUATED.match(row["kernel"])}
-    counts = collections.Counter(kernel for kernel, _ in found)
-    kernels = sorted((kernel for kernel, count in counts.items() if count > 1), key=order)
-    sizes = sorted({size for kernel, size in found if kernel in kernels})
-    lines = [[str(size)] + [cell(found.get((kernel, size)), "ratio", "{:.3f}") for kernel in kernels] for size in sizes]
-    return table(["edge"] + [title(kernel) + ", x copy" for kernel in kernels], lines)
+    chosen = [row for row in select(rows, mode="burst", offset=0.0, storage="f16") if row["label"] in OURS and side(row)]
+    found = {(row["kernel"], row["label"], side(row)): row for row in chosen if EVALUATED.match(row["kernel"])}
+    counts = collections.Counter((kernel, label) for kernel, label, _ in found)
+    cases = sorted((case for case, count in counts.items() if count > 1), key=lambda case: (order(case[0]), case[1]))
+    sizes = sorted({size for kernel, label, size in found if (kernel, label) in cases})
+    lines = [[str(size)] + [cell(found.get((*case, size)), "ratio", "{:.3f}") for case in cases] for size in sizes]
+    return table(["edge"] + [f"{title_of(*case)}, x copy" for case in cases], lines)
 
 
 def line_table(rows):
@@ -81,16 +81,18 @@ def line_table(rows):
 
 def odd_table(rows):
     """Time per point on odd extents and on shifted rows over that on the large aligned field."""
-    chosen = [row for row in select(rows, mode="burst", label="sparse", storage="f16") if EVALUATED.match(row["kernel"])]
-    aligned = {row["kernel"]: row["gstencils"] for row in select(chosen, size=LARGE, offset=0.0)}
+    chosen = [row for row in select(rows, mode="burst", storage="f16")
+              if row["label"] in OURS and EVALUATED.match(row["kernel"])]
+    aligned = {(row["kernel"], row["label"]): row["gstencils"] for row in select(chosen, size=LARGE, offset=0.0)}
     cases = {}
     for row in chosen:
-        if row["kernel"] in aligned and (row["size"] == "10007x9973" or (row["size"] == LARGE and row["offset"])):
+        kernel = row["kernel"], row["label"]
+        if kernel in aligned and (row["size"] == "10007x9973" or (row["size"] == LARGE and row["offset"])):
             name = row["size"] + (" shifted" if row["offset"] else "")
-            cases.setdefault(name, {})[row["kernel"]] = aligned[row["kernel"]] / row["gstencils"]
+            cases.setdefault(name, {})[kernel] = aligned[kernel] / row["gstencils"]
     names = sorted(cases)
-    kernels = sorted({kernel for values in cases.values() for kernel in values}, key=order)
-    lines = [[title(kernel)] + [f"{cases[name][kernel]:.3f}" if kernel in cases[name] else "-" for name in names]
+    kernels = sorted({one for values in cases.values() for one in values}, key=lambda one: (order(one[0]), one[1]))
+    lines = [[title_of(*kernel)] + [f"{cases[name][kernel]:.3f}" if kernel in cases[name] else "-" for name in names]
              for kernel in kernels]
     return table(["stencil", *names], lines)
 

@@ -92,7 +92,9 @@ if wants build; then
   printf '%s\0' "${runtime_sources[@]}" "${sources[@]}" |
     xargs -0 -P "$jobs" -I{} bash -c '
       name=$(basename "$1")
-      "${@:3}" -c "$1" -o "$2/objects/${name%.*}_${name##*.}.o" || { echo "does not compile: $1" >&2; exit 1; }
+      command=("${@:3}")
+      if grep -q "sm_90a" "$1"; then command=("${command[@]/%-arch=sm_90/-arch=sm_90a}"); fi  # made for it alone
+      "${command[@]}" -c "$1" -o "$2/objects/${name%.*}_${name##*.}.o" || { echo "does not compile: $1" >&2; exit 1; }
     ' _ {} "$build" "$nvcc" "${flags[@]}"
   "$nvcc" -shared "-arch=$arch" -o "$library" "$build"/objects/*.o
   echo "${#sources[@]} kernels compiled and linked in $((SECONDS - begun)) s"

@@ -12,7 +12,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SAMPLE = HERE / "sample.csv"
 FIGURES = {
     "rates": ["Star-2D1R", "Box-2D7R", "sparse", "dense", "cudnn", "device copy", "example device"],
-    "ratios": ["burst", "sustained", "floor"],
+    "ratios": ["burst", "sustained", "floor", "warpgroup, burst"],
     "trend": ["box2d_r1", "box2d_r7"],
     "lines": ["box1d_r1", "box1d_r7", "million points of a line"],
     "load": ["copy engine", "Box-2D7R"],
@@ -24,7 +24,8 @@ FIGURES = {
 TABLE_LINES = [
     "example device, driver 0.0; 2026-01-02.",
     "| Box-2D7R | 150.0 | 1.471 | 107.1 | 699 | 165.0 | 1.618 | 1830 | 675 |",
-    "| Box-2D3R | 118.0 | 1082.0 (9.17) | 160.0 (1.36) |",
+    "| Box-2D7R (warpgroup) | 121.0 | 1.186 | 102.0 | 867 | 133.0 | 1.304 | 1830 | 675 |",
+    "| Box-2D3R | 118.0 | 1082.0 (9.17) | 160.0 (1.36) | - |",
     "| 512 | 1.200 | 1.600 |",
     "| Box-2D1R | 1.060 | 1.607 |",
     "| 10240000 | 11.0 | 1.100 | 12.0 | 1.200 |",

@@ -11,7 +11,7 @@
 // Bound     |error| <= 0 |result| + 2.9e-06 sum |w x| + 3.5e-44
 // Engine    cuda: CUDA cores, in f32
 // Plan      49 multiply-adds a point in the code, walking down rows
-//           4 outputs of a thread along x, ring of 7 input rows, 8 warps a block
+//           4 outputs of a thread along x, ring of 7 input rows, 4 warps a block
 
 #include "box2d_r3_f32.h"
 
@@ -60,8 +60,8 @@ constexpr int lowest_high = 3;
 constexpr bool taps_in_code = true;
 constexpr int outputs = 4;
 constexpr int warp_columns = 32 * outputs;
-constexpr int warps_per_block = 8;
-constexpr int blocks_per_multiprocessor = 2;
+constexpr int warps_per_block = 4;
+constexpr int blocks_per_multiprocessor = 4;
 constexpr int preferred_steps = 64;
 constexpr int column_anchor = 128 / Cells::element_bytes;  // walks of a box begin on a line of 128 bytes
 constexpr int vector_words = taps_in_code ? outputs / per_word : 1;
@@ -788,7 +788,7 @@ SPIDER_DEVICE void walk_by_ring(const Walk& walk) {
     SPIDER_UNROLL
     for (int turn = 0; turn < turns; ++turn) {
       const int step = first + turn;
-      if (step >= steps) break;
+      if (step >= steps) return;
       if constexpr (slots_are_constant) slot = turn % rows;
       device::copy_async_wait<rows_ahead - 1>();
       device::sync_warp();

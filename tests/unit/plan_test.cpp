@@ -677,6 +677,8 @@ TEST(Plan, CoresThatWalkIn2DHaveARing) {
   EXPECT_EQ(cores.row_ring_vectors, 32 + 2);
   EXPECT_EQ(row_ring_row_bytes(cores), 640);
   EXPECT_EQ(row_rings_bytes(cores), cores.warps_per_block * cores.row_ring_rows * 640 + 128);
+  EXPECT_EQ(cores.preferred_steps, 64);
+  EXPECT_EQ(make_plan(box_of(2, 7, spec::Storage::f32), Engine::cuda).cores.preferred_steps, 8 * (15 + 1));
   EXPECT_EQ(row_rings_bytes(make_plan(box_of(2, 1, spec::Storage::f32), Engine::cuda).cores), 0);
 }
 

@@ -222,8 +222,8 @@ void choose_row_ring(const Stencil& stencil, CorePlan& plan) {
   plan.row_ring_column = floor_divide(span.low, cells) * cells;
   plan.row_ring_vectors =
       floor_divide(threads_per_warp * plan.outputs - 1 + span.high, cells) + 1 - plan.row_ring_column / cells;
-  // Long enough that the rows before the first outputs cost little, short enough that the last walks do: for 7
-  // rows in flight 64 took 242 us, 84 246 and 128 254; for 15 rows 64 took 973 us and 128 892.
+  // Long enough that the rows before the first outputs cost little, short enough that the last walks do: for
+  // 7 rows in flight 64 took 242 us, 84 246 and 128 254; for 15 rows 64 took 973 us and 128 892.
   constexpr int least_steps = 64;
   plan.preferred_steps = std::max(least_steps, 8 * (stencil.steps_in_flight + 1));
 }

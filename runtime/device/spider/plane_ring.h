@@ -108,15 +108,17 @@ struct PlaneRing {
   // And it fetches some elements where vectors lie across an edge.
   static constexpr int edge_elements =
       (Shape::ring_rows * Shape::edge_columns + Shape::block_threads - 1) / Shape::block_threads;
-  static constexpr bool copies_edges =
-      element_bytes == 4;  // by asynchronous copies: there are none of two bytes
+  // By asynchronous copies: there are none of two bytes.
+  static constexpr bool copies_edges = element_bytes == 4;
 
   // What a thread must know of both.
-  static constexpr int table_words = copies + edge_elements + (edge_elements + 1) / 2;
+  static constexpr int table_words =
+      copies + edge_elements + (Shape::edges_in_memory ? (edge_elements + 1) / 2 : edge_elements);
   static constexpr int table_vectors = (table_words + 3) / 4;
   static constexpr int bytes =
       ring_bytes + (Shape::edges_in_memory ? table_vectors * Shape::block_threads * vector_bytes : 0);
-  static_assert(Shape::ring_plane_bytes / element_bytes < 0xffff, "places of elements are 16 bits of a word");
+  static_assert(!Shape::edges_in_memory || Shape::ring_plane_bytes / element_bytes < 0xffff,
+                "places of elements are 16 bits of a word");
 
   SPIDER_DEVICE static int thread_index() { return device::warp_index() * 32 + device::lane_index(); }
 
@@ -274,24 +276,21 @@ struct PlaneRing {
 
   /// Where a thread finds what it brings of every usual plane at edges, as words.
   struct EdgeTable {
-    static constexpr std::uint32_t nowhere = 0xffff;
-
     std::uint32_t word[table_vectors * 4];
 
     /// Offsets from the plane's first interior element, of copies and of elements.
     SPIDER_DEVICE std::int32_t copy(int k) const { return static_cast<std::int32_t>(word[k]); }
     SPIDER_DEVICE std::int32_t element(int k) const { return static_cast<std::int32_t>(word[copies + k]); }
-    /// An element's offset in the ring's plane, in elements; `nowhere` where there is none.
-    SPIDER_DEVICE std::uint32_t place(int k) const {
-      return word[copies + edge_elements + k / 2] >> (k % 2 * 16) & 0xffffU;
-    }
+    /// Is there an element k? Its offset in the ring's plane.
+    SPIDER_DEVICE bool has_element(int k) const { return place(k) != nowhere; }
+    SPIDER_DEVICE Shared offset(int k) const { return place(k) * place_unit; }
 
     SPIDER_DEVICE void put_copy(int k, std::int32_t from) { word[k] = static_cast<std::uint32_t>(from); }
-    SPIDER_DEVICE void put_element(int k, std::int32_t from, std::uint32_t place) {
+    SPIDER_DEVICE void put_element(int k, std::int32_t from, Shared offset) {
       word[copies + k] = static_cast<std::uint32_t>(from);
-      std::uint32_t& places = word[copies + edge_elements + k / 2];
-      places = (places & (k % 2 == 0 ? 0xffff0000U : 0xffffU)) | place << (k % 2 * 16);
+      put_place(k, offset / place_unit);
     }
+    SPIDER_DEVICE void put_no_element(int k) { put_place(k, nowhere); }
 
     /// Where it waits in shared memory, behind the ring: only its thread reads it.
     SPIDER_DEVICE static Shared memory_place(int vector) {
@@ -315,11 +314,31 @@ struct PlaneRing {
       }
       return table;
     }
+
+   private:
+    // Places of elements: in shared memory two to a word, counted in elements; in registers as they are.
+    static constexpr bool packed = Shape::edges_in_memory;
+    static constexpr std::uint32_t nowhere = packed ? 0xffffU : 0xffffffffU;
+    static constexpr int place_unit = packed ? element_bytes : 1;
+    static constexpr int first_place = copies + edge_elements;
+
+    SPIDER_DEVICE std::uint32_t place(int k) const {
+      return packed ? word[first_place + k / 2] >> (k % 2 * 16) & 0xffffU : word[first_place + k];
+    }
+    SPIDER_DEVICE void put_place(int k, std::uint32_t place) {
+      if constexpr (packed) {
+        std::uint32_t& both = word[first_place + k / 2];
+        both = (both & (k % 2 == 0 ? 0xffff0000U : 0xffffU)) | place << (k % 2 * 16);
+      } else {
+        word[first_place + k] = place;
+      }
+    }
   };
 
   /// What a thread keeps of it in registers: all, or nothing where they would not suffice.
   struct Edges {
     std::uint32_t wanted = 0;  ///< bit k: is there a copy k?
+    int elements = 0;          ///< beyond which there are none: many threads have none at all
     EdgeTable kept;
 
     SPIDER_DEVICE EdgeTable table() const {
@@ -340,7 +359,7 @@ struct PlaneRing {
     edges.wanted = plan_mapped_copies(block, table);
     SPIDER_UNROLL
     for (int k = 0; k < edge_elements; ++k) {
-      table.put_element(k, 0, EdgeTable::nowhere);
+      table.put_no_element(k);
       if (block.edge_columns == 0) continue;
       const EdgePlace place(block, k);
       if (!place.exists()) continue;
@@ -354,7 +373,8 @@ struct PlaneRing {
         continue;
       }
       table.put_element(k, static_cast<std::int32_t>(row.index * block.row_stride) + column.index,
-                        place.offset() / element_bytes);
+                        place.offset());
+      edges.elements = k + 1;
     }
     if constexpr (Shape::edges_in_memory) {
       table.store();
@@ -398,8 +418,8 @@ struct PlaneRing {
     if constexpr (copies_edges) {
       SPIDER_UNROLL
       for (int k = 0; k < edge_elements; ++k) {
-        device::copy_word_async_if(table.place(k) != EdgeTable::nowhere, to + table.place(k) * element_bytes,
-                                   plane + table.element(k));
+        if (k < edges.elements)
+          device::copy_word_async_if(table.has_element(k), to + table.offset(k), plane + table.element(k));
       }
     }
   }
@@ -414,8 +434,9 @@ struct PlaneRing {
     const EdgeTable table = edges.table();
     SPIDER_UNROLL
     for (int k = 0; k < edge_elements; ++k) {
-      if (table.place(k) != EdgeTable::nowhere)
-        values.value[k] = device::load_field(plane + table.element(k));
+      if (k < edges.elements)
+        values.value[k] =
+            device::load_field_if(table.has_element(k), plane + table.element(k), values.value[k]);
     }
   }
 
@@ -424,8 +445,8 @@ struct PlaneRing {
     const EdgeTable table = edges.table();
     SPIDER_UNROLL
     for (int k = 0; k < edge_elements; ++k) {
-      if (table.place(k) != EdgeTable::nowhere)
-        device::store_shared(to + table.place(k) * element_bytes, values.value[k]);
+      if (k < edges.elements)
+        device::store_shared_if(table.has_element(k), to + table.offset(k), values.value[k]);
     }
   }
 

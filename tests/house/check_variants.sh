@@ -7,7 +7,9 @@ out=$(mktemp -d)
 trap 'rm -rf -- "$out"' EXIT
 bash "$root/tests/benchmarks/variants.sh" "$2" "$out"
 for kernel in "$out"/*/*.cu; do
-  echo "$3" -std=c++17 -cubin -o "${kernel%.cu}.cubin" "$kernel" -arch=sm_90 -Werror all-warnings \
+  architecture=sm_90
+  if grep -q sm_90a "$kernel"; then architecture=sm_90a; fi  # made for it alone
+  echo "$3" -std=c++17 -cubin -o "${kernel%.cu}.cubin" "$kernel" -arch="$architecture" -Werror all-warnings \
     -Xcompiler -Wall,-Wextra,-Werror -Xptxas -Werror,-warn-spills,-warn-lmem-usage \
     -I "$root/runtime/include" -I "$root/runtime/device"
 done | xargs -P 4 -d '\n' -n 1 bash -c

@@ -11,7 +11,7 @@
 // Bound     |error| <= 0.00049 |result| + 5.4e-05 sum |w x| + 3e-08
 // Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 25 mma.sp.m16n8k32 per 128 outputs, 25 distinct operands, windows at x shift 0
-//           5 planes in flight, 4 rows of 128 x a warp, 4 warps a block, ring of 3 planes, operands in registers
+//           5 planes in flight, 4 rows of 128 x a warp, 4 warps a block, ring of 5 planes, operands in registers
 
 #include "box3d_r2.h"
 
@@ -53,7 +53,7 @@ constexpr int preferred_planes = 32;
 // The block's ring holds input planes from row row_low and column first_column of the block on, in vectors of eight
 // f16. A vector lies in the same half of 32 bytes as in memory, for copies are slow otherwise; rows and planes are
 // padded where fragments of two of them would meet in a bank.
-constexpr int ring_planes = 3;
+constexpr int ring_planes = 5;
 constexpr int ring_rows = block_rows + row_high - row_low;
 constexpr int ring_vectors = 18;
 constexpr int ring_row_bytes = 320;

@@ -12,7 +12,7 @@
 // Bound     |error| <= 0.00049 |result| + 2.2e-05 sum |w x| + 3e-08
 // Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 10 mma.sp.m16n8k32 per 128 outputs, 4 distinct operands, windows at x shift 0
-//           3 planes in flight, 4 rows of 128 x a warp, 4 warps a block, ring of 3 planes, operands in registers
+//           3 planes in flight, 4 rows of 128 x a warp, 4 warps a block, ring of 5 planes, operands in registers
 
 #include "heat3d.h"
 
@@ -49,12 +49,12 @@ constexpr int warps_per_block = 4;
 constexpr int block_threads = warps_per_block * 32;
 constexpr int block_rows = warps_per_block * rows_per_warp;
 constexpr int blocks_per_multiprocessor = 3;
-constexpr int preferred_planes = 32;
+constexpr int preferred_planes = 24;
 
 // The block's ring holds input planes from row row_low and column first_column of the block on, in vectors of eight
 // f16. A vector lies in the same half of 32 bytes as in memory, for copies are slow otherwise; rows and planes are
 // padded where fragments of two of them would meet in a bank.
-constexpr int ring_planes = 3;
+constexpr int ring_planes = 5;
 constexpr int ring_rows = block_rows + row_high - row_low;
 constexpr int ring_vectors = 18;
 constexpr int ring_row_bytes = 320;

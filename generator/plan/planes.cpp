@@ -27,8 +27,20 @@ constexpr int base_registers = 72;
 constexpr std::array<int, 3> register_budgets{128, 168, 255};
 constexpr std::array<int, 3> resident_warps{16, 12, 8};
 
-// Planes that are on their way while one is multiplied.
-constexpr int planes_ahead = 2;
+// Planes that are on their way while one is multiplied: fewer where these would leave room for fewer blocks.
+constexpr int most_planes_ahead = 4;
+constexpr int least_planes_ahead = 2;
+
+// Blocks that walk far drift apart, until what neighbours share has left the L2 cache; those that walk a
+// short way read and multiply many planes twice. Of the planes before the first output of a walk, up to which
+// multiple it is best, where memory binds and where the tensor cores do (measured on an H200; the runtime
+// takes up to twice the preferred planes).
+constexpr int preferred_leads_of_memory = 4;
+constexpr int preferred_leads_of_products = 12;
+constexpr std::size_t most_products_of_memory = 8;
+constexpr int largest_preferred_planes = 32;
+
+constexpr int shared_per_multiprocessor = 224 * 1024;
 
 // Unrolled once per plane in flight, more products take the compiler over half a minute.
 constexpr int most_unrolled_products = 640;
@@ -148,16 +160,23 @@ PlaneStreaming choose_plane_streaming(const Pass& pass) {
     planes.estimated_registers = register_budgets.back();
   }
   const int distance = largest_plane_distance(pass);
-  planes.ring_planes = distance + 1 + planes_ahead;
+  planes.ring_planes = distance + 1 + most_planes_ahead;
   pad_ring(pass, planes);
+  while (planes.ring_planes > distance + 1 + least_planes_ahead &&
+         shared_bytes_of(pass, planes) * planes.blocks_per_multiprocessor > shared_per_multiprocessor) {
+    --planes.ring_planes;
+    pad_ring(pass, planes);
+  }
   while (planes.warps_per_block > 1 && shared_bytes_of(pass, planes) > most_shared_bytes) {
     planes.warps_per_block /= 2;
     pad_ring(pass, planes);
   }
-  constexpr int shared_per_multiprocessor = 224 * 1024;
   planes.blocks_per_multiprocessor = std::clamp(shared_per_multiprocessor / shared_bytes_of(pass, planes), 1,
                                                 planes.blocks_per_multiprocessor);
-  planes.preferred_planes = 32;
+  const int leads = pass.products.size() > most_products_of_memory ? preferred_leads_of_products
+                                                                   : preferred_leads_of_memory;
+  planes.preferred_planes =
+      std::clamp(leads * (pass.plane_high - pass.plane_low), 1, largest_preferred_planes);
   const auto unrolled =
       static_cast<int>(pass.products.size()) * planes.rows_per_warp * pass.planes_in_flight();
   planes.rotate_by_unrolling = unrolled <= most_unrolled_products;

@@ -9,9 +9,9 @@
 // Storage   f16 fields, f32 sums
 // Weights   one f16 term each, exact
 //           sum 1 in the spec, 1 packed
-// Bound     |error| <= 0.00049 |result| + 2e-05 sum |w x| + 3e-08
+// Bound     |error| <= 0.00049 |result| + 1.3e-05 sum |w x| + 3e-08
 // Engine    sparse: tensor cores, operands compressed 2:4
-// Plan      pair swap, L = 16: 9 mma.sp.m16n8k32 per 128 outputs, 3 distinct operands, windows at x shift 0
+// Plan      row pair, L = 8: 6 mma.sp.m16n8k32 per 128 outputs, 4 distinct operands, windows at x shift 0
 //           3 planes in flight, 4 rows of 128 x a warp, 4 warps a block, ring of 5 planes, operands in registers
 
 #include "poisson3d.h"
@@ -41,15 +41,19 @@ constexpr int band_count = 1;
 constexpr int full_low = -1;
 constexpr int full_high = 1;
 
-// A tile is one product: 16 outputs along x in each of 8 columns. A warp has a tile in each of some rows, a block some
-// warps one below the other; it walks along z.
+// A product makes 128 outputs, 8 columns of 16: 16 along x, or 8 along x in both of two rows. A warp has 128 outputs in
+// each of some rows, a block some warps one below the other; it walks along z.
+constexpr bool pairs_rows = true;
 constexpr int tile_outputs = 128;
+constexpr int product_rows = pairs_rows ? 2 : 1;
+constexpr int products_abreast = pairs_rows ? 2 : 1;
+constexpr int product_columns = tile_outputs / products_abreast;
 constexpr int rows_per_warp = 4;
 constexpr int warps_per_block = 4;
 constexpr int block_threads = warps_per_block * 32;
 constexpr int block_rows = warps_per_block * rows_per_warp;
 constexpr int blocks_per_multiprocessor = 3;
-constexpr int preferred_planes = 24;
+constexpr int preferred_planes = 8;
 
 // The block's ring holds input planes from row row_low and column first_column of the block on, in vectors of eight
 // f16. A vector lies in the same half of 32 bytes as in memory, for copies are slow otherwise; rows and planes are
@@ -76,10 +80,10 @@ constexpr int column_reach_high = 1;
 // Every product reads a fragment of one of the sources, for each row of outputs, and multiplies it with one of the
 // operands.
 constexpr int source_count = 1;
-constexpr int operand_count = 3;
+constexpr int operand_count = 4;
 constexpr int operand_bytes = 512;
 constexpr int metadata_count = 1;
-constexpr int product_count = 9;
+constexpr int product_count = 6;
 constexpr bool operands_in_registers = true;
 constexpr int shared_bytes = ring_bytes + (operands_in_registers ? 0 : operand_count * operand_bytes);
 
@@ -105,7 +109,8 @@ constexpr int edge_reach = -column_reach_low > column_reach_high ? -column_reach
 constexpr int edge_elements = edge_reach == 0 ? 1 : (ring_rows * edge_reach + 31) / 32;
 
 /// What a fragment holds: 16 inputs along x beside 16 others in the same row, or, of a pair, in a row `rows` below, in
-/// a plane `planes` further. `vector` is the first in the ring's rows.
+/// a plane `planes` further. `vector` is the first in the ring's rows. Of pairs of rows it is 16 inputs of either row,
+/// from the middle of a vector on.
 struct Source {
   int vector;
   bool pair;
@@ -120,69 +125,87 @@ struct Product {
 
 // Kernel matrices, compressed 2:4, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
-    {  // dz -1, dy -1, dx -8..7
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x1e002480, 0x1e000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x1e000000, 0x00000000}}, {{0x00000000, 0x1e002480, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x24801e00, 0x00000000, 0x00000000, 0x00001e00}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00001e00, 0x24801e00, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x1e002480, 0x1e000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x1e000000, 0x00000000, 0x00000000, 0x1e002480}},
-        {{0x00000000, 0x00001e00, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x24801e00, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00001e00, 0x24801e00}},
-        {{0x1e002480, 0x1e000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x1e002480, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x1e000000, 0x00000000}},
-        {{0x24801e00, 0x00000000, 0x00000000, 0x00001e00}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00001e00, 0x24801e00, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x1e002480, 0x1e000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x1e000000, 0x00000000, 0x00000000, 0x1e002480}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x24801e00, 0x00000000}}, {{0x00000000, 0x00001e00, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00001e00, 0x24801e00}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+    {  // dz -1, dy -2..0, dx -4..3
+        {{0x00000000, 0x00000000, 0x1e002480, 0x00000000}}, {{0x24802d40, 0x1e002480, 0x00000000, 0x00000000}},
+        {{0x1e000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x24800000, 0x1e000000}},
+        {{0x00000000, 0x00000000, 0x24801e00, 0x00000000}}, {{0x2d402480, 0x24801e00, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00001e00, 0x00000000}}, {{0x00002480, 0x00001e00, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x1e000000, 0x00000000}}, {{0x24800000, 0x1e000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x1e002480, 0x00000000}}, {{0x24802d40, 0x1e002480, 0x00000000, 0x00000000}},
+        {{0x00001e00, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00002480, 0x00001e00}},
+        {{0x00000000, 0x00000000, 0x24801e00, 0x00000000}}, {{0x2d402480, 0x24801e00, 0x00000000, 0x00000000}},
+        {{0x1e002480, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x24802d40, 0x1e002480}},
+        {{0x00000000, 0x00000000, 0x1e000000, 0x00000000}}, {{0x24800000, 0x1e000000, 0x00000000, 0x00000000}},
+        {{0x24801e00, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x2d402480, 0x24801e00}},
+        {{0x00001e00, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00002480, 0x00001e00}},
+        {{0x1e000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x24800000, 0x1e000000}},
+        {{0x1e002480, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x24802d40, 0x1e002480}},
+        {{0x00000000, 0x00000000, 0x00001e00, 0x00000000}}, {{0x00002480, 0x00001e00, 0x00000000, 0x00000000}},
+        {{0x24801e00, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x2d402480, 0x24801e00}},
     },
-    {  // dz -1, dy 0, dx -8..7
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x24802d40, 0x24800000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x24800000, 0x00000000}}, {{0x00000000, 0x24802d40, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x2d402480, 0x00000000, 0x00000000, 0x00002480}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00002480, 0x2d402480, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x24802d40, 0x24800000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x24800000, 0x00000000, 0x00000000, 0x24802d40}},
-        {{0x00000000, 0x00002480, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x2d402480, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00002480, 0x2d402480}},
-        {{0x24802d40, 0x24800000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x24802d40, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x24800000, 0x00000000}},
-        {{0x2d402480, 0x00000000, 0x00000000, 0x00002480}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00002480, 0x2d402480, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x24802d40, 0x24800000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x24800000, 0x00000000, 0x00000000, 0x24802d40}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x2d402480, 0x00000000}}, {{0x00000000, 0x00002480, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00002480, 0x2d402480}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+    {  // dz -1, dy 0..2, dx -4..3
+        {{0x00000000, 0x00000000, 0x1e002480, 0x24802d40}}, {{0x00000000, 0x1e002480, 0x00000000, 0x00000000}},
+        {{0x1e000000, 0x24800000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x1e000000}},
+        {{0x00000000, 0x00000000, 0x24801e00, 0x2d402480}}, {{0x00000000, 0x24801e00, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00001e00, 0x00002480}}, {{0x00000000, 0x00001e00, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x1e000000, 0x24800000}}, {{0x00000000, 0x1e000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x1e002480, 0x24802d40}}, {{0x00000000, 0x1e002480, 0x00000000, 0x00000000}},
+        {{0x00001e00, 0x00002480, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00001e00}},
+        {{0x00000000, 0x00000000, 0x24801e00, 0x2d402480}}, {{0x00000000, 0x24801e00, 0x00000000, 0x00000000}},
+        {{0x1e002480, 0x24802d40, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x1e002480}},
+        {{0x00000000, 0x00000000, 0x1e000000, 0x24800000}}, {{0x00000000, 0x1e000000, 0x00000000, 0x00000000}},
+        {{0x24801e00, 0x2d402480, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x24801e00}},
+        {{0x00001e00, 0x00002480, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00001e00}},
+        {{0x1e000000, 0x24800000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x1e000000}},
+        {{0x1e002480, 0x24802d40, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x1e002480}},
+        {{0x00000000, 0x00000000, 0x00001e00, 0x00002480}}, {{0x00000000, 0x00001e00, 0x00000000, 0x00000000}},
+        {{0x24801e00, 0x2d402480, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x24801e00}},
     },
-    {  // dz 0, dy 0, dx -8..7
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x2d403400, 0x2d400000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x2d400000, 0x00000000}}, {{0x00000000, 0x2d403400, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x34002d40, 0x00000000, 0x00000000, 0x00002d40}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00002d40, 0x34002d40, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x2d403400, 0x2d400000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x2d400000, 0x00000000, 0x00000000, 0x2d403400}},
-        {{0x00000000, 0x00002d40, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x34002d40, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00002d40, 0x34002d40}},
-        {{0x2d403400, 0x2d400000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x2d403400, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x2d400000, 0x00000000}},
-        {{0x34002d40, 0x00000000, 0x00000000, 0x00002d40}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00002d40, 0x34002d40, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x2d403400, 0x2d400000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x2d400000, 0x00000000, 0x00000000, 0x2d403400}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x34002d40, 0x00000000}}, {{0x00000000, 0x00002d40, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00002d40, 0x34002d40}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+    {  // dz 0, dy -2..0, dx -4..3
+        {{0x00000000, 0x00000000, 0x24802d40, 0x00000000}}, {{0x2d403400, 0x24802d40, 0x00000000, 0x00000000}},
+        {{0x24800000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x2d400000, 0x24800000}},
+        {{0x00000000, 0x00000000, 0x2d402480, 0x00000000}}, {{0x34002d40, 0x2d402480, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00002480, 0x00000000}}, {{0x00002d40, 0x00002480, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x24800000, 0x00000000}}, {{0x2d400000, 0x24800000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x24802d40, 0x00000000}}, {{0x2d403400, 0x24802d40, 0x00000000, 0x00000000}},
+        {{0x00002480, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00002d40, 0x00002480}},
+        {{0x00000000, 0x00000000, 0x2d402480, 0x00000000}}, {{0x34002d40, 0x2d402480, 0x00000000, 0x00000000}},
+        {{0x24802d40, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x2d403400, 0x24802d40}},
+        {{0x00000000, 0x00000000, 0x24800000, 0x00000000}}, {{0x2d400000, 0x24800000, 0x00000000, 0x00000000}},
+        {{0x2d402480, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x34002d40, 0x2d402480}},
+        {{0x00002480, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00002d40, 0x00002480}},
+        {{0x24800000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x2d400000, 0x24800000}},
+        {{0x24802d40, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x2d403400, 0x24802d40}},
+        {{0x00000000, 0x00000000, 0x00002480, 0x00000000}}, {{0x00002d40, 0x00002480, 0x00000000, 0x00000000}},
+        {{0x2d402480, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x34002d40, 0x2d402480}},
+    },
+    {  // dz 0, dy 0..2, dx -4..3
+        {{0x00000000, 0x00000000, 0x24802d40, 0x2d403400}}, {{0x00000000, 0x24802d40, 0x00000000, 0x00000000}},
+        {{0x24800000, 0x2d400000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x24800000}},
+        {{0x00000000, 0x00000000, 0x2d402480, 0x34002d40}}, {{0x00000000, 0x2d402480, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00002480, 0x00002d40}}, {{0x00000000, 0x00002480, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x24800000, 0x2d400000}}, {{0x00000000, 0x24800000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x24802d40, 0x2d403400}}, {{0x00000000, 0x24802d40, 0x00000000, 0x00000000}},
+        {{0x00002480, 0x00002d40, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00002480}},
+        {{0x00000000, 0x00000000, 0x2d402480, 0x34002d40}}, {{0x00000000, 0x2d402480, 0x00000000, 0x00000000}},
+        {{0x24802d40, 0x2d403400, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x24802d40}},
+        {{0x00000000, 0x00000000, 0x24800000, 0x2d400000}}, {{0x00000000, 0x24800000, 0x00000000, 0x00000000}},
+        {{0x2d402480, 0x34002d40, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x2d402480}},
+        {{0x00002480, 0x00002d40, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00002480}},
+        {{0x24800000, 0x2d400000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x24800000}},
+        {{0x24802d40, 0x2d403400, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x24802d40}},
+        {{0x00000000, 0x00000000, 0x00002480, 0x00002d40}}, {{0x00000000, 0x00002480, 0x00000000, 0x00000000}},
+        {{0x2d402480, 0x34002d40, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x2d402480}},
     },
 };
 
 // Which two of each four columns the matrices keep.
 SPIDER_TABLE std::uint32_t metadata_words[metadata_count][32] = {
     {
-        0x444e4444, 0x44444444, 0x00000000, 0x00000000, 0x494e4449, 0x44444444, 0x00000000, 0x00000000,
-        0x4e4e4e4e, 0x444e4444, 0x00000000, 0x00000000, 0x4e4e4e4e, 0x494e4449, 0x00000000, 0x00000000,
-        0x4eee4e4e, 0x4e4e4e4e, 0x00000000, 0x00000000, 0x9eee4e9e, 0x4e4e4e4e, 0x00000000, 0x00000000,
-        0xeeeeeeee, 0x4eee4e4e, 0x00000000, 0x00000000, 0xeeeeeeee, 0x9eee4e9e, 0x00000000, 0x00000000,
+        0x44444444, 0x44444444, 0x00000000, 0x00000000, 0x44494449, 0x44944494, 0x00000000, 0x00000000,
+        0x444e444e, 0x44e444e4, 0x00000000, 0x00000000, 0x494e494e, 0x94e494e4, 0x00000000, 0x00000000,
+        0x4e4e4e4e, 0xe4e4e4e4, 0x00000000, 0x00000000, 0x4e9e4e9e, 0xe4e9e4e9, 0x00000000, 0x00000000,
+        0x4eee4eee, 0xe4eee4ee, 0x00000000, 0x00000000, 0x9eee9eee, 0xe9eee9ee, 0x00000000, 0x00000000,
     },
 };
 
@@ -512,7 +535,7 @@ SPIDER_DEVICE Block make_block(const spider::SweepArguments& field) {
   const int index = device::block_index();
   const int above = index / grid.across;
   block.left = grid.first_column + index % grid.across * tile_outputs + first_column;
-  block.top = block.box[1].begin + above % grid.down * block_rows + row_low;
+  block.top = block.box[1].begin / product_rows * product_rows + above % grid.down * block_rows + row_low;
   block.first_output = block.box[0].begin + above / grid.down * grid.planes;
   block.first_plane = block.first_output + plane_low;
   const std::int32_t remaining = block.box[0].end - block.first_output;
@@ -620,57 +643,86 @@ SPIDER_DEVICE Operands load_operands(int lane) {
 
 SPIDER_DEVICE Source fragment_source(int i) {
   SPIDER_CONSTANTS Source sources[source_count] = {
-      {0, false, 0, 0},
+      {0, true, 1, 0},
   };
   return sources[i];
 }
 
 SPIDER_DEVICE Product product(int i) {
   SPIDER_CONSTANTS Product products[product_count] = {
-      {2, 2, 0, 0, 0, 0},
-      {2, 1, 0, 1, 0, 0},
+      {2, 2, 0, 1, 0, 0},
       {2, 0, 0, 0, 0, 0},
-      {1, 2, 0, 1, 0, 0},
-      {1, 1, 0, 2, 0, 0},
-      {1, 0, 0, 1, 0, 0},
-      {0, 2, 0, 0, 0, 0},
-      {0, 1, 0, 1, 0, 0},
+      {1, 2, 0, 3, 0, 0},
+      {1, 0, 0, 2, 0, 0},
+      {0, 2, 0, 1, 0, 0},
       {0, 0, 0, 0, 0, 0},
   };
   return products[i];
 }
 
-/// Is a fragment of a source, from ring row `row` of a warp, multiplied at all?
-SPIDER_DEVICE bool is_multiplied(int source, int row) {
+/// The sums of a product of a warp: rows product_rows (i / products_abreast) .. of the warp, columns
+/// product_columns (i % products_abreast) .. of the tile.
+struct Place {
+  int row, column;
+
+  SPIDER_DEVICE explicit Place(int i)
+      : row(i / products_abreast * product_rows), column(i % products_abreast * product_columns) {}
+};
+
+/// Is a fragment of a source, for the product from place `place` of a warp's ring rows on, multiplied at all?
+SPIDER_DEVICE bool is_multiplied(int source, int place) {
   bool found = false;
   for (int i = 0; i < product_count; ++i) {
-    const int output_row = row - product(i).row;
-    found |= product(i).source == source && output_row >= 0 && output_row < rows_per_warp;
+    const int output = place - product(i).row;
+    found |= product(i).source == source && output >= 0 && output < rows_per_warp;
   }
   return found;
 }
 
-/// Where a lane finds its fragments: in the plane of a step, in the warp's first row.
+/// Where a lane finds its fragments: in the plane of a step, for the warp's first product.
 struct FragmentPlaces {
   Shared place[source_count];
+  Shared rest[pairs_rows ? source_count : 1];  ///< of the second half of a pair of rows' vector
 };
 
 /// A lane of a window's fragment has the vector 2 (lane / 4) + (lane % 4) / 2 + 2 (lane % 2): the pair swap. In a pair's,
-/// lanes 4 n and 4 n + 1 have neighbouring vectors of the first row, the others those of the second.
+/// lanes 4 n and 4 n + 1 have neighbouring vectors of the first row, the others those of the second. In one of a pair of
+/// rows they have eight inputs from the middle of a vector on, those of the second row in such an order that lanes of both
+/// rows do not meet in a bank.
 SPIDER_DEVICE FragmentPlaces find_fragments(int lane, int step) {
   const int column = lane / 4;
   const bool second = lane % 4 / 2 != 0;
-  FragmentPlaces places;
+  const int warp_row = device::warp_index() * rows_per_warp;
+  FragmentPlaces places = {};
   SPIDER_UNROLL
   for (int i = 0; i < source_count; ++i) {
     const Source source = fragment_source(i);
-    const int window_vector = 2 * column + lane % 4 / 2 + 2 * (lane % 2);
-    const int pair_vector = 2 * column + lane % 2;
-    const Shared plane = ring_plane(source.planes == 0 || second ? step : step - source.planes);
-    places.place[i] = plane + ring_place(device::warp_index() * rows_per_warp + (second ? source.rows : 0),
-                                         source.vector + (source.pair ? pair_vector : window_vector));
+    if constexpr (pairs_rows) {
+      constexpr Shared half = vector_bytes / 2;
+      const Shared first = ring_plane(step) + ring_place(warp_row + (second ? 1 : 0), source.vector + column + lane % 2);
+      places.place[i] = first + (second ? 2 * half : half);
+      places.rest[i] = first + (second ? half : 2 * half);
+    } else {
+      const int window_vector = 2 * column + lane % 4 / 2 + 2 * (lane % 2);
+      const int pair_vector = 2 * column + lane % 2;
+      const Shared plane = ring_plane(source.planes == 0 || second ? step : step - source.planes);
+      places.place[i] = plane + ring_place(warp_row + (second ? source.rows : 0),
+                                           source.vector + (source.pair ? pair_vector : window_vector));
+    }
   }
   return places;
+}
+
+/// The fragment of a source for the product from place `place` of the warp's ring rows on.
+SPIDER_DEVICE Vector load_fragment(const FragmentPlaces& places, int source, int place) {
+  const Shared offset = Place(place).row * ring_row_bytes + Place(place).column * 2;
+  if constexpr (pairs_rows) {
+    const device::Pair low = device::load_shared_pair(places.place[source] + offset);
+    const device::Pair high = device::load_shared_pair(places.rest[source] + offset);
+    return Vector{{low.word[0], low.word[1], high.word[0], high.word[1]}};
+  } else {
+    return device::load_shared(places.place[source] + offset);
+  }
 }
 
 SPIDER_DEVICE void multiply(const Operands& loaded, const Product& product, const Vector& matrix,
@@ -697,7 +749,7 @@ SPIDER_DEVICE void multiply_by_rows(const Operands& loaded, const FragmentPlaces
     SPIDER_UNROLL
     for (int source = 0; source < source_count; ++source) {
       if (!is_multiplied(source, row)) continue;
-      const Vector fragment = device::load_shared(places.place[source] + row * ring_row_bytes);
+      const Vector fragment = load_fragment(places, source, row);
       SPIDER_UNROLL
       for (int i = 0; i < product_count; ++i) {
         const int output_row = row - product(i).row;
@@ -717,7 +769,7 @@ SPIDER_DEVICE void multiply_by_operands(const Operands& loaded, const FragmentPl
     Vector fragments[rows] = {};
     SPIDER_UNROLL
     for (int row = 0; row < rows; ++row) {
-      if (is_multiplied(source, row)) fragments[row] = device::load_shared(places.place[source] + row * ring_row_bytes);
+      if (is_multiplied(source, row)) fragments[row] = load_fragment(places, source, row);
     }
     SPIDER_UNROLL
     for (int i = 0; i < product_count; ++i) {
@@ -747,45 +799,55 @@ SPIDER_DEVICE void retire_plane(Sums& sums, int complete) {
   }
 }
 
-/// Four neighbouring outputs of a lane as f16 bits: columns 16 (lane / 4) + 4 (lane % 4) .. + 3 of the tile.
+/// Four outputs of a lane as f16 bits: neighbours, columns 16 (lane / 4) + 4 (lane % 4) .. + 3 of the tile; of a pair of
+/// rows two of either row, columns 8 (lane / 4) + 2 (lane % 4) and the next of the product's.
 struct Outputs {
   std::uint32_t low, high;
 };
 
-/// Rounds a tile's sums and transposes them, so that stores are wide.
+constexpr int neighbours = pairs_rows ? 2 : 4;
+
+/// Rounds the sums of a product and transposes them, so that stores are wide.
 SPIDER_DEVICE Outputs round_tile(const Accumulator& sum) {
   return {device::transpose_8x8(device::pack_f16(sum.value[0] * result_scale, sum.value[1] * result_scale)),
           device::transpose_8x8(device::pack_f16(sum.value[2] * result_scale, sum.value[3] * result_scale))};
 }
 
-/// What a lane stores of its four outputs in each row.
+/// What a lane stores of its neighbouring outputs.
 struct Clip {
-  std::int32_t rows;  ///< of the warp's, those below are not wanted
-  Span columns;       ///< which of the four are
-  bool whole;         ///< all four, by one store
-  bool pieces;        ///< does any lane of the block store some of its four one by one?
+  Span rows;                       ///< of the warp's, those that are wanted
+  Span columns[products_abreast];  ///< which of the neighbours are
+  bool whole[products_abreast];    ///< all of them, by one store
+  bool pieces;                     ///< does any lane of the block store some of its neighbours one by one?
 };
 
 SPIDER_DEVICE Clip clip_outputs(const spider::SweepArguments& field, const Block& block, std::int32_t y,
                                 std::int32_t x) {
   const std::int32_t first_x = block.left - first_column;
-  const Span columns = {block.box[2].begin - x, block.box[2].end - x};
   const auto cuts = [&](std::int32_t at) {
-    return at > first_x && at < first_x + tile_outputs && (at - first_x) % 4 != 0;
+    return at > first_x && at < first_x + tile_outputs && (at - first_x) % neighbours != 0;
   };
-  return {block.box[1].end - y, columns, field.aligned_output && columns.begin <= 0 && columns.end >= 4,
-          !field.aligned_output || cuts(block.box[2].begin) || cuts(block.box[2].end)};
+  Clip clip;
+  clip.rows = {block.box[1].begin - y, block.box[1].end - y};
+  SPIDER_UNROLL
+  for (int i = 0; i < products_abreast; ++i) {
+    const Span columns = {block.box[2].begin - x - Place(i).column, block.box[2].end - x - Place(i).column};
+    clip.columns[i] = columns;
+    clip.whole[i] = field.aligned_output && columns.begin <= 0 && columns.end >= neighbours;
+  }
+  clip.pieces = !field.aligned_output || cuts(block.box[2].begin) || cuts(block.box[2].end);
+  return clip;
 }
 
 /// The outputs of a lane in all rows of its warp.
 struct Results {
-  Outputs rows[rows_per_warp];
+  Outputs products[rows_per_warp];
 };
 
 /// Column of a lane's first output.
 SPIDER_DEVICE std::int32_t output_column(const Block& block) {
   const int lane = device::lane_index();
-  return block.left - first_column + 16 * (lane / 4) + 4 * (lane % 4);
+  return block.left - first_column + neighbours * lane;
 }
 
 /// Row of a warp's first output.
@@ -793,19 +855,38 @@ SPIDER_DEVICE std::int32_t output_row(const Block& block) {
   return block.top - row_low + device::warp_index() * rows_per_warp;
 }
 
-/// Stores the outputs of which not all four are wanted, or that are not aligned, one by one; `to` is the first row's.
+/// Stores the neighbours of which not all are wanted, or that are not aligned, one by one; `to` is the first of the first
+/// row.
 SPIDER_DEVICE_APART void store_pieces(const spider::SweepArguments& field, std::uint16_t* to, const Results results) {
   const Block block = make_block(field);
   const Clip clip = clip_outputs(field, block, output_row(block), output_column(block));
   SPIDER_UNROLL
-  for (int row = 0; row < rows_per_warp; ++row) {
-    const std::uint32_t pairs[2] = {results.rows[row].low, results.rows[row].high};
+  for (int product = 0; product < rows_per_warp; ++product) {
+    const Place place(product);
+    const int abreast = product % products_abreast;
+    const std::uint32_t pairs[2] = {results.products[product].low, results.products[product].high};
     SPIDER_UNROLL
     for (int i = 0; i < 4; ++i) {
-      device::store_field_if(row < clip.rows && !clip.whole && clip.columns.holds(i),
-                             to + row * field.output_stride[1] + i,
+      const int row = place.row + i / neighbours;
+      const int column = i % neighbours;
+      device::store_field_if(clip.rows.holds(row) && !clip.whole[abreast] && clip.columns[abreast].holds(column),
+                             to + row * field.output_stride[1] + place.column + column,
                              static_cast<std::uint16_t>(pairs[i / 2] >> (16 * (i % 2))));
     }
+  }
+}
+
+/// Stores the outputs of a product where all neighbours are wanted; `to` is the first of the warp's first row.
+SPIDER_DEVICE void store_whole(const Clip& clip, bool all, bool wanted, int product, const Outputs& outputs,
+                               std::uint16_t* to, std::int64_t row_stride) {
+  const Place place(product);
+  const bool whole = wanted && (all || clip.whole[product % products_abreast]);
+  to += place.row * row_stride + place.column;
+  if constexpr (pairs_rows) {
+    device::store_field_word_if(whole && (all || clip.rows.holds(place.row)), to, outputs.low);
+    device::store_field_word_if(whole && (all || clip.rows.holds(place.row + 1)), to + row_stride, outputs.high);
+  } else {
+    device::store_field_if(whole && (all || place.row < clip.rows.end), to, outputs.low, outputs.high);
   }
 }
 
@@ -907,13 +988,10 @@ SPIDER_DEVICE void walk_planes(const spider::SweepArguments& field, const Block&
       const int complete = (turn + 1) % planes_in_flight;
       Results results;
       SPIDER_UNROLL
-      for (int row = 0; row < rows_per_warp; ++row) results.rows[row] = round_tile(sums[complete][row]);
+      for (int i = 0; i < rows_per_warp; ++i) results.products[i] = round_tile(sums[complete][i]);
       SPIDER_UNROLL
-      for (int row = 0; row < rows_per_warp; ++row) {
-        device::store_field_if(wanted && (inside || (clip.whole && row < clip.rows)),
-                               next_output + row * field.output_stride[1], results.rows[row].low,
-                               results.rows[row].high);
-      }
+      for (int i = 0; i < rows_per_warp; ++i)
+        store_whole(clip, inside, wanted, i, results.products[i], next_output, field.output_stride[1]);
       if (!inside && wanted && clip.pieces) store_pieces(field, next_output, results);
       next_output += field.output_stride[0];
       retire_plane<turns>(sums, complete);
@@ -970,7 +1048,7 @@ const spider_kernel kernel = {
      device::is_emulated},
     {{sweep,
       {spider::TilingKind::blocks, warps_per_block, shared_bytes, vector_bytes, vector_bytes / 2,
-       {1, block_rows, tile_outputs}, 0, 0, tile_outputs, lead_planes, preferred_planes}}},
+       {1, block_rows, tile_outputs}, 0, 0, tile_outputs, lead_planes, preferred_planes, product_rows}}},
     1,
     tap_rows,
     sizeof(tap_rows) / sizeof(tap_rows[0]),

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -22,7 +24,10 @@ char letter_of(const plan::TileMapping& mapping, int row, int column) {
   const plan::Position& input = mapping.column_input[column];
   const plan::Position& output = mapping.row_output[row];
   const plan::Position tap_row{input.y - output.y, 0, input.z - output.z};
-  const char first = tap_row == mapping.window_rows.front() ? 'a' : 'A';
+  constexpr std::string_view firsts = "aAi";
+  const auto row_index = std::find(mapping.window_rows.begin(), mapping.window_rows.end(), tap_row) -
+                         mapping.window_rows.begin();
+  const char first = firsts[static_cast<std::size_t>(row_index)];
   return static_cast<char>(first + input.x - output.x - mapping.window_low);
 }
 

@@ -152,7 +152,11 @@ std::string where_text(const plan::Pass& pass, const plan::Operand& operand,
   std::string where = pass.walk == plan::Walk::planes ? fmt::format("dz {}, ", operand.dz) : "";
   where += fmt::format("dy {}, dx ", operand.dy);
   const plan::Source& source = pass.sources[operand.source];
-  if (source.distance() == plan::Position{}) {
+  if (source.mapping.pairs_rows()) {
+    const std::string plane = fmt::format("dz {}, ", operand.dz);
+    where = fmt::format("{}dy {}..{}, dx {}..{}", plane, operand.dy - 1, operand.dy + 1, low,
+                        low + pass.mapping.window_width - 1);
+  } else if (source.distance() == plan::Position{}) {
     where += fmt::format("{}..{}", low, low + pass.mapping.window_width - 1);
     if (pass.whole_operands) where += operand.source % 2 == 0 ? ", first half" : ", second half";
   } else {
@@ -347,6 +351,7 @@ void bind_planes(const plan::Pass& pass, render::Bindings& bindings) {
   for (const plan::Source& source : pass.sources)
     largest_distance = std::max(largest_distance, source.distance().z);
   bindings["plane_low"] = fmt::to_string(pass.plane_low);
+  bindings["pairs_rows"] = pass.mapping.pairs_rows() ? "true" : "false";
   bindings["plane_high"] = fmt::to_string(pass.plane_high);
   bindings["rows_per_warp"] = fmt::to_string(planes.rows_per_warp);
   bindings["warps_per_block"] = fmt::to_string(planes.warps_per_block);

@@ -170,7 +170,7 @@ struct Pass {
   int rows_kept = 0;  ///< rows before the latest that stay in a ring of rows, for products or results to come
   ColumnReach column_reach;
   int row_low = 0;                ///< smallest dy
-  int row_high = 0;               ///< largest dy
+  int row_high = 0;               ///< largest dy, or with pairs of rows that of the last pair's first row
   int plane_low = 0;              ///< smallest dz
   int plane_high = 0;             ///< largest dz
   std::vector<int> shifts;        ///< of the windows along x, ascending multiples of 8

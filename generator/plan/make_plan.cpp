@@ -16,6 +16,7 @@
 #include "plan/error_bound.h"
 #include "plan/lines.h"
 #include "plan/planes.h"
+#include "plan/row_pairs.h"
 #include "plan/streaming.h"
 #include "plan/weights.h"
 #include "plan/windows.h"
@@ -75,6 +76,17 @@ Group group_of(const Window& window, int source, const TileMapping& mapping) {
   Group group{source, window, std::vector<const RoundedTap*>(mapping.window_width)};
   for (const RoundedTap& tap : window.taps)
     group.taps[tap.at[spec::axis_x] - window.shift - mapping.window_low] = &tap;
+  return group;
+}
+
+Group group_of(const RowPair& pair, const TileMapping& mapping) {
+  Group group{0, {pair.dy, 0, pair.taps, pair.dz}, {}};
+  group.taps.resize(mapping.window_rows.size() * mapping.window_width);
+  const int first_row = mapping.window_rows.front().y;
+  for (const RoundedTap& tap : pair.taps) {
+    const int row = tap.at[spec::axis_y] - pair.dy - first_row;
+    group.taps[row * mapping.window_width + tap.at[spec::axis_x] - mapping.window_low] = &tap;
+  }
   return group;
 }
 
@@ -146,6 +158,15 @@ void add_products(const Group& group, const TermPairs& terms, Pass& pass) {
   }
 }
 
+/// The rows of a pass are then those of the pairs, even where no tap reaches the second row of the last one.
+void take_row_pair_mapping(const std::vector<RowPair>& row_pairs, Pass& pass) {
+  pass.mapping = row_pair_mapping();
+  const auto [low, high] = std::minmax_element(
+      row_pairs.begin(), row_pairs.end(), [](const RowPair& a, const RowPair& b) { return a.dy < b.dy; });
+  pass.row_low = low->dy;
+  pass.row_high = high->dy;
+}
+
 /// Kernels of lines have sparse products of 16-bit fields, and no variants; others walk down the rows.
 Walk walk_of(const spec::StencilSpec& spec, const std::vector<TapRow>& tap_rows, Engine engine,
              const Variant& variant) {
@@ -194,12 +215,25 @@ Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
                              variant.swap == Swap::pair && spec.storage != spec::Storage::f32;
   std::vector<DiagonalPair> pairs;
   if (pass.walk == Walk::planes) pairs = take_diagonal_pairs(windows);
+  std::vector<RowPair> row_pairs;
+  if (pass.walk == Walk::planes) row_pairs = pair_rows(weights.taps);
+  if (row_pairs.size() >= windows.size() + pairs.size()) row_pairs.clear();
+  if (!row_pairs.empty()) {
+    pairs.clear();
+    windows.clear();
+    take_row_pair_mapping(row_pairs, pass);
+  }
   if (may_pair_rows && !hides_behind_memory(windows.size() * terms.size(), pass.inputs))
     pairs = take_row_pairs(windows);
   pass.rows_kept = weights.adds_identity ? pass.row_high : 0;
   if (pass.walk == Walk::rows && !pairs.empty())
     pass.rows_kept = std::max(pass.rows_kept, pairs.front().distance().y);
-  set_shifts(windows, pass);
+  if (row_pairs.empty()) {
+    set_shifts(windows, pass);
+  } else {
+    pass.shifts = {0};
+    pass.sources = {{pass.mapping, 0}};
+  }
 
   for (const Window& window : windows) {
     for (int source = 0; source < static_cast<int>(pass.sources.size()); ++source) {
@@ -207,6 +241,7 @@ Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
       add_products(group_of(window, source, pass.mapping), terms, pass);
     }
   }
+  for (const RowPair& pair : row_pairs) add_products(group_of(pair, pass.mapping), terms, pass);
   for (const DiagonalPair& pair : pairs) {
     Group group{find_or_add_source({diagonal_pair_mapping(pair.distance())}, pass.sources), pair.first, {}};
     group.taps = {&pair.first.taps.front(), &pair.second.taps.front()};

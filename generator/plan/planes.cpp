@@ -38,6 +38,7 @@ constexpr int least_planes_ahead = 2;
 constexpr int preferred_leads_of_memory = 4;
 constexpr int preferred_leads_of_products = 12;
 constexpr std::size_t most_products_of_memory = 8;
+constexpr int least_preferred_planes = 8;
 constexpr int largest_preferred_planes = 32;
 
 constexpr int shared_per_multiprocessor = 224 * 1024;
@@ -51,6 +52,11 @@ constexpr std::size_t most_operands = 200;
 
 // What the smallest of the devices with 164 KiB a multiprocessor grants a block.
 constexpr int most_shared_bytes = 160 * 1024;
+
+/// A warp has both rows of a pair.
+std::vector<int> rows_to_try(const Pass& pass) {
+  return pass.mapping.pairs_rows() ? std::vector<int>{4, 2} : std::vector<int>{4, 2, 1};
+}
 
 int registers_of(const Pass& pass, int rows, bool operands_in_registers) {
   const int accumulators = rows * pass.planes_in_flight() * registers_per_accumulator;
@@ -73,7 +79,9 @@ Columns columns_of(const Pass& pass) {
         std::minmax_element(source.mapping.column_input.begin(), source.mapping.column_input.end(),
                             [](const Position& a, const Position& b) { return a.x < b.x; });
     const int last_tile_column = tile_outputs - source.mapping.outputs_per_column;
-    columns.low = std::min(columns.low, source.shift + first->x);
+    // From a vector on.
+    columns.low = std::min(columns.low, (source.shift + first->x) / vector_elements * vector_elements);
+    while (columns.low > source.shift + first->x) columns.low -= vector_elements;
     columns.high = std::max(columns.high, source.shift + last->x + last_tile_column + 1);
   }
   return columns;
@@ -131,7 +139,7 @@ int shared_bytes_of(const Pass& pass, const PlaneStreaming& planes) {
 
 /// The most rows and warps that fit the registers, operands being where they are.
 bool fit_registers(const Pass& pass, bool operands_in_registers, PlaneStreaming& planes) {
-  for (const int rows : {4, 2, 1}) {
+  for (const int rows : rows_to_try(pass)) {
     for (std::size_t i = 0; i < register_budgets.size(); ++i) {
       const int registers = registers_of(pass, rows, operands_in_registers);
       if (registers > register_budgets[i]) continue;
@@ -155,15 +163,18 @@ PlaneStreaming choose_plane_streaming(const Pass& pass) {
   if (!fit_registers(pass, true, planes) && !fit_registers(pass, false, planes)) {
     // The most planes in flight there can be, and many shifts: the compiler may have to spill.
     planes.operands_in_registers = false;
-    planes.rows_per_warp = 1;
+    planes.rows_per_warp = rows_to_try(pass).back();
     planes.warps_per_block = 4;
     planes.estimated_registers = register_budgets.back();
   }
   const int distance = largest_plane_distance(pass);
   planes.ring_planes = distance + 1 + most_planes_ahead;
   pad_ring(pass, planes);
-  while (planes.ring_planes > distance + 1 + least_planes_ahead &&
-         shared_bytes_of(pass, planes) * planes.blocks_per_multiprocessor > shared_per_multiprocessor) {
+  const auto takes_too_much = [&] {
+    const int bytes = shared_bytes_of(pass, planes);
+    return bytes > most_shared_bytes || bytes * planes.blocks_per_multiprocessor > shared_per_multiprocessor;
+  };
+  while (planes.ring_planes > distance + 1 + least_planes_ahead && takes_too_much()) {
     --planes.ring_planes;
     pad_ring(pass, planes);
   }
@@ -175,8 +186,8 @@ PlaneStreaming choose_plane_streaming(const Pass& pass) {
                                                 planes.blocks_per_multiprocessor);
   const int leads = pass.products.size() > most_products_of_memory ? preferred_leads_of_products
                                                                    : preferred_leads_of_memory;
-  planes.preferred_planes =
-      std::clamp(leads * (pass.plane_high - pass.plane_low), 1, largest_preferred_planes);
+  planes.preferred_planes = std::clamp(leads * (pass.plane_high - pass.plane_low), least_preferred_planes,
+                                       largest_preferred_planes);
   const auto unrolled =
       static_cast<int>(pass.products.size()) * planes.rows_per_warp * pass.planes_in_flight();
   planes.rotate_by_unrolling = unrolled <= most_unrolled_products;

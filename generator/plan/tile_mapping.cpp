@@ -99,6 +99,27 @@ TileMapping diagonal_pair_mapping(Position distance) {
   return mapping;
 }
 
+TileMapping row_pair_mapping() {
+  constexpr int length = 8;
+  constexpr int first_input = -4;
+  TileMapping mapping;
+  mapping.name = "row pair, L = 8";
+  mapping.outputs_per_column = length;
+  mapping.window_low = -4;
+  mapping.window_width = 8;
+  mapping.window_rows = {{-1, 0}, {0, 0}, {1, 0}};
+  // C gives a lane rows g and g + 8: after movmatrix two neighbours of the first output row, two of the
+  // second.
+  for (int m = 0; m < operand_rows; ++m) mapping.row_output.push_back({m / length, m % length});
+  for (int k = 0; k < operand_columns; ++k) {
+    const ColumnPlace place(k);
+    const int row = place.q / 2;
+    const int element = row == 0 ? place.element : (place.element + length / 2) % length;
+    mapping.column_input.push_back({row, first_input + length * (place.q % 2) + element});
+  }
+  return mapping;
+}
+
 TileMapping element_swap_mapping(int radius) {
   const int length = 2 * radius + 2;
   TileMapping mapping;

@@ -24,8 +24,10 @@ struct TileMapping {
   int window_low = 0;                     ///< smallest dx of a window with shift 0
   int window_width = 0;                   ///< neighbouring dx that one matrix can hold
   int outputs_per_column = 0;             ///< x from one column of B to the next: L
-  std::vector<Position> window_rows{{}};  ///< the (dz, dy) that one matrix holds, from the window's own on
+  std::vector<Position> window_rows{{}};  ///< the (dz, dy) that one matrix holds, from the window's own row
 
+  /// Are outputs those of two rows?
+  [[nodiscard]] bool pairs_rows() const { return row_output.back().y != 0; }
   [[nodiscard]] int rows() const { return static_cast<int>(row_output.size()); }
   [[nodiscard]] int columns() const { return static_cast<int>(column_input.size()); }
   /// The smallest x of the inputs, at shift 0, and how many columns of the field they span.
@@ -59,6 +61,14 @@ enum class LaneOutputs { quad, pairs };
 /// `distance` away along y and z. A diagonal needs 16 columns of inputs, so that both fit. Lanes 4 n and 4 n
 /// + 1 load the inputs of the first row, 4 n + 2 and 4 n + 3 those of the second.
 [[nodiscard]] TileMapping diagonal_pair_mapping(Position distance);
+
+/// L = 8 on m16n8k32 for two neighbouring output rows and two neighbouring input rows: 8 taps of each tap
+/// row, dx = -4..3. Operands hold three tap rows: the one from the first output row to the first input row,
+/// that before it and that behind it. Two output rows of a box of radius r take r + 1 such operands, for
+/// which windows of one row take 2 r + 1. Lanes 4 n and 4 n + 1 load the inputs of the first row, 4 n + 2 and
+/// 4 n + 3 those of the second, four at once: these the last four of their eight first, so that the lanes of
+/// both rows never meet in a bank.
+[[nodiscard]] TileMapping row_pair_mapping();
 
 /// Half of a mapping of m16n8k32, for the dense m16n8k16: the inputs that a lane's B registers 0 and 1 hold
 /// (half 0: columns 0 to 15), or 2 and 3 (half 1: columns 16 to 31). B's layouts of both instructions are

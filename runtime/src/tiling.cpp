@@ -98,19 +98,32 @@ Launch choose_strips(const Tiling& tiling, const Box& box, const backend::Reside
   return best;
 }
 
+/// Blocks that walk far drift apart, until what neighbours share has left the L2 cache. It holds more planes
+/// where they are smaller than those of a large field.
+std::int64_t longest_volume_walk(const Tiling& tiling, const Box& box) {
+  constexpr std::int64_t large_plane = 768 * 768;
+  constexpr std::int64_t most_planes = 64;
+  const std::int64_t planes = box.extent[0];
+  if (tiling.preferred_steps == 0) return planes;
+  const std::int64_t of_large_fields = std::int64_t{2} * tiling.preferred_steps;
+  const std::int64_t of_small_fields =
+      std::min(most_planes, of_large_fields * large_plane / (box.extent[1] * box.extent[2]));
+  return std::min(planes, std::max(of_large_fields, of_small_fields));
+}
+
 /// Walks of equal length, not much longer than preferred, whose blocks fill whole waves of the device best.
 Launch choose_volume(const Tiling& tiling, const Box& box, const backend::Residency& residency) {
   VolumeGrid grid{};
   grid.first_column = static_cast<std::int32_t>(box.offset[2] / tiling.anchor * tiling.anchor);
   grid.across = static_cast<std::int32_t>(
       divide_up(box.offset[2] + box.extent[2] - grid.first_column, tiling.abreast[2]));
-  grid.down = static_cast<std::int32_t>(divide_up(box.extent[1], tiling.abreast[1]));
+  grid.down = static_cast<std::int32_t>(
+      divide_up(box.offset[1] % tiling.row_anchor + box.extent[1], tiling.abreast[1]));
   const std::int64_t abreast = std::int64_t{grid.across} * grid.down;
   const std::int64_t resident = std::max<std::int64_t>(
       1, std::int64_t{residency.multiprocessors} * residency.blocks_per_multiprocessor);
   const std::int64_t planes = box.extent[0];
-  const std::int64_t longest =
-      tiling.preferred_steps > 0 ? std::min(planes, std::int64_t{2} * tiling.preferred_steps) : planes;
+  const std::int64_t longest = longest_volume_walk(tiling, box);
 
   std::int64_t best_steps = 0;
   for (std::int64_t walk = std::min<std::int64_t>(planes, least_planes); walk <= longest; ++walk) {

@@ -237,6 +237,39 @@ TEST(Plan, ArmsOfA3DStarArePaired) {
   }
 }
 
+/// A 3D box of `radius` along z and y whose taps along x are dx = low .. high.
+spec::StencilSpec volume_box(int radius, int low, int high) {
+  spec::StencilSpec stencil;
+  stencil.dimensions = 3;
+  for (int dz = -radius; dz <= radius; ++dz) {
+    for (int dy = -radius; dy <= radius; ++dy) {
+      for (int dx = low; dx <= high; ++dx)
+        stencil.taps.push_back({{dz, dy, dx}, (8 + dz + 2 * dy - dx) / 64.0, {}});
+    }
+  }
+  return stencil;
+}
+
+TEST(Plan, RowsOf3DBoxesArePaired) {
+  for (int radius = 1; radius <= 3; ++radius) {
+    const Pass pass = make_plan(volume_box(radius, -radius, radius)).passes.front();
+    EXPECT_TRUE(pass.mapping.pairs_rows()) << radius;
+    EXPECT_EQ(static_cast<int>(pass.products.size()), (radius + 1) * (2 * radius + 1)) << radius;
+    // Rows of pairs come two by two, the same in every plane.
+    EXPECT_EQ(pass.rows_spanned(), 2 * radius + 1) << radius;
+    EXPECT_TRUE(std::all_of(pass.products.begin(), pass.products.end(), [](const Product& product) {
+      return product.row % 2 == 0;
+    })) << radius;
+    EXPECT_EQ(pass.planes.rows_per_warp % 2, 0) << radius;
+    EXPECT_EQ(plane_first_column(pass), -8) << radius;
+    EXPECT_EQ(plane_row_vectors(pass), 18) << radius;
+  }
+  EXPECT_TRUE(make_plan(volume_box(1, -4, 3)).passes.front().mapping.pairs_rows());
+  EXPECT_FALSE(make_plan(volume_box(1, -4, 4)).passes.front().mapping.pairs_rows());
+  EXPECT_FALSE(make_plan(volume_box(1, -5, 3)).passes.front().mapping.pairs_rows());
+  EXPECT_FALSE(make_plan(testing::random_volume(1, 1, 0, 0)).passes.front().mapping.pairs_rows());
+}
+
 TEST(Plan, DiagonalsThatDoNotMatchAreNotPaired) {
   spec::StencilSpec stencil = testing::random_volume(1, 4, 0, 0);
   // Without one of its taps an arm of y has no partner; those of z keep theirs.

@@ -168,6 +168,35 @@ TEST(VolumeTiling, BlocksCoverEveryBoxFromAnAnchor) {
   }
 }
 
+TEST(VolumeTiling, BlocksBeginAtAnchoredRows) {
+  Tiling tiling = make_volume_tiling();
+  tiling.row_anchor = 2;
+  const auto blocks_down = [&](std::int64_t offset, std::int64_t extent) {
+    return spider::choose_blocks(tiling, Box{{0, offset, 0}, {9, extent, 100}}, {132, 3}).grid.volume.down;
+  };
+  EXPECT_EQ(blocks_down(4, 32), 2);
+  EXPECT_EQ(blocks_down(5, 31), 2);
+  EXPECT_EQ(blocks_down(5, 32), 3);
+}
+
+TEST(VolumeTiling, WalksAreLongerWhereMorePlanesFitTheCache) {
+  Tiling tiling = make_volume_tiling();
+  tiling.preferred_steps = 8;
+  const auto longest = [&](std::int64_t extent) {
+    std::int32_t planes = 0;
+    for (int multiprocessors = 1; multiprocessors <= 132; ++multiprocessors) {
+      const Box box{{0, 0, 0}, {extent, extent, extent}};
+      planes = std::max(planes, spider::choose_blocks(tiling, box, {multiprocessors, 3}).grid.volume.planes);
+    }
+    return planes;
+  };
+  EXPECT_LE(longest(1536), 16);
+  EXPECT_LE(longest(768), 16);
+  EXPECT_GT(longest(512), 16);
+  EXPECT_LE(longest(512), 36);
+  EXPECT_LE(longest(256), 64);
+}
+
 TEST(VolumeTiling, LargeFieldsFillWaves) {
   const Launch launch =
       spider::choose_blocks(make_volume_tiling(), Box{{0, 0, 0}, {768, 768, 768}}, {132, 3});

@@ -313,7 +313,17 @@ SPIDER_DEVICE void store_field_pair(void* to, const Pair& v) {
 SPIDER_DEVICE void store_field_vector(void* to, const Vector& v) {
   *static_cast<uint4*>(to) = make_uint4(v.word[0], v.word[1], v.word[2], v.word[3]);
 }
-/// The last of them where `wanted`, without a branch around it.
+/// The first and the last of them where `wanted`, without a branch around it.
+SPIDER_DEVICE void store_field_word_if(bool wanted, void* to, std::uint32_t v) {
+  asm volatile(
+      "{\n"
+      ".reg .pred wanted;\n"
+      "setp.ne.b32 wanted, %2, 0;\n"
+      "@wanted st.global.b32 [%0], %1;\n"
+      "}" ::"l"(to),
+      "r"(v), "r"(static_cast<int>(wanted))
+      : "memory");
+}
 SPIDER_DEVICE void store_field_vector_if(bool wanted, void* to, const Vector& v) {
   asm volatile(
       "{\n"

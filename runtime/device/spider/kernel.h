@@ -82,6 +82,7 @@ struct Tiling {
   std::int32_t anchor;      ///< walks begin at multiples of it along x, counted from the field's first column
   std::int32_t lead_steps;  ///< input steps of a walk before its first outputs are complete
   std::int32_t preferred_steps;  ///< of a walk, that run best on a large field; 0: one wave of blocks
+  std::int32_t row_anchor = 1;   ///< TilingKind::blocks: blocks begin at multiples of it along y, too
 };
 
 /// One way of computing a sweep: a function, how boxes are cut for it, and the boxes that it is for. All

@@ -118,7 +118,10 @@ SPIDER_DEVICE void load_field_vector_if(bool wanted, const void* from, Vector& v
 void store_field_word(void* to, std::uint32_t v);
 void store_field_pair(void* to, const Pair& v);
 void store_field_vector(void* to, const Vector& v);
-/// The last of them where `wanted`.
+/// The first and the last of them where `wanted`.
+SPIDER_DEVICE void store_field_word_if(bool wanted, void* to, std::uint32_t v) {
+  if (wanted) store_field_word(to, v);
+}
 SPIDER_DEVICE void store_field_vector_if(bool wanted, void* to, const Vector& v) {
   if (wanted) store_field_vector(to, v);
 }

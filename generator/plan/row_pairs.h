@@ -1,0 +1,22 @@
+#pragma once
+
+#include <vector>
+
+#include "plan/kernel_plan.h"
+
+namespace spidergen::plan {
+
+/// The taps that meet a pair of neighbouring input rows from a pair of neighbouring output rows: what one
+/// operand of row_pair_mapping holds.
+struct RowPair {
+  int dz = 0;
+  int dy = 0;  ///< of the first input row, from the first output row
+  std::vector<RoundedTap> taps;
+};
+
+/// The pairs of input rows that two output rows need, ascending in (dz, dy): from the lowest tap row on, the
+/// same in every plane, so that all planes share fragments. Empty where a tap is too far along x for the
+/// mapping.
+[[nodiscard]] std::vector<RowPair> pair_rows(const std::vector<RoundedTap>& taps);
+
+}  // namespace spidergen::plan

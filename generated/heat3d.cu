@@ -53,7 +53,7 @@ constexpr int warps_per_block = 4;
 constexpr int block_threads = warps_per_block * 32;
 constexpr int block_rows = warps_per_block * rows_per_warp;
 constexpr int blocks_per_multiprocessor = 3;
-constexpr int preferred_planes = 24;
+constexpr int preferred_planes = 16;
 
 // The block's ring holds input planes from row row_low and column first_column of the block on, in vectors of eight
 // f16. A vector lies in the same half of 32 bytes as in memory, for copies are slow otherwise; rows and planes are

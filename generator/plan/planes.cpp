@@ -36,7 +36,7 @@ constexpr int least_planes_ahead = 2;
 // multiple it is best, where memory binds and where the tensor cores do (measured on an H200; the runtime
 // takes up to twice the preferred planes).
 constexpr int preferred_leads_of_memory = 4;
-constexpr int preferred_leads_of_products = 12;
+constexpr int preferred_leads_of_products = 8;
 constexpr std::size_t most_products_of_memory = 8;
 constexpr int least_preferred_planes = 8;
 constexpr int largest_preferred_planes = 32;

@@ -75,8 +75,16 @@ std::string in_groups(const std::string& letters, int size) {
   return text;
 }
 
+/// An output's place; its row where there are two.
+std::string label(const std::vector<plan::Position>& outputs, int row) {
+  const bool one_row =
+      std::all_of(outputs.begin(), outputs.end(), [](const plan::Position& output) { return output.y == 0; });
+  return one_row ? fmt::format("x+{:<4}", outputs[row].x)
+                 : fmt::format("y+{} x+{:<4}", outputs[row].y, outputs[row].x);
+}
+
 std::string labelled(const Drawing& drawing, int row, int group) {
-  return fmt::format("x+{:<4}{}", drawing.outputs[row].x, in_groups(drawing.rows[row], group));
+  return label(drawing.outputs, row) + in_groups(drawing.rows[row], group);
 }
 
 }  // namespace
@@ -105,7 +113,7 @@ std::string draw_compressed(const plan::TileMapping& mapping, const plan::Matrix
       kept += swapped.rows[row][group * pack::group_columns + pair.second];
       metadata += fmt::format("{:x}", pack::metadata_nibble(pair));
     }
-    text += fmt::format("x+{:<4}{}    {}\n", swapped.outputs[row].x, in_groups(kept, pack::kept_columns),
+    text += fmt::format("{}{}    {}\n", label(swapped.outputs, row), in_groups(kept, pack::kept_columns),
                         metadata);
   }
   return text;

@@ -89,22 +89,34 @@ void append_times(const plan::KernelPlan& plan, std::string& text) {
       plan::engine_name(plan.engine_times->faster()));
 }
 
+std::string windows_title(const plan::Pass& pass) {
+  if (pass.whole_operands) return "Halves of windows";
+  if (pass.mapping.pairs_rows()) return "Pairs of input rows, from the first of two output rows";
+  return "Windows";
+}
+
+/// The input rows of a product, from its output row or the first of both.
+std::string rows_text(const plan::Pass& pass, const plan::Product& product) {
+  const int row = pass.row_low + product.row;
+  return pass.mapping.pairs_rows() ? fmt::format("{},{}", row, row + 1) : fmt::to_string(row);
+}
+
 void append_windows(const plan::Pass& pass, std::string& text) {
-  text += fmt::format("\n  {}, one MMA each per 128 outputs:\n\n",
-                      pass.whole_operands ? "Halves of windows" : "Windows");
+  text += fmt::format("\n  {}, one MMA each per 128 outputs:\n\n", windows_title(pass));
   const bool planes = pass.walk == plan::Walk::planes;
   const auto cell = [&](const auto& dz) { return planes ? fmt::format("{:>4}", dz) : std::string(); };
-  text += fmt::format("    {}{:>4}  {:<10}{:>6}  {:<10}{:>8}\n", cell("dz"), "dy", "dx", "shift", "term",
-                      "operand");
+  const int row_width = pass.mapping.pairs_rows() ? 6 : 4;
+  text += fmt::format("    {}{:>{}}  {:<10}{:>6}  {:<10}{:>8}\n", cell("dz"), "dy", row_width, "dx", "shift",
+                      "term", "operand");
   for (const plan::Product& product : pass.products) {
     const Range columns = columns_of(pass, product);
     const plan::Source& source = pass.sources[product.source];
-    text += fmt::format("    {}{:>4}  {:<10}{:>6}  {:<10}{:>8}", cell(pass.plane_low + product.plane),
-                        pass.row_low + product.row, fmt::format("{}..{}", columns.low, columns.high),
+    text += fmt::format("    {}{:>{}}  {:<10}{:>6}  {:<10}{:>8}", cell(pass.plane_low + product.plane),
+                        rows_text(pass, product), row_width, fmt::format("{}..{}", columns.low, columns.high),
                         source.shift, product.input_term == 0 ? term_names[product.term] : "leading*",
                         product.operand);
     const plan::Position other = source.distance();
-    if (other != plan::Position{}) {
+    if (other != plan::Position{} && !pass.mapping.pairs_rows()) {
       text += planes ? fmt::format("  and dz {}, ", pass.plane_low + product.plane + other.z) : "  and ";
       text += fmt::format("dy {}", pass.row_low + product.row + other.y);
     }
@@ -139,6 +151,12 @@ std::vector<std::size_t> operands_to_draw(const plan::Pass& pass) {
   return chosen;
 }
 
+/// What the letters of a drawing beyond the first tap row's are.
+std::string_view letters_text(const plan::TileMapping& mapping) {
+  if (mapping.pairs_rows()) return "; capitals are of the next tap row, i, j, ... of that behind it";
+  return mapping.window_rows.size() > 1 ? "; capitals are of the second tap row" : "";
+}
+
 void append_drawings(const plan::Pass& pass, std::string& text) {
   text +=
       "\n  Operands before and after the swap, one of each kind. A row is an output and a column an input; "
@@ -152,8 +170,7 @@ void append_drawings(const plan::Pass& pass, std::string& text) {
     const plan::TileMapping& mapping = pass.sources[operand.source].mapping;
     const int low = operand.shift + mapping.window_low;
     text += fmt::format("\n    operand {} ({}): a is the weight at dx {}, b at {}, ...{}\n\n", index,
-                        mapping.name, low, low + 1,
-                        mapping.window_rows.size() > 1 ? "; capitals are of the second tap row" : "");
+                        mapping.name, low, low + 1, letters_text(mapping));
     std::istringstream drawing(draw_swap(mapping, operand.matrix));
     for (std::string line; std::getline(drawing, line);) text += "    " + line + "\n";
   }

@@ -158,9 +158,12 @@ void add_products(const Group& group, const TermPairs& terms, Pass& pass) {
   }
 }
 
-/// The rows of a pass are then those of the pairs, even where no tap reaches the second row of the last one.
+/// Makes a pass one of pairs of rows alone. Its rows are those of the pairs, even where no tap reaches the
+/// second row of the last one.
 void take_row_pair_mapping(const std::vector<RowPair>& row_pairs, Pass& pass) {
   pass.mapping = row_pair_mapping();
+  pass.shifts = {0};
+  pass.sources = {{pass.mapping, 0}};
   const auto [low, high] = std::minmax_element(
       row_pairs.begin(), row_pairs.end(), [](const RowPair& a, const RowPair& b) { return a.dy < b.dy; });
   pass.row_low = low->dy;
@@ -217,7 +220,8 @@ Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
   if (pass.walk == Walk::planes) pairs = take_diagonal_pairs(windows);
   std::vector<RowPair> row_pairs;
   if (pass.walk == Walk::planes) row_pairs = pair_rows(weights.taps);
-  if (row_pairs.size() >= windows.size() + pairs.size()) row_pairs.clear();
+  if (row_pairs.size() >= windows.size() + pairs.size())
+    row_pairs.clear();  // windows and diagonals are fewer
   if (!row_pairs.empty()) {
     pairs.clear();
     windows.clear();
@@ -228,12 +232,7 @@ Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
   pass.rows_kept = weights.adds_identity ? pass.row_high : 0;
   if (pass.walk == Walk::rows && !pairs.empty())
     pass.rows_kept = std::max(pass.rows_kept, pairs.front().distance().y);
-  if (row_pairs.empty()) {
-    set_shifts(windows, pass);
-  } else {
-    pass.shifts = {0};
-    pass.sources = {{pass.mapping, 0}};
-  }
+  if (!windows.empty()) set_shifts(windows, pass);
 
   for (const Window& window : windows) {
     for (int source = 0; source < static_cast<int>(pass.sources.size()); ++source) {

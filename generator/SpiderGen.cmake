@@ -196,6 +196,8 @@ function(_spider_kernel_library where spec backend architectures depends output_
   foreach(architecture IN LISTS architectures)
     if(architecture MATCHES "^8[0-9]")
       list(APPEND plan_for sm_80)
+    elseif(architecture MATCHES "^90a")
+      list(APPEND plan_for sm_90a)
     else()
       list(APPEND plan_for sm_90)
     endif()

@@ -6,6 +6,7 @@
 #include "pack/pack.h"
 #include "pack/prove.h"
 #include "plan/make_plan.h"
+#include "plan/warpgroups.h"
 
 namespace spidergen::cli {
 
@@ -23,6 +24,7 @@ GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::
 
   plan::KernelPlan plan = plan::make_plan(read.spec, engine, variant);
   plan.engine_times = times;
+  plan::fit_to_architectures(architectures, plan);
   const pack::PackedKernel packed = pack::pack(plan);
   pack::prove(read.spec, plan, packed);
   result.files = emit::emit(read.spec, plan, packed, version());

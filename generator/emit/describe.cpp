@@ -121,6 +121,11 @@ void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
   const plan::Streaming& streaming = pass.streaming;
   if (const int distance = pass.sources.back().distance().y; distance > 0)
     lines.push_back(fmt::format("          pairs of diagonals, {} apart", counted(distance, "row")));
+  if (streaming.warpgroups) {
+    lines.push_back(
+        "          wgmma.mma_async.sp.m64n64k32: four rows of 1024 a block and step, for sm_90a alone");
+    return;
+  }
   if (streaming.tile_rows > 0) {
     lines.push_back(fmt::format(
         "          {} of 128 x a warp, whose inputs are all requested at once; {} warps a block, {} abreast",

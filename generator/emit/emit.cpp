@@ -21,13 +21,15 @@
 #include "plan/lines.h"
 #include "plan/planes.h"
 #include "plan/streaming.h"
+#include "plan/warpgroups.h"
 #include "render/render.h"
 
 namespace spidergen::emit {
 namespace {
 
 constexpr int runtime_abi = 1;
-constexpr int minimum_arch = 80;  // the first with mma.sp
+constexpr int first_sparse_arch = 80;  // the first with mma.sp
+constexpr int warpgroup_arch = 90;     // the only one with wgmma.mma_async.sp
 constexpr int lanes_per_line = 2;
 constexpr int words_per_line = 8;
 constexpr int vector_elements = 8;
@@ -333,6 +335,38 @@ void bind_tiles(const plan::Pass& pass, plan::Swap swap, render::Bindings& bindi
   bindings["first_column"] = fmt::to_string(pass.shifts.front() + pass.mapping.first_input());
 }
 
+/// The operands of each tap row, from the lowest: {operand, metadata, selector} each, as many for every row.
+std::string row_operands_text(const plan::Pass& pass, const pack::PackedPass& packed) {
+  std::vector<std::string> lines;
+  for (int row = 0; row < pass.rows_spanned(); ++row) {
+    std::vector<std::string> uses;
+    for (const plan::Product& product : pass.products) {
+      if (product.row != row) continue;
+      const pack::PackedOperand& operand = packed.operands[product.operand];
+      uses.push_back(fmt::format("{{{}, {}, {}}}", product.operand, operand.metadata, operand.selector));
+    }
+    uses.resize(plan::most_row_products(pass), "{-1, 0, 0}");
+    lines.push_back(fmt::format("{{{}}},", fmt::join(uses, ", ")));
+  }
+  return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+void bind_warpgroups(const plan::Pass& pass, const pack::PackedPass& packed, render::Bindings& bindings) {
+  const auto has_first_selector = [](const pack::PackedOperand& operand) { return operand.selector == 0; };
+  const bool metadata_is_one =
+      packed.metadata.size() == 1 &&
+      std::all_of(packed.operands.begin(), packed.operands.end(), has_first_selector);
+  bindings["blocks_per_multiprocessor"] = fmt::to_string(pass.streaming.blocks_per_multiprocessor);
+  bindings["first_column"] = fmt::to_string(pass.shifts.front() + pass.mapping.first_input());
+  bindings["highest_low"] = fmt::to_string(pass.column_reach.highest_low);
+  bindings["lowest_high"] = fmt::to_string(pass.column_reach.lowest_high);
+  bindings["column_reach_low"] = fmt::to_string(pass.column_reach.low);
+  bindings["column_reach_high"] = fmt::to_string(pass.column_reach.high);
+  bindings["most_products"] = fmt::to_string(plan::most_row_products(pass));
+  bindings["row_operands"] = row_operands_text(pass, packed);
+  bindings["metadata_is_one"] = metadata_is_one ? "true" : "false";
+}
+
 /// {vector, pair, rows, planes} of each source, in the words of stream3d.cu.in.
 std::string sources_text(const plan::Pass& pass) {
   std::vector<std::string> lines;
@@ -397,7 +431,7 @@ void bind_operands(const plan::KernelPlan& plan, const plan::Pass& pass, const p
   bindings["metadata_count"] = fmt::to_string(packed.metadata.size());
   bindings["metadata"] = metadata_text(packed);
   bindings["product_count"] = fmt::to_string(pass.products.size());
-  bindings["products"] = products_text(pass, packed);
+  if (!pass.streaming.warpgroups) bindings["products"] = products_text(pass, packed);
   bindings["result_scale"] = fmt::format("0x1p{}F", -plan.weights.sum_exponent);
 }
 
@@ -464,7 +498,8 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
   bindings["tap_rows"] = tap_rows_text(plan);
   bindings["taps"] = taps_text(plan);
   bindings["dimensions"] = fmt::to_string(spec.dimensions);
-  bindings["minimum_arch"] = fmt::to_string(minimum_arch);
+  const bool warpgroups = !plan.passes.empty() && plan.passes.front().streaming.warpgroups;
+  bindings["minimum_arch"] = fmt::to_string(warpgroups ? warpgroup_arch : first_sparse_arch);
   bindings["reach_low"] = fmt::format("{}", fmt::join(plan.reach_low, ", "));
   bindings["reach_high"] = fmt::format("{}", fmt::join(plan.reach_high, ", "));
   if (plan.engine == plan::Engine::cuda && plan.cores.ring) {
@@ -500,6 +535,10 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
     bind_planes(pass, bindings);
     return filled();
   }
+  if (pass.streaming.warpgroups) {
+    bind_warpgroups(pass, packed.passes.front(), bindings);
+    return filled();
+  }
   if (pass.streaming.tile_rows > 0) {
     bind_tiles(pass, plan.variant.swap, bindings);
     return filled();
@@ -529,6 +568,7 @@ std::string_view template_of(const plan::KernelPlan& plan) {
     case plan::Walk::rows:
       break;
   }
+  if (pass.streaming.warpgroups) return "group2d";
   return pass.streaming.tile_rows > 0 ? "tile2d" : "stream2d";
 }
 

@@ -211,6 +211,11 @@ std::string streaming_json(const plan::Pass& pass) {
         plan::line_shared_bytes(pass));
   }
   const plan::Streaming& streaming = pass.streaming;
+  if (streaming.warpgroups) {
+    return fmt::format(
+        R"("warpgroups": true, "warps_per_block": {}, "estimated_registers": {}, "shared_bytes": {})",
+        streaming.warps_per_block, streaming.estimated_registers, plan::shared_bytes(pass));
+  }
   if (streaming.tile_rows > 0) {
     return fmt::format(
         R"("tile_rows": {}, "warps_per_block": {}, "tiles_across": {}, "estimated_registers": {}, )"

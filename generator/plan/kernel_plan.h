@@ -111,7 +111,8 @@ struct Streaming {
   /// Output rows of a warp that has all of their inputs in registers at once and walks nowhere
   /// (templates/tile2d.cu.in); 0: rows are streamed through a ring (templates/stream2d.cu.in).
   int tile_rows = 0;
-  int tiles_across = 1;  ///< of a block, where tile_rows > 0: its warps side by side, the others below
+  int tiles_across = 1;     ///< of a block, where tile_rows > 0: its warps side by side, the others below
+  bool warpgroups = false;  ///< products are those of four warps together (plan/warpgroups.h)
 
   bool operator==(const Streaming&) const = default;
 };

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "plan/device_rates.h"
+#include "plan/warpgroups.h"
 
 namespace spidergen::plan {
 namespace {
@@ -253,6 +254,7 @@ int batch_rows(const Pass& pass) {
 }
 
 int shared_bytes(const Pass& pass) {
+  if (pass.streaming.warpgroups) return warpgroup_shared_bytes(pass);
   if (pass.streaming.tile_rows > 0) {
     const int input_rows = pass.streaming.tile_rows + pass.rows_spanned() - 1;
     return pass.streaming.warps_per_block * input_rows * ring_row_vectors(pass) * vector_bytes;

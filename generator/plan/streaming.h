@@ -36,7 +36,7 @@ void fit_shared_memory(Pass& pass);
 [[nodiscard]] int batch_rows(const Pass& pass);
 
 /// Dynamic shared memory of a block in bytes: a ring and a stage per warp, then the operands if they live
-/// there; or, of tiles, the inputs of each.
+/// there; or, of tiles, the inputs of each; or what plan/warpgroups.h says.
 [[nodiscard]] int shared_bytes(const Pass& pass);
 
 }  // namespace spidergen::plan

@@ -114,6 +114,13 @@ Outcome load_form(const spider_kernel& kernel, const SweepForm& form, Residency&
     outcome.reason += " (was it compiled for this device's architecture?)";
     return outcome;
   }
+  // What is compiled beside kernels for one architecture alone (templates/group2d.cu.in).
+  if (attributes.maxThreadsPerBlock < tiling.warps_per_block * 32) {
+    return {SPIDER_ERROR_DEVICE,
+            std::string("kernel ") + kernel.info.name +
+                " was generated with --arch sm_90a, but compiled for other architectures; "
+                "compile it with nvcc -arch=sm_90a"};
+  }
   outcome = call.outcome(
       cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, tiling.shared_bytes),
       "reserving shared memory", SPIDER_ERROR_DEVICE);

@@ -43,20 +43,21 @@ StripGrid cut_columns(const Tiling& tiling, const Box& box) {
 
 /// In a single wave nothing evens out that walks at an edge take longer: beside others they get fewer rows.
 /// In several waves they come first and others fill up behind them.
-std::int32_t edge_rows(const StripGrid& grid, bool single_wave) {
+std::int32_t edge_rows(const StripGrid& grid, const Tiling& tiling, bool single_wave) {
   if (!single_wave || grid.inner_strips == 0) return grid.inner_rows;
-  const std::int64_t fewer = std::int64_t{grid.inner_rows} * 3 / 5;
+  const std::int64_t fewer = std::int64_t{grid.inner_rows} * tiling.edge_percent / 100;
   return static_cast<std::int32_t>(std::max<std::int64_t>(fewer, std::min(grid.inner_rows, least_rows)));
 }
 
 Launch cut_rows(StripGrid grid, const Tiling& tiling, std::int32_t rows, std::int32_t rows_per_walk,
                 bool single_wave) {
   grid.inner_rows = rows_per_walk;
-  grid.edge_rows = edge_rows(grid, single_wave);
+  grid.edge_rows = edge_rows(grid, tiling, single_wave);
   const std::int64_t edge_walks = grid.edge_strips * divide_up(rows, grid.edge_rows);
   const std::int64_t inner_walks = grid.inner_strips * divide_up(rows, grid.inner_rows);
   grid.edge_walks = static_cast<std::int32_t>(std::min(edge_walks, largest_walk_count));
-  return {{grid, {}}, divide_up(edge_walks + inner_walks, tiling.warps_per_block)};
+  const std::int64_t walks_per_block = tiling.warps_per_block / tiling.warps_per_walk;
+  return {{grid, {}}, divide_up(edge_walks + inner_walks, walks_per_block)};
 }
 
 /// The shortest walks whose blocks fill no more than `waves` waves, or the longest there are.

@@ -47,6 +47,7 @@ OPTIONS = {
     ("--swap", "none"): 2,
     ("--engine", "dense", "--swap", "element"): 2,
     ("--tiles", "1"): 2,
+    ("--arch", "sm_90a"): 8,
     ("--engine", "sparse"): 24,  # where CUDA cores are the default
 }
 # Those that 2D f16 must have.
@@ -187,6 +188,7 @@ def main():
     parser.add_argument("--only", nargs="*", default=[], metavar="KIND", help="only these, like 2D-f16 3D-f32")
     parser.add_argument("--accuracy", choices=("full", *ACCURACIES), help="every random spec with this one")
     parser.add_argument("--engine", help="every random kernel by this one")
+    parser.add_argument("--arch", help="every random kernel for this one")
     parser.add_argument("--refusals", action="store_true", help="print what was said of the draws that were refused")
     arguments = parser.parse_args()
 
@@ -205,6 +207,8 @@ def main():
             spaces = [dataclasses.replace(space, accuracies=(arguments.accuracy,)) for space in spaces]
         if arguments.engine:
             spaces = [dataclasses.replace(space, options=(("--engine", arguments.engine),)) for space in spaces]
+        if arguments.arch:
+            spaces = [dataclasses.replace(space, options=(("--arch", arguments.arch),)) for space in spaces]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             drawn = list(
                 pool.map(

@@ -253,12 +253,27 @@ def with_faces(chosen, **rules):
 
 def with_options(chosen, *options):
     """The same with these options of the command line, instead of drawn ones."""
-    kind, maker = chosen
-    return kind, maker, {"options": options}
+    kind, maker, *given = chosen
+    return kind, maker, {**(given[0] if given else {}), "options": options}
 
 
 TWO_CONSTANTS = {"z": ("constant", 2), "y": ("constant", -3.25), "x": ("nearest", 0)}  # the faster axis has its way
 
+
+# For many tap rows, of which a warpgroup reads four at once.
+MANY_ROWS = (
+    with_faces(chosen_taps("exact", [(dy, dx) for dy in range(1, 15) for dx in (3, 5, 7)]), y=("periodic", 0)),
+    with_faces(chosen_box("exact", [6, 7]), y=("periodic", 0), x=("periodic", 0)),
+    with_faces(
+        chosen_taps("exact", [(dy, dx) for dy in range(-12, 3) for dx in (-3, 2 + dy % 5)]),
+        y=("constant", -3.25),
+        x=("nearest", 0),
+    ),
+    chosen_box("exact", [7, 7]),
+    with_faces(chosen_box("exact", [7, 7]), y=("mirror", 0), x=("reflect", 0)),
+    chosen_box("f16x2", [4, 7]),
+    chosen_taps("exact", [(dy, dx) for dy in range(-14, 0) for dx in (-7, 8)]),
+)
 
 # The first specs of each number of dimensions are chosen: corners that a draw would rarely hit. They go to the storages
 # in turn.
@@ -297,6 +312,8 @@ CHOSEN = {
         chosen_taps("inexact", [(-31, 17)]),
         # Walks on CUDA cores, and no tap that reads ahead of its result: nothing may be read behind the field's last row.
         with_options(chosen_taps("exact", [(dy, dx) for dy in range(-6, 1) for dx in range(-4, 5)]), "--engine", "cuda"),
+        # Warpgroups: a thousand columns a strip, and so many tap rows that they are faster.
+        *(with_options(chosen, "--arch", "sm_90a") for chosen in MANY_ROWS),
     ),
     3: (
         chosen_taps("exact", [(0, 0, 0)]),

@@ -10,6 +10,7 @@
 #include "plan/make_plan.h"
 #include "plan/planes.h"
 #include "plan/streaming.h"
+#include "plan/warpgroups.h"
 #include "plan/weights.h"
 #include "plan/windows.h"
 #include "random_stencil.h"
@@ -468,6 +469,40 @@ TEST(Plan, TilesAreInRegistersWhereTheyFitAndMemoryBinds) {
   spec::StencilSpec wide = flat_box(1);
   wide.storage = spec::Storage::f32;
   EXPECT_EQ(streaming_of(wide).tile_rows, 0);
+}
+
+TEST(Plan, WarpgroupsMultiplyWhereTheyAreFasterAndCodeIsForThemAlone) {
+  const auto fitted = [](const spec::StencilSpec& stencil, const std::vector<std::string>& architectures,
+                         Engine engine = Engine::sparse, const Variant& variant = {}) {
+    KernelPlan plan = make_plan(stencil, engine, variant);
+    fit_to_architectures(architectures, plan);
+    return plan;
+  };
+  const KernelPlan plan = fitted(flat_box(7), {"sm_90a"});
+  const Pass& pass = plan.passes.front();
+  EXPECT_TRUE(pass.streaming.warpgroups);
+  EXPECT_EQ(pass.streaming.warps_per_block, 4);
+  EXPECT_EQ(pass.streaming.blocks_per_multiprocessor, 2);
+  EXPECT_LE(pass.streaming.estimated_registers, 255);
+  EXPECT_EQ(most_row_products(pass), 1);
+  // 22 rows of 1024 in twice their size, and eight on their way of 1040 and of 56 before them, in lines.
+  EXPECT_EQ(warpgroup_shared_bytes(pass), 22 * 4096 + 8 * 2304);
+  EXPECT_EQ(shared_bytes(pass), warpgroup_shared_bytes(pass));
+
+  const KernelPlan portable = make_plan(flat_box(7));
+  EXPECT_EQ(fitted(flat_box(7), {"sm_90"}), portable);
+  EXPECT_EQ(fitted(flat_box(7), {"sm_80", "sm_90a"}), portable);
+  const auto is_for_warpgroups = [&](const KernelPlan& of) {
+    return !of.passes.empty() && of.passes.front().streaming.warpgroups;
+  };
+  EXPECT_FALSE(is_for_warpgroups(fitted(flat_box(3), {"sm_90a"})));      // hides behind memory
+  EXPECT_FALSE(is_for_warpgroups(fitted(flat_star(7, 1), {"sm_90a"})));  // pairs of diagonals
+  EXPECT_FALSE(is_for_warpgroups(fitted(flat_box(7), {"sm_90a"}, Engine::dense)));
+  EXPECT_FALSE(is_for_warpgroups(fitted(flat_box(7), {"sm_90a"}, Engine::cuda)));
+  EXPECT_FALSE(is_for_warpgroups(fitted(flat_box(7), {"sm_90a"}, Engine::sparse, {Swap::none, 2})));
+  spec::StencilSpec wide = flat_box(7);
+  wide.storage = spec::Storage::f32;
+  EXPECT_FALSE(is_for_warpgroups(fitted(wide, {"sm_90a"})));
 }
 
 TEST(Plan, DenseOperandsTakeTwiceTheRegisters) {

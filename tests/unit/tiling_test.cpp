@@ -71,6 +71,26 @@ TEST(Tiling, EveryRowOfEveryStripIsWalkedOnce) {
   }
 }
 
+TEST(Tiling, WarpsThatWalkTogetherAreOneWalk) {
+  const backend::Residency residency{132, 2};
+  Tiling tiling = make_tiling(1024, 8, 4, 14, 0);
+  tiling.edge_percent = 80;
+  const std::int64_t alone = choose_blocks(tiling, 10240, 10240, residency).blocks;
+  tiling.warps_per_walk = 4;
+  const Launch launch = choose_blocks(tiling, 10240, 10240, residency);
+  const StripGrid& grid = launch.grid.strips;
+  const std::int32_t rows = 10240;
+  const auto walks_of = [&](int strips, int walk_rows) {
+    return strips * ((rows + walk_rows - 1) / walk_rows);
+  };
+  EXPECT_EQ(launch.blocks,
+            walks_of(grid.edge_strips, grid.edge_rows) + walks_of(grid.inner_strips, grid.inner_rows));
+  EXPECT_LE(launch.blocks, 264);  // one wave
+  EXPECT_GT(launch.blocks, 250);
+  EXPECT_EQ(grid.edge_rows, grid.inner_rows * 80 / 100);
+  EXPECT_LE(alone, 264);
+}
+
 TEST(Tiling, EdgeStripsAreThoseWhoseInputsCrossAnEdge) {
   const Tiling tiling = make_tiling(256, 8, 4, 2, 20);
   const backend::Residency residency{132, 4};

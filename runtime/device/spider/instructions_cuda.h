@@ -468,4 +468,108 @@ SPIDER_DEVICE void multiply_dense_bf16(Accumulator& sum, const Vector& a, const 
       : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b.word[0]), "r"(b.word[1]));
 }
 
+// Products of a warpgroup, four warps (9.7.15; sm_90a alone). Those of a group run by themselves, one after
+// the other, between open_group and wait_for_group.
+
+/// Is this the compilation for sm_90a, or for the host? Others, which nvcc -arch=sm_90a makes beside it,
+/// leave the instructions out, and must not run.
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
+inline constexpr bool has_warpgroups = false;
+#else
+inline constexpr bool has_warpgroups = true;
+#endif
+
+/// Columns of a product, and the D fragment of one lane (9.7.15.5.1.1, m64n64k32): for each eight columns as
+/// Accumulator; a warp has 16 of the 64 rows.
+constexpr int group_columns = 64;
+using GroupSums = Accumulator[group_columns / 8];
+
+/// The matrix descriptor of B (9.7.15.5.1.2.2, no swizzle, K-major): column n's row of 8 `part` k / 8 begins
+/// at `inputs` + part_bytes part + 16 n; both count multiples of 16 bytes.
+SPIDER_DEVICE std::uint64_t group_inputs(Shared inputs, std::uint32_t part_bytes) {
+  constexpr std::uint64_t eight_columns = 128;
+  return std::uint64_t{shared_address(inputs) >> 4} | std::uint64_t{part_bytes >> 4} << 16 |
+         eight_columns >> 4 << 32;
+}
+
+/// fence.proxy.async (9.7.13.4): what this lane has stored to shared memory is there for products that start
+/// after a synchronisation behind this.
+SPIDER_DEVICE void publish_shared() {
+  if constexpr (has_warpgroups) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/// wgmma.fence (9.7.15.7.1): before the first product of a group.
+SPIDER_DEVICE void open_group() {
+  if constexpr (has_warpgroups) asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+/// wgmma.commit_group (9.7.15.7.2): after its last.
+SPIDER_DEVICE void close_group() {
+  if constexpr (has_warpgroups) asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+/// wgmma.wait_group (9.7.15.7.3): until the sums are complete.
+SPIDER_DEVICE void wait_for_group(GroupSums& sums) {
+  if constexpr (has_warpgroups) asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+  SPIDER_UNROLL
+  for (Accumulator& sum : sums) {
+    // The compiler must not read them earlier.
+    asm volatile("" : "+f"(sum.value[0]), "+f"(sum.value[1]), "+f"(sum.value[2]), "+f"(sum.value[3]));
+  }
+}
+
+/// wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.f16.f16 (9.7.15.6.3): sums = A * B, or += where `adds`. A is
+/// compressed 2:4: of each warp 16 rows, in the layout of mma.sp.m16n8k32, with the metadata of its selector
+/// 0.
+SPIDER_DEVICE void multiply_sparse_group(GroupSums& sums, const Vector& a, Shared inputs,
+                                         std::uint32_t part_bytes, std::uint32_t metadata, bool adds) {
+  const std::uint64_t rows = group_inputs(inputs, part_bytes);
+  if constexpr (has_warpgroups)
+    asm volatile(
+        "{\n"
+        ".reg .pred adds;\n"
+        "setp.ne.b32 adds, %38, 0;\n"
+        "wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+        "{%32, %33, %34, %35}, %36, %37, 0, adds, 1, 1, 0;\n"
+        "}"
+        : "+f"(sums[0].value[0]), "+f"(sums[0].value[1]), "+f"(sums[0].value[2]), "+f"(sums[0].value[3]),
+          "+f"(sums[1].value[0]), "+f"(sums[1].value[1]), "+f"(sums[1].value[2]), "+f"(sums[1].value[3]),
+          "+f"(sums[2].value[0]), "+f"(sums[2].value[1]), "+f"(sums[2].value[2]), "+f"(sums[2].value[3]),
+          "+f"(sums[3].value[0]), "+f"(sums[3].value[1]), "+f"(sums[3].value[2]), "+f"(sums[3].value[3]),
+          "+f"(sums[4].value[0]), "+f"(sums[4].value[1]), "+f"(sums[4].value[2]), "+f"(sums[4].value[3]),
+          "+f"(sums[5].value[0]), "+f"(sums[5].value[1]), "+f"(sums[5].value[2]), "+f"(sums[5].value[3]),
+          "+f"(sums[6].value[0]), "+f"(sums[6].value[1]), "+f"(sums[6].value[2]), "+f"(sums[6].value[3]),
+          "+f"(sums[7].value[0]), "+f"(sums[7].value[1]), "+f"(sums[7].value[2]), "+f"(sums[7].value[3])
+        : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "l"(rows), "r"(metadata),
+          "r"(static_cast<int>(adds)));
+}
+
+/// The same of bf16.
+SPIDER_DEVICE void multiply_sparse_group_bf16(GroupSums& sums, const Vector& a, Shared inputs,
+                                              std::uint32_t part_bytes, std::uint32_t metadata, bool adds) {
+  const std::uint64_t rows = group_inputs(inputs, part_bytes);
+  if constexpr (has_warpgroups)
+    asm volatile(
+        "{\n"
+        ".reg .pred adds;\n"
+        "setp.ne.b32 adds, %38, 0;\n"
+        "wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.bf16.bf16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+        "{%32, %33, %34, %35}, %36, %37, 0, adds, 1, 1, 0;\n"
+        "}"
+        : "+f"(sums[0].value[0]), "+f"(sums[0].value[1]), "+f"(sums[0].value[2]), "+f"(sums[0].value[3]),
+          "+f"(sums[1].value[0]), "+f"(sums[1].value[1]), "+f"(sums[1].value[2]), "+f"(sums[1].value[3]),
+          "+f"(sums[2].value[0]), "+f"(sums[2].value[1]), "+f"(sums[2].value[2]), "+f"(sums[2].value[3]),
+          "+f"(sums[3].value[0]), "+f"(sums[3].value[1]), "+f"(sums[3].value[2]), "+f"(sums[3].value[3]),
+          "+f"(sums[4].value[0]), "+f"(sums[4].value[1]), "+f"(sums[4].value[2]), "+f"(sums[4].value[3]),
+          "+f"(sums[5].value[0]), "+f"(sums[5].value[1]), "+f"(sums[5].value[2]), "+f"(sums[5].value[3]),
+          "+f"(sums[6].value[0]), "+f"(sums[6].value[1]), "+f"(sums[6].value[2]), "+f"(sums[6].value[3]),
+          "+f"(sums[7].value[0]), "+f"(sums[7].value[1]), "+f"(sums[7].value[2]), "+f"(sums[7].value[3])
+        : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "l"(rows), "r"(metadata),
+          "r"(static_cast<int>(adds)));
+}
+
 }  // namespace spider::device

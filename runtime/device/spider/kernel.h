@@ -60,7 +60,7 @@ using Sweep = void (*)(SweepArguments);
 
 /// The ways of cutting a box into blocks.
 enum class TilingKind : std::int32_t {
-  strips,  ///< a warp walks down y, some columns abreast (2D)
+  strips,  ///< a warp, or some together, walks down y, some columns abreast (2D)
   blocks,  ///< a block walks along z, some rows and columns abreast (3D)
   lines,   ///< a warp has some columns of one row and walks nowhere (1D, and 2D without taps in y)
   tiles,   ///< a warp has some rows and columns and walks nowhere (2D): blocks that leave memory to the L1
@@ -83,6 +83,8 @@ struct Tiling {
   std::int32_t lead_steps;  ///< input steps of a walk before its first outputs are complete
   std::int32_t preferred_steps;  ///< of a walk, that run best on a large field; 0: one wave of blocks
   std::int32_t row_anchor = 1;   ///< TilingKind::blocks: blocks begin at multiples of it along y, too
+  std::int32_t warps_per_walk = 1;  ///< of TilingKind::strips: those that walk down a strip together
+  std::int32_t edge_percent = 60;   ///< and of a walk's rows those of one at an edge that takes as long
 };
 
 /// One way of computing a sweep: a function, how boxes are cut for it, and the boxes that it is for. All

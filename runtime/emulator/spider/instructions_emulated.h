@@ -221,4 +221,52 @@ SPIDER_DEVICE void multiply_sparse_bf16(Accumulator& sum, const Vector& a, const
   emulator::multiply_sparse_bf16(sum, a, b, metadata, selector, site);
 }
 
+// Products of a warpgroup. Here each warp makes those of its own rows, at once.
+
+inline constexpr bool has_warpgroups = true;
+
+/// Columns of a product, and the D fragment of one lane (m64n64k32): for each eight columns as Accumulator; a
+/// warp has 16 of the 64 rows.
+constexpr int group_columns = 64;
+using GroupSums = Accumulator[group_columns / 8];
+
+/// fence.proxy.async, wgmma.fence, wgmma.commit_group and wgmma.wait_group: what they order has happened.
+SPIDER_DEVICE void publish_shared() {}
+SPIDER_DEVICE void open_group() {}
+SPIDER_DEVICE void close_group() {}
+SPIDER_DEVICE void wait_for_group(GroupSums& /*sums*/) {}
+
+/// A lane's B fragment of eight columns: column n's row of 8 `part` k / 8 begins at `inputs` + part_bytes
+/// part + 16 n.
+SPIDER_DEVICE Vector load_group_inputs(Shared inputs, std::uint32_t part_bytes) {
+  const auto lane = static_cast<std::uint32_t>(lane_index());
+  Vector fragment{};
+  for (std::uint32_t part = 0; part < 4; ++part)
+    fragment.word[part] = load_shared(inputs + part_bytes * part + 16 * (lane / 4)).word[lane % 4];
+  return fragment;
+}
+
+/// wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.f16.f16: sums = A * B, or += where `adds`. A is compressed
+/// 2:4: of each warp 16 rows, in the layout of mma.sp.m16n8k32, with the metadata of its selector 0.
+SPIDER_DEVICE void multiply_sparse_group(GroupSums& sums, const Vector& a, Shared inputs,
+                                         std::uint32_t part_bytes, std::uint32_t metadata, bool adds,
+                                         emulator::CallSite site = emulator::CallSite::current()) {
+  for (std::uint32_t i = 0; i < group_columns / 8; ++i) {
+    if (!adds) sums[i] = {};
+    const Vector b = load_group_inputs(inputs + 128 * i, part_bytes);
+    emulator::multiply_sparse(sums[i], a, b, metadata, 0, site);
+  }
+}
+
+/// The same of bf16.
+SPIDER_DEVICE void multiply_sparse_group_bf16(GroupSums& sums, const Vector& a, Shared inputs,
+                                              std::uint32_t part_bytes, std::uint32_t metadata, bool adds,
+                                              emulator::CallSite site = emulator::CallSite::current()) {
+  for (std::uint32_t i = 0; i < group_columns / 8; ++i) {
+    if (!adds) sums[i] = {};
+    const Vector b = load_group_inputs(inputs + 128 * i, part_bytes);
+    emulator::multiply_sparse_bf16(sums[i], a, b, metadata, 0, site);
+  }
+}
+
 }  // namespace spider::device

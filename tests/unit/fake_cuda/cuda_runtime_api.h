@@ -59,6 +59,7 @@ struct cudaPointerAttributes {
 
 struct cudaFuncAttributes {
   std::size_t sharedSizeBytes;
+  int maxThreadsPerBlock;
 };
 
 struct dim3 {

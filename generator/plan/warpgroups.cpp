@@ -1,0 +1,96 @@
+#include "plan/warpgroups.h"
+
+#include <algorithm>
+
+#include "plan/engine.h"
+#include "plan/streaming.h"
+
+namespace spidergen::plan {
+namespace {
+
+constexpr int rows_at_once = 4;  // 64 rows of a product: 16 outputs in each of four output rows
+constexpr int warps_per_block = 4;
+constexpr int strip_outputs = 1024;  // 64 columns of 16
+constexpr int vector_bytes = 16;
+constexpr int line_bytes = 128;
+
+// Of a multiprocessor of sm_90 (CUDA C++ Programming Guide, technical specifications), less what each block
+// reserves.
+constexpr int multiprocessor_shared_bytes = 228 * 1024;
+constexpr int reserved_shared_bytes = 1024;
+constexpr int multiprocessor_registers = 65536;
+constexpr int lanes = 32;
+
+constexpr int registers_per_operand = 4;
+constexpr int sum_registers = 32;
+constexpr int base_registers = 120;  // measured with nvcc 13
+constexpr int most_registers = 255;
+
+// Fewer blocks leave the tensor cores idle while their warps prepare and store.
+constexpr int least_blocks = 2;
+constexpr int most_blocks = 4;
+
+/// Input rows that four output rows need.
+int step_rows(const Pass& pass) {
+  return pass.rows_spanned() + rows_at_once - 1;
+}
+
+int registers_of(const Pass& pass) {
+  return base_registers + sum_registers + step_rows(pass) * most_row_products(pass) * registers_per_operand;
+}
+
+int blocks_of(const Pass& pass) {
+  const int by_memory = multiprocessor_shared_bytes / (warpgroup_shared_bytes(pass) + reserved_shared_bytes);
+  const int by_registers = multiprocessor_registers / (warps_per_block * lanes * registers_of(pass));
+  return std::min({by_memory, by_registers, most_blocks});
+}
+
+/// Is it faster than walks of single warps (templates/stream2d.cu.in)? Microseconds of a sweep over 10240 x
+/// 10240 points on an H200, measured with boxes of radius 5 and 7 (tests/benchmarks/README.md).
+bool saves_time(const Pass& pass) {
+  const double walk_us = 49 + 7.5 * static_cast<double>(pass.products.size());
+  const double warpgroup_us = 107 + 2.4 * step_rows(pass) * most_row_products(pass);
+  return warpgroup_us < walk_us;
+}
+
+/// What templates/group2d.cu.in takes, and takes faster than the others.
+bool suits_warpgroups(const KernelPlan& plan) {
+  if (plan.engine != Engine::sparse || plan.variant != Variant{}) return false;
+  const Pass& pass = plan.passes.front();
+  const bool one_source = pass.sources.size() == 1;
+  return pass.walk == Walk::rows && pass.element_bytes == 2 && one_source && pass.streaming.tile_rows == 0 &&
+         registers_of(pass) <= most_registers && blocks_of(pass) >= least_blocks && saves_time(pass);
+}
+
+}  // namespace
+
+void fit_to_architectures(const std::vector<std::string>& architectures, KernelPlan& plan) {
+  const auto has_warpgroups = [](const std::string& name) { return name == "sm_90a"; };
+  if (!std::all_of(architectures.begin(), architectures.end(), has_warpgroups) || !suits_warpgroups(plan))
+    return;
+  Pass& pass = plan.passes.front();
+  pass.streaming = {};
+  pass.streaming.warpgroups = true;
+  pass.streaming.warps_per_block = warps_per_block;
+  pass.streaming.blocks_per_multiprocessor = blocks_of(pass);
+  pass.streaming.estimated_registers = registers_of(pass);
+}
+
+int most_row_products(const Pass& pass) {
+  std::vector<int> products(static_cast<std::size_t>(pass.rows_spanned()));
+  for (const Product& product : pass.products) ++products.at(static_cast<std::size_t>(product.row));
+  return *std::max_element(products.begin(), products.end());
+}
+
+int warpgroup_shared_bytes(const Pass& pass) {
+  constexpr int fetched_groups = 2;
+  constexpr int line_elements = line_bytes / 2;
+  const int prepared_rows = step_rows(pass) + rows_at_once;
+  const int first_column = pass.shifts.front() + pass.mapping.first_input();
+  const int elements_before = (first_column % line_elements + line_elements) % line_elements;
+  const int fetched_bytes = 2 * (elements_before + strip_outputs) + 2 * vector_bytes;
+  const int fetched_row = (fetched_bytes + line_bytes - 1) / line_bytes * line_bytes;
+  return prepared_rows * 2 * strip_outputs * 2 + fetched_groups * rows_at_once * fetched_row;
+}
+
+}  // namespace spidergen::plan

@@ -70,27 +70,28 @@ enum class TilingKind : std::int32_t {
 /// What the runtime must know of a kernel to cut a box for it. A walk covers `abreast` outputs and steps
 /// along one axis, where `abreast` is 1.
 struct Tiling {
-  TilingKind kind;
-  std::int32_t warps_per_block;
-  std::int32_t shared_bytes;      ///< dynamic shared memory of a block
-  std::int32_t input_alignment;   ///< bytes on which input rows start where they can be read in vectors
-  std::int32_t output_alignment;  ///< the same for stores
-  std::int32_t abreast[3];        ///< z, y, x
+  TilingKind kind = TilingKind::strips;
+  std::int32_t warps_per_block = 0;
+  std::int32_t shared_bytes = 0;      ///< dynamic shared memory of a block
+  std::int32_t input_alignment = 0;   ///< bytes on which input rows start where they can be read in vectors
+  std::int32_t output_alignment = 0;  ///< the same for stores
+  std::int32_t abreast[3] = {};       ///< z, y, x
   /// Columns of the box that a walk away from its edges must have before its first output, and from its
   /// last output on.
-  std::int32_t left_margin, right_margin;
-  std::int32_t anchor;      ///< walks begin at multiples of it along x, counted from the field's first column
-  std::int32_t lead_steps;  ///< input steps of a walk before its first outputs are complete
-  std::int32_t preferred_steps;  ///< of a walk, that run best on a large field; 0: one wave of blocks
-  std::int32_t row_anchor = 1;   ///< TilingKind::blocks: blocks begin at multiples of it along y, too
-  std::int32_t warps_per_walk = 1;  ///< of TilingKind::strips: those that walk down a strip together
-  std::int32_t edge_percent = 60;   ///< and of a walk's rows those of one at an edge that takes as long
+  std::int32_t left_margin = 0;
+  std::int32_t right_margin = 0;
+  std::int32_t anchor = 0;  ///< walks begin at multiples of it along x, counted from the field's first column
+  std::int32_t lead_steps = 0;       ///< input steps of a walk before its first outputs are complete
+  std::int32_t preferred_steps = 0;  ///< of a walk, that run best on a large field; 0: one wave of blocks
+  std::int32_t row_anchor = 1;       ///< TilingKind::blocks: blocks begin at multiples of it along y, too
+  std::int32_t warps_per_walk = 1;   ///< of TilingKind::strips: those that walk down a strip together
+  std::int32_t edge_percent = 60;    ///< and of a walk's rows those of one at an edge that takes as long
 };
 
 /// One way of computing a sweep: a function, how boxes are cut for it, and the boxes that it is for. All
 /// forms of a kernel give the same bits.
 struct SweepForm {
-  Sweep sweep;
+  Sweep sweep = nullptr;
   Tiling tiling;
   /// Blocks for each multiprocessor of the device: a box that has fewer goes to the next form.
   std::int32_t least_blocks = 0;
@@ -121,15 +122,15 @@ struct Face {
 
 /// Layout is ABI: abi and size come first for ever, so that any runtime can refuse any kernel.
 struct spider_kernel {
-  std::uint32_t abi;
-  std::uint32_t size;
-  spider_kernel_info info;
-  spider::SweepForm forms[spider::most_forms];  ///< from those for large boxes to those for small ones
-  std::int32_t form_count;
-  const spider::TapRow* tap_rows;
-  std::int32_t tap_row_count;
-  const spider::Tap* taps;  ///< ascending in (dz, dy, dx)
-  std::int32_t tap_count;
-  std::int32_t products;     ///< MMAs chained into one output, for error bounds
-  spider::Face faces[3][2];  ///< axes z, y, x; low, high
+  std::uint32_t abi = 0;
+  std::uint32_t size = 0;
+  spider_kernel_info info{};
+  spider::SweepForm forms[spider::most_forms] = {};  ///< from those for large boxes to those for small ones
+  std::int32_t form_count = 0;
+  const spider::TapRow* tap_rows = nullptr;
+  std::int32_t tap_row_count = 0;
+  const spider::Tap* taps = nullptr;  ///< ascending in (dz, dy, dx)
+  std::int32_t tap_count = 0;
+  std::int32_t products = 0;      ///< MMAs chained into one output, for error bounds
+  spider::Face faces[3][2] = {};  ///< axes z, y, x; low, high
 };

@@ -293,6 +293,13 @@ render::Bindings provenance(const spec::StencilSpec& spec, const std::string& ve
           {"hash", spec.source_hash}};
 }
 
+void bind_column_reach(const plan::ColumnReach& reach, render::Bindings& bindings) {
+  bindings["highest_low"] = fmt::to_string(reach.highest_low);
+  bindings["lowest_high"] = fmt::to_string(reach.lowest_high);
+  bindings["column_reach_low"] = fmt::to_string(reach.low);
+  bindings["column_reach_high"] = fmt::to_string(reach.high);
+}
+
 void bind_streaming(const plan::Pass& pass, render::Bindings& bindings) {
   const plan::Streaming& streaming = pass.streaming;
   bindings["shift_count"] = fmt::to_string(pass.shifts.size());
@@ -308,10 +315,7 @@ void bind_streaming(const plan::Pass& pass, render::Bindings& bindings) {
   bindings["ring_row_bytes"] = fmt::to_string(plan::ring_row_bytes(pass));
   bindings["batch_rows"] = fmt::to_string(plan::batch_rows(pass));
   bindings["staged_vectors"] = fmt::to_string(plan::staged_vectors(pass));
-  bindings["highest_low"] = fmt::to_string(pass.column_reach.highest_low);
-  bindings["lowest_high"] = fmt::to_string(pass.column_reach.lowest_high);
-  bindings["column_reach_low"] = fmt::to_string(pass.column_reach.low);
-  bindings["column_reach_high"] = fmt::to_string(pass.column_reach.high);
+  bind_column_reach(pass.column_reach, bindings);
   bindings["first_column"] = fmt::to_string(pass.shifts.front() + pass.mapping.first_input());
   bindings["whole_operands"] = pass.whole_operands ? "true" : "false";
   bindings["operands_in_registers"] = streaming.operands_in_registers ? "true" : "false";
@@ -328,10 +332,7 @@ void bind_tiles(const plan::Pass& pass, plan::Swap swap, render::Bindings& bindi
   bindings["shift_count"] = fmt::to_string(pass.shifts.size());
   bindings["shift_groups"] = shift_groups_text(pass);
   bindings["window_vectors"] = fmt::to_string(plan::ring_row_vectors(pass));
-  bindings["highest_low"] = fmt::to_string(pass.column_reach.highest_low);
-  bindings["lowest_high"] = fmt::to_string(pass.column_reach.lowest_high);
-  bindings["column_reach_low"] = fmt::to_string(pass.column_reach.low);
-  bindings["column_reach_high"] = fmt::to_string(pass.column_reach.high);
+  bind_column_reach(pass.column_reach, bindings);
   bindings["first_column"] = fmt::to_string(pass.shifts.front() + pass.mapping.first_input());
 }
 
@@ -358,10 +359,7 @@ void bind_warpgroups(const plan::Pass& pass, const pack::PackedPass& packed, ren
       std::all_of(packed.operands.begin(), packed.operands.end(), has_first_selector);
   bindings["blocks_per_multiprocessor"] = fmt::to_string(pass.streaming.blocks_per_multiprocessor);
   bindings["first_column"] = fmt::to_string(pass.shifts.front() + pass.mapping.first_input());
-  bindings["highest_low"] = fmt::to_string(pass.column_reach.highest_low);
-  bindings["lowest_high"] = fmt::to_string(pass.column_reach.lowest_high);
-  bindings["column_reach_low"] = fmt::to_string(pass.column_reach.low);
-  bindings["column_reach_high"] = fmt::to_string(pass.column_reach.high);
+  bind_column_reach(pass.column_reach, bindings);
   bindings["most_products"] = fmt::to_string(plan::most_row_products(pass));
   bindings["row_operands"] = row_operands_text(pass, packed);
   bindings["metadata_is_one"] = metadata_is_one ? "true" : "false";
@@ -398,10 +396,7 @@ void bind_planes(const plan::Pass& pass, render::Bindings& bindings) {
   bindings["ring_lead_bytes"] = fmt::to_string(plan::plane_lead_bytes(pass));
   bindings["first_column"] = fmt::to_string(plan::plane_first_column(pass));
   bindings["edge_columns"] = fmt::to_string(plan::plane_edge_columns(pass));
-  bindings["highest_low"] = fmt::to_string(pass.column_reach.highest_low);
-  bindings["lowest_high"] = fmt::to_string(pass.column_reach.lowest_high);
-  bindings["column_reach_low"] = fmt::to_string(pass.column_reach.low);
-  bindings["column_reach_high"] = fmt::to_string(pass.column_reach.high);
+  bind_column_reach(pass.column_reach, bindings);
   bindings["operands_in_registers"] = planes.operands_in_registers ? "true" : "false";
   bindings["planes_in_flight"] = fmt::to_string(pass.planes_in_flight());
   bindings["largest_distance"] = fmt::to_string(largest_distance);

@@ -13,6 +13,7 @@
 // Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 4 mma.sp.m16n8k32 per 128 outputs, 4 distinct operands, windows at x shift 0
 //           12 rows of 128 x a warp, whose inputs are all requested at once; 4 warps a block, 4 abreast
+//           6 or 4 rows where these would be fewer than 16 blocks a multiprocessor
 
 #include "advection2d.h"
 
@@ -47,32 +48,49 @@ constexpr int band_count = 2;
 // A product has 16 outputs along x in each of 8 columns. A warp has as many outputs in each of some rows: a tile. It
 // requests all input rows of its tile at once, so that they wait in registers together, and walks nowhere.
 constexpr int tile_outputs = 128;
-constexpr int tile_rows = 12;
 constexpr int tap_rows_apart = row_high - row_low + 1;
-constexpr int input_rows = tile_rows + tap_rows_apart - 1;
 constexpr int tile_anchor = 64;  // columns: tiles of a box begin on a line of 128 bytes, and always where a sum does
-
-// Tiles of a block. Blocks follow each other along x, so that those that run at a time have a compact part of the field.
-constexpr int tiles_across = 4;
-constexpr int tiles_down = 1;
-constexpr int warps_per_block = tiles_across * tiles_down;
-constexpr int blocks_per_multiprocessor = 5;
 
 // The inputs of a row of outputs, in vectors from column first_column of the tile on.
 constexpr int first_column = -8;
 constexpr int window_vectors = 18;
 constexpr int window_elements = window_vectors * vector_elements;
 
-// Warps that meet an edge, or rows that do not start on 16 bytes, gather their inputs in shared memory.
+// Of a tile at an edge, or of rows that are not aligned, what is no whole vector waits in shared memory.
 constexpr int window_row_bytes = window_vectors * vector_bytes;
-constexpr int warp_bytes = input_rows * window_row_bytes;
-constexpr int gathers_at_once = 2;  // of a lane
+constexpr int gathered_at_once = 4;  // vectors of a lane, of rows that are not aligned
+
+/// Tiles for boxes so small that they take as long as one tile. Of others many are under way, as their registers allow.
+template <int tile_rows>
+constexpr bool is_low = tile_rows <= 4;
+
+/// What tiles of so many output rows read, and what a warp keeps of it in shared memory.
+template <int tile_rows>
+constexpr int input_rows = tile_rows + tap_rows_apart - 1;
+template <int tile_rows>
+constexpr int window_bytes = input_rows<tile_rows> * window_row_bytes;
+
+/// Rows of a tile, and tiles of a block. Blocks follow each other along x, so that those that run at a time have a
+/// compact part of the field. A small box is done sooner in low tiles, which are more: each warp has less to do.
+template <int rows, int across, int down, int blocks>
+struct TileForm {
+  static constexpr int tile_rows = rows;
+  static constexpr int tiles_across = across;
+  static constexpr int tiles_down = down;
+  static constexpr int warps_per_block = across * down;
+  static constexpr int blocks_per_multiprocessor = blocks;
+  static_assert(input_rows<rows> <= 32, "a lane has a row");
+};
 
 // Columns x of the tile that every tap row may read in any row: from highest_low to columns - 1 + lowest_high.
 constexpr int highest_low = 0;
 constexpr int lowest_high = 0;
 constexpr int column_reach_low = -2;
 constexpr int column_reach_high = 1;
+
+// Cells that a lane requests at once at an edge, where taps reach as many beyond it.
+constexpr int farther_reach = -column_reach_low > column_reach_high ? -column_reach_low : column_reach_high;
+constexpr int fetched_at_once = farther_reach < 1 ? 1 : (farther_reach > 4 ? 4 : farther_reach);
 
 // Every product reads its window of an input row at one of the shifts and multiplies it with one of the operands.
 constexpr int shift_count = 1;
@@ -174,6 +192,9 @@ SPIDER_TABLE std::uint32_t metadata_words[metadata_count][32] = {
     },
 };
 
+// What is loaded instead of a vector that is not whole.
+alignas(16) SPIDER_TABLE Vector no_cells = {};
+
 /// What a warp computes, and of which field.
 struct Tile {
   const Element* input;  ///< the field's first interior element
@@ -186,6 +207,7 @@ struct Tile {
 };
 
 /// Finds the tile of this warp; there is none where the grid reaches beyond the box.
+template <class Form>
 SPIDER_DEVICE bool find_tile(const spider::SweepArguments& field, Tile& tile) {
   const spider::VolumeGrid& grid = field.grid.volume;
   const spider::Box& box = field.box;
@@ -193,8 +215,8 @@ SPIDER_DEVICE bool find_tile(const spider::SweepArguments& field, Tile& tile) {
   const auto end_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis] + box.extent[axis]); };
   const int block = device::block_index();
   const int warp = device::warp_index();
-  const int across = block % grid.across * tiles_across + warp % tiles_across;
-  const int down = block / grid.across * tiles_down + warp / tiles_across;
+  const int across = block % grid.across * Form::tiles_across + warp % Form::tiles_across;
+  const int down = block / grid.across * Form::tiles_down + warp / Form::tiles_across;
   tile.input = static_cast<const Element*>(field.input);
   tile.output = static_cast<Element*>(field.output);
   tile.input_stride = field.input_stride[1];
@@ -202,7 +224,7 @@ SPIDER_DEVICE bool find_tile(const spider::SweepArguments& field, Tile& tile) {
   tile.rows = static_cast<std::int32_t>(field.extent[1]);
   tile.columns = static_cast<std::int32_t>(field.extent[2]);
   tile.wanted = {begin_of(1), end_of(1), begin_of(2), end_of(2)};
-  tile.row = tile.wanted.row_begin + down * tile_rows;
+  tile.row = tile.wanted.row_begin + down * Form::tile_rows;
   tile.column = grid.first_column + across * tile_outputs;
   tile.aligned_input = field.aligned_input;
   tile.aligned_output = field.aligned_output;
@@ -210,6 +232,7 @@ SPIDER_DEVICE bool find_tile(const spider::SweepArguments& field, Tile& tile) {
 }
 
 /// Are all rows that the tile's outputs read in the box, and so at their own places and read?
+template <int tile_rows>
 SPIDER_DEVICE bool has_plain_rows(const Tile& tile) {
   constexpr int first_row = row_low < 0 ? row_low : 0;
   constexpr int end_row = tile_rows + (row_high > 0 ? row_high : 0);
@@ -217,21 +240,28 @@ SPIDER_DEVICE bool has_plain_rows(const Tile& tile) {
 }
 
 /// Are all outputs the sweep's, and aligned?
+template <int tile_rows>
 SPIDER_DEVICE bool has_plain_outputs(const Tile& tile) {
   return tile.aligned_output && tile.row + tile_rows <= tile.wanted.row_end &&
          tile.column >= tile.wanted.column_begin && tile.column + tile_outputs <= tile.wanted.column_end;
 }
 
 /// Are all inputs of the tile in the box and aligned, and all outputs wanted?
+template <int tile_rows>
 SPIDER_DEVICE bool needs_no_care(const Tile& tile) {
-  return tile.aligned_input && has_plain_rows(tile) && has_plain_outputs(tile) &&
+  return tile.aligned_input && has_plain_rows<tile_rows>(tile) && has_plain_outputs<tile_rows>(tile) &&
          tile.column + first_column >= tile.wanted.column_begin &&
          tile.column + first_column + window_elements <= tile.wanted.column_end;
 }
 
+/// What lies beyond the field's rows.
+SPIDER_DEVICE constexpr spider::AxisRules row_rules() {
+  return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000};
+}
+
 /// Where rows beyond the field are taken from.
 SPIDER_DEVICE spider::MappedIndex map_row(const Tile& tile, std::int32_t y) {
-  constexpr spider::AxisRules rules = {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000};
+  constexpr spider::AxisRules rules = row_rules();
   return spider::map_index(rules, y, tile.rows);
 }
 
@@ -264,10 +294,6 @@ SPIDER_DEVICE bool cell_is_reached(const Tile& tile, std::int32_t y, std::int32_
   return reached;
 }
 
-SPIDER_DEVICE Shared window_row(int row) {
-  return device::warp_index() * warp_bytes + row * window_row_bytes;
-}
-
 /// Columns of the window, from its first.
 struct Span {
   int begin, end;
@@ -288,91 +314,18 @@ SPIDER_DEVICE Span whole_vectors(const Tile& tile) {
   return {first, clamp(end / vector_elements * vector_elements, first)};
 }
 
-/// A vector of cells that are not aligned, from the two of memory that it lies across.
-SPIDER_DEVICE Vector load_across(const Element* cells) {
+/// A vector of cells that are not aligned, from the two of memory that it lies across, where it is wanted; else zeros.
+SPIDER_DEVICE Vector load_across(bool wanted, const Element* cells) {
   const int lead = static_cast<int>(reinterpret_cast<std::uintptr_t>(cells) % vector_bytes);
   const Element* from = cells - lead / element_bytes;
-  const Vector low = device::load_vector_if(true, from);
-  const Vector high = device::load_vector_if(lead > 0, from + (lead > 0 ? vector_elements : 0));
+  const Vector low = device::load_vector_if(wanted, from);
+  const Vector high = device::load_vector_if(wanted && lead > 0, from + (lead > 0 ? vector_elements : 0));
   return spider::take_vector(low, high, lead);
 }
 
-/// Puts the whole vectors of the window into shared memory, or starts to; and zeros beside them, for an operand's zero
-/// times what lay there could be NaN.
-SPIDER_DEVICE void gather_vectors(const Tile& tile, const Span& whole) {
-  SPIDER_NO_UNROLL
-  for (int i = device::lane_index(); i < input_rows * window_vectors; i += 32) {
-    const std::int32_t y = tile.row + row_low + i / window_vectors;
-    const int column = i % window_vectors * vector_elements;
-    const spider::MappedIndex row = map_row(tile, y);
-    const bool wanted = column >= whole.begin && column < whole.end && row_is_reached(tile, y);
-    const Shared to = window_row(0) + i * vector_bytes;
-    const std::uint32_t word = wanted ? Storage::repeat(static_cast<Element>(row.value)) : 0;
-    const Element* cells = tile.input;
-    if (wanted && !row.constant) cells += row.index * tile.input_stride + tile.column + first_column + column;
-    if (!wanted || row.constant) {
-      device::store_shared(to, Vector{{word, word, word, word}});
-    } else if (tile.aligned_input) {
-      device::copy_async_if(true, to, cells);
-    } else {
-      device::store_shared(to, load_across(cells));
-    }
-  }
-  device::copy_async_commit();
-}
-
-/// The value of column x of an input row that maps to `row`; 0 where no tap reaches it.
-SPIDER_DEVICE Element fetch_cell(const Tile& tile, std::int32_t y, const spider::MappedIndex& row, std::int32_t x) {
-  const spider::MappedIndex column = map_column(tile, x);
-  const bool reached = cell_is_reached(tile, y, x);
-  const bool in_memory = reached && !column.constant && !row.constant;
-  const std::uint32_t constant = column.constant ? column.value : row.value;
-  return device::load_field_if(in_memory,
-                               tile.input + (in_memory ? row.index * tile.input_stride + column.index : 0),
-                               static_cast<Element>(reached ? constant : 0));
-}
-
-/// Fetches what taps reach beside the whole vectors. A lane has a row.
-SPIDER_DEVICE void gather_elements(const Tile& tile, const Span& whole) {
-  static_assert(input_rows <= 32, "a lane has a row");
-  const auto clamp = [](int value, int low, int high) { return value < low ? low : (value > high ? high : value); };
-  const int row = device::lane_index();
-  if (row >= input_rows) return;
-  const std::int32_t y = tile.row + row_low + row;
-  const spider::MappedIndex place = map_row(tile, y);
-  const std::int32_t left = tile.column + first_column;
-  const int begin = clamp(tile.wanted.column_begin + column_reach_low - left, 0, window_elements);
-  const int end = clamp(tile.wanted.column_end + column_reach_high - left, begin, window_elements);
-  const int low_end = clamp(whole.begin, begin, end);
-  const int behind = clamp(whole.end, low_end, end) - low_end;
-  SPIDER_NO_UNROLL
-  for (int first = begin; first < end - behind; first += gathers_at_once) {
-    Element values[gathers_at_once];
-    SPIDER_UNROLL
-    for (int k = 0; k < gathers_at_once; ++k) {
-      const int column = first + k < low_end ? first + k : first + k + behind;
-      values[k] = fetch_cell(tile, y, place, left + (column < end ? column : begin));
-    }
-    SPIDER_UNROLL
-    for (int k = 0; k < gathers_at_once; ++k) {
-      const int column = first + k < low_end ? first + k : first + k + behind;
-      device::store_shared_if(column < end, window_row(row) + column * element_bytes, values[k]);
-    }
-  }
-}
-
-/// Puts the window into shared memory. All lanes leave together.
-SPIDER_DEVICE void gather(const Tile& tile) {
-  const Span whole = whole_vectors(tile);
-  gather_vectors(tile, whole);
-  device::sync_warp();
-  gather_elements(tile, whole);
-  device::copy_async_wait<0>();
-  device::sync_warp();
-}
-
 /// The input rows of a tile, by shift.
-using Fragments = Storage::Fragment[input_rows][shift_count];
+template <int tile_rows>
+using Fragments = Storage::Fragment[input_rows<tile_rows>][shift_count];
 
 /// Which of the window's vectors is a lane's, at shift 0: of each column of a product, which has four groups of eight
 /// from group 2 (lane / 4) on, group lane % 4, or with the pair swap (lane % 4) / 2 + 2 (lane % 2).
@@ -387,11 +340,28 @@ SPIDER_DEVICE int shift_group(int shift) {
   return groups[shift];
 }
 
-/// Loads a lane's inputs straight from memory.
-SPIDER_DEVICE void load_plain(const Tile& tile, Fragments& fragments) {
-  const Element* from = tile.input + ((tile.row + row_low) * tile.input_stride + tile.column + first_column);
+/// The operands of a lane, and which columns they keep.
+struct Tables {
+  std::uint32_t metadata[metadata_count];
+  Vector matrices[operand_count];
+};
+
+SPIDER_DEVICE void load_tables(Tables& tables) {
+  const int lane = device::lane_index();
   SPIDER_UNROLL
-  for (int row = 0; row < input_rows; ++row) {
+  for (int i = 0; i < metadata_count; ++i) tables.metadata[i] = device::load_table_now(&metadata_words[i][lane]);
+  SPIDER_UNROLL
+  for (int i = 0; i < operand_count; ++i) tables.matrices[i] = device::load_table_now(&operands[i][lane]);
+}
+
+/// Loads a lane's inputs straight from memory.
+template <int tile_rows>
+SPIDER_DEVICE void load_plain(const Tile& tile, Tables& tables, Fragments<tile_rows>& fragments) {
+  const Element* from = tile.input + ((tile.row + row_low) * tile.input_stride + tile.column + first_column);
+  load_tables(tables);
+  device::wait_for_earlier_work();
+  SPIDER_UNROLL
+  for (int row = 0; row < input_rows<tile_rows>; ++row) {
     SPIDER_UNROLL
     for (int shift = 0; shift < shift_count; ++shift) {
       fragments[row][shift] = {
@@ -401,21 +371,187 @@ SPIDER_DEVICE void load_plain(const Tile& tile, Fragments& fragments) {
   }
 }
 
-/// The same from what was gathered.
-SPIDER_DEVICE void load_gathered(Fragments& fragments) {
+/// The input row of the tile that a lane looks after: lane i has row i.
+struct OwnRow {
+  std::int32_t y;
+  spider::MappedIndex place;  ///< where it is taken from
+  bool reached;
+};
+
+SPIDER_DEVICE OwnRow find_own_row(const Tile& tile) {
+  const std::int32_t y = tile.row + row_low + device::lane_index();
+  return {y, map_row(tile, y), row_is_reached(tile, y)};
+}
+
+/// Is the vector from `column` of the window on aligned, and as it lies in memory in every row that is reached?
+SPIDER_DEVICE bool is_whole(const Tile& tile, const Span& whole, int column) {
+  return tile.aligned_input && column >= whole.begin && column < whole.end;
+}
+
+/// Loads a lane's whole vectors, those within `whole`, of all input rows where they are aligned; zeros instead of others.
+template <int tile_rows>
+SPIDER_DEVICE void load_whole(const Tile& tile, const Span& whole, const OwnRow& own, Fragments<tile_rows>& fragments) {
+  constexpr std::int32_t no_row = -2147483647;
+  const std::int32_t own_row = own.reached && !own.place.constant ? own.place.index : no_row;
   SPIDER_UNROLL
-  for (int row = 0; row < input_rows; ++row) {
+  for (int row = 0; row < input_rows<tile_rows>; ++row) {
+    const auto from = static_cast<std::int32_t>(device::take_from_lane(static_cast<std::uint32_t>(own_row), row));
+    const std::int64_t first = (from != no_row ? from : 0) * tile.input_stride + tile.column + first_column;
     SPIDER_UNROLL
     for (int shift = 0; shift < shift_count; ++shift) {
-      fragments[row][shift] = Storage::load_fragment(window_row(row) + (lane_vector() + shift_group(shift)) * vector_bytes, 1);
+      const int column = (lane_vector() + shift_group(shift)) * vector_elements;
+      const bool wanted = from != no_row && is_whole(tile, whole, column);
+      fragments[row][shift] = {device::load_vector_or(wanted, tile.input + (first + column), &no_cells)};
     }
   }
 }
 
-/// The sums of an output row, whose lowest input row is `lowest`, in ascending order of input rows.
-SPIDER_DEVICE Accumulator multiply_row(const Vector (&matrices)[operand_count],
-                                       const std::uint32_t (&metadata)[metadata_count], const Fragments& fragments,
-                                       int lowest) {
+template <int tile_rows>
+SPIDER_DEVICE Shared window_row(int row) {
+  return device::warp_index() * window_bytes<tile_rows> + row * window_row_bytes;
+}
+
+/// Fills the window with zeros: an operand's zero times what lay there could be NaN.
+template <int tile_rows>
+SPIDER_DEVICE void clear_window() {
+  constexpr int vectors = input_rows<tile_rows> * window_vectors;
+  SPIDER_UNROLL
+  for (int first = 0; first < vectors; first += 32) {
+    const int vector = first + device::lane_index();
+    device::store_shared_if(vector < vectors, window_row<tile_rows>(0) + vector * vector_bytes, Vector{});
+  }
+}
+
+/// Puts whole vectors that are not aligned into the window.
+template <int tile_rows>
+SPIDER_DEVICE void gather_across(const Tile& tile, const Span& whole) {
+  constexpr int vectors = input_rows<tile_rows> * window_vectors;
+  SPIDER_NO_UNROLL
+  for (int first = device::lane_index(); first < vectors; first += 32 * gathered_at_once) {
+    Vector cells[gathered_at_once];
+    SPIDER_UNROLL
+    for (int k = 0; k < gathered_at_once; ++k) {
+      const int i = first + 32 * k;
+      const std::int32_t y = tile.row + row_low + i / window_vectors;
+      const int column = i % window_vectors * vector_elements;
+      const spider::MappedIndex row = map_row(tile, y);
+      const bool wanted = i < vectors && column >= whole.begin && column < whole.end && row_is_reached(tile, y);
+      const bool in_memory = wanted && !row.constant;
+      const std::int64_t offset = in_memory ? row.index * tile.input_stride + tile.column + first_column + column : 0;
+      const std::uint32_t word = wanted && row.constant ? Storage::repeat(static_cast<Element>(row.value)) : 0;
+      cells[k] = load_across(in_memory, tile.input + offset);
+      SPIDER_UNROLL
+      for (int j = 0; j < 4; ++j) cells[k].word[j] |= word;
+    }
+    SPIDER_UNROLL
+    for (int k = 0; k < gathered_at_once; ++k) {
+      const int i = first + 32 * k;
+      const Shared to = window_row<tile_rows>(i / window_vectors) + i % window_vectors * vector_bytes;
+      device::store_shared_if(i < vectors, to, cells[k]);
+    }
+  }
+}
+
+/// The value of column x of an input row that maps to `row`; 0 where it is not wanted or no tap reaches it.
+SPIDER_DEVICE Element fetch_cell(const Tile& tile, bool wanted, std::int32_t y, const spider::MappedIndex& row,
+                                 std::int32_t x) {
+  const spider::MappedIndex column = map_column(tile, x);
+  const bool reached = wanted && cell_is_reached(tile, y, x);
+  const bool in_memory = reached && !column.constant && !row.constant;
+  const std::uint32_t constant = column.constant ? column.value : row.value;
+  return device::load_field_if(in_memory,
+                               tile.input + (in_memory ? row.index * tile.input_stride + column.index : 0),
+                               static_cast<Element>(reached ? constant : 0));
+}
+
+/// The columns of the window that taps reach beside the whole vectors: `count`, of which the first `low` follow each
+/// other from `begin` on, and the others from `gap` columns behind these.
+struct CellColumns {
+  int begin, low, gap, count;
+};
+
+SPIDER_DEVICE CellColumns cell_columns(const Tile& tile, const Span& whole) {
+  const auto clamp = [](int value, int low, int high) { return value < low ? low : (value > high ? high : value); };
+  const std::int32_t left = tile.column + first_column;
+  const int begin = clamp(tile.wanted.column_begin + column_reach_low - left, 0, window_elements);
+  const int end = clamp(tile.wanted.column_end + column_reach_high - left, begin, window_elements);
+  const int low_end = clamp(whole.begin, begin, end);
+  const int gap = clamp(whole.end, low_end, end) - low_end;
+  return {begin, low_end - begin, gap, end - begin - gap};
+}
+
+/// Some cells of a lane's row, which follow each other.
+struct Cells {
+  Element value[fetched_at_once];
+};
+
+SPIDER_DEVICE int cell_column(const CellColumns& columns, int i) {
+  return columns.begin + i + (i < columns.low ? 0 : columns.gap);
+}
+
+/// Requests the cells from the `first` on.
+template <int tile_rows>
+SPIDER_DEVICE Cells fetch_cells(const Tile& tile, const OwnRow& own, const CellColumns& columns, int first) {
+  Cells cells;
+  SPIDER_UNROLL
+  for (int k = 0; k < fetched_at_once; ++k) {
+    const bool wanted = device::lane_index() < input_rows<tile_rows> && first + k < columns.count;
+    const std::int32_t x = tile.column + first_column + cell_column(columns, first + k);
+    cells.value[k] = fetch_cell(tile, wanted, own.y, own.place, x);
+  }
+  return cells;
+}
+
+/// Puts them into the window.
+template <int tile_rows>
+SPIDER_DEVICE void put_cells(const CellColumns& columns, int first, const Cells& cells) {
+  const int row = device::lane_index();
+  SPIDER_UNROLL
+  for (int k = 0; k < fetched_at_once; ++k) {
+    device::store_shared_if(row < input_rows<tile_rows> && first + k < columns.count,
+                            window_row<tile_rows>(row) + cell_column(columns, first + k) * element_bytes, cells.value[k]);
+  }
+}
+
+/// Loads a lane's inputs of a tile at an edge, or of rows that are not aligned: whole vectors straight from memory where
+/// they are aligned, all else through the window, while these are on their way.
+template <int tile_rows>
+SPIDER_DEVICE void load_with_care(const Tile& tile, Fragments<tile_rows>& fragments) {
+  const Span whole = whole_vectors(tile);
+  const CellColumns columns = cell_columns(tile, whole);
+  const OwnRow own = find_own_row(tile);
+  clear_window<tile_rows>();
+  device::sync_warp();
+  device::wait_for_earlier_work();
+  if (!tile.aligned_input) gather_across<tile_rows>(tile, whole);
+  device::sync_warp();
+  load_whole<tile_rows>(tile, whole, own, fragments);
+  SPIDER_NO_UNROLL
+  for (int first = 0; first < columns.count; first += fetched_at_once) {
+    put_cells<tile_rows>(columns, first, fetch_cells<tile_rows>(tile, own, columns, first));
+  }
+  device::sync_warp();
+  constexpr spider::AxisRules rules = row_rules();
+  constexpr bool has_constants =
+      rules.low == spider::FaceRule::constant || rules.high == spider::FaceRule::constant;
+  const std::uint32_t own_constant =
+      own.reached && own.place.constant ? Storage::repeat(static_cast<Element>(own.place.value)) : 0;
+  SPIDER_UNROLL
+  for (int row = 0; row < input_rows<tile_rows>; ++row) {
+    const std::uint32_t constant = has_constants ? device::take_from_lane(own_constant, row) : 0;
+    SPIDER_UNROLL
+    for (int shift = 0; shift < shift_count; ++shift) {
+      const int vector = lane_vector() + shift_group(shift);
+      const Vector cells = device::load_shared(window_row<tile_rows>(row) + vector * vector_bytes);
+      const std::uint32_t word = is_whole(tile, whole, vector * vector_elements) ? constant : 0;
+      SPIDER_UNROLL
+      for (int i = 0; i < 4; ++i) fragments[row][shift].inputs.word[i] |= cells.word[i] | word;
+    }
+  }
+}
+
+/// The sums of an output row, in ascending order of its input rows, which begin with `inputs`.
+SPIDER_DEVICE Accumulator multiply_row(const Tables& tables, const Storage::Fragment (*inputs)[shift_count]) {
   SPIDER_CONSTANTS Product products[product_count] = {
       {1, 0, 2, 0, 0, 0},
       {1, 0, 3, 0, 0, 0},
@@ -430,12 +566,12 @@ SPIDER_DEVICE Accumulator multiply_row(const Vector (&matrices)[operand_count],
     for (int i = 0; i < product_count; ++i) {
       const Product& product = products[i];
       if (product.row != row) continue;
-      const Storage::Fragment& fragment = fragments[lowest + row][product.shift];
-      const Vector& matrix = matrices[product.operand];
+      const Storage::Fragment& fragment = inputs[row][product.shift];
+      const Vector& matrix = tables.matrices[product.operand];
       if (product.selector == 0) {
-        Storage::multiply<0>(nothing_apart, sum, matrix, fragment, metadata[product.metadata], product.part);
+        Storage::multiply<0>(nothing_apart, sum, matrix, fragment, tables.metadata[product.metadata], product.part);
       } else {
-        Storage::multiply<1>(nothing_apart, sum, matrix, fragment, metadata[product.metadata], product.part);
+        Storage::multiply<1>(nothing_apart, sum, matrix, fragment, tables.metadata[product.metadata], product.part);
       }
     }
   }
@@ -456,48 +592,68 @@ SPIDER_DEVICE void store_clipped(const Tile& tile, std::int32_t y, std::int32_t 
   }
 }
 
-/// Computes a tile, from memory or from what was gathered. Which of both is the same for all lanes of a warp, so that
-/// all of them come to every product together.
-template <bool gathered>
-SPIDER_DEVICE void sweep_tile(const Tile& tile) {
-  const int lane = device::lane_index();
-  Fragments fragments;
-  if constexpr (gathered) {
-    gather(tile);
-    load_gathered(fragments);
-  } else {
-    load_plain(tile, fragments);
-  }
-  std::uint32_t metadata[metadata_count];
-  Vector matrices[operand_count];
-  SPIDER_UNROLL
-  for (int i = 0; i < metadata_count; ++i) metadata[i] = device::load_table(&metadata_words[i][lane]);
-  SPIDER_UNROLL
-  for (int i = 0; i < operand_count; ++i) matrices[i] = device::load_table(&operands[i][lane]);
-
-  const std::int32_t x = tile.column + Storage::first_output(lane);
+/// Computes and stores a tile's outputs. Where it `clips`, only those that are the sweep's.
+template <int tile_rows, bool clips>
+SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables, const Fragments<tile_rows>& fragments) {
+  const std::int32_t x = tile.column + Storage::first_output(device::lane_index());
   Element* to = tile.output + (tile.row * tile.output_stride + x);
-  const bool stores_all = !gathered || has_plain_outputs(tile);
   SPIDER_UNROLL
   for (int row = 0; row < tile_rows; ++row) {
-    const Storage::Outputs outputs = Storage::round(multiply_row(matrices, metadata, fragments, row), result_scale, 0);
-    if (stores_all) {
+    const Storage::Outputs outputs = Storage::round(multiply_row(tables, fragments + row), result_scale, 0);
+    if constexpr (clips) {
+      store_clipped(tile, tile.row + row, x, outputs);
+    } else {
       device::store_field(to, outputs.word[0], outputs.word[1]);
       to += tile.output_stride;
-    } else {
-      store_clipped(tile, tile.row + row, x, outputs);
     }
   }
 }
 
-SPIDER_GLOBAL(warps_per_block * 32, blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
-  Tile tile;
-  if (!find_tile(field, tile)) return;
-  if (needs_no_care(tile)) {
-    sweep_tile<false>(tile);
+/// Computes a tile with the least that this takes.
+template <int tile_rows>
+SPIDER_DEVICE void sweep_plain(const Tile& tile) {
+  Tables tables;
+  Fragments<tile_rows> fragments;
+  load_plain<tile_rows>(tile, tables, fragments);
+  if constexpr (is_low<tile_rows>) device::let_later_work_start();
+  compute_outputs<tile_rows, false>(tile, tables, fragments);
+}
+
+/// Computes a tile at an edge, or of rows that are not aligned.
+template <int tile_rows>
+SPIDER_DEVICE void sweep_with_care(const Tile& tile) {
+  Tables tables;
+  Fragments<tile_rows> fragments;
+  load_with_care<tile_rows>(tile, fragments);
+  if constexpr (is_low<tile_rows>) device::let_later_work_start();
+  load_tables(tables);
+  if (is_low<tile_rows> && has_plain_outputs<tile_rows>(tile)) {
+    compute_outputs<tile_rows, false>(tile, tables, fragments);
   } else {
-    sweep_tile<true>(tile);
+    compute_outputs<tile_rows, true>(tile, tables, fragments);
   }
+}
+
+template <class Form>
+SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
+  if constexpr (!is_low<Form::tile_rows>) device::let_later_work_start();
+  Tile tile;
+  if (!find_tile<Form>(field, tile)) return;
+  // All lanes of a warp take the same way, so that they come to every product together.
+  if (needs_no_care<Form::tile_rows>(tile)) {
+    sweep_plain<Form::tile_rows>(tile);
+  } else {
+    sweep_with_care<Form::tile_rows>(tile);
+  }
+}
+
+/// For boxes of so many blocks for each multiprocessor, or more.
+template <class Form>
+constexpr spider::SweepForm form_for(int least_blocks) {
+  return {sweep<Form>,
+          {spider::TilingKind::tiles, Form::warps_per_block, Form::warps_per_block * window_bytes<Form::tile_rows>, vector_bytes, vector_bytes / 2,
+           {1, Form::tiles_down * Form::tile_rows, Form::tiles_across * tile_outputs}, 0, 0, tile_anchor, 0, 0},
+          least_blocks, true};
 }
 
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
@@ -516,10 +672,12 @@ const spider_kernel kernel = {
     {sizeof(spider_kernel_info), SPIDER_ABI, "advection2d", "spider-gen version 0.1.0", "39911da1d7c751f2", 2,
      SPIDER_F16, SPIDER_F32, 1, {0, 1, 2}, {0, 0, 1}, 80,
      device::is_emulated},
-    {{sweep,
-      {spider::TilingKind::tiles, warps_per_block, warps_per_block * warp_bytes, vector_bytes, vector_bytes / 2,
-       {1, tiles_down * tile_rows, tiles_across * tile_outputs}, 0, 0, tile_anchor, 0, 0}}},
-    1,
+    {
+        form_for<TileForm<12, 4, 1, 5>>(16),
+        form_for<TileForm<6, 4, 1, 6>>(4),
+        form_for<TileForm<4, 4, 1, 6>>(0),
+    },
+    3,
     tap_rows,
     sizeof(tap_rows) / sizeof(tap_rows[0]),
     taps,

@@ -126,11 +126,17 @@ void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
         "          wgmma.mma_async.sp.m64n64k32: four rows of 1024 a block and step, for sm_90a alone");
     return;
   }
-  if (streaming.tile_rows > 0) {
+  if (!streaming.tile_forms.empty()) {
+    const plan::TileForm& high = streaming.tile_forms.front();
     lines.push_back(fmt::format(
         "          {} of 128 x a warp, whose inputs are all requested at once; {} warps a block, {} abreast",
-        counted(static_cast<std::size_t>(streaming.tile_rows), "row"), streaming.warps_per_block,
-        streaming.tiles_across));
+        counted(static_cast<std::size_t>(high.rows), "row"), high.across * high.down, high.across));
+    std::vector<int> lower;
+    for (std::size_t i = 1; i < streaming.tile_forms.size(); ++i)
+      lower.push_back(streaming.tile_forms[i].rows);
+    lines.push_back(
+        fmt::format("          {} rows where these would be fewer than {} blocks a multiprocessor",
+                    fmt::join(lower, " or "), high.least_blocks));
     return;
   }
   lines.push_back(fmt::format(

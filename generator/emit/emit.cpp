@@ -323,12 +323,15 @@ void bind_streaming(const plan::Pass& pass, render::Bindings& bindings) {
 }
 
 void bind_tiles(const plan::Pass& pass, plan::Swap swap, render::Bindings& bindings) {
-  const plan::Streaming& streaming = pass.streaming;
   bindings["swaps_pairs"] = swap == plan::Swap::pair ? "true" : "false";
-  bindings["tile_rows"] = fmt::to_string(streaming.tile_rows);
-  bindings["tiles_across"] = fmt::to_string(streaming.tiles_across);
-  bindings["tiles_down"] = fmt::to_string(streaming.warps_per_block / streaming.tiles_across);
-  bindings["blocks_per_multiprocessor"] = fmt::to_string(streaming.blocks_per_multiprocessor);
+  std::vector<std::string> forms;
+  for (const plan::TileForm& form : pass.streaming.tile_forms) {
+    forms.push_back(fmt::format("form_for<TileForm<{}, {}, {}, {}>>({}),", form.rows, form.across, form.down,
+                                form.blocks_per_multiprocessor, form.least_blocks));
+  }
+  bindings["forms"] = fmt::format("{}", fmt::join(forms, "\n"));
+  bindings["low_tile_rows"] = fmt::to_string(plan::TileForm::low_rows);
+  bindings["form_count"] = fmt::to_string(forms.size());
   bindings["shift_count"] = fmt::to_string(pass.shifts.size());
   bindings["shift_groups"] = shift_groups_text(pass);
   bindings["window_vectors"] = fmt::to_string(plan::ring_row_vectors(pass));
@@ -534,7 +537,7 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
     bind_warpgroups(pass, packed.passes.front(), bindings);
     return filled();
   }
-  if (pass.streaming.tile_rows > 0) {
+  if (!pass.streaming.tile_forms.empty()) {
     bind_tiles(pass, plan.variant.swap, bindings);
     return filled();
   }
@@ -564,7 +567,7 @@ std::string_view template_of(const plan::KernelPlan& plan) {
       break;
   }
   if (pass.streaming.warpgroups) return "group2d";
-  return pass.streaming.tile_rows > 0 ? "tile2d" : "stream2d";
+  return pass.streaming.tile_forms.empty() ? "stream2d" : "tile2d";
 }
 
 std::vector<EmittedFile> emit(const spec::StencilSpec& spec, const plan::KernelPlan& plan,

@@ -216,12 +216,15 @@ std::string streaming_json(const plan::Pass& pass) {
         R"("warpgroups": true, "warps_per_block": {}, "estimated_registers": {}, "shared_bytes": {})",
         streaming.warps_per_block, streaming.estimated_registers, plan::shared_bytes(pass));
   }
-  if (streaming.tile_rows > 0) {
-    return fmt::format(
-        R"("tile_rows": {}, "warps_per_block": {}, "tiles_across": {}, "estimated_registers": {}, )"
-        R"("shared_bytes": {})",
-        streaming.tile_rows, streaming.warps_per_block, streaming.tiles_across, streaming.estimated_registers,
-        plan::shared_bytes(pass));
+  if (!streaming.tile_forms.empty()) {
+    std::vector<std::string> forms;
+    for (const plan::TileForm& form : streaming.tile_forms) {
+      forms.push_back(
+          fmt::format(R"({{"tile_rows": {}, "warps_per_block": {}, "tiles_across": {}, "least_blocks": {}}})",
+                      form.rows, form.across * form.down, form.across, form.least_blocks));
+    }
+    return fmt::format(R"("tile_forms": [{}], "estimated_registers": {}, "shared_bytes": {})",
+                       fmt::join(forms, ", "), streaming.estimated_registers, plan::shared_bytes(pass));
   }
   return fmt::format(
       R"("rows_in_flight": {}, "tiles_per_warp": {}, "warps_per_block": {}, "ring_rows": {}, )"

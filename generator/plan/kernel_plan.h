@@ -98,6 +98,20 @@ struct Product {
   bool operator==(const Product&) const = default;
 };
 
+/// One way of cutting a box into tiles that wait in registers whole (generator/README.md, "Tiles in
+/// registers").
+struct TileForm {
+  static constexpr int low_rows = 4;  ///< for fields so small that a sweep takes as long as one tile
+
+  int rows = 0;                       ///< output rows of a warp
+  int across = 1;                     ///< tiles of a block side by side
+  int down = 1;                       ///< and below each other
+  int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
+  int least_blocks = 0;               ///< of a multiprocessor: for boxes that have as many
+
+  bool operator==(const TileForm&) const = default;
+};
+
 /// How a kernel streams (generator/README.md, "Streaming").
 struct Streaming {
   int tiles_per_warp = 1;  ///< tiles of 128 outputs side by side in a warp's strip
@@ -108,10 +122,10 @@ struct Streaming {
   bool operands_in_registers = true;  ///< otherwise they wait in shared memory
   bool rotate_by_unrolling = true;  ///< otherwise accumulators move from register to register after each row
   int estimated_registers = 0;
-  /// Output rows of a warp that has all of their inputs in registers at once and walks nowhere
-  /// (templates/tile2d.cu.in); 0: rows are streamed through a ring (templates/stream2d.cu.in).
-  int tile_rows = 0;
-  int tiles_across = 1;     ///< of a block, where tile_rows > 0: its warps side by side, the others below
+  /// Forms of a kernel whose warps have all inputs in registers at once and walk nowhere
+  /// (templates/tile2d.cu.in), from high tiles to low ones; none: rows are streamed through a ring
+  /// (templates/stream2d.cu.in).
+  std::vector<TileForm> tile_forms;
   bool warpgroups = false;  ///< products are those of four warps together (plan/warpgroups.h)
 
   bool operator==(const Streaming&) const = default;

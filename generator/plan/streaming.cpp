@@ -31,7 +31,9 @@ constexpr int base_registers = 36;
 constexpr int registers_per_pair = 8;  // where its two rows are
 // With more, star2d_r7 is slower on an H200: what is under way at a time lies farther apart in memory.
 constexpr int blocks_of_pairs = 2;
-constexpr int registers_beside_tile = 16;
+constexpr int registers_beside_tile = 20;
+constexpr int registers_beside_low_tile = 8;  // more, for a second way to store
+constexpr int warps_of_tiles = 4;             // of a block
 constexpr int largest_register_count = 255;
 constexpr int registers_per_multiprocessor = 65536;
 constexpr int threads_per_warp = 32;
@@ -149,33 +151,52 @@ Streaming choose_scaled(const Pass& pass) {
 
 int registers_of_tile(const Pass& pass, int tile_rows) {
   const int fragments = (tile_rows + pass.rows_spanned() - 1) * static_cast<int>(pass.shifts.size());
-  return registers_beside_tile + fragments * registers_per_fragment +
+  const int beside =
+      registers_beside_tile + (tile_rows <= TileForm::low_rows ? registers_beside_low_tile : 0);
+  return beside + fragments * registers_per_fragment +
          static_cast<int>(pass.operands.size()) * registers_per_operand;
+}
+
+/// Tiles of so many rows, as many blocks of which a multiprocessor holds as their registers allow, but no
+/// more than are of use.
+TileForm tile_form(const Pass& pass, int rows, int most_blocks) {
+  constexpr int register_unit = 8;
+  constexpr int most_rows_abreast = 3;
+  const int registers = (registers_of_tile(pass, rows) + register_unit - 1) / register_unit * register_unit;
+  TileForm form;
+  form.rows = rows;
+  form.across = pass.rows_spanned() > most_rows_abreast ? warps_of_tiles / 2 : warps_of_tiles;
+  form.down = warps_of_tiles / form.across;
+  form.blocks_per_multiprocessor =
+      std::min(most_blocks, registers_per_multiprocessor / (warps_of_tiles * threads_per_warp * registers));
+  return form;
 }
 
 /// All inputs of a tile in registers at once, where they fit and memory binds. Measured on an H200
 /// (tests/benchmarks/README.md): nothing waits for a ring, and the blocks that run at a time have a compact
 /// part of the field, most of all where a block is a row of tiles. Where taps reach far up and down, tiles
 /// below each other read the same rows, and had better be of one block, which has an L1 cache. Where products
-/// are many, fewer warps keep the tensor cores busy.
+/// are many, fewer warps keep the tensor cores busy. Small fields are done sooner in low tiles.
 void choose_tiles(const Pass& pass, Streaming& streaming) {
-  constexpr int warps = 4;
-  constexpr int most_tile_rows = 12;
-  constexpr int least_tile_rows = 8;
-  constexpr int most_rows_abreast = 3;
-  const bool light = sparse_products(pass) <= most_light_products;
-  const int blocks = light ? 5 : 4;
-  const int most_registers = registers_per_multiprocessor / (blocks * warps * threads_per_warp) / 8 * 8;
+  constexpr int most_rows = 12;
+  constexpr int least_rows = 8;
+  constexpr int most_blocks_of_lower_tiles = 6;
+  constexpr int rows_of_short_reach = 5;
   if (has_pairs(pass) || sparse_products(pass) > most_memory_bound_products) return;
-  for (int rows = most_tile_rows; rows >= least_tile_rows; --rows) {
-    const int registers = registers_of_tile(pass, rows);
-    if (registers > most_registers) continue;
+  const int wanted_blocks = sparse_products(pass) <= most_light_products ? 5 : 4;
+  for (int rows = most_rows; rows >= least_rows; --rows) {
+    TileForm high = tile_form(pass, rows, wanted_blocks);
+    if (high.blocks_per_multiprocessor < wanted_blocks) continue;
+    high.least_blocks = 16;
+    // Lower tiles read more rows twice, the more so the farther taps reach.
+    const int middle_rows = pass.rows_spanned() <= rows_of_short_reach ? 6 : 8;
+    TileForm middle = tile_form(pass, middle_rows, most_blocks_of_lower_tiles);
+    middle.least_blocks = 4;
     streaming = {};
-    streaming.tile_rows = rows;
-    streaming.tiles_across = pass.rows_spanned() > most_rows_abreast ? 2 : warps;
-    streaming.warps_per_block = warps;
-    streaming.blocks_per_multiprocessor = blocks;
-    streaming.estimated_registers = registers;
+    streaming.tile_forms = {high, middle, tile_form(pass, TileForm::low_rows, most_blocks_of_lower_tiles)};
+    streaming.warps_per_block = warps_of_tiles;
+    streaming.blocks_per_multiprocessor = high.blocks_per_multiprocessor;
+    streaming.estimated_registers = registers_of_tile(pass, rows);
     return;
   }
 }
@@ -216,7 +237,7 @@ std::string objection_to_size(const Pass& pass) {
 }
 
 void fit_shared_memory(Pass& pass) {
-  if (pass.streaming.tile_rows > 0) return;  // what registers hold fits shared memory, too
+  if (!pass.streaming.tile_forms.empty()) return;  // what registers hold fits shared memory, too
   while (pass.streaming.warps_per_block > 1 && shared_bytes(pass) > least_block_shared_bytes) {
     pass.streaming.warps_per_block /= 2;
     pass.streaming.blocks_per_multiprocessor *= 2;
@@ -255,8 +276,8 @@ int batch_rows(const Pass& pass) {
 
 int shared_bytes(const Pass& pass) {
   if (pass.streaming.warpgroups) return warpgroup_shared_bytes(pass);
-  if (pass.streaming.tile_rows > 0) {
-    const int input_rows = pass.streaming.tile_rows + pass.rows_spanned() - 1;
+  if (!pass.streaming.tile_forms.empty()) {
+    const int input_rows = pass.streaming.tile_forms.front().rows + pass.rows_spanned() - 1;
     return pass.streaming.warps_per_block * input_rows * ring_row_vectors(pass) * vector_bytes;
   }
   constexpr int row_table = 32 * vector_bytes;

@@ -58,8 +58,9 @@ bool suits_warpgroups(const KernelPlan& plan) {
   if (plan.engine != Engine::sparse || plan.variant != Variant{}) return false;
   const Pass& pass = plan.passes.front();
   const bool one_source = pass.sources.size() == 1;
-  return pass.walk == Walk::rows && pass.element_bytes == 2 && one_source && pass.streaming.tile_rows == 0 &&
-         registers_of(pass) <= most_registers && blocks_of(pass) >= least_blocks && saves_time(pass);
+  return pass.walk == Walk::rows && pass.element_bytes == 2 && one_source &&
+         pass.streaming.tile_forms.empty() && registers_of(pass) <= most_registers &&
+         blocks_of(pass) >= least_blocks && saves_time(pass);
 }
 
 }  // namespace

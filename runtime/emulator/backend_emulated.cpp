@@ -46,7 +46,7 @@ Outcome prepare(const spider_kernel& kernel, Residencies& residencies) {
                                        " bytes of shared memory"};
     }
   }
-  residencies.fill({emulator::read_settings().multiprocessors, blocks_per_multiprocessor});
+  residencies.fill({emulator::read_settings().multiprocessors, blocks_per_multiprocessor, false});
   return {};
 }
 
@@ -54,14 +54,14 @@ Outcome check_memory(const void* /*memory*/, const char* /*name*/) {
   return {};
 }
 
-Outcome launch(const spider_kernel& kernel, const SweepForm& form, const SweepArguments& arguments,
-               const spider_field& /*input*/, const spider_field& /*output*/, std::int64_t blocks,
-               void* /*stream*/) {
-  if (blocks < 1 || blocks > std::numeric_limits<std::int32_t>::max()) {
-    return {SPIDER_ERROR_LAUNCH, "a grid of " + std::to_string(blocks) + " blocks"};
+Outcome launch(const spider_kernel& kernel, const Start& start, const SweepArguments& arguments,
+               const spider_field& /*input*/, const spider_field& /*output*/) {
+  if (start.blocks < 1 || start.blocks > std::numeric_limits<std::int32_t>::max()) {
+    return {SPIDER_ERROR_LAUNCH, "a grid of " + std::to_string(start.blocks) + " blocks"};
   }
   try {
-    if (auto reason = emulator::run_launch(kernel, form, arguments, blocks, emulator::read_settings())) {
+    if (auto reason =
+            emulator::run_launch(kernel, start.form, arguments, start.blocks, emulator::read_settings())) {
       return {SPIDER_ERROR_EMULATION, std::move(*reason)};
     }
   } catch (const std::bad_alloc&) {

@@ -108,6 +108,7 @@ void Block::begin(std::int64_t number) {
     warp.waiting = warp.returned = 0;
     for (const auto& lane : warp.lanes) {
       lane->state = LaneState::idle;
+      lane->waited = false;
       lane->copies.clear();
     }
   }

@@ -39,6 +39,7 @@ class Block {
   // What a lane asks for while it runs; all may throw Violation.
   [[nodiscard]] std::int64_t number() const { return number_; }
   [[nodiscard]] FieldAccess& fields() { return launch_.fields; }
+  [[nodiscard]] bool starts_early() const { return launch_.form.starts_early; }
   [[nodiscard]] SharedMemory& shared() { return shared_; }
   [[nodiscard]] Moment moment(const Lane& lane) const;
   /// Waits with the others at a collective.

@@ -60,10 +60,18 @@ Value load_aligned(const Value* from) {
   return *from;
 }
 
+/// For a lane that is about to touch a field.
+emulator::FieldAccess& fields_for(const Lane& lane) {
+  if (!lane.waited && lane.block.starts_early()) {
+    throw emulator::Violation("touches a field before it waits for earlier work");
+  }
+  return lane.block.fields();
+}
+
 /// Neighbouring cells of the field, as many as fit the value.
 template <class Value>
 Value load_cells(const void* from) {
-  const emulator::FieldAccess& fields = this_lane().block.fields();
+  const emulator::FieldAccess& fields = fields_for(this_lane());
   fields.check_input(from, static_cast<int>(sizeof(Value)) / fields.element_bytes(), "reads");
   Value value{};
   std::memcpy(&value, from, sizeof value);
@@ -72,7 +80,7 @@ Value load_cells(const void* from) {
 
 void start_copy(device::Shared to, const void* from, std::uint32_t bytes) {
   Lane& lane = this_lane();
-  const emulator::FieldAccess& fields = lane.block.fields();
+  const emulator::FieldAccess& fields = fields_for(lane);
   fields.check_input(from, static_cast<int>(bytes) / fields.element_bytes(), "copies");
   lane.block.shared().start_copy(lane.block.moment(lane), to, bytes);
   lane.copies.issue(to, from, bytes);
@@ -80,7 +88,7 @@ void start_copy(device::Shared to, const void* from, std::uint32_t bytes) {
 
 template <class Value>
 void store_cells(void* to, const Value& value) {
-  emulator::FieldAccess& fields = this_lane().block.fields();
+  emulator::FieldAccess& fields = fields_for(this_lane());
   fields.note_output(to, static_cast<int>(sizeof(Value)) / fields.element_bytes());
   std::memcpy(to, &value, sizeof value);
 }
@@ -158,6 +166,17 @@ std::uint32_t load_table(const std::uint32_t* from) {
   return load_aligned(from);
 }
 
+Vector load_table_now(const Vector* from) {
+  return load_aligned(from);
+}
+std::uint32_t load_table_now(const std::uint32_t* from) {
+  return load_aligned(from);
+}
+
+void wait_for_earlier_work() {
+  this_lane().waited = true;
+}
+
 Vector load_shared(Shared from) {
   const Lane& lane = this_lane();
   return lane.block.shared().load(lane.block.moment(lane), from);
@@ -221,25 +240,25 @@ void store_field_vector(void* to, const Vector& v) {
 }
 
 std::uint16_t load_field(const std::uint16_t* from) {
-  this_lane().block.fields().check_input(from, 1, "reads");
+  fields_for(this_lane()).check_input(from, 1, "reads");
   return *from;
 }
 
 Vector load_vector(const std::uint16_t* from) {
   constexpr int cells = sizeof(Vector) / sizeof(std::uint16_t);
-  this_lane().block.fields().check_input(from, cells, "reads");
+  fields_for(this_lane()).check_input(from, cells, "reads");
   Vector vector{};
   std::memcpy(&vector, from, sizeof vector);
   return vector;
 }
 
 void store_field(std::uint16_t* to, std::uint16_t v) {
-  this_lane().block.fields().note_output(to, 1);
+  fields_for(this_lane()).note_output(to, 1);
   *to = v;
 }
 
 void store_field(std::uint16_t* to, std::uint32_t low, std::uint32_t high) {
-  this_lane().block.fields().note_output(to, 4);
+  fields_for(this_lane()).note_output(to, 4);
   to[0] = static_cast<std::uint16_t>(low);
   to[1] = static_cast<std::uint16_t>(low >> 16);
   to[2] = static_cast<std::uint16_t>(high);
@@ -247,17 +266,17 @@ void store_field(std::uint16_t* to, std::uint32_t low, std::uint32_t high) {
 }
 
 std::uint32_t load_field(const std::uint32_t* from) {
-  this_lane().block.fields().check_input(from, 1, "reads");
+  fields_for(this_lane()).check_input(from, 1, "reads");
   return *from;
 }
 
 void store_field(std::uint32_t* to, std::uint32_t v) {
-  this_lane().block.fields().note_output(to, 1);
+  fields_for(this_lane()).note_output(to, 1);
   *to = v;
 }
 
 void store_field(std::uint32_t* to, std::uint32_t low, std::uint32_t high) {
-  this_lane().block.fields().note_output(to, 2);
+  fields_for(this_lane()).note_output(to, 2);
   to[0] = low;
   to[1] = high;
 }

@@ -82,6 +82,7 @@ struct Lane {
   int warp;
   int index;  ///< within the warp
   LaneState state = LaneState::idle;
+  bool waited = false;  ///< for earlier work
   Arrival arrival;
   CopyQueue copies;
   LaneFiber fiber;

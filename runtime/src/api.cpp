@@ -103,17 +103,21 @@ struct ReadySweep {
   const spider::SweepForm* form;
   spider::SweepArguments arguments;
   std::int64_t blocks;
+  bool early;
 
   [[nodiscard]] Outcome launch(const spider_kernel& kernel, void* stream) const {
-    return spider::backend::launch(kernel, *form, arguments, *in, *out, blocks, stream);
+    return spider::backend::launch(kernel, {*form, blocks, early, stream}, arguments, *in, *out);
   }
 };
 
 /// Kernel and fields are checked already.
 ReadySweep make_ready(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
                       const spider::Box& box, const spider::backend::Residencies& residencies) {
-  const auto [form, launch] = spider::choose_form(kernel, box, residencies);
-  return {&in, &out, form, make_arguments(kernel, form->tiling, in, out, box, launch.grid), launch.blocks};
+  const auto [chosen, launch] = spider::choose_form(kernel, box, residencies);
+  const spider::SweepForm& form = kernel.forms[chosen];
+  return {&in,           &out,
+          &form,         make_arguments(kernel, form.tiling, in, out, box, launch.grid),
+          launch.blocks, residencies.at(chosen).starts_early};
 }
 
 /// Sweeps `box`, or the whole interior where it is null.

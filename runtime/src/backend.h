@@ -16,14 +16,23 @@ struct Outcome {
   std::string reason;
 };
 
-/// How many blocks of a form of a kernel the current device runs at once.
+/// How the current device runs a form of a kernel.
 struct Residency {
   std::int32_t multiprocessors = 1;
-  std::int32_t blocks_per_multiprocessor = 1;
+  std::int32_t blocks_per_multiprocessor = 1;  ///< at once
+  bool starts_early = false;                   ///< the form does, and the device can
 };
 
 /// That of each of a kernel's forms.
 using Residencies = std::array<Residency, most_forms>;
+
+/// How a sweep is to be started.
+struct Start {
+  const SweepForm& form;
+  std::int64_t blocks;
+  bool early;  ///< it may start while the work ahead of it on the stream still runs: Residency::starts_early
+  void* stream;
+};
 
 /// True for the emulator.
 [[nodiscard]] bool is_emulated();
@@ -36,11 +45,10 @@ using Residencies = std::array<Residency, most_forms>;
 /// it cannot.
 [[nodiscard]] Outcome check_memory(const void* memory, const char* name);
 
-/// Starts one sweep in one of the kernel's forms. `input` and `output` are those of the arguments, with all
-/// three extents, for back ends that check what the kernel touches.
-[[nodiscard]] Outcome launch(const spider_kernel& kernel, const SweepForm& form,
-                             const SweepArguments& arguments, const spider_field& input,
-                             const spider_field& output, std::int64_t blocks, void* stream);
+/// Starts one sweep. `input` and `output` are those of the arguments, with all three extents, for back ends
+/// that check what the kernel touches.
+[[nodiscard]] Outcome launch(const spider_kernel& kernel, const Start& start, const SweepArguments& arguments,
+                             const spider_field& input, const spider_field& output);
 
 [[nodiscard]] Outcome allocate(std::uint64_t bytes, void** memory);
 [[nodiscard]] Outcome release(void* memory);

@@ -73,6 +73,17 @@ Loaded& loaded() {
   return all;
 }
 
+/// Can a device start a kernel while the one ahead of it on the stream ends, in graphs too?
+Outcome check_early_starts(int arch, bool& can_start_early) {
+  constexpr int first_arch = 90;
+  constexpr int first_driver = 12030;
+  const CudaCall call;
+  int driver = 0;
+  Outcome asked = call.outcome(cudaDriverGetVersion(&driver), "asking the driver", SPIDER_ERROR_DEVICE);
+  can_start_early = arch >= first_arch && driver >= first_driver;
+  return asked;
+}
+
 Outcome check_device(const spider_kernel& kernel, int device, Residency& residency) {
   const CudaCall call;
   int major = 0;
@@ -86,7 +97,7 @@ Outcome check_device(const spider_kernel& kernel, int device, Residency& residen
     if (asked.status != SPIDER_OK) return asked;
   }
   const int arch = 10 * major + minor;
-  if (arch >= kernel.info.minimum_arch) return {};
+  if (arch >= kernel.info.minimum_arch) return check_early_starts(arch, residency.starts_early);
   return {SPIDER_ERROR_DEVICE, std::string("kernel ") + kernel.info.name + " needs compute capability " +
                                    std::to_string(kernel.info.minimum_arch / 10) + "." +
                                    std::to_string(kernel.info.minimum_arch % 10) + "; device " +
@@ -147,6 +158,7 @@ Outcome load(const spider_kernel& kernel, int device, Residencies& residencies) 
   for (std::int32_t i = 0; i < kernel.form_count && outcome.status == SPIDER_OK; ++i) {
     Residency& residency = residencies.at(static_cast<std::size_t>(i));
     residency = all;
+    residency.starts_early = all.starts_early && kernel.forms[i].starts_early;
     outcome = load_form(kernel, kernel.forms[i], residency);
   }
   return outcome;
@@ -154,6 +166,11 @@ Outcome load(const spider_kernel& kernel, int device, Residencies& residencies) 
 
 cudaStream_t to_stream(void* stream) {
   return static_cast<cudaStream_t>(stream);
+}
+
+/// The legacy default stream waits for other streams, too: work on it starts when all of that is done.
+bool is_default_stream(void* stream) {
+  return to_stream(stream) == nullptr || to_stream(stream) == cudaStreamLegacy;
 }
 
 }  // namespace
@@ -210,20 +227,28 @@ Outcome check_memory(const void* memory, const char* name) {
                                    " cannot reach; call cudaSetDevice, or enable peer access"};
 }
 
-Outcome launch(const spider_kernel& /*kernel*/, const SweepForm& form, const SweepArguments& arguments,
-               const spider_field& /*input*/, const spider_field& /*output*/, std::int64_t blocks,
-               void* stream) {
-  if (blocks > std::numeric_limits<std::int32_t>::max()) {
+Outcome launch(const spider_kernel& /*kernel*/, const Start& start, const SweepArguments& arguments,
+               const spider_field& /*input*/, const spider_field& /*output*/) {
+  if (start.blocks > std::numeric_limits<std::int32_t>::max()) {
     return {SPIDER_ERROR_EXTENT, "the field needs more blocks than one launch can have"};
   }
   const CudaCall call;
+  const Tiling& tiling = start.form.tiling;
   SweepArguments copy = arguments;
   void* parameters[] = {&copy};
-  const dim3 grid(static_cast<unsigned>(blocks));
-  const dim3 block(static_cast<unsigned>(form.tiling.warps_per_block * 32));
-  return call.outcome(cudaLaunchKernel(reinterpret_cast<const void*>(form.sweep), grid, block, parameters,
-                                       form.tiling.shared_bytes, to_stream(stream)),
-                      "the launch", SPIDER_ERROR_LAUNCH);
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(start.blocks));
+  config.blockDim = dim3(static_cast<unsigned>(tiling.warps_per_block * 32));
+  config.dynamicSmemBytes = static_cast<std::size_t>(tiling.shared_bytes);
+  config.stream = to_stream(start.stream);
+  config.attrs = &early;
+  config.numAttrs = start.early && !is_default_stream(start.stream) ? 1 : 0;
+  return call.outcome(
+      cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(start.form.sweep), parameters), "the launch",
+      SPIDER_ERROR_LAUNCH);
 }
 
 Outcome allocate(std::uint64_t bytes, void** memory) {

@@ -162,13 +162,13 @@ Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Reside
 }
 
 FormLaunch choose_form(const spider_kernel& kernel, const Box& box, const backend::Residencies& residencies) {
-  for (int i = 0;; ++i) {
+  for (std::size_t i = 0;; ++i) {
     const SweepForm& form = kernel.forms[i];
-    const backend::Residency& residency = residencies.at(static_cast<std::size_t>(i));
+    const backend::Residency& residency = residencies.at(i);
     const Launch launch = choose_blocks(form.tiling, box, residency);
-    const bool is_last = i + 1 >= kernel.form_count;
+    const bool is_last = i + 1 >= static_cast<std::size_t>(kernel.form_count);
     if (is_last || launch.blocks >= std::int64_t{form.least_blocks} * residency.multiprocessors)
-      return {&form, launch};
+      return {i, launch};
   }
 }
 

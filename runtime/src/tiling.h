@@ -3,6 +3,7 @@
 
 #include <spider/kernel.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "backend.h"
@@ -15,7 +16,7 @@ struct Launch {
 };
 
 struct FormLaunch {
-  const SweepForm* form;
+  std::size_t form;  ///< index into the kernel's forms
   Launch launch;
 };
 

@@ -84,7 +84,7 @@ if wants build; then
   else
     sources=("$cases"/kernels/*.cu)
   fi
-  runtime_sources=("$runtime"/src/*.cpp)
+  runtime_sources=("$runtime"/src/*.cpp "$harness/forms.cpp")
   flags=(-std=c++20 -O3 "-arch=$arch" -Werror all-warnings "-Xcompiler=-fPIC,-Wall,-Wextra,-Werror"
          "-I$runtime/include" "-I$runtime/device" "-I$runtime/src" "-I$cases/kernels")
   rm -f "$build"/objects/*.o

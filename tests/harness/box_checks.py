@@ -41,6 +41,7 @@ class BoxChecks:
         self.source_layout, self.content, _ = prepare_input(plan, case, rng)
         self.target_layout, self.poisoned = prepare_output(plan, case, rng)
         self.failures = []
+        self.forms = library.forms(kernel)
 
     def run(self, forms):
         cell = self.plan.storage.cell
@@ -67,7 +68,8 @@ class BoxChecks:
         """What a sweep of the box makes of the poisoned output."""
         self.buffers[0].upload(content)
         self.buffers[1].upload(self.poisoned)
-        self.library.sweep_box(self.kernel, *self.fields, box)
+        form = self.forms[self.rng.integers(len(self.forms))]
+        self.library.sweep_box(form, *self.fields, box)
         return self.buffers[1].download()
 
     def check(self, box):

@@ -82,6 +82,7 @@ class Checker:
     def check_plan(self, plan, index, report):
         kernel = self.library.kernel(plan.name)
         form = self.arguments.cases
+        forms = self.library.forms(kernel)
         report.failures += interface_checks.check_info(self.library, kernel, plan)
         for number, case in enumerate(make_cases(plan, self.arguments.seed, form, index, self.arguments.large)):
             if self.arguments.case is not None and number != self.arguments.case:
@@ -90,7 +91,8 @@ class Checker:
             vary_emulation(self.arguments.seed, plan.name, number, case.multiprocessors)
             where = f"case {number} ({case})"
             try:
-                sweep = sweep_case.run_case(self.library, kernel, plan, case, rng, self.arguments.valid_only)
+                one = forms[(index + number) % len(forms)]
+                sweep = sweep_case.run_case(self.library, one, plan, case, rng, self.arguments.valid_only)
             except CallFailed as error:
                 report.failures.append(f"{where}: {error}")
                 continue
@@ -133,6 +135,7 @@ INTERFACE_CHECKS = {
     interface_checks.check_iteration: (4, 0),
     interface_checks.check_ignored_stride: (4, 1),
     interface_checks.check_misuse: (10, 3),
+    interface_checks.check_forms: (2, 0),
     box_checks.check_boxes: (2, 1),
     memory_checks.check_far_strides: (5, 2),
     memory_checks.check_long_line: (3, 0),

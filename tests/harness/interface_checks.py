@@ -1,6 +1,7 @@
 """What the C API promises beside a sweep's values: misuse answers the documented status and touches nothing, iteration
 equals repeated sweeps, and the described kernel is the planned one."""
 
+import copy
 import ctypes
 import threading
 from ctypes import byref, c_int64, c_void_p
@@ -10,7 +11,7 @@ import numpy
 import reference
 import spider_library as api
 from spider_library import Buffer, make_field
-from sweep_case import Case, input_around, make_layout, make_values, prepare_input
+from sweep_case import Case, input_around, make_layout, make_values, prepare_input, run_case
 
 # Small fields by dimensions; larger than the reach of most stencils.
 EXTENTS = {1: (1, 1, 137), 2: (1, 20, 37), 3: (5, 9, 37)}
@@ -197,7 +198,8 @@ def check_misuse(library, kernel, plan, rng):
 
 
 def check_iteration(library, kernel, plan, rng):
-    """spider_iterate against spider_apply, step by step and bit by bit; the halos of both fields are read."""
+    """spider_iterate against spider_apply, step by step and bit by bit; the halos of both fields are read. On a stream on
+    which sweeps may start while the one ahead still runs."""
     failures = []
     case = Case({1: (1, 1, 150), 2: (1, 11, 150), 3: (4, 6, 150)}[plan.dimensions])
     valid = reference.valid_cells(plan, case.extent)
@@ -222,16 +224,17 @@ def check_iteration(library, kernel, plan, rng):
             return [buffer.download() for buffer in buffers]
 
         fields = [layout.field(buffer) for layout, buffer in zip(layouts, buffers)]
-        for steps in (0, 1, 2, 5):
+        for steps in (0, 1, 2, 13):
             reset()
             for step in range(steps):
                 library.sweep(kernel, fields[step % 2], fields[(step + 1) % 2])
             wanted = both()
             reset()
             result = c_void_p()
-            status = library.iterate(kernel, byref(fields[0]), byref(fields[1]), steps, None, byref(result))
+            stream = api.PER_THREAD_STREAM
+            status = library.iterate(kernel, byref(fields[0]), byref(fields[1]), steps, stream, byref(result))
             library.require("spider_iterate", status)
-            library.require("spider_synchronize", library.synchronize(None))
+            library.require("spider_synchronize", library.synchronize(stream))
             if result.value != ctypes.addressof(fields[steps % 2]):
                 failures.append(f"{steps} steps: result is not the {'ab'[steps % 2]} that was passed")
             for which, (told, expected) in enumerate(zip(both(), wanted)):
@@ -245,6 +248,20 @@ def check_iteration(library, kernel, plan, rng):
         library.require("spider_iterate with no result pointer", status)
         library.require("spider_synchronize", library.synchronize(None))
     return failures
+
+
+def check_forms(library, kernel, plan, rng):
+    """All forms of a kernel give the same bits."""
+    forms = library.forms(kernel)[1:]
+    extent = {1: (1, 1, 1500), 2: (1, 33, 650), 3: (5, 9, 150)}[plan.dimensions]
+    stride, offset = (("aligned", 0), ("odd", 3))[rng.integers(2)]
+    case = Case(extent, "random", stride, "aligned", offset, 0)
+    results = [run_case(library, form, plan, case, copy.deepcopy(rng)).output_after for form in forms]
+    return [
+        f"form {number} gives other bits than form 0 ({case})"
+        for number, result in enumerate(results)
+        if not numpy.array_equal(result, results[0])
+    ]
 
 
 def check_ignored_stride(library, kernel, plan, rng):

@@ -19,6 +19,7 @@ UNSUPPORTED = 8
 EMULATION = 12
 STATUS_VALUES = range(13)
 ABI = 1
+PER_THREAD_STREAM = c_void_p(2)  # as CUDA calls it
 
 
 class Field(ctypes.Structure):
@@ -95,6 +96,18 @@ class Library:
         function.restype = c_void_p
         function.argtypes = []
         return function()
+
+    def forms(self, kernel):
+        """The kernel, which takes its forms by size, and kernels of each of its forms alone, if it has several. None beside
+        the kernel where the library has no forms.cpp."""
+        single = getattr(self.handle, "spider_test_form", None)
+        if single is None:
+            return [kernel]
+        single.restype, single.argtypes = c_void_p, [c_void_p, c_int32]
+        forms = []
+        while form := single(kernel, len(forms)):
+            forms.append(form)
+        return [kernel, *forms] if len(forms) > 1 else [kernel]
 
     def words(self):
         """spider_last_error as text."""

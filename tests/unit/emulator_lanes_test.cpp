@@ -188,6 +188,34 @@ TEST(Launch, ReportsTheLowestFaultyBlockWhateverTheThreads) {
   EXPECT_EQ(run("4").reason, one.reason);
 }
 
+TEST(Launch, FormsThatStartEarlyWaitBeforeTheyTouchFields) {
+  LaunchCase launch_case;
+  launch_case.starts_early = true;
+  launch_case.blocks = 2;
+  expect_good(launch(
+      [](SweepArguments arguments) {
+        device::wait_for_earlier_work();
+        write_output(arguments);
+      },
+      launch_case));
+  // Each block waits for itself.
+  expect_violation(launch(
+                       [](SweepArguments arguments) {
+                         if (device::block_index() == 1) device::wait_for_earlier_work();
+                         write_output(arguments);
+                       },
+                       launch_case),
+                   {"block 0, ", "touches a field before it waits for earlier work"});
+  expect_violation(launch(
+                       [](SweepArguments arguments) {
+                         if (device::lane_index() == 0) device::wait_for_earlier_work();
+                         (void)device::load_field(input_of(arguments));
+                         write_output(arguments);
+                       },
+                       launch_case),
+                   {"touches a field before it waits for earlier work"});
+}
+
 TEST(Launch, UnwindsTheStacksOfAllLanes) {
   static int alive;
   alive = 0;

@@ -49,6 +49,7 @@ struct LaunchCase {
   std::int32_t warps = 1;
   std::int32_t shared_bytes = 1024;
   std::int64_t blocks = 1;
+  bool starts_early = false;
   std::vector<TapRow> taps = {{0, 0, 0, 0}};
   Face y_low{FaceRule::halo, 0};
   Face y_high{FaceRule::halo, 0};
@@ -66,6 +67,7 @@ inline backend::Outcome launch(Sweep sweep, const LaunchCase& launch_case, Field
   kernel.info.dimensions = 2;
   kernel.form_count = 1;
   kernel.forms[0].sweep = sweep;
+  kernel.forms[0].starts_early = launch_case.starts_early;
   kernel.forms[0].tiling.warps_per_block = launch_case.warps;
   kernel.forms[0].tiling.shared_bytes = launch_case.shared_bytes;
   kernel.tap_rows = launch_case.taps.data();
@@ -84,7 +86,7 @@ inline backend::Outcome launch(Sweep sweep, const LaunchCase& launch_case, Field
   std::copy_n(in.extent, 3, arguments.extent);
   arguments.box = launch_case.box;
   if (launch_case.box.extent[2] == 0) std::copy_n(in.extent, 3, arguments.box.extent);
-  return backend::launch(kernel, kernel.forms[0], arguments, in, out, launch_case.blocks, nullptr);
+  return backend::launch(kernel, {kernel.forms[0], launch_case.blocks, false, nullptr}, arguments, in, out);
 }
 
 inline backend::Outcome launch(Sweep sweep, const LaunchCase& launch_case) {

@@ -451,24 +451,38 @@ spec::StencilSpec flat_box(int radius) {
 }
 
 TEST(Plan, TilesAreInRegistersWhereTheyFitAndMemoryBinds) {
-  const auto streaming_of = [](const spec::StencilSpec& stencil, const Variant& variant = {}) {
-    return make_plan(stencil, Engine::sparse, variant).passes.front().streaming;
+  const auto forms_of = [](const spec::StencilSpec& stencil, const Variant& variant = {}) {
+    return make_plan(stencil, Engine::sparse, variant).passes.front().streaming.tile_forms;
   };
   for (int radius = 1; radius <= 3; ++radius) {
-    const Streaming streaming = streaming_of(flat_box(radius));
-    EXPECT_GE(streaming.tile_rows, 11) << radius;
-    const int threads = 32 * streaming.warps_per_block * streaming.blocks_per_multiprocessor;
-    EXPECT_LE(streaming.estimated_registers * threads, 65536) << radius;
-    EXPECT_EQ(streaming.tiles_across, radius == 1 ? 4 : 2);
-    EXPECT_GT(streaming_of(flat_box(radius), {Swap::none, 2}).tile_rows, 0);
-    EXPECT_EQ(streaming_of(flat_box(radius), {Swap::element, 2}).tile_rows, 0);
-    EXPECT_EQ(streaming_of(flat_box(radius), {Swap::pair, 1}).tile_rows, 0);
+    const std::vector<TileForm> forms = forms_of(flat_box(radius));
+    ASSERT_EQ(forms.size(), 3U) << radius;
+    EXPECT_GE(forms[0].rows, 10) << radius;
+    for (std::size_t i = 1; i < forms.size(); ++i) {
+      EXPECT_LT(forms[i].rows, forms[i - 1].rows) << radius;
+      EXPECT_LT(forms[i].least_blocks, forms[i - 1].least_blocks) << radius;
+    }
+    EXPECT_EQ(forms[2].rows, TileForm::low_rows) << radius;
+    EXPECT_EQ(forms[2].least_blocks, 0) << radius;
+    for (const TileForm& form : forms) {
+      constexpr int registers_per_operand = 4;
+      const int inputs = form.rows + 2 * radius;
+      const int least_registers =
+          (inputs + make_plan(flat_box(radius), Engine::sparse, {}).passes.front().products.size()) *
+          registers_per_operand;
+      const int threads = 32 * form.across * form.down * form.blocks_per_multiprocessor;
+      EXPECT_LE(least_registers * threads, 65536) << radius;
+      EXPECT_EQ(form.across, radius == 1 ? 4 : 2);
+    }
+    EXPECT_FALSE(forms_of(flat_box(radius), {Swap::none, 2}).empty());
+    EXPECT_TRUE(forms_of(flat_box(radius), {Swap::element, 2}).empty());
+    EXPECT_TRUE(forms_of(flat_box(radius), {Swap::pair, 1}).empty());
   }
-  EXPECT_EQ(streaming_of(flat_box(5)).tile_rows, 0);
-  EXPECT_EQ(streaming_of(flat_star(7, 1)).tile_rows, 0);  // pairs of diagonals read two rows
+  EXPECT_TRUE(forms_of(flat_box(5)).empty());
+  EXPECT_TRUE(forms_of(flat_star(7, 1)).empty());  // pairs of diagonals read two rows
   spec::StencilSpec wide = flat_box(1);
   wide.storage = spec::Storage::f32;
-  EXPECT_EQ(streaming_of(wide).tile_rows, 0);
+  EXPECT_TRUE(forms_of(wide).empty());
 }
 
 TEST(Plan, WarpgroupsMultiplyWhereTheyAreFasterAndCodeIsForThemAlone) {

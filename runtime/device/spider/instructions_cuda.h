@@ -115,6 +115,36 @@ SPIDER_DEVICE std::uint32_t settle(std::uint32_t loaded) {
   return settled;
 }
 
+/// A table's value, loaded where the program has it.
+SPIDER_DEVICE Vector load_table_now(const Vector* from) {
+  Vector v;
+  asm volatile("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
+               : "l"(from));
+  return v;
+}
+SPIDER_DEVICE std::uint32_t load_table_now(const std::uint32_t* from) {
+  std::uint32_t value;
+  asm volatile("ld.global.nc.b32 %0, [%1];" : "=r"(value) : "l"(from));
+  return value;
+}
+
+/// griddepcontrol.wait (9.7.13.13): until what the launch depends on is complete and its writes are visible.
+/// Devices that cannot start a launch early have nothing to wait for.
+SPIDER_DEVICE void wait_for_earlier_work() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/// griddepcontrol.launch_dependents: the launch behind this one may start once all blocks have said so or are
+/// done. It waits before it touches fields.
+SPIDER_DEVICE void let_later_work_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
 SPIDER_DEVICE std::uint32_t shared_address(Shared offset) {
   extern __shared__ __align__(128) unsigned char spider_shared_memory[];
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(spider_shared_memory)) + offset;
@@ -173,6 +203,17 @@ SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint16_t v) {
       "@wanted st.shared.b16 [%0], %1;\n"
       "}" ::"r"(shared_address(to)),
       "h"(v), "r"(static_cast<int>(wanted))
+      : "memory");
+}
+
+SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, const Vector& v) {
+  asm volatile(
+      "{\n"
+      ".reg .pred wanted;\n"
+      "setp.ne.b32 wanted, %5, 0;\n"
+      "@wanted st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n"
+      "}" ::"r"(shared_address(to)),
+      "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3]), "r"(static_cast<int>(wanted))
       : "memory");
 }
 
@@ -247,6 +288,16 @@ SPIDER_DEVICE Vector load_vector_if(bool wanted, const std::uint16_t* from) {
       "}"
       : "+r"(v.word[0]), "+r"(v.word[1]), "+r"(v.word[2]), "+r"(v.word[3])
       : "l"(from), "r"(static_cast<int>(wanted)));
+  return v;
+}
+/// ld.global.v4.b32 of eight neighbouring cells where `wanted`, else of a table, where the program has it:
+/// the compiler would wait for a load into registers that hold something else meanwhile.
+SPIDER_DEVICE Vector load_vector_or(bool wanted, const std::uint16_t* from, const Vector* otherwise) {
+  const void* address = wanted ? static_cast<const void*>(from) : otherwise;
+  Vector v;
+  asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
+               : "l"(address));
   return v;
 }
 SPIDER_DEVICE std::uint16_t load_field_if(bool wanted, const std::uint16_t* from, std::uint16_t otherwise) {

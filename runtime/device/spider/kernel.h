@@ -95,6 +95,9 @@ struct SweepForm {
   Tiling tiling;
   /// Blocks for each multiprocessor of the device: a box that has fewer goes to the next form.
   std::int32_t least_blocks = 0;
+  /// The function calls device::wait_for_earlier_work before it touches a field, so that a device may start
+  /// it while the work ahead of it on the stream still runs.
+  bool starts_early = false;
 };
 
 constexpr int most_forms = 3;

@@ -70,10 +70,17 @@ float smaller_magnitude(float a, float b);
 /// A value of a table baked into the generated file.
 Vector load_table(const Vector* from);
 std::uint32_t load_table(const std::uint32_t* from);
+
+Vector load_table_now(const Vector* from);
+std::uint32_t load_table_now(const std::uint32_t* from);
 /// The value, which is there from here on.
 SPIDER_DEVICE std::uint32_t settle(std::uint32_t loaded) {
   return loaded;
 }
+
+/// A lane of a form that starts early touches fields only behind it.
+void wait_for_earlier_work();
+inline void let_later_work_start() {}
 
 /// ld.shared.v4.b32: `from` is a multiple of 16.
 Vector load_shared(Shared from);
@@ -89,6 +96,9 @@ void store_shared(Shared to, std::uint32_t v);
 void store_shared(Shared to, std::uint16_t v);
 /// The same where `wanted`.
 SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint16_t v) {
+  if (wanted) store_shared(to, v);
+}
+SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, const Vector& v) {
   if (wanted) store_shared(to, v);
 }
 
@@ -133,6 +143,10 @@ Vector load_vector(const std::uint16_t* from);
 /// The loads above where `wanted`; else zeros, or the value `otherwise`.
 SPIDER_DEVICE Vector load_vector_if(bool wanted, const std::uint16_t* from) {
   return wanted ? load_vector(from) : Vector{};
+}
+/// Those cells where `wanted`, else a table's.
+SPIDER_DEVICE Vector load_vector_or(bool wanted, const std::uint16_t* from, const Vector* otherwise) {
+  return wanted ? load_vector(from) : load_table(otherwise);
 }
 SPIDER_DEVICE std::uint16_t load_field_if(bool wanted, const std::uint16_t* from, std::uint16_t otherwise) {
   return wanted ? load_field(from) : otherwise;

@@ -29,6 +29,8 @@ struct Device {
   std::map<const void*, int> loads;          ///< of a kernel, by cudaFuncGetAttributes
   std::map<const void*, int> shared_memory;  ///< that a kernel may have beyond 48 KiB
   std::vector<int> grids;                    ///< blocks of each launch
+  std::vector<const void*> functions;        ///< of each launch
+  std::vector<bool> early;                   ///< whether each launch may start while the one ahead runs
 };
 
 struct Allocation {
@@ -43,6 +45,7 @@ struct Machine {
   std::vector<Device> devices;
   std::map<const std::byte*, Allocation> allocations;
   std::map<std::pair<int, int>, bool> peers;
+  int driver = 13000;
   cudaError_t sticky = cudaSuccess;  ///< of earlier work: every later call gives it
 };
 
@@ -129,13 +132,21 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
                  nullptr};
   return cudaSuccess;
 }
-cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 /*block*/, void** /*arguments*/,
-                             std::size_t shared_bytes, cudaStream_t /*stream*/) {
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = machine.driver;
+  return cudaSuccess;
+}
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
+                                void** /*arguments*/) {
   if (machine.sticky != cudaSuccess) return fail(machine.sticky);
   const Lock lock(machine.mutex);
-  if (shared_bytes > static_cast<std::size_t>(here().shared_memory[function]))
+  if (config->dynamicSmemBytes > static_cast<std::size_t>(here().shared_memory[function]))
     return fail(cudaErrorInvalidValue);
-  here().grids.push_back(static_cast<int>(grid.x));
+  here().grids.push_back(static_cast<int>(config->gridDim.x));
+  here().functions.push_back(function);
+  here().early.push_back(config->numAttrs == 1 &&
+                         config->attrs->id == cudaLaunchAttributeProgrammaticStreamSerialization &&
+                         config->attrs->val.programmaticStreamSerializationAllowed == 1);
   return cudaSuccess;
 }
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
@@ -168,6 +179,7 @@ namespace {
 constexpr spider::TapRow rows_of_taps[] = {{0, -1, 0, 0}, {0, 0, -1, 1}, {0, 1, 0, 0}};
 
 void sweep_of_nothing(spider::SweepArguments /*arguments*/) {}
+void other_sweep_of_nothing(spider::SweepArguments /*arguments*/) {}
 
 /// A kernel of its own for each test, since what is loaded stays known.
 std::unique_ptr<spider_kernel> make_kernel() {
@@ -237,6 +249,7 @@ class CudaBackend : public ::testing::Test {
   CudaBackend() {
     machine.devices.assign(2, {});
     machine.peers.clear();
+    machine.driver = 13000;
     machine.sticky = cudaSuccess;
     current = 0;
     last_error = cudaSuccess;
@@ -244,10 +257,10 @@ class CudaBackend : public ::testing::Test {
     kernel_ = all_kernels().back().get();
   }
 
-  [[nodiscard]] spider_status apply(const Grid& in, const Grid& out) const {
+  [[nodiscard]] spider_status apply(const Grid& in, const Grid& out, void* stream = nullptr) const {
     const spider_field from = in.field();
     const spider_field to = out.field();
-    return spider_apply(kernel_, &from, &to, nullptr);
+    return spider_apply(kernel_, &from, &to, stream);
   }
 
   [[nodiscard]] int loads(std::size_t device) const {
@@ -345,6 +358,51 @@ TEST_F(CudaBackend, ThreadsOnTwoDevicesDoNotDisturbEachOther) {
   for (std::thread& thread : all) thread.join();
   for (const int sweeps_done : right) EXPECT_EQ(sweeps_done, static_cast<int>(sweeps));
   for (const Device& device : machine.devices) EXPECT_EQ(device.grids.size(), threads / 2 * sweeps);
+}
+
+TEST_F(CudaBackend, StartsEarlyWhatWaitsItselfOnStreamsOfTheCaller) {
+  int streams[2] = {};
+  const Grid in;
+  const Grid out;
+  const auto sweep_on = [&](void* stream) {
+    EXPECT_EQ(apply(in, out, stream), SPIDER_OK) << spider_last_error();
+    return machine.devices[0].early.back();
+  };
+  EXPECT_FALSE(sweep_on(streams));
+  const auto next_kernel = [&] {
+    all_kernels().push_back(make_kernel());
+    kernel_ = all_kernels().back().get();
+    kernel_->forms[0].starts_early = true;
+  };
+  next_kernel();
+  EXPECT_TRUE(sweep_on(streams));
+  EXPECT_TRUE(sweep_on(streams + 1));
+  EXPECT_FALSE(sweep_on(nullptr));
+  EXPECT_FALSE(sweep_on(cudaStreamLegacy));
+  next_kernel();
+  machine.driver = 12020;
+  EXPECT_FALSE(sweep_on(streams));
+  next_kernel();
+  machine.driver = 13000;
+  machine.devices[0].arch = 89;
+  EXPECT_FALSE(sweep_on(streams));
+}
+
+TEST_F(CudaBackend, LoadsAllFormsAndTakesTheFirstThatAFieldFills) {
+  kernel_->form_count = 2;
+  kernel_->forms[1] = kernel_->forms[0];
+  kernel_->forms[1].sweep = other_sweep_of_nothing;
+  const Grid in;
+  const Grid out;
+  for (const int least_blocks : {0, 1000}) {
+    kernel_->forms[0].least_blocks = least_blocks;
+    ASSERT_EQ(apply(in, out), SPIDER_OK) << spider_last_error();
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto* function = reinterpret_cast<const void*>(kernel_->forms[i].sweep);
+    EXPECT_EQ(machine.devices[0].loads[function], 1);
+    EXPECT_EQ(machine.devices[0].functions.at(i), function);
+  }
 }
 
 TEST_F(CudaBackend, LeavesErrorsOfItsCallerAlone) {

@@ -1,0 +1,24 @@
+// For tests of each of a kernel's forms on fields of any size: the runtime would choose by size.
+#include <spider/kernel.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+/// The kernel with one form only; NULL where it has no such form, counted from 0. It lives for ever, since
+/// the runtime knows kernels by their addresses.
+extern "C" SPIDER_PUBLIC const spider_kernel* spider_test_form(const spider_kernel* kernel, int form) {
+  static std::mutex mutex;
+  static std::map<std::pair<const spider_kernel*, int>, std::unique_ptr<const spider_kernel>> made;
+  if (form < 0 || form >= kernel->form_count) return nullptr;
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<const spider_kernel>& single = made[{kernel, form}];
+  if (single == nullptr) {
+    spider_kernel copy = *kernel;
+    copy.forms[0] = kernel->forms[form];
+    copy.form_count = 1;
+    single = std::make_unique<const spider_kernel>(copy);
+  }
+  return single.get();
+}

@@ -376,7 +376,8 @@ def make_spec(index, seed, spaces, attempt=0):
         taps, body = make_shape(rng, kind, space)
     faces, boundary = make_boundary(rng, space)
     if "faces" in given:
-        faces = given["faces"]
+        halo = {"low": ("halo", 0), "high": ("halo", 0)}
+        faces = {AXES[axis]: given["faces"].get(AXES[axis], halo) for axis in space.axes}
         boundary = "boundary: {" + ", ".join(f"{axis}: {face_text(face['low'])}" for axis, face in faces.items()) + "}\n"
     mode = kind if kind in space.modes else "auto"
     accuracy = rng.choice(space.accuracies)

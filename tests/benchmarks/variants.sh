@@ -32,9 +32,8 @@ variant tensor "$singles" --engine sparse
 
 warpgroup=
 for spec in "$stencils"/*2d*.yaml; do
-  if "$spider_gen" --arch sm_90a --explain --explain-format json "$spec" | grep -q '"template": "group2d"'; then
-    warpgroup+=" $(basename -- "$spec" .yaml)"
-  fi
+  explanation=$("$spider_gen" --arch sm_90a --explain --explain-format json "$spec")
+  [[ $explanation != *'"template": "group2d"'* ]] || warpgroup+=" $(basename -- "$spec" .yaml)"
 done
 [[ -z $warpgroup ]] || variant warpgroup "$warpgroup" --arch sm_90a
 

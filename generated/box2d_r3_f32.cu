@@ -679,14 +679,16 @@ struct LateCells {
     SPIDER_UNROLL
     for (int k = 0; k < edge_slots; ++k) to[k] = nowhere;
   }
-  SPIDER_DEVICE void place() {
-    SPIDER_UNROLL
-    for (int k = 0; k < edge_slots; ++k) {
-      if (to[k] != nowhere) device::store_shared(to[k], value[k]);
-      to[k] = nowhere;
-    }
-  }
 };
+
+/// Puts them there.
+[[maybe_unused]] SPIDER_DEVICE void place_late(LateCells& late) {
+  SPIDER_UNROLL
+  for (int k = 0; k < edge_slots; ++k) {
+    if (late.to[k] != LateCells::nowhere) device::store_shared(late.to[k], late.value[k]);
+    late.to[k] = LateCells::nowhere;
+  }
+}
 
 /// Brings the cells of a row, which the tap rows of `active` meet, to the ring row at `to`.
 [[maybe_unused]] SPIDER_DEVICE void bring_edge_cells(const Walk& walk, const EdgeCells& edges, const RowPlace& row,
@@ -727,7 +729,7 @@ class RowSupply {
 
   /// Starts the copies of input step `step`, if there is one, to ring row `slot`.
   SPIDER_DEVICE void start_row(const Walk& walk, int step, Shared slot) {
-    if constexpr (!inside) late_.place();
+    if constexpr (!inside) place_late(late_);
     if (step < walk.steps + steps_in_flight - 1) {
       const Shared to = ring_ + slot * ring_row_bytes;
       if constexpr (inside) {

@@ -73,14 +73,15 @@ Loaded& loaded() {
   return all;
 }
 
+constexpr int first_arch_of_early_starts = 90;
+
 /// Can a device start a kernel while the one ahead of it on the stream ends, in graphs too?
 Outcome check_early_starts(int arch, bool& can_start_early) {
-  constexpr int first_arch = 90;
   constexpr int first_driver = 12030;
   const CudaCall call;
   int driver = 0;
   Outcome asked = call.outcome(cudaDriverGetVersion(&driver), "asking the driver", SPIDER_ERROR_DEVICE);
-  can_start_early = arch >= first_arch && driver >= first_driver;
+  can_start_early = arch >= first_arch_of_early_starts && driver >= first_driver;
   return asked;
 }
 
@@ -125,7 +126,11 @@ Outcome load_form(const spider_kernel& kernel, const SweepForm& form, Residency&
     outcome.reason += " (was it compiled for this device's architecture?)";
     return outcome;
   }
-  // What is compiled beside kernels for one architecture alone (templates/group2d.cu.in).
+  // Code for older architectures has no instruction to wait for the kernel ahead (wait_for_earlier_work);
+  // what the device compiles for itself is of the architecture that it was compiled from.
+  residency.starts_early = residency.starts_early && attributes.ptxVersion >= first_arch_of_early_starts;
+  // Kernels for warpgroups bound their blocks to a warp where the code is not for sm_90a
+  // (templates/group2d.cu.in).
   if (attributes.maxThreadsPerBlock < tiling.warps_per_block * 32) {
     return {SPIDER_ERROR_DEVICE,
             std::string("kernel ") + kernel.info.name +

@@ -509,7 +509,10 @@ TEST(Plan, WarpgroupsMultiplyWhereTheyAreFasterAndCodeIsForThemAlone) {
   const auto is_for_warpgroups = [&](const KernelPlan& of) {
     return !of.passes.empty() && of.passes.front().streaming.warpgroups;
   };
-  EXPECT_FALSE(is_for_warpgroups(fitted(flat_box(3), {"sm_90a"})));      // hides behind memory
+  EXPECT_FALSE(is_for_warpgroups(fitted(flat_box(3), {"sm_90a"})));  // hides behind memory
+  EXPECT_FALSE(is_for_warpgroups(fitted(flat_box(5), {"sm_90a"})));  // takes as long
+  EXPECT_TRUE(is_for_warpgroups(fitted(flat_box(6), {"sm_90a"})));
+  EXPECT_FALSE(is_for_warpgroups(fitted(flat_box(8), {"sm_90a"})));      // two windows a tap row
   EXPECT_FALSE(is_for_warpgroups(fitted(flat_star(7, 1), {"sm_90a"})));  // pairs of diagonals
   EXPECT_FALSE(is_for_warpgroups(fitted(flat_box(7), {"sm_90a"}, Engine::dense)));
   EXPECT_FALSE(is_for_warpgroups(fitted(flat_box(7), {"sm_90a"}, Engine::cuda)));

@@ -25,6 +25,7 @@ namespace {
 struct Device {
   int arch = 90;
   int multiprocessors = 132;
+  int code_arch = 90;                        ///< that kernels were compiled for
   int block_threads = 1024;                  ///< that kernels may have
   std::map<const void*, int> loads;          ///< of a kernel, by cudaFuncGetAttributes
   std::map<const void*, int> shared_memory;  ///< that a kernel may have beyond 48 KiB
@@ -109,6 +110,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
   if (machine.sticky != cudaSuccess) return fail(machine.sticky);
   const Lock lock(machine.mutex);
   attributes->maxThreadsPerBlock = here().block_threads;
+  attributes->ptxVersion = here().code_arch;
   ++here().loads[function];
   return cudaSuccess;
 }
@@ -384,6 +386,10 @@ TEST_F(CudaBackend, StartsEarlyWhatWaitsItselfOnStreamsOfTheCaller) {
   EXPECT_FALSE(sweep_on(streams));
   next_kernel();
   machine.driver = 13000;
+  machine.devices[0].code_arch = 80;
+  EXPECT_FALSE(sweep_on(streams));
+  next_kernel();
+  machine.devices[0].code_arch = 90;
   machine.devices[0].arch = 89;
   EXPECT_FALSE(sweep_on(streams));
 }

@@ -60,6 +60,7 @@ struct cudaPointerAttributes {
 struct cudaFuncAttributes {
   std::size_t sharedSizeBytes;
   int maxThreadsPerBlock;
+  int ptxVersion;
 };
 
 struct dim3 {

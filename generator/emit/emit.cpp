@@ -316,7 +316,7 @@ void bind_streaming(const plan::Pass& pass, render::Bindings& bindings) {
   bindings["batch_rows"] = fmt::to_string(plan::batch_rows(pass));
   bindings["staged_vectors"] = fmt::to_string(plan::staged_vectors(pass));
   bind_column_reach(pass.column_reach, bindings);
-  bindings["first_column"] = fmt::to_string(pass.shifts.front() + pass.mapping.first_input());
+  bindings["first_column"] = fmt::to_string(pass.first_column());
   bindings["whole_operands"] = pass.whole_operands ? "true" : "false";
   bindings["operands_in_registers"] = streaming.operands_in_registers ? "true" : "false";
   bindings["unrolled_rows"] = streaming.rotate_by_unrolling ? "rows_in_flight" : "1";
@@ -336,7 +336,7 @@ void bind_tiles(const plan::Pass& pass, plan::Swap swap, render::Bindings& bindi
   bindings["shift_groups"] = shift_groups_text(pass);
   bindings["window_vectors"] = fmt::to_string(plan::ring_row_vectors(pass));
   bind_column_reach(pass.column_reach, bindings);
-  bindings["first_column"] = fmt::to_string(pass.shifts.front() + pass.mapping.first_input());
+  bindings["first_column"] = fmt::to_string(pass.first_column());
 }
 
 /// The operands of each tap row, from the lowest: {operand, metadata, selector} each, as many for every row.
@@ -361,7 +361,7 @@ void bind_warpgroups(const plan::Pass& pass, const pack::PackedPass& packed, ren
       packed.metadata.size() == 1 &&
       std::all_of(packed.operands.begin(), packed.operands.end(), has_first_selector);
   bindings["blocks_per_multiprocessor"] = fmt::to_string(pass.streaming.blocks_per_multiprocessor);
-  bindings["first_column"] = fmt::to_string(pass.shifts.front() + pass.mapping.first_input());
+  bindings["first_column"] = fmt::to_string(pass.first_column());
   bind_column_reach(pass.column_reach, bindings);
   bindings["most_products"] = fmt::to_string(plan::most_row_products(pass));
   bindings["row_operands"] = row_operands_text(pass, packed);

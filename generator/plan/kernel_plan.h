@@ -197,6 +197,8 @@ struct Pass {
   PlaneStreaming planes;          ///< of Walk::planes
   LineStreaming lines;            ///< of Walk::lines
 
+  /// Of Walk::rows: column of the first input that a strip or tile fetches, counted from its first output.
+  [[nodiscard]] int first_column() const { return shifts.front() + mapping.first_input(); }
   /// Input rows that an output row needs, from the first to the last.
   [[nodiscard]] int rows_spanned() const { return row_high - row_low + 1; }
   /// dy - row_low of the last input row that a product reads.

@@ -87,8 +87,7 @@ int warpgroup_shared_bytes(const Pass& pass) {
   constexpr int fetched_groups = 2;
   constexpr int line_elements = line_bytes / 2;
   const int prepared_rows = step_rows(pass) + rows_at_once;
-  const int first_column = pass.shifts.front() + pass.mapping.first_input();
-  const int elements_before = (first_column % line_elements + line_elements) % line_elements;
+  const int elements_before = (pass.first_column() % line_elements + line_elements) % line_elements;
   const int fetched_bytes = 2 * (elements_before + strip_outputs) + 2 * vector_bytes;
   const int fetched_row = (fetched_bytes + line_bytes - 1) / line_bytes * line_bytes;
   return prepared_rows * 2 * strip_outputs * 2 + fetched_groups * rows_at_once * fetched_row;

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# The random kernels of the accuracy tests pass nvcc's front end and its device compiler without a warning; several to a
+# translation unit, for sm_80 and sm_90a in turn, not optimised, which would take most of the time.
+# usage: check_warnings.sh ROOT KERNELS NVCC
+set -euo pipefail
+root=$1
+kernels=$2
+kernels_per_unit=12
+out=$(mktemp -d)
+trap 'rm -rf -- "$out"' EXIT
+mapfile -t all < <(find "$kernels" -name 'random_*.cu' | sort)
+((${#all[@]})) || { echo "no random kernels in $kernels" >&2; exit 1; }
+for ((first = 0, unit = 0; first < ${#all[@]}; first += kernels_per_unit, ++unit)); do
+  cat "${all[@]:first:kernels_per_unit}" >"$out/$unit.cu"  # of what is included nvcc tells less
+  architecture=compute_80
+  if ((unit % 2)); then architecture=compute_90a; fi
+  echo "$3" -std=c++17 -ptx -o "$out/$unit.ptx" "$out/$unit.cu" -arch="$architecture" -Xcicc -O0 \
+    -Werror all-warnings -I "$kernels" -I "$root/runtime/include" -I "$root/runtime/device"
+done | xargs -P "$(nproc)" -d '\n' -n 1 bash -c
+echo "${#all[@]} kernels without a warning"

@@ -18,7 +18,7 @@ extern "C" {
 /* The kernel for spider_apply and its kin; fields hold f16.
  * Stencil   1D star, 3 taps in 1 row, reach x -1..1
  * Boundary  x nearest
- * Bound     |error| <= 0.00049 |result| + 4.3e-06 sum |w x| + 3e-08 */
+ * Bound     |error| <= 0.00049 |result| + 2.2e-06 sum |w x| + 3e-08 */
 SPIDER_PUBLIC const spider_kernel* heat1d_kernel(void);
 
 #ifdef __cplusplus

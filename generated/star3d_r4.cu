@@ -7,403 +7,1131 @@
 // With      h = 1
 // Boundary  z halo; y halo; x halo
 // Storage   f16 fields, f32 sums
-// Weights   f32, largest error 3.2e-07
+// Weights   two f16 terms each, of 24 of 25 taps one that is exact up to the factor 1.3687552, largest error 1.2e-10
 //           sum -1.7479507424811302e-15 in the spec, 0 packed
-// Bound     |error| <= 0.00049 |result| + 1.5e-06 sum |w x| + 3e-08
-// Engine    cuda: CUDA cores, in f32
-// Plan      25 multiply-adds a point in the code, walking along planes
-//           3 rows of 4 x a thread, 6 x 1 warps a block, ring of 5 planes
+// Bound     |error| <= 0.00049 |result| + 2.2e-05 sum |w x| + 3e-08
+// Engine    sparse: tensor cores, operands compressed 2:4
+// Plan      pair swap, L = 16: 10 mma.sp.m16n8k32 per 128 outputs, 10 distinct operands, windows at x shift 0
+//           pairs of diagonals at 2 distances
+//           5 planes in flight, 4 rows of 128 x a warp, 4 warps a block, ring of 10 planes, operands in registers
 
 #include "star3d_r4.h"
 
 #include <spider/boundary.h>
-#include <spider/cells.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
-#include <spider/plane_ring.h>
 
 #include <cstdint>
-#include <utility>
 
 namespace spider_star3d_r4 {
 namespace {
 
-using spider::Span;
-using spider::Terrain;
-using spider::device::Pair;
+using spider::device::Accumulator;
 using spider::device::Shared;
 using spider::device::Vector;
 namespace device = spider::device;
 
-// How fields lie in memory. A word is 32 bits: one cell, or two.
-using Cells = spider::F16Cells;
-using Element = Cells::Element;
-constexpr int per_word = Cells::per_word;
-
 // The stencil: out[z][y][x] = sum of weight * in[z + dz][y + dy][x + dx].
-constexpr int tap_count = 25;
 constexpr int plane_low = -4;
 constexpr int plane_high = 4;
 constexpr int row_low = -4;
 constexpr int row_high = 4;
+constexpr int band_count = 5;
 
-// A thread has `outputs` neighbouring outputs along x in each of some rows, a warp 32 threads side by side, a block some
-// warps side by side and one below the other; it walks along z.
-constexpr int outputs = 4;
-constexpr int warp_columns = 32 * outputs;
-constexpr int rows_per_thread = 3;
-constexpr int warps_across = 1;
-constexpr int warps_down = 6;
-constexpr int warps_per_block = warps_across * warps_down;
-constexpr int block_columns = warps_across * warp_columns;
-constexpr int block_rows = warps_down * rows_per_thread;
+// A tap with a dz from full_low to full_high leads to all that any tap leads to in a plane.
+constexpr int full_low = 0;
+constexpr int full_high = 0;
+
+// A product makes 128 outputs, 8 columns of 16: 16 along x, or 8 along x in both of two rows. A warp has 128 outputs in
+// each of some rows, a block some warps one below the other; it walks along z.
+constexpr bool pairs_rows = false;
+constexpr int tile_outputs = 128;
+constexpr int product_rows = pairs_rows ? 2 : 1;
+constexpr int products_abreast = pairs_rows ? 2 : 1;
+constexpr int product_columns = tile_outputs / products_abreast;
+constexpr int rows_per_warp = 4;
+constexpr int warps_per_block = 4;
+constexpr int block_threads = warps_per_block * 32;
+constexpr int block_rows = warps_per_block * rows_per_warp;
 constexpr int blocks_per_multiprocessor = 2;
-constexpr int preferred_planes = 64;
-constexpr int column_anchor = 128 / Cells::element_bytes;  // blocks begin on a line of 128 bytes
-constexpr int vector_words = outputs / per_word;
-constexpr int vector_bytes = 4 * vector_words;
+constexpr int preferred_planes = 32;
 
-// Planes are copied and waited for in groups, and groups_ahead of them are on their way.
-constexpr int planes_at_once = 1;
-constexpr int groups_ahead = 4;
+// The block's ring holds input planes from row row_low and column first_column of the block on, in vectors of eight
+// f16. A vector lies in the same half of 32 bytes as in memory, for copies are slow otherwise; rows and planes are
+// padded where fragments of two of them would meet in a bank.
+constexpr int ring_planes = 10;
+constexpr int ring_rows = block_rows + row_high - row_low;
+constexpr int ring_vectors = 18;
+constexpr int ring_row_bytes = 320;
+constexpr int ring_plane_bytes = 7744;
+constexpr int ring_bytes = ring_planes * ring_plane_bytes;
+constexpr int ring_lead_bytes = 16;
+constexpr int first_column = -8;
+constexpr int vector_elements = 8;
+constexpr int vector_bytes = 16;
+constexpr int tile_vectors = tile_outputs / vector_elements;
+constexpr int left_vectors = -first_column / vector_elements;
 
-/// The ring of input planes.
-struct Ring {
-  using Element = spider_star3d_r4::Element;
-  static constexpr int block_threads = warps_per_block * 32;
-  static constexpr int ring_planes = planes_at_once * (groups_ahead + 1);
-  static constexpr int tile_rows = block_rows;
-  static constexpr int ring_rows = block_rows + row_high - row_low;
-  static constexpr int tile_vectors = block_columns * Cells::element_bytes / 16;
-  static constexpr int left_vectors = 1;
-  static constexpr int right_vectors = 1;
-  static constexpr int ring_row_bytes = 384;
-  static constexpr int ring_plane_bytes = ring_rows * ring_row_bytes;
-  static constexpr int ring_lead_bytes = 128;
-  static constexpr int lowest_dz = plane_low;
-  static constexpr int lowest_dy = row_low;
-  static constexpr int lead_planes = plane_high - plane_low;
-  static constexpr int highest_low = 0;
-  static constexpr int lowest_high = 0;
-  static constexpr int column_reach_low = -4;
-  static constexpr int column_reach_high = 4;
-  static constexpr int edge_columns = 22;
-  static constexpr bool edges_in_memory = false;
-  static constexpr int full_low = 0;
-  static constexpr int full_high = 0;
-  static constexpr int band_count = 5;
+// Columns that every tap row may read in any row: from highest_low behind a box's first to lowest_high before its end.
+constexpr int highest_low = 0;
+constexpr int lowest_high = 0;
+constexpr int column_reach_low = -4;
+constexpr int column_reach_high = 4;
 
-  SPIDER_DEVICE static spider::VolumeBand band(int i) {
-    SPIDER_CONSTANTS spider::VolumeBand bands[band_count] = {
-        {{-4, -1}, {0, 0}, {0, 0}},
-        {{0, 0}, {-4, -1}, {0, 0}},
-        {{0, 0}, {0, 0}, {-4, 4}},
-        {{0, 0}, {1, 4}, {0, 0}},
-        {{1, 4}, {0, 0}, {0, 0}}
-    };
-    return bands[i];
-  }
-  SPIDER_DEVICE static spider::AxisRules plane_rules() {
-    return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000};
-  }
-  SPIDER_DEVICE static spider::AxisRules row_rules() {
-    return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000};
-  }
-  SPIDER_DEVICE static spider::AxisRules column_rules() {
-    return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000};
-  }
-};
-using Planes = spider::PlaneRing<Ring>;
-using Block = Planes::Block;
+// Every product reads a fragment of one of the sources, for each row of outputs, and multiplies it with one of the
+// operands.
+constexpr int source_count = 3;
+constexpr int operand_count = 10;
+constexpr int operand_bytes = 512;
+constexpr int metadata_count = 1;
+constexpr int product_count = 10;
+constexpr bool operands_in_registers = true;
+constexpr int shared_bytes = ring_bytes + (operands_in_registers ? 0 : operand_count * operand_bytes);
 
-// Every input plane adds to so many output planes at once.
-constexpr int planes_in_flight = plane_high - plane_low + 1;
-constexpr int lead_planes = planes_in_flight - 1;
+// A product is made when the last input plane that it needs is there; until then earlier ones wait in the ring, as far
+// back as largest_distance. The others are on their way. Sums of planes_in_flight output planes are under way.
+constexpr int planes_in_flight = 5;
+constexpr int largest_distance = 5;
+constexpr int planes_ahead = ring_planes - largest_distance - 1;
+constexpr int lead_planes = plane_high - plane_low;
 
-struct CoreTap {
-  int plane, row, column;
-  float weight;
+// Accumulators rotate by unrolling, so that each keeps its registers, or move from plane to plane.
+constexpr int unrolled_planes = planes_in_flight;
+constexpr float result_scale = 0x1.5e66bep+0F;
+
+// Vectors of a plane that a thread copies.
+constexpr int copies = (ring_rows * ring_vectors + block_threads - 1) / block_threads;
+
+// Where vectors lie across an edge of the field their elements are fetched one by one. A warp requests those of every
+// warps_per_block-th plane, so that it waits for none: edge_elements each lane, enough for an edge between vectors. What
+// more there is where a row ends inside a vector, all threads fetch when it is needed.
+constexpr int most_edge_columns = 22;
+constexpr int edge_reach = -column_reach_low > column_reach_high ? -column_reach_low : column_reach_high;
+constexpr int edge_elements = edge_reach == 0 ? 1 : (ring_rows * edge_reach + 31) / 32;
+
+/// What a fragment holds: 16 inputs along x beside 16 others in the same row, or, of a pair, in a row `rows` below, in
+/// a plane `planes` further. `vector` is the first in the ring's rows. Of pairs of rows it is 16 inputs of either row,
+/// from the middle of a vector on.
+struct Source {
+  int vector;
+  bool pair;
+  int rows, planes;
 };
 
-// The taps: ascending in row, plane, column.
-constexpr CoreTap core_taps[tap_count] = {
-    {0, -4, 0, -0.0017857142F},
-    {0, -3, 0, 0.025396824F},
-    {0, -2, 0, -0.20000002F},
-    {0, -1, 0, 1.6000001F},
-    {-4, 0, 0, -0.0017857142F},
-    {-3, 0, 0, 0.025396824F},
-    {-2, 0, 0, -0.20000002F},
-    {-1, 0, 0, 1.6000001F},
-    {0, 0, -4, -0.0017857142F}, {0, 0, -3, 0.025396826F}, {0, 0, -2, -0.20000002F}, {0, 0, -1, 1.6F},
-    {0, 0, 0, -8.541667F}, {0, 0, 1, 1.6F}, {0, 0, 2, -0.2F}, {0, 0, 3, 0.025396826F},
-    {0, 0, 4, -0.0017857142F},
-    {1, 0, 0, 1.6F},
-    {2, 0, 0, -0.2F},
-    {3, 0, 0, 0.025396826F},
-    {4, 0, 0, -0.0017857142F},
-    {0, 1, 0, 1.6F},
-    {0, 2, 0, -0.2F},
-    {0, 3, 0, 0.025396826F},
-    {0, 4, 0, -0.0017857142F},
+/// The input row that is `row` above an output row's lowest, times an operand, added to the output plane whose sums
+/// began `plane` planes ago.
+struct Product {
+  int plane, row, source, operand, metadata, selector;
 };
 
-/// Columns from `low` to `high`; none where low is greater.
-struct Columns {
-  int low, high;
+// Kernel matrices, compressed 2:4, in the order of the lanes that load them.
+alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
+    {  // dz 0, dy 0, dx -8..7, leading terms
+        {{0x00000000, 0x00000000, 0x24c09558, 0x00000000}}, {{0x3cadc63e, 0x3cadb0ad, 0x00009558, 0x24c0b0ad}},
+        {{0x00000000, 0x00000000, 0x3cadb0ad, 0x24c09558}}, {{0x24c0b0ad, 0x3cadc63e, 0x00000000, 0x00009558}},
+        {{0x00000000, 0x00000000, 0x95580000, 0x00000000}}, {{0xc63e3cad, 0xb0ad24c0, 0x955824c0, 0xb0ad3cad}},
+        {{0x00000000, 0x00000000, 0xb0ad24c0, 0x95580000}}, {{0xb0ad3cad, 0xc63e3cad, 0x00000000, 0x955824c0}},
+        {{0x00009558, 0x24c0b0ad, 0x00000000, 0x00000000}}, {{0x24c09558, 0x00000000, 0x3cadc63e, 0x3cadb0ad}},
+        {{0x00000000, 0x00009558, 0x00000000, 0x00000000}}, {{0x3cadb0ad, 0x24c09558, 0x24c0b0ad, 0x3cadc63e}},
+        {{0x955824c0, 0xb0ad3cad, 0x00000000, 0x00000000}}, {{0x95580000, 0x00000000, 0xc63e3cad, 0xb0ad24c0}},
+        {{0x00000000, 0x955824c0, 0x00000000, 0x00000000}}, {{0xb0ad24c0, 0x95580000, 0xb0ad3cad, 0xc63e3cad}},
+        {{0x3cadc63e, 0x3cadb0ad, 0x00009558, 0x24c0b0ad}}, {{0x00000000, 0x00000000, 0x24c09558, 0x00000000}},
+        {{0x24c0b0ad, 0x3cadc63e, 0x00000000, 0x00009558}}, {{0x00000000, 0x00000000, 0x3cadb0ad, 0x24c09558}},
+        {{0xc63e3cad, 0xb0ad24c0, 0x955824c0, 0xb0ad3cad}}, {{0x00000000, 0x00000000, 0x95580000, 0x00000000}},
+        {{0xb0ad3cad, 0xc63e3cad, 0x00000000, 0x955824c0}}, {{0x00000000, 0x00000000, 0xb0ad24c0, 0x95580000}},
+        {{0x24c09558, 0x00000000, 0x3cadc63e, 0x3cadb0ad}}, {{0x00009558, 0x24c0b0ad, 0x00000000, 0x00000000}},
+        {{0x3cadb0ad, 0x24c09558, 0x24c0b0ad, 0x3cadc63e}}, {{0x00000000, 0x00009558, 0x00000000, 0x00000000}},
+        {{0x95580000, 0x00000000, 0xc63e3cad, 0xb0ad24c0}}, {{0x955824c0, 0xb0ad3cad, 0x00000000, 0x00000000}},
+        {{0xb0ad24c0, 0x95580000, 0xb0ad3cad, 0xc63e3cad}}, {{0x00000000, 0x955824c0, 0x00000000, 0x00000000}},
+    },
+    {  // dz 0, dy 0, dx -8..7, remainders
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00001710, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00001710, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x17100000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x17100000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00001710, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00001710}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x17100000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x17100000}},
+        {{0x00001710, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00001710, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x17100000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x17100000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00001710, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00001710}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x17100000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x17100000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+    },
+    {  // dz -4, dy 0, dx 0, and dz 1, dy 0, dx 0, leading terms
+        {{0x00009558, 0x00000000, 0x00000000, 0x00000000}}, {{0x00003cad, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00009558, 0x00000000, 0x00000000}}, {{0x00000000, 0x00003cad, 0x00000000, 0x00000000}},
+        {{0x00009558, 0x00000000, 0x00000000, 0x00000000}}, {{0x00003cad, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00009558, 0x00000000, 0x00000000}}, {{0x00000000, 0x00003cad, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00009558, 0x00000000}}, {{0x00000000, 0x00000000, 0x00003cad, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00009558}}, {{0x00000000, 0x00000000, 0x00000000, 0x00003cad}},
+        {{0x00000000, 0x00000000, 0x00009558, 0x00000000}}, {{0x00000000, 0x00000000, 0x00003cad, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00009558}}, {{0x00000000, 0x00000000, 0x00000000, 0x00003cad}},
+        {{0x00009558, 0x00000000, 0x00000000, 0x00000000}}, {{0x00003cad, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00009558, 0x00000000, 0x00000000}}, {{0x00000000, 0x00003cad, 0x00000000, 0x00000000}},
+        {{0x95580000, 0x00000000, 0x00000000, 0x00000000}}, {{0x3cad0000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x95580000, 0x00000000, 0x00000000}}, {{0x00000000, 0x3cad0000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00009558, 0x00000000}}, {{0x00000000, 0x00000000, 0x00003cad, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00009558}}, {{0x00000000, 0x00000000, 0x00000000, 0x00003cad}},
+        {{0x00000000, 0x00000000, 0x95580000, 0x00000000}}, {{0x00000000, 0x00000000, 0x3cad0000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x95580000}}, {{0x00000000, 0x00000000, 0x00000000, 0x3cad0000}},
+    },
+    {  // dz -3, dy 0, dx 0, and dz 2, dy 0, dx 0, leading terms
+        {{0x000024c0, 0x00000000, 0x00000000, 0x00000000}}, {{0x0000b0ad, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x000024c0, 0x00000000, 0x00000000}}, {{0x00000000, 0x0000b0ad, 0x00000000, 0x00000000}},
+        {{0x000024c0, 0x00000000, 0x00000000, 0x00000000}}, {{0x0000b0ad, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x000024c0, 0x00000000, 0x00000000}}, {{0x00000000, 0x0000b0ad, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x000024c0, 0x00000000}}, {{0x00000000, 0x00000000, 0x0000b0ad, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x000024c0}}, {{0x00000000, 0x00000000, 0x00000000, 0x0000b0ad}},
+        {{0x00000000, 0x00000000, 0x000024c0, 0x00000000}}, {{0x00000000, 0x00000000, 0x0000b0ad, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x000024c0}}, {{0x00000000, 0x00000000, 0x00000000, 0x0000b0ad}},
+        {{0x000024c0, 0x00000000, 0x00000000, 0x00000000}}, {{0x0000b0ad, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x000024c0, 0x00000000, 0x00000000}}, {{0x00000000, 0x0000b0ad, 0x00000000, 0x00000000}},
+        {{0x24c00000, 0x00000000, 0x00000000, 0x00000000}}, {{0xb0ad0000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x24c00000, 0x00000000, 0x00000000}}, {{0x00000000, 0xb0ad0000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x000024c0, 0x00000000}}, {{0x00000000, 0x00000000, 0x0000b0ad, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x000024c0}}, {{0x00000000, 0x00000000, 0x00000000, 0x0000b0ad}},
+        {{0x00000000, 0x00000000, 0x24c00000, 0x00000000}}, {{0x00000000, 0x00000000, 0xb0ad0000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x24c00000}}, {{0x00000000, 0x00000000, 0x00000000, 0xb0ad0000}},
+    },
+    {  // dz -2, dy 0, dx 0, and dz 3, dy 0, dx 0, leading terms
+        {{0x0000b0ad, 0x00000000, 0x00000000, 0x00000000}}, {{0x000024c0, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x0000b0ad, 0x00000000, 0x00000000}}, {{0x00000000, 0x000024c0, 0x00000000, 0x00000000}},
+        {{0x0000b0ad, 0x00000000, 0x00000000, 0x00000000}}, {{0x000024c0, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x0000b0ad, 0x00000000, 0x00000000}}, {{0x00000000, 0x000024c0, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x0000b0ad, 0x00000000}}, {{0x00000000, 0x00000000, 0x000024c0, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x0000b0ad}}, {{0x00000000, 0x00000000, 0x00000000, 0x000024c0}},
+        {{0x00000000, 0x00000000, 0x0000b0ad, 0x00000000}}, {{0x00000000, 0x00000000, 0x000024c0, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x0000b0ad}}, {{0x00000000, 0x00000000, 0x00000000, 0x000024c0}},
+        {{0x0000b0ad, 0x00000000, 0x00000000, 0x00000000}}, {{0x000024c0, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x0000b0ad, 0x00000000, 0x00000000}}, {{0x00000000, 0x000024c0, 0x00000000, 0x00000000}},
+        {{0xb0ad0000, 0x00000000, 0x00000000, 0x00000000}}, {{0x24c00000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0xb0ad0000, 0x00000000, 0x00000000}}, {{0x00000000, 0x24c00000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x0000b0ad, 0x00000000}}, {{0x00000000, 0x00000000, 0x000024c0, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x0000b0ad}}, {{0x00000000, 0x00000000, 0x00000000, 0x000024c0}},
+        {{0x00000000, 0x00000000, 0xb0ad0000, 0x00000000}}, {{0x00000000, 0x00000000, 0x24c00000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0xb0ad0000}}, {{0x00000000, 0x00000000, 0x00000000, 0x24c00000}},
+    },
+    {  // dz -1, dy 0, dx 0, and dz 4, dy 0, dx 0, leading terms
+        {{0x00003cad, 0x00000000, 0x00000000, 0x00000000}}, {{0x00009558, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00003cad, 0x00000000, 0x00000000}}, {{0x00000000, 0x00009558, 0x00000000, 0x00000000}},
+        {{0x00003cad, 0x00000000, 0x00000000, 0x00000000}}, {{0x00009558, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00003cad, 0x00000000, 0x00000000}}, {{0x00000000, 0x00009558, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00003cad, 0x00000000}}, {{0x00000000, 0x00000000, 0x00009558, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00003cad}}, {{0x00000000, 0x00000000, 0x00000000, 0x00009558}},
+        {{0x00000000, 0x00000000, 0x00003cad, 0x00000000}}, {{0x00000000, 0x00000000, 0x00009558, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00003cad}}, {{0x00000000, 0x00000000, 0x00000000, 0x00009558}},
+        {{0x00003cad, 0x00000000, 0x00000000, 0x00000000}}, {{0x00009558, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00003cad, 0x00000000, 0x00000000}}, {{0x00000000, 0x00009558, 0x00000000, 0x00000000}},
+        {{0x3cad0000, 0x00000000, 0x00000000, 0x00000000}}, {{0x95580000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x3cad0000, 0x00000000, 0x00000000}}, {{0x00000000, 0x95580000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00003cad, 0x00000000}}, {{0x00000000, 0x00000000, 0x00009558, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00003cad}}, {{0x00000000, 0x00000000, 0x00000000, 0x00009558}},
+        {{0x00000000, 0x00000000, 0x3cad0000, 0x00000000}}, {{0x00000000, 0x00000000, 0x95580000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x3cad0000}}, {{0x00000000, 0x00000000, 0x00000000, 0x95580000}},
+    },
+    {  // dz 0, dy -4, dx 0, and dz 0, dy 1, dx 0, leading terms
+        {{0x00009558, 0x00000000, 0x00000000, 0x00000000}}, {{0x00003cad, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00009558, 0x00000000, 0x00000000}}, {{0x00000000, 0x00003cad, 0x00000000, 0x00000000}},
+        {{0x00009558, 0x00000000, 0x00000000, 0x00000000}}, {{0x00003cad, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00009558, 0x00000000, 0x00000000}}, {{0x00000000, 0x00003cad, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00009558, 0x00000000}}, {{0x00000000, 0x00000000, 0x00003cad, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00009558}}, {{0x00000000, 0x00000000, 0x00000000, 0x00003cad}},
+        {{0x00000000, 0x00000000, 0x00009558, 0x00000000}}, {{0x00000000, 0x00000000, 0x00003cad, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00009558}}, {{0x00000000, 0x00000000, 0x00000000, 0x00003cad}},
+        {{0x00009558, 0x00000000, 0x00000000, 0x00000000}}, {{0x00003cad, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00009558, 0x00000000, 0x00000000}}, {{0x00000000, 0x00003cad, 0x00000000, 0x00000000}},
+        {{0x95580000, 0x00000000, 0x00000000, 0x00000000}}, {{0x3cad0000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x95580000, 0x00000000, 0x00000000}}, {{0x00000000, 0x3cad0000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00009558, 0x00000000}}, {{0x00000000, 0x00000000, 0x00003cad, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00009558}}, {{0x00000000, 0x00000000, 0x00000000, 0x00003cad}},
+        {{0x00000000, 0x00000000, 0x95580000, 0x00000000}}, {{0x00000000, 0x00000000, 0x3cad0000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x95580000}}, {{0x00000000, 0x00000000, 0x00000000, 0x3cad0000}},
+    },
+    {  // dz 0, dy -3, dx 0, and dz 0, dy 2, dx 0, leading terms
+        {{0x000024c0, 0x00000000, 0x00000000, 0x00000000}}, {{0x0000b0ad, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x000024c0, 0x00000000, 0x00000000}}, {{0x00000000, 0x0000b0ad, 0x00000000, 0x00000000}},
+        {{0x000024c0, 0x00000000, 0x00000000, 0x00000000}}, {{0x0000b0ad, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x000024c0, 0x00000000, 0x00000000}}, {{0x00000000, 0x0000b0ad, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x000024c0, 0x00000000}}, {{0x00000000, 0x00000000, 0x0000b0ad, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x000024c0}}, {{0x00000000, 0x00000000, 0x00000000, 0x0000b0ad}},
+        {{0x00000000, 0x00000000, 0x000024c0, 0x00000000}}, {{0x00000000, 0x00000000, 0x0000b0ad, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x000024c0}}, {{0x00000000, 0x00000000, 0x00000000, 0x0000b0ad}},
+        {{0x000024c0, 0x00000000, 0x00000000, 0x00000000}}, {{0x0000b0ad, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x000024c0, 0x00000000, 0x00000000}}, {{0x00000000, 0x0000b0ad, 0x00000000, 0x00000000}},
+        {{0x24c00000, 0x00000000, 0x00000000, 0x00000000}}, {{0xb0ad0000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x24c00000, 0x00000000, 0x00000000}}, {{0x00000000, 0xb0ad0000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x000024c0, 0x00000000}}, {{0x00000000, 0x00000000, 0x0000b0ad, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x000024c0}}, {{0x00000000, 0x00000000, 0x00000000, 0x0000b0ad}},
+        {{0x00000000, 0x00000000, 0x24c00000, 0x00000000}}, {{0x00000000, 0x00000000, 0xb0ad0000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x24c00000}}, {{0x00000000, 0x00000000, 0x00000000, 0xb0ad0000}},
+    },
+    {  // dz 0, dy -2, dx 0, and dz 0, dy 3, dx 0, leading terms
+        {{0x0000b0ad, 0x00000000, 0x00000000, 0x00000000}}, {{0x000024c0, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x0000b0ad, 0x00000000, 0x00000000}}, {{0x00000000, 0x000024c0, 0x00000000, 0x00000000}},
+        {{0x0000b0ad, 0x00000000, 0x00000000, 0x00000000}}, {{0x000024c0, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x0000b0ad, 0x00000000, 0x00000000}}, {{0x00000000, 0x000024c0, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x0000b0ad, 0x00000000}}, {{0x00000000, 0x00000000, 0x000024c0, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x0000b0ad}}, {{0x00000000, 0x00000000, 0x00000000, 0x000024c0}},
+        {{0x00000000, 0x00000000, 0x0000b0ad, 0x00000000}}, {{0x00000000, 0x00000000, 0x000024c0, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x0000b0ad}}, {{0x00000000, 0x00000000, 0x00000000, 0x000024c0}},
+        {{0x0000b0ad, 0x00000000, 0x00000000, 0x00000000}}, {{0x000024c0, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x0000b0ad, 0x00000000, 0x00000000}}, {{0x00000000, 0x000024c0, 0x00000000, 0x00000000}},
+        {{0xb0ad0000, 0x00000000, 0x00000000, 0x00000000}}, {{0x24c00000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0xb0ad0000, 0x00000000, 0x00000000}}, {{0x00000000, 0x24c00000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x0000b0ad, 0x00000000}}, {{0x00000000, 0x00000000, 0x000024c0, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x0000b0ad}}, {{0x00000000, 0x00000000, 0x00000000, 0x000024c0}},
+        {{0x00000000, 0x00000000, 0xb0ad0000, 0x00000000}}, {{0x00000000, 0x00000000, 0x24c00000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0xb0ad0000}}, {{0x00000000, 0x00000000, 0x00000000, 0x24c00000}},
+    },
+    {  // dz 0, dy -1, dx 0, and dz 0, dy 4, dx 0, leading terms
+        {{0x00003cad, 0x00000000, 0x00000000, 0x00000000}}, {{0x00009558, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00003cad, 0x00000000, 0x00000000}}, {{0x00000000, 0x00009558, 0x00000000, 0x00000000}},
+        {{0x00003cad, 0x00000000, 0x00000000, 0x00000000}}, {{0x00009558, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00003cad, 0x00000000, 0x00000000}}, {{0x00000000, 0x00009558, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00003cad, 0x00000000}}, {{0x00000000, 0x00000000, 0x00009558, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00003cad}}, {{0x00000000, 0x00000000, 0x00000000, 0x00009558}},
+        {{0x00000000, 0x00000000, 0x00003cad, 0x00000000}}, {{0x00000000, 0x00000000, 0x00009558, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00003cad}}, {{0x00000000, 0x00000000, 0x00000000, 0x00009558}},
+        {{0x00003cad, 0x00000000, 0x00000000, 0x00000000}}, {{0x00009558, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00003cad, 0x00000000, 0x00000000}}, {{0x00000000, 0x00009558, 0x00000000, 0x00000000}},
+        {{0x3cad0000, 0x00000000, 0x00000000, 0x00000000}}, {{0x95580000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x3cad0000, 0x00000000, 0x00000000}}, {{0x00000000, 0x95580000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00003cad, 0x00000000}}, {{0x00000000, 0x00000000, 0x00009558, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00003cad}}, {{0x00000000, 0x00000000, 0x00000000, 0x00009558}},
+        {{0x00000000, 0x00000000, 0x3cad0000, 0x00000000}}, {{0x00000000, 0x00000000, 0x95580000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x3cad0000}}, {{0x00000000, 0x00000000, 0x00000000, 0x95580000}},
+    },
 };
 
-// Of each tap row dy: the columns of its taps in all planes, and where they begin among all.
-constexpr int tap_row_count = row_high - row_low + 1;
-constexpr Columns spans[tap_row_count] = {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {-4, 4}, {0, 0}, {0, 0}, {0, 0}, {0, 0}};
-constexpr int first_tap[tap_row_count + 1] = {0, 1, 2, 3, 4, 21, 22, 23, 24, 25};
+// Which two of each four columns the matrices keep.
+SPIDER_TABLE std::uint32_t metadata_words[metadata_count][32] = {
+    {
+        0x444e4444, 0x44444444, 0x44444444, 0x44444444, 0x494e4449, 0x44444444, 0x99444499, 0x44444444,
+        0x4e4e4e4e, 0x444e4444, 0x44444444, 0x44444444, 0x4e4e4e4e, 0x494e4449, 0x44444444, 0x99444499,
+        0x4eee4e4e, 0x4e4e4e4e, 0xee4444ee, 0x44444444, 0x9eee4e9e, 0x4e4e4e4e, 0xee4444ee, 0x44444444,
+        0xeeeeeeee, 0x4eee4e4e, 0x44444444, 0xee4444ee, 0xeeeeeeee, 0x9eee4e9e, 0x44444444, 0xee4444ee,
+    },
+};
 
-// Ring rows that a thread reads.
-constexpr int input_rows = rows_per_thread + row_high - row_low;
+/// Indices begin .. end - 1 of an axis.
+struct Span {
+  std::int32_t begin, end;
 
-/// Of input row j: the columns that any of the thread's outputs may need, from its first output on.
-SPIDER_DEVICE constexpr Columns needed_columns(int j) {
-  Columns needed{1, 0};
-  for (int row = 0; row < rows_per_thread; ++row) {
-    const int k = j - row;
-    if (k < 0 || k >= tap_row_count || spans[k].low > spans[k].high) continue;
-    const bool first = needed.low > needed.high;
-    const int low = spans[k].low;
-    const int high = spans[k].high + outputs - 1;
-    needed = {first || low < needed.low ? low : needed.low, first || high > needed.high ? high : needed.high};
-  }
-  return needed;
+  SPIDER_DEVICE bool holds(std::int32_t i) const { return i >= begin && i < end; }
+  SPIDER_DEVICE bool holds(const Span& other) const { return other.begin >= begin && other.end <= end; }
+};
+
+/// The field as one block sees it.
+struct Block {
+  const std::uint16_t* input;
+  std::int64_t plane_stride, row_stride;
+  std::int32_t extent[3];     ///< of the field, z, y, x
+  Span box[3];                ///< the outputs of the sweep
+  std::int32_t first_plane;   ///< input plane of step 0
+  std::int32_t top;           ///< row of the ring's first row
+  std::int32_t left;          ///< column of the ring's first element
+  std::int32_t first_output;  ///< output plane that is complete first
+  std::int32_t steps;
+  Span usual;                         ///< steps whose planes are inside the field and full; few are not
+  std::int32_t fast_begin, fast_end;  ///< vectors of a row that are inside the field wherever the row is reached
+  std::int32_t edge_begin;            ///< the ring's first column that a result may need, if it lies before them
+  std::int32_t edge_before;           ///< columns before them that a result may need
+  std::int32_t edge_columns;          ///< the same and those behind them
+};
+
+/// Where planes beyond the field are taken from.
+SPIDER_DEVICE spider::MappedIndex map_plane(const Block& block, std::int32_t z) {
+  constexpr spider::AxisRules rules = {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000};
+  return spider::map_index(rules, z, block.extent[0]);
 }
 
-SPIDER_DEVICE constexpr int floor_divide(int a, int b) {
-  return a / b - (a % b < 0 ? 1 : 0);
+/// Where rows beyond the field are taken from.
+SPIDER_DEVICE spider::MappedIndex map_row(const Block& block, std::int32_t y) {
+  constexpr spider::AxisRules rules = {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000};
+  return spider::map_index(rules, y, block.extent[1]);
 }
 
-/// `outputs` cells of the ring as numbers.
-SPIDER_DEVICE void load_numbers(Shared from, float* numbers) {
-  if constexpr (vector_words == 4) {
-    const Vector v = device::load_shared(from);
-    SPIDER_UNROLL
-    for (int i = 0; i < outputs; ++i) numbers[i] = Cells::number(v.word[i / per_word], i % per_word);
-  } else {
-    const Pair v = device::load_shared_pair(from);
-    SPIDER_UNROLL
-    for (int i = 0; i < outputs; ++i) numbers[i] = Cells::number(v.word[i / per_word], i % per_word);
-  }
+/// Where columns beyond the field are taken from.
+SPIDER_DEVICE spider::MappedIndex map_column(const Block& block, std::int32_t x) {
+  constexpr spider::AxisRules rules = {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000};
+  return spider::map_index(rules, x, block.extent[2]);
 }
 
-/// Sums of the output planes in flight, the one that is complete next first.
-using Sums = float[planes_in_flight][rows_per_thread][outputs];
+/// Offsets low .. high along an axis.
+struct Offsets {
+  std::int32_t low, high;
+};
 
-/// Adds a tap's products to a row of a plane's sums; `numbers` begin at column `first` from the thread's first output on.
-template <int t, int first>
-SPIDER_DEVICE void add_tap(const float* numbers, float (&sum)[outputs]) {
-  constexpr CoreTap tap = core_taps[t];
+/// Tap rows that are neighbours and span the same columns.
+struct Band {
+  Offsets dz, dy, dx;
+};
+
+SPIDER_DEVICE Band tap_band(int i) {
+  SPIDER_CONSTANTS Band bands[band_count] = {
+      {{-4, -1}, {0, 0}, {0, 0}},
+      {{0, 0}, {-4, -1}, {0, 0}},
+      {{0, 0}, {0, 0}, {-4, 4}},
+      {{0, 0}, {1, 4}, {0, 0}},
+      {{1, 4}, {0, 0}, {0, 0}}
+  };
+  return bands[i];
+}
+
+/// Does one of the offsets lead from a place of the span to i?
+SPIDER_DEVICE bool leads_to(const Offsets& offsets, const Span& from, std::int32_t i) {
+  return i - offsets.high < from.end && i - offsets.low >= from.begin;
+}
+
+/// Does any tap reach a cell of row y in plane z?
+SPIDER_DEVICE bool row_is_reached(const Block& block, std::int32_t z, std::int32_t y) {
+  bool reached = false;
   SPIDER_UNROLL
-  for (int i = 0; i < outputs; ++i)
-    sum[i] = device::multiply_add(tap.weight, numbers[i + tap.column - first], sum[i]);
-}
-
-/// The same of all taps of tap row k. Those that lead to the planes that are complete first come first: then sums move
-/// from plane to plane without an instruction of their own.
-template <int k, int row, int first, int... t>
-SPIDER_DEVICE void add_taps(const float* numbers, Sums& sums, std::integer_sequence<int, t...> /*taps*/) {
-  constexpr int last = first_tap[k + 1] - 1;
-  (add_tap<last - t, first>(numbers, sums[plane_high - core_taps[last - t].plane][row]), ...);
-}
-
-/// Input row j of a plane, to a row of outputs.
-template <int j, int first, int row>
-SPIDER_DEVICE void add_to_row(const float* numbers, Sums& sums) {
-  constexpr int k = j - row;
-  if constexpr (k >= 0 && k < tap_row_count) {
-    constexpr int count = first_tap[k + 1] - first_tap[k];
-    if constexpr (count > 0) add_taps<k, row, first>(numbers, sums, std::make_integer_sequence<int, count>{});
+  for (int i = 0; i < band_count; ++i) {
+    const Band band = tap_band(i);
+    reached |= leads_to(band.dz, block.box[0], z) && leads_to(band.dy, block.box[1], y);
   }
+  return reached;
 }
 
-/// Input row j of a plane, to all rows of outputs. The order of a sum's taps does not depend on where a walk begins.
-template <int j, int... row>
-SPIDER_DEVICE void add_row(Shared place, Sums& sums, std::integer_sequence<int, row...> /*rows*/) {
-  constexpr Columns needed = needed_columns(j);
-  if constexpr (needed.low <= needed.high) {
-    constexpr int first = floor_divide(needed.low, outputs) * outputs;
-    constexpr int count = floor_divide(needed.high, outputs) * outputs + outputs - first;
-    float numbers[count];
-    SPIDER_UNROLL
-    for (int i = 0; i < count; i += outputs)
-      load_numbers(place + j * Ring::ring_row_bytes + (first + i) * Cells::element_bytes, numbers + i);
-    (add_to_row<j, first, row>(numbers, sums), ...);
-  }
-}
-
-template <int... j>
-SPIDER_DEVICE void add_plane(Shared place, Sums& sums, std::integer_sequence<int, j...> /*rows*/) {
-  (add_row<j>(place, sums, std::make_integer_sequence<int, rows_per_thread>{}), ...);
-}
-
-/// Moves all sums by one plane.
-SPIDER_DEVICE void move_sums(Sums& sums) {
+/// Does any tap reach cell (z, y, x)?
+SPIDER_DEVICE bool cell_is_reached(const Block& block, std::int32_t z, std::int32_t y, std::int32_t x) {
+  bool reached = false;
   SPIDER_UNROLL
-  for (int plane = 0; plane < planes_in_flight; ++plane) {
-    SPIDER_UNROLL
-    for (int row = 0; row < rows_per_thread; ++row) {
-      SPIDER_UNROLL
-      for (int i = 0; i < outputs; ++i)
-        sums[plane][row][i] = plane + 1 < planes_in_flight ? sums[plane + 1][row][i] : 0.0F;
-    }
+  for (int i = 0; i < band_count; ++i) {
+    const Band band = tap_band(i);
+    reached |= leads_to(band.dz, block.box[0], z) && leads_to(band.dy, block.box[1], y) &&
+               leads_to(band.dx, block.box[2], x);
   }
+  return reached;
 }
 
-/// Which of a thread's outputs of a row are stored, counted from the first; whether all by one store.
-struct Clip {
-  Span columns;
-  bool whole;
+/// Does any tap reach a cell of row y in a full plane, where all is reached that is in any?
+SPIDER_DEVICE bool row_is_reached_in_full(const Block& block, std::int32_t y) {
+  bool reached = false;
+  SPIDER_UNROLL
+  for (int i = 0; i < band_count; ++i) reached |= leads_to(tap_band(i).dy, block.box[1], y);
+  return reached;
+}
+
+SPIDER_DEVICE bool cell_is_reached_in_full(const Block& block, std::int32_t y, std::int32_t x) {
+  bool reached = false;
+  SPIDER_UNROLL
+  for (int i = 0; i < band_count; ++i) {
+    reached |= leads_to(tap_band(i).dy, block.box[1], y) && leads_to(tap_band(i).dx, block.box[2], x);
+  }
+  return reached;
+}
+
+/// Where the plane of a step lies in the ring. A step is as good as any that is a multiple of ring_planes away.
+SPIDER_DEVICE Shared ring_plane(int step) {
+  return static_cast<unsigned>(step + ring_planes) % ring_planes * ring_plane_bytes;
+}
+
+SPIDER_DEVICE int thread_index() {
+  return device::warp_index() * 32 + device::lane_index();
+}
+
+/// Four times the same pair.
+SPIDER_DEVICE Vector filled_vector(std::uint16_t value) {
+  const std::uint32_t pair = value * 0x10001U;
+  return {{pair, pair, pair, pair}};
+}
+
+/// Where a vector of a ring row lies in the ring's plane.
+SPIDER_DEVICE Shared ring_place(int row, int vector) {
+  return row * ring_row_bytes + ring_lead_bytes + vector * vector_bytes;
+}
+
+/// One of the vectors that a thread copies of every plane: number k. A warp takes the tiles of two rows at once, whole
+/// lines of memory; the vectors beside the tiles come last.
+struct CopyPlace {
+  int row, vector;
+
+  SPIDER_DEVICE explicit CopyPlace(int k) {
+    constexpr int tiles = ring_rows * tile_vectors;
+    constexpr int side_vectors = ring_vectors - tile_vectors;
+    const int i = thread_index() + k * block_threads;
+    const int side = (i - tiles) % side_vectors;
+    row = i < tiles ? i / tile_vectors : (i - tiles) / side_vectors;
+    vector = i < tiles ? left_vectors + i % tile_vectors : (side < left_vectors ? side : side + tile_vectors);
+  }
+  SPIDER_DEVICE bool exists() const { return row < ring_rows; }
+  SPIDER_DEVICE Shared offset() const { return ring_place(row, vector); }
 };
 
-/// Rounds a row of results and stores those that are wanted.
-template <bool inside>
-SPIDER_DEVICE void store_results(Element* to, const Clip& clip, const float (&sums)[outputs]) {
-  std::uint32_t words[vector_words];
+/// No place in the ring.
+constexpr Shared nowhere = ~Shared{0};
+
+/// The vectors that a thread copies of every plane.
+struct Copies {
+  std::int64_t from[copies];  ///< offset from the plane's first interior element
+  Shared to[copies];          ///< offset in the ring's plane; nowhere if usual planes need no copy
+};
+
+/// Rows and fast vectors of a block that lies across no edge of the field in y or x.
+SPIDER_DEVICE Copies plan_plain_copies(const Block& block) {
+  Copies plan;
   SPIDER_UNROLL
-  for (int i = 0; i < vector_words; ++i) words[i] = Cells::word(sums + i * per_word);
-  if (inside || clip.whole) {
-    if constexpr (vector_words == 4) {
-      device::store_field_vector(to, Vector{{words[0], words[1], words[2], words[3]}});
-    } else {
-      device::store_field_pair(to, Pair{{words[0], words[1]}});
-    }
-  } else {
-    SPIDER_UNROLL
-    for (int i = 0; i < outputs; ++i) {
-      device::store_field_if(clip.columns.holds(i), to + i,
-                             static_cast<Element>(words[i / per_word] >> (i % per_word * 16)));
-    }
+  for (int k = 0; k < copies; ++k) {
+    const CopyPlace place(k);
+    plan.from[k] = (block.top + place.row) * block.row_stride + block.left + place.vector * vector_elements;
+    plan.to[k] = place.exists() ? place.offset() : nowhere;
   }
+  return plan;
 }
 
-constexpr int group_bytes = planes_at_once * Ring::ring_plane_bytes;
-
-/// Brings the input planes of a walk into the ring, a group after the other.
-template <Terrain terrain>
-class Supply {
- public:
-  /// `usual`: the steps of usual planes.
-  SPIDER_DEVICE Supply(const Block& block, const Span& usual)
-      : next_(block.input + block.first_plane * block.plane_stride), usual_(usual), values_() {
-    if constexpr (terrain == Terrain::inside) copies_ = Planes::plan_plain_copies(block);
-    if constexpr (terrain == Terrain::edge) edges_ = Planes::plan_edges(block);
-    load_next_edges(block, 0);
-  }
-
-  /// Starts the copies of the next group, that of `step` and those behind it.
-  SPIDER_DEVICE void start_group(const Block& block, int step) {
-    SPIDER_UNROLL
-    for (int i = 0; i < planes_at_once; ++i) {
-      if (step + i < block.steps) start_plane(block, step + i, next_place_ + i * Ring::ring_plane_bytes, values_[i]);
-      next_ += block.plane_stride;
-    }
-    device::copy_async_commit();
-    next_place_ += group_bytes;
-    if (next_place_ == (groups_ahead + 1) * group_bytes) next_place_ = 0;
-    load_next_edges(block, step + planes_at_once);
-  }
-
-  /// Where the next group will be, and the oldest one is.
-  SPIDER_DEVICE Shared next_place() const { return next_place_; }
-
- private:
-  /// Are elements across edges loaded, since they are not copied?
-  static constexpr bool loads_edges = terrain == Terrain::edge && !Planes::copies_edges;
-
-  SPIDER_DEVICE void start_plane(const Block& block, int step, Shared to, const Planes::EdgeValues& values) {
-    if constexpr (terrain == Terrain::elements) {
-      Planes::fetch_plane(block, block.first_plane + step, to);
-    } else if (usual_.holds(step)) {
-      if constexpr (terrain == Terrain::inside) Planes::start_plane(copies_, to, next_);
-      if constexpr (terrain == Terrain::edge) Planes::start_edge_plane(edges_, to, next_);
-      if constexpr (loads_edges) Planes::place_edges(edges_, to, values);
-    } else {
-      Planes::bring_unusual_plane(block, block.first_plane + step, to);
-    }
-  }
-
-  /// Edge elements are loaded a group before they are placed, so that nobody waits for them.
-  SPIDER_DEVICE void load_next_edges(const Block& block, int step) {
-    if constexpr (loads_edges) {
-      SPIDER_UNROLL
-      for (int i = 0; i < planes_at_once; ++i) {
-        if (usual_.holds(step + i)) Planes::load_edges(edges_, next_ + i * block.plane_stride, values_[i]);
+/// Rows from wherever the boundary takes them. Those that it makes constant are filled here, in every plane of the
+/// ring, since no plane changes them.
+SPIDER_DEVICE Copies plan_mapped_copies(const Block& block) {
+  Copies plan;
+  SPIDER_UNROLL
+  for (int k = 0; k < copies; ++k) {
+    const CopyPlace place(k);
+    const std::int32_t y = block.top + place.row;
+    const spider::MappedIndex row = map_row(block, y);
+    const bool fast = place.exists() && place.vector >= block.fast_begin && place.vector < block.fast_end;
+    plan.from[k] = row.index * block.row_stride + block.left + place.vector * vector_elements;
+    plan.to[k] = fast && !row.constant && row_is_reached_in_full(block, y) ? place.offset() : nowhere;
+    if (fast && row.constant) {
+      SPIDER_NO_UNROLL
+      for (int plane = 0; plane < ring_planes; ++plane) {
+        device::store_shared(plane * ring_plane_bytes + place.offset(), filled_vector(row.value));
       }
     }
   }
+  return plan;
+}
 
-  const Element* next_;  ///< the first interior element of the next plane
-  Span usual_;
-  Shared next_place_ = 0;
-  Planes::Copies copies_;
-  Planes::Edges edges_;
-  Planes::EdgeValues values_[planes_at_once];
+/// Starts the copies of an input plane; `plane` is its first interior element. Where all are wanted that exist, nobody
+/// asks.
+template <bool all>
+SPIDER_DEVICE void start_plane(const Copies& plan, int step, const std::uint16_t* plane) {
+  const Shared to = ring_plane(step);
+  SPIDER_UNROLL
+  for (int k = 0; k < copies; ++k) {
+    const bool wanted = (all && (k + 1) * block_threads <= ring_rows * ring_vectors) || plan.to[k] != nowhere;
+    device::copy_async_if(wanted, to + plan.to[k], plane + plan.from[k]);
+  }
+}
+
+/// One of a plane's elements in vectors across an edge. Columns before the fast vectors come first, then those behind.
+struct EdgePlace {
+  int row, column;  ///< in the ring
+
+  SPIDER_DEVICE EdgePlace(const Block& block, int element) {
+    row = element / block.edge_columns;
+    const int i = element % block.edge_columns;
+    column = i < block.edge_before ? block.edge_begin + i : block.fast_end * vector_elements + i - block.edge_before;
+  }
+  SPIDER_DEVICE Shared offset() const { return ring_place(row, 0) + column * 2; }
+};
+
+SPIDER_DEVICE int count_edge_elements(const Block& block) {
+  return ring_rows * block.edge_columns;
+}
+
+/// The edge elements that a lane requests of its warp's planes, and their values on the way.
+struct Edges {
+  std::int64_t from[edge_elements];  ///< offset from the plane's first interior element
+  Shared to[edge_elements];          ///< offset in the ring's plane; nowhere if full planes have none
+  std::uint16_t values[edge_elements];
+
+  SPIDER_DEVICE bool wanted(int k) const { return to[k] != nowhere; }
+};
+
+/// Finds the elements of a block's edge vectors. Those that the boundary makes constant, in every plane, are filled
+/// here. Those that no tap reaches keep the 0 of clear_ring: an operand's zero times what lies there could be NaN.
+SPIDER_DEVICE Edges plan_edges(const Block& block) {
+  Edges edges;
+  SPIDER_UNROLL
+  for (int k = 0; k < edge_elements; ++k) {
+    edges.from[k] = 0;
+    edges.to[k] = nowhere;
+    edges.values[k] = 0;
+    const int element = device::lane_index() + k * 32;
+    if (element >= count_edge_elements(block)) continue;
+    const EdgePlace place(block, element);
+    const std::int32_t y = block.top + place.row;
+    const std::int32_t x = block.left + place.column;
+    if (!cell_is_reached_in_full(block, y, x)) continue;
+    const spider::MappedIndex row = map_row(block, y);
+    const spider::MappedIndex column = map_column(block, x);
+    if (column.constant || row.constant) {
+      const std::uint16_t value = column.constant ? column.value : row.value;
+      SPIDER_NO_UNROLL
+      for (int plane = device::warp_index(); plane < ring_planes; plane += warps_per_block) {
+        device::store_shared(plane * ring_plane_bytes + place.offset(), value);
+      }
+      continue;
+    }
+    edges.from[k] = row.index * block.row_stride + column.index;
+    edges.to[k] = place.offset();
+  }
+  return edges;
+}
+
+/// Loads the edge elements of a usual plane.
+SPIDER_DEVICE void load_edges(Edges& edges, const std::uint16_t* plane) {
+  SPIDER_UNROLL
+  for (int k = 0; k < edge_elements; ++k) {
+    edges.values[k] = device::load_field_if(edges.wanted(k), plane + edges.from[k], edges.values[k]);
+  }
+}
+
+/// Puts them into the ring.
+SPIDER_DEVICE void place_edges(const Edges& edges, int step) {
+  SPIDER_UNROLL
+  for (int k = 0; k < edge_elements; ++k) {
+    device::store_shared_if(edges.wanted(k), ring_plane(step) + edges.to[k], edges.values[k]);
+  }
+}
+
+/// The value of cell (z, y, x), wherever the boundary takes it from; 0 where no tap reaches it.
+SPIDER_DEVICE std::uint16_t fetch_cell(const Block& block, std::int32_t z, const spider::MappedIndex& plane,
+                                       std::int32_t y, std::int32_t x) {
+  if (!cell_is_reached(block, z, y, x)) return 0;
+  const spider::MappedIndex column = map_column(block, x);
+  if (column.constant) return column.value;
+  const spider::MappedIndex row = map_row(block, y);
+  if (row.constant) return row.value;
+  if (plane.constant) return plane.value;
+  return device::load_field(block.input + plane.index * block.plane_stride + row.index * block.row_stride +
+                            column.index);
+}
+
+/// Fetches the whole plane of a step element by element.
+SPIDER_DEVICE void fetch_plane(const Block& block, int step) {
+  constexpr int row_elements = ring_vectors * vector_elements;
+  const std::int32_t z = block.first_plane + step;
+  const spider::MappedIndex plane = map_plane(block, z);
+  SPIDER_NO_UNROLL
+  for (int i = thread_index(); i < ring_rows * row_elements; i += block_threads) {
+    const int row = i / row_elements;
+    const int column = i % row_elements;
+    device::store_shared(ring_plane(step) + ring_place(row, 0) + column * 2,
+                         fetch_cell(block, z, plane, block.top + row, block.left + column));
+  }
+}
+
+/// Zeroes planes of the ring from `first` on, and waits until all have.
+SPIDER_DEVICE void clear_ring(int first) {
+  SPIDER_NO_UNROLL
+  for (int i = first * ring_plane_bytes / vector_bytes + thread_index(); i < ring_bytes / vector_bytes;
+       i += block_threads) {
+    device::store_shared(i * vector_bytes, Vector{});
+  }
+  device::sync_block();
+}
+
+SPIDER_DEVICE Block make_block(const spider::SweepArguments& field) {
+  const auto clamp = [](std::int32_t value, std::int32_t low, std::int32_t high) {
+    return value < low ? low : (value > high ? high : value);
+  };
+  const spider::VolumeGrid& grid = field.grid.volume;
+  Block block;
+  block.input = static_cast<const std::uint16_t*>(field.input);
+  block.plane_stride = field.input_stride[0];
+  block.row_stride = field.input_stride[1];
+  SPIDER_UNROLL
+  for (int axis = 0; axis < 3; ++axis) {
+    const std::int64_t begin = field.box.offset[axis];
+    block.extent[axis] = static_cast<std::int32_t>(field.extent[axis]);
+    block.box[axis] = {static_cast<std::int32_t>(begin),
+                       static_cast<std::int32_t>(begin + field.box.extent[axis])};
+  }
+  const int index = device::block_index();
+  const int above = index / grid.across;
+  block.left = grid.first_column + index % grid.across * tile_outputs + first_column;
+  block.top = block.box[1].begin / product_rows * product_rows + above % grid.down * block_rows + row_low;
+  block.first_output = block.box[0].begin + above / grid.down * grid.planes;
+  block.first_plane = block.first_output + plane_low;
+  const std::int32_t remaining = block.box[0].end - block.first_output;
+  block.steps = (remaining < grid.planes ? remaining : grid.planes) + lead_planes;
+  const std::int32_t full_begin = block.box[0].begin + full_low;
+  const std::int32_t full_end = block.box[0].end + full_high;
+  block.usual = {(full_begin > 0 ? full_begin : 0) - block.first_plane,
+                 clamp(full_end, 0, block.extent[0]) - block.first_plane};
+
+  const std::int32_t inside_begin = block.box[2].begin + (highest_low > 0 ? highest_low : 0);
+  const std::int32_t inside_end = block.box[2].end + (lowest_high < 0 ? lowest_high : 0);
+  const std::int32_t needed_begin = block.box[2].begin + column_reach_low;
+  const std::int32_t needed_end = block.box[2].end + column_reach_high;
+  const auto vectors_before = [&](std::int32_t x) { return (x - block.left + vector_elements - 1) / vector_elements; };
+  block.fast_begin = clamp(vectors_before(inside_begin), 0, ring_vectors);
+  block.fast_end = clamp((inside_end - block.left) / vector_elements, block.fast_begin, ring_vectors);
+  if (!field.aligned_input) block.fast_end = block.fast_begin;
+  block.edge_begin = clamp(needed_begin - block.left, 0, block.fast_begin * vector_elements);
+  block.edge_before = block.fast_begin * vector_elements - block.edge_begin;
+  const std::int32_t behind = block.fast_end * vector_elements;
+  block.edge_columns =
+      block.edge_before + clamp(needed_end - block.left, behind, ring_vectors * vector_elements) - behind;
+  return block;
+}
+
+/// Fetches the edge elements from number `first` on for the plane of a step, but for those that plan_edges has filled.
+SPIDER_DEVICE void fetch_edges(const Block& block, int first, int step) {
+  const std::int32_t z = block.first_plane + step;
+  const spider::MappedIndex plane = map_plane(block, z);
+  SPIDER_NO_UNROLL
+  for (int element = first + thread_index(); element < count_edge_elements(block); element += block_threads) {
+    const EdgePlace place(block, element);
+    const std::int32_t y = block.top + place.row;
+    const std::int32_t x = block.left + place.column;
+    if (element < edge_elements * 32 && (map_column(block, x).constant || map_row(block, y).constant)) continue;
+    device::store_shared(ring_plane(step) + place.offset(), fetch_cell(block, z, plane, y, x));
+  }
+}
+
+/// Fetches what no warp has requested ahead. It is rare, as are unusual planes: what it needs is found again rather than
+/// kept in registers.
+SPIDER_DEVICE_APART void fetch_other_edges(const spider::SweepArguments& field, int step) {
+  fetch_edges(make_block(field), edge_elements * 32, step);
+}
+
+/// Fills the ring's plane of a step that is not usual, but for the rows and columns that are constant in all planes.
+SPIDER_DEVICE_APART void fill_unusual_plane(const spider::SweepArguments& field, int step) {
+  const Block block = make_block(field);
+  const std::int32_t z = block.first_plane + step;
+  const spider::MappedIndex plane = map_plane(block, z);
+  SPIDER_NO_UNROLL
+  for (int k = 0; k < copies; ++k) {
+    const CopyPlace place(k);
+    const std::int32_t y = block.top + place.row;
+    const spider::MappedIndex row = map_row(block, y);
+    const bool wanted = place.exists() && place.vector >= block.fast_begin && place.vector < block.fast_end &&
+                        !row.constant && row_is_reached(block, z, y);
+    const Shared to = ring_plane(step) + place.offset();
+    if (wanted && plane.constant) device::store_shared(to, filled_vector(plane.value));
+    device::copy_async_if(wanted && !plane.constant, to,
+                          block.input + plane.index * block.plane_stride + row.index * block.row_stride +
+                              block.left + place.vector * vector_elements);
+  }
+  fetch_edges(block, 0, step);
+}
+
+/// The operands and metadata of a lane. Those in shared memory lie behind the ring.
+struct Operands {
+  Vector held[operands_in_registers ? operand_count : 1];
+  std::uint32_t metadata[metadata_count];
+
+  SPIDER_DEVICE Vector matrix(int i) const {
+    if constexpr (operands_in_registers) {
+      return held[i];
+    } else {
+      return device::load_shared(ring_bytes + i * operand_bytes + device::lane_index() * vector_bytes);
+    }
+  }
+};
+
+SPIDER_DEVICE Operands load_operands(int lane) {
+  Operands loaded;
+  SPIDER_UNROLL
+  for (int i = 0; i < metadata_count; ++i) {
+    loaded.metadata[i] = device::settle(device::load_table(&metadata_words[i][lane]));
+  }
+  if constexpr (operands_in_registers) {
+    SPIDER_UNROLL
+    for (int i = 0; i < operand_count; ++i) loaded.held[i] = device::load_table(&operands[i][lane]);
+    SPIDER_UNROLL
+    for (int i = 0; i < operand_count; ++i) {
+      SPIDER_UNROLL
+      for (std::uint32_t& word : loaded.held[i].word) word = device::settle(word);
+    }
+  } else {
+    SPIDER_NO_UNROLL
+    for (int i = device::warp_index(); i < operand_count; i += warps_per_block) {
+      device::store_shared(ring_bytes + i * operand_bytes + lane * vector_bytes,
+                           device::load_table(&operands[i][lane]));
+    }
+    device::sync_block();
+  }
+  return loaded;
+}
+
+SPIDER_DEVICE Source fragment_source(int i) {
+  SPIDER_CONSTANTS Source sources[source_count] = {
+      {0, false, 0, 0},
+      {1, true, 0, 5},
+      {1, true, 5, 0},
+  };
+  return sources[i];
+}
+
+SPIDER_DEVICE Product product(int i) {
+  SPIDER_CONSTANTS Product products[product_count] = {
+      {4, 4, 1, 5, 0, 1},
+      {3, 4, 1, 4, 0, 1},
+      {2, 4, 1, 3, 0, 1},
+      {1, 4, 1, 2, 0, 1},
+      {0, 4, 0, 0, 0, 0},
+      {0, 4, 0, 1, 0, 0},
+      {0, 3, 2, 9, 0, 1},
+      {0, 2, 2, 8, 0, 1},
+      {0, 1, 2, 7, 0, 1},
+      {0, 0, 2, 6, 0, 1},
+  };
+  return products[i];
+}
+
+/// The sums of a product of a warp: rows product_rows (i / products_abreast) .. of the warp, columns
+/// product_columns (i % products_abreast) .. of the tile.
+struct Place {
+  int row, column;
+
+  SPIDER_DEVICE explicit Place(int i)
+      : row(i / products_abreast * product_rows), column(i % products_abreast * product_columns) {}
+};
+
+/// Is a fragment of a source, for the product from place `place` of a warp's ring rows on, multiplied at all?
+SPIDER_DEVICE bool is_multiplied(int source, int place) {
+  bool found = false;
+  for (int i = 0; i < product_count; ++i) {
+    const int output = place - product(i).row;
+    found |= product(i).source == source && output >= 0 && output < rows_per_warp;
+  }
+  return found;
+}
+
+/// Where a lane finds its fragments: in the plane of a step, for the warp's first product.
+struct FragmentPlaces {
+  Shared place[source_count];
+  Shared rest[pairs_rows ? source_count : 1];  ///< of the second half of a pair of rows' vector
+};
+
+/// A lane of a window's fragment has the vector 2 (lane / 4) + (lane % 4) / 2 + 2 (lane % 2): the pair swap. In a pair's,
+/// lanes 4 n and 4 n + 1 have neighbouring vectors of the first row, the others those of the second. In one of a pair of
+/// rows they have eight inputs from the middle of a vector on, those of the second row in such an order that lanes of both
+/// rows do not meet in a bank.
+SPIDER_DEVICE FragmentPlaces find_fragments(int lane, int step) {
+  const int column = lane / 4;
+  const bool second = lane % 4 / 2 != 0;
+  const int warp_row = device::warp_index() * rows_per_warp;
+  FragmentPlaces places = {};
+  SPIDER_UNROLL
+  for (int i = 0; i < source_count; ++i) {
+    const Source source = fragment_source(i);
+    if constexpr (pairs_rows) {
+      constexpr Shared half = vector_bytes / 2;
+      const Shared first = ring_plane(step) + ring_place(warp_row + (second ? 1 : 0), source.vector + column + lane % 2);
+      places.place[i] = first + (second ? 2 * half : half);
+      places.rest[i] = first + (second ? half : 2 * half);
+    } else {
+      const int window_vector = 2 * column + lane % 4 / 2 + 2 * (lane % 2);
+      const int pair_vector = 2 * column + lane % 2;
+      const Shared plane = ring_plane(source.planes == 0 || second ? step : step - source.planes);
+      places.place[i] = plane + ring_place(warp_row + (second ? source.rows : 0),
+                                           source.vector + (source.pair ? pair_vector : window_vector));
+    }
+  }
+  return places;
+}
+
+/// The fragment of a source for the product from place `place` of the warp's ring rows on.
+SPIDER_DEVICE Vector load_fragment(const FragmentPlaces& places, int source, int place) {
+  const Shared offset = Place(place).row * ring_row_bytes + Place(place).column * 2;
+  if constexpr (pairs_rows) {
+    const device::Pair low = device::load_shared_pair(places.place[source] + offset);
+    const device::Pair high = device::load_shared_pair(places.rest[source] + offset);
+    return Vector{{low.word[0], low.word[1], high.word[0], high.word[1]}};
+  } else {
+    return device::load_shared(places.place[source] + offset);
+  }
+}
+
+SPIDER_DEVICE void multiply(const Operands& loaded, const Product& product, const Vector& matrix,
+                            const Vector& fragment, Accumulator& sum) {
+  if (product.selector == 0) {
+    device::multiply_sparse<0>(sum, matrix, fragment, loaded.metadata[product.metadata]);
+  } else {
+    device::multiply_sparse<1>(sum, matrix, fragment, loaded.metadata[product.metadata]);
+  }
+}
+
+/// Where the sums of a product's output plane are.
+SPIDER_DEVICE constexpr int sums_slot(const Product& product, int turn) {
+  return (turn + planes_in_flight - product.plane) % planes_in_flight;
+}
+
+using Sums = Accumulator[planes_in_flight][rows_per_warp];
+
+/// Adds an input plane to the output planes in flight, fragment by fragment. The oldest plane, in slot (turn + 1) %
+/// planes_in_flight, is then complete.
+SPIDER_DEVICE void multiply_by_rows(const Operands& loaded, const FragmentPlaces& places, Sums& sums, int turn) {
+  SPIDER_UNROLL
+  for (int row = 0; row < rows_per_warp + row_high - row_low; ++row) {
+    SPIDER_UNROLL
+    for (int source = 0; source < source_count; ++source) {
+      if (!is_multiplied(source, row)) continue;
+      const Vector fragment = load_fragment(places, source, row);
+      SPIDER_UNROLL
+      for (int i = 0; i < product_count; ++i) {
+        const int output_row = row - product(i).row;
+        if (product(i).source != source || output_row < 0 || output_row >= rows_per_warp) continue;
+        multiply(loaded, product(i), loaded.matrix(product(i).operand), fragment,
+                 sums[sums_slot(product(i), turn)][output_row]);
+      }
+    }
+  }
+}
+
+/// The same, operand by operand, so that each is loaded once.
+SPIDER_DEVICE void multiply_by_operands(const Operands& loaded, const FragmentPlaces& places, Sums& sums, int turn) {
+  constexpr int rows = rows_per_warp + row_high - row_low;
+  SPIDER_UNROLL
+  for (int source = 0; source < source_count; ++source) {
+    Vector fragments[rows] = {};
+    SPIDER_UNROLL
+    for (int row = 0; row < rows; ++row) {
+      if (is_multiplied(source, row)) fragments[row] = load_fragment(places, source, row);
+    }
+    SPIDER_UNROLL
+    for (int i = 0; i < product_count; ++i) {
+      if (product(i).source != source) continue;
+      const Vector matrix = loaded.matrix(product(i).operand);
+      SPIDER_UNROLL
+      for (int output_row = 0; output_row < rows_per_warp; ++output_row) {
+        multiply(loaded, product(i), matrix, fragments[output_row + product(i).row],
+                 sums[sums_slot(product(i), turn)][output_row]);
+      }
+    }
+  }
+}
+
+/// Empties the accumulators of a complete plane, and where they do not rotate by unrolling moves all by one slot.
+template <int turns>
+SPIDER_DEVICE void retire_plane(Sums& sums, int complete) {
+  SPIDER_UNROLL
+  for (int row = 0; row < rows_per_warp; ++row) {
+    sums[complete][row] = Accumulator{};
+    if constexpr (turns != planes_in_flight) {
+      const Accumulator first = sums[0][row];
+      SPIDER_UNROLL
+      for (int i = 0; i + 1 < planes_in_flight; ++i) sums[i][row] = sums[i + 1][row];
+      sums[planes_in_flight - 1][row] = first;
+    }
+  }
+}
+
+/// Four outputs of a lane as f16 bits: neighbours, columns 16 (lane / 4) + 4 (lane % 4) .. + 3 of the tile; of a pair of
+/// rows two of either row, columns 8 (lane / 4) + 2 (lane % 4) and the next of the product's.
+struct Outputs {
+  std::uint32_t low, high;
+};
+
+constexpr int neighbours = pairs_rows ? 2 : 4;
+
+/// Rounds the sums of a product and transposes them, so that stores are wide.
+SPIDER_DEVICE Outputs round_tile(const Accumulator& sum) {
+  return {device::transpose_8x8(device::pack_f16(sum.value[0] * result_scale, sum.value[1] * result_scale)),
+          device::transpose_8x8(device::pack_f16(sum.value[2] * result_scale, sum.value[3] * result_scale))};
+}
+
+/// What a lane stores of its neighbouring outputs.
+struct Clip {
+  Span rows;                       ///< of the warp's, those that are wanted
+  Span columns[products_abreast];  ///< which of the neighbours are
+  bool whole[products_abreast];    ///< all of them, by one store
+  bool pieces;                     ///< does any lane of the block store some of its neighbours one by one?
+};
+
+SPIDER_DEVICE Clip clip_outputs(const spider::SweepArguments& field, const Block& block, std::int32_t y,
+                                std::int32_t x) {
+  const std::int32_t first_x = block.left - first_column;
+  const auto cuts = [&](std::int32_t at) {
+    return at > first_x && at < first_x + tile_outputs && (at - first_x) % neighbours != 0;
+  };
+  Clip clip;
+  clip.rows = {block.box[1].begin - y, block.box[1].end - y};
+  SPIDER_UNROLL
+  for (int i = 0; i < products_abreast; ++i) {
+    const Span columns = {block.box[2].begin - x - Place(i).column, block.box[2].end - x - Place(i).column};
+    clip.columns[i] = columns;
+    clip.whole[i] = field.aligned_output && columns.begin <= 0 && columns.end >= neighbours;
+  }
+  clip.pieces = !field.aligned_output || cuts(block.box[2].begin) || cuts(block.box[2].end);
+  return clip;
+}
+
+/// The outputs of a lane in all rows of its warp.
+struct Results {
+  Outputs products[rows_per_warp];
+};
+
+/// Column of a lane's first output.
+SPIDER_DEVICE std::int32_t output_column(const Block& block) {
+  const int lane = device::lane_index();
+  return block.left - first_column + neighbours * lane;
+}
+
+/// Row of a warp's first output.
+SPIDER_DEVICE std::int32_t output_row(const Block& block) {
+  return block.top - row_low + device::warp_index() * rows_per_warp;
+}
+
+/// Stores the neighbours of which not all are wanted, or that are not aligned, one by one; `to` is the first of the first
+/// row.
+SPIDER_DEVICE_APART void store_pieces(const spider::SweepArguments& field, std::uint16_t* to, const Results results) {
+  const Block block = make_block(field);
+  const Clip clip = clip_outputs(field, block, output_row(block), output_column(block));
+  SPIDER_UNROLL
+  for (int product = 0; product < rows_per_warp; ++product) {
+    const Place place(product);
+    const int abreast = product % products_abreast;
+    const std::uint32_t pairs[2] = {results.products[product].low, results.products[product].high};
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int row = place.row + i / neighbours;
+      const int column = i % neighbours;
+      device::store_field_if(clip.rows.holds(row) && !clip.whole[abreast] && clip.columns[abreast].holds(column),
+                             to + row * field.output_stride[1] + place.column + column,
+                             static_cast<std::uint16_t>(pairs[i / 2] >> (16 * (i % 2))));
+    }
+  }
+}
+
+/// Stores the outputs of a product where all neighbours are wanted; `to` is the first of the warp's first row.
+SPIDER_DEVICE void store_whole(const Clip& clip, bool all, bool wanted, int product, const Outputs& outputs,
+                               std::uint16_t* to, std::int64_t row_stride) {
+  const Place place(product);
+  const bool whole = wanted && (all || clip.whole[product % products_abreast]);
+  to += place.row * row_stride + place.column;
+  if constexpr (pairs_rows) {
+    device::store_field_word_if(whole && (all || clip.rows.holds(place.row)), to, outputs.low);
+    device::store_field_word_if(whole && (all || clip.rows.holds(place.row + 1)), to + row_stride, outputs.high);
+  } else {
+    device::store_field_if(whole && (all || place.row < clip.rows.end), to, outputs.low, outputs.high);
+  }
+}
+
+/// What a block's walk must take care of.
+enum class Terrain {
+  inside,    ///< nothing: every vector of every input plane is in the box and aligned, and every output is wanted
+  edge,      ///< rows, planes and a few vectors of each row lie across the field's edges; some outputs are not wanted
+  elements,  ///< rows that are not aligned: every input is fetched by itself
 };
 
 /// Walks along z; only blocks that need care pay for it.
 template <Terrain terrain>
-SPIDER_DEVICE void walk_planes(const spider::SweepArguments& field, const Block& block) {
+SPIDER_DEVICE void walk_planes(const spider::SweepArguments& field, const Block& block, const Operands& loaded) {
   constexpr bool inside = terrain == Terrain::inside;
-  constexpr int planes_ahead = groups_ahead * planes_at_once;
-  // Not every cell of every plane is brought: what no wanted result needs is added to others all the same.
-  const Span usual = Planes::usual_steps(block);
-  if (!inside || usual.begin > 0 || usual.end < block.steps) Planes::clear();
-  Supply<terrain> supply(block, usual);
-  SPIDER_NO_UNROLL
-  for (int step = 0; step < planes_ahead; step += planes_at_once) supply.start_group(block, step);
+  constexpr int turns = terrain == Terrain::elements ? 1 : unrolled_planes;
+  constexpr bool edged = terrain == Terrain::edge;
+  const int lane = device::lane_index();
 
-  const int column = device::warp_index() % warps_across * warp_columns + device::lane_index() * outputs;
-  const int row = device::warp_index() / warps_across * rows_per_thread;
-  const std::int32_t x = block.left + Planes::left_columns + column;
-  const std::int32_t y = block.top - row_low + row;
-  const std::int32_t rows_left = block.box[1].end - y;
-  const Span columns = {block.box[2].begin - x, block.box[2].end - x};
-  const Clip clip = {columns, field.aligned_output && columns.begin <= 0 && columns.end >= outputs};
-  Element* next_output = static_cast<Element*>(field.output) +
-                         ((block.first_output - lead_planes) * field.output_stride[0] + y * field.output_stride[1] + x);
-  const Shared place = Ring::ring_lead_bytes + row * Ring::ring_row_bytes + column * Cells::element_bytes;
+  // Pairs read planes before the first one; what they make of them is never stored, but the memory has to be written.
+  clear_ring(edged ? 0 : ring_planes - largest_distance);
+  Copies plan;
+  Edges edges;
+  if constexpr (inside) plan = plan_plain_copies(block);
+  if constexpr (edged) {
+    plan = plan_mapped_copies(block);
+    edges = plan_edges(block);
+  }
+  const bool other_edges = count_edge_elements(block) > edge_elements * 32;
+  const std::uint16_t* const first_plane = block.input + block.first_plane * block.plane_stride;
+  const std::uint16_t* next_plane = first_plane;
+  const auto start_next_plane = [&](int step, int place) {
+    if (step < block.steps) {
+      if constexpr (terrain == Terrain::elements) {
+        fetch_plane(block, step);
+      } else if (inside || block.usual.holds(step)) {
+        start_plane<inside>(plan, place, next_plane);
+        if (edged && other_edges) fetch_other_edges(field, step);
+      } else {
+        fill_unusual_plane(field, step);
+      }
+    }
+    next_plane += block.plane_stride;
+    device::copy_async_commit();
+  };
+  const auto load_usual_edges = [&](int step, const std::uint16_t* plane) {
+    if (step < block.steps && block.usual.holds(step)) load_edges(edges, plane);
+  };
+  const auto place_usual_edges = [&](int step, int place) {
+    if (step < block.steps && block.usual.holds(step)) place_edges(edges, place);
+  };
+  SPIDER_NO_UNROLL
+  for (int step = 0; step < planes_ahead; ++step) start_next_plane(step, step);
+  if constexpr (edged) {
+    // In step n it is the turn of warp n % warps_per_block to place the next plane's and to request others.
+    const int step = (device::warp_index() + 1) % warps_per_block;
+    load_usual_edges(step, first_plane + step * block.plane_stride);
+    if (step == 0) {
+      place_usual_edges(0, 0);
+      load_usual_edges(warps_per_block, first_plane + warps_per_block * block.plane_stride);
+    }
+  }
+
+  const std::int32_t x = output_column(block);
+  const std::int32_t y = output_row(block);
+  const Clip clip = clip_outputs(field, block, y, x);
+  std::uint16_t* next_output = static_cast<std::uint16_t*>(field.output) +
+                               (block.first_output - lead_planes) * field.output_stride[0] +
+                               y * field.output_stride[1] + x;
 
   Sums sums = {};
   SPIDER_NO_UNROLL
-  for (int first_step = 0; first_step < block.steps; first_step += planes_at_once) {
-    device::copy_async_wait<groups_ahead - 1>();
-    device::sync_block();
-    supply.start_group(block, first_step + planes_ahead);
+  for (int first_step = 0; first_step < block.steps; first_step += turns) {
     SPIDER_UNROLL
-    for (int i = 0; i < planes_at_once; ++i) {
-      const int step = first_step + i;
-      if (i > 0 && step >= block.steps) break;
-      add_plane(supply.next_place() + i * Ring::ring_plane_bytes + place, sums,
-                std::make_integer_sequence<int, input_rows>{});
-      // The first lead_planes planes to complete belong to the walk before.
-      if (step >= lead_planes) {
-        SPIDER_UNROLL
-        for (int k = 0; k < rows_per_thread; ++k) {
-          if (inside || k < rows_left)
-            store_results<inside>(next_output + k * field.output_stride[1], clip, sums[0][k]);
+    for (int turn = 0; turn < turns; ++turn) {
+      const int step = first_step + turn;
+      if (step >= block.steps) break;
+      // Where turns go round as the ring does, the place of a step in the ring is a constant.
+      const int place = turns % ring_planes == 0 ? turn : step;
+      device::copy_async_wait<planes_ahead - 1>();
+      device::sync_block();
+      start_next_plane(step + planes_ahead, place + planes_ahead);
+      if constexpr (edged) {
+        if (step % warps_per_block == device::warp_index()) {
+          place_usual_edges(step + 1, place + 1);
+          load_usual_edges(step + 1 + warps_per_block,
+                           next_plane + (warps_per_block - planes_ahead) * block.plane_stride);
         }
       }
+
+      const FragmentPlaces places = find_fragments(lane, place);
+      if constexpr (operands_in_registers) {
+        multiply_by_rows(loaded, places, sums, turn);
+      } else {
+        multiply_by_operands(loaded, places, sums, turn);
+      }
+
+      // The first lead_planes planes to complete belong to the walk before.
+      const bool wanted = step >= lead_planes;
+      const int complete = (turn + 1) % planes_in_flight;
+      Results results;
+      SPIDER_UNROLL
+      for (int i = 0; i < rows_per_warp; ++i) results.products[i] = round_tile(sums[complete][i]);
+      SPIDER_UNROLL
+      for (int i = 0; i < rows_per_warp; ++i)
+        store_whole(clip, inside, wanted, i, results.products[i], next_output, field.output_stride[1]);
+      if (!inside && wanted && clip.pieces) store_pieces(field, next_output, results);
       next_output += field.output_stride[0];
-      move_sums(sums);
+      retire_plane<turns>(sums, complete);
     }
   }
 }
 
-SPIDER_GLOBAL(warps_per_block * 32, blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
-  const Block block = Planes::make_block(field);
-  const Terrain terrain = Planes::terrain_of(field, block);
-  if (terrain == Terrain::inside) {
-    walk_planes<Terrain::inside>(field, block);
-  } else if (terrain == Terrain::edge) {
-    walk_planes<Terrain::edge>(field, block);
+SPIDER_GLOBAL(block_threads, blocks_per_multiprocessor) sweep(SPIDER_GRID_CONSTANT const spider::SweepArguments field) {
+  const Operands loaded = load_operands(device::lane_index());
+  const Block block = make_block(field);
+  // The block's own rows end behind those that it reads where all taps reach up.
+  constexpr std::int32_t own_end = block_rows - row_low;
+  const Span rows = {block.top, block.top + (own_end > ring_rows ? own_end : ring_rows)};
+  const Span planes = {block.first_plane, block.first_plane + block.steps};
+  const bool all_fast = block.fast_begin == 0 && block.fast_end == ring_vectors;
+  if (all_fast && field.aligned_output && block.box[1].holds(rows) && block.box[0].holds(planes)) {
+    walk_planes<Terrain::inside>(field, block, loaded);
+  } else if (field.aligned_input && block.edge_columns <= most_edge_columns) {
+    walk_planes<Terrain::edge>(field, block, loaded);
   } else {
-    walk_planes<Terrain::elements>(field, block);
+    walk_planes<Terrain::elements>(field, block, loaded);
   }
 }
 
@@ -428,25 +1156,25 @@ constexpr spider::TapRow tap_rows[] = {
     {4, 0, 0, 0},
 };
 constexpr spider::Tap taps[] = {
-    {-4, 0, 0, -0.00178571417927742},
-    {-3, 0, 0, 0.02539682388305664},
-    {-2, 0, 0, -0.20000001788139343},
-    {-1, 0, 0, 1.6000001430511475},
-    {0, -4, 0, -0.00178571417927742},
-    {0, -3, 0, 0.02539682388305664},
-    {0, -2, 0, -0.20000001788139343},
-    {0, -1, 0, 1.6000001430511475},
-    {0, 0, -4, -0.00178571417927742}, {0, 0, -3, 0.02539682574570179}, {0, 0, -2, -0.20000001788139343}, {0, 0, -1, 1.600000023841858},
-    {0, 0, 0, -8.541666984558105}, {0, 0, 1, 1.600000023841858}, {0, 0, 2, -0.20000000298023224}, {0, 0, 3, 0.02539682574570179},
-    {0, 0, 4, -0.00178571417927742},
-    {0, 1, 0, 1.600000023841858},
-    {0, 2, 0, -0.20000000298023224},
-    {0, 3, 0, 0.02539682574570179},
-    {0, 4, 0, -0.00178571417927742},
-    {1, 0, 0, 1.600000023841858},
-    {2, 0, 0, -0.20000000298023224},
-    {3, 0, 0, 0.02539682574570179},
-    {4, 0, 0, -0.00178571417927742},
+    {-4, 0, 0, -0.0017857142856883002},
+    {-3, 0, 0, 0.025396825396455824},
+    {-2, 0, 0, -0.19999999999708962},
+    {-1, 0, 0, 1.599999999976717},
+    {0, -4, 0, -0.0017857142856883002},
+    {0, -3, 0, 0.025396825396455824},
+    {0, -2, 0, -0.19999999999708962},
+    {0, -1, 0, 1.599999999976717},
+    {0, 0, -4, -0.0017857142856883002}, {0, 0, -3, 0.025396825396455824}, {0, 0, -2, -0.19999999999708962}, {0, 0, -1, 1.599999999976717},
+    {0, 0, 0, -8.541666666542369}, {0, 0, 1, 1.599999999976717}, {0, 0, 2, -0.19999999999708962}, {0, 0, 3, 0.025396825396455824},
+    {0, 0, 4, -0.0017857142856883002},
+    {0, 1, 0, 1.599999999976717},
+    {0, 2, 0, -0.19999999999708962},
+    {0, 3, 0, 0.025396825396455824},
+    {0, 4, 0, -0.0017857142856883002},
+    {1, 0, 0, 1.599999999976717},
+    {2, 0, 0, -0.19999999999708962},
+    {3, 0, 0, 0.025396825396455824},
+    {4, 0, 0, -0.0017857142856883002},
 };
 
 const spider_kernel kernel = {
@@ -456,14 +1184,14 @@ const spider_kernel kernel = {
      SPIDER_F16, SPIDER_F32, 1, {4, 4, 4}, {4, 4, 4}, 80,
      device::is_emulated},
     {{sweep,
-      {spider::TilingKind::blocks, warps_per_block, Planes::bytes, 16, vector_bytes,
-       {1, block_rows, block_columns}, 0, 0, column_anchor, lead_planes, preferred_planes}}},
+      {spider::TilingKind::blocks, warps_per_block, shared_bytes, vector_bytes, vector_bytes / 2,
+       {1, block_rows, tile_outputs}, 0, 0, tile_outputs, lead_planes, preferred_planes, product_rows}}},
     1,
     tap_rows,
     sizeof(tap_rows) / sizeof(tap_rows[0]),
     taps,
     sizeof(taps) / sizeof(taps[0]),
-    0,
+    product_count,
     {
         {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
         {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},

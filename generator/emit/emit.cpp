@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -422,6 +423,12 @@ void bind_lines(const plan::Pass& pass, render::Bindings& bindings) {
   bindings["window_vectors"] = fmt::to_string(plan::line_window_vectors(pass));
 }
 
+/// The f32 number that undoes the shares' scaling.
+std::string result_scale_text(const plan::RoundedWeights& weights) {
+  if (weights.factor == 1) return fmt::format("0x1p{}F", -weights.sum_exponent);
+  return fmt::format("{:a}F", std::ldexp(weights.factor, -weights.sum_exponent));
+}
+
 void bind_operands(const plan::KernelPlan& plan, const plan::Pass& pass, const pack::PackedPass& packed,
                    render::Bindings& bindings) {
   bindings["operand_count"] = fmt::to_string(pass.operands.size());
@@ -430,7 +437,7 @@ void bind_operands(const plan::KernelPlan& plan, const plan::Pass& pass, const p
   bindings["metadata"] = metadata_text(packed);
   bindings["product_count"] = fmt::to_string(pass.products.size());
   if (!pass.streaming.warpgroups) bindings["products"] = products_text(pass, packed);
-  bindings["result_scale"] = fmt::format("0x1p{}F", -plan.weights.sum_exponent);
+  bindings["result_scale"] = result_scale_text(plan.weights);
 }
 
 EmittedFile emit_header(const spec::StencilSpec& spec, const plan::KernelPlan& plan,

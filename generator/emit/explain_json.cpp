@@ -310,9 +310,9 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
                       fmt::join(plan.reach_high, ", "));
   json += fmt::format(
       "  \"weights\": {{\"type\": \"{}\", \"terms\": {}, \"exponent\": {}, \"remainder_exponent\": {}, "
-      "\"exact\": {}, \"sum\": {}, \"packed_sum\": {}}},\n",
+      "\"factor\": {}, \"exact\": {}, \"sum\": {}, \"packed_sum\": {}}},\n",
       weights.in_f32 ? "f32" : plan::type_name(weights.type), weights.terms, weights.exponent,
-      weights.remainder_exponent, weights.exact, weights.sum, weights.packed_sum);
+      weights.remainder_exponent, weights.factor, weights.exact, weights.sum, weights.packed_sum);
   json += fmt::format("  \"chained_mmas\": {},\n  \"operands\": {},\n", products, operands);
   json += fmt::format("  \"tap_rows\": [\n{}\n  ],\n", tap_rows_json(plan));
   json += fmt::format("  \"taps\": [\n{}\n  ],\n", taps_json(plan));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -71,14 +72,20 @@ std::string cells_struct(spec::Storage storage) {
 }
 
 std::string weights_text(const plan::RoundedWeights& weights) {
-  if (weights.in_f32) {
-    return weights.exact ? "f32, exact" : fmt::format("f32, largest error {:.2g}", weights.largest_error);
-  }
+  const std::string error = fmt::format(", largest error {:.2g}", weights.largest_error);
+  if (weights.in_f32) return weights.exact ? "f32, exact" : "f32" + error;
   constexpr std::string_view counts[] = {"one", "two", "three"};
   std::string text = fmt::format("{} {} term{} each", counts[weights.terms - 1],
                                  plan::type_name(weights.type), weights.terms == 1 ? "" : "s");
   if (weights.exponent != 0) text += fmt::format(", times 2^{}", weights.exponent);
-  return text + (weights.exact ? ", exact" : fmt::format(", largest error {:.2g}", weights.largest_error));
+  if (weights.factor == 1) return text + (weights.exact ? ", exact" : error);
+  const std::string factor = fmt::format(" up to the factor {}", static_cast<float>(weights.factor));
+  if (weights.exact) return text + ", exact" + factor;
+  const auto exact = std::count_if(weights.taps.begin(), weights.taps.end(), [](const plan::RoundedTap& tap) {
+    return std::all_of(tap.terms.begin() + 1, tap.terms.end(), [](double term) { return term == 0; });
+  });
+  return text + fmt::format(", of {} of {} taps one that is exact{}", exact, weights.taps.size(), factor) +
+         error;
 }
 
 }  // namespace spidergen::emit

@@ -86,12 +86,15 @@ void prove_products(const plan::KernelPlan& plan, const plan::Pass& pass, const 
 }
 
 /// How far a packed weight may be from the spec's. One term keeps the digits of its type; more keep 21 of the
-/// largest weight for 16-bit fields, and 22 of each for f32 ones, whose remainders end at 2^-36; f32 numbers
-/// 23 of each.
+/// largest weight for 16-bit fields, and 22 of each for f32 ones, whose remainders end at 2^-36; f32 numbers,
+/// and exact shares of a factor, which is one, 23 of each.
 double rounding_bound(const spec::StencilSpec& spec, const plan::RoundedWeights& weights, double weight,
                       double largest) {
-  const double smallest = std::ldexp(plan::smallest_value(weights.type), -weights.exponent) / 2;
+  const double smallest =
+      weights.factor * std::ldexp(plan::smallest_value(weights.type), -weights.exponent) / 2;
   if (weights.in_f32) return std::max(std::ldexp(std::fabs(weight), -23), 0x1p-150);
+  if (weights.exact && weights.factor != 1) return std::ldexp(std::fabs(weight), -23);
+  if (weights.exact) return weights.adds_identity ? 0x1p-52 : 0;
   if (weights.terms == 1) return std::max(std::fabs(weight) * plan::rounding_error(weights.type), smallest);
   if (weights.remainder_exponent > 0) {
     return std::max(std::ldexp(std::fabs(weight), -22), std::ldexp(smallest, -weights.remainder_exponent));
@@ -109,7 +112,8 @@ void prove_rounding(const spec::StencilSpec& spec, const plan::RoundedWeights& w
     const plan::RoundedTap& rounded = weights.taps[i];
     const double identity = weights.adds_identity && tap.at == spec::Offset{} ? 1 : 0;
     const double bound = rounding_bound(spec, weights, tap.weight - identity, largest);
-    const double packed = identity + std::ldexp(weights.total(rounded.terms), -weights.exponent);
+    const double packed =
+        identity + weights.factor * std::ldexp(weights.total(rounded.terms), -weights.exponent);
     if (tap.at != rounded.at || packed != rounded.packed || !(std::fabs(tap.weight - packed) <= bound)) {
       throw diag::InternalError(fmt::format("tap (dz = {}, dy = {}, dx = {}): weight {} became {}", tap.at[0],
                                             tap.at[1], tap.at[2], tap.weight, rounded.packed));

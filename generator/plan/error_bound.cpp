@@ -52,6 +52,8 @@ ErrorBound bound_half(const KernelPlan& plan) {
   const bool f16 = plan.weights.type == OperandType::f16;
   ErrorBound bound;
   bound.result = rounding_error(plan.weights.type);
+  // A power of two changes no digit of a sum; any other factor rounds it to f32 before it is stored.
+  if (plan.weights.factor != 1) bound.result += higher_orders * f32_rounding;
   bound.sum = higher_orders * error_of_mma * products_of(plan);
   bound.absolute = f16 ? smallest_f16 / 2 : least_normal_f32;
   return bound;
@@ -61,7 +63,7 @@ ErrorBound bound_f32(const KernelPlan& plan, const InputTerms& inputs) {
   const RoundedWeights& weights = plan.weights;
   const double windows = windows_of(plan);
   ErrorBound bound;
-  bound.result = f32_rounding;
+  bound.result = f32_rounding;  // of the old value's sum, or of the factor's product
   if (!inputs.scaled) {
     bound.sum = higher_orders * (rounding_error(weights.type) + error_of_mma * products_of(plan));
     bound.absolute = smallest_f16 / 2 * sum_of_magnitudes(weights) + least_normal_f32;
@@ -71,7 +73,8 @@ ErrorBound bound_f32(const KernelPlan& plan, const InputTerms& inputs) {
   const double split = inputs.count == 2 ? 0x1p-23 + 0x1p-22 : rounding_error(weights.type);
   const double adds = error_of_mma + (windows + 1) * f32_rounding;
   bound.sum = higher_orders * growth_by_identity(weights) * (split + adds);
-  bound.absolute = (windows + 3) * std::ldexp(least_f32, std::max(0, -weights.sum_exponent)) + least_f32;
+  const double scale = weights.factor * std::ldexp(1.0, -weights.sum_exponent);
+  bound.absolute = (windows + 3) * least_f32 * std::max(1.0, scale) + least_f32;
   return bound;
 }
 

@@ -45,6 +45,10 @@ double smallest_value(OperandType type) {
   return std::ldexp(1.0, format.smallest_normal_exponent - format.mantissa_bits);
 }
 
+int digits_of(OperandType type) {
+  return format_of(type).mantissa_bits + 1;
+}
+
 double rounding_error(OperandType type) {
   return std::ldexp(1.0, -format_of(type).mantissa_bits - 1);
 }

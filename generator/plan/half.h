@@ -15,6 +15,8 @@ enum class OperandType { f16, bf16 };
 [[nodiscard]] double largest_value(OperandType type);
 /// Smallest value above zero, a subnormal.
 [[nodiscard]] double smallest_value(OperandType type);
+/// Bits of a normal number's mantissa, the leading 1 among them.
+[[nodiscard]] int digits_of(OperandType type);
 /// Relative error of rounding to a normal number: half a unit in the last place of 1.
 [[nodiscard]] double rounding_error(OperandType type);
 

@@ -17,22 +17,24 @@ struct RoundedTap {
   spec::Offset at{};
   double weight = 0;          ///< the spec's
   std::vector<double> terms;  ///< what operands hold, highest first
-  double packed = 0;          ///< what the kernel multiplies with, identity included
+  double packed = 0;          ///< what the kernel multiplies with, identity and factor included
   double identity = 0;        ///< 1 where the kernel adds the old value itself: operands hold weight - 1
+  double share = 0;           ///< of the common factor: what terms hold, as far as they can
 
   bool operator==(const RoundedTap&) const = default;
 };
 
-/// How the weights became operands. A weight less its identity is the sum of terms[i] 2^(-i
-/// remainder_exponent), times 2^-exponent.
+/// How the weights became operands. A weight less its identity is its share times the factor; a share is the
+/// sum of terms[i] 2^(-i remainder_exponent), times 2^-exponent.
 struct RoundedWeights {
   OperandType type = OperandType::f16;
   bool in_f32 = false;  ///< no operands: each weight is one f32 number
   int terms = 1;
   int exponent = 0;
   int remainder_exponent = 0;
-  int sum_exponent = 0;  ///< sums hold weight * 2^sum_exponent; results are scaled back in f32
-  bool exact = false;
+  int sum_exponent = 0;        ///< sums hold share * 2^sum_exponent; results are scaled back in f32
+  double factor = 1;           ///< an f32 number from 1 to below 2 (plan/common_factor.h)
+  bool exact = false;          ///< terms hold the shares
   bool adds_identity = false;  ///< results are the old value plus the sum (generator/README.md, "f32 fields")
   double sum = 0;              ///< of the spec's weights
   double packed_sum = 0;       ///< of the packed ones

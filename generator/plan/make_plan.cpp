@@ -132,6 +132,19 @@ TermPairs multiplied_terms(const RoundedWeights& weights, const InputTerms& inpu
   return terms;
 }
 
+/// How many products windows take: a remainder of nothing but zeros takes none.
+std::size_t count_products(const std::vector<Window>& windows, const TermPairs& terms) {
+  std::size_t count = 0;
+  for (const Window& window : windows) {
+    count += static_cast<std::size_t>(std::count_if(terms.begin(), terms.end(), [&](const auto& pair) {
+      const int term = pair.first;
+      return std::any_of(window.taps.begin(), window.taps.end(),
+                         [&](const RoundedTap& tap) { return tap.terms[term] != 0; });
+    }));
+  }
+  return count;
+}
+
 /// The sources of the windows along x, by shift; of whole operands the halves of a fragment, two a shift.
 void set_shifts(const std::vector<Window>& windows, Pass& pass) {
   for (const Window& window : windows) pass.shifts.push_back(window.shift);
@@ -227,7 +240,7 @@ Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
     windows.clear();
     take_row_pair_mapping(row_pairs, pass);
   }
-  if (may_pair_rows && !hides_behind_memory(windows.size() * terms.size(), pass.inputs))
+  if (may_pair_rows && !hides_behind_memory(count_products(windows, terms), pass.inputs))
     pairs = take_row_pairs(windows);
   pass.rows_kept = weights.adds_identity ? pass.row_high : 0;
   if (pass.walk == Walk::rows && !pairs.empty())

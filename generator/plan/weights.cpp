@@ -5,7 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <optional>
+#include <utility>
 #include <vector>
+
+#include "plan/common_factor.h"
 
 namespace spidergen::plan {
 namespace {
@@ -34,19 +39,29 @@ constexpr double unit_sum_tolerance = 0x1p-20;
 constexpr double smallest_identity_weight = 0.25;
 constexpr double largest_identity_weight = 2;
 
+// What a common factor may leave of a sum of 1 in f32, where two terms do not leave more: an eighth of what
+// f32 rounds off.
+constexpr double largest_sum_error = 0x1p-27;
+
 double largest_magnitude(const std::vector<RoundedTap>& taps) {
   double largest = 0;
   for (const RoundedTap& tap : taps) largest = std::max(largest, std::fabs(tap.weight - tap.identity));
   return largest;
 }
 
-double sum_of_magnitudes(const std::vector<RoundedTap>& taps) {
+double largest_share(const std::vector<RoundedTap>& taps) {
+  double largest = 0;
+  for (const RoundedTap& tap : taps) largest = std::max(largest, std::fabs(tap.share));
+  return largest;
+}
+
+double sum_of_shares(const std::vector<RoundedTap>& taps) {
   double sum = 0;
-  for (const RoundedTap& tap : taps) sum += std::fabs(tap.weight - tap.identity);
+  for (const RoundedTap& tap : taps) sum += std::fabs(tap.share);
   return sum;
 }
 
-/// The power of two that brings the largest weight into [1, 2), or none where the type does well without.
+/// The power of two that brings the largest share into [1, 2), or none where the type does well without.
 int common_exponent(OperandType type, double largest) {
   const double smallest = type == OperandType::f16 ? smallest_unscaled_f16 : smallest_unscaled_bf16;
   return largest < smallest || largest > largest_value(type) ? -std::ilogb(largest) : 0;
@@ -61,22 +76,63 @@ std::vector<double> split(double weight, const RoundedWeights& weights) {
   return parts;
 }
 
+/// Does one term hold the tap's share?
+bool is_exact(const RoundedTap& tap, OperandType type, int exponent) {
+  const double scaled = std::ldexp(tap.share, exponent);
+  return round_to(type, scaled) == scaled;
+}
+
 bool all_exact(const RoundedWeights& weights, int exponent) {
-  return std::all_of(weights.taps.begin(), weights.taps.end(), [&](const RoundedTap& tap) {
-    const double scaled = std::ldexp(tap.weight - tap.identity, exponent);
-    return round_to(weights.type, scaled) == scaled;
-  });
+  return std::all_of(weights.taps.begin(), weights.taps.end(),
+                     [&](const RoundedTap& tap) { return is_exact(tap, weights.type, exponent); });
 }
 
 double packed_of(const RoundedTap& tap, const RoundedWeights& weights) {
-  return tap.identity + std::ldexp(weights.total(tap.terms), -weights.exponent);
+  return tap.identity + weights.factor * std::ldexp(weights.total(tap.terms), -weights.exponent);
 }
 
 void split_all(RoundedWeights& weights) {
   for (RoundedTap& tap : weights.taps) {
-    tap.terms = split(std::ldexp(tap.weight - tap.identity, weights.exponent), weights);
+    tap.terms = split(std::ldexp(tap.share, weights.exponent), weights);
     tap.packed = packed_of(tap, weights);
   }
+}
+
+/// Taps by (dz, dy): a product of remainders is left out where a tap row has none.
+std::map<std::pair<int, int>, std::vector<const RoundedTap*>> rows_of(const RoundedWeights& weights) {
+  std::map<std::pair<int, int>, std::vector<const RoundedTap*>> rows;
+  for (const RoundedTap& tap : weights.taps)
+    rows[{tap.at[spec::axis_z], tap.at[spec::axis_y]}].push_back(&tap);
+  return rows;
+}
+
+std::size_t count_exact_rows(const RoundedWeights& weights) {
+  std::size_t count = 0;
+  for (const auto& [at, row] : rows_of(weights)) {
+    const bool exact = std::all_of(row.begin(), row.end(), [&](const RoundedTap* tap) {
+      return is_exact(*tap, weights.type, weights.exponent);
+    });
+    if (exact) ++count;
+  }
+  return count;
+}
+
+/// The weights as shares of the factor that makes most tap rows exact, if there is one; exponents are still
+/// to be chosen.
+std::optional<RoundedWeights> over_common_factor(const RoundedWeights& weights) {
+  std::vector<std::vector<double>> groups;
+  for (const auto& [at, row] : rows_of(weights)) {
+    groups.emplace_back();
+    for (const RoundedTap* tap : row) groups.back().push_back(tap->weight - tap->identity);
+  }
+  const int digits = digits_of(weights.type);
+  const auto factor = find_common_factor(groups, digits);
+  if (!factor) return std::nullopt;
+  RoundedWeights shares = weights;
+  shares.factor = factor->multiplier;
+  for (RoundedTap& tap : shares.taps)
+    tap.share = snap_to_digits((tap.weight - tap.identity) / factor->divisor, digits);
+  return shares;
 }
 
 /// As many terms as keep every weight within 2^-21 of the largest.
@@ -107,7 +163,10 @@ void balance_sum(RoundedWeights& weights) {
   double missing = 0;
   for (const RoundedTap& tap : weights.taps) missing += tap.weight - tap.packed;
   std::vector<RoundedTap*> by_magnitude;
-  for (RoundedTap& tap : weights.taps) by_magnitude.push_back(&tap);
+  for (RoundedTap& tap : weights.taps) {
+    // Rows that a common factor made exact stay so.
+    if (weights.factor == 1 || !is_exact(tap, weights.type, weights.exponent)) by_magnitude.push_back(&tap);
+  }
   std::stable_sort(by_magnitude.begin(), by_magnitude.end(), [](const RoundedTap* a, const RoundedTap* b) {
     return std::fabs(a->weight - a->identity) > std::fabs(b->weight - b->identity);
   });
@@ -147,62 +206,22 @@ void balance_f32_sum(RoundedWeights& weights) {
   }
 }
 
+bool sums_to_one(const RoundedWeights& weights) {
+  double magnitudes = 0;
+  for (const RoundedTap& tap : weights.taps) magnitudes += std::fabs(tap.weight);
+  return std::fabs(weights.sum - 1) <= unit_sum_tolerance * magnitudes;
+}
+
 /// Does the kernel add the old value itself? Tensor cores cut sums towards zero, and weights that sum to 1
 /// would carry that through all time steps; the rest sums to 0.
-bool wants_identity(const StencilSpec& spec) {
+bool wants_identity(const StencilSpec& spec, const RoundedWeights& weights) {
   if (spec.storage != spec::Storage::f32 || spec.accuracy != spec::Accuracy::full) return false;
-  double sum = 0;
-  double magnitudes = 0;
   double centre = 0;
   for (const Tap& tap : spec.taps) {
-    sum += tap.weight;
-    magnitudes += std::fabs(tap.weight);
     if (tap.at == spec::Offset{}) centre = tap.weight;
   }
-  return std::fabs(sum - 1) <= unit_sum_tolerance * magnitudes && centre >= smallest_identity_weight &&
-         centre < largest_identity_weight && centre != 1;
-}
-
-void round_f32(const StencilSpec& spec, RoundedWeights& weights) {
-  const bool full = spec.accuracy == spec::Accuracy::full;
-  if (!input_terms(spec).scaled) {
-    weights.exponent =
-        all_exact(weights, 0) ? 0 : common_exponent(weights.type, largest_magnitude(weights.taps));
-    weights.sum_exponent = weights.exponent;
-  } else {
-    weights.exponent = largest_f32_exponent - std::ilogb(largest_magnitude(weights.taps));
-    // The magnitudes of the weights sum to at most 1 there, so that no sum of finite values overflows by
-    // itself.
-    weights.sum_exponent = -std::ilogb(sum_of_magnitudes(weights.taps)) - 1;
-    weights.sum_exponent = std::clamp(weights.sum_exponent, -127, 126);
-  }
-  weights.exact = all_exact(weights, weights.exponent);
-  weights.terms = full ? 2 : 1;
-  weights.remainder_exponent = full ? f32_remainder_exponent : 0;
-  split_all(weights);
-  if (full) balance_sum(weights);
-}
-
-void round_half(const StencilSpec& spec, RoundedWeights& weights) {
-  const double largest = largest_magnitude(weights.taps);
-  weights.exponent = all_exact(weights, 0) ? 0 : common_exponent(weights.type, largest);
-  weights.sum_exponent = weights.exponent;
-  weights.exact = all_exact(weights, weights.exponent);
-  switch (spec.weights) {
-    case spec::WeightMode::automatic:
-      if (!weights.exact) return split_as_needed(weights);
-      weights.terms = 1;
-      break;
-    case spec::WeightMode::f16:
-    case spec::WeightMode::bf16:
-      weights.terms = 1;
-      break;
-    case spec::WeightMode::f16x2:
-    case spec::WeightMode::bf16x2:
-      weights.terms = 2;
-      break;
-  }
-  split_all(weights);
+  return sums_to_one(weights) && centre >= smallest_identity_weight && centre < largest_identity_weight &&
+         centre != 1;
 }
 
 void add_sums(RoundedWeights& weights) {
@@ -210,6 +229,84 @@ void add_sums(RoundedWeights& weights) {
     weights.packed_sum += tap.packed;
     weights.largest_error = std::max(weights.largest_error, std::fabs(tap.packed - tap.weight));
   }
+}
+
+void round_scaled(const StencilSpec& spec, RoundedWeights& weights) {
+  weights.exponent = largest_f32_exponent - std::ilogb(largest_share(weights.taps));
+  // The magnitudes of the shares sum to at most 1 there, so that no sum of finite values overflows by
+  // itself.
+  weights.sum_exponent = std::clamp(-std::ilogb(sum_of_shares(weights.taps)) - 1, -127, 126);
+  weights.exact = all_exact(weights, weights.exponent);
+  const bool remainders = spec.accuracy == spec::Accuracy::full && !weights.exact;
+  weights.terms = remainders ? 2 : 1;
+  weights.remainder_exponent = remainders ? f32_remainder_exponent : 0;
+  split_all(weights);
+  if (remainders) balance_sum(weights);
+}
+
+/// A power of two at which all shares are exact, if there is one; otherwise the one that suits remainders.
+int choose_exponent(const RoundedWeights& weights) {
+  const double largest = largest_share(weights.taps);
+  const int common = common_exponent(weights.type, largest);
+  std::vector<int> exponents{0, common};
+  // Very different shares need all of f16's range, of which no sum leaves f32's.
+  if (weights.type == OperandType::f16) exponents.push_back(std::ilogb(largest_f16) - std::ilogb(largest));
+  for (const int exponent : exponents) {
+    if (all_exact(weights, exponent)) return exponent;
+  }
+  return common;
+}
+
+void round_unscaled(RoundedWeights& weights) {
+  weights.exponent = weights.sum_exponent = choose_exponent(weights);
+  weights.exact = all_exact(weights, weights.exponent);
+  weights.terms = 1;
+  split_all(weights);
+}
+
+void round_f32(const StencilSpec& spec, RoundedWeights& weights) {
+  if (input_terms(spec).scaled) {
+    round_scaled(spec, weights);
+  } else {
+    round_unscaled(weights);
+  }
+}
+
+void round_half(const StencilSpec& spec, RoundedWeights& weights) {
+  round_unscaled(weights);
+  switch (spec.weights) {
+    case spec::WeightMode::automatic:
+      if (!weights.exact) split_as_needed(weights);
+      break;
+    case spec::WeightMode::f16:
+    case spec::WeightMode::bf16:
+      break;
+    case spec::WeightMode::f16x2:
+    case spec::WeightMode::bf16x2:
+      weights.terms = 2;
+      split_all(weights);
+      break;
+  }
+}
+
+void round_as_needed(const StencilSpec& spec, RoundedWeights& weights) {
+  if (spec.storage == spec::Storage::f32) {
+    round_f32(spec, weights);
+  } else {
+    round_half(spec, weights);
+  }
+  add_sums(weights);
+}
+
+/// Does a common factor leave fewer remainders, and a sum of 1 as it is? The factor is rounded to f32, which
+/// changes all weights alike. That is nothing where they sum to 0, as they do where the old value is added
+/// apart, and nothing beside a rounding to 16 bits; elsewhere time steps could add it up.
+bool is_better(const StencilSpec& spec, const RoundedWeights& shares, const RoundedWeights& weights) {
+  if (spec.accuracy != spec::Accuracy::full && !shares.exact) return false;
+  if (count_exact_rows(shares) <= count_exact_rows(weights)) return false;
+  if (spec.storage != spec::Storage::f32 || !sums_to_one(shares)) return true;
+  const double allowed = std::max(largest_sum_error, std::fabs(weights.packed_sum - weights.sum));
+  return std::fabs(shares.packed_sum - shares.sum) <= allowed;
 }
 
 void check_vanished(const StencilSpec& spec, const RoundedWeights& weights, diag::Diagnostics& diagnostics) {
@@ -264,19 +361,25 @@ WeightsResult round_weights(const StencilSpec& spec) {
   WeightsResult result;
   RoundedWeights& weights = result.weights;
   weights.type = spec.storage == spec::Storage::bf16 ? OperandType::bf16 : OperandType::f16;
-  weights.adds_identity = wants_identity(spec);
   for (const Tap& tap : spec.taps) {
-    const double identity = weights.adds_identity && tap.at == spec::Offset{} ? 1 : 0;
-    weights.taps.push_back({tap.at, tap.weight, {}, 0, identity});
+    weights.taps.push_back({tap.at, tap.weight, {}, 0, 0, tap.weight});
     weights.sum += tap.weight;
   }
-  if (!check_largest(spec, weights, result.diagnostics)) return result;
-  if (spec.storage == spec::Storage::f32) {
-    round_f32(spec, weights);
-  } else {
-    round_half(spec, weights);
+  weights.adds_identity = wants_identity(spec, weights);
+  for (RoundedTap& tap : weights.taps) {
+    if (!weights.adds_identity || tap.at != spec::Offset{}) continue;
+    tap.identity = 1;
+    tap.share = tap.weight - 1;
   }
-  add_sums(weights);
+  if (!check_largest(spec, weights, result.diagnostics)) return result;
+  std::optional<RoundedWeights> shares;
+  const RoundedWeights unrounded = weights;
+  round_as_needed(spec, weights);
+  if (!weights.exact && spec.weights == spec::WeightMode::automatic) shares = over_common_factor(unrounded);
+  if (shares) {
+    round_as_needed(spec, *shares);
+    if (is_better(spec, *shares, weights)) weights = *shares;
+  }
   check_vanished(spec, weights, result.diagnostics);
   if (spec.storage != spec::Storage::f32 && weights.terms == 1 && !weights.exact) {
     result.diagnostics.warning(
@@ -297,7 +400,7 @@ WeightsResult round_weights_to_f32(const StencilSpec& spec) {
   weights.exact = true;
   for (const Tap& tap : spec.taps) {
     const auto rounded = static_cast<double>(static_cast<float>(tap.weight));
-    weights.taps.push_back({tap.at, tap.weight, {rounded}, rounded, 0});
+    weights.taps.push_back({tap.at, tap.weight, {rounded}, rounded, 0, tap.weight});
     weights.sum += tap.weight;
     weights.exact = weights.exact && rounded == tap.weight;
     if (rounded == 0) {

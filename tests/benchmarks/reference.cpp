@@ -127,7 +127,9 @@ std::vector<Extents> sample_points(const Extents& extents, int count, std::uint6
 
 double error_bound(const Arithmetic& arithmetic, const Exact& exact) {
   if (arithmetic.exact) return 0;
-  const double rounding = std::ldexp(std::fabs(exact.value), -significant_bits(arithmetic.storage));
+  // To the storage, and before that to f32, where weights have a common factor.
+  const double rounding = std::ldexp(std::fabs(exact.value), -significant_bits(arithmetic.storage)) +
+                          std::ldexp(std::fabs(exact.value), -24);
   const double sums = 1.001 * 18 * arithmetic.chained_products * std::ldexp(exact.magnitude, -23);
   const double split = element_bytes(arithmetic.storage) == 4 ? std::ldexp(exact.magnitude, -20) : 0;
   return rounding + sums + split + 0x1p-25;

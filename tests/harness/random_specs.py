@@ -10,7 +10,11 @@ DEFAULT_SEED = 20250117
 DEFAULT_COUNT = 200
 AXES = "zyx"
 RULES = ("halo", "constant", "nearest", "periodic", "reflect", "mirror")
-WEIGHT_KINDS = ("exact", "inexact", "tiny", "large", "wide", "unit")  # unit: a star whose weights sum to 1
+# rational: small integers times powers of two over a common number; mostly: the same but for some; unit: a star whose
+# weights sum to 1
+WEIGHT_KINDS = ("exact", "inexact", "rational", "tiny", "large", "mostly", "wide", "unit")
+COMMON_DENOMINATOR = 315
+PRODUCT_DENOMINATORS = (21, 21**2, 7**3)  # of one, two and three axes
 TYPICAL = (1, 3, 5)  # how far most taps reach on z, y, x
 
 
@@ -41,6 +45,15 @@ def is_exact(value, storage):
     return struct.unpack("<e", struct.pack("<e", value))[0] == value
 
 
+def has_short_numerator(value, storage):
+    """Is a number an integer as short as an operand term over the common denominator, or one over a product's?"""
+    for denominator in (8 * COMMON_DENOMINATOR, *PRODUCT_DENOMINATORS):
+        numerator = round(abs(value) * denominator)
+        if numerator and abs(numerator - abs(value) * denominator) < 1e-9 * numerator:
+            return numerator // (numerator & -numerator) < (256 if storage == "bf16" else 2048)
+    return False
+
+
 def as_f32(value):
     return struct.unpack("<f", struct.pack("<f", value))[0]
 
@@ -50,6 +63,8 @@ def make_weight(rng, kind, spread=1.0):
     sign = rng.choice((-1, 1))
     if kind == "exact":
         return sign * rng.randint(1, 255) / rng.choice((16, 64, 256))
+    if kind == "rational" or (kind == "mostly" and rng.random() < 0.9):
+        return sign * rng.randint(1, 255) * rng.choice((0.125, 1, 2)) / COMMON_DENOMINATOR
     if kind == "tiny":
         return sign * float(f"{rng.uniform(0.4e-4, 2.5e-4):.6g}")
     if kind == "large":
@@ -181,6 +196,9 @@ def product_spec(rng, kind, space):
         radius = rng.choice([radius for radius in PRODUCT_RADII[axis] if radius <= space.limits[axis]])
         if factor == "exact":  # short enough for the product to be exact in f16 too
             most, unit = (31, 16) if space.dimensions < 3 else (12, 4)
+            axes[axis] = [rng.choice((-1, 1)) * rng.randint(1, most) / unit for _ in range(2 * radius + 1)]
+        elif factor == "rational":
+            most, unit = (15, 21) if space.dimensions < 3 else (6, 7)
             axes[axis] = [rng.choice((-1, 1)) * rng.randint(1, most) / unit for _ in range(2 * radius + 1)]
         else:
             axes[axis] = [make_weight(rng, factor, spread=0.9 / space.dimensions) for _ in range(2 * radius + 1)]
@@ -393,6 +411,7 @@ def make_spec(index, seed, spaces, attempt=0):
         "weights": mode,
         "accuracy": accuracy,
         "exact": all(is_exact(weight, space.storage) for weight in taps.values()),
+        "rational": kind == "rational" and all(has_short_numerator(weight, space.storage) for weight in taps.values()),
         "options": list(given.get("options", rng.choice(space.options))),
         "taps": [[*offset, weight] for offset, weight in sorted(taps.items())],
         "boundary": faces,

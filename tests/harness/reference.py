@@ -75,6 +75,7 @@ class Plan:
     tap_rows: tuple
     chained_mmas: int
     terms: int  # of each weight
+    factor: float = 1.0  # of all weights, beside a power of two: results are multiplied by it
     adds_identity: bool = False  # the kernel adds the old value itself; its operands hold what is left of the weights
     stated_bound: tuple = ()  # coefficients of the explanation's own bound: result, sum, absolute, neighbourhood
     options: tuple = ()  # of the command line, beside the spec
@@ -137,6 +138,7 @@ def load_plan(path):
             tap_rows=tuple(TapRow(row["dz"], row["dy"], row["low"], row["high"]) for row in data["tap_rows"]),
             chained_mmas=int(data["chained_mmas"]),
             terms=int(data["weights"]["terms"]),
+            factor=float(data["weights"].get("factor", 1)),
             adds_identity=bool(data.get("adds_identity", False)),
             stated_bound=tuple(data.get("error_bound", {}).get(key, 0.0) for key in BOUND_TERMS),
             options=tuple(expected.get("options", ())),
@@ -181,8 +183,8 @@ def check_plan(plan, data):
 
 
 def allowed_packing(plan, expected, weight, largest):
-    """How far a packed weight may be off: exact weights stay exact, terms of 11 (f16) or 8 (bf16) digits follow each
-    other, and a low term may be corrected for the sum of the weights."""
+    """How far a packed weight may be off: exact weights stay exact, those with a common factor share its rounding to f32,
+    terms of 11 (f16) or 8 (bf16) digits follow each other, and a low term may be corrected for the sum of the weights."""
     if expected["weights"] == "f16":
         return 2.0**-11 * abs(weight) + 2.0**-25
     if expected["weights"] == "bf16":
@@ -191,6 +193,8 @@ def allowed_packing(plan, expected, weight, largest):
         return 2.0**-17 * abs(weight) + 2.0**-133
     if expected["exact"]:
         return 0.0
+    if expected.get("rational"):
+        return 2.0**-23 * abs(weight)
     if plan.accuracy != "full":
         return 2.0**-11 * abs(weight) + 2.0**-24 * largest
     return 2.0**-21 * largest
@@ -207,6 +211,8 @@ def compare_with_expected(plan, expected):
     if wanted.keys() != got.keys():
         return [*mistakes, f"taps {sorted(wanted.keys() ^ got.keys())[:4]} are in only one of spec and plan"]
     largest = max(abs(weight) for weight in wanted.values())
+    if expected.get("rational") and expected["weights"] == "auto" and plan.terms != 1:
+        mistakes.append(f"weights with a common factor take {plan.terms} terms")
     for offset, weight in wanted.items():
         tap = got[offset]
         if abs(tap.weight - weight) > 1e-14 * abs(weight) + 1e-16 * largest:
@@ -356,13 +362,15 @@ NEIGHBOUR_ERROR = {"full": 2.0**-48, "tf32": 2.0**-37, "f16": 0.0}
 def error_bound(plan, total, magnitude, largest):
     """The pointwise bound of one sweep against the packed weights; `largest` is the field's largest magnitude. Two-byte
     storage: rounding of the result, at most 17 truncating adds of at least 24 bits and one product rounding in each
-    chained MMA, and the subnormal step. f32: the adds, and what the split leaves out."""
+    chained MMA, and the subnormal step; a factor that is no power of two rounds once more to f32. f32: the adds, and what
+    the split leaves out."""
     if plan.engine == "cuda":
         return core_error_bound(plan, total, magnitude)
     adds = 1.001 * MMA_ERRORS * plan.chained_mmas * 2.0**-23
     rounding = plan.storage.rounding * numpy.abs(total) + plan.storage.subnormal_rounding
     if plan.storage.name != "f32":
-        return rounding + adds * magnitude
+        rescaling = 0 if plan.factor == 1 else 1.01 * 2.0**-24 * numpy.abs(total)
+        return rounding + rescaling + adds * magnitude
     weights = sum(abs(tap.packed) for tap in plan.taps)
     lost = SPLIT_ERRORS * 2.0**-22 if plan.accuracy == "full" else 2.0**-10
     absolute = 2.0**-24 * weights if plan.accuracy == "f16" else NEIGHBOUR_ERROR[plan.accuracy] * weights * largest

@@ -80,18 +80,19 @@ def check_prediction(plan: dict) -> None:
 
 def check(plan: dict) -> None:
     check_prediction(plan)
-    scale = 2.0 ** plan["weights"]["exponent"]
+    unit = plan["weights"]["factor"] * 2.0 ** -plan["weights"]["exponent"]
     nonzeros = 0
     for one_pass in plan["passes"]:
         for operand in one_pass["operands"]:
             metadata = one_pass["metadata"][operand["metadata"]]
             if unpack(operand["registers"], metadata, operand["selector"], plan["weights"]["type"]) != operand["matrix"]:
                 raise ValueError(f"registers of the operand dy {operand['dy']}, shift {operand['shift']} are of another")
-        expected = {tuple(tap["at"]): tap["packed"] * scale for tap in plan["taps"]}
+        expected = {tuple(tap["at"]): tap["packed"] for tap in plan["taps"]}
         if plan["adds_identity"]:
-            expected[0, 0, 0] -= scale
+            expected[0, 0, 0] -= 1
         for row in range(len(one_pass["mapping"]["row_output"])):
-            found = taps_of_row(one_pass, row, plan["weights"])
+            shares = taps_of_row(one_pass, row, plan["weights"])
+            found = {at: unit * share for at, share in shares.items()}
             same = found.keys() == expected.keys() and all(math.isclose(found[at], expected[at]) for at in found)
             if not (same if plan["adds_identity"] else found == expected):
                 raise ValueError(f"row {row} of the matrices computes {found}, not {expected}")

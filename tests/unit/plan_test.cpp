@@ -39,9 +39,10 @@ TEST(Weights, ExactWeightsTakeOneTerm) {
 }
 
 TEST(Weights, InexactWeightsTakeTwoTermsWithinTheBound) {
-  const spec::StencilSpec stencil = with_weights({0.2, 0.2, 0.2, 0.2, 0.2});
+  const spec::StencilSpec stencil = with_weights({0.2, 0.21737, 0.17791, 0.19981, 0.20491});
   const WeightsResult result = round_weights(stencil);
   EXPECT_EQ(result.weights.terms, 2);
+  EXPECT_EQ(result.weights.factor, 1);
   EXPECT_LE(result.weights.largest_error, std::ldexp(0.2, -21));
   EXPECT_NEAR(result.weights.packed_sum, 1.0, 5 * std::ldexp(0.2, -21));
 }
@@ -55,13 +56,14 @@ TEST(Weights, TermsAddUpToThePackedWeight) {
         EXPECT_EQ(round_to_f16(term), term) << "seed " << seed;
         sum += term;
       }
-      EXPECT_EQ(std::ldexp(sum, -result.weights.exponent), tap.packed) << "seed " << seed;
+      EXPECT_EQ(result.weights.factor * std::ldexp(sum, -result.weights.exponent), tap.packed)
+          << "seed " << seed;
     }
   }
 }
 
 TEST(Weights, SmallWeightsGetACommonPowerOfTwo) {
-  const WeightsResult result = round_weights(with_weights({1.1e-5, 3.3e-5, 1.7e-5}));
+  const WeightsResult result = round_weights(with_weights({1.1371e-5, 3.3e-5, 1.7e-5}));
   EXPECT_GT(result.weights.exponent, 0);
   EXPECT_LE(result.weights.largest_error, std::ldexp(3.3e-5, -21));
   EXPECT_FALSE(result.diagnostics.has_errors());
@@ -116,7 +118,7 @@ TEST(Weights, ThoseOfF32KeepTwentyTwoDigitsEach) {
     stencil.storage = spec::Storage::f32;
     stencil.taps.front().weight *= 1e-6;
     const RoundedWeights weights = round_weights(stencil).weights;
-    EXPECT_EQ(weights.terms, 2);
+    EXPECT_EQ(weights.terms, stencil.taps.size() > 1 ? 2 : 1) << "seed " << seed;
     for (const RoundedTap& tap : weights.taps) {
       EXPECT_LE(std::fabs(tap.packed - tap.weight), std::ldexp(std::fabs(tap.weight), -22))
           << "seed " << seed;
@@ -157,7 +159,7 @@ TEST(Weights, WhatIsNoTimeStepDoesNot) {
 }
 
 TEST(Weights, Bf16TakesAsManyTermsAsKeepThem) {
-  spec::StencilSpec stencil = with_weights({0.2, 0.2, 0.2, 0.2, 0.2});
+  spec::StencilSpec stencil = with_weights({0.2, 0.17791, 0.2, 0.2, 0.2});
   stencil.storage = spec::Storage::bf16;
   const RoundedWeights rounded = round_weights(stencil).weights;
   EXPECT_EQ(rounded.terms, 3);
@@ -638,19 +640,19 @@ TEST(Plan, CoresKeepTheSumOfWeights) {
 
 TEST(Plan, CoresTake3DStencilsWhoseMmasTakeLonger) {
   // A star of radius 4: with weights of one term 9 MMAs, which take less than memory; of two terms 18.
-  for (const double unit : {1.0, 0.1}) {
+  for (const double power : {1.0, 1.1}) {
     spec::StencilSpec star;
     star.dimensions = 3;
     for (const int axis : {0, 1, 2}) {
       for (int i = -4; i <= 4; ++i) {
-        spec::Tap tap{{}, unit * (i + 10), {}};
+        spec::Tap tap{{}, std::pow(axis + i + 10, power), {}};
         tap.at[axis] = i;
         if (i != 0 || axis == 0) star.taps.push_back(tap);
       }
     }
     std::sort(star.taps.begin(), star.taps.end(),
               [](const spec::Tap& a, const spec::Tap& b) { return a.at < b.at; });
-    EXPECT_EQ(default_of(star), unit == 1.0 ? Engine::sparse : Engine::cuda);
+    EXPECT_EQ(default_of(star), power == 1.0 ? Engine::sparse : Engine::cuda);
     star.storage = spec::Storage::f32;
     EXPECT_EQ(default_of(star), Engine::cuda);
     star.dimensions = 2;

@@ -12,7 +12,7 @@
 // Bound     |error| <= 0.00049 |result| + 1.1e-05 sum |w x| + 3e-08
 // Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 5 mma.sp.m16n8k32 per 128 outputs, 2 distinct operands, windows at x shift 0
-//           3 planes in flight, 4 rows of 128 x a warp, 8 warps a block, ring of 5 planes, operands in registers
+//           3 planes in flight, 4 rows of 128 x a warp, 4 warps a block, ring of 5 planes, operands in registers
 
 #include "heat3d.h"
 
@@ -49,10 +49,10 @@ constexpr int product_rows = pairs_rows ? 2 : 1;
 constexpr int products_abreast = pairs_rows ? 2 : 1;
 constexpr int product_columns = tile_outputs / products_abreast;
 constexpr int rows_per_warp = 4;
-constexpr int warps_per_block = 8;
+constexpr int warps_per_block = 4;
 constexpr int block_threads = warps_per_block * 32;
 constexpr int block_rows = warps_per_block * rows_per_warp;
-constexpr int blocks_per_multiprocessor = 2;
+constexpr int blocks_per_multiprocessor = 3;
 constexpr int preferred_planes = 8;
 
 // The block's ring holds input planes from row row_low and column first_column of the block on, in vectors of eight
@@ -62,7 +62,7 @@ constexpr int ring_planes = 5;
 constexpr int ring_rows = block_rows + row_high - row_low;
 constexpr int ring_vectors = 18;
 constexpr int ring_row_bytes = 320;
-constexpr int ring_plane_bytes = 10880;
+constexpr int ring_plane_bytes = 5760;
 constexpr int ring_bytes = ring_planes * ring_plane_bytes;
 constexpr int ring_lead_bytes = 16;
 constexpr int first_column = -8;

@@ -275,11 +275,31 @@ Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
   return pass;
 }
 
+/// A pass and the weights that its operands hold.
+struct WeightedPass {
+  RoundedWeights weights;
+  Pass pass;
+};
+
+/// A common factor that does not suit all weights is taken where it saves products: two rows that share an
+/// operand may need its remainders for one of them.
+WeightedPass make_weighted_pass(const spec::StencilSpec& spec, Engine engine, const Variant& variant) {
+  const std::vector<TapRow> tap_rows = tap_rows_of(spec);
+  const auto with = [&](const RoundedWeights& weights) {
+    return WeightedPass{weights, make_pass(spec, weights, tap_rows, engine, variant)};
+  };
+  WeightedPass result = with(round_weights(spec).weights);
+  if (result.weights.factor == 1 || result.weights.exact) return result;
+  const WeightsResult plain = round_weights(spec, CommonFactors::none);
+  if (plain.diagnostics.has_errors()) return result;
+  WeightedPass other = with(plain.weights);
+  return result.pass.products.size() < other.pass.products.size() ? result : other;
+}
+
 /// Reports a stencil that no kernel can hold.
 void check_size(const spec::StencilSpec& spec, Engine engine, const Variant& variant,
                 diag::Diagnostics& diagnostics) {
-  const RoundedWeights weights = round_weights(spec).weights;
-  const Pass pass = make_pass(spec, weights, tap_rows_of(spec), engine, variant);
+  const auto [weights, pass] = make_weighted_pass(spec, engine, variant);
   if (pass.walk == Walk::lines) return;  // any reach fits
   const std::string objection = spec.dimensions == 3 ? objection_to_volume(pass) : objection_to_size(pass);
   if (objection.empty()) return;
@@ -366,8 +386,7 @@ std::optional<EngineFloors> compare_engines(const spec::StencilSpec& spec, doubl
     return std::nullopt;
   const CorePlan cores = plan_cores(spec, round_weights_to_f32(spec).weights);
   if (!cores.ring || cores.ring->rows_per_thread < fast_rows) return std::nullopt;
-  const RoundedWeights weights = round_weights(spec).weights;
-  const Pass pass = make_pass(spec, weights, tap_rows_of(spec), Engine::sparse, {});
+  const Pass pass = make_weighted_pass(spec, Engine::sparse, {}).pass;
   const DeviceRates& rates = *find_device_rates("sm_90");
   SweepWork work{points, 2.0 * spec::element_bytes(spec.storage), static_cast<double>(pass.products.size())};
   EngineFloors floors{static_cast<int>(pass.products.size()), bound_sweep(rates, work), {}};
@@ -399,13 +418,15 @@ KernelPlan make_plan(const spec::StencilSpec& spec, Engine engine, const Variant
   plan.engine = engine;
   plan.variant = variant;
   plan.dimensions = spec.dimensions;
-  plan.weights = (on_cores ? round_weights_to_f32(spec) : round_weights(spec)).weights;
   plan.tap_rows = tap_rows_of(spec);
   set_reach(spec, plan);
   if (on_cores) {
+    plan.weights = round_weights_to_f32(spec).weights;
     plan.cores = plan_cores(spec, plan.weights);
   } else {
-    plan.passes.push_back(make_pass(spec, plan.weights, plan.tap_rows, engine, variant));
+    WeightedPass chosen = make_weighted_pass(spec, engine, variant);
+    plan.weights = std::move(chosen.weights);
+    plan.passes.push_back(std::move(chosen.pass));
   }
   plan.error_bound = bound_error(spec, plan);
   return plan;

@@ -357,7 +357,7 @@ InputTerms input_terms(const StencilSpec& spec) {
   return {spec.accuracy == spec::Accuracy::full ? 2 : 1, true};
 }
 
-WeightsResult round_weights(const StencilSpec& spec) {
+WeightsResult round_weights(const StencilSpec& spec, CommonFactors factors) {
   WeightsResult result;
   RoundedWeights& weights = result.weights;
   weights.type = spec.storage == spec::Storage::bf16 ? OperandType::bf16 : OperandType::f16;
@@ -372,22 +372,25 @@ WeightsResult round_weights(const StencilSpec& spec) {
     tap.share = tap.weight - 1;
   }
   if (!check_largest(spec, weights, result.diagnostics)) return result;
-  std::optional<RoundedWeights> shares;
   const RoundedWeights unrounded = weights;
   round_as_needed(spec, weights);
-  if (!weights.exact && spec.weights == spec::WeightMode::automatic) shares = over_common_factor(unrounded);
-  if (shares) {
-    round_as_needed(spec, *shares);
-    if (is_better(spec, *shares, weights)) weights = *shares;
+  const bool may_share = factors == CommonFactors::allowed && spec.weights == spec::WeightMode::automatic;
+  if (may_share && !weights.exact) {
+    std::optional<RoundedWeights> shares = over_common_factor(unrounded);
+    if (shares) round_as_needed(spec, *shares);
+    if (shares && is_better(spec, *shares, weights)) weights = *shares;
   }
   check_vanished(spec, weights, result.diagnostics);
   if (spec.storage != spec::Storage::f32 && weights.terms == 1 && !weights.exact) {
-    result.diagnostics.warning(
-        spec.where.weights,
-        fmt::format("'weights: {}' rounds the weights: their sum is {} before and {} "
-                    "after rounding, the largest error "
-                    "of a weight {:.2g}; 'weights: auto' keeps them",
-                    type_name(weights.type), weights.sum, weights.packed_sum, weights.largest_error));
+    StencilSpec automatic = spec;
+    automatic.weights = spec::WeightMode::automatic;
+    const bool as_fast = round_weights(automatic).weights.terms == 1;
+    result.diagnostics.warning(spec.where.weights,
+                               fmt::format("'weights: {}' rounds the weights: their sum is {} before and {} "
+                                           "after rounding, the largest error "
+                                           "of a weight {:.2g}; 'weights: auto' keeps them{}",
+                                           type_name(weights.type), weights.sum, weights.packed_sum,
+                                           weights.largest_error, as_fast ? " and is as fast" : ""));
   }
   return result;
 }

@@ -14,11 +14,15 @@ struct WeightsResult {
 /// How a spec's storage and accuracy make operands of its fields.
 [[nodiscard]] InputTerms input_terms(const spec::StencilSpec& spec);
 
-/// The spec's weights as terms of operands. 16-bit fields: one term where every weight is exact in it or the
-/// spec wants it so (then with a located warning that gives the sums), otherwise as many as keep each within
-/// 2^-21 of the largest. f32 fields: two f16 terms, each weight within 2^-22 of itself and their sum the
-/// spec's as nearly as that allows; one term at a lower accuracy.
-[[nodiscard]] WeightsResult round_weights(const spec::StencilSpec& spec);
+enum class CommonFactors { allowed, none };
+
+/// The spec's weights as terms of operands. 16-bit fields: one term where every weight is exact in it, if
+/// allowed up to a common factor, or the spec wants it so (then with a located warning that gives the sums),
+/// otherwise as many as keep each within 2^-21 of the largest. f32 fields: two f16 terms, each weight within
+/// 2^-22 of itself and their sum the spec's as nearly as that allows; one term where that is exact, and at a
+/// lower accuracy. A factor that does not suit all weights is one that suits more tap rows than none.
+[[nodiscard]] WeightsResult round_weights(const spec::StencilSpec& spec,
+                                          CommonFactors factors = CommonFactors::allowed);
 
 /// The spec's weights in f32, each within 2^-23 of itself and their sum the spec's as nearly as that allows,
 /// whatever the spec's keys weights and accuracy say.

@@ -139,6 +139,17 @@ TEST(CommonFactor, LeavesRemaindersToTheRowsThatNeedThem) {
   EXPECT_EQ(plan.passes.front().products.size(), 6U);
 }
 
+TEST(CommonFactor, IsNotTakenWhereItSavesNoProduct) {
+  // Any row of one tap has a factor, but here each is paired with another.
+  spec::StencilSpec star = laplacian(spec::Storage::f16);
+  double power = 0;
+  for (spec::Tap& tap : star.taps) tap.weight = std::exp(power += 0.01);
+  EXPECT_NE(round_weights(star).weights.factor, 1);
+  const KernelPlan plan = make_plan(star, Engine::sparse);
+  EXPECT_EQ(plan.weights.factor, 1);
+  EXPECT_EQ(plan.passes.front().products.size(), 10U);
+}
+
 TEST(CommonFactor, LeavesExactWeightsAlone) {
   for (std::uint32_t seed = 1; seed <= 50; ++seed) {
     const RoundedWeights weights = round_weights(testing::random_stencil(seed, 7, 31, true)).weights;

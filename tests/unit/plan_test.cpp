@@ -88,6 +88,7 @@ TEST(Weights, PlainF16WarnsAtTheKeyWithBothSums) {
   const std::string text = to_string(result.diagnostics.items.front());
   EXPECT_EQ(text.find("row.yaml:7:10: warning: "), 0U) << text;
   EXPECT_NE(text.find("0.999755859375"), std::string::npos) << text;
+  EXPECT_NE(text.find("'weights: auto' keeps them and is as fast"), std::string::npos) << text;
   EXPECT_FALSE(result.diagnostics.has_errors());
 }
 

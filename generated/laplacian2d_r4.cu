@@ -7,7 +7,7 @@
 // With      h = 1
 // Boundary  y nearest; x nearest
 // Storage   f16 fields, f32 sums
-// Weights   two f16 terms each, of 16 of 17 taps one that is exact up to the factor 1.3687552, largest error 8.3e-11
+// Weights   two f16 terms of 1 tap, of the others one that is exact, up to the factor 1.3687552, largest error 8.3e-11
 //           sum 2.8406096919120216e-17 in the spec, 0 packed
 // Bound     |error| <= 0.00049 |result| + 1.3e-05 sum |w x| + 3e-08
 // Engine    sparse: tensor cores, operands compressed 2:4

@@ -7,7 +7,7 @@
 // With      h = 1
 // Boundary  z halo; y halo; x halo
 // Storage   f16 fields, f32 sums
-// Weights   two f16 terms each, of 24 of 25 taps one that is exact up to the factor 1.3687552, largest error 1.2e-10
+// Weights   two f16 terms of 1 tap, of the others one that is exact, up to the factor 1.3687552, largest error 1.2e-10
 //           sum -1.7479507424811302e-15 in the spec, 0 packed
 // Bound     |error| <= 0.00049 |result| + 2.2e-05 sum |w x| + 3e-08
 // Engine    sparse: tensor cores, operands compressed 2:4

@@ -75,17 +75,17 @@ std::string weights_text(const plan::RoundedWeights& weights) {
   const std::string error = fmt::format(", largest error {:.2g}", weights.largest_error);
   if (weights.in_f32) return weights.exact ? "f32, exact" : "f32" + error;
   constexpr std::string_view counts[] = {"one", "two", "three"};
-  std::string text = fmt::format("{} {} term{} each", counts[weights.terms - 1],
-                                 plan::type_name(weights.type), weights.terms == 1 ? "" : "s");
-  if (weights.exponent != 0) text += fmt::format(", times 2^{}", weights.exponent);
-  if (weights.factor == 1) return text + (weights.exact ? ", exact" : error);
-  const std::string factor = fmt::format(" up to the factor {}", static_cast<float>(weights.factor));
-  if (weights.exact) return text + ", exact" + factor;
-  const auto exact = std::count_if(weights.taps.begin(), weights.taps.end(), [](const plan::RoundedTap& tap) {
-    return std::all_of(tap.terms.begin() + 1, tap.terms.end(), [](double term) { return term == 0; });
+  const std::string terms = fmt::format("{} {} term{}", counts[weights.terms - 1],
+                                        plan::type_name(weights.type), weights.terms == 1 ? "" : "s");
+  const std::string scale = weights.exponent == 0 ? "" : fmt::format(", times 2^{}", weights.exponent);
+  if (weights.factor == 1) return terms + " each" + scale + (weights.exact ? ", exact" : error);
+  const std::string factor = fmt::format("up to the factor {}", static_cast<float>(weights.factor));
+  if (weights.exact) return fmt::format("{} each{}, exact {}", terms, scale, factor);
+  const auto longer = std::count_if(weights.taps.begin(), weights.taps.end(), [](const auto& tap) {
+    return std::any_of(tap.terms.begin() + 1, tap.terms.end(), [](double term) { return term != 0; });
   });
-  return text + fmt::format(", of {} of {} taps one that is exact{}", exact, weights.taps.size(), factor) +
-         error;
+  return fmt::format("{} of {} tap{}, of the others one that is exact{}, {}{}", terms, longer,
+                     longer == 1 ? "" : "s", scale, factor, error);
 }
 
 }  // namespace spidergen::emit

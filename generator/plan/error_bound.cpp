@@ -55,7 +55,7 @@ ErrorBound bound_half(const KernelPlan& plan) {
   // A power of two changes no digit of a sum; any other factor rounds it to f32 before it is stored.
   if (plan.weights.factor != 1) bound.result += higher_orders * f32_rounding;
   bound.sum = higher_orders * error_of_mma * products_of(plan);
-  bound.absolute = f16 ? smallest_f16 / 2 : least_normal_f32;
+  bound.absolute = f16 ? smallest_f16 / 2 : plan.weights.factor * least_normal_f32;
   return bound;
 }
 

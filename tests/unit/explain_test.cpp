@@ -64,6 +64,23 @@ TEST(Explain, LeavesOutWhatTheCostModelDoesNotCover) {
 }
 
 // One window of 16 taps at 16 outputs fills every slot that 2:4 keeps; three taps fill 3 of 16.
+TEST(Explain, TellsTheCommonFactorOfWeights) {
+  StencilSpec spec = row_of({-1, 0, 1});
+  for (auto& tap : spec.taps) tap.weight = 0.3;
+  std::string text = text_of(spec, {"sm_90"});
+  EXPECT_TRUE(has(text, "one f16 term each, exact up to the factor 1.")) << text;
+  EXPECT_TRUE(has(json_of(spec, {"sm_90"}), R"("factor": 1.)"));
+  EXPECT_FALSE(has(json_of(spec, {"sm_90"}), R"("factor": 1,)"));
+  // A row that needs two terms beside one that does not.
+  spec.taps.push_back({{0, 1, 0}, 0.3 * 4099, {}});
+  text = text_of(spec, {"sm_90"});
+  EXPECT_TRUE(has(text, "two f16 terms of 1 tap, of the others one that is exact, up to the factor "))
+      << text;
+  for (auto& tap : spec.taps) tap.weight = 0.25;
+  EXPECT_TRUE(has(text_of(spec, {"sm_90"}), "one f16 term each, exact\n"));
+  EXPECT_TRUE(has(json_of(spec, {"sm_90"}), R"("factor": 1,)"));
+}
+
 TEST(Explain, CountsTheSlotsThatHoldAWeight) {
   const std::vector<int> full{-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
   EXPECT_TRUE(

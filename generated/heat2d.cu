@@ -72,13 +72,14 @@ constexpr int window_bytes = input_rows<tile_rows> * window_row_bytes;
 
 /// Rows of a tile, and tiles of a block. Blocks follow each other along x, so that those that run at a time have a
 /// compact part of the field. A small box is done sooner in low tiles, which are more: each warp has less to do.
-template <int rows, int across, int down, int blocks>
+template <int rows, int across, int down, int blocks, bool any>
 struct TileForm {
   static constexpr int tile_rows = rows;
   static constexpr int tiles_across = across;
   static constexpr int tiles_down = down;
   static constexpr int warps_per_block = across * down;
   static constexpr int blocks_per_multiprocessor = blocks;
+  static constexpr bool any_rows = any;  // otherwise for aligned ones alone
   static_assert(input_rows<rows> <= 32, "a lane has a row");
 };
 
@@ -190,8 +191,8 @@ SPIDER_DEVICE bool find_tile(const spider::SweepArguments& field, Tile& tile) {
   tile.wanted = {begin_of(1), end_of(1), begin_of(2), end_of(2)};
   tile.row = tile.wanted.row_begin + down * Form::tile_rows;
   tile.column = grid.first_column + across * tile_outputs;
-  tile.aligned_input = field.aligned_input;
-  tile.aligned_output = field.aligned_output;
+  tile.aligned_input = !Form::any_rows || field.aligned_input;
+  tile.aligned_output = !Form::any_rows || field.aligned_output;
   return tile.row < tile.wanted.row_end && tile.column < tile.wanted.column_end;
 }
 
@@ -203,19 +204,23 @@ SPIDER_DEVICE bool has_plain_rows(const Tile& tile) {
   return tile.row + first_row >= tile.wanted.row_begin && tile.row + end_row <= tile.wanted.row_end;
 }
 
-/// Are all outputs the sweep's, and aligned?
+/// Are all outputs the sweep's?
 template <int tile_rows>
 SPIDER_DEVICE bool has_plain_outputs(const Tile& tile) {
-  return tile.aligned_output && tile.row + tile_rows <= tile.wanted.row_end &&
-         tile.column >= tile.wanted.column_begin && tile.column + tile_outputs <= tile.wanted.column_end;
+  return tile.row + tile_rows <= tile.wanted.row_end && tile.column >= tile.wanted.column_begin &&
+         tile.column + tile_outputs <= tile.wanted.column_end;
 }
 
-/// Are all inputs of the tile in the box and aligned, and all outputs wanted?
-template <int tile_rows>
-SPIDER_DEVICE bool needs_no_care(const Tile& tile) {
-  return tile.aligned_input && has_plain_rows<tile_rows>(tile) && has_plain_outputs<tile_rows>(tile) &&
-         tile.column + first_column >= tile.wanted.column_begin &&
-         tile.column + first_column + window_elements <= tile.wanted.column_end;
+/// Are all inputs of the tile in the box, and all outputs wanted? Of rows that are not aligned, so must be all of the
+/// words of memory that inputs lie across.
+template <class Form>
+SPIDER_DEVICE bool is_inside(const Tile& tile) {
+  constexpr int tile_rows = Form::tile_rows;
+  constexpr int before = Form::any_rows ? 1 : 0;
+  constexpr int behind = Form::any_rows ? 2 : 0;
+  return has_plain_rows<tile_rows>(tile) && has_plain_outputs<tile_rows>(tile) &&
+         tile.column + first_column - before >= tile.wanted.column_begin &&
+         tile.column + first_column + window_elements + behind <= tile.wanted.column_end;
 }
 
 /// What lies beyond the field's rows.
@@ -278,6 +283,11 @@ SPIDER_DEVICE Span whole_vectors(const Tile& tile) {
   return {first, clamp(end / vector_elements * vector_elements, first)};
 }
 
+/// Is a cell the second one of a word of memory?
+SPIDER_DEVICE bool is_odd(const Element* cell) {
+  return reinterpret_cast<std::uintptr_t>(cell) / element_bytes % 2 != 0;
+}
+
 /// A vector of cells that are not aligned, from the two of memory that it lies across, where it is wanted; else zeros.
 SPIDER_DEVICE Vector load_across(bool wanted, const Element* cells) {
   const int lead = static_cast<int>(reinterpret_cast<std::uintptr_t>(cells) % vector_bytes);
@@ -332,6 +342,45 @@ SPIDER_DEVICE void load_plain(const Tile& tile, Tables& tables, Fragments<tile_r
           device::load_vector_if(true, from + (lane_vector() + shift_group(shift)) * vector_elements)};
     }
     from += tile.input_stride;
+  }
+}
+
+/// The words of memory that a vector of cells lies across, which may begin at any element.
+struct Words {
+  std::uint32_t word[5];
+};
+
+/// Loads a lane's inputs from rows that may begin at any element.
+template <int tile_rows>
+SPIDER_DEVICE void load_shifted(const Tile& tile, Tables& tables, Fragments<tile_rows>& fragments) {
+  const Element* cells = tile.input + ((tile.row + row_low) * tile.input_stride + tile.column + first_column);
+  Words words[input_rows<tile_rows>][shift_count];
+  device::wait_for_earlier_work();
+  SPIDER_UNROLL
+  for (int row = 0; row < input_rows<tile_rows>; ++row) {
+    const Element* from = cells + row * tile.input_stride;
+    from -= is_odd(from) ? 1 : 0;
+    SPIDER_UNROLL
+    for (int shift = 0; shift < shift_count; ++shift) {
+      const Element* vector = from + (lane_vector() + shift_group(shift)) * vector_elements;
+      SPIDER_UNROLL
+      for (int i = 0; i < 5; ++i) {
+        words[row][shift].word[i] = device::load_field(reinterpret_cast<const std::uint32_t*>(vector) + i);
+      }
+    }
+  }
+  load_tables(tables);
+  SPIDER_UNROLL
+  for (int row = 0; row < input_rows<tile_rows>; ++row) {
+    const int bits = is_odd(cells + row * tile.input_stride) ? 16 : 0;
+    SPIDER_UNROLL
+    for (int shift = 0; shift < shift_count; ++shift) {
+      const Words& from = words[row][shift];
+      SPIDER_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        fragments[row][shift].inputs.word[i] = device::funnel_shift_right(from.word[i], from.word[i + 1], bits);
+      }
+    }
   }
 }
 
@@ -541,34 +590,73 @@ SPIDER_DEVICE Accumulator multiply_row(const Tables& tables, const Storage::Frag
   return sum;
 }
 
-/// Stores those of a lane's four outputs that are the sweep's; the first is at (y, x).
-SPIDER_DEVICE void store_clipped(const Tile& tile, std::int32_t y, std::int32_t x, const Storage::Outputs& outputs) {
-  Element* to = tile.output + (y * tile.output_stride + x);
-  const spider::Region& wanted = tile.wanted;
-  const bool row_is_wanted = spider::has_row(wanted, y);
-  const bool whole = row_is_wanted && tile.aligned_output && x >= wanted.column_begin && x + 4 <= wanted.column_end;
+/// Which of a lane's four outputs are the sweep's: bit i stands for output i, of which the first is in column x.
+SPIDER_DEVICE unsigned wanted_outputs(const spider::Region& wanted, std::int32_t x) {
+  unsigned bits = 0;
+  SPIDER_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    if (x + i >= wanted.column_begin && x + i < wanted.column_end) bits |= 1U << i;
+  }
+  return bits;
+}
+
+/// Stores those of a lane's outputs that are wanted.
+SPIDER_DEVICE void store_clipped(Element* to, unsigned wanted, bool aligned, const Storage::Outputs& outputs) {
+  constexpr unsigned all = 15;
+  const bool whole = wanted == all && aligned;
   device::store_field_if(whole, to, outputs.word[0], outputs.word[1]);
   SPIDER_UNROLL
   for (int i = 0; i < 4; ++i) {
-    const bool is_wanted = row_is_wanted && x + i >= wanted.column_begin && x + i < wanted.column_end;
-    device::store_field_if(is_wanted && !whole, to + i, Storage::output(outputs, i));
+    device::store_field_if((wanted >> i & 1) != 0 && !whole, to + i, Storage::output(outputs, i));
   }
 }
 
-/// Computes and stores a tile's outputs. Where it `clips`, only those that are the sweep's.
-template <int tile_rows, bool clips>
+/// Stores a lane's four outputs, from `to` on, which may be any element: the lanes together store whole pairs of words as
+/// memory has them, of which each begins with the last outputs of the lane before; the first and the last lane have the
+/// rest, by elements.
+SPIDER_DEVICE void store_shifted(Element* to, const Storage::Outputs& outputs) {
+  constexpr unsigned pair_elements = 4;
+  constexpr unsigned all = 15;
+  const int lane = device::lane_index();
+  const unsigned taken = reinterpret_cast<std::uintptr_t>(to) / element_bytes % pair_elements;
+  const int before = (lane + 31) % 32;
+  const std::uint32_t first = device::take_from_lane(outputs.word[0], before);
+  const std::uint32_t second = device::take_from_lane(outputs.word[1], before);
+  const std::uint32_t low = taken > 1 ? first : second;
+  const std::uint32_t middle = taken > 1 ? second : outputs.word[0];
+  const std::uint32_t high = taken > 1 ? outputs.word[0] : outputs.word[1];
+  const bool odd = taken % 2 != 0;
+  const bool whole = taken == 0;
+  const std::uint32_t pair[2] = {odd ? device::funnel_shift_right(low, middle, 16) : middle,
+                                 odd ? device::funnel_shift_right(middle, high, 16) : high};
+  device::store_field_if(lane > 0 || whole, to - taken, pair[0], pair[1]);
+  const unsigned own = all >> taken;  // of a lane's outputs those that its pair ends with, a bit each
+  const unsigned alone = whole ? 0 : (lane == 0 ? own : (lane == 31 ? all & ~own : 0));
+  SPIDER_UNROLL
+  for (int i = 0; i < 4; ++i) device::store_field_if((alone >> i & 1) != 0, to + i, Storage::output(outputs, i));
+}
+
+/// How outputs are stored: aligned and all the sweep's; from any element on; or those that are the sweep's alone.
+enum class Stores { plain, shifted, clipped };
+
+/// Computes and stores a tile's outputs.
+template <int tile_rows, Stores stores>
 SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables, const Fragments<tile_rows>& fragments) {
   const std::int32_t x = tile.column + Storage::first_output(device::lane_index());
   Element* to = tile.output + (tile.row * tile.output_stride + x);
+  const unsigned wanted = wanted_outputs(tile.wanted, x);
+  const int rows = tile.wanted.row_end - tile.row;
   SPIDER_UNROLL
   for (int row = 0; row < tile_rows; ++row) {
     const Storage::Outputs outputs = Storage::round(multiply_row(tables, fragments + row), result_scale, 0);
-    if constexpr (clips) {
-      store_clipped(tile, tile.row + row, x, outputs);
+    if constexpr (stores == Stores::clipped) {
+      store_clipped(to, row < rows ? wanted : 0, tile.aligned_output, outputs);
+    } else if constexpr (stores == Stores::shifted) {
+      store_shifted(to, outputs);
     } else {
       device::store_field(to, outputs.word[0], outputs.word[1]);
-      to += tile.output_stride;
     }
+    to += tile.output_stride;
   }
 }
 
@@ -579,10 +667,19 @@ SPIDER_DEVICE void sweep_plain(const Tile& tile) {
   Fragments<tile_rows> fragments;
   load_plain<tile_rows>(tile, tables, fragments);
   if constexpr (is_low<tile_rows>) device::let_later_work_start();
-  compute_outputs<tile_rows, false>(tile, tables, fragments);
+  compute_outputs<tile_rows, Stores::plain>(tile, tables, fragments);
 }
 
-/// Computes a tile at an edge, or of rows that are not aligned.
+/// Computes a tile away from edges whose rows are not aligned.
+template <int tile_rows>
+SPIDER_DEVICE void sweep_shifted(const Tile& tile) {
+  Tables tables;
+  Fragments<tile_rows> fragments;
+  load_shifted<tile_rows>(tile, tables, fragments);
+  compute_outputs<tile_rows, Stores::shifted>(tile, tables, fragments);
+}
+
+/// Computes a tile at an edge.
 template <int tile_rows>
 SPIDER_DEVICE void sweep_with_care(const Tile& tile) {
   Tables tables;
@@ -590,10 +687,10 @@ SPIDER_DEVICE void sweep_with_care(const Tile& tile) {
   load_with_care<tile_rows>(tile, fragments);
   if constexpr (is_low<tile_rows>) device::let_later_work_start();
   load_tables(tables);
-  if (is_low<tile_rows> && has_plain_outputs<tile_rows>(tile)) {
-    compute_outputs<tile_rows, false>(tile, tables, fragments);
+  if (is_low<tile_rows> && tile.aligned_output && has_plain_outputs<tile_rows>(tile)) {
+    compute_outputs<tile_rows, Stores::plain>(tile, tables, fragments);
   } else {
-    compute_outputs<tile_rows, true>(tile, tables, fragments);
+    compute_outputs<tile_rows, Stores::clipped>(tile, tables, fragments);
   }
 }
 
@@ -603,10 +700,12 @@ SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor) sweep
   Tile tile;
   if (!find_tile<Form>(field, tile)) return;
   // All lanes of a warp take the same way, so that they come to every product together.
-  if (needs_no_care<Form::tile_rows>(tile)) {
-    sweep_plain<Form::tile_rows>(tile);
-  } else {
+  if (!is_inside<Form>(tile)) {
     sweep_with_care<Form::tile_rows>(tile);
+  } else if constexpr (Form::any_rows) {
+    sweep_shifted<Form::tile_rows>(tile);
+  } else {
+    sweep_plain<Form::tile_rows>(tile);
   }
 }
 
@@ -616,7 +715,7 @@ constexpr spider::SweepForm form_for(int least_blocks) {
   return {sweep<Form>,
           {spider::TilingKind::tiles, Form::warps_per_block, Form::warps_per_block * window_bytes<Form::tile_rows>, vector_bytes, vector_bytes / 2,
            {1, Form::tiles_down * Form::tile_rows, Form::tiles_across * tile_outputs}, 0, 0, tile_anchor, 0, 0},
-          least_blocks, true};
+          least_blocks, true, !Form::any_rows};
 }
 
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
@@ -638,11 +737,12 @@ const spider_kernel kernel = {
      SPIDER_F16, SPIDER_F32, 1, {0, 1, 1}, {0, 1, 1}, 80,
      device::is_emulated},
     {
-        form_for<TileForm<12, 4, 1, 5>>(16),
-        form_for<TileForm<6, 4, 1, 6>>(4),
-        form_for<TileForm<4, 4, 1, 6>>(0),
+        form_for<TileForm<12, 4, 1, 5, false>>(16),
+        form_for<TileForm<6, 4, 1, 6, false>>(4),
+        form_for<TileForm<4, 4, 1, 6, false>>(0),
+        form_for<TileForm<12, 4, 1, 3, true>>(0),
     },
-    3,
+    4,
     tap_rows,
     sizeof(tap_rows) / sizeof(tap_rows[0]),
     taps,

@@ -132,8 +132,9 @@ void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
         "          {} of 128 x a warp, whose inputs are all requested at once; {} warps a block, {} abreast",
         counted(static_cast<std::size_t>(high.rows), "row"), high.across * high.down, high.across));
     std::vector<int> lower;
-    for (std::size_t i = 1; i < streaming.tile_forms.size(); ++i)
-      lower.push_back(streaming.tile_forms[i].rows);
+    for (std::size_t i = 1; i < streaming.tile_forms.size(); ++i) {
+      if (!streaming.tile_forms[i].any_rows) lower.push_back(streaming.tile_forms[i].rows);
+    }
     lines.push_back(
         fmt::format("          {} rows where these would be fewer than {} blocks a multiprocessor",
                     fmt::join(lower, " or "), high.least_blocks));

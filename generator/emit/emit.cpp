@@ -327,8 +327,8 @@ void bind_tiles(const plan::Pass& pass, plan::Swap swap, render::Bindings& bindi
   bindings["swaps_pairs"] = swap == plan::Swap::pair ? "true" : "false";
   std::vector<std::string> forms;
   for (const plan::TileForm& form : pass.streaming.tile_forms) {
-    forms.push_back(fmt::format("form_for<TileForm<{}, {}, {}, {}>>({}),", form.rows, form.across, form.down,
-                                form.blocks_per_multiprocessor, form.least_blocks));
+    forms.push_back(fmt::format("form_for<TileForm<{}, {}, {}, {}, {}>>({}),", form.rows, form.across,
+                                form.down, form.blocks_per_multiprocessor, form.any_rows, form.least_blocks));
   }
   bindings["forms"] = fmt::format("{}", fmt::join(forms, "\n"));
   bindings["low_tile_rows"] = fmt::to_string(plan::TileForm::low_rows);

@@ -110,6 +110,7 @@ struct TileForm {
   int down = 1;                       ///< and below each other
   int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
   int least_blocks = 0;               ///< of a multiprocessor: for boxes that have as many
+  bool any_rows = false;              ///< for rows that are not aligned, too
 
   bool operator==(const TileForm&) const = default;
 };
@@ -125,8 +126,8 @@ struct Streaming {
   bool rotate_by_unrolling = true;  ///< otherwise accumulators move from register to register after each row
   int estimated_registers = 0;
   /// Forms of a kernel whose warps have all inputs in registers at once and walk nowhere
-  /// (templates/tile2d.cu.in), from high tiles to low ones; none: rows are streamed through a ring
-  /// (templates/stream2d.cu.in).
+  /// (templates/tile2d.cu.in), from high tiles to low ones, and one for any rows; none: rows are streamed
+  /// through a ring (templates/stream2d.cu.in).
   std::vector<TileForm> tile_forms;
   bool warpgroups = false;  ///< products are those of four warps together (plan/warpgroups.h)
 

@@ -172,18 +172,31 @@ TileForm tile_form(const Pass& pass, int rows, int most_blocks) {
   return form;
 }
 
+/// The same tiles for rows that are not aligned, of which each input vector of four words lies across five.
+TileForm any_rows_form(const Pass& pass, const TileForm& high) {
+  constexpr int most_blocks = 3;
+  const int rows_of_as_many_inputs = high.rows + (high.rows + pass.rows_spanned() + 2) / 4;
+  TileForm form = tile_form(pass, rows_of_as_many_inputs, most_blocks);
+  form.rows = high.rows;
+  form.any_rows = true;
+  return form;
+}
+
 /// All inputs of a tile in registers at once, where they fit and memory binds. Measured on an H200
 /// (tests/benchmarks/README.md): nothing waits for a ring, and the blocks that run at a time have a compact
 /// part of the field, most of all where a block is a row of tiles. Where taps reach far up and down, tiles
 /// below each other read the same rows, and had better be of one block, which has an L1 cache. Where products
 /// are many, fewer warps keep the tensor cores busy. Small fields are done sooner in low tiles.
 void choose_tiles(const Pass& pass, Streaming& streaming) {
-  constexpr int most_rows = 12;
   constexpr int least_rows = 8;
-  constexpr int most_blocks_of_lower_tiles = 6;
   constexpr int rows_of_short_reach = 5;
   if (has_pairs(pass) || sparse_products(pass) > most_memory_bound_products) return;
-  const int wanted_blocks = sparse_products(pass) <= most_light_products ? 5 : 4;
+  // Higher tiles read fewer rows twice, but fewer warps have room.
+  const bool reaches_far = pass.rows_spanned() > 3;
+  const bool is_light = sparse_products(pass) <= most_light_products;
+  const int most_rows = is_light && reaches_far ? 13 : 12;
+  const int wanted_blocks = is_light && !reaches_far ? 5 : 4;
+  const int most_blocks_of_lower_tiles = reaches_far ? 5 : 6;
   for (int rows = most_rows; rows >= least_rows; --rows) {
     TileForm high = tile_form(pass, rows, wanted_blocks);
     if (high.blocks_per_multiprocessor < wanted_blocks) continue;
@@ -193,7 +206,8 @@ void choose_tiles(const Pass& pass, Streaming& streaming) {
     TileForm middle = tile_form(pass, middle_rows, most_blocks_of_lower_tiles);
     middle.least_blocks = 4;
     streaming = {};
-    streaming.tile_forms = {high, middle, tile_form(pass, TileForm::low_rows, most_blocks_of_lower_tiles)};
+    streaming.tile_forms = {high, middle, tile_form(pass, TileForm::low_rows, most_blocks_of_lower_tiles),
+                            any_rows_form(pass, high)};
     streaming.warps_per_block = warps_of_tiles;
     streaming.blocks_per_multiprocessor = high.blocks_per_multiprocessor;
     streaming.estimated_registers = registers_of_tile(pass, rows);

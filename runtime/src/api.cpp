@@ -46,7 +46,7 @@ spider_status guarded(const char* function, Body body) noexcept {
   }
 }
 
-static_assert(sizeof(spider_kernel) == 416, "another layout must have another size, or another SPIDER_ABI");
+static_assert(sizeof(spider_kernel) == 496, "another layout must have another size, or another SPIDER_ABI");
 
 Outcome check_kernel(const spider_kernel* kernel) {
   if (kernel == nullptr) return {SPIDER_ERROR_NULL, "the kernel is null"};
@@ -113,7 +113,10 @@ struct ReadySweep {
 /// Kernel and fields are checked already.
 ReadySweep make_ready(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
                       const spider::Box& box, const spider::backend::Residencies& residencies) {
-  const auto [chosen, launch] = spider::choose_form(kernel, box, residencies);
+  const spider::Tiling& any = kernel.forms[0].tiling;  // all forms ask for the same alignment
+  const bool rows_are_aligned = spider::rows_aligned(kernel, in, any.input_alignment, true) &&
+                                spider::rows_aligned(kernel, out, any.output_alignment, false);
+  const auto [chosen, launch] = spider::choose_form(kernel, box, rows_are_aligned, residencies);
   const spider::SweepForm& form = kernel.forms[chosen];
   return {&in,           &out,
           &form,         make_arguments(kernel, form.tiling, in, out, box, launch.grid),

@@ -161,12 +161,14 @@ Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Reside
   throw std::logic_error("a kind of tiling that this runtime does not know");
 }
 
-FormLaunch choose_form(const spider_kernel& kernel, const Box& box, const backend::Residencies& residencies) {
+FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_are_aligned,
+                       const backend::Residencies& residencies) {
   for (std::size_t i = 0;; ++i) {
     const SweepForm& form = kernel.forms[i];
+    const bool is_last = i + 1 >= static_cast<std::size_t>(kernel.form_count);
+    if (form.needs_aligned_rows && !rows_are_aligned && !is_last) continue;
     const backend::Residency& residency = residencies.at(i);
     const Launch launch = choose_blocks(form.tiling, box, residency);
-    const bool is_last = i + 1 >= static_cast<std::size_t>(kernel.form_count);
     if (is_last || launch.blocks >= std::int64_t{form.least_blocks} * residency.multiprocessors)
       return {i, launch};
   }

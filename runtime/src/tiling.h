@@ -25,8 +25,9 @@ struct FormLaunch {
 /// walks come near to `preferred_steps`, the one with the fewest steps in all.
 [[nodiscard]] Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Residency& residency);
 
-/// Cuts a box for the first of the kernel's forms whose blocks are as many as it asks for; else for the last.
-[[nodiscard]] FormLaunch choose_form(const spider_kernel& kernel, const Box& box,
+/// Cuts a box for the first of the kernel's forms that takes such rows and whose blocks are as many as it
+/// asks for; else for the last.
+[[nodiscard]] FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_are_aligned,
                                      const backend::Residencies& residencies);
 
 }  // namespace spider

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <utility>
 
-/// The kernel with one form only; NULL where it has no such form, counted from 0. It lives for ever, since
-/// the runtime knows kernels by their addresses.
+/// The kernel with one form only, and that for any rows where the form needs aligned ones; NULL where it has
+/// no such form, counted from 0. It lives for ever, since the runtime knows kernels by their addresses.
 extern "C" SPIDER_PUBLIC const spider_kernel* spider_test_form(const spider_kernel* kernel, int form) {
   static std::mutex mutex;
   static std::map<std::pair<const spider_kernel*, int>, std::unique_ptr<const spider_kernel>> made;
@@ -17,7 +17,9 @@ extern "C" SPIDER_PUBLIC const spider_kernel* spider_test_form(const spider_kern
   if (single == nullptr) {
     spider_kernel copy = *kernel;
     copy.forms[0] = kernel->forms[form];
-    copy.form_count = 1;
+    copy.forms[0].least_blocks = 0;
+    copy.forms[1] = kernel->forms[kernel->form_count - 1];
+    copy.form_count = copy.forms[0].needs_aligned_rows ? 2 : 1;
     single = std::make_unique<const spider_kernel>(copy);
   }
   return single.get();

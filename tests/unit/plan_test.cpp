@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <span>
 
 #include "plan/core_ring.h"
 #include "plan/cores.h"
@@ -459,15 +460,19 @@ TEST(Plan, TilesAreInRegistersWhereTheyFitAndMemoryBinds) {
   };
   for (int radius = 1; radius <= 3; ++radius) {
     const std::vector<TileForm> forms = forms_of(flat_box(radius));
-    ASSERT_EQ(forms.size(), 3U) << radius;
+    ASSERT_EQ(forms.size(), 4U) << radius;
     EXPECT_GE(forms[0].rows, 10) << radius;
-    for (std::size_t i = 1; i < forms.size(); ++i) {
+    for (std::size_t i = 1; i < 3; ++i) {
+      EXPECT_FALSE(forms[i].any_rows) << radius;
       EXPECT_LT(forms[i].rows, forms[i - 1].rows) << radius;
       EXPECT_LT(forms[i].least_blocks, forms[i - 1].least_blocks) << radius;
     }
     EXPECT_EQ(forms[2].rows, TileForm::low_rows) << radius;
     EXPECT_EQ(forms[2].least_blocks, 0) << radius;
-    for (const TileForm& form : forms) {
+    EXPECT_TRUE(forms[3].any_rows) << radius;
+    EXPECT_EQ(forms[3].rows, forms[0].rows) << radius;
+    EXPECT_EQ(forms[3].least_blocks, 0) << radius;
+    for (const TileForm& form : std::span(forms).first(3)) {
       constexpr int registers_per_operand = 4;
       const int inputs = form.rows + 2 * radius;
       const int least_registers =

@@ -261,7 +261,7 @@ TEST(Forms, TheFirstWithBlocksEnoughIsTaken) {
   const backend::Residency residency{10, 4};
   const auto form_of = [&](std::int64_t rows) {
     const FormLaunch chosen =
-        choose_form(kernel, Box{{0, 0, 0}, {1, rows, 512}}, {residency, residency, residency});
+        choose_form(kernel, Box{{0, 0, 0}, {1, rows, 512}}, true, {residency, residency, residency});
     const std::int32_t height = kernel.forms[chosen.form].tiling.abreast[1];
     EXPECT_EQ(chosen.launch.blocks, (rows + height - 1) / height);
     return chosen.form;
@@ -276,7 +276,21 @@ TEST(Forms, TheFirstWithBlocksEnoughIsTaken) {
 
 TEST(Forms, TheLastIsTakenWhateverItAsksFor) {
   const spider_kernel kernel = make_forms({{12, 1000}});
-  EXPECT_EQ(choose_form(kernel, Box{{0, 0, 0}, {1, 1, 1}}, {}).form, 0);
+  EXPECT_EQ(choose_form(kernel, Box{{0, 0, 0}, {1, 1, 1}}, true, {}).form, 0);
+}
+
+TEST(Forms, RowsThatAreNotAlignedGoToTheFormForThem) {
+  spider_kernel kernel = make_forms({{12, 5}, {2, 0}, {12, 0}});
+  kernel.forms[0].needs_aligned_rows = kernel.forms[1].needs_aligned_rows = true;
+  const backend::Residency residency{10, 4};
+  const auto form_of = [&](std::int64_t rows, bool aligned) {
+    return choose_form(kernel, Box{{0, 0, 0}, {1, rows, 512}}, aligned, {residency, residency, residency})
+        .form;
+  };
+  EXPECT_EQ(form_of(10000, true), 0);
+  EXPECT_EQ(form_of(10, true), 1);
+  EXPECT_EQ(form_of(10000, false), 2);
+  EXPECT_EQ(form_of(10, false), 2);
 }
 
 TEST(LineTiling, AWarpForEachStripOfEachRow) {

@@ -98,9 +98,11 @@ struct SweepForm {
   /// The function calls device::wait_for_earlier_work before it touches a field, so that a device may start
   /// it while the work ahead of it on the stream still runs.
   bool starts_early = false;
+  /// Only for fields whose rows start on Tiling::input_alignment and output_alignment bytes.
+  bool needs_aligned_rows = false;
 };
 
-constexpr int most_forms = 3;
+constexpr int most_forms = 4;
 
 /// The taps of one (dz, dy): dx from `low` to `high`. The halo is the hull of these rows around the interior.
 struct TapRow {
@@ -128,7 +130,8 @@ struct spider_kernel {
   std::uint32_t abi = 0;
   std::uint32_t size = 0;
   spider_kernel_info info{};
-  spider::SweepForm forms[spider::most_forms] = {};  ///< from those for large boxes to those for small ones
+  /// From those for large boxes to those for small ones; the last is for any fields.
+  spider::SweepForm forms[spider::most_forms] = {};
   std::int32_t form_count = 0;
   const spider::TapRow* tap_rows = nullptr;
   std::int32_t tap_row_count = 0;

@@ -168,6 +168,19 @@ TEST(CommonFactor, IsNotTakenWhereTheSpecSaysHowManyTerms) {
   }
 }
 
+TEST(CommonFactor, SuitsAllWeightsOrNoneAtALowerAccuracy) {
+  for (const spec::Accuracy accuracy : {spec::Accuracy::tf32, spec::Accuracy::f16}) {
+    spec::StencilSpec stencil = row_of({0.1, 0.1, 0.6, 0.1, 0.1}, spec::Storage::f32);
+    stencil.accuracy = accuracy;
+    const RoundedWeights weights = round_weights(stencil).weights;
+    EXPECT_TRUE(weights.exact);
+    EXPECT_LE(weights.largest_error, 0.6 * 0x1p-24);
+    stencil.taps.push_back({{0, 1, 0}, std::sqrt(2.0), {}});
+    EXPECT_EQ(round_weights(stencil).weights.factor, 1);
+    EXPECT_EQ(round_weights(stencil).weights.terms, 1);
+  }
+}
+
 TEST(CommonFactor, BringsSubnormalAndDistantWeightsIntoRange) {
   const RoundedWeights tiny = round_weights(row_of({1e-7, 3e-7, -7e-7})).weights;
   EXPECT_EQ(tiny.terms, 1);

@@ -11,7 +11,7 @@
 // Bound     |error| <= 0.00049 |result| + 1.1e-05 sum |w x| + 3e-08
 // Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 5 mma.sp.m16n8k32 per 128 outputs, 5 distinct operands, windows at x shift 0
-//           3 planes in flight, 4 rows of 128 x a warp, 4 warps a block, ring of 5 planes, operands in registers
+//           3 planes in flight, 4 rows of 128 x a warp, 4 warps a block, ring of 6 planes, operands in registers
 
 #include "star3d_r1.h"
 
@@ -57,7 +57,7 @@ constexpr int preferred_planes = 8;
 // The block's ring holds input planes from row row_low and column first_column of the block on, in vectors of eight
 // f16. A vector lies in the same half of 32 bytes as in memory, for copies are slow otherwise; rows and planes are
 // padded where fragments of two of them would meet in a bank.
-constexpr int ring_planes = 5;
+constexpr int ring_planes = 6;
 constexpr int ring_rows = block_rows + row_high - row_low;
 constexpr int ring_vectors = 18;
 constexpr int ring_row_bytes = 320;
@@ -94,7 +94,7 @@ constexpr int planes_ahead = ring_planes - largest_distance - 1;
 constexpr int lead_planes = plane_high - plane_low;
 
 // Accumulators rotate by unrolling, so that each keeps its registers, or move from plane to plane.
-constexpr int unrolled_planes = planes_in_flight;
+constexpr int unrolled_planes = 6;
 constexpr float result_scale = 0x1p0F;
 
 // Vectors of a plane that a thread copies.
@@ -761,9 +761,22 @@ SPIDER_DEVICE constexpr int sums_slot(const Product& product, int turn) {
 
 using Sums = Accumulator[planes_in_flight][rows_per_warp];
 
+/// Which of a warp's sums of the output plane that begins with an input plane have begun. The others hold those of a
+/// plane before: clearing them with the first product, which adds to zeros then, takes no instruction.
+struct Begun {
+  bool sums[rows_per_warp] = {};
+
+  SPIDER_DEVICE void begin(const Product& product, int output_row, Accumulator& sum) {
+    if (product.plane != 0 || sums[output_row]) return;
+    sum = Accumulator{};
+    sums[output_row] = true;
+  }
+};
+
 /// Adds an input plane to the output planes in flight, fragment by fragment. The oldest plane, in slot (turn + 1) %
 /// planes_in_flight, is then complete.
 SPIDER_DEVICE void multiply_by_rows(const Operands& loaded, const FragmentPlaces& places, Sums& sums, int turn) {
+  Begun begun;
   SPIDER_UNROLL
   for (int row = 0; row < rows_per_warp + row_high - row_low; ++row) {
     SPIDER_UNROLL
@@ -774,8 +787,9 @@ SPIDER_DEVICE void multiply_by_rows(const Operands& loaded, const FragmentPlaces
       for (int i = 0; i < product_count; ++i) {
         const int output_row = row - product(i).row;
         if (product(i).source != source || output_row < 0 || output_row >= rows_per_warp) continue;
-        multiply(loaded, product(i), loaded.matrix(product(i).operand), fragment,
-                 sums[sums_slot(product(i), turn)][output_row]);
+        Accumulator& sum = sums[sums_slot(product(i), turn)][output_row];
+        begun.begin(product(i), output_row, sum);
+        multiply(loaded, product(i), loaded.matrix(product(i).operand), fragment, sum);
       }
     }
   }
@@ -784,6 +798,7 @@ SPIDER_DEVICE void multiply_by_rows(const Operands& loaded, const FragmentPlaces
 /// The same, operand by operand, so that each is loaded once.
 SPIDER_DEVICE void multiply_by_operands(const Operands& loaded, const FragmentPlaces& places, Sums& sums, int turn) {
   constexpr int rows = rows_per_warp + row_high - row_low;
+  Begun begun;
   SPIDER_UNROLL
   for (int source = 0; source < source_count; ++source) {
     Vector fragments[rows] = {};
@@ -797,20 +812,20 @@ SPIDER_DEVICE void multiply_by_operands(const Operands& loaded, const FragmentPl
       const Vector matrix = loaded.matrix(product(i).operand);
       SPIDER_UNROLL
       for (int output_row = 0; output_row < rows_per_warp; ++output_row) {
-        multiply(loaded, product(i), matrix, fragments[output_row + product(i).row],
-                 sums[sums_slot(product(i), turn)][output_row]);
+        Accumulator& sum = sums[sums_slot(product(i), turn)][output_row];
+        begun.begin(product(i), output_row, sum);
+        multiply(loaded, product(i), matrix, fragments[output_row + product(i).row], sum);
       }
     }
   }
 }
 
-/// Empties the accumulators of a complete plane, and where they do not rotate by unrolling moves all by one slot.
+/// Moves the accumulators by one slot where they do not rotate by unrolling.
 template <int turns>
-SPIDER_DEVICE void retire_plane(Sums& sums, int complete) {
-  SPIDER_UNROLL
-  for (int row = 0; row < rows_per_warp; ++row) {
-    sums[complete][row] = Accumulator{};
-    if constexpr (turns != planes_in_flight) {
+SPIDER_DEVICE void rotate_sums(Sums& sums) {
+  if constexpr (turns % planes_in_flight != 0) {
+    SPIDER_UNROLL
+    for (int row = 0; row < rows_per_warp; ++row) {
       const Accumulator first = sums[0][row];
       SPIDER_UNROLL
       for (int i = 0; i + 1 < planes_in_flight; ++i) sums[i][row] = sums[i + 1][row];
@@ -1014,7 +1029,7 @@ SPIDER_DEVICE void walk_planes(const spider::SweepArguments& field, const Block&
         store_whole(clip, inside, wanted, i, results.products[i], next_output, field.output_stride[1]);
       if (!inside && wanted && clip.pieces) store_pieces(field, next_output, results);
       next_output += field.output_stride[0];
-      retire_plane<turns>(sums, complete);
+      rotate_sums<turns>(sums);
     }
   }
 }

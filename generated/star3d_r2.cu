@@ -53,7 +53,7 @@ constexpr int warps_per_block = 4;
 constexpr int block_threads = warps_per_block * 32;
 constexpr int block_rows = warps_per_block * rows_per_warp;
 constexpr int blocks_per_multiprocessor = 3;
-constexpr int preferred_planes = 16;
+constexpr int preferred_planes = 12;
 
 // The block's ring holds input planes from row row_low and column first_column of the block on, in vectors of eight
 // f16. A vector lies in the same half of 32 bytes as in memory, for copies are slow otherwise; rows and planes are
@@ -95,7 +95,7 @@ constexpr int planes_ahead = ring_planes - largest_distance - 1;
 constexpr int lead_planes = plane_high - plane_low;
 
 // Accumulators rotate by unrolling, so that each keeps its registers, or move from plane to plane.
-constexpr int unrolled_planes = planes_in_flight;
+constexpr int unrolled_planes = 3;
 constexpr float result_scale = 0x1p0F;
 
 // Vectors of a plane that a thread copies.
@@ -764,9 +764,22 @@ SPIDER_DEVICE constexpr int sums_slot(const Product& product, int turn) {
 
 using Sums = Accumulator[planes_in_flight][rows_per_warp];
 
+/// Which of a warp's sums of the output plane that begins with an input plane have begun. The others hold those of a
+/// plane before: clearing them with the first product, which adds to zeros then, takes no instruction.
+struct Begun {
+  bool sums[rows_per_warp] = {};
+
+  SPIDER_DEVICE void begin(const Product& product, int output_row, Accumulator& sum) {
+    if (product.plane != 0 || sums[output_row]) return;
+    sum = Accumulator{};
+    sums[output_row] = true;
+  }
+};
+
 /// Adds an input plane to the output planes in flight, fragment by fragment. The oldest plane, in slot (turn + 1) %
 /// planes_in_flight, is then complete.
 SPIDER_DEVICE void multiply_by_rows(const Operands& loaded, const FragmentPlaces& places, Sums& sums, int turn) {
+  Begun begun;
   SPIDER_UNROLL
   for (int row = 0; row < rows_per_warp + row_high - row_low; ++row) {
     SPIDER_UNROLL
@@ -777,8 +790,9 @@ SPIDER_DEVICE void multiply_by_rows(const Operands& loaded, const FragmentPlaces
       for (int i = 0; i < product_count; ++i) {
         const int output_row = row - product(i).row;
         if (product(i).source != source || output_row < 0 || output_row >= rows_per_warp) continue;
-        multiply(loaded, product(i), loaded.matrix(product(i).operand), fragment,
-                 sums[sums_slot(product(i), turn)][output_row]);
+        Accumulator& sum = sums[sums_slot(product(i), turn)][output_row];
+        begun.begin(product(i), output_row, sum);
+        multiply(loaded, product(i), loaded.matrix(product(i).operand), fragment, sum);
       }
     }
   }
@@ -787,6 +801,7 @@ SPIDER_DEVICE void multiply_by_rows(const Operands& loaded, const FragmentPlaces
 /// The same, operand by operand, so that each is loaded once.
 SPIDER_DEVICE void multiply_by_operands(const Operands& loaded, const FragmentPlaces& places, Sums& sums, int turn) {
   constexpr int rows = rows_per_warp + row_high - row_low;
+  Begun begun;
   SPIDER_UNROLL
   for (int source = 0; source < source_count; ++source) {
     Vector fragments[rows] = {};
@@ -800,20 +815,20 @@ SPIDER_DEVICE void multiply_by_operands(const Operands& loaded, const FragmentPl
       const Vector matrix = loaded.matrix(product(i).operand);
       SPIDER_UNROLL
       for (int output_row = 0; output_row < rows_per_warp; ++output_row) {
-        multiply(loaded, product(i), matrix, fragments[output_row + product(i).row],
-                 sums[sums_slot(product(i), turn)][output_row]);
+        Accumulator& sum = sums[sums_slot(product(i), turn)][output_row];
+        begun.begin(product(i), output_row, sum);
+        multiply(loaded, product(i), matrix, fragments[output_row + product(i).row], sum);
       }
     }
   }
 }
 
-/// Empties the accumulators of a complete plane, and where they do not rotate by unrolling moves all by one slot.
+/// Moves the accumulators by one slot where they do not rotate by unrolling.
 template <int turns>
-SPIDER_DEVICE void retire_plane(Sums& sums, int complete) {
-  SPIDER_UNROLL
-  for (int row = 0; row < rows_per_warp; ++row) {
-    sums[complete][row] = Accumulator{};
-    if constexpr (turns != planes_in_flight) {
+SPIDER_DEVICE void rotate_sums(Sums& sums) {
+  if constexpr (turns % planes_in_flight != 0) {
+    SPIDER_UNROLL
+    for (int row = 0; row < rows_per_warp; ++row) {
       const Accumulator first = sums[0][row];
       SPIDER_UNROLL
       for (int i = 0; i + 1 < planes_in_flight; ++i) sums[i][row] = sums[i + 1][row];
@@ -1017,7 +1032,7 @@ SPIDER_DEVICE void walk_planes(const spider::SweepArguments& field, const Block&
         store_whole(clip, inside, wanted, i, results.products[i], next_output, field.output_stride[1]);
       if (!inside && wanted && clip.pieces) store_pieces(field, next_output, results);
       next_output += field.output_stride[0];
-      retire_plane<turns>(sums, complete);
+      rotate_sums<turns>(sums);
     }
   }
 }

@@ -404,7 +404,7 @@ void bind_planes(const plan::Pass& pass, render::Bindings& bindings) {
   bindings["operands_in_registers"] = planes.operands_in_registers ? "true" : "false";
   bindings["planes_in_flight"] = fmt::to_string(pass.planes_in_flight());
   bindings["largest_distance"] = fmt::to_string(largest_distance);
-  bindings["unrolled_planes"] = planes.rotate_by_unrolling ? "planes_in_flight" : "1";
+  bindings["unrolled_planes"] = fmt::to_string(planes.unrolled_planes);
   bindings["source_count"] = fmt::to_string(pass.sources.size());
   bindings["sources"] = sources_text(pass);
 }

@@ -144,7 +144,9 @@ struct PlaneStreaming {
   int plane_bytes = 0;  ///< from plane to plane
   int preferred_planes = 0;
   bool operands_in_registers = true;
-  bool rotate_by_unrolling = true;
+  /// Planes that a round of the walk takes: a multiple of those in flight, so that accumulators rotate by
+  /// unrolling; otherwise 1.
+  int unrolled_planes = 1;
   int estimated_registers = 0;
 
   bool operator==(const PlaneStreaming&) const = default;

@@ -98,11 +98,20 @@ Matrix group_matrix(const Group& group, int term, const TileMapping& mapping) {
   return kernel_matrix(mapping, weights);
 }
 
-/// The index of the operand with this matrix, for this mapping; a new one if there is none yet.
+/// Do the mappings differ at most in the rows that their columns are inputs of? Then matrices that are equal
+/// make one operand.
+bool differ_in_rows(const TileMapping& a, const TileMapping& b) {
+  const auto same_column = [](const Position& p, const Position& q) { return p.x == q.x; };
+  return a.name == b.name && a.row_output == b.row_output &&
+         std::equal(a.column_input.begin(), a.column_input.end(), b.column_input.begin(),
+                    b.column_input.end(), same_column);
+}
+
+/// The index of the operand with this matrix; a new one if there is none yet.
 int find_or_add_operand(Operand operand, Pass& pass) {
   const TileMapping& mapping = pass.sources[operand.source].mapping;
   const auto same = std::find_if(pass.operands.begin(), pass.operands.end(), [&](const Operand& other) {
-    return other.matrix == operand.matrix && pass.sources[other.source].mapping == mapping;
+    return other.matrix == operand.matrix && differ_in_rows(pass.sources[other.source].mapping, mapping);
   });
   if (same != pass.operands.end()) return static_cast<int>(same - pass.operands.begin());
   pass.operands.push_back(std::move(operand));

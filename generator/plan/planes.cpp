@@ -36,11 +36,11 @@ constexpr int least_planes_ahead = 2;
 // short way read and multiply many planes twice. Of the planes before the first output of a walk, up to which
 // multiple it is best, where memory binds and where the tensor cores do (measured on an H200; the runtime
 // takes up to twice the preferred planes).
-constexpr int preferred_leads_of_memory = 4;
+constexpr int preferred_leads_of_memory = 3;
 constexpr int preferred_leads_of_products = 8;
 constexpr std::size_t most_products_of_memory = 8;
 constexpr int least_preferred_planes = 8;
-constexpr int largest_preferred_planes = 32;
+constexpr int largest_preferred_planes = 64;
 
 constexpr int shared_per_multiprocessor = 224 * 1024;
 
@@ -157,6 +157,21 @@ bool fit_registers(const Pass& pass, bool operands_in_registers, PlaneStreaming&
   return false;
 }
 
+bool memory_binds(const Pass& pass) {
+  return pass.products.size() <= most_products_of_memory;
+}
+
+/// How many planes a round takes: where a round goes once round the ring, a plane's place in it is a
+/// constant.
+int choose_unrolled_planes(const Pass& pass, const PlaneStreaming& planes) {
+  const int in_flight = pass.planes_in_flight();
+  const int products = static_cast<int>(pass.products.size()) * planes.rows_per_warp;
+  if (products * in_flight > most_unrolled_products) return 1;
+  const bool rounds_meet = planes.ring_planes % in_flight == 0 && memory_binds(pass);
+  return rounds_meet && products * planes.ring_planes <= most_unrolled_products ? planes.ring_planes
+                                                                                : in_flight;
+}
+
 }  // namespace
 
 PlaneStreaming choose_plane_streaming(const Pass& pass) {
@@ -170,6 +185,7 @@ PlaneStreaming choose_plane_streaming(const Pass& pass) {
   }
   const int distance = largest_plane_distance(pass);
   planes.ring_planes = distance + 1 + most_planes_ahead;
+  if (distance == 0 && (planes.ring_planes + 1) % pass.planes_in_flight() == 0) ++planes.ring_planes;
   pad_ring(pass, planes);
   const auto takes_too_much = [&] {
     const int bytes = shared_bytes_of(pass, planes);
@@ -185,13 +201,10 @@ PlaneStreaming choose_plane_streaming(const Pass& pass) {
   }
   planes.blocks_per_multiprocessor = std::clamp(shared_per_multiprocessor / shared_bytes_of(pass, planes), 1,
                                                 planes.blocks_per_multiprocessor);
-  const int leads = pass.products.size() > most_products_of_memory ? preferred_leads_of_products
-                                                                   : preferred_leads_of_memory;
+  const int leads = memory_binds(pass) ? preferred_leads_of_memory : preferred_leads_of_products;
   planes.preferred_planes = std::clamp(leads * (pass.plane_high - pass.plane_low), least_preferred_planes,
                                        largest_preferred_planes);
-  const auto unrolled =
-      static_cast<int>(pass.products.size()) * planes.rows_per_warp * pass.planes_in_flight();
-  planes.rotate_by_unrolling = unrolled <= most_unrolled_products;
+  planes.unrolled_planes = choose_unrolled_planes(pass, planes);
   return planes;
 }
 

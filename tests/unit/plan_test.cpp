@@ -242,6 +242,26 @@ TEST(Plan, ArmsOfA3DStarArePaired) {
   }
 }
 
+TEST(Plan, PairsOfBothAxesShareOperands) {
+  spec::StencilSpec star;
+  star.dimensions = 3;
+  star.taps.push_back({{0, 0, 0}, -3, {}});
+  for (int i = 1; i <= 4; ++i) {
+    for (const int at : {-i, i}) {
+      const double weight = (at > 0 ? 9 - i : i) / 16.0;
+      star.taps.push_back({{0, 0, at}, 0.5, {}});
+      star.taps.push_back({{0, at, 0}, weight, {}});
+      star.taps.push_back({{at, 0, 0}, weight, {}});
+    }
+  }
+  const auto operands = [](const spec::StencilSpec& spec) {
+    return make_plan(spec, Engine::sparse).passes.front().operands.size();
+  };
+  EXPECT_EQ(operands(star), 5U);
+  star.taps.back().weight = 0.75;
+  EXPECT_EQ(operands(star), 6U);
+}
+
 /// A 3D box of `radius` along z and y whose taps along x are dx = low .. high.
 spec::StencilSpec volume_box(int radius, int low, int high) {
   spec::StencilSpec stencil;
@@ -343,6 +363,20 @@ TEST(Plan, RingsOfPlanesFitEveryDevice) {
     EXPECT_GE(pass.planes.row_bytes, plane_lead_bytes(pass) + 16 * plane_row_vectors(pass))
         << "seed " << seed;
   }
+}
+
+TEST(Plan, RoundsOfPlanesRotateAccumulators) {
+  for (std::uint32_t seed = 1; seed <= 60; ++seed) {
+    const Pass pass =
+        make_plan(testing::random_volume(seed, static_cast<int>(seed % 9), 15, static_cast<int>(seed)))
+            .passes.front();
+    const int planes = pass.planes.unrolled_planes;
+    EXPECT_TRUE(planes == 1 || planes % pass.planes_in_flight() == 0) << "seed " << seed;
+  }
+  // Where memory binds and all is small, a round of the walk is one of the ring.
+  const Pass pass = make_plan(volume_box(1, -1, 1)).passes.front();
+  EXPECT_EQ(pass.planes.unrolled_planes, pass.planes.ring_planes);
+  EXPECT_EQ(pass.planes.ring_planes, 6);
 }
 
 TEST(Plan, TheCompletingRowGoesFirst) {

@@ -16,7 +16,7 @@ GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::
   GenerateResult result;
   const spec::ReadResult read = spec::read_spec(source, overrides);
   result.diagnostics = read.diagnostics;
-  const std::optional<plan::EngineTimes> times = plan::estimate_engines(read.spec, variant);
+  const std::optional<plan::EngineTimes> times = plan::estimate_engines(read.spec, variant, architectures);
   const plan::Engine engine = asked.value_or(plan::default_engine(read.spec, times));
   result.diagnostics.append(plan::check_supported(read.spec, engine, variant));
   result.diagnostics.sort_by_location();
@@ -24,7 +24,7 @@ GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::
 
   plan::KernelPlan plan = plan::make_plan(read.spec, engine, variant);
   plan.engine_times = times;
-  plan::fit_to_architectures(architectures, plan);
+  plan::fit_to_architectures(architectures, read.spec, plan);
   const pack::PackedKernel packed = pack::pack(plan);
   pack::prove(read.spec, plan, packed);
   result.files = emit::emit(read.spec, plan, packed, version());

@@ -344,13 +344,12 @@ void bind_tiles(const plan::Pass& pass, plan::Swap swap, render::Bindings& bindi
 std::string row_operands_text(const plan::Pass& pass, const pack::PackedPass& packed) {
   std::vector<std::string> lines;
   for (int row = 0; row < pass.rows_spanned(); ++row) {
-    std::vector<std::string> uses;
+    std::vector<std::string> uses(plan::weight_terms(pass), "{-1, 0, 0}");
     for (const plan::Product& product : pass.products) {
-      if (product.row != row) continue;
+      if (product.row != row || product.input_term != 0) continue;
       const pack::PackedOperand& operand = packed.operands[product.operand];
-      uses.push_back(fmt::format("{{{}, {}, {}}}", product.operand, operand.metadata, operand.selector));
+      uses[product.term] = fmt::format("{{{}, {}, {}}}", product.operand, operand.metadata, operand.selector);
     }
-    uses.resize(plan::most_row_products(pass), "{-1, 0, 0}");
     lines.push_back(fmt::format("{{{}}},", fmt::join(uses, ", ")));
   }
   return fmt::format("{}", fmt::join(lines, "\n"));
@@ -361,10 +360,11 @@ void bind_warpgroups(const plan::Pass& pass, const pack::PackedPass& packed, ren
   const bool metadata_is_one =
       packed.metadata.size() == 1 &&
       std::all_of(packed.operands.begin(), packed.operands.end(), has_first_selector);
-  bindings["blocks_per_multiprocessor"] = fmt::to_string(pass.streaming.blocks_per_multiprocessor);
+  if (pass.inputs.count == 1)
+    bindings["blocks_per_multiprocessor"] = fmt::to_string(pass.streaming.blocks_per_multiprocessor);
   bindings["first_column"] = fmt::to_string(pass.first_column());
   bind_column_reach(pass.column_reach, bindings);
-  bindings["most_products"] = fmt::to_string(plan::most_row_products(pass));
+  bindings["most_products"] = fmt::to_string(plan::weight_terms(pass));
   bindings["row_operands"] = row_operands_text(pass, packed);
   bindings["metadata_is_one"] = metadata_is_one ? "true" : "false";
 }
@@ -542,6 +542,10 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
   }
   if (pass.streaming.warpgroups) {
     bind_warpgroups(pass, packed.passes.front(), bindings);
+    if (pass.inputs.count > 1) {
+      bindings["product_unit"] = fmt::format("0x1p{}F", plan.weights.sum_exponent - plan.weights.exponent);
+      bindings["chained_rows"] = fmt::to_string(plan::warpgroup_chained_rows);
+    }
     return filled();
   }
   if (!pass.streaming.tile_forms.empty()) {
@@ -573,7 +577,7 @@ std::string_view template_of(const plan::KernelPlan& plan) {
     case plan::Walk::rows:
       break;
   }
-  if (pass.streaming.warpgroups) return "group2d";
+  if (pass.streaming.warpgroups) return pass.inputs.count > 1 ? "split2d" : "group2d";
   return pass.streaming.tile_forms.empty() ? "stream2d" : "tile2d";
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plan/warpgroups.h"
+
 namespace spidergen::plan {
 namespace {
 
@@ -71,7 +73,9 @@ ErrorBound bound_f32(const KernelPlan& plan, const InputTerms& inputs) {
   }
   // Two terms leave 2^-23 of a value, and the product of both remainders 2^-22.
   const double split = inputs.count == 2 ? 0x1p-23 + 0x1p-22 : rounding_error(weights.type);
-  const double adds = error_of_mma + (windows + 1) * f32_rounding;
+  const double chained =
+      plan.passes.front().streaming.warpgroups ? std::min<double>(windows, warpgroup_chained_rows) : 1;
+  const double adds = chained * error_of_mma + (windows + 1) * f32_rounding;
   bound.sum = higher_orders * growth_by_identity(weights) * (split + adds);
   const double scale = weights.factor * std::ldexp(1.0, -weights.sum_exponent);
   bound.absolute = (windows + 3) * least_f32 * std::max(1.0, scale) + least_f32;

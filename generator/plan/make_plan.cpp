@@ -18,6 +18,7 @@
 #include "plan/planes.h"
 #include "plan/row_pairs.h"
 #include "plan/streaming.h"
+#include "plan/warpgroups.h"
 #include "plan/weights.h"
 #include "plan/windows.h"
 
@@ -405,13 +406,16 @@ std::optional<EngineFloors> compare_engines(const spec::StencilSpec& spec, doubl
   return floors;
 }
 
-std::optional<EngineTimes> estimate_engines(const spec::StencilSpec& spec, const Variant& variant) {
+std::optional<EngineTimes> estimate_engines(const spec::StencilSpec& spec, const Variant& variant,
+                                            const std::vector<std::string>& architectures) {
   if (spec.dimensions != 2 || spec.storage != spec::Storage::f32 || variant != Variant{} || spec.taps.empty())
     return std::nullopt;
   for (const Engine engine : {Engine::sparse, Engine::cuda}) {
     if (check_supported(spec, engine).has_errors()) return std::nullopt;
   }
-  return estimate_times(make_plan(spec, Engine::sparse), make_plan(spec, Engine::cuda));
+  KernelPlan sparse = make_plan(spec, Engine::sparse);
+  fit_to_architectures(architectures, spec, sparse);
+  return estimate_times(sparse, make_plan(spec, Engine::cuda));
 }
 
 Engine default_engine(const spec::StencilSpec& spec, const std::optional<EngineTimes>& times) {

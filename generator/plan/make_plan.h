@@ -32,9 +32,11 @@ struct EngineFloors {
 /// a thread from a ring of planes. Nothing for others.
 [[nodiscard]] std::optional<EngineFloors> compare_engines(const spec::StencilSpec& spec, double points);
 
-/// The times of both engines for f32 fields in 2D that both take, in no variant; nothing for others.
+/// The times of both engines for f32 fields in 2D that both take, in no variant, in code for these
+/// architectures; nothing for others.
 [[nodiscard]] std::optional<EngineTimes> estimate_engines(const spec::StencilSpec& spec,
-                                                          const Variant& variant = {});
+                                                          const Variant& variant = {},
+                                                          const std::vector<std::string>& architectures = {});
 
 /// The engine of a spec for which none is asked: the faster one, where estimate_engines gave times. Else
 /// sparse tensor cores where there is a plan for its dimensions and storage, otherwise CUDA cores; these,

@@ -33,7 +33,7 @@ variant tensor "$singles" --engine sparse
 warpgroup=
 for spec in "$stencils"/*2d*.yaml; do
   explanation=$("$spider_gen" --arch sm_90a --explain --explain-format json "$spec")
-  [[ $explanation != *'"template": "group2d"'* ]] || warpgroup+=" $(basename -- "$spec" .yaml)"
+  [[ $explanation != *'"warpgroups": true'* ]] || warpgroup+=" $(basename -- "$spec" .yaml)"
 done
 [[ -z $warpgroup ]] || variant warpgroup "$warpgroup" --arch sm_90a
 

@@ -120,7 +120,7 @@ def special_values(plan):
     """What else a storage must carry: f32 small differences and, like bf16, a wide range."""
     if plan.accuracy == "f16":
         return ("smooth",)
-    return {"f16": ("smooth",), "bf16": ("small", "large"), "f32": ("offset", "small", "large")}[plan.storage.name]
+    return {"f16": ("smooth",), "bf16": ("small", "large"), "f32": ("offset", "small", "large", "steep")}[plan.storage.name]
 
 
 def filling_case(plan, choose):

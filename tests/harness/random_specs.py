@@ -275,6 +275,12 @@ def with_options(chosen, *options):
     return kind, maker, {**(given[0] if given else {}), "options": options}
 
 
+def with_storage(chosen, storage):
+    """The same in this storage, whichever's turn it is."""
+    kind, maker, *given = chosen
+    return kind, maker, {**(given[0] if given else {}), "storage": storage}
+
+
 TWO_CONSTANTS = {"z": ("constant", 2), "y": ("constant", -3.25), "x": ("nearest", 0)}  # the faster axis has its way
 
 
@@ -291,6 +297,14 @@ MANY_ROWS = (
     with_faces(chosen_box("exact", [7, 7]), y=("mirror", 0), x=("reflect", 0)),
     chosen_box("f16x2", [4, 7]),
     chosen_taps("exact", [(dy, dx) for dy in range(-14, 0) for dx in (-7, 8)]),
+)
+
+# The same of f32, whose inputs and weights have two terms.
+MANY_F32_ROWS = (
+    with_faces(chosen_box("inexact", [7, 7]), y=("periodic", 0), x=("periodic", 0)),
+    with_faces(chosen_box("inexact", [4, 7]), y=("mirror", 0), x=("constant", -3.25)),
+    chosen_taps("exact", [(dy, dx) for dy in range(-14, 0) for dx in (-7, 7)]),
+    with_faces(chosen_box("exact", [5, 3]), y=("constant", 2), x=("nearest", 0)),
 )
 
 # The first specs of each number of dimensions are chosen: corners that a draw would rarely hit. They go to the storages
@@ -332,6 +346,7 @@ CHOSEN = {
         with_options(chosen_taps("exact", [(dy, dx) for dy in range(-6, 1) for dx in range(-4, 5)]), "--engine", "cuda"),
         # Warpgroups: a thousand columns a strip, and so many tap rows that they are faster.
         *(with_options(chosen, "--arch", "sm_90a") for chosen in MANY_ROWS),
+        *(with_storage(with_options(chosen, "--engine", "sparse", "--arch", "sm_90a"), "f32") for chosen in MANY_F32_ROWS),
     ),
     3: (
         chosen_taps("exact", [(0, 0, 0)]),
@@ -371,7 +386,9 @@ def chosen_specs(spaces):
         having = [space for space in spaces if space.dimensions == dimensions]
         for number, (kind, maker, *given) in enumerate(makers):
             if having:
-                specs.append((having[number % len(having)], kind, maker, given[0] if given else {}))
+                more = given[0] if given else {}
+                of_storage = [space for space in having if space.storage == more.get("storage")]
+                specs.append(((of_storage or having)[number % len(of_storage or having)], kind, maker, more))
     return specs
 
 

@@ -141,6 +141,8 @@ def make_values(case, plan, indices, rng):
         variation = 0.001 if case.values == "offset" else 0.1
         wave = numpy.sin(2 * numpy.pi * x / 64 + 0.3) * numpy.cos(2 * numpy.pi * y / 48) * numpy.cos(z / 9)
         values = mean * (1 + variation * wave)
+    elif case.values == "steep":  # neighbours further apart than any one scale serves
+        values = rng.uniform(-1, 1, x.shape) * 2.0 ** (-27.0 * ((x // 50 + y // 5 + z) % 4))
     else:
         values = scale * rng.uniform(-1, 1, x.shape)
     return plan.storage.encode(values)

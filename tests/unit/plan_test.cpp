@@ -531,7 +531,7 @@ TEST(Plan, WarpgroupsMultiplyWhereTheyAreFasterAndCodeIsForThemAlone) {
   const auto fitted = [](const spec::StencilSpec& stencil, const std::vector<std::string>& architectures,
                          Engine engine = Engine::sparse, const Variant& variant = {}) {
     KernelPlan plan = make_plan(stencil, engine, variant);
-    fit_to_architectures(architectures, plan);
+    fit_to_architectures(architectures, stencil, plan);
     return plan;
   };
   const KernelPlan plan = fitted(flat_box(7), {"sm_90a"});
@@ -559,9 +559,43 @@ TEST(Plan, WarpgroupsMultiplyWhereTheyAreFasterAndCodeIsForThemAlone) {
   EXPECT_FALSE(is_for_warpgroups(fitted(flat_box(7), {"sm_90a"}, Engine::dense)));
   EXPECT_FALSE(is_for_warpgroups(fitted(flat_box(7), {"sm_90a"}, Engine::cuda)));
   EXPECT_FALSE(is_for_warpgroups(fitted(flat_box(7), {"sm_90a"}, Engine::sparse, {Swap::none, 2})));
+}
+
+TEST(Plan, WarpgroupsMultiplyF32FieldsInTwoTerms) {
+  const auto fitted = [](const spec::StencilSpec& stencil, const std::vector<std::string>& architectures) {
+    KernelPlan plan = make_plan(stencil, Engine::sparse);
+    fit_to_architectures(architectures, stencil, plan);
+    return plan;
+  };
+  const auto is_for_warpgroups = [](const KernelPlan& of) { return of.passes.front().streaming.warpgroups; };
   spec::StencilSpec wide = flat_box(7);
   wide.storage = spec::Storage::f32;
-  EXPECT_FALSE(is_for_warpgroups(fitted(wide, {"sm_90a"})));
+  const KernelPlan portable = make_plan(wide, Engine::sparse);
+  const KernelPlan plan = fitted(wide, {"sm_90a"});
+  const Pass& pass = plan.passes.front();
+  EXPECT_TRUE(is_for_warpgroups(plan));
+  EXPECT_EQ(pass.streaming.warps_per_block, 8);
+  EXPECT_EQ(pass.streaming.blocks_per_multiprocessor, 1);
+  EXPECT_LE(pass.streaming.estimated_registers, 255);
+  EXPECT_EQ(warpgroup_step_rows(pass), 18);
+  // 22 rows of 1024 in twice their size, the remainders of 15 tap rows and six of zeros where weights have
+  // them, what eight warps tell each other, and sums of a step.
+  const int placed = weight_terms(pass) > 1 ? 21 * 512 : 0;
+  EXPECT_EQ(shared_bytes(pass), 22 * 8192 + placed + 96 + 16384);
+  EXPECT_LE(shared_bytes(pass), 227 * 1024);
+  // Six rows are chained where each had a sum of its own.
+  EXPECT_GT(plan.error_bound.sum, 3 * portable.error_bound.sum);
+  EXPECT_LT(plan.error_bound.sum, 6 * portable.error_bound.sum);
+
+  EXPECT_EQ(fitted(wide, {"sm_90"}), portable);
+  spec::StencilSpec coarse = wide;
+  coarse.accuracy = spec::Accuracy::tf32;
+  EXPECT_FALSE(is_for_warpgroups(fitted(coarse, {"sm_90a"})));
+  spec::StencilSpec low = flat_box(1);
+  low.storage = spec::Storage::f32;
+  EXPECT_FALSE(is_for_warpgroups(fitted(low, {"sm_90a"})));
+  const double warpgroups_us = estimate_engines(wide, {}, {"sm_90a"})->sparse_us;
+  EXPECT_LT(warpgroups_us, estimate_engines(wide, {}, {"sm_90"})->sparse_us);
 }
 
 TEST(Plan, DenseOperandsTakeTwiceTheRegisters) {

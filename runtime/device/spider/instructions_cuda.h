@@ -206,6 +206,17 @@ SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint16_t v) {
       : "memory");
 }
 
+SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint32_t v) {
+  asm volatile(
+      "{\n"
+      ".reg .pred wanted;\n"
+      "setp.ne.b32 wanted, %2, 0;\n"
+      "@wanted st.shared.b32 [%0], %1;\n"
+      "}" ::"r"(shared_address(to)),
+      "r"(v), "r"(static_cast<int>(wanted))
+      : "memory");
+}
+
 SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, const Vector& v) {
   asm volatile(
       "{\n"
@@ -559,9 +570,11 @@ SPIDER_DEVICE void close_group() {
   if constexpr (has_warpgroups) asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-/// wgmma.wait_group (9.7.15.7.3): until the sums are complete.
+/// wgmma.wait_group (9.7.15.7.3): until at most `pending` of the latest groups are unfinished; `sums` are
+/// those of groups before.
+template <int pending = 0>
 SPIDER_DEVICE void wait_for_group(GroupSums& sums) {
-  if constexpr (has_warpgroups) asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+  if constexpr (has_warpgroups) asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
   SPIDER_UNROLL
   for (Accumulator& sum : sums) {
     // The compiler must not read them earlier.
@@ -595,6 +608,43 @@ SPIDER_DEVICE void multiply_sparse_group(GroupSums& sums, const Vector& a, Share
           "+f"(sums[7].value[0]), "+f"(sums[7].value[1]), "+f"(sums[7].value[2]), "+f"(sums[7].value[3])
         : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "l"(rows), "r"(metadata),
           "r"(static_cast<int>(adds)));
+}
+
+/// Bytes of the A operand of a warp, compressed 16 x 32, where products take it from shared memory: those of
+/// four warps follow each other (9.7.15.5.1.2, no swizzle, K-major).
+constexpr int group_operand_bytes = 512;
+
+/// Puts an operand there, which lanes hold as for multiply_sparse.
+SPIDER_DEVICE void place_group_operand(Shared to, int lane, const Vector& a) {
+  const Shared first = to + static_cast<Shared>(16 * (lane / 4) + 4 * (lane % 4));
+  SPIDER_UNROLL
+  for (int i = 0; i < 4; ++i)
+    store_shared(first + static_cast<Shared>(256 * (i % 2) + 128 * (i / 2)), a.word[i]);
+}
+
+/// multiply_sparse_group with A of four warps from `operands` on in shared memory; sums += A * B.
+SPIDER_DEVICE void multiply_sparse_group_placed(GroupSums& sums, Shared operands, Shared inputs,
+                                                std::uint32_t part_bytes, std::uint32_t metadata) {
+  constexpr std::uint64_t eight_rows = 256;
+  constexpr std::uint64_t eight_kept = 128;
+  const std::uint64_t matrix =
+      std::uint64_t{shared_address(operands) >> 4} | eight_kept >> 4 << 16 | eight_rows >> 4 << 32;
+  const std::uint64_t rows = group_inputs(inputs, part_bytes);
+  if constexpr (has_warpgroups)
+    asm volatile(
+        "wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+        "%32, %33, %34, 0, 1, 1, 1, 0, 0;"
+        : "+f"(sums[0].value[0]), "+f"(sums[0].value[1]), "+f"(sums[0].value[2]), "+f"(sums[0].value[3]),
+          "+f"(sums[1].value[0]), "+f"(sums[1].value[1]), "+f"(sums[1].value[2]), "+f"(sums[1].value[3]),
+          "+f"(sums[2].value[0]), "+f"(sums[2].value[1]), "+f"(sums[2].value[2]), "+f"(sums[2].value[3]),
+          "+f"(sums[3].value[0]), "+f"(sums[3].value[1]), "+f"(sums[3].value[2]), "+f"(sums[3].value[3]),
+          "+f"(sums[4].value[0]), "+f"(sums[4].value[1]), "+f"(sums[4].value[2]), "+f"(sums[4].value[3]),
+          "+f"(sums[5].value[0]), "+f"(sums[5].value[1]), "+f"(sums[5].value[2]), "+f"(sums[5].value[3]),
+          "+f"(sums[6].value[0]), "+f"(sums[6].value[1]), "+f"(sums[6].value[2]), "+f"(sums[6].value[3]),
+          "+f"(sums[7].value[0]), "+f"(sums[7].value[1]), "+f"(sums[7].value[2]), "+f"(sums[7].value[3])
+        : "l"(matrix), "l"(rows), "r"(metadata));
 }
 
 /// The same of bf16.

@@ -98,6 +98,9 @@ void store_shared(Shared to, std::uint16_t v);
 SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint16_t v) {
   if (wanted) store_shared(to, v);
 }
+SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint32_t v) {
+  if (wanted) store_shared(to, v);
+}
 SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, const Vector& v) {
   if (wanted) store_shared(to, v);
 }
@@ -248,6 +251,7 @@ using GroupSums = Accumulator[group_columns / 8];
 SPIDER_DEVICE void publish_shared() {}
 SPIDER_DEVICE void open_group() {}
 SPIDER_DEVICE void close_group() {}
+template <int pending = 0>
 SPIDER_DEVICE void wait_for_group(GroupSums& /*sums*/) {}
 
 /// A lane's B fragment of eight columns: column n's row of 8 `part` k / 8 begins at `inputs` + part_bytes
@@ -270,6 +274,30 @@ SPIDER_DEVICE void multiply_sparse_group(GroupSums& sums, const Vector& a, Share
     const Vector b = load_group_inputs(inputs + 128 * i, part_bytes);
     emulator::multiply_sparse(sums[i], a, b, metadata, 0, site);
   }
+}
+
+/// Bytes of the A operand of a warp, compressed 16 x 32, where products take it from shared memory: those of
+/// four warps follow each other.
+constexpr int group_operand_bytes = 512;
+
+/// Puts an operand there, which lanes hold as for multiply_sparse.
+SPIDER_DEVICE void place_group_operand(Shared to, int lane, const Vector& a) {
+  const Shared first = to + static_cast<Shared>(16 * (lane / 4) + 4 * (lane % 4));
+  for (int i = 0; i < 4; ++i)
+    store_shared(first + static_cast<Shared>(256 * (i % 2) + 128 * (i / 2)), a.word[i]);
+}
+
+/// multiply_sparse_group with A of four warps from `operands` on in shared memory; sums += A * B.
+SPIDER_DEVICE void multiply_sparse_group_placed(GroupSums& sums, Shared operands, Shared inputs,
+                                                std::uint32_t part_bytes, std::uint32_t metadata,
+                                                emulator::CallSite site = emulator::CallSite::current()) {
+  const int lane = lane_index();
+  const Shared first =
+      operands + static_cast<Shared>(group_operand_bytes * (warp_index() % 4) + 16 * (lane / 4));
+  Vector a{};
+  for (int i = 0; i < 4; ++i)
+    a.word[i] = load_shared(first + static_cast<Shared>(256 * (i % 2) + 128 * (i / 2))).word[lane % 4];
+  multiply_sparse_group(sums, a, inputs, part_bytes, metadata, true, site);
 }
 
 /// The same of bf16.

@@ -13,7 +13,7 @@
 // Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 10 mma.sp.m16n8k32 per 128 outputs, 6 distinct operands, windows at x shift 0
 //           pairs of diagonals at 2 distances
-//           5 planes in flight, 4 rows of 128 x a warp, 4 warps a block, ring of 10 planes, operands in registers
+//           5 planes in flight, 5 rows of 128 x a warp, 4 warps a block, ring of 10 planes, operands in registers
 
 #include "star3d_r4.h"
 
@@ -49,7 +49,7 @@ constexpr int tile_outputs = 128;
 constexpr int product_rows = pairs_rows ? 2 : 1;
 constexpr int products_abreast = pairs_rows ? 2 : 1;
 constexpr int product_columns = tile_outputs / products_abreast;
-constexpr int rows_per_warp = 4;
+constexpr int rows_per_warp = 5;
 constexpr int warps_per_block = 4;
 constexpr int block_threads = warps_per_block * 32;
 constexpr int block_rows = warps_per_block * rows_per_warp;
@@ -63,7 +63,7 @@ constexpr int ring_planes = 10;
 constexpr int ring_rows = block_rows + row_high - row_low;
 constexpr int ring_vectors = 18;
 constexpr int ring_row_bytes = 320;
-constexpr int ring_plane_bytes = 7744;
+constexpr int ring_plane_bytes = 9024;
 constexpr int ring_bytes = ring_planes * ring_plane_bytes;
 constexpr int ring_lead_bytes = 16;
 constexpr int first_column = -8;

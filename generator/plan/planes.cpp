@@ -28,6 +28,10 @@ constexpr int base_registers = 76;
 constexpr std::array<int, 3> register_budgets{128, 168, 255};
 constexpr std::array<int, 3> resident_warps{16, 12, 8};
 
+// With more, what was estimated too low would spill: a star of radius 4 with equal weights along y and z,
+// 200, took 243.
+constexpr int most_registers_of_added_row = 200;
+
 // Planes that are on their way while one is multiplied: fewer where these would leave room for fewer blocks.
 constexpr int most_planes_ahead = 4;
 constexpr int least_planes_ahead = 2;
@@ -161,6 +165,18 @@ bool memory_binds(const Pass& pass) {
   return pass.products.size() <= most_products_of_memory;
 }
 
+/// Where few warps share a multiprocessor anyway, a row more costs none of them, and blocks share fewer rows.
+void add_row(const Pass& pass, PlaneStreaming& planes) {
+  const bool few_warps = planes.warps_per_block * planes.blocks_per_multiprocessor == resident_warps.back();
+  const int registers = registers_of(pass, planes.rows_per_warp + 1, true);
+  if (memory_binds(pass) || pass.mapping.pairs_rows() || !few_warps || !planes.operands_in_registers ||
+      planes.rows_per_warp != rows_to_try(pass).front() || registers > most_registers_of_added_row) {
+    return;
+  }
+  ++planes.rows_per_warp;
+  planes.estimated_registers = registers;
+}
+
 /// How many planes a round takes: where a round goes once round the ring, a plane's place in it is a
 /// constant.
 int choose_unrolled_planes(const Pass& pass, const PlaneStreaming& planes) {
@@ -183,6 +199,7 @@ PlaneStreaming choose_plane_streaming(const Pass& pass) {
     planes.warps_per_block = 4;
     planes.estimated_registers = register_budgets.back();
   }
+  add_row(pass, planes);
   const int distance = largest_plane_distance(pass);
   planes.ring_planes = distance + 1 + most_planes_ahead;
   if (distance == 0 && (planes.ring_planes + 1) % pass.planes_in_flight() == 0) ++planes.ring_planes;

@@ -242,7 +242,8 @@ TEST(Plan, ArmsOfA3DStarArePaired) {
   }
 }
 
-TEST(Plan, PairsOfBothAxesShareOperands) {
+/// A 3D star of radius 4 with the same weights along y and z.
+spec::StencilSpec even_volume_star() {
   spec::StencilSpec star;
   star.dimensions = 3;
   star.taps.push_back({{0, 0, 0}, -3, {}});
@@ -254,12 +255,28 @@ TEST(Plan, PairsOfBothAxesShareOperands) {
       star.taps.push_back({{at, 0, 0}, weight, {}});
     }
   }
+  return star;
+}
+
+TEST(Plan, PairsOfBothAxesShareOperands) {
+  spec::StencilSpec star = even_volume_star();
   const auto operands = [](const spec::StencilSpec& spec) {
     return make_plan(spec, Engine::sparse).passes.front().operands.size();
   };
   EXPECT_EQ(operands(star), 5U);
   star.taps.back().weight = 0.75;
   EXPECT_EQ(operands(star), 6U);
+}
+
+TEST(Plan, ARowIsAddedWhereItCostsNoWarps) {
+  const auto planes = [](const spec::StencilSpec& spec) {
+    return make_plan(spec, Engine::sparse).passes.front().planes;
+  };
+  EXPECT_EQ(planes(even_volume_star()).rows_per_warp, 5);
+  // Nine different operands leave no registers for it.
+  const PlaneStreaming uneven = planes(testing::random_volume(1, 4, 0, 0));
+  EXPECT_EQ(uneven.rows_per_warp, 4);
+  EXPECT_EQ(uneven.warps_per_block * uneven.blocks_per_multiprocessor, 8);
 }
 
 /// A 3D box of `radius` along z and y whose taps along x are dx = low .. high.

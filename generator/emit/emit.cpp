@@ -340,6 +340,25 @@ void bind_tiles(const plan::Pass& pass, plan::Swap swap, render::Bindings& bindi
   bindings["first_column"] = fmt::to_string(pass.first_column());
 }
 
+void bind_block_tiles(const plan::Pass& pass, render::Bindings& bindings) {
+  const plan::Streaming& streaming = pass.streaming;
+  std::vector<std::string> forms;
+  for (const plan::TileForm& form : streaming.tile_forms) {
+    forms.push_back(fmt::format("form_for<TileForm<{}, {}>>({}),", form.rows, form.blocks_per_multiprocessor,
+                                form.least_blocks));
+  }
+  bindings["forms"] = fmt::format("{}", fmt::join(forms, "\n"));
+  bindings["form_count"] = fmt::to_string(forms.size());
+  bindings["warps_per_block"] = fmt::to_string(streaming.warps_per_block);
+  bindings["rows_in_flight"] = fmt::to_string(pass.rows_in_flight());
+  bindings["pair_distance"] = fmt::to_string(pass.sources.back().distance().y);
+  bindings["shift_count"] = fmt::to_string(pass.shifts.size());
+  bindings["shift_groups"] = shift_groups_text(pass);
+  bindings["window_vectors"] = fmt::to_string(plan::block_window_vectors(pass));
+  bind_column_reach(pass.column_reach, bindings);
+  bindings["first_column"] = fmt::to_string(pass.first_column());
+}
+
 /// The operands of each tap row, from the lowest: {operand, metadata, selector} each, as many for every row.
 std::string row_operands_text(const plan::Pass& pass, const pack::PackedPass& packed) {
   std::vector<std::string> lines;
@@ -548,6 +567,10 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
     }
     return filled();
   }
+  if (pass.streaming.tiles_in_shared_memory) {
+    bind_block_tiles(pass, bindings);
+    return filled();
+  }
   if (!pass.streaming.tile_forms.empty()) {
     bind_tiles(pass, plan.variant.swap, bindings);
     return filled();
@@ -578,6 +601,7 @@ std::string_view template_of(const plan::KernelPlan& plan) {
       break;
   }
   if (pass.streaming.warpgroups) return pass.inputs.count > 1 ? "split2d" : "group2d";
+  if (pass.streaming.tiles_in_shared_memory) return "block2d";
   return pass.streaming.tile_forms.empty() ? "stream2d" : "tile2d";
 }
 

@@ -220,8 +220,9 @@ std::string streaming_json(const plan::Pass& pass) {
     std::vector<std::string> forms;
     for (const plan::TileForm& form : streaming.tile_forms) {
       forms.push_back(fmt::format(
-          R"({{"tile_rows": {}, "warps_per_block": {}, "tiles_across": {}, "least_blocks": {}, "any_rows": {}}})",
-          form.rows, form.across * form.down, form.across, form.least_blocks, form.any_rows));
+          R"({{"tile_rows": {}, "warps_per_block": {}, "tiles_across": {}, "least_blocks": {}, "any_rows": {}, "in_shared_memory": {}}})",
+          form.rows, form.across * form.down, form.across, form.least_blocks, form.any_rows,
+          form.in_shared_memory));
     }
     return fmt::format(R"("tile_forms": [{}], "estimated_registers": {}, "shared_bytes": {})",
                        fmt::join(forms, ", "), streaming.estimated_registers, plan::shared_bytes(pass));

@@ -100,8 +100,8 @@ struct Product {
   bool operator==(const Product&) const = default;
 };
 
-/// One way of cutting a box into tiles that wait in registers whole (generator/README.md, "Tiles in
-/// registers").
+/// One way of cutting a box into tiles whose inputs wait together (generator/README.md, "Tiles in registers"
+/// and "Tiles in shared memory").
 struct TileForm {
   static constexpr int low_rows = 4;  ///< for fields so small that a sweep takes as long as one tile
 
@@ -111,6 +111,7 @@ struct TileForm {
   int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
   int least_blocks = 0;               ///< of a multiprocessor: for boxes that have as many
   bool any_rows = false;              ///< for rows that are not aligned, too
+  bool in_shared_memory = false;      ///< where the block's inputs wait; else in each warp's registers
 
   bool operator==(const TileForm&) const = default;
 };
@@ -125,10 +126,11 @@ struct Streaming {
   bool operands_in_registers = true;  ///< otherwise they wait in shared memory
   bool rotate_by_unrolling = true;  ///< otherwise accumulators move from register to register after each row
   int estimated_registers = 0;
-  /// Forms of a kernel whose warps have all inputs in registers at once and walk nowhere
-  /// (templates/tile2d.cu.in), from high tiles to low ones, and one for any rows; none: rows are streamed
-  /// through a ring (templates/stream2d.cu.in).
+  /// Forms of a kernel whose warps have all inputs at once and walk nowhere, from high tiles to low ones:
+  /// each warp in registers (templates/tile2d.cu.in), where one more is for any rows, or a block in shared
+  /// memory (templates/block2d.cu.in). None: rows are streamed through a ring (templates/stream2d.cu.in).
   std::vector<TileForm> tile_forms;
+  bool tiles_in_shared_memory = false;
   bool warpgroups = false;  ///< products are those of four warps together (plan/warpgroups.h)
 
   bool operator==(const Streaming&) const = default;

@@ -33,7 +33,8 @@ constexpr int registers_per_pair = 8;  // where its two rows are
 constexpr int blocks_of_pairs = 2;
 constexpr int registers_beside_tile = 20;
 constexpr int registers_beside_low_tile = 8;  // more, for a second way to store
-constexpr int warps_of_tiles = 4;             // of a block
+constexpr int registers_beside_block_tile = 24;
+constexpr int warps_of_tiles = 4;  // of a block
 constexpr int largest_register_count = 255;
 constexpr int registers_per_multiprocessor = 65536;
 constexpr int threads_per_warp = 32;
@@ -44,6 +45,10 @@ constexpr std::size_t most_light_products = 5;
 
 // Input rows of an output row with which short walks read few rows twice.
 constexpr int most_rows_of_short_walks = 9;
+
+// Beyond this, tiles in shared memory have not been measured: they read ever more rows twice.
+constexpr std::size_t most_block_products = 15;
+constexpr int most_rows_of_block_tiles = 15;
 
 // A dense MMA takes 3.47 ns where a sparse one takes 4.60 (plan/device_rates.cpp), so that four of the former
 // are as long as three of the latter.
@@ -182,6 +187,32 @@ TileForm any_rows_form(const Pass& pass, const TileForm& high) {
   return form;
 }
 
+/// A lane's registers where a block has the inputs of its tile in shared memory.
+int registers_of_block_tile(const Pass& pass) {
+  return registers_beside_block_tile + registers_per_accumulator * pass.rows_in_flight() +
+         registers_per_operand * static_cast<int>(pass.operands.size()) +
+         registers_per_fragment * fragments_of(pass);
+}
+
+/// The farther taps reach, the more rows lower tiles read twice.
+int block_rows(const Pass& pass) {
+  if (pass.rows_spanned() <= most_rows_of_short_walks) return 16;
+  return has_pairs(pass) ? 24 : 28;
+}
+
+/// Tiles of so many rows, the inputs of a block's together in shared memory.
+TileForm block_form(const Pass& pass, int rows) {
+  constexpr int most_blocks = 6;
+  TileForm form;
+  form.rows = rows;
+  form.across = warps_of_tiles;
+  form.in_shared_memory = true;
+  form.blocks_per_multiprocessor =
+      std::min(most_blocks, registers_per_multiprocessor /
+                                (warps_of_tiles * threads_per_warp * registers_of_block_tile(pass)));
+  return form;
+}
+
 /// All inputs of a tile in registers at once, where they fit and memory binds. Measured on an H200
 /// (tests/benchmarks/README.md): nothing waits for a ring, and the blocks that run at a time have a compact
 /// part of the field, most of all where a block is a row of tiles. Where taps reach far up and down, tiles
@@ -215,6 +246,37 @@ void choose_tiles(const Pass& pass, Streaming& streaming) {
   }
 }
 
+/// All inputs of a block's tile in shared memory at once, where products are many or taps reach too far up
+/// and down for registers. Measured on an H200 (tests/benchmarks/README.md): one thread brings whole rows by
+/// bulk copies, a lane's registers hold sums and operands alone, so that more warps are under way than walk
+/// down strips, and nobody waits for a ring.
+void choose_block_tiles(const Pass& pass, Streaming& streaming) {
+  constexpr int least_blocks = 3;
+  constexpr int rows_of_short_reach = 5;
+  const bool suits_registers =
+      !streaming.tile_forms.empty() &&
+      (sparse_products(pass) <= most_light_products || pass.rows_spanned() <= rows_of_short_reach);
+  if (suits_registers || sparse_products(pass) > most_block_products ||
+      pass.rows_spanned() > most_rows_of_block_tiles)
+    return;
+  TileForm high = block_form(pass, block_rows(pass));
+  if (high.blocks_per_multiprocessor < least_blocks) return;
+  high.least_blocks = 8;
+  TileForm middle = block_form(pass, 8);
+  middle.least_blocks = 3;
+  streaming = {};
+  streaming.tile_forms = {high, middle, block_form(pass, TileForm::low_rows)};
+  streaming.tiles_in_shared_memory = true;
+  streaming.warps_per_block = warps_of_tiles;
+  streaming.blocks_per_multiprocessor = high.blocks_per_multiprocessor;
+  streaming.estimated_registers = registers_of_block_tile(pass);
+}
+
+/// Bytes between the rows of a tile in shared memory.
+int block_window_row_bytes(const Pass& pass) {
+  return round_to_lines(block_window_vectors(pass) * vector_bytes);
+}
+
 }  // namespace
 
 bool hides_behind_memory(std::size_t products, const InputTerms& inputs) {
@@ -225,7 +287,10 @@ Streaming choose_streaming(const Pass& pass, const Variant& variant) {
   if (pass.inputs.scaled) return choose_scaled(pass);
   Streaming streaming = choose_chained(pass, variant.most_tiles);
   const bool own_tiles = variant.most_tiles == Variant{}.most_tiles && variant.swap != Swap::element;
-  if (own_tiles && pass.element_bytes == 2 && !pass.whole_operands) choose_tiles(pass, streaming);
+  if (own_tiles && pass.element_bytes == 2 && !pass.whole_operands) {
+    choose_tiles(pass, streaming);
+    if (variant.swap == Swap::pair) choose_block_tiles(pass, streaming);
+  }
   return streaming;
 }
 
@@ -265,6 +330,13 @@ int ring_row_vectors(const Pass& pass) {
   return columns / vector_elements(pass);
 }
 
+int block_window_vectors(const Pass& pass) {
+  const int beyond_tile = pass.mapping.input_span() - pass.mapping.outputs_per_column;
+  const int columns =
+      warps_of_tiles * tile_outputs + beyond_tile + (pass.shifts.back() - pass.shifts.front());
+  return columns / vector_elements(pass);
+}
+
 int ring_row_bytes(const Pass& pass) {
   // A row that is not aligned begins anywhere in its first vector, and takes one more.
   return round_to_lines((ring_row_vectors(pass) + 1) * vector_bytes);
@@ -292,6 +364,8 @@ int shared_bytes(const Pass& pass) {
   if (pass.streaming.warpgroups) return warpgroup_shared_bytes(pass);
   if (!pass.streaming.tile_forms.empty()) {
     const int input_rows = pass.streaming.tile_forms.front().rows + pass.rows_spanned() - 1;
+    if (pass.streaming.tile_forms.front().in_shared_memory)
+      return 2 * line_bytes + input_rows * block_window_row_bytes(pass);
     return pass.streaming.warps_per_block * input_rows * ring_row_vectors(pass) * vector_bytes;
   }
   constexpr int row_table = 32 * vector_bytes;

@@ -28,6 +28,9 @@ void fit_shared_memory(Pass& pass);
 /// Inputs of one ring row in vectors of 16 bytes.
 [[nodiscard]] int ring_row_vectors(const Pass& pass);
 
+/// The same of the tile of a block whose tiles are in shared memory.
+[[nodiscard]] int block_window_vectors(const Pass& pass);
+
 /// Vectors of a ring row that may lie across the edges of the field or of a box, both counted.
 [[nodiscard]] int staged_vectors(const Pass& pass);
 

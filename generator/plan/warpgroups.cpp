@@ -84,8 +84,8 @@ bool suits_warpgroups(const KernelPlan& plan) {
   const bool one_source = pass.sources.size() == 1;
   if (is_f32(pass)) return pass.walk == Walk::rows && one_source && suits_f32_warpgroups(plan, pass);
   return pass.walk == Walk::rows && pass.element_bytes == 2 && one_source &&
-         pass.streaming.tile_forms.empty() && registers_of(pass) <= most_registers &&
-         blocks_of(pass) >= least_blocks && saves_time(pass);
+         (pass.streaming.tile_forms.empty() || pass.streaming.tiles_in_shared_memory) &&
+         registers_of(pass) <= most_registers && blocks_of(pass) >= least_blocks && saves_time(pass);
 }
 
 }  // namespace

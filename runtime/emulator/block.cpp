@@ -102,6 +102,7 @@ void Block::begin(std::int64_t number) {
   random_state_ = launch_.seed ^ (static_cast<std::uint64_t>(number) + 1) * 0x9e3779b97f4a7c15U;
   at_block_barrier_ = 0;
   ++epoch_;
+  bulk_copies_.clear();
   shared_.begin_block(static_cast<std::uint32_t>(launch_.form.tiling.shared_bytes), epoch_);
   for (Warp& warp : warps_) {
     ++warp.epoch;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bulk_copies.h"
 #include "field_access.h"
 #include "fragments.h"
 #include "lane.h"
@@ -41,6 +42,7 @@ class Block {
   [[nodiscard]] FieldAccess& fields() { return launch_.fields; }
   [[nodiscard]] bool starts_early() const { return launch_.form.starts_early; }
   [[nodiscard]] SharedMemory& shared() { return shared_; }
+  [[nodiscard]] BulkCopies& bulk_copies() { return bulk_copies_; }
   [[nodiscard]] Moment moment(const Lane& lane) const;
   /// Waits with the others at a collective.
   void arrive(Lane& lane, const Arrival& arrival);
@@ -73,6 +75,7 @@ class Block {
   std::vector<Warp> warps_;
   std::vector<std::size_t> runnable_;  // warps
   SharedMemory shared_;
+  BulkCopies bulk_copies_;
   SparsePattern pattern_;
   std::int64_t number_ = 0;
   std::uint32_t epoch_ = 0;

@@ -219,6 +219,37 @@ void copy_async_commit() {
   this_lane().copies.commit();
 }
 
+void begin_bulk_copies(Shared barrier, std::uint32_t bytes) {
+  const Lane& lane = this_lane();
+  const emulator::Moment now = lane.block.moment(lane);
+  lane.block.bulk_copies().begin(now, barrier, bytes);
+  lane.block.shared().store(now, barrier, bytes);
+  lane.block.shared().store(now, barrier + sizeof bytes, bytes);
+}
+
+void copy_bulk_async(Shared to, const void* from, std::uint32_t bytes, Shared barrier) {
+  constexpr std::uint32_t unit = sizeof(Vector);
+  const Lane& lane = this_lane();
+  const emulator::FieldAccess& fields = fields_for(lane);
+  const emulator::Moment now = lane.block.moment(lane);
+  if (bytes == 0 || bytes % unit != 0)
+    throw emulator::Violation("copies " + std::to_string(bytes) + " bytes, which are no multiple of 16");
+  for (std::uint32_t done = 0; done < bytes; done += unit) {
+    const void* part = static_cast<const unsigned char*>(from) + done;
+    fields.check_input(part, static_cast<int>(unit) / fields.element_bytes(), "copies");
+    lane.block.shared().start_copy(now, to + done, unit);
+  }
+  lane.block.bulk_copies().issue(barrier, {now, to, from, bytes});
+}
+
+void wait_for_bulk_copies(Shared barrier) {
+  const Lane& lane = this_lane();
+  lane.block.bulk_copies().wait(
+      lane.block.moment(lane), barrier, [&](const emulator::BulkCopies::Copy& copy) {
+        lane.block.shared().finish_copy(copy.issued, copy.to, copy.from, copy.bytes);
+      });
+}
+
 std::uint32_t load_field_word(const void* from) {
   return load_cells<std::uint32_t>(from);
 }

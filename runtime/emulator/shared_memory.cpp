@@ -13,12 +13,6 @@ namespace {
 constexpr std::uint32_t vector_bytes = 16;
 constexpr std::uint16_t poison = 0x7fff;  // a NaN in f16 and in bf16; twice, in f32
 
-bool happened_before(const Moment& past, const Moment& now) {
-  if (past.lane == now.lane) return true;
-  if (past.warp == now.warp) return past.warp_epoch < now.warp_epoch;
-  return past.block_epoch < now.block_epoch;
-}
-
 std::string lane_name(std::uint16_t lane) {
   return "warp " + std::to_string(lane / 32) + ", lane " + std::to_string(lane % 32);
 }
@@ -33,6 +27,12 @@ std::string byte_name(std::uint32_t offset) {
 }
 
 }  // namespace
+
+bool happened_before(const Moment& past, const Moment& now) {
+  if (past.lane == now.lane) return true;
+  if (past.warp == now.warp) return past.warp_epoch < now.warp_epoch;
+  return past.block_epoch < now.block_epoch;
+}
 
 void SharedMemory::begin_block(std::uint32_t bytes, std::uint32_t first_epoch) {
   bytes_ = bytes;

@@ -16,6 +16,10 @@ struct Moment {
   std::uint32_t block_epoch = 0;
 };
 
+/// Is `past` before `now` for every order of lanes and warps: the same lane's, or with a synchronisation of
+/// both between?
+[[nodiscard]] bool happened_before(const Moment& past, const Moment& now);
+
 /// The shared memory of one block, and who wrote and read each 2 bytes of it (no instruction touches less).
 /// Two accesses by different lanes, at least one a write, must have a sync_warp (same warp) or a sync_block
 /// between them. All offsets are bytes; every broken rule is a Violation.

@@ -80,6 +80,8 @@ def inner_case(plan, index):
     where all planes lie in the field, too: a larger field, for one in four. None where it would be too large to
     emulate."""
     (planes, rows, sides) = (low + high for low, high in plan.reach)
+    if plan.tile:
+        return Case(plan.inner_tile_extent, "random", "aligned", "aligned")
     if plan.block:  # along z there may be edges
         extent = (3, block_rows(plan), 2 * plan.block[1] + sides + 8)
         if plan.engine != "cuda":

@@ -38,7 +38,7 @@ WEIGHT_MODES = ("f16", "f16x2", "bf16", "bf16x2")
 ACCURACIES = ("tf32", "f16")  # beside full
 PLAN_KEYS = ("stencil", "dimensions", "engine", "variant", "storage", "accuracy", "adds_identity", "error_bound")
 PLAN_KEYS += ("template", "cores", "boundary", "reach", "weights", "chained_mmas", "tap_rows", "taps")
-STREAMING_KEYS = ("rows_per_warp", "warps_per_block")
+STREAMING_KEYS = ("rows_per_warp", "warps_per_block", "tile_forms")
 # Other ways of computing the same, each with the share of specs that it gets.
 OPTIONS = {
     ("--engine", "dense"): 8,

@@ -255,6 +255,8 @@ def check_forms(library, kernel, plan, rng):
     forms = library.forms(kernel)[1:]
     extent = {1: (1, 1, 1500), 2: (1, 33, 650), 3: (5, 9, 150)}[plan.dimensions]
     stride, offset = (("aligned", 0), ("odd", 3))[rng.integers(2)]
+    if plan.tile:  # of which there must be one with nothing but field around it
+        extent, stride, offset = plan.inner_tile_extent, "aligned", 0
     case = Case(extent, "random", stride, "aligned", offset, 0)
     results = [run_case(library, form, plan, case, copy.deepcopy(rng)).output_after for form in forms]
     return [

@@ -62,6 +62,13 @@ def block_of(data):
     return (ring["warps_down"] * ring["rows_per_thread"], ring["warps_across"] * 128) if ring else ()
 
 
+def tile_of(data):
+    """Rows and columns of the highest tile whose inputs wait in shared memory, of what the explanation says; else none."""
+    forms = [form for one in data.get("passes") or [] for form in one["streaming"].get("tile_forms", [])]
+    rows = [form["tile_rows"] for form in forms if form["in_shared_memory"]]
+    return (max(rows), 512) if rows else ()
+
+
 @dataclasses.dataclass(frozen=True)
 class Plan:
     """One kernel as `spider-gen --explain --explain-format json` tells it."""
@@ -82,6 +89,12 @@ class Plan:
     engine: str = "sparse"  # what multiplies
     template: str = ""  # that the kernel is made from
     block: tuple = ()  # rows and columns of a block that streams planes through shared memory
+    tile: tuple = ()  # rows and columns of the highest tile whose inputs wait there, in 2D
+
+    @property
+    def inner_tile_extent(self):
+        """A field with such a tile that has all that it reads around it, in vectors of 16 bytes."""
+        return (1, 2 * self.tile[0] + sum(self.reach[1]) + 1, 2 * self.tile[1] + sum(self.reach[2]) + 32)
 
     @functools.cached_property
     def reach(self):
@@ -145,6 +158,7 @@ def load_plan(path):
             engine=data.get("engine", "sparse"),
             template=data.get("template", ""),
             block=block_of(data),
+            tile=tile_of(data),
         )
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: not an explanation of a kernel: {error!r}") from error

@@ -295,6 +295,91 @@ TEST_F(Copies, AreNotReadBeforeTheWait) {
                    {"reads shared byte ", "is in flight"});
 }
 
+/// 512 bytes for each of two warps, as two bulk copies of the first that meet at one barrier.
+constexpr Shared bulk_barrier = 2048;
+void start_bulk_copies(const SweepArguments& arguments, std::uint32_t expected) {
+  if (device::warp_index() != 0) return;
+  if (device::lane_index() == 0) device::begin_bulk_copies(bulk_barrier, expected);
+  device::sync_warp();
+  const auto lane = static_cast<Shared>(device::lane_index());
+  if (lane < 2) device::copy_bulk_async(256 * lane, input_of(arguments) + 128 * lane, 256, bulk_barrier);
+}
+
+TEST_F(Copies, InBulkArriveForEveryThreadAfterItsWait) {
+  launch_case.shared_bytes = 4096;
+  launch_case.warps = 2;
+  expect_good(launch([](SweepArguments arguments) {
+    start_bulk_copies(arguments, 512);
+    device::sync_block();
+    device::wait_for_bulk_copies(bulk_barrier);
+    EXPECT_EQ(device::load_shared(own_slot()).word[0] & 0xffff, 8U * device::lane_index());
+    EXPECT_EQ(device::load_shared(neighbour_slot()).word[0] & 0xffff,
+              8U * ((device::lane_index() + 1U) % 32));
+    write_output(arguments);
+  }));
+}
+
+TEST_F(Copies, InBulkAreNotReadBeforeAWait) {
+  launch_case.shared_bytes = 4096;
+  expect_violation(launch([](SweepArguments arguments) {
+                     start_bulk_copies(arguments, 512);
+                     device::sync_block();
+                     device::load_shared(own_slot());
+                   }),
+                   {"reads shared byte ", "is in flight"});
+}
+
+TEST_F(Copies, InBulkBringAllBytesThatTheBarrierExpects) {
+  launch_case.shared_bytes = 4096;
+  expect_violation(
+      launch([](SweepArguments arguments) {
+        start_bulk_copies(arguments, 528);
+        device::sync_block();
+        device::wait_for_bulk_copies(bulk_barrier);
+      }),
+      {"waits for the barrier at shared byte 2048, which expects 528 bytes where copies bring 512"});
+}
+
+TEST_F(Copies, InBulkStartBehindTheirBarrier) {
+  launch_case.shared_bytes = 4096;
+  launch_case.warps = 2;
+  expect_violation(launch([](SweepArguments arguments) {
+                     start_bulk_copies(arguments, 512);
+                     device::wait_for_bulk_copies(bulk_barrier);
+                   }),
+                   {"the barrier at shared byte 2048"});
+  expect_violation(launch([](SweepArguments arguments) {
+                     if (device::lane_index() == 0) {
+                       device::copy_bulk_async(0, input_of(arguments), 256, bulk_barrier);
+                     }
+                   }),
+                   {"which nobody prepared"});
+  expect_violation(launch([](SweepArguments) {
+                     if (device::lane_index() == 0) device::begin_bulk_copies(bulk_barrier, 16);
+                     device::sync_block();
+                     if (device::lane_index() == 1) device::begin_bulk_copies(bulk_barrier, 16);
+                   }),
+                   {"prepares the barrier at shared byte 2048 a second time"});
+  expect_violation(launch([](SweepArguments) { device::begin_bulk_copies(bulk_barrier + 4, 16); }),
+                   {"which is no multiple of 8"});
+}
+
+TEST_F(Copies, InBulkAreOfWholeVectorsAndOfCellsThatAreReached) {
+  launch_case.shared_bytes = 4096;
+  expect_violation(launch([](SweepArguments arguments) {
+                     if (device::lane_index() != 0) return;
+                     device::begin_bulk_copies(bulk_barrier, 24);
+                     device::copy_bulk_async(0, input_of(arguments), 24, bulk_barrier);
+                   }),
+                   {"copies 24 bytes, which are no multiple of 16"});
+  expect_violation(launch([](SweepArguments arguments) {
+                     if (device::lane_index() != 0) return;
+                     device::begin_bulk_copies(bulk_barrier, 32);
+                     device::copy_bulk_async(0, input_of(arguments) + 248, 32, bulk_barrier);
+                   }),
+                   {"copies"});
+}
+
 TEST_F(Copies, OfNoGroupAreNotWaitedFor) {
   expect_violation(launch([](SweepArguments arguments) {
                      device::copy_async_if(true, own_slot(), own_cells(arguments));

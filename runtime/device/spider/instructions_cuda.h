@@ -269,6 +269,52 @@ SPIDER_DEVICE void copy_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
+/// Are there bulk copies, which begin with sm_90? Elsewhere the functions of them do nothing.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+inline constexpr bool has_bulk_copies = false;
+#else
+inline constexpr bool has_bulk_copies = true;
+#endif
+
+/// mbarrier.init and mbarrier.arrive.expect_tx (9.7.13.15): one thread prepares the 8 bytes at `barrier`, a
+/// multiple of 8, for bulk copies of `bytes` together, before any of them starts.
+SPIDER_DEVICE void begin_bulk_copies(Shared barrier, std::uint32_t bytes) {
+  if constexpr (has_bulk_copies) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+                 "r"(bytes)
+                 : "memory");
+  }
+}
+
+/// cp.async.bulk.shared::cluster.global (9.7.9.25.4.1): both addresses and `bytes` are multiples of 16. The
+/// data is there for a thread after its wait_for_bulk_copies.
+SPIDER_DEVICE void copy_bulk_async(Shared to, const void* from, std::uint32_t bytes, Shared barrier) {
+  if constexpr (has_bulk_copies) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+            shared_address(to)),
+        "l"(from), "r"(bytes), "r"(shared_address(barrier))
+        : "memory");
+  }
+}
+
+/// mbarrier.try_wait.parity (9.7.13.15.16): until all bytes of the barrier's copies have arrived. The thread
+/// knows of the barrier by a sync_block behind begin_bulk_copies.
+SPIDER_DEVICE void wait_for_bulk_copies(Shared barrier) {
+  if constexpr (has_bulk_copies) {
+    asm volatile(
+        "{\n"
+        ".reg .pred arrived;\n"
+        "again:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 arrived, [%0], 0;\n"
+        "@!arrived bra again;\n"
+        "}" ::"r"(shared_address(barrier))
+        : "memory");
+  }
+}
+
 /// ld.global.b16 of a field's cell, where the program has it: the compiler would move it to the value's use.
 SPIDER_DEVICE std::uint16_t load_field(const std::uint16_t* from) {
   std::uint16_t value;
@@ -395,6 +441,14 @@ SPIDER_DEVICE void store_field_vector_if(bool wanted, void* to, const Vector& v)
       "}" ::"l"(to),
       "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3]), "r"(static_cast<int>(wanted))
       : "memory");
+}
+
+/// add.s64: the cell `cells` further. Of an unrolled loop the compiler would hold the addresses of all rounds
+/// in registers, each computed by itself.
+SPIDER_DEVICE std::uint16_t* step_further(std::uint16_t* from, std::int64_t cells) {
+  std::uint16_t* to;
+  asm("add.s64 %0, %1, %2;" : "=l"(to) : "l"(from), "l"(cells * std::int64_t{sizeof *from}));
+  return to;
 }
 
 /// st.global.b16 of one cell.

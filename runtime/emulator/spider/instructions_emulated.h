@@ -118,6 +118,17 @@ SPIDER_DEVICE std::uint32_t funnel_shift_right(std::uint32_t low, std::uint32_t 
 /// cp.async.commit_group: closes this lane's group of copies, which may be empty.
 void copy_async_commit();
 
+inline constexpr bool has_bulk_copies = true;
+/// mbarrier.init and mbarrier.arrive.expect_tx: one thread prepares the 8 bytes at `barrier`, a multiple of
+/// 8, for bulk copies of `bytes` together, before any of them starts.
+void begin_bulk_copies(Shared barrier, std::uint32_t bytes);
+/// cp.async.bulk.shared::cluster.global: both addresses and `bytes` are multiples of 16. The data is there
+/// for a thread after its wait_for_bulk_copies.
+void copy_bulk_async(Shared to, const void* from, std::uint32_t bytes, Shared barrier);
+/// mbarrier.try_wait.parity: until all bytes of the barrier's copies have arrived. The thread knows of the
+/// barrier by a sync_block behind begin_bulk_copies.
+void wait_for_bulk_copies(Shared barrier);
+
 /// ld.global.b32, .v2.b32 and .v4.b32 of neighbouring cells: `from` is a multiple of 4, 8 or 16 bytes.
 std::uint32_t load_field_word(const void* from);
 Pair load_field_pair(const void* from);
@@ -154,6 +165,11 @@ SPIDER_DEVICE Vector load_vector_or(bool wanted, const std::uint16_t* from, cons
 SPIDER_DEVICE std::uint16_t load_field_if(bool wanted, const std::uint16_t* from, std::uint16_t otherwise) {
   return wanted ? load_field(from) : otherwise;
 }
+/// add.s64: the cell `cells` further.
+SPIDER_DEVICE std::uint16_t* step_further(std::uint16_t* from, std::int64_t cells) {
+  return from + cells;
+}
+
 /// st.global.b16 of one cell.
 void store_field(std::uint16_t* to, std::uint16_t v);
 /// st.global.v2.b32 of four neighbouring cells: `to` is a multiple of 8 bytes.

@@ -50,7 +50,7 @@ constexpr int tiles = 4;
 constexpr int strip_outputs = tiles * tile_outputs;
 constexpr int strip_anchor = 128;  // columns: strips of a box begin where a sum does, and outputs on a line of memory
 constexpr int warps_per_block = 4;
-constexpr int blocks_per_multiprocessor = 12;
+constexpr int blocks_per_multiprocessor = 10;
 
 // The inputs of a strip, in vectors from column first_column of the strip on.
 constexpr int first_column = -8;

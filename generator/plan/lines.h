@@ -1,11 +1,13 @@
 #pragma once
 
 #include "plan/kernel_plan.h"
+#include "spec/stencil_spec.h"
 
 namespace spidergen::plan {
 
-/// Chooses the tiles of a warp and its registers for a pass whose taps are all in one row.
-[[nodiscard]] LineStreaming choose_line_streaming(const Pass& pass);
+/// Chooses the tiles of a warp and its registers for a pass whose taps are all in one row, and which has this
+/// boundary along x.
+[[nodiscard]] LineStreaming choose_line_streaming(const Pass& pass, const spec::AxisBoundary& boundary);
 
 /// Vectors of 16 bytes that hold the inputs of a warp's tiles. A pass of Walk::lines, with its shifts and
 /// tiles.

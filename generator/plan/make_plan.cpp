@@ -277,7 +277,7 @@ Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
   if (pass.walk == Walk::planes) {
     pass.planes = choose_plane_streaming(pass);
   } else if (pass.walk == Walk::lines) {
-    pass.lines = choose_line_streaming(pass);
+    pass.lines = choose_line_streaming(pass, spec.boundary[spec::axis_x]);
   } else {
     pass.streaming = choose_streaming(pass, variant);
     fit_shared_memory(pass);

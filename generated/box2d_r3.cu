@@ -11,8 +11,8 @@
 // Bound     |error| <= 0.00049 |result| + 1.5e-05 sum |w x| + 3e-08
 // Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 7 mma.sp.m16n8k32 per 128 outputs, 7 distinct operands, windows at x shift 0
-//           16 rows of 128 x a warp, whose inputs are all requested at once, into shared memory; 4 warps a block, 4 abreast
-//           8 or 4 rows where these would be fewer than 8 blocks a multiprocessor
+//           12 rows of 128 x a warp, whose inputs are all requested at once; 4 warps a block, 2 abreast
+//           8 or 4 rows where these would be fewer than 16 blocks a multiprocessor
 
 #include "box2d_r3.h"
 
@@ -44,41 +44,42 @@ constexpr int row_low = -3;
 constexpr int row_high = 3;
 constexpr int band_count = 1;
 
-// A product has 16 outputs along x in each of 8 columns. A warp has as many outputs in each of some rows, and the warps
-// of a block stand side by side: a tile. All input rows of a tile are requested at once, and wait in shared memory.
-constexpr int warp_outputs = 128;
-constexpr int warps_per_block = 4;
-constexpr int threads_per_block = warps_per_block * 32;
-constexpr int tile_outputs = warps_per_block * warp_outputs;
-constexpr int lead_rows = row_high - row_low;      // input rows of a tile before that which completes its first output row
-constexpr int rows_in_flight = 7;  // output rows whose sums are under way at once
+// A product has 16 outputs along x in each of 8 columns. A warp has as many outputs in each of some rows: a tile. It
+// requests all input rows of its tile at once, so that they wait in registers together, and walks nowhere.
+constexpr int tile_outputs = 128;
+constexpr int tap_rows_apart = row_high - row_low + 1;
 constexpr int tile_anchor = 64;  // columns: tiles of a box begin on a line of 128 bytes, and always where a sum does
 
 // The inputs of a row of outputs, in vectors from column first_column of the tile on.
 constexpr int first_column = -8;
-constexpr int window_vectors = 66;
+constexpr int window_vectors = 18;
 constexpr int window_elements = window_vectors * vector_elements;
 
-// What begins a line of 128 bytes in a field begins one in the window, too (templates/README.md).
-constexpr int line_bytes = 128;
-constexpr int line_vectors = line_bytes / vector_bytes;
-constexpr int line_elements = line_vectors * vector_elements;
-constexpr int vectors_before_line = (line_elements - first_column % line_elements) % line_elements / vector_elements;
-constexpr int window_offset = (line_vectors - vectors_before_line) % line_vectors * vector_bytes;
-constexpr int window_row_bytes = (window_vectors * vector_bytes + line_bytes - 1) / line_bytes * line_bytes;
+// Of a tile at an edge, or of rows that are not aligned, what is no whole vector waits in shared memory.
+constexpr int window_row_bytes = window_vectors * vector_bytes;
 constexpr int gathered_at_once = 4;  // vectors of a lane, of rows that are not aligned
 
-/// What tiles of so many output rows read.
+/// Tiles for boxes so small that they take as long as one tile. Of others many are under way, as their registers allow.
 template <int tile_rows>
-constexpr int input_rows = tile_rows + lead_rows;
+constexpr bool is_low = tile_rows <= 4;
 
-/// Rows of a tile. Blocks follow each other along x, so that those that run at a time have a compact part of the field.
-/// A small box is done sooner in low tiles, which are more.
-template <int rows, int blocks>
+/// What tiles of so many output rows read, and what a warp keeps of it in shared memory.
+template <int tile_rows>
+constexpr int input_rows = tile_rows + tap_rows_apart - 1;
+template <int tile_rows>
+constexpr int window_bytes = input_rows<tile_rows> * window_row_bytes;
+
+/// Rows of a tile, and tiles of a block. Blocks follow each other along x, so that those that run at a time have a
+/// compact part of the field. A small box is done sooner in low tiles, which are more: each warp has less to do.
+template <int rows, int across, int down, int blocks, bool any>
 struct TileForm {
   static constexpr int tile_rows = rows;
+  static constexpr int tiles_across = across;
+  static constexpr int tiles_down = down;
+  static constexpr int warps_per_block = across * down;
   static constexpr int blocks_per_multiprocessor = blocks;
-  static constexpr int shared_bytes = 2 * line_bytes + input_rows<rows> * window_row_bytes;
+  static constexpr bool any_rows = any;  // otherwise for aligned ones alone
+  static_assert(input_rows<rows> <= 32, "a lane has a row");
 };
 
 // Columns x of the tile that every tap row may read in any row: from highest_low to columns - 1 + lowest_high.
@@ -91,21 +92,18 @@ constexpr int column_reach_high = 3;
 constexpr int farther_reach = -column_reach_low > column_reach_high ? -column_reach_low : column_reach_high;
 constexpr int fetched_at_once = farther_reach < 1 ? 1 : (farther_reach > 4 ? 4 : farther_reach);
 
-// Every product multiplies one of a row's fragments with one of the operands. Fragments are windows of the input row at
-// the shifts, and the pair: of the outputs' own columns the inputs in two rows, pair_distance apart, the row and one before.
+// Every product reads its window of an input row at one of the shifts and multiplies it with one of the operands.
 constexpr int shift_count = 1;
-constexpr int pair_distance = 0;  // 0: there is none
-constexpr bool has_pair = pair_distance > 0;
-constexpr int fragment_count = shift_count + (has_pair ? 1 : 0);
+constexpr bool swaps_pairs = true;
 constexpr int operand_count = 7;
 constexpr int metadata_count = 1;
 constexpr int product_count = 7;
 constexpr float result_scale = 0x1p0F;
 
-/// A fragment of an input row times an operand, for the output row of whose sums in flight the input row is number `row`.
-/// `selector` picks what of the metadata is meant.
+/// The input row that is `row` above an output row's lowest, times an operand. `selector` picks what of the metadata is
+/// meant.
 struct Product {
-  int row, fragment, operand, metadata, selector, part;
+  int row, shift, operand, metadata, selector, part;
 };
 
 // Kernel matrices, compressed 2:4, in the order of the lanes that load them.
@@ -248,7 +246,10 @@ SPIDER_TABLE std::uint32_t metadata_words[metadata_count][32] = {
     },
 };
 
-/// What a block computes, and of which field.
+// What is loaded instead of a vector that is not whole.
+alignas(16) SPIDER_TABLE Vector no_cells = {};
+
+/// What a warp computes, and of which field.
 struct Tile {
   const Element* input;  ///< the field's first interior element
   Element* output;
@@ -259,14 +260,17 @@ struct Tile {
   bool aligned_input, aligned_output;
 };
 
-template <int tile_rows>
-SPIDER_DEVICE Tile find_tile(const spider::SweepArguments& field) {
+/// Finds the tile of this warp; there is none where the grid reaches beyond the box.
+template <class Form>
+SPIDER_DEVICE bool find_tile(const spider::SweepArguments& field, Tile& tile) {
   const spider::VolumeGrid& grid = field.grid.volume;
   const spider::Box& box = field.box;
   const auto begin_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis]); };
   const auto end_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis] + box.extent[axis]); };
   const int block = device::block_index();
-  Tile tile;
+  const int warp = device::warp_index();
+  const int across = block % grid.across * Form::tiles_across + warp % Form::tiles_across;
+  const int down = block / grid.across * Form::tiles_down + warp / Form::tiles_across;
   tile.input = static_cast<const Element*>(field.input);
   tile.output = static_cast<Element*>(field.output);
   tile.input_stride = field.input_stride[1];
@@ -274,11 +278,11 @@ SPIDER_DEVICE Tile find_tile(const spider::SweepArguments& field) {
   tile.rows = static_cast<std::int32_t>(field.extent[1]);
   tile.columns = static_cast<std::int32_t>(field.extent[2]);
   tile.wanted = {begin_of(1), end_of(1), begin_of(2), end_of(2)};
-  tile.row = tile.wanted.row_begin + block / grid.across * tile_rows;
-  tile.column = grid.first_column + block % grid.across * tile_outputs;
-  tile.aligned_input = field.aligned_input;
-  tile.aligned_output = field.aligned_output;
-  return tile;
+  tile.row = tile.wanted.row_begin + down * Form::tile_rows;
+  tile.column = grid.first_column + across * tile_outputs;
+  tile.aligned_input = !Form::any_rows || field.aligned_input;
+  tile.aligned_output = !Form::any_rows || field.aligned_output;
+  return tile.row < tile.wanted.row_end && tile.column < tile.wanted.column_end;
 }
 
 /// Are all rows that the tile's outputs read in the box, and so at their own places and read?
@@ -289,19 +293,23 @@ SPIDER_DEVICE bool has_plain_rows(const Tile& tile) {
   return tile.row + first_row >= tile.wanted.row_begin && tile.row + end_row <= tile.wanted.row_end;
 }
 
-/// Are all outputs the sweep's, and aligned?
+/// Are all outputs the sweep's?
 template <int tile_rows>
 SPIDER_DEVICE bool has_plain_outputs(const Tile& tile) {
-  return tile.aligned_output && tile.row + tile_rows <= tile.wanted.row_end &&
-         tile.column >= tile.wanted.column_begin && tile.column + tile_outputs <= tile.wanted.column_end;
+  return tile.row + tile_rows <= tile.wanted.row_end && tile.column >= tile.wanted.column_begin &&
+         tile.column + tile_outputs <= tile.wanted.column_end;
 }
 
-/// Are all inputs of the tile in the box and aligned?
-template <int tile_rows>
-SPIDER_DEVICE bool has_plain_inputs(const Tile& tile) {
-  return tile.aligned_input && has_plain_rows<tile_rows>(tile) &&
-         tile.column + first_column >= tile.wanted.column_begin &&
-         tile.column + first_column + window_elements <= tile.wanted.column_end;
+/// Are all inputs of the tile in the box, and all outputs wanted? Of rows that are not aligned, so must be all of the
+/// words of memory that inputs lie across.
+template <class Form>
+SPIDER_DEVICE bool is_inside(const Tile& tile) {
+  constexpr int tile_rows = Form::tile_rows;
+  constexpr int before = Form::any_rows ? 1 : 0;
+  constexpr int behind = Form::any_rows ? 2 : 0;
+  return has_plain_rows<tile_rows>(tile) && has_plain_outputs<tile_rows>(tile) &&
+         tile.column + first_column - before >= tile.wanted.column_begin &&
+         tile.column + first_column + window_elements + behind <= tile.wanted.column_end;
 }
 
 /// What lies beyond the field's rows.
@@ -364,6 +372,11 @@ SPIDER_DEVICE Span whole_vectors(const Tile& tile) {
   return {first, clamp(end / vector_elements * vector_elements, first)};
 }
 
+/// Is a cell the second one of a word of memory?
+SPIDER_DEVICE bool is_odd(const Element* cell) {
+  return reinterpret_cast<std::uintptr_t>(cell) / element_bytes % 2 != 0;
+}
+
 /// A vector of cells that are not aligned, from the two of memory that it lies across, where it is wanted; else zeros.
 SPIDER_DEVICE Vector load_across(bool wanted, const Element* cells) {
   const int lead = static_cast<int>(reinterpret_cast<std::uintptr_t>(cells) % vector_bytes);
@@ -373,69 +386,154 @@ SPIDER_DEVICE Vector load_across(bool wanted, const Element* cells) {
   return spider::take_vector(low, high, lead);
 }
 
-constexpr Shared barrier = 0;  // of bulk copies; the window begins on the next line
-
-SPIDER_DEVICE Shared window_row(int row) {
-  return line_bytes + window_offset + row * window_row_bytes;
-}
-
-/// Starts the copies of a tile whose inputs need no care: one a row.
+/// The input rows of a tile, by shift.
 template <int tile_rows>
-SPIDER_DEVICE void copy_in_bulk(const Tile& tile) {
-  constexpr std::uint32_t row_bytes = window_vectors * vector_bytes;
+using Fragments = Storage::Fragment[input_rows<tile_rows>][shift_count];
+
+/// Which of the window's vectors is a lane's, at shift 0: of each column of a product, which has four groups of eight
+/// from group 2 (lane / 4) on, group lane % 4, or with the pair swap (lane % 4) / 2 + 2 (lane % 2).
+SPIDER_DEVICE int lane_vector() {
   const int lane = device::lane_index();
-  if (lane == 0) device::begin_bulk_copies(barrier, input_rows<tile_rows> * row_bytes);
-  device::sync_warp();
-  const Element* first = tile.input + ((tile.row + row_low) * tile.input_stride + tile.column + first_column);
+  return 2 * (lane / 4) + (swaps_pairs ? lane % 4 / 2 + 2 * (lane % 2) : lane % 4);
+}
+
+/// Where the groups of a shift begin, from those of the first.
+SPIDER_DEVICE int shift_group(int shift) {
+  SPIDER_CONSTANTS int groups[shift_count] = {0};
+  return groups[shift];
+}
+
+/// The operands of a lane, and which columns they keep.
+struct Tables {
+  std::uint32_t metadata[metadata_count];
+  Vector matrices[operand_count];
+};
+
+SPIDER_DEVICE void load_tables(Tables& tables) {
+  const int lane = device::lane_index();
   SPIDER_UNROLL
-  for (int above = 0; above < input_rows<tile_rows>; above += 32) {
-    const int row = above + lane;
-    if (row < input_rows<tile_rows>) {
-      device::copy_bulk_async(window_row(row), first + row * tile.input_stride, row_bytes, barrier);
-    }
-  }
+  for (int i = 0; i < metadata_count; ++i) tables.metadata[i] = device::load_table_now(&metadata_words[i][lane]);
+  SPIDER_UNROLL
+  for (int i = 0; i < operand_count; ++i) tables.matrices[i] = device::load_table_now(&operands[i][lane]);
 }
 
-/// The same of a tile at an edge, of aligned rows, or where there are no bulk copies: starts the copies of the vectors within `whole` where rows are in
-/// memory, and stores the row's constant where they are not. The rest becomes zeros: an operand's zero times what lay
-/// there could be NaN.
+/// Loads a lane's inputs straight from memory.
 template <int tile_rows>
-SPIDER_DEVICE void copy_whole(const Tile& tile, const Span& whole) {
-  SPIDER_NO_UNROLL
-  for (int row = device::warp_index(); row < input_rows<tile_rows>; row += warps_per_block) {
-    const std::int32_t y = tile.row + row_low + row;
-    const spider::MappedIndex place = map_row(tile, y);
-    const bool reached = row_is_reached(tile, y);
-    const bool in_memory = reached && !place.constant;
-    const std::uint32_t word = reached && place.constant ? Storage::repeat(static_cast<Element>(place.value)) : 0;
-    const Element* from = tile.input + ((in_memory ? place.index : 0) * tile.input_stride + tile.column + first_column);
+SPIDER_DEVICE void load_plain(const Tile& tile, Tables& tables, Fragments<tile_rows>& fragments) {
+  const Element* from = tile.input + ((tile.row + row_low) * tile.input_stride + tile.column + first_column);
+  load_tables(tables);
+  device::wait_for_earlier_work();
+  SPIDER_UNROLL
+  for (int row = 0; row < input_rows<tile_rows>; ++row) {
     SPIDER_UNROLL
-    for (int first = 0; first < window_vectors; first += 32) {
-      // From the first line on, then what is before it, so that a warp's copies cover whole lines.
-      const int turned = first + device::lane_index() + vectors_before_line;
-      const int vector = turned < window_vectors ? turned : turned - window_vectors;
-      const bool mine = first + device::lane_index() < window_vectors;
-      const int column = vector * vector_elements;
-      const bool is_whole = column >= whole.begin && column < whole.end;
-      const Shared to = window_row(row) + vector * vector_bytes;
-      const std::uint32_t filler = is_whole ? word : 0;
-      device::copy_async_if(mine && is_whole && in_memory, to, from + column);
-      device::store_shared_if(mine && !(is_whole && in_memory), to, Vector{{filler, filler, filler, filler}});
+    for (int shift = 0; shift < shift_count; ++shift) {
+      fragments[row][shift] = {
+          device::load_vector_if(true, from + (lane_vector() + shift_group(shift)) * vector_elements)};
+    }
+    from += tile.input_stride;
+  }
+}
+
+/// The words of memory that a vector of cells lies across, which may begin at any element.
+struct Words {
+  std::uint32_t word[5];
+};
+
+/// Loads a lane's inputs from rows that may begin at any element.
+template <int tile_rows>
+SPIDER_DEVICE void load_shifted(const Tile& tile, Tables& tables, Fragments<tile_rows>& fragments) {
+  const Element* cells = tile.input + ((tile.row + row_low) * tile.input_stride + tile.column + first_column);
+  Words words[input_rows<tile_rows>][shift_count];
+  device::wait_for_earlier_work();
+  SPIDER_UNROLL
+  for (int row = 0; row < input_rows<tile_rows>; ++row) {
+    const Element* from = cells + row * tile.input_stride;
+    from -= is_odd(from) ? 1 : 0;
+    SPIDER_UNROLL
+    for (int shift = 0; shift < shift_count; ++shift) {
+      const Element* vector = from + (lane_vector() + shift_group(shift)) * vector_elements;
+      SPIDER_UNROLL
+      for (int i = 0; i < 5; ++i) {
+        words[row][shift].word[i] = device::load_field(reinterpret_cast<const std::uint32_t*>(vector) + i);
+      }
+    }
+  }
+  load_tables(tables);
+  SPIDER_UNROLL
+  for (int row = 0; row < input_rows<tile_rows>; ++row) {
+    const int bits = is_odd(cells + row * tile.input_stride) ? 16 : 0;
+    SPIDER_UNROLL
+    for (int shift = 0; shift < shift_count; ++shift) {
+      const Words& from = words[row][shift];
+      SPIDER_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        fragments[row][shift].inputs.word[i] = device::funnel_shift_right(from.word[i], from.word[i + 1], bits);
+      }
     }
   }
 }
 
-/// The same of rows that are not aligned.
+/// The input row of the tile that a lane looks after: lane i has row i.
+struct OwnRow {
+  std::int32_t y;
+  spider::MappedIndex place;  ///< where it is taken from
+  bool reached;
+};
+
+SPIDER_DEVICE OwnRow find_own_row(const Tile& tile) {
+  const std::int32_t y = tile.row + row_low + device::lane_index();
+  return {y, map_row(tile, y), row_is_reached(tile, y)};
+}
+
+/// Is the vector from `column` of the window on aligned, and as it lies in memory in every row that is reached?
+SPIDER_DEVICE bool is_whole(const Tile& tile, const Span& whole, int column) {
+  return tile.aligned_input && column >= whole.begin && column < whole.end;
+}
+
+/// Loads a lane's whole vectors, those within `whole`, of all input rows where they are aligned; zeros instead of others.
+template <int tile_rows>
+SPIDER_DEVICE void load_whole(const Tile& tile, const Span& whole, const OwnRow& own, Fragments<tile_rows>& fragments) {
+  constexpr std::int32_t no_row = -2147483647;
+  const std::int32_t own_row = own.reached && !own.place.constant ? own.place.index : no_row;
+  SPIDER_UNROLL
+  for (int row = 0; row < input_rows<tile_rows>; ++row) {
+    const auto from = static_cast<std::int32_t>(device::take_from_lane(static_cast<std::uint32_t>(own_row), row));
+    const std::int64_t first = (from != no_row ? from : 0) * tile.input_stride + tile.column + first_column;
+    SPIDER_UNROLL
+    for (int shift = 0; shift < shift_count; ++shift) {
+      const int column = (lane_vector() + shift_group(shift)) * vector_elements;
+      const bool wanted = from != no_row && is_whole(tile, whole, column);
+      fragments[row][shift] = {device::load_vector_or(wanted, tile.input + (first + column), &no_cells)};
+    }
+  }
+}
+
+template <int tile_rows>
+SPIDER_DEVICE Shared window_row(int row) {
+  return device::warp_index() * window_bytes<tile_rows> + row * window_row_bytes;
+}
+
+/// Fills the window with zeros: an operand's zero times what lay there could be NaN.
+template <int tile_rows>
+SPIDER_DEVICE void clear_window() {
+  constexpr int vectors = input_rows<tile_rows> * window_vectors;
+  SPIDER_UNROLL
+  for (int first = 0; first < vectors; first += 32) {
+    const int vector = first + device::lane_index();
+    device::store_shared_if(vector < vectors, window_row<tile_rows>(0) + vector * vector_bytes, Vector{});
+  }
+}
+
+/// Puts whole vectors that are not aligned into the window.
 template <int tile_rows>
 SPIDER_DEVICE void gather_across(const Tile& tile, const Span& whole) {
   constexpr int vectors = input_rows<tile_rows> * window_vectors;
-  const int thread = device::warp_index() * 32 + device::lane_index();
   SPIDER_NO_UNROLL
-  for (int first = thread; first < vectors; first += threads_per_block * gathered_at_once) {
+  for (int first = device::lane_index(); first < vectors; first += 32 * gathered_at_once) {
     Vector cells[gathered_at_once];
     SPIDER_UNROLL
     for (int k = 0; k < gathered_at_once; ++k) {
-      const int i = first + threads_per_block * k;
+      const int i = first + 32 * k;
       const std::int32_t y = tile.row + row_low + i / window_vectors;
       const int column = i % window_vectors * vector_elements;
       const spider::MappedIndex row = map_row(tile, y);
@@ -449,8 +547,9 @@ SPIDER_DEVICE void gather_across(const Tile& tile, const Span& whole) {
     }
     SPIDER_UNROLL
     for (int k = 0; k < gathered_at_once; ++k) {
-      const int i = first + threads_per_block * k;
-      device::store_shared_if(i < vectors, window_row(i / window_vectors) + i % window_vectors * vector_bytes, cells[k]);
+      const int i = first + 32 * k;
+      const Shared to = window_row<tile_rows>(i / window_vectors) + i % window_vectors * vector_bytes;
+      device::store_shared_if(i < vectors, to, cells[k]);
     }
   }
 }
@@ -483,92 +582,78 @@ SPIDER_DEVICE CellColumns cell_columns(const Tile& tile, const Span& whole) {
   return {begin, low_end - begin, gap, end - begin - gap};
 }
 
-/// Puts the cells of those columns into the window: a lane has a row, and warps take columns in turn.
+/// Some cells of a lane's row, which follow each other.
+struct Cells {
+  Element value[fetched_at_once];
+};
+
+SPIDER_DEVICE int cell_column(const CellColumns& columns, int i) {
+  return columns.begin + i + (i < columns.low ? 0 : columns.gap);
+}
+
+/// Requests the cells from the `first` on.
 template <int tile_rows>
-SPIDER_DEVICE void fetch_cells(const Tile& tile, const CellColumns& columns) {
-  const auto column_of = [&](int i) { return columns.begin + i + (i < columns.low ? 0 : columns.gap); };
+SPIDER_DEVICE Cells fetch_cells(const Tile& tile, const OwnRow& own, const CellColumns& columns, int first) {
+  Cells cells;
+  SPIDER_UNROLL
+  for (int k = 0; k < fetched_at_once; ++k) {
+    const bool wanted = device::lane_index() < input_rows<tile_rows> && first + k < columns.count;
+    const std::int32_t x = tile.column + first_column + cell_column(columns, first + k);
+    cells.value[k] = fetch_cell(tile, wanted, own.y, own.place, x);
+  }
+  return cells;
+}
+
+/// Puts them into the window.
+template <int tile_rows>
+SPIDER_DEVICE void put_cells(const CellColumns& columns, int first, const Cells& cells) {
+  const int row = device::lane_index();
+  SPIDER_UNROLL
+  for (int k = 0; k < fetched_at_once; ++k) {
+    device::store_shared_if(row < input_rows<tile_rows> && first + k < columns.count,
+                            window_row<tile_rows>(row) + cell_column(columns, first + k) * element_bytes, cells.value[k]);
+  }
+}
+
+/// Loads a lane's inputs of a tile at an edge, or of rows that are not aligned: whole vectors straight from memory where
+/// they are aligned, all else through the window, while these are on their way.
+template <int tile_rows>
+SPIDER_DEVICE void load_with_care(const Tile& tile, Fragments<tile_rows>& fragments) {
+  const Span whole = whole_vectors(tile);
+  const CellColumns columns = cell_columns(tile, whole);
+  const OwnRow own = find_own_row(tile);
+  clear_window<tile_rows>();
+  device::sync_warp();
+  device::wait_for_earlier_work();
+  if (!tile.aligned_input) gather_across<tile_rows>(tile, whole);
+  device::sync_warp();
+  load_whole<tile_rows>(tile, whole, own, fragments);
   SPIDER_NO_UNROLL
-  for (int row = device::lane_index(); row < (input_rows<tile_rows> + 31) / 32 * 32; row += 32) {
-    const std::int32_t y = tile.row + row_low + row;
-    const spider::MappedIndex place = map_row(tile, y);
-    SPIDER_NO_UNROLL
-    for (int first = device::warp_index() * fetched_at_once; first < columns.count;
-         first += warps_per_block * fetched_at_once) {
-      Element cells[fetched_at_once];
+  for (int first = 0; first < columns.count; first += fetched_at_once) {
+    put_cells<tile_rows>(columns, first, fetch_cells<tile_rows>(tile, own, columns, first));
+  }
+  device::sync_warp();
+  constexpr spider::AxisRules rules = row_rules();
+  constexpr bool has_constants =
+      rules.low == spider::FaceRule::constant || rules.high == spider::FaceRule::constant;
+  const std::uint32_t own_constant =
+      own.reached && own.place.constant ? Storage::repeat(static_cast<Element>(own.place.value)) : 0;
+  SPIDER_UNROLL
+  for (int row = 0; row < input_rows<tile_rows>; ++row) {
+    const std::uint32_t constant = has_constants ? device::take_from_lane(own_constant, row) : 0;
+    SPIDER_UNROLL
+    for (int shift = 0; shift < shift_count; ++shift) {
+      const int vector = lane_vector() + shift_group(shift);
+      const Vector cells = device::load_shared(window_row<tile_rows>(row) + vector * vector_bytes);
+      const std::uint32_t word = is_whole(tile, whole, vector * vector_elements) ? constant : 0;
       SPIDER_UNROLL
-      for (int k = 0; k < fetched_at_once; ++k) {
-        const bool wanted = row < input_rows<tile_rows> && first + k < columns.count;
-        cells[k] = fetch_cell(tile, wanted, y, place, tile.column + first_column + column_of(first + k));
-      }
-      SPIDER_UNROLL
-      for (int k = 0; k < fetched_at_once; ++k) {
-        device::store_shared_if(row < input_rows<tile_rows> && first + k < columns.count,
-                                window_row(row) + column_of(first + k) * element_bytes, cells[k]);
-      }
+      for (int i = 0; i < 4; ++i) fragments[row][shift].inputs.word[i] |= cells.word[i] | word;
     }
   }
 }
 
-/// Brings the inputs of a tile that needs care into the window; every warp of the block takes part, and may leave before
-/// they are there.
-template <int tile_rows>
-SPIDER_DEVICE void copy_with_care(const Tile& tile) {
-  const Span whole = whole_vectors(tile);
-  const CellColumns columns = cell_columns(tile, whole);
-  if (tile.aligned_input) {
-    copy_whole<tile_rows>(tile, whole);
-    device::copy_async_commit();
-  } else {
-    gather_across<tile_rows>(tile, whole);
-  }
-  device::sync_block();
-  fetch_cells<tile_rows>(tile, columns);
-  device::copy_async_wait<0>();
-}
-
-/// The operands of a lane, and which columns they keep.
-struct Tables {
-  std::uint32_t metadata[metadata_count];
-  Vector matrices[operand_count];
-};
-
-SPIDER_DEVICE void load_tables(Tables& tables) {
-  const int lane = device::lane_index();
-  SPIDER_UNROLL
-  for (int i = 0; i < metadata_count; ++i) tables.metadata[i] = device::load_table(&metadata_words[i][lane]);
-  SPIDER_UNROLL
-  for (int i = 0; i < operand_count; ++i) tables.matrices[i] = device::load_table(&operands[i][lane]);
-}
-
-/// Where a lane's inputs of the tile's first row lie: those of the first shift, those of a pair in the earlier row and in
-/// the row itself. A column of a product has four groups of eight inputs from group 2 (lane / 4) on, of which group
-/// (lane % 4) / 2 + 2 (lane % 2) is the lane's. Of a pair lanes 4 n and 4 n + 1 have neighbouring groups of the earlier
-/// row, the others those of the row itself.
-struct FragmentPlaces {
-  Shared window, pair;
-};
-
-SPIDER_DEVICE FragmentPlaces find_fragments() {
-  const int lane = device::lane_index();
-  const Shared first = window_row(0) + device::warp_index() * warp_outputs * element_bytes;
-  const Shared window = first + vector_bytes * (2 * (lane / 4) + lane % 4 / 2 + 2 * (lane % 2));
-  const int own_column = vector_bytes * (2 * (lane / 4) + lane % 2) - first_column * element_bytes;
-  const Shared own = first + own_column;
-  return {window, lane % 4 < 2 ? own - pair_distance * window_row_bytes : own};
-}
-
-/// Where the lane's inputs of a row for a fragment begin.
-SPIDER_DEVICE Shared fragment_place(const FragmentPlaces& places, int row, int fragment) {
-  SPIDER_CONSTANTS int shift_groups[shift_count] = {0};
-  const Shared row_offset = row * window_row_bytes;
-  if (fragment >= shift_count) return places.pair + row_offset;
-  return places.window + row_offset + shift_groups[fragment] * vector_bytes;
-}
-
-/// Adds an input row of the tile to the sums that it belongs to: those of output rows of the tile.
-template <int tile_rows>
-SPIDER_DEVICE void multiply_row(const Tables& tables, const FragmentPlaces& places,
-                                Accumulator (&sums)[rows_in_flight], int row) {
+/// The sums of an output row, in ascending order of its input rows, which begin with `inputs`.
+SPIDER_DEVICE Accumulator multiply_row(const Tables& tables, const Storage::Fragment (*inputs)[shift_count]) {
   SPIDER_CONSTANTS Product products[product_count] = {
       {6, 0, 6, 0, 0, 0},
       {5, 0, 5, 0, 0, 0},
@@ -578,116 +663,142 @@ SPIDER_DEVICE void multiply_row(const Tables& tables, const FragmentPlaces& plac
       {1, 0, 1, 0, 0, 0},
       {0, 0, 0, 0, 0, 0},
   };
-  const auto is_of_tile = [row](const Product& product) {
-    const int output_row = row - lead_rows + rows_in_flight - 1 - product.row;
-    return output_row >= 0 && output_row < tile_rows;
-  };
-  Storage::Fragment fragments[fragment_count] = {};
-  SPIDER_UNROLL
-  for (int i = 0; i < fragment_count; ++i) {
-    bool used = false;
-    SPIDER_UNROLL
-    for (int k = 0; k < product_count; ++k) used |= products[k].fragment == i && is_of_tile(products[k]);
-    if (used) fragments[i] = Storage::load_fragment(fragment_place(places, row, i), 0);
-  }
   Storage::Partial nothing_apart;
+  Accumulator sum{};
   SPIDER_UNROLL
-  for (int i = 0; i < product_count; ++i) {
-    const Product& product = products[i];
-    if (!is_of_tile(product)) continue;
-    Accumulator& sum = sums[(row + rows_in_flight - product.row) % rows_in_flight];
-    const Storage::Fragment& fragment = fragments[product.fragment];
-    const Vector& matrix = tables.matrices[product.operand];
-    if (product.selector == 0) {
-      Storage::multiply<0>(nothing_apart, sum, matrix, fragment, tables.metadata[product.metadata], product.part);
-    } else {
-      Storage::multiply<1>(nothing_apart, sum, matrix, fragment, tables.metadata[product.metadata], product.part);
+  for (int row = 0; row < tap_rows_apart; ++row) {
+    SPIDER_UNROLL
+    for (int i = 0; i < product_count; ++i) {
+      const Product& product = products[i];
+      if (product.row != row) continue;
+      const Storage::Fragment& fragment = inputs[row][product.shift];
+      const Vector& matrix = tables.matrices[product.operand];
+      if (product.selector == 0) {
+        Storage::multiply<0>(nothing_apart, sum, matrix, fragment, tables.metadata[product.metadata], product.part);
+      } else {
+        Storage::multiply<1>(nothing_apart, sum, matrix, fragment, tables.metadata[product.metadata], product.part);
+      }
     }
   }
+  return sum;
 }
 
-/// Which outputs of a lane are the sweep's: those of the first `rows` rows of the tile, and of the four of a row those
-/// whose bits are set.
-struct Clip {
-  std::int32_t rows;
-  unsigned columns;
-  bool whole;  ///< all four of a row, at once
-};
-
-SPIDER_DEVICE Clip find_clip(const Tile& tile, std::int32_t x) {
-  unsigned columns = 0;
+/// Which of a lane's four outputs are the sweep's: bit i stands for output i, of which the first is in column x.
+SPIDER_DEVICE unsigned wanted_outputs(const spider::Region& wanted, std::int32_t x) {
+  unsigned bits = 0;
   SPIDER_UNROLL
   for (int i = 0; i < 4; ++i) {
-    if (x + i >= tile.wanted.column_begin && x + i < tile.wanted.column_end) columns |= 1U << i;
+    if (x + i >= wanted.column_begin && x + i < wanted.column_end) bits |= 1U << i;
   }
-  return {tile.wanted.row_end - tile.row, columns, tile.aligned_output && columns == 15};
+  return bits;
 }
 
-/// By branches, for as predicates of all rows this would take more registers than there are. Lanes meet again behind it.
-SPIDER_DEVICE void store_clipped(const Clip& clip, int row, Element* to, const Storage::Outputs& outputs) {
-  if (row < clip.rows) {
-    if (clip.whole) {
-      device::store_field(to, outputs.word[0], outputs.word[1]);
-    } else {
-      SPIDER_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        device::store_field_if((clip.columns >> i & 1U) != 0, to + i, Storage::output(outputs, i));
-      }
-    }
-  }
-  device::sync_warp();
-}
-
-/// Computes and stores a warp's outputs of a tile. Where it `clips`, only those that are the sweep's.
-template <int tile_rows, bool clips>
-SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables) {
-  const std::int32_t x =
-      tile.column + device::warp_index() * warp_outputs + Storage::first_output(device::lane_index());
-  const std::int64_t stride = tile.output_stride;
-  Element* to = tile.output + (tile.row * stride + x);
-  const Clip clip = find_clip(tile, x);
-  const FragmentPlaces places = find_fragments();
-  Accumulator sums[rows_in_flight] = {};
+/// Stores those of a lane's outputs that are wanted.
+SPIDER_DEVICE void store_clipped(Element* to, unsigned wanted, bool aligned, const Storage::Outputs& outputs) {
+  constexpr unsigned all = 15;
+  const bool whole = wanted == all && aligned;
+  device::store_field_if(whole, to, outputs.word[0], outputs.word[1]);
   SPIDER_UNROLL
-  for (int row = 0; row < input_rows<tile_rows>; ++row) {
-    multiply_row<tile_rows>(tables, places, sums, row);
-    Accumulator& complete = sums[(row + 1) % rows_in_flight];
-    if (row >= lead_rows) {
-      const Storage::Outputs outputs = Storage::round(complete, result_scale, 0);
-      if constexpr (clips) {
-        store_clipped(clip, row - lead_rows, to, outputs);
-      } else {
-        device::store_field(to, outputs.word[0], outputs.word[1]);
-      }
-      to = device::step_further(to, stride);
+  for (int i = 0; i < 4; ++i) {
+    device::store_field_if((wanted >> i & 1) != 0 && !whole, to + i, Storage::output(outputs, i));
+  }
+}
+
+/// Stores a lane's four outputs, from `to` on, which may be any element: the lanes together store whole pairs of words as
+/// memory has them, of which each begins with the last outputs of the lane before; the first and the last lane have the
+/// rest, by elements.
+SPIDER_DEVICE void store_shifted(Element* to, const Storage::Outputs& outputs) {
+  constexpr unsigned pair_elements = 4;
+  constexpr unsigned all = 15;
+  const int lane = device::lane_index();
+  const unsigned taken = reinterpret_cast<std::uintptr_t>(to) / element_bytes % pair_elements;
+  const int before = (lane + 31) % 32;
+  const std::uint32_t first = device::take_from_lane(outputs.word[0], before);
+  const std::uint32_t second = device::take_from_lane(outputs.word[1], before);
+  const std::uint32_t low = taken > 1 ? first : second;
+  const std::uint32_t middle = taken > 1 ? second : outputs.word[0];
+  const std::uint32_t high = taken > 1 ? outputs.word[0] : outputs.word[1];
+  const bool odd = taken % 2 != 0;
+  const bool whole = taken == 0;
+  const std::uint32_t pair[2] = {odd ? device::funnel_shift_right(low, middle, 16) : middle,
+                                 odd ? device::funnel_shift_right(middle, high, 16) : high};
+  device::store_field_if(lane > 0 || whole, to - taken, pair[0], pair[1]);
+  const unsigned own = all >> taken;  // of a lane's outputs those that its pair ends with, a bit each
+  const unsigned alone = whole ? 0 : (lane == 0 ? own : (lane == 31 ? all & ~own : 0));
+  SPIDER_UNROLL
+  for (int i = 0; i < 4; ++i) device::store_field_if((alone >> i & 1) != 0, to + i, Storage::output(outputs, i));
+}
+
+/// How outputs are stored: aligned and all the sweep's; from any element on; or those that are the sweep's alone.
+enum class Stores { plain, shifted, clipped };
+
+/// Computes and stores a tile's outputs.
+template <int tile_rows, Stores stores>
+SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables, const Fragments<tile_rows>& fragments) {
+  const std::int32_t x = tile.column + Storage::first_output(device::lane_index());
+  Element* to = tile.output + (tile.row * tile.output_stride + x);
+  const unsigned wanted = wanted_outputs(tile.wanted, x);
+  const int rows = tile.wanted.row_end - tile.row;
+  SPIDER_UNROLL
+  for (int row = 0; row < tile_rows; ++row) {
+    const Storage::Outputs outputs = Storage::round(multiply_row(tables, fragments + row), result_scale, 0);
+    if constexpr (stores == Stores::clipped) {
+      store_clipped(to, row < rows ? wanted : 0, tile.aligned_output, outputs);
+    } else if constexpr (stores == Stores::shifted) {
+      store_shifted(to, outputs);
+    } else {
+      device::store_field(to, outputs.word[0], outputs.word[1]);
     }
-    complete = Accumulator{};
+    to += tile.output_stride;
+  }
+}
+
+/// Computes a tile with the least that this takes.
+template <int tile_rows>
+SPIDER_DEVICE void sweep_plain(const Tile& tile) {
+  Tables tables;
+  Fragments<tile_rows> fragments;
+  load_plain<tile_rows>(tile, tables, fragments);
+  if constexpr (is_low<tile_rows>) device::let_later_work_start();
+  compute_outputs<tile_rows, Stores::plain>(tile, tables, fragments);
+}
+
+/// Computes a tile away from edges whose rows are not aligned.
+template <int tile_rows>
+SPIDER_DEVICE void sweep_shifted(const Tile& tile) {
+  Tables tables;
+  Fragments<tile_rows> fragments;
+  load_shifted<tile_rows>(tile, tables, fragments);
+  compute_outputs<tile_rows, Stores::shifted>(tile, tables, fragments);
+}
+
+/// Computes a tile at an edge.
+template <int tile_rows>
+SPIDER_DEVICE void sweep_with_care(const Tile& tile) {
+  Tables tables;
+  Fragments<tile_rows> fragments;
+  load_with_care<tile_rows>(tile, fragments);
+  if constexpr (is_low<tile_rows>) device::let_later_work_start();
+  load_tables(tables);
+  if (is_low<tile_rows> && tile.aligned_output && has_plain_outputs<tile_rows>(tile)) {
+    compute_outputs<tile_rows, Stores::plain>(tile, tables, fragments);
+  } else {
+    compute_outputs<tile_rows, Stores::clipped>(tile, tables, fragments);
   }
 }
 
 template <class Form>
-SPIDER_GLOBAL(threads_per_block, Form::blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
-  constexpr int tile_rows = Form::tile_rows;
-  device::let_later_work_start();
-  const Tile tile = find_tile<tile_rows>(field);
-  Tables tables;
-  // All threads of a block take the same way, so that they come to every barrier together.
-  if (device::has_bulk_copies && has_plain_inputs<tile_rows>(tile)) {
-    load_tables(tables);
-    device::wait_for_earlier_work();
-    if (device::warp_index() == 0) copy_in_bulk<tile_rows>(tile);
-    device::sync_block();
-    device::wait_for_bulk_copies(barrier);
+SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
+  if constexpr (!is_low<Form::tile_rows>) device::let_later_work_start();
+  Tile tile;
+  if (!find_tile<Form>(field, tile)) return;
+  // All lanes of a warp take the same way, so that they come to every product together.
+  if (!is_inside<Form>(tile)) {
+    sweep_with_care<Form::tile_rows>(tile);
+  } else if constexpr (Form::any_rows) {
+    sweep_shifted<Form::tile_rows>(tile);
   } else {
-    device::wait_for_earlier_work();
-    copy_with_care<tile_rows>(tile);
-    device::sync_block();
-    load_tables(tables);
-  }
-  if (has_plain_outputs<tile_rows>(tile)) {
-    compute_outputs<tile_rows, false>(tile, tables);
-  } else {
-    compute_outputs<tile_rows, true>(tile, tables);
+    sweep_plain<Form::tile_rows>(tile);
   }
 }
 
@@ -695,9 +806,9 @@ SPIDER_GLOBAL(threads_per_block, Form::blocks_per_multiprocessor) sweep(const sp
 template <class Form>
 constexpr spider::SweepForm form_for(int least_blocks) {
   return {sweep<Form>,
-          {spider::TilingKind::tiles, warps_per_block, Form::shared_bytes, vector_bytes, vector_bytes / 2,
-           {1, Form::tile_rows, tile_outputs}, 0, 0, tile_anchor, 0, 0},
-          least_blocks, true};
+          {spider::TilingKind::tiles, Form::warps_per_block, Form::warps_per_block * window_bytes<Form::tile_rows>, vector_bytes, vector_bytes / 2,
+           {1, Form::tiles_down * Form::tile_rows, Form::tiles_across * tile_outputs}, 0, 0, tile_anchor, 0, 0},
+          least_blocks, true, !Form::any_rows};
 }
 
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
@@ -734,11 +845,12 @@ const spider_kernel kernel = {
      SPIDER_F16, SPIDER_F32, 1, {0, 3, 3}, {0, 3, 3}, 80,
      device::is_emulated},
     {
-        form_for<TileForm<16, 6>>(8),
-        form_for<TileForm<8, 6>>(3),
-        form_for<TileForm<4, 6>>(0),
+        form_for<TileForm<12, 2, 2, 4, false>>(16),
+        form_for<TileForm<8, 2, 2, 4, false>>(4),
+        form_for<TileForm<4, 2, 2, 5, false>>(0),
+        form_for<TileForm<12, 2, 2, 3, true>>(0),
     },
-    3,
+    4,
     tap_rows,
     sizeof(tap_rows) / sizeof(tap_rows[0]),
     taps,

@@ -2,7 +2,7 @@
 """Draws how a kernel works, from its plan.
 
   spider-gen --explain --explain-format json stencils/box2d_r3.yaml > plan.json
-  spider-gen --explain --explain-format json stencils/box2d_r5.yaml > streamed.json
+  spider-gen --explain --explain-format json stencils/gauss2d_r7.yaml > streamed.json
   python3 generator/pictures/draw.py FOLDER plan.json streamed.json
       writes swap.svg, registers.svg and streaming.svg into FOLDER, the last of the second plan
   python3 generator/pictures/draw.py --check FOLDER plan.json streamed.json

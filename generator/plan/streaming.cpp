@@ -252,10 +252,7 @@ void choose_tiles(const Pass& pass, Streaming& streaming) {
 /// down strips, and nobody waits for a ring.
 void choose_block_tiles(const Pass& pass, Streaming& streaming) {
   constexpr int least_blocks = 3;
-  constexpr int rows_of_short_reach = 5;
-  const bool suits_registers =
-      !streaming.tile_forms.empty() &&
-      (sparse_products(pass) <= most_light_products || pass.rows_spanned() <= rows_of_short_reach);
+  const bool suits_registers = !streaming.tile_forms.empty();
   if (suits_registers || sparse_products(pass) > most_block_products ||
       pass.rows_spanned() > most_rows_of_block_tiles)
     return;

@@ -3,4 +3,4 @@
 set -euo pipefail
 explain() { "$3" --explain --explain-format json "$1/stencils/$4.yaml"; }
 "$2" -B "$1/generator/pictures/draw.py" --check "$1/generator/pictures" \
-  <(explain "$@" box2d_r3) <(explain "$@" box2d_r5)
+  <(explain "$@" box2d_r3) <(explain "$@" gauss2d_r7)

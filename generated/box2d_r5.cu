@@ -468,9 +468,9 @@ SPIDER_DEVICE void copy_in_bulk(const Tile& tile) {
   }
 }
 
-/// The same of a tile at an edge, of aligned rows, or where there are no bulk copies: starts the copies of the vectors within `whole` where rows are in
-/// memory, and stores the row's constant where they are not. The rest becomes zeros: an operand's zero times what lay
-/// there could be NaN.
+/// Of a tile at an edge, or where there are no bulk copies, and of aligned rows: starts the copies of the vectors within
+/// `whole` where rows are in memory, and stores the row's constant where they are not. The rest becomes zeros: an operand's
+/// zero times what lay there could be NaN.
 template <int tile_rows>
 SPIDER_DEVICE void copy_whole(const Tile& tile, const Span& whole) {
   SPIDER_NO_UNROLL

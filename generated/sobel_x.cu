@@ -599,15 +599,17 @@ SPIDER_DEVICE unsigned wanted_outputs(const spider::Region& wanted, std::int32_t
   return bits;
 }
 
-/// Stores those of a lane's outputs that are wanted.
+/// Stores those of a lane's outputs that are wanted. By branches: predicates of all rows would take registers that there
+/// are not. Lanes meet again behind them.
 SPIDER_DEVICE void store_clipped(Element* to, unsigned wanted, bool aligned, const Storage::Outputs& outputs) {
   constexpr unsigned all = 15;
-  const bool whole = wanted == all && aligned;
-  device::store_field_if(whole, to, outputs.word[0], outputs.word[1]);
-  SPIDER_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    device::store_field_if((wanted >> i & 1) != 0 && !whole, to + i, Storage::output(outputs, i));
+  if (wanted == all && aligned) {
+    device::store_field(to, outputs.word[0], outputs.word[1]);
+  } else {
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) device::store_field_if((wanted >> i & 1) != 0, to + i, Storage::output(outputs, i));
   }
+  device::sync_warp();
 }
 
 /// Stores a lane's four outputs, from `to` on, which may be any element: the lanes together store whole pairs of words as
@@ -712,8 +714,8 @@ SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor) sweep
 template <class Form>
 constexpr spider::SweepForm form_for(int least_blocks) {
   return {sweep<Form>,
-          {spider::TilingKind::tiles, Form::warps_per_block, Form::warps_per_block * window_bytes<Form::tile_rows>, vector_bytes, vector_bytes / 2,
-           {1, Form::tiles_down * Form::tile_rows, Form::tiles_across * tile_outputs}, 0, 0, tile_anchor, 0, 0},
+          {spider::TilingKind::tiles, Form::warps_per_block, Form::warps_per_block * window_bytes<Form::tile_rows>,
+           vector_bytes, vector_bytes / 2, {1, Form::tiles_down * Form::tile_rows, Form::tiles_across * tile_outputs}, 0, 0, tile_anchor, 0, 0},
           least_blocks, true, !Form::any_rows};
 }
 

@@ -442,8 +442,10 @@ void bind_lines(const plan::Pass& pass, render::Bindings& bindings) {
   bindings["window_vectors"] = fmt::to_string(plan::line_window_vectors(pass));
 }
 
-/// The f32 number that undoes the shares' scaling.
+/// The f32 number that undoes the shares' scaling; a normal one.
 std::string result_scale_text(const plan::RoundedWeights& weights) {
+  if (!std::isnormal(static_cast<float>(std::ldexp(weights.factor, -weights.sum_exponent))))
+    throw diag::InternalError("results are scaled by what is no normal f32 number");
   if (weights.factor == 1) return fmt::format("0x1p{}F", -weights.sum_exponent);
   return fmt::format("{:a}F", std::ldexp(weights.factor, -weights.sum_exponent));
 }

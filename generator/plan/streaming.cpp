@@ -313,7 +313,7 @@ std::string objection_to_size(const Pass& pass) {
 }
 
 void fit_shared_memory(Pass& pass) {
-  if (!pass.streaming.tile_forms.empty()) return;  // what registers hold fits shared memory, too
+  if (!pass.streaming.tile_forms.empty()) return;  // 42 rows of 1664 bytes at most
   while (pass.streaming.warps_per_block > 1 && shared_bytes(pass) > least_block_shared_bytes) {
     pass.streaming.warps_per_block /= 2;
     pass.streaming.blocks_per_multiprocessor *= 2;

@@ -18,6 +18,9 @@ namespace {
 using spec::StencilSpec;
 using spec::Tap;
 
+// What scales results back is a normal f32 number: nvcc reads others as infinities where f32 rounds them.
+constexpr int largest_sum_exponent = 126;
+
 // Below this the remainders of the largest weights reach into f16's subnormals, whose unit is 2^-24.
 constexpr double smallest_unscaled_f16 = 0.125;
 // The same of bf16, whose subnormals begin at 2^-126.
@@ -64,7 +67,8 @@ double sum_of_shares(const std::vector<RoundedTap>& taps) {
 /// The power of two that brings the largest share into [1, 2), or none where the type does well without.
 int common_exponent(OperandType type, double largest) {
   const double smallest = type == OperandType::f16 ? smallest_unscaled_f16 : smallest_unscaled_bf16;
-  return largest < smallest || largest > largest_value(type) ? -std::ilogb(largest) : 0;
+  const int exponent = std::min(-std::ilogb(largest), largest_sum_exponent);
+  return largest < smallest || largest > largest_value(type) ? exponent : 0;
 }
 
 std::vector<double> split(double weight, const RoundedWeights& weights) {
@@ -235,7 +239,7 @@ void round_scaled(const StencilSpec& spec, RoundedWeights& weights) {
   weights.exponent = largest_f32_exponent - std::ilogb(largest_share(weights.taps));
   // The magnitudes of the shares sum to at most 1 there, so that no sum of finite values overflows by
   // itself.
-  weights.sum_exponent = std::clamp(-std::ilogb(sum_of_shares(weights.taps)) - 1, -127, 126);
+  weights.sum_exponent = std::clamp(-std::ilogb(sum_of_shares(weights.taps)) - 1, -127, largest_sum_exponent);
   weights.exact = all_exact(weights, weights.exponent);
   const bool remainders = spec.accuracy == spec::Accuracy::full && !weights.exact;
   weights.terms = remainders ? 2 : 1;
@@ -250,7 +254,8 @@ int choose_exponent(const RoundedWeights& weights) {
   const int common = common_exponent(weights.type, largest);
   std::vector<int> exponents{0, common};
   // Very different shares need all of f16's range, of which no sum leaves f32's.
-  if (weights.type == OperandType::f16) exponents.push_back(std::ilogb(largest_f16) - std::ilogb(largest));
+  if (weights.type == OperandType::f16)
+    exponents.push_back(std::min(std::ilogb(largest_f16) - std::ilogb(largest), largest_sum_exponent));
   for (const int exponent : exponents) {
     if (all_exact(weights, exponent)) return exponent;
   }

@@ -109,7 +109,8 @@ Outcome check_device(const spider_kernel& kernel, int device, Residency& residen
 /// What a kernel needs of the memory that shared memory and the L1 cache divide.
 int preferred_carveout(const Tiling& tiling) {
   if (tiling.shared_bytes == 0) return cudaSharedmemCarveoutMaxL1;
-  // Lines and tiles come from the cache but for those at an edge.
+  // Lines and most tiles come from the cache but for those at an edge; of tiles in shared memory as many fit
+  // as the driver sees.
   if (tiling.kind == TilingKind::lines || tiling.kind == TilingKind::tiles)
     return cudaSharedmemCarveoutDefault;
   return cudaSharedmemCarveoutMaxShared;

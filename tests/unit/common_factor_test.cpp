@@ -124,6 +124,16 @@ TEST(CommonFactor, MakesWeightsOfTimeStepsOneTerm) {
   }
 }
 
+TEST(CommonFactor, ScalesTinyWeightsBackByANormalNumber) {
+  for (const double scale : {1e-36, 1e-38, 1e-39, 1e-44}) {
+    const std::vector<double> values{0.1 * scale, 0.1 * scale, 0.6 * scale, 0.1 * scale, 0.1 * scale};
+    const RoundedWeights weights = round_weights(row_of(values, spec::Storage::bf16)).weights;
+    const double result_scale = std::ldexp(weights.factor, -weights.sum_exponent);
+    EXPECT_GE(result_scale, 0x1p-126) << scale;
+    for (const RoundedTap& tap : weights.taps) EXPECT_NEAR(tap.packed / tap.weight, 1, 0x1p-8) << scale;
+  }
+}
+
 TEST(CommonFactor, KeepsASumOfZeroExactly) {
   for (const spec::Storage storage : {spec::Storage::f16, spec::Storage::bf16, spec::Storage::f32}) {
     const RoundedWeights weights = round_weights(laplacian(storage)).weights;

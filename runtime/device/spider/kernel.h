@@ -63,8 +63,7 @@ enum class TilingKind : std::int32_t {
   strips,  ///< a warp, or some together, walks down y, some columns abreast (2D)
   blocks,  ///< a block walks along z, some rows and columns abreast (3D)
   lines,   ///< a warp has some columns of one row and walks nowhere (1D, and 2D without taps in y)
-  tiles,   ///< a warp has some rows and columns and walks nowhere (2D): blocks that leave memory to the L1
-           ///< cache
+  tiles,   ///< a warp has some rows and columns and walks nowhere (2D)
 };
 
 /// What the runtime must know of a kernel to cut a box for it. A walk covers `abreast` outputs and steps

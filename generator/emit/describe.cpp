@@ -128,11 +128,12 @@ void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
   }
   if (!streaming.tile_forms.empty()) {
     const plan::TileForm& high = streaming.tile_forms.front();
-    lines.push_back(fmt::format(
-        "          {} of 128 x a warp, whose inputs are all requested at once{}; {} warps a "
-        "block, {} abreast",
-        counted(static_cast<std::size_t>(high.rows), "row"),
-        high.in_shared_memory ? ", into shared memory" : "", high.across * high.down, high.across));
+    lines.push_back(
+        fmt::format("          {} of 128 x a warp, whose inputs are all requested at once{}; {} warps a "
+                    "block, {} abreast",
+                    counted(static_cast<std::size_t>(high.rows), "row"),
+                    streaming.tiles_in_shared_memory ? ", into shared memory" : "", high.across * high.down,
+                    high.across));
     std::vector<int> lower;
     for (std::size_t i = 1; i < streaming.tile_forms.size(); ++i) {
       if (!streaming.tile_forms[i].any_rows) lower.push_back(streaming.tile_forms[i].rows);

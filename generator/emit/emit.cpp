@@ -323,6 +323,18 @@ void bind_streaming(const plan::Pass& pass, render::Bindings& bindings) {
   bindings["unrolled_rows"] = streaming.rotate_by_unrolling ? "rows_in_flight" : "1";
 }
 
+/// What all templates of tiles share: the forms, in their words, and where inputs are in the window.
+void bind_forms(const plan::Pass& pass, const std::vector<std::string>& forms, int window_vectors,
+                render::Bindings& bindings) {
+  bindings["forms"] = fmt::format("{}", fmt::join(forms, "\n"));
+  bindings["form_count"] = fmt::to_string(forms.size());
+  bindings["shift_count"] = fmt::to_string(pass.shifts.size());
+  bindings["shift_groups"] = shift_groups_text(pass);
+  bindings["window_vectors"] = fmt::to_string(window_vectors);
+  bind_column_reach(pass.column_reach, bindings);
+  bindings["first_column"] = fmt::to_string(pass.first_column());
+}
+
 void bind_tiles(const plan::Pass& pass, plan::Swap swap, render::Bindings& bindings) {
   bindings["swaps_pairs"] = swap == plan::Swap::pair ? "true" : "false";
   std::vector<std::string> forms;
@@ -330,14 +342,8 @@ void bind_tiles(const plan::Pass& pass, plan::Swap swap, render::Bindings& bindi
     forms.push_back(fmt::format("form_for<TileForm<{}, {}, {}, {}, {}>>({}),", form.rows, form.across,
                                 form.down, form.blocks_per_multiprocessor, form.any_rows, form.least_blocks));
   }
-  bindings["forms"] = fmt::format("{}", fmt::join(forms, "\n"));
   bindings["low_tile_rows"] = fmt::to_string(plan::TileForm::low_rows);
-  bindings["form_count"] = fmt::to_string(forms.size());
-  bindings["shift_count"] = fmt::to_string(pass.shifts.size());
-  bindings["shift_groups"] = shift_groups_text(pass);
-  bindings["window_vectors"] = fmt::to_string(plan::ring_row_vectors(pass));
-  bind_column_reach(pass.column_reach, bindings);
-  bindings["first_column"] = fmt::to_string(pass.first_column());
+  bind_forms(pass, forms, plan::ring_row_vectors(pass), bindings);
 }
 
 void bind_block_tiles(const plan::Pass& pass, render::Bindings& bindings) {
@@ -347,16 +353,10 @@ void bind_block_tiles(const plan::Pass& pass, render::Bindings& bindings) {
     forms.push_back(fmt::format("form_for<TileForm<{}, {}>>({}),", form.rows, form.blocks_per_multiprocessor,
                                 form.least_blocks));
   }
-  bindings["forms"] = fmt::format("{}", fmt::join(forms, "\n"));
-  bindings["form_count"] = fmt::to_string(forms.size());
   bindings["warps_per_block"] = fmt::to_string(streaming.warps_per_block);
   bindings["rows_in_flight"] = fmt::to_string(pass.rows_in_flight());
   bindings["pair_distance"] = fmt::to_string(pass.sources.back().distance().y);
-  bindings["shift_count"] = fmt::to_string(pass.shifts.size());
-  bindings["shift_groups"] = shift_groups_text(pass);
-  bindings["window_vectors"] = fmt::to_string(plan::block_window_vectors(pass));
-  bind_column_reach(pass.column_reach, bindings);
-  bindings["first_column"] = fmt::to_string(pass.first_column());
+  bind_forms(pass, forms, plan::block_window_vectors(pass), bindings);
 }
 
 /// The operands of each tap row, from the lowest: {operand, metadata, selector} each, as many for every row.

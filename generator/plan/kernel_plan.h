@@ -111,7 +111,6 @@ struct TileForm {
   int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
   int least_blocks = 0;               ///< of a multiprocessor: for boxes that have as many
   bool any_rows = false;              ///< for rows that are not aligned, too
-  bool in_shared_memory = false;      ///< where the block's inputs wait; else in each warp's registers
 
   bool operator==(const TileForm&) const = default;
 };

@@ -206,7 +206,6 @@ TileForm block_form(const Pass& pass, int rows) {
   TileForm form;
   form.rows = rows;
   form.across = warps_of_tiles;
-  form.in_shared_memory = true;
   form.blocks_per_multiprocessor =
       std::min(most_blocks, registers_per_multiprocessor /
                                 (warps_of_tiles * threads_per_warp * registers_of_block_tile(pass)));
@@ -361,7 +360,7 @@ int shared_bytes(const Pass& pass) {
   if (pass.streaming.warpgroups) return warpgroup_shared_bytes(pass);
   if (!pass.streaming.tile_forms.empty()) {
     const int input_rows = pass.streaming.tile_forms.front().rows + pass.rows_spanned() - 1;
-    if (pass.streaming.tile_forms.front().in_shared_memory)
+    if (pass.streaming.tiles_in_shared_memory)
       return 2 * line_bytes + input_rows * block_window_row_bytes(pass);
     return pass.streaming.warps_per_block * input_rows * ring_row_vectors(pass) * vector_bytes;
   }

@@ -5,7 +5,6 @@
 #include "plan/engine.h"
 #include "plan/engine_times.h"
 #include "plan/error_bound.h"
-#include "plan/streaming.h"
 
 namespace spidergen::plan {
 namespace {

@@ -523,7 +523,7 @@ TEST(Plan, TilesAreInRegistersWhereTheyFitAndMemoryBinds) {
     EXPECT_EQ(forms[2].least_blocks, 0) << radius;
     EXPECT_TRUE(forms[3].any_rows) << radius;
     EXPECT_GE(forms[3].rows, 10) << radius;
-    EXPECT_FALSE(forms[0].in_shared_memory);
+    EXPECT_FALSE(make_plan(flat_box(radius), Engine::sparse).passes.front().streaming.tiles_in_shared_memory);
     EXPECT_EQ(forms[3].least_blocks, 0) << radius;
     for (const TileForm& form : std::span(forms).first(3)) {
       constexpr int registers_per_operand = 4;

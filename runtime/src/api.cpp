@@ -68,8 +68,21 @@ spider::Box whole_interior(const spider_field& field) {
   return {{0, 0, 0}, {field.extent[0], field.extent[1], field.extent[2]}};
 }
 
-spider::SweepArguments make_arguments(const spider_kernel& kernel, const spider::Tiling& tiling,
-                                      const spider_field& in, const spider_field& out, const spider::Box& box,
+/// Which fields' rows start where vectors of them can be read or written: all forms of a kernel ask for the
+/// same.
+struct AlignedRows {
+  bool in;
+  bool out;
+};
+
+AlignedRows find_aligned_rows(const spider_kernel& kernel, const spider_field& in, const spider_field& out) {
+  const spider::Tiling& tiling = kernel.forms[0].tiling;
+  return {spider::rows_aligned(kernel, in, tiling.input_alignment, true),
+          spider::rows_aligned(kernel, out, tiling.output_alignment, false)};
+}
+
+spider::SweepArguments make_arguments(const spider_field& in, const spider_field& out,
+                                      const AlignedRows& aligned, const spider::Box& box,
                                       const spider::BlockGrid& grid) {
   return {in.data,
           out.data,
@@ -78,8 +91,8 @@ spider::SweepArguments make_arguments(const spider_kernel& kernel, const spider:
           {in.extent[0], in.extent[1], in.extent[2]},
           box,
           grid,
-          spider::rows_aligned(kernel, in, tiling.input_alignment, true),
-          spider::rows_aligned(kernel, out, tiling.output_alignment, false)};
+          aligned.in,
+          aligned.out};
 }
 
 /// Whether the back end can reach both fields.
@@ -113,14 +126,14 @@ struct ReadySweep {
 /// Kernel and fields are checked already.
 ReadySweep make_ready(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
                       const spider::Box& box, const spider::backend::Residencies& residencies) {
-  const spider::Tiling& any = kernel.forms[0].tiling;  // all forms ask for the same alignment
-  const bool rows_are_aligned = spider::rows_aligned(kernel, in, any.input_alignment, true) &&
-                                spider::rows_aligned(kernel, out, any.output_alignment, false);
-  const auto [chosen, launch] = spider::choose_form(kernel, box, rows_are_aligned, residencies);
-  const spider::SweepForm& form = kernel.forms[chosen];
-  return {&in,           &out,
-          &form,         make_arguments(kernel, form.tiling, in, out, box, launch.grid),
-          launch.blocks, residencies.at(chosen).starts_early};
+  const AlignedRows aligned = find_aligned_rows(kernel, in, out);
+  const auto [chosen, launch] = spider::choose_form(kernel, box, aligned.in && aligned.out, residencies);
+  return {&in,
+          &out,
+          &kernel.forms[chosen],
+          make_arguments(in, out, aligned, box, launch.grid),
+          launch.blocks,
+          residencies.at(chosen).starts_early};
 }
 
 /// Sweeps `box`, or the whole interior where it is null.

@@ -98,7 +98,11 @@ measure() {
   part small "${ours[@]}" --kernels 'box2d_r[123],star2d_r[123]' --sizes 512,1024,2048,4096
   part odd "${ours[@]}" --kernels "$paper" --sizes 10007x9973
   part shifted "${ours[@]}" --kernels "$paper" --sizes 10240,10007x9973 --offset 1
-  part others "${ours[@]}" --sizes 10240x10240,768x768x768
+  part others "${ours[@]}" --kernels '*2d*' --sizes 10240x10240
+  # Apart: kernels that take turns with power-hungry ones run at the clock that these leave.
+  part volumes "${first[@]}" --kernels 'box3d_r1,star3d_r[12],heat3d,poisson3d,gauss3d' --sizes 768x768x768
+  part volumes-large "${first[@]}" --kernels 'box3d_r2,star3d_r4' --sizes 768x768x768
+  part volumes-f32 "${first[@]}" --kernels '*3d*_f32' --sizes 768x768x768
   if [[ $variants ]]; then measure_variants; fi
   part lines "${first[@]}" --kernels '*1d*' --sizes "$lengths"
 }

@@ -57,6 +57,12 @@ SPIDER_DEVICE void sync_warp() {
 SPIDER_DEVICE void sync_block() {
   __syncthreads();
 }
+/// barrier.sync.aligned (9.7.13.1) of barrier 1: as sync_block, but warps may come from different places of
+/// the code, as those of a block with different duties do. `threads` are all of the block.
+template <int threads>
+SPIDER_DEVICE void sync_block_from_anywhere() {
+  asm volatile("barrier.sync.aligned 1, %0;" ::"n"(threads) : "memory");
+}
 
 /// redux.sync.max.u32 and .min.u32 (9.7.13.6): the largest or smallest that any lane of the warp brings.
 SPIDER_DEVICE std::uint32_t largest_in_warp(std::uint32_t value) {

@@ -48,6 +48,11 @@ int block_index();
 void sync_warp(emulator::CallSite site = emulator::CallSite::current());
 /// Every lane of the block comes here; orders their accesses to shared memory.
 void sync_block(emulator::CallSite site = emulator::CallSite::current());
+/// The same; here all warps may come from anywhere at any time.
+template <int threads>
+void sync_block_from_anywhere(emulator::CallSite site = emulator::CallSite::current()) {
+  sync_block(site);
+}
 
 /// redux.sync.max.u32 and .min.u32: the largest or smallest that any lane of the warp brings.
 std::uint32_t largest_in_warp(std::uint32_t value, emulator::CallSite site = emulator::CallSite::current());

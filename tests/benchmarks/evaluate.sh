@@ -89,7 +89,7 @@ measure() {
   part evaluation "${libraries[@]}" "${ours[@]:2}" --kernels "$paper" --sizes 10240
   part cudnn "${first[@]}" --kernels 'box2d_r[1237]' --sizes 10240 --baselines copy,cudnn --launches 20
   part sustained "${ours[@]}" --kernels "$paper" --sizes 10240 --mode sustained
-  part sustained-f32 "${first[@]}" --kernels 'box2d_r[1237]_f32' --sizes 10240 --mode sustained
+  part sustained-f32 "${ours[@]}" --kernels 'box2d_r[1237]_f32' --sizes 10240 --mode sustained
   if ((${#libraries[@]} > 2)); then
     part engines "${libraries[@]:2}" --kernels 'box2d_r[137]' --sizes 10240 --mode sustained
   fi

@@ -45,14 +45,20 @@ constexpr int row_low = -7;
 constexpr int row_high = 7;
 constexpr int band_count = 3;
 
-// A product has 16 outputs along x in each of 8 columns. A warp has as many outputs in each of some rows, and the warps
-// of a block stand side by side: a tile. All input rows of a tile are requested at once, and wait in shared memory.
+// A product makes 128 outputs, 8 columns of 16: 16 along x, or 8 along x in both of two rows. A warp has 128 outputs in
+// each of some rows, and the warps of a block stand side by side: a tile. All input rows of a tile are requested at once,
+// and wait in shared memory.
+constexpr bool pairs_rows = false;
 constexpr int warp_outputs = 128;
+constexpr int product_rows = pairs_rows ? 2 : 1;
+constexpr int products_abreast = pairs_rows ? 2 : 1;
+constexpr int product_columns = warp_outputs / products_abreast;
 constexpr int warps_per_block = 4;
 constexpr int threads_per_block = warps_per_block * 32;
 constexpr int tile_outputs = warps_per_block * warp_outputs;
-constexpr int lead_rows = row_high - row_low;      // input rows of a tile before that which completes its first output row
-constexpr int rows_in_flight = 8;  // output rows whose sums are under way at once
+constexpr int lead_rows = row_high - row_low;      // input rows of a tile before those that complete its first output rows
+constexpr int lead_steps = lead_rows / product_rows;
+constexpr int rows_in_flight = 8;  // output rows, or pairs of them, whose sums are under way at once
 constexpr int tile_anchor = 64;  // columns: tiles of a box begin on a line of 128 bytes, and always where a sum does
 
 // The inputs of a row of outputs, in vectors from column first_column of the tile on.
@@ -77,6 +83,7 @@ constexpr int input_rows = tile_rows + lead_rows;
 /// A small box is done sooner in low tiles, which are more.
 template <int rows, int blocks>
 struct TileForm {
+  static_assert(rows % product_rows == 0, "tiles have whole products");
   static constexpr int tile_rows = rows;
   static constexpr int blocks_per_multiprocessor = blocks;
   static constexpr int shared_bytes = 2 * line_bytes + input_rows<rows> * window_row_bytes;
@@ -103,8 +110,8 @@ constexpr int metadata_count = 1;
 constexpr int product_count = 8;
 constexpr float result_scale = 0x1p0F;
 
-/// A fragment of an input row times an operand, for the output row of whose sums in flight the input row is number `row`.
-/// `selector` picks what of the metadata is meant.
+/// A fragment of an input row times an operand, for the output row of whose sums in flight the input row is number `row`;
+/// rows may be pairs of rows. `selector` picks what of the metadata is meant.
 struct Product {
   int row, fragment, operand, metadata, selector, part;
 };
@@ -293,7 +300,7 @@ SPIDER_DEVICE Tile find_tile(const spider::SweepArguments& field) {
   tile.rows = static_cast<std::int32_t>(field.extent[1]);
   tile.columns = static_cast<std::int32_t>(field.extent[2]);
   tile.wanted = {begin_of(1), end_of(1), begin_of(2), end_of(2)};
-  tile.row = tile.wanted.row_begin + block / grid.across * tile_rows;
+  tile.row = tile.wanted.row_begin / product_rows * product_rows + block / grid.across * tile_rows;
   tile.column = grid.first_column + block % grid.across * tile_outputs;
   tile.aligned_input = field.aligned_input;
   tile.aligned_output = field.aligned_output;
@@ -311,7 +318,7 @@ SPIDER_DEVICE bool has_plain_rows(const Tile& tile) {
 /// Are all outputs the sweep's, and aligned?
 template <int tile_rows>
 SPIDER_DEVICE bool has_plain_outputs(const Tile& tile) {
-  return tile.aligned_output && tile.row + tile_rows <= tile.wanted.row_end &&
+  return tile.aligned_output && tile.row >= tile.wanted.row_begin && tile.row + tile_rows <= tile.wanted.row_end &&
          tile.column >= tile.wanted.column_begin && tile.column + tile_outputs <= tile.wanted.column_end;
 }
 
@@ -562,18 +569,26 @@ SPIDER_DEVICE void load_tables(Tables& tables) {
 /// Where a lane's inputs of the tile's first row lie: those of the first shift, those of a pair in the earlier row and in
 /// the row itself. A column of a product has four groups of eight inputs from group 2 (lane / 4) on, of which group
 /// (lane % 4) / 2 + 2 (lane % 2) is the lane's. Of a pair lanes 4 n and 4 n + 1 have neighbouring groups of the earlier
-/// row, the others those of the row itself.
+/// row, the others those of the row itself. Of pairs of rows these are the second row's, and groups begin in the middle of
+/// a vector; lanes of both rows have theirs in such an order, the first half at `window`, that they never meet in a bank.
 struct FragmentPlaces {
-  Shared window, pair;
+  Shared window, pair, rest;
 };
 
 SPIDER_DEVICE FragmentPlaces find_fragments() {
   const int lane = device::lane_index();
   const Shared first = window_row(0) + device::warp_index() * warp_outputs * element_bytes;
+  if constexpr (pairs_rows) {
+    static_assert(!pairs_rows || first_column == -vector_elements, "windows begin in the middle of the first vector");
+    constexpr Shared half = vector_bytes / 2;
+    const bool second = lane % 4 / 2 != 0;
+    const Shared vector = first + (second ? window_row_bytes : 0) + vector_bytes * (lane / 4 + lane % 2);
+    return {vector + (second ? 2 * half : half), 0, vector + (second ? half : 2 * half)};
+  }
   const Shared window = first + vector_bytes * (2 * (lane / 4) + lane % 4 / 2 + 2 * (lane % 2));
   const int own_column = vector_bytes * (2 * (lane / 4) + lane % 2) - first_column * element_bytes;
   const Shared own = first + own_column;
-  return {window, lane % 4 < 2 ? own - pair_distance * window_row_bytes : own};
+  return {window, lane % 4 < 2 ? own - pair_distance * window_row_bytes : own, 0};
 }
 
 /// Where the lane's inputs of a row for a fragment begin.
@@ -584,10 +599,27 @@ SPIDER_DEVICE Shared fragment_place(const FragmentPlaces& places, int row, int f
   return places.window + row_offset + shift_groups[fragment] * vector_bytes;
 }
 
-/// Adds an input row of the tile to the sums that it belongs to: those of output rows of the tile.
+/// A lane's inputs of a row for a fragment; of pairs of rows those for the products `abreast` columns of them further.
+SPIDER_DEVICE Storage::Fragment load_fragment(const FragmentPlaces& places, int row, int fragment, int abreast) {
+  if constexpr (pairs_rows) {
+    const Shared offset = row * product_rows * window_row_bytes + abreast * product_columns * element_bytes;
+    const device::Pair low = device::load_shared_pair(places.window + offset);
+    const device::Pair high = device::load_shared_pair(places.rest + offset);
+    return {Vector{{low.word[0], low.word[1], high.word[0], high.word[1]}}};
+  } else {
+    return Storage::load_fragment(fragment_place(places, row, fragment), 0);
+  }
+}
+
+/// The sums of a row of outputs, or of a pair of rows.
+struct RowSums {
+  Accumulator abreast[products_abreast];
+};
+
+/// Adds an input row of the tile, or a pair of them, to the sums that it belongs to: those of output rows of the tile.
 template <int tile_rows>
-SPIDER_DEVICE void multiply_row(const Tables& tables, const FragmentPlaces& places,
-                                Accumulator (&sums)[rows_in_flight], int row) {
+SPIDER_DEVICE void multiply_row(const Tables& tables, const FragmentPlaces& places, RowSums (&sums)[rows_in_flight],
+                                int row) {
   SPIDER_CONSTANTS Product products[product_count] = {
       {7, 1, 7, 0, 1, 0},
       {6, 1, 6, 0, 1, 0},
@@ -599,53 +631,78 @@ SPIDER_DEVICE void multiply_row(const Tables& tables, const FragmentPlaces& plac
       {0, 0, 0, 0, 0, 0},
   };
   const auto is_of_tile = [row](const Product& product) {
-    const int output_row = row - lead_rows + rows_in_flight - 1 - product.row;
-    return output_row >= 0 && output_row < tile_rows;
+    const int output_row = row - lead_steps + rows_in_flight - 1 - product.row;
+    return output_row >= 0 && output_row < tile_rows / product_rows;
   };
-  Storage::Fragment fragments[fragment_count] = {};
+  Storage::Fragment fragments[fragment_count][products_abreast] = {};
   SPIDER_UNROLL
   for (int i = 0; i < fragment_count; ++i) {
     bool used = false;
     SPIDER_UNROLL
     for (int k = 0; k < product_count; ++k) used |= products[k].fragment == i && is_of_tile(products[k]);
-    if (used) fragments[i] = Storage::load_fragment(fragment_place(places, row, i), 0);
+    SPIDER_UNROLL
+    for (int a = 0; a < products_abreast; ++a) {
+      if (used) fragments[i][a] = load_fragment(places, row, i, a);
+    }
   }
   Storage::Partial nothing_apart;
   SPIDER_UNROLL
   for (int i = 0; i < product_count; ++i) {
     const Product& product = products[i];
     if (!is_of_tile(product)) continue;
-    Accumulator& sum = sums[(row + rows_in_flight - product.row) % rows_in_flight];
-    const Storage::Fragment& fragment = fragments[product.fragment];
+    RowSums& row_sums = sums[(row + rows_in_flight - product.row) % rows_in_flight];
     const Vector& matrix = tables.matrices[product.operand];
-    if (product.selector == 0) {
-      Storage::multiply<0>(nothing_apart, sum, matrix, fragment, tables.metadata[product.metadata], product.part);
-    } else {
-      Storage::multiply<1>(nothing_apart, sum, matrix, fragment, tables.metadata[product.metadata], product.part);
+    SPIDER_UNROLL
+    for (int a = 0; a < products_abreast; ++a) {
+      Accumulator& sum = row_sums.abreast[a];
+      const Storage::Fragment& fragment = fragments[product.fragment][a];
+      if (product.selector == 0) {
+        Storage::multiply<0>(nothing_apart, sum, matrix, fragment, tables.metadata[product.metadata], product.part);
+      } else {
+        Storage::multiply<1>(nothing_apart, sum, matrix, fragment, tables.metadata[product.metadata], product.part);
+      }
     }
   }
 }
 
-/// Which outputs of a lane are the sweep's: those of the first `rows` rows of the tile, and of the four of a row those
-/// whose bits are set.
-struct Clip {
-  std::int32_t rows;
-  unsigned columns;
-  bool whole;  ///< all four of a row, at once
+/// A lane's first output of a product, from the product's first; the other three are its neighbours.
+struct LaneOutputs {
+  int row, column;
 };
 
-SPIDER_DEVICE Clip find_clip(const Tile& tile, std::int32_t x) {
+SPIDER_DEVICE LaneOutputs lane_outputs() {
+  const int lane = device::lane_index();
+  if constexpr (pairs_rows) {
+    return {lane % 4 / 2, 8 * (lane / 4) + 4 * (lane % 2)};
+  } else {
+    return {0, Storage::first_output(lane)};
+  }
+}
+
+/// Which outputs of a product of a lane are the sweep's: those of rows row_begin to row_end - 1 of the tile, and of the
+/// four of a row those whose bits are set.
+struct Clip {
+  std::int32_t row_begin, row_end;
+  unsigned columns;
+  bool whole;  ///< all four of a row, at once
+
+  /// Tiles of pairs of rows may begin a row before the box.
+  SPIDER_DEVICE bool has_row(int row) const { return row < row_end && (!pairs_rows || row >= row_begin); }
+};
+
+/// (y, x) is the lane's first output.
+SPIDER_DEVICE Clip find_clip(const Tile& tile, std::int32_t y, std::int32_t x) {
   unsigned columns = 0;
   SPIDER_UNROLL
   for (int i = 0; i < 4; ++i) {
     if (x + i >= tile.wanted.column_begin && x + i < tile.wanted.column_end) columns |= 1U << i;
   }
-  return {tile.wanted.row_end - tile.row, columns, tile.aligned_output && columns == 15};
+  return {tile.wanted.row_begin - y, tile.wanted.row_end - y, columns, tile.aligned_output && columns == 15};
 }
 
 /// By branches, for as predicates of all rows this would take more registers than there are. Lanes meet again behind it.
 SPIDER_DEVICE void store_clipped(const Clip& clip, int row, Element* to, const Storage::Outputs& outputs) {
-  if (row < clip.rows) {
+  if (clip.has_row(row)) {
     if (clip.whole) {
       device::store_field(to, outputs.word[0], outputs.word[1]);
     } else {
@@ -661,27 +718,33 @@ SPIDER_DEVICE void store_clipped(const Clip& clip, int row, Element* to, const S
 /// Computes and stores a warp's outputs of a tile. Where it `clips`, only those that are the sweep's.
 template <int tile_rows, bool clips>
 SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables) {
-  const std::int32_t x =
-      tile.column + device::warp_index() * warp_outputs + Storage::first_output(device::lane_index());
+  const LaneOutputs own = lane_outputs();
+  const std::int32_t x = tile.column + device::warp_index() * warp_outputs + own.column;
+  const std::int32_t y = tile.row + own.row;
   const std::int64_t stride = tile.output_stride;
-  Element* to = tile.output + (tile.row * stride + x);
-  const Clip clip = find_clip(tile, x);
-  const FragmentPlaces places = find_fragments();
-  Accumulator sums[rows_in_flight] = {};
+  Element* to = tile.output + (y * stride + x);
+  Clip clip[products_abreast];
   SPIDER_UNROLL
-  for (int row = 0; row < input_rows<tile_rows>; ++row) {
+  for (int a = 0; a < products_abreast; ++a) clip[a] = find_clip(tile, y, x + a * product_columns);
+  const FragmentPlaces places = find_fragments();
+  RowSums sums[rows_in_flight] = {};
+  SPIDER_UNROLL
+  for (int row = 0; row < input_rows<tile_rows> / product_rows; ++row) {
     multiply_row<tile_rows>(tables, places, sums, row);
-    Accumulator& complete = sums[(row + 1) % rows_in_flight];
-    if (row >= lead_rows) {
-      const Storage::Outputs outputs = Storage::round(complete, result_scale, 0);
-      if constexpr (clips) {
-        store_clipped(clip, row - lead_rows, to, outputs);
-      } else {
-        device::store_field(to, outputs.word[0], outputs.word[1]);
+    RowSums& complete = sums[(row + 1) % rows_in_flight];
+    if (row >= lead_steps) {
+      SPIDER_UNROLL
+      for (int a = 0; a < products_abreast; ++a) {
+        const Storage::Outputs outputs = Storage::round(complete.abreast[a], result_scale, 0);
+        if constexpr (clips) {
+          store_clipped(clip[a], (row - lead_steps) * product_rows, to + a * product_columns, outputs);
+        } else {
+          device::store_field(to + a * product_columns, outputs.word[0], outputs.word[1]);
+        }
       }
-      to = device::step_further(to, stride);
+      to = device::step_further(to, product_rows * stride);
     }
-    complete = Accumulator{};
+    complete = RowSums{};
   }
 }
 
@@ -716,7 +779,7 @@ template <class Form>
 constexpr spider::SweepForm form_for(int least_blocks) {
   return {sweep<Form>,
           {spider::TilingKind::tiles, warps_per_block, Form::shared_bytes, vector_bytes, vector_bytes / 2,
-           {1, Form::tile_rows, tile_outputs}, 0, 0, tile_anchor, 0, 0},
+           {1, Form::tile_rows, tile_outputs}, 0, 0, tile_anchor, 0, 0, product_rows},
           least_blocks, true};
 }
 

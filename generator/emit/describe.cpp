@@ -109,6 +109,15 @@ void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
       fmt::format("Plan      {}: {} {} per 128 outputs, {}, windows at x shift {}", pass.mapping.name,
                   pass.products.size(), pass.whole_operands ? "mma.sync.m16n8k16" : "mma.sp.m16n8k32",
                   counted(pass.operands.size(), "distinct operand"), fmt::join(pass.shifts, ", ")));
+  if (pass.mapping_choice) {
+    lines.push_back(
+        pass.mapping.pairs_rows()
+            ? fmt::format("          windows of one row, L = 16, would take {}", pass.mapping_choice->windows)
+            : fmt::format("          pairs of rows, L = 8, would take {}: {}", pass.mapping_choice->row_pairs,
+                          pass.mapping_choice->row_pairs < pass.mapping_choice->windows
+                              ? "not chosen, since small fields would take longer"
+                              : "no fewer"));
+  }
   if (pass.walk == plan::Walk::planes) {
     describe_planes(pass, lines);
     return;
@@ -119,7 +128,7 @@ void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
     return;
   }
   const plan::Streaming& streaming = pass.streaming;
-  if (const int distance = pass.sources.back().distance().y; distance > 0)
+  if (const int distance = pass.sources.back().distance().y; distance > 0 && !pass.mapping.pairs_rows())
     lines.push_back(fmt::format("          pairs of diagonals, {} apart", counted(distance, "row")));
   if (streaming.warpgroups) {
     lines.push_back(

@@ -156,7 +156,7 @@ std::string where_text(const plan::Pass& pass, const plan::Operand& operand,
   where += fmt::format("dy {}, dx ", operand.dy);
   const plan::Source& source = pass.sources[operand.source];
   if (source.mapping.pairs_rows()) {
-    const std::string plane = fmt::format("dz {}, ", operand.dz);
+    const std::string plane = pass.walk == plan::Walk::planes ? fmt::format("dz {}, ", operand.dz) : "";
     where = fmt::format("{}dy {}..{}, dx {}..{}", plane, operand.dy - 1, operand.dy + 1, low,
                         low + pass.mapping.window_width - 1);
   } else if (source.distance() == plan::Position{}) {
@@ -209,7 +209,6 @@ std::string metadata_text(const pack::PackedPass& packed) {
 std::string products_text(const plan::Pass& pass, const pack::PackedPass& packed) {
   std::vector<std::string> lines;
   const int first_plane = pass.plane_high - pass.plane_low + 1 - pass.planes_in_flight();
-  const int first_row = pass.rows_spanned() - pass.rows_in_flight();
   for (const plan::Product& product : pass.products) {
     const pack::PackedOperand& operand = packed.operands[product.operand];
     if (pass.walk == plan::Walk::planes) {
@@ -227,8 +226,10 @@ std::string products_text(const plan::Pass& pass, const pack::PackedPass& packed
     const int fragment = pass.whole_operands ? product.source / 2 : product.source;
     const int selector = pass.whole_operands ? product.source % 2 : operand.selector;
     const int part = !pass.inputs.scaled ? 0 : product.input_term == 1 ? 2 : product.term;
-    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}}},", pass.last_row(product) - first_row, fragment,
-                                product.operand, operand.metadata, selector, part));
+    const int rows_before_last = pass.row_high - pass.row_low - pass.last_row(product);
+    const int row_in_flight = pass.rows_in_flight() - 1 - rows_before_last / pass.rows_per_product();
+    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}}},", row_in_flight, fragment, product.operand,
+                                operand.metadata, selector, part));
   }
   return fmt::format("{}", fmt::join(lines, "\n"));
 }
@@ -355,7 +356,9 @@ void bind_block_tiles(const plan::Pass& pass, render::Bindings& bindings) {
   }
   bindings["warps_per_block"] = fmt::to_string(streaming.warps_per_block);
   bindings["rows_in_flight"] = fmt::to_string(pass.rows_in_flight());
-  bindings["pair_distance"] = fmt::to_string(pass.sources.back().distance().y);
+  const bool pairs_rows = pass.mapping.pairs_rows();
+  bindings["pairs_rows"] = pairs_rows ? "true" : "false";
+  bindings["pair_distance"] = fmt::to_string(pairs_rows ? 0 : pass.sources.back().distance().y);
   bind_forms(pass, forms, plan::block_window_vectors(pass), bindings);
 }
 

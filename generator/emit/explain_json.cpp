@@ -235,11 +235,17 @@ std::string streaming_json(const plan::Pass& pass) {
       plan::shared_bytes(pass));
 }
 
+std::string mapping_choice_json(const plan::Pass& pass) {
+  if (!pass.mapping_choice) return "    \"mapping_choice\": null,\n";
+  return fmt::format("    \"mapping_choice\": {{\"windows\": {}, \"row_pairs\": {}}},\n",
+                     pass.mapping_choice->windows, pass.mapping_choice->row_pairs);
+}
+
 std::string pass_json(const plan::Pass& pass, const pack::PackedPass& packed) {
   const std::string metadata = joined(packed.metadata, ", ", list_json<pack::MetadataFragment>);
   return fmt::format("{{\n{}    \"shifts\": [{}],\n", mapping_json(pass.mapping),
                      fmt::join(pass.shifts, ", ")) +
-         sources_json(pass) + products_json(pass) + operands_json(pass, packed) +
+         mapping_choice_json(pass) + sources_json(pass) + products_json(pass) + operands_json(pass, packed) +
          fmt::format("    \"metadata\": [{}],\n    \"streaming\": {{{}}}\n  }}", metadata,
                      streaming_json(pass));
 }
@@ -301,8 +307,8 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
                       spec.dimensions, storage_name(spec.storage));
   json += fmt::format("  \"engine\": \"{}\",\n  \"template\": \"{}\",\n", plan::engine_name(plan.engine),
                       template_of(plan));
-  json += fmt::format("  \"variant\": {{\"swap\": \"{}\", \"most_tiles\": {}}},\n",
-                      plan::swap_name(plan.variant.swap), plan.variant.most_tiles);
+  json += fmt::format("  \"variant\": {{\"swap\": \"{}\", \"most_tiles\": {}, \"length\": {}}},\n",
+                      plan::swap_name(plan.variant.swap), plan.variant.most_tiles, plan.variant.length);
   json += fmt::format("  \"accuracy\": \"{}\",\n  \"adds_identity\": {},\n", accuracy_name(spec.accuracy),
                       weights.adds_identity);
   json += error_bound_json(plan);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws how a kernel works, from its plan.
 
-  spider-gen --explain --explain-format json stencils/box2d_r3.yaml > plan.json
+  spider-gen --explain --explain-format json --length 16 stencils/box2d_r3.yaml > plan.json
   spider-gen --explain --explain-format json stencils/gauss2d_r7.yaml > streamed.json
   python3 generator/pictures/draw.py FOLDER plan.json streamed.json
       writes swap.svg, registers.svg and streaming.svg into FOLDER, the last of the second plan

@@ -164,6 +164,15 @@ struct LineStreaming {
   bool operator==(const LineStreaming&) const = default;
 };
 
+/// Products for each tile and row by either mapping, where there is a choice (generator/README.md, "Pairs of
+/// rows in 2D").
+struct MappingChoice {
+  int windows = 0;
+  int row_pairs = 0;
+
+  bool operator==(const MappingChoice&) const = default;
+};
+
 /// Along which axis a kernel walks, and so which template it comes from.
 enum class Walk {
   lines,   ///< taps in one row: nothing is walked, every tile is by itself
@@ -199,24 +208,32 @@ struct Pass {
                                   ///< whole), then pairs of diagonals, of Walk::rows at most one
   std::vector<Operand> operands;  ///< no two equal
   std::vector<Product> products;  ///< in issue order: the output row that completes goes first
-  Streaming streaming;            ///< of Walk::rows
-  PlaneStreaming planes;          ///< of Walk::planes
-  LineStreaming lines;            ///< of Walk::lines
+  std::optional<MappingChoice> mapping_choice;
+  Streaming streaming;    ///< of Walk::rows
+  PlaneStreaming planes;  ///< of Walk::planes
+  LineStreaming lines;    ///< of Walk::lines
 
-  /// Of Walk::rows: column of the first input that a strip or tile fetches, counted from its first output.
-  [[nodiscard]] int first_column() const { return shifts.front() + mapping.first_input(); }
+  /// Of Walk::rows: column of the first input that a strip or tile fetches, counted from its first output; it
+  /// begins a vector.
+  [[nodiscard]] int first_column() const {
+    constexpr int vector = 8;
+    const int first = shifts.front() + mapping.first_input();
+    return first - (first % vector + vector) % vector;
+  }
+  /// Output rows of a product: two where rows are paired, whose products are those of pairs of input rows.
+  [[nodiscard]] int rows_per_product() const { return mapping.pairs_rows() ? 2 : 1; }
   /// Input rows that an output row needs, from the first to the last.
   [[nodiscard]] int rows_spanned() const { return row_high - row_low + 1; }
-  /// dy - row_low of the last input row that a product reads.
+  /// dy - row_low of the last input row that a product reads; of the first of a pair of rows.
   [[nodiscard]] int last_row(const Product& product) const {
-    return product.row + sources[product.source].distance().y;
+    return product.row + (mapping.pairs_rows() ? 0 : sources[product.source].distance().y);
   }
-  /// Of Walk::rows: output rows whose sums are under way at once; a product is made when its last row is
-  /// there.
+  /// Of Walk::rows: output rows, or pairs of them, whose sums are under way at once; a product is made when
+  /// its last row is there.
   [[nodiscard]] int rows_in_flight() const {
     int first = row_high - row_low;
     for (const Product& product : products) first = last_row(product) < first ? last_row(product) : first;
-    return row_high - row_low - first + 1;
+    return (row_high - row_low - first) / rows_per_product() + 1;
   }
   /// dz - plane_low of the last input plane that a product reads: it is made when that plane is there.
   [[nodiscard]] int last_plane(const Product& product) const {

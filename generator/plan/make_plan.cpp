@@ -184,7 +184,7 @@ void add_products(const Group& group, const TermPairs& terms, Pass& pass) {
 /// Makes a pass one of pairs of rows alone. Its rows are those of the pairs, even where no tap reaches the
 /// second row of the last one.
 void take_row_pair_mapping(const std::vector<RowPair>& row_pairs, Pass& pass) {
-  pass.mapping = row_pair_mapping();
+  pass.mapping = row_pair_mapping(pass.walk == Walk::rows ? LaneOutputs::quad : LaneOutputs::pairs);
   pass.shifts = {0};
   pass.sources = {{pass.mapping, 0}};
   const auto [low, high] = std::minmax_element(
@@ -217,8 +217,9 @@ TileMapping mapping_of(Swap swap, LaneOutputs outputs, bool whole_operands) {
   return pair_swap_mapping(outputs);
 }
 
-Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
-               const std::vector<TapRow>& tap_rows, Engine engine, const Variant& variant) {
+/// Of Walk::rows with windows, unless `variant` asks for pairs of rows.
+Pass make_one_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
+                   const std::vector<TapRow>& tap_rows, Engine engine, const Variant& variant) {
   const LaneOutputs outputs = spec.storage == spec::Storage::f32 ? LaneOutputs::pairs : LaneOutputs::quad;
   Pass pass;
   pass.whole_operands = engine == Engine::dense;
@@ -245,12 +246,13 @@ Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
   if (pass.walk == Walk::planes) row_pairs = pair_rows(weights.taps);
   if (row_pairs.size() >= windows.size() + pairs.size())
     row_pairs.clear();  // windows and diagonals are fewer
+  if (pass.walk == Walk::rows && variant.length == row_pair_length) row_pairs = pair_rows(weights.taps);
   if (!row_pairs.empty()) {
     pairs.clear();
     windows.clear();
     take_row_pair_mapping(row_pairs, pass);
   }
-  if (may_pair_rows && !hides_behind_memory(count_products(windows, terms), pass.inputs))
+  if (may_pair_rows && row_pairs.empty() && !hides_behind_memory(count_products(windows, terms), pass.inputs))
     pairs = take_row_pairs(windows);
   pass.rows_kept = weights.adds_identity ? pass.row_high : 0;
   if (pass.walk == Walk::rows && !pairs.empty())
@@ -283,6 +285,21 @@ Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
     fit_shared_memory(pass);
   }
   return pass;
+}
+
+/// The plan's own mapping, where none is asked for.
+Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
+               const std::vector<TapRow>& tap_rows, Engine engine, const Variant& variant) {
+  Pass windows = make_one_pass(spec, weights, tap_rows, engine, variant);
+  const bool has_choice = windows.walk == Walk::rows && engine == Engine::sparse && variant == Variant{} &&
+                          spec.storage != spec::Storage::f32 && !pair_rows(weights.taps).empty();
+  if (!has_choice) return windows;
+  Pass row_pairs = make_one_pass(spec, weights, tap_rows, engine, {.length = row_pair_length});
+  const MappingChoice choice{static_cast<int>(windows.products.size()),
+                             static_cast<int>(row_pairs.products.size())};
+  Pass& chosen = prefers_row_pairs(windows, row_pairs) ? row_pairs : windows;
+  chosen.mapping_choice = choice;
+  return std::move(chosen);
 }
 
 /// A pass and the weights that its operands hold.
@@ -320,6 +337,30 @@ void check_size(const spec::StencilSpec& spec, Engine engine, const Variant& var
                   could_halve ? "; 'weights: f16' would halve the products" : "", other_engine));
 }
 
+/// Reports what pairs of rows do not take.
+void check_row_pairs(const spec::StencilSpec& spec, Engine engine, const Variant& variant,
+                     diag::Diagnostics& diagnostics) {
+  if (spec.storage == spec::Storage::f32) {
+    diagnostics.error(spec.where.storage,
+                      "'--length 8' is of 16-bit fields: 'storage: f16' or 'storage: bf16'");
+  }
+  if (engine == Engine::dense || variant != Variant{.length = row_pair_length}) {
+    diagnostics.error(spec.where.dimensions,
+                      "'--length 8' has sparse products and inputs of its own; leave out the other option");
+  }
+  const TileMapping mapping = row_pair_mapping();
+  const auto is_beyond = [&](const spec::Tap& tap) {
+    const int index = tap.at[spec::axis_x] - mapping.window_low;
+    return index < 0 || index >= mapping.window_width;
+  };
+  const auto beyond = std::find_if(spec.taps.begin(), spec.taps.end(), is_beyond);
+  if (beyond != spec.taps.end()) {
+    diagnostics.error(beyond->where,
+                      fmt::format("'--length 8' holds taps from x = {} to {}, not at {}", mapping.window_low,
+                                  mapping.window_low + mapping.window_width - 1, beyond->at[spec::axis_x]));
+  }
+}
+
 /// Reports a variant of a kernel that has none.
 void check_variant(const spec::StencilSpec& spec, Engine engine, const Variant& variant,
                    diag::Diagnostics& diagnostics) {
@@ -331,6 +372,8 @@ void check_variant(const spec::StencilSpec& spec, Engine engine, const Variant& 
   } else if (variant.swap == Swap::element && spec.storage == spec::Storage::f32) {
     diagnostics.error(spec.where.storage,
                       "'--swap element' loads 2 bytes at once: 'storage: f16' or 'storage: bf16'");
+  } else if (variant.length == row_pair_length) {
+    check_row_pairs(spec, engine, variant, diagnostics);
   }
 }
 

@@ -72,7 +72,7 @@ int round_to_lines(int bytes) {
 }
 
 bool has_pairs(const Pass& pass) {
-  return pass.sources.back().distance() != Position{};
+  return !pass.mapping.pairs_rows() && pass.sources.back().distance() != Position{};
 }
 
 /// Fragments of a tile and an input row.
@@ -189,13 +189,16 @@ TileForm any_rows_form(const Pass& pass, const TileForm& high) {
 
 /// A lane's registers where a block has the inputs of its tile in shared memory.
 int registers_of_block_tile(const Pass& pass) {
-  return registers_beside_block_tile + registers_per_accumulator * pass.rows_in_flight() +
+  // Products of two rows are two abreast, of half of the columns each.
+  const int abreast = pass.rows_per_product();
+  return registers_beside_block_tile + registers_per_accumulator * pass.rows_in_flight() * abreast +
          registers_per_operand * static_cast<int>(pass.operands.size()) +
-         registers_per_fragment * fragments_of(pass);
+         registers_per_fragment * fragments_of(pass) * abreast;
 }
 
 /// The farther taps reach, the more rows lower tiles read twice.
 int block_rows(const Pass& pass) {
+  if (pass.mapping.pairs_rows() && pass.rows_spanned() <= most_rows_of_short_walks) return 12;
   if (pass.rows_spanned() <= most_rows_of_short_walks) return 16;
   return has_pairs(pass) ? 24 : 28;
 }
@@ -279,12 +282,19 @@ bool hides_behind_memory(std::size_t products, const InputTerms& inputs) {
   return products <= (inputs.scaled ? most_memory_bound_scaled_products : most_memory_bound_products);
 }
 
+bool prefers_row_pairs(const Pass& windows, const Pass& row_pairs) {
+  const bool windows_in_registers =
+      !windows.streaming.tile_forms.empty() && !windows.streaming.tiles_in_shared_memory;
+  return row_pairs.streaming.tiles_in_shared_memory && !windows_in_registers &&
+         row_pairs.products.size() < windows.products.size();
+}
+
 Streaming choose_streaming(const Pass& pass, const Variant& variant) {
   if (pass.inputs.scaled) return choose_scaled(pass);
   Streaming streaming = choose_chained(pass, variant.most_tiles);
   const bool own_tiles = variant.most_tiles == Variant{}.most_tiles && variant.swap != Swap::element;
   if (own_tiles && pass.element_bytes == 2 && !pass.whole_operands) {
-    choose_tiles(pass, streaming);
+    if (!pass.mapping.pairs_rows()) choose_tiles(pass, streaming);
     if (variant.swap == Swap::pair) choose_block_tiles(pass, streaming);
   }
   return streaming;
@@ -292,6 +302,11 @@ Streaming choose_streaming(const Pass& pass, const Variant& variant) {
 
 std::string objection_to_size(const Pass& pass) {
   const Streaming& streaming = pass.streaming;
+  if (pass.mapping.pairs_rows() && !streaming.tiles_in_shared_memory) {
+    return fmt::format(
+        "with pairs of rows {} products of {} input rows find no room in tiles; '--length 16' streams them",
+        pass.products.size(), pass.rows_spanned() + 1);
+  }
   if (streaming.estimated_registers > largest_register_count) {
     return fmt::format("{} rows in flight and {} shifts along x take {} registers of a lane; it has {}",
                        pass.rows_in_flight(), pass.shifts.size(), streaming.estimated_registers,
@@ -327,10 +342,10 @@ int ring_row_vectors(const Pass& pass) {
 }
 
 int block_window_vectors(const Pass& pass) {
-  const int beyond_tile = pass.mapping.input_span() - pass.mapping.outputs_per_column;
-  const int columns =
-      warps_of_tiles * tile_outputs + beyond_tile + (pass.shifts.back() - pass.shifts.front());
-  return columns / vector_elements(pass);
+  const int last_input = pass.shifts.back() + pass.mapping.first_input() + pass.mapping.input_span() - 1;
+  const int last_column = warps_of_tiles * tile_outputs - pass.mapping.outputs_per_column + last_input;
+  const int columns = last_column + 1 - pass.first_column();
+  return (columns + vector_elements(pass) - 1) / vector_elements(pass);
 }
 
 int ring_row_bytes(const Pass& pass) {

@@ -11,6 +11,9 @@ namespace spidergen::plan {
 /// known, from the registers that accumulators and operands take; or a tile that is not streamed at all.
 [[nodiscard]] Streaming choose_streaming(const Pass& pass, const Variant& variant = {});
 
+/// Of two passes for the same taps of 16-bit fields in 2D: is the one with pairs of rows the faster?
+[[nodiscard]] bool prefers_row_pairs(const Pass& windows, const Pass& row_pairs);
+
 /// Do so many products of mma.sp.m16n8k32 for each tile and row take no longer than the tile's bytes?
 [[nodiscard]] bool hides_behind_memory(std::size_t products, const InputTerms& inputs);
 

@@ -67,8 +67,9 @@ enum class LaneOutputs { quad, pairs };
 /// that before it and that behind it. Two output rows of a box of radius r take r + 1 such operands, for
 /// which windows of one row take 2 r + 1. Lanes 4 n and 4 n + 1 load the inputs of the first row, 4 n + 2 and
 /// 4 n + 3 those of the second, four at once: these the last four of their eight first, so that the lanes of
-/// both rows never meet in a bank.
-[[nodiscard]] TileMapping row_pair_mapping();
+/// both rows never meet in a bank. A lane stores a pair of neighbours of either output row, or a quad of one:
+/// of the first row where the lane is one of 4 n and 4 n + 1.
+[[nodiscard]] TileMapping row_pair_mapping(LaneOutputs outputs = LaneOutputs::pairs);
 
 /// Half of a mapping of m16n8k32, for the dense m16n8k16: the inputs that a lane's B registers 0 and 1 hold
 /// (half 0: columns 0 to 15), or 2 and 3 (half 1: columns 16 to 31). B's layouts of both instructions are

@@ -26,6 +26,7 @@ std::string variant_options(const Variant& variant) {
   std::string options;
   if (variant.swap != own.swap) options += " --swap " + std::string(swap_name(variant.swap));
   if (variant.most_tiles != own.most_tiles) options += " --tiles " + std::to_string(variant.most_tiles);
+  if (variant.length != own.length) options += " --length " + std::to_string(variant.length);
   return options;
 }
 

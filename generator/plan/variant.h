@@ -23,6 +23,7 @@ enum class Swap {
 struct Variant {
   Swap swap = Swap::pair;
   int most_tiles = 2;  ///< of 128 outputs side by side in a warp's strip: 1 or 2
+  int length = 0;  ///< outputs along x in a column of a product: 16, 8 of two rows, or 0: as the plan has it
 
   bool operator==(const Variant&) const = default;
 };

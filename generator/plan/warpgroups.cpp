@@ -80,7 +80,7 @@ bool suits_f32_warpgroups(const KernelPlan& plan, const Pass& pass) {
 bool suits_warpgroups(const KernelPlan& plan) {
   if (plan.engine != Engine::sparse || plan.variant != Variant{}) return false;
   const Pass& pass = plan.passes.front();
-  const bool one_source = pass.sources.size() == 1;
+  const bool one_source = pass.sources.size() == 1 && !pass.mapping.pairs_rows();
   if (is_f32(pass)) return pass.walk == Walk::rows && one_source && suits_f32_warpgroups(plan, pass);
   return pass.walk == Walk::rows && pass.element_bytes == 2 && one_source &&
          (pass.streaming.tile_forms.empty() || pass.streaming.tiles_in_shared_memory) &&

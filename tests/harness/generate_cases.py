@@ -47,6 +47,7 @@ OPTIONS = {
     ("--swap", "none"): 2,
     ("--engine", "dense", "--swap", "element"): 2,
     ("--tiles", "1"): 2,
+    ("--length", "8"): 4,
     ("--arch", "sm_90a"): 8,
     ("--engine", "sparse"): 24,  # where CUDA cores are the default
 }
@@ -189,6 +190,7 @@ def main():
     parser.add_argument("--accuracy", choices=("full", *ACCURACIES), help="every random spec with this one")
     parser.add_argument("--engine", help="every random kernel by this one")
     parser.add_argument("--arch", help="every random kernel for this one")
+    parser.add_argument("--options", help="every random kernel with these, like --options='--length 8'")
     parser.add_argument("--refusals", action="store_true", help="print what was said of the draws that were refused")
     arguments = parser.parse_args()
 
@@ -209,6 +211,9 @@ def main():
             spaces = [dataclasses.replace(space, options=(("--engine", arguments.engine),)) for space in spaces]
         if arguments.arch:
             spaces = [dataclasses.replace(space, options=(("--arch", arguments.arch),)) for space in spaces]
+        if arguments.options:
+            options = tuple(arguments.options.split())
+            spaces = [dataclasses.replace(space, options=(options,)) for space in spaces]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             drawn = list(
                 pool.map(

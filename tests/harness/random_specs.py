@@ -307,6 +307,15 @@ MANY_F32_ROWS = (
     with_faces(chosen_box("exact", [5, 3]), y=("constant", 2), x=("nearest", 0)),
 )
 
+# For pairs of rows: all that they hold, taps far from their outputs, and rows that no tap is in.
+ROW_PAIRS = (
+    ("f16", with_faces(chosen_box("exact", [3, 3]), y=("periodic", 0), x=("periodic", 0))),
+    ("bf16", with_faces(chosen_box("inexact", [1, 1]), y=("mirror", 0), x=("constant", -3.25))),
+    ("f16", chosen_box("inexact", [2, 2])),
+    ("f16", chosen_taps("exact", [(dy, dx) for dy in (-6, -5, 1) for dx in (-4, 3)])),
+    ("bf16", chosen_taps("exact", [(dy, dx) for dy in range(2, 10) for dx in (0, 2, 3)])),
+)
+
 # The first specs of each number of dimensions are chosen: corners that a draw would rarely hit. They go to the storages
 # in turn.
 CHOSEN = {
@@ -344,6 +353,7 @@ CHOSEN = {
         chosen_taps("inexact", [(-31, 17)]),
         # Walks on CUDA cores, and no tap that reads ahead of its result: nothing may be read behind the field's last row.
         with_options(chosen_taps("exact", [(dy, dx) for dy in range(-6, 1) for dx in range(-4, 5)]), "--engine", "cuda"),
+        *(with_storage(with_options(chosen, "--length", "8"), storage) for storage, chosen in ROW_PAIRS),
         # Warpgroups: a thousand columns a strip, and so many tap rows that they are faster.
         *(with_options(chosen, "--arch", "sm_90a") for chosen in MANY_ROWS),
         *(with_storage(with_options(chosen, "--engine", "sparse", "--arch", "sm_90a"), "f32") for chosen in MANY_F32_ROWS),

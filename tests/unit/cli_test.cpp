@@ -224,8 +224,8 @@ TEST_F(CommandLine, PrintsVersionAndHelp) {
   EXPECT_EQ(out_, "spider-gen version 1.2.3\n");
   EXPECT_EQ(call({"--help"}), 0);
   for (const char* option :
-       {"-o", "-D", "--arch", "--engine", "--swap", "--tiles", "--check", "--list-outputs", "--explain",
-        "--explain-format", "--new", "--version", "--help", "Example", "Exit status"}) {
+       {"-o", "-D", "--arch", "--engine", "--swap", "--tiles", "--length", "--check", "--list-outputs",
+        "--explain", "--explain-format", "--new", "--version", "--help", "Example", "Exit status"}) {
     EXPECT_NE(out_.find(option), std::string::npos) << option;
   }
   EXPECT_EQ(err_, "");
@@ -283,6 +283,7 @@ TEST_F(CommandLine, RefusesWrongValues) {
   EXPECT_EQ(words({"--engine", "fast"}), "--engine wants sparse, dense or cuda, not 'fast'");
   EXPECT_EQ(words({"--swap", "pairs"}), "--swap wants pair, element or none, not 'pairs'");
   EXPECT_EQ(words({"--tiles", "3"}), "--tiles wants 1 or 2, not '3'");
+  EXPECT_EQ(words({"--length", "4"}), "--length wants 8 or 16, not '4'");
   EXPECT_EQ(words({"--explain", "--explain-format", "xml"}),
             "--explain-format wants text or json, not 'xml'");
   EXPECT_EQ(words({"--explain-format", "json"}), "--explain-format is of use only with --explain");

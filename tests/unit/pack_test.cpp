@@ -298,6 +298,55 @@ TEST(Proof, HoldsForRandomVolumes) {
   }
 }
 
+constexpr plan::Variant pairs_of_rows{.length = 8};
+
+/// After movmatrix lane q of four has rows 2 q, 2 q + 1, 2 q + 8 and 2 q + 9 of a column.
+TEST(RowPair, LanesStoreFourNeighboursOfOneRow) {
+  const TileMapping mapping = plan::row_pair_mapping(plan::LaneOutputs::quad);
+  for (int q = 0; q < 4; ++q) {
+    for (int i = 0; i < 4; ++i) {
+      const plan::Position expected{q / 2, 4 * (q % 2) + i};
+      EXPECT_EQ(mapping.row_output[2 * q + i % 2 + 8 * (i / 2)], expected) << q << ' ' << i;
+    }
+  }
+  EXPECT_EQ(mapping.column_input, plan::row_pair_mapping().column_input);
+  static_cast<void>(select_columns(mapping));  // two of four
+  TileMapping wider = mapping;
+  wider.window_width = 9;
+  EXPECT_THROW(static_cast<void>(select_columns(wider)), diag::InternalError);
+}
+
+TEST(Proof, HoldsForRandomPairsOfRows) {
+  for (std::uint32_t seed = 1; seed <= 60; ++seed) {
+    spec::StencilSpec stencil = testing::random_stencil(seed, static_cast<int>(seed % 7), 3, seed % 2 == 0);
+    if (seed % 6 == 0) stencil.storage = spec::Storage::bf16;
+    ASSERT_FALSE(plan::check_supported(stencil, plan::Engine::sparse, pairs_of_rows).has_errors())
+        << "seed " << seed;
+    const plan::KernelPlan plan = plan::make_plan(stencil, plan::Engine::sparse, pairs_of_rows);
+    EXPECT_TRUE(plan.passes.front().mapping.pairs_rows()) << "seed " << seed;
+    EXPECT_NO_THROW(prove(stencil, plan, pack(plan))) << "seed " << seed;
+  }
+}
+
+TEST(Proof, FindsPairsOfRowsInTheWrongPlace) {
+  const spec::StencilSpec stencil = testing::random_stencil(2, 3, 3, true);
+  const plan::KernelPlan plan = plan::make_plan(stencil, plan::Engine::sparse, pairs_of_rows);
+  const PackedKernel packed = pack(plan);
+  EXPECT_NO_THROW(prove(stencil, plan, packed));
+  plan::KernelPlan moved = plan;
+  moved.passes.front().products.front().row += 1;
+  EXPECT_THROW(prove(stencil, moved, packed), diag::InternalError);
+  plan::KernelPlan transposed = plan;  // as if lanes stored pairs
+  transposed.passes.front().mapping = plan::row_pair_mapping();
+  transposed.passes.front().sources.front().mapping = plan::row_pair_mapping();
+  EXPECT_THROW(prove(stencil, transposed, packed), diag::InternalError);
+  plan::KernelPlan reversed = plan;  // the second row's inputs in the order of the first's
+  for (plan::Position& input : reversed.passes.front().sources.front().mapping.column_input) {
+    if (input.y == 1) input.x = input.x < 4 ? (input.x + 8) % 8 - 4 : input.x % 8 + 4;
+  }
+  EXPECT_THROW(prove(stencil, reversed, packed), diag::InternalError);
+}
+
 TEST(Proof, FindsAPairAtTheWrongDistance) {
   spec::StencilSpec flat = testing::random_volume(1, 4, 0, 0);
   flat.dimensions = 2;

@@ -358,7 +358,8 @@ TEST(Plan, ArmsOfA2DStarArePaired) {
 
 TEST(Plan, ArmsArePairedWhereARingHoldsThem) {
   const auto is_paired = [](const spec::StencilSpec& stencil, const Variant& variant = {}) {
-    return make_plan(stencil, Engine::sparse, variant).passes.front().sources.back().distance() != Position{};
+    const Pass pass = make_plan(stencil, Engine::sparse, variant).passes.front();
+    return !pass.mapping.pairs_rows() && pass.sources.back().distance() != Position{};
   };
   EXPECT_FALSE(is_paired(flat_star(3, 3)));   // nothing to gain: memory binds
   EXPECT_FALSE(is_paired(flat_star(16, 3)));  // too many rows
@@ -511,7 +512,8 @@ TEST(Plan, TilesAreInRegistersWhereTheyFitAndMemoryBinds) {
     return make_plan(stencil, Engine::sparse, variant).passes.front().streaming.tile_forms;
   };
   for (int radius = 1; radius <= 3; ++radius) {
-    const std::vector<TileForm> forms = forms_of(flat_box(radius));
+    const Variant windows{.length = 16};
+    const std::vector<TileForm> forms = forms_of(flat_box(radius), windows);
     ASSERT_EQ(forms.size(), 4U) << radius;
     EXPECT_GE(forms[0].rows, 10) << radius;
     for (std::size_t i = 1; i < 3; ++i) {
@@ -523,14 +525,13 @@ TEST(Plan, TilesAreInRegistersWhereTheyFitAndMemoryBinds) {
     EXPECT_EQ(forms[2].least_blocks, 0) << radius;
     EXPECT_TRUE(forms[3].any_rows) << radius;
     EXPECT_GE(forms[3].rows, 10) << radius;
-    EXPECT_FALSE(make_plan(flat_box(radius), Engine::sparse).passes.front().streaming.tiles_in_shared_memory);
+    const Pass pass = make_plan(flat_box(radius), Engine::sparse, windows).passes.front();
+    EXPECT_FALSE(pass.streaming.tiles_in_shared_memory);
     EXPECT_EQ(forms[3].least_blocks, 0) << radius;
     for (const TileForm& form : std::span(forms).first(3)) {
       constexpr int registers_per_operand = 4;
       const int inputs = form.rows + 2 * radius;
-      const int least_registers =
-          (inputs + make_plan(flat_box(radius), Engine::sparse, {}).passes.front().products.size()) *
-          registers_per_operand;
+      const int least_registers = (inputs + static_cast<int>(pass.products.size())) * registers_per_operand;
       const int threads = 32 * form.across * form.down * form.blocks_per_multiprocessor;
       EXPECT_LE(least_registers * threads, 65536) << radius;
       EXPECT_EQ(form.across, radius == 1 ? 4 : 2);
@@ -573,7 +574,7 @@ TEST(Plan, TilesAreInSharedMemoryWhereProductsAreMany) {
     EXPECT_EQ(shared_bytes(pass), 256 + (forms[0].rows + pass.rows_spanned() - 1) * 1152);
     EXPECT_TRUE(objection_to_size(pass).empty());
   }
-  EXPECT_FALSE(streaming_of(flat_box(3)).tiles_in_shared_memory);      // registers hold its tiles
+  EXPECT_FALSE(streaming_of(flat_box(2)).tiles_in_shared_memory);      // registers hold its tiles
   EXPECT_FALSE(streaming_of(flat_box(8)).tiles_in_shared_memory);      // 34 products
   EXPECT_FALSE(streaming_of(flat_star(8, 1)).tiles_in_shared_memory);  // each tile would read 16 rows more
   EXPECT_FALSE(streaming_of(flat_box(5), {Swap::none, 2}).tiles_in_shared_memory);
@@ -655,6 +656,62 @@ TEST(Plan, WarpgroupsMultiplyF32FieldsInTwoTerms) {
   EXPECT_LT(warpgroups_us, estimate_engines(wide, {}, {"sm_90"})->sparse_us);
 }
 
+TEST(Plan, RowsOf2DBoxesArePaired) {
+  for (int radius = 1; radius <= 3; ++radius) {
+    const Pass pass = make_plan(flat_box(radius), Engine::sparse, {.length = 8}).passes.front();
+    EXPECT_TRUE(pass.mapping.pairs_rows()) << radius;
+    EXPECT_EQ(static_cast<int>(pass.products.size()), radius + 1) << radius;
+    EXPECT_EQ(pass.rows_in_flight(), radius + 1) << radius;  // pairs of rows
+    EXPECT_EQ(pass.rows_spanned(), 2 * radius + 1) << radius;
+    EXPECT_EQ(pass.first_column(), -8) << radius;  // on 16 bytes
+    EXPECT_EQ(block_window_vectors(pass), 66) << radius;
+    EXPECT_TRUE(pass.streaming.tiles_in_shared_memory) << radius;
+    for (const TileForm& form : pass.streaming.tile_forms) EXPECT_EQ(form.rows % 2, 0) << radius;
+    const Pass windows = make_plan(flat_box(radius), Engine::sparse, {.length = 16}).passes.front();
+    EXPECT_FALSE(windows.mapping.pairs_rows()) << radius;
+    EXPECT_EQ(static_cast<int>(windows.products.size()), 2 * radius + 1) << radius;
+  }
+  // The plan does so where windows take more products, and so many that their tiles are not in registers.
+  const auto pairs_rows = [](const spec::StencilSpec& stencil) {
+    return make_plan(stencil, Engine::sparse).passes.front().mapping.pairs_rows();
+  };
+  EXPECT_FALSE(pairs_rows(flat_box(3)));
+  spec::StencilSpec tall = flat_box(7);
+  std::erase_if(tall.taps, [](const spec::Tap& tap) { return std::abs(tap.at[spec::axis_x]) > 3; });
+  EXPECT_TRUE(pairs_rows(tall));
+  EXPECT_EQ(make_plan(tall).passes.front().mapping_choice, (MappingChoice{15, 8}));
+  tall.storage = spec::Storage::f32;
+  EXPECT_FALSE(pairs_rows(tall));
+  EXPECT_FALSE(pairs_rows(flat_star(4, 3)));  // as few with pairs of diagonals
+  EXPECT_FALSE(pairs_rows(flat_box(4)));      // columns too far away
+  EXPECT_EQ(make_plan(flat_box(3)).passes.front().mapping_choice, (MappingChoice{7, 4}));
+  EXPECT_EQ(make_plan(flat_box(2)).passes.front().mapping_choice, (MappingChoice{5, 3}));
+  EXPECT_EQ(make_plan(flat_box(4)).passes.front().mapping_choice, std::nullopt);
+  // A single row of taps is met by both rows of one pair.
+  const Pass line = make_plan(with_weights({0.25, 0.5, 0.25}), Engine::sparse, {.length = 8}).passes.front();
+  EXPECT_EQ(line.products.size(), 1U);
+  EXPECT_EQ(line.rows_in_flight(), 1);
+}
+
+TEST(Plan, PairsOfRowsAreRefusedWhereTheyDoNotFit) {
+  const auto complaints = [](const spec::StencilSpec& stencil, Engine engine, const Variant& variant) {
+    std::string text;
+    for (const auto& item : check_supported(stencil, engine, variant).items) text += item.text + '\n';
+    return text;
+  };
+  const Variant pairs{.length = 8};
+  EXPECT_EQ(complaints(flat_box(3), Engine::sparse, pairs), "");
+  const std::string far = complaints(flat_box(4), Engine::sparse, pairs);
+  EXPECT_NE(far.find("holds taps from x = -4 to 3, not at 4"), std::string::npos) << far;
+  spec::StencilSpec wide = flat_box(1);
+  wide.storage = spec::Storage::f32;
+  EXPECT_NE(complaints(wide, Engine::sparse, pairs).find("16-bit fields"), std::string::npos);
+  EXPECT_NE(complaints(flat_box(1), Engine::dense, pairs).find("leave out the other"), std::string::npos);
+  EXPECT_NE(complaints(flat_box(1), Engine::sparse, {Swap::none, 2, 8}).find("leave out"), std::string::npos);
+  const std::string tall = complaints(flat_star(20, 3), Engine::sparse, pairs);
+  EXPECT_NE(tall.find("'--length 16' streams them"), std::string::npos) << tall;
+}
+
 TEST(Plan, DenseOperandsTakeTwiceTheRegisters) {
   const spec::StencilSpec stencil = flat_box(7);
   const Pass sparse = make_plan(stencil, Engine::sparse).passes.front();
@@ -672,6 +729,7 @@ TEST(Plan, VariantsAreNamedAndRefusedWhereThereAreNone) {
   EXPECT_EQ(swap_named("pairs"), std::nullopt);
   EXPECT_EQ(variant_options({}), "");
   EXPECT_EQ(variant_options({Swap::element, 1}), " --swap element --tiles 1");
+  EXPECT_EQ(variant_options({.length = 8}), " --length 8");
 
   spec::StencilSpec stencil = testing::random_stencil(1, 2, 7, true);
   EXPECT_FALSE(check_supported(stencil, Engine::sparse, {Swap::element, 1}).has_errors());

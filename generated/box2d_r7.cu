@@ -19,6 +19,7 @@
 #include <spider/boundary.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
+#include <spider/shifted_rows.h>
 #include <spider/storage.h>
 #include <spider/vectors.h>
 
@@ -71,7 +72,7 @@ constexpr int line_vectors = line_bytes / vector_bytes;
 constexpr int line_elements = line_vectors * vector_elements;
 constexpr int vectors_before_line = (line_elements - first_column % line_elements) % line_elements / vector_elements;
 constexpr int window_offset = (line_vectors - vectors_before_line) % line_vectors * vector_bytes;
-constexpr int window_row_bytes = (window_vectors * vector_bytes + line_bytes - 1) / line_bytes * line_bytes;
+constexpr int window_row_bytes = ((window_vectors + 1) * vector_bytes + line_bytes - 1) / line_bytes * line_bytes;
 constexpr int gathered_at_once = 4;  // vectors of a lane, of rows that are not aligned
 
 /// What tiles of so many output rows read.
@@ -447,12 +448,13 @@ SPIDER_DEVICE bool has_plain_outputs(const Tile& tile) {
          tile.column >= tile.wanted.column_begin && tile.column + tile_outputs <= tile.wanted.column_end;
 }
 
-/// Are all inputs of the tile in the box and aligned?
+/// Are all inputs of the tile in the box, and of rows that are not aligned all vectors of memory that they lie across?
 template <int tile_rows>
 SPIDER_DEVICE bool has_plain_inputs(const Tile& tile) {
-  return tile.aligned_input && has_plain_rows<tile_rows>(tile) &&
-         tile.column + first_column >= tile.wanted.column_begin &&
-         tile.column + first_column + window_elements <= tile.wanted.column_end;
+  const int before = tile.aligned_input ? 0 : vector_elements - 1;
+  const int behind = tile.aligned_input ? 0 : vector_elements;
+  return has_plain_rows<tile_rows>(tile) && tile.column + first_column - before >= tile.wanted.column_begin &&
+         tile.column + first_column + window_elements + behind <= tile.wanted.column_end;
 }
 
 /// What lies beyond the field's rows.
@@ -530,20 +532,35 @@ SPIDER_DEVICE Shared window_row(int row) {
   return line_bytes + window_offset + row * window_row_bytes;
 }
 
-/// Starts the copies of a tile whose inputs need no care: one a row.
+/// The first input of the tile's window, where it lies in memory at its own place.
+SPIDER_DEVICE const Element* first_input(const Tile& tile) {
+  return tile.input + ((tile.row + row_low) * tile.input_stride + tile.column + first_column);
+}
+
+/// Starts the copies of a tile whose inputs need no care: one a row, of the vectors of memory that it lies across.
 template <int tile_rows>
-SPIDER_DEVICE void copy_in_bulk(const Tile& tile) {
-  constexpr std::uint32_t row_bytes = window_vectors * vector_bytes;
+SPIDER_DEVICE void copy_in_bulk(const Tile& tile, const spider::Leads& leads) {
+  const std::uint32_t row_bytes = (window_vectors + (tile.aligned_input ? 0 : 1)) * vector_bytes;
   const int lane = device::lane_index();
   if (lane == 0) device::begin_bulk_copies(barrier, input_rows<tile_rows> * row_bytes);
   device::sync_warp();
-  const Element* first = tile.input + ((tile.row + row_low) * tile.input_stride + tile.column + first_column);
+  const Element* first = first_input(tile);
   SPIDER_UNROLL
   for (int above = 0; above < input_rows<tile_rows>; above += 32) {
     const int row = above + lane;
     if (row < input_rows<tile_rows>) {
-      device::copy_bulk_async(window_row(row), first + row * tile.input_stride, row_bytes, barrier);
+      const Element* from = first + (row * tile.input_stride - spider::lead_of(leads, row) / element_bytes);
+      device::copy_bulk_async(window_row(row), from, row_bytes, barrier);
     }
+  }
+}
+
+/// Moves rows that were copied so to where those are that begin with a vector; each warp has some.
+template <int tile_rows>
+SPIDER_DEVICE void shift_rows(const spider::Leads& leads) {
+  SPIDER_NO_UNROLL
+  for (int row = device::warp_index(); row < input_rows<tile_rows>; row += warps_per_block) {
+    spider::shift_row<window_vectors * vector_bytes / 4>(window_row(row), spider::lead_of(leads, row));
   }
 }
 
@@ -888,11 +905,16 @@ SPIDER_GLOBAL(threads_per_block, Form::blocks_per_multiprocessor) sweep(const sp
   Tables tables;
   // All threads of a block take the same way, so that they come to every barrier together.
   if (device::has_bulk_copies && has_plain_inputs<tile_rows>(tile)) {
+    const spider::Leads leads = spider::find_leads(first_input(tile), tile.input_stride);
     load_tables(tables);
     device::wait_for_earlier_work();
-    if (device::warp_index() == 0) copy_in_bulk<tile_rows>(tile);
+    if (device::warp_index() == 0) copy_in_bulk<tile_rows>(tile, leads);
     device::sync_block();
     device::wait_for_bulk_copies(barrier);
+    if (!tile.aligned_input) {
+      shift_rows<tile_rows>(leads);
+      device::sync_block();
+    }
   } else {
     device::wait_for_earlier_work();
     copy_with_care<tile_rows>(tile);

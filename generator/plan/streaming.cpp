@@ -273,7 +273,8 @@ void choose_block_tiles(const Pass& pass, Streaming& streaming) {
 
 /// Bytes between the rows of a tile in shared memory.
 int block_window_row_bytes(const Pass& pass) {
-  return round_to_lines(block_window_vectors(pass) * vector_bytes);
+  // A row that is not aligned begins anywhere in its first vector, and takes one more.
+  return round_to_lines((block_window_vectors(pass) + 1) * vector_bytes);
 }
 
 }  // namespace

@@ -192,6 +192,11 @@ Pair load_shared_pair(Shared from) {
   return lane.block.shared().load_pair(lane.block.moment(lane), from);
 }
 
+std::uint32_t load_shared_word(Shared from) {
+  const Lane& lane = this_lane();
+  return lane.block.shared().load_word(lane.block.moment(lane), from);
+}
+
 std::uint16_t load_shared_half(Shared from) {
   const Lane& lane = this_lane();
   return lane.block.shared().load_half(lane.block.moment(lane), from);

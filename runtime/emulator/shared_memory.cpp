@@ -145,6 +145,13 @@ device::Pair SharedMemory::load_pair(const Moment& now, std::uint32_t from) {
   return value;
 }
 
+std::uint32_t SharedMemory::load_word(const Moment& now, std::uint32_t from) {
+  note_load(now, from, sizeof(std::uint32_t));
+  std::uint32_t value = 0;
+  std::memcpy(&value, &memory_[from / 2], sizeof value);
+  return value;
+}
+
 std::uint16_t SharedMemory::load_half(const Moment& now, std::uint32_t from) {
   note_load(now, from, sizeof(std::uint16_t));
   return memory_[from / 2];

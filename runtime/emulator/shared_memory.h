@@ -31,6 +31,7 @@ class SharedMemory {
 
   [[nodiscard]] device::Vector load(const Moment& now, std::uint32_t from);
   [[nodiscard]] device::Pair load_pair(const Moment& now, std::uint32_t from);
+  [[nodiscard]] std::uint32_t load_word(const Moment& now, std::uint32_t from);
   [[nodiscard]] std::uint16_t load_half(const Moment& now, std::uint32_t from);
   void store(const Moment& now, std::uint32_t to, const device::Vector& value);
   void store(const Moment& now, std::uint32_t to, std::uint32_t value);

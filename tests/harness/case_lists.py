@@ -95,6 +95,12 @@ def inner_case(plan, index):
     return Case(extent, "random", "aligned", "aligned", multiprocessors=132)
 
 
+def inner_tile_of_odd_rows(plan, index):
+    """The same field of a tile in shared memory in rows that begin anywhere; those of input or output may be aligned."""
+    input_stride, output_stride = (("odd", "odd"), ("odd", "aligned"), ("aligned", "odd"))[index // 2 % 3]
+    return Case(plan.inner_tile_extent, "random", input_stride, output_stride, int(input_stride == "odd"), 0)
+
+
 def medium_extents(choose, dimensions, columns):
     """A few tiles and rows."""
     if dimensions == 1:
@@ -180,6 +186,8 @@ def make_cases(plan, seed, form, index, large=0):
         del cases[0]  # the largest
     if inner := inner_case(plan, index):
         cases[0] = inner
+    if plan.tile and index % 2:
+        cases.append(inner_tile_of_odd_rows(plan, index))
     if plan.storage.name == "f32" and plan.accuracy == "full":
         cases += [random_case(choose, dimensions, values) for values in special_values(plan)]
     elif plan.storage.name != "f16":

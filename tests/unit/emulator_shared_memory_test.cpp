@@ -131,6 +131,22 @@ TEST(SharedMemory, IsNotWrittenWhereThatIsNotWanted) {
       {}));
 }
 
+TEST(SharedMemory, GivesAWordAtATime) {
+  expect_good(launch(
+      [](SweepArguments arguments) {
+        const auto lane = static_cast<std::uint32_t>(device::lane_index());
+        device::store_shared(own_slot(), Vector{{lane, lane + 1, lane + 2, lane + 3}});
+        device::sync_warp();
+        EXPECT_EQ(device::load_shared_word(neighbour_slot() + 12), (lane + 1) % 32 + 3);
+        write_output(arguments);
+      },
+      {}));
+  expect_violation(launch([](SweepArguments) { device::load_shared_word(1020); }, {}),
+                   {"reads shared byte 1020, which nobody wrote"});
+  expect_violation(launch([](SweepArguments) { device::load_shared_word(6); }, {}),
+                   {"reads shared bytes 6..9, which do not start on a multiple of 4"});
+}
+
 TEST(SharedMemory, GivesTwoBytesAtATime) {
   expect_good(launch(
       [](SweepArguments arguments) {

@@ -183,6 +183,13 @@ SPIDER_DEVICE Pair load_shared_pair(Shared from) {
   return v;
 }
 
+/// ld.shared.b32: `from` is a multiple of 4.
+SPIDER_DEVICE std::uint32_t load_shared_word(Shared from) {
+  std::uint32_t v;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(v) : "r"(shared_address(from)) : "memory");
+  return v;
+}
+
 /// ld.shared.b16: `from` is a multiple of 2.
 SPIDER_DEVICE std::uint16_t load_shared_half(Shared from) {
   std::uint16_t v;

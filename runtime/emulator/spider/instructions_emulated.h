@@ -93,6 +93,8 @@ Vector load_shared(Shared from);
 void store_shared(Shared to, const Vector& v);
 /// ld.shared.v2.b32: `from` is a multiple of 8.
 Pair load_shared_pair(Shared from);
+/// ld.shared.b32: `from` is a multiple of 4.
+std::uint32_t load_shared_word(Shared from);
 /// ld.shared.b16: `from` is a multiple of 2.
 std::uint16_t load_shared_half(Shared from);
 /// st.shared.b32: `to` is a multiple of 4.

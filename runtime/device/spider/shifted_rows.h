@@ -1,0 +1,51 @@
+/// Rows of 16-bit cells that do not begin with a vector of 16 bytes of memory.
+#pragma once
+
+#include <spider/instructions.h>
+
+#include <cstdint>
+
+namespace spider {
+
+/// By how many bytes rows begin behind a multiple of 16: row i by (first + i step) % 16.
+struct Leads {
+  int first, step;
+};
+
+SPIDER_DEVICE int lead_of(const Leads& leads, int row) {
+  return (leads.first + row * leads.step) % 16;
+}
+
+/// Of rows that are `stride` cells apart, from the one that begins with `cell` on.
+SPIDER_DEVICE Leads find_leads(const std::uint16_t* cell, std::int64_t stride) {
+  constexpr int cell_bytes = 2;
+  return {static_cast<int>(reinterpret_cast<std::uintptr_t>(cell) % 16),
+          static_cast<int>(stride % (16 / cell_bytes)) * cell_bytes};
+}
+
+/// Moves `words` words of shared memory, which begin `lead` bytes behind `row`, an even number below 16, to
+/// `row`, a multiple of 4. Behind them a word is read, too. All lanes of a warp take part, and meet between
+/// reading and writing.
+template <int words>
+SPIDER_DEVICE void shift_row(device::Shared row, int lead) {
+  constexpr int word_bytes = 4;
+  constexpr int words_of_lane = (words + 31) / 32;
+  const device::Shared first = row + static_cast<device::Shared>(lead / word_bytes * word_bytes);
+  std::uint32_t shifted[words_of_lane];
+  SPIDER_UNROLL
+  for (int i = 0; i < words_of_lane; ++i) {
+    const int word = 32 * i + device::lane_index();
+    const device::Shared low =
+        first + static_cast<device::Shared>((word < words ? word : words - 1) * word_bytes);
+    shifted[i] = device::funnel_shift_right(
+        device::load_shared_word(low), device::load_shared_word(low + word_bytes), lead % word_bytes * 8);
+  }
+  device::sync_warp();
+  SPIDER_UNROLL
+  for (int i = 0; i < words_of_lane; ++i) {
+    const int word = 32 * i + device::lane_index();
+    device::store_shared_if(word < words, row + static_cast<device::Shared>(word * word_bytes), shifted[i]);
+  }
+}
+
+}  // namespace spider

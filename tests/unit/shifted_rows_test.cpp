@@ -1,0 +1,60 @@
+#include <spider/shifted_rows.h>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+
+#include "emulator_launch.h"
+
+namespace spider::test {
+namespace {
+
+using device::Shared;
+
+TEST(ShiftedRows, LeadsAreThoseOfTheRowsInMemory) {
+  alignas(16) static const std::array<std::uint16_t, 64> cells{};
+  for (int first = 0; first < 8; ++first) {
+    for (int stride = 0; stride < 12; ++stride) {
+      const Leads leads = find_leads(cells.data() + first, stride);
+      for (int row = 0; row < 5; ++row) {
+        const std::uint16_t* begin = cells.data() + first + row * stride;
+        EXPECT_EQ(lead_of(leads, row), static_cast<int>(reinterpret_cast<std::uintptr_t>(begin) % 16));
+      }
+    }
+  }
+}
+
+/// Fills words with numbers, shifts `words` of them by every lead, and looks at each half.
+template <int words>
+void shift_by_any_lead(SweepArguments arguments) {
+  constexpr int first = 20;  // bytes
+  for (int lead = 0; lead < 16; lead += 2) {
+    for (int half = device::lane_index(); half < 2 * words + 16; half += 32) {
+      device::store_shared(static_cast<Shared>(first + 2 * half), static_cast<std::uint16_t>(1000 + half));
+    }
+    device::sync_warp();
+    shift_row<words>(first, lead);
+    device::sync_warp();
+    for (int half = device::lane_index(); half < 2 * words; half += 32) {
+      EXPECT_EQ(device::load_shared_half(static_cast<Shared>(first + 2 * half)), 1000 + half + lead / 2)
+          << lead;
+    }
+    for (int half = 2 * words + device::lane_index(); half < 2 * words + 16; half += 32) {
+      EXPECT_EQ(device::load_shared_half(static_cast<Shared>(first + 2 * half)), 1000 + half)
+          << "behind the row";
+    }
+    device::sync_warp();
+  }
+  write_output(arguments);
+}
+
+TEST(ShiftedRows, AreMovedToTheirBegin) {
+  expect_good(launch(shift_by_any_lead<1>, {}));
+  expect_good(launch(shift_by_any_lead<32>, {}));
+  expect_good(launch(shift_by_any_lead<33>, {}));
+  expect_good(launch(shift_by_any_lead<72>, {}));
+}
+
+}  // namespace
+}  // namespace spider::test

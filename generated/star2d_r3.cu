@@ -20,6 +20,7 @@
 #include <spider/boundary.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
+#include <spider/shifted_rows.h>
 #include <spider/storage.h>
 #include <spider/vectors.h>
 
@@ -707,33 +708,8 @@ SPIDER_DEVICE void store_clipped(Element* to, unsigned wanted, bool aligned, con
   device::sync_warp();
 }
 
-/// Stores a lane's four outputs, from `to` on, which may be any element: the lanes together store whole pairs of words as
-/// memory has them, of which each begins with the last outputs of the lane before; the first and the last lane have the
-/// rest, by elements.
-SPIDER_DEVICE void store_shifted(Element* to, const Storage::Outputs& outputs) {
-  constexpr unsigned pair_elements = 4;
-  constexpr unsigned all = 15;
-  const int lane = device::lane_index();
-  const unsigned taken = reinterpret_cast<std::uintptr_t>(to) / element_bytes % pair_elements;
-  const int before = (lane + 31) % 32;
-  const std::uint32_t first = device::take_from_lane(outputs.word[0], before);
-  const std::uint32_t second = device::take_from_lane(outputs.word[1], before);
-  const std::uint32_t low = taken > 1 ? first : second;
-  const std::uint32_t middle = taken > 1 ? second : outputs.word[0];
-  const std::uint32_t high = taken > 1 ? outputs.word[0] : outputs.word[1];
-  const bool odd = taken % 2 != 0;
-  const bool whole = taken == 0;
-  const std::uint32_t pair[2] = {odd ? device::funnel_shift_right(low, middle, 16) : middle,
-                                 odd ? device::funnel_shift_right(middle, high, 16) : high};
-  device::store_field_if(lane > 0 || whole, to - taken, pair[0], pair[1]);
-  const unsigned own = all >> taken;  // of a lane's outputs those that its pair ends with, a bit each
-  const unsigned alone = whole ? 0 : (lane == 0 ? own : (lane == 31 ? all & ~own : 0));
-  SPIDER_UNROLL
-  for (int i = 0; i < 4; ++i) device::store_field_if((alone >> i & 1) != 0, to + i, Storage::output(outputs, i));
-}
-
 /// How outputs are stored: aligned and all the sweep's; from any element on; or those that are the sweep's alone.
-enum class Stores { plain, shifted, clipped };
+enum class Stores { plain, anywhere, clipped };
 
 /// Computes and stores a tile's outputs.
 template <int tile_rows, Stores stores>
@@ -747,8 +723,9 @@ SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables, const
     const Storage::Outputs outputs = Storage::round(multiply_row(tables, fragments + row), result_scale, 0);
     if constexpr (stores == Stores::clipped) {
       store_clipped(to, row < rows ? wanted : 0, tile.aligned_output, outputs);
-    } else if constexpr (stores == Stores::shifted) {
-      store_shifted(to, outputs);
+    } else if constexpr (stores == Stores::anywhere) {
+      spider::store_anywhere(to, outputs.word[0], outputs.word[1]);
+      device::sync_warp();
     } else {
       device::store_field(to, outputs.word[0], outputs.word[1]);
     }
@@ -772,7 +749,7 @@ SPIDER_DEVICE void sweep_shifted(const Tile& tile) {
   Tables tables;
   Fragments<tile_rows> fragments;
   load_shifted<tile_rows>(tile, tables, fragments);
-  compute_outputs<tile_rows, Stores::shifted>(tile, tables, fragments);
+  compute_outputs<tile_rows, Stores::anywhere>(tile, tables, fragments);
 }
 
 /// Computes a tile at an edge.

@@ -56,5 +56,30 @@ TEST(ShiftedRows, AreMovedToTheirBegin) {
   expect_good(launch(shift_by_any_lead<72>, {}));
 }
 
+/// Four cells of each lane in row 0 from the first column on, in row 1 from the second.
+void store_by_lanes(SweepArguments arguments) {
+  const auto lane = static_cast<std::uint32_t>(device::lane_index());
+  const std::uint32_t low = (4 * lane + 1) << 16 | (4 * lane);
+  for (int row = 0; row < 2; ++row) {
+    std::uint16_t* first = output_of(arguments) + row * arguments.output_stride[1];
+    store_anywhere(first + row + 4 * lane, low, low + 0x20002U);
+    if (lane == 0) device::store_field(first + (1 - row) * 128, std::uint16_t{999});
+  }
+}
+
+TEST(ShiftedRows, OutputsAreStoredFromAnyCellOn) {
+  for (const std::int64_t stride : {136, 137, 138, 139}) {
+    LaunchCase launch_case;
+    launch_case.rows = 2;
+    launch_case.columns = 129;
+    Field input(2, 129, stride);
+    Field output(2, 129, stride);
+    expect_good(launch(store_by_lanes, launch_case, input, output));
+    for (int row = 0; row < 2; ++row) {
+      for (int i = 0; i < 128; ++i) EXPECT_EQ(output.at(row, row + i), i) << stride << " " << row;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace spider::test

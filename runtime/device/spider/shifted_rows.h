@@ -48,4 +48,18 @@ SPIDER_DEVICE void shift_row(device::Shared row, int lead) {
   }
 }
 
+/// Stores four neighbouring cells, two in each word, from `to` on: as words where it is the first cell of
+/// one, otherwise a word between two cells. Handing cells on between lanes, so that all are words or pairs of
+/// them, takes more time than it saves.
+SPIDER_DEVICE void store_anywhere(std::uint16_t* to, std::uint32_t low, std::uint32_t high) {
+  if (reinterpret_cast<std::uintptr_t>(to) % sizeof low == 0) {
+    device::store_field_word(to, low);
+    device::store_field_word(to + 2, high);
+  } else {
+    device::store_field(to, static_cast<std::uint16_t>(low));
+    device::store_field_word(to + 1, device::funnel_shift_right(low, high, 16));
+    device::store_field(to + 3, static_cast<std::uint16_t>(high >> 16));
+  }
+}
+
 }  // namespace spider

@@ -8,12 +8,12 @@
 // Storage   f16 fields, f32 sums
 // Weights   one f16 term each, exact
 //           sum -0.2880859375 in the spec, -0.2880859375 packed
-// Bound     |error| <= 0.00049 |result| + 1.5e-05 sum |w x| + 3e-08
+// Bound     |error| <= 0.00049 |result| + 8.7e-06 sum |w x| + 3e-08
 // Engine    sparse: tensor cores, operands compressed 2:4
-// Plan      pair swap, L = 16: 7 mma.sp.m16n8k32 per 128 outputs, 7 distinct operands, windows at x shift 0
-//           pairs of rows, L = 8, would take 4: not chosen, since small fields would take longer
-//           12 rows of 128 x a warp, whose inputs are all requested at once; 4 warps a block, 2 abreast
-//           8 or 4 rows where these would be fewer than 16 blocks a multiprocessor
+// Plan      row pair, L = 8: 4 mma.sp.m16n8k32 per 128 outputs, 4 distinct operands, windows at x shift 0
+//           windows of one row, L = 16, would take 7
+//           12 rows of 128 x a warp, whose inputs are all requested at once, into shared memory; 4 warps a block, 4 abreast
+//           8 or 4 rows, in registers, where these would be fewer than 18 blocks a multiprocessor
 
 #include "box2d_r3.h"
 
@@ -46,43 +46,78 @@ constexpr int row_low = -3;
 constexpr int row_high = 3;
 constexpr int band_count = 1;
 
-// A product has 16 outputs along x in each of 8 columns. A warp has as many outputs in each of some rows: a tile. It
-// requests all input rows of its tile at once, so that they wait in registers together, and walks nowhere.
-constexpr int tile_outputs = 128;
-constexpr int tap_rows_apart = row_high - row_low + 1;
+// A product makes 128 outputs, 8 columns of 16: 16 along x, or 8 along x in both of two rows. A warp has 128 outputs in
+// each of some rows, and the warps of a block stand side by side: a tile. All input rows of a tile are requested at once,
+// and wait in shared memory.
+constexpr bool pairs_rows = true;
+constexpr int warp_outputs = 128;
+constexpr int product_rows = pairs_rows ? 2 : 1;
+constexpr int products_abreast = pairs_rows ? 2 : 1;
+constexpr int product_columns = warp_outputs / products_abreast;
+constexpr int lead_rows = row_high - row_low;      // input rows of a tile before those that complete its first output rows
+constexpr int lead_steps = lead_rows / product_rows;
+constexpr int rows_in_flight = 4;  // output rows, or pairs of them, whose sums are under way at once
 constexpr int tile_anchor = 64;  // columns: tiles of a box begin on a line of 128 bytes, and always where a sum does
 
 // The inputs of a row of outputs, in vectors from column first_column of the tile on.
 constexpr int first_column = -8;
-constexpr int window_vectors = 18;
-constexpr int window_elements = window_vectors * vector_elements;
+constexpr int warp_window_vectors = 18;
 
-// Of a tile at an edge, or of rows that are not aligned, what is no whole vector waits in shared memory.
-constexpr int window_row_bytes = window_vectors * vector_bytes;
+// What begins a line of 128 bytes in a field begins one in the window, too (templates/README.md).
+constexpr int line_bytes = 128;
+constexpr int line_vectors = line_bytes / vector_bytes;
+constexpr int line_elements = line_vectors * vector_elements;
+constexpr int vectors_before_line = (line_elements - first_column % line_elements) % line_elements / vector_elements;
+constexpr int window_offset = (line_vectors - vectors_before_line) % line_vectors * vector_bytes;
 constexpr int gathered_at_once = 4;  // vectors of a lane, of rows that are not aligned
 
-/// Tiles for boxes so small that they take as long as one tile. Of others many are under way, as their registers allow.
-template <int tile_rows>
-constexpr bool is_low = tile_rows <= 4;
+/// Where the inputs of a tile wait: in shared memory, or in registers of the warp that alone has the tile.
+enum class Inputs { shared, registers };
 
-/// What tiles of so many output rows read, and what a warp keeps of it in shared memory.
-template <int tile_rows>
-constexpr int input_rows = tile_rows + tap_rows_apart - 1;
-template <int tile_rows>
-constexpr int window_bytes = input_rows<tile_rows> * window_row_bytes;
-
-/// Rows of a tile, and tiles of a block. Blocks follow each other along x, so that those that run at a time have a
-/// compact part of the field. A small box is done sooner in low tiles, which are more: each warp has less to do.
-template <int rows, int across, int down, int blocks, bool any>
+/// Rows of a tile, warps side by side that share it, and tiles of a block. Blocks follow each other along x, so that those
+/// that run at a time have a compact part of the field. A small box is done sooner in low tiles, which are more, and whose
+/// warps wait for nobody.
+template <int rows, int warps, int across, int down, int blocks, Inputs inputs, bool any>
 struct TileForm {
+  static_assert(rows % product_rows == 0, "tiles have whole products");
   static constexpr int tile_rows = rows;
+  static constexpr int tile_warps = warps;
+  static constexpr int tile_outputs = warps * warp_outputs;
   static constexpr int tiles_across = across;
   static constexpr int tiles_down = down;
-  static constexpr int warps_per_block = across * down;
+  static constexpr int tiles = across * down;
+  static constexpr int warps_per_block = tiles * warps;
   static constexpr int blocks_per_multiprocessor = blocks;
+  static constexpr bool in_registers = inputs == Inputs::registers;
   static constexpr bool any_rows = any;  // otherwise for aligned ones alone
-  static_assert(input_rows<rows> <= 32, "a lane has a row");
+  static constexpr int input_rows = rows + lead_rows;
+  static constexpr int window_vectors = warp_window_vectors + (warps - 1) * warp_outputs / vector_elements;
+  static constexpr int window_elements = window_vectors * vector_elements;
+  static constexpr int window_row_bytes = ((window_vectors + 1) * vector_bytes + line_bytes - 1) / line_bytes * line_bytes;
+  static constexpr int window_bytes = 2 * line_bytes + input_rows * window_row_bytes;
+  static_assert(tiles == 1 || warps == 1, "warps that share a tile wait for all of their block");
+  static_assert(!in_registers || (warps == 1 && !any), "registers are a warp's own");
 };
+
+/// Of the block's tiles that of this warp, and of the tile's warps this one.
+template <class Form>
+SPIDER_DEVICE int tile_index() {
+  return Form::tiles == 1 ? 0 : device::warp_index();
+}
+template <class Form>
+SPIDER_DEVICE int tile_warp() {
+  return Form::tile_warps == 1 ? 0 : device::warp_index();
+}
+
+/// Lets the warps of a tile wait for each other.
+template <class Form>
+SPIDER_DEVICE void sync_tile() {
+  if constexpr (Form::tile_warps == 1) {
+    device::sync_warp();
+  } else {
+    device::sync_block();
+  }
+}
 
 // Columns x of the tile that every tap row may read in any row: from highest_low to columns - 1 + lowest_high.
 constexpr int highest_low = -3;
@@ -94,164 +129,110 @@ constexpr int column_reach_high = 3;
 constexpr int farther_reach = -column_reach_low > column_reach_high ? -column_reach_low : column_reach_high;
 constexpr int fetched_at_once = farther_reach < 1 ? 1 : (farther_reach > 4 ? 4 : farther_reach);
 
-// Every product reads its window of an input row at one of the shifts and multiplies it with one of the operands.
+// Every product multiplies one of a row's fragments with one of the operands. Fragments are windows of the input row at
+// the shifts, and the pair: of the outputs' own columns the inputs in two rows, pair_distance apart, the row and one before.
 constexpr int shift_count = 1;
-constexpr bool swaps_pairs = true;
-constexpr int operand_count = 7;
+constexpr int pair_distance = 0;  // 0: there is none
+constexpr bool has_pair = pair_distance > 0;
+constexpr int fragment_count = shift_count + (has_pair ? 1 : 0);
+constexpr int operand_count = 4;
 constexpr int metadata_count = 1;
-constexpr int product_count = 7;
+constexpr int product_count = 4;
 constexpr float result_scale = 0x1p0F;
 
-/// The input row that is `row` above an output row's lowest, times an operand. `selector` picks what of the metadata is
-/// meant.
+/// A fragment of an input row times an operand, for the output row of whose sums in flight the input row is number `row`;
+/// rows may be pairs of rows. `selector` picks what of the metadata is meant.
 struct Product {
-  int row, shift, operand, metadata, selector, part;
+  int row, fragment, operand, metadata, selector, part;
 };
 
 // Kernel matrices, compressed 2:4, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
-    {  // dy -3, dx -8..7
-        {{0x00000000, 0x00000000, 0x23000000, 0x00000000}}, {{0xa8002580, 0xa640a8e0, 0x00000000, 0xa8c0a080}},
-        {{0x00000000, 0x00000000, 0xa640a8e0, 0x23000000}}, {{0xa8c0a080, 0xa8002580, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x2580a640, 0xa8e02300, 0x0000a8c0, 0xa080a800}},
-        {{0x00000000, 0x00000000, 0xa8e02300, 0x00000000}}, {{0xa080a800, 0x2580a640, 0x00000000, 0x0000a8c0}},
-        {{0x00000000, 0xa8c0a080, 0x00000000, 0x00000000}}, {{0x23000000, 0x00000000, 0xa8002580, 0xa640a8e0}},
+    {  // dy -4..-2, dx -4..3
+        {{0x23000000, 0xa8c0a080, 0xa8002580, 0xa640a8e0}}, {{0x24402640, 0x28e01800, 0xa6400000, 0x1a00a200}},
+        {{0xa640a8e0, 0x23000000, 0xa8c0a080, 0xa8002580}}, {{0x1a00a200, 0x24402640, 0x28e01800, 0xa6400000}},
+        {{0xa8c00000, 0xa080a800, 0x2580a640, 0xa8e02300}}, {{0x264028e0, 0x1800a640, 0x1a000000, 0xa2002440}},
+        {{0xa8e02300, 0xa8c00000, 0xa080a800, 0x2580a640}}, {{0xa2002440, 0x264028e0, 0x1800a640, 0x1a000000}},
+        {{0xa8002580, 0xa640a8e0, 0x23000000, 0xa8c0a080}}, {{0xa6400000, 0x1a00a200, 0x24402640, 0x28e01800}},
+        {{0xa8c0a080, 0xa8002580, 0xa640a8e0, 0x23000000}}, {{0x28e01800, 0xa6400000, 0x1a00a200, 0x24402640}},
+        {{0x2580a640, 0xa8e02300, 0xa8c00000, 0xa080a800}}, {{0x1a000000, 0xa2002440, 0x264028e0, 0x1800a640}},
+        {{0xa080a800, 0x2580a640, 0xa8e02300, 0xa8c00000}}, {{0x1800a640, 0x1a000000, 0xa2002440, 0x264028e0}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0xa8002580, 0xa640a8e0, 0x23000000, 0xa8c0a080}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0xa8c0a080, 0xa8002580, 0xa640a8e0, 0x23000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x2580a640, 0xa8e02300, 0xa8c00000, 0xa080a800}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0xa080a800, 0x2580a640, 0xa8e02300, 0xa8c00000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x23000000, 0xa8c0a080, 0xa8002580, 0xa640a8e0}},
         {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0xa640a8e0, 0x23000000, 0xa8c0a080, 0xa8002580}},
-        {{0x0000a8c0, 0xa080a800, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x2580a640, 0xa8e02300}},
-        {{0x00000000, 0x0000a8c0, 0x00000000, 0x00000000}}, {{0xa8e02300, 0x00000000, 0xa080a800, 0x2580a640}},
-        {{0xa8002580, 0xa640a8e0, 0x00000000, 0xa8c0a080}}, {{0x00000000, 0x00000000, 0x23000000, 0x00000000}},
-        {{0xa8c0a080, 0xa8002580, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0xa640a8e0, 0x23000000}},
-        {{0x2580a640, 0xa8e02300, 0x0000a8c0, 0xa080a800}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0xa080a800, 0x2580a640, 0x00000000, 0x0000a8c0}}, {{0x00000000, 0x00000000, 0xa8e02300, 0x00000000}},
-        {{0x23000000, 0x00000000, 0xa8002580, 0xa640a8e0}}, {{0x00000000, 0xa8c0a080, 0x00000000, 0x00000000}},
-        {{0xa640a8e0, 0x23000000, 0xa8c0a080, 0xa8002580}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x2580a640, 0xa8e02300}}, {{0x0000a8c0, 0xa080a800, 0x00000000, 0x00000000}},
-        {{0xa8e02300, 0x00000000, 0xa080a800, 0x2580a640}}, {{0x00000000, 0x0000a8c0, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0xa8c00000, 0xa080a800, 0x2580a640, 0xa8e02300}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0xa8e02300, 0xa8c00000, 0xa080a800, 0x2580a640}},
     },
-    {  // dy -2, dx -8..7
-        {{0x00000000, 0x00000000, 0xa6400000, 0x00000000}}, {{0x24402640, 0x28e01800, 0x00000000, 0x1a00a200}},
-        {{0x00000000, 0x00000000, 0x28e01800, 0xa6400000}}, {{0x1a00a200, 0x24402640, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x264028e0, 0x1800a640, 0x00001a00, 0xa2002440}},
-        {{0x00000000, 0x00000000, 0x1800a640, 0x00000000}}, {{0xa2002440, 0x264028e0, 0x00000000, 0x00001a00}},
-        {{0x00000000, 0x1a00a200, 0x00000000, 0x00000000}}, {{0xa6400000, 0x00000000, 0x24402640, 0x28e01800}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x28e01800, 0xa6400000, 0x1a00a200, 0x24402640}},
-        {{0x00001a00, 0xa2002440, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x264028e0, 0x1800a640}},
-        {{0x00000000, 0x00001a00, 0x00000000, 0x00000000}}, {{0x1800a640, 0x00000000, 0xa2002440, 0x264028e0}},
-        {{0x24402640, 0x28e01800, 0x00000000, 0x1a00a200}}, {{0x00000000, 0x00000000, 0xa6400000, 0x00000000}},
-        {{0x1a00a200, 0x24402640, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x28e01800, 0xa6400000}},
-        {{0x264028e0, 0x1800a640, 0x00001a00, 0xa2002440}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0xa2002440, 0x264028e0, 0x00000000, 0x00001a00}}, {{0x00000000, 0x00000000, 0x1800a640, 0x00000000}},
-        {{0xa6400000, 0x00000000, 0x24402640, 0x28e01800}}, {{0x00000000, 0x1a00a200, 0x00000000, 0x00000000}},
-        {{0x28e01800, 0xa6400000, 0x1a00a200, 0x24402640}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x264028e0, 0x1800a640}}, {{0x00001a00, 0xa2002440, 0x00000000, 0x00000000}},
-        {{0x1800a640, 0x00000000, 0xa2002440, 0x264028e0}}, {{0x00000000, 0x00001a00, 0x00000000, 0x00000000}},
+    {  // dy -2..0, dx -4..3
+        {{0x24c00000, 0xa6402100, 0xa380a900, 0xa8a0a860}}, {{0x24809a00, 0xa8802580, 0xa7c00000, 0xa780a860}},
+        {{0xa8a0a860, 0x24c00000, 0xa6402100, 0xa380a900}}, {{0xa780a860, 0x24809a00, 0xa8802580, 0xa7c00000}},
+        {{0xa6400000, 0x2100a380, 0xa900a8a0, 0xa86024c0}}, {{0x9a00a880, 0x2580a7c0, 0xa7800000, 0xa8602480}},
+        {{0xa86024c0, 0xa6400000, 0x2100a380, 0xa900a8a0}}, {{0xa8602480, 0x9a00a880, 0x2580a7c0, 0xa7800000}},
+        {{0xa380a900, 0xa8a0a860, 0x24c00000, 0xa6402100}}, {{0xa7c00000, 0xa780a860, 0x24809a00, 0xa8802580}},
+        {{0xa6402100, 0xa380a900, 0xa8a0a860, 0x24c00000}}, {{0xa8802580, 0xa7c00000, 0xa780a860, 0x24809a00}},
+        {{0xa900a8a0, 0xa86024c0, 0xa6400000, 0x2100a380}}, {{0xa7800000, 0xa8602480, 0x9a00a880, 0x2580a7c0}},
+        {{0x2100a380, 0xa900a8a0, 0xa86024c0, 0xa6400000}}, {{0x2580a7c0, 0xa7800000, 0xa8602480, 0x9a00a880}},
+        {{0xa6400000, 0x1a00a200, 0x24402640, 0x28e01800}}, {{0xa380a900, 0xa8a0a860, 0x24c00000, 0xa6402100}},
+        {{0x28e01800, 0xa6400000, 0x1a00a200, 0x24402640}}, {{0xa6402100, 0xa380a900, 0xa8a0a860, 0x24c00000}},
+        {{0x1a000000, 0xa2002440, 0x264028e0, 0x1800a640}}, {{0xa900a8a0, 0xa86024c0, 0xa6400000, 0x2100a380}},
+        {{0x1800a640, 0x1a000000, 0xa2002440, 0x264028e0}}, {{0x2100a380, 0xa900a8a0, 0xa86024c0, 0xa6400000}},
+        {{0x24402640, 0x28e01800, 0xa6400000, 0x1a00a200}}, {{0x24c00000, 0xa6402100, 0xa380a900, 0xa8a0a860}},
+        {{0x1a00a200, 0x24402640, 0x28e01800, 0xa6400000}}, {{0xa8a0a860, 0x24c00000, 0xa6402100, 0xa380a900}},
+        {{0x264028e0, 0x1800a640, 0x1a000000, 0xa2002440}}, {{0xa6400000, 0x2100a380, 0xa900a8a0, 0xa86024c0}},
+        {{0xa2002440, 0x264028e0, 0x1800a640, 0x1a000000}}, {{0xa86024c0, 0xa6400000, 0x2100a380, 0xa900a8a0}},
     },
-    {  // dy -1, dx -8..7
-        {{0x00000000, 0x00000000, 0x24c00000, 0x00000000}}, {{0xa380a900, 0xa8a0a860, 0x00000000, 0xa6402100}},
-        {{0x00000000, 0x00000000, 0xa8a0a860, 0x24c00000}}, {{0xa6402100, 0xa380a900, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0xa900a8a0, 0xa86024c0, 0x0000a640, 0x2100a380}},
-        {{0x00000000, 0x00000000, 0xa86024c0, 0x00000000}}, {{0x2100a380, 0xa900a8a0, 0x00000000, 0x0000a640}},
-        {{0x00000000, 0xa6402100, 0x00000000, 0x00000000}}, {{0x24c00000, 0x00000000, 0xa380a900, 0xa8a0a860}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0xa8a0a860, 0x24c00000, 0xa6402100, 0xa380a900}},
-        {{0x0000a640, 0x2100a380, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0xa900a8a0, 0xa86024c0}},
-        {{0x00000000, 0x0000a640, 0x00000000, 0x00000000}}, {{0xa86024c0, 0x00000000, 0x2100a380, 0xa900a8a0}},
-        {{0xa380a900, 0xa8a0a860, 0x00000000, 0xa6402100}}, {{0x00000000, 0x00000000, 0x24c00000, 0x00000000}},
-        {{0xa6402100, 0xa380a900, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0xa8a0a860, 0x24c00000}},
-        {{0xa900a8a0, 0xa86024c0, 0x0000a640, 0x2100a380}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x2100a380, 0xa900a8a0, 0x00000000, 0x0000a640}}, {{0x00000000, 0x00000000, 0xa86024c0, 0x00000000}},
-        {{0x24c00000, 0x00000000, 0xa380a900, 0xa8a0a860}}, {{0x00000000, 0xa6402100, 0x00000000, 0x00000000}},
-        {{0xa8a0a860, 0x24c00000, 0xa6402100, 0xa380a900}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0xa900a8a0, 0xa86024c0}}, {{0x0000a640, 0x2100a380, 0x00000000, 0x00000000}},
-        {{0xa86024c0, 0x00000000, 0x2100a380, 0xa900a8a0}}, {{0x00000000, 0x0000a640, 0x00000000, 0x00000000}},
+    {  // dy 0..2, dx -4..3
+        {{0x29200000, 0xa6802480, 0x26c028e0, 0x24c0a6c0}}, {{0xa00028a0, 0xa7802100, 0x25800000, 0x21001800}},
+        {{0x24c0a6c0, 0x29200000, 0xa6802480, 0x26c028e0}}, {{0x21001800, 0xa00028a0, 0xa7802100, 0x25800000}},
+        {{0xa6800000, 0x248026c0, 0x28e024c0, 0xa6c02920}}, {{0x28a0a780, 0x21002580, 0x21000000, 0x1800a000}},
+        {{0xa6c02920, 0xa6800000, 0x248026c0, 0x28e024c0}}, {{0x1800a000, 0x28a0a780, 0x21002580, 0x21000000}},
+        {{0x26c028e0, 0x24c0a6c0, 0x29200000, 0xa6802480}}, {{0x25800000, 0x21001800, 0xa00028a0, 0xa7802100}},
+        {{0xa6802480, 0x26c028e0, 0x24c0a6c0, 0x29200000}}, {{0xa7802100, 0x25800000, 0x21001800, 0xa00028a0}},
+        {{0x28e024c0, 0xa6c02920, 0xa6800000, 0x248026c0}}, {{0x21000000, 0x1800a000, 0x28a0a780, 0x21002580}},
+        {{0x248026c0, 0x28e024c0, 0xa6c02920, 0xa6800000}}, {{0x21002580, 0x21000000, 0x1800a000, 0x28a0a780}},
+        {{0xa7c00000, 0xa780a860, 0x24809a00, 0xa8802580}}, {{0x26c028e0, 0x24c0a6c0, 0x29200000, 0xa6802480}},
+        {{0xa8802580, 0xa7c00000, 0xa780a860, 0x24809a00}}, {{0xa6802480, 0x26c028e0, 0x24c0a6c0, 0x29200000}},
+        {{0xa7800000, 0xa8602480, 0x9a00a880, 0x2580a7c0}}, {{0x28e024c0, 0xa6c02920, 0xa6800000, 0x248026c0}},
+        {{0x2580a7c0, 0xa7800000, 0xa8602480, 0x9a00a880}}, {{0x248026c0, 0x28e024c0, 0xa6c02920, 0xa6800000}},
+        {{0x24809a00, 0xa8802580, 0xa7c00000, 0xa780a860}}, {{0x29200000, 0xa6802480, 0x26c028e0, 0x24c0a6c0}},
+        {{0xa780a860, 0x24809a00, 0xa8802580, 0xa7c00000}}, {{0x24c0a6c0, 0x29200000, 0xa6802480, 0x26c028e0}},
+        {{0x9a00a880, 0x2580a7c0, 0xa7800000, 0xa8602480}}, {{0xa6800000, 0x248026c0, 0x28e024c0, 0xa6c02920}},
+        {{0xa8602480, 0x9a00a880, 0x2580a7c0, 0xa7800000}}, {{0xa6c02920, 0xa6800000, 0x248026c0, 0x28e024c0}},
     },
-    {  // dy 0, dx -8..7
-        {{0x00000000, 0x00000000, 0xa7c00000, 0x00000000}}, {{0x24809a00, 0xa8802580, 0x00000000, 0xa780a860}},
-        {{0x00000000, 0x00000000, 0xa8802580, 0xa7c00000}}, {{0xa780a860, 0x24809a00, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x9a00a880, 0x2580a7c0, 0x0000a780, 0xa8602480}},
-        {{0x00000000, 0x00000000, 0x2580a7c0, 0x00000000}}, {{0xa8602480, 0x9a00a880, 0x00000000, 0x0000a780}},
-        {{0x00000000, 0xa780a860, 0x00000000, 0x00000000}}, {{0xa7c00000, 0x00000000, 0x24809a00, 0xa8802580}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0xa8802580, 0xa7c00000, 0xa780a860, 0x24809a00}},
-        {{0x0000a780, 0xa8602480, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x9a00a880, 0x2580a7c0}},
-        {{0x00000000, 0x0000a780, 0x00000000, 0x00000000}}, {{0x2580a7c0, 0x00000000, 0xa8602480, 0x9a00a880}},
-        {{0x24809a00, 0xa8802580, 0x00000000, 0xa780a860}}, {{0x00000000, 0x00000000, 0xa7c00000, 0x00000000}},
-        {{0xa780a860, 0x24809a00, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0xa8802580, 0xa7c00000}},
-        {{0x9a00a880, 0x2580a7c0, 0x0000a780, 0xa8602480}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0xa8602480, 0x9a00a880, 0x00000000, 0x0000a780}}, {{0x00000000, 0x00000000, 0x2580a7c0, 0x00000000}},
-        {{0xa7c00000, 0x00000000, 0x24809a00, 0xa8802580}}, {{0x00000000, 0xa780a860, 0x00000000, 0x00000000}},
-        {{0xa8802580, 0xa7c00000, 0xa780a860, 0x24809a00}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x9a00a880, 0x2580a7c0}}, {{0x0000a780, 0xa8602480, 0x00000000, 0x00000000}},
-        {{0x2580a7c0, 0x00000000, 0xa8602480, 0x9a00a880}}, {{0x00000000, 0x0000a780, 0x00000000, 0x00000000}},
-    },
-    {  // dy 1, dx -8..7
-        {{0x00000000, 0x00000000, 0x29200000, 0x00000000}}, {{0x26c028e0, 0x24c0a6c0, 0x00000000, 0xa6802480}},
-        {{0x00000000, 0x00000000, 0x24c0a6c0, 0x29200000}}, {{0xa6802480, 0x26c028e0, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x28e024c0, 0xa6c02920, 0x0000a680, 0x248026c0}},
-        {{0x00000000, 0x00000000, 0xa6c02920, 0x00000000}}, {{0x248026c0, 0x28e024c0, 0x00000000, 0x0000a680}},
-        {{0x00000000, 0xa6802480, 0x00000000, 0x00000000}}, {{0x29200000, 0x00000000, 0x26c028e0, 0x24c0a6c0}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x24c0a6c0, 0x29200000, 0xa6802480, 0x26c028e0}},
-        {{0x0000a680, 0x248026c0, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x28e024c0, 0xa6c02920}},
-        {{0x00000000, 0x0000a680, 0x00000000, 0x00000000}}, {{0xa6c02920, 0x00000000, 0x248026c0, 0x28e024c0}},
-        {{0x26c028e0, 0x24c0a6c0, 0x00000000, 0xa6802480}}, {{0x00000000, 0x00000000, 0x29200000, 0x00000000}},
-        {{0xa6802480, 0x26c028e0, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x24c0a6c0, 0x29200000}},
-        {{0x28e024c0, 0xa6c02920, 0x0000a680, 0x248026c0}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x248026c0, 0x28e024c0, 0x00000000, 0x0000a680}}, {{0x00000000, 0x00000000, 0xa6c02920, 0x00000000}},
-        {{0x29200000, 0x00000000, 0x26c028e0, 0x24c0a6c0}}, {{0x00000000, 0xa6802480, 0x00000000, 0x00000000}},
-        {{0x24c0a6c0, 0x29200000, 0xa6802480, 0x26c028e0}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x28e024c0, 0xa6c02920}}, {{0x0000a680, 0x248026c0, 0x00000000, 0x00000000}},
-        {{0xa6c02920, 0x00000000, 0x248026c0, 0x28e024c0}}, {{0x00000000, 0x0000a680, 0x00000000, 0x00000000}},
-    },
-    {  // dy 2, dx -8..7
-        {{0x00000000, 0x00000000, 0x25800000, 0x00000000}}, {{0xa00028a0, 0xa7802100, 0x00000000, 0x21001800}},
-        {{0x00000000, 0x00000000, 0xa7802100, 0x25800000}}, {{0x21001800, 0xa00028a0, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x28a0a780, 0x21002580, 0x00002100, 0x1800a000}},
-        {{0x00000000, 0x00000000, 0x21002580, 0x00000000}}, {{0x1800a000, 0x28a0a780, 0x00000000, 0x00002100}},
-        {{0x00000000, 0x21001800, 0x00000000, 0x00000000}}, {{0x25800000, 0x00000000, 0xa00028a0, 0xa7802100}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0xa7802100, 0x25800000, 0x21001800, 0xa00028a0}},
-        {{0x00002100, 0x1800a000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x28a0a780, 0x21002580}},
-        {{0x00000000, 0x00002100, 0x00000000, 0x00000000}}, {{0x21002580, 0x00000000, 0x1800a000, 0x28a0a780}},
-        {{0xa00028a0, 0xa7802100, 0x00000000, 0x21001800}}, {{0x00000000, 0x00000000, 0x25800000, 0x00000000}},
-        {{0x21001800, 0xa00028a0, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0xa7802100, 0x25800000}},
-        {{0x28a0a780, 0x21002580, 0x00002100, 0x1800a000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x1800a000, 0x28a0a780, 0x00000000, 0x00002100}}, {{0x00000000, 0x00000000, 0x21002580, 0x00000000}},
-        {{0x25800000, 0x00000000, 0xa00028a0, 0xa7802100}}, {{0x00000000, 0x21001800, 0x00000000, 0x00000000}},
-        {{0xa7802100, 0x25800000, 0x21001800, 0xa00028a0}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x28a0a780, 0x21002580}}, {{0x00002100, 0x1800a000, 0x00000000, 0x00000000}},
-        {{0x21002580, 0x00000000, 0x1800a000, 0x28a0a780}}, {{0x00000000, 0x00002100, 0x00000000, 0x00000000}},
-    },
-    {  // dy 3, dx -8..7
-        {{0x00000000, 0x00000000, 0xa8e00000, 0x00000000}}, {{0xa900a8e0, 0xa4402640, 0x00000000, 0xa840a080}},
-        {{0x00000000, 0x00000000, 0xa4402640, 0xa8e00000}}, {{0xa840a080, 0xa900a8e0, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0xa8e0a440, 0x2640a8e0, 0x0000a840, 0xa080a900}},
-        {{0x00000000, 0x00000000, 0x2640a8e0, 0x00000000}}, {{0xa080a900, 0xa8e0a440, 0x00000000, 0x0000a840}},
-        {{0x00000000, 0xa840a080, 0x00000000, 0x00000000}}, {{0xa8e00000, 0x00000000, 0xa900a8e0, 0xa4402640}},
-        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0xa4402640, 0xa8e00000, 0xa840a080, 0xa900a8e0}},
-        {{0x0000a840, 0xa080a900, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0xa8e0a440, 0x2640a8e0}},
-        {{0x00000000, 0x0000a840, 0x00000000, 0x00000000}}, {{0x2640a8e0, 0x00000000, 0xa080a900, 0xa8e0a440}},
-        {{0xa900a8e0, 0xa4402640, 0x00000000, 0xa840a080}}, {{0x00000000, 0x00000000, 0xa8e00000, 0x00000000}},
-        {{0xa840a080, 0xa900a8e0, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0xa4402640, 0xa8e00000}},
-        {{0xa8e0a440, 0x2640a8e0, 0x0000a840, 0xa080a900}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0xa080a900, 0xa8e0a440, 0x00000000, 0x0000a840}}, {{0x00000000, 0x00000000, 0x2640a8e0, 0x00000000}},
-        {{0xa8e00000, 0x00000000, 0xa900a8e0, 0xa4402640}}, {{0x00000000, 0xa840a080, 0x00000000, 0x00000000}},
+    {  // dy 2..4, dx -4..3
+        {{0xa8e00000, 0xa840a080, 0xa900a8e0, 0xa4402640}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
         {{0xa4402640, 0xa8e00000, 0xa840a080, 0xa900a8e0}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
-        {{0x00000000, 0x00000000, 0xa8e0a440, 0x2640a8e0}}, {{0x0000a840, 0xa080a900, 0x00000000, 0x00000000}},
-        {{0x2640a8e0, 0x00000000, 0xa080a900, 0xa8e0a440}}, {{0x00000000, 0x0000a840, 0x00000000, 0x00000000}},
+        {{0xa8400000, 0xa080a900, 0xa8e0a440, 0x2640a8e0}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x2640a8e0, 0xa8400000, 0xa080a900, 0xa8e0a440}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0xa900a8e0, 0xa4402640, 0xa8e00000, 0xa840a080}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0xa840a080, 0xa900a8e0, 0xa4402640, 0xa8e00000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0xa8e0a440, 0x2640a8e0, 0xa8400000, 0xa080a900}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0xa080a900, 0xa8e0a440, 0x2640a8e0, 0xa8400000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x25800000, 0x21001800, 0xa00028a0, 0xa7802100}}, {{0xa900a8e0, 0xa4402640, 0xa8e00000, 0xa840a080}},
+        {{0xa7802100, 0x25800000, 0x21001800, 0xa00028a0}}, {{0xa840a080, 0xa900a8e0, 0xa4402640, 0xa8e00000}},
+        {{0x21000000, 0x1800a000, 0x28a0a780, 0x21002580}}, {{0xa8e0a440, 0x2640a8e0, 0xa8400000, 0xa080a900}},
+        {{0x21002580, 0x21000000, 0x1800a000, 0x28a0a780}}, {{0xa080a900, 0xa8e0a440, 0x2640a8e0, 0xa8400000}},
+        {{0xa00028a0, 0xa7802100, 0x25800000, 0x21001800}}, {{0xa8e00000, 0xa840a080, 0xa900a8e0, 0xa4402640}},
+        {{0x21001800, 0xa00028a0, 0xa7802100, 0x25800000}}, {{0xa4402640, 0xa8e00000, 0xa840a080, 0xa900a8e0}},
+        {{0x28a0a780, 0x21002580, 0x21000000, 0x1800a000}}, {{0xa8400000, 0xa080a900, 0xa8e0a440, 0x2640a8e0}},
+        {{0x1800a000, 0x28a0a780, 0x21002580, 0x21000000}}, {{0x2640a8e0, 0xa8400000, 0xa080a900, 0xa8e0a440}},
     },
 };
 
 // Which two of each four columns the matrices keep.
 SPIDER_TABLE std::uint32_t metadata_words[metadata_count][32] = {
     {
-        0x444e4444, 0x44444444, 0x00000000, 0x00000000, 0x494e4449, 0x44444444, 0x00000000, 0x00000000,
-        0x4e4e4e4e, 0x444e4444, 0x00000000, 0x00000000, 0x4e4e4e4e, 0x494e4449, 0x00000000, 0x00000000,
-        0x4eee4e4e, 0x4e4e4e4e, 0x00000000, 0x00000000, 0x9eee4e9e, 0x4e4e4e4e, 0x00000000, 0x00000000,
-        0xeeeeeeee, 0x4eee4e4e, 0x00000000, 0x00000000, 0xeeeeeeee, 0x9eee4e9e, 0x00000000, 0x00000000,
+        0x444e4444, 0x44e44444, 0x00000000, 0x00000000, 0x494e4449, 0x94e44494, 0x00000000, 0x00000000,
+        0x4eee4e4e, 0xe4eee4e4, 0x00000000, 0x00000000, 0x9eee4e9e, 0xe9eee4e9, 0x00000000, 0x00000000,
+        0x444e4444, 0x44e44444, 0x00000000, 0x00000000, 0x494e4449, 0x94e44494, 0x00000000, 0x00000000,
+        0x4eee4e4e, 0xe4eee4e4, 0x00000000, 0x00000000, 0x9eee4e9e, 0xe9eee4e9, 0x00000000, 0x00000000,
     },
 };
 
-// What is loaded instead of a vector that is not whole.
-alignas(16) SPIDER_TABLE Vector no_cells = {};
-
-/// What a warp computes, and of which field.
+/// What a block computes, and of which field.
 struct Tile {
   const Element* input;  ///< the field's first interior element
   Element* output;
@@ -262,7 +243,6 @@ struct Tile {
   bool aligned_input, aligned_output;
 };
 
-/// Finds the tile of this warp; there is none where the grid reaches beyond the box.
 template <class Form>
 SPIDER_DEVICE bool find_tile(const spider::SweepArguments& field, Tile& tile) {
   const spider::VolumeGrid& grid = field.grid.volume;
@@ -270,9 +250,8 @@ SPIDER_DEVICE bool find_tile(const spider::SweepArguments& field, Tile& tile) {
   const auto begin_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis]); };
   const auto end_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis] + box.extent[axis]); };
   const int block = device::block_index();
-  const int warp = device::warp_index();
-  const int across = block % grid.across * Form::tiles_across + warp % Form::tiles_across;
-  const int down = block / grid.across * Form::tiles_down + warp / Form::tiles_across;
+  const int across = block % grid.across * Form::tiles_across + tile_index<Form>() % Form::tiles_across;
+  const int down = block / grid.across * Form::tiles_down + tile_index<Form>() / Form::tiles_across;
   tile.input = static_cast<const Element*>(field.input);
   tile.output = static_cast<Element*>(field.output);
   tile.input_stride = field.input_stride[1];
@@ -280,38 +259,35 @@ SPIDER_DEVICE bool find_tile(const spider::SweepArguments& field, Tile& tile) {
   tile.rows = static_cast<std::int32_t>(field.extent[1]);
   tile.columns = static_cast<std::int32_t>(field.extent[2]);
   tile.wanted = {begin_of(1), end_of(1), begin_of(2), end_of(2)};
-  tile.row = tile.wanted.row_begin + down * Form::tile_rows;
-  tile.column = grid.first_column + across * tile_outputs;
+  tile.row = tile.wanted.row_begin / product_rows * product_rows + down * Form::tile_rows;
+  tile.column = grid.first_column + across * Form::tile_outputs;
   tile.aligned_input = !Form::any_rows || field.aligned_input;
   tile.aligned_output = !Form::any_rows || field.aligned_output;
   return tile.row < tile.wanted.row_end && tile.column < tile.wanted.column_end;
 }
 
 /// Are all rows that the tile's outputs read in the box, and so at their own places and read?
-template <int tile_rows>
+template <class Form>
 SPIDER_DEVICE bool has_plain_rows(const Tile& tile) {
   constexpr int first_row = row_low < 0 ? row_low : 0;
-  constexpr int end_row = tile_rows + (row_high > 0 ? row_high : 0);
+  constexpr int end_row = Form::tile_rows + (row_high > 0 ? row_high : 0);
   return tile.row + first_row >= tile.wanted.row_begin && tile.row + end_row <= tile.wanted.row_end;
 }
 
-/// Are all outputs the sweep's?
-template <int tile_rows>
+/// Are all outputs the sweep's, and aligned?
+template <class Form>
 SPIDER_DEVICE bool has_plain_outputs(const Tile& tile) {
-  return tile.row + tile_rows <= tile.wanted.row_end && tile.column >= tile.wanted.column_begin &&
-         tile.column + tile_outputs <= tile.wanted.column_end;
+  return tile.aligned_output && tile.row >= tile.wanted.row_begin && tile.row + Form::tile_rows <= tile.wanted.row_end &&
+         tile.column >= tile.wanted.column_begin && tile.column + Form::tile_outputs <= tile.wanted.column_end;
 }
 
-/// Are all inputs of the tile in the box, and all outputs wanted? Of rows that are not aligned, so must be all of the
-/// words of memory that inputs lie across.
+/// Are all inputs of the tile in the box, and of rows that are not aligned all vectors of memory that they lie across?
 template <class Form>
-SPIDER_DEVICE bool is_inside(const Tile& tile) {
-  constexpr int tile_rows = Form::tile_rows;
-  constexpr int before = Form::any_rows ? 1 : 0;
-  constexpr int behind = Form::any_rows ? 2 : 0;
-  return has_plain_rows<tile_rows>(tile) && has_plain_outputs<tile_rows>(tile) &&
-         tile.column + first_column - before >= tile.wanted.column_begin &&
-         tile.column + first_column + window_elements + behind <= tile.wanted.column_end;
+SPIDER_DEVICE bool has_plain_inputs(const Tile& tile) {
+  const int before = tile.aligned_input ? 0 : vector_elements - 1;
+  const int behind = tile.aligned_input ? 0 : vector_elements;
+  return has_plain_rows<Form>(tile) && tile.column + first_column - before >= tile.wanted.column_begin &&
+         tile.column + first_column + Form::window_elements + behind <= tile.wanted.column_end;
 }
 
 /// What lies beyond the field's rows.
@@ -360,9 +336,10 @@ struct Span {
 };
 
 /// The columns of whole vectors that are in memory, at their own places, in every row that is reached.
+template <class Form>
 SPIDER_DEVICE Span whole_vectors(const Tile& tile) {
   const auto clamp = [](int value, int low) {
-    return value < low ? low : (value > window_elements ? window_elements : value);
+    return value < low ? low : (value > Form::window_elements ? Form::window_elements : value);
   };
   // A vector of a row that is not aligned lies across two of memory.
   const int before = tile.aligned_input ? 0 : vector_elements - 1;
@@ -374,11 +351,6 @@ SPIDER_DEVICE Span whole_vectors(const Tile& tile) {
   return {first, clamp(end / vector_elements * vector_elements, first)};
 }
 
-/// Is a cell the second one of a word of memory?
-SPIDER_DEVICE bool is_odd(const Element* cell) {
-  return reinterpret_cast<std::uintptr_t>(cell) / element_bytes % 2 != 0;
-}
-
 /// A vector of cells that are not aligned, from the two of memory that it lies across, where it is wanted; else zeros.
 SPIDER_DEVICE Vector load_across(bool wanted, const Element* cells) {
   const int lead = static_cast<int>(reinterpret_cast<std::uintptr_t>(cells) % vector_bytes);
@@ -388,156 +360,91 @@ SPIDER_DEVICE Vector load_across(bool wanted, const Element* cells) {
   return spider::take_vector(low, high, lead);
 }
 
-/// The input rows of a tile, by shift.
-template <int tile_rows>
-using Fragments = Storage::Fragment[input_rows<tile_rows>][shift_count];
-
-/// Which of the window's vectors is a lane's, at shift 0: of each column of a product, which has four groups of eight
-/// from group 2 (lane / 4) on, group lane % 4, or with the pair swap (lane % 4) / 2 + 2 (lane % 2).
-SPIDER_DEVICE int lane_vector() {
-  const int lane = device::lane_index();
-  return 2 * (lane / 4) + (swaps_pairs ? lane % 4 / 2 + 2 * (lane % 2) : lane % 4);
+/// The barrier of bulk copies; the window begins on the next line.
+template <class Form>
+SPIDER_DEVICE Shared barrier() {
+  return tile_index<Form>() * Form::window_bytes;
 }
 
-/// Where the groups of a shift begin, from those of the first.
-SPIDER_DEVICE int shift_group(int shift) {
-  SPIDER_CONSTANTS int groups[shift_count] = {0};
-  return groups[shift];
-}
-
-/// The operands of a lane, and which columns they keep.
-struct Tables {
-  std::uint32_t metadata[metadata_count];
-  Vector matrices[operand_count];
-};
-
-SPIDER_DEVICE void load_tables(Tables& tables) {
-  const int lane = device::lane_index();
-  SPIDER_UNROLL
-  for (int i = 0; i < metadata_count; ++i) tables.metadata[i] = device::load_table_now(&metadata_words[i][lane]);
-  SPIDER_UNROLL
-  for (int i = 0; i < operand_count; ++i) tables.matrices[i] = device::load_table_now(&operands[i][lane]);
-}
-
-/// Loads a lane's inputs straight from memory.
-template <int tile_rows>
-SPIDER_DEVICE void load_plain(const Tile& tile, Tables& tables, Fragments<tile_rows>& fragments) {
-  const Element* from = tile.input + ((tile.row + row_low) * tile.input_stride + tile.column + first_column);
-  load_tables(tables);
-  device::wait_for_earlier_work();
-  SPIDER_UNROLL
-  for (int row = 0; row < input_rows<tile_rows>; ++row) {
-    SPIDER_UNROLL
-    for (int shift = 0; shift < shift_count; ++shift) {
-      fragments[row][shift] = {
-          device::load_vector_if(true, from + (lane_vector() + shift_group(shift)) * vector_elements)};
-    }
-    from += tile.input_stride;
-  }
-}
-
-/// The words of memory that a vector of cells lies across, which may begin at any element.
-struct Words {
-  std::uint32_t word[5];
-};
-
-/// Loads a lane's inputs from rows that may begin at any element.
-template <int tile_rows>
-SPIDER_DEVICE void load_shifted(const Tile& tile, Tables& tables, Fragments<tile_rows>& fragments) {
-  const Element* cells = tile.input + ((tile.row + row_low) * tile.input_stride + tile.column + first_column);
-  Words words[input_rows<tile_rows>][shift_count];
-  device::wait_for_earlier_work();
-  SPIDER_UNROLL
-  for (int row = 0; row < input_rows<tile_rows>; ++row) {
-    const Element* from = cells + row * tile.input_stride;
-    from -= is_odd(from) ? 1 : 0;
-    SPIDER_UNROLL
-    for (int shift = 0; shift < shift_count; ++shift) {
-      const Element* vector = from + (lane_vector() + shift_group(shift)) * vector_elements;
-      SPIDER_UNROLL
-      for (int i = 0; i < 5; ++i) {
-        words[row][shift].word[i] = device::load_field(reinterpret_cast<const std::uint32_t*>(vector) + i);
-      }
-    }
-  }
-  load_tables(tables);
-  SPIDER_UNROLL
-  for (int row = 0; row < input_rows<tile_rows>; ++row) {
-    const int bits = is_odd(cells + row * tile.input_stride) ? 16 : 0;
-    SPIDER_UNROLL
-    for (int shift = 0; shift < shift_count; ++shift) {
-      const Words& from = words[row][shift];
-      SPIDER_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        fragments[row][shift].inputs.word[i] = device::funnel_shift_right(from.word[i], from.word[i + 1], bits);
-      }
-    }
-  }
-}
-
-/// The input row of the tile that a lane looks after: lane i has row i.
-struct OwnRow {
-  std::int32_t y;
-  spider::MappedIndex place;  ///< where it is taken from
-  bool reached;
-};
-
-SPIDER_DEVICE OwnRow find_own_row(const Tile& tile) {
-  const std::int32_t y = tile.row + row_low + device::lane_index();
-  return {y, map_row(tile, y), row_is_reached(tile, y)};
-}
-
-/// Is the vector from `column` of the window on aligned, and as it lies in memory in every row that is reached?
-SPIDER_DEVICE bool is_whole(const Tile& tile, const Span& whole, int column) {
-  return tile.aligned_input && column >= whole.begin && column < whole.end;
-}
-
-/// Loads a lane's whole vectors, those within `whole`, of all input rows where they are aligned; zeros instead of others.
-template <int tile_rows>
-SPIDER_DEVICE void load_whole(const Tile& tile, const Span& whole, const OwnRow& own, Fragments<tile_rows>& fragments) {
-  constexpr std::int32_t no_row = -2147483647;
-  const std::int32_t own_row = own.reached && !own.place.constant ? own.place.index : no_row;
-  SPIDER_UNROLL
-  for (int row = 0; row < input_rows<tile_rows>; ++row) {
-    const auto from = static_cast<std::int32_t>(device::take_from_lane(static_cast<std::uint32_t>(own_row), row));
-    const std::int64_t first = (from != no_row ? from : 0) * tile.input_stride + tile.column + first_column;
-    SPIDER_UNROLL
-    for (int shift = 0; shift < shift_count; ++shift) {
-      const int column = (lane_vector() + shift_group(shift)) * vector_elements;
-      const bool wanted = from != no_row && is_whole(tile, whole, column);
-      fragments[row][shift] = {device::load_vector_or(wanted, tile.input + (first + column), &no_cells)};
-    }
-  }
-}
-
-template <int tile_rows>
+template <class Form>
 SPIDER_DEVICE Shared window_row(int row) {
-  return device::warp_index() * window_bytes<tile_rows> + row * window_row_bytes;
+  return barrier<Form>() + line_bytes + window_offset + row * Form::window_row_bytes;
 }
 
-/// Fills the window with zeros: an operand's zero times what lay there could be NaN.
-template <int tile_rows>
-SPIDER_DEVICE void clear_window() {
-  constexpr int vectors = input_rows<tile_rows> * window_vectors;
+/// The first input of the tile's window, where it lies in memory at its own place.
+SPIDER_DEVICE const Element* first_input(const Tile& tile) {
+  return tile.input + ((tile.row + row_low) * tile.input_stride + tile.column + first_column);
+}
+
+/// Starts the copies of a tile whose inputs need no care: one a row, of the vectors of memory that it lies across.
+template <class Form>
+SPIDER_DEVICE void copy_in_bulk(const Tile& tile, const spider::Leads& leads) {
+  const std::uint32_t row_bytes = (Form::window_vectors + (tile.aligned_input ? 0 : 1)) * vector_bytes;
+  const int lane = device::lane_index();
+  if (lane == 0) device::begin_bulk_copies(barrier<Form>(), Form::input_rows * row_bytes);
+  device::sync_warp();
+  const Element* first = first_input(tile);
   SPIDER_UNROLL
-  for (int first = 0; first < vectors; first += 32) {
-    const int vector = first + device::lane_index();
-    device::store_shared_if(vector < vectors, window_row<tile_rows>(0) + vector * vector_bytes, Vector{});
+  for (int above = 0; above < Form::input_rows; above += 32) {
+    const int row = above + lane;
+    if (row < Form::input_rows) {
+      const Element* from = first + (row * tile.input_stride - spider::lead_of(leads, row) / element_bytes);
+      device::copy_bulk_async(window_row<Form>(row), from, row_bytes, barrier<Form>());
+    }
   }
 }
 
-/// Puts whole vectors that are not aligned into the window.
-template <int tile_rows>
-SPIDER_DEVICE void gather_across(const Tile& tile, const Span& whole) {
-  constexpr int vectors = input_rows<tile_rows> * window_vectors;
+/// Moves rows that were copied so to where those are that begin with a vector; each warp has some.
+template <class Form>
+SPIDER_DEVICE void shift_rows(const spider::Leads& leads) {
   SPIDER_NO_UNROLL
-  for (int first = device::lane_index(); first < vectors; first += 32 * gathered_at_once) {
+  for (int row = tile_warp<Form>(); row < Form::input_rows; row += Form::tile_warps) {
+    spider::shift_row<Form::window_vectors * vector_bytes / 4>(window_row<Form>(row), spider::lead_of(leads, row));
+  }
+}
+
+/// Of a tile at an edge, or where there are no bulk copies, and of aligned rows: starts the copies of the vectors within
+/// `whole` where rows are in memory, and stores the row's constant where they are not. The rest becomes zeros: an operand's
+/// zero times what lay there could be NaN.
+template <class Form>
+SPIDER_DEVICE void copy_whole(const Tile& tile, const Span& whole) {
+  SPIDER_NO_UNROLL
+  for (int row = tile_warp<Form>(); row < Form::input_rows; row += Form::tile_warps) {
+    const std::int32_t y = tile.row + row_low + row;
+    const spider::MappedIndex place = map_row(tile, y);
+    const bool reached = row_is_reached(tile, y);
+    const bool in_memory = reached && !place.constant;
+    const std::uint32_t word = reached && place.constant ? Storage::repeat(static_cast<Element>(place.value)) : 0;
+    const Element* from = tile.input + ((in_memory ? place.index : 0) * tile.input_stride + tile.column + first_column);
+    SPIDER_UNROLL
+    for (int first = 0; first < Form::window_vectors; first += 32) {
+      // From the first line on, then what is before it, so that a warp's copies cover whole lines.
+      const int turned = first + device::lane_index() + vectors_before_line;
+      const int vector = turned < Form::window_vectors ? turned : turned - Form::window_vectors;
+      const bool mine = first + device::lane_index() < Form::window_vectors;
+      const int column = vector * vector_elements;
+      const bool is_whole = column >= whole.begin && column < whole.end;
+      const Shared to = window_row<Form>(row) + vector * vector_bytes;
+      const std::uint32_t filler = is_whole ? word : 0;
+      device::copy_async_if(mine && is_whole && in_memory, to, from + column);
+      device::store_shared_if(mine && !(is_whole && in_memory), to, Vector{{filler, filler, filler, filler}});
+    }
+  }
+}
+
+/// The same of rows that are not aligned.
+template <class Form>
+SPIDER_DEVICE void gather_across(const Tile& tile, const Span& whole) {
+  constexpr int vectors = Form::input_rows * Form::window_vectors;
+  const int thread = tile_warp<Form>() * 32 + device::lane_index();
+  SPIDER_NO_UNROLL
+  for (int first = thread; first < vectors; first += Form::tile_warps * 32 * gathered_at_once) {
     Vector cells[gathered_at_once];
     SPIDER_UNROLL
     for (int k = 0; k < gathered_at_once; ++k) {
-      const int i = first + 32 * k;
-      const std::int32_t y = tile.row + row_low + i / window_vectors;
-      const int column = i % window_vectors * vector_elements;
+      const int i = first + Form::tile_warps * 32 * k;
+      const std::int32_t y = tile.row + row_low + i / Form::window_vectors;
+      const int column = i % Form::window_vectors * vector_elements;
       const spider::MappedIndex row = map_row(tile, y);
       const bool wanted = i < vectors && column >= whole.begin && column < whole.end && row_is_reached(tile, y);
       const bool in_memory = wanted && !row.constant;
@@ -549,9 +456,8 @@ SPIDER_DEVICE void gather_across(const Tile& tile, const Span& whole) {
     }
     SPIDER_UNROLL
     for (int k = 0; k < gathered_at_once; ++k) {
-      const int i = first + 32 * k;
-      const Shared to = window_row<tile_rows>(i / window_vectors) + i % window_vectors * vector_bytes;
-      device::store_shared_if(i < vectors, to, cells[k]);
+      const int i = first + Form::tile_warps * 32 * k;
+      device::store_shared_if(i < vectors, window_row<Form>(i / Form::window_vectors) + i % Form::window_vectors * vector_bytes, cells[k]);
     }
   }
 }
@@ -574,107 +480,229 @@ struct CellColumns {
   int begin, low, gap, count;
 };
 
+template <class Form>
 SPIDER_DEVICE CellColumns cell_columns(const Tile& tile, const Span& whole) {
   const auto clamp = [](int value, int low, int high) { return value < low ? low : (value > high ? high : value); };
   const std::int32_t left = tile.column + first_column;
-  const int begin = clamp(tile.wanted.column_begin + column_reach_low - left, 0, window_elements);
-  const int end = clamp(tile.wanted.column_end + column_reach_high - left, begin, window_elements);
+  const int begin = clamp(tile.wanted.column_begin + column_reach_low - left, 0, Form::window_elements);
+  const int end = clamp(tile.wanted.column_end + column_reach_high - left, begin, Form::window_elements);
   const int low_end = clamp(whole.begin, begin, end);
   const int gap = clamp(whole.end, low_end, end) - low_end;
   return {begin, low_end - begin, gap, end - begin - gap};
 }
 
-/// Some cells of a lane's row, which follow each other.
-struct Cells {
-  Element value[fetched_at_once];
-};
-
-SPIDER_DEVICE int cell_column(const CellColumns& columns, int i) {
-  return columns.begin + i + (i < columns.low ? 0 : columns.gap);
-}
-
-/// Requests the cells from the `first` on.
-template <int tile_rows>
-SPIDER_DEVICE Cells fetch_cells(const Tile& tile, const OwnRow& own, const CellColumns& columns, int first) {
-  Cells cells;
-  SPIDER_UNROLL
-  for (int k = 0; k < fetched_at_once; ++k) {
-    const bool wanted = device::lane_index() < input_rows<tile_rows> && first + k < columns.count;
-    const std::int32_t x = tile.column + first_column + cell_column(columns, first + k);
-    cells.value[k] = fetch_cell(tile, wanted, own.y, own.place, x);
-  }
-  return cells;
-}
-
-/// Puts them into the window.
-template <int tile_rows>
-SPIDER_DEVICE void put_cells(const CellColumns& columns, int first, const Cells& cells) {
-  const int row = device::lane_index();
-  SPIDER_UNROLL
-  for (int k = 0; k < fetched_at_once; ++k) {
-    device::store_shared_if(row < input_rows<tile_rows> && first + k < columns.count,
-                            window_row<tile_rows>(row) + cell_column(columns, first + k) * element_bytes, cells.value[k]);
-  }
-}
-
-/// Loads a lane's inputs of a tile at an edge, or of rows that are not aligned: whole vectors straight from memory where
-/// they are aligned, all else through the window, while these are on their way.
-template <int tile_rows>
-SPIDER_DEVICE void load_with_care(const Tile& tile, Fragments<tile_rows>& fragments) {
-  const Span whole = whole_vectors(tile);
-  const CellColumns columns = cell_columns(tile, whole);
-  const OwnRow own = find_own_row(tile);
-  clear_window<tile_rows>();
-  device::sync_warp();
-  device::wait_for_earlier_work();
-  if (!tile.aligned_input) gather_across<tile_rows>(tile, whole);
-  device::sync_warp();
-  load_whole<tile_rows>(tile, whole, own, fragments);
+/// Puts the cells of those columns into the window: a lane has a row, and warps take columns in turn.
+template <class Form>
+SPIDER_DEVICE void fetch_cells(const Tile& tile, const CellColumns& columns) {
+  const auto column_of = [&](int i) { return columns.begin + i + (i < columns.low ? 0 : columns.gap); };
   SPIDER_NO_UNROLL
-  for (int first = 0; first < columns.count; first += fetched_at_once) {
-    put_cells<tile_rows>(columns, first, fetch_cells<tile_rows>(tile, own, columns, first));
-  }
-  device::sync_warp();
-  constexpr spider::AxisRules rules = row_rules();
-  constexpr bool has_constants =
-      rules.low == spider::FaceRule::constant || rules.high == spider::FaceRule::constant;
-  const std::uint32_t own_constant =
-      own.reached && own.place.constant ? Storage::repeat(static_cast<Element>(own.place.value)) : 0;
-  SPIDER_UNROLL
-  for (int row = 0; row < input_rows<tile_rows>; ++row) {
-    const std::uint32_t constant = has_constants ? device::take_from_lane(own_constant, row) : 0;
-    SPIDER_UNROLL
-    for (int shift = 0; shift < shift_count; ++shift) {
-      const int vector = lane_vector() + shift_group(shift);
-      const Vector cells = device::load_shared(window_row<tile_rows>(row) + vector * vector_bytes);
-      const std::uint32_t word = is_whole(tile, whole, vector * vector_elements) ? constant : 0;
+  for (int row = device::lane_index(); row < (Form::input_rows + 31) / 32 * 32; row += 32) {
+    const std::int32_t y = tile.row + row_low + row;
+    const spider::MappedIndex place = map_row(tile, y);
+    SPIDER_NO_UNROLL
+    for (int first = tile_warp<Form>() * fetched_at_once; first < columns.count;
+         first += Form::tile_warps * fetched_at_once) {
+      Element cells[fetched_at_once];
       SPIDER_UNROLL
-      for (int i = 0; i < 4; ++i) fragments[row][shift].inputs.word[i] |= cells.word[i] | word;
+      for (int k = 0; k < fetched_at_once; ++k) {
+        const bool wanted = row < Form::input_rows && first + k < columns.count;
+        cells[k] = fetch_cell(tile, wanted, y, place, tile.column + first_column + column_of(first + k));
+      }
+      SPIDER_UNROLL
+      for (int k = 0; k < fetched_at_once; ++k) {
+        device::store_shared_if(row < Form::input_rows && first + k < columns.count,
+                                window_row<Form>(row) + column_of(first + k) * element_bytes, cells[k]);
+      }
     }
   }
 }
 
-/// The sums of an output row, in ascending order of its input rows, which begin with `inputs`.
-SPIDER_DEVICE Accumulator multiply_row(const Tables& tables, const Storage::Fragment (*inputs)[shift_count]) {
+/// Brings the inputs of a tile that needs care into the window; every warp of the block takes part, and may leave before
+/// they are there.
+template <class Form>
+SPIDER_DEVICE void copy_with_care(const Tile& tile) {
+  const Span whole = whole_vectors<Form>(tile);
+  const CellColumns columns = cell_columns<Form>(tile, whole);
+  if (tile.aligned_input) {
+    copy_whole<Form>(tile, whole);
+    device::copy_async_commit();
+  } else {
+    gather_across<Form>(tile, whole);
+  }
+  sync_tile<Form>();
+  fetch_cells<Form>(tile, columns);
+  device::copy_async_wait<0>();
+}
+
+/// The operands of a lane, and which columns they keep.
+struct Tables {
+  std::uint32_t metadata[metadata_count];
+  Vector matrices[operand_count];
+};
+
+SPIDER_DEVICE void load_tables(Tables& tables) {
+  const int lane = device::lane_index();
+  SPIDER_UNROLL
+  for (int i = 0; i < metadata_count; ++i) tables.metadata[i] = device::load_table(&metadata_words[i][lane]);
+  SPIDER_UNROLL
+  for (int i = 0; i < operand_count; ++i) tables.matrices[i] = device::load_table(&operands[i][lane]);
+}
+
+SPIDER_DEVICE Product product_at(int i) {
   SPIDER_CONSTANTS Product products[product_count] = {
-      {6, 0, 6, 0, 0, 0},
-      {5, 0, 5, 0, 0, 0},
-      {4, 0, 4, 0, 0, 0},
       {3, 0, 3, 0, 0, 0},
       {2, 0, 2, 0, 0, 0},
       {1, 0, 1, 0, 0, 0},
       {0, 0, 0, 0, 0, 0},
   };
-  Storage::Partial nothing_apart;
-  Accumulator sum{};
+  return products[i];
+}
+
+/// Does the product of a step of the tile belong to an output row of the tile?
+template <class Form>
+SPIDER_DEVICE bool is_of_tile(const Product& product, int step) {
+  const int output = step - lead_steps + rows_in_flight - 1 - product.row;
+  return output >= 0 && output < Form::tile_rows / product_rows;
+}
+
+/// Does any product of the tile use the fragment of a step?
+template <class Form>
+SPIDER_DEVICE bool is_used(int step, int fragment) {
+  bool used = false;
   SPIDER_UNROLL
-  for (int row = 0; row < tap_rows_apart; ++row) {
+  for (int i = 0; i < product_count; ++i) {
+    used |= product_at(i).fragment == fragment && is_of_tile<Form>(product_at(i), step);
+  }
+  return used;
+}
+
+/// The fragments of a step: of an input row, or of a pair of them; of pairs those of all products abreast.
+struct Fragments {
+  Storage::Fragment of[fragment_count][products_abreast] = {};
+};
+
+/// Where a lane's inputs are: the row, from that of the step, and the first of some that follow each other, from the
+/// first of the warp's window.
+struct LaneInputs {
+  int row, column;
+};
+
+/// Of windows: a column of a product has four groups of eight inputs from group 2 (lane / 4) on, of which group
+/// (lane % 4) / 2 + 2 (lane % 2) is the lane's.
+SPIDER_DEVICE LaneInputs window_inputs() {
+  const int lane = device::lane_index();
+  return {0, vector_elements * (2 * (lane / 4) + lane % 4 / 2 + 2 * (lane % 2))};
+}
+
+/// Of a pair of diagonals lanes 4 n and 4 n + 1 have neighbouring groups of the earlier row, the others those of the row
+/// itself.
+SPIDER_DEVICE LaneInputs diagonal_inputs() {
+  const int lane = device::lane_index();
+  return {lane % 4 < 2 ? -pair_distance : 0, vector_elements * (2 * (lane / 4) + lane % 2) - first_column};
+}
+
+/// Of pairs of rows lanes 4 n + 2 and 4 n + 3 have theirs in the second row, and groups begin in the middle of a vector.
+/// Lanes of both rows have the halves in such an order that they never meet in a bank.
+SPIDER_DEVICE LaneInputs row_pair_inputs(int half) {
+  constexpr int half_elements = vector_elements / 2;
+  const int lane = device::lane_index();
+  const int row = lane % 4 / 2;
+  return {row, vector_elements * (lane / 4 + lane % 2) + half_elements * (row == half ? 1 : 2)};
+}
+
+/// A lane's inputs in shared memory, which it may load a vector or half a vector at a time.
+template <class Form>
+struct WindowInputs {
+  Shared place;
+
+  SPIDER_DEVICE explicit WindowInputs(const LaneInputs& inputs)
+      : place(window_row<Form>(inputs.row) + (tile_warp<Form>() * warp_outputs + inputs.column) * element_bytes) {}
+  SPIDER_DEVICE Vector load_vector(int row, int column) const {
+    return device::load_shared(place + row * Form::window_row_bytes + column * element_bytes);
+  }
+  SPIDER_DEVICE device::Pair load_half(int row, int column) const {
+    return device::load_shared_pair(place + row * Form::window_row_bytes + column * element_bytes);
+  }
+};
+
+/// The same in memory, where all are in the field.
+template <class Form>
+struct FieldInputs {
+  const Element* place;
+  std::int64_t stride;
+
+  SPIDER_DEVICE FieldInputs(const Tile& tile, const LaneInputs& inputs)
+      : place(tile.input + ((tile.row + row_low + inputs.row) * tile.input_stride + tile.column + first_column +
+                            tile_warp<Form>() * warp_outputs + inputs.column)),
+        stride(tile.input_stride) {}
+  SPIDER_DEVICE Vector load_vector(int row, int column) const {
+    return device::load_field_vector(place + (row * stride + column));
+  }
+  SPIDER_DEVICE device::Pair load_half(int row, int column) const {
+    return device::load_field_pair(place + (row * stride + column));
+  }
+};
+
+/// Where a lane's inputs of the tile's first step are, by kind of fragment.
+template <class Inputs>
+struct FragmentPlaces {
+  Inputs first;   ///< of the first shift, or the first half of a pair of rows
+  Inputs second;  ///< of pairs of diagonals, or the second half of a pair of rows
+};
+
+SPIDER_DEVICE LaneInputs first_inputs() {
+  return pairs_rows ? row_pair_inputs(0) : window_inputs();
+}
+SPIDER_DEVICE LaneInputs second_inputs() {
+  return pairs_rows ? row_pair_inputs(1) : diagonal_inputs();
+}
+
+/// Loads the fragments of a step that are used.
+template <class Form, class Inputs>
+SPIDER_DEVICE Fragments load_fragments(const FragmentPlaces<Inputs>& places, int step) {
+  SPIDER_CONSTANTS int shift_groups[shift_count] = {0};
+  static_assert(!pairs_rows || first_column == -vector_elements, "groups begin in the middle of the first vector");
+  Fragments fragments;
+  const int row = step * product_rows;
+  SPIDER_UNROLL
+  for (int i = 0; i < fragment_count; ++i) {
+    if (!is_used<Form>(step, i)) continue;
     SPIDER_UNROLL
-    for (int i = 0; i < product_count; ++i) {
-      const Product& product = products[i];
-      if (product.row != row) continue;
-      const Storage::Fragment& fragment = inputs[row][product.shift];
-      const Vector& matrix = tables.matrices[product.operand];
+    for (int k = 0; k < products_abreast; ++k) {
+      Vector& inputs = fragments.of[i][k].inputs;
+      if constexpr (pairs_rows) {
+        const device::Pair low = places.first.load_half(row, k * product_columns);
+        const device::Pair high = places.second.load_half(row, k * product_columns);
+        inputs = {{low.word[0], low.word[1], high.word[0], high.word[1]}};
+      } else {
+        inputs = i < shift_count ? places.first.load_vector(row, shift_groups[i] * vector_elements)
+                                 : places.second.load_vector(row, 0);
+      }
+    }
+  }
+  return fragments;
+}
+
+/// The sums of a row of outputs, or of a pair of rows.
+struct RowSums {
+  Accumulator abreast[products_abreast];
+};
+
+/// Adds the inputs of a step to the sums that they belong to: those of output rows of the tile.
+template <class Form>
+SPIDER_DEVICE void multiply_step(const Tables& tables, const Fragments& fragments, RowSums (&sums)[rows_in_flight],
+                                 int step) {
+  Storage::Partial nothing_apart;
+  SPIDER_UNROLL
+  for (int i = 0; i < product_count; ++i) {
+    const Product product = product_at(i);
+    if (!is_of_tile<Form>(product, step)) continue;
+    RowSums& row_sums = sums[(step + rows_in_flight - product.row) % rows_in_flight];
+    const Vector& matrix = tables.matrices[product.operand];
+    SPIDER_UNROLL
+    for (int k = 0; k < products_abreast; ++k) {
+      Accumulator& sum = row_sums.abreast[k];
+      const Storage::Fragment& fragment = fragments.of[product.fragment][k];
       if (product.selector == 0) {
         Storage::multiply<0>(nothing_apart, sum, matrix, fragment, tables.metadata[product.metadata], product.part);
       } else {
@@ -682,112 +710,169 @@ SPIDER_DEVICE Accumulator multiply_row(const Tables& tables, const Storage::Frag
       }
     }
   }
-  return sum;
 }
 
-/// Which of a lane's four outputs are the sweep's: bit i stands for output i, of which the first is in column x.
-SPIDER_DEVICE unsigned wanted_outputs(const spider::Region& wanted, std::int32_t x) {
-  unsigned bits = 0;
+/// A lane's first output of a product, from the product's first; the other three are its neighbours.
+struct LaneOutputs {
+  int row, column;
+};
+
+SPIDER_DEVICE LaneOutputs lane_outputs() {
+  const int lane = device::lane_index();
+  if constexpr (pairs_rows) {
+    return {lane % 4 / 2, 8 * (lane / 4) + 4 * (lane % 2)};
+  } else {
+    return {0, Storage::first_output(lane)};
+  }
+}
+
+/// Which outputs of a product of a lane are the sweep's: those of rows row_begin to row_end - 1 of the tile, and of the
+/// four of a row those whose bits are set.
+struct Clip {
+  std::int32_t row_begin, row_end;
+  unsigned columns;
+  bool whole;    ///< all four of a row
+  bool aligned;  ///< those four, so that they are stored at once
+
+  /// Tiles of pairs of rows may begin a row before the box.
+  SPIDER_DEVICE bool has_row(int row) const { return row < row_end && (!pairs_rows || row >= row_begin); }
+};
+
+/// (y, x) is the lane's first output.
+SPIDER_DEVICE Clip find_clip(const Tile& tile, std::int32_t y, std::int32_t x) {
+  unsigned columns = 0;
   SPIDER_UNROLL
   for (int i = 0; i < 4; ++i) {
-    if (x + i >= wanted.column_begin && x + i < wanted.column_end) bits |= 1U << i;
+    if (x + i >= tile.wanted.column_begin && x + i < tile.wanted.column_end) columns |= 1U << i;
   }
-  return bits;
+  return {tile.wanted.row_begin - y, tile.wanted.row_end - y, columns, columns == 15, tile.aligned_output};
 }
 
-/// Stores those of a lane's outputs that are wanted. By branches: predicates of all rows would take registers that there
-/// are not. Lanes meet again behind them.
-SPIDER_DEVICE void store_clipped(Element* to, unsigned wanted, bool aligned, const Storage::Outputs& outputs) {
-  constexpr unsigned all = 15;
-  if (wanted == all && aligned) {
-    device::store_field(to, outputs.word[0], outputs.word[1]);
-  } else {
-    SPIDER_UNROLL
-    for (int i = 0; i < 4; ++i) device::store_field_if((wanted >> i & 1) != 0, to + i, Storage::output(outputs, i));
+/// By branches, for as predicates of all rows this would take more registers than there are. Lanes meet again behind it.
+SPIDER_DEVICE void store_clipped(const Clip& clip, int row, Element* to, const Storage::Outputs& outputs) {
+  if (clip.has_row(row)) {
+    if (clip.whole && clip.aligned) {
+      device::store_field(to, outputs.word[0], outputs.word[1]);
+    } else if (clip.whole) {
+      spider::store_anywhere(to, outputs.word[0], outputs.word[1]);
+    } else {
+      SPIDER_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        device::store_field_if((clip.columns >> i & 1U) != 0, to + i, Storage::output(outputs, i));
+      }
+    }
   }
   device::sync_warp();
 }
 
-/// How outputs are stored: aligned and all the sweep's; from any element on; or those that are the sweep's alone.
-enum class Stores { plain, anywhere, clipped };
-
-/// Computes and stores a tile's outputs.
-template <int tile_rows, Stores stores>
-SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables, const Fragments<tile_rows>& fragments) {
-  const std::int32_t x = tile.column + Storage::first_output(device::lane_index());
-  Element* to = tile.output + (tile.row * tile.output_stride + x);
-  const unsigned wanted = wanted_outputs(tile.wanted, x);
-  const int rows = tile.wanted.row_end - tile.row;
+/// Computes and stores a warp's outputs of a tile, whose fragments `load` gives step by step. Where it `clips`, only those
+/// that are the sweep's.
+template <class Form, bool clips, class Load>
+SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables, const Load& load) {
+  const LaneOutputs own = lane_outputs();
+  const std::int32_t x = tile.column + tile_warp<Form>() * warp_outputs + own.column;
+  const std::int32_t y = tile.row + own.row;
+  const std::int64_t stride = tile.output_stride;
+  Element* to = tile.output + (y * stride + x);
+  Clip clip[products_abreast];
   SPIDER_UNROLL
-  for (int row = 0; row < tile_rows; ++row) {
-    const Storage::Outputs outputs = Storage::round(multiply_row(tables, fragments + row), result_scale, 0);
-    if constexpr (stores == Stores::clipped) {
-      store_clipped(to, row < rows ? wanted : 0, tile.aligned_output, outputs);
-    } else if constexpr (stores == Stores::anywhere) {
-      spider::store_anywhere(to, outputs.word[0], outputs.word[1]);
-      device::sync_warp();
-    } else {
-      device::store_field(to, outputs.word[0], outputs.word[1]);
+  for (int k = 0; k < products_abreast; ++k) clip[k] = find_clip(tile, y, x + k * product_columns);
+  RowSums sums[rows_in_flight] = {};
+  SPIDER_UNROLL
+  for (int step = 0; step < Form::input_rows / product_rows; ++step) {
+    multiply_step<Form>(tables, load(step), sums, step);
+    RowSums& complete = sums[(step + 1) % rows_in_flight];
+    if (step >= lead_steps) {
+      SPIDER_UNROLL
+      for (int k = 0; k < products_abreast; ++k) {
+        const Storage::Outputs outputs = Storage::round(complete.abreast[k], result_scale, 0);
+        if constexpr (clips) {
+          store_clipped(clip[k], (step - lead_steps) * product_rows, to + k * product_columns, outputs);
+        } else {
+          device::store_field(to + k * product_columns, outputs.word[0], outputs.word[1]);
+        }
+      }
+      to = device::step_further(to, product_rows * stride);
     }
-    to += tile.output_stride;
+    complete = RowSums{};
   }
 }
 
-/// Computes a tile with the least that this takes.
-template <int tile_rows>
-SPIDER_DEVICE void sweep_plain(const Tile& tile) {
-  Tables tables;
-  Fragments<tile_rows> fragments;
-  load_plain<tile_rows>(tile, tables, fragments);
-  if constexpr (is_low<tile_rows>) device::let_later_work_start();
-  compute_outputs<tile_rows, Stores::plain>(tile, tables, fragments);
-}
-
-/// Computes a tile away from edges whose rows are not aligned.
-template <int tile_rows>
-SPIDER_DEVICE void sweep_shifted(const Tile& tile) {
-  Tables tables;
-  Fragments<tile_rows> fragments;
-  load_shifted<tile_rows>(tile, tables, fragments);
-  compute_outputs<tile_rows, Stores::anywhere>(tile, tables, fragments);
-}
-
-/// Computes a tile at an edge.
-template <int tile_rows>
-SPIDER_DEVICE void sweep_with_care(const Tile& tile) {
-  Tables tables;
-  Fragments<tile_rows> fragments;
-  load_with_care<tile_rows>(tile, fragments);
-  if constexpr (is_low<tile_rows>) device::let_later_work_start();
-  load_tables(tables);
-  if (is_low<tile_rows> && tile.aligned_output && has_plain_outputs<tile_rows>(tile)) {
-    compute_outputs<tile_rows, Stores::plain>(tile, tables, fragments);
+/// Computes a tile whose inputs are in the window.
+template <class Form>
+SPIDER_DEVICE void compute_from_window(const Tile& tile, const Tables& tables) {
+  using Inputs = WindowInputs<Form>;
+  const FragmentPlaces<Inputs> places = {Inputs(first_inputs()), Inputs(second_inputs())};
+  const auto load = [&places](int step) { return load_fragments<Form>(places, step); };
+  if (has_plain_outputs<Form>(tile)) {
+    compute_outputs<Form, false>(tile, tables, load);
   } else {
-    compute_outputs<tile_rows, Stores::clipped>(tile, tables, fragments);
+    compute_outputs<Form, true>(tile, tables, load);
   }
+}
+
+/// Computes a tile from shared memory: one whose rows are copied in bulk, one at an edge, or one that there is no quicker
+/// way for.
+template <class Form>
+SPIDER_DEVICE void sweep_from_window(const Tile& tile) {
+  Tables tables;
+  if (!Form::in_registers && device::has_bulk_copies && has_plain_inputs<Form>(tile)) {
+    const spider::Leads leads = spider::find_leads(first_input(tile), tile.input_stride);
+    load_tables(tables);
+    device::wait_for_earlier_work();
+    if (tile_warp<Form>() == 0) copy_in_bulk<Form>(tile, leads);
+    sync_tile<Form>();
+    device::wait_for_bulk_copies(barrier<Form>());
+    if (!tile.aligned_input) {
+      shift_rows<Form>(leads);
+      sync_tile<Form>();
+    }
+  } else {
+    device::wait_for_earlier_work();
+    copy_with_care<Form>(tile);
+    if constexpr (Form::in_registers) device::let_later_work_start();
+    sync_tile<Form>();
+    load_tables(tables);
+  }
+  compute_from_window<Form>(tile, tables);
+}
+
+/// Computes a tile whose inputs are in the field and all of whose outputs are the sweep's, from registers.
+template <class Form>
+SPIDER_DEVICE void sweep_from_registers(const Tile& tile) {
+  constexpr int steps = Form::input_rows / product_rows;
+  Tables tables;
+  load_tables(tables);
+  using Inputs = FieldInputs<Form>;
+  const FragmentPlaces<Inputs> places = {Inputs(tile, first_inputs()), Inputs(tile, second_inputs())};
+  Fragments fragments[steps];
+  device::wait_for_earlier_work();
+  SPIDER_UNROLL
+  for (int step = 0; step < steps; ++step) fragments[step] = load_fragments<Form>(places, step);
+  device::let_later_work_start();
+  compute_outputs<Form, false>(tile, tables, [&fragments](int step) -> const Fragments& { return fragments[step]; });
 }
 
 template <class Form>
 SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
-  if constexpr (!is_low<Form::tile_rows>) device::let_later_work_start();
+  // Of a small box the blocks of the sweep behind would be in the way of those that are yet to start.
+  if constexpr (!Form::in_registers) device::let_later_work_start();
   Tile tile;
   if (!find_tile<Form>(field, tile)) return;
-  // All lanes of a warp take the same way, so that they come to every product together.
-  if (!is_inside<Form>(tile)) {
-    sweep_with_care<Form::tile_rows>(tile);
-  } else if constexpr (Form::any_rows) {
-    sweep_shifted<Form::tile_rows>(tile);
-  } else {
-    sweep_plain<Form::tile_rows>(tile);
+  // All warps of a tile take the same way, so that they come to every barrier together.
+  if constexpr (Form::in_registers) {
+    if (has_plain_inputs<Form>(tile) && has_plain_outputs<Form>(tile)) return sweep_from_registers<Form>(tile);
   }
+  sweep_from_window<Form>(tile);
 }
 
 /// For boxes of so many blocks for each multiprocessor, or more.
 template <class Form>
 constexpr spider::SweepForm form_for(int least_blocks) {
   return {sweep<Form>,
-          {spider::TilingKind::tiles, Form::warps_per_block, Form::warps_per_block * window_bytes<Form::tile_rows>,
-           vector_bytes, vector_bytes / 2, {1, Form::tiles_down * Form::tile_rows, Form::tiles_across * tile_outputs}, 0, 0, tile_anchor, 0, 0},
+          {spider::TilingKind::tiles, Form::warps_per_block, Form::tiles * Form::window_bytes, vector_bytes,
+           vector_bytes / 2, {1, Form::tiles_down * Form::tile_rows, Form::tiles_across * Form::tile_outputs}, 0, 0,
+           tile_anchor, 0, 0, product_rows},
           least_blocks, true, !Form::any_rows};
 }
 
@@ -825,12 +910,13 @@ const spider_kernel kernel = {
      SPIDER_F16, SPIDER_F32, 1, {0, 3, 3}, {0, 3, 3}, 80,
      device::is_emulated},
     {
-        form_for<TileForm<12, 2, 2, 4, false>>(16),
-        form_for<TileForm<8, 2, 2, 4, false>>(4),
-        form_for<TileForm<4, 2, 2, 5, false>>(0),
-        form_for<TileForm<12, 2, 2, 3, true>>(0),
+        form_for<TileForm<12, 4, 1, 1, 6, Inputs::shared, true>>(18),
+        form_for<TileForm<8, 1, 2, 2, 4, Inputs::registers, false>>(4),
+        form_for<TileForm<4, 1, 2, 1, 12, Inputs::registers, false>>(2),
+        form_for<TileForm<4, 1, 2, 2, 6, Inputs::registers, false>>(0),
+        form_for<TileForm<8, 4, 1, 1, 6, Inputs::shared, true>>(0),
     },
-    4,
+    5,
     tap_rows,
     sizeof(tap_rows) / sizeof(tap_rows[0]),
     taps,

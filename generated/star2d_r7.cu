@@ -54,9 +54,6 @@ constexpr int warp_outputs = 128;
 constexpr int product_rows = pairs_rows ? 2 : 1;
 constexpr int products_abreast = pairs_rows ? 2 : 1;
 constexpr int product_columns = warp_outputs / products_abreast;
-constexpr int warps_per_block = 4;
-constexpr int threads_per_block = warps_per_block * 32;
-constexpr int tile_outputs = warps_per_block * warp_outputs;
 constexpr int lead_rows = row_high - row_low;      // input rows of a tile before those that complete its first output rows
 constexpr int lead_steps = lead_rows / product_rows;
 constexpr int rows_in_flight = 8;  // output rows, or pairs of them, whose sums are under way at once
@@ -64,8 +61,7 @@ constexpr int tile_anchor = 64;  // columns: tiles of a box begin on a line of 1
 
 // The inputs of a row of outputs, in vectors from column first_column of the tile on.
 constexpr int first_column = -8;
-constexpr int window_vectors = 66;
-constexpr int window_elements = window_vectors * vector_elements;
+constexpr int warp_window_vectors = 18;
 
 // What begins a line of 128 bytes in a field begins one in the window, too (templates/README.md).
 constexpr int line_bytes = 128;
@@ -73,22 +69,55 @@ constexpr int line_vectors = line_bytes / vector_bytes;
 constexpr int line_elements = line_vectors * vector_elements;
 constexpr int vectors_before_line = (line_elements - first_column % line_elements) % line_elements / vector_elements;
 constexpr int window_offset = (line_vectors - vectors_before_line) % line_vectors * vector_bytes;
-constexpr int window_row_bytes = ((window_vectors + 1) * vector_bytes + line_bytes - 1) / line_bytes * line_bytes;
 constexpr int gathered_at_once = 4;  // vectors of a lane, of rows that are not aligned
 
-/// What tiles of so many output rows read.
-template <int tile_rows>
-constexpr int input_rows = tile_rows + lead_rows;
+/// Where the inputs of a tile wait: in shared memory, or in registers of the warp that alone has the tile.
+enum class Inputs { shared, registers };
 
-/// Rows of a tile. Blocks follow each other along x, so that those that run at a time have a compact part of the field.
-/// A small box is done sooner in low tiles, which are more.
-template <int rows, int blocks>
+/// Rows of a tile, warps side by side that share it, and tiles of a block. Blocks follow each other along x, so that those
+/// that run at a time have a compact part of the field. A small box is done sooner in low tiles, which are more, and whose
+/// warps wait for nobody.
+template <int rows, int warps, int across, int down, int blocks, Inputs inputs, bool any>
 struct TileForm {
   static_assert(rows % product_rows == 0, "tiles have whole products");
   static constexpr int tile_rows = rows;
+  static constexpr int tile_warps = warps;
+  static constexpr int tile_outputs = warps * warp_outputs;
+  static constexpr int tiles_across = across;
+  static constexpr int tiles_down = down;
+  static constexpr int tiles = across * down;
+  static constexpr int warps_per_block = tiles * warps;
   static constexpr int blocks_per_multiprocessor = blocks;
-  static constexpr int shared_bytes = 2 * line_bytes + input_rows<rows> * window_row_bytes;
+  static constexpr bool in_registers = inputs == Inputs::registers;
+  static constexpr bool any_rows = any;  // otherwise for aligned ones alone
+  static constexpr int input_rows = rows + lead_rows;
+  static constexpr int window_vectors = warp_window_vectors + (warps - 1) * warp_outputs / vector_elements;
+  static constexpr int window_elements = window_vectors * vector_elements;
+  static constexpr int window_row_bytes = ((window_vectors + 1) * vector_bytes + line_bytes - 1) / line_bytes * line_bytes;
+  static constexpr int window_bytes = 2 * line_bytes + input_rows * window_row_bytes;
+  static_assert(tiles == 1 || warps == 1, "warps that share a tile wait for all of their block");
+  static_assert(!in_registers || (warps == 1 && !any), "registers are a warp's own");
 };
+
+/// Of the block's tiles that of this warp, and of the tile's warps this one.
+template <class Form>
+SPIDER_DEVICE int tile_index() {
+  return Form::tiles == 1 ? 0 : device::warp_index();
+}
+template <class Form>
+SPIDER_DEVICE int tile_warp() {
+  return Form::tile_warps == 1 ? 0 : device::warp_index();
+}
+
+/// Lets the warps of a tile wait for each other.
+template <class Form>
+SPIDER_DEVICE void sync_tile() {
+  if constexpr (Form::tile_warps == 1) {
+    device::sync_warp();
+  } else {
+    device::sync_block();
+  }
+}
 
 // Columns x of the tile that every tap row may read in any row: from highest_low to columns - 1 + lowest_high.
 constexpr int highest_low = 0;
@@ -286,14 +315,15 @@ struct Tile {
   bool aligned_input, aligned_output;
 };
 
-template <int tile_rows>
-SPIDER_DEVICE Tile find_tile(const spider::SweepArguments& field) {
+template <class Form>
+SPIDER_DEVICE bool find_tile(const spider::SweepArguments& field, Tile& tile) {
   const spider::VolumeGrid& grid = field.grid.volume;
   const spider::Box& box = field.box;
   const auto begin_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis]); };
   const auto end_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis] + box.extent[axis]); };
   const int block = device::block_index();
-  Tile tile;
+  const int across = block % grid.across * Form::tiles_across + tile_index<Form>() % Form::tiles_across;
+  const int down = block / grid.across * Form::tiles_down + tile_index<Form>() / Form::tiles_across;
   tile.input = static_cast<const Element*>(field.input);
   tile.output = static_cast<Element*>(field.output);
   tile.input_stride = field.input_stride[1];
@@ -301,35 +331,35 @@ SPIDER_DEVICE Tile find_tile(const spider::SweepArguments& field) {
   tile.rows = static_cast<std::int32_t>(field.extent[1]);
   tile.columns = static_cast<std::int32_t>(field.extent[2]);
   tile.wanted = {begin_of(1), end_of(1), begin_of(2), end_of(2)};
-  tile.row = tile.wanted.row_begin / product_rows * product_rows + block / grid.across * tile_rows;
-  tile.column = grid.first_column + block % grid.across * tile_outputs;
-  tile.aligned_input = field.aligned_input;
-  tile.aligned_output = field.aligned_output;
-  return tile;
+  tile.row = tile.wanted.row_begin / product_rows * product_rows + down * Form::tile_rows;
+  tile.column = grid.first_column + across * Form::tile_outputs;
+  tile.aligned_input = !Form::any_rows || field.aligned_input;
+  tile.aligned_output = !Form::any_rows || field.aligned_output;
+  return tile.row < tile.wanted.row_end && tile.column < tile.wanted.column_end;
 }
 
 /// Are all rows that the tile's outputs read in the box, and so at their own places and read?
-template <int tile_rows>
+template <class Form>
 SPIDER_DEVICE bool has_plain_rows(const Tile& tile) {
   constexpr int first_row = row_low < 0 ? row_low : 0;
-  constexpr int end_row = tile_rows + (row_high > 0 ? row_high : 0);
+  constexpr int end_row = Form::tile_rows + (row_high > 0 ? row_high : 0);
   return tile.row + first_row >= tile.wanted.row_begin && tile.row + end_row <= tile.wanted.row_end;
 }
 
 /// Are all outputs the sweep's, and aligned?
-template <int tile_rows>
+template <class Form>
 SPIDER_DEVICE bool has_plain_outputs(const Tile& tile) {
-  return tile.aligned_output && tile.row >= tile.wanted.row_begin && tile.row + tile_rows <= tile.wanted.row_end &&
-         tile.column >= tile.wanted.column_begin && tile.column + tile_outputs <= tile.wanted.column_end;
+  return tile.aligned_output && tile.row >= tile.wanted.row_begin && tile.row + Form::tile_rows <= tile.wanted.row_end &&
+         tile.column >= tile.wanted.column_begin && tile.column + Form::tile_outputs <= tile.wanted.column_end;
 }
 
 /// Are all inputs of the tile in the box, and of rows that are not aligned all vectors of memory that they lie across?
-template <int tile_rows>
+template <class Form>
 SPIDER_DEVICE bool has_plain_inputs(const Tile& tile) {
   const int before = tile.aligned_input ? 0 : vector_elements - 1;
   const int behind = tile.aligned_input ? 0 : vector_elements;
-  return has_plain_rows<tile_rows>(tile) && tile.column + first_column - before >= tile.wanted.column_begin &&
-         tile.column + first_column + window_elements + behind <= tile.wanted.column_end;
+  return has_plain_rows<Form>(tile) && tile.column + first_column - before >= tile.wanted.column_begin &&
+         tile.column + first_column + Form::window_elements + behind <= tile.wanted.column_end;
 }
 
 /// What lies beyond the field's rows.
@@ -378,9 +408,10 @@ struct Span {
 };
 
 /// The columns of whole vectors that are in memory, at their own places, in every row that is reached.
+template <class Form>
 SPIDER_DEVICE Span whole_vectors(const Tile& tile) {
   const auto clamp = [](int value, int low) {
-    return value < low ? low : (value > window_elements ? window_elements : value);
+    return value < low ? low : (value > Form::window_elements ? Form::window_elements : value);
   };
   // A vector of a row that is not aligned lies across two of memory.
   const int before = tile.aligned_input ? 0 : vector_elements - 1;
@@ -401,10 +432,15 @@ SPIDER_DEVICE Vector load_across(bool wanted, const Element* cells) {
   return spider::take_vector(low, high, lead);
 }
 
-constexpr Shared barrier = 0;  // of bulk copies; the window begins on the next line
+/// The barrier of bulk copies; the window begins on the next line.
+template <class Form>
+SPIDER_DEVICE Shared barrier() {
+  return tile_index<Form>() * Form::window_bytes;
+}
 
+template <class Form>
 SPIDER_DEVICE Shared window_row(int row) {
-  return line_bytes + window_offset + row * window_row_bytes;
+  return barrier<Form>() + line_bytes + window_offset + row * Form::window_row_bytes;
 }
 
 /// The first input of the tile's window, where it lies in memory at its own place.
@@ -413,39 +449,39 @@ SPIDER_DEVICE const Element* first_input(const Tile& tile) {
 }
 
 /// Starts the copies of a tile whose inputs need no care: one a row, of the vectors of memory that it lies across.
-template <int tile_rows>
+template <class Form>
 SPIDER_DEVICE void copy_in_bulk(const Tile& tile, const spider::Leads& leads) {
-  const std::uint32_t row_bytes = (window_vectors + (tile.aligned_input ? 0 : 1)) * vector_bytes;
+  const std::uint32_t row_bytes = (Form::window_vectors + (tile.aligned_input ? 0 : 1)) * vector_bytes;
   const int lane = device::lane_index();
-  if (lane == 0) device::begin_bulk_copies(barrier, input_rows<tile_rows> * row_bytes);
+  if (lane == 0) device::begin_bulk_copies(barrier<Form>(), Form::input_rows * row_bytes);
   device::sync_warp();
   const Element* first = first_input(tile);
   SPIDER_UNROLL
-  for (int above = 0; above < input_rows<tile_rows>; above += 32) {
+  for (int above = 0; above < Form::input_rows; above += 32) {
     const int row = above + lane;
-    if (row < input_rows<tile_rows>) {
+    if (row < Form::input_rows) {
       const Element* from = first + (row * tile.input_stride - spider::lead_of(leads, row) / element_bytes);
-      device::copy_bulk_async(window_row(row), from, row_bytes, barrier);
+      device::copy_bulk_async(window_row<Form>(row), from, row_bytes, barrier<Form>());
     }
   }
 }
 
 /// Moves rows that were copied so to where those are that begin with a vector; each warp has some.
-template <int tile_rows>
+template <class Form>
 SPIDER_DEVICE void shift_rows(const spider::Leads& leads) {
   SPIDER_NO_UNROLL
-  for (int row = device::warp_index(); row < input_rows<tile_rows>; row += warps_per_block) {
-    spider::shift_row<window_vectors * vector_bytes / 4>(window_row(row), spider::lead_of(leads, row));
+  for (int row = tile_warp<Form>(); row < Form::input_rows; row += Form::tile_warps) {
+    spider::shift_row<Form::window_vectors * vector_bytes / 4>(window_row<Form>(row), spider::lead_of(leads, row));
   }
 }
 
 /// Of a tile at an edge, or where there are no bulk copies, and of aligned rows: starts the copies of the vectors within
 /// `whole` where rows are in memory, and stores the row's constant where they are not. The rest becomes zeros: an operand's
 /// zero times what lay there could be NaN.
-template <int tile_rows>
+template <class Form>
 SPIDER_DEVICE void copy_whole(const Tile& tile, const Span& whole) {
   SPIDER_NO_UNROLL
-  for (int row = device::warp_index(); row < input_rows<tile_rows>; row += warps_per_block) {
+  for (int row = tile_warp<Form>(); row < Form::input_rows; row += Form::tile_warps) {
     const std::int32_t y = tile.row + row_low + row;
     const spider::MappedIndex place = map_row(tile, y);
     const bool reached = row_is_reached(tile, y);
@@ -453,14 +489,14 @@ SPIDER_DEVICE void copy_whole(const Tile& tile, const Span& whole) {
     const std::uint32_t word = reached && place.constant ? Storage::repeat(static_cast<Element>(place.value)) : 0;
     const Element* from = tile.input + ((in_memory ? place.index : 0) * tile.input_stride + tile.column + first_column);
     SPIDER_UNROLL
-    for (int first = 0; first < window_vectors; first += 32) {
+    for (int first = 0; first < Form::window_vectors; first += 32) {
       // From the first line on, then what is before it, so that a warp's copies cover whole lines.
       const int turned = first + device::lane_index() + vectors_before_line;
-      const int vector = turned < window_vectors ? turned : turned - window_vectors;
-      const bool mine = first + device::lane_index() < window_vectors;
+      const int vector = turned < Form::window_vectors ? turned : turned - Form::window_vectors;
+      const bool mine = first + device::lane_index() < Form::window_vectors;
       const int column = vector * vector_elements;
       const bool is_whole = column >= whole.begin && column < whole.end;
-      const Shared to = window_row(row) + vector * vector_bytes;
+      const Shared to = window_row<Form>(row) + vector * vector_bytes;
       const std::uint32_t filler = is_whole ? word : 0;
       device::copy_async_if(mine && is_whole && in_memory, to, from + column);
       device::store_shared_if(mine && !(is_whole && in_memory), to, Vector{{filler, filler, filler, filler}});
@@ -469,18 +505,18 @@ SPIDER_DEVICE void copy_whole(const Tile& tile, const Span& whole) {
 }
 
 /// The same of rows that are not aligned.
-template <int tile_rows>
+template <class Form>
 SPIDER_DEVICE void gather_across(const Tile& tile, const Span& whole) {
-  constexpr int vectors = input_rows<tile_rows> * window_vectors;
-  const int thread = device::warp_index() * 32 + device::lane_index();
+  constexpr int vectors = Form::input_rows * Form::window_vectors;
+  const int thread = tile_warp<Form>() * 32 + device::lane_index();
   SPIDER_NO_UNROLL
-  for (int first = thread; first < vectors; first += threads_per_block * gathered_at_once) {
+  for (int first = thread; first < vectors; first += Form::tile_warps * 32 * gathered_at_once) {
     Vector cells[gathered_at_once];
     SPIDER_UNROLL
     for (int k = 0; k < gathered_at_once; ++k) {
-      const int i = first + threads_per_block * k;
-      const std::int32_t y = tile.row + row_low + i / window_vectors;
-      const int column = i % window_vectors * vector_elements;
+      const int i = first + Form::tile_warps * 32 * k;
+      const std::int32_t y = tile.row + row_low + i / Form::window_vectors;
+      const int column = i % Form::window_vectors * vector_elements;
       const spider::MappedIndex row = map_row(tile, y);
       const bool wanted = i < vectors && column >= whole.begin && column < whole.end && row_is_reached(tile, y);
       const bool in_memory = wanted && !row.constant;
@@ -492,8 +528,8 @@ SPIDER_DEVICE void gather_across(const Tile& tile, const Span& whole) {
     }
     SPIDER_UNROLL
     for (int k = 0; k < gathered_at_once; ++k) {
-      const int i = first + threads_per_block * k;
-      device::store_shared_if(i < vectors, window_row(i / window_vectors) + i % window_vectors * vector_bytes, cells[k]);
+      const int i = first + Form::tile_warps * 32 * k;
+      device::store_shared_if(i < vectors, window_row<Form>(i / Form::window_vectors) + i % Form::window_vectors * vector_bytes, cells[k]);
     }
   }
 }
@@ -516,37 +552,38 @@ struct CellColumns {
   int begin, low, gap, count;
 };
 
+template <class Form>
 SPIDER_DEVICE CellColumns cell_columns(const Tile& tile, const Span& whole) {
   const auto clamp = [](int value, int low, int high) { return value < low ? low : (value > high ? high : value); };
   const std::int32_t left = tile.column + first_column;
-  const int begin = clamp(tile.wanted.column_begin + column_reach_low - left, 0, window_elements);
-  const int end = clamp(tile.wanted.column_end + column_reach_high - left, begin, window_elements);
+  const int begin = clamp(tile.wanted.column_begin + column_reach_low - left, 0, Form::window_elements);
+  const int end = clamp(tile.wanted.column_end + column_reach_high - left, begin, Form::window_elements);
   const int low_end = clamp(whole.begin, begin, end);
   const int gap = clamp(whole.end, low_end, end) - low_end;
   return {begin, low_end - begin, gap, end - begin - gap};
 }
 
 /// Puts the cells of those columns into the window: a lane has a row, and warps take columns in turn.
-template <int tile_rows>
+template <class Form>
 SPIDER_DEVICE void fetch_cells(const Tile& tile, const CellColumns& columns) {
   const auto column_of = [&](int i) { return columns.begin + i + (i < columns.low ? 0 : columns.gap); };
   SPIDER_NO_UNROLL
-  for (int row = device::lane_index(); row < (input_rows<tile_rows> + 31) / 32 * 32; row += 32) {
+  for (int row = device::lane_index(); row < (Form::input_rows + 31) / 32 * 32; row += 32) {
     const std::int32_t y = tile.row + row_low + row;
     const spider::MappedIndex place = map_row(tile, y);
     SPIDER_NO_UNROLL
-    for (int first = device::warp_index() * fetched_at_once; first < columns.count;
-         first += warps_per_block * fetched_at_once) {
+    for (int first = tile_warp<Form>() * fetched_at_once; first < columns.count;
+         first += Form::tile_warps * fetched_at_once) {
       Element cells[fetched_at_once];
       SPIDER_UNROLL
       for (int k = 0; k < fetched_at_once; ++k) {
-        const bool wanted = row < input_rows<tile_rows> && first + k < columns.count;
+        const bool wanted = row < Form::input_rows && first + k < columns.count;
         cells[k] = fetch_cell(tile, wanted, y, place, tile.column + first_column + column_of(first + k));
       }
       SPIDER_UNROLL
       for (int k = 0; k < fetched_at_once; ++k) {
-        device::store_shared_if(row < input_rows<tile_rows> && first + k < columns.count,
-                                window_row(row) + column_of(first + k) * element_bytes, cells[k]);
+        device::store_shared_if(row < Form::input_rows && first + k < columns.count,
+                                window_row<Form>(row) + column_of(first + k) * element_bytes, cells[k]);
       }
     }
   }
@@ -554,18 +591,18 @@ SPIDER_DEVICE void fetch_cells(const Tile& tile, const CellColumns& columns) {
 
 /// Brings the inputs of a tile that needs care into the window; every warp of the block takes part, and may leave before
 /// they are there.
-template <int tile_rows>
+template <class Form>
 SPIDER_DEVICE void copy_with_care(const Tile& tile) {
-  const Span whole = whole_vectors(tile);
-  const CellColumns columns = cell_columns(tile, whole);
+  const Span whole = whole_vectors<Form>(tile);
+  const CellColumns columns = cell_columns<Form>(tile, whole);
   if (tile.aligned_input) {
-    copy_whole<tile_rows>(tile, whole);
+    copy_whole<Form>(tile, whole);
     device::copy_async_commit();
   } else {
-    gather_across<tile_rows>(tile, whole);
+    gather_across<Form>(tile, whole);
   }
-  device::sync_block();
-  fetch_cells<tile_rows>(tile, columns);
+  sync_tile<Form>();
+  fetch_cells<Form>(tile, columns);
   device::copy_async_wait<0>();
 }
 
@@ -583,60 +620,7 @@ SPIDER_DEVICE void load_tables(Tables& tables) {
   for (int i = 0; i < operand_count; ++i) tables.matrices[i] = device::load_table(&operands[i][lane]);
 }
 
-/// Where a lane's inputs of the tile's first row lie: those of the first shift, those of a pair in the earlier row and in
-/// the row itself. A column of a product has four groups of eight inputs from group 2 (lane / 4) on, of which group
-/// (lane % 4) / 2 + 2 (lane % 2) is the lane's. Of a pair lanes 4 n and 4 n + 1 have neighbouring groups of the earlier
-/// row, the others those of the row itself. Of pairs of rows these are the second row's, and groups begin in the middle of
-/// a vector; lanes of both rows have theirs in such an order, the first half at `window`, that they never meet in a bank.
-struct FragmentPlaces {
-  Shared window, pair, rest;
-};
-
-SPIDER_DEVICE FragmentPlaces find_fragments() {
-  const int lane = device::lane_index();
-  const Shared first = window_row(0) + device::warp_index() * warp_outputs * element_bytes;
-  if constexpr (pairs_rows) {
-    static_assert(!pairs_rows || first_column == -vector_elements, "windows begin in the middle of the first vector");
-    constexpr Shared half = vector_bytes / 2;
-    const bool second = lane % 4 / 2 != 0;
-    const Shared vector = first + (second ? window_row_bytes : 0) + vector_bytes * (lane / 4 + lane % 2);
-    return {vector + (second ? 2 * half : half), 0, vector + (second ? half : 2 * half)};
-  }
-  const Shared window = first + vector_bytes * (2 * (lane / 4) + lane % 4 / 2 + 2 * (lane % 2));
-  const int own_column = vector_bytes * (2 * (lane / 4) + lane % 2) - first_column * element_bytes;
-  const Shared own = first + own_column;
-  return {window, lane % 4 < 2 ? own - pair_distance * window_row_bytes : own, 0};
-}
-
-/// Where the lane's inputs of a row for a fragment begin.
-SPIDER_DEVICE Shared fragment_place(const FragmentPlaces& places, int row, int fragment) {
-  SPIDER_CONSTANTS int shift_groups[shift_count] = {0};
-  const Shared row_offset = row * window_row_bytes;
-  if (fragment >= shift_count) return places.pair + row_offset;
-  return places.window + row_offset + shift_groups[fragment] * vector_bytes;
-}
-
-/// A lane's inputs of a row for a fragment; of pairs of rows those for the products `abreast` columns of them further.
-SPIDER_DEVICE Storage::Fragment load_fragment(const FragmentPlaces& places, int row, int fragment, int abreast) {
-  if constexpr (pairs_rows) {
-    const Shared offset = row * product_rows * window_row_bytes + abreast * product_columns * element_bytes;
-    const device::Pair low = device::load_shared_pair(places.window + offset);
-    const device::Pair high = device::load_shared_pair(places.rest + offset);
-    return {Vector{{low.word[0], low.word[1], high.word[0], high.word[1]}}};
-  } else {
-    return Storage::load_fragment(fragment_place(places, row, fragment), 0);
-  }
-}
-
-/// The sums of a row of outputs, or of a pair of rows.
-struct RowSums {
-  Accumulator abreast[products_abreast];
-};
-
-/// Adds an input row of the tile, or a pair of them, to the sums that it belongs to: those of output rows of the tile.
-template <int tile_rows>
-SPIDER_DEVICE void multiply_row(const Tables& tables, const FragmentPlaces& places, RowSums (&sums)[rows_in_flight],
-                                int row) {
+SPIDER_DEVICE Product product_at(int i) {
   SPIDER_CONSTANTS Product products[product_count] = {
       {7, 1, 7, 0, 1, 0},
       {6, 1, 6, 0, 1, 0},
@@ -647,32 +631,154 @@ SPIDER_DEVICE void multiply_row(const Tables& tables, const FragmentPlaces& plac
       {1, 1, 1, 0, 1, 0},
       {0, 0, 0, 0, 0, 0},
   };
-  const auto is_of_tile = [row](const Product& product) {
-    const int output_row = row - lead_steps + rows_in_flight - 1 - product.row;
-    return output_row >= 0 && output_row < tile_rows / product_rows;
-  };
-  Storage::Fragment fragments[fragment_count][products_abreast] = {};
+  return products[i];
+}
+
+/// Does the product of a step of the tile belong to an output row of the tile?
+template <class Form>
+SPIDER_DEVICE bool is_of_tile(const Product& product, int step) {
+  const int output = step - lead_steps + rows_in_flight - 1 - product.row;
+  return output >= 0 && output < Form::tile_rows / product_rows;
+}
+
+/// Does any product of the tile use the fragment of a step?
+template <class Form>
+SPIDER_DEVICE bool is_used(int step, int fragment) {
+  bool used = false;
+  SPIDER_UNROLL
+  for (int i = 0; i < product_count; ++i) {
+    used |= product_at(i).fragment == fragment && is_of_tile<Form>(product_at(i), step);
+  }
+  return used;
+}
+
+/// The fragments of a step: of an input row, or of a pair of them; of pairs those of all products abreast.
+struct Fragments {
+  Storage::Fragment of[fragment_count][products_abreast] = {};
+};
+
+/// Where a lane's inputs are: the row, from that of the step, and the first of some that follow each other, from the
+/// first of the warp's window.
+struct LaneInputs {
+  int row, column;
+};
+
+/// Of windows: a column of a product has four groups of eight inputs from group 2 (lane / 4) on, of which group
+/// (lane % 4) / 2 + 2 (lane % 2) is the lane's.
+SPIDER_DEVICE LaneInputs window_inputs() {
+  const int lane = device::lane_index();
+  return {0, vector_elements * (2 * (lane / 4) + lane % 4 / 2 + 2 * (lane % 2))};
+}
+
+/// Of a pair of diagonals lanes 4 n and 4 n + 1 have neighbouring groups of the earlier row, the others those of the row
+/// itself.
+SPIDER_DEVICE LaneInputs diagonal_inputs() {
+  const int lane = device::lane_index();
+  return {lane % 4 < 2 ? -pair_distance : 0, vector_elements * (2 * (lane / 4) + lane % 2) - first_column};
+}
+
+/// Of pairs of rows lanes 4 n + 2 and 4 n + 3 have theirs in the second row, and groups begin in the middle of a vector.
+/// Lanes of both rows have the halves in such an order that they never meet in a bank.
+SPIDER_DEVICE LaneInputs row_pair_inputs(int half) {
+  constexpr int half_elements = vector_elements / 2;
+  const int lane = device::lane_index();
+  const int row = lane % 4 / 2;
+  return {row, vector_elements * (lane / 4 + lane % 2) + half_elements * (row == half ? 1 : 2)};
+}
+
+/// A lane's inputs in shared memory, which it may load a vector or half a vector at a time.
+template <class Form>
+struct WindowInputs {
+  Shared place;
+
+  SPIDER_DEVICE explicit WindowInputs(const LaneInputs& inputs)
+      : place(window_row<Form>(inputs.row) + (tile_warp<Form>() * warp_outputs + inputs.column) * element_bytes) {}
+  SPIDER_DEVICE Vector load_vector(int row, int column) const {
+    return device::load_shared(place + row * Form::window_row_bytes + column * element_bytes);
+  }
+  SPIDER_DEVICE device::Pair load_half(int row, int column) const {
+    return device::load_shared_pair(place + row * Form::window_row_bytes + column * element_bytes);
+  }
+};
+
+/// The same in memory, where all are in the field.
+template <class Form>
+struct FieldInputs {
+  const Element* place;
+  std::int64_t stride;
+
+  SPIDER_DEVICE FieldInputs(const Tile& tile, const LaneInputs& inputs)
+      : place(tile.input + ((tile.row + row_low + inputs.row) * tile.input_stride + tile.column + first_column +
+                            tile_warp<Form>() * warp_outputs + inputs.column)),
+        stride(tile.input_stride) {}
+  SPIDER_DEVICE Vector load_vector(int row, int column) const {
+    return device::load_field_vector(place + (row * stride + column));
+  }
+  SPIDER_DEVICE device::Pair load_half(int row, int column) const {
+    return device::load_field_pair(place + (row * stride + column));
+  }
+};
+
+/// Where a lane's inputs of the tile's first step are, by kind of fragment.
+template <class Inputs>
+struct FragmentPlaces {
+  Inputs first;   ///< of the first shift, or the first half of a pair of rows
+  Inputs second;  ///< of pairs of diagonals, or the second half of a pair of rows
+};
+
+SPIDER_DEVICE LaneInputs first_inputs() {
+  return pairs_rows ? row_pair_inputs(0) : window_inputs();
+}
+SPIDER_DEVICE LaneInputs second_inputs() {
+  return pairs_rows ? row_pair_inputs(1) : diagonal_inputs();
+}
+
+/// Loads the fragments of a step that are used.
+template <class Form, class Inputs>
+SPIDER_DEVICE Fragments load_fragments(const FragmentPlaces<Inputs>& places, int step) {
+  SPIDER_CONSTANTS int shift_groups[shift_count] = {0};
+  static_assert(!pairs_rows || first_column == -vector_elements, "groups begin in the middle of the first vector");
+  Fragments fragments;
+  const int row = step * product_rows;
   SPIDER_UNROLL
   for (int i = 0; i < fragment_count; ++i) {
-    bool used = false;
+    if (!is_used<Form>(step, i)) continue;
     SPIDER_UNROLL
-    for (int k = 0; k < product_count; ++k) used |= products[k].fragment == i && is_of_tile(products[k]);
-    SPIDER_UNROLL
-    for (int a = 0; a < products_abreast; ++a) {
-      if (used) fragments[i][a] = load_fragment(places, row, i, a);
+    for (int k = 0; k < products_abreast; ++k) {
+      Vector& inputs = fragments.of[i][k].inputs;
+      if constexpr (pairs_rows) {
+        const device::Pair low = places.first.load_half(row, k * product_columns);
+        const device::Pair high = places.second.load_half(row, k * product_columns);
+        inputs = {{low.word[0], low.word[1], high.word[0], high.word[1]}};
+      } else {
+        inputs = i < shift_count ? places.first.load_vector(row, shift_groups[i] * vector_elements)
+                                 : places.second.load_vector(row, 0);
+      }
     }
   }
+  return fragments;
+}
+
+/// The sums of a row of outputs, or of a pair of rows.
+struct RowSums {
+  Accumulator abreast[products_abreast];
+};
+
+/// Adds the inputs of a step to the sums that they belong to: those of output rows of the tile.
+template <class Form>
+SPIDER_DEVICE void multiply_step(const Tables& tables, const Fragments& fragments, RowSums (&sums)[rows_in_flight],
+                                 int step) {
   Storage::Partial nothing_apart;
   SPIDER_UNROLL
   for (int i = 0; i < product_count; ++i) {
-    const Product& product = products[i];
-    if (!is_of_tile(product)) continue;
-    RowSums& row_sums = sums[(row + rows_in_flight - product.row) % rows_in_flight];
+    const Product product = product_at(i);
+    if (!is_of_tile<Form>(product, step)) continue;
+    RowSums& row_sums = sums[(step + rows_in_flight - product.row) % rows_in_flight];
     const Vector& matrix = tables.matrices[product.operand];
     SPIDER_UNROLL
-    for (int a = 0; a < products_abreast; ++a) {
-      Accumulator& sum = row_sums.abreast[a];
-      const Storage::Fragment& fragment = fragments[product.fragment][a];
+    for (int k = 0; k < products_abreast; ++k) {
+      Accumulator& sum = row_sums.abreast[k];
+      const Storage::Fragment& fragment = fragments.of[product.fragment][k];
       if (product.selector == 0) {
         Storage::multiply<0>(nothing_apart, sum, matrix, fragment, tables.metadata[product.metadata], product.part);
       } else {
@@ -701,7 +807,8 @@ SPIDER_DEVICE LaneOutputs lane_outputs() {
 struct Clip {
   std::int32_t row_begin, row_end;
   unsigned columns;
-  bool whole;  ///< all four of a row, at once
+  bool whole;    ///< all four of a row
+  bool aligned;  ///< those four, so that they are stored at once
 
   /// Tiles of pairs of rows may begin a row before the box.
   SPIDER_DEVICE bool has_row(int row) const { return row < row_end && (!pairs_rows || row >= row_begin); }
@@ -714,14 +821,16 @@ SPIDER_DEVICE Clip find_clip(const Tile& tile, std::int32_t y, std::int32_t x) {
   for (int i = 0; i < 4; ++i) {
     if (x + i >= tile.wanted.column_begin && x + i < tile.wanted.column_end) columns |= 1U << i;
   }
-  return {tile.wanted.row_begin - y, tile.wanted.row_end - y, columns, tile.aligned_output && columns == 15};
+  return {tile.wanted.row_begin - y, tile.wanted.row_end - y, columns, columns == 15, tile.aligned_output};
 }
 
 /// By branches, for as predicates of all rows this would take more registers than there are. Lanes meet again behind it.
 SPIDER_DEVICE void store_clipped(const Clip& clip, int row, Element* to, const Storage::Outputs& outputs) {
   if (clip.has_row(row)) {
-    if (clip.whole) {
+    if (clip.whole && clip.aligned) {
       device::store_field(to, outputs.word[0], outputs.word[1]);
+    } else if (clip.whole) {
+      spider::store_anywhere(to, outputs.word[0], outputs.word[1]);
     } else {
       SPIDER_UNROLL
       for (int i = 0; i < 4; ++i) {
@@ -732,31 +841,31 @@ SPIDER_DEVICE void store_clipped(const Clip& clip, int row, Element* to, const S
   device::sync_warp();
 }
 
-/// Computes and stores a warp's outputs of a tile. Where it `clips`, only those that are the sweep's.
-template <int tile_rows, bool clips>
-SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables) {
+/// Computes and stores a warp's outputs of a tile, whose fragments `load` gives step by step. Where it `clips`, only those
+/// that are the sweep's.
+template <class Form, bool clips, class Load>
+SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables, const Load& load) {
   const LaneOutputs own = lane_outputs();
-  const std::int32_t x = tile.column + device::warp_index() * warp_outputs + own.column;
+  const std::int32_t x = tile.column + tile_warp<Form>() * warp_outputs + own.column;
   const std::int32_t y = tile.row + own.row;
   const std::int64_t stride = tile.output_stride;
   Element* to = tile.output + (y * stride + x);
   Clip clip[products_abreast];
   SPIDER_UNROLL
-  for (int a = 0; a < products_abreast; ++a) clip[a] = find_clip(tile, y, x + a * product_columns);
-  const FragmentPlaces places = find_fragments();
+  for (int k = 0; k < products_abreast; ++k) clip[k] = find_clip(tile, y, x + k * product_columns);
   RowSums sums[rows_in_flight] = {};
   SPIDER_UNROLL
-  for (int row = 0; row < input_rows<tile_rows> / product_rows; ++row) {
-    multiply_row<tile_rows>(tables, places, sums, row);
-    RowSums& complete = sums[(row + 1) % rows_in_flight];
-    if (row >= lead_steps) {
+  for (int step = 0; step < Form::input_rows / product_rows; ++step) {
+    multiply_step<Form>(tables, load(step), sums, step);
+    RowSums& complete = sums[(step + 1) % rows_in_flight];
+    if (step >= lead_steps) {
       SPIDER_UNROLL
-      for (int a = 0; a < products_abreast; ++a) {
-        const Storage::Outputs outputs = Storage::round(complete.abreast[a], result_scale, 0);
+      for (int k = 0; k < products_abreast; ++k) {
+        const Storage::Outputs outputs = Storage::round(complete.abreast[k], result_scale, 0);
         if constexpr (clips) {
-          store_clipped(clip[a], (row - lead_steps) * product_rows, to + a * product_columns, outputs);
+          store_clipped(clip[k], (step - lead_steps) * product_rows, to + k * product_columns, outputs);
         } else {
-          device::store_field(to + a * product_columns, outputs.word[0], outputs.word[1]);
+          device::store_field(to + k * product_columns, outputs.word[0], outputs.word[1]);
         }
       }
       to = device::step_further(to, product_rows * stride);
@@ -765,44 +874,82 @@ SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables) {
   }
 }
 
+/// Computes a tile whose inputs are in the window.
 template <class Form>
-SPIDER_GLOBAL(threads_per_block, Form::blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
-  constexpr int tile_rows = Form::tile_rows;
-  device::let_later_work_start();
-  const Tile tile = find_tile<tile_rows>(field);
+SPIDER_DEVICE void compute_from_window(const Tile& tile, const Tables& tables) {
+  using Inputs = WindowInputs<Form>;
+  const FragmentPlaces<Inputs> places = {Inputs(first_inputs()), Inputs(second_inputs())};
+  const auto load = [&places](int step) { return load_fragments<Form>(places, step); };
+  if (has_plain_outputs<Form>(tile)) {
+    compute_outputs<Form, false>(tile, tables, load);
+  } else {
+    compute_outputs<Form, true>(tile, tables, load);
+  }
+}
+
+/// Computes a tile from shared memory: one whose rows are copied in bulk, one at an edge, or one that there is no quicker
+/// way for.
+template <class Form>
+SPIDER_DEVICE void sweep_from_window(const Tile& tile) {
   Tables tables;
-  // All threads of a block take the same way, so that they come to every barrier together.
-  if (device::has_bulk_copies && has_plain_inputs<tile_rows>(tile)) {
+  if (!Form::in_registers && device::has_bulk_copies && has_plain_inputs<Form>(tile)) {
     const spider::Leads leads = spider::find_leads(first_input(tile), tile.input_stride);
     load_tables(tables);
     device::wait_for_earlier_work();
-    if (device::warp_index() == 0) copy_in_bulk<tile_rows>(tile, leads);
-    device::sync_block();
-    device::wait_for_bulk_copies(barrier);
+    if (tile_warp<Form>() == 0) copy_in_bulk<Form>(tile, leads);
+    sync_tile<Form>();
+    device::wait_for_bulk_copies(barrier<Form>());
     if (!tile.aligned_input) {
-      shift_rows<tile_rows>(leads);
-      device::sync_block();
+      shift_rows<Form>(leads);
+      sync_tile<Form>();
     }
   } else {
     device::wait_for_earlier_work();
-    copy_with_care<tile_rows>(tile);
-    device::sync_block();
+    copy_with_care<Form>(tile);
+    if constexpr (Form::in_registers) device::let_later_work_start();
+    sync_tile<Form>();
     load_tables(tables);
   }
-  if (has_plain_outputs<tile_rows>(tile)) {
-    compute_outputs<tile_rows, false>(tile, tables);
-  } else {
-    compute_outputs<tile_rows, true>(tile, tables);
+  compute_from_window<Form>(tile, tables);
+}
+
+/// Computes a tile whose inputs are in the field and all of whose outputs are the sweep's, from registers.
+template <class Form>
+SPIDER_DEVICE void sweep_from_registers(const Tile& tile) {
+  constexpr int steps = Form::input_rows / product_rows;
+  Tables tables;
+  load_tables(tables);
+  using Inputs = FieldInputs<Form>;
+  const FragmentPlaces<Inputs> places = {Inputs(tile, first_inputs()), Inputs(tile, second_inputs())};
+  Fragments fragments[steps];
+  device::wait_for_earlier_work();
+  SPIDER_UNROLL
+  for (int step = 0; step < steps; ++step) fragments[step] = load_fragments<Form>(places, step);
+  device::let_later_work_start();
+  compute_outputs<Form, false>(tile, tables, [&fragments](int step) -> const Fragments& { return fragments[step]; });
+}
+
+template <class Form>
+SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
+  // Of a small box the blocks of the sweep behind would be in the way of those that are yet to start.
+  if constexpr (!Form::in_registers) device::let_later_work_start();
+  Tile tile;
+  if (!find_tile<Form>(field, tile)) return;
+  // All warps of a tile take the same way, so that they come to every barrier together.
+  if constexpr (Form::in_registers) {
+    if (has_plain_inputs<Form>(tile) && has_plain_outputs<Form>(tile)) return sweep_from_registers<Form>(tile);
   }
+  sweep_from_window<Form>(tile);
 }
 
 /// For boxes of so many blocks for each multiprocessor, or more.
 template <class Form>
 constexpr spider::SweepForm form_for(int least_blocks) {
   return {sweep<Form>,
-          {spider::TilingKind::tiles, warps_per_block, Form::shared_bytes, vector_bytes, vector_bytes / 2,
-           {1, Form::tile_rows, tile_outputs}, 0, 0, tile_anchor, 0, 0, product_rows},
-          least_blocks, true};
+          {spider::TilingKind::tiles, Form::warps_per_block, Form::tiles * Form::window_bytes, vector_bytes,
+           vector_bytes / 2, {1, Form::tiles_down * Form::tile_rows, Form::tiles_across * Form::tile_outputs}, 0, 0,
+           tile_anchor, 0, 0, product_rows},
+          least_blocks, true, !Form::any_rows};
 }
 
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
@@ -851,9 +998,9 @@ const spider_kernel kernel = {
      SPIDER_F16, SPIDER_F32, 1, {0, 7, 7}, {0, 7, 7}, 80,
      device::is_emulated},
     {
-        form_for<TileForm<24, 5>>(8),
-        form_for<TileForm<8, 5>>(3),
-        form_for<TileForm<4, 5>>(0),
+        form_for<TileForm<24, 4, 1, 1, 5, Inputs::shared, true>>(8),
+        form_for<TileForm<8, 4, 1, 1, 5, Inputs::shared, true>>(3),
+        form_for<TileForm<4, 4, 1, 1, 5, Inputs::shared, true>>(0),
     },
     3,
     tap_rows,

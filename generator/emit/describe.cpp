@@ -145,11 +145,16 @@ void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
                     high.across));
     std::vector<int> lower;
     for (std::size_t i = 1; i < streaming.tile_forms.size(); ++i) {
-      if (!streaming.tile_forms[i].any_rows) lower.push_back(streaming.tile_forms[i].rows);
+      // Behind one for all boxes that are left comes only one for rows that are not aligned.
+      if (i > 1 && streaming.tile_forms[i - 1].least_blocks == 0) break;
+      const int rows = streaming.tile_forms[i].rows;
+      if (lower.empty() || lower.back() != rows) lower.push_back(rows);
     }
     lines.push_back(
-        fmt::format("          {} rows where these would be fewer than {} blocks a multiprocessor",
-                    fmt::join(lower, " or "), high.least_blocks));
+        fmt::format("          {} rows{} where these would be fewer than {} blocks a multiprocessor",
+                    fmt::join(lower, " or "),
+                    !high.in_registers && streaming.tile_forms[1].in_registers ? ", in registers," : "",
+                    high.least_blocks));
     return;
   }
   lines.push_back(fmt::format(

@@ -351,15 +351,17 @@ void bind_block_tiles(const plan::Pass& pass, render::Bindings& bindings) {
   const plan::Streaming& streaming = pass.streaming;
   std::vector<std::string> forms;
   for (const plan::TileForm& form : streaming.tile_forms) {
-    forms.push_back(fmt::format("form_for<TileForm<{}, {}>>({}),", form.rows, form.blocks_per_multiprocessor,
-                                form.least_blocks));
+    const int tile_warps = form.in_registers ? 1 : form.across;
+    forms.push_back(fmt::format("form_for<TileForm<{}, {}, {}, {}, {}, Inputs::{}, {}>>({}),", form.rows,
+                                tile_warps, form.across / tile_warps, form.down,
+                                form.blocks_per_multiprocessor, form.in_registers ? "registers" : "shared",
+                                form.any_rows, form.least_blocks));
   }
-  bindings["warps_per_block"] = fmt::to_string(streaming.warps_per_block);
   bindings["rows_in_flight"] = fmt::to_string(pass.rows_in_flight());
   const bool pairs_rows = pass.mapping.pairs_rows();
   bindings["pairs_rows"] = pairs_rows ? "true" : "false";
   bindings["pair_distance"] = fmt::to_string(pairs_rows ? 0 : pass.sources.back().distance().y);
-  bind_forms(pass, forms, plan::block_window_vectors(pass), bindings);
+  bind_forms(pass, forms, plan::window_vectors(pass, 1), bindings);
 }
 
 /// The operands of each tap row, from the lowest: {operand, metadata, selector} each, as many for every row.

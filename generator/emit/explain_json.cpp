@@ -222,7 +222,7 @@ std::string streaming_json(const plan::Pass& pass) {
       forms.push_back(fmt::format(
           R"({{"tile_rows": {}, "warps_per_block": {}, "tiles_across": {}, "least_blocks": {}, "any_rows": {}, "in_shared_memory": {}}})",
           form.rows, form.across * form.down, form.across, form.least_blocks, form.any_rows,
-          streaming.tiles_in_shared_memory));
+          !form.in_registers));
     }
     return fmt::format(R"("tile_forms": [{}], "estimated_registers": {}, "shared_bytes": {})",
                        fmt::join(forms, ", "), streaming.estimated_registers, plan::shared_bytes(pass));

@@ -212,7 +212,44 @@ TileForm block_form(const Pass& pass, int rows) {
   form.blocks_per_multiprocessor =
       std::min(most_blocks, registers_per_multiprocessor /
                                 (warps_of_tiles * threads_per_warp * registers_of_block_tile(pass)));
+  form.any_rows = true;
+  form.in_registers = false;
   return form;
+}
+
+/// Tiles of one warp each, which has all inputs of its own in registers; two abreast.
+TileForm block_form_in_registers(const Pass& pass, int rows, int tiles_down, int most_warps) {
+  const int steps = (rows + pass.rows_spanned() - 1) / pass.rows_per_product();
+  const int fragments = steps * fragments_of(pass) * pass.rows_per_product();
+  const int registers = registers_beside_block_tile + fragments * registers_per_fragment +
+                        static_cast<int>(pass.operands.size()) * registers_per_operand;
+  const int warps = std::min(most_warps, registers_per_multiprocessor / (threads_per_warp * registers));
+  TileForm form;
+  form.rows = rows;
+  form.across = 2;
+  form.down = tiles_down;
+  form.blocks_per_multiprocessor = warps / (form.across * form.down);
+  return form;
+}
+
+/// Lower tiles than the high ones, for small boxes, which are done sooner if every warp waits for its own
+/// inputs only, and has them in registers: small blocks share a multiprocessor evenly, until there are fewer
+/// than multiprocessors. Where registers have room for too few, and for rows that are not aligned, inputs are
+/// in shared memory.
+std::vector<TileForm> lower_block_forms(const Pass& pass) {
+  constexpr int middle_rows = 8;
+  constexpr int least_blocks = 4;
+  TileForm middle = block_form_in_registers(pass, middle_rows, 2, 16);
+  if (middle.blocks_per_multiprocessor >= least_blocks) {
+    middle.least_blocks = 4;
+    TileForm low = block_form_in_registers(pass, TileForm::low_rows, 1, 24);
+    low.least_blocks = 2;
+    return {middle, low, block_form_in_registers(pass, TileForm::low_rows, 2, 24),
+            block_form(pass, middle_rows)};
+  }
+  middle = block_form(pass, middle_rows);
+  middle.least_blocks = 3;
+  return {middle, block_form(pass, TileForm::low_rows)};
 }
 
 /// All inputs of a tile in registers at once, where they fit and memory binds. Measured on an H200
@@ -254,17 +291,17 @@ void choose_tiles(const Pass& pass, Streaming& streaming) {
 /// down strips, and nobody waits for a ring.
 void choose_block_tiles(const Pass& pass, Streaming& streaming) {
   constexpr int least_blocks = 3;
-  const bool suits_registers = !streaming.tile_forms.empty();
-  if (suits_registers || sparse_products(pass) > most_block_products ||
+  const bool has_tiles = !streaming.tile_forms.empty();
+  if (has_tiles || sparse_products(pass) > most_block_products ||
       pass.rows_spanned() > most_rows_of_block_tiles)
     return;
   TileForm high = block_form(pass, block_rows(pass));
   if (high.blocks_per_multiprocessor < least_blocks) return;
-  high.least_blocks = 8;
-  TileForm middle = block_form(pass, 8);
-  middle.least_blocks = 3;
+  const std::vector<TileForm> lower = lower_block_forms(pass);
+  high.least_blocks = lower.front().in_registers ? 18 : 8;
   streaming = {};
-  streaming.tile_forms = {high, middle, block_form(pass, TileForm::low_rows)};
+  streaming.tile_forms = {high};
+  streaming.tile_forms.insert(streaming.tile_forms.end(), lower.begin(), lower.end());
   streaming.tiles_in_shared_memory = true;
   streaming.warps_per_block = warps_of_tiles;
   streaming.blocks_per_multiprocessor = high.blocks_per_multiprocessor;
@@ -274,7 +311,7 @@ void choose_block_tiles(const Pass& pass, Streaming& streaming) {
 /// Bytes between the rows of a tile in shared memory.
 int block_window_row_bytes(const Pass& pass) {
   // A row that is not aligned begins anywhere in its first vector, and takes one more.
-  return round_to_lines((block_window_vectors(pass) + 1) * vector_bytes);
+  return round_to_lines((window_vectors(pass, warps_of_tiles) + 1) * vector_bytes);
 }
 
 }  // namespace
@@ -295,8 +332,10 @@ Streaming choose_streaming(const Pass& pass, const Variant& variant) {
   Streaming streaming = choose_chained(pass, variant.most_tiles);
   const bool own_tiles = variant.most_tiles == Variant{}.most_tiles && variant.swap != Swap::element;
   if (own_tiles && pass.element_bytes == 2 && !pass.whole_operands) {
-    if (!pass.mapping.pairs_rows()) choose_tiles(pass, streaming);
-    if (variant.swap == Swap::pair) choose_block_tiles(pass, streaming);
+    const bool has_block_tiles = variant.swap == Swap::pair;
+    const bool is_light = sparse_products(pass) <= most_light_products;
+    if (!pass.mapping.pairs_rows() && (is_light || !has_block_tiles)) choose_tiles(pass, streaming);
+    if (has_block_tiles) choose_block_tiles(pass, streaming);
   }
   return streaming;
 }
@@ -342,9 +381,9 @@ int ring_row_vectors(const Pass& pass) {
   return columns / vector_elements(pass);
 }
 
-int block_window_vectors(const Pass& pass) {
+int window_vectors(const Pass& pass, int warps) {
   const int last_input = pass.shifts.back() + pass.mapping.first_input() + pass.mapping.input_span() - 1;
-  const int last_column = warps_of_tiles * tile_outputs - pass.mapping.outputs_per_column + last_input;
+  const int last_column = warps * tile_outputs - pass.mapping.outputs_per_column + last_input;
   const int columns = last_column + 1 - pass.first_column();
   return (columns + vector_elements(pass) - 1) / vector_elements(pass);
 }

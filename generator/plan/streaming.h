@@ -31,8 +31,8 @@ void fit_shared_memory(Pass& pass);
 /// Inputs of one ring row in vectors of 16 bytes.
 [[nodiscard]] int ring_row_vectors(const Pass& pass);
 
-/// The same of the tile of a block whose tiles are in shared memory.
-[[nodiscard]] int block_window_vectors(const Pass& pass);
+/// The same of a tile in shared memory that so many warps share.
+[[nodiscard]] int window_vectors(const Pass& pass, int warps);
 
 /// Vectors of a ring row that may lie across the edges of the field or of a box, both counted.
 [[nodiscard]] int staged_vectors(const Pass& pass);

@@ -511,7 +511,7 @@ TEST(Plan, TilesAreInRegistersWhereTheyFitAndMemoryBinds) {
   const auto forms_of = [](const spec::StencilSpec& stencil, const Variant& variant = {}) {
     return make_plan(stencil, Engine::sparse, variant).passes.front().streaming.tile_forms;
   };
-  for (int radius = 1; radius <= 3; ++radius) {
+  for (int radius = 1; radius <= 2; ++radius) {
     const Variant windows{.length = 16};
     const std::vector<TileForm> forms = forms_of(flat_box(radius), windows);
     ASSERT_EQ(forms.size(), 4U) << radius;
@@ -529,6 +529,7 @@ TEST(Plan, TilesAreInRegistersWhereTheyFitAndMemoryBinds) {
     EXPECT_FALSE(pass.streaming.tiles_in_shared_memory);
     EXPECT_EQ(forms[3].least_blocks, 0) << radius;
     for (const TileForm& form : std::span(forms).first(3)) {
+      EXPECT_TRUE(form.in_registers) << radius;
       constexpr int registers_per_operand = 4;
       const int inputs = form.rows + 2 * radius;
       const int least_registers = (inputs + static_cast<int>(pass.products.size())) * registers_per_operand;
@@ -543,6 +544,37 @@ TEST(Plan, TilesAreInRegistersWhereTheyFitAndMemoryBinds) {
   spec::StencilSpec wide = flat_box(1);
   wide.storage = spec::Storage::f32;
   EXPECT_TRUE(forms_of(wide).empty());
+  // Without the pair swap there are no others.
+  EXPECT_EQ(forms_of(flat_box(3), {Swap::none, 2}).size(), 4U);
+}
+
+TEST(Plan, OfMoreThanFiveProductsHighTilesAreInSharedMemoryAndLowOnesInRegisters) {
+  for (const auto& [radius, length] : {std::pair{3, 8}, {3, 16}, {4, 16}}) {
+    const Pass pass = make_plan(flat_box(radius), Engine::sparse, {.length = length}).passes.front();
+    EXPECT_TRUE(pass.streaming.tiles_in_shared_memory);
+    const std::vector<TileForm>& forms = pass.streaming.tile_forms;
+    ASSERT_EQ(forms.size(), 5U) << length;
+    EXPECT_FALSE(forms[0].in_registers);
+    EXPECT_TRUE(forms[0].any_rows);
+    EXPECT_EQ(forms[0].across, 4);
+    for (std::size_t i = 1; i < 4; ++i) {
+      EXPECT_TRUE(forms[i].in_registers) << length;
+      EXPECT_FALSE(forms[i].any_rows) << length;
+      EXPECT_LE(forms[i].rows, forms[i - 1].rows) << length;
+      EXPECT_LT(forms[i].least_blocks, forms[i - 1].least_blocks) << length;
+      // Inputs and operands.
+      const int warps = forms[i].across * forms[i].down;
+      const int inputs = forms[i].rows + pass.rows_spanned() - 1;
+      const int registers = 4 * (inputs + static_cast<int>(pass.operands.size()));
+      EXPECT_LE(32 * warps * registers * forms[i].blocks_per_multiprocessor, 65536) << length;
+      EXPECT_GE(warps * forms[i].blocks_per_multiprocessor, 16) << length;
+    }
+    EXPECT_EQ(forms[3].rows, TileForm::low_rows) << length;
+    EXPECT_EQ(forms[3].least_blocks, 0) << length;
+    EXPECT_FALSE(forms[4].in_registers) << length;
+    EXPECT_TRUE(forms[4].any_rows) << length;
+    EXPECT_EQ(forms[4].least_blocks, 0) << length;
+  }
 }
 
 TEST(Plan, TilesAreInSharedMemoryWhereProductsAreMany) {
@@ -550,7 +582,7 @@ TEST(Plan, TilesAreInSharedMemoryWhereProductsAreMany) {
     return make_plan(stencil, Engine::sparse, variant).passes.front().streaming;
   };
   for (const spec::StencilSpec& stencil :
-       {flat_box(4), flat_box(5), flat_box(7), flat_star(4, 3), flat_star(7, 7)}) {
+       {flat_box(5), flat_box(6), flat_box(7), flat_star(4, 3), flat_star(7, 7)}) {
     const Pass pass = make_plan(stencil).passes.front();
     const std::vector<TileForm>& forms = pass.streaming.tile_forms;
     EXPECT_TRUE(pass.streaming.tiles_in_shared_memory);
@@ -562,6 +594,8 @@ TEST(Plan, TilesAreInSharedMemoryWhereProductsAreMany) {
       EXPECT_LT(forms[i].least_blocks, forms[i - 1].least_blocks);
     }
     for (const TileForm& form : forms) {
+      EXPECT_FALSE(form.in_registers);
+      EXPECT_TRUE(form.any_rows);
       EXPECT_EQ(form.across, 4);
       EXPECT_EQ(form.down, 1);
       // Sums and operands alone, of 128 threads.
@@ -664,7 +698,7 @@ TEST(Plan, RowsOf2DBoxesArePaired) {
     EXPECT_EQ(pass.rows_in_flight(), radius + 1) << radius;  // pairs of rows
     EXPECT_EQ(pass.rows_spanned(), 2 * radius + 1) << radius;
     EXPECT_EQ(pass.first_column(), -8) << radius;  // on 16 bytes
-    EXPECT_EQ(block_window_vectors(pass), 66) << radius;
+    EXPECT_EQ(window_vectors(pass, 4), 66) << radius;
     EXPECT_TRUE(pass.streaming.tiles_in_shared_memory) << radius;
     for (const TileForm& form : pass.streaming.tile_forms) EXPECT_EQ(form.rows % 2, 0) << radius;
     const Pass windows = make_plan(flat_box(radius), Engine::sparse, {.length = 16}).passes.front();
@@ -675,7 +709,8 @@ TEST(Plan, RowsOf2DBoxesArePaired) {
   const auto pairs_rows = [](const spec::StencilSpec& stencil) {
     return make_plan(stencil, Engine::sparse).passes.front().mapping.pairs_rows();
   };
-  EXPECT_FALSE(pairs_rows(flat_box(3)));
+  EXPECT_FALSE(pairs_rows(flat_box(2)));
+  EXPECT_TRUE(pairs_rows(flat_box(3)));
   spec::StencilSpec tall = flat_box(7);
   std::erase_if(tall.taps, [](const spec::Tap& tap) { return std::abs(tap.at[spec::axis_x]) > 3; });
   EXPECT_TRUE(pairs_rows(tall));

@@ -11,7 +11,7 @@
 // Bound     |error| <= 0.00049 |result| + 1.1e-05 sum |w x| + 3e-08
 // Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 5 mma.sp.m16n8k32 per 128 outputs, 3 distinct operands, windows at x shift 0
-//           pairs of rows, L = 8, would take 3: not chosen, since small fields would take longer
+//           pairs of rows, L = 8, would take 3: not chosen, since windows have tiles in registers
 //           13 rows of 128 x a warp, whose inputs are all requested at once; 4 warps a block, 2 abreast
 //           6 or 4 rows where these would be fewer than 16 blocks a multiprocessor
 

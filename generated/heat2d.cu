@@ -12,7 +12,7 @@
 // Bound     |error| <= 0.00049 |result| + 6.5e-06 sum |w x| + 3e-08
 // Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 3 mma.sp.m16n8k32 per 128 outputs, 2 distinct operands, windows at x shift 0
-//           pairs of rows, L = 8, would take 2: not chosen, since small fields would take longer
+//           pairs of rows, L = 8, would take 2: not chosen, since windows have tiles in registers
 //           12 rows of 128 x a warp, whose inputs are all requested at once; 4 warps a block, 4 abreast
 //           6 or 4 rows where these would be fewer than 16 blocks a multiprocessor
 

@@ -115,7 +115,7 @@ void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
             ? fmt::format("          windows of one row, L = 16, would take {}", pass.mapping_choice->windows)
             : fmt::format("          pairs of rows, L = 8, would take {}: {}", pass.mapping_choice->row_pairs,
                           pass.mapping_choice->row_pairs < pass.mapping_choice->windows
-                              ? "not chosen, since small fields would take longer"
+                              ? "not chosen, since windows have tiles in registers"
                               : "no fewer"));
   }
   if (pass.walk == plan::Walk::planes) {

@@ -25,7 +25,7 @@ variant dense_none box2d_r7 --engine dense --swap none
 variant dense_element "$ablated" --engine dense --swap element --tiles 1
 variant sparse_element "$ablated" --swap element --tiles 1
 variant sparse_pair "$ablated" --tiles 1
-variant sparse_none 'box2d_r1 box2d_r2 box2d_r3' --swap none
+variant sparse_none 'box2d_r1 box2d_r2' --swap none
 mapped='box2d_r1 box2d_r2 box2d_r3 star2d_r3'
 variant windows "$mapped" --length 16
 variant row_pairs "$mapped" --length 8

@@ -391,6 +391,12 @@ void bind_warpgroups(const plan::Pass& pass, const pack::PackedPass& packed, ren
   bindings["most_products"] = fmt::to_string(plan::weight_terms(pass));
   bindings["row_operands"] = row_operands_text(pass, packed);
   bindings["metadata_is_one"] = metadata_is_one ? "true" : "false";
+  if (pass.inputs.count > 1) {
+    // Metadata of many kinds takes the registers of remainders, and more.
+    bindings["held_remainders"] = fmt::to_string(metadata_is_one ? plan::warpgroup_held_remainders(pass) : 0);
+    bindings["product_registers"] =
+        fmt::to_string(metadata_is_one ? pass.streaming.estimated_registers : plan::most_warpgroup_registers);
+  }
 }
 
 /// {vector, pair, rows, planes} of each source, in the words of stream3d.cu.in.
@@ -571,6 +577,7 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
     if (pass.inputs.count > 1) {
       bindings["product_unit"] = fmt::format("0x1p{}F", plan.weights.sum_exponent - plan.weights.exponent);
       bindings["chained_rows"] = fmt::to_string(plan::warpgroup_chained_rows);
+      bindings["teams"] = fmt::to_string(plan::warpgroup_teams);
     }
     return filled();
   }

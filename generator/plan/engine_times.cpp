@@ -30,11 +30,12 @@ double estimate_cuda(const CorePlan& cores) {
   return std::max(tile_us, cores.unrolled ? us : slower_by_table * us);
 }
 
-// Products of warpgroups, by the input rows of a step: preparing rows takes longer than multiplying them.
-// Measured for 10, 12, 14 and 18: 398, 406, 421 and 439 us, of two-term weights 430, 431, 454 and 491.
-constexpr double preparing_us = 346;
-constexpr double us_per_step_row = 5.1;
-constexpr double us_per_step_row_of_two_terms = 8;
+// Products of warpgroups, by the input rows of a step. Measured for 18: 354 us, of two-term weights 445. Of
+// that a product takes 64 cycles of a step, of two-term weights 104 on average (wgmma.mma_async.sp, N = 64);
+// what is left, preparing and storing, does not depend on the stencil.
+constexpr double preparing_us = 225;
+constexpr double us_per_step_row = 7.2;
+constexpr double us_per_step_row_of_two_terms = 12.2;
 
 }  // namespace
 

@@ -28,12 +28,13 @@ constexpr int sum_registers = 32;
 constexpr int base_registers = 120;  // measured with nvcc 13
 constexpr int most_registers = 255;
 
-// Of f32 fields: sums of a chain, of remainders, of chains and of the step before; the weights' remainders
-// wait in shared memory, as does what a run keeps.
-constexpr int f32_sums = 4;
-constexpr int f32_base_registers = 54;
+// Of f32 fields: sums of a chain, of remainders, and of chains or of the step before. As many of the weights'
+// remainders as fit are in registers, too; others wait in shared memory, as does what a run keeps.
+constexpr int f32_sums = 3;
+constexpr int f32_base_registers = 48;  // measured with nvcc 13
 constexpr int operand_bytes = 512;
-constexpr int told_bytes = 96;
+constexpr int preparing_warps = rows_at_once * warpgroup_teams;
+constexpr int told_bytes = preparing_warps * vector_bytes + 2 * vector_bytes;
 constexpr int kept_bytes = 4 * rows_at_once * strip_outputs;
 // The next rows take the place of the step's first four while products of its last chain are still under way.
 constexpr int least_f32_step_rows = warpgroup_chained_rows + 1;
@@ -71,7 +72,7 @@ bool saves_time(const Pass& pass) {
 /// old value is no part.
 bool suits_f32_warpgroups(const KernelPlan& plan, const Pass& pass) {
   return pass.inputs.count == 2 && !plan.weights.adds_identity &&
-         warpgroup_step_rows(pass) >= least_f32_step_rows && registers_of(pass) <= most_registers &&
+         warpgroup_step_rows(pass) >= least_f32_step_rows && registers_of(pass) <= most_warpgroup_registers &&
          warpgroup_shared_bytes(pass) <= most_shared_bytes &&
          estimate_f32_warpgroups(warpgroup_step_rows(pass), weight_terms(pass)) < estimate_f32_walks(pass);
 }
@@ -97,9 +98,10 @@ void fit_to_architectures(const std::vector<std::string>& architectures, const s
   Pass& pass = plan.passes.front();
   pass.streaming = {};
   pass.streaming.warpgroups = true;
-  pass.streaming.warps_per_block = is_f32(pass) ? 2 * warps_per_block : warps_per_block;
+  pass.streaming.warps_per_block = is_f32(pass) ? warps_per_block + preparing_warps : warps_per_block;
   pass.streaming.blocks_per_multiprocessor = is_f32(pass) ? 1 : blocks_of(pass);
-  pass.streaming.estimated_registers = registers_of(pass);
+  pass.streaming.estimated_registers =
+      registers_of(pass) + warpgroup_held_remainders(pass) * registers_per_operand;
   plan.error_bound = bound_error(spec, plan);
 }
 
@@ -111,6 +113,12 @@ int weight_terms(const Pass& pass) {
   int terms = 0;
   for (const Product& product : pass.products) terms = std::max(terms, product.term + 1);
   return terms;
+}
+
+int warpgroup_held_remainders(const Pass& pass) {
+  if (!is_f32(pass) || weight_terms(pass) < 2) return 0;
+  const int fitting = (most_warpgroup_registers - registers_of(pass)) / registers_per_operand;
+  return std::clamp(fitting, 0, warpgroup_step_rows(pass));
 }
 
 int most_row_products(const Pass& pass) {

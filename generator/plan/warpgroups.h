@@ -11,6 +11,12 @@ namespace spidergen::plan {
 /// sum, which is then added to the others, rounded to nearest.
 constexpr int warpgroup_chained_rows = 6;
 
+/// Teams of four warps that prepare input rows of f32 fields, a row each.
+constexpr int warpgroup_teams = 3;
+
+/// Registers of a lane of warps that multiply f32 fields, at most: others must be left some.
+constexpr int most_warpgroup_registers = 248;
+
 /// Replaces a 2D plan by one for warpgroups where all architectures, in nvcc's names, have their sparse
 /// products, which is sm_90a alone, and where it is faster: one window a tap row, more products than hide
 /// behind memory, inputs and operands that fit. Fields of 16 bits (templates/group2d.cu.in) keep the bits of
@@ -23,6 +29,10 @@ void fit_to_architectures(const std::vector<std::string>& architectures, const s
 
 /// Terms of the weights that products take.
 [[nodiscard]] int weight_terms(const Pass& pass);
+
+/// Of f32 fields: remainders of the weights, one for each of as many input rows of a step, that registers
+/// hold beside the leading terms.
+[[nodiscard]] int warpgroup_held_remainders(const Pass& pass);
 
 /// Products of the tap row that has most of them.
 [[nodiscard]] int most_row_products(const Pass& pass);

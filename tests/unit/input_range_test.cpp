@@ -87,7 +87,7 @@ TEST(InputRange, ScalesThatTakeAnInputGiveItTheSameDigits) {
       scale.exponent = 127 + above;
       ASSERT_TRUE(scale.takes(range_of({input})));
       const device::Vector cells = {{device::bits_of(input), 0, 0, 0}};
-      const TwoTerms::Terms terms = TwoTerms::split(cells, scale);
+      const TwoTerms::Terms terms = TwoTerms::split<true>(cells, scale);
       const double sum =
           double{device::low_f16(terms.word[0][0])} + 0x1p-11 * device::low_f16(terms.word[1][0]);
       const double value = sum * scale.unit();
@@ -102,7 +102,7 @@ TEST(InputRange, LeavesOutWhatTheScaleIsNotFor) {
   const InputScale scale = scale_of_largest(range_of({1}), magnitude_of(4));
   const device::Vector cells = {
       {device::bits_of(5), device::bits_of(3), device::bits_of(0x1p-30F), device::bits_of(1)}};
-  const TwoTerms::Terms terms = TwoTerms::split(cells, scale);
+  const TwoTerms::Terms terms = TwoTerms::split<true>(cells, scale);
   EXPECT_EQ(device::low_f16(terms.word[0][0]), 0);
   EXPECT_NE(device::high_f16(terms.word[0][0]), 0);
   EXPECT_EQ(device::low_f16(terms.word[0][1]), 0);

@@ -666,15 +666,31 @@ TEST(Plan, WarpgroupsMultiplyF32FieldsInTwoTerms) {
   const KernelPlan plan = fitted(wide, {"sm_90a"});
   const Pass& pass = plan.passes.front();
   EXPECT_TRUE(is_for_warpgroups(plan));
-  EXPECT_EQ(pass.streaming.warps_per_block, 8);
+  EXPECT_EQ(pass.streaming.warps_per_block, 4 + 4 * warpgroup_teams);
   EXPECT_EQ(pass.streaming.blocks_per_multiprocessor, 1);
-  EXPECT_LE(pass.streaming.estimated_registers, 255);
+  EXPECT_LE(pass.streaming.estimated_registers, most_warpgroup_registers);
   EXPECT_EQ(warpgroup_step_rows(pass), 18);
   // 22 rows of 1024 in twice their size, the remainders of 15 tap rows and six of zeros where weights have
-  // them, what eight warps tell each other, and sums of a step.
+  // them, what warps tell each other, and sums of a step.
   const int placed = weight_terms(pass) > 1 ? 21 * 512 : 0;
-  EXPECT_EQ(shared_bytes(pass), 22 * 8192 + placed + 96 + 16384);
+  EXPECT_EQ(shared_bytes(pass), 22 * 8192 + placed + 14 * 16 + 16384);
   EXPECT_LE(shared_bytes(pass), 227 * 1024);
+  // Registers hold leading weights for 18 input rows, and remainders of weights for as many as fit.
+  const auto expected_registers = [](const Pass& of) {
+    return 48 + 3 * 32 + 4 * (warpgroup_step_rows(of) + warpgroup_held_remainders(of));
+  };
+  EXPECT_EQ(warpgroup_held_remainders(pass), weight_terms(pass) > 1 ? 8 : 0);
+  EXPECT_EQ(pass.streaming.estimated_registers, expected_registers(pass));
+  spec::StencilSpec uneven = wide;
+  double divisor = 3;
+  for (spec::Tap& tap : uneven.taps) tap.weight = 1 / divisor++;
+  const KernelPlan two_terms = fitted(uneven, {"sm_90a"});
+  const Pass& of_two_terms = two_terms.passes.front();
+  ASSERT_EQ(weight_terms(of_two_terms), 2);
+  EXPECT_EQ(warpgroup_held_remainders(of_two_terms), 8);
+  EXPECT_EQ(of_two_terms.streaming.estimated_registers, expected_registers(of_two_terms));
+  EXPECT_LE(of_two_terms.streaming.estimated_registers, most_warpgroup_registers);
+
   // Six rows are chained where each had a sum of its own.
   EXPECT_GT(plan.error_bound.sum, 3 * portable.error_bound.sum);
   EXPECT_LT(plan.error_bound.sum, 6 * portable.error_bound.sum);

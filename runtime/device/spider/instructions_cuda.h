@@ -608,6 +608,19 @@ inline constexpr bool has_warpgroups = false;
 inline constexpr bool has_warpgroups = true;
 #endif
 
+/// setmaxnreg (9.7.19.5): all warps of a warpgroup take as many registers a lane, waiting until others have
+/// left them, or leave what they have above that.
+template <int registers>
+SPIDER_DEVICE void take_registers() {
+  static_assert(registers % 8 == 0, "registers come in eights");
+  if constexpr (has_warpgroups) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(registers));
+}
+template <int registers>
+SPIDER_DEVICE void leave_registers() {
+  static_assert(registers % 8 == 0, "registers come in eights");
+  if constexpr (has_warpgroups) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(registers));
+}
+
 /// Columns of a product, and the D fragment of one lane (9.7.15.5.1.1, m64n64k32): for each eight columns as
 /// Accumulator; a warp has 16 of the 64 rows.
 constexpr int group_columns = 64;

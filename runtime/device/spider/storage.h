@@ -271,14 +271,14 @@ struct F32Storage {
     std::uint32_t word[terms][2];
   };
 
-  /// Splits four neighbouring inputs, of which those that `scale` leaves out count 0.
+  /// Splits four neighbouring inputs; where `filters`, those that `scale` leaves out count 0.
+  template <bool filters>
   SPIDER_DEVICE static Terms split(const device::Vector& cells, const InputScale& scale) {
     float inputs[4];
     SPIDER_UNROLL
-    for (int i = 0; i < 4; ++i) inputs[i] = device::float_of(cells.word[i]);
-    if (!scale.takes_all()) {
-      SPIDER_UNROLL
-      for (int i = 0; i < 4; ++i) inputs[i] = scale.takes(cells.word[i] & magnitude_bits) ? inputs[i] : 0;
+    for (int i = 0; i < 4; ++i) {
+      inputs[i] = device::float_of(cells.word[i]);
+      if constexpr (filters) inputs[i] = scale.takes(cells.word[i] & magnitude_bits) ? inputs[i] : 0;
     }
     const float factor = scale.scale();
     Fragment fragment{};

@@ -265,6 +265,12 @@ SPIDER_DEVICE void multiply_sparse_bf16(Accumulator& sum, const Vector& a, const
 
 inline constexpr bool has_warpgroups = true;
 
+/// setmaxnreg: there are always enough.
+template <int registers>
+SPIDER_DEVICE void take_registers() {}
+template <int registers>
+SPIDER_DEVICE void leave_registers() {}
+
 /// Columns of a product, and the D fragment of one lane (m64n64k32): for each eight columns as Accumulator; a
 /// warp has 16 of the 64 rows.
 constexpr int group_columns = 64;

@@ -863,8 +863,7 @@ SPIDER_DEVICE LaneOutputs lane_outputs() {
 struct Clip {
   std::int32_t row_begin, row_end;
   unsigned columns;
-  bool whole;    ///< all four of a row
-  bool aligned;  ///< those four, so that they are stored at once
+  bool whole;  ///< all four of a row, at once
 
   /// Tiles of pairs of rows may begin a row before the box.
   SPIDER_DEVICE bool has_row(int row) const { return row < row_end && (!pairs_rows || row >= row_begin); }
@@ -877,16 +876,14 @@ SPIDER_DEVICE Clip find_clip(const Tile& tile, std::int32_t y, std::int32_t x) {
   for (int i = 0; i < 4; ++i) {
     if (x + i >= tile.wanted.column_begin && x + i < tile.wanted.column_end) columns |= 1U << i;
   }
-  return {tile.wanted.row_begin - y, tile.wanted.row_end - y, columns, columns == 15, tile.aligned_output};
+  return {tile.wanted.row_begin - y, tile.wanted.row_end - y, columns, tile.aligned_output && columns == 15};
 }
 
 /// By branches, for as predicates of all rows this would take more registers than there are. Lanes meet again behind it.
 SPIDER_DEVICE void store_clipped(const Clip& clip, int row, Element* to, const Storage::Outputs& outputs) {
   if (clip.has_row(row)) {
-    if (clip.whole && clip.aligned) {
+    if (clip.whole) {
       device::store_field(to, outputs.word[0], outputs.word[1]);
-    } else if (clip.whole) {
-      spider::store_anywhere(to, outputs.word[0], outputs.word[1]);
     } else {
       SPIDER_UNROLL
       for (int i = 0; i < 4; ++i) {

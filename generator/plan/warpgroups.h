@@ -12,7 +12,7 @@ namespace spidergen::plan {
 constexpr int warpgroup_chained_rows = 6;
 
 /// Teams of four warps that prepare input rows of f32 fields, a row each.
-constexpr int warpgroup_teams = 3;
+constexpr int warpgroup_teams = 2;
 
 /// Registers of a lane of warps that multiply f32 fields, at most: others must be left some.
 constexpr int most_warpgroup_registers = 248;

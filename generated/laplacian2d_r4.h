@@ -18,7 +18,7 @@ extern "C" {
 /* The kernel for spider_apply and its kin; fields hold f16.
  * Stencil   2D star, 17 taps in 9 rows, reach y -4..4, x -4..4
  * Boundary  y nearest; x nearest
- * Bound     |error| <= 0.00049 |result| + 1.3e-05 sum |w x| + 3e-08 */
+ * Bound     |error| <= 0.00049 |result| + 1.1e-05 sum |w x| + 3e-08 */
 SPIDER_PUBLIC const spider_kernel* laplacian2d_r4_kernel(void);
 
 #ifdef __cplusplus

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "emit/storage_text.h"
+#include "plan/bands.h"
 
 namespace spidergen::emit {
 namespace {
@@ -104,7 +105,31 @@ void describe_planes(const plan::Pass& pass, std::vector<std::string>& lines) {
       planes.ring_planes, planes.operands_in_registers ? "registers" : "shared memory"));
 }
 
+/// Forms of tiles, from the largest: rows x columns of a warp.
+void describe_bands(const plan::Pass& pass, std::vector<std::string>& lines) {
+  const int column_products = plan::chained_products(pass) - plan::band_chunks;
+  lines.push_back(fmt::format(
+      "Plan      bands: {} mma.sp.m16n8k32 along y and {} mma.sync.m16n8k16 along x per 128 outputs",
+      column_products, plan::band_chunks));
+  lines.push_back(
+      fmt::format("          {}, {}", pass.mapping.name, counted(pass.operands.size(), "distinct operand")));
+  const std::vector<plan::TileForm>& forms = pass.streaming.tile_forms;
+  lines.push_back(
+      fmt::format("          {} rows of {} x a warp, whose inputs are all requested at once, into shared "
+                  "memory; {} warps a block",
+                  forms.front().rows, forms.front().columns, forms.front().across));
+  for (std::size_t i = 1; i < forms.size(); ++i) {
+    lines.push_back(
+        fmt::format("          {} rows of {} where these would be fewer than {} blocks a multiprocessor",
+                    forms[i].rows, forms[i].columns, forms[i - 1].least_blocks));
+  }
+}
+
 void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
+  if (pass.is_bands()) {
+    describe_bands(pass, lines);
+    return;
+  }
   lines.push_back(
       fmt::format("Plan      {}: {} {} per 128 outputs, {}, windows at x shift {}", pass.mapping.name,
                   pass.products.size(), pass.whole_operands ? "mma.sync.m16n8k16" : "mma.sp.m16n8k32",

@@ -17,6 +17,7 @@
 #include "emit/describe.h"
 #include "emit/storage_text.h"
 #include "emit/templates.h"
+#include "plan/bands.h"
 #include "plan/cores.h"
 #include "plan/half.h"
 #include "plan/lines.h"
@@ -193,6 +194,16 @@ std::string operands_text(const plan::Pass& pass, const pack::PackedPass& packed
   return fmt::format("{}", fmt::join(blocks, "\n"));
 }
 
+/// The words of all lanes.
+std::string metadata_words_text(const pack::MetadataFragment& words) {
+  std::vector<std::string> lines;
+  for (int lane = 0; lane < pack::warp_lanes; lane += words_per_line) {
+    const auto first = words.begin() + lane;
+    lines.push_back(fmt::format("{:#010x},", fmt::join(first, first + words_per_line, ", ")));
+  }
+  return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
 std::string metadata_text(const pack::PackedPass& packed) {
   std::vector<std::string> blocks;
   for (const pack::MetadataFragment& words : packed.metadata) {
@@ -204,6 +215,43 @@ std::string metadata_text(const pack::PackedPass& packed) {
     blocks.push_back(text + "},");
   }
   return fmt::format("{}", fmt::join(blocks, "\n"));
+}
+
+/// The first `count` operands of bands, which are those along y, and the taps that they hold.
+std::string column_operands_text(const plan::KernelPlan& plan, const plan::Pass& pass,
+                                 const pack::PackedPass& packed, int count) {
+  std::vector<std::string> blocks;
+  for (int i = 0; i < count; ++i) {
+    const plan::TileMapping& mapping = pass.mapping;
+    std::string where =
+        fmt::format("dy {}..{}, dx 0", mapping.window_low, mapping.window_low + mapping.window_width - 1);
+    if (plan.weights.terms > 1) where += pass.operands[i].term == 0 ? ", leading terms" : ", remainders";
+    blocks.push_back(operand_text(packed.operands[i], where));
+  }
+  return fmt::format("{}", fmt::join(blocks, "\n"));
+}
+
+/// Those along x: two words of each lane, in registers 0 and 2.
+std::string comb_words_text(const plan::Pass& pass, const pack::PackedPass& packed) {
+  std::string text;
+  for (std::size_t i = 0; i < pass.operands.size(); ++i) {
+    const plan::Source& source = pass.sources[pass.operands[i].source];
+    if (source.along_y) continue;
+    for (const int word : {0, 2}) {
+      const int first = source.mapping.row_output.front().x;
+      text += fmt::format("{}{{  // columns {}, {}, ... of inputs from column {} on, {} half\n",
+                          text.empty() ? "" : "\n", first, first + plan::band_combs,
+                          source.mapping.first_input(), word == 0 ? "first" : "second");
+      for (int lane = 0; lane < pack::warp_lanes; lane += words_per_line) {
+        std::vector<std::uint32_t> words;
+        for (int k = lane; k < lane + words_per_line; ++k)
+          words.push_back(packed.operands[i].values[k][word]);
+        text += fmt::format("    {:#010x},\n", fmt::join(words, ", "));
+      }
+      text += "},";
+    }
+  }
+  return text;
 }
 
 std::string products_text(const plan::Pass& pass, const pack::PackedPass& packed) {
@@ -347,6 +395,34 @@ void bind_tiles(const plan::Pass& pass, plan::Swap swap, render::Bindings& bindi
   bind_forms(pass, forms, plan::ring_row_vectors(pass), bindings);
 }
 
+/// The f32 number that undoes the shares' scaling; a normal one.
+std::string result_scale_text(const plan::RoundedWeights& weights) {
+  if (!std::isnormal(static_cast<float>(std::ldexp(weights.factor, -weights.sum_exponent))))
+    throw diag::InternalError("results are scaled by what is no normal f32 number");
+  if (weights.factor == 1) return fmt::format("0x1p{}F", -weights.sum_exponent);
+  return fmt::format("{:a}F", std::ldexp(weights.factor, -weights.sum_exponent));
+}
+
+/// Operands and forms of bands, in the words of star2d.cu.in.
+void bind_bands(const plan::KernelPlan& plan, const plan::Pass& pass, const pack::PackedPass& packed,
+                render::Bindings& bindings) {
+  std::vector<std::string> forms;
+  for (const plan::TileForm& form : pass.streaming.tile_forms) {
+    forms.push_back(fmt::format("form_for<TileForm<{}, {}, {}>>({}),", form.rows, form.columns,
+                                form.blocks_per_multiprocessor, form.least_blocks));
+  }
+  const int column_operands = plan::chained_products(pass) - plan::band_chunks;
+  bindings["operand_count"] = fmt::to_string(column_operands);
+  bindings["operands"] = column_operands_text(plan, pass, packed, column_operands);
+  bindings["metadata"] = metadata_words_text(packed.metadata.front());
+  bindings["comb_words"] = comb_words_text(pass, packed);
+  bindings["result_scale"] = result_scale_text(plan.weights);
+  bindings["warps_per_block"] = fmt::to_string(pass.streaming.warps_per_block);
+  bindings["forms"] = fmt::format("{}", fmt::join(forms, "\n"));
+  bindings["form_count"] = fmt::to_string(forms.size());
+  bind_column_reach(pass.column_reach, bindings);
+}
+
 void bind_block_tiles(const plan::Pass& pass, render::Bindings& bindings) {
   const plan::Streaming& streaming = pass.streaming;
   std::vector<std::string> forms;
@@ -453,14 +529,6 @@ void bind_lines(const plan::Pass& pass, render::Bindings& bindings) {
   bindings["window_vectors"] = fmt::to_string(plan::line_window_vectors(pass));
 }
 
-/// The f32 number that undoes the shares' scaling; a normal one.
-std::string result_scale_text(const plan::RoundedWeights& weights) {
-  if (!std::isnormal(static_cast<float>(std::ldexp(weights.factor, -weights.sum_exponent))))
-    throw diag::InternalError("results are scaled by what is no normal f32 number");
-  if (weights.factor == 1) return fmt::format("0x1p{}F", -weights.sum_exponent);
-  return fmt::format("{:a}F", std::ldexp(weights.factor, -weights.sum_exponent));
-}
-
 void bind_operands(const plan::KernelPlan& plan, const plan::Pass& pass, const pack::PackedPass& packed,
                    render::Bindings& bindings) {
   bindings["operand_count"] = fmt::to_string(pass.operands.size());
@@ -548,7 +616,7 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
     return filled();
   }
   const plan::Pass& pass = plan.passes.front();
-  bind_operands(plan, pass, packed.passes.front(), bindings);
+  if (!pass.is_bands()) bind_operands(plan, pass, packed.passes.front(), bindings);
   if (pass.walk != plan::Walk::planes) {
     bindings["storage"] = storage_struct(spec, plan);
     bindings["storage_code"] = storage_code(spec.storage);
@@ -579,6 +647,10 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
       bindings["chained_rows"] = fmt::to_string(plan::warpgroup_chained_rows);
       bindings["teams"] = fmt::to_string(plan::warpgroup_teams);
     }
+    return filled();
+  }
+  if (pass.is_bands()) {
+    bind_bands(plan, pass, packed.passes.front(), bindings);
     return filled();
   }
   if (pass.streaming.tiles_in_shared_memory) {
@@ -615,6 +687,7 @@ std::string_view template_of(const plan::KernelPlan& plan) {
       break;
   }
   if (pass.streaming.warpgroups) return pass.inputs.count > 1 ? "split2d" : "group2d";
+  if (pass.is_bands()) return "star2d";
   if (pass.streaming.tiles_in_shared_memory) return "block2d";
   return pass.streaming.tile_forms.empty() ? "stream2d" : "tile2d";
 }

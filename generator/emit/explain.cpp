@@ -12,6 +12,7 @@
 #include "emit/describe.h"
 #include "emit/draw.h"
 #include "emit/figures.h"
+#include "plan/bands.h"
 #include "plan/core_ring.h"
 #include "plan/cores.h"
 #include "plan/lines.h"
@@ -101,7 +102,33 @@ std::string rows_text(const plan::Pass& pass, const plan::Product& product) {
   return pass.mapping.pairs_rows() ? fmt::format("{},{}", row, row + 1) : fmt::to_string(row);
 }
 
+void append_bands(const plan::Pass& pass, std::string& text) {
+  text +=
+      "\n  Bands. One MMA of each along y per 128 outputs; along x outputs are in four combs, columns 4 "
+      "apart, and "
+      "each\n  comb takes one MMA for each chunk of 16 columns of inputs:\n\n";
+  text += fmt::format("    {:<8}{:<8}{:<10}{:>8}  {:<22}{}\n", "dy", "dx", "term", "operand", "outputs",
+                      "inputs");
+  for (const plan::Product& product : pass.products) {
+    const plan::Source& source = pass.sources[product.source];
+    const plan::TileMapping& mapping = source.mapping;
+    const auto range = [](const Range& r) { return fmt::format("{}..{}", r.low, r.high); };
+    const int first = mapping.row_output.front().x;
+    text += fmt::format("    {:<8}{:<8}{:<10}{:>8}  {:<22}{}\n", range(rows_of(pass, product)),
+                        range(columns_of(pass, product)), term_names[product.term], product.operand,
+                        source.along_y ? std::string("rows 0..15")
+                                       : fmt::format("columns {}, {}, ...", first, first + plan::band_combs),
+                        source.along_y ? std::string("rows -8..23")
+                                       : fmt::format("columns {}..{}", mapping.first_input(),
+                                                     mapping.first_input() + mapping.columns() - 1));
+  }
+}
+
 void append_windows(const plan::Pass& pass, std::string& text) {
+  if (pass.is_bands()) {
+    append_bands(pass, text);
+    return;
+  }
   text += fmt::format("\n  {}, one MMA each per 128 outputs:\n\n", windows_title(pass));
   const bool planes = pass.walk == plan::Walk::planes;
   const auto cell = [&](const auto& dz) { return planes ? fmt::format("{:>4}", dz) : std::string(); };
@@ -165,12 +192,16 @@ void append_drawings(const plan::Pass& pass, std::string& text) {
   text += pass.whole_operands
               ? "Operands are whole: dense products need no swap, and keep that of the addresses.\n"
               : "After it, groups of four must hold at most two weights.\n";
+  if (pass.is_bands())
+    text += "  Those of combs are whole: their products are dense, and they are not swapped.\n";
   for (const std::size_t index : operands_to_draw(pass)) {
     const plan::Operand& operand = pass.operands[index];
     const plan::TileMapping& mapping = pass.sources[operand.source].mapping;
     const int low = operand.shift + mapping.window_low;
-    text += fmt::format("\n    operand {} ({}): a is the weight at dx {}, b at {}, ...{}\n\n", index,
-                        mapping.name, low, low + 1, letters_text(mapping));
+    const bool along_y = pass.sources[operand.source].along_y;
+    text += fmt::format("\n    operand {} ({}): a is the weight at {} {}, b at {}, ...{}\n\n", index,
+                        mapping.name, along_y ? "dy" : "dx", low, low + 1,
+                        along_y ? "; x+ counts rows" : letters_text(mapping));
     std::istringstream drawing(draw_swap(mapping, operand.matrix));
     for (std::string line; std::getline(drawing, line);) text += "    " + line + "\n";
   }

@@ -12,6 +12,7 @@
 #include "emit/emit.h"
 #include "emit/figures.h"
 #include "emit/storage_text.h"
+#include "plan/bands.h"
 #include "plan/lines.h"
 #include "plan/make_plan.h"
 #include "plan/planes.h"
@@ -142,11 +143,12 @@ std::string products_json(const plan::Pass& pass) {
 }
 
 /// [z, y, x] of each.
-std::string places_json(const std::vector<plan::Position>& positions) {
+std::string places_json(const plan::Source& source, const std::vector<plan::Position>& positions) {
   return '[' +
          joined(positions, ", ",
-                [](const plan::Position& position) {
-                  return fmt::format("[{}, {}, {}]", position.z, position.y, position.x);
+                [&source](const plan::Position& position) {
+                  const plan::Position place = source.place(position);
+                  return fmt::format("[{}, {}, {}]", place.z, place.y, place.x);
                 }) +
          ']';
 }
@@ -155,8 +157,8 @@ std::string sources_json(const plan::Pass& pass) {
   const auto source_json = [](const plan::Source& source) {
     return fmt::format(
         "      {{\"name\": \"{}\", \"shift\": {},\n       \"row_output\": {},\n       \"column_input\": {}}}",
-        source.mapping.name, source.shift, places_json(source.mapping.row_output),
-        places_json(source.mapping.column_input));
+        source.mapping.name, source.shift, places_json(source, source.mapping.row_output),
+        places_json(source, source.mapping.column_input));
   };
   return fmt::format("    \"sources\": [\n{}\n    ],\n", joined(pass.sources, ",\n", source_json));
 }
@@ -297,7 +299,7 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
   std::size_t products = 0;
   std::size_t operands = 0;
   for (const plan::Pass& pass : plan.passes) {
-    products += pass.products.size();
+    products += static_cast<std::size_t>(plan::chained_products(pass));
     operands += pass.operands.size();
   }
   const plan::RoundedWeights& weights = plan.weights;

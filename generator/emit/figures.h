@@ -55,5 +55,7 @@ struct Range {
 };
 
 [[nodiscard]] Range columns_of(const plan::Pass& pass, const plan::Product& product);
+/// The same of the dy, from the row of the window that it multiplies.
+[[nodiscard]] Range rows_of(const plan::Pass& pass, const plan::Product& product);
 
 }  // namespace spidergen::emit

@@ -11,6 +11,7 @@ namespace {
 constexpr int operand_rows = 16;
 constexpr int operand_values = 16;
 constexpr int operand_groups = 8;
+constexpr int narrow_rows = 8;
 constexpr int selectors = 2;
 
 /// Where an element of A sits: `bit` is the lowest of its bits in the register.
@@ -32,14 +33,11 @@ void require(bool condition, const char* promise) {
   if (!condition) throw diag::InternalError(promise);
 }
 
-}  // namespace
-
-OperandFragment to_fragment(const plan::Matrix& matrix, plan::OperandType type) {
-  require(matrix.rows == operand_rows && matrix.columns == operand_values,
-          "only operands of 16 x 16 values have a lane order");
+/// Every value at its place.
+OperandFragment place_values(const plan::Matrix& matrix, plan::OperandType type) {
   OperandFragment fragment{};
-  for (int row = 0; row < operand_rows; ++row) {
-    for (int column = 0; column < operand_values; ++column) {
+  for (int row = 0; row < matrix.rows; ++row) {
+    for (int column = 0; column < matrix.columns; ++column) {
       const double value = matrix.at(row, column);
       const std::uint16_t bits = plan::to_bits(type, value);
       require(plan::from_bits(type, bits) == value, "an operand holds a value that is not exact in its type");
@@ -50,9 +48,9 @@ OperandFragment to_fragment(const plan::Matrix& matrix, plan::OperandType type) 
   return fragment;
 }
 
-plan::Matrix from_fragment(const OperandFragment& fragment, plan::OperandType type) {
-  plan::Matrix matrix(operand_rows, operand_values);
-  for (int row = 0; row < operand_rows; ++row) {
+plan::Matrix take_values(const OperandFragment& fragment, int rows, plan::OperandType type) {
+  plan::Matrix matrix(rows, operand_values);
+  for (int row = 0; row < rows; ++row) {
     for (int column = 0; column < operand_values; ++column) {
       const Place place = value_place(row, column);
       matrix.at(row, column) =
@@ -60,6 +58,28 @@ plan::Matrix from_fragment(const OperandFragment& fragment, plan::OperandType ty
     }
   }
   return matrix;
+}
+
+}  // namespace
+
+OperandFragment to_fragment(const plan::Matrix& matrix, plan::OperandType type) {
+  require(matrix.rows == operand_rows && matrix.columns == operand_values,
+          "only operands of 16 x 16 values have a lane order");
+  return place_values(matrix, type);
+}
+
+plan::Matrix from_fragment(const OperandFragment& fragment, plan::OperandType type) {
+  return take_values(fragment, operand_rows, type);
+}
+
+OperandFragment to_narrow_fragment(const plan::Matrix& matrix, plan::OperandType type) {
+  require(matrix.rows == narrow_rows && matrix.columns == operand_values,
+          "only matrices of 8 outputs by 16 inputs have the lane order of B");
+  return place_values(matrix, type);
+}
+
+plan::Matrix from_narrow_fragment(const OperandFragment& fragment, plan::OperandType type) {
+  return take_values(fragment, narrow_rows, type);
 }
 
 MetadataFragment pack_metadata(const std::vector<Selection>& selections) {

@@ -27,6 +27,15 @@ using MetadataFragment = std::array<std::uint32_t, warp_lanes>;
 [[nodiscard]] plan::Matrix from_fragment(const OperandFragment& fragment,
                                          plan::OperandType type = plan::OperandType::f16);
 
+/// A whole matrix of 8 outputs by 16 inputs as B of mma.sync.m16n8k16: output n, input k goes to lane 4 n +
+/// (k mod 8) / 2, half k mod 2 of the first of B's two registers, or of the second from k = 8 on (PTX
+/// ISA 9.7.14.5.8). Here they are registers 0 and 2: those of the first eight rows of A.
+[[nodiscard]] OperandFragment to_narrow_fragment(const plan::Matrix& matrix,
+                                                 plan::OperandType type = plan::OperandType::f16);
+/// Its inverse.
+[[nodiscard]] plan::Matrix from_narrow_fragment(const OperandFragment& fragment,
+                                                plan::OperandType type = plan::OperandType::f16);
+
 /// The metadata of one or two selections of 16 x 8 groups. Selection s sits in the lanes 4 g + 2 s and 4 g +
 /// 2 s + 1: row g + 8 h, group q goes to lane 4 g + 2 s + q / 4, bit 16 h + 4 (q mod 4) (PTX ISA 9.7.14.6.1).
 [[nodiscard]] MetadataFragment pack_metadata(const std::vector<Selection>& selections);

@@ -24,6 +24,22 @@ PackedPass pack_whole(const plan::Pass& pass, plan::OperandType type) {
   return pack_whole_matrices(matrices, type);
 }
 
+/// Operands of bands: those along y are compressed, and come first; those along x are whole.
+PackedPass pack_bands(const plan::Pass& pass, plan::OperandType type) {
+  const auto is_along_y = [&](const plan::Operand& operand) { return pass.sources[operand.source].along_y; };
+  std::vector<SelectedMatrix> columns;
+  for (const plan::Operand& operand : pass.operands) {
+    if (is_along_y(operand))
+      columns.push_back({operand.matrix, select_columns(pass.sources[operand.source].mapping)});
+  }
+  PackedPass packed = pack_matrices(columns, type);
+  for (const plan::Operand& operand : pass.operands) {
+    if (!is_along_y(operand))
+      packed.operands.push_back({to_narrow_fragment(operand.matrix, type), 0, 0, true});
+  }
+  return packed;
+}
+
 PackedPass pack_compressed(const plan::Pass& pass, plan::OperandType type) {
   std::vector<Selection> selections;  // by source
   for (const plan::Source& source : pass.sources) selections.push_back(select_columns(source.mapping));
@@ -63,6 +79,7 @@ PackedPass pack_whole_matrices(const std::vector<plan::Matrix>& matrices, plan::
 
 plan::Matrix unpack(const PackedPass& pass, int operand) {
   const PackedOperand& packed = pass.operands[operand];
+  if (packed.narrow) return from_narrow_fragment(packed.values, pass.type);
   if (pass.whole) return from_fragment(packed.values, pass.type);
   return expand(from_fragment(packed.values, pass.type),
                 unpack_metadata(pass.metadata[packed.metadata], packed.selector));
@@ -71,8 +88,9 @@ plan::Matrix unpack(const PackedPass& pass, int operand) {
 PackedKernel pack(const plan::KernelPlan& plan) {
   PackedKernel kernel;
   for (const plan::Pass& pass : plan.passes) {
-    kernel.passes.push_back(pass.whole_operands ? pack_whole(pass, plan.weights.type)
-                                                : pack_compressed(pass, plan.weights.type));
+    const auto pack_pass =
+        pass.is_bands() ? pack_bands : (pass.whole_operands ? pack_whole : pack_compressed);
+    kernel.passes.push_back(pack_pass(pass, plan.weights.type));
   }
   return kernel;
 }

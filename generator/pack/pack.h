@@ -12,6 +12,8 @@ struct PackedOperand {
   OperandFragment values{};
   int metadata = 0;  ///< index into PackedPass::metadata
   int selector = 0;  ///< sparsity selector, an immediate of the instruction
+  bool narrow =
+      false;  ///< whole, 8 outputs by 16 inputs: registers 0 and 2 are all of it, and there is no metadata
 
   bool operator==(const PackedOperand&) const = default;
 };

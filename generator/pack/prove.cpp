@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "diag/diagnostic.h"
+#include "plan/bands.h"
 #include "plan/cores.h"
 
 namespace spidergen::pack {
@@ -30,6 +32,28 @@ void prove_packing(const plan::Pass& pass, const PackedPass& packed) {
   }
 }
 
+/// How many outputs of a tile differ in how they come about: a row of the matrices each. Of bands, the
+/// columns of a unit, of which every second one is in the same row along y as the one 16 before it.
+int distinct_outputs(const plan::Pass& pass) {
+  return pass.is_bands() ? plan::band_unit_columns : pass.mapping.rows();
+}
+
+/// The row of a source's matrices that is output m, if any.
+std::optional<int> row_of_output(const plan::Pass& pass, const plan::Source& source, int m) {
+  if (!pass.is_bands()) return m;
+  if (source.along_y) return m % source.mapping.rows();
+  const auto& outputs = source.mapping.row_output;
+  const auto row = std::find_if(outputs.begin(), outputs.end(),
+                                [m](const plan::Position& output) { return output.x == m; });
+  if (row == outputs.end()) return std::nullopt;
+  return static_cast<int>(row - outputs.begin());
+}
+
+/// Where output m is in its tile, for messages.
+int output_name(const plan::Pass& pass, int m) {
+  return pass.is_bands() ? m : pass.mapping.row_output[m].x;
+}
+
 /// What row m of the matrices adds to its output, product by product, as taps of that output.
 TapSums expand_output(const plan::KernelPlan& plan, const plan::Pass& pass,
                       const std::vector<plan::Matrix>& matrices, int m) {
@@ -38,14 +62,16 @@ TapSums expand_output(const plan::KernelPlan& plan, const plan::Pass& pass,
     const plan::Matrix& matrix = matrices[product.operand];
     const int exponent = -product.term * plan.weights.remainder_exponent;
     const plan::Source& source = pass.sources[product.source];
-    const plan::Position& output = source.mapping.row_output[m];
+    const std::optional<int> row = row_of_output(pass, source, m);
+    if (!row) continue;
+    const plan::Position output = source.place(source.mapping.row_output[*row]);
     for (int k = 0; k < matrix.columns; ++k) {
-      if (matrix.at(m, k) == 0) continue;
-      const plan::Position& input = source.mapping.column_input[k];
+      if (matrix.at(*row, k) == 0) continue;
+      const plan::Position input = source.place(source.mapping.column_input[k]);
       const spec::Offset at{pass.plane_low + product.plane + input.z - output.z,
                             pass.row_low + product.row + input.y - output.y,
                             source.shift + input.x - output.x};
-      sums[{at, product.input_term}] += std::ldexp(matrix.at(m, k), exponent);
+      sums[{at, product.input_term}] += std::ldexp(matrix.at(*row, k), exponent);
     }
   }
   return sums;
@@ -66,7 +92,7 @@ void prove_products(const plan::KernelPlan& plan, const plan::Pass& pass, const 
   for (std::size_t i = 0; i < packed.operands.size(); ++i)
     matrices.push_back(unpack(packed, static_cast<int>(i)));
   const TapSums expected = expected_sums(plan.weights, pass.inputs);
-  for (int m = 0; m < pass.mapping.rows(); ++m) {
+  for (int m = 0; m < distinct_outputs(pass); ++m) {
     const TapSums found = expand_output(plan, pass, matrices, m);
     if (found == expected) continue;
     for (const auto& [at, weight] : expected) {
@@ -76,12 +102,12 @@ void prove_products(const plan::KernelPlan& plan, const plan::Pass& pass, const 
         throw diag::InternalError(
             fmt::format("output {} of a tile: tap (dz = {}, dy = {}, dx = {}) is {} instead of {} in term {} "
                         "of the input",
-                        pass.mapping.row_output[m].x, offset[spec::axis_z], offset[spec::axis_y],
+                        output_name(pass, m), offset[spec::axis_z], offset[spec::axis_y],
                         offset[spec::axis_x], tap == found.end() ? 0.0 : tap->second, weight, input_term));
       }
     }
     throw diag::InternalError(
-        fmt::format("output {} of a tile has taps that the spec has not", pass.mapping.row_output[m].x));
+        fmt::format("output {} of a tile has taps that the spec has not", output_name(pass, m)));
   }
 }
 

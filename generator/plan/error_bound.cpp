@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plan/bands.h"
 #include "plan/warpgroups.h"
 
 namespace spidergen::plan {
@@ -18,9 +19,9 @@ constexpr double least_normal_f32 = 0x1p-126;
 constexpr double least_f32 = 0x1p-149;
 
 double products_of(const KernelPlan& plan) {
-  std::size_t products = 0;
-  for (const Pass& pass : plan.passes) products += pass.products.size();
-  return static_cast<double>(products);
+  int products = 0;
+  for (const Pass& pass : plan.passes) products += chained_products(pass);
+  return products;
 }
 
 /// Products of leading terms: each begins a window.

@@ -81,8 +81,13 @@ struct Operand {
 /// this mapping at this shift.
 struct Source {
   TileMapping mapping;
-  int shift = 0;  ///< 0 for pairs of diagonals
+  int shift = 0;         ///< 0 for pairs of diagonals
+  bool along_y = false;  ///< the mapping's positions count along y in place of x (plan/bands.h)
 
+  /// A position of the mapping as one of the field.
+  [[nodiscard]] Position place(const Position& position) const {
+    return along_y ? Position{position.x, position.y, position.z} : position;
+  }
   /// From a window's own tap row to the other that the mapping holds; 0, 0 for windows along x.
   [[nodiscard]] Position distance() const { return mapping.window_rows.back(); }
   bool operator==(const Source&) const = default;
@@ -106,6 +111,7 @@ struct TileForm {
   static constexpr int low_rows = 4;  ///< for fields so small that a sweep takes as long as one tile
 
   int rows = 0;                       ///< output rows of a warp
+  int columns = 128;                  ///< of a warp
   int across = 1;                     ///< tiles of a block side by side
   int down = 1;                       ///< and below each other
   int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
@@ -223,6 +229,8 @@ struct Pass {
   }
   /// Output rows of a product: two where rows are paired, whose products are those of pairs of input rows.
   [[nodiscard]] int rows_per_product() const { return mapping.pairs_rows() ? 2 : 1; }
+  /// Are products those of a band along y and of one along x (plan/bands.h)?
+  [[nodiscard]] bool is_bands() const { return !sources.empty() && sources.front().along_y; }
   /// Input rows that an output row needs, from the first to the last.
   [[nodiscard]] int rows_spanned() const { return row_high - row_low + 1; }
   /// dy - row_low of the last input row that a product reads; of the first of a pair of rows.

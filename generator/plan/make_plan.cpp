@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "plan/bands.h"
 #include "plan/column_reach.h"
 #include "plan/cores.h"
 #include "plan/diagonals.h"
@@ -290,6 +291,7 @@ Pass make_one_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
 /// The plan's own mapping, where none is asked for.
 Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
                const std::vector<TapRow>& tap_rows, Engine engine, const Variant& variant) {
+  if (suits_bands(spec, weights, engine, variant)) return make_band_pass(weights, tap_rows);
   Pass windows = make_one_pass(spec, weights, tap_rows, engine, variant);
   const bool has_choice = windows.walk == Walk::rows && engine == Engine::sparse && variant == Variant{} &&
                           spec.storage != spec::Storage::f32 && !pair_rows(weights.taps).empty();
@@ -320,7 +322,7 @@ WeightedPass make_weighted_pass(const spec::StencilSpec& spec, Engine engine, co
   const WeightsResult plain = round_weights(spec, CommonFactors::none);
   if (plain.diagnostics.has_errors()) return result;
   WeightedPass other = with(plain.weights);
-  return result.pass.products.size() < other.pass.products.size() ? result : other;
+  return chained_products(result.pass) < chained_products(other.pass) ? result : other;
 }
 
 /// Reports a stencil that no kernel can hold.

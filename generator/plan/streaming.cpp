@@ -6,6 +6,7 @@
 #include <bit>
 #include <string>
 
+#include "plan/bands.h"
 #include "plan/device_rates.h"
 #include "plan/warpgroups.h"
 
@@ -413,6 +414,7 @@ int batch_rows(const Pass& pass) {
 
 int shared_bytes(const Pass& pass) {
   if (pass.streaming.warpgroups) return warpgroup_shared_bytes(pass);
+  if (pass.is_bands()) return band_shared_bytes(pass);
   if (!pass.streaming.tile_forms.empty()) {
     const int input_rows = pass.streaming.tile_forms.front().rows + pass.rows_spanned() - 1;
     if (pass.streaming.tiles_in_shared_memory)

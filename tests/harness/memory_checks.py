@@ -261,6 +261,8 @@ def check_side_by_side(library, kernel, plan, rng):
 # A tile's operands span 32 columns, in some mappings two rows, in some both of these for each of two results, and those
 # of a warpgroup are for four rows: what is not finite shows that far around.
 SPREAD = (1, 3, 31)
+# Stars as two bands: 16 rows along y, and along x all 32 columns that are computed together.
+SPREAD_OF_BANDS = (1, 8, 39)
 
 
 def check_not_finite(library, kernel, plan, rng):
@@ -303,9 +305,10 @@ def grown(plan, extent, places):
     """The points that may show something of a cell: those whose taps, or neighbours of taps in an operand, reach it
     through any face."""
     maps = []
+    spread = SPREAD_OF_BANDS if plan.template == "star2d" else SPREAD
     for axis in range(3):
         low, high = plan.reach[axis]
-        low, high = low + SPREAD[axis], high + SPREAD[axis]
+        low, high = low + spread[axis], high + spread[axis]
         along = reference.extend_axis(extent[axis], low, high, plan.faces[axis])
         maps.append((low, high, along))
     near = numpy.zeros(extent, bool)

@@ -316,6 +316,18 @@ ROW_PAIRS = (
     ("bf16", chosen_taps("exact", [(dy, dx) for dy in range(2, 10) for dx in (0, 2, 3)])),
 )
 
+# For stars as a band along y and one along x: all that the bands hold, both arms or one, and every rule of faces.
+BANDS = (
+    ("f16", with_faces(chosen_star("exact", 7), y=("periodic", 0), x=("periodic", 0))),
+    ("bf16", with_faces(chosen_star("exact", 4), y=("mirror", 0), x=("constant", -3.25))),
+    ("f16", with_faces(chosen_star("exact", 5), y=("constant", 2), x=("nearest", 0))),
+    ("f16", chosen_star("rational", 6)),
+    ("bf16", with_faces(chosen_star("exact", 7), y=("reflect", 0), x=("mirror", 0))),
+    ("f16", chosen_taps("exact", [(dy, 0) for dy in range(-8, 8)] + [(0, dx) for dx in (-8, -1, 8)])),
+    ("f16", with_faces(chosen_taps("exact", [(dy, 0) for dy in range(-8, 1)] + [(0, 3)]), y=("nearest", 0))),
+    ("bf16", chosen_taps("exact", [(dy, 0) for dy in range(-1, 8)] + [(0, dx) for dx in (-8, -6)])),
+)
+
 # The first specs of each number of dimensions are chosen: corners that a draw would rarely hit. They go to the storages
 # in turn.
 CHOSEN = {
@@ -354,6 +366,7 @@ CHOSEN = {
         # Walks on CUDA cores, and no tap that reads ahead of its result: nothing may be read behind the field's last row.
         with_options(chosen_taps("exact", [(dy, dx) for dy in range(-6, 1) for dx in range(-4, 5)]), "--engine", "cuda"),
         *(with_storage(with_options(chosen, "--length", "8"), storage) for storage, chosen in ROW_PAIRS),
+        *(with_storage(chosen, storage) for storage, chosen in BANDS),
         # Warpgroups: a thousand columns a strip, and so many tap rows that they are faster.
         *(with_options(chosen, "--arch", "sm_90a") for chosen in MANY_ROWS),
         *(with_storage(with_options(chosen, "--engine", "sparse", "--arch", "sm_90a"), "f32") for chosen in MANY_F32_ROWS),

@@ -36,9 +36,24 @@ def unpack(registers: list[list[int]], metadata: list[int], selector: int, kind:
     return matrix
 
 
-def taps_of_row(one_pass: dict, row: int, weights: dict) -> dict:
-    """What the products with the inputs' leading terms add up for the output that is row `row` of the matrices: weight
-    by (dz, dy, dx)."""
+def unpack_comb(registers: list[list[int]], kind: str) -> list[list[float]]:
+    """The 8 x 16 matrix that is B of mma.sync.m16n8k16 (9.7.14.5.8), from registers 0 and 2."""
+    return [
+        [number(registers[4 * n + k % 8 // 2][2 * (k // 8)] >> 16 * (k % 2), kind) for k in range(16)] for n in range(8)
+    ]
+
+
+def row_of_output(source: dict, output: int) -> int | None:
+    """The row of a source's matrices that is the output; of bands, output n of a row of 32, which is row n mod 16 of 16."""
+    if len(source["row_output"]) == 16:
+        return output % 16
+    columns = [x for _, _, x in source["row_output"]]
+    return columns.index(output) if output in columns else None
+
+
+def taps_of_output(one_pass: dict, output: int, weights: dict) -> dict:
+    """What the products with the inputs' leading terms add up for an output, which is a row of the matrices: weight by
+    (dz, dy, dx)."""
     taps: dict = collections.defaultdict(float)
     for product in one_pass["products"]:
         if product["input_term"] != 0:
@@ -46,6 +61,9 @@ def taps_of_row(one_pass: dict, row: int, weights: dict) -> dict:
         unit = 2.0 ** (-product["term"] * weights["remainder_exponent"])
         matrix = one_pass["operands"][product["operand"]]["matrix"]
         source = one_pass["sources"][product["source"]]
+        row = row_of_output(source, output)
+        if row is None:
+            continue
         for column, weight in enumerate(matrix[row]):
             if weight:
                 dz, dy, dx = (a - b for a, b in zip(source["column_input"][column], source["row_output"][row]))
@@ -81,29 +99,39 @@ def check_prediction(plan: dict) -> None:
 def check(plan: dict) -> None:
     check_prediction(plan)
     unit = plan["weights"]["factor"] * 2.0 ** -plan["weights"]["exponent"]
-    nonzeros = 0
+    bands = plan["template"] == "star2d"
+    nonzeros = slots = products = 0.0
     for one_pass in plan["passes"]:
         for operand in one_pass["operands"]:
             metadata = one_pass["metadata"][operand["metadata"]]
-            if unpack(operand["registers"], metadata, operand["selector"], plan["weights"]["type"]) != operand["matrix"]:
+            kind = plan["weights"]["type"]
+            is_comb = len(operand["matrix"]) == 8
+            found = (
+                unpack_comb(operand["registers"], kind)
+                if is_comb
+                else unpack(operand["registers"], metadata, operand["selector"], kind)
+            )
+            if found != operand["matrix"]:
                 raise ValueError(f"registers of the operand dy {operand['dy']}, shift {operand['shift']} are of another")
         expected = {tuple(tap["at"]): tap["packed"] for tap in plan["taps"]}
         if plan["adds_identity"]:
             expected[0, 0, 0] -= 1
-        for row in range(len(one_pass["mapping"]["row_output"])):
-            shares = taps_of_row(one_pass, row, plan["weights"])
+        for row in range(32 if bands else len(one_pass["mapping"]["row_output"])):
+            shares = taps_of_output(one_pass, row, plan["weights"])
             found = {at: unit * share for at, share in shares.items()}
             same = found.keys() == expected.keys() and all(math.isclose(found[at], expected[at]) for at in found)
             if not (same if plan["adds_identity"] else found == expected):
                 raise ValueError(f"row {row} of the matrices computes {found}, not {expected}")
         for product in one_pass["products"]:
             matrix = one_pass["operands"][product["operand"]]["matrix"]
-            nonzeros += sum(weight != 0 for row in matrix for weight in row)
-    products = sum(len(one_pass["products"]) for one_pass in plan["passes"])
+            share = 0.25 if len(matrix) == 8 else 1  # a comb has a quarter of the outputs
+            products += share
+            slots += share * (8 * 16 if len(matrix) == 8 else 16 * 16)
+            nonzeros += share * sum(weight != 0 for row in matrix for weight in row)
     if [plan["mmas_per_128_outputs"], plan["chained_mmas"]] != [products, products]:
         raise ValueError(f"there are {products} products")
-    if plan["sparsity"] != {"nonzeros": nonzeros, "slots": products * 256}:
-        raise ValueError(f"sparsity: {nonzeros} of {products * 256}")
+    if plan["sparsity"] != {"nonzeros": nonzeros, "slots": slots}:
+        raise ValueError(f"sparsity: {nonzeros} of {slots}")
 
 
 def main() -> int:

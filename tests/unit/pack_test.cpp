@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <cmath>
 
 #include <array>
 #include <cstdint>
@@ -351,6 +353,9 @@ TEST(Proof, FindsAPairAtTheWrongDistance) {
   spec::StencilSpec flat = testing::random_volume(1, 4, 0, 0);
   flat.dimensions = 2;
   std::erase_if(flat.taps, [](const spec::Tap& tap) { return tap.at[0] != 0; });
+  flat.taps.push_back({{0, 0, 9}, 0.5, {}});  // too far for bands
+  std::sort(flat.taps.begin(), flat.taps.end(),
+            [](const spec::Tap& a, const spec::Tap& b) { return a.at < b.at; });
   for (const spec::StencilSpec& stencil : {testing::random_volume(1, 2, 0, 0), flat}) {
     plan::KernelPlan plan = plan::make_plan(stencil);
     EXPECT_NO_THROW(prove(stencil, plan, pack(plan)));
@@ -359,6 +364,73 @@ TEST(Proof, FindsAPairAtTheWrongDistance) {
     pair.mapping = plan::diagonal_pair_mapping({pair.distance().y + 1, 0, pair.distance().z});
     EXPECT_THROW(prove(stencil, plan, pack(plan)), diag::InternalError);
   }
+}
+
+/// A star of radius 7 whose centre takes two terms.
+spec::StencilSpec long_star() {
+  spec::StencilSpec stencil;
+  for (int dy = -7; dy <= 7; ++dy) {
+    if (dy != 0) stencil.taps.push_back({{0, dy, 0}, (dy + 8) / 64.0, {}});
+    for (int dx = -7; dx <= 7 && dy == 0; ++dx)
+      stencil.taps.push_back({{0, 0, dx}, dx == 0 ? std::sqrt(0.5) : (dx + 9) / 64.0, {}});
+  }
+  return stencil;
+}
+
+TEST(Proof, HoldsForBandsAndFindsTheirMistakes) {
+  const spec::StencilSpec stencil = long_star();
+  const plan::KernelPlan good = plan::make_plan(stencil);
+  ASSERT_TRUE(good.passes.front().is_bands());
+  const PackedKernel packed = pack(good);
+  EXPECT_NO_THROW(prove(stencil, good, packed));
+  const auto refuses = [&](const plan::KernelPlan& bad) {
+    EXPECT_THROW(prove(stencil, bad, packed), diag::InternalError);
+  };
+  const auto changed = [&](const auto& change) {
+    plan::KernelPlan bad = good;
+    change(bad.passes.front());
+    return bad;
+  };
+  // A product that is left out, of the wrong comb, or of the wrong chunk of inputs.
+  refuses(changed([](plan::Pass& pass) { pass.products.pop_back(); }));
+  refuses(changed([](plan::Pass& pass) { std::swap(pass.products[3].operand, pass.products[6].operand); }));
+  refuses(changed([](plan::Pass& pass) { std::swap(pass.products[3].source, pass.products[4].source); }));
+  // Inputs along y in another order, or those of a row as of a column.
+  refuses(changed([](plan::Pass& pass) {
+    std::swap(pass.sources[0].mapping.column_input[1], pass.sources[0].mapping.column_input[2]);
+  }));
+  refuses(changed([](plan::Pass& pass) { pass.sources[1].along_y = true; }));
+  int found = 0;
+  for (const int operand : {0, 1, 2, 13}) {
+    for (int lane = 0; lane < warp_lanes; ++lane) {
+      PackedKernel bad = packed;
+      bad.passes[0].operands[operand].values[lane][0] ^= 1U << 10;
+      try {
+        prove(stencil, good, bad);
+      } catch (const diag::InternalError&) {
+        ++found;
+      }
+    }
+  }
+  EXPECT_EQ(found, 4 * warp_lanes);
+}
+
+TEST(Fragment, OfACombIsThatOfB) {
+  plan::Matrix matrix(8, 16);
+  for (int n = 0; n < 8; ++n) {
+    for (int k = 0; k < 16; ++k) matrix.at(n, k) = 16 * n + k;
+  }
+  const OperandFragment fragment = to_narrow_fragment(matrix);
+  for (int n = 0; n < 8; ++n) {
+    for (int k = 0; k < 16;
+         ++k) {  // PTX ISA 9.7.14.5.8: lane 4 n + (k mod 8) / 2, register k / 8, half k mod 2
+      const std::uint32_t word = fragment[4 * n + k % 8 / 2][2 * (k / 8)];
+      EXPECT_EQ(plan::from_bits(plan::OperandType::f16, static_cast<std::uint16_t>(word >> (16 * (k % 2)))),
+                16 * n + k);
+    }
+  }
+  EXPECT_EQ(from_narrow_fragment(fragment), matrix);
+  EXPECT_THROW((void)to_narrow_fragment(plan::Matrix(16, 16)), diag::InternalError);
 }
 
 TEST(Proof, FindsEveryFlippedBitOfAnOperandAndItsMetadata) {

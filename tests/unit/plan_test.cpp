@@ -5,6 +5,7 @@
 #include <set>
 #include <span>
 
+#include "plan/bands.h"
 #include "plan/core_ring.h"
 #include "plan/cores.h"
 #include "plan/half.h"
@@ -336,7 +337,7 @@ spec::StencilSpec flat_star(int radius, int reach, int shift = 0) {
 TEST(Plan, ArmsOfA2DStarArePaired) {
   for (int radius = 4; radius <= 15; ++radius) {
     for (const spec::Storage storage : {spec::Storage::f16, spec::Storage::bf16}) {
-      spec::StencilSpec stencil = flat_star(radius, 3);
+      spec::StencilSpec stencil = flat_star(radius, 3, 9);  // too far for bands
       stencil.storage = storage;
       const Pass pass = make_plan(stencil).passes.front();
       const auto windows =
@@ -354,6 +355,42 @@ TEST(Plan, ArmsOfA2DStarArePaired) {
       EXPECT_TRUE(objection_to_size(pass).empty()) << radius;
     }
   }
+}
+
+TEST(Plan, StarsOfManyRowsAreBands) {
+  const auto has_bands = [](const spec::StencilSpec& stencil, Engine engine = Engine::sparse,
+                            const Variant& variant = {}) {
+    return make_plan(stencil, engine, variant).passes.front().is_bands();
+  };
+  const auto with_tap = [](spec::StencilSpec stencil, int dy, int dx, double weight = 0.5) {
+    stencil.taps.push_back({{0, dy, dx}, weight, {}});
+    std::sort(stencil.taps.begin(), stencil.taps.end(),
+              [](const spec::Tap& a, const spec::Tap& b) { return a.at < b.at; });
+    return stencil;
+  };
+  for (int radius = 4; radius <= 7; ++radius) {
+    spec::StencilSpec stencil = flat_star(radius, radius);
+    EXPECT_TRUE(has_bands(stencil)) << radius;
+    const Pass pass = make_plan(stencil).passes.front();
+    EXPECT_EQ(chained_products(pass), 4) << radius;  // one along y, and one for each of three chunks along x
+    EXPECT_LE(shared_bytes(pass), 227 * 1024 / pass.streaming.blocks_per_multiprocessor - 1024) << radius;
+    EXPECT_TRUE(objection_to_size(pass).empty()) << radius;
+    stencil.storage = spec::Storage::bf16;
+    EXPECT_TRUE(has_bands(stencil)) << radius;
+    stencil.storage = spec::Storage::f32;
+    EXPECT_FALSE(has_bands(stencil)) << radius;
+  }
+  const spec::StencilSpec star = flat_star(7, 7);
+  EXPECT_FALSE(has_bands(flat_star(3, 3)));  // few rows
+  EXPECT_TRUE(has_bands(with_tap(star, -8, 0)));
+  EXPECT_FALSE(has_bands(with_tap(star, 8, 0)));
+  EXPECT_TRUE(has_bands(with_tap(with_tap(star, 0, 8), 0, -8)));
+  EXPECT_FALSE(has_bands(with_tap(star, 0, 9)));
+  EXPECT_FALSE(has_bands(with_tap(star, 1, 1)));
+  EXPECT_FALSE(has_bands(star, Engine::dense));
+  EXPECT_FALSE(has_bands(star, Engine::sparse, {Swap::pair, 1}));
+  EXPECT_TRUE(has_bands(with_tap(star, -8, 0, std::sqrt(2))));  // remainders along y take one product more
+  EXPECT_FALSE(has_bands(with_tap(star, 0, 8, std::sqrt(2))));  // those along x would take too many registers
 }
 
 TEST(Plan, ArmsArePairedWhereARingHoldsThem) {
@@ -582,7 +619,7 @@ TEST(Plan, TilesAreInSharedMemoryWhereProductsAreMany) {
     return make_plan(stencil, Engine::sparse, variant).passes.front().streaming;
   };
   for (const spec::StencilSpec& stencil :
-       {flat_box(5), flat_box(6), flat_box(7), flat_star(4, 3), flat_star(7, 7)}) {
+       {flat_box(5), flat_box(6), flat_box(7), flat_star(4, 3, 9), flat_star(7, 5, 9)}) {
     const Pass pass = make_plan(stencil).passes.front();
     const std::vector<TileForm>& forms = pass.streaming.tile_forms;
     EXPECT_TRUE(pass.streaming.tiles_in_shared_memory);

@@ -190,6 +190,16 @@ SPIDER_DEVICE std::uint32_t load_shared_word(Shared from) {
   return v;
 }
 
+/// The same of what no lane writes until the next synchronisation of the block: stores to fields may come
+/// before it.
+SPIDER_DEVICE Pair load_settled_pair(Shared from) {
+  Pair v;
+  asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
+               : "=r"(v.word[0]), "=r"(v.word[1])
+               : "r"(shared_address(from)));
+  return v;
+}
+
 /// ld.shared.b16: `from` is a multiple of 2.
 SPIDER_DEVICE std::uint16_t load_shared_half(Shared from) {
   std::uint16_t v;

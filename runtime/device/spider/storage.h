@@ -113,9 +113,20 @@ struct HalfStorage {
     Format::multiply_whole(sum, matrix, half_of(fragment.inputs, half));
   }
 
+  /// One dense product of 16 rows by 16 columns of inputs, which are A, and a matrix of them by 8 outputs.
+  SPIDER_DEVICE static void multiply_inputs(device::Accumulator& sum, const device::Vector& inputs,
+                                            const device::Pair& matrix) {
+    Format::multiply_whole(sum, inputs, matrix);
+  }
+
   /// After the last product of a window: adds what `partial` holds to the sum.
   SPIDER_DEVICE static void finish(const Partial& /*partial*/, device::Accumulator& /*sum*/,
                                    const Fragment& /*fragment*/) {}
+
+  /// Two results that are neighbours: sums times `scale`, rounded.
+  SPIDER_DEVICE static std::uint32_t round_pair(float low, float high, float scale) {
+    return Format::pack(low * scale, high * scale);
+  }
 
   /// The results of a tile: sums times `scale`, rounded and transposed, so that a lane's are neighbours.
   /// `inputs` is where the output row's own inputs lie, from the tile's first column on; kernels that add

@@ -95,6 +95,10 @@ void store_shared(Shared to, const Vector& v);
 Pair load_shared_pair(Shared from);
 /// ld.shared.b32: `from` is a multiple of 4.
 std::uint32_t load_shared_word(Shared from);
+/// The same of what no lane writes until the next synchronisation of the block.
+SPIDER_DEVICE Pair load_settled_pair(Shared from) {
+  return load_shared_pair(from);
+}
 /// ld.shared.b16: `from` is a multiple of 2.
 std::uint16_t load_shared_half(Shared from);
 /// st.shared.b32: `to` is a multiple of 4.

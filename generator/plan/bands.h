@@ -1,0 +1,45 @@
+#pragma once
+
+#include <vector>
+
+#include "plan/engine.h"
+#include "plan/kernel_plan.h"
+#include "plan/variant.h"
+#include "spec/stencil_spec.h"
+
+namespace spidergen::plan {
+
+/// Columns of outputs of a unit of bands, and how many combs of 8 of them it has, 4 apart.
+inline constexpr int band_unit_columns = 32;
+inline constexpr int band_combs = 4;
+/// Chunks of 16 columns of inputs that a unit takes, from 8 columns before it on.
+inline constexpr int band_chunks = 3;
+
+/// The band along y of 16 rows of outputs: L = 16 on m16n8k32, 16 taps, dy = -8..7. A column of B is one of
+/// the field. Positions count along y. A group of four has two neighbouring inputs and the two that are 16
+/// further; groups follow each other in the order of their inputs, so that those that lanes load together lie
+/// in different banks of shared memory.
+[[nodiscard]] TileMapping column_band_mapping();
+
+/// The part of the band along x that makes the outputs of a comb, columns comb, comb + 4, ... of a unit, from
+/// a chunk of inputs: 8 outputs by 16 inputs, whole, for m16n8k16, of which it is B. dx = -8..8. A lane of A
+/// holds four neighbouring inputs of a row.
+[[nodiscard]] TileMapping comb_mapping(int comb, int chunk);
+
+/// Is a stencil computed as a band along y and one along x (generator/README.md, "Bands of stars")? All taps
+/// are on the two axes and in the mappings' reach, those of y are many, and the weights off the y axis take
+/// one number each.
+[[nodiscard]] bool suits_bands(const spec::StencilSpec& spec, const RoundedWeights& weights, Engine engine,
+                               const Variant& variant);
+
+/// The pass of such a stencil: its operands, its products and its tiles (templates/star2d.cu.in).
+[[nodiscard]] Pass make_band_pass(const RoundedWeights& weights, const std::vector<TapRow>& tap_rows);
+
+/// MMAs of a pass that are chained into one output, which is as many as 128 outputs take. Of bands, one for
+/// each operand along y, and of those along x those of the output's comb.
+[[nodiscard]] int chained_products(const Pass& pass);
+
+/// Bytes of shared memory of a block.
+[[nodiscard]] int band_shared_bytes(const Pass& pass);
+
+}  // namespace spidergen::plan

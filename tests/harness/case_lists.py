@@ -81,7 +81,7 @@ def inner_case(plan, index):
     emulate."""
     (planes, rows, sides) = (low + high for low, high in plan.reach)
     if plan.tile:
-        return Case(plan.inner_tile_extent, "random", "aligned", "aligned")
+        return Case(plan.inner_tile_extent, "random", "aligned", "aligned", highest_form=index % 2 == 0)
     if plan.block:  # along z there may be edges
         extent = (3, block_rows(plan), 2 * plan.block[1] + sides + 8)
         if plan.engine != "cuda":
@@ -96,9 +96,11 @@ def inner_case(plan, index):
 
 
 def inner_tile_of_odd_rows(plan, index):
-    """The same field of a tile in shared memory in rows that begin anywhere; those of input or output may be aligned."""
+    """The same field in rows that begin anywhere, of the form whose tiles wait in shared memory; those of input or output
+    may be aligned."""
     input_stride, output_stride = (("odd", "odd"), ("odd", "aligned"), ("aligned", "odd"))[index // 2 % 3]
-    return Case(plan.inner_tile_extent, "random", input_stride, output_stride, int(input_stride == "odd"), 0)
+    offset = int(input_stride == "odd")
+    return Case(plan.inner_tile_extent, "random", input_stride, output_stride, offset, 0, highest_form=True)
 
 
 def medium_extents(choose, dimensions, columns):

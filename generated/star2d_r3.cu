@@ -48,7 +48,7 @@ constexpr int band_count = 3;
 
 // A product makes 128 outputs, 8 columns of 16: 16 along x, or 8 along x in both of two rows. A warp has 128 outputs in
 // each of some rows, and the warps of a block stand side by side: a tile. All input rows of a tile are requested at once,
-// and wait in shared memory.
+// and wait in shared memory, or in registers of low tiles, which are a warp's each.
 constexpr bool pairs_rows = true;
 constexpr int warp_outputs = 128;
 constexpr int product_rows = pairs_rows ? 2 : 1;
@@ -517,7 +517,7 @@ SPIDER_DEVICE void fetch_cells(const Tile& tile, const CellColumns& columns) {
   }
 }
 
-/// Brings the inputs of a tile that needs care into the window; every warp of the block takes part, and may leave before
+/// Brings the inputs of a tile that needs care into the window; every warp of the tile takes part, and may leave before
 /// they are there.
 template <class Form>
 SPIDER_DEVICE void copy_with_care(const Tile& tile) {

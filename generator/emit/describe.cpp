@@ -125,6 +125,17 @@ void describe_bands(const plan::Pass& pass, std::vector<std::string>& lines) {
   }
 }
 
+/// The mapping that the plan did not choose, and why not.
+std::string mapping_choice_text(const plan::Pass& pass, const plan::MappingChoice& choice) {
+  if (pass.mapping.pairs_rows())
+    return fmt::format("windows of one row, L = 16, would take {}", choice.windows);
+  const bool in_registers = !pass.streaming.tile_forms.empty() && !pass.streaming.tiles_in_shared_memory;
+  const std::string_view reason = choice.row_pairs >= choice.windows ? "no fewer"
+                                  : in_registers ? "not chosen, since windows have tiles in registers"
+                                                 : "not chosen, since they find no room in tiles";
+  return fmt::format("pairs of rows, L = 8, would take {}: {}", choice.row_pairs, reason);
+}
+
 void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
   if (pass.is_bands()) {
     describe_bands(pass, lines);
@@ -134,15 +145,7 @@ void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
       fmt::format("Plan      {}: {} {} per 128 outputs, {}, windows at x shift {}", pass.mapping.name,
                   pass.products.size(), pass.whole_operands ? "mma.sync.m16n8k16" : "mma.sp.m16n8k32",
                   counted(pass.operands.size(), "distinct operand"), fmt::join(pass.shifts, ", ")));
-  if (pass.mapping_choice) {
-    lines.push_back(
-        pass.mapping.pairs_rows()
-            ? fmt::format("          windows of one row, L = 16, would take {}", pass.mapping_choice->windows)
-            : fmt::format("          pairs of rows, L = 8, would take {}: {}", pass.mapping_choice->row_pairs,
-                          pass.mapping_choice->row_pairs < pass.mapping_choice->windows
-                              ? "not chosen, since windows have tiles in registers"
-                              : "no fewer"));
-  }
+  if (pass.mapping_choice) lines.push_back("          " + mapping_choice_text(pass, *pass.mapping_choice));
   if (pass.walk == plan::Walk::planes) {
     describe_planes(pass, lines);
     return;

@@ -66,7 +66,7 @@ std::vector<DiagonalPair> take_diagonal_pairs(std::vector<Window>& windows) {
   return pairs;
 }
 
-std::vector<DiagonalPair> take_row_pairs(std::vector<Window>& windows) {
+std::vector<DiagonalPair> take_diagonal_pairs_of_rows(std::vector<Window>& windows) {
   std::vector<Window> others = windows;
   std::vector<DiagonalPair> pairs = take_diagonal_pairs(others);
   if (pairs.empty() || pairs.front().distance().y > largest_row_distance) return {};

@@ -24,7 +24,7 @@ struct DiagonalPair {
 /// The same for a walk down rows, whose ring holds the rows of a pair and the columns of the windows that are
 /// left: nothing is taken where the rows are more than largest_row_distance apart, or where those windows
 /// leave out columns of the outputs.
-[[nodiscard]] std::vector<DiagonalPair> take_row_pairs(std::vector<Window>& windows);
+[[nodiscard]] std::vector<DiagonalPair> take_diagonal_pairs_of_rows(std::vector<Window>& windows);
 
 inline constexpr int largest_row_distance = 16;
 

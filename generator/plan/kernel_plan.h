@@ -112,7 +112,7 @@ struct TileForm {
 
   int rows = 0;                       ///< output rows of a warp
   int columns = 128;                  ///< of a warp
-  int across = 1;                     ///< tiles of a block side by side
+  int across = 1;                     ///< warps of a block side by side
   int down = 1;                       ///< and below each other
   int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
   int least_blocks = 0;               ///< of a multiprocessor: for boxes that have as many
@@ -134,10 +134,11 @@ struct Streaming {
   int estimated_registers = 0;
   /// Forms of a kernel whose warps have all inputs at once and walk nowhere, from high tiles to low ones:
   /// each warp in registers (templates/tile2d.cu.in), where one more is for any rows, or a block in shared
-  /// memory (templates/block2d.cu.in). None: rows are streamed through a ring (templates/stream2d.cu.in).
+  /// memory (templates/block2d.cu.in), where lower ones may be in registers, and one more then is for any
+  /// rows. None: rows are streamed through a ring (templates/stream2d.cu.in).
   std::vector<TileForm> tile_forms;
-  bool tiles_in_shared_memory = false;
-  bool warpgroups = false;  ///< products are those of four warps together (plan/warpgroups.h)
+  bool tiles_in_shared_memory = false;  ///< those of the highest form
+  bool warpgroups = false;              ///< products are those of four warps together (plan/warpgroups.h)
 
   bool operator==(const Streaming&) const = default;
 };

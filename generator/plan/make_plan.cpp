@@ -239,8 +239,8 @@ Pass make_one_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
   pass.plane_high = windows.back().dz;
   const TermPairs terms = multiplied_terms(weights, pass.inputs);
   // Of f32 values one fragment more takes longer than the products that pairs save (measured on an H200).
-  const bool may_pair_rows = pass.walk == Walk::rows && engine == Engine::sparse &&
-                             variant.swap == Swap::pair && spec.storage != spec::Storage::f32;
+  const bool may_pair_diagonals = pass.walk == Walk::rows && engine == Engine::sparse &&
+                                  variant.swap == Swap::pair && spec.storage != spec::Storage::f32;
   std::vector<DiagonalPair> pairs;
   if (pass.walk == Walk::planes) pairs = take_diagonal_pairs(windows);
   std::vector<RowPair> row_pairs;
@@ -253,8 +253,9 @@ Pass make_one_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
     windows.clear();
     take_row_pair_mapping(row_pairs, pass);
   }
-  if (may_pair_rows && row_pairs.empty() && !hides_behind_memory(count_products(windows, terms), pass.inputs))
-    pairs = take_row_pairs(windows);
+  if (may_pair_diagonals && row_pairs.empty() &&
+      !hides_behind_memory(count_products(windows, terms), pass.inputs))
+    pairs = take_diagonal_pairs_of_rows(windows);
   pass.rows_kept = weights.adds_identity ? pass.row_high : 0;
   if (pass.walk == Walk::rows && !pairs.empty())
     pass.rows_kept = std::max(pass.rows_kept, pairs.front().distance().y);

@@ -72,7 +72,7 @@ int round_to_lines(int bytes) {
   return (bytes + line_bytes - 1) / line_bytes * line_bytes;
 }
 
-bool has_pairs(const Pass& pass) {
+bool has_diagonal_pairs(const Pass& pass) {
   return !pass.mapping.pairs_rows() && pass.sources.back().distance() != Position{};
 }
 
@@ -90,7 +90,7 @@ int registers_of(const Pass& pass, int tiles, bool operands_in_registers) {
   if (pass.inputs.scaled) {
     scaled = tiles * registers_per_scaled_tile + (operands_in_registers ? 0 : registers_for_shared_operands);
   }
-  const int pair = has_pairs(pass) ? registers_per_pair : 0;
+  const int pair = has_diagonal_pairs(pass) ? registers_per_pair : 0;
   return base_registers + accumulators + operands + further_fragments + scaled + pair;
 }
 
@@ -125,7 +125,7 @@ Streaming choose_chained(const Pass& pass, int most_tiles) {
     streaming.tiles_per_warp =
         registers_of(pass, most_tiles, false) > largest_register_count ? 1 : most_tiles;
   }
-  set_registers(pass, has_pairs(pass) ? blocks_of_pairs : 4, streaming);
+  set_registers(pass, has_diagonal_pairs(pass) ? blocks_of_pairs : 4, streaming);
   // Measured on an H200 (tests/benchmarks/README.md). Where memory binds, a walk short enough to ask for
   // nearly all of its rows at once keeps the rows that are on their way close together, which DRAM rewards;
   // where MMAs bind, the rows that two walks both read cost more.
@@ -201,7 +201,7 @@ int registers_of_block_tile(const Pass& pass) {
 int block_rows(const Pass& pass) {
   if (pass.mapping.pairs_rows() && pass.rows_spanned() <= most_rows_of_short_walks) return 12;
   if (pass.rows_spanned() <= most_rows_of_short_walks) return 16;
-  return has_pairs(pass) ? 24 : 28;
+  return has_diagonal_pairs(pass) ? 24 : 28;
 }
 
 /// Tiles of so many rows, the inputs of a block's together in shared memory.
@@ -235,7 +235,7 @@ TileForm block_form_in_registers(const Pass& pass, int rows, int tiles_down, int
 
 /// Lower tiles than the high ones, for small boxes, which are done sooner if every warp waits for its own
 /// inputs only, and has them in registers: small blocks share a multiprocessor evenly, until there are fewer
-/// than multiprocessors. Where registers have room for too few, and for rows that are not aligned, inputs are
+/// than two for each. Where registers have room for too few, and for rows that are not aligned, inputs are
 /// in shared memory.
 std::vector<TileForm> lower_block_forms(const Pass& pass) {
   constexpr int middle_rows = 8;
@@ -261,7 +261,7 @@ std::vector<TileForm> lower_block_forms(const Pass& pass) {
 void choose_tiles(const Pass& pass, Streaming& streaming) {
   constexpr int least_rows = 8;
   constexpr int rows_of_short_reach = 5;
-  if (has_pairs(pass) || sparse_products(pass) > most_memory_bound_products) return;
+  if (has_diagonal_pairs(pass) || sparse_products(pass) > most_memory_bound_products) return;
   // Higher tiles read fewer rows twice, but fewer warps have room.
   const bool reaches_far = pass.rows_spanned() > 3;
   const bool is_light = sparse_products(pass) <= most_light_products;
@@ -368,7 +368,7 @@ std::string objection_to_size(const Pass& pass) {
 }
 
 void fit_shared_memory(Pass& pass) {
-  if (!pass.streaming.tile_forms.empty()) return;  // 42 rows of 1664 bytes at most
+  if (!pass.streaming.tile_forms.empty()) return;  // 42 rows of 97 vectors (13 lines) at most
   while (pass.streaming.warps_per_block > 1 && shared_bytes(pass) > least_block_shared_bytes) {
     pass.streaming.warps_per_block /= 2;
     pass.streaming.blocks_per_multiprocessor *= 2;

@@ -108,9 +108,8 @@ TileMapping row_pair_mapping(LaneOutputs outputs) {
   mapping.window_low = -4;
   mapping.window_width = 8;
   mapping.window_rows = {{-1, 0}, {0, 0}, {1, 0}};
-  // C gives a lane rows g and g + 8; after movmatrix lane q of four holds rows 2 q, 2 q + 1, 2 q + 8 and 2 q
-  // +
-  // 9. In their own order these are two neighbours of the first output row and two of the second.
+  // C gives a lane rows g and g + 8; after movmatrix lane q of four holds rows 2 q, 2 q + 1, and those eight
+  // further. In their own order these are two neighbours of the first output row and two of the second.
   for (int m = 0; m < operand_rows; ++m) {
     const int quad = output_of_row(m);
     mapping.row_output.push_back(outputs == LaneOutputs::quad ? Position{quad / length, quad % length}

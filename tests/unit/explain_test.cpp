@@ -27,6 +27,17 @@ StencilSpec row_of(const std::vector<int>& places) {
   return spec;
 }
 
+/// 2D, with weights of 1 at all points of so many columns and rows around the centre, both odd.
+StencilSpec box_of(int columns, int rows) {
+  StencilSpec spec;
+  spec.name = "box";
+  spec.source_name = "box.yaml";
+  for (int dy = -rows / 2; dy <= rows / 2; ++dy) {
+    for (int dx = -columns / 2; dx <= columns / 2; ++dx) spec.taps.push_back({{0, dy, dx}, 1.0, {}});
+  }
+  return spec;
+}
+
 std::string text_of(const StencilSpec& spec, const Names& architectures) {
   return spidergen::emit::explain_text(spec, spidergen::plan::make_plan(spec), architectures);
 }
@@ -100,4 +111,16 @@ TEST(Explain, TellsEveryWindowWithItsColumns) {
   }
   EXPECT_EQ(low, -20);
   EXPECT_EQ(high, 1);
+}
+
+TEST(Explain, SaysWhyRowsAreNotPaired) {
+  const Names none;
+  const std::string choice = "pairs of rows, L = 8, would take ";
+  const std::string small = text_of(box_of(5, 5), none);
+  EXPECT_TRUE(has(small, choice + "3: not chosen, since windows have tiles in registers\n")) << small;
+  const std::string tall = text_of(box_of(3, 19), none);  // streamed, as windows and as pairs
+  EXPECT_TRUE(has(tall, choice + "10: not chosen, since they find no room in tiles\n")) << tall;
+  const std::string line = text_of(row_of({-1, 0, 1}), none);
+  EXPECT_FALSE(has(line, "since")) << line;
+  EXPECT_TRUE(has(text_of(box_of(7, 7), none), "windows of one row, L = 16, would take 7\n"));
 }

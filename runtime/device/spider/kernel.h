@@ -82,9 +82,9 @@ struct Tiling {
   std::int32_t anchor = 0;  ///< walks begin at multiples of it along x, counted from the field's first column
   std::int32_t lead_steps = 0;       ///< input steps of a walk before its first outputs are complete
   std::int32_t preferred_steps = 0;  ///< of a walk, that run best on a large field; 0: one wave of blocks
-  std::int32_t row_anchor = 1;       ///< TilingKind::blocks: blocks begin at multiples of it along y, too
-  std::int32_t warps_per_walk = 1;   ///< of TilingKind::strips: those that walk down a strip together
-  std::int32_t edge_percent = 60;    ///< and of a walk's rows those of one at an edge that takes as long
+  std::int32_t row_anchor = 1;      ///< TilingKind::blocks and tiles: blocks begin at multiples of it along y
+  std::int32_t warps_per_walk = 1;  ///< of TilingKind::strips: those that walk down a strip together
+  std::int32_t edge_percent = 60;   ///< and of a walk's rows those of one at an edge that takes as long
 };
 
 /// One way of computing a sweep: a function, how boxes are cut for it, and the boxes that it is for. All

@@ -21,7 +21,9 @@ ABLATION = {"dense_element": "dense products, 2-byte loads", "sparse_element": "
 SWAPS = {"sparse_none": "sparse", "dense_none": "dense"}
 # The same stencil with another boundary than halo, which is what `sparse` has:
 BOUNDARIES = tuple(f"boundary_{rule}" for rule in ("constant", "nearest", "periodic", "reflect", "mirror"))
-VARIANTS = (set(ABLATION) | set(SWAPS) | set(BOUNDARIES)) - {"sparse"}
+# Outputs of a product in one row, and in two:
+MAPPINGS = {"windows": "one row, L = 16", "row_pairs": "pairs of rows, L = 8"}
+VARIANTS = (set(ABLATION) | set(SWAPS) | set(BOUNDARIES) | set(MAPPINGS)) - {"sparse"}
 
 
 def read_rows(path):
@@ -119,6 +121,15 @@ def boundary_costs(rows):
         if row["label"] == "sparse" or row["label"] in BOUNDARIES:
             found.setdefault((row["kernel"], row["size"], row["date"]), {})[row["label"]] = row
     return {case[:2]: labels for case, labels in found.items() if "sparse" in labels and len(labels) > 1}
+
+
+def mappings(rows):
+    """{stencil: {(label, mode): row}} of the mappings of outputs, on the large field."""
+    found = {}
+    for row in select(rows, size=LARGE, offset=0.0):
+        if row["label"] in MAPPINGS:
+            found.setdefault(row["kernel"], {})[row["label"], row["mode"]] = row
+    return found
 
 
 def lines(rows):

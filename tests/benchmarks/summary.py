@@ -7,8 +7,8 @@ usage: summary.py CSV
 import collections
 import sys
 
-from measurements import (ABLATION, BOUNDARIES, EVALUATED, LARGE, LINES, OURS, VARIANTS, ablation, boundary_costs,
-                          by_stencil_and_engine, caption, engine, evaluated, length, lines, order, read_rows, select,
+from measurements import (ABLATION, BOUNDARIES, EVALUATED, LARGE, LINES, MAPPINGS, OURS, VARIANTS, ablation, boundary_costs,
+                          by_stencil_and_engine, caption, engine, evaluated, length, lines, mappings, order, read_rows, select,
                           side, stencil, swap_costs, title, title_of)
 
 
@@ -124,6 +124,15 @@ def swap_table(rows):
                  lines_of_table)
 
 
+def mapping_table(rows):
+    """Outputs of a product in one row, and in two, in bursts and sustained."""
+    columns = [(label, mode) for mode in ("burst", "sustained") for label in MAPPINGS]
+    lines_of_table = [
+        [title(name), *[cell(found.get(column), "time_us", "{:.1f}") for column in columns]]
+        for name, found in sorted(mappings(rows).items(), key=lambda item: order(item[0]))]
+    return table(["stencil", *[f"{MAPPINGS[label]}, {mode}, us" for label, mode in columns]], lines_of_table)
+
+
 def boundary_table(rows):
     """What other boundaries than halo cost, in the same run."""
     lines_of_table = [
@@ -177,6 +186,7 @@ def main(arguments):
         ("Steps to the kernel as it is, f16 in bursts, and how many times as fast as the step before",
          ablation_table(rows)),
         (f"The swap in the addresses, {LARGE} f16 in bursts", swap_table(rows)),
+        (f"Outputs of a product, {LARGE} f16", mapping_table(rows)),
         ("Boundaries in bursts", boundary_table(rows)),
         ("Other kernels", other_table(rows)),
     ]

@@ -30,11 +30,11 @@ double estimate_cuda(const CorePlan& cores) {
   return std::max(tile_us, cores.unrolled ? us : slower_by_table * us);
 }
 
-// Products of warpgroups, by the input rows of a step. Measured for 18: with two-term weights 456 us, and
-// with exact ones, while there were three teams, 354. Of that a product takes 64 cycles of a step, of
-// two-term weights 104 on average (wgmma.mma_async.sp, N = 64); what is left does not depend on the stencil.
+// Products of warpgroups, by the input rows of a step. Measured for 18: with two-term weights 453 us, with
+// exact ones 374. Of that a product takes 64 cycles of a step, of two-term weights 104 on average
+// (wgmma.mma_async.sp, N = 64); what is left does not depend on the stencil.
 constexpr double preparing_us = 225;
-constexpr double us_per_step_row = 7.2;
+constexpr double us_per_step_row = 8.25;
 constexpr double us_per_step_row_of_two_terms = 12.8;
 
 }  // namespace

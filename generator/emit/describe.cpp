@@ -105,7 +105,7 @@ void describe_planes(const plan::Pass& pass, std::vector<std::string>& lines) {
       planes.ring_planes, planes.operands_in_registers ? "registers" : "shared memory"));
 }
 
-/// Forms of tiles, from the largest: rows x columns of a warp.
+/// Products of both bands, then the forms of tiles, from the largest.
 void describe_bands(const plan::Pass& pass, std::vector<std::string>& lines) {
   const int column_products = plan::chained_products(pass) - plan::band_chunks;
   lines.push_back(fmt::format(

@@ -194,26 +194,21 @@ std::string operands_text(const plan::Pass& pass, const pack::PackedPass& packed
   return fmt::format("{}", fmt::join(blocks, "\n"));
 }
 
-/// The words of all lanes.
-std::string metadata_words_text(const pack::MetadataFragment& words) {
+/// A word of each lane, in lines that begin with `indent`.
+std::string lane_words_text(const std::array<std::uint32_t, pack::warp_lanes>& words,
+                            std::string_view indent = "") {
   std::vector<std::string> lines;
   for (int lane = 0; lane < pack::warp_lanes; lane += words_per_line) {
     const auto first = words.begin() + lane;
-    lines.push_back(fmt::format("{:#010x},", fmt::join(first, first + words_per_line, ", ")));
+    lines.push_back(fmt::format("{}{:#010x},", indent, fmt::join(first, first + words_per_line, ", ")));
   }
   return fmt::format("{}", fmt::join(lines, "\n"));
 }
 
 std::string metadata_text(const pack::PackedPass& packed) {
   std::vector<std::string> blocks;
-  for (const pack::MetadataFragment& words : packed.metadata) {
-    std::string text = "{\n";
-    for (int lane = 0; lane < pack::warp_lanes; lane += words_per_line) {
-      const auto first = words.begin() + lane;
-      text += fmt::format("    {:#010x},\n", fmt::join(first, first + words_per_line, ", "));
-    }
-    blocks.push_back(text + "},");
-  }
+  for (const pack::MetadataFragment& words : packed.metadata)
+    blocks.push_back(fmt::format("{{\n{}\n}},", lane_words_text(words, "    ")));
   return fmt::format("{}", fmt::join(blocks, "\n"));
 }
 
@@ -242,13 +237,9 @@ std::string comb_words_text(const plan::Pass& pass, const pack::PackedPass& pack
       text += fmt::format("{}{{  // columns {}, {}, ... of inputs from column {} on, {} half\n",
                           text.empty() ? "" : "\n", first, first + plan::band_combs,
                           source.mapping.first_input(), word == 0 ? "first" : "second");
-      for (int lane = 0; lane < pack::warp_lanes; lane += words_per_line) {
-        std::vector<std::uint32_t> words;
-        for (int k = lane; k < lane + words_per_line; ++k)
-          words.push_back(packed.operands[i].values[k][word]);
-        text += fmt::format("    {:#010x},\n", fmt::join(words, ", "));
-      }
-      text += "},";
+      std::array<std::uint32_t, pack::warp_lanes> words{};
+      for (int lane = 0; lane < pack::warp_lanes; ++lane) words[lane] = packed.operands[i].values[lane][word];
+      text += fmt::format("{}\n}},", lane_words_text(words, "    "));
     }
   }
   return text;
@@ -414,7 +405,7 @@ void bind_bands(const plan::KernelPlan& plan, const plan::Pass& pass, const pack
   const int column_operands = plan::chained_products(pass) - plan::band_chunks;
   bindings["operand_count"] = fmt::to_string(column_operands);
   bindings["operands"] = column_operands_text(plan, pass, packed, column_operands);
-  bindings["metadata"] = metadata_words_text(packed.metadata.front());
+  bindings["metadata"] = lane_words_text(packed.metadata.front());
   bindings["comb_words"] = comb_words_text(pass, packed);
   bindings["result_scale"] = result_scale_text(plan.weights);
   bindings["warps_per_block"] = fmt::to_string(pass.streaming.warps_per_block);

@@ -321,6 +321,9 @@ SPIDER_DEVICE Tile find_tile(const spider::SweepArguments& field) {
   const auto begin_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis]); };
   const auto end_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis] + box.extent[axis]); };
   const int block = device::block_index();
+  // Tiles at the lower edge take longer, and so come first.
+  const int above = block / grid.across;
+  const int row = above == 0 ? grid.down - 1 : above - 1;
   Tile tile;
   tile.input = static_cast<const Element*>(field.input);
   tile.output = static_cast<Element*>(field.output);
@@ -329,8 +332,8 @@ SPIDER_DEVICE Tile find_tile(const spider::SweepArguments& field) {
   tile.rows = static_cast<std::int32_t>(field.extent[1]);
   tile.columns = static_cast<std::int32_t>(field.extent[2]);
   tile.wanted = {begin_of(1), end_of(1), begin_of(2), end_of(2)};
-  tile.row = tile.wanted.row_begin + block / grid.across * Form::tile_rows;
-  tile.column = grid.first_column + block % grid.across * Form::tile_outputs;
+  tile.row = tile.wanted.row_begin + row * Form::tile_rows;
+  tile.column = grid.first_column + (block - above * grid.across) * Form::tile_outputs;
   tile.aligned_input = field.aligned_input;
   tile.aligned_output = field.aligned_output;
   return tile;
@@ -430,7 +433,17 @@ SPIDER_DEVICE Vector load_across(bool wanted, const Element* cells) {
   return spider::take_vector(low, high, lead);
 }
 
-constexpr Shared barrier = 0;  // of bulk copies; the window begins on the next line
+/// The barrier of the bulk copies that a row of units awaits, beside those of the row above; the window begins on the
+/// next line.
+SPIDER_DEVICE constexpr Shared barrier_of(int units_above) {
+  constexpr Shared barrier_bytes = 8;
+  return units_above * barrier_bytes;
+}
+
+/// How many rows of units of the tile do without input row `row`.
+SPIDER_DEVICE constexpr int units_above(int row) {
+  return row < lead_rows ? 0 : (row - lead_rows) / unit_rows;
+}
 
 /// Where input row `row` of the tile waits; row 0 is row_low above the first output row.
 template <class Form>
@@ -444,20 +457,42 @@ SPIDER_DEVICE const Element* first_input(const Tile& tile) {
   return tile.input + ((tile.row + row_low) * tile.input_stride + tile.column + first_column);
 }
 
-/// Starts the copies of a tile whose inputs need no care: one a row, of the vectors of memory that it lies across.
+/// Prepares the barriers for copies of `row_bytes` of each row; one thread of the block does.
 template <class Form>
-SPIDER_DEVICE void copy_in_bulk(const Tile& tile, const spider::Leads& leads) {
-  const std::uint32_t row_bytes = (Form::window_vectors + (tile.aligned_input ? 0 : 1)) * vector_bytes;
-  const int lane = device::lane_index();
-  if (lane == 0) device::begin_bulk_copies(barrier, Form::input_rows * row_bytes);
-  device::sync_warp();
-  const Element* first = first_input(tile);
+SPIDER_DEVICE void begin_copies(std::uint32_t row_bytes) {
   SPIDER_UNROLL
-  for (int above = 0; above < Form::input_rows; above += 32) {
-    const int row = above + lane;
-    if (row < Form::input_rows) {
-      const Element* from = first + (row * tile.input_stride - spider::lead_of(leads, row) / element_bytes);
-      device::copy_bulk_async(window_row<Form>(row), from, row_bytes, barrier);
+  for (int above = 0; above < Form::tile_rows / unit_rows; ++above) {
+    device::begin_bulk_copies(barrier_of(above), (above == 0 ? unit_rows + lead_rows : unit_rows) * row_bytes);
+  }
+}
+
+/// Starts the copies of a tile whose rows need no care: one a row, of the vectors within `whole`, or of those of memory that
+/// they lie across. Each warp has some, for one lane after the other issues them.
+template <class Form>
+SPIDER_DEVICE void copy_in_bulk(const Tile& tile, const Span& whole, const spider::Leads& leads, std::uint32_t row_bytes) {
+  constexpr int most_rows = (Form::input_rows + warps_per_block - 1) / warps_per_block;
+  static_assert(most_rows <= 32, "a lane has one row");
+  const int row = device::lane_index() * warps_per_block + device::warp_index();
+  if (row < Form::input_rows && row_bytes > 0) {
+    const Element* from =
+        first_input(tile) + (row * tile.input_stride + whole.begin - spider::lead_of(leads, row) / element_bytes);
+    device::copy_bulk_async(window_row<Form>(row) + whole.begin * element_bytes, from, row_bytes,
+                            barrier_of(units_above(row)));
+  }
+}
+
+/// Makes the vectors beside `whole` zeros: an operand's zero times what lay there could be NaN.
+template <class Form>
+SPIDER_DEVICE void clear_beside(const Span& whole) {
+  const int low = whole.begin / vector_elements;
+  const int high = whole.end / vector_elements;
+  SPIDER_NO_UNROLL
+  for (int i = device::warp_index(); i < low + Form::window_vectors - high; i += warps_per_block) {
+    const int vector = i < low ? i : high + i - low;
+    SPIDER_UNROLL
+    for (int first = 0; first < Form::input_rows; first += 32) {
+      const int row = first + device::lane_index();
+      device::store_shared_if(row < Form::input_rows, window_row<Form>(row) + vector * vector_bytes, Vector{});
     }
   }
 }
@@ -471,9 +506,9 @@ SPIDER_DEVICE void shift_rows(const spider::Leads& leads) {
   }
 }
 
-/// Of a tile at an edge, or where there are no bulk copies, and of aligned rows: starts the copies of the vectors within
-/// `whole` where rows are in memory, and stores the row's constant where they are not. The rest becomes zeros: an operand's
-/// zero times what lay there could be NaN.
+/// Of a tile at the upper or lower edge, or where there are no bulk copies, and of aligned rows: starts the copies of the
+/// vectors within `whole` where rows are in memory, and stores the row's constant where they are not. The rest becomes
+/// zeros.
 template <class Form>
 SPIDER_DEVICE void copy_whole(const Tile& tile, const Span& whole) {
   SPIDER_NO_UNROLL
@@ -557,29 +592,51 @@ SPIDER_DEVICE CellColumns cell_columns(const Tile& tile, const Span& whole) {
   return {begin, low_end - begin, gap, end - begin - gap};
 }
 
-/// Puts the cells of those columns into the window: a lane has a row, and warps take columns in turn.
+/// Puts the cells of those columns into the window: lanes have rows, and warps take rows and columns in turn.
 template <class Form>
 SPIDER_DEVICE void fetch_cells(const Tile& tile, const CellColumns& columns) {
+  constexpr int row_groups = (Form::input_rows + 31) / 32;
   const auto column_of = [&](int i) { return columns.begin + i + (i < columns.low ? 0 : columns.gap); };
+  const int column_groups = (columns.count + fetched_at_once - 1) / fetched_at_once;
   SPIDER_NO_UNROLL
-  for (int row = device::lane_index(); row < (Form::input_rows + 31) / 32 * 32; row += 32) {
+  for (int group = device::warp_index(); group < row_groups * column_groups; group += warps_per_block) {
+    const int row = group % row_groups * 32 + device::lane_index();
+    const int first = group / row_groups * fetched_at_once;
     const std::int32_t y = tile.row + row_low + row;
     const spider::MappedIndex place = map_row(tile, y);
-    SPIDER_NO_UNROLL
-    for (int first = device::warp_index() * fetched_at_once; first < columns.count;
-         first += warps_per_block * fetched_at_once) {
-      Element cells[fetched_at_once];
-      SPIDER_UNROLL
-      for (int k = 0; k < fetched_at_once; ++k) {
-        const bool wanted = row < Form::input_rows && first + k < columns.count;
-        cells[k] = fetch_cell(tile, wanted, y, place, tile.column + first_column + column_of(first + k));
-      }
-      SPIDER_UNROLL
-      for (int k = 0; k < fetched_at_once; ++k) {
-        device::store_shared_if(row < Form::input_rows && first + k < columns.count,
-                                window_row<Form>(row) + column_of(first + k) * element_bytes, cells[k]);
-      }
+    Element cells[fetched_at_once];
+    SPIDER_UNROLL
+    for (int k = 0; k < fetched_at_once; ++k) {
+      const bool wanted = row < Form::input_rows && first + k < columns.count;
+      cells[k] = fetch_cell(tile, wanted, y, place, tile.column + first_column + column_of(first + k));
     }
+    SPIDER_UNROLL
+    for (int k = 0; k < fetched_at_once; ++k) {
+      device::store_shared_if(row < Form::input_rows && first + k < columns.count,
+                              window_row<Form>(row) + column_of(first + k) * element_bytes, cells[k]);
+    }
+  }
+}
+
+/// Brings the inputs of a tile whose rows need no care into the window: where it is at the left or right edge cells while
+/// copies are on their way. Who needs them waits for the barriers of his rows.
+template <class Form>
+SPIDER_DEVICE void copy_rows(const Tile& tile) {
+  const bool all_whole = has_plain_inputs<Form>(tile);
+  const Span whole = whole_vectors<Form>(tile);
+  const spider::Leads leads = spider::find_leads(first_input(tile), tile.input_stride);
+  const std::uint32_t row_bytes = (whole.end - whole.begin) * element_bytes + (tile.aligned_input ? 0 : vector_bytes);
+  if (device::warp_index() == 0 && device::lane_index() == 0) begin_copies<Form>(row_bytes);
+  if (!all_whole) clear_beside<Form>(whole);
+  device::sync_block();
+  copy_in_bulk<Form>(tile, whole, leads, row_bytes);
+  if (!all_whole) fetch_cells<Form>(tile, cell_columns<Form>(tile, whole));
+  device::sync_block();
+  if (!tile.aligned_input) {
+    SPIDER_UNROLL
+    for (int above = 0; above < Form::tile_rows / unit_rows; ++above) device::wait_for_bulk_copies(barrier_of(above));
+    shift_rows<Form>(leads);
+    device::sync_block();
   }
 }
 
@@ -651,11 +708,13 @@ SPIDER_DEVICE InputPlaces find_inputs() {
   return places;
 }
 
-/// Of a chunk the lane's part of a matrix of 16 rows of outputs by 16 columns of inputs, which is A.
+/// Of a chunk the lane's part of a matrix of 16 rows of outputs by 16 columns of inputs, which is A. Loaded words that are
+/// not settled the compiler copies into registers of their own for every product.
 SPIDER_DEVICE Vector load_chunk(const InputPlaces& places, Shared offset) {
   const device::Pair low = device::load_settled_pair(places.along_x[0] + offset);
   const device::Pair high = device::load_settled_pair(places.along_x[1] + offset);
-  return {{low.word[0], high.word[0], low.word[1], high.word[1]}};
+  return {{device::settle(low.word[0]), device::settle(high.word[0]), device::settle(low.word[1]),
+           device::settle(high.word[1])}};
 }
 
 /// The lane's parts of the matrices of 32 rows of inputs by the 8 columns of each comb, which are B.
@@ -664,7 +723,6 @@ struct CombInputs {
 };
 
 SPIDER_DEVICE CombInputs load_combs(const InputPlaces& places, Shared offset) {
-  constexpr std::uint32_t low_half = 0xffffU;
   CombInputs inputs;
   SPIDER_UNROLL
   for (int word = 0; word < 4; ++word) {
@@ -672,8 +730,8 @@ SPIDER_DEVICE CombInputs load_combs(const InputPlaces& places, Shared offset) {
     const device::Pair second = device::load_settled_pair(places.along_y[word][1] + offset);
     SPIDER_UNROLL
     for (int i = 0; i < 2; ++i) {
-      inputs.comb[2 * i].word[word] = (first.word[i] & low_half) | second.word[i] << 16;
-      inputs.comb[2 * i + 1].word[word] = first.word[i] >> 16 | (second.word[i] & ~low_half);
+      inputs.comb[2 * i].word[word] = device::join_low_halves(first.word[i], second.word[i]);
+      inputs.comb[2 * i + 1].word[word] = device::join_high_halves(first.word[i], second.word[i]);
     }
   }
   return inputs;
@@ -734,9 +792,10 @@ SPIDER_DEVICE void store_clipped(const Tile& tile, std::int32_t y, std::int32_t 
   device::sync_warp();
 }
 
-/// Computes and stores a warp's outputs of a tile. Where it `clips`, only those that are the sweep's.
+/// Computes and stores a warp's outputs of a tile. Where it `clips`, only those that are the sweep's. Where it `waits`, rows
+/// of inputs are still on their way.
 template <class Form, bool clips>
-SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables) {
+SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables, bool waits) {
   constexpr int units = Form::warp_outputs / unit_columns;
   constexpr int units_at_once = units % 2 == 0 && !clips ? 2 : 1;
   constexpr Shared unit_bytes = unit_columns * element_bytes;
@@ -750,6 +809,7 @@ SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables) {
   Shared from = 0;
   SPIDER_NO_UNROLL
   for (int row = 0; row < Form::tile_rows; row += unit_rows) {
+    if (waits) device::wait_for_bulk_copies(barrier_of(row / unit_rows));
     Vector chunk[chunks] = {{}, {}, load_chunk(places, from)};
     SPIDER_NO_UNROLL
     for (int first = 0; first < units; first += units_at_once) {
@@ -782,29 +842,23 @@ template <class Form>
 SPIDER_GLOBAL(threads_per_block, Form::blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
   device::let_later_work_start();
   const Tile tile = find_tile<Form>(field);
-  Tables tables;
   // All threads of a block take the same way, so that they come to every barrier together.
-  if (device::has_bulk_copies && has_plain_inputs<Form>(tile)) {
-    const spider::Leads leads = spider::find_leads(first_input(tile), tile.input_stride);
-    load_tables(tables);
-    device::wait_for_earlier_work();
-    if (device::warp_index() == 0) copy_in_bulk<Form>(tile, leads);
-    device::sync_block();
-    device::wait_for_bulk_copies(barrier);
-    if (!tile.aligned_input) {
-      shift_rows<Form>(leads);
-      device::sync_block();
-    }
+  const bool in_bulk =
+      device::has_bulk_copies && (tile.aligned_input ? has_plain_rows<Form>(tile) : has_plain_inputs<Form>(tile));
+  Tables tables;
+  load_tables(tables);
+  device::wait_for_earlier_work();
+  if (in_bulk) {
+    copy_rows<Form>(tile);
   } else {
-    device::wait_for_earlier_work();
     copy_with_care<Form>(tile);
     device::sync_block();
-    load_tables(tables);
   }
+  const bool waits = in_bulk && tile.aligned_input;
   if (has_plain_outputs<Form>(tile)) {
-    compute_outputs<Form, false>(tile, tables);
+    compute_outputs<Form, false>(tile, tables, waits);
   } else {
-    compute_outputs<Form, true>(tile, tables);
+    compute_outputs<Form, true>(tile, tables, waits);
   }
 }
 

@@ -281,6 +281,15 @@ SPIDER_DEVICE std::uint32_t funnel_shift_right(std::uint32_t low, std::uint32_t 
   return __funnelshift_r(low, high, static_cast<unsigned>(bits));
 }
 
+/// prmt.b32: the low halves of both, or the high ones, `low` in bits 0-15. The compiler would make two
+/// instructions of masks and shifts.
+SPIDER_DEVICE std::uint32_t join_low_halves(std::uint32_t low, std::uint32_t high) {
+  return __byte_perm(low, high, 0x5410);
+}
+SPIDER_DEVICE std::uint32_t join_high_halves(std::uint32_t low, std::uint32_t high) {
+  return __byte_perm(low, high, 0x7632);
+}
+
 /// cp.async.commit_group: closes this lane's group of copies, which may be empty.
 SPIDER_DEVICE void copy_async_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");

@@ -126,6 +126,14 @@ SPIDER_DEVICE std::uint32_t funnel_shift_right(std::uint32_t low, std::uint32_t 
   return static_cast<std::uint32_t>((std::uint64_t{high} << 32U | low) >> static_cast<unsigned>(bits));
 }
 
+/// prmt.b32: the low halves of both, or the high ones, `low` in bits 0-15.
+SPIDER_DEVICE std::uint32_t join_low_halves(std::uint32_t low, std::uint32_t high) {
+  return (low & 0xffffU) | high << 16U;
+}
+SPIDER_DEVICE std::uint32_t join_high_halves(std::uint32_t low, std::uint32_t high) {
+  return low >> 16U | (high & 0xffff0000U);
+}
+
 /// cp.async.commit_group: closes this lane's group of copies, which may be empty.
 void copy_async_commit();
 

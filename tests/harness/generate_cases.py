@@ -180,17 +180,19 @@ def draw(generator, index, rule, seed, spaces, specs, plans):
 
 
 def one_of_each(drawn, plans):
-    """Of what was drawn one kernel of every template with every rule, of as many specs of a template as there are."""
-    found = collections.defaultdict(list)
+    """Of what was drawn one kernel of every template with every rule: the template's storages in turn, and of each as many
+    specs as there are."""
+    found = collections.defaultdict(lambda: collections.defaultdict(list))
     for one in drawn:
         told = json.loads((plans / f"{one[0].stem}.json").read_text(encoding="utf-8"))
-        found[told["template"], one[0].stem.split("_")[-1]].append(one)
+        found[told["template"], one[0].stem.split("_")[-1]][told["storage"]].append(one)
     chosen = []
     for template in sorted({template for template, _ in found}):
         if missing := [rule for rule in random_specs.RULES if not found[template, rule]]:
             sys.exit(f"no kernel of template {template} with {', '.join(missing)}: a larger --count may draw some")
         for number, rule in enumerate(random_specs.RULES):
-            having = found[template, rule]
+            storages = found[template, rule]
+            having = storages[sorted(storages)[number % len(storages)]]
             chosen.append(having[number * len(having) // len(random_specs.RULES)])
     for path in {path for path, *_ in drawn} - {path for path, *_ in chosen}:
         path.unlink()

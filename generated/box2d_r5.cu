@@ -506,7 +506,7 @@ template <class Form>
 SPIDER_DEVICE void copy_in_bulk(const Tile& tile, const spider::Leads& leads) {
   const std::uint32_t row_bytes = (Form::window_vectors + (tile.aligned_input ? 0 : 1)) * vector_bytes;
   const int lane = device::lane_index();
-  if (lane == 0) device::begin_bulk_copies(barrier<Form>(), Form::input_rows * row_bytes);
+  device::begin_bulk_copies(barrier<Form>(), Form::input_rows * row_bytes);
   device::sync_warp();
   const Element* first = first_input(tile);
   SPIDER_UNROLL

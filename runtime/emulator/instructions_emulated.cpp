@@ -224,7 +224,9 @@ void copy_async_commit() {
   this_lane().copies.commit();
 }
 
-void begin_bulk_copies(Shared barrier, std::uint32_t bytes) {
+void begin_bulk_copies(Shared barrier, std::uint32_t bytes, emulator::CallSite site) {
+  sync_warp(site);
+  if (lane_index() != 0) return;
   const Lane& lane = this_lane();
   const emulator::Moment now = lane.block.moment(lane);
   lane.block.bulk_copies().begin(now, barrier, bytes);

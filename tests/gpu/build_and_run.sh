@@ -116,22 +116,22 @@ if wants sanitize; then
   [[ -n $sanitizer ]] || sanitizer=$(dirname "$nvcc")/compute-sanitizer
   if [[ -x $sanitizer ]]; then
     # All tools at once, each with the kernels shared out to as many processes as there are jobs for: what they wait for
-    # is mostly each other's locks and the start of their processes.
+    # is mostly each other's locks and the start of their processes. racecheck takes twice as long as the others.
     logs=$build/sanitizer
     rm -rf -- "$logs"
     mkdir -p "$logs"
     tools=(memcheck racecheck initcheck synccheck)
-    shares=$((jobs / ${#tools[@]}))
-    ((shares >= 1)) || shares=1
-    ((shares <= watch)) || shares=$watch
-    declare -A watchers=()
+    declare -A shares=() watchers=()
     for tool in "${tools[@]}"; do
+      of_jobs=$((jobs / (${#tools[@]} + 1)))
+      [[ $tool != racecheck ]] || of_jobs=$((2 * of_jobs))
+      shares[$tool]=$((of_jobs < 1 ? 1 : of_jobs < watch ? of_jobs : watch))
       extra=()
       # Allocations apart from each other, so that reading before one is not reading another; and for initcheck only
       # what a kernel may read is ever written.
       [[ $tool != memcheck ]] || extra=(--padding 4096)
-      for ((share = 1; share <= shares; ++share)); do
-        watched=("${check[@]}" --cases sanitizer --representative "$watch" --share "$share/$shares" --jobs 0)
+      for ((share = 1; share <= shares[$tool]; ++share)); do
+        watched=("${check[@]}" --cases sanitizer --representative "$watch" --share "$share/${shares[$tool]}" --jobs 0)
         [[ $tool != initcheck ]] || watched+=(--valid-only)
         "$sanitizer" --tool "$tool" --error-exitcode 99 "${extra[@]}" "${watched[@]}" >"$logs/$tool-$share.txt" 2>&1 &
         watchers[$tool-$share]=$!
@@ -139,7 +139,7 @@ if wants sanitize; then
     done
     for tool in "${tools[@]}"; do
       echo "compute-sanitizer $tool"
-      for ((share = 1; share <= shares; ++share)); do
+      for ((share = 1; share <= shares[$tool]; ++share)); do
         status=0
         wait "${watchers[$tool-$share]}" || status=$?
         if ((status == 0)); then

@@ -142,6 +142,29 @@ def filling_case(plan, choose):
     return [Case(FILLING_EXTENTS[plan.dimensions], values, stride, stride, offset, offset, with_oracle=False)]
 
 
+def sanitizer_cases(plan, tiny):
+    """Few, of small fields; some are large enough for walks and tiles that touch no edge, in rows aligned or not."""
+    wide, odd, smooth, filling = SANITIZER_EXTENTS[plan.dimensions]
+    cases = [
+        Case(wide, "random", "aligned", "aligned"),
+        Case(wide, "random", "odd", "odd", 3, 1),
+        Case(odd, "random", "odd", "odd", 1, 3),
+        Case(smooth, "smooth", "aligned", "odd", 0, 5),
+        Case(tiny, "random", "tight", "tight", -1, -1),
+        Case(filling, "random", "aligned", "aligned", -1, -1),
+    ]
+    if plan.tile:
+        cases.append(Case(plan.inner_tile_extent, "random", "aligned", "aligned", highest_form=True))
+        cases.append(inner_tile_of_odd_rows(plan, 0))
+    elif inner := inner_case(plan, 1):
+        cases.append(inner)
+    if plan.template in ("group2d", "split2d"):  # strips of a thousand columns
+        cases.append(Case((1, 60, 2200), "random", "aligned", "aligned"))
+    if plan.storage.name == "f32" and plan.accuracy == "full":
+        cases.append(Case(smooth, "steep", "aligned", "aligned"))
+    return cases
+
+
 def make_cases(plan, seed, form, index, large=0):
     """The cases of one kernel: some chosen, the rest drawn. `index` spreads the larger ones over the kernels, of which
     one in `large`, if that is not 0, sweeps a field that fills a device."""
@@ -150,14 +173,7 @@ def make_cases(plan, seed, form, index, large=0):
     tiny = tiny_extents(choose, dimensions)
     aligned = {"input_stride": "aligned", "output_stride": "aligned"}
     if form == "sanitizer":
-        wide, odd, smooth, filling = SANITIZER_EXTENTS[dimensions]
-        return [
-            Case(wide, **aligned),
-            Case(odd, "random", "odd", "odd", 1, 3),
-            Case(smooth, "smooth", "aligned", "odd", 0, 5),
-            Case(choose.choice(tiny), "random", "tight", "tight", -1, -1),
-            Case(filling, "random", "aligned", "aligned", -1, -1),
-        ]
+        return sanitizer_cases(plan, choose.choice(tiny))
     columns = choose.choice((127, 128, 129, 255, 256, 257))
     cases = [
         Case(wide_extents(choose, dimensions), "random", **aligned),

@@ -160,11 +160,11 @@ def write_plan(path, explanation):
     path.write_text(json.dumps(kept, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
-def draw(generator, index, seed, spaces, specs, plans):
+def draw(generator, index, rule, seed, spaces, specs, plans):
     """Draws a spec that the plan can hold; (path, options, number of draws, what was said of those refused)."""
     refusals = []
     for attempt in range(ATTEMPTS):
-        name, text, expected = random_specs.make_spec(index, seed, spaces, attempt)
+        name, text, expected = random_specs.make_spec(index, seed, spaces, attempt, rule)
         path = specs / f"{name}.yaml"
         path.write_text(text, encoding="utf-8")
         options = expected["options"]
@@ -179,6 +179,28 @@ def draw(generator, index, seed, spaces, specs, plans):
     sys.exit(f"{path}: {ATTEMPTS} draws in turn were refused, the last one with\n{refusals[-1]}")
 
 
+def one_of_each(drawn, plans):
+    """Of what was drawn one kernel of every template with every rule: the template's storages in turn, and of each as many
+    specs as there are."""
+    found = collections.defaultdict(lambda: collections.defaultdict(list))
+    for one in drawn:
+        told = json.loads((plans / f"{one[0].stem}.json").read_text(encoding="utf-8"))
+        found[told["template"], one[0].stem.split("_")[-1]][told["storage"]].append(one)
+    chosen = []
+    for template in sorted({template for template, _ in found}):
+        if missing := [rule for rule in random_specs.RULES if not found[template, rule]]:
+            sys.exit(f"no kernel of template {template} with {', '.join(missing)}: a larger --count may draw some")
+        for number, rule in enumerate(random_specs.RULES):
+            storages = found[template, rule]
+            having = storages[sorted(storages)[number % len(storages)]]
+            chosen.append(having[number * len(having) // len(random_specs.RULES)])
+    for path in {path for path, *_ in drawn} - {path for path, *_ in chosen}:
+        path.unlink()
+        for plan in (plans / f"{path.stem}.json", plans / f"{path.stem}.expected.json"):
+            plan.unlink()
+    return chosen
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--spider-gen", required=True)
@@ -191,6 +213,11 @@ def main():
     parser.add_argument("--engine", help="every random kernel by this one")
     parser.add_argument("--arch", help="every random kernel for this one")
     parser.add_argument("--options", help="every random kernel with these, like --options='--length 8'")
+    parser.add_argument(
+        "--each-boundary",
+        action="store_true",
+        help="one kernel of every template with every rule at all faces, from as many specs, and no others",
+    )
     parser.add_argument("--refusals", action="store_true", help="print what was said of the draws that were refused")
     arguments = parser.parse_args()
 
@@ -214,13 +241,19 @@ def main():
         if arguments.options:
             options = tuple(arguments.options.split())
             spaces = [dataclasses.replace(space, options=(options,)) for space in spaces]
+        rules = random_specs.RULES if arguments.each_boundary else (None,)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             drawn = list(
                 pool.map(
-                    lambda index: draw(generator, index, arguments.seed, spaces, specs, plans), range(arguments.count)
+                    lambda one: draw(generator, *one, arguments.seed, spaces, specs, plans),
+                    itertools.product(range(arguments.count), rules),
                 )
             )
-        shipped = sorted(arguments.stencils.glob("*.yaml"))
+        draws = sum(count for _, _, count, _ in drawn)
+        refused = draws - len(drawn)
+        if arguments.each_boundary:
+            drawn = one_of_each(drawn, plans)
+        shipped = [] if arguments.each_boundary else sorted(arguments.stencils.glob("*.yaml"))
         for path in shipped:
             explanation = run([arguments.spider_gen, "--explain", "--explain-format", "json", path]).stdout
             write_plan(plans / f"{path.stem}.json", explanation)
@@ -236,7 +269,6 @@ def main():
     for options, paths in by_options.items():
         run([arguments.spider_gen, *options, *paths, "-o", kernels])
 
-    draws = sum(count for _, _, count, _ in drawn)
     if arguments.refusals:
         for refusal in sorted({refusal for *_, refusals in drawn for refusal in refusals}):
             print(refusal)
@@ -244,9 +276,9 @@ def main():
         print(f"{space.dimensions}D {space.storage}: reach {space.limits}, {', '.join(space.rules)}")
     print(
         f"{len(names)} kernels in {kernels}: {len(drawn)} random ones, seed {arguments.seed}, "
-        f"{draws - len(drawn)} more draws were refused"
+        f"{refused} more draws were refused"
     )
-    if draws - len(drawn) > REFUSED_SHARE * draws + 3:
+    if refused > REFUSED_SHARE * draws + 3:
         sys.exit("the generator refuses too much of what it claims to generate (--refusals prints what it says)")
 
 

@@ -251,6 +251,12 @@ def make_boundary(rng, space):
     return faces, "boundary: {" + ", ".join(texts) + "}\n" if texts else ""
 
 
+def uniform_boundary(space, rule):
+    """The same with this rule at all faces."""
+    face = (rule, -3.25 if rule == "constant" else 0)
+    return {AXES[axis]: {"low": face, "high": face} for axis in space.axes}, f"boundary: {face_text(face)}\n"
+
+
 def chosen_taps(kind, offsets):
     return kind, lambda rng, space: taps_spec(rng, kind, space, [(0,) * (3 - len(at)) + tuple(at) for at in offsets])
 
@@ -415,10 +421,11 @@ def chosen_specs(spaces):
     return specs
 
 
-def make_spec(index, seed, spaces, attempt=0):
-    """(name, spec text, expected meaning) of one random spec. A higher attempt draws another one in its place."""
+def make_spec(index, seed, spaces, attempt=0, rule=None):
+    """(name, spec text, expected meaning) of one random spec. A higher attempt draws another one in its place. With a
+    rule, it is that at all faces."""
     rng = random.Random(f"{seed}/{index}" + (f"/{attempt}" if attempt else ""))
-    name = f"random_{index:03d}"
+    name = f"random_{index:03d}" + (f"_{rule}" if rule else "")
     chosen = chosen_specs(spaces)
     given = {}
     if index < len(chosen) and attempt == 0:
@@ -437,6 +444,8 @@ def make_spec(index, seed, spaces, attempt=0):
         halo = {"low": ("halo", 0), "high": ("halo", 0)}
         faces = {AXES[axis]: given["faces"].get(AXES[axis], halo) for axis in space.axes}
         boundary = "boundary: {" + ", ".join(f"{axis}: {face_text(face['low'])}" for axis, face in faces.items()) + "}\n"
+    if rule:
+        faces, boundary = uniform_boundary(space, rule)
     mode = kind if kind in space.modes else "auto"
     accuracy = rng.choice(space.accuracies)
     text = f"stencil: {name}\ndescription: random, weights {kind}\n"

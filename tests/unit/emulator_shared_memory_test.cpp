@@ -315,7 +315,7 @@ TEST_F(Copies, AreNotReadBeforeTheWait) {
 constexpr Shared bulk_barrier = 2048;
 void start_bulk_copies(const SweepArguments& arguments, std::uint32_t expected) {
   if (device::warp_index() != 0) return;
-  if (device::lane_index() == 0) device::begin_bulk_copies(bulk_barrier, expected);
+  device::begin_bulk_copies(bulk_barrier, expected);
   device::sync_warp();
   const auto lane = static_cast<Shared>(device::lane_index());
   if (lane < 2) device::copy_bulk_async(256 * lane, input_of(arguments) + 128 * lane, 256, bulk_barrier);
@@ -371,26 +371,30 @@ TEST_F(Copies, InBulkStartBehindTheirBarrier) {
                    }),
                    {"which nobody prepared"});
   expect_violation(launch([](SweepArguments) {
-                     if (device::lane_index() == 0) device::begin_bulk_copies(bulk_barrier, 16);
+                     device::begin_bulk_copies(bulk_barrier, 16);
                      device::sync_block();
-                     if (device::lane_index() == 1) device::begin_bulk_copies(bulk_barrier, 16);
+                     device::begin_bulk_copies(bulk_barrier, 16);
                    }),
                    {"prepares the barrier at shared byte 2048 a second time"});
   expect_violation(launch([](SweepArguments) { device::begin_bulk_copies(bulk_barrier + 4, 16); }),
                    {"which is no multiple of 8"});
+  expect_violation(launch([](SweepArguments) {
+                     if (device::lane_index() == 0) device::begin_bulk_copies(bulk_barrier, 16);
+                   }),
+                   {"sync_warp"});
 }
 
 TEST_F(Copies, InBulkAreOfWholeVectorsAndOfCellsThatAreReached) {
   launch_case.shared_bytes = 4096;
   expect_violation(launch([](SweepArguments arguments) {
-                     if (device::lane_index() != 0) return;
                      device::begin_bulk_copies(bulk_barrier, 24);
+                     if (device::lane_index() != 0) return;
                      device::copy_bulk_async(0, input_of(arguments), 24, bulk_barrier);
                    }),
                    {"copies 24 bytes, which are no multiple of 16"});
   expect_violation(launch([](SweepArguments arguments) {
-                     if (device::lane_index() != 0) return;
                      device::begin_bulk_copies(bulk_barrier, 32);
+                     if (device::lane_index() != 0) return;
                      device::copy_bulk_async(0, input_of(arguments) + 248, 32, bulk_barrier);
                    }),
                    {"copies"});

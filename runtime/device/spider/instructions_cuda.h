@@ -57,11 +57,12 @@ SPIDER_DEVICE void sync_warp() {
 SPIDER_DEVICE void sync_block() {
   __syncthreads();
 }
-/// barrier.sync.aligned (9.7.13.1) of barrier 1: as sync_block, but warps may come from different places of
-/// the code, as those of a block with different duties do. `threads` are all of the block.
+/// barrier.sync (9.7.13.1) of barrier 1: as sync_block, but warps may come from different places of the code,
+/// as those of a block with different duties do; with `.aligned` all would have to come to the same barrier
+/// instruction. `threads` are all of the block.
 template <int threads>
 SPIDER_DEVICE void sync_block_from_anywhere() {
-  asm volatile("barrier.sync.aligned 1, %0;" ::"n"(threads) : "memory");
+  asm volatile("barrier.sync 1, %0;" ::"n"(threads) : "memory");
 }
 
 /// redux.sync.max.u32 and .min.u32 (9.7.13.6): the largest or smallest that any lane of the warp brings.
@@ -308,15 +309,23 @@ inline constexpr bool has_bulk_copies = false;
 inline constexpr bool has_bulk_copies = true;
 #endif
 
-/// mbarrier.init and mbarrier.arrive.expect_tx (9.7.13.15): one thread prepares the 8 bytes at `barrier`, a
-/// multiple of 8, for bulk copies of `bytes` together, before any of them starts.
+/// mbarrier.init and mbarrier.arrive.expect_tx (9.7.13.15): all lanes of a warp come here, whose first one
+/// prepares the 8 bytes at `barrier`, a multiple of 8, for bulk copies of `bytes` together, before any of
+/// them starts. Between the two the lanes meet: to compute-sanitizer's racecheck the first, which ptxas makes
+/// an instruction of the whole warp, is one of each lane.
 SPIDER_DEVICE void begin_bulk_copies(Shared barrier, std::uint32_t bytes) {
   if constexpr (has_bulk_copies) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory");
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
-                 "r"(bytes)
-                 : "memory");
+    const bool prepares = lane_index() == 0;
+    if (prepares) {
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory");
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    sync_warp();
+    if (prepares) {
+      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+                   "r"(bytes)
+                   : "memory");
+    }
   }
 }
 

@@ -138,9 +138,10 @@ SPIDER_DEVICE std::uint32_t join_high_halves(std::uint32_t low, std::uint32_t hi
 void copy_async_commit();
 
 inline constexpr bool has_bulk_copies = true;
-/// mbarrier.init and mbarrier.arrive.expect_tx: one thread prepares the 8 bytes at `barrier`, a multiple of
-/// 8, for bulk copies of `bytes` together, before any of them starts.
-void begin_bulk_copies(Shared barrier, std::uint32_t bytes);
+/// mbarrier.init and mbarrier.arrive.expect_tx: all lanes of a warp come here, whose first one prepares the 8
+/// bytes at `barrier`, a multiple of 8, for bulk copies of `bytes` together, before any of them starts.
+void begin_bulk_copies(Shared barrier, std::uint32_t bytes,
+                       emulator::CallSite site = emulator::CallSite::current());
 /// cp.async.bulk.shared::cluster.global: both addresses and `bytes` are multiples of 16. The data is there
 /// for a thread after its wait_for_bulk_copies.
 void copy_bulk_async(Shared to, const void* from, std::uint32_t bytes, Shared barrier);

@@ -13,8 +13,10 @@
 // Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      bands: 2 mma.sp.m16n8k32 along y and 3 mma.sync.m16n8k16 along x per 128 outputs
 //           pair swap along y, L = 16, 14 distinct operands
-//           32 rows of 128 x a warp, whose inputs are all requested at once, into shared memory; 4 warps a block
-//           16 rows of 128 where these would be fewer than 6 blocks a multiprocessor
+//           64 rows of 64 x a warp, whose inputs are all requested at once, into shared memory; 4 warps a block
+//           48 rows of 64 where these would be fewer than 24 blocks a multiprocessor
+//           16 rows of 128 where these would be fewer than 5 blocks a multiprocessor
+//           32 rows of 32 where these would be fewer than 3 blocks a multiprocessor
 //           16 rows of 32 where these would be fewer than 2 blocks a multiprocessor
 
 #include "laplacian2d_r4.h"
@@ -81,6 +83,7 @@ struct TileForm {
   static constexpr int warp_outputs = warp_columns;
   static constexpr int tile_outputs = warps_per_block * warp_columns;
   static constexpr int blocks_per_multiprocessor = blocks;
+  static constexpr bool has_few_registers = blocks > 4;
   static constexpr int input_rows = rows + lead_rows;
   static constexpr int window_vectors = tile_outputs / vector_elements + 2;
   static constexpr int window_elements = window_vectors * vector_elements;
@@ -469,7 +472,8 @@ SPIDER_DEVICE void begin_copies(std::uint32_t row_bytes) {
 /// Starts the copies of a tile whose rows need no care: one a row, of the vectors within `whole`, or of those of memory that
 /// they lie across. Each warp has some, for one lane after the other issues them.
 template <class Form>
-SPIDER_DEVICE void copy_in_bulk(const Tile& tile, const Span& whole, const spider::Leads& leads, std::uint32_t row_bytes) {
+SPIDER_DEVICE void copy_in_bulk(const Tile& tile, const Span& whole, const spider::Leads& leads,
+                                std::uint32_t row_bytes) {
   constexpr int most_rows = (Form::input_rows + warps_per_block - 1) / warps_per_block;
   static_assert(most_rows <= 32, "a lane has one row");
   const int row = device::lane_index() * warps_per_block + device::warp_index();
@@ -634,7 +638,9 @@ SPIDER_DEVICE void copy_rows(const Tile& tile) {
   device::sync_block();
   if (!tile.aligned_input) {
     SPIDER_UNROLL
-    for (int above = 0; above < Form::tile_rows / unit_rows; ++above) device::wait_for_bulk_copies(barrier_of(above));
+    for (int above = 0; above < Form::tile_rows / unit_rows; ++above) {
+      device::wait_for_bulk_copies(barrier_of(above));
+    }
     shift_rows<Form>(leads);
     device::sync_block();
   }
@@ -834,7 +840,9 @@ SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables, bool 
     }
     from += unit_rows * Form::window_row_bytes + bank_shift;
     y += unit_rows;
-    to = device::step_further(to, unit_rows * tile.output_stride);
+    // The compiler's own addresses make stores shorter and take more registers.
+    to = Form::has_few_registers ? device::step_further(to, unit_rows * tile.output_stride)
+                                 : to + unit_rows * tile.output_stride;
   }
 }
 
@@ -904,11 +912,13 @@ const spider_kernel kernel = {
      SPIDER_F16, SPIDER_F32, 1, {0, 4, 4}, {0, 4, 4}, 80,
      device::is_emulated},
     {
-        form_for<TileForm<32, 128, 4>>(6),
-        form_for<TileForm<16, 128, 4>>(2),
+        form_for<TileForm<64, 64, 4>>(24),
+        form_for<TileForm<48, 64, 5>>(5),
+        form_for<TileForm<16, 128, 4>>(3),
+        form_for<TileForm<32, 32, 5>>(2),
         form_for<TileForm<16, 32, 4>>(0),
     },
-    3,
+    5,
     tap_rows,
     sizeof(tap_rows) / sizeof(tap_rows[0]),
     taps,

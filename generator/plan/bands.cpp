@@ -22,7 +22,7 @@ constexpr int least_tap_rows = 9;
 constexpr int most_column_operands = 2;
 
 // Of a lane, beside the operands along y; measured with nvcc 13 for sm_90.
-constexpr int base_registers = 102;
+constexpr int base_registers = 104;
 constexpr int registers_per_operand = 4;
 
 // As in templates/star2d.cu.in.
@@ -88,7 +88,8 @@ Streaming choose_band_tiles(const Pass& pass) {
     return tile;
   };
   Streaming streaming;
-  streaming.tile_forms = {form(2 * unit_rows, 128, 4, 6), form(unit_rows, 128, 4, 2),
+  streaming.tile_forms = {form(4 * unit_rows, 64, 4, 24), form(3 * unit_rows, 64, 5, 5),
+                          form(unit_rows, 128, 4, 3), form(2 * unit_rows, 32, 5, 2),
                           form(unit_rows, 32, 4, 0)};
   streaming.tiles_in_shared_memory = true;
   streaming.warps_per_block = warps_per_block;

@@ -387,6 +387,11 @@ TEST(TakeFromLane, GivesEachLaneTheWordOfTheLaneItNames) {
   }
 }
 
+TEST(JoinHalves, TakesTheSameHalvesOfBoth) {
+  EXPECT_EQ(device::join_low_halves(0x11112222U, 0x33334444U), 0x44442222U);
+  EXPECT_EQ(device::join_high_halves(0x11112222U, 0x33334444U), 0x33331111U);
+}
+
 TEST(MultiplySparse, ReadsBf16WhereItIsTold) {
   registers = {};
   registers.metadata.fill(0x44444444U);

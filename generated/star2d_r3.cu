@@ -12,7 +12,7 @@
 // Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      row pair, L = 8: 4 mma.sp.m16n8k32 per 128 outputs, 4 distinct operands, windows at x shift 0
 //           windows of one row, L = 16, would take 7
-//           12 rows of 128 x a warp, whose inputs are all requested at once, into shared memory; 4 warps a block, 4 abreast
+//           16 rows of 128 x a warp, whose inputs are all requested at once, into shared memory; 4 warps a block, 4 abreast
 //           8 or 4 rows, in registers, where these would be fewer than 18 blocks a multiprocessor
 
 #include "star2d_r3.h"
@@ -71,6 +71,10 @@ constexpr int vectors_before_line = (line_elements - first_column % line_element
 constexpr int window_offset = (line_vectors - vectors_before_line) % line_vectors * vector_bytes;
 constexpr int gathered_at_once = 4;  // vectors of a lane, of rows that are not aligned
 
+// Outputs of pairs of rows that are not aligned: a warp's of two steps, in rows half of the banks apart.
+constexpr int stage_row_bytes = warp_outputs * element_bytes + line_bytes / 2;
+constexpr int stage_bytes = pairs_rows ? 2 * product_rows * stage_row_bytes : 0;
+
 /// Where the inputs of a tile wait: in shared memory, or in registers of the warp that alone has the tile.
 enum class Inputs { shared, registers };
 
@@ -95,6 +99,7 @@ struct TileForm {
   static constexpr int window_elements = window_vectors * vector_elements;
   static constexpr int window_row_bytes = ((window_vectors + 1) * vector_bytes + line_bytes - 1) / line_bytes * line_bytes;
   static constexpr int window_bytes = 2 * line_bytes + input_rows * window_row_bytes;
+  static constexpr int shared_bytes = tiles * window_bytes + (any ? warps_per_block * stage_bytes : 0);
   static_assert(tiles == 1 || warps == 1, "warps that share a tile wait for all of their block");
   static_assert(!in_registers || (warps == 1 && !any), "registers are a warp's own");
 };
@@ -274,10 +279,10 @@ SPIDER_DEVICE bool has_plain_rows(const Tile& tile) {
   return tile.row + first_row >= tile.wanted.row_begin && tile.row + end_row <= tile.wanted.row_end;
 }
 
-/// Are all outputs the sweep's, and aligned?
+/// Are all outputs the sweep's?
 template <class Form>
 SPIDER_DEVICE bool has_plain_outputs(const Tile& tile) {
-  return tile.aligned_output && tile.row >= tile.wanted.row_begin && tile.row + Form::tile_rows <= tile.wanted.row_end &&
+  return tile.row >= tile.wanted.row_begin && tile.row + Form::tile_rows <= tile.wanted.row_end &&
          tile.column >= tile.wanted.column_begin && tile.column + Form::tile_outputs <= tile.wanted.column_end;
 }
 
@@ -762,13 +767,50 @@ SPIDER_DEVICE void store_clipped(const Clip& clip, int row, Element* to, const S
   device::sync_warp();
 }
 
-/// Computes and stores a warp's outputs of a tile, whose fragments `load` gives step by step. Where it `clips`, only those
-/// that are the sweep's.
-template <class Form, bool clips, class Load>
+/// How outputs are stored: aligned and all the sweep's; from any element on; or those that are the sweep's alone.
+enum class Stores { plain, anywhere, clipped };
+
+/// Where a row of outputs of a step waits that may begin with any element of memory; those of two steps have room.
+template <class Form>
+SPIDER_DEVICE Shared stage_row(int step, int row) {
+  return Form::tiles * Form::window_bytes + device::warp_index() * stage_bytes +
+         (step % 2 * product_rows + row) * stage_row_bytes;
+}
+
+/// Stores the outputs of a lane, which may begin with any element; of pairs of rows into the stage.
+template <class Form>
+SPIDER_DEVICE void store_anywhere(const LaneOutputs& own, int step, int column, Element* to,
+                                  const Storage::Outputs& outputs) {
+  if constexpr (pairs_rows) {
+    const Shared place = stage_row<Form>(step, own.row) + (column + own.column) * element_bytes;
+    device::store_shared(place, device::Pair{{outputs.word[0], outputs.word[1]}});
+  } else {
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) device::store_field(to + column + i, Storage::output(outputs, i));
+  }
+}
+
+/// Stores the rows of a step that are in the stage, so that a warp stores neighbouring words of one row at a time. Cells of
+/// two rows at a time take more than twice as long (tests/benchmarks/README.md); of one row, less than this.
+template <class Form>
+SPIDER_DEVICE void store_stage(int step, Element* to, std::int64_t stride) {
+  if constexpr (pairs_rows) {
+    device::sync_warp();
+    SPIDER_UNROLL
+    for (int row = 0; row < product_rows; ++row) {
+      spider::store_row<warp_outputs>(to + row * stride, stage_row<Form>(step, row));
+    }
+  }
+}
+
+/// Computes and stores a warp's outputs of a tile, whose fragments `load` gives step by step.
+template <class Form, Stores stores, class Load>
 SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables, const Load& load) {
+  // Of a row from the stage all lanes have the first output.
+  constexpr bool is_staged = stores == Stores::anywhere && pairs_rows;
   const LaneOutputs own = lane_outputs();
-  const std::int32_t x = tile.column + tile_warp<Form>() * warp_outputs + own.column;
-  const std::int32_t y = tile.row + own.row;
+  const std::int32_t x = tile.column + tile_warp<Form>() * warp_outputs + (is_staged ? 0 : own.column);
+  const std::int32_t y = tile.row + (is_staged ? 0 : own.row);
   const std::int64_t stride = tile.output_stride;
   Element* to = tile.output + (y * stride + x);
   Clip clip[products_abreast];
@@ -783,12 +825,15 @@ SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables, const
       SPIDER_UNROLL
       for (int k = 0; k < products_abreast; ++k) {
         const Storage::Outputs outputs = Storage::round(complete.abreast[k], result_scale, 0);
-        if constexpr (clips) {
+        if constexpr (stores == Stores::clipped) {
           store_clipped(clip[k], (step - lead_steps) * product_rows, to + k * product_columns, outputs);
+        } else if constexpr (stores == Stores::anywhere) {
+          store_anywhere<Form>(own, step, k * product_columns, to, outputs);
         } else {
           device::store_field(to + k * product_columns, outputs.word[0], outputs.word[1]);
         }
       }
+      if constexpr (stores == Stores::anywhere) store_stage<Form>(step, to, stride);
       to = device::step_further(to, product_rows * stride);
     }
     complete = RowSums{};
@@ -801,10 +846,12 @@ SPIDER_DEVICE void compute_from_window(const Tile& tile, const Tables& tables) {
   using Inputs = WindowInputs<Form>;
   const FragmentPlaces<Inputs> places = {Inputs(first_inputs()), Inputs(second_inputs())};
   const auto load = [&places](int step) { return load_fragments<Form>(places, step); };
-  if (has_plain_outputs<Form>(tile)) {
-    compute_outputs<Form, false>(tile, tables, load);
+  if (!has_plain_outputs<Form>(tile)) {
+    compute_outputs<Form, Stores::clipped>(tile, tables, load);
+  } else if constexpr (Form::any_rows) {
+    compute_outputs<Form, Stores::anywhere>(tile, tables, load);
   } else {
-    compute_outputs<Form, true>(tile, tables, load);
+    compute_outputs<Form, Stores::plain>(tile, tables, load);
   }
 }
 
@@ -847,7 +894,8 @@ SPIDER_DEVICE void sweep_from_registers(const Tile& tile) {
   SPIDER_UNROLL
   for (int step = 0; step < steps; ++step) fragments[step] = load_fragments<Form>(places, step);
   device::let_later_work_start();
-  compute_outputs<Form, false>(tile, tables, [&fragments](int step) -> const Fragments& { return fragments[step]; });
+  compute_outputs<Form, Stores::plain>(tile, tables,
+                                       [&fragments](int step) -> const Fragments& { return fragments[step]; });
 }
 
 template <class Form>
@@ -867,7 +915,7 @@ SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor) sweep
 template <class Form>
 constexpr spider::SweepForm form_for(int least_blocks) {
   return {sweep<Form>,
-          {spider::TilingKind::tiles, Form::warps_per_block, Form::tiles * Form::window_bytes, vector_bytes,
+          {spider::TilingKind::tiles, Form::warps_per_block, Form::shared_bytes, vector_bytes,
            vector_bytes / 2, {1, Form::tiles_down * Form::tile_rows, Form::tiles_across * Form::tile_outputs}, 0, 0,
            tile_anchor, 0, 0, product_rows},
           least_blocks, true, !Form::any_rows};
@@ -901,13 +949,14 @@ const spider_kernel kernel = {
      SPIDER_F16, SPIDER_F32, 1, {0, 3, 3}, {0, 3, 3}, 80,
      device::is_emulated},
     {
-        form_for<TileForm<12, 4, 1, 1, 6, Inputs::shared, true>>(18),
+        form_for<TileForm<16, 4, 1, 1, 6, Inputs::shared, false>>(18),
         form_for<TileForm<8, 1, 2, 2, 4, Inputs::registers, false>>(4),
         form_for<TileForm<4, 1, 2, 1, 12, Inputs::registers, false>>(2),
         form_for<TileForm<4, 1, 2, 2, 6, Inputs::registers, false>>(0),
+        form_for<TileForm<16, 4, 1, 1, 6, Inputs::shared, true>>(18),
         form_for<TileForm<8, 4, 1, 1, 6, Inputs::shared, true>>(0),
     },
-    5,
+    6,
     tap_rows,
     sizeof(tap_rows) / sizeof(tap_rows[0]),
     taps,

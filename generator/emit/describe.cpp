@@ -173,7 +173,7 @@ void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
                     high.across));
     std::vector<int> lower;
     for (std::size_t i = 1; i < streaming.tile_forms.size(); ++i) {
-      // Behind one for all boxes that are left comes only one for rows that are not aligned.
+      // Behind one for all boxes that are left come only those for rows that are not aligned.
       if (i > 1 && streaming.tile_forms[i - 1].least_blocks == 0) break;
       const int rows = streaming.tile_forms[i].rows;
       if (lower.empty() || lower.back() != rows) lower.push_back(rows);

@@ -133,9 +133,9 @@ struct Streaming {
   bool rotate_by_unrolling = true;  ///< otherwise accumulators move from register to register after each row
   int estimated_registers = 0;
   /// Forms of a kernel whose warps have all inputs at once and walk nowhere, from high tiles to low ones:
-  /// each warp in registers (templates/tile2d.cu.in), where one more is for any rows, or a block in shared
-  /// memory (templates/block2d.cu.in), where lower ones may be in registers, and one more then is for any
-  /// rows. None: rows are streamed through a ring (templates/stream2d.cu.in).
+  /// each warp in registers (templates/tile2d.cu.in), or a block in shared memory
+  /// (templates/block2d.cu.in), where lower ones may be in registers; then those for any rows. None: rows are
+  /// streamed through a ring (templates/stream2d.cu.in).
   std::vector<TileForm> tile_forms;
   bool tiles_in_shared_memory = false;  ///< those of the highest form
   bool warpgroups = false;              ///< products are those of four warps together (plan/warpgroups.h)

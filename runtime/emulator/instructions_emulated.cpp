@@ -202,6 +202,11 @@ std::uint16_t load_shared_half(Shared from) {
   return lane.block.shared().load_half(lane.block.moment(lane), from);
 }
 
+void store_shared(Shared to, const Pair& v) {
+  const Lane& lane = this_lane();
+  lane.block.shared().store(lane.block.moment(lane), to, v);
+}
+
 void store_shared(Shared to, std::uint32_t v) {
   const Lane& lane = this_lane();
   lane.block.shared().store(lane.block.moment(lane), to, v);

@@ -162,6 +162,11 @@ void SharedMemory::store(const Moment& now, std::uint32_t to, const device::Vect
   std::memcpy(&memory_[to / 2], &value, vector_bytes);
 }
 
+void SharedMemory::store(const Moment& now, std::uint32_t to, const device::Pair& value) {
+  note_store(now, to, sizeof value);
+  std::memcpy(&memory_[to / 2], &value, sizeof value);
+}
+
 void SharedMemory::store(const Moment& now, std::uint32_t to, std::uint32_t value) {
   note_store(now, to, sizeof value);
   std::memcpy(&memory_[to / 2], &value, sizeof value);

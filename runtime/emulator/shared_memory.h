@@ -34,6 +34,7 @@ class SharedMemory {
   [[nodiscard]] std::uint32_t load_word(const Moment& now, std::uint32_t from);
   [[nodiscard]] std::uint16_t load_half(const Moment& now, std::uint32_t from);
   void store(const Moment& now, std::uint32_t to, const device::Vector& value);
+  void store(const Moment& now, std::uint32_t to, const device::Pair& value);
   void store(const Moment& now, std::uint32_t to, std::uint32_t value);
   void store(const Moment& now, std::uint32_t to, std::uint16_t value);
 

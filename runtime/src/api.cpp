@@ -46,7 +46,7 @@ spider_status guarded(const char* function, Body body) noexcept {
   }
 }
 
-static_assert(sizeof(spider_kernel) == 576, "another layout must have another size, or another SPIDER_ABI");
+static_assert(sizeof(spider_kernel) == 656, "another layout must have another size, or another SPIDER_ABI");
 
 Outcome check_kernel(const spider_kernel* kernel) {
   if (kernel == nullptr) return {SPIDER_ERROR_NULL, "the kernel is null"};

@@ -81,7 +81,7 @@ def inner_case(plan, index):
     emulate."""
     (planes, rows, sides) = (low + high for low, high in plan.reach)
     if plan.tile:
-        return Case(plan.inner_tile_extent, "random", "aligned", "aligned", highest_form=index % 2 == 0)
+        return Case(plan.inner_tile_extent, "random", "aligned", "aligned", form=0 if index % 2 else plan.tile_forms[0])
     if plan.block:  # along z there may be edges
         extent = (3, block_rows(plan), 2 * plan.block[1] + sides + 8)
         if plan.engine != "cuda":
@@ -96,11 +96,11 @@ def inner_case(plan, index):
 
 
 def inner_tile_of_odd_rows(plan, index):
-    """The same field in rows that begin anywhere, of the form whose tiles wait in shared memory; those of input or output
-    may be aligned."""
+    """The same field in rows that begin anywhere, of the form for them whose tiles wait in shared memory; those of input
+    or output may be aligned."""
     input_stride, output_stride = (("odd", "odd"), ("odd", "aligned"), ("aligned", "odd"))[index // 2 % 3]
     offset = int(input_stride == "odd")
-    return Case(plan.inner_tile_extent, "random", input_stride, output_stride, offset, 0, highest_form=True)
+    return Case(plan.inner_tile_extent, "random", input_stride, output_stride, offset, 0, form=plan.tile_forms[1])
 
 
 def medium_extents(choose, dimensions, columns):

@@ -91,7 +91,7 @@ class Checker:
             vary_emulation(self.arguments.seed, plan.name, number, case.multiprocessors)
             where = f"case {number} ({case})"
             try:
-                one = forms[min(1, len(forms) - 1) if case.highest_form else (index + number) % len(forms)]
+                one = forms[(case.form or index + number) % len(forms)]
                 sweep = sweep_case.run_case(self.library, one, plan, case, rng, self.arguments.valid_only)
             except CallFailed as error:
                 report.failures.append(f"{where}: {error}")

@@ -63,10 +63,16 @@ def block_of(data):
 
 
 def tile_of(data):
-    """Rows and columns of the highest tile whose inputs wait in shared memory, of what the explanation says; else none."""
+    """Rows and columns of the highest tile whose inputs wait in shared memory, of what the explanation says, and the forms
+    of the kernel that have it, counted from 1: the first one, and the first for rows that are not aligned. Else none."""
     forms = [form for one in data.get("passes") or [] for form in one["streaming"].get("tile_forms", [])]
-    rows = [form["tile_rows"] for form in forms if form["in_shared_memory"]]
-    return (max(rows), 512) if rows else ()
+    shared = [(number, form) for number, form in enumerate(forms, 1) if form["in_shared_memory"]]
+    if not shared:
+        return (), ()
+    rows = max(form["tile_rows"] for _, form in shared)
+    highest = [(number, form) for number, form in shared if form["tile_rows"] == rows]
+    of_any_rows = next(number for number, form in highest if form["any_rows"])
+    return (rows, 512), (highest[0][0], of_any_rows)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +96,7 @@ class Plan:
     template: str = ""  # that the kernel is made from
     block: tuple = ()  # rows and columns of a block that streams planes through shared memory
     tile: tuple = ()  # rows and columns of the highest tile whose inputs wait there, in 2D
+    tile_forms: tuple = ()  # numbers of the forms that have it, as in tile_of
 
     @property
     def inner_tile_extent(self):
@@ -141,6 +148,7 @@ def load_plan(path):
     expected = load_expected(path.parent, path.stem) or {}
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
+        tile, tile_forms = tile_of(data)
         plan = Plan(
             name=data["stencil"],
             dimensions=int(data["dimensions"]),
@@ -158,7 +166,8 @@ def load_plan(path):
             engine=data.get("engine", "sparse"),
             template=data.get("template", ""),
             block=block_of(data),
-            tile=tile_of(data),
+            tile=tile,
+            tile_forms=tile_forms,
         )
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: not an explanation of a kernel: {error!r}") from error

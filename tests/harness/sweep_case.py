@@ -58,7 +58,7 @@ class Case:
     output_offset: int = 0
     multiprocessors: int = 0  # of the emulated device; 0: drawn
     with_oracle: bool = True  # the reference is compared with SciPy
-    highest_form: bool = False  # by the kernel's first form alone, not by each kernel's next
+    form: int = 0  # by this form of the kernel alone, counted from 1, not by each kernel's next
 
     def __str__(self):
         def lies(stride, offset):

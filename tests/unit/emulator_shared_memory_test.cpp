@@ -147,6 +147,20 @@ TEST(SharedMemory, GivesAWordAtATime) {
                    {"reads shared bytes 6..9, which do not start on a multiple of 4"});
 }
 
+TEST(SharedMemory, TakesTwoWordsAtATime) {
+  expect_good(launch(
+      [](SweepArguments arguments) {
+        const auto lane = static_cast<std::uint32_t>(device::lane_index());
+        device::store_shared(8 * lane, device::Pair{{lane, lane + 100}});
+        device::sync_warp();
+        EXPECT_EQ(device::load_shared_word(8 * ((lane + 1) % 32) + 4), (lane + 1) % 32 + 100);
+        write_output(arguments);
+      },
+      {}));
+  expect_violation(launch([](SweepArguments) { device::store_shared(4, device::Pair{}); }, {}),
+                   {"writes shared bytes 4..11, which do not start on a multiple of 8"});
+}
+
 TEST(SharedMemory, GivesTwoBytesAtATime) {
   expect_good(launch(
       [](SweepArguments arguments) {

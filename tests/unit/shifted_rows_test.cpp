@@ -67,18 +67,39 @@ void store_by_lanes(SweepArguments arguments) {
   }
 }
 
-TEST(ShiftedRows, OutputsAreStoredFromAnyCellOn) {
+/// The same 128 cells of a row, from shared memory.
+void store_rows(SweepArguments arguments) {
+  const auto lane = static_cast<std::uint32_t>(device::lane_index());
+  const std::uint32_t low = (4 * lane + 1) << 16 | (4 * lane);
+  device::store_shared(8 * lane, device::Pair{{low, low + 0x20002U}});
+  device::sync_warp();
+  for (int row = 0; row < 2; ++row) {
+    std::uint16_t* first = output_of(arguments) + row * arguments.output_stride[1];
+    store_row<128>(first + row, 0);
+    if (lane == 0) device::store_field(first + (1 - row) * 128, std::uint16_t{999});
+  }
+}
+
+/// Launches what stores 0 to 127 from the first column of row 0 and the second of row 1 on, and 999 beside
+/// them.
+void expect_rows_of_any_stride(void (*kernel)(SweepArguments)) {
   for (const std::int64_t stride : {136, 137, 138, 139}) {
     LaunchCase launch_case;
     launch_case.rows = 2;
     launch_case.columns = 129;
     Field input(2, 129, stride);
     Field output(2, 129, stride);
-    expect_good(launch(store_by_lanes, launch_case, input, output));
+    expect_good(launch(kernel, launch_case, input, output));
     for (int row = 0; row < 2; ++row) {
       for (int i = 0; i < 128; ++i) EXPECT_EQ(output.at(row, row + i), i) << stride << " " << row;
+      EXPECT_EQ(output.at(row, (1 - row) * 128), 999) << stride << " " << row;
     }
   }
+}
+
+TEST(ShiftedRows, OutputsAreStoredFromAnyCellOn) {
+  expect_rows_of_any_stride(store_by_lanes);
+  expect_rows_of_any_stride(store_rows);
 }
 
 }  // namespace

@@ -208,6 +208,12 @@ SPIDER_DEVICE std::uint16_t load_shared_half(Shared from) {
   return v;
 }
 
+/// st.shared.v2.b32: `to` is a multiple of 8.
+SPIDER_DEVICE void store_shared(Shared to, const Pair& v) {
+  asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(shared_address(to)), "r"(v.word[0]), "r"(v.word[1])
+               : "memory");
+}
+
 /// st.shared.b32: `to` is a multiple of 4.
 SPIDER_DEVICE void store_shared(Shared to, std::uint32_t v) {
   asm volatile("st.shared.b32 [%0], %1;" ::"r"(shared_address(to)), "r"(v) : "memory");

@@ -101,7 +101,7 @@ struct SweepForm {
   bool needs_aligned_rows = false;
 };
 
-constexpr int most_forms = 5;
+constexpr int most_forms = 6;
 
 /// The taps of one (dz, dy): dx from `low` to `high`. The halo is the hull of these rows around the interior.
 struct TapRow {

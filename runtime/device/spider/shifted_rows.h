@@ -28,7 +28,9 @@ SPIDER_DEVICE Leads find_leads(const std::uint16_t* cell, std::int64_t stride) {
 /// reading and writing.
 template <int words>
 SPIDER_DEVICE void shift_row(device::Shared row, int lead) {
+  if (lead == 0) return;
   constexpr int word_bytes = 4;
+  const bool between_words = lead % word_bytes != 0;
   constexpr int words_of_lane = (words + 31) / 32;
   const device::Shared first = row + static_cast<device::Shared>(lead / word_bytes * word_bytes);
   std::uint32_t shifted[words_of_lane];
@@ -37,8 +39,10 @@ SPIDER_DEVICE void shift_row(device::Shared row, int lead) {
     const int word = 32 * i + device::lane_index();
     const device::Shared low =
         first + static_cast<device::Shared>((word < words ? word : words - 1) * word_bytes);
-    shifted[i] = device::funnel_shift_right(
-        device::load_shared_word(low), device::load_shared_word(low + word_bytes), lead % word_bytes * 8);
+    shifted[i] = device::load_shared_word(low);
+    if (between_words) {
+      shifted[i] = device::funnel_shift_right(shifted[i], device::load_shared_word(low + word_bytes), 16);
+    }
   }
   device::sync_warp();
   SPIDER_UNROLL
@@ -46,6 +50,30 @@ SPIDER_DEVICE void shift_row(device::Shared row, int lead) {
     const int word = 32 * i + device::lane_index();
     device::store_shared_if(word < words, row + static_cast<device::Shared>(word * word_bytes), shifted[i]);
   }
+}
+
+/// Stores `cells` neighbouring cells, a multiple of 64, from `to` on, which may be any cell: they are in
+/// shared memory from `from` on, a multiple of 4. Lanes store neighbouring words of memory, and one the cell
+/// before the first whole word and one that behind the last. All lanes of a warp take part.
+template <int cells>
+SPIDER_DEVICE void store_row(std::uint16_t* to, device::Shared from) {
+  constexpr int word_cells = 2;
+  constexpr int words = cells / word_cells;
+  const int lane = device::lane_index();
+  const int before = reinterpret_cast<std::uintptr_t>(to) % sizeof(std::uint32_t) == 0 ? 0 : 1;
+  SPIDER_UNROLL
+  for (int first = 0; first < words; first += 32) {
+    const int word = first + lane;
+    const bool is_last = word == words - 1;
+    const device::Shared low = from + static_cast<device::Shared>(word * 4);
+    const device::Shared high = is_last ? low : low + 4;
+    const std::uint32_t value = device::funnel_shift_right(device::load_shared_word(low),
+                                                           device::load_shared_word(high), before * 16);
+    device::store_field_word_if(before == 0 || !is_last, to + (word * word_cells + before), value);
+  }
+  const int beside = lane == 0 ? 0 : cells - 1;
+  device::store_field_if(before != 0 && (lane == 0 || lane == 31), to + beside,
+                         device::load_shared_half(from + static_cast<device::Shared>(beside * 2)));
 }
 
 /// Stores four neighbouring cells, two in each word, from `to` on: as words where it is the first cell of

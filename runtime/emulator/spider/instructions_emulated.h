@@ -101,6 +101,8 @@ SPIDER_DEVICE Pair load_settled_pair(Shared from) {
 }
 /// ld.shared.b16: `from` is a multiple of 2.
 std::uint16_t load_shared_half(Shared from);
+/// st.shared.v2.b32: `to` is a multiple of 8.
+void store_shared(Shared to, const Pair& v);
 /// st.shared.b32: `to` is a multiple of 4.
 void store_shared(Shared to, std::uint32_t v);
 /// st.shared.b16: `to` is a multiple of 2.

@@ -11,8 +11,8 @@
 // Bound     |error| <= 0.00049 |result| + 3.3e-05 sum |w x| + 3e-08
 // Engine    sparse: tensor cores, operands compressed 2:4
 // Plan      pair swap, L = 16: 15 mma.sp.m16n8k32 per 128 outputs, 15 distinct operands, windows at x shift 0
-//           28 rows of 128 x a warp, whose inputs are all requested at once, into shared memory; 4 warps a block, 4 abreast
-//           8 or 4 rows where these would be fewer than 8 blocks a multiprocessor
+//           40 rows of 128 x a warp, whose inputs are all requested at once, into shared memory; 4 warps a block, 4 abreast
+//           16 or 4 rows where these would be fewer than 8 blocks a multiprocessor
 
 #include "box2d_r7.h"
 
@@ -452,8 +452,11 @@ SPIDER_DEVICE bool find_tile(const spider::SweepArguments& field, Tile& tile) {
   const auto begin_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis]); };
   const auto end_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis] + box.extent[axis]); };
   const int block = device::block_index();
-  const int across = block % grid.across * Form::tiles_across + tile_index<Form>() % Form::tiles_across;
-  const int down = block / grid.across * Form::tiles_down + tile_index<Form>() / Form::tiles_across;
+  // Tiles at the lower edge take longer, and so come first.
+  const int above = block / grid.across;
+  const int row = above == 0 ? grid.down - 1 : above - 1;
+  const int across = (block - above * grid.across) * Form::tiles_across + tile_index<Form>() % Form::tiles_across;
+  const int down = row * Form::tiles_down + tile_index<Form>() / Form::tiles_across;
   tile.input = static_cast<const Element*>(field.input);
   tile.output = static_cast<Element*>(field.output);
   tile.input_stride = field.input_stride[1];
@@ -578,20 +581,34 @@ SPIDER_DEVICE const Element* first_input(const Tile& tile) {
   return tile.input + ((tile.row + row_low) * tile.input_stride + tile.column + first_column);
 }
 
-/// Starts the copies of a tile whose inputs need no care: one a row, of the vectors of memory that it lies across.
+/// Starts the copies of a tile whose rows need no care: one a row, of the vectors within `whole`, or of those of memory that
+/// they lie across, `row_bytes`. Each warp has some, for one lane after the other issues them.
 template <class Form>
-SPIDER_DEVICE void copy_in_bulk(const Tile& tile, const spider::Leads& leads) {
-  const std::uint32_t row_bytes = (Form::window_vectors + (tile.aligned_input ? 0 : 1)) * vector_bytes;
-  const int lane = device::lane_index();
-  device::begin_bulk_copies(barrier<Form>(), Form::input_rows * row_bytes);
-  device::sync_warp();
-  const Element* first = first_input(tile);
+SPIDER_DEVICE void copy_in_bulk(const Tile& tile, const Span& whole, const spider::Leads& leads, std::uint32_t row_bytes) {
+  if (row_bytes == 0) return;
+  const Element* first = first_input(tile) + whole.begin;
   SPIDER_UNROLL
-  for (int above = 0; above < Form::input_rows; above += 32) {
-    const int row = above + lane;
+  for (int above = 0; above < Form::input_rows; above += 32 * Form::tile_warps) {
+    const int row = above + device::lane_index() * Form::tile_warps + tile_warp<Form>();
     if (row < Form::input_rows) {
       const Element* from = first + (row * tile.input_stride - spider::lead_of(leads, row) / element_bytes);
-      device::copy_bulk_async(window_row<Form>(row), from, row_bytes, barrier<Form>());
+      device::copy_bulk_async(window_row<Form>(row) + whole.begin * element_bytes, from, row_bytes, barrier<Form>());
+    }
+  }
+}
+
+/// Makes the vectors beside `whole` zeros: an operand's zero times what lay there could be NaN.
+template <class Form>
+SPIDER_DEVICE void clear_beside(const Span& whole) {
+  const int low = whole.begin / vector_elements;
+  const int high = whole.end / vector_elements;
+  SPIDER_NO_UNROLL
+  for (int i = tile_warp<Form>(); i < low + Form::window_vectors - high; i += Form::tile_warps) {
+    const int vector = i < low ? i : high + i - low;
+    SPIDER_UNROLL
+    for (int first = 0; first < Form::input_rows; first += 32) {
+      const int row = first + device::lane_index();
+      device::store_shared_if(row < Form::input_rows, window_row<Form>(row) + vector * vector_bytes, Vector{});
     }
   }
 }
@@ -605,9 +622,9 @@ SPIDER_DEVICE void shift_rows(const spider::Leads& leads) {
   }
 }
 
-/// Of a tile at an edge, or where there are no bulk copies, and of aligned rows: starts the copies of the vectors within
-/// `whole` where rows are in memory, and stores the row's constant where they are not. The rest becomes zeros: an operand's
-/// zero times what lay there could be NaN.
+/// Of a tile at the upper or lower edge, or where there are no bulk copies, and of aligned rows: starts the copies of the
+/// vectors within `whole` where rows are in memory, and stores the row's constant where they are not. The rest becomes
+/// zeros.
 template <class Form>
 SPIDER_DEVICE void copy_whole(const Tile& tile, const Span& whole) {
   SPIDER_NO_UNROLL
@@ -693,29 +710,52 @@ SPIDER_DEVICE CellColumns cell_columns(const Tile& tile, const Span& whole) {
   return {begin, low_end - begin, gap, end - begin - gap};
 }
 
-/// Puts the cells of those columns into the window: a lane has a row, and warps take columns in turn.
+/// Puts the cells of those columns into the window: lanes have rows, and warps take rows and columns in turn.
 template <class Form>
 SPIDER_DEVICE void fetch_cells(const Tile& tile, const CellColumns& columns) {
+  constexpr int row_groups = (Form::input_rows + 31) / 32;
   const auto column_of = [&](int i) { return columns.begin + i + (i < columns.low ? 0 : columns.gap); };
+  const int column_groups = (columns.count + fetched_at_once - 1) / fetched_at_once;
   SPIDER_NO_UNROLL
-  for (int row = device::lane_index(); row < (Form::input_rows + 31) / 32 * 32; row += 32) {
+  for (int group = tile_warp<Form>(); group < row_groups * column_groups; group += Form::tile_warps) {
+    const int row = group % row_groups * 32 + device::lane_index();
+    const int first = group / row_groups * fetched_at_once;
     const std::int32_t y = tile.row + row_low + row;
     const spider::MappedIndex place = map_row(tile, y);
-    SPIDER_NO_UNROLL
-    for (int first = tile_warp<Form>() * fetched_at_once; first < columns.count;
-         first += Form::tile_warps * fetched_at_once) {
-      Element cells[fetched_at_once];
-      SPIDER_UNROLL
-      for (int k = 0; k < fetched_at_once; ++k) {
-        const bool wanted = row < Form::input_rows && first + k < columns.count;
-        cells[k] = fetch_cell(tile, wanted, y, place, tile.column + first_column + column_of(first + k));
-      }
-      SPIDER_UNROLL
-      for (int k = 0; k < fetched_at_once; ++k) {
-        device::store_shared_if(row < Form::input_rows && first + k < columns.count,
-                                window_row<Form>(row) + column_of(first + k) * element_bytes, cells[k]);
-      }
+    Element cells[fetched_at_once];
+    SPIDER_UNROLL
+    for (int k = 0; k < fetched_at_once; ++k) {
+      const bool wanted = row < Form::input_rows && first + k < columns.count;
+      cells[k] = fetch_cell(tile, wanted, y, place, tile.column + first_column + column_of(first + k));
     }
+    SPIDER_UNROLL
+    for (int k = 0; k < fetched_at_once; ++k) {
+      device::store_shared_if(row < Form::input_rows && first + k < columns.count,
+                              window_row<Form>(row) + column_of(first + k) * element_bytes, cells[k]);
+    }
+  }
+}
+
+/// Brings the inputs of a tile whose rows need no care into the window: where it is at the left or right edge cells while
+/// copies are on their way.
+template <class Form>
+SPIDER_DEVICE void copy_rows(const Tile& tile) {
+  const bool all_whole = has_plain_inputs<Form>(tile);
+  const Span whole = whole_vectors<Form>(tile);
+  const spider::Leads leads = spider::find_leads(first_input(tile), tile.input_stride);
+  const std::uint32_t row_bytes = (whole.end - whole.begin) * element_bytes + (tile.aligned_input ? 0 : vector_bytes);
+  if (tile_warp<Form>() == 0) device::begin_bulk_copies(barrier<Form>(), Form::input_rows * row_bytes);
+  if (!all_whole) clear_beside<Form>(whole);
+  sync_tile<Form>();
+  copy_in_bulk<Form>(tile, whole, leads, row_bytes);
+  if (!all_whole) {
+    fetch_cells<Form>(tile, cell_columns<Form>(tile, whole));
+    sync_tile<Form>();
+  }
+  device::wait_for_bulk_copies(barrier<Form>());
+  if (!tile.aligned_input) {
+    shift_rows<Form>(leads);
+    sync_tile<Form>();
   }
 }
 
@@ -751,7 +791,8 @@ SPIDER_DEVICE void load_tables(Tables& tables) {
 }
 
 SPIDER_DEVICE Product product_at(int i) {
-  SPIDER_CONSTANTS Product products[product_count] = {
+  // Static, for a table that is built anew for every product takes the compiler of high tiles a minute.
+  static constexpr Product products[product_count] = {
       {14, 0, 14, 0, 0, 0},
       {13, 0, 13, 0, 0, 0},
       {12, 0, 12, 0, 0, 0},
@@ -1067,18 +1108,13 @@ SPIDER_DEVICE void compute_from_window(const Tile& tile, const Tables& tables) {
 /// way for.
 template <class Form>
 SPIDER_DEVICE void sweep_from_window(const Tile& tile) {
+  const bool in_bulk = !Form::in_registers && device::has_bulk_copies &&
+                       (tile.aligned_input ? has_plain_rows<Form>(tile) : has_plain_inputs<Form>(tile));
   Tables tables;
-  if (!Form::in_registers && device::has_bulk_copies && has_plain_inputs<Form>(tile)) {
-    const spider::Leads leads = spider::find_leads(first_input(tile), tile.input_stride);
+  if (in_bulk) {
     load_tables(tables);
     device::wait_for_earlier_work();
-    if (tile_warp<Form>() == 0) copy_in_bulk<Form>(tile, leads);
-    sync_tile<Form>();
-    device::wait_for_bulk_copies(barrier<Form>());
-    if (!tile.aligned_input) {
-      shift_rows<Form>(leads);
-      sync_tile<Form>();
-    }
+    copy_rows<Form>(tile);
   } else {
     device::wait_for_earlier_work();
     copy_with_care<Form>(tile);
@@ -1217,11 +1253,11 @@ const spider_kernel kernel = {
      SPIDER_F16, SPIDER_F32, 1, {0, 7, 7}, {0, 7, 7}, 80,
      device::is_emulated},
     {
-        form_for<TileForm<28, 4, 1, 1, 3, Inputs::shared, false>>(8),
-        form_for<TileForm<8, 4, 1, 1, 3, Inputs::shared, false>>(3),
+        form_for<TileForm<40, 4, 1, 1, 3, Inputs::shared, false>>(8),
+        form_for<TileForm<16, 4, 1, 1, 3, Inputs::shared, false>>(2),
         form_for<TileForm<4, 4, 1, 1, 3, Inputs::shared, false>>(0),
-        form_for<TileForm<28, 4, 1, 1, 3, Inputs::shared, true>>(8),
-        form_for<TileForm<8, 4, 1, 1, 3, Inputs::shared, true>>(3),
+        form_for<TileForm<40, 4, 1, 1, 3, Inputs::shared, true>>(8),
+        form_for<TileForm<16, 4, 1, 1, 3, Inputs::shared, true>>(2),
         form_for<TileForm<4, 4, 1, 1, 3, Inputs::shared, true>>(0),
     },
     6,

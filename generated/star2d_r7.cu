@@ -441,7 +441,7 @@ SPIDER_DEVICE const Element* first_input(const Tile& tile) {
   return tile.input + ((tile.row + row_low) * tile.input_stride + tile.column + first_column);
 }
 
-/// Prepares the barriers for copies of `row_bytes` of each row; one thread of the block does.
+/// Prepares the barriers for copies of `row_bytes` of each row; one warp of the block does.
 template <class Form>
 SPIDER_DEVICE void begin_copies(std::uint32_t row_bytes) {
   SPIDER_UNROLL
@@ -611,7 +611,7 @@ SPIDER_DEVICE void copy_rows(const Tile& tile) {
   const Span whole = whole_vectors<Form>(tile);
   const spider::Leads leads = spider::find_leads(first_input(tile), tile.input_stride);
   const std::uint32_t row_bytes = (whole.end - whole.begin) * element_bytes + (tile.aligned_input ? 0 : vector_bytes);
-  if (device::warp_index() == 0 && device::lane_index() == 0) begin_copies<Form>(row_bytes);
+  if (device::warp_index() == 0) begin_copies<Form>(row_bytes);
   if (!all_whole) clear_beside<Form>(whole);
   device::sync_block();
   copy_in_bulk<Form>(tile, whole, leads, row_bytes);

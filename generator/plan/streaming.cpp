@@ -199,12 +199,11 @@ int registers_of_block_tile(const Pass& pass) {
 
 /// The farther taps reach, the more rows lower tiles read twice.
 int block_rows(const Pass& pass) {
+  constexpr int rows_of_far_reach = 12;
   if (pass.rows_spanned() <= most_rows_of_short_walks) return 16;
-  return has_diagonal_pairs(pass) ? 24 : 28;
+  if (has_diagonal_pairs(pass)) return 24;
+  return pass.rows_spanned() < rows_of_far_reach ? 32 : 40;
 }
-
-/// Those of smaller boxes.
-constexpr int middle_block_rows = 8;
 
 /// Tiles of so many rows, the inputs of a block's together in shared memory.
 TileForm block_form(const Pass& pass, int rows) {
@@ -239,15 +238,15 @@ TileForm block_form_in_registers(const Pass& pass, int rows, int tiles_down, int
 /// than two for each. Where registers have room for too few, inputs are in shared memory.
 std::vector<TileForm> lower_block_forms(const Pass& pass) {
   constexpr int least_blocks = 4;
-  TileForm middle = block_form_in_registers(pass, middle_block_rows, 2, 16);
+  TileForm middle = block_form_in_registers(pass, 8, 2, 16);
   if (middle.blocks_per_multiprocessor >= least_blocks) {
     middle.least_blocks = 4;
     TileForm low = block_form_in_registers(pass, TileForm::low_rows, 1, 24);
     low.least_blocks = 2;
     return {middle, low, block_form_in_registers(pass, TileForm::low_rows, 2, 24)};
   }
-  middle = block_form(pass, middle_block_rows);
-  middle.least_blocks = 3;
+  middle = block_form(pass, 16);
+  middle.least_blocks = 2;
   return {middle, block_form(pass, TileForm::low_rows)};
 }
 
@@ -257,7 +256,7 @@ std::vector<TileForm> block_forms(const Pass& pass, const TileForm& high,
                                   const std::vector<TileForm>& lower) {
   std::vector<TileForm> any_rows = {high};
   if (lower.front().in_registers) {
-    any_rows.push_back(block_form(pass, middle_block_rows));
+    any_rows.push_back(block_form(pass, 8));
   } else {
     any_rows.insert(any_rows.end(), lower.begin(), lower.end());
   }

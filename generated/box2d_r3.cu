@@ -544,7 +544,7 @@ SPIDER_DEVICE void fetch_cells(const Tile& tile, const CellColumns& columns) {
 template <class Form>
 SPIDER_DEVICE void copy_rows(const Tile& tile) {
   const bool all_whole = has_plain_inputs<Form>(tile);
-  const Span whole = whole_vectors<Form>(tile);
+  const Span whole = all_whole ? Span{0, Form::window_elements} : whole_vectors<Form>(tile);
   const spider::Leads leads = spider::find_leads(first_input(tile), tile.input_stride);
   const std::uint32_t row_bytes = (whole.end - whole.begin) * element_bytes + (tile.aligned_input ? 0 : vector_bytes);
   if (tile_warp<Form>() == 0) device::begin_bulk_copies(barrier<Form>(), Form::input_rows * row_bytes);

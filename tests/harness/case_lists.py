@@ -154,7 +154,7 @@ def sanitizer_cases(plan, tiny):
         Case(filling, "random", "aligned", "aligned", -1, -1),
     ]
     if plan.tile:
-        cases.append(Case(plan.inner_tile_extent, "random", "aligned", "aligned", highest_form=True))
+        cases.append(Case(plan.inner_tile_extent, "random", "aligned", "aligned", form=plan.tile_forms[0]))
         cases.append(inner_tile_of_odd_rows(plan, 0))
     elif inner := inner_case(plan, 1):
         cases.append(inner)

@@ -676,10 +676,8 @@ SPIDER_DEVICE void copy_rows(const Tile& tile) {
   if (!all_whole) clear_beside<Form>(whole);
   sync_tile<Form>();
   copy_in_bulk<Form>(tile, whole, leads, row_bytes);
-  if (!all_whole) {
-    fetch_cells<Form>(tile, cell_columns<Form>(tile, whole));
-    sync_tile<Form>();
-  }
+  if (!all_whole) fetch_cells<Form>(tile, cell_columns<Form>(tile, whole));
+  sync_tile<Form>();
   device::wait_for_bulk_copies(barrier<Form>());
   if (!tile.aligned_input) {
     shift_rows<Form>(leads);

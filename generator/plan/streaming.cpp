@@ -245,7 +245,7 @@ std::vector<TileForm> lower_block_forms(const Pass& pass) {
     low.least_blocks = 2;
     return {middle, low, block_form_in_registers(pass, TileForm::low_rows, 2, 24)};
   }
-  middle = block_form(pass, 16);
+  middle = block_form(pass, std::min(16, block_rows(pass) / 2));
   middle.least_blocks = 2;
   return {middle, block_form(pass, TileForm::low_rows)};
 }

@@ -301,9 +301,9 @@ void choose_tiles(const Pass& pass, Streaming& streaming) {
 }
 
 /// All inputs of a block's tile in shared memory at once, where products are many or taps reach too far up
-/// and down for registers. Measured on an H200 (tests/benchmarks/README.md): whole rows come by bulk copies, a
-/// lane's registers hold sums and operands alone, so that more warps are under way than walk down strips, and
-/// nobody waits for a ring.
+/// and down for registers. Measured on an H200 (tests/benchmarks/README.md): whole rows come by bulk copies,
+/// a lane's registers hold sums and operands alone, so that more warps are under way than walk down strips,
+/// and nobody waits for a ring.
 void choose_block_tiles(const Pass& pass, Streaming& streaming) {
   constexpr int least_blocks = 3;
   const bool has_tiles = !streaming.tile_forms.empty();

@@ -677,7 +677,7 @@ SPIDER_DEVICE void copy_rows(const Tile& tile) {
   sync_tile<Form>();
   copy_in_bulk<Form>(tile, whole, leads, row_bytes);
   if (!all_whole) fetch_cells<Form>(tile, cell_columns<Form>(tile, whole));
-  sync_tile<Form>();
+  sync_tile<Form>();  // for the cells; and none waits for copies that another has yet to start
   device::wait_for_bulk_copies(barrier<Form>());
   if (!tile.aligned_input) {
     shift_rows<Form>(leads);

@@ -604,7 +604,8 @@ SPIDER_DEVICE void fetch_cells(const Tile& tile, const CellColumns& columns) {
 }
 
 /// Brings the inputs of a tile whose rows need no care into the window: where it is at the left or right edge cells while
-/// copies are on their way. Who needs them waits for the barriers of his rows.
+/// copies are on their way. Warps then wait at the barrier of each row of units before they read it; rows that are not
+/// aligned have come, and are shifted.
 template <class Form>
 SPIDER_DEVICE void copy_rows(const Tile& tile) {
   const bool all_whole = has_plain_inputs<Form>(tile);

@@ -205,15 +205,38 @@ int block_rows(const Pass& pass) {
   return pass.rows_spanned() < rows_of_far_reach ? 32 : 40;
 }
 
-/// Tiles of so many rows, the inputs of a block's together in shared memory.
+/// Bytes between the rows of a tile in shared memory.
+int block_window_row_bytes(const Pass& pass) {
+  // A row that is not aligned begins anywhere in its first vector, and takes one more.
+  return round_to_lines((window_vectors(pass, warps_of_tiles) + 1) * vector_bytes);
+}
+
+/// Where outputs of pairs of rows wait that are not aligned: two pairs of each warp.
+int block_stage_bytes(const Pass& pass) {
+  constexpr int rows_of_warp = 4;
+  constexpr int row_bytes = 128 * 2 + line_bytes / 2;
+  return pass.mapping.pairs_rows() ? warps_of_tiles * rows_of_warp * row_bytes : 0;
+}
+
+/// Shared memory of a block whose tile has so many rows.
+int block_tile_bytes(const Pass& pass, int rows) {
+  const int input_rows = rows + pass.rows_spanned() - 1;
+  return 2 * line_bytes + input_rows * block_window_row_bytes(pass) + block_stage_bytes(pass);
+}
+
+/// Tiles of so many rows, the inputs of a block's together in shared memory; as many blocks as registers and
+/// the shared memory of sm_90 have room for.
 TileForm block_form(const Pass& pass, int rows) {
   constexpr int most_blocks = 6;
+  constexpr int bytes_per_multiprocessor = 228 * 1024;
+  constexpr int reserved_bytes = 1024;  // of each block
+  const int registers = warps_of_tiles * threads_per_warp * registers_of_block_tile(pass);
   TileForm form;
   form.rows = rows;
   form.across = warps_of_tiles;
   form.blocks_per_multiprocessor =
-      std::min(most_blocks, registers_per_multiprocessor /
-                                (warps_of_tiles * threads_per_warp * registers_of_block_tile(pass)));
+      std::min({most_blocks, registers_per_multiprocessor / registers,
+                bytes_per_multiprocessor / (block_tile_bytes(pass, rows) + reserved_bytes)});
   form.in_registers = false;
   return form;
 }
@@ -233,19 +256,20 @@ TileForm block_form_in_registers(const Pass& pass, int rows, int tiles_down, int
   return form;
 }
 
-/// Lower tiles than the high ones, for small boxes, which are done sooner if every warp waits for its own
-/// inputs only, and has them in registers: small blocks share a multiprocessor evenly, until there are fewer
-/// than two for each. Where registers have room for too few, inputs are in shared memory.
-std::vector<TileForm> lower_block_forms(const Pass& pass) {
+/// Lower tiles than the high ones, of `high_rows` rows, for small boxes, which are done sooner if every warp
+/// waits for its own inputs only, and has them in registers: small blocks share a multiprocessor evenly,
+/// until there are fewer than two for each. Where registers have room for too few, or taps reach so far that
+/// low tiles mostly read what others read, too, inputs are in shared memory.
+std::vector<TileForm> lower_block_forms(const Pass& pass, int high_rows) {
   constexpr int least_blocks = 4;
   TileForm middle = block_form_in_registers(pass, 8, 2, 16);
-  if (middle.blocks_per_multiprocessor >= least_blocks) {
+  if (pass.rows_spanned() <= most_rows_of_short_walks && middle.blocks_per_multiprocessor >= least_blocks) {
     middle.least_blocks = 4;
     TileForm low = block_form_in_registers(pass, TileForm::low_rows, 1, 24);
     low.least_blocks = 2;
     return {middle, low, block_form_in_registers(pass, TileForm::low_rows, 2, 24)};
   }
-  middle = block_form(pass, std::min(16, block_rows(pass) / 2));
+  middle = block_form(pass, std::min(16, high_rows / 2));
   middle.least_blocks = 2;
   return {middle, block_form(pass, TileForm::low_rows)};
 }
@@ -311,8 +335,10 @@ void choose_block_tiles(const Pass& pass, Streaming& streaming) {
       pass.rows_spanned() > most_rows_of_block_tiles)
     return;
   TileForm high = block_form(pass, block_rows(pass));
+  while (high.blocks_per_multiprocessor < least_blocks && high.rows > 16)
+    high = block_form(pass, high.rows - 8);
   if (high.blocks_per_multiprocessor < least_blocks) return;
-  const std::vector<TileForm> lower = lower_block_forms(pass);
+  const std::vector<TileForm> lower = lower_block_forms(pass, high.rows);
   high.least_blocks = lower.front().in_registers ? 18 : 8;
   streaming = {};
   streaming.tile_forms = block_forms(pass, high, lower);
@@ -320,19 +346,6 @@ void choose_block_tiles(const Pass& pass, Streaming& streaming) {
   streaming.warps_per_block = warps_of_tiles;
   streaming.blocks_per_multiprocessor = high.blocks_per_multiprocessor;
   streaming.estimated_registers = registers_of_block_tile(pass);
-}
-
-/// Bytes between the rows of a tile in shared memory.
-int block_window_row_bytes(const Pass& pass) {
-  // A row that is not aligned begins anywhere in its first vector, and takes one more.
-  return round_to_lines((window_vectors(pass, warps_of_tiles) + 1) * vector_bytes);
-}
-
-/// Where outputs of pairs of rows wait that are not aligned: two pairs of each warp.
-int block_stage_bytes(const Pass& pass) {
-  constexpr int rows_of_warp = 4;
-  constexpr int row_bytes = 128 * 2 + line_bytes / 2;
-  return pass.mapping.pairs_rows() ? warps_of_tiles * rows_of_warp * row_bytes : 0;
 }
 
 }  // namespace
@@ -388,7 +401,7 @@ std::string objection_to_size(const Pass& pass) {
 }
 
 void fit_shared_memory(Pass& pass) {
-  if (!pass.streaming.tile_forms.empty()) return;  // 42 rows of 97 vectors (13 lines) at most
+  if (!pass.streaming.tile_forms.empty()) return;  // 54 rows of 98 vectors (13 lines) at most
   while (pass.streaming.warps_per_block > 1 && shared_bytes(pass) > least_block_shared_bytes) {
     pass.streaming.warps_per_block /= 2;
     pass.streaming.blocks_per_multiprocessor *= 2;
@@ -436,9 +449,9 @@ int shared_bytes(const Pass& pass) {
   if (pass.streaming.warpgroups) return warpgroup_shared_bytes(pass);
   if (pass.is_bands()) return band_shared_bytes(pass);
   if (!pass.streaming.tile_forms.empty()) {
-    const int input_rows = pass.streaming.tile_forms.front().rows + pass.rows_spanned() - 1;
-    if (pass.streaming.tiles_in_shared_memory)
-      return 2 * line_bytes + input_rows * block_window_row_bytes(pass) + block_stage_bytes(pass);
+    const int rows = pass.streaming.tile_forms.front().rows;
+    if (pass.streaming.tiles_in_shared_memory) return block_tile_bytes(pass, rows);
+    const int input_rows = rows + pass.rows_spanned() - 1;
     return pass.streaming.warps_per_block * input_rows * ring_row_vectors(pass) * vector_bytes;
   }
   constexpr int row_table = 32 * vector_bytes;

@@ -620,6 +620,23 @@ TEST(Plan, OfMoreThanFiveProductsHighTilesAreInSharedMemoryAndLowOnesInRegisters
   }
 }
 
+TEST(Plan, SharedMemoryHasRoomForAllBlocksOfTilesThatAMultiprocessorIsPromised) {
+  for (const int dx : {30, 127}) {
+    spec::StencilSpec wide;
+    for (int dy = -6; dy <= 6; ++dy)
+      wide.taps.push_back({{0, dy, dy % 2 == 0 ? dx : -dx}, (dy + 7) / 64.0, {}});
+    const Pass pass = make_plan(wide).passes.front();
+    ASSERT_TRUE(pass.streaming.tiles_in_shared_memory) << dx;
+    constexpr int bytes_per_multiprocessor = 228 * 1024;  // of sm_90, 1 KiB of it for each block
+    const TileForm& high = pass.streaming.tile_forms.front();
+    EXPECT_LE(high.blocks_per_multiprocessor * (shared_bytes(pass) + 1024), bytes_per_multiprocessor) << dx;
+    EXPECT_GE(high.blocks_per_multiprocessor, 3) << dx;
+    // Low tiles in registers would mostly read rows that others read, too.
+    for (const TileForm& form : pass.streaming.tile_forms) EXPECT_FALSE(form.in_registers) << dx;
+    EXPECT_LT(pass.streaming.tile_forms[1].rows, high.rows) << dx;
+  }
+}
+
 TEST(Plan, TilesAreInSharedMemoryWhereProductsAreMany) {
   const auto streaming_of = [](const spec::StencilSpec& stencil, const Variant& variant = {}) {
     return make_plan(stencil, Engine::sparse, variant).passes.front().streaming;

@@ -21,7 +21,7 @@
 #include <spider/kernel.h>
 #include <spider/shifted_rows.h>
 #include <spider/storage.h>
-#include <spider/vectors.h>
+#include <spider/tile_window.h>
 
 #include <cstdint>
 
@@ -43,7 +43,6 @@ constexpr int vector_bytes = 16;
 // The stencil: out[y][x] = sum of weight * in[y + dy][x + dx].
 constexpr int row_low = -7;
 constexpr int row_high = 7;
-constexpr int band_count = 1;
 
 // A product makes 128 outputs, 8 columns of 16: 16 along x, or 8 along x in both of two rows. A warp has 128 outputs in
 // each of some rows, and the warps of a block stand side by side: a tile. All input rows of a tile are requested at once,
@@ -64,11 +63,7 @@ constexpr int warp_window_vectors = 18;
 
 // What begins a line of 128 bytes in a field begins one in the window, too (templates/README.md).
 constexpr int line_bytes = 128;
-constexpr int line_vectors = line_bytes / vector_bytes;
-constexpr int line_elements = line_vectors * vector_elements;
-constexpr int vectors_before_line = (line_elements - first_column % line_elements) % line_elements / vector_elements;
-constexpr int window_offset = (line_vectors - vectors_before_line) % line_vectors * vector_bytes;
-constexpr int gathered_at_once = 4;  // vectors of a lane, of rows that are not aligned
+constexpr int window_offset = spider::line_offset(first_column);
 
 // Outputs of pairs of rows that are not aligned: a warp's of two steps, in rows half of the banks apart.
 constexpr int stage_row_bytes = warp_outputs * element_bytes + line_bytes / 2;
@@ -95,7 +90,6 @@ struct TileForm {
   static constexpr bool any_rows = any;  // otherwise for aligned ones alone
   static constexpr int input_rows = rows + lead_rows;
   static constexpr int window_vectors = warp_window_vectors + (warps - 1) * warp_outputs / vector_elements;
-  static constexpr int window_elements = window_vectors * vector_elements;
   static constexpr int window_row_bytes = ((window_vectors + 1) * vector_bytes + line_bytes - 1) / line_bytes * line_bytes;
   static constexpr int window_bytes = 2 * line_bytes + input_rows * window_row_bytes;
   static constexpr int shared_bytes = tiles * window_bytes + (any ? warps_per_block * stage_bytes : 0);
@@ -122,16 +116,6 @@ SPIDER_DEVICE void sync_tile() {
     device::sync_block();
   }
 }
-
-// Columns x of the tile that every tap row may read in any row: from highest_low to columns - 1 + lowest_high.
-constexpr int highest_low = -7;
-constexpr int lowest_high = 7;
-constexpr int column_reach_low = -7;
-constexpr int column_reach_high = 7;
-
-// Cells that a lane requests at once at an edge, where taps reach as many beyond it.
-constexpr int farther_reach = -column_reach_low > column_reach_high ? -column_reach_low : column_reach_high;
-constexpr int fetched_at_once = farther_reach < 1 ? 1 : (farther_reach > 4 ? 4 : farther_reach);
 
 // Every product multiplies one of a row's fragments with one of the operands. Fragments are windows of the input row at
 // the shifts, and the pair: of the outputs' own columns the inputs in two rows, pair_distance apart, the row and one before.
@@ -471,98 +455,11 @@ SPIDER_DEVICE bool find_tile(const spider::SweepArguments& field, Tile& tile) {
   return tile.row < tile.wanted.row_end && tile.column < tile.wanted.column_end;
 }
 
-/// Are all rows that the tile's outputs read in the box, and so at their own places and read?
-template <class Form>
-SPIDER_DEVICE bool has_plain_rows(const Tile& tile) {
-  constexpr int first_row = row_low < 0 ? row_low : 0;
-  constexpr int end_row = Form::tile_rows + (row_high > 0 ? row_high : 0);
-  return tile.row + first_row >= tile.wanted.row_begin && tile.row + end_row <= tile.wanted.row_end;
-}
-
 /// Are all outputs the sweep's?
 template <class Form>
 SPIDER_DEVICE bool has_plain_outputs(const Tile& tile) {
   return tile.row >= tile.wanted.row_begin && tile.row + Form::tile_rows <= tile.wanted.row_end &&
          tile.column >= tile.wanted.column_begin && tile.column + Form::tile_outputs <= tile.wanted.column_end;
-}
-
-/// Are all inputs of the tile in the box, and of rows that are not aligned all vectors of memory that they lie across?
-template <class Form>
-SPIDER_DEVICE bool has_plain_inputs(const Tile& tile) {
-  const int before = tile.aligned_input ? 0 : vector_elements - 1;
-  const int behind = tile.aligned_input ? 0 : vector_elements;
-  return has_plain_rows<Form>(tile) && tile.column + first_column - before >= tile.wanted.column_begin &&
-         tile.column + first_column + Form::window_elements + behind <= tile.wanted.column_end;
-}
-
-/// What lies beyond the field's rows.
-SPIDER_DEVICE constexpr spider::AxisRules row_rules() {
-  return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000};
-}
-
-/// Where rows beyond the field are taken from.
-SPIDER_DEVICE spider::MappedIndex map_row(const Tile& tile, std::int32_t y) {
-  constexpr spider::AxisRules rules = row_rules();
-  return spider::map_index(rules, y, tile.rows);
-}
-
-/// Where columns beyond the field are taken from.
-SPIDER_DEVICE spider::MappedIndex map_column(const Tile& tile, std::int32_t x) {
-  constexpr spider::AxisRules rules = {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000};
-  return spider::map_index(rules, x, tile.columns);
-}
-
-/// Tap rows that follow each other and span the same columns.
-SPIDER_DEVICE spider::TapBand tap_band(int i) {
-  SPIDER_CONSTANTS spider::TapBand bands[band_count] = {{-7, 7, -7, 7}};
-  return bands[i];
-}
-
-/// Is any cell of row y read at all?
-SPIDER_DEVICE bool row_is_reached(const Tile& tile, std::int32_t y) {
-  bool reached = spider::has_row(tile.wanted, y);
-  SPIDER_UNROLL
-  for (int i = 0; i < band_count; ++i) reached |= spider::reaches_row(tap_band(i), y, tile.wanted);
-  return reached;
-}
-
-/// Is cell (y, x) one of the sweep's points, or reached from one?
-SPIDER_DEVICE bool cell_is_reached(const Tile& tile, std::int32_t y, std::int32_t x) {
-  if (spider::has_point(tile.wanted, y, x)) return true;
-  bool reached = false;
-  SPIDER_UNROLL
-  for (int i = 0; i < band_count; ++i) reached |= spider::reaches(tap_band(i), y, x, tile.wanted);
-  return reached;
-}
-
-/// Columns of the window, from its first.
-struct Span {
-  int begin, end;
-};
-
-/// The columns of whole vectors that are in memory, at their own places, in every row that is reached.
-template <class Form>
-SPIDER_DEVICE Span whole_vectors(const Tile& tile) {
-  const auto clamp = [](int value, int low) {
-    return value < low ? low : (value > Form::window_elements ? Form::window_elements : value);
-  };
-  // A vector of a row that is not aligned lies across two of memory.
-  const int before = tile.aligned_input ? 0 : vector_elements - 1;
-  const int behind = tile.aligned_input ? 0 : vector_elements;
-  const std::int32_t left = tile.column + first_column;
-  const int begin = tile.wanted.column_begin - left + (highest_low > 0 ? highest_low : 0) + before;
-  const int end = tile.wanted.column_end - left + (lowest_high < 0 ? lowest_high : 0) - behind;
-  const int first = (clamp(begin, 0) + vector_elements - 1) / vector_elements * vector_elements;
-  return {first, clamp(end / vector_elements * vector_elements, first)};
-}
-
-/// A vector of cells that are not aligned, from the two of memory that it lies across, where it is wanted; else zeros.
-SPIDER_DEVICE Vector load_across(bool wanted, const Element* cells) {
-  const int lead = static_cast<int>(reinterpret_cast<std::uintptr_t>(cells) % vector_bytes);
-  const Element* from = cells - lead / element_bytes;
-  const Vector low = device::load_vector_if(wanted, from);
-  const Vector high = device::load_vector_if(wanted && lead > 0, from + (lead > 0 ? vector_elements : 0));
-  return spider::take_vector(low, high, lead);
 }
 
 /// The barrier of bulk copies; the window begins on the next line.
@@ -576,202 +473,65 @@ SPIDER_DEVICE Shared window_row(int row) {
   return barrier<Form>() + line_bytes + window_offset + row * Form::window_row_bytes;
 }
 
-/// The first input of the tile's window, where it lies in memory at its own place.
-SPIDER_DEVICE const Element* first_input(const Tile& tile) {
-  return tile.input + ((tile.row + row_low) * tile.input_stride + tile.column + first_column);
-}
-
-/// Starts the copies of a tile whose rows need no care: one a row, of the vectors within `whole`, or of those of memory that
-/// they lie across, `row_bytes`. Each warp has some, for one lane after the other issues them.
+/// The window, for spider/tile_window.h.
 template <class Form>
-SPIDER_DEVICE void copy_in_bulk(const Tile& tile, const Span& whole, const spider::Leads& leads, std::uint32_t row_bytes) {
-  if (row_bytes == 0) return;
-  const Element* first = first_input(tile) + whole.begin;
-  SPIDER_UNROLL
-  for (int above = 0; above < Form::input_rows; above += 32 * Form::tile_warps) {
-    const int row = above + device::lane_index() * Form::tile_warps + tile_warp<Form>();
-    if (row < Form::input_rows) {
-      const Element* from = first + (row * tile.input_stride - spider::lead_of(leads, row) / element_bytes);
-      device::copy_bulk_async(window_row<Form>(row) + whole.begin * element_bytes, from, row_bytes, barrier<Form>());
-    }
+struct WindowShape {
+  using Storage = spider_box2d_r7::Storage;
+  using Tile = spider_box2d_r7::Tile;
+  static constexpr int tile_rows = Form::tile_rows;
+  static constexpr int warps = Form::tile_warps;
+  static constexpr int row_low = spider_box2d_r7::row_low;
+  static constexpr int row_high = spider_box2d_r7::row_high;
+  static constexpr int first_column = spider_box2d_r7::first_column;
+  static constexpr int window_vectors = Form::window_vectors;
+  static constexpr int highest_low = -7;
+  static constexpr int lowest_high = 7;
+  static constexpr int column_reach_low = -7;
+  static constexpr int column_reach_high = 7;
+  static constexpr int band_count = 1;
+
+  SPIDER_DEVICE static spider::TapBand band(int i) {
+    SPIDER_CONSTANTS spider::TapBand bands[band_count] = {{-7, 7, -7, 7}};
+    return bands[i];
   }
-}
-
-/// Makes the vectors beside `whole` zeros: an operand's zero times what lay there could be NaN.
-template <class Form>
-SPIDER_DEVICE void clear_beside(const Span& whole) {
-  const int low = whole.begin / vector_elements;
-  const int high = whole.end / vector_elements;
-  SPIDER_NO_UNROLL
-  for (int i = tile_warp<Form>(); i < low + Form::window_vectors - high; i += Form::tile_warps) {
-    const int vector = i < low ? i : high + i - low;
-    SPIDER_UNROLL
-    for (int first = 0; first < Form::input_rows; first += 32) {
-      const int row = first + device::lane_index();
-      device::store_shared_if(row < Form::input_rows, window_row<Form>(row) + vector * vector_bytes, Vector{});
-    }
+  SPIDER_DEVICE static constexpr spider::AxisRules row_rules() {
+    return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000};
   }
-}
-
-/// Moves rows that were copied so to where those are that begin with a vector; each warp has some.
-template <class Form>
-SPIDER_DEVICE void shift_rows(const spider::Leads& leads) {
-  SPIDER_NO_UNROLL
-  for (int row = tile_warp<Form>(); row < Form::input_rows; row += Form::tile_warps) {
-    spider::shift_row<Form::window_vectors * vector_bytes / 4>(window_row<Form>(row), spider::lead_of(leads, row));
+  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() {
+    return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000};
   }
-}
-
-/// Of a tile at the upper or lower edge, or where there are no bulk copies, and of aligned rows: starts the copies of the
-/// vectors within `whole` where rows are in memory, and stores the row's constant where they are not. The rest becomes
-/// zeros.
-template <class Form>
-SPIDER_DEVICE void copy_whole(const Tile& tile, const Span& whole) {
-  SPIDER_NO_UNROLL
-  for (int row = tile_warp<Form>(); row < Form::input_rows; row += Form::tile_warps) {
-    const std::int32_t y = tile.row + row_low + row;
-    const spider::MappedIndex place = map_row(tile, y);
-    const bool reached = row_is_reached(tile, y);
-    const bool in_memory = reached && !place.constant;
-    const std::uint32_t word = reached && place.constant ? Storage::repeat(static_cast<Element>(place.value)) : 0;
-    const Element* from = tile.input + ((in_memory ? place.index : 0) * tile.input_stride + tile.column + first_column);
-    SPIDER_UNROLL
-    for (int first = 0; first < Form::window_vectors; first += 32) {
-      // From the first line on, then what is before it, so that a warp's copies cover whole lines.
-      const int turned = first + device::lane_index() + vectors_before_line;
-      const int vector = turned < Form::window_vectors ? turned : turned - Form::window_vectors;
-      const bool mine = first + device::lane_index() < Form::window_vectors;
-      const int column = vector * vector_elements;
-      const bool is_whole = column >= whole.begin && column < whole.end;
-      const Shared to = window_row<Form>(row) + vector * vector_bytes;
-      const std::uint32_t filler = is_whole ? word : 0;
-      device::copy_async_if(mine && is_whole && in_memory, to, from + column);
-      device::store_shared_if(mine && !(is_whole && in_memory), to, Vector{{filler, filler, filler, filler}});
-    }
+  SPIDER_DEVICE static int warp() { return tile_warp<Form>(); }
+  SPIDER_DEVICE static Shared row_place(int row) { return window_row<Form>(row); }
+  SPIDER_DEVICE static Shared barrier_of(int /*row*/) { return barrier<Form>(); }
+  SPIDER_DEVICE static void begin_copies(std::uint32_t row_bytes) {
+    device::begin_bulk_copies(barrier<Form>(), Form::input_rows * row_bytes);
   }
-}
-
-/// The same of rows that are not aligned.
-template <class Form>
-SPIDER_DEVICE void gather_across(const Tile& tile, const Span& whole) {
-  constexpr int vectors = Form::input_rows * Form::window_vectors;
-  const int thread = tile_warp<Form>() * 32 + device::lane_index();
-  SPIDER_NO_UNROLL
-  for (int first = thread; first < vectors; first += Form::tile_warps * 32 * gathered_at_once) {
-    Vector cells[gathered_at_once];
-    SPIDER_UNROLL
-    for (int k = 0; k < gathered_at_once; ++k) {
-      const int i = first + Form::tile_warps * 32 * k;
-      const std::int32_t y = tile.row + row_low + i / Form::window_vectors;
-      const int column = i % Form::window_vectors * vector_elements;
-      const spider::MappedIndex row = map_row(tile, y);
-      const bool wanted = i < vectors && column >= whole.begin && column < whole.end && row_is_reached(tile, y);
-      const bool in_memory = wanted && !row.constant;
-      const std::int64_t offset = in_memory ? row.index * tile.input_stride + tile.column + first_column + column : 0;
-      const std::uint32_t word = wanted && row.constant ? Storage::repeat(static_cast<Element>(row.value)) : 0;
-      cells[k] = load_across(in_memory, tile.input + offset);
-      SPIDER_UNROLL
-      for (int j = 0; j < 4; ++j) cells[k].word[j] |= word;
-    }
-    SPIDER_UNROLL
-    for (int k = 0; k < gathered_at_once; ++k) {
-      const int i = first + Form::tile_warps * 32 * k;
-      device::store_shared_if(i < vectors, window_row<Form>(i / Form::window_vectors) + i % Form::window_vectors * vector_bytes, cells[k]);
-    }
-  }
-}
-
-/// The value of column x of an input row that maps to `row`; 0 where it is not wanted or no tap reaches it.
-SPIDER_DEVICE Element fetch_cell(const Tile& tile, bool wanted, std::int32_t y, const spider::MappedIndex& row,
-                                 std::int32_t x) {
-  const spider::MappedIndex column = map_column(tile, x);
-  const bool reached = wanted && cell_is_reached(tile, y, x);
-  const bool in_memory = reached && !column.constant && !row.constant;
-  const std::uint32_t constant = column.constant ? column.value : row.value;
-  return device::load_field_if(in_memory,
-                               tile.input + (in_memory ? row.index * tile.input_stride + column.index : 0),
-                               static_cast<Element>(reached ? constant : 0));
-}
-
-/// The columns of the window that taps reach beside the whole vectors: `count`, of which the first `low` follow each
-/// other from `begin` on, and the others from `gap` columns behind these.
-struct CellColumns {
-  int begin, low, gap, count;
 };
+template <class Form>
+using Window = spider::TileWindow<WindowShape<Form>>;
 
 template <class Form>
-SPIDER_DEVICE CellColumns cell_columns(const Tile& tile, const Span& whole) {
-  const auto clamp = [](int value, int low, int high) { return value < low ? low : (value > high ? high : value); };
-  const std::int32_t left = tile.column + first_column;
-  const int begin = clamp(tile.wanted.column_begin + column_reach_low - left, 0, Form::window_elements);
-  const int end = clamp(tile.wanted.column_end + column_reach_high - left, begin, Form::window_elements);
-  const int low_end = clamp(whole.begin, begin, end);
-  const int gap = clamp(whole.end, low_end, end) - low_end;
-  return {begin, low_end - begin, gap, end - begin - gap};
+SPIDER_DEVICE bool has_plain_rows(const Tile& tile) {
+  return Window<Form>::has_plain_rows(tile);
 }
-
-/// Puts the cells of those columns into the window: lanes have rows, and warps take rows and columns in turn.
 template <class Form>
-SPIDER_DEVICE void fetch_cells(const Tile& tile, const CellColumns& columns) {
-  constexpr int row_groups = (Form::input_rows + 31) / 32;
-  const auto column_of = [&](int i) { return columns.begin + i + (i < columns.low ? 0 : columns.gap); };
-  const int column_groups = (columns.count + fetched_at_once - 1) / fetched_at_once;
-  SPIDER_NO_UNROLL
-  for (int group = tile_warp<Form>(); group < row_groups * column_groups; group += Form::tile_warps) {
-    const int row = group % row_groups * 32 + device::lane_index();
-    const int first = group / row_groups * fetched_at_once;
-    const std::int32_t y = tile.row + row_low + row;
-    const spider::MappedIndex place = map_row(tile, y);
-    Element cells[fetched_at_once];
-    SPIDER_UNROLL
-    for (int k = 0; k < fetched_at_once; ++k) {
-      const bool wanted = row < Form::input_rows && first + k < columns.count;
-      cells[k] = fetch_cell(tile, wanted, y, place, tile.column + first_column + column_of(first + k));
-    }
-    SPIDER_UNROLL
-    for (int k = 0; k < fetched_at_once; ++k) {
-      device::store_shared_if(row < Form::input_rows && first + k < columns.count,
-                              window_row<Form>(row) + column_of(first + k) * element_bytes, cells[k]);
-    }
-  }
+SPIDER_DEVICE bool has_plain_inputs(const Tile& tile) {
+  return Window<Form>::has_plain_inputs(tile);
 }
-
-/// Brings the inputs of a tile whose rows need no care into the window: where it is at the left or right edge cells while
-/// copies are on their way.
-template <class Form>
-SPIDER_DEVICE void copy_rows(const Tile& tile) {
-  const bool all_whole = has_plain_inputs<Form>(tile);
-  const Span whole = all_whole ? Span{0, Form::window_elements} : whole_vectors<Form>(tile);
-  const spider::Leads leads = spider::find_leads(first_input(tile), tile.input_stride);
-  const std::uint32_t row_bytes = (whole.end - whole.begin) * element_bytes + (tile.aligned_input ? 0 : vector_bytes);
-  if (tile_warp<Form>() == 0) device::begin_bulk_copies(barrier<Form>(), Form::input_rows * row_bytes);
-  if (!all_whole) clear_beside<Form>(whole);
-  sync_tile<Form>();
-  copy_in_bulk<Form>(tile, whole, leads, row_bytes);
-  if (!all_whole) fetch_cells<Form>(tile, cell_columns<Form>(tile, whole));
-  sync_tile<Form>();  // for the cells; and none waits for copies that another has yet to start
-  device::wait_for_bulk_copies(barrier<Form>());
-  if (!tile.aligned_input) {
-    shift_rows<Form>(leads);
-    sync_tile<Form>();
-  }
-}
-
-/// Brings the inputs of a tile that needs care into the window; every warp of the tile takes part, and may leave before
-/// they are there.
 template <class Form>
 SPIDER_DEVICE void copy_with_care(const Tile& tile) {
-  const Span whole = whole_vectors<Form>(tile);
-  const CellColumns columns = cell_columns<Form>(tile, whole);
-  if (tile.aligned_input) {
-    copy_whole<Form>(tile, whole);
-    device::copy_async_commit();
-  } else {
-    gather_across<Form>(tile, whole);
+  Window<Form>::copy_with_care(tile);
+}
+
+/// Brings the inputs of a tile whose rows need no care into the window.
+template <class Form>
+SPIDER_DEVICE void copy_rows(const Tile& tile) {
+  const spider::Leads leads = Window<Form>::start_bulk_copies(tile);
+  device::wait_for_bulk_copies(barrier<Form>());
+  if (!tile.aligned_input) {
+    Window<Form>::shift_rows(leads);
+    sync_tile<Form>();
   }
-  sync_tile<Form>();
-  fetch_cells<Form>(tile, columns);
-  device::copy_async_wait<0>();
 }
 
 /// The operands of a lane, and which columns they keep.

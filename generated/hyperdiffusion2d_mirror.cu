@@ -23,7 +23,7 @@
 #include <spider/kernel.h>
 #include <spider/shifted_rows.h>
 #include <spider/storage.h>
-#include <spider/vectors.h>
+#include <spider/tile_window.h>
 
 #include <cstdint>
 
@@ -45,7 +45,6 @@ constexpr int vector_bytes = 16;
 // The stencil: out[y][x] = sum of weight * in[y + dy][x + dx].
 constexpr int row_low = -2;
 constexpr int row_high = 2;
-constexpr int band_count = 5;
 
 // A product has 16 outputs along x in each of 8 columns. A warp has as many outputs in each of some rows: a tile. It
 // requests all input rows of its tile at once, so that they wait in registers together, and walks nowhere.
@@ -56,11 +55,9 @@ constexpr int tile_anchor = 64;  // columns: tiles of a box begin on a line of 1
 // The inputs of a row of outputs, in vectors from column first_column of the tile on.
 constexpr int first_column = -8;
 constexpr int window_vectors = 18;
-constexpr int window_elements = window_vectors * vector_elements;
 
 // Of a tile at an edge, or of rows that are not aligned, what is no whole vector waits in shared memory.
 constexpr int window_row_bytes = window_vectors * vector_bytes;
-constexpr int gathered_at_once = 4;  // vectors of a lane, of rows that are not aligned
 
 /// Tiles for boxes so small that they take as long as one tile. Of others many are under way, as their registers allow.
 template <int tile_rows>
@@ -84,16 +81,6 @@ struct TileForm {
   static constexpr bool any_rows = any;  // otherwise for aligned ones alone
   static_assert(input_rows<rows> <= 32, "a lane has a row");
 };
-
-// Columns x of the tile that every tap row may read in any row: from highest_low to columns - 1 + lowest_high.
-constexpr int highest_low = 0;
-constexpr int lowest_high = 0;
-constexpr int column_reach_low = -2;
-constexpr int column_reach_high = 2;
-
-// Cells that a lane requests at once at an edge, where taps reach as many beyond it.
-constexpr int farther_reach = -column_reach_low > column_reach_high ? -column_reach_low : column_reach_high;
-constexpr int fetched_at_once = farther_reach < 1 ? 1 : (farther_reach > 4 ? 4 : farther_reach);
 
 // Every product reads its window of an input row at one of the shifts and multiplies it with one of the operands.
 constexpr int shift_count = 1;
@@ -216,13 +203,43 @@ SPIDER_DEVICE bool find_tile(const spider::SweepArguments& field, Tile& tile) {
   return tile.row < tile.wanted.row_end && tile.column < tile.wanted.column_end;
 }
 
-/// Are all rows that the tile's outputs read in the box, and so at their own places and read?
 template <int tile_rows>
-SPIDER_DEVICE bool has_plain_rows(const Tile& tile) {
-  constexpr int first_row = row_low < 0 ? row_low : 0;
-  constexpr int end_row = tile_rows + (row_high > 0 ? row_high : 0);
-  return tile.row + first_row >= tile.wanted.row_begin && tile.row + end_row <= tile.wanted.row_end;
+SPIDER_DEVICE Shared window_row(int row) {
+  return device::warp_index() * window_bytes<tile_rows> + row * window_row_bytes;
 }
+
+/// The window, for spider/tile_window.h.
+template <int rows>
+struct WindowShape {
+  using Storage = spider_hyperdiffusion2d_mirror::Storage;
+  using Tile = spider_hyperdiffusion2d_mirror::Tile;
+  static constexpr int tile_rows = rows;
+  static constexpr int warps = 1;
+  static constexpr int row_low = spider_hyperdiffusion2d_mirror::row_low;
+  static constexpr int row_high = spider_hyperdiffusion2d_mirror::row_high;
+  static constexpr int first_column = spider_hyperdiffusion2d_mirror::first_column;
+  static constexpr int window_vectors = spider_hyperdiffusion2d_mirror::window_vectors;
+  static constexpr int highest_low = 0;
+  static constexpr int lowest_high = 0;
+  static constexpr int column_reach_low = -2;
+  static constexpr int column_reach_high = 2;
+  static constexpr int band_count = 5;
+
+  SPIDER_DEVICE static spider::TapBand band(int i) {
+    SPIDER_CONSTANTS spider::TapBand bands[band_count] = {{-2, -2, 0, 0}, {-1, -1, -1, 1}, {0, 0, -2, 2}, {1, 1, -1, 1}, {2, 2, 0, 0}};
+    return bands[i];
+  }
+  SPIDER_DEVICE static constexpr spider::AxisRules row_rules() {
+    return {spider::FaceRule::mirror, spider::FaceRule::mirror, 0x0000, 0x0000};
+  }
+  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() {
+    return {spider::FaceRule::mirror, spider::FaceRule::mirror, 0x0000, 0x0000};
+  }
+  SPIDER_DEVICE static int warp() { return 0; }
+  SPIDER_DEVICE static Shared row_place(int row) { return window_row<rows>(row); }
+};
+template <int tile_rows>
+using Window = spider::TileWindow<WindowShape<tile_rows>>;
 
 /// Are all outputs the sweep's?
 template <int tile_rows>
@@ -238,83 +255,14 @@ SPIDER_DEVICE bool is_inside(const Tile& tile) {
   constexpr int tile_rows = Form::tile_rows;
   constexpr int before = Form::any_rows ? 1 : 0;
   constexpr int behind = Form::any_rows ? 2 : 0;
-  return has_plain_rows<tile_rows>(tile) && has_plain_outputs<tile_rows>(tile) &&
+  return Window<tile_rows>::has_plain_rows(tile) && has_plain_outputs<tile_rows>(tile) &&
          tile.column + first_column - before >= tile.wanted.column_begin &&
-         tile.column + first_column + window_elements + behind <= tile.wanted.column_end;
-}
-
-/// What lies beyond the field's rows.
-SPIDER_DEVICE constexpr spider::AxisRules row_rules() {
-  return {spider::FaceRule::mirror, spider::FaceRule::mirror, 0x0000, 0x0000};
-}
-
-/// Where rows beyond the field are taken from.
-SPIDER_DEVICE spider::MappedIndex map_row(const Tile& tile, std::int32_t y) {
-  constexpr spider::AxisRules rules = row_rules();
-  return spider::map_index(rules, y, tile.rows);
-}
-
-/// Where columns beyond the field are taken from.
-SPIDER_DEVICE spider::MappedIndex map_column(const Tile& tile, std::int32_t x) {
-  constexpr spider::AxisRules rules = {spider::FaceRule::mirror, spider::FaceRule::mirror, 0x0000, 0x0000};
-  return spider::map_index(rules, x, tile.columns);
-}
-
-/// Tap rows that follow each other and span the same columns.
-SPIDER_DEVICE spider::TapBand tap_band(int i) {
-  SPIDER_CONSTANTS spider::TapBand bands[band_count] = {{-2, -2, 0, 0}, {-1, -1, -1, 1}, {0, 0, -2, 2}, {1, 1, -1, 1}, {2, 2, 0, 0}};
-  return bands[i];
-}
-
-/// Is any cell of row y read at all?
-SPIDER_DEVICE bool row_is_reached(const Tile& tile, std::int32_t y) {
-  bool reached = spider::has_row(tile.wanted, y);
-  SPIDER_UNROLL
-  for (int i = 0; i < band_count; ++i) reached |= spider::reaches_row(tap_band(i), y, tile.wanted);
-  return reached;
-}
-
-/// Is cell (y, x) one of the sweep's points, or reached from one?
-SPIDER_DEVICE bool cell_is_reached(const Tile& tile, std::int32_t y, std::int32_t x) {
-  if (spider::has_point(tile.wanted, y, x)) return true;
-  bool reached = false;
-  SPIDER_UNROLL
-  for (int i = 0; i < band_count; ++i) reached |= spider::reaches(tap_band(i), y, x, tile.wanted);
-  return reached;
-}
-
-/// Columns of the window, from its first.
-struct Span {
-  int begin, end;
-};
-
-/// The columns of whole vectors that are in memory, at their own places, in every row that is reached.
-SPIDER_DEVICE Span whole_vectors(const Tile& tile) {
-  const auto clamp = [](int value, int low) {
-    return value < low ? low : (value > window_elements ? window_elements : value);
-  };
-  // A vector of a row that is not aligned lies across two of memory.
-  const int before = tile.aligned_input ? 0 : vector_elements - 1;
-  const int behind = tile.aligned_input ? 0 : vector_elements;
-  const std::int32_t left = tile.column + first_column;
-  const int begin = tile.wanted.column_begin - left + (highest_low > 0 ? highest_low : 0) + before;
-  const int end = tile.wanted.column_end - left + (lowest_high < 0 ? lowest_high : 0) - behind;
-  const int first = (clamp(begin, 0) + vector_elements - 1) / vector_elements * vector_elements;
-  return {first, clamp(end / vector_elements * vector_elements, first)};
+         tile.column + first_column + Window<tile_rows>::columns + behind <= tile.wanted.column_end;
 }
 
 /// Is a cell the second one of a word of memory?
 SPIDER_DEVICE bool is_odd(const Element* cell) {
   return reinterpret_cast<std::uintptr_t>(cell) / element_bytes % 2 != 0;
-}
-
-/// A vector of cells that are not aligned, from the two of memory that it lies across, where it is wanted; else zeros.
-SPIDER_DEVICE Vector load_across(bool wanted, const Element* cells) {
-  const int lead = static_cast<int>(reinterpret_cast<std::uintptr_t>(cells) % vector_bytes);
-  const Element* from = cells - lead / element_bytes;
-  const Vector low = device::load_vector_if(wanted, from);
-  const Vector high = device::load_vector_if(wanted && lead > 0, from + (lead > 0 ? vector_elements : 0));
-  return spider::take_vector(low, high, lead);
 }
 
 /// The input rows of a tile, by shift.
@@ -406,24 +354,24 @@ SPIDER_DEVICE void load_shifted(const Tile& tile, Tables& tables, Fragments<tile
 
 /// The input row of the tile that a lane looks after: lane i has row i.
 struct OwnRow {
-  std::int32_t y;
   spider::MappedIndex place;  ///< where it is taken from
   bool reached;
 };
 
+template <int tile_rows>
 SPIDER_DEVICE OwnRow find_own_row(const Tile& tile) {
   const std::int32_t y = tile.row + row_low + device::lane_index();
-  return {y, map_row(tile, y), row_is_reached(tile, y)};
+  return {Window<tile_rows>::map_row(tile, y), Window<tile_rows>::row_is_reached(tile, y)};
 }
 
 /// Is the vector from `column` of the window on aligned, and as it lies in memory in every row that is reached?
-SPIDER_DEVICE bool is_whole(const Tile& tile, const Span& whole, int column) {
+SPIDER_DEVICE bool is_whole(const Tile& tile, const spider::Span& whole, int column) {
   return tile.aligned_input && column >= whole.begin && column < whole.end;
 }
 
 /// Loads a lane's whole vectors, those within `whole`, of all input rows where they are aligned; zeros instead of others.
 template <int tile_rows>
-SPIDER_DEVICE void load_whole(const Tile& tile, const Span& whole, const OwnRow& own, Fragments<tile_rows>& fragments) {
+SPIDER_DEVICE void load_whole(const Tile& tile, const spider::Span& whole, const OwnRow& own, Fragments<tile_rows>& fragments) {
   constexpr std::int32_t no_row = -2147483647;
   const std::int32_t own_row = own.reached && !own.place.constant ? own.place.index : no_row;
   SPIDER_UNROLL
@@ -439,11 +387,6 @@ SPIDER_DEVICE void load_whole(const Tile& tile, const Span& whole, const OwnRow&
   }
 }
 
-template <int tile_rows>
-SPIDER_DEVICE Shared window_row(int row) {
-  return device::warp_index() * window_bytes<tile_rows> + row * window_row_bytes;
-}
-
 /// Fills the window with zeros: an operand's zero times what lay there could be NaN.
 template <int tile_rows>
 SPIDER_DEVICE void clear_window() {
@@ -455,116 +398,27 @@ SPIDER_DEVICE void clear_window() {
   }
 }
 
-/// Puts whole vectors that are not aligned into the window.
-template <int tile_rows>
-SPIDER_DEVICE void gather_across(const Tile& tile, const Span& whole) {
-  constexpr int vectors = input_rows<tile_rows> * window_vectors;
-  SPIDER_NO_UNROLL
-  for (int first = device::lane_index(); first < vectors; first += 32 * gathered_at_once) {
-    Vector cells[gathered_at_once];
-    SPIDER_UNROLL
-    for (int k = 0; k < gathered_at_once; ++k) {
-      const int i = first + 32 * k;
-      const std::int32_t y = tile.row + row_low + i / window_vectors;
-      const int column = i % window_vectors * vector_elements;
-      const spider::MappedIndex row = map_row(tile, y);
-      const bool wanted = i < vectors && column >= whole.begin && column < whole.end && row_is_reached(tile, y);
-      const bool in_memory = wanted && !row.constant;
-      const std::int64_t offset = in_memory ? row.index * tile.input_stride + tile.column + first_column + column : 0;
-      const std::uint32_t word = wanted && row.constant ? Storage::repeat(static_cast<Element>(row.value)) : 0;
-      cells[k] = load_across(in_memory, tile.input + offset);
-      SPIDER_UNROLL
-      for (int j = 0; j < 4; ++j) cells[k].word[j] |= word;
-    }
-    SPIDER_UNROLL
-    for (int k = 0; k < gathered_at_once; ++k) {
-      const int i = first + 32 * k;
-      const Shared to = window_row<tile_rows>(i / window_vectors) + i % window_vectors * vector_bytes;
-      device::store_shared_if(i < vectors, to, cells[k]);
-    }
-  }
-}
-
-/// The value of column x of an input row that maps to `row`; 0 where it is not wanted or no tap reaches it.
-SPIDER_DEVICE Element fetch_cell(const Tile& tile, bool wanted, std::int32_t y, const spider::MappedIndex& row,
-                                 std::int32_t x) {
-  const spider::MappedIndex column = map_column(tile, x);
-  const bool reached = wanted && cell_is_reached(tile, y, x);
-  const bool in_memory = reached && !column.constant && !row.constant;
-  const std::uint32_t constant = column.constant ? column.value : row.value;
-  return device::load_field_if(in_memory,
-                               tile.input + (in_memory ? row.index * tile.input_stride + column.index : 0),
-                               static_cast<Element>(reached ? constant : 0));
-}
-
-/// The columns of the window that taps reach beside the whole vectors: `count`, of which the first `low` follow each
-/// other from `begin` on, and the others from `gap` columns behind these.
-struct CellColumns {
-  int begin, low, gap, count;
-};
-
-SPIDER_DEVICE CellColumns cell_columns(const Tile& tile, const Span& whole) {
-  const auto clamp = [](int value, int low, int high) { return value < low ? low : (value > high ? high : value); };
-  const std::int32_t left = tile.column + first_column;
-  const int begin = clamp(tile.wanted.column_begin + column_reach_low - left, 0, window_elements);
-  const int end = clamp(tile.wanted.column_end + column_reach_high - left, begin, window_elements);
-  const int low_end = clamp(whole.begin, begin, end);
-  const int gap = clamp(whole.end, low_end, end) - low_end;
-  return {begin, low_end - begin, gap, end - begin - gap};
-}
-
-/// Some cells of a lane's row, which follow each other.
-struct Cells {
-  Element value[fetched_at_once];
-};
-
-SPIDER_DEVICE int cell_column(const CellColumns& columns, int i) {
-  return columns.begin + i + (i < columns.low ? 0 : columns.gap);
-}
-
-/// Requests the cells from the `first` on.
-template <int tile_rows>
-SPIDER_DEVICE Cells fetch_cells(const Tile& tile, const OwnRow& own, const CellColumns& columns, int first) {
-  Cells cells;
-  SPIDER_UNROLL
-  for (int k = 0; k < fetched_at_once; ++k) {
-    const bool wanted = device::lane_index() < input_rows<tile_rows> && first + k < columns.count;
-    const std::int32_t x = tile.column + first_column + cell_column(columns, first + k);
-    cells.value[k] = fetch_cell(tile, wanted, own.y, own.place, x);
-  }
-  return cells;
-}
-
-/// Puts them into the window.
-template <int tile_rows>
-SPIDER_DEVICE void put_cells(const CellColumns& columns, int first, const Cells& cells) {
-  const int row = device::lane_index();
-  SPIDER_UNROLL
-  for (int k = 0; k < fetched_at_once; ++k) {
-    device::store_shared_if(row < input_rows<tile_rows> && first + k < columns.count,
-                            window_row<tile_rows>(row) + cell_column(columns, first + k) * element_bytes, cells.value[k]);
-  }
-}
-
 /// Loads a lane's inputs of a tile at an edge, or of rows that are not aligned: whole vectors straight from memory where
 /// they are aligned, all else through the window, while these are on their way.
 template <int tile_rows>
 SPIDER_DEVICE void load_with_care(const Tile& tile, Fragments<tile_rows>& fragments) {
-  const Span whole = whole_vectors(tile);
-  const CellColumns columns = cell_columns(tile, whole);
-  const OwnRow own = find_own_row(tile);
+  using Inputs = Window<tile_rows>;
+  const spider::Span whole = Inputs::whole_vectors(tile);
+  const spider::CellColumns columns = Inputs::cell_columns(tile, whole);
+  const OwnRow own = find_own_row<tile_rows>(tile);
   clear_window<tile_rows>();
   device::sync_warp();
   device::wait_for_earlier_work();
-  if (!tile.aligned_input) gather_across<tile_rows>(tile, whole);
+  if (!tile.aligned_input) Inputs::gather_across(tile, whole);
   device::sync_warp();
   load_whole<tile_rows>(tile, whole, own, fragments);
   SPIDER_NO_UNROLL
-  for (int first = 0; first < columns.count; first += fetched_at_once) {
-    put_cells<tile_rows>(columns, first, fetch_cells<tile_rows>(tile, own, columns, first));
+  for (int first = 0; first < columns.count; first += Inputs::cells_at_once) {
+    const int row = device::lane_index();
+    Inputs::put_cells(row, columns, first, Inputs::request_cells(tile, row, own.place, columns, first));
   }
   device::sync_warp();
-  constexpr spider::AxisRules rules = row_rules();
+  constexpr spider::AxisRules rules = WindowShape<tile_rows>::row_rules();
   constexpr bool has_constants =
       rules.low == spider::FaceRule::constant || rules.high == spider::FaceRule::constant;
   const std::uint32_t own_constant =

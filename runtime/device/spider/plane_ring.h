@@ -11,14 +11,6 @@
 
 namespace spider {
 
-/// Indices begin .. end - 1 of an axis.
-struct Span {
-  std::int32_t begin, end;
-
-  SPIDER_DEVICE bool holds(std::int32_t i) const { return i >= begin && i < end; }
-  SPIDER_DEVICE bool holds(const Span& other) const { return other.begin >= begin && other.end <= end; }
-};
-
 /// Offsets low .. high along an axis.
 struct Offsets {
   std::int32_t low, high;

@@ -1,0 +1,374 @@
+/// Inputs of a tile of a 2D field of 16-bit cells in shared memory, or on their way to it: a window of some
+/// rows, all as wide. Boundary, boxes and rows that are not aligned are dealt with here: in the window a
+/// kernel finds every cell that its taps reach, and zeros for cells that none reaches.
+#pragma once
+
+#include <spider/boundary.h>
+#include <spider/instructions.h>
+#include <spider/shifted_rows.h>
+#include <spider/vectors.h>
+
+#include <cstdint>
+
+namespace spider {
+
+/// Vectors of 16 bytes of a window's row before the first that begins a line of 128 bytes of memory, where
+/// column 0 of a tile does. `first_column` is the window's first, a multiple of 8.
+SPIDER_DEVICE constexpr int vectors_before_line(int first_column) {
+  constexpr int line_elements = 64;
+  constexpr int vector_elements = 8;
+  return (line_elements - first_column % line_elements) % line_elements / vector_elements;
+}
+
+/// From which byte of a line of shared memory on such a row has to lie for lines of memory to be lines there.
+SPIDER_DEVICE constexpr int line_offset(int first_column) {
+  constexpr int line_vectors = 8;
+  constexpr int vector_bytes = 16;
+  return (line_vectors - vectors_before_line(first_column)) % line_vectors * vector_bytes;
+}
+
+/// The columns of a window that taps reach beside its whole vectors: `count`, of which the first `low` follow
+/// each other from `begin` on, and the others from `gap` columns behind these.
+struct CellColumns {
+  int begin, low, gap, count;
+
+  SPIDER_DEVICE int column(int i) const { return begin + i + (i < low ? 0 : gap); }
+};
+
+/// The window of a tile. Rows of the window count from that of the lowest tap of the tile's first output,
+/// columns from Shape::first_column of the tile; x and y are those of the field. The warps of a tile come to
+/// every function that waits (sync) together. `Shape` has, as static members:
+/// - Storage: of spider/storage.h, for cells of 16 bits;
+/// - Tile: a struct that says what is computed, and of which field. It has input, the field's first interior
+///   element; input_stride, cells from row to row; rows and columns of the field; wanted, the Region of the
+///   sweep; row and column of the tile's first output; aligned_input: does every input row begin on 16 bytes?
+/// - tile_rows: output rows;
+/// - warps, warp(): how many share the tile, all of the block or one, and which of them this is;
+/// - row_low, row_high: lowest and highest dy;
+/// - first_column: a multiple of 8;
+/// - window_vectors: vectors of 16 bytes in a row;
+/// - row_place(row): where a row begins in shared memory, a multiple of 16. Rows that are not aligned and are
+///   copied in bulk take a vector more;
+/// - highest_low, lowest_high: columns that every tap row may read, from so far behind a box's first column
+///   to so far before its end;
+/// - column_reach_low, column_reach_high: lowest dx, at most 0; highest, at least 0;
+/// - band_count, band(i): the taps;
+/// - row_rules(), column_rules(): the boundary;
+/// - and for start_bulk_copies alone begin_copies(row_bytes), which prepares the barriers for so many bytes
+///   of each row, and barrier_of(row), that of the copy of a row.
+template <class Shape>
+struct TileWindow {
+  using Storage = typename Shape::Storage;
+  using Element = typename Storage::Element;
+  using Tile = typename Shape::Tile;
+  using Shared = device::Shared;
+  using Vector = device::Vector;
+
+  static constexpr int element_bytes = Storage::element_bytes;
+  static constexpr int vector_elements = Storage::vector_elements;
+  static constexpr int vector_bytes = 16;
+  static_assert(element_bytes == 2, "words are of two cells");
+  static_assert(Shape::first_column % vector_elements == 0, "windows begin with a vector of memory");
+
+  static constexpr int rows = Shape::tile_rows + Shape::row_high - Shape::row_low;
+  static constexpr int vectors = Shape::window_vectors;
+  static constexpr int columns = vectors * vector_elements;
+  static constexpr int threads = Shape::warps * 32;
+
+  /// Vectors that a lane requests at once, of rows that are not aligned.
+  static constexpr int vectors_at_once = 4;
+
+  /// Cells that a lane requests at once at an edge, where taps reach as many beyond it.
+  static constexpr int farther_reach = -Shape::column_reach_low > Shape::column_reach_high
+                                           ? -Shape::column_reach_low
+                                           : Shape::column_reach_high;
+  static constexpr int cells_at_once = farther_reach < 1 ? 1 : (farther_reach > 4 ? 4 : farther_reach);
+
+  /// Lets the warps of a tile wait for each other.
+  SPIDER_DEVICE static void sync() {
+    if constexpr (Shape::warps == 1) {
+      device::sync_warp();
+    } else {
+      device::sync_block();
+    }
+  }
+
+  /// Where rows and columns beyond the field are taken from.
+  SPIDER_DEVICE static MappedIndex map_row(const Tile& tile, std::int32_t y) {
+    constexpr AxisRules rules = Shape::row_rules();
+    return map_index(rules, y, tile.rows);
+  }
+  SPIDER_DEVICE static MappedIndex map_column(const Tile& tile, std::int32_t x) {
+    constexpr AxisRules rules = Shape::column_rules();
+    return map_index(rules, x, tile.columns);
+  }
+
+  /// Is any cell of row y read at all?
+  SPIDER_DEVICE static bool row_is_reached(const Tile& tile, std::int32_t y) {
+    bool reached = has_row(tile.wanted, y);
+    SPIDER_UNROLL
+    for (int i = 0; i < Shape::band_count; ++i) reached |= reaches_row(Shape::band(i), y, tile.wanted);
+    return reached;
+  }
+
+  /// Is cell (y, x) one of the sweep's points, or reached from one?
+  SPIDER_DEVICE static bool cell_is_reached(const Tile& tile, std::int32_t y, std::int32_t x) {
+    if (has_point(tile.wanted, y, x)) return true;
+    bool reached = false;
+    SPIDER_UNROLL
+    for (int i = 0; i < Shape::band_count; ++i) reached |= reaches(Shape::band(i), y, x, tile.wanted);
+    return reached;
+  }
+
+  /// Are all rows that the tile's outputs read in the box, and so at their own places and read?
+  SPIDER_DEVICE static bool has_plain_rows(const Tile& tile) {
+    constexpr int first_row = Shape::row_low < 0 ? Shape::row_low : 0;
+    constexpr int end_row = Shape::tile_rows + (Shape::row_high > 0 ? Shape::row_high : 0);
+    return tile.row + first_row >= tile.wanted.row_begin && tile.row + end_row <= tile.wanted.row_end;
+  }
+
+  /// Are all inputs of the tile in the box, and of rows that are not aligned all vectors of memory that they
+  /// lie across?
+  SPIDER_DEVICE static bool has_plain_inputs(const Tile& tile) {
+    const int before = tile.aligned_input ? 0 : vector_elements - 1;
+    const int behind = tile.aligned_input ? 0 : vector_elements;
+    return has_plain_rows(tile) && tile.column + Shape::first_column - before >= tile.wanted.column_begin &&
+           tile.column + Shape::first_column + columns + behind <= tile.wanted.column_end;
+  }
+
+  /// The columns of whole vectors that are in memory, at their own places, in every row that is reached.
+  SPIDER_DEVICE static Span whole_vectors(const Tile& tile) {
+    // A vector of a row that is not aligned lies across two of memory.
+    const int before = tile.aligned_input ? 0 : vector_elements - 1;
+    const int behind = tile.aligned_input ? 0 : vector_elements;
+    const std::int32_t left = tile.column + Shape::first_column;
+    const int begin =
+        tile.wanted.column_begin - left + (Shape::highest_low > 0 ? Shape::highest_low : 0) + before;
+    const int end =
+        tile.wanted.column_end - left + (Shape::lowest_high < 0 ? Shape::lowest_high : 0) - behind;
+    const int first = (clamp(begin, 0, columns) + vector_elements - 1) / vector_elements * vector_elements;
+    return {first, clamp(end / vector_elements * vector_elements, first, columns)};
+  }
+
+  SPIDER_DEVICE static CellColumns cell_columns(const Tile& tile, const Span& whole) {
+    const std::int32_t left = tile.column + Shape::first_column;
+    const int begin = clamp(tile.wanted.column_begin + Shape::column_reach_low - left, 0, columns);
+    const int end = clamp(tile.wanted.column_end + Shape::column_reach_high - left, begin, columns);
+    const int low_end = clamp(whole.begin, begin, end);
+    const int gap = clamp(whole.end, low_end, end) - low_end;
+    return {begin, low_end - begin, gap, end - begin - gap};
+  }
+
+  /// The first input of the window, where it lies in memory at its own place.
+  SPIDER_DEVICE static const Element* first_input(const Tile& tile) {
+    return tile.input + ((tile.row + Shape::row_low) * tile.input_stride + tile.column + Shape::first_column);
+  }
+
+  /// Starts to bring the inputs of a tile into the window whose rows need no care: has_plain_rows, or of rows
+  /// that are not aligned has_plain_inputs. Rows are there once their barriers are complete, for which anyone
+  /// may wait from here on; shift_rows has to follow where they are not aligned. Cells beside whole vectors
+  /// are there.
+  SPIDER_DEVICE static Leads start_bulk_copies(const Tile& tile) {
+    const bool all_whole = has_plain_inputs(tile);
+    const Span whole = all_whole ? Span{0, columns} : whole_vectors(tile);
+    const Leads leads = find_leads(first_input(tile), tile.input_stride);
+    const std::uint32_t row_bytes =
+        (whole.end - whole.begin) * element_bytes + (tile.aligned_input ? 0 : vector_bytes);
+    if (Shape::warp() == 0) Shape::begin_copies(row_bytes);
+    if (!all_whole) clear_beside(whole);
+    sync();
+    copy_in_bulk(tile, whole, leads, row_bytes);
+    if (!all_whole) fetch_cells(tile, cell_columns(tile, whole));
+    sync();  // for the cells; and none waits for copies that another has yet to start
+    return leads;
+  }
+
+  /// Moves rows that were copied in bulk to where aligned ones are; each warp has some.
+  SPIDER_DEVICE static void shift_rows(const Leads& leads) {
+    SPIDER_NO_UNROLL
+    for (int row = Shape::warp(); row < rows; row += Shape::warps) {
+      shift_row<vectors * vector_bytes / 4>(Shape::row_place(row), lead_of(leads, row));
+    }
+  }
+
+  /// Brings the inputs of any tile into the window. When it returns those that this warp has brought are
+  /// there, and the tile's warps have to meet once more.
+  SPIDER_DEVICE static void copy_with_care(const Tile& tile) {
+    const Span whole = whole_vectors(tile);
+    const CellColumns cells = cell_columns(tile, whole);
+    if (tile.aligned_input) {
+      copy_whole(tile, whole);
+      device::copy_async_commit();
+    } else {
+      gather_across(tile, whole);
+    }
+    sync();
+    fetch_cells(tile, cells);
+    device::copy_async_wait<0>();
+  }
+
+  /// Of rows that are not aligned: puts the vectors within `whole` into the window where rows are in memory,
+  /// and the row's constant where they are not. The rest becomes zeros.
+  SPIDER_DEVICE static void gather_across(const Tile& tile, const Span& whole) {
+    constexpr int all = rows * vectors;
+    const int thread = Shape::warp() * 32 + device::lane_index();
+    SPIDER_NO_UNROLL
+    for (int first = thread; first < all; first += threads * vectors_at_once) {
+      Vector cells[vectors_at_once];
+      SPIDER_UNROLL
+      for (int k = 0; k < vectors_at_once; ++k) {
+        const int i = first + threads * k;
+        const std::int32_t y = tile.row + Shape::row_low + i / vectors;
+        const int column = i % vectors * vector_elements;
+        const MappedIndex row = map_row(tile, y);
+        const bool wanted = i < all && column >= whole.begin && column < whole.end && row_is_reached(tile, y);
+        const bool in_memory = wanted && !row.constant;
+        const std::int64_t offset =
+            in_memory ? row.index * tile.input_stride + tile.column + Shape::first_column + column : 0;
+        const std::uint32_t word =
+            wanted && row.constant ? Storage::repeat(static_cast<Element>(row.value)) : 0;
+        cells[k] = load_across(in_memory, tile.input + offset);
+        SPIDER_UNROLL
+        for (int j = 0; j < 4; ++j) cells[k].word[j] |= word;
+      }
+      SPIDER_UNROLL
+      for (int k = 0; k < vectors_at_once; ++k) {
+        const int i = first + threads * k;
+        device::store_shared_if(i < all, Shape::row_place(i / vectors) + i % vectors * vector_bytes,
+                                cells[k]);
+      }
+    }
+  }
+
+  /// The value of column x of row y, which maps to `row`; 0 where it is not wanted or no tap reaches it.
+  SPIDER_DEVICE static Element fetch_cell(const Tile& tile, bool wanted, std::int32_t y,
+                                          const MappedIndex& row, std::int32_t x) {
+    const MappedIndex column = map_column(tile, x);
+    const bool reached = wanted && cell_is_reached(tile, y, x);
+    const bool in_memory = reached && !column.constant && !row.constant;
+    const std::uint32_t constant = column.constant ? column.value : row.value;
+    return device::load_field_if(in_memory,
+                                 tile.input + (in_memory ? row.index * tile.input_stride + column.index : 0),
+                                 static_cast<Element>(reached ? constant : 0));
+  }
+
+  /// Some of CellColumns, of one row.
+  struct Cells {
+    Element value[cells_at_once];
+  };
+
+  /// Requests the cells from the `first` on of a row that maps to `place`; behind the last row none.
+  SPIDER_DEVICE static Cells request_cells(const Tile& tile, int row, const MappedIndex& place,
+                                           const CellColumns& beside, int first) {
+    Cells cells;
+    const std::int32_t y = tile.row + Shape::row_low + row;
+    SPIDER_UNROLL
+    for (int k = 0; k < cells_at_once; ++k) {
+      const bool wanted = row < rows && first + k < beside.count;
+      const std::int32_t x = tile.column + Shape::first_column + beside.column(first + k);
+      cells.value[k] = fetch_cell(tile, wanted, y, place, x);
+    }
+    return cells;
+  }
+
+  /// Puts them into the window.
+  SPIDER_DEVICE static void put_cells(int row, const CellColumns& beside, int first, const Cells& cells) {
+    SPIDER_UNROLL
+    for (int k = 0; k < cells_at_once; ++k) {
+      device::store_shared_if(row < rows && first + k < beside.count,
+                              Shape::row_place(row) + beside.column(first + k) * element_bytes,
+                              cells.value[k]);
+    }
+  }
+
+ private:
+  SPIDER_DEVICE static int clamp(int value, int low, int high) {
+    return value < low ? low : (value > high ? high : value);
+  }
+
+  /// A vector of cells that are not aligned, from the two of memory that it lies across, where it is wanted;
+  /// else zeros.
+  SPIDER_DEVICE static Vector load_across(bool wanted, const Element* cells) {
+    const int lead = static_cast<int>(reinterpret_cast<std::uintptr_t>(cells) % vector_bytes);
+    const Element* from = cells - lead / element_bytes;
+    const Vector low = device::load_vector_if(wanted, from);
+    const Vector high = device::load_vector_if(wanted && lead > 0, from + (lead > 0 ? vector_elements : 0));
+    return take_vector(low, high, lead);
+  }
+
+  /// Starts the copies of the vectors within `whole` of each row, or of those of memory that they lie across,
+  /// `row_bytes`. Each warp has some, for one lane after the other issues them.
+  SPIDER_DEVICE static void copy_in_bulk(const Tile& tile, const Span& whole, const Leads& leads,
+                                         std::uint32_t row_bytes) {
+    if (row_bytes == 0) return;
+    const Element* first = first_input(tile) + whole.begin;
+    SPIDER_UNROLL
+    for (int above = 0; above < rows; above += threads) {
+      const int row = above + device::lane_index() * Shape::warps + Shape::warp();
+      if (row < rows) {
+        const Element* from = first + (row * tile.input_stride - lead_of(leads, row) / element_bytes);
+        device::copy_bulk_async(Shape::row_place(row) + whole.begin * element_bytes, from, row_bytes,
+                                Shape::barrier_of(row));
+      }
+    }
+  }
+
+  /// Makes the vectors beside `whole` zeros: an operand's zero times what lay there could be NaN.
+  SPIDER_DEVICE static void clear_beside(const Span& whole) {
+    const int low = whole.begin / vector_elements;
+    const int high = whole.end / vector_elements;
+    SPIDER_NO_UNROLL
+    for (int i = Shape::warp(); i < low + vectors - high; i += Shape::warps) {
+      const int vector = i < low ? i : high + i - low;
+      SPIDER_UNROLL
+      for (int first = 0; first < rows; first += 32) {
+        const int row = first + device::lane_index();
+        device::store_shared_if(row < rows, Shape::row_place(row) + vector * vector_bytes, Vector{});
+      }
+    }
+  }
+
+  /// As gather_across, of aligned rows, whose copies it starts.
+  SPIDER_DEVICE static void copy_whole(const Tile& tile, const Span& whole) {
+    SPIDER_NO_UNROLL
+    for (int row = Shape::warp(); row < rows; row += Shape::warps) {
+      const std::int32_t y = tile.row + Shape::row_low + row;
+      const MappedIndex place = map_row(tile, y);
+      const bool reached = row_is_reached(tile, y);
+      const bool in_memory = reached && !place.constant;
+      const std::uint32_t word =
+          reached && place.constant ? Storage::repeat(static_cast<Element>(place.value)) : 0;
+      const Element* from = tile.input + ((in_memory ? place.index : 0) * tile.input_stride + tile.column +
+                                          Shape::first_column);
+      SPIDER_UNROLL
+      for (int first = 0; first < vectors; first += 32) {
+        // From the first line on, then what is before it, so that a warp's copies cover whole lines.
+        const int turned = first + device::lane_index() + vectors_before_line(Shape::first_column);
+        const int vector = turned < vectors ? turned : turned - vectors;
+        const bool mine = first + device::lane_index() < vectors;
+        const int column = vector * vector_elements;
+        const bool is_whole = column >= whole.begin && column < whole.end;
+        const Shared to = Shape::row_place(row) + vector * vector_bytes;
+        const std::uint32_t filler = is_whole ? word : 0;
+        device::copy_async_if(mine && is_whole && in_memory, to, from + column);
+        device::store_shared_if(mine && !(is_whole && in_memory), to,
+                                Vector{{filler, filler, filler, filler}});
+      }
+    }
+  }
+
+  /// Puts all of them into the window: lanes have rows, and warps take rows and columns in turn.
+  SPIDER_DEVICE static void fetch_cells(const Tile& tile, const CellColumns& cells) {
+    constexpr int row_groups = (rows + 31) / 32;
+    const int column_groups = (cells.count + cells_at_once - 1) / cells_at_once;
+    SPIDER_NO_UNROLL
+    for (int group = Shape::warp(); group < row_groups * column_groups; group += Shape::warps) {
+      const int row = group % row_groups * 32 + device::lane_index();
+      const int first = group / row_groups * cells_at_once;
+      const MappedIndex place = map_row(tile, tile.row + Shape::row_low + row);
+      put_cells(row, cells, first, request_cells(tile, row, place, cells, first));
+    }
+  }
+};
+
+}  // namespace spider

@@ -108,16 +108,6 @@ SPIDER_DEVICE int tile_warp() {
   return Form::tile_warps == 1 ? 0 : device::warp_index();
 }
 
-/// Lets the warps of a tile wait for each other.
-template <class Form>
-SPIDER_DEVICE void sync_tile() {
-  if constexpr (Form::tile_warps == 1) {
-    device::sync_warp();
-  } else {
-    device::sync_block();
-  }
-}
-
 // Every product multiplies one of a row's fragments with one of the operands. Fragments are windows of the input row at
 // the shifts, and the pair: of the outputs' own columns the inputs in two rows, pair_distance apart, the row and one before.
 constexpr int shift_count = 1;
@@ -313,19 +303,6 @@ struct WindowShape {
 template <class Form>
 using Window = spider::TileWindow<WindowShape<Form>>;
 
-template <class Form>
-SPIDER_DEVICE bool has_plain_rows(const Tile& tile) {
-  return Window<Form>::has_plain_rows(tile);
-}
-template <class Form>
-SPIDER_DEVICE bool has_plain_inputs(const Tile& tile) {
-  return Window<Form>::has_plain_inputs(tile);
-}
-template <class Form>
-SPIDER_DEVICE void copy_with_care(const Tile& tile) {
-  Window<Form>::copy_with_care(tile);
-}
-
 /// Brings the inputs of a tile whose rows need no care into the window.
 template <class Form>
 SPIDER_DEVICE void copy_rows(const Tile& tile) {
@@ -333,7 +310,7 @@ SPIDER_DEVICE void copy_rows(const Tile& tile) {
   device::wait_for_bulk_copies(barrier<Form>());
   if (!tile.aligned_input) {
     Window<Form>::shift_rows(leads);
-    sync_tile<Form>();
+    Window<Form>::sync();
   }
 }
 
@@ -659,7 +636,7 @@ SPIDER_DEVICE void compute_from_window(const Tile& tile, const Tables& tables) {
 template <class Form>
 SPIDER_DEVICE void sweep_from_window(const Tile& tile) {
   const bool in_bulk = !Form::in_registers && device::has_bulk_copies &&
-                       (tile.aligned_input ? has_plain_rows<Form>(tile) : has_plain_inputs<Form>(tile));
+                       (tile.aligned_input ? Window<Form>::has_plain_rows(tile) : Window<Form>::has_plain_inputs(tile));
   Tables tables;
   if (in_bulk) {
     load_tables(tables);
@@ -667,9 +644,9 @@ SPIDER_DEVICE void sweep_from_window(const Tile& tile) {
     copy_rows<Form>(tile);
   } else {
     device::wait_for_earlier_work();
-    copy_with_care<Form>(tile);
+    Window<Form>::copy_with_care(tile);
     if constexpr (Form::in_registers) device::let_later_work_start();
-    sync_tile<Form>();
+    Window<Form>::sync();
     load_tables(tables);
   }
   compute_from_window<Form>(tile, tables);
@@ -700,7 +677,7 @@ SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor) sweep
   if (!find_tile<Form>(field, tile)) return;
   // All warps of a tile take the same way, so that they come to every barrier together.
   if constexpr (Form::in_registers) {
-    if (has_plain_inputs<Form>(tile) && has_plain_outputs<Form>(tile)) return sweep_from_registers<Form>(tile);
+    if (Window<Form>::has_plain_inputs(tile) && has_plain_outputs<Form>(tile)) return sweep_from_registers<Form>(tile);
   }
   sweep_from_window<Form>(tile);
 }

@@ -386,7 +386,7 @@ SPIDER_DEVICE void copy_rows(const Tile& tile) {
       device::wait_for_bulk_copies(unit_barrier(above));
     }
     Window<Form>::shift_rows(leads);
-    device::sync_block();
+    Window<Form>::sync();
   }
 }
 
@@ -587,7 +587,7 @@ SPIDER_GLOBAL(warps_per_block * 32, Form::blocks_per_multiprocessor) sweep(const
     copy_rows<Form>(tile);
   } else {
     Window<Form>::copy_with_care(tile);
-    device::sync_block();
+    Window<Form>::sync();
   }
   const bool waits = in_bulk && tile.aligned_input;
   if (has_plain_outputs<Form>(tile)) {

@@ -296,12 +296,24 @@ struct WindowShape {
   SPIDER_DEVICE static int warp() { return tile_warp<Form>(); }
   SPIDER_DEVICE static Shared row_place(int row) { return window_row<Form>(row); }
   SPIDER_DEVICE static Shared barrier_of(int /*row*/) { return barrier<Form>(); }
+  SPIDER_DEVICE static Shared spare_place() { return barrier<Form>() + line_bytes - vector_bytes; }
   SPIDER_DEVICE static void begin_copies(std::uint32_t row_bytes) {
     device::begin_bulk_copies(barrier<Form>(), Form::input_rows * row_bytes);
   }
 };
 template <class Form>
 using Window = spider::TileWindow<WindowShape<Form>>;
+
+/// Answers of memory, of an H200 whose blocks all ask, that take about as long as tensor cores need for a tile. More than
+/// two would keep inputs from them (tests/benchmarks/README.md).
+template <class Form>
+SPIDER_DEVICE constexpr int answers_of_turn() {
+  constexpr int product_cycles = 8;
+  constexpr int answer_cycles = 2000;
+  constexpr int tile_cycles = Form::tile_rows / product_rows * products_abreast * product_count * product_cycles;
+  constexpr int answers = (tile_cycles + answer_cycles / 2) / answer_cycles;
+  return answers < 2 ? answers : 2;
+}
 
 /// Brings the inputs of a tile whose rows need no care into the window.
 template <class Form>
@@ -634,13 +646,14 @@ SPIDER_DEVICE void compute_from_window(const Tile& tile, const Tables& tables) {
 /// Computes a tile from shared memory: one whose rows are copied in bulk, one at an edge, or one that there is no quicker
 /// way for.
 template <class Form>
-SPIDER_DEVICE void sweep_from_window(const Tile& tile) {
+SPIDER_DEVICE void sweep_from_window(const Tile& tile, const spider::VolumeGrid& grid) {
   const bool in_bulk = !Form::in_registers && device::has_bulk_copies &&
                        (tile.aligned_input ? Window<Form>::has_plain_rows(tile) : Window<Form>::has_plain_inputs(tile));
   Tables tables;
   if (in_bulk) {
     load_tables(tables);
     device::wait_for_earlier_work();
+    Window<Form>::wait_for_turn(tile, grid, answers_of_turn<Form>());
     copy_rows<Form>(tile);
   } else {
     device::wait_for_earlier_work();
@@ -679,7 +692,7 @@ SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor) sweep
   if constexpr (Form::in_registers) {
     if (Window<Form>::has_plain_inputs(tile) && has_plain_outputs<Form>(tile)) return sweep_from_registers<Form>(tile);
   }
-  sweep_from_window<Form>(tile);
+  sweep_from_window<Form>(tile, field.grid.volume);
 }
 
 /// For boxes of so many blocks for each multiprocessor, or more.

@@ -365,6 +365,7 @@ struct WindowShape {
   SPIDER_DEVICE static int warp() { return device::warp_index(); }
   SPIDER_DEVICE static Shared row_place(int row) { return window_row<Form>(row); }
   SPIDER_DEVICE static Shared barrier_of(int row) { return unit_barrier(units_above(row)); }
+  SPIDER_DEVICE static Shared spare_place() { return line_bytes - vector_bytes; }
   SPIDER_DEVICE static void begin_copies(std::uint32_t row_bytes) {
     SPIDER_UNROLL
     for (int above = 0; above < Form::tile_rows / unit_rows; ++above) {
@@ -374,6 +375,12 @@ struct WindowShape {
 };
 template <class Form>
 using Window = spider::TileWindow<WindowShape<Form>>;
+
+/// Answers of memory that blocks of high tiles await for each that starts before them (tests/benchmarks/README.md).
+template <class Form>
+SPIDER_DEVICE constexpr int answers_of_turn() {
+  return Form::tile_rows > 2 * unit_rows ? 1 : 0;
+}
 
 /// Starts to bring the inputs of a tile whose rows need no care into the window. Warps then wait at the barrier of each row
 /// of units before they read it; rows that are not aligned have come, and are shifted.
@@ -584,6 +591,7 @@ SPIDER_GLOBAL(warps_per_block * 32, Form::blocks_per_multiprocessor) sweep(const
   load_tables(tables);
   device::wait_for_earlier_work();
   if (in_bulk) {
+    Window<Form>::wait_for_turn(tile, field.grid.volume, answers_of_turn<Form>());
     copy_rows<Form>(tile);
   } else {
     Window<Form>::copy_with_care(tile);

@@ -135,7 +135,10 @@ Launch choose_volume(const Tiling& tiling, const Box& box, const backend::Reside
       best_steps = steps;
     }
   }
-  return {{{}, grid}, abreast * divide_up(planes, grid.planes)};
+  const std::int64_t blocks = abreast * divide_up(planes, grid.planes);
+  grid.first_wave = static_cast<std::int32_t>(std::min(blocks, resident));
+  grid.multiprocessors = residency.multiprocessors;
+  return {{{}, grid}, blocks};
 }
 
 /// A warp for each strip of each row; they know theirs without more being said.

@@ -188,6 +188,17 @@ TEST(VolumeTiling, BlocksCoverEveryBoxFromAnAnchor) {
   }
 }
 
+TEST(VolumeTiling, KernelsLearnHowManyBlocksStartAtOnce) {
+  Tiling tiling = make_volume_tiling();
+  tiling.kind = TilingKind::tiles;
+  const auto grid_of = [&](std::int64_t rows) {
+    return spider::choose_blocks(tiling, Box{{0, 0, 0}, {1, rows, 128 * 10}}, {20, 3}).grid.volume;
+  };
+  EXPECT_EQ(grid_of(16 * 5).first_wave, 50);
+  EXPECT_EQ(grid_of(16 * 7).first_wave, 60);
+  EXPECT_EQ(grid_of(16 * 7).multiprocessors, 20);
+}
+
 TEST(VolumeTiling, BlocksBeginAtAnchoredRows) {
   Tiling tiling = make_volume_tiling();
   tiling.row_anchor = 2;

@@ -29,9 +29,11 @@ struct StripGrid {
 /// How a launch cuts a box into blocks of Tiling::abreast outputs (TilingKind::blocks and tiles), which walk
 /// along z where there is one. They count along x first, then y, then z.
 struct VolumeGrid {
-  std::int32_t first_column;  ///< of the first block; as StripGrid::first_column
-  std::int32_t across, down;  ///< blocks side by side along x, and along y from the box's first row
-  std::int32_t planes;        ///< output planes of a walk; the last may have fewer
+  std::int32_t first_column;     ///< of the first block; as StripGrid::first_column
+  std::int32_t across, down;     ///< blocks side by side along x, and along y from the box's first row
+  std::int32_t planes;           ///< output planes of a walk; the last may have fewer
+  std::int32_t first_wave;       ///< blocks that start at once, when the sweep begins
+  std::int32_t multiprocessors;  ///< of the device, each of which has one of them before any has a second
 };
 
 /// How a launch cuts a box; the member that counts is that of the kernel's TilingKind. TilingKind::lines has

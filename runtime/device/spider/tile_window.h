@@ -5,6 +5,7 @@
 
 #include <spider/boundary.h>
 #include <spider/instructions.h>
+#include <spider/kernel.h>
 #include <spider/shifted_rows.h>
 #include <spider/vectors.h>
 
@@ -54,8 +55,10 @@ struct CellColumns {
 /// - column_reach_low, column_reach_high: lowest dx, at most 0; highest, at least 0;
 /// - band_count, band(i): the taps;
 /// - row_rules(), column_rules(): the boundary;
-/// - and for start_bulk_copies alone begin_copies(row_bytes), which prepares the barriers for so many bytes
-///   of each row, and barrier_of(row), that of the copy of a row.
+/// - for start_bulk_copies alone begin_copies(row_bytes), which prepares the barriers for so many bytes of
+/// each
+///   row, and barrier_of(row), that of the copy of a row;
+/// - and for wait_for_turn alone spare_place(), where shared memory has room for a cell that nobody reads.
 template <class Shape>
 struct TileWindow {
   using Storage = typename Shape::Storage;
@@ -162,6 +165,29 @@ struct TileWindow {
   /// The first input of the window, where it lies in memory at its own place.
   SPIDER_DEVICE static const Element* first_input(const Tile& tile) {
     return tile.input + ((tile.row + Shape::row_low) * tile.input_stride + tile.column + Shape::first_column);
+  }
+
+  /// Keeps the tile's first warp waiting, where its block is one of those that a sweep begins with, while
+  /// other blocks of the multiprocessor get their inputs: for each that came before it, it asks memory for
+  /// `answers` inputs of the tile, one after the other. Otherwise all would have them at the same time, and
+  /// until then none anything to compute (tests/benchmarks/README.md). For tiles with has_plain_rows.
+  SPIDER_DEVICE static void wait_for_turn(const Tile& tile, const VolumeGrid& grid, int answers) {
+    const int block = device::block_index();
+    if (Shape::warp() != 0 || block >= grid.first_wave) return;
+    const std::int32_t column =
+        tile.column < tile.wanted.column_begin ? tile.wanted.column_begin : tile.column;
+    const Element* from = tile.input + ((tile.row + Shape::row_low) * tile.input_stride + column);
+    int asked = 0;
+    SPIDER_NO_UNROLL
+    for (int before = block - grid.multiprocessors; before >= 0; before -= grid.multiprocessors) {
+      SPIDER_NO_UNROLL
+      for (int i = 0; i < answers; ++i) {
+        // Of another row each time, which no cache of the multiprocessor has.
+        const Element answer = device::load_field(from + asked++ % rows * tile.input_stride);
+        // Nobody waits for what nobody uses.
+        device::store_shared_if(device::lane_index() == 0, Shape::spare_place(), answer);
+      }
+    }
   }
 
   /// Starts to bring the inputs of a tile into the window whose rows need no care: has_plain_rows, or of rows

@@ -628,9 +628,10 @@ SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables, const
   }
 }
 
-/// Computes a tile whose inputs are in the window.
+/// Computes a tile whose inputs are in the window; a warp that is beyond the box has nothing to do.
 template <class Form>
 SPIDER_DEVICE void compute_from_window(const Tile& tile, const Tables& tables) {
+  if (tile.column + tile_warp<Form>() * warp_outputs >= tile.wanted.column_end) return;
   using Inputs = WindowInputs<Form>;
   const FragmentPlaces<Inputs> places = {Inputs(first_inputs()), Inputs(second_inputs())};
   const auto load = [&places](int step) { return load_fragments<Form>(places, step); };

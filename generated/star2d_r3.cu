@@ -67,8 +67,9 @@ constexpr int line_bytes = 128;
 constexpr int window_offset = spider::line_offset(first_column);
 
 // Outputs of pairs of rows that are not aligned: a warp's of two steps, in rows half of the banks apart.
-constexpr int stage_row_bytes = warp_outputs * element_bytes + line_bytes / 2;
-constexpr int stage_bytes = pairs_rows ? 2 * product_rows * stage_row_bytes : 0;
+constexpr int stage_bytes = 1280;
+constexpr int stage_row_bytes = stage_bytes / (2 * product_rows);
+static_assert(!pairs_rows || stage_row_bytes == warp_outputs * element_bytes + line_bytes / 2, "rows lie half of the banks apart");
 
 /// Where the inputs of a tile wait: in shared memory, or in registers of the warp that alone has the tile.
 enum class Inputs { shared, registers };
@@ -437,10 +438,10 @@ struct FieldInputs {
 };
 
 /// Where a lane's inputs of the tile's first step are, by kind of fragment.
-template <class Inputs>
+template <class Source>
 struct FragmentPlaces {
-  Inputs first;   ///< of the first shift, or the first half of a pair of rows
-  Inputs second;  ///< of pairs of diagonals, or the second half of a pair of rows
+  Source first;   ///< of the first shift, or the first half of a pair of rows
+  Source second;  ///< of pairs of diagonals, or the second half of a pair of rows
 };
 
 SPIDER_DEVICE LaneInputs first_inputs() {
@@ -451,8 +452,8 @@ SPIDER_DEVICE LaneInputs second_inputs() {
 }
 
 /// Loads the fragments of a step that are used.
-template <class Form, class Inputs>
-SPIDER_DEVICE Fragments load_fragments(const FragmentPlaces<Inputs>& places, int step) {
+template <class Form, class Source>
+SPIDER_DEVICE Fragments load_fragments(const FragmentPlaces<Source>& places, int step) {
   SPIDER_CONSTANTS int shift_groups[shift_count] = {0};
   static_assert(!pairs_rows || first_column == -vector_elements, "groups begin in the middle of the first vector");
   Fragments fragments;
@@ -565,9 +566,9 @@ SPIDER_DEVICE Shared stage_row(int step, int row) {
          (step % 2 * product_rows + row) * stage_row_bytes;
 }
 
-/// Stores the outputs of a lane, which may begin with any element; of pairs of rows into the stage.
+/// Stores the outputs of a lane, which may begin with any element, cell by cell; of pairs of rows into the stage.
 template <class Form>
-SPIDER_DEVICE void store_anywhere(const LaneOutputs& own, int step, int column, Element* to,
+SPIDER_DEVICE void store_or_stage(const LaneOutputs& own, int step, int column, Element* to,
                                   const Storage::Outputs& outputs) {
   if constexpr (pairs_rows) {
     const Shared place = stage_row<Form>(step, own.row) + (column + own.column) * element_bytes;
@@ -616,7 +617,7 @@ SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables, const
         if constexpr (stores == Stores::clipped) {
           store_clipped(clip[k], (step - lead_steps) * product_rows, to + k * product_columns, outputs);
         } else if constexpr (stores == Stores::anywhere) {
-          store_anywhere<Form>(own, step, k * product_columns, to, outputs);
+          store_or_stage<Form>(own, step, k * product_columns, to, outputs);
         } else {
           device::store_field(to + k * product_columns, outputs.word[0], outputs.word[1]);
         }
@@ -632,8 +633,8 @@ SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables, const
 template <class Form>
 SPIDER_DEVICE void compute_from_window(const Tile& tile, const Tables& tables) {
   if (tile.column + tile_warp<Form>() * warp_outputs >= tile.wanted.column_end) return;
-  using Inputs = WindowInputs<Form>;
-  const FragmentPlaces<Inputs> places = {Inputs(first_inputs()), Inputs(second_inputs())};
+  using Source = WindowInputs<Form>;
+  const FragmentPlaces<Source> places = {Source(first_inputs()), Source(second_inputs())};
   const auto load = [&places](int step) { return load_fragments<Form>(places, step); };
   if (!has_plain_outputs<Form>(tile)) {
     compute_outputs<Form, Stores::clipped>(tile, tables, load);
@@ -672,8 +673,8 @@ SPIDER_DEVICE void sweep_from_registers(const Tile& tile) {
   constexpr int steps = Form::input_rows / product_rows;
   Tables tables;
   load_tables(tables);
-  using Inputs = FieldInputs<Form>;
-  const FragmentPlaces<Inputs> places = {Inputs(tile, first_inputs()), Inputs(tile, second_inputs())};
+  using Source = FieldInputs<Form>;
+  const FragmentPlaces<Source> places = {Source(tile, first_inputs()), Source(tile, second_inputs())};
   Fragments fragments[steps];
   device::wait_for_earlier_work();
   SPIDER_UNROLL

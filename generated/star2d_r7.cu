@@ -79,7 +79,7 @@ struct TileForm {
   static constexpr int warp_outputs = warp_columns;
   static constexpr int tile_outputs = warps_per_block * warp_columns;
   static constexpr int blocks_per_multiprocessor = blocks;
-  static constexpr bool has_few_registers = blocks > 4;
+  static constexpr bool saves_registers = blocks > 4;  // of which so many blocks have few each
   static constexpr int input_rows = rows + lead_rows;
   static constexpr int window_vectors = tile_outputs / vector_elements + 2;
   static constexpr int window_row_bytes =
@@ -292,8 +292,8 @@ SPIDER_DEVICE Tile find_tile(const spider::SweepArguments& field) {
   const auto end_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis] + box.extent[axis]); };
   const int block = device::block_index();
   // Tiles at the lower edge take longer, and so come first.
-  const int above = block / grid.across;
-  const int row = above == 0 ? grid.down - 1 : above - 1;
+  const int blocks_above = block / grid.across;
+  const int row = blocks_above == 0 ? grid.down - 1 : blocks_above - 1;
   Tile tile;
   tile.input = static_cast<const Element*>(field.input);
   tile.output = static_cast<Element*>(field.output);
@@ -303,7 +303,7 @@ SPIDER_DEVICE Tile find_tile(const spider::SweepArguments& field) {
   tile.columns = static_cast<std::int32_t>(field.extent[2]);
   tile.wanted = {begin_of(1), end_of(1), begin_of(2), end_of(2)};
   tile.row = tile.wanted.row_begin + row * Form::tile_rows;
-  tile.column = grid.first_column + (block - above * grid.across) * Form::tile_outputs;
+  tile.column = grid.first_column + (block - blocks_above * grid.across) * Form::tile_outputs;
   tile.aligned_input = field.aligned_input;
   tile.aligned_output = field.aligned_output;
   return tile;
@@ -368,8 +368,8 @@ struct WindowShape {
   SPIDER_DEVICE static Shared spare_place() { return line_bytes - vector_bytes; }
   SPIDER_DEVICE static void begin_copies(std::uint32_t row_bytes) {
     SPIDER_UNROLL
-    for (int above = 0; above < Form::tile_rows / unit_rows; ++above) {
-      device::begin_bulk_copies(unit_barrier(above), (above == 0 ? unit_rows + lead_rows : unit_rows) * row_bytes);
+    for (int unit = 0; unit < Form::tile_rows / unit_rows; ++unit) {
+      device::begin_bulk_copies(unit_barrier(unit), (unit == 0 ? unit_rows + lead_rows : unit_rows) * row_bytes);
     }
   }
 };
@@ -389,9 +389,7 @@ SPIDER_DEVICE void copy_rows(const Tile& tile) {
   const spider::Leads leads = Window<Form>::start_bulk_copies(tile);
   if (!tile.aligned_input) {
     SPIDER_UNROLL
-    for (int above = 0; above < Form::tile_rows / unit_rows; ++above) {
-      device::wait_for_bulk_copies(unit_barrier(above));
-    }
+    for (int unit = 0; unit < Form::tile_rows / unit_rows; ++unit) device::wait_for_bulk_copies(unit_barrier(unit));
     Window<Form>::shift_rows(leads);
     Window<Form>::sync();
   }
@@ -575,8 +573,8 @@ SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables, bool 
     from += unit_rows * Form::window_row_bytes + bank_shift;
     y += unit_rows;
     // The compiler's own addresses make stores shorter and take more registers.
-    to = Form::has_few_registers ? device::step_further(to, unit_rows * tile.output_stride)
-                                 : to + unit_rows * tile.output_stride;
+    to = Form::saves_registers ? device::step_further(to, unit_rows * tile.output_stride)
+                               : to + unit_rows * tile.output_stride;
   }
 }
 

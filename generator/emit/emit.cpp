@@ -428,6 +428,7 @@ void bind_block_tiles(const plan::Pass& pass, render::Bindings& bindings) {
   const bool pairs_rows = pass.mapping.pairs_rows();
   bindings["pairs_rows"] = pairs_rows ? "true" : "false";
   bindings["pair_distance"] = fmt::to_string(pairs_rows ? 0 : pass.sources.back().distance().y);
+  bindings["stage_bytes"] = fmt::to_string(plan::warp_stage_bytes(pass));
   bind_forms(pass, forms, plan::window_vectors(pass, 1), bindings);
 }
 

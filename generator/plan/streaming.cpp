@@ -211,17 +211,10 @@ int block_window_row_bytes(const Pass& pass) {
   return round_to_lines((window_vectors(pass, warps_of_tiles) + 1) * vector_bytes);
 }
 
-/// Where outputs of pairs of rows wait that are not aligned: two pairs of each warp.
-int block_stage_bytes(const Pass& pass) {
-  constexpr int rows_of_warp = 4;
-  constexpr int row_bytes = 128 * 2 + line_bytes / 2;
-  return pass.mapping.pairs_rows() ? warps_of_tiles * rows_of_warp * row_bytes : 0;
-}
-
 /// Shared memory of a block whose tile has so many rows.
 int block_tile_bytes(const Pass& pass, int rows) {
   const int input_rows = rows + pass.rows_spanned() - 1;
-  return 2 * line_bytes + input_rows * block_window_row_bytes(pass) + block_stage_bytes(pass);
+  return 2 * line_bytes + input_rows * block_window_row_bytes(pass) + warps_of_tiles * warp_stage_bytes(pass);
 }
 
 /// Tiles of so many rows, the inputs of a block's together in shared memory; as many blocks as registers and
@@ -420,6 +413,12 @@ int window_vectors(const Pass& pass, int warps) {
   const int last_column = warps * tile_outputs - pass.mapping.outputs_per_column + last_input;
   const int columns = last_column + 1 - pass.first_column();
   return (columns + vector_elements(pass) - 1) / vector_elements(pass);
+}
+
+int warp_stage_bytes(const Pass& pass) {
+  constexpr int rows = 4;
+  const int row_bytes = tile_outputs * pass.element_bytes + line_bytes / 2;
+  return pass.mapping.pairs_rows() ? rows * row_bytes : 0;
 }
 
 int ring_row_bytes(const Pass& pass) {

@@ -34,6 +34,10 @@ void fit_shared_memory(Pass& pass);
 /// The same of a tile in shared memory that so many warps share.
 [[nodiscard]] int window_vectors(const Pass& pass, int warps);
 
+/// Bytes of shared memory where outputs of pairs of rows wait that are not aligned, so that a warp stores
+/// neighbouring words: four rows of each warp, one behind the other half of the banks further.
+[[nodiscard]] int warp_stage_bytes(const Pass& pass);
+
 /// Vectors of a ring row that may lie across the edges of the field or of a box, both counted.
 [[nodiscard]] int staged_vectors(const Pass& pass);
 

@@ -19,8 +19,9 @@ constexpr int most_warpgroup_registers = 248;
 
 /// Replaces a 2D plan by one for warpgroups where all architectures, in nvcc's names, have their sparse
 /// products, which is sm_90a alone, and where it is faster: one window a tap row, more products than hide
-/// behind memory, inputs and operands that fit. Fields of 16 bits (templates/group2d.cu.in) keep the bits of
-/// their results; those of f32 in two terms (templates/split2d.cu.in) have another error bound.
+/// behind memory and, of 16-bit fields, than tiles take, inputs and operands that fit. Fields of 16 bits
+/// (templates/group2d.cu.in) keep the bits of their results; those of f32 in two terms
+/// (templates/split2d.cu.in) have another error bound.
 void fit_to_architectures(const std::vector<std::string>& architectures, const spec::StencilSpec& spec,
                           KernelPlan& plan);
 

@@ -290,19 +290,21 @@ def with_storage(chosen, storage):
 TWO_CONSTANTS = {"z": ("constant", 2), "y": ("constant", -3.25), "x": ("nearest", 0)}  # the faster axis has its way
 
 
-# For many tap rows, of which a warpgroup reads four at once.
+# For as many tap rows as warpgroups take and tiles in shared memory do not: 16, or fewer of two terms.
 MANY_ROWS = (
-    with_faces(chosen_taps("exact", [(dy, dx) for dy in range(1, 15) for dx in (3, 5, 7)]), y=("periodic", 0)),
-    with_faces(chosen_box("exact", [6, 7]), y=("periodic", 0), x=("periodic", 0)),
+    with_faces(chosen_taps("exact", [(dy, dx) for dy in range(0, 16) for dx in (3, 5, 7)]), y=("periodic", 0)),
+    with_faces(chosen_box("f16x2", [4, 7]), y=("periodic", 0), x=("periodic", 0)),
     with_faces(
-        chosen_taps("exact", [(dy, dx) for dy in range(-12, 3) for dx in (-3, 2 + dy % 5)]),
+        chosen_taps("exact", [(dy, dx) for dy in range(-13, 3) for dx in (-3, 2 + dy % 5)]),
         y=("constant", -3.25),
         x=("nearest", 0),
     ),
-    chosen_box("exact", [7, 7]),
-    with_faces(chosen_box("exact", [7, 7]), y=("mirror", 0), x=("reflect", 0)),
+    chosen_taps("exact", [(dy, dx) for dy in range(-8, 8) for dx in range(-7, 8)]),
+    with_faces(
+        chosen_taps("exact", [(dy, dx) for dy in range(-7, 9) for dx in range(-7, 8)]), y=("mirror", 0), x=("reflect", 0)
+    ),
     chosen_box("f16x2", [4, 7]),
-    chosen_taps("exact", [(dy, dx) for dy in range(-14, 0) for dx in (-7, 8)]),
+    chosen_taps("exact", [(dy, dx) for dy in range(-16, 0) for dx in (-7, 8)]),
 )
 
 # The same of f32, whose inputs and weights have two terms.

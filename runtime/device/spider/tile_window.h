@@ -327,12 +327,12 @@ struct TileWindow {
   SPIDER_DEVICE static void copy_in_bulk(const Tile& tile, const Span& whole, const Leads& leads,
                                          std::uint32_t row_bytes) {
     if (row_bytes == 0) return;
-    const Element* first = first_input(tile) + whole.begin;
+    const Element* cells = first_input(tile) + whole.begin;
     SPIDER_UNROLL
-    for (int above = 0; above < rows; above += threads) {
-      const int row = above + device::lane_index() * Shape::warps + Shape::warp();
+    for (int first = 0; first < rows; first += threads) {
+      const int row = first + device::lane_index() * Shape::warps + Shape::warp();
       if (row < rows) {
-        const Element* from = first + (row * tile.input_stride - lead_of(leads, row) / element_bytes);
+        const Element* from = cells + (row * tile.input_stride - lead_of(leads, row) / element_bytes);
         device::copy_bulk_async(Shape::row_place(row) + whole.begin * element_bytes, from, row_bytes,
                                 Shape::barrier_of(row));
       }

@@ -337,40 +337,16 @@ SPIDER_TABLE std::uint32_t metadata_words[metadata_count][32] = {
     },
 };
 
-/// What a block computes, and of which field.
-struct Tile {
-  const Element* input;  ///< the field's first interior element
-  Element* output;
-  std::int64_t input_stride, output_stride;
-  std::int32_t rows, columns;  ///< of the field
-  spider::Region wanted;       ///< the points of the sweep
-  std::int32_t row, column;    ///< of the tile's first output
-  bool aligned_input, aligned_output;
-};
+using Tile = spider::FieldTile<Storage>;
 
 template <class Form>
 SPIDER_DEVICE bool find_tile(const spider::SweepArguments& field, Tile& tile) {
-  const spider::VolumeGrid& grid = field.grid.volume;
-  const spider::Box& box = field.box;
-  const auto begin_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis]); };
-  const auto end_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis] + box.extent[axis]); };
-  const int block = device::block_index();
-  // Tiles at the lower edge take longer, and so come first.
-  const int above = block / grid.across;
-  const int row = above == 0 ? grid.down - 1 : above - 1;
-  const int across = (block - above * grid.across) * Form::tiles_across + tile_index<Form>() % Form::tiles_across;
-  const int down = row * Form::tiles_down + tile_index<Form>() / Form::tiles_across;
-  tile.input = static_cast<const Element*>(field.input);
-  tile.output = static_cast<Element*>(field.output);
-  tile.input_stride = field.input_stride[1];
-  tile.output_stride = field.output_stride[1];
-  tile.rows = static_cast<std::int32_t>(field.extent[1]);
-  tile.columns = static_cast<std::int32_t>(field.extent[2]);
-  tile.wanted = {begin_of(1), end_of(1), begin_of(2), end_of(2)};
-  tile.row = tile.wanted.row_begin / product_rows * product_rows + down * Form::tile_rows;
-  tile.column = grid.first_column + across * Form::tile_outputs;
-  tile.aligned_input = !Form::any_rows || field.aligned_input;
-  tile.aligned_output = !Form::any_rows || field.aligned_output;
+  const spider::BlockPlace block = spider::find_block_from_lowest(field.grid.volume);
+  const int index = tile_index<Form>();
+  tile = spider::first_tile<Storage>(field, product_rows);
+  tile.row += (block.down * Form::tiles_down + index / Form::tiles_across) * Form::tile_rows;
+  tile.column += (block.across * Form::tiles_across + index % Form::tiles_across) * Form::tile_outputs;
+  if constexpr (!Form::any_rows) tile.aligned_input = tile.aligned_output = true;
   return tile.row < tile.wanted.row_end && tile.column < tile.wanted.column_end;
 }
 
@@ -396,7 +372,6 @@ SPIDER_DEVICE Shared window_row(int row) {
 template <class Form>
 struct WindowShape {
   using Storage = spider_box2d_r5::Storage;
-  using Tile = spider_box2d_r5::Tile;
   static constexpr int tile_rows = Form::tile_rows;
   static constexpr int warps = Form::tile_warps;
   static constexpr int row_low = spider_box2d_r5::row_low;

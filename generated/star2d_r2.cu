@@ -202,39 +202,17 @@ SPIDER_TABLE std::uint32_t metadata_words[metadata_count][32] = {
 // What is loaded instead of a vector that is not whole.
 alignas(16) SPIDER_TABLE Vector no_cells = {};
 
-/// What a warp computes, and of which field.
-struct Tile {
-  const Element* input;  ///< the field's first interior element
-  Element* output;
-  std::int64_t input_stride, output_stride;
-  std::int32_t rows, columns;  ///< of the field
-  spider::Region wanted;       ///< the points of the sweep
-  std::int32_t row, column;    ///< of the tile's first output
-  bool aligned_input, aligned_output;
-};
+using Tile = spider::FieldTile<Storage>;
 
 /// Finds the tile of this warp; there is none where the grid reaches beyond the box.
 template <class Form>
 SPIDER_DEVICE bool find_tile(const spider::SweepArguments& field, Tile& tile) {
-  const spider::VolumeGrid& grid = field.grid.volume;
-  const spider::Box& box = field.box;
-  const auto begin_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis]); };
-  const auto end_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis] + box.extent[axis]); };
-  const int block = device::block_index();
+  const spider::BlockPlace block = spider::find_block(field.grid.volume);
   const int warp = device::warp_index();
-  const int across = block % grid.across * Form::tiles_across + warp % Form::tiles_across;
-  const int down = block / grid.across * Form::tiles_down + warp / Form::tiles_across;
-  tile.input = static_cast<const Element*>(field.input);
-  tile.output = static_cast<Element*>(field.output);
-  tile.input_stride = field.input_stride[1];
-  tile.output_stride = field.output_stride[1];
-  tile.rows = static_cast<std::int32_t>(field.extent[1]);
-  tile.columns = static_cast<std::int32_t>(field.extent[2]);
-  tile.wanted = {begin_of(1), end_of(1), begin_of(2), end_of(2)};
-  tile.row = tile.wanted.row_begin + down * Form::tile_rows;
-  tile.column = grid.first_column + across * tile_outputs;
-  tile.aligned_input = !Form::any_rows || field.aligned_input;
-  tile.aligned_output = !Form::any_rows || field.aligned_output;
+  tile = spider::first_tile<Storage>(field, 1);
+  tile.row += (block.down * Form::tiles_down + warp / Form::tiles_across) * Form::tile_rows;
+  tile.column += (block.across * Form::tiles_across + warp % Form::tiles_across) * tile_outputs;
+  if constexpr (!Form::any_rows) tile.aligned_input = tile.aligned_output = true;
   return tile.row < tile.wanted.row_end && tile.column < tile.wanted.column_end;
 }
 
@@ -247,7 +225,6 @@ SPIDER_DEVICE Shared window_row(int row) {
 template <int rows>
 struct WindowShape {
   using Storage = spider_star2d_r2::Storage;
-  using Tile = spider_star2d_r2::Tile;
   static constexpr int tile_rows = rows;
   static constexpr int warps = 1;
   static constexpr int row_low = spider_star2d_r2::row_low;

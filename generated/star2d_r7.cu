@@ -273,39 +273,14 @@ SPIDER_TABLE std::uint32_t comb_words[combs * chunks * 2][32] = {
 constexpr int product_count = operand_count + chunks;  // of an output
 constexpr float result_scale = 0x1p0F;
 
-/// What a block computes, and of which field.
-struct Tile {
-  const Element* input;  ///< the field's first interior element
-  Element* output;
-  std::int64_t input_stride, output_stride;
-  std::int32_t rows, columns;  ///< of the field
-  spider::Region wanted;       ///< the points of the sweep
-  std::int32_t row, column;    ///< of the tile's first output
-  bool aligned_input, aligned_output;
-};
+using Tile = spider::FieldTile<Storage>;
 
 template <class Form>
 SPIDER_DEVICE Tile find_tile(const spider::SweepArguments& field) {
-  const spider::VolumeGrid& grid = field.grid.volume;
-  const spider::Box& box = field.box;
-  const auto begin_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis]); };
-  const auto end_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis] + box.extent[axis]); };
-  const int block = device::block_index();
-  // Tiles at the lower edge take longer, and so come first.
-  const int blocks_above = block / grid.across;
-  const int row = blocks_above == 0 ? grid.down - 1 : blocks_above - 1;
-  Tile tile;
-  tile.input = static_cast<const Element*>(field.input);
-  tile.output = static_cast<Element*>(field.output);
-  tile.input_stride = field.input_stride[1];
-  tile.output_stride = field.output_stride[1];
-  tile.rows = static_cast<std::int32_t>(field.extent[1]);
-  tile.columns = static_cast<std::int32_t>(field.extent[2]);
-  tile.wanted = {begin_of(1), end_of(1), begin_of(2), end_of(2)};
-  tile.row = tile.wanted.row_begin + row * Form::tile_rows;
-  tile.column = grid.first_column + (block - blocks_above * grid.across) * Form::tile_outputs;
-  tile.aligned_input = field.aligned_input;
-  tile.aligned_output = field.aligned_output;
+  const spider::BlockPlace block = spider::find_block_from_lowest(field.grid.volume);
+  Tile tile = spider::first_tile<Storage>(field, unit_rows);
+  tile.row += block.down * Form::tile_rows;
+  tile.column += block.across * Form::tile_outputs;
   return tile;
 }
 
@@ -339,7 +314,6 @@ SPIDER_DEVICE Shared window_row(int row) {
 template <class Form>
 struct WindowShape {
   using Storage = spider_star2d_r7::Storage;
-  using Tile = spider_star2d_r7::Tile;
   static constexpr int tile_rows = Form::tile_rows;
   static constexpr int warps = warps_per_block;
   static constexpr int row_low = spider_star2d_r7::row_low;
@@ -525,7 +499,7 @@ SPIDER_DEVICE void store_clipped(const Tile& tile, std::int32_t y, std::int32_t 
   for (int row = 0; row < unit_rows / 2; ++row) {
     const std::uint16_t cell = device::load_shared_half(stage + (row * unit_columns + lane) * element_bytes);
     Element* to = tile.output + ((y + row) * tile.output_stride + column);
-    device::store_field_if(wanted && y + row < tile.wanted.row_end, to, cell);
+    device::store_field_if(wanted && spider::has_row(tile.wanted, y + row), to, cell);
   }
   device::sync_warp();
 }
@@ -608,7 +582,7 @@ template <class Form>
 constexpr spider::SweepForm form_for(int least_blocks) {
   return {sweep<Form>,
           {spider::TilingKind::tiles, warps_per_block, Form::shared_bytes, vector_bytes, vector_bytes,
-           {1, Form::tile_rows, Form::tile_outputs}, 0, 0, tile_anchor, 0, 0},
+           {1, Form::tile_rows, Form::tile_outputs}, 0, 0, tile_anchor, 0, 0, unit_rows},
           least_blocks, true};
 }
 

@@ -213,7 +213,7 @@ void Block::perform(Warp& warp, const Arrival& arrival) {
         operands.b[i] = from.b;
         operands.metadata[i] = from.metadata;
       }
-      multiply_sparse(operands, arrival.operands, arrival.selector, pattern_);
+      multiply_sparse(operands, arrival.operands, launch_.products_at_once, arrival.selector, pattern_);
       break;
     }
     case Arrival::Kind::multiply_dense: {
@@ -224,7 +224,7 @@ void Block::perform(Warp& warp, const Arrival& arrival) {
         operands.a[i] = from.a;
         operands.b[i] = from.b_pair;
       }
-      multiply_dense(operands, arrival.operands);
+      multiply_dense(operands, arrival.operands, launch_.products_at_once);
       break;
     }
   }

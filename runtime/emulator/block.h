@@ -21,7 +21,8 @@ struct Launch {
   const SweepForm& form;
   const SweepArguments& arguments;
   FieldAccess& fields;
-  std::uint64_t seed;  ///< of the order in which lanes and warps run
+  std::uint64_t seed;         ///< of the order in which lanes and warps run
+  int products_at_once = 16;  ///< of multiply_sparse and multiply_dense (fragments.h)
 };
 
 /// Runs the blocks of a launch, one after the other, on the calling thread: every lane is a fiber that runs

@@ -33,6 +33,11 @@ float cut(double sum) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(nearest) - 1);
 }
 
+/// Cuts the sums of all columns, as cut does.
+void cut_row(BRow& sums) {
+  for (Pair& pair : sums) pair = Pair{cut(pair[0]), cut(pair[1])};
+}
+
 [[noreturn]] void refuse_code(int lane, std::uint32_t word, int row, int group, std::uint32_t code) {
   throw Violation("multiply_sparse: lane " + std::to_string(lane) + " gives metadata " + hexadecimal(word) +
                   ", whose code " + hexadecimal(code) + " for row " + std::to_string(row) + ", group " +
@@ -82,10 +87,10 @@ void convert_inputs(const std::uint16_t* bits, OperandType type, std::array<BRow
   }
 }
 
-/// sum += A * B, where element c of a row of A meets row meets[row][c] of B.
+/// sum += A * B, where element c of a row of A meets row meets[row][c] of B, so many products at once.
 template <std::size_t size>
 void add_products(const Weights& weights, const std::array<BRow, size>& inputs,
-                  const SparsePattern::Columns& meets,
+                  const SparsePattern::Columns& meets, int products_at_once,
                   const std::array<device::Accumulator*, lanes_per_warp>& sum) {
   for (int row = 0; row < rows; ++row) {
     // C and D, (g + 8 h, n): lane 4 g + n / 2, register 2 h + n mod 2.
@@ -95,6 +100,7 @@ void add_products(const Weights& weights, const std::array<BRow, size>& inputs,
     for (int n = 0; n < columns; ++n)
       sums[n / 2][n % 2] = static_cast<double>(quad[n / 2]->value[half + n % 2]);
     for (int c = 0; c < kept; ++c) {
+      if (c > 0 && c % products_at_once == 0) cut_row(sums);
       const double weight = weights.values[static_cast<std::size_t>(row) * kept + c];
       const BRow& b = inputs[meets[row][c]];
       sums[0] += weight * b[0];
@@ -146,23 +152,24 @@ void SparsePattern::decode(const std::array<std::uint32_t, lanes_per_warp>& meta
   decoded_ = true;
 }
 
-void multiply_sparse(const SparseOperands& operands, OperandType type, int selector, SparsePattern& pattern) {
+void multiply_sparse(const SparseOperands& operands, OperandType type, int products_at_once, int selector,
+                     SparsePattern& pattern) {
   pattern.decode(operands.metadata, selector);
   const Weights weights = unpack_weights(operands.a, type);
   alignas(64) std::uint16_t b_bits[depth * columns];
   for (int lane = 0; lane < lanes_per_warp; ++lane) unpack_inputs(operands.b[lane]->word, lane, b_bits);
   std::array<BRow, depth> inputs{};
   convert_inputs(b_bits, type, inputs);
-  add_products(weights, inputs, pattern.columns(), operands.sum);
+  add_products(weights, inputs, pattern.columns(), products_at_once, operands.sum);
 }
 
-void multiply_dense(const DenseOperands& operands, OperandType type) {
+void multiply_dense(const DenseOperands& operands, OperandType type, int products_at_once) {
   const Weights weights = unpack_weights(operands.a, type);
   alignas(64) std::uint16_t b_bits[kept * columns];
   for (int lane = 0; lane < lanes_per_warp; ++lane) unpack_inputs(operands.b[lane]->word, lane, b_bits);
   std::array<BRow, kept> inputs{};
   convert_inputs(b_bits, type, inputs);
-  add_products(weights, inputs, in_order, operands.sum);
+  add_products(weights, inputs, in_order, products_at_once, operands.sum);
 }
 
 void transpose_8x8(std::array<std::uint32_t, lanes_per_warp>& matrix) {

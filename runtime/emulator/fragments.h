@@ -44,13 +44,15 @@ class SparsePattern {
 /// What A and B of an MMA hold.
 enum class OperandType { f16, bf16 };
 
-/// mma.sp m16n8k32, f16 or bf16 to f32: sum += A * B. Products are exact; the 16 products of an element and
-/// its C are added in double and the sum is cut towards zero to f32: tensor cores do not round to nearest,
-/// and this errs to one side as they do.
-void multiply_sparse(const SparseOperands& operands, OperandType type, int selector, SparsePattern& pattern);
+/// mma.sp m16n8k32, f16 or bf16 to f32: sum += A * B. Products are exact; so many of an element's 16 as
+/// `products_at_once`, a divisor of 16, and C are added in double and the sum is cut towards zero to f32,
+/// then the next ones and that sum: tensor cores do not round to nearest, and this errs to one side as they
+/// do.
+void multiply_sparse(const SparseOperands& operands, OperandType type, int products_at_once, int selector,
+                     SparsePattern& pattern);
 
 /// mma.sync m16n8k16, f16 or bf16 to f32: sum += A * B, added and cut in the same way.
-void multiply_dense(const DenseOperands& operands, OperandType type);
+void multiply_dense(const DenseOperands& operands, OperandType type, int products_at_once);
 
 /// movmatrix m8n8 .trans, in place: element 2 c + h of row r is half h of lane 4 r + c.
 void transpose_8x8(std::array<std::uint32_t, lanes_per_warp>& matrix);

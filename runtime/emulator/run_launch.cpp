@@ -88,6 +88,8 @@ Settings read_settings() {
   settings.threads = read_number<int>("SPIDER_EMULATOR_THREADS", 1, 1024, processors);
   settings.multiprocessors =
       read_number<int>("SPIDER_EMULATOR_MULTIPROCESSORS", 1, 65536, settings.multiprocessors);
+  const int products = read_number<int>("SPIDER_EMULATOR_PRODUCTS_AT_ONCE", 1, 16, settings.products_at_once);
+  if (16 % products == 0) settings.products_at_once = products;
   return settings;
 }
 
@@ -95,7 +97,7 @@ std::optional<std::string> run_launch(const spider_kernel& kernel, const SweepFo
                                       const SweepArguments& arguments, std::int64_t blocks,
                                       const Settings& settings) {
   FieldAccess fields(kernel, arguments);
-  const Launch launch{form, arguments, fields, settings.seed};
+  const Launch launch{form, arguments, fields, settings.seed, settings.products_at_once};
   Progress progress(blocks);
   {
     std::vector<std::jthread> helpers;

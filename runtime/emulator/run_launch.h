@@ -10,9 +10,10 @@ namespace spider::emulator {
 
 /// What a user may set by environment variables (README.md).
 struct Settings {
-  std::uint64_t seed = 1;   ///< SPIDER_EMULATOR_SEED
-  int threads = 1;          ///< SPIDER_EMULATOR_THREADS; unset: one per processor
-  int multiprocessors = 4;  ///< SPIDER_EMULATOR_MULTIPROCESSORS
+  std::uint64_t seed = 1;     ///< SPIDER_EMULATOR_SEED
+  int threads = 1;            ///< SPIDER_EMULATOR_THREADS; unset: one per processor
+  int multiprocessors = 4;    ///< SPIDER_EMULATOR_MULTIPROCESSORS
+  int products_at_once = 16;  ///< SPIDER_EMULATOR_PRODUCTS_AT_ONCE
 };
 
 /// Reads the environment; a variable that is no number in range counts as unset.

@@ -33,11 +33,12 @@ SECONDS_PER_KERNEL = 600
 
 
 def vary_emulation(seed, name, number, multiprocessors):
-    """Another order of lanes and another size of device for each case: the emulator reads both at each launch, and the
-    size decides how many rows a warp walks. A device ignores them."""
+    """Another order of lanes, another size of device and other tensor cores for each case: the emulator reads all three
+    at each launch, and the size decides how many rows a warp walks. A device ignores them."""
     choose = random.Random(f"{seed}/{name}/{number}/emulation")
     os.environ["SPIDER_EMULATOR_SEED"] = str(choose.randrange(1, 2**31))
     os.environ["SPIDER_EMULATOR_MULTIPROCESSORS"] = str(multiprocessors or choose.choice((1, 1, 2, 3, 8, 132)))
+    os.environ["SPIDER_EMULATOR_PRODUCTS_AT_ONCE"] = str(choose.choice((4, 8, 16)))
 
 
 @dataclasses.dataclass

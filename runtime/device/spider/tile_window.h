@@ -1,6 +1,6 @@
-/// Inputs of a tile of a 2D field of 16-bit cells in shared memory, or on their way to it: a window of some
-/// rows, all as wide. Boundary, boxes and rows that are not aligned are dealt with here: in the window a
-/// kernel finds every cell that its taps reach, and zeros for cells that none reaches.
+/// Tiles of a 2D field, and the inputs of one of 16-bit cells in shared memory, or on their way to it: a
+/// window of some rows, all as wide. Boundary, boxes and rows that are not aligned are dealt with here: in
+/// the window a kernel finds every cell that its taps reach, and zeros for cells that none reaches.
 #pragma once
 
 #include <spider/boundary.h>
@@ -28,6 +28,62 @@ SPIDER_DEVICE constexpr int line_offset(int first_column) {
   return (line_vectors - vectors_before_line(first_column)) % line_vectors * vector_bytes;
 }
 
+/// A tile of a sweep: what is computed, and of which field. `Storage` is of spider/storage.h.
+template <class Storage>
+struct FieldTile {
+  using Element = typename Storage::Element;
+
+  const Element* input;  ///< the field's first interior element
+  Element* output;
+  std::int64_t input_stride, output_stride;  ///< elements from row to row
+  std::int32_t rows, columns;                ///< of the field
+  Region wanted;                             ///< the points of the sweep
+  std::int32_t row, column;                  ///< y and x of the tile's first output
+  bool aligned_input, aligned_output;        ///< as SweepArguments has them
+};
+
+/// The sweep's tile at the upper left: its row is the last multiple of `row_anchor` that is not below the
+/// sweep's first row, its column the grid's first.
+template <class Storage>
+SPIDER_DEVICE FieldTile<Storage> first_tile(const SweepArguments& field, int row_anchor) {
+  using Element = typename Storage::Element;
+  const Box& box = field.box;
+  const auto begin_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis]); };
+  const auto end_of = [&](int axis) {
+    return static_cast<std::int32_t>(box.offset[axis] + box.extent[axis]);
+  };
+  FieldTile<Storage> tile;
+  tile.input = static_cast<const Element*>(field.input);
+  tile.output = static_cast<Element*>(field.output);
+  tile.input_stride = field.input_stride[1];
+  tile.output_stride = field.output_stride[1];
+  tile.rows = static_cast<std::int32_t>(field.extent[1]);
+  tile.columns = static_cast<std::int32_t>(field.extent[2]);
+  tile.wanted = {begin_of(1), end_of(1), begin_of(2), end_of(2)};
+  tile.row = tile.wanted.row_begin / row_anchor * row_anchor;
+  tile.column = field.grid.volume.first_column;
+  tile.aligned_input = field.aligned_input;
+  tile.aligned_output = field.aligned_output;
+  return tile;
+}
+
+/// Blocks of a sweep to the left of one, and above it.
+struct BlockPlace {
+  int across, down;
+};
+
+SPIDER_DEVICE BlockPlace find_block(const VolumeGrid& grid) {
+  const int block = device::block_index();
+  const int down = block / grid.across;
+  return {block % grid.across, down};
+}
+
+/// The same where the lowest blocks come first: those at the lower edge take longer.
+SPIDER_DEVICE BlockPlace find_block_from_lowest(const VolumeGrid& grid) {
+  const BlockPlace place = find_block(grid);
+  return {place.across, (place.down == 0 ? grid.down : place.down) - 1};
+}
+
 /// The columns of a window that taps reach beside its whole vectors: `count`, of which the first `low` follow
 /// each other from `begin` on, and the others from `gap` columns behind these.
 struct CellColumns {
@@ -40,9 +96,6 @@ struct CellColumns {
 /// columns from Shape::first_column of the tile; x and y are those of the field. The warps of a tile come to
 /// every function that waits (sync) together. `Shape` has, as static members:
 /// - Storage: of spider/storage.h, for cells of 16 bits;
-/// - Tile: a struct that says what is computed, and of which field. It has input, the field's first interior
-///   element; input_stride, cells from row to row; rows and columns of the field; wanted, the Region of the
-///   sweep; row and column of the tile's first output; aligned_input: does every input row begin on 16 bytes?
 /// - tile_rows: output rows;
 /// - warps, warp(): how many share the tile, all of the block or one, and which of them this is;
 /// - row_low, row_high: lowest and highest dy;
@@ -56,14 +109,13 @@ struct CellColumns {
 /// - band_count, band(i): the taps;
 /// - row_rules(), column_rules(): the boundary;
 /// - for start_bulk_copies alone begin_copies(row_bytes), which prepares the barriers for so many bytes of
-/// each
-///   row, and barrier_of(row), that of the copy of a row;
+///   each row, and barrier_of(row), that of the copy of a row;
 /// - and for wait_for_turn alone spare_place(), where shared memory has room for a cell that nobody reads.
 template <class Shape>
 struct TileWindow {
   using Storage = typename Shape::Storage;
   using Element = typename Storage::Element;
-  using Tile = typename Shape::Tile;
+  using Tile = FieldTile<Storage>;
   using Shared = device::Shared;
   using Vector = device::Vector;
 

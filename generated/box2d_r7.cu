@@ -527,8 +527,7 @@ SPIDER_DEVICE void load_tables(Tables& tables) {
 }
 
 SPIDER_DEVICE Product product_at(int i) {
-  // Static, for a table that is built anew for every product takes the compiler of high tiles a minute.
-  static constexpr Product products[product_count] = {
+  SPIDER_CONSTANTS Product products[product_count] = {
       {14, 0, 14, 0, 0, 0},
       {13, 0, 13, 0, 0, 0},
       {12, 0, 12, 0, 0, 0},

@@ -61,7 +61,7 @@ constexpr int tile_anchor = 64;  // columns: tiles of a box begin on a line of 1
 constexpr int first_column = -8;
 constexpr int warp_window_vectors = 18;
 
-// What begins a line of 128 bytes in a field begins one in the window, too (templates/README.md).
+// What begins a line of 128 bytes in a field begins one in the window, too (generator/README.md).
 constexpr int line_bytes = 128;
 constexpr int window_offset = spider::line_offset(first_column);
 

@@ -61,7 +61,7 @@ constexpr int tile_anchor = 64;  // columns: tiles of a box begin on a line of 1
 constexpr int first_column = -8;
 constexpr int warp_window_vectors = 18;
 
-// What begins a line of 128 bytes in a field begins one in the window, too (templates/README.md).
+// What begins a line of 128 bytes in a field begins one in the window, too (generator/README.md).
 constexpr int line_bytes = 128;
 constexpr int window_offset = spider::line_offset(first_column);
 
@@ -514,8 +514,7 @@ SPIDER_DEVICE void load_tables(Tables& tables) {
 }
 
 SPIDER_DEVICE Product product_at(int i) {
-  // Static, for a table that is built anew for every product takes the compiler of high tiles a minute.
-  static constexpr Product products[product_count] = {
+  SPIDER_CONSTANTS Product products[product_count] = {
       {14, 0, 14, 0, 0, 0},
       {13, 0, 13, 0, 0, 0},
       {12, 0, 12, 0, 0, 0},

@@ -971,7 +971,8 @@ SPIDER_DEVICE bool load_rest(const FragmentPlaces& places, Fragments& fragments)
 template <class Loaded>
 SPIDER_DEVICE void multiply_row(const Loaded& loaded, const Fragments& fragments,
                                 Accumulator (&sums)[tiles][rows_in_flight], int turn) {
-  SPIDER_CONSTANTS Product products[product_count] = {
+  // Not static as other tables: the compiler would then leave the sums of many rows of f32 fields in memory.
+  constexpr Product products[product_count] = {
       {14, 0, 0, 0, 0, 0},
       {14, 0, 1, 0, 0, 0},
       {13, 0, 2, 0, 0, 0},

@@ -64,7 +64,7 @@ constexpr int tile_anchor = 64;  // columns: tiles of a box begin on a line of 1
 // The inputs of a row of outputs begin eight columns before them, and end eight columns behind them.
 constexpr int first_column = -vector_elements;
 
-// What begins a line of 128 bytes in a field begins 32 bytes in the window, too (templates/README.md). Rows that lanes load
+// What begins a line of 128 bytes in a field begins 32 bytes in the window, too (generator/README.md). Rows that lanes load
 // together lie in different banks: each next row 32 bytes further, and so each sixteenth.
 constexpr int line_bytes = 128;
 constexpr int bank_shift = 32;

@@ -115,7 +115,8 @@ _SIGNATURES = {
 
 
 def load(path: str | os.PathLike) -> Library:
-    """A shared library with kernels and the runtime. OSError where it cannot be loaded, Error where its ABI differs."""
+    """A shared library with kernels and the runtime. OSError where it cannot be loaded, Error where it holds no runtime or
+    one of another ABI."""
     return Library(path)
 
 
@@ -126,20 +127,19 @@ class Library:
         self.path = os.fspath(path)
         self._c = ctypes.CDLL(os.path.abspath(self.path) if os.path.exists(self.path) else self.path)
         for name, (result, arguments) in _SIGNATURES.items():
-            function = self._function(name)
+            function = getattr(self._c, name, None)
+            if function is None:
+                raise Error(2, f"{self.path} holds no spider runtime: it has no function {name}")
             function.restype, function.argtypes = result, arguments
         if self._c.spider_abi_version() != ABI:
             raise Error(2, f"{self.path} has ABI {self._c.spider_abi_version()}; this module is for {ABI}")
 
-    def _function(self, name: str) -> Any:
-        try:
-            return getattr(self._c, name)
-        except AttributeError:
-            raise AttributeError(f"{self.path} has no function {name}") from None
-
     def kernel(self, name: str) -> Kernel:
         """The kernel of the stencil `name`. AttributeError where the library has none."""
-        function = self._function(f"{name}_kernel")
+        try:
+            function = getattr(self._c, f"{name}_kernel")
+        except AttributeError:
+            raise AttributeError(f"{self.path} has no function {name}_kernel") from None
         function.restype, function.argtypes = _pointer, []
         return Kernel(self, function())
 

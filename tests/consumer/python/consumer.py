@@ -170,6 +170,7 @@ def refusals(library: spider.Library) -> None:
     refuse(spider.Error, "spider_iterate: ", kernel.iterate, good, good.copy(), -1)
     refuse(AttributeError, "no function absent_kernel", library.kernel, "absent")
     refuse(OSError, "", spider.load, "/nowhere/libkernels.so")
+    refuse(spider.Error, "holds no spider runtime", spider.load, "libm.so.6")
     refuse(ValueError, "(4, 8), the array (8, 4)", library.field(kernel, 4, 8).upload, np.zeros((8, 4)))
 
 

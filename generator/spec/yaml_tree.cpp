@@ -112,8 +112,16 @@ class TreeBuilder final : public YAML::EventHandler {
 
  private:
   void check_tag(const YAML::Mark& mark, const std::string& tag) {
-    if (tag.empty() || tag == "?" || tag == "!") return;  // what yaml-cpp gives values without a tag
+    // What yaml-cpp gives values without a tag, plain and quoted; but they may be written, too: `! 1`, `!<?>
+    // 1`.
+    const bool is_usual = tag.empty() || tag == "?" || tag == "!";
+    if (is_usual && !text_at(mark).starts_with('!')) return;
     diagnostics_.error(place(mark), "this is a YAML tag; remove it, and quote text that begins with '!'");
+  }
+
+  /// The spec's text from the mark on.
+  [[nodiscard]] std::string_view text_at(const YAML::Mark& mark) const {
+    return text_.substr(std::min(static_cast<std::size_t>(mark.pos), text_.size()));
   }
 
   void check_quotes(const YAML::Mark& mark) {

@@ -160,8 +160,13 @@ TEST_F(CommandLine, RefusesTwoSpecsOfOneFile) {
   const std::string second = spec("y/a.yaml", "a");
   EXPECT_EQ(usage_error({first, second, "-o", output_}), "two specs would both write " + output_ + "/a.cu");
   EXPECT_EQ(usage_error({first, second, "--list-outputs"}), "two specs would both write ./a.cu");
+  EXPECT_EQ(usage_error({second, first, "--explain", "-o", output_}),
+            "two specs would both write " + output_ + "/a.cu");
   EXPECT_EQ(call({second, "-", "-o", output_}, "a"), 2);
   EXPECT_TRUE(written().empty());
+  // What is only explained writes nothing.
+  EXPECT_EQ(call({second, spec("z/a.yaml", "a"), "-", "--explain"}, "a"), 0) << err_;
+  EXPECT_EQ(out_, "plan of a\n\nplan of a\n\nplan of a\n");
 }
 
 TEST_F(CommandLine, ChecksAndWritesNothing) {

@@ -97,21 +97,15 @@ po::variables_map parse(const Strings& arguments) {
   return values;
 }
 
-bool is_identifier(std::string_view text) {
-  const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; };
-  return !text.empty() && is_letter(text.front()) && std::all_of(text.begin(), text.end(), [&](char c) {
-    return is_letter(c) || (c >= '0' && c <= '9');
-  });
-}
-
 std::vector<spec::ParameterOverride> parse_overrides(const Strings& definitions) {
   std::vector<spec::ParameterOverride> overrides;
   std::set<std::string> names;
   for (const std::string& definition : definitions) {
     const std::size_t equals = definition.find('=');
     const std::string name = definition.substr(0, equals);
-    if (equals == std::string::npos || equals + 1 == definition.size() || !is_identifier(name)) {
-      throw UsageError(fmt::format("-D wants name=value without blanks, not '{}'", definition));
+    if (equals == std::string::npos || equals + 1 == definition.size() || !spec::is_identifier(name)) {
+      throw UsageError(fmt::format(
+          "-D wants NAME=VALUE with an identifier for NAME and no blank before '=', not '{}'", definition));
     }
     if (!names.insert(name).second) {
       throw UsageError(fmt::format("-D {} is given twice", name));

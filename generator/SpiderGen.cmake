@@ -4,7 +4,7 @@
 #                    [ARCHITECTURES <list>]        as CUDA_ARCHITECTURES; default CMAKE_CUDA_ARCHITECTURES
 #                    [DEPENDS <file>...]           what else the kernels are generated from
 #                    [OUTPUT_DIRECTORY <dir>]      default: a folder per kernel in the build tree
-#                    [OPTIONS <option>...]         for spider-gen, e.g. -D alpha=0.2
+#                    [OPTIONS <option>...]         for spider-gen, e.g. -D alpha=0.2; not --arch nor -o
 #                    [OUT_VAR <variable>])         receives the paths of the headers
 #
 # Links the kernels of the specs to the target, their headers on the include path of the target and of what links it. A
@@ -37,6 +37,7 @@ function(spider_add_stencil target)
   if(NOT DEFINED arg_BACKEND)
     set(arg_BACKEND cuda)
   endif()
+  _spider_check_options("${where}" "${arg_OPTIONS}")
   _spider_require_backend("${where}" ${target} ${arg_BACKEND})
   _spider_architectures("${where}" ${arg_BACKEND} "${arg_ARCHITECTURES}" architectures)
 
@@ -63,6 +64,19 @@ function(spider_add_stencil target)
   if(DEFINED arg_OUT_VAR)
     set(${arg_OUT_VAR} "${headers}" PARENT_SCOPE)
   endif()
+endfunction()
+
+# Stops at options for spider-gen that spider_add_stencil gives it itself, and at those with which it writes no kernel.
+function(_spider_check_options where options)
+  foreach(option IN LISTS options)
+    if(option MATCHES "^--arch(=|$)")
+      message(FATAL_ERROR "${where}: OPTIONS ${option}: ARCHITECTURES says for which devices, e.g. ARCHITECTURES 90a")
+    elseif(option MATCHES "^(-o|--output(=|$))")
+      message(FATAL_ERROR "${where}: OPTIONS ${option}: OUTPUT_DIRECTORY says where the files go")
+    elseif(option MATCHES "^--(check|list-outputs|new|version|help)(=|$)")
+      message(FATAL_ERROR "${where}: OPTIONS ${option}: with it spider-gen writes no kernel; leave it out")
+    endif()
+  endforeach()
 endfunction()
 
 # Why `executable` cannot be the spider-gen of this version on this host; empty where it can.

@@ -37,7 +37,8 @@ po::options_description visible_options() {
       ("define,D", po::value<Strings>()->value_name("NAME=VALUE"),
        "override a parameter of the specs; may be repeated")
       ("arch", po::value<std::string>()->value_name("LIST"),
-       "architectures to plan for, sm_80 or later, with commas between; default sm_80")
+       "architectures that --explain predicts for, with commas between; default sm_80. Kernels are the same for all, but "
+       "for sm_90a alone: then some 2D stencils have one that only H100 and H200 run")
       ("engine", po::value<std::string>()->value_name("NAME"),
        "what computes: sparse or dense tensor cores, or cuda for CUDA cores; default: sparse, or cuda where it is faster or "
        "there is no plan for sparse")
@@ -97,21 +98,15 @@ po::variables_map parse(const Strings& arguments) {
   return values;
 }
 
-bool is_identifier(std::string_view text) {
-  const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; };
-  return !text.empty() && is_letter(text.front()) && std::all_of(text.begin(), text.end(), [&](char c) {
-    return is_letter(c) || (c >= '0' && c <= '9');
-  });
-}
-
 std::vector<spec::ParameterOverride> parse_overrides(const Strings& definitions) {
   std::vector<spec::ParameterOverride> overrides;
   std::set<std::string> names;
   for (const std::string& definition : definitions) {
     const std::size_t equals = definition.find('=');
     const std::string name = definition.substr(0, equals);
-    if (equals == std::string::npos || equals + 1 == definition.size() || !is_identifier(name)) {
-      throw UsageError(fmt::format("-D wants name=value without blanks, not '{}'", definition));
+    if (equals == std::string::npos || equals + 1 == definition.size() || !spec::is_identifier(name)) {
+      throw UsageError(fmt::format(
+          "-D wants NAME=VALUE with an identifier for NAME and no blank before '=', not '{}'", definition));
     }
     if (!names.insert(name).second) {
       throw UsageError(fmt::format("-D {} is given twice", name));

@@ -184,7 +184,8 @@ int run_checked(const Options& options, std::istream& in, std::ostream& out, con
   if (options.list_outputs) {
     return list_outputs(options, out);
   }
-  (void)expected_outputs(options);
+  const bool only_explains = options.explain && !options.write;
+  if (!only_explains) (void)expected_outputs(options);
   const std::optional<std::vector<Generated>> all = generate_all(options, in, messages);
   if (!all) {
     return exit_error;
@@ -195,7 +196,7 @@ int run_checked(const Options& options, std::istream& in, std::ostream& out, con
       names.push_back(file.name);
     }
   }
-  require_different(names);
+  if (!only_explains) require_different(names);
   if (options.check) {
     return check(*all, options, messages);
   }

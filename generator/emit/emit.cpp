@@ -36,6 +36,68 @@ constexpr int lanes_per_line = 2;
 constexpr int words_per_line = 8;
 constexpr int vector_elements = 8;
 
+/// The files of templates/ that become `<stencil>.cu`.
+enum class Template {
+  stream1d,
+  stream2d,
+  tile2d,
+  block2d,
+  star2d,
+  group2d,
+  split2d,
+  stream3d,
+  cuda_cores,
+  cores2d,
+  cores3d
+};
+
+std::string_view name_of(Template chosen) {
+  switch (chosen) {
+    case Template::stream1d:
+      return "stream1d";
+    case Template::stream2d:
+      return "stream2d";
+    case Template::tile2d:
+      return "tile2d";
+    case Template::block2d:
+      return "block2d";
+    case Template::star2d:
+      return "star2d";
+    case Template::group2d:
+      return "group2d";
+    case Template::split2d:
+      return "split2d";
+    case Template::stream3d:
+      return "stream3d";
+    case Template::cuda_cores:
+      return "cuda_cores";
+    case Template::cores2d:
+      return "cores2d";
+    case Template::cores3d:
+      return "cores3d";
+  }
+  throw diag::InternalError("a template without a name");
+}
+
+Template choose_template(const plan::KernelPlan& plan) {
+  if (plan.engine == plan::Engine::cuda) {
+    if (plan.cores.ring) return Template::cores3d;
+    return plan.cores.tile_rows > 0 ? Template::cores2d : Template::cuda_cores;
+  }
+  const plan::Pass& pass = plan.passes.front();
+  if (pass.walk == plan::Walk::lines) return Template::stream1d;
+  if (pass.walk == plan::Walk::planes) return Template::stream3d;
+  if (pass.streaming.warpgroups) return pass.inputs.count > 1 ? Template::split2d : Template::group2d;
+  if (pass.is_bands()) return Template::star2d;
+  if (pass.streaming.tiles_in_shared_memory) return Template::block2d;
+  return pass.streaming.tile_forms.empty() ? Template::stream2d : Template::tile2d;
+}
+
+int minimum_arch(Template chosen) {
+  const bool has_warpgroups = chosen == Template::group2d || chosen == Template::split2d;
+  return has_warpgroups ? warpgroup_arch : first_sparse_arch;
+}
+
 render::Template find_template(std::string_view name) {
   for (const EmbeddedTemplate& embedded : embedded_templates()) {
     if (embedded.name == name) return {embedded.name, embedded.text};
@@ -130,7 +192,10 @@ std::pair<int, int> full_planes(const plan::KernelPlan& plan) {
   return {first, last};
 }
 
-std::string axis_rules_text(const spec::AxisBoundary& boundary, spec::Storage storage) {
+/// Those of an axis that the stencil does not have are a halo that nothing reaches.
+std::string axis_rules_text(const spec::StencilSpec& spec, int axis) {
+  const spec::AxisBoundary boundary = axis < 3 - spec.dimensions ? spec::AxisBoundary{} : spec.boundary[axis];
+  const spec::Storage storage = spec.storage;
   const int width = storage == spec::Storage::f32 ? 10 : 6;
   return fmt::format("{{spider::FaceRule::{}, spider::FaceRule::{}, {:#0{}x}, {:#0{}x}}}",
                      spec::rule_name(boundary.low.rule), spec::rule_name(boundary.high.rule),
@@ -447,24 +512,20 @@ std::string row_operands_text(const plan::Pass& pass, const pack::PackedPass& pa
   return fmt::format("{}", fmt::join(lines, "\n"));
 }
 
-void bind_warpgroups(const plan::Pass& pass, const pack::PackedPass& packed, render::Bindings& bindings) {
+/// Does one word of metadata a lane serve all operands?
+bool metadata_is_one(const pack::PackedPass& packed) {
   const auto has_first_selector = [](const pack::PackedOperand& operand) { return operand.selector == 0; };
-  const bool metadata_is_one =
-      packed.metadata.size() == 1 &&
-      std::all_of(packed.operands.begin(), packed.operands.end(), has_first_selector);
-  if (pass.inputs.count == 1)
-    bindings["blocks_per_multiprocessor"] = fmt::to_string(pass.streaming.blocks_per_multiprocessor);
+  return packed.metadata.size() == 1 &&
+         std::all_of(packed.operands.begin(), packed.operands.end(), has_first_selector);
+}
+
+/// What both templates of warpgroups share.
+void bind_warpgroups(const plan::Pass& pass, const pack::PackedPass& packed, render::Bindings& bindings) {
   bindings["first_column"] = fmt::to_string(pass.first_column());
   bind_column_reach(pass.column_reach, bindings);
   bindings["most_products"] = fmt::to_string(plan::weight_terms(pass));
   bindings["row_operands"] = row_operands_text(pass, packed);
-  bindings["metadata_is_one"] = metadata_is_one ? "true" : "false";
-  if (pass.inputs.count > 1) {
-    // Metadata of many kinds takes the registers of remainders, and more.
-    bindings["held_remainders"] = fmt::to_string(metadata_is_one ? plan::warpgroup_held_remainders(pass) : 0);
-    bindings["product_registers"] =
-        fmt::to_string(metadata_is_one ? pass.streaming.estimated_registers : plan::most_warpgroup_registers);
-  }
+  bindings["metadata_is_one"] = metadata_is_one(packed) ? "true" : "false";
 }
 
 /// {vector, pair, rows, planes} of each source, in the words of stream3d.cu.in.
@@ -528,7 +589,6 @@ void bind_operands(const plan::KernelPlan& plan, const plan::Pass& pass, const p
   bindings["metadata_count"] = fmt::to_string(packed.metadata.size());
   bindings["metadata"] = metadata_text(packed);
   bindings["product_count"] = fmt::to_string(pass.products.size());
-  if (!pass.streaming.warpgroups) bindings["products"] = products_text(pass, packed);
   bindings["result_scale"] = result_scale_text(plan.weights);
 }
 
@@ -541,27 +601,6 @@ EmittedFile emit_header(const spec::StencilSpec& spec, const plan::KernelPlan& p
   return {spec.name + ".h", render::render(find_template("kernel.h.in"), bindings)};
 }
 
-void bind_cores_source(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
-                       render::Bindings& bindings) {
-  const auto rules = [&](int axis) {
-    return axis_rules_text(axis < 3 - spec.dimensions ? spec::AxisBoundary{} : spec.boundary[axis],
-                           spec.storage);
-  };
-  const plan::CoreAxes axes = plan::core_axes(spec.dimensions);
-  bindings["step_rules"] = rules(axes.step);
-  bindings["cells"] = cells_struct(spec.storage);
-  bindings["storage_code"] = storage_code(spec.storage);
-  if (plan.cores.tile_rows > 0) {
-    int band_count = 0;
-    bindings["bands"] = bands_text(plan, band_count);
-    bindings["band_count"] = fmt::to_string(band_count);
-    bind_core_tiles(plan, bindings);
-    return;
-  }
-  bindings["row_rules"] = rules(axes.row);
-  bind_cores(spec, plan, bindings);
-}
-
 /// Tap rows as the rings of 3D kernels want them.
 void bind_volume(const plan::KernelPlan& plan, render::Bindings& bindings) {
   int band_count = 0;
@@ -572,116 +611,206 @@ void bind_volume(const plan::KernelPlan& plan, render::Bindings& bindings) {
   bindings["full_high"] = fmt::to_string(full_high);
 }
 
-void bind_ring_source(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
-                      render::Bindings& bindings) {
-  bindings["step_rules"] = axis_rules_text(spec.boundary[spec::axis_z], spec.storage);
-  bindings["row_rules"] = axis_rules_text(spec.boundary[spec::axis_y], spec.storage);
+/// Tap rows as 2D kernels want them.
+void bind_tap_bands(const plan::KernelPlan& plan, render::Bindings& bindings) {
+  int band_count = 0;
+  bindings["bands"] = bands_text(plan, band_count);
+  bindings["band_count"] = fmt::to_string(band_count);
+}
+
+// On CUDA cores: what the axes that a kernel walks along are depends on the dimensions.
+
+void bind_core_cells(const spec::StencilSpec& spec, render::Bindings& bindings) {
+  bindings["step_rules"] = axis_rules_text(spec, plan::core_axes(spec.dimensions).step);
   bindings["cells"] = cells_struct(spec.storage);
   bindings["storage_code"] = storage_code(spec.storage);
+}
+
+void bind_core_rows(const spec::StencilSpec& spec, render::Bindings& bindings) {
+  bindings["row_rules"] = axis_rules_text(spec, plan::core_axes(spec.dimensions).row);
+}
+
+void bind_cuda_cores(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
+                     render::Bindings& bindings) {
+  bind_core_cells(spec, bindings);
+  bind_core_rows(spec, bindings);
+  bind_cores(spec, plan, bindings);
+}
+
+void bind_cores2d(const spec::StencilSpec& spec, const plan::KernelPlan& plan, render::Bindings& bindings) {
+  bind_core_cells(spec, bindings);
+  bind_tap_bands(plan, bindings);
+  bind_core_tiles(plan, bindings);
+}
+
+void bind_cores3d(const spec::StencilSpec& spec, const plan::KernelPlan& plan, render::Bindings& bindings) {
+  bind_core_cells(spec, bindings);
+  bind_core_rows(spec, bindings);
   bind_volume(plan, bindings);
   bind_core_ring(spec, plan, bindings);
 }
 
-EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
-                        const pack::PackedKernel& packed, const std::string& version) {
-  render::Bindings bindings = provenance(spec, version);
-  const auto filled = [&]() -> EmittedFile {
-    const std::string name = fmt::format("{}.cu.in", template_of(plan));
-    return {spec.name + ".cu", render::render(find_template(name), bindings)};
-  };
-  bindings["report"] = report_text(spec, plan);
-  bindings["column_rules"] = axis_rules_text(spec.boundary[spec::axis_x], spec.storage);
-  bindings["faces"] = faces_text(spec);
-  bindings["tap_rows"] = tap_rows_text(plan);
-  bindings["taps"] = taps_text(plan);
-  bindings["dimensions"] = fmt::to_string(spec.dimensions);
-  const bool warpgroups = !plan.passes.empty() && plan.passes.front().streaming.warpgroups;
-  bindings["minimum_arch"] = fmt::to_string(warpgroups ? warpgroup_arch : first_sparse_arch);
-  bindings["reach_low"] = fmt::format("{}", fmt::join(plan.reach_low, ", "));
-  bindings["reach_high"] = fmt::format("{}", fmt::join(plan.reach_high, ", "));
-  if (plan.engine == plan::Engine::cuda && plan.cores.ring) {
-    bind_ring_source(spec, plan, bindings);
-    return filled();
-  }
-  if (plan.engine == plan::Engine::cuda) {
-    bind_cores_source(spec, plan, bindings);
-    return filled();
-  }
-  const plan::Pass& pass = plan.passes.front();
-  if (!pass.is_bands()) bind_operands(plan, pass, packed.passes.front(), bindings);
-  if (pass.walk != plan::Walk::planes) {
-    bindings["storage"] = storage_struct(spec, plan);
-    bindings["storage_code"] = storage_code(spec.storage);
-  }
-  if (pass.walk == plan::Walk::lines) {
-    bind_lines(pass, bindings);
-    return filled();
-  }
-  int band_count = 0;
-  bindings["row_low"] = fmt::to_string(pass.row_low);
-  bindings["row_high"] = fmt::to_string(pass.row_high);
-  bindings["row_rules"] = axis_rules_text(spec.boundary[spec::axis_y], spec.storage);
-  const bool volume = pass.walk == plan::Walk::planes;
-  bindings["bands"] = volume ? volume_bands_text(plan, band_count) : bands_text(plan, band_count);
-  bindings["band_count"] = fmt::to_string(band_count);
-  if (volume) {
-    const auto [full_low, full_high] = full_planes(plan);
-    bindings["full_low"] = fmt::to_string(full_low);
-    bindings["full_high"] = fmt::to_string(full_high);
-    bindings["plane_rules"] = axis_rules_text(spec.boundary[spec::axis_z], spec.storage);
-    bind_planes(pass, bindings);
-    return filled();
-  }
-  if (pass.streaming.warpgroups) {
-    bind_warpgroups(pass, packed.passes.front(), bindings);
-    if (pass.inputs.count > 1) {
-      bindings["product_unit"] = fmt::format("0x1p{}F", plan.weights.sum_exponent - plan.weights.exponent);
-      bindings["chained_rows"] = fmt::to_string(plan::warpgroup_chained_rows);
-      bindings["teams"] = fmt::to_string(plan::warpgroup_teams);
-    }
-    return filled();
-  }
-  if (pass.is_bands()) {
-    bind_bands(plan, pass, packed.passes.front(), bindings);
-    return filled();
-  }
-  if (pass.streaming.tiles_in_shared_memory) {
-    bind_block_tiles(pass, bindings);
-    return filled();
-  }
-  if (!pass.streaming.tile_forms.empty()) {
-    bind_tiles(pass, plan.variant.swap, bindings);
-    return filled();
-  }
+// On tensor cores.
+
+/// What becomes a kernel.
+struct TensorKernel {
+  const spec::StencilSpec& spec;
+  const plan::KernelPlan& plan;
+  const plan::Pass& pass;
+  const pack::PackedPass& packed;
+};
+
+void bind_storage(const TensorKernel& kernel, render::Bindings& bindings) {
+  bindings["storage"] = storage_struct(kernel.spec, kernel.plan);
+  bindings["storage_code"] = storage_code(kernel.spec.storage);
+}
+
+void bind_row_axis(const TensorKernel& kernel, render::Bindings& bindings) {
+  bindings["row_low"] = fmt::to_string(kernel.pass.row_low);
+  bindings["row_high"] = fmt::to_string(kernel.pass.row_high);
+  bindings["row_rules"] = axis_rules_text(kernel.spec, spec::axis_y);
+}
+
+/// What all 2D kernels that walk or have tiles share.
+void bind_common2d(const TensorKernel& kernel, render::Bindings& bindings) {
+  bind_storage(kernel, bindings);
+  bind_row_axis(kernel, bindings);
+  bind_tap_bands(kernel.plan, bindings);
+}
+
+/// Operands, and what is multiplied with them in which order.
+void bind_products(const TensorKernel& kernel, render::Bindings& bindings) {
+  bind_operands(kernel.plan, kernel.pass, kernel.packed, bindings);
+  bindings["products"] = products_text(kernel.pass, kernel.packed);
+}
+
+/// From products of scaled inputs to sums.
+std::string product_unit_text(const plan::RoundedWeights& weights) {
+  return fmt::format("0x1p{}F", weights.sum_exponent - weights.exponent);
+}
+
+void bind_stream1d(const TensorKernel& kernel, render::Bindings& bindings) {
+  bind_storage(kernel, bindings);
+  bind_products(kernel, bindings);
+  bind_lines(kernel.pass, bindings);
+}
+
+void bind_stream2d(const TensorKernel& kernel, render::Bindings& bindings) {
+  const auto& [spec, plan, pass, packed] = kernel;
+  bind_common2d(kernel, bindings);
+  bind_products(kernel, bindings);
   const bool gapless = static_cast<int>(plan.tap_rows.size()) == pass.rows_spanned();
   bindings["gapless"] = gapless ? "true" : "false";
   bindings["swap"] = plan::swap_name(plan.variant.swap);
   bindings["rows_kept"] = fmt::to_string(pass.rows_kept);
-  bindings["product_unit"] = fmt::format("0x1p{}F", plan.weights.sum_exponent - plan.weights.exponent);
+  bindings["product_unit"] = product_unit_text(plan.weights);
   bind_streaming(pass, bindings);
-  return filled();
+}
+
+void bind_tile2d(const TensorKernel& kernel, render::Bindings& bindings) {
+  bind_common2d(kernel, bindings);
+  bind_products(kernel, bindings);
+  bind_tiles(kernel.pass, kernel.plan.variant.swap, bindings);
+}
+
+void bind_block2d(const TensorKernel& kernel, render::Bindings& bindings) {
+  bind_common2d(kernel, bindings);
+  bind_products(kernel, bindings);
+  bind_block_tiles(kernel.pass, bindings);
+}
+
+void bind_star2d(const TensorKernel& kernel, render::Bindings& bindings) {
+  bind_common2d(kernel, bindings);
+  bind_bands(kernel.plan, kernel.pass, kernel.packed, bindings);
+}
+
+void bind_group2d(const TensorKernel& kernel, render::Bindings& bindings) {
+  const auto& [spec, plan, pass, packed] = kernel;
+  bind_common2d(kernel, bindings);
+  bind_operands(plan, pass, packed, bindings);
+  bind_warpgroups(pass, packed, bindings);
+  bindings["blocks_per_multiprocessor"] = fmt::to_string(pass.streaming.blocks_per_multiprocessor);
+}
+
+void bind_split2d(const TensorKernel& kernel, render::Bindings& bindings) {
+  const auto& [spec, plan, pass, packed] = kernel;
+  bind_common2d(kernel, bindings);
+  bind_operands(plan, pass, packed, bindings);
+  bind_warpgroups(pass, packed, bindings);
+  // Metadata of many kinds takes the registers of remainders, and more.
+  const bool is_one = metadata_is_one(packed);
+  bindings["held_remainders"] = fmt::to_string(is_one ? plan::warpgroup_held_remainders(pass) : 0);
+  bindings["product_registers"] =
+      fmt::to_string(is_one ? pass.streaming.estimated_registers : plan::most_warpgroup_registers);
+  bindings["product_unit"] = product_unit_text(plan.weights);
+  bindings["chained_rows"] = fmt::to_string(plan::warpgroup_chained_rows);
+  bindings["teams"] = fmt::to_string(plan::warpgroup_teams);
+}
+
+void bind_stream3d(const TensorKernel& kernel, render::Bindings& bindings) {
+  bind_row_axis(kernel, bindings);
+  bind_volume(kernel.plan, bindings);
+  bind_products(kernel, bindings);
+  bindings["plane_rules"] = axis_rules_text(kernel.spec, spec::axis_z);
+  bind_planes(kernel.pass, bindings);
+}
+
+/// What all kernels tell of their stencil.
+void bind_stencil(const spec::StencilSpec& spec, const plan::KernelPlan& plan, render::Bindings& bindings) {
+  bindings["report"] = report_text(spec, plan);
+  bindings["column_rules"] = axis_rules_text(spec, spec::axis_x);
+  bindings["faces"] = faces_text(spec);
+  bindings["tap_rows"] = tap_rows_text(plan);
+  bindings["taps"] = taps_text(plan);
+  bindings["dimensions"] = fmt::to_string(spec.dimensions);
+  bindings["reach_low"] = fmt::format("{}", fmt::join(plan.reach_low, ", "));
+  bindings["reach_high"] = fmt::format("{}", fmt::join(plan.reach_high, ", "));
+}
+
+void bind_template(Template chosen, const spec::StencilSpec& spec, const plan::KernelPlan& plan,
+                   const pack::PackedKernel& packed, render::Bindings& bindings) {
+  const auto kernel = [&] { return TensorKernel{spec, plan, plan.passes.front(), packed.passes.front()}; };
+  switch (chosen) {
+    case Template::stream1d:
+      return bind_stream1d(kernel(), bindings);
+    case Template::stream2d:
+      return bind_stream2d(kernel(), bindings);
+    case Template::tile2d:
+      return bind_tile2d(kernel(), bindings);
+    case Template::block2d:
+      return bind_block2d(kernel(), bindings);
+    case Template::star2d:
+      return bind_star2d(kernel(), bindings);
+    case Template::group2d:
+      return bind_group2d(kernel(), bindings);
+    case Template::split2d:
+      return bind_split2d(kernel(), bindings);
+    case Template::stream3d:
+      return bind_stream3d(kernel(), bindings);
+    case Template::cuda_cores:
+      return bind_cuda_cores(spec, plan, bindings);
+    case Template::cores2d:
+      return bind_cores2d(spec, plan, bindings);
+    case Template::cores3d:
+      return bind_cores3d(spec, plan, bindings);
+  }
+}
+
+EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
+                        const pack::PackedKernel& packed, const std::string& version) {
+  const Template chosen = choose_template(plan);
+  render::Bindings bindings = provenance(spec, version);
+  bind_stencil(spec, plan, bindings);
+  bindings["minimum_arch"] = fmt::to_string(minimum_arch(chosen));
+  bind_template(chosen, spec, plan, packed, bindings);
+  const std::string name = fmt::format("{}.cu.in", name_of(chosen));
+  return {spec.name + ".cu", render::render(find_template(name), bindings)};
 }
 
 }  // namespace
 
 std::string_view template_of(const plan::KernelPlan& plan) {
-  if (plan.engine == plan::Engine::cuda) {
-    if (plan.cores.ring) return "cores3d";
-    return plan.cores.tile_rows > 0 ? "cores2d" : "cuda_cores";
-  }
-  const plan::Pass& pass = plan.passes.front();
-  switch (pass.walk) {
-    case plan::Walk::lines:
-      return "stream1d";
-    case plan::Walk::planes:
-      return "stream3d";
-    case plan::Walk::rows:
-      break;
-  }
-  if (pass.streaming.warpgroups) return pass.inputs.count > 1 ? "split2d" : "group2d";
-  if (pass.is_bands()) return "star2d";
-  if (pass.streaming.tiles_in_shared_memory) return "block2d";
-  return pass.streaming.tile_forms.empty() ? "stream2d" : "tile2d";
+  return name_of(choose_template(plan));
 }
 
 std::vector<EmittedFile> emit(const spec::StencilSpec& spec, const plan::KernelPlan& plan,

@@ -35,7 +35,7 @@ struct Problem {
                                                  const OutputFile& file);
 
 /// The files that are missing or differ from what write_files would write in more than the number behind the
-/// words "spider-gen version". Writes nothing.
+/// words "spider-gen version", in the two lines that tell the generator's version. Writes nothing.
 [[nodiscard]] std::vector<Problem> check_files(const std::filesystem::path& directory,
                                                const std::vector<OutputFile>& files);
 

@@ -218,9 +218,9 @@ TileMapping mapping_of(Swap swap, LaneOutputs outputs, bool whole_operands) {
   return pair_swap_mapping(outputs);
 }
 
-/// Of Walk::rows with windows, unless `variant` asks for pairs of rows.
-Pass make_one_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
-                   const std::vector<TapRow>& tap_rows, Engine engine, const Variant& variant) {
+/// A pass without products: what follows from the spec and the engine alone.
+Pass empty_pass(const spec::StencilSpec& spec, const std::vector<TapRow>& tap_rows, Engine engine,
+                const Variant& variant) {
   const LaneOutputs outputs = spec.storage == spec::Storage::f32 ? LaneOutputs::pairs : LaneOutputs::quad;
   Pass pass;
   pass.whole_operands = engine == Engine::dense;
@@ -229,46 +229,75 @@ Pass make_one_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
   pass.walk = walk_of(spec, tap_rows, engine, variant);
   pass.column_reach = column_reach_of(tap_rows);
   pass.mapping = mapping_of(variant.swap, outputs, pass.whole_operands);
-  std::vector<Window> windows = cut_windows(weights.taps, pass.mapping);
-  pass.row_low = pass.row_high = windows.front().dy;
-  for (const Window& window : windows) {
-    pass.row_low = std::min(pass.row_low, window.dy);
-    pass.row_high = std::max(pass.row_high, window.dy);
-  }
+  return pass;
+}
+
+/// The rows and planes of all windows, before any of them become pairs of diagonals.
+void set_rows(const std::vector<Window>& windows, Pass& pass) {
+  const auto [low, high] = std::minmax_element(windows.begin(), windows.end(),
+                                               [](const Window& a, const Window& b) { return a.dy < b.dy; });
+  pass.row_low = low->dy;
+  pass.row_high = high->dy;
   pass.plane_low = windows.front().dz;
   pass.plane_high = windows.back().dz;
-  const TermPairs terms = multiplied_terms(weights, pass.inputs);
-  // Of f32 values one fragment more takes longer than the products that pairs save (measured on an H200).
-  const bool may_pair_diagonals = pass.walk == Walk::rows && engine == Engine::sparse &&
-                                  variant.swap == Swap::pair && spec.storage != spec::Storage::f32;
-  std::vector<DiagonalPair> pairs;
-  if (pass.walk == Walk::planes) pairs = take_diagonal_pairs(windows);
-  std::vector<RowPair> row_pairs;
-  if (pass.walk == Walk::planes) row_pairs = pair_rows(weights.taps);
-  if (row_pairs.size() >= windows.size() + pairs.size())
-    row_pairs.clear();  // windows and diagonals are fewer
-  if (pass.walk == Walk::rows && variant.length == row_pair_length) row_pairs = pair_rows(weights.taps);
-  if (!row_pairs.empty()) {
-    pairs.clear();
-    windows.clear();
-    take_row_pair_mapping(row_pairs, pass);
-  }
-  if (may_pair_diagonals && row_pairs.empty() &&
-      !hides_behind_memory(count_products(windows, terms), pass.inputs))
-    pairs = take_diagonal_pairs_of_rows(windows);
-  pass.rows_kept = weights.adds_identity ? pass.row_high : 0;
-  if (pass.walk == Walk::rows && !pairs.empty())
-    pass.rows_kept = std::max(pass.rows_kept, pairs.front().distance().y);
-  if (!windows.empty()) set_shifts(windows, pass);
+}
 
-  for (const Window& window : windows) {
+/// What products multiply with: windows and pairs of diagonals, or pairs of rows alone.
+struct Groups {
+  std::vector<Window> windows;
+  std::vector<DiagonalPair> diagonals;
+  std::vector<RowPair> row_pairs;
+};
+
+/// In 3D: whichever are fewer.
+Groups groups_of_planes(const RoundedWeights& weights, std::vector<Window> windows) {
+  Groups groups{std::move(windows), {}, {}};
+  groups.diagonals = take_diagonal_pairs(groups.windows);
+  std::vector<RowPair> row_pairs = pair_rows(weights.taps);
+  const bool are_fewer = row_pairs.size() < groups.windows.size() + groups.diagonals.size();
+  return row_pairs.empty() || !are_fewer ? groups : Groups{{}, {}, std::move(row_pairs)};
+}
+
+/// In 2D: pairs of rows where `variant` asks for them, and diagonals where their products would be felt.
+Groups groups_of_rows(const RoundedWeights& weights, std::vector<Window> windows, const TermPairs& terms,
+                      const Pass& pass, const Variant& variant) {
+  if (variant.length == row_pair_length) {
+    std::vector<RowPair> row_pairs = pair_rows(weights.taps);
+    if (!row_pairs.empty()) return {{}, {}, std::move(row_pairs)};
+  }
+  Groups groups{std::move(windows), {}, {}};
+  // Of f32 values one fragment more takes longer than the products that pairs save (measured on an H200).
+  const bool may_pair = !pass.whole_operands && variant.swap == Swap::pair &&
+                        pass.element_bytes != spec::element_bytes(spec::Storage::f32);
+  if (may_pair && !hides_behind_memory(count_products(groups.windows, terms), pass.inputs))
+    groups.diagonals = take_diagonal_pairs_of_rows(groups.windows);
+  return groups;
+}
+
+Groups choose_groups(const RoundedWeights& weights, std::vector<Window> windows, const TermPairs& terms,
+                     const Pass& pass, const Variant& variant) {
+  switch (pass.walk) {
+    case Walk::lines:
+      break;
+    case Walk::planes:
+      return groups_of_planes(weights, std::move(windows));
+    case Walk::rows:
+      return groups_of_rows(weights, std::move(windows), terms, pass, variant);
+  }
+  return {std::move(windows), {}, {}};
+}
+
+void add_products(const Groups& groups, const TermPairs& terms, Pass& pass) {
+  if (!groups.row_pairs.empty()) take_row_pair_mapping(groups.row_pairs, pass);
+  if (!groups.windows.empty()) set_shifts(groups.windows, pass);
+  for (const Window& window : groups.windows) {
     for (int source = 0; source < static_cast<int>(pass.sources.size()); ++source) {
       if (pass.sources[source].shift != window.shift) continue;
       add_products(group_of(window, source, pass.mapping), terms, pass);
     }
   }
-  for (const RowPair& pair : row_pairs) add_products(group_of(pair, pass.mapping), terms, pass);
-  for (const DiagonalPair& pair : pairs) {
+  for (const RowPair& pair : groups.row_pairs) add_products(group_of(pair, pass.mapping), terms, pass);
+  for (const DiagonalPair& pair : groups.diagonals) {
     Group group{find_or_add_source({diagonal_pair_mapping(pair.distance())}, pass.sources), pair.first, {}};
     group.taps = {&pair.first.taps.front(), &pair.second.taps.front()};
     add_products(group, terms, pass);
@@ -278,14 +307,40 @@ Pass make_one_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
     if (pass.walk == Walk::rows) return pass.last_row(a) > pass.last_row(b);
     return std::pair(pass.last_plane(a), a.row) > std::pair(pass.last_plane(b), b.row);
   });
-  if (pass.walk == Walk::planes) {
-    pass.planes = choose_plane_streaming(pass);
-  } else if (pass.walk == Walk::lines) {
-    pass.lines = choose_line_streaming(pass, spec.boundary[spec::axis_x]);
-  } else {
-    pass.streaming = choose_streaming(pass, variant);
-    fit_shared_memory(pass);
+}
+
+/// Rows that wait in the ring: for the second of a pair of diagonals, and to be added to results.
+int rows_kept_of(const Groups& groups, const RoundedWeights& weights, const Pass& pass) {
+  const int for_results = weights.adds_identity ? pass.row_high : 0;
+  const bool waits = pass.walk == Walk::rows && !groups.diagonals.empty();
+  return waits ? std::max(for_results, groups.diagonals.front().distance().y) : for_results;
+}
+
+void choose_walk(const spec::StencilSpec& spec, const Variant& variant, Pass& pass) {
+  switch (pass.walk) {
+    case Walk::lines:
+      pass.lines = choose_line_streaming(pass, spec.boundary[spec::axis_x]);
+      return;
+    case Walk::planes:
+      pass.planes = choose_plane_streaming(pass);
+      return;
+    case Walk::rows:
+      pass.streaming = choose_streaming(pass, variant);
+      fit_shared_memory(pass);
   }
+}
+
+/// Of Walk::rows with windows, unless `variant` asks for pairs of rows.
+Pass make_one_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
+                   const std::vector<TapRow>& tap_rows, Engine engine, const Variant& variant) {
+  Pass pass = empty_pass(spec, tap_rows, engine, variant);
+  std::vector<Window> windows = cut_windows(weights.taps, pass.mapping);
+  set_rows(windows, pass);
+  const TermPairs terms = multiplied_terms(weights, pass.inputs);
+  const Groups groups = choose_groups(weights, std::move(windows), terms, pass, variant);
+  add_products(groups, terms, pass);
+  pass.rows_kept = rows_kept_of(groups, weights, pass);
+  choose_walk(spec, variant, pass);
   return pass;
 }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <limits>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -88,13 +88,20 @@ struct Document {
 bool check_schema(const Document& document) {
   const Node* node = document.find("schema");
   if (!node) return true;
-  const std::optional<int> schema =
-      read_whole(*node, "'schema'", 1, std::numeric_limits<int>::max(), document.context);
-  if (!schema || *schema <= newest_schema) return true;
-  document.context.diagnostics.error(
-      node->where,
-      fmt::format("schema {} needs a newer spider-gen; this one reads schema {}", *schema, newest_schema));
-  return false;
+  const std::optional<double> schema = read_number(*node, "'schema'", document.context);
+  if (!schema) return true;
+  const bool is_whole = std::trunc(*schema) == *schema;
+  if (is_whole && *schema > newest_schema) {
+    document.context.diagnostics.error(
+        node->where,
+        fmt::format("schema {} needs a newer spider-gen; this one reads schema {}", *schema, newest_schema));
+    return false;
+  }
+  if (!is_whole || *schema < 1) {
+    document.context.diagnostics.error(
+        node->where, fmt::format("'schema' is a whole number from 1 on, not {}", describe(*node)));
+  }
+  return true;
 }
 
 std::string read_name(const Document& document) {

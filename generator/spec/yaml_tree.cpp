@@ -28,6 +28,9 @@ struct Stop {};
 struct Level {
   Node node;
   std::optional<Node> key;  ///< of the mapping entry whose value comes next
+  int block_column = -1;    ///< of a block's keys or dashes, from 0; none where it is in brackets
+
+  [[nodiscard]] bool expects_value() const { return node.kind == NodeKind::sequence || key.has_value(); }
 };
 
 /// Columns in characters of places that mostly follow each other: the line is not counted anew for each.
@@ -74,7 +77,11 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override {
-    add({NodeKind::missing, place(mark), {}, 0, {}, {}});
+    if (is_empty(mark)) {
+      add({NodeKind::missing, place(mark), {}, 0, {}, {}});
+    } else {
+      add_scalar(mark, {}, std::string(null_word(text_at(mark))));
+    }
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override {
@@ -93,27 +100,56 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
                 const std::string& value) override {
+    add_scalar(mark, tag, value);
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
+                       YAML::EmitterStyle::value style) override {
+    open(NodeKind::sequence, mark, tag, style);
+  }
+  void OnSequenceEnd() override { close(); }
+
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
+                  YAML::EmitterStyle::value style) override {
+    open(NodeKind::mapping, mark, tag, style);
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  /// What yaml-cpp makes nothing of, at the begin of a text; empty where that is none.
+  static std::string_view null_word(std::string_view text) {
+    for (const std::string_view word : {"~", "null", "Null", "NULL"}) {
+      if (text.starts_with(word)) return word;
+    }
+    return {};
+  }
+
+  /// Stands nothing where yaml-cpp says so? Then the mark is that of what comes next, which is no deeper than
+  /// the block that has the gap.
+  [[nodiscard]] bool is_empty(const YAML::Mark& mark) const {
+    const bool is_next =
+        !levels_.empty() && levels_.back().expects_value() && mark.column <= levels_.back().block_column;
+    const std::string_view text = text_at(mark);
+    return is_next || (null_word(text).empty() && !text.starts_with('!'));
+  }
+
+  void add_scalar(const YAML::Mark& mark, const std::string& tag, const std::string& value) {
     check_tag(mark, tag);
     check_quotes(mark);
     add({NodeKind::scalar, place(mark), value, text_column(mark, value), {}, {}});
   }
 
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
-                       YAML::EmitterStyle::value /*style*/) override {
-    open(NodeKind::sequence, mark, tag);
-  }
-  void OnSequenceEnd() override { close(); }
-
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
-                  YAML::EmitterStyle::value /*style*/) override {
-    open(NodeKind::mapping, mark, tag);
-  }
-  void OnMapEnd() override { close(); }
-
- private:
   void check_tag(const YAML::Mark& mark, const std::string& tag) {
-    if (tag.empty() || tag == "?" || tag == "!") return;  // what yaml-cpp gives values without a tag
+    // What yaml-cpp gives values without a tag, plain and quoted; but they may be written, too: `! 1`, `!<?>
+    // 1`.
+    const bool is_usual = tag.empty() || tag == "?" || tag == "!";
+    if (is_usual && !text_at(mark).starts_with('!')) return;
     diagnostics_.error(place(mark), "this is a YAML tag; remove it, and quote text that begins with '!'");
+  }
+
+  /// The spec's text from the mark on.
+  [[nodiscard]] std::string_view text_at(const YAML::Mark& mark) const {
+    return text_.substr(std::min(static_cast<std::size_t>(mark.pos), text_.size()));
   }
 
   void check_quotes(const YAML::Mark& mark) {
@@ -135,14 +171,15 @@ class TreeBuilder final : public YAML::EventHandler {
     return columns_.of(line, text, static_cast<int>(begin));
   }
 
-  void open(NodeKind kind, const YAML::Mark& mark, const std::string& tag) {
+  void open(NodeKind kind, const YAML::Mark& mark, const std::string& tag, YAML::EmitterStyle::value style) {
     check_tag(mark, tag);
     if (levels_.size() == most_levels) {
       diagnostics_.error(place(mark),
                          fmt::format("nested deeper than {} levels; no spec needs that", most_levels));
       throw Stop();
     }
-    levels_.push_back({{kind, place(mark), {}, 0, {}, {}}, std::nullopt});
+    const int block_column = style == YAML::EmitterStyle::Block ? mark.column : -1;
+    levels_.push_back({{kind, place(mark), {}, 0, {}, {}}, std::nullopt, block_column});
   }
 
   void close() {

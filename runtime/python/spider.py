@@ -21,6 +21,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import math
+import operator
 import os
 from typing import Any, Sequence
 
@@ -115,7 +116,8 @@ _SIGNATURES = {
 
 
 def load(path: str | os.PathLike) -> Library:
-    """A shared library with kernels and the runtime. OSError where it cannot be loaded, Error where its ABI differs."""
+    """A shared library with kernels and the runtime. OSError where it cannot be loaded, Error where it holds no runtime or
+    one of another ABI."""
     return Library(path)
 
 
@@ -126,20 +128,19 @@ class Library:
         self.path = os.fspath(path)
         self._c = ctypes.CDLL(os.path.abspath(self.path) if os.path.exists(self.path) else self.path)
         for name, (result, arguments) in _SIGNATURES.items():
-            function = self._function(name)
+            function = getattr(self._c, name, None)
+            if function is None:
+                raise Error(2, f"{self.path} holds no spider runtime: it has no function {name}")
             function.restype, function.argtypes = result, arguments
         if self._c.spider_abi_version() != ABI:
             raise Error(2, f"{self.path} has ABI {self._c.spider_abi_version()}; this module is for {ABI}")
 
-    def _function(self, name: str) -> Any:
-        try:
-            return getattr(self._c, name)
-        except AttributeError:
-            raise AttributeError(f"{self.path} has no function {name}") from None
-
     def kernel(self, name: str) -> Kernel:
         """The kernel of the stencil `name`. AttributeError where the library has none."""
-        function = self._function(f"{name}_kernel")
+        try:
+            function = getattr(self._c, f"{name}_kernel")
+        except AttributeError:
+            raise AttributeError(f"{self.path} has no function {name}_kernel") from None
         function.restype, function.argtypes = _pointer, []
         return Kernel(self, function())
 
@@ -204,8 +205,8 @@ class Kernel:
         """`steps` time steps from `a` to `b` and back; returns whichever holds the last one."""
         views = self._view(a, written=True), self._view(b, written=True)
         result = _fields()
-        status = self.library._c.spider_iterate(self._handle, views[0].field, views[1].field, steps,
-                                       _choose_stream(stream, *views), ctypes.byref(result))
+        status = self.library._c.spider_iterate(self._handle, views[0].field, views[1].field, _int64("steps", steps),
+                                                _choose_stream(stream, *views), ctypes.byref(result))
         self.library._check(status)
         return a if ctypes.addressof(result.contents) == ctypes.addressof(views[0].field) else b
 
@@ -215,7 +216,7 @@ class Kernel:
     def _triple(self, values: Sequence[int], absent: int) -> Any:
         if len(values) != self.info.dimensions:
             raise ValueError(f"{self.info.name} has {self.info.dimensions} axes, not {len(values)}")
-        return (ctypes.c_int64 * 3)(*[absent] * (3 - len(values)), *values)
+        return _int64s("the box", [absent] * (3 - len(values)) + list(values))
 
 
 @dataclasses.dataclass
@@ -252,8 +253,20 @@ class _View:
                 raise ValueError(f"a stride of {stride} bytes is no whole number of elements")
             counted[2 - (len(shape) - 1) + axis] = stride // size
         extents = [1] * (3 - len(shape)) + list(shape)
-        field = _Field(address, (ctypes.c_int64 * 3)(*extents), (ctypes.c_int64 * 2)(*counted))
+        field = _Field(address, _int64s("the array's shape", extents), _int64s("the array's strides", counted))
         return _View(field, interface.get("stream"))
+
+
+def _int64(what: str, value: Any) -> int:
+    """The value as an integer that C's int64_t holds: ctypes would cut a longer one without a word."""
+    number = operator.index(value)
+    if not -(2**63) <= number < 2**63:
+        raise OverflowError(f"{what}: {number} does not fit into 64 bits")
+    return number
+
+
+def _int64s(what: str, values: Sequence[Any]) -> Any:
+    return (ctypes.c_int64 * len(values))(*(_int64(what, value) for value in values))
 
 
 def _interface(array: Any, info: Info) -> dict:
@@ -305,7 +318,8 @@ class Field:
             raise ValueError(f"{info.name} has {info.dimensions} axes, not {len(extents)}")
         if min(extents) < 1:
             raise ValueError("every extent must be at least 1")
-        self.library, self.storage, self.shape = library, info.storage, tuple(int(n) for n in extents)
+        self.library, self.storage = library, info.storage
+        self.shape = tuple(operator.index(n) for n in extents)
         self._emulated = info.emulated
         self._size = _ELEMENT_BYTES[info.storage]
         low, high = (list(reach[3 - info.dimensions:]) for reach in (info.reach_low, info.reach_high))
@@ -315,7 +329,8 @@ class Field:
         self._padded = [before + n + after for (before, after), n in zip(self.halo, self.shape)]
         self._padded[-1] = -(-self._padded[-1] // alignment) * alignment
         self._memory = _pointer()
-        library._check(library._c.spider_allocate(math.prod(self._padded) * self._size, ctypes.byref(self._memory)))
+        size = _int64("the field's bytes", math.prod(self._padded) * self._size)
+        library._check(library._c.spider_allocate(size, ctypes.byref(self._memory)))
         self._fill_with_zeros()
 
     def __del__(self):

@@ -51,6 +51,10 @@ add_library(part INTERFACE)
 spider_add_stencil(part SPECS ${specs}/blur.yaml BACKEND emulated)
 target_link_libraries(app part)
 END
+expect 0 options "Generating done" "C CXX" <<'END'
+find_package(SpiderGen CONFIG REQUIRED)
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated OPTIONS -D a=1 --engine cuda --length=16)
+END
 # A shared library holds its kernels, so that it can be exported without the libraries that are made for them.
 expect 0 exported "Generating done" "C CXX" <<'END'
 find_package(SpiderGen CONFIG REQUIRED)
@@ -98,6 +102,18 @@ refuses other_options "another stencil named blur already" "C CXX" <<'END'
 find_package(SpiderGen CONFIG REQUIRED)
 spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated)
 spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated OPTIONS -D a=1)
+END
+refuses option_arch "OPTIONS --arch: ARCHITECTURES says" "C CXX" <<'END'
+find_package(SpiderGen CONFIG REQUIRED)
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated OPTIONS --arch sm_90a)
+END
+refuses option_output "OPTIONS -okernels: OUTPUT_DIRECTORY says" "C CXX" <<'END'
+find_package(SpiderGen CONFIG REQUIRED)
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated OPTIONS -D a=1 -okernels)
+END
+refuses option_check "OPTIONS --check: with it spider-gen writes no kernel" "C CXX" <<'END'
+find_package(SpiderGen CONFIG REQUIRED)
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated OPTIONS --check)
 END
 refuses other_spec_in_a_library "SPIDER_KERNEL_blur" "C CXX" <<'END'
 find_package(SpiderGen CONFIG REQUIRED)

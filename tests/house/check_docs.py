@@ -2,7 +2,7 @@
 """Checks that the documentation says what is so.
 
   check_docs.py check ROOT
-      links lead somewhere; tables name every function, status and placeholder (check_blocks.py checks the blocks of
+      links lead somewhere; lines are not too long; tables name every function, status and placeholder (check_blocks.py checks the blocks of
       code); all languages and the generator name the same ABI
   check_docs.py build ROOT --work DIR
       a copy of the repository, DIR/tree, builds, installs and takes a new stencil by the README's commands; the preset
@@ -92,6 +92,21 @@ def check_links(root: pathlib.Path) -> list[str]:
     return problems
 
 
+LONGEST_LINE = 126  # of text; tables, blocks of code and pictures have lines of their own
+
+
+def check_lines(root: pathlib.Path) -> list[str]:
+    problems = []
+    for page in pages(root):
+        name = str(page.relative_to(root))
+        text = re.sub(r"^```.*?^```$", lambda block: "\n" * block[0].count("\n"), page.read_text(encoding="utf-8"),
+                      flags=re.MULTILINE | re.DOTALL)
+        problems += [f"{name}:{number}: {len(line)} characters; wrap the paragraph at some 122"
+                     for number, line in enumerate(text.split("\n"), 1)
+                     if len(line) > LONGEST_LINE and not line.startswith(("|", "!["))]
+    return problems
+
+
 def check_tables(root: pathlib.Path) -> list[str]:
     include = root / "runtime/include/spider"
     headers = "".join((include / name).read_text(encoding="utf-8") for name in ("spider.h", "memory.h"))
@@ -145,7 +160,7 @@ def check_abi(root: pathlib.Path) -> list[str]:
 
 def check(arguments: argparse.Namespace) -> list[str]:
     root = arguments.root
-    return check_links(root) + check_tables(root) + check_abi(root)
+    return check_links(root) + check_lines(root) + check_tables(root) + check_abi(root)
 
 
 def build(arguments: argparse.Namespace) -> list[str]:

@@ -268,6 +268,13 @@ TEST(Spec, ChoicesAndQuotes) {
   EXPECT_EQ(spec.description, "one line on two");
 }
 
+TEST(Spec, NullIsTextAsAnyOther) {
+  EXPECT_EQ(read(head + "description: ~\nparameters: {null: 3}\n" + point).description, "~");
+  const std::string taps = "shape: taps\ncoefficients:\n- {at: [0, 0], weight: null}\n";
+  for (const char* parameters : {"{null: 3}", "{a: 1, ? null : 3}", "\n  ? null\n  : 3", "\n  null: 3"})
+    EXPECT_EQ(weights(head + "parameters: " + parameters + "\n" + taps), (Weights{{{0, 0, 0}, 3}}));
+}
+
 TEST(Spec, StandardInputHasNoStem) {
   const ReadResult result = read_spec({"-", head + point}, {});
   EXPECT_EQ(messages(result), "");

@@ -152,6 +152,13 @@ class OnDevice:
         self.__cuda_array_interface__ = {"data": (1 << 20, False), "version": 3} | interface
 
 
+class OnHost:
+    """An array of NumPy that tells something else of itself."""
+
+    def __init__(self, array: np.ndarray, **interface):
+        self.__array_interface__ = array.__array_interface__ | interface
+
+
 def refusals(library: spider.Library) -> None:
     kernel = library.kernel("diffusion")
     good = np.zeros((4, 8), np.float16)
@@ -168,8 +175,18 @@ def refusals(library: spider.Library) -> None:
     refuse(spider.Error, "spider_apply: ", kernel.apply, good, good)
     refuse(spider.Error, "spider_apply: ", kernel.apply, good[::-1], good.copy())
     refuse(spider.Error, "spider_iterate: ", kernel.iterate, good, good.copy(), -1)
+    # ctypes cuts integers to 64 bits, which would make each of these a call that does nothing or too little.
+    refuse(OverflowError, "steps: 18446744073709551616 does not fit", kernel.iterate, good, good.copy(), 2**64)
+    refuse(OverflowError, "the box: ", kernel.apply_box, good, good.copy(), (0, 0), (2**64 + 1, 8))
+    refuse(OverflowError, "the array's shape: ", kernel.apply, OnHost(good, shape=(2**64 + 4, 8)), good.copy())
+    refuse(OverflowError, "the field's bytes: ", library.field, kernel, 2**40, 2**40)
+    refuse(TypeError, "integer", kernel.iterate, good, good.copy(), 1.5)
+    refuse(TypeError, "integer", kernel.apply_box, good, good.copy(), (0, 0.5), (1, 1))
+    refuse(TypeError, "integer", library.field, kernel, 4.5, 8)
+    assert kernel.iterate(good, good.copy(), np.int64(0)) is good
     refuse(AttributeError, "no function absent_kernel", library.kernel, "absent")
     refuse(OSError, "", spider.load, "/nowhere/libkernels.so")
+    refuse(spider.Error, "holds no spider runtime", spider.load, "libm.so.6")
     refuse(ValueError, "(4, 8), the array (8, 4)", library.field(kernel, 4, 8).upload, np.zeros((8, 4)))
 
 

@@ -64,11 +64,16 @@ double sum_of_shares(const std::vector<RoundedTap>& taps) {
   return sum;
 }
 
-/// The power of two that brings the largest share into [1, 2), or none where the type does well without.
-int common_exponent(OperandType type, double largest) {
-  const double smallest = type == OperandType::f16 ? smallest_unscaled_f16 : smallest_unscaled_bf16;
-  const int exponent = std::min(-std::ilogb(largest), largest_sum_exponent);
-  return largest < smallest || largest > largest_value(type) ? exponent : 0;
+/// 0 where the type does well without; otherwise the power of two that brings the largest share into [1, 2),
+/// or in bf16, whose fields may be as large as f32 is, the magnitudes of the shares to a sum of at most 1, so
+/// that no sum of finite values overflows before it is scaled back.
+int common_exponent(OperandType type, const std::vector<RoundedTap>& taps) {
+  const bool f16 = type == OperandType::f16;
+  const double largest = largest_share(taps);
+  const double smallest = f16 ? smallest_unscaled_f16 : smallest_unscaled_bf16;
+  if (largest >= smallest && largest <= largest_value(type)) return 0;
+  const int exponent = f16 ? -std::ilogb(largest) : -std::ilogb(sum_of_shares(taps)) - 1;
+  return std::min(exponent, largest_sum_exponent);
 }
 
 std::vector<double> split(double weight, const RoundedWeights& weights) {
@@ -251,7 +256,7 @@ void round_scaled(const StencilSpec& spec, RoundedWeights& weights) {
 /// A power of two at which all shares are exact, if there is one; otherwise the one that suits remainders.
 int choose_exponent(const RoundedWeights& weights) {
   const double largest = largest_share(weights.taps);
-  const int common = common_exponent(weights.type, largest);
+  const int common = common_exponent(weights.type, weights.taps);
   std::vector<int> exponents{0, common};
   // Very different shares need all of f16's range, of which no sum leaves f32's.
   if (weights.type == OperandType::f16)

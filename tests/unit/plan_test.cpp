@@ -175,6 +175,22 @@ TEST(Weights, Bf16TakesAsManyTermsAsKeepThem) {
   EXPECT_EQ(round_weights(stencil).weights.terms, 1);
 }
 
+TEST(Weights, TinyOnesOfBf16DoNotOverflowSums) {
+  constexpr double largest_field = 0x1.fep127;
+  for (const double scale : {0x1p-62, 1e-20, 1e-30, 1e-38, 1e-44}) {
+    spec::StencilSpec stencil = with_weights({3.14159265 * scale, 1.41421356 * scale, 1.7320508 * scale,
+                                              2.7182818 * scale, -1.123456 * scale, 1.9999 * scale});
+    stencil.storage = spec::Storage::bf16;
+    const RoundedWeights rounded = round_weights(stencil).weights;
+    EXPECT_LE(rounded.largest_error, std::ldexp(3.15 * scale, -21)) << scale;
+    double magnitudes = 0;
+    for (const RoundedTap& tap : rounded.taps) {
+      for (const double term : tap.terms) magnitudes += std::fabs(term);
+    }
+    EXPECT_LT(magnitudes * largest_field, 0x1p128) << scale;
+  }
+}
+
 TEST(Windows, SmallReachIsOneWindowARow) {
   for (int radius = 1; radius <= 7; ++radius) {
     RoundedWeights weights;

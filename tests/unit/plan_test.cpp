@@ -98,6 +98,28 @@ TEST(Weights, AWeightThatVanishesIsAnError) {
   EXPECT_TRUE(round_weights(with_weights({1.0, 1e-9, 1.0})).diagnostics.has_errors());
 }
 
+TEST(Weights, AllThatVanishAreOneErrorWithAdviceForTheirShape) {
+  spec::StencilSpec stencil = with_weights({1.0, 1e-9, 1.0, 1e-10, 1e-11});
+  const auto text_of = [&](spec::Shape shape) {
+    stencil.shape = shape;
+    const diag::Diagnostics diagnostics = round_weights(stencil).diagnostics;
+    EXPECT_EQ(diagnostics.errors, 1U);
+    return diagnostics.items.front().text;
+  };
+  EXPECT_EQ(
+      text_of(spec::Shape::taps),
+      "the weight 1e-09 (as do 2 others) vanishes beside the largest, 1, in 2 f16 terms; drop these taps; "
+      "'--engine cuda' takes it");
+  EXPECT_NE(text_of(spec::Shape::product).find("; shorten the lists, or write a box with 0 there; "),
+            std::string::npos);
+  EXPECT_NE(text_of(spec::Shape::star).find("; write 0 there; "), std::string::npos);
+  stencil.taps[1].weight = 1e-70;  // not in f32 either
+  EXPECT_EQ(text_of(spec::Shape::box).find("--engine"), std::string::npos);
+  const diag::Diagnostics of_cores = round_weights_to_f32(stencil).diagnostics;
+  ASSERT_EQ(of_cores.errors, 1U);
+  EXPECT_EQ(of_cores.items.front().text, "the weight 1e-70 vanishes in f32; write 0 there");
+}
+
 TEST(Weights, WeightsThatMakeEveryResultZeroAreAnError) {
   EXPECT_TRUE(round_weights(with_weights({1e-60, 3e-61})).diagnostics.has_errors());
   EXPECT_FALSE(round_weights(with_weights({1e-11, 3e-12})).diagnostics.has_errors());

@@ -21,7 +21,7 @@ namespace spidergen::plan {
 namespace {
 
 Engine default_of(const spec::StencilSpec& stencil, const Variant& variant = {}) {
-  return default_engine(stencil, estimate_engines(stencil, variant));
+  return default_engine(stencil, variant, estimate_engines(stencil, variant));
 }
 
 spec::StencilSpec with_weights(std::initializer_list<double> weights) {
@@ -967,11 +967,41 @@ TEST(Plan, TheFasterEngineIsTheDefault) {
   EXPECT_EQ(default_of(box_of(2, 1, spec::Storage::f16)), Engine::sparse);
   // What is asked of tensor cores is for them.
   EXPECT_EQ(default_of(box_of(2, 1, spec::Storage::f32), {Swap::none, 2}), Engine::sparse);
-  // What one engine does not take is no choice.
-  spec::StencilSpec far = box_of(2, 1, spec::Storage::f32);
-  far.taps.push_back({{0, 200, 0}, 1.0, {}});
-  EXPECT_FALSE(estimate_engines(far).has_value());
-  EXPECT_EQ(default_of(far), Engine::sparse) << "which says why it does not take it";
+}
+
+TEST(Plan, WhatOneEngineAloneTakesIsNoChoice) {
+  for (const auto& [dimensions, storage] : {std::pair{2, spec::Storage::f32},
+                                            {2, spec::Storage::f16},
+                                            {2, spec::Storage::bf16},
+                                            {3, spec::Storage::f16},
+                                            {1, spec::Storage::f16}}) {
+    const int axis = dimensions == 1 ? spec::axis_x : spec::axis_y;
+    spec::StencilSpec stencil = with_weights({0.5, 0.25});
+    stencil.dimensions = dimensions;
+    stencil.storage = storage;
+    EXPECT_FALSE(find_sole_engine(stencil));
+    stencil.taps.push_back({{}, 0.125, {}});
+    stencil.taps.back().at[axis] = 200;
+    EXPECT_FALSE(estimate_engines(stencil).has_value());
+    EXPECT_FALSE(compare_engines(stencil, 1).has_value());
+    const auto sole = find_sole_engine(stencil);
+    ASSERT_TRUE(sole);
+    EXPECT_EQ(sole->engine, Engine::cuda);
+    EXPECT_NE(sole->objection.find("this tap is 200 points away"), std::string::npos) << sole->objection;
+    EXPECT_EQ(sole->objection.find("--engine"), std::string::npos) << sole->objection;
+    EXPECT_EQ(default_of(stencil), Engine::cuda);
+    EXPECT_EQ(default_of(stencil, {Swap::none, 0}), Engine::sparse) << "what is asked of tensor cores";
+    if (dimensions == 1) continue;
+    stencil.taps.back().at[axis] = 100000;  // neither takes it
+    EXPECT_FALSE(find_sole_engine(stencil));
+    EXPECT_EQ(default_of(stencil), Engine::sparse);
+  }
+  // f16 and f32 do not hold these weights, but a power of two brings them into range.
+  spec::StencilSpec tiny = with_weights({0x1p-155, 0x1.8p-154});
+  tiny.storage = spec::Storage::f32;
+  ASSERT_TRUE(find_sole_engine(tiny));
+  EXPECT_EQ(find_sole_engine(tiny)->engine, Engine::sparse);
+  EXPECT_EQ(default_of(tiny), Engine::sparse);
 }
 
 TEST(Plan, CoresKeepTheSumOfWeights) {

@@ -17,7 +17,7 @@ GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::
   const spec::ReadResult read = spec::read_spec(source, overrides);
   result.diagnostics = read.diagnostics;
   const std::optional<plan::EngineTimes> times = plan::estimate_engines(read.spec, variant, architectures);
-  const plan::Engine engine = asked.value_or(plan::default_engine(read.spec, times));
+  const plan::Engine engine = asked.value_or(plan::default_engine(read.spec, variant, times));
   result.diagnostics.append(plan::check_supported(read.spec, engine, variant));
   result.diagnostics.sort_by_location();
   if (result.diagnostics.has_errors()) return result;

@@ -16,11 +16,10 @@
 #include "plan/core_ring.h"
 #include "plan/core_taps.h"
 #include "plan/cores.h"
+#include "plan/machine.h"
 
 namespace spidergen::emit {
 namespace {
-
-constexpr int word_bytes = 4;
 
 /// Tap rows of one input row that span the same columns; bit i of `steps` is the lowest step plus i.
 struct Hull {
@@ -123,7 +122,7 @@ void bind_rows(const std::vector<InputRow>& rows, bool in_ring, render::Bindings
 /// loaded. In words and in columns from a thread's first output on.
 void bind_windows(const plan::CorePlan& cores, int element_bytes, const plan::TapRange& columns,
                   render::Bindings& bindings) {
-  const int word_cells = word_bytes / element_bytes;
+  const int word_cells = plan::word_bytes / element_bytes;
   const auto vector_begin = [&](int column) {
     return plan::floor_divide(column, cores.outputs) * cores.outputs;
   };

@@ -111,24 +111,8 @@ std::string upper_case(std::string text) {
   return text;
 }
 
-/// `low..high` rows of taps that follow each other and span the same columns, as one.
-std::string bands_text(const plan::KernelPlan& plan, int& count) {
-  std::vector<std::string> bands;
-  for (std::size_t i = 0; i < plan.tap_rows.size();) {
-    const plan::TapRow& first = plan.tap_rows[i];
-    int last_dy = first.dy;
-    for (++i; i < plan.tap_rows.size(); ++i) {
-      const plan::TapRow& next = plan.tap_rows[i];
-      if (next.dy != last_dy + 1 || next.low != first.low || next.high != first.high) break;
-      last_dy = next.dy;
-    }
-    bands.push_back(fmt::format("{{{}, {}, {}, {}}}", first.dy, last_dy, first.low, first.high));
-  }
-  count = static_cast<int>(bands.size());
-  return fmt::format("{}", fmt::join(bands, ", "));
-}
-
-/// Bands of a plane dz: {lowest dy, highest dy, lowest dx, highest dx} each, ascending.
+/// Tap rows of a plane dz, those that follow each other and span the same columns as one band: {lowest dy,
+/// highest dy, lowest dx, highest dx} each, ascending.
 using PlaneBands = std::vector<std::array<int, 4>>;
 
 PlaneBands plane_bands(const plan::KernelPlan& plan, int dz) {
@@ -144,6 +128,15 @@ PlaneBands plane_bands(const plan::KernelPlan& plan, int dz) {
     }
   }
   return bands;
+}
+
+/// Tap rows of one plane as bands.
+std::string bands_text(const plan::KernelPlan& plan, int& count) {
+  std::vector<std::string> texts;
+  for (const auto& [low_dy, high_dy, low, high] : plane_bands(plan, plan.tap_rows.front().dz))
+    texts.push_back(fmt::format("{{{}, {}, {}, {}}}", low_dy, high_dy, low, high));
+  count = static_cast<int>(texts.size());
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 /// Tap rows of any planes as bands, those of neighbouring planes together where they are the same.

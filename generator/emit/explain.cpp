@@ -90,6 +90,16 @@ void append_times(const plan::KernelPlan& plan, std::string& text) {
       plan::engine_name(plan.engine_times->faster()));
 }
 
+/// What else decides: that one of them does not take a stencil.
+void append_sole_engine(const spec::StencilSpec& spec, const plan::KernelPlan& plan, std::string& text) {
+  if (plan.variant != plan::Variant{}) return;
+  const std::optional<plan::SoleEngine> sole = plan::find_sole_engine(spec);
+  if (!sole) return;
+  const bool cuda = sole->engine == plan::Engine::cuda;
+  text += fmt::format("  Engines   {} cores do not take it: {}.\n            Without --engine it is {}\n",
+                      cuda ? "sparse tensor" : "CUDA", sole->objection, plan::engine_name(sole->engine));
+}
+
 std::string windows_title(const plan::Pass& pass) {
   if (pass.whole_operands) return "Halves of windows";
   if (pass.mapping.pairs_rows()) return "Pairs of input rows, from the first of two output rows";
@@ -259,6 +269,7 @@ std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& 
   }
   append_comparison(spec, text);
   append_times(plan, text);
+  append_sole_engine(spec, plan, text);
   for (const plan::Pass& pass : plan.passes) {
     append_windows(pass, text);
     append_drawings(pass, text);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "plan/column_reach.h"
+#include "plan/machine.h"
 
 namespace spidergen::plan {
 namespace {
@@ -27,9 +28,7 @@ constexpr int registers_per_operand = 4;
 
 // As in templates/star2d.cu.in.
 constexpr int warps_per_block = 4;
-constexpr int vector_bytes = 16;
 constexpr int vector_elements = 8;
-constexpr int line_bytes = 128;
 constexpr int bank_shift = 32;
 
 bool is_on_axes(const spec::Tap& tap) {

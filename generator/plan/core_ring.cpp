@@ -6,15 +6,11 @@
 
 #include "plan/column_reach.h"
 #include "plan/core_taps.h"
-#include "plan/device_rates.h"
+#include "plan/machine.h"
 
 namespace spidergen::plan {
 namespace {
 
-constexpr int vector_bytes = 16;
-constexpr int word_bytes = 4;
-constexpr int line_bytes = 128;
-constexpr int threads_per_warp = 32;
 constexpr int warp_columns = 128;
 
 // Addresses, strides, counters, copies and what the compiler needs besides.

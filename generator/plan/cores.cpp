@@ -10,15 +10,10 @@
 
 #include "plan/core_ring.h"
 #include "plan/core_taps.h"
+#include "plan/machine.h"
 
 namespace spidergen::plan {
 namespace {
-
-constexpr int vector_bytes = 16;
-constexpr int word_bytes = 4;
-constexpr int line_bytes = 128;
-constexpr int threads_per_warp = 32;
-constexpr int registers_per_multiprocessor = 65536;
 
 // Addresses, strides, counters and what the compiler needs besides.
 constexpr int base_registers = 52;

@@ -20,9 +20,6 @@ struct DeviceRates {
   bool measured = false;                ///< otherwise predicted: the peaks of a data sheet
 };
 
-/// Shared memory that every device from compute capability 8.0 on grants a block: 8.6, 8.9 and 12.0 no more.
-inline constexpr int least_block_shared_bytes = 99 * 1024;
-
 /// All architectures with known rates, ascending.
 [[nodiscard]] std::span<const DeviceRates> device_rates();
 

@@ -18,4 +18,7 @@ enum class Engine {
 /// The engine of that name; nothing where there is none.
 [[nodiscard]] std::optional<Engine> engine_named(std::string_view name);
 
+/// The end of a message about what tensor cores do not take, where CUDA cores do.
+inline constexpr std::string_view cuda_cores_take_it = "; '--engine cuda' takes it";
+
 }  // namespace spidergen::plan

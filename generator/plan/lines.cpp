@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "plan/machine.h"
+
 namespace spidergen::plan {
 namespace {
 
-constexpr int vector_bytes = 16;
 constexpr int tile_outputs = 128;
 
 // What the compiler needs, as measured with nvcc 13 for sm_80 and sm_90 so that all loads of a shift are on
@@ -15,8 +16,6 @@ constexpr int base_registers = 16;
 constexpr int registers_per_fragment = 4;
 constexpr int registers_per_operand = 8;  // with what addresses it
 constexpr int register_unit = 8;          // they are given out in
-constexpr int registers_per_multiprocessor = 65536;
-constexpr int threads_per_warp = 32;
 
 // A lane loads each fragment by itself, although they overlap; with more shifts that is too many loads.
 constexpr std::size_t most_direct_shifts = 2;

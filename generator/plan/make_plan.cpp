@@ -28,9 +28,6 @@ namespace {
 
 constexpr int largest_core_reach = 65535;
 
-/// What takes stencils that tensor cores do not.
-constexpr std::string_view other_engine = "; '--engine cuda' takes it";
-
 /// `advice` is said where a tap is too far, but not so far that it would not help.
 void check_reach(const spec::StencilSpec& spec, int axis, int limit, std::string_view advice,
                  diag::Diagnostics& diagnostics) {
@@ -392,7 +389,7 @@ void check_size(const spec::StencilSpec& spec, Engine engine, const Variant& var
   diagnostics.error(
       spec.where.coefficients,
       fmt::format("the stencil is too large for one sweep: {}{}{}", objection,
-                  could_halve ? "; 'weights: f16' would halve the products" : "", other_engine));
+                  could_halve ? "; 'weights: f16' would halve the products" : "", cuda_cores_take_it));
 }
 
 /// Reports what pairs of rows do not take.
@@ -479,10 +476,10 @@ diag::Diagnostics check_supported(const spec::StencilSpec& spec, Engine engine, 
   } else if (!spec.taps.empty()) {
     if (spec.dimensions == 3) {
       for (const int axis : {spec::axis_z, spec::axis_y, spec::axis_x})
-        check_reach(spec, axis, largest_volume_reach, other_engine, diagnostics);
+        check_reach(spec, axis, largest_volume_reach, cuda_cores_take_it, diagnostics);
     } else {
-      check_reach(spec, spec::axis_y, largest_row_reach, other_engine, diagnostics);
-      check_reach(spec, spec::axis_x, largest_column_reach, other_engine, diagnostics);
+      check_reach(spec, spec::axis_y, largest_row_reach, cuda_cores_take_it, diagnostics);
+      check_reach(spec, spec::axis_x, largest_column_reach, cuda_cores_take_it, diagnostics);
     }
     diagnostics.append(round_weights(spec).diagnostics);
     if (!diagnostics.has_errors()) check_size(spec, engine, variant, diagnostics);
@@ -519,9 +516,27 @@ std::optional<EngineTimes> estimate_engines(const spec::StencilSpec& spec, const
   return estimate_times(sparse, make_plan(spec, Engine::cuda));
 }
 
-Engine default_engine(const spec::StencilSpec& spec, const std::optional<EngineTimes>& times) {
+std::optional<SoleEngine> find_sole_engine(const spec::StencilSpec& spec) {
+  if (!has_sparse_plan(spec) || spec.taps.empty()) return std::nullopt;
+  const diag::Diagnostics of_sparse = check_supported(spec, Engine::sparse);
+  const diag::Diagnostics of_cuda = check_supported(spec, Engine::cuda);
+  if (of_sparse.has_errors() == of_cuda.has_errors()) return std::nullopt;
+  const auto& items = (of_sparse.has_errors() ? of_sparse : of_cuda).items;
+  const auto error = std::find_if(items.begin(), items.end(), [](const diag::Diagnostic& item) {
+    return item.severity == diag::Severity::error;
+  });
+  SoleEngine sole{of_sparse.has_errors() ? Engine::cuda : Engine::sparse, error->text};
+  if (sole.objection.ends_with(cuda_cores_take_it))
+    sole.objection.resize(sole.objection.size() - cuda_cores_take_it.size());
+  return sole;
+}
+
+Engine default_engine(const spec::StencilSpec& spec, const Variant& variant,
+                      const std::optional<EngineTimes>& times) {
   if (times) return times->faster();
   if (!has_sparse_plan(spec)) return Engine::cuda;
+  if (variant != Variant{}) return Engine::sparse;
+  if (const std::optional<SoleEngine> sole = find_sole_engine(spec)) return sole->engine;
   const std::optional<EngineFloors> floors = compare_engines(spec, 1);
   return floors && floors->cores_are_faster() ? Engine::cuda : Engine::sparse;
 }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "diag/diagnostic.h"
 #include "plan/device_rates.h"
@@ -38,10 +40,21 @@ struct EngineFloors {
                                                           const Variant& variant = {},
                                                           const std::vector<std::string>& architectures = {});
 
+/// The only one of sparse tensor cores and CUDA cores that takes a spec.
+struct SoleEngine {
+  Engine engine = Engine::sparse;
+  std::string objection;  ///< the first of the other one
+};
+
+/// That of a spec for which there are plans of both for its dimensions and storage; nothing where both take
+/// it, or neither does.
+[[nodiscard]] std::optional<SoleEngine> find_sole_engine(const spec::StencilSpec& spec);
+
 /// The engine of a spec for which none is asked: the faster one, where estimate_engines gave times. Else
 /// sparse tensor cores where there is a plan for its dimensions and storage, otherwise CUDA cores; these,
-/// too, where compare_engines finds that they are faster.
-[[nodiscard]] Engine default_engine(const spec::StencilSpec& spec, const std::optional<EngineTimes>& times);
+/// too, where compare_engines finds that they are faster, and where in no variant they alone take the spec.
+[[nodiscard]] Engine default_engine(const spec::StencilSpec& spec, const Variant& variant,
+                                    const std::optional<EngineTimes>& times);
 
 /// Decides everything about the kernel of a spec that read_spec and check_supported, asked for the same
 /// engine and variant, found no error in.

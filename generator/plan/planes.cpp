@@ -9,15 +9,14 @@
 #include <vector>
 
 #include "plan/column_reach.h"
+#include "plan/machine.h"
 
 namespace spidergen::plan {
 namespace {
 
 constexpr int tile_outputs = 128;
 constexpr int vector_elements = 8;
-constexpr int vector_bytes = 16;
 constexpr int operand_bytes = 512;
-constexpr int sector_bytes = 32;
 constexpr int registers_per_operand = 4;
 constexpr int registers_per_accumulator = 4;
 
@@ -46,7 +45,8 @@ constexpr std::size_t most_products_of_memory = 8;
 constexpr int least_preferred_planes = 8;
 constexpr int largest_preferred_planes = 64;
 
-constexpr int shared_per_multiprocessor = 224 * 1024;
+// Less what up to four blocks take beside their own.
+constexpr int most_multiprocessor_bytes = shared_per_multiprocessor - 4 * reserved_per_block;
 
 // Unrolled once per plane in flight, more products take the compiler over half a minute.
 constexpr int most_unrolled_products = 640;
@@ -101,7 +101,6 @@ bool apart(int words) {
 /// The least bytes from row to row, and from plane to plane, with which no fragment's load meets a bank
 /// twice, if there are any; rows keep their place within 32 bytes.
 void pad_ring(const Pass& pass, PlaneStreaming& planes) {
-  constexpr int word_bytes = 4;
   constexpr int step_words = sector_bytes / word_bytes;
   const int row_bytes = plane_lead_bytes(pass) + plane_row_vectors(pass) * vector_bytes;
   const int least_words = (row_bytes + sector_bytes - 1) / sector_bytes * step_words;
@@ -206,7 +205,7 @@ PlaneStreaming choose_plane_streaming(const Pass& pass) {
   pad_ring(pass, planes);
   const auto takes_too_much = [&] {
     const int bytes = shared_bytes_of(pass, planes);
-    return bytes > most_shared_bytes || bytes * planes.blocks_per_multiprocessor > shared_per_multiprocessor;
+    return bytes > most_shared_bytes || bytes * planes.blocks_per_multiprocessor > most_multiprocessor_bytes;
   };
   while (planes.ring_planes > distance + 1 + least_planes_ahead && takes_too_much()) {
     --planes.ring_planes;

@@ -7,19 +7,17 @@
 #include <string>
 
 #include "plan/bands.h"
-#include "plan/device_rates.h"
+#include "plan/machine.h"
 #include "plan/warpgroups.h"
 
 namespace spidergen::plan {
 namespace {
 
 constexpr int tile_outputs = 128;
-constexpr int vector_bytes = 16;
 constexpr int registers_per_operand = 4;
 constexpr int registers_per_accumulator = 4;
 constexpr int registers_per_fragment = 4;
 constexpr int operand_bytes = 512;
-constexpr int line_bytes = 128;
 
 // A fragment of f32 inputs beside one of f16 ones, its power of two, and the products of windows under way.
 constexpr int registers_per_scaled_tile = 40;
@@ -36,9 +34,6 @@ constexpr int registers_beside_tile = 20;
 constexpr int registers_beside_low_tile = 8;  // more, for a second way to store
 constexpr int registers_beside_block_tile = 24;
 constexpr int warps_of_tiles = 4;  // of a block
-constexpr int largest_register_count = 255;
-constexpr int registers_per_multiprocessor = 65536;
-constexpr int threads_per_warp = 32;
 
 // MMAs per tile that hide behind the tile's bytes, and those that take no more than a third of its time.
 constexpr std::size_t most_memory_bound_products = 8;
@@ -221,15 +216,13 @@ int block_tile_bytes(const Pass& pass, int rows) {
 /// the shared memory of sm_90 have room for.
 TileForm block_form(const Pass& pass, int rows) {
   constexpr int most_blocks = 6;
-  constexpr int bytes_per_multiprocessor = 228 * 1024;
-  constexpr int reserved_bytes = 1024;  // of each block
   const int registers = warps_of_tiles * threads_per_warp * registers_of_block_tile(pass);
   TileForm form;
   form.rows = rows;
   form.across = warps_of_tiles;
   form.blocks_per_multiprocessor =
       std::min({most_blocks, registers_per_multiprocessor / registers,
-                bytes_per_multiprocessor / (block_tile_bytes(pass, rows) + reserved_bytes)});
+                shared_per_multiprocessor / (block_tile_bytes(pass, rows) + reserved_per_block)});
   form.in_registers = false;
   return form;
 }

@@ -5,6 +5,7 @@
 #include "plan/engine.h"
 #include "plan/engine_times.h"
 #include "plan/error_bound.h"
+#include "plan/machine.h"
 
 namespace spidergen::plan {
 namespace {
@@ -12,21 +13,12 @@ namespace {
 constexpr int rows_at_once = 4;  // 64 rows of a product: 16 outputs in each of four output rows
 constexpr int warps_per_block = 4;
 constexpr int strip_outputs = 1024;  // 64 columns of 16
-constexpr int vector_bytes = 16;
-constexpr int line_bytes = 128;
 
-// Of a multiprocessor of sm_90 (CUDA C++ Programming Guide, technical specifications), less what each block
-// reserves.
-constexpr int multiprocessor_shared_bytes = 228 * 1024;
-constexpr int reserved_shared_bytes = 1024;
-constexpr int most_shared_bytes = multiprocessor_shared_bytes - reserved_shared_bytes;
-constexpr int multiprocessor_registers = 65536;
-constexpr int lanes = 32;
+constexpr int most_shared_bytes = shared_per_multiprocessor - reserved_per_block;
 
 constexpr int registers_per_operand = 4;
 constexpr int sum_registers = 32;
 constexpr int base_registers = 120;  // measured with nvcc 13
-constexpr int most_registers = 255;
 
 // Of f32 fields: sums of a chain, of remainders, and of chains or of the step before. As many of the weights'
 // remainders as fit are in registers, too; others wait in shared memory, as does what a run keeps.
@@ -55,8 +47,9 @@ int registers_of(const Pass& pass) {
 }
 
 int blocks_of(const Pass& pass) {
-  const int by_memory = multiprocessor_shared_bytes / (warpgroup_shared_bytes(pass) + reserved_shared_bytes);
-  const int by_registers = multiprocessor_registers / (warps_per_block * lanes * registers_of(pass));
+  const int by_memory = shared_per_multiprocessor / (warpgroup_shared_bytes(pass) + reserved_per_block);
+  const int by_registers =
+      registers_per_multiprocessor / (warps_per_block * threads_per_warp * registers_of(pass));
   return std::min({by_memory, by_registers, most_blocks});
 }
 
@@ -85,7 +78,7 @@ bool suits_warpgroups(const KernelPlan& plan) {
   const bool one_source = pass.sources.size() == 1 && !pass.mapping.pairs_rows();
   if (is_f32(pass)) return pass.walk == Walk::rows && one_source && suits_f32_warpgroups(plan, pass);
   return pass.walk == Walk::rows && pass.element_bytes == 2 && one_source &&
-         pass.streaming.tile_forms.empty() && registers_of(pass) <= most_registers &&
+         pass.streaming.tile_forms.empty() && registers_of(pass) <= largest_register_count &&
          blocks_of(pass) >= least_blocks && saves_time(pass);
 }
 

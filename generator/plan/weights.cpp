@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "plan/common_factor.h"
+#include "plan/engine.h"
 
 namespace spidergen::plan {
 namespace {
@@ -64,11 +68,16 @@ double sum_of_shares(const std::vector<RoundedTap>& taps) {
   return sum;
 }
 
-/// The power of two that brings the largest share into [1, 2), or none where the type does well without.
-int common_exponent(OperandType type, double largest) {
-  const double smallest = type == OperandType::f16 ? smallest_unscaled_f16 : smallest_unscaled_bf16;
-  const int exponent = std::min(-std::ilogb(largest), largest_sum_exponent);
-  return largest < smallest || largest > largest_value(type) ? exponent : 0;
+/// 0 where the type does well without; otherwise the power of two that brings the largest share into [1, 2),
+/// or in bf16, whose fields may be as large as f32 is, the magnitudes of the shares to a sum of at most 1, so
+/// that no sum of finite values overflows before it is scaled back.
+int common_exponent(OperandType type, const std::vector<RoundedTap>& taps) {
+  const bool f16 = type == OperandType::f16;
+  const double largest = largest_share(taps);
+  const double smallest = f16 ? smallest_unscaled_f16 : smallest_unscaled_bf16;
+  if (largest >= smallest && largest <= largest_value(type)) return 0;
+  const int exponent = f16 ? -std::ilogb(largest) : -std::ilogb(sum_of_shares(taps)) - 1;
+  return std::min(exponent, largest_sum_exponent);
 }
 
 std::vector<double> split(double weight, const RoundedWeights& weights) {
@@ -251,7 +260,7 @@ void round_scaled(const StencilSpec& spec, RoundedWeights& weights) {
 /// A power of two at which all shares are exact, if there is one; otherwise the one that suits remainders.
 int choose_exponent(const RoundedWeights& weights) {
   const double largest = largest_share(weights.taps);
-  const int common = common_exponent(weights.type, largest);
+  const int common = common_exponent(weights.type, weights.taps);
   std::vector<int> exponents{0, common};
   // Very different shares need all of f16's range, of which no sum leaves f32's.
   if (weights.type == OperandType::f16)
@@ -314,18 +323,52 @@ bool is_better(const StencilSpec& spec, const RoundedWeights& shares, const Roun
   return std::fabs(shares.packed_sum - shares.sum) <= allowed;
 }
 
-void check_vanished(const StencilSpec& spec, const RoundedWeights& weights, diag::Diagnostics& diagnostics) {
-  const double largest = largest_magnitude(weights.taps);
-  for (std::size_t i = 0; i < weights.taps.size(); ++i) {
-    const RoundedTap& tap = weights.taps[i];
-    if (tap.packed != 0) continue;
-    const bool could_do_better = weights.terms == 1 && spec.storage != spec::Storage::f32;
-    diagnostics.error(
-        spec.taps[i].where,
-        fmt::format("the weight {} vanishes beside the largest, {}, in {} {} term{}; drop the tap{}",
-                    tap.weight, largest, weights.terms, type_name(weights.type),
-                    weights.terms == 1 ? "" : "s", could_do_better ? " or use 'weights: auto'" : ""));
+/// What leaves taps out of a spec of this shape.
+std::string_view how_to_drop(spec::Shape shape, bool several) {
+  switch (shape) {
+    case spec::Shape::taps:
+      break;
+    case spec::Shape::box:
+    case spec::Shape::star:
+      return "write 0 there";
+    case spec::Shape::product:  // has no single ones
+      return "shorten the lists, or write a box with 0 there";
   }
+  return several ? "drop these taps" : "drop the tap";
+}
+
+/// Reports the first tap of those for which `vanishes` holds, with the number of others; `text` makes the
+/// message of its weight, and of what to do about all.
+template <typename Vanishes, typename Text>
+void report_vanished(const StencilSpec& spec, const RoundedWeights& weights, diag::Diagnostics& diagnostics,
+                     const Vanishes& vanishes, const Text& text) {
+  const auto& taps = weights.taps;
+  const auto first = std::find_if(taps.begin(), taps.end(), vanishes);
+  if (first == taps.end()) return;
+  const auto others = std::count_if(std::next(first), taps.end(), vanishes);
+  const std::string more = others == 0   ? ""
+                           : others == 1 ? " (as does 1 other)"
+                                         : fmt::format(" (as do {} others)", others);
+  diagnostics.error(spec.taps[static_cast<std::size_t>(first - taps.begin())].where,
+                    text(first->weight, more, how_to_drop(spec.shape, others > 0)));
+}
+
+bool vanishes_in_f32(const RoundedTap& tap) {
+  return static_cast<float>(tap.weight) == 0;
+}
+
+void check_vanished(const StencilSpec& spec, const RoundedWeights& weights, diag::Diagnostics& diagnostics) {
+  const bool could_do_better = weights.terms == 1 && spec.storage != spec::Storage::f32;
+  const bool cores_take_it = std::none_of(weights.taps.begin(), weights.taps.end(), vanishes_in_f32);
+  report_vanished(
+      spec, weights, diagnostics, [](const RoundedTap& tap) { return tap.packed == 0; },
+      [&](double weight, std::string_view more, std::string_view advice) {
+        return fmt::format("the weight {}{} vanishes beside the largest, {}, in {} {} term{}; {}{}{}", weight,
+                           more, largest_magnitude(weights.taps), weights.terms, type_name(weights.type),
+                           weights.terms == 1 ? "" : "s", advice,
+                           could_do_better ? " or use 'weights: auto'" : "",
+                           cores_take_it ? cuda_cores_take_it : "");
+      });
 }
 
 /// Even the largest field times the largest weight rounds to 0.
@@ -411,11 +454,11 @@ WeightsResult round_weights_to_f32(const StencilSpec& spec) {
     weights.taps.push_back({tap.at, tap.weight, {rounded}, rounded, 0, tap.weight});
     weights.sum += tap.weight;
     weights.exact = weights.exact && rounded == tap.weight;
-    if (rounded == 0) {
-      result.diagnostics.error(tap.where,
-                               fmt::format("the weight {} vanishes in f32; drop the tap", tap.weight));
-    }
   }
+  report_vanished(spec, weights, result.diagnostics, vanishes_in_f32,
+                  [](double weight, std::string_view more, std::string_view advice) {
+                    return fmt::format("the weight {}{} vanishes in f32; {}", weight, more, advice);
+                  });
   if (check_largest(spec, weights, result.diagnostics)) balance_f32_sum(weights);
   add_sums(weights);
   return result;

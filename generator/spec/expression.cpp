@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "spec/functions.h"
 #include "spec/names.h"
 
 namespace spidergen::spec {
@@ -19,18 +20,45 @@ struct UnaryFunction {
   double (*compute)(double);
 };
 
-// Our own, so that muParser's version and options decide nothing.
+// Our own, so that neither muParser's version and options nor the machine's mathematical library decide
+// anything. What is called from the latter is exact or, as roots, rounded to nearest by IEEE 754.
 constexpr auto unary_functions = std::to_array<UnaryFunction>({
-    {"abs", [](double v) { return std::fabs(v); }},    {"sqrt", [](double v) { return std::sqrt(v); }},
-    {"cbrt", [](double v) { return std::cbrt(v); }},   {"exp", [](double v) { return std::exp(v); }},
-    {"log", [](double v) { return std::log(v); }},     {"log2", [](double v) { return std::log2(v); }},
-    {"log10", [](double v) { return std::log10(v); }}, {"sin", [](double v) { return std::sin(v); }},
-    {"cos", [](double v) { return std::cos(v); }},     {"tan", [](double v) { return std::tan(v); }},
-    {"asin", [](double v) { return std::asin(v); }},   {"acos", [](double v) { return std::acos(v); }},
-    {"atan", [](double v) { return std::atan(v); }},   {"sinh", [](double v) { return std::sinh(v); }},
-    {"cosh", [](double v) { return std::cosh(v); }},   {"tanh", [](double v) { return std::tanh(v); }},
-    {"erf", [](double v) { return std::erf(v); }},     {"floor", [](double v) { return std::floor(v); }},
-    {"ceil", [](double v) { return std::ceil(v); }},   {"round", [](double v) { return std::round(v); }},
+    {"abs", [](double v) { return std::fabs(v); }},
+    {"sqrt", [](double v) { return std::sqrt(v); }},
+    {"floor", [](double v) { return std::floor(v); }},
+    {"ceil", [](double v) { return std::ceil(v); }},
+    {"round", [](double v) { return std::round(v); }},
+    {"cbrt", rounded::cbrt},
+    {"exp", rounded::exp},
+    {"log", rounded::log},
+    {"log2", rounded::log2},
+    {"log10", rounded::log10},
+    {"sin", rounded::sin},
+    {"cos", rounded::cos},
+    {"tan", rounded::tan},
+    {"asin", rounded::asin},
+    {"acos", rounded::acos},
+    {"atan", rounded::atan},
+    {"sinh", rounded::sinh},
+    {"cosh", rounded::cosh},
+    {"tanh", rounded::tanh},
+    {"erf", rounded::erf},
+});
+
+struct BinaryOperator {
+  const char* name;
+  double (*compute)(double, double);
+  mu::EOprtPrecedence precedence;
+  mu::EOprtAssociativity associativity;
+};
+
+// muParser replaces its own operators, of which `^` calls the mathematical library, only all at once.
+constexpr auto binary_operators = std::to_array<BinaryOperator>({
+    {"+", [](double a, double b) { return a + b; }, mu::prADD_SUB, mu::oaLEFT},
+    {"-", [](double a, double b) { return a - b; }, mu::prADD_SUB, mu::oaLEFT},
+    {"*", [](double a, double b) { return a * b; }, mu::prMUL_DIV, mu::oaLEFT},
+    {"/", [](double a, double b) { return a / b; }, mu::prMUL_DIV, mu::oaLEFT},
+    {"^", rounded::pow, mu::prPOW, mu::oaRIGHT},
 });
 
 constexpr const char* constant_name = "pi";
@@ -111,6 +139,9 @@ Calculator::Calculator() {
   parser_.ClearConst();
   parser_.ClearPostfixOprt();
   parser_.AddValIdent(read_number_for_parser);
+  parser_.EnableBuiltInOprt(false);
+  for (const BinaryOperator& one : binary_operators)
+    parser_.DefineOprt(one.name, one.compute, one.precedence, one.associativity, false);
   for (const UnaryFunction& function : unary_functions)
     parser_.DefineFun(function.name, function.compute, false);
   parser_.DefineFun("min", smallest_of, false);

@@ -26,10 +26,12 @@ std::uint16_t half_of(std::uint32_t word, int slot) {
   return static_cast<std::uint16_t>(word >> (16 * slot));
 }
 
-/// The f32 next to `sum` on the side of zero.
+/// The f32 next to `sum` on the side of zero; infinity where that takes a larger exponent than f32 has.
 float cut(double sum) {
+  constexpr double beyond_f32 = 0x1p128;
   const auto nearest = static_cast<float>(sum);
-  if (!(std::fabs(static_cast<double>(nearest)) > std::fabs(sum))) return nearest;
+  const double magnitude = std::fabs(sum);
+  if (!(std::fabs(static_cast<double>(nearest)) > magnitude) || magnitude >= beyond_f32) return nearest;
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(nearest) - 1);
 }
 

@@ -68,6 +68,9 @@ def shape(kind: str, coefficients: str, dimensions: int = 2, **more) -> Run:
     return text(f"stencil: t\ndimensions: {dimensions}\nstorage: f16\nshape: {kind}\ncoefficients: {coefficients}\n", **more)
 
 
+SPARSE = ["--engine", "sparse"]  # which CUDA cores would take instead
+
+
 # ---- YAML: depth, size, aliases ----
 
 @case
@@ -520,7 +523,13 @@ def product_of_many_heavy_taps() -> Run:
 @case
 def product_of_many_light_taps() -> Run:
     side = "[" + "1e-9," * 222 + "1]"
-    return shape("product", f"{{y: {side}, x: {side}}}", says="points away")
+    return shape("product", f"{{y: {side}, x: {side}}}", says="points away", arguments=SPARSE)
+
+
+@case
+def product_of_many_light_taps_for_cuda_cores() -> Run:
+    side = "[" + "1e-9," * 222 + "1]"
+    return shape("product", f"{{y: {side}, x: {side}}}", works=True)
 
 
 @case
@@ -537,12 +546,18 @@ def star_of_a_hundred_thousand() -> Run:
 @case
 def box_of_two_hundred_squared() -> Run:
     side = "[" + "1," * 200 + "1]"
-    return shape("box", "[" + ", ".join([side] * 201) + "]", says="points away")
+    return shape("box", "[" + ", ".join([side] * 201) + "]", says="points away", arguments=SPARSE)
 
 
 @case
 def seven_thousand_taps() -> Run:
-    return shape("taps", "\n" + "".join(f"- {{at: [{i}, {i}], weight: 1}}\n" for i in range(7_000)), says="points away")
+    taps = "\n" + "".join(f"- {{at: [{i}, {i}], weight: 1}}\n" for i in range(7_000))
+    return shape("taps", taps, says="points away", arguments=SPARSE)
+
+
+@case
+def seven_thousand_taps_for_cuda_cores() -> Run:
+    return shape("taps", "\n" + "".join(f"- {{at: [{i}, {i}], weight: 1}}\n" for i in range(7_000)), works=True)
 
 
 @case
@@ -586,7 +601,7 @@ def scale_that_overflows() -> Run:
 def many_taps_in_a_deep_folder() -> Run:
     side = "[" + "1," * 222 + "1]"  # every place in a spec holds the path
     folders = "/".join(["f" * 250] * 15)
-    run = shape("product", f"{{y: {side}, x: {side}}}", says="points away", name=f"{folders}/t.yaml")
+    run = shape("product", f"{{y: {side}, x: {side}}}", says="points away", arguments=SPARSE, name=f"{folders}/t.yaml")
     parents = {str(path) for path in pathlib.PurePath(run.name).parents if str(path) != "."}
     return dataclasses.replace(run, prepare=lambda folder: None, leaves=parents)
 

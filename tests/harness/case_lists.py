@@ -127,10 +127,14 @@ SANITIZER_EXTENTS = {
 
 
 def special_values(plan):
-    """What else a storage must carry: f32 small differences and, like bf16, a wide range."""
+    """What else a storage must carry: values near its largest, f32 small differences and, like bf16, a wide range."""
     if plan.accuracy == "f16":
         return ("smooth",)
-    return {"f16": ("smooth",), "bf16": ("small", "large"), "f32": ("offset", "small", "large", "steep")}[plan.storage.name]
+    return {
+        "f16": ("smooth", "limit"),
+        "bf16": ("small", "large", "limit"),
+        "f32": ("offset", "small", "large", "steep", "limit"),
+    }[plan.storage.name]
 
 
 def filling_case(plan, choose):

@@ -117,6 +117,9 @@ class Generator:
             for accuracy in ACCURACIES
             if self.can(dimensions, storage, f"accuracy: {accuracy}\n" + taps(origin))
         )
+        # CUDA cores take any reach, so that what is drawn is what sparse tensor cores hold, where there are plans for them.
+        sparse = ("--engine", "sparse")
+        engine = sparse if self.can(dimensions, storage, taps(origin), sparse) else ()
         limits = [0, 0, 0]
         for axis in range(3 - dimensions, 3):
             letter = random_specs.AXES[axis]
@@ -124,7 +127,7 @@ class Generator:
                 reach
                 for reach in REACHES[letter]
                 if reach == 0
-                or all(self.can(dimensions, storage, taps(f"{{{letter}: {at}}}")) for at in (reach, -reach))
+                or all(self.can(dimensions, storage, taps(f"{{{letter}: {at}}}"), engine) for at in (reach, -reach))
             )
         options = [()] * 100
         place = 0

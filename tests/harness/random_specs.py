@@ -67,6 +67,8 @@ def make_weight(rng, kind, spread=1.0):
         return sign * rng.randint(1, 255) * rng.choice((0.125, 1, 2)) / COMMON_DENOMINATOR
     if kind == "tiny":
         return sign * float(f"{rng.uniform(0.4e-4, 2.5e-4):.6g}")
+    if kind == "minute":  # bf16 alone has such weights
+        return sign * float(f"{1e-20 * rng.uniform(1, 4):.6g}")
     if kind == "large":
         return sign * float(f"{rng.uniform(200, 5000):.7g}")
     if kind == "wide":
@@ -378,6 +380,10 @@ CHOSEN = {
         # Warpgroups: a thousand columns a strip, and so many tap rows that they are faster.
         *(with_options(chosen, "--arch", "sm_90a") for chosen in MANY_ROWS),
         *(with_storage(with_options(chosen, "--engine", "sparse", "--arch", "sm_90a"), "f32") for chosen in MANY_F32_ROWS),
+        with_options(chosen_taps("inexact", [(-40, 0), (0, 0), (2, 140)])),  # CUDA cores alone reach as far
+        # Their sums must not overflow before they are scaled back.
+        with_storage(chosen_star("minute", 1), "bf16"),
+        with_storage(chosen_box("minute", [1, 2]), "bf16"),
     ),
     3: (
         chosen_taps("exact", [(0, 0, 0)]),

@@ -10,12 +10,12 @@ from spider_library import Buffer, make_field
 
 RELATIVE_L2_LIMITS = {"f16": 1e-3, "bf16": 8e-3, "f32": 1e-6}
 REDUCED_ACCURACY_L2_LIMIT = 1e-3  # f32 fields with accuracy tf32 or f16
-# Relative L2 is asked for where the result is not mostly cancellation, and not so small that f16's subnormal step
-# (2^-24) is what one sees. An error of the inputs, or of f32 sums, is one of sum |w x|: it is this share of it, and must
+# Relative L2 is asked for where the result is not mostly cancellation, and not so small that the storage's subnormal step
+# (of f16 2^-24) is what one sees. An error of the inputs, or of f32 sums, is one of sum |w x|: it is this share of it, and must
 # be within the limit for the result.
 CANCELLATION = 0.05
 INPUT_ERRORS = {"full": 2.0**-23, "tf32": 2.0**-12, "f16": 2.0**-12}  # of f32 fields, by accuracy
-SMALLEST_RMS = 2.0**-12
+SMALLEST_RMS = 4  # of the least normal number
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Case:
     """What distinguishes one case of a kernel from another."""
 
     extent: tuple
-    values: str = "random"  # random | smooth | constant | offset | small | large
+    values: str = "random"  # random | smooth | constant | offset | small | large | limit | steep
     input_stride: str = "odd"  # tight | odd | aligned | large
     output_stride: str = "odd"
     input_offset: int = 0  # elements from a 16-byte boundary; -1: the buffer begins and ends with the field's cells
@@ -134,7 +134,7 @@ def make_values(case, plan, indices, rng):
     z, y, x = indices
     weight_sum = sum(abs(tap.packed) for tap in plan.taps)
     room = 0.45 * plan.storage.overflow / max(weight_sum, 1e-30)  # keeps every result within the storage
-    scale = min({"small": 1e-20, "large": 1e20}.get(case.values, 1.0), room)
+    scale = min({"small": 1e-20, "large": 1e20, "limit": 0.9 * plan.storage.overflow}.get(case.values, 1.0), room)
     if case.values == "constant":
         values = numpy.full(x.shape, min(room, float(rng.uniform(0.5, 2))))
     elif case.values in ("smooth", "offset"):
@@ -142,6 +142,8 @@ def make_values(case, plan, indices, rng):
         variation = 0.001 if case.values == "offset" else 0.1
         wave = numpy.sin(2 * numpy.pi * x / 64 + 0.3) * numpy.cos(2 * numpy.pi * y / 48) * numpy.cos(z / 9)
         values = mean * (1 + variation * wave)
+    elif case.values == "limit":  # all of one sign, and of weights that sum to less than half nearly the largest there are
+        values = scale * rng.choice((-1, 1)) * rng.uniform(0.9, 1, x.shape)
     elif case.values == "steep":  # neighbours further apart than any one scale serves
         values = rng.uniform(-1, 1, x.shape) * 2.0 ** (-27.0 * ((x // 50 + y // 5 + z) % 4))
     else:
@@ -283,12 +285,12 @@ def check_bound(plan, result, total, magnitude, largest, verdict):
 def check_relative_l2(plan, error, total, magnitude, scale, verdict):
     """The relative L2 error where it says something."""
     norm = numpy.linalg.norm(total / scale)
-    rms = norm / numpy.sqrt(total.size)
+    rms = norm / numpy.sqrt(total.size) * scale
     limit = RELATIVE_L2_LIMITS[plan.storage.name] if plan.accuracy == "full" else REDUCED_ACCURACY_L2_LIMIT
     input_error = INPUT_ERRORS[plan.accuracy] if plan.storage.name == "f32" else 0.0
     if norm < max(CANCELLATION, input_error / limit) * numpy.linalg.norm(magnitude / scale):
         return
-    if plan.storage.name == "f16" and rms < SMALLEST_RMS:
+    if rms < SMALLEST_RMS * 2.0**plan.storage.least_exponent:
         return
     verdict.l2_counted = True
     verdict.relative_l2 = float(numpy.linalg.norm(error / scale) / norm) if norm else 0.0

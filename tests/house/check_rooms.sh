@@ -20,7 +20,7 @@ END
 # room: the libraries that it alone includes, as a regular expression of the header's path
 libraries() {
   cat <<'END'
-spec: yaml-cpp/|muParser
+spec: yaml-cpp/|muParser|boost/(multiprecision|math)/
 cli: boost/program_options
 END
 }

@@ -392,12 +392,13 @@ TEST(JoinHalves, TakesTheSameHalvesOfBoth) {
   EXPECT_EQ(device::join_high_halves(0x11112222U, 0x33334444U), 0x33331111U);
 }
 
-TEST(MultiplySparse, ReadsBf16WhereItIsTold) {
+/// Two bf16 multiplied, and a sum.
+float add_product(std::uint32_t weight, std::uint32_t input, float sum) {
   registers = {};
   registers.metadata.fill(0x44444444U);
-  registers.a[0].word[0] = 0x00003fc0U;  // A(0, 0) = 1.5, an f16 of another value
-  registers.b[0].word[0] = 0x00004040U;  // B(0, 0) = 3
-  registers.sum[0].value[0] = 0.25F;
+  registers.a[0].word[0] = weight;
+  registers.b[0].word[0] = input;
+  registers.sum[0].value[0] = sum;
   expect_good(launch(
       [](SweepArguments arguments) {
         const int lane = device::lane_index();
@@ -406,7 +407,28 @@ TEST(MultiplySparse, ReadsBf16WhereItIsTold) {
         write_output(arguments);
       },
       {}));
-  EXPECT_EQ(registers.sum[0].value[0], 4.75F);
+  return registers.sum[0].value[0];
+}
+
+TEST(MultiplySparse, ReadsBf16WhereItIsTold) {
+  EXPECT_EQ(add_product(0x3fc0, 0x4040, 0.25F), 4.75F);  // 1.5 and 3, f16 of other values
+}
+
+TEST(MultiplySparse, OverflowsToInfinity) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  constexpr float largest = std::numeric_limits<float>::max();
+  constexpr std::uint32_t plus = 0x3fc0;  // 1.5
+  constexpr std::uint32_t minus = 0xbfc0;
+  EXPECT_EQ(add_product(plus, 0x7f40, 0), infinity);  // 1.5 * 1.5 * 2^127
+  EXPECT_EQ(add_product(minus, 0x7f40, 0), -infinity);
+  EXPECT_EQ(add_product(plus, 0x7f2a, 0), 0x1.fep127F);
+  EXPECT_EQ(add_product(plus, 0x7f2a, 0x1p120F), infinity);  // 2^128
+  EXPECT_EQ(add_product(minus, 0x7f2a, -0x1p120F), -infinity);
+  // No larger exponent: cut.
+  EXPECT_EQ(add_product(plus, 0x7300, largest), largest);
+  EXPECT_EQ(add_product(minus, 0x7300, -largest), -largest);
+  EXPECT_EQ(add_product(plus, 0x3f80, infinity), infinity);
+  EXPECT_EQ(add_product(minus, 0x7f7f, infinity), infinity);
 }
 
 TEST(Pack, RoundsBf16ToNearestEven) {

@@ -92,6 +92,19 @@ TEST(Explain, TellsTheCommonFactorOfWeights) {
   EXPECT_TRUE(has(json_of(spec, {"sm_90"}), R"("factor": 1,)"));
 }
 
+TEST(Explain, TellsWhyOneEngineAloneTakesIt) {
+  StencilSpec spec = row_of({-1, 0, 1});
+  EXPECT_FALSE(has(text_of(spec, {"sm_90"}), "do not take it"));
+  spec.taps.push_back({{0, 40, 0}, 1.0, {}});
+  const KernelPlan plan = spidergen::plan::make_plan(spec, spidergen::plan::Engine::cuda);
+  const std::string text = spidergen::emit::explain_text(spec, plan, {"sm_90"});
+  EXPECT_TRUE(
+      has(text,
+          "  Engines   sparse tensor cores do not take it: this tap is 40 points away along y; kernels "
+          "reach at most 31 there.\n            Without --engine it is cuda\n"))
+      << text;
+}
+
 TEST(Explain, CountsTheSlotsThatHoldAWeight) {
   const std::vector<int> full{-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
   EXPECT_TRUE(

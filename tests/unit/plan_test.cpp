@@ -21,7 +21,7 @@ namespace spidergen::plan {
 namespace {
 
 Engine default_of(const spec::StencilSpec& stencil, const Variant& variant = {}) {
-  return default_engine(stencil, estimate_engines(stencil, variant));
+  return default_engine(stencil, variant, estimate_engines(stencil, variant));
 }
 
 spec::StencilSpec with_weights(std::initializer_list<double> weights) {
@@ -96,6 +96,28 @@ TEST(Weights, PlainF16WarnsAtTheKeyWithBothSums) {
 
 TEST(Weights, AWeightThatVanishesIsAnError) {
   EXPECT_TRUE(round_weights(with_weights({1.0, 1e-9, 1.0})).diagnostics.has_errors());
+}
+
+TEST(Weights, AllThatVanishAreOneErrorWithAdviceForTheirShape) {
+  spec::StencilSpec stencil = with_weights({1.0, 1e-9, 1.0, 1e-10, 1e-11});
+  const auto text_of = [&](spec::Shape shape) {
+    stencil.shape = shape;
+    const diag::Diagnostics diagnostics = round_weights(stencil).diagnostics;
+    EXPECT_EQ(diagnostics.errors, 1U);
+    return diagnostics.items.front().text;
+  };
+  EXPECT_EQ(
+      text_of(spec::Shape::taps),
+      "the weight 1e-09 (as do 2 others) vanishes beside the largest, 1, in 2 f16 terms; drop these taps; "
+      "'--engine cuda' takes it");
+  EXPECT_NE(text_of(spec::Shape::product).find("; shorten the lists, or write a box with 0 there; "),
+            std::string::npos);
+  EXPECT_NE(text_of(spec::Shape::star).find("; write 0 there; "), std::string::npos);
+  stencil.taps[1].weight = 1e-70;  // not in f32 either
+  EXPECT_EQ(text_of(spec::Shape::box).find("--engine"), std::string::npos);
+  const diag::Diagnostics of_cores = round_weights_to_f32(stencil).diagnostics;
+  ASSERT_EQ(of_cores.errors, 1U);
+  EXPECT_EQ(of_cores.items.front().text, "the weight 1e-70 vanishes in f32; write 0 there");
 }
 
 TEST(Weights, WeightsThatMakeEveryResultZeroAreAnError) {
@@ -173,6 +195,22 @@ TEST(Weights, Bf16TakesAsManyTermsAsKeepThem) {
   stencil.taps[1].weight = 256;
   stencil.taps[2].weight = 0x1p100;
   EXPECT_EQ(round_weights(stencil).weights.terms, 1);
+}
+
+TEST(Weights, TinyOnesOfBf16DoNotOverflowSums) {
+  constexpr double largest_field = 0x1.fep127;
+  for (const double scale : {0x1p-62, 1e-20, 1e-30, 1e-38, 1e-44}) {
+    spec::StencilSpec stencil = with_weights({3.14159265 * scale, 1.41421356 * scale, 1.7320508 * scale,
+                                              2.7182818 * scale, -1.123456 * scale, 1.9999 * scale});
+    stencil.storage = spec::Storage::bf16;
+    const RoundedWeights rounded = round_weights(stencil).weights;
+    EXPECT_LE(rounded.largest_error, std::ldexp(3.15 * scale, -21)) << scale;
+    double magnitudes = 0;
+    for (const RoundedTap& tap : rounded.taps) {
+      for (const double term : tap.terms) magnitudes += std::fabs(term);
+    }
+    EXPECT_LT(magnitudes * largest_field, 0x1p128) << scale;
+  }
 }
 
 TEST(Windows, SmallReachIsOneWindowARow) {
@@ -949,11 +987,41 @@ TEST(Plan, TheFasterEngineIsTheDefault) {
   EXPECT_EQ(default_of(box_of(2, 1, spec::Storage::f16)), Engine::sparse);
   // What is asked of tensor cores is for them.
   EXPECT_EQ(default_of(box_of(2, 1, spec::Storage::f32), {Swap::none, 2}), Engine::sparse);
-  // What one engine does not take is no choice.
-  spec::StencilSpec far = box_of(2, 1, spec::Storage::f32);
-  far.taps.push_back({{0, 200, 0}, 1.0, {}});
-  EXPECT_FALSE(estimate_engines(far).has_value());
-  EXPECT_EQ(default_of(far), Engine::sparse) << "which says why it does not take it";
+}
+
+TEST(Plan, WhatOneEngineAloneTakesIsNoChoice) {
+  for (const auto& [dimensions, storage] : {std::pair{2, spec::Storage::f32},
+                                            {2, spec::Storage::f16},
+                                            {2, spec::Storage::bf16},
+                                            {3, spec::Storage::f16},
+                                            {1, spec::Storage::f16}}) {
+    const int axis = dimensions == 1 ? spec::axis_x : spec::axis_y;
+    spec::StencilSpec stencil = with_weights({0.5, 0.25});
+    stencil.dimensions = dimensions;
+    stencil.storage = storage;
+    EXPECT_FALSE(find_sole_engine(stencil));
+    stencil.taps.push_back({{}, 0.125, {}});
+    stencil.taps.back().at[axis] = 200;
+    EXPECT_FALSE(estimate_engines(stencil).has_value());
+    EXPECT_FALSE(compare_engines(stencil, 1).has_value());
+    const auto sole = find_sole_engine(stencil);
+    ASSERT_TRUE(sole);
+    EXPECT_EQ(sole->engine, Engine::cuda);
+    EXPECT_NE(sole->objection.find("this tap is 200 points away"), std::string::npos) << sole->objection;
+    EXPECT_EQ(sole->objection.find("--engine"), std::string::npos) << sole->objection;
+    EXPECT_EQ(default_of(stencil), Engine::cuda);
+    EXPECT_EQ(default_of(stencil, {Swap::none, 0}), Engine::sparse) << "what is asked of tensor cores";
+    if (dimensions == 1) continue;
+    stencil.taps.back().at[axis] = 100000;  // neither takes it
+    EXPECT_FALSE(find_sole_engine(stencil));
+    EXPECT_EQ(default_of(stencil), Engine::sparse);
+  }
+  // f16 and f32 do not hold these weights, but a power of two brings them into range.
+  spec::StencilSpec tiny = with_weights({0x1p-155, 0x1.8p-154});
+  tiny.storage = spec::Storage::f32;
+  ASSERT_TRUE(find_sole_engine(tiny));
+  EXPECT_EQ(find_sole_engine(tiny)->engine, Engine::sparse);
+  EXPECT_EQ(default_of(tiny), Engine::sparse);
 }
 
 TEST(Plan, CoresKeepTheSumOfWeights) {

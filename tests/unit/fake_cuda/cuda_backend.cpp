@@ -188,6 +188,7 @@ std::unique_ptr<spider_kernel> make_kernel() {
   auto kernel = std::make_unique<spider_kernel>();
   kernel->abi = SPIDER_ABI;
   kernel->size = sizeof(spider_kernel);
+  kernel->launch_size = sizeof(spider::SweepArguments);
   kernel->info = {sizeof(spider_kernel_info),
                   SPIDER_ABI,
                   "five",

@@ -1,6 +1,7 @@
 /// The CUDA back end: plain host C++ on the CUDA runtime library.
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -170,6 +171,25 @@ Outcome load(const spider_kernel& kernel, int device, Residencies& residencies) 
   return outcome;
 }
 
+/// cudaMemcpy2D takes no pitch that is less than its row, not even of a single one, and none beyond
+/// cudaDevAttrMaxPitch.
+cudaError_t copy_rows(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
+                      std::uint64_t row_bytes, std::uint64_t rows, cudaMemcpyKind kind) {
+  constexpr std::uint64_t largest_pitch = std::numeric_limits<std::int32_t>::max();
+  if (row_bytes == 0 || rows == 0) return cudaSuccess;
+  if (rows == 1 || (to_pitch == row_bytes && from_pitch == row_bytes))
+    return cudaMemcpy(to, from, row_bytes * rows, kind);
+  if (std::max(to_pitch, from_pitch) <= largest_pitch)
+    return cudaMemcpy2D(to, to_pitch, from, from_pitch, row_bytes, rows, kind);
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    const cudaError_t copied =
+        cudaMemcpy(static_cast<std::byte*>(to) + row * to_pitch,
+                   static_cast<const std::byte*>(from) + row * from_pitch, row_bytes, kind);
+    if (copied != cudaSuccess) return copied;
+  }
+  return cudaSuccess;
+}
+
 cudaStream_t to_stream(void* stream) {
   return static_cast<cudaStream_t>(stream);
 }
@@ -274,7 +294,7 @@ Outcome upload(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t
                std::uint64_t row_bytes, std::uint64_t rows) {
   const CudaCall call;
   return call.outcome_of_work(
-      cudaMemcpy2D(to, to_pitch, from, from_pitch, row_bytes, rows, cudaMemcpyHostToDevice),
+      copy_rows(to, to_pitch, from, from_pitch, row_bytes, rows, cudaMemcpyHostToDevice),
       "the copy to the device", SPIDER_ERROR_LAUNCH);
 }
 
@@ -282,7 +302,7 @@ Outcome download(void* to, std::uint64_t to_pitch, const void* from, std::uint64
                  std::uint64_t row_bytes, std::uint64_t rows) {
   const CudaCall call;
   return call.outcome_of_work(
-      cudaMemcpy2D(to, to_pitch, from, from_pitch, row_bytes, rows, cudaMemcpyDeviceToHost),
+      copy_rows(to, to_pitch, from, from_pitch, row_bytes, rows, cudaMemcpyDeviceToHost),
       "the copy from the device", SPIDER_ERROR_LAUNCH);
 }
 

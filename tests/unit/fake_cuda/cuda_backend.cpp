@@ -6,7 +6,9 @@
 #include <spider/spider.h>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -48,6 +50,7 @@ struct Machine {
   std::map<std::pair<int, int>, bool> peers;
   int driver = 13000;
   cudaError_t sticky = cudaSuccess;  ///< of earlier work: every later call gives it
+  int copies = 0;                    ///< calls that copy
 };
 
 Machine machine;
@@ -164,8 +167,17 @@ cudaError_t cudaFree(void* memory) {
   machine.allocations.erase(static_cast<const std::byte*>(memory));
   return cudaSuccess;
 }
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind /*kind*/) {
+  std::memcpy(to, from, bytes);
+  ++machine.copies;
+  return cudaSuccess;
+}
 cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                          std::size_t width, std::size_t height, cudaMemcpyKind /*kind*/) {
+  constexpr std::size_t largest_pitch = 0x7fffffff;
+  if (width > std::min(to_pitch, from_pitch) || std::max(to_pitch, from_pitch) > largest_pitch)
+    return fail(cudaErrorInvalidPitchValue);
+  ++machine.copies;
   for (std::size_t row = 0; row < height; ++row) {
     std::memcpy(static_cast<std::byte*>(to) + row * to_pitch,
                 static_cast<const std::byte*>(from) + row * from_pitch, width);
@@ -254,6 +266,7 @@ class CudaBackend : public ::testing::Test {
     machine.peers.clear();
     machine.driver = 13000;
     machine.sticky = cudaSuccess;
+    machine.copies = 0;
     current = 0;
     last_error = cudaSuccess;
     all_kernels().push_back(make_kernel());
@@ -410,6 +423,60 @@ TEST_F(CudaBackend, LoadsAllFormsAndTakesTheFirstThatAFieldFills) {
     EXPECT_EQ(machine.devices[0].loads[function], 1);
     EXPECT_EQ(machine.devices[0].functions.at(i), function);
   }
+}
+
+/// Addresses of zeros; pages that are touched get memory.
+class WideMemory {
+ public:
+  explicit WideMemory(std::size_t bytes)
+      : bytes_(bytes),
+        begin_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                    0)) {}
+  WideMemory(const WideMemory&) = delete;
+  WideMemory& operator=(const WideMemory&) = delete;
+  ~WideMemory() {
+    if (mapped()) munmap(begin_, bytes_);
+  }
+
+  [[nodiscard]] bool mapped() const { return begin_ != MAP_FAILED; }
+  [[nodiscard]] std::byte* begin() const { return static_cast<std::byte*>(begin_); }
+
+ private:
+  std::size_t bytes_;
+  void* begin_;
+};
+
+TEST_F(CudaBackend, CopiesRowsAtAnyPitch) {
+  constexpr std::uint64_t far = std::uint64_t{3} << 30;
+  constexpr std::uint64_t row_bytes = 5;
+  constexpr std::uint64_t row_count = 3;
+  const WideMemory device(row_count * far);
+  if (!device.mapped()) GTEST_SKIP() << "no addresses for " << row_count * far << " bytes";
+  const std::string text = "first2ndo_third";
+  std::string back(text.size(), ' ');
+  const auto copy = [&](std::uint64_t pitch, std::uint64_t host_pitch, std::uint64_t rows_of_it) {
+    back.assign(text.size(), ' ');
+    machine.copies = 0;
+    EXPECT_EQ(spider_upload(device.begin(), pitch, text.data(), host_pitch, row_bytes, rows_of_it), SPIDER_OK)
+        << spider_last_error();
+    EXPECT_EQ(spider_download(back.data(), host_pitch, device.begin(), pitch, row_bytes, rows_of_it),
+              SPIDER_OK)
+        << spider_last_error();
+    return machine.copies;
+  };
+  EXPECT_EQ(copy(far, row_bytes, row_count), 2 * static_cast<int>(row_count));
+  EXPECT_EQ(back, text);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(device.begin() + 2 * far), row_bytes), "third");
+  for (const std::uint64_t pitch : {std::uint64_t{64}, row_bytes}) {
+    EXPECT_EQ(copy(pitch, row_bytes, row_count), 2) << "all rows at once where that can be";
+    EXPECT_EQ(back, text);
+  }
+  for (const std::uint64_t pitch : {std::uint64_t{0}, row_bytes, far}) {
+    EXPECT_EQ(copy(pitch, pitch, 1), 2) << "the pitch of a single row does not count";
+    EXPECT_EQ(back.substr(0, row_bytes), "first");
+  }
+  EXPECT_EQ(copy(64, 64, 0), 0);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
 }
 
 TEST_F(CudaBackend, LeavesErrorsOfItsCallerAlone) {

@@ -1,4 +1,6 @@
 /// The CUDA back end: plain host C++ on the CUDA runtime library.
+// Where a consumer defines this for all that he compiles, no stream would not be the one of spider.h.
+#undef CUDA_API_PER_THREAD_DEFAULT_STREAM
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -190,13 +192,14 @@ cudaError_t copy_rows(void* to, std::uint64_t to_pitch, const void* from, std::u
   return cudaSuccess;
 }
 
+/// By name, since CUDA's null stream is that of the thread in some compilations.
 cudaStream_t to_stream(void* stream) {
-  return static_cast<cudaStream_t>(stream);
+  return stream == nullptr ? cudaStreamLegacy : static_cast<cudaStream_t>(stream);
 }
 
 /// The legacy default stream waits for other streams, too: work on it starts when all of that is done.
 bool is_default_stream(void* stream) {
-  return to_stream(stream) == nullptr || to_stream(stream) == cudaStreamLegacy;
+  return to_stream(stream) == cudaStreamLegacy;
 }
 
 }  // namespace

@@ -84,7 +84,8 @@ SPIDER_PUBLIC const spider_kernel_info* spider_info(const spider_kernel* kernel)
 SPIDER_PUBLIC spider_status spider_prepare(const spider_kernel* kernel);
 
 /** One sweep over the interior: out[p] = sum of weight * in[p + offset]. `in` is never written; of `out` only
- * the interior is. `stream` is a cudaStream_t or NULL for the legacy default stream. Extents must agree. */
+ * the interior is. `stream` is a cudaStream_t or NULL for the legacy default stream, however the caller is
+ * compiled. Extents must agree. */
 SPIDER_PUBLIC spider_status spider_apply(const spider_kernel* kernel, const spider_field* in,
                                          const spider_field* out, void* stream);
 

@@ -34,6 +34,7 @@ struct Device {
   std::vector<int> grids;                    ///< blocks of each launch
   std::vector<const void*> functions;        ///< of each launch
   std::vector<bool> early;                   ///< whether each launch may start while the one ahead runs
+  std::vector<cudaStream_t> streams;         ///< of each launch
 };
 
 struct Allocation {
@@ -51,6 +52,7 @@ struct Machine {
   int driver = 13000;
   cudaError_t sticky = cudaSuccess;  ///< of earlier work: every later call gives it
   int copies = 0;                    ///< calls that copy
+  cudaStream_t awaited = nullptr;    ///< by the last call that waited for a stream
 };
 
 Machine machine;
@@ -149,6 +151,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
     return fail(cudaErrorInvalidValue);
   here().grids.push_back(static_cast<int>(config->gridDim.x));
   here().functions.push_back(function);
+  here().streams.push_back(config->stream);
   here().early.push_back(config->numAttrs == 1 &&
                          config->attrs->id == cudaLaunchAttributeProgrammaticStreamSerialization &&
                          config->attrs->val.programmaticStreamSerializationAllowed == 1);
@@ -184,7 +187,8 @@ cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::
   }
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t /*stream*/) {
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  machine.awaited = stream;
   return machine.sticky == cudaSuccess ? cudaSuccess : fail(machine.sticky);
 }
 
@@ -406,6 +410,19 @@ TEST_F(CudaBackend, StartsEarlyWhatWaitsItselfOnStreamsOfTheCaller) {
   machine.devices[0].code_arch = 90;
   machine.devices[0].arch = 89;
   EXPECT_FALSE(sweep_on(streams));
+}
+
+TEST_F(CudaBackend, TakesNoStreamForTheLegacyDefaultStream) {
+  const Grid in;
+  const Grid out;
+  int own = 0;
+  for (void* stream : {static_cast<void*>(nullptr), static_cast<void*>(&own)})
+    ASSERT_EQ(apply(in, out, stream), SPIDER_OK) << spider_last_error();
+  EXPECT_EQ(machine.devices[0].streams,
+            (std::vector{cudaStreamLegacy, reinterpret_cast<cudaStream_t>(&own)}));
+  machine.awaited = nullptr;
+  EXPECT_EQ(spider_synchronize(nullptr), SPIDER_OK);
+  EXPECT_EQ(machine.awaited, cudaStreamLegacy);
 }
 
 TEST_F(CudaBackend, LoadsAllFormsAndTakesTheFirstThatAFieldFills) {

@@ -5,6 +5,10 @@
 
 #include <cstddef>
 
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+#error "CUDA's header would turn the null stream into that of the thread"
+#endif
+
 enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,

@@ -20,7 +20,15 @@ namespace {
 
 /// Does the error stay with the process once work on the device has met it? Then any later call returns it.
 bool is_sticky(cudaError_t error) {
-  switch (error) {
+  // Names that older toolkits do not have.
+  constexpr int contained = 226;
+  constexpr int tensor_memory_leak = 721;
+  switch (static_cast<int>(error)) {
+    case contained:
+    case tensor_memory_leak:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorExternalDevice:
     case cudaErrorIllegalAddress:
     case cudaErrorLaunchTimeout:
     case cudaErrorAssert:

@@ -17,6 +17,7 @@ enum cudaError_t {
   cudaErrorInvalidDeviceFunction = 98,
   cudaErrorNoDevice = 100,
   cudaErrorECCUncorrectable = 214,
+  cudaErrorNvlinkUncorrectable = 220,
   cudaErrorLaunchTimeout = 702,
   cudaErrorIllegalAddress = 700,
   cudaErrorAssert = 710,
@@ -26,6 +27,8 @@ enum cudaError_t {
   cudaErrorInvalidAddressSpace = 717,
   cudaErrorInvalidPc = 718,
   cudaErrorLaunchFailure = 719,
+  cudaErrorMpsClientTerminated = 810,
+  cudaErrorExternalDevice = 911,
 };
 
 enum cudaDeviceAttr {

@@ -204,8 +204,7 @@ const spider_kernel_info* spider_info(const spider_kernel* kernel) {
 spider_status spider_prepare(const spider_kernel* kernel) {
   return guarded("spider_prepare", [&]() -> Outcome {
     if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
-    spider::backend::Residencies residencies;
-    return spider::backend::prepare(*kernel, residencies);
+    return spider::backend::load(*kernel);
   });
 }
 

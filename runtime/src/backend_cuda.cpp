@@ -169,7 +169,7 @@ Outcome load_form(const spider_kernel& kernel, const SweepForm& form, Residency&
   return outcome;
 }
 
-Outcome load(const spider_kernel& kernel, int device, Residencies& residencies) {
+Outcome load_forms(const spider_kernel& kernel, int device, Residencies& residencies) {
   Residency all;
   Outcome outcome = check_device(kernel, device, all);
   for (std::int32_t i = 0; i < kernel.form_count && outcome.status == SPIDER_OK; ++i) {
@@ -177,6 +177,21 @@ Outcome load(const spider_kernel& kernel, int device, Residencies& residencies) 
     residency = all;
     residency.starts_early = all.starts_early && kernel.forms[i].starts_early;
     outcome = load_form(kernel, kernel.forms[i], residency);
+  }
+  return outcome;
+}
+
+Outcome find_device(int& device) {
+  const CudaCall call;
+  return call.outcome(cudaGetDevice(&device), "finding the current device", SPIDER_ERROR_DEVICE);
+}
+
+/// Loads and remembers a kernel.
+Outcome load_on(int device, const spider_kernel& kernel, Residencies& residencies) {
+  Outcome outcome = load_forms(kernel, device, residencies);
+  if (outcome.status == SPIDER_OK) {
+    const std::unique_lock lock(loaded().mutex);
+    loaded().kernels.insert_or_assign(std::pair{&kernel, device}, residencies);
   }
   return outcome;
 }
@@ -210,6 +225,15 @@ bool is_default_stream(void* stream) {
   return to_stream(stream) == cudaStreamLegacy;
 }
 
+/// Then nothing must be loaded; so it is where that is not known.
+bool is_capturing(cudaStream_t stream) {
+  const CudaCall call;
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const Outcome asked =
+      call.outcome(cudaStreamIsCapturing(stream, &status), "asking the stream", SPIDER_ERROR_LAUNCH);
+  return asked.status != SPIDER_OK || status != cudaStreamCaptureStatusNone;
+}
+
 }  // namespace
 
 bool is_emulated() {
@@ -217,27 +241,24 @@ bool is_emulated() {
 }
 
 Outcome prepare(const spider_kernel& kernel, Residencies& residencies) {
-  const CudaCall call;
   int device = 0;
-  if (Outcome found = call.outcome(cudaGetDevice(&device), "finding the current device", SPIDER_ERROR_DEVICE);
-      found.status != SPIDER_OK) {
-    return found;
-  }
-  const std::pair key{&kernel, device};
-  Loaded& all = loaded();
+  if (Outcome found = find_device(device); found.status != SPIDER_OK) return found;
   {
-    const std::shared_lock lock(all.mutex);
-    if (const auto known = all.kernels.find(key); known != all.kernels.end()) {
+    const std::shared_lock lock(loaded().mutex);
+    const auto& kernels = loaded().kernels;
+    if (const auto known = kernels.find({&kernel, device}); known != kernels.end()) {
       residencies = known->second;
       return {};
     }
   }
-  Outcome outcome = load(kernel, device, residencies);
-  if (outcome.status == SPIDER_OK) {
-    const std::unique_lock lock(all.mutex);
-    all.kernels.insert_or_assign(key, residencies);
-  }
-  return outcome;
+  return load_on(device, kernel, residencies);
+}
+
+Outcome load(const spider_kernel& kernel) {
+  int device = 0;
+  if (Outcome found = find_device(device); found.status != SPIDER_OK) return found;
+  Residencies residencies;
+  return load_on(device, kernel, residencies);
 }
 
 Outcome check_memory(const void* memory, const char* name) {
@@ -264,12 +285,11 @@ Outcome check_memory(const void* memory, const char* name) {
                                    " cannot reach; call cudaSetDevice, or enable peer access"};
 }
 
-Outcome launch(const spider_kernel& /*kernel*/, const Start& start, const SweepArguments& arguments,
+Outcome launch(const spider_kernel& kernel, const Start& start, const SweepArguments& arguments,
                const spider_field& /*input*/, const spider_field& /*output*/) {
   if (start.blocks > std::numeric_limits<std::int32_t>::max()) {
     return {SPIDER_ERROR_EXTENT, "the field needs more blocks than one launch can have"};
   }
-  const CudaCall call;
   const Tiling& tiling = start.form.tiling;
   SweepArguments copy = arguments;
   void* parameters[] = {&copy};
@@ -283,9 +303,20 @@ Outcome launch(const spider_kernel& /*kernel*/, const Start& start, const SweepA
   config.stream = to_stream(start.stream);
   config.attrs = &early;
   config.numAttrs = start.early && !is_default_stream(start.stream) ? 1 : 0;
-  return call.outcome(
-      cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(start.form.sweep), parameters), "the launch",
-      SPIDER_ERROR_LAUNCH);
+  const auto* function = reinterpret_cast<const void*>(start.form.sweep);
+  const auto try_launch = [&](cudaError_t& error) {
+    const CudaCall call;
+    error = cudaLaunchKernelExC(&config, function, parameters);
+    return call.outcome(error, "the launch", SPIDER_ERROR_LAUNCH);
+  };
+  cudaError_t error = cudaSuccess;
+  Outcome outcome = try_launch(error);
+  // cudaDeviceReset, and another context, take back the shared memory that loading asked for.
+  if (error == cudaErrorInvalidValue && !is_capturing(config.stream)) {
+    if (Outcome again = load(kernel); again.status != SPIDER_OK) return again;
+    outcome = try_launch(error);
+  }
+  return outcome;
 }
 
 Outcome allocate(std::uint64_t bytes, void** memory) {

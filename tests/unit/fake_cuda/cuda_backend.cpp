@@ -51,7 +51,9 @@ struct Machine {
   std::map<std::pair<int, int>, bool> peers;
   int driver = 13000;
   cudaError_t sticky = cudaSuccess;  ///< of earlier work: every later call gives it
+  int largest_shared = 227 << 10;    ///< dynamic shared memory of a block, in bytes
   int copies = 0;                    ///< calls that copy
+  cudaStream_t captured = nullptr;   ///< that a graph is captured from
   cudaStream_t awaited = nullptr;    ///< by the last call that waited for a stream
 };
 
@@ -121,7 +123,10 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
 }
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
   const Lock lock(machine.mutex);
-  if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) here().shared_memory[function] = value;
+  if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
+    if (value > machine.largest_shared) return fail(cudaErrorInvalidValue);
+    here().shared_memory[function] = value;
+  }
   return cudaSuccess;
 }
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* /*function*/,
@@ -185,6 +190,10 @@ cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::
     std::memcpy(static_cast<std::byte*>(to) + row * to_pitch,
                 static_cast<const std::byte*>(from) + row * from_pitch, width);
   }
+  return cudaSuccess;
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  *status = stream == machine.captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
@@ -270,6 +279,7 @@ class CudaBackend : public ::testing::Test {
     machine.peers.clear();
     machine.driver = 13000;
     machine.sticky = cudaSuccess;
+    machine.captured = nullptr;
     machine.copies = 0;
     current = 0;
     last_error = cudaSuccess;
@@ -306,6 +316,40 @@ TEST_F(CudaBackend, LoadsAKernelOnceOnEachDevice) {
   EXPECT_EQ(loads(1), 1);
   EXPECT_EQ(machine.devices[0].grids.size(), 4U);
   EXPECT_EQ(machine.devices[1].grids.size(), 4U);
+}
+
+TEST_F(CudaBackend, LoadsAKernelAgainWhereItsContextIsGone) {
+  int stream = 0;
+  const Grid in;
+  const Grid out;
+  const auto lose_context = [] { machine.devices[0].shared_memory.clear(); };
+  ASSERT_EQ(apply(in, out, &stream), SPIDER_OK) << spider_last_error();
+  lose_context();
+  ASSERT_EQ(apply(in, out, &stream), SPIDER_OK) << spider_last_error();
+  ASSERT_EQ(apply(in, out, &stream), SPIDER_OK) << spider_last_error();
+  EXPECT_EQ(loads(0), 2);
+  EXPECT_EQ(machine.devices[0].grids.size(), 3U);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+
+  lose_context();
+  machine.captured = reinterpret_cast<cudaStream_t>(&stream);
+  EXPECT_EQ(apply(in, out, &stream), SPIDER_ERROR_LAUNCH) << "nothing is loaded during a capture";
+  EXPECT_EQ(loads(0), 2);
+  ASSERT_EQ(spider_prepare(kernel_), SPIDER_OK) << spider_last_error();
+  EXPECT_EQ(loads(0), 3);
+  EXPECT_EQ(apply(in, out, &stream), SPIDER_OK) << spider_last_error();
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+}
+
+TEST_F(CudaBackend, TriesALaunchThatFailsOnceMore) {
+  const Grid in;
+  const Grid out;
+  ASSERT_EQ(spider_prepare(kernel_), SPIDER_OK) << spider_last_error();
+  kernel_->forms[0].tiling.shared_bytes = machine.largest_shared + 1;
+  EXPECT_EQ(apply(in, out), SPIDER_ERROR_DEVICE);
+  EXPECT_TRUE(last_error_says("reserving shared memory failed")) << spider_last_error();
+  EXPECT_EQ(loads(0), 2);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
 }
 
 TEST_F(CudaBackend, CutsAFieldForTheDeviceThatSweepsIt) {

@@ -541,6 +541,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "advection2d", "spider-gen version 0.1.0", "39911da1d7c751f2", 2,
      SPIDER_F16, SPIDER_F32, 1, {0, 1, 2}, {0, 0, 1}, 80,
      device::is_emulated},

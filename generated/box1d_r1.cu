@@ -340,6 +340,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "box1d_r1", "spider-gen version 0.1.0", "d8a08ee515f4db5e", dimensions,
      SPIDER_F16, SPIDER_F32, 1, {0, 0, 1}, {0, 0, 1}, 80,
      device::is_emulated},

@@ -341,6 +341,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "box1d_r2", "spider-gen version 0.1.0", "a6bcaf72c9c851b2", dimensions,
      SPIDER_F16, SPIDER_F32, 1, {0, 0, 2}, {0, 0, 2}, 80,
      device::is_emulated},

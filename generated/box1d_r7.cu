@@ -343,6 +343,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "box1d_r7", "spider-gen version 0.1.0", "ae93649a9c3288fd", dimensions,
      SPIDER_F16, SPIDER_F32, 1, {0, 0, 7}, {0, 0, 7}, 80,
      device::is_emulated},

@@ -392,6 +392,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "box2d_r1_f32", "spider-gen version 0.1.0", "683ea54a55cddeb0", 2,
      SPIDER_F32, SPIDER_F32, 1, {0, 1, 1}, {0, 1, 1}, 80,
      device::is_emulated},

@@ -608,6 +608,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "box2d_r2", "spider-gen version 0.1.0", "e552a41dc2013b8c", 2,
      SPIDER_F16, SPIDER_F32, 1, {0, 2, 2}, {0, 2, 2}, 80,
      device::is_emulated},

@@ -608,6 +608,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "box2d_r2_bf16", "spider-gen version 0.1.0", "d738eb603051488e", 2,
      SPIDER_BF16, SPIDER_F32, 1, {0, 2, 2}, {0, 2, 2}, 80,
      device::is_emulated},

@@ -711,6 +711,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "box2d_r3", "spider-gen version 0.1.0", "63be625a67d68c78", 2,
      SPIDER_F16, SPIDER_F32, 1, {0, 3, 3}, {0, 3, 3}, 80,
      device::is_emulated},

@@ -866,6 +866,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "box2d_r5", "spider-gen version 0.1.0", "0a8b0c74cf5c9406", 2,
      SPIDER_F16, SPIDER_F32, 1, {0, 5, 5}, {0, 5, 5}, 80,
      device::is_emulated},

@@ -973,6 +973,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "box2d_r7", "spider-gen version 0.1.0", "a6c18fb3bcfde30a", 2,
      SPIDER_F16, SPIDER_F32, 1, {0, 7, 7}, {0, 7, 7}, 80,
      device::is_emulated},

@@ -1528,6 +1528,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "box2d_r7_f32", "spider-gen version 0.1.0", "afa63a0226228223", 2,
      SPIDER_F32, SPIDER_F32, 1, {0, 7, 7}, {0, 7, 7}, 80,
      device::is_emulated},

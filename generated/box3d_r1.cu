@@ -1093,6 +1093,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "box3d_r1", "spider-gen version 0.1.0", "b2fe05d8c4f88beb", 3,
      SPIDER_F16, SPIDER_F32, 1, {1, 1, 1}, {1, 1, 1}, 80,
      device::is_emulated},

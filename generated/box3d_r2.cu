@@ -1321,6 +1321,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "box3d_r2", "spider-gen version 0.1.0", "acc2cfa3e4361b26", 3,
      SPIDER_F16, SPIDER_F32, 1, {2, 2, 2}, {2, 2, 2}, 80,
      device::is_emulated},

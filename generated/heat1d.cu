@@ -341,6 +341,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "heat1d", "spider-gen version 0.1.0", "b380f89f3345a07f", dimensions,
      SPIDER_F16, SPIDER_F32, 1, {0, 0, 1}, {0, 0, 1}, 80,
      device::is_emulated},

@@ -544,6 +544,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "heat2d", "spider-gen version 0.1.0", "7b700446ea426b54", 2,
      SPIDER_F16, SPIDER_F32, 1, {0, 1, 1}, {0, 1, 1}, 80,
      device::is_emulated},

@@ -393,6 +393,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "heat2d_f32", "spider-gen version 0.1.0", "09301542516b737a", 2,
      SPIDER_F32, SPIDER_F32, 1, {0, 1, 1}, {0, 1, 1}, 80,
      device::is_emulated},

@@ -1017,6 +1017,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "heat3d", "spider-gen version 0.1.0", "7efd1fd8a6b016f8", 3,
      SPIDER_F16, SPIDER_F32, 1, {1, 1, 1}, {1, 1, 1}, 80,
      device::is_emulated},

@@ -569,6 +569,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "hyperdiffusion2d_mirror", "spider-gen version 0.1.0", "3ad6febec193ee8b", 2,
      SPIDER_F16, SPIDER_F32, 1, {0, 2, 2}, {0, 2, 2}, 80,
      device::is_emulated},

@@ -634,6 +634,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "laplacian2d_r4", "spider-gen version 0.1.0", "4d2e78d225b8a985", 2,
      SPIDER_F16, SPIDER_F32, 1, {0, 4, 4}, {0, 4, 4}, 80,
      device::is_emulated},

@@ -415,6 +415,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "laplacian2d_r4_f32", "spider-gen version 0.1.0", "d5add0c5f3e6708b", 2,
      SPIDER_F32, SPIDER_F32, 1, {0, 4, 4}, {0, 4, 4}, 80,
      device::is_emulated},

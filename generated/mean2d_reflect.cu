@@ -536,6 +536,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "mean2d_reflect", "spider-gen version 0.1.0", "9102ba87f8ee2099", 2,
      SPIDER_F16, SPIDER_F32, 1, {0, 2, 2}, {0, 2, 2}, 80,
      device::is_emulated},

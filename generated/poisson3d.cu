@@ -1058,6 +1058,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "poisson3d", "spider-gen version 0.1.0", "ad2d3c470cc28437", 3,
      SPIDER_F16, SPIDER_F32, 1, {1, 1, 1}, {1, 1, 1}, 80,
      device::is_emulated},

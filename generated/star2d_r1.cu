@@ -561,6 +561,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "star2d_r1", "spider-gen version 0.1.0", "5fcd78ac45bbaf3a", 2,
      SPIDER_F16, SPIDER_F32, 1, {0, 1, 1}, {0, 1, 1}, 80,
      device::is_emulated},

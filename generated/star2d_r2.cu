@@ -604,6 +604,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "star2d_r2", "spider-gen version 0.1.0", "b9f62b7acdf91351", 2,
      SPIDER_F16, SPIDER_F32, 1, {0, 2, 2}, {0, 2, 2}, 80,
      device::is_emulated},

@@ -628,6 +628,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "star2d_r7", "spider-gen version 0.1.0", "13a20a3155c8aa0c", 2,
      SPIDER_F16, SPIDER_F32, 1, {0, 7, 7}, {0, 7, 7}, 80,
      device::is_emulated},

@@ -1070,6 +1070,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "star3d_r1", "spider-gen version 0.1.0", "7cb562eda447c4e0", 3,
      SPIDER_F16, SPIDER_F32, 1, {1, 1, 1}, {1, 1, 1}, 80,
      device::is_emulated},

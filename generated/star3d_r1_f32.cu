@@ -411,6 +411,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "star3d_r1_f32", "spider-gen version 0.1.0", "e8627e7e722b66bc", 3,
      SPIDER_F32, SPIDER_F32, 1, {1, 1, 1}, {1, 1, 1}, 80,
      device::is_emulated},

@@ -1082,6 +1082,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "star3d_r2", "spider-gen version 0.1.0", "a48670b7efe7c10f", 3,
      SPIDER_F16, SPIDER_F32, 1, {2, 2, 2}, {2, 2, 2}, 80,
      device::is_emulated},

@@ -1123,6 +1123,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "star3d_r4", "spider-gen version 0.1.0", "d2a84abe7dcc1523", 3,
      SPIDER_F16, SPIDER_F32, 1, {4, 4, 4}, {4, 4, 4}, 80,
      device::is_emulated},

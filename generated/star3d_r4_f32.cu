@@ -452,6 +452,7 @@ constexpr spider::Tap taps[] = {
 const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
+    sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "star3d_r4_f32", "spider-gen version 0.1.0", "264444bdf5e2c4c5", 3,
      SPIDER_F32, SPIDER_F32, 1, {4, 4, 4}, {4, 4, 4}, 80,
      device::is_emulated},

@@ -246,6 +246,8 @@ function(_spider_kernel_library where spec backend architectures depends output_
     file(CONFIGURE OUTPUT "${directory}/${stem}_emulated.cpp" CONTENT "#include \"${stem}.cu\"\n" @ONLY)
     add_library(${library} STATIC "${directory}/${stem}_emulated.cpp" "${header}" "${stamp}")
     target_compile_features(${library} PRIVATE cxx_std_20)
+    # A shared library exports the C interface, not what its kernels are made of.
+    set_target_properties(${library} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
     target_link_libraries(${library} PUBLIC SpiderGen::emulator)
   endif()
   spider_isolate(${library})

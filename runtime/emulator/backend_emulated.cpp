@@ -50,6 +50,11 @@ Outcome prepare(const spider_kernel& kernel, Residencies& residencies) {
   return {};
 }
 
+Outcome load(const spider_kernel& kernel) {
+  Residencies residencies;
+  return prepare(kernel, residencies);
+}
+
 Outcome check_memory(const void* /*memory*/, const char* /*name*/) {
   return {};
 }

@@ -4,6 +4,7 @@
 #include <spider/spider.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <new>
@@ -46,17 +47,28 @@ spider_status guarded(const char* function, Body body) noexcept {
   }
 }
 
-static_assert(sizeof(spider_kernel) == 656, "another layout must have another size, or another SPIDER_ABI");
+static_assert(sizeof(spider_kernel) == 664, "another layout must have another size, or another SPIDER_ABI");
+// check_kernel compares sizes only: members that change places within them need another SPIDER_ABI.
+static_assert(sizeof(spider::SweepArguments) == 176 && offsetof(spider::SweepArguments, box) == 72 &&
+                  offsetof(spider::SweepArguments, grid) == 120 &&
+                  offsetof(spider::SweepArguments, aligned_input) == 168,
+              "another layout must have another size, or another SPIDER_ABI");
 
 Outcome check_kernel(const spider_kernel* kernel) {
   if (kernel == nullptr) return {SPIDER_ERROR_NULL, "the kernel is null"};
+  const auto refuse = [](const std::string& kernels, const std::string& ours) -> Outcome {
+    return {SPIDER_ERROR_KERNEL,
+            "the kernel was generated for " + kernels + "; this runtime has " + ours + ": generate it again"};
+  };
   if (kernel->abi != SPIDER_ABI || kernel->size != sizeof(spider_kernel)) {
     const auto version = [](std::uint32_t abi, std::uint32_t size) {
       return "ABI " + std::to_string(abi) + " with " + std::to_string(size) + " bytes";
     };
-    return {SPIDER_ERROR_KERNEL, "the kernel was generated for " + version(kernel->abi, kernel->size) +
-                                     "; this runtime has " + version(SPIDER_ABI, sizeof(spider_kernel)) +
-                                     ": generate it again"};
+    return refuse(version(kernel->abi, kernel->size), version(SPIDER_ABI, sizeof(spider_kernel)));
+  }
+  if (kernel->launch_size != sizeof(spider::SweepArguments)) {
+    const auto launches = [](std::size_t size) { return "launches with " + std::to_string(size) + " bytes"; };
+    return refuse(launches(kernel->launch_size), launches(sizeof(spider::SweepArguments)));
   }
   if ((kernel->info.emulated != 0) != spider::backend::is_emulated()) {
     return {SPIDER_ERROR_KERNEL, "the kernel was compiled for the other back end: link one back end only"};
@@ -192,8 +204,7 @@ const spider_kernel_info* spider_info(const spider_kernel* kernel) {
 spider_status spider_prepare(const spider_kernel* kernel) {
   return guarded("spider_prepare", [&]() -> Outcome {
     if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
-    spider::backend::Residencies residencies;
-    return spider::backend::prepare(*kernel, residencies);
+    return spider::backend::load(*kernel);
   });
 }
 

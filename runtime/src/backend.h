@@ -41,6 +41,9 @@ struct Start {
 /// call.
 [[nodiscard]] Outcome prepare(const spider_kernel& kernel, Residencies& residencies);
 
+/// Loads the kernel on the current device, loaded or not: what it was given may be lost with a context.
+[[nodiscard]] Outcome load(const spider_kernel& kernel);
+
 /// Whether the current device can reach `memory`; the reason, which begins with `name`, if it is known that
 /// it cannot.
 [[nodiscard]] Outcome check_memory(const void* memory, const char* name);

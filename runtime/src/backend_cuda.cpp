@@ -1,6 +1,9 @@
 /// The CUDA back end: plain host C++ on the CUDA runtime library.
+// Where a consumer defines this for all that he compiles, no stream would not be the one of spider.h.
+#undef CUDA_API_PER_THREAD_DEFAULT_STREAM
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -17,7 +20,15 @@ namespace {
 
 /// Does the error stay with the process once work on the device has met it? Then any later call returns it.
 bool is_sticky(cudaError_t error) {
-  switch (error) {
+  // Names that older toolkits do not have.
+  constexpr int contained = 226;
+  constexpr int tensor_memory_leak = 721;
+  switch (static_cast<int>(error)) {
+    case contained:
+    case tensor_memory_leak:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorExternalDevice:
     case cudaErrorIllegalAddress:
     case cudaErrorLaunchTimeout:
     case cudaErrorAssert:
@@ -158,7 +169,7 @@ Outcome load_form(const spider_kernel& kernel, const SweepForm& form, Residency&
   return outcome;
 }
 
-Outcome load(const spider_kernel& kernel, int device, Residencies& residencies) {
+Outcome load_forms(const spider_kernel& kernel, int device, Residencies& residencies) {
   Residency all;
   Outcome outcome = check_device(kernel, device, all);
   for (std::int32_t i = 0; i < kernel.form_count && outcome.status == SPIDER_OK; ++i) {
@@ -170,13 +181,57 @@ Outcome load(const spider_kernel& kernel, int device, Residencies& residencies) 
   return outcome;
 }
 
+Outcome find_device(int& device) {
+  const CudaCall call;
+  return call.outcome(cudaGetDevice(&device), "finding the current device", SPIDER_ERROR_DEVICE);
+}
+
+/// Loads and remembers a kernel.
+Outcome load_on(int device, const spider_kernel& kernel, Residencies& residencies) {
+  Outcome outcome = load_forms(kernel, device, residencies);
+  if (outcome.status == SPIDER_OK) {
+    const std::unique_lock lock(loaded().mutex);
+    loaded().kernels.insert_or_assign(std::pair{&kernel, device}, residencies);
+  }
+  return outcome;
+}
+
+/// cudaMemcpy2D takes no pitch that is less than its row, not even of a single one, and none beyond
+/// cudaDevAttrMaxPitch.
+cudaError_t copy_rows(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
+                      std::uint64_t row_bytes, std::uint64_t rows, cudaMemcpyKind kind) {
+  constexpr std::uint64_t largest_pitch = std::numeric_limits<std::int32_t>::max();
+  if (row_bytes == 0 || rows == 0) return cudaSuccess;
+  if (rows == 1 || (to_pitch == row_bytes && from_pitch == row_bytes))
+    return cudaMemcpy(to, from, row_bytes * rows, kind);
+  if (std::max(to_pitch, from_pitch) <= largest_pitch)
+    return cudaMemcpy2D(to, to_pitch, from, from_pitch, row_bytes, rows, kind);
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    const cudaError_t copied =
+        cudaMemcpy(static_cast<std::byte*>(to) + row * to_pitch,
+                   static_cast<const std::byte*>(from) + row * from_pitch, row_bytes, kind);
+    if (copied != cudaSuccess) return copied;
+  }
+  return cudaSuccess;
+}
+
+/// By name, since CUDA's null stream is that of the thread in some compilations.
 cudaStream_t to_stream(void* stream) {
-  return static_cast<cudaStream_t>(stream);
+  return stream == nullptr ? cudaStreamLegacy : static_cast<cudaStream_t>(stream);
 }
 
 /// The legacy default stream waits for other streams, too: work on it starts when all of that is done.
 bool is_default_stream(void* stream) {
-  return to_stream(stream) == nullptr || to_stream(stream) == cudaStreamLegacy;
+  return to_stream(stream) == cudaStreamLegacy;
+}
+
+/// Then nothing must be loaded; so it is where that is not known.
+bool is_capturing(cudaStream_t stream) {
+  const CudaCall call;
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const Outcome asked =
+      call.outcome(cudaStreamIsCapturing(stream, &status), "asking the stream", SPIDER_ERROR_LAUNCH);
+  return asked.status != SPIDER_OK || status != cudaStreamCaptureStatusNone;
 }
 
 }  // namespace
@@ -186,27 +241,24 @@ bool is_emulated() {
 }
 
 Outcome prepare(const spider_kernel& kernel, Residencies& residencies) {
-  const CudaCall call;
   int device = 0;
-  if (Outcome found = call.outcome(cudaGetDevice(&device), "finding the current device", SPIDER_ERROR_DEVICE);
-      found.status != SPIDER_OK) {
-    return found;
-  }
-  const std::pair key{&kernel, device};
-  Loaded& all = loaded();
+  if (Outcome found = find_device(device); found.status != SPIDER_OK) return found;
   {
-    const std::shared_lock lock(all.mutex);
-    if (const auto known = all.kernels.find(key); known != all.kernels.end()) {
+    const std::shared_lock lock(loaded().mutex);
+    const auto& kernels = loaded().kernels;
+    if (const auto known = kernels.find({&kernel, device}); known != kernels.end()) {
       residencies = known->second;
       return {};
     }
   }
-  Outcome outcome = load(kernel, device, residencies);
-  if (outcome.status == SPIDER_OK) {
-    const std::unique_lock lock(all.mutex);
-    all.kernels.insert_or_assign(key, residencies);
-  }
-  return outcome;
+  return load_on(device, kernel, residencies);
+}
+
+Outcome load(const spider_kernel& kernel) {
+  int device = 0;
+  if (Outcome found = find_device(device); found.status != SPIDER_OK) return found;
+  Residencies residencies;
+  return load_on(device, kernel, residencies);
 }
 
 Outcome check_memory(const void* memory, const char* name) {
@@ -233,12 +285,11 @@ Outcome check_memory(const void* memory, const char* name) {
                                    " cannot reach; call cudaSetDevice, or enable peer access"};
 }
 
-Outcome launch(const spider_kernel& /*kernel*/, const Start& start, const SweepArguments& arguments,
+Outcome launch(const spider_kernel& kernel, const Start& start, const SweepArguments& arguments,
                const spider_field& /*input*/, const spider_field& /*output*/) {
   if (start.blocks > std::numeric_limits<std::int32_t>::max()) {
     return {SPIDER_ERROR_EXTENT, "the field needs more blocks than one launch can have"};
   }
-  const CudaCall call;
   const Tiling& tiling = start.form.tiling;
   SweepArguments copy = arguments;
   void* parameters[] = {&copy};
@@ -252,9 +303,20 @@ Outcome launch(const spider_kernel& /*kernel*/, const Start& start, const SweepA
   config.stream = to_stream(start.stream);
   config.attrs = &early;
   config.numAttrs = start.early && !is_default_stream(start.stream) ? 1 : 0;
-  return call.outcome(
-      cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(start.form.sweep), parameters), "the launch",
-      SPIDER_ERROR_LAUNCH);
+  const auto* function = reinterpret_cast<const void*>(start.form.sweep);
+  const auto try_launch = [&](cudaError_t& error) {
+    const CudaCall call;
+    error = cudaLaunchKernelExC(&config, function, parameters);
+    return call.outcome(error, "the launch", SPIDER_ERROR_LAUNCH);
+  };
+  cudaError_t error = cudaSuccess;
+  Outcome outcome = try_launch(error);
+  // cudaDeviceReset, and another context, take back the shared memory that loading asked for.
+  if (error == cudaErrorInvalidValue && !is_capturing(config.stream)) {
+    if (Outcome again = load(kernel); again.status != SPIDER_OK) return again;
+    outcome = try_launch(error);
+  }
+  return outcome;
 }
 
 Outcome allocate(std::uint64_t bytes, void** memory) {
@@ -274,7 +336,7 @@ Outcome upload(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t
                std::uint64_t row_bytes, std::uint64_t rows) {
   const CudaCall call;
   return call.outcome_of_work(
-      cudaMemcpy2D(to, to_pitch, from, from_pitch, row_bytes, rows, cudaMemcpyHostToDevice),
+      copy_rows(to, to_pitch, from, from_pitch, row_bytes, rows, cudaMemcpyHostToDevice),
       "the copy to the device", SPIDER_ERROR_LAUNCH);
 }
 
@@ -282,7 +344,7 @@ Outcome download(void* to, std::uint64_t to_pitch, const void* from, std::uint64
                  std::uint64_t row_bytes, std::uint64_t rows) {
   const CudaCall call;
   return call.outcome_of_work(
-      cudaMemcpy2D(to, to_pitch, from, from_pitch, row_bytes, rows, cudaMemcpyDeviceToHost),
+      copy_rows(to, to_pitch, from, from_pitch, row_bytes, rows, cudaMemcpyDeviceToHost),
       "the copy from the device", SPIDER_ERROR_LAUNCH);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -149,9 +150,57 @@ ByteRows rows_of(const spider_kernel& kernel, const spider_field& field, bool wi
   return rows;
 }
 
+/// Along one axis, how far apart in memory a row of one field and a row of another may be: `pitch` times any
+/// of `low` to `high`.
+struct Differences {
+  std::int64_t pitch = 0;
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+};
+
+/// Those of rows of `a` less rows of `b`; none where their pitches differ.
+std::optional<Differences> find_differences(std::int64_t pitch_a, std::int64_t count_a, std::int64_t pitch_b,
+                                            std::int64_t count_b) {
+  if (count_a > 1 && count_b > 1 && pitch_a != pitch_b) return std::nullopt;
+  return Differences{count_a > 1 ? pitch_a : pitch_b, 1 - count_b, count_a - 1};
+}
+
+/// Rounds down; `divisor` is positive.
+std::int64_t floor_divide(std::int64_t dividend, std::int64_t divisor) {
+  return dividend / divisor - (dividend % divisor < 0 ? 1 : 0);
+}
+
+/// The multiples of the pitch that lie between the bounds, as far as there are such differences.
+Differences between(const Differences& all, std::int64_t above, std::int64_t below) {
+  if (all.pitch == 0) return above < 0 && below > 0 ? all : Differences{0, 0, -1};
+  return {all.pitch, std::max(all.low, floor_divide(above, all.pitch) + 1),
+          std::min(all.high, -floor_divide(-below, all.pitch) - 1)};
+}
+
+/// Where the fields' pitches are the same, two rows share bytes if the sum of their differences lies between
+/// `above` and `below`: few of the outer axis can, and for each the inner one decides at once.
+bool differ_by_little(const Differences& outer, const Differences& inner, std::int64_t above,
+                      std::int64_t below) {
+  const Differences near = between(outer, above - inner.high * inner.pitch, below - inner.low * inner.pitch);
+  for (std::int64_t i = near.low; i <= near.high; ++i) {
+    const Differences left = between(inner, above - i * outer.pitch, below - i * outer.pitch);
+    if (left.low <= left.high) return true;
+  }
+  return false;
+}
+
+/// Two sub-fields of one array may interleave without sharing a cell.
 bool overlap(const ByteRows& a, const ByteRows& b) {
   if (a.end(a.count() - 1) <= b.begin(0) || b.end(b.count() - 1) <= a.begin(0)) return false;
-  // Two sub-fields of one array may interleave without sharing a cell: walk both, row by row.
+  const std::optional<Differences> outer =
+      find_differences(a.outer_pitch, a.outer_count, b.outer_pitch, b.outer_count);
+  const std::optional<Differences> inner =
+      find_differences(a.inner_pitch, a.inner_count, b.inner_pitch, b.inner_count);
+  if (outer && inner) {
+    const std::int64_t apart = b.first - a.first;
+    return differ_by_little(*outer, *inner, apart - a.bytes, apart + b.bytes);
+  }
+  // Row by row.
   for (std::int64_t i = 0, j = 0; i < a.count() && j < b.count();) {
     if (a.end(i) <= b.begin(j)) {
       ++i;

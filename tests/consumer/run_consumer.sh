@@ -57,6 +57,9 @@ for kernel in "$work"/source/*.yaml; do
   [[ $(times_done "Generating stencil $(basename -- "$kernel" .yaml)") == 1 ]] || fail "first build: $kernel, not once"
 done
 expect_right_result "first build"
+if [[ -e $work/source/consumer.py ]]; then
+  ! nm -DC --defined-only "$build/libconsumer.so" | grep -F 'spider::' || fail "the library exports what it is made of"
+fi
 expect_nothing_to_do "second build" "${config[@]}"
 
 # Configurations share the generated files.

@@ -22,6 +22,11 @@ done |
 for header in spider.h memory.h; do
   "$cc" -std=c99 "${warnings[@]}" -I runtime/include -include "runtime/include/spider/$header" -x c /dev/null
 done
+for header in spider.hpp half.hpp; do
+  first=$("$compiler" -std=c++17 -fsyntax-only -I runtime/include -include "spider/$header" -x c++ /dev/null 2>&1 |
+    grep -m 1 'error:') || true
+  [[ $first == *'need C++20'* ]] || { printf '%s in C++17: the first error is "%s"\n' "$header" "$first"; exit 1; }
+done
 for header in generated/*.h; do
   [[ -e $header ]] || continue
   "$cc" -std=c99 "${warnings[@]}" -I runtime/include -include "$header" -x c /dev/null

@@ -63,6 +63,7 @@ inline backend::Outcome launch(Sweep sweep, const LaunchCase& launch_case, Field
   spider_kernel kernel{};
   kernel.abi = SPIDER_ABI;
   kernel.size = sizeof kernel;
+  kernel.launch_size = sizeof(SweepArguments);
   kernel.info.name = "probe";
   kernel.info.dimensions = 2;
   kernel.form_count = 1;

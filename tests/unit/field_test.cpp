@@ -189,6 +189,7 @@ spider_kernel counting_kernel() {
   spider_kernel kernel{};
   kernel.abi = SPIDER_ABI;
   kernel.size = sizeof(spider_kernel);
+  kernel.launch_size = sizeof(spider::SweepArguments);
   kernel.info.size = sizeof(spider_kernel_info);
   kernel.info.abi = SPIDER_ABI;
   kernel.info.name = "counting";

@@ -36,6 +36,7 @@ spider_kernel copying_kernel() {
   spider_kernel kernel{};
   kernel.abi = SPIDER_ABI;
   kernel.size = sizeof(spider_kernel);
+  kernel.launch_size = sizeof(spider::SweepArguments);
   kernel.info = {sizeof(spider_kernel_info),
                  SPIDER_ABI,
                  "copying",
@@ -133,6 +134,9 @@ TEST_F(Misuse, KernelsOfAnotherAbiOrBackEnd) {
   kernel.size += 8;
   expect_refused(SPIDER_ERROR_KERNEL, "generate it again");
   kernel.size = sizeof(spider_kernel);
+  kernel.launch_size -= 8;
+  expect_refused(SPIDER_ERROR_KERNEL, "the kernel was generated for launches with");
+  kernel.launch_size += 8;
   kernel.info.emulated = 0;
   expect_refused(SPIDER_ERROR_KERNEL, "link one back end only");
 }

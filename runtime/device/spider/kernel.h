@@ -130,6 +130,7 @@ struct Face {
 struct spider_kernel {
   std::uint32_t abi = 0;
   std::uint32_t size = 0;
+  std::uint32_t launch_size = 0;  ///< of spider::SweepArguments as the kernel reads them
   spider_kernel_info info{};
   /// From those for large boxes to those for small ones; the last is for any fields.
   spider::SweepForm forms[spider::most_forms] = {};

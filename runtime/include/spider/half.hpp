@@ -2,6 +2,10 @@
 /// The 16-bit floating-point number of IEEE 754 (binary16), as a value type for hosts that have none.
 #pragma once
 
+#if (defined(_MSVC_LANG) ? _MSVC_LANG : __cplusplus) < 202002L
+#error "<spider/spider.hpp> and <spider/half.hpp> need C++20 (-std=c++20); <spider/spider.h> does with less"
+#endif
+
 #include <bit>
 #include <cstdint>
 #include <type_traits>

@@ -80,11 +80,13 @@ SPIDER_PUBLIC const spider_kernel_info* spider_info(const spider_kernel* kernel)
 
 /** Loads the kernel on the current device now: call it before capturing or timing. The other functions do the
  * same on first use; after it none of them allocates or synchronises, and all can be captured in a CUDA
- * graph. */
+ * graph. Each call loads it again, as cudaDeviceReset and a change of contexts make necessary; other
+ * functions notice that only by a launch that fails, and not while they are captured. */
 SPIDER_PUBLIC spider_status spider_prepare(const spider_kernel* kernel);
 
 /** One sweep over the interior: out[p] = sum of weight * in[p + offset]. `in` is never written; of `out` only
- * the interior is. `stream` is a cudaStream_t or NULL for the legacy default stream. Extents must agree. */
+ * the interior is. `stream` is a cudaStream_t or NULL for the legacy default stream, however the caller is
+ * compiled. Extents must agree. */
 SPIDER_PUBLIC spider_status spider_apply(const spider_kernel* kernel, const spider_field* in,
                                          const spider_field* out, void* stream);
 

@@ -6,7 +6,9 @@
 #include <spider/spider.h>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -32,6 +34,7 @@ struct Device {
   std::vector<int> grids;                    ///< blocks of each launch
   std::vector<const void*> functions;        ///< of each launch
   std::vector<bool> early;                   ///< whether each launch may start while the one ahead runs
+  std::vector<cudaStream_t> streams;         ///< of each launch
 };
 
 struct Allocation {
@@ -48,6 +51,10 @@ struct Machine {
   std::map<std::pair<int, int>, bool> peers;
   int driver = 13000;
   cudaError_t sticky = cudaSuccess;  ///< of earlier work: every later call gives it
+  int largest_shared = 227 << 10;    ///< dynamic shared memory of a block, in bytes
+  int copies = 0;                    ///< calls that copy
+  cudaStream_t captured = nullptr;   ///< that a graph is captured from
+  cudaStream_t awaited = nullptr;    ///< by the last call that waited for a stream
 };
 
 Machine machine;
@@ -116,7 +123,10 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
 }
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
   const Lock lock(machine.mutex);
-  if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) here().shared_memory[function] = value;
+  if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
+    if (value > machine.largest_shared) return fail(cudaErrorInvalidValue);
+    here().shared_memory[function] = value;
+  }
   return cudaSuccess;
 }
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* /*function*/,
@@ -146,6 +156,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
     return fail(cudaErrorInvalidValue);
   here().grids.push_back(static_cast<int>(config->gridDim.x));
   here().functions.push_back(function);
+  here().streams.push_back(config->stream);
   here().early.push_back(config->numAttrs == 1 &&
                          config->attrs->id == cudaLaunchAttributeProgrammaticStreamSerialization &&
                          config->attrs->val.programmaticStreamSerializationAllowed == 1);
@@ -164,15 +175,29 @@ cudaError_t cudaFree(void* memory) {
   machine.allocations.erase(static_cast<const std::byte*>(memory));
   return cudaSuccess;
 }
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind /*kind*/) {
+  std::memcpy(to, from, bytes);
+  ++machine.copies;
+  return cudaSuccess;
+}
 cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                          std::size_t width, std::size_t height, cudaMemcpyKind /*kind*/) {
+  constexpr std::size_t largest_pitch = 0x7fffffff;
+  if (width > std::min(to_pitch, from_pitch) || std::max(to_pitch, from_pitch) > largest_pitch)
+    return fail(cudaErrorInvalidPitchValue);
+  ++machine.copies;
   for (std::size_t row = 0; row < height; ++row) {
     std::memcpy(static_cast<std::byte*>(to) + row * to_pitch,
                 static_cast<const std::byte*>(from) + row * from_pitch, width);
   }
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t /*stream*/) {
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  *status = stream == machine.captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  machine.awaited = stream;
   return machine.sticky == cudaSuccess ? cudaSuccess : fail(machine.sticky);
 }
 
@@ -188,6 +213,7 @@ std::unique_ptr<spider_kernel> make_kernel() {
   auto kernel = std::make_unique<spider_kernel>();
   kernel->abi = SPIDER_ABI;
   kernel->size = sizeof(spider_kernel);
+  kernel->launch_size = sizeof(spider::SweepArguments);
   kernel->info = {sizeof(spider_kernel_info),
                   SPIDER_ABI,
                   "five",
@@ -253,6 +279,8 @@ class CudaBackend : public ::testing::Test {
     machine.peers.clear();
     machine.driver = 13000;
     machine.sticky = cudaSuccess;
+    machine.captured = nullptr;
+    machine.copies = 0;
     current = 0;
     last_error = cudaSuccess;
     all_kernels().push_back(make_kernel());
@@ -288,6 +316,40 @@ TEST_F(CudaBackend, LoadsAKernelOnceOnEachDevice) {
   EXPECT_EQ(loads(1), 1);
   EXPECT_EQ(machine.devices[0].grids.size(), 4U);
   EXPECT_EQ(machine.devices[1].grids.size(), 4U);
+}
+
+TEST_F(CudaBackend, LoadsAKernelAgainWhereItsContextIsGone) {
+  int stream = 0;
+  const Grid in;
+  const Grid out;
+  const auto lose_context = [] { machine.devices[0].shared_memory.clear(); };
+  ASSERT_EQ(apply(in, out, &stream), SPIDER_OK) << spider_last_error();
+  lose_context();
+  ASSERT_EQ(apply(in, out, &stream), SPIDER_OK) << spider_last_error();
+  ASSERT_EQ(apply(in, out, &stream), SPIDER_OK) << spider_last_error();
+  EXPECT_EQ(loads(0), 2);
+  EXPECT_EQ(machine.devices[0].grids.size(), 3U);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+
+  lose_context();
+  machine.captured = reinterpret_cast<cudaStream_t>(&stream);
+  EXPECT_EQ(apply(in, out, &stream), SPIDER_ERROR_LAUNCH) << "nothing is loaded during a capture";
+  EXPECT_EQ(loads(0), 2);
+  ASSERT_EQ(spider_prepare(kernel_), SPIDER_OK) << spider_last_error();
+  EXPECT_EQ(loads(0), 3);
+  EXPECT_EQ(apply(in, out, &stream), SPIDER_OK) << spider_last_error();
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+}
+
+TEST_F(CudaBackend, TriesALaunchThatFailsOnceMore) {
+  const Grid in;
+  const Grid out;
+  ASSERT_EQ(spider_prepare(kernel_), SPIDER_OK) << spider_last_error();
+  kernel_->forms[0].tiling.shared_bytes = machine.largest_shared + 1;
+  EXPECT_EQ(apply(in, out), SPIDER_ERROR_DEVICE);
+  EXPECT_TRUE(last_error_says("reserving shared memory failed")) << spider_last_error();
+  EXPECT_EQ(loads(0), 2);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
 }
 
 TEST_F(CudaBackend, CutsAFieldForTheDeviceThatSweepsIt) {
@@ -394,6 +456,19 @@ TEST_F(CudaBackend, StartsEarlyWhatWaitsItselfOnStreamsOfTheCaller) {
   EXPECT_FALSE(sweep_on(streams));
 }
 
+TEST_F(CudaBackend, TakesNoStreamForTheLegacyDefaultStream) {
+  const Grid in;
+  const Grid out;
+  int own = 0;
+  for (void* stream : {static_cast<void*>(nullptr), static_cast<void*>(&own)})
+    ASSERT_EQ(apply(in, out, stream), SPIDER_OK) << spider_last_error();
+  EXPECT_EQ(machine.devices[0].streams,
+            (std::vector{cudaStreamLegacy, reinterpret_cast<cudaStream_t>(&own)}));
+  machine.awaited = nullptr;
+  EXPECT_EQ(spider_synchronize(nullptr), SPIDER_OK);
+  EXPECT_EQ(machine.awaited, cudaStreamLegacy);
+}
+
 TEST_F(CudaBackend, LoadsAllFormsAndTakesTheFirstThatAFieldFills) {
   kernel_->form_count = 2;
   kernel_->forms[1] = kernel_->forms[0];
@@ -409,6 +484,60 @@ TEST_F(CudaBackend, LoadsAllFormsAndTakesTheFirstThatAFieldFills) {
     EXPECT_EQ(machine.devices[0].loads[function], 1);
     EXPECT_EQ(machine.devices[0].functions.at(i), function);
   }
+}
+
+/// Addresses of zeros; pages that are touched get memory.
+class WideMemory {
+ public:
+  explicit WideMemory(std::size_t bytes)
+      : bytes_(bytes),
+        begin_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                    0)) {}
+  WideMemory(const WideMemory&) = delete;
+  WideMemory& operator=(const WideMemory&) = delete;
+  ~WideMemory() {
+    if (mapped()) munmap(begin_, bytes_);
+  }
+
+  [[nodiscard]] bool mapped() const { return begin_ != MAP_FAILED; }
+  [[nodiscard]] std::byte* begin() const { return static_cast<std::byte*>(begin_); }
+
+ private:
+  std::size_t bytes_;
+  void* begin_;
+};
+
+TEST_F(CudaBackend, CopiesRowsAtAnyPitch) {
+  constexpr std::uint64_t far = std::uint64_t{3} << 30;
+  constexpr std::uint64_t row_bytes = 5;
+  constexpr std::uint64_t row_count = 3;
+  const WideMemory device(row_count * far);
+  if (!device.mapped()) GTEST_SKIP() << "no addresses for " << row_count * far << " bytes";
+  const std::string text = "first2ndo_third";
+  std::string back(text.size(), ' ');
+  const auto copy = [&](std::uint64_t pitch, std::uint64_t host_pitch, std::uint64_t rows_of_it) {
+    back.assign(text.size(), ' ');
+    machine.copies = 0;
+    EXPECT_EQ(spider_upload(device.begin(), pitch, text.data(), host_pitch, row_bytes, rows_of_it), SPIDER_OK)
+        << spider_last_error();
+    EXPECT_EQ(spider_download(back.data(), host_pitch, device.begin(), pitch, row_bytes, rows_of_it),
+              SPIDER_OK)
+        << spider_last_error();
+    return machine.copies;
+  };
+  EXPECT_EQ(copy(far, row_bytes, row_count), 2 * static_cast<int>(row_count));
+  EXPECT_EQ(back, text);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(device.begin() + 2 * far), row_bytes), "third");
+  for (const std::uint64_t pitch : {std::uint64_t{64}, row_bytes}) {
+    EXPECT_EQ(copy(pitch, row_bytes, row_count), 2) << "all rows at once where that can be";
+    EXPECT_EQ(back, text);
+  }
+  for (const std::uint64_t pitch : {std::uint64_t{0}, row_bytes, far}) {
+    EXPECT_EQ(copy(pitch, pitch, 1), 2) << "the pitch of a single row does not count";
+    EXPECT_EQ(back.substr(0, row_bytes), "first");
+  }
+  EXPECT_EQ(copy(64, 64, 0), 0);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
 }
 
 TEST_F(CudaBackend, LeavesErrorsOfItsCallerAlone) {
@@ -427,10 +556,13 @@ TEST_F(CudaBackend, SaysThatADeviceWasLostToEarlierWork) {
   const Grid in;
   const Grid out;
   ASSERT_EQ(spider_prepare(kernel_), SPIDER_OK);
-  machine.sticky = last_error = cudaErrorIllegalAddress;
-  EXPECT_EQ(apply(in, out), SPIDER_ERROR_DEVICE);
-  EXPECT_TRUE(last_error_says("earlier work failed")) << spider_last_error();
-  EXPECT_EQ(cudaPeekAtLastError(), cudaErrorIllegalAddress);
+  // All that CUDA's reference says of that the process must be relaunched, and memory that decays.
+  for (const int number : {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911}) {
+    machine.sticky = last_error = static_cast<cudaError_t>(number);
+    EXPECT_EQ(apply(in, out), SPIDER_ERROR_DEVICE) << number;
+    EXPECT_TRUE(last_error_says("earlier work failed")) << number << ": " << spider_last_error();
+    EXPECT_EQ(cudaPeekAtLastError(), number);
+  }
   machine.sticky = cudaSuccess;
 }
 

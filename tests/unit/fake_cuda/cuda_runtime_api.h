@@ -5,13 +5,19 @@
 
 #include <cstddef>
 
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+#error "CUDA's header would turn the null stream into that of the thread"
+#endif
+
 enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidPitchValue = 12,
   cudaErrorInvalidDeviceFunction = 98,
   cudaErrorNoDevice = 100,
   cudaErrorECCUncorrectable = 214,
+  cudaErrorNvlinkUncorrectable = 220,
   cudaErrorLaunchTimeout = 702,
   cudaErrorIllegalAddress = 700,
   cudaErrorAssert = 710,
@@ -21,6 +27,8 @@ enum cudaError_t {
   cudaErrorInvalidAddressSpace = 717,
   cudaErrorInvalidPc = 718,
   cudaErrorLaunchFailure = 719,
+  cudaErrorMpsClientTerminated = 810,
+  cudaErrorExternalDevice = 911,
 };
 
 enum cudaDeviceAttr {
@@ -47,6 +55,8 @@ enum cudaSharedCarveout {
   cudaSharedmemCarveoutMaxShared = 100,
   cudaSharedmemCarveoutMaxL1 = 0,
 };
+
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone = 0, cudaStreamCaptureStatusActive = 1 };
 
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
 
@@ -104,6 +114,8 @@ cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** arguments);
 cudaError_t cudaMalloc(void** memory, std::size_t bytes);
 cudaError_t cudaFree(void* memory);
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
 cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                          std::size_t width, std::size_t height, cudaMemcpyKind kind);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);

@@ -111,6 +111,7 @@ _SIGNATURES = {
         [_pointer, ctypes.c_uint64, _pointer, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64],
     ),
     "spider_synchronize": (ctypes.c_int32, [_pointer]),
+    "spider_clear": (ctypes.c_int32, [_pointer, ctypes.c_uint64]),
 }
 
 
@@ -315,8 +316,9 @@ class Field:
         self._padded = [before + n + after for (before, after), n in zip(self.halo, self.shape)]
         self._padded[-1] = -(-self._padded[-1] // alignment) * alignment
         self._memory = _pointer()
-        library._check(library._c.spider_allocate(math.prod(self._padded) * self._size, ctypes.byref(self._memory)))
-        self._fill_with_zeros()
+        memory_bytes = math.prod(self._padded) * self._size
+        library._check(library._c.spider_allocate(memory_bytes, ctypes.byref(self._memory)))
+        library._check(library._c.spider_clear(self._memory, memory_bytes))
 
     def __del__(self):
         memory, self._memory = getattr(self, "_memory", None), None
@@ -388,12 +390,3 @@ class Field:
             field = self.pointer + plane * self.strides[0], pitch
             array = host + plane * rows * width, width
             self.library._check(copy(*(field + array if to_field else array + field), width, rows))
-
-    def _fill_with_zeros(self) -> None:
-        remaining, piece = math.prod(self._padded) * self._size, 1 << 20
-        zeros = bytes(min(remaining, piece))
-        address = self._memory.value
-        while remaining > 0:
-            count = min(remaining, piece)
-            self.library._check(self.library._c.spider_upload(address, count, zeros, count, count, 1))
-            address, remaining = address + count, remaining - count

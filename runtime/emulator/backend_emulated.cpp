@@ -110,4 +110,9 @@ Outcome synchronize(void* /*stream*/) {
   return {};
 }
 
+Outcome clear(void* memory, std::uint64_t bytes) {
+  std::memset(memory, 0, bytes);
+  return {};
+}
+
 }  // namespace spider::backend

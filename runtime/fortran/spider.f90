@@ -124,11 +124,16 @@ module spider
       import :: c_ptr, c_int32_t
       type(c_ptr), value :: stream
     end function
+    integer(c_int32_t) function spider_clear(memory, bytes) bind(c)
+      import :: c_ptr, c_int32_t, c_int64_t
+      type(c_ptr), value :: memory
+      integer(c_int64_t), value :: bytes
+    end function
   end interface
 
   public :: spider_abi_version, spider_info, spider_prepare, spider_apply, spider_apply_box, spider_iterate, &
     spider_status_string, spider_last_error, spider_allocate, spider_free, spider_upload, spider_download, &
-    spider_synchronize
+    spider_synchronize, spider_clear
 
   !> Fills the interior of a field from an array of its shape; values are rounded to what the kernel stores.
   interface spider_field_set
@@ -214,7 +219,7 @@ contains
     status = spider_allocate(elements * element_bytes(field), field%memory)
     if (status /= SPIDER_OK) return
     field%c%data = moved(field%memory, origin * element_bytes(field))
-    status = fill_with_zeros(field%memory, elements * element_bytes(field))
+    status = spider_clear(field%memory, elements * element_bytes(field))
   end function
 
   !> Releases the memory. A field that was never created is left alone.
@@ -329,22 +334,6 @@ contains
         status = spider_download(in_array, width, in_field, pitch, width, field%c%extent(2))
       end if
       if (status /= SPIDER_OK) return
-    end do
-  end function
-
-  integer(c_int32_t) function fill_with_zeros(memory, bytes) result(status)
-    type(c_ptr), intent(in) :: memory
-    integer(c_int64_t), intent(in) :: bytes
-    integer(c_int64_t), parameter :: piece = 1048576  ! bounds the host memory that it needs
-    integer(c_int8_t), allocatable, target :: zeros(:)
-    integer(c_int64_t) :: done, count
-    allocate (zeros(min(bytes, piece)), source=0_c_int8_t)
-    status = SPIDER_OK
-    done = 0
-    do while (done < bytes .and. status == SPIDER_OK)
-      count = min(bytes - done, piece)
-      status = spider_upload(moved(memory, done), count, c_loc(zeros), count, count, 1_c_int64_t)
-      done = done + count
     end do
   end function
 

@@ -112,6 +112,7 @@ _SIGNATURES = {
         [_pointer, ctypes.c_uint64, _pointer, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64],
     ),
     "spider_synchronize": (ctypes.c_int32, [_pointer]),
+    "spider_clear": (ctypes.c_int32, [_pointer, ctypes.c_uint64]),
 }
 
 
@@ -331,7 +332,7 @@ class Field:
         self._memory = _pointer()
         size = _int64("the field's bytes", math.prod(self._padded) * self._size)
         library._check(library._c.spider_allocate(size, ctypes.byref(self._memory)))
-        self._fill_with_zeros()
+        library._check(library._c.spider_clear(self._memory, size))
 
     def __del__(self):
         memory, self._memory = getattr(self, "_memory", None), None
@@ -403,12 +404,3 @@ class Field:
             field = self.pointer + plane * self.strides[0], pitch
             array = host + plane * rows * width, width
             self.library._check(copy(*(field + array if to_field else array + field), width, rows))
-
-    def _fill_with_zeros(self) -> None:
-        remaining, piece = math.prod(self._padded) * self._size, 1 << 20
-        zeros = bytes(min(remaining, piece))
-        address = self._memory.value
-        while remaining > 0:
-            count = min(remaining, piece)
-            self.library._check(self.library._c.spider_upload(address, count, zeros, count, count, 1))
-            address, remaining = address + count, remaining - count

@@ -300,3 +300,10 @@ spider_status spider_download(void* to_host, uint64_t to_pitch, const void* from
 spider_status spider_synchronize(void* stream) {
   return guarded("spider_synchronize", [&] { return spider::backend::synchronize(stream); });
 }
+
+spider_status spider_clear(void* memory, uint64_t bytes) {
+  return guarded("spider_clear", [&]() -> Outcome {
+    if (memory == nullptr) return {SPIDER_ERROR_NULL, "the memory is null"};
+    return spider::backend::clear(memory, bytes);
+  });
+}

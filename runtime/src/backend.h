@@ -60,5 +60,6 @@ struct Start {
 [[nodiscard]] Outcome download(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
                                std::uint64_t row_bytes, std::uint64_t rows);
 [[nodiscard]] Outcome synchronize(void* stream);
+[[nodiscard]] Outcome clear(void* memory, std::uint64_t bytes);
 
 }  // namespace spider::backend

@@ -354,4 +354,10 @@ Outcome synchronize(void* stream) {
                               SPIDER_ERROR_LAUNCH);
 }
 
+Outcome clear(void* memory, std::uint64_t bytes) {
+  const CudaCall call;
+  Outcome set = call.outcome(cudaMemset(memory, 0, bytes), "clearing device memory", SPIDER_ERROR_LAUNCH);
+  return set.status == SPIDER_OK ? synchronize(nullptr) : set;
+}
+
 }  // namespace spider::backend

@@ -23,6 +23,7 @@ from sweep_case import (
     hull,
     input_around,
     make_guard,
+    make_layout,
     make_values,
     prepare_input,
     prepare_output,
@@ -34,6 +35,10 @@ FAR_STRIDE_BYTES = 5 * 2**30  # where memory takes room only where it is written
 MARGIN = 64  # guard cells on either side of what a far field has in a row
 
 
+class NotPossible(Exception):
+    """A check that this machine cannot do."""
+
+
 class SparseMemory:
     """Memory of the emulated back end that takes room only where it is written; otherwise like Buffer."""
 
@@ -43,7 +48,12 @@ class SparseMemory:
 
     def __enter__(self):
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)
-        self.memory = mmap.mmap(-1, self.size, flags=flags)
+        try:
+            self.memory = mmap.mmap(-1, self.size, flags=flags)
+        except (OSError, OverflowError) as error:
+            raise NotPossible(f"no addresses for {self.size / 2**30:.0f} GiB: {error}") from error
+        if hasattr(mmap, "MADV_NOHUGEPAGE"):
+            self.memory.madvise(mmap.MADV_NOHUGEPAGE)  # a cell would take 2 MiB
         # The address must not hold a view of the map while that is closed.
         view = ctypes.c_char.from_buffer(self.memory)
         self.address = ctypes.addressof(view)
@@ -63,28 +73,19 @@ class SparseMemory:
         return cells
 
 
-class FarField:
-    """A field whose planes, or rows, lie so far apart that offsets exceed 32 bits; only what is near its cells is kept
-    here. Positions of kept cells: those of the runs, one after the other."""
+class KeptField:
+    """A large layout of which only what is near some positions is kept here. Positions of kept cells: those of the runs,
+    one after the other."""
 
-    def __init__(self, plan, extent, cells, around, misalignment, stride_bytes):
-        axis = 0 if plan.dimensions == 3 else 1
-        count = extent[axis] + sum(around[axis])
-        stride_bytes = stride_bytes or FAR_BYTES // max(1, count - 1)
-        far = stride_bytes // plan.storage.bytes // 8 * 8 + misalignment
-        near = extent[2] + sum(around[2]) + 8
-        strides = (far, near) if axis == 0 else (0, far)
-        before, after = hull(extent, around, (*strides, 1))
-        base = MARGIN + before
-        end = base + after + MARGIN
-        self.layout = Layout(extent, strides, base, end)
-        self.positions = self.layout.positions(*cells.indices())
+    def __init__(self, layout, positions):
+        self.layout = layout
+        self.positions = positions
         self.runs = merged(
-            [(max(0, one - MARGIN), min(end, other + MARGIN)) for one, other in runs(self.positions)]
+            [(max(0, one - MARGIN), min(layout.cells, other + MARGIN)) for one, other in runs(positions)]
         )
 
     def whole(self, buffer):
-        """What lies near the field's cells, as one array."""
+        """What lies near the positions, as one array."""
         return numpy.concatenate([buffer.download(first, end - first) for first, end in self.runs])
 
     def fill(self, buffer, kept):
@@ -103,6 +104,23 @@ class FarField:
         before = numpy.concatenate(([0], numpy.cumsum([end - first for first, end in self.runs])[:-1]))
         run = numpy.searchsorted(firsts, positions, side="right") - 1
         return before[run] + positions - firsts[run]
+
+
+class FarField(KeptField):
+    """A field whose planes, or rows, lie so far apart that offsets exceed 32 bits."""
+
+    def __init__(self, plan, extent, cells, around, misalignment, stride_bytes):
+        axis = 0 if plan.dimensions == 3 else 1
+        count = extent[axis] + sum(around[axis])
+        stride_bytes = stride_bytes or FAR_BYTES // max(1, count - 1)
+        far = stride_bytes // plan.storage.bytes // 8 * 8 + misalignment
+        near = extent[2] + sum(around[2]) + 8
+        strides = (far, near) if axis == 0 else (0, far)
+        before, after = hull(extent, around, (*strides, 1))
+        base = MARGIN + before
+        end = base + after + MARGIN
+        layout = Layout(extent, strides, base, end)
+        super().__init__(layout, layout.positions(*cells.indices()))
 
 
 def merged(ends):
@@ -219,6 +237,82 @@ def check_long_line(library, kernel, plan, rng):
                     failures.append(f"{off} cells of the {size} from {first} on differ from those of a short line")
                 if (got[[0, -1]] != plan.storage.poison).any():
                     failures.append(f"a cell beside the {size} from {first} on was written")
+    return failures
+
+
+LARGEST_EXTENT = 2**31 - 65537  # of an axis in 2D and 3D
+SHORT_EXTENT = 1023  # of an axis with the same ends; what it lacks is a multiple of any tile
+
+
+def check_long_axis(library, kernel, plan, rng):
+    """Boxes at both ends of each axis of the largest extent, in 2D and 3D, against those of a short field that has the
+    same ends; emulated alone, since no device has the memory."""
+    if plan.dimensions == 1 or not library.info(kernel).contents.emulated:
+        return []
+    failures = []
+    for axis in range(3 - plan.dimensions, 3):
+        failures += compare_long_axis(library, kernel, plan, rng, axis)
+    return failures
+
+
+def compare_long_axis(library, kernel, plan, rng, axis):
+    missing = LARGEST_EXTENT - SHORT_EXTENT
+    extent = [1, 14, 70] if plan.dimensions == 2 else [3, 4, 40]
+    extent[axis] = SHORT_EXTENT
+    size = (6, 20, 300)[axis]
+    boxes = []
+    for first in (0, SHORT_EXTENT - size):
+        offset, size_of_box = [0, 0, 0], list(extent)
+        offset[axis], size_of_box[axis] = first, size
+        boxes.append(reference.Box(tuple(offset), tuple(size_of_box)))
+
+    def at_ends(cells, ends):
+        """The cells beside both ends of the short axis, and where they are in the long one."""
+        indices = [numpy.asarray(index) for index in cells.indices()]
+        near = (indices[axis] < ends) | (indices[axis] >= SHORT_EXTENT - ends)
+        indices = [index[near] for index in indices]
+        moved = list(indices)
+        moved[axis] = indices[axis] + missing * (indices[axis] >= ends)
+        return indices, moved
+
+    case = Case(tuple(extent), "random", "aligned", "aligned")
+    cell = plan.storage.cell
+    near, content, _ = prepare_input(plan, case, rng)
+    target_layout, poisoned = prepare_output(plan, case, rng)
+    with Buffer(library, near.cells, cell) as source, Buffer(library, target_layout.cells, cell) as target:
+        source.upload(content)
+        target.upload(poisoned)
+        for box in boxes:
+            library.sweep_box(kernel, near.field(source), target_layout.field(target), box)
+        short = target.download()
+
+    extent[axis] = LARGEST_EXTENT
+    vector = 16 // plan.storage.bytes
+    around = input_around(plan, case.extent)
+    read, read_far = at_ends(reference.valid_cells(plan, case.extent), size + max(plan.reach[axis]))
+    written, written_far = at_ends(reference.Cells((0, 0, 0), numpy.ones(case.extent, bool)), size)
+    long_in = make_layout(tuple(extent), "aligned", 0, around, rng, vector)
+    long_out = make_layout(tuple(extent), "aligned", 0, ((0, 0),) * 3, rng, vector)
+    long_in = KeptField(long_in, long_in.positions(*read_far))
+    long_out = KeptField(long_out, long_out.positions(*written_far))
+    failures = []
+    with SparseMemory(long_in.layout.cells, cell) as source, SparseMemory(long_out.layout.cells, cell) as target:
+        kept = make_guard(plan.storage, long_in.kept(), rng)
+        kept[long_in.places(long_in.positions)] = content[near.positions(*read)]
+        long_in.fill(source, kept)
+        blank = numpy.full(long_out.kept(), plan.storage.poison, cell)
+        long_out.fill(target, blank)
+        for box in boxes:
+            offset = list(box.offset)
+            offset[axis] += missing * (offset[axis] > 0)
+            far = reference.Box(tuple(offset), box.extent)
+            library.sweep_box(kernel, long_in.layout.field(source), long_out.layout.field(target), far)
+        blank[long_out.places(long_out.positions)] = short[target_layout.positions(*written)]
+        what = f"{reference.AXES[axis]} of extent {LARGEST_EXTENT}"
+        if off := int((long_out.whole(target) != blank).sum()):
+            failures.append(f"{what}: {off} cells at its ends are not what those of a short field are")
+        if not numpy.array_equal(long_in.whole(source), kept):
+            failures.append(f"{what}: input changed")
     return failures
 
 

@@ -238,6 +238,11 @@ TEST_F(Misuse, Copies) {
   EXPECT_NE(memory, nullptr);
   EXPECT_EQ(spider_free(memory), SPIDER_OK);
   EXPECT_EQ(spider_free(nullptr), SPIDER_OK);
+  EXPECT_EQ(spider_clear(nullptr, 8), SPIDER_ERROR_NULL);
+  EXPECT_EQ(spider_clear(out.cells.data() + 9, 2), SPIDER_OK);
+  EXPECT_EQ(out.cells[8], 2);
+  EXPECT_EQ(out.cells[9], 0);
+  EXPECT_EQ(out.cells[10], 2);
 }
 
 TEST_F(Misuse, LastErrorIsTheThreadsOwn) {

@@ -22,6 +22,8 @@ SPIDER_PUBLIC spider_status spider_download(void* to_host, uint64_t to_pitch, co
                                             uint64_t from_pitch, uint64_t row_bytes, uint64_t rows);
 /** Waits for the stream's work; NULL is the legacy default stream. */
 SPIDER_PUBLIC spider_status spider_synchronize(void* stream);
+/** Sets `bytes` bytes of the back end's memory to zero, and waits as the copies do. */
+SPIDER_PUBLIC spider_status spider_clear(void* memory, uint64_t bytes);
 
 #ifdef __cplusplus
 }

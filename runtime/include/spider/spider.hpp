@@ -231,16 +231,7 @@ class Field {
   }
 
   /// Sets interior, halo and padding to zero bits.
-  void clear() {
-    constexpr std::int64_t largest_piece = std::int64_t{1} << 20;  // bounds the host memory that it needs
-    const std::int64_t bytes = layout_.size * element_bytes;
-    const std::vector<std::byte> zeros(static_cast<std::size_t>(std::min(bytes, largest_piece)));
-    auto* begin = static_cast<std::byte*>(owned());
-    for (std::int64_t done = 0; done < bytes; done += largest_piece) {
-      const auto piece = static_cast<std::uint64_t>(std::min(largest_piece, bytes - done));
-      check(spider_upload(begin + done, piece, zeros.data(), piece, piece, 1));
-    }
-  }
+  void clear() { check(spider_clear(owned(), static_cast<std::uint64_t>(layout_.size * element_bytes))); }
 
  private:
   static constexpr std::int64_t element_bytes = sizeof(T);

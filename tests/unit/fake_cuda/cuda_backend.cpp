@@ -180,6 +180,12 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
   ++machine.copies;
   return cudaSuccess;
 }
+cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
+  if (machine.sticky != cudaSuccess) return fail(machine.sticky);
+  std::memset(memory, value, bytes);
+  machine.awaited = nullptr;
+  return cudaSuccess;
+}
 cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                          std::size_t width, std::size_t height, cudaMemcpyKind /*kind*/) {
   constexpr std::size_t largest_pitch = 0x7fffffff;
@@ -538,6 +544,19 @@ TEST_F(CudaBackend, CopiesRowsAtAnyPitch) {
   }
   EXPECT_EQ(copy(64, 64, 0), 0);
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+}
+
+TEST_F(CudaBackend, ClearsMemoryAndWaits) {
+  void* memory = nullptr;
+  ASSERT_EQ(spider_allocate(8, &memory), SPIDER_OK);
+  const std::unique_ptr<void, Release> owner(memory);
+  std::memset(memory, 1, 8);
+  EXPECT_EQ(spider_clear(memory, 6), SPIDER_OK) << spider_last_error();
+  EXPECT_EQ(std::memcmp(memory, "\0\0\0\0\0\0\1\1", 8), 0);
+  EXPECT_EQ(machine.awaited, cudaStreamLegacy);
+  machine.sticky = cudaErrorLaunchFailure;
+  EXPECT_EQ(spider_clear(memory, 6), SPIDER_ERROR_DEVICE);
+  machine.sticky = cudaSuccess;
 }
 
 TEST_F(CudaBackend, LeavesErrorsOfItsCallerAlone) {

@@ -1,7 +1,7 @@
 // Misuse and concurrency that only CUDA has: memory the device cannot reach, errors of earlier work, capture,
 // streams, threads, devices. `misuse` checks all but `misuse lost` (a device lost to earlier work: it costs
-// the process its device) and `misuse image` (a kernel compiled for another architecture). Exit 0: as
-// promised.
+// the process its device), `misuse reset` (it costs the process what it has there) and `misuse image` (a
+// kernel compiled for another architecture). Exit 0: as promised.
 #include <cuda_runtime.h>
 #include <spider/memory.h>
 #include <spider/spider.h>
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "heat2d.h"
+#include "heat3d_f32.h"
 
 namespace {
 
@@ -274,6 +275,57 @@ void check_devices() {
   require(cudaSetDevice(0), "cudaSetDevice");
 }
 
+/// Rows further apart than cudaMemcpy2D takes, a row without a pitch, and clearing.
+void check_copies() {
+  constexpr std::uint64_t far = std::uint64_t{3} << 30;
+  const std::string text = "one two";
+  std::string back(text.size(), ' ');
+  void* memory = nullptr;
+  if (spider_allocate(far + 4, &memory) != SPIDER_OK) {
+    std::printf("no %llu bytes of device memory: far rows are not checked\n",
+                static_cast<unsigned long long>(far + 4));
+    return;
+  }
+  const Memory owner(memory);
+  expect(spider_upload(memory, far, text.data(), 4, 3, 2) == SPIDER_OK, "rows 3 GiB apart go up");
+  expect(spider_download(back.data(), 4, memory, far, 3, 2) == SPIDER_OK && back == text, "and come back");
+  expect(spider_upload(memory, 0, "six", 0, 3, 1) == SPIDER_OK, "a row needs no pitch");
+  expect(spider_clear(static_cast<char*>(memory) + far, 2) == SPIDER_OK, "clearing");
+  expect(
+      spider_download(back.data(), 4, memory, far, 3, 2) == SPIDER_OK && back == std::string("six \0\0o", 7),
+      "reaches what it is to reach");
+}
+
+/// A sweep by a kernel that needs more shared memory than a function has that is not asked.
+std::vector<float> swept_volume() {
+  constexpr std::int64_t edge = 96;
+  constexpr std::size_t volume_bytes = edge * edge * edge * sizeof(float);
+  void* in = nullptr;
+  void* out = nullptr;
+  require(cudaMalloc(&in, volume_bytes), "cudaMalloc");
+  const Memory in_owner(in);
+  require(cudaMalloc(&out, volume_bytes), "cudaMalloc");
+  const Memory out_owner(out);
+  std::vector<float> cells(edge * edge * edge);
+  for (std::size_t i = 0; i < cells.size(); ++i) cells[i] = static_cast<float>(i * 7919 % 1000);
+  require(cudaMemcpy(in, cells.data(), volume_bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+  const spider_field from{in, {edge, edge, edge}, {edge * edge, edge}};
+  const spider_field to{out, {edge, edge, edge}, {edge * edge, edge}};
+  require(spider_apply(heat3d_f32_kernel(), &from, &to, nullptr));
+  require(cudaMemcpy(cells.data(), out, volume_bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  return cells;
+}
+
+void check_reset() {
+  const std::vector<float> expected = swept_volume();
+  require(cudaDeviceReset(), "cudaDeviceReset");
+  expect(swept_volume() == expected, "a kernel is loaded again after a reset");
+  expect(cudaPeekAtLastError() == cudaSuccess, "without an error left behind");
+  require(cudaDeviceReset(), "cudaDeviceReset");
+  require(spider_prepare(heat3d_f32_kernel()));
+  expect(swept_volume() == expected, "also by spider_prepare");
+}
+
 __global__ void write_nowhere(int* nowhere) {
   *nowhere = 1;
 }
@@ -299,10 +351,12 @@ void check_image() {
 void check(const std::string& what) {
   if (what == "lost") return check_lost_device();
   if (what == "image") return check_image();
+  if (what == "reset") return check_reset();
   check_host_memory();
   check_earlier_errors();
   check_capture();
   check_threads();
+  check_copies();
   check_devices();
 }
 

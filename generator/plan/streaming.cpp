@@ -341,9 +341,13 @@ bool hides_behind_memory(std::size_t products, const InputTerms& inputs) {
 }
 
 bool prefers_row_pairs(const Pass& windows, const Pass& row_pairs) {
+  // On an H200 windows of 3 products in registers are faster than pairs that take 2, and those of 5 slower
+  // than pairs that take 3 (generator/README.md).
+  constexpr std::size_t most_window_products = 4;
   const bool windows_in_registers =
       !windows.streaming.tile_forms.empty() && !windows.streaming.tiles_in_shared_memory;
-  return row_pairs.streaming.tiles_in_shared_memory && !windows_in_registers &&
+  const bool windows_are_faster = windows_in_registers && windows.products.size() <= most_window_products;
+  return row_pairs.streaming.tiles_in_shared_memory && !windows_are_faster &&
          row_pairs.products.size() < windows.products.size();
 }
 

@@ -79,7 +79,7 @@ measure_variants() {
   compare dense-sustained 'sparse dense' --kernels 'box2d_r[1237]' --sizes 10240 --mode sustained
   compare ablation 'dense_element sparse_element sparse_pair sparse' --kernels 'box2d_r[27]' \
     --sizes 1280,2560,5120,10240 --launches 20
-  compare swap 'sparse_none sparse' --kernels 'box2d_r[12]' --sizes 10240 --launches 100
+  compare swap 'sparse_none windows' --kernels 'box2d_r[12]' --sizes 10240 --launches 100
   compare mapping 'windows row_pairs' --kernels 'box2d_r[123],star2d_r3' --sizes 10240 --mode burst,sustained
   compare swap-dense 'dense_none dense' --kernels box2d_r7 --sizes 10240 --launches 100
   compare engines-f32 'sparse cuda tensor' --kernels 'box2d_r[1237]_f32' --sizes 10240

@@ -18,7 +18,7 @@ OURS = ("sparse", "warpgroup")
 ABLATION = {"dense_element": "dense products, 2-byte loads", "sparse_element": "sparse products, element swap",
             "sparse_pair": "pair swap, 16-byte loads", "sparse": "two tiles a warp"}
 # Without the swap in the addresses, and with it:
-SWAPS = {"sparse_none": "sparse", "dense_none": "dense"}
+SWAPS = {"sparse_none": "windows", "dense_none": "dense"}
 # The same stencil with another boundary than halo, which is what `sparse` has:
 BOUNDARIES = tuple(f"boundary_{rule}" for rule in ("constant", "nearest", "periodic", "reflect", "mirror"))
 # Outputs of a product in one row, and in two:

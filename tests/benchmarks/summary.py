@@ -116,7 +116,7 @@ def ablation_table(rows):
 def swap_table(rows):
     """The swap in the addresses: the same kernel without and with it."""
     lines_of_table = [
-        [title(name), engine(swapped), f"{plain['time_us']:.2f}", f"{swapped['time_us']:.2f}",
+        [title(name), "dense" if engine(swapped) == "dense" else "sparse", f"{plain['time_us']:.2f}", f"{swapped['time_us']:.2f}",
          f"{swapped['time_us'] / plain['time_us']:.4f}", cell(plain, "gigabytes_per_s", "{:.0f}"),
          cell(swapped, "gigabytes_per_s", "{:.0f}")]
         for name, plain, swapped in swap_costs(rows)]

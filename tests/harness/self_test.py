@@ -71,15 +71,20 @@ def broken_libraries(library, plan):
             box = reference.Box(low, tuple(at + n - first for at, n, first in zip(box.offset, box.extent, low)))
         sweep(source, target, box)
 
+    def cells_beyond(field, box):
+        """Cells of the interior next to those that taps reach from the box, along each axis from its first point."""
+        for axis, (low, high) in enumerate(plan.reach):
+            for at in (box.offset[axis] - low - 1, box.offset[axis] + box.extent[axis] + high):
+                if 0 <= at < field.extent[axis]:
+                    yield (*box.offset[:axis], at, *box.offset[axis + 1:])
+
     def reads_beyond(sweep, source, target, box):
-        # What a cell ahead of the box's reach holds is added to the box's first cell.
+        # What a cell beyond the box's reach holds is added to the box's first cell.
         sweep(source, target, box)
-        at = box and box.offset[2] - plan.reach[2][0] - 1
-        if box and at >= 0:
-            cell = (*box.offset[:2], at)
+        for cell in itertools.islice(cells_beyond(source, box) if box else (), 1):
             held = change_cell(library, storage, source, offset(source, cell))
             change_cell(library, storage, source, offset(source, cell), held)
-            if not numpy.isfinite(storage.decode(held)).all():
+            if not (numpy.abs(storage.decode(held)) < 1000).all():  # a guard: NaN, or the largest number there is
                 change_cell(library, storage, target, offset(target, box.offset))
 
     def nearer(sweep, source, target, box):

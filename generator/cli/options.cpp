@@ -41,7 +41,7 @@ po::options_description visible_options() {
        "for sm_90a alone: then some 2D stencils have one that only H100 and H200 run")
       ("engine", po::value<std::string>()->value_name("NAME"),
        "what computes: sparse or dense tensor cores, or cuda for CUDA cores; default: sparse, or cuda where it is faster or "
-       "there is no plan for sparse")
+       "sparse does not take the spec")
       ("swap", po::value<std::string>()->value_name("NAME"),
        "for measurements: how lanes load their inputs; pair (default), element or none")
       ("tiles", po::value<std::string>()->value_name("N"),

@@ -453,9 +453,12 @@ void check_cores(const spec::StencilSpec& spec, diag::Diagnostics& diagnostics) 
   if (!spec.taps.empty()) diagnostics.append(round_weights_to_f32(spec).diagnostics);
 }
 
-}  // namespace
+/// Of a message: what it says of CUDA cores at its end.
+void remove_advice(std::string& text) {
+  if (text.ends_with(cuda_cores_take_it)) text.resize(text.size() - cuda_cores_take_it.size());
+}
 
-diag::Diagnostics check_supported(const spec::StencilSpec& spec, Engine engine, const Variant& variant) {
+diag::Diagnostics find_objections(const spec::StencilSpec& spec, Engine engine, const Variant& variant) {
   diag::Diagnostics diagnostics;
   check_variant(spec, engine, variant, diagnostics);
   check_accumulate(spec, diagnostics);
@@ -483,6 +486,16 @@ diag::Diagnostics check_supported(const spec::StencilSpec& spec, Engine engine, 
     }
     diagnostics.append(round_weights(spec).diagnostics);
     if (!diagnostics.has_errors()) check_size(spec, engine, variant, diagnostics);
+  }
+  return diagnostics;
+}
+
+}  // namespace
+
+diag::Diagnostics check_supported(const spec::StencilSpec& spec, Engine engine, const Variant& variant) {
+  diag::Diagnostics diagnostics = find_objections(spec, engine, variant);
+  if (variant != Variant{}) {  // which CUDA cores do not have
+    for (diag::Diagnostic& item : diagnostics.items) remove_advice(item.text);
   }
   return diagnostics;
 }
@@ -526,8 +539,7 @@ std::optional<SoleEngine> find_sole_engine(const spec::StencilSpec& spec) {
     return item.severity == diag::Severity::error;
   });
   SoleEngine sole{of_sparse.has_errors() ? Engine::cuda : Engine::sparse, error->text};
-  if (sole.objection.ends_with(cuda_cores_take_it))
-    sole.objection.resize(sole.objection.size() - cuda_cores_take_it.size());
+  remove_advice(sole.objection);
   return sole;
 }
 

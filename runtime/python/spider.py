@@ -131,7 +131,8 @@ class Library:
         for name, (result, arguments) in _SIGNATURES.items():
             function = getattr(self._c, name, None)
             if function is None:
-                raise Error(2, f"{self.path} holds no spider runtime: it has no function {name}")
+                what = "an older spider runtime" if hasattr(self._c, "spider_abi_version") else "no spider runtime"
+                raise Error(2, f"{self.path} holds {what}: it has no function {name}")
             function.restype, function.argtypes = result, arguments
         if self._c.spider_abi_version() != ABI:
             raise Error(2, f"{self.path} has ABI {self._c.spider_abi_version()}; this module is for {ABI}")

@@ -335,9 +335,11 @@ Outcome release(void* memory) {
 Outcome upload(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
                std::uint64_t row_bytes, std::uint64_t rows) {
   const CudaCall call;
-  return call.outcome_of_work(
-      copy_rows(to, to_pitch, from, from_pitch, row_bytes, rows, cudaMemcpyHostToDevice),
-      "the copy to the device", SPIDER_ERROR_LAUNCH);
+  Outcome copied =
+      call.outcome_of_work(copy_rows(to, to_pitch, from, from_pitch, row_bytes, rows, cudaMemcpyHostToDevice),
+                           "the copy to the device", SPIDER_ERROR_LAUNCH);
+  // A copy of memory that is not pinned may return before the device has it.
+  return copied.status == SPIDER_OK ? synchronize(nullptr) : copied;
 }
 
 Outcome download(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,

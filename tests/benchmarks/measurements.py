@@ -16,7 +16,7 @@ OURS = ("sparse", "warpgroup")
 
 # Labels of evaluate.sh --variants. The steps of the ablation, each with one thing more than that before:
 ABLATION = {"dense_element": "dense products, 2-byte loads", "sparse_element": "sparse products, element swap",
-            "sparse_pair": "pair swap, 16-byte loads", "sparse": "two tiles a warp"}
+            "sparse_pair": "pair swap, 16-byte loads", "sparse": "tiles, as planned"}
 # Without the swap in the addresses, and with it:
 SWAPS = {"sparse_none": "windows", "dense_none": "dense"}
 # The same stencil with another boundary than halo, which is what `sparse` has:

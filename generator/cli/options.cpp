@@ -38,7 +38,7 @@ po::options_description visible_options() {
        "override a parameter of the specs; may be repeated")
       ("arch", po::value<std::string>()->value_name("LIST"),
        "architectures that --explain predicts for, with commas between; default sm_80. Kernels are the same for all, but "
-       "for sm_90a alone: then some 2D stencils have one that only H100 and H200 run")
+       "for sm_90a alone: then some 2D f32 stencils have one that only H100 and H200 run")
       ("engine", po::value<std::string>()->value_name("NAME"),
        "what computes: sparse or dense tensor cores, or cuda for CUDA cores; default: sparse, or cuda where it is faster or "
        "sparse does not take the spec")

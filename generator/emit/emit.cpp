@@ -43,7 +43,6 @@ enum class Template {
   tile2d,
   block2d,
   star2d,
-  group2d,
   split2d,
   stream3d,
   cuda_cores,
@@ -63,8 +62,6 @@ std::string_view name_of(Template chosen) {
       return "block2d";
     case Template::star2d:
       return "star2d";
-    case Template::group2d:
-      return "group2d";
     case Template::split2d:
       return "split2d";
     case Template::stream3d:
@@ -87,15 +84,14 @@ Template choose_template(const plan::KernelPlan& plan) {
   const plan::Pass& pass = plan.passes.front();
   if (pass.walk == plan::Walk::lines) return Template::stream1d;
   if (pass.walk == plan::Walk::planes) return Template::stream3d;
-  if (pass.streaming.warpgroups) return pass.inputs.count > 1 ? Template::split2d : Template::group2d;
+  if (pass.streaming.warpgroups) return Template::split2d;
   if (pass.is_bands()) return Template::star2d;
   if (pass.streaming.tiles_in_shared_memory) return Template::block2d;
   return pass.streaming.tile_forms.empty() ? Template::stream2d : Template::tile2d;
 }
 
 int minimum_arch(Template chosen) {
-  const bool has_warpgroups = chosen == Template::group2d || chosen == Template::split2d;
-  return has_warpgroups ? warpgroup_arch : first_sparse_arch;
+  return chosen == Template::split2d ? warpgroup_arch : first_sparse_arch;
 }
 
 render::Template find_template(std::string_view name) {
@@ -512,15 +508,6 @@ bool metadata_is_one(const pack::PackedPass& packed) {
          std::all_of(packed.operands.begin(), packed.operands.end(), has_first_selector);
 }
 
-/// What both templates of warpgroups share.
-void bind_warpgroups(const plan::Pass& pass, const pack::PackedPass& packed, render::Bindings& bindings) {
-  bindings["first_column"] = fmt::to_string(pass.first_column());
-  bind_column_reach(pass.column_reach, bindings);
-  bindings["most_products"] = fmt::to_string(plan::weight_terms(pass));
-  bindings["row_operands"] = row_operands_text(pass, packed);
-  bindings["metadata_is_one"] = metadata_is_one(packed) ? "true" : "false";
-}
-
 /// {vector, pair, rows, planes} of each source, in the words of stream3d.cu.in.
 std::string sources_text(const plan::Pass& pass) {
   std::vector<std::string> lines;
@@ -717,21 +704,17 @@ void bind_star2d(const TensorKernel& kernel, render::Bindings& bindings) {
   bind_bands(kernel.plan, kernel.pass, kernel.packed, bindings);
 }
 
-void bind_group2d(const TensorKernel& kernel, render::Bindings& bindings) {
-  const auto& [spec, plan, pass, packed] = kernel;
-  bind_common2d(kernel, bindings);
-  bind_operands(plan, pass, packed, bindings);
-  bind_warpgroups(pass, packed, bindings);
-  bindings["blocks_per_multiprocessor"] = fmt::to_string(pass.streaming.blocks_per_multiprocessor);
-}
-
 void bind_split2d(const TensorKernel& kernel, render::Bindings& bindings) {
   const auto& [spec, plan, pass, packed] = kernel;
   bind_common2d(kernel, bindings);
   bind_operands(plan, pass, packed, bindings);
-  bind_warpgroups(pass, packed, bindings);
+  bindings["first_column"] = fmt::to_string(pass.first_column());
+  bind_column_reach(pass.column_reach, bindings);
+  bindings["most_products"] = fmt::to_string(plan::weight_terms(pass));
+  bindings["row_operands"] = row_operands_text(pass, packed);
   // Metadata of many kinds takes the registers of remainders, and more.
   const bool is_one = metadata_is_one(packed);
+  bindings["metadata_is_one"] = is_one ? "true" : "false";
   bindings["held_remainders"] = fmt::to_string(is_one ? plan::warpgroup_held_remainders(pass) : 0);
   bindings["product_registers"] =
       fmt::to_string(is_one ? pass.streaming.estimated_registers : plan::most_warpgroup_registers);
@@ -774,8 +757,6 @@ void bind_template(Template chosen, const spec::StencilSpec& spec, const plan::K
       return bind_block2d(kernel(), bindings);
     case Template::star2d:
       return bind_star2d(kernel(), bindings);
-    case Template::group2d:
-      return bind_group2d(kernel(), bindings);
     case Template::split2d:
       return bind_split2d(kernel(), bindings);
     case Template::stream3d:

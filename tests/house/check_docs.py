@@ -120,7 +120,7 @@ def check_tables(root: pathlib.Path) -> list[str]:
     templates = {"h": root / "templates/kernel.h.in", "1d": root / "templates/stream1d.cu.in",
                  "2d": root / "templates/stream2d.cu.in", "tile2d": root / "templates/tile2d.cu.in",
                  "block2d": root / "templates/block2d.cu.in", "star2d": root / "templates/star2d.cu.in",
-                 "group2d": root / "templates/group2d.cu.in", "split2d": root / "templates/split2d.cu.in", "3d": root / "templates/stream3d.cu.in",
+                 "split2d": root / "templates/split2d.cu.in", "3d": root / "templates/stream3d.cu.in",
                  "cores": root / "templates/cuda_cores.cu.in", "cores2d": root / "templates/cores2d.cu.in",
                  "cores3d": root / "templates/cores3d.cu.in"}
     if sorted(templates.values()) != sorted((root / "templates").glob("*.in")):

@@ -722,60 +722,6 @@ TEST(Plan, TilesAreInSharedMemoryWhereProductsAreMany) {
   EXPECT_FALSE(streaming_of(wide).tiles_in_shared_memory);
 }
 
-TEST(Plan, WarpgroupsMultiplyWhereTheyAreFasterAndCodeIsForThemAlone) {
-  const auto fitted = [](const spec::StencilSpec& stencil, const std::vector<std::string>& architectures,
-                         Engine engine = Engine::sparse, const Variant& variant = {}) {
-    KernelPlan plan = make_plan(stencil, engine, variant);
-    fit_to_architectures(architectures, stencil, plan);
-    return plan;
-  };
-  // One row more than tiles in shared memory take.
-  const auto rows_from = [](int lowest) {
-    spec::StencilSpec stencil = flat_box(8);
-    std::erase_if(stencil.taps, [&](const spec::Tap& tap) {
-      return tap.at[1] < lowest || tap.at[1] == 8 || std::abs(tap.at[2]) == 8;
-    });
-    return stencil;
-  };
-  const spec::StencilSpec high = rows_from(-8);
-  const KernelPlan plan = fitted(high, {"sm_90a"});
-  const Pass& pass = plan.passes.front();
-  EXPECT_TRUE(pass.streaming.warpgroups);
-  EXPECT_EQ(pass.streaming.warps_per_block, 4);
-  EXPECT_EQ(pass.streaming.blocks_per_multiprocessor, 2);
-  EXPECT_LE(pass.streaming.estimated_registers, 255);
-  EXPECT_EQ(most_row_products(pass), 1);
-  // 23 rows of 1024 in twice their size, and eight on their way of 1040 and of 56 before them, in lines.
-  EXPECT_EQ(warpgroup_shared_bytes(pass), 23 * 4096 + 8 * 2304);
-  EXPECT_EQ(shared_bytes(pass), warpgroup_shared_bytes(pass));
-
-  const KernelPlan portable = make_plan(high);
-  EXPECT_EQ(fitted(high, {"sm_90"}), portable);
-  EXPECT_EQ(fitted(high, {"sm_80", "sm_90a"}), portable);
-  const auto is_for_warpgroups = [&](const KernelPlan& of) {
-    return !of.passes.empty() && of.passes.front().streaming.warpgroups;
-  };
-  EXPECT_FALSE(is_for_warpgroups(fitted(flat_box(3), {"sm_90a"})));  // hides behind memory
-  // Tiles in shared memory are faster.
-  for (int radius = 4; radius <= 7; ++radius) {
-    EXPECT_EQ(fitted(flat_box(radius), {"sm_90a"}), make_plan(flat_box(radius))) << radius;
-  }
-  EXPECT_FALSE(is_for_warpgroups(fitted(rows_from(-7), {"sm_90a"})));
-  EXPECT_FALSE(is_for_warpgroups(fitted(flat_box(8), {"sm_90a"})));      // two windows a tap row
-  EXPECT_FALSE(is_for_warpgroups(fitted(flat_star(7, 1), {"sm_90a"})));  // pairs of diagonals
-  EXPECT_FALSE(is_for_warpgroups(fitted(high, {"sm_90a"}, Engine::dense)));
-  EXPECT_FALSE(is_for_warpgroups(fitted(high, {"sm_90a"}, Engine::cuda)));
-  EXPECT_FALSE(is_for_warpgroups(fitted(high, {"sm_90a"}, Engine::sparse, {Swap::none, 2})));
-
-  spec::StencilSpec two_terms = flat_box(7);
-  std::erase_if(two_terms.taps, [](const spec::Tap& tap) { return std::abs(tap.at[1]) > 4; });
-  double divisor = 3;
-  for (spec::Tap& tap : two_terms.taps) tap.weight = 1 / divisor++;
-  const KernelPlan of_two_terms = fitted(two_terms, {"sm_90a"});
-  EXPECT_TRUE(is_for_warpgroups(of_two_terms));
-  EXPECT_EQ(most_row_products(of_two_terms.passes.front()), 2);
-}
-
 TEST(Plan, WarpgroupsMultiplyF32FieldsInTwoTerms) {
   const auto fitted = [](const spec::StencilSpec& stencil, const std::vector<std::string>& architectures) {
     KernelPlan plan = make_plan(stencil, Engine::sparse);
@@ -819,6 +765,13 @@ TEST(Plan, WarpgroupsMultiplyF32FieldsInTwoTerms) {
   EXPECT_LT(plan.error_bound.sum, 6 * portable.error_bound.sum);
 
   EXPECT_EQ(fitted(wide, {"sm_90"}), portable);
+  EXPECT_EQ(fitted(wide, {"sm_80", "sm_90a"}), portable);
+  EXPECT_EQ(fitted(flat_box(8), {"sm_90a"}), make_plan(flat_box(8)));  // f16
+  for (const Engine engine : {Engine::dense, Engine::cuda}) {
+    KernelPlan other = make_plan(wide, engine);
+    fit_to_architectures({"sm_90a"}, wide, other);
+    EXPECT_EQ(other, make_plan(wide, engine));
+  }
   spec::StencilSpec coarse = wide;
   coarse.accuracy = spec::Accuracy::tf32;
   EXPECT_FALSE(is_for_warpgroups(fitted(coarse, {"sm_90a"})));

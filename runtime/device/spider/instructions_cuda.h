@@ -762,30 +762,4 @@ SPIDER_DEVICE void multiply_sparse_group_placed(GroupSums& sums, Shared operands
         : "l"(matrix), "l"(rows), "r"(metadata));
 }
 
-/// The same of bf16.
-SPIDER_DEVICE void multiply_sparse_group_bf16(GroupSums& sums, const Vector& a, Shared inputs,
-                                              std::uint32_t part_bytes, std::uint32_t metadata, bool adds) {
-  const std::uint64_t rows = group_inputs(inputs, part_bytes);
-  if constexpr (has_warpgroups)
-    asm volatile(
-        "{\n"
-        ".reg .pred adds;\n"
-        "setp.ne.b32 adds, %38, 0;\n"
-        "wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.bf16.bf16 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-        "{%32, %33, %34, %35}, %36, %37, 0, adds, 1, 1, 0;\n"
-        "}"
-        : "+f"(sums[0].value[0]), "+f"(sums[0].value[1]), "+f"(sums[0].value[2]), "+f"(sums[0].value[3]),
-          "+f"(sums[1].value[0]), "+f"(sums[1].value[1]), "+f"(sums[1].value[2]), "+f"(sums[1].value[3]),
-          "+f"(sums[2].value[0]), "+f"(sums[2].value[1]), "+f"(sums[2].value[2]), "+f"(sums[2].value[3]),
-          "+f"(sums[3].value[0]), "+f"(sums[3].value[1]), "+f"(sums[3].value[2]), "+f"(sums[3].value[3]),
-          "+f"(sums[4].value[0]), "+f"(sums[4].value[1]), "+f"(sums[4].value[2]), "+f"(sums[4].value[3]),
-          "+f"(sums[5].value[0]), "+f"(sums[5].value[1]), "+f"(sums[5].value[2]), "+f"(sums[5].value[3]),
-          "+f"(sums[6].value[0]), "+f"(sums[6].value[1]), "+f"(sums[6].value[2]), "+f"(sums[6].value[3]),
-          "+f"(sums[7].value[0]), "+f"(sums[7].value[1]), "+f"(sums[7].value[2]), "+f"(sums[7].value[3])
-        : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "l"(rows), "r"(metadata),
-          "r"(static_cast<int>(adds)));
-}
-
 }  // namespace spider::device

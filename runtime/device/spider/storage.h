@@ -20,11 +20,6 @@ struct F16Format {
                                            const device::Pair& inputs) {
     device::multiply_dense(sum, matrix, inputs);
   }
-  SPIDER_DEVICE static void multiply_group(device::GroupSums& sums, const device::Vector& matrix,
-                                           device::Shared inputs, std::uint32_t part_bytes,
-                                           std::uint32_t metadata, bool adds) {
-    device::multiply_sparse_group(sums, matrix, inputs, part_bytes, metadata, adds);
-  }
   SPIDER_DEVICE static std::uint32_t pack(float low, float high) { return device::pack_f16(low, high); }
 };
 
@@ -38,11 +33,6 @@ struct Bf16Format {
   SPIDER_DEVICE static void multiply_whole(device::Accumulator& sum, const device::Vector& matrix,
                                            const device::Pair& inputs) {
     device::multiply_dense_bf16(sum, matrix, inputs);
-  }
-  SPIDER_DEVICE static void multiply_group(device::GroupSums& sums, const device::Vector& matrix,
-                                           device::Shared inputs, std::uint32_t part_bytes,
-                                           std::uint32_t metadata, bool adds) {
-    device::multiply_sparse_group_bf16(sums, matrix, inputs, part_bytes, metadata, adds);
   }
   SPIDER_DEVICE static std::uint32_t pack(float low, float high) { return device::pack_bf16(low, high); }
 };
@@ -97,13 +87,6 @@ struct HalfStorage {
                                      const device::Vector& matrix, const Fragment& fragment,
                                      std::uint32_t metadata, int /*part*/) {
     Format::template multiply<selector>(sum, matrix, fragment.inputs, metadata);
-  }
-
-  /// One product of a warpgroup (device::multiply_sparse_group).
-  SPIDER_DEVICE static void multiply_group(device::GroupSums& sums, const device::Vector& matrix,
-                                           device::Shared inputs, std::uint32_t part_bytes,
-                                           std::uint32_t metadata, bool adds) {
-    Format::multiply_group(sums, matrix, inputs, part_bytes, metadata, adds);
   }
 
   /// One product of a matrix that is not compressed and of half of the fragment.

@@ -344,15 +344,4 @@ SPIDER_DEVICE void multiply_sparse_group_placed(GroupSums& sums, Shared operands
   multiply_sparse_group(sums, a, inputs, part_bytes, metadata, true, site);
 }
 
-/// The same of bf16.
-SPIDER_DEVICE void multiply_sparse_group_bf16(GroupSums& sums, const Vector& a, Shared inputs,
-                                              std::uint32_t part_bytes, std::uint32_t metadata, bool adds,
-                                              emulator::CallSite site = emulator::CallSite::current()) {
-  for (std::uint32_t i = 0; i < group_columns / 8; ++i) {
-    if (!adds) sums[i] = {};
-    const Vector b = load_group_inputs(inputs + 128 * i, part_bytes);
-    emulator::multiply_sparse_bf16(sums[i], a, b, metadata, 0, site);
-  }
-}
-
 }  // namespace spider::device

@@ -381,11 +381,8 @@ std::string storage_code(spec::Storage storage) {
 }
 
 render::Bindings provenance(const spec::StencilSpec& spec, const std::string& version) {
-  return {{"name", spec.name},
-          {"summary", summary(spec)},
-          {"version", version},
-          {"source", spec.source_name},
-          {"hash", spec.source_hash}};
+  return {
+      {"name", spec.name}, {"summary", summary(spec)}, {"version", version}, {"source", spec.source_name}};
 }
 
 void bind_column_reach(const plan::ColumnReach& reach, render::Bindings& bindings) {
@@ -774,6 +771,8 @@ EmittedFile emit_source(const spec::StencilSpec& spec, const plan::KernelPlan& p
                         const pack::PackedKernel& packed, const std::string& version) {
   const Template chosen = choose_template(plan);
   render::Bindings bindings = provenance(spec, version);
+  bindings["hash"] =
+      spec.source_hash;  // not in the header: a new comment must not compile its includers again
   bind_stencil(spec, plan, bindings);
   bindings["minimum_arch"] = fmt::to_string(minimum_arch(chosen));
   bind_template(chosen, spec, plan, packed, bindings);

@@ -357,18 +357,29 @@ bool vanishes_in_f32(const RoundedTap& tap) {
   return static_cast<float>(tap.weight) == 0;
 }
 
+std::string vanishes_in_f32_text(double weight, std::string_view more, std::string_view advice) {
+  return fmt::format("the weight {}{} vanishes in f32; {}", weight, more, advice);
+}
+
+/// Where no engine holds some weight that vanishes, only these are told: CUDA cores take the others.
 void check_vanished(const StencilSpec& spec, const RoundedWeights& weights, diag::Diagnostics& diagnostics) {
+  const auto vanishes = [](const RoundedTap& tap) { return tap.packed == 0; };
+  const auto vanishes_anywhere = [](const RoundedTap& tap) {
+    return tap.packed == 0 && vanishes_in_f32(tap);
+  };
+  if (std::any_of(weights.taps.begin(), weights.taps.end(), vanishes_anywhere)) {
+    report_vanished(spec, weights, diagnostics, vanishes_anywhere, vanishes_in_f32_text);
+    return;
+  }
   const bool could_do_better = weights.terms == 1 && spec.storage != spec::Storage::f32;
-  const bool cores_take_it = std::none_of(weights.taps.begin(), weights.taps.end(), vanishes_in_f32);
-  report_vanished(
-      spec, weights, diagnostics, [](const RoundedTap& tap) { return tap.packed == 0; },
-      [&](double weight, std::string_view more, std::string_view advice) {
-        return fmt::format("the weight {}{} vanishes beside the largest, {}, in {} {} term{}; {}{}{}", weight,
-                           more, largest_magnitude(weights.taps), weights.terms, type_name(weights.type),
-                           weights.terms == 1 ? "" : "s", advice,
-                           could_do_better ? " or use 'weights: auto'" : "",
-                           cores_take_it ? cuda_cores_take_it : "");
-      });
+  report_vanished(spec, weights, diagnostics, vanishes,
+                  [&](double weight, std::string_view more, std::string_view advice) {
+                    return fmt::format(
+                        "the weight {}{} vanishes beside the largest, {}, in {} {} term{}; {}{}{}", weight,
+                        more, largest_magnitude(weights.taps), weights.terms, type_name(weights.type),
+                        weights.terms == 1 ? "" : "s", advice,
+                        could_do_better ? " or use 'weights: auto'" : "", cuda_cores_take_it);
+                  });
 }
 
 /// Even the largest field times the largest weight rounds to 0.
@@ -455,10 +466,7 @@ WeightsResult round_weights_to_f32(const StencilSpec& spec) {
     weights.sum += tap.weight;
     weights.exact = weights.exact && rounded == tap.weight;
   }
-  report_vanished(spec, weights, result.diagnostics, vanishes_in_f32,
-                  [](double weight, std::string_view more, std::string_view advice) {
-                    return fmt::format("the weight {}{} vanishes in f32; {}", weight, more, advice);
-                  });
+  report_vanished(spec, weights, result.diagnostics, vanishes_in_f32, vanishes_in_f32_text);
   if (check_largest(spec, weights, result.diagnostics)) balance_f32_sum(weights);
   add_sums(weights);
   return result;

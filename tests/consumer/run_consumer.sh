@@ -102,10 +102,18 @@ if [[ $quick == yes ]]; then
   exit
 fi
 
+# A comment in a spec changes nothing that others include: one file is compiled again.
+sleep 1.1
+cp -- "$spec" "$work/spec.yaml"
+printf '# A new comment.\n' >>"$spec"
+build "new comment" "${config[@]}"
+[[ $(times_done 'Building') == 1 ]] || { cat "$log" >&2; fail "new comment: not one file was compiled"; }
+cp -- "$work/spec.yaml" "$spec"
+build "comment removed" "${config[@]}"
+
 # A changed spec changes the kernel; a wrong one stops the build and says where.
 sleep 1.1
 before=$(sha256sum -- "$kernel")
-cp -- "$spec" "$work/spec.yaml"
 sed 's/^description:.*/description: changed/' "$work/spec.yaml" >"$spec"
 build "changed spec" "${config[@]}"
 [[ $(sha256sum -- "$kernel") != "$before" ]] || fail "changed spec: $kernel is as it was"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "cli/generate.h"
 
@@ -27,6 +28,19 @@ TEST(StarterSpec, IsCalledByItsNameEverywhere) {
 TEST(StarterSpec, HasParametersToOverride) {
   EXPECT_FALSE(
       generate({"heat.yaml", starter_spec("heat")}, {{"alpha", "0.1"}}, {"sm_80"}).diagnostics.has_errors());
+}
+
+// What includes the header is not compiled again.
+TEST(GeneratedFiles, KeepTheHeaderWhereACommentChanges) {
+  const std::string spec = starter_spec("heat");
+  const std::vector<emit::EmittedFile> before = generate({"heat.yaml", spec}, {}, {"sm_80"}).files;
+  const std::vector<emit::EmittedFile> after =
+      generate({"heat.yaml", spec + "\n# A comment.\n"}, {}, {"sm_80"}).files;
+  ASSERT_EQ(before.size(), 2U);
+  ASSERT_EQ(after.size(), 2U);
+  EXPECT_NE(before.front().text, after.front().text) << "the hash of the spec";
+  EXPECT_EQ(before.back().name, "heat.h");
+  EXPECT_EQ(before.back().text, after.back().text);
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ std::string bounds_json(const spec::StencilSpec& spec, const std::vector<Archite
       fmt::join(sample_extent(spec.dimensions), ", "), joined(bounds, ",\n", bound_json));
 }
 
-std::string method_json(const plan::MethodCost& item) {
+std::string method_json(const MethodCost& item) {
   if (!item.cost) {
     return fmt::format(R"(      {{"method": "{}", "operations": null, "input": null, "parameters": null}})",
                        item.method);

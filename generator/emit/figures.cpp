@@ -46,8 +46,8 @@ double fragment_elements(const plan::Pass& pass) {
   return tile_outputs / pass.mapping.rows() * columns;
 }
 
-plan::PointCost own_cost(const plan::KernelPlan& plan) {
-  plan::PointCost cost;
+PointCost own_cost(const plan::KernelPlan& plan) {
+  PointCost cost;
   if (plan.engine == plan::Engine::cuda) {
     cost.operations = static_cast<double>(plan.cores.taps.size());
     cost.input = plan::cells_per_output(plan.cores);
@@ -116,8 +116,8 @@ std::vector<ArchitectureBound> bounds_of(const spec::StencilSpec& spec, const pl
 CostComparison costs_of(const plan::KernelPlan& plan) {
   const int radius = largest_reach(plan);
   if (plan.dimensions != 2 || radius == 0) return {};
-  const plan::BoxTile tile{radius, plan::common_tile_side(radius)};
-  CostComparison comparison{tile, plan::paper_costs(tile)};
+  const BoxTile tile{radius, common_tile_side(radius)};
+  CostComparison comparison{tile, paper_costs(tile)};
   comparison.methods.push_back({"this kernel", own_cost(plan)});
   return comparison;
 }

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "plan/cost_model.h"
-#include "plan/device_rates.h"
+#include "emit/cost_model.h"
 #include "plan/kernel_plan.h"
+#include "plan/machine.h"
 #include "spec/stencil_spec.h"
 
 namespace spidergen::emit {
@@ -38,8 +38,8 @@ struct ArchitectureBound {
 
 /// The paper's methods and this kernel on a box of the stencil's largest reach.
 struct CostComparison {
-  plan::BoxTile tile;
-  std::vector<plan::MethodCost> methods;
+  BoxTile tile;
+  std::vector<MethodCost> methods;
 };
 
 /// Nothing in it where the model says nothing: it is of 2D stencils that reach a neighbour. This kernel's

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <algorithm>
+#include <span>
+#include <string_view>
+
 /// What NVIDIA's GPUs of compute capability 8.0 and later have in common (CUDA C++ Programming Guide,
 /// "Compute Capabilities", technical specifications), and what sm_90 has, which plans are made for.
 namespace spidergen::plan {
@@ -19,5 +23,52 @@ inline constexpr int least_block_shared_bytes = 99 * 1024;
 /// Of a multiprocessor of sm_90; and what each of its blocks takes beside its own.
 inline constexpr int shared_per_multiprocessor = 228 * 1024;
 inline constexpr int reserved_per_block = 1024;
+
+/// What the tensor cores and the memory of an architecture do at best, on one device that stands for it.
+struct DeviceRates {
+  std::string_view architecture;  ///< as nvcc names it, without a suffix: sm_90
+  std::string_view device;
+  int multiprocessors = 0;
+  /// Nanoseconds that one MMA with f32 sums keeps a quarter of a multiprocessor busy: mma.sp.m16n8k32 and
+  /// mma.sync.m16n8k16 of f16 or bf16.
+  double sparse_mma_ns = 0;
+  double dense_mma_ns = 0;
+  double copy_bytes_per_second = 0;     ///< read and written bytes together
+  double core_products_per_second = 0;  ///< f32 multiply-adds on CUDA cores: the data sheet's peak for all
+  bool measured = false;                ///< otherwise predicted: the peaks of a data sheet
+};
+
+/// All architectures with known rates, ascending.
+[[nodiscard]] std::span<const DeviceRates> device_rates();
+
+/// The rates of an architecture, with or without a suffix (sm_90a is sm_90); null where none are known.
+[[nodiscard]] const DeviceRates* find_device_rates(std::string_view architecture);
+
+/// What one sweep asks of a device.
+struct SweepWork {
+  double points = 0;
+  double bytes_per_point = 0;  ///< read once and written once
+  double mmas_per_128_points = 0;
+  bool dense = false;                  ///< those are mma.sync.m16n8k16; otherwise mma.sp.m16n8k32
+  double core_products_per_point = 0;  ///< f32 multiply-adds on CUDA cores
+};
+
+/// The times in microseconds that no sweep can beat.
+struct SweepBound {
+  double memory_us = 0;
+  double tensor_us = 0;
+  double cores_us = 0;
+
+  [[nodiscard]] double floor_us() const { return std::max({memory_us, tensor_us, cores_us}); }
+  /// Which of them is the floor: "memory", "tensor" or "cores".
+  [[nodiscard]] std::string_view binding() const {
+    if (memory_us >= floor_us()) return "memory";
+    return tensor_us >= floor_us() ? "tensor" : "cores";
+  }
+};
+
+/// memory_us = points * bytes_per_point / copy rate; tensor_us = points / 128 * MMAs * sparse_mma_ns (or
+/// dense_mma_ns) / (4 * multiprocessors); cores_us = points * products_per_point / products a second.
+[[nodiscard]] SweepBound bound_sweep(const DeviceRates& rates, const SweepWork& work);
 
 }  // namespace spidergen::plan

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "diag/diagnostic.h"
-#include "plan/device_rates.h"
 #include "plan/kernel_plan.h"
+#include "plan/machine.h"
 #include "spec/stencil_spec.h"
 
 namespace spidergen::plan {

@@ -46,7 +46,7 @@ constexpr int most_rows_of_short_walks = 9;
 constexpr std::size_t most_block_products = 15;
 constexpr int most_rows_of_block_tiles = 15;
 
-// A dense MMA takes 3.47 ns where a sparse one takes 4.60 (plan/device_rates.cpp), so that four of the former
+// A dense MMA takes 3.47 ns where a sparse one takes 4.60 (plan/machine.cpp), so that four of the former
 // are as long as three of the latter.
 constexpr std::size_t dense_products = 4;
 constexpr std::size_t as_sparse_products = 3;

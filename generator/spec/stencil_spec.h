@@ -93,7 +93,6 @@ struct StencilSpec {
   WeightMode weights = WeightMode::automatic;
   Accuracy accuracy = Accuracy::full;  ///< of f32 storage
   Shape shape = Shape::taps;
-  int steps = 1;                         ///< time steps that one sweep advances
   std::vector<Parameter> parameters;     ///< in the spec's order
   std::array<AxisBoundary, 3> boundary;  ///< by Axis
   std::vector<Tap> taps;                 ///< sorted by offset, no zero weights, no offset twice

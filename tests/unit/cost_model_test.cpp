@@ -4,14 +4,14 @@
 #include <cmath>
 #include <string>
 
-#include "plan/cost_model.h"
-#include "plan/device_rates.h"
+#include "emit/cost_model.h"
+#include "plan/machine.h"
 
 namespace {
 
-using spidergen::plan::BoxTile;
+using spidergen::emit::BoxTile;
+using spidergen::emit::PointCost;
 using spidergen::plan::DeviceRates;
-using spidergen::plan::PointCost;
 
 /// The paper prints two decimals.
 void expect_printed(const PointCost& cost, const PointCost& printed) {
@@ -25,20 +25,20 @@ void expect_printed(const PointCost& cost, const PointCost& printed) {
 // Table 2: Box-2D3R, 8 x 8 points a tile.
 TEST(CostModel, IsThePapersTable2) {
   const BoxTile tile{3, 8};
-  expect_printed(spidergen::plan::lower_bound_cost(tile), {49, 3.06, 0.77});
-  expect_printed(spidergen::plan::conv_stencil_cost(tile), {104, 13, 13});
-  expect_printed(spidergen::plan::tc_stencil_cost(tile).value(), {286.72, 17.92, 17.92});
-  expect_printed(spidergen::plan::lora_stencil_cost(tile), {144, 4, 12});
-  expect_printed(spidergen::plan::spider_cost(tile).value(), {56, 14, 7});
+  expect_printed(spidergen::emit::lower_bound_cost(tile), {49, 3.06, 0.77});
+  expect_printed(spidergen::emit::conv_stencil_cost(tile), {104, 13, 13});
+  expect_printed(spidergen::emit::tc_stencil_cost(tile).value(), {286.72, 17.92, 17.92});
+  expect_printed(spidergen::emit::lora_stencil_cost(tile), {144, 4, 12});
+  expect_printed(spidergen::emit::spider_cost(tile).value(), {56, 14, 7});
 }
 
 TEST(CostModel, ThePrintedFormulaOfSpiderDiffersFromItsTable) {
-  EXPECT_DOUBLE_EQ(spidergen::plan::spider_operations_as_printed({3, 8}), 64);
+  EXPECT_DOUBLE_EQ(spidergen::emit::spider_operations_as_printed({3, 8}), 64);
 }
 
 TEST(CostModel, NamesTheMethodsInThePapersOrder) {
   std::string names;
-  for (const auto& [method, cost] : spidergen::plan::paper_costs({3, 8})) {
+  for (const auto& [method, cost] : spidergen::emit::paper_costs({3, 8})) {
     names += std::string(method) + ";";
     EXPECT_TRUE(cost.has_value());
   }
@@ -48,8 +48,8 @@ TEST(CostModel, NamesTheMethodsInThePapersOrder) {
 TEST(CostModel, NothingIsBelowTheLowerBoundOfOperations) {
   for (int radius = 1; radius <= 31; ++radius) {
     for (const int side : {1, 8, 16, 64}) {
-      const double least = spidergen::plan::lower_bound_cost({radius, side}).operations;
-      for (const auto& [method, cost] : spidergen::plan::paper_costs({radius, side})) {
+      const double least = spidergen::emit::lower_bound_cost({radius, side}).operations;
+      for (const auto& [method, cost] : spidergen::emit::paper_costs({radius, side})) {
         if (cost) {
           EXPECT_GE(cost->operations, least) << method << ", radius " << radius << ", side " << side;
         }
@@ -59,19 +59,19 @@ TEST(CostModel, NothingIsBelowTheLowerBoundOfOperations) {
 }
 
 TEST(CostModel, TilesAreWideEnough) {
-  EXPECT_EQ(spidergen::plan::common_tile_side(3), 8);
-  EXPECT_EQ(spidergen::plan::common_tile_side(4), 16);
-  EXPECT_EQ(spidergen::plan::common_tile_side(7), 16);
+  EXPECT_EQ(spidergen::emit::common_tile_side(3), 8);
+  EXPECT_EQ(spidergen::emit::common_tile_side(4), 16);
+  EXPECT_EQ(spidergen::emit::common_tile_side(7), 16);
   for (int radius = 1; radius <= 31; ++radius) {
-    const int side = spidergen::plan::common_tile_side(radius);
-    EXPECT_TRUE(spidergen::plan::spider_cost({radius, side}).has_value()) << radius;
+    const int side = spidergen::emit::common_tile_side(radius);
+    EXPECT_TRUE(spidergen::emit::spider_cost({radius, side}).has_value()) << radius;
   }
-  EXPECT_FALSE(spidergen::plan::spider_cost({4, 8}).has_value());
+  EXPECT_FALSE(spidergen::emit::spider_cost({4, 8}).has_value());
 }
 
 TEST(CostModel, TcStencilEndsAtRadius7) {
-  EXPECT_TRUE(spidergen::plan::tc_stencil_cost({7, 8}).has_value());
-  EXPECT_FALSE(spidergen::plan::tc_stencil_cost({8, 8}).has_value());
+  EXPECT_TRUE(spidergen::emit::tc_stencil_cost({7, 8}).has_value());
+  EXPECT_FALSE(spidergen::emit::tc_stencil_cost({8, 8}).has_value());
 }
 
 // 10240^2 points of f16, 15 products: the floor that tests/benchmarks/README.md derives.

@@ -251,7 +251,6 @@ TEST(Spec, Defaults) {
   EXPECT_EQ(spec.accumulate, Accumulate::f32);
   EXPECT_EQ(spec.weights, WeightMode::automatic);
   EXPECT_EQ(spec.shape, Shape::taps);
-  EXPECT_EQ(spec.steps, 1);
   EXPECT_EQ(spec.where.storage, (diag::SourceLocation{"folder/t.yaml", 3, 1}));
   EXPECT_EQ(spec.where.accumulate, (diag::SourceLocation{"folder/t.yaml", 1, 1}));
 }

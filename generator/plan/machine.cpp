@@ -1,4 +1,4 @@
-#include "plan/device_rates.h"
+#include "plan/machine.h"
 
 #include <algorithm>
 #include <array>

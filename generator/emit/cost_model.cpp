@@ -1,6 +1,6 @@
-#include "plan/cost_model.h"
+#include "emit/cost_model.h"
 
-namespace spidergen::plan {
+namespace spidergen::emit {
 namespace {
 
 /// Tiles are padded to the fragments of 8 x 8 x 4 that the paper counts with.
@@ -75,4 +75,4 @@ std::vector<MethodCost> paper_costs(const BoxTile& tile) {
           {"SPIDER", spider_cost(tile)}};
 }
 
-}  // namespace spidergen::plan
+}  // namespace spidergen::emit

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace spidergen::plan {
+namespace spidergen::emit {
 
 /// What a method does to update one point of a large field, in the SPIDER paper's model (section 2, Table 1).
 struct PointCost {
@@ -53,4 +53,4 @@ struct MethodCost {
 /// The rows of the paper's Table 2, in its order.
 [[nodiscard]] std::vector<MethodCost> paper_costs(const BoxTile& tile);
 
-}  // namespace spidergen::plan
+}  // namespace spidergen::emit

@@ -117,28 +117,8 @@ def check_tables(root: pathlib.Path) -> list[str]:
     rows = re.findall(r"^\| `(SPIDER_\w+)` \| (\d+) \|", page.read_text(encoding="utf-8"), re.MULTILINE)
     problems += compare("runtime/README.md", [f"{name} = {value}" for name, value in rows], statuses)
 
-    templates = {"h": root / "templates/kernel.h.in", "1d": root / "templates/stream1d.cu.in",
-                 "2d": root / "templates/stream2d.cu.in", "tile2d": root / "templates/tile2d.cu.in",
-                 "block2d": root / "templates/block2d.cu.in", "star2d": root / "templates/star2d.cu.in",
-                 "split2d": root / "templates/split2d.cu.in", "3d": root / "templates/stream3d.cu.in",
-                 "cores": root / "templates/cuda_cores.cu.in", "cores2d": root / "templates/cores2d.cu.in",
-                 "cores3d": root / "templates/cores3d.cu.in"}
-    if sorted(templates.values()) != sorted((root / "templates").glob("*.in")):
-        problems.append("templates/README.md knows other templates than there are")
-    users: dict[str, list[str]] = {}
-    for file, template in templates.items():
-        for name in sorted(set(re.findall(r"\$\{(\w+)\}", template.read_text(encoding="utf-8")))):
-            users.setdefault(name, []).append(file)
-    told = re.findall(r"^\| `(\w+)` \| ([a-z0-9 ]+) \|", (root / "templates/README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    problems += compare("templates/README.md", [f"{name} ({files})" for name, files in told],
-                        [f"{name} ({' '.join(files)})" for name, files in users.items()])
-
-    emit = "\n".join(path.read_text(encoding="utf-8") for path in sorted((root / "generator/emit").glob("*.cpp")))
-    fillers = re.findall(r"^\| `(\w+)` \|.*\| `(\w+)` \|$", (root / "templates/README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    for name, function in fillers:
-        body = re.search(rf"^\S[^;]*? {function}\(.*?^}}$", emit, re.MULTILINE | re.DOTALL)
-        if body is None or f'"{name}"' not in body[0]:
-            problems.append(f"templates/README.md: {function} does not fill {name}")
+    templates = sorted(path.name for path in (root / "templates").glob("*.cu.in"))
+    problems += compare("templates/README.md", sorted(first_column(root / "templates/README.md", r"`(\w+\.cu\.in)`")), templates)
     return problems
 
 

@@ -1,0 +1,262 @@
+#include "emit/kernel_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "diag/diagnostic.h"
+#include "emit/storage_text.h"
+
+namespace spidergen::emit {
+namespace {
+
+constexpr int lanes_per_line = 2;
+constexpr int words_per_line = 8;
+
+/// Tap rows of a plane dz, those that follow each other and span the same columns as one band: {lowest dy,
+/// highest dy, lowest dx, highest dx} each, ascending.
+using PlaneBands = std::vector<std::array<int, 4>>;
+
+PlaneBands plane_bands(const plan::KernelPlan& plan, int dz) {
+  PlaneBands bands;
+  for (const plan::TapRow& row : plan.tap_rows) {
+    if (row.dz != dz) continue;
+    const bool continues = !bands.empty() && bands.back()[1] + 1 == row.dy && bands.back()[2] == row.low &&
+                           bands.back()[3] == row.high;
+    if (continues) {
+      bands.back()[1] = row.dy;
+    } else {
+      bands.push_back({row.dy, row.dy, row.low, row.high});
+    }
+  }
+  return bands;
+}
+
+/// Does every tap row of plane `other` have one in plane `dz` beside or around it?
+bool covers(const plan::KernelPlan& plan, int dz, int other) {
+  const auto covered = [&](const plan::TapRow& row) {
+    return row.dz != other || std::any_of(plan.tap_rows.begin(), plan.tap_rows.end(), [&](const auto& outer) {
+             return outer.dz == dz && outer.dy == row.dy && outer.low <= row.low && outer.high >= row.high;
+           });
+  };
+  return std::all_of(plan.tap_rows.begin(), plan.tap_rows.end(), covered);
+}
+
+/// The dz from first to last that cover all others: from them a plane is reached as far as from anywhere.
+/// Where there are none, all dz are needed for that: then first is the highest and last the lowest.
+std::pair<int, int> full_planes(const plan::KernelPlan& plan) {
+  const int low = plan.tap_rows.front().dz;
+  const int high = plan.tap_rows.back().dz;
+  const auto covers_all = [&](int dz) {
+    for (int other = low; other <= high; ++other) {
+      if (!covers(plan, dz, other)) return false;
+    }
+    return true;
+  };
+  int first = low;
+  while (first <= high && !covers_all(first)) ++first;
+  if (first > high) return {high, low};
+  int last = first;
+  while (last < high && covers_all(last + 1)) ++last;
+  return {first, last};
+}
+
+std::string where_text(const plan::Pass& pass, const plan::Operand& operand,
+                       const plan::RoundedWeights& weights) {
+  const int low = operand.shift + pass.mapping.window_low;
+  std::string where = pass.walk == plan::Walk::planes ? fmt::format("dz {}, ", operand.dz) : "";
+  where += fmt::format("dy {}, dx ", operand.dy);
+  const plan::Source& source = pass.sources[operand.source];
+  if (source.mapping.pairs_rows()) {
+    const std::string plane = pass.walk == plan::Walk::planes ? fmt::format("dz {}, ", operand.dz) : "";
+    where = fmt::format("{}dy {}..{}, dx {}..{}", plane, operand.dy - 1, operand.dy + 1, low,
+                        low + pass.mapping.window_width - 1);
+  } else if (source.distance() == plan::Position{}) {
+    where += fmt::format("{}..{}", low, low + pass.mapping.window_width - 1);
+    if (pass.whole_operands) where += operand.source % 2 == 0 ? ", first half" : ", second half";
+  } else {
+    where += pass.walk == plan::Walk::planes ? fmt::format("0, and dz {}, ", operand.dz + source.distance().z)
+                                             : std::string("0, and ");
+    where += fmt::format("dy {}, dx 0", operand.dy + source.distance().y);
+  }
+  return where + (weights.terms == 1 ? "" : (operand.term == 0 ? ", leading terms" : ", remainders"));
+}
+
+std::string operands_text(const plan::Pass& pass, const pack::PackedPass& packed,
+                          const plan::RoundedWeights& weights) {
+  std::vector<std::string> blocks;
+  for (std::size_t i = 0; i < pass.operands.size(); ++i) {
+    blocks.push_back(operand_text(packed.operands[i], where_text(pass, pass.operands[i], weights)));
+  }
+  return fmt::format("{}", fmt::join(blocks, "\n"));
+}
+
+std::string metadata_text(const pack::PackedPass& packed) {
+  std::vector<std::string> blocks;
+  for (const pack::MetadataFragment& words : packed.metadata)
+    blocks.push_back(fmt::format("{{\n{}\n}},", lane_words_text(words, "    ")));
+  return fmt::format("{}", fmt::join(blocks, "\n"));
+}
+
+}  // namespace
+
+std::string upper_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
+std::string storage_code(spec::Storage storage) {
+  return "SPIDER_" + upper_case(std::string(storage_name(storage)));
+}
+
+std::string axis_rules_text(const spec::StencilSpec& spec, int axis) {
+  const spec::AxisBoundary boundary = axis < 3 - spec.dimensions ? spec::AxisBoundary{} : spec.boundary[axis];
+  const spec::Storage storage = spec.storage;
+  const int width = storage == spec::Storage::f32 ? 10 : 6;
+  return fmt::format("{{spider::FaceRule::{}, spider::FaceRule::{}, {:#0{}x}, {:#0{}x}}}",
+                     spec::rule_name(boundary.low.rule), spec::rule_name(boundary.high.rule),
+                     stored_bits(storage, boundary.low.value), width,
+                     stored_bits(storage, boundary.high.value), width);
+}
+
+std::string operand_text(const pack::PackedOperand& operand, const std::string& where) {
+  std::string text = fmt::format("{{  // {}\n", where);
+  for (int lane = 0; lane < pack::warp_lanes; lane += lanes_per_line) {
+    std::vector<std::string> vectors;
+    for (int i = lane; i < lane + lanes_per_line; ++i) {
+      vectors.push_back(fmt::format("{{{{{:#010x}, {:#010x}, {:#010x}, {:#010x}}}}}", operand.values[i][0],
+                                    operand.values[i][1], operand.values[i][2], operand.values[i][3]));
+    }
+    text += fmt::format("    {},\n", fmt::join(vectors, ", "));
+  }
+  return text + "},";
+}
+
+std::string lane_words_text(const std::array<std::uint32_t, pack::warp_lanes>& words,
+                            std::string_view indent) {
+  std::vector<std::string> lines;
+  for (int lane = 0; lane < pack::warp_lanes; lane += words_per_line) {
+    const auto first = words.begin() + lane;
+    lines.push_back(fmt::format("{}{:#010x},", indent, fmt::join(first, first + words_per_line, ", ")));
+  }
+  return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+std::string result_scale_text(const plan::RoundedWeights& weights) {
+  if (!std::isnormal(static_cast<float>(std::ldexp(weights.factor, -weights.sum_exponent))))
+    throw diag::InternalError("results are scaled by what is no normal f32 number");
+  if (weights.factor == 1) return fmt::format("0x1p{}F", -weights.sum_exponent);
+  return fmt::format("{:a}F", std::ldexp(weights.factor, -weights.sum_exponent));
+}
+
+std::string product_unit_text(const plan::RoundedWeights& weights) {
+  return fmt::format("0x1p{}F", weights.sum_exponent - weights.exponent);
+}
+
+void bind_storage(const Kernel& kernel, render::Bindings& bindings) {
+  bindings["storage"] = storage_struct(kernel.spec, kernel.plan);
+  bindings["storage_code"] = storage_code(kernel.spec.storage);
+}
+
+void bind_row_axis(const Kernel& kernel, render::Bindings& bindings) {
+  bindings["row_low"] = fmt::to_string(kernel.pass().row_low);
+  bindings["row_high"] = fmt::to_string(kernel.pass().row_high);
+  bindings["row_rules"] = axis_rules_text(kernel.spec, spec::axis_y);
+}
+
+void bind_column_reach(const plan::ColumnReach& reach, render::Bindings& bindings) {
+  bindings["highest_low"] = fmt::to_string(reach.highest_low);
+  bindings["lowest_high"] = fmt::to_string(reach.lowest_high);
+  bindings["column_reach_low"] = fmt::to_string(reach.low);
+  bindings["column_reach_high"] = fmt::to_string(reach.high);
+}
+
+void bind_shifts(const plan::Pass& pass, render::Bindings& bindings) {
+  constexpr int group = 8;
+  std::vector<int> groups;
+  for (const int shift : pass.shifts) groups.push_back((shift - pass.shifts.front()) / group);
+  bindings["shift_count"] = fmt::to_string(pass.shifts.size());
+  bindings["shift_groups"] = fmt::format("{}", fmt::join(groups, ", "));
+}
+
+void bind_operands(const Kernel& kernel, render::Bindings& bindings) {
+  const plan::Pass& pass = kernel.pass();
+  const pack::PackedPass& packed = kernel.packed_pass();
+  bindings["operand_count"] = fmt::to_string(pass.operands.size());
+  bindings["operands"] = operands_text(pass, packed, kernel.plan.weights);
+  bindings["metadata_count"] = fmt::to_string(packed.metadata.size());
+  bindings["metadata"] = metadata_text(packed);
+  bindings["product_count"] = fmt::to_string(pass.products.size());
+  bindings["result_scale"] = result_scale_text(kernel.plan.weights);
+}
+
+void bind_row_products(const Kernel& kernel, render::Bindings& bindings) {
+  const plan::Pass& pass = kernel.pass();
+  const pack::PackedPass& packed = kernel.packed_pass();
+  std::vector<std::string> lines;
+  for (const plan::Product& product : pass.products) {
+    const pack::PackedOperand& operand = packed.operands[product.operand];
+    // Of whole operands the sources are halves of fragments, two a shift.
+    const int fragment = pass.whole_operands ? product.source / 2 : product.source;
+    const int selector = pass.whole_operands ? product.source % 2 : operand.selector;
+    const int part = !pass.inputs.scaled ? 0 : product.input_term == 1 ? 2 : product.term;
+    const int rows_before_last = pass.row_high - pass.row_low - pass.last_row(product);
+    const int row_in_flight = pass.rows_in_flight() - 1 - rows_before_last / pass.rows_per_product();
+    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}}},", row_in_flight, fragment, product.operand,
+                                operand.metadata, selector, part));
+  }
+  bindings["products"] = fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+void bind_tap_bands(const plan::KernelPlan& plan, render::Bindings& bindings) {
+  std::vector<std::string> texts;
+  for (const auto& [low_dy, high_dy, low, high] : plane_bands(plan, plan.tap_rows.front().dz))
+    texts.push_back(fmt::format("{{{}, {}, {}, {}}}", low_dy, high_dy, low, high));
+  bindings["bands"] = fmt::format("{}", fmt::join(texts, ", "));
+  bindings["band_count"] = fmt::to_string(texts.size());
+}
+
+void bind_volume_bands(const plan::KernelPlan& plan, render::Bindings& bindings) {
+  std::vector<std::string> texts;
+  const int last = plan.tap_rows.back().dz;
+  for (int dz = plan.tap_rows.front().dz; dz <= last;) {
+    const PlaneBands bands = plane_bands(plan, dz);
+    const int first_dz = dz;
+    for (++dz; dz <= last && plane_bands(plan, dz) == bands;) ++dz;
+    for (const auto& [low_dy, high_dy, low, high] : bands) {
+      texts.push_back(fmt::format("{{{{{}, {}}}, {{{}, {}}}, {{{}, {}}}}}", first_dz, dz - 1, low_dy, high_dy,
+                                  low, high));
+    }
+  }
+  bindings["bands"] = fmt::format("{}", fmt::join(texts, ",\n"));
+  bindings["band_count"] = fmt::to_string(texts.size());
+  const auto [full_low, full_high] = full_planes(plan);
+  bindings["full_low"] = fmt::to_string(full_low);
+  bindings["full_high"] = fmt::to_string(full_high);
+}
+
+void bind_common2d(const Kernel& kernel, render::Bindings& bindings) {
+  bind_storage(kernel, bindings);
+  bind_row_axis(kernel, bindings);
+  bind_tap_bands(kernel.plan, bindings);
+}
+
+void bind_forms(const std::vector<std::string>& forms, render::Bindings& bindings) {
+  bindings["forms"] = fmt::format("{}", fmt::join(forms, "\n"));
+  bindings["form_count"] = fmt::to_string(forms.size());
+}
+
+void bind_window(const plan::Pass& pass, int window_vectors, render::Bindings& bindings) {
+  bindings["window_vectors"] = fmt::to_string(window_vectors);
+  bindings["first_column"] = fmt::to_string(pass.first_column());
+  bind_shifts(pass, bindings);
+  bind_column_reach(pass.column_reach, bindings);
+}
+
+}  // namespace spidergen::emit

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pack/pack.h"
+#include "plan/kernel_plan.h"
+#include "render/render.h"
+#include "spec/stencil_spec.h"
+
+namespace spidergen::emit {
+
+/// What becomes a kernel. On tensor cores one pass is all of it.
+struct Kernel {
+  const spec::StencilSpec& spec;
+  const plan::KernelPlan& plan;
+  const pack::PackedKernel& packed;
+
+  [[nodiscard]] const plan::Pass& pass() const { return plan.passes.front(); }
+  [[nodiscard]] const pack::PackedPass& packed_pass() const { return packed.passes.front(); }
+};
+
+[[nodiscard]] std::string upper_case(std::string text);
+
+/// SPIDER_F16 and so on.
+[[nodiscard]] std::string storage_code(spec::Storage storage);
+
+/// A spider::AxisRules. Those of an axis that the stencil does not have are a halo that nothing reaches.
+[[nodiscard]] std::string axis_rules_text(const spec::StencilSpec& spec, int axis);
+
+/// One operand: a comment that says which taps it holds, then the four registers of each lane.
+[[nodiscard]] std::string operand_text(const pack::PackedOperand& operand, const std::string& where);
+
+/// A word of each lane, in lines that begin with `indent`.
+[[nodiscard]] std::string lane_words_text(const std::array<std::uint32_t, pack::warp_lanes>& words,
+                                          std::string_view indent = "");
+
+/// The f32 number that undoes the shares' scaling; a normal one.
+[[nodiscard]] std::string result_scale_text(const plan::RoundedWeights& weights);
+
+/// From products of scaled inputs to sums.
+[[nodiscard]] std::string product_unit_text(const plan::RoundedWeights& weights);
+
+/// Each of these binds what several templates share.
+void bind_storage(const Kernel& kernel, render::Bindings& bindings);
+void bind_row_axis(const Kernel& kernel, render::Bindings& bindings);
+void bind_column_reach(const plan::ColumnReach& reach, render::Bindings& bindings);
+void bind_shifts(const plan::Pass& pass, render::Bindings& bindings);
+void bind_operands(const Kernel& kernel, render::Bindings& bindings);
+
+/// Products in issue order where a warp's rows are streamed or tiled.
+void bind_row_products(const Kernel& kernel, render::Bindings& bindings);
+
+/// Tap rows that follow each other and span the same columns, of 2D kernels and of 3D ones.
+void bind_tap_bands(const plan::KernelPlan& plan, render::Bindings& bindings);
+void bind_volume_bands(const plan::KernelPlan& plan, render::Bindings& bindings);
+
+/// The storage and row axis, and the bands: what 2D kernels on tensor cores share.
+void bind_common2d(const Kernel& kernel, render::Bindings& bindings);
+
+/// The forms of tiles, in their template's words.
+void bind_forms(const std::vector<std::string>& forms, render::Bindings& bindings);
+
+/// Where the inputs of a tile are in its window.
+void bind_window(const plan::Pass& pass, int window_vectors, render::Bindings& bindings);
+
+}  // namespace spidergen::emit

@@ -1,0 +1,37 @@
+#include <fmt/format.h>
+
+#include "emit/core_text.h"
+#include "emit/schemes/schemes.h"
+#include "plan/core_ring.h"
+#include "plan/cores.h"
+
+namespace spidergen::emit {
+
+void bind_cores3d(const Kernel& kernel, render::Bindings& bindings) {
+  const auto& [spec, plan, packed] = kernel;
+  const plan::CorePlan& cores = plan.cores;
+  const plan::CoreRing& ring = *cores.ring;
+  const int element_bytes = spec::element_bytes(spec.storage);
+  const plan::SideVectors sides = plan::side_vectors(cores.taps, element_bytes);
+  bind_core_cells(kernel, bindings);
+  bind_core_rows(kernel, bindings);
+  bind_core_taps(plan, bindings);
+  bind_core_walk(plan, bindings);
+  bind_core_spans(input_rows_of(cores.taps), bindings);
+  bind_volume_bands(plan, bindings);
+  bindings["rows_per_thread"] = fmt::to_string(ring.rows_per_thread);
+  bindings["warps_across"] = fmt::to_string(ring.warps_across);
+  bindings["warps_down"] = fmt::to_string(ring.warps_down);
+  bindings["planes_at_once"] = fmt::to_string(ring.planes_at_once);
+  bindings["groups_ahead"] = fmt::to_string(ring.groups_ahead);
+  bindings["edges_in_memory"] = ring.edges_in_memory ? "true" : "false";
+  bindings["left_vectors"] = fmt::to_string(sides.left);
+  bindings["right_vectors"] = fmt::to_string(sides.right);
+  bindings["ring_row_bytes"] = fmt::to_string(plan::core_row_bytes(ring, sides, element_bytes));
+  bindings["ring_lead_bytes"] = fmt::to_string(plan::core_lead_bytes(sides));
+  bindings["column_reach_low"] = fmt::to_string(-plan.reach_low[spec::axis_x]);
+  bindings["column_reach_high"] = fmt::to_string(plan.reach_high[spec::axis_x]);
+  bindings["edge_columns"] = fmt::to_string(plan::core_edge_columns(plan.tap_rows, element_bytes));
+}
+
+}  // namespace spidergen::emit

@@ -6,6 +6,8 @@
 #include <array>
 #include <cstddef>
 
+#include "spec/header_names.h"
+
 namespace spidergen::spec {
 namespace {
 
@@ -129,14 +131,6 @@ constexpr auto cuda_names = std::to_array<std::string_view>({
     "half2",
     "nvcuda",
     "cuda",
-});
-
-// A stencil's header is called after it and must not hide one of these.
-constexpr auto header_stems = std::to_array<std::string_view>({
-    "complex", "ctype",       "fenv",     "inttypes", "iso646",    "limits",  "locale", "math",
-    "setjmp",  "signal",      "stdalign", "stdarg",   "stdatomic", "stdbool", "stddef", "stdint",
-    "stdio",   "stdlib",      "string",   "tgmath",   "threads",   "time",    "uchar",  "wchar",
-    "wctype",  "stdnoreturn", "spider",   "mma",      "memory",    "unistd",
 });
 
 // A kernel lives in the namespace spider_<name>, beside the runtime's own names.
@@ -287,8 +281,9 @@ std::string objection_to_stencil_name(std::string_view name) {
     return fmt::format("'{0}' would clash with spider_{0} of the runtime; give the stencil another name",
                        name);
   }
-  if (holds(header_stems, name)) {
-    return fmt::format("'{}' would hide the header <{}.h>; give the stencil another name", name, name);
+  if (is_header_name(name)) {
+    return fmt::format(
+        "'{0}' would hide the header <{0}.h>; give the stencil another name, such as '{0}_stencil'", name);
   }
   return {};
 }

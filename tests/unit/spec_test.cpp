@@ -438,6 +438,20 @@ TEST(Names, NoStencilIsCalledAsTheRuntimeCallsItsOwn) {
   EXPECT_GT(found, 20);
 }
 
+TEST(Names, NoStencilHidesAHeaderThatOthersInclude) {
+  for (const char* name : {"features", "sched", "pthread", "cuda_runtime", "cuda_fp16", "vector_types",
+                           "math", "acc_prof", "wordexp", "emmintrin", "stdbit", "omp", "spider", "error"}) {
+    const std::string objection = objection_to_stencil_name(name);
+    EXPECT_NE(objection.find(std::string("would hide the header <") + name + ".h>"), std::string::npos)
+        << name << ": " << objection;
+    EXPECT_EQ(objection_to_stencil_name(std::string(name) + "_stencil"), "");
+  }
+  for (const char* name :
+       {"feature", "cuda_run", "runtime", "vector", "x", "heat2d", "fields", "laplace", "prof"}) {
+    EXPECT_EQ(objection_to_stencil_name(name), "");
+  }
+}
+
 TEST(Names, LongTextsAreShownInPart) {
   EXPECT_EQ(shown("short"), "'short'");
   const std::string sixty(60, 'a');

@@ -16,375 +16,40 @@
 
 #include "laplacian2d_r4_f32.h"
 
-#include <spider/boundary.h>
-#include <spider/cells.h>
-#include <spider/instructions.h>
-#include <spider/kernel.h>
-
-#include <cstdint>
-#include <utility>
+#include <spider/kernels/cores2d.h>
 
 namespace spider_laplacian2d_r4_f32 {
 namespace {
 
-using spider::device::Vector;
-namespace device = spider::device;
-
-// How fields lie in memory. A word is 32 bits: one cell, or two.
-using Cells = spider::F32Cells;
-using Element = Cells::Element;
-constexpr int per_word = Cells::per_word;
-constexpr int vector_words = 4;
-constexpr int vector_bytes = 16;
-constexpr int outputs = vector_words * per_word;  // of a lane in a row
-
-// The stencil: out[y][x] = sum of weight * in[y + step][x + column].
-constexpr int tap_count = 17;
-constexpr int row_low = -4;
-constexpr int row_high = 4;
-constexpr int steps = row_high - row_low + 1;
-constexpr int band_count = 3;
-
-// A warp has a tile of tile_rows rows of outputs, and requests all input rows of it at once: they wait in registers
-// together, and it walks nowhere. Each lane has a vector of a row; what taps reach in other lanes' vectors they pass on.
-// So the first and last lanes, whose neighbours would be in other warps, only pass on, and have no outputs.
-constexpr int tile_rows = 12;
-constexpr int input_rows = tile_rows + steps - 1;
-constexpr int left_lanes = 1;
-constexpr int right_lanes = 1;
-constexpr int tile_columns = (32 - left_lanes - right_lanes) * outputs;
-static_assert(input_rows <= 32, "each lane finds the place of one row");
-
-// Blocks follow each other along x, so that those that run at a time have a compact part of the field.
-constexpr int warps_per_block = 4;
-constexpr int blocks_per_multiprocessor = 3;
-constexpr int column_anchor = 128 / Cells::element_bytes;  // tiles of a box begin on a line of 128 bytes
-
-struct alignas(16) CoreTap {
-  int step, row, column;
-  float weight;
+/// out[y][x] = sum of weight * in[y + step][x + column]
+struct Stencil {
+  using Cells = spider::F32Cells;
+  static constexpr int row_low = -4, row_high = 4;
+  static constexpr int tile_rows = 12;
+  static constexpr int left_lanes = 1, right_lanes = 1;
+  static constexpr int warps_per_block = 4, blocks_per_multiprocessor = 3;
+  static constexpr int tap_count = 17;
+  static constexpr spider::CoreTap taps[tap_count] = {
+      {-4, 0, 0, -0.0017857142F},
+      {-3, 0, 0, 0.025396824F},
+      {-2, 0, 0, -0.19999999F},
+      {-1, 0, 0, 1.6000001F},
+      {0, 0, -4, -0.0017857142F}, {0, 0, -3, 0.025396824F}, {0, 0, -2, -0.2F}, {0, 0, -1, 1.6F},
+      {0, 0, 0, -5.6944447F}, {0, 0, 1, 1.6F}, {0, 0, 2, -0.2F}, {0, 0, 3, 0.025396824F},
+      {0, 0, 4, -0.0017857142F},
+      {1, 0, 0, 1.6F},
+      {2, 0, 0, -0.2F},
+      {3, 0, 0, 0.025396824F},
+      {4, 0, 0, -0.0017857142F},
+  };
+  static constexpr int band_count = 3;
+  SPIDER_DEVICE static spider::TapBand band(int i) {
+    SPIDER_CONSTANTS spider::TapBand bands[band_count] = {{-4, -1, 0, 0}, {0, 0, -4, 4}, {1, 4, 0, 0}};
+    return bands[i];
+  }
+  SPIDER_DEVICE static constexpr spider::AxisRules row_rules() { return {spider::FaceRule::nearest, spider::FaceRule::nearest, 0x00000000, 0x00000000}; }
+  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::nearest, spider::FaceRule::nearest, 0x00000000, 0x00000000}; }
 };
-
-// The taps, ascending in step and column. Unrolled loops make constants of them.
-SPIDER_TABLE CoreTap core_taps[tap_count] = {
-    {-4, 0, 0, -0.0017857142F},
-    {-3, 0, 0, 0.025396824F},
-    {-2, 0, 0, -0.19999999F},
-    {-1, 0, 0, 1.6000001F},
-    {0, 0, -4, -0.0017857142F}, {0, 0, -3, 0.025396824F}, {0, 0, -2, -0.2F}, {0, 0, -1, 1.6F},
-    {0, 0, 0, -5.6944447F}, {0, 0, 1, 1.6F}, {0, 0, 2, -0.2F}, {0, 0, 3, 0.025396824F},
-    {0, 0, 4, -0.0017857142F},
-    {1, 0, 0, 1.6F},
-    {2, 0, 0, -0.2F},
-    {3, 0, 0, 0.025396824F},
-    {4, 0, 0, -0.0017857142F},
-};
-
-/// Columns from `low` to `high`; none where low is greater.
-struct Span {
-  int low, high;
-};
-
-// The columns of the taps of each step from row_low on.
-constexpr Span spans[steps] = {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {-4, 4}, {0, 0}, {0, 0}, {0, 0}, {0, 0}};
-
-/// What a warp computes, and of which field.
-struct Tile {
-  const Element* input;  ///< the field's first interior element
-  Element* output;
-  std::int64_t input_stride, output_stride;
-  std::int32_t rows, columns;  ///< of the field
-  spider::Region wanted;       ///< the points of the sweep
-  std::int32_t row, column;    ///< of the tile's first output
-  std::int32_t lane_column;    ///< of this lane's first cell
-  bool has_outputs;            ///< this lane
-  bool aligned_input, aligned_output;
-};
-
-/// Finds the tile of this warp; there is none where the grid reaches beyond the box. Tiles at the upper end come first,
-/// for they may need care, which takes longer: last, they would keep all others waiting.
-SPIDER_DEVICE bool find_tile(const spider::SweepArguments& field, Tile& tile) {
-  const spider::VolumeGrid& grid = field.grid.volume;
-  const spider::Box& box = field.box;
-  const auto begin_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis]); };
-  const auto end_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis] + box.extent[axis]); };
-  const int block = device::block_index();
-  const int lane = device::lane_index();
-  const int across = block % grid.across * warps_per_block + device::warp_index();
-  const int down = (block / grid.across + grid.down - 1) % grid.down;
-  tile.input = static_cast<const Element*>(field.input);
-  tile.output = static_cast<Element*>(field.output);
-  tile.input_stride = field.input_stride[1];
-  tile.output_stride = field.output_stride[1];
-  tile.rows = static_cast<std::int32_t>(field.extent[1]);
-  tile.columns = static_cast<std::int32_t>(field.extent[2]);
-  tile.wanted = {begin_of(1), end_of(1), begin_of(2), end_of(2)};
-  tile.row = tile.wanted.row_begin + down * tile_rows;
-  tile.column = grid.first_column + across * tile_columns;
-  tile.lane_column = tile.column + (lane - left_lanes) * outputs;
-  tile.has_outputs = lane >= left_lanes && lane < 32 - right_lanes;
-  tile.aligned_input = field.aligned_input;
-  tile.aligned_output = field.aligned_output;
-  return tile.column < tile.wanted.column_end;
-}
-
-/// Are all inputs of the tile in the box and aligned, and all outputs wanted?
-SPIDER_DEVICE bool needs_no_care(const Tile& tile) {
-  constexpr int first_row = row_low < 0 ? row_low : 0;
-  constexpr int end_row = tile_rows + (row_high > 0 ? row_high : 0);
-  const spider::Region& box = tile.wanted;
-  return tile.aligned_input && tile.aligned_output && tile.row + first_row >= box.row_begin &&
-         tile.row + end_row <= box.row_end && tile.column - left_lanes * outputs >= box.column_begin &&
-         tile.column + (32 - left_lanes) * outputs <= box.column_end;
-}
-
-/// Where rows beyond the field are taken from.
-SPIDER_DEVICE spider::MappedIndex map_row(const Tile& tile, std::int32_t y) {
-  constexpr spider::AxisRules rules = {spider::FaceRule::nearest, spider::FaceRule::nearest, 0x00000000, 0x00000000};
-  return spider::map_index(rules, y, tile.rows);
-}
-
-/// Where columns beyond the field are taken from.
-SPIDER_DEVICE spider::MappedIndex map_column(const Tile& tile, std::int32_t x) {
-  constexpr spider::AxisRules rules = {spider::FaceRule::nearest, spider::FaceRule::nearest, 0x00000000, 0x00000000};
-  return spider::map_index(rules, x, tile.columns);
-}
-
-/// Tap rows that follow each other and span the same columns.
-SPIDER_DEVICE spider::TapBand tap_band(int i) {
-  SPIDER_CONSTANTS spider::TapBand bands[band_count] = {{-4, -1, 0, 0}, {0, 0, -4, 4}, {1, 4, 0, 0}};
-  return bands[i];
-}
-
-/// The input rows of a tile: a vector of each, as it lies in memory.
-using Rows = Vector[input_rows];
-
-/// Requests them all, from their own places.
-SPIDER_DEVICE void load_rows(const Tile& tile, Rows& rows) {
-  const Element* from = tile.input + ((tile.row + row_low) * tile.input_stride + tile.lane_column);
-  SPIDER_UNROLL
-  for (int i = 0; i < input_rows; ++i) {
-    rows[i] = device::load_field_vector(from);
-    from += tile.input_stride;
-  }
-}
-
-/// Where an input row is taken from, as lanes tell each other. `place` is its index, or a word of its constant.
-struct RowPlace {
-  static constexpr std::uint32_t constant = 0x80000000U;
-  static_assert(band_count < 32, "flags are bits of a word");
-
-  std::uint32_t place;
-  std::uint32_t flags;  ///< bit i: band i reaches it; and whether it is `constant`
-};
-
-SPIDER_DEVICE RowPlace find_row(const Tile& tile, std::int32_t y) {
-  const spider::MappedIndex row = map_row(tile, y);
-  RowPlace found{static_cast<std::uint32_t>(row.index), 0};
-  if (row.constant) found = {Cells::repeat(static_cast<Element>(row.value)), RowPlace::constant};
-  SPIDER_UNROLL
-  for (int i = 0; i < band_count; ++i) {
-    if (spider::reaches_row(tap_band(i), y, tile.wanted)) found.flags |= 1U << i;
-  }
-  return found;
-}
-
-/// Where a lane's cells are taken from in any row; bit j of a word stands for cell j.
-struct CellPlaces {
-  static constexpr std::uint32_t all = (1U << outputs) - 1;
-
-  std::int32_t column[outputs];
-  std::uint32_t reached[band_count];  ///< by each band, in rows that it reaches
-  std::uint32_t constant;
-  Element value[outputs];  ///< of those
-  bool whole;              ///< all are in memory at their own places, and aligned
-};
-
-SPIDER_DEVICE CellPlaces find_cells(const Tile& tile) {
-  CellPlaces places{};
-  places.whole = tile.aligned_input;
-  SPIDER_UNROLL
-  for (int j = 0; j < outputs; ++j) {
-    const std::int32_t x = tile.lane_column + j;
-    const spider::MappedIndex column = map_column(tile, x);
-    places.column[j] = column.index;
-    places.whole &= !column.constant && column.index == x;
-    if (column.constant) {
-      places.constant |= 1U << j;
-      places.value[j] = static_cast<Element>(column.value);
-    }
-    SPIDER_UNROLL
-    for (int i = 0; i < band_count; ++i) {
-      const spider::TapBand band = tap_band(i);
-      const bool reached = x >= tile.wanted.column_begin + band.low && x - band.high < tile.wanted.column_end;
-      if (reached) places.reached[i] |= 1U << j;
-    }
-  }
-  return places;
-}
-
-/// Requests a vector from wherever the boundary takes its cells. Those that no tap reaches are not read. Where two rules
-/// give constants the faster axis has its way.
-SPIDER_DEVICE Vector fetch_vector(const Tile& tile, const CellPlaces& places, const RowPlace& row) {
-  const bool constant_row = (row.flags & RowPlace::constant) != 0;
-  std::uint32_t reached = 0;
-  SPIDER_UNROLL
-  for (int i = 0; i < band_count; ++i) reached |= (row.flags >> i & 1U) != 0 ? places.reached[i] : 0;
-  const std::uint32_t in_memory = constant_row ? 0 : reached & ~places.constant;
-  const std::int64_t index = constant_row ? 0 : static_cast<std::int32_t>(row.place);
-  const Element* cells = tile.input + index * tile.input_stride;
-  Vector vector{};
-  const bool whole = places.whole && in_memory == CellPlaces::all;
-  device::load_field_vector_if(whole, cells + tile.lane_column, vector);
-  SPIDER_UNROLL
-  for (int j = 0; j < outputs; ++j) {
-    const Element row_value = constant_row ? Cells::cell_of(row.place, 0) : Cells::cell_of(vector.word[j / per_word], j % per_word);
-    const Element otherwise = (places.constant >> j & 1U) != 0 ? places.value[j] : row_value;
-    const bool wanted = !whole && (in_memory >> j & 1U) != 0;
-    Cells::put(vector.word[j / per_word], j % per_word, device::load_field_if(wanted, cells + places.column[j], otherwise));
-  }
-  return vector;
-}
-
-/// Requests the input rows from wherever the boundary takes them. All lanes come here together.
-SPIDER_DEVICE void fetch_rows(const Tile& tile, Rows& rows) {
-  const RowPlace own = find_row(tile, tile.row + row_low + device::lane_index());
-  const CellPlaces places = find_cells(tile);
-  SPIDER_UNROLL
-  for (int i = 0; i < input_rows; ++i) {
-    const RowPlace row{device::take_from_lane(own.place, i), device::take_from_lane(own.flags, i)};
-    rows[i] = fetch_vector(tile, places, row);
-  }
-}
-
-SPIDER_DEVICE constexpr int floor_divide(int a, int b) {
-  return a / b - (a % b < 0 ? 1 : 0);
-}
-
-/// Is there an output row that input row i adds to by its taps of this step, counted from the lowest?
-SPIDER_DEVICE constexpr bool is_in_tile(int i, int step) {
-  return i - step >= 0 && i - step < tile_rows;
-}
-
-/// The columns of all taps that input row i is multiplied with.
-SPIDER_DEVICE constexpr Span columns_of(int i) {
-  Span all{1, 0};
-  for (int step = 0; step < steps; ++step) {
-    const Span span = spans[step];
-    if (!is_in_tile(i, step) || span.low > span.high) continue;
-    const bool first = all.low > all.high;
-    all.low = first || span.low < all.low ? span.low : all.low;
-    all.high = first || span.high > all.high ? span.high : all.high;
-  }
-  return all;
-}
-
-/// Word `word` of an input row, counted from this lane's first.
-SPIDER_DEVICE std::uint32_t find_word(const Vector& own, int word) {
-  const int lanes = floor_divide(word, vector_words);
-  const std::uint32_t value = own.word[word - lanes * vector_words];
-  return lanes == 0 ? value : device::take_from_lane(value, device::lane_index() + 32 + lanes);
-}
-
-/// Sums of the output rows in flight, in turn.
-using Sums = float[steps][outputs];
-
-/// Adds input row i to all sums that it is in reach of.
-template <int i>
-SPIDER_DEVICE void add_row(const Vector& own, Sums& sums) {
-  constexpr Span span = columns_of(i);
-  if constexpr (span.low <= span.high) {
-    constexpr int first_word = floor_divide(span.low, per_word);
-    constexpr int words = floor_divide(outputs - 1 + span.high, per_word) - first_word + 1;
-    float numbers[words * per_word];
-    SPIDER_UNROLL
-    for (int w = 0; w < words; ++w) {
-      const std::uint32_t word = find_word(own, first_word + w);
-      SPIDER_UNROLL
-      for (int j = 0; j < per_word; ++j) numbers[w * per_word + j] = Cells::number(word, j);
-    }
-    SPIDER_UNROLL
-    for (int t = 0; t < tap_count; ++t) {
-      const CoreTap tap = core_taps[t];
-      const int step = tap.step - row_low;
-      if (!is_in_tile(i, step)) continue;
-      float(&sum)[outputs] = sums[(i - step) % steps];
-      SPIDER_UNROLL
-      for (int j = 0; j < outputs; ++j) {
-        sum[j] = device::multiply_add(tap.weight, numbers[j + tap.column - first_word * per_word], sum[j]);
-      }
-    }
-  }
-}
-
-/// Which of a lane's outputs are the sweep's, and how they are stored.
-struct Wanted {
-  std::int32_t rows;     ///< of the tile
-  std::uint32_t single;  ///< bit j: output j is stored by itself
-  bool whole;            ///< all at once
-};
-
-SPIDER_DEVICE Wanted find_wanted(const Tile& tile) {
-  const spider::Region& box = tile.wanted;
-  const std::int32_t x = tile.lane_column;
-  Wanted wanted{box.row_end - tile.row, 0, false};
-  wanted.whole = tile.has_outputs && tile.aligned_output && x >= box.column_begin && x + outputs <= box.column_end;
-  SPIDER_UNROLL
-  for (int j = 0; j < outputs; ++j) {
-    const bool single = tile.has_outputs && !wanted.whole && x + j >= box.column_begin && x + j < box.column_end;
-    if (single) wanted.single |= 1U << j;
-  }
-  return wanted;
-}
-
-/// Rounds a row of results and stores those that are wanted; `to` is the place of the lane's first.
-SPIDER_DEVICE void store_row(const Wanted& wanted, int row, Element* to, const float (&sums)[outputs]) {
-  Vector results;
-  SPIDER_UNROLL
-  for (int i = 0; i < vector_words; ++i) results.word[i] = Cells::word(sums + i * per_word);
-  device::store_field_vector_if(wanted.whole && row < wanted.rows, to, results);
-  if (wanted.single == 0 || row >= wanted.rows) return;
-  SPIDER_UNROLL
-  for (int j = 0; j < outputs; ++j) {
-    const bool single = (wanted.single >> j & 1U) != 0;
-    device::store_field_if(single, to + j, Cells::cell_of(results.word[j / per_word], j % per_word));
-  }
-}
-
-/// Adds input row i, and stores the output row that is complete with it.
-template <int i>
-SPIDER_DEVICE void take_row(const Tile& tile, const Wanted& wanted, const Rows& rows, Sums& sums, Element*& to) {
-  add_row<i>(rows[i], sums);
-  constexpr int complete = i - (steps - 1);
-  if constexpr (complete >= 0) {
-    float(&sum)[outputs] = sums[complete % steps];
-    store_row(wanted, complete, to, sum);
-    to += tile.output_stride;
-    SPIDER_UNROLL
-    for (int j = 0; j < outputs; ++j) sum[j] = 0;
-  }
-}
-
-template <int... i>
-SPIDER_DEVICE void compute(const Tile& tile, const Rows& rows, std::integer_sequence<int, i...> /*input rows*/) {
-  const Wanted wanted = find_wanted(tile);
-  Sums sums = {};
-  Element* to = tile.output + (tile.row * tile.output_stride + tile.lane_column);
-  (take_row<i>(tile, wanted, rows, sums, to), ...);
-}
-
-// Whether a tile needs care is the same for all lanes of its warp.
-SPIDER_GLOBAL(warps_per_block * 32, blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
-  Tile tile;
-  if (!find_tile(field, tile)) return;
-  Rows rows;
-  if (needs_no_care(tile)) {
-    load_rows(tile, rows);
-  } else {
-    fetch_rows(tile, rows);
-  }
-  compute(tile, rows, std::make_integer_sequence<int, input_rows>{});
-}
 
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
 constexpr spider::TapRow tap_rows[] = {
@@ -418,10 +83,8 @@ const spider_kernel kernel = {
     sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "laplacian2d_r4_f32", "spider-gen version 0.1.0", "d5add0c5f3e6708b", 2,
      SPIDER_F32, SPIDER_F32, 1, {0, 4, 4}, {0, 4, 4}, 80,
-     device::is_emulated},
-    {{sweep,
-      {spider::TilingKind::blocks, warps_per_block, 0, vector_bytes, vector_bytes,
-       {1, tile_rows, warps_per_block * tile_columns}, left_lanes * outputs, right_lanes * outputs, column_anchor, 0, 0}}},
+     spider::device::is_emulated},
+    {spider::cores2d_form<Stencil>()},
     1,
     tap_rows,
     sizeof(tap_rows) / sizeof(tap_rows[0]),

@@ -1,0 +1,104 @@
+/// What the kernels on CUDA cores share: taps whose weights are constants of the code, and rows of results.
+#pragma once
+
+#include <spider/boundary.h>
+#include <spider/instructions.h>
+
+#include <cstdint>
+
+namespace spider {
+
+/// weight * in[step][row][column] relative to an output. Kernels take steps along z in 3D and along y in 2D,
+/// and have rows along y in 3D.
+struct alignas(16) CoreTap {
+  int step, row, column;
+  float weight;
+};
+
+/// Columns from `low` to `high`; none where low is greater.
+struct TapColumns {
+  int low, high;
+
+  SPIDER_DEVICE constexpr bool empty() const { return low > high; }
+};
+
+SPIDER_DEVICE constexpr int floor_divide(int a, int b) {
+  return a / b - (a % b < 0 ? 1 : 0);
+}
+
+/// The columns of all taps from the first step and row to the last ones.
+template <class Stencil>
+SPIDER_DEVICE constexpr TapColumns tap_columns(int first_step, int last_step, int first_row, int last_row) {
+  TapColumns columns{1, 0};
+  for (int t = 0; t < Stencil::tap_count; ++t) {
+    const CoreTap& tap = Stencil::taps[t];
+    if (tap.step < first_step || tap.step > last_step || tap.row < first_row || tap.row > last_row) continue;
+    const bool first = columns.empty();
+    columns.low = first || tap.column < columns.low ? tap.column : columns.low;
+    columns.high = first || tap.column > columns.high ? tap.column : columns.high;
+  }
+  return columns;
+}
+
+/// Taps of rows before `row`: they are ascending in row, step and column.
+template <class Stencil>
+SPIDER_DEVICE constexpr int taps_before_row(int row) {
+  int count = 0;
+  while (count < Stencil::tap_count && Stencil::taps[count].row < row) ++count;
+  return count;
+}
+
+/// Adds a tap's products to neighbouring sums; `numbers` begin at column `first` from the first sum's own.
+template <class Stencil, int t, int first, int outputs>
+SPIDER_DEVICE void add_tap(const float* numbers, float (&sums)[outputs]) {
+  constexpr CoreTap tap = Stencil::taps[t];
+  SPIDER_UNROLL
+  for (int i = 0; i < outputs; ++i)
+    sums[i] = device::multiply_add(tap.weight, numbers[i + tap.column - first], sums[i]);
+}
+
+/// Which of a lane's neighbouring outputs are the sweep's, and how they are stored.
+struct OutputClip {
+  std::uint32_t single;  ///< bit i: output i is stored by itself
+  bool whole;            ///< all by one store
+};
+
+/// Of outputs from column x on; `begin` and `end` are the sweep's columns. `aligned`: rows of the output are.
+template <int outputs, class Column>
+SPIDER_DEVICE OutputClip clip_outputs(Column x, Column begin, Column end, bool aligned) {
+  OutputClip clip{0, aligned && x >= begin && x + outputs <= end};
+  SPIDER_UNROLL
+  for (int i = 0; i < outputs; ++i) {
+    if (!clip.whole && x + i >= begin && x + i < end) clip.single |= 1U << i;
+  }
+  return clip;
+}
+
+/// Rounds a lane's neighbouring sums and stores those of a wanted row that are the sweep's: all of them,
+/// where `inside`.
+template <class Cells, bool inside, int outputs>
+SPIDER_DEVICE void store_outputs(typename Cells::Element* to, bool wanted, const OutputClip& clip,
+                                 const float (&sums)[outputs]) {
+  constexpr int words = outputs / Cells::per_word;
+  static_assert(words == 1 || words == 2 || words == 4, "a lane stores a vector or a part of one");
+  std::uint32_t results[words];
+  SPIDER_UNROLL
+  for (int i = 0; i < words; ++i) results[i] = Cells::word(sums + i * Cells::per_word);
+  const bool whole = wanted && (inside || clip.whole);
+  if constexpr (words == 4) {
+    device::store_field_vector_if(whole, to,
+                                  device::Vector{{results[0], results[1], results[2], results[3]}});
+  } else if constexpr (words == 2) {
+    if (whole) device::store_field_pair(to, device::Pair{{results[0], results[1]}});
+  } else {
+    device::store_field_word_if(whole, to, results[0]);
+  }
+  if (inside || clip.single == 0 || !wanted) return;
+  SPIDER_UNROLL
+  for (int i = 0; i < outputs; ++i) {
+    device::store_field_if((clip.single >> i & 1U) != 0, to + i,
+                           Cells::cell_of(results[i / Cells::per_word], i % Cells::per_word));
+  }
+}
+
+}  // namespace spider

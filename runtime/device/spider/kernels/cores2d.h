@@ -1,0 +1,293 @@
+/// 2D stencils of few taps on CUDA cores. A warp has a tile of some rows of outputs and requests all input
+/// rows of it at once: they wait in registers, a vector of each row in a lane. What taps reach in other
+/// lanes' vectors lanes pass on. So the first and last lanes, whose neighbours would be in other warps, only
+/// pass on, and have no outputs.
+///
+/// A `Stencil` has, as static members:
+/// - Cells: of spider/cells.h;
+/// - tap_count, taps: CoreTap, ascending in step and column;
+/// - row_low, row_high: lowest and highest step;
+/// - tile_rows: output rows of a warp;
+/// - left_lanes, right_lanes: lanes without outputs;
+/// - warps_per_block, blocks_per_multiprocessor;
+/// - band_count, band(i): the tap rows, as TapBand;
+/// - row_rules(), column_rules(): the boundary.
+#pragma once
+
+#include <spider/boundary.h>
+#include <spider/cells.h>
+#include <spider/cores.h>
+#include <spider/instructions.h>
+#include <spider/kernel.h>
+#include <spider/tile_window.h>
+
+#include <cstdint>
+#include <utility>
+
+namespace spider {
+
+template <class Stencil>
+struct Cores2d;
+
+// Whether a tile needs care is the same for all lanes of its warp.
+template <class Stencil>
+SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
+sweep_cores2d(const SweepArguments field) {
+  using Kernel = Cores2d<Stencil>;
+  typename Kernel::Tile tile;
+  if (!Kernel::find_tile(field, tile)) return;
+  typename Kernel::Rows rows;
+  if (Kernel::needs_no_care(tile)) {
+    Kernel::load_rows(tile, rows);
+  } else {
+    Kernel::fetch_rows(tile, rows);
+  }
+  Kernel::compute(tile, rows, std::make_integer_sequence<int, Kernel::input_rows>{});
+}
+
+template <class Stencil>
+struct Cores2d {
+  using Cells = typename Stencil::Cells;
+  using Element = typename Cells::Element;
+  using Vector = device::Vector;
+  static constexpr int per_word = Cells::per_word;
+  static constexpr int vector_words = 4;
+  static constexpr int vector_bytes = 16;
+  static constexpr int outputs = vector_words * per_word;  // of a lane in a row
+  static constexpr int row_low = Stencil::row_low;
+  static constexpr int row_high = Stencil::row_high;
+  static constexpr int steps = row_high - row_low + 1;
+  static constexpr int band_count = Stencil::band_count;
+  static constexpr int tile_rows = Stencil::tile_rows;
+  static constexpr int input_rows = tile_rows + steps - 1;
+  static constexpr int left_lanes = Stencil::left_lanes;
+  static constexpr int right_lanes = Stencil::right_lanes;
+  static constexpr int tile_columns = (32 - left_lanes - right_lanes) * outputs;
+  static constexpr int column_anchor =
+      128 / Cells::element_bytes;  // tiles of a box begin on a line of 128 bytes
+  static_assert(input_rows <= 32, "each lane finds the place of one row");
+
+  /// What a warp computes, and what of it this lane.
+  struct Tile : FieldTile<Cells> {
+    std::int32_t lane_column;  ///< of this lane's first cell
+    bool has_outputs;          ///< this lane
+  };
+
+  /// Finds the tile of this warp; there is none where the grid reaches beyond the box. Tiles at the upper end
+  /// come first, for they may need care, which takes longer: last, they would keep all others waiting.
+  SPIDER_DEVICE static bool find_tile(const SweepArguments& field, Tile& tile) {
+    const BlockPlace block = find_block_from_lowest(field.grid.volume);
+    const int lane = device::lane_index();
+    static_cast<FieldTile<Cells>&>(tile) = first_tile<Cells>(field, 1);
+    tile.row += block.down * tile_rows;
+    tile.column += (block.across * Stencil::warps_per_block + device::warp_index()) * tile_columns;
+    tile.lane_column = tile.column + (lane - left_lanes) * outputs;
+    tile.has_outputs = lane >= left_lanes && lane < 32 - right_lanes;
+    return tile.column < tile.wanted.column_end;
+  }
+
+  /// Are all inputs of the tile in the box and aligned, and all outputs wanted?
+  SPIDER_DEVICE static bool needs_no_care(const Tile& tile) {
+    constexpr int first_row = row_low < 0 ? row_low : 0;
+    constexpr int end_row = tile_rows + (row_high > 0 ? row_high : 0);
+    const Region& box = tile.wanted;
+    return tile.aligned_input && tile.aligned_output && tile.row + first_row >= box.row_begin &&
+           tile.row + end_row <= box.row_end && tile.column - left_lanes * outputs >= box.column_begin &&
+           tile.column + (32 - left_lanes) * outputs <= box.column_end;
+  }
+
+  /// The input rows of a tile: a vector of each, as it lies in memory.
+  using Rows = Vector[input_rows];
+
+  /// Requests them all, from their own places.
+  SPIDER_DEVICE static void load_rows(const Tile& tile, Rows& rows) {
+    const Element* from = tile.input + ((tile.row + row_low) * tile.input_stride + tile.lane_column);
+    SPIDER_UNROLL
+    for (int i = 0; i < input_rows; ++i) {
+      rows[i] = device::load_field_vector(from);
+      from += tile.input_stride;
+    }
+  }
+
+  /// Where an input row is taken from, as lanes tell each other. `place` is its index, or a word of its
+  /// constant.
+  struct RowPlace {
+    static constexpr std::uint32_t constant = 0x80000000U;
+    static_assert(band_count < 32, "flags are bits of a word");
+
+    std::uint32_t place;
+    std::uint32_t flags;  ///< bit i: band i reaches it; and whether it is `constant`
+  };
+
+  SPIDER_DEVICE static RowPlace find_row(const Tile& tile, std::int32_t y) {
+    constexpr AxisRules rules = Stencil::row_rules();
+    const MappedIndex row = map_index(rules, y, tile.rows);
+    RowPlace found{static_cast<std::uint32_t>(row.index), 0};
+    if (row.constant) found = {Cells::repeat(static_cast<Element>(row.value)), RowPlace::constant};
+    SPIDER_UNROLL
+    for (int i = 0; i < band_count; ++i) {
+      if (reaches_row(Stencil::band(i), y, tile.wanted)) found.flags |= 1U << i;
+    }
+    return found;
+  }
+
+  /// Where a lane's cells are taken from in any row; bit j of a word stands for cell j.
+  struct CellPlaces {
+    static constexpr std::uint32_t all = (1U << outputs) - 1;
+
+    std::int32_t column[outputs];
+    std::uint32_t reached[band_count];  ///< by each band, in rows that it reaches
+    std::uint32_t constant;
+    Element value[outputs];  ///< of those
+    bool whole;              ///< all are in memory at their own places, and aligned
+  };
+
+  SPIDER_DEVICE static CellPlaces find_cells(const Tile& tile) {
+    constexpr AxisRules rules = Stencil::column_rules();
+    CellPlaces places{};
+    places.whole = tile.aligned_input;
+    SPIDER_UNROLL
+    for (int j = 0; j < outputs; ++j) {
+      const std::int32_t x = tile.lane_column + j;
+      const MappedIndex column = map_index(rules, x, tile.columns);
+      places.column[j] = column.index;
+      places.whole &= !column.constant && column.index == x;
+      if (column.constant) {
+        places.constant |= 1U << j;
+        places.value[j] = static_cast<Element>(column.value);
+      }
+      SPIDER_UNROLL
+      for (int i = 0; i < band_count; ++i) {
+        const TapBand band = Stencil::band(i);
+        const bool reached =
+            x >= tile.wanted.column_begin + band.low && x - band.high < tile.wanted.column_end;
+        if (reached) places.reached[i] |= 1U << j;
+      }
+    }
+    return places;
+  }
+
+  /// Requests a vector from wherever the boundary takes its cells. Those that no tap reaches are not read.
+  /// Where two rules give constants x takes precedence over y.
+  SPIDER_DEVICE static Vector fetch_vector(const Tile& tile, const CellPlaces& places, const RowPlace& row) {
+    const bool constant_row = (row.flags & RowPlace::constant) != 0;
+    std::uint32_t reached = 0;
+    SPIDER_UNROLL
+    for (int i = 0; i < band_count; ++i) reached |= (row.flags >> i & 1U) != 0 ? places.reached[i] : 0;
+    const std::uint32_t in_memory = constant_row ? 0 : reached & ~places.constant;
+    const std::int64_t index = constant_row ? 0 : static_cast<std::int32_t>(row.place);
+    const Element* cells = tile.input + index * tile.input_stride;
+    Vector vector{};
+    const bool whole = places.whole && in_memory == CellPlaces::all;
+    device::load_field_vector_if(whole, cells + tile.lane_column, vector);
+    SPIDER_UNROLL
+    for (int j = 0; j < outputs; ++j) {
+      std::uint32_t& word = vector.word[j / per_word];
+      const Element row_value =
+          constant_row ? Cells::cell_of(row.place, 0) : Cells::cell_of(word, j % per_word);
+      const Element otherwise = (places.constant >> j & 1U) != 0 ? places.value[j] : row_value;
+      const bool wanted = !whole && (in_memory >> j & 1U) != 0;
+      Cells::put(word, j % per_word, device::load_field_if(wanted, cells + places.column[j], otherwise));
+    }
+    return vector;
+  }
+
+  /// Requests the input rows from wherever the boundary takes them. All lanes come here together.
+  SPIDER_DEVICE static void fetch_rows(const Tile& tile, Rows& rows) {
+    const RowPlace own = find_row(tile, tile.row + row_low + device::lane_index());
+    const CellPlaces places = find_cells(tile);
+    SPIDER_UNROLL
+    for (int i = 0; i < input_rows; ++i) {
+      const RowPlace row{device::take_from_lane(own.place, i), device::take_from_lane(own.flags, i)};
+      rows[i] = fetch_vector(tile, places, row);
+    }
+  }
+
+  /// Word `word` of an input row, counted from this lane's first.
+  SPIDER_DEVICE static std::uint32_t find_word(const Vector& own, int word) {
+    const int lanes = floor_divide(word, vector_words);
+    const std::uint32_t value = own.word[word - lanes * vector_words];
+    return lanes == 0 ? value : device::take_from_lane(value, device::lane_index() + 32 + lanes);
+  }
+
+  /// Sums of the output rows in flight, in turn.
+  using Sums = float[steps][outputs];
+
+  /// Adds input row i to the sums of the output row that tap t takes it to, where the tile has that row.
+  template <int i, int t, int first>
+  SPIDER_DEVICE static void add_tap_of_row(const float* numbers, Sums& sums) {
+    constexpr int row = i - (Stencil::taps[t].step - row_low);
+    if constexpr (row >= 0 && row < tile_rows) add_tap<Stencil, t, first>(numbers, sums[row % steps]);
+  }
+
+  template <int i, int first, int... t>
+  SPIDER_DEVICE static void add_taps(const float* numbers, Sums& sums,
+                                     std::integer_sequence<int, t...> /*taps*/) {
+    (add_tap_of_row<i, t, first>(numbers, sums), ...);
+  }
+
+  /// Adds input row i to all sums that it is in reach of.
+  template <int i>
+  SPIDER_DEVICE static void add_row(const Vector& own, Sums& sums) {
+    constexpr TapColumns columns = tap_columns<Stencil>(row_low + i - (tile_rows - 1), row_low + i, 0, 0);
+    if constexpr (!columns.empty()) {
+      constexpr int first_word = floor_divide(columns.low, per_word);
+      constexpr int words = floor_divide(outputs - 1 + columns.high, per_word) - first_word + 1;
+      float numbers[words * per_word];
+      SPIDER_UNROLL
+      for (int w = 0; w < words; ++w) {
+        const std::uint32_t word = find_word(own, first_word + w);
+        SPIDER_UNROLL
+        for (int j = 0; j < per_word; ++j) numbers[w * per_word + j] = Cells::number(word, j);
+      }
+      add_taps<i, first_word * per_word>(numbers, sums,
+                                         std::make_integer_sequence<int, Stencil::tap_count>{});
+    }
+  }
+
+  /// Adds input row i, and stores the output row that is complete with it.
+  template <int i>
+  SPIDER_DEVICE static void take_row(const Tile& tile, const OutputClip& clip, int rows_left,
+                                     const Rows& rows, Sums& sums, Element*& to) {
+    add_row<i>(rows[i], sums);
+    constexpr int complete = i - (steps - 1);
+    if constexpr (complete >= 0) {
+      float(&sum)[outputs] = sums[complete % steps];
+      store_outputs<Cells, false>(to, complete < rows_left, clip, sum);
+      to += tile.output_stride;
+      SPIDER_UNROLL
+      for (int j = 0; j < outputs; ++j) sum[j] = 0;
+    }
+  }
+
+  template <int... i>
+  SPIDER_DEVICE static void compute(const Tile& tile, const Rows& rows,
+                                    std::integer_sequence<int, i...> /*input rows*/) {
+    OutputClip clip = clip_outputs<outputs>(tile.lane_column, tile.wanted.column_begin,
+                                            tile.wanted.column_end, tile.aligned_output);
+    if (!tile.has_outputs) clip = {0, false};
+    const int rows_left = tile.wanted.row_end - tile.row;
+    Sums sums = {};
+    Element* to = tile.output + (tile.row * tile.output_stride + tile.lane_column);
+    (take_row<i>(tile, clip, rows_left, rows, sums, to), ...);
+  }
+};
+
+template <class Stencil>
+constexpr SweepForm cores2d_form() {
+  using Kernel = Cores2d<Stencil>;
+  return {sweep_cores2d<Stencil>,
+          {TilingKind::blocks,
+           Stencil::warps_per_block,
+           0,
+           Kernel::vector_bytes,
+           Kernel::vector_bytes,
+           {1, Kernel::tile_rows, Stencil::warps_per_block * Kernel::tile_columns},
+           Kernel::left_lanes * Kernel::outputs,
+           Kernel::right_lanes * Kernel::outputs,
+           Kernel::column_anchor,
+           0,
+           0}};
+}
+
+}  // namespace spider

@@ -15,83 +15,36 @@
 
 #include "star3d_r1_f32.h"
 
-#include <spider/boundary.h>
-#include <spider/cells.h>
-#include <spider/instructions.h>
-#include <spider/kernel.h>
-#include <spider/plane_ring.h>
-
-#include <cstdint>
-#include <utility>
+#include <spider/kernels/cores3d.h>
 
 namespace spider_star3d_r1_f32 {
 namespace {
 
-using spider::Span;
-using spider::Terrain;
-using spider::device::Pair;
-using spider::device::Shared;
-using spider::device::Vector;
-namespace device = spider::device;
-
-// How fields lie in memory. A word is 32 bits: one cell, or two.
-using Cells = spider::F32Cells;
-using Element = Cells::Element;
-constexpr int per_word = Cells::per_word;
-
-// The stencil: out[z][y][x] = sum of weight * in[z + dz][y + dy][x + dx].
-constexpr int tap_count = 7;
-constexpr int plane_low = -1;
-constexpr int plane_high = 1;
-constexpr int row_low = -1;
-constexpr int row_high = 1;
-
-// A thread has `outputs` neighbouring outputs along x in each of some rows, a warp 32 threads side by side, a block some
-// warps side by side and one below the other; it walks along z.
-constexpr int outputs = 4;
-constexpr int warp_columns = 32 * outputs;
-constexpr int rows_per_thread = 3;
-constexpr int warps_across = 1;
-constexpr int warps_down = 12;
-constexpr int warps_per_block = warps_across * warps_down;
-constexpr int block_columns = warps_across * warp_columns;
-constexpr int block_rows = warps_down * rows_per_thread;
-constexpr int blocks_per_multiprocessor = 1;
-constexpr int preferred_planes = 16;
-constexpr int column_anchor = 128 / Cells::element_bytes;  // blocks begin on a line of 128 bytes
-constexpr int vector_words = outputs / per_word;
-constexpr int vector_bytes = 4 * vector_words;
-
-// Planes are copied and waited for in groups, and groups_ahead of them are on their way.
-constexpr int planes_at_once = 1;
-constexpr int groups_ahead = 3;
-
-/// The ring of input planes.
-struct Ring {
-  using Element = spider_star3d_r1_f32::Element;
-  static constexpr int block_threads = warps_per_block * 32;
-  static constexpr int ring_planes = planes_at_once * (groups_ahead + 1);
-  static constexpr int tile_rows = block_rows;
-  static constexpr int ring_rows = block_rows + row_high - row_low;
-  static constexpr int tile_vectors = block_columns * Cells::element_bytes / 16;
-  static constexpr int left_vectors = 1;
-  static constexpr int right_vectors = 1;
-  static constexpr int ring_row_bytes = 640;
-  static constexpr int ring_plane_bytes = ring_rows * ring_row_bytes;
-  static constexpr int ring_lead_bytes = 128;
-  static constexpr int lowest_dz = plane_low;
-  static constexpr int lowest_dy = row_low;
-  static constexpr int lead_planes = plane_high - plane_low;
-  static constexpr int highest_low = 0;
-  static constexpr int lowest_high = 0;
-  static constexpr int column_reach_low = -1;
-  static constexpr int column_reach_high = 1;
+/// out[z][y][x] = sum of weight * in[z + step][y + row][x + column]
+struct Stencil {
+  using Cells = spider::F32Cells;
+  static constexpr int plane_low = -1, plane_high = 1;
+  static constexpr int row_low = -1, row_high = 1;
+  static constexpr int highest_low = 0, lowest_high = 0;              // dx, of every tap row
+  static constexpr int column_reach_low = -1, column_reach_high = 1;  // dx, of any
+  static constexpr int full_low = 0, full_high = 0;
+  static constexpr int rows_per_thread = 3, warps_across = 1, warps_down = 12;
+  static constexpr int blocks_per_multiprocessor = 1;
+  static constexpr int preferred_planes = 16;
+  static constexpr int planes_at_once = 1, groups_ahead = 3;
+  static constexpr int left_vectors = 1, right_vectors = 1;
+  static constexpr int ring_row_bytes = 640, ring_lead_bytes = 128;
   static constexpr int edge_columns = 8;
   static constexpr bool edges_in_memory = false;
-  static constexpr int full_low = 0;
-  static constexpr int full_high = 0;
+  static constexpr int tap_count = 7;
+  static constexpr spider::CoreTap taps[tap_count] = {
+      {0, -1, 0, -0.03125F},
+      {-1, 0, 0, -0.1171875F},
+      {0, 0, -1, -0.09765625F}, {0, 0, 0, 0.08984375F}, {0, 0, 1, -0.14453125F},
+      {1, 0, 0, -0.015625F},
+      {0, 1, 0, 0.12109375F},
+  };
   static constexpr int band_count = 5;
-
   SPIDER_DEVICE static spider::VolumeBand band(int i) {
     SPIDER_CONSTANTS spider::VolumeBand bands[band_count] = {
         {{-1, -1}, {0, 0}, {0, 0}},
@@ -102,295 +55,10 @@ struct Ring {
     };
     return bands[i];
   }
-  SPIDER_DEVICE static spider::AxisRules plane_rules() {
-    return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000};
-  }
-  SPIDER_DEVICE static spider::AxisRules row_rules() {
-    return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000};
-  }
-  SPIDER_DEVICE static spider::AxisRules column_rules() {
-    return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000};
-  }
+  SPIDER_DEVICE static spider::AxisRules plane_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
+  SPIDER_DEVICE static spider::AxisRules row_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
+  SPIDER_DEVICE static spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
 };
-using Planes = spider::PlaneRing<Ring>;
-using Block = Planes::Block;
-
-// Every input plane adds to so many output planes at once.
-constexpr int planes_in_flight = plane_high - plane_low + 1;
-constexpr int lead_planes = planes_in_flight - 1;
-
-struct CoreTap {
-  int plane, row, column;
-  float weight;
-};
-
-// The taps: ascending in row, plane, column.
-constexpr CoreTap core_taps[tap_count] = {
-    {0, -1, 0, -0.03125F},
-    {-1, 0, 0, -0.1171875F},
-    {0, 0, -1, -0.09765625F}, {0, 0, 0, 0.08984375F}, {0, 0, 1, -0.14453125F},
-    {1, 0, 0, -0.015625F},
-    {0, 1, 0, 0.12109375F},
-};
-
-/// Columns from `low` to `high`; none where low is greater.
-struct Columns {
-  int low, high;
-};
-
-// Of each tap row dy: the columns of its taps in all planes, and where they begin among all.
-constexpr int tap_row_count = row_high - row_low + 1;
-constexpr Columns spans[tap_row_count] = {{0, 0}, {-1, 1}, {0, 0}};
-constexpr int first_tap[tap_row_count + 1] = {0, 1, 6, 7};
-
-// Ring rows that a thread reads.
-constexpr int input_rows = rows_per_thread + row_high - row_low;
-
-/// Of input row j: the columns that any of the thread's outputs may need, from its first output on.
-SPIDER_DEVICE constexpr Columns needed_columns(int j) {
-  Columns needed{1, 0};
-  for (int row = 0; row < rows_per_thread; ++row) {
-    const int k = j - row;
-    if (k < 0 || k >= tap_row_count || spans[k].low > spans[k].high) continue;
-    const bool first = needed.low > needed.high;
-    const int low = spans[k].low;
-    const int high = spans[k].high + outputs - 1;
-    needed = {first || low < needed.low ? low : needed.low, first || high > needed.high ? high : needed.high};
-  }
-  return needed;
-}
-
-SPIDER_DEVICE constexpr int floor_divide(int a, int b) {
-  return a / b - (a % b < 0 ? 1 : 0);
-}
-
-/// `outputs` cells of the ring as numbers.
-SPIDER_DEVICE void load_numbers(Shared from, float* numbers) {
-  if constexpr (vector_words == 4) {
-    const Vector v = device::load_shared(from);
-    SPIDER_UNROLL
-    for (int i = 0; i < outputs; ++i) numbers[i] = Cells::number(v.word[i / per_word], i % per_word);
-  } else {
-    const Pair v = device::load_shared_pair(from);
-    SPIDER_UNROLL
-    for (int i = 0; i < outputs; ++i) numbers[i] = Cells::number(v.word[i / per_word], i % per_word);
-  }
-}
-
-/// Sums of the output planes in flight, the one that is complete next first.
-using Sums = float[planes_in_flight][rows_per_thread][outputs];
-
-/// Adds a tap's products to a row of a plane's sums; `numbers` begin at column `first` from the thread's first output on.
-template <int t, int first>
-SPIDER_DEVICE void add_tap(const float* numbers, float (&sum)[outputs]) {
-  constexpr CoreTap tap = core_taps[t];
-  SPIDER_UNROLL
-  for (int i = 0; i < outputs; ++i)
-    sum[i] = device::multiply_add(tap.weight, numbers[i + tap.column - first], sum[i]);
-}
-
-/// The same of all taps of tap row k. Those that lead to the planes that are complete first come first: then sums move
-/// from plane to plane without an instruction of their own.
-template <int k, int row, int first, int... t>
-SPIDER_DEVICE void add_taps(const float* numbers, Sums& sums, std::integer_sequence<int, t...> /*taps*/) {
-  constexpr int last = first_tap[k + 1] - 1;
-  (add_tap<last - t, first>(numbers, sums[plane_high - core_taps[last - t].plane][row]), ...);
-}
-
-/// Input row j of a plane, to a row of outputs.
-template <int j, int first, int row>
-SPIDER_DEVICE void add_to_row(const float* numbers, Sums& sums) {
-  constexpr int k = j - row;
-  if constexpr (k >= 0 && k < tap_row_count) {
-    constexpr int count = first_tap[k + 1] - first_tap[k];
-    if constexpr (count > 0) add_taps<k, row, first>(numbers, sums, std::make_integer_sequence<int, count>{});
-  }
-}
-
-/// Input row j of a plane, to all rows of outputs. The order of a sum's taps does not depend on where a walk begins.
-template <int j, int... row>
-SPIDER_DEVICE void add_row(Shared place, Sums& sums, std::integer_sequence<int, row...> /*rows*/) {
-  constexpr Columns needed = needed_columns(j);
-  if constexpr (needed.low <= needed.high) {
-    constexpr int first = floor_divide(needed.low, outputs) * outputs;
-    constexpr int count = floor_divide(needed.high, outputs) * outputs + outputs - first;
-    float numbers[count];
-    SPIDER_UNROLL
-    for (int i = 0; i < count; i += outputs)
-      load_numbers(place + j * Ring::ring_row_bytes + (first + i) * Cells::element_bytes, numbers + i);
-    (add_to_row<j, first, row>(numbers, sums), ...);
-  }
-}
-
-template <int... j>
-SPIDER_DEVICE void add_plane(Shared place, Sums& sums, std::integer_sequence<int, j...> /*rows*/) {
-  (add_row<j>(place, sums, std::make_integer_sequence<int, rows_per_thread>{}), ...);
-}
-
-/// Moves all sums by one plane.
-SPIDER_DEVICE void move_sums(Sums& sums) {
-  SPIDER_UNROLL
-  for (int plane = 0; plane < planes_in_flight; ++plane) {
-    SPIDER_UNROLL
-    for (int row = 0; row < rows_per_thread; ++row) {
-      SPIDER_UNROLL
-      for (int i = 0; i < outputs; ++i)
-        sums[plane][row][i] = plane + 1 < planes_in_flight ? sums[plane + 1][row][i] : 0.0F;
-    }
-  }
-}
-
-/// Which of a thread's outputs of a row are stored, counted from the first; whether all by one store.
-struct Clip {
-  Span columns;
-  bool whole;
-};
-
-/// Rounds a row of results and stores those that are wanted.
-template <bool inside>
-SPIDER_DEVICE void store_results(Element* to, const Clip& clip, const float (&sums)[outputs]) {
-  std::uint32_t words[vector_words];
-  SPIDER_UNROLL
-  for (int i = 0; i < vector_words; ++i) words[i] = Cells::word(sums + i * per_word);
-  if (inside || clip.whole) {
-    if constexpr (vector_words == 4) {
-      device::store_field_vector(to, Vector{{words[0], words[1], words[2], words[3]}});
-    } else {
-      device::store_field_pair(to, Pair{{words[0], words[1]}});
-    }
-  } else {
-    SPIDER_UNROLL
-    for (int i = 0; i < outputs; ++i) {
-      device::store_field_if(clip.columns.holds(i), to + i,
-                             static_cast<Element>(words[i / per_word] >> (i % per_word * 16)));
-    }
-  }
-}
-
-constexpr int group_bytes = planes_at_once * Ring::ring_plane_bytes;
-
-/// Brings the input planes of a walk into the ring, a group after the other.
-template <Terrain terrain>
-class Supply {
- public:
-  /// `usual`: the steps of usual planes.
-  SPIDER_DEVICE Supply(const Block& block, const Span& usual)
-      : next_(block.input + block.first_plane * block.plane_stride), usual_(usual), values_() {
-    if constexpr (terrain == Terrain::inside) copies_ = Planes::plan_plain_copies(block);
-    if constexpr (terrain == Terrain::edge) edges_ = Planes::plan_edges(block);
-    load_next_edges(block, 0);
-  }
-
-  /// Starts the copies of the next group, that of `step` and those behind it.
-  SPIDER_DEVICE void start_group(const Block& block, int step) {
-    SPIDER_UNROLL
-    for (int i = 0; i < planes_at_once; ++i) {
-      if (step + i < block.steps) start_plane(block, step + i, next_place_ + i * Ring::ring_plane_bytes, values_[i]);
-      next_ += block.plane_stride;
-    }
-    device::copy_async_commit();
-    next_place_ += group_bytes;
-    if (next_place_ == (groups_ahead + 1) * group_bytes) next_place_ = 0;
-    load_next_edges(block, step + planes_at_once);
-  }
-
-  /// Where the next group will be, and the oldest one is.
-  SPIDER_DEVICE Shared next_place() const { return next_place_; }
-
- private:
-  /// Are elements across edges loaded, since they are not copied?
-  static constexpr bool loads_edges = terrain == Terrain::edge && !Planes::copies_edges;
-
-  SPIDER_DEVICE void start_plane(const Block& block, int step, Shared to, const Planes::EdgeValues& values) {
-    if constexpr (terrain == Terrain::elements) {
-      Planes::fetch_plane(block, block.first_plane + step, to);
-    } else if (usual_.holds(step)) {
-      if constexpr (terrain == Terrain::inside) Planes::start_plane(copies_, to, next_);
-      if constexpr (terrain == Terrain::edge) Planes::start_edge_plane(edges_, to, next_);
-      if constexpr (loads_edges) Planes::place_edges(edges_, to, values);
-    } else {
-      Planes::bring_unusual_plane(block, block.first_plane + step, to);
-    }
-  }
-
-  /// Edge elements are loaded a group before they are placed, so that nobody waits for them.
-  SPIDER_DEVICE void load_next_edges(const Block& block, int step) {
-    if constexpr (loads_edges) {
-      SPIDER_UNROLL
-      for (int i = 0; i < planes_at_once; ++i) {
-        if (usual_.holds(step + i)) Planes::load_edges(edges_, next_ + i * block.plane_stride, values_[i]);
-      }
-    }
-  }
-
-  const Element* next_;  ///< the first interior element of the next plane
-  Span usual_;
-  Shared next_place_ = 0;
-  Planes::Copies copies_;
-  Planes::Edges edges_;
-  Planes::EdgeValues values_[planes_at_once];
-};
-
-/// Walks along z; only blocks that need care pay for it.
-template <Terrain terrain>
-SPIDER_DEVICE void walk_planes(const spider::SweepArguments& field, const Block& block) {
-  constexpr bool inside = terrain == Terrain::inside;
-  constexpr int planes_ahead = groups_ahead * planes_at_once;
-  // Not every cell of every plane is brought: what no wanted result needs is added to others all the same.
-  const Span usual = Planes::usual_steps(block);
-  if (!inside || usual.begin > 0 || usual.end < block.steps) Planes::clear();
-  Supply<terrain> supply(block, usual);
-  SPIDER_NO_UNROLL
-  for (int step = 0; step < planes_ahead; step += planes_at_once) supply.start_group(block, step);
-
-  const int column = device::warp_index() % warps_across * warp_columns + device::lane_index() * outputs;
-  const int row = device::warp_index() / warps_across * rows_per_thread;
-  const std::int32_t x = block.left + Planes::left_columns + column;
-  const std::int32_t y = block.top - row_low + row;
-  const std::int32_t rows_left = block.box[1].end - y;
-  const Span columns = {block.box[2].begin - x, block.box[2].end - x};
-  const Clip clip = {columns, field.aligned_output && columns.begin <= 0 && columns.end >= outputs};
-  Element* next_output = static_cast<Element*>(field.output) +
-                         ((block.first_output - lead_planes) * field.output_stride[0] + y * field.output_stride[1] + x);
-  const Shared place = Ring::ring_lead_bytes + row * Ring::ring_row_bytes + column * Cells::element_bytes;
-
-  Sums sums = {};
-  SPIDER_NO_UNROLL
-  for (int first_step = 0; first_step < block.steps; first_step += planes_at_once) {
-    device::copy_async_wait<groups_ahead - 1>();
-    device::sync_block();
-    supply.start_group(block, first_step + planes_ahead);
-    SPIDER_UNROLL
-    for (int i = 0; i < planes_at_once; ++i) {
-      const int step = first_step + i;
-      if (i > 0 && step >= block.steps) break;
-      add_plane(supply.next_place() + i * Ring::ring_plane_bytes + place, sums,
-                std::make_integer_sequence<int, input_rows>{});
-      // The first lead_planes planes to complete belong to the walk before.
-      if (step >= lead_planes) {
-        SPIDER_UNROLL
-        for (int k = 0; k < rows_per_thread; ++k) {
-          if (inside || k < rows_left)
-            store_results<inside>(next_output + k * field.output_stride[1], clip, sums[0][k]);
-        }
-      }
-      next_output += field.output_stride[0];
-      move_sums(sums);
-    }
-  }
-}
-
-SPIDER_GLOBAL(warps_per_block * 32, blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
-  const Block block = Planes::make_block(field);
-  const Terrain terrain = Planes::terrain_of(field, block);
-  if (terrain == Terrain::inside) {
-    walk_planes<Terrain::inside>(field, block);
-  } else if (terrain == Terrain::edge) {
-    walk_planes<Terrain::edge>(field, block);
-  } else {
-    walk_planes<Terrain::elements>(field, block);
-  }
-}
 
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
 constexpr spider::TapRow tap_rows[] = {
@@ -414,10 +82,8 @@ const spider_kernel kernel = {
     sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "star3d_r1_f32", "spider-gen version 0.1.0", "e8627e7e722b66bc", 3,
      SPIDER_F32, SPIDER_F32, 1, {1, 1, 1}, {1, 1, 1}, 80,
-     device::is_emulated},
-    {{sweep,
-      {spider::TilingKind::blocks, warps_per_block, Planes::bytes, 16, vector_bytes,
-       {1, block_rows, block_columns}, 0, 0, column_anchor, lead_planes, preferred_planes}}},
+     spider::device::is_emulated},
+    {spider::cores3d_form<Stencil>()},
     1,
     tap_rows,
     sizeof(tap_rows) / sizeof(tap_rows[0]),

@@ -17,7 +17,6 @@ void bind_cores3d(const Kernel& kernel, render::Bindings& bindings) {
   bind_core_rows(kernel, bindings);
   bind_core_taps(plan, bindings);
   bind_core_walk(plan, bindings);
-  bind_core_spans(input_rows_of(cores.taps), bindings);
   bind_volume_bands(plan, bindings);
   bindings["rows_per_thread"] = fmt::to_string(ring.rows_per_thread);
   bindings["warps_across"] = fmt::to_string(ring.warps_across);

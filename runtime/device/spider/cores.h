@@ -93,11 +93,13 @@ SPIDER_DEVICE void store_outputs(typename Cells::Element* to, bool wanted, const
   } else {
     device::store_field_word_if(whole, to, results[0]);
   }
-  if (inside || clip.single == 0 || !wanted) return;
-  SPIDER_UNROLL
-  for (int i = 0; i < outputs; ++i) {
-    device::store_field_if((clip.single >> i & 1U) != 0, to + i,
-                           Cells::cell_of(results[i / Cells::per_word], i % Cells::per_word));
+  if constexpr (!inside) {
+    if (clip.single == 0 || !wanted) return;
+    SPIDER_UNROLL
+    for (int i = 0; i < outputs; ++i) {
+      device::store_field_if((clip.single >> i & 1U) != 0, to + i,
+                             Cells::cell_of(results[i / Cells::per_word], i % Cells::per_word));
+    }
   }
 }
 

@@ -55,7 +55,8 @@ enum class Terrain {
 /// - Element: the bits of a cell;
 /// - block_threads: threads of a block;
 /// - ring_planes, ring_rows: input planes in the ring, rows of each;
-/// - tile_rows: output rows of a block;
+/// - tile_rows: output rows of a block; row_anchor: of which number its first row is a multiple;
+/// - planes_at_once: planes that are copied together;
 /// - tile_vectors: vectors of 16 bytes of the block's own columns in a row;
 /// - left_vectors, right_vectors: those that taps reach before and behind them;
 /// - ring_row_bytes, ring_plane_bytes: from row to row, from plane to plane; a multiple of 32, for copies are
@@ -456,8 +457,9 @@ struct PlaneRing {
   }
 
   /// Brings plane z, which is not usual, to `to`, but for the rows and columns that are constant in all
-  /// planes.
-  SPIDER_DEVICE_APART void bring_unusual_plane(const Block block, std::int32_t z, Shared to) {
+  /// planes. It is rare: the block is found again rather than kept in registers.
+  SPIDER_DEVICE_APART void bring_unusual_plane(const SweepArguments& field, std::int32_t z, Shared to) {
+    const Block block = make_block(field);
     const MappedIndex plane = map_plane(block, z);
     SPIDER_NO_UNROLL
     for (int k = 0; k < copies; ++k) {
@@ -539,10 +541,11 @@ struct PlaneRing {
     }
   }
 
-  /// Zeroes the ring, and waits until all threads have.
-  SPIDER_DEVICE static void clear() {
+  /// Zeroes the ring from plane `first` on, and waits until all threads have.
+  SPIDER_DEVICE static void clear(int first = 0) {
     SPIDER_NO_UNROLL
-    for (int i = thread_index(); i < ring_bytes / vector_bytes; i += Shape::block_threads)
+    for (int i = first * Shape::ring_plane_bytes / vector_bytes + thread_index();
+         i < ring_bytes / vector_bytes; i += Shape::block_threads)
       device::store_shared(static_cast<Shared>(i * vector_bytes), Vector{});
     device::sync_block();
   }
@@ -568,7 +571,8 @@ struct PlaneRing {
     const int index = device::block_index();
     const int above = index / grid.across;
     block.left = grid.first_column + index % grid.across * tile_columns - left_columns;
-    block.top = block.box[1].begin + above % grid.down * Shape::tile_rows + Shape::lowest_dy;
+    block.top = block.box[1].begin / Shape::row_anchor * Shape::row_anchor +
+                above % grid.down * Shape::tile_rows + Shape::lowest_dy;
     block.first_output = block.box[0].begin + above / grid.down * grid.planes;
     block.first_plane = block.first_output + Shape::lowest_dz;
     const std::int32_t remaining = block.box[0].end - block.first_output;
@@ -607,6 +611,65 @@ struct PlaneRing {
     const Span touched = {block.top, block.top + (own_end > Shape::ring_rows ? own_end : Shape::ring_rows)};
     return all_fast && field.aligned_output && block.box[1].holds(touched) ? Terrain::inside : Terrain::edge;
   }
+
+  /// Brings the input planes of a walk into the ring, planes_at_once after the other. All threads of the
+  /// block come here together.
+  template <Terrain terrain>
+  class Supply {
+   public:
+    /// Before it the ring has been cleared, unless nothing in it is read that is not brought.
+    SPIDER_DEVICE Supply(const Block& block, const Span& usual)
+        : next_(block.input + block.first_plane * block.plane_stride), usual_(usual), values_() {
+      if constexpr (terrain == Terrain::inside) copies_ = plan_plain_copies(block);
+      if constexpr (terrain == Terrain::edge) edges_ = plan_edges(block);
+      load_next_edges(block, 0);
+    }
+
+    /// Starts the copies of the planes of `step` and those behind it to the places from `to` on.
+    SPIDER_DEVICE void start(const SweepArguments& field, const Block& block, int step, Shared to) {
+      SPIDER_UNROLL
+      for (int i = 0; i < Shape::planes_at_once; ++i) {
+        if (step + i < block.steps)
+          start_next(field, block, step + i, to + i * Shape::ring_plane_bytes, values_[i]);
+        next_ += block.plane_stride;
+      }
+      device::copy_async_commit();
+      load_next_edges(block, step + Shape::planes_at_once);
+    }
+
+   private:
+    /// Are elements across edges loaded, since they are not copied?
+    static constexpr bool loads_edges = terrain == Terrain::edge && !copies_edges;
+
+    SPIDER_DEVICE void start_next(const SweepArguments& field, const Block& block, int step, Shared to,
+                                  const EdgeValues& values) {
+      if constexpr (terrain == Terrain::elements) {
+        fetch_plane(block, block.first_plane + step, to);
+      } else if (usual_.holds(step)) {
+        if constexpr (terrain == Terrain::inside) start_plane(copies_, to, next_);
+        if constexpr (terrain == Terrain::edge) start_edge_plane(edges_, to, next_);
+        if constexpr (loads_edges) place_edges(edges_, to, values);
+      } else {
+        bring_unusual_plane(field, block.first_plane + step, to);
+      }
+    }
+
+    /// Edge elements are loaded planes_at_once before they are placed, so that nobody waits for them.
+    SPIDER_DEVICE void load_next_edges(const Block& block, int step) {
+      if constexpr (loads_edges) {
+        SPIDER_UNROLL
+        for (int i = 0; i < Shape::planes_at_once; ++i) {
+          if (usual_.holds(step + i)) load_edges(edges_, next_ + i * block.plane_stride, values_[i]);
+        }
+      }
+    }
+
+    const Element* next_;  ///< the first interior element of the next plane
+    Span usual_;           ///< the steps of usual planes
+    Copies copies_;
+    Edges edges_;
+    EdgeValues values_[Shape::planes_at_once];
+  };
 };
 
 }  // namespace spider

@@ -1,0 +1,242 @@
+/// 3D stencils on CUDA cores. A block of threads walks along z with a ring of input planes in shared memory;
+/// the sums of all output planes that an input plane adds to are in registers. A thread has four neighbouring
+/// outputs along x in each of some rows, a warp 32 threads side by side, a block some warps side by side and
+/// one below the other.
+///
+/// A `Stencil` has, as static members, what spider/plane_ring.h wants of the stencil and of rows of the ring,
+/// and
+/// - Cells: of spider/cells.h;
+/// - tap_count, taps: CoreTap, ascending in row, plane (its step) and column;
+/// - plane_low, plane_high, row_low, row_high: of the taps' offsets;
+/// - rows_per_thread, warps_across, warps_down, blocks_per_multiprocessor;
+/// - planes_at_once, groups_ahead: planes that are copied and waited for together; groups of them on their
+/// way;
+/// - preferred_planes: output planes of a walk.
+#pragma once
+
+#include <spider/boundary.h>
+#include <spider/cells.h>
+#include <spider/cores.h>
+#include <spider/instructions.h>
+#include <spider/kernel.h>
+#include <spider/plane_ring.h>
+
+#include <cstdint>
+#include <utility>
+
+namespace spider {
+
+template <class Stencil>
+struct Cores3d;
+
+// Only blocks that need care pay for it.
+template <class Stencil>
+SPIDER_GLOBAL(Stencil::warps_across* Stencil::warps_down * 32, Stencil::blocks_per_multiprocessor)
+sweep_cores3d(SPIDER_GRID_CONSTANT const SweepArguments field) {
+  using Kernel = Cores3d<Stencil>;
+  const typename Kernel::Block block = Kernel::Planes::make_block(field);
+  const Terrain terrain = Kernel::Planes::terrain_of(field, block);
+  if (terrain == Terrain::inside) {
+    Kernel::template walk_planes<Terrain::inside>(field, block);
+  } else if (terrain == Terrain::edge) {
+    Kernel::template walk_planes<Terrain::edge>(field, block);
+  } else {
+    Kernel::template walk_planes<Terrain::elements>(field, block);
+  }
+}
+
+template <class Stencil>
+struct Cores3d {
+  using Cells = typename Stencil::Cells;
+  using Element = typename Cells::Element;
+  using Shared = device::Shared;
+  static constexpr int per_word = Cells::per_word;
+  static constexpr int outputs = 4;
+  static constexpr int warp_columns = 32 * outputs;
+  static constexpr int rows_per_thread = Stencil::rows_per_thread;
+  static constexpr int warps_per_block = Stencil::warps_across * Stencil::warps_down;
+  static constexpr int block_columns = Stencil::warps_across * warp_columns;
+  static constexpr int block_rows = Stencil::warps_down * rows_per_thread;
+  static constexpr int column_anchor = 128 / Cells::element_bytes;  // blocks begin on a line of 128 bytes
+  static constexpr int vector_words = outputs / per_word;
+  static constexpr int vector_bytes = 4 * vector_words;
+  static constexpr int row_low = Stencil::row_low;
+  static constexpr int tap_row_count = Stencil::row_high - row_low + 1;
+  static constexpr int input_rows = rows_per_thread + tap_row_count - 1;  // ring rows that a thread reads
+  static constexpr int planes_at_once = Stencil::planes_at_once;
+  static constexpr int groups_ahead = Stencil::groups_ahead;
+
+  // Every input plane adds to so many output planes at once.
+  static constexpr int planes_in_flight = Stencil::plane_high - Stencil::plane_low + 1;
+
+  /// The ring of input planes.
+  struct Ring : Stencil {
+    using Element = typename Cells::Element;
+    static constexpr int block_threads = warps_per_block * 32;
+    static constexpr int ring_planes = planes_at_once * (groups_ahead + 1);
+    static constexpr int tile_rows = block_rows;
+    static constexpr int row_anchor = 1;
+    static constexpr int ring_rows = block_rows + tap_row_count - 1;
+    static constexpr int tile_vectors = block_columns * Cells::element_bytes / 16;
+    static constexpr int ring_plane_bytes = ring_rows * Stencil::ring_row_bytes;
+    static constexpr int lowest_dz = Stencil::plane_low;
+    static constexpr int lowest_dy = row_low;
+    static constexpr int lead_planes = planes_in_flight - 1;
+  };
+  using Planes = PlaneRing<Ring>;
+  using Block = typename Planes::Block;
+  static constexpr int lead_planes = Ring::lead_planes;
+
+  /// Of input row j: the columns that any of the thread's outputs may need, from its first output on.
+  SPIDER_DEVICE static constexpr TapColumns needed_columns(int j) {
+    TapColumns needed = tap_columns<Stencil>(Stencil::plane_low, Stencil::plane_high,
+                                             row_low + j - (rows_per_thread - 1), row_low + j);
+    if (!needed.empty()) needed.high += outputs - 1;
+    return needed;
+  }
+
+  /// `outputs` cells of the ring as numbers.
+  SPIDER_DEVICE static void load_numbers(Shared from, float* numbers) {
+    if constexpr (vector_words == 4) {
+      const device::Vector v = device::load_shared(from);
+      SPIDER_UNROLL
+      for (int i = 0; i < outputs; ++i) numbers[i] = Cells::number(v.word[i / per_word], i % per_word);
+    } else {
+      const device::Pair v = device::load_shared_pair(from);
+      SPIDER_UNROLL
+      for (int i = 0; i < outputs; ++i) numbers[i] = Cells::number(v.word[i / per_word], i % per_word);
+    }
+  }
+
+  /// Sums of the output planes in flight, the one that is complete next first.
+  using Sums = float[planes_in_flight][rows_per_thread][outputs];
+
+  /// Adds a tap row's products to a row of outputs. Taps that lead to the planes that are complete first come
+  /// first: then sums move from plane to plane without an instruction of their own.
+  template <int last, int row, int first, int... t>
+  SPIDER_DEVICE static void add_taps(const float* numbers, Sums& sums,
+                                     std::integer_sequence<int, t...> /*taps*/) {
+    (add_tap<Stencil, last - t, first>(numbers,
+                                       sums[Stencil::plane_high - Stencil::taps[last - t].step][row]),
+     ...);
+  }
+
+  /// Input row j of a plane, to a row of outputs.
+  template <int j, int first, int row>
+  SPIDER_DEVICE static void add_to_row(const float* numbers, Sums& sums) {
+    constexpr int k = row_low + j - row;
+    constexpr int begin = taps_before_row<Stencil>(k);
+    constexpr int end = taps_before_row<Stencil>(k + 1);
+    if constexpr (end > begin)
+      add_taps<end - 1, row, first>(numbers, sums, std::make_integer_sequence<int, end - begin>{});
+  }
+
+  /// Input row j of a plane, to all rows of outputs. The order of a sum's taps does not depend on where a
+  /// walk begins.
+  template <int j, int... row>
+  SPIDER_DEVICE static void add_row(Shared place, Sums& sums, std::integer_sequence<int, row...> /*rows*/) {
+    constexpr TapColumns needed = needed_columns(j);
+    if constexpr (!needed.empty()) {
+      constexpr int first = floor_divide(needed.low, outputs) * outputs;
+      constexpr int count = floor_divide(needed.high, outputs) * outputs + outputs - first;
+      float numbers[count];
+      SPIDER_UNROLL
+      for (int i = 0; i < count; i += outputs)
+        load_numbers(place + j * Stencil::ring_row_bytes + (first + i) * Cells::element_bytes, numbers + i);
+      (add_to_row<j, first, row>(numbers, sums), ...);
+    }
+  }
+
+  template <int... j>
+  SPIDER_DEVICE static void add_plane(Shared place, Sums& sums, std::integer_sequence<int, j...> /*rows*/) {
+    (add_row<j>(place, sums, std::make_integer_sequence<int, rows_per_thread>{}), ...);
+  }
+
+  /// Moves all sums by one plane.
+  SPIDER_DEVICE static void move_sums(Sums& sums) {
+    SPIDER_UNROLL
+    for (int plane = 0; plane < planes_in_flight; ++plane) {
+      SPIDER_UNROLL
+      for (int row = 0; row < rows_per_thread; ++row) {
+        SPIDER_UNROLL
+        for (int i = 0; i < outputs; ++i)
+          sums[plane][row][i] = plane + 1 < planes_in_flight ? sums[plane + 1][row][i] : 0.0F;
+      }
+    }
+  }
+
+  /// Walks along z, a group of planes after the other.
+  template <Terrain terrain>
+  SPIDER_DEVICE static void walk_planes(const SweepArguments& field, const Block& block) {
+    constexpr bool inside = terrain == Terrain::inside;
+    constexpr int planes_ahead = groups_ahead * planes_at_once;
+    constexpr Shared group_bytes = planes_at_once * Ring::ring_plane_bytes;
+    // Not every cell of every plane is brought: what no wanted result needs is added to others all the same.
+    const Span usual = Planes::usual_steps(block);
+    if (!inside || usual.begin > 0 || usual.end < block.steps) Planes::clear();
+    typename Planes::template Supply<terrain> supply(block, usual);
+    SPIDER_NO_UNROLL
+    for (int group = 0; group < groups_ahead; ++group)
+      supply.start(field, block, group * planes_at_once, static_cast<Shared>(group) * group_bytes);
+
+    const int column =
+        device::warp_index() % Stencil::warps_across * warp_columns + device::lane_index() * outputs;
+    const int row = device::warp_index() / Stencil::warps_across * rows_per_thread;
+    const std::int32_t x = block.left + Planes::left_columns + column;
+    const std::int32_t y = block.top - row_low + row;
+    const std::int32_t rows_left = block.box[1].end - y;
+    const OutputClip clip =
+        clip_outputs<outputs>(x, block.box[2].begin, block.box[2].end, field.aligned_output);
+    Element* next_output =
+        static_cast<Element*>(field.output) +
+        ((block.first_output - lead_planes) * field.output_stride[0] + y * field.output_stride[1] + x);
+    const Shared own =
+        Stencil::ring_lead_bytes + row * Stencil::ring_row_bytes + column * Cells::element_bytes;
+
+    Sums sums = {};
+    Shared next_place =
+        planes_ahead * Ring::ring_plane_bytes;  // where the next group will be; behind it is the oldest
+    SPIDER_NO_UNROLL
+    for (int first_step = 0; first_step < block.steps; first_step += planes_at_once) {
+      device::copy_async_wait<groups_ahead - 1>();
+      device::sync_block();
+      supply.start(field, block, first_step + planes_ahead, next_place);
+      next_place = next_place == groups_ahead * group_bytes ? 0 : next_place + group_bytes;
+      SPIDER_UNROLL
+      for (int i = 0; i < planes_at_once; ++i) {
+        const int step = first_step + i;
+        if (i > 0 && step >= block.steps) break;
+        add_plane(next_place + i * Ring::ring_plane_bytes + own, sums,
+                  std::make_integer_sequence<int, input_rows>{});
+        // The first lead_planes planes to complete belong to the walk before.
+        if (step >= lead_planes) {
+          SPIDER_UNROLL
+          for (int k = 0; k < rows_per_thread; ++k)
+            store_outputs<Cells, inside>(next_output + k * field.output_stride[1], inside || k < rows_left,
+                                         clip, sums[0][k]);
+        }
+        next_output += field.output_stride[0];
+        move_sums(sums);
+      }
+    }
+  }
+};
+
+template <class Stencil>
+constexpr SweepForm cores3d_form() {
+  using Kernel = Cores3d<Stencil>;
+  return {sweep_cores3d<Stencil>,
+          {TilingKind::blocks,
+           Kernel::warps_per_block,
+           Kernel::Planes::bytes,
+           16,
+           Kernel::vector_bytes,
+           {1, Kernel::block_rows, Kernel::block_columns},
+           0,
+           0,
+           Kernel::column_anchor,
+           Kernel::lead_planes,
+           Stencil::preferred_planes}};
+}
+
+}  // namespace spider

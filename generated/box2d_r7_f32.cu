@@ -15,129 +15,13 @@
 
 #include "box2d_r7_f32.h"
 
-#include <spider/boundary.h>
-#include <spider/instructions.h>
-#include <spider/kernel.h>
-#include <spider/storage.h>
-#include <spider/vectors.h>
-
-#include <cstdint>
+#include <spider/kernels/stream2d.h>
 
 namespace spider_box2d_r7_f32 {
 namespace {
 
-using spider::device::Accumulator;
-using spider::device::Shared;
-using spider::device::Vector;
-namespace device = spider::device;
-
-// How fields lie in memory, and how they become operands and results.
-using Storage = spider::F32Storage<2, true, false>;
-using Element = Storage::Element;
-constexpr int element_bytes = Storage::element_bytes;
-constexpr int vector_elements = Storage::vector_elements;
-constexpr int vector_bytes = 16;
-constexpr int group_bytes = Storage::fragment_vectors * vector_bytes;  // of eight neighbouring inputs
-
-// The stencil: out[y][x] = sum of weight * in[y + dy][x + dx].
-constexpr int row_low = -7;
-constexpr int row_high = 7;
-constexpr int lead_rows = row_high - row_low;          // input rows of a walk before that which completes an output row
-constexpr int rows_in_flight = 15;  // output rows whose sums are under way at once
-constexpr int band_count = 1;
-
-// A tile is one product: 16 outputs along x in each of 8 columns. A warp walks down a strip of tiles.
-constexpr int tile_outputs = 128;
-constexpr int tiles = 1;
-constexpr int strip_outputs = tiles * tile_outputs;
-constexpr int strip_anchor = 64;  // columns: strips of a box begin on a line of 128 bytes, and always where a sum does
-constexpr int warps_per_block = 4;
-constexpr int blocks_per_multiprocessor = 2;
-constexpr int preferred_rows = 0;
-
-// A warp's ring holds input rows from column first_column of the strip on, in vectors of 16 bytes.
-constexpr int ring_rows = 8;
-constexpr int ring_vectors = 36;
-constexpr int ring_row_bytes = 640;
-constexpr int ring_bytes = ring_rows * ring_row_bytes;
-constexpr int first_column = -8;
-
-// What begins a line of 128 bytes in a field begins one in the ring, too: copies whose two ends differ in their place
-// within 32 bytes ask the L2 cache for every vector by itself.
-constexpr int line_bytes = 128;
-constexpr int line_vectors = line_bytes / vector_bytes;
-constexpr int line_elements = line_vectors * vector_elements;
-constexpr int vectors_before_line = (line_elements - first_column % line_elements) % line_elements / vector_elements;
-constexpr int ring_offset = (line_vectors - vectors_before_line) % line_vectors * vector_bytes;
-constexpr int output_bytes = 8;  // of the results that a lane stores at once
-constexpr int rows_kept = 0;  // behind the latest, for pairs or for results that their own inputs are added to
-constexpr int rows_ahead = ring_rows - 1 - rows_kept;
-
-// Vectors at a field's edge are fetched for batch_rows rows at once, a batch ahead, and wait for their row in a stage
-// behind the warp's ring. A lane takes an element of each batch_stride-th row.
-constexpr int batch_rows = 8;
-constexpr int staged_vectors = 6;
-constexpr int stage_bytes = batch_rows * staged_vectors * vector_bytes;
-constexpr int batch_stride = 32 / vector_elements;
-constexpr int batch_lane_rows = (batch_rows + batch_stride - 1) / batch_stride;
-constexpr bool fetch_ahead = staged_vectors * batch_lane_rows <= 8;  // they wait in registers
-
-// Behind the stage, the places of rows that a face may map, a lane each.
-constexpr int mapped_rows = 32;
-constexpr int row_table_bytes = mapped_rows * vector_bytes;
-constexpr int warp_bytes = (ring_bytes + stage_bytes + row_table_bytes + line_bytes - 1) / line_bytes * line_bytes;
-
-// Columns x of the strip that every tap row may read in any row: from highest_low to columns - 1 + lowest_high.
-constexpr int highest_low = -7;
-constexpr int lowest_high = 7;
-constexpr int column_reach_low = -7;
-constexpr int column_reach_high = 7;
-constexpr int left_margin = (highest_low > 0 ? highest_low : 0) - first_column;
-constexpr int right_margin =
-    first_column + ring_vectors * vector_elements - strip_outputs + (lowest_high < 0 ? -lowest_high : 0);
-
-// Do the tap rows follow each other without a gap? Then all rows between the first and the last of a walk are reached.
-constexpr bool gapless = true;
-
-/// How lanes load the 32 inputs of a column of a product, four of them eight each: which of the four groups of eight is
-/// a lane's, or that its eight lie apart.
-enum class Swap { pair, element, none };
-constexpr Swap swap = Swap::pair;
-
-// Every product multiplies one of a row's fragments with one of the operands. Fragments are windows of the ring row at the
-// shifts, and the pair: of the outputs' own columns the inputs in two rows, pair_distance apart, the row and one before.
-constexpr int shift_count = 1;
-constexpr int pair_distance = 0;  // 0: there is none
-constexpr bool has_pair = pair_distance > 0;
-constexpr int fragment_count = shift_count + (has_pair ? 1 : 0);
-constexpr bool whole_operands = false;  // mma.sync on half of a fragment; otherwise mma.sp on all of it
-constexpr int operand_count = 30;
-constexpr int operand_bytes = 512;
-constexpr int metadata_count = 1;
-constexpr int metadata_slots = metadata_count > 0 ? metadata_count : 1;  // there are no arrays of none
-constexpr int product_count = 45;
-constexpr bool operands_in_registers = false;
-constexpr int shared_bytes =
-    warps_per_block * warp_bytes + line_bytes + operand_count * operand_bytes;
-
-// Accumulators rotate by unrolling, so that each keeps its registers, or move from row to row.
-constexpr int unrolled_rows = 1;
-constexpr float result_scale = 0x1p1F;
-constexpr float product_unit = 0x1p-22F;
-
-/// A fragment of an input row times an operand, for the output row of whose sums in flight the input row is number `row`.
-/// `selector` picks what of the metadata is meant; where operands are whole, the half of the fragment. Where inputs and
-/// weights have several terms, `part` says which are multiplied.
-struct Product {
-  int row, fragment, operand, metadata, selector, part;
-};
-
-SPIDER_DEVICE constexpr bool same_window(const Product& a, const Product& b) {
-  return a.row == b.row && a.fragment == b.fragment;
-}
-
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
-alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
+alignas(16) SPIDER_TABLE spider::device::Vector operands[30][32] = {
     {  // dy -7, dx -8..7, remainders
         {{0x6ccb0000, 0x6e930000, 0xe2f96d89, 0x6d89e951}}, {{0x6f1e5e34, 0x5e3468e4, 0xeb41ec6f, 0xec6f5f2b}},
         {{0xe9516db0, 0x6db06ccb, 0x68e46f7a, 0x6f7ae2f9}}, {{0x5f2b68a4, 0x68a46f1e, 0x6e93ed68, 0xed68eb41}},
@@ -681,7 +565,7 @@ alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
 };
 
 // Which two of each four columns compressed matrices keep.
-SPIDER_TABLE std::uint32_t metadata_words[metadata_slots][32] = {
+SPIDER_TABLE std::uint32_t metadata_words[1 > 0 ? 1 : 1][32] = {
     {
         0x44494444, 0x44444444, 0x00000000, 0x00000000, 0x494e444e, 0x44444444, 0x00000000, 0x00000000,
         0x4e4e4e4e, 0x44494444, 0x00000000, 0x00000000, 0x4e4e4e4e, 0x494e444e, 0x00000000, 0x00000000,
@@ -690,759 +574,102 @@ SPIDER_TABLE std::uint32_t metadata_words[metadata_slots][32] = {
     },
 };
 
-/// The field as one lane of one strip sees it.
-struct Strip {
-  const Element* input;
-  Element* output;
-  std::int64_t input_stride, output_stride;
-  std::int32_t rows, columns;  ///< of the field
-  spider::Region wanted;       ///< the points of the sweep
-  std::int32_t first_row;      ///< input row of step 0
-  std::int32_t left;           ///< column of the ring's first element
-  std::int32_t steps;
-  std::int32_t needed_begin, needed_end;  ///< vectors that a result may need
-  std::int32_t fast_begin, fast_end;      ///< those of them that are in memory, at their own columns, in every row
-  Shared ring;
-  int lane;
+struct Stencil {
+  using Storage = spider::F32Storage<2, true, false>;
+  static constexpr int row_low = -7;
+  static constexpr int row_high = 7;
+  static constexpr int rows_in_flight = 15;
+  static constexpr int band_count = 1;
+  static constexpr int tiles = 1;
+  static constexpr int warps_per_block = 4;
+  static constexpr int blocks_per_multiprocessor = 2;
+  static constexpr int preferred_rows = 0;
+  static constexpr int ring_rows = 8;
+  static constexpr int ring_vectors = 36;
+  static constexpr int ring_row_bytes = 640;
+  static constexpr int rows_kept = 0;
+  static constexpr int first_column = -8;
+  static constexpr int batch_rows = 8;
+  static constexpr int staged_vectors = 6;
+  static constexpr int highest_low = -7;
+  static constexpr int lowest_high = 7;
+  static constexpr int column_reach_low = -7;
+  static constexpr int column_reach_high = 7;
+  static constexpr bool gapless = true;
+  static constexpr spider::Swap swap = spider::Swap::pair;
+  static constexpr int shift_count = 1;
+  static constexpr int pair_distance = 0;
+  static constexpr bool whole_operands = false;
+  static constexpr int operand_count = 30;
+  static constexpr int metadata_count = 1;
+  static constexpr int product_count = 45;
+  static constexpr bool operands_in_registers = false;
+  static constexpr bool rotates_by_unrolling = false;
+  static constexpr float result_scale = 0x1p1F;
+  static constexpr float product_unit = 0x1p-22F;
 
-  /// The needed vectors that are not fast, which lie across an edge.
-  SPIDER_DEVICE std::int32_t edge_vectors() const { return needed_end - needed_begin - (fast_end - fast_begin); }
+  SPIDER_DEVICE static constexpr spider::AxisRules row_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
+  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
+  SPIDER_DEVICE static spider::TapBand band(int i) {
+    SPIDER_CONSTANTS spider::TapBand bands[] = {{-7, 7, -7, 7}};
+    return bands[i];
+  }
+  SPIDER_DEVICE static int shift_group(int i) {
+    SPIDER_CONSTANTS int groups[] = {0};
+    return groups[i];
+  }
+  SPIDER_DEVICE static constexpr spider::TableOf<spider::RowProduct, product_count> products() {
+    return {{
+        {14, 0, 28, 0, 0, 1},
+        {14, 0, 29, 0, 0, 0},
+        {14, 0, 29, 0, 0, 2},
+        {13, 0, 26, 0, 0, 1},
+        {13, 0, 27, 0, 0, 0},
+        {13, 0, 27, 0, 0, 2},
+        {12, 0, 24, 0, 0, 1},
+        {12, 0, 25, 0, 0, 0},
+        {12, 0, 25, 0, 0, 2},
+        {11, 0, 22, 0, 0, 1},
+        {11, 0, 23, 0, 0, 0},
+        {11, 0, 23, 0, 0, 2},
+        {10, 0, 20, 0, 0, 1},
+        {10, 0, 21, 0, 0, 0},
+        {10, 0, 21, 0, 0, 2},
+        {9, 0, 18, 0, 0, 1},
+        {9, 0, 19, 0, 0, 0},
+        {9, 0, 19, 0, 0, 2},
+        {8, 0, 16, 0, 0, 1},
+        {8, 0, 17, 0, 0, 0},
+        {8, 0, 17, 0, 0, 2},
+        {7, 0, 14, 0, 0, 1},
+        {7, 0, 15, 0, 0, 0},
+        {7, 0, 15, 0, 0, 2},
+        {6, 0, 12, 0, 0, 1},
+        {6, 0, 13, 0, 0, 0},
+        {6, 0, 13, 0, 0, 2},
+        {5, 0, 10, 0, 0, 1},
+        {5, 0, 11, 0, 0, 0},
+        {5, 0, 11, 0, 0, 2},
+        {4, 0, 8, 0, 0, 1},
+        {4, 0, 9, 0, 0, 0},
+        {4, 0, 9, 0, 0, 2},
+        {3, 0, 6, 0, 0, 1},
+        {3, 0, 7, 0, 0, 0},
+        {3, 0, 7, 0, 0, 2},
+        {2, 0, 4, 0, 0, 1},
+        {2, 0, 5, 0, 0, 0},
+        {2, 0, 5, 0, 0, 2},
+        {1, 0, 2, 0, 0, 1},
+        {1, 0, 3, 0, 0, 0},
+        {1, 0, 3, 0, 0, 2},
+        {0, 0, 0, 0, 0, 1},
+        {0, 0, 1, 0, 0, 0},
+        {0, 0, 1, 0, 0, 2},
+    }};
+  }
+  SPIDER_DEVICE static const spider::device::Vector* operand(int i, int lane) { return &operands[i][lane]; }
+  SPIDER_DEVICE static const std::uint32_t* metadata(int i, int lane) { return &metadata_words[i][lane]; }
 };
-
-/// Where rows beyond the field are taken from.
-SPIDER_DEVICE spider::MappedIndex map_row(std::int32_t y, std::int32_t rows) {
-  constexpr spider::AxisRules rules = {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000};
-  return spider::map_index(rules, y, rows);
-}
-
-/// Are all rows of a strip's walk in memory at their own places, or do some go through the boundary's map?
-SPIDER_DEVICE bool has_plain_rows(const Strip& strip) {
-  constexpr spider::AxisRules rules = {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000};
-  constexpr bool halo_above = rules.low == spider::FaceRule::halo;
-  constexpr bool halo_below = rules.high == spider::FaceRule::halo;
-  const std::int32_t last_row = strip.first_row + strip.steps - 1;
-  if (!gapless) return spider::has_row(strip.wanted, strip.first_row) && spider::has_row(strip.wanted, last_row);
-  return (halo_above || strip.first_row >= 0) && (halo_below || last_row < strip.rows);
-}
-
-/// Where columns beyond the field are taken from.
-SPIDER_DEVICE spider::MappedIndex map_column(std::int32_t x, std::int32_t columns) {
-  constexpr spider::AxisRules rules = {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000};
-  return spider::map_index(rules, x, columns);
-}
-
-/// Tap rows that follow each other and span the same columns.
-SPIDER_DEVICE spider::TapBand tap_band(int i) {
-  SPIDER_CONSTANTS spider::TapBand bands[band_count] = {{-7, 7, -7, 7}};
-  return bands[i];
-}
-
-/// Is any cell of row y read at all?
-SPIDER_DEVICE bool row_is_reached(const Strip& strip, std::int32_t y) {
-  bool reached = spider::has_row(strip.wanted, y);
-  SPIDER_UNROLL
-  for (int i = 0; i < band_count; ++i) reached |= spider::reaches_row(tap_band(i), y, strip.wanted);
-  return reached;
-}
-
-/// Is cell (y, x) one of the sweep's points, or reached from one?
-SPIDER_DEVICE bool cell_is_reached(const Strip& strip, std::int32_t y, std::int32_t x) {
-  if (spider::has_point(strip.wanted, y, x)) return true;
-  bool reached = false;
-  SPIDER_UNROLL
-  for (int i = 0; i < band_count; ++i) reached |= spider::reaches(tap_band(i), y, x, strip.wanted);
-  return reached;
-}
-
-SPIDER_DEVICE Shared ring_row(const Strip& strip, int step) {
-  return strip.ring + static_cast<unsigned>(step) % ring_rows * ring_row_bytes;
-}
-
-SPIDER_DEVICE bool is_fast(const Strip& strip, int vector) {
-  return vector >= strip.fast_begin && vector < strip.fast_end;
-}
-
-/// Starts the copies of an input row at its own place in memory, where `cells` is its first vector. Lanes take the
-/// vectors from the first line on, and those before it last, so that a warp's copies cover whole lines.
-template <bool all_fast>
-SPIDER_DEVICE void start_plain_row(const Strip& strip, int step, const Element* cells) {
-  SPIDER_UNROLL
-  for (int first = 0; first < ring_vectors; first += 32) {
-    const int turned = first + strip.lane + vectors_before_line;
-    const int vector = turned < ring_vectors ? turned : turned - ring_vectors;
-    const bool copied = first + strip.lane < ring_vectors && (all_fast || is_fast(strip, vector));
-    device::copy_async_if(copied, ring_row(strip, step) + vector * vector_bytes, cells + vector * vector_elements);
-  }
-}
-
-SPIDER_DEVICE Shared row_table(const Strip& strip) {
-  return strip.ring + ring_bytes + stage_bytes;
-}
-
-/// Finds where the rows of mapped_rows steps are, a lane each: {0, the row's index} or {1, a word of the constant}.
-SPIDER_DEVICE void map_rows(const Strip& strip, int first_step) {
-  const std::int32_t y = strip.first_row + first_step + strip.lane;
-  const spider::MappedIndex row = map_row(y, strip.rows);
-  const bool in_memory = !row.constant && row_is_reached(strip, y);
-  const std::uint32_t word = Storage::repeat(static_cast<Element>(row.value));
-  const std::uint32_t place = in_memory ? static_cast<std::uint32_t>(row.index) : word;
-  device::sync_warp();
-  device::store_shared(row_table(strip) + strip.lane * vector_bytes, Vector{{in_memory ? 0U : 1U, place, 0, 0}});
-  device::sync_warp();
-}
-
-/// Starts the copies of an input row wherever the boundary takes it from: entry `i` of the row table.
-template <bool all_fast>
-SPIDER_DEVICE void start_mapped_row(const Strip& strip, int step, int i) {
-  const Vector row = device::load_shared(row_table(strip) + i * vector_bytes);
-  if (row.word[0] == 0) {
-    const std::int64_t index = static_cast<std::int32_t>(row.word[1]);
-    start_plain_row<all_fast>(strip, step, strip.input + index * strip.input_stride + strip.left);
-    return;
-  }
-  const std::uint32_t word = row.word[1];
-  SPIDER_NO_UNROLL
-  for (int vector = strip.fast_begin + strip.lane; vector < strip.fast_end; vector += 32) {
-    device::store_shared(ring_row(strip, step) + vector * vector_bytes, Vector{{word, word, word, word}});
-  }
-}
-
-/// An input row that may begin at any element: the first cell of its ring row and how many bytes of a vector lie before
-/// that cell; or a constant.
-struct UnalignedRow {
-  const Element* cells;
-  int bytes_before;
-  Element value;
-};
-
-SPIDER_DEVICE UnalignedRow find_unaligned_row(const Strip& strip, int step) {
-  const std::int32_t y = strip.first_row + step;
-  const spider::MappedIndex row = map_row(y, strip.rows);
-  if (row.constant || !row_is_reached(strip, y)) return {nullptr, 0, static_cast<Element>(row.value)};
-  const Element* cells = strip.input + row.index * strip.input_stride + strip.left;
-  return {cells, static_cast<int>(reinterpret_cast<std::uintptr_t>(cells) % vector_bytes), 0};
-}
-
-/// Starts the copies of an input row as whole vectors of memory, which realign_row is to shift into place.
-SPIDER_DEVICE void start_unaligned_row(const Strip& strip, int step) {
-  const UnalignedRow row = find_unaligned_row(strip, step);
-  const std::uint32_t word = Storage::repeat(row.value);
-  const int end = strip.fast_end + (row.bytes_before > 0 && strip.fast_end > strip.fast_begin ? 1 : 0);
-  SPIDER_NO_UNROLL
-  for (int vector = strip.fast_begin + strip.lane; vector < end; vector += 32) {
-    const Shared to = ring_row(strip, step) + vector * vector_bytes;
-    if (row.cells == nullptr) {
-      device::store_shared(to, Vector{{word, word, word, word}});
-    } else {
-      device::copy_async_if(true, to, row.cells + vector * vector_elements - row.bytes_before / element_bytes);
-    }
-  }
-}
-
-/// Shifts the vectors of an input row to where those of an aligned row lie.
-SPIDER_DEVICE void realign_row(const Strip& strip, int step) {
-  constexpr int lane_vectors = (ring_vectors + 31) / 32;
-  const int begin = find_unaligned_row(strip, step).bytes_before;
-  if (begin == 0) return;
-  const Shared row = ring_row(strip, step);
-  Vector shifted[lane_vectors] = {};
-  SPIDER_UNROLL
-  for (int i = 0; i < lane_vectors; ++i) {
-    const int vector = strip.lane + 32 * i;
-    if (!is_fast(strip, vector)) continue;
-    const Shared from = row + vector * vector_bytes;
-    shifted[i] = spider::take_vector(device::load_shared(from), device::load_shared(from + vector_bytes), begin);
-  }
-  device::sync_warp();
-  SPIDER_UNROLL
-  for (int i = 0; i < lane_vectors; ++i) {
-    const int vector = strip.lane + 32 * i;
-    if (is_fast(strip, vector)) device::store_shared(row + vector * vector_bytes, shifted[i]);
-  }
-}
-
-/// Index in the ring row of the strip's edge vector `i`: those before the fast vectors, then those behind.
-SPIDER_DEVICE int edge_vector(const Strip& strip, int i) {
-  const int vector = strip.needed_begin + i;
-  return vector < strip.fast_begin ? vector : vector - strip.fast_begin + strip.fast_end;
-}
-
-/// Where the value at a place is: in memory, or `value` where `cell` is null.
-struct Source {
-  const Element* cell;
-  Element value;
-};
-
-/// Finds column x of the input row of a step; `column` is where x maps to. What no tap reaches is 0, and never read.
-SPIDER_DEVICE Source find_cell(const Strip& strip, int step, std::int32_t x,
-                               const spider::MappedIndex& column) {
-  const std::int32_t y = strip.first_row + step;
-  const spider::MappedIndex row = map_row(y, strip.rows);
-  if (step >= strip.steps || !cell_is_reached(strip, y, x)) return {nullptr, 0};
-  if (column.constant) return {nullptr, static_cast<Element>(column.value)};
-  if (row.constant) return {nullptr, static_cast<Element>(row.value)};
-  return {strip.input + row.index * strip.input_stride + column.index, 0};
-}
-
-/// Fetches the edge vectors of one row into the ring, a lane an element.
-SPIDER_DEVICE void fetch_row(const Strip& strip, int step) {
-  constexpr int loads = 4;  // in flight per lane
-  const int elements = step < strip.steps ? strip.edge_vectors() * vector_elements : 0;
-  SPIDER_NO_UNROLL
-  for (int first = strip.lane; first < elements; first += 32 * loads) {
-    Element values[loads];
-    int columns[loads];
-    SPIDER_UNROLL
-    for (int k = 0; k < loads; ++k) {
-      const int i = first + 32 * k;
-      columns[k] = edge_vector(strip, i / vector_elements) * vector_elements + i % vector_elements;
-      const std::int32_t x = strip.left + columns[k];
-      const Source source = find_cell(strip, step, x, map_column(x, strip.columns));
-      values[k] = source.value;
-      if (i < elements && source.cell != nullptr) values[k] = device::load_field(source.cell);
-    }
-    SPIDER_UNROLL
-    for (int k = 0; k < loads; ++k) {
-      if (first + 32 * k < elements) {
-        device::store_shared(ring_row(strip, step) + columns[k] * element_bytes, values[k]);
-      }
-    }
-  }
-}
-
-SPIDER_DEVICE Shared stage_place(const Strip& strip, int row, int i) {
-  return strip.ring + ring_bytes + (row * staged_vectors + i) * vector_bytes;
-}
-
-/// What a lane has of an edge vector in a batch of rows: one element of each batch_stride-th row.
-struct EdgeBatch {
-  Element value[batch_lane_rows];
-};
-
-/// Starts to fetch edge vector `i` of the batch of rows that begins with that of `step`. A lane keeps to one column, so
-/// that only rows are left to map.
-SPIDER_DEVICE EdgeBatch fetch_edge(const Strip& strip, int step, int i) {
-  const std::int32_t x = strip.left + edge_vector(strip, i) * vector_elements + strip.lane % vector_elements;
-  const spider::MappedIndex column = map_column(x, strip.columns);
-  EdgeBatch batch;
-  SPIDER_UNROLL
-  for (int k = 0; k < batch_lane_rows; ++k) {
-    const int row = strip.lane / vector_elements + batch_stride * k;
-    const Source source = find_cell(strip, step + row, x, column);
-    batch.value[k] = source.value;
-    if (row < batch_rows && source.cell != nullptr) batch.value[k] = device::load_field(source.cell);
-  }
-  return batch;
-}
-
-/// Puts what was fetched into the stage.
-SPIDER_DEVICE void stage_edge(const Strip& strip, int i, const EdgeBatch& batch) {
-  SPIDER_UNROLL
-  for (int k = 0; k < batch_lane_rows; ++k) {
-    const int row = strip.lane / vector_elements + batch_stride * k;
-    if (row >= batch_rows) continue;
-    device::store_shared(stage_place(strip, row, i) + strip.lane % vector_elements * element_bytes, batch.value[k]);
-  }
-}
-
-/// The edge vectors of the next batch of rows, on their way while the walk works on the batch before.
-class EdgeQueue {
- public:
-  /// Starts to fetch the batch of rows that begins with that of `step`.
-  SPIDER_DEVICE void fetch(const Strip& strip, int step) {
-    if constexpr (fetch_ahead) {
-      SPIDER_UNROLL
-      for (int i = 0; i < staged_vectors; ++i) {
-        if (i < strip.edge_vectors()) batches_[i] = fetch_edge(strip, step, i);
-      }
-    }
-  }
-
-  /// Stages the batch of rows that begins with that of `step`, and starts to fetch the one behind it.
-  SPIDER_DEVICE void advance(const Strip& strip, int step) {
-    device::sync_warp();
-    if constexpr (fetch_ahead) {
-      SPIDER_UNROLL
-      for (int i = 0; i < staged_vectors; ++i) {
-        if (i < strip.edge_vectors()) stage_edge(strip, i, batches_[i]);
-      }
-      fetch(strip, step + batch_rows);
-    } else {
-      SPIDER_NO_UNROLL
-      for (int i = 0; i < strip.edge_vectors(); ++i) stage_edge(strip, i, fetch_edge(strip, step, i));
-    }
-  }
-
- private:
-  EdgeBatch batches_[fetch_ahead ? staged_vectors : 1] = {};
-};
-
-/// Puts the staged edge vectors of a row into the ring; `row` counts from the batch's first.
-SPIDER_DEVICE void place_edges(const Strip& strip, int step, int row) {
-  if (step >= strip.steps) return;
-  SPIDER_UNROLL
-  for (int first = 0; first < staged_vectors; first += 32) {
-    const int i = first + strip.lane;
-    if (i >= strip.edge_vectors()) return;
-    device::store_shared(ring_row(strip, step) + edge_vector(strip, i) * vector_bytes,
-                         device::load_shared(stage_place(strip, row, i)));
-  }
-}
-
-/// The columns and output rows that a warp walks down.
-struct Walk {
-  std::int32_t first_column, first_row, rows;
-};
-
-/// The walk of this warp; one without rows where the grid has a warp too many.
-SPIDER_DEVICE Walk find_walk(const spider::SweepArguments& field) {
-  const spider::StripGrid& grid = field.grid.strips;
-  const int index = device::block_index() * warps_per_block + device::warp_index();
-  int strip = 0;
-  int segment = 0;
-  Walk walk{0, 0, 0};
-  if (index < grid.edge_walks) {
-    const int edge = index % grid.edge_strips;
-    strip = edge == 0 ? 0 : grid.inner_strips + edge;
-    segment = index / grid.edge_strips;
-    walk.rows = grid.edge_rows;
-  } else if (grid.inner_strips > 0) {
-    const int inner = index - grid.edge_walks;
-    strip = 1 + inner % grid.inner_strips;
-    segment = inner / grid.inner_strips;
-    walk.rows = grid.inner_rows;
-  }
-  const std::int32_t row = segment * walk.rows;
-  const std::int32_t remaining = static_cast<std::int32_t>(field.box.extent[1]) - row;
-  if (walk.rows > remaining) walk.rows = remaining > 0 ? remaining : 0;
-  walk.first_column = grid.first_column + strip * strip_outputs;
-  walk.first_row = static_cast<std::int32_t>(field.box.offset[1]) + row;
-  return walk;
-}
-
-SPIDER_DEVICE Strip make_strip(const spider::SweepArguments& field, const Walk& walk) {
-  const auto clamp = [](std::int32_t value, std::int32_t low, std::int32_t high) {
-    return value < low ? low : (value > high ? high : value);
-  };
-  const spider::Box& box = field.box;
-  const auto begin_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis]); };
-  const auto end_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis] + box.extent[axis]); };
-  Strip strip;
-  strip.input = static_cast<const Element*>(field.input);
-  strip.output = static_cast<Element*>(field.output);
-  strip.input_stride = field.input_stride[1];
-  strip.output_stride = field.output_stride[1];
-  strip.rows = static_cast<std::int32_t>(field.extent[1]);
-  strip.columns = static_cast<std::int32_t>(field.extent[2]);
-  strip.wanted = {begin_of(1), end_of(1), begin_of(2), end_of(2)};
-  strip.first_row = walk.first_row + row_low;
-  strip.left = walk.first_column + first_column;
-  strip.steps = walk.rows + lead_rows;
-  strip.ring = device::warp_index() * warp_bytes + ring_offset;
-  strip.lane = device::lane_index();
-
-  // Vectors of the ring row, from columns relative to its first.
-  const std::int32_t begin = strip.wanted.column_begin - strip.left;
-  const std::int32_t behind = strip.wanted.column_end - strip.left;
-  const auto round_up = [](std::int32_t columns) { return (columns + vector_elements - 1) / vector_elements; };
-  strip.needed_begin = clamp((begin + column_reach_low) / vector_elements, 0, ring_vectors);
-  strip.needed_end = clamp(round_up(behind + column_reach_high), strip.needed_begin, ring_vectors);
-  // In rows that are not aligned a vector lies across two of memory, from up to a vector less one element before it to a vector behind it.
-  const std::int32_t inside = begin + (highest_low > 0 ? highest_low : 0) + (field.aligned_input ? 0 : vector_elements - 1);
-  const std::int32_t inside_end = behind + (lowest_high < 0 ? lowest_high : 0) - (field.aligned_input ? 0 : vector_elements);
-  strip.fast_begin = clamp(round_up(inside), strip.needed_begin, strip.needed_end);
-  strip.fast_end = clamp(inside_end / vector_elements, strip.fast_begin, strip.needed_end);
-  return strip;
-}
-
-/// Zeroes what no copy fills, for an operand's zero times what lay there before could be NaN.
-SPIDER_DEVICE void clear_ring(const Strip& strip) {
-  SPIDER_NO_UNROLL
-  for (int i = strip.lane; i < ring_rows * ring_vectors; i += 32) {
-    const int vector = i % ring_vectors;
-    if (vector >= strip.needed_begin && vector < strip.needed_end) continue;
-    device::store_shared(strip.ring + i / ring_vectors * ring_row_bytes + vector * vector_bytes, Vector{});
-  }
-}
-
-/// Which of a lane's outputs are the sweep's: bit 4 t + i stands for its output i of tile t, whose first is column x.
-SPIDER_DEVICE unsigned wanted_outputs(const spider::Region& wanted, std::int32_t x) {
-  unsigned bits = 0;
-  SPIDER_UNROLL
-  for (int i = 0; i < 4 * tiles; ++i) {
-    const std::int32_t column = x + i / 4 * tile_outputs + Storage::output_offset(i % 4);
-    if (column >= wanted.column_begin && column < wanted.column_end) bits |= 1U << i;
-  }
-  return bits;
-}
-
-constexpr int stores = 4 / Storage::outputs_per_store;  // of a lane's four outputs of a tile
-
-/// Stores all four outputs; `to` is aligned for that.
-SPIDER_DEVICE void store_all(Element* to, const Storage::Outputs& outputs) {
-  SPIDER_UNROLL
-  for (int i = 0; i < stores; ++i) {
-    device::store_field(to + Storage::output_offset(i * Storage::outputs_per_store), outputs.word[2 * i],
-                        outputs.word[2 * i + 1]);
-  }
-}
-
-/// Stores those of a lane's four outputs that `bits` names, one by one.
-SPIDER_DEVICE void store_elements(Element* to, unsigned bits, const Storage::Outputs& outputs) {
-  SPIDER_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    device::store_field_if((bits >> i & 1U) != 0, to + Storage::output_offset(i), Storage::output(outputs, i));
-  }
-}
-
-/// The same where `to` is aligned for all four.
-SPIDER_DEVICE void store_clipped(Element* to, unsigned bits, const Storage::Outputs& outputs) {
-  constexpr unsigned mask = (1U << Storage::outputs_per_store) - 1;
-  SPIDER_UNROLL
-  for (int i = 0; i < stores; ++i) {
-    const int first = i * Storage::outputs_per_store;
-    const bool all = (bits >> first & mask) == mask;
-    device::store_field_if(all, to + Storage::output_offset(first), outputs.word[2 * i], outputs.word[2 * i + 1]);
-    if (all) bits &= ~(mask << first);
-  }
-  store_elements(to, bits, outputs);
-}
-
-/// Where operands wait that are not held in registers: behind all warps' rings.
-constexpr Shared operands_begin = warps_per_block * warp_bytes + line_bytes;
-
-/// Puts the operands there; every warp of the block takes part.
-SPIDER_DEVICE void place_operands(int lane) {
-  SPIDER_NO_UNROLL
-  for (int i = device::warp_index(); i < operand_count; i += warps_per_block) {
-    device::store_shared(operands_begin + i * operand_bytes + lane * vector_bytes,
-                         device::load_table(&operands[i][lane]));
-  }
-  device::sync_block();
-}
-
-/// The operands and metadata of a lane: held in registers, or loaded for each row, which leaves registers for care.
-template <bool held>
-class Operands {
- public:
-  SPIDER_DEVICE explicit Operands(int lane) : lane_(lane) {
-    SPIDER_UNROLL
-    for (int i = 0; i < metadata_count; ++i) metadata_[i] = device::load_table(&metadata_words[i][lane]);
-    if constexpr (held) {
-      SPIDER_UNROLL
-      for (int i = 0; i < operand_count; ++i) matrices_[i] = device::load_table(&operands[i][lane]);
-    }
-  }
-
-  SPIDER_DEVICE Vector matrix(int i) const {
-    if constexpr (held) {
-      return matrices_[i];
-    } else {
-      return device::load_shared(operands_begin + i * operand_bytes + lane_ * vector_bytes);
-    }
-  }
-  SPIDER_DEVICE std::uint32_t metadata(int i) const { return metadata_[i]; }
-
- private:
-  int lane_;
-  Vector matrices_[held ? operand_count : 1];
-  std::uint32_t metadata_[metadata_slots];
-};
-
-/// Where a lane's inputs of the first tile and shift begin, in bytes from the first of the row. A column's inputs are
-/// four groups of eight from group 2 (lane / 4) on; of the pair swap a lane has group (lane % 4) / 2 + 2 (lane % 2), and
-/// of the element swap elements from 2 (lane % 4) on.
-SPIDER_DEVICE Shared fragment_begin(int lane) {
-  if constexpr (swap == Swap::element) {
-    return group_bytes * (2 * (lane / 4)) + 2 * (lane % 4) * element_bytes;
-  } else if constexpr (swap == Swap::none) {
-    return group_bytes * (2 * (lane / 4) + lane % 4);
-  } else {
-    return group_bytes * (2 * (lane / 4) + lane % 4 / 2 + 2 * (lane % 2));
-  }
-}
-
-/// A row's inputs as operands.
-using Fragments = Storage::Fragment[tiles][fragment_count];
-
-/// Where a lane's inputs of the first tile begin: those of the first shift, and those of the pair.
-struct FragmentPlaces {
-  Shared window, pair;
-};
-
-/// The places in the row of a step. Of a pair lanes 4 n and 4 n + 1 have neighbouring groups of the earlier row, the
-/// others those of the step's own. Before there is an earlier row a pair is added to no sum that anyone wants.
-SPIDER_DEVICE FragmentPlaces find_fragments(const Strip& strip, int step, Shared window_begin) {
-  FragmentPlaces places{ring_row(strip, step) + window_begin, 0};
-  if constexpr (has_pair) {
-    const int earlier = step < pair_distance ? 0 : step - pair_distance;
-    const Shared begin = group_bytes * (2 * (strip.lane / 4) + strip.lane % 2) - first_column * element_bytes;
-    places.pair = ring_row(strip, strip.lane % 4 < 2 ? earlier : step) + begin;
-  }
-  return places;
-}
-
-/// Where a lane's inputs for a tile and a fragment begin.
-SPIDER_DEVICE Shared fragment_place(const FragmentPlaces& places, int tile, int fragment) {
-  SPIDER_CONSTANTS int shift_groups[shift_count] = {0};
-  const Shared tile_offset = tile * 16 * group_bytes;
-  if (fragment >= shift_count) return places.pair + tile_offset;
-  return places.window + tile_offset + shift_groups[fragment] * group_bytes;
-}
-
-SPIDER_DEVICE void load_fragments(const FragmentPlaces& places, Fragments& fragments) {
-  SPIDER_UNROLL
-  for (int i = 0; i < tiles * fragment_count; ++i) {
-    const int tile = i / fragment_count;
-    const int k = i % fragment_count;
-    fragments[tile][k] = Storage::load_fragment(fragment_place(places, tile, k), product_unit);
-  }
-}
-
-/// Loads what the fragments left out, if anything.
-SPIDER_DEVICE bool load_rest(const FragmentPlaces& places, Fragments& fragments) {
-  bool rest = false;
-  SPIDER_UNROLL
-  for (int i = 0; i < tiles * fragment_count; ++i) {
-    rest |= Storage::has_rest(fragments[i / fragment_count][i % fragment_count]);
-  }
-  if (rest) {
-    SPIDER_UNROLL
-    for (int i = 0; i < tiles * fragment_count; ++i) {
-      const int tile = i / fragment_count;
-      const int k = i % fragment_count;
-      fragments[tile][k] = Storage::load_rest(fragment_place(places, tile, k), product_unit, fragments[tile][k]);
-    }
-  }
-  return rest;
-}
-
-/// Adds an input row to the output rows in flight. The oldest of them, in slot (turn + 1) % rows_in_flight, is then
-/// complete: its products come first in the table, so that it is stored while the others are computed.
-template <class Loaded>
-SPIDER_DEVICE void multiply_row(const Loaded& loaded, const Fragments& fragments,
-                                Accumulator (&sums)[tiles][rows_in_flight], int turn) {
-  // Not static as other tables: the compiler would then leave the sums of many rows of f32 fields in memory.
-  constexpr Product products[product_count] = {
-      {14, 0, 28, 0, 0, 1},
-      {14, 0, 29, 0, 0, 0},
-      {14, 0, 29, 0, 0, 2},
-      {13, 0, 26, 0, 0, 1},
-      {13, 0, 27, 0, 0, 0},
-      {13, 0, 27, 0, 0, 2},
-      {12, 0, 24, 0, 0, 1},
-      {12, 0, 25, 0, 0, 0},
-      {12, 0, 25, 0, 0, 2},
-      {11, 0, 22, 0, 0, 1},
-      {11, 0, 23, 0, 0, 0},
-      {11, 0, 23, 0, 0, 2},
-      {10, 0, 20, 0, 0, 1},
-      {10, 0, 21, 0, 0, 0},
-      {10, 0, 21, 0, 0, 2},
-      {9, 0, 18, 0, 0, 1},
-      {9, 0, 19, 0, 0, 0},
-      {9, 0, 19, 0, 0, 2},
-      {8, 0, 16, 0, 0, 1},
-      {8, 0, 17, 0, 0, 0},
-      {8, 0, 17, 0, 0, 2},
-      {7, 0, 14, 0, 0, 1},
-      {7, 0, 15, 0, 0, 0},
-      {7, 0, 15, 0, 0, 2},
-      {6, 0, 12, 0, 0, 1},
-      {6, 0, 13, 0, 0, 0},
-      {6, 0, 13, 0, 0, 2},
-      {5, 0, 10, 0, 0, 1},
-      {5, 0, 11, 0, 0, 0},
-      {5, 0, 11, 0, 0, 2},
-      {4, 0, 8, 0, 0, 1},
-      {4, 0, 9, 0, 0, 0},
-      {4, 0, 9, 0, 0, 2},
-      {3, 0, 6, 0, 0, 1},
-      {3, 0, 7, 0, 0, 0},
-      {3, 0, 7, 0, 0, 2},
-      {2, 0, 4, 0, 0, 1},
-      {2, 0, 5, 0, 0, 0},
-      {2, 0, 5, 0, 0, 2},
-      {1, 0, 2, 0, 0, 1},
-      {1, 0, 3, 0, 0, 0},
-      {1, 0, 3, 0, 0, 2},
-      {0, 0, 0, 0, 0, 1},
-      {0, 0, 1, 0, 0, 0},
-      {0, 0, 1, 0, 0, 2},
-  };
-  Storage::Partial partial[tiles] = {};
-  Vector matrix{};
-  SPIDER_UNROLL
-  for (int i = 0; i < product_count; ++i) {
-    const Product& product = products[i];
-    if (i == 0 || products[i - 1].operand != product.operand) matrix = loaded.matrix(product.operand);
-    const int slot = (turn + rows_in_flight - product.row) % rows_in_flight;
-    const bool first = i == 0 || !same_window(products[i - 1], product);
-    const bool last = i + 1 == product_count || !same_window(product, products[i + 1]);
-    SPIDER_UNROLL
-    for (int tile = 0; tile < tiles; ++tile) {
-      const Storage::Fragment& fragment = fragments[tile][product.fragment];
-      if (first) partial[tile] = {};
-      if constexpr (whole_operands) {
-        Storage::multiply_whole(partial[tile], sums[tile][slot], matrix, fragment, product.selector, product.part);
-      } else if (product.selector == 0) {
-        Storage::multiply<0>(partial[tile], sums[tile][slot], matrix, fragment, loaded.metadata(product.metadata),
-                             product.part);
-      } else {
-        Storage::multiply<1>(partial[tile], sums[tile][slot], matrix, fragment, loaded.metadata(product.metadata),
-                             product.part);
-      }
-      if (last) Storage::finish(partial[tile], sums[tile][slot], fragment);
-    }
-  }
-}
-
-/// Empties the accumulators of a complete row, and where they do not rotate by unrolling moves all by one slot.
-template <int turns>
-SPIDER_DEVICE void retire_row(Accumulator (&sums)[rows_in_flight], int complete) {
-  sums[complete] = Accumulator{};
-  if constexpr (turns != rows_in_flight) {
-    Accumulator carried = sums[0];
-    SPIDER_UNROLL
-    for (int i = rows_in_flight - 1; i >= 0; --i) {
-      const Accumulator before = sums[i];
-      sums[i] = carried;
-      carried = before;
-    }
-  }
-}
-
-/// What a strip's walk must take care of.
-enum class Terrain {
-  inside,    ///< nothing: every vector of every input row is in memory and aligned, and every output is wanted
-  edge,      ///< a few vectors of each row lie across the field's edges; some outputs may be beyond them
-  elements,  ///< rows that are not aligned: input rows are shifted into place, and results stored one by one
-};
-
-/// Walks down a strip; only strips that need care pay for it.
-template <Terrain terrain>
-SPIDER_DEVICE void walk_down(const Strip& strip) {
-  constexpr bool inside = terrain == Terrain::inside;
-  // Unrolled for many rows, the care for edges would be too much code for the compiler to keep sums in registers.
-  constexpr int most_turns_with_care = 4;
-  constexpr bool rotates = inside || (terrain == Terrain::edge && rows_in_flight <= most_turns_with_care);
-  constexpr int turns = rotates ? unrolled_rows : 1;
-  const int lane = strip.lane;
-  const Operands<inside && operands_in_registers> loaded(lane);
-  const bool plain_rows = terrain == Terrain::elements || has_plain_rows(strip);
-  const Element* next_row = strip.input + strip.first_row * strip.input_stride + strip.left;
-  const auto start_next_row = [&](int step, int entry) {
-    if constexpr (terrain == Terrain::elements) {
-      if (step < strip.steps) start_unaligned_row(strip, step);
-    } else if (step < strip.steps) {
-      if (plain_rows) {
-        start_plain_row<inside>(strip, step, next_row);
-        next_row += strip.input_stride;
-      } else {
-        start_mapped_row<inside>(strip, step, entry);
-      }
-    }
-    device::copy_async_commit();
-  };
-  if constexpr (!inside) clear_ring(strip);
-  if (!plain_rows) map_rows(strip, 0);
-  SPIDER_NO_UNROLL
-  for (int step = 0; step < rows_ahead; ++step) start_next_row(step, step);
-  EdgeQueue edges;
-  if constexpr (terrain == Terrain::edge) {
-    edges.fetch(strip, 1);
-    fetch_row(strip, 0);
-  }
-
-  const Shared fragment_offset = fragment_begin(lane);
-  const std::int32_t x = strip.left - first_column + Storage::first_output(lane);
-  Element* next_output = strip.output + (strip.first_row - row_low - lead_rows) * strip.output_stride + x;
-
-  const unsigned wanted_bits = wanted_outputs(strip.wanted, x);
-  Accumulator sums[tiles][rows_in_flight] = {};
-  SPIDER_NO_UNROLL
-  for (int first_step = 0; first_step < strip.steps; first_step += turns) {
-    constexpr int table_steps = mapped_rows / turns * turns;
-    static_assert(table_steps > 0, "the row table serves a round of turns");
-    const int first_entry = first_step % table_steps;
-    if (!plain_rows && first_entry == 0) map_rows(strip, first_step + rows_ahead);
-    if constexpr (terrain == Terrain::edge) {
-      static_assert(batch_rows % turns == 0, "batches begin between two rounds of turns");
-      if (first_step % batch_rows == 0) edges.advance(strip, first_step + 1);
-    }
-    // Apart from its loop, so that the compiler unrolls the loop before it looks into the body: of one tile, it would
-    // give up on what it sees, and keep sums in memory.
-    const auto take_row = [&](int turn, int step) {
-      device::copy_async_wait<rows_ahead - 1>();
-      device::sync_warp();
-      if constexpr (terrain == Terrain::elements) {
-        realign_row(strip, step);
-        fetch_row(strip, step);
-        device::sync_warp();
-      }
-      Fragments fragments;
-      const FragmentPlaces places = find_fragments(strip, step, fragment_offset);
-      load_fragments(places, fragments);
-      start_next_row(step + rows_ahead, first_entry + turn);
-
-      if constexpr (terrain == Terrain::edge) place_edges(strip, step + 1, step % batch_rows);
-
-      bool rest = false;
-      do {
-        multiply_row(loaded, fragments, sums, turn);
-        rest = load_rest(places, fragments);
-      } while (rest);
-
-      // The first lead_rows rows to complete belong to the walk above.
-      const bool wanted = step >= lead_rows;
-      const int complete = (turn + 1) % rows_in_flight;
-      SPIDER_UNROLL
-      for (int tile = 0; tile < tiles; ++tile) {
-        const Shared own_inputs = ring_row(strip, wanted ? step - row_high : step) +
-                                  (tile * tile_outputs - first_column) * element_bytes;
-        const Storage::Outputs outputs = Storage::round(sums[tile][complete], result_scale, own_inputs);
-        Element* to = next_output + tile * tile_outputs;
-        const unsigned bits = wanted ? wanted_bits >> (4 * tile) & 15 : 0;
-        if constexpr (terrain == Terrain::inside) {
-          if (wanted) store_all(to, outputs);
-        } else if constexpr (terrain == Terrain::edge) {
-          store_clipped(to, bits, outputs);
-        } else {
-          store_elements(to, bits, outputs);
-        }
-      }
-      next_output += strip.output_stride;
-      SPIDER_UNROLL
-      for (int tile = 0; tile < tiles; ++tile) retire_row<turns>(sums[tile], complete);
-    };
-    SPIDER_UNROLL
-    for (int turn = 0; turn < turns; ++turn) {
-      const int step = first_step + turn;
-      if (step >= strip.steps) break;
-      take_row(turn, step);
-    }
-  }
-}
-
-SPIDER_GLOBAL(warps_per_block * 32, blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
-  const bool block_has_edges = device::block_index() * warps_per_block < field.grid.strips.edge_walks;
-  const bool takes_care = block_has_edges || !field.aligned_input || !field.aligned_output;
-  if (!operands_in_registers || takes_care) place_operands(device::lane_index());
-  const Walk walk = find_walk(field);
-  if (walk.rows == 0) return;
-  const Strip strip = make_strip(field, walk);
-  const bool all_fast = strip.fast_begin == 0 && strip.fast_end == ring_vectors;
-  const bool aligned = field.aligned_input && field.aligned_output;
-  const bool whole_outputs = walk.first_column >= strip.wanted.column_begin &&
-                             walk.first_column + strip_outputs <= strip.wanted.column_end;
-  if (aligned && all_fast && whole_outputs) {
-    walk_down<Terrain::inside>(strip);
-  } else if (aligned && strip.edge_vectors() <= staged_vectors) {
-    walk_down<Terrain::edge>(strip);
-  } else {
-    walk_down<Terrain::elements>(strip);
-  }
-}
 
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
 constexpr spider::TapRow tap_rows[] = {
@@ -1531,16 +758,14 @@ const spider_kernel kernel = {
     sizeof(spider::SweepArguments),
     {sizeof(spider_kernel_info), SPIDER_ABI, "box2d_r7_f32", "spider-gen version 0.1.0", "afa63a0226228223", 2,
      SPIDER_F32, SPIDER_F32, 1, {0, 7, 7}, {0, 7, 7}, 80,
-     device::is_emulated},
-    {{sweep,
-      {spider::TilingKind::strips, warps_per_block, shared_bytes, vector_bytes, output_bytes, {1, 1, strip_outputs},
-       left_margin, right_margin, strip_anchor, lead_rows, preferred_rows}}},
+     spider::device::is_emulated},
+    {spider::stream2d_form<Stencil>()},
     1,
     tap_rows,
     sizeof(tap_rows) / sizeof(tap_rows[0]),
     taps,
     sizeof(taps) / sizeof(taps[0]),
-    product_count,
+    Stencil::product_count,
     {
         {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
         {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},

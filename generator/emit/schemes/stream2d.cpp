@@ -32,7 +32,7 @@ void bind_stream2d(const Kernel& kernel, render::Bindings& bindings) {
   bindings["first_column"] = fmt::to_string(pass.first_column());
   bindings["whole_operands"] = pass.whole_operands ? "true" : "false";
   bindings["operands_in_registers"] = streaming.operands_in_registers ? "true" : "false";
-  bindings["unrolled_rows"] = streaming.rotate_by_unrolling ? "rows_in_flight" : "1";
+  bindings["unrolled_rows"] = streaming.rotate_by_unrolling ? "true" : "false";
 }
 
 }  // namespace spidergen::emit

@@ -99,6 +99,10 @@ struct Region {
   std::int32_t row_begin, row_end, column_begin, column_end;
 };
 
+SPIDER_DEVICE constexpr Span columns_of(const Region& region) {
+  return {region.column_begin, region.column_end};
+}
+
 SPIDER_DEVICE constexpr bool has_row(const Region& region, std::int32_t y) {
   return y >= region.row_begin && y < region.row_end;
 }

@@ -1,0 +1,76 @@
+/// From sums to fields: a lane's four results of a tile, as Storage::round (spider/storage.h) returns them,
+/// to where Storage::output_offset says, from `to` on.
+#pragma once
+
+#include <spider/boundary.h>
+#include <spider/instructions.h>
+
+#include <cstdint>
+
+namespace spider {
+
+/// Which outputs of some tiles side by side are in a span of columns, where the first is in column x: bit 4 t
+/// + i stands for output i of tile t.
+template <class Storage, int tiles = 1>
+SPIDER_DEVICE unsigned outputs_within(const Span& columns, std::int32_t x) {
+  constexpr int tile_columns = 128;
+  unsigned bits = 0;
+  SPIDER_UNROLL
+  for (int i = 0; i < 4 * tiles; ++i) {
+    if (columns.holds(x + i / 4 * tile_columns + Storage::output_offset(i % 4))) bits |= 1U << i;
+  }
+  return bits;
+}
+
+/// Stores all of them; `to` is aligned for that.
+template <class Storage>
+SPIDER_DEVICE void store_outputs(typename Storage::Element* to, const typename Storage::Outputs& outputs) {
+  constexpr int together = Storage::outputs_per_store;
+  SPIDER_UNROLL
+  for (int i = 0; i < 4 / together; ++i) {
+    device::store_field(to + Storage::output_offset(i * together), outputs.word[2 * i],
+                        outputs.word[2 * i + 1]);
+  }
+}
+
+/// The same where they are `wanted`, without a branch.
+template <class Storage>
+SPIDER_DEVICE void store_outputs_if(bool wanted, typename Storage::Element* to,
+                                    const typename Storage::Outputs& outputs) {
+  constexpr int together = Storage::outputs_per_store;
+  SPIDER_UNROLL
+  for (int i = 0; i < 4 / together; ++i) {
+    device::store_field_if(wanted, to + Storage::output_offset(i * together), outputs.word[2 * i],
+                           outputs.word[2 * i + 1]);
+  }
+}
+
+/// Stores those that `bits` names, one by one.
+template <class Storage>
+SPIDER_DEVICE void store_single_outputs(typename Storage::Element* to,
+                                        const typename Storage::Outputs& outputs, unsigned bits) {
+  SPIDER_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    device::store_field_if((bits >> i & 1U) != 0, to + Storage::output_offset(i),
+                           Storage::output(outputs, i));
+  }
+}
+
+/// The same, together where neighbours are wanted and `aligned`.
+template <class Storage>
+SPIDER_DEVICE void store_clipped(typename Storage::Element* to, const typename Storage::Outputs& outputs,
+                                 unsigned bits, bool aligned) {
+  constexpr int together = Storage::outputs_per_store;
+  constexpr unsigned mask = (1U << together) - 1;
+  SPIDER_UNROLL
+  for (int i = 0; i < 4 / together; ++i) {
+    const int first = i * together;
+    const bool all = aligned && (bits >> first & mask) == mask;
+    device::store_field_if(all, to + Storage::output_offset(first), outputs.word[2 * i],
+                           outputs.word[2 * i + 1]);
+    if (all) bits &= ~(mask << first);
+  }
+  store_single_outputs<Storage>(to, outputs, bits);
+}
+
+}  // namespace spider

@@ -1,0 +1,131 @@
+/// A 2D field as a sweep sees it, and what a stencil's taps reach of it. A `Stencil` here has, as static
+/// members:
+/// - row_rules(), column_rules(): the boundary;
+/// - band_count, band(i): the taps;
+/// - highest_low, lowest_high: columns that every tap row may read, from so far behind a box's first column
+///   to so far before its end;
+/// - column_reach_low, column_reach_high: lowest dx, at most 0; highest, at least 0.
+#pragma once
+
+#include <spider/boundary.h>
+#include <spider/instructions.h>
+#include <spider/kernel.h>
+#include <spider/vectors.h>
+
+#include <cstdint>
+
+namespace spider {
+
+/// `Element` is the bits of a cell.
+template <class Element>
+struct Field2d {
+  const Element* input;  ///< the field's first interior element
+  Element* output;
+  std::int64_t input_stride, output_stride;  ///< elements from row to row
+  std::int32_t rows, columns;                ///< of the field
+  Region wanted;                             ///< the points of the sweep
+  bool aligned_input, aligned_output;        ///< as SweepArguments has them
+
+  SPIDER_DEVICE explicit Field2d(const SweepArguments& field)
+      : input(static_cast<const Element*>(field.input)),
+        output(static_cast<Element*>(field.output)),
+        input_stride(field.input_stride[1]),
+        output_stride(field.output_stride[1]),
+        rows(static_cast<std::int32_t>(field.extent[1])),
+        columns(static_cast<std::int32_t>(field.extent[2])),
+        wanted{begin_of(field.box, 1), end_of(field.box, 1), begin_of(field.box, 2), end_of(field.box, 2)},
+        aligned_input(field.aligned_input),
+        aligned_output(field.aligned_output) {}
+
+ private:
+  SPIDER_DEVICE static std::int32_t begin_of(const Box& box, int axis) {
+    return static_cast<std::int32_t>(box.offset[axis]);
+  }
+  SPIDER_DEVICE static std::int32_t end_of(const Box& box, int axis) {
+    return static_cast<std::int32_t>(box.offset[axis] + box.extent[axis]);
+  }
+};
+
+/// The output rows of a walk down a strip (TilingKind::strips), and how many strips lie to its left.
+struct Walk {
+  std::int32_t across, first_row, rows;
+};
+
+/// Walk number `index` of a sweep; one without rows where the grid has one too many.
+SPIDER_DEVICE Walk find_walk(const SweepArguments& field, int index) {
+  const StripGrid& grid = field.grid.strips;
+  int segment = 0;
+  Walk walk{0, 0, 0};
+  if (index < grid.edge_walks) {
+    const int edge = index % grid.edge_strips;
+    walk.across = edge == 0 ? 0 : grid.inner_strips + edge;
+    segment = index / grid.edge_strips;
+    walk.rows = grid.edge_rows;
+  } else if (grid.inner_strips > 0) {
+    const int inner = index - grid.edge_walks;
+    walk.across = 1 + inner % grid.inner_strips;
+    segment = inner / grid.inner_strips;
+    walk.rows = grid.inner_rows;
+  }
+  const std::int32_t row = segment * walk.rows;
+  const std::int32_t remaining = static_cast<std::int32_t>(field.box.extent[1]) - row;
+  if (walk.rows > remaining) walk.rows = remaining > 0 ? remaining : 0;
+  walk.first_row = static_cast<std::int32_t>(field.box.offset[1]) + row;
+  return walk;
+}
+
+/// Where rows and columns beyond the field are taken from.
+template <class Stencil, class Element>
+SPIDER_DEVICE MappedIndex map_row(const Field2d<Element>& field, std::int32_t y) {
+  constexpr AxisRules rules = Stencil::row_rules();
+  return map_index(rules, y, field.rows);
+}
+template <class Stencil, class Element>
+SPIDER_DEVICE MappedIndex map_column(const Field2d<Element>& field, std::int32_t x) {
+  constexpr AxisRules rules = Stencil::column_rules();
+  return map_index(rules, x, field.columns);
+}
+
+/// Is any cell of row y read at all?
+template <class Stencil, class Element>
+SPIDER_DEVICE bool row_is_reached(const Field2d<Element>& field, std::int32_t y) {
+  bool reached = has_row(field.wanted, y);
+  SPIDER_UNROLL
+  for (int i = 0; i < Stencil::band_count; ++i) reached |= reaches_row(Stencil::band(i), y, field.wanted);
+  return reached;
+}
+
+/// Is cell (y, x) one of the sweep's points, or reached from one?
+template <class Stencil, class Element>
+SPIDER_DEVICE bool cell_is_reached(const Field2d<Element>& field, std::int32_t y, std::int32_t x) {
+  if (has_point(field.wanted, y, x)) return true;
+  bool reached = false;
+  SPIDER_UNROLL
+  for (int i = 0; i < Stencil::band_count; ++i) reached |= reaches(Stencil::band(i), y, x, field.wanted);
+  return reached;
+}
+
+SPIDER_DEVICE constexpr std::int32_t clamp(std::int32_t value, std::int32_t low, std::int32_t high) {
+  return value < low ? low : (value > high ? high : value);
+}
+
+/// Columns, counted from column `left`, between which whole vectors of 16 bytes are in memory, at their own
+/// places, in every row that is reached. A vector of a row that is not aligned lies across two of memory.
+template <class Stencil, class Element>
+SPIDER_DEVICE Span columns_in_memory(const Field2d<Element>& field, std::int32_t left) {
+  constexpr int vector_elements = 16 / static_cast<int>(sizeof(Element));
+  constexpr int low = Stencil::highest_low > 0 ? Stencil::highest_low : 0;
+  constexpr int high = Stencil::lowest_high < 0 ? Stencil::lowest_high : 0;
+  const int before = field.aligned_input ? 0 : vector_elements - 1;
+  const int behind = field.aligned_input ? 0 : vector_elements;
+  return {field.wanted.column_begin - left + low + before, field.wanted.column_end - left + high - behind};
+}
+
+/// The vectors of `elements` columns that lie in a span of columns, no lower than `low` and below `high`.
+template <int elements>
+SPIDER_DEVICE Span vectors_within(const Span& columns, std::int32_t low, std::int32_t high) {
+  const std::int32_t begin = clamp((columns.begin + elements - 1) / elements, low, high);
+  return {begin, clamp(columns.end / elements, begin, high)};
+}
+
+}  // namespace spider

@@ -1,0 +1,695 @@
+/// 2D stencils with many products, and f32 fields: a warp walks down a strip of tiles. Input rows wait in a
+/// ring in shared memory; the sums of all output rows that an input row is read for are in flight together.
+///
+/// A `Stencil` has, beside what spider/field2d.h and spider/operands.h want, as static members:
+/// - Storage: of spider/storage.h;
+/// - row_low, row_high: lowest and highest dy; gapless: is there a tap row for each between them?
+/// - rows_in_flight: output rows whose sums are under way at once;
+/// - tiles: of a strip, side by side; warps_per_block, blocks_per_multiprocessor; preferred_rows: of a walk;
+/// - ring_rows, ring_vectors, ring_row_bytes: of a warp's ring, whose rows begin with column first_column of
+///   the strip; rows_kept: behind the latest, for pairs, or for results that their own inputs are added to;
+/// - batch_rows, staged_vectors: of vectors at edges, which are fetched for so many rows at once;
+/// - swap: how lanes load inputs;
+/// - shift_count, shift_group(i): the windows of an input row, in groups of eight inputs from the first;
+/// - pair_distance: of the pair of rows whose inputs of the outputs' own columns are one more fragment; 0:
+///   there is none;
+/// - whole_operands: mma.sync on half of a fragment, otherwise mma.sp on all of it; operands_in_registers;
+/// - product_count, products(): a TableOf RowProduct, in the order of the output rows in flight, the one that
+///   is complete first;
+/// - rotates_by_unrolling: accumulators keep their registers, otherwise they move from row to row;
+/// - result_scale: of sums; product_unit: of products of scaled inputs.
+#pragma once
+
+#include <spider/epilogue.h>
+#include <spider/field2d.h>
+#include <spider/instructions.h>
+#include <spider/kernel.h>
+#include <spider/operands.h>
+#include <spider/storage.h>
+#include <spider/vectors.h>
+
+#include <cstdint>
+
+namespace spider {
+
+template <class Stencil>
+struct Stream2d;
+
+template <class Stencil>
+SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
+sweep_stream2d(const SweepArguments field) {
+  using Kernel = Stream2d<Stencil>;
+  using Terrain = typename Kernel::Terrain;
+  const bool block_has_edges =
+      device::block_index() * Stencil::warps_per_block < field.grid.strips.edge_walks;
+  const bool takes_care = block_has_edges || !field.aligned_input || !field.aligned_output;
+  if (!Stencil::operands_in_registers || takes_care) place_operands<Stencil>(Kernel::operands_begin);
+  const Walk walk = find_walk(field, device::block_index() * Stencil::warps_per_block + device::warp_index());
+  if (walk.rows == 0) return;
+  const typename Kernel::Strip strip(field, walk);
+  const bool all_fast = strip.fast_begin == 0 && strip.fast_end == Kernel::ring_vectors;
+  const bool aligned = field.aligned_input && field.aligned_output;
+  const bool whole_outputs = strip.has_plain_outputs();
+  if (aligned && all_fast && whole_outputs) {
+    Kernel::template walk_down<Terrain::inside>(strip);
+  } else if (aligned && strip.edge_vectors() <= Stencil::staged_vectors) {
+    Kernel::template walk_down<Terrain::edge>(strip);
+  } else {
+    Kernel::template walk_down<Terrain::elements>(strip);
+  }
+}
+
+/// How lanes load the 32 inputs of a column of a product, four of them eight each: which of the four groups
+/// of eight is a lane's, or that its eight lie apart.
+enum class Swap { pair, element, none };
+
+template <class Stencil>
+struct Stream2d {
+  using Accumulator = device::Accumulator;
+  using Shared = device::Shared;
+  using Vector = device::Vector;
+  using Storage = typename Stencil::Storage;
+  using Element = typename Storage::Element;
+  using Fragment = typename Storage::Fragment;
+  using Outputs = typename Storage::Outputs;
+  using Partial = typename Storage::Partial;
+
+  static constexpr int element_bytes = Storage::element_bytes;
+  static constexpr int vector_elements = Storage::vector_elements;
+  static constexpr int vector_bytes = 16;
+  static constexpr int group_bytes =
+      Storage::fragment_vectors * vector_bytes;  // of eight neighbouring inputs
+
+  static constexpr int row_low = Stencil::row_low;
+  static constexpr int row_high = Stencil::row_high;
+  static constexpr int lead_rows =
+      row_high - row_low;  // input rows before that which completes an output row
+  static constexpr int rows_in_flight = Stencil::rows_in_flight;
+
+  // A tile is one product: 16 outputs along x in each of 8 columns.
+  static constexpr int tile_outputs = 128;
+  static constexpr int tiles = Stencil::tiles;
+  static constexpr int strip_outputs = tiles * tile_outputs;
+  static constexpr int strip_anchor =
+      64;  // columns: strips of a box begin on a line of 128 bytes, and always where a sum does
+
+  // A warp's ring, in vectors of 16 bytes.
+  static constexpr int ring_rows = Stencil::ring_rows;
+  static constexpr int ring_vectors = Stencil::ring_vectors;
+  static constexpr int ring_row_bytes = Stencil::ring_row_bytes;
+  static constexpr int ring_bytes = ring_rows * ring_row_bytes;
+  static constexpr int first_column = Stencil::first_column;
+  static constexpr int rows_ahead = ring_rows - 1 - Stencil::rows_kept;
+
+  // What begins a line of 128 bytes in a field begins one in the ring, too: copies whose two ends differ in
+  // their place within 32 bytes ask the L2 cache for every vector by itself.
+  static constexpr int line_bytes = 128;
+  static constexpr int line_vectors = line_bytes / vector_bytes;
+  static constexpr int line_elements = line_vectors * vector_elements;
+  static constexpr int vectors_before_line =
+      (line_elements - first_column % line_elements) % line_elements / vector_elements;
+  static constexpr int ring_offset = (line_vectors - vectors_before_line) % line_vectors * vector_bytes;
+
+  // Vectors at a field's edge are fetched for batch_rows rows at once, a batch ahead, and wait for their row
+  // in a stage behind the warp's ring. A lane takes an element of each batch_stride-th row.
+  static constexpr int batch_rows = Stencil::batch_rows;
+  static constexpr int staged_vectors = Stencil::staged_vectors;
+  static constexpr int stage_bytes = batch_rows * staged_vectors * vector_bytes;
+  static constexpr int batch_stride = 32 / vector_elements;
+  static constexpr int batch_lane_rows = (batch_rows + batch_stride - 1) / batch_stride;
+  static constexpr bool fetch_ahead = staged_vectors * batch_lane_rows <= 8;  // they wait in registers
+
+  // Behind the stage, the places of rows that a face may map, a lane each.
+  static constexpr int mapped_rows = 32;
+  static constexpr int row_table_bytes = mapped_rows * vector_bytes;
+  static constexpr int warp_bytes =
+      (ring_bytes + stage_bytes + row_table_bytes + line_bytes - 1) / line_bytes * line_bytes;
+
+  // Fragments are windows of the ring row at the shifts, and the pair: of the outputs' own columns the inputs
+  // in two rows, pair_distance apart, the row and one before.
+  static constexpr int shift_count = Stencil::shift_count;
+  static constexpr int pair_distance = Stencil::pair_distance;
+  static constexpr bool has_pair = pair_distance > 0;
+  static constexpr int fragment_count = shift_count + (has_pair ? 1 : 0);
+  static constexpr float product_unit = Stencil::product_unit;
+
+  /// The field as one lane of one strip sees it.
+  struct Strip : Field2d<Element> {
+    std::int32_t first_row;  ///< input row of step 0
+    std::int32_t left;       ///< column of the ring's first element
+    std::int32_t steps;
+    std::int32_t needed_begin, needed_end;  ///< vectors that a result may need
+    std::int32_t fast_begin,
+        fast_end;  ///< those of them that are in memory, at their own columns, in every row
+    Shared ring;
+    int lane;
+
+    SPIDER_DEVICE Strip(const SweepArguments& arguments, const Walk& walk)
+        : Field2d<Element>(arguments),
+          first_row(walk.first_row + row_low),
+          left(arguments.grid.strips.first_column + walk.across * strip_outputs + first_column),
+          steps(walk.rows + lead_rows),
+          ring(device::warp_index() * warp_bytes + ring_offset),
+          lane(device::lane_index()) {
+      const std::int32_t begin = this->wanted.column_begin + Stencil::column_reach_low - left;
+      const std::int32_t end = this->wanted.column_end + Stencil::column_reach_high - left;
+      needed_begin = clamp(begin / vector_elements, 0, ring_vectors);
+      needed_end = clamp((end + vector_elements - 1) / vector_elements, needed_begin, ring_vectors);
+      const Span fast =
+          vectors_within<vector_elements>(columns_in_memory<Stencil>(*this, left), needed_begin, needed_end);
+      fast_begin = fast.begin;
+      fast_end = fast.end;
+    }
+
+    /// The needed vectors that are not fast, which lie across an edge.
+    SPIDER_DEVICE std::int32_t edge_vectors() const {
+      return needed_end - needed_begin - (fast_end - fast_begin);
+    }
+    SPIDER_DEVICE bool is_fast(int vector) const { return vector >= fast_begin && vector < fast_end; }
+
+    /// Are all outputs the sweep's?
+    SPIDER_DEVICE bool has_plain_outputs() const {
+      const std::int32_t first = left - first_column;
+      return first >= this->wanted.column_begin && first + strip_outputs <= this->wanted.column_end;
+    }
+  };
+
+  /// Are all rows of a strip's walk in memory at their own places, or do some go through the boundary's map?
+  SPIDER_DEVICE static bool has_plain_rows(const Strip& strip) {
+    constexpr AxisRules rules = Stencil::row_rules();
+    constexpr bool halo_above = rules.low == FaceRule::halo;
+    constexpr bool halo_below = rules.high == FaceRule::halo;
+    const std::int32_t last_row = strip.first_row + strip.steps - 1;
+    if (!Stencil::gapless) return has_row(strip.wanted, strip.first_row) && has_row(strip.wanted, last_row);
+    return (halo_above || strip.first_row >= 0) && (halo_below || last_row < strip.rows);
+  }
+
+  SPIDER_DEVICE static Shared ring_row(const Strip& strip, int step) {
+    return strip.ring + static_cast<unsigned>(step) % ring_rows * ring_row_bytes;
+  }
+
+  /// Starts the copies of an input row at its own place in memory, where `cells` is its first vector. Lanes
+  /// take the vectors from the first line on, and those before it last, so that a warp's copies cover whole
+  /// lines.
+  template <bool all_fast>
+  SPIDER_DEVICE static void start_plain_row(const Strip& strip, int step, const Element* cells) {
+    SPIDER_UNROLL
+    for (int first = 0; first < ring_vectors; first += 32) {
+      const int turned = first + strip.lane + vectors_before_line;
+      const int vector = turned < ring_vectors ? turned : turned - ring_vectors;
+      const bool copied = first + strip.lane < ring_vectors && (all_fast || strip.is_fast(vector));
+      device::copy_async_if(copied, ring_row(strip, step) + vector * vector_bytes,
+                            cells + vector * vector_elements);
+    }
+  }
+
+  SPIDER_DEVICE static Shared row_table(const Strip& strip) { return strip.ring + ring_bytes + stage_bytes; }
+
+  /// Finds where the rows of mapped_rows steps are, a lane each: {0, the row's index} or {1, a word of the
+  /// constant}.
+  SPIDER_DEVICE static void map_rows(const Strip& strip, int first_step) {
+    const std::int32_t y = strip.first_row + first_step + strip.lane;
+    const MappedIndex row = map_row<Stencil>(strip, y);
+    const bool in_memory = !row.constant && row_is_reached<Stencil>(strip, y);
+    const std::uint32_t word = Storage::repeat(static_cast<Element>(row.value));
+    const std::uint32_t place = in_memory ? static_cast<std::uint32_t>(row.index) : word;
+    device::sync_warp();
+    device::store_shared(row_table(strip) + strip.lane * vector_bytes,
+                         Vector{{in_memory ? 0U : 1U, place, 0, 0}});
+    device::sync_warp();
+  }
+
+  /// Starts the copies of an input row wherever the boundary takes it from: entry `i` of the row table.
+  template <bool all_fast>
+  SPIDER_DEVICE static void start_mapped_row(const Strip& strip, int step, int i) {
+    const Vector row = device::load_shared(row_table(strip) + i * vector_bytes);
+    if (row.word[0] == 0) {
+      const std::int64_t index = static_cast<std::int32_t>(row.word[1]);
+      start_plain_row<all_fast>(strip, step, strip.input + index * strip.input_stride + strip.left);
+      return;
+    }
+    const std::uint32_t word = row.word[1];
+    SPIDER_NO_UNROLL
+    for (int vector = strip.fast_begin + strip.lane; vector < strip.fast_end; vector += 32) {
+      device::store_shared(ring_row(strip, step) + vector * vector_bytes, Vector{{word, word, word, word}});
+    }
+  }
+
+  /// An input row that may begin at any element: the first cell of its ring row and how many bytes of a
+  /// vector lie before that cell; or a constant.
+  struct UnalignedRow {
+    const Element* cells;
+    int bytes_before;
+    Element value;
+  };
+
+  SPIDER_DEVICE static UnalignedRow find_unaligned_row(const Strip& strip, int step) {
+    const std::int32_t y = strip.first_row + step;
+    const MappedIndex row = map_row<Stencil>(strip, y);
+    if (row.constant || !row_is_reached<Stencil>(strip, y))
+      return {nullptr, 0, static_cast<Element>(row.value)};
+    const Element* cells = strip.input + row.index * strip.input_stride + strip.left;
+    return {cells, static_cast<int>(reinterpret_cast<std::uintptr_t>(cells) % vector_bytes), 0};
+  }
+
+  /// Starts the copies of an input row as whole vectors of memory, which realign_row is to shift into place.
+  SPIDER_DEVICE static void start_unaligned_row(const Strip& strip, int step) {
+    const UnalignedRow row = find_unaligned_row(strip, step);
+    const std::uint32_t word = Storage::repeat(row.value);
+    const int end = strip.fast_end + (row.bytes_before > 0 && strip.fast_end > strip.fast_begin ? 1 : 0);
+    SPIDER_NO_UNROLL
+    for (int vector = strip.fast_begin + strip.lane; vector < end; vector += 32) {
+      const Shared to = ring_row(strip, step) + vector * vector_bytes;
+      if (row.cells == nullptr) {
+        device::store_shared(to, Vector{{word, word, word, word}});
+      } else {
+        device::copy_async_if(true, to,
+                              row.cells + vector * vector_elements - row.bytes_before / element_bytes);
+      }
+    }
+  }
+
+  /// Shifts the vectors of an input row to where those of an aligned row lie.
+  SPIDER_DEVICE static void realign_row(const Strip& strip, int step) {
+    constexpr int lane_vectors = (ring_vectors + 31) / 32;
+    const int begin = find_unaligned_row(strip, step).bytes_before;
+    if (begin == 0) return;
+    const Shared row = ring_row(strip, step);
+    Vector shifted[lane_vectors] = {};
+    SPIDER_UNROLL
+    for (int i = 0; i < lane_vectors; ++i) {
+      const int vector = strip.lane + 32 * i;
+      if (!strip.is_fast(vector)) continue;
+      const Shared from = row + vector * vector_bytes;
+      shifted[i] = take_vector(device::load_shared(from), device::load_shared(from + vector_bytes), begin);
+    }
+    device::sync_warp();
+    SPIDER_UNROLL
+    for (int i = 0; i < lane_vectors; ++i) {
+      const int vector = strip.lane + 32 * i;
+      if (strip.is_fast(vector)) device::store_shared(row + vector * vector_bytes, shifted[i]);
+    }
+  }
+
+  /// Index in the ring row of the strip's edge vector `i`: those before the fast vectors, then those behind.
+  SPIDER_DEVICE static int edge_vector(const Strip& strip, int i) {
+    const int vector = strip.needed_begin + i;
+    return vector < strip.fast_begin ? vector : vector - strip.fast_begin + strip.fast_end;
+  }
+
+  /// Where the value at a place is: in memory, or `value` where `cell` is null.
+  struct Source {
+    const Element* cell;
+    Element value;
+  };
+
+  /// Finds column x of the input row of a step; `column` is where x maps to. What no tap reaches is 0, and
+  /// never read.
+  SPIDER_DEVICE static Source find_cell(const Strip& strip, int step, std::int32_t x,
+                                        const MappedIndex& column) {
+    const std::int32_t y = strip.first_row + step;
+    const MappedIndex row = map_row<Stencil>(strip, y);
+    if (step >= strip.steps || !cell_is_reached<Stencil>(strip, y, x)) return {nullptr, 0};
+    if (column.constant) return {nullptr, static_cast<Element>(column.value)};
+    if (row.constant) return {nullptr, static_cast<Element>(row.value)};
+    return {strip.input + row.index * strip.input_stride + column.index, 0};
+  }
+
+  /// Fetches the edge vectors of one row into the ring, a lane an element.
+  SPIDER_DEVICE static void fetch_row(const Strip& strip, int step) {
+    constexpr int loads = 4;  // in flight per lane
+    const int elements = step < strip.steps ? strip.edge_vectors() * vector_elements : 0;
+    SPIDER_NO_UNROLL
+    for (int first = strip.lane; first < elements; first += 32 * loads) {
+      Element values[loads];
+      int columns[loads];
+      SPIDER_UNROLL
+      for (int k = 0; k < loads; ++k) {
+        const int i = first + 32 * k;
+        columns[k] = edge_vector(strip, i / vector_elements) * vector_elements + i % vector_elements;
+        const std::int32_t x = strip.left + columns[k];
+        const Source source = find_cell(strip, step, x, map_column<Stencil>(strip, x));
+        values[k] = source.value;
+        if (i < elements && source.cell != nullptr) values[k] = device::load_field(source.cell);
+      }
+      SPIDER_UNROLL
+      for (int k = 0; k < loads; ++k) {
+        if (first + 32 * k < elements) {
+          device::store_shared(ring_row(strip, step) + columns[k] * element_bytes, values[k]);
+        }
+      }
+    }
+  }
+
+  SPIDER_DEVICE static Shared stage_place(const Strip& strip, int row, int i) {
+    return strip.ring + ring_bytes + (row * staged_vectors + i) * vector_bytes;
+  }
+
+  /// What a lane has of an edge vector in a batch of rows: one element of each batch_stride-th row.
+  struct EdgeBatch {
+    Element value[batch_lane_rows];
+  };
+
+  /// Starts to fetch edge vector `i` of the batch of rows that begins with that of `step`. A lane keeps to
+  /// one column, so that only rows are left to map.
+  SPIDER_DEVICE static EdgeBatch fetch_edge(const Strip& strip, int step, int i) {
+    const std::int32_t x =
+        strip.left + edge_vector(strip, i) * vector_elements + strip.lane % vector_elements;
+    const MappedIndex column = map_column<Stencil>(strip, x);
+    EdgeBatch batch;
+    SPIDER_UNROLL
+    for (int k = 0; k < batch_lane_rows; ++k) {
+      const int row = strip.lane / vector_elements + batch_stride * k;
+      const Source source = find_cell(strip, step + row, x, column);
+      batch.value[k] = source.value;
+      if (row < batch_rows && source.cell != nullptr) batch.value[k] = device::load_field(source.cell);
+    }
+    return batch;
+  }
+
+  /// Puts what was fetched into the stage.
+  SPIDER_DEVICE static void stage_edge(const Strip& strip, int i, const EdgeBatch& batch) {
+    SPIDER_UNROLL
+    for (int k = 0; k < batch_lane_rows; ++k) {
+      const int row = strip.lane / vector_elements + batch_stride * k;
+      if (row >= batch_rows) continue;
+      device::store_shared(stage_place(strip, row, i) + strip.lane % vector_elements * element_bytes,
+                           batch.value[k]);
+    }
+  }
+
+  /// The edge vectors of the next batch of rows, on their way while the walk works on the batch before.
+  class EdgeQueue {
+   public:
+    /// Starts to fetch the batch of rows that begins with that of `step`.
+    SPIDER_DEVICE void fetch(const Strip& strip, int step) {
+      if constexpr (fetch_ahead) {
+        SPIDER_UNROLL
+        for (int i = 0; i < staged_vectors; ++i) {
+          if (i < strip.edge_vectors()) batches_[i] = fetch_edge(strip, step, i);
+        }
+      }
+    }
+
+    /// Stages the batch of rows that begins with that of `step`, and starts to fetch the one behind it.
+    SPIDER_DEVICE void advance(const Strip& strip, int step) {
+      device::sync_warp();
+      if constexpr (fetch_ahead) {
+        SPIDER_UNROLL
+        for (int i = 0; i < staged_vectors; ++i) {
+          if (i < strip.edge_vectors()) stage_edge(strip, i, batches_[i]);
+        }
+        fetch(strip, step + batch_rows);
+      } else {
+        SPIDER_NO_UNROLL
+        for (int i = 0; i < strip.edge_vectors(); ++i) stage_edge(strip, i, fetch_edge(strip, step, i));
+      }
+    }
+
+   private:
+    EdgeBatch batches_[fetch_ahead ? staged_vectors : 1] = {};
+  };
+
+  /// Puts the staged edge vectors of a row into the ring; `row` counts from the batch's first.
+  SPIDER_DEVICE static void place_edges(const Strip& strip, int step, int row) {
+    if (step >= strip.steps) return;
+    SPIDER_UNROLL
+    for (int first = 0; first < staged_vectors; first += 32) {
+      const int i = first + strip.lane;
+      if (i >= strip.edge_vectors()) return;
+      device::store_shared(ring_row(strip, step) + edge_vector(strip, i) * vector_bytes,
+                           device::load_shared(stage_place(strip, row, i)));
+    }
+  }
+
+  /// Zeroes what no copy fills, for an operand's zero times what lay there before could be NaN.
+  SPIDER_DEVICE static void clear_ring(const Strip& strip) {
+    SPIDER_NO_UNROLL
+    for (int i = strip.lane; i < ring_rows * ring_vectors; i += 32) {
+      const int vector = i % ring_vectors;
+      if (vector >= strip.needed_begin && vector < strip.needed_end) continue;
+      device::store_shared(strip.ring + i / ring_vectors * ring_row_bytes + vector * vector_bytes, Vector{});
+    }
+  }
+
+  /// Where operands wait that are not held in registers: behind all warps' rings.
+  static constexpr Shared operands_begin = Stencil::warps_per_block * warp_bytes + line_bytes;
+
+  /// Where a lane's inputs of the first tile and shift begin, in bytes from the first of the row. A column's
+  /// inputs are four groups of eight from group 2 (lane / 4) on; of the pair swap a lane has group (lane % 4)
+  /// / 2 + 2 (lane % 2), and of the element swap elements from 2 (lane % 4) on.
+  SPIDER_DEVICE static Shared fragment_begin(int lane) {
+    if constexpr (Stencil::swap == Swap::element) {
+      return group_bytes * (2 * (lane / 4)) + 2 * (lane % 4) * element_bytes;
+    } else if constexpr (Stencil::swap == Swap::none) {
+      return group_bytes * (2 * (lane / 4) + lane % 4);
+    } else {
+      return group_bytes * pair_swap_group(lane);
+    }
+  }
+
+  /// A row's inputs as operands.
+  using Fragments = Fragment[tiles][fragment_count];
+
+  /// Where a lane's inputs of the first tile begin: those of the first shift, and those of the pair.
+  struct FragmentPlaces {
+    Shared window, pair;
+  };
+
+  /// The places in the row of a step. Of a pair lanes 4 n and 4 n + 1 have neighbouring groups of the earlier
+  /// row, the others those of the step's own. Before there is an earlier row a pair is added to no sum that
+  /// anyone wants.
+  SPIDER_DEVICE static FragmentPlaces find_fragments(const Strip& strip, int step, Shared window_begin) {
+    FragmentPlaces places{ring_row(strip, step) + window_begin, 0};
+    if constexpr (has_pair) {
+      const int earlier = step < pair_distance ? 0 : step - pair_distance;
+      const Shared begin =
+          group_bytes * (2 * (strip.lane / 4) + strip.lane % 2) - first_column * element_bytes;
+      places.pair = ring_row(strip, strip.lane % 4 < 2 ? earlier : step) + begin;
+    }
+    return places;
+  }
+
+  /// Where a lane's inputs for a tile and a fragment begin.
+  SPIDER_DEVICE static Shared fragment_place(const FragmentPlaces& places, int tile, int fragment) {
+    const Shared tile_offset = tile * 16 * group_bytes;
+    if (fragment >= shift_count) return places.pair + tile_offset;
+    return places.window + tile_offset + Stencil::shift_group(fragment) * group_bytes;
+  }
+
+  SPIDER_DEVICE static void load_fragments(const FragmentPlaces& places, Fragments& fragments) {
+    SPIDER_UNROLL
+    for (int i = 0; i < tiles * fragment_count; ++i) {
+      const int tile = i / fragment_count;
+      const int k = i % fragment_count;
+      fragments[tile][k] = Storage::load_fragment(fragment_place(places, tile, k), product_unit);
+    }
+  }
+
+  /// Loads what the fragments left out, if anything.
+  SPIDER_DEVICE static bool load_rest(const FragmentPlaces& places, Fragments& fragments) {
+    bool rest = false;
+    SPIDER_UNROLL
+    for (int i = 0; i < tiles * fragment_count; ++i) {
+      rest |= Storage::has_rest(fragments[i / fragment_count][i % fragment_count]);
+    }
+    if (rest) {
+      SPIDER_UNROLL
+      for (int i = 0; i < tiles * fragment_count; ++i) {
+        const int tile = i / fragment_count;
+        const int k = i % fragment_count;
+        fragments[tile][k] =
+            Storage::load_rest(fragment_place(places, tile, k), product_unit, fragments[tile][k]);
+      }
+    }
+    return rest;
+  }
+
+  /// Adds an input row to the output rows in flight. The oldest of them, in slot (turn + 1) % rows_in_flight,
+  /// is then complete: its products come first in the table, so that it is stored while the others are
+  /// computed.
+  template <class Loaded>
+  SPIDER_DEVICE static void multiply_row(const Loaded& loaded, const Fragments& fragments,
+                                         Accumulator (&sums)[tiles][rows_in_flight], int turn) {
+    constexpr TableOf<RowProduct, Stencil::product_count> products = Stencil::products();
+    Partial partial[tiles] = {};
+    Vector matrix{};
+    SPIDER_UNROLL
+    for (int i = 0; i < Stencil::product_count; ++i) {
+      const RowProduct& product = products.entry[i];
+      if (i == 0 || products.entry[i - 1].operand != product.operand) matrix = loaded.matrix(product.operand);
+      const int slot = (turn + rows_in_flight - product.row) % rows_in_flight;
+      const bool first = i == 0 || !have_one_window(products.entry[i - 1], product);
+      const bool last = i + 1 == Stencil::product_count || !have_one_window(product, products.entry[i + 1]);
+      SPIDER_UNROLL
+      for (int tile = 0; tile < tiles; ++tile) {
+        const Fragment& fragment = fragments[tile][product.fragment];
+        if (first) partial[tile] = {};
+        if constexpr (Stencil::whole_operands) {
+          Storage::multiply_whole(partial[tile], sums[tile][slot], matrix, fragment, product.selector,
+                                  product.part);
+        } else {
+          multiply_selected<Storage>(product.selector, partial[tile], sums[tile][slot], matrix, fragment,
+                                     loaded.metadata(product.metadata), product.part);
+        }
+        if (last) Storage::finish(partial[tile], sums[tile][slot], fragment);
+      }
+    }
+  }
+
+  /// Empties the accumulators of a complete row, and where they do not rotate by unrolling moves all by one
+  /// slot.
+  template <int turns>
+  SPIDER_DEVICE static void retire_row(Accumulator (&sums)[rows_in_flight], int complete) {
+    sums[complete] = Accumulator{};
+    if constexpr (turns != rows_in_flight) {
+      Accumulator carried = sums[0];
+      SPIDER_UNROLL
+      for (int i = rows_in_flight - 1; i >= 0; --i) {
+        const Accumulator before = sums[i];
+        sums[i] = carried;
+        carried = before;
+      }
+    }
+  }
+
+  /// What a strip's walk must take care of.
+  enum class Terrain {
+    inside,    ///< nothing: every vector of every input row is in memory and aligned, and every output is
+               ///< wanted
+    edge,      ///< a few vectors of each row lie across the field's edges; some outputs may be beyond them
+    elements,  ///< rows that are not aligned: input rows are shifted into place, and results stored one by
+               ///< one
+  };
+
+  /// Walks down a strip; only strips that need care pay for it.
+  template <Terrain terrain>
+  SPIDER_DEVICE static void walk_down(const Strip& strip) {
+    constexpr bool inside = terrain == Terrain::inside;
+    // Unrolled for many rows, the care for edges would be too much code for the compiler to keep sums in
+    // registers.
+    constexpr int most_turns_with_care = 4;
+    constexpr bool rotates = inside || (terrain == Terrain::edge && rows_in_flight <= most_turns_with_care);
+    constexpr int turns = rotates && Stencil::rotates_by_unrolling ? rows_in_flight : 1;
+    const Operands<Stencil, inside && Stencil::operands_in_registers> loaded(operands_begin);
+    const bool plain_rows = terrain == Terrain::elements || has_plain_rows(strip);
+    const Element* next_row = strip.input + strip.first_row * strip.input_stride + strip.left;
+    const auto start_next_row = [&](int step, int entry) {
+      if constexpr (terrain == Terrain::elements) {
+        if (step < strip.steps) start_unaligned_row(strip, step);
+      } else if (step < strip.steps) {
+        if (plain_rows) {
+          start_plain_row<inside>(strip, step, next_row);
+          next_row += strip.input_stride;
+        } else {
+          start_mapped_row<inside>(strip, step, entry);
+        }
+      }
+      device::copy_async_commit();
+    };
+    if constexpr (!inside) clear_ring(strip);
+    if (!plain_rows) map_rows(strip, 0);
+    SPIDER_NO_UNROLL
+    for (int step = 0; step < rows_ahead; ++step) start_next_row(step, step);
+    EdgeQueue edges;
+    if constexpr (terrain == Terrain::edge) {
+      edges.fetch(strip, 1);
+      fetch_row(strip, 0);
+    }
+
+    const Shared fragment_offset = fragment_begin(strip.lane);
+    const std::int32_t x = strip.left - first_column + Storage::first_output(strip.lane);
+    Element* next_output = strip.output + (strip.first_row - row_low - lead_rows) * strip.output_stride + x;
+
+    const unsigned wanted_bits = outputs_within<Storage, tiles>(columns_of(strip.wanted), x);
+    Accumulator sums[tiles][rows_in_flight] = {};
+    SPIDER_NO_UNROLL
+    for (int first_step = 0; first_step < strip.steps; first_step += turns) {
+      constexpr int table_steps = mapped_rows / turns * turns;
+      static_assert(table_steps > 0, "the row table serves a round of turns");
+      const int first_entry = first_step % table_steps;
+      if (!plain_rows && first_entry == 0) map_rows(strip, first_step + rows_ahead);
+      if constexpr (terrain == Terrain::edge) {
+        static_assert(batch_rows % turns == 0, "batches begin between two rounds of turns");
+        if (first_step % batch_rows == 0) edges.advance(strip, first_step + 1);
+      }
+      // Apart from its loop, so that the compiler unrolls the loop before it looks into the body: of one
+      // tile, it would give up on what it sees, and keep sums in memory.
+      const auto take_row = [&](int turn, int step) {
+        device::copy_async_wait<rows_ahead - 1>();
+        device::sync_warp();
+        if constexpr (terrain == Terrain::elements) {
+          realign_row(strip, step);
+          fetch_row(strip, step);
+          device::sync_warp();
+        }
+        Fragments fragments;
+        const FragmentPlaces places = find_fragments(strip, step, fragment_offset);
+        load_fragments(places, fragments);
+        start_next_row(step + rows_ahead, first_entry + turn);
+
+        if constexpr (terrain == Terrain::edge) place_edges(strip, step + 1, step % batch_rows);
+
+        bool rest = false;
+        do {
+          multiply_row(loaded, fragments, sums, turn);
+          rest = load_rest(places, fragments);
+        } while (rest);
+
+        // The first lead_rows rows to complete belong to the walk above.
+        const bool wanted = step >= lead_rows;
+        const int complete = (turn + 1) % rows_in_flight;
+        SPIDER_UNROLL
+        for (int tile = 0; tile < tiles; ++tile) {
+          const Shared own_inputs = ring_row(strip, wanted ? step - row_high : step) +
+                                    (tile * tile_outputs - first_column) * element_bytes;
+          const Outputs outputs = Storage::round(sums[tile][complete], Stencil::result_scale, own_inputs);
+          Element* to = next_output + tile * tile_outputs;
+          const unsigned bits = wanted ? wanted_bits >> (4 * tile) & 15 : 0;
+          if constexpr (terrain == Terrain::inside) {
+            if (wanted) store_outputs<Storage>(to, outputs);
+          } else if constexpr (terrain == Terrain::edge) {
+            store_clipped<Storage>(to, outputs, bits, true);
+          } else {
+            store_single_outputs<Storage>(to, outputs, bits);
+          }
+        }
+        next_output += strip.output_stride;
+        SPIDER_UNROLL
+        for (int tile = 0; tile < tiles; ++tile) retire_row<turns>(sums[tile], complete);
+      };
+      SPIDER_UNROLL
+      for (int turn = 0; turn < turns; ++turn) {
+        const int step = first_step + turn;
+        if (step >= strip.steps) break;
+        take_row(turn, step);
+      }
+    }
+  }
+};
+
+/// Boxes are cut into strips that warps walk down.
+template <class Stencil>
+constexpr SweepForm stream2d_form() {
+  using Kernel = Stream2d<Stencil>;
+  constexpr int shared_bytes =
+      static_cast<int>(Kernel::operands_begin) + Stencil::operand_count * operand_bytes;
+  constexpr int output_bytes = 8;  // of the results that a lane stores at once
+  constexpr int left_margin = (Stencil::highest_low > 0 ? Stencil::highest_low : 0) - Stencil::first_column;
+  constexpr int right_margin = Stencil::first_column + Stencil::ring_vectors * Kernel::vector_elements -
+                               Kernel::strip_outputs + (Stencil::lowest_high < 0 ? -Stencil::lowest_high : 0);
+  return {sweep_stream2d<Stencil>,
+          {TilingKind::strips,
+           Stencil::warps_per_block,
+           shared_bytes,
+           Kernel::vector_bytes,
+           output_bytes,
+           {1, 1, Kernel::strip_outputs},
+           left_margin,
+           right_margin,
+           Kernel::strip_anchor,
+           Kernel::lead_rows,
+           Stencil::preferred_rows}};
+}
+
+}  // namespace spider

@@ -46,7 +46,7 @@ module spider
     integer(c_int32_t) :: minimum_arch, emulated
   end type
 
-  !> A field with room for a kernel's halo, rows on 128 bytes, all zero at first. Device memory with the CUDA back end.
+  !> A field with room for the halo that a kernel reads, rows on 128 bytes, all zero at first. Device memory with the CUDA back end.
   !> `spider_field_destroy` releases it; a copy by assignment shares the memory.
   type, public :: spider_owned_field
     type(spider_field) :: c                    !< for the functions of the C interface
@@ -62,6 +62,13 @@ module spider
     type(c_ptr) function spider_info(kernel) bind(c)
       import :: c_ptr
       type(c_ptr), value :: kernel
+    end function
+    !> How many cells (z, y, x) a sweep over these extents reads beyond the interior: 0 but at faces whose rule is halo.
+    integer(c_int32_t) function spider_halo(kernel, extent, low, high) bind(c)
+      import :: c_ptr, c_int32_t, c_int64_t
+      type(c_ptr), value :: kernel
+      integer(c_int64_t), intent(in) :: extent(3)
+      integer(c_int64_t), intent(out) :: low(3), high(3)
     end function
     integer(c_int32_t) function spider_prepare(kernel) bind(c)
       import :: c_ptr, c_int32_t
@@ -131,7 +138,7 @@ module spider
     end function
   end interface
 
-  public :: spider_abi_version, spider_info, spider_prepare, spider_apply, spider_apply_box, spider_iterate, &
+  public :: spider_abi_version, spider_info, spider_halo, spider_prepare, spider_apply, spider_apply_box, spider_iterate, &
     spider_status_string, spider_last_error, spider_allocate, spider_free, spider_upload, spider_download, &
     spider_synchronize, spider_clear
 
@@ -199,7 +206,7 @@ contains
     integer, intent(in) :: extents(:)
     type(spider_owned_field), intent(out) :: field
     type(spider_kernel_info) :: info
-    integer(c_int64_t) :: per_alignment, low(3), padded(3), elements, origin
+    integer(c_int64_t) :: per_alignment, low(3), high(3), padded(3), elements, origin
     status = spider_get_info(kernel, info)
     if (status /= SPIDER_OK) return
     status = SPIDER_ERROR_EXTENT
@@ -208,9 +215,10 @@ contains
     field%storage = info%storage
     field%c%extent(4 - size(extents):) = extents(size(extents):1:-1)
     per_alignment = row_alignment / element_bytes(field)
-    low = info%reach_low
+    status = spider_halo(kernel, field%c%extent, low, high)
+    if (status /= SPIDER_OK) return
     low(3) = round_up(low(3), per_alignment)  ! so that the interior, too, starts on 128 bytes
-    padded = low + field%c%extent + info%reach_high
+    padded = low + field%c%extent + high
     padded(3) = round_up(padded(3), per_alignment)
     field%c%stride = [padded(2) * padded(3), padded(3)]
     elements = product(padded)

@@ -201,6 +201,23 @@ const spider_kernel_info* spider_info(const spider_kernel* kernel) {
   return guarded("spider_info", [&] { return check_kernel(kernel); }) == SPIDER_OK ? &kernel->info : nullptr;
 }
 
+spider_status spider_halo(const spider_kernel* kernel, const int64_t extent[3], int64_t low[3],
+                          int64_t high[3]) {
+  return guarded("spider_halo", [&]() -> Outcome {
+    if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
+    if (extent == nullptr || low == nullptr || high == nullptr)
+      return {SPIDER_ERROR_NULL, "the extents or a place for the halo is null"};
+    const spider_field field{nullptr, {extent[0], extent[1], extent[2]}, {0, 0}};
+    if (Outcome fit = spider::check_extents(*kernel, field, "the field"); fit.status != SPIDER_OK) return fit;
+    for (int axis = 0; axis < 3; ++axis) {
+      const spider::HaloWidth width = spider::halo_width(*kernel, field, axis);
+      low[axis] = width.low;
+      high[axis] = width.high;
+    }
+    return {};
+  });
+}
+
 spider_status spider_prepare(const spider_kernel* kernel) {
   return guarded("spider_prepare", [&]() -> Outcome {
     if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;

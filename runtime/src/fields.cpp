@@ -32,20 +32,6 @@ std::string on_axis(int axis) {
   return " on axis " + std::string(axis_names[axis]);
 }
 
-Outcome check_extents(const spider_kernel& kernel, const spider_field& field, const std::string& name) {
-  for (int axis = 0; axis < 3; ++axis) {
-    const std::int64_t extent = field.extent[axis];
-    const bool absent = axis < 3 - kernel.info.dimensions;
-    const std::int64_t largest = kernel.info.dimensions == 1 ? largest_line : largest_extent;
-    if (extent < 1 || extent > largest || (absent && extent != 1)) {
-      return refuse(SPIDER_ERROR_EXTENT, name + " has extent " + std::to_string(extent) + on_axis(axis) +
-                                             (absent ? "; this kernel has no such axis, so it must be 1"
-                                                     : "; it must be 1 to " + std::to_string(largest)));
-    }
-  }
-  return {};
-}
-
 /// Cells along an axis with the halo that counts, from `first` (at most 0) relative to the first interior
 /// one.
 struct Cells {
@@ -245,6 +231,20 @@ HaloWidth halo_width(const spider_kernel& kernel, const spider_field& field, int
 
 std::int64_t element_bytes(const spider_kernel& kernel) {
   return kernel.info.storage == SPIDER_F32 ? 4 : 2;
+}
+
+Outcome check_extents(const spider_kernel& kernel, const spider_field& field, const std::string& name) {
+  for (int axis = 0; axis < 3; ++axis) {
+    const std::int64_t extent = field.extent[axis];
+    const bool absent = axis < 3 - kernel.info.dimensions;
+    const std::int64_t largest = kernel.info.dimensions == 1 ? largest_line : largest_extent;
+    if (extent < 1 || extent > largest || (absent && extent != 1)) {
+      return refuse(SPIDER_ERROR_EXTENT, name + " has extent " + std::to_string(extent) + on_axis(axis) +
+                                             (absent ? "; this kernel has no such axis, so it must be 1"
+                                                     : "; it must be 1 to " + std::to_string(largest)));
+    }
+  }
+  return {};
 }
 
 Outcome check_box(const spider_field& field, const Box& box) {

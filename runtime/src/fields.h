@@ -4,6 +4,7 @@
 #include <spider/kernel.h>
 
 #include <cstdint>
+#include <string>
 
 #include "backend.h"
 
@@ -22,6 +23,10 @@ struct HaloWidth {
 
 /// Of one element of the kernel's fields.
 [[nodiscard]] std::int64_t element_bytes(const spider_kernel& kernel);
+
+/// Whether a kernel can sweep a field of these extents; the reason, which begins with `name`, if it cannot.
+[[nodiscard]] backend::Outcome check_extents(const spider_kernel& kernel, const spider_field& field,
+                                             const std::string& name);
 
 /// Whether one sweep from `in` to `out` is well defined; the reason if it is not.
 [[nodiscard]] backend::Outcome check_fields(const spider_kernel& kernel, const spider_field& in,

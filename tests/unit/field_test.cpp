@@ -225,6 +225,25 @@ TEST(Kernel, GivesItsReachAsHalo) {
   EXPECT_EQ(status_of([] { (void)Halo::of(nullptr); }), SPIDER_ERROR_KERNEL);
 }
 
+TEST(Kernel, AsksForAHaloOnlyWhereAFaceIsOne) {
+  spider_kernel kernel = counting_kernel();
+  EXPECT_EQ(Halo::of(&kernel, {1, 3, 5}), (Halo{{0, 2, 0}, {0, 0, 3}}));
+  kernel.faces[1][0].rule = spider::FaceRule::constant;
+  EXPECT_EQ(Halo::of(&kernel, {1, 3, 5}), (Halo{{0, 0, 0}, {0, 0, 3}}));
+  // With one cell along x, an index 3 beyond the upper face is turned to 2 below the lower one.
+  kernel.faces[2][1].rule = spider::FaceRule::reflect;
+  EXPECT_EQ(Halo::of(&kernel, {1, 3, 1}), (Halo{{0, 0, 2}, {0, 0, 0}}));
+  EXPECT_EQ(Halo::of(&kernel, {1, 3, 3}), (Halo{}));
+
+  EXPECT_EQ(status_of([&] { (void)Halo::of(&kernel, {1, 0, 5}); }), SPIDER_ERROR_EXTENT);
+  EXPECT_EQ(status_of([&] { (void)Halo::of(&kernel, {2, 3, 5}); }), SPIDER_ERROR_EXTENT);
+  EXPECT_EQ(status_of([] { (void)Halo::of(nullptr, {1, 1, 1}); }), SPIDER_ERROR_NULL);
+  std::int64_t cells[3] = {1, 1, 1};
+  EXPECT_EQ(spider_halo(&kernel, nullptr, cells, cells), SPIDER_ERROR_NULL);
+  EXPECT_EQ(spider_halo(&kernel, cells, nullptr, cells), SPIDER_ERROR_NULL);
+  EXPECT_EQ(spider_halo(&kernel, cells, cells, nullptr), SPIDER_ERROR_NULL);
+}
+
 TEST(Kernel, IsAppliedFromFieldToField) {
   const spider_kernel kernel = counting_kernel();
   Field<std::uint16_t> in(3, 5, Halo::of(&kernel));

@@ -78,6 +78,12 @@ SPIDER_PUBLIC int32_t spider_abi_version(void);
 /** NULL where `kernel` is no kernel of this ABI. */
 SPIDER_PUBLIC const spider_kernel_info* spider_info(const spider_kernel* kernel);
 
+/** How many cells a sweep over a field of these extents (z, y, x) reads before and after the interior: 0 but
+ * at faces whose rule is halo. No more than the reach, unless an axis has fewer cells than it and the rule of
+ * its other face turns an index round. */
+SPIDER_PUBLIC spider_status spider_halo(const spider_kernel* kernel, const int64_t extent[3], int64_t low[3],
+                                        int64_t high[3]);
+
 /** Loads the kernel on the current device now: call it before capturing or timing. The other functions do the
  * same on first use; after it none of them allocates or synchronises, and all can be captured in a CUDA
  * graph. Each call loads it again, as cudaDeviceReset and a change of contexts make necessary; other

@@ -77,7 +77,16 @@ struct Halo {
     return {{0, rows, columns}, {0, rows, columns}};
   }
 
-  /// As wide as the kernel's taps reach. A kernel whose boundary is not `halo` reads none of it on that face.
+  /// What a sweep over a field of these extents reads: cells beyond `halo` faces only. Throws Error for
+  /// extents that the kernel cannot sweep.
+  [[nodiscard]] static Halo of(const spider_kernel* kernel, const Extents& extents) {
+    Halo halo;
+    check(spider_halo(kernel, extents.data(), halo.low.data(), halo.high.data()));
+    return halo;
+  }
+
+  /// As wide as the kernel's taps reach, on every face: more memory than a kernel needs that reads no halo
+  /// there.
   [[nodiscard]] static Halo of(const spider_kernel* kernel) {
     const spider_kernel_info& information = info(kernel);
     Halo halo;

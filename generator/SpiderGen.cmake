@@ -249,6 +249,7 @@ function(_spider_kernel_library where spec backend architectures depends output_
     # A shared library exports the C interface, not what its kernels are made of.
     set_target_properties(${library} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
     target_link_libraries(${library} PUBLIC SpiderGen::emulator)
+    spider_optimise(${library})
   endif()
   spider_isolate(${library})
   target_include_directories(${library} INTERFACE "${directory}")

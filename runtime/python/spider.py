@@ -11,18 +11,21 @@
 
 Fields are arrays: anything with `__cuda_array_interface__` (CuPy, PyTorch, Numba) where the library is for CUDA, anything
 with `__array_interface__` (NumPy) where it is emulated, and `Library.field` in both. An array is the *interior* of a
-field: a kernel with `halo` faces reads the cells around it, so pass a view into a larger array, as above. That those
-cells exist is the caller's promise. Axes are z, y, x, slowest first, as many as the kernel has; x is contiguous, other
-strides are free. Nothing is copied.
+field: a kernel with `halo` faces reads the cells around it, so pass a view into a larger array, as above. A call whose
+kernel reads what is not known to belong to the array is refused. Axes are z, y, x, slowest first, as many as the kernel
+has; x is contiguous, other strides are free. Nothing is copied.
 """
 
 from __future__ import annotations
 
 import ctypes
 import dataclasses
+import hashlib
 import math
 import operator
 import os
+import tempfile
+import threading
 from typing import Any, Sequence
 
 __all__ = ["Error", "Field", "Info", "Kernel", "Library", "load"]
@@ -92,6 +95,7 @@ _triple = ctypes.POINTER(ctypes.c_int64)
 _SIGNATURES = {
     "spider_abi_version": (ctypes.c_int32, []),
     "spider_info": (ctypes.POINTER(_KernelInfo), [_pointer]),
+    "spider_halo": (ctypes.c_int32, [_pointer, _triple, _triple, _triple]),
     "spider_prepare": (ctypes.c_int32, [_pointer]),
     "spider_apply": (ctypes.c_int32, [_pointer, _fields, _fields, _pointer]),
     "spider_apply_box": (ctypes.c_int32, [_pointer, _fields, _fields, _triple, _triple, _pointer]),
@@ -117,9 +121,42 @@ _SIGNATURES = {
 
 
 def load(path: str | os.PathLike) -> Library:
-    """A shared library with kernels and the runtime. OSError where it cannot be loaded, Error where it holds no runtime or
-    one of another ABI."""
+    """A shared library with kernels and the runtime, as the file is now: one that was built again since it was last loaded
+    is another library, and the earlier one goes on as it was. OSError where it cannot be loaded, Error where it holds no
+    runtime or one of another ABI."""
     return Library(path)
+
+
+_opened: dict[bytes, ctypes.CDLL] = {}  # by the hash of the content
+_opened_in_place: set[str] = set()
+_opening = threading.Lock()
+
+
+def _open(path: str) -> ctypes.CDLL:
+    """Loads a copy of the file. For the file itself the loader would answer with what it has loaded of this name before; and
+    a library that is written over changes under those who run it."""
+    if not os.path.exists(path):
+        return ctypes.CDLL(path)  # a name that the loader looks for
+    path = os.path.realpath(path)
+    with open(path, "rb") as file:
+        content = file.read()
+    key = hashlib.sha256(content).digest()
+    with _opening:
+        if key in _opened:
+            return _opened[key]
+        for folder in (os.path.dirname(path), None):  # None: that of temporary files
+            try:
+                with tempfile.NamedTemporaryFile(dir=folder, prefix=".", suffix=os.path.basename(path)) as copy:
+                    copy.write(content)
+                    copy.flush()
+                    return _opened.setdefault(key, ctypes.CDLL(copy.name))
+            except OSError:
+                continue  # no place to write to, or to run from; or a file that is no library, of which the next says so
+        if path in _opened_in_place:
+            raise OSError(f"{path} has changed since it was loaded, and there is no folder to load a copy from")
+        _opened[key] = ctypes.CDLL(path)
+        _opened_in_place.add(path)
+        return _opened[key]
 
 
 class Library:
@@ -127,7 +164,7 @@ class Library:
 
     def __init__(self, path: str | os.PathLike):
         self.path = os.fspath(path)
-        self._c = ctypes.CDLL(os.path.abspath(self.path) if os.path.exists(self.path) else self.path)
+        self._c = _open(self.path)
         for name, (result, arguments) in _SIGNATURES.items():
             function = getattr(self._c, name, None)
             if function is None:
@@ -184,41 +221,214 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<spider kernel {self.info.name}: {self.info.dimensions}D, {self.info.storage}>"
 
+    def halo(self, *extents: int) -> tuple[tuple[int, int], ...]:
+        """How many cells a sweep over a field of these extents reads before and after it, axis by axis: 0 but at `halo`
+        faces."""
+        low, high = (ctypes.c_int64 * 3)(), (ctypes.c_int64 * 3)()
+        status = self.library._c.spider_halo(self._handle, self._triple("the extents", extents, 1), low, high)
+        self.library._check(status)
+        return tuple(zip(low, high))[3 - self.info.dimensions:]
+
     def prepare(self) -> None:
         """Loads the kernel on the current device now: before timing, or before capturing a CUDA graph."""
         self.library._check(self.library._c.spider_prepare(self._handle))
 
     def apply(self, source: Any, target: Any, stream: Any = None) -> Any:
         """One sweep: `target` becomes the stencil of `source`. Returns `target`."""
-        a, b = self._view(source), self._view(target, written=True)
+        a, b = self._view(source, read=True), self._view(target, written=True)
         status = self.library._c.spider_apply(self._handle, a.field, b.field, _choose_stream(stream, a, b))
         self.library._check(status)
         return target
 
     def apply_box(self, source: Any, target: Any, offset: Sequence[int], extent: Sequence[int], stream: Any = None) -> Any:
         """The part of a sweep that writes `extent` cells from `offset`, with the same bits. Returns `target`."""
-        a, b = self._view(source), self._view(target, written=True)
-        box = self._triple(offset, 0), self._triple(extent, 1)
+        box = self._triple("the box", offset, 0), self._triple("the box", extent, 1)
+        a, b = self._view(source, read=True, box=box), self._view(target, written=True)
         status = self.library._c.spider_apply_box(self._handle, a.field, b.field, *box, _choose_stream(stream, a, b))
         self.library._check(status)
         return target
 
     def iterate(self, a: Any, b: Any, steps: int, stream: Any = None) -> Any:
         """`steps` time steps from `a` to `b` and back; returns whichever holds the last one."""
-        views = self._view(a, written=True), self._view(b, written=True)
+        views = self._view(a, read=True, written=True), self._view(b, read=True, written=True)
         result = _fields()
         status = self.library._c.spider_iterate(self._handle, views[0].field, views[1].field, _int64("steps", steps),
                                                 _choose_stream(stream, *views), ctypes.byref(result))
         self.library._check(status)
         return a if ctypes.addressof(result.contents) == ctypes.addressof(views[0].field) else b
 
-    def _view(self, array: Any, written: bool = False) -> _View:
-        return _View.of(array, self.info, written)
+    def _view(self, array: Any, read: bool = False, written: bool = False, box: Any = None) -> _View:
+        view = _View.of(array, self.info, written)
+        if read and (any(self.info.reach_low) or any(self.info.reach_high)):
+            halo = self.halo(*view.cells.shape)
+            if box is not None:
+                halo = self._halo_of_box(halo, view.cells.shape, *box)
+            _require_halo(array, view.cells, halo, self.info)
+        return view
 
-    def _triple(self, values: Sequence[int], absent: int) -> Any:
+    def _halo_of_box(self, halo: Any, shape: Sequence[int], offset: Any, extent: Any) -> Any:
+        """What of the halo a sweep over a box reads, or more."""
+        absent = 3 - self.info.dimensions
+        reaches = zip(self.info.reach_low[absent:], self.info.reach_high[absent:])
+        read = []
+        for (low, high), reach, n, begin, count in zip(halo, reaches, shape, offset[absent:], extent[absent:]):
+            if max(reach) < n:  # otherwise an index may be turned round at one face and leave by the other
+                low, high = (min(low, max(0, reach[0] - begin)), min(high, max(0, begin + count + reach[1] - n)))
+            read.append((low, high))
+        return tuple(read)
+
+    def _triple(self, what: str, values: Sequence[int], absent: int) -> Any:
         if len(values) != self.info.dimensions:
             raise ValueError(f"{self.info.name} has {self.info.dimensions} axes, not {len(values)}")
-        return _int64s("the box", [absent] * (3 - len(values)) + list(values))
+        return _int64s(what, [absent] * (3 - len(values)) + list(values))
+
+
+@dataclasses.dataclass
+class _Cells:
+    """Where an array's elements lie, in bytes."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int | None, ...]  #: None where there is one element along the axis, and the array does not tell
+    size: int  #: of an element
+
+    @staticmethod
+    def of(array: Any, interface: dict | None = None) -> _Cells | None:
+        """None where it is no array."""
+        if callable(getattr(array, "data_ptr", None)):  # PyTorch, whose tensors on the host have no interface
+            size = array.element_size()
+            return _Cells(array.data_ptr(), tuple(array.shape), tuple(size * n for n in array.stride()), size)
+        if interface is None:
+            interface = getattr(array, "__array_interface__", None) or getattr(array, "__cuda_array_interface__", None)
+        if interface is None or not isinstance(interface.get("data"), tuple):
+            return None
+        shape, size = tuple(interface["shape"]), int(interface["typestr"][2:])
+        return _Cells(interface["data"][0], shape, _strides(array, interface, shape, size), size)
+
+    def span(self, halo: Sequence[tuple[int, int]] | None = None) -> tuple[int, int]:
+        """The addresses of the first byte and of that behind the last, with the halo."""
+        begin = end = self.address
+        if 0 in self.shape:
+            return begin, end
+        for n, stride, (low, high) in zip(self.shape, self.strides, halo or [(0, 0)] * len(self.shape)):
+            ends = -low * (stride or 0), (n - 1 + high) * (stride or 0)
+            begin, end = begin + min(ends), end + max(ends)
+        return begin, end + self.size
+
+    def holds(self, part: _Cells, halo: Sequence[tuple[int, int]]) -> bool | None:
+        """Whether the halo of `part` are elements of this array, each at its place. None where `part` is no box of this
+        array's elements, but another arrangement of the same memory."""
+        axes = sorted(((stride, n) for stride, n in zip(self.strides, self.shape) if n > 1), reverse=True)
+        inner = self.size
+        for stride, n in reversed(axes):
+            if stride < inner:
+                return None
+            inner = stride * n
+        steps: dict[int, tuple[int, int, int, int]] = {}  # by the stride of an axis: what `part` takes of it
+        for n, stride, (low, high) in zip(part.shape, part.strides, halo):
+            if n == 1 and low == high == 0:
+                continue
+            along = next((own for own, count in axes if stride > 0 and stride % own == 0 and stride < own * count), None)
+            if along is None or along in steps:
+                return None
+            steps[along] = n, stride // along, low, high
+        rest, inside = part.address - self.address, True
+        for stride, count in axes:
+            index, rest = divmod(rest, stride)
+            n, step, low, high = steps.get(stride, (1, 1, 0, 0))
+            if index < 0 or index + (n - 1) * step >= count:
+                return None
+            inside = inside and index - low * step >= 0 and index + (n - 1 + high) * step < count
+        return inside if rest == 0 else None
+
+
+def _strides(array: Any, interface: dict, shape: tuple[int, ...], size: int) -> tuple[int | None, ...]:
+    """Interfaces leave out the strides of an array without gaps, and one that is a single row counts as such whatever it is
+    a row of. So those of the array itself come first."""
+    told = interface.get("strides")
+    if told is not None:
+        return tuple(told)
+    dense = [size * math.prod(shape[axis + 1:]) for axis in range(len(shape))]
+    own = getattr(array, "strides", None)
+    if own is not None and len(own) == len(shape) and all(n < 2 or a == b for n, a, b in zip(shape, own, dense)):
+        return tuple(own)
+    return tuple(None if n == 1 else stride for n, stride in zip(shape, dense))
+
+
+def _require_halo(array: Any, cells: _Cells, halo: Sequence[tuple[int, int]], info: Info) -> None:
+    """Stops where a kernel would read beyond the array what is not known to belong to it."""
+    if not any(low or high for low, high in halo):
+        return
+    names = "zyx"[-len(halo):]
+    read = [f"{low} before it and {high} after it along {name}" for name, (low, high) in zip(names, halo) if low or high]
+    slices = ", ".join(f"{low or ''}:{-high or ''}" for low, high in halo)
+    mend = f"pass a view into a padded array, padded[{slices}], or a field of Library.field"
+    for name, n, stride, (low, high) in zip(names, cells.shape, cells.strides, halo):
+        if n == 1 and (low or high) and (stride is None or (name == "x" and stride != cells.size)):
+            raise ValueError(f"{info.name} reads cells beyond the array, {'; '.join(read)}, and the array has one cell along "
+                             f"{name} and does not tell how far the next is: {mend}")
+    around, begin, end = _memory_around(array, cells)
+    held = None if around is None else around.holds(cells, halo)
+    if held is None:
+        first, last = cells.span(halo)
+        held = begin <= first and last <= end
+    if not held:
+        raise ValueError(f"{info.name} reads cells beyond the array, through halo faces: {'; '.join(read)}. They do not lie "
+                         f"in memory that this {type(array).__name__} is known to be a view of: {mend}")
+
+
+def _memory_around(array: Any, cells: _Cells) -> tuple[_Cells | None, int, int]:
+    """What the array is a view of: the outermost array, if there is one, and where its memory begins and ends."""
+    outer = None
+    while True:
+        if isinstance(array, Field):
+            return array._with_halo()
+        base, memory = _origin(array)
+        if memory is not None:
+            return outer, *memory
+        if base is None:
+            return outer, *cells.span()
+        array, found = base, _Cells.of(base)
+        if found is not None:
+            cells = outer = found
+
+
+def _origin(array: Any) -> tuple[Any, tuple[int, int] | None]:
+    """The object that an array has its memory from; or where that memory begins and ends."""
+    if isinstance(array, memoryview):
+        return array.obj, None
+    base = getattr(array, "base", None)
+    if base is None and callable(getattr(array, "data_ptr", None)):  # PyTorch
+        base = getattr(array, "_base", None)
+        if base is None:
+            storage = array.untyped_storage() if hasattr(array, "untyped_storage") else array.storage()
+            return None, (storage.data_ptr(), storage.data_ptr() + storage.nbytes())
+    if base is not None:
+        return base, None
+    memory = getattr(getattr(array, "data", None), "mem", None)  # CuPy
+    if memory is not None:
+        owner = getattr(memory, "_owner", None)  # of memory that is not CuPy's
+        if isinstance(owner, Field) or _Cells.of(owner) is not None:
+            return owner, None
+        # Memory of its own is rounded up, and what it is rounded by belongs to nobody.
+        whole = owner is None and array.data.ptr == memory.ptr
+        return None, None if whole else (memory.ptr, memory.ptr + memory.size)
+    owner = getattr(getattr(array, "gpu_data", None), "owner", None)  # Numba
+    if owner is not None:
+        begin = getattr(getattr(owner, "device_ctypes_pointer", None), "value", None)
+        return (owner, None) if begin is None else (None, (begin, begin + owner.size))
+    return None, None if _Cells.of(array) is not None else _bytes_of(array)
+
+
+def _bytes_of(buffer: Any) -> tuple[int, int] | None:
+    """Where the memory of a bytearray, of a file that is mapped, and the like begins and ends."""
+    try:
+        import numpy
+
+        cells = _Cells.of(numpy.frombuffer(buffer, numpy.uint8))
+    except (ImportError, TypeError, ValueError, BufferError):
+        return None
+    return cells.span()
 
 
 @dataclasses.dataclass
@@ -227,9 +437,11 @@ class _View:
 
     field: _Field
     stream: int | None  #: that the array's interface asks to be ordered with
+    cells: _Cells
 
     @staticmethod
     def of(array: Any, info: Info, written: bool) -> _View:
+        _refuse_masked(array)
         interface = _interface(array, info)
         shape = tuple(interface["shape"])
         if len(shape) != info.dimensions:
@@ -239,24 +451,32 @@ class _View:
             raise TypeError(f"{info.name} stores {info.storage} ({wanted}), the array {interface['typestr']}")
         if interface.get("mask") is not None:
             raise TypeError("masked arrays have no meaning for a kernel")
-        address, read_only = interface["data"]
-        if written and read_only:
+        if callable(getattr(array, "is_neg", None)) and array.is_neg():
+            raise TypeError("the tensor is to be negated when it is read, and a kernel would not: pass resolve_neg() of it")
+        cells = _Cells.of(array, interface)
+        if cells is None:
+            raise TypeError("the array's interface gives no address")
+        if written and interface["data"][1]:
             raise ValueError("the array is read-only, and the kernel writes to it")
 
         size = _ELEMENT_BYTES[info.storage]
-        strides = interface.get("strides")
-        if strides is None:
-            strides = [size * math.prod(shape[axis + 1:]) for axis in range(len(shape))]
-        if strides[-1] != size and shape[-1] > 1:
-            raise ValueError(f"elements along x lie {strides[-1]} bytes apart, not {size}: x has to be contiguous")
+        if cells.strides[-1] != size and shape[-1] > 1:
+            raise ValueError(f"elements along x lie {cells.strides[-1]} bytes apart, not {size}: x has to be contiguous")
         counted = [0, 0]  # from plane to plane, from row to row
-        for axis, stride in enumerate(strides[:-1]):
+        for axis, stride in enumerate(cells.strides[:-1]):
+            if stride is None:
+                continue  # one cell, and no halo
             if stride % size != 0 and shape[axis] > 1:
                 raise ValueError(f"a stride of {stride} bytes is no whole number of elements")
             counted[2 - (len(shape) - 1) + axis] = stride // size
         extents = [1] * (3 - len(shape)) + list(shape)
-        field = _Field(address, _int64s("the array's shape", extents), _int64s("the array's strides", counted))
-        return _View(field, interface.get("stream"))
+        field = _Field(cells.address, _int64s("the array's shape", extents), _int64s("the array's strides", counted))
+        return _View(field, interface.get("stream"), cells)
+
+
+def _refuse_masked(array: Any) -> None:
+    if hasattr(array, "mask") and hasattr(array, "filled"):  # of NumPy, of Astropy
+        raise TypeError("masked arrays have no meaning for a kernel: pass filled(value) of it")
 
 
 def _int64(what: str, value: Any) -> int:
@@ -308,7 +528,7 @@ def _choose_stream(stream: Any, *views: _View) -> int | None:
 
 
 class Field:
-    """Memory for a field and a halo as wide as its kernel's taps reach, owned by this object; rows on 128 bytes.
+    """Memory for a field and the halo that its kernel reads, owned by this object, which cannot be copied; rows on 128 bytes.
 
     For the device, where there is no CuPy, and for fast rows anywhere. It has the array interfaces itself, of its interior,
     so that kernels, CuPy and NumPy take it. `upload` and `download` need NumPy.
@@ -316,18 +536,14 @@ class Field:
 
     def __init__(self, library: Library, kernel: Kernel, extents: Sequence[int]):
         info = kernel.info
-        if len(extents) != info.dimensions:
-            raise ValueError(f"{info.name} has {info.dimensions} axes, not {len(extents)}")
-        if min(extents) < 1:
-            raise ValueError("every extent must be at least 1")
         self.library, self.storage = library, info.storage
         self.shape = tuple(operator.index(n) for n in extents)
+        halo = kernel.halo(*self.shape)
         self._emulated = info.emulated
         self._size = _ELEMENT_BYTES[info.storage]
-        low, high = (list(reach[3 - info.dimensions:]) for reach in (info.reach_low, info.reach_high))
         alignment = 128 // self._size
-        low[-1] = -(-low[-1] // alignment) * alignment  # so that the interior, too, starts on 128 bytes
-        self.halo = tuple(zip(low, high))
+        low, high = halo[-1]
+        self.halo = (*halo[:-1], (-(-low // alignment) * alignment, high))  # the interior, too, starts on 128 bytes
         self._padded = [before + n + after for (before, after), n in zip(self.halo, self.shape)]
         self._padded[-1] = -(-self._padded[-1] // alignment) * alignment
         self._memory = _pointer()
@@ -340,6 +556,10 @@ class Field:
         if memory:
             self.library._c.spider_free(memory)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:  # what copy, deepcopy and pickle call
+        raise TypeError("a Field owns its memory and can be neither copied nor pickled: make another with Library.field and "
+                        "upload what this one's download() returns")
+
     @property
     def strides(self) -> tuple[int, ...]:
         """In bytes, as NumPy counts them."""
@@ -349,6 +569,10 @@ class Field:
     def pointer(self) -> int:
         """Address of the first interior element."""
         return self._memory.value + sum(before * stride for (before, _), stride in zip(self.halo, self.strides))
+
+    def _with_halo(self) -> tuple[_Cells, int, int]:
+        cells = _Cells(self._memory.value, tuple(self._padded), self.strides, self._size)
+        return cells, *cells.span()
 
     def _describe(self, emulated: bool) -> dict:
         if emulated != self._emulated:
@@ -365,10 +589,15 @@ class Field:
         return self._describe(False) | {"stream": 1}
 
     def upload(self, array: Any) -> Field:
-        """Fills the interior from a NumPy array of the same shape, rounded to the storage. Returns the field."""
+        """Fills the interior from a NumPy array of the same shape, of real numbers, which are rounded to the storage. Returns
+        the field."""
         import numpy
 
-        values = self._bits(numpy.asarray(array))
+        _refuse_masked(array)
+        given = numpy.asarray(array)
+        if given.dtype.kind not in "biuf" and given.dtype.name != "bfloat16":
+            raise TypeError(f"a field takes real numbers, not {given.dtype}")
+        values = self._bits(given)
         if values.shape != self.shape:
             raise ValueError(f"the field is {self.shape}, the array {values.shape}")
         self._copy(self.library._c.spider_upload, numpy.ascontiguousarray(values).ctypes.data, to_field=True)

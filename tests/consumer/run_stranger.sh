@@ -41,12 +41,36 @@ case_without_nvcc() {
   build "three lines"
   "$build/heat"
   expect_nothing_to_do "second build"
+  expect_optimised
   # The default is no silent emulation.
   write_project "C CXX"
   if cmake -S "$work/source" -B "$work/default" "-DCMAKE_PREFIX_PATH=$prefix" $without_cuda >"$log" 2>&1; then
     fail "BACKEND cuda was accepted without CUDA"
   fi
   expect_words 'project(... LANGUAGES CXX CUDA)' "the default back end without CUDA"
+}
+
+# optimised_as COUNT [cmake option...]: in how many configurations the emulator and the kernel have -O2.
+optimised_as() {
+  local wanted=$1 file count
+  shift
+  cmake -S "$work/source" -B "$work/options" "-DCMAKE_PREFIX_PATH=$prefix" $without_cuda -DCMAKE_EXPORT_COMPILE_COMMANDS=ON "$@" \
+    >"$log" 2>&1 || { cat "$log" >&2; fail "configuring with $*"; }
+  for file in heat2d_emulated.cpp emulator/lane.cpp src/api.cpp; do
+    count=$(grep '"command":' "$work/options/compile_commands.json" | grep -F "$file" | grep -c -e ' -O2 ' || true)
+    [[ $count == "$wanted" ]] || fail "$file has -O2 in $count configurations, not $wanted, with ${*:-nothing}"
+  done
+  rm -rf -- "$work/options"
+}
+
+# Without a build type emulated kernels are optimised; what a project says comes first.
+expect_optimised() {
+  optimised_as 1
+  optimised_as 0 -DCMAKE_BUILD_TYPE=Debug
+  optimised_as 0 -DCMAKE_CXX_FLAGS='-g -O1'
+  optimised_as 0 -G "Ninja Multi-Config" "-DCMAKE_CONFIGURATION_TYPES=Debug;Release"
+  sed -i 's/^project.*/&\nadd_compile_options(-Og)/' "$work/source/CMakeLists.txt"
+  optimised_as 0
 }
 
 case_with_nvcc() {

@@ -206,12 +206,13 @@ def languages(arguments: argparse.Namespace) -> list[str]:
             folder = pathlib.Path(name)
             environment = users_environment(folder, arguments.prefix)
             project = named_block(page, "fortran CMakeLists.txt" if language == "fortran" else "python CMakeLists.txt")
-            if not arguments.gpu:
+            if language == "fortran" and not arguments.gpu:
                 project = project.replace(" CUDA)", ")").replace("heat2d.yaml)", "heat2d.yaml BACKEND emulated)")
             (folder / "CMakeLists.txt").write_text(project, encoding="utf-8")
             (folder / program).write_text(named_block(page, program), encoding="utf-8")
             shutil.copy(arguments.root / "stencils/heat2d.yaml", folder)
-            commands = named_block(arguments.root / "runtime/python/README.md", "python")
+            block = "python" if arguments.gpu else "python emulated"
+            commands = named_block(arguments.root / "runtime/python/README.md", block)
             if language == "fortran":
                 commands = "".join(commands.splitlines(keepends=True)[:2]) + "build/heat\n"
             else:

@@ -11,6 +11,9 @@ import sys
 import numpy as np
 import spider
 
+import arrays
+from arrays import OnDevice, OnHost, refuse
+
 
 def nearest(values: np.ndarray) -> np.ndarray:
     """One step of diffusion.yaml in double precision."""
@@ -145,20 +148,6 @@ def cupy_arrays(library: spider.Library) -> None:
     print("CuPy: as expected")
 
 
-class OnDevice:
-    """What CuPy and PyTorch show of an array."""
-
-    def __init__(self, **interface):
-        self.__cuda_array_interface__ = {"data": (1 << 20, False), "version": 3} | interface
-
-
-class OnHost:
-    """An array of NumPy that tells something else of itself."""
-
-    def __init__(self, array: np.ndarray, **interface):
-        self.__array_interface__ = array.__array_interface__ | interface
-
-
 def refusals(library: spider.Library) -> None:
     kernel = library.kernel("diffusion")
     good = np.zeros((4, 8), np.float16)
@@ -179,7 +168,10 @@ def refusals(library: spider.Library) -> None:
     refuse(OverflowError, "steps: 18446744073709551616 does not fit", kernel.iterate, good, good.copy(), 2**64)
     refuse(OverflowError, "the box: ", kernel.apply_box, good, good.copy(), (0, 0), (2**64 + 1, 8))
     refuse(OverflowError, "the array's shape: ", kernel.apply, OnHost(good, shape=(2**64 + 4, 8)), good.copy())
-    refuse(OverflowError, "the field's bytes: ", library.field, kernel, 2**40, 2**40)
+    refuse(OverflowError, "the extents: ", library.field, kernel, 2**64 + 4, 8)
+    refuse(spider.Error, "extent 1099511627776 on axis y", library.field, kernel, 2**40, 2**40)
+    refuse(spider.Error, "extent 0 on axis x", library.field, kernel, 4, 0)
+    refuse(OverflowError, "the field's bytes: ", library.field, library.kernel("relax3d"), 2**30, 2**30, 2**30)
     refuse(TypeError, "integer", kernel.iterate, good, good.copy(), 1.5)
     refuse(TypeError, "integer", kernel.apply_box, good, good.copy(), (0, 0.5), (1, 1))
     refuse(TypeError, "integer", library.field, kernel, 4.5, 8)
@@ -220,15 +212,6 @@ def check(what: str, result: np.ndarray, expected: np.ndarray, relative: float) 
     assert error <= relative, what
 
 
-def refuse(kind: type, words: str, function, *arguments, **options) -> None:
-    try:
-        function(*arguments, **options)
-    except kind as error:
-        assert words in str(error), f"{error} does not say {words}"
-    else:
-        raise AssertionError(f"{function} accepted what it must refuse: {words}")
-
-
 def main() -> None:
     library = spider.load(sys.argv[1])
     diffuse(library)
@@ -238,6 +221,7 @@ def main() -> None:
         shift(library)
         refusals(library)
         device_arrays(library)
+        arrays.check(library)
     else:
         torch_tensors(library)
         cupy_arrays(library)

@@ -135,9 +135,9 @@ constexpr auto cuda_names = std::to_array<std::string_view>({
 
 // A kernel lives in the namespace spider_<name>, beside the runtime's own names.
 constexpr auto runtime_names = std::to_array<std::string_view>({
-    "abi_version",   "allocate", "apply",         "apply_box",   "clear",       "download",   "field",
-    "free",          "info",     "iterate",       "kernel",      "kernel_info", "last_error", "prepare",
-    "shared_memory", "status",   "status_string", "synchronize", "upload",
+    "abi_version", "allocate",      "apply",  "apply_box",     "clear",       "download",    "field",
+    "halo",        "free",          "info",   "iterate",       "kernel",      "kernel_info", "last_error",
+    "prepare",     "shared_memory", "status", "status_string", "synchronize", "upload",
 });
 
 template <std::size_t count>

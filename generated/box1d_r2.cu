@@ -15,68 +15,13 @@
 
 #include "box1d_r2.h"
 
-#include <spider/boundary.h>
-#include <spider/instructions.h>
-#include <spider/kernel.h>
-#include <spider/storage.h>
-#include <spider/vectors.h>
-
-#include <cstdint>
+#include <spider/kernels/stream1d.h>
 
 namespace spider_box1d_r2 {
 namespace {
 
-using spider::device::Accumulator;
-using spider::device::Shared;
-using spider::device::Vector;
-namespace device = spider::device;
-
-// How fields lie in memory, and how they become operands and results.
-using Storage = spider::F16Storage;
-using Element = Storage::Element;
-constexpr int element_bytes = Storage::element_bytes;
-constexpr int vector_elements = Storage::vector_elements;
-constexpr int vector_bytes = 16;
-
-// The stencil: out[x] = sum of weight * in[x + dx], in every row by itself.
-constexpr int dimensions = 1;  // 1: one row
-constexpr int lowest_tap = -2;
-constexpr int highest_tap = 2;
-
-// A tile is one product: 16 outputs along x in each of 8 columns. A warp has a strip of tiles side by side in one row.
-constexpr int tile_outputs = 128;
-constexpr int tiles = 4;
-constexpr int strip_outputs = tiles * tile_outputs;
-constexpr int strip_anchor = 128;  // columns: strips of a box begin where a sum does, and outputs on a line of memory
-constexpr int warps_per_block = 4;
-constexpr int blocks_per_multiprocessor = 12;
-
-// The inputs of a strip, in vectors from column first_column of the strip on.
-constexpr int first_column = -8;
-constexpr int window_vectors = 66;
-constexpr int window_elements = window_vectors * vector_elements;
-
-// Warps that meet an edge or a row that does not start on 16 bytes gather them in shared memory; where fragments are
-// many, all warps do, which is less work for the memory.
-constexpr bool always_gathers = false;
-constexpr int lane_vectors = (window_vectors + 31) / 32;
-constexpr int warp_bytes = lane_vectors * 32 * vector_bytes;
-
-// Every product reads its inputs at one of the shifts and multiplies them with one of the operands.
-constexpr int shift_count = 1;
-constexpr int shifts_at_once = 4;  // whose loads are on their way together
-constexpr int operand_count = 1;
-constexpr int metadata_count = 1;
-constexpr int product_count = 1;
-constexpr float result_scale = 0x1p0F;
-
-/// The inputs at a shift times an operand.
-struct Product {
-  int shift, operand, metadata, selector;
-};
-
 // Kernel matrices, compressed 2:4, in the order of the lanes that load them.
-alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
+alignas(16) SPIDER_TABLE spider::device::Vector operands[1][32] = {
     {  // dy 0, dx -8..7
         {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0xaf80ae80, 0xb020a880, 0x00000000, 0x00002f80}},
         {{0x00000000, 0x00000000, 0xb020a880, 0x00000000}}, {{0x00002f80, 0xaf80ae80, 0x00000000, 0x00000000}},
@@ -98,7 +43,7 @@ alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
 };
 
 // Which two of each four columns the matrices keep.
-SPIDER_TABLE std::uint32_t metadata_words[metadata_count][32] = {
+SPIDER_TABLE std::uint32_t metadata_words[1][32] = {
     {
         0x444e4444, 0x44444444, 0x00000000, 0x00000000, 0x494e4449, 0x44444444, 0x00000000, 0x00000000,
         0x4e4e4e4e, 0x444e4444, 0x00000000, 0x00000000, 0x4e4e4e4e, 0x494e4449, 0x00000000, 0x00000000,
@@ -107,227 +52,32 @@ SPIDER_TABLE std::uint32_t metadata_words[metadata_count][32] = {
     },
 };
 
-/// The row of a warp, and where in it the warp's strip is.
-struct Strip {
-  const Element* input;  ///< the row's first interior element
-  Element* output;
-  std::int64_t columns;     ///< of the row's interior
-  std::int64_t first;       ///< column of the strip's first output
-  std::int32_t begin, end;  ///< the outputs of the sweep, from `first`; those far away are left out
-  int lead;                 ///< elements of the vector of memory that the row starts in before its first
-  bool aligned_output;      ///< rows of results start where four are stored at once
+/// out[x] = sum of weight * in[x + dx], in every row by itself
+struct Stencil {
+  using Storage = spider::F16Storage;
+  static constexpr int dimensions = 1;
+  static constexpr int highest_low = -2, lowest_high = 2;
+  static constexpr int tiles = 4;
+  static constexpr int warps_per_block = 4, blocks_per_multiprocessor = 12;
+  static constexpr int first_column = -8, window_vectors = 66;
+  static constexpr bool always_gathers = false;
+  static constexpr int shift_count = 1, product_count = 1;
+  static constexpr int operand_count = 1, metadata_count = 1;
+  static constexpr float result_scale = 0x1p0F;
+
+  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000}; }
+  SPIDER_DEVICE static int shift_group(int i) {
+    SPIDER_CONSTANTS int groups[] = {0};
+    return groups[i];
+  }
+  SPIDER_DEVICE static constexpr spider::TableOf<spider::RowProduct, product_count> products() {
+    return {{
+        {0, 0, 0, 0, 0, 0},
+    }};
+  }
+  SPIDER_DEVICE static const spider::device::Vector* operand(int i, int lane) { return &operands[i][lane]; }
+  SPIDER_DEVICE static const std::uint32_t* metadata(int i, int lane) { return &metadata_words[i][lane]; }
 };
-
-/// Dividend and divisor are not negative; 32 bits, which are divided much faster, hold them nearly always.
-SPIDER_DEVICE std::int64_t divide(std::int64_t dividend, std::int64_t divisor) {
-  constexpr std::int64_t largest = 0xffffffff;
-  if (dividend <= largest && divisor <= largest) {
-    return static_cast<std::uint32_t>(dividend) / static_cast<std::uint32_t>(divisor);
-  }
-  return dividend / divisor;
-}
-
-/// Finds the strip of this warp; there is none where the grid has a warp too many.
-SPIDER_DEVICE bool find_strip(const spider::SweepArguments& field, Strip& strip) {
-  constexpr std::int64_t far_away = 1 << 20;  // from any input of the strip
-  const spider::Box& box = field.box;
-  const std::int64_t anchor_column = box.offset[2] / strip_anchor * strip_anchor;
-  const std::int64_t columns = box.offset[2] + box.extent[2] - anchor_column;
-  const std::int64_t strips = (columns + strip_outputs - 1) / strip_outputs;
-  const std::int64_t index = std::int64_t{device::block_index()} * warps_per_block + device::warp_index();
-  const std::int64_t line = dimensions == 1 ? (index < strips ? 0 : 1) : divide(index, strips);
-  if (line >= box.extent[1]) return false;
-  const std::int64_t row = box.offset[1] + line;
-  strip.input = static_cast<const Element*>(field.input) + row * field.input_stride[1];
-  strip.output = static_cast<Element*>(field.output) + row * field.output_stride[1];
-  strip.columns = field.extent[2];
-  strip.first = anchor_column + (index - line * strips) * strip_outputs;
-  const std::int64_t begin = box.offset[2] - strip.first;
-  const std::int64_t end = begin + box.extent[2];
-  strip.begin = static_cast<std::int32_t>(begin < -far_away ? -far_away : begin);
-  strip.end = static_cast<std::int32_t>(end > far_away ? far_away : end);
-  strip.lead = static_cast<int>(reinterpret_cast<std::uintptr_t>(strip.input) % vector_bytes) / element_bytes;
-  strip.aligned_output = field.aligned_output;
-  return true;
-}
-
-/// Where column x of the row is taken from.
-SPIDER_DEVICE spider::MappedFarIndex map_column(const Strip& strip, std::int64_t x) {
-  constexpr spider::AxisRules rules = {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000};
-  return spider::map_far_index(rules, x, strip.columns);
-}
-
-SPIDER_DEVICE Shared window_begin() {
-  return device::warp_index() * warp_bytes;
-}
-
-/// Columns of the window, from its first.
-struct Span {
-  int begin, end;
-};
-
-/// The window's columns that lie in whole vectors of outputs of the sweep, which are in memory at their own places.
-SPIDER_DEVICE Span whole_vectors(const Strip& strip) {
-  const auto clamp = [](int value, int low) {
-    return value < low ? low : (value > window_elements ? window_elements : value);
-  };
-  // Where rows are shifted, a vector lies across two of memory.
-  const int begin = strip.begin - first_column + strip.lead;
-  const int end = strip.end - first_column + strip.lead - (strip.lead > 0 ? vector_elements : 0);
-  const int first = (clamp(begin, 0) + vector_elements - 1) / vector_elements * vector_elements;
-  return {first, clamp(end / vector_elements * vector_elements, first)};
-}
-
-/// Puts those into shared memory, and zeros everywhere else: an operand's zero times what lay there could be NaN.
-SPIDER_DEVICE void gather_vectors(const Strip& strip, const Span& whole) {
-  const int lane = device::lane_index();
-  SPIDER_UNROLL
-  for (int i = 0; i < lane_vectors; ++i) {
-    const int column = (lane + 32 * i) * vector_elements;
-    const bool wanted = column >= whole.begin && column < whole.end;
-    const Element* from = strip.input + (wanted ? strip.first + first_column + column - strip.lead : 0);
-    const Vector low = device::load_vector_if(wanted, from);
-    const Vector high = device::load_vector_if(wanted && strip.lead > 0, from + (wanted ? vector_elements : 0));
-    device::store_shared(window_begin() + column * element_bytes,
-                         spider::take_vector(low, high, strip.lead * element_bytes));
-  }
-}
-
-/// Fetches what taps reach beside them, a lane an element, wherever the boundary takes it from.
-SPIDER_DEVICE void gather_elements(const Strip& strip, const Span& whole) {
-  const auto clamp = [](int value, int low, int high) { return value < low ? low : (value > high ? high : value); };
-  const int begin = clamp(strip.begin + lowest_tap - first_column, 0, window_elements);
-  const int end = clamp(strip.end + highest_tap - first_column, begin, window_elements);
-  const int low_end = clamp(whole.begin, begin, end);
-  const int high_begin = clamp(whole.end, low_end, end);
-  const int count = low_end - begin + end - high_begin;
-  SPIDER_NO_UNROLL
-  for (int first = 0; first < count; first += 32) {
-    const int i = first + device::lane_index();
-    const int column = begin + i < low_end ? begin + i : begin + i - low_end + high_begin;
-    const spider::MappedFarIndex place = map_column(strip, strip.first + first_column + column);
-    const bool wanted = i < count;
-    const bool in_memory = wanted && !place.constant;
-    const Element value = device::load_field_if(in_memory, strip.input + (in_memory ? place.index : 0),
-                                                static_cast<Element>(place.value));
-    device::store_shared_if(wanted, window_begin() + column * element_bytes, value);
-  }
-}
-
-/// Puts the window into shared memory. All lanes leave together.
-SPIDER_DEVICE void gather(const Strip& strip) {
-  const Span whole = whole_vectors(strip);
-  gather_vectors(strip, whole);
-  device::sync_warp();
-  gather_elements(strip, whole);
-  device::sync_warp();
-}
-
-/// Are all inputs of the strip in memory at their own places and aligned, and all outputs wanted?
-SPIDER_DEVICE bool needs_no_care(const Strip& strip) {
-  constexpr int window_end = first_column + window_elements;
-  constexpr int first = first_column < 0 ? first_column : 0;
-  constexpr int end = window_end > strip_outputs ? window_end : strip_outputs;
-  return strip.lead == 0 && strip.begin <= first && strip.end >= end;
-}
-
-/// A lane's eight inputs from column `column` of the window on.
-template <bool gathered>
-SPIDER_DEVICE Storage::Fragment load_fragment(const Strip& strip, int column) {
-  if constexpr (gathered) {
-    return Storage::load_fragment(window_begin() + column * element_bytes, 1);
-  } else {
-    return {device::load_vector(strip.input + strip.first + first_column + column)};
-  }
-}
-
-/// Adds the products at a shift to the sums of all tiles.
-SPIDER_DEVICE void multiply(int shift, const std::uint32_t (&metadata)[metadata_count],
-                            const Storage::Fragment (&fragments)[tiles], Accumulator (&sums)[tiles]) {
-  SPIDER_CONSTANTS Product products[product_count] = {
-      {0, 0, 0, 0},
-  };
-  Storage::Partial nothing_apart;
-  SPIDER_UNROLL
-  for (int i = 0; i < product_count; ++i) {
-    const Product& product = products[i];
-    if (product.shift != shift) continue;
-    const Vector matrix = device::load_table(&operands[product.operand][device::lane_index()]);
-    SPIDER_UNROLL
-    for (int tile = 0; tile < tiles; ++tile) {
-      if (product.selector == 0) {
-        Storage::multiply<0>(nothing_apart, sums[tile], matrix, fragments[tile], metadata[product.metadata], 0);
-      } else {
-        Storage::multiply<1>(nothing_apart, sums[tile], matrix, fragments[tile], metadata[product.metadata], 0);
-      }
-    }
-  }
-}
-
-/// Stores those of a lane's four outputs that are the sweep's; the first is at `column` of the strip.
-SPIDER_DEVICE void store_clipped(const Strip& strip, int column, const Storage::Outputs& outputs) {
-  Element* to = strip.output + strip.first + column;
-  const bool whole = strip.aligned_output && column >= strip.begin && column + 4 <= strip.end;
-  device::store_field_if(whole, to, outputs.word[0], outputs.word[1]);
-  SPIDER_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    const bool wanted = column + i >= strip.begin && column + i < strip.end;
-    device::store_field_if(wanted && !whole, to + i, Storage::output(outputs, i));
-  }
-}
-
-/// Computes a strip, from memory or from what was gathered. Which of both is the same for all lanes of a warp, so that
-/// all of them come to every product together.
-template <bool gathered>
-SPIDER_DEVICE void sweep_strip(const Strip& strip) {
-  SPIDER_CONSTANTS int shift_groups[shift_count] = {0};
-  const int lane = device::lane_index();
-  std::uint32_t metadata[metadata_count];
-  SPIDER_UNROLL
-  for (int i = 0; i < metadata_count; ++i) metadata[i] = device::load_table(&metadata_words[i][lane]);
-  if constexpr (gathered) gather(strip);
-
-  // A lane's fragment of a tile is the vector 2 (lane / 4) + (lane % 4) / 2 + 2 (lane % 2): the pair swap.
-  const int vector = 2 * (lane / 4) + lane % 4 / 2 + 2 * (lane % 2);
-  Accumulator sums[tiles] = {};
-  SPIDER_UNROLL
-  for (int shift = 0; shift < shift_count; ++shift) {
-    // Loads of all shifts together would take more registers than there are.
-    if (shift > 0 && shift % shifts_at_once == 0) device::sync_warp();
-    Storage::Fragment fragments[tiles];
-    SPIDER_UNROLL
-    for (int tile = 0; tile < tiles; ++tile) {
-      fragments[tile] =
-          load_fragment<gathered>(strip, tile * tile_outputs + (vector + shift_groups[shift]) * vector_elements);
-    }
-    multiply(shift, metadata, fragments, sums);
-  }
-
-  Storage::Outputs outputs[tiles];
-  SPIDER_UNROLL
-  for (int tile = 0; tile < tiles; ++tile) outputs[tile] = Storage::round(sums[tile], result_scale, 0);
-  const int column = Storage::first_output(lane);
-  if (strip.aligned_output && strip.begin <= 0 && strip.end >= strip_outputs) {
-    Element* to = strip.output + strip.first + column;
-    SPIDER_UNROLL
-    for (int tile = 0; tile < tiles; ++tile) {  // of plain stores the compiler takes some apart
-      device::store_field_if(true, to + tile * tile_outputs, outputs[tile].word[0], outputs[tile].word[1]);
-    }
-  } else {
-    SPIDER_UNROLL
-    for (int tile = 0; tile < tiles; ++tile) store_clipped(strip, column + tile * tile_outputs, outputs[tile]);
-  }
-}
-
-SPIDER_GLOBAL(warps_per_block * 32, blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
-  Strip strip;
-  if (!find_strip(field, strip)) return;
-  if (!always_gathers && needs_no_care(strip)) {
-    sweep_strip<false>(strip);
-  } else {
-    sweep_strip<true>(strip);
-  }
-}
 
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
 constexpr spider::TapRow tap_rows[] = {
@@ -342,18 +92,16 @@ const spider_kernel kernel = {
     SPIDER_ABI,
     sizeof(spider_kernel),
     sizeof(spider::SweepArguments),
-    {sizeof(spider_kernel_info), SPIDER_ABI, "box1d_r2", "spider-gen version 0.1.0", "a6bcaf72c9c851b2", dimensions,
+    {sizeof(spider_kernel_info), SPIDER_ABI, "box1d_r2", "spider-gen version 0.1.0", "a6bcaf72c9c851b2", 1,
      SPIDER_F16, SPIDER_F32, 1, {0, 0, 2}, {0, 0, 2}, 80,
-     device::is_emulated},
-    {{sweep,
-      {spider::TilingKind::lines, warps_per_block, warps_per_block * warp_bytes, vector_bytes, vector_bytes / 2,
-       {1, 1, strip_outputs}, 0, 0, strip_anchor, 0, 0}}},
+     spider::device::is_emulated},
+    {spider::stream1d_form<Stencil>()},
     1,
     tap_rows,
     sizeof(tap_rows) / sizeof(tap_rows[0]),
     taps,
     sizeof(taps) / sizeof(taps[0]),
-    product_count,
+    Stencil::product_count,
     {
         {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
         {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},

@@ -1,8 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <string>
-#include <vector>
 
 #include "emit/schemes/schemes.h"
 #include "plan/lines.h"
@@ -13,13 +9,7 @@ void bind_stream1d(const Kernel& kernel, render::Bindings& bindings) {
   const plan::Pass& pass = kernel.pass();
   bind_storage(kernel, bindings);
   bind_operands(kernel, bindings);
-  std::vector<std::string> products;
-  for (const plan::Product& product : pass.products) {
-    const pack::PackedOperand& operand = kernel.packed_pass().operands[product.operand];
-    products.push_back(fmt::format("{{{}, {}, {}, {}}},", product.source, product.operand, operand.metadata,
-                                   operand.selector));
-  }
-  bindings["products"] = fmt::format("{}", fmt::join(products, "\n"));
+  bind_row_products(kernel, bindings);
   const plan::LineStreaming& lines = pass.lines;
   bindings["tiles"] = fmt::to_string(lines.tiles_per_warp);
   bindings["warps_per_block"] = fmt::to_string(lines.warps_per_block);

@@ -3,18 +3,11 @@
 
 #include <spider/instructions.h>
 #include <spider/kernel.h>
+#include <spider/spans.h>
 
 #include <cstdint>
 
 namespace spider {
-
-/// Indices begin .. end - 1 of an axis.
-struct Span {
-  std::int32_t begin, end;
-
-  SPIDER_DEVICE bool holds(std::int32_t i) const { return i >= begin && i < end; }
-  SPIDER_DEVICE bool holds(const Span& other) const { return other.begin >= begin && other.end <= end; }
-};
 
 /// The rules of an axis; the values are a cell's bits and count where the rule is `constant`. `periodic`
 /// holds at both faces or at none.

@@ -2,8 +2,8 @@
 /// to where Storage::output_offset says, from `to` on.
 #pragma once
 
-#include <spider/boundary.h>
 #include <spider/instructions.h>
+#include <spider/spans.h>
 
 #include <cstdint>
 
@@ -56,21 +56,41 @@ SPIDER_DEVICE void store_single_outputs(typename Storage::Element* to,
   }
 }
 
-/// The same, together where neighbours are wanted and `aligned`.
+/// The same where `to` is aligned for stores of neighbours together.
 template <class Storage>
 SPIDER_DEVICE void store_clipped(typename Storage::Element* to, const typename Storage::Outputs& outputs,
-                                 unsigned bits, bool aligned) {
+                                 unsigned bits) {
   constexpr int together = Storage::outputs_per_store;
   constexpr unsigned mask = (1U << together) - 1;
   SPIDER_UNROLL
   for (int i = 0; i < 4 / together; ++i) {
     const int first = i * together;
-    const bool all = aligned && (bits >> first & mask) == mask;
+    const bool all = (bits >> first & mask) == mask;
     device::store_field_if(all, to + Storage::output_offset(first), outputs.word[2 * i],
                            outputs.word[2 * i + 1]);
     if (all) bits &= ~(mask << first);
   }
   store_single_outputs<Storage>(to, outputs, bits);
+}
+
+/// Stores those within a span of columns, where the first output is in column x; neighbours together where
+/// `to` is aligned for that.
+template <class Storage>
+SPIDER_DEVICE void store_clipped(typename Storage::Element* to, const typename Storage::Outputs& outputs,
+                                 const Span& wanted, std::int32_t x, bool aligned) {
+  constexpr int together = Storage::outputs_per_store;
+  SPIDER_UNROLL
+  for (int first = 0; first < 4; first += together) {
+    const std::int32_t column = x + Storage::output_offset(first);
+    const bool whole = aligned && wanted.holds(Span{column, column + together});
+    device::store_field_if(whole, to + Storage::output_offset(first), outputs.word[first / together * 2],
+                           outputs.word[first / together * 2 + 1]);
+    SPIDER_UNROLL
+    for (int i = first; i < first + together; ++i) {
+      const bool single = !whole && wanted.holds(x + Storage::output_offset(i));
+      device::store_field_if(single, to + Storage::output_offset(i), Storage::output(outputs, i));
+    }
+  }
 }
 
 }  // namespace spider

@@ -10,7 +10,7 @@
 #include <spider/boundary.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
-#include <spider/vectors.h>
+#include <spider/spans.h>
 
 #include <cstdint>
 
@@ -105,10 +105,6 @@ SPIDER_DEVICE bool cell_is_reached(const Field2d<Element>& field, std::int32_t y
   return reached;
 }
 
-SPIDER_DEVICE constexpr std::int32_t clamp(std::int32_t value, std::int32_t low, std::int32_t high) {
-  return value < low ? low : (value > high ? high : value);
-}
-
 /// Columns, counted from column `left`, between which whole vectors of 16 bytes are in memory, at their own
 /// places, in every row that is reached. A vector of a row that is not aligned lies across two of memory.
 template <class Stencil, class Element>
@@ -119,13 +115,6 @@ SPIDER_DEVICE Span columns_in_memory(const Field2d<Element>& field, std::int32_t
   const int before = field.aligned_input ? 0 : vector_elements - 1;
   const int behind = field.aligned_input ? 0 : vector_elements;
   return {field.wanted.column_begin - left + low + before, field.wanted.column_end - left + high - behind};
-}
-
-/// The vectors of `elements` columns that lie in a span of columns, no lower than `low` and below `high`.
-template <int elements>
-SPIDER_DEVICE Span vectors_within(const Span& columns, std::int32_t low, std::int32_t high) {
-  const std::int32_t begin = clamp((columns.begin + elements - 1) / elements, low, high);
-  return {begin, clamp(columns.end / elements, begin, high)};
 }
 
 }  // namespace spider

@@ -550,10 +550,6 @@ struct PlaneRing {
     device::sync_block();
   }
 
-  SPIDER_DEVICE static std::int32_t clamp(std::int32_t value, std::int32_t low, std::int32_t high) {
-    return value < low ? low : (value > high ? high : value);
-  }
-
   SPIDER_DEVICE static Block make_block(const SweepArguments& field) {
     constexpr int tile_columns = Shape::tile_vectors * vector_elements;
     const VolumeGrid& grid = field.grid.volume;

@@ -84,14 +84,6 @@ SPIDER_DEVICE BlockPlace find_block_from_lowest(const VolumeGrid& grid) {
   return {place.across, (place.down == 0 ? grid.down : place.down) - 1};
 }
 
-/// The columns of a window that taps reach beside its whole vectors: `count`, of which the first `low` follow
-/// each other from `begin` on, and the others from `gap` columns behind these.
-struct CellColumns {
-  int begin, low, gap, count;
-
-  SPIDER_DEVICE int column(int i) const { return begin + i + (i < low ? 0 : gap); }
-};
-
 /// The window of a tile. Rows of the window count from that of the lowest tap of the tile's first output,
 /// columns from Shape::first_column of the tile; x and y are those of the field. The warps of a tile come to
 /// every function that waits (sync) together. `Shape` has, as static members:
@@ -207,11 +199,9 @@ struct TileWindow {
 
   SPIDER_DEVICE static CellColumns cell_columns(const Tile& tile, const Span& whole) {
     const std::int32_t left = tile.column + Shape::first_column;
-    const int begin = clamp(tile.wanted.column_begin + Shape::column_reach_low - left, 0, columns);
-    const int end = clamp(tile.wanted.column_end + Shape::column_reach_high - left, begin, columns);
-    const int low_end = clamp(whole.begin, begin, end);
-    const int gap = clamp(whole.end, low_end, end) - low_end;
-    return {begin, low_end - begin, gap, end - begin - gap};
+    const Span reached = {tile.wanted.column_begin + Shape::column_reach_low - left,
+                          tile.wanted.column_end + Shape::column_reach_high - left};
+    return columns_beside(whole, reached, columns);
   }
 
   /// The first input of the window, where it lies in memory at its own place.
@@ -360,10 +350,6 @@ struct TileWindow {
   }
 
  private:
-  SPIDER_DEVICE static int clamp(int value, int low, int high) {
-    return value < low ? low : (value > high ? high : value);
-  }
-
   /// A vector of cells that are not aligned, from the two of memory that it lies across, where it is wanted;
   /// else zeros.
   SPIDER_DEVICE static Vector load_across(bool wanted, const Element* cells) {

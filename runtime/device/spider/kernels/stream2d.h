@@ -649,7 +649,7 @@ struct Stream2d {
           if constexpr (terrain == Terrain::inside) {
             if (wanted) store_outputs<Storage>(to, outputs);
           } else if constexpr (terrain == Terrain::edge) {
-            store_clipped<Storage>(to, outputs, bits, true);
+            store_clipped<Storage>(to, outputs, bits);
           } else {
             store_single_outputs<Storage>(to, outputs, bits);
           }

@@ -9,6 +9,7 @@
 
 #include "emit/storage_text.h"
 #include "plan/column_reach.h"
+#include "plan/core_taps.h"
 #include "plan/cores.h"
 
 namespace spidergen::emit {
@@ -38,35 +39,7 @@ std::string taps_text(const std::vector<plan::CoreTap>& taps) {
   return text;
 }
 
-void add_to_hulls(int step, int low, int high, std::vector<Hull>& hulls) {
-  const auto same = std::find_if(hulls.begin(), hulls.end(),
-                                 [&](const Hull& hull) { return hull.low == low && hull.high == high; });
-  const std::uint32_t bit = std::uint32_t{1} << static_cast<unsigned>(step);
-  if (same != hulls.end()) {
-    same->steps |= bit;
-  } else {
-    hulls.push_back({bit, low, high});
-  }
-}
-
 }  // namespace
-
-std::vector<InputRow> input_rows_of(const std::vector<plan::CoreTap>& taps) {
-  const int step_low = plan::range_of(taps, &plan::CoreTap::step).low;
-  std::vector<InputRow> rows(static_cast<std::size_t>(taps.back().row - taps.front().row) + 1);
-  for (std::size_t first = 0; first < taps.size();) {
-    const plan::CoreTap& tap = taps[first];
-    std::size_t end = first;
-    while (end < taps.size() && taps[end].row == tap.row && taps[end].step == tap.step) ++end;
-    InputRow& row = rows[static_cast<std::size_t>(tap.row - taps.front().row)];
-    row.low = std::min(row.low, tap.column);
-    row.high = std::max(row.high, taps[end - 1].column);
-    row.taps += static_cast<int>(end - first);
-    add_to_hulls(tap.step - step_low, tap.column, taps[end - 1].column, row.hulls);
-    first = end;
-  }
-  return rows;
-}
 
 void bind_core_cells(const Kernel& kernel, render::Bindings& bindings) {
   const spec::StencilSpec& spec = kernel.spec;
@@ -97,17 +70,6 @@ void bind_core_walk(const plan::KernelPlan& plan, render::Bindings& bindings) {
   const plan::ColumnReach reach = plan::column_reach_of(plan.tap_rows);
   bindings["highest_low"] = fmt::to_string(reach.highest_low);
   bindings["lowest_high"] = fmt::to_string(reach.lowest_high);
-}
-
-void bind_core_spans(const std::vector<InputRow>& rows, render::Bindings& bindings) {
-  std::vector<std::string> spans;
-  std::vector<int> first_taps{0};
-  for (const InputRow& row : rows) {
-    spans.push_back(row.taps == 0 ? "{0, -1}" : fmt::format("{{{}, {}}}", row.low, row.high));
-    first_taps.push_back(first_taps.back() + row.taps);
-  }
-  bindings["spans"] = fmt::format("{}", fmt::join(spans, ", "));
-  bindings["first_taps"] = fmt::format("{}", fmt::join(first_taps, ", "));
 }
 
 }  // namespace spidergen::emit

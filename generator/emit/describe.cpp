@@ -222,22 +222,21 @@ void describe_cores(const plan::CorePlan& cores, int dimensions, std::vector<std
     describe_ring(cores, lines);
     return;
   }
-  constexpr std::array<std::string_view, 3> walks{"", ", walking down rows", ", walking along planes"};
   if (!cores.unrolled) {
     lines.push_back(fmt::format("Plan      {} by a table, since in the code they would be {}",
                                 counted(cores.taps.size(), "tap"), cores.objection));
   } else {
     lines.push_back(fmt::format("Plan      {} a point in the code{}",
                                 counted(cores.taps.size(), "multiply-add"),
-                                walks[static_cast<std::size_t>(dimensions) - 1]));
+                                dimensions == 2 ? ", walking down rows" : ""));
   }
-  lines.push_back(
-      fmt::format("          {} of a thread along x, {}, {} warps a block",
-                  counted(static_cast<std::size_t>(cores.outputs), "output"),
-                  cores.row_ring_rows > 0
-                      ? fmt::format("ring of {} input rows", cores.row_ring_rows)
-                      : counted(static_cast<std::size_t>(cores.windows_ahead), "input row") + " ahead",
-                  cores.warps_per_block));
+  const std::string ring =
+      cores.row_ring_rows > 0
+          ? fmt::format("ring of {}, ", counted(static_cast<std::size_t>(cores.row_ring_rows), "input row"))
+          : "";
+  lines.push_back(fmt::format("          {} of a thread along x, {}{} warps a block",
+                              counted(static_cast<std::size_t>(cores.outputs), "output"), ring,
+                              cores.warps_per_block));
 }
 
 }  // namespace

@@ -276,13 +276,13 @@ std::string cores_json(const plan::KernelPlan& plan) {
   const plan::CorePlan& cores = plan.cores;
   return fmt::format(
       "  \"cores\": {{\"multiply_adds\": {}, \"taps_in_code\": {}, \"objection\": \"{}\", \"outputs\": {}, "
-      "\"tile_rows\": {}, \"ring_rows\": {}, \"windows_ahead\": {}, \"unrolled_steps\": {}, "
+      "\"tile_rows\": {}, \"ring_rows\": {}, \"unrolled_steps\": {}, "
       "\"warps_per_block\": {}, "
       "\"blocks_per_multiprocessor\": {}, \"preferred_steps\": {}, \"estimated_registers\": {}, "
       "\"cells_loaded\": {}, \"ring\": {}}},\n",
       cores.taps.size(), cores.unrolled, cores.objection, cores.outputs, cores.tile_rows, cores.row_ring_rows,
-      cores.windows_ahead, cores.unrolled_steps, cores.warps_per_block, cores.blocks_per_multiprocessor,
-      cores.preferred_steps, cores.estimated_registers, cores.cells_loaded, core_ring_json(cores));
+      cores.unrolled_steps, cores.warps_per_block, cores.blocks_per_multiprocessor, cores.preferred_steps,
+      cores.estimated_registers, cores.cells_loaded, core_ring_json(cores));
 }
 
 /// What the default engine is chosen by; null where there is no choice.

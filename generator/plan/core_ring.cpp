@@ -1,5 +1,7 @@
 #include "plan/core_ring.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <set>
@@ -19,12 +21,10 @@ constexpr int base_registers = 60;
 // Of the multiprocessors that are meant for many blocks.
 constexpr int most_multiprocessor_bytes = 160 * 1024;
 
-// Multiply-adds of a step in the code: more would not fit the instruction cache, or compile for too long.
+// Multiply-adds of a step in the code: more do not fit the instruction cache. Those of one row a thread may
+// be twice as many, which nvcc takes 12 s for: a table of taps would be slower still.
 constexpr int most_step_products = 2048;
-
-// Beyond these a ring has more cells around a block's own than in it.
-constexpr int most_rows_around = 24;
-constexpr int most_columns_around = 32;
+constexpr int most_step_products_of_row = 4096;
 
 /// A block: warps side by side and one below the other, each with some rows; how many groups of planes are on
 /// their way, of how many planes; and the registers that this leaves to a thread where a multiprocessor has
@@ -158,7 +158,8 @@ std::optional<CoreRing> try_candidate(const Candidate& candidate, const std::vec
                                       int element_bytes) {
   const auto products = static_cast<int>(taps.size()) * candidate.rows_per_thread * core_ring_outputs;
   const int registers = estimate_registers(taps, candidate.rows_per_thread);
-  if (products > most_step_products || registers > candidate.registers) return std::nullopt;
+  const int most_products = candidate.rows_per_thread == 1 ? most_step_products_of_row : most_step_products;
+  if (products > most_products || registers > candidate.registers) return std::nullopt;
   if (candidate.planes_at_once > 1 && products * candidate.planes_at_once > most_group_products)
     return std::nullopt;
   CoreRing ring;
@@ -188,9 +189,6 @@ std::optional<CoreRing> try_candidate(const Candidate& candidate, const std::vec
 
 std::optional<CoreRing> plan_core_ring(const spec::StencilSpec& spec, const std::vector<CoreTap>& taps) {
   if (spec.dimensions != 3) return std::nullopt;
-  const TapRange columns = range_of(taps, &CoreTap::column);
-  if (range_of(taps, &CoreTap::row).count() - 1 > most_rows_around) return std::nullopt;
-  if (std::max(-columns.low, columns.high) > most_columns_around) return std::nullopt;
   const int element_bytes = spec::element_bytes(spec.storage);
   const auto first_of = [&](const auto& candidates) -> std::optional<CoreRing> {
     for (const Candidate& candidate : candidates) {
@@ -199,6 +197,12 @@ std::optional<CoreRing> plan_core_ring(const spec::StencilSpec& spec, const std:
     return std::nullopt;
   };
   return element_bytes == 4 ? first_of(wide_candidates) : first_of(narrow_candidates);
+}
+
+std::string objection_to_core_ring(const std::vector<CoreTap>& taps) {
+  const auto products = static_cast<int>(taps.size()) * core_ring_outputs;
+  return products > most_step_products_of_row ? fmt::format("{} multiply-adds a step", products)
+                                              : "a ring of planes that shared memory has no room for";
 }
 
 }  // namespace spidergen::plan

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "plan/kernel_plan.h"
@@ -16,6 +17,9 @@ constexpr int core_ring_outputs = 4;
 /// as in CorePlan.
 [[nodiscard]] std::optional<CoreRing> plan_core_ring(const spec::StencilSpec& spec,
                                                      const std::vector<CoreTap>& taps);
+
+/// Why there is none for these taps in 3D, in words.
+[[nodiscard]] std::string objection_to_core_ring(const std::vector<CoreTap>& taps);
 
 /// Vectors of 16 bytes of a ring row before the block's own columns, and behind them, that taps reach.
 struct SideVectors {

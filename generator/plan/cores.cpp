@@ -19,24 +19,17 @@ namespace {
 constexpr int base_registers = 52;
 // Of a step in flight, beside its sums.
 constexpr int registers_per_step = 1;
-// For every row of a plane that is requested while others are added: the compiler would spill addresses.
-constexpr int spare_registers_per_row = 8;
 constexpr int most_registers = 168;
 
 // Masks of steps are words.
 constexpr int most_steps_in_flight = 32;
-constexpr int most_input_rows = 17;
 
 // Multiply-adds in the code: of one step, and where sums rotate by unrolling of all steps in flight. More
 // would not fit the instruction cache, or compile for too long.
 constexpr int most_step_products = 2048;
 constexpr int most_unrolled_products = 4096;
 
-// Kernels of fewer taps wait for memory, the others for multiply-adds: CUDA cores make about 28 multiply-adds
-// while 4 bytes are copied (H200: 2.9e13 a second and 4e12 bytes a second).
-constexpr int memory_bound_taps_per_byte = 7;
 constexpr int most_threads = 1024;
-constexpr int wanted_bytes_in_flight = 24 * 1024;
 
 // Tiles of 2D kernels (templates/cores2d.cu.in). More multiply-adds than this in a tile, which are all in the
 // code, do not fit the instruction cache of a multiprocessor whose warps are at different places of it:
@@ -58,51 +51,29 @@ constexpr int most_idle_lanes = 4;
 // A table's loop has outputs at so many places along x, a warp's width apart.
 constexpr int table_outputs = 4;
 
-/// Taps of one input row: their columns, from the lowest to the highest; none where low > high.
-struct Span {
-  int low = INT_MAX;
-  int high = INT_MIN;
-
-  [[nodiscard]] bool empty() const { return low > high; }
-};
-
-/// What all candidates have in common.
+/// What all candidates have in common: in 1D and 2D all taps have one row.
 struct Stencil {
   int element_bytes = 2;
   int dimensions = 2;
   int taps = 0;
   int steps_in_flight = 1;
-  std::vector<Span> rows;  ///< from the lowest row that has taps to the highest
+  TapRange columns;
 };
 
 /// Registers that a row's window takes, in words; that of vectors which it needs whole or in part.
-int window_words(const Stencil& stencil, const Span& span, int outputs) {
-  if (span.empty()) return 0;
+int window_words(const Stencil& stencil, int outputs) {
   const int word_cells = word_bytes / stencil.element_bytes;
-  const int first = floor_divide(span.low, word_cells);
-  const int last = floor_divide(outputs - 1 + span.high, word_cells);
+  const int first = floor_divide(stencil.columns.low, word_cells);
+  const int last = floor_divide(outputs - 1 + stencil.columns.high, word_cells);
   return last - first + 1;
 }
 
-/// Registers of the windows that are under way at once, at most.
-int queue_words(const Stencil& stencil, int outputs, int windows) {
-  const std::size_t rows = stencil.rows.size();
-  int most = 0;
-  for (std::size_t first = 0; first < rows; ++first) {
-    int words = 0;
-    for (int i = 0; i < windows; ++i)
-      words += window_words(stencil, stencil.rows[(first + static_cast<std::size_t>(i)) % rows], outputs);
-    most = std::max(most, words);
-  }
-  return most;
-}
-
-int estimate_registers(const Stencil& stencil, int outputs, int windows_ahead) {
-  const int cells = queue_words(stencil, outputs, 1) * (word_bytes / stencil.element_bytes);
+int estimate_registers(const Stencil& stencil, int outputs) {
+  const int words = window_words(stencil, outputs);
+  const int cells = words * (word_bytes / stencil.element_bytes);
   const int rounded =
       stencil.dimensions == 2 ? outputs * (word_bytes - stencil.element_bytes) / word_bytes : 0;
-  return base_registers + rounded + stencil.steps_in_flight * (outputs + registers_per_step) + cells +
-         queue_words(stencil, outputs, windows_ahead);
+  return base_registers + rounded + stencil.steps_in_flight * (outputs + registers_per_step) + cells + words;
 }
 
 Stencil stencil_of(const spec::StencilSpec& spec, const std::vector<CoreTap>& taps) {
@@ -111,68 +82,21 @@ Stencil stencil_of(const spec::StencilSpec& spec, const std::vector<CoreTap>& ta
   stencil.dimensions = spec.dimensions;
   stencil.taps = static_cast<int>(taps.size());
   stencil.steps_in_flight = range_of(taps, &CoreTap::step).count();
-  stencil.rows.resize(static_cast<std::size_t>(taps.back().row - taps.front().row) + 1);
-  for (const CoreTap& tap : taps) {
-    Span& span = stencil.rows[static_cast<std::size_t>(tap.row - taps.front().row)];
-    span.low = std::min(span.low, tap.column);
-    span.high = std::max(span.high, tap.column);
-  }
+  stencil.columns = range_of(taps, &CoreTap::column);
   return stencil;
-}
-
-bool waits_for_memory(const Stencil& stencil) {
-  return stencil.taps <= memory_bound_taps_per_byte * 2 * stencil.element_bytes;
-}
-
-/// In 3D a thread that waits for memory should have requested the next plane before it needs its first row:
-/// one row at a time would cost as many waits as a plane has rows.
-bool can_look_a_plane_ahead(const Stencil& stencil, int outputs) {
-  const auto rows = static_cast<int>(stencil.rows.size());
-  return stencil.dimensions != 3 || !waits_for_memory(stencil) ||
-         estimate_registers(stencil, outputs, rows) <= most_registers;
-}
-
-/// How many windows are requested before they are needed: enough to keep memory busy, where memory is what
-/// the kernel waits for. Of a plane's rows only one is new to the cache.
-int choose_windows_ahead(const Stencil& stencil, int outputs) {
-  const auto rows = static_cast<int>(stencil.rows.size());
-  if (stencil.dimensions == 1) return 1;
-  if (!waits_for_memory(stencil)) return std::min(rows, 2);
-  const auto enough = [&](int windows) {
-    const int threads =
-        std::min(most_threads, registers_per_multiprocessor / estimate_registers(stencil, outputs, windows));
-    return threads * outputs * stencil.element_bytes * windows >= rows * wanted_bytes_in_flight;
-  };
-  const int most = stencil.dimensions == 3 ? rows : 3;
-  int windows = 1;
-  while (windows < most && !enough(windows) &&
-         estimate_registers(stencil, outputs, windows + 1) <= most_registers)
-    ++windows;
-  return windows;
 }
 
 /// Why no thread can hold the stencil in its registers and code, in words; nothing where one can.
 std::string objection_to_outputs(const Stencil& stencil, int outputs) {
   if (stencil.steps_in_flight > most_steps_in_flight) {
-    return fmt::format("{} {} in flight", stencil.steps_in_flight,
-                       stencil.dimensions == 3 ? "planes" : "rows");
+    return fmt::format("{} rows in flight", stencil.steps_in_flight);
   }
-  if (stencil.rows.size() > most_input_rows) return fmt::format("{} input rows a plane", stencil.rows.size());
   if (stencil.taps * outputs > most_step_products) {
     return fmt::format("{} multiply-adds a step", stencil.taps * outputs);
   }
-  const int registers = estimate_registers(stencil, outputs, 1);
+  const int registers = estimate_registers(stencil, outputs);
   if (registers > most_registers) return fmt::format("about {} registers", registers);
   return "";
-}
-
-/// By a thread for the outputs of a step: windows, or every tap by itself.
-int cells_loaded(const Stencil& stencil, const CorePlan& plan) {
-  if (!plan.unrolled) return stencil.taps * plan.outputs;
-  int cells = 0;
-  for (const Span& span : stencil.rows)
-    cells += window_words(stencil, span, plan.outputs) * (word_bytes / stencil.element_bytes);
-  return cells;
 }
 
 int steps_to_unroll(const Stencil& stencil, int outputs) {
@@ -186,37 +110,33 @@ int steps_to_unroll(const Stencil& stencil, int outputs) {
   return steps;
 }
 
-/// Blocks of few warps, as many as the registers hold; in 3D, where warps of a block share rows through the
-/// cache, a single one if there are not enough registers for two of usual size. A quarter of a multiprocessor
-/// has a quarter of the registers, in units of 8 a lane.
-void choose_block(const Stencil& stencil, CorePlan& plan) {
+/// Blocks of few warps, as many as the registers hold. A quarter of a multiprocessor has a quarter of the
+/// registers, in units of 8 a lane.
+void choose_block(int dimensions, CorePlan& plan) {
   constexpr int quarters = 4;
   constexpr int unit = 8;
-  const int input_rows = plan.unrolled ? static_cast<int>(stencil.rows.size()) : 1;
-  const int later_rows = std::max(0, input_rows - plan.windows_ahead);
-  const int registers =
-      (plan.estimated_registers + spare_registers_per_row * later_rows + unit - 1) / unit * unit;
+  const int registers = (plan.estimated_registers + unit - 1) / unit * unit;
   const int warps_of_quarter =
       std::min(most_threads, registers_per_multiprocessor / registers) / threads_per_warp / quarters;
   const int warps = quarters * std::max(1, warps_of_quarter);
-  plan.warps_per_block = stencil.dimensions == 2 ? 4 : 8;
-  if (stencil.dimensions == 3 && warps < 2 * plan.warps_per_block) plan.warps_per_block = warps;
+  plan.warps_per_block = dimensions == 2 ? 4 : 8;
   plan.blocks_per_multiprocessor = std::max(1, warps / plan.warps_per_block);
 }
 
-/// A ring for walks in 2D. Where there are as many ring rows as the loop is unrolled steps, places in it are
-/// constants in the code.
+/// The ring of a walk. Where there are as many ring rows as the loop is unrolled steps, places in it are
+/// constants in the code. In 1D there is one step, and as many rows as cells that are placed late need.
 void choose_row_ring(const Stencil& stencil, CorePlan& plan) {
   constexpr int usual_rows = 8;
   constexpr int fewest_rows = 5;
+  constexpr int rows_of_line = 3;
   const int cells = vector_bytes / stencil.element_bytes;
-  if (stencil.dimensions != 2 || plan.outputs < 2 * word_bytes / stencil.element_bytes) return;
-  const Span& span = stencil.rows.front();
   const bool constant_places = plan.unrolled_steps >= fewest_rows && plan.unrolled_steps <= 2 * usual_rows;
-  plan.row_ring_rows = constant_places ? plan.unrolled_steps : usual_rows;
-  plan.row_ring_column = floor_divide(span.low, cells) * cells;
-  plan.row_ring_vectors =
-      floor_divide(threads_per_warp * plan.outputs - 1 + span.high, cells) + 1 - plan.row_ring_column / cells;
+  plan.row_ring_rows =
+      stencil.dimensions == 1 ? rows_of_line : (constant_places ? plan.unrolled_steps : usual_rows);
+  plan.row_ring_column = floor_divide(stencil.columns.low, cells) * cells;
+  plan.row_ring_vectors = floor_divide(threads_per_warp * plan.outputs - 1 + stencil.columns.high, cells) +
+                          1 - plan.row_ring_column / cells;
+  if (stencil.dimensions == 1) return;
   // Long enough that the rows before the first outputs cost little, short enough that the last walks do: for
   // 7 rows in flight 64 took 242 us, 84 246 and 128 254; for 15 rows 64 took 973 us and 128 892.
   constexpr int least_steps = 64;
@@ -226,7 +146,7 @@ void choose_row_ring(const Stencil& stencil, CorePlan& plan) {
 int tile_registers(const Stencil& stencil, int rows) {
   constexpr int vector_words = vector_bytes / word_bytes;
   const int outputs = vector_bytes / stencil.element_bytes;
-  const Span& span = stencil.rows.front();
+  const TapRange& span = stencil.columns;
   const int numbers = outputs + span.high - span.low;
   return tile_base_registers + (rows + stencil.steps_in_flight - 1) * vector_words +
          stencil.steps_in_flight * outputs + numbers;
@@ -269,8 +189,8 @@ bool choose_tile(const spec::StencilSpec& spec, const Stencil& stencil, CorePlan
   if (stencil.dimensions != 2 || stencil.taps > most_tile_taps) return false;
   const int outputs = vector_bytes / stencil.element_bytes;
   const auto lanes_of = [&](int columns) { return (std::max(0, columns) + outputs - 1) / outputs; };
-  plan.left_lanes = lanes_of(-stencil.rows.front().low);
-  plan.right_lanes = lanes_of(stencil.rows.front().high);
+  plan.left_lanes = lanes_of(-stencil.columns.low);
+  plan.right_lanes = lanes_of(stencil.columns.high);
   plan.tile_rows = plan.left_lanes + plan.right_lanes <= most_idle_lanes ? choose_tile_rows(stencil) : 0;
   if (plan.tile_rows == 0) {
     plan.left_lanes = plan.right_lanes = 0;
@@ -346,21 +266,20 @@ CorePlan plan_cores(const spec::StencilSpec& spec, const RoundedWeights& weights
   plan.outputs = vector_bytes / stencil.element_bytes;
   const int fewest = word_bytes / stencil.element_bytes;
   while (plan.outputs > fewest && !objection_to_outputs(stencil, plan.outputs).empty()) plan.outputs /= 2;
-  if (plan.outputs * stencil.element_bytes == vector_bytes && !can_look_a_plane_ahead(stencil, plan.outputs))
-    plan.outputs /= 2;
-  plan.objection = objection_to_outputs(stencil, plan.outputs);
+  plan.objection =
+      spec.dimensions == 3 ? objection_to_core_ring(plan.taps) : objection_to_outputs(stencil, plan.outputs);
   plan.unrolled = plan.objection.empty();
   if (plan.unrolled) {
-    plan.windows_ahead = choose_windows_ahead(stencil, plan.outputs);
     plan.unrolled_steps = steps_to_unroll(stencil, plan.outputs);
-    plan.estimated_registers = estimate_registers(stencil, plan.outputs, plan.windows_ahead);
+    plan.estimated_registers = estimate_registers(stencil, plan.outputs);
+    plan.cells_loaded = window_words(stencil, plan.outputs) * (word_bytes / stencil.element_bytes);
+    choose_row_ring(stencil, plan);
   } else {
     plan.outputs = table_outputs;
     plan.estimated_registers = base_registers + 4 * table_outputs;
+    plan.cells_loaded = stencil.taps * plan.outputs;
   }
-  plan.cells_loaded = cells_loaded(stencil, plan);
-  if (plan.unrolled) choose_row_ring(stencil, plan);
-  choose_block(stencil, plan);
+  choose_block(spec.dimensions, plan);
   return plan;
 }
 

@@ -292,17 +292,16 @@ struct CorePlan {
   int tile_input_rows = 0;
   int left_lanes = 0;  ///< of such a warp, that pass inputs on and have no outputs
   int right_lanes = 0;
-  int row_ring_rows = 0;     ///< in shared memory, of a warp that walks in 2D; 0: there is no such ring
+  int row_ring_rows = 0;     ///< in shared memory, of a warp that walks; 0: there is no such ring
   int row_ring_column = 0;   ///< of a ring row's first element, counted from the strip's first output
   int row_ring_vectors = 0;  ///< of 16 bytes, in a ring row
-  int windows_ahead = 1;     ///< input rows that are requested before they are needed
   int unrolled_steps = 1;    ///< of the loop along the walk; a multiple of the steps in flight, or 1
   int warps_per_block = 4;
   int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
   int preferred_steps = 0;            ///< of a walk on a large field; 0: as many as fill one wave of blocks
   int estimated_registers = 0;
   int cells_loaded = 0;          ///< by a thread for the outputs of a step, or of a tile
-  std::optional<CoreRing> ring;  ///< in 3D, where all of it fits; otherwise threads load for themselves
+  std::optional<CoreRing> ring;  ///< in 3D, where all of it fits; otherwise taps are in a table
 
   bool operator==(const CorePlan&) const = default;
 };

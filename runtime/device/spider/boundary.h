@@ -120,4 +120,11 @@ SPIDER_DEVICE constexpr bool reaches(const TapBand& band, std::int32_t y, std::i
   return reaches_row(band, y, from) && x >= from.column_begin + band.low && x - band.high < from.column_end;
 }
 
+/// What a walk or a block must take care of.
+enum class Terrain {
+  inside,    ///< nothing in y and x: all inputs are in the box and aligned, all outputs wanted and aligned
+  edge,      ///< rows and a few vectors of each lie across the edges of the field or of the box
+  elements,  ///< rows that are not aligned, or too far apart: every input is brought by itself
+};
+
 }  // namespace spider

@@ -43,14 +43,6 @@ struct VolumeBlock {
   std::int32_t edge_columns;          ///< columns before and behind them that a result may need
 };
 
-/// What a block's walk must take care of.
-enum class Terrain {
-  inside,    ///< along y and x nothing: every vector of every row is in the box and aligned, every output
-             ///< wanted
-  edge,      ///< rows and a few vectors of each lie across the edges of the field or of the box
-  elements,  ///< rows that are not aligned, or too far apart: every input is fetched by itself
-};
-
 /// The ring of a kernel. `Shape` has, as static members:
 /// - Element: the bits of a cell;
 /// - block_threads: threads of a block;

@@ -1,0 +1,622 @@
+/// Stencils on CUDA cores that spider/kernels/cores2d.h and cores3d.h do not hold. Either the taps are in the
+/// code: a warp walks down y (in 1D it has one row) with its sums in registers, and takes its inputs from a
+/// ring of rows in shared memory, which it alone uses. Or there are too many: then they are in a table, and
+/// every tap loads its inputs for itself, in any number of dimensions.
+///
+/// A `Stencil` has, as static members:
+/// - Cells: of spider/cells.h;
+/// - dimensions; step_axis, row_axis: axes (z, y, x) that the kernel walks along and has rows along, of which
+/// those that
+///   the stencil lacks have extent 1;
+/// - tap_count, taps: CoreTap, ascending in row, step and column;
+/// - step_low, step_high, row_low, row_high, column_low, column_high: of the taps' offsets;
+/// - highest_low, lowest_high: columns that every tap row may read, from so far behind a box's first column
+/// to so far
+///   before its end;
+/// - taps_in_code; outputs: of a thread in a step, neighbours where the taps are in the code, else 32 columns
+/// apart;
+/// - unrolled_steps: a multiple of the steps in flight, or 1, where sums move instead;
+/// - ring_rows, ring_column, ring_vectors, ring_row_bytes: rows of a warp's ring, the column of a ring row's
+/// first vector of
+///   16 bytes from the warp's first output on, how many it has, and bytes from row to row, a multiple of 128;
+/// - edge_slots: cells of a ring row that a lane brings one by one, at edges;
+/// - warps_per_block, blocks_per_multiprocessor, preferred_steps: the launch;
+/// - band_count, band(i): the tap rows, as TapBand, where the taps are in the code;
+/// - step_rules(), row_rules(), column_rules(): the boundary.
+#pragma once
+
+#include <spider/boundary.h>
+#include <spider/cells.h>
+#include <spider/cores.h>
+#include <spider/instructions.h>
+#include <spider/kernel.h>
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace spider {
+
+template <class Stencil>
+struct CudaCores;
+
+// Which way a walk takes is the same for all lanes of its warp.
+template <class Stencil>
+SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
+sweep_cuda_cores(const SweepArguments field) {
+  using Kernel = CudaCores<Stencil>;
+  const typename Kernel::Place place = Kernel::find_place(field);
+  if (place.steps <= 0) return;
+  const typename Kernel::Walk walk = Kernel::make_walk(field, place);
+  const bool inside = Kernel::lies_inside(field, place);
+  if constexpr (!Stencil::taps_in_code) {
+    if (inside) {
+      Kernel::template walk_by_table<true>(walk);
+    } else {
+      Kernel::template walk_by_table<false>(walk);
+    }
+  } else if (inside && field.aligned_input && field.aligned_output) {
+    Kernel::template walk_by_ring<Terrain::inside>(walk);
+  } else if (field.aligned_input) {
+    Kernel::template walk_by_ring<Terrain::edge>(walk);
+  } else {
+    Kernel::template walk_by_ring<Terrain::elements>(walk);
+  }
+}
+
+template <class Stencil>
+struct CudaCores {
+  using Cells = typename Stencil::Cells;
+  using Element = typename Cells::Element;
+  using Shared = device::Shared;
+  using Vector = device::Vector;
+  using Pair = device::Pair;
+  // In 1D there may be more columns than 32 bits count.
+  using Column = std::conditional_t<Stencil::dimensions == 1, std::int64_t, std::int32_t>;
+  static constexpr int per_word = Cells::per_word;
+  static constexpr int step_axis = Stencil::step_axis;
+  static constexpr int row_axis = Stencil::row_axis;
+  static constexpr int step_low = Stencil::step_low;
+  static constexpr int row_low = Stencil::row_low;
+  static constexpr bool taps_in_code = Stencil::taps_in_code;
+  static constexpr int outputs = Stencil::outputs;
+  static constexpr int warp_columns = 32 * outputs;
+  static constexpr int column_anchor =
+      128 / Cells::element_bytes;  // walks of a box begin on a line of 128 bytes
+  static constexpr int vector_words = taps_in_code ? outputs / per_word : 1;
+  static constexpr int vector_bytes = taps_in_code ? 4 * vector_words : Cells::element_bytes;
+
+  // Input steps add to so many output steps at once, whose sums are a ring. It rotates by unrolling, or sums
+  // move.
+  static constexpr int steps_in_flight = taps_in_code ? Stencil::step_high - step_low + 1 : 1;
+  static_assert(steps_in_flight <= 32, "tap rows are bits of a word");
+
+  // Copies fill the ring, as many rows ahead as it has but one. What begins a line of 128 bytes in a field
+  // begins one in the ring, too: copies whose two ends differ in their place within 32 bytes ask the L2 cache
+  // for every vector by itself.
+  static constexpr int ring_column = Stencil::ring_column;
+  static constexpr int ring_vectors = Stencil::ring_vectors;
+  static constexpr int ring_vector_cells = 16 / Cells::element_bytes;
+  static constexpr int ring_columns = ring_vectors * ring_vector_cells;
+  static constexpr int line_bytes = 128;
+  static constexpr int ring_lead =
+      (ring_column * Cells::element_bytes % line_bytes + line_bytes) % line_bytes;
+  static constexpr int vectors_before_line = (line_bytes - ring_lead) % line_bytes / 16;
+  static constexpr int ring_bytes = Stencil::ring_rows * Stencil::ring_row_bytes;
+  static constexpr int shared_bytes = taps_in_code ? Stencil::warps_per_block * ring_bytes + line_bytes : 0;
+
+  // What a walk reads beside its outputs: in whole vectors where it has a ring.
+  static constexpr int margin_low = taps_in_code ? -ring_column : -Stencil::column_low;
+  static constexpr int margin_high =
+      taps_in_code ? ring_column + ring_columns - warp_columns : Stencil::column_high;
+
+  /// Where a warp begins; nowhere, where it has no steps.
+  struct Place {
+    std::int32_t first_step, steps;
+    std::int32_t row;
+    Column column;
+  };
+
+  /// What a thread computes.
+  struct Walk {
+    const Element* input;  ///< the field's first interior element
+    Element* output;
+    std::int64_t input_stride[2];  ///< from step to step, from row to row
+    std::int64_t output_stride[2];
+    std::int32_t extent[2];  ///< of the field: steps, rows
+    Column columns;          ///< of the field
+    Column box_begin, box_end;
+    std::int32_t first_step, steps;  ///< of the outputs
+    std::int32_t row;
+    Column column;  ///< of the first output
+    bool aligned_output;
+  };
+
+  /// What this warp has of a 1D field: it walks nowhere.
+  SPIDER_DEVICE static Place find_part_of_line(const SweepArguments& field) {
+    const std::int64_t index =
+        std::int64_t{device::block_index()} * Stencil::warps_per_block + device::warp_index();
+    const std::int64_t column = field.box.offset[2] / column_anchor * column_anchor + index * warp_columns;
+    return {0, column < field.box.offset[2] + field.box.extent[2] ? 1 : 0, 0, static_cast<Column>(column)};
+  }
+
+  /// The walk of this warp: strips of 2D fields.
+  SPIDER_DEVICE static Place find_strip(const SweepArguments& field) {
+    const StripGrid& grid = field.grid.strips;
+    const int index = device::block_index() * Stencil::warps_per_block + device::warp_index();
+    int strip = 0;
+    int segment = 0;
+    Place place{0, 0, 0, 0};
+    if (index < grid.edge_walks) {
+      const int edge = index % grid.edge_strips;
+      strip = edge == 0 ? 0 : grid.inner_strips + edge;
+      segment = index / grid.edge_strips;
+      place.steps = grid.edge_rows;
+    } else if (grid.inner_strips > 0) {
+      const int inner = index - grid.edge_walks;
+      strip = 1 + inner % grid.inner_strips;
+      segment = inner / grid.inner_strips;
+      place.steps = grid.inner_rows;
+    }
+    const std::int32_t first = segment * place.steps;
+    const std::int32_t remaining = static_cast<std::int32_t>(field.box.extent[step_axis]) - first;
+    if (place.steps > remaining) place.steps = remaining > 0 ? remaining : 0;
+    place.first_step = static_cast<std::int32_t>(field.box.offset[step_axis]) + first;
+    place.column = grid.first_column + strip * warp_columns;
+    return place;
+  }
+
+  /// The walk of this warp: a row of a block of a 3D field.
+  SPIDER_DEVICE static Place find_row_of_block(const SweepArguments& field) {
+    const VolumeGrid& grid = field.grid.volume;
+    const int index = device::block_index();
+    const int above = index / grid.across;
+    const std::int32_t row = above % grid.down * Stencil::warps_per_block + device::warp_index();
+    const std::int32_t first = above / grid.down * grid.planes;
+    const std::int32_t remaining = static_cast<std::int32_t>(field.box.extent[step_axis]) - first;
+    Place place{};
+    if (row < field.box.extent[row_axis]) place.steps = remaining < grid.planes ? remaining : grid.planes;
+    place.first_step = static_cast<std::int32_t>(field.box.offset[step_axis]) + first;
+    place.row = static_cast<std::int32_t>(field.box.offset[row_axis]) + row;
+    place.column = grid.first_column + index % grid.across * warp_columns;
+    return place;
+  }
+
+  SPIDER_DEVICE static Place find_place(const SweepArguments& field) {
+    if constexpr (Stencil::dimensions == 1) {
+      return find_part_of_line(field);
+    } else if constexpr (Stencil::dimensions == 2) {
+      return find_strip(field);
+    } else {
+      return find_row_of_block(field);
+    }
+  }
+
+  /// Do the steps, rows and columns that a warp reads all lie in the box, and are all its outputs wanted?
+  SPIDER_DEVICE static bool lies_inside(const SweepArguments& field, const Place& place) {
+    const auto holds = [&](int axis, std::int64_t first, std::int64_t last) {
+      const std::int64_t begin = field.box.offset[axis];
+      return first >= begin && last < begin + field.box.extent[axis];
+    };
+    const std::int64_t first = place.column;
+    const std::int64_t last = first + warp_columns - 1;
+    return holds(step_axis, place.first_step + step_low,
+                 place.first_step + place.steps - 1 + Stencil::step_high) &&
+           holds(row_axis, place.row + row_low, place.row + Stencil::row_high) && holds(2, first, last) &&
+           holds(2, first - margin_low, last + margin_high);
+  }
+
+  /// The walk of this thread.
+  SPIDER_DEVICE static Walk make_walk(const SweepArguments& field, const Place& place) {
+    Walk walk;
+    walk.input = static_cast<const Element*>(field.input);
+    walk.output = static_cast<Element*>(field.output);
+    walk.input_stride[0] = field.input_stride[step_axis];
+    walk.input_stride[1] = field.input_stride[row_axis];
+    walk.output_stride[0] = field.output_stride[step_axis];
+    walk.output_stride[1] = field.output_stride[row_axis];
+    walk.extent[0] = static_cast<std::int32_t>(field.extent[step_axis]);
+    walk.extent[1] = static_cast<std::int32_t>(field.extent[row_axis]);
+    walk.columns = static_cast<Column>(field.extent[2]);
+    walk.box_begin = static_cast<Column>(field.box.offset[2]);
+    walk.box_end = static_cast<Column>(field.box.offset[2] + field.box.extent[2]);
+    walk.first_step = place.first_step;
+    walk.steps = place.steps;
+    walk.row = place.row;
+    walk.column = place.column + device::lane_index() * (taps_in_code ? outputs : 1);
+    walk.aligned_output = field.aligned_output;
+    return walk;
+  }
+
+  /// Where an input row is taken from: `offset` elements from the field's first, or from no memory but
+  /// `value`.
+  struct RowPlace {
+    std::int64_t offset;
+    bool constant;
+    Element value;
+  };
+
+  /// Where two rules give constants, rows take precedence over steps, and columns over both.
+  SPIDER_DEVICE static RowPlace find_row(const Walk& walk, std::int32_t step, std::int32_t row) {
+    const MappedIndex mapped_step = map_index(Stencil::step_rules(), step, walk.extent[0]);
+    const MappedIndex mapped_row = map_index(Stencil::row_rules(), row, walk.extent[1]);
+    return {mapped_step.index * walk.input_stride[0] + mapped_row.index * walk.input_stride[1],
+            mapped_step.constant || mapped_row.constant,
+            static_cast<Element>(mapped_row.constant ? mapped_row.value : mapped_step.value)};
+  }
+
+  /// Where column x is taken from: a MappedIndex, or in 1D a MappedFarIndex.
+  SPIDER_DEVICE static auto find_column(const Walk& walk, Column x) {
+    if constexpr (Stencil::dimensions == 1) {
+      return map_far_index(Stencil::column_rules(), x, walk.columns);
+    } else {
+      return map_index(Stencil::column_rules(), x, walk.columns);
+    }
+  }
+
+  // Taps in the code.
+
+  /// A row of inputs around a thread's outputs: columns first_column on, as many as words hold that taps
+  /// reach.
+  static constexpr int first_word = floor_divide(Stencil::column_low, per_word);
+  static constexpr int window_words =
+      floor_divide(outputs - 1 + Stencil::column_high, per_word) - first_word + 1;
+  using Numbers = float[window_words * per_word];
+
+  /// Sums of the output steps in flight.
+  using Sums = float[steps_in_flight][outputs];
+
+  /// The window of this lane, whose first output's cell is at `cells`: by the widest loads that are aligned.
+  SPIDER_DEVICE static void load_window(Shared cells, Numbers& numbers) {
+    constexpr int begin = floor_divide(first_word, vector_words) * vector_words;
+    SPIDER_UNROLL
+    for (int base = begin; base < first_word + window_words; base += vector_words) {
+      std::uint32_t words[vector_words] = {};
+      load_words(cells, base, words);
+      SPIDER_UNROLL
+      for (int i = 0; i < vector_words; ++i) {
+        const int place = base + i - first_word;
+        if (place < 0 || place >= window_words) continue;
+        SPIDER_UNROLL
+        for (int j = 0; j < per_word; ++j) numbers[place * per_word + j] = Cells::number(words[i], j);
+      }
+    }
+  }
+
+  /// The words from `base` on that are in the window; of one the pair that it is in.
+  SPIDER_DEVICE static void load_words(Shared cells, int base, std::uint32_t (&words)[vector_words]) {
+    const auto place = [&](int i) { return cells + static_cast<Shared>(4 * (base + i)); };
+    const auto needs = [&](int first, int last) {
+      return base + last >= first_word && base + first < first_word + window_words;
+    };
+    if constexpr (vector_words == 1) {
+      words[0] = device::load_shared_word(place(0));
+    } else if (vector_words == 4 && needs(0, 1) && needs(2, 3)) {
+      const Vector v = device::load_shared(place(0));
+      SPIDER_UNROLL
+      for (int i = 0; i < vector_words; ++i) words[i] = v.word[i];
+    } else {
+      SPIDER_UNROLL
+      for (int first = 0; first < vector_words; first += 2) {
+        if (!needs(first, first + 1)) continue;
+        const Pair v = device::load_shared_pair(place(first));
+        words[first] = v.word[0];
+        words[first + 1] = v.word[1];
+      }
+    }
+  }
+
+  /// Where the sums are that an input step adds to through taps of step_low + `distance`. In a loop of
+  /// several turns they stay in their place and the places rotate; otherwise they move.
+  template <int turns>
+  SPIDER_DEVICE static constexpr int slot_of(int turn, int distance) {
+    return turns == 1 ? distance : (turn + steps_in_flight - distance) % steps_in_flight;
+  }
+
+  /// Adds an input row to the sums of all steps that it is in reach of.
+  template <int turns, int... t>
+  SPIDER_DEVICE static void add_row(const Numbers& numbers, Sums& sums, int turn,
+                                    std::integer_sequence<int, t...> /*taps*/) {
+    (add_tap<Stencil, t, first_word * per_word>(numbers,
+                                                sums[slot_of<turns>(turn, Stencil::taps[t].step - step_low)]),
+     ...);
+  }
+
+  /// Empties the sums of a complete step, or moves all sums by one.
+  template <int turns>
+  SPIDER_DEVICE static void retire_step(Sums& sums, int complete) {
+    constexpr bool moves = turns == 1;
+    if constexpr (moves) {
+      SPIDER_UNROLL
+      for (int j = steps_in_flight - 1; j > 0; --j) {
+        SPIDER_UNROLL
+        for (int i = 0; i < outputs; ++i) sums[j][i] = sums[j - 1][i];
+      }
+    }
+    SPIDER_UNROLL
+    for (int i = 0; i < outputs; ++i) sums[moves ? 0 : complete][i] = 0;
+  }
+
+  /// The tap rows, as bits from step_low on, that take an input step to a wanted output step.
+  SPIDER_DEVICE static std::uint32_t active_steps(const Walk& walk, int step) {
+    const int first = step - walk.steps + 1 > 0 ? step - walk.steps + 1 : 0;
+    const int last = step < steps_in_flight - 1 ? step : steps_in_flight - 1;
+    return first > last ? 0 : (0xffffffffU >> (31 - last)) & (0xffffffffU << first);
+  }
+
+  /// The tap rows, as bits, that reach column x from any output of the sweep.
+  SPIDER_DEVICE static std::uint32_t steps_that_reach(const Walk& walk, Column x) {
+    std::uint32_t steps = 0;
+    SPIDER_UNROLL
+    for (int i = 0; i < Stencil::band_count; ++i) {
+      const TapBand band = Stencil::band(i);
+      const std::uint32_t rows = (0xffffffffU >> (31 - (band.dy_high - band.dy_low)))
+                                 << (band.dy_low - step_low);
+      if (x >= walk.box_begin + band.low && x < walk.box_end + band.high) steps |= rows;
+    }
+    return steps;
+  }
+
+  /// What a warp copies of each input row: lanes take the vectors from the first line on, and those before it
+  /// last, so that a warp's copies cover whole lines.
+  template <class Use>
+  SPIDER_DEVICE static void for_each_copy(const Use& use) {
+    const int lane = device::lane_index();
+    SPIDER_UNROLL
+    for (int first = 0; first < ring_vectors; first += 32) {
+      const int turned = first + lane + vectors_before_line;
+      use(first + 32 <= ring_vectors || first + lane < ring_vectors,
+          turned < ring_vectors ? turned : turned - ring_vectors);
+    }
+  }
+
+  /// Brings the rows of a walk into its warp's ring at `ring`, one after the other.
+  template <Terrain terrain>
+  class RowSupply {
+   public:
+    SPIDER_DEVICE RowSupply(const Walk& walk, Shared ring)
+        : ring_(ring), first_(walk.column - device::lane_index() * outputs + ring_column) {
+      if constexpr (terrain == Terrain::inside) {
+        next_row_ = walk.input + ((walk.first_step + step_low) * walk.input_stride[0] + first_);
+      } else {
+        find_edge_cells(walk);
+        // Not all cells are brought: what no wanted result needs is added to others all the same.
+        SPIDER_NO_UNROLL
+        for (int i = device::lane_index() * 16; i < ring_bytes; i += 32 * 16)
+          device::store_shared(ring + static_cast<Shared>(i), Vector{});
+        device::sync_warp();
+      }
+    }
+
+    /// Starts the copies of input step `step`, if there is one, to ring row `slot`.
+    SPIDER_DEVICE void start_row(const Walk& walk, int step, Shared slot) {
+      if constexpr (terrain != Terrain::inside) place_late_cells();
+      if (step < walk.steps + steps_in_flight - 1) {
+        const Shared to = ring_ + slot * Stencil::ring_row_bytes;
+        if constexpr (terrain == Terrain::inside) {
+          for_each_copy([&](bool wanted, int vector) {
+            device::copy_async_if(wanted, to + vector * 16, next_row_ + vector * ring_vector_cells);
+          });
+          next_row_ += walk.input_stride[0];
+        } else {
+          bring_row(walk, step, to);
+        }
+      }
+      device::copy_async_commit();
+    }
+
+   private:
+    // Cells of a row that a lane brings one by one: of rows that are not aligned all.
+    static constexpr int slots =
+        terrain == Terrain::elements ? (ring_columns + 31) / 32 : Stencil::edge_slots;
+    static constexpr Shared nowhere = 0xffffffffU;
+
+    /// One of them. Columns count from the ring's first.
+    struct Cell {
+      int column;
+      Column from;          ///< its column in the field, or its bits where the boundary makes it constant
+      std::uint32_t steps;  ///< the tap rows that reach it, as bits
+      bool constant;
+      // There are no asynchronous copies of two bytes: such a cell is put into the ring a row later.
+      Element late;
+      Shared late_to = nowhere;
+    };
+
+    SPIDER_DEVICE static int clamp(Column value, int low, int high) {
+      return value < low ? low : (value > high ? high : static_cast<int>(value));
+    }
+
+    /// Finds what a lane brings of each row, and which vectors are in the box in every row that is reached:
+    /// they are copied as everywhere.
+    SPIDER_DEVICE void find_edge_cells(const Walk& walk) {
+      const Column inside_begin =
+          walk.box_begin + (Stencil::highest_low > 0 ? Stencil::highest_low : 0) - first_;
+      const Column inside_end = walk.box_end + (Stencil::lowest_high < 0 ? Stencil::lowest_high : 0) - first_;
+      if constexpr (terrain == Terrain::edge) {
+        fast_.begin = clamp((inside_begin + ring_vector_cells - 1) / ring_vector_cells, 0, ring_vectors);
+        fast_.end = clamp(inside_end / ring_vector_cells, fast_.begin, ring_vectors);
+      }
+      const int fast_columns_begin = fast_.begin * ring_vector_cells;
+      const int fast_columns_end = fast_.end * ring_vector_cells;
+      const int begin = clamp(walk.box_begin + Stencil::column_low - first_, 0, fast_columns_begin);
+      const int before = fast_columns_begin - begin;
+      SPIDER_UNROLL
+      for (int k = 0; k < slots; ++k) {
+        const int i = device::lane_index() + 32 * k;
+        const int column = i < before ? begin + i : fast_columns_end + i - before;
+        const auto mapped = find_column(walk, first_ + column);
+        cells_[k].column = column;
+        cells_[k].steps = column < ring_columns ? steps_that_reach(walk, first_ + column) : 0;
+        cells_[k].constant = mapped.constant;
+        cells_[k].from =
+            mapped.constant ? static_cast<Column>(mapped.value) : static_cast<Column>(mapped.index);
+      }
+    }
+
+    SPIDER_DEVICE void place_late_cells() {
+      if constexpr (Cells::element_bytes == 2) {
+        SPIDER_UNROLL
+        for (Cell& cell : cells_) {
+          if (cell.late_to != nowhere) device::store_shared(cell.late_to, cell.late);
+          cell.late_to = nowhere;
+        }
+      }
+    }
+
+    /// From wherever the boundary takes it.
+    SPIDER_DEVICE void bring_row(const Walk& walk, int step, Shared to) {
+      const std::uint32_t active = active_steps(walk, step);
+      if (active == 0) return;
+      const RowPlace row = find_row(walk, walk.first_step + step_low + step, walk.row + row_low);
+      if constexpr (terrain == Terrain::edge) {
+        const Element* from = walk.input + (row.offset + first_);
+        const std::uint32_t word = Cells::repeat(row.value);
+        for_each_copy([&](bool wanted, int vector) {
+          const bool fast = wanted && fast_.holds(vector);
+          if (fast && row.constant) device::store_shared(to + vector * 16, Vector{{word, word, word, word}});
+          device::copy_async_if(fast && !row.constant, to + vector * 16, from + vector * ring_vector_cells);
+        });
+      }
+      SPIDER_UNROLL
+      for (Cell& cell : cells_) {
+        const bool wanted = (cell.steps & active) != 0;
+        const bool constant = cell.constant || row.constant;
+        const Shared place = to + static_cast<Shared>(cell.column * Cells::element_bytes);
+        const Element* from = walk.input + (row.offset + cell.from);
+        if (wanted && constant)
+          device::store_shared(place, cell.constant ? static_cast<Element>(cell.from) : row.value);
+        if constexpr (Cells::element_bytes == 4) {
+          device::copy_word_async_if(wanted && !constant, place, from);
+        } else if (wanted && !constant) {
+          cell.late = device::load_field(from);
+          cell.late_to = place;
+        }
+      }
+    }
+
+    Shared ring_;
+    Column first_;             ///< of the ring, in the field
+    const Element* next_row_;  ///< inside: the cell there of the row that comes next
+    Span fast_{0, 0};          ///< vectors
+    Cell cells_[slots];
+  };
+
+  /// Walks with the taps in the code and the rows in the ring. All lanes of the warp come here together.
+  template <Terrain terrain>
+  SPIDER_DEVICE static void walk_by_ring(const Walk& walk) {
+    // Rows that are not aligned take registers and time of their own: no more code for them.
+    constexpr int turns = terrain == Terrain::elements ? 1 : Stencil::unrolled_steps;
+    constexpr int rows = Stencil::ring_rows;
+    constexpr int rows_ahead = rows - 1;
+    constexpr bool slots_are_constant = turns % rows == 0;
+    static_assert(rows_ahead >= 2, "late cells are placed before their row is read");
+    const int steps = walk.steps + steps_in_flight - 1;
+    const Shared ring = device::warp_index() * ring_bytes + ring_lead;
+    const Shared own_cells =
+        ring + static_cast<Shared>(device::lane_index() * vector_bytes - ring_column * Cells::element_bytes);
+    RowSupply<terrain> supply(walk, ring);
+    SPIDER_UNROLL
+    for (int step = 0; step < rows_ahead; ++step) supply.start_row(walk, step, step);
+
+    const std::int64_t stride = walk.output_stride[0];
+    const OutputClip clip =
+        clip_outputs<outputs>(walk.column, walk.box_begin, walk.box_end, walk.aligned_output);
+    Element* to = walk.output + ((walk.first_step - (steps_in_flight - 1)) * stride + walk.column);
+    Sums sums = {};
+    Shared slot = 0;
+    SPIDER_NO_UNROLL
+    for (int first = 0; first < steps; first += turns) {
+      SPIDER_UNROLL
+      for (int turn = 0; turn < turns; ++turn) {
+        const int step = first + turn;
+        if (step >= steps) return;
+        if constexpr (slots_are_constant) slot = turn % rows;
+        device::copy_async_wait<rows_ahead - 1>();
+        device::sync_warp();
+        Numbers numbers;
+        load_window(own_cells + slot * Stencil::ring_row_bytes, numbers);
+        // The row before this one has been read by all.
+        supply.start_row(walk, step + rows_ahead, slot == 0 ? rows_ahead : slot - 1);
+        if constexpr (!slots_are_constant) slot = slot == rows_ahead ? 0 : slot + 1;
+        add_row<turns>(numbers, sums, turn, std::make_integer_sequence<int, Stencil::tap_count>{});
+        const int complete = slot_of<turns>(turn, steps_in_flight - 1);
+        // The first to complete are those of steps before the walk.
+        store_outputs<Cells, terrain == Terrain::inside>(to, step >= steps_in_flight - 1, clip,
+                                                         sums[complete]);
+        to += stride;
+        retire_step<turns>(sums, complete);
+      }
+    }
+  }
+
+  // Taps in a table.
+
+  template <int... t>
+  SPIDER_DEVICE static CoreTap tap_of_table(int i, std::integer_sequence<int, t...> /*taps*/) {
+    SPIDER_CONSTANTS CoreTap table[] = {Stencil::taps[t]...};
+    return table[i];
+  }
+
+  /// The bits of a cell of an input row, wherever the boundary takes it from.
+  SPIDER_DEVICE static Element fetch_cell(const Walk& walk, const RowPlace& row, Column x) {
+    const auto column = find_column(walk, x);
+    if (column.constant) return static_cast<Element>(column.value);
+    return row.constant ? row.value : device::load_field(walk.input + (row.offset + column.index));
+  }
+
+  /// Of a thread's outputs, which are 32 columns apart, those that the sweep covers: all of them, where
+  /// `inside`.
+  template <bool inside>
+  SPIDER_DEVICE static void walk_by_table(const Walk& walk) {
+    const auto is_wanted = [&](int i) {
+      const Column x = walk.column + 32 * i;
+      return inside || (x >= walk.box_begin && x < walk.box_end);
+    };
+    SPIDER_NO_UNROLL
+    for (std::int32_t step = walk.first_step; step < walk.first_step + walk.steps; ++step) {
+      float sums[outputs] = {};
+      SPIDER_NO_UNROLL
+      for (int t = 0; t < Stencil::tap_count; ++t) {
+        const CoreTap tap = tap_of_table(t, std::make_integer_sequence<int, Stencil::tap_count>{});
+        const std::int64_t offset =
+            (step + tap.step) * walk.input_stride[0] + (walk.row + tap.row) * walk.input_stride[1];
+        const RowPlace row =
+            inside ? RowPlace{offset, false, 0} : find_row(walk, step + tap.step, walk.row + tap.row);
+        SPIDER_UNROLL
+        for (int i = 0; i < outputs; ++i) {
+          if (!is_wanted(i)) continue;
+          const Column x = walk.column + tap.column + 32 * i;
+          const Element bits =
+              inside ? device::load_field(walk.input + (row.offset + x)) : fetch_cell(walk, row, x);
+          sums[i] = device::multiply_add(tap.weight, Cells::number(bits, 0), sums[i]);
+        }
+      }
+      Element* to =
+          walk.output + (step * walk.output_stride[0] + walk.row * walk.output_stride[1] + walk.column);
+      SPIDER_UNROLL
+      for (int i = 0; i < outputs; ++i)
+        device::store_field_if(is_wanted(i), to + 32 * i, Cells::cell(sums[i]));
+    }
+  }
+};
+
+template <class Stencil>
+constexpr SweepForm cuda_cores_form() {
+  using Kernel = CudaCores<Stencil>;
+  constexpr TilingKind kinds[] = {TilingKind::lines, TilingKind::strips, TilingKind::blocks};
+  const int rows = Stencil::dimensions == 3 ? Stencil::warps_per_block : 1;
+  return {sweep_cuda_cores<Stencil>,
+          {kinds[Stencil::dimensions - 1],
+           Stencil::warps_per_block,
+           Kernel::shared_bytes,
+           Kernel::taps_in_code ? 16 : Kernel::vector_bytes,
+           Kernel::vector_bytes,
+           {1, rows, Kernel::warp_columns},
+           Kernel::margin_low > 0 ? Kernel::margin_low : 0,
+           Kernel::margin_high > 0 ? Kernel::margin_high : 0,
+           Kernel::column_anchor,
+           Kernel::steps_in_flight - 1,
+           Stencil::preferred_steps}};
+}
+
+}  // namespace spider

@@ -350,16 +350,6 @@ struct TileWindow {
   }
 
  private:
-  /// A vector of cells that are not aligned, from the two of memory that it lies across, where it is wanted;
-  /// else zeros.
-  SPIDER_DEVICE static Vector load_across(bool wanted, const Element* cells) {
-    const int lead = static_cast<int>(reinterpret_cast<std::uintptr_t>(cells) % vector_bytes);
-    const Element* from = cells - lead / element_bytes;
-    const Vector low = device::load_vector_if(wanted, from);
-    const Vector high = device::load_vector_if(wanted && lead > 0, from + (lead > 0 ? vector_elements : 0));
-    return take_vector(low, high, lead);
-  }
-
   /// Starts the copies of the vectors within `whole` of each row, or of those of memory that they lie across,
   /// `row_bytes`. Each warp has some, for one lane after the other issues them.
   SPIDER_DEVICE static void copy_in_bulk(const Tile& tile, const Span& whole, const Leads& leads,

@@ -24,4 +24,20 @@ SPIDER_DEVICE device::Vector take_vector(const device::Vector& first, const devi
   return taken;
 }
 
+/// The 16 bytes from `cells` on, from the two vectors of memory that they lie across, where `wanted`; else
+/// zeros.
+template <class Element>
+SPIDER_DEVICE device::Vector load_across(bool wanted, const Element* cells) {
+  constexpr int vector_bytes = 16;
+  constexpr int element_bytes = static_cast<int>(sizeof(Element));
+  const int lead = static_cast<int>(reinterpret_cast<std::uintptr_t>(cells) % vector_bytes);
+  const Element* from = cells - lead / element_bytes;
+  device::Vector low{};
+  device::Vector high{};
+  device::load_field_vector_if(wanted, from, low);
+  device::load_field_vector_if(wanted && lead > 0, from + (lead > 0 ? vector_bytes / element_bytes : 0),
+                               high);
+  return take_vector(low, high, lead);
+}
+
 }  // namespace spider

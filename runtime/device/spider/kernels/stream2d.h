@@ -90,8 +90,8 @@ struct Stream2d {
   static constexpr int tile_outputs = 128;
   static constexpr int tiles = Stencil::tiles;
   static constexpr int strip_outputs = tiles * tile_outputs;
-  static constexpr int strip_anchor =
-      64;  // columns: strips of a box begin on a line of 128 bytes, and always where a sum does
+  /// Columns: strips of a box begin on a line of 128 bytes, and always where a sum does.
+  static constexpr int strip_anchor = 64;
 
   // A warp's ring, in vectors of 16 bytes.
   static constexpr int ring_rows = Stencil::ring_rows;

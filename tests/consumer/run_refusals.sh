@@ -115,6 +115,10 @@ refuses option_check "OPTIONS --check: with it spider-gen writes no kernel" "C C
 find_package(SpiderGen CONFIG REQUIRED)
 spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated OPTIONS --check)
 END
+refuses option_spec "OPTIONS other/blur.yaml: specs follow SPECS" "C CXX" <<'END'
+find_package(SpiderGen CONFIG REQUIRED)
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated OPTIONS -D a=1 other/blur.yaml)
+END
 refuses other_spec_in_a_library "SPIDER_KERNEL_blur" "C CXX" <<'END'
 find_package(SpiderGen CONFIG REQUIRED)
 add_library(part STATIC "${CMAKE_CURRENT_BINARY_DIR}/main.c")
@@ -149,6 +153,20 @@ END
   refuses no_usable_architecture "-DCMAKE_CUDA_ARCHITECTURES=80" "C CXX CUDA" <<'END'
 find_package(SpiderGen CONFIG REQUIRED)
 set(CMAKE_CUDA_ARCHITECTURES 75)
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND cuda)
+END
+  # What CMake knows of this machine is set as it would be without a GPU, and with an old one.
+  refuses native_without_a_gpu "CMake found no GPU on this machine. Name the one to compile for: -DCMAKE_CUDA_ARCHITECTURES=90" \
+    "C CXX CUDA" <<'END'
+find_package(SpiderGen CONFIG REQUIRED)
+set(CMAKE_CUDA_ARCHITECTURES native)
+set(CMAKE_CUDA_ARCHITECTURES_NATIVE "")
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND cuda)
+END
+  refuses native_of_an_old_gpu "(native, 75-real) names no device with sparse tensor cores" "C CXX CUDA" <<'END'
+find_package(SpiderGen CONFIG REQUIRED)
+set(CMAKE_CUDA_ARCHITECTURES native)
+set(CMAKE_CUDA_ARCHITECTURES_NATIVE 75-real)
 spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND cuda)
 END
 fi

@@ -80,7 +80,7 @@ std::string printable(std::string_view text) {
 }
 
 std::string to_string(const SourceLocation& where) {
-  std::string out = printable(where.file);
+  std::string out = printable(where.file.text());
   if (where.line > 0) out += ':' + std::to_string(where.line) + ':' + std::to_string(where.column);
   return out;
 }

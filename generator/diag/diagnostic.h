@@ -2,16 +2,36 @@
 
 #include <compare>
 #include <cstddef>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace spidergen::diag {
 
+/// The name of a file, shared by all places in it: a spec may have hundreds of thousands.
+class FileName {
+ public:
+  FileName() = default;
+  FileName(std::string name) : name_(std::make_shared<const std::string>(std::move(name))) {}
+  FileName(const char* name) : FileName(std::string(name)) {}
+
+  [[nodiscard]] std::string_view text() const {
+    return name_ ? std::string_view(*name_) : std::string_view();
+  }
+
+  bool operator==(const FileName& other) const { return name_ == other.name_ || text() == other.text(); }
+  auto operator<=>(const FileName& other) const { return text() <=> other.text(); }
+
+ private:
+  std::shared_ptr<const std::string> name_;
+};
+
 /// A place in a spec. `line` and `column` count from 1; 0 means that the place is the file as a whole.
 struct SourceLocation {
-  std::string file;
+  FileName file;
   int line = 0;
   int column = 0;
 

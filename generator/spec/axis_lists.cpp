@@ -54,9 +54,9 @@ bool check_parity(const AxisLists& lists, bool odd, std::string_view right, Cont
   for (std::size_t axis = 0; axis < lists.size(); ++axis) {
     const AxisList& list = lists[axis];
     if (!list.node || (list.weights.size() % 2 == 1) == odd) continue;
-    context.diagnostics.error(
-        list.node->where, fmt::format("axis {} has {} coefficients; {}", axis_name(static_cast<int>(axis)),
-                                      list.weights.size(), right));
+    context.diagnostics.error(list.node->where,
+                              fmt::format("axis {} has {}; {}", axis_name(static_cast<int>(axis)),
+                                          counted(list.weights.size(), "coefficient"), right));
     good = false;
   }
   return good;

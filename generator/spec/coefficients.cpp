@@ -34,10 +34,35 @@ void check_common_radius(const Node& node, int dimensions, const std::array<int,
   }
 }
 
+/// The value of the tap after `left` more, in the order of the spec; null where there are no more. Of a
+/// product, whose taps have no values of their own, it is none.
+const Node* find_tap(const Node& node, Shape shape, std::size_t& left) {
+  const bool is_tap =
+      node.kind == NodeKind::scalar || (shape == Shape::taps && node.kind == NodeKind::mapping);
+  if (is_tap) return left-- == 0 ? &node : nullptr;
+  for (const Node& item : node.items) {
+    if (const Node* found = find_tap(item, shape, left)) return found;
+  }
+  for (const Entry& entry : node.entries) {
+    if (const Node* found = find_tap(entry.value, shape, left)) return found;
+  }
+  return nullptr;
+}
+
+bool check_number_of_taps(const Node& node, Shape shape, Context& context) {
+  std::size_t left = most_taps;
+  const Node* beyond = shape == Shape::product ? nullptr : find_tap(node, shape, left);
+  if (!beyond) return true;
+  context.diagnostics.error(
+      beyond->where, fmt::format("this is tap {}; a stencil has at most {}", most_taps + 1, most_taps));
+  return false;
+}
+
 }  // namespace
 
 std::optional<Coefficients> read_coefficients(const Node& node, Shape shape, int dimensions,
                                               Context& context) {
+  if (!check_number_of_taps(node, shape, context)) return std::nullopt;
   switch (shape) {
     case Shape::box:
       return read_box(node, dimensions, context);

@@ -17,7 +17,7 @@ struct Coefficients {
   std::optional<std::array<int, 3>> radius;
 };
 
-/// Products of lists grow fast: more taps than this are refused before they are made.
+/// More taps than this are refused before they are made: lists are long, and products of lists grow fast.
 constexpr std::size_t most_taps = 50'000;
 
 /// No offset and no radius goes further.

@@ -233,6 +233,10 @@ std::string list_names(const std::vector<std::string>& names, std::string_view l
   return out;
 }
 
+std::string counted(std::size_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
   if (name.size() > longest_name) return {};
   for (const ForeignName& foreign : foreign_names) {

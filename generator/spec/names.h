@@ -15,6 +15,9 @@ namespace spidergen::spec {
 [[nodiscard]] std::string list_names(const std::vector<std::string>& names,
                                      std::string_view last_word = "and");
 
+/// "1 offset", "2 offsets".
+[[nodiscard]] std::string counted(std::size_t count, std::string_view noun);
+
 /// " (did you mean 'radius'?)" for the candidate that a typing error could have turned into `name`, or that
 /// other tools call so; otherwise empty.
 [[nodiscard]] std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);

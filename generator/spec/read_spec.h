@@ -23,7 +23,7 @@ struct SpecSource {
 };
 
 /// The longest text of a spec, in bytes: far more than any kernel's weights need.
-inline constexpr std::size_t longest_text = 1U << 20U;
+inline constexpr std::size_t longest_text = 1U << 22U;
 
 struct ReadResult {
   StencilSpec

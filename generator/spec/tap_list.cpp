@@ -46,8 +46,9 @@ std::optional<Offset> read_at_list(const Node& node, int dimensions, Context& co
       fmt::format("'at' is a list with the offsets along {}, or a mapping", list_names(axes));
   if (!expect(node, NodeKind::sequence, what, context)) return std::nullopt;
   if (node.items.size() != axes.size()) {
-    context.diagnostics.error(node.where, fmt::format("'at' lists {} offsets; this stencil has {}, along {}",
-                                                      node.items.size(), axes.size(), list_names(axes)));
+    context.diagnostics.error(
+        node.where, fmt::format("'at' lists {}; this stencil has {}, along {}",
+                                counted(node.items.size(), "offset"), axes.size(), list_names(axes)));
     return std::nullopt;
   }
   Offset at{};

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t most_levels = 64;  // yaml-cpp recurses, so depth costs stack
 constexpr std::size_t most_entries = 1000;
-constexpr std::size_t most_values = 50'000;
+constexpr std::size_t most_values = 600'000;  // 50000 taps in 3D, each offset with its name
 
 /// Leaves yaml-cpp's parser after an error that has been reported.
 struct Stop {};
@@ -55,9 +55,9 @@ class CharacterColumns {
 /// Builds the tree from yaml-cpp's events: they, unlike its Node, show duplicate keys, tags and anchors.
 class TreeBuilder final : public YAML::EventHandler {
  public:
-  TreeBuilder(std::string_view text, std::vector<std::string_view> lines, const std::string& file,
+  TreeBuilder(std::string_view text, std::vector<std::string_view> lines, diag::FileName file,
               diag::Diagnostics& diagnostics)
-      : text_(text), lines_(std::move(lines)), file_(file), diagnostics_(diagnostics) {}
+      : text_(text), lines_(std::move(lines)), file_(std::move(file)), diagnostics_(diagnostics) {}
 
   [[nodiscard]] std::optional<Node> take_root() { return std::move(root_); }
 
@@ -78,7 +78,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override {
     if (is_empty(mark)) {
-      add({NodeKind::missing, place(mark), {}, 0, {}, {}});
+      add({NodeKind::missing, place(of_empty_entry(mark)), {}, 0, {}, {}});
     } else {
       add_scalar(mark, {}, std::string(null_word(text_at(mark))));
     }
@@ -133,18 +133,46 @@ class TreeBuilder final : public YAML::EventHandler {
     return is_next || (null_word(text).empty() && !text.starts_with('!'));
   }
 
-  void add_scalar(const YAML::Mark& mark, const std::string& tag, const std::string& value) {
-    check_tag(mark, tag);
-    check_quotes(mark);
-    add({NodeKind::scalar, place(mark), value, text_column(mark, value), {}, {}});
+  /// The dash of a block's empty entry: yaml-cpp marks what comes next. Elsewhere the mark itself.
+  [[nodiscard]] YAML::Mark of_empty_entry(const YAML::Mark& mark) const {
+    const int column = levels_.empty() ? -1 : levels_.back().block_column;
+    if (column < 0 || levels_.back().node.kind != NodeKind::sequence) return mark;
+    const auto dash = static_cast<std::size_t>(column);
+    const auto is_dash = [dash](std::string_view line) {
+      return line.size() > dash && line[dash] == '-' &&
+             line.substr(0, dash).find('#') == std::string_view::npos;
+    };
+    for (int line = std::min(mark.line, static_cast<int>(lines_.size()) - 1); line >= 0; --line) {
+      const bool is_before = line < mark.line || column < mark.column;
+      if (!is_before || !is_dash(lines_[static_cast<std::size_t>(line)])) continue;
+      YAML::Mark found;
+      found.line = line;
+      found.column = column;
+      return found;
+    }
+    return mark;
   }
 
-  void check_tag(const YAML::Mark& mark, const std::string& tag) {
+  void add_scalar(const YAML::Mark& mark, const std::string& tag, const std::string& value) {
+    const bool has_tag = !check_tag(mark, tag);
+    check_quotes(mark);
+    const bool is_told = has_tag && value.empty();
+    add({is_told ? NodeKind::refused : NodeKind::scalar,
+         place(mark),
+         value,
+         text_column(mark, value),
+         {},
+         {}});
+  }
+
+  /// Reports a tag; whether there is none.
+  bool check_tag(const YAML::Mark& mark, const std::string& tag) {
     // What yaml-cpp gives values without a tag, plain and quoted; but they may be written, too: `! 1`, `!<?>
     // 1`.
     const bool is_usual = tag.empty() || tag == "?" || tag == "!";
-    if (is_usual && !text_at(mark).starts_with('!')) return;
+    if (is_usual && !text_at(mark).starts_with('!')) return true;
     diagnostics_.error(place(mark), "this is a YAML tag; remove it, and quote text that begins with '!'");
+    return false;
   }
 
   /// The spec's text from the mark on.
@@ -172,7 +200,7 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   void open(NodeKind kind, const YAML::Mark& mark, const std::string& tag, YAML::EmitterStyle::value style) {
-    check_tag(mark, tag);
+    (void)check_tag(mark, tag);
     if (levels_.size() == most_levels) {
       diagnostics_.error(place(mark),
                          fmt::format("nested deeper than {} levels; no spec needs that", most_levels));
@@ -235,7 +263,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
   std::string_view text_;
   std::vector<std::string_view> lines_;
-  const std::string& file_;
+  diag::FileName file_;
   diag::Diagnostics& diagnostics_;
   CharacterColumns columns_;
   std::vector<Level> levels_;

@@ -48,8 +48,8 @@ struct Entry {
 
 /// Reads one YAML document into a tree. What specs do not use is reported: tags, anchors, aliases, merge
 /// keys, keys that are no scalars, duplicate keys, a second document, nesting deeper than 64, mappings of
-/// more than 1000 entries, more than 50000 values, and whatever is not YAML. Empty where nothing useful could
-/// be read; an error has then been reported.
+/// more than 1000 entries, more than 600000 values, and whatever is not YAML. Empty where nothing useful
+/// could be read; an error has then been reported.
 [[nodiscard]] std::optional<Node> read_yaml(const std::string& normalised_text, const std::string& file,
                                             diag::Diagnostics& diagnostics);
 

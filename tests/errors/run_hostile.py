@@ -75,7 +75,7 @@ SPARSE = ["--engine", "sparse"]  # which CUDA cores would take instead
 
 @case
 def deep_lists() -> Run:
-    return text(HEAD + "shape: box\ncoefficients: " + "[" * 400_000 + "\n", says="nested deeper than 64")
+    return text(HEAD + "shape: box\ncoefficients: " + "[" * 4_000_000 + "\n", says="nested deeper than 64")
 
 
 @case
@@ -100,7 +100,7 @@ def deep_indentation() -> Run:
 
 @case
 def many_closing_brackets() -> Run:
-    return text("]" * 500_000)
+    return text("]" * 4_000_000)
 
 
 @case
@@ -117,27 +117,27 @@ def alias_of_itself() -> Run:
 
 @case
 def many_anchors() -> Run:
-    return text(GOOD + "x: [" + ", ".join(f"&a{i} {i}" for i in range(60_000)) + "]\n", says="anchor")
+    return text(GOOD + "x: [" + ", ".join(f"&a{i} {i}" for i in range(230_000)) + "]\n", says="anchor")
 
 
 @case
 def many_aliases() -> Run:
-    return text(GOOD + "x: [&a 1" + ", *a" * 100_000 + "]\n", says="alias")
+    return text(GOOD + "x: [&a 1" + ", *a" * 900_000 + "]\n", says="alias")
 
 
 @case
 def many_tags() -> Run:
-    return text(GOOD + "x: [" + "!!str a, " * 90_000 + "]\n", says="tag")
+    return text(GOOD + "x: [" + "!!str a, " * 450_000 + "]\n", says="tag")
 
 
 @case
 def many_documents() -> Run:
-    return text(GOOD + "---\na\n" * 100_000, says="one YAML document")
+    return text(GOOD + "---\na\n" * 600_000, says="one YAML document")
 
 
 @case
 def many_directives() -> Run:
-    return text("%TAG !a! b\n" * 80_000 + "---\n" + GOOD)
+    return text("%TAG !a! b\n" * 340_000 + "---\n" + GOOD)
 
 
 @case
@@ -166,13 +166,13 @@ def empty_file() -> Run:
 
 
 @case
-def comment_of_a_megabyte() -> Run:
-    return text(GOOD + "#" + "x" * 1_000_000 + "\n", works=True)
+def comment_of_four_megabytes() -> Run:
+    return text(GOOD + "#" + "x" * 4_000_000 + "\n", works=True)
 
 
 @case
 def line_breaks_without_end() -> Run:
-    return text("\n" * 1_000_000, says="empty")
+    return text("\n" * 4_000_000, says="empty")
 
 
 @case
@@ -187,12 +187,22 @@ def list_of_numbers_on_many_lines() -> Run:
 
 @case
 def list_of_wrong_numbers() -> Run:
-    return shape("box", "[[" + "y," * 499_999 + "y]]", says="more than 50000 values")
+    return shape("box", "[[" + "y," * 499_999 + "y]]", says=":100017: error: this is tap 50001")
+
+
+@case
+def list_of_two_million_numbers() -> Run:
+    return shape("box", "[[" + "1," * 1_999_999 + "1]]", says="more than 600000 values")
+
+
+@case
+def list_of_a_million_lists() -> Run:
+    return shape("box", "[" + "[]," * 1_000_000 + "]", says="more than 600000 values")
 
 
 @case
 def list_of_lists() -> Run:
-    return shape("box", "[" + "[]," * 300_000 + "]", says="more than 50000 values")
+    return shape("box", "[" + "[]," * 300_000 + "]", says="an odd count of entries")
 
 
 @case
@@ -202,47 +212,47 @@ def many_keys() -> Run:
 
 @case
 def same_key_many_times() -> Run:
-    return text(GOOD + "k: 1\n" * 200_000, says="given twice")
+    return text(GOOD + "k: 1\n" * 800_000, says="given twice")
 
 
 @case
-def key_of_a_megabyte() -> Run:
-    return text(GOOD + "? " + "k" * 1_000_000 + "\n: 1\n", says="unknown key")
+def key_of_four_megabytes() -> Run:
+    return text(GOOD + "? " + "k" * 4_000_000 + "\n: 1\n", says="unknown key")
 
 
 @case
-def value_of_a_megabyte() -> Run:
-    return text(GOOD.replace("f16", "f" * 1_000_000), says="'storage' is one of")
+def value_of_four_megabytes() -> Run:
+    return text(GOOD.replace("f16", "f" * 4_000_000), says="'storage' is one of")
 
 
 @case
-def quoted_text_of_a_megabyte() -> Run:
-    return text(GOOD + 'description: "' + "\\x41" * 250_000 + '"\n', says="description")
+def quoted_text_of_four_megabytes() -> Run:
+    return text(GOOD + 'description: "' + "\\x41" * 1_000_000 + '"\n', says="description")
 
 
 @case
 def open_quotes() -> Run:
-    return text(GOOD + 'description: "' + "a" * 1_000_000, says="close")
+    return text(GOOD + 'description: "' + "a" * 4_000_000, says="close")
 
 
 @case
 def many_quotes() -> Run:
-    return shape("box", "[[" + "'1'," * 249_999 + "'1']]")
+    return shape("box", "[[" + "'1'," * 999_999 + "'1']]")
 
 
 @case
 def folded_text_of_many_lines() -> Run:
-    return text(GOOD + "description: >\n" + "  a\n" * 200_000, says="description")
+    return text(GOOD + "description: >\n" + "  a\n" * 1_000_000, says="description")
 
 
 @case
 def flow_questions() -> Run:
-    return text("{" + "?," * 500_000 + "}")
+    return text("{" + "?," * 2_000_000 + "}")
 
 
 @case
 def flow_colons() -> Run:
-    return text("[" + ":" * 500_000 + "]")
+    return text("[" + ":" * 4_000_000 + "]")
 
 
 @case
@@ -264,7 +274,7 @@ def overlong_utf8() -> Run:
 
 @case
 def binary() -> Run:
-    return Run(spec=bytes(range(256)) * 4000, says="control character")
+    return Run(spec=bytes(range(256)) * 16_000, says="control character")
 
 
 @case
@@ -383,7 +393,7 @@ def name_of_a_folder() -> Run:
 
 
 @case
-def name_of_a_megabyte() -> Run:
+def name_of_four_megabytes() -> Run:
     return text(GOOD.replace("stencil: t", "stencil: " + "t" * 1_000_000), says="too long")
 
 
@@ -561,8 +571,26 @@ def seven_thousand_taps_for_cuda_cores() -> Run:
 
 
 @case
-def same_tap_seven_thousand_times() -> Run:
-    return shape("taps", "\n" + "- {at: [0, 0], weight: 1}\n" * 7_000, says="given twice")
+def fifty_thousand_taps() -> Run:
+    return shape("taps", "\n" + "".join(f"- {{at: [{i % 250}, {i // 250}], weight: {i + 1}/50000}}\n" for i in range(50_000)), works=True)
+
+
+@case
+def fifty_thousand_taps_in_space_in_a_deep_folder() -> Run:
+    taps_ = "".join(f"- at: {{z: {i % 37 - 18}, y: {i // 37 % 37 - 18}, x: {i // 37 // 37 - 18}}}\n  weight: {i + 1}/50000\n"
+                    for i in range(50_000))
+    return in_deep_folder(shape("taps", "\n" + taps_, dimensions=3, says="points away", arguments=SPARSE, name=DEEP_NAME))
+
+
+@case
+def one_tap_too_many() -> Run:
+    taps_ = "".join(f"- {{at: [{i}, {-i}], weight: 1}}\n" for i in range(50_001))
+    return shape("taps", "\n" + taps_, says="t.yaml:50006:3: error: this is tap 50001; a stencil has at most 50000")
+
+
+@case
+def same_tap_fifty_thousand_times() -> Run:
+    return shape("taps", "\n" + "- {at: [0, 0], weight: 1}\n" * 50_000, says="given twice")
 
 
 @case
@@ -597,13 +625,18 @@ def scale_that_overflows() -> Run:
     return text(GOOD + "scale: 1e308\n", says="cannot hold the weight")
 
 
-@case
-def many_taps_in_a_deep_folder() -> Run:
-    side = "[" + "1," * 222 + "1]"  # every place in a spec holds the path
-    folders = "/".join(["f" * 250] * 15)
-    run = shape("product", f"{{y: {side}, x: {side}}}", says="points away", arguments=SPARSE, name=f"{folders}/t.yaml")
+DEEP_NAME = "/".join(["f" * 250] * 15) + "/t.yaml"  # every place in a spec names the file
+
+
+def in_deep_folder(run: Run) -> Run:
     parents = {str(path) for path in pathlib.PurePath(run.name).parents if str(path) != "."}
     return dataclasses.replace(run, prepare=lambda folder: None, leaves=parents)
+
+
+@case
+def many_taps_in_a_deep_folder() -> Run:
+    side = "[" + "1," * 222 + "1]"
+    return in_deep_folder(shape("product", f"{{y: {side}, x: {side}}}", says="points away", arguments=SPARSE, name=DEEP_NAME))
 
 
 # ---- output folders ----

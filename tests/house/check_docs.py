@@ -232,7 +232,10 @@ def run(arguments: argparse.Namespace) -> list[str]:
             environment["PATH"] += f":{arguments.nvcc.parent}"
             environment["CUDACXX"] = str(arguments.nvcc)
 
-        (folder / "heat2d.yaml").write_bytes((arguments.root / "stencils/heat2d.yaml").read_bytes())
+        # Commands with stencils/ are for this folder, the others for one of the user's own.
+        (folder / "stencils").mkdir()
+        shutil.copy(arguments.root / "stencils/heat2d.yaml", folder / "stencils")
+        shutil.copy(arguments.root / "stencils/heat2d.yaml", folder)
         for file in ("heat.cpp", "heat.c", "CMakeLists.txt"):
             (folder / file).write_text(named_block(readme, file), encoding="utf-8")
 

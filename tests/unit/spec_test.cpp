@@ -8,6 +8,7 @@
 #include <regex>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "spec/names.h"
@@ -404,11 +405,38 @@ TEST(Text, IsBounded) {
   const std::string comment(longest_text - head.size() - point.size() - 1, '#');
   EXPECT_EQ(messages(read_spec({"t.yaml", head + point + comment + '\n'}, {})), "");
   EXPECT_EQ(messages(read_spec({"t.yaml", head + point + comment + "#\n"}, {})),
-            "t.yaml: error: larger than 1048576 bytes; no spec needs that\n");
+            "t.yaml: error: larger than 4194304 bytes; no spec needs that\n");
   std::string many = "[";
-  for (int i = 0; i < 50'000; ++i) many += "1,";
+  for (int i = 0; i < 600'000; ++i) many += "1,";
   EXPECT_EQ(messages(read_spec({"t.yaml", head + "shape: box\ncoefficients: " + many + "]\n"}, {})),
-            "t.yaml:5:99998: error: more than 50000 values; no spec needs that many\n");
+            "t.yaml:5:1199998: error: more than 600000 values; no spec needs that many\n");
+}
+
+TEST(Text, HasAsManyTapsInEveryShape) {
+  // What is said of a spec whose coefficients are so many entries between two texts; '#' in one is its
+  // number.
+  const auto said = [](std::string_view shape, std::string_view begin, int count, std::string_view entry,
+                       std::string_view end) {
+    std::ostringstream spec;
+    spec << head << "shape: " << shape << "\ncoefficients: " << begin;
+    const std::size_t number = entry.find('#');
+    for (int i = 0; i < count; ++i) {
+      spec << entry.substr(0, number);
+      if (number != std::string_view::npos) spec << i << entry.substr(number + 1);
+      spec << ',';
+    }
+    spec << end << '\n';
+    return messages(read_spec({"t.yaml", spec.str()}, {}));
+  };
+  const std::string_view tap = "{at: {y: 0, x: #}, weight: 1}";
+  EXPECT_EQ(said("taps", "[", 50'000, tap, "]"), "");
+  EXPECT_EQ(said("taps", "[", 50'001, tap, "]"),
+            "t.yaml:5:1688906: error: this is tap 50001; a stencil has at most 50000\n");
+  EXPECT_EQ(said("box", "[[", 49'999, "1", "]]"), "");
+  EXPECT_EQ(said("box", "[[", 50'001, "1", "]]"),
+            "t.yaml:5:100017: error: this is tap 50001; a stencil has at most 50000\n");
+  EXPECT_EQ(said("star", "{center: 1, y: [1, 1], x: [", 49'998, "1", "]}"),
+            "t.yaml:5:100036: error: this is tap 50001; a stencil has at most 50000\n");
 }
 
 TEST(Text, ComesFromAFileWithAPlainName) {

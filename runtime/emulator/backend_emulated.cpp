@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "allocations.h"
 #include "run_launch.h"
 
 namespace spider::backend {
@@ -86,10 +87,12 @@ Outcome allocate(std::uint64_t bytes, void** memory) {
   }
   if (*memory == nullptr)
     return {SPIDER_ERROR_MEMORY, "no " + std::to_string(bytes) + " bytes of host memory"};
+  emulator::note_allocation(*memory, bytes);
   return {};
 }
 
 Outcome release(void* memory) {
+  emulator::forget_allocation(memory);
   std::free(memory);
   return {};
 }

@@ -82,6 +82,7 @@ FieldAccess::FieldAccess(const spider_kernel& kernel, const SweepArguments& argu
       dimensions_(kernel.info.dimensions),
       element_bytes_(kernel.info.storage == SPIDER_F32 ? 4 : 2),
       arguments_(arguments),
+      input_memory_(allocation_around(arguments.input)),
       written_(static_cast<std::size_t>(arguments.box.extent[0] * arguments.box.extent[1] *
                                         arguments.box.extent[2])) {
   add_tap_row({0, 0, 0, 0});
@@ -153,7 +154,14 @@ void FieldAccess::check_input(const void* cell, int count, const char* verb) con
       std::upper_bound(readable_.begin(), readable_.end(), first,
                        [](std::int64_t value, const Range& range) { return value < range.first; });
   const std::int64_t readable_to = after == readable_.begin() ? first - 1 : std::prev(after)->last;
-  if (first + count - 1 <= readable_to) return;
+  if (first + count - 1 <= readable_to) {
+    if (!input_memory_) return;
+    const auto begin = reinterpret_cast<std::uintptr_t>(cell);
+    const auto end = begin + static_cast<std::uintptr_t>(count) * static_cast<std::uintptr_t>(element_bytes_);
+    if (begin >= input_memory_->begin && end <= input_memory_->end) return;
+    throw Violation(std::string(verb) + " input cell " + name(cell_at(first, arguments_.input_stride)) +
+                    ", outside the field's memory: it was allocated without the halo that this kernel reads");
+  }
   const std::int64_t culprit = std::max(first, readable_to + 1);
   throw Violation(
       std::string(verb) + " input cell " + name(cell_at(culprit, arguments_.input_stride)) +

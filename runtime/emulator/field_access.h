@@ -10,11 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "allocations.h"
+
 namespace spider::emulator {
 
 /// Which cells of a launch's fields a kernel may touch. Of the input: the launch's box, and what the tap rows
-/// reach from it, wherever the faces' rules take that from. Of the output: the box, each cell exactly once.
-/// Every broken rule is a Violation that names the cell. One object serves all threads of a launch.
+/// reach from it, wherever the faces' rules take that from, inside the memory that spider_allocate gave. Of
+/// the output: the box, each cell exactly once. Every broken rule is a Violation that names the cell. One
+/// object serves all threads of a launch.
 class FieldAccess {
  public:
   FieldAccess(const spider_kernel& kernel, const SweepArguments& arguments);
@@ -52,6 +55,7 @@ class FieldAccess {
   int dimensions_;
   int element_bytes_;
   SweepArguments arguments_;
+  std::optional<Bytes> input_memory_;  // where it is known
   std::vector<Range> readable_;  // offsets from the first interior element; ascending, disjoint, not adjacent
   std::vector<std::atomic<std::uint8_t>> written_;  // of the box, x fastest
 };

@@ -254,6 +254,36 @@ TEST(Kernel, IsAppliedFromFieldToField) {
   EXPECT_EQ(status_of([&] { spider::apply(&kernel, in, in); }), SPIDER_ERROR_OVERLAP);
 }
 
+constexpr spider::TapRow cell_above[] = {{0, -2, 0, 0}};
+
+/// Reads one cell, two rows above the first.
+void read_above(spider::SweepArguments arguments) {
+  if (spider::device::block_index() == 0 && spider::device::lane_index() == 0) {
+    const auto* input = static_cast<const std::uint16_t*>(arguments.input);
+    (void)spider::device::load_field(input - 2 * arguments.input_stride[1]);
+  }
+  count_sweep(arguments);
+}
+
+TEST(Kernel, DoesNotReadBeyondAFieldWithoutTheHaloThatItTakes) {
+  spider_kernel kernel = counting_kernel();
+  kernel.tap_rows = cell_above;
+  kernel.forms[0].sweep = read_above;
+  Field<half> kept(3, 5, Halo::of(&kernel, {1, 3, 5}));
+  Field<half> out(3, 5);
+  EXPECT_EQ(&spider::apply(&kernel, kept, out), &out);
+  Field<half> bare(3, 5);
+  try {
+    spider::apply(&kernel, bare, out);
+    FAIL() << "nobody noticed";
+  } catch (const spider::Error& error) {
+    EXPECT_EQ(error.status(), SPIDER_ERROR_EMULATION);
+    EXPECT_NE(std::string(error.what()).find("(y = -2, x = 0), outside the field's memory"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(Kernel, IsAppliedToABox) {
   const spider_kernel kernel = counting_kernel();
   Field<half> in(3, 5);

@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs every test that this machine can run: bash tests/run.sh [--no-install]
-# Says what it skipped and why; the last line counts. The build is in build/.
+# Installs what is missing, builds, and runs every test that this machine can run: bash tests/run.sh [--quick] [--no-install]
+# --quick leaves out the tests that build projects, run nvcc or change specs, and most emulated kernels: under 2 minutes.
+# Says what it skipped and why, and how long it took; the last line counts. The build is in build/.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
+slow='consumer|fuzz|gpu|emulated\.kernels|errors\.mutations|generated\.(compiles|variants|warnings)|benchmarks\.compile'
 install=yes
+chosen=()
 for argument in "$@"; do
   case $argument in
     --no-install) install=no ;;
-    -h | --help) sed -n '2,3s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
-    *) printf 'usage: bash tests/run.sh [--no-install]\n' >&2; exit 2 ;;
+    --quick) chosen=(-C Quick -E "^($slow)") ;;
+    -h | --help) sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    *) printf 'usage: bash tests/run.sh [--quick] [--no-install]\n' >&2; exit 2 ;;
   esac
 done
 
@@ -48,19 +52,22 @@ if ! command -v nvcc >/dev/null && [[ -x ${CUDA_HOME:-/usr/local/cuda}/bin/nvcc 
   PATH=${CUDA_HOME:-/usr/local/cuda}/bin:$PATH
 fi
 
+begin=$SECONDS
 cmake --preset ci
 cmake --build --preset ci -j "$jobs"
+built=$SECONDS
 results=$PWD/build/test-results.xml
 rm -f -- "$results"
 status=0
-ctest --preset ci -j "$jobs" --output-junit "$results" || status=$?
+ctest --preset ci -j "$jobs" "${chosen[@]}" --output-junit "$results" || status=$?
+times="build: $((built - begin)) s, tests: $((SECONDS - built)) s, $jobs at a time"
 
 # The summary is made of what ctest wrote down. Exit status 0 without a result would be no success.
-python3 - "$results" "$status" <<'END'
+python3 - "$results" "$status" "$times" <<'END'
 import sys
 import xml.etree.ElementTree as tree
 
-results, status = sys.argv[1], int(sys.argv[2])
+results, status, times = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 passed, failed, skipped = [], [], []
 for case in tree.parse(results).getroot().iter("testcase"):
     outcome = case.get("status")
@@ -76,6 +83,7 @@ for name, reason in skipped:
     print(f"skipped: {name}: {reason}")
 for name in failed:
     print(f"failed: {name}")
+print(times)
 print(f"{len(passed)} passed, {len(failed)} failed, {len(skipped)} skipped")
 sys.exit(0 if passed and not failed and status == 0 else 1)
 END

@@ -10,14 +10,13 @@ run_mutations.py GENERATOR SPEC...
 
 import argparse
 import collections
-import copy
 import json
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import spec_meaning
 import spec_trees
@@ -46,21 +45,23 @@ def places(tree: Tree, path: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
         yield from places(child, (*path, index))
 
 
-def parent_of(tree: Tree, path: tuple[int, ...]) -> Tree:
-    for index in path[:-1]:
-        tree = tree.pairs[index][1] if isinstance(tree, Mapping) else tree[index]
-    return tree
+def changed(tree: Tree, path: tuple[int, ...], change: Callable[[list, int, bool], None]) -> Tree:
+    """The tree with the entry at `path` changed; what is beside the path is shared with the tree that was given."""
+    is_mapping = isinstance(tree, Mapping)
+    items = list(tree.pairs if is_mapping else tree)
+    index, *rest = path
+    if not rest:
+        change(items, index, is_mapping)
+    elif is_mapping:
+        items[index] = (items[index][0], changed(items[index][1], tuple(rest), change))
+    else:
+        items[index] = changed(items[index], tuple(rest), change)
+    return Mapping(items) if is_mapping else items
 
 
 def mutants(tree: Tree) -> Iterator[tuple[str, Tree]]:
     """A word on what was done, and the changed tree."""
     for path in places(tree):
-        def changed(change, path=path) -> Tree:
-            copied = copy.deepcopy(tree)
-            parent = parent_of(copied, path)
-            change(parent.pairs if isinstance(parent, Mapping) else parent, path[-1], isinstance(parent, Mapping))
-            return copied
-
         def replace_by(value: Tree):
             def change(items: list, index: int, is_mapping: bool) -> None:
                 items[index] = (items[index][0], value) if is_mapping else value
@@ -78,14 +79,14 @@ def mutants(tree: Tree) -> Iterator[tuple[str, Tree]]:
                 items[index] = ([items[index][0]], items[index][1])
 
         where = ".".join(map(str, path))
-        yield f"delete {where}", changed(lambda items, index, _: items.pop(index))
-        yield f"double {where}", changed(lambda items, index, _: items.insert(index, copy.deepcopy(items[index])))
-        yield f"double {where} at the end", changed(lambda items, index, _: items.append(copy.deepcopy(items[index])))
-        yield f"wrap {where}", changed(wrap)
-        yield f"rename {where}", changed(rename)
-        yield f"list as key {where}", changed(list_as_key)
+        yield f"delete {where}", changed(tree, path, lambda items, index, _: items.pop(index))
+        yield f"double {where}", changed(tree, path, lambda items, index, _: items.insert(index, items[index]))
+        yield f"double {where} at the end", changed(tree, path, lambda items, index, _: items.append(items[index]))
+        yield f"wrap {where}", changed(tree, path, wrap)
+        yield f"rename {where}", changed(tree, path, rename)
+        yield f"list as key {where}", changed(tree, path, list_as_key)
         for value in REPLACEMENTS:
-            yield f"set {where} to {value}", changed(replace_by(value))
+            yield f"set {where} to {value}", changed(tree, path, replace_by(value))
 
 
 def named(tree: Tree, name: str) -> Tree:

@@ -5,6 +5,8 @@ import re
 
 import yaml
 
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one is ten times as fast
+
 
 @dataclasses.dataclass
 class Scalar:
@@ -22,7 +24,7 @@ Tree = Scalar | Mapping | list
 
 def parse(text: str) -> Tree:
     """The one document in `text`. Raises yaml.YAMLError for what is no YAML."""
-    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    node = yaml.compose(text, Loader=LOADER)
     if node is None:
         raise yaml.YAMLError("empty")
     return _tree(node)
@@ -33,7 +35,7 @@ def _tree(node: yaml.Node) -> Tree:
         return Mapping([(_tree(key), _tree(value)) for key, value in node.value])
     if isinstance(node, yaml.SequenceNode):
         return [_tree(item) for item in node.value]
-    return Scalar(node.value, node.style is None)
+    return Scalar(node.value, not node.style)
 
 
 def write(tree: Tree) -> str:

@@ -4,7 +4,7 @@
 # of, with the same options, is compiled once and copied from $SPIDER_OBJECTS from then on. What the compiler says anything of
 # is not kept, so it is said again; all other commands run as they are.
 set -euo pipefail
-compiler=$1 source= object= flags=() preprocess=("$1")
+compiler=$1 source='' object='' flags=() preprocess=("$1")
 for ((i = 2; i <= $#; ++i)); do
   next=$((i + 1))
   case ${!i} in
@@ -13,7 +13,7 @@ for ((i = 2; i <= $#; ++i)); do
     -I | -isystem | -D) preprocess+=("${!i}" "${!next}") i=$next; continue ;;  # what they do is in the text
     -I* | -D* | -MD | -MMD | -Werror) ;;
     -c) continue ;;
-    -g*) object= ; break ;;  # places of sources are in the object
+    -g*) object='' ; break ;;  # places of sources are in the object
     *.cpp | *.cxx | *.cc | *.cu) source=${!i} ;;
     *) flags+=("${!i}") ;;
   esac
@@ -27,7 +27,7 @@ mkdir -p -- "$SPIDER_OBJECTS"
 scratch=$(mktemp -d "$SPIDER_OBJECTS/XXXXXX")
 trap 'rm -rf -- "$scratch"' EXIT
 if ! "${preprocess[@]}" -E -P -o "$scratch/text" 2>/dev/null; then
-  rm -rf -- "$scratch"
+  rm -r -- "$scratch"
   exec "$@"
 fi
 key=$({ stat -Lc %n%s%Y -- "$(command -v -- "$compiler")"; printf '%s\n' "${flags[@]}"; cat -- "$scratch/text"; } | sha256sum)

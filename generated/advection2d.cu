@@ -18,86 +18,16 @@
 
 #include "advection2d.h"
 
-#include <spider/boundary.h>
-#include <spider/instructions.h>
-#include <spider/kernel.h>
-#include <spider/shifted_rows.h>
-#include <spider/storage.h>
-#include <spider/tile_window.h>
+#include <spider/kernels/tile2d.h>
+#include <spider/make_kernel.h>
 
-#include <cstdint>
+static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_advection2d {
 namespace {
 
-using spider::device::Accumulator;
-using spider::device::Shared;
-using spider::device::Vector;
-namespace device = spider::device;
-
-// How fields lie in memory, and how they become operands and results.
-using Storage = spider::F16Storage;
-using Element = Storage::Element;
-constexpr int element_bytes = Storage::element_bytes;
-constexpr int vector_elements = Storage::vector_elements;
-constexpr int vector_bytes = 16;
-
-// The stencil: out[y][x] = sum of weight * in[y + dy][x + dx].
-constexpr int row_low = -1;
-constexpr int row_high = 0;
-
-// A product has 16 outputs along x in each of 8 columns. A warp has as many outputs in each of some rows: a tile. It
-// requests all input rows of its tile at once, so that they wait in registers together, and walks nowhere.
-constexpr int tile_outputs = 128;
-constexpr int tap_rows_apart = row_high - row_low + 1;
-constexpr int tile_anchor = 64;  // columns: tiles of a box begin on a line of 128 bytes, and always where a sum does
-
-// The inputs of a row of outputs, in vectors from column first_column of the tile on.
-constexpr int first_column = -8;
-constexpr int window_vectors = 18;
-
-// Of a tile at an edge, or of rows that are not aligned, what is no whole vector waits in shared memory.
-constexpr int window_row_bytes = window_vectors * vector_bytes;
-
-/// Tiles for boxes so small that they take as long as one tile. Of others many are under way, as their registers allow.
-template <int tile_rows>
-constexpr bool is_low = tile_rows <= 4;
-
-/// What tiles of so many output rows read, and what a warp keeps of it in shared memory.
-template <int tile_rows>
-constexpr int input_rows = tile_rows + tap_rows_apart - 1;
-template <int tile_rows>
-constexpr int window_bytes = input_rows<tile_rows> * window_row_bytes;
-
-/// Rows of a tile, and tiles of a block. Blocks follow each other along x, so that those that run at a time have a
-/// compact part of the field. A small box is done sooner in low tiles, which are more: each warp has less to do.
-template <int rows, int across, int down, int blocks, bool any>
-struct TileForm {
-  static constexpr int tile_rows = rows;
-  static constexpr int tiles_across = across;
-  static constexpr int tiles_down = down;
-  static constexpr int warps_per_block = across * down;
-  static constexpr int blocks_per_multiprocessor = blocks;
-  static constexpr bool any_rows = any;  // otherwise for aligned ones alone
-  static_assert(input_rows<rows> <= 32, "a lane has a row");
-};
-
-// Every product reads its window of an input row at one of the shifts and multiplies it with one of the operands.
-constexpr int shift_count = 1;
-constexpr bool swaps_pairs = true;
-constexpr int operand_count = 2;
-constexpr int metadata_count = 1;
-constexpr int product_count = 2;
-constexpr float result_scale = 0x1.0624dep+0F;
-
-/// The input row that is `row` above an output row's lowest, times an operand. `selector` picks what of the metadata is
-/// meant.
-struct Product {
-  int row, shift, operand, metadata, selector, part;
-};
-
-// Kernel matrices, compressed 2:4, in the order of the lanes that load them.
-alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
+// Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
+alignas(16) SPIDER_TABLE spider::device::Vector operands[2][32] = {
     {  // dy -1, dx -8..7
         {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00003240, 0x00000000, 0x00000000, 0x00000000}},
         {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00003240, 0x00000000, 0x00000000}},
@@ -136,8 +66,8 @@ alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
     },
 };
 
-// Which two of each four columns the matrices keep.
-SPIDER_TABLE std::uint32_t metadata_words[metadata_count][32] = {
+// Which two of each four columns compressed matrices keep.
+SPIDER_TABLE std::uint32_t metadata_words[1 > 0 ? 1 : 1][32] = {
     {
         0x444e4444, 0x44444444, 0x00000000, 0x00000000, 0x494e4449, 0x44444444, 0x00000000, 0x00000000,
         0x4e4e4e4e, 0x444e4444, 0x00000000, 0x00000000, 0x4e4e4e4e, 0x494e4449, 0x00000000, 0x00000000,
@@ -146,389 +76,49 @@ SPIDER_TABLE std::uint32_t metadata_words[metadata_count][32] = {
     },
 };
 
-// What is loaded instead of a vector that is not whole.
-alignas(16) SPIDER_TABLE Vector no_cells = {};
+struct OperandTables {
+  static constexpr int operand_count = 2, metadata_count = 1;
+  static constexpr float result_scale = 0x1.0624dep+0F;  // of sums
+  SPIDER_DEVICE static const spider::device::Vector* operand(int i, int lane) { return &operands[i][lane]; }
+  SPIDER_DEVICE static const std::uint32_t* metadata(int i, int lane) { return &metadata_words[i][lane]; }
+};
 
-using Tile = spider::FieldTile<Storage>;
-
-/// Finds the tile of this warp; there is none where the grid reaches beyond the box.
-template <class Form>
-SPIDER_DEVICE bool find_tile(const spider::SweepArguments& field, Tile& tile) {
-  const spider::BlockPlace block = spider::find_block(field.grid.volume);
-  const int warp = device::warp_index();
-  tile = spider::first_tile<Storage>(field, 1);
-  tile.row += (block.down * Form::tiles_down + warp / Form::tiles_across) * Form::tile_rows;
-  tile.column += (block.across * Form::tiles_across + warp % Form::tiles_across) * tile_outputs;
-  if constexpr (!Form::any_rows) tile.aligned_input = tile.aligned_output = true;
-  return tile.row < tile.wanted.row_end && tile.column < tile.wanted.column_end;
-}
-
-template <int tile_rows>
-SPIDER_DEVICE Shared window_row(int row) {
-  return device::warp_index() * window_bytes<tile_rows> + row * window_row_bytes;
-}
-
-/// The window, for spider/tile_window.h.
-template <int rows>
-struct WindowShape {
-  using Storage = spider_advection2d::Storage;
-  static constexpr int tile_rows = rows;
-  static constexpr int warps = 1;
-  static constexpr int row_low = spider_advection2d::row_low;
-  static constexpr int row_high = spider_advection2d::row_high;
-  static constexpr int first_column = spider_advection2d::first_column;
-  static constexpr int window_vectors = spider_advection2d::window_vectors;
-  static constexpr int highest_low = 0;
-  static constexpr int lowest_high = 0;
-  static constexpr int column_reach_low = -2;
-  static constexpr int column_reach_high = 1;
+struct Reach {
+  static constexpr int row_low = -1, row_high = 0;  // dy
+  static constexpr int column_reach_low = -2, column_reach_high = 1;  // dx of any tap row, or 0
+  static constexpr int highest_low = 0, lowest_high = 0;  // dx of every tap row
   static constexpr int band_count = 2;
-
   SPIDER_DEVICE static spider::TapBand band(int i) {
-    SPIDER_CONSTANTS spider::TapBand bands[band_count] = {{-1, -1, 0, 0}, {0, 0, -2, 1}};
+    SPIDER_CONSTANTS spider::TapBand bands[] = {{-1, -1, 0, 0}, {0, 0, -2, 1}};  // {lowest dy, highest dy, lowest dx, highest dx}
     return bands[i];
   }
-  SPIDER_DEVICE static constexpr spider::AxisRules row_rules() {
-    return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000};
-  }
-  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() {
-    return {spider::FaceRule::constant, spider::FaceRule::halo, 0x3c00, 0x0000};
-  }
-  SPIDER_DEVICE static int warp() { return 0; }
-  SPIDER_DEVICE static Shared row_place(int row) { return window_row<rows>(row); }
-};
-template <int tile_rows>
-using Window = spider::TileWindow<WindowShape<tile_rows>>;
-
-/// Are all outputs the sweep's?
-template <int tile_rows>
-SPIDER_DEVICE bool has_plain_outputs(const Tile& tile) {
-  return tile.row + tile_rows <= tile.wanted.row_end && tile.column >= tile.wanted.column_begin &&
-         tile.column + tile_outputs <= tile.wanted.column_end;
-}
-
-/// Are all inputs of the tile in the box, and all outputs wanted? Of rows that are not aligned, so must be all of the
-/// words of memory that inputs lie across.
-template <class Form>
-SPIDER_DEVICE bool is_inside(const Tile& tile) {
-  constexpr int tile_rows = Form::tile_rows;
-  constexpr int before = Form::any_rows ? 1 : 0;
-  constexpr int behind = Form::any_rows ? 2 : 0;
-  return Window<tile_rows>::has_plain_rows(tile) && has_plain_outputs<tile_rows>(tile) &&
-         tile.column + first_column - before >= tile.wanted.column_begin &&
-         tile.column + first_column + Window<tile_rows>::columns + behind <= tile.wanted.column_end;
-}
-
-/// Is a cell the second one of a word of memory?
-SPIDER_DEVICE bool is_odd(const Element* cell) {
-  return reinterpret_cast<std::uintptr_t>(cell) / element_bytes % 2 != 0;
-}
-
-/// The input rows of a tile, by shift.
-template <int tile_rows>
-using Fragments = Storage::Fragment[input_rows<tile_rows>][shift_count];
-
-/// Which of the window's vectors is a lane's, at shift 0: of each column of a product, which has four groups of eight
-/// from group 2 (lane / 4) on, group lane % 4, or with the pair swap (lane % 4) / 2 + 2 (lane % 2).
-SPIDER_DEVICE int lane_vector() {
-  const int lane = device::lane_index();
-  return 2 * (lane / 4) + (swaps_pairs ? lane % 4 / 2 + 2 * (lane % 2) : lane % 4);
-}
-
-/// Where the groups of a shift begin, from those of the first.
-SPIDER_DEVICE int shift_group(int shift) {
-  SPIDER_CONSTANTS int groups[shift_count] = {0};
-  return groups[shift];
-}
-
-/// The operands of a lane, and which columns they keep.
-struct Tables {
-  std::uint32_t metadata[metadata_count];
-  Vector matrices[operand_count];
+  SPIDER_DEVICE static constexpr spider::AxisRules row_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000}; }
+  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::constant, spider::FaceRule::halo, 0x3c00, 0x0000}; }
 };
 
-SPIDER_DEVICE void load_tables(Tables& tables) {
-  const int lane = device::lane_index();
-  SPIDER_UNROLL
-  for (int i = 0; i < metadata_count; ++i) tables.metadata[i] = device::load_table_now(&metadata_words[i][lane]);
-  SPIDER_UNROLL
-  for (int i = 0; i < operand_count; ++i) tables.matrices[i] = device::load_table_now(&operands[i][lane]);
-}
-
-/// Loads a lane's inputs straight from memory.
-template <int tile_rows>
-SPIDER_DEVICE void load_plain(const Tile& tile, Tables& tables, Fragments<tile_rows>& fragments) {
-  const Element* from = tile.input + ((tile.row + row_low) * tile.input_stride + tile.column + first_column);
-  load_tables(tables);
-  device::wait_for_earlier_work();
-  SPIDER_UNROLL
-  for (int row = 0; row < input_rows<tile_rows>; ++row) {
-    SPIDER_UNROLL
-    for (int shift = 0; shift < shift_count; ++shift) {
-      fragments[row][shift] = {
-          device::load_vector_if(true, from + (lane_vector() + shift_group(shift)) * vector_elements)};
-    }
-    from += tile.input_stride;
+/// out[y][x] = sum of weight * in[y + dy][x + dx]
+struct Stencil : OperandTables, Reach {
+  using Storage = spider::F16Storage;
+  static constexpr bool swaps_pairs = true;
+  static constexpr int first_column = -8, window_vectors = 18;  // of a tile's inputs
+  static constexpr int shift_count = 1, product_count = 2;
+  SPIDER_DEVICE static int shift_group(int i) {
+    SPIDER_CONSTANTS int values[] = {
+        0
+    };
+    return values[i];
   }
-}
-
-/// The words of memory that a vector of cells lies across, which may begin at any element.
-struct Words {
-  std::uint32_t word[5];
+  SPIDER_DEVICE static spider::RowProduct product(int i) {
+    SPIDER_CONSTANTS spider::RowProduct values[] = {
+        {1, 0, 1, 0, 0, 0},
+        {0, 0, 0, 0, 0, 0},
+    };
+    return values[i];
+  }
 };
 
-/// Loads a lane's inputs from rows that may begin at any element.
-template <int tile_rows>
-SPIDER_DEVICE void load_shifted(const Tile& tile, Tables& tables, Fragments<tile_rows>& fragments) {
-  const Element* cells = tile.input + ((tile.row + row_low) * tile.input_stride + tile.column + first_column);
-  Words words[input_rows<tile_rows>][shift_count];
-  device::wait_for_earlier_work();
-  SPIDER_UNROLL
-  for (int row = 0; row < input_rows<tile_rows>; ++row) {
-    const Element* from = cells + row * tile.input_stride;
-    from -= is_odd(from) ? 1 : 0;
-    SPIDER_UNROLL
-    for (int shift = 0; shift < shift_count; ++shift) {
-      const Element* vector = from + (lane_vector() + shift_group(shift)) * vector_elements;
-      SPIDER_UNROLL
-      for (int i = 0; i < 5; ++i) {
-        words[row][shift].word[i] = device::load_field(reinterpret_cast<const std::uint32_t*>(vector) + i);
-      }
-    }
-  }
-  load_tables(tables);
-  SPIDER_UNROLL
-  for (int row = 0; row < input_rows<tile_rows>; ++row) {
-    const int bits = is_odd(cells + row * tile.input_stride) ? 16 : 0;
-    SPIDER_UNROLL
-    for (int shift = 0; shift < shift_count; ++shift) {
-      const Words& from = words[row][shift];
-      SPIDER_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        fragments[row][shift].inputs.word[i] = device::funnel_shift_right(from.word[i], from.word[i + 1], bits);
-      }
-    }
-  }
-}
-
-/// The input row of the tile that a lane looks after: lane i has row i.
-struct OwnRow {
-  spider::MappedIndex place;  ///< where it is taken from
-  bool reached;
-};
-
-template <int tile_rows>
-SPIDER_DEVICE OwnRow find_own_row(const Tile& tile) {
-  const std::int32_t y = tile.row + row_low + device::lane_index();
-  return {Window<tile_rows>::map_row(tile, y), Window<tile_rows>::row_is_reached(tile, y)};
-}
-
-/// Is the vector from `column` of the window on aligned, and as it lies in memory in every row that is reached?
-SPIDER_DEVICE bool is_whole(const Tile& tile, const spider::Span& whole, int column) {
-  return tile.aligned_input && column >= whole.begin && column < whole.end;
-}
-
-/// Loads a lane's whole vectors, those within `whole`, of all input rows where they are aligned; zeros instead of others.
-template <int tile_rows>
-SPIDER_DEVICE void load_whole(const Tile& tile, const spider::Span& whole, const OwnRow& own, Fragments<tile_rows>& fragments) {
-  constexpr std::int32_t no_row = -2147483647;
-  const std::int32_t own_row = own.reached && !own.place.constant ? own.place.index : no_row;
-  SPIDER_UNROLL
-  for (int row = 0; row < input_rows<tile_rows>; ++row) {
-    const auto from = static_cast<std::int32_t>(device::take_from_lane(static_cast<std::uint32_t>(own_row), row));
-    const std::int64_t first = (from != no_row ? from : 0) * tile.input_stride + tile.column + first_column;
-    SPIDER_UNROLL
-    for (int shift = 0; shift < shift_count; ++shift) {
-      const int column = (lane_vector() + shift_group(shift)) * vector_elements;
-      const bool wanted = from != no_row && is_whole(tile, whole, column);
-      fragments[row][shift] = {device::load_vector_or(wanted, tile.input + (first + column), &no_cells)};
-    }
-  }
-}
-
-/// Fills the window with zeros: an operand's zero times what lay there could be NaN.
-template <int tile_rows>
-SPIDER_DEVICE void clear_window() {
-  constexpr int vectors = input_rows<tile_rows> * window_vectors;
-  SPIDER_UNROLL
-  for (int first = 0; first < vectors; first += 32) {
-    const int vector = first + device::lane_index();
-    device::store_shared_if(vector < vectors, window_row<tile_rows>(0) + vector * vector_bytes, Vector{});
-  }
-}
-
-/// Loads a lane's inputs of a tile at an edge, or of rows that are not aligned: whole vectors straight from memory where
-/// they are aligned, all else through the window, while these are on their way.
-template <int tile_rows>
-SPIDER_DEVICE void load_with_care(const Tile& tile, Fragments<tile_rows>& fragments) {
-  using Inputs = Window<tile_rows>;
-  const spider::Span whole = Inputs::whole_vectors(tile);
-  const spider::CellColumns columns = Inputs::cell_columns(tile, whole);
-  const OwnRow own = find_own_row<tile_rows>(tile);
-  clear_window<tile_rows>();
-  device::sync_warp();
-  device::wait_for_earlier_work();
-  if (!tile.aligned_input) Inputs::gather_across(tile, whole);
-  device::sync_warp();
-  load_whole<tile_rows>(tile, whole, own, fragments);
-  SPIDER_NO_UNROLL
-  for (int first = 0; first < columns.count; first += Inputs::cells_at_once) {
-    const int row = device::lane_index();
-    Inputs::put_cells(row, columns, first, Inputs::request_cells(tile, row, own.place, columns, first));
-  }
-  device::sync_warp();
-  constexpr spider::AxisRules rules = WindowShape<tile_rows>::row_rules();
-  constexpr bool has_constants =
-      rules.low == spider::FaceRule::constant || rules.high == spider::FaceRule::constant;
-  const std::uint32_t own_constant =
-      own.reached && own.place.constant ? Storage::repeat(static_cast<Element>(own.place.value)) : 0;
-  SPIDER_UNROLL
-  for (int row = 0; row < input_rows<tile_rows>; ++row) {
-    const std::uint32_t constant = has_constants ? device::take_from_lane(own_constant, row) : 0;
-    SPIDER_UNROLL
-    for (int shift = 0; shift < shift_count; ++shift) {
-      const int vector = lane_vector() + shift_group(shift);
-      const Vector cells = device::load_shared(window_row<tile_rows>(row) + vector * vector_bytes);
-      const std::uint32_t word = is_whole(tile, whole, vector * vector_elements) ? constant : 0;
-      SPIDER_UNROLL
-      for (int i = 0; i < 4; ++i) fragments[row][shift].inputs.word[i] |= cells.word[i] | word;
-    }
-  }
-}
-
-/// The sums of an output row, in ascending order of its input rows, which begin with `inputs`.
-SPIDER_DEVICE Accumulator multiply_row(const Tables& tables, const Storage::Fragment (*inputs)[shift_count]) {
-  SPIDER_CONSTANTS Product products[product_count] = {
-      {1, 0, 1, 0, 0, 0},
-      {0, 0, 0, 0, 0, 0},
-  };
-  Storage::Partial nothing_apart;
-  Accumulator sum{};
-  SPIDER_UNROLL
-  for (int row = 0; row < tap_rows_apart; ++row) {
-    SPIDER_UNROLL
-    for (int i = 0; i < product_count; ++i) {
-      const Product& product = products[i];
-      if (product.row != row) continue;
-      const Storage::Fragment& fragment = inputs[row][product.shift];
-      const Vector& matrix = tables.matrices[product.operand];
-      if (product.selector == 0) {
-        Storage::multiply<0>(nothing_apart, sum, matrix, fragment, tables.metadata[product.metadata], product.part);
-      } else {
-        Storage::multiply<1>(nothing_apart, sum, matrix, fragment, tables.metadata[product.metadata], product.part);
-      }
-    }
-  }
-  return sum;
-}
-
-/// Which of a lane's four outputs are the sweep's: bit i stands for output i, of which the first is in column x.
-SPIDER_DEVICE unsigned wanted_outputs(const spider::Region& wanted, std::int32_t x) {
-  unsigned bits = 0;
-  SPIDER_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    if (x + i >= wanted.column_begin && x + i < wanted.column_end) bits |= 1U << i;
-  }
-  return bits;
-}
-
-/// Stores those of a lane's outputs that are wanted. By branches: predicates of all rows would take registers that there
-/// are not. Lanes meet again behind them.
-SPIDER_DEVICE void store_clipped(Element* to, unsigned wanted, bool aligned, const Storage::Outputs& outputs) {
-  constexpr unsigned all = 15;
-  if (wanted == all && aligned) {
-    device::store_field(to, outputs.word[0], outputs.word[1]);
-  } else {
-    SPIDER_UNROLL
-    for (int i = 0; i < 4; ++i) device::store_field_if((wanted >> i & 1) != 0, to + i, Storage::output(outputs, i));
-  }
-  device::sync_warp();
-}
-
-/// How outputs are stored: aligned and all the sweep's; from any element on; or those that are the sweep's alone.
-enum class Stores { plain, anywhere, clipped };
-
-/// Computes and stores a tile's outputs.
-template <int tile_rows, Stores stores>
-SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables, const Fragments<tile_rows>& fragments) {
-  const std::int32_t x = tile.column + Storage::first_output(device::lane_index());
-  Element* to = tile.output + (tile.row * tile.output_stride + x);
-  const unsigned wanted = wanted_outputs(tile.wanted, x);
-  const int rows = tile.wanted.row_end - tile.row;
-  SPIDER_UNROLL
-  for (int row = 0; row < tile_rows; ++row) {
-    const Storage::Outputs outputs = Storage::round(multiply_row(tables, fragments + row), result_scale, 0);
-    if constexpr (stores == Stores::clipped) {
-      store_clipped(to, row < rows ? wanted : 0, tile.aligned_output, outputs);
-    } else if constexpr (stores == Stores::anywhere) {
-      spider::store_anywhere(to, outputs.word[0], outputs.word[1]);
-      device::sync_warp();
-    } else {
-      device::store_field(to, outputs.word[0], outputs.word[1]);
-    }
-    to += tile.output_stride;
-  }
-}
-
-/// Computes a tile with the least that this takes.
-template <int tile_rows>
-SPIDER_DEVICE void sweep_plain(const Tile& tile) {
-  Tables tables;
-  Fragments<tile_rows> fragments;
-  load_plain<tile_rows>(tile, tables, fragments);
-  if constexpr (is_low<tile_rows>) device::let_later_work_start();
-  compute_outputs<tile_rows, Stores::plain>(tile, tables, fragments);
-}
-
-/// Computes a tile away from edges whose rows are not aligned.
-template <int tile_rows>
-SPIDER_DEVICE void sweep_shifted(const Tile& tile) {
-  Tables tables;
-  Fragments<tile_rows> fragments;
-  load_shifted<tile_rows>(tile, tables, fragments);
-  compute_outputs<tile_rows, Stores::anywhere>(tile, tables, fragments);
-}
-
-/// Computes a tile at an edge.
-template <int tile_rows>
-SPIDER_DEVICE void sweep_with_care(const Tile& tile) {
-  Tables tables;
-  Fragments<tile_rows> fragments;
-  load_with_care<tile_rows>(tile, fragments);
-  if constexpr (is_low<tile_rows>) device::let_later_work_start();
-  load_tables(tables);
-  if (is_low<tile_rows> && tile.aligned_output && has_plain_outputs<tile_rows>(tile)) {
-    compute_outputs<tile_rows, Stores::plain>(tile, tables, fragments);
-  } else {
-    compute_outputs<tile_rows, Stores::clipped>(tile, tables, fragments);
-  }
-}
-
-template <class Form>
-SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
-  if constexpr (!is_low<Form::tile_rows>) device::let_later_work_start();
-  Tile tile;
-  if (!find_tile<Form>(field, tile)) return;
-  // All lanes of a warp take the same way, so that they come to every product together.
-  if (!is_inside<Form>(tile)) {
-    sweep_with_care<Form::tile_rows>(tile);
-  } else if constexpr (Form::any_rows) {
-    sweep_shifted<Form::tile_rows>(tile);
-  } else {
-    sweep_plain<Form::tile_rows>(tile);
-  }
-}
-
-/// For boxes of so many blocks for each multiprocessor, or more.
-template <class Form>
-constexpr spider::SweepForm form_for(int least_blocks) {
-  return {sweep<Form>,
-          {spider::TilingKind::tiles, Form::warps_per_block, Form::warps_per_block * window_bytes<Form::tile_rows>,
-           vector_bytes, vector_bytes / 2, {1, Form::tiles_down * Form::tile_rows, Form::tiles_across * tile_outputs}, 0, 0, tile_anchor, 0, 0},
-          least_blocks, true, !Form::any_rows};
-}
-
-// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
+// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
+// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
 constexpr spider::TapRow tap_rows[] = {
     {0, -1, 0, 0},
     {0, 0, -2, 1},
@@ -537,32 +127,21 @@ constexpr spider::Tap taps[] = {
     {0, -1, 0, 0.20000000949949026},
     {0, 0, -2, -0.045500002161134034}, {0, 0, -1, 0.3315000157454051}, {0, 0, 0, 0.5735000272397883}, {0, 0, 1, -0.05950000282609835},
 };
-
-const spider_kernel kernel = {
-    SPIDER_ABI,
-    sizeof(spider_kernel),
-    sizeof(spider::SweepArguments),
-    {sizeof(spider_kernel_info), SPIDER_ABI, "advection2d", "spider-gen version 0.1.0", "39911da1d7c751f2", 2,
-     SPIDER_F16, SPIDER_F32, 1, {0, 1, 2}, {0, 0, 1}, 80,
-     device::is_emulated},
-    {
-        form_for<TileForm<12, 4, 1, 5, false>>(16),
-        form_for<TileForm<6, 4, 1, 6, false>>(4),
-        form_for<TileForm<4, 4, 1, 6, false>>(0),
-        form_for<TileForm<12, 4, 1, 3, true>>(0),
-    },
-    4,
-    tap_rows,
-    sizeof(tap_rows) / sizeof(tap_rows[0]),
-    taps,
-    sizeof(taps) / sizeof(taps[0]),
-    product_count,
-    {
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-        {{spider::FaceRule::constant, 0x1p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
-    },
+constexpr spider::SweepForm forms[] = {
+    spider::tile2d_form<Stencil, spider::Tile2dForm<12, 4, 1, 5, false>>(16),
+    spider::tile2d_form<Stencil, spider::Tile2dForm<6, 4, 1, 6, false>>(4),
+    spider::tile2d_form<Stencil, spider::Tile2dForm<4, 4, 1, 6, false>>(0),
+    spider::tile2d_form<Stencil, spider::Tile2dForm<12, 4, 1, 3, true>>(0),
 };
+constexpr spider::Face faces[3][2] = {
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::constant, 0x1p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+};
+constexpr spider_kernel kernel =
+    spider::make_kernel({"advection2d", "spider-gen version 0.1.0", "39911da1d7c751f2", 2, SPIDER_F16,
+                         {0, 1, 2}, {0, 0, 1}, 80, 2},
+                        forms, tap_rows, taps, faces);
 
 }  // namespace
 }  // namespace spider_advection2d

@@ -16,6 +16,9 @@
 #include "box1d_r1.h"
 
 #include <spider/kernels/stream1d.h>
+#include <spider/make_kernel.h>
+
+static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box1d_r1 {
 namespace {
@@ -79,34 +82,26 @@ struct Stencil {
   SPIDER_DEVICE static const std::uint32_t* metadata(int i, int lane) { return &metadata_words[i][lane]; }
 };
 
-// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
+// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
+// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
 constexpr spider::TapRow tap_rows[] = {
     {0, 0, -1, 1},
 };
 constexpr spider::Tap taps[] = {
     {0, 0, -1, -0.09375}, {0, 0, 0, 0.03515625}, {0, 0, 1, -0.01171875},
 };
-
-const spider_kernel kernel = {
-    SPIDER_ABI,
-    sizeof(spider_kernel),
-    sizeof(spider::SweepArguments),
-    {sizeof(spider_kernel_info), SPIDER_ABI, "box1d_r1", "spider-gen version 0.1.0", "d8a08ee515f4db5e", 1,
-     SPIDER_F16, SPIDER_F32, 1, {0, 0, 1}, {0, 0, 1}, 80,
-     spider::device::is_emulated},
-    {spider::stream1d_form<Stencil>()},
-    1,
-    tap_rows,
-    sizeof(tap_rows) / sizeof(tap_rows[0]),
-    taps,
-    sizeof(taps) / sizeof(taps[0]),
-    Stencil::product_count,
-    {
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
-    },
+constexpr spider::SweepForm forms[] = {
+    spider::stream1d_form<Stencil>(),
 };
+constexpr spider::Face faces[3][2] = {
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+};
+constexpr spider_kernel kernel =
+    spider::make_kernel({"box1d_r1", "spider-gen version 0.1.0", "d8a08ee515f4db5e", 1, SPIDER_F16,
+                         {0, 0, 1}, {0, 0, 1}, 80, 1},
+                        forms, tap_rows, taps, faces);
 
 }  // namespace
 }  // namespace spider_box1d_r1

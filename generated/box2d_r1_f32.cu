@@ -16,6 +16,9 @@
 #include "box2d_r1_f32.h"
 
 #include <spider/kernels/cores2d.h>
+#include <spider/make_kernel.h>
+
+static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box2d_r1_f32 {
 namespace {
@@ -42,7 +45,8 @@ struct Stencil {
   SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
 };
 
-// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
+// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
+// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
 constexpr spider::TapRow tap_rows[] = {
     {0, -1, -1, 1},
     {0, 0, -1, 1},
@@ -53,27 +57,18 @@ constexpr spider::Tap taps[] = {
     {0, 0, -1, -0.02728400006890297}, {0, 0, 0, 0.2031320035457611}, {0, 0, 1, 0.05226000025868416},
     {0, 1, -1, 0.2050440013408661}, {0, 1, 0, 0.06448400020599365}, {0, 1, 1, 0.11402799934148788},
 };
-
-const spider_kernel kernel = {
-    SPIDER_ABI,
-    sizeof(spider_kernel),
-    sizeof(spider::SweepArguments),
-    {sizeof(spider_kernel_info), SPIDER_ABI, "box2d_r1_f32", "spider-gen version 0.1.0", "683ea54a55cddeb0", 2,
-     SPIDER_F32, SPIDER_F32, 1, {0, 1, 1}, {0, 1, 1}, 80,
-     spider::device::is_emulated},
-    {spider::cores2d_form<Stencil>()},
-    1,
-    tap_rows,
-    sizeof(tap_rows) / sizeof(tap_rows[0]),
-    taps,
-    sizeof(taps) / sizeof(taps[0]),
-    0,
-    {
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
-    },
+constexpr spider::SweepForm forms[] = {
+    spider::cores2d_form<Stencil>(),
 };
+constexpr spider::Face faces[3][2] = {
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+};
+constexpr spider_kernel kernel =
+    spider::make_kernel({"box2d_r1_f32", "spider-gen version 0.1.0", "683ea54a55cddeb0", 2, SPIDER_F32,
+                         {0, 1, 1}, {0, 1, 1}, 80, 0},
+                        forms, tap_rows, taps, faces);
 
 }  // namespace
 }  // namespace spider_box2d_r1_f32

@@ -16,6 +16,9 @@
 #include "box2d_r2_f32.h"
 
 #include <spider/kernels/cores2d.h>
+#include <spider/make_kernel.h>
+
+static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box2d_r2_f32 {
 namespace {
@@ -49,7 +52,8 @@ struct Stencil {
   SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
 };
 
-// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
+// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
+// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
 constexpr spider::TapRow tap_rows[] = {
     {0, -2, -2, 2},
     {0, -1, -2, 2},
@@ -69,27 +73,18 @@ constexpr spider::Tap taps[] = {
     {0, 2, -2, -0.05437999963760376}, {0, 2, -1, -0.03078800067305565}, {0, 2, 0, -0.07265200465917587}, {0, 2, 1, 0.06976400315761566},
     {0, 2, 2, -0.05461199954152107},
 };
-
-const spider_kernel kernel = {
-    SPIDER_ABI,
-    sizeof(spider_kernel),
-    sizeof(spider::SweepArguments),
-    {sizeof(spider_kernel_info), SPIDER_ABI, "box2d_r2_f32", "spider-gen version 0.1.0", "06fc6a25c49b248e", 2,
-     SPIDER_F32, SPIDER_F32, 1, {0, 2, 2}, {0, 2, 2}, 80,
-     spider::device::is_emulated},
-    {spider::cores2d_form<Stencil>()},
-    1,
-    tap_rows,
-    sizeof(tap_rows) / sizeof(tap_rows[0]),
-    taps,
-    sizeof(taps) / sizeof(taps[0]),
-    0,
-    {
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
-    },
+constexpr spider::SweepForm forms[] = {
+    spider::cores2d_form<Stencil>(),
 };
+constexpr spider::Face faces[3][2] = {
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+};
+constexpr spider_kernel kernel =
+    spider::make_kernel({"box2d_r2_f32", "spider-gen version 0.1.0", "06fc6a25c49b248e", 2, SPIDER_F32,
+                         {0, 2, 2}, {0, 2, 2}, 80, 0},
+                        forms, tap_rows, taps, faces);
 
 }  // namespace
 }  // namespace spider_box2d_r2_f32

@@ -16,6 +16,9 @@
 #include "box2d_r3_f32.h"
 
 #include <spider/kernels/cuda_cores.h>
+#include <spider/make_kernel.h>
+
+static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box2d_r3_f32 {
 namespace {
@@ -61,7 +64,8 @@ struct Stencil {
   SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
 };
 
-// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
+// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
+// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
 constexpr spider::TapRow tap_rows[] = {
     {0, -3, -3, 3},
     {0, -2, -3, 3},
@@ -87,27 +91,18 @@ constexpr spider::Tap taps[] = {
     {0, 3, -3, -0.039163000881671906}, {0, 3, -2, 0.025776999071240425}, {0, 3, -1, -0.017981000244617462}, {0, 3, 0, -0.039604999125003815},
     {0, 3, 1, -0.040043000131845474}, {0, 3, 2, -0.009309000335633755}, {0, 3, 3, -0.0347989983856678},
 };
-
-const spider_kernel kernel = {
-    SPIDER_ABI,
-    sizeof(spider_kernel),
-    sizeof(spider::SweepArguments),
-    {sizeof(spider_kernel_info), SPIDER_ABI, "box2d_r3_f32", "spider-gen version 0.1.0", "0dfeac0603acc8ae", 2,
-     SPIDER_F32, SPIDER_F32, 1, {0, 3, 3}, {0, 3, 3}, 80,
-     spider::device::is_emulated},
-    {spider::cuda_cores_form<Stencil>()},
-    1,
-    tap_rows,
-    sizeof(tap_rows) / sizeof(tap_rows[0]),
-    taps,
-    sizeof(taps) / sizeof(taps[0]),
-    0,
-    {
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
-    },
+constexpr spider::SweepForm forms[] = {
+    spider::cuda_cores_form<Stencil>(),
 };
+constexpr spider::Face faces[3][2] = {
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+};
+constexpr spider_kernel kernel =
+    spider::make_kernel({"box2d_r3_f32", "spider-gen version 0.1.0", "0dfeac0603acc8ae", 2, SPIDER_F32,
+                         {0, 3, 3}, {0, 3, 3}, 80, 0},
+                        forms, tap_rows, taps, faces);
 
 }  // namespace
 }  // namespace spider_box2d_r3_f32

@@ -16,6 +16,9 @@
 #include "box2d_r7_f32.h"
 
 #include <spider/kernels/stream2d.h>
+#include <spider/make_kernel.h>
+
+static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box2d_r7_f32 {
 namespace {
@@ -671,7 +674,8 @@ struct Stencil {
   SPIDER_DEVICE static const std::uint32_t* metadata(int i, int lane) { return &metadata_words[i][lane]; }
 };
 
-// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
+// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
+// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
 constexpr spider::TapRow tap_rows[] = {
     {0, -7, -7, 7},
     {0, -6, -7, 7},
@@ -751,27 +755,18 @@ constexpr spider::Tap taps[] = {
     {0, 7, 1, -0.007176750339567661}, {0, 7, 2, 0.005219750106334686}, {0, 7, 3, 0.005131750367581844}, {0, 7, 4, -0.008743249985855073},
     {0, 7, 5, -0.006658249534666538}, {0, 7, 6, 0.006917750462889671}, {0, 7, 7, -0.006173250265419483},
 };
-
-const spider_kernel kernel = {
-    SPIDER_ABI,
-    sizeof(spider_kernel),
-    sizeof(spider::SweepArguments),
-    {sizeof(spider_kernel_info), SPIDER_ABI, "box2d_r7_f32", "spider-gen version 0.1.0", "afa63a0226228223", 2,
-     SPIDER_F32, SPIDER_F32, 1, {0, 7, 7}, {0, 7, 7}, 80,
-     spider::device::is_emulated},
-    {spider::stream2d_form<Stencil>()},
-    1,
-    tap_rows,
-    sizeof(tap_rows) / sizeof(tap_rows[0]),
-    taps,
-    sizeof(taps) / sizeof(taps[0]),
-    Stencil::product_count,
-    {
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
-    },
+constexpr spider::SweepForm forms[] = {
+    spider::stream2d_form<Stencil>(),
 };
+constexpr spider::Face faces[3][2] = {
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+};
+constexpr spider_kernel kernel =
+    spider::make_kernel({"box2d_r7_f32", "spider-gen version 0.1.0", "afa63a0226228223", 2, SPIDER_F32,
+                         {0, 7, 7}, {0, 7, 7}, 80, 45},
+                        forms, tap_rows, taps, faces);
 
 }  // namespace
 }  // namespace spider_box2d_r7_f32

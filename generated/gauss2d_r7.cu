@@ -17,6 +17,9 @@
 #include "gauss2d_r7.h"
 
 #include <spider/kernels/stream2d.h>
+#include <spider/make_kernel.h>
+
+static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_gauss2d_r7 {
 namespace {
@@ -405,7 +408,8 @@ struct Stencil {
   SPIDER_DEVICE static const std::uint32_t* metadata(int i, int lane) { return &metadata_words[i][lane]; }
 };
 
-// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
+// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
+// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
 constexpr spider::TapRow tap_rows[] = {
     {0, -7, -7, 7},
     {0, -6, -7, 7},
@@ -485,27 +489,18 @@ constexpr spider::Tap taps[] = {
     {0, 7, 1, 0.0002969615161418915}, {0, 7, 2, 0.00022544898092746735}, {0, 7, 3, 0.00014243833720684052}, {0, 7, 4, 7.48923048377037e-05},
     {0, 7, 5, 3.277044743299484e-05}, {0, 7, 6, 1.1933036148548126e-05}, {0, 7, 7, 3.616325557231903e-06},
 };
-
-const spider_kernel kernel = {
-    SPIDER_ABI,
-    sizeof(spider_kernel),
-    sizeof(spider::SweepArguments),
-    {sizeof(spider_kernel_info), SPIDER_ABI, "gauss2d_r7", "spider-gen version 0.1.0", "570a8faa05d6ed06", 2,
-     SPIDER_F16, SPIDER_F32, 1, {0, 7, 7}, {0, 7, 7}, 80,
-     spider::device::is_emulated},
-    {spider::stream2d_form<Stencil>()},
-    1,
-    tap_rows,
-    sizeof(tap_rows) / sizeof(tap_rows[0]),
-    taps,
-    sizeof(taps) / sizeof(taps[0]),
-    Stencil::product_count,
-    {
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-        {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}},
-        {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}}
-    },
+constexpr spider::SweepForm forms[] = {
+    spider::stream2d_form<Stencil>(),
 };
+constexpr spider::Face faces[3][2] = {
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}},
+    {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}}
+};
+constexpr spider_kernel kernel =
+    spider::make_kernel({"gauss2d_r7", "spider-gen version 0.1.0", "570a8faa05d6ed06", 2, SPIDER_F16,
+                         {0, 7, 7}, {0, 7, 7}, 80, 30},
+                        forms, tap_rows, taps, faces);
 
 }  // namespace
 }  // namespace spider_gauss2d_r7

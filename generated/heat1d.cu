@@ -17,6 +17,9 @@
 #include "heat1d.h"
 
 #include <spider/kernels/stream1d.h>
+#include <spider/make_kernel.h>
+
+static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_heat1d {
 namespace {
@@ -80,34 +83,26 @@ struct Stencil {
   SPIDER_DEVICE static const std::uint32_t* metadata(int i, int lane) { return &metadata_words[i][lane]; }
 };
 
-// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
+// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
+// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
 constexpr spider::TapRow tap_rows[] = {
     {0, 0, -1, 1},
 };
 constexpr spider::Tap taps[] = {
     {0, 0, -1, 0.1000000000349246}, {0, 0, 0, 0.8000000002793968}, {0, 0, 1, 0.1000000000349246},
 };
-
-const spider_kernel kernel = {
-    SPIDER_ABI,
-    sizeof(spider_kernel),
-    sizeof(spider::SweepArguments),
-    {sizeof(spider_kernel_info), SPIDER_ABI, "heat1d", "spider-gen version 0.1.0", "b380f89f3345a07f", 1,
-     SPIDER_F16, SPIDER_F32, 1, {0, 0, 1}, {0, 0, 1}, 80,
-     spider::device::is_emulated},
-    {spider::stream1d_form<Stencil>()},
-    1,
-    tap_rows,
-    sizeof(tap_rows) / sizeof(tap_rows[0]),
-    taps,
-    sizeof(taps) / sizeof(taps[0]),
-    Stencil::product_count,
-    {
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-        {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}}
-    },
+constexpr spider::SweepForm forms[] = {
+    spider::stream1d_form<Stencil>(),
 };
+constexpr spider::Face faces[3][2] = {
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}}
+};
+constexpr spider_kernel kernel =
+    spider::make_kernel({"heat1d", "spider-gen version 0.1.0", "b380f89f3345a07f", 1, SPIDER_F16,
+                         {0, 0, 1}, {0, 0, 1}, 80, 1},
+                        forms, tap_rows, taps, faces);
 
 }  // namespace
 }  // namespace spider_heat1d

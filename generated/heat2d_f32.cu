@@ -17,6 +17,9 @@
 #include "heat2d_f32.h"
 
 #include <spider/kernels/cores2d.h>
+#include <spider/make_kernel.h>
+
+static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_heat2d_f32 {
 namespace {
@@ -43,7 +46,8 @@ struct Stencil {
   SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::nearest, spider::FaceRule::nearest, 0x00000000, 0x00000000}; }
 };
 
-// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
+// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
+// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
 constexpr spider::TapRow tap_rows[] = {
     {0, -1, 0, 0},
     {0, 0, -1, 1},
@@ -54,27 +58,18 @@ constexpr spider::Tap taps[] = {
     {0, 0, -1, 0.09999999403953552}, {0, 0, 0, 0.6000000238418579}, {0, 0, 1, 0.09999999403953552},
     {0, 1, 0, 0.09999999403953552},
 };
-
-const spider_kernel kernel = {
-    SPIDER_ABI,
-    sizeof(spider_kernel),
-    sizeof(spider::SweepArguments),
-    {sizeof(spider_kernel_info), SPIDER_ABI, "heat2d_f32", "spider-gen version 0.1.0", "09301542516b737a", 2,
-     SPIDER_F32, SPIDER_F32, 1, {0, 1, 1}, {0, 1, 1}, 80,
-     spider::device::is_emulated},
-    {spider::cores2d_form<Stencil>()},
-    1,
-    tap_rows,
-    sizeof(tap_rows) / sizeof(tap_rows[0]),
-    taps,
-    sizeof(taps) / sizeof(taps[0]),
-    0,
-    {
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-        {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}},
-        {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}}
-    },
+constexpr spider::SweepForm forms[] = {
+    spider::cores2d_form<Stencil>(),
 };
+constexpr spider::Face faces[3][2] = {
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}},
+    {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}}
+};
+constexpr spider_kernel kernel =
+    spider::make_kernel({"heat2d_f32", "spider-gen version 0.1.0", "09301542516b737a", 2, SPIDER_F32,
+                         {0, 1, 1}, {0, 1, 1}, 80, 0},
+                        forms, tap_rows, taps, faces);
 
 }  // namespace
 }  // namespace spider_heat2d_f32

@@ -45,7 +45,6 @@ void bind_core_cells(const Kernel& kernel, render::Bindings& bindings) {
   const spec::StencilSpec& spec = kernel.spec;
   bindings["step_rules"] = axis_rules_text(spec, plan::core_axes(spec.dimensions).step);
   bindings["cells"] = cells_struct(spec.storage);
-  bindings["storage_code"] = storage_code(spec.storage);
 }
 
 void bind_core_rows(const Kernel& kernel, render::Bindings& bindings) {

@@ -12,36 +12,40 @@
 #include "emit/schemes/schemes.h"
 #include "emit/storage_text.h"
 #include "emit/templates.h"
+#include "plan/bands.h"
 #include "render/render.h"
 
 namespace spidergen::emit {
 namespace {
 
 constexpr int runtime_abi = 1;
+constexpr int device_abi = 1;
 constexpr int first_sparse_arch = 80;  // the first with mma.sp
 constexpr int warpgroup_arch = 90;     // the only one with wgmma.mma_async.sp
 
-/// A way to lay a kernel out: the file of templates/ that becomes `<stencil>.cu`, and what fills it.
+/// A way to lay a kernel out: the file of templates/ for it, and what fills it. Where the kernel is in no
+/// header of its own that file becomes `<stencil>.cu`, otherwise a part of it.
 struct Scheme {
   std::string_view name;
-  void (*bind)(const Kernel&, render::Bindings&);
+  void (*bind)(const Kernel&, render::Bindings&) = nullptr;
+  SchemeText (*text)(const Kernel&) = nullptr;
   int minimum_arch = first_sparse_arch;
 };
 
 Scheme choose_scheme(const plan::KernelPlan& plan) {
   if (plan.engine == plan::Engine::cuda) {
-    if (plan.cores.ring) return {"cores3d", bind_cores3d};
-    if (plan.cores.tile_rows > 0) return {"cores2d", bind_cores2d};
-    return {"cuda_cores", bind_cuda_cores};
+    if (plan.cores.ring) return {"cores3d", nullptr, cores3d_text};
+    if (plan.cores.tile_rows > 0) return {"cores2d", nullptr, cores2d_text};
+    return {"cuda_cores", nullptr, cuda_cores_text};
   }
   const plan::Pass& pass = plan.passes.front();
-  if (pass.walk == plan::Walk::lines) return {"stream1d", bind_stream1d};
+  if (pass.walk == plan::Walk::lines) return {"stream1d", nullptr, stream1d_text};
   if (pass.walk == plan::Walk::planes) return {"stream3d", bind_stream3d};
-  if (pass.streaming.warpgroups) return {"split2d", bind_split2d, warpgroup_arch};
+  if (pass.streaming.warpgroups) return {"split2d", nullptr, split2d_text, warpgroup_arch};
   if (pass.is_bands()) return {"star2d", bind_star2d};
   if (pass.streaming.tiles_in_shared_memory) return {"block2d", bind_block2d};
-  if (pass.streaming.tile_forms.empty()) return {"stream2d", bind_stream2d};
-  return {"tile2d", bind_tile2d};
+  if (pass.streaming.tile_forms.empty()) return {"stream2d", nullptr, stream2d_text};
+  return {"tile2d", nullptr, tile2d_text};
 }
 
 render::Template find_template(std::string_view name) {
@@ -122,7 +126,6 @@ EmittedFile emit_header(const spec::StencilSpec& spec, const plan::KernelPlan& p
 /// What all kernels tell of their stencil.
 void bind_stencil(const spec::StencilSpec& spec, const plan::KernelPlan& plan, render::Bindings& bindings) {
   bindings["report"] = report_text(spec, plan);
-  bindings["column_rules"] = axis_rules_text(spec, spec::axis_x);
   bindings["faces"] = faces_text(spec);
   bindings["tap_rows"] = tap_rows_text(plan);
   bindings["taps"] = taps_text(plan);
@@ -138,9 +141,22 @@ EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
   bindings["hash"] = kernel.spec.source_hash;
   bind_stencil(kernel.spec, kernel.plan, bindings);
   bindings["minimum_arch"] = fmt::to_string(scheme.minimum_arch);
-  scheme.bind(kernel, bindings);
-  return {kernel.spec.name + ".cu",
-          render::render(find_template(fmt::format("{}.cu.in", scheme.name)), bindings)};
+  bindings["storage_code"] = storage_code(kernel.spec.storage);
+  std::string file = fmt::format("{}.cu.in", scheme.name);
+  if (scheme.text == nullptr) {
+    bindings["column_rules"] = axis_rules_text(kernel.spec, spec::axis_x);
+    scheme.bind(kernel, bindings);
+  } else {
+    const SchemeText text = scheme.text(kernel);
+    bindings["scheme"] = scheme.name;
+    bindings["device_abi"] = fmt::to_string(device_abi);
+    bindings["stencil"] = text.stencil;
+    bindings["forms"] = fmt::format("{}", fmt::join(text.forms, "\n"));
+    bindings["products"] =
+        fmt::to_string(kernel.plan.passes.empty() ? 0 : plan::chained_products(kernel.pass()));
+    file = "kernel.cu.in";
+  }
+  return {kernel.spec.name + ".cu", render::render(find_template(file), bindings)};
 }
 
 }  // namespace

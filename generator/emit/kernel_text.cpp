@@ -11,6 +11,7 @@
 
 #include "diag/diagnostic.h"
 #include "emit/storage_text.h"
+#include "emit/templates.h"
 
 namespace spidergen::emit {
 namespace {
@@ -103,7 +104,86 @@ std::string metadata_text(const pack::PackedPass& packed) {
   return fmt::format("{}", fmt::join(blocks, "\n"));
 }
 
+/// {row in flight, fragment, operand, metadata, selector, part} each, in issue order.
+std::vector<std::string> row_products(const Kernel& kernel) {
+  const plan::Pass& pass = kernel.pass();
+  const pack::PackedPass& packed = kernel.packed_pass();
+  std::vector<std::string> lines;
+  for (const plan::Product& product : pass.products) {
+    const pack::PackedOperand& operand = packed.operands[product.operand];
+    // Of whole operands the sources are halves of fragments, two a shift.
+    const int fragment = pass.whole_operands ? product.source / 2 : product.source;
+    const int selector = pass.whole_operands ? product.source % 2 : operand.selector;
+    const int part = !pass.inputs.scaled ? 0 : product.input_term == 1 ? 2 : product.term;
+    const int rows_before_last = pass.row_high - pass.row_low - pass.last_row(product);
+    const int row_in_flight = pass.rows_in_flight() - 1 - rows_before_last / pass.rows_per_product();
+    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}}},", row_in_flight, fragment, product.operand,
+                                operand.metadata, selector, part));
+  }
+  return lines;
+}
+
+std::vector<std::string> shift_groups(const plan::Pass& pass) {
+  constexpr int group = 8;
+  std::vector<std::string> groups;
+  for (const int shift : pass.shifts) groups.push_back(fmt::to_string((shift - pass.shifts.front()) / group));
+  return groups;
+}
+
 }  // namespace
+
+std::string render_part(std::string_view template_name, const render::Bindings& bindings) {
+  for (const EmbeddedTemplate& embedded : embedded_templates()) {
+    if (embedded.name != template_name) continue;
+    std::string text = render::render({embedded.name, embedded.text}, bindings);
+    text.pop_back();
+    return text;
+  }
+  throw diag::InternalError(fmt::format("template {} is not embedded", template_name));
+}
+
+std::string constants_text(std::string_view type, std::string_view name,
+                           const std::vector<std::string>& values, std::string_view between) {
+  return render_part("constants.cu.in", {{"type", std::string(type)},
+                                         {"name", std::string(name)},
+                                         {"values", fmt::format("{}", fmt::join(values, between))}});
+}
+
+void bind_row_products(const Kernel& kernel, render::Bindings& bindings) {
+  bindings["products"] = fmt::format("{}", fmt::join(row_products(kernel), "\n"));
+}
+
+void bind_shifts(const plan::Pass& pass, render::Bindings& bindings) {
+  bindings["shift_count"] = fmt::to_string(pass.shifts.size());
+  bindings["shift_groups"] = fmt::format("{}", fmt::join(shift_groups(pass), ", "));
+}
+
+std::string row_products_function(const Kernel& kernel) {
+  return constants_text("spider::RowProduct", "product", row_products(kernel), "\n");
+}
+
+std::string shift_groups_function(const plan::Pass& pass) {
+  return constants_text("int", "shift_group", shift_groups(pass), ", ");
+}
+
+std::string operands_struct(const Kernel& kernel) {
+  render::Bindings bindings;
+  bind_operands(kernel, bindings);
+  bindings.erase("product_count");
+  return render_part("operands.cu.in", bindings);
+}
+
+std::string reach2d_struct(const Kernel& kernel, int row_low, int row_high,
+                           const plan::ColumnReach& columns) {
+  render::Bindings bindings;
+  bind_tap_bands(kernel.plan, bindings);
+  bind_column_reach(columns, bindings);
+  bindings["row_low"] = fmt::to_string(row_low);
+  bindings["row_high"] = fmt::to_string(row_high);
+  bindings["row_rules"] = axis_rules_text(kernel.spec, spec::axis_y);
+  bindings["column_rules"] = axis_rules_text(kernel.spec, spec::axis_x);
+  return render_part("reach2d.cu.in", bindings);
+}
 
 std::string upper_case(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
@@ -161,7 +241,6 @@ std::string product_unit_text(const plan::RoundedWeights& weights) {
 
 void bind_storage(const Kernel& kernel, render::Bindings& bindings) {
   bindings["storage"] = storage_struct(kernel.spec, kernel.plan);
-  bindings["storage_code"] = storage_code(kernel.spec.storage);
 }
 
 void bind_row_axis(const Kernel& kernel, render::Bindings& bindings) {
@@ -177,14 +256,6 @@ void bind_column_reach(const plan::ColumnReach& reach, render::Bindings& binding
   bindings["column_reach_high"] = fmt::to_string(reach.high);
 }
 
-void bind_shifts(const plan::Pass& pass, render::Bindings& bindings) {
-  constexpr int group = 8;
-  std::vector<int> groups;
-  for (const int shift : pass.shifts) groups.push_back((shift - pass.shifts.front()) / group);
-  bindings["shift_count"] = fmt::to_string(pass.shifts.size());
-  bindings["shift_groups"] = fmt::format("{}", fmt::join(groups, ", "));
-}
-
 void bind_operands(const Kernel& kernel, render::Bindings& bindings) {
   const plan::Pass& pass = kernel.pass();
   const pack::PackedPass& packed = kernel.packed_pass();
@@ -194,24 +265,6 @@ void bind_operands(const Kernel& kernel, render::Bindings& bindings) {
   bindings["metadata"] = metadata_text(packed);
   bindings["product_count"] = fmt::to_string(pass.products.size());
   bindings["result_scale"] = result_scale_text(kernel.plan.weights);
-}
-
-void bind_row_products(const Kernel& kernel, render::Bindings& bindings) {
-  const plan::Pass& pass = kernel.pass();
-  const pack::PackedPass& packed = kernel.packed_pass();
-  std::vector<std::string> lines;
-  for (const plan::Product& product : pass.products) {
-    const pack::PackedOperand& operand = packed.operands[product.operand];
-    // Of whole operands the sources are halves of fragments, two a shift.
-    const int fragment = pass.whole_operands ? product.source / 2 : product.source;
-    const int selector = pass.whole_operands ? product.source % 2 : operand.selector;
-    const int part = !pass.inputs.scaled ? 0 : product.input_term == 1 ? 2 : product.term;
-    const int rows_before_last = pass.row_high - pass.row_low - pass.last_row(product);
-    const int row_in_flight = pass.rows_in_flight() - 1 - rows_before_last / pass.rows_per_product();
-    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}}},", row_in_flight, fragment, product.operand,
-                                operand.metadata, selector, part));
-  }
-  bindings["products"] = fmt::format("{}", fmt::join(lines, "\n"));
 }
 
 void bind_tap_bands(const plan::KernelPlan& plan, render::Bindings& bindings) {

@@ -23,6 +23,27 @@ struct Kernel {
   [[nodiscard]] const pack::PackedPass& packed_pass() const { return packed.passes.front(); }
 };
 
+/// The text of a file of templates/ with its placeholders replaced, without the last line's end.
+[[nodiscard]] std::string render_part(std::string_view template_name, const render::Bindings& bindings);
+
+/// A member function `name` of a Stencil that gives a table's values by index; `between` is a line's end or
+/// ", ".
+[[nodiscard]] std::string constants_text(std::string_view type, std::string_view name,
+                                         const std::vector<std::string>& values, std::string_view between);
+
+/// `struct OperandTables` of a pass: its operands and metadata.
+[[nodiscard]] std::string operands_struct(const Kernel& kernel);
+
+/// `product(i)` of a 2D Stencil: a spider::RowProduct.
+[[nodiscard]] std::string row_products_function(const Kernel& kernel);
+
+/// `shift_group(i)` of a Stencil: the shifts of windows, in groups of eight columns from the first.
+[[nodiscard]] std::string shift_groups_function(const plan::Pass& pass);
+
+/// `struct Reach` of a 2D kernel whose taps span these rows, and these columns.
+[[nodiscard]] std::string reach2d_struct(const Kernel& kernel, int row_low, int row_high,
+                                         const plan::ColumnReach& columns);
+
 [[nodiscard]] std::string upper_case(std::string text);
 
 /// SPIDER_F16 and so on.

@@ -117,8 +117,8 @@ def check_tables(root: pathlib.Path) -> list[str]:
     rows = re.findall(r"^\| `(SPIDER_\w+)` \| (\d+) \|", page.read_text(encoding="utf-8"), re.MULTILINE)
     problems += compare("runtime/README.md", [f"{name} = {value}" for name, value in rows], statuses)
 
-    templates = sorted(path.name for path in (root / "templates").glob("*.cu.in"))
-    problems += compare("templates/README.md", sorted(first_column(root / "templates/README.md", r"`(\w+\.cu\.in)`")), templates)
+    told = re.findall(r"`(\w+\.(?:cu|h)\.in)`", (root / "templates/README.md").read_text(encoding="utf-8"))
+    problems += compare("templates/README.md", sorted(set(told)), [path.name for path in (root / "templates").glob("*.in")])
     return problems
 
 
@@ -128,14 +128,26 @@ ABI_NUMBERS = {
     "runtime/python/spider.py": r"^ABI = (\d+)$",
     "generator/emit/emit.cpp": r"^constexpr int runtime_abi = (\d+);$",
 }
+DEVICE_ABI_NUMBERS = {
+    "runtime/device/spider/abi.h": r"^constexpr int device_abi = (\d+);$",
+    "generator/emit/emit.cpp": r"^constexpr int device_abi = (\d+);$",
+}
 
 
 def check_abi(root: pathlib.Path) -> list[str]:
-    told = {file: re.findall(pattern, (root / file).read_text(encoding="utf-8"), re.MULTILINE)
-            for file, pattern in ABI_NUMBERS.items()}
-    wanted = told["runtime/include/spider/spider.h"]
-    return [f"{file} names ABI {', '.join(numbers) or 'none'}, and spider.h {', '.join(wanted) or 'none'}"
-            for file, numbers in told.items() if numbers != wanted or len(numbers) != 1]
+    """Every file that names the ABI of the runtime, or of the device headers, names the same."""
+    namespaces = [path for folder in ("runtime/device/spider", "runtime/emulator/spider") for path in (root / folder).rglob("*.h")
+                  if path.name not in ("instructions.h", "call_site.h")]
+    of_device = {**DEVICE_ABI_NUMBERS, **{str(path.relative_to(root)): r"^inline namespace device_(\d+) {$" for path in namespaces
+                                          if path.name != "abi.h"}}
+    problems = []
+    for patterns in (ABI_NUMBERS, of_device):
+        told = {file: sorted(set(re.findall(pattern, (root / file).read_text(encoding="utf-8"), re.MULTILINE)))
+                for file, pattern in patterns.items()}
+        first, wanted = next(iter(told.items()))
+        problems += [f"{file} names ABI {', '.join(numbers) or 'none'}, and {first} {', '.join(wanted) or 'none'}"
+                     for file, numbers in told.items() if numbers != wanted or len(numbers) != 1]
+    return problems
 
 
 def check(arguments: argparse.Namespace) -> list[str]:

@@ -7,7 +7,8 @@
 
 namespace spidergen::emit {
 
-void bind_cores3d(const Kernel& kernel, render::Bindings& bindings) {
+SchemeText cores3d_text(const Kernel& kernel) {
+  render::Bindings bindings;
   const auto& [spec, plan, packed] = kernel;
   const plan::CorePlan& cores = plan.cores;
   const plan::CoreRing& ring = *cores.ring;
@@ -31,6 +32,8 @@ void bind_cores3d(const Kernel& kernel, render::Bindings& bindings) {
   bindings["column_reach_low"] = fmt::to_string(-plan.reach_low[spec::axis_x]);
   bindings["column_reach_high"] = fmt::to_string(plan.reach_high[spec::axis_x]);
   bindings["edge_columns"] = fmt::to_string(plan::core_edge_columns(plan.tap_rows, element_bytes));
+  bindings["column_rules"] = axis_rules_text(kernel.spec, spec::axis_x);
+  return {render_part("cores3d.cu.in", bindings), {"spider::cores3d_form<Stencil>(),"}};
 }
 
 }  // namespace spidergen::emit

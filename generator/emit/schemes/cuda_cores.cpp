@@ -8,7 +8,8 @@
 
 namespace spidergen::emit {
 
-void bind_cuda_cores(const Kernel& kernel, render::Bindings& bindings) {
+SchemeText cuda_cores_text(const Kernel& kernel) {
+  render::Bindings bindings;
   const auto& [spec, plan, packed] = kernel;
   const plan::CorePlan& cores = plan.cores;
   const plan::CoreAxes axes = plan::core_axes(spec.dimensions);
@@ -33,6 +34,9 @@ void bind_cuda_cores(const Kernel& kernel, render::Bindings& bindings) {
   const int edge_columns = plan::core_edge_columns(plan.tap_rows, spec::element_bytes(spec.storage));
   bindings["edge_slots"] = fmt::to_string((edge_columns + lanes - 1) / lanes);
   bindings["warps_per_block"] = fmt::to_string(cores.warps_per_block);
+  bindings["column_rules"] = axis_rules_text(kernel.spec, spec::axis_x);
+  bindings["dimensions"] = fmt::to_string(kernel.spec.dimensions);
+  return {render_part("cuda_cores.cu.in", bindings), {"spider::cuda_cores_form<Stencil>(),"}};
 }
 
 }  // namespace spidergen::emit

@@ -1,19 +1,28 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "emit/kernel_text.h"
 
 namespace spidergen::emit {
 
 /// Each binds what the template of its name needs, beside what all do (emit.cpp).
-void bind_stream1d(const Kernel& kernel, render::Bindings& bindings);
-void bind_stream2d(const Kernel& kernel, render::Bindings& bindings);
-void bind_tile2d(const Kernel& kernel, render::Bindings& bindings);
 void bind_block2d(const Kernel& kernel, render::Bindings& bindings);
 void bind_star2d(const Kernel& kernel, render::Bindings& bindings);
-void bind_split2d(const Kernel& kernel, render::Bindings& bindings);
 void bind_stream3d(const Kernel& kernel, render::Bindings& bindings);
-void bind_cuda_cores(const Kernel& kernel, render::Bindings& bindings);
-void bind_cores2d(const Kernel& kernel, render::Bindings& bindings);
-void bind_cores3d(const Kernel& kernel, render::Bindings& bindings);
+
+/// What a scheme puts into templates/kernel.cu.in.
+struct SchemeText {
+  std::string stencil;             ///< `struct Stencil`, for the scheme's device header, with its tables
+  std::vector<std::string> forms;  ///< ways to sweep, from large boxes to small ones
+};
+SchemeText cores2d_text(const Kernel& kernel);
+SchemeText cores3d_text(const Kernel& kernel);
+SchemeText stream2d_text(const Kernel& kernel);
+SchemeText stream1d_text(const Kernel& kernel);
+SchemeText split2d_text(const Kernel& kernel);
+SchemeText cuda_cores_text(const Kernel& kernel);
+SchemeText tile2d_text(const Kernel& kernel);
 
 }  // namespace spidergen::emit

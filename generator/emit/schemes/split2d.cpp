@@ -35,7 +35,8 @@ bool metadata_is_one(const pack::PackedPass& packed) {
 
 }  // namespace
 
-void bind_split2d(const Kernel& kernel, render::Bindings& bindings) {
+SchemeText split2d_text(const Kernel& kernel) {
+  render::Bindings bindings;
   const plan::Pass& pass = kernel.pass();
   const pack::PackedPass& packed = kernel.packed_pass();
   bind_common2d(kernel, bindings);
@@ -53,6 +54,8 @@ void bind_split2d(const Kernel& kernel, render::Bindings& bindings) {
   bindings["product_unit"] = product_unit_text(kernel.plan.weights);
   bindings["chained_rows"] = fmt::to_string(plan::warpgroup_chained_rows);
   bindings["teams"] = fmt::to_string(plan::warpgroup_teams);
+  bindings["column_rules"] = axis_rules_text(kernel.spec, spec::axis_x);
+  return {render_part("split2d.cu.in", bindings), {"spider::split2d_form<Stencil>(),"}};
 }
 
 }  // namespace spidergen::emit

@@ -5,7 +5,8 @@
 
 namespace spidergen::emit {
 
-void bind_stream1d(const Kernel& kernel, render::Bindings& bindings) {
+SchemeText stream1d_text(const Kernel& kernel) {
+  render::Bindings bindings;
   const plan::Pass& pass = kernel.pass();
   bind_storage(kernel, bindings);
   bind_operands(kernel, bindings);
@@ -20,6 +21,9 @@ void bind_stream1d(const Kernel& kernel, render::Bindings& bindings) {
   bindings["first_column"] = fmt::to_string(pass.shifts.front() + pass.mapping.window_low);
   bindings["always_gathers"] = lines.always_gathers ? "true" : "false";
   bindings["window_vectors"] = fmt::to_string(plan::line_window_vectors(pass));
+  bindings["column_rules"] = axis_rules_text(kernel.spec, spec::axis_x);
+  bindings["dimensions"] = fmt::to_string(kernel.spec.dimensions);
+  return {render_part("stream1d.cu.in", bindings), {"spider::stream1d_form<Stencil>(),"}};
 }
 
 }  // namespace spidergen::emit

@@ -5,7 +5,8 @@
 
 namespace spidergen::emit {
 
-void bind_stream2d(const Kernel& kernel, render::Bindings& bindings) {
+SchemeText stream2d_text(const Kernel& kernel) {
+  render::Bindings bindings;
   const plan::Pass& pass = kernel.pass();
   bind_common2d(kernel, bindings);
   bind_operands(kernel, bindings);
@@ -33,6 +34,8 @@ void bind_stream2d(const Kernel& kernel, render::Bindings& bindings) {
   bindings["whole_operands"] = pass.whole_operands ? "true" : "false";
   bindings["operands_in_registers"] = streaming.operands_in_registers ? "true" : "false";
   bindings["unrolled_rows"] = streaming.rotate_by_unrolling ? "true" : "false";
+  bindings["column_rules"] = axis_rules_text(kernel.spec, spec::axis_x);
+  return {render_part("stream2d.cu.in", bindings), {"spider::stream2d_form<Stencil>(),"}};
 }
 
 }  // namespace spidergen::emit

@@ -1,27 +1,32 @@
 #include <fmt/format.h>
 
-#include <string>
-#include <vector>
-
 #include "emit/schemes/schemes.h"
+#include "emit/storage_text.h"
 #include "plan/streaming.h"
 
 namespace spidergen::emit {
 
-void bind_tile2d(const Kernel& kernel, render::Bindings& bindings) {
+SchemeText tile2d_text(const Kernel& kernel) {
   const plan::Pass& pass = kernel.pass();
-  bind_common2d(kernel, bindings);
-  bind_operands(kernel, bindings);
-  bind_row_products(kernel, bindings);
-  bindings["swaps_pairs"] = kernel.plan.variant.swap == plan::Swap::pair ? "true" : "false";
   std::vector<std::string> forms;
   for (const plan::TileForm& form : pass.streaming.tile_forms) {
-    forms.push_back(fmt::format("form_for<TileForm<{}, {}, {}, {}, {}>>({}),", form.rows, form.across,
-                                form.down, form.blocks_per_multiprocessor, form.any_rows, form.least_blocks));
+    forms.push_back(fmt::format("spider::tile2d_form<Stencil, spider::Tile2dForm<{}, {}, {}, {}, {}>>({}),",
+                                form.rows, form.across, form.down, form.blocks_per_multiprocessor,
+                                form.any_rows, form.least_blocks));
   }
-  bindings["low_tile_rows"] = fmt::to_string(plan::TileForm::low_rows);
-  bind_forms(forms, bindings);
-  bind_window(pass, plan::ring_row_vectors(pass), bindings);
+  const render::Bindings bindings = {
+      {"operands", operands_struct(kernel)},
+      {"reach", reach2d_struct(kernel, pass.row_low, pass.row_high, pass.column_reach)},
+      {"storage", storage_struct(kernel.spec, kernel.plan)},
+      {"swaps_pairs", kernel.plan.variant.swap == plan::Swap::pair ? "true" : "false"},
+      {"first_column", fmt::to_string(pass.first_column())},
+      {"window_vectors", fmt::to_string(plan::ring_row_vectors(pass))},
+      {"shift_count", fmt::to_string(pass.shifts.size())},
+      {"shift_groups", shift_groups_function(pass)},
+      {"product_count", fmt::to_string(pass.products.size())},
+      {"products", row_products_function(kernel)},
+  };
+  return {render_part("tile2d.cu.in", bindings), forms};
 }
 
 }  // namespace spidergen::emit

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 namespace spider {
+inline namespace device_1 {
 
 /// The rules of an axis; the values are a cell's bits and count where the rule is `constant`. `periodic`
 /// holds at both faces or at none.
@@ -127,4 +128,5 @@ enum class Terrain {
   elements,  ///< rows that are not aligned, or too far apart: every input is brought by itself
 };
 
+}  // namespace device_1
 }  // namespace spider

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 namespace spider {
+inline namespace device_1 {
 
 /// Two cells to a word, whatever their digits mean.
 struct HalfWordCells {
@@ -70,4 +71,5 @@ struct F32Cells {
   SPIDER_DEVICE static void put(std::uint32_t& word, int /*i*/, Element cell) { word = cell; }
 };
 
+}  // namespace device_1
 }  // namespace spider

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 namespace spider {
+inline namespace device_1 {
 
 /// weight * in[step][row][column] relative to an output. Kernels take steps along z in 3D and along y in 2D,
 /// and have rows along y in 3D.
@@ -103,4 +104,5 @@ SPIDER_DEVICE void store_outputs(typename Cells::Element* to, bool wanted, const
   }
 }
 
+}  // namespace device_1
 }  // namespace spider

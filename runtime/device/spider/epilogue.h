@@ -8,6 +8,7 @@
 #include <cstdint>
 
 namespace spider {
+inline namespace device_1 {
 
 /// Which outputs of some tiles side by side are in a span of columns, where the first is in column x: bit 4 t
 /// + i stands for output i of tile t.
@@ -93,4 +94,18 @@ SPIDER_DEVICE void store_clipped(typename Storage::Element* to, const typename S
   }
 }
 
+/// The same of 16-bit cells by branches, behind which lanes meet again: predicates of all rows of a tile
+/// would take registers that there are not.
+template <class Storage>
+SPIDER_DEVICE void store_by_branches(typename Storage::Element* to, const typename Storage::Outputs& outputs,
+                                     unsigned bits, bool aligned) {
+  if (bits == 15 && aligned) {
+    store_outputs<Storage>(to, outputs);
+  } else {
+    store_single_outputs<Storage>(to, outputs, bits);
+  }
+  device::sync_warp();
+}
+
+}  // namespace device_1
 }  // namespace spider

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 namespace spider {
+inline namespace device_1 {
 
 /// `Element` is the bits of a cell.
 template <class Element>
@@ -117,4 +118,5 @@ SPIDER_DEVICE Span columns_in_memory(const Field2d<Element>& field, std::int32_t
   return {field.wanted.column_begin - left + low + before, field.wanted.column_end - left + high - behind};
 }
 
+}  // namespace device_1
 }  // namespace spider

@@ -18,7 +18,9 @@
 #define SPIDER_UNROLL _Pragma("unroll")
 #define SPIDER_NO_UNROLL _Pragma("unroll 1")
 
-namespace spider::device {
+namespace spider {
+inline namespace device_1 {
+namespace device {
 
 /// Which machine this header is of.
 inline constexpr bool is_emulated = false;
@@ -762,4 +764,6 @@ SPIDER_DEVICE void multiply_sparse_group_placed(GroupSums& sums, Shared operands
         : "l"(matrix), "l"(rows), "r"(metadata));
 }
 
-}  // namespace spider::device
+}  // namespace device
+}  // namespace device_1
+}  // namespace spider

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 namespace spider {
+inline namespace device_1 {
 
 /// A part of the interior, in points along z, y, x.
 struct Box {
@@ -124,6 +125,7 @@ struct Face {
   float value;  ///< of FaceRule::constant
 };
 
+}  // namespace device_1
 }  // namespace spider
 
 /// Layout is ABI: abi and size come first for ever, so that any runtime can refuse any kernel.

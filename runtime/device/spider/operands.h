@@ -11,6 +11,7 @@
 #include <cstdint>
 
 namespace spider {
+inline namespace device_1 {
 
 constexpr int operand_bytes = 512;  ///< in shared memory
 
@@ -96,4 +97,5 @@ class Operands {
   std::uint32_t metadata_[Stencil::metadata_count > 0 ? Stencil::metadata_count : 1];
 };
 
+}  // namespace device_1
 }  // namespace spider

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 namespace spider {
+inline namespace device_1 {
 
 /// Offsets low .. high along an axis.
 struct Offsets {
@@ -660,4 +661,5 @@ struct PlaneRing {
   };
 };
 
+}  // namespace device_1
 }  // namespace spider

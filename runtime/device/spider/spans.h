@@ -6,6 +6,7 @@
 #include <cstdint>
 
 namespace spider {
+inline namespace device_1 {
 
 /// Indices begin .. end - 1 of an axis.
 struct Span {
@@ -43,4 +44,5 @@ SPIDER_DEVICE CellColumns columns_beside(const Span& whole, const Span& reached,
   return {begin, low_end - begin, gap, end - begin - gap};
 }
 
+}  // namespace device_1
 }  // namespace spider

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 namespace spider {
+inline namespace device_1 {
 
 /// f16: fields are operands as they lie.
 struct F16Format {
@@ -385,4 +386,5 @@ struct F32Storage {
   }
 };
 
+}  // namespace device_1
 }  // namespace spider

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 namespace spider {
+inline namespace device_1 {
 
 /// Vectors of 16 bytes of a window's row before the first that begins a line of 128 bytes of memory, where
 /// column 0 of a tile does. `first_column` is the window's first, a multiple of 8.
@@ -425,4 +426,5 @@ struct TileWindow {
   }
 };
 
+}  // namespace device_1
 }  // namespace spider

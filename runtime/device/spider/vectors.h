@@ -6,6 +6,7 @@
 #include <cstdint>
 
 namespace spider {
+inline namespace device_1 {
 
 /// The 16 bytes from byte `begin` of two vectors that follow each other; an even number below 16.
 SPIDER_DEVICE device::Vector take_vector(const device::Vector& first, const device::Vector& second,
@@ -40,4 +41,5 @@ SPIDER_DEVICE device::Vector load_across(bool wanted, const Element* cells) {
   return take_vector(low, high, lead);
 }
 
+}  // namespace device_1
 }  // namespace spider

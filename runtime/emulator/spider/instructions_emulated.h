@@ -16,7 +16,9 @@
 #define SPIDER_UNROLL
 #define SPIDER_NO_UNROLL
 
-namespace spider::device {
+namespace spider {
+inline namespace device_1 {
+namespace device {
 
 /// Which machine this header is of.
 inline constexpr bool is_emulated = true;
@@ -237,7 +239,9 @@ void multiply_dense(Accumulator& sum, const Vector& a, const Pair& b,
 void multiply_dense_bf16(Accumulator& sum, const Vector& a, const Pair& b,
                          emulator::CallSite site = emulator::CallSite::current());
 
-}  // namespace spider::device
+}  // namespace device
+}  // namespace device_1
+}  // namespace spider
 
 namespace spider::emulator {
 
@@ -250,7 +254,9 @@ void multiply_sparse_bf16(device::Accumulator& sum, const device::Vector& a, con
 
 }  // namespace spider::emulator
 
-namespace spider::device {
+namespace spider {
+inline namespace device_1 {
+namespace device {
 
 /// cp.async.wait_group: waits until at most `pending` of this lane's latest groups are unfinished.
 template <int pending>
@@ -344,4 +350,6 @@ SPIDER_DEVICE void multiply_sparse_group_placed(GroupSums& sums, Shared operands
   multiply_sparse_group(sums, a, inputs, part_bytes, metadata, true, site);
 }
 
-}  // namespace spider::device
+}  // namespace device
+}  // namespace device_1
+}  // namespace spider

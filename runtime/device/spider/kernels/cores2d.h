@@ -25,6 +25,7 @@
 #include <utility>
 
 namespace spider {
+inline namespace device_1 {
 
 template <class Stencil>
 struct Cores2d;
@@ -290,4 +291,5 @@ constexpr SweepForm cores2d_form() {
            0}};
 }
 
+}  // namespace device_1
 }  // namespace spider

@@ -25,6 +25,7 @@
 #include <utility>
 
 namespace spider {
+inline namespace device_1 {
 
 template <class Stencil>
 struct Cores3d;
@@ -239,4 +240,5 @@ constexpr SweepForm cores3d_form() {
            Stencil::preferred_planes}};
 }
 
+}  // namespace device_1
 }  // namespace spider

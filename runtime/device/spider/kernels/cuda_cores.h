@@ -36,6 +36,7 @@
 #include <utility>
 
 namespace spider {
+inline namespace device_1 {
 
 template <class Stencil>
 struct CudaCores;
@@ -619,4 +620,5 @@ constexpr SweepForm cuda_cores_form() {
            Stencil::preferred_steps}};
 }
 
+}  // namespace device_1
 }  // namespace spider

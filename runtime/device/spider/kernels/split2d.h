@@ -30,6 +30,7 @@
 #include <cstdint>
 
 namespace spider {
+inline namespace device_1 {
 
 template <class Stencil>
 struct Split2d;
@@ -835,4 +836,5 @@ constexpr SweepForm split2d_form() {
   return form;
 }
 
+}  // namespace device_1
 }  // namespace spider

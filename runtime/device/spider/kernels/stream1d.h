@@ -28,6 +28,7 @@
 #include <cstdint>
 
 namespace spider {
+inline namespace device_1 {
 
 template <class Stencil>
 struct Stream1d;
@@ -269,4 +270,5 @@ constexpr SweepForm stream1d_form() {
            0}};
 }
 
+}  // namespace device_1
 }  // namespace spider

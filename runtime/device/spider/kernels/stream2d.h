@@ -31,6 +31,7 @@
 #include <cstdint>
 
 namespace spider {
+inline namespace device_1 {
 
 template <class Stencil>
 struct Stream2d;
@@ -692,4 +693,5 @@ constexpr SweepForm stream2d_form() {
            Stencil::preferred_rows}};
 }
 
+}  // namespace device_1
 }  // namespace spider

@@ -1,0 +1,11 @@
+/// The number of the device headers: it changes with whatever a generated file has of them. They live in the
+/// inline namespace of that number, so that kernels of two versions can be in one program.
+#pragma once
+
+namespace spider {
+inline namespace device_1 {
+
+constexpr int device_abi = 1;
+
+}  // namespace device_1
+}  // namespace spider

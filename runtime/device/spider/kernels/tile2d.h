@@ -1,0 +1,402 @@
+/// 2D stencils of 16-bit fields with few products: a warp has a tile of some rows of outputs and requests all
+/// input rows of it at once. They wait in registers; what is no whole vector of memory, in tiles at edges,
+/// goes through shared memory.
+///
+/// A `Stencil` has, beside what spider/operands.h and spider/tile_window.h want, as static members:
+/// - Storage: of spider/storage.h, for cells of 16 bits;
+/// - first_column, window_vectors: of a tile's inputs, the first column and the vectors of 16 bytes in a row;
+/// - shift_count, shift_group(i): the windows of an input row, in groups of eight inputs from the first;
+/// - swaps_pairs: lanes load by the pair swap, otherwise in the order of the field;
+/// - product_count, product(i): RowProducts; the input row that is `row` above an output row's lowest;
+/// - result_scale: of sums.
+#pragma once
+
+#include <spider/boundary.h>
+#include <spider/epilogue.h>
+#include <spider/instructions.h>
+#include <spider/kernel.h>
+#include <spider/operands.h>
+#include <spider/shifted_rows.h>
+#include <spider/storage.h>
+#include <spider/tile_window.h>
+
+#include <cstdint>
+
+namespace spider {
+inline namespace device_1 {
+
+template <class Stencil, class Form>
+struct Tile2d;
+
+template <class Stencil, class Form>
+SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor)
+sweep_tile2d(const SweepArguments field) {
+  using Kernel = Tile2d<Stencil, Form>;
+  if constexpr (!Form::is_low) device::let_later_work_start();
+  typename Kernel::Tile tile;
+  if (!Kernel::find_tile(field, tile)) return;
+  // All lanes of a warp take the same way, so that they come to every product together.
+  if (!Kernel::is_inside(tile)) {
+    Kernel::sweep_with_care(tile);
+  } else if constexpr (Form::any_rows) {
+    Kernel::sweep_shifted(tile);
+  } else {
+    Kernel::sweep_plain(tile);
+  }
+}
+
+/// Rows of a tile, and tiles of a block. Blocks follow each other along x, so that those that run at a time
+/// have a compact part of the field. A small box is done sooner in low tiles, which are more: each warp has
+/// less to do.
+template <int rows, int across, int down, int blocks, bool any>
+struct Tile2dForm {
+  static constexpr int tile_rows = rows;
+  static constexpr int tiles_across = across;
+  static constexpr int tiles_down = down;
+  static constexpr int warps_per_block = across * down;
+  static constexpr int blocks_per_multiprocessor = blocks;
+  static constexpr bool any_rows = any;  ///< otherwise for aligned ones alone
+  /// For boxes so small that they take as long as one tile. Of others many are under way, as their registers
+  /// allow.
+  static constexpr bool is_low = rows <= 4;
+};
+
+/// What is loaded instead of a vector that is not whole.
+alignas(16) SPIDER_TABLE device::Vector no_cells = {};
+
+template <class Stencil, class Form>
+struct Tile2d {
+  using Shared = device::Shared;
+  using Vector = device::Vector;
+  using Storage = typename Stencil::Storage;
+  using Element = typename Storage::Element;
+  using Fragment = typename Storage::Fragment;
+  using Outputs = typename Storage::Outputs;
+  using Tile = FieldTile<Storage>;
+
+  static constexpr int element_bytes = Storage::element_bytes;
+  static constexpr int vector_elements = Storage::vector_elements;
+  static constexpr int vector_bytes = 16;
+  static constexpr int tile_outputs = 128;  // a product has 16 outputs along x in each of 8 columns
+  static constexpr int tile_anchor =
+      64;  // columns: tiles of a box begin on a line of 128 bytes, and always where a sum does
+
+  static constexpr int first_column = Stencil::first_column;
+  static constexpr int shift_count = Stencil::shift_count;
+  static constexpr int tap_rows = Stencil::row_high - Stencil::row_low + 1;
+  static constexpr int input_rows = Form::tile_rows + tap_rows - 1;
+  static_assert(input_rows <= 32, "a lane looks after a row");
+
+  // What a warp keeps in shared memory of a tile at an edge, or of rows that are not aligned.
+  static constexpr int window_row_bytes = Stencil::window_vectors * vector_bytes;
+  static constexpr int window_bytes = input_rows * window_row_bytes;
+
+  SPIDER_DEVICE static Shared window_row(int row) {
+    return device::warp_index() * window_bytes + row * window_row_bytes;
+  }
+
+  /// The window, for spider/tile_window.h.
+  struct WindowShape : Stencil {
+    static constexpr int tile_rows = Form::tile_rows;
+    static constexpr int warps = 1;
+
+    SPIDER_DEVICE static int warp() { return 0; }
+    SPIDER_DEVICE static Shared row_place(int row) { return window_row(row); }
+  };
+  using Window = TileWindow<WindowShape>;
+
+  /// Finds the tile of this warp; there is none where the grid reaches beyond the box.
+  SPIDER_DEVICE static bool find_tile(const SweepArguments& field, Tile& tile) {
+    const BlockPlace block = find_block(field.grid.volume);
+    const int warp = device::warp_index();
+    tile = first_tile<Storage>(field, 1);
+    tile.row += (block.down * Form::tiles_down + warp / Form::tiles_across) * Form::tile_rows;
+    tile.column += (block.across * Form::tiles_across + warp % Form::tiles_across) * tile_outputs;
+    if constexpr (!Form::any_rows) tile.aligned_input = tile.aligned_output = true;
+    return tile.row < tile.wanted.row_end && tile.column < tile.wanted.column_end;
+  }
+
+  /// Are all outputs the sweep's?
+  SPIDER_DEVICE static bool has_plain_outputs(const Tile& tile) {
+    return tile.row + Form::tile_rows <= tile.wanted.row_end && tile.column >= tile.wanted.column_begin &&
+           tile.column + tile_outputs <= tile.wanted.column_end;
+  }
+
+  /// Are all inputs of the tile in the box, and all outputs wanted? Of rows that are not aligned, so must be
+  /// all of the words of memory that inputs lie across.
+  SPIDER_DEVICE static bool is_inside(const Tile& tile) {
+    constexpr int before = Form::any_rows ? 1 : 0;
+    constexpr int behind = Form::any_rows ? 2 : 0;
+    return Window::has_plain_rows(tile) && has_plain_outputs(tile) &&
+           tile.column + first_column - before >= tile.wanted.column_begin &&
+           tile.column + first_column + Window::columns + behind <= tile.wanted.column_end;
+  }
+
+  /// Computes a tile with the least that this takes.
+  SPIDER_DEVICE static void sweep_plain(const Tile& tile) {
+    Tables tables;
+    Fragments fragments;
+    load_plain(tile, tables, fragments);
+    if constexpr (Form::is_low) device::let_later_work_start();
+    compute_outputs<Stores::plain>(tile, tables, fragments);
+  }
+
+  /// Computes a tile away from edges whose rows are not aligned.
+  SPIDER_DEVICE static void sweep_shifted(const Tile& tile) {
+    Tables tables;
+    Fragments fragments;
+    load_shifted(tile, tables, fragments);
+    compute_outputs<Stores::anywhere>(tile, tables, fragments);
+  }
+
+  /// Computes a tile at an edge.
+  SPIDER_DEVICE static void sweep_with_care(const Tile& tile) {
+    Tables tables;
+    Fragments fragments;
+    load_with_care(tile, fragments);
+    if constexpr (Form::is_low) device::let_later_work_start();
+    load_tables(tables);
+    if (Form::is_low && tile.aligned_output && has_plain_outputs(tile)) {
+      compute_outputs<Stores::plain>(tile, tables, fragments);
+    } else {
+      compute_outputs<Stores::clipped>(tile, tables, fragments);
+    }
+  }
+
+ private:
+  /// The input rows of a tile, by shift.
+  using Fragments = Fragment[input_rows][shift_count];
+
+  /// Which of the window's vectors is a lane's, at a shift.
+  SPIDER_DEVICE static int lane_vector(int shift) {
+    const int lane = device::lane_index();
+    return (Stencil::swaps_pairs ? pair_swap_group(lane) : 2 * (lane / 4) + lane % 4) +
+           Stencil::shift_group(shift);
+  }
+
+  /// The operands of a lane, and which columns they keep.
+  struct Tables {
+    std::uint32_t metadata[Stencil::metadata_count];
+    Vector matrices[Stencil::operand_count];
+  };
+
+  SPIDER_DEVICE static void load_tables(Tables& tables) {
+    const int lane = device::lane_index();
+    SPIDER_UNROLL
+    for (int i = 0; i < Stencil::metadata_count; ++i)
+      tables.metadata[i] = device::load_table_now(Stencil::metadata(i, lane));
+    SPIDER_UNROLL
+    for (int i = 0; i < Stencil::operand_count; ++i)
+      tables.matrices[i] = device::load_table_now(Stencil::operand(i, lane));
+  }
+
+  /// Loads a lane's inputs straight from memory.
+  SPIDER_DEVICE static void load_plain(const Tile& tile, Tables& tables, Fragments& fragments) {
+    const Element* from = Window::first_input(tile);
+    load_tables(tables);
+    device::wait_for_earlier_work();
+    SPIDER_UNROLL
+    for (int row = 0; row < input_rows; ++row) {
+      SPIDER_UNROLL
+      for (int shift = 0; shift < shift_count; ++shift)
+        fragments[row][shift] = {device::load_vector_if(true, from + lane_vector(shift) * vector_elements)};
+      from += tile.input_stride;
+    }
+  }
+
+  /// Is a cell the second one of a word of memory?
+  SPIDER_DEVICE static bool is_odd(const Element* cell) {
+    return reinterpret_cast<std::uintptr_t>(cell) / element_bytes % 2 != 0;
+  }
+
+  /// The words of memory that a vector of cells lies across, which may begin at any element.
+  struct Words {
+    std::uint32_t word[5];
+  };
+
+  /// Loads a lane's inputs from rows that may begin at any element.
+  SPIDER_DEVICE static void load_shifted(const Tile& tile, Tables& tables, Fragments& fragments) {
+    const Element* cells = Window::first_input(tile);
+    Words words[input_rows][shift_count];
+    device::wait_for_earlier_work();
+    SPIDER_UNROLL
+    for (int row = 0; row < input_rows; ++row) {
+      const Element* from = cells + row * tile.input_stride;
+      from -= is_odd(from) ? 1 : 0;
+      SPIDER_UNROLL
+      for (int shift = 0; shift < shift_count; ++shift) {
+        const Element* vector = from + lane_vector(shift) * vector_elements;
+        SPIDER_UNROLL
+        for (int i = 0; i < 5; ++i)
+          words[row][shift].word[i] = device::load_field(reinterpret_cast<const std::uint32_t*>(vector) + i);
+      }
+    }
+    load_tables(tables);
+    SPIDER_UNROLL
+    for (int row = 0; row < input_rows; ++row) {
+      const int bits = is_odd(cells + row * tile.input_stride) ? 16 : 0;
+      SPIDER_UNROLL
+      for (int shift = 0; shift < shift_count; ++shift) {
+        const Words& from = words[row][shift];
+        SPIDER_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          fragments[row][shift].inputs.word[i] =
+              device::funnel_shift_right(from.word[i], from.word[i + 1], bits);
+        }
+      }
+    }
+  }
+
+  /// The input row of the tile that a lane looks after: lane i has row i.
+  struct OwnRow {
+    MappedIndex place;  ///< where it is taken from
+    bool reached;
+  };
+
+  SPIDER_DEVICE static OwnRow find_own_row(const Tile& tile) {
+    const std::int32_t y = tile.row + Stencil::row_low + device::lane_index();
+    return {Window::map_row(tile, y), Window::row_is_reached(tile, y)};
+  }
+
+  /// Is the vector from `column` of the window on aligned, and as it lies in memory in every row that is
+  /// reached?
+  SPIDER_DEVICE static bool is_whole(const Tile& tile, const Span& whole, int column) {
+    return tile.aligned_input && column >= whole.begin && column < whole.end;
+  }
+
+  /// Loads a lane's whole vectors, those within `whole`, of all input rows where they are aligned; zeros
+  /// instead of others.
+  SPIDER_DEVICE static void load_whole(const Tile& tile, const Span& whole, const OwnRow& own,
+                                       Fragments& fragments) {
+    constexpr std::int32_t no_row = -2147483647;
+    const std::int32_t own_row = own.reached && !own.place.constant ? own.place.index : no_row;
+    SPIDER_UNROLL
+    for (int row = 0; row < input_rows; ++row) {
+      const auto from =
+          static_cast<std::int32_t>(device::take_from_lane(static_cast<std::uint32_t>(own_row), row));
+      const std::int64_t first = (from != no_row ? from : 0) * tile.input_stride + tile.column + first_column;
+      SPIDER_UNROLL
+      for (int shift = 0; shift < shift_count; ++shift) {
+        const int column = lane_vector(shift) * vector_elements;
+        const bool wanted = from != no_row && is_whole(tile, whole, column);
+        fragments[row][shift] = {device::load_vector_or(wanted, tile.input + (first + column), &no_cells)};
+      }
+    }
+  }
+
+  /// Fills the window with zeros: an operand's zero times what lay there could be NaN.
+  SPIDER_DEVICE static void clear_window() {
+    constexpr int vectors = input_rows * Stencil::window_vectors;
+    SPIDER_UNROLL
+    for (int first = 0; first < vectors; first += 32) {
+      const int vector = first + device::lane_index();
+      device::store_shared_if(vector < vectors, window_row(0) + vector * vector_bytes, Vector{});
+    }
+  }
+
+  /// Loads a lane's inputs of a tile at an edge, or of rows that are not aligned: whole vectors straight from
+  /// memory where they are aligned, all else through the window, while these are on their way.
+  SPIDER_DEVICE static void load_with_care(const Tile& tile, Fragments& fragments) {
+    const Span whole = Window::whole_vectors(tile);
+    const CellColumns columns = Window::cell_columns(tile, whole);
+    const OwnRow own = find_own_row(tile);
+    clear_window();
+    device::sync_warp();
+    device::wait_for_earlier_work();
+    if (!tile.aligned_input) Window::gather_across(tile, whole);
+    device::sync_warp();
+    load_whole(tile, whole, own, fragments);
+    SPIDER_NO_UNROLL
+    for (int first = 0; first < columns.count; first += Window::cells_at_once) {
+      const int row = device::lane_index();
+      Window::put_cells(row, columns, first, Window::request_cells(tile, row, own.place, columns, first));
+    }
+    device::sync_warp();
+    constexpr AxisRules rules = Stencil::row_rules();
+    constexpr bool has_constants = rules.low == FaceRule::constant || rules.high == FaceRule::constant;
+    const std::uint32_t own_constant =
+        own.reached && own.place.constant ? Storage::repeat(static_cast<Element>(own.place.value)) : 0;
+    SPIDER_UNROLL
+    for (int row = 0; row < input_rows; ++row) {
+      const std::uint32_t constant = has_constants ? device::take_from_lane(own_constant, row) : 0;
+      SPIDER_UNROLL
+      for (int shift = 0; shift < shift_count; ++shift) {
+        const int vector = lane_vector(shift);
+        const Vector cells = device::load_shared(window_row(row) + vector * vector_bytes);
+        const std::uint32_t word = is_whole(tile, whole, vector * vector_elements) ? constant : 0;
+        SPIDER_UNROLL
+        for (int i = 0; i < 4; ++i) fragments[row][shift].inputs.word[i] |= cells.word[i] | word;
+      }
+    }
+  }
+
+  /// The sums of an output row, in ascending order of its input rows, which begin with `inputs`.
+  SPIDER_DEVICE static device::Accumulator multiply_row(const Tables& tables,
+                                                        const Fragment (*inputs)[shift_count]) {
+    typename Storage::Partial nothing_apart;
+    device::Accumulator sum{};
+    SPIDER_UNROLL
+    for (int row = 0; row < tap_rows; ++row) {
+      SPIDER_UNROLL
+      for (int i = 0; i < Stencil::product_count; ++i) {
+        const RowProduct product = Stencil::product(i);
+        if (product.row != row) continue;
+        multiply_selected<Storage>(product.selector, nothing_apart, sum, tables.matrices[product.operand],
+                                   inputs[row][product.fragment], tables.metadata[product.metadata],
+                                   product.part);
+      }
+    }
+    return sum;
+  }
+
+  /// How outputs are stored: aligned and all the sweep's; from any element on; or those that are the sweep's
+  /// alone.
+  enum class Stores { plain, anywhere, clipped };
+
+  /// Computes and stores a tile's outputs.
+  template <Stores stores>
+  SPIDER_DEVICE static void compute_outputs(const Tile& tile, const Tables& tables,
+                                            const Fragments& fragments) {
+    const std::int32_t x = tile.column + Storage::first_output(device::lane_index());
+    Element* to = tile.output + (tile.row * tile.output_stride + x);
+    const unsigned wanted = outputs_within<Storage>(columns_of(tile.wanted), x);
+    const int rows = tile.wanted.row_end - tile.row;
+    SPIDER_UNROLL
+    for (int row = 0; row < Form::tile_rows; ++row) {
+      const Outputs outputs = Storage::round(multiply_row(tables, fragments + row), Stencil::result_scale, 0);
+      if constexpr (stores == Stores::clipped) {
+        store_by_branches<Storage>(to, outputs, row < rows ? wanted : 0, tile.aligned_output);
+      } else if constexpr (stores == Stores::anywhere) {
+        store_anywhere(to, outputs.word[0], outputs.word[1]);
+        device::sync_warp();
+      } else {
+        store_outputs<Storage>(to, outputs);
+      }
+      to += tile.output_stride;
+    }
+  }
+};
+
+/// For boxes of so many blocks for each multiprocessor, or more.
+template <class Stencil, class Form>
+constexpr SweepForm tile2d_form(int least_blocks) {
+  using Kernel = Tile2d<Stencil, Form>;
+  return {sweep_tile2d<Stencil, Form>,
+          {TilingKind::tiles,
+           Form::warps_per_block,
+           Form::warps_per_block * Kernel::window_bytes,
+           Kernel::vector_bytes,
+           Kernel::vector_bytes / 2,
+           {1, Form::tiles_down * Form::tile_rows, Form::tiles_across * Kernel::tile_outputs},
+           0,
+           0,
+           Kernel::tile_anchor,
+           0,
+           0},
+          least_blocks,
+          true,
+          !Form::any_rows};
+}
+
+}  // namespace device_1
+}  // namespace spider

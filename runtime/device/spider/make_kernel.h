@@ -1,0 +1,62 @@
+/// The registration of a generated file.
+#pragma once
+
+#include <spider/abi.h>
+#include <spider/instructions.h>
+#include <spider/kernel.h>
+
+#include <cstdint>
+
+namespace spider {
+inline namespace device_1 {
+
+/// What a generated file says of its kernel; the rest of spider_kernel_info is the same for all of them.
+struct KernelFacts {
+  const char* name;
+  const char* generator;  ///< version of spider-gen
+  const char* spec_hash;
+  std::int32_t dimensions;
+  std::int32_t storage;  ///< SPIDER_F16, ...
+  std::int32_t reach_low[3], reach_high[3];
+  std::int32_t minimum_arch;
+  std::int32_t products;  ///< as spider_kernel::products
+};
+
+/// The kernel for a runtime of the ABI that this is compiled for. `forms`, `rows` and `taps` outlive it.
+template <int form_count, int row_count, int tap_count>
+constexpr spider_kernel make_kernel(const KernelFacts& facts, const SweepForm (&forms)[form_count],
+                                    const TapRow (&rows)[row_count], const Tap (&taps)[tap_count],
+                                    const Face (&faces)[3][2]) {
+  static_assert(form_count <= most_forms, "the runtime has room for these");
+  spider_kernel kernel{};
+  kernel.abi = SPIDER_ABI;
+  kernel.size = sizeof(spider_kernel);
+  kernel.launch_size = sizeof(SweepArguments);
+  kernel.info = {sizeof(spider_kernel_info),
+                 SPIDER_ABI,
+                 facts.name,
+                 facts.generator,
+                 facts.spec_hash,
+                 facts.dimensions,
+                 facts.storage,
+                 SPIDER_F32,
+                 1,
+                 {facts.reach_low[0], facts.reach_low[1], facts.reach_low[2]},
+                 {facts.reach_high[0], facts.reach_high[1], facts.reach_high[2]},
+                 facts.minimum_arch,
+                 device::is_emulated};
+  for (int i = 0; i < form_count; ++i) kernel.forms[i] = forms[i];
+  kernel.form_count = form_count;
+  kernel.tap_rows = rows;
+  kernel.tap_row_count = row_count;
+  kernel.taps = taps;
+  kernel.tap_count = tap_count;
+  kernel.products = facts.products;
+  for (int axis = 0; axis < 3; ++axis) {
+    for (int side = 0; side < 2; ++side) kernel.faces[axis][side] = faces[axis][side];
+  }
+  return kernel;
+}
+
+}  // namespace device_1
+}  // namespace spider

@@ -12,4 +12,4 @@ for kernel in "$out"/*/*.cu; do
   echo "$3" -std=c++17 -cubin -o "${kernel%.cu}.cubin" "$kernel" -arch="$architecture" -Werror all-warnings \
     -Xcompiler -Wall,-Wextra,-Werror -Xptxas -Werror,-warn-spills,-warn-lmem-usage \
     -I "$root/runtime/include" -I "$root/runtime/device"
-done | xargs -P 4 -d '\n' -n 1 bash -c
+done | xargs -P "$(nproc)" -d '\n' -n 1 bash -c

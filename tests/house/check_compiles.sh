@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Every committed kernel compiles for sm_80 and sm_90 as its user would compile it, with warnings as errors: nvcc and the
+# folder of the runtime, nothing else. Those that include the same headers share a translation unit, as most of nvcc's time
+# goes into headers; where one fails, its kernels are compiled one by one.
+# usage: check_compiles.sh ROOT NVCC
+set -euo pipefail
+root=$1
+kernels_per_unit=8
+out=$(mktemp -d)
+trap 'rm -rf -- "$out"' EXIT
+export compile="$2 -std=c++17 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90
+  -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I $root/generated -I $root/runtime/include -I $root/runtime/device"
+
+declare -A members=()  # of each list of includes, the unit that is being filled and how many it has
+units=0
+compiled=0
+for kernel in "$root"/generated/*.cu; do
+  includes=$(grep '^#include' "$kernel" | grep -vF "\"$(basename -- "$kernel" .cu).h\"" | sort)
+  read -r unit count <<<"${members[$includes]:-$units 0}"
+  ((count)) || units=$((units + 1))
+  printf '%s\n' "$kernel" >>"$out/$unit.list"
+  count=$((count + 1))
+  compiled=$((compiled + 1))
+  members[$includes]="$unit $count"
+  ((count < kernels_per_unit)) || members[$includes]=""
+done
+((compiled)) || { echo "no kernels in $root/generated" >&2; exit 1; }
+
+# shellcheck disable=SC2016  # the shell that xargs starts expands it
+find "$out" -name '*.list' | xargs -P "$(nproc)" -n 1 bash -c '
+  mapfile -t kernels <"$0"
+  cat -- "${kernels[@]}" >"${0%.list}.cu"
+  $compile -c "${0%.list}.cu" -o "${0%.list}.o" && exit
+  for kernel in "${kernels[@]}"; do
+    $compile -c "$kernel" -o "${0%.list}.o" || echo "FAILED: $kernel"
+  done
+  exit 1'
+printf '%d kernels compiled, in %d units\n' "$compiled" "$units"

@@ -106,6 +106,18 @@ SPIDER_DEVICE bool cell_is_reached(const Field2d<Element>& field, std::int32_t y
   return reached;
 }
 
+/// The value of a cell that maps to `row` and `column`, where a tap reaches it; else 0. Where both are
+/// constants the column's counts.
+template <class Element>
+SPIDER_DEVICE Element fetch_cell(const Field2d<Element>& field, bool reached, const MappedIndex& row,
+                                 const MappedIndex& column) {
+  const bool in_memory = reached && !column.constant && !row.constant;
+  const std::uint32_t constant = column.constant ? column.value : row.value;
+  return device::load_field_if(in_memory,
+                               field.input + (in_memory ? row.index * field.input_stride + column.index : 0),
+                               static_cast<Element>(reached ? constant : 0));
+}
+
 /// Columns, counted from column `left`, between which whole vectors of 16 bytes are in memory, at their own
 /// places, in every row that is reached. A vector of a row that is not aligned lies across two of memory.
 template <class Stencil, class Element>
@@ -116,6 +128,30 @@ SPIDER_DEVICE Span columns_in_memory(const Field2d<Element>& field, std::int32_t
   const int before = field.aligned_input ? 0 : vector_elements - 1;
   const int behind = field.aligned_input ? 0 : vector_elements;
   return {field.wanted.column_begin - left + low + before, field.wanted.column_end - left + high - behind};
+}
+
+/// A form for boxes cut into strips of `strip_columns` columns, that `warps_per_walk` warps of `shared_bytes`
+/// in each block walk down together. Strips begin on a line of 128 bytes, and always where a sum does; inputs
+/// are `window_columns` from Stencil::first_column on.
+template <class Stencil>
+constexpr SweepForm strips_form(Sweep sweep, int warps_per_block, int warps_per_walk, int shared_bytes,
+                                int strip_columns, int window_columns) {
+  SweepForm form;
+  form.sweep = sweep;
+  form.tiling.kind = TilingKind::strips;
+  form.tiling.warps_per_block = warps_per_block;
+  form.tiling.warps_per_walk = warps_per_walk;
+  form.tiling.shared_bytes = shared_bytes;
+  form.tiling.input_alignment = 16;
+  form.tiling.output_alignment = 8;  // what a lane stores at once
+  form.tiling.abreast[0] = form.tiling.abreast[1] = 1;
+  form.tiling.abreast[2] = strip_columns;
+  form.tiling.left_margin = (Stencil::highest_low > 0 ? Stencil::highest_low : 0) - Stencil::first_column;
+  form.tiling.right_margin = Stencil::first_column + window_columns - strip_columns +
+                             (Stencil::lowest_high < 0 ? -Stencil::lowest_high : 0);
+  form.tiling.anchor = 64;
+  form.tiling.lead_steps = Stencil::row_high - Stencil::row_low;
+  return form;
 }
 
 }  // namespace device_1

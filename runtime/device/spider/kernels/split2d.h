@@ -147,8 +147,6 @@ struct Split2d {
   static constexpr int strip_outputs = device::group_columns * 16;
   static constexpr int tile_outputs = 128;  // of eight columns, whose results a warp stores together
   static constexpr int tiles = device::group_columns / 8;
-  /// Columns: strips of a box begin on a line of 128 bytes, and always where a sum does.
-  static constexpr int strip_anchor = 64;
 
   // Input rows come in groups of four; the last of a step's rows is the last of a group. Of a walk's first
   // group skipped_rows are left out.
@@ -334,17 +332,12 @@ struct Split2d {
       const std::int32_t y = row_of_group(strip, group);
       const MappedIndex row = map_row<Stencil>(strip, y);
       const bool wanted = has_input_row(strip, y) && row_is_reached<Stencil>(strip, y);
-      const Element* cells_of_row =
-          strip.input + (wanted && !row.constant ? row.index * strip.input_stride : 0);
       SPIDER_UNROLL
       for (int i = 0; i < cells; ++i) {
         const std::int32_t x = strip.column + first_column + column_[i];
         const bool reached =
             wanted && column_[i] != none && (reaches_alike || cell_is_reached<Stencil>(strip, y, x));
-        const bool in_memory = reached && !place_[i].constant && !row.constant;
-        const std::uint32_t constant = place_[i].constant ? place_[i].value : row.value;
-        values[i] = device::load_field_if(in_memory, cells_of_row + (in_memory ? place_[i].index : 0),
-                                          static_cast<Element>(reached ? constant : 0));
+        values[i] = fetch_cell(strip, reached, row, place_[i]);
       }
     }
 
@@ -814,25 +807,10 @@ struct Split2d {
 template <class Stencil>
 constexpr SweepForm split2d_form() {
   using Kernel = Split2d<Stencil>;
-  constexpr int output_bytes = 8;  // of the results that a lane stores at once
-  constexpr int left_margin = (Stencil::highest_low > 0 ? Stencil::highest_low : 0) - Stencil::first_column;
-  constexpr int right_margin = Stencil::first_column + Kernel::window_elements - Kernel::strip_outputs +
-                               (Stencil::lowest_high < 0 ? -Stencil::lowest_high : 0);
-  constexpr int edge_percent =
-      80;  // of the rows of a walk that needs no care those of one at an edge that takes as long
-  SweepForm form{sweep_split2d<Stencil>,
-                 {TilingKind::strips,
-                  Kernel::warps_per_block,
-                  Kernel::shared_bytes,
-                  Kernel::vector_bytes,
-                  output_bytes,
-                  {1, 1, Kernel::strip_outputs},
-                  left_margin,
-                  right_margin,
-                  Kernel::strip_anchor,
-                  Kernel::lead_rows}};
-  form.tiling.warps_per_walk = Kernel::warps_per_block;
-  form.tiling.edge_percent = edge_percent;
+  SweepForm form =
+      strips_form<Stencil>(sweep_split2d<Stencil>, Kernel::warps_per_block, Kernel::warps_per_block,
+                           Kernel::shared_bytes, Kernel::strip_outputs, Kernel::window_elements);
+  form.tiling.edge_percent = 80;
   return form;
 }
 

@@ -91,8 +91,6 @@ struct Stream2d {
   static constexpr int tile_outputs = 128;
   static constexpr int tiles = Stencil::tiles;
   static constexpr int strip_outputs = tiles * tile_outputs;
-  /// Columns: strips of a box begin on a line of 128 bytes, and always where a sum does.
-  static constexpr int strip_anchor = 64;
 
   // A warp's ring, in vectors of 16 bytes.
   static constexpr int ring_rows = Stencil::ring_rows;
@@ -298,22 +296,12 @@ struct Stream2d {
     return vector < strip.fast_begin ? vector : vector - strip.fast_begin + strip.fast_end;
   }
 
-  /// Where the value at a place is: in memory, or `value` where `cell` is null.
-  struct Source {
-    const Element* cell;
-    Element value;
-  };
-
-  /// Finds column x of the input row of a step; `column` is where x maps to. What no tap reaches is 0, and
-  /// never read.
-  SPIDER_DEVICE static Source find_cell(const Strip& strip, int step, std::int32_t x,
-                                        const MappedIndex& column) {
+  /// Column x of the input row of a step; `column` is where x maps to. What no tap reaches is 0.
+  SPIDER_DEVICE static Element fetch_column(const Strip& strip, int step, std::int32_t x,
+                                            const MappedIndex& column, bool wanted) {
     const std::int32_t y = strip.first_row + step;
-    const MappedIndex row = map_row<Stencil>(strip, y);
-    if (step >= strip.steps || !cell_is_reached<Stencil>(strip, y, x)) return {nullptr, 0};
-    if (column.constant) return {nullptr, static_cast<Element>(column.value)};
-    if (row.constant) return {nullptr, static_cast<Element>(row.value)};
-    return {strip.input + row.index * strip.input_stride + column.index, 0};
+    const bool reached = wanted && step < strip.steps && cell_is_reached<Stencil>(strip, y, x);
+    return fetch_cell(strip, reached, map_row<Stencil>(strip, y), column);
   }
 
   /// Fetches the edge vectors of one row into the ring, a lane an element.
@@ -329,9 +317,7 @@ struct Stream2d {
         const int i = first + 32 * k;
         columns[k] = edge_vector(strip, i / vector_elements) * vector_elements + i % vector_elements;
         const std::int32_t x = strip.left + columns[k];
-        const Source source = find_cell(strip, step, x, map_column<Stencil>(strip, x));
-        values[k] = source.value;
-        if (i < elements && source.cell != nullptr) values[k] = device::load_field(source.cell);
+        values[k] = fetch_column(strip, step, x, map_column<Stencil>(strip, x), i < elements);
       }
       SPIDER_UNROLL
       for (int k = 0; k < loads; ++k) {
@@ -361,9 +347,7 @@ struct Stream2d {
     SPIDER_UNROLL
     for (int k = 0; k < batch_lane_rows; ++k) {
       const int row = strip.lane / vector_elements + batch_stride * k;
-      const Source source = find_cell(strip, step + row, x, column);
-      batch.value[k] = source.value;
-      if (row < batch_rows && source.cell != nullptr) batch.value[k] = device::load_field(source.cell);
+      batch.value[k] = fetch_column(strip, step + row, x, column, row < batch_rows);
     }
     return batch;
   }
@@ -673,24 +657,12 @@ struct Stream2d {
 template <class Stencil>
 constexpr SweepForm stream2d_form() {
   using Kernel = Stream2d<Stencil>;
-  constexpr int shared_bytes =
-      static_cast<int>(Kernel::operands_begin) + Stencil::operand_count * operand_bytes;
-  constexpr int output_bytes = 8;  // of the results that a lane stores at once
-  constexpr int left_margin = (Stencil::highest_low > 0 ? Stencil::highest_low : 0) - Stencil::first_column;
-  constexpr int right_margin = Stencil::first_column + Stencil::ring_vectors * Kernel::vector_elements -
-                               Kernel::strip_outputs + (Stencil::lowest_high < 0 ? -Stencil::lowest_high : 0);
-  return {sweep_stream2d<Stencil>,
-          {TilingKind::strips,
-           Stencil::warps_per_block,
-           shared_bytes,
-           Kernel::vector_bytes,
-           output_bytes,
-           {1, 1, Kernel::strip_outputs},
-           left_margin,
-           right_margin,
-           Kernel::strip_anchor,
-           Kernel::lead_rows,
-           Stencil::preferred_rows}};
+  SweepForm form =
+      strips_form<Stencil>(sweep_stream2d<Stencil>, Stencil::warps_per_block, 1,
+                           Kernel::operands_begin + Stencil::operand_count * operand_bytes,
+                           Kernel::strip_outputs, Stencil::ring_vectors * Kernel::vector_elements);
+  form.tiling.preferred_steps = Stencil::preferred_rows;
+  return form;
 }
 
 }  // namespace device_1

@@ -23,7 +23,7 @@ static_assert(spider::device_abi == 1, "generate this file again with the spider
 namespace spider_box1d_r2 {
 namespace {
 
-// Kernel matrices, compressed 2:4, in the order of the lanes that load them.
+// Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[1][32] = {
     {  // dy 0, dx -8..7
         {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0xaf80ae80, 0xb020a880, 0x00000000, 0x00002f80}},
@@ -45,8 +45,8 @@ alignas(16) SPIDER_TABLE spider::device::Vector operands[1][32] = {
     },
 };
 
-// Which two of each four columns the matrices keep.
-SPIDER_TABLE std::uint32_t metadata_words[1][32] = {
+// Which two of each four columns compressed matrices keep.
+SPIDER_TABLE std::uint32_t metadata_words[1 > 0 ? 1 : 1][32] = {
     {
         0x444e4444, 0x44444444, 0x00000000, 0x00000000, 0x494e4449, 0x44444444, 0x00000000, 0x00000000,
         0x4e4e4e4e, 0x444e4444, 0x00000000, 0x00000000, 0x4e4e4e4e, 0x494e4449, 0x00000000, 0x00000000,
@@ -55,31 +55,47 @@ SPIDER_TABLE std::uint32_t metadata_words[1][32] = {
     },
 };
 
-/// out[x] = sum of weight * in[x + dx], in every row by itself
-struct Stencil {
-  using Storage = spider::F16Storage;
-  static constexpr int dimensions = 1;
-  static constexpr int highest_low = -2, lowest_high = 2;
-  static constexpr int tiles = 4;
-  static constexpr int warps_per_block = 4, blocks_per_multiprocessor = 12;
-  static constexpr int first_column = -8, window_vectors = 66;
-  static constexpr bool always_gathers = false;
-  static constexpr int shift_count = 1, product_count = 1;
+struct OperandTables {
   static constexpr int operand_count = 1, metadata_count = 1;
-  static constexpr float result_scale = 0x1p0F;
-
-  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000}; }
-  SPIDER_DEVICE static int shift_group(int i) {
-    SPIDER_CONSTANTS int groups[] = {0};
-    return groups[i];
-  }
-  SPIDER_DEVICE static constexpr spider::TableOf<spider::RowProduct, product_count> products() {
-    return {{
-        {0, 0, 0, 0, 0, 0},
-    }};
-  }
+  static constexpr float result_scale = 0x1p0F;  // of sums
   SPIDER_DEVICE static const spider::device::Vector* operand(int i, int lane) { return &operands[i][lane]; }
   SPIDER_DEVICE static const std::uint32_t* metadata(int i, int lane) { return &metadata_words[i][lane]; }
+};
+
+struct Reach {
+  static constexpr int row_low = 0, row_high = 0;  // dy
+  static constexpr int column_reach_low = -2, column_reach_high = 2;  // dx of any tap row, or 0
+  static constexpr int highest_low = -2, lowest_high = 2;  // dx of every tap row
+  static constexpr int band_count = 1;
+  SPIDER_DEVICE static spider::TapBand band(int i) {
+    SPIDER_CONSTANTS spider::TapBand bands[] = {{0, 0, -2, 2}};  // {lowest dy, highest dy, lowest dx, highest dx}
+    return bands[i];
+  }
+  SPIDER_DEVICE static constexpr spider::AxisRules row_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000}; }
+  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000}; }
+};
+
+/// out[x] = sum of weight * in[x + dx], in every row by itself
+struct Stencil : OperandTables, Reach {
+  using Storage = spider::F16Storage;
+  static constexpr int dimensions = 1;
+  static constexpr int tiles = 4;  // of a strip
+  static constexpr int warps_per_block = 4, blocks_per_multiprocessor = 12;
+  static constexpr int first_column = -8, window_vectors = 66;  // of a strip's inputs
+  static constexpr bool always_gathers = false;
+  static constexpr int shift_count = 1, product_count = 1;
+  SPIDER_DEVICE static int shift_group(int i) {
+    SPIDER_CONSTANTS int values[] = {
+        0
+    };
+    return values[i];
+  }
+  SPIDER_DEVICE static spider::RowProduct product(int i) {
+    SPIDER_CONSTANTS spider::RowProduct values[] = {
+        {0, 0, 0, 0, 0, 0},
+    };
+    return values[i];
+  }
 };
 
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,

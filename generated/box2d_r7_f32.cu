@@ -577,49 +577,47 @@ SPIDER_TABLE std::uint32_t metadata_words[1 > 0 ? 1 : 1][32] = {
     },
 };
 
-struct Stencil {
-  using Storage = spider::F32Storage<2, true, false>;
-  static constexpr int row_low = -7;
-  static constexpr int row_high = 7;
-  static constexpr int rows_in_flight = 15;
-  static constexpr int band_count = 1;
-  static constexpr int tiles = 1;
-  static constexpr int warps_per_block = 4;
-  static constexpr int blocks_per_multiprocessor = 2;
-  static constexpr int preferred_rows = 0;
-  static constexpr int ring_rows = 8;
-  static constexpr int ring_vectors = 36;
-  static constexpr int ring_row_bytes = 640;
-  static constexpr int rows_kept = 0;
-  static constexpr int first_column = -8;
-  static constexpr int batch_rows = 8;
-  static constexpr int staged_vectors = 6;
-  static constexpr int highest_low = -7;
-  static constexpr int lowest_high = 7;
-  static constexpr int column_reach_low = -7;
-  static constexpr int column_reach_high = 7;
-  static constexpr bool gapless = true;
-  static constexpr spider::Swap swap = spider::Swap::pair;
-  static constexpr int shift_count = 1;
-  static constexpr int pair_distance = 0;
-  static constexpr bool whole_operands = false;
-  static constexpr int operand_count = 30;
-  static constexpr int metadata_count = 1;
-  static constexpr int product_count = 45;
-  static constexpr bool operands_in_registers = false;
-  static constexpr bool rotates_by_unrolling = false;
-  static constexpr float result_scale = 0x1p1F;
-  static constexpr float product_unit = 0x1p-22F;
+struct OperandTables {
+  static constexpr int operand_count = 30, metadata_count = 1;
+  static constexpr float result_scale = 0x1p1F;  // of sums
+  SPIDER_DEVICE static const spider::device::Vector* operand(int i, int lane) { return &operands[i][lane]; }
+  SPIDER_DEVICE static const std::uint32_t* metadata(int i, int lane) { return &metadata_words[i][lane]; }
+};
 
-  SPIDER_DEVICE static constexpr spider::AxisRules row_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
-  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
+struct Reach {
+  static constexpr int row_low = -7, row_high = 7;  // dy
+  static constexpr int column_reach_low = -7, column_reach_high = 7;  // dx of any tap row, or 0
+  static constexpr int highest_low = -7, lowest_high = 7;  // dx of every tap row
+  static constexpr int band_count = 1;
   SPIDER_DEVICE static spider::TapBand band(int i) {
-    SPIDER_CONSTANTS spider::TapBand bands[] = {{-7, 7, -7, 7}};
+    SPIDER_CONSTANTS spider::TapBand bands[] = {{-7, 7, -7, 7}};  // {lowest dy, highest dy, lowest dx, highest dx}
     return bands[i];
   }
+  SPIDER_DEVICE static constexpr spider::AxisRules row_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
+  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
+};
+
+/// out[y][x] = sum of weight * in[y + dy][x + dx]
+struct Stencil : OperandTables, Reach {
+  using Storage = spider::F32Storage<2, true, false>;
+  static constexpr bool gapless = true;  // rows of taps
+  static constexpr int tiles = 1;  // of a strip
+  static constexpr int warps_per_block = 4, blocks_per_multiprocessor = 2;
+  static constexpr int preferred_rows = 0;  // of a walk; 0: as many as one wave of blocks leaves
+  static constexpr int first_column = -8;  // of a strip's inputs
+  static constexpr int ring_rows = 8, ring_vectors = 36, ring_row_bytes = 640, rows_kept = 0;
+  static constexpr int batch_rows = 8, staged_vectors = 6;  // at edges
+  static constexpr spider::Swap swap = spider::Swap::pair;
+  static constexpr bool whole_operands = false, operands_in_registers = false;
+  static constexpr int rows_in_flight = 15, pair_distance = 0;
+  static constexpr bool rotates_by_unrolling = false;
+  static constexpr float product_unit = 0x1p-22F;
+  static constexpr int shift_count = 1, product_count = 45;
   SPIDER_DEVICE static int shift_group(int i) {
-    SPIDER_CONSTANTS int groups[] = {0};
-    return groups[i];
+    SPIDER_CONSTANTS int values[] = {
+        0
+    };
+    return values[i];
   }
   SPIDER_DEVICE static constexpr spider::TableOf<spider::RowProduct, product_count> products() {
     return {{
@@ -670,8 +668,6 @@ struct Stencil {
         {0, 0, 1, 0, 0, 2},
     }};
   }
-  SPIDER_DEVICE static const spider::device::Vector* operand(int i, int lane) { return &operands[i][lane]; }
-  SPIDER_DEVICE static const std::uint32_t* metadata(int i, int lane) { return &metadata_words[i][lane]; }
 };
 
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,

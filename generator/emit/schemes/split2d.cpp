@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "emit/schemes/schemes.h"
+#include "emit/storage_text.h"
 #include "plan/warpgroups.h"
 
 namespace spidergen::emit {
@@ -36,25 +37,25 @@ bool metadata_is_one(const pack::PackedPass& packed) {
 }  // namespace
 
 SchemeText split2d_text(const Kernel& kernel) {
-  render::Bindings bindings;
   const plan::Pass& pass = kernel.pass();
   const pack::PackedPass& packed = kernel.packed_pass();
-  bind_common2d(kernel, bindings);
-  bind_operands(kernel, bindings);
-  bindings["first_column"] = fmt::to_string(pass.first_column());
-  bind_column_reach(pass.column_reach, bindings);
-  bindings["most_products"] = fmt::to_string(plan::weight_terms(pass));
-  bindings["row_operands"] = row_operands_text(pass, packed);
   // Metadata of many kinds takes the registers of remainders, and more.
   const bool is_one = metadata_is_one(packed);
-  bindings["metadata_is_one"] = is_one ? "true" : "false";
-  bindings["held_remainders"] = fmt::to_string(is_one ? plan::warpgroup_held_remainders(pass) : 0);
-  bindings["product_registers"] =
-      fmt::to_string(is_one ? pass.streaming.estimated_registers : plan::most_warpgroup_registers);
-  bindings["product_unit"] = product_unit_text(kernel.plan.weights);
-  bindings["chained_rows"] = fmt::to_string(plan::warpgroup_chained_rows);
-  bindings["teams"] = fmt::to_string(plan::warpgroup_teams);
-  bindings["column_rules"] = axis_rules_text(kernel.spec, spec::axis_x);
+  const int registers = is_one ? pass.streaming.estimated_registers : plan::most_warpgroup_registers;
+  const render::Bindings bindings = {
+      {"operands", operands_struct(kernel)},
+      {"reach", reach2d_struct(kernel, pass.row_low, pass.row_high, pass.column_reach)},
+      {"row_operands", row_operands_text(pass, packed)},
+      {"storage", storage_struct(kernel.spec, kernel.plan)},
+      {"first_column", fmt::to_string(pass.first_column())},
+      {"terms", fmt::to_string(plan::weight_terms(pass))},
+      {"chained_rows", fmt::to_string(plan::warpgroup_chained_rows)},
+      {"held_remainders", fmt::to_string(is_one ? plan::warpgroup_held_remainders(pass) : 0)},
+      {"product_registers", fmt::to_string(registers)},
+      {"teams", fmt::to_string(plan::warpgroup_teams)},
+      {"metadata_is_one", fmt::to_string(is_one)},
+      {"product_unit", product_unit_text(kernel.plan.weights)},
+  };
   return {render_part("split2d.cu.in", bindings), {"spider::split2d_form<Stencil>(),"}};
 }
 

@@ -11,7 +11,7 @@
 /// on;
 /// - always_gathers: all warps do, which is less work for the memory where fragments are many;
 /// - shift_count, shift_group(i): the windows of a row, in groups of eight inputs from the first;
-/// - product_count, products(): a TableOf RowProduct; fragments are shifts;
+/// - product_count, product(i): RowProducts; fragments are shifts;
 /// - result_scale: of sums;
 /// - column_rules(): the boundary.
 #pragma once
@@ -184,11 +184,10 @@ struct Stream1d {
   /// Adds the products at a shift to the sums of all tiles.
   SPIDER_DEVICE static void multiply(int shift, const std::uint32_t (&metadata)[Stencil::metadata_count],
                                      const Fragment (&fragments)[tiles], device::Accumulator (&sums)[tiles]) {
-    constexpr TableOf<RowProduct, Stencil::product_count> products = Stencil::products();
     typename Storage::Partial nothing_apart;
     SPIDER_UNROLL
     for (int i = 0; i < Stencil::product_count; ++i) {
-      const RowProduct& product = products.entry[i];
+      const RowProduct product = Stencil::product(i);
       if (product.fragment != shift) continue;
       const Vector matrix = device::load_table(Stencil::operand(product.operand, device::lane_index()));
       SPIDER_UNROLL

@@ -17,117 +17,16 @@
 
 #include "box2d_r3.h"
 
-#include <spider/boundary.h>
-#include <spider/instructions.h>
-#include <spider/kernel.h>
-#include <spider/shifted_rows.h>
-#include <spider/storage.h>
-#include <spider/tile_window.h>
+#include <spider/kernels/block2d.h>
+#include <spider/make_kernel.h>
 
-#include <cstdint>
+static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box2d_r3 {
 namespace {
 
-using spider::device::Accumulator;
-using spider::device::Shared;
-using spider::device::Vector;
-namespace device = spider::device;
-
-// How fields lie in memory, and how they become operands and results.
-using Storage = spider::F16Storage;
-using Element = Storage::Element;
-constexpr int element_bytes = Storage::element_bytes;
-constexpr int vector_elements = Storage::vector_elements;
-constexpr int vector_bytes = 16;
-
-// The stencil: out[y][x] = sum of weight * in[y + dy][x + dx].
-constexpr int row_low = -3;
-constexpr int row_high = 3;
-
-// A product makes 128 outputs, 8 columns of 16: 16 along x, or 8 along x in both of two rows. A warp has 128 outputs in
-// each of some rows, and the warps of a block stand side by side: a tile. All input rows of a tile are requested at once,
-// and wait in shared memory, or in registers of low tiles, which are a warp's each.
-constexpr bool pairs_rows = true;
-constexpr int warp_outputs = 128;
-constexpr int product_rows = pairs_rows ? 2 : 1;
-constexpr int products_abreast = pairs_rows ? 2 : 1;
-constexpr int product_columns = warp_outputs / products_abreast;
-constexpr int lead_rows = row_high - row_low;      // input rows of a tile before those that complete its first output rows
-constexpr int lead_steps = lead_rows / product_rows;
-constexpr int rows_in_flight = 4;  // output rows, or pairs of them, whose sums are under way at once
-constexpr int tile_anchor = 64;  // columns: tiles of a box begin on a line of 128 bytes, and always where a sum does
-
-// The inputs of a row of outputs, in vectors from column first_column of the tile on.
-constexpr int first_column = -8;
-constexpr int warp_window_vectors = 18;
-
-// What begins a line of 128 bytes in a field begins one in the window, too (generator/README.md).
-constexpr int line_bytes = 128;
-constexpr int window_offset = spider::line_offset(first_column);
-
-// Outputs of pairs of rows that are not aligned: a warp's of two steps, in rows half of the banks apart.
-constexpr int stage_bytes = 1280;
-constexpr int stage_row_bytes = stage_bytes / (2 * product_rows);
-static_assert(!pairs_rows || stage_row_bytes == warp_outputs * element_bytes + line_bytes / 2, "rows lie half of the banks apart");
-
-/// Where the inputs of a tile wait: in shared memory, or in registers of the warp that alone has the tile.
-enum class Inputs { shared, registers };
-
-/// Rows of a tile, warps side by side that share it, and tiles of a block. Blocks follow each other along x, so that those
-/// that run at a time have a compact part of the field. A small box is done sooner in low tiles, which are more, and whose
-/// warps wait for nobody.
-template <int rows, int warps, int across, int down, int blocks, Inputs inputs, bool any>
-struct TileForm {
-  static_assert(rows % product_rows == 0, "tiles have whole products");
-  static constexpr int tile_rows = rows;
-  static constexpr int tile_warps = warps;
-  static constexpr int tile_outputs = warps * warp_outputs;
-  static constexpr int tiles_across = across;
-  static constexpr int tiles_down = down;
-  static constexpr int tiles = across * down;
-  static constexpr int warps_per_block = tiles * warps;
-  static constexpr int blocks_per_multiprocessor = blocks;
-  static constexpr bool in_registers = inputs == Inputs::registers;
-  static constexpr bool any_rows = any;  // otherwise for aligned ones alone
-  static constexpr int input_rows = rows + lead_rows;
-  static constexpr int window_vectors = warp_window_vectors + (warps - 1) * warp_outputs / vector_elements;
-  static constexpr int window_row_bytes = ((window_vectors + 1) * vector_bytes + line_bytes - 1) / line_bytes * line_bytes;
-  static constexpr int window_bytes = 2 * line_bytes + input_rows * window_row_bytes;
-  static constexpr int shared_bytes = tiles * window_bytes + (any ? warps_per_block * stage_bytes : 0);
-  static_assert(tiles == 1 || warps == 1, "warps that share a tile wait for all of their block");
-  static_assert(!in_registers || (warps == 1 && !any), "registers are a warp's own");
-};
-
-/// Of the block's tiles that of this warp, and of the tile's warps this one.
-template <class Form>
-SPIDER_DEVICE int tile_index() {
-  return Form::tiles == 1 ? 0 : device::warp_index();
-}
-template <class Form>
-SPIDER_DEVICE int tile_warp() {
-  return Form::tile_warps == 1 ? 0 : device::warp_index();
-}
-
-// Every product multiplies one of a row's fragments with one of the operands. Fragments are windows of the input row at
-// the shifts, and the pair: of the outputs' own columns the inputs in two rows, pair_distance apart, the row and one before.
-constexpr int shift_count = 1;
-constexpr int pair_distance = 0;  // 0: there is none
-constexpr bool has_pair = pair_distance > 0;
-constexpr int fragment_count = shift_count + (has_pair ? 1 : 0);
-constexpr int operand_count = 4;
-constexpr int metadata_count = 1;
-constexpr int product_count = 4;
-constexpr float result_scale = 0x1p0F;
-
-/// A fragment of an input row times an operand, for the output row of whose sums in flight the input row is number `row`;
-/// rows may be pairs of rows. `selector` picks what of the metadata is meant.
-struct Product {
-  int row, fragment, operand, metadata, selector, part;
-};
-
-// Kernel matrices, compressed 2:4, in the order of the lanes that load them.
-alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
+// Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
+alignas(16) SPIDER_TABLE spider::device::Vector operands[4][32] = {
     {  // dy -4..-2, dx -4..3
         {{0x23000000, 0xa8c0a080, 0xa8002580, 0xa640a8e0}}, {{0x24402640, 0x28e01800, 0xa6400000, 0x1a00a200}},
         {{0xa640a8e0, 0x23000000, 0xa8c0a080, 0xa8002580}}, {{0x1a00a200, 0x24402640, 0x28e01800, 0xa6400000}},
@@ -202,8 +101,8 @@ alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
     },
 };
 
-// Which two of each four columns the matrices keep.
-SPIDER_TABLE std::uint32_t metadata_words[metadata_count][32] = {
+// Which two of each four columns compressed matrices keep.
+SPIDER_TABLE std::uint32_t metadata_words[1 > 0 ? 1 : 1][32] = {
     {
         0x444e4444, 0x44e44444, 0x00000000, 0x00000000, 0x494e4449, 0x94e44494, 0x00000000, 0x00000000,
         0x4eee4e4e, 0xe4eee4e4, 0x00000000, 0x00000000, 0x9eee4e9e, 0xe9eee4e9, 0x00000000, 0x00000000,
@@ -212,476 +111,52 @@ SPIDER_TABLE std::uint32_t metadata_words[metadata_count][32] = {
     },
 };
 
-using Tile = spider::FieldTile<Storage>;
+struct OperandTables {
+  static constexpr int operand_count = 4, metadata_count = 1;
+  static constexpr float result_scale = 0x1p0F;  // of sums
+  SPIDER_DEVICE static const spider::device::Vector* operand(int i, int lane) { return &operands[i][lane]; }
+  SPIDER_DEVICE static const std::uint32_t* metadata(int i, int lane) { return &metadata_words[i][lane]; }
+};
 
-template <class Form>
-SPIDER_DEVICE bool find_tile(const spider::SweepArguments& field, Tile& tile) {
-  const spider::BlockPlace block = spider::find_block_from_lowest(field.grid.volume);
-  const int index = tile_index<Form>();
-  tile = spider::first_tile<Storage>(field, product_rows);
-  tile.row += (block.down * Form::tiles_down + index / Form::tiles_across) * Form::tile_rows;
-  tile.column += (block.across * Form::tiles_across + index % Form::tiles_across) * Form::tile_outputs;
-  if constexpr (!Form::any_rows) tile.aligned_input = tile.aligned_output = true;
-  return tile.row < tile.wanted.row_end && tile.column < tile.wanted.column_end;
-}
-
-/// Are all outputs the sweep's?
-template <class Form>
-SPIDER_DEVICE bool has_plain_outputs(const Tile& tile) {
-  return tile.row >= tile.wanted.row_begin && tile.row + Form::tile_rows <= tile.wanted.row_end &&
-         tile.column >= tile.wanted.column_begin && tile.column + Form::tile_outputs <= tile.wanted.column_end;
-}
-
-/// The barrier of bulk copies; the window begins on the next line.
-template <class Form>
-SPIDER_DEVICE Shared barrier() {
-  return tile_index<Form>() * Form::window_bytes;
-}
-
-template <class Form>
-SPIDER_DEVICE Shared window_row(int row) {
-  return barrier<Form>() + line_bytes + window_offset + row * Form::window_row_bytes;
-}
-
-/// The window, for spider/tile_window.h.
-template <class Form>
-struct WindowShape {
-  using Storage = spider_box2d_r3::Storage;
-  static constexpr int tile_rows = Form::tile_rows;
-  static constexpr int warps = Form::tile_warps;
-  static constexpr int row_low = spider_box2d_r3::row_low;
-  static constexpr int row_high = spider_box2d_r3::row_high;
-  static constexpr int first_column = spider_box2d_r3::first_column;
-  static constexpr int window_vectors = Form::window_vectors;
-  static constexpr int highest_low = -3;
-  static constexpr int lowest_high = 3;
-  static constexpr int column_reach_low = -3;
-  static constexpr int column_reach_high = 3;
+struct Reach {
+  static constexpr int row_low = -3, row_high = 3;  // dy
+  static constexpr int column_reach_low = -3, column_reach_high = 3;  // dx of any tap row, or 0
+  static constexpr int highest_low = -3, lowest_high = 3;  // dx of every tap row
   static constexpr int band_count = 1;
-
   SPIDER_DEVICE static spider::TapBand band(int i) {
-    SPIDER_CONSTANTS spider::TapBand bands[band_count] = {{-3, 3, -3, 3}};
+    SPIDER_CONSTANTS spider::TapBand bands[] = {{-3, 3, -3, 3}};  // {lowest dy, highest dy, lowest dx, highest dx}
     return bands[i];
   }
-  SPIDER_DEVICE static constexpr spider::AxisRules row_rules() {
-    return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000};
-  }
-  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() {
-    return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000};
-  }
-  SPIDER_DEVICE static int warp() { return tile_warp<Form>(); }
-  SPIDER_DEVICE static Shared row_place(int row) { return window_row<Form>(row); }
-  SPIDER_DEVICE static Shared barrier_of(int /*row*/) { return barrier<Form>(); }
-  SPIDER_DEVICE static Shared spare_place() { return barrier<Form>() + line_bytes - vector_bytes; }
-  SPIDER_DEVICE static void begin_copies(std::uint32_t row_bytes) {
-    device::begin_bulk_copies(barrier<Form>(), Form::input_rows * row_bytes);
-  }
-};
-template <class Form>
-using Window = spider::TileWindow<WindowShape<Form>>;
-
-/// Answers of memory, of an H200 whose blocks all ask, that take about as long as tensor cores need for a tile. More than
-/// two would keep inputs from them (tests/benchmarks/README.md).
-template <class Form>
-SPIDER_DEVICE constexpr int answers_of_turn() {
-  constexpr int product_cycles = 8;
-  constexpr int answer_cycles = 2000;
-  constexpr int tile_cycles = Form::tile_rows / product_rows * products_abreast * product_count * product_cycles;
-  constexpr int answers = (tile_cycles + answer_cycles / 2) / answer_cycles;
-  return answers < 2 ? answers : 2;
-}
-
-/// Brings the inputs of a tile whose rows need no care into the window.
-template <class Form>
-SPIDER_DEVICE void copy_rows(const Tile& tile) {
-  const spider::Leads leads = Window<Form>::start_bulk_copies(tile);
-  device::wait_for_bulk_copies(barrier<Form>());
-  if (!tile.aligned_input) {
-    Window<Form>::shift_rows(leads);
-    Window<Form>::sync();
-  }
-}
-
-/// The operands of a lane, and which columns they keep.
-struct Tables {
-  std::uint32_t metadata[metadata_count];
-  Vector matrices[operand_count];
+  SPIDER_DEVICE static constexpr spider::AxisRules row_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000}; }
+  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000}; }
 };
 
-SPIDER_DEVICE void load_tables(Tables& tables) {
-  const int lane = device::lane_index();
-  SPIDER_UNROLL
-  for (int i = 0; i < metadata_count; ++i) tables.metadata[i] = device::load_table(&metadata_words[i][lane]);
-  SPIDER_UNROLL
-  for (int i = 0; i < operand_count; ++i) tables.matrices[i] = device::load_table(&operands[i][lane]);
-}
-
-SPIDER_DEVICE Product product_at(int i) {
-  SPIDER_CONSTANTS Product products[product_count] = {
-      {3, 0, 3, 0, 0, 0},
-      {2, 0, 2, 0, 0, 0},
-      {1, 0, 1, 0, 0, 0},
-      {0, 0, 0, 0, 0, 0},
-  };
-  return products[i];
-}
-
-/// Does the product of a step of the tile belong to an output row of the tile?
-template <class Form>
-SPIDER_DEVICE bool is_of_tile(const Product& product, int step) {
-  const int output = step - lead_steps + rows_in_flight - 1 - product.row;
-  return output >= 0 && output < Form::tile_rows / product_rows;
-}
-
-/// Does any product of the tile use the fragment of a step?
-template <class Form>
-SPIDER_DEVICE bool is_used(int step, int fragment) {
-  bool used = false;
-  SPIDER_UNROLL
-  for (int i = 0; i < product_count; ++i) {
-    used |= product_at(i).fragment == fragment && is_of_tile<Form>(product_at(i), step);
+/// out[y][x] = sum of weight * in[y + dy][x + dx]
+struct Stencil : OperandTables, Reach {
+  using Storage = spider::F16Storage;
+  static constexpr bool pairs_rows = true;
+  static constexpr int rows_in_flight = 4, stage_bytes = 1280;
+  static constexpr int first_column = -8, warp_window_vectors = 18;  // of a warp's inputs
+  static constexpr int shift_count = 1, pair_distance = 0, product_count = 4;
+  SPIDER_DEVICE static int shift_group(int i) {
+    SPIDER_CONSTANTS int values[] = {
+        0
+    };
+    return values[i];
   }
-  return used;
-}
-
-/// The fragments of a step: of an input row, or of a pair of them; of pairs those of all products abreast.
-struct Fragments {
-  Storage::Fragment of[fragment_count][products_abreast] = {};
-};
-
-/// Where a lane's inputs are: the row, from that of the step, and the first of some that follow each other, from the
-/// first of the warp's window.
-struct LaneInputs {
-  int row, column;
-};
-
-/// Of windows: a column of a product has four groups of eight inputs from group 2 (lane / 4) on, of which group
-/// (lane % 4) / 2 + 2 (lane % 2) is the lane's.
-SPIDER_DEVICE LaneInputs window_inputs() {
-  const int lane = device::lane_index();
-  return {0, vector_elements * (2 * (lane / 4) + lane % 4 / 2 + 2 * (lane % 2))};
-}
-
-/// Of a pair of diagonals lanes 4 n and 4 n + 1 have neighbouring groups of the earlier row, the others those of the row
-/// itself.
-SPIDER_DEVICE LaneInputs diagonal_inputs() {
-  const int lane = device::lane_index();
-  return {lane % 4 < 2 ? -pair_distance : 0, vector_elements * (2 * (lane / 4) + lane % 2) - first_column};
-}
-
-/// Of pairs of rows lanes 4 n + 2 and 4 n + 3 have theirs in the second row, and groups begin in the middle of a vector.
-/// Lanes of both rows have the halves in such an order that they never meet in a bank.
-SPIDER_DEVICE LaneInputs row_pair_inputs(int half) {
-  constexpr int half_elements = vector_elements / 2;
-  const int lane = device::lane_index();
-  const int row = lane % 4 / 2;
-  return {row, vector_elements * (lane / 4 + lane % 2) + half_elements * (row == half ? 1 : 2)};
-}
-
-/// A lane's inputs in shared memory, which it may load a vector or half a vector at a time.
-template <class Form>
-struct WindowInputs {
-  Shared place;
-
-  SPIDER_DEVICE explicit WindowInputs(const LaneInputs& inputs)
-      : place(window_row<Form>(inputs.row) + (tile_warp<Form>() * warp_outputs + inputs.column) * element_bytes) {}
-  SPIDER_DEVICE Vector load_vector(int row, int column) const {
-    return device::load_shared(place + row * Form::window_row_bytes + column * element_bytes);
-  }
-  SPIDER_DEVICE device::Pair load_half(int row, int column) const {
-    return device::load_shared_pair(place + row * Form::window_row_bytes + column * element_bytes);
+  SPIDER_DEVICE static spider::RowProduct product(int i) {
+    SPIDER_CONSTANTS spider::RowProduct values[] = {
+        {3, 0, 3, 0, 0, 0},
+        {2, 0, 2, 0, 0, 0},
+        {1, 0, 1, 0, 0, 0},
+        {0, 0, 0, 0, 0, 0},
+    };
+    return values[i];
   }
 };
 
-/// The same in memory, where all are in the field.
-template <class Form>
-struct FieldInputs {
-  const Element* place;
-  std::int64_t stride;
-
-  SPIDER_DEVICE FieldInputs(const Tile& tile, const LaneInputs& inputs)
-      : place(tile.input + ((tile.row + row_low + inputs.row) * tile.input_stride + tile.column + first_column +
-                            tile_warp<Form>() * warp_outputs + inputs.column)),
-        stride(tile.input_stride) {}
-  SPIDER_DEVICE Vector load_vector(int row, int column) const {
-    return device::load_field_vector(place + (row * stride + column));
-  }
-  SPIDER_DEVICE device::Pair load_half(int row, int column) const {
-    return device::load_field_pair(place + (row * stride + column));
-  }
-};
-
-/// Where a lane's inputs of the tile's first step are, by kind of fragment.
-template <class Source>
-struct FragmentPlaces {
-  Source first;   ///< of the first shift, or the first half of a pair of rows
-  Source second;  ///< of pairs of diagonals, or the second half of a pair of rows
-};
-
-SPIDER_DEVICE LaneInputs first_inputs() {
-  return pairs_rows ? row_pair_inputs(0) : window_inputs();
-}
-SPIDER_DEVICE LaneInputs second_inputs() {
-  return pairs_rows ? row_pair_inputs(1) : diagonal_inputs();
-}
-
-/// Loads the fragments of a step that are used.
-template <class Form, class Source>
-SPIDER_DEVICE Fragments load_fragments(const FragmentPlaces<Source>& places, int step) {
-  SPIDER_CONSTANTS int shift_groups[shift_count] = {0};
-  static_assert(!pairs_rows || first_column == -vector_elements, "groups begin in the middle of the first vector");
-  Fragments fragments;
-  const int row = step * product_rows;
-  SPIDER_UNROLL
-  for (int i = 0; i < fragment_count; ++i) {
-    if (!is_used<Form>(step, i)) continue;
-    SPIDER_UNROLL
-    for (int k = 0; k < products_abreast; ++k) {
-      Vector& inputs = fragments.of[i][k].inputs;
-      if constexpr (pairs_rows) {
-        const device::Pair low = places.first.load_half(row, k * product_columns);
-        const device::Pair high = places.second.load_half(row, k * product_columns);
-        inputs = {{low.word[0], low.word[1], high.word[0], high.word[1]}};
-      } else {
-        inputs = i < shift_count ? places.first.load_vector(row, shift_groups[i] * vector_elements)
-                                 : places.second.load_vector(row, 0);
-      }
-    }
-  }
-  return fragments;
-}
-
-/// The sums of a row of outputs, or of a pair of rows.
-struct RowSums {
-  Accumulator abreast[products_abreast];
-};
-
-/// Adds the inputs of a step to the sums that they belong to: those of output rows of the tile.
-template <class Form>
-SPIDER_DEVICE void multiply_step(const Tables& tables, const Fragments& fragments, RowSums (&sums)[rows_in_flight],
-                                 int step) {
-  Storage::Partial nothing_apart;
-  SPIDER_UNROLL
-  for (int i = 0; i < product_count; ++i) {
-    const Product product = product_at(i);
-    if (!is_of_tile<Form>(product, step)) continue;
-    RowSums& row_sums = sums[(step + rows_in_flight - product.row) % rows_in_flight];
-    const Vector& matrix = tables.matrices[product.operand];
-    SPIDER_UNROLL
-    for (int k = 0; k < products_abreast; ++k) {
-      Accumulator& sum = row_sums.abreast[k];
-      const Storage::Fragment& fragment = fragments.of[product.fragment][k];
-      if (product.selector == 0) {
-        Storage::multiply<0>(nothing_apart, sum, matrix, fragment, tables.metadata[product.metadata], product.part);
-      } else {
-        Storage::multiply<1>(nothing_apart, sum, matrix, fragment, tables.metadata[product.metadata], product.part);
-      }
-    }
-  }
-}
-
-/// A lane's first output of a product, from the product's first; the other three are its neighbours.
-struct LaneOutputs {
-  int row, column;
-};
-
-SPIDER_DEVICE LaneOutputs lane_outputs() {
-  const int lane = device::lane_index();
-  if constexpr (pairs_rows) {
-    return {lane % 4 / 2, 8 * (lane / 4) + 4 * (lane % 2)};
-  } else {
-    return {0, Storage::first_output(lane)};
-  }
-}
-
-/// Which outputs of a product of a lane are the sweep's: those of rows row_begin to row_end - 1 of the tile, and of the
-/// four of a row those whose bits are set.
-struct Clip {
-  std::int32_t row_begin, row_end;
-  unsigned columns;
-  bool whole;  ///< all four of a row, at once
-
-  /// Tiles of pairs of rows may begin a row before the box.
-  SPIDER_DEVICE bool has_row(int row) const { return row < row_end && (!pairs_rows || row >= row_begin); }
-};
-
-/// (y, x) is the lane's first output.
-SPIDER_DEVICE Clip find_clip(const Tile& tile, std::int32_t y, std::int32_t x) {
-  unsigned columns = 0;
-  SPIDER_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    if (x + i >= tile.wanted.column_begin && x + i < tile.wanted.column_end) columns |= 1U << i;
-  }
-  return {tile.wanted.row_begin - y, tile.wanted.row_end - y, columns, tile.aligned_output && columns == 15};
-}
-
-/// By branches, for as predicates of all rows this would take more registers than there are. Lanes meet again behind it.
-SPIDER_DEVICE void store_clipped(const Clip& clip, int row, Element* to, const Storage::Outputs& outputs) {
-  if (clip.has_row(row)) {
-    if (clip.whole) {
-      device::store_field(to, outputs.word[0], outputs.word[1]);
-    } else {
-      SPIDER_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        device::store_field_if((clip.columns >> i & 1U) != 0, to + i, Storage::output(outputs, i));
-      }
-    }
-  }
-  device::sync_warp();
-}
-
-/// How outputs are stored: aligned and all the sweep's; from any element on; or those that are the sweep's alone.
-enum class Stores { plain, anywhere, clipped };
-
-/// Where a row of outputs of a step waits that may begin with any element of memory; those of two steps have room.
-template <class Form>
-SPIDER_DEVICE Shared stage_row(int step, int row) {
-  return Form::tiles * Form::window_bytes + device::warp_index() * stage_bytes +
-         (step % 2 * product_rows + row) * stage_row_bytes;
-}
-
-/// Stores the outputs of a lane, which may begin with any element, cell by cell; of pairs of rows into the stage.
-template <class Form>
-SPIDER_DEVICE void store_or_stage(const LaneOutputs& own, int step, int column, Element* to,
-                                  const Storage::Outputs& outputs) {
-  if constexpr (pairs_rows) {
-    const Shared place = stage_row<Form>(step, own.row) + (column + own.column) * element_bytes;
-    device::store_shared(place, device::Pair{{outputs.word[0], outputs.word[1]}});
-  } else {
-    SPIDER_UNROLL
-    for (int i = 0; i < 4; ++i) device::store_field(to + column + i, Storage::output(outputs, i));
-  }
-}
-
-/// Stores the rows of a step that are in the stage, so that a warp stores neighbouring words of one row at a time. Cells of
-/// two rows at a time take more than twice as long (tests/benchmarks/README.md); of one row, less than this.
-template <class Form>
-SPIDER_DEVICE void store_stage(int step, Element* to, std::int64_t stride) {
-  if constexpr (pairs_rows) {
-    device::sync_warp();
-    SPIDER_UNROLL
-    for (int row = 0; row < product_rows; ++row) {
-      spider::store_row<warp_outputs>(to + row * stride, stage_row<Form>(step, row));
-    }
-  }
-}
-
-/// Computes and stores a warp's outputs of a tile, whose fragments `load` gives step by step.
-template <class Form, Stores stores, class Load>
-SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables, const Load& load) {
-  // Of a row from the stage all lanes have the first output.
-  constexpr bool is_staged = stores == Stores::anywhere && pairs_rows;
-  const LaneOutputs own = lane_outputs();
-  const std::int32_t x = tile.column + tile_warp<Form>() * warp_outputs + (is_staged ? 0 : own.column);
-  const std::int32_t y = tile.row + (is_staged ? 0 : own.row);
-  const std::int64_t stride = tile.output_stride;
-  Element* to = tile.output + (y * stride + x);
-  Clip clip[products_abreast];
-  SPIDER_UNROLL
-  for (int k = 0; k < products_abreast; ++k) clip[k] = find_clip(tile, y, x + k * product_columns);
-  RowSums sums[rows_in_flight] = {};
-  SPIDER_UNROLL
-  for (int step = 0; step < Form::input_rows / product_rows; ++step) {
-    multiply_step<Form>(tables, load(step), sums, step);
-    RowSums& complete = sums[(step + 1) % rows_in_flight];
-    if (step >= lead_steps) {
-      SPIDER_UNROLL
-      for (int k = 0; k < products_abreast; ++k) {
-        const Storage::Outputs outputs = Storage::round(complete.abreast[k], result_scale, 0);
-        if constexpr (stores == Stores::clipped) {
-          store_clipped(clip[k], (step - lead_steps) * product_rows, to + k * product_columns, outputs);
-        } else if constexpr (stores == Stores::anywhere) {
-          store_or_stage<Form>(own, step, k * product_columns, to, outputs);
-        } else {
-          device::store_field(to + k * product_columns, outputs.word[0], outputs.word[1]);
-        }
-      }
-      if constexpr (stores == Stores::anywhere) store_stage<Form>(step, to, stride);
-      to = device::step_further(to, product_rows * stride);
-    }
-    complete = RowSums{};
-  }
-}
-
-/// Computes a tile whose inputs are in the window; a warp that is beyond the box has nothing to do.
-template <class Form>
-SPIDER_DEVICE void compute_from_window(const Tile& tile, const Tables& tables) {
-  if (tile.column + tile_warp<Form>() * warp_outputs >= tile.wanted.column_end) return;
-  using Source = WindowInputs<Form>;
-  const FragmentPlaces<Source> places = {Source(first_inputs()), Source(second_inputs())};
-  const auto load = [&places](int step) { return load_fragments<Form>(places, step); };
-  if (!has_plain_outputs<Form>(tile)) {
-    compute_outputs<Form, Stores::clipped>(tile, tables, load);
-  } else if constexpr (Form::any_rows) {
-    compute_outputs<Form, Stores::anywhere>(tile, tables, load);
-  } else {
-    compute_outputs<Form, Stores::plain>(tile, tables, load);
-  }
-}
-
-/// Computes a tile from shared memory: one whose rows are copied in bulk, one at an edge, or one that there is no quicker
-/// way for.
-template <class Form>
-SPIDER_DEVICE void sweep_from_window(const Tile& tile, const spider::VolumeGrid& grid) {
-  const bool in_bulk = !Form::in_registers && device::has_bulk_copies &&
-                       (tile.aligned_input ? Window<Form>::has_plain_rows(tile) : Window<Form>::has_plain_inputs(tile));
-  Tables tables;
-  if (in_bulk) {
-    load_tables(tables);
-    device::wait_for_earlier_work();
-    Window<Form>::wait_for_turn(tile, grid, answers_of_turn<Form>());
-    copy_rows<Form>(tile);
-  } else {
-    device::wait_for_earlier_work();
-    Window<Form>::copy_with_care(tile);
-    if constexpr (Form::in_registers) device::let_later_work_start();
-    Window<Form>::sync();
-    load_tables(tables);
-  }
-  compute_from_window<Form>(tile, tables);
-}
-
-/// Computes a tile whose inputs are in the field and all of whose outputs are the sweep's, from registers.
-template <class Form>
-SPIDER_DEVICE void sweep_from_registers(const Tile& tile) {
-  constexpr int steps = Form::input_rows / product_rows;
-  Tables tables;
-  load_tables(tables);
-  using Source = FieldInputs<Form>;
-  const FragmentPlaces<Source> places = {Source(tile, first_inputs()), Source(tile, second_inputs())};
-  Fragments fragments[steps];
-  device::wait_for_earlier_work();
-  SPIDER_UNROLL
-  for (int step = 0; step < steps; ++step) fragments[step] = load_fragments<Form>(places, step);
-  device::let_later_work_start();
-  compute_outputs<Form, Stores::plain>(tile, tables,
-                                       [&fragments](int step) -> const Fragments& { return fragments[step]; });
-}
-
-template <class Form>
-SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
-  // Of a small box the blocks of the sweep behind would be in the way of those that are yet to start.
-  if constexpr (!Form::in_registers) device::let_later_work_start();
-  Tile tile;
-  if (!find_tile<Form>(field, tile)) return;
-  // All warps of a tile take the same way, so that they come to every barrier together.
-  if constexpr (Form::in_registers) {
-    if (Window<Form>::has_plain_inputs(tile) && has_plain_outputs<Form>(tile)) return sweep_from_registers<Form>(tile);
-  }
-  sweep_from_window<Form>(tile, field.grid.volume);
-}
-
-/// For boxes of so many blocks for each multiprocessor, or more.
-template <class Form>
-constexpr spider::SweepForm form_for(int least_blocks) {
-  return {sweep<Form>,
-          {spider::TilingKind::tiles, Form::warps_per_block, Form::shared_bytes, vector_bytes,
-           vector_bytes / 2, {1, Form::tiles_down * Form::tile_rows, Form::tiles_across * Form::tile_outputs}, 0, 0,
-           tile_anchor, 0, 0, product_rows},
-          least_blocks, true, !Form::any_rows};
-}
-
-// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
+// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
+// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
 constexpr spider::TapRow tap_rows[] = {
     {0, -3, -3, 3},
     {0, -2, -3, 3},
@@ -707,34 +182,23 @@ constexpr spider::Tap taps[] = {
     {0, 3, -3, -0.0380859375}, {0, 3, -2, 0.0244140625}, {0, 3, -1, -0.0166015625}, {0, 3, 0, -0.0380859375},
     {0, 3, 1, -0.0390625}, {0, 3, 2, -0.0087890625}, {0, 3, 3, -0.033203125},
 };
-
-const spider_kernel kernel = {
-    SPIDER_ABI,
-    sizeof(spider_kernel),
-    sizeof(spider::SweepArguments),
-    {sizeof(spider_kernel_info), SPIDER_ABI, "box2d_r3", "spider-gen version 0.1.0", "63be625a67d68c78", 2,
-     SPIDER_F16, SPIDER_F32, 1, {0, 3, 3}, {0, 3, 3}, 80,
-     device::is_emulated},
-    {
-        form_for<TileForm<16, 4, 1, 1, 6, Inputs::shared, false>>(18),
-        form_for<TileForm<8, 1, 2, 2, 4, Inputs::registers, false>>(4),
-        form_for<TileForm<4, 1, 2, 1, 12, Inputs::registers, false>>(2),
-        form_for<TileForm<4, 1, 2, 2, 6, Inputs::registers, false>>(0),
-        form_for<TileForm<16, 4, 1, 1, 6, Inputs::shared, true>>(18),
-        form_for<TileForm<8, 4, 1, 1, 6, Inputs::shared, true>>(0),
-    },
-    6,
-    tap_rows,
-    sizeof(tap_rows) / sizeof(tap_rows[0]),
-    taps,
-    sizeof(taps) / sizeof(taps[0]),
-    product_count,
-    {
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
-    },
+constexpr spider::SweepForm forms[] = {
+    spider::block2d_form<Stencil, spider::Block2dForm<16, 4, 1, 1, 6, spider::Inputs::shared, false>>(18),
+    spider::block2d_form<Stencil, spider::Block2dForm<8, 1, 2, 2, 4, spider::Inputs::registers, false>>(4),
+    spider::block2d_form<Stencil, spider::Block2dForm<4, 1, 2, 1, 12, spider::Inputs::registers, false>>(2),
+    spider::block2d_form<Stencil, spider::Block2dForm<4, 1, 2, 2, 6, spider::Inputs::registers, false>>(0),
+    spider::block2d_form<Stencil, spider::Block2dForm<16, 4, 1, 1, 6, spider::Inputs::shared, true>>(18),
+    spider::block2d_form<Stencil, spider::Block2dForm<8, 4, 1, 1, 6, spider::Inputs::shared, true>>(0),
 };
+constexpr spider::Face faces[3][2] = {
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+};
+constexpr spider_kernel kernel =
+    spider::make_kernel({"box2d_r3", "spider-gen version 0.1.0", "63be625a67d68c78", 2, SPIDER_F16,
+                         {0, 3, 3}, {0, 3, 3}, 80, 4},
+                        forms, tap_rows, taps, faces);
 
 }  // namespace
 }  // namespace spider_box2d_r3

@@ -53,6 +53,33 @@ SPIDER_DEVICE void multiply_selected(int selector, typename Storage::Partial& pa
   }
 }
 
+/// The operands of a lane, and which columns they keep.
+template <class Stencil>
+struct OperandTable {
+  std::uint32_t metadata[Stencil::metadata_count];
+  device::Vector matrices[Stencil::operand_count];
+
+  SPIDER_DEVICE void load() {
+    const int lane = device::lane_index();
+    SPIDER_UNROLL
+    for (int i = 0; i < Stencil::metadata_count; ++i)
+      metadata[i] = device::load_table(Stencil::metadata(i, lane));
+    SPIDER_UNROLL
+    for (int i = 0; i < Stencil::operand_count; ++i)
+      matrices[i] = device::load_table(Stencil::operand(i, lane));
+  }
+  /// The same, where the compiler may not put it off until operands are used.
+  SPIDER_DEVICE void load_now() {
+    const int lane = device::lane_index();
+    SPIDER_UNROLL
+    for (int i = 0; i < Stencil::metadata_count; ++i)
+      metadata[i] = device::load_table_now(Stencil::metadata(i, lane));
+    SPIDER_UNROLL
+    for (int i = 0; i < Stencil::operand_count; ++i)
+      matrices[i] = device::load_table_now(Stencil::operand(i, lane));
+  }
+};
+
 /// Puts the operands into shared memory, from `begin` on; all warps of the block take part.
 template <class Stencil>
 SPIDER_DEVICE void place_operands(device::Shared begin) {

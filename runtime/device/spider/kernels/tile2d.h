@@ -155,7 +155,7 @@ struct Tile2d {
     Fragments fragments;
     load_with_care(tile, fragments);
     if constexpr (Form::is_low) device::let_later_work_start();
-    load_tables(tables);
+    tables.load_now();
     if (Form::is_low && tile.aligned_output && has_plain_outputs(tile)) {
       compute_outputs<Stores::plain>(tile, tables, fragments);
     } else {
@@ -174,26 +174,12 @@ struct Tile2d {
            Stencil::shift_group(shift);
   }
 
-  /// The operands of a lane, and which columns they keep.
-  struct Tables {
-    std::uint32_t metadata[Stencil::metadata_count];
-    Vector matrices[Stencil::operand_count];
-  };
-
-  SPIDER_DEVICE static void load_tables(Tables& tables) {
-    const int lane = device::lane_index();
-    SPIDER_UNROLL
-    for (int i = 0; i < Stencil::metadata_count; ++i)
-      tables.metadata[i] = device::load_table_now(Stencil::metadata(i, lane));
-    SPIDER_UNROLL
-    for (int i = 0; i < Stencil::operand_count; ++i)
-      tables.matrices[i] = device::load_table_now(Stencil::operand(i, lane));
-  }
+  using Tables = OperandTable<Stencil>;
 
   /// Loads a lane's inputs straight from memory.
   SPIDER_DEVICE static void load_plain(const Tile& tile, Tables& tables, Fragments& fragments) {
     const Element* from = Window::first_input(tile);
-    load_tables(tables);
+    tables.load_now();
     device::wait_for_earlier_work();
     SPIDER_UNROLL
     for (int row = 0; row < input_rows; ++row) {
@@ -231,7 +217,7 @@ struct Tile2d {
           words[row][shift].word[i] = device::load_field(reinterpret_cast<const std::uint32_t*>(vector) + i);
       }
     }
-    load_tables(tables);
+    tables.load_now();
     SPIDER_UNROLL
     for (int row = 0; row < input_rows; ++row) {
       const int bits = is_odd(cells + row * tile.input_stride) ? 16 : 0;

@@ -1,0 +1,519 @@
+/// 2D stencils of 16-bit fields with more products, or with pairs of rows: all input rows of a tile are
+/// requested at once. They wait in shared memory, where the warps of a block share them, or, of low tiles, in
+/// registers, where a warp has a tile of its own.
+///
+/// A product makes 128 outputs, 8 columns of 16: 16 along x, or 8 along x in both of two rows. Fragments of
+/// an input row are windows at the shifts, and the pair: of the outputs' own columns the inputs in two rows,
+/// pair_distance apart, the row and one before.
+///
+/// A `Stencil` has, beside what spider/operands.h and spider/tile_window.h want, as static members:
+/// - Storage: of spider/storage.h, for cells of 16 bits;
+/// - pairs_rows: does a product have outputs in two rows?
+/// - rows_in_flight: output rows, or pairs of them, whose sums are under way at once;
+/// - first_column, warp_window_vectors: of a warp's inputs, the first column and the vectors of 16 bytes;
+/// - stage_bytes: of a warp, where outputs of pairs of rows wait that are not aligned;
+/// - shift_count, shift_group(i): the windows of an input row, in groups of eight inputs from the first;
+/// - pair_distance: 0 where there is no pair;
+/// - product_count, product(i): RowProducts; rows may be pairs of rows;
+/// - result_scale: of sums.
+#pragma once
+
+#include <spider/boundary.h>
+#include <spider/epilogue.h>
+#include <spider/instructions.h>
+#include <spider/kernel.h>
+#include <spider/operands.h>
+#include <spider/shifted_rows.h>
+#include <spider/storage.h>
+#include <spider/tile_window.h>
+#include <spider/vectors.h>
+
+#include <cstdint>
+
+namespace spider {
+inline namespace device_1 {
+
+template <class Stencil, class Form>
+struct Block2d;
+
+template <class Stencil, class Form>
+SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor)
+sweep_block2d(const SweepArguments field) {
+  using Kernel = Block2d<Stencil, Form>;
+  // Of a small box the blocks of the sweep behind would be in the way of those that are yet to start.
+  if constexpr (!Form::in_registers) device::let_later_work_start();
+  typename Kernel::Tile tile;
+  if (!Kernel::find_tile(field, tile)) return;
+  // All warps of a tile take the same way, so that they come to every barrier together.
+  if constexpr (Form::in_registers) {
+    if (Kernel::Window::has_plain_inputs(tile) && Kernel::has_plain_outputs(tile))
+      return Kernel::sweep_from_registers(tile);
+  }
+  Kernel::sweep_from_window(tile, field.grid.volume);
+}
+
+/// Where the inputs of a tile wait: in shared memory, or in registers of the warp that alone has the tile.
+enum class Inputs { shared, registers };
+
+/// Rows of a tile, warps side by side that share it, and tiles of a block. Blocks follow each other along x,
+/// so that those that run at a time have a compact part of the field. A small box is done sooner in low
+/// tiles, which are more, and whose warps wait for nobody.
+template <int rows, int warps, int across, int down, int blocks, Inputs inputs, bool any>
+struct Block2dForm {
+  static constexpr int tile_rows = rows;
+  static constexpr int tile_warps = warps;
+  static constexpr int tiles_across = across;
+  static constexpr int tiles_down = down;
+  static constexpr int tiles = across * down;
+  static constexpr int warps_per_block = tiles * warps;
+  static constexpr int blocks_per_multiprocessor = blocks;
+  static constexpr bool in_registers = inputs == Inputs::registers;
+  static constexpr bool any_rows = any;  ///< otherwise for aligned ones alone
+  static_assert(tiles == 1 || warps == 1, "warps that share a tile wait for all of their block");
+  static_assert(!in_registers || (warps == 1 && !any), "registers are a warp's own");
+};
+
+template <class Stencil, class Form>
+struct Block2d {
+  using Accumulator = device::Accumulator;
+  using Shared = device::Shared;
+  using Vector = device::Vector;
+  using Storage = typename Stencil::Storage;
+  using Element = typename Storage::Element;
+  using Fragment = typename Storage::Fragment;
+  using Outputs = typename Storage::Outputs;
+  using Tile = FieldTile<Storage>;
+
+  static constexpr int element_bytes = Storage::element_bytes;
+  static constexpr int vector_elements = Storage::vector_elements;
+  static constexpr int vector_bytes = 16;
+  static constexpr int row_low = Stencil::row_low;
+  static constexpr int first_column = Stencil::first_column;
+  static constexpr bool pairs_rows = Stencil::pairs_rows;
+  static constexpr int warp_outputs = 128;
+  static constexpr int tile_outputs = Form::tile_warps * warp_outputs;
+  static constexpr int product_rows = pairs_rows ? 2 : 1;
+  static constexpr int products_abreast = pairs_rows ? 2 : 1;
+  static constexpr int product_columns = warp_outputs / products_abreast;
+  static constexpr int lead_rows =
+      Stencil::row_high - row_low;  // before that which completes the first outputs
+  static constexpr int lead_steps = lead_rows / product_rows;
+  static constexpr int input_rows = Form::tile_rows + lead_rows;
+  static constexpr int rows_in_flight = Stencil::rows_in_flight;
+  static constexpr int tile_anchor =
+      64;  // columns: tiles of a box begin on a line of 128 bytes, and always where a sum does
+  static constexpr int shift_count = Stencil::shift_count;
+  static constexpr int fragment_count = shift_count + (Stencil::pair_distance > 0 ? 1 : 0);
+  static_assert(Form::tile_rows % product_rows == 0, "tiles have whole products");
+
+  // What begins a line of 128 bytes in a field begins one in the window, too (generator/README.md).
+  static constexpr int line_bytes = 128;
+  static constexpr int window_offset = line_offset(first_column);
+  static constexpr int window_vectors =
+      Stencil::warp_window_vectors + (Form::tile_warps - 1) * warp_outputs / vector_elements;
+  static constexpr int window_row_bytes =
+      ((window_vectors + 1) * vector_bytes + line_bytes - 1) / line_bytes * line_bytes;
+  static constexpr int window_bytes = 2 * line_bytes + input_rows * window_row_bytes;
+
+  // Outputs of pairs of rows that are not aligned: a warp's of two steps, in rows half of the banks apart.
+  static constexpr int stage_bytes = Stencil::stage_bytes;
+  static constexpr int stage_row_bytes = stage_bytes / (2 * product_rows);
+  static_assert(!pairs_rows || stage_row_bytes == warp_outputs * element_bytes + line_bytes / 2,
+                "rows lie half of the banks apart");
+  static constexpr int shared_bytes =
+      Form::tiles * window_bytes + (Form::any_rows ? Form::warps_per_block * stage_bytes : 0);
+
+  /// Of the block's tiles that of this warp, and of the tile's warps this one.
+  SPIDER_DEVICE static int tile_index() { return Form::tiles == 1 ? 0 : device::warp_index(); }
+  SPIDER_DEVICE static int tile_warp() { return Form::tile_warps == 1 ? 0 : device::warp_index(); }
+
+  SPIDER_DEVICE static bool find_tile(const SweepArguments& field, Tile& tile) {
+    const BlockPlace block = find_block_from_lowest(field.grid.volume);
+    const int index = tile_index();
+    tile = first_tile<Storage>(field, product_rows);
+    tile.row += (block.down * Form::tiles_down + index / Form::tiles_across) * Form::tile_rows;
+    tile.column += (block.across * Form::tiles_across + index % Form::tiles_across) * tile_outputs;
+    if constexpr (!Form::any_rows) tile.aligned_input = tile.aligned_output = true;
+    return tile.row < tile.wanted.row_end && tile.column < tile.wanted.column_end;
+  }
+
+  /// Are all outputs the sweep's?
+  SPIDER_DEVICE static bool has_plain_outputs(const Tile& tile) {
+    return tile.row >= tile.wanted.row_begin && tile.row + Form::tile_rows <= tile.wanted.row_end &&
+           tile.column >= tile.wanted.column_begin && tile.column + tile_outputs <= tile.wanted.column_end;
+  }
+
+  /// The barrier of bulk copies; the window begins on the next line.
+  SPIDER_DEVICE static Shared barrier() { return tile_index() * window_bytes; }
+
+  SPIDER_DEVICE static Shared window_row(int row) {
+    return barrier() + line_bytes + window_offset + row * window_row_bytes;
+  }
+
+  /// The window, for spider/tile_window.h.
+  struct WindowShape : Stencil {
+    static constexpr int tile_rows = Form::tile_rows;
+    static constexpr int warps = Form::tile_warps;
+    static constexpr int window_vectors = Block2d::window_vectors;
+
+    SPIDER_DEVICE static int warp() { return tile_warp(); }
+    SPIDER_DEVICE static Shared row_place(int row) { return window_row(row); }
+    SPIDER_DEVICE static Shared barrier_of(int /*row*/) { return barrier(); }
+    SPIDER_DEVICE static Shared spare_place() { return barrier() + line_bytes - vector_bytes; }
+    SPIDER_DEVICE static void begin_copies(std::uint32_t row_bytes) {
+      device::begin_bulk_copies(barrier(), input_rows * row_bytes);
+    }
+  };
+  using Window = TileWindow<WindowShape>;
+
+  /// Answers of memory, of an H200 whose blocks all ask, that take about as long as tensor cores need for a
+  /// tile. More than two would keep inputs from them (tests/benchmarks/README.md).
+  SPIDER_DEVICE static constexpr int answers_of_turn() {
+    constexpr int product_cycles = 8;
+    constexpr int answer_cycles = 2000;
+    constexpr int tile_cycles =
+        Form::tile_rows / product_rows * products_abreast * Stencil::product_count * product_cycles;
+    constexpr int answers = (tile_cycles + answer_cycles / 2) / answer_cycles;
+    return answers < 2 ? answers : 2;
+  }
+
+  /// Brings the inputs of a tile whose rows need no care into the window.
+  SPIDER_DEVICE static void copy_rows(const Tile& tile) {
+    const Leads leads = Window::start_bulk_copies(tile);
+    device::wait_for_bulk_copies(barrier());
+    if (!tile.aligned_input) {
+      Window::shift_rows(leads);
+      Window::sync();
+    }
+  }
+
+  using Tables = OperandTable<Stencil>;
+
+  /// Does the product of a step of the tile belong to an output row of the tile?
+  SPIDER_DEVICE static bool is_of_tile(const RowProduct& product, int step) {
+    const int output = step - lead_steps + rows_in_flight - 1 - product.row;
+    return output >= 0 && output < Form::tile_rows / product_rows;
+  }
+
+  /// Does any product of the tile use the fragment of a step?
+  SPIDER_DEVICE static bool is_used(int step, int fragment) {
+    bool used = false;
+    SPIDER_UNROLL
+    for (int i = 0; i < Stencil::product_count; ++i) {
+      used |= Stencil::product(i).fragment == fragment && is_of_tile(Stencil::product(i), step);
+    }
+    return used;
+  }
+
+  /// The fragments of a step: of an input row, or of a pair of them; of pairs those of all products abreast.
+  struct Fragments {
+    Fragment of[fragment_count][products_abreast] = {};
+  };
+
+  /// Where a lane's inputs are: the row, from that of the step, and the first of some that follow each other,
+  /// from the first of the warp's window.
+  struct LaneInputs {
+    int row, column;
+  };
+
+  /// Of windows: a column of a product has four groups of eight inputs from group 2 (lane / 4) on, of which
+  /// group (lane % 4) / 2 + 2 (lane % 2) is the lane's.
+  SPIDER_DEVICE static LaneInputs window_inputs() {
+    const int lane = device::lane_index();
+    return {0, vector_elements * (2 * (lane / 4) + lane % 4 / 2 + 2 * (lane % 2))};
+  }
+
+  /// Of a pair of diagonals lanes 4 n and 4 n + 1 have neighbouring groups of the earlier row, the others
+  /// those of the row itself.
+  SPIDER_DEVICE static LaneInputs diagonal_inputs() {
+    const int lane = device::lane_index();
+    return {lane % 4 < 2 ? -Stencil::pair_distance : 0,
+            vector_elements * (2 * (lane / 4) + lane % 2) - first_column};
+  }
+
+  /// Of pairs of rows lanes 4 n + 2 and 4 n + 3 have theirs in the second row, and groups begin in the middle
+  /// of a vector. Lanes of both rows have the halves in such an order that they never meet in a bank.
+  SPIDER_DEVICE static LaneInputs row_pair_inputs(int half) {
+    constexpr int half_elements = vector_elements / 2;
+    const int lane = device::lane_index();
+    const int row = lane % 4 / 2;
+    return {row, vector_elements * (lane / 4 + lane % 2) + half_elements * (row == half ? 1 : 2)};
+  }
+
+  /// A lane's inputs in shared memory, which it may load a vector or half a vector at a time.
+  struct WindowInputs {
+    Shared place;
+
+    SPIDER_DEVICE explicit WindowInputs(const LaneInputs& inputs)
+        : place(window_row(inputs.row) + (tile_warp() * warp_outputs + inputs.column) * element_bytes) {}
+    SPIDER_DEVICE Vector load_vector(int row, int column) const {
+      return device::load_shared(place + row * window_row_bytes + column * element_bytes);
+    }
+    SPIDER_DEVICE device::Pair load_half(int row, int column) const {
+      return device::load_shared_pair(place + row * window_row_bytes + column * element_bytes);
+    }
+  };
+
+  /// The same in memory, where all are in the field.
+  struct FieldInputs {
+    const Element* place;
+    std::int64_t stride;
+
+    SPIDER_DEVICE FieldInputs(const Tile& tile, const LaneInputs& inputs)
+        : place(tile.input + ((tile.row + row_low + inputs.row) * tile.input_stride + tile.column +
+                              first_column + tile_warp() * warp_outputs + inputs.column)),
+          stride(tile.input_stride) {}
+    SPIDER_DEVICE Vector load_vector(int row, int column) const {
+      return device::load_field_vector(place + (row * stride + column));
+    }
+    SPIDER_DEVICE device::Pair load_half(int row, int column) const {
+      return device::load_field_pair(place + (row * stride + column));
+    }
+  };
+
+  /// Where a lane's inputs of the tile's first step are, by kind of fragment.
+  template <class Source>
+  struct FragmentPlaces {
+    Source first;   ///< of the first shift, or the first half of a pair of rows
+    Source second;  ///< of pairs of diagonals, or the second half of a pair of rows
+  };
+
+  SPIDER_DEVICE static LaneInputs first_inputs() { return pairs_rows ? row_pair_inputs(0) : window_inputs(); }
+  SPIDER_DEVICE static LaneInputs second_inputs() {
+    return pairs_rows ? row_pair_inputs(1) : diagonal_inputs();
+  }
+
+  /// Loads the fragments of a step that are used.
+  template <class Source>
+  SPIDER_DEVICE static Fragments load_fragments(const FragmentPlaces<Source>& places, int step) {
+    static_assert(!pairs_rows || first_column == -vector_elements,
+                  "groups begin in the middle of the first vector");
+    Fragments fragments;
+    const int row = step * product_rows;
+    SPIDER_UNROLL
+    for (int i = 0; i < fragment_count; ++i) {
+      if (!is_used(step, i)) continue;
+      SPIDER_UNROLL
+      for (int k = 0; k < products_abreast; ++k) {
+        Vector& inputs = fragments.of[i][k].inputs;
+        if constexpr (pairs_rows) {
+          const device::Pair low = places.first.load_half(row, k * product_columns);
+          const device::Pair high = places.second.load_half(row, k * product_columns);
+          inputs = {{low.word[0], low.word[1], high.word[0], high.word[1]}};
+        } else {
+          inputs = i < shift_count ? places.first.load_vector(row, Stencil::shift_group(i) * vector_elements)
+                                   : places.second.load_vector(row, 0);
+        }
+      }
+    }
+    return fragments;
+  }
+
+  /// The sums of a row of outputs, or of a pair of rows.
+  struct RowSums {
+    Accumulator abreast[products_abreast];
+  };
+
+  /// Adds the inputs of a step to the sums that they belong to: those of output rows of the tile.
+  SPIDER_DEVICE static void multiply_step(const Tables& tables, const Fragments& fragments,
+                                          RowSums (&sums)[rows_in_flight], int step) {
+    typename Storage::Partial nothing_apart;
+    SPIDER_UNROLL
+    for (int i = 0; i < Stencil::product_count; ++i) {
+      const RowProduct product = Stencil::product(i);
+      if (!is_of_tile(product, step)) continue;
+      RowSums& row_sums = sums[(step + rows_in_flight - product.row) % rows_in_flight];
+      const Vector& matrix = tables.matrices[product.operand];
+      SPIDER_UNROLL
+      for (int k = 0; k < products_abreast; ++k) {
+        Accumulator& sum = row_sums.abreast[k];
+        const Fragment& fragment = fragments.of[product.fragment][k];
+        multiply_selected<Storage>(product.selector, nothing_apart, sum, matrix, fragment,
+                                   tables.metadata[product.metadata], product.part);
+      }
+    }
+  }
+
+  /// A lane's first output of a product, from the product's first; the other three are its neighbours.
+  struct LaneOutputs {
+    int row, column;
+  };
+
+  SPIDER_DEVICE static LaneOutputs lane_outputs() {
+    const int lane = device::lane_index();
+    if constexpr (pairs_rows) {
+      return {lane % 4 / 2, 8 * (lane / 4) + 4 * (lane % 2)};
+    } else {
+      return {0, Storage::first_output(lane)};
+    }
+  }
+
+  /// Which outputs of a product of a lane are the sweep's: those of rows row_begin to row_end - 1 of the
+  /// tile, and of the four of a row those whose bits are set.
+  struct Clip {
+    std::int32_t row_begin, row_end;
+    unsigned columns;
+
+    /// Tiles of pairs of rows may begin a row before the box.
+    SPIDER_DEVICE bool has_row(int row) const { return row < row_end && (!pairs_rows || row >= row_begin); }
+  };
+
+  /// (y, x) is the lane's first output.
+  SPIDER_DEVICE static Clip find_clip(const Tile& tile, std::int32_t y, std::int32_t x) {
+    return {tile.wanted.row_begin - y, tile.wanted.row_end - y,
+            outputs_within<Storage>(columns_of(tile.wanted), x)};
+  }
+
+  /// How outputs are stored: aligned and all the sweep's; from any element on; or those that are the sweep's
+  /// alone.
+  enum class Stores { plain, anywhere, clipped };
+
+  /// Where a row of outputs of a step waits that may begin with any element of memory; those of two steps
+  /// have room.
+  SPIDER_DEVICE static Shared stage_row(int step, int row) {
+    return Form::tiles * window_bytes + device::warp_index() * stage_bytes +
+           (step % 2 * product_rows + row) * stage_row_bytes;
+  }
+
+  /// Stores the outputs of a lane, which may begin with any element, cell by cell; of pairs of rows into the
+  /// stage.
+  SPIDER_DEVICE static void store_or_stage(const LaneOutputs& own, int step, int column, Element* to,
+                                           const Outputs& outputs) {
+    if constexpr (pairs_rows) {
+      const Shared place = stage_row(step, own.row) + (column + own.column) * element_bytes;
+      device::store_shared(place, device::Pair{{outputs.word[0], outputs.word[1]}});
+    } else {
+      SPIDER_UNROLL
+      for (int i = 0; i < 4; ++i) device::store_field(to + column + i, Storage::output(outputs, i));
+    }
+  }
+
+  /// Stores the rows of a step that are in the stage, so that a warp stores neighbouring words of one row at
+  /// a time. Cells of two rows at a time take more than twice as long (tests/benchmarks/README.md); of one
+  /// row, less than this.
+  SPIDER_DEVICE static void store_stage(int step, Element* to, std::int64_t stride) {
+    if constexpr (pairs_rows) {
+      device::sync_warp();
+      SPIDER_UNROLL
+      for (int row = 0; row < product_rows; ++row) {
+        store_row<warp_outputs>(to + row * stride, stage_row(step, row));
+      }
+    }
+  }
+
+  /// Computes and stores a warp's outputs of a tile, whose fragments `load` gives step by step.
+  template <Stores stores, class Load>
+  SPIDER_DEVICE static void compute_outputs(const Tile& tile, const Tables& tables, const Load& load) {
+    // Of a row from the stage all lanes have the first output.
+    constexpr bool is_staged = stores == Stores::anywhere && pairs_rows;
+    const LaneOutputs own = lane_outputs();
+    const std::int32_t x = tile.column + tile_warp() * warp_outputs + (is_staged ? 0 : own.column);
+    const std::int32_t y = tile.row + (is_staged ? 0 : own.row);
+    const std::int64_t stride = tile.output_stride;
+    Element* to = tile.output + (y * stride + x);
+    Clip clip[products_abreast];
+    SPIDER_UNROLL
+    for (int k = 0; k < products_abreast; ++k) clip[k] = find_clip(tile, y, x + k * product_columns);
+    RowSums sums[rows_in_flight] = {};
+    SPIDER_UNROLL
+    for (int step = 0; step < input_rows / product_rows; ++step) {
+      multiply_step(tables, load(step), sums, step);
+      RowSums& complete = sums[(step + 1) % rows_in_flight];
+      if (step >= lead_steps) {
+        SPIDER_UNROLL
+        for (int k = 0; k < products_abreast; ++k) {
+          const Outputs outputs = Storage::round(complete.abreast[k], Stencil::result_scale, 0);
+          if constexpr (stores == Stores::clipped) {
+            const bool has_row = clip[k].has_row((step - lead_steps) * product_rows);
+            store_by_branches<Storage>(to + k * product_columns, outputs, has_row ? clip[k].columns : 0,
+                                       tile.aligned_output);
+          } else if constexpr (stores == Stores::anywhere) {
+            store_or_stage(own, step, k * product_columns, to, outputs);
+          } else {
+            store_outputs<Storage>(to + k * product_columns, outputs);
+          }
+        }
+        if constexpr (stores == Stores::anywhere) store_stage(step, to, stride);
+        to = device::step_further(to, product_rows * stride);
+      }
+      complete = RowSums{};
+    }
+  }
+
+  /// Computes a tile whose inputs are in the window; a warp that is beyond the box has nothing to do.
+  SPIDER_DEVICE static void compute_from_window(const Tile& tile, const Tables& tables) {
+    if (tile.column + tile_warp() * warp_outputs >= tile.wanted.column_end) return;
+    using Source = WindowInputs;
+    const FragmentPlaces<Source> places = {Source(first_inputs()), Source(second_inputs())};
+    const auto load = [&places](int step) { return load_fragments(places, step); };
+    if (!has_plain_outputs(tile)) {
+      compute_outputs<Stores::clipped>(tile, tables, load);
+    } else if constexpr (Form::any_rows) {
+      compute_outputs<Stores::anywhere>(tile, tables, load);
+    } else {
+      compute_outputs<Stores::plain>(tile, tables, load);
+    }
+  }
+
+  /// Computes a tile from shared memory: one whose rows are copied in bulk, one at an edge, or one that there
+  /// is no quicker way for.
+  SPIDER_DEVICE static void sweep_from_window(const Tile& tile, const VolumeGrid& grid) {
+    const bool in_bulk = !Form::in_registers && device::has_bulk_copies &&
+                         (tile.aligned_input ? Window::has_plain_rows(tile) : Window::has_plain_inputs(tile));
+    Tables tables;
+    if (in_bulk) {
+      tables.load();
+      device::wait_for_earlier_work();
+      Window::wait_for_turn(tile, grid, answers_of_turn());
+      copy_rows(tile);
+    } else {
+      device::wait_for_earlier_work();
+      Window::copy_with_care(tile);
+      if constexpr (Form::in_registers) device::let_later_work_start();
+      Window::sync();
+      tables.load();
+    }
+    compute_from_window(tile, tables);
+  }
+
+  /// Computes a tile whose inputs are in the field and all of whose outputs are the sweep's, from registers.
+  SPIDER_DEVICE static void sweep_from_registers(const Tile& tile) {
+    constexpr int steps = input_rows / product_rows;
+    Tables tables;
+    tables.load();
+    using Source = FieldInputs;
+    const FragmentPlaces<Source> places = {Source(tile, first_inputs()), Source(tile, second_inputs())};
+    Fragments fragments[steps];
+    device::wait_for_earlier_work();
+    SPIDER_UNROLL
+    for (int step = 0; step < steps; ++step) fragments[step] = load_fragments(places, step);
+    device::let_later_work_start();
+    compute_outputs<Stores::plain>(tile, tables,
+                                   [&fragments](int step) -> const Fragments& { return fragments[step]; });
+  }
+};
+
+/// For boxes of so many blocks for each multiprocessor, or more.
+template <class Stencil, class Form>
+constexpr SweepForm block2d_form(int least_blocks) {
+  using Kernel = Block2d<Stencil, Form>;
+  return {sweep_block2d<Stencil, Form>,
+          {TilingKind::tiles,
+           Form::warps_per_block,
+           Kernel::shared_bytes,
+           Kernel::vector_bytes,
+           Kernel::vector_bytes / 2,
+           {1, Form::tiles_down * Form::tile_rows, Form::tiles_across * Kernel::tile_outputs},
+           0,
+           0,
+           Kernel::tile_anchor,
+           0,
+           0,
+           Kernel::product_rows},
+          least_blocks,
+          true,
+          !Form::any_rows};
+}
+
+}  // namespace device_1
+}  // namespace spider

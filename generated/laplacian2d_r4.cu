@@ -21,79 +21,16 @@
 
 #include "laplacian2d_r4.h"
 
-#include <spider/boundary.h>
-#include <spider/instructions.h>
-#include <spider/kernel.h>
-#include <spider/shifted_rows.h>
-#include <spider/storage.h>
-#include <spider/tile_window.h>
+#include <spider/kernels/star2d.h>
+#include <spider/make_kernel.h>
 
-#include <cstdint>
+static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_laplacian2d_r4 {
 namespace {
 
-using spider::device::Accumulator;
-using spider::device::Shared;
-using spider::device::Vector;
-namespace device = spider::device;
-
-// How fields lie in memory, and how they become operands and results.
-using Storage = spider::F16Storage;
-using Element = Storage::Element;
-constexpr int element_bytes = Storage::element_bytes;
-constexpr int vector_elements = Storage::vector_elements;
-constexpr int vector_bytes = 16;
-
-// The stencil: out[y][x] = sum of weight * in[y + dy][x + dx].
-constexpr int row_low = -4;
-constexpr int row_high = 4;
-
-// Taps are on the two axes, and each axis is a band of products. Both have 16 rows of outputs in 8 columns that are 4 apart:
-// four such combs are a unit of 16 rows by 32 columns, of which a lane ends with eight neighbours in each of two rows. A warp
-// has units side by side, and the warps of a block stand side by side, too: a tile. All input rows of a tile are requested at
-// once, and wait in shared memory.
-constexpr int unit_rows = 16;
-constexpr int unit_columns = 32;
-constexpr int combs = 4;
-constexpr int warps_per_block = 4;
-constexpr int band_low = -8;                   // dy of the first input of a product along y, from its first output
-constexpr int lead_rows = row_high - row_low;  // input rows of a tile beyond its output rows
-constexpr int tile_anchor = 64;  // columns: tiles of a box begin on a line of 128 bytes, and always where a sum does
-
-// The inputs of a row of outputs begin eight columns before them, and end eight columns behind them.
-constexpr int first_column = -vector_elements;
-
-// What begins a line of 128 bytes in a field begins 32 bytes in the window, too (generator/README.md). Rows that lanes load
-// together lie in different banks: each next row 32 bytes further, and so each sixteenth.
-constexpr int line_bytes = 128;
-constexpr int bank_shift = 32;
-constexpr int window_offset = spider::line_offset(first_column);
-constexpr int stage_bytes = unit_rows / 2 * unit_columns * element_bytes;  // of a warp: results on their way to cells
-
-/// Rows and columns of a tile. Blocks follow each other along x, so that those that run at a time have a compact part of
-/// the field. A small box is done sooner in low and narrow tiles, which are more.
-template <int rows, int warp_columns, int blocks>
-struct TileForm {
-  static_assert(rows % unit_rows == 0 && warp_columns % unit_columns == 0, "tiles have whole units");
-  static constexpr int tile_rows = rows;
-  static constexpr int warp_outputs = warp_columns;
-  static constexpr int tile_outputs = warps_per_block * warp_columns;
-  static constexpr int blocks_per_multiprocessor = blocks;
-  static constexpr bool saves_registers = blocks > 4;  // of which so many blocks have few each
-  static constexpr int input_rows = rows + lead_rows;
-  static constexpr int window_vectors = tile_outputs / vector_elements + 2;
-  static constexpr int window_row_bytes =
-      ((window_vectors + 1) * vector_bytes + line_bytes - 1) / line_bytes * line_bytes + bank_shift;
-  static constexpr int shared_bytes =
-      2 * line_bytes + input_rows * window_row_bytes + (rows / unit_rows + 1) * bank_shift +
-      warps_per_block * stage_bytes;
-};
-
-// The band along y: kernel matrices of 16 outputs by 32 inputs, compressed 2:4, in the order of the lanes that load them,
-// and which two of each four columns they keep.
-constexpr int operand_count = 2;
-alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
+// Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
+alignas(16) SPIDER_TABLE spider::device::Vector operands[2][32] = {
     {  // dy -8..7, dx 0, leading terms
         {{0x00000000, 0x3cadc429, 0x3cadc429, 0x00000000}}, {{0x00000000, 0x24c0b0ad, 0x24c0b0ad, 0x00000000}},
         {{0x24c09558, 0x00009558, 0x00009558, 0x24c09558}}, {{0x3cadb0ad, 0x00000000, 0x00000000, 0x3cadb0ad}},
@@ -131,18 +68,26 @@ alignas(16) SPIDER_TABLE Vector operands[operand_count][32] = {
         {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x89000000, 0x89000000, 0x00000000}},
     },
 };
-SPIDER_TABLE std::uint32_t metadata_words[32] = {
-    0xeeee4444, 0x44444444, 0x00000000, 0x00000000, 0xeeee4449, 0x44494444, 0x00000000, 0x00000000,
-    0xeeee444e, 0x444e4444, 0x00000000, 0x00000000, 0xeeee449e, 0x449e4444, 0x00000000, 0x00000000,
-    0xeeee44ee, 0x44ee4444, 0x00000000, 0x00000000, 0xeeee49ee, 0x49ee4444, 0x00000000, 0x00000000,
-    0xeeee4eee, 0x4eee4444, 0x00000000, 0x00000000, 0xeeee9eee, 0x9eee4444, 0x00000000, 0x00000000,
+
+// Which two of each four columns compressed matrices keep.
+SPIDER_TABLE std::uint32_t metadata_words[1 > 0 ? 1 : 1][32] = {
+    {
+        0xeeee4444, 0x44444444, 0x00000000, 0x00000000, 0xeeee4449, 0x44494444, 0x00000000, 0x00000000,
+        0xeeee444e, 0x444e4444, 0x00000000, 0x00000000, 0xeeee449e, 0x449e4444, 0x00000000, 0x00000000,
+        0xeeee44ee, 0x44ee4444, 0x00000000, 0x00000000, 0xeeee49ee, 0x49ee4444, 0x00000000, 0x00000000,
+        0xeeee4eee, 0x4eee4444, 0x00000000, 0x00000000, 0xeeee9eee, 0x9eee4444, 0x00000000, 0x00000000,
+    },
 };
 
-// The band along x: for each comb, matrices of 16 inputs by 8 outputs, whole, two words a lane each. The inputs are chunks of
-// 16 columns, of which the first begins eight columns before the unit.
-constexpr int chunks = 3;
-constexpr int chunk_columns = 16;
-SPIDER_TABLE std::uint32_t comb_words[combs * chunks * 2][32] = {
+struct OperandTables {
+  static constexpr int operand_count = 2, metadata_count = 1;
+  static constexpr float result_scale = 0x1.5e66bep+0F;  // of sums
+  SPIDER_DEVICE static const spider::device::Vector* operand(int i, int lane) { return &operands[i][lane]; }
+  SPIDER_DEVICE static const std::uint32_t* metadata(int i, int lane) { return &metadata_words[i][lane]; }
+};
+
+// The matrices of the band along x, two words of a lane each.
+SPIDER_TABLE std::uint32_t comb_words[][32] = {
     {  // columns 0, 4, ... of inputs from column -8 on, first half
         0x00000000, 0x24c09558, 0x3cad0000, 0x00009558, 0x00000000, 0x00000000, 0x24c09558, 0x3cad0000,
         0x00000000, 0x00000000, 0x00000000, 0x24c09558, 0x00000000, 0x00000000, 0x00000000, 0x00000000,
@@ -289,323 +234,28 @@ SPIDER_TABLE std::uint32_t comb_words[combs * chunks * 2][32] = {
     },
 };
 
-constexpr int product_count = operand_count + chunks;  // of an output
-constexpr float result_scale = 0x1.5e66bep+0F;
-
-using Tile = spider::FieldTile<Storage>;
-
-template <class Form>
-SPIDER_DEVICE Tile find_tile(const spider::SweepArguments& field) {
-  const spider::BlockPlace block = spider::find_block_from_lowest(field.grid.volume);
-  Tile tile = spider::first_tile<Storage>(field, unit_rows);
-  tile.row += block.down * Form::tile_rows;
-  tile.column += block.across * Form::tile_outputs;
-  return tile;
-}
-
-/// Are all outputs the sweep's, and aligned?
-template <class Form>
-SPIDER_DEVICE bool has_plain_outputs(const Tile& tile) {
-  return tile.aligned_output && tile.row >= tile.wanted.row_begin && tile.row + Form::tile_rows <= tile.wanted.row_end &&
-         tile.column >= tile.wanted.column_begin && tile.column + Form::tile_outputs <= tile.wanted.column_end;
-}
-
-/// The barrier of the bulk copies that a row of units awaits, beside those of the row above; the window begins on the
-/// next line.
-SPIDER_DEVICE constexpr Shared unit_barrier(int units_above) {
-  constexpr Shared barrier_bytes = 8;
-  return units_above * barrier_bytes;
-}
-
-/// How many rows of units of the tile do without input row `row`.
-SPIDER_DEVICE constexpr int units_above(int row) {
-  return row < lead_rows ? 0 : (row - lead_rows) / unit_rows;
-}
-
-/// Where input row `row` of the tile waits; row 0 is row_low above the first output row.
-template <class Form>
-SPIDER_DEVICE Shared window_row(int row) {
-  const int band_row = row + row_low - band_low;
-  return line_bytes + window_offset + row * Form::window_row_bytes + band_row / unit_rows * bank_shift;
-}
-
-/// The window, for spider/tile_window.h.
-template <class Form>
-struct WindowShape {
-  using Storage = spider_laplacian2d_r4::Storage;
-  static constexpr int tile_rows = Form::tile_rows;
-  static constexpr int warps = warps_per_block;
-  static constexpr int row_low = spider_laplacian2d_r4::row_low;
-  static constexpr int row_high = spider_laplacian2d_r4::row_high;
-  static constexpr int first_column = spider_laplacian2d_r4::first_column;
-  static constexpr int window_vectors = Form::window_vectors;
-  static constexpr int highest_low = 0;
-  static constexpr int lowest_high = 0;
-  static constexpr int column_reach_low = -4;
-  static constexpr int column_reach_high = 4;
+struct Reach {
+  static constexpr int row_low = -4, row_high = 4;  // dy
+  static constexpr int column_reach_low = -4, column_reach_high = 4;  // dx of any tap row, or 0
+  static constexpr int highest_low = 0, lowest_high = 0;  // dx of every tap row
   static constexpr int band_count = 3;
-
   SPIDER_DEVICE static spider::TapBand band(int i) {
-    SPIDER_CONSTANTS spider::TapBand bands[band_count] = {{-4, -1, 0, 0}, {0, 0, -4, 4}, {1, 4, 0, 0}};
+    SPIDER_CONSTANTS spider::TapBand bands[] = {{-4, -1, 0, 0}, {0, 0, -4, 4}, {1, 4, 0, 0}};  // {lowest dy, highest dy, lowest dx, highest dx}
     return bands[i];
   }
-  SPIDER_DEVICE static constexpr spider::AxisRules row_rules() {
-    return {spider::FaceRule::nearest, spider::FaceRule::nearest, 0x0000, 0x0000};
-  }
-  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() {
-    return {spider::FaceRule::nearest, spider::FaceRule::nearest, 0x0000, 0x0000};
-  }
-  SPIDER_DEVICE static int warp() { return device::warp_index(); }
-  SPIDER_DEVICE static Shared row_place(int row) { return window_row<Form>(row); }
-  SPIDER_DEVICE static Shared barrier_of(int row) { return unit_barrier(units_above(row)); }
-  SPIDER_DEVICE static Shared spare_place() { return line_bytes - vector_bytes; }
-  SPIDER_DEVICE static void begin_copies(std::uint32_t row_bytes) {
-    SPIDER_UNROLL
-    for (int unit = 0; unit < Form::tile_rows / unit_rows; ++unit) {
-      device::begin_bulk_copies(unit_barrier(unit), (unit == 0 ? unit_rows + lead_rows : unit_rows) * row_bytes);
-    }
-  }
-};
-template <class Form>
-using Window = spider::TileWindow<WindowShape<Form>>;
-
-/// Answers of memory that blocks of high tiles await for each that starts before them (tests/benchmarks/README.md).
-template <class Form>
-SPIDER_DEVICE constexpr int answers_of_turn() {
-  return Form::tile_rows > 2 * unit_rows ? 1 : 0;
-}
-
-/// Starts to bring the inputs of a tile whose rows need no care into the window. Warps then wait at the barrier of each row
-/// of units before they read it; rows that are not aligned have come, and are shifted.
-template <class Form>
-SPIDER_DEVICE void copy_rows(const Tile& tile) {
-  const spider::Leads leads = Window<Form>::start_bulk_copies(tile);
-  if (!tile.aligned_input) {
-    SPIDER_UNROLL
-    for (int unit = 0; unit < Form::tile_rows / unit_rows; ++unit) device::wait_for_bulk_copies(unit_barrier(unit));
-    Window<Form>::shift_rows(leads);
-    Window<Form>::sync();
-  }
-}
-
-/// The operands of a lane, and which columns those of the band along y keep.
-struct Tables {
-  std::uint32_t metadata;
-  Vector matrices[operand_count];
-  std::uint32_t words[combs * chunks * 2];
+  SPIDER_DEVICE static constexpr spider::AxisRules row_rules() { return {spider::FaceRule::nearest, spider::FaceRule::nearest, 0x0000, 0x0000}; }
+  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::nearest, spider::FaceRule::nearest, 0x0000, 0x0000}; }
 };
 
-SPIDER_DEVICE void load_tables(Tables& tables) {
-  const int lane = device::lane_index();
-  tables.metadata = device::load_table(&metadata_words[lane]);
-  SPIDER_UNROLL
-  for (int i = 0; i < operand_count; ++i) tables.matrices[i] = device::load_table(&operands[i][lane]);
-  SPIDER_UNROLL
-  for (int i = 0; i < combs * chunks * 2; ++i) tables.words[i] = device::load_table(&comb_words[i][lane]);
-}
-
-/// Where a lane's inputs of the warp's first unit lie.
-struct InputPlaces {
-  Shared along_y[4][2];  ///< its four columns of two neighbouring inputs of each register
-  Shared along_x[2];     ///< four columns of the first chunk, of its two rows of outputs
+/// out[y][x] = sum of weight * in[y + dy][x + dx]
+struct Stencil : OperandTables, Reach {
+  using Storage = spider::F16Storage;
+  static constexpr int warps_per_block = 4;
+  SPIDER_DEVICE static const std::uint32_t* comb_word(int i, int lane) { return &comb_words[i][lane]; }
 };
 
-/// The input of a product along y that lanes of column `quarter` hold in a register, the first or second of a pair: pairs
-/// that share a group of four are 16 rows apart. What no tap of the unit's outputs reaches is a placeholder that meets zeros:
-/// a row eight further is in the same banks, and is reached.
-SPIDER_DEVICE int band_input(int word, int quarter, int second) {
-  const int input = 2 * (2 * word + quarter / 2) + unit_rows * (quarter % 2) + second;
-  if (input < row_low - band_low) return input + 8;
-  return input >= unit_rows + row_high - band_low ? input - 8 : input;
-}
-
-template <class Form>
-SPIDER_DEVICE InputPlaces find_inputs() {
-  constexpr int lane_bytes = combs * element_bytes;
-  const int row = device::lane_index() / 4;
-  const int quarter = device::lane_index() % 4;
-  const Shared first = device::warp_index() * Form::warp_outputs * element_bytes;
-  InputPlaces places;
-  SPIDER_UNROLL
-  for (int i = 0; i < 8; ++i) {
-    const int input = band_input(i / 2, quarter, i % 2);
-    places.along_y[i / 2][i % 2] =
-        window_row<Form>(input + band_low - row_low) + first + vector_bytes + row * lane_bytes;
-  }
-  SPIDER_UNROLL
-  for (int half = 0; half < 2; ++half) {
-    places.along_x[half] = window_row<Form>(row + 8 * half - row_low) + first + quarter * lane_bytes;
-  }
-  return places;
-}
-
-/// Of a chunk the lane's part of a matrix of 16 rows of outputs by 16 columns of inputs, which is A. Loaded words that are
-/// not settled the compiler copies into registers of their own for every product.
-SPIDER_DEVICE Vector load_chunk(const InputPlaces& places, Shared offset) {
-  const device::Pair low = device::load_settled_pair(places.along_x[0] + offset);
-  const device::Pair high = device::load_settled_pair(places.along_x[1] + offset);
-  return {{device::settle(low.word[0]), device::settle(high.word[0]), device::settle(low.word[1]),
-           device::settle(high.word[1])}};
-}
-
-/// The lane's parts of the matrices of 32 rows of inputs by the 8 columns of each comb, which are B.
-struct CombInputs {
-  Vector comb[combs];
-};
-
-SPIDER_DEVICE CombInputs load_combs(const InputPlaces& places, Shared offset) {
-  CombInputs inputs;
-  SPIDER_UNROLL
-  for (int word = 0; word < 4; ++word) {
-    const device::Pair first = device::load_settled_pair(places.along_y[word][0] + offset);
-    const device::Pair second = device::load_settled_pair(places.along_y[word][1] + offset);
-    SPIDER_UNROLL
-    for (int i = 0; i < 2; ++i) {
-      inputs.comb[2 * i].word[word] = device::join_low_halves(first.word[i], second.word[i]);
-      inputs.comb[2 * i + 1].word[word] = device::join_high_halves(first.word[i], second.word[i]);
-    }
-  }
-  return inputs;
-}
-
-/// The sums of a unit.
-struct UnitSums {
-  Accumulator comb[combs];
-};
-
-SPIDER_DEVICE UnitSums multiply_unit(const Tables& tables, const CombInputs& inputs, const Vector (&chunk)[chunks]) {
-  Storage::Partial nothing_apart;
-  UnitSums sums{};
-  SPIDER_UNROLL
-  for (int i = 0; i < combs; ++i) {
-    SPIDER_UNROLL
-    for (int k = 0; k < operand_count; ++k) {
-      Storage::multiply<0>(nothing_apart, sums.comb[i], tables.matrices[k], {inputs.comb[i]}, tables.metadata, 0);
-    }
-    SPIDER_UNROLL
-    for (int k = 0; k < chunks; ++k) {
-      const std::uint32_t* words = tables.words + 2 * (chunks * i + k);
-      Storage::multiply_inputs(sums.comb[i], chunk[k], device::Pair{{words[0], words[1]}});
-    }
-  }
-  return sums;
-}
-
-/// Eight neighbouring results of a lane, in its first or second row.
-SPIDER_DEVICE Vector round_row(const UnitSums& sums, int half) {
-  Vector results;
-  SPIDER_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    const int value = 2 * half + i / 2;
-    const int comb = 2 * (i % 2);
-    results.word[i] =
-        Storage::round_pair(sums.comb[comb].value[value], sums.comb[comb + 1].value[value], result_scale);
-  }
-  return results;
-}
-
-/// Stores half of a unit's rows from row y and column x on, of which only what is the sweep's, by cells: through shared
-/// memory, so that the lanes of a warp have the cells of a row.
-template <class Form>
-SPIDER_DEVICE void store_clipped(const Tile& tile, std::int32_t y, std::int32_t x, const Vector& results) {
-  const int lane = device::lane_index();
-  const Shared stage = Form::shared_bytes - (device::warp_index() + 1) * stage_bytes;
-  const std::int32_t column = x + lane;
-  const bool wanted = column >= tile.wanted.column_begin && column < tile.wanted.column_end;
-  device::store_shared(stage + lane * vector_bytes, results);
-  device::sync_warp();
-  SPIDER_UNROLL
-  for (int row = 0; row < unit_rows / 2; ++row) {
-    const std::uint16_t cell = device::load_shared_half(stage + (row * unit_columns + lane) * element_bytes);
-    Element* to = tile.output + ((y + row) * tile.output_stride + column);
-    device::store_field_if(wanted && spider::has_row(tile.wanted, y + row), to, cell);
-  }
-  device::sync_warp();
-}
-
-/// Computes and stores a warp's outputs of a tile. Where it `clips`, only those that are the sweep's. Where it `waits`, rows
-/// of inputs are still on their way.
-template <class Form, bool clips>
-SPIDER_DEVICE void compute_outputs(const Tile& tile, const Tables& tables, bool waits) {
-  constexpr int units = Form::warp_outputs / unit_columns;
-  constexpr int units_at_once = units % 2 == 0 && !clips ? 2 : 1;
-  constexpr Shared unit_bytes = unit_columns * element_bytes;
-  constexpr Shared chunk_bytes = chunk_columns * element_bytes;
-  const InputPlaces places = find_inputs<Form>();
-  const int lane = device::lane_index();
-  const std::int32_t x = tile.column + device::warp_index() * Form::warp_outputs;
-  const std::int64_t half_stride = unit_rows / 2 * tile.output_stride;
-  std::int32_t y = tile.row;
-  Element* to = tile.output + ((y + lane / 4) * tile.output_stride + x + lane % 4 * vector_elements);
-  Shared from = 0;
-  SPIDER_NO_UNROLL
-  for (int row = 0; row < Form::tile_rows; row += unit_rows) {
-    if (waits) device::wait_for_bulk_copies(unit_barrier(row / unit_rows));
-    Vector chunk[chunks] = {{}, {}, load_chunk(places, from)};
-    SPIDER_NO_UNROLL
-    for (int first = 0; first < units; first += units_at_once) {
-      SPIDER_UNROLL
-      for (int i = 0; i < units_at_once; ++i) {
-        const int unit = first + i;
-        const Shared offset = from + unit * unit_bytes;
-        chunk[0] = chunk[2];
-        chunk[1] = load_chunk(places, offset + chunk_bytes);
-        chunk[2] = load_chunk(places, offset + 2 * chunk_bytes);
-        const UnitSums sums = multiply_unit(tables, load_combs(places, offset), chunk);
-        SPIDER_UNROLL
-        for (int half = 0; half < 2; ++half) {
-          const Vector results = round_row(sums, half);
-          if constexpr (clips) {
-            store_clipped<Form>(tile, y + unit_rows / 2 * half, x + unit * unit_columns, results);
-          } else {
-            device::store_field_vector(to + (unit * unit_columns + half * half_stride), results);
-          }
-        }
-      }
-    }
-    from += unit_rows * Form::window_row_bytes + bank_shift;
-    y += unit_rows;
-    // The compiler's own addresses make stores shorter and take more registers.
-    to = Form::saves_registers ? device::step_further(to, unit_rows * tile.output_stride)
-                               : to + unit_rows * tile.output_stride;
-  }
-}
-
-template <class Form>
-SPIDER_GLOBAL(warps_per_block * 32, Form::blocks_per_multiprocessor) sweep(const spider::SweepArguments field) {
-  device::let_later_work_start();
-  const Tile tile = find_tile<Form>(field);
-  // All threads of a block take the same way, so that they come to every barrier together.
-  const bool in_bulk = device::has_bulk_copies && (tile.aligned_input ? Window<Form>::has_plain_rows(tile)
-                                                                      : Window<Form>::has_plain_inputs(tile));
-  Tables tables;
-  load_tables(tables);
-  device::wait_for_earlier_work();
-  if (in_bulk) {
-    Window<Form>::wait_for_turn(tile, field.grid.volume, answers_of_turn<Form>());
-    copy_rows<Form>(tile);
-  } else {
-    Window<Form>::copy_with_care(tile);
-    Window<Form>::sync();
-  }
-  const bool waits = in_bulk && tile.aligned_input;
-  if (has_plain_outputs<Form>(tile)) {
-    compute_outputs<Form, false>(tile, tables, waits);
-  } else {
-    compute_outputs<Form, true>(tile, tables, waits);
-  }
-}
-
-/// For boxes of so many blocks for each multiprocessor, or more.
-template <class Form>
-constexpr spider::SweepForm form_for(int least_blocks) {
-  return {sweep<Form>,
-          {spider::TilingKind::tiles, warps_per_block, Form::shared_bytes, vector_bytes, vector_bytes,
-           {1, Form::tile_rows, Form::tile_outputs}, 0, 0, tile_anchor, 0, 0, unit_rows},
-          least_blocks, true};
-}
-
-// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
+// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
+// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
 constexpr spider::TapRow tap_rows[] = {
     {0, -4, 0, 0},
     {0, -3, 0, 0},
@@ -630,33 +280,22 @@ constexpr spider::Tap taps[] = {
     {0, 3, 0, 0.025396825396455824},
     {0, 4, 0, -0.0017857142856883002},
 };
-
-const spider_kernel kernel = {
-    SPIDER_ABI,
-    sizeof(spider_kernel),
-    sizeof(spider::SweepArguments),
-    {sizeof(spider_kernel_info), SPIDER_ABI, "laplacian2d_r4", "spider-gen version 0.1.0", "4d2e78d225b8a985", 2,
-     SPIDER_F16, SPIDER_F32, 1, {0, 4, 4}, {0, 4, 4}, 80,
-     device::is_emulated},
-    {
-        form_for<TileForm<64, 64, 4>>(24),
-        form_for<TileForm<48, 64, 5>>(5),
-        form_for<TileForm<16, 128, 4>>(3),
-        form_for<TileForm<32, 32, 5>>(2),
-        form_for<TileForm<16, 32, 4>>(0),
-    },
-    5,
-    tap_rows,
-    sizeof(tap_rows) / sizeof(tap_rows[0]),
-    taps,
-    sizeof(taps) / sizeof(taps[0]),
-    product_count,
-    {
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-        {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}},
-        {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}}
-    },
+constexpr spider::SweepForm forms[] = {
+    spider::star2d_form<Stencil, spider::Star2dForm<64, 64, 4>>(24),
+    spider::star2d_form<Stencil, spider::Star2dForm<48, 64, 5>>(5),
+    spider::star2d_form<Stencil, spider::Star2dForm<16, 128, 4>>(3),
+    spider::star2d_form<Stencil, spider::Star2dForm<32, 32, 5>>(2),
+    spider::star2d_form<Stencil, spider::Star2dForm<16, 32, 4>>(0),
 };
+constexpr spider::Face faces[3][2] = {
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}},
+    {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}}
+};
+constexpr spider_kernel kernel =
+    spider::make_kernel({"laplacian2d_r4", "spider-gen version 0.1.0", "4d2e78d225b8a985", 2, SPIDER_F16,
+                         {0, 4, 4}, {0, 4, 4}, 80, 5},
+                        forms, tap_rows, taps, faces);
 
 }  // namespace
 }  // namespace spider_laplacian2d_r4

@@ -8,7 +8,6 @@
 namespace spidergen::emit {
 
 /// Each binds what the template of its name needs, beside what all do (emit.cpp).
-void bind_star2d(const Kernel& kernel, render::Bindings& bindings);
 void bind_stream3d(const Kernel& kernel, render::Bindings& bindings);
 
 /// What a scheme puts into templates/kernel.cu.in.
@@ -23,6 +22,7 @@ SchemeText stream1d_text(const Kernel& kernel);
 SchemeText split2d_text(const Kernel& kernel);
 SchemeText cuda_cores_text(const Kernel& kernel);
 SchemeText block2d_text(const Kernel& kernel);
+SchemeText star2d_text(const Kernel& kernel);
 SchemeText tile2d_text(const Kernel& kernel);
 
 }  // namespace spidergen::emit

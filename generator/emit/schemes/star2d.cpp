@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "emit/schemes/schemes.h"
+#include "emit/storage_text.h"
 #include "plan/bands.h"
 
 namespace spidergen::emit {
@@ -48,24 +49,30 @@ std::string comb_words_text(const plan::Pass& pass, const pack::PackedPass& pack
 
 }  // namespace
 
-void bind_star2d(const Kernel& kernel, render::Bindings& bindings) {
+SchemeText star2d_text(const Kernel& kernel) {
   const plan::Pass& pass = kernel.pass();
   const pack::PackedPass& packed = kernel.packed_pass();
-  bind_common2d(kernel, bindings);
   std::vector<std::string> forms;
   for (const plan::TileForm& form : pass.streaming.tile_forms) {
-    forms.push_back(fmt::format("form_for<TileForm<{}, {}, {}>>({}),", form.rows, form.columns,
-                                form.blocks_per_multiprocessor, form.least_blocks));
+    forms.push_back(fmt::format("spider::star2d_form<Stencil, spider::Star2dForm<{}, {}, {}>>({}),",
+                                form.rows, form.columns, form.blocks_per_multiprocessor, form.least_blocks));
   }
   const int column_operands = plan::chained_products(pass) - plan::band_chunks;
-  bindings["operand_count"] = fmt::to_string(column_operands);
-  bindings["operands"] = column_operands_text(kernel.plan, pass, packed, column_operands);
-  bindings["metadata"] = lane_words_text(packed.metadata.front());
-  bindings["comb_words"] = comb_words_text(pass, packed);
-  bindings["result_scale"] = result_scale_text(kernel.plan.weights);
-  bindings["warps_per_block"] = fmt::to_string(pass.streaming.warps_per_block);
-  bind_forms(forms, bindings);
-  bind_column_reach(pass.column_reach, bindings);
+  const render::Bindings operands = {
+      {"operand_count", fmt::to_string(column_operands)},
+      {"operands", column_operands_text(kernel.plan, pass, packed, column_operands)},
+      {"metadata_count", "1"},
+      {"metadata", fmt::format("{{\n{}\n}},", lane_words_text(packed.metadata.front(), "    "))},
+      {"result_scale", result_scale_text(kernel.plan.weights)},
+  };
+  const render::Bindings bindings = {
+      {"operands", render_part("operands.cu.in", operands)},
+      {"comb_words", comb_words_text(pass, packed)},
+      {"reach", reach2d_struct(kernel, pass.row_low, pass.row_high, pass.column_reach)},
+      {"storage", storage_struct(kernel.spec, kernel.plan)},
+      {"warps_per_block", fmt::to_string(pass.streaming.warps_per_block)},
+  };
+  return {render_part("star2d.cu.in", bindings), forms};
 }
 
 }  // namespace spidergen::emit

@@ -184,6 +184,11 @@ struct TileWindow {
            tile.column + Shape::first_column + columns + behind <= tile.wanted.column_end;
   }
 
+  /// May start_bulk_copies bring the tile's inputs?
+  SPIDER_DEVICE static bool can_copy_in_bulk(const Tile& tile) {
+    return device::has_bulk_copies && (tile.aligned_input ? has_plain_rows(tile) : has_plain_inputs(tile));
+  }
+
   /// The columns of whole vectors that are in memory, at their own places, in every row that is reached.
   SPIDER_DEVICE static Span whole_vectors(const Tile& tile) {
     // A vector of a row that is not aligned lies across two of memory.

@@ -458,8 +458,7 @@ struct Block2d {
   /// Computes a tile from shared memory: one whose rows are copied in bulk, one at an edge, or one that there
   /// is no quicker way for.
   SPIDER_DEVICE static void sweep_from_window(const Tile& tile, const VolumeGrid& grid) {
-    const bool in_bulk = !Form::in_registers && device::has_bulk_copies &&
-                         (tile.aligned_input ? Window::has_plain_rows(tile) : Window::has_plain_inputs(tile));
+    const bool in_bulk = !Form::in_registers && Window::can_copy_in_bulk(tile);
     Tables tables;
     if (in_bulk) {
       tables.load();

@@ -1,0 +1,392 @@
+/// 2D stars of 16-bit fields with many rows of taps. Taps are on the two axes, and each axis is a band of
+/// products. Both have 16 rows of outputs in 8 columns that are 4 apart: four such combs are a unit of 16
+/// rows by 32 columns, of which a lane ends with eight neighbours in each of two rows. A warp has units side
+/// by side, and the warps of a block stand side by side, too: a tile. All input rows of a tile are requested
+/// at once, and wait in shared memory.
+///
+/// The band along y has kernel matrices of 16 outputs by 32 inputs, compressed 2:4. That along x has for each
+/// comb matrices of 16 inputs by 8 outputs, whole, two words a lane each: the inputs are chunks of 16
+/// columns, of which the first begins eight columns before the unit.
+///
+/// A `Stencil` has, beside what spider/operands.h (the band along y, with one word of metadata) and
+/// spider/tile_window.h want, as static members:
+/// - Storage: of spider/storage.h, for cells of 16 bits;
+/// - comb_word(i, lane): the matrices of the band along x, where word i of a lane is, i < comb_words;
+/// - warps_per_block;
+/// - result_scale: of sums.
+#pragma once
+
+#include <spider/boundary.h>
+#include <spider/instructions.h>
+#include <spider/kernel.h>
+#include <spider/operands.h>
+#include <spider/shifted_rows.h>
+#include <spider/storage.h>
+#include <spider/tile_window.h>
+
+#include <cstdint>
+
+namespace spider {
+inline namespace device_1 {
+
+template <class Stencil, class Form>
+struct Star2d;
+
+template <class Stencil, class Form>
+SPIDER_GLOBAL(Stencil::warps_per_block * 32, Form::blocks_per_multiprocessor)
+sweep_star2d(const SweepArguments field) {
+  using Kernel = Star2d<Stencil, Form>;
+  using Window = typename Kernel::Window;
+  device::let_later_work_start();
+  const typename Kernel::Tile tile = Kernel::find_tile(field);
+  // All threads of a block take the same way, so that they come to every barrier together.
+  const bool in_bulk = Window::can_copy_in_bulk(tile);
+  typename Kernel::Tables tables;
+  tables.load();
+  device::wait_for_earlier_work();
+  if (in_bulk) {
+    Window::wait_for_turn(tile, field.grid.volume, Kernel::answers_of_turn());
+    Kernel::copy_rows(tile);
+  } else {
+    Window::copy_with_care(tile);
+    Window::sync();
+  }
+  const bool waits = in_bulk && tile.aligned_input;
+  if (Kernel::has_plain_outputs(tile)) {
+    Kernel::template compute_outputs<false>(tile, tables, waits);
+  } else {
+    Kernel::template compute_outputs<true>(tile, tables, waits);
+  }
+}
+
+/// Rows and columns of a tile. Blocks follow each other along x, so that those that run at a time have a
+/// compact part of the field. A small box is done sooner in low and narrow tiles, which are more.
+template <int rows, int warp_columns, int blocks>
+struct Star2dForm {
+  static constexpr int tile_rows = rows;
+  static constexpr int warp_outputs = warp_columns;
+  static constexpr int blocks_per_multiprocessor = blocks;
+  static constexpr bool saves_registers = blocks > 4;  ///< of which so many blocks have few each
+};
+
+template <class Stencil, class Form>
+struct Star2d {
+  using Accumulator = device::Accumulator;
+  using Shared = device::Shared;
+  using Vector = device::Vector;
+  using Storage = typename Stencil::Storage;
+  using Element = typename Storage::Element;
+  using Tile = FieldTile<Storage>;
+
+  static constexpr int element_bytes = Storage::element_bytes;
+  static constexpr int vector_elements = Storage::vector_elements;
+  static constexpr int vector_bytes = 16;
+  static constexpr int unit_rows = 16;
+  static constexpr int unit_columns = 32;
+  static constexpr int combs = 4;
+  static constexpr int chunks = 3;
+  static constexpr int chunk_columns = 16;
+  static constexpr int comb_words = combs * chunks * 2;
+  static constexpr int band_low = -8;  // dy of the first input of a product along y, from its first output
+  static constexpr int row_low = Stencil::row_low;
+  static constexpr int row_high = Stencil::row_high;
+  static constexpr int lead_rows = row_high - row_low;  // input rows of a tile beyond its output rows
+  static constexpr int input_rows = Form::tile_rows + lead_rows;
+  static constexpr int tile_outputs = Stencil::warps_per_block * Form::warp_outputs;
+  static constexpr int tile_anchor =
+      64;  // columns: tiles of a box begin on a line of 128 bytes, and always where a sum does
+  static_assert(Form::tile_rows % unit_rows == 0 && Form::warp_outputs % unit_columns == 0,
+                "tiles have whole units");
+
+  // The inputs of a row of outputs begin eight columns before them, and end eight columns behind them. What
+  // begins a line of 128 bytes in a field begins 32 bytes in the window, too (generator/README.md). Rows that
+  // lanes load together lie in different banks: each next row 32 bytes further, and so each sixteenth.
+  static constexpr int first_column = -vector_elements;
+  static constexpr int line_bytes = 128;
+  static constexpr int bank_shift = 32;
+  static constexpr int window_offset = line_offset(first_column);
+  static constexpr int window_vectors = tile_outputs / vector_elements + 2;
+  static constexpr int window_row_bytes =
+      ((window_vectors + 1) * vector_bytes + line_bytes - 1) / line_bytes * line_bytes + bank_shift;
+  static constexpr int stage_bytes =
+      unit_rows / 2 * unit_columns * element_bytes;  // of a warp: results on their way to cells
+  static constexpr int shared_bytes = 2 * line_bytes + input_rows * window_row_bytes +
+                                      (Form::tile_rows / unit_rows + 1) * bank_shift +
+                                      Stencil::warps_per_block * stage_bytes;
+
+  SPIDER_DEVICE static Tile find_tile(const SweepArguments& field) {
+    const BlockPlace block = find_block_from_lowest(field.grid.volume);
+    Tile tile = first_tile<Storage>(field, unit_rows);
+    tile.row += block.down * Form::tile_rows;
+    tile.column += block.across * tile_outputs;
+    return tile;
+  }
+
+  /// Are all outputs the sweep's, and aligned?
+  SPIDER_DEVICE static bool has_plain_outputs(const Tile& tile) {
+    return tile.aligned_output && tile.row >= tile.wanted.row_begin &&
+           tile.row + Form::tile_rows <= tile.wanted.row_end && tile.column >= tile.wanted.column_begin &&
+           tile.column + tile_outputs <= tile.wanted.column_end;
+  }
+
+  /// The barrier of the bulk copies that a row of units awaits, beside those of the row above; the window
+  /// begins on the next line.
+  SPIDER_DEVICE static constexpr Shared unit_barrier(int units_above) {
+    constexpr Shared barrier_bytes = 8;
+    return units_above * barrier_bytes;
+  }
+
+  /// How many rows of units of the tile do without input row `row`.
+  SPIDER_DEVICE static constexpr int units_above(int row) {
+    return row < lead_rows ? 0 : (row - lead_rows) / unit_rows;
+  }
+
+  /// Where input row `row` of the tile waits; row 0 is row_low above the first output row.
+  SPIDER_DEVICE static Shared window_row(int row) {
+    const int band_row = row + row_low - band_low;
+    return line_bytes + window_offset + row * window_row_bytes + band_row / unit_rows * bank_shift;
+  }
+
+  /// The window, for spider/tile_window.h.
+  struct WindowShape : Stencil {
+    static constexpr int tile_rows = Form::tile_rows;
+    static constexpr int warps = Stencil::warps_per_block;
+    static constexpr int first_column = Star2d::first_column;
+    static constexpr int window_vectors = Star2d::window_vectors;
+
+    SPIDER_DEVICE static int warp() { return device::warp_index(); }
+    SPIDER_DEVICE static Shared row_place(int row) { return window_row(row); }
+    SPIDER_DEVICE static Shared barrier_of(int row) { return unit_barrier(units_above(row)); }
+    SPIDER_DEVICE static Shared spare_place() { return line_bytes - vector_bytes; }
+    SPIDER_DEVICE static void begin_copies(std::uint32_t row_bytes) {
+      SPIDER_UNROLL
+      for (int unit = 0; unit < Form::tile_rows / unit_rows; ++unit) {
+        device::begin_bulk_copies(unit_barrier(unit),
+                                  (unit == 0 ? unit_rows + lead_rows : unit_rows) * row_bytes);
+      }
+    }
+  };
+  using Window = TileWindow<WindowShape>;
+
+  /// Answers of memory that blocks of high tiles await for each that starts before them
+  /// (tests/benchmarks/README.md).
+  SPIDER_DEVICE static constexpr int answers_of_turn() { return Form::tile_rows > 2 * unit_rows ? 1 : 0; }
+
+  /// Starts to bring the inputs of a tile whose rows need no care into the window. Warps then wait at the
+  /// barrier of each row of units before they read it; rows that are not aligned have come, and are shifted.
+  SPIDER_DEVICE static void copy_rows(const Tile& tile) {
+    const Leads leads = Window::start_bulk_copies(tile);
+    if (!tile.aligned_input) {
+      SPIDER_UNROLL
+      for (int unit = 0; unit < Form::tile_rows / unit_rows; ++unit)
+        device::wait_for_bulk_copies(unit_barrier(unit));
+      Window::shift_rows(leads);
+      Window::sync();
+    }
+  }
+
+  /// The operands of a lane: those of the band along y, and the words of that along x.
+  struct Tables : OperandTable<Stencil> {
+    std::uint32_t words[comb_words];
+
+    SPIDER_DEVICE void load() {
+      OperandTable<Stencil>::load();
+      SPIDER_UNROLL
+      for (int i = 0; i < comb_words; ++i)
+        words[i] = device::load_table(Stencil::comb_word(i, device::lane_index()));
+    }
+  };
+
+  /// Where a lane's inputs of the warp's first unit lie.
+  struct InputPlaces {
+    Shared along_y[4][2];  ///< its four columns of two neighbouring inputs of each register
+    Shared along_x[2];     ///< four columns of the first chunk, of its two rows of outputs
+  };
+
+  /// The input of a product along y that lanes of column `quarter` hold in a register, the first or second of
+  /// a pair: pairs that share a group of four are 16 rows apart. What no tap of the unit's outputs reaches is
+  /// a placeholder that meets zeros: a row eight further is in the same banks, and is reached.
+  SPIDER_DEVICE static int band_input(int word, int quarter, int second) {
+    const int input = 2 * (2 * word + quarter / 2) + unit_rows * (quarter % 2) + second;
+    if (input < row_low - band_low) return input + 8;
+    return input >= unit_rows + row_high - band_low ? input - 8 : input;
+  }
+
+  SPIDER_DEVICE static InputPlaces find_inputs() {
+    constexpr int lane_bytes = combs * element_bytes;
+    const int row = device::lane_index() / 4;
+    const int quarter = device::lane_index() % 4;
+    const Shared first = device::warp_index() * Form::warp_outputs * element_bytes;
+    InputPlaces places;
+    SPIDER_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      const int input = band_input(i / 2, quarter, i % 2);
+      places.along_y[i / 2][i % 2] =
+          window_row(input + band_low - row_low) + first + vector_bytes + row * lane_bytes;
+    }
+    SPIDER_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      places.along_x[half] = window_row(row + 8 * half - row_low) + first + quarter * lane_bytes;
+    }
+    return places;
+  }
+
+  /// Of a chunk the lane's part of a matrix of 16 rows of outputs by 16 columns of inputs, which is A. Loaded
+  /// words that are not settled the compiler copies into registers of their own for every product.
+  SPIDER_DEVICE static Vector load_chunk(const InputPlaces& places, Shared offset) {
+    const device::Pair low = device::load_settled_pair(places.along_x[0] + offset);
+    const device::Pair high = device::load_settled_pair(places.along_x[1] + offset);
+    return {{device::settle(low.word[0]), device::settle(high.word[0]), device::settle(low.word[1]),
+             device::settle(high.word[1])}};
+  }
+
+  /// The lane's parts of the matrices of 32 rows of inputs by the 8 columns of each comb, which are B.
+  struct CombInputs {
+    Vector comb[combs];
+  };
+
+  SPIDER_DEVICE static CombInputs load_combs(const InputPlaces& places, Shared offset) {
+    CombInputs inputs;
+    SPIDER_UNROLL
+    for (int word = 0; word < 4; ++word) {
+      const device::Pair first = device::load_settled_pair(places.along_y[word][0] + offset);
+      const device::Pair second = device::load_settled_pair(places.along_y[word][1] + offset);
+      SPIDER_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        inputs.comb[2 * i].word[word] = device::join_low_halves(first.word[i], second.word[i]);
+        inputs.comb[2 * i + 1].word[word] = device::join_high_halves(first.word[i], second.word[i]);
+      }
+    }
+    return inputs;
+  }
+
+  /// The sums of a unit.
+  struct UnitSums {
+    Accumulator comb[combs];
+  };
+
+  SPIDER_DEVICE static UnitSums multiply_unit(const Tables& tables, const CombInputs& inputs,
+                                              const Vector (&chunk)[chunks]) {
+    typename Storage::Partial nothing_apart;
+    UnitSums sums{};
+    SPIDER_UNROLL
+    for (int i = 0; i < combs; ++i) {
+      SPIDER_UNROLL
+      for (int k = 0; k < Stencil::operand_count; ++k) {
+        Storage::template multiply<0>(nothing_apart, sums.comb[i], tables.matrices[k], {inputs.comb[i]},
+                                      tables.metadata[0], 0);
+      }
+      SPIDER_UNROLL
+      for (int k = 0; k < chunks; ++k) {
+        const std::uint32_t* words = tables.words + 2 * (chunks * i + k);
+        Storage::multiply_inputs(sums.comb[i], chunk[k], device::Pair{{words[0], words[1]}});
+      }
+    }
+    return sums;
+  }
+
+  /// Eight neighbouring results of a lane, in its first or second row.
+  SPIDER_DEVICE static Vector round_row(const UnitSums& sums, int half) {
+    Vector results;
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int value = 2 * half + i / 2;
+      const int comb = 2 * (i % 2);
+      results.word[i] = Storage::round_pair(sums.comb[comb].value[value], sums.comb[comb + 1].value[value],
+                                            Stencil::result_scale);
+    }
+    return results;
+  }
+
+  /// Stores half of a unit's rows from row y and column x on, of which only what is the sweep's, by cells:
+  /// through shared memory, so that the lanes of a warp have the cells of a row.
+  SPIDER_DEVICE static void store_clipped(const Tile& tile, std::int32_t y, std::int32_t x,
+                                          const Vector& results) {
+    const int lane = device::lane_index();
+    const Shared stage = shared_bytes - (device::warp_index() + 1) * stage_bytes;
+    const std::int32_t column = x + lane;
+    const bool wanted = column >= tile.wanted.column_begin && column < tile.wanted.column_end;
+    device::store_shared(stage + lane * vector_bytes, results);
+    device::sync_warp();
+    SPIDER_UNROLL
+    for (int row = 0; row < unit_rows / 2; ++row) {
+      const std::uint16_t cell =
+          device::load_shared_half(stage + (row * unit_columns + lane) * element_bytes);
+      Element* to = tile.output + ((y + row) * tile.output_stride + column);
+      device::store_field_if(wanted && has_row(tile.wanted, y + row), to, cell);
+    }
+    device::sync_warp();
+  }
+
+  /// Computes and stores a warp's outputs of a tile. Where it `clips`, only those that are the sweep's. Where
+  /// it `waits`, rows of inputs are still on their way.
+  template <bool clips>
+  SPIDER_DEVICE static void compute_outputs(const Tile& tile, const Tables& tables, bool waits) {
+    constexpr int units = Form::warp_outputs / unit_columns;
+    constexpr int units_at_once = units % 2 == 0 && !clips ? 2 : 1;
+    constexpr Shared unit_bytes = unit_columns * element_bytes;
+    constexpr Shared chunk_bytes = chunk_columns * element_bytes;
+    const InputPlaces places = find_inputs();
+    const int lane = device::lane_index();
+    const std::int32_t x = tile.column + device::warp_index() * Form::warp_outputs;
+    const std::int64_t half_stride = unit_rows / 2 * tile.output_stride;
+    std::int32_t y = tile.row;
+    Element* to = tile.output + ((y + lane / 4) * tile.output_stride + x + lane % 4 * vector_elements);
+    Shared from = 0;
+    SPIDER_NO_UNROLL
+    for (int row = 0; row < Form::tile_rows; row += unit_rows) {
+      if (waits) device::wait_for_bulk_copies(unit_barrier(row / unit_rows));
+      Vector chunk[chunks] = {{}, {}, load_chunk(places, from)};
+      SPIDER_NO_UNROLL
+      for (int first = 0; first < units; first += units_at_once) {
+        SPIDER_UNROLL
+        for (int i = 0; i < units_at_once; ++i) {
+          const int unit = first + i;
+          const Shared offset = from + unit * unit_bytes;
+          chunk[0] = chunk[2];
+          chunk[1] = load_chunk(places, offset + chunk_bytes);
+          chunk[2] = load_chunk(places, offset + 2 * chunk_bytes);
+          const UnitSums sums = multiply_unit(tables, load_combs(places, offset), chunk);
+          SPIDER_UNROLL
+          for (int half = 0; half < 2; ++half) {
+            const Vector results = round_row(sums, half);
+            if constexpr (clips) {
+              store_clipped(tile, y + unit_rows / 2 * half, x + unit * unit_columns, results);
+            } else {
+              device::store_field_vector(to + (unit * unit_columns + half * half_stride), results);
+            }
+          }
+        }
+      }
+      from += unit_rows * window_row_bytes + bank_shift;
+      y += unit_rows;
+      // The compiler's own addresses make stores shorter and take more registers.
+      to = Form::saves_registers ? device::step_further(to, unit_rows * tile.output_stride)
+                                 : to + unit_rows * tile.output_stride;
+    }
+  }
+};
+
+/// For boxes of so many blocks for each multiprocessor, or more.
+template <class Stencil, class Form>
+constexpr SweepForm star2d_form(int least_blocks) {
+  using Kernel = Star2d<Stencil, Form>;
+  return {sweep_star2d<Stencil, Form>,
+          {TilingKind::tiles,
+           Stencil::warps_per_block,
+           Kernel::shared_bytes,
+           Kernel::vector_bytes,
+           Kernel::vector_bytes,
+           {1, Form::tile_rows, Kernel::tile_outputs},
+           0,
+           0,
+           Kernel::tile_anchor,
+           0,
+           0,
+           Kernel::unit_rows},
+          least_blocks,
+          true};
+}
+
+}  // namespace device_1
+}  // namespace spider

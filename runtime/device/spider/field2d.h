@@ -27,6 +27,7 @@ struct Field2d {
   Region wanted;                             ///< the points of the sweep
   bool aligned_input, aligned_output;        ///< as SweepArguments has them
 
+  Field2d() = default;
   SPIDER_DEVICE explicit Field2d(const SweepArguments& field)
       : input(static_cast<const Element*>(field.input)),
         output(static_cast<Element*>(field.output)),

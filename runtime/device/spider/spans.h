@@ -44,5 +44,22 @@ SPIDER_DEVICE CellColumns columns_beside(const Span& whole, const Span& reached,
   return {begin, low_end - begin, gap, end - begin - gap};
 }
 
+/// Vectors of 16 bytes, of `elements` cells each, of a row before the first that begins a line of 128 bytes
+/// of memory, where column 0 does. `first_column` is the row's first, a multiple of `elements`.
+template <int elements>
+SPIDER_DEVICE constexpr int vectors_before_line(int first_column) {
+  constexpr int line_elements = 8 * elements;
+  return (line_elements - first_column % line_elements) % line_elements / elements;
+}
+
+/// From which byte of a line of shared memory on such a row has to lie for lines of memory to be lines there:
+/// copies whose two ends differ in their place within 32 bytes ask the L2 cache for every vector by itself.
+template <int elements>
+SPIDER_DEVICE constexpr int line_offset(int first_column) {
+  constexpr int line_vectors = 8;
+  constexpr int vector_bytes = 16;
+  return (line_vectors - vectors_before_line<elements>(first_column)) % line_vectors * vector_bytes;
+}
+
 }  // namespace device_1
 }  // namespace spider

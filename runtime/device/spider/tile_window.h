@@ -4,6 +4,7 @@
 #pragma once
 
 #include <spider/boundary.h>
+#include <spider/field2d.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
 #include <spider/shifted_rows.h>
@@ -14,59 +15,19 @@
 namespace spider {
 inline namespace device_1 {
 
-/// Vectors of 16 bytes of a window's row before the first that begins a line of 128 bytes of memory, where
-/// column 0 of a tile does. `first_column` is the window's first, a multiple of 8.
-SPIDER_DEVICE constexpr int vectors_before_line(int first_column) {
-  constexpr int line_elements = 64;
-  constexpr int vector_elements = 8;
-  return (line_elements - first_column % line_elements) % line_elements / vector_elements;
-}
-
-/// From which byte of a line of shared memory on such a row has to lie for lines of memory to be lines there.
-SPIDER_DEVICE constexpr int line_offset(int first_column) {
-  constexpr int line_vectors = 8;
-  constexpr int vector_bytes = 16;
-  return (line_vectors - vectors_before_line(first_column)) % line_vectors * vector_bytes;
-}
-
 /// A tile of a sweep: what is computed, and of which field. `Storage` is of spider/storage.h.
 template <class Storage>
-struct FieldTile {
-  using Element = typename Storage::Element;
+struct FieldTile : Field2d<typename Storage::Element> {
+  std::int32_t row, column;  ///< y and x of the tile's first output
 
-  const Element* input;  ///< the field's first interior element
-  Element* output;
-  std::int64_t input_stride, output_stride;  ///< elements from row to row
-  std::int32_t rows, columns;                ///< of the field
-  Region wanted;                             ///< the points of the sweep
-  std::int32_t row, column;                  ///< y and x of the tile's first output
-  bool aligned_input, aligned_output;        ///< as SweepArguments has them
+  FieldTile() = default;
+  /// The one at the upper left: its row is the last multiple of `row_anchor` that is not below the sweep's
+  /// first row, its column the grid's first.
+  SPIDER_DEVICE FieldTile(const SweepArguments& field, int row_anchor)
+      : Field2d<typename Storage::Element>(field),
+        row(this->wanted.row_begin / row_anchor * row_anchor),
+        column(field.grid.volume.first_column) {}
 };
-
-/// The sweep's tile at the upper left: its row is the last multiple of `row_anchor` that is not below the
-/// sweep's first row, its column the grid's first.
-template <class Storage>
-SPIDER_DEVICE FieldTile<Storage> first_tile(const SweepArguments& field, int row_anchor) {
-  using Element = typename Storage::Element;
-  const Box& box = field.box;
-  const auto begin_of = [&](int axis) { return static_cast<std::int32_t>(box.offset[axis]); };
-  const auto end_of = [&](int axis) {
-    return static_cast<std::int32_t>(box.offset[axis] + box.extent[axis]);
-  };
-  FieldTile<Storage> tile;
-  tile.input = static_cast<const Element*>(field.input);
-  tile.output = static_cast<Element*>(field.output);
-  tile.input_stride = field.input_stride[1];
-  tile.output_stride = field.output_stride[1];
-  tile.rows = static_cast<std::int32_t>(field.extent[1]);
-  tile.columns = static_cast<std::int32_t>(field.extent[2]);
-  tile.wanted = {begin_of(1), end_of(1), begin_of(2), end_of(2)};
-  tile.row = tile.wanted.row_begin / row_anchor * row_anchor;
-  tile.column = field.grid.volume.first_column;
-  tile.aligned_input = field.aligned_input;
-  tile.aligned_output = field.aligned_output;
-  return tile;
-}
 
 /// Blocks of a sweep to the left of one, and above it.
 struct BlockPlace {
@@ -87,7 +48,8 @@ SPIDER_DEVICE BlockPlace find_block_from_lowest(const VolumeGrid& grid) {
 
 /// The window of a tile. Rows of the window count from that of the lowest tap of the tile's first output,
 /// columns from Shape::first_column of the tile; x and y are those of the field. The warps of a tile come to
-/// every function that waits (sync) together. `Shape` has, as static members:
+/// every function that waits (sync) together. `Shape` has, beside what spider/field2d.h wants, as static
+/// members:
 /// - Storage: of spider/storage.h, for cells of 16 bits;
 /// - tile_rows: output rows;
 /// - warps, warp(): how many share the tile, all of the block or one, and which of them this is;
@@ -96,11 +58,6 @@ SPIDER_DEVICE BlockPlace find_block_from_lowest(const VolumeGrid& grid) {
 /// - window_vectors: vectors of 16 bytes in a row;
 /// - row_place(row): where a row begins in shared memory, a multiple of 16. Rows that are not aligned and are
 ///   copied in bulk take a vector more;
-/// - highest_low, lowest_high: columns that every tap row may read, from so far behind a box's first column
-///   to so far before its end;
-/// - column_reach_low, column_reach_high: lowest dx, at most 0; highest, at least 0;
-/// - band_count, band(i): the taps;
-/// - row_rules(), column_rules(): the boundary;
 /// - for start_bulk_copies alone begin_copies(row_bytes), which prepares the barriers for so many bytes of
 ///   each row, and barrier_of(row), that of the copy of a row;
 /// - and for wait_for_turn alone spare_place(), where shared memory has room for a cell that nobody reads.
@@ -141,33 +98,6 @@ struct TileWindow {
     }
   }
 
-  /// Where rows and columns beyond the field are taken from.
-  SPIDER_DEVICE static MappedIndex map_row(const Tile& tile, std::int32_t y) {
-    constexpr AxisRules rules = Shape::row_rules();
-    return map_index(rules, y, tile.rows);
-  }
-  SPIDER_DEVICE static MappedIndex map_column(const Tile& tile, std::int32_t x) {
-    constexpr AxisRules rules = Shape::column_rules();
-    return map_index(rules, x, tile.columns);
-  }
-
-  /// Is any cell of row y read at all?
-  SPIDER_DEVICE static bool row_is_reached(const Tile& tile, std::int32_t y) {
-    bool reached = has_row(tile.wanted, y);
-    SPIDER_UNROLL
-    for (int i = 0; i < Shape::band_count; ++i) reached |= reaches_row(Shape::band(i), y, tile.wanted);
-    return reached;
-  }
-
-  /// Is cell (y, x) one of the sweep's points, or reached from one?
-  SPIDER_DEVICE static bool cell_is_reached(const Tile& tile, std::int32_t y, std::int32_t x) {
-    if (has_point(tile.wanted, y, x)) return true;
-    bool reached = false;
-    SPIDER_UNROLL
-    for (int i = 0; i < Shape::band_count; ++i) reached |= reaches(Shape::band(i), y, x, tile.wanted);
-    return reached;
-  }
-
   /// Are all rows that the tile's outputs read in the box, and so at their own places and read?
   SPIDER_DEVICE static bool has_plain_rows(const Tile& tile) {
     constexpr int first_row = Shape::row_low < 0 ? Shape::row_low : 0;
@@ -191,16 +121,9 @@ struct TileWindow {
 
   /// The columns of whole vectors that are in memory, at their own places, in every row that is reached.
   SPIDER_DEVICE static Span whole_vectors(const Tile& tile) {
-    // A vector of a row that is not aligned lies across two of memory.
-    const int before = tile.aligned_input ? 0 : vector_elements - 1;
-    const int behind = tile.aligned_input ? 0 : vector_elements;
-    const std::int32_t left = tile.column + Shape::first_column;
-    const int begin =
-        tile.wanted.column_begin - left + (Shape::highest_low > 0 ? Shape::highest_low : 0) + before;
-    const int end =
-        tile.wanted.column_end - left + (Shape::lowest_high < 0 ? Shape::lowest_high : 0) - behind;
-    const int first = (clamp(begin, 0, columns) + vector_elements - 1) / vector_elements * vector_elements;
-    return {first, clamp(end / vector_elements * vector_elements, first, columns)};
+    const Span columns = columns_in_memory<Shape>(tile, tile.column + Shape::first_column);
+    const Span whole = vectors_within<vector_elements>(columns, 0, vectors);
+    return {whole.begin * vector_elements, whole.end * vector_elements};
   }
 
   SPIDER_DEVICE static CellColumns cell_columns(const Tile& tile, const Span& whole) {
@@ -294,8 +217,8 @@ struct TileWindow {
         const int i = first + threads * k;
         const std::int32_t y = tile.row + Shape::row_low + i / vectors;
         const int column = i % vectors * vector_elements;
-        const MappedIndex row = map_row(tile, y);
-        const bool wanted = i < all && column >= whole.begin && column < whole.end && row_is_reached(tile, y);
+        const MappedIndex row = map_row<Shape>(tile, y);
+        const bool wanted = i < all && whole.holds(column) && row_is_reached<Shape>(tile, y);
         const bool in_memory = wanted && !row.constant;
         const std::int64_t offset =
             in_memory ? row.index * tile.input_stride + tile.column + Shape::first_column + column : 0;
@@ -314,18 +237,6 @@ struct TileWindow {
     }
   }
 
-  /// The value of column x of row y, which maps to `row`; 0 where it is not wanted or no tap reaches it.
-  SPIDER_DEVICE static Element fetch_cell(const Tile& tile, bool wanted, std::int32_t y,
-                                          const MappedIndex& row, std::int32_t x) {
-    const MappedIndex column = map_column(tile, x);
-    const bool reached = wanted && cell_is_reached(tile, y, x);
-    const bool in_memory = reached && !column.constant && !row.constant;
-    const std::uint32_t constant = column.constant ? column.value : row.value;
-    return device::load_field_if(in_memory,
-                                 tile.input + (in_memory ? row.index * tile.input_stride + column.index : 0),
-                                 static_cast<Element>(reached ? constant : 0));
-  }
-
   /// Some of CellColumns, of one row.
   struct Cells {
     Element value[cells_at_once];
@@ -340,7 +251,8 @@ struct TileWindow {
     for (int k = 0; k < cells_at_once; ++k) {
       const bool wanted = row < rows && first + k < beside.count;
       const std::int32_t x = tile.column + Shape::first_column + beside.column(first + k);
-      cells.value[k] = fetch_cell(tile, wanted, y, place, x);
+      const bool reached = wanted && cell_is_reached<Shape>(tile, y, x);
+      cells.value[k] = fetch_cell(tile, reached, place, map_column<Shape>(tile, x));
     }
     return cells;
   }
@@ -393,8 +305,8 @@ struct TileWindow {
     SPIDER_NO_UNROLL
     for (int row = Shape::warp(); row < rows; row += Shape::warps) {
       const std::int32_t y = tile.row + Shape::row_low + row;
-      const MappedIndex place = map_row(tile, y);
-      const bool reached = row_is_reached(tile, y);
+      const MappedIndex place = map_row<Shape>(tile, y);
+      const bool reached = row_is_reached<Shape>(tile, y);
       const bool in_memory = reached && !place.constant;
       const std::uint32_t word =
           reached && place.constant ? Storage::repeat(static_cast<Element>(place.value)) : 0;
@@ -403,7 +315,8 @@ struct TileWindow {
       SPIDER_UNROLL
       for (int first = 0; first < vectors; first += 32) {
         // From the first line on, then what is before it, so that a warp's copies cover whole lines.
-        const int turned = first + device::lane_index() + vectors_before_line(Shape::first_column);
+        const int turned =
+            first + device::lane_index() + vectors_before_line<vector_elements>(Shape::first_column);
         const int vector = turned < vectors ? turned : turned - vectors;
         const bool mine = first + device::lane_index() < vectors;
         const int column = vector * vector_elements;
@@ -425,7 +338,7 @@ struct TileWindow {
     for (int group = Shape::warp(); group < row_groups * column_groups; group += Shape::warps) {
       const int row = group % row_groups * 32 + device::lane_index();
       const int first = group / row_groups * cells_at_once;
-      const MappedIndex place = map_row(tile, tile.row + Shape::row_low + row);
+      const MappedIndex place = map_row<Shape>(tile, tile.row + Shape::row_low + row);
       put_cells(row, cells, first, request_cells(tile, row, place, cells, first));
     }
   }

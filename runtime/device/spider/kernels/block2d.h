@@ -108,7 +108,7 @@ struct Block2d {
 
   // What begins a line of 128 bytes in a field begins one in the window, too (generator/README.md).
   static constexpr int line_bytes = 128;
-  static constexpr int window_offset = line_offset(first_column);
+  static constexpr int window_offset = line_offset<vector_elements>(first_column);
   static constexpr int window_vectors =
       Stencil::warp_window_vectors + (Form::tile_warps - 1) * warp_outputs / vector_elements;
   static constexpr int window_row_bytes =
@@ -130,7 +130,7 @@ struct Block2d {
   SPIDER_DEVICE static bool find_tile(const SweepArguments& field, Tile& tile) {
     const BlockPlace block = find_block_from_lowest(field.grid.volume);
     const int index = tile_index();
-    tile = first_tile<Storage>(field, product_rows);
+    tile = Tile(field, product_rows);
     tile.row += (block.down * Form::tiles_down + index / Form::tiles_across) * Form::tile_rows;
     tile.column += (block.across * Form::tiles_across + index % Form::tiles_across) * tile_outputs;
     if constexpr (!Form::any_rows) tile.aligned_input = tile.aligned_output = true;

@@ -79,7 +79,7 @@ struct Cores2d {
   SPIDER_DEVICE static bool find_tile(const SweepArguments& field, Tile& tile) {
     const BlockPlace block = find_block_from_lowest(field.grid.volume);
     const int lane = device::lane_index();
-    static_cast<FieldTile<Cells>&>(tile) = first_tile<Cells>(field, 1);
+    static_cast<FieldTile<Cells>&>(tile) = FieldTile<Cells>(field, 1);
     tile.row += block.down * tile_rows;
     tile.column += (block.across * Stencil::warps_per_block + device::warp_index()) * tile_columns;
     tile.lane_column = tile.column + (lane - left_lanes) * outputs;
@@ -121,8 +121,7 @@ struct Cores2d {
   };
 
   SPIDER_DEVICE static RowPlace find_row(const Tile& tile, std::int32_t y) {
-    constexpr AxisRules rules = Stencil::row_rules();
-    const MappedIndex row = map_index(rules, y, tile.rows);
+    const MappedIndex row = map_row<Stencil>(tile, y);
     RowPlace found{static_cast<std::uint32_t>(row.index), 0};
     if (row.constant) found = {Cells::repeat(static_cast<Element>(row.value)), RowPlace::constant};
     SPIDER_UNROLL
@@ -144,13 +143,12 @@ struct Cores2d {
   };
 
   SPIDER_DEVICE static CellPlaces find_cells(const Tile& tile) {
-    constexpr AxisRules rules = Stencil::column_rules();
     CellPlaces places{};
     places.whole = tile.aligned_input;
     SPIDER_UNROLL
     for (int j = 0; j < outputs; ++j) {
       const std::int32_t x = tile.lane_column + j;
-      const MappedIndex column = map_index(rules, x, tile.columns);
+      const MappedIndex column = map_column<Stencil>(tile, x);
       places.column[j] = column.index;
       places.whole &= !column.constant && column.index == x;
       if (column.constant) {

@@ -104,7 +104,7 @@ struct Star2d {
   static constexpr int first_column = -vector_elements;
   static constexpr int line_bytes = 128;
   static constexpr int bank_shift = 32;
-  static constexpr int window_offset = line_offset(first_column);
+  static constexpr int window_offset = line_offset<vector_elements>(first_column);
   static constexpr int window_vectors = tile_outputs / vector_elements + 2;
   static constexpr int window_row_bytes =
       ((window_vectors + 1) * vector_bytes + line_bytes - 1) / line_bytes * line_bytes + bank_shift;
@@ -116,7 +116,7 @@ struct Star2d {
 
   SPIDER_DEVICE static Tile find_tile(const SweepArguments& field) {
     const BlockPlace block = find_block_from_lowest(field.grid.volume);
-    Tile tile = first_tile<Storage>(field, unit_rows);
+    Tile tile(field, unit_rows);
     tile.row += block.down * Form::tile_rows;
     tile.column += block.across * tile_outputs;
     return tile;

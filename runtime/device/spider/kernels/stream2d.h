@@ -100,15 +100,7 @@ struct Stream2d {
   static constexpr int first_column = Stencil::first_column;
   static constexpr int rows_ahead = ring_rows - 1 - Stencil::rows_kept;
 
-  // What begins a line of 128 bytes in a field begins one in the ring, too: copies whose two ends differ in
-  // their place within 32 bytes ask the L2 cache for every vector by itself.
   static constexpr int line_bytes = 128;
-  static constexpr int line_vectors = line_bytes / vector_bytes;
-  static constexpr int line_elements = line_vectors * vector_elements;
-  static constexpr int vectors_before_line =
-      (line_elements - first_column % line_elements) % line_elements / vector_elements;
-  static constexpr int ring_offset = (line_vectors - vectors_before_line) % line_vectors * vector_bytes;
-
   // Vectors at a field's edge are fetched for batch_rows rows at once, a batch ahead, and wait for their row
   // in a stage behind the warp's ring. A lane takes an element of each batch_stride-th row.
   static constexpr int batch_rows = Stencil::batch_rows;
@@ -148,7 +140,7 @@ struct Stream2d {
           first_row(walk.first_row + row_low),
           left(arguments.grid.strips.first_column + walk.across * strip_outputs + first_column),
           steps(walk.rows + lead_rows),
-          ring(device::warp_index() * warp_bytes + ring_offset),
+          ring(device::warp_index() * warp_bytes + line_offset<vector_elements>(first_column)),
           lane(device::lane_index()) {
       const std::int32_t begin = this->wanted.column_begin + Stencil::column_reach_low - left;
       const std::int32_t end = this->wanted.column_end + Stencil::column_reach_high - left;
@@ -194,7 +186,7 @@ struct Stream2d {
   SPIDER_DEVICE static void start_plain_row(const Strip& strip, int step, const Element* cells) {
     SPIDER_UNROLL
     for (int first = 0; first < ring_vectors; first += 32) {
-      const int turned = first + strip.lane + vectors_before_line;
+      const int turned = first + strip.lane + vectors_before_line<vector_elements>(first_column);
       const int vector = turned < ring_vectors ? turned : turned - ring_vectors;
       const bool copied = first + strip.lane < ring_vectors && (all_fast || strip.is_fast(vector));
       device::copy_async_if(copied, ring_row(strip, step) + vector * vector_bytes,

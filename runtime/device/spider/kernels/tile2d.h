@@ -109,7 +109,7 @@ struct Tile2d {
   SPIDER_DEVICE static bool find_tile(const SweepArguments& field, Tile& tile) {
     const BlockPlace block = find_block(field.grid.volume);
     const int warp = device::warp_index();
-    tile = first_tile<Storage>(field, 1);
+    tile = Tile(field, 1);
     tile.row += (block.down * Form::tiles_down + warp / Form::tiles_across) * Form::tile_rows;
     tile.column += (block.across * Form::tiles_across + warp % Form::tiles_across) * tile_outputs;
     if constexpr (!Form::any_rows) tile.aligned_input = tile.aligned_output = true;
@@ -241,7 +241,7 @@ struct Tile2d {
 
   SPIDER_DEVICE static OwnRow find_own_row(const Tile& tile) {
     const std::int32_t y = tile.row + Stencil::row_low + device::lane_index();
-    return {Window::map_row(tile, y), Window::row_is_reached(tile, y)};
+    return {map_row<Stencil>(tile, y), row_is_reached<Stencil>(tile, y)};
   }
 
   /// Is the vector from `column` of the window on aligned, and as it lies in memory in every row that is

@@ -338,11 +338,19 @@ struct CudaCores {
     for (int i = 0; i < outputs; ++i) sums[moves ? 0 : complete][i] = 0;
   }
 
+  /// The tap rows of a band, as bits from step_low on.
+  SPIDER_DEVICE static constexpr std::uint32_t steps_of(const TapBand& band) {
+    return (0xffffffffU >> (31 - (band.dy_high - band.dy_low))) << (band.dy_low - step_low);
+  }
+
   /// The tap rows, as bits from step_low on, that take an input step to a wanted output step.
   SPIDER_DEVICE static std::uint32_t active_steps(const Walk& walk, int step) {
     const int first = step - walk.steps + 1 > 0 ? step - walk.steps + 1 : 0;
     const int last = step < steps_in_flight - 1 ? step : steps_in_flight - 1;
-    return first > last ? 0 : (0xffffffffU >> (31 - last)) & (0xffffffffU << first);
+    std::uint32_t steps = 0;  // between tap rows there may be rows without taps
+    SPIDER_UNROLL
+    for (int i = 0; i < Stencil::band_count; ++i) steps |= steps_of(Stencil::band(i));
+    return first > last ? 0 : steps & (0xffffffffU >> (31 - last)) & (0xffffffffU << first);
   }
 
   /// The tap rows, as bits, that reach column x from any output of the sweep.
@@ -351,9 +359,7 @@ struct CudaCores {
     SPIDER_UNROLL
     for (int i = 0; i < Stencil::band_count; ++i) {
       const TapBand band = Stencil::band(i);
-      const std::uint32_t rows = (0xffffffffU >> (31 - (band.dy_high - band.dy_low)))
-                                 << (band.dy_low - step_low);
-      if (x >= walk.box_begin + band.low && x < walk.box_end + band.high) steps |= rows;
+      if (x >= walk.box_begin + band.low && x < walk.box_end + band.high) steps |= steps_of(band);
     }
     return steps;
   }

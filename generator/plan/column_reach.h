@@ -13,4 +13,10 @@ namespace spidergen::plan {
 /// edges of a field or box, either of which may cut a vector.
 [[nodiscard]] int columns_across_edges(const ColumnReach& reach, int vector_cells);
 
+/// Vectors of 16 bytes of a row of a block's ring of planes before the block's own columns, and behind them.
+struct SideVectors {
+  int left = 0;
+  int right = 0;
+};
+
 }  // namespace spidergen::plan

@@ -118,8 +118,8 @@ int core_edge_words(const CoreRing& ring, const std::vector<CoreTap>& taps, int 
   const SideVectors sides = side_vectors(taps, element_bytes);
   const int rows = ring_rows(ring, taps);
   const int threads = threads_of(ring);
-  const int rows_at_once = threads / (ring.warps_across * warp_columns * element_bytes / vector_bytes);
-  const int copies = divide_up(rows, rows_at_once) + divide_up(rows * (sides.left + sides.right), threads);
+  const int own_vectors = ring.warps_across * warp_columns * element_bytes / vector_bytes;
+  const int copies = divide_up(rows * (own_vectors + sides.left + sides.right), threads);
   const int elements = divide_up(
       rows * columns_across_edges(column_reach_of(tap_rows_of(taps)), vector_bytes / element_bytes), threads);
   return copies + elements + divide_up(elements, 2);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/column_reach.h"
 #include "plan/kernel_plan.h"
 #include "spec/stencil_spec.h"
 
@@ -21,11 +22,7 @@ constexpr int core_ring_outputs = 4;
 /// Why there is none for these taps in 3D, in words.
 [[nodiscard]] std::string objection_to_core_ring(const std::vector<CoreTap>& taps);
 
-/// Vectors of 16 bytes of a ring row before the block's own columns, and behind them, that taps reach.
-struct SideVectors {
-  int left = 0;
-  int right = 0;
-};
+/// Those that taps reach.
 [[nodiscard]] SideVectors side_vectors(const std::vector<CoreTap>& taps, int element_bytes);
 
 /// Columns of a ring row that taps reach and that are in no vector inside, beside both edges of the field or

@@ -102,7 +102,9 @@ bool apart(int words) {
 /// twice, if there are any; rows keep their place within 32 bytes.
 void pad_ring(const Pass& pass, PlaneStreaming& planes) {
   constexpr int step_words = sector_bytes / word_bytes;
-  const int row_bytes = plane_lead_bytes(pass) + plane_row_vectors(pass) * vector_bytes;
+  const SideVectors sides = plane_side_vectors(pass);
+  const int row_bytes =
+      plane_lead_bytes(pass) + (tile_outputs / vector_elements + sides.right) * vector_bytes;
   const int least_words = (row_bytes + sector_bytes - 1) / sector_bytes * step_words;
   int row_words = least_words;
   const auto rows_apart = [&] {
@@ -138,7 +140,7 @@ int largest_plane_distance(const Pass& pass) {
 int shared_bytes_of(const Pass& pass, const PlaneStreaming& planes) {
   const int operands =
       planes.operands_in_registers ? 0 : static_cast<int>(pass.operands.size()) * operand_bytes;
-  return planes.ring_planes * planes.plane_bytes + operands;
+  return plane_lead_bytes(pass) + planes.ring_planes * planes.plane_bytes + operands;
 }
 
 /// The most rows and warps that fit the registers, operands being where they are.
@@ -240,15 +242,14 @@ int plane_first_column(const Pass& pass) {
   return columns_of(pass).low;
 }
 
-int plane_lead_bytes(const Pass& pass) {
-  constexpr int element_bytes = 2;
-  const int place = plane_first_column(pass) * element_bytes % sector_bytes;
-  return place < 0 ? place + sector_bytes : place;
+SideVectors plane_side_vectors(const Pass& pass) {
+  const Columns columns = columns_of(pass);
+  return {-columns.low / vector_elements,
+          (columns.high - tile_outputs + vector_elements - 1) / vector_elements};
 }
 
-int plane_row_vectors(const Pass& pass) {
-  const Columns columns = columns_of(pass);
-  return (columns.high - columns.low + vector_elements - 1) / vector_elements;
+int plane_lead_bytes(const Pass& pass) {
+  return (plane_side_vectors(pass).left * vector_bytes + sector_bytes - 1) / sector_bytes * sector_bytes;
 }
 
 int plane_rows(const Pass& pass) {
@@ -256,7 +257,7 @@ int plane_rows(const Pass& pass) {
 }
 
 int plane_edge_columns(const Pass& pass) {
-  return columns_across_edges(pass.column_reach, vector_elements);
+  return columns_across_edges(pass.column_reach, vector_elements) - (vector_elements - 1);
 }
 
 int plane_shared_bytes(const Pass& pass) {

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "plan/column_reach.h"
 #include "plan/kernel_plan.h"
 
 namespace spidergen::plan {
@@ -17,16 +18,18 @@ namespace spidergen::plan {
 /// Column of a ring row's first element, counted from the block's first.
 [[nodiscard]] int plane_first_column(const Pass& pass);
 
-/// Bytes before the first element of a ring row, so that it lies in the ring as it lies in memory, modulo 32.
-[[nodiscard]] int plane_lead_bytes(const Pass& pass);
+/// Vectors of a ring row before the block's own columns, and behind them.
+[[nodiscard]] SideVectors plane_side_vectors(const Pass& pass);
 
-/// Inputs of one row of a plane in vectors of eight f16.
-[[nodiscard]] int plane_row_vectors(const Pass& pass);
+/// Bytes before the block's own columns of the first ring row, so that they lie in the ring as in memory,
+/// modulo 32.
+[[nodiscard]] int plane_lead_bytes(const Pass& pass);
 
 /// Rows of an input plane: those of the block's outputs and what taps reach above and below.
 [[nodiscard]] int plane_rows(const Pass& pass);
 
-/// Columns that taps reach in vectors across the field's edges, at most, both together.
+/// Columns of a ring row that taps reach in no vector inside, beside both edges, of which one may cut a
+/// vector: in boxes where both do within a block, every element is brought by itself.
 [[nodiscard]] int plane_edge_columns(const Pass& pass);
 
 /// Dynamic shared memory of a block in bytes: the ring, then the operands if they live there.

@@ -343,7 +343,8 @@ TEST(Plan, RowsOf3DBoxesArePaired) {
     })) << radius;
     EXPECT_EQ(pass.planes.rows_per_warp % 2, 0) << radius;
     EXPECT_EQ(plane_first_column(pass), -8) << radius;
-    EXPECT_EQ(plane_row_vectors(pass), 18) << radius;
+    EXPECT_EQ(plane_side_vectors(pass).left, 1) << radius;
+    EXPECT_EQ(plane_side_vectors(pass).right, 1) << radius;
   }
   EXPECT_TRUE(make_plan(volume_box(1, -4, 3)).passes.front().mapping.pairs_rows());
   EXPECT_FALSE(make_plan(volume_box(1, -4, 4)).passes.front().mapping.pairs_rows());
@@ -454,7 +455,7 @@ TEST(Plan, RingsOfPlanesFitEveryDevice) {
         make_plan(testing::random_volume(seed, static_cast<int>(seed % 9), 15, static_cast<int>(seed)))
             .passes.front();
     EXPECT_LE(plane_shared_bytes(pass), 160 * 1024) << "seed " << seed;
-    EXPECT_GE(pass.planes.row_bytes, plane_lead_bytes(pass) + 16 * plane_row_vectors(pass))
+    EXPECT_GE(pass.planes.row_bytes, plane_lead_bytes(pass) + 16 * (16 + plane_side_vectors(pass).right))
         << "seed " << seed;
   }
 }
@@ -1080,9 +1081,8 @@ TEST(Plan, CoresKeepEdgesInMemoryWhereRegistersRunShort) {
   const CorePlan wide = star_of(4, spec::Storage::f32);
   EXPECT_TRUE(wide.ring->edges_in_memory);
   EXPECT_FALSE(star_of(4, spec::Storage::f16).ring->edges_in_memory);
-  // 44 rows of 12 at once and their two side vectors by 384 threads, 14 columns of them, places two to a
-  // word.
-  EXPECT_EQ(core_edge_words(*wide.ring, wide.taps, 4), (4 + 1) + 2 + 1);
+  // 44 rows of 34 vectors by 384 threads, 14 columns of them, places two to a word.
+  EXPECT_EQ(core_edge_words(*wide.ring, wide.taps, 4), 4 + 2 + 1);
   CoreRing kept = *wide.ring;
   kept.edges_in_memory = false;
   EXPECT_EQ(core_ring_bytes(*wide.ring, wide.taps, 4) - core_ring_bytes(kept, wide.taps, 4), 384 * 8 * 4);

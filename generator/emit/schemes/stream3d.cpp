@@ -59,11 +59,12 @@ void bind_stream3d(const Kernel& kernel, render::Bindings& bindings) {
   bindings["blocks_per_multiprocessor"] = fmt::to_string(planes.blocks_per_multiprocessor);
   bindings["preferred_planes"] = fmt::to_string(planes.preferred_planes);
   bindings["ring_planes"] = fmt::to_string(planes.ring_planes);
-  bindings["ring_vectors"] = fmt::to_string(plan::plane_row_vectors(pass));
   bindings["ring_row_bytes"] = fmt::to_string(planes.row_bytes);
   bindings["ring_plane_bytes"] = fmt::to_string(planes.plane_bytes);
+  const plan::SideVectors sides = plan::plane_side_vectors(pass);
+  bindings["left_vectors"] = fmt::to_string(sides.left);
+  bindings["right_vectors"] = fmt::to_string(sides.right);
   bindings["ring_lead_bytes"] = fmt::to_string(plan::plane_lead_bytes(pass));
-  bindings["first_column"] = fmt::to_string(plan::plane_first_column(pass));
   bindings["edge_columns"] = fmt::to_string(plan::plane_edge_columns(pass));
   bind_column_reach(pass.column_reach, bindings);
   bindings["operands_in_registers"] = planes.operands_in_registers ? "true" : "false";

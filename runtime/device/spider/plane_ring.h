@@ -81,14 +81,12 @@ struct PlaneRing {
   static constexpr int left_columns = Shape::left_vectors * vector_elements;
   static constexpr int ring_bytes = Shape::ring_lead_bytes + Shape::ring_planes * Shape::ring_plane_bytes;
 
-  // Of each plane a thread copies a vector of the block's own columns in every rows_at_once-th row, and some
-  // of those beside them.
-  static constexpr int rows_at_once = Shape::block_threads / Shape::tile_vectors;
-  static constexpr int own_copies = (Shape::ring_rows + rows_at_once - 1) / rows_at_once;
+  // Vectors of each plane that a thread copies: those of the block's own columns come first, whole lines of
+  // memory, then those beside them.
+  static constexpr int own_vectors = Shape::ring_rows * Shape::tile_vectors;
   static constexpr int side_vectors = ring_vectors - Shape::tile_vectors;
-  static constexpr int side_copies =
-      (Shape::ring_rows * side_vectors + Shape::block_threads - 1) / Shape::block_threads;
-  static constexpr int copies = own_copies + side_copies;
+  static constexpr int plane_vectors = Shape::ring_rows * ring_vectors;
+  static constexpr int copies = (plane_vectors + Shape::block_threads - 1) / Shape::block_threads;
   static_assert(Shape::block_threads % Shape::tile_vectors == 0, "threads copy whole rows at once");
 
   // And it fetches some elements where vectors lie across an edge.
@@ -202,16 +200,16 @@ struct PlaneRing {
     bool always;      ///< does every thread have it? The compiler would not find out.
     int row, vector;  ///< in the ring
 
-    SPIDER_DEVICE explicit CopyPlace(int k)
-        : always(k < own_copies && (k + 1) * rows_at_once <= Shape::ring_rows) {
-      if (k < own_copies) {
+    SPIDER_DEVICE explicit CopyPlace(int k) : always((k + 1) * Shape::block_threads <= plane_vectors) {
+      constexpr int divisor = side_vectors > 0 ? side_vectors : 1;
+      constexpr int rows_at_once = Shape::block_threads / Shape::tile_vectors;
+      const int i = thread_index() + k * Shape::block_threads - own_vectors;
+      if ((k + 1) * Shape::block_threads <= own_vectors || i < 0) {
         row = thread_index() / Shape::tile_vectors + k * rows_at_once;
         vector = Shape::left_vectors + thread_index() % Shape::tile_vectors;
       } else {
-        constexpr int divisor = side_vectors > 0 ? side_vectors : 1;
-        const int i = thread_index() + (k - own_copies) * Shape::block_threads;
         const int side = i % divisor;
-        row = i / divisor;
+        row = side_vectors > 0 ? i / divisor : Shape::ring_rows;
         vector = side < Shape::left_vectors ? side : side + Shape::tile_vectors;
       }
     }
@@ -602,8 +600,8 @@ struct PlaneRing {
   }
 
   /// Brings the input planes of a walk into the ring, planes_at_once after the other. All threads of the
-  /// block come here together.
-  template <Terrain terrain>
+  /// block come here together. `all_usual`: all planes of the walk are.
+  template <Terrain terrain, bool all_usual = false>
   class Supply {
    public:
     /// Before it the ring has been cleared, unless nothing in it is read that is not brought.
@@ -634,7 +632,7 @@ struct PlaneRing {
                                   const EdgeValues& values) {
       if constexpr (terrain == Terrain::elements) {
         fetch_plane(block, block.first_plane + step, to);
-      } else if (usual_.holds(step)) {
+      } else if (all_usual || usual_.holds(step)) {
         if constexpr (terrain == Terrain::inside) start_plane(copies_, to, next_);
         if constexpr (terrain == Terrain::edge) start_edge_plane(edges_, to, next_);
         if constexpr (loads_edges) place_edges(edges_, to, values);
@@ -648,7 +646,8 @@ struct PlaneRing {
       if constexpr (loads_edges) {
         SPIDER_UNROLL
         for (int i = 0; i < Shape::planes_at_once; ++i) {
-          if (usual_.holds(step + i)) load_edges(edges_, next_ + i * block.plane_stride, values_[i]);
+          if (all_usual || usual_.holds(step + i))
+            load_edges(edges_, next_ + i * block.plane_stride, values_[i]);
         }
       }
     }

@@ -91,6 +91,12 @@ struct CudaCores {
   // move.
   static constexpr int steps_in_flight = taps_in_code ? Stencil::step_high - step_low + 1 : 1;
   static_assert(steps_in_flight <= 32, "tap rows are bits of a word");
+  static_assert(Stencil::unrolled_steps == 1 || Stencil::unrolled_steps % steps_in_flight == 0,
+                "sums come round");
+  static_assert(Stencil::highest_low >= Stencil::column_low && Stencil::lowest_high <= Stencil::column_high,
+                "no tap row reaches farther than all");
+  static_assert(Stencil::edge_slots > 0 && std::is_same_v<decltype(Stencil::band(0)), TapBand>,
+                "tap rows as bands");
 
   // Copies fill the ring, as many rows ahead as it has but one. What begins a line of 128 bytes in a field
   // begins one in the ring, too: copies whose two ends differ in their place within 32 bytes ask the L2 cache

@@ -1,0 +1,496 @@
+/// 3D stencils of f16 fields on tensor cores. A block of warps, one below the other, owns 128 columns of some
+/// rows and walks along z with a ring of input planes in shared memory; the sums of all output planes that an
+/// input plane adds to are in registers. A product makes 128 outputs, 8 columns of 16: 16 along x, or 8 along
+/// x in both of two rows.
+///
+/// A `Stencil` has, as static members, what spider/plane_ring.h wants of the stencil and of its ring, and
+/// - plane_low, plane_high, row_low, row_high: of the taps' offsets;
+/// - pairs_rows: products of two rows;
+/// - rows_per_warp, warps_per_block, blocks_per_multiprocessor; preferred_planes: output planes of a walk;
+/// - planes_in_flight: output planes whose sums are under way; largest_distance: planes back that a product
+/// reads;
+/// - unrolled_planes: a multiple of planes_in_flight, so that each accumulator keeps its registers, or 1,
+/// where they move;
+/// - source_count, source(i), product_count, product(i): PlaneSource and PlaneProduct;
+/// - operand_count, operand(i, lane), metadata_count, metadata(i, lane): the tables; operands_in_registers:
+/// or in shared
+///   memory;
+/// - result_scale: what undoes the weights' scaling.
+#pragma once
+
+#include <spider/boundary.h>
+#include <spider/instructions.h>
+#include <spider/kernel.h>
+#include <spider/plane_ring.h>
+
+#include <cstdint>
+
+namespace spider {
+
+template <class Stencil>
+struct Stream3d;
+
+// Only blocks that need care pay for it.
+template <class Stencil>
+SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
+sweep_stream3d(SPIDER_GRID_CONSTANT const SweepArguments field) {
+  using Kernel = Stream3d<Stencil>;
+  const typename Kernel::Operands operands = Kernel::load_operands(device::lane_index());
+  const typename Kernel::Block block = Kernel::Planes::make_block(field);
+  const Terrain terrain = Kernel::Planes::terrain_of(field, block);
+  const Span usual = Kernel::Planes::usual_steps(block);
+  if (terrain == Terrain::inside && usual.begin == 0 && usual.end == block.steps) {
+    Kernel::template walk_planes<Terrain::inside>(field, block, usual, operands);
+  } else if (terrain != Terrain::elements) {
+    Kernel::template walk_planes<Terrain::edge>(field, block, usual, operands);
+  } else {
+    Kernel::template walk_planes<Terrain::elements>(field, block, usual, operands);
+  }
+}
+
+/// What a fragment holds: 16 inputs along x beside 16 others in the same row, or, of a pair, in a row `rows`
+/// below, in a plane `planes` further. `vector` is the first in the ring's rows. Of pairs of rows it is 16
+/// inputs of either row, from the middle of a vector on.
+struct PlaneSource {
+  int vector;
+  bool pair;
+  int rows, planes;
+};
+
+/// The input row that is `row` above an output row's lowest, times an operand, added to the output plane
+/// whose sums began `plane` planes ago.
+struct PlaneProduct {
+  int plane, row, source, operand, metadata, selector;
+};
+
+template <class Stencil>
+struct Stream3d {
+  using Accumulator = device::Accumulator;
+  using Shared = device::Shared;
+  using Vector = device::Vector;
+  using Source = PlaneSource;
+  using Product = PlaneProduct;
+  static constexpr bool pairs_rows = Stencil::pairs_rows;
+  static constexpr int tile_outputs = 128;
+  static constexpr int product_rows = pairs_rows ? 2 : 1;
+  static constexpr int products_abreast = pairs_rows ? 2 : 1;
+  static constexpr int product_columns = tile_outputs / products_abreast;
+  static constexpr int neighbours = pairs_rows ? 2 : 4;  // outputs of a lane in a row of a product
+  static constexpr int rows_per_warp = Stencil::rows_per_warp;
+  static constexpr int warps_per_block = Stencil::warps_per_block;
+  static constexpr int block_rows = warps_per_block * rows_per_warp;
+  static constexpr int row_low = Stencil::row_low;
+  static constexpr int input_rows = rows_per_warp + Stencil::row_high - row_low;  // that a warp reads
+  static constexpr int vector_bytes = 16;
+  static constexpr int source_count = Stencil::source_count;
+  static constexpr int operand_count = Stencil::operand_count;
+  static constexpr int metadata_count = Stencil::metadata_count;
+  static constexpr int product_count = Stencil::product_count;
+  static constexpr bool operands_in_registers = Stencil::operands_in_registers;
+  static constexpr int operand_bytes = 512;
+  static constexpr float result_scale = Stencil::result_scale;
+  static constexpr int lead_planes = Stencil::plane_high - Stencil::plane_low;
+
+  // A product is made when the last input plane that it needs is there; until then earlier ones wait in the
+  // ring, as far back as largest_distance. The others are on their way.
+  static constexpr int ring_planes = Stencil::ring_planes;
+  static constexpr int planes_in_flight = Stencil::planes_in_flight;
+  static constexpr int planes_ahead = ring_planes - Stencil::largest_distance - 1;
+
+  /// The ring of input planes. A vector lies in the same half of 32 bytes as in memory, for copies are slow
+  /// otherwise; rows and planes are padded where fragments of two of them would meet in a bank.
+  struct Ring : Stencil {
+    using Element = std::uint16_t;
+    static constexpr int block_threads = warps_per_block * 32;
+    static constexpr int planes_at_once = 1;
+    static constexpr int tile_rows = block_rows;
+    static constexpr int row_anchor = product_rows;
+    static constexpr int ring_rows = block_rows + Stencil::row_high - row_low;
+    static constexpr int tile_vectors = tile_outputs * 2 / vector_bytes;
+    static constexpr int lowest_dz = Stencil::plane_low;
+    static constexpr int lowest_dy = row_low;
+    static constexpr int lead_planes = Stream3d::lead_planes;
+    static constexpr bool edges_in_memory = false;
+  };
+  using Planes = PlaneRing<Ring>;
+  using Block = typename Planes::Block;
+  static constexpr int shared_bytes =
+      Planes::bytes + (operands_in_registers ? 0 : operand_count * operand_bytes);
+
+  /// Where the plane of a step lies in the ring. A step is as good as any that is a multiple of ring_planes
+  /// away.
+  SPIDER_DEVICE static Shared ring_plane(int step) {
+    return static_cast<unsigned>(step + ring_planes) % ring_planes * Stencil::ring_plane_bytes;
+  }
+
+  /// The operands and metadata of a lane. Those in shared memory lie behind the ring.
+  struct Operands {
+    Vector held[operands_in_registers ? operand_count : 1];
+    std::uint32_t metadata[metadata_count];
+
+    SPIDER_DEVICE Vector matrix(int i) const {
+      if constexpr (operands_in_registers) {
+        return held[i];
+      } else {
+        return device::load_shared(Planes::bytes + i * operand_bytes + device::lane_index() * vector_bytes);
+      }
+    }
+  };
+
+  SPIDER_DEVICE static Operands load_operands(int lane) {
+    Operands loaded;
+    SPIDER_UNROLL
+    for (int i = 0; i < metadata_count; ++i) {
+      loaded.metadata[i] = device::settle(device::load_table(Stencil::metadata(i, lane)));
+    }
+    if constexpr (operands_in_registers) {
+      SPIDER_UNROLL
+      for (int i = 0; i < operand_count; ++i) loaded.held[i] = device::load_table(Stencil::operand(i, lane));
+      SPIDER_UNROLL
+      for (int i = 0; i < operand_count; ++i) {
+        SPIDER_UNROLL
+        for (std::uint32_t& word : loaded.held[i].word) word = device::settle(word);
+      }
+    } else {
+      SPIDER_NO_UNROLL
+      for (int i = device::warp_index(); i < operand_count; i += warps_per_block) {
+        device::store_shared(Planes::bytes + i * operand_bytes + lane * vector_bytes,
+                             device::load_table(Stencil::operand(i, lane)));
+      }
+      device::sync_block();
+    }
+    return loaded;
+  }
+
+  /// The sums of a product of a warp: rows product_rows (i / products_abreast) .. of the warp, columns
+  /// product_columns (i % products_abreast) .. of the tile.
+  struct Place {
+    int row, column;
+
+    SPIDER_DEVICE explicit Place(int i)
+        : row(i / products_abreast * product_rows), column(i % products_abreast * product_columns) {}
+  };
+
+  /// Is a fragment of a source, for the product from place `place` of a warp's ring rows on, multiplied at
+  /// all?
+  SPIDER_DEVICE static bool is_multiplied(int source, int place) {
+    bool found = false;
+    for (int i = 0; i < product_count; ++i) {
+      const int output = place - Stencil::product(i).row;
+      found |= Stencil::product(i).source == source && output >= 0 && output < rows_per_warp;
+    }
+    return found;
+  }
+
+  /// Where a lane finds its fragments: in the plane of a step, for the warp's first product.
+  struct FragmentPlaces {
+    Shared place[source_count];
+    Shared rest[pairs_rows ? source_count : 1];  ///< of the second half of a pair of rows' vector
+  };
+
+  /// A lane of a window's fragment has the vector 2 (lane / 4) + (lane % 4) / 2 + 2 (lane % 2): the pair
+  /// swap. In a pair's, lanes 4 n and 4 n + 1 have neighbouring vectors of the first row, the others those of
+  /// the second. In one of a pair of rows they have eight inputs from the middle of a vector on, those of the
+  /// second row in such an order that lanes of both rows do not meet in a bank.
+  SPIDER_DEVICE static FragmentPlaces find_fragments(int lane, int step) {
+    const int column = lane / 4;
+    const bool second = lane % 4 / 2 != 0;
+    const int warp_row = device::warp_index() * rows_per_warp;
+    FragmentPlaces places = {};
+    SPIDER_UNROLL
+    for (int i = 0; i < source_count; ++i) {
+      const Source source = Stencil::source(i);
+      if constexpr (pairs_rows) {
+        constexpr Shared half = vector_bytes / 2;
+        const Shared first = ring_plane(step) + Planes::vector_place(warp_row + (second ? 1 : 0),
+                                                                     source.vector + column + lane % 2);
+        places.place[i] = first + (second ? 2 * half : half);
+        places.rest[i] = first + (second ? half : 2 * half);
+      } else {
+        const int window_vector = 2 * column + lane % 4 / 2 + 2 * (lane % 2);
+        const int pair_vector = 2 * column + lane % 2;
+        const Shared plane = ring_plane(source.planes == 0 || second ? step : step - source.planes);
+        places.place[i] =
+            plane + Planes::vector_place(warp_row + (second ? source.rows : 0),
+                                         source.vector + (source.pair ? pair_vector : window_vector));
+      }
+    }
+    return places;
+  }
+
+  /// The fragment of a source for the product from place `place` of the warp's ring rows on.
+  SPIDER_DEVICE static Vector load_fragment(const FragmentPlaces& places, int source, int place) {
+    const Shared offset = Place(place).row * Stencil::ring_row_bytes + Place(place).column * 2;
+    if constexpr (pairs_rows) {
+      const device::Pair low = device::load_shared_pair(places.place[source] + offset);
+      const device::Pair high = device::load_shared_pair(places.rest[source] + offset);
+      return Vector{{low.word[0], low.word[1], high.word[0], high.word[1]}};
+    } else {
+      return device::load_shared(places.place[source] + offset);
+    }
+  }
+
+  SPIDER_DEVICE static void multiply(const Operands& loaded, const Product& product, const Vector& matrix,
+                                     const Vector& fragment, Accumulator& sum) {
+    if (product.selector == 0) {
+      device::multiply_sparse<0>(sum, matrix, fragment, loaded.metadata[product.metadata]);
+    } else {
+      device::multiply_sparse<1>(sum, matrix, fragment, loaded.metadata[product.metadata]);
+    }
+  }
+
+  /// Where the sums of a product's output plane are.
+  SPIDER_DEVICE static constexpr int sums_slot(const Product& product, int turn) {
+    return (turn + planes_in_flight - product.plane) % planes_in_flight;
+  }
+
+  using Sums = Accumulator[planes_in_flight][rows_per_warp];
+
+  /// Which of a warp's sums of the output plane that begins with an input plane have begun. The others hold
+  /// those of a plane before: clearing them with the first product, which adds to zeros then, takes no
+  /// instruction.
+  struct Begun {
+    bool sums[rows_per_warp] = {};
+
+    SPIDER_DEVICE void begin(const Product& product, int output_row, Accumulator& sum) {
+      if (product.plane != 0 || sums[output_row]) return;
+      sum = Accumulator{};
+      sums[output_row] = true;
+    }
+  };
+
+  /// Adds an input plane to the output planes in flight, fragment by fragment. The oldest plane, in slot
+  /// (turn + 1) % planes_in_flight, is then complete.
+  SPIDER_DEVICE static void multiply_by_rows(const Operands& loaded, const FragmentPlaces& places, Sums& sums,
+                                             int turn) {
+    Begun begun;
+    SPIDER_UNROLL
+    for (int row = 0; row < input_rows; ++row) {
+      SPIDER_UNROLL
+      for (int source = 0; source < source_count; ++source) {
+        if (!is_multiplied(source, row)) continue;
+        const Vector fragment = load_fragment(places, source, row);
+        SPIDER_UNROLL
+        for (int i = 0; i < product_count; ++i) {
+          const int output_row = row - Stencil::product(i).row;
+          if (Stencil::product(i).source != source || output_row < 0 || output_row >= rows_per_warp) continue;
+          Accumulator& sum = sums[sums_slot(Stencil::product(i), turn)][output_row];
+          begun.begin(Stencil::product(i), output_row, sum);
+          multiply(loaded, Stencil::product(i), loaded.matrix(Stencil::product(i).operand), fragment, sum);
+        }
+      }
+    }
+  }
+
+  /// The same, operand by operand, so that each is loaded once.
+  SPIDER_DEVICE static void multiply_by_operands(const Operands& loaded, const FragmentPlaces& places,
+                                                 Sums& sums, int turn) {
+    constexpr int rows = input_rows;
+    Begun begun;
+    SPIDER_UNROLL
+    for (int source = 0; source < source_count; ++source) {
+      Vector fragments[rows] = {};
+      SPIDER_UNROLL
+      for (int row = 0; row < rows; ++row) {
+        if (is_multiplied(source, row)) fragments[row] = load_fragment(places, source, row);
+      }
+      SPIDER_UNROLL
+      for (int i = 0; i < product_count; ++i) {
+        if (Stencil::product(i).source != source) continue;
+        const Vector matrix = loaded.matrix(Stencil::product(i).operand);
+        SPIDER_UNROLL
+        for (int output_row = 0; output_row < rows_per_warp; ++output_row) {
+          Accumulator& sum = sums[sums_slot(Stencil::product(i), turn)][output_row];
+          begun.begin(Stencil::product(i), output_row, sum);
+          multiply(loaded, Stencil::product(i), matrix, fragments[output_row + Stencil::product(i).row], sum);
+        }
+      }
+    }
+  }
+
+  /// Moves the accumulators by one slot where they do not rotate by unrolling.
+  template <int turns>
+  SPIDER_DEVICE static void rotate_sums(Sums& sums) {
+    if constexpr (turns % planes_in_flight != 0) {
+      SPIDER_UNROLL
+      for (int row = 0; row < rows_per_warp; ++row) {
+        const Accumulator first = sums[0][row];
+        SPIDER_UNROLL
+        for (int i = 0; i + 1 < planes_in_flight; ++i) sums[i][row] = sums[i + 1][row];
+        sums[planes_in_flight - 1][row] = first;
+      }
+    }
+  }
+
+  /// Four outputs of a lane as f16 bits: neighbours, columns 16 (lane / 4) + 4 (lane % 4) .. + 3 of the tile;
+  /// of a pair of rows two of either row, columns 8 (lane / 4) + 2 (lane % 4) and the next of the product's.
+  struct Outputs {
+    std::uint32_t low, high;
+  };
+
+  /// Rounds the sums of a product and transposes them, so that stores are wide.
+  SPIDER_DEVICE static Outputs round_tile(const Accumulator& sum) {
+    return {
+        device::transpose_8x8(device::pack_f16(sum.value[0] * result_scale, sum.value[1] * result_scale)),
+        device::transpose_8x8(device::pack_f16(sum.value[2] * result_scale, sum.value[3] * result_scale))};
+  }
+
+  /// What a lane stores of its neighbouring outputs.
+  struct Clip {
+    Span rows;                       ///< of the warp's, those that are wanted
+    Span columns[products_abreast];  ///< which of the neighbours are
+    bool whole[products_abreast];    ///< all of them, by one store
+    bool pieces;                     ///< does any lane of the block store some of its neighbours one by one?
+  };
+
+  SPIDER_DEVICE static Clip clip_outputs(const SweepArguments& field, const Block& block, std::int32_t y,
+                                         std::int32_t x) {
+    const std::int32_t first_x = block.left + Planes::left_columns;
+    const auto cuts = [&](std::int32_t at) {
+      return at > first_x && at < first_x + tile_outputs && (at - first_x) % neighbours != 0;
+    };
+    Clip clip;
+    clip.rows = {block.box[1].begin - y, block.box[1].end - y};
+    SPIDER_UNROLL
+    for (int i = 0; i < products_abreast; ++i) {
+      const Span columns = {block.box[2].begin - x - Place(i).column, block.box[2].end - x - Place(i).column};
+      clip.columns[i] = columns;
+      clip.whole[i] = field.aligned_output && columns.begin <= 0 && columns.end >= neighbours;
+    }
+    clip.pieces = !field.aligned_output || cuts(block.box[2].begin) || cuts(block.box[2].end);
+    return clip;
+  }
+
+  /// The outputs of a lane in all rows of its warp.
+  struct Results {
+    Outputs products[rows_per_warp];
+  };
+
+  /// Column of a lane's first output.
+  SPIDER_DEVICE static std::int32_t output_column(const Block& block) {
+    const int lane = device::lane_index();
+    return block.left + Planes::left_columns + neighbours * lane;
+  }
+
+  /// Row of a warp's first output.
+  SPIDER_DEVICE static std::int32_t output_row(const Block& block) {
+    return block.top - row_low + device::warp_index() * rows_per_warp;
+  }
+
+  /// Stores the neighbours of which not all are wanted, or that are not aligned, one by one; `to` is the
+  /// first of the first row.
+  SPIDER_DEVICE_APART void store_pieces(const SweepArguments& field, std::uint16_t* to,
+                                        const Results results) {
+    const Block block = Planes::make_block(field);
+    const Clip clip = clip_outputs(field, block, output_row(block), output_column(block));
+    SPIDER_UNROLL
+    for (int product = 0; product < rows_per_warp; ++product) {
+      const Place place(product);
+      const int abreast = product % products_abreast;
+      const std::uint32_t pairs[2] = {results.products[product].low, results.products[product].high};
+      SPIDER_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const int row = place.row + i / neighbours;
+        const int column = i % neighbours;
+        device::store_field_if(
+            clip.rows.holds(row) && !clip.whole[abreast] && clip.columns[abreast].holds(column),
+            to + row * field.output_stride[1] + place.column + column,
+            static_cast<std::uint16_t>(pairs[i / 2] >> (16 * (i % 2))));
+      }
+    }
+  }
+
+  /// Stores the outputs of a product where all neighbours are wanted; `to` is the first of the warp's first
+  /// row.
+  SPIDER_DEVICE static void store_whole(const Clip& clip, bool all, bool wanted, int product,
+                                        const Outputs& outputs, std::uint16_t* to, std::int64_t row_stride) {
+    const Place place(product);
+    const bool whole = wanted && (all || clip.whole[product % products_abreast]);
+    to += place.row * row_stride + place.column;
+    if constexpr (pairs_rows) {
+      device::store_field_word_if(whole && (all || clip.rows.holds(place.row)), to, outputs.low);
+      device::store_field_word_if(whole && (all || clip.rows.holds(place.row + 1)), to + row_stride,
+                                  outputs.high);
+    } else {
+      device::store_field_if(whole && (all || place.row < clip.rows.end), to, outputs.low, outputs.high);
+    }
+  }
+
+  /// Walks along z.
+  template <Terrain terrain>
+  SPIDER_DEVICE static void walk_planes(const SweepArguments& field, const Block& block, const Span& usual,
+                                        const Operands& loaded) {
+    constexpr bool inside = terrain == Terrain::inside;
+    constexpr int turns = terrain == Terrain::elements ? 1 : Stencil::unrolled_planes;
+    const int lane = device::lane_index();
+
+    // Pairs read planes before the first one; what they make of them is never stored, but the memory has to
+    // be written. And an operand's zero times what lay where nothing is brought could be NaN.
+    Planes::clear(inside ? ring_planes - Stencil::largest_distance : 0);
+    typename Planes::template Supply<terrain, inside> supply(block, usual);
+    SPIDER_NO_UNROLL
+    for (int step = 0; step < planes_ahead; ++step) supply.start(field, block, step, ring_plane(step));
+
+    const std::int32_t x = output_column(block);
+    const std::int32_t y = output_row(block);
+    const Clip clip = clip_outputs(field, block, y, x);
+    std::uint16_t* next_output = static_cast<std::uint16_t*>(field.output) +
+                                 (block.first_output - lead_planes) * field.output_stride[0] +
+                                 y * field.output_stride[1] + x;
+
+    Sums sums = {};
+    SPIDER_NO_UNROLL
+    for (int first_step = 0; first_step < block.steps; first_step += turns) {
+      SPIDER_UNROLL
+      for (int turn = 0; turn < turns; ++turn) {
+        const int step = first_step + turn;
+        if (step >= block.steps) break;
+        // Where turns go round as the ring does, the place of a step in the ring is a constant.
+        const int place = turns % ring_planes == 0 ? turn : step;
+        device::copy_async_wait<planes_ahead - 1>();
+        device::sync_block();
+        supply.start(field, block, step + planes_ahead, ring_plane(place + planes_ahead));
+
+        const FragmentPlaces places = find_fragments(lane, place);
+        if constexpr (operands_in_registers) {
+          multiply_by_rows(loaded, places, sums, turn);
+        } else {
+          multiply_by_operands(loaded, places, sums, turn);
+        }
+
+        // The first lead_planes planes to complete belong to the walk before.
+        const bool wanted = step >= lead_planes;
+        const int complete = (turn + 1) % planes_in_flight;
+        Results results;
+        SPIDER_UNROLL
+        for (int i = 0; i < rows_per_warp; ++i) results.products[i] = round_tile(sums[complete][i]);
+        SPIDER_UNROLL
+        for (int i = 0; i < rows_per_warp; ++i)
+          store_whole(clip, inside, wanted, i, results.products[i], next_output, field.output_stride[1]);
+        if (!inside && wanted && clip.pieces) store_pieces(field, next_output, results);
+        next_output += field.output_stride[0];
+        rotate_sums<turns>(sums);
+      }
+    }
+  }
+};
+
+template <class Stencil>
+constexpr SweepForm stream3d_form() {
+  using Kernel = Stream3d<Stencil>;
+  return {sweep_stream3d<Stencil>,
+          {TilingKind::blocks,
+           Kernel::warps_per_block,
+           Kernel::shared_bytes,
+           Kernel::vector_bytes,
+           Kernel::vector_bytes / 2,
+           {1, Kernel::block_rows, Kernel::tile_outputs},
+           0,
+           0,
+           Kernel::tile_outputs,
+           Kernel::lead_planes,
+           Stencil::preferred_planes,
+           Kernel::product_rows}};
+}
+
+}  // namespace spider

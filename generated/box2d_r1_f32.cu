@@ -23,10 +23,22 @@ static_assert(spider::device_abi == 1, "generate this file again with the spider
 namespace spider_box2d_r1_f32 {
 namespace {
 
+struct Reach {
+  static constexpr int row_low = -1, row_high = 1;  // dy
+  static constexpr int column_reach_low = -1, column_reach_high = 1;  // dx of any tap row, or 0
+  static constexpr int highest_low = -1, lowest_high = 1;  // dx of every tap row
+  static constexpr int band_count = 1;
+  SPIDER_DEVICE static spider::TapBand band(int i) {
+    SPIDER_CONSTANTS spider::TapBand bands[] = {{-1, 1, -1, 1}};  // {lowest dy, highest dy, lowest dx, highest dx}
+    return bands[i];
+  }
+  SPIDER_DEVICE static constexpr spider::AxisRules row_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
+  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
+};
+
 /// out[y][x] = sum of weight * in[y + step][x + column]
-struct Stencil {
+struct Stencil : Reach {
   using Cells = spider::F32Cells;
-  static constexpr int row_low = -1, row_high = 1;
   static constexpr int tile_rows = 8;
   static constexpr int left_lanes = 1, right_lanes = 1;
   static constexpr int warps_per_block = 4, blocks_per_multiprocessor = 5;
@@ -36,13 +48,6 @@ struct Stencil {
       {0, 0, -1, -0.027284F}, {0, 0, 0, 0.203132F}, {0, 0, 1, 0.05226F},
       {1, 0, -1, 0.205044F}, {1, 0, 0, 0.064484F}, {1, 0, 1, 0.114028F},
   };
-  static constexpr int band_count = 1;
-  SPIDER_DEVICE static spider::TapBand band(int i) {
-    SPIDER_CONSTANTS spider::TapBand bands[band_count] = {{-1, 1, -1, 1}};
-    return bands[i];
-  }
-  SPIDER_DEVICE static constexpr spider::AxisRules row_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
-  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
 };
 
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,

@@ -23,10 +23,22 @@ static_assert(spider::device_abi == 1, "generate this file again with the spider
 namespace spider_box2d_r2_f32 {
 namespace {
 
+struct Reach {
+  static constexpr int row_low = -2, row_high = 2;  // dy
+  static constexpr int column_reach_low = -2, column_reach_high = 2;  // dx of any tap row, or 0
+  static constexpr int highest_low = -2, lowest_high = 2;  // dx of every tap row
+  static constexpr int band_count = 1;
+  SPIDER_DEVICE static spider::TapBand band(int i) {
+    SPIDER_CONSTANTS spider::TapBand bands[] = {{-2, 2, -2, 2}};  // {lowest dy, highest dy, lowest dx, highest dx}
+    return bands[i];
+  }
+  SPIDER_DEVICE static constexpr spider::AxisRules row_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
+  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
+};
+
 /// out[y][x] = sum of weight * in[y + step][x + column]
-struct Stencil {
+struct Stencil : Reach {
   using Cells = spider::F32Cells;
-  static constexpr int row_low = -2, row_high = 2;
   static constexpr int tile_rows = 12;
   static constexpr int left_lanes = 1, right_lanes = 1;
   static constexpr int warps_per_block = 4, blocks_per_multiprocessor = 5;
@@ -43,13 +55,6 @@ struct Stencil {
       {2, 0, -2, -0.05438F}, {2, 0, -1, -0.030788F}, {2, 0, 0, -0.072652005F}, {2, 0, 1, 0.069764F},
       {2, 0, 2, -0.054612F},
   };
-  static constexpr int band_count = 1;
-  SPIDER_DEVICE static spider::TapBand band(int i) {
-    SPIDER_CONSTANTS spider::TapBand bands[band_count] = {{-2, 2, -2, 2}};
-    return bands[i];
-  }
-  SPIDER_DEVICE static constexpr spider::AxisRules row_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
-  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
 };
 
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,

@@ -56,8 +56,10 @@ struct Stencil {
   };
   static constexpr int band_count = 1;
   SPIDER_DEVICE static spider::TapBand band(int i) {
-    SPIDER_CONSTANTS spider::TapBand bands[band_count] = {{-3, 3, -3, 3}};
-    return bands[i];
+    SPIDER_CONSTANTS spider::TapBand values[] = {
+        {-3, 3, -3, 3}
+    };
+    return values[i];
   }
   SPIDER_DEVICE static constexpr spider::AxisRules step_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
   SPIDER_DEVICE static constexpr spider::AxisRules row_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }

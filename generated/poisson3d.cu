@@ -17,11 +17,14 @@
 #include "poisson3d.h"
 
 #include <spider/kernels/stream3d.h>
+#include <spider/make_kernel.h>
+
+static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_poisson3d {
 namespace {
 
-// Kernel matrices, compressed 2:4, in the order of the lanes that load them.
+// Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[4][32] = {
     {  // dz -1, dy -2..0, dx -4..3
         {{0x00000000, 0x00000000, 0x1e002480, 0x00000000}}, {{0x24802d40, 0x1e002480, 0x00000000, 0x00000000}},
@@ -97,8 +100,8 @@ alignas(16) SPIDER_TABLE spider::device::Vector operands[4][32] = {
     },
 };
 
-// Which two of each four columns the matrices keep.
-SPIDER_TABLE std::uint32_t metadata_words[1][32] = {
+// Which two of each four columns compressed matrices keep.
+SPIDER_TABLE std::uint32_t metadata_words[1 > 0 ? 1 : 1][32] = {
     {
         0x44444444, 0x44444444, 0x00000000, 0x00000000, 0x44494449, 0x44944494, 0x00000000, 0x00000000,
         0x444e444e, 0x44e444e4, 0x00000000, 0x00000000, 0x494e494e, 0x94e494e4, 0x00000000, 0x00000000,
@@ -107,37 +110,50 @@ SPIDER_TABLE std::uint32_t metadata_words[1][32] = {
     },
 };
 
-/// out[z][y][x] = sum of weight * in[z + dz][y + dy][x + dx]
-struct Stencil {
-  static constexpr int plane_low = -1, plane_high = 1;  // dz
-  static constexpr int row_low = -1, row_high = 1;          // dy
-  static constexpr int highest_low = -1, lowest_high = 1;              // dx, of every tap row
-  static constexpr int column_reach_low = -1, column_reach_high = 1;  // dx, of any
-  static constexpr int full_low = -1, full_high = 1;      // a plane with such a dz is reached as far as any
-  static constexpr bool pairs_rows = true;
-  static constexpr int rows_per_warp = 4, warps_per_block = 4;
-  static constexpr int blocks_per_multiprocessor = 3;
-  static constexpr int preferred_planes = 8;
-  static constexpr int planes_in_flight = 3, largest_distance = 0;
-  static constexpr int unrolled_planes = 6;
-  static constexpr int ring_planes = 6, ring_row_bytes = 320;
-  static constexpr int ring_plane_bytes = 5760, ring_lead_bytes = 32;
-  static constexpr int left_vectors = 1, right_vectors = 1, edge_columns = 9;
-  static constexpr bool operands_in_registers = true;
-  static constexpr float result_scale = 0x1p0F;
+struct OperandTables {
   static constexpr int operand_count = 4, metadata_count = 1;
-  static constexpr int source_count = 1, product_count = 6, band_count = 1;
-
+  static constexpr float result_scale = 0x1p0F;  // of sums
   SPIDER_DEVICE static const spider::device::Vector* operand(int i, int lane) { return &operands[i][lane]; }
   SPIDER_DEVICE static const std::uint32_t* metadata(int i, int lane) { return &metadata_words[i][lane]; }
+};
+
+struct Reach {
+  static constexpr int plane_low = -1, plane_high = 1;  // dz
+  static constexpr int row_low = -1, row_high = 1;  // dy
+  static constexpr int column_reach_low = -1, column_reach_high = 1;  // dx of any tap row, or 0
+  static constexpr int highest_low = -1, lowest_high = 1;  // dx of every tap row
+  static constexpr int full_low = -1, full_high = 1;  // dz that lead to all that any does in a plane
+  static constexpr int band_count = 1;
+  SPIDER_DEVICE static spider::VolumeBand band(int i) {
+    SPIDER_CONSTANTS spider::VolumeBand values[] = {
+        {{-1, 1}, {-1, 1}, {-1, 1}}
+    };
+    return values[i];
+  }
+  SPIDER_DEVICE static constexpr spider::AxisRules plane_rules() { return {spider::FaceRule::constant, spider::FaceRule::constant, 0x0000, 0x0000}; }
+  SPIDER_DEVICE static constexpr spider::AxisRules row_rules() { return {spider::FaceRule::constant, spider::FaceRule::constant, 0x0000, 0x0000}; }
+  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::constant, spider::FaceRule::constant, 0x0000, 0x0000}; }
+};
+
+/// out[z][y][x] = sum of weight * in[z + dz][y + dy][x + dx]
+struct Stencil : OperandTables, Reach {
+  static constexpr bool pairs_rows = true;
+  static constexpr int rows_per_warp = 4, warps_per_block = 4;
+  static constexpr int blocks_per_multiprocessor = 3, preferred_planes = 8;
+  static constexpr int planes_in_flight = 3, largest_distance = 0, unrolled_planes = 6;
+  static constexpr int ring_planes = 6, ring_row_bytes = 320, ring_plane_bytes = 5760;
+  static constexpr int ring_lead_bytes = 32, left_vectors = 1, right_vectors = 1;
+  static constexpr int edge_columns = 9;
+  static constexpr bool operands_in_registers = true;
+  static constexpr int source_count = 1, product_count = 6;
   SPIDER_DEVICE static spider::PlaneSource source(int i) {
-    SPIDER_CONSTANTS spider::PlaneSource sources[source_count] = {
+    SPIDER_CONSTANTS spider::PlaneSource values[] = {
         {0, true, 1, 0},
     };
-    return sources[i];
+    return values[i];
   }
   SPIDER_DEVICE static spider::PlaneProduct product(int i) {
-    SPIDER_CONSTANTS spider::PlaneProduct products[product_count] = {
+    SPIDER_CONSTANTS spider::PlaneProduct values[] = {
         {2, 2, 0, 1, 0, 0},
         {2, 0, 0, 0, 0, 0},
         {1, 2, 0, 3, 0, 0},
@@ -145,20 +161,12 @@ struct Stencil {
         {0, 2, 0, 1, 0, 0},
         {0, 0, 0, 0, 0, 0},
     };
-    return products[i];
+    return values[i];
   }
-  SPIDER_DEVICE static spider::VolumeBand band(int i) {
-    SPIDER_CONSTANTS spider::VolumeBand bands[band_count] = {
-        {{-1, 1}, {-1, 1}, {-1, 1}}
-    };
-    return bands[i];
-  }
-  SPIDER_DEVICE static spider::AxisRules plane_rules() { return {spider::FaceRule::constant, spider::FaceRule::constant, 0x0000, 0x0000}; }
-  SPIDER_DEVICE static spider::AxisRules row_rules() { return {spider::FaceRule::constant, spider::FaceRule::constant, 0x0000, 0x0000}; }
-  SPIDER_DEVICE static spider::AxisRules column_rules() { return {spider::FaceRule::constant, spider::FaceRule::constant, 0x0000, 0x0000}; }
 };
 
-// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
+// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
+// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
 constexpr spider::TapRow tap_rows[] = {
     {-1, -1, -1, 1},
     {-1, 0, -1, 1},
@@ -181,27 +189,18 @@ constexpr spider::Tap taps[] = {
     {1, 0, -1, 0.017578125}, {1, 0, 0, 0.08203125}, {1, 0, 1, 0.017578125},
     {1, 1, -1, 0.005859375}, {1, 1, 0, 0.017578125}, {1, 1, 1, 0.005859375},
 };
-
-const spider_kernel kernel = {
-    SPIDER_ABI,
-    sizeof(spider_kernel),
-    sizeof(spider::SweepArguments),
-    {sizeof(spider_kernel_info), SPIDER_ABI, "poisson3d", "spider-gen version 0.1.0", "ad2d3c470cc28437", 3,
-     SPIDER_F16, SPIDER_F32, 1, {1, 1, 1}, {1, 1, 1}, 80,
-     spider::device::is_emulated},
-    {spider::stream3d_form<Stencil>()},
-    1,
-    tap_rows,
-    sizeof(tap_rows) / sizeof(tap_rows[0]),
-    taps,
-    sizeof(taps) / sizeof(taps[0]),
-    Stencil::product_count,
-    {
-        {{spider::FaceRule::constant, 0x0p+0F}, {spider::FaceRule::constant, 0x0p+0F}},
-        {{spider::FaceRule::constant, 0x0p+0F}, {spider::FaceRule::constant, 0x0p+0F}},
-        {{spider::FaceRule::constant, 0x0p+0F}, {spider::FaceRule::constant, 0x0p+0F}}
-    },
+constexpr spider::SweepForm forms[] = {
+    spider::stream3d_form<Stencil>(),
 };
+constexpr spider::Face faces[3][2] = {
+    {{spider::FaceRule::constant, 0x0p+0F}, {spider::FaceRule::constant, 0x0p+0F}},
+    {{spider::FaceRule::constant, 0x0p+0F}, {spider::FaceRule::constant, 0x0p+0F}},
+    {{spider::FaceRule::constant, 0x0p+0F}, {spider::FaceRule::constant, 0x0p+0F}}
+};
+constexpr spider_kernel kernel =
+    spider::make_kernel({"poisson3d", "spider-gen version 0.1.0", "ad2d3c470cc28437", 3, SPIDER_F16,
+                         {1, 1, 1}, {1, 1, 1}, 80, 6},
+                        forms, tap_rows, taps, faces);
 
 }  // namespace
 }  // namespace spider_poisson3d

@@ -23,14 +23,31 @@ static_assert(spider::device_abi == 1, "generate this file again with the spider
 namespace spider_star3d_r1_f32 {
 namespace {
 
+struct Reach {
+  static constexpr int plane_low = -1, plane_high = 1;  // dz
+  static constexpr int row_low = -1, row_high = 1;  // dy
+  static constexpr int column_reach_low = -1, column_reach_high = 1;  // dx of any tap row, or 0
+  static constexpr int highest_low = 0, lowest_high = 0;  // dx of every tap row
+  static constexpr int full_low = 0, full_high = 0;  // dz that lead to all that any does in a plane
+  static constexpr int band_count = 5;
+  SPIDER_DEVICE static spider::VolumeBand band(int i) {
+    SPIDER_CONSTANTS spider::VolumeBand values[] = {
+        {{-1, -1}, {0, 0}, {0, 0}},
+        {{0, 0}, {-1, -1}, {0, 0}},
+        {{0, 0}, {0, 0}, {-1, 1}},
+        {{0, 0}, {1, 1}, {0, 0}},
+        {{1, 1}, {0, 0}, {0, 0}}
+    };
+    return values[i];
+  }
+  SPIDER_DEVICE static constexpr spider::AxisRules plane_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
+  SPIDER_DEVICE static constexpr spider::AxisRules row_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
+  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
+};
+
 /// out[z][y][x] = sum of weight * in[z + step][y + row][x + column]
-struct Stencil {
+struct Stencil : Reach {
   using Cells = spider::F32Cells;
-  static constexpr int plane_low = -1, plane_high = 1;
-  static constexpr int row_low = -1, row_high = 1;
-  static constexpr int highest_low = 0, lowest_high = 0;              // dx, of every tap row
-  static constexpr int column_reach_low = -1, column_reach_high = 1;  // dx, of any
-  static constexpr int full_low = 0, full_high = 0;
   static constexpr int rows_per_thread = 3, warps_across = 1, warps_down = 12;
   static constexpr int blocks_per_multiprocessor = 1;
   static constexpr int preferred_planes = 16;
@@ -47,20 +64,6 @@ struct Stencil {
       {1, 0, 0, -0.015625F},
       {0, 1, 0, 0.12109375F},
   };
-  static constexpr int band_count = 5;
-  SPIDER_DEVICE static spider::VolumeBand band(int i) {
-    SPIDER_CONSTANTS spider::VolumeBand bands[band_count] = {
-        {{-1, -1}, {0, 0}, {0, 0}},
-        {{0, 0}, {-1, -1}, {0, 0}},
-        {{0, 0}, {0, 0}, {-1, 1}},
-        {{0, 0}, {1, 1}, {0, 0}},
-        {{1, 1}, {0, 0}, {0, 0}}
-    };
-    return bands[i];
-  }
-  SPIDER_DEVICE static spider::AxisRules plane_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
-  SPIDER_DEVICE static spider::AxisRules row_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
-  SPIDER_DEVICE static spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
 };
 
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,

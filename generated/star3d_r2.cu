@@ -17,11 +17,14 @@
 #include "star3d_r2.h"
 
 #include <spider/kernels/stream3d.h>
+#include <spider/make_kernel.h>
+
+static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_star3d_r2 {
 namespace {
 
-// Kernel matrices, compressed 2:4, in the order of the lanes that load them.
+// Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[5][32] = {
     {  // dz 0, dy 0, dx -8..7
         {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0xaa009c00, 0x2a80acc0, 0x00000000, 0x0000ae40}},
@@ -115,8 +118,8 @@ alignas(16) SPIDER_TABLE spider::device::Vector operands[5][32] = {
     },
 };
 
-// Which two of each four columns the matrices keep.
-SPIDER_TABLE std::uint32_t metadata_words[1][32] = {
+// Which two of each four columns compressed matrices keep.
+SPIDER_TABLE std::uint32_t metadata_words[1 > 0 ? 1 : 1][32] = {
     {
         0x444e4444, 0x44444444, 0x44444444, 0x44444444, 0x494e4449, 0x44444444, 0x99444499, 0x44444444,
         0x4e4e4e4e, 0x444e4444, 0x44444444, 0x44444444, 0x4e4e4e4e, 0x494e4449, 0x44444444, 0x99444499,
@@ -125,63 +128,68 @@ SPIDER_TABLE std::uint32_t metadata_words[1][32] = {
     },
 };
 
-/// out[z][y][x] = sum of weight * in[z + dz][y + dy][x + dx]
-struct Stencil {
-  static constexpr int plane_low = -2, plane_high = 2;  // dz
-  static constexpr int row_low = -2, row_high = 2;          // dy
-  static constexpr int highest_low = 0, lowest_high = 0;              // dx, of every tap row
-  static constexpr int column_reach_low = -2, column_reach_high = 2;  // dx, of any
-  static constexpr int full_low = 0, full_high = 0;      // a plane with such a dz is reached as far as any
-  static constexpr bool pairs_rows = false;
-  static constexpr int rows_per_warp = 4, warps_per_block = 4;
-  static constexpr int blocks_per_multiprocessor = 3;
-  static constexpr int preferred_planes = 12;
-  static constexpr int planes_in_flight = 3, largest_distance = 3;
-  static constexpr int unrolled_planes = 3;
-  static constexpr int ring_planes = 8, ring_row_bytes = 320;
-  static constexpr int ring_plane_bytes = 6464, ring_lead_bytes = 32;
-  static constexpr int left_vectors = 1, right_vectors = 1, edge_columns = 11;
-  static constexpr bool operands_in_registers = true;
-  static constexpr float result_scale = 0x1p0F;
+struct OperandTables {
   static constexpr int operand_count = 5, metadata_count = 1;
-  static constexpr int source_count = 3, product_count = 5, band_count = 5;
-
+  static constexpr float result_scale = 0x1p0F;  // of sums
   SPIDER_DEVICE static const spider::device::Vector* operand(int i, int lane) { return &operands[i][lane]; }
   SPIDER_DEVICE static const std::uint32_t* metadata(int i, int lane) { return &metadata_words[i][lane]; }
-  SPIDER_DEVICE static spider::PlaneSource source(int i) {
-    SPIDER_CONSTANTS spider::PlaneSource sources[source_count] = {
-        {0, false, 0, 0},
-        {1, true, 0, 3},
-        {1, true, 3, 0},
-    };
-    return sources[i];
-  }
-  SPIDER_DEVICE static spider::PlaneProduct product(int i) {
-    SPIDER_CONSTANTS spider::PlaneProduct products[product_count] = {
-        {2, 2, 1, 2, 0, 1},
-        {1, 2, 1, 1, 0, 1},
-        {0, 2, 0, 0, 0, 0},
-        {0, 1, 2, 4, 0, 1},
-        {0, 0, 2, 3, 0, 1},
-    };
-    return products[i];
-  }
+};
+
+struct Reach {
+  static constexpr int plane_low = -2, plane_high = 2;  // dz
+  static constexpr int row_low = -2, row_high = 2;  // dy
+  static constexpr int column_reach_low = -2, column_reach_high = 2;  // dx of any tap row, or 0
+  static constexpr int highest_low = 0, lowest_high = 0;  // dx of every tap row
+  static constexpr int full_low = 0, full_high = 0;  // dz that lead to all that any does in a plane
+  static constexpr int band_count = 5;
   SPIDER_DEVICE static spider::VolumeBand band(int i) {
-    SPIDER_CONSTANTS spider::VolumeBand bands[band_count] = {
+    SPIDER_CONSTANTS spider::VolumeBand values[] = {
         {{-2, -1}, {0, 0}, {0, 0}},
         {{0, 0}, {-2, -1}, {0, 0}},
         {{0, 0}, {0, 0}, {-2, 2}},
         {{0, 0}, {1, 2}, {0, 0}},
         {{1, 2}, {0, 0}, {0, 0}}
     };
-    return bands[i];
+    return values[i];
   }
-  SPIDER_DEVICE static spider::AxisRules plane_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000}; }
-  SPIDER_DEVICE static spider::AxisRules row_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000}; }
-  SPIDER_DEVICE static spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000}; }
+  SPIDER_DEVICE static constexpr spider::AxisRules plane_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000}; }
+  SPIDER_DEVICE static constexpr spider::AxisRules row_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000}; }
+  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000}; }
 };
 
-// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, and {dz, dy, dx, weight} of each tap as packed.
+/// out[z][y][x] = sum of weight * in[z + dz][y + dy][x + dx]
+struct Stencil : OperandTables, Reach {
+  static constexpr bool pairs_rows = false;
+  static constexpr int rows_per_warp = 4, warps_per_block = 4;
+  static constexpr int blocks_per_multiprocessor = 3, preferred_planes = 12;
+  static constexpr int planes_in_flight = 3, largest_distance = 3, unrolled_planes = 3;
+  static constexpr int ring_planes = 8, ring_row_bytes = 320, ring_plane_bytes = 6464;
+  static constexpr int ring_lead_bytes = 32, left_vectors = 1, right_vectors = 1;
+  static constexpr int edge_columns = 11;
+  static constexpr bool operands_in_registers = true;
+  static constexpr int source_count = 3, product_count = 5;
+  SPIDER_DEVICE static spider::PlaneSource source(int i) {
+    SPIDER_CONSTANTS spider::PlaneSource values[] = {
+        {0, false, 0, 0},
+        {1, true, 0, 3},
+        {1, true, 3, 0},
+    };
+    return values[i];
+  }
+  SPIDER_DEVICE static spider::PlaneProduct product(int i) {
+    SPIDER_CONSTANTS spider::PlaneProduct values[] = {
+        {2, 2, 1, 2, 0, 1},
+        {1, 2, 1, 1, 0, 1},
+        {0, 2, 0, 0, 0, 0},
+        {0, 1, 2, 4, 0, 1},
+        {0, 0, 2, 3, 0, 1},
+    };
+    return values[i];
+  }
+};
+
+// For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
+// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
 constexpr spider::TapRow tap_rows[] = {
     {-2, 0, 0, 0},
     {-1, 0, 0, 0},
@@ -205,27 +213,18 @@ constexpr spider::Tap taps[] = {
     {1, 0, 0, 0.04296875},
     {2, 0, 0, -0.03515625},
 };
-
-const spider_kernel kernel = {
-    SPIDER_ABI,
-    sizeof(spider_kernel),
-    sizeof(spider::SweepArguments),
-    {sizeof(spider_kernel_info), SPIDER_ABI, "star3d_r2", "spider-gen version 0.1.0", "a48670b7efe7c10f", 3,
-     SPIDER_F16, SPIDER_F32, 1, {2, 2, 2}, {2, 2, 2}, 80,
-     spider::device::is_emulated},
-    {spider::stream3d_form<Stencil>()},
-    1,
-    tap_rows,
-    sizeof(tap_rows) / sizeof(tap_rows[0]),
-    taps,
-    sizeof(taps) / sizeof(taps[0]),
-    Stencil::product_count,
-    {
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-        {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
-    },
+constexpr spider::SweepForm forms[] = {
+    spider::stream3d_form<Stencil>(),
 };
+constexpr spider::Face faces[3][2] = {
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+};
+constexpr spider_kernel kernel =
+    spider::make_kernel({"star3d_r2", "spider-gen version 0.1.0", "a48670b7efe7c10f", 3, SPIDER_F16,
+                         {2, 2, 2}, {2, 2, 2}, 80, 5},
+                        forms, tap_rows, taps, faces);
 
 }  // namespace
 }  // namespace spider_star3d_r2

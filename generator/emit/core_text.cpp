@@ -8,9 +8,6 @@
 #include <string>
 
 #include "emit/storage_text.h"
-#include "plan/column_reach.h"
-#include "plan/core_taps.h"
-#include "plan/cores.h"
 
 namespace spidergen::emit {
 namespace {
@@ -41,34 +38,12 @@ std::string taps_text(const std::vector<plan::CoreTap>& taps) {
 
 }  // namespace
 
-void bind_core_cells(const Kernel& kernel, render::Bindings& bindings) {
-  const spec::StencilSpec& spec = kernel.spec;
-  bindings["step_rules"] = axis_rules_text(spec, plan::core_axes(spec.dimensions).step);
-  bindings["cells"] = cells_struct(spec.storage);
-}
-
-void bind_core_rows(const Kernel& kernel, render::Bindings& bindings) {
-  bindings["row_rules"] = axis_rules_text(kernel.spec, plan::core_axes(kernel.spec.dimensions).row);
-}
-
-void bind_core_taps(const plan::KernelPlan& plan, render::Bindings& bindings) {
-  const std::vector<plan::CoreTap>& taps = plan.cores.taps;
-  const plan::TapRange steps = plan::range_of(taps, &plan::CoreTap::step);
-  bindings["tap_count"] = fmt::to_string(taps.size());
-  bindings["core_taps"] = taps_text(taps);
-  bindings["step_low"] = fmt::to_string(steps.low);
-  bindings["step_high"] = fmt::to_string(steps.high);
-  bindings["blocks_per_multiprocessor"] = fmt::to_string(plan.cores.blocks_per_multiprocessor);
-}
-
-void bind_core_walk(const plan::KernelPlan& plan, render::Bindings& bindings) {
-  const plan::TapRange rows = plan::range_of(plan.cores.taps, &plan::CoreTap::row);
-  bindings["row_low"] = fmt::to_string(rows.low);
-  bindings["row_high"] = fmt::to_string(rows.high);
-  bindings["preferred_steps"] = fmt::to_string(plan.cores.preferred_steps);
-  const plan::ColumnReach reach = plan::column_reach_of(plan.tap_rows);
-  bindings["highest_low"] = fmt::to_string(reach.highest_low);
-  bindings["lowest_high"] = fmt::to_string(reach.lowest_high);
+void bind_core_taps(const Kernel& kernel, render::Bindings& bindings) {
+  const plan::CorePlan& cores = kernel.plan.cores;
+  bindings["cells"] = cells_struct(kernel.spec.storage);
+  bindings["tap_count"] = fmt::to_string(cores.taps.size());
+  bindings["core_taps"] = taps_text(cores.taps);
+  bindings["blocks_per_multiprocessor"] = fmt::to_string(cores.blocks_per_multiprocessor);
 }
 
 }  // namespace spidergen::emit

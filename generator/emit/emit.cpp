@@ -40,7 +40,7 @@ Scheme choose_scheme(const plan::KernelPlan& plan) {
   }
   const plan::Pass& pass = plan.passes.front();
   if (pass.walk == plan::Walk::lines) return {"stream1d", nullptr, stream1d_text};
-  if (pass.walk == plan::Walk::planes) return {"stream3d", bind_stream3d};
+  if (pass.walk == plan::Walk::planes) return {"stream3d", nullptr, stream3d_text};
   if (pass.streaming.warpgroups) return {"split2d", nullptr, split2d_text, warpgroup_arch};
   if (pass.is_bands()) return {"star2d", nullptr, star2d_text};
   if (pass.streaming.tiles_in_shared_memory) return {"block2d", nullptr, block2d_text};

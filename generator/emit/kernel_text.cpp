@@ -38,6 +38,23 @@ PlaneBands plane_bands(const plan::KernelPlan& plan, int dz) {
   return bands;
 }
 
+/// The same in all planes, those of neighbouring planes together where they are the same: a
+/// spider::VolumeBand each.
+std::vector<std::string> volume_bands(const plan::KernelPlan& plan) {
+  std::vector<std::string> texts;
+  const int last = plan.tap_rows.back().dz;
+  for (int dz = plan.tap_rows.front().dz; dz <= last;) {
+    const PlaneBands bands = plane_bands(plan, dz);
+    const int first_dz = dz;
+    for (++dz; dz <= last && plane_bands(plan, dz) == bands;) ++dz;
+    for (const auto& [low_dy, high_dy, low, high] : bands) {
+      texts.push_back(fmt::format("{{{{{}, {}}}, {{{}, {}}}, {{{}, {}}}}}", first_dz, dz - 1, low_dy, high_dy,
+                                  low, high));
+    }
+  }
+  return texts;
+}
+
 /// Does every tap row of plane `other` have one in plane `dz` beside or around it?
 bool covers(const plan::KernelPlan& plan, int dz, int other) {
   const auto covered = [&](const plan::TapRow& row) {
@@ -185,6 +202,28 @@ std::string reach2d_struct(const Kernel& kernel, int row_low, int row_high,
   return render_part("reach2d.cu.in", bindings);
 }
 
+std::string reach3d_struct(const Kernel& kernel, const plan::ColumnReach& columns) {
+  const std::vector<plan::TapRow>& rows = kernel.plan.tap_rows;
+  const auto [lowest, highest] = std::minmax_element(
+      rows.begin(), rows.end(), [](const plan::TapRow& a, const plan::TapRow& b) { return a.dy < b.dy; });
+  const std::vector<std::string> bands = volume_bands(kernel.plan);
+  const auto [full_low, full_high] = full_planes(kernel.plan);
+  render::Bindings bindings;
+  bind_column_reach(columns, bindings);
+  bindings["plane_low"] = fmt::to_string(rows.front().dz);
+  bindings["plane_high"] = fmt::to_string(rows.back().dz);
+  bindings["row_low"] = fmt::to_string(lowest->dy);
+  bindings["row_high"] = fmt::to_string(highest->dy);
+  bindings["full_low"] = fmt::to_string(full_low);
+  bindings["full_high"] = fmt::to_string(full_high);
+  bindings["band_count"] = fmt::to_string(bands.size());
+  bindings["bands"] = constants_text("spider::VolumeBand", "band", bands, ",\n");
+  bindings["plane_rules"] = axis_rules_text(kernel.spec, spec::axis_z);
+  bindings["row_rules"] = axis_rules_text(kernel.spec, spec::axis_y);
+  bindings["column_rules"] = axis_rules_text(kernel.spec, spec::axis_x);
+  return render_part("reach3d.cu.in", bindings);
+}
+
 std::string upper_case(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
@@ -273,25 +312,6 @@ void bind_tap_bands(const plan::KernelPlan& plan, render::Bindings& bindings) {
     texts.push_back(fmt::format("{{{}, {}, {}, {}}}", low_dy, high_dy, low, high));
   bindings["bands"] = fmt::format("{}", fmt::join(texts, ", "));
   bindings["band_count"] = fmt::to_string(texts.size());
-}
-
-void bind_volume_bands(const plan::KernelPlan& plan, render::Bindings& bindings) {
-  std::vector<std::string> texts;
-  const int last = plan.tap_rows.back().dz;
-  for (int dz = plan.tap_rows.front().dz; dz <= last;) {
-    const PlaneBands bands = plane_bands(plan, dz);
-    const int first_dz = dz;
-    for (++dz; dz <= last && plane_bands(plan, dz) == bands;) ++dz;
-    for (const auto& [low_dy, high_dy, low, high] : bands) {
-      texts.push_back(fmt::format("{{{{{}, {}}}, {{{}, {}}}, {{{}, {}}}}}", first_dz, dz - 1, low_dy, high_dy,
-                                  low, high));
-    }
-  }
-  bindings["bands"] = fmt::format("{}", fmt::join(texts, ",\n"));
-  bindings["band_count"] = fmt::to_string(texts.size());
-  const auto [full_low, full_high] = full_planes(plan);
-  bindings["full_low"] = fmt::to_string(full_low);
-  bindings["full_high"] = fmt::to_string(full_high);
 }
 
 void bind_common2d(const Kernel& kernel, render::Bindings& bindings) {

@@ -44,6 +44,9 @@ struct Kernel {
 [[nodiscard]] std::string reach2d_struct(const Kernel& kernel, int row_low, int row_high,
                                          const plan::ColumnReach& columns);
 
+/// The same of a 3D kernel.
+[[nodiscard]] std::string reach3d_struct(const Kernel& kernel, const plan::ColumnReach& columns);
+
 [[nodiscard]] std::string upper_case(std::string text);
 
 /// SPIDER_F16 and so on.
@@ -75,9 +78,8 @@ void bind_operands(const Kernel& kernel, render::Bindings& bindings);
 /// Products in issue order where a warp's rows are streamed or tiled.
 void bind_row_products(const Kernel& kernel, render::Bindings& bindings);
 
-/// Tap rows that follow each other and span the same columns, of 2D kernels and of 3D ones.
+/// Tap rows that follow each other and span the same columns, of 2D kernels.
 void bind_tap_bands(const plan::KernelPlan& plan, render::Bindings& bindings);
-void bind_volume_bands(const plan::KernelPlan& plan, render::Bindings& bindings);
 
 /// The storage and row axis, and the bands: what 2D kernels on tensor cores share.
 void bind_common2d(const Kernel& kernel, render::Bindings& bindings);

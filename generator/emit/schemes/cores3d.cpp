@@ -2,8 +2,8 @@
 
 #include "emit/core_text.h"
 #include "emit/schemes/schemes.h"
+#include "plan/column_reach.h"
 #include "plan/core_ring.h"
-#include "plan/cores.h"
 
 namespace spidergen::emit {
 
@@ -14,11 +14,9 @@ SchemeText cores3d_text(const Kernel& kernel) {
   const plan::CoreRing& ring = *cores.ring;
   const int element_bytes = spec::element_bytes(spec.storage);
   const plan::SideVectors sides = plan::side_vectors(cores.taps, element_bytes);
-  bind_core_cells(kernel, bindings);
-  bind_core_rows(kernel, bindings);
-  bind_core_taps(plan, bindings);
-  bind_core_walk(plan, bindings);
-  bind_volume_bands(plan, bindings);
+  bind_core_taps(kernel, bindings);
+  bindings["reach"] = reach3d_struct(kernel, plan::column_reach_of(plan.tap_rows));
+  bindings["preferred_steps"] = fmt::to_string(cores.preferred_steps);
   bindings["rows_per_thread"] = fmt::to_string(ring.rows_per_thread);
   bindings["warps_across"] = fmt::to_string(ring.warps_across);
   bindings["warps_down"] = fmt::to_string(ring.warps_down);
@@ -29,10 +27,7 @@ SchemeText cores3d_text(const Kernel& kernel) {
   bindings["right_vectors"] = fmt::to_string(sides.right);
   bindings["ring_row_bytes"] = fmt::to_string(plan::core_row_bytes(ring, sides, element_bytes));
   bindings["ring_lead_bytes"] = fmt::to_string(plan::core_lead_bytes(sides));
-  bindings["column_reach_low"] = fmt::to_string(-plan.reach_low[spec::axis_x]);
-  bindings["column_reach_high"] = fmt::to_string(plan.reach_high[spec::axis_x]);
   bindings["edge_columns"] = fmt::to_string(plan::core_edge_columns(plan.tap_rows, element_bytes));
-  bindings["column_rules"] = axis_rules_text(kernel.spec, spec::axis_x);
   return {render_part("cores3d.cu.in", bindings), {"spider::cores3d_form<Stencil>(),"}};
 }
 

@@ -2,6 +2,7 @@
 
 #include "emit/core_text.h"
 #include "emit/schemes/schemes.h"
+#include "plan/column_reach.h"
 #include "plan/core_ring.h"
 #include "plan/core_taps.h"
 #include "plan/cores.h"
@@ -14,11 +15,21 @@ SchemeText cuda_cores_text(const Kernel& kernel) {
   const plan::CorePlan& cores = plan.cores;
   const plan::CoreAxes axes = plan::core_axes(spec.dimensions);
   const plan::TapRange columns = plan::range_of(cores.taps, &plan::CoreTap::column);
-  bind_core_cells(kernel, bindings);
-  bind_core_rows(kernel, bindings);
-  bind_core_taps(plan, bindings);
-  bind_core_walk(plan, bindings);
+  const plan::TapRange steps = plan::range_of(cores.taps, &plan::CoreTap::step);
+  const plan::TapRange rows = plan::range_of(cores.taps, &plan::CoreTap::row);
+  const plan::ColumnReach reach = plan::column_reach_of(plan.tap_rows);
+  bind_core_taps(kernel, bindings);
   bind_tap_bands(plan, bindings);
+  bindings["bands"] = constants_text("spider::TapBand", "band", {bindings["bands"]}, ", ");
+  bindings["step_rules"] = axis_rules_text(spec, axes.step);
+  bindings["row_rules"] = axis_rules_text(spec, axes.row);
+  bindings["step_low"] = fmt::to_string(steps.low);
+  bindings["step_high"] = fmt::to_string(steps.high);
+  bindings["row_low"] = fmt::to_string(rows.low);
+  bindings["row_high"] = fmt::to_string(rows.high);
+  bindings["highest_low"] = fmt::to_string(reach.highest_low);
+  bindings["lowest_high"] = fmt::to_string(reach.lowest_high);
+  bindings["preferred_steps"] = fmt::to_string(cores.preferred_steps);
   bindings["step_axis"] = fmt::to_string(axes.step);
   bindings["row_axis"] = fmt::to_string(axes.row);
   bindings["column_low"] = fmt::to_string(columns.low);

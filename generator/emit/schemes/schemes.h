@@ -7,9 +7,6 @@
 
 namespace spidergen::emit {
 
-/// Each binds what the template of its name needs, beside what all do (emit.cpp).
-void bind_stream3d(const Kernel& kernel, render::Bindings& bindings);
-
 /// What a scheme puts into templates/kernel.cu.in.
 struct SchemeText {
   std::string stencil;             ///< `struct Stencil`, for the scheme's device header, with its tables
@@ -19,6 +16,7 @@ SchemeText cores2d_text(const Kernel& kernel);
 SchemeText cores3d_text(const Kernel& kernel);
 SchemeText stream2d_text(const Kernel& kernel);
 SchemeText stream1d_text(const Kernel& kernel);
+SchemeText stream3d_text(const Kernel& kernel);
 SchemeText split2d_text(const Kernel& kernel);
 SchemeText cuda_cores_text(const Kernel& kernel);
 SchemeText block2d_text(const Kernel& kernel);

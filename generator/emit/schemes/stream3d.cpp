@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
@@ -13,8 +12,8 @@ namespace {
 
 constexpr int vector_elements = 8;
 
-/// {vector, pair, rows, planes} of each source, in the words of stream3d.cu.in.
-std::string sources_text(const plan::Pass& pass) {
+/// {vector, pair, rows, planes} of each source, a spider::PlaneSource.
+std::vector<std::string> sources_of(const plan::Pass& pass) {
   std::vector<std::string> lines;
   for (const plan::Source& source : pass.sources) {
     const plan::Position distance = source.distance();
@@ -22,11 +21,11 @@ std::string sources_text(const plan::Pass& pass) {
     lines.push_back(fmt::format("{{{}, {}, {}, {}}},", first / vector_elements, distance != plan::Position{},
                                 distance.y, distance.z));
   }
-  return fmt::format("{}", fmt::join(lines, "\n"));
+  return lines;
 }
 
-/// {plane, row, source, operand, metadata, selector} each.
-std::string products_text(const plan::Pass& pass, const pack::PackedPass& packed) {
+/// {plane, row, source, operand, metadata, selector} of each product: a spider::PlaneProduct.
+std::vector<std::string> products_of(const plan::Pass& pass, const pack::PackedPass& packed) {
   std::vector<std::string> lines;
   const int first_plane = pass.plane_high - pass.plane_low + 1 - pass.planes_in_flight();
   for (const plan::Product& product : pass.products) {
@@ -35,25 +34,24 @@ std::string products_text(const plan::Pass& pass, const pack::PackedPass& packed
                                 product.row, product.source, product.operand, operand.metadata,
                                 operand.selector));
   }
-  return fmt::format("{}", fmt::join(lines, "\n"));
+  return lines;
 }
 
 }  // namespace
 
-void bind_stream3d(const Kernel& kernel, render::Bindings& bindings) {
+SchemeText stream3d_text(const Kernel& kernel) {
+  render::Bindings bindings;
   const plan::Pass& pass = kernel.pass();
-  bind_row_axis(kernel, bindings);
-  bind_volume_bands(kernel.plan, bindings);
-  bind_operands(kernel, bindings);
-  bindings["products"] = products_text(pass, kernel.packed_pass());
-  bindings["plane_rules"] = axis_rules_text(kernel.spec, spec::axis_z);
+  bindings["operands"] = operands_struct(kernel);
+  bindings["reach"] = reach3d_struct(kernel, pass.column_reach);
+  bindings["product_count"] = fmt::to_string(pass.products.size());
+  bindings["products"] =
+      constants_text("spider::PlaneProduct", "product", products_of(pass, kernel.packed_pass()), "\n");
   const plan::PlaneStreaming& planes = pass.planes;
   int largest_distance = 0;
   for (const plan::Source& source : pass.sources)
     largest_distance = std::max(largest_distance, source.distance().z);
-  bindings["plane_low"] = fmt::to_string(pass.plane_low);
   bindings["pairs_rows"] = pass.mapping.pairs_rows() ? "true" : "false";
-  bindings["plane_high"] = fmt::to_string(pass.plane_high);
   bindings["rows_per_warp"] = fmt::to_string(planes.rows_per_warp);
   bindings["warps_per_block"] = fmt::to_string(planes.warps_per_block);
   bindings["blocks_per_multiprocessor"] = fmt::to_string(planes.blocks_per_multiprocessor);
@@ -66,13 +64,13 @@ void bind_stream3d(const Kernel& kernel, render::Bindings& bindings) {
   bindings["right_vectors"] = fmt::to_string(sides.right);
   bindings["ring_lead_bytes"] = fmt::to_string(plan::plane_lead_bytes(pass));
   bindings["edge_columns"] = fmt::to_string(plan::plane_edge_columns(pass));
-  bind_column_reach(pass.column_reach, bindings);
   bindings["operands_in_registers"] = planes.operands_in_registers ? "true" : "false";
   bindings["planes_in_flight"] = fmt::to_string(pass.planes_in_flight());
   bindings["largest_distance"] = fmt::to_string(largest_distance);
   bindings["unrolled_planes"] = fmt::to_string(planes.unrolled_planes);
   bindings["source_count"] = fmt::to_string(pass.sources.size());
-  bindings["sources"] = sources_text(pass);
+  bindings["sources"] = constants_text("spider::PlaneSource", "source", sources_of(pass), "\n");
+  return {render_part("stream3d.cu.in", bindings), {"spider::stream3d_form<Stencil>(),"}};
 }
 
 }  // namespace spidergen::emit

@@ -3,15 +3,12 @@
 /// lanes' vectors lanes pass on. So the first and last lanes, whose neighbours would be in other warps, only
 /// pass on, and have no outputs.
 ///
-/// A `Stencil` has, as static members:
+/// A `Stencil` has, as static members, what spider/tile_window.h wants of its taps and boundary, and
 /// - Cells: of spider/cells.h;
 /// - tap_count, taps: CoreTap, ascending in step and column;
-/// - row_low, row_high: lowest and highest step;
 /// - tile_rows: output rows of a warp;
 /// - left_lanes, right_lanes: lanes without outputs;
-/// - warps_per_block, blocks_per_multiprocessor;
-/// - band_count, band(i): the tap rows, as TapBand;
-/// - row_rules(), column_rules(): the boundary.
+/// - warps_per_block, blocks_per_multiprocessor.
 #pragma once
 
 #include <spider/boundary.h>
@@ -67,6 +64,12 @@ struct Cores2d {
   static constexpr int column_anchor =
       128 / Cells::element_bytes;  // tiles of a box begin on a line of 128 bytes
   static_assert(input_rows <= 32, "each lane finds the place of one row");
+  static_assert(left_lanes * outputs >= -Stencil::column_reach_low &&
+                    right_lanes * outputs >= Stencil::column_reach_high,
+                "lanes without outputs hold what taps reach");
+  static_assert(Stencil::highest_low >= Stencil::column_reach_low &&
+                    Stencil::lowest_high <= Stencil::column_reach_high,
+                "no tap row reaches farther than all");
 
   /// What a warp computes, and what of it this lane.
   struct Tile : FieldTile<Cells> {

@@ -12,20 +12,20 @@
 /// - unrolled_planes: a multiple of planes_in_flight, so that each accumulator keeps its registers, or 1,
 /// where they move;
 /// - source_count, source(i), product_count, product(i): PlaneSource and PlaneProduct;
-/// - operand_count, operand(i, lane), metadata_count, metadata(i, lane): the tables; operands_in_registers:
-/// or in shared
-///   memory;
+/// - operands_in_registers: or in shared memory, behind the ring; the tables of spider/operands.h;
 /// - result_scale: what undoes the weights' scaling.
 #pragma once
 
 #include <spider/boundary.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
+#include <spider/operands.h>
 #include <spider/plane_ring.h>
 
 #include <cstdint>
 
 namespace spider {
+inline namespace device_1 {
 
 template <class Stencil>
 struct Stream3d;
@@ -87,7 +87,6 @@ struct Stream3d {
   static constexpr int metadata_count = Stencil::metadata_count;
   static constexpr int product_count = Stencil::product_count;
   static constexpr bool operands_in_registers = Stencil::operands_in_registers;
-  static constexpr int operand_bytes = 512;
   static constexpr float result_scale = Stencil::result_scale;
   static constexpr int lead_planes = Stencil::plane_high - Stencil::plane_low;
 
@@ -493,4 +492,5 @@ constexpr SweepForm stream3d_form() {
            Kernel::product_rows}};
 }
 
+}  // namespace device_1
 }  // namespace spider

@@ -23,29 +23,27 @@ constexpr int device_abi = 1;
 constexpr int first_sparse_arch = 80;  // the first with mma.sp
 constexpr int warpgroup_arch = 90;     // the only one with wgmma.mma_async.sp
 
-/// A way to lay a kernel out: the file of templates/ for it, and what fills it. Where the kernel is in no
-/// header of its own that file becomes `<stencil>.cu`, otherwise a part of it.
+/// A way to lay a kernel out: its name in templates/ and among the device headers, and what fills its part.
 struct Scheme {
   std::string_view name;
-  void (*bind)(const Kernel&, render::Bindings&) = nullptr;
   SchemeText (*text)(const Kernel&) = nullptr;
   int minimum_arch = first_sparse_arch;
 };
 
 Scheme choose_scheme(const plan::KernelPlan& plan) {
   if (plan.engine == plan::Engine::cuda) {
-    if (plan.cores.ring) return {"cores3d", nullptr, cores3d_text};
-    if (plan.cores.tile_rows > 0) return {"cores2d", nullptr, cores2d_text};
-    return {"cuda_cores", nullptr, cuda_cores_text};
+    if (plan.cores.ring) return {"cores3d", cores3d_text};
+    if (plan.cores.tile_rows > 0) return {"cores2d", cores2d_text};
+    return {"cuda_cores", cuda_cores_text};
   }
   const plan::Pass& pass = plan.passes.front();
-  if (pass.walk == plan::Walk::lines) return {"stream1d", nullptr, stream1d_text};
-  if (pass.walk == plan::Walk::planes) return {"stream3d", nullptr, stream3d_text};
-  if (pass.streaming.warpgroups) return {"split2d", nullptr, split2d_text, warpgroup_arch};
-  if (pass.is_bands()) return {"star2d", nullptr, star2d_text};
-  if (pass.streaming.tiles_in_shared_memory) return {"block2d", nullptr, block2d_text};
-  if (pass.streaming.tile_forms.empty()) return {"stream2d", nullptr, stream2d_text};
-  return {"tile2d", nullptr, tile2d_text};
+  if (pass.walk == plan::Walk::lines) return {"stream1d", stream1d_text};
+  if (pass.walk == plan::Walk::planes) return {"stream3d", stream3d_text};
+  if (pass.streaming.warpgroups) return {"split2d", split2d_text, warpgroup_arch};
+  if (pass.is_bands()) return {"star2d", star2d_text};
+  if (pass.streaming.tiles_in_shared_memory) return {"block2d", block2d_text};
+  if (pass.streaming.tile_forms.empty()) return {"stream2d", stream2d_text};
+  return {"tile2d", tile2d_text};
 }
 
 render::Template find_template(std::string_view name) {
@@ -142,21 +140,14 @@ EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
   bind_stencil(kernel.spec, kernel.plan, bindings);
   bindings["minimum_arch"] = fmt::to_string(scheme.minimum_arch);
   bindings["storage_code"] = storage_code(kernel.spec.storage);
-  std::string file = fmt::format("{}.cu.in", scheme.name);
-  if (scheme.text == nullptr) {
-    bindings["column_rules"] = axis_rules_text(kernel.spec, spec::axis_x);
-    scheme.bind(kernel, bindings);
-  } else {
-    const SchemeText text = scheme.text(kernel);
-    bindings["scheme"] = scheme.name;
-    bindings["device_abi"] = fmt::to_string(device_abi);
-    bindings["stencil"] = text.stencil;
-    bindings["forms"] = fmt::format("{}", fmt::join(text.forms, "\n"));
-    bindings["products"] =
-        fmt::to_string(kernel.plan.passes.empty() ? 0 : plan::chained_products(kernel.pass()));
-    file = "kernel.cu.in";
-  }
-  return {kernel.spec.name + ".cu", render::render(find_template(file), bindings)};
+  const SchemeText text = scheme.text(kernel);
+  bindings["scheme"] = scheme.name;
+  bindings["device_abi"] = fmt::to_string(device_abi);
+  bindings["stencil"] = text.stencil;
+  bindings["forms"] = fmt::format("{}", fmt::join(text.forms, "\n"));
+  bindings["products"] =
+      fmt::to_string(kernel.plan.passes.empty() ? 0 : plan::chained_products(kernel.pass()));
+  return {kernel.spec.name + ".cu", render::render(find_template("kernel.cu.in"), bindings)};
 }
 
 }  // namespace

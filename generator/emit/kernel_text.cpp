@@ -170,11 +170,6 @@ void bind_row_products(const Kernel& kernel, render::Bindings& bindings) {
   bindings["products"] = fmt::format("{}", fmt::join(row_products(kernel), "\n"));
 }
 
-void bind_shifts(const plan::Pass& pass, render::Bindings& bindings) {
-  bindings["shift_count"] = fmt::to_string(pass.shifts.size());
-  bindings["shift_groups"] = fmt::format("{}", fmt::join(shift_groups(pass), ", "));
-}
-
 std::string row_products_function(const Kernel& kernel) {
   return constants_text("spider::RowProduct", "product", row_products(kernel), "\n");
 }
@@ -278,16 +273,6 @@ std::string product_unit_text(const plan::RoundedWeights& weights) {
   return fmt::format("0x1p{}F", weights.sum_exponent - weights.exponent);
 }
 
-void bind_storage(const Kernel& kernel, render::Bindings& bindings) {
-  bindings["storage"] = storage_struct(kernel.spec, kernel.plan);
-}
-
-void bind_row_axis(const Kernel& kernel, render::Bindings& bindings) {
-  bindings["row_low"] = fmt::to_string(kernel.pass().row_low);
-  bindings["row_high"] = fmt::to_string(kernel.pass().row_high);
-  bindings["row_rules"] = axis_rules_text(kernel.spec, spec::axis_y);
-}
-
 void bind_column_reach(const plan::ColumnReach& reach, render::Bindings& bindings) {
   bindings["highest_low"] = fmt::to_string(reach.highest_low);
   bindings["lowest_high"] = fmt::to_string(reach.lowest_high);
@@ -312,24 +297,6 @@ void bind_tap_bands(const plan::KernelPlan& plan, render::Bindings& bindings) {
     texts.push_back(fmt::format("{{{}, {}, {}, {}}}", low_dy, high_dy, low, high));
   bindings["bands"] = fmt::format("{}", fmt::join(texts, ", "));
   bindings["band_count"] = fmt::to_string(texts.size());
-}
-
-void bind_common2d(const Kernel& kernel, render::Bindings& bindings) {
-  bind_storage(kernel, bindings);
-  bind_row_axis(kernel, bindings);
-  bind_tap_bands(kernel.plan, bindings);
-}
-
-void bind_forms(const std::vector<std::string>& forms, render::Bindings& bindings) {
-  bindings["forms"] = fmt::format("{}", fmt::join(forms, "\n"));
-  bindings["form_count"] = fmt::to_string(forms.size());
-}
-
-void bind_window(const plan::Pass& pass, int window_vectors, render::Bindings& bindings) {
-  bindings["window_vectors"] = fmt::to_string(window_vectors);
-  bindings["first_column"] = fmt::to_string(pass.first_column());
-  bind_shifts(pass, bindings);
-  bind_column_reach(pass.column_reach, bindings);
 }
 
 }  // namespace spidergen::emit

@@ -69,25 +69,13 @@ struct Kernel {
 [[nodiscard]] std::string product_unit_text(const plan::RoundedWeights& weights);
 
 /// Each of these binds what several templates share.
-void bind_storage(const Kernel& kernel, render::Bindings& bindings);
-void bind_row_axis(const Kernel& kernel, render::Bindings& bindings);
 void bind_column_reach(const plan::ColumnReach& reach, render::Bindings& bindings);
-void bind_shifts(const plan::Pass& pass, render::Bindings& bindings);
 void bind_operands(const Kernel& kernel, render::Bindings& bindings);
 
-/// Products in issue order where a warp's rows are streamed or tiled.
+/// Products in issue order where a warp's rows are streamed.
 void bind_row_products(const Kernel& kernel, render::Bindings& bindings);
 
 /// Tap rows that follow each other and span the same columns, of 2D kernels.
 void bind_tap_bands(const plan::KernelPlan& plan, render::Bindings& bindings);
-
-/// The storage and row axis, and the bands: what 2D kernels on tensor cores share.
-void bind_common2d(const Kernel& kernel, render::Bindings& bindings);
-
-/// The forms of tiles, in their template's words.
-void bind_forms(const std::vector<std::string>& forms, render::Bindings& bindings);
-
-/// Where the inputs of a tile are in its window.
-void bind_window(const plan::Pass& pass, int window_vectors, render::Bindings& bindings);
 
 }  // namespace spidergen::emit

@@ -28,6 +28,7 @@
 #include <spider/boundary.h>
 #include <spider/cells.h>
 #include <spider/cores.h>
+#include <spider/field2d.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
 
@@ -147,30 +148,11 @@ struct CudaCores {
     return {0, column < field.box.offset[2] + field.box.extent[2] ? 1 : 0, 0, static_cast<Column>(column)};
   }
 
-  /// The walk of this warp: strips of 2D fields.
+  /// The walk of this warp down a strip of a 2D field.
   SPIDER_DEVICE static Place find_strip(const SweepArguments& field) {
-    const StripGrid& grid = field.grid.strips;
-    const int index = device::block_index() * Stencil::warps_per_block + device::warp_index();
-    int strip = 0;
-    int segment = 0;
-    Place place{0, 0, 0, 0};
-    if (index < grid.edge_walks) {
-      const int edge = index % grid.edge_strips;
-      strip = edge == 0 ? 0 : grid.inner_strips + edge;
-      segment = index / grid.edge_strips;
-      place.steps = grid.edge_rows;
-    } else if (grid.inner_strips > 0) {
-      const int inner = index - grid.edge_walks;
-      strip = 1 + inner % grid.inner_strips;
-      segment = inner / grid.inner_strips;
-      place.steps = grid.inner_rows;
-    }
-    const std::int32_t first = segment * place.steps;
-    const std::int32_t remaining = static_cast<std::int32_t>(field.box.extent[step_axis]) - first;
-    if (place.steps > remaining) place.steps = remaining > 0 ? remaining : 0;
-    place.first_step = static_cast<std::int32_t>(field.box.offset[step_axis]) + first;
-    place.column = grid.first_column + strip * warp_columns;
-    return place;
+    const spider::Walk walk =
+        find_walk(field, device::block_index() * Stencil::warps_per_block + device::warp_index());
+    return {walk.first_row, walk.rows, 0, field.grid.strips.first_column + walk.across * warp_columns};
   }
 
   /// The walk of this warp: a row of a block of a 3D field.

@@ -418,9 +418,10 @@ struct PlaneRing {
     const EdgeTable table = edges.table();
     SPIDER_UNROLL
     for (int k = 0; k < edge_elements; ++k) {
-      if (k < edges.elements)
+      if (k < edges.elements) {
         values.value[k] =
             device::load_field_if(table.has_element(k), plane + table.element(k), values.value[k]);
+      }
     }
   }
 

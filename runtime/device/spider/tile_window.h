@@ -29,6 +29,13 @@ struct FieldTile : Field2d<typename Storage::Element> {
         column(field.grid.volume.first_column) {}
 };
 
+/// Are all outputs of a tile of so many rows and columns the sweep's?
+template <int rows, int columns, class Storage>
+SPIDER_DEVICE bool has_plain_outputs(const FieldTile<Storage>& tile) {
+  return tile.row >= tile.wanted.row_begin && tile.row + rows <= tile.wanted.row_end &&
+         tile.column >= tile.wanted.column_begin && tile.column + columns <= tile.wanted.column_end;
+}
+
 /// Blocks of a sweep to the left of one, and above it.
 struct BlockPlace {
   int across, down;

@@ -46,7 +46,7 @@ sweep_block2d(const SweepArguments field) {
   if (!Kernel::find_tile(field, tile)) return;
   // All warps of a tile take the same way, so that they come to every barrier together.
   if constexpr (Form::in_registers) {
-    if (Kernel::Window::has_plain_inputs(tile) && Kernel::has_plain_outputs(tile))
+    if (Kernel::Window::has_plain_inputs(tile) && Kernel::stores_all(tile))
       return Kernel::sweep_from_registers(tile);
   }
   Kernel::sweep_from_window(tile, field.grid.volume);
@@ -137,10 +137,8 @@ struct Block2d {
     return tile.row < tile.wanted.row_end && tile.column < tile.wanted.column_end;
   }
 
-  /// Are all outputs the sweep's?
-  SPIDER_DEVICE static bool has_plain_outputs(const Tile& tile) {
-    return tile.row >= tile.wanted.row_begin && tile.row + Form::tile_rows <= tile.wanted.row_end &&
-           tile.column >= tile.wanted.column_begin && tile.column + tile_outputs <= tile.wanted.column_end;
+  SPIDER_DEVICE static bool stores_all(const Tile& tile) {
+    return has_plain_outputs<Form::tile_rows, tile_outputs>(tile);
   }
 
   /// The barrier of bulk copies; the window begins on the next line.
@@ -219,8 +217,7 @@ struct Block2d {
   /// Of windows: a column of a product has four groups of eight inputs from group 2 (lane / 4) on, of which
   /// group (lane % 4) / 2 + 2 (lane % 2) is the lane's.
   SPIDER_DEVICE static LaneInputs window_inputs() {
-    const int lane = device::lane_index();
-    return {0, vector_elements * (2 * (lane / 4) + lane % 4 / 2 + 2 * (lane % 2))};
+    return {0, vector_elements * pair_swap_group(device::lane_index())};
   }
 
   /// Of a pair of diagonals lanes 4 n and 4 n + 1 have neighbouring groups of the earlier row, the others
@@ -446,7 +443,7 @@ struct Block2d {
     using Source = WindowInputs;
     const FragmentPlaces<Source> places = {Source(first_inputs()), Source(second_inputs())};
     const auto load = [&places](int step) { return load_fragments(places, step); };
-    if (!has_plain_outputs(tile)) {
+    if (!stores_all(tile)) {
       compute_outputs<Stores::clipped>(tile, tables, load);
     } else if constexpr (Form::any_rows) {
       compute_outputs<Stores::anywhere>(tile, tables, load);

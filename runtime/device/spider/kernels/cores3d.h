@@ -212,9 +212,10 @@ struct Cores3d {
         // The first lead_planes planes to complete belong to the walk before.
         if (step >= lead_planes) {
           SPIDER_UNROLL
-          for (int k = 0; k < rows_per_thread; ++k)
+          for (int k = 0; k < rows_per_thread; ++k) {
             store_outputs<Cells, inside>(next_output + k * field.output_stride[1], inside || k < rows_left,
                                          clip, sums[0][k]);
+          }
         }
         next_output += field.output_stride[0];
         move_sums(sums);

@@ -348,7 +348,7 @@ struct Split2d {
       const Shared to = row + prepared_place(cell) + cell % 2 * 2;
       SPIDER_UNROLL
       for (int term = 0; term < Storage::terms; ++term) {
-        const std::uint16_t half = static_cast<std::uint16_t>(terms >> 16 * term);
+        const auto half = static_cast<std::uint16_t>(terms >> 16 * term);
         device::store_shared_if(wanted && begins_window(cell), to + term * term_bytes, half);
         device::store_shared_if(wanted && ends_window(cell), to + term * term_bytes - to_column_before, half);
       }
@@ -469,7 +469,7 @@ struct Split2d {
     SPIDER_DEVICE void object(int group, bool objects) const {
       device::store_shared_if(device::lane_index() == 0,
                               objections_begin + group % 2 * vector_bytes + row_of_warp() * 4,
-                              std::uint32_t{objects});
+                              static_cast<std::uint32_t>(objects));
     }
 
     /// The range of all magnitudes, infinities and zeros included.
@@ -733,9 +733,10 @@ struct Split2d {
         SPIDER_UNROLL
         for (int tile = 0; tile < tiles; ++tile) {
           SPIDER_UNROLL
-          for (int i = 0; i < 4; ++i)
+          for (int i = 0; i < 4; ++i) {
             sums[tile].value[i] =
                 chain == 0 ? leading[tile].value[i] : sums[tile].value[i] + leading[tile].value[i];
+          }
         }
       }
       ++step;

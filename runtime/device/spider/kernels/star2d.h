@@ -52,7 +52,7 @@ sweep_star2d(const SweepArguments field) {
     Window::sync();
   }
   const bool waits = in_bulk && tile.aligned_input;
-  if (Kernel::has_plain_outputs(tile)) {
+  if (Kernel::stores_all(tile)) {
     Kernel::template compute_outputs<false>(tile, tables, waits);
   } else {
     Kernel::template compute_outputs<true>(tile, tables, waits);
@@ -123,10 +123,8 @@ struct Star2d {
   }
 
   /// Are all outputs the sweep's, and aligned?
-  SPIDER_DEVICE static bool has_plain_outputs(const Tile& tile) {
-    return tile.aligned_output && tile.row >= tile.wanted.row_begin &&
-           tile.row + Form::tile_rows <= tile.wanted.row_end && tile.column >= tile.wanted.column_begin &&
-           tile.column + tile_outputs <= tile.wanted.column_end;
+  SPIDER_DEVICE static bool stores_all(const Tile& tile) {
+    return tile.aligned_output && has_plain_outputs<Form::tile_rows, tile_outputs>(tile);
   }
 
   /// The barrier of the bulk copies that a row of units awaits, beside those of the row above; the window

@@ -116,10 +116,8 @@ struct Tile2d {
     return tile.row < tile.wanted.row_end && tile.column < tile.wanted.column_end;
   }
 
-  /// Are all outputs the sweep's?
-  SPIDER_DEVICE static bool has_plain_outputs(const Tile& tile) {
-    return tile.row + Form::tile_rows <= tile.wanted.row_end && tile.column >= tile.wanted.column_begin &&
-           tile.column + tile_outputs <= tile.wanted.column_end;
+  SPIDER_DEVICE static bool stores_all(const Tile& tile) {
+    return has_plain_outputs<Form::tile_rows, tile_outputs>(tile);
   }
 
   /// Are all inputs of the tile in the box, and all outputs wanted? Of rows that are not aligned, so must be
@@ -127,7 +125,7 @@ struct Tile2d {
   SPIDER_DEVICE static bool is_inside(const Tile& tile) {
     constexpr int before = Form::any_rows ? 1 : 0;
     constexpr int behind = Form::any_rows ? 2 : 0;
-    return Window::has_plain_rows(tile) && has_plain_outputs(tile) &&
+    return Window::has_plain_rows(tile) && stores_all(tile) &&
            tile.column + first_column - before >= tile.wanted.column_begin &&
            tile.column + first_column + Window::columns + behind <= tile.wanted.column_end;
   }
@@ -156,7 +154,7 @@ struct Tile2d {
     load_with_care(tile, fragments);
     if constexpr (Form::is_low) device::let_later_work_start();
     tables.load_now();
-    if (Form::is_low && tile.aligned_output && has_plain_outputs(tile)) {
+    if (Form::is_low && tile.aligned_output && stores_all(tile)) {
       compute_outputs<Stores::plain>(tile, tables, fragments);
     } else {
       compute_outputs<Stores::clipped>(tile, tables, fragments);

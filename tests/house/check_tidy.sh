@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# The device headers are as clang-tidy wants them, where the emulator compiles a kernel of every scheme: check_tidy.sh ROOT
+set -euo pipefail
+cd -- "$1"
+command -v clang-tidy >/dev/null || { echo "skipped: there is no clang-tidy"; exit 77; }
+# Beside what .clang-tidy leaves out: registers stay uninitialised until a loop fills them, loops that are unrolled count, what
+# is multiplied is an offset within a tile, and what a walk does is one function.
+checks=-modernize-use-nodiscard,-modernize-loop-convert,-cppcoreguidelines-pro-type-member-init
+checks+=,-bugprone-implicit-widening-of-multiplication-result,-readability-function-cognitive-complexity
+checks+=,-cppcoreguidelines-prefer-member-initializer  # members that follow from each other are computed in order
+unit=$(mktemp --suffix=.cpp)
+trap 'rm -f -- "$unit"' EXIT
+for header in runtime/device/spider/kernels/*.h; do
+  if kernel=$(grep -lF "<spider/kernels/${header##*/}>" generated/*.cu | head -n 1); [[ -n $kernel ]]; then
+    printf '#include "%s"\n' "${kernel#generated/}" >>"$unit"
+  else
+    printf '#include <spider/kernels/%s>\n' "${header##*/}" >>"$unit"  # no stencil that is shipped takes it
+  fi
+done
+clang-tidy --quiet --config-file=.clang-tidy --checks="$checks" --header-filter='/device/spider/' "$unit" -- -std=c++20 \
+  -I generated -I runtime/include -I runtime/device -I runtime/emulator

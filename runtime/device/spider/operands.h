@@ -109,6 +109,19 @@ class Operands {
     }
   }
 
+  /// Has them here from now on (device::settle).
+  SPIDER_DEVICE void settle() {
+    SPIDER_UNROLL
+    for (std::uint32_t& word : metadata_) word = device::settle(word);
+    if constexpr (held) {
+      SPIDER_UNROLL
+      for (device::Vector& matrix : matrices_) {
+        SPIDER_UNROLL
+        for (std::uint32_t& word : matrix.word) word = device::settle(word);
+      }
+    }
+  }
+
   SPIDER_DEVICE device::Vector matrix(int i) const {
     if constexpr (held) {
       return matrices_[i];

@@ -35,7 +35,9 @@ template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_stream3d(SPIDER_GRID_CONSTANT const SweepArguments field) {
   using Kernel = Stream3d<Stencil>;
-  const typename Kernel::Operands operands = Kernel::load_operands(device::lane_index());
+  if constexpr (!Stencil::operands_in_registers) place_operands<Stencil>(Kernel::Planes::bytes);
+  typename Kernel::Operands operands(Kernel::Planes::bytes);
+  operands.settle();
   const typename Kernel::Block block = Kernel::Planes::make_block(field);
   const Terrain terrain = Kernel::Planes::terrain_of(field, block);
   const Span usual = Kernel::Planes::usual_steps(block);
@@ -84,7 +86,6 @@ struct Stream3d {
   static constexpr int vector_bytes = 16;
   static constexpr int source_count = Stencil::source_count;
   static constexpr int operand_count = Stencil::operand_count;
-  static constexpr int metadata_count = Stencil::metadata_count;
   static constexpr int product_count = Stencil::product_count;
   static constexpr bool operands_in_registers = Stencil::operands_in_registers;
   static constexpr float result_scale = Stencil::result_scale;
@@ -113,6 +114,7 @@ struct Stream3d {
   };
   using Planes = PlaneRing<Ring>;
   using Block = typename Planes::Block;
+  using Operands = spider::Operands<Stencil, operands_in_registers>;
   static constexpr int shared_bytes =
       Planes::bytes + (operands_in_registers ? 0 : operand_count * operand_bytes);
 
@@ -120,45 +122,6 @@ struct Stream3d {
   /// away.
   SPIDER_DEVICE static Shared ring_plane(int step) {
     return static_cast<unsigned>(step + ring_planes) % ring_planes * Stencil::ring_plane_bytes;
-  }
-
-  /// The operands and metadata of a lane. Those in shared memory lie behind the ring.
-  struct Operands {
-    Vector held[operands_in_registers ? operand_count : 1];
-    std::uint32_t metadata[metadata_count];
-
-    SPIDER_DEVICE Vector matrix(int i) const {
-      if constexpr (operands_in_registers) {
-        return held[i];
-      } else {
-        return device::load_shared(Planes::bytes + i * operand_bytes + device::lane_index() * vector_bytes);
-      }
-    }
-  };
-
-  SPIDER_DEVICE static Operands load_operands(int lane) {
-    Operands loaded;
-    SPIDER_UNROLL
-    for (int i = 0; i < metadata_count; ++i) {
-      loaded.metadata[i] = device::settle(device::load_table(Stencil::metadata(i, lane)));
-    }
-    if constexpr (operands_in_registers) {
-      SPIDER_UNROLL
-      for (int i = 0; i < operand_count; ++i) loaded.held[i] = device::load_table(Stencil::operand(i, lane));
-      SPIDER_UNROLL
-      for (int i = 0; i < operand_count; ++i) {
-        SPIDER_UNROLL
-        for (std::uint32_t& word : loaded.held[i].word) word = device::settle(word);
-      }
-    } else {
-      SPIDER_NO_UNROLL
-      for (int i = device::warp_index(); i < operand_count; i += warps_per_block) {
-        device::store_shared(Planes::bytes + i * operand_bytes + lane * vector_bytes,
-                             device::load_table(Stencil::operand(i, lane)));
-      }
-      device::sync_block();
-    }
-    return loaded;
   }
 
   /// The sums of a product of a warp: rows product_rows (i / products_abreast) .. of the warp, columns
@@ -206,7 +169,7 @@ struct Stream3d {
         places.place[i] = first + (second ? 2 * half : half);
         places.rest[i] = first + (second ? half : 2 * half);
       } else {
-        const int window_vector = 2 * column + lane % 4 / 2 + 2 * (lane % 2);
+        const int window_vector = pair_swap_group(lane);
         const int pair_vector = 2 * column + lane % 2;
         const Shared plane = ring_plane(source.planes == 0 || second ? step : step - source.planes);
         places.place[i] =
@@ -232,9 +195,9 @@ struct Stream3d {
   SPIDER_DEVICE static void multiply(const Operands& loaded, const Product& product, const Vector& matrix,
                                      const Vector& fragment, Accumulator& sum) {
     if (product.selector == 0) {
-      device::multiply_sparse<0>(sum, matrix, fragment, loaded.metadata[product.metadata]);
+      device::multiply_sparse<0>(sum, matrix, fragment, loaded.metadata(product.metadata));
     } else {
-      device::multiply_sparse<1>(sum, matrix, fragment, loaded.metadata[product.metadata]);
+      device::multiply_sparse<1>(sum, matrix, fragment, loaded.metadata(product.metadata));
     }
   }
 

@@ -21,7 +21,6 @@
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box1d_r2 {
-namespace {
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[1][32] = {
@@ -62,21 +61,8 @@ struct OperandTables {
   SPIDER_DEVICE static const std::uint32_t* metadata(int i, int lane) { return &metadata_words[i][lane]; }
 };
 
-struct Reach {
-  static constexpr int row_low = 0, row_high = 0;  // dy
-  static constexpr int column_reach_low = -2, column_reach_high = 2;  // dx of any tap row, or 0
-  static constexpr int highest_low = -2, lowest_high = 2;  // dx of every tap row
-  static constexpr int band_count = 1;
-  SPIDER_DEVICE static spider::TapBand band(int i) {
-    SPIDER_CONSTANTS spider::TapBand bands[] = {{0, 0, -2, 2}};  // {lowest dy, highest dy, lowest dx, highest dx}
-    return bands[i];
-  }
-  SPIDER_DEVICE static constexpr spider::AxisRules row_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000}; }
-  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000}; }
-};
-
 /// out[x] = sum of weight * in[x + dx], in every row by itself
-struct Stencil : OperandTables, Reach {
+struct Stencil : OperandTables {
   using Storage = spider::F16Storage;
   static constexpr int dimensions = 1;
   static constexpr int tiles = 4;  // of a strip
@@ -84,6 +70,8 @@ struct Stencil : OperandTables, Reach {
   static constexpr int first_column = -8, window_vectors = 66;  // of a strip's inputs
   static constexpr bool always_gathers = false;
   static constexpr int shift_count = 1, product_count = 1;
+  static constexpr int lowest_tap = -2, highest_tap = 2;  // dx
+  SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x0000, 0x0000}; }
   SPIDER_DEVICE static int shift_group(int i) {
     SPIDER_CONSTANTS int values[] = {
         0
@@ -120,7 +108,6 @@ constexpr spider_kernel kernel =
                          {0, 0, 2}, {0, 0, 2}, 80, 1},
                         forms, tap_rows, taps, faces);
 
-}  // namespace
 }  // namespace spider_box1d_r2
 
 const spider_kernel* box1d_r2_kernel(void) { return &spider_box1d_r2::kernel; }

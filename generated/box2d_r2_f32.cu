@@ -21,7 +21,6 @@
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box2d_r2_f32 {
-namespace {
 
 struct Reach {
   static constexpr int row_low = -2, row_high = 2;  // dy
@@ -91,7 +90,6 @@ constexpr spider_kernel kernel =
                          {0, 2, 2}, {0, 2, 2}, 80, 0},
                         forms, tap_rows, taps, faces);
 
-}  // namespace
 }  // namespace spider_box2d_r2_f32
 
 const spider_kernel* box2d_r2_f32_kernel(void) { return &spider_box2d_r2_f32::kernel; }

@@ -23,7 +23,6 @@
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box2d_r3 {
-namespace {
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[4][32] = {
@@ -200,7 +199,6 @@ constexpr spider_kernel kernel =
                          {0, 3, 3}, {0, 3, 3}, 80, 4},
                         forms, tap_rows, taps, faces);
 
-}  // namespace
 }  // namespace spider_box2d_r3
 
 const spider_kernel* box2d_r3_kernel(void) { return &spider_box2d_r3::kernel; }

@@ -21,7 +21,6 @@
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box2d_r3_f32 {
-namespace {
 
 /// out[step][row][column] = sum of weight * in[step + s][row + r][column + c]
 struct Stencil {
@@ -106,7 +105,6 @@ constexpr spider_kernel kernel =
                          {0, 3, 3}, {0, 3, 3}, 80, 0},
                         forms, tap_rows, taps, faces);
 
-}  // namespace
 }  // namespace spider_box2d_r3_f32
 
 const spider_kernel* box2d_r3_f32_kernel(void) { return &spider_box2d_r3_f32::kernel; }

@@ -22,7 +22,6 @@
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box2d_r5 {
-namespace {
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[11][32] = {
@@ -355,7 +354,6 @@ constexpr spider_kernel kernel =
                          {0, 5, 5}, {0, 5, 5}, 80, 11},
                         forms, tap_rows, taps, faces);
 
-}  // namespace
 }  // namespace spider_box2d_r5
 
 const spider_kernel* box2d_r5_kernel(void) { return &spider_box2d_r5::kernel; }

@@ -21,7 +21,6 @@
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box2d_r7_f32 {
-namespace {
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[30][32] = {
@@ -764,7 +763,6 @@ constexpr spider_kernel kernel =
                          {0, 7, 7}, {0, 7, 7}, 80, 45},
                         forms, tap_rows, taps, faces);
 
-}  // namespace
 }  // namespace spider_box2d_r7_f32
 
 const spider_kernel* box2d_r7_f32_kernel(void) { return &spider_box2d_r7_f32::kernel; }

@@ -21,7 +21,6 @@
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box3d_r2 {
-namespace {
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[15][32] = {
@@ -465,7 +464,6 @@ constexpr spider_kernel kernel =
                          {2, 2, 2}, {2, 2, 2}, 80, 15},
                         forms, tap_rows, taps, faces);
 
-}  // namespace
 }  // namespace spider_box3d_r2
 
 const spider_kernel* box3d_r2_kernel(void) { return &spider_box3d_r2::kernel; }

@@ -23,7 +23,6 @@
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_gauss2d_r2 {
-namespace {
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[3][32] = {
@@ -175,7 +174,6 @@ constexpr spider_kernel kernel =
                          {0, 2, 2}, {0, 2, 2}, 80, 3},
                         forms, tap_rows, taps, faces);
 
-}  // namespace
 }  // namespace spider_gauss2d_r2
 
 const spider_kernel* gauss2d_r2_kernel(void) { return &spider_gauss2d_r2::kernel; }

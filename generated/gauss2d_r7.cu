@@ -22,7 +22,6 @@
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_gauss2d_r7 {
-namespace {
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[16][32] = {
@@ -498,7 +497,6 @@ constexpr spider_kernel kernel =
                          {0, 7, 7}, {0, 7, 7}, 80, 30},
                         forms, tap_rows, taps, faces);
 
-}  // namespace
 }  // namespace spider_gauss2d_r7
 
 const spider_kernel* gauss2d_r7_kernel(void) { return &spider_gauss2d_r7::kernel; }

@@ -21,7 +21,6 @@
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_gauss3d {
-namespace {
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[4][32] = {
@@ -201,7 +200,6 @@ constexpr spider_kernel kernel =
                          {1, 1, 1}, {1, 1, 1}, 80, 6},
                         forms, tap_rows, taps, faces);
 
-}  // namespace
 }  // namespace spider_gauss3d
 
 const spider_kernel* gauss3d_kernel(void) { return &spider_gauss3d::kernel; }

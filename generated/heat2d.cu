@@ -24,7 +24,6 @@
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_heat2d {
-namespace {
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[2][32] = {
@@ -146,7 +145,6 @@ constexpr spider_kernel kernel =
                          {0, 1, 1}, {0, 1, 1}, 80, 3},
                         forms, tap_rows, taps, faces);
 
-}  // namespace
 }  // namespace spider_heat2d
 
 const spider_kernel* heat2d_kernel(void) { return &spider_heat2d::kernel; }

@@ -22,7 +22,6 @@
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_heat2d_f32 {
-namespace {
 
 struct Reach {
   static constexpr int row_low = -1, row_high = 1;  // dy
@@ -76,7 +75,6 @@ constexpr spider_kernel kernel =
                          {0, 1, 1}, {0, 1, 1}, 80, 0},
                         forms, tap_rows, taps, faces);
 
-}  // namespace
 }  // namespace spider_heat2d_f32
 
 const spider_kernel* heat2d_f32_kernel(void) { return &spider_heat2d_f32::kernel; }

@@ -22,7 +22,6 @@
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_heat3d {
-namespace {
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[2][32] = {
@@ -161,7 +160,6 @@ constexpr spider_kernel kernel =
                          {1, 1, 1}, {1, 1, 1}, 80, 5},
                         forms, tap_rows, taps, faces);
 
-}  // namespace
 }  // namespace spider_heat3d
 
 const spider_kernel* heat3d_kernel(void) { return &spider_heat3d::kernel; }

@@ -22,7 +22,6 @@
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_heat3d_f32 {
-namespace {
 
 struct Reach {
   static constexpr int plane_low = -1, plane_high = 1;  // dz
@@ -96,7 +95,6 @@ constexpr spider_kernel kernel =
                          {1, 1, 1}, {1, 1, 1}, 80, 0},
                         forms, tap_rows, taps, faces);
 
-}  // namespace
 }  // namespace spider_heat3d_f32
 
 const spider_kernel* heat3d_f32_kernel(void) { return &spider_heat3d_f32::kernel; }

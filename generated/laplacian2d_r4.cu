@@ -27,7 +27,6 @@
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_laplacian2d_r4 {
-namespace {
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[2][32] = {
@@ -297,7 +296,6 @@ constexpr spider_kernel kernel =
                          {0, 4, 4}, {0, 4, 4}, 80, 5},
                         forms, tap_rows, taps, faces);
 
-}  // namespace
 }  // namespace spider_laplacian2d_r4
 
 const spider_kernel* laplacian2d_r4_kernel(void) { return &spider_laplacian2d_r4::kernel; }

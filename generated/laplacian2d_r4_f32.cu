@@ -22,7 +22,6 @@
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_laplacian2d_r4_f32 {
-namespace {
 
 struct Reach {
   static constexpr int row_low = -4, row_high = 4;  // dy
@@ -98,7 +97,6 @@ constexpr spider_kernel kernel =
                          {0, 4, 4}, {0, 4, 4}, 80, 0},
                         forms, tap_rows, taps, faces);
 
-}  // namespace
 }  // namespace spider_laplacian2d_r4_f32
 
 const spider_kernel* laplacian2d_r4_f32_kernel(void) { return &spider_laplacian2d_r4_f32::kernel; }

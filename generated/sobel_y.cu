@@ -23,7 +23,6 @@
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_sobel_y {
-namespace {
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[2][32] = {
@@ -142,7 +141,6 @@ constexpr spider_kernel kernel =
                          {0, 1, 1}, {0, 1, 1}, 80, 2},
                         forms, tap_rows, taps, faces);
 
-}  // namespace
 }  // namespace spider_sobel_y
 
 const spider_kernel* sobel_y_kernel(void) { return &spider_sobel_y::kernel; }

@@ -23,7 +23,6 @@
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_star2d_r1 {
-namespace {
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[3][32] = {
@@ -163,7 +162,6 @@ constexpr spider_kernel kernel =
                          {0, 1, 1}, {0, 1, 1}, 80, 3},
                         forms, tap_rows, taps, faces);
 
-}  // namespace
 }  // namespace spider_star2d_r1
 
 const spider_kernel* star2d_r1_kernel(void) { return &spider_star2d_r1::kernel; }

@@ -26,7 +26,6 @@
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_star2d_r7 {
-namespace {
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[1][32] = {
@@ -291,7 +290,6 @@ constexpr spider_kernel kernel =
                          {0, 7, 7}, {0, 7, 7}, 80, 4},
                         forms, tap_rows, taps, faces);
 
-}  // namespace
 }  // namespace spider_star2d_r7
 
 const spider_kernel* star2d_r7_kernel(void) { return &spider_star2d_r7::kernel; }

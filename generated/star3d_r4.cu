@@ -23,7 +23,6 @@
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_star3d_r4 {
-namespace {
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[6][32] = {
@@ -267,7 +266,6 @@ constexpr spider_kernel kernel =
                          {4, 4, 4}, {4, 4, 4}, 80, 10},
                         forms, tap_rows, taps, faces);
 
-}  // namespace
 }  // namespace spider_star3d_r4
 
 const spider_kernel* star3d_r4_kernel(void) { return &spider_star3d_r4::kernel; }

@@ -22,7 +22,6 @@
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_star3d_r4_f32 {
-namespace {
 
 struct Reach {
   static constexpr int plane_low = -4, plane_high = 4;  // dz
@@ -136,7 +135,6 @@ constexpr spider_kernel kernel =
                          {4, 4, 4}, {4, 4, 4}, 80, 0},
                         forms, tap_rows, taps, faces);
 
-}  // namespace
 }  // namespace spider_star3d_r4_f32
 
 const spider_kernel* star3d_r4_f32_kernel(void) { return &spider_star3d_r4_f32::kernel; }

@@ -11,7 +11,9 @@ SchemeText stream1d_text(const Kernel& kernel) {
   const plan::LineStreaming& lines = pass.lines;
   const render::Bindings bindings = {
       {"operands", operands_struct(kernel)},
-      {"reach", reach2d_struct(kernel, pass.row_low, pass.row_high, pass.column_reach)},
+      {"lowest_tap", fmt::to_string(pass.column_reach.highest_low)},
+      {"highest_tap", fmt::to_string(pass.column_reach.lowest_high)},
+      {"column_rules", axis_rules_text(kernel.spec, spec::axis_x)},
       {"storage", storage_struct(kernel.spec, kernel.plan)},
       {"dimensions", fmt::to_string(kernel.spec.dimensions)},
       {"tiles", fmt::to_string(lines.tiles_per_warp)},

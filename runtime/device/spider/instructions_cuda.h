@@ -229,34 +229,23 @@ SPIDER_DEVICE void store_shared(Shared to, std::uint16_t v) {
 
 /// The same where `wanted`, without a branch around it.
 SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint16_t v) {
-  asm volatile(
-      "{\n"
-      ".reg .pred wanted;\n"
-      "setp.ne.b32 wanted, %2, 0;\n"
-      "@wanted st.shared.b16 [%0], %1;\n"
-      "}" ::"r"(shared_address(to)),
-      "h"(v), "r"(static_cast<int>(wanted))
-      : "memory");
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.shared.b16 [%0], %1; }" ::"r"(
+                   shared_address(to)),
+               "h"(v), "r"(static_cast<int>(wanted))
+               : "memory");
 }
 
 SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint32_t v) {
-  asm volatile(
-      "{\n"
-      ".reg .pred wanted;\n"
-      "setp.ne.b32 wanted, %2, 0;\n"
-      "@wanted st.shared.b32 [%0], %1;\n"
-      "}" ::"r"(shared_address(to)),
-      "r"(v), "r"(static_cast<int>(wanted))
-      : "memory");
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.shared.b32 [%0], %1; }" ::"r"(
+                   shared_address(to)),
+               "r"(v), "r"(static_cast<int>(wanted))
+               : "memory");
 }
 
 SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, const Vector& v) {
   asm volatile(
-      "{\n"
-      ".reg .pred wanted;\n"
-      "setp.ne.b32 wanted, %5, 0;\n"
-      "@wanted st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n"
-      "}" ::"r"(shared_address(to)),
+      "{ .reg .pred wanted; setp.ne.b32 wanted, %5, 0; @wanted st.shared.v4.b32 [%0], {%1, %2, %3, %4}; }" ::
+          "r"(shared_address(to)),
       "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3]), "r"(static_cast<int>(wanted))
       : "memory");
 }
@@ -265,11 +254,8 @@ SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, const Vector& v) {
 /// after its wait, for others after a synchronisation behind that. Lanes that do not want it copy nothing.
 SPIDER_DEVICE void copy_async_if(bool wanted, Shared to, const void* from) {
   asm volatile(
-      "{\n"
-      ".reg .pred wanted;\n"
-      "setp.ne.b32 wanted, %2, 0;\n"
-      "@wanted cp.async.cg.shared.global.L2::128B [%0], [%1], 16;\n"
-      "}" ::"r"(shared_address(to)),
+      "{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted cp.async.cg.shared.global.L2::128B [%0], "
+      "[%1], 16; }" ::"r"(shared_address(to)),
       "l"(from), "r"(static_cast<int>(wanted))
       : "memory");
 }
@@ -277,11 +263,8 @@ SPIDER_DEVICE void copy_async_if(bool wanted, Shared to, const void* from) {
 /// cp.async.ca, 4 bytes: both addresses are multiples of 4. Otherwise the same.
 SPIDER_DEVICE void copy_word_async_if(bool wanted, Shared to, const void* from) {
   asm volatile(
-      "{\n"
-      ".reg .pred wanted;\n"
-      "setp.ne.b32 wanted, %2, 0;\n"
-      "@wanted cp.async.ca.shared.global [%0], [%1], 4;\n"
-      "}" ::"r"(shared_address(to)),
+      "{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted cp.async.ca.shared.global [%0], [%1], 4; }" ::
+          "r"(shared_address(to)),
       "l"(from), "r"(static_cast<int>(wanted))
       : "memory");
 }
@@ -384,49 +367,17 @@ SPIDER_DEVICE Vector load_vector(const std::uint16_t* from) {
   return *reinterpret_cast<const Vector*>(from);
 }
 
-/// The loads above where `wanted`, without a branch around them; else zeros, or the value `otherwise`.
-SPIDER_DEVICE Vector load_vector_if(bool wanted, const std::uint16_t* from) {
-  Vector v{};
-  asm volatile(
-      "{\n"
-      ".reg .pred wanted;\n"
-      "setp.ne.b32 wanted, %5, 0;\n"
-      "@wanted ld.global.v4.b32 {%0, %1, %2, %3}, [%4];\n"
-      "}"
-      : "+r"(v.word[0]), "+r"(v.word[1]), "+r"(v.word[2]), "+r"(v.word[3])
-      : "l"(from), "r"(static_cast<int>(wanted)));
-  return v;
-}
-/// ld.global.v4.b32 of eight neighbouring cells where `wanted`, else of a table, where the program has it:
-/// the compiler would wait for a load into registers that hold something else meanwhile.
-SPIDER_DEVICE Vector load_vector_or(bool wanted, const std::uint16_t* from, const Vector* otherwise) {
-  const void* address = wanted ? static_cast<const void*>(from) : otherwise;
-  Vector v;
-  asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
-               : "l"(address));
-  return v;
-}
+/// A cell where `wanted`, without a branch around the load; else the value `otherwise`.
 SPIDER_DEVICE std::uint16_t load_field_if(bool wanted, const std::uint16_t* from, std::uint16_t otherwise) {
-  asm volatile(
-      "{\n"
-      ".reg .pred wanted;\n"
-      "setp.ne.b32 wanted, %2, 0;\n"
-      "@wanted ld.global.b16 %0, [%1];\n"
-      "}"
-      : "+h"(otherwise)
-      : "l"(from), "r"(static_cast<int>(wanted)));
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global.b16 %0, [%1]; }"
+               : "+h"(otherwise)
+               : "l"(from), "r"(static_cast<int>(wanted)));
   return otherwise;
 }
 SPIDER_DEVICE std::uint32_t load_field_if(bool wanted, const std::uint32_t* from, std::uint32_t otherwise) {
-  asm volatile(
-      "{\n"
-      ".reg .pred wanted;\n"
-      "setp.ne.b32 wanted, %2, 0;\n"
-      "@wanted ld.global.b32 %0, [%1];\n"
-      "}"
-      : "+r"(otherwise)
-      : "l"(from), "r"(static_cast<int>(wanted)));
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global.b32 %0, [%1]; }"
+               : "+r"(otherwise)
+               : "l"(from), "r"(static_cast<int>(wanted)));
   return otherwise;
 }
 
@@ -452,13 +403,20 @@ SPIDER_DEVICE Vector load_field_vector(const void* from) {
 /// The last of them where `wanted`, without a branch around it; else `v` stays as it is.
 SPIDER_DEVICE void load_field_vector_if(bool wanted, const void* from, Vector& v) {
   asm volatile(
-      "{\n"
-      ".reg .pred wanted;\n"
-      "setp.ne.b32 wanted, %5, 0;\n"
-      "@wanted ld.global.v4.b32 {%0, %1, %2, %3}, [%4];\n"
-      "}"
+      "{ .reg .pred wanted; setp.ne.b32 wanted, %5, 0; @wanted ld.global.v4.b32 {%0, %1, %2, %3}, [%4]; }"
       : "+r"(v.word[0]), "+r"(v.word[1]), "+r"(v.word[2]), "+r"(v.word[3])
       : "l"(from), "r"(static_cast<int>(wanted)));
+}
+/// The same, else zeros.
+SPIDER_DEVICE Vector load_vector_if(bool wanted, const std::uint16_t* from) {
+  Vector v{};
+  load_field_vector_if(wanted, from, v);
+  return v;
+}
+/// Where it is not `wanted`, of a table: the compiler would wait for a load into registers that hold
+/// something else meanwhile.
+SPIDER_DEVICE Vector load_vector_or(bool wanted, const std::uint16_t* from, const Vector* otherwise) {
+  return load_field_vector(wanted ? static_cast<const void*>(from) : otherwise);
 }
 
 /// st.global.b32, .v2.b32 and .v4.b32 of neighbouring cells: `to` is a multiple of 4, 8 or 16 bytes.
@@ -473,22 +431,14 @@ SPIDER_DEVICE void store_field_vector(void* to, const Vector& v) {
 }
 /// The first and the last of them where `wanted`, without a branch around it.
 SPIDER_DEVICE void store_field_word_if(bool wanted, void* to, std::uint32_t v) {
-  asm volatile(
-      "{\n"
-      ".reg .pred wanted;\n"
-      "setp.ne.b32 wanted, %2, 0;\n"
-      "@wanted st.global.b32 [%0], %1;\n"
-      "}" ::"l"(to),
-      "r"(v), "r"(static_cast<int>(wanted))
-      : "memory");
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.global.b32 [%0], %1; }" ::"l"(to),
+               "r"(v), "r"(static_cast<int>(wanted))
+               : "memory");
 }
 SPIDER_DEVICE void store_field_vector_if(bool wanted, void* to, const Vector& v) {
   asm volatile(
-      "{\n"
-      ".reg .pred wanted;\n"
-      "setp.ne.b32 wanted, %5, 0;\n"
-      "@wanted st.global.v4.b32 [%0], {%1, %2, %3, %4};\n"
-      "}" ::"l"(to),
+      "{ .reg .pred wanted; setp.ne.b32 wanted, %5, 0; @wanted st.global.v4.b32 [%0], {%1, %2, %3, %4}; }" ::
+          "l"(to),
       "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3]), "r"(static_cast<int>(wanted))
       : "memory");
 }
@@ -501,64 +451,29 @@ SPIDER_DEVICE std::uint16_t* step_further(std::uint16_t* from, std::int64_t cell
   return to;
 }
 
-/// st.global.b16 of one cell.
-SPIDER_DEVICE void store_field(std::uint16_t* to, std::uint16_t v) {
+/// st.global.b16 or .b32 of one cell.
+template <class Cell>
+SPIDER_DEVICE void store_field(Cell* to, Cell v) {
   *to = v;
 }
 
-/// st.global.v2.b32 of four neighbouring cells: `to` is a multiple of 8 bytes.
-SPIDER_DEVICE void store_field(std::uint16_t* to, std::uint32_t low, std::uint32_t high) {
-  *reinterpret_cast<uint2*>(to) = make_uint2(low, high);
-}
-
-/// st.global.b32 of one cell of 32 bits, and st.global.v2.b32 of two neighbouring ones: `to` is a multiple of
-/// 8 bytes.
-SPIDER_DEVICE void store_field(std::uint32_t* to, std::uint32_t v) {
-  *to = v;
-}
-SPIDER_DEVICE void store_field(std::uint32_t* to, std::uint32_t low, std::uint32_t high) {
-  *reinterpret_cast<uint2*>(to) = make_uint2(low, high);
+/// st.global.v2.b32 of four or two neighbouring cells: `to` is a multiple of 8 bytes.
+SPIDER_DEVICE void store_field(void* to, std::uint32_t low, std::uint32_t high) {
+  *static_cast<uint2*>(to) = make_uint2(low, high);
 }
 
 /// The stores above where `wanted`, without a branch around them.
 SPIDER_DEVICE void store_field_if(bool wanted, std::uint16_t* to, std::uint16_t v) {
-  asm volatile(
-      "{\n"
-      ".reg .pred wanted;\n"
-      "setp.ne.b32 wanted, %2, 0;\n"
-      "@wanted st.global.b16 [%0], %1;\n"
-      "}" ::"l"(to),
-      "h"(v), "r"(static_cast<int>(wanted))
-      : "memory");
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.global.b16 [%0], %1; }" ::"l"(to),
+               "h"(v), "r"(static_cast<int>(wanted))
+               : "memory");
 }
-SPIDER_DEVICE void store_field_if(bool wanted, std::uint16_t* to, std::uint32_t low, std::uint32_t high) {
-  asm volatile(
-      "{\n"
-      ".reg .pred wanted;\n"
-      "setp.ne.b32 wanted, %3, 0;\n"
-      "@wanted st.global.v2.b32 [%0], {%1, %2};\n"
-      "}" ::"l"(to),
-      "r"(low), "r"(high), "r"(static_cast<int>(wanted))
-      : "memory");
-}
-
 SPIDER_DEVICE void store_field_if(bool wanted, std::uint32_t* to, std::uint32_t v) {
-  asm volatile(
-      "{\n"
-      ".reg .pred wanted;\n"
-      "setp.ne.b32 wanted, %2, 0;\n"
-      "@wanted st.global.b32 [%0], %1;\n"
-      "}" ::"l"(to),
-      "r"(v), "r"(static_cast<int>(wanted))
-      : "memory");
+  store_field_word_if(wanted, to, v);
 }
-SPIDER_DEVICE void store_field_if(bool wanted, std::uint32_t* to, std::uint32_t low, std::uint32_t high) {
+SPIDER_DEVICE void store_field_if(bool wanted, void* to, std::uint32_t low, std::uint32_t high) {
   asm volatile(
-      "{\n"
-      ".reg .pred wanted;\n"
-      "setp.ne.b32 wanted, %3, 0;\n"
-      "@wanted st.global.v2.b32 [%0], {%1, %2};\n"
-      "}" ::"l"(to),
+      "{ .reg .pred wanted; setp.ne.b32 wanted, %3, 0; @wanted st.global.v2.b32 [%0], {%1, %2}; }" ::"l"(to),
       "r"(low), "r"(high), "r"(static_cast<int>(wanted))
       : "memory");
 }

@@ -5,7 +5,7 @@
 /// A `Stencil` has, beside what spider/operands.h wants, as static members:
 /// - Storage: of spider/storage.h;
 /// - dimensions: 1 where there is one row;
-/// - highest_low, lowest_high: lowest and highest dx;
+/// - lowest_tap, highest_tap: lowest and highest dx;
 /// - tiles: of a strip; warps_per_block, blocks_per_multiprocessor;
 /// - first_column, window_vectors: the inputs of a strip, in vectors from column first_column of the strip
 /// on;
@@ -232,8 +232,8 @@ struct Stream1d {
   /// Fetches what taps reach beside columns `whole`, a lane an element, wherever the boundary takes it from.
   SPIDER_DEVICE static void gather_elements(const Strip& strip, const Span& whole) {
     constexpr AxisRules rules = Stencil::column_rules();
-    const Span reached = {strip.wanted.begin + Stencil::highest_low - first_column,
-                          strip.wanted.end + Stencil::lowest_high - first_column};
+    const Span reached = {strip.wanted.begin + Stencil::lowest_tap - first_column,
+                          strip.wanted.end + Stencil::highest_tap - first_column};
     const CellColumns beside = columns_beside(whole, reached, window_elements);
     SPIDER_NO_UNROLL
     for (int first = 0; first < beside.count; first += 32) {

@@ -7,11 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "diag/diagnostic.h"
 #include "emit/describe.h"
 #include "emit/schemes/schemes.h"
 #include "emit/storage_text.h"
-#include "emit/templates.h"
 #include "plan/bands.h"
 #include "render/render.h"
 
@@ -44,13 +42,6 @@ Scheme choose_scheme(const plan::KernelPlan& plan) {
   if (pass.streaming.tiles_in_shared_memory) return {"block2d", block2d_text};
   if (pass.streaming.tile_forms.empty()) return {"stream2d", stream2d_text};
   return {"tile2d", tile2d_text};
-}
-
-render::Template find_template(std::string_view name) {
-  for (const EmbeddedTemplate& embedded : embedded_templates()) {
-    if (embedded.name == name) return {embedded.name, embedded.text};
-  }
-  throw diag::InternalError(fmt::format("template {} is not embedded", name));
 }
 
 std::string faces_text(const spec::StencilSpec& spec) {
@@ -118,7 +109,7 @@ EmittedFile emit_header(const spec::StencilSpec& spec, const plan::KernelPlan& p
   bindings["guard"] = "SPIDER_KERNEL_" + upper_case(spec.name) + "_H";
   bindings["abi"] = fmt::to_string(runtime_abi);
   bindings["contract"] = contract_text(spec, plan);
-  return {spec.name + ".h", render::render(find_template("kernel.h.in"), bindings)};
+  return {spec.name + ".h", render_part("kernel.h.in", bindings) + "\n"};
 }
 
 /// What all kernels tell of their stencil.
@@ -147,7 +138,7 @@ EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
   bindings["forms"] = fmt::format("{}", fmt::join(text.forms, "\n"));
   bindings["products"] =
       fmt::to_string(kernel.plan.passes.empty() ? 0 : plan::chained_products(kernel.pass()));
-  return {kernel.spec.name + ".cu", render::render(find_template("kernel.cu.in"), bindings)};
+  return {kernel.spec.name + ".cu", render_part("kernel.cu.in", bindings) + "\n"};
 }
 
 }  // namespace

@@ -36,6 +36,28 @@ SPIDER_DEVICE bool has_plain_outputs(const FieldTile<Storage>& tile) {
          tile.column >= tile.wanted.column_begin && tile.column + columns <= tile.wanted.column_end;
 }
 
+/// A form for boxes cut into tiles of `rows` x `columns` a block, which begin at multiples of `row_anchor`
+/// along y; along x on a line of 128 bytes, and always where a sum does. For boxes of `least_blocks` blocks
+/// for each multiprocessor, or more.
+constexpr SweepForm tiles_form(Sweep sweep, int warps_per_block, int shared_bytes, int output_alignment,
+                               int rows, int columns, int row_anchor, int least_blocks) {
+  SweepForm form;
+  form.sweep = sweep;
+  form.tiling.kind = TilingKind::tiles;
+  form.tiling.warps_per_block = warps_per_block;
+  form.tiling.shared_bytes = shared_bytes;
+  form.tiling.input_alignment = 16;
+  form.tiling.output_alignment = output_alignment;
+  form.tiling.abreast[0] = 1;
+  form.tiling.abreast[1] = rows;
+  form.tiling.abreast[2] = columns;
+  form.tiling.anchor = 64;
+  form.tiling.row_anchor = row_anchor;
+  form.least_blocks = least_blocks;
+  form.starts_early = true;
+  return form;
+}
+
 /// Blocks of a sweep to the left of one, and above it.
 struct BlockPlace {
   int across, down;

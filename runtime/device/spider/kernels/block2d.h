@@ -100,8 +100,6 @@ struct Block2d {
   static constexpr int lead_steps = lead_rows / product_rows;
   static constexpr int input_rows = Form::tile_rows + lead_rows;
   static constexpr int rows_in_flight = Stencil::rows_in_flight;
-  static constexpr int tile_anchor =
-      64;  // columns: tiles of a box begin on a line of 128 bytes, and always where a sum does
   static constexpr int shift_count = Stencil::shift_count;
   static constexpr int fragment_count = shift_count + (Stencil::pair_distance > 0 ? 1 : 0);
   static_assert(Form::tile_rows % product_rows == 0, "tiles have whole products");
@@ -489,26 +487,14 @@ struct Block2d {
   }
 };
 
-/// For boxes of so many blocks for each multiprocessor, or more.
 template <class Stencil, class Form>
 constexpr SweepForm block2d_form(int least_blocks) {
   using Kernel = Block2d<Stencil, Form>;
-  return {sweep_block2d<Stencil, Form>,
-          {TilingKind::tiles,
-           Form::warps_per_block,
-           Kernel::shared_bytes,
-           Kernel::vector_bytes,
-           Kernel::vector_bytes / 2,
-           {1, Form::tiles_down * Form::tile_rows, Form::tiles_across * Kernel::tile_outputs},
-           0,
-           0,
-           Kernel::tile_anchor,
-           0,
-           0,
-           Kernel::product_rows},
-          least_blocks,
-          true,
-          !Form::any_rows};
+  SweepForm form = tiles_form(sweep_block2d<Stencil, Form>, Form::warps_per_block, Kernel::shared_bytes, 8,
+                              Form::tiles_down * Form::tile_rows, Form::tiles_across * Kernel::tile_outputs,
+                              Kernel::product_rows, least_blocks);
+  form.needs_aligned_rows = !Form::any_rows;
+  return form;
 }
 
 }  // namespace device_1

@@ -93,8 +93,6 @@ struct Star2d {
   static constexpr int lead_rows = row_high - row_low;  // input rows of a tile beyond its output rows
   static constexpr int input_rows = Form::tile_rows + lead_rows;
   static constexpr int tile_outputs = Stencil::warps_per_block * Form::warp_outputs;
-  static constexpr int tile_anchor =
-      64;  // columns: tiles of a box begin on a line of 128 bytes, and always where a sum does
   static_assert(Form::tile_rows % unit_rows == 0 && Form::warp_outputs % unit_columns == 0,
                 "tiles have whole units");
 
@@ -365,25 +363,11 @@ struct Star2d {
   }
 };
 
-/// For boxes of so many blocks for each multiprocessor, or more.
 template <class Stencil, class Form>
 constexpr SweepForm star2d_form(int least_blocks) {
   using Kernel = Star2d<Stencil, Form>;
-  return {sweep_star2d<Stencil, Form>,
-          {TilingKind::tiles,
-           Stencil::warps_per_block,
-           Kernel::shared_bytes,
-           Kernel::vector_bytes,
-           Kernel::vector_bytes,
-           {1, Form::tile_rows, Kernel::tile_outputs},
-           0,
-           0,
-           Kernel::tile_anchor,
-           0,
-           0,
-           Kernel::unit_rows},
-          least_blocks,
-          true};
+  return tiles_form(sweep_star2d<Stencil, Form>, Stencil::warps_per_block, Kernel::shared_bytes, 16,
+                    Form::tile_rows, Kernel::tile_outputs, Kernel::unit_rows, least_blocks);
 }
 
 }  // namespace device_1

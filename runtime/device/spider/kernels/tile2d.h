@@ -78,8 +78,6 @@ struct Tile2d {
   static constexpr int vector_elements = Storage::vector_elements;
   static constexpr int vector_bytes = 16;
   static constexpr int tile_outputs = 128;  // a product has 16 outputs along x in each of 8 columns
-  static constexpr int tile_anchor =
-      64;  // columns: tiles of a box begin on a line of 128 bytes, and always where a sum does
 
   static constexpr int first_column = Stencil::first_column;
   static constexpr int shift_count = Stencil::shift_count;
@@ -153,7 +151,7 @@ struct Tile2d {
     Fragments fragments;
     load_with_care(tile, fragments);
     if constexpr (Form::is_low) device::let_later_work_start();
-    tables.load_now();
+    tables.template load<true>();
     if (Form::is_low && tile.aligned_output && stores_all(tile)) {
       compute_outputs<Stores::plain>(tile, tables, fragments);
     } else {
@@ -177,7 +175,7 @@ struct Tile2d {
   /// Loads a lane's inputs straight from memory.
   SPIDER_DEVICE static void load_plain(const Tile& tile, Tables& tables, Fragments& fragments) {
     const Element* from = Window::first_input(tile);
-    tables.load_now();
+    tables.template load<true>();
     device::wait_for_earlier_work();
     SPIDER_UNROLL
     for (int row = 0; row < input_rows; ++row) {
@@ -215,7 +213,7 @@ struct Tile2d {
           words[row][shift].word[i] = device::load_field(reinterpret_cast<const std::uint32_t*>(vector) + i);
       }
     }
-    tables.load_now();
+    tables.template load<true>();
     SPIDER_UNROLL
     for (int row = 0; row < input_rows; ++row) {
       const int bits = is_odd(cells + row * tile.input_stride) ? 16 : 0;
@@ -361,25 +359,14 @@ struct Tile2d {
   }
 };
 
-/// For boxes of so many blocks for each multiprocessor, or more.
 template <class Stencil, class Form>
 constexpr SweepForm tile2d_form(int least_blocks) {
   using Kernel = Tile2d<Stencil, Form>;
-  return {sweep_tile2d<Stencil, Form>,
-          {TilingKind::tiles,
-           Form::warps_per_block,
-           Form::warps_per_block * Kernel::window_bytes,
-           Kernel::vector_bytes,
-           Kernel::vector_bytes / 2,
-           {1, Form::tiles_down * Form::tile_rows, Form::tiles_across * Kernel::tile_outputs},
-           0,
-           0,
-           Kernel::tile_anchor,
-           0,
-           0},
-          least_blocks,
-          true,
-          !Form::any_rows};
+  SweepForm form = tiles_form(
+      sweep_tile2d<Stencil, Form>, Form::warps_per_block, Form::warps_per_block * Kernel::window_bytes, 8,
+      Form::tiles_down * Form::tile_rows, Form::tiles_across * Kernel::tile_outputs, 1, least_blocks);
+  form.needs_aligned_rows = !Form::any_rows;
+  return form;
 }
 
 }  // namespace device_1

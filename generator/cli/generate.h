@@ -1,13 +1,11 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "diag/diagnostic.h"
 #include "emit/emit.h"
-#include "plan/engine.h"
-#include "plan/variant.h"
+#include "plan/make_plan.h"
 #include "spec/read_spec.h"
 
 namespace spidergen::cli {
@@ -20,12 +18,10 @@ struct GenerateResult {
 };
 
 /// The whole way from a spec's text to the files it becomes; the explanations predict for the architectures.
-/// Where no engine is asked for, the plan's own choice is taken. Throws InternalError for bugs of ours only.
+/// Throws InternalError for bugs of ours only.
 [[nodiscard]] GenerateResult generate(const spec::SpecSource& source,
                                       const std::vector<spec::ParameterOverride>& overrides,
-                                      const std::vector<std::string>& architectures,
-                                      std::optional<plan::Engine> asked = std::nullopt,
-                                      const plan::Variant& variant = {});
+                                      const plan::Request& request = {});
 
 /// spider-gen's own version, e.g. "0.1.0".
 [[nodiscard]] std::string version();

@@ -39,11 +39,22 @@ std::string taps_text(const std::vector<plan::CoreTap>& taps) {
 }  // namespace
 
 void bind_core_taps(const Kernel& kernel, render::Bindings& bindings) {
-  const plan::CorePlan& cores = kernel.plan.cores;
+  const std::vector<plan::CoreTap>& taps = kernel.contraction().taps;
   bindings["cells"] = cells_struct(kernel.spec.storage);
-  bindings["tap_count"] = fmt::to_string(cores.taps.size());
-  bindings["core_taps"] = taps_text(cores.taps);
-  bindings["blocks_per_multiprocessor"] = fmt::to_string(cores.blocks_per_multiprocessor);
+  bindings["tap_count"] = fmt::to_string(taps.size());
+  bindings["core_taps"] = taps_text(taps);
+}
+
+std::string cores_json(const CoreFigures& figures, const plan::KernelPlan& plan) {
+  return fmt::format(
+      "{{\"multiply_adds\": {}, \"taps_in_code\": {}, \"objection\": \"{}\", \"outputs\": {}, "
+      "\"tile_rows\": {}, \"ring_rows\": {}, \"unrolled_steps\": {}, \"warps_per_block\": {}, "
+      "\"blocks_per_multiprocessor\": {}, \"preferred_steps\": {}, \"estimated_registers\": {}, "
+      "\"cells_loaded\": {}, \"ring\": {}}}",
+      plan.contraction.taps.size(), figures.in_code.empty(), figures.in_code, figures.outputs,
+      figures.tile_rows, figures.ring_rows, figures.unrolled_steps, figures.warps_per_block,
+      figures.blocks_per_multiprocessor, figures.preferred_steps, figures.estimated_registers,
+      figures.cells_loaded, figures.ring);
 }
 
 }  // namespace spidergen::emit

@@ -3,14 +3,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <array>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
+#include "emit/figures.h"
+#include "emit/schemes/schemes.h"
 #include "emit/storage_text.h"
-#include "plan/bands.h"
 
 namespace spidergen::emit {
 namespace {
@@ -27,11 +29,6 @@ std::string shape_name(spec::Shape shape) {
       return "taps";
   }
   return "";
-}
-
-/// "1 tap", "2 taps".
-std::string counted(std::size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 std::string reach_text(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
@@ -94,164 +91,50 @@ std::string engine_text(plan::Engine engine) {
   return name;
 }
 
-void describe_planes(const plan::Pass& pass, std::vector<std::string>& lines) {
-  const plan::PlaneStreaming& planes = pass.planes;
-  const std::size_t pairs = pass.sources.size() - pass.shifts.size();
-  if (pairs > 0)
-    lines.push_back(fmt::format("          pairs of diagonals at {}", counted(pairs, "distance")));
+/// What is multiplied. Bands are their scheme's to describe.
+void describe_products(const plan::Contraction& contraction, std::vector<std::string>& lines) {
   lines.push_back(fmt::format(
-      "          {} in flight, {} of 128 x a warp, {} warps a block, ring of {} planes, operands in {}",
-      counted(pass.planes_in_flight(), "plane"), counted(planes.rows_per_warp, "row"), planes.warps_per_block,
-      planes.ring_planes, planes.operands_in_registers ? "registers" : "shared memory"));
-}
-
-/// Products of both bands, then the forms of tiles, from the largest.
-void describe_bands(const plan::Pass& pass, std::vector<std::string>& lines) {
-  const int column_products = plan::chained_products(pass) - plan::band_chunks;
-  lines.push_back(fmt::format(
-      "Plan      bands: {} mma.sp.m16n8k32 along y and {} mma.sync.m16n8k16 along x per 128 outputs",
-      column_products, plan::band_chunks));
-  lines.push_back(
-      fmt::format("          {}, {}", pass.mapping.name, counted(pass.operands.size(), "distinct operand")));
-  const std::vector<plan::TileForm>& forms = pass.streaming.tile_forms;
-  lines.push_back(
-      fmt::format("          {} rows of {} x a warp, whose inputs are all requested at once, into shared "
-                  "memory; {} warps a block",
-                  forms.front().rows, forms.front().columns, forms.front().across));
-  for (std::size_t i = 1; i < forms.size(); ++i) {
-    lines.push_back(
-        fmt::format("          {} rows of {} where these would be fewer than {} blocks a multiprocessor",
-                    forms[i].rows, forms[i].columns, forms[i - 1].least_blocks));
-  }
-}
-
-/// The mapping that the plan did not choose, and why not.
-std::string mapping_choice_text(const plan::Pass& pass, const plan::MappingChoice& choice) {
-  if (pass.mapping.pairs_rows())
-    return fmt::format("windows of one row, L = 16, would take {}", choice.windows);
-  const bool in_registers = !pass.streaming.tile_forms.empty() && !pass.streaming.tiles_in_shared_memory;
-  const std::string_view reason = choice.row_pairs >= choice.windows ? "no fewer"
-                                  : in_registers ? "not chosen, since windows have tiles in registers"
-                                                 : "not chosen, since they find no room in tiles";
-  return fmt::format("pairs of rows, L = 8, would take {}: {}", choice.row_pairs, reason);
-}
-
-void describe_pass(const plan::Pass& pass, std::vector<std::string>& lines) {
-  if (pass.is_bands()) {
-    describe_bands(pass, lines);
-    return;
-  }
-  lines.push_back(
-      fmt::format("Plan      {}: {} {} per 128 outputs, {}, windows at x shift {}", pass.mapping.name,
-                  pass.products.size(), pass.whole_operands ? "mma.sync.m16n8k16" : "mma.sp.m16n8k32",
-                  counted(pass.operands.size(), "distinct operand"), fmt::join(pass.shifts, ", ")));
-  if (pass.mapping_choice) lines.push_back("          " + mapping_choice_text(pass, *pass.mapping_choice));
-  if (pass.walk == plan::Walk::planes) {
-    describe_planes(pass, lines);
-    return;
-  }
-  if (pass.walk == plan::Walk::lines) {
-    lines.push_back(fmt::format("          {} of 128 x a warp, {} warps a block, a row by itself",
-                                counted(pass.lines.tiles_per_warp, "tile"), pass.lines.warps_per_block));
-    return;
-  }
-  const plan::Streaming& streaming = pass.streaming;
-  if (const int distance = pass.sources.back().distance().y; distance > 0 && !pass.mapping.pairs_rows())
-    lines.push_back(fmt::format("          pairs of diagonals, {} apart", counted(distance, "row")));
-  if (streaming.warpgroups) {
-    lines.push_back(
-        "          wgmma.mma_async.sp.m64n64k32: four rows of 1024 a block and step, for sm_90a alone");
-    return;
-  }
-  if (!streaming.tile_forms.empty()) {
-    const plan::TileForm& high = streaming.tile_forms.front();
-    lines.push_back(
-        fmt::format("          {} of 128 x a warp, whose inputs are all requested at once{}; {} warps a "
-                    "block, {} abreast",
-                    counted(static_cast<std::size_t>(high.rows), "row"),
-                    streaming.tiles_in_shared_memory ? ", into shared memory" : "", high.across * high.down,
-                    high.across));
-    std::vector<int> lower;
-    for (std::size_t i = 1; i < streaming.tile_forms.size(); ++i) {
-      // Behind one for all boxes that are left come only those for rows that are not aligned.
-      if (i > 1 && streaming.tile_forms[i - 1].least_blocks == 0) break;
-      const int rows = streaming.tile_forms[i].rows;
-      if (lower.empty() || lower.back() != rows) lower.push_back(rows);
-    }
-    lines.push_back(
-        fmt::format("          {} rows{} where these would be fewer than {} blocks a multiprocessor",
-                    fmt::join(lower, " or "),
-                    !high.in_registers && streaming.tile_forms[1].in_registers ? ", in registers," : "",
-                    high.least_blocks));
-    return;
-  }
-  lines.push_back(fmt::format(
-      "          {} in flight, {} of 128 x a warp, {} warps a block, ring of {} rows, operands in {}",
-      counted(pass.rows_in_flight(), "row"), counted(streaming.tiles_per_warp, "tile"),
-      streaming.warps_per_block, streaming.ring_rows,
-      streaming.operands_in_registers ? "registers" : "shared memory"));
-}
-
-void describe_core_tiles(const plan::CorePlan& cores, std::vector<std::string>& lines) {
-  constexpr int lanes = 32;
-  lines.push_back(fmt::format("Plan      {} a point in the code, tiles of {} x {} a warp",
-                              counted(cores.taps.size(), "multiply-add"), cores.tile_rows,
-                              (lanes - cores.left_lanes - cores.right_lanes) * cores.outputs));
-  lines.push_back(
-      fmt::format("          {} input rows requested at once, {} of a lane along x, {} warps a block",
-                  cores.tile_input_rows, counted(static_cast<std::size_t>(cores.outputs), "output"),
-                  cores.warps_per_block));
-}
-
-void describe_ring(const plan::CorePlan& cores, std::vector<std::string>& lines) {
-  const plan::CoreRing& ring = *cores.ring;
-  lines.push_back(fmt::format("Plan      {} a point in the code, walking along planes",
-                              counted(cores.taps.size(), "multiply-add")));
-  lines.push_back(fmt::format("          {} of {} x a thread, {} x {} warps a block, ring of {} planes",
-                              counted(static_cast<std::size_t>(ring.rows_per_thread), "row"), cores.outputs,
-                              ring.warps_down, ring.warps_across,
-                              ring.planes_at_once * (ring.groups_ahead + 1)));
-}
-
-void describe_cores(const plan::CorePlan& cores, int dimensions, std::vector<std::string>& lines) {
-  if (cores.tile_rows > 0) {
-    describe_core_tiles(cores, lines);
-    return;
-  }
-  if (cores.ring) {
-    describe_ring(cores, lines);
-    return;
-  }
-  if (!cores.unrolled) {
-    lines.push_back(fmt::format("Plan      {} by a table, since in the code they would be {}",
-                                counted(cores.taps.size(), "tap"), cores.objection));
-  } else {
-    lines.push_back(fmt::format("Plan      {} a point in the code{}",
-                                counted(cores.taps.size(), "multiply-add"),
-                                dimensions == 2 ? ", walking down rows" : ""));
-  }
-  const std::string ring =
-      cores.row_ring_rows > 0
-          ? fmt::format("ring of {}, ", counted(static_cast<std::size_t>(cores.row_ring_rows), "input row"))
-          : "";
-  lines.push_back(fmt::format("          {} of a thread along x, {}{} warps a block",
-                              counted(static_cast<std::size_t>(cores.outputs), "output"), ring,
-                              cores.warps_per_block));
+      "Plan      {}: {} {} per 128 outputs, {}, windows at x shift {}", contraction.mapping.name,
+      contraction.products.size(), contraction.whole_operands ? "mma.sync.m16n8k16" : "mma.sp.m16n8k32",
+      counted(std::ssize(contraction.operands), "distinct operand"), fmt::join(contraction.shifts, ", ")));
 }
 
 }  // namespace
 
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+void describe_mappings(const plan::KernelPlan& plan, std::string_view why_windows,
+                       std::vector<std::string>& lines) {
+  const std::optional<MappingChoice> choice = mapping_choice_of(plan);
+  if (!choice) return;
+  if (plan.contraction.grouping == plan::Grouping::row_pairs) {
+    lines.push_back(fmt::format("          windows of one row, L = 16, would take {}", choice->windows));
+  } else {
+    lines.push_back(fmt::format("          pairs of rows, L = 8, would take {}: {}", choice->row_pairs,
+                                choice->row_pairs >= choice->windows ? "no fewer" : why_windows));
+  }
+}
+
+void describe_diagonals(const plan::Contraction& contraction, std::vector<std::string>& lines) {
+  if (contraction.pairs_diagonals()) {
+    lines.push_back(fmt::format("          pairs of diagonals, {} apart",
+                                counted(contraction.sources.back().distance().y, "row")));
+  }
+}
+
 std::string summary(const spec::StencilSpec& spec) {
   if (!spec.description.empty()) return spec.description;
   return fmt::format("{}D {} stencil of {}", spec.dimensions, shape_name(spec.shape),
-                     counted(spec.taps.size(), "tap"));
+                     counted(std::ssize(spec.taps), "tap"));
 }
 
 std::vector<std::string> report(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format("Stencil   {}D {}, {} in {}, reach {}", spec.dimensions, shape_name(spec.shape),
-                              counted(spec.taps.size(), "tap"), counted(plan.tap_rows.size(), "row"),
-                              reach_text(spec, plan)));
+                              counted(std::ssize(spec.taps), "tap"),
+                              counted(std::ssize(plan.tap_rows), "row"), reach_text(spec, plan)));
   if (!spec.parameters.empty()) {
     std::vector<std::string> parameters;
     for (const spec::Parameter& parameter : spec.parameters) {
@@ -274,8 +157,9 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
   lines.push_back("Engine    " + engine_text(plan.engine));
   if (plan.variant != plan::Variant{})
     lines.push_back("Variant  " + plan::variant_options(plan.variant) + ", for measurements");
-  if (plan.engine == plan::Engine::cuda) describe_cores(plan.cores, spec.dimensions, lines);
-  for (const plan::Pass& pass : plan.passes) describe_pass(pass, lines);
+  if (plan.contraction.on_tensor_cores() && !plan.contraction.is_bands())
+    describe_products(plan.contraction, lines);
+  std::visit([&](const auto& scheme) { describe(scheme, plan, lines); }, plan.scheme);
   return lines;
 }
 

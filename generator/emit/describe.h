@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plan/kernel_plan.h"
@@ -13,5 +15,14 @@ namespace spidergen::emit {
 
 /// The stencil and its plan in a few labelled lines, the same in generated files and in `--explain`.
 [[nodiscard]] std::vector<std::string> report(const spec::StencilSpec& spec, const plan::KernelPlan& plan);
+
+/// "1 tap", "2 taps".
+[[nodiscard]] std::string counted(std::int64_t count, std::string_view noun);
+
+/// Adds what the other of windows and pairs of rows would take, where there was a choice, and why windows
+/// were taken; and the distance of diagonals, in 2D.
+void describe_mappings(const plan::KernelPlan& plan, std::string_view why_windows,
+                       std::vector<std::string>& lines);
+void describe_diagonals(const plan::Contraction& contraction, std::vector<std::string>& lines);
 
 }  // namespace spidergen::emit

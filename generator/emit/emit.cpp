@@ -5,12 +5,12 @@
 
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "emit/describe.h"
 #include "emit/schemes/schemes.h"
 #include "emit/storage_text.h"
-#include "plan/bands.h"
 #include "render/render.h"
 
 namespace spidergen::emit {
@@ -19,29 +19,12 @@ namespace {
 constexpr int runtime_abi = 1;
 constexpr int device_abi = 1;
 constexpr int first_sparse_arch = 80;  // the first with mma.sp
-constexpr int warpgroup_arch = 90;     // the only one with wgmma.mma_async.sp
 
-/// A way to lay a kernel out: its name in templates/ and among the device headers, and what fills its part.
-struct Scheme {
-  std::string_view name;
-  SchemeText (*text)(const Kernel&) = nullptr;
-  int minimum_arch = first_sparse_arch;
-};
-
-Scheme choose_scheme(const plan::KernelPlan& plan) {
-  if (plan.engine == plan::Engine::cuda) {
-    if (plan.cores.ring) return {"cores3d", cores3d_text};
-    if (plan.cores.tile_rows > 0) return {"cores2d", cores2d_text};
-    return {"cuda_cores", cuda_cores_text};
-  }
-  const plan::Pass& pass = plan.passes.front();
-  if (pass.walk == plan::Walk::lines) return {"stream1d", stream1d_text};
-  if (pass.walk == plan::Walk::planes) return {"stream3d", stream3d_text};
-  if (pass.streaming.warpgroups) return {"split2d", split2d_text, warpgroup_arch};
-  if (pass.is_bands()) return {"star2d", star2d_text};
-  if (pass.streaming.tiles_in_shared_memory) return {"block2d", block2d_text};
-  if (pass.streaming.tile_forms.empty()) return {"stream2d", stream2d_text};
-  return {"tile2d", tile2d_text};
+/// The oldest architecture, as a number, that has a scheme's products.
+template <class Scheme>
+constexpr int minimum_arch() {
+  if constexpr (requires { Scheme::minimum_arch; }) return Scheme::minimum_arch;
+  return first_sparse_arch;
 }
 
 std::string faces_text(const spec::StencilSpec& spec) {
@@ -124,28 +107,26 @@ void bind_stencil(const spec::StencilSpec& spec, const plan::KernelPlan& plan, r
 }
 
 EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
-  const Scheme scheme = choose_scheme(kernel.plan);
   render::Bindings bindings = provenance(kernel.spec, version);
   // Not in the header: a new comment in the spec must not compile its includers again.
   bindings["hash"] = kernel.spec.source_hash;
   bind_stencil(kernel.spec, kernel.plan, bindings);
-  bindings["minimum_arch"] = fmt::to_string(scheme.minimum_arch);
   bindings["storage_code"] = storage_code(kernel.spec.storage);
-  const SchemeText text = scheme.text(kernel);
-  bindings["scheme"] = scheme.name;
   bindings["device_abi"] = fmt::to_string(device_abi);
-  bindings["stencil"] = text.stencil;
-  bindings["forms"] = fmt::format("{}", fmt::join(text.forms, "\n"));
-  bindings["products"] =
-      fmt::to_string(kernel.plan.passes.empty() ? 0 : plan::chained_products(kernel.pass()));
+  bindings["scheme"] = plan::scheme_name(kernel.plan.scheme);
+  bindings["products"] = fmt::to_string(kernel.contraction().chained_products());
+  std::visit(
+      [&]<class Scheme>(const Scheme& scheme) {
+        const SchemeText text = text_of(scheme, kernel);
+        bindings["minimum_arch"] = fmt::to_string(minimum_arch<Scheme>());
+        bindings["stencil"] = text.stencil;
+        bindings["forms"] = fmt::format("{}", fmt::join(text.forms, "\n"));
+      },
+      kernel.plan.scheme);
   return {kernel.spec.name + ".cu", render_part("kernel.cu.in", bindings) + "\n"};
 }
 
 }  // namespace
-
-std::string_view template_of(const plan::KernelPlan& plan) {
-  return choose_scheme(plan).name;
-}
 
 std::vector<EmittedFile> emit(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
                               const pack::PackedKernel& packed, const std::string& version) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "pack/pack.h"
@@ -22,8 +21,5 @@ struct EmittedFile {
 /// `version` is spider-gen's.
 [[nodiscard]] std::vector<EmittedFile> emit(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
                                             const pack::PackedKernel& packed, const std::string& version);
-
-/// The file of templates/ that becomes `<stencil>.cu`, without `.cu.in`.
-[[nodiscard]] std::string_view template_of(const plan::KernelPlan& plan);
 
 }  // namespace spidergen::emit

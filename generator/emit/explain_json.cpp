@@ -3,20 +3,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
-#include "emit/emit.h"
 #include "emit/figures.h"
+#include "emit/schemes/schemes.h"
 #include "emit/storage_text.h"
-#include "plan/bands.h"
-#include "plan/lines.h"
-#include "plan/make_plan.h"
-#include "plan/planes.h"
-#include "plan/streaming.h"
 
 namespace spidergen::emit {
 namespace {
@@ -67,8 +64,8 @@ std::string error_bound_json(const plan::KernelPlan& plan) {
                      bound.sum, bound.absolute);
 }
 
-std::string figures_json(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
-  const Figures figures = figures_of(spec, plan);
+std::string figures_json(const plan::KernelPlan& plan) {
+  const Figures figures = figures_of(plan);
   return fmt::format("  \"mmas_per_128_outputs\": {},\n  \"bytes_per_point\": {},\n", figures.mmas,
                      figures.bytes_per_point) +
          fmt::format("  \"sparsity\": {{\"nonzeros\": {}, \"slots\": {}}},\n", figures.nonzeros,
@@ -91,10 +88,10 @@ std::string bound_json(const ArchitectureBound& item) {
       item.bound.binding());
 }
 
-std::string bounds_json(const spec::StencilSpec& spec, const std::vector<ArchitectureBound>& bounds) {
+std::string bounds_json(int dimensions, const std::vector<ArchitectureBound>& bounds) {
   return fmt::format(
       "  \"prediction\": {{\n    \"extent\": [{}],\n    \"architectures\": [\n{}\n    ]\n  }},\n",
-      fmt::join(sample_extent(spec.dimensions), ", "), joined(bounds, ",\n", bound_json));
+      fmt::join(plan::reference_extent(dimensions), ", "), joined(bounds, ",\n", bound_json));
 }
 
 std::string method_json(const MethodCost& item) {
@@ -130,16 +127,17 @@ std::string mapping_json(const plan::TileMapping& mapping) {
       positions_json(mapping.row_output), positions_json(mapping.column_input));
 }
 
-std::string products_json(const plan::Pass& pass) {
-  const auto product_json = [&pass](const plan::Product& product) {
-    const Range columns = columns_of(pass, product);
+std::string products_json(const plan::Contraction& contraction) {
+  const auto product_json = [&contraction](const plan::Product& product) {
+    const Range columns = columns_of(contraction, product);
     return fmt::format(
         R"(      {{"dz": {}, "dy": {}, "shift": {}, "low": {}, "high": {}, "term": {}, "input_term": {}, )"
         R"("operand": {}, "source": {}}})",
-        pass.plane_low + product.plane, pass.row_low + product.row, pass.sources[product.source].shift,
-        columns.low, columns.high, product.term, product.input_term, product.operand, product.source);
+        contraction.plane_low + product.plane, contraction.row_low + product.row,
+        contraction.sources[product.source].shift, columns.low, columns.high, product.term,
+        product.input_term, product.operand, product.source);
   };
-  return fmt::format("    \"products\": [\n{}\n    ],\n", joined(pass.products, ",\n", product_json));
+  return fmt::format("    \"products\": [\n{}\n    ],\n", joined(contraction.products, ",\n", product_json));
 }
 
 /// [z, y, x] of each.
@@ -153,14 +151,14 @@ std::string places_json(const plan::Source& source, const std::vector<plan::Posi
          ']';
 }
 
-std::string sources_json(const plan::Pass& pass) {
+std::string sources_json(const plan::Contraction& contraction) {
   const auto source_json = [](const plan::Source& source) {
     return fmt::format(
         "      {{\"name\": \"{}\", \"shift\": {},\n       \"row_output\": {},\n       \"column_input\": {}}}",
         source.mapping.name, source.shift, places_json(source, source.mapping.row_output),
         places_json(source, source.mapping.column_input));
   };
-  return fmt::format("    \"sources\": [\n{}\n    ],\n", joined(pass.sources, ",\n", source_json));
+  return fmt::format("    \"sources\": [\n{}\n    ],\n", joined(contraction.sources, ",\n", source_json));
 }
 
 std::string matrix_json(const plan::Matrix& matrix) {
@@ -181,10 +179,10 @@ std::string registers_json(const pack::OperandFragment& fragment) {
   return fmt::format("[{}]", joined(fragment, ", ", list_json<pack::OperandFragment::value_type>));
 }
 
-std::string operands_json(const plan::Pass& pass, const pack::PackedPass& packed) {
+std::string operands_json(const plan::Contraction& contraction, const pack::PackedKernel& packed) {
   std::vector<std::string> items;
-  for (std::size_t i = 0; i < pass.operands.size(); ++i) {
-    const plan::Operand& operand = pass.operands[i];
+  for (std::size_t i = 0; i < contraction.operands.size(); ++i) {
+    const plan::Operand& operand = contraction.operands[i];
     items.push_back(fmt::format(
         "      {{\"dz\": {}, \"dy\": {}, \"shift\": {}, \"term\": {}, \"metadata\": {}, \"selector\": {},\n"
         "       \"matrix\": {},\n       \"registers\": {}}}",
@@ -194,121 +192,67 @@ std::string operands_json(const plan::Pass& pass, const pack::PackedPass& packed
   return fmt::format("    \"operands\": [\n{}\n    ],\n", fmt::join(items, ",\n"));
 }
 
-std::string planes_json(const plan::Pass& pass) {
-  const plan::PlaneStreaming& planes = pass.planes;
-  return fmt::format(
-      R"("planes_in_flight": {}, "rows_per_warp": {}, "warps_per_block": {}, "ring_planes": {}, )"
-      R"("preferred_planes": {}, "operands_in_registers": {}, "estimated_registers": {}, "shared_bytes": {})",
-      pass.planes_in_flight(), planes.rows_per_warp, planes.warps_per_block, planes.ring_planes,
-      planes.preferred_planes, planes.operands_in_registers, planes.estimated_registers,
-      plan::plane_shared_bytes(pass));
+std::string mapping_choice_json(const plan::KernelPlan& plan) {
+  const std::optional<MappingChoice> choice = mapping_choice_of(plan);
+  if (!choice) return "    \"mapping_choice\": null,\n";
+  return fmt::format("    \"mapping_choice\": {{\"windows\": {}, \"row_pairs\": {}}},\n", choice->windows,
+                     choice->row_pairs);
 }
 
-std::string streaming_json(const plan::Pass& pass) {
-  if (pass.walk == plan::Walk::planes) return planes_json(pass);
-  if (pass.walk == plan::Walk::lines) {
-    return fmt::format(
-        R"("tiles_per_warp": {}, "warps_per_block": {}, "estimated_registers": {}, "shared_bytes": {})",
-        pass.lines.tiles_per_warp, pass.lines.warps_per_block, pass.lines.estimated_registers,
-        plan::line_shared_bytes(pass));
-  }
-  const plan::Streaming& streaming = pass.streaming;
-  if (streaming.warpgroups) {
-    return fmt::format(
-        R"("warpgroups": true, "warps_per_block": {}, "estimated_registers": {}, "shared_bytes": {})",
-        streaming.warps_per_block, streaming.estimated_registers, plan::shared_bytes(pass));
-  }
-  if (!streaming.tile_forms.empty()) {
-    std::vector<std::string> forms;
-    for (const plan::TileForm& form : streaming.tile_forms) {
-      forms.push_back(fmt::format(
-          R"({{"tile_rows": {}, "warps_per_block": {}, "tiles_across": {}, "least_blocks": {}, "any_rows": {}, "in_shared_memory": {}}})",
-          form.rows, form.across * form.down, form.across, form.least_blocks, form.any_rows,
-          !form.in_registers));
-    }
-    return fmt::format(R"("tile_forms": [{}], "estimated_registers": {}, "shared_bytes": {})",
-                       fmt::join(forms, ", "), streaming.estimated_registers, plan::shared_bytes(pass));
-  }
-  return fmt::format(
-      R"("rows_in_flight": {}, "tiles_per_warp": {}, "warps_per_block": {}, "ring_rows": {}, )"
-      R"("preferred_rows": {}, "operands_in_registers": {}, "estimated_registers": {}, "shared_bytes": {})",
-      pass.rows_in_flight(), streaming.tiles_per_warp, streaming.warps_per_block, streaming.ring_rows,
-      streaming.preferred_rows, streaming.operands_in_registers, streaming.estimated_registers,
-      plan::shared_bytes(pass));
+std::string scheme_text(const plan::KernelPlan& plan) {
+  return std::visit([&](const auto& scheme) { return json_of(scheme, plan); }, plan.scheme);
 }
 
-std::string mapping_choice_json(const plan::Pass& pass) {
-  if (!pass.mapping_choice) return "    \"mapping_choice\": null,\n";
-  return fmt::format("    \"mapping_choice\": {{\"windows\": {}, \"row_pairs\": {}}},\n",
-                     pass.mapping_choice->windows, pass.mapping_choice->row_pairs);
-}
-
-std::string pass_json(const plan::Pass& pass, const pack::PackedPass& packed) {
-  const std::string metadata = joined(packed.metadata, ", ", list_json<pack::MetadataFragment>);
-  return fmt::format("{{\n{}    \"shifts\": [{}],\n", mapping_json(pass.mapping),
-                     fmt::join(pass.shifts, ", ")) +
-         mapping_choice_json(pass) + sources_json(pass) + products_json(pass) + operands_json(pass, packed) +
-         fmt::format("    \"metadata\": [{}],\n    \"streaming\": {{{}}}\n  }}", metadata,
-                     streaming_json(pass));
-}
-
+/// What tensor cores compute, as a list of one; CUDA cores have another key.
 std::string passes_json(const plan::KernelPlan& plan, const pack::PackedKernel& packed) {
-  std::vector<std::string> passes;
-  for (std::size_t i = 0; i < plan.passes.size(); ++i) {
-    passes.push_back(pass_json(plan.passes[i], packed.passes[i]));
-  }
-  return fmt::format("{}", fmt::join(passes, ", "));
+  const plan::Contraction& contraction = plan.contraction;
+  if (!contraction.on_tensor_cores())
+    return fmt::format("  \"cores\": {},\n  \"passes\": []\n", scheme_text(plan));
+  const std::string metadata = joined(packed.metadata, ", ", list_json<pack::MetadataFragment>);
+  return fmt::format("  \"cores\": null,\n  \"passes\": [{{\n{}    \"shifts\": [{}],\n",
+                     mapping_json(contraction.mapping), fmt::join(contraction.shifts, ", ")) +
+         mapping_choice_json(plan) + sources_json(contraction) + products_json(contraction) +
+         operands_json(contraction, packed) +
+         fmt::format("    \"metadata\": [{}],\n    \"streaming\": {}\n  }}]\n", metadata, scheme_text(plan));
 }
 
-/// The ring of planes of CUDA cores; null where there is none.
-std::string core_ring_json(const plan::CorePlan& cores) {
-  if (!cores.ring) return "null";
-  const plan::CoreRing& ring = *cores.ring;
+std::string candidate_json(const plan::Candidate& candidate) {
+  const bool holds = candidate.objection.empty();
   return fmt::format(
-      "{{\"rows_per_thread\": {}, \"warps_across\": {}, \"warps_down\": {}, \"planes_at_once\": {}, "
-      "\"groups_ahead\": {}}}",
-      ring.rows_per_thread, ring.warps_across, ring.warps_down, ring.planes_at_once, ring.groups_ahead);
+      R"(    {{"scheme": "{}", "engine": "{}", "mapping": "{}", "products": {}, "us": {}, "measured": {}, )"
+      R"("objection": "{}"}})",
+      candidate.scheme, plan::engine_name(candidate.engine), candidate.mapping, candidate.products,
+      holds ? fmt::format("{:.1f}", candidate.microseconds) : "null", holds && candidate.measured,
+      candidate.objection);
 }
 
-/// How CUDA cores compute; null for the other engines.
-std::string cores_json(const plan::KernelPlan& plan) {
-  if (plan.engine != plan::Engine::cuda) return "  \"cores\": null,\n";
-  const plan::CorePlan& cores = plan.cores;
-  return fmt::format(
-      "  \"cores\": {{\"multiply_adds\": {}, \"taps_in_code\": {}, \"objection\": \"{}\", \"outputs\": {}, "
-      "\"tile_rows\": {}, \"ring_rows\": {}, \"unrolled_steps\": {}, "
-      "\"warps_per_block\": {}, "
-      "\"blocks_per_multiprocessor\": {}, \"preferred_steps\": {}, \"estimated_registers\": {}, "
-      "\"cells_loaded\": {}, \"ring\": {}}},\n",
-      cores.taps.size(), cores.unrolled, cores.objection, cores.outputs, cores.tile_rows, cores.row_ring_rows,
-      cores.unrolled_steps, cores.warps_per_block, cores.blocks_per_multiprocessor, cores.preferred_steps,
-      cores.estimated_registers, cores.cells_loaded, core_ring_json(cores));
-}
-
-/// What the default engine is chosen by; null where there is no choice.
-std::string engine_times_json(const plan::KernelPlan& plan) {
-  if (!plan.engine_times) return "  \"engine_times\": null,\n";
+/// The fastest of both engines for f32 in 2D, where both hold it; otherwise null.
+std::string engine_times_json(const plan::KernelPlan& plan, spec::Storage storage) {
+  const auto best = [&](plan::Engine engine) {
+    return std::find_if(plan.candidates.begin(), plan.candidates.end(), [&](const auto& candidate) {
+      return candidate.engine == engine && candidate.objection.empty();
+    });
+  };
+  const auto sparse = best(plan::Engine::sparse);
+  const auto cuda = best(plan::Engine::cuda);
+  const auto none = plan.candidates.end();
+  if (plan.dimensions != 2 || storage != spec::Storage::f32 || sparse == none || cuda == none)
+    return "  \"engine_times\": null,\n";
   return fmt::format("  \"engine_times\": {{\"sparse_us\": {:.0f}, \"cuda_us\": {:.0f}}},\n",
-                     plan.engine_times->sparse_us, plan.engine_times->cuda_us);
+                     sparse->microseconds, cuda->microseconds);
 }
 
 }  // namespace
 
 std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
                          const pack::PackedKernel& packed, const std::vector<std::string>& architectures) {
-  std::size_t products = 0;
-  std::size_t operands = 0;
-  for (const plan::Pass& pass : plan.passes) {
-    products += static_cast<std::size_t>(plan::chained_products(pass));
-    operands += pass.operands.size();
-  }
   const plan::RoundedWeights& weights = plan.weights;
   std::string json = "{\n";
   json += fmt::format("  \"stencil\": \"{}\",\n  \"hash\": \"{}\",\n", spec.name, spec.source_hash);
   json += fmt::format("  \"dimensions\": {},\n  \"storage\": \"{}\",\n  \"accumulate\": \"f32\",\n",
                       spec.dimensions, storage_name(spec.storage));
   json += fmt::format("  \"engine\": \"{}\",\n  \"template\": \"{}\",\n", plan::engine_name(plan.engine),
-                      template_of(plan));
+                      plan::scheme_name(plan.scheme));
   json += fmt::format("  \"variant\": {{\"swap\": \"{}\", \"most_tiles\": {}, \"length\": {}}},\n",
                       plan::swap_name(plan.variant.swap), plan.variant.most_tiles, plan.variant.length);
   json += fmt::format("  \"accuracy\": \"{}\",\n  \"adds_identity\": {},\n", accuracy_name(spec.accuracy),
@@ -322,16 +266,16 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
       "\"factor\": {}, \"exact\": {}, \"sum\": {}, \"packed_sum\": {}}},\n",
       weights.in_f32 ? "f32" : plan::type_name(weights.type), weights.terms, weights.exponent,
       weights.remainder_exponent, weights.factor, weights.exact, weights.sum, weights.packed_sum);
-  json += fmt::format("  \"chained_mmas\": {},\n  \"operands\": {},\n", products, operands);
+  json += fmt::format("  \"chained_mmas\": {},\n  \"operands\": {},\n", plan.contraction.chained_products(),
+                      plan.contraction.operands.size());
   json += fmt::format("  \"tap_rows\": [\n{}\n  ],\n", tap_rows_json(plan));
   json += fmt::format("  \"taps\": [\n{}\n  ],\n", taps_json(plan));
-  json += figures_json(spec, plan);
-  json += bounds_json(spec, bounds_of(spec, plan, architectures));
+  json += figures_json(plan);
+  json += bounds_json(plan.dimensions, bounds_of(plan, architectures));
   json += costs_json(costs_of(plan));
-  json += engine_times_json(plan);
-  json += cores_json(plan);
-  json += fmt::format("  \"passes\": [{}]\n}}\n", passes_json(plan, packed));
-  return json;
+  json += engine_times_json(plan, spec.storage);
+  json += fmt::format("  \"candidates\": [\n{}\n  ],\n", joined(plan.candidates, ",\n", candidate_json));
+  return json + passes_json(plan, packed) + "}\n";
 }
 
 }  // namespace spidergen::emit

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <variant>
 
 #include "pack/compress.h"
 #include "plan/bands.h"
-#include "plan/cores.h"
 
 namespace spidergen::emit {
 namespace {
@@ -17,14 +17,14 @@ std::int64_t nonzeros_of(const plan::Matrix& matrix) {
 }
 
 /// Is a product one of a comb, whose outputs no other comb adds to?
-bool has_own_outputs(const plan::Pass& pass, const plan::Product& product) {
-  return pass.is_bands() && !pass.sources[product.source].along_y;
+bool has_own_outputs(const plan::Contraction& contraction, const plan::Product& product) {
+  return contraction.is_bands() && !contraction.sources[product.source].along_y;
 }
 
 /// What an operand holds of its matrix.
-std::int64_t slots_of(const plan::Pass& pass, const plan::Product& product) {
-  const auto values = static_cast<std::int64_t>(pass.operands[product.operand].matrix.values.size());
-  const bool whole = pass.whole_operands || has_own_outputs(pass, product);
+std::int64_t slots_of(const plan::Contraction& contraction, const plan::Product& product) {
+  const auto values = static_cast<std::int64_t>(contraction.operands[product.operand].matrix.values.size());
+  const bool whole = contraction.whole_operands || has_own_outputs(contraction, product);
   return whole ? values : values * pack::kept_columns / pack::group_columns;
 }
 
@@ -35,73 +35,97 @@ int largest_reach(const plan::KernelPlan& plan) {
 
 /// Elements of B's fragments for a tile, loaded once per input row: what sources hold, each of them whole or
 /// a half.
-double fragment_elements(const plan::Pass& pass) {
-  if (pass.is_bands()) {
+double fragment_elements(const plan::Contraction& contraction) {
+  if (contraction.is_bands()) {
     // Of 16 outputs along y 32 inputs; of a unit's row as many as it has, for chunks are shared with the next
     // one.
-    return tile_outputs * (pass.mapping.columns() / static_cast<double>(pass.mapping.rows()) + 1);
+    return tile_outputs *
+           (contraction.mapping.columns() / static_cast<double>(contraction.mapping.rows()) + 1);
   }
   double columns = 0;
-  for (const plan::Source& source : pass.sources) columns += source.mapping.columns();
-  return tile_outputs / pass.mapping.rows() * columns;
+  for (const plan::Source& source : contraction.sources) columns += source.mapping.columns();
+  return tile_outputs / contraction.mapping.rows() * columns;
+}
+
+/// Cells that threads on CUDA cores load for an output; in 2D alone it is asked for.
+double cells_per_output(const plan::KernelPlan& plan) {
+  return std::visit(
+      [](const auto& scheme) {
+        if constexpr (requires { scheme.cells_per_output(); }) return scheme.cells_per_output();
+        return 0.0;
+      },
+      plan.scheme);
+}
+
+/// Points that an operand's slots serve once they are loaded; infinitely many where they stay in registers.
+double points_per_load(const plan::KernelPlan& plan) {
+  return std::visit(
+      [](const auto& scheme) {
+        if constexpr (requires { scheme.operands_in_registers&& scheme.tiles_per_warp; }) {
+          if (!scheme.operands_in_registers) return tile_outputs * scheme.tiles_per_warp;
+        }
+        return std::numeric_limits<double>::infinity();
+      },
+      plan.scheme);
 }
 
 PointCost own_cost(const plan::KernelPlan& plan) {
+  const plan::Contraction& contraction = plan.contraction;
   PointCost cost;
-  if (plan.engine == plan::Engine::cuda) {
-    cost.operations = static_cast<double>(plan.cores.taps.size());
-    cost.input = plan::cells_per_output(plan.cores);
+  if (!contraction.on_tensor_cores()) {
+    cost.operations = static_cast<double>(contraction.taps.size());
+    cost.input = cells_per_output(plan);
     return cost;
   }
-  for (const plan::Pass& pass : plan.passes) {
-    for (const plan::Product& product : pass.products) {
-      const auto slots = static_cast<double>(slots_of(pass, product));
-      cost.operations +=
-          slots / (has_own_outputs(pass, product) ? plan::band_unit_columns : pass.mapping.rows());
-      if (!pass.streaming.operands_in_registers) {
-        cost.parameters += slots / (tile_outputs * pass.streaming.tiles_per_warp);
-      }
-    }
-    cost.input += fragment_elements(pass) / tile_outputs;
+  for (const plan::Product& product : contraction.products) {
+    const auto slots = static_cast<double>(slots_of(contraction, product));
+    cost.operations += slots / (has_own_outputs(contraction, product) ? plan::band_unit_columns
+                                                                      : contraction.mapping.rows());
+    cost.parameters += slots / points_per_load(plan);
   }
+  cost.input = fragment_elements(contraction) / tile_outputs;
   return cost;
 }
 
 }  // namespace
 
-Figures figures_of(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
+Figures figures_of(const plan::KernelPlan& plan) {
+  const plan::Contraction& contraction = plan.contraction;
   Figures figures;
-  if (plan.engine == plan::Engine::cuda) figures.bytes_per_point = 2 * spec::element_bytes(spec.storage);
-  for (const plan::Pass& pass : plan.passes) {
-    figures.mmas += plan::chained_products(pass);
-    figures.bytes_per_point += 2 * spec::element_bytes(spec.storage);
-    // Of bands along x, each comb has a quarter of the outputs.
-    std::int64_t comb_slots = 0;
-    std::int64_t comb_nonzeros = 0;
-    for (const plan::Product& product : pass.products) {
-      const bool comb = has_own_outputs(pass, product);
-      (comb ? comb_slots : figures.slots) += slots_of(pass, product);
-      (comb ? comb_nonzeros : figures.nonzeros) += nonzeros_of(pass.operands[product.operand].matrix);
-    }
-    figures.slots += comb_slots / plan::band_combs;
-    figures.nonzeros += comb_nonzeros / plan::band_combs;
+  figures.mmas = contraction.chained_products();
+  figures.bytes_per_point = 2 * contraction.element_bytes;
+  // Of bands along x, each comb has a quarter of the outputs.
+  std::int64_t comb_slots = 0;
+  std::int64_t comb_nonzeros = 0;
+  for (const plan::Product& product : contraction.products) {
+    const bool comb = has_own_outputs(contraction, product);
+    (comb ? comb_slots : figures.slots) += slots_of(contraction, product);
+    (comb ? comb_nonzeros : figures.nonzeros) += nonzeros_of(contraction.operands[product.operand].matrix);
   }
+  figures.slots += comb_slots / plan::band_combs;
+  figures.nonzeros += comb_nonzeros / plan::band_combs;
   return figures;
 }
 
-std::array<std::int64_t, 3> sample_extent(int dimensions) {
-  if (dimensions == 1) return {1, 1, std::int64_t{10240} * 10240};
-  if (dimensions == 3) return {512, 512, 512};
-  return {1, 10240, 10240};
+std::optional<MappingChoice> mapping_choice_of(const plan::KernelPlan& plan) {
+  const bool one_row = plan.tap_rows.front().dy == 0 && plan.tap_rows.back().dy == 0;
+  if (plan.contraction.is_bands() || plan.variant != plan::Variant{} || one_row || plan.dimensions != 2)
+    return std::nullopt;
+  MappingChoice choice;
+  for (const plan::Candidate& candidate : plan.candidates) {
+    if (candidate.engine != plan.engine) continue;
+    if (candidate.grouping == plan::Grouping::windows) choice.windows = candidate.products;
+    if (candidate.grouping == plan::Grouping::row_pairs) choice.row_pairs = candidate.products;
+  }
+  return choice.row_pairs == 0 ? std::nullopt : std::optional(choice);
 }
 
-std::vector<ArchitectureBound> bounds_of(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
+std::vector<ArchitectureBound> bounds_of(const plan::KernelPlan& plan,
                                          const std::vector<std::string>& architectures) {
-  const Figures figures = figures_of(spec, plan);
-  double points = 1;
-  for (const std::int64_t extent : sample_extent(spec.dimensions)) points *= static_cast<double>(extent);
-  const plan::SweepWork work{points, figures.bytes_per_point, static_cast<double>(figures.mmas),
-                             plan.engine == plan::Engine::dense, static_cast<double>(plan.cores.taps.size())};
+  const Figures figures = figures_of(plan);
+  const plan::SweepWork work{plan::reference_points(plan.dimensions), figures.bytes_per_point,
+                             static_cast<double>(figures.mmas), plan.engine == plan::Engine::dense,
+                             static_cast<double>(plan.contraction.taps.size())};
   std::vector<ArchitectureBound> bounds;
   for (const std::string& architecture : architectures) {
     ArchitectureBound bound{architecture, plan::find_device_rates(architecture), {}};
@@ -125,13 +149,13 @@ CostComparison costs_of(const plan::KernelPlan& plan) {
 namespace {
 
 /// How far from outputs the inputs of a product's weights are, from its window's own row.
-Range range_of(const plan::Pass& pass, const plan::Product& product, bool along_y) {
-  const plan::Matrix& matrix = pass.operands[product.operand].matrix;
+Range range_of(const plan::Contraction& contraction, const plan::Product& product, bool along_y) {
+  const plan::Matrix& matrix = contraction.operands[product.operand].matrix;
   Range range{std::numeric_limits<int>::max(), std::numeric_limits<int>::min()};
   for (int row = 0; row < matrix.rows; ++row) {
     for (int column = 0; column < matrix.columns; ++column) {
       if (matrix.at(row, column) == 0) continue;
-      const plan::Source& source = pass.sources[product.source];
+      const plan::Source& source = contraction.sources[product.source];
       const plan::Position input = source.place(source.mapping.column_input[column]);
       const plan::Position output = source.place(source.mapping.row_output[row]);
       const int distance = along_y ? input.y - output.y : source.shift + input.x - output.x;
@@ -143,12 +167,12 @@ Range range_of(const plan::Pass& pass, const plan::Product& product, bool along_
 
 }  // namespace
 
-Range columns_of(const plan::Pass& pass, const plan::Product& product) {
-  return range_of(pass, product, false);
+Range columns_of(const plan::Contraction& contraction, const plan::Product& product) {
+  return range_of(contraction, product, false);
 }
 
-Range rows_of(const plan::Pass& pass, const plan::Product& product) {
-  return range_of(pass, product, true);
+Range rows_of(const plan::Contraction& contraction, const plan::Product& product) {
+  return range_of(contraction, product, true);
 }
 
 }  // namespace spidergen::emit

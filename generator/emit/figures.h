@@ -1,14 +1,13 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "emit/cost_model.h"
 #include "plan/kernel_plan.h"
 #include "plan/machine.h"
-#include "spec/stencil_spec.h"
 
 namespace spidergen::emit {
 
@@ -20,20 +19,24 @@ struct Figures {
   double bytes_per_point = 0;  ///< read once, written once
 };
 
-[[nodiscard]] Figures figures_of(const spec::StencilSpec& spec, const plan::KernelPlan& plan);
+[[nodiscard]] Figures figures_of(const plan::KernelPlan& plan);
 
-/// The field for which times are predicted, z, y, x: about 10^8 points.
-[[nodiscard]] std::array<std::int64_t, 3> sample_extent(int dimensions);
+/// Products for each tile and row by either mapping, where there is a choice in 2D.
+struct MappingChoice {
+  int windows = 0;
+  int row_pairs = 0;
+};
 
-/// What bounds a sweep over that field, by architecture.
+[[nodiscard]] std::optional<MappingChoice> mapping_choice_of(const plan::KernelPlan& plan);
+
+/// What bounds a sweep over the reference field, by architecture.
 struct ArchitectureBound {
   std::string architecture;
   const plan::DeviceRates* rates = nullptr;  ///< null where none are known
   plan::SweepBound bound;
 };
 
-[[nodiscard]] std::vector<ArchitectureBound> bounds_of(const spec::StencilSpec& spec,
-                                                       const plan::KernelPlan& plan,
+[[nodiscard]] std::vector<ArchitectureBound> bounds_of(const plan::KernelPlan& plan,
                                                        const std::vector<std::string>& architectures);
 
 /// The paper's methods and this kernel on a box of the stencil's largest reach.
@@ -54,8 +57,8 @@ struct Range {
   int high = 0;
 };
 
-[[nodiscard]] Range columns_of(const plan::Pass& pass, const plan::Product& product);
+[[nodiscard]] Range columns_of(const plan::Contraction& contraction, const plan::Product& product);
 /// The same of the dy, from the row of the window that it multiplies.
-[[nodiscard]] Range rows_of(const plan::Pass& pass, const plan::Product& product);
+[[nodiscard]] Range rows_of(const plan::Contraction& contraction, const plan::Product& product);
 
 }  // namespace spidergen::emit

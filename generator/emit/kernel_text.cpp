@@ -84,37 +84,40 @@ std::pair<int, int> full_planes(const plan::KernelPlan& plan) {
   return {first, last};
 }
 
-std::string where_text(const plan::Pass& pass, const plan::Operand& operand,
-                       const plan::RoundedWeights& weights) {
-  const int low = operand.shift + pass.mapping.window_low;
-  std::string where = pass.walk == plan::Walk::planes ? fmt::format("dz {}, ", operand.dz) : "";
+std::string where_text(const plan::KernelPlan& plan, const plan::Operand& operand) {
+  const plan::Contraction& contraction = plan.contraction;
+  const plan::RoundedWeights& weights = plan.weights;
+  const bool planes = plan.dimensions == 3;
+  const int low = operand.shift + contraction.mapping.window_low;
+  std::string where = planes ? fmt::format("dz {}, ", operand.dz) : "";
   where += fmt::format("dy {}, dx ", operand.dy);
-  const plan::Source& source = pass.sources[operand.source];
+  const plan::Source& source = contraction.sources[operand.source];
   if (source.mapping.pairs_rows()) {
-    const std::string plane = pass.walk == plan::Walk::planes ? fmt::format("dz {}, ", operand.dz) : "";
+    const std::string plane = planes ? fmt::format("dz {}, ", operand.dz) : "";
     where = fmt::format("{}dy {}..{}, dx {}..{}", plane, operand.dy - 1, operand.dy + 1, low,
-                        low + pass.mapping.window_width - 1);
+                        low + contraction.mapping.window_width - 1);
   } else if (source.distance() == plan::Position{}) {
-    where += fmt::format("{}..{}", low, low + pass.mapping.window_width - 1);
-    if (pass.whole_operands) where += operand.source % 2 == 0 ? ", first half" : ", second half";
+    where += fmt::format("{}..{}", low, low + contraction.mapping.window_width - 1);
+    if (contraction.whole_operands) where += operand.source % 2 == 0 ? ", first half" : ", second half";
   } else {
-    where += pass.walk == plan::Walk::planes ? fmt::format("0, and dz {}, ", operand.dz + source.distance().z)
-                                             : std::string("0, and ");
+    where +=
+        planes ? fmt::format("0, and dz {}, ", operand.dz + source.distance().z) : std::string("0, and ");
     where += fmt::format("dy {}, dx 0", operand.dy + source.distance().y);
   }
   return where + (weights.terms == 1 ? "" : (operand.term == 0 ? ", leading terms" : ", remainders"));
 }
 
-std::string operands_text(const plan::Pass& pass, const pack::PackedPass& packed,
-                          const plan::RoundedWeights& weights) {
+std::string operands_text(const Kernel& kernel) {
+  const plan::Contraction& contraction = kernel.contraction();
   std::vector<std::string> blocks;
-  for (std::size_t i = 0; i < pass.operands.size(); ++i) {
-    blocks.push_back(operand_text(packed.operands[i], where_text(pass, pass.operands[i], weights)));
+  for (std::size_t i = 0; i < contraction.operands.size(); ++i) {
+    blocks.push_back(
+        operand_text(kernel.packed.operands[i], where_text(kernel.plan, contraction.operands[i])));
   }
   return fmt::format("{}", fmt::join(blocks, "\n"));
 }
 
-std::string metadata_text(const pack::PackedPass& packed) {
+std::string metadata_text(const pack::PackedKernel& packed) {
   std::vector<std::string> blocks;
   for (const pack::MetadataFragment& words : packed.metadata)
     blocks.push_back(fmt::format("{{\n{}\n}},", lane_words_text(words, "    ")));
@@ -123,27 +126,29 @@ std::string metadata_text(const pack::PackedPass& packed) {
 
 /// {row in flight, fragment, operand, metadata, selector, part} each, in issue order.
 std::vector<std::string> row_products(const Kernel& kernel) {
-  const plan::Pass& pass = kernel.pass();
-  const pack::PackedPass& packed = kernel.packed_pass();
+  const plan::Contraction& contraction = kernel.contraction();
+  const pack::PackedKernel& packed = kernel.packed;
   std::vector<std::string> lines;
-  for (const plan::Product& product : pass.products) {
+  for (const plan::Product& product : contraction.products) {
     const pack::PackedOperand& operand = packed.operands[product.operand];
     // Of whole operands the sources are halves of fragments, two a shift.
-    const int fragment = pass.whole_operands ? product.source / 2 : product.source;
-    const int selector = pass.whole_operands ? product.source % 2 : operand.selector;
-    const int part = !pass.inputs.scaled ? 0 : product.input_term == 1 ? 2 : product.term;
-    const int rows_before_last = pass.row_high - pass.row_low - pass.last_row(product);
-    const int row_in_flight = pass.rows_in_flight() - 1 - rows_before_last / pass.rows_per_product();
+    const int fragment = contraction.whole_operands ? product.source / 2 : product.source;
+    const int selector = contraction.whole_operands ? product.source % 2 : operand.selector;
+    const int part = !contraction.inputs.scaled ? 0 : product.input_term == 1 ? 2 : product.term;
+    const int rows_before_last = contraction.row_high - contraction.row_low - contraction.last_row(product);
+    const int row_in_flight =
+        contraction.rows_in_flight() - 1 - rows_before_last / contraction.rows_per_product();
     lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}}},", row_in_flight, fragment, product.operand,
                                 operand.metadata, selector, part));
   }
   return lines;
 }
 
-std::vector<std::string> shift_groups(const plan::Pass& pass) {
+std::vector<std::string> shift_groups(const plan::Contraction& contraction) {
   constexpr int group = 8;
   std::vector<std::string> groups;
-  for (const int shift : pass.shifts) groups.push_back(fmt::to_string((shift - pass.shifts.front()) / group));
+  for (const int shift : contraction.shifts)
+    groups.push_back(fmt::to_string((shift - contraction.shifts.front()) / group));
   return groups;
 }
 
@@ -174,8 +179,8 @@ std::string row_products_function(const Kernel& kernel) {
   return constants_text("spider::RowProduct", "product", row_products(kernel), "\n");
 }
 
-std::string shift_groups_function(const plan::Pass& pass) {
-  return constants_text("int", "shift_group", shift_groups(pass), ", ");
+std::string shift_groups_function(const plan::Contraction& contraction) {
+  return constants_text("int", "shift_group", shift_groups(contraction), ", ");
 }
 
 std::string operands_struct(const Kernel& kernel) {
@@ -281,13 +286,13 @@ void bind_column_reach(const plan::ColumnReach& reach, render::Bindings& binding
 }
 
 void bind_operands(const Kernel& kernel, render::Bindings& bindings) {
-  const plan::Pass& pass = kernel.pass();
-  const pack::PackedPass& packed = kernel.packed_pass();
-  bindings["operand_count"] = fmt::to_string(pass.operands.size());
-  bindings["operands"] = operands_text(pass, packed, kernel.plan.weights);
+  const plan::Contraction& contraction = kernel.contraction();
+  const pack::PackedKernel& packed = kernel.packed;
+  bindings["operand_count"] = fmt::to_string(contraction.operands.size());
+  bindings["operands"] = operands_text(kernel);
   bindings["metadata_count"] = fmt::to_string(packed.metadata.size());
   bindings["metadata"] = metadata_text(packed);
-  bindings["product_count"] = fmt::to_string(pass.products.size());
+  bindings["product_count"] = fmt::to_string(contraction.products.size());
   bindings["result_scale"] = result_scale_text(kernel.plan.weights);
 }
 

@@ -13,14 +13,13 @@
 
 namespace spidergen::emit {
 
-/// What becomes a kernel. On tensor cores one pass is all of it.
+/// What becomes a kernel.
 struct Kernel {
   const spec::StencilSpec& spec;
   const plan::KernelPlan& plan;
   const pack::PackedKernel& packed;
 
-  [[nodiscard]] const plan::Pass& pass() const { return plan.passes.front(); }
-  [[nodiscard]] const pack::PackedPass& packed_pass() const { return packed.passes.front(); }
+  [[nodiscard]] const plan::Contraction& contraction() const { return plan.contraction; }
 };
 
 /// The text of a file of templates/ with its placeholders replaced, without the last line's end.
@@ -38,7 +37,7 @@ struct Kernel {
 [[nodiscard]] std::string row_products_function(const Kernel& kernel);
 
 /// `shift_group(i)` of a Stencil: the shifts of windows, in groups of eight columns from the first.
-[[nodiscard]] std::string shift_groups_function(const plan::Pass& pass);
+[[nodiscard]] std::string shift_groups_function(const plan::Contraction& contraction);
 
 /// `struct Reach` of a 2D kernel whose taps span these rows, and these columns.
 [[nodiscard]] std::string reach2d_struct(const Kernel& kernel, int row_low, int row_high,

@@ -55,7 +55,7 @@ std::string storage_struct(const spec::StencilSpec& spec, const plan::KernelPlan
     const std::string half = spec.storage == spec::Storage::f16 ? "F16Storage" : "Bf16Storage";
     return plan.variant.swap == plan::Swap::element ? fmt::format("ByElements<spider::{}>", half) : half;
   }
-  const plan::InputTerms& inputs = plan.passes.front().inputs;
+  const plan::InputTerms& inputs = plan.contraction.inputs;
   return fmt::format("F32Storage<{}, {}, {}>", inputs.count, inputs.scaled, plan.weights.adds_identity);
 }
 

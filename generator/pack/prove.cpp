@@ -12,7 +12,6 @@
 
 #include "diag/diagnostic.h"
 #include "plan/bands.h"
-#include "plan/cores.h"
 
 namespace spidergen::pack {
 namespace {
@@ -20,9 +19,9 @@ namespace {
 /// Scaled weight by offset and term of the input: what one output sums up.
 using TapSums = std::map<std::pair<spec::Offset, int>, double>;
 
-void prove_packing(const plan::Pass& pass, const PackedPass& packed) {
-  for (std::size_t i = 0; i < pass.operands.size(); ++i) {
-    const plan::Operand& operand = pass.operands[i];
+void prove_packing(const plan::Contraction& contraction, const PackedKernel& packed) {
+  for (std::size_t i = 0; i < contraction.operands.size(); ++i) {
+    const plan::Operand& operand = contraction.operands[i];
     if (unpack(packed, static_cast<int>(i)) != operand.matrix) {
       throw diag::InternalError(
           fmt::format("operand {} (window dz = {}, dy = {}, shift {}, term {}) is not recovered from its "
@@ -34,13 +33,13 @@ void prove_packing(const plan::Pass& pass, const PackedPass& packed) {
 
 /// How many outputs of a tile differ in how they come about: a row of the matrices each. Of bands, the
 /// columns of a unit, of which every second one is in the same row along y as the one 16 before it.
-int distinct_outputs(const plan::Pass& pass) {
-  return pass.is_bands() ? plan::band_unit_columns : pass.mapping.rows();
+int distinct_outputs(const plan::Contraction& contraction) {
+  return contraction.is_bands() ? plan::band_unit_columns : contraction.mapping.rows();
 }
 
 /// The row of a source's matrices that is output m, if any.
-std::optional<int> row_of_output(const plan::Pass& pass, const plan::Source& source, int m) {
-  if (!pass.is_bands()) return m;
+std::optional<int> row_of_output(const plan::Contraction& contraction, const plan::Source& source, int m) {
+  if (!contraction.is_bands()) return m;
   if (source.along_y) return m % source.mapping.rows();
   const auto& outputs = source.mapping.row_output;
   const auto row = std::find_if(outputs.begin(), outputs.end(),
@@ -50,26 +49,26 @@ std::optional<int> row_of_output(const plan::Pass& pass, const plan::Source& sou
 }
 
 /// Where output m is in its tile, for messages.
-int output_name(const plan::Pass& pass, int m) {
-  return pass.is_bands() ? m : pass.mapping.row_output[m].x;
+int output_name(const plan::Contraction& contraction, int m) {
+  return contraction.is_bands() ? m : contraction.mapping.row_output[m].x;
 }
 
 /// What row m of the matrices adds to its output, product by product, as taps of that output.
-TapSums expand_output(const plan::KernelPlan& plan, const plan::Pass& pass,
-                      const std::vector<plan::Matrix>& matrices, int m) {
+TapSums expand_output(const plan::KernelPlan& plan, const std::vector<plan::Matrix>& matrices, int m) {
+  const plan::Contraction& contraction = plan.contraction;
   TapSums sums;
-  for (const plan::Product& product : pass.products) {
+  for (const plan::Product& product : contraction.products) {
     const plan::Matrix& matrix = matrices[product.operand];
     const int exponent = -product.term * plan.weights.remainder_exponent;
-    const plan::Source& source = pass.sources[product.source];
-    const std::optional<int> row = row_of_output(pass, source, m);
+    const plan::Source& source = contraction.sources[product.source];
+    const std::optional<int> row = row_of_output(contraction, source, m);
     if (!row) continue;
     const plan::Position output = source.place(source.mapping.row_output[*row]);
     for (int k = 0; k < matrix.columns; ++k) {
       if (matrix.at(*row, k) == 0) continue;
       const plan::Position input = source.place(source.mapping.column_input[k]);
-      const spec::Offset at{pass.plane_low + product.plane + input.z - output.z,
-                            pass.row_low + product.row + input.y - output.y,
+      const spec::Offset at{contraction.plane_low + product.plane + input.z - output.z,
+                            contraction.row_low + product.row + input.y - output.y,
                             source.shift + input.x - output.x};
       sums[{at, product.input_term}] += std::ldexp(matrix.at(*row, k), exponent);
     }
@@ -87,13 +86,14 @@ TapSums expected_sums(const plan::RoundedWeights& weights, const plan::InputTerm
   return sums;
 }
 
-void prove_products(const plan::KernelPlan& plan, const plan::Pass& pass, const PackedPass& packed) {
+void prove_products(const plan::KernelPlan& plan, const PackedKernel& packed) {
+  const plan::Contraction& contraction = plan.contraction;
   std::vector<plan::Matrix> matrices;
   for (std::size_t i = 0; i < packed.operands.size(); ++i)
     matrices.push_back(unpack(packed, static_cast<int>(i)));
-  const TapSums expected = expected_sums(plan.weights, pass.inputs);
-  for (int m = 0; m < distinct_outputs(pass); ++m) {
-    const TapSums found = expand_output(plan, pass, matrices, m);
+  const TapSums expected = expected_sums(plan.weights, contraction.inputs);
+  for (int m = 0; m < distinct_outputs(contraction); ++m) {
+    const TapSums found = expand_output(plan, matrices, m);
     if (found == expected) continue;
     for (const auto& [at, weight] : expected) {
       const auto tap = found.find(at);
@@ -102,12 +102,12 @@ void prove_products(const plan::KernelPlan& plan, const plan::Pass& pass, const 
         throw diag::InternalError(
             fmt::format("output {} of a tile: tap (dz = {}, dy = {}, dx = {}) is {} instead of {} in term {} "
                         "of the input",
-                        output_name(pass, m), offset[spec::axis_z], offset[spec::axis_y],
+                        output_name(contraction, m), offset[spec::axis_z], offset[spec::axis_y],
                         offset[spec::axis_x], tap == found.end() ? 0.0 : tap->second, weight, input_term));
       }
     }
     throw diag::InternalError(
-        fmt::format("output {} of a tile has taps that the spec has not", output_name(pass, m)));
+        fmt::format("output {} of a tile has taps that the spec has not", output_name(contraction, m)));
   }
 }
 
@@ -151,7 +151,7 @@ void prove_rounding(const spec::StencilSpec& spec, const plan::RoundedWeights& w
 void prove_cores(const plan::KernelPlan& plan) {
   const plan::CoreAxes axes = plan::core_axes(plan.dimensions);
   std::map<spec::Offset, double> found;
-  for (const plan::CoreTap& tap : plan.cores.taps) {
+  for (const plan::CoreTap& tap : plan.contraction.taps) {
     spec::Offset at{};
     at[axes.step] = tap.step;
     at[axes.row] = tap.row;
@@ -164,9 +164,9 @@ void prove_cores(const plan::KernelPlan& plan) {
   // The tables of a generated file cut this list into rows.
   const auto place = [](const plan::CoreTap& tap) { return std::tuple(tap.row, tap.step, tap.column); };
   const auto misplaced =
-      std::adjacent_find(plan.cores.taps.begin(), plan.cores.taps.end(),
+      std::adjacent_find(plan.contraction.taps.begin(), plan.contraction.taps.end(),
                          [&](const auto& a, const auto& b) { return place(a) >= place(b); });
-  if (misplaced != plan.cores.taps.end()) {
+  if (misplaced != plan.contraction.taps.end()) {
     throw diag::InternalError("the taps for CUDA cores do not ascend in row, step and column");
   }
 }
@@ -175,11 +175,9 @@ void prove_cores(const plan::KernelPlan& plan) {
 
 void prove(const spec::StencilSpec& spec, const plan::KernelPlan& plan, const PackedKernel& packed) {
   prove_rounding(spec, plan.weights);
-  if (plan.engine == plan::Engine::cuda) prove_cores(plan);
-  for (std::size_t i = 0; i < plan.passes.size(); ++i) {
-    prove_packing(plan.passes[i], packed.passes[i]);
-    prove_products(plan, plan.passes[i], packed.passes[i]);
-  }
+  if (!plan.contraction.on_tensor_cores()) return prove_cores(plan);
+  prove_packing(plan.contraction, packed);
+  prove_products(plan, packed);
 }
 
 }  // namespace spidergen::pack

@@ -1,11 +1,8 @@
 #pragma once
 
-#include <vector>
+#include <string>
 
-#include "plan/engine.h"
-#include "plan/kernel_plan.h"
-#include "plan/variant.h"
-#include "spec/stencil_spec.h"
+#include "plan/problem.h"
 
 namespace spidergen::plan {
 
@@ -26,20 +23,12 @@ inline constexpr int band_chunks = 3;
 /// holds four neighbouring inputs of a row.
 [[nodiscard]] TileMapping comb_mapping(int comb, int chunk);
 
-/// Is a stencil computed as a band along y and one along x (generator/README.md, "Bands of stars")? All taps
-/// are on the two axes and in the mappings' reach, those of y are many, and the weights off the y axis take
-/// one number each.
-[[nodiscard]] bool suits_bands(const spec::StencilSpec& spec, const RoundedWeights& weights, Engine engine,
-                               const Variant& variant);
+/// Why the stencil is not computed as a band along y and one along x (generator/README.md, "Bands of stars");
+/// empty where it can be: all taps are on the two axes and in the mappings' reach, those of y are many, and
+/// the weights off the y axis take one number each.
+[[nodiscard]] std::string objection_to_bands(const Problem& problem);
 
-/// The pass of such a stencil: its operands, its products and its tiles (templates/star2d.cu.in).
-[[nodiscard]] Pass make_band_pass(const RoundedWeights& weights, const std::vector<TapRow>& tap_rows);
-
-/// MMAs of a pass that are chained into one output, which is as many as 128 outputs take. Of bands, one for
-/// each operand along y, and of those along x those of the output's comb.
-[[nodiscard]] int chained_products(const Pass& pass);
-
-/// Bytes of shared memory of a block.
-[[nodiscard]] int band_shared_bytes(const Pass& pass);
+/// The operands and products of such a stencil.
+[[nodiscard]] Contraction contract_bands(const Problem& problem);
 
 }  // namespace spidergen::plan

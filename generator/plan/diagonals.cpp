@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "plan/kernel_plan.h"
+#include "plan/contraction.h"
 
 namespace spidergen::plan {
 namespace {

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "plan/bands.h"
-#include "plan/warpgroups.h"
-
 namespace spidergen::plan {
 namespace {
 
@@ -18,21 +15,22 @@ constexpr double f32_rounding = 0x1p-24;
 constexpr double least_normal_f32 = 0x1p-126;
 constexpr double least_f32 = 0x1p-149;
 
-double products_of(const KernelPlan& plan) {
-  int products = 0;
-  for (const Pass& pass : plan.passes) products += chained_products(pass);
-  return products;
+/// Products of leading terms: each begins a window.
+double windows_of(const Contraction& contraction) {
+  return static_cast<double>(
+      std::count_if(contraction.products.begin(), contraction.products.end(),
+                    [](const Product& product) { return product.term == 0 && product.input_term == 0; }));
 }
 
-/// Products of leading terms: each begins a window.
-double windows_of(const KernelPlan& plan) {
-  std::size_t windows = 0;
-  for (const Pass& pass : plan.passes) {
-    windows += static_cast<std::size_t>(
-        std::count_if(pass.products.begin(), pass.products.end(),
-                      [](const Product& product) { return product.term == 0 && product.input_term == 0; }));
-  }
-  return static_cast<double>(windows);
+/// Windows of scaled inputs whose products are one chain, before it is added in f32.
+double chained_windows(const KernelPlan& plan) {
+  const int chained = std::visit(
+      [](const auto& scheme) {
+        if constexpr (requires { scheme.chained_rows; }) return scheme.chained_rows;
+        return 1;
+      },
+      plan.scheme);
+  return std::min<double>(windows_of(plan.contraction), chained);
 }
 
 double sum_of_magnitudes(const RoundedWeights& weights) {
@@ -57,26 +55,26 @@ ErrorBound bound_half(const KernelPlan& plan) {
   bound.result = rounding_error(plan.weights.type);
   // A power of two changes no digit of a sum; any other factor rounds it to f32 before it is stored.
   if (plan.weights.factor != 1) bound.result += higher_orders * f32_rounding;
-  bound.sum = higher_orders * error_of_mma * products_of(plan);
+  bound.sum = higher_orders * error_of_mma * plan.contraction.chained_products();
   bound.absolute = f16 ? smallest_f16 / 2 : plan.weights.factor * least_normal_f32;
   return bound;
 }
 
-ErrorBound bound_f32(const KernelPlan& plan, const InputTerms& inputs) {
+ErrorBound bound_f32(const KernelPlan& plan) {
   const RoundedWeights& weights = plan.weights;
-  const double windows = windows_of(plan);
+  const InputTerms& inputs = plan.contraction.inputs;
+  const double windows = windows_of(plan.contraction);
   ErrorBound bound;
   bound.result = f32_rounding;  // of the old value's sum, or of the factor's product
   if (!inputs.scaled) {
-    bound.sum = higher_orders * (rounding_error(weights.type) + error_of_mma * products_of(plan));
+    bound.sum =
+        higher_orders * (rounding_error(weights.type) + error_of_mma * plan.contraction.chained_products());
     bound.absolute = smallest_f16 / 2 * sum_of_magnitudes(weights) + least_normal_f32;
     return bound;
   }
   // Two terms leave 2^-23 of a value, and the product of both remainders 2^-22.
   const double split = inputs.count == 2 ? 0x1p-23 + 0x1p-22 : rounding_error(weights.type);
-  const double chained =
-      plan.passes.front().streaming.warpgroups ? std::min<double>(windows, warpgroup_chained_rows) : 1;
-  const double adds = chained * error_of_mma + (windows + 1) * f32_rounding;
+  const double adds = chained_windows(plan) * error_of_mma + (windows + 1) * f32_rounding;
   bound.sum = higher_orders * growth_by_identity(weights) * (split + adds);
   const double scale = weights.factor * std::ldexp(1.0, -weights.sum_exponent);
   bound.absolute = (windows + 3) * least_f32 * std::max(1.0, scale) + least_f32;
@@ -98,7 +96,7 @@ ErrorBound bound_cores(const spec::StencilSpec& spec, const KernelPlan& plan) {
 
 ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan) {
   if (plan.engine == Engine::cuda) return bound_cores(spec, plan);
-  return spec.storage == spec::Storage::f32 ? bound_f32(plan, plan.passes.front().inputs) : bound_half(plan);
+  return spec.storage == spec::Storage::f32 ? bound_f32(plan) : bound_half(plan);
 }
 
 }  // namespace spidergen::plan

@@ -63,4 +63,21 @@ SweepBound bound_sweep(const DeviceRates& rates, const SweepWork& work) {
           work.points * work.core_products_per_point / rates.core_products_per_second * 1e6};
 }
 
+std::array<std::int64_t, 3> reference_extent(int dimensions) {
+  if (dimensions == 1) return {1, 1, std::int64_t{10240} * 10240};
+  if (dimensions == 3) return {768, 768, 768};
+  return {1, 10240, 10240};
+}
+
+double reference_points(int dimensions) {
+  double points = 1;
+  for (const std::int64_t extent : reference_extent(dimensions)) points *= static_cast<double>(extent);
+  return points;
+}
+
+SweepBound bound_reference(int dimensions, SweepWork work) {
+  work.points = reference_points(dimensions);
+  return bound_sweep(*find_device_rates("sm_90"), work);
+}
+
 }  // namespace spidergen::plan

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -70,5 +72,13 @@ struct SweepBound {
 /// memory_us = points * bytes_per_point / copy rate; tensor_us = points / 128 * MMAs * sparse_mma_ns (or
 /// dense_mma_ns) / (4 * multiprocessors); cores_us = points * products_per_point / products a second.
 [[nodiscard]] SweepBound bound_sweep(const DeviceRates& rates, const SweepWork& work);
+
+/// The field for which times are estimated, z, y, x: 10240 x 10240 points, as many in 1D, 768 cubed in 3D.
+[[nodiscard]] std::array<std::int64_t, 3> reference_extent(int dimensions);
+[[nodiscard]] double reference_points(int dimensions);
+
+/// What bounds a sweep over it on an H200, whose measured times estimates are fitted to. `work.points` is
+/// left out.
+[[nodiscard]] SweepBound bound_reference(int dimensions, SweepWork work);
 
 }  // namespace spidergen::plan

@@ -4,22 +4,18 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
+#include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "plan/bands.h"
-#include "plan/column_reach.h"
-#include "plan/cores.h"
-#include "plan/diagonals.h"
-#include "plan/engine_times.h"
 #include "plan/error_bound.h"
-#include "plan/lines.h"
-#include "plan/planes.h"
+#include "plan/group_taps.h"
 #include "plan/row_pairs.h"
-#include "plan/streaming.h"
-#include "plan/warpgroups.h"
 #include "plan/weights.h"
 #include "plan/windows.h"
 
@@ -62,334 +58,6 @@ void set_reach(const spec::StencilSpec& spec, KernelPlan& plan) {
       plan.reach_high[axis] = std::max(plan.reach_high[axis], tap.at[axis]);
     }
   }
-}
-
-/// A window along x, or a pair of diagonals: what one product multiplies with.
-struct Group {
-  int source = 0;
-  Window window;                        ///< its own tap row
-  std::vector<const RoundedTap*> taps;  ///< by window row and dx of the mapping; null where there is none
-};
-
-Group group_of(const Window& window, int source, const TileMapping& mapping) {
-  Group group{source, window, std::vector<const RoundedTap*>(mapping.window_width)};
-  for (const RoundedTap& tap : window.taps)
-    group.taps[tap.at[spec::axis_x] - window.shift - mapping.window_low] = &tap;
-  return group;
-}
-
-Group group_of(const RowPair& pair, const TileMapping& mapping) {
-  Group group{0, {pair.dy, 0, pair.taps, pair.dz}, {}};
-  group.taps.resize(mapping.window_rows.size() * mapping.window_width);
-  const int first_row = mapping.window_rows.front().y;
-  for (const RoundedTap& tap : pair.taps) {
-    const int row = tap.at[spec::axis_y] - pair.dy - first_row;
-    group.taps[row * mapping.window_width + tap.at[spec::axis_x] - mapping.window_low] = &tap;
-  }
-  return group;
-}
-
-Matrix group_matrix(const Group& group, int term, const TileMapping& mapping) {
-  std::vector<double> weights(group.taps.size(), 0.0);
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    if (group.taps[i] != nullptr) weights[i] = group.taps[i]->terms[term];
-  }
-  return kernel_matrix(mapping, weights);
-}
-
-/// Do the mappings differ at most in the rows that their columns are inputs of? Then matrices that are equal
-/// make one operand.
-bool differ_in_rows(const TileMapping& a, const TileMapping& b) {
-  const auto same_column = [](const Position& p, const Position& q) { return p.x == q.x; };
-  return a.name == b.name && a.row_output == b.row_output &&
-         std::equal(a.column_input.begin(), a.column_input.end(), b.column_input.begin(),
-                    b.column_input.end(), same_column);
-}
-
-/// The index of the operand with this matrix; a new one if there is none yet.
-int find_or_add_operand(Operand operand, Pass& pass) {
-  const TileMapping& mapping = pass.sources[operand.source].mapping;
-  const auto same = std::find_if(pass.operands.begin(), pass.operands.end(), [&](const Operand& other) {
-    return other.matrix == operand.matrix && differ_in_rows(pass.sources[other.source].mapping, mapping);
-  });
-  if (same != pass.operands.end()) return static_cast<int>(same - pass.operands.begin());
-  pass.operands.push_back(std::move(operand));
-  return static_cast<int>(pass.operands.size()) - 1;
-}
-
-bool all_zero(const Matrix& matrix) {
-  return std::all_of(matrix.values.begin(), matrix.values.end(), [](double value) { return value == 0; });
-}
-
-int find_or_add_source(const Source& source, std::vector<Source>& sources) {
-  const auto same = std::find(sources.begin(), sources.end(), source);
-  if (same != sources.end()) return static_cast<int>(same - sources.begin());
-  sources.push_back(source);
-  return static_cast<int>(sources.size()) - 1;
-}
-
-using TermPairs = std::vector<std::pair<int, int>>;
-
-/// Which terms of weights and inputs are multiplied: remainders by leading terms only. The leading weights
-/// stand between, so that they are loaded once for both of their products.
-TermPairs multiplied_terms(const RoundedWeights& weights, const InputTerms& inputs) {
-  TermPairs terms;
-  for (int term = 0; term < weights.terms; ++term) terms.emplace_back(term, 0);
-  if (inputs.count > 1) std::reverse(terms.begin(), terms.end());
-  for (int input_term = 1; input_term < inputs.count; ++input_term) terms.emplace_back(0, input_term);
-  return terms;
-}
-
-/// How many products windows take: a remainder of nothing but zeros takes none.
-std::size_t count_products(const std::vector<Window>& windows, const TermPairs& terms) {
-  std::size_t count = 0;
-  for (const Window& window : windows) {
-    count += static_cast<std::size_t>(std::count_if(terms.begin(), terms.end(), [&](const auto& pair) {
-      const int term = pair.first;
-      return std::any_of(window.taps.begin(), window.taps.end(),
-                         [&](const RoundedTap& tap) { return tap.terms[term] != 0; });
-    }));
-  }
-  return count;
-}
-
-/// The sources of the windows along x, by shift; of whole operands the halves of a fragment, two a shift.
-void set_shifts(const std::vector<Window>& windows, Pass& pass) {
-  for (const Window& window : windows) pass.shifts.push_back(window.shift);
-  std::sort(pass.shifts.begin(), pass.shifts.end());
-  pass.shifts.erase(std::unique(pass.shifts.begin(), pass.shifts.end()), pass.shifts.end());
-  for (const int shift : pass.shifts) {
-    if (pass.whole_operands) {
-      for (const int half : {0, 1}) pass.sources.push_back({half_of(pass.mapping, half), shift});
-    } else {
-      pass.sources.push_back({pass.mapping, shift});
-    }
-  }
-}
-
-void add_products(const Group& group, const TermPairs& terms, Pass& pass) {
-  for (const auto& [term, input_term] : terms) {
-    Matrix matrix = group_matrix(group, term, pass.sources[group.source].mapping);
-    if (all_zero(matrix)) continue;  // a remainder, or a half, that is nowhere needed
-    const Window& window = group.window;
-    const int operand = find_or_add_operand(
-        {window.dy, window.shift, term, std::move(matrix), window.dz, group.source}, pass);
-    pass.products.push_back(
-        {window.dy - pass.row_low, group.source, operand, term, window.dz - pass.plane_low, input_term});
-  }
-}
-
-/// Makes a pass one of pairs of rows alone. Its rows are those of the pairs, even where no tap reaches the
-/// second row of the last one.
-void take_row_pair_mapping(const std::vector<RowPair>& row_pairs, Pass& pass) {
-  pass.mapping = row_pair_mapping(pass.walk == Walk::rows ? LaneOutputs::quad : LaneOutputs::pairs);
-  pass.shifts = {0};
-  pass.sources = {{pass.mapping, 0}};
-  const auto [low, high] = std::minmax_element(
-      row_pairs.begin(), row_pairs.end(), [](const RowPair& a, const RowPair& b) { return a.dy < b.dy; });
-  pass.row_low = low->dy;
-  pass.row_high = high->dy;
-}
-
-/// Kernels of lines have sparse products of 16-bit fields, and no variants; others walk down the rows.
-Walk walk_of(const spec::StencilSpec& spec, const std::vector<TapRow>& tap_rows, Engine engine,
-             const Variant& variant) {
-  if (spec.dimensions == 3) return Walk::planes;
-  const bool one_row = tap_rows.front().dy == 0 && tap_rows.back().dy == 0;
-  const bool lines =
-      one_row && engine == Engine::sparse && variant == Variant{} && spec.storage != spec::Storage::f32;
-  return lines ? Walk::lines : Walk::rows;
-}
-
-TileMapping mapping_of(Swap swap, LaneOutputs outputs, bool whole_operands) {
-  constexpr int sparse_taps = 8;
-  constexpr int dense_taps = 16;
-  switch (swap) {
-    case Swap::pair:
-      break;
-    case Swap::element:
-      return element_swap_operand_mapping();
-    case Swap::none:
-      return straight_mapping(whole_operands ? dense_taps : sparse_taps, outputs);
-  }
-  return pair_swap_mapping(outputs);
-}
-
-/// A pass without products: what follows from the spec and the engine alone.
-Pass empty_pass(const spec::StencilSpec& spec, const std::vector<TapRow>& tap_rows, Engine engine,
-                const Variant& variant) {
-  const LaneOutputs outputs = spec.storage == spec::Storage::f32 ? LaneOutputs::pairs : LaneOutputs::quad;
-  Pass pass;
-  pass.whole_operands = engine == Engine::dense;
-  pass.inputs = input_terms(spec);
-  pass.element_bytes = spec::element_bytes(spec.storage);
-  pass.walk = walk_of(spec, tap_rows, engine, variant);
-  pass.column_reach = column_reach_of(tap_rows);
-  pass.mapping = mapping_of(variant.swap, outputs, pass.whole_operands);
-  return pass;
-}
-
-/// The rows and planes of all windows, before any of them become pairs of diagonals.
-void set_rows(const std::vector<Window>& windows, Pass& pass) {
-  const auto [low, high] = std::minmax_element(windows.begin(), windows.end(),
-                                               [](const Window& a, const Window& b) { return a.dy < b.dy; });
-  pass.row_low = low->dy;
-  pass.row_high = high->dy;
-  pass.plane_low = windows.front().dz;
-  pass.plane_high = windows.back().dz;
-}
-
-/// What products multiply with: windows and pairs of diagonals, or pairs of rows alone.
-struct Groups {
-  std::vector<Window> windows;
-  std::vector<DiagonalPair> diagonals;
-  std::vector<RowPair> row_pairs;
-};
-
-/// In 3D: whichever are fewer.
-Groups groups_of_planes(const RoundedWeights& weights, std::vector<Window> windows) {
-  Groups groups{std::move(windows), {}, {}};
-  groups.diagonals = take_diagonal_pairs(groups.windows);
-  std::vector<RowPair> row_pairs = pair_rows(weights.taps);
-  const bool are_fewer = row_pairs.size() < groups.windows.size() + groups.diagonals.size();
-  return row_pairs.empty() || !are_fewer ? groups : Groups{{}, {}, std::move(row_pairs)};
-}
-
-/// In 2D: pairs of rows where `variant` asks for them, and diagonals where their products would be felt.
-Groups groups_of_rows(const RoundedWeights& weights, std::vector<Window> windows, const TermPairs& terms,
-                      const Pass& pass, const Variant& variant) {
-  if (variant.length == row_pair_length) {
-    std::vector<RowPair> row_pairs = pair_rows(weights.taps);
-    if (!row_pairs.empty()) return {{}, {}, std::move(row_pairs)};
-  }
-  Groups groups{std::move(windows), {}, {}};
-  // Of f32 values one fragment more takes longer than the products that pairs save (measured on an H200).
-  const bool may_pair = !pass.whole_operands && variant.swap == Swap::pair &&
-                        pass.element_bytes != spec::element_bytes(spec::Storage::f32);
-  if (may_pair && !hides_behind_memory(count_products(groups.windows, terms), pass.inputs))
-    groups.diagonals = take_diagonal_pairs_of_rows(groups.windows);
-  return groups;
-}
-
-Groups choose_groups(const RoundedWeights& weights, std::vector<Window> windows, const TermPairs& terms,
-                     const Pass& pass, const Variant& variant) {
-  switch (pass.walk) {
-    case Walk::lines:
-      break;
-    case Walk::planes:
-      return groups_of_planes(weights, std::move(windows));
-    case Walk::rows:
-      return groups_of_rows(weights, std::move(windows), terms, pass, variant);
-  }
-  return {std::move(windows), {}, {}};
-}
-
-void add_products(const Groups& groups, const TermPairs& terms, Pass& pass) {
-  if (!groups.row_pairs.empty()) take_row_pair_mapping(groups.row_pairs, pass);
-  if (!groups.windows.empty()) set_shifts(groups.windows, pass);
-  for (const Window& window : groups.windows) {
-    for (int source = 0; source < static_cast<int>(pass.sources.size()); ++source) {
-      if (pass.sources[source].shift != window.shift) continue;
-      add_products(group_of(window, source, pass.mapping), terms, pass);
-    }
-  }
-  for (const RowPair& pair : groups.row_pairs) add_products(group_of(pair, pass.mapping), terms, pass);
-  for (const DiagonalPair& pair : groups.diagonals) {
-    Group group{find_or_add_source({diagonal_pair_mapping(pair.distance())}, pass.sources), pair.first, {}};
-    group.taps = {&pair.first.taps.front(), &pair.second.taps.front()};
-    add_products(group, terms, pass);
-  }
-  // The sums that complete first are stored first, while the others' products keep the tensor cores busy.
-  std::stable_sort(pass.products.begin(), pass.products.end(), [&](const Product& a, const Product& b) {
-    if (pass.walk == Walk::rows) return pass.last_row(a) > pass.last_row(b);
-    return std::pair(pass.last_plane(a), a.row) > std::pair(pass.last_plane(b), b.row);
-  });
-}
-
-/// Rows that wait in the ring: for the second of a pair of diagonals, and to be added to results.
-int rows_kept_of(const Groups& groups, const RoundedWeights& weights, const Pass& pass) {
-  const int for_results = weights.adds_identity ? pass.row_high : 0;
-  const bool waits = pass.walk == Walk::rows && !groups.diagonals.empty();
-  return waits ? std::max(for_results, groups.diagonals.front().distance().y) : for_results;
-}
-
-void choose_walk(const spec::StencilSpec& spec, const Variant& variant, Pass& pass) {
-  switch (pass.walk) {
-    case Walk::lines:
-      pass.lines = choose_line_streaming(pass, spec.boundary[spec::axis_x]);
-      return;
-    case Walk::planes:
-      pass.planes = choose_plane_streaming(pass);
-      return;
-    case Walk::rows:
-      pass.streaming = choose_streaming(pass, variant);
-      fit_shared_memory(pass);
-  }
-}
-
-/// Of Walk::rows with windows, unless `variant` asks for pairs of rows.
-Pass make_one_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
-                   const std::vector<TapRow>& tap_rows, Engine engine, const Variant& variant) {
-  Pass pass = empty_pass(spec, tap_rows, engine, variant);
-  std::vector<Window> windows = cut_windows(weights.taps, pass.mapping);
-  set_rows(windows, pass);
-  const TermPairs terms = multiplied_terms(weights, pass.inputs);
-  const Groups groups = choose_groups(weights, std::move(windows), terms, pass, variant);
-  add_products(groups, terms, pass);
-  pass.rows_kept = rows_kept_of(groups, weights, pass);
-  choose_walk(spec, variant, pass);
-  return pass;
-}
-
-/// The plan's own mapping, where none is asked for.
-Pass make_pass(const spec::StencilSpec& spec, const RoundedWeights& weights,
-               const std::vector<TapRow>& tap_rows, Engine engine, const Variant& variant) {
-  if (suits_bands(spec, weights, engine, variant)) return make_band_pass(weights, tap_rows);
-  Pass windows = make_one_pass(spec, weights, tap_rows, engine, variant);
-  const bool has_choice = windows.walk == Walk::rows && engine == Engine::sparse && variant == Variant{} &&
-                          spec.storage != spec::Storage::f32 && !pair_rows(weights.taps).empty();
-  if (!has_choice) return windows;
-  Pass row_pairs = make_one_pass(spec, weights, tap_rows, engine, {.length = row_pair_length});
-  const MappingChoice choice{static_cast<int>(windows.products.size()),
-                             static_cast<int>(row_pairs.products.size())};
-  Pass& chosen = prefers_row_pairs(windows, row_pairs) ? row_pairs : windows;
-  chosen.mapping_choice = choice;
-  return std::move(chosen);
-}
-
-/// A pass and the weights that its operands hold.
-struct WeightedPass {
-  RoundedWeights weights;
-  Pass pass;
-};
-
-/// A common factor that does not suit all weights is taken where it saves products: two rows that share an
-/// operand may need its remainders for one of them.
-WeightedPass make_weighted_pass(const spec::StencilSpec& spec, Engine engine, const Variant& variant) {
-  const std::vector<TapRow> tap_rows = tap_rows_of(spec);
-  const auto with = [&](const RoundedWeights& weights) {
-    return WeightedPass{weights, make_pass(spec, weights, tap_rows, engine, variant)};
-  };
-  WeightedPass result = with(round_weights(spec).weights);
-  if (result.weights.factor == 1 || result.weights.exact) return result;
-  const WeightsResult plain = round_weights(spec, CommonFactors::none);
-  if (plain.diagnostics.has_errors()) return result;
-  WeightedPass other = with(plain.weights);
-  return chained_products(result.pass) < chained_products(other.pass) ? result : other;
-}
-
-/// Reports a stencil that no kernel can hold.
-void check_size(const spec::StencilSpec& spec, Engine engine, const Variant& variant,
-                diag::Diagnostics& diagnostics) {
-  const auto [weights, pass] = make_weighted_pass(spec, engine, variant);
-  if (pass.walk == Walk::lines) return;  // any reach fits
-  const std::string objection = spec.dimensions == 3 ? objection_to_volume(pass) : objection_to_size(pass);
-  if (objection.empty()) return;
-  const bool could_halve = weights.terms > 1 && spec.storage == spec::Storage::f16;
-  diagnostics.error(
-      spec.where.coefficients,
-      fmt::format("the stencil is too large for one sweep: {}{}{}", objection,
-                  could_halve ? "; 'weights: f16' would halve the products" : "", cuda_cores_take_it));
 }
 
 /// Reports what pairs of rows do not take.
@@ -458,6 +126,7 @@ void remove_advice(std::string& text) {
   if (text.ends_with(cuda_cores_take_it)) text.resize(text.size() - cuda_cores_take_it.size());
 }
 
+/// What an engine does not take, whatever the scheme.
 diag::Diagnostics find_objections(const spec::StencilSpec& spec, Engine engine, const Variant& variant) {
   diag::Diagnostics diagnostics;
   check_variant(spec, engine, variant, diagnostics);
@@ -485,92 +154,184 @@ diag::Diagnostics find_objections(const spec::StencilSpec& spec, Engine engine, 
       check_reach(spec, spec::axis_x, largest_column_reach, cuda_cores_take_it, diagnostics);
     }
     diagnostics.append(round_weights(spec).diagnostics);
-    if (!diagnostics.has_errors()) check_size(spec, engine, variant, diagnostics);
   }
   return diagnostics;
+}
+
+/// A contraction, or why there is none of its grouping.
+struct ContractionOffer {
+  Contraction contraction;
+  std::string objection;
+};
+
+/// The one of windows comes last: where no scheme holds it, none holds the stencil.
+std::vector<ContractionOffer> offer_contractions(const Problem& problem) {
+  if (problem.engine == Engine::cuda) return {{contract_taps(problem), ""}};
+  std::vector<ContractionOffer> offers;
+  const auto add = [&](Grouping grouping, const std::string& objection, auto contract) {
+    offers.push_back({{}, objection});
+    if (objection.empty()) offers.back().contraction = contract(problem);
+    offers.back().contraction.grouping = grouping;
+  };
+  if (problem.spec.dimensions == 2) {
+    add(Grouping::bands, objection_to_bands(problem), contract_bands);
+    add(Grouping::row_pairs, objection_to_row_pairs(problem), contract_row_pairs);
+    if (problem.variant.length == row_pair_length) return offers;
+  }
+  offers.push_back({contract_windows(problem), ""});
+  return offers;
+}
+
+/// A candidate and what its plan would be.
+struct Draft {
+  Candidate candidate;
+  RoundedWeights weights;
+  Contraction contraction;
+  Scheme scheme;
+
+  [[nodiscard]] bool is_possible() const { return candidate.objection.empty(); }
+};
+
+template <class Taken>
+void consider(const Problem& problem, const ContractionOffer& offer, std::vector<Draft>& drafts) {
+  const Contraction& contraction = offer.contraction;
+  if (!Taken::takes(problem, contraction)) return;
+  const Offer<Taken> taken =
+      offer.objection.empty() ? Taken::plan(problem, contraction) : Offer<Taken>::none(offer.objection);
+  const int products = contraction.on_tensor_cores() ? contraction.chained_products()
+                                                     : static_cast<int>(contraction.taps.size());
+  drafts.push_back(
+      {{problem.engine, Taken::name, contraction.grouping, contraction.mapping.name,
+        offer.objection.empty() ? products : 0, taken.microseconds, taken.measured, taken.objection},
+       problem.weights,
+       contraction,
+       taken.scheme});
+}
+
+template <class... Schemes>
+void consider_all(const Problem& problem, const ContractionOffer& offer, std::vector<Draft>& drafts,
+                  const std::variant<Schemes...>& /*all*/) {
+  (consider<Schemes>(problem, offer, drafts), ...);
+}
+
+/// Fastest first; then those whose time has not been measured, and those with an objection.
+void sort_drafts(std::vector<Draft>& drafts) {
+  std::stable_sort(drafts.begin(), drafts.end(), [](const Draft& a, const Draft& b) {
+    const auto key = [](const Draft& draft) {
+      const Candidate& candidate = draft.candidate;
+      return std::tuple(!draft.is_possible(), !candidate.measured,
+                        draft.is_possible() ? candidate.microseconds : 0);
+    };
+    return key(a) < key(b);
+  });
+}
+
+/// Of one engine and these weights, the best first; or where there is none, what holds most.
+std::vector<Draft> draft_with(const Problem& problem) {
+  std::vector<Draft> drafts;
+  for (const ContractionOffer& offer : offer_contractions(problem))
+    consider_all(problem, offer, drafts, Scheme{});
+  const auto is_possible = [](const Draft& draft) { return draft.is_possible(); };
+  if (std::none_of(drafts.begin(), drafts.end(), is_possible))
+    std::rotate(drafts.begin(), std::prev(drafts.end()), drafts.end());
+  sort_drafts(drafts);
+  return drafts;
+}
+
+/// A common factor that does not suit all weights is taken where it saves products: two rows that share an
+/// operand may need its remainders for one of them.
+std::vector<Draft> draft_engine(Problem problem) {
+  const bool on_cores = problem.engine == Engine::cuda;
+  problem.weights = (on_cores ? round_weights_to_f32(problem.spec) : round_weights(problem.spec)).weights;
+  std::vector<Draft> drafts = draft_with(problem);
+  if (on_cores || problem.weights.factor == 1 || problem.weights.exact) return drafts;
+  WeightsResult plain = round_weights(problem.spec, CommonFactors::none);
+  if (plain.diagnostics.has_errors()) return drafts;
+  problem.weights = std::move(plain.weights);
+  std::vector<Draft> others = draft_with(problem);
+  return drafts.front().candidate.products < others.front().candidate.products ? drafts : others;
+}
+
+/// What no kernel can hold: `general` is of the scheme that holds most.
+void report_size(const spec::StencilSpec& spec, const Draft& general, diag::Diagnostics& diagnostics) {
+  const bool could_halve = general.weights.terms > 1 && spec.storage == spec::Storage::f16;
+  diagnostics.error(
+      spec.where.coefficients,
+      fmt::format("the stencil is too large for one sweep: {}{}{}", general.candidate.objection,
+                  could_halve ? "; 'weights: f16' would halve the products" : "", cuda_cores_take_it));
+}
+
+/// An engine's candidates, unless it has objections.
+struct EngineDrafts {
+  Engine engine = Engine::sparse;
+  diag::Diagnostics diagnostics;
+  std::vector<Draft> drafts;
+};
+
+EngineDrafts ask_engine(const Problem& problem) {
+  const spec::StencilSpec& spec = problem.spec;
+  EngineDrafts asked{problem.engine, find_objections(spec, problem.engine, problem.variant), {}};
+  if (!asked.diagnostics.has_errors() && !spec.taps.empty()) {
+    asked.drafts = draft_engine(problem);
+    if (!asked.drafts.front().is_possible()) report_size(spec, asked.drafts.front(), asked.diagnostics);
+  }
+  if (problem.variant != Variant{}) {  // which CUDA cores do not have
+    for (diag::Diagnostic& item : asked.diagnostics.items) remove_advice(item.text);
+  }
+  if (!asked.drafts.empty() || spec.taps.empty()) return asked;
+  const auto error =
+      std::find_if(asked.diagnostics.items.begin(), asked.diagnostics.items.end(),
+                   [](const diag::Diagnostic& item) { return item.severity == diag::Severity::error; });
+  Draft none;
+  none.candidate.engine = problem.engine;
+  none.candidate.objection = error->text;
+  remove_advice(none.candidate.objection);
+  asked.drafts.push_back(std::move(none));
+  return asked;
 }
 
 }  // namespace
 
-diag::Diagnostics check_supported(const spec::StencilSpec& spec, Engine engine, const Variant& variant) {
-  diag::Diagnostics diagnostics = find_objections(spec, engine, variant);
-  if (variant != Variant{}) {  // which CUDA cores do not have
-    for (diag::Diagnostic& item : diagnostics.items) remove_advice(item.text);
+PlanResult make_plan(const spec::StencilSpec& spec, const Request& request) {
+  const auto is_sm_90a = [](const std::string& name) { return name == "sm_90a"; };
+  const bool for_warpgroups =
+      !request.architectures.empty() &&
+      std::all_of(request.architectures.begin(), request.architectures.end(), is_sm_90a);
+  Problem problem{spec, Engine::sparse, request.variant, for_warpgroups, tap_rows_of(spec), {}};
+  std::vector<Engine> engines{Engine::sparse, Engine::cuda};
+  if (request.engine == Engine::dense) engines.push_back(Engine::dense);
+
+  std::vector<Draft> drafts;
+  std::map<Engine, diag::Diagnostics> diagnostics;
+  for (const Engine engine : engines) {
+    problem.engine = engine;
+    EngineDrafts asked = ask_engine(problem);
+    diagnostics[engine] = std::move(asked.diagnostics);
+    std::move(asked.drafts.begin(), asked.drafts.end(), std::back_inserter(drafts));
   }
-  return diagnostics;
-}
+  sort_drafts(drafts);
+  const auto fits = [&](const Draft& draft) {
+    return draft.candidate.engine == request.engine.value_or(draft.candidate.engine);
+  };
+  const auto chosen = std::find_if(drafts.begin(), drafts.end(), fits);
 
-std::optional<EngineFloors> compare_engines(const spec::StencilSpec& spec, double points) {
-  constexpr int fast_rows = 3;
-  if (spec.dimensions != 3 || spec.storage != spec::Storage::f16 || spec.taps.empty()) return std::nullopt;
-  if (check_supported(spec, Engine::sparse).has_errors() || check_supported(spec, Engine::cuda).has_errors())
-    return std::nullopt;
-  const CorePlan cores = plan_cores(spec, round_weights_to_f32(spec).weights);
-  if (!cores.ring || cores.ring->rows_per_thread < fast_rows) return std::nullopt;
-  const Pass pass = make_weighted_pass(spec, Engine::sparse, {}).pass;
-  const DeviceRates& rates = *find_device_rates("sm_90");
-  SweepWork work{points, 2.0 * spec::element_bytes(spec.storage), static_cast<double>(pass.products.size())};
-  EngineFloors floors{static_cast<int>(pass.products.size()), bound_sweep(rates, work), {}};
-  work.mmas_per_128_points = 0;
-  work.core_products_per_point = static_cast<double>(cores.taps.size());
-  floors.cores = bound_sweep(rates, work);
-  return floors;
-}
-
-std::optional<EngineTimes> estimate_engines(const spec::StencilSpec& spec, const Variant& variant,
-                                            const std::vector<std::string>& architectures) {
-  if (spec.dimensions != 2 || spec.storage != spec::Storage::f32 || variant != Variant{} || spec.taps.empty())
-    return std::nullopt;
-  for (const Engine engine : {Engine::sparse, Engine::cuda}) {
-    if (check_supported(spec, engine).has_errors()) return std::nullopt;
-  }
-  KernelPlan sparse = make_plan(spec, Engine::sparse);
-  fit_to_architectures(architectures, spec, sparse);
-  return estimate_times(sparse, make_plan(spec, Engine::cuda));
-}
-
-std::optional<SoleEngine> find_sole_engine(const spec::StencilSpec& spec) {
-  if (!has_sparse_plan(spec) || spec.taps.empty()) return std::nullopt;
-  const diag::Diagnostics of_sparse = check_supported(spec, Engine::sparse);
-  const diag::Diagnostics of_cuda = check_supported(spec, Engine::cuda);
-  if (of_sparse.has_errors() == of_cuda.has_errors()) return std::nullopt;
-  const auto& items = (of_sparse.has_errors() ? of_sparse : of_cuda).items;
-  const auto error = std::find_if(items.begin(), items.end(), [](const diag::Diagnostic& item) {
-    return item.severity == diag::Severity::error;
-  });
-  SoleEngine sole{of_sparse.has_errors() ? Engine::cuda : Engine::sparse, error->text};
-  remove_advice(sole.objection);
-  return sole;
-}
-
-Engine default_engine(const spec::StencilSpec& spec, const Variant& variant,
-                      const std::optional<EngineTimes>& times) {
-  if (times) return times->faster();
-  if (!has_sparse_plan(spec)) return Engine::cuda;
-  if (variant != Variant{}) return Engine::sparse;
-  if (const std::optional<SoleEngine> sole = find_sole_engine(spec)) return sole->engine;
-  const std::optional<EngineFloors> floors = compare_engines(spec, 1);
-  return floors && floors->cores_are_faster() ? Engine::cuda : Engine::sparse;
-}
-
-KernelPlan make_plan(const spec::StencilSpec& spec, Engine engine, const Variant& variant) {
-  KernelPlan plan;
-  const bool on_cores = engine == Engine::cuda;
-  plan.engine = engine;
-  plan.variant = variant;
+  PlanResult result;
+  KernelPlan& plan = result.plan;
+  const Engine last_resort = has_sparse_plan(spec) ? Engine::sparse : Engine::cuda;
+  const bool found = chosen != drafts.end() && chosen->is_possible();
+  plan.engine = found ? chosen->candidate.engine : request.engine.value_or(last_resort);
+  result.diagnostics = std::move(diagnostics[plan.engine]);
+  plan.variant = request.variant;
   plan.dimensions = spec.dimensions;
-  plan.tap_rows = tap_rows_of(spec);
+  plan.tap_rows = std::move(problem.tap_rows);
   set_reach(spec, plan);
-  if (on_cores) {
-    plan.weights = round_weights_to_f32(spec).weights;
-    plan.cores = plan_cores(spec, plan.weights);
-  } else {
-    WeightedPass chosen = make_weighted_pass(spec, engine, variant);
-    plan.weights = std::move(chosen.weights);
-    plan.passes.push_back(std::move(chosen.pass));
-  }
+  for (const Draft& draft : drafts) plan.candidates.push_back(draft.candidate);
+  if (!found) return result;
+  plan.weights = std::move(chosen->weights);
+  plan.contraction = std::move(chosen->contraction);
+  plan.scheme = std::move(chosen->scheme);
   plan.error_bound = bound_error(spec, plan);
-  return plan;
+  return result;
 }
 
 }  // namespace spidergen::plan

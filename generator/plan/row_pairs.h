@@ -2,12 +2,14 @@
 
 #include <vector>
 
-#include "plan/kernel_plan.h"
+#include "plan/contraction.h"
 
 namespace spidergen::plan {
 
 /// Outputs along x in a column of a product of pairs of rows: L.
 inline constexpr int row_pair_length = 8;
+/// And of windows.
+inline constexpr int window_length = 16;
 
 /// The taps that meet a pair of neighbouring input rows from a pair of neighbouring output rows: what one
 /// operand of row_pair_mapping holds.

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "diag/diagnostic.h"
-#include "plan/kernel_plan.h"
+#include "plan/contraction.h"
 #include "spec/stencil_spec.h"
 
 namespace spidergen::plan {

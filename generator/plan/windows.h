@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "plan/kernel_plan.h"
+#include "plan/contraction.h"
 
 namespace spidergen::plan {
 

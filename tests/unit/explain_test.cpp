@@ -38,12 +38,17 @@ StencilSpec box_of(int columns, int rows) {
   return spec;
 }
 
+KernelPlan plan_of(const StencilSpec& spec,
+                   spidergen::plan::Engine engine = spidergen::plan::Engine::sparse) {
+  return spidergen::plan::make_plan(spec, {engine, {}, {}}).plan;
+}
+
 std::string text_of(const StencilSpec& spec, const Names& architectures) {
-  return spidergen::emit::explain_text(spec, spidergen::plan::make_plan(spec), architectures);
+  return spidergen::emit::explain_text(spec, plan_of(spec), architectures);
 }
 
 std::string json_of(const StencilSpec& spec, const Names& architectures) {
-  const KernelPlan plan = spidergen::plan::make_plan(spec);
+  const KernelPlan plan = plan_of(spec);
   return spidergen::emit::explain_json(spec, plan, spidergen::pack::pack(plan), architectures);
 }
 
@@ -92,17 +97,24 @@ TEST(Explain, TellsTheCommonFactorOfWeights) {
   EXPECT_TRUE(has(json_of(spec, {"sm_90"}), R"("factor": 1,)"));
 }
 
-TEST(Explain, TellsWhyOneEngineAloneTakesIt) {
+TEST(Explain, ListsTheSchemesFastestFirstAndWhyOthersCannotHoldIt) {
   StencilSpec spec = row_of({-1, 0, 1});
-  EXPECT_FALSE(has(text_of(spec, {"sm_90"}), "do not take it"));
+  std::string text = text_of(spec, {"sm_90"});
+  EXPECT_TRUE(has(text, "\n\n    stream1d    sparse      102.3  pair swap, L = 16: 1 product\n")) << text;
+  EXPECT_TRUE(has(text, "    cores2d     cuda      (107.5)  3 multiply-adds a point\n")) << text;
+  EXPECT_TRUE(has(text, "    star2d      sparse          -  for 9 taps along y or more, here 1\n")) << text;
   spec.taps.push_back({{0, 40, 0}, 1.0, {}});
-  const KernelPlan plan = spidergen::plan::make_plan(spec, spidergen::plan::Engine::cuda);
-  const std::string text = spidergen::emit::explain_text(spec, plan, {"sm_90"});
-  EXPECT_TRUE(
-      has(text,
-          "  Engines   sparse tensor cores do not take it: this tap is 40 points away along y; kernels "
-          "reach at most 31 there.\n            Without --engine it is cuda\n"))
+  const KernelPlan plan = plan_of(spec, spidergen::plan::Engine::cuda);
+  text = spidergen::emit::explain_text(spec, plan, {"sm_90"});
+  EXPECT_TRUE(has(text,
+                  "\n                sparse          -  this tap is 40 points away along y; kernels reach at "
+                  "most 31 there\n"))
       << text;
+  const std::string json = spidergen::emit::explain_json(spec, plan, {}, {"sm_90"});
+  EXPECT_TRUE(has(
+      json,
+      R"({"scheme": "", "engine": "sparse", "mapping": "", "products": 0, "us": null, "measured": false, "objection": "this tap is 40)"))
+      << json;
 }
 
 TEST(Explain, CountsTheSlotsThatHoldAWeight) {
@@ -114,11 +126,11 @@ TEST(Explain, CountsTheSlotsThatHoldAWeight) {
 
 TEST(Explain, TellsEveryWindowWithItsColumns) {
   const StencilSpec spec = row_of({-20, -1, 1});
-  const KernelPlan plan = spidergen::plan::make_plan(spec);
+  const KernelPlan plan = plan_of(spec);
   int low = 0;
   int high = 0;
-  for (const auto& product : plan.passes.front().products) {
-    const auto columns = spidergen::emit::columns_of(plan.passes.front(), product);
+  for (const auto& product : plan.contraction.products) {
+    const auto columns = spidergen::emit::columns_of(plan.contraction, product);
     low = std::min(low, columns.low);
     high = std::max(high, columns.high);
   }

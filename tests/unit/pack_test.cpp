@@ -141,7 +141,7 @@ TEST(Swaps, GiveTheSameStencil) {
     std::copy(weights.begin(), weights.end(), window.begin() + 1);  // dx = -7..7 of -8..7
     const Matrix by_pairs = plan::kernel_matrix(pairs, window);
     const Matrix by_elements = plan::kernel_matrix(elements, weights);
-    const PackedPass packed =
+    const PackedKernel packed =
         pack_matrices({{by_pairs, select_columns(pairs)}, {by_elements, select_columns(elements)}});
     for (int row = 0; row < 16; ++row) {
       const int output = pairs.row_output[row].x;
@@ -155,7 +155,7 @@ TEST(Packing, TwoSelectionsShareARegister) {
   const TileMapping elements = plan::element_swap_mapping(7);
   const Matrix a = plan::kernel_matrix(pairs, std::vector<double>(16, 1.0));
   const Matrix b = plan::kernel_matrix(elements, std::vector<double>(15, 2.0));
-  const PackedPass packed =
+  const PackedKernel packed =
       pack_matrices({{a, select_columns(pairs)}, {b, select_columns(elements)}, {a, select_columns(pairs)}});
   ASSERT_EQ(packed.metadata.size(), 1U);
   EXPECT_EQ(packed.operands[0].selector, 0);
@@ -212,7 +212,7 @@ TEST(Packing, LaneOrderOfWholeMatricesIsThatOfTheDenseInstruction) {
   matrix.at(3, 11) = 2;
   matrix.at(9, 4) = 4;
   matrix.at(15, 15) = 8;
-  const PackedPass packed = pack_whole_matrices({matrix});
+  const PackedKernel packed = pack_whole_matrices({matrix});
   EXPECT_TRUE(packed.whole);
   EXPECT_TRUE(packed.metadata.empty());
   OperandFragment expected{};
@@ -243,8 +243,9 @@ TEST(Proof, HoldsForRandomStencils) {
   for (std::uint32_t seed = 1; seed <= 200; ++seed) {
     spec::StencilSpec stencil = testing::random_stencil(seed, 7, 31, seed % 2 == 0);
     stencil.storage = std::array{spec::Storage::f16, spec::Storage::f32, spec::Storage::bf16}[seed % 3];
-    ASSERT_FALSE(plan::check_supported(stencil).has_errors()) << "seed " << seed;
-    const plan::KernelPlan plan = plan::make_plan(stencil);
+    ASSERT_FALSE(plan::make_plan(stencil, {plan::Engine::sparse, {}, {}}).diagnostics.has_errors())
+        << "seed " << seed;
+    const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, {}, {}}).plan;
     EXPECT_NO_THROW(prove(stencil, plan, pack(plan))) << "seed " << seed;
   }
 }
@@ -253,13 +254,14 @@ TEST(Proof, HoldsForRandomStencilsOfDenseProducts) {
   for (std::uint32_t seed = 1; seed <= 100; ++seed) {
     spec::StencilSpec stencil = testing::random_stencil(seed, 3, 31, seed % 2 == 0);
     stencil.storage = std::array{spec::Storage::f16, spec::Storage::f32, spec::Storage::bf16}[seed % 3];
-    ASSERT_FALSE(plan::check_supported(stencil, plan::Engine::dense).has_errors()) << "seed " << seed;
-    plan::KernelPlan plan = plan::make_plan(stencil, plan::Engine::dense);
+    ASSERT_FALSE(plan::make_plan(stencil, {plan::Engine::dense, {}, {}}).diagnostics.has_errors())
+        << "seed " << seed;
+    plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::dense, {}, {}}).plan;
     const PackedKernel packed = pack(plan);
     EXPECT_NO_THROW(prove(stencil, plan, packed)) << "seed " << seed;
 
     // The halves of a fragment the wrong way round are another stencil.
-    for (plan::Product& product : plan.passes.front().products) product.source ^= 1;
+    for (plan::Product& product : plan.contraction.products) product.source ^= 1;
     EXPECT_THROW(prove(stencil, plan, packed), diag::InternalError) << "seed " << seed;
   }
 }
@@ -271,14 +273,15 @@ TEST(Proof, HoldsForVariants) {
         spec::StencilSpec stencil = testing::random_stencil(seed, 2, seed % 3 == 0 ? 127 : 31, seed % 2 == 0);
         stencil.storage = seed % 5 == 0 ? spec::Storage::bf16 : spec::Storage::f16;
         const plan::Variant variant{swap, 1};
-        ASSERT_FALSE(plan::check_supported(stencil, engine, variant).has_errors()) << "seed " << seed;
-        const plan::KernelPlan plan = plan::make_plan(stencil, engine, variant);
+        ASSERT_FALSE(plan::make_plan(stencil, {engine, variant, {}}).diagnostics.has_errors())
+            << "seed " << seed;
+        const plan::KernelPlan plan = plan::make_plan(stencil, {engine, variant, {}}).plan;
         const PackedKernel packed = pack(plan);
         EXPECT_NO_THROW(prove(stencil, plan, packed)) << "seed " << seed;
 
         // The same registers where lanes load for the pair swap: another stencil.
         plan::KernelPlan other = plan;
-        for (plan::Source& source : other.passes.front().sources) {
+        for (plan::Source& source : other.contraction.sources) {
           const plan::TileMapping pairs = plan::pair_swap_mapping();
           const bool second = source.mapping.name.ends_with("second half");
           source.mapping.column_input =
@@ -294,8 +297,9 @@ TEST(Proof, HoldsForRandomVolumes) {
   for (std::uint32_t seed = 1; seed <= 100; ++seed) {
     const spec::StencilSpec stencil =
         testing::random_volume(seed, static_cast<int>(seed % 9), 15, seed % 3 * 10);
-    ASSERT_FALSE(plan::check_supported(stencil).has_errors()) << "seed " << seed;
-    const plan::KernelPlan plan = plan::make_plan(stencil);
+    ASSERT_FALSE(plan::make_plan(stencil, {plan::Engine::sparse, {}, {}}).diagnostics.has_errors())
+        << "seed " << seed;
+    const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, {}, {}}).plan;
     EXPECT_NO_THROW(prove(stencil, plan, pack(plan))) << "seed " << seed;
   }
 }
@@ -322,28 +326,28 @@ TEST(Proof, HoldsForRandomPairsOfRows) {
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
     spec::StencilSpec stencil = testing::random_stencil(seed, static_cast<int>(seed % 7), 3, seed % 2 == 0);
     if (seed % 6 == 0) stencil.storage = spec::Storage::bf16;
-    ASSERT_FALSE(plan::check_supported(stencil, plan::Engine::sparse, pairs_of_rows).has_errors())
+    ASSERT_FALSE(plan::make_plan(stencil, {plan::Engine::sparse, pairs_of_rows, {}}).diagnostics.has_errors())
         << "seed " << seed;
-    const plan::KernelPlan plan = plan::make_plan(stencil, plan::Engine::sparse, pairs_of_rows);
-    EXPECT_TRUE(plan.passes.front().mapping.pairs_rows()) << "seed " << seed;
+    const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, pairs_of_rows, {}}).plan;
+    EXPECT_TRUE(plan.contraction.mapping.pairs_rows()) << "seed " << seed;
     EXPECT_NO_THROW(prove(stencil, plan, pack(plan))) << "seed " << seed;
   }
 }
 
 TEST(Proof, FindsPairsOfRowsInTheWrongPlace) {
   const spec::StencilSpec stencil = testing::random_stencil(2, 3, 3, true);
-  const plan::KernelPlan plan = plan::make_plan(stencil, plan::Engine::sparse, pairs_of_rows);
+  const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, pairs_of_rows, {}}).plan;
   const PackedKernel packed = pack(plan);
   EXPECT_NO_THROW(prove(stencil, plan, packed));
   plan::KernelPlan moved = plan;
-  moved.passes.front().products.front().row += 1;
+  moved.contraction.products.front().row += 1;
   EXPECT_THROW(prove(stencil, moved, packed), diag::InternalError);
   plan::KernelPlan transposed = plan;  // as if lanes stored pairs
-  transposed.passes.front().mapping = plan::row_pair_mapping();
-  transposed.passes.front().sources.front().mapping = plan::row_pair_mapping();
+  transposed.contraction.mapping = plan::row_pair_mapping();
+  transposed.contraction.sources.front().mapping = plan::row_pair_mapping();
   EXPECT_THROW(prove(stencil, transposed, packed), diag::InternalError);
   plan::KernelPlan reversed = plan;  // the second row's inputs in the order of the first's
-  for (plan::Position& input : reversed.passes.front().sources.front().mapping.column_input) {
+  for (plan::Position& input : reversed.contraction.sources.front().mapping.column_input) {
     if (input.y == 1) input.x = input.x < 4 ? (input.x + 8) % 8 - 4 : input.x % 8 + 4;
   }
   EXPECT_THROW(prove(stencil, reversed, packed), diag::InternalError);
@@ -357,9 +361,9 @@ TEST(Proof, FindsAPairAtTheWrongDistance) {
   std::sort(flat.taps.begin(), flat.taps.end(),
             [](const spec::Tap& a, const spec::Tap& b) { return a.at < b.at; });
   for (const spec::StencilSpec& stencil : {testing::random_volume(1, 2, 0, 0), flat}) {
-    plan::KernelPlan plan = plan::make_plan(stencil);
+    plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, {}, {}}).plan;
     EXPECT_NO_THROW(prove(stencil, plan, pack(plan)));
-    plan::Source& pair = plan.passes.front().sources.back();
+    plan::Source& pair = plan.contraction.sources.back();
     ASSERT_NE(pair.distance(), plan::Position{});
     pair.mapping = plan::diagonal_pair_mapping({pair.distance().y + 1, 0, pair.distance().z});
     EXPECT_THROW(prove(stencil, plan, pack(plan)), diag::InternalError);
@@ -379,8 +383,8 @@ spec::StencilSpec long_star() {
 
 TEST(Proof, HoldsForBandsAndFindsTheirMistakes) {
   const spec::StencilSpec stencil = long_star();
-  const plan::KernelPlan good = plan::make_plan(stencil);
-  ASSERT_TRUE(good.passes.front().is_bands());
+  const plan::KernelPlan good = plan::make_plan(stencil, {plan::Engine::sparse, {}, {}}).plan;
+  ASSERT_TRUE(good.contraction.is_bands());
   const PackedKernel packed = pack(good);
   EXPECT_NO_THROW(prove(stencil, good, packed));
   const auto refuses = [&](const plan::KernelPlan& bad) {
@@ -388,23 +392,27 @@ TEST(Proof, HoldsForBandsAndFindsTheirMistakes) {
   };
   const auto changed = [&](const auto& change) {
     plan::KernelPlan bad = good;
-    change(bad.passes.front());
+    change(bad.contraction);
     return bad;
   };
   // A product that is left out, of the wrong comb, or of the wrong chunk of inputs.
-  refuses(changed([](plan::Pass& pass) { pass.products.pop_back(); }));
-  refuses(changed([](plan::Pass& pass) { std::swap(pass.products[3].operand, pass.products[6].operand); }));
-  refuses(changed([](plan::Pass& pass) { std::swap(pass.products[3].source, pass.products[4].source); }));
-  // Inputs along y in another order, or those of a row as of a column.
-  refuses(changed([](plan::Pass& pass) {
-    std::swap(pass.sources[0].mapping.column_input[1], pass.sources[0].mapping.column_input[2]);
+  refuses(changed([](plan::Contraction& contraction) { contraction.products.pop_back(); }));
+  refuses(changed([](plan::Contraction& contraction) {
+    std::swap(contraction.products[3].operand, contraction.products[6].operand);
   }));
-  refuses(changed([](plan::Pass& pass) { pass.sources[1].along_y = true; }));
+  refuses(changed([](plan::Contraction& contraction) {
+    std::swap(contraction.products[3].source, contraction.products[4].source);
+  }));
+  // Inputs along y in another order, or those of a row as of a column.
+  refuses(changed([](plan::Contraction& contraction) {
+    std::swap(contraction.sources[0].mapping.column_input[1], contraction.sources[0].mapping.column_input[2]);
+  }));
+  refuses(changed([](plan::Contraction& contraction) { contraction.sources[1].along_y = true; }));
   int found = 0;
   for (const int operand : {0, 1, 2, 13}) {
     for (int lane = 0; lane < warp_lanes; ++lane) {
       PackedKernel bad = packed;
-      bad.passes[0].operands[operand].values[lane][0] ^= 1U << 10;
+      bad.operands[operand].values[lane][0] ^= 1U << 10;
       try {
         prove(stencil, good, bad);
       } catch (const diag::InternalError&) {
@@ -435,16 +443,16 @@ TEST(Fragment, OfACombIsThatOfB) {
 
 TEST(Proof, FindsEveryFlippedBitOfAnOperandAndItsMetadata) {
   const spec::StencilSpec stencil = testing::random_stencil(5, 2, 3, true);
-  const plan::KernelPlan plan = plan::make_plan(stencil);
+  const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, {}, {}}).plan;
   const PackedKernel good = pack(plan);
   int found = 0;
   for (int lane = 0; lane < warp_lanes; ++lane) {
     for (int bit = 0; bit < 32; ++bit) {
       for (int word = 0; word < 4; ++word) {
         PackedKernel bad = good;
-        bad.passes[0].operands[0].values[lane][word] ^= 1U << bit;
+        bad.operands[0].values[lane][word] ^= 1U << bit;
         const bool negative_zero =
-            bit % 16 == 15 && (good.passes[0].operands[0].values[lane][word] >> (bit - 15) & 0x7FFFU) == 0;
+            bit % 16 == 15 && (good.operands[0].values[lane][word] >> (bit - 15) & 0x7FFFU) == 0;
         if (negative_zero) continue;  // -0 is 0
         EXPECT_THROW(prove(stencil, plan, bad), diag::InternalError) << lane << ' ' << word << ' ' << bit;
         ++found;
@@ -453,39 +461,39 @@ TEST(Proof, FindsEveryFlippedBitOfAnOperandAndItsMetadata) {
   }
   EXPECT_GT(found, 3000);
   PackedKernel bad = good;
-  bad.passes[0].metadata[0] = pack_metadata({select_columns(plan::element_swap_mapping(7))});
+  bad.metadata[0] = pack_metadata({select_columns(plan::element_swap_mapping(7))});
   EXPECT_THROW(prove(stencil, plan, bad), diag::InternalError);
 }
 
 TEST(Proof, FindsWrongTapsOfCudaCores) {
   const spec::StencilSpec stencil = testing::random_stencil(12, 3, 20, true);
-  const plan::KernelPlan plan = plan::make_plan(stencil, plan::Engine::cuda);
+  const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::cuda, {}, {}}).plan;
   const PackedKernel packed = pack(plan);
   EXPECT_NO_THROW(prove(stencil, plan, packed));
   plan::KernelPlan other = plan;
-  other.cores.taps[0].weight *= 1.01F;
+  other.contraction.taps[0].weight *= 1.01F;
   EXPECT_THROW(prove(stencil, other, packed), diag::InternalError);
   plan::KernelPlan moved = plan;
-  moved.cores.taps[0].step -= 1;
+  moved.contraction.taps[0].step -= 1;
   EXPECT_THROW(prove(stencil, moved, packed), diag::InternalError);
   plan::KernelPlan missing = plan;
-  missing.cores.taps.pop_back();
+  missing.contraction.taps.pop_back();
   EXPECT_THROW(prove(stencil, missing, packed), diag::InternalError);
   plan::KernelPlan swapped = plan;
-  std::swap(swapped.cores.taps.front(), swapped.cores.taps.back());
+  std::swap(swapped.contraction.taps.front(), swapped.contraction.taps.back());
   EXPECT_THROW(prove(stencil, swapped, packed), diag::InternalError);
 }
 
 TEST(Proof, FindsWrongProducts) {
   const spec::StencilSpec stencil = testing::random_stencil(11, 3, 20, true);
-  const plan::KernelPlan plan = plan::make_plan(stencil);
-  ASSERT_GT(plan.passes[0].products.size(), 1U);
+  const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, {}, {}}).plan;
+  ASSERT_GT(plan.contraction.products.size(), 1U);
   const PackedKernel packed = pack(plan);
   plan::KernelPlan missing = plan;
-  missing.passes[0].products.pop_back();
+  missing.contraction.products.pop_back();
   EXPECT_THROW(prove(stencil, missing, packed), diag::InternalError);
   plan::KernelPlan moved = plan;
-  moved.passes[0].products[0].row += 1;
+  moved.contraction.products[0].row += 1;
   EXPECT_THROW(prove(stencil, moved, packed), diag::InternalError);
   spec::StencilSpec other = stencil;
   other.taps[0].weight *= 1.01;

@@ -4,15 +4,14 @@
 #include <cmath>
 #include <set>
 #include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
 
-#include "plan/bands.h"
-#include "plan/core_ring.h"
-#include "plan/cores.h"
 #include "plan/half.h"
 #include "plan/make_plan.h"
-#include "plan/planes.h"
-#include "plan/streaming.h"
-#include "plan/warpgroups.h"
 #include "plan/weights.h"
 #include "plan/windows.h"
 #include "random_stencil.h"
@@ -20,8 +19,68 @@
 namespace spidergen::plan {
 namespace {
 
+using Names = std::vector<std::string>;
+
+KernelPlan plan_of(const spec::StencilSpec& stencil, Engine engine = Engine::sparse,
+                   const Variant& variant = {}, const Names& architectures = {}) {
+  return make_plan(stencil, {engine, variant, architectures}).plan;
+}
+
+Contraction contraction_of(const spec::StencilSpec& stencil, Engine engine = Engine::sparse,
+                           const Variant& variant = {}) {
+  return plan_of(stencil, engine, variant).contraction;
+}
+
+/// What is taken where no engine is asked for.
 Engine default_of(const spec::StencilSpec& stencil, const Variant& variant = {}) {
-  return default_engine(stencil, variant, estimate_engines(stencil, variant));
+  return make_plan(stencil, {std::nullopt, variant, {}}).plan.engine;
+}
+
+diag::Diagnostics check_supported(const spec::StencilSpec& stencil, Engine engine = Engine::sparse,
+                                  const Variant& variant = {}) {
+  return make_plan(stencil, {engine, variant, {}}).diagnostics;
+}
+
+template <class Taken>
+bool is(const KernelPlan& plan) {
+  return std::holds_alternative<Taken>(plan.scheme);
+}
+
+/// The plan's scheme, which has to be this one.
+template <class Taken>
+Taken scheme_of(const spec::StencilSpec& stencil, Engine engine = Engine::sparse,
+                const Variant& variant = {}) {
+  return std::get<Taken>(plan_of(stencil, engine, variant).scheme);
+}
+
+int shared_bytes(const KernelPlan& plan) {
+  return std::visit([](const auto& scheme) { return scheme.shared_bytes; }, plan.scheme);
+}
+
+/// Those that are in tiles in registers or in shared memory.
+std::vector<TileForm> forms_of(const KernelPlan& plan) {
+  if (const auto* tiles = std::get_if<Tile2d>(&plan.scheme)) return tiles->forms;
+  if (const auto* tiles = std::get_if<Block2d>(&plan.scheme)) return tiles->forms;
+  return {};
+}
+
+/// The fastest of an engine's candidates; null where it has an objection to all.
+const Candidate* fastest(const KernelPlan& plan, Engine engine) {
+  const auto found = std::find_if(
+      plan.candidates.begin(), plan.candidates.end(),
+      [&](const Candidate& candidate) { return candidate.engine == engine && candidate.objection.empty(); });
+  return found == plan.candidates.end() ? nullptr : &*found;
+}
+
+/// Products of windows and of pairs of rows; 0 where there is no such contraction.
+std::pair<int, int> products_by_mapping(const KernelPlan& plan) {
+  std::pair<int, int> products{0, 0};
+  for (const Candidate& candidate : plan.candidates) {
+    if (candidate.engine != Engine::sparse) continue;
+    if (candidate.grouping == Grouping::windows) products.first = candidate.products;
+    if (candidate.grouping == Grouping::row_pairs) products.second = candidate.products;
+  }
+  return products;
 }
 
 spec::StencilSpec with_weights(std::initializer_list<double> weights) {
@@ -261,23 +320,23 @@ TEST(Plan, EqualOperandsAreStoredOnce) {
   for (int dy = -2; dy <= 2; ++dy) {
     for (int dx = -2; dx <= 2; ++dx) stencil.taps.push_back({{0, dy, dx}, dy == 0 ? 0.5 : 0.25, {}});
   }
-  const Pass pass = make_plan(stencil, Engine::sparse, {.length = 16}).passes.front();
-  EXPECT_EQ(pass.products.size(), 5U);
-  EXPECT_EQ(pass.operands.size(), 2U);
+  const Contraction contraction = contraction_of(stencil, Engine::sparse, {.length = 16});
+  EXPECT_EQ(contraction.products.size(), 5U);
+  EXPECT_EQ(contraction.operands.size(), 2U);
 }
 
 TEST(Plan, ArmsOfA3DStarArePaired) {
   for (int radius = 2; radius <= 8; ++radius) {
-    const Pass pass = make_plan(testing::random_volume(1, radius, 0, 0)).passes.front();
+    const Contraction contraction = contraction_of(testing::random_volume(1, radius, 0, 0));
     const int center_windows = radius == 8 ? 2 : 1;
-    EXPECT_EQ(static_cast<int>(pass.products.size()), center_windows + 2 * radius) << radius;
-    EXPECT_EQ(pass.planes_in_flight(), radius + 1) << radius;
+    EXPECT_EQ(static_cast<int>(contraction.products.size()), center_windows + 2 * radius) << radius;
+    EXPECT_EQ(contraction.planes_in_flight(), radius + 1) << radius;
     const auto at_distance = [&](const Source& source) {
       const Position distance = source.distance();
       return distance == Position{} ||
              (distance.y + distance.z == radius + 1 && distance.y * distance.z == 0);
     };
-    EXPECT_TRUE(std::all_of(pass.sources.begin(), pass.sources.end(), at_distance)) << radius;
+    EXPECT_TRUE(std::all_of(contraction.sources.begin(), contraction.sources.end(), at_distance)) << radius;
   }
 }
 
@@ -300,7 +359,7 @@ spec::StencilSpec even_volume_star() {
 TEST(Plan, PairsOfBothAxesShareOperands) {
   spec::StencilSpec star = even_volume_star();
   const auto operands = [](const spec::StencilSpec& spec) {
-    return make_plan(spec, Engine::sparse).passes.front().operands.size();
+    return contraction_of(spec, Engine::sparse).operands.size();
   };
   EXPECT_EQ(operands(star), 5U);
   star.taps.back().weight = 0.75;
@@ -308,12 +367,9 @@ TEST(Plan, PairsOfBothAxesShareOperands) {
 }
 
 TEST(Plan, ARowIsAddedWhereItCostsNoWarps) {
-  const auto planes = [](const spec::StencilSpec& spec) {
-    return make_plan(spec, Engine::sparse).passes.front().planes;
-  };
-  EXPECT_EQ(planes(even_volume_star()).rows_per_warp, 5);
+  EXPECT_EQ(scheme_of<Stream3d>(even_volume_star()).rows_per_warp, 5);
   // Nine different operands leave no registers for it.
-  const PlaneStreaming uneven = planes(testing::random_volume(1, 4, 0, 0));
+  const auto uneven = scheme_of<Stream3d>(testing::random_volume(1, 4, 0, 0));
   EXPECT_EQ(uneven.rows_per_warp, 4);
   EXPECT_EQ(uneven.warps_per_block * uneven.blocks_per_multiprocessor, 8);
 }
@@ -325,7 +381,7 @@ spec::StencilSpec volume_box(int radius, int low, int high) {
   for (int dz = -radius; dz <= radius; ++dz) {
     for (int dy = -radius; dy <= radius; ++dy) {
       for (int dx = low; dx <= high; ++dx)
-        stencil.taps.push_back({{dz, dy, dx}, (8 + dz + 2 * dy - dx) / 64.0, {}});
+        stencil.taps.push_back({{dz, dy, dx}, (16 + dz + 2 * dy - dx) / 64.0, {}});
     }
   }
   return stencil;
@@ -333,23 +389,24 @@ spec::StencilSpec volume_box(int radius, int low, int high) {
 
 TEST(Plan, RowsOf3DBoxesArePaired) {
   for (int radius = 1; radius <= 3; ++radius) {
-    const Pass pass = make_plan(volume_box(radius, -radius, radius)).passes.front();
-    EXPECT_TRUE(pass.mapping.pairs_rows()) << radius;
-    EXPECT_EQ(static_cast<int>(pass.products.size()), (radius + 1) * (2 * radius + 1)) << radius;
+    const Contraction contraction = contraction_of(volume_box(radius, -radius, radius));
+    EXPECT_TRUE(contraction.mapping.pairs_rows()) << radius;
+    EXPECT_EQ(static_cast<int>(contraction.products.size()), (radius + 1) * (2 * radius + 1)) << radius;
     // Rows of pairs come two by two, the same in every plane.
-    EXPECT_EQ(pass.rows_spanned(), 2 * radius + 1) << radius;
-    EXPECT_TRUE(std::all_of(pass.products.begin(), pass.products.end(), [](const Product& product) {
-      return product.row % 2 == 0;
-    })) << radius;
-    EXPECT_EQ(pass.planes.rows_per_warp % 2, 0) << radius;
-    EXPECT_EQ(plane_first_column(pass), -8) << radius;
-    EXPECT_EQ(plane_side_vectors(pass).left, 1) << radius;
-    EXPECT_EQ(plane_side_vectors(pass).right, 1) << radius;
+    EXPECT_EQ(contraction.rows_spanned(), 2 * radius + 1) << radius;
+    EXPECT_TRUE(std::all_of(contraction.products.begin(), contraction.products.end(),
+                            [](const Product& product) { return product.row % 2 == 0; }))
+        << radius;
+    const auto planes = scheme_of<Stream3d>(volume_box(radius, -radius, radius));
+    EXPECT_EQ(planes.rows_per_warp % 2, 0) << radius;
+    EXPECT_EQ(planes.first_column, -8) << radius;
+    EXPECT_EQ(planes.left_vectors, 1) << radius;
+    EXPECT_EQ(planes.right_vectors, 1) << radius;
   }
-  EXPECT_TRUE(make_plan(volume_box(1, -4, 3)).passes.front().mapping.pairs_rows());
-  EXPECT_FALSE(make_plan(volume_box(1, -4, 4)).passes.front().mapping.pairs_rows());
-  EXPECT_FALSE(make_plan(volume_box(1, -5, 3)).passes.front().mapping.pairs_rows());
-  EXPECT_FALSE(make_plan(testing::random_volume(1, 1, 0, 0)).passes.front().mapping.pairs_rows());
+  EXPECT_TRUE(contraction_of(volume_box(1, -4, 3)).mapping.pairs_rows());
+  EXPECT_FALSE(contraction_of(volume_box(1, -4, 4)).mapping.pairs_rows());
+  EXPECT_FALSE(contraction_of(volume_box(1, -5, 3)).mapping.pairs_rows());
+  EXPECT_FALSE(contraction_of(testing::random_volume(1, 1, 0, 0)).mapping.pairs_rows());
 }
 
 TEST(Plan, DiagonalsThatDoNotMatchAreNotPaired) {
@@ -359,7 +416,7 @@ TEST(Plan, DiagonalsThatDoNotMatchAreNotPaired) {
     return tap.at == spec::Offset{0, 3, 0};
   });
   stencil.taps.erase(gone);
-  EXPECT_EQ(make_plan(stencil).passes.front().products.size(), 1U + 4U + 7U);
+  EXPECT_EQ(contraction_of(stencil).products.size(), 1U + 4U + 7U);
 }
 
 /// A 2D star whose taps along x are at dx = shift - reach .. shift + reach.
@@ -378,20 +435,24 @@ TEST(Plan, ArmsOfA2DStarArePaired) {
     for (const spec::Storage storage : {spec::Storage::f16, spec::Storage::bf16}) {
       spec::StencilSpec stencil = flat_star(radius, 3, 9);  // too far for bands
       stencil.storage = storage;
-      const Pass pass = make_plan(stencil).passes.front();
+      const KernelPlan plan = plan_of(stencil);
+      const Contraction& contraction = plan.contraction;
       const auto windows =
-          std::count_if(pass.products.begin(), pass.products.end(),
+          std::count_if(contraction.products.begin(), contraction.products.end(),
                         [](const Product& product) { return product.term == 0 && product.input_term == 0; });
       EXPECT_EQ(windows, 1 + radius) << radius;
-      EXPECT_EQ(pass.rows_in_flight(), radius + 1) << radius;
-      EXPECT_EQ(pass.rows_spanned(), 2 * radius + 1) << radius;
+      EXPECT_EQ(contraction.rows_in_flight(), radius + 1) << radius;
+      EXPECT_EQ(contraction.rows_spanned(), 2 * radius + 1) << radius;
       // The first row of a pair waits for the second, and rows are on their way all the while.
-      EXPECT_EQ(pass.rows_kept, radius + 1) << radius;
-      const bool has_ring = pass.streaming.tile_forms.empty();
-      EXPECT_TRUE(!has_ring || pass.streaming.ring_rows > pass.rows_kept + 5) << radius;
+      if (const auto* stream = std::get_if<Stream2d>(&plan.scheme)) {
+        EXPECT_EQ(stream->rows_kept, radius + 1) << radius;
+        EXPECT_GT(stream->ring_rows, stream->rows_kept + 5) << radius;
+      } else {
+        EXPECT_TRUE(is<Block2d>(plan)) << radius;
+      }
       // A product is made as soon as both rows are there, those of the row that completes first.
-      EXPECT_EQ(pass.last_row(pass.products.front()), 2 * radius) << radius;
-      EXPECT_TRUE(objection_to_size(pass).empty()) << radius;
+      EXPECT_EQ(contraction.last_row(contraction.products.front()), 2 * radius) << radius;
+      EXPECT_FALSE(check_supported(stencil).has_errors()) << radius;
     }
   }
 }
@@ -399,7 +460,7 @@ TEST(Plan, ArmsOfA2DStarArePaired) {
 TEST(Plan, StarsOfManyRowsAreBands) {
   const auto has_bands = [](const spec::StencilSpec& stencil, Engine engine = Engine::sparse,
                             const Variant& variant = {}) {
-    return make_plan(stencil, engine, variant).passes.front().is_bands();
+    return contraction_of(stencil, engine, variant).is_bands();
   };
   const auto with_tap = [](spec::StencilSpec stencil, int dy, int dx, double weight = 0.5) {
     stencil.taps.push_back({{0, dy, dx}, weight, {}});
@@ -410,10 +471,12 @@ TEST(Plan, StarsOfManyRowsAreBands) {
   for (int radius = 4; radius <= 7; ++radius) {
     spec::StencilSpec stencil = flat_star(radius, radius);
     EXPECT_TRUE(has_bands(stencil)) << radius;
-    const Pass pass = make_plan(stencil).passes.front();
-    EXPECT_EQ(chained_products(pass), 4) << radius;  // one along y, and one for each of three chunks along x
-    EXPECT_LE(shared_bytes(pass), 227 * 1024 / pass.streaming.blocks_per_multiprocessor - 1024) << radius;
-    EXPECT_TRUE(objection_to_size(pass).empty()) << radius;
+    const KernelPlan plan = plan_of(stencil);
+    const auto star = std::get<Star2d>(plan.scheme);
+    EXPECT_EQ(plan.contraction.chained_products(), 4)
+        << radius;  // one along y, and one for each of three chunks along x
+    EXPECT_LE(star.shared_bytes, 227 * 1024 / star.forms.front().blocks_per_multiprocessor - 1024) << radius;
+    EXPECT_FALSE(check_supported(stencil).has_errors()) << radius;
     stencil.storage = spec::Storage::bf16;
     EXPECT_TRUE(has_bands(stencil)) << radius;
     stencil.storage = spec::Storage::f32;
@@ -434,8 +497,8 @@ TEST(Plan, StarsOfManyRowsAreBands) {
 
 TEST(Plan, ArmsArePairedWhereARingHoldsThem) {
   const auto is_paired = [](const spec::StencilSpec& stencil, const Variant& variant = {}) {
-    const Pass pass = make_plan(stencil, Engine::sparse, variant).passes.front();
-    return !pass.mapping.pairs_rows() && pass.sources.back().distance() != Position{};
+    const Contraction contraction = contraction_of(stencil, Engine::sparse, variant);
+    return !contraction.mapping.pairs_rows() && contraction.sources.back().distance() != Position{};
   };
   EXPECT_FALSE(is_paired(flat_star(3, 3)));   // nothing to gain: memory binds
   EXPECT_FALSE(is_paired(flat_star(16, 3)));  // too many rows
@@ -451,51 +514,49 @@ TEST(Plan, ArmsArePairedWhereARingHoldsThem) {
 
 TEST(Plan, RingsOfPlanesFitEveryDevice) {
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
-    const Pass pass =
-        make_plan(testing::random_volume(seed, static_cast<int>(seed % 9), 15, static_cast<int>(seed)))
-            .passes.front();
-    EXPECT_LE(plane_shared_bytes(pass), 160 * 1024) << "seed " << seed;
-    EXPECT_GE(pass.planes.row_bytes, plane_lead_bytes(pass) + 16 * (16 + plane_side_vectors(pass).right))
-        << "seed " << seed;
+    const KernelPlan plan =
+        plan_of(testing::random_volume(seed, static_cast<int>(seed % 9), 15, static_cast<int>(seed)));
+    const auto& planes = std::get<Stream3d>(plan.scheme);
+    EXPECT_LE(planes.shared_bytes, 160 * 1024) << "seed " << seed;
+    EXPECT_GE(planes.row_bytes, planes.lead_bytes + 16 * (16 + planes.right_vectors)) << "seed " << seed;
   }
 }
 
 TEST(Plan, RoundsOfPlanesRotateAccumulators) {
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
-    const Pass pass =
-        make_plan(testing::random_volume(seed, static_cast<int>(seed % 9), 15, static_cast<int>(seed)))
-            .passes.front();
-    const int planes = pass.planes.unrolled_planes;
-    EXPECT_TRUE(planes == 1 || planes % pass.planes_in_flight() == 0) << "seed " << seed;
+    const KernelPlan plan =
+        plan_of(testing::random_volume(seed, static_cast<int>(seed % 9), 15, static_cast<int>(seed)));
+    const int planes = std::get<Stream3d>(plan.scheme).unrolled_planes;
+    EXPECT_TRUE(planes == 1 || planes % plan.contraction.planes_in_flight() == 0) << "seed " << seed;
   }
   // Where memory binds and all is small, a round of the walk is one of the ring.
-  const Pass pass = make_plan(volume_box(1, -1, 1)).passes.front();
-  EXPECT_EQ(pass.planes.unrolled_planes, pass.planes.ring_planes);
-  EXPECT_EQ(pass.planes.ring_planes, 6);
+  const auto planes = scheme_of<Stream3d>(volume_box(1, -1, 1));
+  EXPECT_EQ(planes.unrolled_planes, planes.ring_planes);
+  EXPECT_EQ(planes.ring_planes, 6);
 }
 
 TEST(Plan, TheCompletingRowGoesFirst) {
-  const Pass pass = make_plan(testing::random_stencil(3, 7, 20, false)).passes.front();
-  EXPECT_TRUE(std::is_sorted(pass.products.begin(), pass.products.end(),
+  const Contraction contraction = contraction_of(testing::random_stencil(3, 7, 20, false));
+  EXPECT_TRUE(std::is_sorted(contraction.products.begin(), contraction.products.end(),
                              [](const Product& a, const Product& b) { return a.row > b.row; }));
 }
 
 TEST(Plan, SharedMemoryFitsTheSmallestDevice) {
   // Compute capability 8.6 and 8.9 have 99 KiB a block.
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
-    const KernelPlan planned = make_plan(testing::random_stencil(seed, 7, 31, false));
-    EXPECT_LE(shared_bytes(planned.passes.front()), 99 * 1024);
+    const KernelPlan planned = plan_of(testing::random_stencil(seed, 7, 31, false));
+    EXPECT_LE(shared_bytes(planned), 99 * 1024);
   }
   spec::StencilSpec widest;
   for (int dy = -7; dy <= 7; ++dy) {
     for (int dx = -31; dx <= 31; ++dx) widest.taps.push_back({{0, dy, dx}, 0.3 + 0.001 * dx + 0.01 * dy, {}});
   }
-  EXPECT_LE(shared_bytes(make_plan(widest).passes.front()), 99 * 1024);
+  EXPECT_LE(shared_bytes(plan_of(widest)), 99 * 1024);
   widest.storage = spec::Storage::f32;
-  EXPECT_LE(shared_bytes(make_plan(widest).passes.front()), 99 * 1024);
+  EXPECT_LE(shared_bytes(plan_of(widest)), 99 * 1024);
   EXPECT_FALSE(check_supported(widest).has_errors());
   widest.storage = spec::Storage::bf16;
-  EXPECT_LE(shared_bytes(make_plan(widest).passes.front()), 99 * 1024);
+  EXPECT_LE(shared_bytes(plan_of(widest)), 99 * 1024);
 }
 
 TEST(Plan, ReachBeyondOnePassIsRefusedAtTheTap) {
@@ -518,9 +579,8 @@ spec::StencilSpec far_stencil(int dy, int dx, bool full) {
 }
 
 TEST(Plan, FarTapsAreCutIntoWindows) {
-  const Pass pass = make_plan(far_stencil(0, 127, true)).passes.front();
-  EXPECT_EQ(pass.shifts.size(), 16U);  // 255 columns, 16 to a window
-  EXPECT_TRUE(objection_to_size(pass).empty());
+  const Contraction contraction = contraction_of(far_stencil(0, 127, true));
+  EXPECT_EQ(contraction.shifts.size(), 16U);  // 255 columns, 16 to a window
   EXPECT_FALSE(check_supported(far_stencil(0, 127, true)).has_errors());
   EXPECT_FALSE(check_supported(far_stencil(24, 3, false)).has_errors());
 }
@@ -549,14 +609,14 @@ TEST(Plan, EnginesAreNamedAndKept) {
   for (const Engine engine : {Engine::sparse, Engine::dense, Engine::cuda})
     EXPECT_EQ(engine_named(engine_name(engine)), engine);
   EXPECT_EQ(engine_named("Sparse"), std::nullopt);
-  EXPECT_EQ(make_plan(with_weights({1.0}), Engine::sparse).engine, Engine::sparse);
+  EXPECT_EQ(plan_of(with_weights({1.0}), Engine::sparse).engine, Engine::sparse);
 }
 
 TEST(Plan, DenseProductsAreTheHalvesOfSparseOnes) {
   for (std::uint32_t seed = 1; seed <= 50; ++seed) {
     const spec::StencilSpec stencil = testing::random_stencil(seed, 3, 31, seed % 2 == 0);
-    const Pass sparse = make_plan(stencil, Engine::sparse).passes.front();
-    const Pass dense = make_plan(stencil, Engine::dense).passes.front();
+    const Contraction sparse = contraction_of(stencil, Engine::sparse);
+    const Contraction dense = contraction_of(stencil, Engine::dense);
     EXPECT_EQ(dense.products.size(), 2 * sparse.products.size()) << "seed " << seed;
     ASSERT_EQ(dense.sources.size(), 2 * sparse.sources.size()) << "seed " << seed;
     for (std::size_t i = 0; i < dense.sources.size(); ++i) {
@@ -585,7 +645,7 @@ spec::StencilSpec flat_box(int radius) {
 
 TEST(Plan, TilesAreInRegistersWhereTheyFitAndMemoryBinds) {
   const auto forms_of = [](const spec::StencilSpec& stencil, const Variant& variant = {}) {
-    return make_plan(stencil, Engine::sparse, variant).passes.front().streaming.tile_forms;
+    return plan::forms_of(plan_of(stencil, Engine::sparse, variant));
   };
   for (int radius = 1; radius <= 2; ++radius) {
     const Variant windows{.length = 16};
@@ -601,14 +661,15 @@ TEST(Plan, TilesAreInRegistersWhereTheyFitAndMemoryBinds) {
     EXPECT_EQ(forms[2].least_blocks, 0) << radius;
     EXPECT_TRUE(forms[3].any_rows) << radius;
     EXPECT_GE(forms[3].rows, 10) << radius;
-    const Pass pass = make_plan(flat_box(radius), Engine::sparse, windows).passes.front();
-    EXPECT_FALSE(pass.streaming.tiles_in_shared_memory);
+    const Contraction contraction = contraction_of(flat_box(radius), Engine::sparse, windows);
+    EXPECT_TRUE(is<Tile2d>(plan_of(flat_box(radius), Engine::sparse, windows)));
     EXPECT_EQ(forms[3].least_blocks, 0) << radius;
     for (const TileForm& form : std::span(forms).first(3)) {
       EXPECT_TRUE(form.in_registers) << radius;
       constexpr int registers_per_operand = 4;
       const int inputs = form.rows + 2 * radius;
-      const int least_registers = (inputs + static_cast<int>(pass.products.size())) * registers_per_operand;
+      const int least_registers =
+          (inputs + static_cast<int>(contraction.products.size())) * registers_per_operand;
       const int threads = 32 * form.across * form.down * form.blocks_per_multiprocessor;
       EXPECT_LE(least_registers * threads, 65536) << radius;
       EXPECT_EQ(form.across, radius == 1 ? 4 : 2);
@@ -626,16 +687,17 @@ TEST(Plan, TilesAreInRegistersWhereTheyFitAndMemoryBinds) {
 
 TEST(Plan, OfMoreThanFiveProductsHighTilesAreInSharedMemoryAndLowOnesInRegisters) {
   for (const auto& [radius, length] : {std::pair{3, 8}, {3, 16}, {4, 16}}) {
-    const Pass pass = make_plan(flat_box(radius), Engine::sparse, {.length = length}).passes.front();
-    EXPECT_TRUE(pass.streaming.tiles_in_shared_memory);
-    const std::vector<TileForm>& forms = pass.streaming.tile_forms;
+    const KernelPlan plan = plan_of(flat_box(radius), Engine::sparse, {.length = length});
+    const Contraction& contraction = plan.contraction;
+    ASSERT_TRUE(is<Block2d>(plan));
+    const std::vector<TileForm> forms = forms_of(plan);
     ASSERT_EQ(forms.size(), 6U) << length;
     EXPECT_FALSE(forms[0].in_registers);
     EXPECT_FALSE(forms[0].any_rows);
     EXPECT_EQ(forms[0].across, 4);
     // Outputs of two pairs of rows a warp wait behind the inputs, in rows of 320 bytes.
     const int stage = length == 8 ? 4 * 4 * 320 : 0;
-    EXPECT_EQ(shared_bytes(pass), 256 + (forms[0].rows + pass.rows_spanned() - 1) * 1152 + stage);
+    EXPECT_EQ(shared_bytes(plan), 256 + (forms[0].rows + contraction.rows_spanned() - 1) * 1152 + stage);
     for (std::size_t i = 1; i < 4; ++i) {
       EXPECT_TRUE(forms[i].in_registers) << length;
       EXPECT_FALSE(forms[i].any_rows) << length;
@@ -643,8 +705,8 @@ TEST(Plan, OfMoreThanFiveProductsHighTilesAreInSharedMemoryAndLowOnesInRegisters
       EXPECT_LT(forms[i].least_blocks, forms[i - 1].least_blocks) << length;
       // Inputs and operands.
       const int warps = forms[i].across * forms[i].down;
-      const int inputs = forms[i].rows + pass.rows_spanned() - 1;
-      const int registers = 4 * (inputs + static_cast<int>(pass.operands.size()));
+      const int inputs = forms[i].rows + contraction.rows_spanned() - 1;
+      const int registers = 4 * (inputs + static_cast<int>(contraction.operands.size()));
       EXPECT_LE(32 * warps * registers * forms[i].blocks_per_multiprocessor, 65536) << length;
       EXPECT_GE(warps * forms[i].blocks_per_multiprocessor, 16) << length;
     }
@@ -664,29 +726,31 @@ TEST(Plan, SharedMemoryHasRoomForAllBlocksOfTilesThatAMultiprocessorIsPromised) 
     spec::StencilSpec wide;
     for (int dy = -6; dy <= 6; ++dy)
       wide.taps.push_back({{0, dy, dy % 2 == 0 ? dx : -dx}, (dy + 7) / 64.0, {}});
-    const Pass pass = make_plan(wide).passes.front();
-    ASSERT_TRUE(pass.streaming.tiles_in_shared_memory) << dx;
+    const KernelPlan plan = plan_of(wide);
+    ASSERT_TRUE(is<Block2d>(plan)) << dx;
+    const std::vector<TileForm> forms = forms_of(plan);
     constexpr int bytes_per_multiprocessor = 228 * 1024;  // of sm_90, 1 KiB of it for each block
-    const TileForm& high = pass.streaming.tile_forms.front();
-    EXPECT_LE(high.blocks_per_multiprocessor * (shared_bytes(pass) + 1024), bytes_per_multiprocessor) << dx;
+    const TileForm& high = forms.front();
+    EXPECT_LE(high.blocks_per_multiprocessor * (shared_bytes(plan) + 1024), bytes_per_multiprocessor) << dx;
     EXPECT_GE(high.blocks_per_multiprocessor, 3) << dx;
     // Low tiles in registers would mostly read rows that others read, too.
-    for (const TileForm& form : pass.streaming.tile_forms) EXPECT_FALSE(form.in_registers) << dx;
-    EXPECT_LT(pass.streaming.tile_forms[1].rows, high.rows) << dx;
+    for (const TileForm& form : forms) EXPECT_FALSE(form.in_registers) << dx;
+    EXPECT_LT(forms[1].rows, high.rows) << dx;
   }
 }
 
 TEST(Plan, TilesAreInSharedMemoryWhereProductsAreMany) {
-  const auto streaming_of = [](const spec::StencilSpec& stencil, const Variant& variant = {}) {
-    return make_plan(stencil, Engine::sparse, variant).passes.front().streaming;
+  const auto has_blocks = [](const spec::StencilSpec& stencil, const Variant& variant = {}) {
+    return is<Block2d>(plan_of(stencil, Engine::sparse, variant));
   };
   for (const spec::StencilSpec& stencil :
        {flat_box(5), flat_box(6), flat_box(7), flat_star(4, 3, 9), flat_star(7, 5, 9)}) {
-    const Pass pass = make_plan(stencil).passes.front();
-    const std::vector<TileForm>& forms = pass.streaming.tile_forms;
-    EXPECT_TRUE(pass.streaming.tiles_in_shared_memory);
+    const KernelPlan plan = plan_of(stencil);
+    const Contraction& contraction = plan.contraction;
+    const std::vector<TileForm> forms = forms_of(plan);
+    EXPECT_TRUE(is<Block2d>(plan));
     ASSERT_EQ(forms.size(), 6U);
-    EXPECT_GT(2 * forms[0].rows, 3 * pass.rows_spanned());
+    EXPECT_GT(2 * forms[0].rows, 3 * contraction.rows_spanned());
     EXPECT_EQ(forms[2].least_blocks, 0);
     for (std::size_t i = 0; i < 3; ++i) {
       if (i > 0) {
@@ -704,62 +768,58 @@ TEST(Plan, TilesAreInSharedMemoryWhereProductsAreMany) {
       EXPECT_EQ(form.down, 1);
       // Sums and operands alone, of 128 threads.
       const std::size_t registers =
-          4 * (pass.operands.size() + static_cast<std::size_t>(pass.rows_in_flight()));
+          4 * (contraction.operands.size() + static_cast<std::size_t>(contraction.rows_in_flight()));
       EXPECT_LT(128 * registers * static_cast<std::size_t>(form.blocks_per_multiprocessor), 65536U);
       EXPECT_GE(form.blocks_per_multiprocessor, 3);
     }
     // 66 vectors of 16 bytes a row, in lines.
-    EXPECT_EQ(shared_bytes(pass), 256 + (forms[0].rows + pass.rows_spanned() - 1) * 1152);
-    EXPECT_TRUE(objection_to_size(pass).empty());
+    EXPECT_EQ(shared_bytes(plan), 256 + (forms[0].rows + contraction.rows_spanned() - 1) * 1152);
+    EXPECT_FALSE(check_supported(stencil).has_errors());
   }
-  EXPECT_FALSE(streaming_of(flat_box(1)).tiles_in_shared_memory);      // registers hold its tiles
-  EXPECT_FALSE(streaming_of(flat_box(8)).tiles_in_shared_memory);      // 34 products
-  EXPECT_FALSE(streaming_of(flat_star(8, 1)).tiles_in_shared_memory);  // each tile would read 16 rows more
-  EXPECT_FALSE(streaming_of(flat_box(5), {Swap::none, 2}).tiles_in_shared_memory);
-  EXPECT_FALSE(streaming_of(flat_box(5), {Swap::pair, 1}).tiles_in_shared_memory);
-  EXPECT_FALSE(make_plan(flat_box(5), Engine::dense).passes.front().streaming.tiles_in_shared_memory);
+  EXPECT_FALSE(has_blocks(flat_box(1)));      // registers hold its tiles
+  EXPECT_FALSE(has_blocks(flat_box(8)));      // 34 products
+  EXPECT_FALSE(has_blocks(flat_star(8, 1)));  // each tile would read 16 rows more
+  EXPECT_FALSE(has_blocks(flat_box(5), {Swap::none, 2}));
+  EXPECT_FALSE(has_blocks(flat_box(5), {Swap::pair, 1}));
+  EXPECT_FALSE(is<Block2d>(plan_of(flat_box(5), Engine::dense)));
   spec::StencilSpec wide = flat_box(5);
   wide.storage = spec::Storage::f32;
-  EXPECT_FALSE(streaming_of(wide).tiles_in_shared_memory);
+  EXPECT_FALSE(has_blocks(wide));
 }
 
 TEST(Plan, WarpgroupsMultiplyF32FieldsInTwoTerms) {
   const auto fitted = [](const spec::StencilSpec& stencil, const std::vector<std::string>& architectures) {
-    KernelPlan plan = make_plan(stencil, Engine::sparse);
-    fit_to_architectures(architectures, stencil, plan);
-    return plan;
+    return plan_of(stencil, Engine::sparse, {}, architectures);
   };
-  const auto is_for_warpgroups = [](const KernelPlan& of) { return of.passes.front().streaming.warpgroups; };
   spec::StencilSpec wide = flat_box(7);
   wide.storage = spec::Storage::f32;
-  const KernelPlan portable = make_plan(wide, Engine::sparse);
+  const KernelPlan portable = plan_of(wide, Engine::sparse);
   const KernelPlan plan = fitted(wide, {"sm_90a"});
-  const Pass& pass = plan.passes.front();
-  EXPECT_TRUE(is_for_warpgroups(plan));
-  EXPECT_EQ(pass.streaming.warps_per_block, 4 + 4 * warpgroup_teams);
-  EXPECT_EQ(pass.streaming.blocks_per_multiprocessor, 1);
-  EXPECT_LE(pass.streaming.estimated_registers, most_warpgroup_registers);
-  EXPECT_EQ(warpgroup_step_rows(pass), 18);
+  ASSERT_TRUE(is<Split2d>(plan));
+  const auto& split = std::get<Split2d>(plan.scheme);
+  EXPECT_EQ(split.warps_per_block, 4 + 4 * Split2d::teams);
+  EXPECT_LE(split.estimated_registers, Split2d::most_registers);
+  EXPECT_EQ(split.step_rows, 18);
   // 22 rows of 1024 in twice their size, the remainders of 15 tap rows and six of zeros where weights have
   // them, what warps tell each other, and sums of a step.
-  const int placed = weight_terms(pass) > 1 ? 21 * 512 : 0;
-  EXPECT_EQ(shared_bytes(pass), 22 * 8192 + placed + (4 * warpgroup_teams + 2) * 16 + 16384);
-  EXPECT_LE(shared_bytes(pass), 227 * 1024);
+  const int placed = plan.contraction.weight_terms() > 1 ? 21 * 512 : 0;
+  EXPECT_EQ(split.shared_bytes, 22 * 8192 + placed + (4 * Split2d::teams + 2) * 16 + 16384);
+  EXPECT_LE(split.shared_bytes, 227 * 1024);
   // Registers hold leading weights for 18 input rows, and remainders of weights for as many as fit.
-  const auto expected_registers = [](const Pass& of) {
-    return 48 + 3 * 32 + 4 * (warpgroup_step_rows(of) + warpgroup_held_remainders(of));
+  const auto expected_registers = [](const Split2d& of) {
+    return 48 + 3 * 32 + 4 * (of.step_rows + of.held_remainders);
   };
-  EXPECT_EQ(warpgroup_held_remainders(pass), weight_terms(pass) > 1 ? 8 : 0);
-  EXPECT_EQ(pass.streaming.estimated_registers, expected_registers(pass));
+  EXPECT_EQ(split.held_remainders, plan.contraction.weight_terms() > 1 ? 8 : 0);
+  EXPECT_EQ(split.estimated_registers, expected_registers(split));
   spec::StencilSpec uneven = wide;
   double divisor = 3;
   for (spec::Tap& tap : uneven.taps) tap.weight = 1 / divisor++;
   const KernelPlan two_terms = fitted(uneven, {"sm_90a"});
-  const Pass& of_two_terms = two_terms.passes.front();
-  ASSERT_EQ(weight_terms(of_two_terms), 2);
-  EXPECT_EQ(warpgroup_held_remainders(of_two_terms), 8);
-  EXPECT_EQ(of_two_terms.streaming.estimated_registers, expected_registers(of_two_terms));
-  EXPECT_LE(of_two_terms.streaming.estimated_registers, most_warpgroup_registers);
+  const auto& of_two_terms = std::get<Split2d>(two_terms.scheme);
+  ASSERT_EQ(two_terms.contraction.weight_terms(), 2);
+  EXPECT_EQ(of_two_terms.held_remainders, 8);
+  EXPECT_EQ(of_two_terms.estimated_registers, expected_registers(of_two_terms));
+  EXPECT_LE(of_two_terms.estimated_registers, Split2d::most_registers);
 
   // Six rows are chained where each had a sum of its own.
   EXPECT_GT(plan.error_bound.sum, 3 * portable.error_bound.sum);
@@ -767,40 +827,37 @@ TEST(Plan, WarpgroupsMultiplyF32FieldsInTwoTerms) {
 
   EXPECT_EQ(fitted(wide, {"sm_90"}), portable);
   EXPECT_EQ(fitted(wide, {"sm_80", "sm_90a"}), portable);
-  EXPECT_EQ(fitted(flat_box(8), {"sm_90a"}), make_plan(flat_box(8)));  // f16
+  EXPECT_EQ(fitted(flat_box(8), {"sm_90a"}), plan_of(flat_box(8)));  // f16
   for (const Engine engine : {Engine::dense, Engine::cuda}) {
-    KernelPlan other = make_plan(wide, engine);
-    fit_to_architectures({"sm_90a"}, wide, other);
-    EXPECT_EQ(other, make_plan(wide, engine));
+    EXPECT_EQ(plan_of(wide, engine, {}, {"sm_90a"}).scheme, plan_of(wide, engine).scheme);
   }
   spec::StencilSpec coarse = wide;
   coarse.accuracy = spec::Accuracy::tf32;
-  EXPECT_FALSE(is_for_warpgroups(fitted(coarse, {"sm_90a"})));
+  EXPECT_FALSE(is<Split2d>(fitted(coarse, {"sm_90a"})));
   spec::StencilSpec low = flat_box(1);
   low.storage = spec::Storage::f32;
-  EXPECT_FALSE(is_for_warpgroups(fitted(low, {"sm_90a"})));
-  const double warpgroups_us = estimate_engines(wide, {}, {"sm_90a"})->sparse_us;
-  EXPECT_LT(warpgroups_us, estimate_engines(wide, {}, {"sm_90"})->sparse_us);
+  EXPECT_FALSE(is<Split2d>(fitted(low, {"sm_90a"})));
+  EXPECT_LT(fastest(plan, Engine::sparse)->microseconds, fastest(portable, Engine::sparse)->microseconds);
 }
 
 TEST(Plan, RowsOf2DBoxesArePaired) {
   for (int radius = 1; radius <= 3; ++radius) {
-    const Pass pass = make_plan(flat_box(radius), Engine::sparse, {.length = 8}).passes.front();
-    EXPECT_TRUE(pass.mapping.pairs_rows()) << radius;
-    EXPECT_EQ(static_cast<int>(pass.products.size()), radius + 1) << radius;
-    EXPECT_EQ(pass.rows_in_flight(), radius + 1) << radius;  // pairs of rows
-    EXPECT_EQ(pass.rows_spanned(), 2 * radius + 1) << radius;
-    EXPECT_EQ(pass.first_column(), -8) << radius;  // on 16 bytes
-    EXPECT_EQ(window_vectors(pass, 4), 66) << radius;
-    EXPECT_TRUE(pass.streaming.tiles_in_shared_memory) << radius;
-    for (const TileForm& form : pass.streaming.tile_forms) EXPECT_EQ(form.rows % 2, 0) << radius;
-    const Pass windows = make_plan(flat_box(radius), Engine::sparse, {.length = 16}).passes.front();
+    const Contraction contraction = contraction_of(flat_box(radius), Engine::sparse, {.length = 8});
+    EXPECT_TRUE(contraction.mapping.pairs_rows()) << radius;
+    EXPECT_EQ(static_cast<int>(contraction.products.size()), radius + 1) << radius;
+    EXPECT_EQ(contraction.rows_in_flight(), radius + 1) << radius;  // pairs of rows
+    EXPECT_EQ(contraction.rows_spanned(), 2 * radius + 1) << radius;
+    EXPECT_EQ(contraction.first_column(), -8) << radius;  // on 16 bytes
+    EXPECT_EQ(vectors_across(contraction, 4), 66) << radius;
+    const auto tiles = scheme_of<Block2d>(flat_box(radius), Engine::sparse, {.length = 8});
+    for (const TileForm& form : tiles.forms) EXPECT_EQ(form.rows % 2, 0) << radius;
+    const Contraction windows = contraction_of(flat_box(radius), Engine::sparse, {.length = 16});
     EXPECT_FALSE(windows.mapping.pairs_rows()) << radius;
     EXPECT_EQ(static_cast<int>(windows.products.size()), 2 * radius + 1) << radius;
   }
   // The plan does so where windows take more products, and not so few that they are faster in registers.
   const auto pairs_rows = [](const spec::StencilSpec& stencil) {
-    return make_plan(stencil, Engine::sparse).passes.front().mapping.pairs_rows();
+    return contraction_of(stencil, Engine::sparse).mapping.pairs_rows();
   };
   EXPECT_FALSE(pairs_rows(flat_box(1)));
   EXPECT_TRUE(pairs_rows(flat_box(2)));
@@ -808,16 +865,16 @@ TEST(Plan, RowsOf2DBoxesArePaired) {
   spec::StencilSpec tall = flat_box(7);
   std::erase_if(tall.taps, [](const spec::Tap& tap) { return std::abs(tap.at[spec::axis_x]) > 3; });
   EXPECT_TRUE(pairs_rows(tall));
-  EXPECT_EQ(make_plan(tall).passes.front().mapping_choice, (MappingChoice{15, 8}));
+  EXPECT_EQ(products_by_mapping(plan_of(tall)), (std::pair{15, 8}));
   tall.storage = spec::Storage::f32;
   EXPECT_FALSE(pairs_rows(tall));
   EXPECT_FALSE(pairs_rows(flat_star(4, 3)));  // as few with pairs of diagonals
   EXPECT_FALSE(pairs_rows(flat_box(4)));      // columns too far away
-  EXPECT_EQ(make_plan(flat_box(3)).passes.front().mapping_choice, (MappingChoice{7, 4}));
-  EXPECT_EQ(make_plan(flat_box(2)).passes.front().mapping_choice, (MappingChoice{5, 3}));
-  EXPECT_EQ(make_plan(flat_box(4)).passes.front().mapping_choice, std::nullopt);
+  EXPECT_EQ(products_by_mapping(plan_of(flat_box(3))), (std::pair{7, 4}));
+  EXPECT_EQ(products_by_mapping(plan_of(flat_box(2))), (std::pair{5, 3}));
+  EXPECT_EQ(products_by_mapping(plan_of(flat_box(4))).second, 0);
   // A single row of taps is met by both rows of one pair.
-  const Pass line = make_plan(with_weights({0.25, 0.5, 0.25}), Engine::sparse, {.length = 8}).passes.front();
+  const Contraction line = contraction_of(with_weights({0.25, 0.5, 0.25}), Engine::sparse, {.length = 8});
   EXPECT_EQ(line.products.size(), 1U);
   EXPECT_EQ(line.rows_in_flight(), 1);
 }
@@ -843,13 +900,14 @@ TEST(Plan, PairsOfRowsAreRefusedWhereTheyDoNotFit) {
 
 TEST(Plan, DenseOperandsTakeTwiceTheRegisters) {
   const spec::StencilSpec stencil = flat_box(7);
-  const Pass sparse = make_plan(stencil, Engine::sparse).passes.front();
-  const Pass dense = make_plan(stencil, Engine::dense).passes.front();
+  const Contraction sparse = contraction_of(stencil, Engine::sparse);
+  const Contraction dense = contraction_of(stencil, Engine::dense);
   EXPECT_EQ(sparse.operands.size(), 15U);
   EXPECT_EQ(dense.operands.size(), 30U);
   // 30 operands of four registers leave none for the sums of a second tile.
-  EXPECT_EQ(dense.streaming.tiles_per_warp, 1);
-  EXPECT_TRUE(dense.streaming.operands_in_registers);
+  const auto stream = scheme_of<Stream2d>(stencil, Engine::dense);
+  EXPECT_EQ(stream.tiles_per_warp, 1);
+  EXPECT_TRUE(stream.operands_in_registers);
 }
 
 TEST(Plan, VariantsAreNamedAndRefusedWhereThereAreNone) {
@@ -862,9 +920,9 @@ TEST(Plan, VariantsAreNamedAndRefusedWhereThereAreNone) {
 
   spec::StencilSpec stencil = testing::random_stencil(1, 2, 7, true);
   EXPECT_FALSE(check_supported(stencil, Engine::sparse, {Swap::element, 1}).has_errors());
-  const KernelPlan plan = make_plan(stencil, Engine::sparse, {Swap::element, 1});
+  const KernelPlan plan = plan_of(stencil, Engine::sparse, {Swap::element, 1});
   EXPECT_EQ(plan.variant, (Variant{Swap::element, 1}));
-  EXPECT_EQ(plan.passes.front().streaming.tiles_per_warp, 1);
+  EXPECT_EQ(std::get<Stream2d>(plan.scheme).tiles_per_warp, 1);
   stencil.storage = spec::Storage::f32;
   EXPECT_FALSE(check_supported(stencil, Engine::sparse, {Swap::none, 1}).has_errors());
   EXPECT_TRUE(check_supported(stencil, Engine::sparse, {Swap::element, 2}).has_errors());
@@ -876,9 +934,9 @@ TEST(Plan, VariantsAreNamedAndRefusedWhereThereAreNone) {
 
 TEST(Plan, RowsOfOneLineWithAVariantAreWalked) {
   const spec::StencilSpec stencil = with_weights({0.25, 0.5, 0.25});
-  EXPECT_EQ(make_plan(stencil).passes.front().walk, Walk::lines);
-  EXPECT_EQ(make_plan(stencil, Engine::sparse, {Swap::element, 2}).passes.front().walk, Walk::rows);
-  EXPECT_EQ(make_plan(stencil, Engine::dense).passes.front().walk, Walk::rows);
+  EXPECT_TRUE(is<Stream1d>(plan_of(stencil)));
+  EXPECT_TRUE(is<Stream2d>(plan_of(stencil, Engine::sparse, {Swap::element, 2})));
+  EXPECT_TRUE(is<Stream2d>(plan_of(stencil, Engine::dense)));
 }
 
 TEST(Plan, AnEngineThatIsNotThereIsRefusedByName) {
@@ -898,7 +956,8 @@ TEST(Plan, CoresTakeWhatSparseTensorCoresDoNot) {
       EXPECT_FALSE(check_supported(stencil, Engine::cuda).has_errors());
       const bool sparse = !check_supported(stencil, Engine::sparse).has_errors();
       const bool has_choice = dimensions == 2 && storage == spec::Storage::f32;
-      EXPECT_EQ(estimate_engines(stencil).has_value(), has_choice);
+      EXPECT_EQ(fastest(plan_of(stencil), Engine::sparse) != nullptr, sparse);
+      EXPECT_NE(fastest(plan_of(stencil), Engine::cuda), nullptr);
       EXPECT_EQ(default_of(stencil), sparse && !has_choice ? Engine::sparse : Engine::cuda);
       EXPECT_FALSE(check_supported(stencil, default_of(stencil)).has_errors());
     }
@@ -907,14 +966,15 @@ TEST(Plan, CoresTakeWhatSparseTensorCoresDoNot) {
 
 TEST(Plan, CoresHoldTapsInF32) {
   spec::StencilSpec stencil = with_weights({0.1, 1e-30, 0.5});
-  const KernelPlan planned = make_plan(stencil, Engine::cuda);
-  EXPECT_TRUE(planned.passes.empty());
+  const KernelPlan planned = plan_of(stencil, Engine::cuda);
+  EXPECT_FALSE(planned.contraction.on_tensor_cores());
+  EXPECT_TRUE(planned.contraction.products.empty());
   for (const RoundedTap& tap : planned.weights.taps) {
     EXPECT_EQ(tap.packed, static_cast<double>(static_cast<float>(tap.packed)));
     EXPECT_LE(std::fabs(tap.packed - tap.weight), std::ldexp(std::fabs(tap.weight), -23));
   }
   EXPECT_FALSE(planned.weights.exact);
-  EXPECT_TRUE(make_plan(with_weights({0.5, 0.25}), Engine::cuda).weights.exact);
+  EXPECT_TRUE(plan_of(with_weights({0.5, 0.25}), Engine::cuda).weights.exact);
   EXPECT_TRUE(check_supported(with_weights({1.0, 1e-50}), Engine::cuda).has_errors());
 }
 
@@ -954,34 +1014,36 @@ TEST(Plan, WhatOneEngineAloneTakesIsNoChoice) {
     spec::StencilSpec stencil = with_weights({0.5, 0.25});
     stencil.dimensions = dimensions;
     stencil.storage = storage;
-    EXPECT_FALSE(find_sole_engine(stencil));
+    EXPECT_NE(fastest(plan_of(stencil), Engine::sparse), nullptr);
+    EXPECT_NE(fastest(plan_of(stencil), Engine::cuda), nullptr);
     stencil.taps.push_back({{}, 0.125, {}});
     stencil.taps.back().at[axis] = 200;
-    EXPECT_FALSE(estimate_engines(stencil).has_value());
-    EXPECT_FALSE(compare_engines(stencil, 1).has_value());
-    const auto sole = find_sole_engine(stencil);
-    ASSERT_TRUE(sole);
-    EXPECT_EQ(sole->engine, Engine::cuda);
-    EXPECT_NE(sole->objection.find("this tap is 200 points away"), std::string::npos) << sole->objection;
-    EXPECT_EQ(sole->objection.find("--engine"), std::string::npos) << sole->objection;
+    const KernelPlan planned = plan_of(stencil);
+    EXPECT_EQ(fastest(planned, Engine::sparse), nullptr);
+    EXPECT_NE(fastest(planned, Engine::cuda), nullptr);
+    const Candidate refused =
+        *std::find_if(planned.candidates.begin(), planned.candidates.end(),
+                      [](const Candidate& candidate) { return candidate.engine == Engine::sparse; });
+    EXPECT_NE(refused.objection.find("this tap is 200 points away"), std::string::npos) << refused.objection;
+    EXPECT_EQ(refused.objection.find("--engine"), std::string::npos) << refused.objection;
     EXPECT_EQ(default_of(stencil), Engine::cuda);
     EXPECT_EQ(default_of(stencil, {Swap::none, 0}), Engine::sparse) << "what is asked of tensor cores";
     if (dimensions == 1) continue;
     stencil.taps.back().at[axis] = 100000;  // neither takes it
-    EXPECT_FALSE(find_sole_engine(stencil));
+    EXPECT_EQ(fastest(plan_of(stencil), Engine::cuda), nullptr);
     EXPECT_EQ(default_of(stencil), Engine::sparse);
   }
   // f16 and f32 do not hold these weights, but a power of two brings them into range.
   spec::StencilSpec tiny = with_weights({0x1p-155, 0x1.8p-154});
   tiny.storage = spec::Storage::f32;
-  ASSERT_TRUE(find_sole_engine(tiny));
-  EXPECT_EQ(find_sole_engine(tiny)->engine, Engine::sparse);
+  EXPECT_EQ(fastest(plan_of(tiny), Engine::cuda), nullptr);
+  EXPECT_NE(fastest(plan_of(tiny), Engine::sparse), nullptr);
   EXPECT_EQ(default_of(tiny), Engine::sparse);
 }
 
 TEST(Plan, CoresKeepTheSumOfWeights) {
   // 0.6 and four times 0.1 rounded to nearest are 1 + 2^-25: as time steps, 3 % more after a million.
-  const RoundedWeights weights = make_plan(with_weights({0.1, 0.1, 0.6, 0.1, 0.1}), Engine::cuda).weights;
+  const RoundedWeights weights = plan_of(with_weights({0.1, 0.1, 0.6, 0.1, 0.1}), Engine::cuda).weights;
   EXPECT_EQ(weights.packed_sum, 1);
 }
 
@@ -1002,28 +1064,27 @@ TEST(Plan, CoresTake3DStencilsWhoseMmasTakeLonger) {
     EXPECT_EQ(default_of(star), power == 1.0 ? Engine::sparse : Engine::cuda);
     star.storage = spec::Storage::f32;
     EXPECT_EQ(default_of(star), Engine::cuda);
-    star.dimensions = 2;
-    EXPECT_FALSE(compare_engines(star, 1));
   }
   // 125 multiply-adds take CUDA cores longer.
   EXPECT_EQ(default_of(box_of(3, 2, spec::Storage::f16)), Engine::sparse);
-  const auto floors = compare_engines(box_of(3, 2, spec::Storage::f16), 1);
-  ASSERT_TRUE(floors);
-  EXPECT_GT(floors->cores.cores_us, floors->sparse.tensor_us);
-  EXPECT_FALSE(compare_engines(box_of(3, 7, spec::Storage::f16), 1));
+  const KernelPlan box = plan_of(box_of(3, 2, spec::Storage::f16));
+  EXPECT_GT(fastest(box, Engine::cuda)->microseconds, fastest(box, Engine::sparse)->microseconds);
+  EXPECT_TRUE(fastest(box, Engine::cuda)->measured);
+  EXPECT_FALSE(fastest(plan_of(box_of(3, 7, spec::Storage::f16)), Engine::cuda)->measured);
 }
 
 TEST(Plan, CoresAddTapsInTheOrderOfTheirTable) {
-  const CorePlan cores = make_plan(box_of(3, 2, spec::Storage::f16), Engine::cuda).cores;
-  EXPECT_TRUE(std::is_sorted(cores.taps.begin(), cores.taps.end(), [](const CoreTap& a, const CoreTap& b) {
+  const std::vector<CoreTap> taps = contraction_of(box_of(3, 2, spec::Storage::f16), Engine::cuda).taps;
+  EXPECT_TRUE(std::is_sorted(taps.begin(), taps.end(), [](const CoreTap& a, const CoreTap& b) {
     return std::tuple(a.row, a.step, a.column) < std::tuple(b.row, b.step, b.column);
   }));
-  EXPECT_EQ(cores.unrolled_steps % 5 == 0 || cores.unrolled_steps == 1, true);
+  // Sums of the seven rows in flight rotate by unrolling.
+  EXPECT_EQ(scheme_of<CudaCores>(box_of(2, 3, spec::Storage::f32), Engine::cuda).unrolled_steps % 7, 0);
 }
 
 TEST(Plan, CoresTakeTilesIn2DWhereTheyFit) {
   for (const spec::Storage storage : {spec::Storage::f16, spec::Storage::bf16, spec::Storage::f32}) {
-    const CorePlan cores = make_plan(box_of(2, 1, storage), Engine::cuda).cores;
+    const auto cores = scheme_of<Cores2d>(box_of(2, 1, storage), Engine::cuda);
     EXPECT_GE(cores.tile_rows, 8);
     EXPECT_EQ(cores.tile_input_rows, cores.tile_rows + 2);
     EXPECT_EQ(cores.outputs, 16 / spec::element_bytes(storage));
@@ -1033,33 +1094,31 @@ TEST(Plan, CoresTakeTilesIn2DWhereTheyFit) {
   // Five columns are in the next lane but one of four outputs; none are needed where no tap goes.
   spec::StencilSpec ahead = box_of(2, 0, spec::Storage::f32);
   ahead.taps.push_back({{0, 0, 5}, 2.0, {}});
-  EXPECT_EQ(make_plan(ahead, Engine::cuda).cores.left_lanes, 0);
-  EXPECT_EQ(make_plan(ahead, Engine::cuda).cores.right_lanes, 2);
+  EXPECT_EQ(scheme_of<Cores2d>(ahead, Engine::cuda).left_lanes, 0);
+  EXPECT_EQ(scheme_of<Cores2d>(ahead, Engine::cuda).right_lanes, 2);
   // Each lane finds the place of one input row.
   for (const int rows : {1, 4, 8, 15, 16}) {
-    const CorePlan cores = make_plan(far_stencil(rows, 1, false), Engine::cuda).cores;
-    EXPECT_LE(cores.tile_input_rows, 32) << rows;
+    const KernelPlan plan = plan_of(far_stencil(rows, 1, false), Engine::cuda);
+    const auto* cores = std::get_if<Cores2d>(&plan.scheme);
+    EXPECT_LE(cores == nullptr ? 0 : cores->tile_input_rows, 32) << rows;
   }
-  EXPECT_EQ(make_plan(box_of(3, 1, spec::Storage::f32), Engine::cuda).cores.tile_rows, 0);
-  EXPECT_EQ(make_plan(box_of(2, 7, spec::Storage::f32), Engine::cuda).cores.tile_rows, 0) << "too much code";
+  EXPECT_FALSE(is<Cores2d>(plan_of(box_of(3, 1, spec::Storage::f32), Engine::cuda)));
+  EXPECT_FALSE(is<Cores2d>(plan_of(box_of(2, 7, spec::Storage::f32), Engine::cuda))) << "too much code";
 }
 
 TEST(Plan, CoresStreamPlanesWhereTheyFitSharedMemory) {
   constexpr int most_bytes = 99 * 1024;
   for (const spec::Storage storage : {spec::Storage::f16, spec::Storage::bf16, spec::Storage::f32}) {
-    const int element_bytes = spec::element_bytes(storage);
-    EXPECT_FALSE(make_plan(box_of(2, 1, storage), Engine::cuda).cores.ring);
+    EXPECT_FALSE(is<Cores3d>(plan_of(box_of(2, 1, storage), Engine::cuda)));
     for (const int radius : {1, 2, 3}) {
-      const CorePlan cores = make_plan(box_of(3, radius, storage), Engine::cuda).cores;
-      ASSERT_TRUE(cores.ring) << radius;
-      const CoreRing& ring = *cores.ring;
-      EXPECT_LE(core_ring_bytes(ring, cores.taps, element_bytes), most_bytes);
+      const auto ring = scheme_of<Cores3d>(box_of(3, radius, storage), Engine::cuda);
+      EXPECT_LE(ring.shared_bytes, most_bytes);
       EXPECT_GE(ring.groups_ahead, 1);
       // Copies are fast where shared and global addresses agree modulo 128.
-      EXPECT_EQ(core_row_bytes(ring, side_vectors(cores.taps, element_bytes), element_bytes) % 128, 0);
-      EXPECT_EQ(core_lead_bytes(side_vectors(cores.taps, element_bytes)) % 128, 0);
+      EXPECT_EQ(ring.row_bytes % 128, 0);
+      EXPECT_EQ(ring.lead_bytes % 128, 0);
     }
-    EXPECT_FALSE(make_plan(box_of(3, 7, storage), Engine::cuda).cores.ring);
+    EXPECT_FALSE(is<Cores3d>(plan_of(box_of(3, 7, storage), Engine::cuda)));
   }
 }
 
@@ -1075,59 +1134,62 @@ TEST(Plan, CoresKeepEdgesInMemoryWhereRegistersRunShort) {
         }
       }
     }
-    return make_plan(star, Engine::cuda).cores;
+    return plan_of(star, Engine::cuda);
   };
-  EXPECT_FALSE(star_of(1, spec::Storage::f32).ring->edges_in_memory);
-  const CorePlan wide = star_of(4, spec::Storage::f32);
-  EXPECT_TRUE(wide.ring->edges_in_memory);
-  EXPECT_FALSE(star_of(4, spec::Storage::f16).ring->edges_in_memory);
+  EXPECT_FALSE(std::get<Cores3d>(star_of(1, spec::Storage::f32).scheme).edges_in_memory);
+  const KernelPlan wide = star_of(4, spec::Storage::f32);
+  const auto& ring = std::get<Cores3d>(wide.scheme);
+  EXPECT_TRUE(ring.edges_in_memory);
+  EXPECT_FALSE(std::get<Cores3d>(star_of(4, spec::Storage::f16).scheme).edges_in_memory);
   // 44 rows of 34 vectors by 384 threads, 14 columns of them, places two to a word.
-  EXPECT_EQ(core_edge_words(*wide.ring, wide.taps, 4), 4 + 2 + 1);
-  CoreRing kept = *wide.ring;
+  EXPECT_EQ(core_edge_words(ring, wide.contraction), 4 + 2 + 1);
+  Cores3d kept = ring;
   kept.edges_in_memory = false;
-  EXPECT_EQ(core_ring_bytes(*wide.ring, wide.taps, 4) - core_ring_bytes(kept, wide.taps, 4), 384 * 8 * 4);
+  EXPECT_EQ(ring.shared_bytes - core_ring_bytes(kept, wide.contraction), 384 * 8 * 4);
 }
 
 TEST(Plan, SideVectorsHoldWhatTapsReach) {
-  const std::vector<CoreTap> taps{{0, 0, -5, 1}, {0, 0, 3, 1}};
-  EXPECT_EQ(side_vectors(taps, 4).left, 2);
-  EXPECT_EQ(side_vectors(taps, 4).right, 1);
-  EXPECT_EQ(side_vectors(taps, 2).left, 1);
-  EXPECT_EQ(side_vectors({{0, 0, 0, 1}}, 2).left, 0);
+  const auto ring_of = [](spec::Storage storage, int low, int high) {
+    spec::StencilSpec stencil = box_of(3, 0, storage);
+    stencil.taps = {{{0, 0, low}, 0.5, {}}, {{0, 0, high}, 0.25, {}}};
+    return scheme_of<Cores3d>(stencil, Engine::cuda);
+  };
+  EXPECT_EQ(ring_of(spec::Storage::f32, -5, 3).left_vectors, 2);
+  EXPECT_EQ(ring_of(spec::Storage::f32, -5, 3).right_vectors, 1);
+  EXPECT_EQ(ring_of(spec::Storage::f16, -5, 3).left_vectors, 1);
+  EXPECT_EQ(ring_of(spec::Storage::f16, 0, 1).left_vectors, 0);
   // Five columns to the low side and three to the high one, and what an edge may cut off a vector.
-  EXPECT_EQ(core_edge_columns({{0, 0, -5, 3}}, 4), 5 + 3 + 3 + 3);
+  EXPECT_EQ(columns_across_edges(column_reach_of({{0, 0, -5, 3}}), 4), 5 + 3 + 3 + 3);
   // Three input rows: one vector for dx = 0, two where dx = 1 is among the taps.
-  CoreRing ring;
-  ring.rows_per_thread = 2;
-  EXPECT_EQ(core_cells_loaded(ring, {{0, 0, 0, 1}, {0, 1, 1, 1}}), 4 + 8 + 8);
+  EXPECT_EQ(core_cells_loaded(2, {{0, 0, 0, 1}, {0, 1, 1, 1}}), 4 + 8 + 8);
 }
 
 TEST(Plan, CoresThatWalkIn2DHaveARing) {
-  const CorePlan cores = make_plan(box_of(2, 3, spec::Storage::f32), Engine::cuda).cores;
-  EXPECT_EQ(cores.tile_rows, 0);
-  EXPECT_EQ(cores.row_ring_rows, cores.unrolled_steps) << "its places are constants";
-  EXPECT_EQ(cores.row_ring_column, -4);
-  EXPECT_EQ(cores.row_ring_vectors, 32 + 2);
-  EXPECT_EQ(row_ring_row_bytes(cores), 640);
-  EXPECT_EQ(row_rings_bytes(cores), cores.warps_per_block * cores.row_ring_rows * 640 + 128);
+  const auto cores = scheme_of<CudaCores>(box_of(2, 3, spec::Storage::f32), Engine::cuda);
+  EXPECT_EQ(cores.ring_rows, cores.unrolled_steps) << "its places are constants";
+  EXPECT_EQ(cores.ring_column, -4);
+  EXPECT_EQ(cores.ring_vectors, 32 + 2);
+  EXPECT_EQ(cores.ring_row_bytes, 640);
+  EXPECT_EQ(cores.shared_bytes, cores.warps_per_block * cores.ring_rows * 640 + 128);
   EXPECT_EQ(cores.preferred_steps, 64);
-  EXPECT_EQ(make_plan(box_of(2, 7, spec::Storage::f32), Engine::cuda).cores.preferred_steps, 8 * (15 + 1));
-  EXPECT_EQ(row_rings_bytes(make_plan(box_of(2, 1, spec::Storage::f32), Engine::cuda).cores), 0);
+  EXPECT_EQ(scheme_of<CudaCores>(box_of(2, 7, spec::Storage::f32), Engine::cuda).preferred_steps,
+            8 * (15 + 1));
+  EXPECT_EQ(shared_bytes(plan_of(box_of(2, 1, spec::Storage::f32), Engine::cuda)), 0);
 }
 
 TEST(Plan, CoresThatCannotHoldAStencilTakeATable) {
-  const CorePlan light = make_plan(box_of(2, 1, spec::Storage::f16), Engine::cuda).cores;
-  EXPECT_TRUE(light.unrolled);
-  EXPECT_EQ(light.outputs, 8);
-  EXPECT_EQ(make_plan(box_of(2, 1, spec::Storage::f32), Engine::cuda).cores.outputs, 4);
+  EXPECT_EQ(scheme_of<Cores2d>(box_of(2, 1, spec::Storage::f16), Engine::cuda).outputs, 8);
+  EXPECT_EQ(scheme_of<Cores2d>(box_of(2, 1, spec::Storage::f32), Engine::cuda).outputs, 4);
   // Sums and window are more than registers hold for eight outputs.
-  EXPECT_EQ(make_plan(box_of(2, 7, spec::Storage::f16), Engine::cuda).cores.outputs, 4);
-  const CorePlan heavy = make_plan(box_of(3, 7, spec::Storage::f16), Engine::cuda).cores;
+  const auto light = scheme_of<CudaCores>(box_of(2, 7, spec::Storage::f16), Engine::cuda);
+  EXPECT_TRUE(light.unrolled);
+  EXPECT_EQ(light.outputs, 4);
+  const auto heavy = scheme_of<CudaCores>(box_of(3, 7, spec::Storage::f16), Engine::cuda);
   EXPECT_FALSE(heavy.unrolled);
-  EXPECT_NE(heavy.objection.find("multiply-adds a step"), std::string::npos) << heavy.objection;
-  const CorePlan far = make_plan(far_stencil(0, 127, false), Engine::cuda).cores;
-  EXPECT_NE(far.objection.find("registers"), std::string::npos) << far.objection;
-  EXPECT_NE(make_plan(far_stencil(31, 1, false), Engine::cuda).cores.objection.find("in flight"),
+  EXPECT_NE(heavy.in_code.find("multiply-adds a step"), std::string::npos) << heavy.in_code;
+  const auto far = scheme_of<CudaCores>(far_stencil(0, 127, false), Engine::cuda);
+  EXPECT_NE(far.in_code.find("registers"), std::string::npos) << far.in_code;
+  EXPECT_NE(scheme_of<CudaCores>(far_stencil(31, 1, false), Engine::cuda).in_code.find("in flight"),
             std::string::npos);
 }
 
@@ -1137,11 +1199,11 @@ TEST(Plan, TapsOfOneRowAreNotStreamed) {
   for (const int dimensions : {1, 2}) {
     stencil.dimensions = dimensions;
     EXPECT_FALSE(check_supported(stencil).has_errors());
-    const Pass pass = make_plan(stencil).passes.front();
-    EXPECT_EQ(pass.walk, Walk::lines);
-    EXPECT_EQ(pass.products.size(), 16U);
+    const KernelPlan plan = plan_of(stencil);
+    EXPECT_TRUE(is<Stream1d>(plan));
+    EXPECT_EQ(plan.contraction.products.size(), 16U);
   }
-  EXPECT_EQ(make_plan(stencil, Engine::dense).passes.front().walk, Walk::rows);
+  EXPECT_TRUE(is<Stream2d>(plan_of(stencil, Engine::dense)));
 }
 
 }  // namespace

@@ -1,24 +1,40 @@
 #include <fmt/format.h>
 
 #include "emit/core_text.h"
+#include "emit/describe.h"
 #include "emit/schemes/schemes.h"
-#include "plan/column_reach.h"
-#include "plan/core_taps.h"
 
 namespace spidergen::emit {
 
-SchemeText cores2d_text(const Kernel& kernel) {
+SchemeText text_of(const plan::Cores2d& cores, const Kernel& kernel) {
   render::Bindings bindings;
-  const plan::CorePlan& cores = kernel.plan.cores;
-  const plan::TapRange rows = plan::range_of(cores.taps, &plan::CoreTap::step);
+  const plan::TapRange rows = plan::range_of(kernel.contraction().taps, &plan::CoreTap::step);
   bind_core_taps(kernel, bindings);
-  bindings["reach"] =
-      reach2d_struct(kernel, rows.low, rows.high, plan::column_reach_of(kernel.plan.tap_rows));
+  bindings["blocks_per_multiprocessor"] = fmt::to_string(cores.blocks_per_multiprocessor);
+  bindings["reach"] = reach2d_struct(kernel, rows.low, rows.high, kernel.contraction().column_reach);
   bindings["tile_rows"] = fmt::to_string(cores.tile_rows);
   bindings["left_lanes"] = fmt::to_string(cores.left_lanes);
   bindings["right_lanes"] = fmt::to_string(cores.right_lanes);
   bindings["warps_per_block"] = fmt::to_string(cores.warps_per_block);
   return {render_part("cores2d.cu.in", bindings), {"spider::cores2d_form<Stencil>(),"}};
+}
+
+void describe(const plan::Cores2d& cores, const plan::KernelPlan& plan, Lines& lines) {
+  constexpr int lanes = 32;
+  lines.push_back(fmt::format("Plan      {} a point in the code, tiles of {} x {} a warp",
+                              counted(std::ssize(plan.contraction.taps), "multiply-add"), cores.tile_rows,
+                              (lanes - cores.left_lanes - cores.right_lanes) * cores.outputs));
+  lines.push_back(
+      fmt::format("          {} input rows requested at once, {} of a lane along x, {} warps a block",
+                  cores.tile_input_rows, counted(cores.outputs, "output"), cores.warps_per_block));
+}
+
+std::string json_of(const plan::Cores2d& cores, const plan::KernelPlan& plan) {
+  CoreFigures figures = core_figures(cores);
+  figures.outputs = cores.outputs;
+  figures.tile_rows = cores.tile_rows;
+  figures.warps_per_block = cores.warps_per_block;
+  return cores_json(figures, plan);
 }
 
 }  // namespace spidergen::emit

@@ -1,34 +1,48 @@
 #include <fmt/format.h>
 
 #include "emit/core_text.h"
+#include "emit/describe.h"
 #include "emit/schemes/schemes.h"
-#include "plan/column_reach.h"
-#include "plan/core_ring.h"
 
 namespace spidergen::emit {
 
-SchemeText cores3d_text(const Kernel& kernel) {
+SchemeText text_of(const plan::Cores3d& cores, const Kernel& kernel) {
   render::Bindings bindings;
-  const auto& [spec, plan, packed] = kernel;
-  const plan::CorePlan& cores = plan.cores;
-  const plan::CoreRing& ring = *cores.ring;
-  const int element_bytes = spec::element_bytes(spec.storage);
-  const plan::SideVectors sides = plan::side_vectors(cores.taps, element_bytes);
   bind_core_taps(kernel, bindings);
-  bindings["reach"] = reach3d_struct(kernel, plan::column_reach_of(plan.tap_rows));
+  bindings["blocks_per_multiprocessor"] = fmt::to_string(cores.blocks_per_multiprocessor);
+  bindings["reach"] = reach3d_struct(kernel, kernel.contraction().column_reach);
   bindings["preferred_steps"] = fmt::to_string(cores.preferred_steps);
-  bindings["rows_per_thread"] = fmt::to_string(ring.rows_per_thread);
-  bindings["warps_across"] = fmt::to_string(ring.warps_across);
-  bindings["warps_down"] = fmt::to_string(ring.warps_down);
-  bindings["planes_at_once"] = fmt::to_string(ring.planes_at_once);
-  bindings["groups_ahead"] = fmt::to_string(ring.groups_ahead);
-  bindings["edges_in_memory"] = ring.edges_in_memory ? "true" : "false";
-  bindings["left_vectors"] = fmt::to_string(sides.left);
-  bindings["right_vectors"] = fmt::to_string(sides.right);
-  bindings["ring_row_bytes"] = fmt::to_string(plan::core_row_bytes(ring, sides, element_bytes));
-  bindings["ring_lead_bytes"] = fmt::to_string(plan::core_lead_bytes(sides));
-  bindings["edge_columns"] = fmt::to_string(plan::core_edge_columns(plan.tap_rows, element_bytes));
+  bindings["rows_per_thread"] = fmt::to_string(cores.rows_per_thread);
+  bindings["warps_across"] = fmt::to_string(cores.warps_across);
+  bindings["warps_down"] = fmt::to_string(cores.warps_down);
+  bindings["planes_at_once"] = fmt::to_string(cores.planes_at_once);
+  bindings["groups_ahead"] = fmt::to_string(cores.groups_ahead);
+  bindings["edges_in_memory"] = cores.edges_in_memory ? "true" : "false";
+  bindings["left_vectors"] = fmt::to_string(cores.left_vectors);
+  bindings["right_vectors"] = fmt::to_string(cores.right_vectors);
+  bindings["ring_row_bytes"] = fmt::to_string(cores.row_bytes);
+  bindings["ring_lead_bytes"] = fmt::to_string(cores.lead_bytes);
+  bindings["edge_columns"] = fmt::to_string(cores.edge_columns);
   return {render_part("cores3d.cu.in", bindings), {"spider::cores3d_form<Stencil>(),"}};
+}
+
+void describe(const plan::Cores3d& cores, const plan::KernelPlan& plan, Lines& lines) {
+  lines.push_back(fmt::format("Plan      {} a point in the code, walking along planes",
+                              counted(std::ssize(plan.contraction.taps), "multiply-add")));
+  lines.push_back(fmt::format("          {} of {} x a thread, {} x {} warps a block, ring of {} planes",
+                              counted(cores.rows_per_thread, "row"), plan::core_row_outputs, cores.warps_down,
+                              cores.warps_across, cores.planes_at_once * (cores.groups_ahead + 1)));
+}
+
+std::string json_of(const plan::Cores3d& cores, const plan::KernelPlan& plan) {
+  CoreFigures figures = core_figures(cores);
+  figures.outputs = plan::core_row_outputs;
+  figures.warps_per_block = cores.warps_per_block();
+  figures.ring = fmt::format(
+      "{{\"rows_per_thread\": {}, \"warps_across\": {}, \"warps_down\": {}, \"planes_at_once\": {}, "
+      "\"groups_ahead\": {}}}",
+      cores.rows_per_thread, cores.warps_across, cores.warps_down, cores.planes_at_once, cores.groups_ahead);
+  return cores_json(figures, plan);
 }
 
 }  // namespace spidergen::emit

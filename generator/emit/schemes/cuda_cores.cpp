@@ -1,24 +1,21 @@
 #include <fmt/format.h>
 
 #include "emit/core_text.h"
+#include "emit/describe.h"
 #include "emit/schemes/schemes.h"
-#include "plan/column_reach.h"
-#include "plan/core_ring.h"
-#include "plan/core_taps.h"
-#include "plan/cores.h"
 
 namespace spidergen::emit {
 
-SchemeText cuda_cores_text(const Kernel& kernel) {
+SchemeText text_of(const plan::CudaCores& cores, const Kernel& kernel) {
   render::Bindings bindings;
   const auto& [spec, plan, packed] = kernel;
-  const plan::CorePlan& cores = plan.cores;
   const plan::CoreAxes axes = plan::core_axes(spec.dimensions);
-  const plan::TapRange columns = plan::range_of(cores.taps, &plan::CoreTap::column);
-  const plan::TapRange steps = plan::range_of(cores.taps, &plan::CoreTap::step);
-  const plan::TapRange rows = plan::range_of(cores.taps, &plan::CoreTap::row);
-  const plan::ColumnReach reach = plan::column_reach_of(plan.tap_rows);
+  const plan::TapRange columns = plan::range_of(kernel.contraction().taps, &plan::CoreTap::column);
+  const plan::TapRange steps = plan::range_of(kernel.contraction().taps, &plan::CoreTap::step);
+  const plan::TapRange rows = plan::range_of(kernel.contraction().taps, &plan::CoreTap::row);
+  const plan::ColumnReach reach = kernel.contraction().column_reach;
   bind_core_taps(kernel, bindings);
+  bindings["blocks_per_multiprocessor"] = fmt::to_string(cores.blocks_per_multiprocessor);
   bind_tap_bands(plan, bindings);
   bindings["bands"] = constants_text("spider::TapBand", "band", {bindings["bands"]}, ", ");
   bindings["step_rules"] = axis_rules_text(spec, axes.step);
@@ -37,17 +34,43 @@ SchemeText cuda_cores_text(const Kernel& kernel) {
   bindings["taps_in_code"] = cores.unrolled ? "true" : "false";
   bindings["outputs"] = fmt::to_string(cores.outputs);
   bindings["unrolled_steps"] = fmt::to_string(cores.unrolled_steps);
-  bindings["ring_rows"] = fmt::to_string(cores.row_ring_rows);
-  bindings["ring_column"] = fmt::to_string(cores.row_ring_column);
-  bindings["ring_vectors"] = fmt::to_string(cores.row_ring_vectors);
-  bindings["ring_row_bytes"] = fmt::to_string(plan::row_ring_row_bytes(cores));
+  bindings["ring_rows"] = fmt::to_string(cores.ring_rows);
+  bindings["ring_column"] = fmt::to_string(cores.ring_column);
+  bindings["ring_vectors"] = fmt::to_string(cores.ring_vectors);
+  bindings["ring_row_bytes"] = fmt::to_string(cores.ring_row_bytes);
   constexpr int lanes = 32;
-  const int edge_columns = plan::core_edge_columns(plan.tap_rows, spec::element_bytes(spec.storage));
+  const int edge_columns = plan::columns_across_edges(plan.contraction.column_reach,
+                                                      plan::vector_bytes / spec::element_bytes(spec.storage));
   bindings["edge_slots"] = fmt::to_string((edge_columns + lanes - 1) / lanes);
   bindings["warps_per_block"] = fmt::to_string(cores.warps_per_block);
   bindings["column_rules"] = axis_rules_text(kernel.spec, spec::axis_x);
   bindings["dimensions"] = fmt::to_string(kernel.spec.dimensions);
   return {render_part("cuda_cores.cu.in", bindings), {"spider::cuda_cores_form<Stencil>(),"}};
+}
+
+void describe(const plan::CudaCores& cores, const plan::KernelPlan& plan, Lines& lines) {
+  if (!cores.unrolled) {
+    lines.push_back(fmt::format("Plan      {} by a table, since in the code they would be {}",
+                                counted(std::ssize(plan.contraction.taps), "tap"), cores.in_code));
+  } else {
+    lines.push_back(fmt::format("Plan      {} a point in the code{}",
+                                counted(std::ssize(plan.contraction.taps), "multiply-add"),
+                                plan.dimensions == 2 ? ", walking down rows" : ""));
+  }
+  const std::string ring =
+      cores.ring_rows > 0 ? fmt::format("ring of {}, ", counted(cores.ring_rows, "input row")) : "";
+  lines.push_back(fmt::format("          {} of a thread along x, {}{} warps a block",
+                              counted(cores.outputs, "output"), ring, cores.warps_per_block));
+}
+
+std::string json_of(const plan::CudaCores& cores, const plan::KernelPlan& plan) {
+  CoreFigures figures = core_figures(cores);
+  figures.in_code = cores.in_code;
+  figures.outputs = cores.outputs;
+  figures.ring_rows = cores.ring_rows;
+  figures.unrolled_steps = cores.unrolled_steps;
+  figures.warps_per_block = cores.warps_per_block;
+  return cores_json(figures, plan);
 }
 
 }  // namespace spidergen::emit

@@ -12,15 +12,40 @@ struct SchemeText {
   std::string stencil;             ///< `struct Stencil`, for the scheme's device header, with its tables
   std::vector<std::string> forms;  ///< ways to sweep, from large boxes to small ones
 };
-SchemeText cores2d_text(const Kernel& kernel);
-SchemeText cores3d_text(const Kernel& kernel);
-SchemeText stream2d_text(const Kernel& kernel);
-SchemeText stream1d_text(const Kernel& kernel);
-SchemeText stream3d_text(const Kernel& kernel);
-SchemeText split2d_text(const Kernel& kernel);
-SchemeText cuda_cores_text(const Kernel& kernel);
-SchemeText block2d_text(const Kernel& kernel);
-SchemeText star2d_text(const Kernel& kernel);
-SchemeText tile2d_text(const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Stream1d& scheme, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Tile2d& scheme, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Block2d& scheme, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Star2d& scheme, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Split2d& scheme, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Stream2d& scheme, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Stream3d& scheme, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Cores2d& scheme, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Cores3d& scheme, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::CudaCores& scheme, const Kernel& kernel);
+
+/// Each adds its scheme's lines to the report (describe.h).
+using Lines = std::vector<std::string>;
+void describe(const plan::Stream1d& scheme, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Tile2d& scheme, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Block2d& scheme, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Star2d& scheme, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Split2d& scheme, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Stream2d& scheme, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Stream3d& scheme, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Cores2d& scheme, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Cores3d& scheme, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::CudaCores& scheme, const plan::KernelPlan& plan, Lines& lines);
+
+/// Each is its scheme's object in --explain's JSON: `streaming`, or on CUDA cores `cores`.
+[[nodiscard]] std::string json_of(const plan::Stream1d& scheme, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Tile2d& scheme, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Block2d& scheme, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Star2d& scheme, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Split2d& scheme, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Stream2d& scheme, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Stream3d& scheme, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Cores2d& scheme, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Cores3d& scheme, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::CudaCores& scheme, const plan::KernelPlan& plan);
 
 }  // namespace spidergen::emit

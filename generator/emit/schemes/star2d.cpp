@@ -7,32 +7,35 @@
 #include <string>
 #include <vector>
 
+#include "emit/describe.h"
 #include "emit/schemes/schemes.h"
 #include "emit/storage_text.h"
+#include "emit/tile_text.h"
 #include "plan/bands.h"
 
 namespace spidergen::emit {
 namespace {
 
 /// The first `count` operands of bands, which are those along y, and the taps that they hold.
-std::string column_operands_text(const plan::KernelPlan& plan, const plan::Pass& pass,
-                                 const pack::PackedPass& packed, int count) {
+std::string column_operands_text(const plan::KernelPlan& plan, const plan::Contraction& contraction,
+                                 const pack::PackedKernel& packed, int count) {
   std::vector<std::string> blocks;
   for (int i = 0; i < count; ++i) {
-    const plan::TileMapping& mapping = pass.mapping;
+    const plan::TileMapping& mapping = contraction.mapping;
     std::string where =
         fmt::format("dy {}..{}, dx 0", mapping.window_low, mapping.window_low + mapping.window_width - 1);
-    if (plan.weights.terms > 1) where += pass.operands[i].term == 0 ? ", leading terms" : ", remainders";
+    if (plan.weights.terms > 1)
+      where += contraction.operands[i].term == 0 ? ", leading terms" : ", remainders";
     blocks.push_back(operand_text(packed.operands[i], where));
   }
   return fmt::format("{}", fmt::join(blocks, "\n"));
 }
 
 /// Those along x: two words of each lane, in registers 0 and 2.
-std::string comb_words_text(const plan::Pass& pass, const pack::PackedPass& packed) {
+std::string comb_words_text(const plan::Contraction& contraction, const pack::PackedKernel& packed) {
   std::string text;
-  for (std::size_t i = 0; i < pass.operands.size(); ++i) {
-    const plan::Source& source = pass.sources[pass.operands[i].source];
+  for (std::size_t i = 0; i < contraction.operands.size(); ++i) {
+    const plan::Source& source = contraction.sources[contraction.operands[i].source];
     if (source.along_y) continue;
     for (const int word : {0, 2}) {
       const int first = source.mapping.row_output.front().x;
@@ -49,30 +52,54 @@ std::string comb_words_text(const plan::Pass& pass, const pack::PackedPass& pack
 
 }  // namespace
 
-SchemeText star2d_text(const Kernel& kernel) {
-  const plan::Pass& pass = kernel.pass();
-  const pack::PackedPass& packed = kernel.packed_pass();
+SchemeText text_of(const plan::Star2d& tiles, const Kernel& kernel) {
+  const plan::Contraction& contraction = kernel.contraction();
+  const pack::PackedKernel& packed = kernel.packed;
   std::vector<std::string> forms;
-  for (const plan::TileForm& form : pass.streaming.tile_forms) {
+  for (const plan::TileForm& form : tiles.forms) {
     forms.push_back(fmt::format("spider::star2d_form<Stencil, spider::Star2dForm<{}, {}, {}>>({}),",
                                 form.rows, form.columns, form.blocks_per_multiprocessor, form.least_blocks));
   }
-  const int column_operands = plan::chained_products(pass) - plan::band_chunks;
+  const int column_operands = contraction.chained_products() - plan::band_chunks;
   const render::Bindings operands = {
       {"operand_count", fmt::to_string(column_operands)},
-      {"operands", column_operands_text(kernel.plan, pass, packed, column_operands)},
+      {"operands", column_operands_text(kernel.plan, contraction, packed, column_operands)},
       {"metadata_count", "1"},
       {"metadata", fmt::format("{{\n{}\n}},", lane_words_text(packed.metadata.front(), "    "))},
       {"result_scale", result_scale_text(kernel.plan.weights)},
   };
   const render::Bindings bindings = {
       {"operands", render_part("operands.cu.in", operands)},
-      {"comb_words", comb_words_text(pass, packed)},
-      {"reach", reach2d_struct(kernel, pass.row_low, pass.row_high, pass.column_reach)},
+      {"comb_words", comb_words_text(contraction, packed)},
+      {"reach", reach2d_struct(kernel, contraction.row_low, contraction.row_high, contraction.column_reach)},
       {"storage", storage_struct(kernel.spec, kernel.plan)},
-      {"warps_per_block", fmt::to_string(pass.streaming.warps_per_block)},
+      {"warps_per_block", fmt::to_string(plan::TileForm::warps_per_block)},
   };
   return {render_part("star2d.cu.in", bindings), forms};
+}
+
+/// Products of both bands, then the forms of tiles, from the largest.
+void describe(const plan::Star2d& tiles, const plan::KernelPlan& plan, Lines& lines) {
+  const plan::Contraction& contraction = plan.contraction;
+  lines.push_back(fmt::format(
+      "Plan      bands: {} mma.sp.m16n8k32 along y and {} mma.sync.m16n8k16 along x per 128 outputs",
+      contraction.chained_products() - plan::band_chunks, plan::band_chunks));
+  lines.push_back(fmt::format("          {}, {}", contraction.mapping.name,
+                              counted(std::ssize(contraction.operands), "distinct operand")));
+  const std::vector<plan::TileForm>& forms = tiles.forms;
+  lines.push_back(
+      fmt::format("          {} rows of {} x a warp, whose inputs are all requested at once, into shared "
+                  "memory; {} warps a block",
+                  forms.front().rows, forms.front().columns, forms.front().across));
+  for (std::size_t i = 1; i < forms.size(); ++i) {
+    lines.push_back(
+        fmt::format("          {} rows of {} where these would be fewer than {} blocks a multiprocessor",
+                    forms[i].rows, forms[i].columns, forms[i - 1].least_blocks));
+  }
+}
+
+std::string json_of(const plan::Star2d& tiles, const plan::KernelPlan& /*plan*/) {
+  return forms_json(tiles.forms, tiles.estimated_registers, tiles.shared_bytes);
 }
 
 }  // namespace spidergen::emit

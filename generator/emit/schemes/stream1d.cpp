@@ -1,33 +1,43 @@
 #include <fmt/format.h>
 
+#include "emit/describe.h"
 #include "emit/schemes/schemes.h"
 #include "emit/storage_text.h"
-#include "plan/lines.h"
 
 namespace spidergen::emit {
 
-SchemeText stream1d_text(const Kernel& kernel) {
-  const plan::Pass& pass = kernel.pass();
-  const plan::LineStreaming& lines = pass.lines;
+SchemeText text_of(const plan::Stream1d& stream, const Kernel& kernel) {
+  const plan::Contraction& contraction = kernel.contraction();
   const render::Bindings bindings = {
       {"operands", operands_struct(kernel)},
-      {"lowest_tap", fmt::to_string(pass.column_reach.highest_low)},
-      {"highest_tap", fmt::to_string(pass.column_reach.lowest_high)},
+      {"lowest_tap", fmt::to_string(contraction.column_reach.highest_low)},
+      {"highest_tap", fmt::to_string(contraction.column_reach.lowest_high)},
       {"column_rules", axis_rules_text(kernel.spec, spec::axis_x)},
       {"storage", storage_struct(kernel.spec, kernel.plan)},
       {"dimensions", fmt::to_string(kernel.spec.dimensions)},
-      {"tiles", fmt::to_string(lines.tiles_per_warp)},
-      {"warps_per_block", fmt::to_string(lines.warps_per_block)},
-      {"blocks_per_multiprocessor", fmt::to_string(lines.blocks_per_multiprocessor)},
-      {"first_column", fmt::to_string(pass.shifts.front() + pass.mapping.window_low)},
-      {"window_vectors", fmt::to_string(plan::line_window_vectors(pass))},
-      {"always_gathers", fmt::to_string(lines.always_gathers)},
-      {"shift_count", fmt::to_string(pass.shifts.size())},
-      {"shift_groups", shift_groups_function(pass)},
-      {"product_count", fmt::to_string(pass.products.size())},
+      {"tiles", fmt::to_string(stream.tiles_per_warp)},
+      {"warps_per_block", fmt::to_string(stream.warps_per_block)},
+      {"blocks_per_multiprocessor", fmt::to_string(stream.blocks_per_multiprocessor)},
+      {"first_column", fmt::to_string(contraction.shifts.front() + contraction.mapping.window_low)},
+      {"window_vectors", fmt::to_string(stream.window_vectors)},
+      {"always_gathers", fmt::to_string(stream.always_gathers)},
+      {"shift_count", fmt::to_string(contraction.shifts.size())},
+      {"shift_groups", shift_groups_function(contraction)},
+      {"product_count", fmt::to_string(contraction.products.size())},
       {"products", row_products_function(kernel)},
   };
   return {render_part("stream1d.cu.in", bindings), {"spider::stream1d_form<Stencil>(),"}};
+}
+
+void describe(const plan::Stream1d& stream, const plan::KernelPlan& /*plan*/, Lines& lines) {
+  lines.push_back(fmt::format("          {} of 128 x a warp, {} warps a block, a row by itself",
+                              counted(stream.tiles_per_warp, "tile"), stream.warps_per_block));
+}
+
+std::string json_of(const plan::Stream1d& stream, const plan::KernelPlan& /*plan*/) {
+  return fmt::format(
+      R"({{"tiles_per_warp": {}, "warps_per_block": {}, "estimated_registers": {}, "shared_bytes": {}}})",
+      stream.tiles_per_warp, stream.warps_per_block, stream.estimated_registers, stream.shared_bytes);
 }
 
 }  // namespace spidergen::emit

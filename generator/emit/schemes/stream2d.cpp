@@ -1,44 +1,61 @@
 #include <fmt/format.h>
 
+#include "emit/describe.h"
 #include "emit/schemes/schemes.h"
 #include "emit/storage_text.h"
-#include "plan/streaming.h"
 
 namespace spidergen::emit {
 
-SchemeText stream2d_text(const Kernel& kernel) {
-  const plan::Pass& pass = kernel.pass();
-  const plan::Streaming& streaming = pass.streaming;
-  const bool gapless = static_cast<int>(kernel.plan.tap_rows.size()) == pass.rows_spanned();
+SchemeText text_of(const plan::Stream2d& stream, const Kernel& kernel) {
+  const plan::Contraction& contraction = kernel.contraction();
+  const bool gapless = static_cast<int>(kernel.plan.tap_rows.size()) == contraction.rows_spanned();
   render::Bindings bindings = {
       {"operands", operands_struct(kernel)},
-      {"reach", reach2d_struct(kernel, pass.row_low, pass.row_high, pass.column_reach)},
+      {"reach", reach2d_struct(kernel, contraction.row_low, contraction.row_high, contraction.column_reach)},
       {"storage", storage_struct(kernel.spec, kernel.plan)},
       {"gapless", fmt::to_string(gapless)},
-      {"tiles", fmt::to_string(streaming.tiles_per_warp)},
-      {"warps_per_block", fmt::to_string(streaming.warps_per_block)},
-      {"blocks_per_multiprocessor", fmt::to_string(streaming.blocks_per_multiprocessor)},
-      {"preferred_rows", fmt::to_string(streaming.preferred_rows)},
-      {"first_column", fmt::to_string(pass.first_column())},
-      {"ring_rows", fmt::to_string(streaming.ring_rows)},
-      {"ring_vectors", fmt::to_string(plan::ring_row_vectors(pass))},
-      {"ring_row_bytes", fmt::to_string(plan::ring_row_bytes(pass))},
-      {"rows_kept", fmt::to_string(pass.rows_kept)},
-      {"batch_rows", fmt::to_string(plan::batch_rows(pass))},
-      {"staged_vectors", fmt::to_string(plan::staged_vectors(pass))},
+      {"tiles", fmt::to_string(stream.tiles_per_warp)},
+      {"warps_per_block", fmt::to_string(stream.warps_per_block)},
+      {"blocks_per_multiprocessor", fmt::to_string(stream.blocks_per_multiprocessor)},
+      {"preferred_rows", fmt::to_string(stream.preferred_rows)},
+      {"first_column", fmt::to_string(contraction.first_column())},
+      {"ring_rows", fmt::to_string(stream.ring_rows)},
+      {"ring_vectors", fmt::to_string(stream.ring_vectors)},
+      {"ring_row_bytes", fmt::to_string(stream.ring_row_bytes)},
+      {"rows_kept", fmt::to_string(stream.rows_kept)},
+      {"batch_rows", fmt::to_string(stream.batch_rows)},
+      {"staged_vectors", fmt::to_string(stream.staged_vectors)},
       {"swap", std::string(plan::swap_name(kernel.plan.variant.swap))},
-      {"whole_operands", fmt::to_string(pass.whole_operands)},
-      {"operands_in_registers", fmt::to_string(streaming.operands_in_registers)},
-      {"rows_in_flight", fmt::to_string(pass.rows_in_flight())},
-      {"pair_distance", fmt::to_string(pass.sources.back().distance().y)},
-      {"rotates_by_unrolling", fmt::to_string(streaming.rotate_by_unrolling)},
+      {"whole_operands", fmt::to_string(contraction.whole_operands)},
+      {"operands_in_registers", fmt::to_string(stream.operands_in_registers)},
+      {"rows_in_flight", fmt::to_string(contraction.rows_in_flight())},
+      {"pair_distance", fmt::to_string(contraction.sources.back().distance().y)},
+      {"rotates_by_unrolling", fmt::to_string(stream.rotate_by_unrolling)},
       {"product_unit", product_unit_text(kernel.plan.weights)},
-      {"shift_count", fmt::to_string(pass.shifts.size())},
-      {"shift_groups", shift_groups_function(pass)},
-      {"product_count", fmt::to_string(pass.products.size())},
+      {"shift_count", fmt::to_string(contraction.shifts.size())},
+      {"shift_groups", shift_groups_function(contraction)},
+      {"product_count", fmt::to_string(contraction.products.size())},
   };
   bind_row_products(kernel, bindings);
   return {render_part("stream2d.cu.in", bindings), {"spider::stream2d_form<Stencil>(),"}};
+}
+
+void describe(const plan::Stream2d& stream, const plan::KernelPlan& plan, Lines& lines) {
+  describe_mappings(plan, "not chosen, since they find no room in tiles", lines);
+  describe_diagonals(plan.contraction, lines);
+  lines.push_back(fmt::format(
+      "          {} in flight, {} of 128 x a warp, {} warps a block, ring of {} rows, operands in {}",
+      counted(plan.contraction.rows_in_flight(), "row"), counted(stream.tiles_per_warp, "tile"),
+      stream.warps_per_block, stream.ring_rows,
+      stream.operands_in_registers ? "registers" : "shared memory"));
+}
+
+std::string json_of(const plan::Stream2d& stream, const plan::KernelPlan& plan) {
+  return fmt::format(
+      R"({{"rows_in_flight": {}, "tiles_per_warp": {}, "warps_per_block": {}, "ring_rows": {}, )"
+      R"("preferred_rows": {}, "operands_in_registers": {}, "estimated_registers": {}, "shared_bytes": {}}})",
+      plan.contraction.rows_in_flight(), stream.tiles_per_warp, stream.warps_per_block, stream.ring_rows,
+      stream.preferred_rows, stream.operands_in_registers, stream.estimated_registers, stream.shared_bytes);
 }
 
 }  // namespace spidergen::emit

@@ -1,24 +1,16 @@
-#include "plan/planes.h"
+#include "plan/schemes/stream3d.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <string>
 #include <vector>
-
-#include "plan/column_reach.h"
-#include "plan/machine.h"
 
 namespace spidergen::plan {
 namespace {
 
-constexpr int tile_outputs = 128;
 constexpr int vector_elements = 8;
-constexpr int operand_bytes = 512;
-constexpr int registers_per_operand = 4;
-constexpr int registers_per_accumulator = 4;
 
 // Fragments, addresses of copies and stores, counters, metadata: with four fewer, a star of radius 1 of which
 // two operands are distinct got 128 registers and spilled, and took 707 us instead of 532 at 768 x 768 x 768.
@@ -59,15 +51,16 @@ constexpr std::size_t most_operands = 200;
 constexpr int most_shared_bytes = 160 * 1024;
 
 /// A warp has both rows of a pair.
-std::vector<int> rows_to_try(const Pass& pass) {
-  return pass.mapping.pairs_rows() ? std::vector<int>{4, 2} : std::vector<int>{4, 2, 1};
+std::vector<int> rows_to_try(const Contraction& contraction) {
+  return contraction.mapping.pairs_rows() ? std::vector<int>{4, 2} : std::vector<int>{4, 2, 1};
 }
 
-int registers_of(const Pass& pass, int rows, bool operands_in_registers) {
-  const int accumulators = rows * pass.planes_in_flight() * registers_per_accumulator;
+int registers_of(const Contraction& contraction, int rows, bool operands_in_registers) {
+  const int accumulators = rows * contraction.planes_in_flight() * registers_per_accumulator;
   // From shared memory, operands are loaded one by one and the fragments stay.
-  const int others = operands_in_registers ? static_cast<int>(pass.operands.size()) * registers_per_operand
-                                           : (rows + pass.rows_spanned() - 1) * registers_per_operand;
+  const int others = operands_in_registers
+                         ? static_cast<int>(contraction.operands.size()) * registers_per_operand
+                         : (rows + contraction.rows_spanned() - 1) * registers_per_operand;
   return base_registers + accumulators + others;
 }
 
@@ -77,9 +70,9 @@ struct Columns {
   int high = 0;
 };
 
-Columns columns_of(const Pass& pass) {
+Columns columns_of(const Contraction& contraction) {
   Columns columns{0, tile_outputs};
-  for (const Source& source : pass.sources) {
+  for (const Source& source : contraction.sources) {
     const auto [first, last] =
         std::minmax_element(source.mapping.column_input.begin(), source.mapping.column_input.end(),
                             [](const Position& a, const Position& b) { return a.x < b.x; });
@@ -100,26 +93,25 @@ bool apart(int words) {
 
 /// The least bytes from row to row, and from plane to plane, with which no fragment's load meets a bank
 /// twice, if there are any; rows keep their place within 32 bytes.
-void pad_ring(const Pass& pass, PlaneStreaming& planes) {
+void pad_ring(const Contraction& contraction, Stream3d& planes) {
   constexpr int step_words = sector_bytes / word_bytes;
-  const SideVectors sides = plane_side_vectors(pass);
   const int row_bytes =
-      plane_lead_bytes(pass) + (tile_outputs / vector_elements + sides.right) * vector_bytes;
+      planes.lead_bytes + (tile_outputs / vector_elements + planes.right_vectors) * vector_bytes;
   const int least_words = (row_bytes + sector_bytes - 1) / sector_bytes * step_words;
   int row_words = least_words;
   const auto rows_apart = [&] {
-    return std::all_of(pass.sources.begin(), pass.sources.end(), [&](const Source& source) {
+    return std::all_of(contraction.sources.begin(), contraction.sources.end(), [&](const Source& source) {
       const int distance = source.distance().y;
       return distance == 0 || apart(distance * row_words);
     });
   };
   while (!rows_apart() && row_words < least_words + 3 * step_words) row_words += step_words;
   if (!rows_apart()) row_words = least_words;
-  const int rows = planes.rows_per_warp * planes.warps_per_block + pass.rows_spanned() - 1;
+  const int rows = planes.rows_per_warp * planes.warps_per_block + contraction.rows_spanned() - 1;
   const int least_plane_words = rows * row_words;
   int plane_words = least_plane_words;
   const auto planes_apart = [&] {
-    return std::all_of(pass.sources.begin(), pass.sources.end(), [&](const Source& source) {
+    return std::all_of(contraction.sources.begin(), contraction.sources.end(), [&](const Source& source) {
       const int distance = source.distance().z;
       return distance == 0 ||
              (apart(distance * plane_words) && apart((distance - planes.ring_planes) * plane_words));
@@ -131,23 +123,23 @@ void pad_ring(const Pass& pass, PlaneStreaming& planes) {
   planes.plane_bytes = plane_words * word_bytes;
 }
 
-int largest_plane_distance(const Pass& pass) {
+int largest_plane_distance(const Contraction& contraction) {
   int distance = 0;
-  for (const Source& source : pass.sources) distance = std::max(distance, source.distance().z);
+  for (const Source& source : contraction.sources) distance = std::max(distance, source.distance().z);
   return distance;
 }
 
-int shared_bytes_of(const Pass& pass, const PlaneStreaming& planes) {
+int shared_bytes_of(const Contraction& contraction, const Stream3d& planes) {
   const int operands =
-      planes.operands_in_registers ? 0 : static_cast<int>(pass.operands.size()) * operand_bytes;
-  return plane_lead_bytes(pass) + planes.ring_planes * planes.plane_bytes + operands;
+      planes.operands_in_registers ? 0 : static_cast<int>(contraction.operands.size()) * operand_bytes;
+  return planes.lead_bytes + planes.ring_planes * planes.plane_bytes + operands;
 }
 
 /// The most rows and warps that fit the registers, operands being where they are.
-bool fit_registers(const Pass& pass, bool operands_in_registers, PlaneStreaming& planes) {
-  for (const int rows : rows_to_try(pass)) {
+bool fit_registers(const Contraction& contraction, bool operands_in_registers, Stream3d& planes) {
+  for (const int rows : rows_to_try(contraction)) {
     for (std::size_t i = 0; i < register_budgets.size(); ++i) {
-      const int registers = registers_of(pass, rows, operands_in_registers);
+      const int registers = registers_of(contraction, rows, operands_in_registers);
       if (registers > register_budgets[i]) continue;
       planes.operands_in_registers = operands_in_registers;
       planes.rows_per_warp = rows;
@@ -162,16 +154,17 @@ bool fit_registers(const Pass& pass, bool operands_in_registers, PlaneStreaming&
   return false;
 }
 
-bool memory_binds(const Pass& pass) {
-  return pass.products.size() <= most_products_of_memory;
+bool memory_binds(const Contraction& contraction) {
+  return contraction.products.size() <= most_products_of_memory;
 }
 
 /// Where few warps share a multiprocessor anyway, a row more costs none of them, and blocks share fewer rows.
-void add_row(const Pass& pass, PlaneStreaming& planes) {
+void add_row(const Contraction& contraction, Stream3d& planes) {
   const bool few_warps = planes.warps_per_block * planes.blocks_per_multiprocessor == resident_warps.back();
-  const int registers = registers_of(pass, planes.rows_per_warp + 1, true);
-  if (memory_binds(pass) || pass.mapping.pairs_rows() || !few_warps || !planes.operands_in_registers ||
-      planes.rows_per_warp != rows_to_try(pass).front() || registers > most_registers_of_added_row) {
+  const int registers = registers_of(contraction, planes.rows_per_warp + 1, true);
+  if (memory_binds(contraction) || contraction.mapping.pairs_rows() || !few_warps ||
+      !planes.operands_in_registers || planes.rows_per_warp != rows_to_try(contraction).front() ||
+      registers > most_registers_of_added_row) {
     return;
   }
   ++planes.rows_per_warp;
@@ -180,88 +173,90 @@ void add_row(const Pass& pass, PlaneStreaming& planes) {
 
 /// How many planes a round takes: where a round goes once round the ring, a plane's place in it is a
 /// constant.
-int choose_unrolled_planes(const Pass& pass, const PlaneStreaming& planes) {
-  const int in_flight = pass.planes_in_flight();
-  const int products = static_cast<int>(pass.products.size()) * planes.rows_per_warp;
+int choose_unrolled_planes(const Contraction& contraction, const Stream3d& planes) {
+  const int in_flight = contraction.planes_in_flight();
+  const int products = static_cast<int>(contraction.products.size()) * planes.rows_per_warp;
   if (products * in_flight > most_unrolled_products) return 1;
-  const bool rounds_meet = planes.ring_planes % in_flight == 0 && memory_binds(pass);
+  const bool rounds_meet = planes.ring_planes % in_flight == 0 && memory_binds(contraction);
   return rounds_meet && products * planes.ring_planes <= most_unrolled_products ? planes.ring_planes
                                                                                 : in_flight;
 }
 
-}  // namespace
-
-PlaneStreaming choose_plane_streaming(const Pass& pass) {
-  PlaneStreaming planes;
-  if (!fit_registers(pass, true, planes) && !fit_registers(pass, false, planes)) {
-    // The most planes in flight there can be, and many shifts: the compiler may have to spill.
-    planes.operands_in_registers = false;
-    planes.rows_per_warp = rows_to_try(pass).back();
-    planes.warps_per_block = 4;
-    planes.estimated_registers = register_budgets.back();
-  }
-  add_row(pass, planes);
-  const int distance = largest_plane_distance(pass);
-  planes.ring_planes = distance + 1 + most_planes_ahead;
-  if (distance == 0 && (planes.ring_planes + 1) % pass.planes_in_flight() == 0) ++planes.ring_planes;
-  pad_ring(pass, planes);
-  const auto takes_too_much = [&] {
-    const int bytes = shared_bytes_of(pass, planes);
-    return bytes > most_shared_bytes || bytes * planes.blocks_per_multiprocessor > most_multiprocessor_bytes;
-  };
-  while (planes.ring_planes > distance + 1 + least_planes_ahead && takes_too_much()) {
-    --planes.ring_planes;
-    pad_ring(pass, planes);
-  }
-  while (planes.warps_per_block > 1 && shared_bytes_of(pass, planes) > most_shared_bytes) {
-    planes.warps_per_block /= 2;
-    pad_ring(pass, planes);
-  }
-  planes.blocks_per_multiprocessor = std::clamp(shared_per_multiprocessor / shared_bytes_of(pass, planes), 1,
-                                                planes.blocks_per_multiprocessor);
-  const int leads = memory_binds(pass) ? preferred_leads_of_memory : preferred_leads_of_products;
-  planes.preferred_planes = std::clamp(leads * (pass.plane_high - pass.plane_low), least_preferred_planes,
-                                       largest_preferred_planes);
-  planes.unrolled_planes = choose_unrolled_planes(pass, planes);
-  return planes;
+/// The ring: its rows hold what fragments do, and the block's own columns lie there as in memory, modulo 32
+/// bytes. At edges, of which one may cut a vector: in boxes where both do within a block, every element is
+/// brought by itself.
+void set_columns(const Contraction& contraction, Stream3d& planes) {
+  const Columns columns = columns_of(contraction);
+  planes.first_column = columns.low;
+  planes.left_vectors = -columns.low / vector_elements;
+  planes.right_vectors = divide_up(columns.high - tile_outputs, vector_elements);
+  planes.lead_bytes = round_up(planes.left_vectors * vector_bytes, sector_bytes);
+  planes.edge_columns =
+      columns_across_edges(contraction.column_reach, vector_elements) - (vector_elements - 1);
 }
 
-std::string objection_to_volume(const Pass& pass) {
-  if (pass.products.size() > most_products) {
+/// More operands than shared memory has room for, or more products than a compiler takes in half a minute.
+std::string objection_to(const Contraction& contraction) {
+  if (contraction.products.size() > most_products) {
     return fmt::format("it takes {} products a plane; kernels of more than {} compile for too long",
-                       pass.products.size(), most_products);
+                       contraction.products.size(), most_products);
   }
-  if (pass.operands.size() > most_operands) {
+  if (contraction.operands.size() > most_operands) {
     return fmt::format("it takes {} different operands; a block's shared memory has room for {}",
-                       pass.operands.size(), most_operands);
+                       contraction.operands.size(), most_operands);
   }
   return {};
 }
 
-int plane_first_column(const Pass& pass) {
-  return columns_of(pass).low;
+// Of the floor of memory or products: 536 us for a star of radius 2, of 5 products, and 513 for a box of
+// radius 1, of 6, where memory alone takes 442. Twice as much for 18 products of a star, as on CUDA cores
+// (plan/schemes/cores3d.cpp): where both take a stencil, the lower floor decides.
+constexpr double slower_than_floor = 1.2;
+
+}  // namespace
+
+bool Stream3d::takes(const Problem& problem, const Contraction& contraction) {
+  return contraction.on_tensor_cores() && problem.spec.dimensions == 3;
 }
 
-SideVectors plane_side_vectors(const Pass& pass) {
-  const Columns columns = columns_of(pass);
-  return {-columns.low / vector_elements,
-          (columns.high - tile_outputs + vector_elements - 1) / vector_elements};
-}
-
-int plane_lead_bytes(const Pass& pass) {
-  return (plane_side_vectors(pass).left * vector_bytes + sector_bytes - 1) / sector_bytes * sector_bytes;
-}
-
-int plane_rows(const Pass& pass) {
-  return pass.planes.rows_per_warp * pass.planes.warps_per_block + pass.rows_spanned() - 1;
-}
-
-int plane_edge_columns(const Pass& pass) {
-  return columns_across_edges(pass.column_reach, vector_elements) - (vector_elements - 1);
-}
-
-int plane_shared_bytes(const Pass& pass) {
-  return shared_bytes_of(pass, pass.planes);
+Offer<Stream3d> Stream3d::plan(const Problem& problem, const Contraction& contraction) {
+  Stream3d planes;
+  set_columns(contraction, planes);
+  if (!fit_registers(contraction, true, planes) && !fit_registers(contraction, false, planes)) {
+    // The most planes in flight there can be, and many shifts: the compiler may have to spill.
+    planes.operands_in_registers = false;
+    planes.rows_per_warp = rows_to_try(contraction).back();
+    planes.warps_per_block = 4;
+    planes.estimated_registers = register_budgets.back();
+  }
+  add_row(contraction, planes);
+  const int distance = largest_plane_distance(contraction);
+  planes.ring_planes = distance + 1 + most_planes_ahead;
+  if (distance == 0 && (planes.ring_planes + 1) % contraction.planes_in_flight() == 0) ++planes.ring_planes;
+  pad_ring(contraction, planes);
+  const auto takes_too_much = [&] {
+    const int bytes = shared_bytes_of(contraction, planes);
+    return bytes > most_shared_bytes || bytes * planes.blocks_per_multiprocessor > most_multiprocessor_bytes;
+  };
+  while (planes.ring_planes > distance + 1 + least_planes_ahead && takes_too_much()) {
+    --planes.ring_planes;
+    pad_ring(contraction, planes);
+  }
+  while (planes.warps_per_block > 1 && shared_bytes_of(contraction, planes) > most_shared_bytes) {
+    planes.warps_per_block /= 2;
+    pad_ring(contraction, planes);
+  }
+  planes.blocks_per_multiprocessor = std::clamp(
+      shared_per_multiprocessor / shared_bytes_of(contraction, planes), 1, planes.blocks_per_multiprocessor);
+  const int leads = memory_binds(contraction) ? preferred_leads_of_memory : preferred_leads_of_products;
+  planes.preferred_planes = std::clamp(leads * (contraction.plane_high - contraction.plane_low),
+                                       least_preferred_planes, largest_preferred_planes);
+  planes.unrolled_planes = choose_unrolled_planes(contraction, planes);
+  planes.shared_bytes = shared_bytes_of(contraction, planes);
+  const SweepBound bound = bound_reference(
+      problem.spec.dimensions, {.bytes_per_point = 2.0 * contraction.element_bytes,
+                                .mmas_per_128_points = static_cast<double>(contraction.products.size())});
+  return {planes, slower_than_floor * bound.floor_us(), objection_to(contraction)};
 }
 
 }  // namespace spidergen::plan

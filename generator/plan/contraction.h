@@ -1,0 +1,213 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plan/half.h"
+#include "plan/tile_mapping.h"
+#include "spec/stencil_spec.h"
+
+namespace spidergen::plan {
+
+/// A tap as the spec has it and as the operands hold it.
+struct RoundedTap {
+  spec::Offset at{};
+  double weight = 0;          ///< the spec's
+  std::vector<double> terms;  ///< what operands hold, highest first
+  double packed = 0;          ///< what the kernel multiplies with, identity and factor included
+  double identity = 0;        ///< 1 where the kernel adds the old value itself: operands hold weight - 1
+  double share = 0;           ///< of the common factor: what terms hold, as far as they can
+
+  bool operator==(const RoundedTap&) const = default;
+};
+
+/// How the weights became operands. A weight less its identity is its share times the factor; a share is the
+/// sum of terms[i] 2^(-i remainder_exponent), times 2^-exponent.
+struct RoundedWeights {
+  OperandType type = OperandType::f16;
+  bool in_f32 = false;  ///< no operands: each weight is one f32 number
+  int terms = 1;
+  int exponent = 0;
+  int remainder_exponent = 0;
+  int sum_exponent = 0;        ///< sums hold share * 2^sum_exponent; results are scaled back in f32
+  double factor = 1;           ///< an f32 number from 1 to below 2 (plan/common_factor.h)
+  bool exact = false;          ///< terms hold the shares
+  bool adds_identity = false;  ///< results are the old value plus the sum (generator/README.md, "f32 fields")
+  double sum = 0;              ///< of the spec's weights
+  double packed_sum = 0;       ///< of the packed ones
+  double largest_error = 0;
+  std::vector<RoundedTap> taps;  ///< in the spec's order
+
+  /// What terms add up to, still times 2^exponent.
+  [[nodiscard]] double total(const std::vector<double>& parts) const;
+  bool operator==(const RoundedWeights&) const = default;
+};
+
+/// How the values of a field become operands.
+struct InputTerms {
+  int count = 1;  ///< terms of each value
+  bool scaled =
+      false;  ///< by a power of two that the kernel finds; products of a window then have a sum of their own
+
+  bool operator==(const InputTerms&) const = default;
+};
+
+/// The taps of one (dz, dy): dx from `low` to `high`.
+struct TapRow {
+  int dz = 0;
+  int dy = 0;
+  int low = 0;
+  int high = 0;
+
+  bool operator==(const TapRow&) const = default;
+};
+
+/// What all tap rows have in common along x.
+struct ColumnReach {
+  int highest_low = 0;  ///< of the tap rows' lowest dx
+  int lowest_high = 0;  ///< of their highest dx
+  int low = 0;          ///< smallest dx of all, <= 0
+  int high = 0;         ///< largest dx of all, >= 0
+
+  bool operator==(const ColumnReach&) const = default;
+};
+
+/// What tap rows have in common along x; there is at least one.
+[[nodiscard]] ColumnReach column_reach_of(const std::vector<TapRow>& rows);
+
+/// Columns that taps reach and that vectors of `vector_cells` cells may not hold as a whole, beside both
+/// edges of a field or box, either of which may cut a vector.
+[[nodiscard]] int columns_across_edges(const ColumnReach& reach, int vector_cells);
+
+/// One matrix to multiply with, and the first window that needs it.
+struct Operand {
+  int dy = 0;
+  int shift = 0;
+  int term = 0;  ///< 0: the weights' leading term; 1 and 2: remainders
+  Matrix matrix;
+  int dz = 0;
+  int source = 0;  ///< index into Contraction::sources: the mapping that the matrix is made for
+
+  bool operator==(const Operand&) const = default;
+};
+
+/// What a fragment, or for dense products half of one, holds for every input row: the inputs of windows with
+/// this mapping at this shift.
+struct Source {
+  TileMapping mapping;
+  int shift = 0;         ///< 0 for pairs of diagonals
+  bool along_y = false;  ///< the mapping's positions count along y in place of x (plan/bands.h)
+
+  /// A position of the mapping as one of the field.
+  [[nodiscard]] Position place(const Position& position) const {
+    return along_y ? Position{position.x, position.y, position.z} : position;
+  }
+  /// From a window's own tap row to the other that the mapping holds; 0, 0 for windows along x.
+  [[nodiscard]] Position distance() const { return mapping.window_rows.back(); }
+  bool operator==(const Source&) const = default;
+};
+
+/// One MMA: the input row at `row` above the output row times an operand.
+struct Product {
+  int row = 0;      ///< dy - Contraction::row_low of the window's own tap row
+  int source = 0;   ///< index into Contraction::sources
+  int operand = 0;  ///< index into Contraction::operands
+  int term = 0;
+  int plane = 0;       ///< dz - Contraction::plane_low of the window's own tap row
+  int input_term = 0;  ///< 0: the inputs' leading term; 1: their remainder
+
+  bool operator==(const Product&) const = default;
+};
+
+/// A tap as a kernel on CUDA cores has it: `step` is along z in 3D and along y in 2D, `row` along y in 3D.
+struct CoreTap {
+  int step = 0;
+  int row = 0;
+  int column = 0;
+  float weight = 0;
+
+  bool operator==(const CoreTap&) const = default;
+};
+
+/// What becomes one product, or one multiply-add.
+enum class Grouping {
+  windows,        ///< neighbouring dx of a tap row, or two diagonals
+  row_pairs,      ///< two tap rows (plan/row_pairs.h)
+  bands,          ///< all taps along an axis (plan/bands.h)
+  multiply_adds,  ///< a tap, on CUDA cores
+};
+
+/// What is multiplied, whatever the scheme: all that packing and its proof see.
+struct Contraction {
+  Grouping grouping = Grouping::windows;
+  TileMapping mapping;
+  bool whole_operands = false;  ///< Engine::dense: mma.sync.m16n8k16 instead of mma.sp.m16n8k32
+  InputTerms inputs;
+  int element_bytes = 2;
+  ColumnReach column_reach;
+  int row_low = 0;                ///< smallest dy
+  int row_high = 0;               ///< largest dy, or with pairs of rows that of the last pair's first row
+  int plane_low = 0;              ///< smallest dz
+  int plane_high = 0;             ///< largest dz
+  std::vector<int> shifts;        ///< of the windows along x, ascending multiples of 8
+  std::vector<Source> sources;    ///< those at the shifts first (both halves of each, where operands are
+                                  ///< whole), then pairs of diagonals, in 2D at most one
+  std::vector<Operand> operands;  ///< no two equal
+  std::vector<Product> products;  ///< in issue order: the output row that completes goes first
+  std::vector<CoreTap> taps;      ///< of multiply_adds, which have nothing of the above: ascending in
+                                  ///< (row, step, column)
+
+  [[nodiscard]] bool on_tensor_cores() const { return grouping != Grouping::multiply_adds; }
+  [[nodiscard]] bool is_bands() const { return grouping == Grouping::bands; }
+  /// Are tap rows with a single tap at dx = 0 in pairs?
+  [[nodiscard]] bool pairs_diagonals() const {
+    return grouping == Grouping::windows && sources.back().distance() != Position{};
+  }
+  /// In 2D: column of the first input that a strip or tile fetches, counted from its first output; it begins
+  /// a vector.
+  [[nodiscard]] int first_column() const;
+  /// Output rows of a product: two where rows are paired, whose products are those of pairs of input rows.
+  [[nodiscard]] int rows_per_product() const { return mapping.pairs_rows() ? 2 : 1; }
+  /// Input rows that an output row needs, from the first to the last.
+  [[nodiscard]] int rows_spanned() const { return row_high - row_low + 1; }
+  /// dy - row_low of the last input row that a product reads; of the first of a pair of rows.
+  [[nodiscard]] int last_row(const Product& product) const {
+    return product.row + (mapping.pairs_rows() ? 0 : sources[product.source].distance().y);
+  }
+  /// In 2D: output rows, or pairs of them, whose sums are under way at once; a product is made when its last
+  /// row is there.
+  [[nodiscard]] int rows_in_flight() const;
+  /// dz - plane_low of the last input plane that a product reads: it is made when that plane is there.
+  [[nodiscard]] int last_plane(const Product& product) const {
+    return product.plane + sources[product.source].distance().z;
+  }
+  /// Output planes whose sums are under way at once.
+  [[nodiscard]] int planes_in_flight() const;
+  /// MMAs that are chained into one output, which is as many as 128 outputs take. Of bands, one for each
+  /// operand along y, and of those along x those of the output's comb.
+  [[nodiscard]] int chained_products() const;
+  /// Terms of the weights that products take.
+  [[nodiscard]] int weight_terms() const;
+  bool operator==(const Contraction&) const = default;
+};
+
+/// From the lowest to the highest offset of some taps along an axis, both counted.
+struct TapRange {
+  int low = 0;
+  int high = 0;
+  [[nodiscard]] int count() const { return high - low + 1; }
+};
+
+/// That of the taps, of which there is at least one, along `axis`: a member of CoreTap.
+[[nodiscard]] TapRange range_of(const std::vector<CoreTap>& taps, int CoreTap::*axis);
+
+/// The axes that a kernel on CUDA cores knows: it steps along z in 3D and along y in 2D, has rows along y in
+/// 3D, and columns along x. Axes that the stencil lacks have extent 1.
+struct CoreAxes {
+  int step = spec::axis_z;
+  int row = spec::axis_y;
+};
+[[nodiscard]] CoreAxes core_axes(int dimensions);
+
+}  // namespace spidergen::plan

@@ -1,0 +1,60 @@
+#include "plan/problem.h"
+
+#include <tuple>
+
+namespace spidergen::plan {
+
+int sparse_products(const Contraction& contraction) {
+  // A dense MMA takes 3.47 ns where a sparse one takes 4.60 (plan/machine.cpp), so that four of the former
+  // are as long as three of the latter.
+  const auto products = static_cast<int>(contraction.products.size());
+  return contraction.whole_operands ? products * 3 / 4 : products;
+}
+
+bool hides_behind_memory(int products, const InputTerms& inputs) {
+  constexpr int most_products = 8;
+  constexpr int most_scaled_products = 21;  // of f32 fields, which have twice the bytes
+  return products <= (inputs.scaled ? most_scaled_products : most_products);
+}
+
+int fragments_of(const Contraction& contraction) {
+  return static_cast<int>(contraction.whole_operands ? contraction.shifts.size()
+                                                     : contraction.sources.size());
+}
+
+int strip_vectors(const Contraction& contraction, int tiles) {
+  const TileMapping& mapping = contraction.mapping;
+  const int columns = tiles * tile_outputs + mapping.input_span() - mapping.outputs_per_column +
+                      contraction.shifts.back() - contraction.shifts.front();
+  return columns * contraction.element_bytes / vector_bytes;
+}
+
+int vectors_across(const Contraction& contraction, int tiles) {
+  const TileMapping& mapping = contraction.mapping;
+  const int last_input = contraction.shifts.back() + mapping.first_input() + mapping.input_span() - 1;
+  const int last_column = tiles * tile_outputs - mapping.outputs_per_column + last_input;
+  return divide_up((last_column + 1 - contraction.first_column()) * contraction.element_bytes, vector_bytes);
+}
+
+double core_tile_us(const Contraction& contraction) {
+  constexpr double f32_us = 215;
+  return f32_us * contraction.element_bytes / word_bytes;
+}
+
+Contraction contract_taps(const Problem& problem) {
+  const CoreAxes axes = core_axes(problem.spec.dimensions);
+  Contraction contraction;
+  contraction.grouping = Grouping::multiply_adds;
+  contraction.element_bytes = spec::element_bytes(problem.spec.storage);
+  contraction.column_reach = column_reach_of(problem.tap_rows);
+  for (const RoundedTap& tap : problem.weights.taps) {
+    contraction.taps.push_back(
+        {tap.at[axes.step], tap.at[axes.row], tap.at[spec::axis_x], static_cast<float>(tap.packed)});
+  }
+  std::sort(contraction.taps.begin(), contraction.taps.end(), [](const CoreTap& a, const CoreTap& b) {
+    return std::tuple(a.row, a.step, a.column) < std::tuple(b.row, b.step, b.column);
+  });
+  return contraction;
+}
+
+}  // namespace spidergen::plan

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plan/contraction.h"
+#include "plan/engine.h"
+#include "plan/machine.h"
+#include "plan/variant.h"
+#include "spec/stencil_spec.h"
+
+namespace spidergen::plan {
+
+/// What schemes are asked to hold.
+struct Problem {
+  const spec::StencilSpec& spec;
+  Engine engine = Engine::sparse;
+  Variant variant;
+  bool for_warpgroups = false;   ///< code for sm_90a alone
+  std::vector<TapRow> tap_rows;  ///< ascending in (dz, dy)
+  RoundedWeights weights;
+};
+
+/// A scheme's answer: its layout of a contraction and the time of a sweep over the reference field
+/// (plan/machine.h) on an H200, or why it cannot hold it, in a user's words.
+template <class Scheme>
+struct Offer {
+  Scheme scheme;
+  double microseconds = 0;
+  std::string objection;  ///< empty where it can
+  bool measured = true;   ///< the estimate is a fit to measured times; others are taken as a last resort
+
+  static Offer none(std::string why) { return {{}, 0, std::move(why)}; }
+};
+
+// What the schemes on tensor cores have in common.
+inline constexpr int tile_outputs = 128;  ///< of a product
+inline constexpr int registers_per_operand = 4;
+inline constexpr int registers_per_accumulator = 4;
+inline constexpr int registers_per_fragment = 4;
+inline constexpr int operand_bytes = 512;
+
+// And those on CUDA cores: outputs of a thread along x in 3D, and multiply-adds for them in the code, at
+// most.
+inline constexpr int core_row_outputs = 4;
+inline constexpr int most_core_row_products = 4096;
+
+constexpr int divide_up(int a, int b) {
+  return (a + b - 1) / b;
+}
+constexpr int round_up(int value, int unit) {
+  return divide_up(value, unit) * unit;
+}
+/// a / b rounded down, for b > 0: columns before the first are counted below zero.
+constexpr int floor_divide(int a, int b) {
+  return a / b - (a % b < 0 ? 1 : 0);
+}
+
+/// How many products of mma.sp.m16n8k32 take as long as those of a tile.
+[[nodiscard]] int sparse_products(const Contraction& contraction);
+
+/// Do so many products for each tile and row take no longer than the tile's bytes?
+[[nodiscard]] bool hides_behind_memory(int products, const InputTerms& inputs);
+
+/// In 2D: fragments of a tile and an input row.
+[[nodiscard]] int fragments_of(const Contraction& contraction);
+
+/// In 2D: vectors of 16 bytes that hold an input row of so many tiles side by side whose first input begins a
+/// vector of its own, and of such from first_column() on.
+[[nodiscard]] int strip_vectors(const Contraction& contraction, int tiles);
+[[nodiscard]] int vectors_across(const Contraction& contraction, int tiles);
+
+/// What CUDA cores take at least for a sweep over the 2D reference field: tiles of f32 took 209 us for a box
+/// of radius 1, 216 for radius 2, 223 for a star of radius 4, where a copy takes 197.
+[[nodiscard]] double core_tile_us(const Contraction& contraction);
+
+/// Orders the taps as a kernel on CUDA cores adds them.
+[[nodiscard]] Contraction contract_taps(const Problem& problem);
+
+}  // namespace spidergen::plan

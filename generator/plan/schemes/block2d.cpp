@@ -1,0 +1,168 @@
+#include "plan/schemes/block2d.h"
+
+#include <fmt/format.h>
+
+namespace spidergen::plan {
+namespace {
+
+constexpr int registers_beside_tile = 24;
+
+// Input rows of an output row with which low tiles read few rows twice.
+constexpr int most_rows_of_low_tiles = 9;
+
+// Beyond this, tiles in shared memory have not been measured: they read ever more rows twice.
+constexpr int most_products = 15;
+constexpr int most_rows_spanned = 15;
+
+constexpr int least_blocks = 3;
+
+/// A lane's registers where a block has the inputs of its tile in shared memory.
+int registers_of_tile(const Contraction& contraction) {
+  // Products of two rows are two abreast, of half of the columns each.
+  const int abreast = contraction.rows_per_product();
+  return registers_beside_tile + registers_per_accumulator * contraction.rows_in_flight() * abreast +
+         registers_per_operand * static_cast<int>(contraction.operands.size()) +
+         registers_per_fragment * fragments_of(contraction) * abreast;
+}
+
+/// The farther taps reach, the more rows lower tiles read twice.
+int rows_of_high_tiles(const Contraction& contraction) {
+  constexpr int rows_of_far_reach = 12;
+  if (contraction.rows_spanned() <= most_rows_of_low_tiles) return 16;
+  if (contraction.pairs_diagonals()) return 24;
+  return contraction.rows_spanned() < rows_of_far_reach ? 32 : 40;
+}
+
+/// Four rows of each warp, one behind the other half of the banks further.
+int warp_stage_bytes(const Contraction& contraction) {
+  constexpr int rows = 4;
+  const int row_bytes = tile_outputs * contraction.element_bytes + line_bytes / 2;
+  return contraction.mapping.pairs_rows() ? rows * row_bytes : 0;
+}
+
+/// Shared memory of a block whose tile has so many rows. A row that is not aligned begins anywhere in its
+/// first vector, and takes one more.
+int tile_bytes(const Contraction& contraction, int rows) {
+  const int input_rows = rows + contraction.rows_spanned() - 1;
+  const int row_bytes =
+      round_up((vectors_across(contraction, TileForm::warps_per_block) + 1) * vector_bytes, line_bytes);
+  return 2 * line_bytes + input_rows * row_bytes + TileForm::warps_per_block * warp_stage_bytes(contraction);
+}
+
+/// Tiles of so many rows, the inputs of a block's together in shared memory; as many blocks as registers and
+/// the shared memory of sm_90 have room for.
+TileForm block_form(const Contraction& contraction, int rows) {
+  constexpr int most_blocks = 6;
+  const int registers = TileForm::warps_per_block * threads_per_warp * registers_of_tile(contraction);
+  TileForm form;
+  form.rows = rows;
+  form.across = TileForm::warps_per_block;
+  form.blocks_per_multiprocessor =
+      std::min({most_blocks, registers_per_multiprocessor / registers,
+                shared_per_multiprocessor / (tile_bytes(contraction, rows) + reserved_per_block)});
+  form.in_registers = false;
+  return form;
+}
+
+/// Tiles of one warp each, which has all inputs of its own in registers; two abreast.
+TileForm form_in_registers(const Contraction& contraction, int rows, int tiles_down, int most_warps) {
+  const int steps = (rows + contraction.rows_spanned() - 1) / contraction.rows_per_product();
+  const int fragments = steps * fragments_of(contraction) * contraction.rows_per_product();
+  const int registers = registers_beside_tile + fragments * registers_per_fragment +
+                        static_cast<int>(contraction.operands.size()) * registers_per_operand;
+  const int warps = std::min(most_warps, registers_per_multiprocessor / (threads_per_warp * registers));
+  TileForm form;
+  form.rows = rows;
+  form.across = 2;
+  form.down = tiles_down;
+  form.blocks_per_multiprocessor = warps / (form.across * form.down);
+  return form;
+}
+
+/// Lower tiles than the high ones, of `high_rows` rows, for small boxes, which are done sooner if every warp
+/// waits for its own inputs only, and has them in registers: small blocks share a multiprocessor evenly,
+/// until there are fewer than two for each. Where registers have room for too few, or taps reach so far that
+/// low tiles mostly read what others read, too, inputs are in shared memory.
+std::vector<TileForm> lower_forms(const Contraction& contraction, int high_rows) {
+  constexpr int least_blocks_in_registers = 4;
+  TileForm middle = form_in_registers(contraction, 8, 2, 16);
+  if (contraction.rows_spanned() <= most_rows_of_low_tiles &&
+      middle.blocks_per_multiprocessor >= least_blocks_in_registers) {
+    middle.least_blocks = 4;
+    TileForm low = form_in_registers(contraction, TileForm::low_rows, 1, 24);
+    low.least_blocks = 2;
+    return {middle, low, form_in_registers(contraction, TileForm::low_rows, 2, 24)};
+  }
+  middle = block_form(contraction, std::min(16, high_rows / 2));
+  middle.least_blocks = 2;
+  return {middle, block_form(contraction, TileForm::low_rows)};
+}
+
+/// All of a kernel: those for rows that are not aligned come behind those for rows that are, for in code for
+/// both the compiler orders the loads of aligned ones less well, by up to 4 %.
+std::vector<TileForm> all_forms(const Contraction& contraction, const TileForm& high,
+                                const std::vector<TileForm>& lower) {
+  std::vector<TileForm> any_rows = {high};
+  if (lower.front().in_registers) {
+    any_rows.push_back(block_form(contraction, 8));
+  } else {
+    any_rows.insert(any_rows.end(), lower.begin(), lower.end());
+  }
+  for (TileForm& form : any_rows) form.any_rows = true;
+  std::vector<TileForm> forms = {high};
+  forms.insert(forms.end(), lower.begin(), lower.end());
+  forms.insert(forms.end(), any_rows.begin(), any_rows.end());
+  return forms;
+}
+
+/// A fit to sweeps of 10240 x 10240 points on an H200: 107.3 us for 4 products, 111 for 11 and 138.8 for 15.
+/// Of as many products windows are taken, whose loads are whole vectors.
+double estimate_us(const Contraction& contraction) {
+  constexpr double half_vectors_us = 0.1;
+  const auto products = static_cast<double>(contraction.products.size());
+  return std::max(104.4 + 0.75 * products, 34 + 7 * products) +
+         (contraction.grouping == Grouping::row_pairs ? half_vectors_us : 0);
+}
+
+std::string no_room(const Contraction& contraction) {
+  if (contraction.grouping == Grouping::row_pairs) {
+    return fmt::format(
+        "with pairs of rows {} products of {} input rows find no room in tiles; '--length 16' streams them",
+        contraction.products.size(), contraction.rows_spanned() + 1);
+  }
+  return fmt::format("{} products of {} input rows; tiles in shared memory are for {} of {} at most",
+                     contraction.products.size(), contraction.rows_spanned(), most_products,
+                     most_rows_spanned);
+}
+
+}  // namespace
+
+bool Block2d::takes(const Problem& problem, const Contraction& contraction) {
+  return problem.spec.dimensions == 2 &&
+         (contraction.grouping == Grouping::windows || contraction.grouping == Grouping::row_pairs);
+}
+
+Offer<Block2d> Block2d::plan(const Problem& problem, const Contraction& contraction) {
+  if (contraction.element_bytes != 2 || contraction.whole_operands)
+    return Offer<Block2d>::none("for sparse products of 16-bit fields");
+  if (problem.variant.swap != Swap::pair || problem.variant.most_tiles != Variant{}.most_tiles)
+    return Offer<Block2d>::none("has no such variant");
+  if (static_cast<int>(contraction.products.size()) > most_products ||
+      contraction.rows_spanned() > most_rows_spanned)
+    return Offer<Block2d>::none(no_room(contraction));
+  TileForm high = block_form(contraction, rows_of_high_tiles(contraction));
+  while (high.blocks_per_multiprocessor < least_blocks && high.rows > 16)
+    high = block_form(contraction, high.rows - 8);
+  if (high.blocks_per_multiprocessor < least_blocks) return Offer<Block2d>::none(no_room(contraction));
+  const std::vector<TileForm> lower = lower_forms(contraction, high.rows);
+  high.least_blocks = lower.front().in_registers ? 18 : 8;
+  Block2d tiles;
+  tiles.forms = all_forms(contraction, high, lower);
+  tiles.window_vectors = vectors_across(contraction, 1);
+  tiles.stage_bytes = warp_stage_bytes(contraction);
+  tiles.estimated_registers = registers_of_tile(contraction);
+  tiles.shared_bytes = tile_bytes(contraction, high.rows);
+  return {std::move(tiles), estimate_us(contraction), ""};
+}
+
+}  // namespace spidergen::plan

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "plan/problem.h"
+#include "plan/schemes/tile2d.h"
+
+namespace spidergen::plan {
+
+/// Tiles in shared memory: a block requests all its inputs at once, by bulk copies
+/// (runtime/device/spider/kernels/block2d.h).
+struct Block2d {
+  static constexpr std::string_view name = "block2d";
+
+  std::vector<TileForm> forms;  ///< from high tiles to low ones, then those for any rows
+  int window_vectors = 0;       ///< of 16 bytes, that hold an input row of a warp's tile
+  int stage_bytes = 0;  ///< of a warp, where outputs of pairs of rows wait that are not aligned, so that it
+                        ///< stores neighbouring words
+  int estimated_registers = 0;
+  int shared_bytes = 0;
+
+  static bool takes(const Problem& problem, const Contraction& contraction);
+  static Offer<Block2d> plan(const Problem& problem, const Contraction& contraction);
+  bool operator==(const Block2d&) const = default;
+};
+
+}  // namespace spidergen::plan

@@ -1,0 +1,95 @@
+#include "plan/schemes/cores2d.h"
+
+#include <fmt/format.h>
+
+namespace spidergen::plan {
+namespace {
+
+// More multiply-adds than this in a tile, which are all in the code, do not fit the instruction cache of a
+// multiprocessor whose warps are at different places of it: measured on an H200. Registers besides sums and
+// inputs, and how many lanes at the ends of a warp may be without outputs.
+constexpr int most_products = 1700;
+constexpr int base_registers = 4;
+constexpr int usual_registers = 104;
+constexpr int most_registers = 144;
+constexpr int conversion_registers = 32;  // of 16-bit cells
+constexpr int register_unit = 8;
+constexpr int most_blocks = 5;  // of a multiprocessor: more were no faster
+// Of more, multiply-adds take longer than memory, and idle lanes cost time.
+constexpr int most_taps = 40;
+constexpr int fewest_rows = 8;
+constexpr int most_rows = 16;
+constexpr int most_input_rows = 32;
+constexpr int most_idle_lanes = 4;
+
+int registers_of(const Contraction& contraction, int rows, int steps_in_flight) {
+  constexpr int vector_words = vector_bytes / word_bytes;
+  const int outputs = vector_bytes / contraction.element_bytes;
+  return base_registers + (rows + steps_in_flight - 1) * vector_words + steps_in_flight * outputs + outputs +
+         range_of(contraction.taps, &CoreTap::column).count() - 1;
+}
+
+/// The smallest tile of which three quarters of the input rows are its own: many of them are resident, and
+/// few rows are read again. Far reaches have none; they take the largest that leaves registers for other
+/// warps.
+int choose_rows(const Contraction& contraction, int steps_in_flight) {
+  const int outputs = vector_bytes / contraction.element_bytes;
+  const auto taps = static_cast<int>(contraction.taps.size());
+  const auto fits = [&](int rows, int registers) {
+    return rows + steps_in_flight - 1 <= most_input_rows && rows * taps * outputs <= most_products &&
+           registers_of(contraction, rows, steps_in_flight) <= registers;
+  };
+  for (int rows = fewest_rows; rows <= most_rows; rows += 4) {
+    if (3 * (rows + steps_in_flight - 1) <= 4 * rows && fits(rows, usual_registers)) return rows;
+  }
+  for (int rows = most_rows; rows >= fewest_rows; rows -= 4) {
+    if (fits(rows, most_registers)) return rows;
+  }
+  return 0;
+}
+
+/// Registers that finding cells beyond the faces takes while rows wait in others, so that none are spilled.
+int registers_at_faces(const spec::StencilSpec& spec) {
+  constexpr int for_maps = 24;
+  constexpr int for_constants = 48;
+  int most = 0;
+  for (const spec::AxisBoundary& axis : spec.boundary) {
+    for (const spec::Face& face : {axis.low, axis.high}) {
+      if (face.rule == spec::BoundaryRule::constant) return for_constants;
+      if (face.rule != spec::BoundaryRule::halo) most = for_maps;
+    }
+  }
+  return most;
+}
+
+}  // namespace
+
+bool Cores2d::takes(const Problem& problem, const Contraction& contraction) {
+  return !contraction.on_tensor_cores() && problem.spec.dimensions == 2;
+}
+
+Offer<Cores2d> Cores2d::plan(const Problem& problem, const Contraction& contraction) {
+  if (static_cast<int>(contraction.taps.size()) > most_taps)
+    return Offer<Cores2d>::none(
+        fmt::format("{} taps; tiles are for {} at most", contraction.taps.size(), most_taps));
+  Cores2d tile;
+  tile.outputs = vector_bytes / contraction.element_bytes;
+  const TapRange columns = range_of(contraction.taps, &CoreTap::column);
+  const int steps_in_flight = range_of(contraction.taps, &CoreTap::step).count();
+  tile.left_lanes = divide_up(std::max(0, -columns.low), tile.outputs);
+  tile.right_lanes = divide_up(std::max(0, columns.high), tile.outputs);
+  if (tile.left_lanes + tile.right_lanes <= most_idle_lanes)
+    tile.tile_rows = choose_rows(contraction, steps_in_flight);
+  if (tile.tile_rows == 0) return Offer<Cores2d>::none("sums and inputs of a tile find no room in registers");
+  tile.estimated_registers =
+      registers_of(contraction, tile.tile_rows, steps_in_flight) + registers_at_faces(problem.spec);
+  if (contraction.element_bytes < word_bytes) tile.estimated_registers += conversion_registers;
+  const int registers = round_up(tile.estimated_registers, register_unit);
+  tile.blocks_per_multiprocessor = std::min(
+      most_blocks, registers_per_multiprocessor / (registers * threads_per_warp * tile.warps_per_block));
+  tile.tile_input_rows = tile.tile_rows + steps_in_flight - 1;
+  tile.cells_loaded = tile.outputs * tile.tile_input_rows;
+  return {tile, core_tile_us(contraction), "", contraction.element_bytes == word_bytes};
+}
+
+}  // namespace spidergen::plan

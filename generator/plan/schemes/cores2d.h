@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string_view>
+
+#include "plan/problem.h"
+
+namespace spidergen::plan {
+
+/// CUDA cores in 2D: a warp requests all input rows of a tile at once
+/// (runtime/device/spider/kernels/cores2d.h).
+struct Cores2d {
+  static constexpr std::string_view name = "cores2d";
+
+  int outputs = 4;  ///< of a lane along x
+  int tile_rows = 0;
+  int tile_input_rows = 0;
+  int left_lanes = 0;  ///< of a warp, that pass inputs on and have no outputs
+  int right_lanes = 0;
+  int warps_per_block = 4;
+  int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
+  int preferred_steps = 0;
+  int cells_loaded = 0;  ///< by a lane for a tile
+  int estimated_registers = 0;
+  int shared_bytes = 0;
+
+  [[nodiscard]] int outputs_of_thread() const { return outputs * tile_rows; }
+  /// Lanes without outputs load, too.
+  [[nodiscard]] double cells_per_output() const {
+    const int lanes = threads_per_warp - left_lanes - right_lanes;
+    return static_cast<double>(cells_loaded) * threads_per_warp / (outputs_of_thread() * lanes);
+  }
+  static bool takes(const Problem& problem, const Contraction& contraction);
+  static Offer<Cores2d> plan(const Problem& problem, const Contraction& contraction);
+  bool operator==(const Cores2d&) const = default;
+};
+
+}  // namespace spidergen::plan

@@ -1,0 +1,175 @@
+#include "plan/schemes/cores3d.h"
+
+#include <array>
+#include <optional>
+#include <set>
+
+namespace spidergen::plan {
+namespace {
+
+constexpr int warp_columns = 128;
+
+// Addresses, strides, counters, copies and what the compiler needs besides.
+constexpr int base_registers = 60;
+
+// Of the multiprocessors that are meant for many blocks.
+constexpr int most_multiprocessor_bytes = 160 * 1024;
+
+// Multiply-adds of a step in the code: more do not fit the instruction cache. Those of one row a thread may
+// be twice as many, which nvcc takes 12 s for: a table of taps would be slower still.
+constexpr int most_step_products = 2048;
+
+/// A block: warps side by side and one below the other, each with some rows; how many groups of planes are on
+/// their way, of how many planes; and the registers that this leaves to a thread where a multiprocessor has
+/// `blocks` such blocks.
+struct Block {
+  int rows_per_thread;
+  int warps_across;
+  int warps_down;
+  int blocks;
+  int groups_ahead;
+  int planes_at_once;
+  int registers;
+};
+
+// In the order of preference, as measured on an H200 at 768 x 768 x 768. Three rows a thread share the rows
+// around them; more leave too few warps, or spill. Two-byte cells are waited for longer: with two planes
+// between barriers stars of radius 1 and 2 and a box of radius 1 took 580, 619 and 711 us, with one plane
+// 698, 726 and 789.
+constexpr std::array<Block, 3> wide_blocks{
+    {{3, 1, 12, 1, 3, 1, 168}, {2, 1, 8, 1, 3, 1, 255}, {1, 1, 8, 1, 3, 1, 255}}};
+constexpr std::array<Block, 5> narrow_blocks{{{3, 2, 8, 1, 2, 2, 128},
+                                              {3, 2, 8, 1, 6, 1, 128},
+                                              {3, 1, 6, 2, 4, 1, 168},
+                                              {2, 1, 8, 1, 4, 1, 255},
+                                              {1, 1, 8, 1, 4, 1, 255}}};
+
+// Multiply-adds of a thread between two barriers, where those are two planes.
+constexpr int most_group_products = 1024;
+
+// Of the floor of memory or multiply-adds, as for the MMAs of plan/schemes/stream3d.cpp: 580 us for a star of
+// radius 1, 903 for one of radius 4, of f16 fields, where memory alone takes 442.
+constexpr double slower_than_floor = 1.2;
+constexpr int measured_rows = 3;
+
+int threads_of(const Cores3d& ring) {
+  return ring.warps_per_block() * threads_per_warp;
+}
+
+/// Rows of each plane in the ring.
+int ring_rows(const Cores3d& ring, const Contraction& contraction) {
+  return ring.warps_down * ring.rows_per_thread + range_of(contraction.taps, &CoreTap::row).count() - 1;
+}
+
+/// Sums of all planes in flight, the inputs of a row, and the rest.
+int estimate_registers(const std::vector<CoreTap>& taps, int rows_per_thread) {
+  const TapRange planes = range_of(taps, &CoreTap::step);
+  const TapRange columns = range_of(taps, &CoreTap::column);
+  const int inputs = round_up(std::max(0, -columns.low), core_row_outputs) +
+                     round_up(std::max(0, columns.high), core_row_outputs);
+  return base_registers + planes.count() * rows_per_thread * core_row_outputs + std::max(0, inputs - 8);
+}
+
+/// The ring of a block, if registers, code and shared memory suffice.
+std::optional<Cores3d> try_block(const Block& block, const Contraction& contraction) {
+  const auto products = static_cast<int>(contraction.taps.size()) * block.rows_per_thread * core_row_outputs;
+  const int registers = estimate_registers(contraction.taps, block.rows_per_thread);
+  const int most_products = block.rows_per_thread == 1 ? most_core_row_products : most_step_products;
+  if (products > most_products || registers > block.registers) return std::nullopt;
+  if (block.planes_at_once > 1 && products * block.planes_at_once > most_group_products) return std::nullopt;
+  const int element_bytes = contraction.element_bytes;
+  const TapRange columns = range_of(contraction.taps, &CoreTap::column);
+  const int vector_cells = vector_bytes / element_bytes;
+  Cores3d ring;
+  ring.rows_per_thread = block.rows_per_thread;
+  ring.warps_across = block.warps_across;
+  ring.warps_down = block.warps_down;
+  ring.groups_ahead = block.groups_ahead;
+  ring.planes_at_once = block.planes_at_once;
+  ring.left_vectors = divide_up(std::max(0, -columns.low), vector_cells);
+  ring.right_vectors = divide_up(std::max(0, columns.high), vector_cells);
+  ring.row_bytes = round_up(ring.warps_across * warp_columns * element_bytes +
+                                (ring.left_vectors + ring.right_vectors) * vector_bytes,
+                            line_bytes);
+  ring.lead_bytes = round_up(ring.left_vectors * vector_bytes, line_bytes);
+  ring.edge_columns = columns_across_edges(contraction.column_reach, vector_cells);
+  ring.blocks_per_multiprocessor = block.blocks;
+  ring.estimated_registers = registers;
+  const auto fits = [&] {
+    const int bytes = core_ring_bytes(ring, contraction);
+    return bytes <= least_block_shared_bytes && bytes * block.blocks <= most_multiprocessor_bytes;
+  };
+  // With two planes between barriers fewer groups were not measured; then rather one plane.
+  while (ring.groups_ahead > 1 && ring.planes_at_once == 1 && !fits()) --ring.groups_ahead;
+  if (!fits()) return std::nullopt;
+  // Of two-byte cells the table would be read three times a plane: 933 us instead of 915 for a star of
+  // radius 4.
+  ring.edges_in_memory =
+      element_bytes == word_bytes && registers + core_edge_words(ring, contraction) > block.registers;
+  if (!fits()) ring.edges_in_memory = false;
+  // Long enough that the planes before the first outputs do not count, short enough that blocks stay
+  // together.
+  ring.preferred_steps = 8 * std::max(2, range_of(contraction.taps, &CoreTap::step).count() - 1);
+  ring.cells_loaded = core_cells_loaded(ring.rows_per_thread, contraction.taps);
+  ring.shared_bytes = core_ring_bytes(ring, contraction);
+  return ring;
+}
+
+template <class Blocks>
+std::optional<Cores3d> first_that_fits(const Blocks& blocks, const Contraction& contraction) {
+  for (const Block& block : blocks) {
+    if (const auto ring = try_block(block, contraction)) return ring;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+int core_edge_words(const Cores3d& ring, const Contraction& contraction) {
+  const int rows = ring_rows(ring, contraction);
+  const int threads = threads_of(ring);
+  const int own_vectors = ring.warps_across * warp_columns * contraction.element_bytes / vector_bytes;
+  const int copies = divide_up(rows * (own_vectors + ring.left_vectors + ring.right_vectors), threads);
+  const int elements = divide_up(rows * ring.edge_columns, threads);
+  return copies + elements + divide_up(elements, 2);
+}
+
+int core_ring_bytes(const Cores3d& ring, const Contraction& contraction) {
+  const int planes = ring.planes_at_once * (ring.groups_ahead + 1);
+  const int bytes = ring.lead_bytes + planes * ring_rows(ring, contraction) * ring.row_bytes;
+  if (!ring.edges_in_memory) return bytes;
+  return bytes + threads_of(ring) * round_up(core_edge_words(ring, contraction) * word_bytes, vector_bytes);
+}
+
+int core_cells_loaded(int rows_per_thread, const std::vector<CoreTap>& taps) {
+  const TapRange rows = range_of(taps, &CoreTap::row);
+  int cells = 0;
+  for (int y = rows.low; y < rows.high + rows_per_thread; ++y) {
+    // The thread's rows 0 .. rows_per_thread - 1 meet input row y through taps of dy from y on downwards.
+    std::set<int> vectors;
+    for (const CoreTap& tap : taps) {
+      if (tap.row > y || tap.row <= y - rows_per_thread) continue;
+      vectors.insert(floor_divide(tap.column, core_row_outputs));
+      vectors.insert(floor_divide(tap.column + core_row_outputs - 1, core_row_outputs));
+    }
+    cells += static_cast<int>(vectors.size()) * core_row_outputs;
+  }
+  return cells;
+}
+
+bool Cores3d::takes(const Problem& problem, const Contraction& contraction) {
+  return !contraction.on_tensor_cores() && problem.spec.dimensions == 3;
+}
+
+Offer<Cores3d> Cores3d::plan(const Problem& problem, const Contraction& contraction) {
+  const std::optional<Cores3d> ring = contraction.element_bytes == word_bytes
+                                          ? first_that_fits(wide_blocks, contraction)
+                                          : first_that_fits(narrow_blocks, contraction);
+  if (!ring) return Offer<Cores3d>::none("registers, code or shared memory have no room for it");
+  const SweepBound bound = bound_reference(
+      problem.spec.dimensions, {.bytes_per_point = 2.0 * contraction.element_bytes,
+                                .core_products_per_point = static_cast<double>(contraction.taps.size())});
+  return {*ring, slower_than_floor * bound.floor_us(), "", ring->rows_per_thread >= measured_rows};
+}
+
+}  // namespace spidergen::plan

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string_view>
+
+#include "plan/problem.h"
+
+namespace spidergen::plan {
+
+/// CUDA cores in 3D: blocks walk along z, with planes in a ring in shared memory
+/// (runtime/device/spider/kernels/cores3d.h).
+struct Cores3d {
+  static constexpr std::string_view name = "cores3d";
+
+  int rows_per_thread = 2;  ///< output rows of a thread
+  int warps_across = 1;     ///< 128 columns each
+  int warps_down = 8;
+  int planes_at_once = 1;        ///< input planes between two barriers
+  int groups_ahead = 3;          ///< as many planes each that are on their way
+  bool edges_in_memory = false;  ///< where cells at edges come from: shared memory keeps it, not registers
+  int left_vectors = 0;          ///< of 16 bytes of a ring row before the block's own columns that taps reach
+  int right_vectors = 0;         ///< and behind them
+  int row_bytes = 0;             ///< from row to row in the ring
+  int lead_bytes = 0;            ///< before the block's own columns of the first row
+  int edge_columns =
+      0;  ///< of a ring row that taps reach and that are in no vector inside, beside both edges
+  int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
+  int preferred_steps = 0;            ///< of a walk on a large field
+  int cells_loaded = 0;               ///< by a thread for its outputs of a plane, from the ring
+  int estimated_registers = 0;
+  int shared_bytes = 0;
+
+  [[nodiscard]] int warps_per_block() const { return warps_across * warps_down; }
+  [[nodiscard]] int outputs_of_thread() const { return core_row_outputs * rows_per_thread; }
+  static bool takes(const Problem& problem, const Contraction& contraction);
+  static Offer<Cores3d> plan(const Problem& problem, const Contraction& contraction);
+  bool operator==(const Cores3d&) const = default;
+};
+
+/// Cells that a thread reads from the ring for its outputs of a plane.
+[[nodiscard]] int core_cells_loaded(int rows_per_thread, const std::vector<CoreTap>& taps);
+
+/// Words in which a thread keeps where its cells at edges come from (EdgeTable in
+/// runtime/device/spider/plane_ring.h).
+[[nodiscard]] int core_edge_words(const Cores3d& ring, const Contraction& contraction);
+
+/// Bytes of shared memory of a block.
+[[nodiscard]] int core_ring_bytes(const Cores3d& ring, const Contraction& contraction);
+
+}  // namespace spidergen::plan

@@ -1,0 +1,176 @@
+#include "plan/schemes/cuda_cores.h"
+
+#include <fmt/format.h>
+
+namespace spidergen::plan {
+namespace {
+
+// Addresses, strides, counters and what the compiler needs besides.
+constexpr int base_registers = 52;
+// Of a step in flight, beside its sums.
+constexpr int registers_per_step = 1;
+constexpr int most_registers = 168;
+
+// Masks of steps are words.
+constexpr int most_steps_in_flight = 32;
+
+// Multiply-adds in the code: of one step, and where sums rotate by unrolling of all steps in flight. More
+// would not fit the instruction cache, or compile for too long.
+constexpr int most_step_products = 2048;
+constexpr int most_unrolled_products = 4096;
+
+constexpr int most_threads = 1024;
+
+// A table's loop has outputs at so many places along x, a warp's width apart.
+constexpr int table_outputs = 4;
+
+/// What all candidates have in common: in 1D and 2D all taps have one row.
+struct Stencil {
+  int element_bytes = 2;
+  int dimensions = 2;
+  int taps = 0;
+  int steps_in_flight = 1;
+  TapRange columns;
+};
+
+/// Registers that a row's window takes, in words; that of vectors which it needs whole or in part.
+int window_words(const Stencil& stencil, int outputs) {
+  const int word_cells = word_bytes / stencil.element_bytes;
+  const int first = floor_divide(stencil.columns.low, word_cells);
+  const int last = floor_divide(outputs - 1 + stencil.columns.high, word_cells);
+  return last - first + 1;
+}
+
+int estimate_registers(const Stencil& stencil, int outputs) {
+  const int words = window_words(stencil, outputs);
+  const int cells = words * (word_bytes / stencil.element_bytes);
+  const int rounded =
+      stencil.dimensions == 2 ? outputs * (word_bytes - stencil.element_bytes) / word_bytes : 0;
+  return base_registers + rounded + stencil.steps_in_flight * (outputs + registers_per_step) + cells + words;
+}
+
+Stencil stencil_of(int dimensions, const Contraction& contraction) {
+  const std::vector<CoreTap>& taps = contraction.taps;
+  Stencil stencil;
+  stencil.element_bytes = contraction.element_bytes;
+  stencil.dimensions = dimensions;
+  stencil.taps = static_cast<int>(taps.size());
+  stencil.steps_in_flight = range_of(taps, &CoreTap::step).count();
+  stencil.columns = range_of(taps, &CoreTap::column);
+  return stencil;
+}
+
+/// Why no thread can hold the stencil in its registers and code, in words; nothing where one can.
+std::string objection_to_outputs(const Stencil& stencil, int outputs) {
+  if (stencil.dimensions == 3) {
+    const int products = stencil.taps * core_row_outputs;
+    return products > most_core_row_products ? fmt::format("{} multiply-adds a step", products)
+                                             : "a ring of planes that shared memory has no room for";
+  }
+  if (stencil.steps_in_flight > most_steps_in_flight) {
+    return fmt::format("{} rows in flight", stencil.steps_in_flight);
+  }
+  if (stencil.taps * outputs > most_step_products) {
+    return fmt::format("{} multiply-adds a step", stencil.taps * outputs);
+  }
+  const int registers = estimate_registers(stencil, outputs);
+  if (registers > most_registers) return fmt::format("about {} registers", registers);
+  return "";
+}
+
+int steps_to_unroll(const Stencil& stencil, int outputs) {
+  constexpr int fewest = 4;
+  if (stencil.dimensions == 1) return 1;
+  const int step = stencil.taps * outputs;
+  if (step * stencil.steps_in_flight > most_unrolled_products) return 1;
+  int steps = stencil.steps_in_flight;
+  while (steps < fewest && step * (steps + stencil.steps_in_flight) <= most_unrolled_products)
+    steps += stencil.steps_in_flight;
+  return steps;
+}
+
+/// Blocks of few warps, as many as the registers hold. A quarter of a multiprocessor has a quarter of the
+/// registers, in units of 8 a lane.
+void choose_block(int dimensions, CudaCores& cores) {
+  constexpr int quarters = 4;
+  constexpr int unit = 8;
+  const int registers = (cores.estimated_registers + unit - 1) / unit * unit;
+  const int warps_of_quarter =
+      std::min(most_threads, registers_per_multiprocessor / registers) / threads_per_warp / quarters;
+  const int warps = quarters * std::max(1, warps_of_quarter);
+  cores.warps_per_block = dimensions == 2 ? 4 : 8;
+  cores.blocks_per_multiprocessor = std::max(1, warps / cores.warps_per_block);
+}
+
+/// The ring of a walk. Where there are as many ring rows as the loop is unrolled steps, places in it are
+/// constants in the code. In 1D there is one step, and as many rows as cells that are placed late need.
+void choose_row_ring(const Stencil& stencil, CudaCores& cores) {
+  constexpr int usual_rows = 8;
+  constexpr int fewest_rows = 5;
+  constexpr int rows_of_line = 3;
+  const int cells = vector_bytes / stencil.element_bytes;
+  const bool constant_places = cores.unrolled_steps >= fewest_rows && cores.unrolled_steps <= 2 * usual_rows;
+  cores.ring_rows =
+      stencil.dimensions == 1 ? rows_of_line : (constant_places ? cores.unrolled_steps : usual_rows);
+  cores.ring_column = floor_divide(stencil.columns.low, cells) * cells;
+  cores.ring_vectors = floor_divide(threads_per_warp * cores.outputs - 1 + stencil.columns.high, cells) + 1 -
+                       cores.ring_column / cells;
+  cores.ring_row_bytes = round_up(cores.ring_vectors * vector_bytes, line_bytes);
+  if (stencil.dimensions == 1) return;
+  // Long enough that the rows before the first outputs cost little, short enough that the last walks do: for
+  // 7 rows in flight 64 took 242 us, 84 246 and 128 254; for 15 rows 64 took 973 us and 128 892.
+  constexpr int least_steps = 64;
+  cores.preferred_steps = std::max(least_steps, 8 * (stencil.steps_in_flight + 1));
+}
+
+/// A fit to sweeps of f32 over 10240 x 10240 points on an H200: 242 us for 49 taps, 892 for 225. In 3D, where
+/// there is but a table: not measured.
+double estimate_us(int dimensions, const Contraction& contraction, bool in_code) {
+  constexpr double least_us = 61;
+  constexpr double us_per_tap = 3.69;
+  constexpr double slower_than_floor = 2.4;
+  // A multiply-add by a table loads its value and its tap, too.
+  constexpr double slower_by_table = 10;
+  const auto taps = static_cast<double>(contraction.taps.size());
+  const double slower = in_code ? 1 : slower_by_table;
+  if (dimensions < 3) return std::max(core_tile_us(contraction), slower * (least_us + us_per_tap * taps));
+  const SweepBound bound = bound_reference(
+      dimensions, {.bytes_per_point = 2.0 * contraction.element_bytes, .core_products_per_point = taps});
+  return slower * slower_than_floor * bound.floor_us();
+}
+
+}  // namespace
+
+bool CudaCores::takes(const Problem& /*problem*/, const Contraction& contraction) {
+  return !contraction.on_tensor_cores();
+}
+
+Offer<CudaCores> CudaCores::plan(const Problem& problem, const Contraction& contraction) {
+  const int dimensions = problem.spec.dimensions;
+  const Stencil stencil = stencil_of(dimensions, contraction);
+  CudaCores cores;
+  cores.preferred_steps = dimensions == 3 ? 64 : 0;
+  cores.outputs = vector_bytes / stencil.element_bytes;
+  const int fewest = word_bytes / stencil.element_bytes;
+  while (cores.outputs > fewest && !objection_to_outputs(stencil, cores.outputs).empty()) cores.outputs /= 2;
+  cores.in_code = objection_to_outputs(stencil, cores.outputs);
+  cores.unrolled = cores.in_code.empty();
+  if (cores.unrolled) {
+    cores.unrolled_steps = steps_to_unroll(stencil, cores.outputs);
+    cores.estimated_registers = estimate_registers(stencil, cores.outputs);
+    cores.cells_loaded = window_words(stencil, cores.outputs) * (word_bytes / stencil.element_bytes);
+    choose_row_ring(stencil, cores);
+  } else {
+    cores.outputs = table_outputs;
+    cores.estimated_registers = base_registers + 4 * table_outputs;
+    cores.cells_loaded = stencil.taps * cores.outputs;
+  }
+  choose_block(dimensions, cores);
+  if (cores.ring_rows > 0)
+    cores.shared_bytes = cores.warps_per_block * cores.ring_rows * cores.ring_row_bytes + line_bytes;
+  const bool measured = dimensions == 2 && contraction.element_bytes == word_bytes;
+  const double us = estimate_us(dimensions, contraction, cores.unrolled);
+  return {std::move(cores), us, "", measured};
+}
+
+}  // namespace spidergen::plan

@@ -1,0 +1,61 @@
+#include "plan/schemes/stream1d.h"
+
+namespace spidergen::plan {
+namespace {
+
+// What the compiler needs, as measured with nvcc 13 for sm_80 and sm_90 so that all loads of a shift are on
+// their way at once. Sums take the place of fragments.
+constexpr int base_registers = 16;
+constexpr int registers_per_loaded_operand = 8;  // with what addresses it
+constexpr int register_unit = 8;                 // they are given out in
+
+// A lane loads each fragment by itself, although they overlap; with more shifts that is too many loads.
+constexpr std::size_t most_direct_shifts = 2;
+
+// Operands beyond these registers are loaded, from the cache, when they are needed: for several tiles each.
+constexpr int most_registers = 128;
+constexpr int shifts_at_once = 4;
+constexpr int most_blocks = 12;
+// Ends of the field that a rule extends want registers: with 12 blocks, heat1d took 102.8, 12.2 and 2.5 us
+// for 104857600, 10240000 and 10240 points instead of 101.9, 12.1 and 2.2 on an H200.
+constexpr int most_blocks_with_rules = 10;
+
+// Of the floor of its products.
+constexpr double slower_than_products = 1.1;
+
+}  // namespace
+
+bool Stream1d::takes(const Problem& problem, const Contraction& contraction) {
+  return contraction.grouping == Grouping::windows && problem.spec.dimensions < 3;
+}
+
+Offer<Stream1d> Stream1d::plan(const Problem& problem, const Contraction& contraction) {
+  if (contraction.row_low != 0 || contraction.row_high != 0)
+    return Offer<Stream1d>::none("for taps in one row");
+  if (problem.engine != Engine::sparse || problem.variant != Variant{} || contraction.element_bytes != 2)
+    return Offer<Stream1d>::none("for sparse products of 16-bit fields, without variants");
+  const spec::AxisBoundary& boundary = problem.spec.boundary[spec::axis_x];
+  const bool has_rules =
+      boundary.low.rule != spec::BoundaryRule::halo || boundary.high.rule != spec::BoundaryRule::halo;
+  Stream1d lines;
+  lines.always_gathers = contraction.shifts.size() > most_direct_shifts;
+  const int fragments =
+      lines.tiles_per_warp * std::min(static_cast<int>(contraction.shifts.size()), shifts_at_once);
+  const int registers = base_registers + fragments * registers_per_fragment +
+                        static_cast<int>(contraction.operands.size()) * registers_per_loaded_operand;
+  lines.estimated_registers = std::min(most_registers, round_up(registers, register_unit));
+  lines.blocks_per_multiprocessor = std::clamp(
+      registers_per_multiprocessor / (lines.warps_per_block * threads_per_warp * lines.estimated_registers),
+      1, has_rules ? most_blocks_with_rules : most_blocks);
+  const int columns = lines.tiles_per_warp * tile_outputs + contraction.mapping.window_width +
+                      (contraction.shifts.back() - contraction.shifts.front());
+  lines.window_vectors = columns * contraction.element_bytes / vector_bytes;
+  lines.shared_bytes =
+      lines.warps_per_block * round_up(lines.window_vectors, threads_per_warp) * vector_bytes;
+  const SweepBound bound = bound_reference(
+      problem.spec.dimensions, {.bytes_per_point = 2.0 * contraction.element_bytes,
+                                .mmas_per_128_points = static_cast<double>(contraction.products.size())});
+  return {lines, std::max(bound.memory_us, slower_than_products * bound.tensor_us), ""};
+}
+
+}  // namespace spidergen::plan

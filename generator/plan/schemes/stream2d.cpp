@@ -1,0 +1,181 @@
+#include "plan/schemes/stream2d.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+namespace spidergen::plan {
+namespace {
+
+// A fragment of f32 inputs beside one of f16 ones, its power of two, and the products of windows under way.
+constexpr int registers_per_scaled_tile = 40;
+// Operands on their way from shared memory to those.
+constexpr int registers_for_shared_operands = 48;
+
+// Addresses, counters, one fragment a tile, metadata: what the compiler needs beside accumulators and
+// operands. Measured with nvcc 13 for sm_90 on the shipped stencils.
+constexpr int base_registers = 36;
+constexpr int registers_per_pair = 8;  // where its two rows are
+// With more, star2d_r7 is slower on an H200: what is under way at a time lies farther apart in memory.
+constexpr int blocks_of_pairs = 2;
+constexpr int most_blocks = 4;
+constexpr int most_scaled_blocks = 5;
+
+constexpr int most_light_products = 5;
+// Input rows of an output row with which short walks read few rows twice.
+constexpr int most_rows_of_short_walks = 9;
+// Beyond this operands of scaled inputs wait in shared memory.
+constexpr int most_scaled_registers = 200;
+// More products than this, unrolled once per row in flight, take the compiler over half a minute.
+constexpr int most_unrolled_products = 480;
+
+int registers_of(const Contraction& contraction, int tiles, bool operands_in_registers) {
+  const int accumulators = tiles * contraction.rows_in_flight() * registers_per_accumulator;
+  const int operands =
+      operands_in_registers ? static_cast<int>(contraction.operands.size()) * registers_per_operand : 0;
+  const int further_fragments =
+      tiles * (fragments_of(contraction) - 1) * registers_per_fragment * contraction.inputs.count;
+  int scaled = 0;
+  if (contraction.inputs.scaled) {
+    scaled = tiles * registers_per_scaled_tile + (operands_in_registers ? 0 : registers_for_shared_operands);
+  }
+  const int pair = contraction.pairs_diagonals() ? registers_per_pair : 0;
+  return base_registers + accumulators + operands + further_fragments + scaled + pair;
+}
+
+void set_registers(const Contraction& contraction, int blocks, Stream2d& stream) {
+  stream.estimated_registers = registers_of(contraction, stream.tiles_per_warp, stream.operands_in_registers);
+  const int block_registers = stream.warps_per_block * threads_per_warp * stream.estimated_registers;
+  stream.blocks_per_multiprocessor = std::clamp(registers_per_multiprocessor / block_registers, 1, blocks);
+}
+
+/// Rows that are kept are none that a copy may be ahead by.
+int least_ring_rows(const Stream2d& stream) {
+  constexpr unsigned least_rows_ahead = 5;
+  return static_cast<int>(std::bit_ceil(static_cast<unsigned>(stream.rows_kept) + 1 + least_rows_ahead));
+}
+
+/// Products that are chained into a row's sum.
+void lay_out_chained(const Contraction& contraction, int most_tiles, Stream2d& stream) {
+  // Two tiles share an operand's registers and the row's bookkeeping; one tile needs fewer accumulators.
+  stream.tiles_per_warp = most_tiles;
+  if (registers_of(contraction, most_tiles, true) > largest_register_count) stream.tiles_per_warp = 1;
+  if (registers_of(contraction, stream.tiles_per_warp, true) > largest_register_count) {
+    stream.operands_in_registers = false;
+    stream.tiles_per_warp =
+        registers_of(contraction, most_tiles, false) > largest_register_count ? 1 : most_tiles;
+  }
+  set_registers(contraction, contraction.pairs_diagonals() ? blocks_of_pairs : most_blocks, stream);
+  // Measured on an H200. Where memory binds, a walk short enough to ask for nearly all of its rows at once
+  // keeps the rows that are on their way close together, which DRAM rewards; where MMAs bind, the rows that
+  // two walks both read cost more.
+  const int products = sparse_products(contraction);
+  stream.ring_rows = std::max(products <= most_light_products ? 16 : 8, least_ring_rows(stream));
+  const bool short_walks = hides_behind_memory(products, contraction.inputs) &&
+                           contraction.rows_spanned() <= most_rows_of_short_walks;
+  stream.preferred_rows = !short_walks ? 0 : products <= most_light_products ? 14 : 20;
+  const int in_flight = contraction.rows_in_flight();
+  const int unrolled = static_cast<int>(contraction.products.size()) * stream.tiles_per_warp * in_flight;
+  stream.rotate_by_unrolling = unrolled <= most_unrolled_products && in_flight <= threads_per_warp;
+}
+
+/// Products that are added to a row's sum in f32, window by window: many small steps, which many warps hide.
+/// The sums move for free, to another register than they came from, so that nothing is unrolled.
+void lay_out_scaled(const Contraction& contraction, Stream2d& stream) {
+  stream.operands_in_registers = registers_of(contraction, 1, true) <= most_scaled_registers;
+  stream.rotate_by_unrolling = false;
+  set_registers(contraction, most_scaled_blocks, stream);
+  const bool memory_bound = hides_behind_memory(sparse_products(contraction), contraction.inputs);
+  stream.ring_rows = std::max(memory_bound ? 16 : 8, least_ring_rows(stream));
+  stream.preferred_rows = memory_bound ? 20 : 0;
+}
+
+/// Either edge may fall inside a vector, which makes one more; a field or box may be narrower than a strip.
+int staged_vectors(const Contraction& contraction) {
+  const int elements = vector_bytes / contraction.element_bytes;
+  const ColumnReach& reach = contraction.column_reach;
+  return divide_up(std::max(0, reach.highest_low) - reach.low, elements) + 1 +
+         divide_up(reach.high - std::min(0, reach.lowest_high), elements) + 1;
+}
+
+int batch_rows(const Contraction& contraction, const Stream2d& stream) {
+  constexpr int wanted_rows = 8;    // on their way for about as long as a load takes
+  constexpr int most_bytes = 3072;  // of a warp's stage
+  const int rows = std::min(wanted_rows, most_bytes / (stream.staged_vectors * vector_bytes));
+  const int turn = stream.rotate_by_unrolling ? contraction.rows_in_flight() : 1;
+  return std::max(turn, rows / turn * turn);
+}
+
+/// A ring and a stage per warp, then the operands. A row that is not aligned begins anywhere in its first
+/// vector, and takes one more.
+void set_ring(const Contraction& contraction, Stream2d& stream) {
+  constexpr int row_table = 32 * vector_bytes;
+  stream.ring_vectors = strip_vectors(contraction, stream.tiles_per_warp);
+  stream.ring_row_bytes = round_up((stream.ring_vectors + 1) * vector_bytes, line_bytes);
+  stream.staged_vectors = staged_vectors(contraction);
+  stream.batch_rows = batch_rows(contraction, stream);
+  const int stage = stream.batch_rows * stream.staged_vectors * vector_bytes + row_table;
+  const int warp = round_up(stream.ring_rows * stream.ring_row_bytes + stage, line_bytes);
+  const int shared = line_bytes + static_cast<int>(contraction.operands.size()) * operand_bytes;
+  // A block is halved until its shared memory is what every device has, or it is one warp.
+  while (stream.warps_per_block > 1 && stream.warps_per_block * warp + shared > least_block_shared_bytes) {
+    stream.warps_per_block /= 2;
+    stream.blocks_per_multiprocessor *= 2;
+  }
+  stream.shared_bytes = stream.warps_per_block * warp + shared;
+}
+
+/// More rows in flight than registers hold, more products than a compiler takes in half a minute, or more
+/// operands than shared memory holds.
+std::string objection_to(const Contraction& contraction, const Stream2d& stream) {
+  if (stream.estimated_registers > largest_register_count) {
+    return fmt::format("{} rows in flight and {} shifts along x take {} registers of a lane; it has {}",
+                       contraction.rows_in_flight(), contraction.shifts.size(), stream.estimated_registers,
+                       largest_register_count);
+  }
+  const int products = static_cast<int>(contraction.products.size()) * stream.tiles_per_warp;
+  if (products > most_unrolled_products) {
+    return fmt::format("it takes {} products a row; kernels of more than {} compile for too long", products,
+                       most_unrolled_products);
+  }
+  if (stream.shared_bytes > least_block_shared_bytes) {
+    return fmt::format(
+        "{} operands and the input rows take {} KiB of a block's shared memory; devices have {}",
+        contraction.operands.size(), (stream.shared_bytes + 1023) / 1024, least_block_shared_bytes / 1024);
+  }
+  return {};
+}
+
+/// Fits to sweeps of 10240 x 10240 points on an H200. 16-bit fields: products of dense MMAs 112 us for 6, 117
+/// for 10, 126 for 14; sparse ones 163 for 15 and 283 for 30. f32 fields, where splitting values, scaling and
+/// adding to the sums of a window take longer than the MMAs: 287, 404, 516 and 734 us for 9, 15, 21 and 45.
+double estimate_us(const Contraction& contraction) {
+  if (contraction.element_bytes == 2) {
+    const double products = sparse_products(contraction);
+    return std::max(109 + products, 49 + 7.5 * products);
+  }
+  const auto products = static_cast<double>(contraction.products.size());
+  return std::max(230.0, std::min(115 + 19 * products, 325 + 9.1 * products));
+}
+
+}  // namespace
+
+bool Stream2d::takes(const Problem& problem, const Contraction& contraction) {
+  return contraction.grouping == Grouping::windows && problem.spec.dimensions == 2;
+}
+
+Offer<Stream2d> Stream2d::plan(const Problem& problem, const Contraction& contraction) {
+  Stream2d stream;
+  stream.rows_kept = problem.weights.adds_identity ? contraction.row_high : 0;
+  if (contraction.pairs_diagonals())
+    stream.rows_kept = std::max(stream.rows_kept, contraction.sources.back().distance().y);
+  if (contraction.inputs.scaled) {
+    lay_out_scaled(contraction, stream);
+  } else {
+    lay_out_chained(contraction, problem.variant.most_tiles, stream);
+  }
+  set_ring(contraction, stream);
+  return {stream, estimate_us(contraction), objection_to(contraction, stream)};
+}
+
+}  // namespace spidergen::plan

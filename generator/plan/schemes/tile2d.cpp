@@ -1,0 +1,119 @@
+#include "plan/schemes/tile2d.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+namespace spidergen::plan {
+namespace {
+
+constexpr int registers_beside_tile = 20;
+constexpr int registers_beside_low_tile = 8;  // more, for a second way to store
+constexpr int register_unit = 8;
+constexpr int least_rows = 8;
+constexpr int rows_of_short_reach = 5;
+
+// MMAs that take no more than a third of the time of a tile's bytes. With more, and pairs swapped, tiles in
+// shared memory keep more warps under way.
+constexpr int most_light_products = 5;
+constexpr int most_products = 8;
+
+int registers_of_tile(const Contraction& contraction, int tile_rows) {
+  const int fragments =
+      (tile_rows + contraction.rows_spanned() - 1) * static_cast<int>(contraction.shifts.size());
+  const int beside =
+      registers_beside_tile + (tile_rows <= TileForm::low_rows ? registers_beside_low_tile : 0);
+  return beside + fragments * registers_per_fragment +
+         static_cast<int>(contraction.operands.size()) * registers_per_operand;
+}
+
+/// Tiles of so many rows, as many blocks of which a multiprocessor holds as their registers allow, but no
+/// more than are of use.
+TileForm tile_form(const Contraction& contraction, int rows, int most_blocks) {
+  constexpr int most_rows_abreast = 3;
+  const int registers = round_up(registers_of_tile(contraction, rows), register_unit);
+  TileForm form;
+  form.rows = rows;
+  form.across = contraction.rows_spanned() > most_rows_abreast ? TileForm::warps_per_block / 2
+                                                               : TileForm::warps_per_block;
+  form.down = TileForm::warps_per_block / form.across;
+  form.blocks_per_multiprocessor = std::min(
+      most_blocks, registers_per_multiprocessor / (TileForm::warps_per_block * threads_per_warp * registers));
+  return form;
+}
+
+/// The same tiles for rows that are not aligned, of which each input vector of four words lies across five.
+TileForm any_rows_form(const Contraction& contraction, const TileForm& high) {
+  constexpr int most_blocks = 3;
+  const int rows_of_as_many_inputs = high.rows + (high.rows + contraction.rows_spanned() + 2) / 4;
+  TileForm form = tile_form(contraction, rows_of_as_many_inputs, most_blocks);
+  form.rows = high.rows;
+  form.any_rows = true;
+  return form;
+}
+
+/// The highest tiles of which enough blocks fit the registers, and lower ones. Where taps reach far up and
+/// down, tiles below each other read the same rows, and had better be of one block, which has an L1 cache.
+/// Where products are many, fewer warps keep the tensor cores busy.
+std::optional<Tile2d> lay_out(const Contraction& contraction, bool is_light) {
+  // Higher tiles read fewer rows twice, but fewer warps have room.
+  const bool reaches_far = contraction.rows_spanned() > 3;
+  const int most_rows = is_light && reaches_far ? 13 : 12;
+  const int wanted_blocks = is_light && !reaches_far ? 5 : 4;
+  const int most_blocks_of_lower_tiles = reaches_far ? 5 : 6;
+  for (int rows = most_rows; rows >= least_rows; --rows) {
+    TileForm high = tile_form(contraction, rows, wanted_blocks);
+    if (high.blocks_per_multiprocessor < wanted_blocks) continue;
+    high.least_blocks = 16;
+    // Lower tiles read more rows twice, the more so the farther taps reach.
+    const int middle_rows = contraction.rows_spanned() <= rows_of_short_reach ? 6 : 8;
+    TileForm middle = tile_form(contraction, middle_rows, most_blocks_of_lower_tiles);
+    middle.least_blocks = 4;
+    Tile2d tiles;
+    tiles.forms = {high, middle, tile_form(contraction, TileForm::low_rows, most_blocks_of_lower_tiles),
+                   any_rows_form(contraction, high)};
+    tiles.window_vectors = strip_vectors(contraction, 1);
+    tiles.estimated_registers = registers_of_tile(contraction, rows);
+    tiles.shared_bytes = TileForm::warps_per_block * (rows + contraction.rows_spanned() - 1) *
+                         tiles.window_vectors * vector_bytes;
+    return tiles;
+  }
+  return std::nullopt;
+}
+
+/// A fit to sweeps of 10240 x 10240 points on an H200: 105.0 us for 3 products and 107.9 for 5, where a copy
+/// takes 101.
+double estimate_us(int products) {
+  constexpr double three_products_us = 104.9;
+  const double more = products - 3;
+  return three_products_us + (more < 0 ? 0.5 * more : 0.75 * more * std::min(more, 2.0));
+}
+
+}  // namespace
+
+bool Tile2d::takes(const Problem& problem, const Contraction& contraction) {
+  return contraction.grouping == Grouping::windows && problem.spec.dimensions == 2;
+}
+
+Offer<Tile2d> Tile2d::plan(const Problem& problem, const Contraction& contraction) {
+  const Swap swap = problem.variant.swap;
+  const int products = sparse_products(contraction);
+  const int most = swap == Swap::pair ? most_light_products : most_products;
+  if (contraction.element_bytes != 2 || contraction.whole_operands)
+    return Offer<Tile2d>::none("for sparse products of 16-bit fields");
+  if (swap == Swap::element || problem.variant.most_tiles != Variant{}.most_tiles)
+    return Offer<Tile2d>::none("has no such variant");
+  if (contraction.pairs_diagonals()) return Offer<Tile2d>::none("does not pair diagonals");
+  if (products > most)
+    return Offer<Tile2d>::none(
+        fmt::format("{} products; tiles in registers are for {} at most", products, most));
+  std::optional<Tile2d> tiles = lay_out(contraction, products <= most_light_products);
+  if (!tiles) {
+    return Offer<Tile2d>::none(fmt::format("inputs of {} rows and {} operands find no room in registers",
+                                           least_rows + contraction.rows_spanned() - 1,
+                                           contraction.operands.size()));
+  }
+  return {*std::move(tiles), estimate_us(products), ""};
+}
+
+}  // namespace spidergen::plan

@@ -135,7 +135,7 @@ FieldAccess::Cell FieldAccess::cell_at(std::int64_t offset, const std::int64_t* 
     cell.x -= cell.z * stride[0];
   }
   // One row: its stride means nothing.
-  if (stride[1] > 0 && stride[1] >= columns) {
+  if (dimensions_ > 1 && stride[1] > 0 && stride[1] >= columns) {
     cell.y = floor_divide(cell.x + (stride[1] - columns) / 2, stride[1]);
     cell.x -= cell.y * stride[1];
   }
@@ -143,8 +143,9 @@ FieldAccess::Cell FieldAccess::cell_at(std::int64_t offset, const std::int64_t* 
 }
 
 std::string FieldAccess::name(const Cell& cell) const {
-  return (dimensions_ == 3 ? "(z = " + std::to_string(cell.z) + ", y = " : "(y = ") + std::to_string(cell.y) +
-         ", x = " + std::to_string(cell.x) + ")";
+  return (dimensions_ > 2 ? "(z = " + std::to_string(cell.z) + ", " : "(") +
+         (dimensions_ > 1 ? "y = " + std::to_string(cell.y) + ", " : "") + "x = " + std::to_string(cell.x) +
+         ")";
 }
 
 void FieldAccess::check_input(const void* cell, int count, const char* verb) const {

@@ -1,5 +1,5 @@
 /// The command line alone. The generator behind it is the one below: the linker takes these definitions
-/// before it looks into the library. tests/cli.sh runs the real program.
+/// before it looks into the library. The tests in tests/errors run the real program.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

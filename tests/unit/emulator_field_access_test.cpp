@@ -171,6 +171,17 @@ TEST(FieldAccess, OneRowNeedsNoStride) {
   expect_violation(launch(probe, launch_case, input, output), {"reads input cell (y = 0, x = 6)"});
 }
 
+TEST(FieldAccess, CellsOfOneDimensionHaveNoRow) {
+  LaunchCase launch_case;
+  launch_case.dimensions = 1;
+  launch_case.columns = 6;
+  probed_y = 0;
+  probed_x = -60;  // nearer to the row that a 2D field would have before this one
+  expect_violation(launch(probe, launch_case),
+                   {"reads input cell (x = -60), outside the field and its halo"});
+  expect_violation(launch([](SweepArguments) {}, launch_case), {"output cell (x = 0) was never written"});
+}
+
 TEST(FieldAccess, OutputIsWrittenOnlyInside) {
   LaunchCase launch_case = field_case({{0, 0, -1, 1}});
   expect_violation(

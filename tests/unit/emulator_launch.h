@@ -43,6 +43,7 @@ class Field {
 };
 
 struct LaunchCase {
+  std::int32_t dimensions = 2;
   std::int32_t rows = 1;
   std::int32_t columns = 1;
   std::int64_t stride = 64;
@@ -65,7 +66,7 @@ inline backend::Outcome launch(Sweep sweep, const LaunchCase& launch_case, Field
   kernel.size = sizeof kernel;
   kernel.launch_size = sizeof(SweepArguments);
   kernel.info.name = "probe";
-  kernel.info.dimensions = 2;
+  kernel.info.dimensions = launch_case.dimensions;
   kernel.form_count = 1;
   kernel.forms[0].sweep = sweep;
   kernel.forms[0].starts_early = launch_case.starts_early;

@@ -4,7 +4,7 @@
 ///     #include <spider/spider.hpp>
 ///     #include "heat2d.h"
 ///
-///     spider::Field<spider::half> a(rows, columns, spider::Halo::of(heat2d_kernel()));
+///     spider::Field<spider::half> a(rows, columns, spider::Halo::of(heat2d_kernel(), {1, rows, columns}));
 ///     spider::Field<spider::half> b(rows, columns, a.halo());
 ///     a.upload(values);  // a std::vector of rows * columns halves, row after row
 ///     values = spider::iterate(heat2d_kernel(), a, b, 100).download();
@@ -153,8 +153,8 @@ class Field {
                 "the elements of a field are 16 or 32 bits, e.g. spider::half or float");
 
  public:
-  /// 2D; `Halo::of(kernel)` gives the halo that fits a kernel. Throws Error, also where memory does not
-  /// suffice.
+  /// 2D; `Halo::of(kernel, {1, rows, columns})` gives the halo that a kernel reads. Throws Error, also where
+  /// memory does not suffice.
   Field(std::int64_t rows, std::int64_t columns, const Halo& halo = {})
       : Field(Extents{1, rows, columns}, halo) {}
 

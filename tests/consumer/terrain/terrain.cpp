@@ -64,7 +64,7 @@ std::int32_t terrain_filter(const char* name, std::int64_t rows, std::int64_t co
                             Bits* out, std::int32_t sweeps, double* seconds) try {
   if (sweeps < 1) throw std::invalid_argument("at least one sweep is needed");
   const spider_kernel* kernel = find_kernel(name);
-  spider::Field<Bits> input(rows, columns, spider::Halo::of(kernel));
+  spider::Field<Bits> input(rows, columns, spider::Halo::of(kernel, {1, rows, columns}));
   spider::Field<Bits> output(rows, columns);
   input.upload(in);
   *seconds = timed_sweeps(kernel, input, output, sweeps);

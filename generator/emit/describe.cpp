@@ -35,9 +35,9 @@ std::string reach_text(const spec::StencilSpec& spec, const plan::KernelPlan& pl
   std::vector<std::string> axes;
   for (int axis = 3 - spec.dimensions; axis < 3; ++axis) {
     // Not "-0" where taps reach to one side only.
-    const int low = plan.reach_low[axis];
+    const int low = plan.op.reach_low[axis];
     axes.push_back(
-        fmt::format("{} {}..{}", spec::axis_letters[axis], low == 0 ? 0 : -low, plan.reach_high[axis]));
+        fmt::format("{} {}..{}", spec::axis_letters[axis], low == 0 ? 0 : -low, plan.op.reach_high[axis]));
   }
   return fmt::format("{}", fmt::join(axes, ", "));
 }

@@ -102,8 +102,8 @@ void bind_stencil(const spec::StencilSpec& spec, const plan::KernelPlan& plan, r
   bindings["tap_rows"] = tap_rows_text(plan);
   bindings["taps"] = taps_text(plan);
   bindings["dimensions"] = fmt::to_string(spec.dimensions);
-  bindings["reach_low"] = fmt::format("{}", fmt::join(plan.reach_low, ", "));
-  bindings["reach_high"] = fmt::format("{}", fmt::join(plan.reach_high, ", "));
+  bindings["reach_low"] = fmt::format("{}", fmt::join(plan.op.reach_low, ", "));
+  bindings["reach_high"] = fmt::format("{}", fmt::join(plan.op.reach_high, ", "));
 }
 
 EmittedFile emit_source(const Kernel& kernel, const std::string& version) {

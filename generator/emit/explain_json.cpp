@@ -259,8 +259,8 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
                       weights.adds_identity);
   json += error_bound_json(plan);
   json += fmt::format("  \"boundary\": {},\n", boundary_json(spec));
-  json += fmt::format("  \"reach\": {{\"low\": [{}], \"high\": [{}]}},\n", fmt::join(plan.reach_low, ", "),
-                      fmt::join(plan.reach_high, ", "));
+  json += fmt::format("  \"reach\": {{\"low\": [{}], \"high\": [{}]}},\n", fmt::join(plan.op.reach_low, ", "),
+                      fmt::join(plan.op.reach_high, ", "));
   json += fmt::format(
       "  \"weights\": {{\"type\": \"{}\", \"terms\": {}, \"exponent\": {}, \"remainder_exponent\": {}, "
       "\"factor\": {}, \"exact\": {}, \"sum\": {}, \"packed_sum\": {}}},\n",

@@ -29,8 +29,8 @@ std::int64_t slots_of(const plan::Contraction& contraction, const plan::Product&
 }
 
 int largest_reach(const plan::KernelPlan& plan) {
-  return std::max(*std::max_element(plan.reach_low.begin(), plan.reach_low.end()),
-                  *std::max_element(plan.reach_high.begin(), plan.reach_high.end()));
+  return std::max(*std::max_element(plan.op.reach_low.begin(), plan.op.reach_low.end()),
+                  *std::max_element(plan.op.reach_high.begin(), plan.op.reach_high.end()));
 }
 
 /// Elements of B's fragments for a tile, loaded once per input row: what sources hold, each of them whole or

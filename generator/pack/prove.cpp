@@ -129,12 +129,12 @@ double rounding_bound(const spec::StencilSpec& spec, const plan::RoundedWeights&
 }
 
 void prove_rounding(const spec::StencilSpec& spec, const plan::RoundedWeights& weights) {
-  if (spec.taps.size() != weights.taps.size())
-    throw diag::InternalError("the plan's taps are not the spec's");
+  const std::vector<spec::Tap> taps = plan::operator_of(spec).composed;
+  if (taps.size() != weights.taps.size()) throw diag::InternalError("the plan's taps are not the spec's");
   double largest = 0;
-  for (const spec::Tap& tap : spec.taps) largest = std::max(largest, std::fabs(tap.weight));
-  for (std::size_t i = 0; i < spec.taps.size(); ++i) {
-    const spec::Tap& tap = spec.taps[i];
+  for (const spec::Tap& tap : taps) largest = std::max(largest, std::fabs(tap.weight));
+  for (std::size_t i = 0; i < taps.size(); ++i) {
+    const spec::Tap& tap = taps[i];
     const plan::RoundedTap& rounded = weights.taps[i];
     const double identity = weights.adds_identity && tap.at == spec::Offset{} ? 1 : 0;
     const double bound = rounding_bound(spec, weights, tap.weight - identity, largest);

@@ -6,6 +6,7 @@
 
 #include "plan/contraction.h"
 #include "plan/engine.h"
+#include "plan/operator.h"
 #include "plan/scheme.h"
 #include "plan/variant.h"
 #include "spec/stencil_spec.h"
@@ -40,10 +41,9 @@ struct KernelPlan {
   Engine engine = Engine::sparse;
   Variant variant;
   int dimensions = 2;
+  Operator op;
   RoundedWeights weights;
   std::vector<TapRow> tap_rows;  ///< ascending in (dz, dy)
-  spec::Offset reach_low{};      ///< how far taps go below a point, >= 0
-  spec::Offset reach_high{};
   Contraction contraction;
   Scheme scheme;
   ErrorBound error_bound;

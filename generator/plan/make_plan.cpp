@@ -25,25 +25,26 @@ namespace {
 constexpr int largest_core_reach = 65535;
 
 /// `advice` is said where a tap is too far, but not so far that it would not help.
-void check_reach(const spec::StencilSpec& spec, int axis, int limit, std::string_view advice,
+void check_reach(const Problem& problem, int axis, int limit, std::string_view advice,
                  diag::Diagnostics& diagnostics) {
+  const std::vector<spec::Tap>& taps = problem.op.composed;
   const auto beyond = [&](const spec::Tap& tap) { return std::abs(tap.at[axis]) > limit; };
-  const auto first = std::find_if(spec.taps.begin(), spec.taps.end(), beyond);
-  if (first == spec.taps.end()) return;
-  const auto others = std::count_if(spec.taps.begin(), spec.taps.end(), beyond) - 1;
+  const auto first = std::find_if(taps.begin(), taps.end(), beyond);
+  if (first == taps.end()) return;
+  const auto others = std::count_if(taps.begin(), taps.end(), beyond) - 1;
   const std::string more = others == 0   ? ""
                            : others == 1 ? " (as is 1 other)"
                                          : fmt::format(" (as are {} others)", others);
   const int distance = std::abs(first->at[axis]);
-  const bool helps = spec.dimensions == 1 || distance <= largest_core_reach;
+  const bool helps = problem.spec.dimensions == 1 || distance <= largest_core_reach;
   diagnostics.error(first->where,
                     fmt::format("this tap is {} points away along {}{}; kernels reach at most {} there{}",
                                 distance, spec::axis_letters[axis], more, limit, helps ? advice : ""));
 }
 
-std::vector<TapRow> tap_rows_of(const spec::StencilSpec& spec) {
+std::vector<TapRow> tap_rows_of(const Operator& op) {
   std::vector<TapRow> rows;
-  for (const spec::Tap& tap : spec.taps) {
+  for (const spec::Tap& tap : op.composed) {
     const auto [dz, dy, dx] = tap.at;
     if (rows.empty() || rows.back().dz != dz || rows.back().dy != dy) rows.push_back({dz, dy, dx, dx});
     rows.back().high = dx;
@@ -51,23 +52,14 @@ std::vector<TapRow> tap_rows_of(const spec::StencilSpec& spec) {
   return rows;
 }
 
-void set_reach(const spec::StencilSpec& spec, KernelPlan& plan) {
-  for (const spec::Tap& tap : spec.taps) {
-    for (int axis = 0; axis < 3; ++axis) {
-      plan.reach_low[axis] = std::max(plan.reach_low[axis], -tap.at[axis]);
-      plan.reach_high[axis] = std::max(plan.reach_high[axis], tap.at[axis]);
-    }
-  }
-}
-
 /// Reports what pairs of rows do not take.
-void check_row_pairs(const spec::StencilSpec& spec, Engine engine, const Variant& variant,
-                     diag::Diagnostics& diagnostics) {
+void check_row_pairs(const Problem& problem, diag::Diagnostics& diagnostics) {
+  const spec::StencilSpec& spec = problem.spec;
   if (spec.storage == spec::Storage::f32) {
     diagnostics.error(spec.where.storage,
                       "'--length 8' is of 16-bit fields: 'storage: f16' or 'storage: bf16'");
   }
-  if (engine == Engine::dense || variant != Variant{.length = row_pair_length}) {
+  if (problem.engine == Engine::dense || problem.variant != Variant{.length = row_pair_length}) {
     diagnostics.error(spec.where.dimensions,
                       "'--length 8' has sparse products and inputs of its own; leave out the other option");
   }
@@ -76,8 +68,8 @@ void check_row_pairs(const spec::StencilSpec& spec, Engine engine, const Variant
     const int index = tap.at[spec::axis_x] - mapping.window_low;
     return index < 0 || index >= mapping.window_width;
   };
-  const auto beyond = std::find_if(spec.taps.begin(), spec.taps.end(), is_beyond);
-  if (beyond != spec.taps.end()) {
+  const auto beyond = std::find_if(problem.op.composed.begin(), problem.op.composed.end(), is_beyond);
+  if (beyond != problem.op.composed.end()) {
     diagnostics.error(beyond->where,
                       fmt::format("'--length 8' holds taps from x = {} to {}, not at {}", mapping.window_low,
                                   mapping.window_low + mapping.window_width - 1, beyond->at[spec::axis_x]));
@@ -85,10 +77,11 @@ void check_row_pairs(const spec::StencilSpec& spec, Engine engine, const Variant
 }
 
 /// Reports a variant of a kernel that has none.
-void check_variant(const spec::StencilSpec& spec, Engine engine, const Variant& variant,
-                   diag::Diagnostics& diagnostics) {
+void check_variant(const Problem& problem, diag::Diagnostics& diagnostics) {
+  const spec::StencilSpec& spec = problem.spec;
+  const Variant& variant = problem.variant;
   if (variant == Variant{}) return;
-  if (spec.dimensions != 2 || engine == Engine::cuda) {
+  if (spec.dimensions != 2 || problem.engine == Engine::cuda) {
     diagnostics.error(spec.where.dimensions,
                       fmt::format("there are variants of 2D kernels on tensor cores only; leave out '{}'",
                                   variant_options(variant).substr(1)));
@@ -96,7 +89,7 @@ void check_variant(const spec::StencilSpec& spec, Engine engine, const Variant& 
     diagnostics.error(spec.where.storage,
                       "'--swap element' loads 2 bytes at once: 'storage: f16' or 'storage: bf16'");
   } else if (variant.length == row_pair_length) {
-    check_row_pairs(spec, engine, variant, diagnostics);
+    check_row_pairs(problem, diagnostics);
   }
 }
 
@@ -113,12 +106,13 @@ bool has_sparse_plan(const spec::StencilSpec& spec) {
 }
 
 /// What CUDA cores do not take. Places along y and z count 32 bits.
-void check_cores(const spec::StencilSpec& spec, diag::Diagnostics& diagnostics) {
+void check_cores(const Problem& problem, diag::Diagnostics& diagnostics) {
+  const spec::StencilSpec& spec = problem.spec;
   if (spec.dimensions > 1) {
     for (int axis = 3 - spec.dimensions; axis <= spec::axis_x; ++axis)
-      check_reach(spec, axis, largest_core_reach, "", diagnostics);
+      check_reach(problem, axis, largest_core_reach, "", diagnostics);
   }
-  if (!spec.taps.empty()) diagnostics.append(round_weights_to_f32(spec).diagnostics);
+  if (!problem.op.composed.empty()) diagnostics.append(round_weights_to_f32(spec).diagnostics);
 }
 
 /// Of a message: what it says of CUDA cores at its end.
@@ -127,12 +121,14 @@ void remove_advice(std::string& text) {
 }
 
 /// What an engine does not take, whatever the scheme.
-diag::Diagnostics find_objections(const spec::StencilSpec& spec, Engine engine, const Variant& variant) {
+diag::Diagnostics find_objections(const Problem& problem) {
+  const spec::StencilSpec& spec = problem.spec;
+  const Engine engine = problem.engine;
   diag::Diagnostics diagnostics;
-  check_variant(spec, engine, variant, diagnostics);
+  check_variant(problem, diagnostics);
   check_accumulate(spec, diagnostics);
   if (engine == Engine::cuda) {
-    check_cores(spec, diagnostics);
+    check_cores(problem, diagnostics);
     return diagnostics;
   }
   if (engine == Engine::dense && spec.dimensions != 2) {
@@ -145,13 +141,13 @@ diag::Diagnostics find_objections(const spec::StencilSpec& spec, Engine engine, 
         fmt::format("'--engine {}' does not take this storage in {}D yet; '--engine cuda' does, and is the "
                     "default for it",
                     engine_name(engine), spec.dimensions));
-  } else if (!spec.taps.empty()) {
+  } else if (!problem.op.composed.empty()) {
     if (spec.dimensions == 3) {
       for (const int axis : {spec::axis_z, spec::axis_y, spec::axis_x})
-        check_reach(spec, axis, largest_volume_reach, cuda_cores_take_it, diagnostics);
+        check_reach(problem, axis, largest_volume_reach, cuda_cores_take_it, diagnostics);
     } else {
-      check_reach(spec, spec::axis_y, largest_row_reach, cuda_cores_take_it, diagnostics);
-      check_reach(spec, spec::axis_x, largest_column_reach, cuda_cores_take_it, diagnostics);
+      check_reach(problem, spec::axis_y, largest_row_reach, cuda_cores_take_it, diagnostics);
+      check_reach(problem, spec::axis_x, largest_column_reach, cuda_cores_take_it, diagnostics);
     }
     diagnostics.append(round_weights(spec).diagnostics);
   }
@@ -270,15 +266,15 @@ struct EngineDrafts {
 
 EngineDrafts ask_engine(const Problem& problem) {
   const spec::StencilSpec& spec = problem.spec;
-  EngineDrafts asked{problem.engine, find_objections(spec, problem.engine, problem.variant), {}};
-  if (!asked.diagnostics.has_errors() && !spec.taps.empty()) {
+  EngineDrafts asked{problem.engine, find_objections(problem), {}};
+  if (!asked.diagnostics.has_errors() && !problem.op.composed.empty()) {
     asked.drafts = draft_engine(problem);
     if (!asked.drafts.front().is_possible()) report_size(spec, asked.drafts.front(), asked.diagnostics);
   }
   if (problem.variant != Variant{}) {  // which CUDA cores do not have
     for (diag::Diagnostic& item : asked.diagnostics.items) remove_advice(item.text);
   }
-  if (!asked.drafts.empty() || spec.taps.empty()) return asked;
+  if (!asked.drafts.empty() || problem.op.composed.empty()) return asked;
   const auto error =
       std::find_if(asked.diagnostics.items.begin(), asked.diagnostics.items.end(),
                    [](const diag::Diagnostic& item) { return item.severity == diag::Severity::error; });
@@ -297,7 +293,8 @@ PlanResult make_plan(const spec::StencilSpec& spec, const Request& request) {
   const bool for_warpgroups =
       !request.architectures.empty() &&
       std::all_of(request.architectures.begin(), request.architectures.end(), is_sm_90a);
-  Problem problem{spec, Engine::sparse, request.variant, for_warpgroups, tap_rows_of(spec), {}};
+  const Operator op = operator_of(spec);
+  Problem problem{spec, op, Engine::sparse, request.variant, for_warpgroups, tap_rows_of(op), {}};
   std::vector<Engine> engines{Engine::sparse, Engine::cuda};
   if (request.engine == Engine::dense) engines.push_back(Engine::dense);
 
@@ -324,7 +321,7 @@ PlanResult make_plan(const spec::StencilSpec& spec, const Request& request) {
   plan.variant = request.variant;
   plan.dimensions = spec.dimensions;
   plan.tap_rows = std::move(problem.tap_rows);
-  set_reach(spec, plan);
+  plan.op = op;
   for (const Draft& draft : drafts) plan.candidates.push_back(draft.candidate);
   if (!found) return result;
   plan.weights = std::move(chosen->weights);

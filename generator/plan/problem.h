@@ -8,6 +8,7 @@
 #include "plan/contraction.h"
 #include "plan/engine.h"
 #include "plan/machine.h"
+#include "plan/operator.h"
 #include "plan/variant.h"
 #include "spec/stencil_spec.h"
 
@@ -16,6 +17,7 @@ namespace spidergen::plan {
 /// What schemes are asked to hold.
 struct Problem {
   const spec::StencilSpec& spec;
+  const Operator& op;
   Engine engine = Engine::sparse;
   Variant variant;
   bool for_warpgroups = false;   ///< code for sm_90a alone

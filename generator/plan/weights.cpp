@@ -15,6 +15,7 @@
 
 #include "plan/common_factor.h"
 #include "plan/engine.h"
+#include "plan/operator.h"
 
 namespace spidergen::plan {
 namespace {
@@ -230,7 +231,7 @@ bool sums_to_one(const RoundedWeights& weights) {
 bool wants_identity(const StencilSpec& spec, const RoundedWeights& weights) {
   if (spec.storage != spec::Storage::f32 || spec.accuracy != spec::Accuracy::full) return false;
   double centre = 0;
-  for (const Tap& tap : spec.taps) {
+  for (const Tap& tap : operator_of(spec).composed) {
     if (tap.at == spec::Offset{}) centre = tap.weight;
   }
   return sums_to_one(weights) && centre >= smallest_identity_weight && centre < largest_identity_weight &&
@@ -349,7 +350,7 @@ void report_vanished(const StencilSpec& spec, const RoundedWeights& weights, dia
   const std::string more = others == 0   ? ""
                            : others == 1 ? " (as does 1 other)"
                                          : fmt::format(" (as do {} others)", others);
-  diagnostics.error(spec.taps[static_cast<std::size_t>(first - taps.begin())].where,
+  diagnostics.error(operator_of(spec).composed[static_cast<std::size_t>(first - taps.begin())].where,
                     text(first->weight, more, how_to_drop(spec.shape, others > 0)));
 }
 
@@ -388,7 +389,7 @@ bool all_results_vanish(const StencilSpec& spec, double largest) {
   const OperandType type = spec.storage == spec::Storage::f16 ? OperandType::f16 : OperandType::bf16;
   const double largest_cell = f32 ? std::numeric_limits<float>::max() : largest_value(type);
   const double smallest_cell = f32 ? std::numeric_limits<float>::denorm_min() : smallest_value(type);
-  return largest * largest_cell * static_cast<double>(spec.taps.size()) < smallest_cell / 2;
+  return largest * largest_cell * static_cast<double>(operator_of(spec).composed.size()) < smallest_cell / 2;
 }
 
 /// Says so, and is false, where no result would be above 0.
@@ -420,7 +421,7 @@ WeightsResult round_weights(const StencilSpec& spec, CommonFactors factors) {
   WeightsResult result;
   RoundedWeights& weights = result.weights;
   weights.type = spec.storage == spec::Storage::bf16 ? OperandType::bf16 : OperandType::f16;
-  for (const Tap& tap : spec.taps) {
+  for (const Tap& tap : operator_of(spec).composed) {
     weights.taps.push_back({tap.at, tap.weight, {}, 0, 0, tap.weight});
     weights.sum += tap.weight;
   }
@@ -460,7 +461,7 @@ WeightsResult round_weights_to_f32(const StencilSpec& spec) {
   weights.type = spec.storage == spec::Storage::bf16 ? OperandType::bf16 : OperandType::f16;
   weights.in_f32 = true;
   weights.exact = true;
-  for (const Tap& tap : spec.taps) {
+  for (const Tap& tap : operator_of(spec).composed) {
     const auto rounded = static_cast<double>(static_cast<float>(tap.weight));
     weights.taps.push_back({tap.at, tap.weight, {rounded}, rounded, 0, tap.weight});
     weights.sum += tap.weight;

@@ -50,6 +50,8 @@ struct Tap {
   Offset at{};
   double weight = 0;
   diag::SourceLocation where;  ///< of the weight, for messages
+
+  bool operator==(const Tap&) const = default;
 };
 
 struct Face {

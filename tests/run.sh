@@ -17,7 +17,7 @@ for argument in "$@"; do
   esac
 done
 
-packages=(cmake make ninja-build g++ clang-format clang-tidy libyaml-cpp-dev libmuparser-dev libfmt-dev libboost-program-options-dev
+packages=(git cmake make ninja-build g++ clang-format clang-tidy libyaml-cpp-dev libmuparser-dev libfmt-dev libboost-program-options-dev
   libboost-context-dev libgtest-dev python3-numpy python3-scipy python3-matplotlib python3-yaml python3-jsonschema doxygen gfortran
   clang libclang-rt-14-dev)
 

@@ -339,7 +339,6 @@ struct Stencil : OperandTables, Reach {
   static constexpr int planes_in_flight = 5, largest_distance = 0, unrolled_planes = 5;
   static constexpr int ring_planes = 5, ring_row_bytes = 320, ring_plane_bytes = 6400;
   static constexpr int ring_lead_bytes = 32, left_vectors = 1, right_vectors = 1;
-  static constexpr int edge_columns = 11;
   static constexpr bool operands_in_registers = true;
   static constexpr int source_count = 1, product_count = 15;
   SPIDER_DEVICE static spider::PlaneSource source(int i) {

@@ -110,7 +110,6 @@ struct Stencil : OperandTables, Reach {
   static constexpr int planes_in_flight = 3, largest_distance = 0, unrolled_planes = 6;
   static constexpr int ring_planes = 6, ring_row_bytes = 320, ring_plane_bytes = 5760;
   static constexpr int ring_lead_bytes = 32, left_vectors = 1, right_vectors = 1;
-  static constexpr int edge_columns = 9;
   static constexpr bool operands_in_registers = true;
   static constexpr int source_count = 1, product_count = 5;
   SPIDER_DEVICE static spider::PlaneSource source(int i) {

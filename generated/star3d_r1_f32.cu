@@ -53,7 +53,6 @@ struct Stencil : Reach {
   static constexpr int planes_at_once = 1, groups_ahead = 3;
   static constexpr int left_vectors = 1, right_vectors = 1;
   static constexpr int ring_row_bytes = 640, ring_lead_bytes = 128;
-  static constexpr int edge_columns = 8;
   static constexpr bool edges_in_memory = false;
   static constexpr int tap_count = 7;
   static constexpr spider::CoreTap taps[tap_count] = {

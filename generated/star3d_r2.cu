@@ -164,7 +164,6 @@ struct Stencil : OperandTables, Reach {
   static constexpr int planes_in_flight = 3, largest_distance = 3, unrolled_planes = 3;
   static constexpr int ring_planes = 8, ring_row_bytes = 320, ring_plane_bytes = 6464;
   static constexpr int ring_lead_bytes = 32, left_vectors = 1, right_vectors = 1;
-  static constexpr int edge_columns = 11;
   static constexpr bool operands_in_registers = true;
   static constexpr int source_count = 3, product_count = 5;
   SPIDER_DEVICE static spider::PlaneSource source(int i) {

@@ -183,7 +183,6 @@ struct Stencil : OperandTables, Reach {
   static constexpr int planes_in_flight = 5, largest_distance = 5, unrolled_planes = 5;
   static constexpr int ring_planes = 10, ring_row_bytes = 320, ring_plane_bytes = 9024;
   static constexpr int ring_lead_bytes = 32, left_vectors = 1, right_vectors = 1;
-  static constexpr int edge_columns = 15;
   static constexpr bool operands_in_registers = true;
   static constexpr int source_count = 3, product_count = 10;
   SPIDER_DEVICE static spider::PlaneSource source(int i) {

@@ -54,7 +54,6 @@ struct Stencil : Reach {
   static constexpr int planes_at_once = 1, groups_ahead = 2;
   static constexpr int left_vectors = 1, right_vectors = 1;
   static constexpr int ring_row_bytes = 640, ring_lead_bytes = 128;
-  static constexpr int edge_columns = 14;
   static constexpr bool edges_in_memory = true;
   static constexpr int tap_count = 25;
   static constexpr spider::CoreTap taps[tap_count] = {

@@ -22,7 +22,6 @@ SchemeText text_of(const plan::Cores3d& cores, const Kernel& kernel) {
   bindings["right_vectors"] = fmt::to_string(cores.right_vectors);
   bindings["ring_row_bytes"] = fmt::to_string(cores.row_bytes);
   bindings["ring_lead_bytes"] = fmt::to_string(cores.lead_bytes);
-  bindings["edge_columns"] = fmt::to_string(cores.edge_columns);
   return {render_part("cores3d.cu.in", bindings), {"spider::cores3d_form<Stencil>(),"}};
 }
 

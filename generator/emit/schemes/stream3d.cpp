@@ -61,7 +61,6 @@ SchemeText text_of(const plan::Stream3d& stream, const Kernel& kernel) {
   bindings["left_vectors"] = fmt::to_string(stream.left_vectors);
   bindings["right_vectors"] = fmt::to_string(stream.right_vectors);
   bindings["ring_lead_bytes"] = fmt::to_string(stream.lead_bytes);
-  bindings["edge_columns"] = fmt::to_string(stream.edge_columns);
   bindings["operands_in_registers"] = stream.operands_in_registers ? "true" : "false";
   bindings["planes_in_flight"] = fmt::to_string(contraction.planes_in_flight());
   bindings["largest_distance"] = fmt::to_string(largest_distance);

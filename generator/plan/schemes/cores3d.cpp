@@ -92,7 +92,6 @@ std::optional<Cores3d> try_block(const Block& block, const Contraction& contract
                                 (ring.left_vectors + ring.right_vectors) * vector_bytes,
                             line_bytes);
   ring.lead_bytes = round_up(ring.left_vectors * vector_bytes, line_bytes);
-  ring.edge_columns = columns_across_edges(contraction.column_reach, vector_cells);
   ring.blocks_per_multiprocessor = block.blocks;
   ring.estimated_registers = registers;
   const auto fits = [&] {
@@ -130,7 +129,9 @@ int core_edge_words(const Cores3d& ring, const Contraction& contraction) {
   const int threads = threads_of(ring);
   const int own_vectors = ring.warps_across * warp_columns * contraction.element_bytes / vector_bytes;
   const int copies = divide_up(rows * (own_vectors + ring.left_vectors + ring.right_vectors), threads);
-  const int elements = divide_up(rows * ring.edge_columns, threads);
+  const int edge_columns =
+      columns_across_edges(contraction.column_reach, vector_bytes / contraction.element_bytes);
+  const int elements = divide_up(rows * edge_columns, threads);
   return copies + elements + divide_up(elements, 2);
 }
 

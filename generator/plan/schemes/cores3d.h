@@ -21,8 +21,6 @@ struct Cores3d {
   int right_vectors = 0;         ///< and behind them
   int row_bytes = 0;             ///< from row to row in the ring
   int lead_bytes = 0;            ///< before the block's own columns of the first row
-  int edge_columns =
-      0;  ///< of a ring row that taps reach and that are in no vector inside, beside both edges
   int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
   int preferred_steps = 0;            ///< of a walk on a large field
   int cells_loaded = 0;               ///< by a thread for its outputs of a plane, from the ring

@@ -183,16 +183,13 @@ int choose_unrolled_planes(const Contraction& contraction, const Stream3d& plane
 }
 
 /// The ring: its rows hold what fragments do, and the block's own columns lie there as in memory, modulo 32
-/// bytes. At edges, of which one may cut a vector: in boxes where both do within a block, every element is
-/// brought by itself.
+/// bytes.
 void set_columns(const Contraction& contraction, Stream3d& planes) {
   const Columns columns = columns_of(contraction);
   planes.first_column = columns.low;
   planes.left_vectors = -columns.low / vector_elements;
   planes.right_vectors = divide_up(columns.high - tile_outputs, vector_elements);
   planes.lead_bytes = round_up(planes.left_vectors * vector_bytes, sector_bytes);
-  planes.edge_columns =
-      columns_across_edges(contraction.column_reach, vector_elements) - (vector_elements - 1);
 }
 
 /// More operands than shared memory has room for, or more products than a compiler takes in half a minute.

@@ -20,7 +20,6 @@ struct Stream3d {
   int lead_bytes = 0;     ///< before the block's own columns of the first ring row
   int row_bytes = 0;      ///< from row to row of a plane in the ring
   int plane_bytes = 0;    ///< from plane to plane
-  int edge_columns = 0;   ///< of a ring row that taps reach in no vector inside, beside both edges
   int preferred_planes = 0;
   bool operands_in_registers = true;  ///< otherwise they wait in shared memory behind the ring
   /// Planes that a round of the walk takes: a multiple of those in flight, so that accumulators rotate by

@@ -49,20 +49,21 @@ struct VolumeBlock {
 /// - block_threads: threads of a block;
 /// - ring_planes, ring_rows: input planes in the ring, rows of each;
 /// - tile_rows: output rows of a block; row_anchor: of which number its first row is a multiple;
-/// - planes_at_once: planes that are copied together;
+/// - planes_at_once: planes that are copied together; planes_ahead: planes on their way, a multiple of it;
 /// - tile_vectors: vectors of 16 bytes of the block's own columns in a row;
 /// - left_vectors, right_vectors: those that taps reach before and behind them;
 /// - ring_row_bytes, ring_plane_bytes: from row to row, from plane to plane; a multiple of 32, for copies are
 ///   slow where shared and global addresses do not agree modulo that;
 /// - ring_lead_bytes: before the block's own columns in the first row; the same;
+/// - edge_warps: warps that find the elements of a group of planes at edges, a divisor of the block's;
+/// - finds_all_edges: do they find all of them once for all planes, or, for want of registers, those beside
+///   one edge between vectors? The others are then fetched plane by plane;
 /// - lowest_dz, lowest_dy: of the taps' offsets along z, y;
 /// - lead_planes: from the lowest offset along z to the highest;
 /// - highest_low, lowest_high: columns that every tap row may read, from so far behind a box's first column
 ///   to so far before its end;
 /// - column_reach_low, column_reach_high: lowest offset along x, at most 0; highest, at least 0;
 /// - edges_in_memory: where cells at edges come from waits in shared memory, for want of registers;
-/// - edge_columns: columns of a row, reached but not in fast vectors, beside both edges of the field or of a
-///   box;
 /// - full_low, full_high: a tap with an offset between them along z leads to all that any tap leads to in a
 ///   plane;
 /// - band_count, band(i): the taps;
@@ -89,11 +90,29 @@ struct PlaneRing {
   static constexpr int copies = (plane_vectors + Shape::block_threads - 1) / Shape::block_threads;
   static_assert(Shape::block_threads % Shape::tile_vectors == 0, "threads copy whole rows at once");
 
-  // And it fetches some elements where vectors lie across an edge.
-  static constexpr int edge_elements =
-      (Shape::ring_rows * Shape::edge_columns + Shape::block_threads - 1) / Shape::block_threads;
-  // By asynchronous copies: there are none of two bytes.
+  // And it fetches some elements where vectors lie across an edge. Those of four bytes are copied
+  // asynchronously. There are no such copies of two bytes: they are loaded, and stored when they are there.
+  // Warps may take turns at that, edge_warps for every group of planes, so that loads have a round of turns
+  // to arrive.
   static constexpr bool copies_edges = element_bytes == 4;
+  static constexpr int edge_threads = Shape::edge_warps * 32;
+  static constexpr int turns = Shape::block_threads / edge_threads;
+  static_assert(turns * edge_threads == Shape::block_threads && (turns == 1 || !copies_edges),
+                "all warps have turns, but none at copies");
+
+  // Columns of a row that are reached but in no fast vector: beside both edges of the field or of a box,
+  // which may cut vectors; or beside one between vectors.
+  static constexpr int low_edge_columns =
+      (Shape::highest_low > 0 ? Shape::highest_low : 0) - Shape::column_reach_low;
+  static constexpr int high_edge_columns =
+      Shape::column_reach_high - (Shape::lowest_high < 0 ? Shape::lowest_high : 0);
+  static constexpr int wider_edge_columns =
+      low_edge_columns > high_edge_columns ? low_edge_columns : high_edge_columns;
+  static constexpr int edge_columns = Shape::finds_all_edges
+                                          ? low_edge_columns + high_edge_columns + 2 * (vector_elements - 1)
+                                          : wider_edge_columns;
+  static constexpr int edge_elements =
+      edge_columns > 0 ? (edge_columns* Shape::ring_rows + edge_threads - 1) / edge_threads : 1;
 
   // What a thread must know of both.
   static constexpr int table_words =
@@ -105,6 +124,10 @@ struct PlaneRing {
                 "places of elements are 16 bits of a word");
 
   SPIDER_DEVICE static int thread_index() { return device::warp_index() * 32 + device::lane_index(); }
+  SPIDER_DEVICE static int edge_thread_index() {
+    return turns == 1 ? thread_index() : device::warp_index() % Shape::edge_warps * 32 + device::lane_index();
+  }
+  SPIDER_DEVICE static int first_turn() { return turns == 1 ? 0 : device::warp_index() / Shape::edge_warps; }
 
   SPIDER_DEVICE static MappedIndex map_plane(const Block& block, std::int32_t z) {
     return map_index(Shape::plane_rules(), z, block.extent[0]);
@@ -243,12 +266,11 @@ struct PlaneRing {
     return plan;
   }
 
-  /// One of the elements that a thread fetches of every plane: number k.
+  /// One of a plane's elements in vectors across an edge.
   struct EdgePlace {
     int row, column;  ///< in the ring
 
-    SPIDER_DEVICE EdgePlace(const Block& block, int k) {
-      const int element = thread_index() + k * Shape::block_threads;
+    SPIDER_DEVICE EdgePlace(const Block& block, int element) {
       const int before = block.fast_begin * vector_elements - block.edge_begin;
       const int i = element % block.edge_columns;
       row = element / block.edge_columns;
@@ -345,7 +367,7 @@ struct PlaneRing {
     for (int k = 0; k < edge_elements; ++k) {
       table.put_no_element(k);
       if (block.edge_columns == 0) continue;
-      const EdgePlace place(block, k);
+      const EdgePlace place(block, edge_thread_index() + k * edge_threads);
       if (!place.exists()) continue;
       const std::int32_t y = block.top + place.row;
       const std::int32_t x = block.left + place.column;
@@ -353,7 +375,9 @@ struct PlaneRing {
       const MappedIndex row = map_row(block, y);
       const MappedIndex column = map_column(block, x);
       if (column.constant || row.constant) {
-        fill_in_all_planes(place.offset(), static_cast<Element>(column.constant ? column.value : row.value));
+        if (first_turn() == 0)
+          fill_in_all_planes(place.offset(),
+                             static_cast<Element>(column.constant ? column.value : row.value));
         continue;
       }
       table.put_element(k, static_cast<std::int32_t>(row.index * block.row_stride) + column.index,
@@ -391,8 +415,7 @@ struct PlaneRing {
       device::copy_async_if((plan.wanted >> k & 1U) != 0, to + plan.to[k], plane + plan.from[k]);
   }
 
-  /// The same at edges. Elements of four bytes are copied asynchronously, too; of two bytes there are no such
-  /// copies.
+  /// The same at edges, with elements of four bytes.
   SPIDER_DEVICE static void start_edge_plane(const Edges& edges, Shared to, const Element* plane) {
     const EdgeTable table = edges.table();
     SPIDER_UNROLL
@@ -418,21 +441,17 @@ struct PlaneRing {
     const EdgeTable table = edges.table();
     SPIDER_UNROLL
     for (int k = 0; k < edge_elements; ++k) {
-      if (k < edges.elements) {
-        values.value[k] =
-            device::load_field_if(table.has_element(k), plane + table.element(k), values.value[k]);
-      }
+      values.value[k] =
+          device::load_field_if(table.has_element(k), plane + table.element(k), values.value[k]);
     }
   }
 
   /// Puts them into the ring's plane at `to`.
-  SPIDER_DEVICE static void place_edges(const Edges& edges, Shared to, const EdgeValues& values) {
+  SPIDER_DEVICE static void store_edges(const Edges& edges, Shared to, const EdgeValues& values) {
     const EdgeTable table = edges.table();
     SPIDER_UNROLL
-    for (int k = 0; k < edge_elements; ++k) {
-      if (k < edges.elements)
-        device::store_shared_if(table.has_element(k), to + table.offset(k), values.value[k]);
-    }
+    for (int k = 0; k < edge_elements; ++k)
+      device::store_shared_if(table.has_element(k), to + table.offset(k), values.value[k]);
   }
 
   /// The cell (z, y, x), wherever the boundary takes it from; 0 where no tap reaches it.
@@ -464,15 +483,27 @@ struct PlaneRing {
                             block.input + (plane.index * block.plane_stride + row.index * block.row_stride +
                                            block.left + place.vector * vector_elements));
     }
-    if (block.edge_columns == 0) return;
+    fetch_edges(block, z, 0, to);
+  }
+
+  /// Fetches the edge elements of plane z from number `first` on, but for those that plan_edges has filled.
+  SPIDER_DEVICE static void fetch_edges(const Block& block, std::int32_t z, int first, Shared to) {
+    const MappedIndex plane = map_plane(block, z);
     SPIDER_NO_UNROLL
-    for (int k = 0; k < edge_elements; ++k) {
-      const EdgePlace place(block, k);
+    for (int i = first + thread_index(); i < Shape::ring_rows * block.edge_columns;
+         i += Shape::block_threads) {
+      const EdgePlace place(block, i);
       const std::int32_t y = block.top + place.row;
       const std::int32_t x = block.left + place.column;
-      if (!place.exists() || map_column(block, x).constant || map_row(block, y).constant) continue;
+      const bool found = Shape::finds_all_edges || i < edge_elements * edge_threads;
+      if (found && (map_column(block, x).constant || map_row(block, y).constant)) continue;
       device::store_shared(to + place.offset(), fetch_cell(block, z, plane, y, x));
     }
+  }
+
+  /// Those of a usual plane that nobody has found before. They are rare as unusual planes are.
+  SPIDER_DEVICE_APART void fetch_other_edges(const SweepArguments& field, std::int32_t z, Shared to) {
+    fetch_edges(make_block(field), z, edge_elements * edge_threads, to);
   }
 
   /// One of the cells of a ring plane that taps may reach.
@@ -592,7 +623,7 @@ struct PlaneRing {
     constexpr std::int64_t farthest = (std::int64_t{1} << 31) - 2 * ring_vectors * vector_elements;
     const std::int64_t rows = std::int64_t{block.extent[1]} + 2 * Shape::ring_rows;
     const bool near = block.row_stride < (farthest - block.extent[2]) / rows;
-    if (!field.aligned_input || !near || block.edge_columns > Shape::edge_columns) return Terrain::elements;
+    if (!field.aligned_input || !near) return Terrain::elements;
     const bool all_fast = block.fast_begin == 0 && block.fast_end == ring_vectors;
     // The block's own rows end behind those that it reads where all taps reach up.
     constexpr std::int32_t own_end = Shape::tile_rows - Shape::lowest_dy;
@@ -609,47 +640,64 @@ struct PlaneRing {
     SPIDER_DEVICE Supply(const Block& block, const Span& usual)
         : next_(block.input + block.first_plane * block.plane_stride), usual_(usual), values_() {
       if constexpr (terrain == Terrain::inside) copies_ = plan_plain_copies(block);
-      if constexpr (terrain == Terrain::edge) edges_ = plan_edges(block);
-      load_next_edges(block, 0);
+      if constexpr (terrain == Terrain::edge) {
+        edges_ = plan_edges(block);
+        has_others_ = block.edge_columns * Shape::ring_rows > edge_elements * edge_threads;
+      }
+      if constexpr (loads_edges) {
+        turn_ = block.edge_columns > 0 ? first_turn() * Shape::planes_at_once : -1;
+        load_edges_of_turn(block, next_ + turn_ * block.plane_stride);
+      }
     }
 
     /// Starts the copies of the planes of `step` and those behind it to the places from `to` on.
     SPIDER_DEVICE void start(const SweepArguments& field, const Block& block, int step, Shared to) {
       SPIDER_UNROLL
       for (int i = 0; i < Shape::planes_at_once; ++i) {
-        if (step + i < block.steps)
-          start_next(field, block, step + i, to + i * Shape::ring_plane_bytes, values_[i]);
+        if (step + i < block.steps) start_next(field, block, step + i, to + i * Shape::ring_plane_bytes);
         next_ += block.plane_stride;
       }
       device::copy_async_commit();
-      load_next_edges(block, step + Shape::planes_at_once);
+    }
+
+    /// Puts what has been loaded of the same planes at edges there; planes_ahead planes from `step` on have
+    /// been started. Called for all groups of planes in turn.
+    SPIDER_DEVICE void place_edges(const Block& block, int step, Shared to) {
+      if constexpr (loads_edges) {
+        if (step != turn_) return;
+        SPIDER_UNROLL
+        for (int i = 0; i < Shape::planes_at_once; ++i) {
+          if (usual_.holds(step + i)) store_edges(edges_, to + i * Shape::ring_plane_bytes, values_[i]);
+        }
+        constexpr int round = turns * Shape::planes_at_once;
+        turn_ += round;
+        load_edges_of_turn(block, next_ + (round - Shape::planes_ahead) * block.plane_stride);
+      }
     }
 
    private:
     /// Are elements across edges loaded, since they are not copied?
     static constexpr bool loads_edges = terrain == Terrain::edge && !copies_edges;
 
-    SPIDER_DEVICE void start_next(const SweepArguments& field, const Block& block, int step, Shared to,
-                                  const EdgeValues& values) {
+    SPIDER_DEVICE void start_next(const SweepArguments& field, const Block& block, int step, Shared to) {
       if constexpr (terrain == Terrain::elements) {
         fetch_plane(block, block.first_plane + step, to);
       } else if (all_usual || usual_.holds(step)) {
         if constexpr (terrain == Terrain::inside) start_plane(copies_, to, next_);
         if constexpr (terrain == Terrain::edge) start_edge_plane(edges_, to, next_);
-        if constexpr (loads_edges) place_edges(edges_, to, values);
+        if constexpr (terrain == Terrain::edge && !Shape::finds_all_edges) {
+          if (has_others_) fetch_other_edges(field, block.first_plane + step, to);
+        }
       } else {
         bring_unusual_plane(field, block.first_plane + step, to);
       }
     }
 
-    /// Edge elements are loaded planes_at_once before they are placed, so that nobody waits for them.
-    SPIDER_DEVICE void load_next_edges(const Block& block, int step) {
-      if constexpr (loads_edges) {
-        SPIDER_UNROLL
-        for (int i = 0; i < Shape::planes_at_once; ++i) {
-          if (all_usual || usual_.holds(step + i))
-            load_edges(edges_, next_ + i * block.plane_stride, values_[i]);
-        }
+    /// `plane`: the first interior element of that of step turn_.
+    SPIDER_DEVICE void load_edges_of_turn(const Block& block, const Element* plane) {
+      SPIDER_UNROLL
+      for (int i = 0; i < Shape::planes_at_once; ++i) {
+        if (usual_.holds(turn_ + i)) load_edges(edges_, plane + i * block.plane_stride, values_[i]);
       }
     }
 
@@ -658,6 +706,8 @@ struct PlaneRing {
     Copies copies_;
     Edges edges_;
     EdgeValues values_[Shape::planes_at_once];
+    int turn_;  ///< the first step of the planes whose edge elements this warp has loaded, or -1
+    bool has_others_ = false;  ///< are there edge elements that no thread has found?
   };
 };
 

@@ -74,12 +74,15 @@ struct Cores3d {
   struct Ring : Stencil {
     using Element = typename Cells::Element;
     static constexpr int block_threads = warps_per_block * 32;
-    static constexpr int ring_planes = planes_at_once * (groups_ahead + 1);
+    static constexpr int planes_ahead = groups_ahead * planes_at_once;
+    static constexpr int ring_planes = planes_ahead + planes_at_once;
     static constexpr int tile_rows = block_rows;
     static constexpr int row_anchor = 1;
     static constexpr int ring_rows = block_rows + tap_row_count - 1;
     static constexpr int tile_vectors = block_columns * Cells::element_bytes / 16;
     static constexpr int ring_plane_bytes = ring_rows * Stencil::ring_row_bytes;
+    static constexpr int edge_warps = warps_per_block;
+    static constexpr bool finds_all_edges = true;
     static constexpr int lowest_dz = Stencil::plane_low;
     static constexpr int lowest_dy = row_low;
     static constexpr int lead_planes = planes_in_flight - 1;
@@ -170,15 +173,19 @@ struct Cores3d {
   template <Terrain terrain>
   SPIDER_DEVICE static void walk_planes(const SweepArguments& field, const Block& block) {
     constexpr bool inside = terrain == Terrain::inside;
-    constexpr int planes_ahead = groups_ahead * planes_at_once;
+    constexpr int planes_ahead = Ring::planes_ahead;
     constexpr Shared group_bytes = planes_at_once * Ring::ring_plane_bytes;
     // Not every cell of every plane is brought: what no wanted result needs is added to others all the same.
     const Span usual = Planes::usual_steps(block);
     if (!inside || usual.begin > 0 || usual.end < block.steps) Planes::clear();
     typename Planes::template Supply<terrain> supply(block, usual);
+    const auto place_behind = [](Shared place) {
+      return place == groups_ahead * group_bytes ? 0 : place + group_bytes;
+    };
     SPIDER_NO_UNROLL
     for (int group = 0; group < groups_ahead; ++group)
       supply.start(field, block, group * planes_at_once, static_cast<Shared>(group) * group_bytes);
+    supply.place_edges(block, 0, 0);
 
     const int column =
         device::warp_index() % Stencil::warps_across * warp_columns + device::lane_index() * outputs;
@@ -202,7 +209,8 @@ struct Cores3d {
       device::copy_async_wait<groups_ahead - 1>();
       device::sync_block();
       supply.start(field, block, first_step + planes_ahead, next_place);
-      next_place = next_place == groups_ahead * group_bytes ? 0 : next_place + group_bytes;
+      next_place = place_behind(next_place);
+      supply.place_edges(block, first_step + planes_at_once, place_behind(next_place));
       SPIDER_UNROLL
       for (int i = 0; i < planes_at_once; ++i) {
         const int step = first_step + i;

@@ -102,7 +102,7 @@ struct Stream3d {
   struct Ring : Stencil {
     using Element = std::uint16_t;
     static constexpr int block_threads = warps_per_block * 32;
-    static constexpr int planes_at_once = 1;
+    static constexpr int planes_at_once = 1, planes_ahead = Stream3d::planes_ahead;
     static constexpr int tile_rows = block_rows;
     static constexpr int row_anchor = product_rows;
     static constexpr int ring_rows = block_rows + Stencil::row_high - row_low;
@@ -110,7 +110,8 @@ struct Stream3d {
     static constexpr int lowest_dz = Stencil::plane_low;
     static constexpr int lowest_dy = row_low;
     static constexpr int lead_planes = Stream3d::lead_planes;
-    static constexpr bool edges_in_memory = false;
+    static constexpr int edge_warps = 1;
+    static constexpr bool finds_all_edges = false, edges_in_memory = false;
   };
   using Planes = PlaneRing<Ring>;
   using Block = typename Planes::Block;
@@ -392,6 +393,7 @@ struct Stream3d {
     typename Planes::template Supply<terrain, inside> supply(block, usual);
     SPIDER_NO_UNROLL
     for (int step = 0; step < planes_ahead; ++step) supply.start(field, block, step, ring_plane(step));
+    supply.place_edges(block, 0, ring_plane(0));
 
     const std::int32_t x = output_column(block);
     const std::int32_t y = output_row(block);
@@ -412,6 +414,7 @@ struct Stream3d {
         device::copy_async_wait<planes_ahead - 1>();
         device::sync_block();
         supply.start(field, block, step + planes_ahead, ring_plane(place + planes_ahead));
+        supply.place_edges(block, step + 1, ring_plane(place + 1));
 
         const FragmentPlaces places = find_fragments(lane, place);
         if constexpr (operands_in_registers) {

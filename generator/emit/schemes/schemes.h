@@ -12,40 +12,40 @@ struct SchemeText {
   std::string stencil;             ///< `struct Stencil`, for the scheme's device header, with its tables
   std::vector<std::string> forms;  ///< ways to sweep, from large boxes to small ones
 };
-[[nodiscard]] SchemeText text_of(const plan::Stream1d& scheme, const Kernel& kernel);
-[[nodiscard]] SchemeText text_of(const plan::Tile2d& scheme, const Kernel& kernel);
-[[nodiscard]] SchemeText text_of(const plan::Block2d& scheme, const Kernel& kernel);
-[[nodiscard]] SchemeText text_of(const plan::Star2d& scheme, const Kernel& kernel);
-[[nodiscard]] SchemeText text_of(const plan::Split2d& scheme, const Kernel& kernel);
-[[nodiscard]] SchemeText text_of(const plan::Stream2d& scheme, const Kernel& kernel);
-[[nodiscard]] SchemeText text_of(const plan::Stream3d& scheme, const Kernel& kernel);
-[[nodiscard]] SchemeText text_of(const plan::Cores2d& scheme, const Kernel& kernel);
-[[nodiscard]] SchemeText text_of(const plan::Cores3d& scheme, const Kernel& kernel);
-[[nodiscard]] SchemeText text_of(const plan::CudaCores& scheme, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Stream1d&, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Tile2d&, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Block2d&, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Star2d&, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Split2d&, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Stream2d&, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Stream3d&, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Cores2d&, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Cores3d&, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::CudaCores&, const Kernel& kernel);
 
 /// Each adds its scheme's lines to the report (describe.h).
 using Lines = std::vector<std::string>;
-void describe(const plan::Stream1d& scheme, const plan::KernelPlan& plan, Lines& lines);
-void describe(const plan::Tile2d& scheme, const plan::KernelPlan& plan, Lines& lines);
-void describe(const plan::Block2d& scheme, const plan::KernelPlan& plan, Lines& lines);
-void describe(const plan::Star2d& scheme, const plan::KernelPlan& plan, Lines& lines);
-void describe(const plan::Split2d& scheme, const plan::KernelPlan& plan, Lines& lines);
-void describe(const plan::Stream2d& scheme, const plan::KernelPlan& plan, Lines& lines);
-void describe(const plan::Stream3d& scheme, const plan::KernelPlan& plan, Lines& lines);
-void describe(const plan::Cores2d& scheme, const plan::KernelPlan& plan, Lines& lines);
-void describe(const plan::Cores3d& scheme, const plan::KernelPlan& plan, Lines& lines);
-void describe(const plan::CudaCores& scheme, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Stream1d&, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Tile2d&, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Block2d&, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Star2d&, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Split2d&, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Stream2d&, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Stream3d&, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Cores2d&, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Cores3d&, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::CudaCores&, const plan::KernelPlan& plan, Lines& lines);
 
 /// Each is its scheme's object in --explain's JSON: `streaming`, or on CUDA cores `cores`.
-[[nodiscard]] std::string json_of(const plan::Stream1d& scheme, const plan::KernelPlan& plan);
-[[nodiscard]] std::string json_of(const plan::Tile2d& scheme, const plan::KernelPlan& plan);
-[[nodiscard]] std::string json_of(const plan::Block2d& scheme, const plan::KernelPlan& plan);
-[[nodiscard]] std::string json_of(const plan::Star2d& scheme, const plan::KernelPlan& plan);
-[[nodiscard]] std::string json_of(const plan::Split2d& scheme, const plan::KernelPlan& plan);
-[[nodiscard]] std::string json_of(const plan::Stream2d& scheme, const plan::KernelPlan& plan);
-[[nodiscard]] std::string json_of(const plan::Stream3d& scheme, const plan::KernelPlan& plan);
-[[nodiscard]] std::string json_of(const plan::Cores2d& scheme, const plan::KernelPlan& plan);
-[[nodiscard]] std::string json_of(const plan::Cores3d& scheme, const plan::KernelPlan& plan);
-[[nodiscard]] std::string json_of(const plan::CudaCores& scheme, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Stream1d&, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Tile2d&, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Block2d&, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Star2d&, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Split2d&, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Stream2d&, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Stream3d&, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Cores2d&, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Cores3d&, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::CudaCores&, const plan::KernelPlan& plan);
 
 }  // namespace spidergen::emit

@@ -142,7 +142,7 @@ Outcome load_form(const spider_kernel& kernel, const SweepForm& form, Residency&
   // what the device compiles for itself is of the architecture that it was compiled from.
   residency.starts_early = residency.starts_early && attributes.ptxVersion >= first_arch_of_early_starts;
   // Kernels for warpgroups bound their blocks to a warp where the code is not for sm_90a
-  // (templates/split2d.cu.in).
+  // (spider/kernels/split2d.h).
   if (attributes.maxThreadsPerBlock < tiling.warps_per_block * 32) {
     return {SPIDER_ERROR_DEVICE,
             std::string("kernel ") + kernel.info.name +

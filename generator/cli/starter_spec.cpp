@@ -37,6 +37,7 @@ coefficients:
 # What lies beyond the field: halo (cells that the caller fills), {constant: 0}, nearest and others, for all faces or
 # for some: {y: halo, x: {low: {constant: 1}, high: nearest}}.
 boundary: nearest
+# steps: auto   # time steps that one sweep advances; each step has the boundary's rules
 )";
 
 }  // namespace

@@ -5,8 +5,10 @@
 
 #include <iterator>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -39,7 +41,14 @@ std::string reach_text(const spec::StencilSpec& spec, const plan::KernelPlan& pl
     axes.push_back(
         fmt::format("{} {}..{}", spec::axis_letters[axis], low == 0 ? 0 : -low, plan.op.reach_high[axis]));
   }
-  return fmt::format("{}", fmt::join(axes, ", "));
+  const std::string of_steps = plan.op.steps == 1 ? "" : fmt::format(" of {} steps", plan.op.steps);
+  return fmt::format("{}", fmt::join(axes, ", ")) + of_steps;
+}
+
+std::int64_t count_tap_rows(const spec::StencilSpec& spec) {
+  std::set<std::pair<int, int>> rows;
+  for (const spec::Tap& tap : spec.taps) rows.emplace(tap.at[spec::axis_z], tap.at[spec::axis_y]);
+  return std::ssize(rows);
 }
 
 std::string face_text(const spec::Face& face, spec::Storage storage) {
@@ -133,8 +142,8 @@ std::string summary(const spec::StencilSpec& spec) {
 std::vector<std::string> report(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format("Stencil   {}D {}, {} in {}, reach {}", spec.dimensions, shape_name(spec.shape),
-                              counted(std::ssize(spec.taps), "tap"),
-                              counted(std::ssize(plan.tap_rows), "row"), reach_text(spec, plan)));
+                              counted(std::ssize(spec.taps), "tap"), counted(count_tap_rows(spec), "row"),
+                              reach_text(spec, plan)));
   if (!spec.parameters.empty()) {
     std::vector<std::string> parameters;
     for (const spec::Parameter& parameter : spec.parameters) {

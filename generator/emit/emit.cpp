@@ -40,11 +40,15 @@ std::string faces_text(const spec::StencilSpec& spec) {
 }
 
 std::string tap_rows_text(const plan::KernelPlan& plan) {
-  std::vector<std::string> lines;
-  for (const plan::TapRow& row : plan.tap_rows) {
-    lines.push_back(fmt::format("{{{}, {}, {}, {}}},", row.dz, row.dy, row.low, row.high));
+  constexpr std::size_t rows_per_line = 6;  // of steps, whose rows are many and all alike
+  std::string text;
+  for (std::size_t i = 0; i < plan.tap_rows.size(); ++i) {
+    const plan::TapRow& row = plan.tap_rows[i];
+    const bool folds = plan.op.steps == 1 || i % rows_per_line == 0;
+    if (i > 0) text += folds ? "\n" : " ";
+    text += fmt::format("{{{}, {}, {}, {}}},", row.dz, row.dy, row.low, row.high);
   }
-  return fmt::format("{}", fmt::join(lines, "\n"));
+  return text;
 }
 
 /// A line per tap row, folded after four taps.
@@ -121,6 +125,8 @@ EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
         bindings["minimum_arch"] = fmt::to_string(minimum_arch<Scheme>());
         bindings["stencil"] = text.stencil;
         bindings["forms"] = fmt::format("{}", fmt::join(text.forms, "\n"));
+        // Of one step a kernel says nothing.
+        bindings["facts"] = kernel.plan.op.steps == 1 ? "" : fmt::format(", {}", kernel.plan.op.steps);
       },
       kernel.plan.scheme);
   return {kernel.spec.name + ".cu", render_part("kernel.cu.in", bindings) + "\n"};

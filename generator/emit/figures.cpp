@@ -125,7 +125,7 @@ std::vector<ArchitectureBound> bounds_of(const plan::KernelPlan& plan,
   const Figures figures = figures_of(plan);
   const plan::SweepWork work{plan::reference_points(plan.dimensions), figures.bytes_per_point,
                              static_cast<double>(figures.mmas), plan.engine == plan::Engine::dense,
-                             static_cast<double>(plan.contraction.taps.size())};
+                             static_cast<double>(plan.contraction.taps.size()) * plan.op.steps};
   std::vector<ArchitectureBound> bounds;
   for (const std::string& architecture : architectures) {
     ArchitectureBound bound{architecture, plan::find_device_rates(architecture), {}};
@@ -139,7 +139,7 @@ std::vector<ArchitectureBound> bounds_of(const plan::KernelPlan& plan,
 
 CostComparison costs_of(const plan::KernelPlan& plan) {
   const int radius = largest_reach(plan);
-  if (plan.dimensions != 2 || radius == 0) return {};
+  if (plan.dimensions != 2 || radius == 0 || plan.op.steps > 1) return {};
   const BoxTile tile{radius, common_tile_side(radius)};
   CostComparison comparison{tile, paper_costs(tile)};
   comparison.methods.push_back({"this kernel", own_cost(plan)});

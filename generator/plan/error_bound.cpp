@@ -92,9 +92,31 @@ ErrorBound bound_cores(const spec::StencilSpec& spec, const KernelPlan& plan) {
   return bound;
 }
 
+/// t steps, each of n multiply-adds of which an operation may be shared. Where e is the error of a step's
+/// results and v what the same step makes of the magnitudes of its inputs and weights, a step adds at most
+/// its own roundings of v, and what it is given grows no faster than v does: after t steps the sum of all is
+/// t times a step's, relative to v. Beside products and sums a step has the rounding of its weight, a warp's
+/// factor, and near a face along y the change between ways of adding rows.
+ErrorBound bound_steps(const spec::StencilSpec& spec, const KernelPlan& plan) {
+  constexpr double shared_sums = 3;
+  constexpr double factors = 5;
+  constexpr double at_faces = 16;
+  const double steps = plan.op.steps;
+  const double roundings = static_cast<double>(plan.weights.taps.size()) + shared_sums + factors + at_faces;
+  const bool f32 = spec.storage == spec::Storage::f32;
+  const double growth = std::pow(std::max(1.0, sum_of_magnitudes(plan.weights)), steps);
+  ErrorBound bound;
+  bound.result = f32 ? 0 : higher_orders * rounding_error(plan.weights.type);
+  bound.sum = higher_orders * steps * roundings * f32_rounding;
+  bound.absolute = steps * roundings * growth * least_f32 * std::ldexp(1.0, most_unit_exponent) +
+                   (f32 ? 0 : smallest_value(plan.weights.type) / 2);
+  return bound;
+}
+
 }  // namespace
 
 ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan) {
+  if (plan.op.steps > 1) return bound_steps(spec, plan);
   if (plan.engine == Engine::cuda) return bound_cores(spec, plan);
   return spec.storage == spec::Storage::f32 ? bound_f32(plan) : bound_half(plan);
 }

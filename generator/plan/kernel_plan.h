@@ -42,8 +42,10 @@ struct KernelPlan {
   Variant variant;
   int dimensions = 2;
   Operator op;
-  RoundedWeights weights;
-  std::vector<TapRow> tap_rows;  ///< ascending in (dz, dy)
+  RoundedWeights weights;        ///< of one step
+  double microseconds = 0;       ///< as its candidate's
+  double single_step_us = 0;     ///< of more steps: what a sweep of one would take
+  std::vector<TapRow> tap_rows;  ///< of all steps of a sweep together, ascending in (dz, dy)
   Contraction contraction;
   Scheme scheme;
   ErrorBound error_bound;

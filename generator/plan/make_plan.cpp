@@ -93,8 +93,14 @@ void check_variant(const Problem& problem, diag::Diagnostics& diagnostics) {
   }
 }
 
-void check_accumulate(const spec::StencilSpec& spec, diag::Diagnostics& diagnostics) {
+void check_accumulate(const spec::StencilSpec& spec, int steps, diag::Diagnostics& diagnostics) {
   if (spec.accumulate == spec::Accumulate::f32) return;
+  if (steps > 1) {
+    diagnostics.error(spec.where.accumulate,
+                      "'accumulate: f16' does not go with 'steps', whose values between steps are f32; write "
+                      "'accumulate: f32' or remove it");
+    return;
+  }
   diagnostics.error(spec.where.accumulate,
                     "only 'accumulate: f32' is generated; f16 sums lose accuracy and are no faster");
 }
@@ -120,13 +126,37 @@ void remove_advice(std::string& text) {
   if (text.ends_with(cuda_cores_take_it)) text.resize(text.size() - cuda_cores_take_it.size());
 }
 
+/// What steps above 1 do not take. So far they are generated where they are stepped one by one.
+void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
+  const spec::StencilSpec& spec = problem.spec;
+  const int steps = problem.op.steps;
+  const auto refuse = [&](const std::string& reason) { diagnostics.error(spec.where.steps, reason); };
+  const bool is_far = std::any_of(spec.taps.begin(), spec.taps.end(), [](const spec::Tap& tap) {
+    return std::abs(tap.at[spec::axis_y]) > largest_stepping_reach ||
+           std::abs(tap.at[spec::axis_x]) > largest_stepping_reach;
+  });
+  if (spec.dimensions != 2 || is_far) {
+    refuse(
+        fmt::format("steps above 1 are generated for 2D fields of radius up to {} so far; write 'steps: 1' "
+                    "or remove it",
+                    largest_stepping_reach));
+  } else if (problem.engine != Engine::cuda || problem.variant != Variant{}) {
+    refuse("steps above 1 are computed on CUDA cores so far, and in no variant: leave out other options");
+  } else if (!spec.taps.empty() && !choose_stepping(spec, steps)) {
+    const int most = most_stepping(spec);
+    refuse(fmt::format("{} steps of this stencil find no room in registers and shared memory; at most {} do",
+                       steps, most));
+  }
+}
+
 /// What an engine does not take, whatever the scheme.
 diag::Diagnostics find_objections(const Problem& problem) {
   const spec::StencilSpec& spec = problem.spec;
   const Engine engine = problem.engine;
   diag::Diagnostics diagnostics;
   check_variant(problem, diagnostics);
-  check_accumulate(spec, diagnostics);
+  check_accumulate(spec, problem.op.steps, diagnostics);
+  if (problem.op.steps > 1) check_steps(problem, diagnostics);
   if (engine == Engine::cuda) {
     check_cores(problem, diagnostics);
     return diagnostics;
@@ -188,9 +218,18 @@ struct Draft {
   [[nodiscard]] bool is_possible() const { return candidate.objection.empty(); }
 };
 
+/// Is a scheme for sweeps of more than one time step?
+template <class Taken>
+constexpr bool advances_steps() {
+  return requires {
+    Taken::advances_steps;
+  };
+}
+
 template <class Taken>
 void consider(const Problem& problem, const ContractionOffer& offer, std::vector<Draft>& drafts) {
   const Contraction& contraction = offer.contraction;
+  if (advances_steps<Taken>() != (problem.op.steps > 1)) return;
   if (!Taken::takes(problem, contraction)) return;
   const Offer<Taken> taken =
       offer.objection.empty() ? Taken::plan(problem, contraction) : Offer<Taken>::none(offer.objection);
@@ -286,6 +325,29 @@ EngineDrafts ask_engine(const Problem& problem) {
   return asked;
 }
 
+/// What `steps` says, or where that is auto, what is fastest a step.
+int choose_steps(const spec::StencilSpec& spec, const Request& request, double single_us) {
+  if (spec.steps) return *spec.steps;
+  const bool may_step = spec.dimensions == 2 && request.engine.value_or(Engine::cuda) == Engine::cuda &&
+                        request.variant == Variant{} && !spec.taps.empty() && single_us > 0;
+  return may_step ? fastest_stepping(spec, single_us) : 1;
+}
+
+/// The taps of all steps of a sweep together: as far as so many steps reach.
+void compose_steps(KernelPlan& plan) {
+  plan.tap_rows.clear();
+  for (int dy = -plan.op.reach_low[spec::axis_y]; dy <= plan.op.reach_high[spec::axis_y]; ++dy)
+    plan.tap_rows.push_back({0, dy, -plan.op.reach_low[spec::axis_x], plan.op.reach_high[spec::axis_x]});
+}
+
+/// About how many microseconds a sweep of one step takes; 0 where there is no plan for it.
+double estimate_single_step(const spec::StencilSpec& spec) {
+  spec::StencilSpec single = spec;
+  single.steps = 1;
+  const PlanResult planned = make_plan(single);
+  return planned.diagnostics.has_errors() ? 0 : planned.plan.microseconds;
+}
+
 }  // namespace
 
 PlanResult make_plan(const spec::StencilSpec& spec, const Request& request) {
@@ -293,7 +355,8 @@ PlanResult make_plan(const spec::StencilSpec& spec, const Request& request) {
   const bool for_warpgroups =
       !request.architectures.empty() &&
       std::all_of(request.architectures.begin(), request.architectures.end(), is_sm_90a);
-  const Operator op = operator_of(spec);
+  const double single_us = spec.steps == 1 ? 0 : estimate_single_step(spec);
+  const Operator op = operator_of(spec, choose_steps(spec, request, single_us));
   Problem problem{spec, op, Engine::sparse, request.variant, for_warpgroups, tap_rows_of(op), {}};
   std::vector<Engine> engines{Engine::sparse, Engine::cuda};
   if (request.engine == Engine::dense) engines.push_back(Engine::dense);
@@ -316,14 +379,18 @@ PlanResult make_plan(const spec::StencilSpec& spec, const Request& request) {
   KernelPlan& plan = result.plan;
   const Engine last_resort = has_sparse_plan(spec) ? Engine::sparse : Engine::cuda;
   const bool found = chosen != drafts.end() && chosen->is_possible();
-  plan.engine = found ? chosen->candidate.engine : request.engine.value_or(last_resort);
+  plan.engine =
+      found ? chosen->candidate.engine : request.engine.value_or(op.steps > 1 ? Engine::cuda : last_resort);
   result.diagnostics = std::move(diagnostics[plan.engine]);
   plan.variant = request.variant;
   plan.dimensions = spec.dimensions;
   plan.tap_rows = std::move(problem.tap_rows);
   plan.op = op;
+  plan.single_step_us = single_us;
+  if (op.steps > 1) compose_steps(plan);
   for (const Draft& draft : drafts) plan.candidates.push_back(draft.candidate);
   if (!found) return result;
+  plan.microseconds = chosen->candidate.microseconds;
   plan.weights = std::move(chosen->weights);
   plan.contraction = std::move(chosen->contraction);
   plan.scheme = std::move(chosen->scheme);

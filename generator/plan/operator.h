@@ -8,15 +8,15 @@ namespace spidergen::plan {
 
 /// What a sweep computes.
 struct Operator {
-  std::vector<spec::Tap> step;  ///< of one time step: the spec's
-  std::vector<spec::Tap>
-      composed;              ///< of all steps that a sweep advances, which is one: what contractions hold
-  spec::Offset reach_low{};  ///< how far composed taps go below a point, >= 0
+  std::vector<spec::Tap> step;      ///< of one time step: the spec's
+  std::vector<spec::Tap> composed;  ///< what contractions hold: of one step, where steps are taken one by one
+  spec::Offset reach_low{};         ///< how far taps of all steps go below a point, >= 0
   spec::Offset reach_high{};
+  int steps = 1;  ///< that a sweep advances
 
   bool operator==(const Operator&) const = default;
 };
 
-[[nodiscard]] Operator operator_of(const spec::StencilSpec& spec);
+[[nodiscard]] Operator operator_of(const spec::StencilSpec& spec, int steps = 1);
 
 }  // namespace spidergen::plan

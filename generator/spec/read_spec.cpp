@@ -21,9 +21,10 @@ constexpr int newest_schema = 1;
 constexpr std::size_t longest_description = 500;
 
 const std::vector<std::string>& known_keys() {
-  static const std::vector<std::string> keys = {
-      "schema",   "stencil",    "description", "dimensions", "storage", "accumulate",   "weights",
-      "accuracy", "parameters", "shape",       "radius",     "scale",   "coefficients", "boundary"};
+  static const std::vector<std::string> keys = {"schema",       "stencil",    "description", "dimensions",
+                                                "storage",      "accumulate", "weights",     "accuracy",
+                                                "parameters",   "shape",      "radius",      "scale",
+                                                "coefficients", "boundary",   "steps",       "tolerance"};
   return keys;
 }
 
@@ -211,6 +212,26 @@ void read_radius(const Document& document, std::optional<Shape> shape, std::opti
   }
 }
 
+/// Time steps of a sweep; `auto` is none.
+std::optional<int> read_steps(const Document& document) {
+  constexpr int most_steps = 1024;  // more than fit any kernel
+  const Node* node = document.find("steps");
+  if (!node) return 1;
+  if (node->kind == NodeKind::scalar && node->text == "auto") return std::nullopt;
+  return read_whole(*node, "'steps'", 1, most_steps, document.context).value_or(1);
+}
+
+/// How far composed weights may lie from the exact ones; none where it is left to the storage.
+std::optional<double> read_tolerance(const Document& document) {
+  const Node* node = document.find("tolerance");
+  if (!node) return std::nullopt;
+  const std::optional<double> tolerance = read_number(*node, "'tolerance'", document.context);
+  if (tolerance && *tolerance < 0)
+    document.context.diagnostics.error(node->where,
+                                       fmt::format("'tolerance' is 0 or more, not {}", describe(*node)));
+  return tolerance;
+}
+
 /// Everything that makes up the taps: radius, scale, coefficients.
 std::vector<Tap> read_taps(const Document& document, std::optional<int> dimensions,
                            std::optional<Shape> shape, Storage storage) {
@@ -233,7 +254,8 @@ std::vector<Tap> read_taps(const Document& document, std::optional<int> dimensio
 
 KeyLocations key_locations(const Document& document) {
   return {document.place("dimensions"), document.place("storage"),  document.place("accumulate"),
-          document.place("weights"),    document.place("accuracy"), document.place("coefficients")};
+          document.place("weights"),    document.place("accuracy"), document.place("coefficients"),
+          document.place("steps")};
 }
 
 void read_document(const Document& document, const std::vector<ParameterOverride>& overrides,
@@ -258,6 +280,8 @@ void read_document(const Document& document, const std::vector<ParameterOverride
   spec.taps = read_taps(document, dimensions, shape, storage.value_or(Storage::f32));
   spec.boundary = read_boundary(document.find("boundary"), dimensions.value_or(any_dimensions),
                                 storage.value_or(Storage::f32), document.start, document.context);
+  spec.steps = read_steps(document);
+  spec.tolerance = read_tolerance(document);
   spec.where = key_locations(document);
 }
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -81,6 +82,7 @@ struct KeyLocations {
   diag::SourceLocation weights;
   diag::SourceLocation accuracy;
   diag::SourceLocation coefficients;
+  diag::SourceLocation steps;
 };
 
 /// A stencil as its user means it: everything evaluated and checked, nothing decided about kernels.
@@ -98,6 +100,8 @@ struct StencilSpec {
   std::vector<Parameter> parameters;     ///< in the spec's order
   std::array<AxisBoundary, 3> boundary;  ///< by Axis
   std::vector<Tap> taps;                 ///< sorted by offset, no zero weights, no offset twice
+  std::optional<int> steps = 1;          ///< time steps that one sweep advances; none: what is fastest a step
+  std::optional<double> tolerance;       ///< of composed weights; none: what suits the storage
   KeyLocations where;
 };
 

@@ -9,6 +9,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "backend.h"
 #include "fields.h"
@@ -47,7 +48,7 @@ spider_status guarded(const char* function, Body body) noexcept {
   }
 }
 
-static_assert(sizeof(spider_kernel) == 664, "another layout must have another size, or another SPIDER_ABI");
+static_assert(sizeof(spider_kernel) == 760, "another layout must have another size, or another SPIDER_ABI");
 // check_kernel compares sizes only: members that change places within them need another SPIDER_ABI.
 static_assert(sizeof(spider::SweepArguments) == 176 && offsetof(spider::SweepArguments, box) == 72 &&
                   offsetof(spider::SweepArguments, grid) == 120 &&
@@ -135,11 +136,13 @@ struct ReadySweep {
   }
 };
 
-/// Kernel and fields are checked already.
+/// Of `steps` time steps, of which the kernel has a form. Kernel and fields are checked already.
 ReadySweep make_ready(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
-                      const spider::Box& box, const spider::backend::Residencies& residencies) {
+                      const spider::Box& box, const spider::backend::Residencies& residencies,
+                      std::int32_t steps) {
   const AlignedRows aligned = find_aligned_rows(kernel, in, out);
-  const auto [chosen, launch] = spider::choose_form(kernel, box, aligned.in && aligned.out, residencies);
+  const auto [chosen, launch] =
+      spider::choose_form(kernel, box, aligned.in && aligned.out, residencies, steps, in.extent[2]);
   return {&in,
           &out,
           &kernel.forms[chosen],
@@ -160,34 +163,58 @@ Outcome apply(const spider_kernel* kernel, const spider_field* in, const spider_
   if (Outcome loaded = spider::backend::prepare(*kernel, residencies); loaded.status != SPIDER_OK)
     return loaded;
   if (Outcome reached = check_memory(*in, *out); reached.status != SPIDER_OK) return reached;
-  return make_ready(*kernel, *in, *out, points, residencies).launch(*kernel, stream);
+  return make_ready(*kernel, *in, *out, points, residencies, kernel->info.steps).launch(*kernel, stream);
+}
+
+/// So many sweeps one after the other, of as many steps each.
+struct Sweeps {
+  std::int32_t steps;
+  std::int64_t count;
+};
+
+/// Sweeps that add up to `steps`, the longest first; `steps` becomes what no form of the kernel is left for.
+std::vector<Sweeps> divide_steps(const spider_kernel& kernel, std::int64_t& steps) {
+  std::vector<Sweeps> sweeps;
+  for (std::int32_t i = 0; i < kernel.form_count && steps > 0; ++i) {
+    const std::int32_t of_form = kernel.forms[i].steps;
+    if (steps < of_form) continue;
+    sweeps.push_back({of_form, steps / of_form});
+    steps %= of_form;
+  }
+  return sweeps;
 }
 
 Outcome iterate(const spider_kernel* kernel, const spider_field* a, const spider_field* b, std::int64_t steps,
                 void* stream, const spider_field** result) {
   if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
   if (a == nullptr || b == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
-  if (steps < 0 || steps % kernel->info.steps != 0) {
+  if (steps < 0) return {SPIDER_ERROR_STEPS, std::to_string(steps) + " steps; there must be 0 or more"};
+  std::int64_t left = steps;
+  const std::vector<Sweeps> all_sweeps = divide_steps(*kernel, left);
+  if (left > 0) {
     return {SPIDER_ERROR_STEPS, std::to_string(steps) + " steps; they must be a multiple of the kernel's " +
-                                    std::to_string(kernel->info.steps) + " and not negative"};
+                                    std::to_string(kernel->info.steps) + ", which has no sweep of fewer"};
   }
   // Both directions must be fit before the first sweep overwrites anything.
   for (Outcome fit : {spider::check_fields(*kernel, *a, *b), spider::check_fields(*kernel, *b, *a)}) {
     if (fit.status != SPIDER_OK) return fit;
   }
-  const std::int64_t sweeps = steps / kernel->info.steps;
-  if (sweeps > 0) {
+  std::int64_t done = 0;  // sweeps
+  if (steps > 0) {
     spider::backend::Residencies residencies;
     if (Outcome loaded = spider::backend::prepare(*kernel, residencies); loaded.status != SPIDER_OK)
       return loaded;
     if (Outcome reached = check_memory(*a, *b); reached.status != SPIDER_OK) return reached;
-    const ReadySweep turns[2] = {make_ready(*kernel, *a, *b, whole_interior(*a), residencies),
-                                 make_ready(*kernel, *b, *a, whole_interior(*b), residencies)};
-    for (std::int64_t i = 0; i < sweeps; ++i) {
-      if (Outcome swept = turns[i % 2].launch(*kernel, stream); swept.status != SPIDER_OK) return swept;
+    for (const Sweeps& sweeps : all_sweeps) {
+      const ReadySweep turns[2] = {
+          make_ready(*kernel, *a, *b, whole_interior(*a), residencies, sweeps.steps),
+          make_ready(*kernel, *b, *a, whole_interior(*b), residencies, sweeps.steps)};
+      for (std::int64_t i = 0; i < sweeps.count; ++i, ++done) {
+        if (Outcome swept = turns[done % 2].launch(*kernel, stream); swept.status != SPIDER_OK) return swept;
+      }
     }
   }
-  if (result != nullptr) *result = sweeps % 2 == 0 ? a : b;
+  if (result != nullptr) *result = done % 2 == 0 ? a : b;
   return {};
 }
 

@@ -149,9 +149,65 @@ Launch choose_lines(const Tiling& tiling, const Box& box) {
   return {{}, divide_up(strips, tiling.warps_per_block)};
 }
 
+/// The strips of a box that overlap: each stores what lies within its margins, and up to a face at which it
+/// ends.
+VolumeGrid cut_overlapping(const Tiling& tiling, const Box& box, std::int64_t columns) {
+  const std::int64_t width = tiling.abreast[2];
+  const std::int64_t margin = tiling.left_margin;
+  const std::int64_t stored = width - margin - tiling.right_margin;
+  const std::int64_t begin = box.offset[2];
+  const std::int64_t end = begin + box.extent[2];
+  // The first column of a strip that stores from `first` on, if it ended at no face.
+  const auto start_of = [&](std::int64_t first) { return first / tiling.anchor * tiling.anchor - margin; };
+  const auto ends_high = [&](std::int64_t first) {
+    return tiling.ends_at_high_face && start_of(first) + width >= columns;
+  };
+  const bool ends_low = tiling.ends_at_low_face && start_of(begin) < 0;
+  const std::int64_t second = ends_low ? width - margin : start_of(begin) + margin + stored;
+  VolumeGrid grid{};
+  grid.first_column = static_cast<std::int32_t>(second);
+  grid.down = 1;
+  const bool one = second >= end || ends_high(begin) ||
+                   (tiling.ends_at_low_face && tiling.ends_at_high_face &&
+                    (columns <= tiling.whole_columns || columns == width));
+  std::int64_t strips = 1;
+  if (!one) {
+    // Of those behind the first, the last is the first one that reaches the end, or the face.
+    strips += divide_up(end - second, stored);
+    while (strips > 2 && ends_high(second + (strips - 3) * stored)) --strips;
+  }
+  grid.across = static_cast<std::int32_t>(strips);
+  return grid;
+}
+
+/// Walks of equal length, whose blocks fill one wave of the device or some: of two numbers as good the first.
+Launch choose_overlapping(const Tiling& tiling, const Box& box, const backend::Residency& residency,
+                          std::int64_t columns) {
+  VolumeGrid grid = cut_overlapping(tiling, box, columns);
+  const std::int64_t resident = std::max<std::int64_t>(
+      1, std::int64_t{residency.multiprocessors} * residency.blocks_per_multiprocessor);
+  const std::int64_t rows = box.extent[1];
+  std::int64_t best_steps = 0;
+  for (std::int64_t waves = 1; waves <= 3; ++waves) {
+    const std::int64_t walks = std::max<std::int64_t>(1, waves * resident / grid.across);
+    const std::int64_t walk = std::max(divide_up(rows, walks), std::min<std::int64_t>(rows, least_rows));
+    const std::int64_t blocks = grid.across * divide_up(rows, walk);
+    const std::int64_t steps = divide_up(blocks, resident) * (walk + tiling.lead_steps + start_steps);
+    if (best_steps == 0 || steps < best_steps) {
+      grid.planes = static_cast<std::int32_t>(walk);
+      best_steps = steps;
+    }
+  }
+  const std::int64_t blocks = grid.across * divide_up(rows, grid.planes);
+  grid.first_wave = static_cast<std::int32_t>(std::min(blocks, resident));
+  grid.multiprocessors = residency.multiprocessors;
+  return {{{}, grid}, blocks};
+}
+
 }  // namespace
 
-Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Residency& residency) {
+Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Residency& residency,
+                     std::int64_t columns) {
   switch (tiling.kind) {
     case TilingKind::strips:
       return choose_strips(tiling, box, residency);
@@ -160,21 +216,26 @@ Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Reside
     case TilingKind::blocks:
     case TilingKind::tiles:
       return choose_volume(tiling, box, residency);
+    case TilingKind::overlapping:
+      return choose_overlapping(tiling, box, residency, columns);
   }
   throw std::logic_error("a kind of tiling that this runtime does not know");
 }
 
 FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_are_aligned,
-                       const backend::Residencies& residencies) {
-  for (std::size_t i = 0;; ++i) {
+                       const backend::Residencies& residencies, std::int32_t steps, std::int64_t columns) {
+  const auto count = static_cast<std::size_t>(kernel.form_count);
+  for (std::size_t i = 0; i < count; ++i) {
     const SweepForm& form = kernel.forms[i];
-    const bool is_last = i + 1 >= static_cast<std::size_t>(kernel.form_count);
+    if (form.steps != steps) continue;
+    const bool is_last = i + 1 == count || kernel.forms[i + 1].steps != steps;
     if (form.needs_aligned_rows && !rows_are_aligned && !is_last) continue;
     const backend::Residency& residency = residencies.at(i);
-    const Launch launch = choose_blocks(form.tiling, box, residency);
+    const Launch launch = choose_blocks(form.tiling, box, residency, columns);
     if (is_last || launch.blocks >= std::int64_t{form.least_blocks} * residency.multiprocessors)
       return {i, launch};
   }
+  throw std::logic_error("a number of steps that the kernel has no form for");
 }
 
 }  // namespace spider

@@ -60,7 +60,8 @@ Contestant make_contestant(const Entry& entry, const DeviceFields& fields) {
   contestant.layout = fields.layout();
   contestant.stencil = stencil_of(kernel);
   // 18 additions are allowed for per product: an engine without products adds tap by tap.
-  contestant.arithmetic = {fields.storage(), std::max(kernel.products, kernel.tap_count / 18 + 1)};
+  const int products = std::max(kernel.products, kernel.tap_count / 18 + 1);
+  contestant.arithmetic = {fields.storage(), products * kernel.info.steps};
   contestant.steps = kernel.info.steps;
   contestant.products = kernel.products;
   contestant.launch = [&entry, &fields](int pair, cudaStream_t stream) {
@@ -167,7 +168,7 @@ class GroupMeasurement {
     std::set<std::string> convolved;
     for (const Entry* entry : group_.entries) {
       Contestant kernel = make_contestant(*entry, *fields_);
-      if (options_.cudnn && convolved.insert(kernel.name).second) {
+      if (options_.cudnn && kernel.steps == 1 && convolved.insert(kernel.name).second) {
         enter_cudnn(kernel, CudnnView::plain);
         enter_cudnn(kernel, CudnnView::blocked);
       }

@@ -71,6 +71,7 @@ double of_bound(double error, double bound) {
 
 Stencil stencil_of(const spider_kernel& kernel) {
   Stencil stencil;
+  stencil.steps = kernel.info.steps;
   stencil.taps.assign(kernel.taps, kernel.taps + kernel.tap_count);
   for (std::size_t axis = 0; axis < 3; ++axis) {
     for (std::size_t side = 0; side < 2; ++side) stencil.faces[axis][side] = kernel.faces[axis][side];
@@ -79,7 +80,7 @@ Stencil stencil_of(const spider_kernel& kernel) {
 }
 
 Stencil identity_stencil() {
-  return {{{0, 0, 0, 1.0}}, {}};
+  return {{{0, 0, 0, 1.0}}, {}, 1};
 }
 
 Stencil zero_padded(const Stencil& stencil, int storage) {
@@ -89,8 +90,88 @@ Stencil zero_padded(const Stencil& stencil, int storage) {
   return padded;
 }
 
+namespace {
+
+/// The cells that all steps reach from a point of a 2D field, and what a step makes of those that it still
+/// needs.
+class Window {
+ public:
+  Window(const Stencil& stencil, const FieldLayout& layout, const CellValue& cell, const Extents& point)
+      : stencil_(stencil), layout_(layout), point_(point) {
+    for (const spider::Tap& tap : stencil.taps)
+      radius_ = std::max<std::int64_t>({radius_, std::abs(tap.dy), std::abs(tap.dx)});
+    far_ = radius_ * stencil.steps;
+    for (std::int64_t y = -far_; y <= far_; ++y) {
+      for (std::int64_t x = -far_; x <= far_; ++x) {
+        const double value = read_cell(stencil, layout, cell, {0, point[1] + y, point[2] + x});
+        cells_.push_back({value, std::fabs(value)});
+      }
+    }
+  }
+
+  /// The point after all steps.
+  Exact step_all() {
+    for (int step = 1; step <= stencil_.steps; ++step) {
+      const std::int64_t needed = far_ - step * radius_;
+      std::vector<Exact> next = cells_;
+      for (std::int64_t y = -needed; y <= needed; ++y) {
+        for (std::int64_t x = -needed; x <= needed; ++x) next[place(y, x)] = step_cell(y, x);
+      }
+      cells_ = std::move(next);
+    }
+    return cells_[place(0, 0)];
+  }
+
+ private:
+  [[nodiscard]] std::size_t place(std::int64_t y, std::int64_t x) const {
+    return static_cast<std::size_t>((y + far_) * (2 * far_ + 1) + x + far_);
+  }
+
+  /// Cells beyond a periodic or halo face are stepped like others; elsewhere the rule says where they are
+  /// taken from.
+  [[nodiscard]] Mapped map(int axis, std::int64_t at) const {
+    const auto& faces = stencil_.faces[static_cast<std::size_t>(axis)];
+    const std::int64_t extent = layout_.extents[static_cast<std::size_t>(axis)];
+    const spider::FaceRule rule = faces[at < 0 ? 0 : 1].rule;
+    if ((at >= 0 && at < extent) || rule == spider::FaceRule::periodic) return {at};
+    return map_axis(faces, at, extent);
+  }
+
+  [[nodiscard]] Exact step_cell(std::int64_t y, std::int64_t x) const {
+    Exact sum{0, 0};
+    for (const spider::Tap& tap : stencil_.taps) {
+      const Mapped row = map(1, point_[1] + y + tap.dy);
+      const Mapped column = map(2, point_[2] + x + tap.dx);
+      Exact cell{0, 0};
+      if (row.is_constant || column.is_constant) {
+        cell.value = column.is_constant ? column.value : row.value;
+        cell.magnitude = std::fabs(cell.value);
+      } else {
+        const std::int64_t from_y = row.coordinate - point_[1];
+        const std::int64_t from_x = column.coordinate - point_[2];
+        if (std::max(std::abs(from_y), std::abs(from_x)) > far_)
+          continue;  // of a cell beyond a face, not needed
+        cell = cells_[place(from_y, from_x)];
+      }
+      sum.value += tap.weight * cell.value;
+      sum.magnitude += std::fabs(tap.weight) * cell.magnitude;
+    }
+    return sum;
+  }
+
+  const Stencil& stencil_;
+  const FieldLayout& layout_;
+  Extents point_;
+  std::int64_t radius_ = 0;
+  std::int64_t far_ = 0;
+  std::vector<Exact> cells_;
+};
+
+}  // namespace
+
 Exact exact_at(const Stencil& stencil, const FieldLayout& layout, const CellValue& cell,
                const Extents& point) {
+  if (stencil.steps > 1) return Window(stencil, layout, cell, point).step_all();
   Exact exact{0, 0};
   for (const spider::Tap& tap : stencil.taps) {
     const double product = tap.weight * read_cell(stencil, layout, cell,

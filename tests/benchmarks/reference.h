@@ -14,10 +14,11 @@
 
 namespace bench {
 
-/// What is to be computed: out[p] = sum of weight * in[p + offset].
+/// What is to be computed: out[p] = sum of weight * in[p + offset], so many times.
 struct Stencil {
   std::vector<spider::Tap> taps;
   std::array<std::array<spider::Face, 2>, 3> faces{};  ///< axes z, y, x; low, high
+  int steps = 1;
 };
 
 [[nodiscard]] Stencil stencil_of(const spider_kernel& kernel);
@@ -38,6 +39,7 @@ struct Exact {
   double magnitude;  ///< sum of |weight * in|, which rounding errors are measured by
 };
 
+/// Of several steps one after the other, each with the boundary's rules, in 2D.
 [[nodiscard]] Exact exact_at(const Stencil& stencil, const FieldLayout& layout, const CellValue& cell,
                              const Extents& point);
 

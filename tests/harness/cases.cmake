@@ -3,6 +3,7 @@
 include_guard(GLOBAL)
 
 set(SPIDER_RANDOM_SPECS 200 CACHE STRING "How many random specs the accuracy tests check")
+set(SPIDER_RANDOM_STEPS_SPECS 12 CACHE STRING "How many more of them take many time steps in a sweep")
 set(SPIDER_RANDOM_SEED 20250117 CACHE STRING "Seed of the random specs and of the cases")
 
 find_package(Python3 REQUIRED COMPONENTS Interpreter)  # writing the cases needs its standard library only
@@ -10,8 +11,9 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)  # writing the cases needs
 set_property(GLOBAL PROPERTY SPIDER_CASES_FOLDER "${PROJECT_BINARY_DIR}/tests/cases")
 set(spider_cases_folder "${PROJECT_BINARY_DIR}/tests/cases")
 set(names "")
-if(SPIDER_RANDOM_SPECS GREATER 0)
-  math(EXPR last "${SPIDER_RANDOM_SPECS} - 1")
+math(EXPR random_specs "${SPIDER_RANDOM_SPECS} + ${SPIDER_RANDOM_STEPS_SPECS}")
+if(random_specs GREATER 0)
+  math(EXPR last "${random_specs} - 1")
   foreach(index RANGE ${last})
     string(LENGTH "${index}" digits)
     if(digits LESS 3)
@@ -38,7 +40,8 @@ add_custom_command(
   BYPRODUCTS ${kernel_files}
   COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_LIST_DIR}/generate_cases.py"
           --spider-gen "$<TARGET_FILE:SpiderGen::spider-gen>" --stencils "${PROJECT_SOURCE_DIR}/stencils"
-          --folder "${spider_cases_folder}" --count ${SPIDER_RANDOM_SPECS} --seed ${SPIDER_RANDOM_SEED}
+          --folder "${spider_cases_folder}" --count ${SPIDER_RANDOM_SPECS}
+          --steps-count ${SPIDER_RANDOM_STEPS_SPECS} --seed ${SPIDER_RANDOM_SEED}
   COMMAND "${CMAKE_COMMAND}" -E touch "${stamp}"
   DEPENDS SpiderGen::spider-gen ${shipped_specs}
           "${CMAKE_CURRENT_LIST_DIR}/generate_cases.py" "${CMAKE_CURRENT_LIST_DIR}/random_specs.py"

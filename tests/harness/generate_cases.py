@@ -36,7 +36,7 @@ REQUIRED = {
 REACHES = {"z": (15, 8, 4, 2, 1, 0), "y": (31, 15, 7, 3, 1, 0), "x": (127, 31, 15, 7, 3, 1, 0)}
 WEIGHT_MODES = ("f16", "f16x2", "bf16", "bf16x2")
 ACCURACIES = ("tf32", "f16")  # beside full
-PLAN_KEYS = ("stencil", "dimensions", "engine", "variant", "storage", "accuracy", "adds_identity", "error_bound")
+PLAN_KEYS = ("stencil", "dimensions", "steps", "engine", "variant", "storage", "accuracy", "adds_identity", "error_bound")
 PLAN_KEYS += ("template", "cores", "boundary", "reach", "weights", "chained_mmas", "tap_rows", "taps")
 STREAMING_KEYS = ("rows_per_warp", "warps_per_block", "tile_forms")
 WARPGROUPS = ("--arch", "sm_90a")  # kernels of 2D f32 alone differ
@@ -166,11 +166,15 @@ def write_plan(path, explanation):
     path.write_text(json.dumps(kept, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
-def draw(generator, index, rule, seed, spaces, specs, plans):
-    """Draws a spec that the plan can hold; (path, options, number of draws, what was said of those refused)."""
+def draw(generator, index, rule, seed, spaces, specs, plans, steps_from):
+    """Draws a spec that the plan can hold; (path, options, number of draws, what was said of those refused). From the index
+    `steps_from` on they take many steps in a sweep."""
     refusals = []
     for attempt in range(ATTEMPTS):
-        name, text, expected = random_specs.make_spec(index, seed, spaces, attempt, rule)
+        if index < steps_from:
+            name, text, expected = random_specs.make_spec(index, seed, spaces, attempt, rule)
+        else:
+            name, text, expected = random_specs.make_steps_spec(index, seed, spaces, attempt, index - steps_from)
         path = specs / f"{name}.yaml"
         path.write_text(text, encoding="utf-8")
         options = expected["options"]
@@ -213,6 +217,7 @@ def main():
     parser.add_argument("--stencils", required=True, type=pathlib.Path, help="folder of the shipped specs")
     parser.add_argument("--folder", required=True, type=pathlib.Path)
     parser.add_argument("--count", type=int, default=random_specs.DEFAULT_COUNT)
+    parser.add_argument("--steps-count", type=int, default=0, help="random specs of many steps a sweep, behind the others")
     parser.add_argument("--seed", type=int, default=random_specs.DEFAULT_SEED)
     parser.add_argument("--only", nargs="*", default=[], metavar="KIND", help="only these, like 2D-f16 3D-f32")
     parser.add_argument("--accuracy", choices=("full", *ACCURACIES), help="every random spec with this one")
@@ -251,8 +256,8 @@ def main():
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             drawn = list(
                 pool.map(
-                    lambda one: draw(generator, *one, arguments.seed, spaces, specs, plans),
-                    itertools.product(range(arguments.count), rules),
+                    lambda one: draw(generator, *one, arguments.seed, spaces, specs, plans, arguments.count),
+                    itertools.product(range(arguments.count + arguments.steps_count), rules),
                 )
             )
         draws = sum(count for _, _, count, _ in drawn)

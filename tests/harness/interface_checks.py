@@ -3,6 +3,7 @@ equals repeated sweeps, and the described kernel is the planned one."""
 
 import copy
 import ctypes
+import dataclasses
 import threading
 from ctypes import byref, c_int64, c_void_p
 
@@ -11,7 +12,7 @@ import numpy
 import reference
 import spider_library as api
 from spider_library import Buffer, make_field
-from sweep_case import Case, input_around, make_layout, make_values, prepare_input, run_case
+from sweep_case import Case, Verdict, check_bound, input_around, make_layout, make_values, prepare_input, run_case
 
 # Small fields by dimensions; larger than the reach of most stencils.
 EXTENTS = {1: (1, 1, 137), 2: (1, 20, 37), 3: (5, 9, 37)}
@@ -29,7 +30,7 @@ def check_info(library, kernel, plan):
         "name": plan.name.encode(),
         "dimensions": plan.dimensions,
         "storage": plan.storage.code,
-        "steps": 1,
+        "steps": plan.steps,
         "reach_low": [low for low, _ in plan.reach],
         "reach_high": [high for _, high in plan.reach],
     }
@@ -198,8 +199,8 @@ def check_misuse(library, kernel, plan, rng):
 
 
 def check_iteration(library, kernel, plan, rng):
-    """spider_iterate against spider_apply, step by step and bit by bit; the halos of both fields are read. On a stream on
-    which sweeps may start while the one ahead still runs."""
+    """spider_iterate against spider_apply, sweep by sweep and bit by bit, and against single steps of its own for what is
+    left; the halos of both fields are read. On a stream on which sweeps may start while the one ahead still runs."""
     failures = []
     case = Case({1: (1, 1, 150), 2: (1, 11, 150), 3: (4, 6, 150)}[plan.dimensions])
     valid = reference.valid_cells(plan, case.extent)
@@ -224,10 +225,17 @@ def check_iteration(library, kernel, plan, rng):
             return [buffer.download() for buffer in buffers]
 
         fields = [layout.field(buffer) for layout, buffer in zip(layouts, buffers)]
-        for steps in (0, 1, 2, 13):
+        if plan.steps > 1:
+            failures += check_single_step(library, kernel, plan, layouts, buffers, fields, reset)
+        for steps in (0, 1, 2, 13) if plan.steps == 1 else (0, plan.steps, 2 * plan.steps + 1):
             reset()
-            for step in range(steps):
-                library.sweep(kernel, fields[step % 2], fields[(step + 1) % 2])
+            sweeps, single = divmod(steps, plan.steps)
+            for sweep in range(sweeps):
+                library.sweep(kernel, fields[sweep % 2], fields[(sweep + 1) % 2])
+            if single:
+                one = [byref(fields[(sweeps + place) % 2]) for place in range(2)]
+                library.require("spider_iterate of one step", library.iterate(kernel, *one, 1, None, None))
+                library.require("spider_synchronize", library.synchronize(None))
             wanted = both()
             reset()
             result = c_void_p()
@@ -235,8 +243,9 @@ def check_iteration(library, kernel, plan, rng):
             status = library.iterate(kernel, byref(fields[0]), byref(fields[1]), steps, stream, byref(result))
             library.require("spider_iterate", status)
             library.require("spider_synchronize", library.synchronize(stream))
-            if result.value != ctypes.addressof(fields[steps % 2]):
-                failures.append(f"{steps} steps: result is not the {'ab'[steps % 2]} that was passed")
+            last = (sweeps + single) % 2
+            if result.value != ctypes.addressof(fields[last]):
+                failures.append(f"{steps} steps: result is not the {'ab'[last]} that was passed")
             for which, (told, expected) in enumerate(zip(both(), wanted)):
                 off = numpy.nonzero(told != expected)[0]
                 if len(off):
@@ -248,6 +257,24 @@ def check_iteration(library, kernel, plan, rng):
         library.require("spider_iterate with no result pointer", status)
         library.require("spider_synchronize", library.synchronize(None))
     return failures
+
+
+def check_single_step(library, kernel, plan, layouts, buffers, fields, reset):
+    """One step of a kernel that advances several in a sweep, within the bound of one."""
+    reset()
+    library.require("spider_iterate", library.iterate(kernel, byref(fields[0]), byref(fields[1]), 1, None, None))
+    library.require("spider_synchronize", library.synchronize(None))
+    one = dataclasses.replace(plan, steps=1, stated_bound=())
+    cells = buffers[0].download()
+    result = plan.storage.decode(buffers[1].download()[layouts[1].interior()])
+
+    def read(z, y, x):
+        return plan.storage.decode(cells[numpy.clip(layouts[0].positions(z, y, x), 0, len(cells) - 1)])
+
+    total, magnitude = reference.sweep_field(one, layouts[0].extent, read)
+    verdict = Verdict([])
+    check_bound(one, result, total, magnitude, 1.0, verdict)
+    return [f"one step: {failure}" for failure in verdict.failures]
 
 
 def check_forms(library, kernel, plan, rng):

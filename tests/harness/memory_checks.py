@@ -380,10 +380,9 @@ def check_not_finite(library, kernel, plan, rng):
             after = target.download()
     result = storage.decode(after[target_layout.interior()])
 
-    total, magnitude = reference.apply_taps(plan, reference.extended_field(plan, extent, clean.read), extent)
+    total, magnitude = reference.sweep_field(plan, extent, clean.read)
     wrong = Sweep(plan, case, layout, target_layout, spoilt, spoilt, poisoned, poisoned)
-    with numpy.errstate(invalid="ignore"):
-        spoilt_total, _ = reference.apply_taps(plan, reference.extended_field(plan, extent, wrong.read), extent)
+    spoilt_total, _ = reference.sweep_field(plan, extent, wrong.read)
     failures = []
     reached = ~numpy.isfinite(spoilt_total)
     if stayed := int((reached & numpy.isfinite(result)).sum()):

@@ -424,6 +424,73 @@ def chosen_specs(spaces):
     return specs
 
 
+def stepping_taps(rng, place):
+    """Few taps of radius 1 to 3, positive or of both signs, which sum to 1 or not, in every form that kernels add rows in:
+    {offset: weight}."""
+    form = ("cross", "even", "rings", "box", "taps", "star")[place % 6]
+
+    def weight():
+        return rng.uniform(0.02, 0.2) * (rng.choice((-1, 1)) if signed else 1)
+
+    signed = rng.random() < 0.4
+    if form == "cross":
+        near = weight()
+        taps = {(0, dy, dx): near for dy, dx in ((0, 1), (0, -1), (1, 0), (-1, 0))}
+    elif form == "even":
+        along_x, along_y, corner = weight(), weight(), weight()
+        taps = {(0, 0, dx): along_x for dx in (-1, 1)} | {(0, dy, 0): along_y for dy in (-1, 1)}
+        taps |= {(0, dy, dx): corner for dy in (-1, 1) for dx in (-1, 1)}
+    elif form == "rings":
+        near, far = weight(), weight()
+        taps = {}
+        for at, value in ((1, near), (2, far)):
+            taps |= {(0, dy, dx): value for dy, dx in ((0, at), (0, -at), (at, 0), (-at, 0))}
+    elif form == "box":
+        taps = {(0, dy, dx): weight() for dy in (-1, 0, 1) for dx in (-1, 0, 1)}
+    elif form == "taps":
+        radius = rng.choice((1, 2, 3))
+        offsets = [(0, dy, dx) for dy in range(-radius, radius + 1) for dx in range(-radius, radius + 1)]
+        taps = {offset: weight() for offset in rng.sample(offsets, rng.randint(1, min(9, len(offsets))))}
+    else:
+        radius = rng.choice((2, 3))
+        taps = {(0, 0, d): weight() for d in range(-radius, radius + 1)}
+        taps |= {(0, d, 0): weight() for d in range(-radius, radius + 1)}
+    if form in ("cross", "even", "rings"):
+        taps[0, 0, 0] = weight()
+    if rng.random() < 0.4:
+        taps[0, 0, 0] = 1 - sum(weight for offset, weight in taps.items() if any(offset))
+    most = max(1.0, sum(map(abs, taps.values())) / rng.choice((0.7, 1.0, 1.1)))
+    return {offset: weight / most for offset, weight in taps.items()}
+
+
+def make_steps_spec(index, seed, spaces, attempt, place):
+    """The same of one that takes many steps in a sweep, the place-th of them."""
+    rng = random.Random(f"{seed}/steps/{index}/{attempt}")
+    name = f"random_{index:03d}"
+    having = [space for space in spaces if space.dimensions == 2]
+    space = having[place % len(having)]
+    taps = stepping_taps(rng, place)
+    steps = rng.choice((2, 3, 4, 5, 7, 8, 11, 13, 16, 17, 24, 32))
+    faces, boundary = make_boundary(rng, space)
+    text = f"stencil: {name}\ndescription: random steps\ndimensions: 2\nstorage: {space.storage}\nsteps: {steps}\n"
+    text += "shape: taps\ncoefficients:\n"
+    text += "".join(f"  - {{at: [{dy}, {dx}], weight: {weight!r}}}\n" for (_, dy, dx), weight in taps.items())
+    expected = {
+        "stencil": name,
+        "seed": seed,
+        "dimensions": 2,
+        "storage": space.storage,
+        "weights": "auto",
+        "accuracy": "full",
+        "exact": False,
+        "options": [],
+        "steps": steps,
+        "taps": [[*offset, weight] for offset, weight in sorted(taps.items())],
+        "boundary": faces,
+    }
+    return name, text + boundary, expected
+
+
 def make_spec(index, seed, spaces, attempt=0, rule=None):
     """(name, spec text, expected meaning) of one random spec. A higher attempt draws another one in its place. With a
     rule, it is that at all faces."""

@@ -97,6 +97,7 @@ class Plan:
     block: tuple = ()  # rows and columns of a block that streams planes through shared memory
     tile: tuple = ()  # rows and columns of the highest tile whose inputs wait there, in 2D
     tile_forms: tuple = ()  # numbers of the forms that have it, as in tile_of
+    steps: int = 1  # that a sweep advances; taps are of one, tap_rows of all of them
 
     @property
     def inner_tile_extent(self):
@@ -105,7 +106,12 @@ class Plan:
 
     @functools.cached_property
     def reach(self):
-        """How far taps go on axes z, y, x: ((low, high), ...), each >= 0."""
+        """How far the taps of all steps go on axes z, y, x: ((low, high), ...), each >= 0."""
+        return tuple((self.steps * low, self.steps * high) for low, high in self.step_reach)
+
+    @functools.cached_property
+    def step_reach(self):
+        """The same of one step."""
         return tuple(
             (max(0, -min(tap.at[axis] for tap in self.taps)), max(0, max(tap.at[axis] for tap in self.taps)))
             for axis in range(3)
@@ -168,6 +174,7 @@ def load_plan(path):
             block=block_of(data),
             tile=tile,
             tile_forms=tile_forms,
+            steps=int(data.get("steps", 1)),
         )
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: not an explanation of a kernel: {error!r}") from error
@@ -186,6 +193,9 @@ def check_plan(plan, data):
         dz, dy, dx = tap.at
         low, high = rows.get((dz, dy), (dx, dx))
         rows[dz, dy] = (min(low, dx), max(high, dx))
+    if plan.steps > 1:
+        _, (down, up), (left, right) = plan.reach
+        rows = {(0, dy): (-left, right) for dy in range(-down, up + 1)}
     if {((row.dz, row.dy), (row.low, row.high)) for row in plan.tap_rows} != set(rows.items()):
         raise ValueError(f"{plan.name}: tap_rows are not the hulls of the taps")
     told = data["reach"]
@@ -226,6 +236,8 @@ def allowed_packing(plan, expected, weight, largest):
 def compare_with_expected(plan, expected):
     """Mistakes of a plan against the spec as its writer means it (random_specs.py), as a list of sentences."""
     mistakes = []
+    if plan.steps != expected.get("steps", 1):
+        mistakes.append(f"the plan takes {plan.steps} steps, the spec {expected.get('steps', 1)}")
     meant = tuple(expected[key] for key in ("dimensions", "storage", "accuracy"))
     if (plan.dimensions, plan.storage.name, plan.accuracy) != meant:
         mistakes.append(f"the plan is {plan.kind}, the spec {meant}")
@@ -373,6 +385,50 @@ def apply_taps(plan, extended, extent, exact_weights=False):
     return total, magnitude
 
 
+def sweep_field(plan, extent, read, exact_weights=False):
+    """What a sweep makes of the interior, and of the magnitudes of all cells and weights, in float64. Of several steps:
+    one after the other, each with the boundary's rules; cells beyond a halo face are stepped as far as they are known."""
+    with numpy.errstate(invalid="ignore", over="ignore"):  # corners that no tap reaches are read along
+        if plan.steps == 1:
+            return apply_taps(plan, extended_field(plan, extent, read), extent, exact_weights)
+        maps = extend_axes(plan, extent)
+        first = tuple(min(0, int(along.index[~along.constant].min(initial=0))) for along in maps)
+        last = tuple(max(n, int(along.index[~along.constant].max(initial=0)) + 1) for n, along in zip(extent, maps))
+        total = read(*numpy.ix_(*map(numpy.arange, first, last)))
+        magnitude = numpy.abs(total)
+        for _ in range(plan.steps):
+            total = step_cells(plan, extent, first, total, exact_weights, False)
+            magnitude = step_cells(plan, extent, first, magnitude, exact_weights, True)
+    inner = tuple(slice(-low, -low + n) for low, n in zip(first, extent))
+    return total[inner], magnitude[inner]
+
+
+def step_cells(plan, extent, first, cells, exact_weights, of_magnitudes):
+    """One step of the cells from `first` on, some of them beyond halo faces; NaN where those that it needs are not there."""
+    extended = cells
+    for axis in range(3):
+        low, high = plan.step_reach[axis]
+        count = cells.shape[axis]
+        along = extend_axis(extent[axis], low - first[axis], count + first[axis] - extent[axis] + high, plan.faces[axis])
+        place = along.index - first[axis]
+        extended = numpy.take(extended, numpy.clip(place, 0, count - 1), axis)
+        shape = [1, 1, 1]
+        shape[axis] = -1
+        missing = (place < 0) | (place >= count)
+        extended = numpy.where(missing.reshape(shape), numpy.nan, extended)
+        value = numpy.abs(along.value) if of_magnitudes else along.value
+        extended = numpy.where(along.constant.reshape(shape), value.reshape(shape), extended)
+    total = numpy.zeros(cells.shape)
+    for tap in plan.taps:
+        weight = tap.weight if exact_weights else tap.packed
+        part = tuple(
+            slice(plan.step_reach[axis][0] + tap.at[axis], plan.step_reach[axis][0] + tap.at[axis] + cells.shape[axis])
+            for axis in range(3)
+        )
+        total += (abs(weight) if of_magnitudes else weight) * extended[part]
+    return total
+
+
 # f32 fields at full accuracy, |error| <= (a 2^-22 + b M 2^-23) sum |w x|: a for what splitting values and weights into
 # terms leaves out, b for the adds of an MMA.
 SPLIT_ERRORS = 4
@@ -401,9 +457,11 @@ def error_bound(plan, total, magnitude, largest):
 
 
 def core_error_bound(plan, total, magnitude):
-    """The same on CUDA cores: a multiply-add for each tap, rounded once to f32, to nearest; then the result."""
-    steps = len(plan.taps)
-    bound = 1.001 * steps * 2.0**-24 * magnitude + steps * 2.0**-150
+    """The same on CUDA cores: a multiply-add for each tap, rounded once to f32, to nearest; then the result. Of several
+    steps each adds as much, and what rounding weights in another unit, and changes of that unit, come to."""
+    roundings = len(plan.taps) if plan.steps == 1 else plan.steps * (len(plan.taps) + 24)
+    growth = 1 if plan.steps == 1 else 2.0**25 * max(1, sum(abs(tap.packed) for tap in plan.taps)) ** plan.steps
+    bound = 1.001 * roundings * 2.0**-24 * magnitude + roundings * growth * 2.0**-150
     if plan.storage.name == "f32":
         return bound
     return bound + 1.001 * plan.storage.rounding * numpy.abs(total) + plan.storage.subnormal_rounding

@@ -83,7 +83,7 @@ def check_prediction(plan: dict) -> None:
         quarters = 4 * told["multiprocessors"]
         tensor = points / 128 * plan["mmas_per_128_outputs"] * told["sparse_mma_ns"] / quarters / 1e3
         products = len(plan["taps"]) if plan["engine"] == "cuda" else 0
-        cores = points * products / told["core_products_per_second"] * 1e6
+        cores = points * products * plan["steps"] / told["core_products_per_second"] * 1e6
         floor = max(memory, tensor, cores)
         wanted = {"memory_us": memory, "tensor_us": tensor, "cores_us": cores, "floor_us": floor}
         for key, value in wanted.items():

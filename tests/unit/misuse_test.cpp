@@ -193,6 +193,7 @@ TEST_F(Misuse, Overlap) {
 TEST_F(Misuse, Steps) {
   EXPECT_EQ(spider_iterate(&kernel, &in.field, &out.field, -1, nullptr, nullptr), SPIDER_ERROR_STEPS);
   kernel.info.steps = 2;
+  kernel.forms[0].steps = 2;
   EXPECT_EQ(spider_iterate(&kernel, &in.field, &out.field, 3, nullptr, nullptr), SPIDER_ERROR_STEPS);
   EXPECT_NE(std::string(spider_last_error()).find("a multiple of the kernel's 2"), std::string::npos);
   EXPECT_TRUE(out.holds_only(2));

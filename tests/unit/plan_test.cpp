@@ -1193,6 +1193,69 @@ TEST(Plan, CoresThatCannotHoldAStencilTakeATable) {
             std::string::npos);
 }
 
+spec::StencilSpec heat_of(int steps, spec::Storage storage = spec::Storage::f32) {
+  spec::StencilSpec stencil;
+  stencil.storage = storage;
+  stencil.steps = steps;
+  for (const auto& [dy, dx] : {std::pair(-1, 0), {0, -1}, {0, 0}, {0, 1}, {1, 0}})
+    stencil.taps.push_back({{0, dy, dx}, dy == 0 && dx == 0 ? 0.6 : 0.1, {}});
+  return stencil;
+}
+
+KernelPlan plan_of_steps(const spec::StencilSpec& stencil) {
+  const PlanResult result = make_plan(stencil);
+  EXPECT_FALSE(result.diagnostics.has_errors());
+  return result.plan;
+}
+
+TEST(Steps, AnyNumberThatFitsIsTakenAsItIs) {
+  for (const spec::Storage storage : {spec::Storage::f32, spec::Storage::f16}) {
+    for (int steps = 2; steps <= 40; ++steps) {
+      const KernelPlan plan = plan_of_steps(heat_of(steps, storage));
+      ASSERT_TRUE(is<Stepping2d>(plan));
+      EXPECT_EQ(std::get<Stepping2d>(plan.scheme).time_steps(), steps);
+      EXPECT_EQ(plan.op.reach_low, (spec::Offset{0, steps, steps}));
+      EXPECT_EQ(plan.tap_rows.size(), 2U * static_cast<unsigned>(steps) + 1);
+    }
+  }
+}
+
+TEST(Steps, ComposedWeightsSumToWhatTheSpecsDo) {
+  for (const int steps : {2, 7, 24, 32}) {
+    const auto scheme = std::get<Stepping2d>(plan_of_steps(heat_of(steps)).scheme);
+    double sum = 0;
+    for (const Stepping2d::Weight& weight : scheme.weights) sum += weight.scaled;
+    const double composed =
+        std::pow(sum, steps) * std::pow(static_cast<double>(scheme.back), scheme.warps - 1) * scheme.last;
+    EXPECT_NEAR(composed, 1, 0x1p-24) << steps;
+  }
+}
+
+TEST(Steps, SharedSumsAreTakenWhereWeightsAllowThem) {
+  using Form = Stepping2d::Form;
+  const auto form_of = [](const spec::StencilSpec& stencil) {
+    return std::get<Stepping2d>(plan_of_steps(stencil).scheme).form;
+  };
+  spec::StencilSpec stencil = heat_of(8);
+  EXPECT_EQ(form_of(stencil), Form::cross);
+  stencil.taps[1].weight = 0.2;
+  EXPECT_EQ(form_of(stencil), Form::taps);
+  stencil.taps.clear();
+  for (int dy = -1; dy <= 1; ++dy) {
+    for (int dx = -1; dx <= 1; ++dx)
+      stencil.taps.push_back({{0, dy, dx}, (dy == 0 ? 0.2 : 0.1) * (dx == 0 ? 1.5 : 1), {}});
+  }
+  EXPECT_EQ(form_of(stencil), Form::even);
+}
+
+TEST(Steps, AutoTakesNoMoreTimeAStepThanASingleSweep) {
+  spec::StencilSpec stencil = heat_of(1);
+  stencil.steps = std::nullopt;
+  const KernelPlan plan = plan_of_steps(stencil);
+  EXPECT_GT(plan.op.steps, 1);
+  EXPECT_LT(plan.microseconds / plan.op.steps, plan.single_step_us);
+}
+
 TEST(Plan, TapsOfOneRowAreNotStreamed) {
   spec::StencilSpec stencil;
   for (int dx = -127; dx <= 127; ++dx) stencil.taps.push_back({{0, 0, dx}, 0.5 + dx / 512.0, {}});

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <random>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -321,6 +322,67 @@ TEST(LineTiling, AWarpForEachStripOfEachRow) {
   EXPECT_EQ(blocks(128, 2048, 1), 1);
   EXPECT_EQ(blocks(0, 1, 9), 3);
   EXPECT_EQ(blocks(0, std::int64_t{1} << 40, 1), std::int64_t{1} << 29);
+}
+
+TEST(OverlappingTiling, EveryColumnIsStoredOnceByAStripThatHasWhatItNeeds) {
+  constexpr std::uint32_t seed = 11;
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  const auto between = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  for (int round = 0; round < 2000; ++round) {
+    Tiling tiling{};
+    tiling.kind = TilingKind::overlapping;
+    tiling.anchor = 4 * between(1, 2);
+    tiling.abreast[2] = 128 * between(1, 5);
+    tiling.left_margin = tiling.anchor * between(1, 7);
+    tiling.right_margin = tiling.left_margin;
+    tiling.whole_columns = tiling.abreast[2] - between(1, 3);
+    tiling.ends_at_low_face = between(0, 1) == 1;
+    tiling.ends_at_high_face = between(0, 1) == 1;
+    tiling.lead_steps = between(2, 100);
+    const std::int32_t columns = between(1, 2000);
+    const std::int32_t begin = between(0, columns - 1);
+    const std::int32_t end = between(begin + 1, columns);
+    const std::int32_t rows = between(1, 900);
+    const Launch launch = spider::choose_blocks(tiling, Box{{0, 3, begin}, {1, rows, end - begin}},
+                                                {between(1, 132), between(1, 3)}, columns);
+    const VolumeGrid& grid = launch.grid.volume;
+    const std::int32_t useful = tiling.abreast[2] - 2 * tiling.left_margin;
+    ASSERT_EQ(launch.blocks, grid.across * ((rows + grid.planes - 1) / grid.planes));
+    for (std::int32_t strip = 0; strip < grid.across; ++strip) {
+      const std::int32_t first = strip == 0 ? begin : grid.first_column + (strip - 1) * useful;
+      const std::int32_t last = strip == grid.across - 1 ? end : grid.first_column + strip * useful;
+      ASSERT_LT(first, last) << "round " << round;
+      // Where the strip lies, as the kernel has it (stepping2d.h, find_walk).
+      std::int32_t start = first / tiling.anchor * tiling.anchor - tiling.left_margin;
+      const bool both = tiling.ends_at_low_face && tiling.ends_at_high_face &&
+                        (columns <= tiling.whole_columns || columns == tiling.abreast[2]);
+      const bool low = both || (tiling.ends_at_low_face && start < 0);
+      const bool high = both || (!low && tiling.ends_at_high_face && start + tiling.abreast[2] >= columns);
+      if (low) start = 0;
+      if (high && !both) start = columns - tiling.abreast[2];
+      EXPECT_GE(first, start + (low ? 0 : tiling.left_margin)) << "round " << round;
+      EXPECT_LE(last, high ? columns : start + tiling.abreast[2] - tiling.right_margin) << "round " << round;
+    }
+  }
+}
+
+TEST(OverlappingTiling, FormsOfFewerStepsAreTakenWhereTheyAreAskedFor) {
+  spider_kernel kernel{};
+  kernel.form_count = 2;
+  for (int i = 0; i < 2; ++i) {
+    Tiling& tiling = kernel.forms[i].tiling;
+    tiling.kind = TilingKind::overlapping;
+    tiling.abreast[2] = 256;
+    tiling.left_margin = tiling.right_margin = tiling.anchor = 8;
+  }
+  kernel.forms[0].steps = 24;
+  const Box box{{0, 0, 0}, {1, 100, 1000}};
+  EXPECT_EQ(choose_form(kernel, box, true, {}, 24, 1000).form, 0);
+  EXPECT_EQ(choose_form(kernel, box, true, {}, 1, 1000).form, 1);
+  EXPECT_THROW(static_cast<void>(choose_form(kernel, box, true, {}, 2, 1000)), std::logic_error);
 }
 
 }  // namespace

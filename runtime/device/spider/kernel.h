@@ -28,7 +28,8 @@ struct StripGrid {
 };
 
 /// How a launch cuts a box into blocks of Tiling::abreast outputs (TilingKind::blocks and tiles), which walk
-/// along z where there is one. They count along x first, then y, then z.
+/// along z where there is one. They count along x first, then y, then z. TilingKind::overlapping walks down
+/// y: there `planes` are rows, `down` is 1, and first_column is the first one that the second strip stores.
 struct VolumeGrid {
   std::int32_t first_column;     ///< of the first block; as StripGrid::first_column
   std::int32_t across, down;     ///< blocks side by side along x, and along y from the box's first row
@@ -67,6 +68,9 @@ enum class TilingKind : std::int32_t {
   blocks,  ///< a block walks along z, some rows and columns abreast (3D)
   lines,   ///< a warp has some columns of one row and walks nowhere (1D, and 2D without taps in y)
   tiles,   ///< a warp has some rows and columns and walks nowhere (2D)
+  /// a block walks down y in a strip of abreast[2] columns, of which it stores all but the margins (2D, time
+  /// steps)
+  overlapping,
 };
 
 /// What the runtime must know of a kernel to cut a box for it. A walk covers `abreast` outputs and steps
@@ -88,10 +92,15 @@ struct Tiling {
   std::int32_t row_anchor = 1;      ///< TilingKind::blocks and tiles: blocks begin at multiples of it along y
   std::int32_t warps_per_walk = 1;  ///< of TilingKind::strips: those that walk down a strip together
   std::int32_t edge_percent = 60;   ///< and of a walk's rows those of one at an edge that takes as long
+  /// Of TilingKind::overlapping: strips that would cross these faces of the field in x end there, without a
+  /// margin.
+  bool ends_at_low_face = false;
+  bool ends_at_high_face = false;
+  std::int32_t whole_columns = 0;  ///< fields of at most so many that end at both are in one strip
 };
 
 /// One way of computing a sweep: a function, how boxes are cut for it, and the boxes that it is for. All
-/// forms of a kernel give the same bits.
+/// forms of a kernel that advance the same number of time steps give the same bits.
 struct SweepForm {
   Sweep sweep = nullptr;
   Tiling tiling;
@@ -102,6 +111,7 @@ struct SweepForm {
   bool starts_early = false;
   /// Only for fields whose rows start on Tiling::input_alignment and output_alignment bytes.
   bool needs_aligned_rows = false;
+  std::int32_t steps = 1;  ///< time steps that it advances: spider_kernel_info::steps, or fewer behind those
 };
 
 constexpr int most_forms = 6;
@@ -134,7 +144,8 @@ struct spider_kernel {
   std::uint32_t size = 0;
   std::uint32_t launch_size = 0;  ///< of spider::SweepArguments as the kernel reads them
   spider_kernel_info info{};
-  /// From those for large boxes to those for small ones; the last is for any fields.
+  /// From those for large boxes to those for small ones; the last of those of as many steps is for any
+  /// fields. Forms of fewer steps, down to 1, do what is left of a number of steps.
   spider::SweepForm forms[spider::most_forms] = {};
   std::int32_t form_count = 0;
   const spider::TapRow* tap_rows = nullptr;

@@ -19,7 +19,8 @@ struct KernelFacts {
   std::int32_t storage;  ///< SPIDER_F16, ...
   std::int32_t reach_low[3], reach_high[3];
   std::int32_t minimum_arch;
-  std::int32_t products;  ///< as spider_kernel::products
+  std::int32_t products;   ///< as spider_kernel::products
+  std::int32_t steps = 1;  ///< time steps of a sweep
 };
 
 /// The kernel for a runtime of the ABI that this is compiled for. `forms`, `rows` and `taps` outlive it.
@@ -40,7 +41,7 @@ constexpr spider_kernel make_kernel(const KernelFacts& facts, const SweepForm (&
                  facts.dimensions,
                  facts.storage,
                  SPIDER_F32,
-                 1,
+                 facts.steps,
                  {facts.reach_low[0], facts.reach_low[1], facts.reach_low[2]},
                  {facts.reach_high[0], facts.reach_high[1], facts.reach_high[2]},
                  facts.minimum_arch,

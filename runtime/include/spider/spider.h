@@ -32,7 +32,7 @@ enum {
   SPIDER_ERROR_STRIDE = 4,      /**< rows or planes, with their halo, would overlap; or beyond 2^40 */
   SPIDER_ERROR_ALIGNMENT = 5,   /**< data is not aligned to its element type */
   SPIDER_ERROR_OVERLAP = 6,     /**< the input, with its halo, and the output share cells */
-  SPIDER_ERROR_STEPS = 7,       /**< negative, or no multiple of the kernel's steps */
+  SPIDER_ERROR_STEPS = 7,       /**< negative */
   SPIDER_ERROR_UNSUPPORTED = 8, /**< valid, but this version cannot do it */
   SPIDER_ERROR_DEVICE = 9,      /**< the device cannot run the kernel, or there is none */
   SPIDER_ERROR_MEMORY = 10,     /**< not enough memory */
@@ -66,7 +66,7 @@ typedef struct spider_kernel_info {
   int32_t storage;       /**< SPIDER_F16, ... */
   int32_t accumulate;    /**< SPIDER_F32, ... */
   int32_t steps;         /**< time steps that one sweep advances */
-  int32_t reach_low[3];  /**< z, y, x: how far taps go below a point, >= 0 */
+  int32_t reach_low[3];  /**< z, y, x: how far the taps of all steps of a sweep go below a point, >= 0 */
   int32_t reach_high[3]; /**< and above it */
   int32_t minimum_arch;  /**< compute capability x 10, e.g. 80 */
   int32_t emulated;      /**< 1 where the linked back end is the emulator */
@@ -90,9 +90,9 @@ SPIDER_PUBLIC spider_status spider_halo(const spider_kernel* kernel, const int64
  * functions notice that only by a launch that fails, and not while they are captured. */
 SPIDER_PUBLIC spider_status spider_prepare(const spider_kernel* kernel);
 
-/** One sweep over the interior: out[p] = sum of weight * in[p + offset]. `in` is never written; of `out` only
- * the interior is. `stream` is a cudaStream_t or NULL for the legacy default stream, however the caller is
- * compiled. Extents must agree. */
+/** One sweep over the interior: out[p] = sum of weight * in[p + offset], as many times one after the other as
+ * the kernel has steps. `in` is never written; of `out` only the interior is. `stream` is a cudaStream_t or
+ * NULL for the legacy default stream, however the caller is compiled. Extents must agree. */
 SPIDER_PUBLIC spider_status spider_apply(const spider_kernel* kernel, const spider_field* in,
                                          const spider_field* out, void* stream);
 
@@ -104,8 +104,9 @@ SPIDER_PUBLIC spider_status spider_apply_box(const spider_kernel* kernel, const 
                                              const spider_field* out, const int64_t offset[3],
                                              const int64_t extent[3], void* stream);
 
-/** `steps` time steps, from `a` to `b` and back; `*result` (may be NULL) says which holds the last one. The
- * halos of both are read and never written. Zero steps give `a`. */
+/** `steps` time steps, from `a` to `b` and back; `*result` (may be NULL) says which holds the last one. What
+ * is no multiple of the kernel's steps is done by sweeps of fewer. The halos of both are read and never
+ * written: each sweep begins with what they hold. Zero steps give `a`. */
 SPIDER_PUBLIC spider_status spider_iterate(const spider_kernel* kernel, const spider_field* a,
                                            const spider_field* b, int64_t steps, void* stream,
                                            const spider_field** result);

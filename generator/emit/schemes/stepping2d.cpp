@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "emit/describe.h"
+#include "emit/schemes/schemes.h"
+#include "emit/storage_text.h"
+
+namespace spidergen::emit {
+namespace {
+
+using Scheme = plan::Stepping2d;
+
+/// A row of the table for each dy, of all dx.
+std::string weights_text(const Scheme& scheme, float Scheme::Weight::*member) {
+  std::vector<std::string> rows;
+  for (int dy = -scheme.radius_y; dy <= scheme.radius_y; ++dy) {
+    std::vector<std::string> row(2 * static_cast<std::size_t>(scheme.radius_x) + 1, "0");
+    for (const Scheme::Weight& weight : scheme.weights) {
+      if (weight.dy == dy)
+        row[static_cast<std::size_t>(weight.dx + scheme.radius_x)] = fmt::format("{:a}F", weight.*member);
+    }
+    rows.push_back(fmt::format("{{{}}},", fmt::join(row, ", ")));
+  }
+  return fmt::format("{}", fmt::join(rows, "\n"));
+}
+
+/// The rules of an axis with constants as f32 numbers: cells are such between steps.
+std::string rules_text(const spec::StencilSpec& spec, int axis) {
+  spec::StencilSpec in_f32 = spec;
+  for (spec::Face* face : {&in_f32.boundary[axis].low, &in_f32.boundary[axis].high})
+    face->value = stored_value(spec.storage, face->value);
+  in_f32.storage = spec::Storage::f32;
+  return axis_rules_text(in_f32, axis);
+}
+
+int single_columns(const Scheme& scheme, spec::Storage storage) {
+  const int vector_elements = plan::vector_bytes / spec::element_bytes(storage);
+  return plan::round_up(std::max(8, scheme.radius_x + 1), vector_elements);
+}
+
+}  // namespace
+
+SchemeText text_of(const plan::Stepping2d& scheme, const Kernel& kernel) {
+  constexpr int most_unrolled_taps = 50;
+  const spec::StencilSpec& spec = kernel.spec;
+  render::Bindings bindings;
+  const auto set = [&](const std::string& name, const auto& value) {
+    bindings[name] = fmt::to_string(value);
+  };
+  set("time_steps", scheme.time_steps());
+  bindings["cells"] = cells_struct(spec.storage);
+  set("columns", scheme.columns);
+  set("steps", scheme.steps);
+  set("last_steps", scheme.last_steps);
+  set("warps", scheme.warps);
+  set("blocks_per_multiprocessor", scheme.blocks_per_multiprocessor);
+  set("batch", scheme.batch);
+  set("ahead", scheme.ahead);
+  set("unrolled", scheme.unrolled);
+  const plan::TapRange rows = plan::range_of(kernel.plan.contraction.taps, &plan::CoreTap::step);
+  const plan::TapRange columns = plan::range_of(kernel.plan.contraction.taps, &plan::CoreTap::column);
+  set("row_low", std::min(0, rows.low));
+  set("row_high", std::max(0, rows.high));
+  set("column_low", std::min(0, columns.low));
+  set("column_high", std::max(0, columns.high));
+  set("radius_y", scheme.radius_y);
+  set("radius_x", scheme.radius_x);
+  set("row_weights", 2 * scheme.radius_x + 1);
+  bindings["form"] = form_name(scheme.form);
+  bindings["unit"] = fmt::format("{:a}", scheme.unit);
+  bindings["back"] = fmt::format("{:a}F", scheme.back);
+  bindings["last"] = fmt::format("{:a}F", scheme.last);
+  bindings["weights"] = weights_text(scheme, &Scheme::Weight::scaled);
+  bindings["single_weights"] = weights_text(scheme, &Scheme::Weight::single);
+  set("single_columns", single_columns(scheme, spec.storage));
+  set("single_unrolled", scheme.weights.size() <= most_unrolled_taps);
+  bindings["row_rules"] = rules_text(spec, spec::axis_y);
+  bindings["column_rules"] = rules_text(spec, spec::axis_x);
+  return {render_part("stepping2d.cu.in", bindings),
+          {"spider::stepping2d_form<Stencil>(),", "spider::stepping2d_form<SingleStep>(),"}};
+}
+
+void describe(const plan::Stepping2d& scheme, const plan::KernelPlan& plan, Lines& lines) {
+  constexpr int lanes = 32;
+  const int width = lanes * scheme.columns;
+  const int lost = scheme.time_steps() * scheme.radius_x;
+  lines.push_back(
+      fmt::format("Steps     {} a sweep, stepped in registers: nothing is truncated, whatever the "
+                  "tolerance",
+                  scheme.time_steps()));
+  lines.push_back(fmt::format(
+      "          about {:.0f} us a step over 10240 x 10240 points on an H200; a single sweep {:.0f} us",
+      plan.microseconds / scheme.time_steps(), plan.single_step_us));
+  lines.push_back(fmt::format("Plan      {} a point and step ({}), {} of {} steps chained in time",
+                              counted(scheme.operations, "operation"), form_name(scheme.form),
+                              counted(scheme.warps, "warp"), scheme.steps));
+  if (scheme.last_steps != scheme.steps)
+    lines.push_back(fmt::format("          of the last warp {}", counted(scheme.last_steps, "step")));
+  lines.push_back(fmt::format(
+      "          strips of {} columns, {} a lane, {} of them stored away from faces; {} rows a barrier{}",
+      width, scheme.columns, width - 2 * lost, scheme.batch, scheme.unrolled ? ", unrolled" : ""));
+}
+
+std::string json_of(const plan::Stepping2d& scheme, const plan::KernelPlan& plan) {
+  return fmt::format(
+      "{{\"multiply_adds\": {}, \"operations\": {}, \"form\": \"{}\", \"steps_per_warp\": {}, "
+      "\"last_steps\": "
+      "{}, \"warps_per_block\": {}, \"columns_per_lane\": {}, \"batch_rows\": {}, \"unrolled\": {}, "
+      "\"blocks_per_multiprocessor\": {}, \"estimated_registers\": {}, \"us_per_step\": {:.2f}, "
+      "\"single_step_us\": {:.1f}, \"ring\": null}}",
+      plan.contraction.taps.size(), scheme.operations, form_name(scheme.form), scheme.steps,
+      scheme.last_steps, scheme.warps, scheme.columns, scheme.batch, scheme.unrolled,
+      scheme.blocks_per_multiprocessor, scheme.estimated_registers, plan.microseconds / scheme.time_steps(),
+      plan.single_step_us);
+}
+
+}  // namespace spidergen::emit

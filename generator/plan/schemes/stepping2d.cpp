@@ -1,0 +1,272 @@
+#include "plan/schemes/stepping2d.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+
+namespace spidergen::plan {
+namespace {
+
+using Form = Stepping2d::Form;
+
+constexpr int most_columns = 24;
+constexpr int most_warps = 16;
+constexpr int most_steps_of_warp = 8;
+// More instructions than this in a loop do not fit the instruction cache of a multiprocessor whose warps are
+// at different places of it: measured on an H200.
+constexpr int most_loop_instructions = 1900;
+constexpr int base_registers = 40;
+constexpr int face_registers = 16;
+constexpr int register_unit = 8;
+constexpr int most_block_shared_bytes = shared_per_multiprocessor - reserved_per_block;
+constexpr int largest_threads = 1024;
+// Warps of a multiprocessor that hide the latency of each other.
+constexpr int busy_warps = 8;
+
+/// Weights by offset, 0 where there is no tap, and how far they reach.
+struct Taps {
+  explicit Taps(const spec::StencilSpec& spec) {
+    for (const spec::Tap& tap : spec.taps) {
+      for (const int axis : {spec::axis_y, spec::axis_x}) {
+        int& radius = axis == spec::axis_y ? radius_y : radius_x;
+        radius = std::max(radius, std::abs(tap.at[axis]));
+      }
+      sum += tap.weight;
+      magnitude += std::fabs(tap.weight);
+    }
+    all = &spec.taps;
+    radius_y = std::max(1, radius_y);
+  }
+  [[nodiscard]] double at(int dy, int dx) const {
+    const auto found = std::find_if(all->begin(), all->end(), [&](const spec::Tap& tap) {
+      return tap.at[spec::axis_y] == dy && tap.at[spec::axis_x] == dx;
+    });
+    return found == all->end() ? 0 : found->weight;
+  }
+  [[nodiscard]] bool are_all(double weight, std::initializer_list<std::pair<int, int>> offsets) const {
+    return weight != 0 && std::all_of(offsets.begin(), offsets.end(), [&](const auto& offset) {
+             return at(offset.first, offset.second) == weight;
+           });
+  }
+
+  const std::vector<spec::Tap>* all = nullptr;
+  int radius_y = 0;
+  int radius_x = 0;
+  double sum = 0;
+  double magnitude = 0;
+};
+
+/// How rows can be added, and the weight that becomes 1.
+struct FormChoice {
+  Form form = Form::taps;
+  double unit = 1;
+  int operations = 0;
+};
+
+bool fits_unit(double unit, int steps) {
+  return unit != 0 && std::fabs(std::log2(std::fabs(unit))) * steps <= most_unit_exponent;
+}
+
+FormChoice choose_form(const Taps& taps, int steps) {
+  const auto count = static_cast<int>(taps.all->size());
+  const bool centered = taps.at(0, 0) != 0;
+  const double near = taps.at(0, 1);
+  const bool equal_near = taps.are_all(near, {{0, -1}, {1, 0}, {-1, 0}});
+  if (taps.radius_y == 1 && taps.radius_x == 1) {
+    if (centered && count == 5 && equal_near)
+      return fits_unit(near, steps) ? FormChoice{Form::cross, near, 3} : FormChoice{Form::cross, 1, 5};
+    const double outer = taps.at(1, 0);
+    const bool even = centered && count == 9 && taps.are_all(near, {{0, -1}}) &&
+                      taps.are_all(outer, {{-1, 0}}) &&
+                      taps.are_all(taps.at(1, 1), {{1, -1}, {-1, 1}, {-1, -1}});
+    if (even)
+      return fits_unit(outer, steps) ? FormChoice{Form::even, outer, 5} : FormChoice{Form::even, 1, 6};
+  }
+  if (taps.radius_y == 2 && taps.radius_x == 2 && centered && count == 9 && equal_near) {
+    const double far = taps.at(0, 2);
+    if (taps.are_all(far, {{0, -2}, {2, 0}, {-2, 0}}) && fits_unit(far, steps)) return {Form::rings, far, 6};
+  }
+  return {Form::taps, 1, count};
+}
+
+/// As the kernel's header lays shared memory out.
+int count_shared_bytes(const Stepping2d& scheme, int element_bytes, bool both_ends) {
+  const auto row_bytes = [](int lane_bytes) {
+    return threads_per_warp * vector_bytes * (lane_bytes / vector_bytes | 1);
+  };
+  const int input_row = row_bytes(scheme.columns * element_bytes);
+  const int row = row_bytes(scheme.columns * word_bytes);
+  return (scheme.ahead + 1) * scheme.batch * input_row + 2 * (scheme.warps - 1) * scheme.batch * row +
+         (both_ends ? scheme.warps * row : 0) + 8 * threads_per_warp * scheme.columns;
+}
+
+bool ends_at(const spec::Face& face) {
+  return face.rule != spec::BoundaryRule::halo && face.rule != spec::BoundaryRule::periodic;
+}
+
+bool ends_at_any(const spec::StencilSpec& spec) {
+  return std::any_of(spec.boundary.begin() + spec::axis_y, spec.boundary.end(),
+                     [](const auto& axis) { return ends_at(axis.low) || ends_at(axis.high); });
+}
+
+/// The layout with as many blocks as a multiprocessor holds; false where it holds none.
+bool fit(const spec::StencilSpec& spec, const Taps& taps, Stepping2d& scheme) {
+  const int vector_elements = vector_bytes / spec::element_bytes(spec.storage);
+  const int lost = round_up(scheme.time_steps() * taps.radius_x, vector_elements);
+  const int threads = threads_per_warp * scheme.warps;
+  if (threads_per_warp * scheme.columns <= 2 * lost || threads > largest_threads) return false;
+  const auto& [low, high] = spec.boundary[spec::axis_x];
+  scheme.shared_bytes =
+      count_shared_bytes(scheme, spec::element_bytes(spec.storage), ends_at(low) && ends_at(high));
+  scheme.estimated_registers = 2 * taps.radius_y * scheme.columns * scheme.steps + 2 * scheme.columns +
+                               base_registers + (ends_at_any(spec) ? face_registers : 0);
+  const int registers = round_up(scheme.estimated_registers, register_unit);
+  if (scheme.shared_bytes > most_block_shared_bytes || scheme.estimated_registers > largest_register_count)
+    return false;
+  const int by_registers = registers_per_multiprocessor / (registers * threads);
+  const int by_shared = shared_per_multiprocessor / (scheme.shared_bytes + reserved_per_block);
+  scheme.blocks_per_multiprocessor = std::min({by_registers, by_shared, divide_up(most_warps, scheme.warps)});
+  const int instructions = scheme.batch * scheme.columns * (scheme.steps * (scheme.operations + 1) + 3);
+  scheme.unrolled = instructions <= most_loop_instructions;
+  return scheme.blocks_per_multiprocessor > 0;
+}
+
+/// Slots of a multiprocessor that issues four instructions a clock, for a point and step. Fitted to times on
+/// an H200, less what estimate_us adds: five points took 4.6 (cross) and 5.9 (taps), nine in a box 6.6 (even)
+/// and 8.9 (taps), nine in a star 8.9 (rings) and 10.3 (taps).
+double issue_slots(const spec::StencilSpec& spec, const Stepping2d& scheme, int radius_x) {
+  constexpr double choosing = 14;  // of what lies beyond a lane's cells, at faces along x, in each row
+  const auto& [low, high] = spec.boundary[spec::axis_x];
+  const double at_faces = ends_at(low) || ends_at(high) ? choosing / scheme.columns : 0;
+  return at_faces + 0.8 * scheme.operations + 0.6 + 1.5 * radius_x;
+}
+
+/// Microseconds of a sweep over the reference field: blocks fill waves of the device as the runtime cuts them
+/// (runtime/src/tiling.cpp), and strips and walks overlap.
+double estimate_us(const spec::StencilSpec& spec, const Taps& taps, const Stepping2d& scheme) {
+  constexpr double points = 10240;
+  constexpr double clock_mhz = 1980;
+  constexpr int lanes = 128;  // of a multiprocessor
+  constexpr int start_rows = 12;
+  constexpr double waiting = 1;
+  constexpr double hidden = 0.35;  // of the memory's time, what computing does not hide
+  const DeviceRates& rates = *find_device_rates("sm_90");
+  const int bytes = spec::element_bytes(spec.storage);
+  const int lost = round_up(scheme.time_steps() * taps.radius_x, vector_bytes / bytes);
+  const int width = threads_per_warp * scheme.columns;
+  const double strips = std::ceil(points / (width - 2 * lost));
+  const double resident = rates.multiprocessors * scheme.blocks_per_multiprocessor;
+  const double walks = std::max(1.0, std::floor(resident / strips));
+  const double rows = std::ceil(points / walks) + 2.0 * scheme.time_steps() * taps.radius_y +
+                      scheme.batch * (scheme.warps - 1 + scheme.ahead) + start_rows;
+  const double waves = std::ceil(strips * walks / resident);
+  const double warps = scheme.warps * scheme.blocks_per_multiprocessor;
+  // At a barrier the warps of other blocks go on.
+  const double idle =
+      std::max(1.0, busy_warps / warps) * (1 + waiting / (scheme.batch * scheme.blocks_per_multiprocessor));
+  const double slots = issue_slots(spec, scheme, taps.radius_x) * scheme.blocks_per_multiprocessor * idle;
+  const double compute = waves * rows * width * scheme.time_steps() * slots / (lanes * clock_mhz);
+  const double memory = points * points * 2 * bytes / rates.copy_bytes_per_second * 1e6;
+  return std::max(compute + hidden * memory, memory);
+}
+
+/// Of single steps as they are rounded elsewhere (round_weights_to_f32), and in the unit.
+void set_weights(const Taps& taps, const RoundedWeights& rounded, Stepping2d& scheme) {
+  double sum = 0;
+  for (const RoundedTap& tap : rounded.taps) {
+    const auto single = static_cast<float>(tap.packed);
+    const float scaled = scheme.unit == 1 ? single : static_cast<float>(tap.weight / scheme.unit);
+    sum += scaled;
+    scheme.weights.push_back({tap.at[spec::axis_y], tap.at[spec::axis_x], scaled, single});
+  }
+  scheme.back = static_cast<float>(std::pow(scheme.unit, scheme.steps));
+  const double handed_on = std::pow(std::pow(scheme.unit, scheme.steps) / scheme.back, scheme.warps - 1);
+  // What the rounding of weights adds up to, step by step, where their sum says it.
+  const bool has_sum = std::fabs(taps.sum) > taps.magnitude / 2;
+  const double drift = has_sum ? std::pow(taps.sum / (sum * scheme.unit), scheme.time_steps()) : 1;
+  scheme.last = static_cast<float>(drift * handed_on * std::pow(scheme.unit, scheme.last_steps));
+}
+
+}  // namespace
+
+std::string_view form_name(Stepping2d::Form form) {
+  switch (form) {
+    case Form::even:
+      return "even";
+    case Form::rings:
+      return "rings";
+    case Form::cross:
+      return "cross";
+    case Form::taps:
+      break;
+  }
+  return "taps";
+}
+
+bool Stepping2d::takes(const Problem& problem, const Contraction& contraction) {
+  return !contraction.on_tensor_cores() && problem.spec.dimensions == 2;
+}
+
+Offer<Stepping2d> Stepping2d::plan(const Problem& problem, const Contraction& /*contraction*/) {
+  std::optional<SteppingChoice> choice = choose_stepping(problem.spec, problem.op.steps);
+  if (!choice) return Offer<Stepping2d>::none("so many steps find no room in registers and shared memory");
+  set_weights(Taps(problem.spec), problem.weights, choice->scheme);
+  return {choice->scheme, choice->microseconds, ""};
+}
+
+std::optional<SteppingChoice> choose_stepping(const spec::StencilSpec& spec, int time_steps) {
+  const Taps taps(spec);
+  const int vector_elements = vector_bytes / spec::element_bytes(spec.storage);
+  std::optional<SteppingChoice> best;
+  if (std::max(taps.radius_y, taps.radius_x) > largest_stepping_reach) return best;
+  for (int steps = 1; steps <= std::min(time_steps, most_steps_of_warp); ++steps) {
+    const FormChoice form = choose_form(taps, steps);
+    Stepping2d scheme;
+    scheme.steps = steps;
+    scheme.warps = divide_up(time_steps, steps);
+    scheme.last_steps = time_steps - (scheme.warps - 1) * steps;
+    scheme.radius_y = taps.radius_y;
+    scheme.radius_x = taps.radius_x;
+    scheme.form = form.form;
+    scheme.unit = form.unit;
+    scheme.operations = form.operations;
+    if (scheme.warps > most_warps) continue;
+    for (int columns = vector_elements; columns <= most_columns; columns += vector_elements) {
+      for (const int batch : {4, 2}) {
+        scheme.columns = columns;
+        scheme.batch = batch;
+        scheme.ahead = scheme.warps == 1 ? 2 : 1;
+        if (columns <= taps.radius_x || !fit(spec, taps, scheme)) continue;
+        const double us = estimate_us(spec, taps, scheme);
+        if (!best || us < best->microseconds) best = {scheme, us};
+      }
+    }
+  }
+  return best;
+}
+
+int most_stepping(const spec::StencilSpec& spec) {
+  int most = 0;
+  for (int steps = 1; steps <= most_warps * most_steps_of_warp; ++steps) {
+    if (choose_stepping(spec, steps)) most = steps;
+  }
+  return most;
+}
+
+int fastest_stepping(const spec::StencilSpec& spec, double single_us) {
+  constexpr int most_automatic = 32;
+  int fastest = 1;
+  double least_us = single_us;
+  for (int steps = 2; steps <= most_automatic; ++steps) {
+    const std::optional<SteppingChoice> choice = choose_stepping(spec, steps);
+    if (!choice || choice->microseconds / steps >= least_us) continue;
+    fastest = steps;
+    least_us = choice->microseconds / steps;
+  }
+  return fastest;
+}
+
+}  // namespace spidergen::plan

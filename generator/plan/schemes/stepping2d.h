@@ -1,0 +1,82 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "plan/problem.h"
+
+namespace spidergen::plan {
+
+/// Time steps of a 2D stencil in registers, on CUDA cores: warps chained in time walk down overlapping strips
+/// (runtime/device/spider/kernels/stepping2d.h; generator/README.md, "Time steps").
+struct Stepping2d {
+  static constexpr std::string_view name = "stepping2d";
+  static constexpr bool advances_steps = true;
+
+  /// How rows are added to sums: RowForm of the kernel's header.
+  enum class Form { taps, even, rings, cross };
+
+  /// A weight of one step, f32: of the spec over `unit`, and of a single step.
+  struct Weight {
+    int dy = 0;
+    int dx = 0;
+    float scaled = 0;
+    float single = 0;
+
+    bool operator==(const Weight&) const = default;
+  };
+
+  int steps = 1;       ///< of a warp; the last one has what is left
+  int last_steps = 1;  ///< of that one
+  int warps = 1;
+  int columns = 4;  ///< of a lane
+  int radius_y = 1;
+  int radius_x = 0;
+  int batch = 4;  ///< rows between two barriers
+  int ahead = 1;  ///< batches requested ahead
+  int blocks_per_multiprocessor = 1;
+  bool unrolled = false;  ///< the rows of a batch
+  Form form = Form::taps;
+  double unit = 1;              ///< a warp has cells over unit^k after k steps, so that a weight is 1
+  float back = 1;               ///< what a warp multiplies with before it hands rows on: unit^steps
+  float last = 1;               ///< and the last one, so that the composed weights sum to what the spec's do
+  std::vector<Weight> weights;  ///< ascending in (dy, dx)
+  int operations = 0;           ///< of a point and step
+  int estimated_registers = 0;
+  int shared_bytes = 0;
+
+  /// That a sweep advances.
+  [[nodiscard]] int time_steps() const { return (warps - 1) * steps + last_steps; }
+  [[nodiscard]] int outputs_of_thread() const { return columns; }
+  static bool takes(const Problem& problem, const Contraction& contraction);
+  static Offer<Stepping2d> plan(const Problem& problem, const Contraction& contraction);
+  bool operator==(const Stepping2d&) const = default;
+};
+
+/// The word of a form in the kernel's header.
+[[nodiscard]] std::string_view form_name(Stepping2d::Form form);
+
+/// The fastest layout of so many steps by the estimate, which is in microseconds of a sweep over the 2D
+/// reference field (plan/machine.h) on an H200; nothing where none fits a multiprocessor.
+struct SteppingChoice {
+  Stepping2d scheme;
+  double microseconds = 0;
+};
+[[nodiscard]] std::optional<SteppingChoice> choose_stepping(const spec::StencilSpec& spec, int time_steps);
+
+/// Cells over unit^steps are at most 2^24 times the field's or a 2^24th of them, so that numbers below 2^100
+/// have room.
+inline constexpr int most_unit_exponent = 24;
+
+/// How far taps may reach along y and x.
+inline constexpr int largest_stepping_reach = 7;
+
+/// The most steps for which there is a layout.
+[[nodiscard]] int most_stepping(const spec::StencilSpec& spec);
+
+/// The number of steps that is fastest a step; 1 where no other is faster than a single sweep of
+/// `single_us`.
+[[nodiscard]] int fastest_stepping(const spec::StencilSpec& spec, double single_us);
+
+}  // namespace spidergen::plan

@@ -1,0 +1,837 @@
+/// Many time steps of a 2D stencil in one sweep, in registers, on CUDA cores.
+///
+/// A warp has a strip of 32 x columns columns, `columns` neighbours a lane, and takes `steps` time steps. It
+/// adds each row of its input to the sums of the rows that it reaches; a sum that is complete is a row of the
+/// next step. The sums of a step are 2 * radius_y rows, in registers. The warps of a block are chained in
+/// time: each hands its rows, a batch at a time, to the next one through shared memory, in f32. Strips
+/// overlap by the columns that all steps reach on each side, whose results are not exact and are not stored;
+/// walks along y overlap in the same way.
+///
+/// Faces. Beyond `halo` and `periodic` ones the field goes on: rows and columns there are stepped like
+/// others. Beyond the others it ends. At every step a lane at such a face takes its neighbours' values from
+/// where the rule says (strips begin and end exactly there), and rows near such a face are added to sums with
+/// the weights of all the cells that the rule takes from them.
+///
+/// A `Stencil` has, as static members:
+/// - Cells: of spider/cells.h;
+/// - columns of a lane, steps of a warp, last_steps of the last one, warps of a block,
+///   blocks_per_multiprocessor;
+/// - batch: rows between two barriers; ahead: batches requested ahead; unrolled: a batch's rows are in the
+/// code;
+/// - row_low, row_high, column_low, column_high: lowest and highest offset of a tap;
+/// - form, weight(dy, dx): how rows are added, and the weights over `unit`;
+/// - unit, back, last: after k steps a warp has the field's cells over unit^k. It hands on `back` times what
+/// it
+///   has, which is unit^steps in f32; the last warp stores `last` times it, so that all weights sum up
+///   rightly;
+/// - row_rules(), column_rules(): the boundary; values are f32 numbers whatever the cells are.
+#pragma once
+
+#include <spider/boundary.h>
+#include <spider/cells.h>
+#include <spider/instructions.h>
+#include <spider/kernel.h>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace spider {
+inline namespace device_1 {
+
+/// How a row is added to the sums where no face is near.
+enum class RowForm {
+  taps,   ///< a product for each tap
+  even,   ///< radius 1, weights even along x and y: pairs of cells and the rows above and below share sums
+  rings,  ///< radius 2, one weight for the four neighbours at each distance, that at 2 is 1
+  cross,  ///< radius 1, four neighbours of one weight: diagonal pairs of cells share sums
+};
+
+template <class Stencil>
+struct Stepping2d;
+
+template <class Stencil>
+SPIDER_GLOBAL(Stencil::warps * 32, Stencil::blocks_per_multiprocessor)
+sweep_stepping2d(const SweepArguments field) {
+  using Kernel = Stepping2d<Stencil>;
+  typename Kernel::Walk walk;
+  if (!Kernel::find_walk(field, walk)) return;
+  Kernel::run(field, walk);
+}
+
+template <class Stencil>
+struct Stepping2d {
+  using Cells = typename Stencil::Cells;
+  using Element = typename Cells::Element;
+  static constexpr int vector_bytes = 16;
+  static constexpr int vector_elements = vector_bytes / Cells::element_bytes;
+  static constexpr int columns = Stencil::columns;
+  static constexpr int steps = Stencil::steps;
+  static constexpr int warps = Stencil::warps;
+  static constexpr int batch = Stencil::batch;
+  static constexpr int ahead = Stencil::ahead;
+  SPIDER_DEVICE static constexpr int larger(int a, int b) { return a > b ? a : b; }
+  static constexpr int ry = larger(1, larger(Stencil::row_high, -Stencil::row_low));
+  static constexpr int rx = larger(Stencil::column_high, -Stencil::column_low);
+  static constexpr RowForm form = Stencil::form;
+  static_assert(columns % vector_elements == 0 && columns > rx, "lanes have whole vectors");
+
+  SPIDER_DEVICE static constexpr bool goes_on(FaceRule rule) {
+    return rule == FaceRule::halo || rule == FaceRule::periodic;
+  }
+  static constexpr AxisRules y_rules = Stencil::row_rules();
+  static constexpr AxisRules x_rules = Stencil::column_rules();
+  static constexpr bool top_acts = !goes_on(y_rules.low), bottom_acts = !goes_on(y_rules.high);
+  static constexpr bool left_acts = !goes_on(x_rules.low), right_acts = !goes_on(x_rules.high);
+
+  static constexpr int width = 32 * columns;
+  static constexpr int last_steps = Stencil::last_steps;  ///< of the last warp
+  static constexpr int all_steps = (warps - 1) * steps + last_steps;
+  static constexpr int lost_rows = all_steps * ry;
+  static constexpr int lost_columns =
+      (all_steps * rx + vector_elements - 1) / vector_elements * vector_elements;
+  static constexpr int useful = width - 2 * lost_columns;
+  static constexpr int whole_columns =
+      width - rx;  ///< a field's that a strip has with what lies beyond the faces
+  static_assert(useful > 0, "strips have outputs");
+
+  // Lanes are apart by an odd number of vectors, so that they meet no bank twice. Inputs wait as cells, what
+  // warps hand on as f32.
+  SPIDER_DEVICE static constexpr int apart(int vectors) { return vector_bytes * (vectors | 1); }
+  static constexpr int lane_vectors = columns / vector_elements;
+  static constexpr int input_lane_bytes = apart(lane_vectors);
+  static constexpr int input_row_bytes = 32 * input_lane_bytes;
+  static constexpr int input_slots = ahead + 1;
+  static constexpr int lane_bytes = apart(columns / 4);
+  static constexpr int row_bytes = 32 * lane_bytes;
+  static constexpr int chain = input_slots * batch * input_row_bytes;  ///< two slots between two warps
+  static constexpr int slot_bytes = batch * row_bytes;
+  static constexpr int spare = chain + 2 * (warps - 1) * slot_bytes;  ///< a row a warp, for narrow fields
+  static constexpr int table = spare + (left_acts && right_acts ? warps * row_bytes : 0);
+  static constexpr int shared_bytes = table + 8 * width;
+
+  static constexpr double unit = Stencil::unit;
+  SPIDER_DEVICE static constexpr double unit_power(int k) {
+    double power = 1;
+    for (int i = 0; i < k; ++i) power *= unit;
+    return power;
+  }
+  /// A face's constant, as step k of a warp has it.
+  template <int k>
+  SPIDER_DEVICE static float constant_of(std::uint32_t bits) {
+    constexpr float scale = static_cast<float>(1 / unit_power(k));
+    return unit == 1 ? device::float_of(bits) : device::float_of(bits) * scale;
+  }
+
+  /// Of a batch: no face near; the strip begins or ends at one; or one is near along y, or two along x.
+  enum class Where { inside, side, face };
+
+  using Row = float[columns];
+  using Sums = float[2 * ry][columns];
+
+  /// First to before the end.
+  struct Range {
+    std::int32_t begin, end;
+  };
+
+  struct Walk {
+    std::int32_t rows, cols;  ///< of the field
+    std::int32_t start;       ///< row of the first element of the stream
+    Range stored_rows;
+    Range stored_columns;
+    std::int32_t x0;      ///< the strip's first column
+    Range readable_rows;  ///< that taps reach from the box, where the field or its halo has them
+    Range readable_columns;
+    bool left_face, right_face, narrow;
+  };
+
+  SPIDER_DEVICE static bool holds_row(const Walk& w, std::int32_t y) {
+    return (y >= 0 || !top_acts) && (y < w.rows || !bottom_acts);
+  }
+  SPIDER_DEVICE static bool holds_column(const Walk& w, std::int32_t x) {
+    return (x >= 0 || !left_acts) && (x < w.cols || !right_acts);
+  }
+  SPIDER_DEVICE static MappedIndex find_row(const Walk& w, std::int32_t y) {
+    if (holds_row(w, y)) return {y, false, 0};
+    constexpr AxisRules rules = Stencil::row_rules();
+    return map_index(rules, y, w.rows);
+  }
+  SPIDER_DEVICE static MappedIndex find_column(const Walk& w, std::int32_t x) {
+    if (holds_column(w, x)) return {x, false, 0};
+    constexpr AxisRules rules = Stencil::column_rules();
+    return map_index(rules, x, w.cols);
+  }
+
+  /// What the steps read of an axis from `box` on. A face that folds turns what lies beyond it round, which a
+  /// halo at the other face may have to give.
+  SPIDER_DEVICE static Range find_readable(const AxisRules& rules, const Range& box, int low, int high,
+                                           std::int32_t extent) {
+    Range range{box.begin + all_steps * low, box.end + all_steps * high};
+    const std::int32_t begin = range.begin;
+    if (rules.low == FaceRule::halo && folds(rules.high) && range.end > extent) {
+      const std::int32_t folded = 2 * extent - range.end - (rules.high == FaceRule::mirror ? 1 : 0);
+      if (folded < range.begin) range.begin = folded;
+    }
+    if (rules.high == FaceRule::halo && folds(rules.low) && begin < 0) {
+      const std::int32_t folded = (rules.low == FaceRule::mirror ? 1 : 0) - begin;
+      if (folded > range.end) range.end = folded;
+    }
+    return range;
+  }
+
+  SPIDER_DEVICE static bool find_walk(const SweepArguments& f, Walk& w) {
+    const VolumeGrid& grid = f.grid.volume;
+    const int strip = device::block_index() % grid.across;
+    const int segment = device::block_index() / grid.across;
+    w.rows = static_cast<std::int32_t>(f.extent[1]);
+    w.cols = static_cast<std::int32_t>(f.extent[2]);
+    const auto begin_x = static_cast<std::int32_t>(f.box.offset[2]);
+    const auto end_x = static_cast<std::int32_t>(f.box.offset[2] + f.box.extent[2]);
+    const auto begin_y = static_cast<std::int32_t>(f.box.offset[1]);
+    const auto end_y = static_cast<std::int32_t>(f.box.offset[1] + f.box.extent[1]);
+    const std::int32_t first_row = begin_y + segment * grid.planes;
+    if (first_row >= end_y) return false;
+    w.stored_rows = {first_row, grid.planes < end_y - first_row ? first_row + grid.planes : end_y};
+    w.start = first_row - lost_rows;
+    if (top_acts && w.start < -ry) w.start = -ry;
+    // grid.first_column is where strip 1 begins to store.
+    w.stored_columns = {strip == 0 ? begin_x : grid.first_column + (strip - 1) * useful,
+                        strip == grid.across - 1 ? end_x : grid.first_column + strip * useful};
+    w.x0 = w.stored_columns.begin / vector_elements * vector_elements - lost_columns;
+    w.left_face = w.right_face = w.narrow = false;
+    if (left_acts && right_acts && (w.cols <= whole_columns || w.cols == width)) {
+      w.left_face = true;
+      w.right_face = w.cols == width;
+      w.narrow = w.cols < width;
+      w.x0 = 0;
+    } else if (left_acts && w.x0 < 0) {
+      w.left_face = true;
+      w.x0 = 0;
+    } else if (right_acts && w.x0 + width >= w.cols) {
+      w.right_face = true;
+      w.x0 = w.cols -
+             width;  // below 0 where it has a part of the field only, which the strip before it has, too
+    }
+    constexpr AxisRules rows = Stencil::row_rules();
+    constexpr AxisRules cols = Stencil::column_rules();
+    w.readable_rows = find_readable(rows, {begin_y, end_y}, Stencil::row_low, Stencil::row_high, w.rows);
+    w.readable_columns =
+        find_readable(cols, {begin_x, end_x}, Stencil::column_low, Stencil::column_high, w.cols);
+    return true;
+  }
+
+  // Copies.
+
+  SPIDER_DEVICE static std::int32_t wrap_column(const Walk& w, std::int32_t x) {
+    if (x_rules.low != FaceRule::periodic || (x >= 0 && x < w.cols)) return x;
+    const std::int32_t remainder = x % w.cols;
+    return remainder < 0 ? remainder + w.cols : remainder;
+  }
+
+  /// How a strip's rows are copied: in vectors from their own places, in vectors from places of a table, or
+  /// cell by cell.
+  enum class Copies { direct, vectors, cells };
+
+  /// Fills the table of places, {from, to} for each vector or cell; unwanted ones have no place, and are zero
+  /// for ever.
+  SPIDER_DEVICE static Copies plan_copies(const SweepArguments& f, const Walk& w) {
+    const int thread = device::warp_index() * 32 + device::lane_index();
+    const Range& readable = w.readable_columns;
+    if (f.aligned_input && w.x0 >= 0 && w.x0 + width <= w.cols && w.x0 >= readable.begin &&
+        w.x0 + width <= readable.end && w.x0 % vector_elements == 0)
+      return Copies::direct;
+    const auto wanted = [&](std::int32_t x) {
+      return x >= readable.begin && x < readable.end && holds_column(w, x);
+    };
+    std::uint32_t broken = 0;
+    for (int v = device::lane_index(); v < width / vector_elements; v += 32) {
+      const std::int32_t x = w.x0 + vector_elements * v;
+      const std::int32_t from = wrap_column(w, x);
+      int count = 0;
+      for (int j = 0; j < vector_elements; ++j) count += wanted(x + j) ? 1 : 0;
+      const bool whole = from % vector_elements == 0 &&
+                         (x_rules.low != FaceRule::periodic || from + vector_elements <= w.cols);
+      if (count != 0 && !(count == vector_elements && whole)) broken = 1;
+    }
+    const bool by_cells = device::largest_in_warp(broken) != 0 || !f.aligned_input;
+    const int piece = by_cells ? 1 : vector_elements;
+    for (int i = thread; i < width / piece; i += 32 * warps) {
+      const int c = i * piece;
+      const std::int32_t x = w.x0 + c;
+      device::Pair place;
+      place.word[0] = static_cast<std::uint32_t>(wrap_column(w, x));
+      place.word[1] = wanted(x) ? static_cast<std::uint32_t>(c / columns * input_lane_bytes +
+                                                             c % columns * Cells::element_bytes)
+                                : ~0U;
+      device::store_shared(static_cast<device::Shared>(table + 8 * i), place);
+    }
+    for (int i = thread; i < chain / vector_bytes; i += 32 * warps)
+      device::store_shared(static_cast<device::Shared>(vector_bytes * i), device::Vector{});
+    return by_cells ? Copies::cells : Copies::vectors;
+  }
+
+  /// Where row y is taken from; where there is none, or none is needed, any row will do.
+  SPIDER_DEVICE static std::int32_t find_input_row(const Walk& w, std::int32_t y) {
+    if (y < w.readable_rows.begin) y = w.readable_rows.begin;
+    if (y >= w.readable_rows.end) y = w.readable_rows.end - 1;
+    if (y >= 0 && y < w.rows) return y;
+    if (y_rules.low == FaceRule::periodic) {
+      const std::int32_t remainder = y % w.rows;
+      return remainder < 0 ? remainder + w.rows : remainder;
+    }
+    if (holds_row(w, y)) return y;
+    return y < 0 ? 0 : w.rows - 1;
+  }
+
+  /// Requests this warp's part of a batch. The last warp, which stores, takes no part if there are others.
+  template <Copies copies>
+  SPIDER_DEVICE static void request_pieces(const SweepArguments& f, const Walk& w, int warp, std::int32_t b) {
+    constexpr int loaders = warps > 1 ? warps - 1 : 1;
+    constexpr int row_pieces = copies == Copies::cells ? columns : lane_vectors;
+    constexpr int pieces = batch * row_pieces;
+    constexpr int rounds = (pieces + loaders - 1) / loaders;
+    const int lane = device::lane_index();
+    const int slot = b % input_slots * batch * input_row_bytes;
+    const std::int32_t first = w.start + b * batch;
+    const bool plain = first >= 0 && first + batch <= w.rows && first >= w.readable_rows.begin &&
+                       first + batch <= w.readable_rows.end;
+    const auto copy = [&](int i) {
+      const int j = i / row_pieces;
+      const std::int32_t y = plain ? first + j : find_input_row(w, first + j);
+      const Element* row = static_cast<const Element*>(f.input) + y * f.input_stride[1];
+      const int v = lane + 32 * (i - j * row_pieces);
+      const auto to = static_cast<device::Shared>(slot + j * input_row_bytes);
+      const bool mine = warp < loaders && i < pieces;
+      if constexpr (copies == Copies::direct) {
+        const int place = vector_bytes * (v + (lane_vectors % 2 == 0 ? v / lane_vectors : 0));
+        device::copy_async_if(mine, to + static_cast<device::Shared>(place),
+                              row + (w.x0 + vector_elements * v));
+      } else {
+        if (!mine) return;
+        const device::Pair place = device::load_shared_pair(static_cast<device::Shared>(table + 8 * v));
+        const Element* from = row + static_cast<std::int32_t>(place.word[0]);
+        const bool wanted = place.word[1] != ~0U;
+        if constexpr (copies == Copies::vectors) {
+          device::copy_async_if(wanted, to + place.word[1], from);
+        } else if constexpr (Cells::element_bytes == 4) {
+          device::copy_word_async_if(wanted, to + place.word[1], from);
+        } else {
+          device::store_shared_if(wanted, to + place.word[1], device::load_field_if(wanted, from, Element{}));
+        }
+      }
+    };
+    if (plain && rounds <= 8) {
+      SPIDER_UNROLL
+      for (int n = 0; n < rounds; ++n) copy(warp + n * loaders);
+    } else {
+      SPIDER_NO_UNROLL
+      for (int n = 0; n < rounds; ++n) copy(warp + n * loaders);
+    }
+  }
+
+  SPIDER_DEVICE static void request(const SweepArguments& f, const Walk& w, Copies copies, int warp,
+                                    std::int32_t b) {
+    if (copies == Copies::direct) {
+      request_pieces<Copies::direct>(f, w, warp, b);
+    } else if (copies == Copies::vectors) {
+      request_pieces<Copies::vectors>(f, w, warp, b);
+    } else {
+      request_pieces<Copies::cells>(f, w, warp, b);
+    }
+  }
+
+  // Neighbours.
+
+  struct Sides {
+    float left[rx > 0 ? rx : 1];   // left[d] is column -1 - d
+    float right[rx > 0 ? rx : 1];  // right[d] is column columns + d
+  };
+
+  SPIDER_DEVICE static float take(float v, int source) {
+    return device::float_of(device::take_from_lane(device::bits_of(v), source));
+  }
+
+  template <bool edge, int k, bool both = true>
+  SPIDER_DEVICE static void find_sides(const Walk& w, const Row& u, Sides& s) {
+    const int lane = device::lane_index();
+    SPIDER_UNROLL
+    for (int d = 0; d < rx; ++d) {
+      s.left[d] = take(u[columns - 1 - d], lane + 31);
+      s.right[d] = both ? take(u[d], lane + 1) : 0.0F;
+      if constexpr (edge && left_acts) {
+        constexpr FaceRule rule = x_rules.low;
+        const float mapped = rule == FaceRule::constant  ? constant_of<k>(x_rules.low_value)
+                             : rule == FaceRule::nearest ? u[0]
+                             : rule == FaceRule::mirror ? (w.cols > 1 ? u[d + 1 < columns ? d + 1 : 0] : u[0])
+                                                        : u[d];
+        if (w.left_face && lane == 0) s.left[d] = mapped;
+      }
+      if constexpr (edge && right_acts) {
+        constexpr FaceRule rule = x_rules.high;
+        const float mapped =
+            rule == FaceRule::constant  ? constant_of<k>(x_rules.high_value)
+            : rule == FaceRule::nearest ? u[columns - 1]
+            : rule == FaceRule::mirror
+                ? (w.cols > 1 ? u[columns - 2 - d >= 0 ? columns - 2 - d : 0] : u[columns - 1])
+                : u[columns - 1 - d];
+        if (w.right_face && lane == 31) s.right[d] = mapped;
+      }
+    }
+  }
+
+  SPIDER_DEVICE static float cell(const Row& u, const Sides& s, int c) {
+    return c < 0 ? s.left[-1 - c] : (c >= columns ? s.right[c - columns] : u[c]);
+  }
+
+  /// weight * cell + sum
+  SPIDER_DEVICE static float add_product(float weight, float value, float sum) {
+    return weight == 1.0F ? value + sum : device::multiply_add(weight, value, sum);
+  }
+  SPIDER_DEVICE static float product(float weight, float value) {
+    return weight == 1.0F ? value : device::multiply_add(weight, value, 0.0F);
+  }
+
+  /// sums = base + taps of row dy times the input row.
+  SPIDER_DEVICE static float add_tap_row(const Row& u, const Sides& s, int dy, int c, float sum) {
+    SPIDER_UNROLL
+    for (int dx = -rx; dx <= rx; ++dx) {
+      const float weight = Stencil::weight(dy, dx);
+      if (weight != 0.0F) sum = add_product(weight, cell(u, s, c + dx), sum);
+    }
+    return sum;
+  }
+
+  /// The same from nothing.
+  SPIDER_DEVICE static float begin_sum(const Row& u, const Sides& s, int dy, int c) {
+    float sum = 0.0F;
+    bool first = true;
+    SPIDER_UNROLL
+    for (int dx = -rx; dx <= rx; ++dx) {
+      const float weight = Stencil::weight(dy, dx);
+      if (weight == 0.0F) continue;
+      sum = first ? product(weight, cell(u, s, c + dx)) : add_product(weight, cell(u, s, c + dx), sum);
+      first = false;
+    }
+    return sum;
+  }
+
+  /// Adds row `u` of a step, no face near along y, and gives the row of the next step that is complete.
+  template <bool edge, int k>
+  SPIDER_DEVICE static void add_row(const Walk& w, Sums& sums, const Row& u, Row& out) {
+    Sides s;
+    find_sides<edge, k, form != RowForm::cross && form != RowForm::rings>(w, u, s);
+    if constexpr (form == RowForm::taps) {
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) {
+        out[c] = add_tap_row(u, s, ry, c, sums[0][c]);
+        SPIDER_UNROLL
+        for (int i = 0; i < 2 * ry; ++i)
+          sums[i][c] = i + 1 < 2 * ry ? add_tap_row(u, s, ry - 1 - i, c, sums[i + 1 < 2 * ry ? i + 1 : i][c])
+                                      : begin_sum(u, s, -ry, c);
+      }
+    } else if constexpr (form == RowForm::even) {
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) {
+        const float pair = cell(u, s, c - 1) + cell(u, s, c + 1);
+        const float outer = add_product(Stencil::weight(1, 1), pair, product(Stencil::weight(1, 0), u[c]));
+        out[c] = sums[0][c] + outer;
+        sums[0][c] =
+            add_product(Stencil::weight(0, 1), pair, add_product(Stencil::weight(0, 0), u[c], sums[1][c]));
+        sums[1][c] = outer;
+      }
+    } else if constexpr (form == RowForm::rings) {
+      // near[c] = u[c - 1] + last[c], far[c] = u[c - 2] + last but one[c]; a point has those here and one or
+      // two beyond.
+      const float weight = Stencil::weight(0, 1);
+      const float center = Stencil::weight(0, 0);
+      float near[columns + 1];
+      float far[columns + 2];
+      near[columns] = u[columns - 1] + beyond<edge, k>(w, sums[3], 0);
+      far[columns] = u[columns - 2] + beyond<edge, k>(w, sums[2], 0);
+      far[columns + 1] = u[columns - 1] + beyond<edge, k>(w, sums[2], 1);
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) {
+        near[c] = cell(u, s, c - 1) + sums[3][c];
+        far[c] = cell(u, s, c - 2) + sums[2][c];
+      }
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) {
+        out[c] = sums[0][c] + far[c + 2];
+        sums[0][c] = device::multiply_add(weight, near[c + 1], sums[1][c]);
+        sums[1][c] = device::multiply_add(center, u[c], device::multiply_add(weight, near[c], far[c]));
+        sums[2][c] = sums[3][c];
+        sums[3][c] = u[c];
+      }
+    } else {
+      // diagonal[c] = w (u[c - 1] here + u[c] in the row before). sums[1] = w u, sums[0] = centre and one
+      // diagonal.
+      const float weight = Stencil::weight(0, 1);
+      const float center = Stencil::weight(0, 0);
+      const int lane = device::lane_index();
+      // The pair beyond the last column is the right lane's first, from this lane's last cell and the row
+      // before.
+      float above = take(sums[1][0], lane + 1);
+      if constexpr (edge && right_acts) {
+        constexpr FaceRule rule = x_rules.high;
+        const float mapped = rule == FaceRule::constant ? weight * constant_of<k>(x_rules.high_value)
+                             : rule == FaceRule::mirror
+                                 ? (w.cols > 1 ? sums[1][columns - 2] : sums[1][columns - 1])
+                                 : sums[1][columns - 1];
+        if (w.right_face && lane == 31) above = mapped;
+      }
+      const float first = add_product(weight, s.left[0], sums[1][0]);
+      const float behind = add_product(weight, u[columns - 1], above);
+      float diagonal = first;
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) {
+        const float next =
+            c + 1 < columns ? add_product(weight, u[c], sums[1][c + 1 < columns ? c + 1 : c]) : behind;
+        out[c] = sums[0][c] + next;
+        sums[0][c] = device::multiply_add(center, u[c], diagonal);
+        sums[1][c] = product(weight, u[c]);
+        diagonal = next;
+      }
+    }
+  }
+
+  /// Column columns + d of a row, which the next lane has.
+  template <bool edge, int k>
+  SPIDER_DEVICE static float beyond(const Walk& w, const Row& u, int d) {
+    const int lane = device::lane_index();
+    float value = take(u[d], lane + 1);
+    if constexpr (edge && right_acts) {
+      constexpr FaceRule rule = x_rules.high;
+      const float mapped = rule == FaceRule::constant  ? constant_of<k>(x_rules.high_value)
+                           : rule == FaceRule::nearest ? u[columns - 1]
+                           : rule == FaceRule::mirror  ? (w.cols > 1 ? u[columns - 2 - d] : u[columns - 1])
+                                                       : u[columns - 1 - d];
+      if (w.right_face && lane == 31) value = mapped;
+    }
+    return value;
+  }
+
+  /// cross: sums[0] lacks the pair to the right, which sums[1] has.
+  template <bool add, int k>
+  SPIDER_DEVICE static void convert_sums(const Walk& w, Sums& sums) {
+    if constexpr (form == RowForm::rings) {
+      // To the sums of RowForm::taps, or back; sums[2] and sums[3] are rows.
+      const float weight = Stencil::weight(0, 1);
+      if (!add) {
+        SPIDER_UNROLL
+        for (int c = 0; c < columns; ++c) sums[2][c] -= weight * sums[3][c];
+      }
+      const float last[2] = {beyond<true, k>(w, sums[3], 0), beyond<true, k>(w, sums[3], 1)};
+      const float before[2] = {beyond<true, k>(w, sums[2], 0), beyond<true, k>(w, sums[2], 1)};
+      const auto at = [&](const Row& u, const float(&more)[2], int c) {
+        return c < columns ? u[c] : more[c - columns];
+      };
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) {
+        const float far = at(sums[2], before, c + 2);
+        const float rest = weight * at(sums[3], last, c + 1) + at(sums[3], last, c + 2);
+        sums[0][c] = add ? sums[0][c] + far : sums[0][c] - far;
+        sums[1][c] = add ? sums[1][c] + rest : sums[1][c] - rest;
+      }
+      if (add) {
+        SPIDER_UNROLL
+        for (int c = 0; c < columns; ++c) sums[2][c] += weight * sums[3][c];
+      }
+    } else if constexpr (form == RowForm::cross) {
+      const int lane = device::lane_index();
+      float behind = take(sums[1][0], lane + 1);
+      if constexpr (right_acts) {
+        constexpr FaceRule rule = x_rules.high;
+        const float mapped =
+            rule == FaceRule::constant ? Stencil::weight(0, 1) * constant_of<k>(x_rules.high_value)
+            : rule == FaceRule::mirror ? (w.cols > 1 ? sums[1][columns - 2] : sums[1][columns - 1])
+                                       : sums[1][columns - 1];
+        if (w.right_face && lane == 31) behind = mapped;
+      }
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) {
+        const float pair = c + 1 < columns ? sums[1][c + 1 < columns ? c + 1 : c] : behind;
+        sums[0][c] = add ? sums[0][c] + pair : sums[0][c] - pair;
+      }
+    }
+  }
+
+  /// The same near a face along y; `y` is the row of u, or where none is.
+  template <int k>
+  SPIDER_DEVICE static void add_row_at_face(const Walk& w, Sums& sums, std::int32_t y, Row& u, Row& out) {
+    const bool here = holds_row(w, y);
+    const MappedIndex source = find_row(w, y);
+    if (!here) {
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) u[c] = source.constant ? constant_of<k>(source.value) : 0.0F;
+    }
+    if (w.narrow) fill_columns<k>(w, u);
+    Sides s;
+    find_sides<true, k>(w, u, s);
+    SPIDER_UNROLL
+    for (int q = 0; q <= 2 * ry; ++q) {
+      const std::int32_t to = y - ry + q;
+      Row sum;
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) sum[c] = q < 2 * ry ? sums[q < 2 * ry ? q : 0][c] : 0.0F;
+      if (holds_row(w, to)) {
+        SPIDER_UNROLL
+        for (int dy = -ry; dy <= ry; ++dy) {
+          const MappedIndex from = find_row(w, to + dy);
+          const bool reached = here ? !from.constant && from.index == y : source.constant && to + dy == y;
+          if (reached) {
+            SPIDER_UNROLL
+            for (int c = 0; c < columns; ++c) sum[c] = add_tap_row(u, s, dy, c, sum[c]);
+          }
+        }
+      }
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) (q == 0 ? out : sums[q > 0 ? q - 1 : 0])[c] = sum[c];
+    }
+  }
+
+  /// Of a field narrower than a strip with faces on both sides: cells beyond them, through shared memory.
+  template <int k>
+  SPIDER_DEVICE static void fill_columns(const Walk& w, Row& u) {
+    if constexpr (left_acts && right_acts) {
+      const int lane = device::lane_index();
+      const device::Shared own = static_cast<device::Shared>(spare + device::warp_index() * row_bytes);
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c)
+        device::store_shared(own + static_cast<device::Shared>(4 * (lane * columns + c)),
+                             device::bits_of(u[c]));
+      device::sync_warp();
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) {
+        const std::int32_t x = lane * columns + c;
+        if (x >= w.cols) {
+          const MappedIndex from = find_column(w, x);
+          u[c] = from.constant ? constant_of<k>(from.value)
+                               : device::float_of(device::load_shared_word(
+                                     own + static_cast<device::Shared>(4 * from.index)));
+        }
+      }
+      device::sync_warp();
+    }
+  }
+
+  template <Where where, int k>
+  SPIDER_DEVICE static void take_steps(const Walk& w, Sums (&sums)[steps], std::int32_t y, Row& u,
+                                       bool is_last_warp) {
+    Row out;
+    const bool at_face =
+        where == Where::face && ((top_acts && y < 2 * ry) || (bottom_acts && y >= w.rows - 2 * ry));
+    if (at_face) {
+      convert_sums<true, k>(w, sums[k]);
+      add_row_at_face<k>(w, sums[k], y, u, out);
+      convert_sums<false, k>(w, sums[k]);
+    } else {
+      if (where == Where::face && w.narrow) fill_columns<k>(w, u);
+      add_row<where != Where::inside, k>(w, sums[k], u, out);
+    }
+    if constexpr (k + 1 < steps) {
+      if (k + 1 != last_steps || !is_last_warp) take_steps<where, k + 1>(w, sums, y - ry, out, is_last_warp);
+    }
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) u[c] = out[c];
+  }
+
+  /// The true numbers of what a warp has.
+  SPIDER_DEVICE static void scale_row(float factor, Row& u) {
+    if constexpr (Stencil::back != 1.0F || Stencil::last != 1.0F) {
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) u[c] *= factor;
+    }
+  }
+
+  // Rows in shared memory.
+
+  SPIDER_DEVICE static void load_row(device::Shared from, Row& u) {
+    SPIDER_UNROLL
+    for (int i = 0; i < columns / 4; ++i) {
+      const device::Vector v = device::load_shared(from + static_cast<device::Shared>(vector_bytes * i));
+      SPIDER_UNROLL
+      for (int j = 0; j < 4; ++j) u[4 * i + j] = device::float_of(v.word[j]);
+    }
+  }
+
+  /// The same of a row of inputs.
+  SPIDER_DEVICE static void load_cells(device::Shared from, Row& u) {
+    SPIDER_UNROLL
+    for (int i = 0; i < lane_vectors; ++i) {
+      const device::Vector v = device::load_shared(from + static_cast<device::Shared>(vector_bytes * i));
+      SPIDER_UNROLL
+      for (int j = 0; j < vector_elements; ++j)
+        u[vector_elements * i + j] = Cells::number(v.word[j / Cells::per_word], j % Cells::per_word);
+    }
+  }
+
+  SPIDER_DEVICE static device::Vector vector_of(const Row& u, int i) {
+    device::Vector v;
+    SPIDER_UNROLL
+    for (int j = 0; j < 4; ++j) v.word[j] = device::bits_of(u[4 * i + j]);
+    return v;
+  }
+
+  SPIDER_DEVICE static void keep_row(device::Shared to, const Row& u) {
+    SPIDER_UNROLL
+    for (int i = 0; i < columns / 4; ++i)
+      device::store_shared(to + static_cast<device::Shared>(16 * i), vector_of(u, i));
+  }
+
+  /// Which of a lane's cells are outputs: bit c of `cells`; vectors where all stores are whole.
+  struct Wanted {
+    std::uint32_t cells;
+    bool whole;
+  };
+
+  SPIDER_DEVICE static Wanted find_wanted(const SweepArguments& f, const Walk& w) {
+    Wanted wanted{0, true};
+    const Range& stored = w.stored_columns;
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      const std::int32_t x = w.x0 + device::lane_index() * columns + c;
+      if (x >= stored.begin && x < stored.end) wanted.cells |= 1U << c;
+    }
+    wanted.whole = f.aligned_output && w.x0 % vector_elements == 0 && stored.begin % vector_elements == 0 &&
+                   stored.end % vector_elements == 0;
+    return wanted;
+  }
+
+  SPIDER_DEVICE static void store_row(const Wanted& wanted, Element* to, const Row& u) {
+    if (wanted.whole) {
+      SPIDER_UNROLL
+      for (int i = 0; i < lane_vectors; ++i) {
+        device::Vector v;
+        SPIDER_UNROLL
+        for (int j = 0; j < 4; ++j) v.word[j] = Cells::word(u + vector_elements * i + Cells::per_word * j);
+        device::store_field_vector_if((wanted.cells >> vector_elements * i & 1U) != 0,
+                                      to + vector_elements * i, v);
+      }
+    } else {
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c)
+        device::store_field_if((wanted.cells >> c & 1U) != 0, to + c, Cells::cell(u[c]));
+    }
+  }
+
+  SPIDER_DEVICE static void run(const SweepArguments& f, const Walk& w) {
+    // Through a shuffle, so that the compiler knows it is the same for the warp, and shuffles need no care.
+    const int warp =
+        static_cast<int>(device::take_from_lane(static_cast<std::uint32_t>(device::warp_index()), 0));
+    const bool is_last_warp = warp == warps - 1;
+    const int lane = device::lane_index();
+    const std::int32_t stream = w.stored_rows.end - w.start + lost_rows;
+    const std::int32_t batches = (stream + batch - 1) / batch;
+    const Copies copies = plan_copies(f, w);
+    device::sync_block();
+    SPIDER_NO_UNROLL
+    for (int b = 0; b < ahead; ++b) {
+      if (b < batches) request(f, w, copies, warp, b);
+      device::copy_async_commit();
+    }
+    device::copy_async_wait<ahead - 1>();
+    device::sync_block();
+    Sums sums[steps];
+    SPIDER_UNROLL
+    for (int k = 0; k < steps; ++k) {
+      SPIDER_UNROLL
+      for (int i = 0; i < 2 * ry; ++i) {
+        SPIDER_UNROLL
+        for (int c = 0; c < columns; ++c) sums[k][i][c] = 0.0F;
+      }
+    }
+    const Wanted wanted = find_wanted(f, w);
+    Element* const output = static_cast<Element*>(f.output) + (w.x0 + lane * columns);
+    const std::int32_t first_row = w.start - warp * steps * ry;
+    SPIDER_NO_UNROLL
+    for (std::int32_t round = 0; round < batches + warps - 1; ++round) {
+      const std::int32_t b = round - warp;
+      if (round + ahead < batches) request(f, w, copies, warp, round + ahead);
+      device::copy_async_commit();
+      if (b >= 0 && b < batches) {
+        const int taken = chain + (2 * (warp - 1) + ((round + 1) & 1)) * slot_bytes;
+        const device::Shared from = static_cast<device::Shared>(
+            warp == 0 ? lane * input_lane_bytes + b % input_slots * batch * input_row_bytes
+                      : lane * lane_bytes + taken);
+        const int from_row_bytes = warp == 0 ? input_row_bytes : row_bytes;
+        const auto load = [&](int j, Row& u) {
+          const device::Shared at = from + static_cast<device::Shared>(j * from_row_bytes);
+          if (Cells::element_bytes == 4 || warp > 0) {
+            load_row(at, u);
+          } else {
+            load_cells(at, u);
+          }
+        };
+        const auto to =
+            static_cast<device::Shared>(lane * lane_bytes + chain + (2 * warp + (round & 1)) * slot_bytes);
+        const std::int32_t y = first_row + b * batch;
+        const bool at_face = w.narrow || (top_acts && y - (steps - 1) * ry < 2 * ry) ||
+                             (bottom_acts && y + batch > w.rows - 2 * ry);
+        const auto finish_row = [&](int j, Row& u) {
+          scale_row(is_last_warp ? Stencil::last : Stencil::back, u);
+          if (!is_last_warp) {
+            keep_row(to + static_cast<device::Shared>(j * row_bytes), u);
+          } else {
+            const std::int32_t done = y + j - last_steps * ry;
+            if (done >= w.stored_rows.begin && done < w.stored_rows.end)
+              store_row(wanted, output + done * f.output_stride[1], u);
+          }
+        };
+        const auto walk_rows = [&](auto where) {
+          constexpr Where here = decltype(where)::value;
+          if constexpr (here != Where::face && Stencil::unrolled) {
+            Row rows[2];
+            load(0, rows[0]);
+            SPIDER_UNROLL
+            for (int j = 0; j < batch; ++j) {
+              if (j + 1 < batch) load(j + 1, rows[(j + 1) % 2]);
+              take_steps<here, 0>(w, sums, y + j, rows[j % 2], is_last_warp);
+              finish_row(j, rows[j % 2]);
+            }
+          } else {
+            SPIDER_NO_UNROLL
+            for (int j = 0; j < batch; ++j) {
+              Row u;
+              load(j, u);
+              take_steps<here, 0>(w, sums, y + j, u, is_last_warp);
+              finish_row(j, u);
+            }
+          }
+        };
+        if (at_face) {
+          walk_rows(std::integral_constant<Where, Where::face>{});
+        } else if constexpr (left_acts || right_acts) {
+          walk_rows(std::integral_constant<Where, Where::side>{});  // all strips: a select a step costs less
+                                                                    // than more code
+        } else {
+          walk_rows(std::integral_constant<Where, Where::inside>{});
+        }
+      }
+      device::copy_async_wait<ahead - 1>();
+      device::sync_block();
+    }
+  }
+};
+
+template <class Stencil>
+constexpr SweepForm stepping2d_form() {
+  using Kernel = Stepping2d<Stencil>;
+  SweepForm form{sweep_stepping2d<Stencil>,
+                 {TilingKind::overlapping,
+                  Stencil::warps,
+                  Kernel::shared_bytes,
+                  Kernel::vector_bytes,
+                  Kernel::vector_bytes,
+                  {1, 1, Kernel::width},
+                  Kernel::lost_columns,
+                  Kernel::lost_columns,
+                  Kernel::vector_elements,
+                  2 * Kernel::lost_rows + (Stencil::warps - 1 + Stencil::ahead) * Stencil::batch}};
+  form.tiling.whole_columns = Kernel::whole_columns;
+  form.tiling.ends_at_low_face = Kernel::left_acts;
+  form.tiling.ends_at_high_face = Kernel::right_acts;
+  form.steps = Kernel::all_steps;
+  return form;
+}
+
+}  // namespace device_1
+}  // namespace spider

@@ -598,7 +598,7 @@ struct Reach {
 
 /// out[y][x] = sum of weight * in[y + dy][x + dx]
 struct Stencil : OperandTables, Reach {
-  using Storage = spider::F32Storage<2, true, false>;
+  using Storage = spider::F32Storage<2, true>;
   static constexpr bool gapless = true;  // rows of taps
   static constexpr int tiles = 1;  // of a strip
   static constexpr int warps_per_block = 4, blocks_per_multiprocessor = 2;
@@ -611,6 +611,7 @@ struct Stencil : OperandTables, Reach {
   static constexpr int rows_in_flight = 15, pair_distance = 0;
   static constexpr bool rotates_by_unrolling = false;
   static constexpr float product_unit = 0x1p-22F;
+  static constexpr bool adds_input = false;  // to sums, of the output's own point
   static constexpr int shift_count = 1, product_count = 45;
   SPIDER_DEVICE static int shift_group(int i) {
     SPIDER_CONSTANTS int values[] = {

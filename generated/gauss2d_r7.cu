@@ -360,6 +360,7 @@ struct Stencil : OperandTables, Reach {
   static constexpr int rows_in_flight = 15, pair_distance = 0;
   static constexpr bool rotates_by_unrolling = false;
   static constexpr float product_unit = 0x1p0F;
+  static constexpr bool adds_input = false;  // to sums, of the output's own point
   static constexpr int shift_count = 1, product_count = 30;
   SPIDER_DEVICE static int shift_group(int i) {
     SPIDER_CONSTANTS int values[] = {

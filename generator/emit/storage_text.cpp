@@ -56,7 +56,7 @@ std::string storage_struct(const spec::StencilSpec& spec, const plan::KernelPlan
     return plan.variant.swap == plan::Swap::element ? fmt::format("ByElements<spider::{}>", half) : half;
   }
   const plan::InputTerms& inputs = plan.contraction.inputs;
-  return fmt::format("F32Storage<{}, {}, {}>", inputs.count, inputs.scaled, plan.weights.adds_identity);
+  return fmt::format("F32Storage<{}, {}>", inputs.count, inputs.scaled);
 }
 
 std::string cells_struct(spec::Storage storage) {

@@ -13,7 +13,7 @@
 namespace spider {
 namespace {
 
-using TwoTerms = F32Storage<2, true, false>;
+using TwoTerms = F32Storage<2, true>;
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr std::uint32_t all = magnitude_bits + 1;

@@ -30,6 +30,7 @@ SchemeText text_of(const plan::Stream2d& stream, const Kernel& kernel) {
       {"operands_in_registers", fmt::to_string(stream.operands_in_registers)},
       {"rows_in_flight", fmt::to_string(contraction.rows_in_flight())},
       {"pair_distance", fmt::to_string(contraction.sources.back().distance().y)},
+      {"adds_input", fmt::to_string(kernel.plan.weights.adds_identity)},
       {"rotates_by_unrolling", fmt::to_string(stream.rotate_by_unrolling)},
       {"product_unit", product_unit_text(kernel.plan.weights)},
       {"shift_count", fmt::to_string(contraction.shifts.size())},

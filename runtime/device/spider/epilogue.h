@@ -1,5 +1,5 @@
-/// From sums to fields: a lane's four results of a tile, as Storage::round (spider/storage.h) returns them,
-/// to where Storage::output_offset says, from `to` on.
+/// From sums to fields: scales a lane's four sums of a tile, adds old values, rounds, clips and stores, to
+/// where Storage::output_offset (spider/storage.h) says, from `to` on.
 #pragma once
 
 #include <spider/instructions.h>
@@ -9,6 +9,37 @@
 
 namespace spider {
 inline namespace device_1 {
+
+/// A sum as a result.
+template <class Stencil>
+SPIDER_DEVICE float scale_sum(float sum) {
+  return sum * Stencil::result_scale;
+}
+
+/// The outputs of a lane's sums of a tile.
+template <class Stencil>
+SPIDER_DEVICE typename Stencil::Storage::Outputs finish_outputs(const device::Accumulator& sum) {
+  device::Accumulator results;
+  SPIDER_UNROLL
+  for (int i = 0; i < 4; ++i) results.value[i] = scale_sum<Stencil>(sum.value[i]);
+  return Stencil::Storage::pack(results);
+}
+
+/// The same where Stencil::adds_input says whether the taps are the stencil less the identity: then results
+/// are the sums plus the row's own inputs, that of the tile's first column at `inputs`.
+template <class Stencil>
+SPIDER_DEVICE typename Stencil::Storage::Outputs finish_outputs(const device::Accumulator& sum,
+                                                                device::Shared inputs) {
+  if constexpr (Stencil::adds_input) {
+    device::Accumulator results = Stencil::Storage::load_values(inputs);
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i)
+      results.value[i] = device::multiply_add(sum.value[i], Stencil::result_scale, results.value[i]);
+    return Stencil::Storage::pack(results);
+  } else {
+    return finish_outputs<Stencil>(sum);
+  }
+}
 
 /// Which outputs of some tiles side by side are in a span of columns, where the first is in column x: bit 4 t
 /// + i stands for output i of tile t.

@@ -1,5 +1,6 @@
-/// What a kernel's storage decides: how inputs become operands of an MMA, how products are summed, how sums
-/// become results. One struct per storage with the same members; a template names its own `Storage`.
+/// What a kernel's storage decides: how inputs become operands of an MMA, how products are summed, how
+/// results become cells. One struct per storage with the same members; what sums become is the epilogue's
+/// (epilogue.h).
 #pragma once
 
 #include <spider/input_range.h>
@@ -107,17 +108,13 @@ struct HalfStorage {
   SPIDER_DEVICE static void finish(const Partial& /*partial*/, device::Accumulator& /*sum*/,
                                    const Fragment& /*fragment*/) {}
 
-  /// Two results that are neighbours: sums times `scale`, rounded.
-  SPIDER_DEVICE static std::uint32_t round_pair(float low, float high, float scale) {
-    return Format::pack(low * scale, high * scale);
-  }
+  /// Two results that are neighbours, rounded.
+  SPIDER_DEVICE static std::uint32_t pack_pair(float low, float high) { return Format::pack(low, high); }
 
-  /// The results of a tile: sums times `scale`, rounded and transposed, so that a lane's are neighbours.
-  /// `inputs` is where the output row's own inputs lie, from the tile's first column on; kernels that add
-  /// them read them.
-  SPIDER_DEVICE static Outputs round(const device::Accumulator& sum, float scale, device::Shared /*inputs*/) {
-    return {{device::transpose_8x8(Format::pack(sum.value[0] * scale, sum.value[1] * scale)),
-             device::transpose_8x8(Format::pack(sum.value[2] * scale, sum.value[3] * scale))}};
+  /// A lane's results of a tile, rounded and transposed, so that they are neighbours.
+  SPIDER_DEVICE static Outputs pack(const device::Accumulator& results) {
+    return {{device::transpose_8x8(Format::pack(results.value[0], results.value[1])),
+             device::transpose_8x8(Format::pack(results.value[2], results.value[3]))}};
   }
 
   SPIDER_DEVICE static Element output(const Outputs& outputs, int i) {
@@ -158,9 +155,8 @@ using Bf16Storage = HalfStorage<Bf16Format>;
 /// `scaled`: a tile's inputs of a row are first multiplied by the power of two that brings the largest of
 /// them into [2^14, 2^15), so that any finite field fits f16. A window's products begin at zero, and are then
 /// added to the sum in f32, to nearest, with that power taken back. `terms` = 2: an input is high + low /
-/// 2^11, and so is a weight; the product of both remainders is left out. `adds_input`: the taps hold the
-/// stencil less the identity; results are the row's own inputs plus the sums.
-template <int term_count, bool has_scale, bool adds_input>
+/// 2^11, and so is a weight; the product of both remainders is left out.
+template <int term_count, bool has_scale>
 struct F32Storage {
   static constexpr int terms = term_count;
   static constexpr bool scaled = has_scale;
@@ -236,27 +232,24 @@ struct F32Storage {
     }
   }
 
-  SPIDER_DEVICE static Outputs round(const device::Accumulator& sum, float scale, device::Shared inputs) {
-    float results[4];
-    SPIDER_UNROLL
-    for (int i = 0; i < 4; ++i) results[i] = sum.value[i % 2 * 2 + i / 2];
+  SPIDER_DEVICE static Outputs pack(const device::Accumulator& results) {
     Outputs outputs;
-    if constexpr (adds_input) {
-      const device::Shared first = inputs + first_output(device::lane_index()) * element_bytes;
-      SPIDER_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        const device::Pair old = device::load_shared_pair(first + output_offset(2 * i) * element_bytes);
-        SPIDER_UNROLL
-        for (int j = 0; j < 2; ++j) {
-          const float value = device::multiply_add(results[2 * i + j], scale, device::float_of(old.word[j]));
-          outputs.word[2 * i + j] = device::bits_of(value);
-        }
-      }
-    } else {
-      SPIDER_UNROLL
-      for (int i = 0; i < 4; ++i) outputs.word[i] = device::bits_of(results[i] * scale);
-    }
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) outputs.word[i] = device::bits_of(results.value[i % 2 * 2 + i / 2]);
     return outputs;
+  }
+
+  /// The fields' values of a lane's outputs, in the order of its sums; the tile's first column is at `row`.
+  SPIDER_DEVICE static device::Accumulator load_values(device::Shared row) {
+    const device::Shared first = row + first_output(device::lane_index()) * element_bytes;
+    device::Accumulator values;
+    SPIDER_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const device::Pair pair = device::load_shared_pair(first + output_offset(2 * i) * element_bytes);
+      values.value[i] = device::float_of(pair.word[0]);
+      values.value[i + 2] = device::float_of(pair.word[1]);
+    }
+    return values;
   }
 
   SPIDER_DEVICE static Element output(const Outputs& outputs, int i) { return outputs.word[i]; }

@@ -417,7 +417,7 @@ struct Block2d {
       if (step >= lead_steps) {
         SPIDER_UNROLL
         for (int k = 0; k < products_abreast; ++k) {
-          const Outputs outputs = Storage::round(complete.abreast[k], Stencil::result_scale, 0);
+          const Outputs outputs = finish_outputs<Stencil>(complete.abreast[k]);
           if constexpr (stores == Stores::clipped) {
             const bool has_row = clip[k].has_row((step - lead_steps) * product_rows);
             store_by_branches<Storage>(to + k * product_columns, outputs, has_row ? clip[k].columns : 0,

@@ -648,10 +648,6 @@ struct Split2d {
     }
   }
 
-  SPIDER_DEVICE static Outputs round(const device::Accumulator& sum) {
-    return Storage::round(sum, Stencil::result_scale, 0);
-  }
-
   /// Stores the sums of a step: this warp's row of outputs.
   SPIDER_DEVICE static void store_row(const Strip& strip, int step, bool stores_all,
                                       const device::GroupSums& sums) {
@@ -660,7 +656,7 @@ struct Split2d {
     Element* to = strip.output + (y * strip.output_stride + x);
     SPIDER_UNROLL
     for (int tile = 0; tile < tiles; ++tile) {
-      const Outputs outputs = round(sums[tile]);
+      const Outputs outputs = finish_outputs<Stencil>(sums[tile]);
       if (y < strip.row || y >= strip.end_row) continue;
       if (stores_all) {
         store_outputs<Storage>(to + tile * tile_outputs, outputs);
@@ -724,7 +720,8 @@ struct Split2d {
           // Between products, which wait for each other, stores take no time of their own.
           SPIDER_UNROLL
           for (int tile = row * tiles / end; tile < (row + 1) * tiles / end; ++tile)
-            store_outputs_if<Storage>(has_last_row, last_row + tile * tile_outputs, round(complete[tile]));
+            store_outputs_if<Storage>(has_last_row, last_row + tile * tile_outputs,
+                                      finish_outputs<Stencil>(complete[tile]));
         }
         device::close_group();
         if (chain == 0 && !always_stores_all && step > run.step)

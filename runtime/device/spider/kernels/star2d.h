@@ -17,6 +17,7 @@
 #pragma once
 
 #include <spider/boundary.h>
+#include <spider/epilogue.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
 #include <spider/operands.h>
@@ -288,8 +289,8 @@ struct Star2d {
     for (int i = 0; i < 4; ++i) {
       const int value = 2 * half + i / 2;
       const int comb = 2 * (i % 2);
-      results.word[i] = Storage::round_pair(sums.comb[comb].value[value], sums.comb[comb + 1].value[value],
-                                            Stencil::result_scale);
+      results.word[i] = Storage::pack_pair(scale_sum<Stencil>(sums.comb[comb].value[value]),
+                                           scale_sum<Stencil>(sums.comb[comb + 1].value[value]));
     }
     return results;
   }

@@ -154,8 +154,7 @@ struct Stream1d {
 
     Outputs outputs[tiles];
     SPIDER_UNROLL
-    for (int tile = 0; tile < tiles; ++tile)
-      outputs[tile] = Storage::round(sums[tile], Stencil::result_scale, 0);
+    for (int tile = 0; tile < tiles; ++tile) outputs[tile] = finish_outputs<Stencil>(sums[tile]);
     const int column = Storage::first_output(lane);
     Element* to = strip.output + strip.first + column;
     if (strip.aligned_output && strip.wanted.begin <= 0 && strip.wanted.end >= strip_outputs) {

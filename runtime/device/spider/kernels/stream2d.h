@@ -17,7 +17,8 @@
 /// - product_count, products(): a TableOf RowProduct, in the order of the output rows in flight, the one that
 ///   is complete first;
 /// - rotates_by_unrolling: accumulators keep their registers, otherwise they move from row to row;
-/// - result_scale: of sums; product_unit: of products of scaled inputs.
+/// - result_scale: of sums; adds_input: are own inputs added to them? product_unit: of products of scaled
+/// inputs.
 #pragma once
 
 #include <spider/epilogue.h>
@@ -622,7 +623,7 @@ struct Stream2d {
         for (int tile = 0; tile < tiles; ++tile) {
           const Shared own_inputs = ring_row(strip, wanted ? step - row_high : step) +
                                     (tile * tile_outputs - first_column) * element_bytes;
-          const Outputs outputs = Storage::round(sums[tile][complete], Stencil::result_scale, own_inputs);
+          const Outputs outputs = finish_outputs<Stencil>(sums[tile][complete], own_inputs);
           Element* to = next_output + tile * tile_outputs;
           const unsigned bits = wanted ? wanted_bits >> (4 * tile) & 15 : 0;
           if constexpr (terrain == Terrain::inside) {

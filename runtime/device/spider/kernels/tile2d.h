@@ -345,7 +345,7 @@ struct Tile2d {
     const int rows = tile.wanted.row_end - tile.row;
     SPIDER_UNROLL
     for (int row = 0; row < Form::tile_rows; ++row) {
-      const Outputs outputs = Storage::round(multiply_row(tables, fragments + row), Stencil::result_scale, 0);
+      const Outputs outputs = finish_outputs<Stencil>(multiply_row(tables, fragments + row));
       if constexpr (stores == Stores::clipped) {
         store_by_branches<Storage>(to, outputs, row < rows ? wanted : 0, tile.aligned_output);
       } else if constexpr (stores == Stores::anywhere) {

@@ -118,7 +118,7 @@ struct Stepping2d {
   /// A face's constant, as step k of a warp has it.
   template <int k>
   SPIDER_DEVICE static float constant_of(std::uint32_t bits) {
-    constexpr float scale = static_cast<float>(1 / unit_power(k));
+    constexpr auto scale = static_cast<float>(1 / unit_power(k));
     return unit == 1 ? device::float_of(bits) : device::float_of(bits) * scale;
   }
 
@@ -424,9 +424,10 @@ struct Stepping2d {
       for (int c = 0; c < columns; ++c) {
         out[c] = add_tap_row(u, s, ry, c, sums[0][c]);
         SPIDER_UNROLL
-        for (int i = 0; i < 2 * ry; ++i)
+        for (int i = 0; i < 2 * ry; ++i) {
           sums[i][c] = i + 1 < 2 * ry ? add_tap_row(u, s, ry - 1 - i, c, sums[i + 1 < 2 * ry ? i + 1 : i][c])
                                       : begin_sum(u, s, -ry, c);
+        }
       }
     } else if constexpr (form == RowForm::even) {
       SPIDER_UNROLL
@@ -593,11 +594,12 @@ struct Stepping2d {
   SPIDER_DEVICE static void fill_columns(const Walk& w, Row& u) {
     if constexpr (left_acts && right_acts) {
       const int lane = device::lane_index();
-      const device::Shared own = static_cast<device::Shared>(spare + device::warp_index() * row_bytes);
+      const auto own = static_cast<device::Shared>(spare + device::warp_index() * row_bytes);
       SPIDER_UNROLL
-      for (int c = 0; c < columns; ++c)
+      for (int c = 0; c < columns; ++c) {
         device::store_shared(own + static_cast<device::Shared>(4 * (lane * columns + c)),
                              device::bits_of(u[c]));
+      }
       device::sync_warp();
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) {
@@ -749,7 +751,7 @@ struct Stepping2d {
       device::copy_async_commit();
       if (b >= 0 && b < batches) {
         const int taken = chain + (2 * (warp - 1) + ((round + 1) & 1)) * slot_bytes;
-        const device::Shared from = static_cast<device::Shared>(
+        const auto from = static_cast<device::Shared>(
             warp == 0 ? lane * input_lane_bytes + b % input_slots * batch * input_row_bytes
                       : lane * lane_bytes + taken);
         const int from_row_bytes = warp == 0 ? input_row_bytes : row_bytes;

@@ -17,23 +17,23 @@ void describe_forms(const std::vector<plan::TileForm>& forms, std::vector<std::s
   std::vector<int> lower;
   for (std::size_t i = 1; i < forms.size(); ++i) {
     // Behind one for all boxes that are left come only those for rows that are not aligned.
-    if (i > 1 && forms[i - 1].least_blocks == 0) break;
+    if (i > 1 && forms[i - 1].min_blocks_per_sm == 0) break;
     if (lower.empty() || lower.back() != forms[i].rows) lower.push_back(forms[i].rows);
   }
-  lines.push_back(
-      fmt::format("          {} rows{} where these would be fewer than {} blocks a multiprocessor",
-                  fmt::join(lower, " or "),
-                  !high.in_registers && forms[1].in_registers ? ", in registers," : "", high.least_blocks));
+  lines.push_back(fmt::format(
+      "          {} rows{} where these would be fewer than {} blocks a multiprocessor",
+      fmt::join(lower, " or "), !high.in_registers && forms[1].in_registers ? ", in registers," : "",
+      high.min_blocks_per_sm));
 }
 
 std::string forms_json(const std::vector<plan::TileForm>& forms, int registers, int shared_bytes) {
   std::vector<std::string> texts;
   for (const plan::TileForm& form : forms) {
-    texts.push_back(
-        fmt::format(R"({{"tile_rows": {}, "warps_per_block": {}, "tiles_across": {}, "least_blocks": {}, )"
-                    R"("any_rows": {}, "in_shared_memory": {}}})",
-                    form.rows, form.across * form.down, form.across, form.least_blocks, form.any_rows,
-                    !form.in_registers));
+    texts.push_back(fmt::format(
+        R"({{"tile_rows": {}, "warps_per_block": {}, "tiles_across": {}, "min_blocks_per_sm": {}, )"
+        R"("allows_unaligned": {}, "in_shared_memory": {}}})",
+        form.rows, form.across * form.down, form.across, form.min_blocks_per_sm, form.allows_unaligned,
+        !form.in_registers));
   }
   return fmt::format(R"({{"tile_forms": [{}], "estimated_registers": {}, "shared_bytes": {}}})",
                      fmt::join(texts, ", "), registers, shared_bytes);

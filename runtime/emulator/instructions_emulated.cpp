@@ -174,7 +174,7 @@ std::uint32_t load_table_now(const std::uint32_t* from) {
   return load_aligned(from);
 }
 
-void wait_for_earlier_work() {
+void wait_on_dependency() {
   this_lane().waited = true;
 }
 

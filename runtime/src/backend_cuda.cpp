@@ -138,7 +138,7 @@ Outcome load_form(const spider_kernel& kernel, const SweepForm& form, Residency&
     outcome.reason += " (was it compiled for this device's architecture?)";
     return outcome;
   }
-  // Code for older architectures has no instruction to wait for the kernel ahead (wait_for_earlier_work);
+  // Code for older architectures has no instruction to wait for the kernel ahead (wait_on_dependency);
   // what the device compiles for itself is of the architecture that it was compiled from.
   residency.starts_early = residency.starts_early && attributes.ptxVersion >= first_arch_of_early_starts;
   // Kernels for warpgroups bound their blocks to a warp where the code is not for sm_90a

@@ -27,7 +27,7 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) {
 
 /// The strips of a box, not yet cut into rows.
 StripGrid cut_columns(const Tiling& tiling, const Box& box) {
-  const std::int32_t width = tiling.abreast[2];
+  const std::int32_t width = tiling.tile_extent[2];
   StripGrid grid{};
   grid.first_column = static_cast<std::int32_t>(box.offset[2] / tiling.anchor * tiling.anchor);
   const auto columns = static_cast<std::int32_t>(box.offset[2] + box.extent[2] - grid.first_column);
@@ -117,9 +117,9 @@ Launch choose_volume(const Tiling& tiling, const Box& box, const backend::Reside
   VolumeGrid grid{};
   grid.first_column = static_cast<std::int32_t>(box.offset[2] / tiling.anchor * tiling.anchor);
   grid.across = static_cast<std::int32_t>(
-      divide_up(box.offset[2] + box.extent[2] - grid.first_column, tiling.abreast[2]));
+      divide_up(box.offset[2] + box.extent[2] - grid.first_column, tiling.tile_extent[2]));
   grid.down = static_cast<std::int32_t>(
-      divide_up(box.offset[1] % tiling.row_anchor + box.extent[1], tiling.abreast[1]));
+      divide_up(box.offset[1] % tiling.row_anchor + box.extent[1], tiling.tile_extent[1]));
   const std::int64_t abreast = std::int64_t{grid.across} * grid.down;
   const std::int64_t resident = std::max<std::int64_t>(
       1, std::int64_t{residency.multiprocessors} * residency.blocks_per_multiprocessor);
@@ -145,14 +145,14 @@ Launch choose_volume(const Tiling& tiling, const Box& box, const backend::Reside
 Launch choose_lines(const Tiling& tiling, const Box& box) {
   const std::int64_t first_column = box.offset[2] / tiling.anchor * tiling.anchor;
   const std::int64_t strips =
-      divide_up(box.offset[2] + box.extent[2] - first_column, tiling.abreast[2]) * box.extent[1];
+      divide_up(box.offset[2] + box.extent[2] - first_column, tiling.tile_extent[2]) * box.extent[1];
   return {{}, divide_up(strips, tiling.warps_per_block)};
 }
 
 /// The strips of a box that overlap: each stores what lies within its margins, and up to a face at which it
 /// ends.
 VolumeGrid cut_overlapping(const Tiling& tiling, const Box& box, std::int64_t columns) {
-  const std::int64_t width = tiling.abreast[2];
+  const std::int64_t width = tiling.tile_extent[2];
   const std::int64_t margin = tiling.left_margin;
   const std::int64_t stored = width - margin - tiling.right_margin;
   const std::int64_t begin = box.offset[2];
@@ -232,7 +232,7 @@ FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_ar
     if (form.needs_aligned_rows && !rows_are_aligned && !is_last) continue;
     const backend::Residency& residency = residencies.at(i);
     const Launch launch = choose_blocks(form.tiling, box, residency, columns);
-    if (is_last || launch.blocks >= std::int64_t{form.least_blocks} * residency.multiprocessors)
+    if (is_last || launch.blocks >= std::int64_t{form.min_blocks_per_sm} * residency.multiprocessors)
       return {i, launch};
   }
   throw std::logic_error("a number of steps that the kernel has no form for");

@@ -289,7 +289,7 @@ def with_storage(chosen, storage):
     return kind, maker, {**(given[0] if given else {}), "storage": storage}
 
 
-TWO_CONSTANTS = {"z": ("constant", 2), "y": ("constant", -3.25), "x": ("nearest", 0)}  # the faster axis has its way
+TWO_CONSTANTS = {"z": ("constant", 2), "y": ("constant", -3.25), "x": ("nearest", 0)}  # where constant faces meet, x takes precedence over y
 
 
 # 16 rows of taps, or fewer of two terms: more than tiles in shared memory take.

@@ -194,21 +194,21 @@ TEST(Launch, FormsThatStartEarlyWaitBeforeTheyTouchFields) {
   launch_case.blocks = 2;
   expect_good(launch(
       [](SweepArguments arguments) {
-        device::wait_for_earlier_work();
+        device::wait_on_dependency();
         write_output(arguments);
       },
       launch_case));
   // Each block waits for itself.
   expect_violation(launch(
                        [](SweepArguments arguments) {
-                         if (device::block_index() == 1) device::wait_for_earlier_work();
+                         if (device::block_index() == 1) device::wait_on_dependency();
                          write_output(arguments);
                        },
                        launch_case),
                    {"block 0, ", "touches a field before it waits for earlier work"});
   expect_violation(launch(
                        [](SweepArguments arguments) {
-                         if (device::lane_index() == 0) device::wait_for_earlier_work();
+                         if (device::lane_index() == 0) device::wait_on_dependency();
                          (void)device::load_field(input_of(arguments));
                          write_output(arguments);
                        },

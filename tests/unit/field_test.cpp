@@ -210,7 +210,7 @@ spider_kernel counting_kernel() {
   kernel.forms[0].tiling.kind = spider::TilingKind::strips;
   kernel.forms[0].tiling.warps_per_block = 1;
   kernel.forms[0].tiling.input_alignment = kernel.forms[0].tiling.output_alignment = 16;
-  kernel.forms[0].tiling.abreast[2] = 128;
+  kernel.forms[0].tiling.tile_extent[2] = 128;
   kernel.forms[0].tiling.anchor = 64;
   kernel.forms[0].tiling.preferred_steps = 64;
   kernel.tap_rows = own_cell;

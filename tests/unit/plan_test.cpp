@@ -653,17 +653,17 @@ TEST(Plan, TilesAreInRegistersWhereTheyFitAndMemoryBinds) {
     ASSERT_EQ(forms.size(), 4U) << radius;
     EXPECT_GE(forms[0].rows, 10) << radius;
     for (std::size_t i = 1; i < 3; ++i) {
-      EXPECT_FALSE(forms[i].any_rows) << radius;
+      EXPECT_FALSE(forms[i].allows_unaligned) << radius;
       EXPECT_LT(forms[i].rows, forms[i - 1].rows) << radius;
-      EXPECT_LT(forms[i].least_blocks, forms[i - 1].least_blocks) << radius;
+      EXPECT_LT(forms[i].min_blocks_per_sm, forms[i - 1].min_blocks_per_sm) << radius;
     }
     EXPECT_EQ(forms[2].rows, TileForm::low_rows) << radius;
-    EXPECT_EQ(forms[2].least_blocks, 0) << radius;
-    EXPECT_TRUE(forms[3].any_rows) << radius;
+    EXPECT_EQ(forms[2].min_blocks_per_sm, 0) << radius;
+    EXPECT_TRUE(forms[3].allows_unaligned) << radius;
     EXPECT_GE(forms[3].rows, 10) << radius;
     const Contraction contraction = contraction_of(flat_box(radius), Engine::sparse, windows);
     EXPECT_TRUE(is<Tile2d>(plan_of(flat_box(radius), Engine::sparse, windows)));
-    EXPECT_EQ(forms[3].least_blocks, 0) << radius;
+    EXPECT_EQ(forms[3].min_blocks_per_sm, 0) << radius;
     for (const TileForm& form : std::span(forms).first(3)) {
       EXPECT_TRUE(form.in_registers) << radius;
       constexpr int registers_per_operand = 4;
@@ -693,16 +693,16 @@ TEST(Plan, OfMoreThanFiveProductsHighTilesAreInSharedMemoryAndLowOnesInRegisters
     const std::vector<TileForm> forms = forms_of(plan);
     ASSERT_EQ(forms.size(), 6U) << length;
     EXPECT_FALSE(forms[0].in_registers);
-    EXPECT_FALSE(forms[0].any_rows);
+    EXPECT_FALSE(forms[0].allows_unaligned);
     EXPECT_EQ(forms[0].across, 4);
     // Outputs of two pairs of rows a warp wait behind the inputs, in rows of 320 bytes.
     const int stage = length == 8 ? 4 * 4 * 320 : 0;
     EXPECT_EQ(shared_bytes(plan), 256 + (forms[0].rows + contraction.rows_spanned() - 1) * 1152 + stage);
     for (std::size_t i = 1; i < 4; ++i) {
       EXPECT_TRUE(forms[i].in_registers) << length;
-      EXPECT_FALSE(forms[i].any_rows) << length;
+      EXPECT_FALSE(forms[i].allows_unaligned) << length;
       EXPECT_LE(forms[i].rows, forms[i - 1].rows) << length;
-      EXPECT_LT(forms[i].least_blocks, forms[i - 1].least_blocks) << length;
+      EXPECT_LT(forms[i].min_blocks_per_sm, forms[i - 1].min_blocks_per_sm) << length;
       // Inputs and operands.
       const int warps = forms[i].across * forms[i].down;
       const int inputs = forms[i].rows + contraction.rows_spanned() - 1;
@@ -711,13 +711,13 @@ TEST(Plan, OfMoreThanFiveProductsHighTilesAreInSharedMemoryAndLowOnesInRegisters
       EXPECT_GE(warps * forms[i].blocks_per_multiprocessor, 16) << length;
     }
     EXPECT_EQ(forms[3].rows, TileForm::low_rows) << length;
-    EXPECT_EQ(forms[3].least_blocks, 0) << length;
+    EXPECT_EQ(forms[3].min_blocks_per_sm, 0) << length;
     TileForm high_of_any_rows = forms[0];
-    high_of_any_rows.any_rows = true;
+    high_of_any_rows.allows_unaligned = true;
     EXPECT_EQ(forms[4], high_of_any_rows) << length;
     EXPECT_FALSE(forms[5].in_registers) << length;
-    EXPECT_TRUE(forms[5].any_rows) << length;
-    EXPECT_EQ(forms[5].least_blocks, 0) << length;
+    EXPECT_TRUE(forms[5].allows_unaligned) << length;
+    EXPECT_EQ(forms[5].min_blocks_per_sm, 0) << length;
   }
 }
 
@@ -751,15 +751,15 @@ TEST(Plan, TilesAreInSharedMemoryWhereProductsAreMany) {
     EXPECT_TRUE(is<Block2d>(plan));
     ASSERT_EQ(forms.size(), 6U);
     EXPECT_GT(2 * forms[0].rows, 3 * contraction.rows_spanned());
-    EXPECT_EQ(forms[2].least_blocks, 0);
+    EXPECT_EQ(forms[2].min_blocks_per_sm, 0);
     for (std::size_t i = 0; i < 3; ++i) {
       if (i > 0) {
         EXPECT_LT(forms[i].rows, forms[i - 1].rows);
-        EXPECT_LT(forms[i].least_blocks, forms[i - 1].least_blocks);
+        EXPECT_LT(forms[i].min_blocks_per_sm, forms[i - 1].min_blocks_per_sm);
       }
-      EXPECT_FALSE(forms[i].any_rows);
+      EXPECT_FALSE(forms[i].allows_unaligned);
       TileForm of_any_rows = forms[i];
-      of_any_rows.any_rows = true;
+      of_any_rows.allows_unaligned = true;
       EXPECT_EQ(forms[3 + i], of_any_rows);
     }
     for (const TileForm& form : forms) {

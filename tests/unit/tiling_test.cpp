@@ -17,7 +17,7 @@ Tiling make_tiling(int columns, int margin, int warps, int lead_rows, int prefer
   Tiling tiling{};
   tiling.kind = TilingKind::strips;
   tiling.warps_per_block = warps;
-  tiling.abreast[2] = columns;
+  tiling.tile_extent[2] = columns;
   tiling.right_margin = margin;
   tiling.anchor = 64;
   tiling.lead_steps = lead_rows;
@@ -156,9 +156,9 @@ Tiling make_volume_tiling() {
   Tiling tiling{};
   tiling.kind = TilingKind::blocks;
   tiling.warps_per_block = 4;
-  tiling.abreast[0] = 1;
-  tiling.abreast[1] = 16;
-  tiling.abreast[2] = 128;
+  tiling.tile_extent[0] = 1;
+  tiling.tile_extent[1] = 16;
+  tiling.tile_extent[2] = 128;
   tiling.anchor = 128;
   tiling.lead_steps = 2;
   tiling.preferred_steps = 32;
@@ -241,9 +241,9 @@ TEST(TileTiling, BlocksOfTilesCoverABoxAndDoNotWalk) {
   Tiling tiling{};
   tiling.kind = TilingKind::tiles;
   tiling.warps_per_block = 4;
-  tiling.abreast[0] = 1;
-  tiling.abreast[1] = 24;
-  tiling.abreast[2] = 256;
+  tiling.tile_extent[0] = 1;
+  tiling.tile_extent[1] = 24;
+  tiling.tile_extent[2] = 256;
   tiling.anchor = 64;
   const Launch launch = spider::choose_blocks(tiling, Box{{0, 5, 70}, {1, 49, 1000}}, {132, 4});
   EXPECT_EQ(launch.grid.volume.first_column, 64);
@@ -256,14 +256,14 @@ TEST(TileTiling, BlocksOfTilesCoverABoxAndDoNotWalk) {
 /// Forms in tiles of these rows, which ask for these blocks of a multiprocessor.
 spider_kernel make_forms(const std::vector<std::pair<int, int>>& rows_and_least_blocks) {
   spider_kernel kernel{};
-  for (const auto& [rows, least_blocks] : rows_and_least_blocks) {
+  for (const auto& [rows, min_blocks_per_sm] : rows_and_least_blocks) {
     SweepForm& form = kernel.forms[kernel.form_count++];
     form.tiling.kind = TilingKind::tiles;
-    form.tiling.abreast[0] = 1;
-    form.tiling.abreast[1] = rows;
-    form.tiling.abreast[2] = 512;
+    form.tiling.tile_extent[0] = 1;
+    form.tiling.tile_extent[1] = rows;
+    form.tiling.tile_extent[2] = 512;
     form.tiling.anchor = 64;
-    form.least_blocks = least_blocks;
+    form.min_blocks_per_sm = min_blocks_per_sm;
   }
   return kernel;
 }
@@ -274,7 +274,7 @@ TEST(Forms, TheFirstWithBlocksEnoughIsTaken) {
   const auto form_of = [&](std::int64_t rows) {
     const FormLaunch chosen =
         choose_form(kernel, Box{{0, 0, 0}, {1, rows, 512}}, true, {residency, residency, residency});
-    const std::int32_t height = kernel.forms[chosen.form].tiling.abreast[1];
+    const std::int32_t height = kernel.forms[chosen.form].tiling.tile_extent[1];
     EXPECT_EQ(chosen.launch.blocks, (rows + height - 1) / height);
     return chosen.form;
   };
@@ -309,7 +309,7 @@ TEST(LineTiling, AWarpForEachStripOfEachRow) {
   Tiling tiling{};
   tiling.kind = TilingKind::lines;
   tiling.warps_per_block = 4;
-  tiling.abreast[2] = 512;
+  tiling.tile_extent[2] = 512;
   tiling.anchor = 128;
   const auto blocks = [&](std::int64_t first_column, std::int64_t columns, std::int64_t rows) {
     return spider::choose_blocks(tiling, Box{{0, 7, first_column}, {1, rows, columns}}, {132, 4}).blocks;
@@ -335,10 +335,10 @@ TEST(OverlappingTiling, EveryColumnIsStoredOnceByAStripThatHasWhatItNeeds) {
     Tiling tiling{};
     tiling.kind = TilingKind::overlapping;
     tiling.anchor = 4 * between(1, 2);
-    tiling.abreast[2] = 128 * between(1, 5);
+    tiling.tile_extent[2] = 128 * between(1, 5);
     tiling.left_margin = tiling.anchor * between(1, 7);
     tiling.right_margin = tiling.left_margin;
-    tiling.whole_columns = tiling.abreast[2] - between(1, 3);
+    tiling.whole_columns = tiling.tile_extent[2] - between(1, 3);
     tiling.ends_at_low_face = between(0, 1) == 1;
     tiling.ends_at_high_face = between(0, 1) == 1;
     tiling.lead_steps = between(2, 100);
@@ -349,7 +349,7 @@ TEST(OverlappingTiling, EveryColumnIsStoredOnceByAStripThatHasWhatItNeeds) {
     const Launch launch = spider::choose_blocks(tiling, Box{{0, 3, begin}, {1, rows, end - begin}},
                                                 {between(1, 132), between(1, 3)}, columns);
     const VolumeGrid& grid = launch.grid.volume;
-    const std::int32_t useful = tiling.abreast[2] - 2 * tiling.left_margin;
+    const std::int32_t useful = tiling.tile_extent[2] - 2 * tiling.left_margin;
     ASSERT_EQ(launch.blocks, grid.across * ((rows + grid.planes - 1) / grid.planes));
     for (std::int32_t strip = 0; strip < grid.across; ++strip) {
       const std::int32_t first = strip == 0 ? begin : grid.first_column + (strip - 1) * useful;
@@ -358,13 +358,15 @@ TEST(OverlappingTiling, EveryColumnIsStoredOnceByAStripThatHasWhatItNeeds) {
       // Where the strip lies, as the kernel has it (stepping2d.h, find_walk).
       std::int32_t start = first / tiling.anchor * tiling.anchor - tiling.left_margin;
       const bool both = tiling.ends_at_low_face && tiling.ends_at_high_face &&
-                        (columns <= tiling.whole_columns || columns == tiling.abreast[2]);
+                        (columns <= tiling.whole_columns || columns == tiling.tile_extent[2]);
       const bool low = both || (tiling.ends_at_low_face && start < 0);
-      const bool high = both || (!low && tiling.ends_at_high_face && start + tiling.abreast[2] >= columns);
+      const bool high =
+          both || (!low && tiling.ends_at_high_face && start + tiling.tile_extent[2] >= columns);
       if (low) start = 0;
-      if (high && !both) start = columns - tiling.abreast[2];
+      if (high && !both) start = columns - tiling.tile_extent[2];
       EXPECT_GE(first, start + (low ? 0 : tiling.left_margin)) << "round " << round;
-      EXPECT_LE(last, high ? columns : start + tiling.abreast[2] - tiling.right_margin) << "round " << round;
+      EXPECT_LE(last, high ? columns : start + tiling.tile_extent[2] - tiling.right_margin)
+          << "round " << round;
     }
   }
 }
@@ -375,7 +377,7 @@ TEST(OverlappingTiling, FormsOfFewerStepsAreTakenWhereTheyAreAskedFor) {
   for (int i = 0; i < 2; ++i) {
     Tiling& tiling = kernel.forms[i].tiling;
     tiling.kind = TilingKind::overlapping;
-    tiling.abreast[2] = 256;
+    tiling.tile_extent[2] = 256;
     tiling.left_margin = tiling.right_margin = tiling.anchor = 8;
   }
   kernel.forms[0].steps = 24;

@@ -15,7 +15,7 @@ SchemeText text_of(const plan::Block2d& tiles, const Kernel& kernel) {
     forms.push_back(fmt::format(
         "spider::block2d_form<Stencil, spider::Block2dForm<{}, {}, {}, {}, {}, spider::Inputs::{}, {}>>({}),",
         form.rows, tile_warps, form.across / tile_warps, form.down, form.blocks_per_multiprocessor,
-        form.in_registers ? "registers" : "shared", form.any_rows, form.least_blocks));
+        form.in_registers ? "registers" : "shared", form.allows_unaligned, form.min_blocks_per_sm));
   }
   const bool pairs_rows = contraction.mapping.pairs_rows();
   const render::Bindings bindings = {

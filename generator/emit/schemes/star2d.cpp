@@ -58,7 +58,8 @@ SchemeText text_of(const plan::Star2d& tiles, const Kernel& kernel) {
   std::vector<std::string> forms;
   for (const plan::TileForm& form : tiles.forms) {
     forms.push_back(fmt::format("spider::star2d_form<Stencil, spider::Star2dForm<{}, {}, {}>>({}),",
-                                form.rows, form.columns, form.blocks_per_multiprocessor, form.least_blocks));
+                                form.rows, form.columns, form.blocks_per_multiprocessor,
+                                form.min_blocks_per_sm));
   }
   const int column_operands = contraction.chained_products() - plan::band_chunks;
   const render::Bindings operands = {
@@ -94,7 +95,7 @@ void describe(const plan::Star2d& tiles, const plan::KernelPlan& plan, Lines& li
   for (std::size_t i = 1; i < forms.size(); ++i) {
     lines.push_back(
         fmt::format("          {} rows of {} where these would be fewer than {} blocks a multiprocessor",
-                    forms[i].rows, forms[i].columns, forms[i - 1].least_blocks));
+                    forms[i].rows, forms[i].columns, forms[i - 1].min_blocks_per_sm));
   }
 }
 

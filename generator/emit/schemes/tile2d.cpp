@@ -13,7 +13,7 @@ SchemeText text_of(const plan::Tile2d& tiles, const Kernel& kernel) {
   for (const plan::TileForm& form : tiles.forms) {
     forms.push_back(fmt::format("spider::tile2d_form<Stencil, spider::Tile2dForm<{}, {}, {}, {}, {}>>({}),",
                                 form.rows, form.across, form.down, form.blocks_per_multiprocessor,
-                                form.any_rows, form.least_blocks));
+                                form.allows_unaligned, form.min_blocks_per_sm));
   }
   const render::Bindings bindings = {
       {"operands", operands_struct(kernel)},

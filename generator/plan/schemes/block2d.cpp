@@ -14,7 +14,7 @@ constexpr int most_rows_of_low_tiles = 9;
 constexpr int most_products = 15;
 constexpr int most_rows_spanned = 15;
 
-constexpr int least_blocks = 3;
+constexpr int min_blocks_per_sm = 3;
 
 /// A lane's registers where a block has the inputs of its tile in shared memory.
 int registers_of_tile(const Contraction& contraction) {
@@ -88,13 +88,13 @@ std::vector<TileForm> lower_forms(const Contraction& contraction, int high_rows)
   TileForm middle = form_in_registers(contraction, 8, 2, 16);
   if (contraction.rows_spanned() <= most_rows_of_low_tiles &&
       middle.blocks_per_multiprocessor >= least_blocks_in_registers) {
-    middle.least_blocks = 4;
+    middle.min_blocks_per_sm = 4;
     TileForm low = form_in_registers(contraction, TileForm::low_rows, 1, 24);
-    low.least_blocks = 2;
+    low.min_blocks_per_sm = 2;
     return {middle, low, form_in_registers(contraction, TileForm::low_rows, 2, 24)};
   }
   middle = block_form(contraction, std::min(16, high_rows / 2));
-  middle.least_blocks = 2;
+  middle.min_blocks_per_sm = 2;
   return {middle, block_form(contraction, TileForm::low_rows)};
 }
 
@@ -102,16 +102,16 @@ std::vector<TileForm> lower_forms(const Contraction& contraction, int high_rows)
 /// both the compiler orders the loads of aligned ones less well, by up to 4 %.
 std::vector<TileForm> all_forms(const Contraction& contraction, const TileForm& high,
                                 const std::vector<TileForm>& lower) {
-  std::vector<TileForm> any_rows = {high};
+  std::vector<TileForm> allows_unaligned = {high};
   if (lower.front().in_registers) {
-    any_rows.push_back(block_form(contraction, 8));
+    allows_unaligned.push_back(block_form(contraction, 8));
   } else {
-    any_rows.insert(any_rows.end(), lower.begin(), lower.end());
+    allows_unaligned.insert(allows_unaligned.end(), lower.begin(), lower.end());
   }
-  for (TileForm& form : any_rows) form.any_rows = true;
+  for (TileForm& form : allows_unaligned) form.allows_unaligned = true;
   std::vector<TileForm> forms = {high};
   forms.insert(forms.end(), lower.begin(), lower.end());
-  forms.insert(forms.end(), any_rows.begin(), any_rows.end());
+  forms.insert(forms.end(), allows_unaligned.begin(), allows_unaligned.end());
   return forms;
 }
 
@@ -151,11 +151,11 @@ Offer<Block2d> Block2d::plan(const Problem& problem, const Contraction& contract
       contraction.rows_spanned() > most_rows_spanned)
     return Offer<Block2d>::none(no_room(contraction));
   TileForm high = block_form(contraction, rows_of_high_tiles(contraction));
-  while (high.blocks_per_multiprocessor < least_blocks && high.rows > 16)
+  while (high.blocks_per_multiprocessor < min_blocks_per_sm && high.rows > 16)
     high = block_form(contraction, high.rows - 8);
-  if (high.blocks_per_multiprocessor < least_blocks) return Offer<Block2d>::none(no_room(contraction));
+  if (high.blocks_per_multiprocessor < min_blocks_per_sm) return Offer<Block2d>::none(no_room(contraction));
   const std::vector<TileForm> lower = lower_forms(contraction, high.rows);
-  high.least_blocks = lower.front().in_registers ? 18 : 8;
+  high.min_blocks_per_sm = lower.front().in_registers ? 18 : 8;
   Block2d tiles;
   tiles.forms = all_forms(contraction, high, lower);
   tiles.window_vectors = vectors_across(contraction, 1);

@@ -16,8 +16,8 @@ constexpr int sum_registers = 32;
 // fit are in registers, too; others wait in shared memory, as does what a run keeps.
 constexpr int sums = 3;
 constexpr int base_registers = 48;  // measured with nvcc 13
-constexpr int preparing_warps = rows_at_once * Split2d::teams;
-constexpr int told_bytes = preparing_warps * vector_bytes + 2 * vector_bytes;
+constexpr int producer_warps = rows_at_once * Split2d::teams;
+constexpr int published_bytes = producer_warps * vector_bytes + 2 * vector_bytes;
 constexpr int kept_bytes = 4 * rows_at_once * strip_outputs;
 // The next rows take the place of the step's first four while products of its last chain are still under way.
 constexpr int least_step_rows = Split2d::chained_rows + 1;
@@ -27,7 +27,7 @@ constexpr int least_step_rows = Split2d::chained_rows + 1;
 int shared_bytes_of(const Contraction& contraction, int step_rows) {
   const int prepared_row = 2 * strip_outputs * contraction.element_bytes;
   const int placed = contraction.weight_terms() > 1 ? step_rows + rows_at_once - 1 : 0;
-  return (step_rows + rows_at_once) * prepared_row + placed * operand_bytes + told_bytes + kept_bytes;
+  return (step_rows + rows_at_once) * prepared_row + placed * operand_bytes + published_bytes + kept_bytes;
 }
 
 /// Measured over 10240 x 10240 points on an H200 for 18 input rows a step: with two-term weights 453 us, with
@@ -64,7 +64,7 @@ Offer<Split2d> Split2d::plan(const Problem& problem, const Contraction& contract
                     contraction.rows_spanned()));
   }
   if (!problem.for_warpgroups) return Offer<Split2d>::none("for code for sm_90a alone: '--arch sm_90a'");
-  split.warps_per_block = multiplying_warps + preparing_warps;
+  split.warps_per_block = multiplying_warps + producer_warps;
   if (contraction.weight_terms() > 1) {
     split.held_remainders =
         std::clamp((most_registers - registers) / registers_per_operand, 0, split.step_rows);

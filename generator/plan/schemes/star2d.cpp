@@ -14,13 +14,13 @@ constexpr int base_registers = 104;
 // From row to row of shared memory, so that rows that lanes load together lie in different banks.
 constexpr int bank_shift = 32;
 
-TileForm form(int rows, int columns, int blocks, int least_blocks) {
+TileForm form(int rows, int columns, int blocks, int min_blocks_per_sm) {
   TileForm tile;
   tile.rows = rows;
   tile.columns = columns;
   tile.across = TileForm::warps_per_block;
   tile.blocks_per_multiprocessor = blocks;
-  tile.least_blocks = least_blocks;
+  tile.min_blocks_per_sm = min_blocks_per_sm;
   return tile;
 }
 

@@ -48,7 +48,7 @@ TileForm any_rows_form(const Contraction& contraction, const TileForm& high) {
   const int rows_of_as_many_inputs = high.rows + (high.rows + contraction.rows_spanned() + 2) / 4;
   TileForm form = tile_form(contraction, rows_of_as_many_inputs, most_blocks);
   form.rows = high.rows;
-  form.any_rows = true;
+  form.allows_unaligned = true;
   return form;
 }
 
@@ -64,11 +64,11 @@ std::optional<Tile2d> lay_out(const Contraction& contraction, bool is_light) {
   for (int rows = most_rows; rows >= least_rows; --rows) {
     TileForm high = tile_form(contraction, rows, wanted_blocks);
     if (high.blocks_per_multiprocessor < wanted_blocks) continue;
-    high.least_blocks = 16;
+    high.min_blocks_per_sm = 16;
     // Lower tiles read more rows twice, the more so the farther taps reach.
     const int middle_rows = contraction.rows_spanned() <= rows_of_short_reach ? 6 : 8;
     TileForm middle = tile_form(contraction, middle_rows, most_blocks_of_lower_tiles);
-    middle.least_blocks = 4;
+    middle.min_blocks_per_sm = 4;
     Tile2d tiles;
     tiles.forms = {high, middle, tile_form(contraction, TileForm::low_rows, most_blocks_of_lower_tiles),
                    any_rows_form(contraction, high)};

@@ -18,8 +18,8 @@ struct TileForm {
   int across = 1;                     ///< warps of a block side by side
   int down = 1;                       ///< and below each other
   int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
-  int least_blocks = 0;               ///< of a multiprocessor: for boxes that have as many
-  bool any_rows = false;              ///< for rows that are not aligned, too
+  int min_blocks_per_sm = 0;          ///< of a multiprocessor: for boxes that have as many
+  bool allows_unaligned = false;      ///< for rows that are not aligned, too
   bool in_registers = true;           ///< a warp's inputs; otherwise those of warps abreast, in shared memory
 
   bool operator==(const TileForm&) const = default;

@@ -122,10 +122,10 @@ SPIDER_DEVICE constexpr bool reaches(const TapBand& band, std::int32_t y, std::i
 }
 
 /// What a walk or a block must take care of.
-enum class Terrain {
-  inside,    ///< nothing in y and x: all inputs are in the box and aligned, all outputs wanted and aligned
-  edge,      ///< rows and a few vectors of each lie across the edges of the field or of the box
-  elements,  ///< rows that are not aligned, or too far apart: every input is brought by itself
+enum class Path {
+  interior,   ///< nothing in y and x: all inputs are in the box and aligned, all outputs wanted and aligned
+  boundary,   ///< rows and a few vectors of each lie across the edges of the field or of the box
+  unaligned,  ///< rows that are not aligned, or too far apart: every input is brought by itself
 };
 
 }  // namespace device_1

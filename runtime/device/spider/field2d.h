@@ -145,8 +145,8 @@ constexpr SweepForm strips_form(Sweep sweep, int warps_per_block, int warps_per_
   form.tiling.shared_bytes = shared_bytes;
   form.tiling.input_alignment = 16;
   form.tiling.output_alignment = 8;  // what a lane stores at once
-  form.tiling.abreast[0] = form.tiling.abreast[1] = 1;
-  form.tiling.abreast[2] = strip_columns;
+  form.tiling.tile_extent[0] = form.tiling.tile_extent[1] = 1;
+  form.tiling.tile_extent[2] = strip_columns;
   form.tiling.left_margin = (Stencil::highest_low > 0 ? Stencil::highest_low : 0) - Stencil::first_column;
   form.tiling.right_margin = Stencil::first_column + window_columns - strip_columns +
                              (Stencil::lowest_high < 0 ? -Stencil::lowest_high : 0);

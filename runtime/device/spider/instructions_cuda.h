@@ -141,7 +141,7 @@ SPIDER_DEVICE std::uint32_t load_table_now(const std::uint32_t* from) {
 
 /// griddepcontrol.wait (9.7.13.13): until what the launch depends on is complete and its writes are visible.
 /// Devices that cannot start a launch early have nothing to wait for.
-SPIDER_DEVICE void wait_for_earlier_work() {
+SPIDER_DEVICE void wait_on_dependency() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
@@ -149,7 +149,7 @@ SPIDER_DEVICE void wait_for_earlier_work() {
 
 /// griddepcontrol.launch_dependents: the launch behind this one may start once all blocks have said so or are
 /// done. It waits before it touches fields.
-SPIDER_DEVICE void let_later_work_start() {
+SPIDER_DEVICE void launch_dependents() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
 #endif

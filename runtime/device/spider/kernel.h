@@ -15,8 +15,8 @@ struct Box {
 };
 
 /// How a launch cuts a box into strips along x (TilingKind::strips). A warp walks down inner_rows or
-/// edge_rows output rows of a strip of Tiling::abreast[2] columns. Strips whose inputs cross an edge of the
-/// box in x are slower to walk: their walks are shorter, and come first. Warps count through the blocks:
+/// edge_rows output rows of a strip of Tiling::tile_extent[2] columns. Strips whose inputs cross an edge of
+/// the box in x are slower to walk: their walks are shorter, and come first. Warps count through the blocks:
 /// edge_walks of them take the edge strips in turn, segment by segment, the others the inner strips.
 struct StripGrid {
   std::int32_t first_column;  ///< of strip 0; a multiple of Tiling::anchor, not beyond the box's first column
@@ -27,9 +27,10 @@ struct StripGrid {
   std::int32_t inner_rows;
 };
 
-/// How a launch cuts a box into blocks of Tiling::abreast outputs (TilingKind::blocks and tiles), which walk
-/// along z where there is one. They count along x first, then y, then z. TilingKind::overlapping walks down
-/// y: there `planes` are rows, `down` is 1, and first_column is the first one that the second strip stores.
+/// How a launch cuts a box into blocks of Tiling::tile_extent outputs (TilingKind::blocks and tiles), which
+/// walk along z where there is one. They count along x first, then y, then z. TilingKind::overlapping walks
+/// down y: there `planes` are rows, `down` is 1, and first_column is the first one that the second strip
+/// stores.
 struct VolumeGrid {
   std::int32_t first_column;     ///< of the first block; as StripGrid::first_column
   std::int32_t across, down;     ///< blocks side by side along x, and along y from the box's first row
@@ -39,7 +40,7 @@ struct VolumeGrid {
 };
 
 /// How a launch cuts a box; the member that counts is that of the kernel's TilingKind. TilingKind::lines has
-/// none: warps count through the strips of Tiling::abreast[2] columns of the box's first row, then of the
+/// none: warps count through the strips of Tiling::tile_extent[2] columns of the box's first row, then of the
 /// next; strip 0 of each begins at the last multiple of Tiling::anchor that is not beyond the box's first
 /// column.
 struct BlockGrid {
@@ -68,20 +69,20 @@ enum class TilingKind : std::int32_t {
   blocks,  ///< a block walks along z, some rows and columns abreast (3D)
   lines,   ///< a warp has some columns of one row and walks nowhere (1D, and 2D without taps in y)
   tiles,   ///< a warp has some rows and columns and walks nowhere (2D)
-  /// a block walks down y in a strip of abreast[2] columns, of which it stores all but the margins (2D, time
-  /// steps)
+  /// a block walks down y in a strip of tile_extent[2] columns, of which it stores all but the margins (2D,
+  /// time steps)
   overlapping,
 };
 
-/// What the runtime must know of a kernel to cut a box for it. A walk covers `abreast` outputs and steps
-/// along one axis, where `abreast` is 1.
+/// What the runtime must know of a kernel to cut a box for it. A walk covers `tile_extent` outputs and steps
+/// along one axis, where `tile_extent` is 1.
 struct Tiling {
   TilingKind kind = TilingKind::strips;
   std::int32_t warps_per_block = 0;
   std::int32_t shared_bytes = 0;      ///< dynamic shared memory of a block
   std::int32_t input_alignment = 0;   ///< bytes on which input rows start where they can be read in vectors
   std::int32_t output_alignment = 0;  ///< the same for stores
-  std::int32_t abreast[3] = {};       ///< z, y, x
+  std::int32_t tile_extent[3] = {};   ///< z, y, x
   /// Columns of the box that a walk away from its edges must have before its first output, and from its
   /// last output on.
   std::int32_t left_margin = 0;
@@ -105,8 +106,8 @@ struct SweepForm {
   Sweep sweep = nullptr;
   Tiling tiling;
   /// Blocks for each multiprocessor of the device: a box that has fewer goes to the next form.
-  std::int32_t least_blocks = 0;
-  /// The function calls device::wait_for_earlier_work before it touches a field, so that a device may start
+  std::int32_t min_blocks_per_sm = 0;
+  /// The function calls device::wait_on_dependency before it touches a field, so that a device may start
   /// it while the work ahead of it on the stream still runs.
   bool starts_early = false;
   /// Only for fields whose rows start on Tiling::input_alignment and output_alignment bytes.

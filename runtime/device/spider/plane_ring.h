@@ -619,28 +619,28 @@ struct PlaneRing {
   }
 
   /// What a block has to take care of. Places in a plane count 32 bits where it is not `elements`.
-  SPIDER_DEVICE static Terrain terrain_of(const SweepArguments& field, const Block& block) {
+  SPIDER_DEVICE static Path path_of(const SweepArguments& field, const Block& block) {
     constexpr std::int64_t farthest = (std::int64_t{1} << 31) - 2 * ring_vectors * vector_elements;
     const std::int64_t rows = std::int64_t{block.extent[1]} + 2 * Shape::ring_rows;
     const bool near = block.row_stride < (farthest - block.extent[2]) / rows;
-    if (!field.aligned_input || !near) return Terrain::elements;
+    if (!field.aligned_input || !near) return Path::unaligned;
     const bool all_fast = block.fast_begin == 0 && block.fast_end == ring_vectors;
     // The block's own rows end behind those that it reads where all taps reach up.
     constexpr std::int32_t own_end = Shape::tile_rows - Shape::lowest_dy;
     const Span touched = {block.top, block.top + (own_end > Shape::ring_rows ? own_end : Shape::ring_rows)};
-    return all_fast && field.aligned_output && block.box[1].holds(touched) ? Terrain::inside : Terrain::edge;
+    return all_fast && field.aligned_output && block.box[1].holds(touched) ? Path::interior : Path::boundary;
   }
 
   /// Brings the input planes of a walk into the ring, planes_at_once after the other. All threads of the
   /// block come here together. `all_usual`: all planes of the walk are.
-  template <Terrain terrain, bool all_usual = false>
+  template <Path path, bool all_usual = false>
   class Supply {
    public:
     /// Before it the ring has been cleared, unless nothing in it is read that is not brought.
     SPIDER_DEVICE Supply(const Block& block, const Span& usual)
         : next_(block.input + block.first_plane * block.plane_stride), usual_(usual), values_() {
-      if constexpr (terrain == Terrain::inside) copies_ = plan_plain_copies(block);
-      if constexpr (terrain == Terrain::edge) {
+      if constexpr (path == Path::interior) copies_ = plan_plain_copies(block);
+      if constexpr (path == Path::boundary) {
         edges_ = plan_edges(block);
         has_others_ = block.edge_columns * Shape::ring_rows > edge_elements * edge_threads;
       }
@@ -677,15 +677,15 @@ struct PlaneRing {
 
    private:
     /// Are elements across edges loaded, since they are not copied?
-    static constexpr bool loads_edges = terrain == Terrain::edge && !copies_edges;
+    static constexpr bool loads_edges = path == Path::boundary && !copies_edges;
 
     SPIDER_DEVICE void start_next(const SweepArguments& field, const Block& block, int step, Shared to) {
-      if constexpr (terrain == Terrain::elements) {
+      if constexpr (path == Path::unaligned) {
         fetch_plane(block, block.first_plane + step, to);
       } else if (all_usual || usual_.holds(step)) {
-        if constexpr (terrain == Terrain::inside) start_plane(copies_, to, next_);
-        if constexpr (terrain == Terrain::edge) start_edge_plane(edges_, to, next_);
-        if constexpr (terrain == Terrain::edge && !Shape::finds_all_edges) {
+        if constexpr (path == Path::interior) start_plane(copies_, to, next_);
+        if constexpr (path == Path::boundary) start_edge_plane(edges_, to, next_);
+        if constexpr (path == Path::boundary && !Shape::finds_all_edges) {
           if (has_others_) fetch_other_edges(field, block.first_plane + step, to);
         }
       } else {

@@ -37,10 +37,10 @@ SPIDER_DEVICE bool has_plain_outputs(const FieldTile<Storage>& tile) {
 }
 
 /// A form for boxes cut into tiles of `rows` x `columns` a block, which begin at multiples of `row_anchor`
-/// along y; along x on a line of 128 bytes, and always where a sum does. For boxes of `least_blocks` blocks
-/// for each multiprocessor, or more.
+/// along y; along x on a line of 128 bytes, and always where a sum does. For boxes of `min_blocks_per_sm`
+/// blocks for each multiprocessor, or more.
 constexpr SweepForm tiles_form(Sweep sweep, int warps_per_block, int shared_bytes, int output_alignment,
-                               int rows, int columns, int row_anchor, int least_blocks) {
+                               int rows, int columns, int row_anchor, int min_blocks_per_sm) {
   SweepForm form;
   form.sweep = sweep;
   form.tiling.kind = TilingKind::tiles;
@@ -48,12 +48,12 @@ constexpr SweepForm tiles_form(Sweep sweep, int warps_per_block, int shared_byte
   form.tiling.shared_bytes = shared_bytes;
   form.tiling.input_alignment = 16;
   form.tiling.output_alignment = output_alignment;
-  form.tiling.abreast[0] = 1;
-  form.tiling.abreast[1] = rows;
-  form.tiling.abreast[2] = columns;
+  form.tiling.tile_extent[0] = 1;
+  form.tiling.tile_extent[1] = rows;
+  form.tiling.tile_extent[2] = columns;
   form.tiling.anchor = 64;
   form.tiling.row_anchor = row_anchor;
-  form.least_blocks = least_blocks;
+  form.min_blocks_per_sm = min_blocks_per_sm;
   form.starts_early = true;
   return form;
 }
@@ -89,7 +89,8 @@ SPIDER_DEVICE BlockPlace find_block_from_lowest(const VolumeGrid& grid) {
 ///   copied in bulk take a vector more;
 /// - for start_bulk_copies alone begin_copies(row_bytes), which prepares the barriers for so many bytes of
 ///   each row, and barrier_of(row), that of the copy of a row;
-/// - and for wait_for_turn alone spare_place(), where shared memory has room for a cell that nobody reads.
+/// - and for stagger_first_wave alone spare_place(), where shared memory has room for a cell that nobody
+/// reads.
 template <class Shape>
 struct TileWindow {
   using Storage = typename Shape::Storage;
@@ -171,7 +172,7 @@ struct TileWindow {
   /// other blocks of the multiprocessor get their inputs: for each that came before it, it asks memory for
   /// `answers` inputs of the tile, one after the other. Otherwise all would have them at the same time, and
   /// until then none anything to compute (tests/benchmarks/README.md). For tiles with has_plain_rows.
-  SPIDER_DEVICE static void wait_for_turn(const Tile& tile, const VolumeGrid& grid, int answers) {
+  SPIDER_DEVICE static void stagger_first_wave(const Tile& tile, const VolumeGrid& grid, int answers) {
     const int block = device::block_index();
     if (Shape::warp() != 0 || block >= grid.first_wave) return;
     const std::int32_t column =
@@ -184,7 +185,7 @@ struct TileWindow {
       for (int i = 0; i < answers; ++i) {
         // Of another row each time, which no cache of the multiprocessor has.
         const Element answer = device::load_field(from + asked++ % rows * tile.input_stride);
-        // Nobody waits for what nobody uses.
+        // Store the value so that the load is not eliminated.
         device::store_shared_if(device::lane_index() == 0, Shape::spare_place(), answer);
       }
     }

@@ -86,8 +86,8 @@ SPIDER_DEVICE std::uint32_t settle(std::uint32_t loaded) {
 }
 
 /// A lane of a form that starts early touches fields only behind it.
-void wait_for_earlier_work();
-inline void let_later_work_start() {}
+void wait_on_dependency();
+inline void launch_dependents() {}
 
 /// ld.shared.v4.b32: `from` is a multiple of 16.
 Vector load_shared(Shared from);

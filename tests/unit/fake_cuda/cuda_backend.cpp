@@ -239,7 +239,7 @@ std::unique_ptr<spider_kernel> make_kernel() {
   kernel->forms[0].tiling.warps_per_block = 1;
   kernel->forms[0].tiling.shared_bytes = 100 << 10;
   kernel->forms[0].tiling.input_alignment = kernel->forms[0].tiling.output_alignment = 16;
-  kernel->forms[0].tiling.abreast[2] = 128;
+  kernel->forms[0].tiling.tile_extent[2] = 128;
   kernel->forms[0].tiling.anchor = 64;
   kernel->tap_rows = rows_of_taps;
   kernel->tap_row_count = 3;
@@ -481,8 +481,8 @@ TEST_F(CudaBackend, LoadsAllFormsAndTakesTheFirstThatAFieldFills) {
   kernel_->forms[1].sweep = other_sweep_of_nothing;
   const Grid in;
   const Grid out;
-  for (const int least_blocks : {0, 1000}) {
-    kernel_->forms[0].least_blocks = least_blocks;
+  for (const int min_blocks_per_sm : {0, 1000}) {
+    kernel_->forms[0].min_blocks_per_sm = min_blocks_per_sm;
     ASSERT_EQ(apply(in, out), SPIDER_OK) << spider_last_error();
   }
   for (std::size_t i = 0; i < 2; ++i) {

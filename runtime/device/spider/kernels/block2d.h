@@ -41,7 +41,7 @@ SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor)
 sweep_block2d(const SweepArguments field) {
   using Kernel = Block2d<Stencil, Form>;
   // Of a small box the blocks of the sweep behind would be in the way of those that are yet to start.
-  if constexpr (!Form::in_registers) device::let_later_work_start();
+  if constexpr (!Form::in_registers) device::launch_dependents();
   typename Kernel::Tile tile;
   if (!Kernel::find_tile(field, tile)) return;
   // All warps of a tile take the same way, so that they come to every barrier together.
@@ -68,7 +68,7 @@ struct Block2dForm {
   static constexpr int warps_per_block = tiles * warps;
   static constexpr int blocks_per_multiprocessor = blocks;
   static constexpr bool in_registers = inputs == Inputs::registers;
-  static constexpr bool any_rows = any;  ///< otherwise for aligned ones alone
+  static constexpr bool allows_unaligned = any;  ///< otherwise for aligned ones alone
   static_assert(tiles == 1 || warps == 1, "warps that share a tile wait for all of their block");
   static_assert(!in_registers || (warps == 1 && !any), "registers are a warp's own");
 };
@@ -119,7 +119,7 @@ struct Block2d {
   static_assert(!pairs_rows || stage_row_bytes == warp_outputs * element_bytes + line_bytes / 2,
                 "rows lie half of the banks apart");
   static constexpr int shared_bytes =
-      Form::tiles * window_bytes + (Form::any_rows ? Form::warps_per_block * stage_bytes : 0);
+      Form::tiles * window_bytes + (Form::allows_unaligned ? Form::warps_per_block * stage_bytes : 0);
 
   /// Of the block's tiles that of this warp, and of the tile's warps this one.
   SPIDER_DEVICE static int tile_index() { return Form::tiles == 1 ? 0 : device::warp_index(); }
@@ -131,7 +131,7 @@ struct Block2d {
     tile = Tile(field, product_rows);
     tile.row += (block.down * Form::tiles_down + index / Form::tiles_across) * Form::tile_rows;
     tile.column += (block.across * Form::tiles_across + index % Form::tiles_across) * tile_outputs;
-    if constexpr (!Form::any_rows) tile.aligned_input = tile.aligned_output = true;
+    if constexpr (!Form::allows_unaligned) tile.aligned_input = tile.aligned_output = true;
     return tile.row < tile.wanted.row_end && tile.column < tile.wanted.column_end;
   }
 
@@ -443,7 +443,7 @@ struct Block2d {
     const auto load = [&places](int step) { return load_fragments(places, step); };
     if (!stores_all(tile)) {
       compute_outputs<Stores::clipped>(tile, tables, load);
-    } else if constexpr (Form::any_rows) {
+    } else if constexpr (Form::allows_unaligned) {
       compute_outputs<Stores::anywhere>(tile, tables, load);
     } else {
       compute_outputs<Stores::plain>(tile, tables, load);
@@ -457,13 +457,13 @@ struct Block2d {
     Tables tables;
     if (in_bulk) {
       tables.load();
-      device::wait_for_earlier_work();
-      Window::wait_for_turn(tile, grid, answers_of_turn());
+      device::wait_on_dependency();
+      Window::stagger_first_wave(tile, grid, answers_of_turn());
       copy_rows(tile);
     } else {
-      device::wait_for_earlier_work();
+      device::wait_on_dependency();
       Window::copy_with_care(tile);
-      if constexpr (Form::in_registers) device::let_later_work_start();
+      if constexpr (Form::in_registers) device::launch_dependents();
       Window::sync();
       tables.load();
     }
@@ -478,22 +478,22 @@ struct Block2d {
     using Source = FieldInputs;
     const FragmentPlaces<Source> places = {Source(tile, first_inputs()), Source(tile, second_inputs())};
     Fragments fragments[steps];
-    device::wait_for_earlier_work();
+    device::wait_on_dependency();
     SPIDER_UNROLL
     for (int step = 0; step < steps; ++step) fragments[step] = load_fragments(places, step);
-    device::let_later_work_start();
+    device::launch_dependents();
     compute_outputs<Stores::plain>(tile, tables,
                                    [&fragments](int step) -> const Fragments& { return fragments[step]; });
   }
 };
 
 template <class Stencil, class Form>
-constexpr SweepForm block2d_form(int least_blocks) {
+constexpr SweepForm block2d_form(int min_blocks_per_sm) {
   using Kernel = Block2d<Stencil, Form>;
   SweepForm form = tiles_form(sweep_block2d<Stencil, Form>, Form::warps_per_block, Kernel::shared_bytes, 8,
                               Form::tiles_down * Form::tile_rows, Form::tiles_across * Kernel::tile_outputs,
-                              Kernel::product_rows, least_blocks);
-  form.needs_aligned_rows = !Form::any_rows;
+                              Kernel::product_rows, min_blocks_per_sm);
+  form.needs_aligned_rows = !Form::allows_unaligned;
   return form;
 }
 

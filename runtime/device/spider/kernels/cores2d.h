@@ -35,7 +35,7 @@ sweep_cores2d(const SweepArguments field) {
   typename Kernel::Tile tile;
   if (!Kernel::find_tile(field, tile)) return;
   typename Kernel::Rows rows;
-  if (Kernel::needs_no_care(tile)) {
+  if (Kernel::is_interior(tile)) {
     Kernel::load_rows(tile, rows);
   } else {
     Kernel::fetch_rows(tile, rows);
@@ -91,7 +91,7 @@ struct Cores2d {
   }
 
   /// Are all inputs of the tile in the box and aligned, and all outputs wanted?
-  SPIDER_DEVICE static bool needs_no_care(const Tile& tile) {
+  SPIDER_DEVICE static bool is_interior(const Tile& tile) {
     constexpr int first_row = row_low < 0 ? row_low : 0;
     constexpr int end_row = tile_rows + (row_high > 0 ? row_high : 0);
     const Region& box = tile.wanted;

@@ -36,13 +36,13 @@ SPIDER_GLOBAL(Stencil::warps_across* Stencil::warps_down * 32, Stencil::blocks_p
 sweep_cores3d(SPIDER_GRID_CONSTANT const SweepArguments field) {
   using Kernel = Cores3d<Stencil>;
   const typename Kernel::Block block = Kernel::Planes::make_block(field);
-  const Terrain terrain = Kernel::Planes::terrain_of(field, block);
-  if (terrain == Terrain::inside) {
-    Kernel::template walk_planes<Terrain::inside>(field, block);
-  } else if (terrain == Terrain::edge) {
-    Kernel::template walk_planes<Terrain::edge>(field, block);
+  const Path path = Kernel::Planes::path_of(field, block);
+  if (path == Path::interior) {
+    Kernel::template walk_planes<Path::interior>(field, block);
+  } else if (path == Path::boundary) {
+    Kernel::template walk_planes<Path::boundary>(field, block);
   } else {
-    Kernel::template walk_planes<Terrain::elements>(field, block);
+    Kernel::template walk_planes<Path::unaligned>(field, block);
   }
 }
 
@@ -170,15 +170,15 @@ struct Cores3d {
   }
 
   /// Walks along z, a group of planes after the other.
-  template <Terrain terrain>
+  template <Path path>
   SPIDER_DEVICE static void walk_planes(const SweepArguments& field, const Block& block) {
-    constexpr bool inside = terrain == Terrain::inside;
+    constexpr bool inside = path == Path::interior;
     constexpr int planes_ahead = Ring::planes_ahead;
     constexpr Shared group_bytes = planes_at_once * Ring::ring_plane_bytes;
     // Not every cell of every plane is brought: what no wanted result needs is added to others all the same.
     const Span usual = Planes::usual_steps(block);
     if (!inside || usual.begin > 0 || usual.end < block.steps) Planes::clear();
-    typename Planes::template Supply<terrain> supply(block, usual);
+    typename Planes::template Supply<path> supply(block, usual);
     const auto place_behind = [](Shared place) {
       return place == groups_ahead * group_bytes ? 0 : place + group_bytes;
     };

@@ -58,11 +58,11 @@ sweep_cuda_cores(const SweepArguments field) {
       Kernel::template walk_by_table<false>(walk);
     }
   } else if (inside && field.aligned_input && field.aligned_output) {
-    Kernel::template walk_by_ring<Terrain::inside>(walk);
+    Kernel::template walk_by_ring<Path::interior>(walk);
   } else if (field.aligned_input) {
-    Kernel::template walk_by_ring<Terrain::edge>(walk);
+    Kernel::template walk_by_ring<Path::boundary>(walk);
   } else {
-    Kernel::template walk_by_ring<Terrain::elements>(walk);
+    Kernel::template walk_by_ring<Path::unaligned>(walk);
   }
 }
 
@@ -366,12 +366,12 @@ struct CudaCores {
   }
 
   /// Brings the rows of a walk into its warp's ring at `ring`, one after the other.
-  template <Terrain terrain>
+  template <Path path>
   class RowSupply {
    public:
     SPIDER_DEVICE RowSupply(const Walk& walk, Shared ring)
         : ring_(ring), first_(walk.column - device::lane_index() * outputs + ring_column) {
-      if constexpr (terrain == Terrain::inside) {
+      if constexpr (path == Path::interior) {
         next_row_ = walk.input + ((walk.first_step + step_low) * walk.input_stride[0] + first_);
       } else {
         find_edge_cells(walk);
@@ -385,10 +385,10 @@ struct CudaCores {
 
     /// Starts the copies of input step `step`, if there is one, to ring row `slot`.
     SPIDER_DEVICE void start_row(const Walk& walk, int step, Shared slot) {
-      if constexpr (terrain != Terrain::inside) place_late_cells();
+      if constexpr (path != Path::interior) place_late_cells();
       if (step < walk.steps + steps_in_flight - 1) {
         const Shared to = ring_ + slot * Stencil::ring_row_bytes;
-        if constexpr (terrain == Terrain::inside) {
+        if constexpr (path == Path::interior) {
           for_each_copy([&](bool wanted, int vector) {
             device::copy_async_if(wanted, to + vector * 16, next_row_ + vector * ring_vector_cells);
           });
@@ -402,8 +402,7 @@ struct CudaCores {
 
    private:
     // Cells of a row that a lane brings one by one: of rows that are not aligned all.
-    static constexpr int slots =
-        terrain == Terrain::elements ? (ring_columns + 31) / 32 : Stencil::edge_slots;
+    static constexpr int slots = path == Path::unaligned ? (ring_columns + 31) / 32 : Stencil::edge_slots;
     static constexpr Shared nowhere = 0xffffffffU;
 
     /// One of them. Columns count from the ring's first.
@@ -427,7 +426,7 @@ struct CudaCores {
       const Column inside_begin =
           walk.box_begin + (Stencil::highest_low > 0 ? Stencil::highest_low : 0) - first_;
       const Column inside_end = walk.box_end + (Stencil::lowest_high < 0 ? Stencil::lowest_high : 0) - first_;
-      if constexpr (terrain == Terrain::edge) {
+      if constexpr (path == Path::boundary) {
         fast_.begin = clamp((inside_begin + ring_vector_cells - 1) / ring_vector_cells, 0, ring_vectors);
         fast_.end = clamp(inside_end / ring_vector_cells, fast_.begin, ring_vectors);
       }
@@ -463,7 +462,7 @@ struct CudaCores {
       const std::uint32_t active = active_steps(walk, step);
       if (active == 0) return;
       const RowPlace row = find_row(walk, walk.first_step + step_low + step, walk.row + row_low);
-      if constexpr (terrain == Terrain::edge) {
+      if constexpr (path == Path::boundary) {
         const Element* from = walk.input + (row.offset + first_);
         const std::uint32_t word = Cells::repeat(row.value);
         for_each_copy([&](bool wanted, int vector) {
@@ -497,10 +496,10 @@ struct CudaCores {
   };
 
   /// Walks with the taps in the code and the rows in the ring. All lanes of the warp come here together.
-  template <Terrain terrain>
+  template <Path path>
   SPIDER_DEVICE static void walk_by_ring(const Walk& walk) {
     // Rows that are not aligned take registers and time of their own: no more code for them.
-    constexpr int turns = terrain == Terrain::elements ? 1 : Stencil::unrolled_steps;
+    constexpr int turns = path == Path::unaligned ? 1 : Stencil::unrolled_steps;
     constexpr int rows = Stencil::ring_rows;
     constexpr int rows_ahead = rows - 1;
     constexpr bool slots_are_constant = turns % rows == 0;
@@ -509,7 +508,7 @@ struct CudaCores {
     const Shared ring = device::warp_index() * ring_bytes + ring_lead;
     const Shared own_cells =
         ring + static_cast<Shared>(device::lane_index() * vector_bytes - ring_column * Cells::element_bytes);
-    RowSupply<terrain> supply(walk, ring);
+    RowSupply<path> supply(walk, ring);
     SPIDER_UNROLL
     for (int step = 0; step < rows_ahead; ++step) supply.start_row(walk, step, step);
 
@@ -536,8 +535,7 @@ struct CudaCores {
         add_row<turns>(numbers, sums, turn, std::make_integer_sequence<int, Stencil::tap_count>{});
         const int complete = slot_of<turns>(turn, steps_in_flight - 1);
         // The first to complete are those of steps before the walk.
-        store_outputs<Cells, terrain == Terrain::inside>(to, step >= steps_in_flight - 1, clip,
-                                                         sums[complete]);
+        store_outputs<Cells, path == Path::interior>(to, step >= steps_in_flight - 1, clip, sums[complete]);
         to += stride;
         retire_step<turns>(sums, complete);
       }

@@ -14,7 +14,7 @@
 /// - held_remainders: operands of remainders that registers hold, too; others come from shared memory, and
 /// the
 ///   product takes half as long again;
-/// - product_registers: of a lane that multiplies; teams: of warps that prepare;
+/// - product_registers: of a lane that multiplies; teams: of producer warps;
 /// - result_scale: of sums; product_unit: of products of scaled inputs.
 #pragma once
 
@@ -39,20 +39,20 @@ template <class Stencil>
 SPIDER_GLOBAL(Split2d<Stencil>::block_threads, 1)
 sweep_split2d(const SweepArguments field) {
   using Kernel = Split2d<Stencil>;
-  using Terrain = typename Kernel::Terrain;
+  using Path = typename Kernel::Path;
   const typename Kernel::Strip strip(field);
   if (strip.row >= strip.end_row) return;
   const Span whole = vectors_within<Kernel::vector_elements>(
       columns_in_memory<Stencil>(strip, strip.column + Stencil::first_column), 0, Kernel::window_vectors);
   const bool all_whole = whole.begin == 0 && whole.end == Kernel::window_vectors;
   if (!strip.aligned_input || !strip.aligned_output) {
-    Kernel::template walk_down<Terrain::elements>(strip, whole);
+    Kernel::template walk_down<Path::unaligned>(strip, whole);
   } else if (!all_whole || !strip.has_plain_outputs()) {
-    Kernel::template walk_down<Terrain::edge>(strip, whole);
+    Kernel::template walk_down<Path::boundary>(strip, whole);
   } else if (!strip.has_plain_rows()) {
-    Kernel::template walk_down<Terrain::rows>(strip, whole);
+    Kernel::template walk_down<Path::rows>(strip, whole);
   } else {
-    Kernel::template walk_down<Terrain::inside>(strip, whole);
+    Kernel::template walk_down<Path::interior>(strip, whole);
   }
 }
 
@@ -127,22 +127,22 @@ struct Split2d {
   static constexpr int step_rows = tap_rows_apart + rows_at_once - 1;
   static constexpr int product_warps = rows_at_once;
   static constexpr int teams = Stencil::teams;
-  static constexpr int preparing_warps = rows_at_once * teams;
-  static constexpr int warps_per_block = product_warps + preparing_warps;
+  static constexpr int producer_warps = rows_at_once * teams;
+  static constexpr int warps_per_block = product_warps + producer_warps;
   static_assert(teams >= 2, "a team makes terms while another one stores");
   /// What nvcc makes for other architectures beside sm_90a takes no block of these warps, by which the
   /// runtime knows it.
   static constexpr int block_threads = device::has_warpgroups ? warps_per_block * 32 : 32;
 
-  // Registers of a lane: as many as a block can begin with; warps that prepare leave some to those that
+  // Registers of a lane: as many as a block can begin with; producer warps leave some to those that
   // multiply.
   static constexpr int first_registers = 65536 / (32 * warps_per_block) / 8 * 8;
   static constexpr int product_registers = (Stencil::product_registers + 7) / 8 * 8;
-  static constexpr int preparing_registers =
-      (first_registers * warps_per_block - product_registers * product_warps) / preparing_warps / 8 * 8;
-  static_assert(product_registers >= first_registers && first_registers >= preparing_registers &&
-                    preparing_registers >= 24,
-                "warps that prepare leave registers to those that multiply");
+  static constexpr int producer_registers =
+      (first_registers * warps_per_block - product_registers * product_warps) / producer_warps / 8 * 8;
+  static_assert(product_registers >= first_registers && first_registers >= producer_registers &&
+                    producer_registers >= 24,
+                "producer warps leave registers to those that multiply");
 
   static constexpr int strip_outputs = device::group_columns * 16;
   static constexpr int tile_outputs = 128;  // of eight columns, whose results a warp stores together
@@ -183,10 +183,10 @@ struct Split2d {
   // Then what warps tell each other: the range of inputs that each has seen, and which of two groups does not
   // fit.
   static constexpr Shared ranges_begin = placed_begin + placed_operands * device::group_operand_bytes;
-  static constexpr Shared objections_begin = ranges_begin + preparing_warps * vector_bytes;
+  static constexpr Shared overflows_begin = ranges_begin + producer_warps * vector_bytes;
 
   // And sums that wait for another run.
-  static constexpr Shared kept_begin = objections_begin + 2 * vector_bytes;
+  static constexpr Shared kept_begin = overflows_begin + 2 * vector_bytes;
   static constexpr int shared_bytes = kept_begin + rows_at_once * strip_outputs * element_bytes;
 
   /// What a block computes, and of which field.
@@ -222,10 +222,10 @@ struct Split2d {
     return static_cast<unsigned>(number) % prepared_rows * prepared_row_bytes;
   }
 
-  /// Number of this warp among those that prepare, its team, and which row of a group is its.
-  SPIDER_DEVICE static int preparing_warp() { return device::warp_index() - product_warps; }
-  SPIDER_DEVICE static int team_of_warp() { return preparing_warp() / rows_at_once; }
-  SPIDER_DEVICE static int row_of_warp() { return preparing_warp() % rows_at_once; }
+  /// Number of this warp among the producers, its team, and which row of a group is its.
+  SPIDER_DEVICE static int producer_warp() { return device::warp_index() - product_warps; }
+  SPIDER_DEVICE static int team_of_warp() { return producer_warp() / rows_at_once; }
+  SPIDER_DEVICE static int row_of_warp() { return producer_warp() % rows_at_once; }
 
   /// The field's row that is this warp's of a group.
   SPIDER_DEVICE static std::int32_t row_of_group(const Strip& strip, int group) {
@@ -238,11 +238,11 @@ struct Split2d {
   }
 
   /// What a strip's walk must take care of.
-  enum class Terrain {
-    inside,    ///< nothing: every vector of every input row is in memory and aligned
-    rows,      ///< some rows are not at their own places
-    edge,      ///< the field's edges cut some rows; some outputs may be beyond them
-    elements,  ///< rows that are not aligned
+  enum class Path {
+    interior,   ///< nothing: every vector of every input row is in memory and aligned
+    rows,       ///< some rows are not at their own places
+    boundary,   ///< the field's edges cut some rows; some outputs may be beyond them
+    unaligned,  ///< rows that are not aligned
   };
 
   // Vectors of an input row are a lane's in turn.
@@ -252,21 +252,21 @@ struct Split2d {
   SPIDER_DEVICE static int vector_of_lane(int i) { return 32 * i + device::lane_index(); }
 
   /// Is it one that comes whole?
-  template <Terrain terrain>
+  template <Path path>
   SPIDER_DEVICE static bool is_whole(const Span& whole, int vector) {
-    constexpr bool all_whole = terrain == Terrain::inside || terrain == Terrain::rows;
+    constexpr bool all_whole = path == Path::interior || path == Path::rows;
     return all_whole ? vector < window_vectors : whole.holds(vector);
   }
 
   /// Starts to fetch this warp's row of a group: the whole vectors from wherever it is taken, or its
   /// constant, and zeros where no tap reaches it, for an operand's zero times what lay there could be NaN.
-  template <Terrain terrain>
+  template <Path path>
   SPIDER_DEVICE static void fetch_row(const Strip& strip, const Span& whole, int group,
                                       Vector (&cells)[lane_vectors]) {
     const std::int32_t y = row_of_group(strip, group);
     MappedIndex row{y, false, 0};
     bool reached = has_input_row(strip, y);
-    if constexpr (terrain != Terrain::inside) {
+    if constexpr (path != Path::interior) {
       row = map_row<Stencil>(strip, y);
       reached = reached && row_is_reached<Stencil>(strip, y);
     }
@@ -277,9 +277,9 @@ struct Split2d {
     SPIDER_UNROLL
     for (int i = 0; i < lane_vectors; ++i) {
       const int vector = vector_of_lane(i);
-      const bool wanted = in_memory && is_whole<terrain>(whole, vector);
+      const bool wanted = in_memory && is_whole<path>(whole, vector);
       cells[i] = {{word, word, word, word}};
-      if (terrain == Terrain::elements && !strip.aligned_input) {
+      if (path == Path::unaligned && !strip.aligned_input) {
         if (wanted) cells[i] = load_across(true, from + vector * vector_elements);
       } else {
         device::load_field_vector_if(wanted, from + vector * vector_elements, cells[i]);
@@ -371,26 +371,26 @@ struct Split2d {
 
   /// All warps of the block come here; what any of them has stored to shared memory before is there behind
   /// it.
-  SPIDER_DEVICE static void meet() {
+  SPIDER_DEVICE static void block_barrier() {
     device::publish_shared();
     device::sync_block_from_anywhere<warps_per_block * 32>();
   }
 
-  /// Did a warp object to the latest group? All ask behind the meeting at which it was to be ready.
+  /// Did a warp flag an overflow in the latest group? All ask behind the meeting at which it was to be ready.
   SPIDER_DEVICE static bool is_refused(int group) {
-    const Vector objections = device::load_shared(objections_begin + group % 2 * vector_bytes);
-    return (objections.word[0] | objections.word[1] | objections.word[2] | objections.word[3]) != 0;
+    const Vector overflows = device::load_shared(overflows_begin + group % 2 * vector_bytes);
+    return (overflows.word[0] | overflows.word[1] | overflows.word[2] | overflows.word[3]) != 0;
   }
 
-  /// A warp that prepares inputs: a row of each group that is its team's.
-  template <Terrain terrain>
-  class Preparer {
+  /// A producer warp: a row of each group that is its team's.
+  template <Path path>
+  class Producer {
    public:
-    SPIDER_DEVICE Preparer(const Strip& strip, const Span& whole)
+    SPIDER_DEVICE Producer(const Strip& strip, const Span& whole)
         : strip_(strip), whole_(whole), edges_(strip, whole) {}
 
     /// Tells the others the range of the inputs that a step reads, of those below `ceiling`.
-    SPIDER_DEVICE void tell_range(int step, std::uint32_t ceiling) const {
+    SPIDER_DEVICE void publish_range(int step, std::uint32_t ceiling) const {
       MagnitudeRange range;
       SPIDER_NO_UNROLL
       for (int group = team_of_warp(); group < step_groups; group += teams) {
@@ -400,40 +400,40 @@ struct Split2d {
       }
       range = range_of_warp(range);
       const bool tells = device::lane_index() == 0;
-      device::store_shared_if(tells, ranges_begin + preparing_warp() * vector_bytes,
+      device::store_shared_if(tells, ranges_begin + producer_warp() * vector_bytes,
                               Vector{{range.largest, range.below_smallest, 0, 0}});
     }
 
     /// Prepares the inputs of a run's steps, a step ahead. Returns the step from which on they do not fit the
     /// scale.
-    SPIDER_DEVICE int prepare_run(const ScaledRun& run) const {
+    SPIDER_DEVICE int produce_run(const ScaledRun& run) const {
       const int groups = step_groups - 1 + run.end_step - run.step;
       int next = team_of_warp();  // the team's next group
-      bool objects = false;
+      bool overflows = false;
       Row inputs;
       fetch(run.step + next, inputs);
-      if (next == 0) make_terms(run, inputs, objects);
+      if (next == 0) make_terms(run, inputs, overflows);
       SPIDER_NO_UNROLL
       for (int group = 0; group < groups; ++group) {
-        const bool may_object = group >= step_groups;
+        const bool may_overflow = group >= step_groups;
         if (group == next) {
-          if (may_object) object(group, objects);
+          if (may_overflow) flag_overflow(group, overflows);
           place(run.step + group, inputs);
           next += teams;
           fetch(run.step + next, inputs);
         } else if (group + 1 == next) {
-          make_terms(run, inputs, objects);
+          make_terms(run, inputs, overflows);
         }
         if (group < step_groups - 1) continue;
-        meet();
-        if (may_object && is_refused(group)) return run.step + group - step_groups + 1;
+        block_barrier();
+        if (may_overflow && is_refused(group)) return run.step + group - step_groups + 1;
       }
       return run.end_step;
     }
 
    private:
-    static constexpr bool has_edges = terrain == Terrain::edge || terrain == Terrain::elements;
-    static constexpr int cells_at_edges = terrain == Terrain::elements ? unaligned_edge_cells : edge_cells;
+    static constexpr bool has_edges = path == Path::boundary || path == Path::unaligned;
+    static constexpr int cells_at_edges = path == Path::unaligned ? unaligned_edge_cells : edge_cells;
 
     /// What a lane has of a row: vectors, and cells beside them; first inputs, then their terms in the same
     /// registers.
@@ -443,7 +443,7 @@ struct Split2d {
     };
 
     SPIDER_DEVICE void fetch(int group, Row& fetched) const {
-      fetch_row<terrain>(strip_, whole_, group, fetched.cells);
+      fetch_row<path>(strip_, whole_, group, fetched.cells);
       if constexpr (has_edges) edges_.fetch(strip_, group, fetched.edges);
     }
 
@@ -466,10 +466,10 @@ struct Split2d {
     }
 
     /// Says whether the warp's row of a group fits.
-    SPIDER_DEVICE void object(int group, bool objects) const {
+    SPIDER_DEVICE void flag_overflow(int group, bool overflows) const {
       device::store_shared_if(device::lane_index() == 0,
-                              objections_begin + group % 2 * vector_bytes + row_of_warp() * 4,
-                              static_cast<std::uint32_t>(objects));
+                              overflows_begin + group % 2 * vector_bytes + row_of_warp() * 4,
+                              static_cast<std::uint32_t>(overflows));
     }
 
     /// The range of all magnitudes, infinities and zeros included.
@@ -499,8 +499,8 @@ struct Split2d {
     }
 
     /// Makes terms of inputs.
-    SPIDER_DEVICE void make_terms(const ScaledRun& run, Row& row, bool& objects) const {
-      objects = !fits(run, row);
+    SPIDER_DEVICE void make_terms(const ScaledRun& run, Row& row, bool& overflows) const {
+      overflows = !fits(run, row);
       if (run.scale.takes_all()) {
         split<false>(run, row);
       } else {
@@ -535,7 +535,7 @@ struct Split2d {
       SPIDER_UNROLL
       for (int i = 0; i < lane_vectors; ++i) {
         const int vector = vector_of_lane(i);
-        const bool whole = is_whole<terrain>(whole_, vector);
+        const bool whole = is_whole<path>(whole_, vector);
         const bool begins = whole && begins_window(vector * vector_elements);
         const bool ends = whole && ends_window(vector * vector_elements);
         const Shared place = to + i * 32 * vector_elements;
@@ -688,7 +688,7 @@ struct Split2d {
     };
     int first_place = static_cast<unsigned>(run.step * rows_at_once + skipped_rows) % prepared_rows;
     int step = run.step;
-    meet();
+    block_barrier();
     SPIDER_NO_UNROLL
     for (;;) {
       const std::int32_t last_y = strip.first_row + (step - 1) * rows_at_once + device::warp_index();
@@ -740,7 +740,7 @@ struct Split2d {
       if (step == run.end_step) break;
       first_place += rows_at_once;
       if (first_place >= prepared_rows) first_place -= prepared_rows;
-      meet();
+      block_barrier();
       // Here, not before the meeting: the products of the last chain take longer than that.
       device::wait_for_group<0>(remainders);
       if (is_refused(step_groups - 1 + step - run.step)) break;
@@ -756,11 +756,11 @@ struct Split2d {
     return step;
   }
 
-  /// The range of the inputs of a step, as the warps that prepare them told it.
-  SPIDER_DEVICE static MagnitudeRange told_range() {
+  /// The range of the inputs of a step, as the producer warps published it.
+  SPIDER_DEVICE static MagnitudeRange published_range() {
     MagnitudeRange range;
     SPIDER_UNROLL
-    for (int i = 0; i < preparing_warps; ++i) {
+    for (int i = 0; i < producer_warps; ++i) {
       const Vector told = device::load_shared(ranges_begin + i * vector_bytes);
       range.largest = told.word[0] > range.largest ? told.word[0] : range.largest;
       range.below_smallest = told.word[1] < range.below_smallest ? told.word[1] : range.below_smallest;
@@ -769,13 +769,13 @@ struct Split2d {
   }
 
   /// Walks down a strip, four rows a step.
-  template <Terrain terrain>
+  template <Path path>
   SPIDER_DEVICE static void walk_down(const Strip& strip, const Span& whole) {
-    constexpr bool has_edges = terrain == Terrain::edge || terrain == Terrain::elements;
+    constexpr bool has_edges = path == Path::boundary || path == Path::unaligned;
     const bool stores_all = !has_edges || (strip.aligned_output && strip.has_plain_outputs());
     if constexpr (has_edges) {
       clear_prepared();
-      meet();
+      block_barrier();
     }
     RunSchedule schedule((strip.end_row - strip.first_row + rows_at_once - 1) / rows_at_once);
     if (device::warp_index() < product_warps) {
@@ -783,19 +783,19 @@ struct Split2d {
       const WarpOperands loaded;
       SPIDER_NO_UNROLL
       while (!schedule.is_complete()) {
-        meet();
-        const ScaledRun run = schedule.begin(told_range());
+        block_barrier();
+        const ScaledRun run = schedule.begin(published_range());
         schedule.end(run, multiply_run<!has_edges>(strip, run, stores_all, loaded));
       }
     } else {
-      device::leave_registers<preparing_registers>();
-      const Preparer<terrain> preparer(strip, whole);
+      device::leave_registers<producer_registers>();
+      const Producer<path> producer(strip, whole);
       SPIDER_NO_UNROLL
       while (!schedule.is_complete()) {
-        preparer.tell_range(schedule.step(), schedule.ceiling());
-        meet();
-        const ScaledRun run = schedule.begin(told_range());
-        schedule.end(run, preparer.prepare_run(run));
+        producer.publish_range(schedule.step(), schedule.ceiling());
+        block_barrier();
+        const ScaledRun run = schedule.begin(published_range());
+        schedule.end(run, producer.produce_run(run));
       }
     }
   }

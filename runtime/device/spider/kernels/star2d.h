@@ -38,15 +38,15 @@ SPIDER_GLOBAL(Stencil::warps_per_block * 32, Form::blocks_per_multiprocessor)
 sweep_star2d(const SweepArguments field) {
   using Kernel = Star2d<Stencil, Form>;
   using Window = typename Kernel::Window;
-  device::let_later_work_start();
+  device::launch_dependents();
   const typename Kernel::Tile tile = Kernel::find_tile(field);
   // All threads of a block take the same way, so that they come to every barrier together.
   const bool in_bulk = Window::can_copy_in_bulk(tile);
   typename Kernel::Tables tables;
   tables.load();
-  device::wait_for_earlier_work();
+  device::wait_on_dependency();
   if (in_bulk) {
-    Window::wait_for_turn(tile, field.grid.volume, Kernel::answers_of_turn());
+    Window::stagger_first_wave(tile, field.grid.volume, Kernel::answers_of_turn());
     Kernel::copy_rows(tile);
   } else {
     Window::copy_with_care(tile);
@@ -365,10 +365,10 @@ struct Star2d {
 };
 
 template <class Stencil, class Form>
-constexpr SweepForm star2d_form(int least_blocks) {
+constexpr SweepForm star2d_form(int min_blocks_per_sm) {
   using Kernel = Star2d<Stencil, Form>;
   return tiles_form(sweep_star2d<Stencil, Form>, Stencil::warps_per_block, Kernel::shared_bytes, 16,
-                    Form::tile_rows, Kernel::tile_outputs, Kernel::unit_rows, least_blocks);
+                    Form::tile_rows, Kernel::tile_outputs, Kernel::unit_rows, min_blocks_per_sm);
 }
 
 }  // namespace device_1

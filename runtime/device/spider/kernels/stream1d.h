@@ -39,7 +39,7 @@ sweep_stream1d(const SweepArguments field) {
   using Kernel = Stream1d<Stencil>;
   typename Kernel::Strip strip;
   if (!Kernel::find_strip(field, strip)) return;
-  if (!Stencil::always_gathers && Kernel::needs_no_care(strip)) {
+  if (!Stencil::always_gathers && Kernel::is_interior(strip)) {
     Kernel::template sweep_strip<false>(strip);
   } else {
     Kernel::template sweep_strip<true>(strip);
@@ -120,7 +120,7 @@ struct Stream1d {
   }
 
   /// Are all inputs of the strip in memory at their own places and aligned, and all outputs wanted?
-  SPIDER_DEVICE static bool needs_no_care(const Strip& strip) {
+  SPIDER_DEVICE static bool is_interior(const Strip& strip) {
     constexpr int window_end = first_column + window_elements;
     constexpr int first = first_column < 0 ? first_column : 0;
     constexpr int end = window_end > strip_outputs ? window_end : strip_outputs;

@@ -41,7 +41,7 @@ template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_stream2d(const SweepArguments field) {
   using Kernel = Stream2d<Stencil>;
-  using Terrain = typename Kernel::Terrain;
+  using Path = typename Kernel::Path;
   const bool block_has_edges =
       device::block_index() * Stencil::warps_per_block < field.grid.strips.edge_walks;
   const bool takes_care = block_has_edges || !field.aligned_input || !field.aligned_output;
@@ -55,11 +55,11 @@ sweep_stream2d(const SweepArguments field) {
   // In this order nvcc 13.0 schedules the interior loop so that it waits once a row for complete sums; with
   // the interior path first it waits twice (gauss2d_r7 +1.9 %, box2d_r7_f32_exact +2.8 %).
   if (!aligned || strip.edge_vectors() > Stencil::staged_vectors) {
-    Kernel::template walk_down<Terrain::elements>(strip);
+    Kernel::template walk_down<Path::unaligned>(strip);
   } else if (!all_fast || !whole_outputs) {
-    Kernel::template walk_down<Terrain::edge>(strip);
+    Kernel::template walk_down<Path::boundary>(strip);
   } else {
-    Kernel::template walk_down<Terrain::inside>(strip);
+    Kernel::template walk_down<Path::interior>(strip);
   }
 }
 
@@ -534,28 +534,28 @@ struct Stream2d {
   }
 
   /// What a strip's walk must take care of.
-  enum class Terrain {
-    inside,    ///< nothing: every vector of every input row is in memory and aligned, and every output is
-               ///< wanted
-    edge,      ///< a few vectors of each row lie across the field's edges; some outputs may be beyond them
-    elements,  ///< rows that are not aligned: input rows are shifted into place, and results stored one by
-               ///< one
+  enum class Path {
+    interior,   ///< nothing: every vector of every input row is in memory and aligned, and every output is
+                ///< wanted
+    boundary,   ///< a few vectors of each row lie across the field's edges; some outputs may be beyond them
+    unaligned,  ///< rows that are not aligned: input rows are shifted into place, and results stored one by
+                ///< one
   };
 
   /// Walks down a strip; only strips that need care pay for it.
-  template <Terrain terrain>
+  template <Path path>
   SPIDER_DEVICE static void walk_down(const Strip& strip) {
-    constexpr bool inside = terrain == Terrain::inside;
+    constexpr bool inside = path == Path::interior;
     // Unrolled for many rows, the care for edges would be too much code for the compiler to keep sums in
     // registers.
     constexpr int most_turns_with_care = 4;
-    constexpr bool rotates = inside || (terrain == Terrain::edge && rows_in_flight <= most_turns_with_care);
+    constexpr bool rotates = inside || (path == Path::boundary && rows_in_flight <= most_turns_with_care);
     constexpr int turns = rotates && Stencil::rotates_by_unrolling ? rows_in_flight : 1;
     const Operands<Stencil, inside && Stencil::operands_in_registers> loaded(operands_begin);
-    const bool plain_rows = terrain == Terrain::elements || has_plain_rows(strip);
+    const bool plain_rows = path == Path::unaligned || has_plain_rows(strip);
     const Element* next_row = strip.input + strip.first_row * strip.input_stride + strip.left;
     const auto start_next_row = [&](int step, int entry) {
-      if constexpr (terrain == Terrain::elements) {
+      if constexpr (path == Path::unaligned) {
         if (step < strip.steps) start_unaligned_row(strip, step);
       } else if (step < strip.steps) {
         if (plain_rows) {
@@ -572,7 +572,7 @@ struct Stream2d {
     SPIDER_NO_UNROLL
     for (int step = 0; step < rows_ahead; ++step) start_next_row(step, step);
     EdgeQueue edges;
-    if constexpr (terrain == Terrain::edge) {
+    if constexpr (path == Path::boundary) {
       edges.fetch(strip, 1);
       fetch_row(strip, 0);
     }
@@ -589,7 +589,7 @@ struct Stream2d {
       static_assert(table_steps > 0, "the row table serves a round of turns");
       const int first_entry = first_step % table_steps;
       if (!plain_rows && first_entry == 0) map_rows(strip, first_step + rows_ahead);
-      if constexpr (terrain == Terrain::edge) {
+      if constexpr (path == Path::boundary) {
         static_assert(batch_rows % turns == 0, "batches begin between two rounds of turns");
         if (first_step % batch_rows == 0) edges.advance(strip, first_step + 1);
       }
@@ -598,7 +598,7 @@ struct Stream2d {
       const auto take_row = [&](int turn, int step) {
         device::copy_async_wait<rows_ahead - 1>();
         device::sync_warp();
-        if constexpr (terrain == Terrain::elements) {
+        if constexpr (path == Path::unaligned) {
           realign_row(strip, step);
           fetch_row(strip, step);
           device::sync_warp();
@@ -608,7 +608,7 @@ struct Stream2d {
         load_fragments(places, fragments);
         start_next_row(step + rows_ahead, first_entry + turn);
 
-        if constexpr (terrain == Terrain::edge) place_edges(strip, step + 1, step % batch_rows);
+        if constexpr (path == Path::boundary) place_edges(strip, step + 1, step % batch_rows);
 
         bool rest = false;
         do {
@@ -626,9 +626,9 @@ struct Stream2d {
           const Outputs outputs = finish_outputs<Stencil>(sums[tile][complete], own_inputs);
           Element* to = next_output + tile * tile_outputs;
           const unsigned bits = wanted ? wanted_bits >> (4 * tile) & 15 : 0;
-          if constexpr (terrain == Terrain::inside) {
+          if constexpr (path == Path::interior) {
             if (wanted) store_outputs<Storage>(to, outputs);
-          } else if constexpr (terrain == Terrain::edge) {
+          } else if constexpr (path == Path::boundary) {
             store_clipped<Storage>(to, outputs, bits);
           } else {
             store_single_outputs<Storage>(to, outputs, bits);

@@ -39,14 +39,14 @@ sweep_stream3d(SPIDER_GRID_CONSTANT const SweepArguments field) {
   typename Kernel::Operands operands(Kernel::Planes::bytes);
   operands.settle();
   const typename Kernel::Block block = Kernel::Planes::make_block(field);
-  const Terrain terrain = Kernel::Planes::terrain_of(field, block);
+  const Path path = Kernel::Planes::path_of(field, block);
   const Span usual = Kernel::Planes::usual_steps(block);
-  if (terrain == Terrain::inside && usual.begin == 0 && usual.end == block.steps) {
-    Kernel::template walk_planes<Terrain::inside>(field, block, usual, operands);
-  } else if (terrain != Terrain::elements) {
-    Kernel::template walk_planes<Terrain::edge>(field, block, usual, operands);
+  if (path == Path::interior && usual.begin == 0 && usual.end == block.steps) {
+    Kernel::template walk_planes<Path::interior>(field, block, usual, operands);
+  } else if (path != Path::unaligned) {
+    Kernel::template walk_planes<Path::boundary>(field, block, usual, operands);
   } else {
-    Kernel::template walk_planes<Terrain::elements>(field, block, usual, operands);
+    Kernel::template walk_planes<Path::unaligned>(field, block, usual, operands);
   }
 }
 
@@ -380,17 +380,17 @@ struct Stream3d {
   }
 
   /// Walks along z.
-  template <Terrain terrain>
+  template <Path path>
   SPIDER_DEVICE static void walk_planes(const SweepArguments& field, const Block& block, const Span& usual,
                                         const Operands& loaded) {
-    constexpr bool inside = terrain == Terrain::inside;
-    constexpr int turns = terrain == Terrain::elements ? 1 : Stencil::unrolled_planes;
+    constexpr bool inside = path == Path::interior;
+    constexpr int turns = path == Path::unaligned ? 1 : Stencil::unrolled_planes;
     const int lane = device::lane_index();
 
     // Pairs read planes before the first one; what they make of them is never stored, but the memory has to
     // be written. And an operand's zero times what lay where nothing is brought could be NaN.
     Planes::clear(inside ? ring_planes - Stencil::largest_distance : 0);
-    typename Planes::template Supply<terrain, inside> supply(block, usual);
+    typename Planes::template Supply<path, inside> supply(block, usual);
     SPIDER_NO_UNROLL
     for (int step = 0; step < planes_ahead; ++step) supply.start(field, block, step, ring_plane(step));
     supply.place_edges(block, 0, ring_plane(0));

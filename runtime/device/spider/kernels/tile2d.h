@@ -32,13 +32,13 @@ template <class Stencil, class Form>
 SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor)
 sweep_tile2d(const SweepArguments field) {
   using Kernel = Tile2d<Stencil, Form>;
-  if constexpr (!Form::is_low) device::let_later_work_start();
+  if constexpr (!Form::is_low) device::launch_dependents();
   typename Kernel::Tile tile;
   if (!Kernel::find_tile(field, tile)) return;
   // All lanes of a warp take the same way, so that they come to every product together.
   if (!Kernel::is_inside(tile)) {
     Kernel::sweep_with_care(tile);
-  } else if constexpr (Form::any_rows) {
+  } else if constexpr (Form::allows_unaligned) {
     Kernel::sweep_shifted(tile);
   } else {
     Kernel::sweep_plain(tile);
@@ -46,8 +46,8 @@ sweep_tile2d(const SweepArguments field) {
 }
 
 /// Rows of a tile, and tiles of a block. Blocks follow each other along x, so that those that run at a time
-/// have a compact part of the field. A small box is done sooner in low tiles, which are more: each warp has
-/// less to do.
+/// have a compact part of the field. Small boxes use short tiles, since more tiles fill more multiprocessors:
+/// each warp has less to do.
 template <int rows, int across, int down, int blocks, bool any>
 struct Tile2dForm {
   static constexpr int tile_rows = rows;
@@ -55,7 +55,7 @@ struct Tile2dForm {
   static constexpr int tiles_down = down;
   static constexpr int warps_per_block = across * down;
   static constexpr int blocks_per_multiprocessor = blocks;
-  static constexpr bool any_rows = any;  ///< otherwise for aligned ones alone
+  static constexpr bool allows_unaligned = any;  ///< otherwise for aligned ones alone
   /// For boxes so small that they take as long as one tile. Of others many are under way, as their registers
   /// allow.
   static constexpr bool is_low = rows <= 4;
@@ -110,7 +110,7 @@ struct Tile2d {
     tile = Tile(field, 1);
     tile.row += (block.down * Form::tiles_down + warp / Form::tiles_across) * Form::tile_rows;
     tile.column += (block.across * Form::tiles_across + warp % Form::tiles_across) * tile_outputs;
-    if constexpr (!Form::any_rows) tile.aligned_input = tile.aligned_output = true;
+    if constexpr (!Form::allows_unaligned) tile.aligned_input = tile.aligned_output = true;
     return tile.row < tile.wanted.row_end && tile.column < tile.wanted.column_end;
   }
 
@@ -121,8 +121,8 @@ struct Tile2d {
   /// Are all inputs of the tile in the box, and all outputs wanted? Of rows that are not aligned, so must be
   /// all of the words of memory that inputs lie across.
   SPIDER_DEVICE static bool is_inside(const Tile& tile) {
-    constexpr int before = Form::any_rows ? 1 : 0;
-    constexpr int behind = Form::any_rows ? 2 : 0;
+    constexpr int before = Form::allows_unaligned ? 1 : 0;
+    constexpr int behind = Form::allows_unaligned ? 2 : 0;
     return Window::has_plain_rows(tile) && stores_all(tile) &&
            tile.column + first_column - before >= tile.wanted.column_begin &&
            tile.column + first_column + Window::columns + behind <= tile.wanted.column_end;
@@ -133,7 +133,7 @@ struct Tile2d {
     Tables tables;
     Fragments fragments;
     load_plain(tile, tables, fragments);
-    if constexpr (Form::is_low) device::let_later_work_start();
+    if constexpr (Form::is_low) device::launch_dependents();
     compute_outputs<Stores::plain>(tile, tables, fragments);
   }
 
@@ -150,7 +150,7 @@ struct Tile2d {
     Tables tables;
     Fragments fragments;
     load_with_care(tile, fragments);
-    if constexpr (Form::is_low) device::let_later_work_start();
+    if constexpr (Form::is_low) device::launch_dependents();
     tables.template load<true>();
     if (Form::is_low && tile.aligned_output && stores_all(tile)) {
       compute_outputs<Stores::plain>(tile, tables, fragments);
@@ -176,7 +176,7 @@ struct Tile2d {
   SPIDER_DEVICE static void load_plain(const Tile& tile, Tables& tables, Fragments& fragments) {
     const Element* from = Window::first_input(tile);
     tables.template load<true>();
-    device::wait_for_earlier_work();
+    device::wait_on_dependency();
     SPIDER_UNROLL
     for (int row = 0; row < input_rows; ++row) {
       SPIDER_UNROLL
@@ -200,7 +200,7 @@ struct Tile2d {
   SPIDER_DEVICE static void load_shifted(const Tile& tile, Tables& tables, Fragments& fragments) {
     const Element* cells = Window::first_input(tile);
     Words words[input_rows][shift_count];
-    device::wait_for_earlier_work();
+    device::wait_on_dependency();
     SPIDER_UNROLL
     for (int row = 0; row < input_rows; ++row) {
       const Element* from = cells + row * tile.input_stride;
@@ -284,7 +284,7 @@ struct Tile2d {
     const OwnRow own = find_own_row(tile);
     clear_window();
     device::sync_warp();
-    device::wait_for_earlier_work();
+    device::wait_on_dependency();
     if (!tile.aligned_input) Window::gather_across(tile, whole);
     device::sync_warp();
     load_whole(tile, whole, own, fragments);
@@ -360,12 +360,12 @@ struct Tile2d {
 };
 
 template <class Stencil, class Form>
-constexpr SweepForm tile2d_form(int least_blocks) {
+constexpr SweepForm tile2d_form(int min_blocks_per_sm) {
   using Kernel = Tile2d<Stencil, Form>;
   SweepForm form = tiles_form(
       sweep_tile2d<Stencil, Form>, Form::warps_per_block, Form::warps_per_block * Kernel::window_bytes, 8,
-      Form::tiles_down * Form::tile_rows, Form::tiles_across * Kernel::tile_outputs, 1, least_blocks);
-  form.needs_aligned_rows = !Form::any_rows;
+      Form::tiles_down * Form::tile_rows, Form::tiles_across * Kernel::tile_outputs, 1, min_blocks_per_sm);
+  form.needs_aligned_rows = !Form::allows_unaligned;
   return form;
 }
 

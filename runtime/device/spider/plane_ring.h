@@ -375,9 +375,10 @@ struct PlaneRing {
       const MappedIndex row = map_row(block, y);
       const MappedIndex column = map_column(block, x);
       if (column.constant || row.constant) {
-        if (first_turn() == 0)
+        if (first_turn() == 0) {
           fill_in_all_planes(place.offset(),
                              static_cast<Element>(column.constant ? column.value : row.value));
+        }
         continue;
       }
       table.put_element(k, static_cast<std::int32_t>(row.index * block.row_stride) + column.index,

@@ -48,7 +48,8 @@ void bind_core_taps(const Kernel& kernel, render::Bindings& bindings) {
 std::string cores_json(const CoreFigures& figures, const plan::KernelPlan& plan) {
   return fmt::format(
       "{{\"multiply_adds\": {}, \"taps_in_code\": {}, \"objection\": \"{}\", \"outputs\": {}, "
-      "\"tile_rows\": {}, \"ring_rows\": {}, \"unrolled_steps\": {}, \"warps_per_block\": {}, "
+      "\"windows_ahead\": 0, \"tile_rows\": {}, \"ring_rows\": {}, \"unrolled_steps\": {}, "
+      "\"warps_per_block\": {}, "
       "\"blocks_per_multiprocessor\": {}, \"preferred_steps\": {}, \"estimated_registers\": {}, "
       "\"cells_loaded\": {}, \"ring\": {}}}",
       plan.contraction.taps.size(), figures.in_code.empty(), figures.in_code, figures.outputs,

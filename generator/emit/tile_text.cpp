@@ -29,11 +29,11 @@ void describe_forms(const std::vector<plan::TileForm>& forms, std::vector<std::s
 std::string forms_json(const std::vector<plan::TileForm>& forms, int registers, int shared_bytes) {
   std::vector<std::string> texts;
   for (const plan::TileForm& form : forms) {
-    texts.push_back(fmt::format(
-        R"({{"tile_rows": {}, "warps_per_block": {}, "tiles_across": {}, "min_blocks_per_sm": {}, )"
-        R"("allows_unaligned": {}, "in_shared_memory": {}}})",
-        form.rows, form.across * form.down, form.across, form.min_blocks_per_sm, form.allows_unaligned,
-        !form.in_registers));
+    texts.push_back(
+        fmt::format(R"({{"tile_rows": {}, "warps_per_block": {}, "tiles_across": {}, "least_blocks": {}, )"
+                    R"("any_rows": {}, "in_shared_memory": {}}})",
+                    form.rows, form.across * form.down, form.across, form.min_blocks_per_sm,
+                    form.allows_unaligned, !form.in_registers));
   }
   return fmt::format(R"({{"tile_forms": [{}], "estimated_registers": {}, "shared_bytes": {}}})",
                      fmt::join(texts, ", "), registers, shared_bytes);

@@ -71,7 +71,7 @@ def tile_of(data):
         return (), ()
     rows = max(form["tile_rows"] for _, form in shared)
     highest = [(number, form) for number, form in shared if form["tile_rows"] == rows]
-    of_any_rows = next(number for number, form in highest if form["allows_unaligned"])
+    of_any_rows = next(number for number, form in highest if form["any_rows"])
     return (rows, 512), (highest[0][0], of_any_rows)
 
 

@@ -523,8 +523,10 @@ struct PlaneRing {
     }
   };
 
-  /// Fetches all of plane z cell by cell: those in the box first, some at once.
-  SPIDER_DEVICE static void fetch_plane(const Block& block, std::int32_t z, Shared to) {
+  /// Fetches all of plane z cell by cell: those in the box first, some at once. It is slow in any case: the
+  /// block is found again rather than kept in registers.
+  SPIDER_DEVICE_APART void fetch_plane(const SweepArguments& field, std::int32_t z, Shared to) {
+    const Block block = make_block(field);
     const bool in_box = block.box[0].holds(z);
     if (in_box) fetch_cells_of_box(block, z, to);
     const Span rows = {block.top, block.top + Shape::ring_rows};
@@ -682,7 +684,7 @@ struct PlaneRing {
 
     SPIDER_DEVICE void start_next(const SweepArguments& field, const Block& block, int step, Shared to) {
       if constexpr (path == Path::unaligned) {
-        fetch_plane(block, block.first_plane + step, to);
+        fetch_plane(field, block.first_plane + step, to);
       } else if (all_usual || usual_.holds(step)) {
         if constexpr (path == Path::interior) start_plane(copies_, to, next_);
         if constexpr (path == Path::boundary) start_edge_plane(edges_, to, next_);

@@ -719,9 +719,10 @@ struct Split2d {
           if (chain > 0 || !always_stores_all) continue;
           // Between products, which wait for each other, stores take no time of their own.
           SPIDER_UNROLL
-          for (int tile = row * tiles / end; tile < (row + 1) * tiles / end; ++tile)
+          for (int tile = row * tiles / end; tile < (row + 1) * tiles / end; ++tile) {
             store_outputs_if<Storage>(has_last_row, last_row + tile * tile_outputs,
                                       finish_outputs<Stencil>(complete[tile]));
+          }
         }
         device::close_group();
         if (chain == 0 && !always_stores_all && step > run.step)

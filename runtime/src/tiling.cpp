@@ -163,7 +163,11 @@ VolumeGrid cut_overlapping(const Tiling& tiling, const Box& box, std::int64_t co
     return tiling.ends_at_high_face && start_of(first) + width >= columns;
   };
   const bool ends_low = tiling.ends_at_low_face && start_of(begin) < 0;
-  const std::int64_t second = ends_low ? width - margin : start_of(begin) + margin + stored;
+  // Where the first strip ends at the low face and the field is a little narrower, it knows nothing of what
+  // lies beyond the high face.
+  const std::int64_t known = tiling.ends_at_high_face ? std::min(width, columns) : width;
+  const std::int64_t second =
+      ends_low ? (known - margin) / tiling.anchor * tiling.anchor : start_of(begin) + margin + stored;
   VolumeGrid grid{};
   grid.first_column = static_cast<std::int32_t>(second);
   grid.down = 1;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <random>
@@ -342,7 +343,8 @@ TEST(OverlappingTiling, EveryColumnIsStoredOnceByAStripThatHasWhatItNeeds) {
     tiling.ends_at_low_face = between(0, 1) == 1;
     tiling.ends_at_high_face = between(0, 1) == 1;
     tiling.lead_steps = between(2, 100);
-    const std::int32_t columns = between(1, 2000);
+    const std::int32_t columns =
+        round % 4 == 0 ? tiling.tile_extent[2] - between(0, 3) : between(1, 2000);  // a little narrower
     const std::int32_t begin = between(0, columns - 1);
     const std::int32_t end = between(begin + 1, columns);
     const std::int32_t rows = between(1, 900);
@@ -365,8 +367,10 @@ TEST(OverlappingTiling, EveryColumnIsStoredOnceByAStripThatHasWhatItNeeds) {
       if (low) start = 0;
       if (high && !both) start = columns - tiling.tile_extent[2];
       EXPECT_GE(first, start + (low ? 0 : tiling.left_margin)) << "round " << round;
-      EXPECT_LE(last, high ? columns : start + tiling.tile_extent[2] - tiling.right_margin)
-          << "round " << round;
+      // What lies beyond a face that acts only a strip that ends there knows.
+      const std::int32_t known = tiling.ends_at_high_face ? std::min(start + tiling.tile_extent[2], columns)
+                                                          : start + tiling.tile_extent[2];
+      EXPECT_LE(last, high ? columns : known - tiling.right_margin) << "round " << round;
     }
   }
 }

@@ -33,7 +33,7 @@ struct RoundedWeights {
   int sum_exponent = 0;        ///< sums hold share * 2^sum_exponent; results are scaled back in f32
   double factor = 1;           ///< an f32 number from 1 to below 2 (plan/common_factor.h)
   bool exact = false;          ///< terms hold the shares
-  bool adds_identity = false;  ///< results are the old value plus the sum (generator/README.md, "f32 fields")
+  bool adds_identity = false;  ///< results are the old value plus the sum (generator/accuracy.md)
   double sum = 0;              ///< of the spec's weights
   double packed_sum = 0;       ///< of the packed ones
   double largest_error = 0;

@@ -125,7 +125,7 @@ SPIDER_DEVICE void store_clipped(typename Storage::Element* to, const typename S
   }
 }
 
-/// The same of 16-bit cells by branches, behind which lanes meet again: predicates of all rows of a tile
+/// The same of 16-bit cells by branches, behind which lanes converge: predicates of all rows of a tile
 /// would take registers that there are not.
 template <class Storage>
 SPIDER_DEVICE void store_by_branches(typename Storage::Element* to, const typename Storage::Outputs& outputs,

@@ -1,5 +1,5 @@
-/// The magnitudes of f32 inputs that are multiplied as f16 terms with one scale (generator/README.md, "f32
-/// fields on warpgroups").
+/// The magnitudes of f32 inputs that are multiplied as f16 terms with one scale (generator/README.md,
+/// "Products of a warpgroup").
 #pragma once
 
 #include <spider/instructions.h>

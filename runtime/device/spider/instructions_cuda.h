@@ -303,8 +303,8 @@ inline constexpr bool has_bulk_copies = true;
 
 /// mbarrier.init and mbarrier.arrive.expect_tx (9.7.13.15): all lanes of a warp come here, whose first one
 /// prepares the 8 bytes at `barrier`, a multiple of 8, for bulk copies of `bytes` together, before any of
-/// them starts. Between the two the lanes meet: to compute-sanitizer's racecheck the first, which ptxas makes
-/// an instruction of the whole warp, is one of each lane.
+/// them starts. A warp barrier stands between the two: compute-sanitizer's racecheck takes the first, which
+/// ptxas makes an instruction of the whole warp, for one of each lane.
 SPIDER_DEVICE void begin_bulk_copies(Shared barrier, std::uint32_t bytes) {
   if constexpr (has_bulk_copies) {
     const bool prepares = lane_index() == 0;

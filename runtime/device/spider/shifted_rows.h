@@ -25,8 +25,8 @@ SPIDER_DEVICE Leads find_leads(const std::uint16_t* cell, std::int64_t stride) {
 }
 
 /// Moves `words` words of shared memory, which begin `lead` bytes behind `row`, an even number below 16, to
-/// `row`, a multiple of 4. Behind them a word is read, too. All lanes of a warp take part, and meet between
-/// reading and writing.
+/// `row`, a multiple of 4. Behind them a word is read, too. All lanes of a warp take part, with a warp
+/// barrier between reading and writing.
 template <int words>
 SPIDER_DEVICE void shift_row(device::Shared row, int lead) {
   if (lead == 0) return;

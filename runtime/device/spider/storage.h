@@ -150,7 +150,7 @@ struct ByElements : Vectors {
 using F16Storage = HalfStorage<F16Format>;
 using Bf16Storage = HalfStorage<Bf16Format>;
 
-/// f32 fields, multiplied as f16 terms (generator/README.md, "f32 fields").
+/// f32 fields, multiplied as f16 terms (generator/accuracy.md).
 ///
 /// `scaled`: a tile's inputs of a row are first multiplied by the power of two that brings the largest of
 /// them into [2^14, 2^15), so that any finite field fits f16. A window's products begin at zero, and are then

@@ -219,8 +219,8 @@ struct TileWindow {
   }
 
   /// Brings the inputs of any tile into the window. When it returns those that this warp has brought are
-  /// there, and the tile's warps have to meet once more.
-  SPIDER_DEVICE static void copy_with_care(const Tile& tile) {
+  /// there; a barrier of the tile's warps has to follow.
+  SPIDER_DEVICE static void copy_any(const Tile& tile) {
     const Span whole = whole_vectors(tile);
     const CellColumns cells = cell_columns(tile, whole);
     if (tile.aligned_input) {

@@ -462,7 +462,7 @@ struct Block2d {
       copy_rows(tile);
     } else {
       device::wait_on_dependency();
-      Window::copy_with_care(tile);
+      Window::copy_any(tile);
       if constexpr (Form::in_registers) device::launch_dependents();
       Window::sync();
       tables.load();

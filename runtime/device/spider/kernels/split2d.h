@@ -369,15 +369,14 @@ struct Split2d {
       device::store_shared(i * vector_bytes, Vector{});
   }
 
-  /// All warps of the block come here; what any of them has stored to shared memory before is there behind
-  /// it.
+  /// A barrier of all warps of the block, which makes what they stored to shared memory visible to all.
   SPIDER_DEVICE static void block_barrier() {
     device::publish_shared();
     device::sync_block_from_anywhere<warps_per_block * 32>();
   }
 
-  /// Did a warp flag an overflow in the latest group? All ask behind the meeting at which it was to be ready.
-  SPIDER_DEVICE static bool is_refused(int group) {
+  /// Did a warp flag an overflow in this group? To be asked behind the barrier that completes the group.
+  SPIDER_DEVICE static bool has_overflowed(int group) {
     const Vector overflows = device::load_shared(overflows_begin + group % 2 * vector_bytes);
     return (overflows.word[0] | overflows.word[1] | overflows.word[2] | overflows.word[3]) != 0;
   }
@@ -426,7 +425,7 @@ struct Split2d {
         }
         if (group < step_groups - 1) continue;
         block_barrier();
-        if (may_overflow && is_refused(group)) return run.step + group - step_groups + 1;
+        if (may_overflow && has_overflowed(group)) return run.step + group - step_groups + 1;
       }
       return run.end_step;
     }
@@ -742,9 +741,9 @@ struct Split2d {
       first_place += rows_at_once;
       if (first_place >= prepared_rows) first_place -= prepared_rows;
       block_barrier();
-      // Here, not before the meeting: the products of the last chain take longer than that.
+      // Behind the barrier: the products of the last chain take longer than it.
       device::wait_for_group<0>(remainders);
-      if (is_refused(step_groups - 1 + step - run.step)) break;
+      if (has_overflowed(step_groups - 1 + step - run.step)) break;
     }
     device::wait_for_group<0>(remainders);
     finish();

@@ -49,7 +49,7 @@ sweep_star2d(const SweepArguments field) {
     Window::stagger_first_wave(tile, field.grid.volume, Kernel::answers_of_turn());
     Kernel::copy_rows(tile);
   } else {
-    Window::copy_with_care(tile);
+    Window::copy_any(tile);
     Window::sync();
   }
   const bool waits = in_bulk && tile.aligned_input;
@@ -202,7 +202,7 @@ struct Star2d {
 
   /// The input of a product along y that lanes of column `quarter` hold in a register, the first or second of
   /// a pair: pairs that share a group of four are 16 rows apart. What no tap of the unit's outputs reaches is
-  /// a placeholder that meets zeros: a row eight further is in the same banks, and is reached.
+  /// multiplied with zeros, so any cell will do: a row eight further is in the same banks, and is reached.
   SPIDER_DEVICE static int band_input(int word, int quarter, int second) {
     const int input = 2 * (2 * word + quarter / 2) + unit_rows * (quarter % 2) + second;
     if (input < row_low - band_low) return input + 8;

@@ -94,7 +94,7 @@ struct Stepping2d {
       width - rx;  ///< a field's that a strip has with what lies beyond the faces
   static_assert(useful > 0, "strips have outputs");
 
-  // Lanes are apart by an odd number of vectors, so that they meet no bank twice. Inputs wait as cells, what
+  // Lanes are apart by an odd number of vectors, so that no two are in one bank. Inputs wait as cells, what
   // warps hand on as f32.
   SPIDER_DEVICE static constexpr int apart(int vectors) { return vector_bytes * (vectors | 1); }
   static constexpr int lane_vectors = columns / vector_elements;

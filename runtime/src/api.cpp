@@ -48,11 +48,11 @@ spider_status guarded(const char* function, Body body) noexcept {
   }
 }
 
-static_assert(sizeof(spider_kernel) == 760, "another layout must have another size, or another SPIDER_ABI");
+static_assert(sizeof(spider_kernel) == 808, "another layout must have another size, or another SPIDER_ABI");
 // check_kernel compares sizes only: members that change places within them need another SPIDER_ABI.
-static_assert(sizeof(spider::SweepArguments) == 176 && offsetof(spider::SweepArguments, box) == 72 &&
+static_assert(sizeof(spider::SweepArguments) == 208 && offsetof(spider::SweepArguments, box) == 72 &&
                   offsetof(spider::SweepArguments, grid) == 120 &&
-                  offsetof(spider::SweepArguments, aligned_input) == 168,
+                  offsetof(spider::SweepArguments, aligned_input) == 200,
               "another layout must have another size, or another SPIDER_ABI");
 
 Outcome check_kernel(const spider_kernel* kernel) {
@@ -142,7 +142,7 @@ ReadySweep make_ready(const spider_kernel& kernel, const spider_field& in, const
                       std::int32_t steps) {
   const AlignedRows aligned = find_aligned_rows(kernel, in, out);
   const auto [chosen, launch] =
-      spider::choose_form(kernel, box, aligned.in && aligned.out, residencies, steps, in.extent[2]);
+      spider::choose_form(kernel, box, aligned.in && aligned.out, residencies, steps, whole_interior(in));
   return {&in,
           &out,
           &kernel.forms[chosen],

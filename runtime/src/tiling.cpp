@@ -57,7 +57,7 @@ Launch cut_rows(StripGrid grid, const Tiling& tiling, std::int32_t rows, std::in
   const std::int64_t inner_walks = grid.inner_strips * divide_up(rows, grid.inner_rows);
   grid.edge_walks = static_cast<std::int32_t>(std::min(edge_walks, largest_walk_count));
   const std::int64_t walks_per_block = tiling.warps_per_block / tiling.warps_per_walk;
-  return {{grid, {}}, divide_up(edge_walks + inner_walks, walks_per_block)};
+  return {{grid, {}, {}}, divide_up(edge_walks + inner_walks, walks_per_block)};
 }
 
 /// The shortest walks whose blocks fill no more than `waves` waves, or the longest there are.
@@ -138,7 +138,7 @@ Launch choose_volume(const Tiling& tiling, const Box& box, const backend::Reside
   const std::int64_t blocks = abreast * divide_up(planes, grid.planes);
   grid.first_wave = static_cast<std::int32_t>(std::min(blocks, resident));
   grid.multiprocessors = residency.multiprocessors;
-  return {{{}, grid}, blocks};
+  return {{{}, grid, {}}, blocks};
 }
 
 /// A warp for each strip of each row; they know theirs without more being said.
@@ -149,69 +149,99 @@ Launch choose_lines(const Tiling& tiling, const Box& box) {
   return {{}, divide_up(strips, tiling.warps_per_block)};
 }
 
-/// The strips of a box that overlap: each stores what lies within its margins, and up to a face at which it
-/// ends.
-VolumeGrid cut_overlapping(const Tiling& tiling, const Box& box, std::int64_t columns) {
+/// The pieces of an axis that overlap.
+OverlappedAxis cut_axis(const Tiling& tiling, std::int64_t begin, std::int64_t end, std::int64_t cells) {
   const std::int64_t width = tiling.tile_extent[2];
   const std::int64_t margin = tiling.left_margin;
-  const std::int64_t stored = width - margin - tiling.right_margin;
-  const std::int64_t begin = box.offset[2];
-  const std::int64_t end = begin + box.extent[2];
-  // The first column of a strip that stores from `first` on, if it ended at no face.
-  const auto start_of = [&](std::int64_t first) { return first / tiling.anchor * tiling.anchor - margin; };
-  const auto ends_high = [&](std::int64_t first) {
-    return tiling.ends_at_high_face && start_of(first) + width >= columns;
+  const std::int64_t useful = width - margin - tiling.right_margin;
+  const bool low = tiling.ends_at_low_face;
+  const bool high = tiling.ends_at_high_face;
+  const auto axis = [](std::int64_t count, std::int64_t first, std::int64_t second, std::int64_t last) {
+    return OverlappedAxis{static_cast<std::int32_t>(count), static_cast<std::int32_t>(first),
+                          static_cast<std::int32_t>(second), static_cast<std::int32_t>(last)};
   };
-  const bool ends_low = tiling.ends_at_low_face && start_of(begin) < 0;
-  // Where the first strip ends at the low face and the field is a little narrower, it knows nothing of what
-  // lies beyond the high face.
-  const std::int64_t known = tiling.ends_at_high_face ? std::min(width, columns) : width;
-  const std::int64_t second =
-      ends_low ? (known - margin) / tiling.anchor * tiling.anchor : start_of(begin) + margin + stored;
-  VolumeGrid grid{};
-  grid.first_column = static_cast<std::int32_t>(second);
-  grid.down = 1;
-  const bool one = second >= end || ends_high(begin) ||
-                   (tiling.ends_at_low_face && tiling.ends_at_high_face &&
-                    (columns <= tiling.whole_columns || columns == width));
-  std::int64_t strips = 1;
-  if (!one) {
-    // Of those behind the first, the last is the first one that reaches the end, or the face.
-    strips += divide_up(end - second, stored);
-    while (strips > 2 && ends_high(second + (strips - 3) * stored)) --strips;
+  // The first cell of a piece that stores from `first` on, if it ended at no face; and ending at the high
+  // face.
+  const auto start_of = [&](std::int64_t first) { return first / tiling.anchor * tiling.anchor - margin; };
+  const auto ends_high = [&](std::int64_t start) { return high && start + width >= cells; };
+  if (low && high && (cells <= tiling.whole_columns || cells == width)) return axis(1, 0, end, 0);
+  std::int64_t start = start_of(begin);
+  const bool ends_low = low && start < 0;
+  if (ends_low) {
+    start = 0;
+  } else if (ends_high(start)) {
+    // Below 0 where it has a part of the field only.
+    return axis(1, cells - width, end, cells - width);
   }
-  grid.across = static_cast<std::int32_t>(strips);
-  return grid;
+  // Where the first piece ends at the low face and the field is a little narrower, it knows nothing of what
+  // lies beyond the high face.
+  const std::int64_t known = ends_low && high ? std::min(width, cells) : width;
+  const std::int64_t second =
+      ends_low ? (known - margin) / tiling.anchor * tiling.anchor : start + width - margin;
+  if (second >= end) return axis(1, start, end, start);
+  // Of those behind the first, the last is the first one that reaches the end, or the face.
+  std::int64_t behind = divide_up(end - second, useful);
+  while (behind > 1 && ends_high(second + (behind - 2) * useful - margin)) --behind;
+  const std::int64_t last = second + (behind - 1) * useful - margin;
+  return axis(1 + behind, start, second, ends_high(last) ? cells - width : last);
 }
 
-/// Walks of equal length, whose blocks fill one wave of the device or some: of two numbers as good the first.
+/// Strips whose walks have so many rows: that many less in the first walk, and in the last.
+Launch cut_walks(OverlappingGrid grid, const Tiling& tiling, std::int64_t rows, std::int64_t rows_per_walk,
+                 std::int64_t fewer) {
+  const std::int64_t outer = std::min<std::int64_t>(2, grid.columns.count);
+  const std::int64_t outer_rows = std::max<std::int64_t>(
+      std::min<std::int64_t>(rows_per_walk, least_rows),
+      (rows_per_walk + tiling.lead_steps) * tiling.edge_percent / 100 - tiling.lead_steps);
+  grid.inner_rows = static_cast<std::int32_t>(rows_per_walk);
+  grid.outer_rows = static_cast<std::int32_t>(outer_rows);
+  const std::int64_t outer_walks = outer * divide_up(rows + fewer, outer_rows);
+  const std::int64_t inner_walks = (grid.columns.count - outer) * divide_up(rows + fewer, rows_per_walk);
+  grid.outer_walks = static_cast<std::int32_t>(outer_walks);
+  return {{{}, {}, grid}, outer_walks + inner_walks};
+}
+
+/// The shortest walks whose blocks fill one wave of the device or some: of two numbers as good the first.
 Launch choose_overlapping(const Tiling& tiling, const Box& box, const backend::Residency& residency,
-                          std::int64_t columns) {
-  VolumeGrid grid = cut_overlapping(tiling, box, columns);
+                          const Box& field) {
+  OverlappingGrid grid{};
+  grid.columns = cut_axis(tiling, box.offset[2], box.offset[2] + box.extent[2], field.extent[2]);
+  const std::int64_t rows = box.extent[1];
   const std::int64_t resident = std::max<std::int64_t>(
       1, std::int64_t{residency.multiprocessors} * residency.blocks_per_multiprocessor);
-  const std::int64_t rows = box.extent[1];
+  const std::int64_t low = box.offset[1] == 0 ? tiling.low_face_steps : 0;
+  const std::int64_t high = box.offset[1] + rows == field.extent[1] ? tiling.high_face_steps : 0;
+  Launch best{};
   std::int64_t best_steps = 0;
   for (std::int64_t waves = 1; waves <= 3; ++waves) {
-    const std::int64_t walks = std::max<std::int64_t>(1, waves * resident / grid.across);
-    const std::int64_t walk = std::max(divide_up(rows, walks), std::min<std::int64_t>(rows, least_rows));
-    const std::int64_t blocks = grid.across * divide_up(rows, walk);
-    const std::int64_t steps = divide_up(blocks, resident) * (walk + tiling.lead_steps + start_steps);
+    // In a single wave nothing evens out that walks at faces take longer.
+    const std::int64_t fewer = waves == 1 ? low + high : 0;
+    grid.first_fewer = static_cast<std::int32_t>(waves == 1 ? low : 0);
+    std::int64_t shortest = std::min<std::int64_t>(rows, least_rows);
+    std::int64_t longest = rows + fewer;
+    while (shortest < longest) {
+      const std::int64_t middle = shortest + (longest - shortest) / 2;
+      if (cut_walks(grid, tiling, rows, middle, fewer).blocks <= waves * resident) {
+        longest = middle;
+      } else {
+        shortest = middle + 1;
+      }
+    }
+    const Launch launch = cut_walks(grid, tiling, rows, shortest, fewer);
+    const std::int64_t steps =
+        divide_up(launch.blocks, resident) * (shortest + tiling.lead_steps + start_steps);
     if (best_steps == 0 || steps < best_steps) {
-      grid.planes = static_cast<std::int32_t>(walk);
+      best = launch;
       best_steps = steps;
     }
   }
-  const std::int64_t blocks = grid.across * divide_up(rows, grid.planes);
-  grid.first_wave = static_cast<std::int32_t>(std::min(blocks, resident));
-  grid.multiprocessors = residency.multiprocessors;
-  return {{{}, grid}, blocks};
+  return best;
 }
 
 }  // namespace
 
 Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Residency& residency,
-                     std::int64_t columns) {
+                     const Box& field) {
   switch (tiling.kind) {
     case TilingKind::strips:
       return choose_strips(tiling, box, residency);
@@ -221,13 +251,13 @@ Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Reside
     case TilingKind::tiles:
       return choose_volume(tiling, box, residency);
     case TilingKind::overlapping:
-      return choose_overlapping(tiling, box, residency, columns);
+      return choose_overlapping(tiling, box, residency, field);
   }
   throw std::logic_error("a kind of tiling that this runtime does not know");
 }
 
 FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_are_aligned,
-                       const backend::Residencies& residencies, std::int32_t steps, std::int64_t columns) {
+                       const backend::Residencies& residencies, std::int32_t steps, const Box& field) {
   const auto count = static_cast<std::size_t>(kernel.form_count);
   for (std::size_t i = 0; i < count; ++i) {
     const SweepForm& form = kernel.forms[i];
@@ -235,7 +265,7 @@ FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_ar
     const bool is_last = i + 1 == count || kernel.forms[i + 1].steps != steps;
     if (form.needs_aligned_rows && !rows_are_aligned && !is_last) continue;
     const backend::Residency& residency = residencies.at(i);
-    const Launch launch = choose_blocks(form.tiling, box, residency, columns);
+    const Launch launch = choose_blocks(form.tiling, box, residency, field);
     if (is_last || launch.blocks >= std::int64_t{form.min_blocks_per_sm} * residency.multiprocessors)
       return {i, launch};
   }

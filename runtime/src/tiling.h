@@ -22,15 +22,15 @@ struct FormLaunch {
 
 /// Cuts a box, by the kernel's TilingKind, such that the blocks fill whole waves of the device: every wave
 /// costs as many steps as its longest walk, `lead_steps` of them for nothing. Of the numbers of waves whose
-/// walks come near to `preferred_steps`, the one with the fewest steps in all. `columns` are those of the
-/// field, whose faces count for TilingKind::overlapping.
+/// walks come near to `preferred_steps`, the one with the fewest steps in all. `field` is the whole interior,
+/// whose faces count for TilingKind::overlapping.
 [[nodiscard]] Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Residency& residency,
-                                   std::int64_t columns = 0);
+                                   const Box& field = {});
 
 /// Cuts a box for the first of the kernel's forms of so many time steps that takes such rows and whose blocks
 /// are as many as it asks for; else for the last of them.
 [[nodiscard]] FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_are_aligned,
                                      const backend::Residencies& residencies, std::int32_t steps = 1,
-                                     std::int64_t columns = 0);
+                                     const Box& field = {});
 
 }  // namespace spider

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <spider/overlapping.h>
 
 #include <algorithm>
 #include <cmath>
@@ -325,7 +326,7 @@ TEST(LineTiling, AWarpForEachStripOfEachRow) {
   EXPECT_EQ(blocks(0, std::int64_t{1} << 40, 1), std::int64_t{1} << 29);
 }
 
-TEST(OverlappingTiling, EveryColumnIsStoredOnceByAStripThatHasWhatItNeeds) {
+TEST(OverlappingTiling, EveryCellIsStoredOnceByAStripThatHasWhatItNeeds) {
   constexpr std::uint32_t seed = 11;
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -333,46 +334,94 @@ TEST(OverlappingTiling, EveryColumnIsStoredOnceByAStripThatHasWhatItNeeds) {
     return std::uniform_int_distribution<int>(low, high)(random);
   };
   for (int round = 0; round < 2000; ++round) {
+    SCOPED_TRACE(round);
     Tiling tiling{};
     tiling.kind = TilingKind::overlapping;
     tiling.anchor = 4 * between(1, 2);
     tiling.tile_extent[2] = 128 * between(1, 5);
     tiling.left_margin = tiling.anchor * between(1, 7);
     tiling.right_margin = tiling.left_margin;
-    tiling.whole_columns = tiling.tile_extent[2] - between(1, 3);
+    tiling.whole_columns = tiling.tile_extent[2] - between(1, 7);
     tiling.ends_at_low_face = between(0, 1) == 1;
     tiling.ends_at_high_face = between(0, 1) == 1;
     tiling.lead_steps = between(2, 100);
-    const std::int32_t columns =
-        round % 4 == 0 ? tiling.tile_extent[2] - between(0, 3) : between(1, 2000);  // a little narrower
-    const std::int32_t begin = between(0, columns - 1);
-    const std::int32_t end = between(begin + 1, columns);
+    tiling.edge_percent = between(50, 100);
+    tiling.low_face_steps = between(0, 40);
+    tiling.high_face_steps = between(0, 40);
+    const std::int32_t width = tiling.tile_extent[2];
+    const std::int32_t columns = round % 4 == 0 ? width - between(0, 7) : between(1, 2000);
+    const Span box_columns = [&] {
+      const std::int32_t begin = between(0, columns - 1);
+      return Span{begin, between(begin + 1, columns)};
+    }();
     const std::int32_t rows = between(1, 900);
-    const Launch launch = spider::choose_blocks(tiling, Box{{0, 3, begin}, {1, rows, end - begin}},
-                                                {between(1, 132), between(1, 3)}, columns);
-    const VolumeGrid& grid = launch.grid.volume;
-    const std::int32_t useful = tiling.tile_extent[2] - 2 * tiling.left_margin;
-    ASSERT_EQ(launch.blocks, grid.across * ((rows + grid.planes - 1) / grid.planes));
-    for (std::int32_t strip = 0; strip < grid.across; ++strip) {
-      const std::int32_t first = strip == 0 ? begin : grid.first_column + (strip - 1) * useful;
-      const std::int32_t last = strip == grid.across - 1 ? end : grid.first_column + strip * useful;
-      ASSERT_LT(first, last) << "round " << round;
-      // Where the strip lies, as the kernel has it (stepping2d.h, find_walk).
-      std::int32_t start = first / tiling.anchor * tiling.anchor - tiling.left_margin;
-      const bool both = tiling.ends_at_low_face && tiling.ends_at_high_face &&
-                        (columns <= tiling.whole_columns || columns == tiling.tile_extent[2]);
-      const bool low = both || (tiling.ends_at_low_face && start < 0);
-      const bool high =
-          both || (!low && tiling.ends_at_high_face && start + tiling.tile_extent[2] >= columns);
-      if (low) start = 0;
-      if (high && !both) start = columns - tiling.tile_extent[2];
-      EXPECT_GE(first, start + (low ? 0 : tiling.left_margin)) << "round " << round;
-      // What lies beyond a face that acts only a strip that ends there knows.
-      const std::int32_t known = tiling.ends_at_high_face ? std::min(start + tiling.tile_extent[2], columns)
-                                                          : start + tiling.tile_extent[2];
-      EXPECT_LE(last, high ? columns : known - tiling.right_margin) << "round " << round;
+    const Span box_rows{between(0, 1) * 3, rows};
+    if (box_rows.begin >= box_rows.end) continue;
+    const Launch launch = spider::choose_blocks(
+        tiling,
+        Box{{0, box_rows.begin, box_columns.begin},
+            {1, box_rows.end - box_rows.begin, box_columns.end - box_columns.begin}},
+        {between(1, 132), between(1, 3)}, Box{{0, 0, 0}, {1, rows + between(0, 1), columns}});
+    const OverlappingGrid& grid = launch.grid.overlapping;
+    const std::int32_t useful = width - tiling.left_margin - tiling.right_margin;
+    std::int32_t stored = box_columns.begin;
+    for (std::int32_t strip = 0; strip < grid.columns.count; ++strip) {
+      const Piece piece = find_piece(grid.columns, strip, box_columns, useful, tiling.left_margin);
+      ASSERT_EQ(piece.stored.begin, stored);
+      ASSERT_LT(piece.stored.begin, piece.stored.end);
+      stored = piece.stored.end;
+      const std::int32_t end = piece.start + width;
+      // A strip that begins at a face which acts knows what lies beyond, and one that ends there; a field
+      // that is narrower is in one.
+      const bool whole = piece.start == 0 && columns <= tiling.whole_columns;
+      const bool low = tiling.ends_at_low_face && piece.start == 0;
+      const bool high = tiling.ends_at_high_face && (end == columns || (tiling.ends_at_low_face && whole));
+      const std::int32_t from = tiling.ends_at_low_face ? std::max(0, piece.start) : piece.start;
+      const std::int32_t to = tiling.ends_at_high_face ? std::min(end, columns) : end;
+      EXPECT_GE(piece.stored.begin, low ? 0 : from + tiling.left_margin);
+      EXPECT_LE(piece.stored.end, high ? columns : to - tiling.right_margin);
+      EXPECT_TRUE(low || high || piece.start % tiling.anchor == 0);
+    }
+    EXPECT_EQ(stored, box_columns.end);
+    std::vector<std::vector<int>> visits(grid.columns.count, std::vector<int>(rows, 0));
+    for (std::int32_t block = 0; block < launch.blocks; ++block) {
+      const StripWalk walk = find_strip_walk(grid, block, box_rows);
+      for (std::int32_t row = walk.stored.begin; row < walk.stored.end; ++row)
+        ++visits.at(walk.strip).at(row);
+    }
+    for (const std::vector<int>& strip : visits) {
+      for (std::int32_t row = 0; row < rows; ++row) ASSERT_EQ(strip[row], box_rows.holds(row) ? 1 : 0);
     }
   }
+}
+
+TEST(OverlappingTiling, WalksThatTakeLongerAreShorter) {
+  Tiling tiling{};
+  tiling.kind = TilingKind::overlapping;
+  tiling.tile_extent[2] = 640;
+  tiling.left_margin = tiling.right_margin = 24;
+  tiling.anchor = 4;
+  tiling.lead_steps = 80;
+  tiling.edge_percent = 80;
+  tiling.low_face_steps = 20;
+  tiling.high_face_steps = 50;
+  tiling.ends_at_low_face = tiling.ends_at_high_face = true;
+  tiling.whole_columns = 639;
+  const Box box{{0, 0, 0}, {1, 10240, 10240}};
+  const Launch launch = spider::choose_blocks(tiling, box, {132, 1}, box);
+  const OverlappingGrid& grid = launch.grid.overlapping;
+  EXPECT_LE(launch.blocks, 132);
+  EXPECT_EQ(grid.columns.count, 18);
+  EXPECT_EQ(grid.outer_rows, (grid.inner_rows + 80) * 80 / 100 - 80);
+  const Span rows{0, 10240};
+  const auto length = [&](std::int32_t block) {
+    const Span stored = find_strip_walk(grid, block, rows).stored;
+    return stored.end - stored.begin;
+  };
+  const auto inner_walks = static_cast<std::int32_t>(launch.blocks - grid.outer_walks);
+  EXPECT_EQ(length(grid.outer_walks), grid.inner_rows - 20);
+  EXPECT_EQ(length(grid.outer_walks + 16), grid.inner_rows);
+  EXPECT_LE(length(grid.outer_walks + inner_walks - 1), grid.inner_rows - 50);
 }
 
 TEST(OverlappingTiling, FormsOfFewerStepsAreTakenWhereTheyAreAskedFor) {
@@ -386,9 +435,9 @@ TEST(OverlappingTiling, FormsOfFewerStepsAreTakenWhereTheyAreAskedFor) {
   }
   kernel.forms[0].steps = 24;
   const Box box{{0, 0, 0}, {1, 100, 1000}};
-  EXPECT_EQ(choose_form(kernel, box, true, {}, 24, 1000).form, 0);
-  EXPECT_EQ(choose_form(kernel, box, true, {}, 1, 1000).form, 1);
-  EXPECT_THROW(static_cast<void>(choose_form(kernel, box, true, {}, 2, 1000)), std::logic_error);
+  EXPECT_EQ(choose_form(kernel, box, true, {}, 24, box).form, 0);
+  EXPECT_EQ(choose_form(kernel, box, true, {}, 1, box).form, 1);
+  EXPECT_THROW(static_cast<void>(choose_form(kernel, box, true, {}, 2, box)), std::logic_error);
 }
 
 }  // namespace

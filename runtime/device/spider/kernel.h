@@ -28,15 +28,34 @@ struct StripGrid {
 };
 
 /// How a launch cuts a box into blocks of Tiling::tile_extent outputs (TilingKind::blocks and tiles), which
-/// walk along z where there is one. They count along x first, then y, then z. TilingKind::overlapping walks
-/// down y: there `planes` are rows, `down` is 1, and first_column is the first one that the second strip
-/// stores.
+/// walk along z where there is one. They count along x first, then y, then z.
 struct VolumeGrid {
   std::int32_t first_column;     ///< of the first block; as StripGrid::first_column
   std::int32_t across, down;     ///< blocks side by side along x, and along y from the box's first row
   std::int32_t planes;           ///< output planes of a walk; the last may have fewer
   std::int32_t first_wave;       ///< blocks that start at once, when the sweep begins
   std::int32_t multiprocessors;  ///< of the device, each of which has one of them before any has a second
+};
+
+/// How a launch cuts an axis into pieces of Tiling::tile_extent cells that overlap. Each stores what lies
+/// within its margins, or up to a face of the field at which it ends; spider/overlapping.h says where a piece
+/// lies.
+struct OverlappedAxis {
+  std::int32_t count;        ///< of pieces
+  std::int32_t first_start;  ///< the first cell of the first piece, which stores from the box's first cell on
+  std::int32_t second_begin;  ///< the first cell that the second one stores
+  std::int32_t last_start;    ///< the first cell of the last piece; first_start where there is one
+};
+
+/// How a launch cuts a box into strips that overlap and their rows into walks (TilingKind::overlapping). A
+/// block has one walk. Those of the outer strips, the first and the last one, come first, in turn, then those
+/// of the others.
+struct OverlappingGrid {
+  OverlappedAxis columns;
+  std::int32_t inner_rows;   ///< output rows of a walk; the last may have fewer
+  std::int32_t outer_rows;   ///< of the outer strips
+  std::int32_t outer_walks;  ///< of all of them
+  std::int32_t first_fewer;  ///< rows that the first walk of each strip has less
 };
 
 /// How a launch cuts a box; the member that counts is that of the kernel's TilingKind. TilingKind::lines has
@@ -46,6 +65,7 @@ struct VolumeGrid {
 struct BlockGrid {
   StripGrid strips;
   VolumeGrid volume;
+  OverlappingGrid overlapping;
 };
 
 /// What one launch tells a kernel. Strides count elements of the kernel's storage; arrays run along z, y, x.
@@ -92,12 +112,16 @@ struct Tiling {
   std::int32_t preferred_steps = 0;  ///< of a walk, that run best on a large field; 0: one wave of blocks
   std::int32_t row_anchor = 1;      ///< TilingKind::blocks and tiles: blocks begin at multiples of it along y
   std::int32_t warps_per_walk = 1;  ///< of TilingKind::strips: those that walk down a strip together
-  std::int32_t edge_percent = 60;   ///< and of a walk's rows those of one at an edge that takes as long
+  /// Of TilingKind::strips and overlapping: of a walk's rows those of one at an edge, or of an outer strip,
+  /// that takes as long.
+  std::int32_t edge_percent = 60;
   /// Of TilingKind::overlapping: strips that would cross these faces of the field in x end there, without a
   /// margin.
   bool ends_at_low_face = false;
   bool ends_at_high_face = false;
-  std::int32_t whole_columns = 0;  ///< fields of at most so many that end at both are in one strip
+  std::int32_t whole_columns = 0;    ///< fields of at most so many that end at both are in one strip
+  std::int32_t low_face_steps = 0;   ///< that walks which begin at the field's first row take longer
+  std::int32_t high_face_steps = 0;  ///< and those that end at its last one
 };
 
 /// One way of computing a sweep: a function, how boxes are cut for it, and the boxes that it is for. All

@@ -31,6 +31,8 @@
 #include <spider/cells.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
+#include <spider/overlapping.h>
+#include <spider/spans.h>
 
 #include <cstdint>
 #include <type_traits>
@@ -90,8 +92,8 @@ struct Stepping2d {
   static constexpr int lost_columns =
       (all_steps * rx + vector_elements - 1) / vector_elements * vector_elements;
   static constexpr int useful = width - 2 * lost_columns;
-  static constexpr int whole_columns =
-      width - rx;  ///< a field's that a strip has with what lies beyond the faces
+  /// A field's that a strip has with some of what lies beyond the faces.
+  static constexpr int whole_columns = width - larger(1, rx);
   static_assert(useful > 0, "strips have outputs");
 
   // Lanes are apart by an odd number of vectors, so that no two are in one bank. Inputs wait as cells, what
@@ -128,19 +130,14 @@ struct Stepping2d {
   using Row = float[columns];
   using Sums = float[2 * ry][columns];
 
-  /// First to before the end.
-  struct Range {
-    std::int32_t begin, end;
-  };
-
   struct Walk {
     std::int32_t rows, cols;  ///< of the field
     std::int32_t start;       ///< row of the first element of the stream
-    Range stored_rows;
-    Range stored_columns;
-    std::int32_t x0;      ///< the strip's first column
-    Range readable_rows;  ///< that taps reach from the box, where the field or its halo has them
-    Range readable_columns;
+    Span stored_rows;
+    Span stored_columns;
+    std::int32_t x0;     ///< the strip's first column
+    Span readable_rows;  ///< that taps reach from the box, where the field or its halo has them
+    Span readable_columns;
     bool left_face, right_face, narrow;
   };
 
@@ -163,9 +160,9 @@ struct Stepping2d {
 
   /// What the steps read of an axis from `box` on. A face that folds turns what lies beyond it round, which a
   /// halo at the other face may have to give.
-  SPIDER_DEVICE static Range find_readable(const AxisRules& rules, const Range& box, int low, int high,
-                                           std::int32_t extent) {
-    Range range{box.begin + all_steps * low, box.end + all_steps * high};
+  SPIDER_DEVICE static Span find_readable(const AxisRules& rules, const Span& box, int low, int high,
+                                          std::int32_t extent) {
+    Span range{box.begin + all_steps * low, box.end + all_steps * high};
     const std::int32_t begin = range.begin;
     if (rules.low == FaceRule::halo && folds(rules.high) && range.end > extent) {
       const std::int32_t folded = 2 * extent - range.end - (rules.high == FaceRule::mirror ? 1 : 0);
@@ -179,53 +176,34 @@ struct Stepping2d {
   }
 
   SPIDER_DEVICE static bool find_walk(const SweepArguments& f, Walk& w) {
-    const VolumeGrid& grid = f.grid.volume;
-    const int strip = device::block_index() % grid.across;
-    const int segment = device::block_index() / grid.across;
     w.rows = static_cast<std::int32_t>(f.extent[1]);
     w.cols = static_cast<std::int32_t>(f.extent[2]);
-    const auto begin_x = static_cast<std::int32_t>(f.box.offset[2]);
-    const auto end_x = static_cast<std::int32_t>(f.box.offset[2] + f.box.extent[2]);
-    const auto begin_y = static_cast<std::int32_t>(f.box.offset[1]);
-    const auto end_y = static_cast<std::int32_t>(f.box.offset[1] + f.box.extent[1]);
-    const std::int32_t first_row = begin_y + segment * grid.planes;
-    if (first_row >= end_y) return false;
-    w.stored_rows = {first_row, grid.planes < end_y - first_row ? first_row + grid.planes : end_y};
-    w.start = first_row - lost_rows;
+    const auto axis_of_box = [&](int axis) {
+      const auto begin = static_cast<std::int32_t>(f.box.offset[axis]);
+      return Span{begin, begin + static_cast<std::int32_t>(f.box.extent[axis])};
+    };
+    const Span box_rows = axis_of_box(1);
+    const Span box_columns = axis_of_box(2);
+    const OverlappingGrid& grid = f.grid.overlapping;
+    const StripWalk walk = find_strip_walk(grid, device::block_index(), box_rows);
+    w.stored_rows = walk.stored;
+    if (w.stored_rows.begin >= w.stored_rows.end) return false;
+    w.start = w.stored_rows.begin - lost_rows;
     if (top_acts && w.start < -ry) w.start = -ry;
-    // grid.first_column is where strip 1 begins to store.
-    w.stored_columns = {strip == 0 ? begin_x : grid.first_column + (strip - 1) * useful,
-                        strip == grid.across - 1 ? end_x : grid.first_column + strip * useful};
-    w.x0 = w.stored_columns.begin / vector_elements * vector_elements - lost_columns;
-    w.left_face = w.right_face = w.narrow = false;
-    if (left_acts && right_acts && (w.cols <= whole_columns || w.cols == width)) {
-      w.left_face = true;
-      w.right_face = w.cols == width;
-      w.narrow = w.cols < width;
-      w.x0 = 0;
-    } else if (left_acts && w.x0 < 0) {
-      w.left_face = true;
-      w.x0 = 0;
-    } else if (right_acts && w.x0 + width >= w.cols) {
-      w.right_face = true;
-      w.x0 = w.cols -
-             width;  // below 0 where it has a part of the field only, which the strip before it has, too
-    }
+    const Piece strip = find_piece(grid.columns, walk.strip, box_columns, useful, lost_columns);
+    w.x0 = strip.start;
+    w.stored_columns = strip.stored;
+    w.left_face = left_acts && w.x0 == 0;
+    w.right_face = right_acts && w.x0 + width == w.cols;
+    w.narrow = left_acts && right_acts && w.x0 == 0 && w.cols <= whole_columns;
     constexpr AxisRules rows = Stencil::row_rules();
     constexpr AxisRules cols = Stencil::column_rules();
-    w.readable_rows = find_readable(rows, {begin_y, end_y}, Stencil::row_low, Stencil::row_high, w.rows);
-    w.readable_columns =
-        find_readable(cols, {begin_x, end_x}, Stencil::column_low, Stencil::column_high, w.cols);
+    w.readable_rows = find_readable(rows, box_rows, Stencil::row_low, Stencil::row_high, w.rows);
+    w.readable_columns = find_readable(cols, box_columns, Stencil::column_low, Stencil::column_high, w.cols);
     return true;
   }
 
   // Copies.
-
-  SPIDER_DEVICE static std::int32_t wrap_column(const Walk& w, std::int32_t x) {
-    if (x_rules.low != FaceRule::periodic || (x >= 0 && x < w.cols)) return x;
-    const std::int32_t remainder = x % w.cols;
-    return remainder < 0 ? remainder + w.cols : remainder;
-  }
 
   /// How a strip's rows are copied: in vectors from their own places, in vectors from places of a table, or
   /// cell by cell.
@@ -235,17 +213,17 @@ struct Stepping2d {
   /// for ever.
   SPIDER_DEVICE static Copies plan_copies(const SweepArguments& f, const Walk& w) {
     const int thread = device::warp_index() * 32 + device::lane_index();
-    const Range& readable = w.readable_columns;
-    if (f.aligned_input && w.x0 >= 0 && w.x0 + width <= w.cols && w.x0 >= readable.begin &&
-        w.x0 + width <= readable.end && w.x0 % vector_elements == 0)
+    const Span& readable = w.readable_columns;
+    const Span strip{w.x0, w.x0 + width};
+    if (f.aligned_input && Span{0, w.cols}.holds(strip) && readable.holds(strip) &&
+        w.x0 % vector_elements == 0)
       return Copies::direct;
-    const auto wanted = [&](std::int32_t x) {
-      return x >= readable.begin && x < readable.end && holds_column(w, x);
-    };
+    const auto wanted = [&](std::int32_t x) { return readable.holds(x) && holds_column(w, x); };
+    constexpr AxisRules rules = Stencil::column_rules();
     std::uint32_t broken = 0;
     for (int v = device::lane_index(); v < width / vector_elements; v += 32) {
       const std::int32_t x = w.x0 + vector_elements * v;
-      const std::int32_t from = wrap_column(w, x);
+      const std::int32_t from = map_index(rules, x, w.cols).index;
       int count = 0;
       for (int j = 0; j < vector_elements; ++j) count += wanted(x + j) ? 1 : 0;
       const bool whole = from % vector_elements == 0 &&
@@ -258,7 +236,7 @@ struct Stepping2d {
       const int c = i * piece;
       const std::int32_t x = w.x0 + c;
       device::Pair place;
-      place.word[0] = static_cast<std::uint32_t>(wrap_column(w, x));
+      place.word[0] = static_cast<std::uint32_t>(map_index(rules, x, w.cols).index);
       place.word[1] = wanted(x) ? static_cast<std::uint32_t>(c / columns * input_lane_bytes +
                                                              c % columns * Cells::element_bytes)
                                 : ~0U;
@@ -271,15 +249,10 @@ struct Stepping2d {
 
   /// Where row y is taken from; where there is none, or none is needed, any row will do.
   SPIDER_DEVICE static std::int32_t find_input_row(const Walk& w, std::int32_t y) {
-    if (y < w.readable_rows.begin) y = w.readable_rows.begin;
-    if (y >= w.readable_rows.end) y = w.readable_rows.end - 1;
-    if (y >= 0 && y < w.rows) return y;
-    if (y_rules.low == FaceRule::periodic) {
-      const std::int32_t remainder = y % w.rows;
-      return remainder < 0 ? remainder + w.rows : remainder;
-    }
-    if (holds_row(w, y)) return y;
-    return y < 0 ? 0 : w.rows - 1;
+    y = clamp(y, w.readable_rows.begin, w.readable_rows.end - 1);
+    if (!holds_row(w, y)) return clamp(y, 0, w.rows - 1);
+    constexpr AxisRules rules = Stencil::row_rules();
+    return map_index(rules, y, w.rows).index;
   }
 
   /// Requests this warp's part of a batch. The last warp, which stores, takes no part if there are others.
@@ -292,8 +265,8 @@ struct Stepping2d {
     const int lane = device::lane_index();
     const int slot = b % input_slots * batch * input_row_bytes;
     const std::int32_t first = w.start + b * batch;
-    const bool plain = first >= 0 && first + batch <= w.rows && first >= w.readable_rows.begin &&
-                       first + batch <= w.readable_rows.end;
+    const Span rows{first, first + batch};
+    const bool plain = Span{0, w.rows}.holds(rows) && w.readable_rows.holds(rows);
     const auto copy = [&](int i) {
       const int j = i / row_pieces;
       const std::int32_t y = plain ? first + j : find_input_row(w, first + j);
@@ -687,11 +660,11 @@ struct Stepping2d {
 
   SPIDER_DEVICE static Wanted find_wanted(const SweepArguments& f, const Walk& w) {
     Wanted wanted{0, true};
-    const Range& stored = w.stored_columns;
+    const Span& stored = w.stored_columns;
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) {
       const std::int32_t x = w.x0 + device::lane_index() * columns + c;
-      if (x >= stored.begin && x < stored.end) wanted.cells |= 1U << c;
+      if (stored.holds(x)) wanted.cells |= 1U << c;
     }
     wanted.whole = f.aligned_output && w.x0 % vector_elements == 0 && stored.begin % vector_elements == 0 &&
                    stored.end % vector_elements == 0;
@@ -774,8 +747,7 @@ struct Stepping2d {
             keep_row(to + static_cast<device::Shared>(j * row_bytes), u);
           } else {
             const std::int32_t done = y + j - last_steps * ry;
-            if (done >= w.stored_rows.begin && done < w.stored_rows.end)
-              store_row(wanted, output + done * f.output_stride[1], u);
+            if (w.stored_rows.holds(done)) store_row(wanted, output + done * f.output_stride[1], u);
           }
         };
         const auto walk_rows = [&](auto where) {

@@ -27,12 +27,18 @@ parameters:
 #   box      coefficients: [[1, 2, 1], [2, 4, 2], [1, 2, 1]]           rows of y
 #   product  coefficients: {y: [1, 2, 1], x: [1, 2, 1]}                each weight of y times each of x
 #   taps     coefficients: [{at: [0, -1], weight: -1}, {at: [0, 0], weight: 1}]   offsets [y, x]
+# Shapes that make the weights:
+#   laplacian   accuracy: 4, spacing: 0.1; with scale and center this step is center: 1, scale: alpha, spacing: 1
+#   derivative  order: {x: 1}, accuracy: 4, spacing: 0.1
+#   gaussian    sigma: 1.5
+#   formula     radius: 2, weight: exp(-(y^2 + x^2))
 shape: star
 coefficients:
   center: 1 - 4*alpha
   y: [alpha, alpha]   # y - 1, y + 1
   x: [alpha, alpha]
 # scale: 1/16   # a factor of all weights
+# center: 1     # what is added to the middle weight
 
 # What lies beyond the field: halo (cells that the caller fills), {constant: 0}, nearest and others, for all faces or
 # for some: {y: halo, x: {low: {constant: 1}, high: nearest}}.

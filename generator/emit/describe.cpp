@@ -19,20 +19,6 @@
 namespace spidergen::emit {
 namespace {
 
-std::string shape_name(spec::Shape shape) {
-  switch (shape) {
-    case spec::Shape::star:
-      return "star";
-    case spec::Shape::box:
-      return "box";
-    case spec::Shape::product:
-      return "product";
-    case spec::Shape::taps:
-      return "taps";
-  }
-  return "";
-}
-
 std::string reach_text(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   std::vector<std::string> axes;
   for (int axis = 3 - spec.dimensions; axis < 3; ++axis) {
@@ -135,15 +121,15 @@ void describe_diagonals(const plan::Contraction& contraction, std::vector<std::s
 
 std::string summary(const spec::StencilSpec& spec) {
   if (!spec.description.empty()) return spec.description;
-  return fmt::format("{}D {} stencil of {}", spec.dimensions, shape_name(spec.shape),
+  return fmt::format("{}D {} stencil of {}", spec.dimensions, spec::shape_name(spec.shape),
                      counted(std::ssize(spec.taps), "tap"));
 }
 
 std::vector<std::string> report(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   std::vector<std::string> lines;
-  lines.push_back(fmt::format("Stencil   {}D {}, {} in {}, reach {}", spec.dimensions, shape_name(spec.shape),
-                              counted(std::ssize(spec.taps), "tap"), counted(count_tap_rows(spec), "row"),
-                              reach_text(spec, plan)));
+  lines.push_back(fmt::format("Stencil   {}D {}, {} in {}, reach {}", spec.dimensions,
+                              spec::shape_name(spec.shape), counted(std::ssize(spec.taps), "tap"),
+                              counted(count_tap_rows(spec), "row"), reach_text(spec, plan)));
   if (!spec.parameters.empty()) {
     std::vector<std::string> parameters;
     for (const spec::Parameter& parameter : spec.parameters) {

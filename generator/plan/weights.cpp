@@ -329,6 +329,13 @@ std::string_view how_to_drop(spec::Shape shape, bool several) {
   switch (shape) {
     case spec::Shape::taps:
       break;
+    case spec::Shape::derivative:
+    case spec::Shape::laplacian:
+      return "take a lower 'accuracy'";
+    case spec::Shape::gaussian:
+      return "take a smaller 'truncate'";
+    case spec::Shape::formula:
+      return "let 'weight' be 0 there";
     case spec::Shape::box:
     case spec::Shape::star:
       return "write 0 there";

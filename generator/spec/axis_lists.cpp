@@ -106,28 +106,24 @@ std::optional<Coefficients> read_product(const Node& node, int dimensions, Conte
       !check_parity(*lists, true, "a product takes an odd count, the middle one for offset 0", context)) {
     return std::nullopt;
   }
-  double count = 1;
-  for (AxisList& list : *lists) {
-    if (!list.node) list.weights = {1.0};
-    count *= static_cast<double>(list.weights.size());
-  }
-  if (count > static_cast<double>(most_taps)) {
-    context.diagnostics.error(
-        node.where, fmt::format("the product has {:.0f} taps; at most {} are read", count, most_taps));
-    return std::nullopt;
-  }
-  Coefficients product{{}, radius_of(*lists)};
-  const auto& [z, y, x] = *lists;
-  for (int k = -z.radius(); k <= z.radius(); ++k) {
-    for (int j = -y.radius(); j <= y.radius(); ++j) {
-      for (int i = -x.radius(); i <= x.radius(); ++i) {
-        const double weight = z.weights[index(k + z.radius())] * y.weights[index(j + y.radius())] *
-                              x.weights[index(i + x.radius())];
-        product.taps.push_back({{k, j, i}, weight, x.node->items[index(i + x.radius())].where});
-      }
-    }
-  }
+  std::array<std::vector<double>, 3> weights;
+  for (std::size_t axis = 0; axis < weights.size(); ++axis)
+    weights[axis] = (*lists)[axis].node ? (*lists)[axis].weights : std::vector<double>{1.0};
+  std::optional<Coefficients> product = multiply_lists(weights, node.where, context);
+  if (!product) return std::nullopt;
+  const AxisList& x = lists->back();
+  for (Tap& tap : product->taps) tap.where = x.node->items[index(tap.at[axis_x] + x.radius())].where;
   return product;
+}
+
+bool check_product_count(const std::array<std::size_t, 3>& counts, const diag::SourceLocation& where,
+                         Context& context) {
+  double count = 1;
+  for (const std::size_t one : counts) count *= static_cast<double>(one);
+  if (count <= static_cast<double>(most_taps)) return true;
+  context.diagnostics.error(
+      where, fmt::format("the product has {:.0f} taps; at most {} are read", count, most_taps));
+  return false;
 }
 
 std::optional<Coefficients> read_star(const Node& node, int dimensions, Context& context) {

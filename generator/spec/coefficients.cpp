@@ -13,25 +13,13 @@
 namespace spidergen::spec {
 namespace {
 
-/// The radius of one axis against the one that the coefficients have; true where they agree.
-bool check_axis_radius(const Node& node, int axis, int given, const std::array<int, 3>& actual,
-                       Context& context) {
-  if (given == actual[index(axis)]) return true;
-  context.diagnostics.error(node.where,
-                            fmt::format("radius {} does not agree with the coefficients, which reach {} "
-                                        "along {}; correct it or leave it out",
-                                        given, actual[index(axis)], axis_name(axis)));
-  return false;
-}
-
-/// `radius: 2` for all axes; the first axis that disagrees is reported.
-void check_common_radius(const Node& node, int dimensions, const std::array<int, 3>* actual,
-                         Context& context) {
-  const std::optional<int> given = read_whole(node, "'radius'", 0, farthest_offset, context);
-  if (!given || !actual) return;
-  for (int axis = first_axis(dimensions); axis <= axis_x; ++axis) {
-    if (!check_axis_radius(node, axis, *given, *actual, context)) return;
-  }
+/// What a `radius` says of an axis: itself, or the entry of the axis; null where that is missing.
+const Node* axis_value(const Node& node, int axis, int dimensions, Context& context) {
+  if (node.kind != NodeKind::mapping) return &node;
+  if (const Entry* entry = find_entry(node, axis_name(axis))) return &entry->value;
+  context.diagnostics.error(node.where, fmt::format("'radius' does not name axis '{}'; it names each of {}",
+                                                    axis_name(axis), list_names(axis_names(dimensions))));
+  return nullptr;
 }
 
 /// The value of the tap after `left` more, in the order of the spec; null where there are no more. Of a
@@ -58,50 +46,93 @@ bool check_number_of_taps(const Node& node, Shape shape, Context& context) {
   return false;
 }
 
-}  // namespace
-
-std::optional<Coefficients> read_coefficients(const Node& node, Shape shape, int dimensions,
-                                              Context& context) {
+/// Reads `coefficients` in one of the forms that they have.
+std::optional<Coefficients> read_listed(const Node& node, Shape shape, int dimensions, Context& context) {
   if (!check_number_of_taps(node, shape, context)) return std::nullopt;
-  switch (shape) {
-    case Shape::box:
-      return read_box(node, dimensions, context);
-    case Shape::product:
-      return read_product(node, dimensions, context);
-    case Shape::star:
-      return read_star(node, dimensions, context);
-    case Shape::taps:
-      break;
-  }
+  if (shape == Shape::box) return read_box(node, dimensions, context);
+  if (shape == Shape::product) return read_product(node, dimensions, context);
+  if (shape == Shape::star) return read_star(node, dimensions, context);
   return read_tap_list(node, dimensions, context);
 }
 
-void check_radius(const Node& node, int dimensions, const std::array<int, 3>* actual, Context& context) {
-  const std::vector<std::string> axes = axis_names(dimensions);
-  if (node.kind != NodeKind::mapping) {
-    check_common_radius(node, dimensions, actual, context);
-    return;
+}  // namespace
+
+const Node* ShapeKeys::find(std::string_view key) const {
+  const Entry* entry = find_entry(mapping, key);
+  return entry ? &entry->value : nullptr;
+}
+
+const Node* ShapeKeys::require(std::string_view key, std::string_view example, Context& context) const {
+  const Node* node = find(key);
+  if (!node) context.diagnostics.error(start, fmt::format("'{}' is missing; add {}", key, example));
+  return node;
+}
+
+std::optional<Coefficients> read_coefficients(const ShapeKeys& keys, Shape shape, Context& context) {
+  switch (shape) {
+    case Shape::derivative:
+      return read_derivative(keys, context);
+    case Shape::laplacian:
+      return read_laplacian(keys, context);
+    case Shape::gaussian:
+      return read_gaussian(keys, context);
+    case Shape::formula:
+      return read_formula(keys, context);
+    case Shape::star:
+    case Shape::box:
+    case Shape::product:
+    case Shape::taps:
+      break;
   }
-  check_keys(node, axes, "'radius'", context);
+  const Node* node = keys.require("coefficients", "'coefficients: ...' in the form of the shape", context);
+  return node ? read_listed(*node, shape, keys.dimensions, context) : std::nullopt;
+}
+
+std::optional<std::array<int, 3>> read_radius(const Node& node, int dimensions, Context& context) {
+  std::array<int, 3> radius{};
+  bool good = true;
+  if (node.kind == NodeKind::mapping) good = check_keys(node, axis_names(dimensions), "'radius'", context);
   for (int axis = first_axis(dimensions); axis <= axis_x; ++axis) {
-    const Entry* entry = find_entry(node, axis_name(axis));
-    if (!entry) {
-      context.diagnostics.error(
-          node.where, fmt::format("'radius' does not name axis '{}'; it names each of {}", axis_name(axis),
-                                  list_names(axes)));
-      continue;
-    }
-    const std::optional<int> given = read_whole(entry->value, "'radius'", 0, farthest_offset, context);
-    if (given && actual) (void)check_axis_radius(entry->value, axis, *given, *actual, context);
+    const Node* value = axis_value(node, axis, dimensions, context);
+    const std::optional<int> given =
+        value ? read_whole(*value, "'radius'", 0, farthest_offset, context) : std::nullopt;
+    good = good && given;
+    radius[index(axis)] = given.value_or(0);
+    if (!given && value == &node) break;  // told once
+  }
+  if (!good) return std::nullopt;
+  return radius;
+}
+
+void check_radius(const Node& node, int dimensions, const std::array<int, 3>* actual, Context& context) {
+  const std::optional<std::array<int, 3>> given = read_radius(node, dimensions, context);
+  if (!given || !actual) return;
+  for (int axis = first_axis(dimensions); axis <= axis_x; ++axis) {
+    const int found = (*actual)[index(axis)];
+    if ((*given)[index(axis)] == found) continue;
+    const Node* value = axis_value(node, axis, dimensions, context);
+    context.diagnostics.error(value->where,
+                              fmt::format("radius {} does not agree with the coefficients, which reach {} "
+                                          "along {}; correct it or leave it out",
+                                          (*given)[index(axis)], found, axis_name(axis)));
+    if (value == &node) return;
   }
 }
 
-std::vector<Tap> finish_taps(std::vector<Tap> taps, double scale, Storage storage,
+std::vector<Tap> finish_taps(std::vector<Tap> taps, const Finish& finish, Storage storage,
                              const diag::SourceLocation& coefficients, Context& context) {
+  for (Tap& tap : taps) tap.weight *= finish.scale;
+  if (finish.center != 0) {
+    auto middle = std::find_if(taps.begin(), taps.end(), [](const Tap& tap) { return tap.at == Offset{}; });
+    if (middle == taps.end()) middle = taps.insert(taps.end(), Tap{{}, 0, coefficients});
+    middle->weight += finish.center;
+  }
   const double largest = largest_value(storage);
-  for (Tap& tap : taps) {
-    tap.weight *= scale;
+  const Tap* reported = nullptr;
+  for (const Tap& tap : taps) {
     if (std::fabs(tap.weight) <= largest) continue;
+    if (reported && reported->where == tap.where) continue;  // weights that one key makes
+    reported = &tap;
     context.diagnostics.error(tap.where, fmt::format("{} cannot hold the weight {}; its largest value is {}",
                                                      storage_name(storage), tap.weight, largest));
   }

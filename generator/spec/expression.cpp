@@ -155,7 +155,7 @@ void Calculator::define(const std::string& name, double value) {
   defined_.insert(name);
 }
 
-Evaluation Calculator::evaluate(std::string_view expression) {
+Evaluation Calculator::evaluate(std::string_view expression, const LocalNames& local) {
   const std::string_view text = trim(expression);
   const std::size_t shift = text.empty() ? 0 : static_cast<std::size_t>(text.data() - expression.data());
   const auto shifted = [shift](ExpressionError error) {
@@ -176,25 +176,31 @@ Evaluation Calculator::evaluate(std::string_view expression) {
   const std::vector<Token>& tokens = std::get<std::vector<Token>>(result);
   if (auto error = check_grammar(tokens)) return shifted(std::move(*error));
   for (const Token& token : tokens) {
-    if (auto error = check_name(token)) return shifted(std::move(*error));
+    if (auto error = check_name(token, local)) return shifted(std::move(*error));
   }
   if (tokens.front().kind == TokenKind::number && tokens.size() == 2) return tokens.front().value;
+  // The parser keeps local names, and check_name() keeps them from the next expression.
+  for (const auto& [name, value] : local) parser_.DefineConst(name, value);
   Evaluation evaluation = compute(parser_, text);
   if (auto* error = std::get_if<ExpressionError>(&evaluation)) return shifted(std::move(*error));
   return evaluation;
 }
 
-std::optional<ExpressionError> Calculator::check_name(const Token& name) const {
+std::optional<ExpressionError> Calculator::check_name(const Token& name, const LocalNames& local) const {
   const std::string text(name.text);
   if (name.kind != TokenKind::name || is_function(text)) return std::nullopt;
+  const auto is_it = [&text](const auto& one) { return one.first == text; };
+  if (std::any_of(local.begin(), local.end(), is_it)) return std::nullopt;
   if (broken_.contains(text)) return ExpressionError{name.offset, {}};
   if (defined_.contains(text)) return std::nullopt;
   if (announced_.contains(text)) {
     return ExpressionError{
         name.offset, fmt::format("'{}' has no value yet; a parameter may use only those above it", text)};
   }
+  std::vector<std::string> known = names_;
+  for (const auto& [local_name, value] : local) known.push_back(local_name);
   return ExpressionError{name.offset, fmt::format("unknown name {}{}; known here: {}", shown(text),
-                                                  did_you_mean(text, names_), list_names(names_))};
+                                                  did_you_mean(text, known), list_names(known))};
 }
 
 bool is_built_in(std::string_view name) {

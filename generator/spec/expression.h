@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -15,6 +16,9 @@
 namespace spidergen::spec {
 
 using Evaluation = std::variant<double, ExpressionError>;
+
+/// Names that one expression may use beside those that are defined, and their values.
+using LocalNames = std::vector<std::pair<std::string, double>>;
 
 /// Evaluates the expressions of specs (stencils/README.md has the grammar) with the names defined so far. The
 /// grammar is checked token by token first; muParser, stripped of all else that it knows, then does the
@@ -29,10 +33,13 @@ class Calculator {
   /// Makes `name` known without a value, so that what uses it is not reported as well.
   void define_broken(const std::string& name) { broken_.insert(name); }
 
-  [[nodiscard]] Evaluation evaluate(std::string_view expression);
+  [[nodiscard]] bool is_parameter(const std::string& name) const { return announced_.contains(name); }
+
+  /// No name of `local` may be defined.
+  [[nodiscard]] Evaluation evaluate(std::string_view expression, const LocalNames& local = {});
 
  private:
-  [[nodiscard]] std::optional<ExpressionError> check_name(const Token& name) const;
+  [[nodiscard]] std::optional<ExpressionError> check_name(const Token& name, const LocalNames& local) const;
 
   mu::Parser parser_;
   std::vector<std::string> names_;  ///< the constant and the parameters, in the order of their definition

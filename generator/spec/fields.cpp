@@ -32,12 +32,13 @@ bool check_keys(const Node& mapping, const std::vector<std::string>& known, std:
   return all_known;
 }
 
-std::optional<double> read_number(const Node& node, std::string_view what, Context& context) {
+std::optional<double> read_number(const Node& node, std::string_view what, Context& context,
+                                  const LocalNames& local) {
   if (context.diagnostics.full()) return std::nullopt;  // what else is wrong would not be told
   if (!expect(node, NodeKind::scalar, fmt::format("{} is a number or an expression", what), context)) {
     return std::nullopt;
   }
-  Evaluation evaluation = context.calculator.evaluate(node.text);
+  Evaluation evaluation = context.calculator.evaluate(node.text, local);
   if (const double* value = std::get_if<double>(&evaluation)) return *value;
   const auto& error = std::get<ExpressionError>(evaluation);
   if (!error.text.empty()) {
@@ -63,6 +64,40 @@ std::optional<std::vector<double>> read_numbers(const Node& list, std::string_vi
   }
   if (values.size() != list.items.size()) return std::nullopt;
   return values;
+}
+
+std::optional<std::array<double, 3>> read_per_axis(const Node& node, std::string_view what, int dimensions,
+                                                   const std::array<bool, 3>& needed, double absent,
+                                                   Context& context) {
+  std::array<double, 3> values{absent, absent, absent};
+  if (node.kind != NodeKind::mapping) {
+    const std::optional<double> value = read_number(node, what, context);
+    if (!value) return std::nullopt;
+    for (int axis = first_axis(dimensions); axis <= axis_x; ++axis)
+      values[static_cast<std::size_t>(axis)] = *value;
+    return values;
+  }
+  const std::vector<std::string> axes = axis_names(dimensions);
+  bool good = check_keys(node, axes, what, context);
+  for (int axis = first_axis(dimensions); axis <= axis_x; ++axis) {
+    const Entry* entry = find_entry(node, axis_name(axis));
+    if (!entry && needed[static_cast<std::size_t>(axis)]) {
+      context.diagnostics.error(node.where, fmt::format("{} does not name axis '{}'; write {}: NUMBER there",
+                                                        what, axis_name(axis), axis_name(axis)));
+      good = false;
+    }
+    if (!entry) continue;
+    const std::optional<double> value = read_number(entry->value, what, context);
+    good = good && value;
+    values[static_cast<std::size_t>(axis)] = value.value_or(absent);
+  }
+  if (!good) return std::nullopt;
+  return values;
+}
+
+const Node& per_axis_node(const Node& node, int axis) {
+  const Entry* entry = find_entry(node, axis_name(axis));
+  return entry ? entry->value : node;
 }
 
 void check_expressions(const Node& node, std::string_view what, Context& context) {

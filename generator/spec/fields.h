@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,8 +29,10 @@ struct Context {
 bool check_keys(const Node& mapping, const std::vector<std::string>& known, std::string_view owner,
                 Context& context);
 
-/// The value of a number or expression; `what` names it in messages.
-[[nodiscard]] std::optional<double> read_number(const Node& node, std::string_view what, Context& context);
+/// The value of a number or expression; `what` names it in messages, `local` are names that it may use beside
+/// those of the calculator.
+[[nodiscard]] std::optional<double> read_number(const Node& node, std::string_view what, Context& context,
+                                                const LocalNames& local = {});
 
 /// The value of a number or expression that has to be whole and within [least, most].
 [[nodiscard]] std::optional<int> read_whole(const Node& node, std::string_view what, int least, int most,
@@ -38,6 +41,15 @@ bool check_keys(const Node& mapping, const std::vector<std::string>& known, std:
 /// The numbers of a list; nothing if any of them is in error, after all have been read.
 [[nodiscard]] std::optional<std::vector<double>> read_numbers(const Node& list, std::string_view what,
                                                               Context& context);
+
+/// One number for all axes, or a mapping that names each axis that is `needed`; `absent` for the others.
+[[nodiscard]] std::optional<std::array<double, 3>> read_per_axis(const Node& node, std::string_view what,
+                                                                 int dimensions,
+                                                                 const std::array<bool, 3>& needed,
+                                                                 double absent, Context& context);
+
+/// Where read_per_axis() found the value of an axis.
+[[nodiscard]] const Node& per_axis_node(const Node& node, int axis);
 
 /// Evaluates every scalar below `node`: reports bad expressions where the structure cannot be judged.
 void check_expressions(const Node& node, std::string_view what, Context& context);

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "spec/boundary.h"
-#include "spec/coefficients.h"
 #include "spec/fields.h"
 #include "spec/names.h"
+#include "spec/operator.h"
 #include "spec/parameters.h"
 #include "spec/source_text.h"
 #include "spec/yaml_tree.h"
@@ -21,10 +21,15 @@ constexpr int newest_schema = 1;
 constexpr std::size_t longest_description = 500;
 
 const std::vector<std::string>& known_keys() {
-  static const std::vector<std::string> keys = {"schema",       "stencil",    "description", "dimensions",
-                                                "storage",      "accumulate", "weights",     "accuracy",
-                                                "parameters",   "shape",      "radius",      "scale",
-                                                "coefficients", "boundary",   "steps",       "tolerance"};
+  static const std::vector<std::string> keys = [] {
+    std::vector<std::string> all = {"schema",     "stencil", "description", "dimensions", "storage",
+                                    "accumulate", "weights", "accuracy",    "parameters"};
+    for (const std::string& key : operator_keys()) {
+      if (key != "accuracy") all.push_back(key);
+    }
+    all.insert(all.end(), {"boundary", "steps", "tolerance"});
+    return all;
+  }();
   return keys;
 }
 
@@ -51,12 +56,6 @@ const Choices<WeightMode>& weight_modes() {
 const Choices<Accuracy>& accuracies() {
   static const Choices<Accuracy> choices = {
       {"full", Accuracy::full}, {"tf32", Accuracy::tf32}, {"f16", Accuracy::f16}};
-  return choices;
-}
-
-const Choices<Shape>& shapes() {
-  static const Choices<Shape> choices = {
-      {"star", Shape::star}, {"box", Shape::box}, {"product", Shape::product}, {"taps", Shape::taps}};
   return choices;
 }
 
@@ -177,10 +176,10 @@ Value choice_or_default(const Document& document, const std::string& key, const 
 }
 
 /// 'weights' counts terms of the type that 16-bit fields have; 'accuracy' takes its place for f32 fields.
-void check_storage_keys(const Document& document, const StencilSpec& spec) {
+void check_storage_keys(const Document& document, const StencilSpec& spec, bool is_difference) {
   const std::string storage = storage_name(spec.storage);
   const bool of_f16 = spec.weights == WeightMode::f16 || spec.weights == WeightMode::f16x2;
-  if (spec.storage != Storage::f32 && document.find("accuracy")) {
+  if (spec.storage != Storage::f32 && document.find("accuracy") && !is_difference) {
     document.context.diagnostics.error(
         document.place("accuracy"),
         fmt::format("'accuracy' goes with 'storage: f32', not with {}; remove it", storage));
@@ -194,21 +193,6 @@ void check_storage_keys(const Document& document, const StencilSpec& spec) {
     document.context.diagnostics.error(
         document.place("weights"),
         fmt::format("with 'storage: {0}' weights are '{0}', '{0}x2' or 'auto'", storage));
-  }
-}
-
-void read_radius(const Document& document, std::optional<Shape> shape, std::optional<int> dimensions,
-                 const std::optional<Coefficients>& coefficients) {
-  const Node* node = document.find("radius");
-  if (!node) return;
-  if (shape == Shape::taps) {
-    document.context.diagnostics.error(
-        document.place("radius"),
-        "'radius' does not go with 'shape: taps', whose offsets tell it; remove it");
-  } else if (dimensions) {
-    check_radius(*node, *dimensions, coefficients ? &*coefficients->radius : nullptr, document.context);
-  } else {
-    check_expressions(*node, "'radius'", document.context);
   }
 }
 
@@ -226,35 +210,16 @@ std::optional<double> read_tolerance(const Document& document) {
   const Node* node = document.find("tolerance");
   if (!node) return std::nullopt;
   const std::optional<double> tolerance = read_number(*node, "'tolerance'", document.context);
-  if (tolerance && *tolerance < 0)
+  if (tolerance && *tolerance < 0) {
     document.context.diagnostics.error(node->where,
                                        fmt::format("'tolerance' is 0 or more, not {}", describe(*node)));
+  }
   return tolerance;
 }
 
-/// Everything that makes up the taps: radius, scale, coefficients.
-std::vector<Tap> read_taps(const Document& document, std::optional<int> dimensions,
-                           std::optional<Shape> shape, Storage storage) {
-  const Node* node = document.require("coefficients", "'coefficients: ...' in the form of the shape");
-  std::optional<Coefficients> coefficients;
-  if (node && dimensions && shape) {
-    coefficients = read_coefficients(*node, *shape, *dimensions, document.context);
-  } else if (node) {
-    check_expressions(*node, "a coefficient", document.context);
-  }
-  read_radius(document, shape, dimensions, coefficients);
-
-  const Node* scale_node = document.find("scale");
-  const std::optional<double> scale =
-      scale_node ? read_number(*scale_node, "'scale'", document.context) : 1.0;
-  if (!coefficients || !scale) return {};
-  return finish_taps(std::move(coefficients->taps), *scale, storage, document.place("coefficients"),
-                     document.context);
-}
-
-KeyLocations key_locations(const Document& document) {
+KeyLocations key_locations(const Document& document, const diag::SourceLocation& coefficients) {
   return {document.place("dimensions"), document.place("storage"),  document.place("accumulate"),
-          document.place("weights"),    document.place("accuracy"), document.place("coefficients"),
+          document.place("weights"),    document.place("accuracy"), coefficients,
           document.place("steps")};
 }
 
@@ -267,22 +232,25 @@ void read_document(const Document& document, const std::vector<ParameterOverride
   spec.description = read_description(document);
   const std::optional<int> dimensions = read_dimensions(document);
   const std::optional<Storage> storage = require_choice(document, "storage", storages());
-  const std::optional<Shape> shape = require_choice(document, "shape", shapes());
+  const std::optional<Shape> shape = find_shape(document.root);
+  const bool is_difference = shape && has_order_of_accuracy(*shape);  // whose `accuracy` is another
   spec.dimensions = dimensions.value_or(spec.dimensions);
   spec.storage = storage.value_or(spec.storage);
-  spec.shape = shape.value_or(spec.shape);
   spec.accumulate = choice_or_default(document, "accumulate", accumulators());
   spec.weights = choice_or_default(document, "weights", weight_modes());
-  spec.accuracy = choice_or_default(document, "accuracy", accuracies());
-  if (storage) check_storage_keys(document, spec);
+  if (!is_difference) spec.accuracy = choice_or_default(document, "accuracy", accuracies());
+  if (storage) check_storage_keys(document, spec, is_difference);
   spec.parameters =
       read_parameters(document.find("parameters"), overrides, document.source.path, document.context);
-  spec.taps = read_taps(document, dimensions, shape, storage.value_or(Storage::f32));
+  Operator summed = read_operator(document.root, document.start, dimensions, storage.value_or(Storage::f32),
+                                  document.context);
+  spec.shape = summed.shape;
+  spec.taps = std::move(summed.taps);
   spec.boundary = read_boundary(document.find("boundary"), dimensions.value_or(any_dimensions),
                                 storage.value_or(Storage::f32), document.start, document.context);
   spec.steps = read_steps(document);
   spec.tolerance = read_tolerance(document);
-  spec.where = key_locations(document);
+  spec.where = key_locations(document, summed.where);
 }
 
 }  // namespace

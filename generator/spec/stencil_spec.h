@@ -26,7 +26,8 @@ enum class Accumulate { f32, f16 };
 enum class WeightMode { automatic, f16, f16x2, bf16, bf16x2 };
 /// How f32 fields become operands: as f32 has them, with the 11 digits of tf32, or as f16.
 enum class Accuracy { full, tf32, f16 };
-enum class Shape { star, box, product, taps };
+/// What a spec's taps are made from: its coefficients, or what the last four say.
+enum class Shape { star, box, product, taps, derivative, laplacian, gaussian, formula };
 /// SciPy's meanings (scipy.ndimage.correlate: constant, wrap, nearest, reflect, mirror); `halo` reads the
 /// caller's cells.
 enum class BoundaryRule { halo, constant, periodic, nearest, reflect, mirror };
@@ -35,6 +36,13 @@ enum class BoundaryRule { halo, constant, periodic, nearest, reflect, mirror };
 enum Axis : int { axis_z = 0, axis_y = 1, axis_x = 2 };
 
 inline constexpr std::array<std::string_view, 3> axis_letters{"z", "y", "x"};
+
+/// The word for a shape in a spec.
+[[nodiscard]] constexpr std::string_view shape_name(Shape shape) {
+  constexpr std::array<std::string_view, 8> names{"star",       "box",       "product",  "taps",
+                                                  "derivative", "laplacian", "gaussian", "formula"};
+  return names[static_cast<std::size_t>(shape)];
+}
 
 /// The word for a rule in a spec.
 [[nodiscard]] constexpr std::string_view rule_name(BoundaryRule rule) {
@@ -81,7 +89,7 @@ struct KeyLocations {
   diag::SourceLocation accumulate;
   diag::SourceLocation weights;
   diag::SourceLocation accuracy;
-  diag::SourceLocation coefficients;
+  diag::SourceLocation coefficients;  ///< or `shape`, where that makes them
   diag::SourceLocation steps;
 };
 

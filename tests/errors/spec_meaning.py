@@ -1,5 +1,6 @@
 """What a spec means, read by another hand than spider-gen's: for changed specs that it takes. Standard library only."""
 
+import fractions
 import itertools
 import math
 
@@ -11,6 +12,7 @@ FUNCTIONS = {name: getattr(math, name) for name in (
 FUNCTIONS |= {"abs": abs, "min": min, "max": max, "floor": math.floor, "ceil": math.ceil, "pi": math.pi,
               "cbrt": lambda x: math.copysign(abs(x) ** (1 / 3), x), "round": lambda x: math.copysign(math.floor(abs(x) + 0.5), x)}
 DEFAULTS = {"accumulate": "f32", "accuracy": "full"}
+DIFFERENCES = ("derivative", "laplacian")  # whose `accuracy` is another
 
 
 def entries(tree: Mapping) -> dict[str, Tree]:
@@ -27,8 +29,8 @@ class Reader:
         for name, value in entries(self.keys.get("parameters", Mapping([]))).items():
             self.parameters[name] = self.number(value)
 
-    def number(self, scalar: Scalar) -> float:
-        names = FUNCTIONS | getattr(self, "parameters", {})
+    def number(self, scalar: Scalar, offsets: dict[str, int] | None = None) -> float:
+        names = FUNCTIONS | getattr(self, "parameters", {}) | (offsets or {})
         return float(eval(scalar.text.strip().replace("^", "**"), {"__builtins__": {}}, names))  # noqa: S307: a test's own text
 
     def full(self, offset: tuple[int, ...]) -> tuple[int, ...]:
@@ -76,10 +78,71 @@ class Reader:
             taps[self.full(offset)] = self.number(keys["weight"])
         return taps
 
+    def by_axis(self, key: str, absent: float | None = None) -> list[float]:
+        """The numbers of a key that is one number, or one for each axis."""
+        tree = self.keys.get(key)
+        if isinstance(tree, Mapping):
+            return [self.number(entries(tree)[axis]) if axis in entries(tree) else absent for axis in self.axes]
+        return [absent if tree is None else self.number(tree)] * len(self.axes)
+
+    def outer(self, lists: list[list[float]]) -> dict[tuple[int, ...], float]:
+        return {self.full(tuple(place - len(one) // 2 for place, one in zip(places, lists))):
+                math.prod(one[place] for place, one in zip(places, lists))
+                for places in itertools.product(*(range(len(one)) for one in lists))}
+
+    def difference(self, order: int, spacing: float) -> list[float]:
+        """Of one axis: what differentiates all polynomials that so many points can tell apart."""
+        if order == 0:
+            return [1.0]
+        accuracy = int(self.number(self.keys["accuracy"])) if "accuracy" in self.keys else 2
+        radius = (order + 1) // 2 - 1 + accuracy // 2
+        points = range(-radius, radius + 1)
+        rows = [[fractions.Fraction(x) ** degree for x in points] +
+                [fractions.Fraction(math.factorial(order) if degree == order else 0)] for degree in range(len(points))]
+        for column in range(len(rows)):  # Gauss and Jordan
+            pivot = next(row for row in range(column, len(rows)) if rows[row][column] != 0)
+            rows[column], rows[pivot] = rows[pivot], rows[column]
+            rows[column] = [value / rows[column][column] for value in rows[column]]
+            for row in range(len(rows)):
+                if row != column:
+                    rows[row] = [a - rows[row][column] * b for a, b in zip(rows[row], rows[column])]
+        return [float(row[-1] / fractions.Fraction(spacing) ** order) for row in rows]
+
+    def derivative(self, _: None) -> dict[tuple[int, ...], float]:
+        orders = entries(self.keys["order"])
+        return self.outer([self.difference(int(self.number(orders[axis])) if axis in orders else 0, spacing)
+                           for axis, spacing in zip(self.axes, self.by_axis("spacing", 1.0))])
+
+    def laplacian(self, _: None) -> dict[tuple[int, ...], float]:
+        taps: dict[tuple[int, ...], float] = {}
+        for axis, spacing in enumerate(self.by_axis("spacing", 1.0)):
+            weights = self.difference(2, spacing)
+            for place, weight in enumerate(weights):
+                offset = self.full(tuple(place - len(weights) // 2 if axis == one else 0 for one in range(len(self.axes))))
+                taps[offset] = taps.get(offset, 0.0) + weight
+        return taps
+
+    def gaussian(self, _: None) -> dict[tuple[int, ...], float]:
+        truncate = self.number(self.keys["truncate"]) if "truncate" in self.keys else 4.0
+        lists = []
+        for sigma in self.by_axis("sigma"):
+            radius = int(truncate * sigma + 0.5)
+            weights = [math.exp(-0.5 * (x / sigma) ** 2) if x else 1.0 for x in range(-radius, radius + 1)]
+            lists.append([weight / math.fsum(weights) for weight in weights])
+        return self.outer(lists)
+
+    def formula(self, _: None) -> dict[tuple[int, ...], float]:
+        ranges = [range(-int(radius), int(radius) + 1) for radius in self.by_axis("radius")]
+        return {self.full(offset): self.number(self.keys["weight"], dict(zip(self.axes, offset)))
+                for offset in itertools.product(*ranges)}
+
     def weights(self) -> dict[tuple[int, ...], float]:
         scale = self.number(self.keys["scale"]) if "scale" in self.keys else 1.0
-        found = getattr(self, self.keys["shape"].text)(self.keys["coefficients"])
-        return {offset: scale * weight for offset, weight in found.items() if scale * weight != 0}
+        found = {offset: scale * weight
+                 for offset, weight in getattr(self, self.keys["shape"].text)(self.keys.get("coefficients")).items()}
+        if "center" in self.keys:
+            found[0, 0, 0] = found.get((0, 0, 0), 0.0) + self.number(self.keys["center"])
+        return {offset: weight for offset, weight in found.items() if weight != 0}
 
     def face(self, tree: Tree) -> tuple[str, float]:
         if isinstance(tree, Scalar):
@@ -105,7 +168,9 @@ def differences(tree: Mapping, told: dict) -> list[str]:
     """Where what --explain tells of a kernel is not what the spec says."""
     spec = Reader(tree)
     problems = [f"{key} is {told[key]}" for key, default in DEFAULTS.items()
-                if told[key] != (spec.keys[key].text if key in spec.keys else default)]
+                if told[key] != (spec.keys[key].text
+                                 if key in spec.keys and not (key == "accuracy" and spec.keys["shape"].text in DIFFERENCES)
+                                 else default)]
     if told["storage"] != spec.keys["storage"].text or told["dimensions"] != len(spec.axes):
         problems.append(f"it is of {told['dimensions']}D {told['storage']}")
     wanted, taps = spec.weights(), {tuple(tap["at"]): tap["weight"] for tap in told["taps"]}

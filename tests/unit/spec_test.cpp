@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "spec/finite_differences.h"
 #include "spec/names.h"
 #include "spec/read_spec.h"
 
@@ -134,6 +135,144 @@ TEST(Coefficients, TapsAreSortedLocatedAndWithoutZeros) {
   EXPECT_EQ(spec.taps[0].at, (Offset{0, 0, -1}));
   EXPECT_EQ(spec.taps[0].where, (diag::SourceLocation{"folder/t.yaml", 8, 27}));
   EXPECT_EQ(spec.taps[1].at, (Offset{0, 1, 0}));
+}
+
+// ---- shapes that make their coefficients ----
+
+/// The weights along x, lowest offset first, times `unit`.
+std::vector<double> along_x(const std::string& shape, double unit = 1) {
+  std::vector<double> found;
+  for (const auto& [at, weight] : weights("stencil: t\ndimensions: 1\nstorage: f32\n" + shape))
+    found.push_back(weight * unit);
+  return found;
+}
+
+// B. Fornberg, Generation of finite difference formulas on arbitrarily spaced grids, table 1. Middle weights
+// of odd derivatives are 0, and dropped.
+TEST(Differences, AreThoseOfFornbergsTable) {
+  const auto expect = [](const std::string& order, int accuracy, const std::vector<double>& weights) {
+    EXPECT_EQ(
+        along_x("shape: derivative\norder: {x: " + order + "}\naccuracy: " + std::to_string(accuracy) + '\n'),
+        weights)
+        << order << ' ' << accuracy;
+  };
+  expect("1", 2, {-1. / 2, 1. / 2});
+  expect("1", 4, {1. / 12, -2. / 3, 2. / 3, -1. / 12});
+  expect("1", 6, {-1. / 60, 3. / 20, -3. / 4, 3. / 4, -3. / 20, 1. / 60});
+  expect("1", 8, {1. / 280, -4. / 105, 1. / 5, -4. / 5, 4. / 5, -1. / 5, 4. / 105, -1. / 280});
+  expect("2", 2, {1, -2, 1});
+  expect("2", 4, {-1. / 12, 4. / 3, -5. / 2, 4. / 3, -1. / 12});
+  expect("2", 6, {1. / 90, -3. / 20, 3. / 2, -49. / 18, 3. / 2, -3. / 20, 1. / 90});
+  expect("2", 8, {-1. / 560, 8. / 315, -1. / 5, 8. / 5, -205. / 72, 8. / 5, -1. / 5, 8. / 315, -1. / 560});
+  expect("3", 2, {-1. / 2, 1, -1, 1. / 2});
+  expect("3", 4, {1. / 8, -1, 13. / 8, -13. / 8, 1, -1. / 8});
+  expect("4", 2, {1, -4, 6, -4, 1});
+  expect("4", 4, {-1. / 6, 2, -13. / 2, 28. / 3, -13. / 2, 2, -1. / 6});
+}
+
+// A difference of order m and accuracy p over r points on each side is exact for polynomials of degree 2 r.
+TEST(Differences, AreExactForPolynomials) {
+  for (int order = 1; order <= 6; ++order) {
+    for (int accuracy = 2; accuracy <= 12; accuracy += 2) {
+      const int radius = difference_radius(order, accuracy);
+      const std::vector<Rational> found = difference_weights(order, radius);
+      for (int degree = 0; degree <= 2 * radius; ++degree) {
+        Rational sum = 0;
+        for (int x = -radius; x <= radius; ++x) {
+          Rational power = 1;
+          for (int i = 0; i < degree; ++i) power *= x;
+          sum += found[static_cast<std::size_t>(x + radius)] * power;
+        }
+        Rational factorial = degree == order ? 1 : 0;
+        for (int i = 2; i <= order; ++i) factorial *= i;
+        EXPECT_EQ(sum, factorial) << order << ' ' << accuracy << ' ' << degree;
+      }
+    }
+  }
+}
+
+TEST(Differences, AreDividedByTheSpacingAndRoundedOnce) {
+  // In doubles 0.1 * 0.1 is 0.010000000000000002, and its reciprocal 99.99999999999999.
+  EXPECT_EQ(along_x("shape: laplacian\nspacing: 0.1\n"),
+            (std::vector<double>{99.99999999999999, -199.99999999999997, 99.99999999999999}));
+  EXPECT_EQ(along_x("shape: derivative\norder: {x: 4}\nspacing: {x: 2}\n", 16),
+            (std::vector<double>{1, -4, 6, -4, 1}));
+}
+
+TEST(Differences, OfSeveralAxesMultiply) {
+  EXPECT_EQ(weights(head + "shape: derivative\norder: {y: 1, x: 1}\nspacing: {y: 0.5, x: 1}\n"),
+            (Weights{{{0, -1, -1}, 0.5}, {{0, -1, 1}, -0.5}, {{0, 1, -1}, -0.5}, {{0, 1, 1}, 0.5}}));
+  EXPECT_EQ(weights(head + "shape: derivative\norder: {y: 2}\nspacing: {y: 0.5}\nradius: {y: 1, x: 0}\n"),
+            (Weights{{{0, -1, 0}, 4}, {{0, 0, 0}, -8}, {{0, 1, 0}, 4}}));
+}
+
+TEST(Differences, LaplacianAddsTheAxes) {
+  EXPECT_EQ(weights(with_dimensions(3, "shape: laplacian\nspacing: {z: 1, y: 0.5, x: 0.25}\n")),
+            (Weights{{{0, 0, 0}, -42},
+                     {{-1, 0, 0}, 1},
+                     {{1, 0, 0}, 1},
+                     {{0, -1, 0}, 4},
+                     {{0, 1, 0}, 4},
+                     {{0, 0, -1}, 16},
+                     {{0, 0, 1}, 16}}));
+}
+
+TEST(Gaussian, IsThatOfSciPy) {
+  // scipy.ndimage.gaussian_filter1d([0, 0, 0, 1, 0, 0, 0], sigma=0.8, mode="constant")
+  const std::vector<double> expected = {0.00044074336693235636, 0.0219103141713648,  0.22831071645846546,
+                                        0.49867645200647487,    0.22831071645846546, 0.0219103141713648,
+                                        0.00044074336693235636};
+  const std::vector<double> found = along_x("shape: gaussian\nsigma: 0.8\nradius: 3\n");
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-15) << i;
+  EXPECT_EQ(along_x("shape: gaussian\nsigma: 0.8\ntruncate: 2\n").size(), 5);
+}
+
+TEST(Gaussian, SumsToOneAndLeavesAxesOut) {
+  const Weights found = weights(with_dimensions(3, "shape: gaussian\nsigma: {z: 0, y: 1, x: 2}\n"));
+  EXPECT_EQ(found.size(), 9U * 17U);
+  double sum = 0;
+  for (const auto& [at, weight] : found) {
+    sum += weight;
+    EXPECT_EQ(weight, found.at({0, -at[1], at[2]}));
+    EXPECT_EQ(weight, found.at({0, at[1], -at[2]}));
+  }
+  EXPECT_NEAR(sum, 1, 1e-15);
+}
+
+TEST(Formula, IsComputedForEachOffset) {
+  EXPECT_EQ(weights(head + "parameters: {a: 10}\nshape: formula\nradius: {y: 1, x: 1}\nweight: a*y + x\n"),
+            (Weights{{{0, -1, -1}, -11},
+                     {{0, -1, 0}, -10},
+                     {{0, -1, 1}, -9},
+                     {{0, 0, -1}, -1},
+                     {{0, 0, 1}, 1},
+                     {{0, 1, -1}, 9},
+                     {{0, 1, 0}, 10},
+                     {{0, 1, 1}, 11}}));
+}
+
+TEST(Formula, KeepsItsOffsetsToItself) {
+  const ReadResult result =
+      read_spec({"t.yaml", head + "shape: formula\nradius: 0\nweight: 1 + x\nboundary: {constant: x}\n"}, {});
+  EXPECT_EQ(messages(result),
+            "t.yaml:7:22: error: the constant of a boundary: unknown name 'x'; known here: 'pi'\n");
+}
+
+TEST(Center, IsAddedToTheScaledMiddleOfEveryShape) {
+  EXPECT_EQ(weights(head + "shape: laplacian\nscale: 0.125\ncenter: 1\n"), (Weights{{{0, -1, 0}, 0.125},
+                                                                                    {{0, 0, -1}, 0.125},
+                                                                                    {{0, 0, 0}, 0.5},
+                                                                                    {{0, 0, 1}, 0.125},
+                                                                                    {{0, 1, 0}, 0.125}}));
+  EXPECT_EQ(weights(head + "shape: product\nscale: 2\ncenter: -1\ncoefficients: {y: [1], x: [1, 2, 1]}\n"),
+            (Weights{{{0, 0, -1}, 2}, {{0, 0, 0}, 3}, {{0, 0, 1}, 2}}));
+  EXPECT_EQ(weights(head + "shape: box\ncenter: -2\ncoefficients: [[1, 2, 1]]\n"),
+            (Weights{{{0, 0, -1}, 1}, {{0, 0, 1}, 1}}));
+  EXPECT_EQ(weights(head + "shape: derivative\norder: {x: 1}\ncenter: 3\n"),
+            (Weights{{{0, 0, -1}, -0.5}, {{0, 0, 0}, 3}, {{0, 0, 1}, 0.5}}));
+  EXPECT_EQ(weights(head + "shape: taps\ncenter: 3\ncoefficients: [{at: [1, 1], weight: 2}]\n"),
+            (Weights{{{0, 0, 0}, 3}, {{0, 1, 1}, 2}}));
 }
 
 TEST(Coefficients, TheLargestWeightsOfEachStorage) {

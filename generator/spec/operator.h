@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "diag/diagnostic.h"
+#include "spec/coefficients.h"
+#include "spec/fields.h"
+#include "spec/stencil_spec.h"
+#include "spec/yaml_tree.h"
+
+namespace spidergen::spec {
+
+/// The keys that say what is summed: `shape`, and all that goes with one.
+[[nodiscard]] const std::vector<std::string>& operator_keys();
+
+/// What is summed at a point.
+struct Operator {
+  Shape shape = Shape::taps;
+  std::vector<Tap> taps;       ///< finished; empty where there are errors
+  diag::SourceLocation where;  ///< of `coefficients`, or of `shape` where that makes them
+};
+
+/// Does a shape have an order of accuracy in the place of the `accuracy` of f32 fields?
+[[nodiscard]] bool has_order_of_accuracy(Shape shape);
+
+/// The value of `shape`; nothing where it is missing or wrong, which is not reported here.
+[[nodiscard]] std::optional<Shape> find_shape(const Node& mapping);
+
+/// Reads the operator that a mapping says with the keys of operator_keys(). `start` is where messages about
+/// absent keys point. Where the spec's dimensions are in error, what can be judged without them is.
+[[nodiscard]] Operator read_operator(const Node& mapping, const diag::SourceLocation& start,
+                                     std::optional<int> dimensions, Storage storage, Context& context);
+
+}  // namespace spidergen::spec

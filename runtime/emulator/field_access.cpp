@@ -53,6 +53,15 @@ std::optional<std::int64_t> map_index(const Face (&faces)[2], std::int64_t i, st
   return i;
 }
 
+/// The input's first cell in the box, whose memory is that of the field: the first interior element of a
+/// field that is a part of a whole may lie elsewhere.
+const void* first_of_box(const SweepArguments& arguments, int element_bytes) {
+  const auto& [z, y, x] = arguments.box.offset;
+  const std::int64_t cells = z * arguments.input_stride[0] + y * arguments.input_stride[1] + x;
+  return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(arguments.input) +
+                                       static_cast<std::uintptr_t>(cells * element_bytes));
+}
+
 /// Does the launch cover the whole interior?
 bool is_whole(const SweepArguments& arguments) {
   return std::equal(std::begin(arguments.extent), std::end(arguments.extent),
@@ -82,7 +91,7 @@ FieldAccess::FieldAccess(const spider_kernel& kernel, const SweepArguments& argu
       dimensions_(kernel.info.dimensions),
       element_bytes_(kernel.info.storage == SPIDER_F32 ? 4 : 2),
       arguments_(arguments),
-      input_memory_(allocation_around(arguments.input)),
+      input_memory_(allocation_around(first_of_box(arguments, element_bytes_))),
       written_(static_cast<std::size_t>(arguments.box.extent[0] * arguments.box.extent[1] *
                                         arguments.box.extent[2])) {
   add_tap_row({0, 0, 0, 0});
@@ -125,10 +134,21 @@ void FieldAccess::add_tap_row(const TapRow& taps) {
   }
 }
 
+/// The cells that keep rows and planes apart in memory: the whole field, or the box where the field is a part
+/// of a whole whose rows are longer than the part's.
+Box FieldAccess::frame(const std::int64_t* stride) const {
+  const auto& [planes, rows, columns] = arguments_.extent;
+  const bool long_rows = dimensions_ > 1 && rows > 1 && stride[1] < columns;
+  const bool large_planes = dimensions_ > 2 && planes > 1 && stride[0] < (rows - 1) * stride[1] + columns;
+  if (long_rows || large_planes) return arguments_.box;
+  return {{0, 0, 0}, {planes, rows, columns}};
+}
+
 /// The cell at an offset from the first interior element, whichever row's interior it is nearest to.
 FieldAccess::Cell FieldAccess::cell_at(std::int64_t offset, const std::int64_t* stride) const {
-  const auto& [planes, rows, columns] = arguments_.extent;
-  Cell cell{0, 0, offset};
+  const Box near = frame(stride);
+  const auto& [planes, rows, columns] = near.extent;
+  Cell cell{0, 0, offset - near.offset[0] * stride[0] - near.offset[1] * stride[1] - near.offset[2]};
   const std::int64_t plane_size = (rows - 1) * stride[1] + columns;
   if (dimensions_ == 3 && stride[0] >= plane_size && stride[0] > 0) {
     cell.z = floor_divide(cell.x + (stride[0] - plane_size) / 2, stride[0]);
@@ -139,6 +159,9 @@ FieldAccess::Cell FieldAccess::cell_at(std::int64_t offset, const std::int64_t* 
     cell.y = floor_divide(cell.x + (stride[1] - columns) / 2, stride[1]);
     cell.x -= cell.y * stride[1];
   }
+  cell.z += near.offset[0];
+  cell.y += near.offset[1];
+  cell.x += near.offset[2];
   return cell;
 }
 

@@ -48,6 +48,7 @@ class FieldAccess {
   [[nodiscard]] Columns columns_of(const TapRow& taps) const;
   void add_cells(std::int64_t z, std::int64_t y, const Columns& columns);
   void add_tap_row(const TapRow& taps);
+  [[nodiscard]] Box frame(const std::int64_t* stride) const;
   [[nodiscard]] Cell cell_at(std::int64_t offset, const std::int64_t* stride) const;
   [[nodiscard]] std::string name(const Cell& cell) const;
 

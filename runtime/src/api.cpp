@@ -81,6 +81,13 @@ spider::Box whole_interior(const spider_field& field) {
   return {{0, 0, 0}, {field.extent[0], field.extent[1], field.extent[2]}};
 }
 
+/// A box of a part, counted in the whole.
+spider::Box box_in_whole(const spider::Box& box, const spider::PlacedFields& fields) {
+  return {
+      {fields.origin[0] + box.offset[0], fields.origin[1] + box.offset[1], fields.origin[2] + box.offset[2]},
+      {box.extent[0], box.extent[1], box.extent[2]}};
+}
+
 /// Which fields' rows start where vectors of them can be read or written: all forms of a kernel ask for the
 /// same.
 struct AlignedRows {
@@ -124,15 +131,15 @@ Outcome check_pitches(std::uint64_t to_pitch, std::uint64_t from_pitch, std::uin
 
 /// A sweep that only needs to be launched.
 struct ReadySweep {
-  const spider_field* in;
-  const spider_field* out;
+  spider_field in;
+  spider_field out;
   const spider::SweepForm* form;
   spider::SweepArguments arguments;
   std::int64_t blocks;
   bool early;
 
   [[nodiscard]] Outcome launch(const spider_kernel& kernel, void* stream) const {
-    return spider::backend::launch(kernel, {*form, blocks, early, stream}, arguments, *in, *out);
+    return spider::backend::launch(kernel, {*form, blocks, early, stream}, arguments, in, out);
   }
 };
 
@@ -143,27 +150,34 @@ ReadySweep make_ready(const spider_kernel& kernel, const spider_field& in, const
   const AlignedRows aligned = find_aligned_rows(kernel, in, out);
   const auto [chosen, launch] =
       spider::choose_form(kernel, box, aligned.in && aligned.out, residencies, steps, whole_interior(in));
-  return {&in,
-          &out,
+  return {in,
+          out,
           &kernel.forms[chosen],
           make_arguments(in, out, aligned, box, launch.grid),
           launch.blocks,
           residencies.at(chosen).starts_early};
 }
 
-/// Sweeps `box`, or the whole interior where it is null.
+/// Advances `box`, or the whole interior where it is null, by so many time steps in one sweep; 0 stands for
+/// the kernel's. The fields are a part of a whole, or `part` is null.
 Outcome apply(const spider_kernel* kernel, const spider_field* in, const spider_field* out,
-              const spider::Box* box, void* stream) {
+              const spider::Box* box, const spider_part* part, std::int32_t steps, void* stream) {
   if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
   if (in == nullptr || out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
-  if (Outcome fit = spider::check_fields(*kernel, *in, *out); fit.status != SPIDER_OK) return fit;
+  const spider_part place = part == nullptr ? spider::whole_part(*in) : *part;
+  if (Outcome fit = spider::check_fields(*kernel, *in, *out, place); fit.status != SPIDER_OK) return fit;
   const spider::Box points = box == nullptr ? whole_interior(*in) : *box;
   if (Outcome inside = spider::check_box(*in, points); inside.status != SPIDER_OK) return inside;
   spider::backend::Residencies residencies;
   if (Outcome loaded = spider::backend::prepare(*kernel, residencies); loaded.status != SPIDER_OK)
     return loaded;
   if (Outcome reached = check_memory(*in, *out); reached.status != SPIDER_OK) return reached;
-  return make_ready(*kernel, *in, *out, points, residencies, kernel->info.steps).launch(*kernel, stream);
+  if (steps == 0) steps = kernel->info.steps;
+  if (part == nullptr)
+    return make_ready(*kernel, *in, *out, points, residencies, steps).launch(*kernel, stream);
+  const spider::PlacedFields placed = spider::place_fields(*kernel, *in, *out, place);
+  return make_ready(*kernel, placed.in, placed.out, box_in_whole(points, placed), residencies, steps)
+      .launch(*kernel, stream);
 }
 
 /// So many sweeps one after the other, of as many steps each.
@@ -184,6 +198,31 @@ std::vector<Sweeps> divide_steps(const spider_kernel& kernel, std::int64_t& step
   return sweeps;
 }
 
+/// What a sweep is given beside its fields. NULL boxes and parts stand for all there is.
+Outcome check_sweep(const spider_kernel* kernel, const spider_sweep* sweep) {
+  if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
+  if (sweep == nullptr) return {SPIDER_ERROR_NULL, "the sweep is null"};
+  if (sweep->size != sizeof(spider_sweep)) {
+    return {SPIDER_ERROR_UNSUPPORTED, "the sweep says that it has " + std::to_string(sweep->size) +
+                                          " bytes; set its size to sizeof(spider_sweep), here " +
+                                          std::to_string(sizeof(spider_sweep))};
+  }
+  if (sweep->previous != nullptr || sweep->fields != nullptr || sweep->scalars != nullptr) {
+    return {SPIDER_ERROR_UNSUPPORTED, std::string("the kernel ") + kernel->info.name +
+                                          " takes no previous input, no further fields and no scalars"};
+  }
+  return {};
+}
+
+/// One sweep of so many steps; 0 stands for the kernel's.
+Outcome run(const spider_kernel* kernel, const spider_sweep* sweep, std::int32_t steps) {
+  if (Outcome fit = check_sweep(kernel, sweep); fit.status != SPIDER_OK) return fit;
+  const auto& [z, y, x] = sweep->extent;
+  const spider::Box box{{sweep->offset[0], sweep->offset[1], sweep->offset[2]}, {z, y, x}};
+  const bool all = z == 0 && y == 0 && x == 0;
+  return apply(kernel, sweep->in, sweep->out, all ? nullptr : &box, sweep->part, steps, sweep->stream);
+}
+
 Outcome iterate(const spider_kernel* kernel, const spider_field* a, const spider_field* b, std::int64_t steps,
                 void* stream, const spider_field** result) {
   if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
@@ -196,7 +235,8 @@ Outcome iterate(const spider_kernel* kernel, const spider_field* a, const spider
                                     std::to_string(kernel->info.steps) + ", which has no sweep of fewer"};
   }
   // Both directions must be fit before the first sweep overwrites anything.
-  for (Outcome fit : {spider::check_fields(*kernel, *a, *b), spider::check_fields(*kernel, *b, *a)}) {
+  for (Outcome fit : {spider::check_fields(*kernel, *a, *b, spider::whole_part(*a)),
+                      spider::check_fields(*kernel, *b, *a, spider::whole_part(*b))}) {
     if (fit.status != SPIDER_OK) return fit;
   }
   std::int64_t done = 0;  // sweeps
@@ -237,7 +277,7 @@ spider_status spider_halo(const spider_kernel* kernel, const int64_t extent[3], 
     const spider_field field{nullptr, {extent[0], extent[1], extent[2]}, {0, 0}};
     if (Outcome fit = spider::check_extents(*kernel, field, "the field"); fit.status != SPIDER_OK) return fit;
     for (int axis = 0; axis < 3; ++axis) {
-      const spider::HaloWidth width = spider::halo_width(*kernel, field, axis);
+      const spider::HaloWidth width = spider::halo_width(*kernel, field, spider::whole_part(field), axis);
       low[axis] = width.low;
       high[axis] = width.high;
     }
@@ -254,7 +294,7 @@ spider_status spider_prepare(const spider_kernel* kernel) {
 
 spider_status spider_apply(const spider_kernel* kernel, const spider_field* in, const spider_field* out,
                            void* stream) {
-  return guarded("spider_apply", [&] { return apply(kernel, in, out, nullptr, stream); });
+  return guarded("spider_apply", [&] { return apply(kernel, in, out, nullptr, nullptr, 0, stream); });
 }
 
 spider_status spider_apply_box(const spider_kernel* kernel, const spider_field* in, const spider_field* out,
@@ -263,7 +303,29 @@ spider_status spider_apply_box(const spider_kernel* kernel, const spider_field* 
     if (offset == nullptr || extent == nullptr)
       return {SPIDER_ERROR_NULL, "the box's offset or extent is null"};
     const spider::Box box{{offset[0], offset[1], offset[2]}, {extent[0], extent[1], extent[2]}};
-    return apply(kernel, in, out, &box, stream);
+    return apply(kernel, in, out, &box, nullptr, 0, stream);
+  });
+}
+
+spider_status spider_run(const spider_kernel* kernel, const spider_sweep* sweep) {
+  return guarded("spider_run", [&] { return run(kernel, sweep, 0); });
+}
+
+spider_status spider_run_steps(const spider_kernel* kernel, const spider_sweep* sweep, int64_t steps,
+                               const spider_field** result) {
+  return guarded("spider_run_steps", [&]() -> Outcome {
+    if (Outcome fit = check_sweep(kernel, sweep); fit.status != SPIDER_OK) return fit;
+    const auto& [z, y, x] = sweep->extent;
+    if (sweep->part == nullptr && z == 0 && y == 0 && x == 0)
+      return iterate(kernel, sweep->in, sweep->out, steps, sweep->stream, result);
+    for (std::int32_t i = 0; i < kernel->form_count; ++i) {
+      if (kernel->forms[i].steps != steps) continue;
+      if (result != nullptr) *result = sweep->out;
+      return run(kernel, sweep, static_cast<std::int32_t>(steps));
+    }
+    return {SPIDER_ERROR_STEPS, std::to_string(steps) +
+                                    " steps of a box or a part; there one sweep must do them, "
+                                    "since the next one needs the cells around it"};
   });
 }
 

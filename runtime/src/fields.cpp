@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,10 +42,11 @@ struct Cells {
 
 using CellBox = std::array<Cells, 3>;
 
-CellBox cells_of(const spider_kernel& kernel, const spider_field& field, bool with_halo) {
+CellBox cells_of(const spider_kernel& kernel, const spider_field& field, const spider_part& part,
+                 bool with_halo) {
   CellBox cells;
   for (int axis = 0; axis < 3; ++axis) {
-    const HaloWidth halo = with_halo ? halo_width(kernel, field, axis) : HaloWidth{};
+    const HaloWidth halo = with_halo ? halo_width(kernel, field, part, axis) : HaloWidth{};
     cells[axis] = {-halo.low, halo.low + field.extent[axis] + halo.high};
   }
   return cells;
@@ -72,9 +74,9 @@ Outcome check_stride(std::int64_t stride, std::int64_t needed, std::int64_t inte
 }
 
 /// Rows must keep apart, and planes: one within the other, either way round.
-Outcome check_strides(const spider_kernel& kernel, const spider_field& field, bool with_halo,
-                      const std::string& name) {
-  const CellBox cells = cells_of(kernel, field, with_halo);
+Outcome check_strides(const spider_kernel& kernel, const spider_field& field, const spider_part& part,
+                      bool with_halo, const std::string& name) {
+  const CellBox cells = cells_of(kernel, field, part, with_halo);
   const Strides strides = strides_of(field, cells);
   const std::int64_t width = cells[axis_x].count;
   if (cells[axis_y].count > 1) {
@@ -100,6 +102,19 @@ Outcome check_strides(const spider_kernel& kernel, const spider_field& field, bo
   return {};
 }
 
+/// Addresses of the whole's cells, as the part's strides place them, are computed though they are not used.
+Outcome check_whole_span(const spider_kernel& kernel, const spider_field& field, const spider_part& part,
+                         bool with_halo, const std::string& name) {
+  const Strides strides = strides_of(field, cells_of(kernel, field, part, with_halo));
+  const std::int64_t limit = largest_span_bytes / element_bytes(kernel);
+  for (const auto& [axis, stride] : {std::pair{axis_z, strides.plane}, std::pair{axis_y, strides.row}}) {
+    if (stride == 0 || part.whole[axis] - 1 <= limit / stride) continue;
+    return refuse(SPIDER_ERROR_STRIDE,
+                  name + " is a part of a whole that spans more than 2^60 bytes" + on_axis(axis));
+  }
+  return {};
+}
+
 /// Rows of bytes, all of one length, in ascending order: the cells of a field, with or without halo.
 struct ByteRows {
   std::intptr_t first = 0;
@@ -116,8 +131,9 @@ struct ByteRows {
   [[nodiscard]] std::intptr_t end(std::int64_t row) const { return begin(row) + bytes; }
 };
 
-ByteRows rows_of(const spider_kernel& kernel, const spider_field& field, bool with_halo) {
-  const CellBox cells = cells_of(kernel, field, with_halo);
+ByteRows rows_of(const spider_kernel& kernel, const spider_field& field, const spider_part& part,
+                 bool with_halo) {
+  const CellBox cells = cells_of(kernel, field, part, with_halo);
   const Strides strides = strides_of(field, cells);
   const std::int64_t bytes = element_bytes(kernel);
   ByteRows rows{
@@ -210,23 +226,64 @@ bool folds(FaceRule rule) {
   return rule == FaceRule::reflect || rule == FaceRule::mirror;
 }
 
-/// How far beyond the other face the farthest cell of a `reach` comes out that a folding face turns round.
-std::int64_t beyond_other_face(FaceRule rule, std::int64_t reach, std::int64_t extent) {
-  if (!folds(rule) || reach == 0) return 0;
-  if (rule == FaceRule::mirror && extent == 1) return 0;
-  return std::max<std::int64_t>(0, reach - extent + (rule == FaceRule::mirror ? 1 : 0));
+/// How far beyond its other end the farthest cell of a `reach` comes out that a folding face turns round: of
+/// `extent` cells that end `distance` cells before that face, in a whole of `whole`.
+std::int64_t beyond_other_end(FaceRule rule, std::int64_t reach, std::int64_t extent, std::int64_t distance,
+                              std::int64_t whole) {
+  if (!folds(rule) || reach <= distance) return 0;
+  if (rule == FaceRule::mirror && whole == 1) return 0;
+  return std::max<std::int64_t>(0, reach - extent - 2 * distance + (rule == FaceRule::mirror ? 1 : 0));
+}
+
+/// Is a periodic axis cut, so that the other end of it is in other memory?
+bool is_cut_ring(const spider_kernel& kernel, const spider_field& field, const spider_part& part, int axis) {
+  return kernel.faces[axis][0].rule == FaceRule::periodic && part.whole[axis] != field.extent[axis];
+}
+
+std::int64_t round_up(std::int64_t number, std::int64_t multiple) {
+  return (number + multiple - 1) / multiple * multiple;
+}
+
+/// Of how many cells along an axis blocks and aligned rows may be moved together without a change of either.
+std::int64_t common_multiple(const spider_kernel& kernel, int axis) {
+  constexpr std::int64_t cells_of_vectors = 16;
+  std::int64_t multiple = axis == axis_x ? cells_of_vectors : 1;
+  for (std::int32_t i = 0; i < kernel.form_count; ++i) {
+    const Tiling& tiling = kernel.forms[i].tiling;
+    const std::int64_t anchor = axis == axis_x ? tiling.anchor : axis == axis_y ? tiling.row_anchor : 1;
+    if (anchor > 0) multiple = std::lcm(multiple, anchor);
+  }
+  return multiple;
+}
+
+/// How many cells a periodic axis that is cut gets beyond each of its ends.
+std::int64_t added_cells(const spider_kernel& kernel, int axis) {
+  const std::int64_t reach = std::max(kernel.info.reach_low[axis], kernel.info.reach_high[axis]);
+  return round_up(reach, common_multiple(kernel, axis));
 }
 
 }  // namespace
 
-HaloWidth halo_width(const spider_kernel& kernel, const spider_field& field, int axis) {
+spider_part whole_part(const spider_field& field) {
+  return {{0, 0, 0}, {field.extent[0], field.extent[1], field.extent[2]}};
+}
+
+HaloWidth halo_width(const spider_kernel& kernel, const spider_field& field, const spider_part& part,
+                     int axis) {
   const FaceRule low = kernel.faces[axis][0].rule;
   const FaceRule high = kernel.faces[axis][1].rule;
   const std::int64_t reach_low = kernel.info.reach_low[axis];
   const std::int64_t reach_high = kernel.info.reach_high[axis];
+  if (is_cut_ring(kernel, field, part, axis)) return {reach_low, reach_high};
   const std::int64_t extent = field.extent[axis];
-  return {low == FaceRule::halo ? std::max(reach_low, beyond_other_face(high, reach_high, extent)) : 0,
-          high == FaceRule::halo ? std::max(reach_high, beyond_other_face(low, reach_low, extent)) : 0};
+  const std::int64_t whole = part.whole[axis];
+  const std::int64_t before = part.origin[axis];
+  const std::int64_t behind = whole - extent - before;
+  HaloWidth width{std::max(reach_low, beyond_other_end(high, reach_high, extent, behind, whole)),
+                  std::max(reach_high, beyond_other_end(low, reach_low, extent, before, whole))};
+  if (low != FaceRule::halo) width.low = std::min(width.low, before);
+  if (high != FaceRule::halo) width.high = std::min(width.high, behind);
+  return width;
 }
 
 std::int64_t element_bytes(const spider_kernel& kernel) {
@@ -263,13 +320,52 @@ Outcome check_box(const spider_field& field, const Box& box) {
 
 bool rows_aligned(const spider_kernel& kernel, const spider_field& field, std::int64_t bytes,
                   bool with_halo) {
-  const Strides strides = strides_of(field, cells_of(kernel, field, with_halo));
+  const Strides strides = strides_of(field, cells_of(kernel, field, whole_part(field), with_halo));
   const std::int64_t size = element_bytes(kernel);
   return reinterpret_cast<std::uintptr_t>(field.data) % static_cast<std::uintptr_t>(bytes) == 0 &&
          strides.row * size % bytes == 0 && strides.plane * size % bytes == 0;
 }
 
-Outcome check_fields(const spider_kernel& kernel, const spider_field& in, const spider_field& out) {
+Outcome check_part(const spider_kernel& kernel, const spider_field& field, const spider_part& part) {
+  const spider_field whole{nullptr, {part.whole[0], part.whole[1], part.whole[2]}, {0, 0}};
+  if (Outcome fit = check_extents(kernel, whole, "the whole"); fit.status != SPIDER_OK) return fit;
+  for (int axis = 0; axis < 3; ++axis) {
+    const std::int64_t origin = part.origin[axis];
+    const std::int64_t extent = field.extent[axis];
+    if (origin >= 0 && origin <= part.whole[axis] - extent) continue;
+    return refuse(SPIDER_ERROR_EXTENT,
+                  "the part has origin " + std::to_string(origin) + " and extent " + std::to_string(extent) +
+                      on_axis(axis) + "; it must lie inside the whole's " + std::to_string(part.whole[axis]));
+  }
+  return {};
+}
+
+PlacedFields place_fields(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
+                          const spider_part& part) {
+  PlacedFields placed{in, out, {part.origin[0], part.origin[1], part.origin[2]}};
+  const Strides in_strides = strides_of(in, cells_of(kernel, in, part, true));
+  const Strides out_strides = strides_of(out, cells_of(kernel, out, part, false));
+  for (int axis = 0; axis < 3; ++axis) {
+    const std::int64_t added = is_cut_ring(kernel, in, part, axis) ? added_cells(kernel, axis) : 0;
+    placed.origin[axis] += added;
+    placed.in.extent[axis] = placed.out.extent[axis] = part.whole[axis] + 2 * added;
+  }
+  // Through integers: the whole's first cell is seldom in memory.
+  const auto move_to_first = [&](spider_field& field, const Strides& strides) {
+    const std::int64_t cells =
+        placed.origin[axis_z] * strides.plane + placed.origin[axis_y] * strides.row + placed.origin[axis_x];
+    field.data = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(field.data) -
+                                         static_cast<std::uintptr_t>(cells * element_bytes(kernel)));
+    field.stride[0] = strides.plane;
+    field.stride[1] = strides.row;
+  };
+  move_to_first(placed.in, in_strides);
+  move_to_first(placed.out, out_strides);
+  return placed;
+}
+
+Outcome check_fields(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
+                     const spider_part& part) {
   if (in.data == nullptr || out.data == nullptr) {
     return refuse(SPIDER_ERROR_NULL,
                   std::string(in.data == nullptr ? "the input" : "the output") + " has no data");
@@ -284,12 +380,16 @@ Outcome check_fields(const spider_kernel& kernel, const spider_field& in, const 
                                              std::to_string(out.extent[axis]));
     }
   }
+  if (Outcome placed = check_part(kernel, in, part); placed.status != SPIDER_OK) return placed;
   for (Outcome outcome :
-       {check_strides(kernel, in, true, "the input"), check_strides(kernel, out, false, "the output"),
-        check_alignment(kernel, in, "the input"), check_alignment(kernel, out, "the output")}) {
+       {check_strides(kernel, in, part, true, "the input"),
+        check_strides(kernel, out, part, false, "the output"),
+        check_whole_span(kernel, in, part, true, "the input"),
+        check_whole_span(kernel, out, part, false, "the output"), check_alignment(kernel, in, "the input"),
+        check_alignment(kernel, out, "the output")}) {
     if (outcome.status != SPIDER_OK) return outcome;
   }
-  if (overlap(rows_of(kernel, in, true), rows_of(kernel, out, false))) {
+  if (overlap(rows_of(kernel, in, part, true), rows_of(kernel, out, part, false))) {
     return refuse(SPIDER_ERROR_OVERLAP, "the input, with its halo, and the output share cells");
   }
   return {};

@@ -17,9 +17,14 @@ struct HaloWidth {
   std::int64_t high = 0;
 };
 
-/// Axes z, y, x. An index that crosses a reflecting face of an axis with fewer cells than the reach may come
-/// out at the other face: the halo there is then as wide as it goes.
-[[nodiscard]] HaloWidth halo_width(const spider_kernel& kernel, const spider_field& field, int axis);
+/// A field that is no part of another.
+[[nodiscard]] spider_part whole_part(const spider_field& field);
+
+/// Axes z, y, x: what a sweep over this part of a whole reads beyond the part. An index that crosses a
+/// reflecting face of an axis with fewer cells than the reach may come out at the other face: the halo there
+/// is then as wide as it goes.
+[[nodiscard]] HaloWidth halo_width(const spider_kernel& kernel, const spider_field& field,
+                                   const spider_part& part, int axis);
 
 /// Of one element of the kernel's fields.
 [[nodiscard]] std::int64_t element_bytes(const spider_kernel& kernel);
@@ -28,9 +33,28 @@ struct HaloWidth {
 [[nodiscard]] backend::Outcome check_extents(const spider_kernel& kernel, const spider_field& field,
                                              const std::string& name);
 
-/// Whether one sweep from `in` to `out` is well defined; the reason if it is not.
+/// Whether fields of these extents can be this part of a whole; the reason if they cannot.
+[[nodiscard]] backend::Outcome check_part(const spider_kernel& kernel, const spider_field& field,
+                                          const spider_part& part);
+
+/// Whether one sweep from `in` to `out`, which are this part of a whole, is well defined; the reason if it is
+/// not.
 [[nodiscard]] backend::Outcome check_fields(const spider_kernel& kernel, const spider_field& in,
-                                            const spider_field& out);
+                                            const spider_field& out, const spider_part& part);
+
+/// A part as kernels see it: two fields of the extents of the whole, of which only the cells of the part and
+/// of its halo are in memory, and where the part begins.
+struct PlacedFields {
+  spider_field in;
+  spider_field out;
+  std::int64_t origin[3];  ///< of the part, among the cells of the two
+};
+
+/// Where a periodic axis is cut, what lies beyond a face is the halo's: cells are added to the whole there,
+/// so that no index crosses a face, as many as keep blocks and rows where they are. Fields and part are
+/// checked.
+[[nodiscard]] PlacedFields place_fields(const spider_kernel& kernel, const spider_field& in,
+                                        const spider_field& out, const spider_part& part);
 
 /// Whether `box` is a part of the field's interior, and not empty; the reason if it is not.
 [[nodiscard]] backend::Outcome check_box(const spider_field& field, const Box& box);

@@ -23,6 +23,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "
 import box_checks  # noqa: E402
 import interface_checks  # noqa: E402
 import memory_checks  # noqa: E402
+import part_checks  # noqa: E402
 import reference  # noqa: E402
 import self_test  # noqa: E402
 import sweep_case  # noqa: E402
@@ -141,6 +142,7 @@ INTERFACE_CHECKS = {
     interface_checks.check_misuse: (10, 3),
     interface_checks.check_forms: (2, 0),
     box_checks.check_boxes: (2, 1),
+    part_checks.check_parts: (2, 0),
     memory_checks.check_far_strides: (5, 2),
     memory_checks.check_long_line: (3, 0),
     memory_checks.check_long_axis: (3, 1),

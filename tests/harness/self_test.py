@@ -7,6 +7,7 @@ import numpy
 
 import box_checks
 import memory_checks
+import part_checks
 import reference
 import sweep_case
 from case_lists import make_rng
@@ -33,6 +34,12 @@ class BrokenLibrary:
                 self.library.sweep(kernel, source, target)
             else:
                 self.library.sweep_box(kernel, source, target, box)
+
+        self.change(truly, source, target, box)
+
+    def sweep_part(self, kernel, source, target, box, origin, whole):
+        def truly(source, target, box):
+            self.library.sweep_part(kernel, source, target, box, origin, whole)
 
         self.change(truly, source, target, box)
 
@@ -112,6 +119,7 @@ def broken_libraries(library, plan):
     # Boxes need not begin further from the field's face than taps reach far.
     if plan.reach[2][0] < 32:
         yield "a read beyond a box's reach", box_checks.check_boxes, BrokenLibrary(library, reads_beyond)
+    yield "a wrong bit in a part", part_checks.check_parts, BrokenLibrary(library, wrong_bit)
     yield "columns of zeros", memory_checks.check_not_finite, BrokenLibrary(library, loses_nan)
     if plan.dimensions > 1:
         yield "half the strides", memory_checks.check_far_strides, BrokenLibrary(library, nearer)

@@ -28,6 +28,29 @@ class Field(ctypes.Structure):
     _fields_ = [("data", c_void_p), ("extent", c_int64 * 3), ("stride", c_int64 * 2)]
 
 
+class Part(ctypes.Structure):
+    """spider_part."""
+
+    _fields_ = [("origin", c_int64 * 3), ("whole", c_int64 * 3)]
+
+
+class Sweep(ctypes.Structure):
+    """spider_sweep."""
+
+    _fields_ = [
+        ("size", c_uint32),
+        ("input", POINTER(Field)),
+        ("output", POINTER(Field)),
+        ("previous", POINTER(Field)),
+        ("fields", c_void_p),
+        ("scalars", c_void_p),
+        ("offset", c_int64 * 3),
+        ("extent", c_int64 * 3),
+        ("part", POINTER(Part)),
+        ("stream", c_void_p),
+    ]
+
+
 class KernelInfo(ctypes.Structure):
     """spider_kernel_info."""
 
@@ -76,6 +99,7 @@ class Library:
                 c_int32,
                 [c_void_p, field_pointer, field_pointer, c_int64, c_void_p, POINTER(c_void_p)],
             ),
+            "spider_run": (c_int32, [c_void_p, POINTER(Sweep)]),
             "spider_status_string": (c_char_p, [c_int32]),
             "spider_last_error": (c_char_p, []),
             "spider_allocate": (c_int32, [c_uint64, POINTER(c_void_p)]),
@@ -128,6 +152,16 @@ class Library:
         offset, extent = (c_int64 * 3)(*box.offset), (c_int64 * 3)(*box.extent)
         status = self.apply_box(kernel, byref(source), byref(target), offset, extent, None)
         self.require("spider_apply_box", status)
+        self.require("spider_synchronize", self.synchronize(None))
+
+
+    def sweep_part(self, kernel, source, target, box, origin, whole):
+        """spider_run of a box of a part on the default stream, and waits."""
+        part = Part((c_int64 * 3)(*origin), (c_int64 * 3)(*whole))
+        sweep = Sweep(size=ctypes.sizeof(Sweep), input=ctypes.pointer(source), output=ctypes.pointer(target))
+        sweep.offset, sweep.extent = (c_int64 * 3)(*box.offset), (c_int64 * 3)(*box.extent)
+        sweep.part = ctypes.pointer(part)
+        self.require("spider_run", self.run(kernel, byref(sweep)))
         self.require("spider_synchronize", self.synchronize(None))
 
 

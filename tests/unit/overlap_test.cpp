@@ -93,7 +93,7 @@ TEST(Overlap, IsThatOfTheCells) {
     }
     const int span = static_cast<int>(in.extent[0] * in.stride[0] + in.extent[1] * in.stride[1]);
     out.data = address(up_to(2 * span) - span);
-    const backend::Outcome outcome = check_fields(kernel, in, out);
+    const backend::Outcome outcome = check_fields(kernel, in, out, whole_part(in));
     const bool truth = share(cells_of(in, low, high), cells_of(out, {}, {}));
     ASSERT_EQ(outcome.status, truth ? SPIDER_ERROR_OVERLAP : SPIDER_OK) << outcome.reason;
     ++(truth ? shared : apart);
@@ -112,10 +112,10 @@ TEST(Overlap, IsKnownAtOnceForFieldsOfAnySize) {
   spider_field out = in;
   out.data = address(extent + 1);
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(check_fields(kernel, in, out).status, SPIDER_OK);
+  EXPECT_EQ(check_fields(kernel, in, out, whole_part(in)).status, SPIDER_OK);
   for (const std::int64_t cell : {extent, extent + 3}) {
     out.data = address(cell);
-    EXPECT_EQ(check_fields(kernel, in, out).status, SPIDER_ERROR_OVERLAP) << cell;
+    EXPECT_EQ(check_fields(kernel, in, out, whole_part(in)).status, SPIDER_ERROR_OVERLAP) << cell;
   }
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
 }

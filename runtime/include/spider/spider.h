@@ -72,6 +72,28 @@ typedef struct spider_kernel_info {
   int32_t emulated;      /**< 1 where the linked back end is the emulator */
 } spider_kernel_info;
 
+/** Where fields lie in a larger whole, in cells along z, y, x. The rules act at the faces of the whole. At
+ * faces between parts, and where a periodic axis is cut, the cells beyond are read from the halo, which the
+ * caller has filled: as many as the reach, or those up to the whole's face. */
+typedef struct spider_part {
+  int64_t origin[3]; /**< of the fields' first interior element, counted from that of the whole */
+  int64_t whole[3];  /**< extents of the whole */
+} spider_part;
+
+/** What a sweep is given. Zero it and set `size`. Append only. */
+typedef struct spider_sweep {
+  uint32_t size;                     /**< sizeof(spider_sweep) */
+  const spider_field* in;            /**< read, with its halo */
+  const spider_field* out;           /**< written */
+  const spider_field* previous;      /**< the input one step back; NULL where the kernel takes none */
+  const spider_field* const* fields; /**< further fields as the spec lists them; NULL where there are none */
+  const double* scalars;             /**< as the spec lists them; NULL where there are none */
+  int64_t offset[3];                 /**< of the box to write, in the fields' interior; z, y, x */
+  int64_t extent[3];                 /**< of the box; zeros: all of the interior */
+  const spider_part* part;           /**< NULL where the fields are whole */
+  void* stream;                      /**< as in spider_apply */
+} spider_sweep;
+
 /** SPIDER_ABI of the linked runtime. */
 SPIDER_PUBLIC int32_t spider_abi_version(void);
 
@@ -110,6 +132,16 @@ SPIDER_PUBLIC spider_status spider_apply_box(const spider_kernel* kernel, const 
 SPIDER_PUBLIC spider_status spider_iterate(const spider_kernel* kernel, const spider_field* a,
                                            const spider_field* b, int64_t steps, void* stream,
                                            const spider_field** result);
+
+/** One sweep. Gives the bits that a sweep of the whole gives there. What the kernel does not take (previous
+ * input, fields, scalars) is SPIDER_ERROR_UNSUPPORTED, as is another size; a part that does not lie in the
+ * whole is SPIDER_ERROR_EXTENT. */
+SPIDER_PUBLIC spider_status spider_run(const spider_kernel* kernel, const spider_sweep* sweep);
+
+/** `steps` time steps from `in` to `out` and back, as spider_iterate. Of a box or a part as many as one sweep
+ * does, the kernel's or fewer: the cells around it are those of the first step. */
+SPIDER_PUBLIC spider_status spider_run_steps(const spider_kernel* kernel, const spider_sweep* sweep,
+                                             int64_t steps, const spider_field** result);
 
 /** A constant string for any value. */
 SPIDER_PUBLIC const char* spider_status_string(spider_status status);

@@ -18,12 +18,18 @@
 
 #include "advection2d_periodic.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/tile2d.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_advection2d_periodic {
+
+#if !defined(SPIDER_HOST)
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[3][32] = {
@@ -135,8 +141,10 @@ struct Stencil : OperandTables, Reach {
   }
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {0, -1, -1, 1},
     {0, 0, -1, 1},
@@ -147,16 +155,20 @@ constexpr spider::Tap taps[] = {
     {0, 0, -1, 0.18720000037865248}, {0, 0, 0, 0.8736000017670449}, {0, 0, 1, -0.1008000002038898},
     {0, 1, -1, -0.015600000031554373}, {0, 1, 0, -0.07280000014725374}, {0, 1, 1, 0.008400000016990816},
 };
-constexpr spider::SweepForm forms[] = {
-    spider::tile2d_form<Stencil, spider::Tile2dForm<12, 4, 1, 5, false>>(16),
-    spider::tile2d_form<Stencil, spider::Tile2dForm<6, 4, 1, 6, false>>(4),
-    spider::tile2d_form<Stencil, spider::Tile2dForm<4, 4, 1, 6, false>>(0),
-    spider::tile2d_form<Stencil, spider::Tile2dForm<12, 4, 1, 3, true>>(0),
-};
 constexpr spider::Face faces[3][2] = {
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::periodic, 0x0p+0F}, {spider::FaceRule::periodic, 0x0p+0F}},
     {{spider::FaceRule::periodic, 0x0p+0F}, {spider::FaceRule::periodic, 0x0p+0F}}
+};
+constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F16, 1>(),
+#else
+    spider::tile2d_form<Stencil, spider::Tile2dForm<12, 4, 1, 5, false>>(16),
+    spider::tile2d_form<Stencil, spider::Tile2dForm<6, 4, 1, 6, false>>(4),
+    spider::tile2d_form<Stencil, spider::Tile2dForm<4, 4, 1, 6, false>>(0),
+    spider::tile2d_form<Stencil, spider::Tile2dForm<12, 4, 1, 3, true>>(0),
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"advection2d_periodic", "spider-gen version 0.1.0", "ac50ee519a82a0a2", 2, SPIDER_F16,

@@ -15,12 +15,18 @@
 
 #include "box1d_r2.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/stream1d.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box1d_r2 {
+
+#if !defined(SPIDER_HOST)
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[1][32] = {
@@ -86,8 +92,10 @@ struct Stencil : OperandTables {
   }
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {0, 0, -2, 2},
 };
@@ -95,13 +103,17 @@ constexpr spider::Tap taps[] = {
     {0, 0, -2, -0.03515625}, {0, 0, -1, -0.12890625}, {0, 0, 0, -0.1015625}, {0, 0, 1, -0.1171875},
     {0, 0, 2, 0.1171875},
 };
-constexpr spider::SweepForm forms[] = {
-    spider::stream1d_form<Stencil>(),
-};
 constexpr spider::Face faces[3][2] = {
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+};
+constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F16, 1>(),
+#else
+    spider::stream1d_form<Stencil>(),
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"box1d_r2", "spider-gen version 0.1.0", "a6bcaf72c9c851b2", 1, SPIDER_F16,

@@ -15,12 +15,18 @@
 
 #include "box1d_r7.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/stream1d.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box1d_r7 {
+
+#if !defined(SPIDER_HOST)
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[1][32] = {
@@ -86,8 +92,10 @@ struct Stencil : OperandTables {
   }
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {0, 0, -7, 7},
 };
@@ -97,13 +105,17 @@ constexpr spider::Tap taps[] = {
     {0, 0, 1, -0.048828125}, {0, 0, 2, 0.013671875}, {0, 0, 3, -0.04296875}, {0, 0, 4, -0.01171875},
     {0, 0, 5, 0.06640625}, {0, 0, 6, -0.07421875}, {0, 0, 7, -0.076171875},
 };
-constexpr spider::SweepForm forms[] = {
-    spider::stream1d_form<Stencil>(),
-};
 constexpr spider::Face faces[3][2] = {
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+};
+constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F16, 1>(),
+#else
+    spider::stream1d_form<Stencil>(),
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"box1d_r7", "spider-gen version 0.1.0", "ae93649a9c3288fd", 1, SPIDER_F16,

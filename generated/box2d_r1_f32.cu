@@ -15,12 +15,18 @@
 
 #include "box2d_r1_f32.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/cores2d.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box2d_r1_f32 {
+
+#if !defined(SPIDER_HOST)
 
 struct Reach {
   static constexpr int row_low = -1, row_high = 1;  // dy
@@ -49,8 +55,10 @@ struct Stencil : Reach {
   };
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {0, -1, -1, 1},
     {0, 0, -1, 1},
@@ -61,13 +69,17 @@ constexpr spider::Tap taps[] = {
     {0, 0, -1, -0.02728400006890297}, {0, 0, 0, 0.2031320035457611}, {0, 0, 1, 0.05226000025868416},
     {0, 1, -1, 0.2050440013408661}, {0, 1, 0, 0.06448400020599365}, {0, 1, 1, 0.11402799934148788},
 };
-constexpr spider::SweepForm forms[] = {
-    spider::cores2d_form<Stencil>(),
-};
 constexpr spider::Face faces[3][2] = {
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+};
+constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F32, 1>(),
+#else
+    spider::cores2d_form<Stencil>(),
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"box2d_r1_f32", "spider-gen version 0.1.0", "683ea54a55cddeb0", 2, SPIDER_F32,

@@ -15,12 +15,18 @@
 
 #include "box2d_r2_f32.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/cores2d.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box2d_r2_f32 {
+
+#if !defined(SPIDER_HOST)
 
 struct Reach {
   static constexpr int row_low = -2, row_high = 2;  // dy
@@ -56,8 +62,10 @@ struct Stencil : Reach {
   };
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {0, -2, -2, 2},
     {0, -1, -2, 2},
@@ -77,13 +85,17 @@ constexpr spider::Tap taps[] = {
     {0, 2, -2, -0.05437999963760376}, {0, 2, -1, -0.03078800067305565}, {0, 2, 0, -0.07265200465917587}, {0, 2, 1, 0.06976400315761566},
     {0, 2, 2, -0.05461199954152107},
 };
-constexpr spider::SweepForm forms[] = {
-    spider::cores2d_form<Stencil>(),
-};
 constexpr spider::Face faces[3][2] = {
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+};
+constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F32, 1>(),
+#else
+    spider::cores2d_form<Stencil>(),
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"box2d_r2_f32", "spider-gen version 0.1.0", "06fc6a25c49b248e", 2, SPIDER_F32,

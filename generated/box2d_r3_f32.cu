@@ -15,12 +15,18 @@
 
 #include "box2d_r3_f32.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/cuda_cores.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box2d_r3_f32 {
+
+#if !defined(SPIDER_HOST)
 
 /// out[step][row][column] = sum of weight * in[step + s][row + r][column + c]
 struct Stencil {
@@ -65,8 +71,10 @@ struct Stencil {
   SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::halo, spider::FaceRule::halo, 0x00000000, 0x00000000}; }
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {0, -3, -3, 3},
     {0, -2, -3, 3},
@@ -92,13 +100,17 @@ constexpr spider::Tap taps[] = {
     {0, 3, -3, -0.039163000881671906}, {0, 3, -2, 0.025776999071240425}, {0, 3, -1, -0.017981000244617462}, {0, 3, 0, -0.039604999125003815},
     {0, 3, 1, -0.040043000131845474}, {0, 3, 2, -0.009309000335633755}, {0, 3, 3, -0.0347989983856678},
 };
-constexpr spider::SweepForm forms[] = {
-    spider::cuda_cores_form<Stencil>(),
-};
 constexpr spider::Face faces[3][2] = {
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+};
+constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F32, 1>(),
+#else
+    spider::cuda_cores_form<Stencil>(),
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"box2d_r3_f32", "spider-gen version 0.1.0", "0dfeac0603acc8ae", 2, SPIDER_F32,

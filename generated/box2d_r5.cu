@@ -16,12 +16,18 @@
 
 #include "box2d_r5.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/block2d.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box2d_r5 {
+
+#if !defined(SPIDER_HOST)
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[11][32] = {
@@ -286,8 +292,10 @@ struct Stencil : OperandTables, Reach {
   }
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {0, -5, -5, 5},
     {0, -4, -5, 5},
@@ -336,18 +344,22 @@ constexpr spider::Tap taps[] = {
     {0, 5, -1, 0.01171875}, {0, 5, 0, 0.0107421875}, {0, 5, 1, 0.0146484375}, {0, 5, 2, -0.001953125},
     {0, 5, 3, 0.0009765625}, {0, 5, 4, 0.0146484375}, {0, 5, 5, 0.0078125},
 };
+constexpr spider::Face faces[3][2] = {
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+};
 constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F16, 1>(),
+#else
     spider::block2d_form<Stencil, spider::Block2dForm<32, 4, 1, 1, 4, spider::Inputs::shared, false>>(8),
     spider::block2d_form<Stencil, spider::Block2dForm<16, 4, 1, 1, 4, spider::Inputs::shared, false>>(2),
     spider::block2d_form<Stencil, spider::Block2dForm<4, 4, 1, 1, 4, spider::Inputs::shared, false>>(0),
     spider::block2d_form<Stencil, spider::Block2dForm<32, 4, 1, 1, 4, spider::Inputs::shared, true>>(8),
     spider::block2d_form<Stencil, spider::Block2dForm<16, 4, 1, 1, 4, spider::Inputs::shared, true>>(2),
     spider::block2d_form<Stencil, spider::Block2dForm<4, 4, 1, 1, 4, spider::Inputs::shared, true>>(0),
-};
-constexpr spider::Face faces[3][2] = {
-    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"box2d_r5", "spider-gen version 0.1.0", "0a8b0c74cf5c9406", 2, SPIDER_F16,

@@ -15,12 +15,18 @@
 
 #include "box2d_r7_f32.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/stream2d.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box2d_r7_f32 {
+
+#if !defined(SPIDER_HOST)
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[30][32] = {
@@ -670,8 +676,10 @@ struct Stencil : OperandTables, Reach {
   }
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {0, -7, -7, 7},
     {0, -6, -7, 7},
@@ -751,13 +759,17 @@ constexpr spider::Tap taps[] = {
     {0, 7, 1, -0.007176750339567661}, {0, 7, 2, 0.005219750106334686}, {0, 7, 3, 0.005131750367581844}, {0, 7, 4, -0.008743249985855073},
     {0, 7, 5, -0.006658249534666538}, {0, 7, 6, 0.006917750462889671}, {0, 7, 7, -0.006173250265419483},
 };
-constexpr spider::SweepForm forms[] = {
-    spider::stream2d_form<Stencil>(),
-};
 constexpr spider::Face faces[3][2] = {
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+};
+constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F32, 1>(),
+#else
+    spider::stream2d_form<Stencil>(),
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"box2d_r7_f32", "spider-gen version 0.1.0", "afa63a0226228223", 2, SPIDER_F32,

@@ -15,12 +15,18 @@
 
 #include "box2d_r7_f32_exact.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/stream2d.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box2d_r7_f32_exact {
+
+#if !defined(SPIDER_HOST)
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[15][32] = {
@@ -385,8 +391,10 @@ struct Stencil : OperandTables, Reach {
   }
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {0, -7, -7, 7},
     {0, -6, -7, 7},
@@ -466,13 +474,17 @@ constexpr spider::Tap taps[] = {
     {0, 7, 1, -0.0070000000141590135}, {0, 7, 2, 0.005000000010113581}, {0, 7, 3, 0.005000000010113581}, {0, 7, 4, -0.008500000017193088},
     {0, 7, 5, -0.006500000013147655}, {0, 7, 6, 0.0067500000136533345}, {0, 7, 7, -0.006000000012136297},
 };
-constexpr spider::SweepForm forms[] = {
-    spider::stream2d_form<Stencil>(),
-};
 constexpr spider::Face faces[3][2] = {
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+};
+constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F32, 1>(),
+#else
+    spider::stream2d_form<Stencil>(),
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"box2d_r7_f32_exact", "spider-gen version 0.1.0", "d286cfcd527057d0", 2, SPIDER_F32,

@@ -16,12 +16,18 @@
 
 #include "gauss2d_r7.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/stream2d.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_gauss2d_r7 {
+
+#if !defined(SPIDER_HOST)
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[16][32] = {
@@ -404,8 +410,10 @@ struct Stencil : OperandTables, Reach {
   }
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {0, -7, -7, 7},
     {0, -6, -7, 7},
@@ -485,13 +493,17 @@ constexpr spider::Tap taps[] = {
     {0, 7, 1, 0.0002969615161418915}, {0, 7, 2, 0.00022544898092746735}, {0, 7, 3, 0.00014243833720684052}, {0, 7, 4, 7.48923048377037e-05},
     {0, 7, 5, 3.277044743299484e-05}, {0, 7, 6, 1.1933036148548126e-05}, {0, 7, 7, 3.616325557231903e-06},
 };
-constexpr spider::SweepForm forms[] = {
-    spider::stream2d_form<Stencil>(),
-};
 constexpr spider::Face faces[3][2] = {
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}},
     {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}}
+};
+constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F16, 1>(),
+#else
+    spider::stream2d_form<Stencil>(),
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"gauss2d_r7", "spider-gen version 0.1.0", "570a8faa05d6ed06", 2, SPIDER_F16,

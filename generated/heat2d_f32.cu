@@ -16,12 +16,18 @@
 
 #include "heat2d_f32.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/cores2d.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_heat2d_f32 {
+
+#if !defined(SPIDER_HOST)
 
 struct Reach {
   static constexpr int row_low = -1, row_high = 1;  // dy
@@ -50,8 +56,10 @@ struct Stencil : Reach {
   };
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {0, -1, 0, 0},
     {0, 0, -1, 1},
@@ -62,13 +70,17 @@ constexpr spider::Tap taps[] = {
     {0, 0, -1, 0.09999999403953552}, {0, 0, 0, 0.6000000238418579}, {0, 0, 1, 0.09999999403953552},
     {0, 1, 0, 0.09999999403953552},
 };
-constexpr spider::SweepForm forms[] = {
-    spider::cores2d_form<Stencil>(),
-};
 constexpr spider::Face faces[3][2] = {
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}},
     {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}}
+};
+constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F32, 1>(),
+#else
+    spider::cores2d_form<Stencil>(),
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"heat2d_f32", "spider-gen version 0.1.0", "09301542516b737a", 2, SPIDER_F32,

@@ -21,12 +21,18 @@
 
 #include "laplacian2d_r4.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/star2d.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_laplacian2d_r4 {
+
+#if !defined(SPIDER_HOST)
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[2][32] = {
@@ -253,8 +259,10 @@ struct Stencil : OperandTables, Reach {
   SPIDER_DEVICE static const std::uint32_t* comb_word(int i, int lane) { return &comb_words[i][lane]; }
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {0, -4, 0, 0},
     {0, -3, 0, 0},
@@ -279,17 +287,21 @@ constexpr spider::Tap taps[] = {
     {0, 3, 0, 0.025396825396455824},
     {0, 4, 0, -0.0017857142856883002},
 };
+constexpr spider::Face faces[3][2] = {
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}},
+    {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}}
+};
 constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F16, 1>(),
+#else
     spider::star2d_form<Stencil, spider::Star2dForm<64, 64, 4>>(24),
     spider::star2d_form<Stencil, spider::Star2dForm<48, 64, 5>>(5),
     spider::star2d_form<Stencil, spider::Star2dForm<16, 128, 4>>(3),
     spider::star2d_form<Stencil, spider::Star2dForm<32, 32, 5>>(2),
     spider::star2d_form<Stencil, spider::Star2dForm<16, 32, 4>>(0),
-};
-constexpr spider::Face faces[3][2] = {
-    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-    {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}},
-    {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}}
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"laplacian2d_r4", "spider-gen version 0.1.0", "4d2e78d225b8a985", 2, SPIDER_F16,

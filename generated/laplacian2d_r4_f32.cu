@@ -16,12 +16,18 @@
 
 #include "laplacian2d_r4_f32.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/cores2d.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_laplacian2d_r4_f32 {
+
+#if !defined(SPIDER_HOST)
 
 struct Reach {
   static constexpr int row_low = -4, row_high = 4;  // dy
@@ -58,8 +64,10 @@ struct Stencil : Reach {
   };
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {0, -4, 0, 0},
     {0, -3, 0, 0},
@@ -84,13 +92,17 @@ constexpr spider::Tap taps[] = {
     {0, 3, 0, 0.02539682388305664},
     {0, 4, 0, -0.00178571417927742},
 };
-constexpr spider::SweepForm forms[] = {
-    spider::cores2d_form<Stencil>(),
-};
 constexpr spider::Face faces[3][2] = {
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}},
     {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}}
+};
+constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F32, 1>(),
+#else
+    spider::cores2d_form<Stencil>(),
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"laplacian2d_r4_f32", "spider-gen version 0.1.0", "d5add0c5f3e6708b", 2, SPIDER_F32,

@@ -17,12 +17,18 @@
 
 #include "sobel_y.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/tile2d.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_sobel_y {
+
+#if !defined(SPIDER_HOST)
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[2][32] = {
@@ -115,8 +121,10 @@ struct Stencil : OperandTables, Reach {
   }
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {0, -1, -1, 1},
     {0, 1, -1, 1},
@@ -125,16 +133,20 @@ constexpr spider::Tap taps[] = {
     {0, -1, -1, -0.125}, {0, -1, 0, -0.25}, {0, -1, 1, -0.125},
     {0, 1, -1, 0.125}, {0, 1, 0, 0.25}, {0, 1, 1, 0.125},
 };
-constexpr spider::SweepForm forms[] = {
-    spider::tile2d_form<Stencil, spider::Tile2dForm<12, 4, 1, 5, false>>(16),
-    spider::tile2d_form<Stencil, spider::Tile2dForm<6, 4, 1, 6, false>>(4),
-    spider::tile2d_form<Stencil, spider::Tile2dForm<4, 4, 1, 6, false>>(0),
-    spider::tile2d_form<Stencil, spider::Tile2dForm<12, 4, 1, 3, true>>(0),
-};
 constexpr spider::Face faces[3][2] = {
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}},
     {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}}
+};
+constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F16, 1>(),
+#else
+    spider::tile2d_form<Stencil, spider::Tile2dForm<12, 4, 1, 5, false>>(16),
+    spider::tile2d_form<Stencil, spider::Tile2dForm<6, 4, 1, 6, false>>(4),
+    spider::tile2d_form<Stencil, spider::Tile2dForm<4, 4, 1, 6, false>>(0),
+    spider::tile2d_form<Stencil, spider::Tile2dForm<12, 4, 1, 3, true>>(0),
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"sobel_y", "spider-gen version 0.1.0", "e452c99bdd0dd96e", 2, SPIDER_F16,

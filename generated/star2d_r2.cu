@@ -17,12 +17,18 @@
 
 #include "star2d_r2.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/block2d.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_star2d_r2 {
+
+#if !defined(SPIDER_HOST)
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[3][32] = {
@@ -135,8 +141,10 @@ struct Stencil : OperandTables, Reach {
   }
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {0, -2, 0, 0},
     {0, -1, 0, 0},
@@ -152,18 +160,22 @@ constexpr spider::Tap taps[] = {
     {0, 1, 0, -0.05078125},
     {0, 2, 0, 0.015625},
 };
+constexpr spider::Face faces[3][2] = {
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
+    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+};
 constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F16, 1>(),
+#else
     spider::block2d_form<Stencil, spider::Block2dForm<16, 4, 1, 1, 6, spider::Inputs::shared, false>>(18),
     spider::block2d_form<Stencil, spider::Block2dForm<8, 1, 2, 2, 4, spider::Inputs::registers, false>>(4),
     spider::block2d_form<Stencil, spider::Block2dForm<4, 1, 2, 1, 12, spider::Inputs::registers, false>>(2),
     spider::block2d_form<Stencil, spider::Block2dForm<4, 1, 2, 2, 6, spider::Inputs::registers, false>>(0),
     spider::block2d_form<Stencil, spider::Block2dForm<16, 4, 1, 1, 6, spider::Inputs::shared, true>>(18),
     spider::block2d_form<Stencil, spider::Block2dForm<8, 4, 1, 1, 6, spider::Inputs::shared, true>>(0),
-};
-constexpr spider::Face faces[3][2] = {
-    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
-    {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"star2d_r2", "spider-gen version 0.1.0", "b9f62b7acdf91351", 2, SPIDER_F16,

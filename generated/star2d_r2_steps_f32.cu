@@ -18,12 +18,18 @@
 
 #include "star2d_r2_steps_f32.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/stepping2d.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_star2d_r2_steps_f32 {
+
+#if !defined(SPIDER_HOST)
 
 /// 16 time steps of out[y][x] = sum of weight * in[y + dy][x + dx]
 struct Stencil {
@@ -71,8 +77,10 @@ struct SingleStep : Stencil {
   }
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {0, -32, -32, 32}, {0, -31, -32, 32}, {0, -30, -32, 32}, {0, -29, -32, 32}, {0, -28, -32, 32}, {0, -27, -32, 32},
     {0, -26, -32, 32}, {0, -25, -32, 32}, {0, -24, -32, 32}, {0, -23, -32, 32}, {0, -22, -32, 32}, {0, -21, -32, 32},
@@ -94,14 +102,19 @@ constexpr spider::Tap taps[] = {
     {0, 1, 0, 0.13333334028720856},
     {0, 2, 0, -0.00833333283662796},
 };
-constexpr spider::SweepForm forms[] = {
-    spider::stepping2d_form<Stencil>(),
-    spider::stepping2d_form<SingleStep>(),
-};
 constexpr spider::Face faces[3][2] = {
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::mirror, 0x0p+0F}, {spider::FaceRule::mirror, 0x0p+0F}},
     {{spider::FaceRule::mirror, 0x0p+0F}, {spider::FaceRule::mirror, 0x0p+0F}}
+};
+constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F32, 16>(),
+    spider::host_form<taps, tap_rows, faces, SPIDER_F32, 1>(),
+#else
+    spider::stepping2d_form<Stencil>(),
+    spider::stepping2d_form<SingleStep>(),
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"star2d_r2_steps_f32", "spider-gen version 0.1.0", "5bbd4456a5e66dcc", 2, SPIDER_F32,

@@ -17,12 +17,18 @@
 
 #include "star3d_r4.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/stream3d.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_star3d_r4 {
+
+#if !defined(SPIDER_HOST)
 
 // Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
 alignas(16) SPIDER_TABLE spider::device::Vector operands[6][32] = {
@@ -210,8 +216,10 @@ struct Stencil : OperandTables, Reach {
   }
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {-4, 0, 0, 0},
     {-3, 0, 0, 0},
@@ -252,13 +260,17 @@ constexpr spider::Tap taps[] = {
     {3, 0, 0, 0.025396825396455824},
     {4, 0, 0, -0.0017857142856883002},
 };
-constexpr spider::SweepForm forms[] = {
-    spider::stream3d_form<Stencil>(),
-};
 constexpr spider::Face faces[3][2] = {
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+};
+constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F16, 1>(),
+#else
+    spider::stream3d_form<Stencil>(),
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"star3d_r4", "spider-gen version 0.1.0", "d2a84abe7dcc1523", 3, SPIDER_F16,

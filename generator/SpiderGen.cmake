@@ -1,6 +1,6 @@
 # spider_add_stencil(<target>
 #                    SPECS <yaml>...               specs; the stem of each names its stencil
-#                    [BACKEND cuda|emulated]       default cuda
+#                    [BACKEND cuda|host|emulated]  default cuda
 #                    [ARCHITECTURES <list>]        as CUDA_ARCHITECTURES; default CMAKE_CUDA_ARCHITECTURES
 #                    [DEPENDS <file>...]           what else the kernels are generated from
 #                    [OUTPUT_DIRECTORY <dir>]      default: a folder per kernel in the build tree
@@ -103,12 +103,11 @@ endfunction()
 function(_spider_require_backend where target backend)
   get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
   if(backend STREQUAL "cuda")
-    set(runtime SpiderGen::runtime)
     if(NOT "CUDA" IN_LIST languages)
       message(FATAL_ERROR
         "${where}: BACKEND cuda needs the language CUDA, which this project has not enabled. Write "
-        "project(... LANGUAGES CXX CUDA) or enable_language(CUDA) before it; or run on the host, slowly, with "
-        "BACKEND emulated.")
+        "project(... LANGUAGES CXX CUDA) or enable_language(CUDA) before it; or run on the host with BACKEND host; or "
+        "test the kernels there, slowly, with BACKEND emulated.")
     elseif(CMAKE_CUDA_COMPILER_ID STREQUAL "NVIDIA" AND CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.5)
       message(FATAL_ERROR "${where}: kernels need CUDA 12.5 or newer, and nvcc is ${CMAKE_CUDA_COMPILER_VERSION}")
     elseif(NOT TARGET SpiderGen::runtime)
@@ -116,15 +115,18 @@ function(_spider_require_backend where target backend)
         "${where}: BACKEND cuda needs SpiderGen::runtime, and find_package(CUDAToolkit) found no toolkit when SpiderGen "
         "was looked for. Set CUDAToolkit_ROOT to one.")
     endif()
+  elseif(backend STREQUAL "host")
+    if(NOT TARGET SpiderGen::host)
+      message(FATAL_ERROR "${where}: BACKEND host needs SpiderGen::host, which this runtime lacks")
+    endif()
   elseif(backend STREQUAL "emulated")
-    set(runtime SpiderGen::emulator)
     if(NOT TARGET SpiderGen::emulator)
       message(FATAL_ERROR
         "${where}: BACKEND emulated needs Boost.Context, which was not found. Debian: apt-get install "
         "libboost-context-dev")
     endif()
   else()
-    message(FATAL_ERROR "${where}: BACKEND is cuda or emulated, not ${backend}")
+    message(FATAL_ERROR "${where}: BACKEND is cuda, host or emulated, not ${backend}")
   endif()
 
   # The property travels with the libraries, and CMake refuses a mixture anywhere in a link; this only says it better.
@@ -150,8 +152,8 @@ function(_spider_architectures where backend asked result)
       if(backend STREQUAL "cuda" AND NOT CMAKE_CUDA_ARCHITECTURES_NATIVE)
         message(FATAL_ERROR
           "${where}: architecture native: CMake found no GPU on this machine. Name the one to compile for: "
-          "-DCMAKE_CUDA_ARCHITECTURES=90 for H100 and H200, 80 for A100, 89 for Ada; or run on the host, slowly, with "
-          "BACKEND emulated.")
+          "-DCMAKE_CUDA_ARCHITECTURES=90 for H100 and H200, 80 for A100, 89 for Ada; or run on the host with "
+          "BACKEND host.")
       endif()
       list(APPEND usable ${CMAKE_CUDA_ARCHITECTURES_NATIVE})
     elseif(candidate STREQUAL "all")
@@ -254,13 +256,18 @@ function(_spider_kernel_library where spec backend architectures depends output_
   else()
     # The LANGUAGE of a .cu cannot be made CXX for other directories, nor under old policies; a .cpp that includes it can
     # be compiled anywhere.
-    file(CONFIGURE OUTPUT "${directory}/${stem}_emulated.cpp" CONTENT "#include \"${stem}.cu\"\n" @ONLY)
-    add_library(${library} STATIC "${directory}/${stem}_emulated.cpp" "${header}" "${stamp}")
+    file(CONFIGURE OUTPUT "${directory}/${stem}_${backend}.cpp" CONTENT "#include \"${stem}.cu\"\n" @ONLY)
+    add_library(${library} STATIC "${directory}/${stem}_${backend}.cpp" "${header}" "${stamp}")
     target_compile_features(${library} PRIVATE cxx_std_20)
     # A shared library exports the C interface, not what its kernels are made of.
     set_target_properties(${library} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
-    target_link_libraries(${library} PUBLIC SpiderGen::emulator)
-    spider_optimise(${library})
+    if(backend STREQUAL "host")
+      target_link_libraries(${library} PUBLIC SpiderGen::host)
+      spider_vectorise(${library})
+    else()
+      target_link_libraries(${library} PUBLIC SpiderGen::emulator)
+      spider_optimise(${library})
+    endif()
   endif()
   spider_isolate(${library})
   target_include_directories(${library} INTERFACE "${directory}")

@@ -110,6 +110,17 @@ void bind_stencil(const spec::StencilSpec& spec, const plan::KernelPlan& plan, r
   bindings["reach_high"] = fmt::format("{}", fmt::join(plan.op.reach_high, ", "));
 }
 
+/// The forms of a kernel that is compiled for the host: of all steps, and of one.
+std::string host_forms_text(const Kernel& kernel) {
+  const auto form = [&](int steps) {
+    return fmt::format("spider::host_form<taps, tap_rows, faces, {}, {}{}>(),",
+                       storage_code(kernel.spec.storage), steps,
+                       kernel.plan.weights.adds_identity ? ", true" : "");
+  };
+  const int steps = kernel.plan.op.steps;
+  return steps == 1 ? form(1) : form(steps) + "\n" + form(1);
+}
+
 EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
   render::Bindings bindings = provenance(kernel.spec, version);
   // Not in the header: a new comment in the spec must not compile its includers again.
@@ -118,6 +129,7 @@ EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
   bindings["storage_code"] = storage_code(kernel.spec.storage);
   bindings["device_abi"] = fmt::to_string(device_abi);
   bindings["scheme"] = plan::scheme_name(kernel.plan.scheme);
+  bindings["host_forms"] = host_forms_text(kernel);
   bindings["products"] = fmt::to_string(kernel.contraction().chained_products());
   std::visit(
       [&]<class Scheme>(const Scheme& scheme) {

@@ -1,7 +1,6 @@
 /// runtime/src/backend.h on the host.
 #include "src/backend.h"
 
-#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -12,6 +11,7 @@
 
 #include "allocations.h"
 #include "run_launch.h"
+#include "src/host_memory.h"
 
 namespace spider::backend {
 
@@ -22,19 +22,10 @@ constexpr std::int32_t largest_shared_bytes = 227 * 1024;
 constexpr std::int32_t most_warps_per_block = 32;
 constexpr std::int32_t blocks_per_multiprocessor = 2;
 
-void copy_rows(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
-               std::uint64_t row_bytes, std::uint64_t rows) {
-  if (row_bytes == 0) return;
-  for (std::uint64_t row = 0; row < rows; ++row) {
-    std::memcpy(static_cast<std::byte*>(to) + row * to_pitch,
-                static_cast<const std::byte*>(from) + row * from_pitch, row_bytes);
-  }
-}
-
 }  // namespace
 
-bool is_emulated() {
-  return true;
+std::int32_t kind() {
+  return SPIDER_BACKEND_EMULATED;
 }
 
 Outcome prepare(const spider_kernel& kernel, Residencies& residencies) {
@@ -79,16 +70,9 @@ Outcome launch(const spider_kernel& kernel, const Start& start, const SweepArgum
 }
 
 Outcome allocate(std::uint64_t bytes, void** memory) {
-  constexpr std::uint64_t alignment = 256;
-  *memory = nullptr;
-  if (bytes <= std::numeric_limits<std::size_t>::max() - alignment) {
-    const std::uint64_t rounded = (bytes == 0 ? alignment : bytes + alignment - 1) / alignment * alignment;
-    *memory = std::aligned_alloc(alignment, rounded);
-  }
-  if (*memory == nullptr)
-    return {SPIDER_ERROR_MEMORY, "no " + std::to_string(bytes) + " bytes of host memory"};
-  emulator::note_allocation(*memory, bytes);
-  return {};
+  Outcome allocated = allocate_on_host(bytes, memory);
+  if (allocated.status == SPIDER_OK) emulator::note_allocation(*memory, bytes);
+  return allocated;
 }
 
 Outcome release(void* memory) {

@@ -48,7 +48,7 @@ spider_status guarded(const char* function, Body body) noexcept {
   }
 }
 
-static_assert(sizeof(spider_kernel) == 808, "another layout must have another size, or another SPIDER_ABI");
+static_assert(sizeof(spider_kernel) == 816, "another layout must have another size, or another SPIDER_ABI");
 // check_kernel compares sizes only: members that change places within them need another SPIDER_ABI.
 static_assert(sizeof(spider::SweepArguments) == 208 && offsetof(spider::SweepArguments, box) == 72 &&
                   offsetof(spider::SweepArguments, grid) == 120 &&
@@ -71,8 +71,8 @@ Outcome check_kernel(const spider_kernel* kernel) {
     const auto launches = [](std::size_t size) { return "launches with " + std::to_string(size) + " bytes"; };
     return refuse(launches(kernel->launch_size), launches(sizeof(spider::SweepArguments)));
   }
-  if ((kernel->info.emulated != 0) != spider::backend::is_emulated()) {
-    return {SPIDER_ERROR_KERNEL, "the kernel was compiled for the other back end: link one back end only"};
+  if (kernel->info.backend != spider::backend::kind()) {
+    return {SPIDER_ERROR_KERNEL, "the kernel was compiled for another back end: link one back end only"};
   }
   return {};
 }

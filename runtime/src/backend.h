@@ -1,4 +1,4 @@
-/// What the runtime asks of a back end. runtime/src/backend_cuda.cpp and
+/// What the runtime asks of a back end. runtime/src/backend_cuda.cpp, runtime/host/backend_host.cpp and
 /// runtime/emulator/backend_emulated.cpp answer; one of them is in a link.
 #pragma once
 
@@ -34,8 +34,8 @@ struct Start {
   void* stream;
 };
 
-/// True for the emulator.
-[[nodiscard]] bool is_emulated();
+/// SPIDER_BACKEND_CUDA, ...
+[[nodiscard]] std::int32_t kind();
 
 /// Loads the kernel on the current device, or finds it loaded; does not touch the device after the first
 /// call.

@@ -236,8 +236,8 @@ bool is_capturing(cudaStream_t stream) {
 
 }  // namespace
 
-bool is_emulated() {
-  return false;
+std::int32_t kind() {
+  return SPIDER_BACKEND_CUDA;
 }
 
 Outcome prepare(const spider_kernel& kernel, Residencies& residencies) {

@@ -40,7 +40,7 @@ class NotPossible(Exception):
 
 
 class SparseMemory:
-    """Memory of the emulated back end that takes room only where it is written; otherwise like Buffer."""
+    """Memory of the host that takes room only where it is written; otherwise like Buffer."""
 
     def __init__(self, cells, cell):
         self.cell = numpy.dtype(cell)
@@ -134,17 +134,17 @@ def merged(ends):
     return result
 
 
-def far_memory(library, emulated, layout, cell):
+def far_memory(library, on_host, layout, cell):
     """Memory for a large layout."""
-    return SparseMemory(layout.cells, cell) if emulated else Buffer(library, layout.cells, cell)
+    return SparseMemory(layout.cells, cell) if on_host else Buffer(library, layout.cells, cell)
 
 
 @contextlib.contextmanager
-def alone(emulated):
+def alone(on_host):
     """Keeps other processes of this harness out, where all of them together would need more than a device has."""
     path = pathlib.Path(tempfile.gettempdir()) / f"spider-far-memory-{os.getuid()}.lock"
     with open(path, "w", encoding="utf-8") as lock:
-        if not emulated:
+        if not on_host:
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -153,14 +153,14 @@ def check_far_strides(library, kernel, plan, rng):
     """A sweep of a field whose offsets exceed 32 bits, against the same field in a small buffer, bit by bit."""
     if plan.dimensions == 1:
         return []
-    with alone(bool(library.info(kernel).contents.emulated)):
+    with alone(library.on_host(kernel)):
         return compare_far_fields(library, kernel, plan, rng)
 
 
 def compare_far_fields(library, kernel, plan, rng):
     extent = (1, 6, 150) if plan.dimensions == 2 else (4, 5, 140)
     case = Case(extent, "random", "aligned", "aligned")
-    emulated = bool(library.info(kernel).contents.emulated)
+    on_host = library.on_host(kernel)
     cell = plan.storage.cell
     near, content, _ = prepare_input(plan, case, rng)
     target_layout, poisoned = prepare_output(plan, case, rng)
@@ -173,11 +173,11 @@ def compare_far_fields(library, kernel, plan, rng):
     valid = reference.valid_cells(plan, extent)
     inner = reference.Cells((0, 0, 0), numpy.ones(extent, bool))
     failures = []
-    for misalignment, stride_bytes in ((0, FAR_STRIDE_BYTES if emulated else None), (3, None)):
+    for misalignment, stride_bytes in ((0, FAR_STRIDE_BYTES if on_host else None), (3, None)):
         far_in = FarField(plan, extent, valid, input_around(plan, extent), misalignment, stride_bytes)
         far_out = FarField(plan, extent, inner, ((0, 0),) * 3, misalignment, stride_bytes)
-        with far_memory(library, emulated, far_in.layout, cell) as source, far_memory(
-            library, emulated, far_out.layout, cell
+        with far_memory(library, on_host, far_in.layout, cell) as source, far_memory(
+            library, on_host, far_out.layout, cell
         ) as target:
             kept = make_guard(plan.storage, far_in.kept(), rng)
             kept[far_in.places(far_in.positions)] = content[near.positions(*valid.indices())]
@@ -215,14 +215,14 @@ def check_long_line(library, kernel, plan, rng):
             box = reference.Box((0, 0, first), (1, 1, size))
             library.sweep_box(kernel, short.field(source), target_layout.field(target), box)
             wanted.append(target.download()[target_layout.base + first :][:size])
-    emulated = bool(library.info(kernel).contents.emulated)
+    on_host = library.on_host(kernel)
     long_in = dataclasses.replace(short, extent=(1, 1, count + LONG), cells=short.cells + LONG)
     long_out = dataclasses.replace(target_layout, extent=(1, 1, count + LONG), cells=target_layout.cells + LONG)
     middle = short.base + kept
     failures = []
-    with alone(emulated):
-        with far_memory(library, emulated, long_in, cell) as source, far_memory(
-            library, emulated, long_out, cell
+    with alone(on_host):
+        with far_memory(library, on_host, long_in, cell) as source, far_memory(
+            library, on_host, long_out, cell
         ) as target:
             source.upload(content[:middle])
             source.upload(content[middle:], LONG + middle)
@@ -246,8 +246,8 @@ SHORT_EXTENT = 1023  # of an axis with the same ends; what it lacks is a multipl
 
 def check_long_axis(library, kernel, plan, rng):
     """Boxes at both ends of each axis of the largest extent, in 2D and 3D, against those of a short field that has the
-    same ends; emulated alone, since no device has the memory."""
-    if plan.dimensions == 1 or not library.info(kernel).contents.emulated:
+    same ends; on the host alone, since no device has the memory."""
+    if plan.dimensions == 1 or not library.on_host(kernel):
         return []
     failures = []
     for axis in range(3 - plan.dimensions, 3):

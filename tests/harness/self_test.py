@@ -123,7 +123,7 @@ def broken_libraries(library, plan):
     yield "columns of zeros", memory_checks.check_not_finite, BrokenLibrary(library, loses_nan)
     if plan.dimensions > 1:
         yield "half the strides", memory_checks.check_far_strides, BrokenLibrary(library, nearer)
-    if plan.dimensions > 1 and library.info(library.kernel(plan.name)).contents.emulated:
+    if plan.dimensions > 1 and library.on_host(library.kernel(plan.name)):
         yield "a box far away in the wrong place", memory_checks.check_long_axis, BrokenLibrary(library, slips)
 
 

@@ -1,5 +1,5 @@
 """The public C API (spider/spider.h, spider/memory.h) as Python calls, and nothing beside it: the same script drives
-the emulated and the CUDA back end."""
+all back ends."""
 
 import ctypes
 import os
@@ -18,6 +18,7 @@ STEPS = 7
 UNSUPPORTED = 8
 EMULATION = 12
 STATUS_VALUES = range(13)
+CUDA = 0  # of spider_kernel_info.backend
 ABI = 1
 PER_THREAD_STREAM = c_void_p(2)  # as CUDA calls it
 
@@ -68,6 +69,7 @@ class KernelInfo(ctypes.Structure):
         ("reach_high", c_int32 * 3),
         ("minimum_arch", c_int32),
         ("emulated", c_int32),
+        ("backend", c_int32),
     ]
 
 
@@ -120,6 +122,10 @@ class Library:
         function.restype = c_void_p
         function.argtypes = []
         return function()
+
+    def on_host(self, kernel):
+        """Is the kernel's memory the host's?"""
+        return self.info(kernel).contents.backend != CUDA
 
     def forms(self, kernel):
         """The kernel, which takes its forms by size, and kernels of each of its forms alone, if it has several. None beside

@@ -204,7 +204,7 @@ spider_kernel counting_kernel() {
   kernel.info.reach_low[1] = 2;
   kernel.info.reach_high[2] = 3;
   kernel.info.minimum_arch = 80;
-  kernel.info.emulated = 1;
+  kernel.info.backend = SPIDER_BACKEND_EMULATED;
   kernel.form_count = 1;
   kernel.forms[0].sweep = count_sweep;
   kernel.forms[0].tiling.kind = spider::TilingKind::strips;

@@ -137,7 +137,7 @@ TEST_F(Misuse, KernelsOfAnotherAbiOrBackEnd) {
   kernel.launch_size -= 8;
   expect_refused(SPIDER_ERROR_KERNEL, "the kernel was generated for launches with");
   kernel.launch_size += 8;
-  kernel.info.emulated = 0;
+  kernel.info.backend = SPIDER_BACKEND_CUDA;
   expect_refused(SPIDER_ERROR_KERNEL, "link one back end only");
 }
 

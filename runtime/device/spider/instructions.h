@@ -1,9 +1,12 @@
-/// The machine as templates see it: one function per instruction, the same for both back ends. The emulator
-/// supplies a header of its own, so that a generated file compiles as C++ where no CUDA compiler is.
+/// The machine as templates see it: one function per instruction, the same for CUDA and the emulator. The
+/// emulator supplies a header of its own, so that a generated file compiles as C++ where no CUDA compiler is.
+/// With SPIDER_HOST a generated file leaves its templates out: there is no machine.
 #pragma once
 
 #if defined(__CUDACC__)
 #include <spider/instructions_cuda.h>
+#elif defined(SPIDER_HOST)
+#include <spider/instructions_host.h>
 #else
 #include <spider/instructions_emulated.h>
 #endif

@@ -23,7 +23,7 @@ inline namespace device_1 {
 namespace device {
 
 /// Which machine this header is of.
-inline constexpr bool is_emulated = false;
+inline constexpr int backend = SPIDER_BACKEND_CUDA;
 
 /// Four 32-bit registers; 16 bytes in memory, on a multiple of 16.
 struct alignas(16) Vector {

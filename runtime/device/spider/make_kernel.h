@@ -45,7 +45,8 @@ constexpr spider_kernel make_kernel(const KernelFacts& facts, const SweepForm (&
                  {facts.reach_low[0], facts.reach_low[1], facts.reach_low[2]},
                  {facts.reach_high[0], facts.reach_high[1], facts.reach_high[2]},
                  facts.minimum_arch,
-                 device::is_emulated};
+                 device::backend == SPIDER_BACKEND_EMULATED,
+                 device::backend};
   for (int i = 0; i < form_count; ++i) kernel.forms[i] = forms[i];
   kernel.form_count = form_count;
   kernel.tap_rows = rows;

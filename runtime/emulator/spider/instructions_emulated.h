@@ -3,6 +3,7 @@
 #pragma once
 
 #include <spider/call_site.h>
+#include <spider/spider.h>
 
 #include <cstdint>
 
@@ -21,7 +22,7 @@ inline namespace device_1 {
 namespace device {
 
 /// Which machine this header is of.
-inline constexpr bool is_emulated = true;
+inline constexpr int backend = SPIDER_BACKEND_EMULATED;
 
 /// Four 32-bit registers; 16 bytes in memory, on a multiple of 16.
 struct alignas(16) Vector {

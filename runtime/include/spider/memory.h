@@ -1,6 +1,6 @@
 /** \file
  * Memory for callers that have no CUDA of their own (the C++ layer, Python, Fortran): device memory with the
- * CUDA back end, host memory with the emulated one. The copies wait until they are done. */
+ * CUDA back end, host memory with the others. The copies wait until they are done. */
 #ifndef SPIDER_MEMORY_H
 #define SPIDER_MEMORY_H
 

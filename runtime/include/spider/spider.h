@@ -1,8 +1,8 @@
 /** \file
  * The public interface of generated stencil kernels. C, so that C, C++, Fortran and Python can call it; needs
  * no CUDA header. Every function may be called from any thread. CUDA back end: pointers are device pointers
- * and the calling thread's current device is used. Emulated back end: pointers are host pointers and streams
- * are ignored. */
+ * and the calling thread's current device is used. Host and emulated back ends: pointers are host pointers and
+ * streams are ignored. */
 #ifndef SPIDER_SPIDER_H
 #define SPIDER_SPIDER_H
 
@@ -44,6 +44,9 @@ enum {
 /** Values of spider_kernel_info.storage and .accumulate. */
 enum { SPIDER_F16 = 0, SPIDER_F32 = 1, SPIDER_BF16 = 2 };
 
+/** Values of spider_kernel_info.backend. */
+enum { SPIDER_BACKEND_CUDA = 0, SPIDER_BACKEND_EMULATED = 1, SPIDER_BACKEND_HOST = 2 };
+
 /** A grid in memory. A stride is ignored where its extent is 1 and the kernel reads no halo along that axis.
  */
 typedef struct spider_field {
@@ -70,6 +73,7 @@ typedef struct spider_kernel_info {
   int32_t reach_high[3]; /**< and above it */
   int32_t minimum_arch;  /**< compute capability x 10, e.g. 80 */
   int32_t emulated;      /**< 1 where the linked back end is the emulator */
+  int32_t backend;       /**< what it was compiled for: SPIDER_BACKEND_CUDA, ... */
 } spider_kernel_info;
 
 /** Where fields lie in a larger whole, in cells along z, y, x. The rules act at the faces of the whole. At

@@ -1,0 +1,84 @@
+/// An axis of a field, its faces, and how far steps look along it.
+#pragma once
+
+#include <spider/boundary.h>
+#include <spider/kernel.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace spider::host {
+
+/// Indices from `begin` to before `end`.
+struct Range {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+
+  [[nodiscard]] std::int64_t size() const { return end - begin; }
+  [[nodiscard]] bool empty() const { return end <= begin; }
+  [[nodiscard]] bool holds(std::int64_t i) const { return i >= begin && i < end; }
+};
+
+[[nodiscard]] inline Range hull(const Range& a, const Range& b) {
+  if (a.empty()) return b;
+  if (b.empty()) return a;
+  return {std::min(a.begin, b.begin), std::max(a.end, b.end)};
+}
+
+/// Where a cell is taken from: index `index` of the axis, or a face's constant.
+struct Place {
+  std::int64_t index;
+  bool constant;
+  int side;  ///< of the constant: 0 low, 1 high
+};
+
+/// One axis. A sweep keeps cells by indices that count on beyond periodic faces, and beyond halo faces;
+/// beyond others it looks up cells within.
+struct Axis {
+  std::int64_t extent = 1;
+  FaceRule rules[2] = {FaceRule::halo, FaceRule::halo};
+  std::int64_t reach[2] = {0, 0};  ///< of one step, low and high
+
+  [[nodiscard]] bool periodic() const { return rules[0] == FaceRule::periodic; }
+  [[nodiscard]] bool open(int side) const {
+    return rules[side] == FaceRule::halo || rules[side] == FaceRule::periodic;
+  }
+
+  /// Of a cell that a tap reaches from one that is kept.
+  [[nodiscard]] Place find(std::int64_t i) const {
+    if ((i >= 0 && i < extent) || periodic()) return {i, false, 0};
+    const MappedFarIndex mapped = map_far_index({rules[0], rules[1], 0, 1}, i, extent);
+    return {mapped.index, mapped.constant, static_cast<int>(mapped.value)};
+  }
+
+  /// In memory, of a cell that is kept.
+  [[nodiscard]] std::int64_t in_memory(std::int64_t i) const {
+    if (!periodic()) return i;
+    const std::int64_t remainder = i % extent;
+    return remainder < 0 ? remainder + extent : remainder;
+  }
+
+  /// The cells that `steps` steps to `cells` need and that are kept. An index that a face turns round stays
+  /// as near to where it came from, but may be on its other side.
+  [[nodiscard]] Range needed(const Range& cells, std::int64_t steps) const {
+    const bool turns = folds(rules[0]) || folds(rules[1]);
+    const std::int64_t far = std::max(reach[0], reach[1]);
+    const std::int64_t low = cells.begin - steps * (turns ? far : reach[0]);
+    const std::int64_t high = cells.end + steps * (turns ? far : reach[1]);
+    return {periodic() ? low : std::max(low, -beyond(0, steps)),
+            periodic() ? high : std::min(high, extent + beyond(1, steps))};
+  }
+
+ private:
+  /// How many cells beyond a face `steps` steps read (fields.cpp, halo_width).
+  [[nodiscard]] std::int64_t beyond(int side, std::int64_t steps) const {
+    if (rules[side] != FaceRule::halo) return 0;
+    const FaceRule other = rules[1 - side];
+    const std::int64_t far = steps * reach[side];
+    const std::int64_t turned = steps * reach[1 - side];
+    if (!folds(other) || turned == 0 || (other == FaceRule::mirror && extent == 1)) return far;
+    return std::max(far, turned - extent + (other == FaceRule::mirror ? 1 : 0));
+  }
+};
+
+}  // namespace spider::host

@@ -1,0 +1,174 @@
+/// A kernel for the host: what a generated file means, compiled as loops over rows, its taps known to the
+/// compiler. What boundaries, boxes, storages and time steps need is the same for all and in
+/// runtime/host/sweep.cpp.
+#pragma once
+
+#include <spider/instructions.h>
+#include <spider/kernel.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace spider {
+inline namespace device_1 {
+namespace loops {
+
+/// sums[x] = sum of weight * row[x + dx] for x from 0 to before `count`. `rows` has a pointer for each (dz,
+/// dy) that has a tap, ascending, to where dx is 0. Rows and sums hold Numbers of the storage, and do not
+/// overlap.
+using SumRow = void (*)(const void* const* rows, void* sums, std::int64_t count);
+
+/// A generated file's stencil as sweep() takes it.
+struct Stencil {
+  std::int32_t storage;  ///< SPIDER_F16, ...
+  std::int32_t steps;
+  const Tap* taps;  ///< of one step
+  std::int32_t tap_count;
+  const TapRow* tap_rows;  ///< of all steps of a sweep
+  std::int32_t tap_row_count;
+  const Face (*faces)[2];
+  SumRow sum;
+};
+
+/// Sweeps the box of the arguments.
+void sweep(const Stencil& stencil, const SweepArguments& arguments);
+
+/// The type of numbers that a storage is computed in.
+template <int storage>
+using NumberOf = float;
+
+/// Taps that one loop over columns takes at once; their sums wait in memory between loops.
+constexpr int taps_per_loop = 32;
+/// Of more taps the compiler is told no numbers: it would take minutes.
+constexpr int most_unrolled_taps = 256;
+/// Columns whose sums stay in the first cache between loops.
+constexpr std::int64_t strip_columns = 512;
+
+/// Taps and what follows from them, by index.
+template <const auto& taps>
+struct TapList {
+  static constexpr int count = static_cast<int>(sizeof(taps) / sizeof(Tap));
+
+  static constexpr bool begins_row(int i) {
+    return i == 0 || taps[i].dz != taps[i - 1].dz || taps[i].dy != taps[i - 1].dy;
+  }
+  static constexpr int row(int tap) {
+    int row = -1;
+    for (int i = 0; i <= tap; ++i) row += begins_row(i) ? 1 : 0;
+    return row;
+  }
+  /// The middle tap, or -1.
+  static constexpr int middle() {
+    for (int i = 0; i < count; ++i) {
+      if (taps[i].dz == 0 && taps[i].dy == 0 && taps[i].dx == 0) return i;
+    }
+    return -1;
+  }
+};
+
+/// Adds taps first, first + 1, ... to the sums of `count` columns.
+template <class Number, const auto& taps, bool adds_old_value, int first, int... next>
+inline void add_taps(const Number* const* rows, Number* __restrict sums, std::int64_t count,
+                     std::integer_sequence<int, next...> /*taps*/) {
+  using List = TapList<taps>;
+  constexpr int kept = adds_old_value ? List::middle() : -1;
+  constexpr bool begins = first == 0;
+  const Number* const from[] = {rows[List::row(first + next)]...};
+  for (std::int64_t x = 0; x < count; ++x) {
+    Number sum = begins ? Number{0} : sums[x];
+    ((sum = device::multiply_add(std::integral_constant<int, first + next>{} == kept
+                                     ? static_cast<Number>(taps[first + next].weight - 1)
+                                     : static_cast<Number>(taps[first + next].weight),
+                                 from[next][x + taps[first + next].dx], sum)),
+     ...);
+    sums[x] = sum;
+  }
+}
+
+template <class Number, const auto& taps, bool adds_old_value, int first>
+inline void add_all_taps(const Number* const* rows, Number* sums, std::int64_t count) {
+  constexpr int left = TapList<taps>::count - first;
+  constexpr int now = left < taps_per_loop ? left : taps_per_loop;
+  add_taps<Number, taps, adds_old_value, first>(rows, sums, count, std::make_integer_sequence<int, now>{});
+  if constexpr (left > now) add_all_taps<Number, taps, adds_old_value, first + now>(rows, sums, count);
+}
+
+/// The same of very many taps.
+template <class Number, const auto& taps, bool adds_old_value>
+inline void add_listed_taps(const Number* const* rows, Number* __restrict sums, std::int64_t count) {
+  using List = TapList<taps>;
+  constexpr int kept = adds_old_value ? List::middle() : -1;
+  for (std::int64_t x = 0; x < count; ++x) sums[x] = 0;
+  int row = -1;
+  for (int i = 0; i < List::count; ++i) {
+    if (List::begins_row(i)) ++row;
+    const Number* from = rows[row] + taps[i].dx;
+    const auto weight = static_cast<Number>(i == kept ? taps[i].weight - 1 : taps[i].weight);
+    for (std::int64_t x = 0; x < count; ++x) sums[x] = device::multiply_add(weight, from[x], sums[x]);
+  }
+}
+
+template <class Number, const auto& taps, bool adds_old_value>
+void sum_row(const void* const* untyped_rows, void* untyped_sums, std::int64_t count) {
+  using List = TapList<taps>;
+  constexpr int row_count = List::row(List::count - 1) + 1;
+  constexpr int kept = adds_old_value ? List::middle() : -1;
+  const Number* rows[row_count];
+  for (int row = 0; row < row_count; ++row) rows[row] = static_cast<const Number*>(untyped_rows[row]);
+  auto* sums = static_cast<Number*>(untyped_sums);
+  const std::int64_t strip = List::count <= taps_per_loop ? count : strip_columns;
+  while (count > 0) {
+    const std::int64_t columns = count < strip ? count : strip;
+    if constexpr (List::count <= most_unrolled_taps) {
+      add_all_taps<Number, taps, adds_old_value, 0>(rows, sums, columns);
+    } else {
+      add_listed_taps<Number, taps, adds_old_value>(rows, sums, columns);
+    }
+    if constexpr (kept >= 0) {
+      const Number* old = rows[List::row(kept)];
+      for (std::int64_t x = 0; x < columns; ++x) sums[x] += old[x];
+    }
+    for (const Number*& row : rows) row += columns;
+    sums += columns;
+    count -= columns;
+  }
+}
+
+/// A generated file's stencil, all of it constants.
+template <const auto& taps, const auto& tap_rows, const auto& faces, int storage_code, int step_count,
+          bool adds_old_value>
+struct Meaning {
+  using Number = NumberOf<storage_code>;
+
+  static void sweep(SweepArguments arguments) {
+    constexpr Stencil stencil{storage_code, step_count,
+                              taps,         TapList<taps>::count,
+                              tap_rows,     static_cast<std::int32_t>(sizeof(tap_rows) / sizeof(TapRow)),
+                              faces,        sum_row<Number, taps, adds_old_value>};
+    loops::sweep(stencil, arguments);
+  }
+};
+
+}  // namespace loops
+
+/// The only way of sweeping so many steps. No block is cut: the sweep divides its box itself. Where it
+/// `adds_old_value`, that is added apart and last, so that errors are relative to the change.
+template <const auto& taps, const auto& tap_rows, const auto& faces, int storage, int steps,
+          bool adds_old_value = false>
+constexpr SweepForm host_form() {
+  SweepForm form{};
+  form.sweep = loops::Meaning<taps, tap_rows, faces, storage, steps, adds_old_value>::sweep;
+  form.tiling.kind = TilingKind::lines;
+  form.tiling.warps_per_block = 1;
+  form.tiling.input_alignment = 1;
+  form.tiling.output_alignment = 1;
+  form.tiling.anchor = 1;
+  for (std::int32_t& extent : form.tiling.tile_extent) extent = 1 << 30;
+  form.steps = steps;
+  return form;
+}
+
+}  // namespace device_1
+}  // namespace spider

@@ -1,0 +1,447 @@
+/// A sweep on the host: its box in tiles, one at a time on each core. A tile's inputs are numbers in memory
+/// of the thread, as far as its steps need them, and each step makes the next numbers of them. Fields whose
+/// cells are such numbers are read where they are, where one step looks beyond no face along x.
+#include <spider/host_form.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <type_traits>
+#include <vector>
+
+#include "axis.h"
+#include "cells.h"
+#include "parallel.h"
+
+namespace spider::host {
+namespace {
+
+using loops::Stencil;
+
+constexpr int axis_z = 0;
+constexpr int axis_y = 1;
+constexpr int axis_x = 2;
+
+/// Cells along z, y, x.
+using Tile = std::array<Range, 3>;
+
+/// Numbers of a thread, which it keeps for its next tiles.
+template <class Number>
+struct Scratch {
+  std::vector<Number> levels[2];      ///< before and after a step
+  std::vector<Number> constants;      ///< rows beyond constant faces
+  std::vector<Number> sums;           ///< of a row
+  std::vector<const void*> rows;      ///< of a row's taps
+  std::vector<Range> wanted_columns;  ///< of each row that is kept
+};
+
+template <class Number>
+Scratch<Number>& scratch_of_thread() {
+  thread_local Scratch<Number> scratch;
+  return scratch;
+}
+
+/// Where a tile's numbers are: rows one after the other, with room beside them for what lies beyond faces.
+struct Layout {
+  Tile cells;  ///< that are kept, before the first step
+  std::int64_t margin = 0;
+  std::int64_t pitch = 0;
+
+  [[nodiscard]] std::int64_t row(std::int64_t z, std::int64_t y) const {
+    return (z - cells[axis_z].begin) * cells[axis_y].size() + y - cells[axis_y].begin;
+  }
+  [[nodiscard]] std::int64_t row_count() const { return cells[axis_z].size() * cells[axis_y].size(); }
+  /// Of a column in its row.
+  [[nodiscard]] std::int64_t column(std::int64_t x) const { return margin + x - cells[axis_x].begin; }
+};
+
+/// Tiles that divide a box.
+struct Tiles {
+  Tile box;
+  std::array<std::int64_t, 3> extent;
+
+  [[nodiscard]] std::int64_t along(int axis) const {
+    return (box[axis].size() + extent[axis] - 1) / extent[axis];
+  }
+  [[nodiscard]] std::int64_t count() const {
+    for (const Range& range : box) {
+      if (range.empty()) return 0;
+    }
+    return along(axis_z) * along(axis_y) * along(axis_x);
+  }
+  [[nodiscard]] Tile tile(std::int64_t i) const {
+    const std::int64_t place[3] = {i / (along(axis_x) * along(axis_y)), i / along(axis_x) % along(axis_y),
+                                   i % along(axis_x)};
+    Tile tile;
+    for (int axis = 0; axis < 3; ++axis) {
+      const std::int64_t begin = box[axis].begin + place[axis] * extent[axis];
+      tile[axis] = {begin, std::min(box[axis].end, begin + extent[axis])};
+    }
+    return tile;
+  }
+};
+
+/// The rows of one step's taps, in their order.
+std::vector<TapRow> rows_of(const Stencil& stencil) {
+  std::vector<TapRow> rows;
+  for (std::int32_t i = 0; i < stencil.tap_count; ++i) {
+    const Tap& tap = stencil.taps[i];
+    if (rows.empty() || rows.back().dz != tap.dz || rows.back().dy != tap.dy)
+      rows.push_back({tap.dz, tap.dy, tap.dx, tap.dx});
+    rows.back().high = tap.dx;
+  }
+  return rows;
+}
+
+template <class Cells>
+class Sweep {
+  using Element = typename Cells::Element;
+  using Number = typename Cells::Number;
+
+ public:
+  Sweep(const Stencil& stencil, const SweepArguments& arguments)
+      : stencil_(stencil), arguments_(arguments), rows_(rows_of(stencil)) {
+    const std::int64_t extent[3] = {arguments.extent[0], arguments.extent[1], arguments.extent[2]};
+    for (int axis = 0; axis < 3; ++axis) {
+      axes_[axis].extent = extent[axis];
+      for (int side = 0; side < 2; ++side) axes_[axis].rules[side] = stencil.faces[axis][side].rule;
+    }
+    for (const TapRow& row : rows_) {
+      reach(axis_z, row.dz, row.dz);
+      reach(axis_y, row.dy, row.dy);
+      reach(axis_x, row.low, row.high);
+    }
+    if (stencil.steps == 1) {
+      read_rows_ = rows_;
+    } else {
+      read_rows_.assign(stencil.tap_rows, stencil.tap_rows + stencil.tap_row_count);
+    }
+  }
+
+  void run() const {
+    Tile box;
+    for (int axis = 0; axis < 3; ++axis) {
+      const std::int64_t begin = arguments_.box.offset[axis];
+      box[axis] = {begin, begin + arguments_.box.extent[axis]};
+    }
+    if constexpr (std::is_same_v<Element, Number>) {
+      if (stencil_.steps == 1) {
+        Tile low = box;
+        Tile high = box;
+        box[axis_x] = columns_within_faces(box[axis_x]);
+        low[axis_x].end = box[axis_x].begin;
+        high[axis_x].begin = box[axis_x].end;
+        sweep_tiles(box, true);
+        sweep_tiles(low, false);
+        sweep_tiles(high, false);
+        return;
+      }
+    }
+    sweep_tiles(box, false);
+  }
+
+ private:
+  void reach(int axis, std::int32_t low, std::int32_t high) {
+    std::int64_t(&far)[2] = axes_[axis].reach;
+    far[0] = std::max<std::int64_t>(far[0], -low);
+    far[1] = std::max<std::int64_t>(far[1], high);
+  }
+
+  /// The columns whose taps stay on this side of all faces in x, but for halo.
+  [[nodiscard]] Range columns_within_faces(const Range& columns) const {
+    const Axis& axis = axes_[axis_x];
+    Range within = columns;
+    if (axis.rules[0] != FaceRule::halo) within.begin = std::max(within.begin, axis.reach[0]);
+    if (axis.rules[1] != FaceRule::halo) within.end = std::min(within.end, axis.extent - axis.reach[1]);
+    return within.empty() ? Range{columns.end, columns.end} : within;
+  }
+
+  /// Tiles that are large enough not to compute much twice, and small enough for the caches, the cores and
+  /// memory.
+  [[nodiscard]] Tiles cut(const Tile& box, bool in_place) const {
+    constexpr std::int64_t most_numbers = std::int64_t{1} << 22;
+    constexpr std::int64_t fewest_rows = 8;
+    const bool volume = box[axis_z].size() > 1;
+    const bool plane = box[axis_y].size() > 1;
+    Tiles tiles{box, {volume ? 16 : 1, volume ? 16 : 64, volume ? 256 : plane ? 1024 : 8192}};
+    if (in_place) tiles.extent = {volume ? 16 : 1, volume ? 32 : 64, volume ? 512 : 4096};
+    std::int64_t far[3];
+    for (int axis = 0; axis < 3; ++axis) {
+      const Axis& along = axes_[axis];
+      far[axis] = stencil_.steps * std::max(along.reach[0], along.reach[1]);
+      if (stencil_.steps > 1) tiles.extent[axis] = std::max(tiles.extent[axis], 8 * far[axis]);
+      tiles.extent[axis] = std::min(tiles.extent[axis], box[axis].size());
+    }
+    const auto kept = [&](int axis) { return tiles.extent[axis] + 2 * far[axis]; };
+    const auto halve = [&](int axis) { tiles.extent[axis] = (tiles.extent[axis] + 1) / 2; };
+    const auto longest = [&] {
+      int axis = axis_x;
+      for (const int other : {axis_y, axis_z}) {
+        if (tiles.extent[other] > tiles.extent[axis]) axis = other;
+      }
+      return axis;
+    };
+    while (kept(axis_z) * kept(axis_y) > most_numbers / kept(axis_x) && tiles.extent[longest()] > fewest_rows)
+      halve(longest());
+    const std::int64_t wanted = thread_count() == 1 ? 1 : 4 * thread_count();
+    while (tiles.count() < wanted && std::max(tiles.extent[axis_z], tiles.extent[axis_y]) > fewest_rows)
+      halve(tiles.extent[axis_z] > tiles.extent[axis_y] ? axis_z : axis_y);
+    return tiles;
+  }
+
+  void sweep_tiles(const Tile& box, bool in_place) const {
+    if (box[axis_x].empty()) return;
+    const Tiles tiles = cut(box, in_place);
+    for_each(tiles.count(), [&](std::int64_t i) {
+      if (in_place) {
+        sweep_in_place(tiles.tile(i));
+      } else {
+        sweep_copied(tiles.tile(i));
+      }
+    });
+  }
+
+  [[nodiscard]] const Element* input_row(std::int64_t z, std::int64_t y) const {
+    return static_cast<const Element*>(arguments_.input) +
+           axes_[axis_z].in_memory(z) * arguments_.input_stride[0] +
+           axes_[axis_y].in_memory(y) * arguments_.input_stride[1];
+  }
+  [[nodiscard]] Element* output_row(std::int64_t z, std::int64_t y) const {
+    return static_cast<Element*>(arguments_.output) + z * arguments_.output_stride[0] +
+           y * arguments_.output_stride[1];
+  }
+
+  [[nodiscard]] Layout lay_out(const Tile& tile) const {
+    constexpr std::int64_t line = 16;  // numbers
+    Layout layout;
+    for (int axis = 0; axis < 3; ++axis) layout.cells[axis] = axes_[axis].needed(tile[axis], stencil_.steps);
+    const Axis& columns = axes_[axis_x];
+    layout.margin = (std::max(columns.reach[0], columns.reach[1]) + line - 1) / line * line;
+    layout.pitch = (layout.cells[axis_x].size() + 2 * layout.margin + line - 1) / line * line;
+    return layout;
+  }
+
+  /// Of the constant beyond a face.
+  [[nodiscard]] Number constant(int axis, int side) const {
+    return static_cast<Number>(stencil_.faces[axis][side].value);
+  }
+
+  /// Writes what lies beyond the faces in x beside `columns` of a row.
+  void fill_margins(Number* row, const Layout& layout, const Range& columns) const {
+    const Axis& axis = axes_[axis_x];
+    const auto fill = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t x = begin; x < end; ++x) {
+        const Place place = axis.find(x);
+        row[layout.column(x)] =
+            place.constant ? constant(axis_x, place.side) : row[layout.column(place.index)];
+      }
+    };
+    if (columns.begin == 0 && !axis.open(0)) fill(-axis.reach[0], 0);
+    if (columns.end == axis.extent && !axis.open(1)) fill(axis.extent, axis.extent + axis.reach[1]);
+  }
+
+  /// Rows beyond constant faces in z and y.
+  void fill_constants(Scratch<Number>& scratch, const Layout& layout) const {
+    scratch.constants.resize(static_cast<std::size_t>(4 * layout.pitch));
+    for (const int axis : {axis_z, axis_y}) {
+      for (int side = 0; side < 2; ++side) {
+        if (stencil_.faces[axis][side].rule != FaceRule::constant) continue;
+        Number* row = constant_row(scratch, layout, axis, side);
+        std::fill_n(row, layout.pitch, constant(axis, side));
+        fill_margins(row, layout, layout.cells[axis_x]);
+      }
+    }
+  }
+
+  static Number* constant_row(Scratch<Number>& scratch, const Layout& layout, int axis, int side) {
+    return scratch.constants.data() + (2 * axis + side) * layout.pitch;
+  }
+
+  /// The row that a tap reaches, to where dx is 0 at column `x`: that of a constant face, or what `kept`
+  /// gives for its indices. Where faces meet, that in y counts.
+  template <class Kept>
+  const Number* find_row(Scratch<Number>& scratch, const Layout& layout, std::int64_t z, std::int64_t y,
+                         std::int64_t x, const Kept& kept) const {
+    const Place plane = axes_[axis_z].find(z);
+    const Place row = axes_[axis_y].find(y);
+    if (row.constant) return constant_row(scratch, layout, axis_y, row.side) + layout.column(x);
+    if (plane.constant) return constant_row(scratch, layout, axis_z, plane.side) + layout.column(x);
+    return kept(plane.index, row.index);
+  }
+
+  template <class Kept>
+  void find_rows(Scratch<Number>& scratch, const Layout& layout, std::int64_t z, std::int64_t y,
+                 std::int64_t x, const Kept& kept) const {
+    for (std::size_t i = 0; i < rows_.size(); ++i)
+      scratch.rows[i] = find_row(scratch, layout, z + rows_[i].dz, y + rows_[i].dy, x, kept);
+  }
+
+  /// One step of a tile whose columns' taps are all in the field's memory.
+  void sweep_in_place(const Tile& tile) const {
+    auto& scratch = scratch_of_thread<Number>();
+    const Layout layout = lay_out(tile);
+    fill_constants(scratch, layout);
+    scratch.rows.resize(rows_.size());
+    const std::int64_t x = tile[axis_x].begin;
+    const auto in_memory = [&](std::int64_t z, std::int64_t y) {
+      return reinterpret_cast<const Number*>(input_row(z, y) + x);
+    };
+    for (std::int64_t z = tile[axis_z].begin; z < tile[axis_z].end; ++z) {
+      for (std::int64_t y = tile[axis_y].begin; y < tile[axis_y].end; ++y) {
+        find_rows(scratch, layout, z, y, x, in_memory);
+        stencil_.sum(scratch.rows.data(), output_row(z, y) + x, tile[axis_x].size());
+      }
+    }
+  }
+
+  /// All steps of a tile.
+  void sweep_copied(const Tile& tile) const {
+    auto& scratch = scratch_of_thread<Number>();
+    const Layout layout = lay_out(tile);
+    const auto numbers = static_cast<std::size_t>(layout.row_count() * layout.pitch);
+    for (int level = 0; level < (stencil_.steps > 1 ? 2 : 1); ++level) {
+      if (scratch.levels[level].size() < numbers) scratch.levels[level].resize(numbers);
+    }
+    scratch.rows.resize(rows_.size());
+    scratch.sums.resize(static_cast<std::size_t>(layout.pitch));
+    fill_constants(scratch, layout);
+    load(scratch, layout, tile);
+    for (std::int32_t step = 1; step <= stencil_.steps; ++step) {
+      Number* from = scratch.levels[(step - 1) % 2].data();
+      Number* to = scratch.levels[step % 2].data();
+      Tile cells;
+      for (int axis = 0; axis < 3; ++axis)
+        cells[axis] = axes_[axis].needed(tile[axis], stencil_.steps - step);
+      const std::int64_t x = cells[axis_x].begin;
+      const auto kept = [&](std::int64_t z, std::int64_t y) -> const Number* {
+        return from + layout.row(z, y) * layout.pitch + layout.column(x);
+      };
+      for (std::int64_t z = cells[axis_z].begin; z < cells[axis_z].end; ++z) {
+        for (std::int64_t y = cells[axis_y].begin; y < cells[axis_y].end; ++y) {
+          find_rows(scratch, layout, z, y, x, kept);
+          if (step == stencil_.steps) {
+            stencil_.sum(scratch.rows.data(), scratch.sums.data(), cells[axis_x].size());
+            Cells::store(scratch.sums.data(), output_row(z, y) + x, cells[axis_x].size());
+          } else {
+            Number* row = to + layout.row(z, y) * layout.pitch;
+            stencil_.sum(scratch.rows.data(), row + layout.column(x), cells[axis_x].size());
+            fill_margins(row, layout, cells[axis_x]);
+          }
+        }
+      }
+    }
+  }
+
+  /// Reads what is kept before the first step.
+  void load(Scratch<Number>& scratch, const Layout& layout, const Tile& tile) const {
+    const bool some = find_wanted_columns(scratch, layout, tile);
+    for (std::int64_t z = layout.cells[axis_z].begin; z < layout.cells[axis_z].end; ++z) {
+      for (std::int64_t y = layout.cells[axis_y].begin; y < layout.cells[axis_y].end; ++y) {
+        const std::int64_t at = layout.row(z, y);
+        const Range columns =
+            some ? scratch.wanted_columns[static_cast<std::size_t>(at)] : layout.cells[axis_x];
+        Number* row = scratch.levels[0].data() + at * layout.pitch;
+        if (!columns.empty()) load_row(input_row(z, y), row + layout.column(columns.begin), columns);
+        fill_margins(row, layout, layout.cells[axis_x]);
+      }
+    }
+  }
+
+  void load_row(const Element* from, Number* to, const Range& columns) const {
+    const Axis& axis = axes_[axis_x];
+    if (!axis.periodic()) return Cells::load(from + columns.begin, to, columns.size());
+    for (std::int64_t x = columns.begin; x < columns.end;) {
+      const std::int64_t first = axis.in_memory(x);
+      const std::int64_t count = std::min(axis.extent - first, columns.end - x);
+      Cells::load(from + first, to, count);
+      x += count;
+      to += count;
+    }
+  }
+
+  /// Of each row that is kept the columns to read, where that is not simply all: beyond halo faces those
+  /// that taps reach, since the caller may have no others.
+  bool find_wanted_columns(Scratch<Number>& scratch, const Layout& layout, const Tile& tile) const {
+    bool crosses = false;
+    Tile within;  // the field, or beyond periodic faces
+    for (int axis = 0; axis < 3; ++axis) {
+      const Range& cells = layout.cells[axis];
+      within[axis] = axes_[axis].periodic() ? cells : Range{0, axes_[axis].extent};
+      crosses = crosses || cells.begin < within[axis].begin || cells.end > within[axis].end;
+    }
+    if (!crosses) return false;
+    std::vector<Range>& wanted = scratch.wanted_columns;
+    wanted.assign(static_cast<std::size_t>(layout.row_count()), Range{});
+    const Range inner{std::max(layout.cells[axis_x].begin, within[axis_x].begin),
+                      std::min(layout.cells[axis_x].end, within[axis_x].end)};
+    for (std::int64_t z = layout.cells[axis_z].begin; z < layout.cells[axis_z].end; ++z) {
+      for (std::int64_t y = layout.cells[axis_y].begin; y < layout.cells[axis_y].end; ++y) {
+        if (within[axis_z].holds(z) && within[axis_y].holds(y))
+          wanted[static_cast<std::size_t>(layout.row(z, y))] = inner;
+      }
+    }
+    for (const TapRow& taps : read_rows_) {
+      const Range columns = columns_reached(taps, tile[axis_x]);
+      for (std::int64_t z = tile[axis_z].begin; z < tile[axis_z].end; ++z) {
+        const Place plane = axes_[axis_z].find(z + taps.dz);
+        if (plane.constant) continue;
+        for (std::int64_t y = tile[axis_y].begin; y < tile[axis_y].end; ++y) {
+          const Place row = axes_[axis_y].find(y + taps.dy);
+          if (row.constant) continue;
+          Range& range = wanted[static_cast<std::size_t>(layout.row(plane.index, row.index))];
+          range = hull(range, columns);
+        }
+      }
+    }
+    return true;
+  }
+
+  /// The columns that a tap row takes of a row for `columns`, in memory or beyond periodic faces.
+  [[nodiscard]] Range columns_reached(const TapRow& taps, const Range& columns) const {
+    const Axis& axis = axes_[axis_x];
+    const Range reached{columns.begin + taps.low, columns.end + taps.high};
+    if (axis.periodic()) return reached;
+    Range found{std::max<std::int64_t>(reached.begin, 0), std::min(reached.end, axis.extent)};
+    const auto look_up = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t x = begin; x < end; ++x) {
+        const Place place = axis.find(x);
+        if (!place.constant) found = hull(found, {place.index, place.index + 1});
+      }
+    };
+    look_up(reached.begin, std::min<std::int64_t>(reached.end, 0));
+    look_up(std::max(reached.begin, axis.extent), reached.end);
+    return found;
+  }
+
+  const Stencil& stencil_;
+  const SweepArguments& arguments_;
+  std::array<Axis, 3> axes_;
+  std::vector<TapRow> rows_;       ///< of the taps of a step
+  std::vector<TapRow> read_rows_;  ///< of all steps
+};
+
+}  // namespace
+}  // namespace spider::host
+
+namespace spider {
+inline namespace device_1 {
+namespace loops {
+
+void sweep(const Stencil& stencil, const SweepArguments& arguments) {
+  switch (stencil.storage) {
+    case SPIDER_F16:
+      return host::Sweep<host::F16Cells>(stencil, arguments).run();
+    case SPIDER_BF16:
+      return host::Sweep<host::Bf16Cells>(stencil, arguments).run();
+    case SPIDER_F32:
+      return host::Sweep<host::F32Cells>(stencil, arguments).run();
+    default:
+      throw std::logic_error("a storage that this runtime does not know");
+  }
+}
+
+}  // namespace loops
+}  // namespace device_1
+}  // namespace spider

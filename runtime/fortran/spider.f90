@@ -44,6 +44,7 @@ module spider
     integer(c_int32_t) :: dimensions, storage, accumulate, steps
     integer(c_int32_t) :: reach_low(3), reach_high(3)  !< z, y, x
     integer(c_int32_t) :: minimum_arch, emulated
+    integer(c_int32_t) :: backend  !< 0 CUDA, 1 emulated, 2 host
   end type
 
   !> A field with room for the halo that a kernel reads, rows on 128 bytes, all zero at first. Device memory with the CUDA back end.

@@ -10,7 +10,7 @@
     result = heat.iterate(a[1:-1, 1:-1], b[1:-1, 1:-1], steps=20)
 
 Fields are arrays: anything with `__cuda_array_interface__` (CuPy, PyTorch, Numba) where the library is for CUDA, anything
-with `__array_interface__` (NumPy) where it is emulated, and `Library.field` in both. An array is the *interior* of a
+with `__array_interface__` (NumPy) where it runs on the host, and `Library.field` in both. An array is the *interior* of a
 field: a kernel with `halo` faces reads the cells around it, so pass a view into a larger array, as above. A call whose
 kernel reads what is not known to belong to the array is refused. Axes are z, y, x, slowest first, as many as the kernel
 has; x is contiguous, other strides are free. Nothing is copied.
@@ -32,6 +32,7 @@ __all__ = ["Error", "Field", "Info", "Kernel", "Library", "load"]
 
 ABI = 1
 STORAGES = {0: "f16", 1: "f32", 2: "bf16"}
+_BACKENDS = ("cuda", "emulated", "host")  # by number
 #: What the array interfaces call each storage. No Python type is bf16: "<V2" is that of ml_dtypes and PyTorch. Bit
 #: patterns ("<u2") serve for both kinds of 16 bits.
 _TYPES = {"f16": ("<f2", "<u2"), "f32": ("<f4",), "bf16": ("<V2", "<u2")}
@@ -60,7 +61,16 @@ class Info:
     reach_low: tuple[int, int, int]  #: how far taps go below a point, >= 0
     reach_high: tuple[int, int, int]
     minimum_arch: int  #: compute capability x 10
-    emulated: bool
+    backend: str  #: what it was compiled for: cuda, host, emulated
+
+    @property
+    def emulated(self) -> bool:
+        return self.backend == "emulated"
+
+    @property
+    def on_host(self) -> bool:
+        """Are its arrays in the host's memory?"""
+        return self.backend != "cuda"
 
 
 class _Field(ctypes.Structure):
@@ -86,6 +96,7 @@ class _KernelInfo(ctypes.Structure):
         ("reach_high", ctypes.c_int32 * 3),
         ("minimum_arch", ctypes.c_int32),
         ("emulated", ctypes.c_int32),
+        ("backend", ctypes.c_int32),
     ]
 
 
@@ -202,7 +213,7 @@ class Kernel:
 
     `stream` is a number, or an object of CuPy (`.ptr`) or PyTorch (`.cuda_stream`), or anything with `__cuda_stream__`.
     Without one the work goes to the stream that the arrays' interface names, otherwise to the legacy default stream; the
-    caller orders it after other streams. Calls return when the work is queued; the emulator, when it is done.
+    caller orders it after other streams. Calls return when the work is queued; on the host, when it is done.
     """
 
     def __init__(self, library: Library, handle: int):
@@ -215,7 +226,7 @@ class Kernel:
         self.info = Info(
             raw.name.decode(), raw.generator.decode(), raw.spec_hash.decode(), raw.dimensions,
             STORAGES.get(raw.storage, str(raw.storage)), STORAGES.get(raw.accumulate, str(raw.accumulate)), raw.steps,
-            tuple(raw.reach_low), tuple(raw.reach_high), raw.minimum_arch, raw.emulated != 0,
+            tuple(raw.reach_low), tuple(raw.reach_high), raw.minimum_arch, _BACKENDS[raw.backend],
         )
 
     def __repr__(self) -> str:
@@ -493,14 +504,14 @@ def _int64s(what: str, values: Sequence[Any]) -> Any:
 
 def _interface(array: Any, info: Info) -> dict:
     name, other = "__cuda_array_interface__", "__array_interface__"
-    if info.emulated:
+    if info.on_host:
         name, other = other, name
     found = getattr(array, name, None)
     if found is not None:
         return found
     kind = type(array).__name__
     if getattr(array, other, None) is not None:
-        has, wants = ("the device", "the host (NumPy)") if info.emulated else ("the host", "the device (CuPy, PyTorch)")
+        has, wants = ("the device", "the host (NumPy)") if info.on_host else ("the host", "the device (CuPy, PyTorch)")
         raise TypeError(f"this {kind} is on {has}; {info.name} takes arrays on {wants}, or Library.field")
     raise TypeError(f"a {kind} is no array: it has no {name}")
 
@@ -539,7 +550,7 @@ class Field:
         self.library, self.storage = library, info.storage
         self.shape = tuple(operator.index(n) for n in extents)
         halo = kernel.halo(*self.shape)
-        self._emulated = info.emulated
+        self._on_host = info.on_host
         self._size = _ELEMENT_BYTES[info.storage]
         alignment = 128 // self._size
         low, high = halo[-1]
@@ -574,9 +585,9 @@ class Field:
         cells = _Cells(self._memory.value, tuple(self._padded), self.strides, self._size)
         return cells, *cells.span()
 
-    def _describe(self, emulated: bool) -> dict:
-        if emulated != self._emulated:
-            raise AttributeError("the memory is on the " + ("host" if self._emulated else "device"))
+    def _describe(self, on_host: bool) -> dict:
+        if on_host != self._on_host:
+            raise AttributeError("the memory is on the " + ("host" if self._on_host else "device"))
         return {"shape": self.shape, "typestr": _TYPES[self.storage][0], "strides": self.strides,
                 "data": (self.pointer, False), "version": 3}
 

@@ -5,7 +5,7 @@
 #   run_consumer.sh [--quick] PROJECT WORK GENERATOR BACKEND RUN [cmake options...]
 #
 # With --quick, only after nothing and a touched spec.
-# PROJECT is copied to WORK, which is emptied before; GENERATOR is CMake's; BACKEND is cuda or emulated; RUN is yes, or
+# PROJECT is copied to WORK, which is emptied before; GENERATOR is CMake's; BACKEND is cuda, host or emulated; RUN is yes, or
 # no where this machine has no device for what was built.
 set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/steps.sh"

@@ -74,7 +74,7 @@ END
 refuses other_version 'compatible with requested version "99.0"' "C CXX" <<'END'
 find_package(SpiderGen 99.0 CONFIG REQUIRED)
 END
-refuses unknown_backend "BACKEND is cuda or emulated, not opencl" "C CXX" <<'END'
+refuses unknown_backend "BACKEND is cuda, host or emulated, not opencl" "C CXX" <<'END'
 find_package(SpiderGen CONFIG REQUIRED)
 spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND opencl)
 END

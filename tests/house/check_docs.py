@@ -11,7 +11,7 @@
       the Fortran and Python programs of runtime/fortran and runtime/python give the right result, emulated or on a GPU
   check_docs.py run ROOT --prefix DIR [--nvcc FILE] [--emulated] [--gpu]
       the README's programs build by the README's commands, with spider-gen installed in DIR, and give the right result,
-      emulated or, where there is one, on a GPU
+      on the host, emulated or, where there is one, on a GPU
 
 A comment `<!-- block: NAME -->` before a block of code names it for `run`. Standard library only.
 """
@@ -269,14 +269,14 @@ def run(arguments: argparse.Namespace) -> list[str]:
             expect("heat", conserves_heat)
             expect("build/heat", conserves_heat)
             expect("heat_c", holds_its_middle)
-        if arguments.emulated:
-            here("emulated")
-            expect("heat_emulated", conserves_heat)
+        for backend in ("host", "emulated") if arguments.emulated else ("host",):
+            here(backend)
+            expect(f"heat_{backend}", conserves_heat)
             # The program in C by the same command.
-            in_c = named_block(readme, "emulated").replace("heat.cpp", "heat_c.o").replace("heat_emulated", "heat_c_emulated")
+            in_c = named_block(readme, backend).replace("heat.cpp", "heat_c.o").replace(f"heat_{backend}", f"heat_c_{backend}")
             compile_c = 'cc -std=c99 -c heat.c -o heat_c.o -I out -I "$HOME/.local/share/spider-gen/runtime/include"\n'
             shell(compile_c + in_c, folder, environment)
-            expect("heat_c_emulated", holds_its_middle)
+            expect(f"heat_c_{backend}", holds_its_middle)
         return problems
 
 

@@ -49,7 +49,8 @@ spider_kernel copying_kernel() {
                  {0, 1, 1},
                  {0, 1, 1},
                  80,
-                 1};
+                 1,
+                 SPIDER_BACKEND_EMULATED};
   kernel.form_count = 1;
   kernel.forms[0].sweep = copy_sweep;
   kernel.forms[0].tiling.kind = spider::TilingKind::strips;

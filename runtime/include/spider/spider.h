@@ -1,8 +1,8 @@
 /** \file
  * The public interface of generated stencil kernels. C, so that C, C++, Fortran and Python can call it; needs
  * no CUDA header. Every function may be called from any thread. CUDA back end: pointers are device pointers
- * and the calling thread's current device is used. Host and emulated back ends: pointers are host pointers and
- * streams are ignored. */
+ * and the calling thread's current device is used. Host and emulated back ends: pointers are host pointers
+ * and streams are ignored. */
 #ifndef SPIDER_SPIDER_H
 #define SPIDER_SPIDER_H
 

@@ -127,11 +127,11 @@ KINDS = (Cupy, Torch, Numba)
 
 
 class FromDevice:
-    """An emulated kernel that takes arrays for a device's: their memory is the host's here."""
+    """A kernel on the host that takes arrays for a device's: their memory is the host's here."""
 
     def __init__(self, kernel: spider.Kernel):
         self.kernel = copy.copy(kernel)
-        self.kernel.info = dataclasses.replace(kernel.info, emulated=False)
+        self.kernel.info = dataclasses.replace(kernel.info, backend="cuda")
 
     def __call__(self, source, shape) -> np.ndarray:
         target = np.full(shape, -1, np.float32)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Calls generated kernels of f16, f32 and bf16 from Python and compares with NumPy: consumer.py LIBRARY, spider.py being on PYTHONPATH.
 
-Runs on the host with an emulated library. With one for CUDA the same calls take arrays of CuPy or PyTorch, or fields of
+Runs on the host with a library for it, or an emulated one. With one for CUDA the same calls take arrays of CuPy or PyTorch, or fields of
 `Library.field`, as in `diffuse` here.
 """
 
@@ -63,7 +63,7 @@ def means(library: spider.Library) -> None:
         expected = (center * p[1:-1, 1:-1] + up * p[:-2, 1:-1] + down * p[2:, 1:-1] + left * p[1:-1, :-2]
                     + right * p[1:-1, 2:])
         check(f"mean in {storage}", result, expected, part)
-        if kernel.info.emulated:  # arrays of NumPy: f32 as they are, bf16 as bit patterns
+        if kernel.info.on_host:  # arrays of NumPy: f32 as they are, bf16 as bit patterns
             bits = given if storage == "f32" else (given.view(np.uint32) >> 16).astype(np.uint16)
             again = kernel.apply(bits, np.empty_like(bits))
             wide = again if storage == "f32" else (again.astype(np.uint32) << 16).view(np.float32)
@@ -84,7 +84,7 @@ def relax(library: spider.Library) -> None:
 
 
 def shift(library: spider.Library) -> None:
-    """Arrays of NumPy, for an emulated library: a kernel with halo faces takes the interior of a larger array."""
+    """Arrays of NumPy, for a library on the host: a kernel with halo faces takes the interior of a larger array."""
     kernel = library.kernel("shift")
     assert (kernel.info.reach_low, kernel.info.reach_high) == ((0, 1, 2), (0, 0, 0))
     padded = np.arange(38 * 135, dtype=np.int32).reshape(38, 135).astype(np.float16)
@@ -184,7 +184,7 @@ def refusals(library: spider.Library) -> None:
 
 def device_arrays(library: spider.Library) -> None:
     """How arrays of a device are read, as far as that can be seen without one."""
-    on_device = dataclasses.replace(library.kernel("diffusion").info, emulated=False)
+    on_device = dataclasses.replace(library.kernel("diffusion").info, backend="cuda")
     whole = spider._View.of(OnDevice(shape=(4, 8), typestr="<f2", strides=None, stream=7), on_device, True)
     assert list(whole.field.extent) == [1, 4, 8] and list(whole.field.stride) == [0, 8] and whole.stream == 7
     view = OnDevice(shape=(4, 8), typestr="<f2", strides=(64, 2))
@@ -217,7 +217,7 @@ def main() -> None:
     diffuse(library)
     relax(library)
     means(library)
-    if library.kernel("shift").info.emulated:
+    if library.kernel("shift").info.on_host:
         shift(library)
         refusals(library)
         device_arrays(library)

@@ -232,7 +232,8 @@ std::unique_ptr<spider_kernel> make_kernel() {
                   {0, 1, 1},
                   {0, 1, 1},
                   80,
-                  0};
+                  0,
+                  SPIDER_BACKEND_CUDA};
   kernel->form_count = 1;
   kernel->forms[0].sweep = sweep_of_nothing;
   kernel->forms[0].tiling.kind = spider::TilingKind::strips;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Kernels committed to a foreign repository, by the README's way: run_committed.sh PREFIX ROOT PYTHON WORK [NVCC]
+# Kernels committed to a foreign repository, by the way of runtime/building.md: run_committed.sh PREFIX ROOT PYTHON WORK [NVCC]
 # They are generated, committed, compiled with nvcc and the installed folder alone, and checked by that repository's CI while
 # spider-gen changes. WORK is emptied before.
 set -euo pipefail
@@ -14,15 +14,15 @@ fi
 rm -rf -- "$work"
 mkdir -p -- "$work/application/stencils"
 
-# block NAME FILE: the commands that README.md has under that name.
+# block NAME FILE: the commands that the pages have under that name.
 block() {
   PYTHONPATH=$root/tests/house "$python" -B -c '
 import pathlib, sys, check_docs
-print("set -eu\n" + check_docs.named_block(pathlib.Path(sys.argv[1]), sys.argv[2]))' "$root/README.md" "$1" >"$2"
+print("set -eu\n" + check_docs.block_of_any_page(pathlib.Path(sys.argv[1]), sys.argv[2]))' "$root" "$1" >"$2"
 }
 block "commit kernels" "$work/commit.sh"
 block "check kernels" "$work/ci.sh"
-grep -q -- --check "$work/ci.sh" || fail "the README's commands for CI check nothing"
+grep -q -- --check "$work/ci.sh" || fail "the page's commands for CI check nothing"
 
 cd "$work/application"
 cp -- "$root/stencils/heat2d.yaml" stencils

@@ -51,6 +51,14 @@ def named_block(page: pathlib.Path, name: str) -> str:
     return matches[0]
 
 
+def block_of_any_page(root: pathlib.Path, name: str) -> str:
+    """The block of that name, on whichever page it is."""
+    matches = [block.text for page in pages(root) for block in blocks(page) if block.name == name]
+    if len(matches) != 1:
+        sys.exit(f"the pages have {len(matches)} blocks named {name}, not 1")
+    return matches[0]
+
+
 def first_column(page: pathlib.Path, pattern: str) -> list[str]:
     """What matches the pattern in the first cells of the page's tables."""
     rows = re.findall(r"^\| ([^|]*) \|", page.read_text(encoding="utf-8"), re.MULTILINE)
@@ -65,7 +73,7 @@ def compare(where: str, told: list[str], wanted: list[str]) -> list[str]:
 
 def pages(root: pathlib.Path) -> list[pathlib.Path]:
     folders = ["generated", "generator", "runtime", "stencils", "templates", "tests"]
-    return [root / "README.md"] + sorted(page for folder in folders for page in (root / folder).rglob("*.md"))
+    return [root / "README.md", root / "CONTRIBUTING.md"] + sorted(page for folder in folders for page in (root / folder).rglob("*.md"))
 
 
 def anchors(page: pathlib.Path) -> set[str]:
@@ -156,28 +164,27 @@ def check(arguments: argparse.Namespace) -> list[str]:
 
 
 def build(arguments: argparse.Namespace) -> list[str]:
-    readme = arguments.root / "README.md"
     home, tree = arguments.work / "home", arguments.work / "tree"
     shutil.rmtree(arguments.work, ignore_errors=True)
     home.mkdir(parents=True)
     root = arguments.root.resolve()
     shutil.copytree(root, tree, ignore=lambda folder, names: [
         file for file in names if pathlib.Path(folder) == root and (file.startswith("build") or file in ("out", ".git"))])
-    shell(named_block(readme, "build"), tree, os.environ | {"HOME": str(home)})
+    shell(block_of_any_page(arguments.root, "build"), tree, os.environ | {"HOME": str(home)})
     installed = home.resolve() / ".local/bin/spider-gen"
     subprocess.run([installed, "--version"], check=True)
 
     spec = (tree / "stencils/star2d_r1.yaml").read_text(encoding="utf-8")
     spec = re.sub(r"^stencil:.*$", "stencil: NAME", spec, flags=re.MULTILINE)
     (tree / "stencils/NAME.yaml").write_text(spec, encoding="utf-8")
-    commands = named_block(readme, "add")
+    commands = block_of_any_page(arguments.root, "add")
     configure = "cmake --preset default\n"
     if not commands.startswith(configure):
-        return [f"README.md: the block \"add\" does not begin with {configure}"]
+        return [f"the block \"add\" does not begin with {configure}"]
     shell(commands.replace(configure, f"{configure[:-1]} -DSpiderGen_EXECUTABLE={shlex.quote(str(installed))}\n", 1), tree,
           dict(os.environ))
     missing = [file for file in ("NAME.cu", "NAME.h") if not (tree / "generated" / file).is_file()]
-    return [f"README.md: 'regenerate' did not write generated/{file}" for file in missing]
+    return [f"'regenerate' did not write generated/{file}" for file in missing]
 
 
 def shell(commands: str, folder: pathlib.Path, environment: dict[str, str]) -> str:
@@ -236,7 +243,6 @@ def languages(arguments: argparse.Namespace) -> list[str]:
 
 
 def run(arguments: argparse.Namespace) -> list[str]:
-    readme = arguments.root / "README.md"
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         environment = users_environment(folder, arguments.prefix)
@@ -249,10 +255,10 @@ def run(arguments: argparse.Namespace) -> list[str]:
         shutil.copy(arguments.root / "stencils/heat2d.yaml", folder / "stencils")
         shutil.copy(arguments.root / "stencils/heat2d.yaml", folder)
         for file in ("heat.cpp", "heat.c", "CMakeLists.txt"):
-            (folder / file).write_text(named_block(readme, file), encoding="utf-8")
+            (folder / file).write_text(block_of_any_page(arguments.root, file), encoding="utf-8")
 
         def here(block: str) -> None:
-            shell(named_block(readme, block), folder, environment)
+            shell(block_of_any_page(arguments.root, block), folder, environment)
 
         here("generate")
         problems = []
@@ -273,7 +279,7 @@ def run(arguments: argparse.Namespace) -> list[str]:
             here(backend)
             expect(f"heat_{backend}", conserves_heat)
             # The program in C by the same command.
-            in_c = named_block(readme, backend).replace("heat.cpp", "heat_c.o").replace(f"heat_{backend}", f"heat_c_{backend}")
+            in_c = block_of_any_page(arguments.root, backend).replace("heat.cpp", "heat_c.o").replace(f"heat_{backend}", f"heat_c_{backend}")
             compile_c = 'cc -std=c99 -c heat.c -o heat_c.o -I out -I "$HOME/.local/share/spider-gen/runtime/include"\n'
             shell(compile_c + in_c, folder, environment)
             expect(f"heat_c_{backend}", holds_its_middle)

@@ -16,6 +16,7 @@
 #include "plan/error_bound.h"
 #include "plan/group_taps.h"
 #include "plan/row_pairs.h"
+#include "plan/stepping.h"
 #include "plan/weights.h"
 #include "plan/windows.h"
 
@@ -131,18 +132,17 @@ void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
   const spec::StencilSpec& spec = problem.spec;
   const int steps = problem.op.steps;
   const auto refuse = [&](const std::string& reason) { diagnostics.error(spec.where.steps, reason); };
-  const bool is_far = std::any_of(spec.taps.begin(), spec.taps.end(), [](const spec::Tap& tap) {
-    return std::abs(tap.at[spec::axis_y]) > largest_stepping_reach ||
-           std::abs(tap.at[spec::axis_x]) > largest_stepping_reach;
-  });
-  if (spec.dimensions != 2 || is_far) {
+  const int largest = largest_stepping_reach_of(spec.dimensions);
+  const bool is_far = radius_of(spec, spec::axis_z) > largest || radius_of(spec, spec::axis_y) > largest ||
+                      radius_of(spec, spec::axis_x) > largest;
+  if (is_far) {
     refuse(
-        fmt::format("steps above 1 are generated for 2D fields of radius up to {} so far; write 'steps: 1' "
-                    "or remove it",
-                    largest_stepping_reach));
+        fmt::format("steps above 1 are generated for taps that reach up to {} in {}D; write 'steps: 1' or "
+                    "remove it",
+                    largest, spec.dimensions));
   } else if (problem.engine != Engine::cuda || problem.variant != Variant{}) {
     refuse("steps above 1 are computed on CUDA cores so far, and in no variant: leave out other options");
-  } else if (!spec.taps.empty() && !choose_stepping(spec, steps)) {
+  } else if (!spec.taps.empty() && !estimate_stepping(spec, steps)) {
     const int most = most_stepping(spec);
     refuse(fmt::format("{} steps of this stencil find no room in registers and shared memory; at most {} do",
                        steps, most));
@@ -328,7 +328,7 @@ EngineDrafts ask_engine(const Problem& problem) {
 /// What `steps` says, or where that is auto, what is fastest a step.
 int choose_steps(const spec::StencilSpec& spec, const Request& request, double single_us) {
   if (spec.steps) return *spec.steps;
-  const bool may_step = spec.dimensions == 2 && request.engine.value_or(Engine::cuda) == Engine::cuda &&
+  const bool may_step = request.engine.value_or(Engine::cuda) == Engine::cuda &&
                         request.variant == Variant{} && !spec.taps.empty() && single_us > 0;
   return may_step ? fastest_stepping(spec, single_us) : 1;
 }
@@ -336,8 +336,10 @@ int choose_steps(const spec::StencilSpec& spec, const Request& request, double s
 /// The taps of all steps of a sweep together: as far as so many steps reach.
 void compose_steps(KernelPlan& plan) {
   plan.tap_rows.clear();
-  for (int dy = -plan.op.reach_low[spec::axis_y]; dy <= plan.op.reach_high[spec::axis_y]; ++dy)
-    plan.tap_rows.push_back({0, dy, -plan.op.reach_low[spec::axis_x], plan.op.reach_high[spec::axis_x]});
+  for (int dz = -plan.op.reach_low[spec::axis_z]; dz <= plan.op.reach_high[spec::axis_z]; ++dz) {
+    for (int dy = -plan.op.reach_low[spec::axis_y]; dy <= plan.op.reach_high[spec::axis_y]; ++dy)
+      plan.tap_rows.push_back({dz, dy, -plan.op.reach_low[spec::axis_x], plan.op.reach_high[spec::axis_x]});
+  }
 }
 
 /// About how many microseconds a sweep of one step takes; 0 where there is no plan for it.

@@ -9,7 +9,9 @@
 #include "plan/schemes/cuda_cores.h"
 #include "plan/schemes/split2d.h"
 #include "plan/schemes/star2d.h"
+#include "plan/schemes/stepping1d.h"
 #include "plan/schemes/stepping2d.h"
+#include "plan/schemes/stepping3d.h"
 #include "plan/schemes/stream1d.h"
 #include "plan/schemes/stream2d.h"
 #include "plan/schemes/stream3d.h"
@@ -20,7 +22,7 @@ namespace spidergen::plan {
 /// How a contraction is laid out on the machine. Of two as fast the first is taken; of each engine the last
 /// holds what the others do not, and says why where it does not hold a stencil either.
 using Scheme = std::variant<Stream1d, Tile2d, Block2d, Star2d, Split2d, Stream2d, Stream3d, Cores2d, Cores3d,
-                            CudaCores, Stepping2d>;
+                            CudaCores, Stepping1d, Stepping2d, Stepping3d>;
 
 /// By it emit/schemes, templates/ and runtime/device/spider/kernels/ know the scheme.
 [[nodiscard]] inline std::string_view scheme_name(const Scheme& scheme) {

@@ -226,6 +226,10 @@ void copy_word_async_if(bool wanted, Shared to, const void* from) {
   if (wanted) start_copy(to, from, sizeof(std::uint32_t));
 }
 
+void copy_pair_async_if(bool wanted, Shared to, const void* from) {
+  if (wanted) start_copy(to, from, sizeof(Pair));
+}
+
 void copy_async_commit() {
   this_lane().copies.commit();
 }

@@ -92,66 +92,85 @@ Stencil zero_padded(const Stencil& stencil, int storage) {
 
 namespace {
 
-/// The cells that all steps reach from a point of a 2D field, and what a step makes of those that it still
-/// needs.
+/// The cells that all steps reach from a point, and what a step makes of those that it still needs.
 class Window {
  public:
   Window(const Stencil& stencil, const FieldLayout& layout, const CellValue& cell, const Extents& point)
       : stencil_(stencil), layout_(layout), point_(point) {
-    for (const spider::Tap& tap : stencil.taps)
-      radius_ = std::max<std::int64_t>({radius_, std::abs(tap.dy), std::abs(tap.dx)});
-    far_ = radius_ * stencil.steps;
-    for (std::int64_t y = -far_; y <= far_; ++y) {
-      for (std::int64_t x = -far_; x <= far_; ++x) {
-        const double value = read_cell(stencil, layout, cell, {0, point[1] + y, point[2] + x});
-        cells_.push_back({value, std::fabs(value)});
-      }
+    for (const spider::Tap& tap : stencil.taps) {
+      const Extents offset{tap.dz, tap.dy, tap.dx};
+      for (std::size_t axis = 0; axis < 3; ++axis)
+        radius_[axis] = std::max(radius_[axis], std::abs(offset[axis]));
     }
+    for_all(0, [&](const Extents& at) {
+      const double value =
+          read_cell(stencil, layout, cell, {point[0] + at[0], point[1] + at[1], point[2] + at[2]});
+      cells_.push_back({value, std::fabs(value)});
+    });
   }
 
   /// The point after all steps.
   Exact step_all() {
     for (int step = 1; step <= stencil_.steps; ++step) {
-      const std::int64_t needed = far_ - step * radius_;
       std::vector<Exact> next = cells_;
-      for (std::int64_t y = -needed; y <= needed; ++y) {
-        for (std::int64_t x = -needed; x <= needed; ++x) next[place(y, x)] = step_cell(y, x);
-      }
+      for_all(step, [&](const Extents& at) { next[place(at)] = step_cell(at); });
       cells_ = std::move(next);
     }
-    return cells_[place(0, 0)];
+    return cells_[place({0, 0, 0})];
   }
 
  private:
-  [[nodiscard]] std::size_t place(std::int64_t y, std::int64_t x) const {
-    return static_cast<std::size_t>((y + far_) * (2 * far_ + 1) + x + far_);
+  [[nodiscard]] std::int64_t far(std::size_t axis) const { return radius_[axis] * stencil_.steps; }
+
+  /// Cells around the point that are needed after so many steps, ascending.
+  template <class Visit>
+  void for_all(int steps, Visit visit) const {
+    const auto needed = [&](std::size_t axis) { return far(axis) - steps * radius_[axis]; };
+    for (std::int64_t z = -needed(0); z <= needed(0); ++z) {
+      for (std::int64_t y = -needed(1); y <= needed(1); ++y) {
+        for (std::int64_t x = -needed(2); x <= needed(2); ++x) visit(Extents{z, y, x});
+      }
+    }
+  }
+
+  [[nodiscard]] std::size_t place(const Extents& at) const {
+    std::int64_t index = 0;
+    for (std::size_t axis = 0; axis < 3; ++axis) index = index * (2 * far(axis) + 1) + at[axis] + far(axis);
+    return static_cast<std::size_t>(index);
   }
 
   /// Cells beyond a periodic or halo face are stepped like others; elsewhere the rule says where they are
   /// taken from.
-  [[nodiscard]] Mapped map(int axis, std::int64_t at) const {
-    const auto& faces = stencil_.faces[static_cast<std::size_t>(axis)];
-    const std::int64_t extent = layout_.extents[static_cast<std::size_t>(axis)];
+  [[nodiscard]] Mapped map(std::size_t axis, std::int64_t at) const {
+    const auto& faces = stencil_.faces[axis];
+    const std::int64_t extent = layout_.extents[axis];
     const spider::FaceRule rule = faces[at < 0 ? 0 : 1].rule;
     if ((at >= 0 && at < extent) || rule == spider::FaceRule::periodic) return {at};
     return map_axis(faces, at, extent);
   }
 
-  [[nodiscard]] Exact step_cell(std::int64_t y, std::int64_t x) const {
+  [[nodiscard]] Exact step_cell(const Extents& at) const {
     Exact sum{0, 0};
     for (const spider::Tap& tap : stencil_.taps) {
-      const Mapped row = map(1, point_[1] + y + tap.dy);
-      const Mapped column = map(2, point_[2] + x + tap.dx);
+      const Extents offset{tap.dz, tap.dy, tap.dx};
+      Extents from{};
+      bool is_constant = false;
+      bool is_known = true;
       Exact cell{0, 0};
-      if (row.is_constant || column.is_constant) {
-        cell.value = column.is_constant ? column.value : row.value;
+      for (std::size_t axis = 0; axis < 3; ++axis) {
+        const Mapped mapped = map(axis, point_[axis] + at[axis] + offset[axis]);
+        from[axis] = mapped.coordinate - point_[axis];
+        if (mapped.is_constant) {  // where two meet, the faster axis gives the value
+          is_constant = true;
+          cell.value = mapped.value;
+        } else if (std::abs(from[axis]) > far(axis)) {
+          is_known = false;  // of a cell beyond a face, not needed
+        }
+      }
+      if (is_constant) {
         cell.magnitude = std::fabs(cell.value);
-      } else {
-        const std::int64_t from_y = row.coordinate - point_[1];
-        const std::int64_t from_x = column.coordinate - point_[2];
-        if (std::max(std::abs(from_y), std::abs(from_x)) > far_)
-          continue;  // of a cell beyond a face, not needed
-        cell = cells_[place(from_y, from_x)];
+      } else if (is_known) {
+        cell = cells_[place(from)];
       }
       sum.value += tap.weight * cell.value;
       sum.magnitude += std::fabs(tap.weight) * cell.magnitude;
@@ -162,8 +181,7 @@ class Window {
   const Stencil& stencil_;
   const FieldLayout& layout_;
   Extents point_;
-  std::int64_t radius_ = 0;
-  std::int64_t far_ = 0;
+  Extents radius_{};
   std::vector<Exact> cells_;
 };
 

@@ -3,7 +3,7 @@
 include_guard(GLOBAL)
 
 set(SPIDER_RANDOM_SPECS 200 CACHE STRING "How many random specs the accuracy tests check")
-set(SPIDER_RANDOM_STEPS_SPECS 12 CACHE STRING "How many more of them take many time steps in a sweep")
+set(SPIDER_RANDOM_STEPS_SPECS 24 CACHE STRING "How many more of them take many time steps in a sweep")
 set(SPIDER_RANDOM_SEED 20250117 CACHE STRING "Seed of the random specs and of the cases")
 
 find_package(Python3 REQUIRED COMPONENTS Interpreter)  # writing the cases needs its standard library only

@@ -424,37 +424,40 @@ def chosen_specs(spaces):
     return specs
 
 
-def stepping_taps(rng, place):
-    """Few taps of radius 1 to 3, positive or of both signs, which sum to 1 or not, in every form that kernels add rows in:
-    {offset: weight}."""
-    form = ("cross", "even", "rings", "box", "taps", "star")[place % 6]
+STEPPING_FORMS = ("cross", "even", "rings", "box", "taps", "star")
+
+
+def stepping_taps(rng, dimensions, form):
+    """Few taps of radius 1 to 3, positive or of both signs, which sum to 1 or not, in one of the forms that kernels add
+    rows and planes in: {offset: weight}."""
 
     def weight():
         return rng.uniform(0.02, 0.2) * (rng.choice((-1, 1)) if signed else 1)
 
+    def ring(distance, value):
+        return {tuple(sign * distance * (a == axis) for a in range(3)): value for axis in axes for sign in (-1, 1)}
+
+    def offsets(radius):
+        spans = [range(-radius, radius + 1) if axis in axes else (0,) for axis in range(3)]
+        return list(itertools.product(*spans))
+
+    axes = range(3 - dimensions, 3)
     signed = rng.random() < 0.4
     if form == "cross":
-        near = weight()
-        taps = {(0, dy, dx): near for dy, dx in ((0, 1), (0, -1), (1, 0), (-1, 0))}
+        taps = ring(1, weight())
     elif form == "even":
-        along_x, along_y, corner = weight(), weight(), weight()
-        taps = {(0, 0, dx): along_x for dx in (-1, 1)} | {(0, dy, 0): along_y for dy in (-1, 1)}
-        taps |= {(0, dy, dx): corner for dy in (-1, 1) for dx in (-1, 1)}
+        kinds = {kind: weight() for kind in itertools.product((0, 1), repeat=3)}
+        taps = {offset: kinds[tuple(map(abs, offset))] for offset in offsets(1) if any(offset)}
     elif form == "rings":
-        near, far = weight(), weight()
-        taps = {}
-        for at, value in ((1, near), (2, far)):
-            taps |= {(0, dy, dx): value for dy, dx in ((0, at), (0, -at), (at, 0), (-at, 0))}
+        taps = ring(1, weight()) | ring(2, weight())
     elif form == "box":
-        taps = {(0, dy, dx): weight() for dy in (-1, 0, 1) for dx in (-1, 0, 1)}
+        taps = {offset: weight() for offset in offsets(1)}
     elif form == "taps":
-        radius = rng.choice((1, 2, 3))
-        offsets = [(0, dy, dx) for dy in range(-radius, radius + 1) for dx in range(-radius, radius + 1)]
-        taps = {offset: weight() for offset in rng.sample(offsets, rng.randint(1, min(9, len(offsets))))}
+        cells = offsets(rng.choice((1, 2, 3)))
+        taps = {offset: weight() for offset in rng.sample(cells, rng.randint(1, min(9, len(cells))))}
     else:
         radius = rng.choice((2, 3))
-        taps = {(0, 0, d): weight() for d in range(-radius, radius + 1)}
-        taps |= {(0, d, 0): weight() for d in range(-radius, radius + 1)}
+        taps = {offset: weight() for d in range(radius + 1) for offset in ring(d, 0)}
     if form in ("cross", "even", "rings"):
         taps[0, 0, 0] = weight()
     if rng.random() < 0.4:
@@ -463,22 +466,34 @@ def stepping_taps(rng, place):
     return {offset: weight / most for offset, weight in taps.items()}
 
 
+def choose_steps(rng, dimensions, taps):
+    """So many that there is room for them: in 3D a tile loses the rows that all steps reach."""
+    if dimensions < 3:
+        return rng.choice((2, 3, 4, 5, 7, 8, 11, 13, 16, 17, 24, 32))
+    radius = max(max(map(abs, offset)) for offset in taps)
+    return rng.choice(((2, 3, 4, 5, 6), (2, 3), (2,))[max(radius, 1) - 1])
+
+
 def make_steps_spec(index, seed, spaces, attempt, place):
     """The same of one that takes many steps in a sweep, the place-th of them."""
     rng = random.Random(f"{seed}/steps/{index}/{attempt}")
     name = f"random_{index:03d}"
-    having = [space for space in spaces if space.dimensions == 2]
-    space = having[place % len(having)]
-    taps = stepping_taps(rng, place)
-    steps = rng.choice((2, 3, 4, 5, 7, 8, 11, 13, 16, 17, 24, 32))
+    kinds = [kind for kind in (2, 3, 1) if any(space.dimensions == kind for space in spaces)]
+    dimensions = kinds[place % len(kinds)]
+    turn = place // len(kinds)
+    having = [space for space in spaces if space.dimensions == dimensions]
+    space = having[turn % len(having)]
+    taps = stepping_taps(rng, dimensions, STEPPING_FORMS[turn % len(STEPPING_FORMS)])
+    steps = choose_steps(rng, dimensions, taps)
     faces, boundary = make_boundary(rng, space)
-    text = f"stencil: {name}\ndescription: random steps\ndimensions: 2\nstorage: {space.storage}\nsteps: {steps}\n"
-    text += "shape: taps\ncoefficients:\n"
-    text += "".join(f"  - {{at: [{dy}, {dx}], weight: {weight!r}}}\n" for (_, dy, dx), weight in taps.items())
+    text = f"stencil: {name}\ndescription: random steps\ndimensions: {dimensions}\nstorage: {space.storage}\n"
+    text += f"steps: {steps}\nshape: taps\ncoefficients:\n"
+    for offset, weight in taps.items():
+        text += f"  - {{at: {axis_list(offset[3 - dimensions :])}, weight: {weight!r}}}\n"
     expected = {
         "stencil": name,
         "seed": seed,
-        "dimensions": 2,
+        "dimensions": dimensions,
         "storage": space.storage,
         "weights": "auto",
         "accuracy": "full",

@@ -194,8 +194,8 @@ def check_plan(plan, data):
         low, high = rows.get((dz, dy), (dx, dx))
         rows[dz, dy] = (min(low, dx), max(high, dx))
     if plan.steps > 1:
-        _, (down, up), (left, right) = plan.reach
-        rows = {(0, dy): (-left, right) for dy in range(-down, up + 1)}
+        (front, back), (down, up), (left, right) = plan.reach
+        rows = {(dz, dy): (-left, right) for dz in range(-front, back + 1) for dy in range(-down, up + 1)}
     if {((row.dz, row.dy), (row.low, row.high)) for row in plan.tap_rows} != set(rows.items()):
         raise ValueError(f"{plan.name}: tap_rows are not the hulls of the taps")
     told = data["reach"]

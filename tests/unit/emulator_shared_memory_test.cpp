@@ -499,6 +499,30 @@ TEST_F(Copies, OfWordsChangeNoMore) {
   }));
 }
 
+TEST_F(Copies, OfPairsChangeNoMore) {
+  expect_good(launch([](SweepArguments arguments) {
+    device::store_shared(own_slot(), filled(7));
+    device::copy_pair_async_if(true, own_slot() + 8, own_cells(arguments));
+    device::copy_pair_async_if(false, own_slot(), own_cells(arguments));
+    device::copy_async_commit();
+    device::copy_async_wait<0>();
+    const Vector slot = device::load_shared(own_slot());
+    const std::uint32_t cell = 8U * static_cast<std::uint32_t>(device::lane_index());
+    EXPECT_EQ(slot.word[0], 7U);
+    EXPECT_EQ(slot.word[1], 7U);
+    EXPECT_EQ(slot.word[2], cell | (cell + 1) << 16);
+    EXPECT_EQ(slot.word[3], (cell + 2) | (cell + 3) << 16);
+    write_output(arguments);
+  }));
+}
+
+TEST_F(Copies, OfPairsAreAlignedOnBothSides) {
+  expect_violation(launch([](SweepArguments arguments) {
+                     device::copy_pair_async_if(true, own_slot(), input_of(arguments) + 2);
+                   }),
+                   {"copies 8 bytes of a field at an address that is no multiple of 8"});
+}
+
 TEST_F(Copies, OfWordsAreNotReadBeforeTheWait) {
   expect_violation(launch([](SweepArguments arguments) {
                      device::store_shared(own_slot(), filled(7));

@@ -1248,12 +1248,61 @@ TEST(Steps, SharedSumsAreTakenWhereWeightsAllowThem) {
   EXPECT_EQ(form_of(stencil), Form::even);
 }
 
+/// A star of radius 1 in any number of dimensions, or all cells of its box with even weights.
+spec::StencilSpec steps_in(int dimensions, std::optional<int> steps, bool box = false) {
+  spec::StencilSpec stencil;
+  stencil.dimensions = dimensions;
+  stencil.storage = spec::Storage::f32;
+  stencil.steps = steps;
+  for (int place = 0; place < 27; ++place) {
+    const spec::Offset at{place / 9 - 1, place / 3 % 3 - 1, place % 3 - 1};
+    const int distance = std::abs(at[0]) + std::abs(at[1]) + std::abs(at[2]);
+    const bool has_axes = (dimensions == 3 || at[0] == 0) && (dimensions > 1 || at[1] == 0);
+    if (has_axes && (box || distance <= 1)) stencil.taps.push_back({at, 0.3 / (1 + 2 * distance), {}});
+  }
+  return stencil;
+}
+
 TEST(Steps, AutoTakesNoMoreTimeAStepThanASingleSweep) {
-  spec::StencilSpec stencil = heat_of(1);
-  stencil.steps = std::nullopt;
-  const KernelPlan plan = plan_of_steps(stencil);
-  EXPECT_GT(plan.op.steps, 1);
-  EXPECT_LT(plan.microseconds / plan.op.steps, plan.single_step_us);
+  for (const int dimensions : {1, 2, 3}) {
+    const KernelPlan plan = plan_of_steps(steps_in(dimensions, std::nullopt));
+    EXPECT_GT(plan.op.steps, 1) << dimensions;
+    EXPECT_LT(plan.microseconds / plan.op.steps, plan.single_step_us) << dimensions;
+  }
+}
+
+TEST(Steps, TilesOf3dHaveOutputsAndRoom) {
+  for (const bool box : {false, true}) {
+    for (const int steps : {2, 3, 4, 6}) {
+      const KernelPlan plan = plan_of_steps(steps_in(3, steps, box));
+      ASSERT_TRUE(is<Stepping3d>(plan));
+      const auto scheme = std::get<Stepping3d>(plan.scheme);
+      EXPECT_EQ(scheme.form, box ? Stepping3d::Form::even : Stepping3d::Form::taps);
+      EXPECT_EQ(plan.op.reach_low, (spec::Offset{steps, steps, steps}));
+      EXPECT_GT(scheme.height(), 2 * steps);
+      EXPECT_LE(scheme.blocks_per_multiprocessor * (scheme.shared_bytes + reserved_per_block),
+                shared_per_multiprocessor);
+      EXPECT_LE(
+          scheme.blocks_per_multiprocessor * scheme.warps() * threads_per_warp * scheme.estimated_registers,
+          registers_per_multiprocessor);
+    }
+  }
+  spec::StencilSpec uneven = steps_in(3, 3, true);
+  uneven.taps.front().weight *= 2;
+  EXPECT_EQ(std::get<Stepping3d>(plan_of_steps(uneven).scheme).form, Stepping3d::Form::taps);
+}
+
+TEST(Steps, StripsOf1dHaveOutputs) {
+  for (int steps = 2; steps <= 300; steps += 7) {
+    const KernelPlan plan = plan_of_steps(steps_in(1, steps));
+    ASSERT_TRUE(is<Stepping1d>(plan));
+    const auto scheme = std::get<Stepping1d>(plan.scheme);
+    EXPECT_EQ(scheme.steps, steps);
+    EXPECT_GT(scheme.columns * threads_per_warp, 2 * steps);
+    double sum = 0;
+    for (const float weight : scheme.weights) sum += weight;
+    EXPECT_NEAR(std::pow(sum, steps) * scheme.last, std::pow(0.5, steps), std::pow(0.5, steps) * 0x1p-23);
+  }
 }
 
 TEST(Plan, TapsOfOneRowAreNotStreamed) {

@@ -22,7 +22,9 @@ struct SchemeText {
 [[nodiscard]] SchemeText text_of(const plan::Cores2d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Cores3d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::CudaCores&, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Stepping1d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Stepping2d&, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Stepping3d&, const Kernel& kernel);
 
 /// Each adds its scheme's lines to the report (describe.h).
 using Lines = std::vector<std::string>;
@@ -36,7 +38,9 @@ void describe(const plan::Stream3d&, const plan::KernelPlan& plan, Lines& lines)
 void describe(const plan::Cores2d&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::Cores3d&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::CudaCores&, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Stepping1d&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::Stepping2d&, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Stepping3d&, const plan::KernelPlan& plan, Lines& lines);
 
 /// Each is its scheme's object in --explain's JSON: `streaming`, or on CUDA cores `cores`.
 [[nodiscard]] std::string json_of(const plan::Stream1d&, const plan::KernelPlan& plan);
@@ -49,6 +53,8 @@ void describe(const plan::Stepping2d&, const plan::KernelPlan& plan, Lines& line
 [[nodiscard]] std::string json_of(const plan::Cores2d&, const plan::KernelPlan& plan);
 [[nodiscard]] std::string json_of(const plan::Cores3d&, const plan::KernelPlan& plan);
 [[nodiscard]] std::string json_of(const plan::CudaCores&, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Stepping1d&, const plan::KernelPlan& plan);
 [[nodiscard]] std::string json_of(const plan::Stepping2d&, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Stepping3d&, const plan::KernelPlan& plan);
 
 }  // namespace spidergen::emit

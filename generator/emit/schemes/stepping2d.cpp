@@ -3,6 +3,7 @@
 
 #include "emit/describe.h"
 #include "emit/schemes/schemes.h"
+#include "emit/schemes/stepping_text.h"
 #include "emit/storage_text.h"
 
 namespace spidergen::emit {
@@ -22,15 +23,6 @@ std::string weights_text(const Scheme& scheme, float Scheme::Weight::*member) {
     rows.push_back(fmt::format("{{{}}},", fmt::join(row, ", ")));
   }
   return fmt::format("{}", fmt::join(rows, "\n"));
-}
-
-/// The rules of an axis with constants as f32 numbers: cells are such between steps.
-std::string rules_text(const spec::StencilSpec& spec, int axis) {
-  spec::StencilSpec in_f32 = spec;
-  for (spec::Face* face : {&in_f32.boundary[axis].low, &in_f32.boundary[axis].high})
-    face->value = stored_value(spec.storage, face->value);
-  in_f32.storage = spec::Storage::f32;
-  return axis_rules_text(in_f32, axis);
 }
 
 int single_columns(const Scheme& scheme, spec::Storage storage) {
@@ -74,8 +66,8 @@ SchemeText text_of(const plan::Stepping2d& scheme, const Kernel& kernel) {
   bindings["single_weights"] = weights_text(scheme, &Scheme::Weight::single);
   set("single_columns", single_columns(scheme, spec.storage));
   set("single_unrolled", scheme.weights.size() <= most_unrolled_taps);
-  bindings["row_rules"] = rules_text(spec, spec::axis_y);
-  bindings["column_rules"] = rules_text(spec, spec::axis_x);
+  bindings["row_rules"] = stepped_rules_text(spec, spec::axis_y);
+  bindings["column_rules"] = stepped_rules_text(spec, spec::axis_x);
   return {render_part("stepping2d.cu.in", bindings),
           {"spider::stepping2d_form<Stencil>(),", "spider::stepping2d_form<SingleStep>(),"}};
 }
@@ -84,13 +76,7 @@ void describe(const plan::Stepping2d& scheme, const plan::KernelPlan& plan, Line
   constexpr int lanes = 32;
   const int width = lanes * scheme.columns;
   const int lost = scheme.time_steps() * scheme.radius_x;
-  lines.push_back(
-      fmt::format("Steps     {} a sweep, stepped in registers: nothing is truncated, whatever the "
-                  "tolerance",
-                  scheme.time_steps()));
-  lines.push_back(fmt::format(
-      "          about {:.0f} us a step over 10240 x 10240 points on an H200; a single sweep {:.0f} us",
-      plan.microseconds / scheme.time_steps(), plan.single_step_us));
+  describe_steps(plan, lines);
   lines.push_back(fmt::format("Plan      {} a point and step ({}), {} of {} steps chained in time",
                               counted(scheme.operations, "operation"), form_name(scheme.form),
                               counted(scheme.warps, "warp"), scheme.steps));

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <functional>
 
+#include "plan/stepping.h"
+
 namespace spidergen::plan {
 namespace {
 
@@ -101,10 +103,6 @@ int count_shared_bytes(const Stepping2d& scheme, int element_bytes, bool both_en
   const int row = row_bytes(scheme.columns * word_bytes);
   return (scheme.ahead + 1) * scheme.batch * input_row + 2 * (scheme.warps - 1) * scheme.batch * row +
          (both_ends ? scheme.warps * row : 0) + 8 * threads_per_warp * scheme.columns;
-}
-
-bool ends_at(const spec::Face& face) {
-  return face.rule != spec::BoundaryRule::halo && face.rule != spec::BoundaryRule::periodic;
 }
 
 bool ends_at_any(const spec::StencilSpec& spec) {
@@ -246,27 +244,6 @@ std::optional<SteppingChoice> choose_stepping(const spec::StencilSpec& spec, int
     }
   }
   return best;
-}
-
-int most_stepping(const spec::StencilSpec& spec) {
-  int most = 0;
-  for (int steps = 1; steps <= most_warps * most_steps_of_warp; ++steps) {
-    if (choose_stepping(spec, steps)) most = steps;
-  }
-  return most;
-}
-
-int fastest_stepping(const spec::StencilSpec& spec, double single_us) {
-  constexpr int most_automatic = 32;
-  int fastest = 1;
-  double least_us = single_us;
-  for (int steps = 2; steps <= most_automatic; ++steps) {
-    const std::optional<SteppingChoice> choice = choose_stepping(spec, steps);
-    if (!choice || choice->microseconds / steps >= least_us) continue;
-    fastest = steps;
-    least_us = choice->microseconds / steps;
-  }
-  return fastest;
 }
 
 }  // namespace spidergen::plan

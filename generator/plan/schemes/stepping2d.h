@@ -72,11 +72,4 @@ inline constexpr int most_unit_exponent = 24;
 /// How far taps may reach along y and x.
 inline constexpr int largest_stepping_reach = 7;
 
-/// The most steps for which there is a layout.
-[[nodiscard]] int most_stepping(const spec::StencilSpec& spec);
-
-/// The number of steps that is fastest a step; 1 where no other is faster than a single sweep of
-/// `single_us`.
-[[nodiscard]] int fastest_stepping(const spec::StencilSpec& spec, double single_us);
-
 }  // namespace spidergen::plan

@@ -269,6 +269,15 @@ SPIDER_DEVICE void copy_word_async_if(bool wanted, Shared to, const void* from) 
       : "memory");
 }
 
+/// cp.async.ca, 8 bytes: both addresses are multiples of 8. Otherwise the same.
+SPIDER_DEVICE void copy_pair_async_if(bool wanted, Shared to, const void* from) {
+  asm volatile(
+      "{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted cp.async.ca.shared.global [%0], [%1], 8; }" ::
+          "r"(shared_address(to)),
+      "l"(from), "r"(static_cast<int>(wanted))
+      : "memory");
+}
+
 /// shf.r.wrap.b32: the lower word of both, shifted right by `bits` below 32.
 SPIDER_DEVICE std::uint32_t funnel_shift_right(std::uint32_t low, std::uint32_t high, int bits) {
   return __funnelshift_r(low, high, static_cast<unsigned>(bits));

@@ -126,6 +126,8 @@ SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, const Vector& v) {
 void copy_async_if(bool wanted, Shared to, const void* from);
 /// cp.async.ca, 4 bytes: both addresses are multiples of 4. Otherwise the same.
 void copy_word_async_if(bool wanted, Shared to, const void* from);
+/// cp.async.ca, 8 bytes: both addresses are multiples of 8.
+void copy_pair_async_if(bool wanted, Shared to, const void* from);
 /// shf.r.wrap.b32: the lower word of both, shifted right by `bits` below 32.
 SPIDER_DEVICE std::uint32_t funnel_shift_right(std::uint32_t low, std::uint32_t high, int bits) {
   return static_cast<std::uint32_t>((std::uint64_t{high} << 32U | low) >> static_cast<unsigned>(bits));

@@ -1,0 +1,95 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "emit/describe.h"
+#include "emit/schemes/schemes.h"
+#include "emit/schemes/stepping_text.h"
+#include "emit/storage_text.h"
+
+namespace spidergen::emit {
+namespace {
+
+using Scheme = plan::Stepping3d;
+
+/// A row of the table for each dz and dy, of all dx.
+std::string weights_text(const Scheme& scheme) {
+  const auto& [rz, ry, rx] = scheme.radius;
+  const int count = 2 * rx + 1;
+  std::string text;
+  for (int i = 0; i < (2 * rz + 1) * (2 * ry + 1); ++i) {
+    if (i > 0) text += "\n";
+    text += fmt::format(
+        "{{{}}},", weight_row_text(scheme.weights.data() + static_cast<std::ptrdiff_t>(i) * count, count));
+  }
+  return text;
+}
+
+}  // namespace
+
+SchemeText text_of(const plan::Stepping3d& scheme, const Kernel& kernel) {
+  constexpr int most_single_rows = 4;
+  constexpr int single_warps = 8;
+  const spec::StencilSpec& spec = kernel.spec;
+  const std::vector<plan::CoreTap>& taps = kernel.plan.contraction.taps;
+  const plan::TapRange planes = plan::range_of(taps, &plan::CoreTap::step);
+  const plan::TapRange rows = plan::range_of(taps, &plan::CoreTap::row);
+  const plan::TapRange columns = plan::range_of(taps, &plan::CoreTap::column);
+  const auto& [rz, ry, rx] = scheme.radius;
+  render::Bindings bindings;
+  const auto set = [&](const std::string& name, const auto& value) {
+    bindings[name] = fmt::to_string(value);
+  };
+  set("time_steps", scheme.steps);
+  bindings["cells"] = cells_struct(spec.storage);
+  set("rows", scheme.rows);
+  set("warps_down", scheme.warps_down);
+  set("blocks_per_multiprocessor", scheme.blocks_per_multiprocessor);
+  set("ahead", scheme.ahead);
+  set("plane_low", std::min(0, planes.low));
+  set("plane_high", std::max(0, planes.high));
+  set("row_low", std::min(0, rows.low));
+  set("row_high", std::max(0, rows.high));
+  set("column_low", std::min(0, columns.low));
+  set("column_high", std::max(0, columns.high));
+  bindings["form"] = form_name(scheme.form);
+  bindings["last"] = fmt::format("{:a}F", scheme.last);
+  bindings["weights"] = weights_text(scheme);
+  set("radius_z", rz);
+  set("radius_y", ry);
+  set("radius_x", rx);
+  set("weight_rows", 2 * ry + 1);
+  set("row_weights", 2 * rx + 1);
+  bindings["plane_rules"] = stepped_rules_text(spec, spec::axis_z);
+  bindings["row_rules"] = stepped_rules_text(spec, spec::axis_y);
+  bindings["column_rules"] = stepped_rules_text(spec, spec::axis_x);
+  set("single_rows", std::min(most_single_rows, scheme.rows));
+  set("single_warps", single_warps);
+  return {render_part("stepping3d.cu.in", bindings),
+          {"spider::stepping3d_form<Stencil>(),", "spider::stepping3d_form<SingleStep>(),"}};
+}
+
+void describe(const plan::Stepping3d& scheme, const plan::KernelPlan& plan, Lines& lines) {
+  constexpr int width = 32 * Scheme::columns;
+  describe_steps(plan, lines);
+  lines.push_back(fmt::format("Plan      {} a point and step ({}), {} of {} a lane for each step",
+                              counted(scheme.operations, "operation"), form_name(scheme.form),
+                              counted(scheme.warps_down, "warp"), counted(scheme.rows, "row")));
+  lines.push_back(fmt::format("          tiles of {} x {} points, {} x {} of them stored, walking along z",
+                              scheme.height(), width, scheme.height() - 2 * scheme.steps * scheme.radius[1],
+                              width - 2 * plan::round_up(scheme.steps * scheme.radius[2], Scheme::columns)));
+}
+
+std::string json_of(const plan::Stepping3d& scheme, const plan::KernelPlan& plan) {
+  return fmt::format(
+      "{{\"multiply_adds\": {}, \"operations\": {}, \"form\": \"{}\", \"warps_per_block\": {}, "
+      "\"warps_down\": {}, \"rows_per_lane\": {}, \"columns_per_lane\": {}, \"planes_ahead\": {}, "
+      "\"blocks_per_multiprocessor\": {}, \"estimated_registers\": {}, \"us_per_step\": {:.2f}, "
+      "\"single_step_us\": {:.1f}, \"ring\": null}}",
+      plan.contraction.taps.size(), scheme.operations, form_name(scheme.form), scheme.warps(),
+      scheme.warps_down, scheme.rows, Scheme::columns, scheme.ahead, scheme.blocks_per_multiprocessor,
+      scheme.estimated_registers, plan.microseconds / scheme.steps, plan.single_step_us);
+}
+
+}  // namespace spidergen::emit

@@ -1,0 +1,72 @@
+#include "plan/schemes/stepping1d.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "plan/stepping.h"
+
+namespace spidergen::plan {
+namespace {
+
+constexpr int most_columns = 24;
+constexpr int base_registers = 36;
+
+/// Microseconds of a sweep over the reference field, as strips overlap.
+double estimate_us(const spec::StencilSpec& spec, const Stepping1d& scheme) {
+  constexpr double clock_mhz = 1980;
+  constexpr double lanes = 128;        // of a multiprocessor, which issues for so many a clock
+  constexpr double busy = 0.75;        // of its slots
+  constexpr double shuffle_slots = 4;  // of the time of an add
+  constexpr double hidden = 0.35;      // of the memory's time, what computing does not hide
+  const DeviceRates& rates = *find_device_rates("sm_90");
+  const int bytes = spec::element_bytes(spec.storage);
+  const double points = reference_points(1);
+  const double width = threads_per_warp * scheme.columns;
+  const double useful = width - 2 * round_up(scheme.steps * scheme.radius_x, vector_bytes / bytes);
+  const double slots =
+      static_cast<double>(spec.taps.size()) + 2 * shuffle_slots * scheme.radius_x / scheme.columns;
+  const double compute =
+      points * width / useful * scheme.steps * slots / (rates.multiprocessors * lanes * clock_mhz * busy);
+  const double memory = points * 2 * bytes / rates.copy_bytes_per_second * 1e6;
+  return std::max(compute + hidden * memory, memory);
+}
+
+}  // namespace
+
+bool Stepping1d::takes(const Problem& problem, const Contraction& contraction) {
+  return !contraction.on_tensor_cores() && problem.spec.dimensions == 1;
+}
+
+Offer<Stepping1d> Stepping1d::plan(const Problem& problem, const Contraction& /*contraction*/) {
+  std::optional<Stepping1dChoice> choice = choose_stepping1d(problem.spec, problem.op.steps);
+  if (!choice) return Offer<Stepping1d>::none("so many steps find no room in registers");
+  Stepping1d& scheme = choice->scheme;
+  scheme.weights.assign(2 * static_cast<std::size_t>(scheme.radius_x) + 1, 0);
+  for (const RoundedTap& tap : problem.weights.taps)
+    scheme.weights[static_cast<std::size_t>(tap.at[spec::axis_x] + scheme.radius_x)] =
+        static_cast<float>(tap.packed);
+  scheme.last = drift_of_steps(problem.weights, scheme.steps);
+  return {scheme, choice->microseconds, ""};
+}
+
+std::optional<Stepping1dChoice> choose_stepping1d(const spec::StencilSpec& spec, int steps) {
+  const int vector_elements = vector_bytes / spec::element_bytes(spec.storage);
+  const int radius = radius_of(spec, spec::axis_x);
+  std::optional<Stepping1dChoice> best;
+  if (radius > largest_stepping_reach_of(1)) return best;
+  for (int columns = vector_elements; columns <= most_columns; columns += vector_elements) {
+    Stepping1d scheme;
+    scheme.steps = steps;
+    scheme.columns = columns;
+    scheme.radius_x = radius;
+    scheme.shared_bytes = scheme.warps * threads_per_warp * columns * word_bytes;
+    scheme.estimated_registers = 2 * columns + 2 * radius + base_registers;
+    if (columns < radius || threads_per_warp * columns <= 2 * round_up(steps * radius, vector_elements))
+      continue;
+    const double us = estimate_us(spec, scheme);
+    if (!best || us < best->microseconds) best = {scheme, us};
+  }
+  return best;
+}
+
+}  // namespace spidergen::plan

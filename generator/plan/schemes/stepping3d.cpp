@@ -1,0 +1,172 @@
+#include "plan/schemes/stepping3d.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdlib>
+
+#include "plan/stepping.h"
+
+namespace spidergen::plan {
+namespace {
+
+using Form = Stepping3d::Form;
+
+constexpr int width = threads_per_warp * Stepping3d::columns;
+constexpr int most_rows = 16;
+constexpr int most_warps = 32;
+constexpr int most_blocks = 4;
+constexpr int base_registers = 58;
+constexpr int register_unit = 8;
+constexpr int most_block_shared_bytes = shared_per_multiprocessor - reserved_per_block;
+// Multiply-adds of a plane in the code, as many as planes near faces have.
+constexpr int most_products = 6000;
+
+/// Weight of a tap, 0 where there is none.
+double weight_at(const spec::StencilSpec& spec, const spec::Offset& at) {
+  const auto found =
+      std::find_if(spec.taps.begin(), spec.taps.end(), [&](const spec::Tap& tap) { return tap.at == at; });
+  return found == spec.taps.end() ? 0 : found->weight;
+}
+
+/// Radius 1, and the same weight at all offsets of the same magnitudes?
+bool is_even(const spec::StencilSpec& spec) {
+  return std::all_of(spec.taps.begin(), spec.taps.end(), [&](const spec::Tap& tap) {
+    for (int axis = 0; axis < 3; ++axis) {
+      if (std::abs(tap.at[axis]) > 1) return false;
+      spec::Offset mirrored = tap.at;
+      mirrored[axis] = -mirrored[axis];
+      if (weight_at(spec, mirrored) != tap.weight) return false;
+    }
+    return true;
+  });
+}
+
+/// As the kernel's header lays shared memory out.
+int count_shared_bytes(const spec::StencilSpec& spec, const Stepping3d& scheme) {
+  const auto& [rz, ry, rx] = scheme.radius;
+  const int plane_rows = scheme.height() + 2 * ry;
+  const int planes =
+      (scheme.ahead + 1) * spec::element_bytes(spec.storage) + 2 * (scheme.steps - 1) * word_bytes;
+  const auto& [low, high] = spec.boundary[spec::axis_z];
+  const int weights = ends_at(low) || ends_at(high)
+                          ? word_bytes * scheme.warps() * (2 * rz + 1) * (2 * ry + 1) * (2 * rx + 1)
+                          : 0;
+  return planes * plane_rows * width +
+         round_up(vector_bytes * std::max(1, 2 * rx) + word_bytes * (scheme.height() + plane_rows) + weights,
+                  vector_bytes);
+}
+
+/// With as many blocks as a multiprocessor holds; false where it holds none.
+bool fit(const spec::StencilSpec& spec, Stepping3d& scheme) {
+  const auto& [rz, ry, rx] = scheme.radius;
+  const int lost_columns = round_up(scheme.steps * rx, Stepping3d::columns);
+  if (scheme.warps() > most_warps || scheme.height() <= 2 * scheme.steps * ry || width <= 2 * lost_columns)
+    return false;
+  const int dense = (2 * rz + 1) * (2 * ry + 1) * (2 * rx + 1) * Stepping3d::columns * scheme.rows;
+  if (dense > most_products) return false;
+  scheme.shared_bytes = count_shared_bytes(spec, scheme);
+  scheme.estimated_registers =
+      Stepping3d::columns * (2 * rz * scheme.rows + 2 * ry + 2) + 2 * rx + base_registers;
+  const int threads = threads_per_warp * scheme.warps();
+  const int registers = round_up(scheme.estimated_registers, register_unit);
+  if (scheme.estimated_registers > largest_register_count || scheme.shared_bytes > most_block_shared_bytes)
+    return false;
+  scheme.blocks_per_multiprocessor =
+      std::min({registers_per_multiprocessor / (registers * threads),
+                shared_per_multiprocessor / (scheme.shared_bytes + reserved_per_block), most_blocks,
+                2 * most_warps / scheme.warps()});
+  return scheme.blocks_per_multiprocessor > 0;
+}
+
+/// Clocks of a multiprocessor for a plane of all of its blocks, the larger of what is issued and what shared
+/// memory serves.
+double clocks_of_round(const Stepping3d& scheme) {
+  constexpr double lanes = 128;
+  constexpr double row_clocks = 4;  // of a row of f32 in shared memory, 128 bytes a clock
+  constexpr double overhead = 1.4;  // instructions beside: loads, stores, shuffles
+  constexpr double barrier = 120;
+  constexpr double busy = 0.8;
+  const auto& [rz, ry, rx] = scheme.radius;
+  const double points = static_cast<double>(width) * scheme.height() * scheme.steps;
+  const double issued = points * (scheme.operations + overhead) / lanes;
+  const double loaded_rows = static_cast<double>(scheme.rows + 2 * ry) / scheme.rows;
+  const double served = points / width * (row_clocks * (loaded_rows + 1) + 2 * rx * loaded_rows);
+  const int blocks = scheme.blocks_per_multiprocessor;
+  return blocks * std::max(issued, served) / busy + barrier / blocks;
+}
+
+double estimate_us(const spec::StencilSpec& spec, const Stepping3d& scheme) {
+  constexpr double extent = 768;
+  constexpr double clock_mhz = 1980;
+  constexpr double hidden = 0.35;  // of the memory's time, what computing does not hide
+  constexpr int start_planes = 3;
+  constexpr int most_walks = 16;
+  const DeviceRates& rates = *find_device_rates("sm_90");
+  const auto& [rz, ry, rx] = scheme.radius;
+  const double tiles = std::ceil(extent / (width - 2 * round_up(scheme.steps * rx, Stepping3d::columns))) *
+                       std::ceil(extent / (scheme.height() - 2 * scheme.steps * ry));
+  const double resident = rates.multiprocessors * scheme.blocks_per_multiprocessor;
+  double rounds = 0;
+  for (int walks = 1; walks <= most_walks; ++walks) {
+    const double of_walk = std::ceil(extent / walks) + scheme.steps * (2 * rz + 1) + start_planes;
+    const double all = std::ceil(tiles * walks / resident) * of_walk;
+    if (walks == 1 || all < rounds) rounds = all;
+  }
+  const double compute = rounds * clocks_of_round(scheme) / clock_mhz;
+  const double memory =
+      reference_points(3) * 2 * spec::element_bytes(spec.storage) / rates.copy_bytes_per_second * 1e6;
+  return std::max(compute + hidden * memory / scheme.steps, memory);
+}
+
+}  // namespace
+
+std::string_view form_name(Stepping3d::Form form) {
+  return form == Form::even ? "even" : "taps";
+}
+
+bool Stepping3d::takes(const Problem& problem, const Contraction& contraction) {
+  return !contraction.on_tensor_cores() && problem.spec.dimensions == 3;
+}
+
+Offer<Stepping3d> Stepping3d::plan(const Problem& problem, const Contraction& /*contraction*/) {
+  std::optional<Stepping3dChoice> choice = choose_stepping3d(problem.spec, problem.op.steps);
+  if (!choice) return Offer<Stepping3d>::none("so many steps find no room in registers and shared memory");
+  Stepping3d& scheme = choice->scheme;
+  const auto& [rz, ry, rx] = scheme.radius;
+  scheme.weights.assign(static_cast<std::size_t>((2 * rz + 1) * (2 * ry + 1) * (2 * rx + 1)), 0);
+  for (const RoundedTap& tap : problem.weights.taps) {
+    const auto& [dz, dy, dx] = tap.at;
+    const int place = ((dz + rz) * (2 * ry + 1) + dy + ry) * (2 * rx + 1) + dx + rx;
+    scheme.weights[static_cast<std::size_t>(place)] = static_cast<float>(tap.packed);
+  }
+  scheme.last = drift_of_steps(problem.weights, scheme.steps);
+  return {scheme, choice->microseconds, ""};
+}
+
+std::optional<Stepping3dChoice> choose_stepping3d(const spec::StencilSpec& spec, int steps) {
+  std::optional<Stepping3dChoice> best;
+  Stepping3d scheme;
+  scheme.steps = steps;
+  for (int axis = 0; axis < 3; ++axis) {
+    scheme.radius[axis] = radius_of(spec, axis);
+    if (scheme.radius[axis] > largest_stepping_reach_of(3)) return best;
+  }
+  scheme.radius[spec::axis_z] = std::max(1, scheme.radius[spec::axis_z]);
+  constexpr int even_operations = 13;
+  const auto count = static_cast<int>(spec.taps.size());
+  const bool shares = scheme.radius[spec::axis_y] == 1 && scheme.radius[spec::axis_x] == 1 && is_even(spec) &&
+                      count > even_operations;
+  scheme.form = shares ? Form::even : Form::taps;
+  scheme.operations = shares ? even_operations : count;
+  for (scheme.warps_down = 1; scheme.warps_down * steps <= most_warps; ++scheme.warps_down) {
+    for (scheme.rows = 1; scheme.rows <= most_rows; ++scheme.rows) {
+      if (!fit(spec, scheme)) continue;
+      const double us = estimate_us(spec, scheme);
+      if (!best || us < best->microseconds) best = {scheme, us};
+    }
+  }
+  return best;
+}
+
+}  // namespace spidergen::plan

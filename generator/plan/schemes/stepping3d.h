@@ -1,0 +1,53 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "plan/problem.h"
+
+namespace spidergen::plan {
+
+/// Time steps of a 3D stencil on CUDA cores: blocks walk along z, each warp takes one step of some rows
+/// (runtime/device/spider/kernels/stepping3d.h; generator/README.md, "Time steps").
+struct Stepping3d {
+  static constexpr std::string_view name = "stepping3d";
+  static constexpr bool advances_steps = true;
+  static constexpr int columns = 4;  ///< of a lane
+
+  /// How planes are added to sums: PlaneForm of the kernel's header.
+  enum class Form { taps, even };
+
+  int steps = 1;       ///< of a sweep, each of other warps
+  int warps_down = 1;  ///< one below the other, of each step
+  int rows = 1;        ///< of a lane
+  int ahead = 2;       ///< planes requested ahead
+  int blocks_per_multiprocessor = 1;
+  int radius[3] = {1, 0, 0};  ///< along z (at least 1), y, x
+  Form form = Form::taps;
+  float last = 1;  ///< what results are multiplied with, so that all weights sum to what the spec's do
+  std::vector<float> weights;  ///< of the box of these radii, dx fastest
+  int operations = 0;          ///< of a point and step
+  int estimated_registers = 0;
+  int shared_bytes = 0;
+
+  [[nodiscard]] int warps() const { return steps * warps_down; }
+  [[nodiscard]] int height() const { return warps_down * rows; }
+  [[nodiscard]] int time_steps() const { return steps; }
+  [[nodiscard]] int outputs_of_thread() const { return columns * rows; }
+  static bool takes(const Problem& problem, const Contraction& contraction);
+  static Offer<Stepping3d> plan(const Problem& problem, const Contraction& contraction);
+  bool operator==(const Stepping3d&) const = default;
+};
+
+/// The word of a form in the kernel's header.
+[[nodiscard]] std::string_view form_name(Stepping3d::Form form);
+
+/// As choose_stepping (plan/schemes/stepping2d.h), by the 3D reference field.
+struct Stepping3dChoice {
+  Stepping3d scheme;
+  double microseconds = 0;
+};
+[[nodiscard]] std::optional<Stepping3dChoice> choose_stepping3d(const spec::StencilSpec& spec, int steps);
+
+}  // namespace spidergen::plan

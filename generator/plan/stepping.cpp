@@ -1,0 +1,79 @@
+#include "plan/stepping.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "plan/schemes/stepping1d.h"
+#include "plan/schemes/stepping2d.h"
+#include "plan/schemes/stepping3d.h"
+
+namespace spidergen::plan {
+namespace {
+
+constexpr int most_steps = 1024;  // that a spec may ask for
+constexpr int most_automatic = 32;
+
+template <class Choice>
+std::optional<double> time_of(const std::optional<Choice>& choice) {
+  if (!choice) return std::nullopt;
+  return choice->microseconds;
+}
+
+}  // namespace
+
+int largest_stepping_reach_of(int dimensions) {
+  constexpr int in_1d = 16;
+  constexpr int in_3d = 3;
+  return dimensions == 1 ? in_1d : (dimensions == 2 ? largest_stepping_reach : in_3d);
+}
+
+int radius_of(const spec::StencilSpec& spec, int axis) {
+  int radius = 0;
+  for (const spec::Tap& tap : spec.taps) radius = std::max(radius, std::abs(tap.at[axis]));
+  return radius;
+}
+
+bool ends_at(const spec::Face& face) {
+  return face.rule != spec::BoundaryRule::halo && face.rule != spec::BoundaryRule::periodic;
+}
+
+float drift_of_steps(const RoundedWeights& weights, int steps) {
+  double sum = 0;
+  double packed = 0;
+  double magnitude = 0;
+  for (const RoundedTap& tap : weights.taps) {
+    sum += tap.weight;
+    packed += static_cast<float>(tap.packed);
+    magnitude += std::fabs(tap.weight);
+  }
+  return std::fabs(sum) > magnitude / 2 ? static_cast<float>(std::pow(sum / packed, steps)) : 1;
+}
+
+std::optional<double> estimate_stepping(const spec::StencilSpec& spec, int steps) {
+  if (spec.dimensions == 1) return time_of(choose_stepping1d(spec, steps));
+  if (spec.dimensions == 2) return time_of(choose_stepping(spec, steps));
+  return time_of(choose_stepping3d(spec, steps));
+}
+
+int most_stepping(const spec::StencilSpec& spec) {
+  int most = 0;
+  for (int steps = 1; steps <= most_steps; ++steps) {
+    if (estimate_stepping(spec, steps)) most = steps;
+  }
+  return most;
+}
+
+int fastest_stepping(const spec::StencilSpec& spec, double single_us) {
+  int fastest = 1;
+  double least_us = single_us;
+  for (int steps = 2; steps <= most_automatic; ++steps) {
+    const std::optional<double> us = estimate_stepping(spec, steps);
+    if (!us || *us / steps >= least_us) continue;
+    fastest = steps;
+    least_us = *us / steps;
+  }
+  return fastest;
+}
+
+}  // namespace spidergen::plan

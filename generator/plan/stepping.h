@@ -1,0 +1,35 @@
+/// What time steps that are taken one by one have in common, whatever the number of dimensions.
+#pragma once
+
+#include <optional>
+
+#include "plan/weights.h"
+#include "spec/stencil_spec.h"
+
+namespace spidergen::plan {
+
+/// How far taps may reach along an axis where steps above 1 are taken one by one.
+[[nodiscard]] int largest_stepping_reach_of(int dimensions);
+
+/// How far the taps of a spec go along an axis, up or down.
+[[nodiscard]] int radius_of(const spec::StencilSpec& spec, int axis);
+
+/// Does the field end at a face, so that its rule acts at every step?
+[[nodiscard]] bool ends_at(const spec::Face& face);
+
+/// What the result of so many steps is multiplied with, so that rounded weights add up to the spec's sum; 1
+/// where they nearly cancel.
+[[nodiscard]] float drift_of_steps(const RoundedWeights& weights, int steps);
+
+/// Microseconds of a sweep of so many steps over the reference field (plan/machine.h) on an H200; nothing
+/// where no layout has room for them.
+[[nodiscard]] std::optional<double> estimate_stepping(const spec::StencilSpec& spec, int steps);
+
+/// The most steps for which there is a layout.
+[[nodiscard]] int most_stepping(const spec::StencilSpec& spec);
+
+/// The number of steps that is fastest a step; 1 where no other is faster than a single sweep of
+/// `single_us`.
+[[nodiscard]] int fastest_stepping(const spec::StencilSpec& spec, double single_us);
+
+}  // namespace spidergen::plan

@@ -1,0 +1,227 @@
+/// Many time steps of a 1D stencil in one sweep, in registers, on CUDA cores.
+///
+/// A warp has a strip of 32 x columns columns, `columns` neighbours a lane, and takes all steps, with the
+/// cells of neighbouring lanes from shuffles. Strips overlap by the columns that all steps reach on each
+/// side, whose results are not exact and are not stored. Where a face that is neither `halo` nor `periodic`
+/// lies in a strip, the cells beyond it are filled before every step, by way of shared memory.
+///
+/// A `Stencil` has, as static members:
+/// - Cells: of spider/cells.h;
+/// - columns of a lane, steps of a sweep, warps of a block;
+/// - column_low, column_high: lowest and highest offset of a tap, at most and at least 0;
+/// - weight(dx); last: what results are multiplied with, so that all weights sum up rightly;
+/// - column_rules(): the boundary; values are f32 numbers whatever the cells are.
+#pragma once
+
+#include <spider/boundary.h>
+#include <spider/cells.h>
+#include <spider/instructions.h>
+#include <spider/kernel.h>
+#include <spider/stepping.h>
+
+#include <cstdint>
+
+namespace spider {
+inline namespace device_1 {
+
+template <class Stencil>
+struct Stepping1d;
+
+template <class Stencil>
+SPIDER_GLOBAL(Stencil::warps * 32, 1)
+sweep_stepping1d(const SweepArguments field) {
+  using Kernel = Stepping1d<Stencil>;
+  typename Kernel::Strip strip;
+  if (!Kernel::find_strip(field, strip)) return;
+  if (strip.at_face) {
+    Kernel::template run<true>(field, strip);
+  } else {
+    Kernel::template run<false>(field, strip);
+  }
+}
+
+template <class Stencil>
+struct Stepping1d {
+  using Cells = typename Stencil::Cells;
+  using Element = typename Cells::Element;
+  static constexpr int vector_bytes = 16;
+  static constexpr int vector_elements = vector_bytes / Cells::element_bytes;
+  static constexpr int columns = Stencil::columns;
+  static constexpr int steps = Stencil::steps;
+  static constexpr int warps = Stencil::warps;
+  static constexpr int rx =
+      Stencil::column_high > -Stencil::column_low ? Stencil::column_high : -Stencil::column_low;
+  static constexpr int width = 32 * columns;
+  static constexpr int lost = (steps * rx + vector_elements - 1) / vector_elements * vector_elements;
+  static constexpr int useful = width - 2 * lost;
+  static_assert(columns % vector_elements == 0 && columns >= rx, "lanes have whole vectors");
+  static_assert(useful > 0, "strips have outputs");
+  static constexpr AxisRules rules = Stencil::column_rules();
+  static constexpr int shared_bytes = warps * width * 4;
+
+  using Row = float[columns];
+
+  struct Strip {
+    std::int64_t cols;  ///< of the field
+    std::int64_t x0;    ///< the strip's first column
+    FarSpan readable, stored;
+    bool plain;    ///< all its columns can be read in vectors
+    bool at_face;  ///< some cell of it is beyond a face at which the field ends
+  };
+
+  SPIDER_DEVICE static bool find_strip(const SweepArguments& f, Strip& s) {
+    const std::int64_t begin = f.box.offset[2];
+    const std::int64_t end = begin + f.box.extent[2];
+    const std::int64_t index = std::int64_t{device::block_index()} * warps + device::warp_index();
+    const std::int64_t first = begin / vector_elements * vector_elements + index * useful;
+    if (first >= end) return false;
+    s.cols = f.extent[2];
+    s.x0 = first - lost;
+    s.stored = {first > begin ? first : begin, first + useful < end ? first + useful : end};
+    constexpr AxisRules of_field = Stencil::column_rules();
+    s.readable = find_readable(of_field, {begin, end}, steps * Stencil::column_low,
+                               steps * Stencil::column_high, s.cols);
+    const std::int64_t behind = s.x0 + width;
+    s.plain = f.aligned_input && s.x0 >= s.readable.begin && behind <= s.readable.end &&
+              (goes_on(rules.low) ? rules.low == FaceRule::halo || s.x0 >= 0 : s.x0 >= 0) &&
+              (rules.high == FaceRule::halo || behind <= s.cols);
+    s.at_face = (!goes_on(rules.low) && s.x0 < 0) || (!goes_on(rules.high) && behind > s.cols);
+    return true;
+  }
+
+  SPIDER_DEVICE static void load_row(const SweepArguments& f, const Strip& s, Row& u) {
+    const Element* const row = static_cast<const Element*>(f.input);
+    const std::int64_t x = s.x0 + device::lane_index() * columns;
+    if (s.plain) {
+      SPIDER_UNROLL
+      for (int i = 0; i < columns / vector_elements; ++i) {
+        const device::Vector v = device::load_field_vector(row + (x + i * vector_elements));
+        SPIDER_UNROLL
+        for (int j = 0; j < vector_elements; ++j)
+          u[vector_elements * i + j] = Cells::number(v.word[j / Cells::per_word], j % Cells::per_word);
+      }
+    } else {
+      constexpr AxisRules of_field = Stencil::column_rules();
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) {
+        const bool wanted = s.readable.holds(x + c) && holds_index(of_field, x + c, s.cols);
+        const std::int64_t from = wanted ? wrap_index(of_field, x + c, s.cols) : 0;
+        u[c] = Cells::number(device::load_field_if(wanted, row + from, Element{}), 0);
+      }
+    }
+  }
+
+  /// Cells of the strip beyond faces at which the field ends, as far as a tap leads.
+  SPIDER_DEVICE static void fill_beyond(const Strip& s, Row& u) {
+    constexpr AxisRules of_field = Stencil::column_rules();
+    const int first = device::lane_index() * columns;
+    const auto own = static_cast<device::Shared>(device::warp_index() * width * 4);
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c)
+      device::store_shared(own + static_cast<device::Shared>(4 * (first + c)), device::bits_of(u[c]));
+    device::sync_warp();
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      const std::int64_t x = s.x0 + first + c;
+      if (holds_index(of_field, x, s.cols) || x < -rx || x >= s.cols + rx) continue;
+      const MappedFarIndex from = find_far_index(of_field, x, s.cols);
+      const std::int64_t place = from.index - s.x0;
+      if (from.constant) {
+        u[c] = device::float_of(from.value);
+      } else if (place >= 0 && place < width) {
+        u[c] = device::float_of(device::load_shared_word(own + static_cast<device::Shared>(4 * place)));
+      }
+    }
+    device::sync_warp();
+  }
+
+  SPIDER_DEVICE static float take(float v, int source) {
+    return device::float_of(device::take_from_lane(device::bits_of(v), source));
+  }
+
+  template <bool at_face>
+  SPIDER_DEVICE static void take_step(const Strip& s, Row& u, Row& next) {
+    if constexpr (at_face) fill_beyond(s, u);
+    float left[rx > 0 ? rx : 1];   // left[d] is column -1 - d
+    float right[rx > 0 ? rx : 1];  // right[d] is column columns + d
+    SPIDER_UNROLL
+    for (int d = 0; d < rx; ++d) {
+      left[d] = take(u[columns - 1 - d], device::lane_index() + 31);
+      right[d] = take(u[d], device::lane_index() + 1);
+    }
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      float sum = 0.0F;
+      SPIDER_UNROLL
+      for (int dx = -rx; dx <= rx; ++dx) {
+        const int at = c + dx;
+        const float value = at < 0 ? left[at < 0 ? -1 - at : 0]
+                                   : (at >= columns ? right[at >= columns ? at - columns : 0]
+                                                    : u[at >= 0 && at < columns ? at : 0]);
+        const float weight = Stencil::weight(dx);
+        if (weight != 0.0F) sum = device::multiply_add(weight, value, sum);
+      }
+      next[c] = sum;
+    }
+  }
+
+  SPIDER_DEVICE static void store_row(const SweepArguments& f, const Strip& s, Row& u) {
+    const std::int64_t x = s.x0 + device::lane_index() * columns;
+    Element* const to = static_cast<Element*>(f.output) + x;
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) u[c] *= Stencil::last;
+    SPIDER_UNROLL
+    for (int i = 0; i < columns / vector_elements; ++i) {
+      const std::int64_t begin = x + i * vector_elements;
+      if (f.aligned_output && begin >= s.stored.begin && begin + vector_elements <= s.stored.end) {
+        device::Vector v;
+        SPIDER_UNROLL
+        for (int j = 0; j < 4; ++j) v.word[j] = Cells::word(u + vector_elements * i + Cells::per_word * j);
+        device::store_field_vector(to + vector_elements * i, v);
+      } else {
+        SPIDER_UNROLL
+        for (int j = 0; j < vector_elements; ++j)
+          device::store_field_if(s.stored.holds(begin + j), to + (vector_elements * i + j),
+                                 Cells::cell(u[vector_elements * i + j]));
+      }
+    }
+  }
+
+  template <bool at_face>
+  SPIDER_DEVICE static void run(const SweepArguments& f, const Strip& s) {
+    Row u;
+    Row next;
+    load_row(f, s, u);
+    SPIDER_NO_UNROLL
+    for (int k = 0; k + 1 < steps; k += 2) {
+      take_step<at_face>(s, u, next);
+      take_step<at_face>(s, next, u);
+    }
+    if constexpr (steps % 2 != 0) {
+      take_step<at_face>(s, u, next);
+      store_row(f, s, next);
+    } else {
+      store_row(f, s, u);
+    }
+  }
+};
+
+template <class Stencil>
+constexpr SweepForm stepping1d_form() {
+  using Kernel = Stepping1d<Stencil>;
+  SweepForm form{sweep_stepping1d<Stencil>,
+                 {TilingKind::lines,
+                  Stencil::warps,
+                  Kernel::shared_bytes,
+                  Kernel::vector_bytes,
+                  Kernel::vector_bytes,
+                  {1, 1, Kernel::useful},
+                  0,
+                  0,
+                  Kernel::vector_elements}};
+  form.steps = Stencil::steps;
+  return form;
+}
+
+}  // namespace device_1
+}  // namespace spider

@@ -1,0 +1,783 @@
+/// Many time steps of a 3D stencil in one sweep, on CUDA cores.
+///
+/// A block has a tile of 128 columns by some rows and walks along z. Its warps are `warps_down` one below the
+/// other, with `rows` rows each, times `steps` chained in time: each takes one step. A warp adds each plane
+/// that it is given to the sums of the planes that it reaches, four columns a lane, in registers; a sum that
+/// is complete is a plane of the next step, which it hands on through shared memory, in f32. There the warps
+/// of the next step find it, with the rows of their neighbours, after a barrier a plane. Tiles overlap by
+/// the columns and rows that all steps reach on each side, walks by the planes: results there are not exact
+/// and are not stored.
+///
+/// Faces. Beyond `halo` and `periodic` ones the field goes on: cells there are stepped like others. Beyond
+/// the others it ends. Columns there are filled in every plane that is handed on, by the rule; rows there are
+/// read from where the rule finds them; and planes near such a face are added to sums with the weights of all
+/// cells that the rule takes from them.
+///
+/// A `Stencil` has, as static members:
+/// - Cells: of spider/cells.h;
+/// - rows of a lane, warps_down, steps; blocks_per_multiprocessor;
+/// - ahead: planes requested ahead, at least 2;
+/// - plane_low, plane_high, row_low, row_high, column_low, column_high: lowest and highest offset of a tap,
+/// at
+///   most and at least 0;
+/// - form, weight(dz, dy, dx); last: what results are multiplied with, so that all weights sum up rightly;
+/// - plane_rules(), row_rules(), column_rules(): the boundary; values are f32 numbers whatever the cells are.
+#pragma once
+
+#include <spider/boundary.h>
+#include <spider/cells.h>
+#include <spider/instructions.h>
+#include <spider/kernel.h>
+#include <spider/stepping.h>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace spider {
+inline namespace device_1 {
+
+/// How a plane is added to the sums where no face is near along z.
+enum class PlaneForm {
+  taps,  ///< a product for each tap
+  even,  ///< radius 1, weights even along all axes: pairs of cells and of rows share sums
+};
+
+template <class Stencil>
+struct Stepping3d;
+
+template <class Stencil>
+SPIDER_GLOBAL(Stencil::warps_down* Stencil::steps * 32, Stencil::blocks_per_multiprocessor)
+sweep_stepping3d(const SweepArguments field) {
+  using Kernel = Stepping3d<Stencil>;
+  typename Kernel::Walk walk;
+  if (!Kernel::find_walk(field, walk)) return;
+  Kernel::run(field, walk);
+}
+
+template <class Stencil>
+struct Stepping3d {
+  using Cells = typename Stencil::Cells;
+  using Element = typename Cells::Element;
+  using Shared = device::Shared;
+  static constexpr int columns = 4;  ///< of a lane
+  static constexpr int rows = Stencil::rows;
+  static constexpr int steps = Stencil::steps;
+  static constexpr int warps_down = Stencil::warps_down;
+  static constexpr int warps = warps_down * steps;
+  static constexpr int ahead = Stencil::ahead;
+  SPIDER_DEVICE static constexpr int larger(int a, int b) { return a > b ? a : b; }
+  static constexpr int rz = larger(1, larger(Stencil::plane_high, -Stencil::plane_low));
+  static constexpr int ry = larger(Stencil::row_high, -Stencil::row_low);
+  static constexpr int rx = larger(Stencil::column_high, -Stencil::column_low);
+  static constexpr PlaneForm form = Stencil::form;
+  static_assert(rx <= columns, "taps lead to neighbouring lanes at most");
+  static_assert(ahead >= 2, "a plane is complete before the round that takes it");
+
+  static constexpr AxisRules z_rules = Stencil::plane_rules();
+  static constexpr AxisRules y_rules = Stencil::row_rules();
+  static constexpr AxisRules x_rules = Stencil::column_rules();
+  static constexpr bool front_acts = !goes_on(z_rules.low), back_acts = !goes_on(z_rules.high);
+  static constexpr bool rows_end = !goes_on(y_rules.low) || !goes_on(y_rules.high);
+  static constexpr bool columns_end = !goes_on(x_rules.low) || !goes_on(x_rules.high);
+
+  static constexpr int width = 32 * columns;
+  static constexpr int height = warps_down * rows;
+  static constexpr int lost_columns = (steps * rx + columns - 1) / columns * columns;
+  static constexpr int lost_rows = steps * ry;
+  static constexpr int lost_planes = steps * rz;
+  static constexpr int useful_columns = width - 2 * lost_columns;
+  static constexpr int useful_rows = height - 2 * lost_rows;
+  static_assert(useful_columns > 0 && useful_rows > 0, "tiles have outputs");
+
+  // A plane in shared memory: the tile's rows between ry rows on each side. What the outermost of these hold
+  // is the constant of a face where it has one, and otherwise nothing that counts.
+  static constexpr int plane_rows = height + 2 * ry;
+  static constexpr int input_row_bytes = width * Cells::element_bytes;
+  static constexpr int input_bytes = plane_rows * input_row_bytes;
+  static constexpr int input_slots = ahead + 1;
+  static constexpr int row_bytes = width * 4;
+  static constexpr int level_bytes = plane_rows * row_bytes;
+  static constexpr int levels = input_slots * input_bytes;  ///< two planes between two steps
+  static constexpr int most_beyond = 2 * rx;
+  static constexpr int beyond = levels + 2 * (steps - 1) * level_bytes;  ///< columns to fill: to, from, value
+  static constexpr int sources = beyond + 16 * larger(1, most_beyond);   ///< of each row: its input's
+  static constexpr int places = sources + 4 * height;                    ///< where rows are read in a plane
+  static constexpr int dy_count = 2 * ry + 1, dx_count = 2 * rx + 1;
+  static constexpr int plane_weights = (2 * rz + 1) * dy_count * dx_count;
+  static constexpr int face_weights = places + 4 * plane_rows;  ///< of planes near faces, a table a warp
+  static constexpr int shared_bytes =
+      (face_weights + (front_acts || back_acts ? 4 * warps * plane_weights : 0) + 15) / 16 * 16;
+  static constexpr std::uint32_t none = ~0U;
+
+  using Row = float[columns];
+  using Sums = float[2 * rz][rows][columns];  ///< of the planes z - rz .. z + rz - 1 where z comes next
+
+  /// First to before the end.
+  struct Range {
+    std::int32_t begin, end;
+    SPIDER_DEVICE bool holds(std::int32_t i) const { return i >= begin && i < end; }
+  };
+
+  struct Walk {
+    std::int32_t extent[3];  ///< of the field
+    std::int32_t start;      ///< plane of the first element of the stream
+    std::int32_t x0, y0;     ///< the tile's first column and row
+    Range stored[3];
+    Range readable[3];  ///< that taps reach from the box, where the field or its halo has them
+  };
+
+  SPIDER_DEVICE static Range readable_of(const AxisRules& rules, const SweepArguments& f, int axis, int low,
+                                         int high) {
+    const FarSpan box{f.box.offset[axis], f.box.offset[axis] + f.box.extent[axis]};
+    const FarSpan span = find_readable(rules, box, steps * low, steps * high, f.extent[axis]);
+    return {static_cast<std::int32_t>(span.begin), static_cast<std::int32_t>(span.end)};
+  }
+
+  /// What of a box, from `begin` on, tile or walk number i of `count` outputs each stores.
+  SPIDER_DEVICE static Range stored_of(const SweepArguments& f, int axis, std::int32_t begin, int i,
+                                       std::int32_t count) {
+    const auto first = static_cast<std::int32_t>(f.box.offset[axis]);
+    const auto end = static_cast<std::int32_t>(f.box.offset[axis] + f.box.extent[axis]);
+    const std::int32_t from = begin + i * count;
+    return {from > first ? from : first, count < end - from ? from + count : end};
+  }
+
+  SPIDER_DEVICE static bool find_walk(const SweepArguments& f, Walk& w) {
+    const VolumeGrid& grid = f.grid.volume;
+    const int across = device::block_index() % grid.across;
+    const int other = device::block_index() / grid.across;
+    const int down = other % grid.down;
+    for (int axis = 0; axis < 3; ++axis) w.extent[axis] = static_cast<std::int32_t>(f.extent[axis]);
+    const auto first_row = static_cast<std::int32_t>(f.box.offset[1]);
+    const auto first_plane = static_cast<std::int32_t>(f.box.offset[0]);
+    w.stored[0] = stored_of(f, 0, first_plane, other / grid.down, grid.planes);
+    w.stored[1] = stored_of(f, 1, first_row, down, useful_rows);
+    w.stored[2] = stored_of(f, 2, grid.first_column, across, useful_columns);
+    if (w.stored[0].begin >= w.stored[0].end) return false;
+    w.x0 = grid.first_column + across * useful_columns - lost_columns;
+    w.y0 = first_row + down * useful_rows - lost_rows;
+    w.start = w.stored[0].begin - lost_planes;
+    if (front_acts && w.start < -rz) w.start = -rz;
+    constexpr AxisRules of_planes = Stencil::plane_rules();
+    constexpr AxisRules of_rows = Stencil::row_rules();
+    constexpr AxisRules of_columns = Stencil::column_rules();
+    w.readable[0] = readable_of(of_planes, f, 0, Stencil::plane_low, Stencil::plane_high);
+    w.readable[1] = readable_of(of_rows, f, 1, Stencil::row_low, Stencil::row_high);
+    w.readable[2] = readable_of(of_columns, f, 2, Stencil::column_low, Stencil::column_high);
+    return true;
+  }
+
+  SPIDER_DEVICE static MappedIndex find_plane(const Walk& w, std::int32_t z) {
+    constexpr AxisRules rules = Stencil::plane_rules();
+    return find_index(rules, z, w.extent[0]);
+  }
+  SPIDER_DEVICE static bool holds_plane(const Walk& w, std::int32_t z) {
+    constexpr AxisRules rules = Stencil::plane_rules();
+    return holds_index(rules, z, w.extent[0]);
+  }
+  SPIDER_DEVICE static MappedIndex find_row(const Walk& w, std::int32_t y) {
+    constexpr AxisRules rules = Stencil::row_rules();
+    return find_index(rules, y, w.extent[1]);
+  }
+  SPIDER_DEVICE static MappedIndex find_column(const Walk& w, std::int32_t x) {
+    constexpr AxisRules rules = Stencil::column_rules();
+    return find_index(rules, x, w.extent[2]);
+  }
+
+  SPIDER_DEVICE static int thread_index() { return device::warp_index() * 32 + device::lane_index(); }
+
+  // Copies.
+
+  /// The four columns of a lane's piece of every row.
+  struct Piece {
+    std::int32_t from;     ///< column of the first
+    std::uint32_t wanted;  ///< bit c: column c is read
+    bool whole;            ///< of the block: all that is wanted comes in pieces
+  };
+
+  SPIDER_DEVICE static Piece plan_copies(const SweepArguments& f, const Walk& w) {
+    constexpr AxisRules rules = Stencil::column_rules();
+    Piece piece;
+    const std::int32_t x = w.x0 + columns * device::lane_index();
+    piece.from = static_cast<std::int32_t>(wrap_index(rules, x, w.extent[2]));
+    piece.wanted = 0;
+    for (int c = 0; c < columns; ++c) {
+      if (w.readable[2].holds(x + c) && holds_index(rules, x + c, w.extent[2])) piece.wanted |= 1U << c;
+    }
+    const bool all = piece.wanted == (1U << columns) - 1 && piece.from % columns == 0 &&
+                     (x_rules.low != FaceRule::periodic || piece.from + columns <= w.extent[2]);
+    const bool broken = piece.wanted != 0 && !all;
+    piece.whole = f.aligned_input && device::largest_in_warp(broken ? 1U : 0U) == 0;
+    return piece;
+  }
+
+  /// What of an axis is read for index i; where there is nothing, or nothing is needed, any index will do.
+  SPIDER_DEVICE static std::int32_t find_input(const AxisRules& rules, const Range& readable, std::int32_t i,
+                                               std::int32_t extent) {
+    if (i < readable.begin) i = readable.begin;
+    if (i >= readable.end) i = readable.end - 1;
+    i = static_cast<std::int32_t>(wrap_index(rules, i, extent));
+    if (holds_index(rules, i, extent)) return i;
+    return i < 0 ? 0 : extent - 1;
+  }
+
+  /// Requests this warp's rows of plane b of the stream.
+  template <bool whole>
+  SPIDER_DEVICE static void request_rows(const SweepArguments& f, const Walk& w, const Piece& piece,
+                                         std::int32_t b) {
+    constexpr AxisRules rules = Stencil::plane_rules();
+    const std::int32_t z = find_input(rules, w.readable[0], w.start + b, w.extent[0]);
+    const Element* const plane = static_cast<const Element*>(f.input) + z * f.input_stride[0];
+    const Shared slot = static_cast<Shared>(b % input_slots * input_bytes + ry * input_row_bytes +
+                                            columns * Cells::element_bytes * device::lane_index());
+    const auto copy_row = [&](int j) {
+      const std::uint32_t y = device::load_shared_word(static_cast<Shared>(sources + 4 * j));
+      const Element* const row = plane + static_cast<std::int32_t>(y) * f.input_stride[1];
+      const Shared to = slot + static_cast<Shared>(j * input_row_bytes);
+      if constexpr (whole) {
+        if constexpr (Cells::element_bytes == 4) {
+          device::copy_async_if(piece.wanted != 0, to, row + piece.from);
+        } else {
+          device::copy_pair_async_if(piece.wanted != 0, to, row + piece.from);
+        }
+      } else {
+        constexpr AxisRules of_columns = Stencil::column_rules();
+        SPIDER_UNROLL
+        for (int c = 0; c < columns; ++c) {
+          const bool wanted = (piece.wanted >> c & 1U) != 0;
+          const std::int64_t x = w.x0 + columns * device::lane_index() + c;
+          const Element* const from = row + (wanted ? wrap_index(of_columns, x, w.extent[2]) : 0);
+          const Shared place = to + static_cast<Shared>(c * Cells::element_bytes);
+          if constexpr (Cells::element_bytes == 4) {
+            device::copy_word_async_if(wanted, place, from);
+          } else {
+            device::store_shared_if(wanted, place, device::load_field_if(wanted, from, Element{}));
+          }
+        }
+      }
+    };
+    if constexpr (whole) {
+      SPIDER_UNROLL
+      for (int n = 0; n < (height + warps - 1) / warps; ++n) {
+        const int j = device::warp_index() + n * warps;
+        if (j < height) copy_row(j);
+      }
+    } else {
+      SPIDER_NO_UNROLL
+      for (int j = device::warp_index(); j < height; j += warps) copy_row(j);
+    }
+  }
+
+  SPIDER_DEVICE static void request(const SweepArguments& f, const Walk& w, const Piece& piece,
+                                    std::int32_t b) {
+    if (piece.whole) {
+      request_rows<true>(f, w, piece, b);
+    } else {
+      request_rows<false>(f, w, piece, b);
+    }
+  }
+
+  // Tables.
+
+  /// Columns of the tile that have to be filled, of all warps alike: how many.
+  SPIDER_DEVICE static int list_columns_beyond(const Walk& w) {
+    int count = 0;
+    if constexpr (columns_end && rx > 0) {
+      SPIDER_NO_UNROLL
+      for (int d = 0; d < 2 * rx; ++d) {
+        const std::int32_t x = d < rx ? d - rx : w.extent[2] + d - rx;
+        const std::int32_t to = x - w.x0;
+        const MappedIndex from = find_column(w, x);
+        const bool is_beyond = from.constant || from.index != x;
+        const bool known = from.constant || (from.index >= w.x0 && from.index < w.x0 + width);
+        if (to < 0 || to >= width || !is_beyond || !known) continue;
+        if (thread_index() == 0) {
+          device::Vector entry;
+          entry.word[0] = static_cast<std::uint32_t>(to);
+          entry.word[1] = from.constant ? none : static_cast<std::uint32_t>(from.index - w.x0);
+          entry.word[2] = from.value;
+          entry.word[3] = 0;
+          device::store_shared(static_cast<Shared>(beyond + 16 * count), entry);
+        }
+        ++count;
+      }
+    }
+    return count;
+  }
+
+  /// Fills all planes with nothing, and with what never changes, and the tables.
+  SPIDER_DEVICE static void prepare(const Walk& w) {
+    constexpr AxisRules rules = Stencil::row_rules();
+    for (int i = thread_index(); i < beyond / 16; i += warps * 32)
+      device::store_shared(static_cast<Shared>(16 * i), device::Vector{});
+    for (int j = thread_index(); j < height; j += warps * 32) {
+      const std::int32_t y = find_input(rules, w.readable[1], w.y0 + j, w.extent[1]);
+      device::store_shared(static_cast<Shared>(sources + 4 * j), static_cast<std::uint32_t>(y));
+    }
+    for (int j = thread_index(); j < plane_rows; j += warps * 32) {
+      const std::int32_t y = w.y0 - ry + j;
+      const MappedIndex from = find_row(w, y);
+      std::int32_t place = from.index - (w.y0 - ry);
+      // Rows that no result needs may be any.
+      if (place < 0 || place >= plane_rows) place = j;
+      if (from.constant) place = y < 0 ? 0 : plane_rows - 1;
+      device::store_shared(static_cast<Shared>(places + 4 * j), static_cast<std::uint32_t>(place));
+    }
+    device::sync_block();
+    // The constants of faces along y, but for columns where a face along x has one of its own.
+    if constexpr (rows_end && ry > 0) {
+      constexpr int planes = input_slots + 2 * (steps - 1);
+      for (int i = thread_index(); i < planes * 2 * width; i += warps * 32) {
+        const int plane = i / (2 * width);
+        const bool high = i % (2 * width) >= width;
+        const int c = i % width;
+        if ((high ? y_rules.high : y_rules.low) != FaceRule::constant) continue;
+        const MappedIndex along_x = find_column(w, w.x0 + c);
+        const std::uint32_t value =
+            along_x.constant ? along_x.value : (high ? y_rules.high_value : y_rules.low_value);
+        const int row = high ? plane_rows - 1 : 0;
+        if (plane < input_slots) {
+          const Shared to =
+              static_cast<Shared>(plane * input_bytes + row * input_row_bytes + c * Cells::element_bytes);
+          device::store_shared(to, Cells::cell(device::float_of(value)));
+        } else {
+          const Shared to =
+              static_cast<Shared>(levels + (plane - input_slots) * level_bytes + row * row_bytes + 4 * c);
+          device::store_shared(to, value);
+        }
+      }
+    }
+  }
+
+  /// Fills the columns beyond faces in `count` rows of a plane, from `first` on, by some threads.
+  template <class Plane>
+  SPIDER_DEVICE static void fill_columns(Shared plane, int first, int count, int columns_beyond, int thread,
+                                         int threads) {
+    SPIDER_NO_UNROLL
+    for (int i = thread; i < count * columns_beyond; i += threads) {
+      const int j = i / columns_beyond;
+      const device::Vector entry =
+          device::load_shared(static_cast<Shared>(beyond + 16 * (i - j * columns_beyond)));
+      const Shared row = plane + static_cast<Shared>((ry + first + j) * width * Plane::element_bytes);
+      const auto place = [&](std::uint32_t column) {
+        return row + static_cast<Shared>(column * Plane::element_bytes);
+      };
+      if (entry.word[1] == none) {
+        device::store_shared(place(entry.word[0]), Plane::cell(device::float_of(entry.word[2])));
+      } else if constexpr (Plane::element_bytes == 4) {
+        device::store_shared(place(entry.word[0]), device::load_shared_word(place(entry.word[1])));
+      } else {
+        device::store_shared(place(entry.word[0]), device::load_shared_half(place(entry.word[1])));
+      }
+    }
+  }
+
+  // Sums.
+
+  struct Sides {
+    float left[rx > 0 ? rx : 1];   // left[d] is column -1 - d
+    float right[rx > 0 ? rx : 1];  // right[d] is column columns + d
+  };
+
+  SPIDER_DEVICE static float take(float v, int source) {
+    return device::float_of(device::take_from_lane(device::bits_of(v), source));
+  }
+
+  SPIDER_DEVICE static void find_sides(const Row& u, Sides& s) {
+    const int lane = device::lane_index();
+    SPIDER_UNROLL
+    for (int d = 0; d < rx; ++d) {
+      s.left[d] = take(u[columns - 1 - d], lane + 31);
+      s.right[d] = take(u[d], lane + 1);
+    }
+  }
+
+  SPIDER_DEVICE static float cell(const Row& u, const Sides& s, int c) {
+    return c < 0
+               ? s.left[c < 0 ? -1 - c : 0]
+               : (c >= columns ? s.right[c >= columns ? c - columns : 0] : u[c >= 0 && c < columns ? c : 0]);
+  }
+
+  /// Does a tap of these rows lead aside?
+  SPIDER_DEVICE static bool leads_aside(int dy_low, int dy_high) {
+    bool aside = false;
+    SPIDER_UNROLL
+    for (int dz = -rz; dz <= rz; ++dz) {
+      SPIDER_UNROLL
+      for (int dy = -ry; dy <= ry; ++dy) {
+        SPIDER_UNROLL
+        for (int dx = -rx; dx <= rx; ++dx)
+          aside |= dx != 0 && dy >= dy_low && dy <= dy_high && Stencil::weight(dz, dy, dx) != 0.0F;
+      }
+    }
+    return aside;
+  }
+
+  /// Where a warp finds the rows of a plane.
+  template <class Plane, bool mapped>
+  struct Rows {
+    Shared plane;  ///< of this lane's first column
+    int first;     ///< row of the warp's first
+
+    SPIDER_DEVICE void load(int j, Row& u) const {
+      constexpr int bytes = width * Plane::element_bytes;
+      Shared from = plane + static_cast<Shared>((first + j + ry) * bytes);
+      if constexpr (mapped) {
+        const std::uint32_t place =
+            device::load_shared_word(static_cast<Shared>(places + 4 * (first + j + ry)));
+        from = plane + place * static_cast<Shared>(bytes);
+      }
+      if constexpr (Plane::element_bytes == 4) {
+        const device::Vector v = device::load_shared(from);
+        SPIDER_UNROLL
+        for (int c = 0; c < columns; ++c) u[c] = device::float_of(v.word[c]);
+      } else {
+        const device::Pair v = device::load_shared_pair(from);
+        SPIDER_UNROLL
+        for (int c = 0; c < columns; ++c) u[c] = Plane::number(v.word[c / 2], c % 2);
+      }
+    }
+  };
+
+  /// Adds a plane, no face near along z; `finish(i, row)` is given each row of the plane that is complete.
+  template <class Source, class Finish>
+  SPIDER_DEVICE static void add_plane(const Source& source, Sums& sums, const Finish& finish) {
+    if constexpr (form == PlaneForm::even) {
+      add_even_plane(source, sums, finish);
+    } else {
+      Row out[rows];
+      Row next;
+      source.load(-ry, next);
+      SPIDER_UNROLL
+      for (int j = -ry; j < rows + ry; ++j) {
+        Row u;
+        SPIDER_UNROLL
+        for (int c = 0; c < columns; ++c) u[c] = next[c];
+        if (j + 1 < rows + ry) source.load(j + 1, next);
+        Sides s{};
+        // Rows i = j - dy take it, as far as the warp has them.
+        if (leads_aside(j - (rows - 1), j)) find_sides(u, s);
+        SPIDER_UNROLL
+        for (int i = 0; i < rows; ++i) {
+          const int dy = j - i;
+          if (dy < -ry || dy > ry) continue;
+          if (dy == -ry) {  // the first row that this one takes
+            SPIDER_UNROLL
+            for (int c = 0; c < columns; ++c) {
+              out[i][c] = sums[0][i][c];
+              SPIDER_UNROLL
+              for (int q = 0; q < 2 * rz; ++q)
+                sums[q][i][c] = q + 1 < 2 * rz ? sums[q + 1 < 2 * rz ? q + 1 : q][i][c] : 0.0F;
+            }
+          }
+          SPIDER_UNROLL
+          for (int q = 0; q <= 2 * rz; ++q) {
+            SPIDER_UNROLL
+            for (int dx = -rx; dx <= rx; ++dx) {
+              const float weight = Stencil::weight(rz - q, dy, dx);
+              if (weight != 0.0F) {
+                SPIDER_UNROLL
+                for (int c = 0; c < columns; ++c) {
+                  float& sum = q == 0 ? out[i][c] : sums[q > 0 ? q - 1 : 0][i][c];
+                  sum = device::multiply_add(weight, cell(u, s, c + dx), sum);
+                }
+              }
+            }
+          }
+          if (dy == ry) finish(i, out[i]);
+        }
+      }
+    }
+  }
+
+  /// weight * cell + weight beside * pair
+  SPIDER_DEVICE static float product(float weight, float value) {
+    return device::multiply_add(weight, value, 0.0F);
+  }
+
+  template <class Source, class Finish>
+  SPIDER_DEVICE static void add_even_plane(const Source& source, Sums& sums, const Finish& finish) {
+    // Of the planes above and below, and of a cell's own: what a row adds to its own row of outputs, and to
+    // those above and below.
+    Row outer[2] = {}, inner[2] = {};      // rows j - 1 and j, so far
+    Row outer_side = {}, inner_side = {};  // of row j - 1
+    Row next;
+    source.load(-1, next);
+    SPIDER_UNROLL
+    for (int j = -1; j <= rows; ++j) {
+      Row u;
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) u[c] = next[c];
+      if (j < rows) source.load(j + 1, next);
+      Sides s{};
+      find_sides(u, s);
+      const int now = (j + 1) % 2;
+      const int before = j % 2 == 0 ? 0 : 1;
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) {
+        const float pair = cell(u, s, c - 1) + cell(u, s, c + 1);
+        const float outer_row =
+            device::multiply_add(Stencil::weight(1, 1, 1), pair, product(Stencil::weight(1, 1, 0), u[c]));
+        const float inner_row =
+            device::multiply_add(Stencil::weight(0, 1, 1), pair, product(Stencil::weight(0, 1, 0), u[c]));
+        if (j >= 1) {
+          outer[before][c] += outer_row;
+          inner[before][c] += inner_row;
+        }
+        if (j >= 0 && j < rows) {
+          outer[now][c] =
+              device::multiply_add(Stencil::weight(1, 0, 0), u[c],
+                                   device::multiply_add(Stencil::weight(1, 0, 1), pair, outer_side[c]));
+          inner[now][c] =
+              device::multiply_add(Stencil::weight(0, 0, 0), u[c],
+                                   device::multiply_add(Stencil::weight(0, 0, 1), pair, inner_side[c]));
+        }
+        outer_side[c] = outer_row;
+        inner_side[c] = inner_row;
+      }
+      if (j >= 1) {
+        const int i = j - 1;
+        Row out;
+        SPIDER_UNROLL
+        for (int c = 0; c < columns; ++c) {
+          out[c] = sums[0][i][c] + outer[before][c];
+          sums[0][i][c] = sums[1][i][c] + inner[before][c];
+          sums[1][i][c] = outer[before][c];
+        }
+        finish(i, out);
+      }
+    }
+  }
+
+  /// The weights that plane z has in planes z - rz + q, of this warp: those of all cells that the rules take
+  /// from it there.
+  SPIDER_DEVICE static void weigh_plane(const Walk& w, std::int32_t z, Shared table) {
+    const bool here = holds_plane(w, z);
+    const MappedIndex source = find_plane(w, z);
+    constexpr int cells = dy_count * dx_count;
+    SPIDER_NO_UNROLL
+    for (int i = device::lane_index(); i < plane_weights; i += 32) {
+      const int q = i / cells;
+      const int dy = i % cells / dx_count - ry;
+      const int dx = i % dx_count - rx;
+      const std::int32_t to = z - rz + q;
+      float weight = 0.0F;
+      if (holds_plane(w, to)) {
+        SPIDER_NO_UNROLL
+        for (int dz = -rz; dz <= rz; ++dz) {
+          const MappedIndex from = find_plane(w, to + dz);
+          const bool reached = here ? !from.constant && from.index == z : source.constant && to + dz == z;
+          if (reached) weight += Stencil::weight(dz, dy, dx);
+        }
+      }
+      device::store_shared(table + static_cast<Shared>(4 * i), device::bits_of(weight));
+    }
+    device::sync_warp();
+  }
+
+  /// Adds a plane near a face along z.
+  template <class Source, class Finish>
+  SPIDER_DEVICE static void add_plane_at_face(const Walk& w, const Source& source, std::int32_t z, Sums& sums,
+                                              const Finish& finish) {
+    const auto table = static_cast<Shared>(face_weights + 4 * device::warp_index() * plane_weights);
+    const MappedIndex plane = find_plane(w, z);
+    const bool here = holds_plane(w, z);
+    weigh_plane(w, z, table);
+    Row out[rows];
+    SPIDER_UNROLL
+    for (int j = -ry; j < rows + ry; ++j) {
+      Row u;
+      source.load(j, u);
+      if (!here) {
+        // Where constant faces meet, that along x counts before that along y before that along z.
+        const MappedIndex along_y = find_row(w, w.y0 + source.first + j);
+        SPIDER_UNROLL
+        for (int c = 0; c < columns; ++c) {
+          const MappedIndex along_x = find_column(w, w.x0 + device::lane_index() * columns + c);
+          const std::uint32_t value = along_x.constant   ? along_x.value
+                                      : along_y.constant ? along_y.value
+                                                         : plane.value;
+          u[c] = plane.constant ? device::float_of(value) : 0.0F;
+        }
+      }
+      Sides s{};
+      find_sides(u, s);
+      SPIDER_UNROLL
+      for (int i = 0; i < rows; ++i) {
+        const int dy = j - i;
+        if (dy < -ry || dy > ry) continue;
+        if (dy == -ry) {
+          SPIDER_UNROLL
+          for (int c = 0; c < columns; ++c) {
+            out[i][c] = sums[0][i][c];
+            SPIDER_UNROLL
+            for (int q = 0; q < 2 * rz; ++q)
+              sums[q][i][c] = q + 1 < 2 * rz ? sums[q + 1 < 2 * rz ? q + 1 : q][i][c] : 0.0F;
+          }
+        }
+        SPIDER_UNROLL
+        for (int q = 0; q <= 2 * rz; ++q) {
+          SPIDER_UNROLL
+          for (int dx = -rx; dx <= rx; ++dx) {
+            const int at = (q * dy_count + dy + ry) * dx_count + dx + rx;
+            const float weight =
+                device::float_of(device::load_shared_word(table + static_cast<Shared>(4 * at)));
+            if (weight != 0.0F) {
+              SPIDER_UNROLL
+              for (int c = 0; c < columns; ++c) {
+                float& sum = q == 0 ? out[i][c] : sums[q > 0 ? q - 1 : 0][i][c];
+                sum = device::multiply_add(weight, cell(u, s, c + dx), sum);
+              }
+            }
+          }
+        }
+        if (dy == ry) finish(i, out[i]);
+      }
+    }
+    device::sync_warp();
+  }
+
+  /// Which of a lane's columns are outputs: bit c of `cells`; all or none where stores are whole.
+  struct Wanted {
+    std::uint32_t cells;
+    bool whole;
+  };
+
+  SPIDER_DEVICE static Wanted find_wanted(const SweepArguments& f, const Walk& w) {
+    Wanted wanted{0, true};
+    for (int c = 0; c < columns; ++c) {
+      if (w.stored[2].holds(w.x0 + device::lane_index() * columns + c)) wanted.cells |= 1U << c;
+    }
+    wanted.whole = f.aligned_output && w.stored[2].begin % columns == 0 && w.stored[2].end % columns == 0;
+    return wanted;
+  }
+
+  SPIDER_DEVICE static void store_row(const Wanted& wanted, Element* to, Row& u) {
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) u[c] *= Stencil::last;
+    if (wanted.whole) {
+      if constexpr (Cells::element_bytes == 4) {
+        device::Vector v;
+        SPIDER_UNROLL
+        for (int c = 0; c < columns; ++c) v.word[c] = device::bits_of(u[c]);
+        device::store_field_vector_if(wanted.cells != 0, to, v);
+      } else {
+        device::store_field_if(wanted.cells != 0, to, Cells::word(u), Cells::word(u + 2));
+      }
+    } else {
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c)
+        device::store_field_if((wanted.cells >> c & 1U) != 0, to + c, Cells::cell(u[c]));
+    }
+  }
+
+  SPIDER_DEVICE static void run(const SweepArguments& f, const Walk& w) {
+    // Through a shuffle, so that the compiler knows that it is the same for the warp.
+    const int warp =
+        static_cast<int>(device::take_from_lane(static_cast<std::uint32_t>(device::warp_index()), 0));
+    const int step = warp / warps_down;
+    const int first = warp % warps_down * rows;
+    const bool is_last = step == steps - 1;
+    const int lane = device::lane_index();
+    const std::int32_t stream = w.stored[0].end - w.start + lost_planes;
+    const Piece piece = plan_copies(f, w);
+    const Wanted wanted = find_wanted(f, w);
+    const int columns_beyond = list_columns_beyond(w);
+    prepare(w);
+    device::sync_block();
+    SPIDER_NO_UNROLL
+    for (int b = 0; b < ahead; ++b) {
+      if (b < stream) request(f, w, piece, b);
+      device::copy_async_commit();
+    }
+    device::copy_async_wait<ahead - 2>();
+    device::sync_block();
+    if (columns_beyond > 0) {
+      fill_columns<Cells>(0, 0, height, columns_beyond, thread_index(), warps * 32);
+      device::sync_block();
+    }
+    Sums sums = {};
+    // Does any of the warp's rows lie beyond a face, or is next to one?
+    const bool mapped = rows_end && (w.y0 + first - ry < 0 || w.y0 + first + rows + ry > w.extent[1]);
+    Element* const output =
+        static_cast<Element*>(f.output) + (w.x0 + lane * columns) + (w.y0 + first) * f.output_stride[1];
+    const std::int32_t first_plane = w.start - step * rz;
+    SPIDER_NO_UNROLL
+    for (std::int32_t round = 0; round < stream + steps - 1; ++round) {
+      const std::int32_t b = round - step;
+      if (round + ahead < stream) request(f, w, piece, round + ahead);
+      device::copy_async_commit();
+      if (columns_beyond > 0 && round + 1 < stream) {
+        fill_columns<Cells>(static_cast<Shared>((round + 1) % input_slots * input_bytes), 0, height,
+                            columns_beyond, thread_index(), warps * 32);
+      }
+      if (b >= 0 && b < stream) {
+        const std::int32_t z = first_plane + b;
+        const auto to = static_cast<Shared>(levels + (2 * step + (round & 1)) * level_bytes);
+        const bool is_stored = w.stored[0].holds(z - rz);
+        const auto finish = [&](int i, Row& u) {
+          if (!is_last) {
+            device::Vector v;
+            SPIDER_UNROLL
+            for (int c = 0; c < columns; ++c) v.word[c] = device::bits_of(u[c]);
+            device::store_shared(to + static_cast<Shared>((ry + first + i) * row_bytes + 16 * lane), v);
+          } else if (is_stored && w.stored[1].holds(w.y0 + first + i)) {
+            store_row(wanted, output + ((z - rz) * f.output_stride[0] + i * f.output_stride[1]), u);
+          }
+        };
+        const bool at_face = (front_acts && z < 2 * rz) || (back_acts && z >= w.extent[0] - 2 * rz);
+        const auto add = [&](auto kind, Shared plane) {
+          using Plane = decltype(kind);
+          if (at_face) {
+            add_plane_at_face(w, Rows<Plane, rows_end>{plane, first}, z, sums, finish);
+          } else if (mapped) {
+            if constexpr (rows_end) add_plane(Rows<Plane, true>{plane, first}, sums, finish);
+          } else {
+            add_plane(Rows<Plane, false>{plane, first}, sums, finish);
+          }
+        };
+        const auto input =
+            static_cast<Shared>(b % input_slots * input_bytes + columns * Cells::element_bytes * lane);
+        const auto handed =
+            static_cast<Shared>(levels + (2 * (step - 1) + ((round + 1) & 1)) * level_bytes + 16 * lane);
+        if constexpr (Cells::element_bytes == 4) {
+          add(F32Cells{}, step == 0 ? input : handed);
+        } else if (step == 0) {
+          add(Cells{}, input);
+        } else if constexpr (steps > 1) {
+          add(F32Cells{}, handed);
+        }
+        if (!is_last && columns_beyond > 0) {
+          device::sync_warp();
+          fill_columns<F32Cells>(to, first, rows, columns_beyond, lane, 32);
+        }
+      }
+      device::copy_async_wait<ahead - 2>();
+      device::sync_block();
+    }
+  }
+};
+
+template <class Stencil>
+constexpr SweepForm stepping3d_form() {
+  using Kernel = Stepping3d<Stencil>;
+  constexpr int piece_bytes = Kernel::columns * Kernel::Cells::element_bytes;
+  constexpr int longest_walk = 512;  // planes: where fields are high, walks need not be that high
+  SweepForm form{sweep_stepping3d<Stencil>,
+                 {TilingKind::blocks,
+                  Kernel::warps,
+                  Kernel::shared_bytes,
+                  piece_bytes,
+                  piece_bytes,
+                  {1, Kernel::useful_rows, Kernel::useful_columns},
+                  0,
+                  0,
+                  Kernel::columns,
+                  2 * Kernel::lost_planes + Kernel::steps - 1,
+                  longest_walk / 2}};
+  form.steps = Kernel::steps;
+  return form;
+}
+
+}  // namespace device_1
+}  // namespace spider

@@ -1,0 +1,69 @@
+/// What kernels that take many time steps in a sweep have in common: where an axis ends. Beyond `halo` and
+/// `periodic` faces the field goes on, and cells there are stepped like others; beyond the others it ends,
+/// and the rule says at every step what taps find there.
+#pragma once
+
+#include <spider/boundary.h>
+#include <spider/instructions.h>
+#include <spider/spans.h>
+
+#include <cstdint>
+
+namespace spider {
+inline namespace device_1 {
+
+SPIDER_DEVICE constexpr bool goes_on(FaceRule rule) {
+  return rule == FaceRule::halo || rule == FaceRule::periodic;
+}
+
+/// Does the field have cells at index i, its own or stepped ones beyond a face?
+SPIDER_DEVICE constexpr bool holds_index(const AxisRules& rules, std::int64_t i, std::int64_t extent) {
+  return (i >= 0 || goes_on(rules.low)) && (i < extent || goes_on(rules.high));
+}
+
+/// Where a tap that leads to index i finds its value.
+SPIDER_DEVICE constexpr MappedIndex find_index(const AxisRules& rules, std::int32_t i, std::int32_t extent) {
+  if (holds_index(rules, i, extent)) return {i, false, 0};
+  return map_index(rules, i, extent);
+}
+
+/// The same where 32 bits may not count the cells.
+SPIDER_DEVICE constexpr MappedFarIndex find_far_index(const AxisRules& rules, std::int64_t i,
+                                                      std::int64_t extent) {
+  if (holds_index(rules, i, extent)) return {i, false, 0};
+  return map_far_index(rules, i, extent);
+}
+
+/// The index inside the field of one beyond a periodic face; others as they are.
+SPIDER_DEVICE constexpr std::int64_t wrap_index(const AxisRules& rules, std::int64_t i, std::int64_t extent) {
+  if (rules.low != FaceRule::periodic || (i >= 0 && i < extent)) return i;
+  const std::int64_t remainder = i % extent;
+  return remainder < 0 ? remainder + extent : remainder;
+}
+
+/// First index to before the end, of an axis of any extent.
+struct FarSpan {
+  std::int64_t begin, end;
+
+  SPIDER_DEVICE bool holds(std::int64_t i) const { return i >= begin && i < end; }
+};
+
+/// What steps that reach `low` <= 0 and `high` >= 0 in all read of an axis, from `box` on. A face that folds
+/// turns what lies beyond it round, which a halo at the other face may have to give.
+SPIDER_DEVICE constexpr FarSpan find_readable(const AxisRules& rules, const FarSpan& box, std::int64_t low,
+                                              std::int64_t high, std::int64_t extent) {
+  FarSpan span{box.begin + low, box.end + high};
+  const std::int64_t begin = span.begin;
+  if (rules.low == FaceRule::halo && folds(rules.high) && span.end > extent) {
+    const std::int64_t folded = 2 * extent - span.end - (rules.high == FaceRule::mirror ? 1 : 0);
+    if (folded < span.begin) span.begin = folded;
+  }
+  if (rules.high == FaceRule::halo && folds(rules.low) && begin < 0) {
+    const std::int64_t folded = (rules.low == FaceRule::mirror ? 1 : 0) - begin;
+    if (folded > span.end) span.end = folded;
+  }
+  return span;
+}
+
+}  // namespace device_1
+}  // namespace spider

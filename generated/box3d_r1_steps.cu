@@ -17,12 +17,18 @@
 
 #include "box3d_r1_steps.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/stepping3d.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box3d_r1_steps {
+
+#if !defined(SPIDER_HOST)
 
 /// 3 time steps of out[z][y][x] = sum of weight * in[z + dz][y + dy][x + dx]
 struct Stencil {
@@ -60,8 +66,10 @@ struct SingleStep : Stencil {
   static constexpr float last = 1;
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {-3, -3, -3, 3}, {-3, -2, -3, 3}, {-3, -1, -3, 3}, {-3, 0, -3, 3}, {-3, 1, -3, 3}, {-3, 2, -3, 3},
     {-3, 3, -3, 3}, {-2, -3, -3, 3}, {-2, -2, -3, 3}, {-2, -1, -3, 3}, {-2, 0, -3, 3}, {-2, 1, -3, 3},
@@ -84,14 +92,19 @@ constexpr spider::Tap taps[] = {
     {1, 0, -1, 0.016129031777381897}, {1, 0, 0, 0.06451612710952759}, {1, 0, 1, 0.016129031777381897},
     {1, 1, -1, 0.016129031777381897}, {1, 1, 0, 0.016129031777381897}, {1, 1, 1, 0.016129031777381897},
 };
-constexpr spider::SweepForm forms[] = {
-    spider::stepping3d_form<Stencil>(),
-    spider::stepping3d_form<SingleStep>(),
-};
 constexpr spider::Face faces[3][2] = {
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+};
+constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F16, 3>(),
+    spider::host_form<taps, tap_rows, faces, SPIDER_F16, 1>(),
+#else
+    spider::stepping3d_form<Stencil>(),
+    spider::stepping3d_form<SingleStep>(),
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"box3d_r1_steps", "spider-gen version 0.1.0", "075f2ca6381984df", 3, SPIDER_F16,

@@ -17,12 +17,18 @@
 
 #include "heat1d_steps_f32.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/stepping1d.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_heat1d_steps_f32 {
+
+#if !defined(SPIDER_HOST)
 
 /// 32 time steps of out[x] = sum of weight * in[x + dx]
 struct Stencil {
@@ -43,22 +49,29 @@ struct SingleStep : Stencil {
   static constexpr float last = 1;
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {0, 0, -32, 32},
 };
 constexpr spider::Tap taps[] = {
     {0, 0, -1, 0.25}, {0, 0, 0, 0.5}, {0, 0, 1, 0.25},
 };
-constexpr spider::SweepForm forms[] = {
-    spider::stepping1d_form<Stencil>(),
-    spider::stepping1d_form<SingleStep>(),
-};
 constexpr spider::Face faces[3][2] = {
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}}
+};
+constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F32, 32>(),
+    spider::host_form<taps, tap_rows, faces, SPIDER_F32, 1>(),
+#else
+    spider::stepping1d_form<Stencil>(),
+    spider::stepping1d_form<SingleStep>(),
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"heat1d_steps_f32", "spider-gen version 0.1.0", "e187e718145fa68d", 1, SPIDER_F32,

@@ -18,12 +18,18 @@
 
 #include "heat3d_steps_f32.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/stepping3d.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_heat3d_steps_f32 {
+
+#if !defined(SPIDER_HOST)
 
 /// 4 time steps of out[z][y][x] = sum of weight * in[z + dz][y + dy][x + dx]
 struct Stencil {
@@ -61,8 +67,10 @@ struct SingleStep : Stencil {
   static constexpr float last = 1;
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {-4, -4, -4, 4}, {-4, -3, -4, 4}, {-4, -2, -4, 4}, {-4, -1, -4, 4}, {-4, 0, -4, 4}, {-4, 1, -4, 4},
     {-4, 2, -4, 4}, {-4, 3, -4, 4}, {-4, 4, -4, 4}, {-3, -4, -4, 4}, {-3, -3, -4, 4}, {-3, -2, -4, 4},
@@ -86,14 +94,19 @@ constexpr spider::Tap taps[] = {
     {0, 1, 0, 0.10000000149011612},
     {1, 0, 0, 0.10000000149011612},
 };
-constexpr spider::SweepForm forms[] = {
-    spider::stepping3d_form<Stencil>(),
-    spider::stepping3d_form<SingleStep>(),
-};
 constexpr spider::Face faces[3][2] = {
     {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}},
     {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}},
     {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}}
+};
+constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F32, 4>(),
+    spider::host_form<taps, tap_rows, faces, SPIDER_F32, 1>(),
+#else
+    spider::stepping3d_form<Stencil>(),
+    spider::stepping3d_form<SingleStep>(),
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"heat3d_steps_f32", "spider-gen version 0.1.0", "133d844bc265e3e5", 3, SPIDER_F32,

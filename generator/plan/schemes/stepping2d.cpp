@@ -21,12 +21,14 @@ constexpr int most_steps_of_warp = 8;
 // at different places of it: measured on an H200.
 constexpr int most_loop_instructions = 1900;
 constexpr int base_registers = 40;
-constexpr int face_registers = 16;
+constexpr int face_registers = 12;
+constexpr int even_registers = 24;  // more where pairs and sums of rows are shared
 constexpr int register_unit = 8;
 constexpr int most_block_shared_bytes = shared_per_multiprocessor - reserved_per_block;
 constexpr int largest_threads = 1024;
 // Warps of a multiprocessor that hide the latency of each other.
 constexpr int busy_warps = 8;
+constexpr int schedulers = 4;  // of a multiprocessor
 
 /// Weights by offset, 0 where there is no tap, and how far they reach.
 struct Taps {
@@ -96,18 +98,25 @@ FormChoice choose_form(const Taps& taps, int steps) {
 
 /// As the kernel's header lays shared memory out.
 int count_shared_bytes(const Stepping2d& scheme, int element_bytes, bool both_ends) {
-  const auto row_bytes = [](int lane_bytes) {
-    return threads_per_warp * vector_bytes * (lane_bytes / vector_bytes | 1);
-  };
-  const int input_row = row_bytes(scheme.columns * element_bytes);
-  const int row = row_bytes(scheme.columns * word_bytes);
-  return (scheme.ahead + 1) * scheme.batch * input_row + 2 * (scheme.warps - 1) * scheme.batch * row +
+  const int row = threads_per_warp * vector_bytes * (scheme.columns * word_bytes / vector_bytes | 1);
+  const bool staged = element_bytes != word_bytes;
+  const int input_row = staged ? threads_per_warp * scheme.columns * element_bytes : row;
+  const int hand_overs = scheme.warps + (staged ? 1 : 0);
+  return (scheme.ahead + 1) * scheme.batch * input_row + 2 * hand_overs * scheme.batch * row +
          (both_ends ? scheme.warps * row : 0) + 8 * threads_per_warp * scheme.columns;
 }
 
 bool ends_at_any(const spec::StencilSpec& spec) {
   return std::any_of(spec.boundary.begin() + spec::axis_y, spec.boundary.end(),
                      [](const auto& axis) { return ends_at(axis.low) || ends_at(axis.high); });
+}
+
+/// Of a warp between two barriers: operations, rows to and from shared memory and in the next unit, shuffles,
+/// and a share of all that is brought and stored.
+double instructions_of_round(const Stepping2d& scheme, int radius_x) {
+  constexpr double moving = 120;
+  const double of_column = scheme.steps * scheme.operations + (scheme.unit == 1 ? 0 : 1) + 0.5;
+  return scheme.batch * (scheme.columns * of_column + 2.0 * radius_x * scheme.steps) + moving;
 }
 
 /// The layout with as many blocks as a multiprocessor holds; false where it holds none.
@@ -120,26 +129,19 @@ bool fit(const spec::StencilSpec& spec, const Taps& taps, Stepping2d& scheme) {
   scheme.shared_bytes =
       count_shared_bytes(scheme, spec::element_bytes(spec.storage), ends_at(low) && ends_at(high));
   scheme.estimated_registers = 2 * taps.radius_y * scheme.columns * scheme.steps + 2 * scheme.columns +
-                               base_registers + (ends_at_any(spec) ? face_registers : 0);
+                               base_registers + (ends_at_any(spec) ? face_registers : 0) +
+                               (scheme.form == Form::even ? even_registers : 0);
   const int registers = round_up(scheme.estimated_registers, register_unit);
   if (scheme.shared_bytes > most_block_shared_bytes || scheme.estimated_registers > largest_register_count)
     return false;
-  const int by_registers = registers_per_multiprocessor / (registers * threads);
+  // Each of the four schedulers has registers of its own.
+  const int warps_by_registers =
+      registers_per_multiprocessor / (registers * threads_per_warp * schedulers) * schedulers;
+  const int by_registers = warps_by_registers / scheme.warps;
   const int by_shared = shared_per_multiprocessor / (scheme.shared_bytes + reserved_per_block);
   scheme.blocks_per_multiprocessor = std::min({by_registers, by_shared, divide_up(most_warps, scheme.warps)});
-  const int instructions = scheme.batch * scheme.columns * (scheme.steps * (scheme.operations + 1) + 3);
-  scheme.unrolled = instructions <= most_loop_instructions;
+  scheme.unrolled = instructions_of_round(scheme, taps.radius_x) <= most_loop_instructions;
   return scheme.blocks_per_multiprocessor > 0;
-}
-
-/// Slots of a multiprocessor that issues four instructions a clock, for a point and step. Fitted to times on
-/// an H200, less what estimate_us adds: five points took 4.6 (cross) and 5.9 (taps), nine in a box 6.6 (even)
-/// and 8.9 (taps), nine in a star 8.9 (rings) and 10.3 (taps).
-double issue_slots(const spec::StencilSpec& spec, const Stepping2d& scheme, int radius_x) {
-  constexpr double choosing = 14;  // of what lies beyond a lane's cells, at faces along x, in each row
-  const auto& [low, high] = spec.boundary[spec::axis_x];
-  const double at_faces = ends_at(low) || ends_at(high) ? choosing / scheme.columns : 0;
-  return at_faces + 0.8 * scheme.operations + 0.6 + 1.5 * radius_x;
 }
 
 /// Microseconds of a sweep over the reference field: blocks fill waves of the device as the runtime cuts them
@@ -147,26 +149,32 @@ double issue_slots(const spec::StencilSpec& spec, const Stepping2d& scheme, int 
 double estimate_us(const spec::StencilSpec& spec, const Taps& taps, const Stepping2d& scheme) {
   constexpr double points = 10240;
   constexpr double clock_mhz = 1980;
-  constexpr int lanes = 128;  // of a multiprocessor
   constexpr int start_rows = 12;
-  constexpr double waiting = 1;
+  // Cycles of a round are these, so many for each block, and the warps' instructions times `stalled`: fitted
+  // to ten shapes and forms on an H200, from 2990 (five points, 20 columns x 3 steps x 8 warps) to 4090 (nine
+  // in a box).
+  constexpr double at_barrier = 250;
+  constexpr double of_block = 450;
+  constexpr double stalled = 1.12;
+  constexpr double rolled = 1.1;
   constexpr double hidden = 0.35;  // of the memory's time, what computing does not hide
   const DeviceRates& rates = *find_device_rates("sm_90");
   const int bytes = spec::element_bytes(spec.storage);
   const int lost = round_up(scheme.time_steps() * taps.radius_x, vector_bytes / bytes);
   const int width = threads_per_warp * scheme.columns;
-  const double strips = std::ceil(points / (width - 2 * lost));
+  const auto& [low, high] = spec.boundary[spec::axis_x];
+  const int ends = (ends_at(low) ? 1 : 0) + (ends_at(high) ? 1 : 0);
+  const double strips = std::ceil((points - ends * lost) / (width - 2 * lost));
   const double resident = rates.multiprocessors * scheme.blocks_per_multiprocessor;
   const double walks = std::max(1.0, std::floor(resident / strips));
-  const double rows = std::ceil(points / walks) + 2.0 * scheme.time_steps() * taps.radius_y +
-                      scheme.batch * (scheme.warps - 1 + scheme.ahead) + start_rows;
+  const double rows = std::ceil(points / walks) + 2.0 * scheme.time_steps() * taps.radius_y + start_rows;
+  const double rounds = rows / scheme.batch + scheme.warps + scheme.ahead;
   const double waves = std::ceil(strips * walks / resident);
-  const double warps = scheme.warps * scheme.blocks_per_multiprocessor;
-  // At a barrier the warps of other blocks go on.
-  const double idle =
-      std::max(1.0, busy_warps / warps) * (1 + waiting / (scheme.batch * scheme.blocks_per_multiprocessor));
-  const double slots = issue_slots(spec, scheme, taps.radius_x) * scheme.blocks_per_multiprocessor * idle;
-  const double compute = waves * rows * width * scheme.time_steps() * slots / (lanes * clock_mhz);
+  const double warps = std::max(busy_warps, scheme.warps * scheme.blocks_per_multiprocessor);
+  const double cycles = at_barrier + of_block * scheme.blocks_per_multiprocessor +
+                        stalled * (scheme.unrolled ? 1 : rolled) * warps / schedulers *
+                            instructions_of_round(scheme, taps.radius_x);
+  const double compute = waves * rounds * cycles / clock_mhz;
   const double memory = points * points * 2 * bytes / rates.copy_bytes_per_second * 1e6;
   return std::max(compute + hidden * memory, memory);
 }

@@ -17,12 +17,18 @@
 
 #include "box2d_r1_steps_f32.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/stepping2d.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_box2d_r1_steps_f32 {
+
+#if !defined(SPIDER_HOST)
 
 /// 24 time steps of out[y][x] = sum of weight * in[y + dy][x + dx]
 struct Stencil {
@@ -66,8 +72,10 @@ struct SingleStep : Stencil {
   }
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {0, -24, -24, 24}, {0, -23, -24, 24}, {0, -22, -24, 24}, {0, -21, -24, 24}, {0, -20, -24, 24}, {0, -19, -24, 24},
     {0, -18, -24, 24}, {0, -17, -24, 24}, {0, -16, -24, 24}, {0, -15, -24, 24}, {0, -14, -24, 24}, {0, -13, -24, 24},
@@ -84,14 +92,19 @@ constexpr spider::Tap taps[] = {
     {0, 0, -1, 0.13333334028720856}, {0, 0, 0, 0.3999999761581421}, {0, 0, 1, 0.13333334028720856},
     {0, 1, -1, 0.03333333507180214}, {0, 1, 0, 0.10000000149011612}, {0, 1, 1, 0.03333333507180214},
 };
-constexpr spider::SweepForm forms[] = {
-    spider::stepping2d_form<Stencil>(),
-    spider::stepping2d_form<SingleStep>(),
-};
 constexpr spider::Face faces[3][2] = {
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}}
+};
+constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F32, 24>(),
+    spider::host_form<taps, tap_rows, faces, SPIDER_F32, 1>(),
+#else
+    spider::stepping2d_form<Stencil>(),
+    spider::stepping2d_form<SingleStep>(),
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"box2d_r1_steps_f32", "spider-gen version 0.1.0", "f70886e319585fd7", 2, SPIDER_F32,

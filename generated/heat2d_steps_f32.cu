@@ -18,12 +18,18 @@
 
 #include "heat2d_steps_f32.h"
 
+#if defined(SPIDER_HOST)
+#include <spider/host_form.h>
+#else
 #include <spider/kernels/stepping2d.h>
+#endif
 #include <spider/make_kernel.h>
 
 static_assert(spider::device_abi == 1, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_heat2d_steps_f32 {
+
+#if !defined(SPIDER_HOST)
 
 /// 32 time steps of out[y][x] = sum of weight * in[y + dy][x + dx]
 struct Stencil {
@@ -67,8 +73,10 @@ struct SingleStep : Stencil {
   }
 };
 
+#endif
+
 // For the runtime: {dz, dy, lowest dx, highest dx} of each tap row, {dz, dy, dx, weight} of each tap as packed,
-// the ways to sweep, from large boxes to small ones, and what lies beyond the faces z, y, x, low and high.
+// what lies beyond the faces z, y, x, low and high, and the ways to sweep, from large boxes to small ones.
 constexpr spider::TapRow tap_rows[] = {
     {0, -32, -32, 32}, {0, -31, -32, 32}, {0, -30, -32, 32}, {0, -29, -32, 32}, {0, -28, -32, 32}, {0, -27, -32, 32},
     {0, -26, -32, 32}, {0, -25, -32, 32}, {0, -24, -32, 32}, {0, -23, -32, 32}, {0, -22, -32, 32}, {0, -21, -32, 32},
@@ -87,14 +95,19 @@ constexpr spider::Tap taps[] = {
     {0, 0, -1, 0.09999999403953552}, {0, 0, 0, 0.6000000238418579}, {0, 0, 1, 0.09999999403953552},
     {0, 1, 0, 0.09999999403953552},
 };
-constexpr spider::SweepForm forms[] = {
-    spider::stepping2d_form<Stencil>(),
-    spider::stepping2d_form<SingleStep>(),
-};
 constexpr spider::Face faces[3][2] = {
     {{spider::FaceRule::halo, 0x0p+0F}, {spider::FaceRule::halo, 0x0p+0F}},
     {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}},
     {{spider::FaceRule::nearest, 0x0p+0F}, {spider::FaceRule::nearest, 0x0p+0F}}
+};
+constexpr spider::SweepForm forms[] = {
+#if defined(SPIDER_HOST)
+    spider::host_form<taps, tap_rows, faces, SPIDER_F32, 32>(),
+    spider::host_form<taps, tap_rows, faces, SPIDER_F32, 1>(),
+#else
+    spider::stepping2d_form<Stencil>(),
+    spider::stepping2d_form<SingleStep>(),
+#endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"heat2d_steps_f32", "spider-gen version 0.1.0", "a2af1f7dca41cf08", 2, SPIDER_F32,

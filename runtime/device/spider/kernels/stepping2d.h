@@ -218,8 +218,8 @@ struct Stepping2d {
     if (f.aligned_input && Span{0, w.cols}.holds(strip) && readable.holds(strip) &&
         w.x0 % vector_elements == 0)
       return Copies::direct;
-    const auto wanted = [&](std::int32_t x) { return readable.holds(x) && holds_index(rules, x, w.cols); };
     constexpr AxisRules rules = Stencil::column_rules();
+    const auto wanted = [&](std::int32_t x) { return readable.holds(x) && holds_index(rules, x, w.cols); };
     std::uint32_t broken = 0;
     for (int v = device::lane_index(); v < width / vector_elements; v += 32) {
       const std::int32_t x = w.x0 + vector_elements * v;

@@ -17,7 +17,8 @@ SPIDER_DEVICE constexpr bool goes_on(FaceRule rule) {
 }
 
 /// Does the field have cells at index i, its own or stepped ones beyond a face?
-SPIDER_DEVICE constexpr bool holds_index(const AxisRules& rules, std::int64_t i, std::int64_t extent) {
+template <class Index, class Extent>
+SPIDER_DEVICE constexpr bool holds_index(const AxisRules& rules, Index i, Extent extent) {
   return (i >= 0 || goes_on(rules.low)) && (i < extent || goes_on(rules.high));
 }
 

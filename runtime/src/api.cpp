@@ -6,46 +6,22 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
-#include <new>
 #include <string>
 #include <vector>
 
 #include "backend.h"
 #include "fields.h"
+#include "report.h"
 #include "tiling.h"
 
 namespace {
 
+using spider::guarded;
 using spider::backend::Outcome;
 
 std::string& last_error() {
   thread_local std::string text;
   return text;
-}
-
-/// Keeps the words of a failure; without memory for them the status alone must do.
-spider_status report(const char* function, spider_status status, const char* reason) noexcept {
-  if (status == SPIDER_OK) return status;
-  try {
-    last_error() = std::string(function) + ": " + reason;
-  } catch (...) {
-    last_error().clear();
-  }
-  return status;
-}
-
-/// Runs `body` and reports what it came to; no exception crosses the C interface.
-template <class Body>
-spider_status guarded(const char* function, Body body) noexcept {
-  try {
-    const Outcome outcome = body();
-    return report(function, outcome.status, outcome.reason.c_str());
-  } catch (const std::bad_alloc&) {
-    return report(function, SPIDER_ERROR_MEMORY, "the host is out of memory");
-  } catch (const std::exception& error) {
-    return report(function, SPIDER_ERROR_LAUNCH, error.what());
-  }
 }
 
 static_assert(sizeof(spider_kernel) == 816, "another layout must have another size, or another SPIDER_ABI");
@@ -260,6 +236,16 @@ Outcome iterate(const spider_kernel* kernel, const spider_field* a, const spider
 
 }  // namespace
 
+spider_status spider::report(const char* function, spider_status status, const char* reason) noexcept {
+  if (status == SPIDER_OK) return status;
+  try {
+    last_error() = std::string(function) + ": " + reason;
+  } catch (...) {
+    last_error().clear();
+  }
+  return status;
+}
+
 int32_t spider_abi_version(void) {
   return SPIDER_ABI;
 }
@@ -362,6 +348,8 @@ const char* spider_status_string(spider_status status) {
       return "a launch or copy failed";
     case SPIDER_ERROR_EMULATION:
       return "the emulated kernel broke a rule of the machine";
+    case SPIDER_ERROR_RANKS:
+      return "ranks do not agree, or cannot reach each other";
     default:
       return "unknown status";
   }

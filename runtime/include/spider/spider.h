@@ -38,7 +38,8 @@ enum {
   SPIDER_ERROR_MEMORY = 10,     /**< not enough memory */
   SPIDER_ERROR_LAUNCH = 11,     /**< the launch or the copy failed; spider_last_error has the cause */
   SPIDER_ERROR_EMULATION =
-      12 /**< emulated back end: the kernel broke a rule of the machine, e.g. read what it must not */
+      12, /**< emulated back end: the kernel broke a rule of the machine, e.g. read what it must not */
+  SPIDER_ERROR_RANKS = 13 /**< distributed: ranks do not agree, or MPI or NCCL failed */
 };
 
 /** Values of spider_kernel_info.storage and .accumulate. */

@@ -1,0 +1,103 @@
+/** \file
+ * Fields on the ranks of an MPI communicator: each holds a part of a whole field, with a halo that exchanges
+ * fill. C. Every function with a grid is collective: all ranks of its communicator call it, with arguments
+ * that mean the same, and all get the same status; spider_last_error says which rank it came from. MPI starts
+ * and ends with the caller, and must allow the calls of the threads that make them. Between GPUs bytes are
+ * moved by NCCL, between fields in host memory by MPI. */
+#ifndef SPIDER_DISTRIBUTED_H
+#define SPIDER_DISTRIBUTED_H
+
+/* The C++ bindings that MPI once had would bring their own warnings, and a library to link. */
+#ifndef OMPI_SKIP_MPICXX
+#define OMPI_SKIP_MPICXX 1
+#endif
+#ifndef MPICH_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX 1
+#endif
+#include <mpi.h>
+#include <spider/spider.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A whole field, cut into a part for each rank, as one kernel sweeps it. */
+typedef struct spider_grid spider_grid;
+
+/** What a rank must know of its part. Three elements are z, y, x. Append only. */
+typedef struct spider_grid_layout {
+  uint32_t size;       /**< of this struct, in bytes */
+  int32_t ranks;       /**< of the grid's communicator */
+  int32_t rank;        /**< of this process in it */
+  int32_t parts[3];    /**< ranks along each axis */
+  int32_t place[3];    /**< of this one among them */
+  int32_t periodic[3]; /**< 1 where the kernel's rule is */
+  spider_part part;    /**< where this rank's part begins, and the extents of the whole */
+  int64_t extent[3];   /**< of this rank's fields; parts may differ */
+  int64_t low[3];      /**< cells of halo that fields keep before their interior */
+  int64_t high[3];     /**< and behind it */
+} spider_grid_layout;
+
+/** Cuts `whole` over the ranks of `communicator`, which is duplicated. A Cartesian communicator is used as it
+ * is: its dimensions are z, y, x, or the first of them; otherwise MPI_Dims_create divides the ranks.
+ * `periodic` says for z, y, x what the caller expects of the kernel's rules; NULL expects nothing. Ranks that
+ * differ in kernel or extents, a Cartesian communicator or `periodic` that contradict the kernel's rules, and
+ * parts narrower than the halo are refused. With the CUDA back end the current device is this rank's, each
+ * rank has one of its own, and the kernel is loaded. */
+SPIDER_PUBLIC spider_status spider_grid_create(MPI_Comm communicator, const spider_kernel* kernel,
+                                               const int64_t whole[3], const int32_t periodic[3],
+                                               spider_grid** grid);
+/** The same with a handle of Fortran's. */
+SPIDER_PUBLIC spider_status spider_grid_create_f(MPI_Fint communicator, const spider_kernel* kernel,
+                                                 const int64_t whole[3], const int32_t periodic[3],
+                                                 spider_grid** grid);
+/** Before MPI_Finalize, and after the work on streams is done; NULL is ignored. */
+SPIDER_PUBLIC spider_status spider_grid_free(spider_grid* grid);
+
+/** Valid as long as the grid; NULL where that is. Not collective. */
+SPIDER_PUBLIC const spider_grid_layout* spider_grid_info(const spider_grid* grid);
+
+/** Fills the halo of `field`, corners included, from the other ranks, in the order of `stream`. Cells beyond
+ * `halo` faces of the whole are the caller's: they are read, sent to neighbours and not written. */
+SPIDER_PUBLIC spider_status spider_grid_exchange(spider_grid* grid, const spider_field* field, void* stream);
+
+/** `steps` time steps of the whole, from `a` to `b` and back, as spider_iterate: its bits. Fills the halos of
+ * both on the way, once a sweep, while the interior is swept. Allocates nothing; with the CUDA back end it
+ * waits for no stream, and can be captured in a CUDA graph. `*result` may be NULL. */
+SPIDER_PUBLIC spider_status spider_grid_iterate(spider_grid* grid, const spider_field* a,
+                                                const spider_field* b, int64_t steps, void* stream,
+                                                const spider_field** result);
+
+/** Waits for the stream's work at most so many seconds, and for ever with 0. NCCL errors, which a rank that
+ * died may cause, and a time that has run out are SPIDER_ERROR_RANKS: the grid is then good for
+ * spider_grid_free only. Not collective. */
+SPIDER_PUBLIC spider_status spider_grid_wait(spider_grid* grid, void* stream, double seconds);
+
+/** From host memory of `root`, row after row, plane after plane without gaps, to the interiors of all ranks'
+ * fields. Others may pass NULL. Waits as spider_upload does. */
+SPIDER_PUBLIC spider_status spider_grid_scatter(spider_grid* grid, const void* whole_on_host, int32_t root,
+                                                const spider_field* field);
+/** And back. */
+SPIDER_PUBLIC spider_status spider_grid_gather(spider_grid* grid, const spider_field* field, int32_t root,
+                                               void* whole_on_host);
+
+/** Reads the whole from a .npy file, all ranks at once. Its shape is the whole's, with or without leading
+ * axes of one cell; its type the kernel's: <f2, <f4, <f8, or <V2 and <u2 for bf16. */
+SPIDER_PUBLIC spider_status spider_grid_read_npy(spider_grid* grid, const char* path,
+                                                 const spider_field* field);
+/** Writes one of as many axes as the kernel has. The file has its name when it is complete. */
+SPIDER_PUBLIC spider_status spider_grid_write_npy(spider_grid* grid, const spider_field* field,
+                                                  const char* path);
+
+/** Makes the device with the number of this rank on its host current, before any other call for a device;
+ * SPIDER_ERROR_RANKS where a host has more ranks than devices. Does nothing where fields are in host memory.
+ * Collective on the communicator. */
+SPIDER_PUBLIC spider_status spider_select_device(MPI_Comm communicator);
+/** The same with a handle of Fortran's. */
+SPIDER_PUBLIC spider_status spider_select_device_f(MPI_Fint communicator);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SPIDER_DISTRIBUTED_H */

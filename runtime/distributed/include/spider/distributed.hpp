@@ -1,0 +1,137 @@
+/// \file
+/// A thin C++ layer over distributed.h: statuses become exceptions, a grid has an owner.
+///
+///     spider::select_device(MPI_COMM_WORLD);
+///     spider::Grid grid(MPI_COMM_WORLD, heat2d_kernel(), {1, rows, columns});
+///     spider::Field<spider::half> a = grid.make_field<spider::half>(), b = grid.make_field<spider::half>();
+///     grid.read_npy("before.npy", a);
+///     grid.write_npy(grid.iterate(a, b, 1000), "after.npy");
+#pragma once
+
+#include <spider/distributed.h>
+#include <spider/spider.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace spider {
+
+/// Makes the device with the number of this rank on its host current.
+inline void select_device(MPI_Comm communicator) {
+  check(spider_select_device(communicator));
+}
+
+/// A whole field, cut into a part for each rank. All functions but those that only tell are collective, and
+/// throw Error on all ranks if on one.
+class Grid {
+ public:
+  /// `whole` is planes, rows, columns. `periodic` is what the caller expects of the kernel's rules along z,
+  /// y, x.
+  Grid(MPI_Comm communicator, const spider_kernel* kernel, const Extents& whole,
+       const std::optional<std::array<bool, 3>>& periodic = std::nullopt)
+      : kernel_(kernel) {
+    std::array<std::int32_t, 3> expected{};
+    if (periodic) std::copy(periodic->begin(), periodic->end(), expected.begin());
+    spider_grid* grid = nullptr;
+    check(
+        spider_grid_create(communicator, kernel, whole.data(), periodic ? expected.data() : nullptr, &grid));
+    grid_.reset(grid);
+  }
+
+  /// Of the C interface.
+  [[nodiscard]] const spider_grid_layout& layout() const { return *spider_grid_info(grid_.get()); }
+  /// Planes, rows, columns of this rank's part.
+  [[nodiscard]] Extents extents() const { return to_extents(layout().extent); }
+  /// Of its first interior element, in the whole.
+  [[nodiscard]] Extents origin() const { return to_extents(layout().part.origin); }
+  /// Of the whole.
+  [[nodiscard]] Extents whole() const { return to_extents(layout().part.whole); }
+  /// What this rank's fields keep around their interior.
+  [[nodiscard]] Halo halo() const { return {to_extents(layout().low), to_extents(layout().high)}; }
+
+  /// A field for this rank's part, all zero.
+  template <typename T>
+  [[nodiscard]] Field<T> make_field() const {
+    check_storage<T>(kernel_);
+    return Field<T>(extents(), halo());
+  }
+
+  /// Fills the halo of `field`, in the order of `stream`.
+  template <typename T>
+  Field<T>& exchange(Field<T>& field, void* stream = nullptr) {
+    check_storage<T>(kernel_);
+    check(spider_grid_exchange(grid_.get(), &field.c_field(), stream));
+    return field;
+  }
+
+  /// `steps` time steps of the whole; returns the field that holds the last one.
+  template <typename T>
+  Field<T>& iterate(Field<T>& a, Field<T>& b, std::int64_t steps, void* stream = nullptr) {
+    check_storage<T>(kernel_);
+    const spider_field* result = nullptr;
+    check(spider_grid_iterate(grid_.get(), &a.c_field(), &b.c_field(), steps, stream, &result));
+    return result == &b.c_field() ? b : a;
+  }
+
+  /// Waits for the stream's work at most so many seconds; 0: for ever.
+  void wait(void* stream = nullptr, double seconds = 0) {
+    check(spider_grid_wait(grid_.get(), stream, seconds));
+  }
+
+  /// From the whole on `root`, row after row; other ranks pass nothing.
+  template <typename T>
+  Field<T>& scatter(const std::vector<T>& whole, Field<T>& field, std::int32_t root = 0) {
+    check_storage<T>(kernel_);
+    const bool fits = whole.size() == whole_size();
+    check(spider_grid_scatter(grid_.get(), fits ? whole.data() : nullptr, root, &field.c_field()));
+    return field;
+  }
+
+  /// The whole on `root`, nothing on others.
+  template <typename T>
+  [[nodiscard]] std::vector<T> gather(const Field<T>& field, std::int32_t root = 0) {
+    check_storage<T>(kernel_);
+    std::vector<T> whole(layout().rank == root ? whole_size() : 0);
+    check(spider_grid_gather(grid_.get(), &field.c_field(), root, whole.empty() ? nullptr : whole.data()));
+    return whole;
+  }
+
+  /// Reads the whole from a .npy file; returns `field`.
+  template <typename T>
+  Field<T>& read_npy(const std::string& path, Field<T>& field) {
+    check_storage<T>(kernel_);
+    check(spider_grid_read_npy(grid_.get(), path.c_str(), &field.c_field()));
+    return field;
+  }
+
+  /// Writes the whole to one.
+  template <typename T>
+  void write_npy(const Field<T>& field, const std::string& path) {
+    check_storage<T>(kernel_);
+    check(spider_grid_write_npy(grid_.get(), &field.c_field(), path.c_str()));
+  }
+
+  /// For the C interface.
+  [[nodiscard]] spider_grid* c_grid() const { return grid_.get(); }
+
+ private:
+  struct Release {
+    void operator()(spider_grid* grid) const noexcept { spider_grid_free(grid); }
+  };
+
+  static Extents to_extents(const std::int64_t (&values)[3]) { return {values[0], values[1], values[2]}; }
+
+  [[nodiscard]] std::size_t whole_size() const {
+    const Extents all = whole();
+    return static_cast<std::size_t>(all[0] * all[1] * all[2]);
+  }
+
+  const spider_kernel* kernel_;
+  std::unique_ptr<spider_grid, Release> grid_;
+};
+
+}  // namespace spider

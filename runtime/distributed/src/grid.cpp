@@ -1,0 +1,586 @@
+/// The C interface of distributed fields.
+#include "grid.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fields.h"
+#include "host_copy.h"
+#include "report.h"
+
+namespace spider::distributed {
+namespace {
+
+constexpr std::array<const char*, 3> axis_names{"z", "y", "x"};
+
+const char* name_of(FaceRule rule) {
+  switch (rule) {
+    case FaceRule::halo:
+      return "halo";
+    case FaceRule::constant:
+      return "constant";
+    case FaceRule::nearest:
+      return "nearest";
+    case FaceRule::periodic:
+      return "periodic";
+    case FaceRule::reflect:
+      return "reflect";
+    case FaceRule::mirror:
+      return "mirror";
+    default:
+      return "another";
+  }
+}
+
+/// What must be the same on all ranks.
+struct Description {
+  char name[64];
+  char spec_hash[20];
+  std::int64_t whole[3];
+  std::int32_t cuda;
+};
+
+Description describe(const spider_kernel& kernel, const std::int64_t whole[3]) {
+  Description description{};
+  std::strncpy(description.name, kernel.info.name, sizeof description.name - 1);
+  std::strncpy(description.spec_hash, kernel.info.spec_hash, sizeof description.spec_hash - 1);
+  std::copy_n(whole, 3, description.whole);
+  description.cuda = backend::is_emulated() ? 0 : 1;
+  return description;
+}
+
+std::string in_words(const Description& description) {
+  return std::string(description.name) + " (spec " + description.spec_hash + ", " +
+         (description.cuda != 0 ? "on a GPU" : "on the host") + ") on " +
+         std::to_string(description.whole[0]) + " x " + std::to_string(description.whole[1]) + " x " +
+         std::to_string(description.whole[2]);
+}
+
+Outcome compare_with_first_rank(MPI_Comm communicator, const Description& own) {
+  Description first = own;
+  if (Outcome told =
+          of_mpi(MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, communicator), "comparing with rank 0");
+      told.status != SPIDER_OK)
+    return told;
+  const bool same = std::strcmp(own.name, first.name) == 0 &&
+                    std::strcmp(own.spec_hash, first.spec_hash) == 0 &&
+                    std::equal(own.whole, own.whole + 3, first.whole) && own.cuda == first.cuda;
+  if (same) return {};
+  return {SPIDER_ERROR_RANKS, "ranks differ: this one has " + in_words(own) + ", rank 0 " + in_words(first)};
+}
+
+/// Whether what the caller says of an axis is what the kernel's rule is.
+Outcome check_periodic(const spider_kernel& kernel, int axis, bool said, const char* who) {
+  const FaceRule low = kernel.faces[axis][0].rule;
+  const FaceRule high = kernel.faces[axis][1].rule;
+  const bool is = low == FaceRule::periodic;
+  if (said == is) return {};
+  return {SPIDER_ERROR_RANKS, std::string(who) + (said ? " is periodic along " : " is not periodic along ") +
+                                  axis_names[static_cast<std::size_t>(axis)] + ", and the rule of " +
+                                  kernel.info.name + " there is " + name_of(low) +
+                                  (low == high ? "" : std::string(" and ") + name_of(high))};
+}
+
+/// Ranks along each axis: of a Cartesian communicator its own, else as MPI divides them.
+Outcome choose_parts(MPI_Comm communicator, const spider_kernel& kernel, Parts& parts) {
+  const int dimensions = kernel.info.dimensions;
+  int topology = MPI_UNDEFINED;
+  int ranks = 1;
+  MPI_Topo_test(communicator, &topology);
+  MPI_Comm_size(communicator, &ranks);
+  parts = {1, 1, 1};
+  if (topology != MPI_CART) {
+    std::array<int, 3> counts{};
+    if (Outcome divided = of_mpi(MPI_Dims_create(ranks, dimensions, counts.data()), "MPI_Dims_create");
+        divided.status != SPIDER_OK)
+      return divided;
+    for (int i = 0; i < dimensions; ++i)
+      parts[static_cast<std::size_t>(3 - dimensions + i)] = counts[static_cast<std::size_t>(i)];
+    return {};
+  }
+  int count = 0;
+  MPI_Cartdim_get(communicator, &count);
+  if (count < 1 || count > dimensions) {
+    return {SPIDER_ERROR_RANKS, "the Cartesian communicator has " + std::to_string(count) +
+                                    " dimensions, and " + kernel.info.name + " has " +
+                                    std::to_string(dimensions)};
+  }
+  std::array<int, 3> counts{};
+  std::array<int, 3> periods{};
+  std::array<int, 3> place{};
+  MPI_Cart_get(communicator, count, counts.data(), periods.data(), place.data());
+  for (int i = 0; i < count; ++i) {
+    const int axis = 3 - dimensions + i;
+    parts[static_cast<std::size_t>(axis)] = counts[static_cast<std::size_t>(i)];
+    if (Outcome same = check_periodic(kernel, axis, periods[static_cast<std::size_t>(i)] != 0,
+                                      "the Cartesian communicator");
+        same.status != SPIDER_OK)
+      return same;
+  }
+  return {};
+}
+
+/// Ranks that share a device would wait for each other for ever.
+Outcome check_devices(MPI_Comm communicator) {
+  constexpr std::size_t most = 256;
+  int rank = 0;
+  int ranks = 1;
+  MPI_Comm_rank(communicator, &rank);
+  MPI_Comm_size(communicator, &ranks);
+  const DeviceOutcome device = name_device();
+  if (Outcome known = agree(communicator, device.outcome); known.status != SPIDER_OK) return known;
+  std::vector<char> names(most * static_cast<std::size_t>(ranks));
+  std::array<char, most> own{};
+  device.name.copy(own.data(), most - 1);
+  if (Outcome told =
+          of_mpi(MPI_Allgather(own.data(), most, MPI_CHAR, names.data(), most, MPI_CHAR, communicator),
+                 "comparing devices");
+      told.status != SPIDER_OK)
+    return told;
+  for (int other = 0; other < rank; ++other) {
+    if (std::strcmp(own.data(), &names[most * static_cast<std::size_t>(other)]) != 0) continue;
+    return {SPIDER_ERROR_RANKS, "ranks " + std::to_string(other) + " and " + std::to_string(rank) +
+                                    " have one device, " + own.data() +
+                                    "; give each its own with spider_select_device or cudaSetDevice"};
+  }
+  return {};
+}
+
+Outcome make_transport(spider_grid& grid) {
+  MPI_Comm communicator = grid.communicator.get();
+  if (backend::is_emulated()) {
+    TransportOutcome made = make_mpi_transport(communicator, grid.messages, grid.element_bytes);
+    grid.transport = std::move(made.transport);
+    return agree(communicator, made.outcome);
+  }
+  if (grid.layout.ranks > 1) {
+    if (Outcome apart = agree(communicator, check_devices(communicator)); apart.status != SPIDER_OK)
+      return apart;
+  }
+  TransportOutcome made = make_nccl_transport(communicator, grid.messages, grid.element_bytes);
+  grid.transport = std::move(made.transport);
+  if (made.outcome.status == SPIDER_OK && spider_prepare(grid.kernel) != SPIDER_OK)
+    made.outcome = {SPIDER_ERROR_DEVICE, spider_last_error()};
+  return agree(communicator, made.outcome);
+}
+
+/// Everything behind the duplicate of the communicator.
+Outcome build(spider_grid& grid, MPI_Comm original, const spider_kernel* kernel, const std::int64_t* whole,
+              const std::int32_t* periodic, bool has_place) {
+  MPI_Comm communicator = grid.communicator.get();
+  Outcome fit;
+  if (kernel == nullptr || whole == nullptr || !has_place) {
+    fit = {SPIDER_ERROR_NULL, "the kernel, the extents or the place for the grid is null"};
+  } else if (spider_info(kernel) == nullptr) {
+    fit = {SPIDER_ERROR_KERNEL, spider_last_error()};
+  }
+  if (fit = agree(communicator, fit); fit.status != SPIDER_OK) return fit;
+  fit = compare_with_first_rank(communicator, describe(*kernel, whole));
+  for (int axis = 3 - kernel->info.dimensions; axis < 3 && periodic != nullptr && fit.status == SPIDER_OK;
+       ++axis)
+    fit = check_periodic(*kernel, axis, periodic[axis] != 0, "the grid asked for");
+  Parts parts{};
+  if (fit.status == SPIDER_OK) fit = choose_parts(original, *kernel, parts);
+  int rank = 0;
+  MPI_Comm_rank(communicator, &rank);
+  LayoutOutcome made;
+  if (fit.status == SPIDER_OK) {
+    made = make_layout(*kernel, {whole[0], whole[1], whole[2]}, parts, rank);
+    fit = made.outcome;
+  }
+  if (fit = agree(communicator, fit); fit.status != SPIDER_OK) return fit;
+  grid.kernel = kernel;
+  grid.element_bytes = element_bytes(*kernel);
+  grid.layout = made.layout;
+  grid.messages = make_messages(*kernel, grid.layout);
+  grid.boxes = divide_part(grid.layout);
+  return make_transport(grid);
+}
+
+Outcome create(MPI_Comm original, const spider_kernel* kernel, const std::int64_t* whole,
+               const std::int32_t* periodic, spider_grid** result) {
+  int begun = 0;
+  int ended = 0;
+  MPI_Initialized(&begun);
+  MPI_Finalized(&ended);
+  if (begun == 0 || ended != 0) return {SPIDER_ERROR_RANKS, "MPI is not running: call MPI_Init first"};
+  if (original == MPI_COMM_NULL) return {SPIDER_ERROR_NULL, "the communicator is null"};
+  int between = 0;
+  MPI_Comm_test_inter(original, &between);
+  if (between != 0) return {SPIDER_ERROR_RANKS, "the communicator joins two groups; a grid has one"};
+  MPI_Comm duplicate = MPI_COMM_NULL;
+  if (Outcome made = of_mpi(MPI_Comm_dup(original, &duplicate), "duplicating the communicator");
+      made.status != SPIDER_OK)
+    return made;
+  MPI_Comm_set_errhandler(duplicate, MPI_ERRORS_RETURN);
+  auto grid = std::make_unique<spider_grid>(Communicator(duplicate));
+  Outcome built = build(*grid, original, kernel, whole, periodic, result != nullptr);
+  if (built.status == SPIDER_OK) *result = grid.release();
+  return built;
+}
+
+/// The bytes of a field with its halo, from the first to the last.
+struct Span {
+  std::uintptr_t begin;
+  std::uintptr_t end;
+};
+
+Span span_of(const spider_grid& grid, const spider_field& field) {
+  const spider_grid_layout& layout = grid.layout;
+  std::int64_t before = layout.low[2];
+  std::int64_t behind = layout.extent[2] + layout.high[2];
+  for (int axis = 0; axis < 2; ++axis) {
+    if (layout.low[axis] + layout.extent[axis] + layout.high[axis] == 1) continue;
+    before += layout.low[axis] * field.stride[axis];
+    behind += (layout.extent[axis] - 1 + layout.high[axis]) * field.stride[axis];
+  }
+  const auto data = reinterpret_cast<std::uintptr_t>(field.data);
+  return {data - static_cast<std::uintptr_t>(before * grid.element_bytes),
+          data + static_cast<std::uintptr_t>(behind * grid.element_bytes)};
+}
+
+/// Both ways of a time step.
+Outcome check_pair(const spider_grid& grid, const spider_field* a, const spider_field* b,
+                   std::int64_t steps) {
+  for (Outcome fit : {check_part_field(grid, a, "a"), check_part_field(grid, b, "b")}) {
+    if (fit.status != SPIDER_OK) return fit;
+  }
+  if (steps < 0) return {SPIDER_ERROR_STEPS, std::to_string(steps) + " steps; there must be 0 or more"};
+  for (Outcome fit : {check_fields(*grid.kernel, *a, *b, grid.layout.part),
+                      check_fields(*grid.kernel, *b, *a, grid.layout.part)}) {
+    if (fit.status != SPIDER_OK) return fit;
+  }
+  const Span first = span_of(grid, *a);
+  const Span second = span_of(grid, *b);
+  if (first.begin < second.end && second.begin < first.end) {
+    return {SPIDER_ERROR_OVERLAP, "the memory of a and that of b, with their halos, interleave"};
+  }
+  return {};
+}
+
+Outcome sweep_box(const spider_grid& grid, const spider_field& in, const spider_field& out, const Box& box,
+                  std::int32_t steps, void* stream) {
+  spider_sweep sweep{};
+  sweep.size = sizeof sweep;
+  sweep.in = &in;
+  sweep.out = &out;
+  std::copy_n(box.offset, 3, sweep.offset);
+  std::copy_n(box.extent, 3, sweep.extent);
+  sweep.part = &grid.layout.part;
+  sweep.stream = stream;
+  const spider_status status = spider_run_steps(grid.kernel, &sweep, steps, nullptr);
+  return status == SPIDER_OK ? Outcome{} : Outcome{status, spider_last_error()};
+}
+
+void keep_first(Outcome& kept, Outcome next) {
+  if (kept.status == SPIDER_OK) kept = std::move(next);
+}
+
+/// One sweep. A rank that failed goes on exchanging, for the others wait for it.
+void sweep_part(spider_grid& grid, const spider_field& in, const spider_field& out, std::int32_t steps,
+                void* stream, Outcome& outcome) {
+  Transport& transport = *grid.transport;
+  keep_first(outcome, transport.begin(in, stream));
+  for (const Box& box : grid.boxes.interior) {
+    if (outcome.status == SPIDER_OK) keep_first(outcome, sweep_box(grid, in, out, box, steps, stream));
+  }
+  keep_first(outcome, transport.complete(in));
+  for (const Box& box : grid.boxes.rims) {
+    if (outcome.status == SPIDER_OK)
+      keep_first(outcome, sweep_box(grid, in, out, box, steps, transport.rim_stream(stream)));
+  }
+  keep_first(outcome, transport.join(stream));
+}
+
+/// How many steps the longest sweep has that does not go beyond `left`.
+std::int32_t longest_sweep(const spider_kernel& kernel, std::int64_t left) {
+  for (std::int32_t i = 0; i < kernel.form_count; ++i) {
+    if (kernel.forms[i].steps <= left) return kernel.forms[i].steps;
+  }
+  return 0;
+}
+
+Outcome iterate(spider_grid& grid, const spider_field* a, const spider_field* b, std::int64_t steps,
+                void* stream, const spider_field** result) {
+  MPI_Comm communicator = grid.communicator.get();
+  Outcome fit = caught([&] { return check_pair(grid, a, b, steps); });
+  keep_first(fit, grid.transport->state());
+  if (fit = agree(communicator, fit, static_cast<std::uint64_t>(steps), "the number of steps");
+      fit.status != SPIDER_OK)
+    return fit;
+  Outcome swept;
+  const spider_field* in = a;
+  const spider_field* out = b;
+  for (std::int64_t left = steps; left > 0;) {
+    const std::int32_t of_sweep = longest_sweep(*grid.kernel, left);
+    if (of_sweep == 0) {
+      swept = {SPIDER_ERROR_STEPS,
+               std::to_string(steps) + " steps; the kernel has no sweep of the last " + std::to_string(left)};
+      break;
+    }
+    keep_first(swept, caught([&] {
+                 Outcome outcome = swept;
+                 sweep_part(grid, *in, *out, of_sweep, stream, outcome);
+                 return outcome;
+               }));
+    std::swap(in, out);
+    left -= of_sweep;
+  }
+  if (result != nullptr) *result = in;
+  return agree(communicator, swept);
+}
+
+Outcome exchange(spider_grid& grid, const spider_field* field, void* stream) {
+  MPI_Comm communicator = grid.communicator.get();
+  Outcome fit = check_part_field(grid, field, "the field");
+  keep_first(fit, grid.transport->state());
+  if (fit = agree(communicator, fit); fit.status != SPIDER_OK) return fit;
+  keep_first(fit, grid.transport->begin(*field, stream));
+  keep_first(fit, grid.transport->complete(*field));
+  keep_first(fit, grid.transport->join(stream));
+  return agree(communicator, fit);
+}
+
+/// Bytes to or from another rank, in pieces that MPI can count.
+template <class Transfer>
+Outcome in_pieces(std::vector<std::byte>& bytes, const Transfer& transfer) {
+  constexpr std::size_t piece = std::size_t{1} << 30U;
+  for (std::size_t at = 0; at < bytes.size(); at += piece) {
+    const auto count = static_cast<int>(std::min(piece, bytes.size() - at));
+    if (Outcome moved = of_mpi(transfer(bytes.data() + at, count), "moving a part");
+        moved.status != SPIDER_OK)
+      return moved;
+  }
+  return {};
+}
+
+Outcome check_root(const spider_grid& grid, std::int32_t root, const void* whole) {
+  if (root < 0 || root >= grid.layout.ranks) {
+    return {SPIDER_ERROR_RANKS,
+            "root is rank " + std::to_string(root) + " of " + std::to_string(grid.layout.ranks)};
+  }
+  if (root == grid.layout.rank && whole == nullptr)
+    return {SPIDER_ERROR_NULL, "the array of the whole is null"};
+  return {};
+}
+
+spider_grid_layout layout_of(const spider_grid& grid, std::int32_t rank) {
+  const spider_grid_layout& own = grid.layout;
+  return make_layout(*grid.kernel, {own.part.whole[0], own.part.whole[1], own.part.whole[2]},
+                     {own.parts[0], own.parts[1], own.parts[2]}, rank)
+      .layout;
+}
+
+/// `own` is this rank's part.
+Outcome send_parts(const spider_grid& grid, const std::byte* whole, std::vector<std::byte>& own) {
+  for (std::int32_t rank = 0; rank < grid.layout.ranks; ++rank) {
+    const spider_grid_layout layout = layout_of(grid, rank);
+    if (rank == grid.layout.rank) {
+      take_part(whole, layout, grid.element_bytes, own);
+      continue;
+    }
+    std::vector<std::byte> part(part_bytes(layout, grid.element_bytes));
+    take_part(whole, layout, grid.element_bytes, part);
+    Outcome sent = in_pieces(part, [&](const std::byte* bytes, int count) {
+      return MPI_Send(bytes, count, MPI_BYTE, rank, 0, grid.communicator.get());
+    });
+    if (sent.status != SPIDER_OK) return sent;
+  }
+  return {};
+}
+
+Outcome receive_parts(const spider_grid& grid, const std::vector<std::byte>& own, std::byte* whole) {
+  for (std::int32_t rank = 0; rank < grid.layout.ranks; ++rank) {
+    const spider_grid_layout layout = layout_of(grid, rank);
+    if (rank == grid.layout.rank) {
+      put_part(own, layout, grid.element_bytes, whole);
+      continue;
+    }
+    std::vector<std::byte> part(part_bytes(layout, grid.element_bytes));
+    Outcome received = in_pieces(part, [&](std::byte* bytes, int count) {
+      return MPI_Recv(bytes, count, MPI_BYTE, rank, 0, grid.communicator.get(), MPI_STATUS_IGNORE);
+    });
+    if (received.status != SPIDER_OK) return received;
+    put_part(part, layout, grid.element_bytes, whole);
+  }
+  return {};
+}
+
+Outcome scatter(const spider_grid& grid, const void* whole, std::int32_t root, const spider_field* field) {
+  MPI_Comm communicator = grid.communicator.get();
+  Outcome fit = check_part_field(grid, field, "the field");
+  keep_first(fit, check_root(grid, root, whole));
+  if (fit = agree(communicator, fit, static_cast<std::uint64_t>(root), "the root"); fit.status != SPIDER_OK)
+    return fit;
+  return agree(communicator, caught([&]() -> Outcome {
+                 std::vector<std::byte> own(part_bytes(grid.layout, grid.element_bytes));
+                 Outcome moved = root == grid.layout.rank
+                                     ? send_parts(grid, static_cast<const std::byte*>(whole), own)
+                                     : in_pieces(own, [&](std::byte* bytes, int count) {
+                                         return MPI_Recv(bytes, count, MPI_BYTE, root, 0, communicator,
+                                                         MPI_STATUS_IGNORE);
+                                       });
+                 return moved.status == SPIDER_OK ? upload_part(own, grid.element_bytes, *field) : moved;
+               }));
+}
+
+Outcome gather(const spider_grid& grid, const spider_field* field, std::int32_t root, void* whole) {
+  MPI_Comm communicator = grid.communicator.get();
+  Outcome fit = check_part_field(grid, field, "the field");
+  keep_first(fit, check_root(grid, root, whole));
+  std::vector<std::byte> own;
+  keep_first(fit, caught([&]() -> Outcome {
+               if (field == nullptr) return {};
+               own.resize(part_bytes(grid.layout, grid.element_bytes));
+               return fit.status == SPIDER_OK ? download_part(*field, grid.element_bytes, own) : Outcome{};
+             }));
+  if (fit = agree(communicator, fit, static_cast<std::uint64_t>(root), "the root"); fit.status != SPIDER_OK)
+    return fit;
+  return agree(communicator, caught([&]() -> Outcome {
+                 if (root == grid.layout.rank)
+                   return receive_parts(grid, own, static_cast<std::byte*>(whole));
+                 return in_pieces(own, [&](const std::byte* bytes, int count) {
+                   return MPI_Send(bytes, count, MPI_BYTE, root, 0, communicator);
+                 });
+               }));
+}
+
+spider_status select(MPI_Comm communicator) {
+  return guarded("spider_select_device", [&]() -> Outcome {
+    if (backend::is_emulated()) return {};
+    MPI_Comm host = MPI_COMM_NULL;
+    if (Outcome split =
+            of_mpi(MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host),
+                   "finding the ranks of this host");
+        split.status != SPIDER_OK)
+      return split;
+    const Communicator owner(host);
+    int number = 0;
+    int ranks = 1;
+    MPI_Comm_rank(host, &number);
+    MPI_Comm_size(host, &ranks);
+    return agree(communicator, select_device(number, ranks));
+  });
+}
+
+}  // namespace
+
+Outcome check_part_field(const spider_grid& grid, const spider_field* field, const char* name) {
+  if (field == nullptr || field->data == nullptr)
+    return {SPIDER_ERROR_NULL, std::string(name) + " is null, or has no data"};
+  const spider_grid_layout& layout = grid.layout;
+  std::array<std::int64_t, 3> cells{};
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (field->extent[axis] != layout.extent[axis]) {
+      return {SPIDER_ERROR_EXTENT, std::string(name) + " has extent " + std::to_string(field->extent[axis]) +
+                                       " along " + axis_names[axis] + ", and this rank's part has " +
+                                       std::to_string(layout.extent[axis])};
+    }
+    cells[axis] = layout.low[axis] + layout.extent[axis] + layout.high[axis];
+  }
+  if (reinterpret_cast<std::uintptr_t>(field->data) % static_cast<std::uintptr_t>(grid.element_bytes) != 0)
+    return {SPIDER_ERROR_ALIGNMENT, std::string(name) + " does not start on a multiple of its element size"};
+  constexpr std::int64_t largest_stride = std::int64_t{1} << 40U;
+  const std::int64_t row = cells[1] > 1 ? field->stride[1] : cells[2];
+  const std::int64_t plane = cells[0] > 1 ? field->stride[0] : row * cells[1];
+  if (row < cells[2] || row > largest_stride || plane < (cells[1] - 1) * row + cells[2] ||
+      plane > largest_stride) {
+    return {SPIDER_ERROR_STRIDE, std::string(name) + " has strides " + std::to_string(field->stride[0]) +
+                                     " and " + std::to_string(field->stride[1]) +
+                                     ", which do not keep its planes and rows of " +
+                                     std::to_string(cells[2]) + " cells with their halo apart"};
+  }
+  return {};
+}
+
+}  // namespace spider::distributed
+
+namespace distributed = spider::distributed;
+using spider::guarded;
+using spider::backend::Outcome;
+
+namespace {
+
+/// Calls `body` with the grid, if there is one.
+template <class Grid, class Body>
+spider_status with_grid(const char* function, Grid* grid, const Body& body) {
+  return guarded(function, [&]() -> Outcome {
+    if (grid == nullptr) return {SPIDER_ERROR_NULL, "the grid is null"};
+    return body(*grid);
+  });
+}
+
+}  // namespace
+
+spider_status spider_grid_create(MPI_Comm communicator, const spider_kernel* kernel, const int64_t whole[3],
+                                 const int32_t periodic[3], spider_grid** grid) {
+  return guarded("spider_grid_create",
+                 [&] { return distributed::create(communicator, kernel, whole, periodic, grid); });
+}
+
+spider_status spider_grid_create_f(MPI_Fint communicator, const spider_kernel* kernel, const int64_t whole[3],
+                                   const int32_t periodic[3], spider_grid** grid) {
+  return spider_grid_create(MPI_Comm_f2c(communicator), kernel, whole, periodic, grid);
+}
+
+spider_status spider_grid_free(spider_grid* grid) {
+  const std::unique_ptr<spider_grid> owner(grid);
+  return SPIDER_OK;
+}
+
+const spider_grid_layout* spider_grid_info(const spider_grid* grid) {
+  return grid == nullptr ? nullptr : &grid->layout;
+}
+
+spider_status spider_grid_exchange(spider_grid* grid, const spider_field* field, void* stream) {
+  return with_grid("spider_grid_exchange", grid,
+                   [&](spider_grid& known) { return distributed::exchange(known, field, stream); });
+}
+
+spider_status spider_grid_iterate(spider_grid* grid, const spider_field* a, const spider_field* b,
+                                  int64_t steps, void* stream, const spider_field** result) {
+  return with_grid("spider_grid_iterate", grid, [&](spider_grid& known) {
+    return distributed::iterate(known, a, b, steps, stream, result);
+  });
+}
+
+spider_status spider_grid_wait(spider_grid* grid, void* stream, double seconds) {
+  return with_grid("spider_grid_wait", grid,
+                   [&](spider_grid& known) { return known.transport->wait(stream, seconds); });
+}
+
+spider_status spider_grid_scatter(spider_grid* grid, const void* whole_on_host, int32_t root,
+                                  const spider_field* field) {
+  return with_grid("spider_grid_scatter", grid, [&](const spider_grid& known) {
+    return distributed::scatter(known, whole_on_host, root, field);
+  });
+}
+
+spider_status spider_grid_gather(spider_grid* grid, const spider_field* field, int32_t root,
+                                 void* whole_on_host) {
+  return with_grid("spider_grid_gather", grid, [&](const spider_grid& known) {
+    return distributed::gather(known, field, root, whole_on_host);
+  });
+}
+
+spider_status spider_grid_read_npy(spider_grid* grid, const char* path, const spider_field* field) {
+  return with_grid("spider_grid_read_npy", grid,
+                   [&](const spider_grid& known) { return distributed::read_npy(known, path, field); });
+}
+
+spider_status spider_grid_write_npy(spider_grid* grid, const spider_field* field, const char* path) {
+  return with_grid("spider_grid_write_npy", grid,
+                   [&](const spider_grid& known) { return distributed::write_npy(known, field, path); });
+}
+
+spider_status spider_select_device(MPI_Comm communicator) {
+  return distributed::select(communicator);
+}
+
+spider_status spider_select_device_f(MPI_Fint communicator) {
+  return spider_select_device(MPI_Comm_f2c(communicator));
+}

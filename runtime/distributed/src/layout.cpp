@@ -1,0 +1,246 @@
+#include "layout.h"
+
+#include <algorithm>
+#include <string>
+
+#include "fields.h"
+
+namespace spider::distributed {
+namespace {
+
+constexpr std::array<const char*, 3> axis_names{"z", "y", "x"};
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+std::int64_t round_up(std::int64_t number, std::int64_t multiple) {
+  return divide_up(number, multiple) * multiple;
+}
+
+bool folds(FaceRule rule) {
+  return rule == FaceRule::reflect || rule == FaceRule::mirror;
+}
+
+/// How far parts of an axis look into their neighbours. An index that a face turns round stays as near to
+/// where it came from, but may be on its other side.
+HaloWidth look(const spider_kernel& kernel, int axis) {
+  const std::int64_t low = kernel.info.reach_low[axis];
+  const std::int64_t high = kernel.info.reach_high[axis];
+  const std::int64_t far = std::max(low, high);
+  const bool turns = folds(kernel.faces[axis][0].rule) || folds(kernel.faces[axis][1].rule);
+  return turns ? HaloWidth{far, far} : HaloWidth{low, high};
+}
+
+/// Is there another rank on this side, 0 low or 1 high, of a part of an axis?
+bool has_neighbour(const spider_grid_layout& layout, int axis, int side) {
+  if (layout.parts[axis] == 1) return false;
+  if (layout.periodic[axis] != 0) return true;
+  return side == 0 ? layout.place[axis] > 0 : layout.place[axis] + 1 < layout.parts[axis];
+}
+
+/// The cells that a rank has of an axis to give: its own, and what the caller keeps beyond `halo` faces.
+struct Range {
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+Range owned(const spider_grid_layout& layout, int axis) {
+  return {has_neighbour(layout, axis, 0) ? 0 : -layout.low[axis],
+          layout.extent[axis] + (has_neighbour(layout, axis, 1) ? 0 : layout.high[axis])};
+}
+
+Box box_of(const std::array<Range, 3>& ranges) {
+  Box box{};
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    box.offset[axis] = ranges[axis].begin;
+    box.extent[axis] = ranges[axis].end - ranges[axis].begin;
+  }
+  return box;
+}
+
+/// The rank one further along the axes of `step`; the axes have such a neighbour.
+std::int32_t neighbour(const spider_grid_layout& layout, const std::array<int, 3>& step) {
+  std::int32_t rank = 0;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    const std::int32_t count = layout.parts[axis];
+    rank = rank * count + (layout.place[axis] + step[axis] + count) % count;
+  }
+  return rank;
+}
+
+/// The cells along an axis that go to the neighbour in direction `step`, and those that come from the
+/// neighbour opposite, for a message in that direction.
+Range sent(const spider_grid_layout& layout, int axis, int step) {
+  const std::int64_t extent = layout.extent[axis];
+  // What a neighbour keeps: the halo is as wide on every rank that has one.
+  if (step < 0) return {0, layout.high[axis]};
+  if (step > 0) return {extent - layout.low[axis], extent};
+  return owned(layout, axis);
+}
+
+Range received(const spider_grid_layout& layout, int axis, int step) {
+  const std::int64_t extent = layout.extent[axis];
+  if (step < 0) return {extent, extent + layout.high[axis]};
+  if (step > 0) return {-layout.low[axis], 0};
+  return owned(layout, axis);
+}
+
+/// Is there a rank in direction `step` along all its axes?
+bool reaches_rank(const spider_grid_layout& layout, const std::array<int, 3>& step, int sign) {
+  for (int axis = 0; axis < 3; ++axis) {
+    const int along = sign * step[static_cast<std::size_t>(axis)];
+    if (along != 0 && !has_neighbour(layout, axis, along < 0 ? 0 : 1)) return false;
+  }
+  return true;
+}
+
+/// The layout with the widths of halo at faces between parts on every side, also where there is none.
+spider_grid_layout with_look(const spider_kernel& kernel, spider_grid_layout layout) {
+  for (int axis = 0; axis < 3; ++axis) {
+    if (layout.parts[axis] == 1) continue;
+    layout.low[axis] = look(kernel, axis).low;
+    layout.high[axis] = look(kernel, axis).high;
+  }
+  return layout;
+}
+
+}  // namespace
+
+std::int64_t cut_unit(int axis, std::int64_t whole, std::int32_t parts) {
+  constexpr std::array<std::int64_t, 3> largest{1, 16, 128};
+  constexpr std::array<std::int64_t, 3> least{1, 1, 16};  // rows of f16 on 32 bytes
+  constexpr std::int64_t units_of_a_part = 32;
+  std::int64_t unit = largest[static_cast<std::size_t>(axis)];
+  while (unit > least[static_cast<std::size_t>(axis)] && unit * units_of_a_part * parts > whole) unit /= 2;
+  return unit * parts > whole ? 1 : unit;
+}
+
+std::int64_t part_begin(std::int64_t whole, std::int32_t parts, std::int64_t unit, std::int32_t part) {
+  return std::min(whole, divide_up(whole, unit) * part / parts * unit);
+}
+
+LayoutOutcome make_layout(const spider_kernel& kernel, const Extents& whole, const Parts& parts,
+                          std::int32_t rank) {
+  LayoutOutcome result;
+  spider_grid_layout& layout = result.layout;
+  layout.size = sizeof layout;
+  layout.rank = rank;
+  layout.ranks = parts[0] * parts[1] * parts[2];
+  spider_field all{nullptr, {whole[0], whole[1], whole[2]}, {0, 0}};
+  result.outcome = check_extents(kernel, all, "the whole");
+  if (result.outcome.status != SPIDER_OK) return result;
+  for (int axis = 2; axis >= 0; --axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    layout.parts[axis] = parts[i];
+    layout.place[axis] = rank % parts[i];
+    rank /= parts[i];
+  }
+  for (int axis = 0; axis < 3; ++axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    layout.periodic[axis] = kernel.faces[axis][0].rule == FaceRule::periodic ? 1 : 0;
+    layout.part.whole[axis] = whole[i];
+    const std::int64_t unit = cut_unit(axis, whole[i], parts[i]);
+    const std::int32_t place = layout.place[axis];
+    layout.part.origin[axis] = part_begin(whole[i], parts[i], unit, place);
+    layout.extent[axis] = part_begin(whole[i], parts[i], unit, place + 1) - layout.part.origin[axis];
+    const HaloWidth beyond = halo_width(kernel, all, whole_part(all), axis);
+    const HaloWidth between = look(kernel, axis);
+    layout.low[axis] = has_neighbour(layout, axis, 0) ? between.low : beyond.low;
+    layout.high[axis] = has_neighbour(layout, axis, 1) ? between.high : beyond.high;
+    if (parts[i] == 1) continue;
+    const std::int64_t widest = std::max<std::int64_t>({between.low, between.high, 1});
+    for (std::int32_t part = 0; part < parts[i]; ++part) {
+      const std::int64_t extent =
+          part_begin(whole[i], parts[i], unit, part + 1) - part_begin(whole[i], parts[i], unit, part);
+      if (extent >= widest) continue;
+      result.outcome = {SPIDER_ERROR_EXTENT,
+                        "the halo of " + std::string(kernel.info.name) + " has " + std::to_string(widest) +
+                            " cells along " + axis_names[i] + ", and of " + std::to_string(parts[i]) +
+                            " parts of " + std::to_string(whole[i]) + " cells part " + std::to_string(part) +
+                            " has " + std::to_string(extent) + "; take fewer ranks along " + axis_names[i] +
+                            ", for which a Cartesian communicator is the means"};
+      return result;
+    }
+  }
+  return result;
+}
+
+Messages make_messages(const spider_kernel& kernel, const spider_grid_layout& layout) {
+  constexpr std::int64_t cells_of_start = 128;
+  Messages messages;
+  const spider_grid_layout wide = with_look(kernel, layout);
+  std::int32_t tag = 0;
+  for (int z = -1; z <= 1; ++z) {
+    for (int y = -1; y <= 1; ++y) {
+      for (int x = -1; x <= 1; ++x, ++tag) {
+        const std::array<int, 3> step{z, y, x};
+        if (z == 0 && y == 0 && x == 0) continue;
+        Message message{};
+        message.tag = tag;
+        message.sends = reaches_rank(layout, step, 1);
+        message.receives = reaches_rank(layout, step, -1);
+        if (!message.sends && !message.receives) continue;
+        std::array<Range, 3> send{};
+        std::array<Range, 3> receive{};
+        for (int axis = 0; axis < 3; ++axis) {
+          const auto i = static_cast<std::size_t>(axis);
+          send[i] = step[i] == 0 ? owned(layout, axis) : sent(wide, axis, step[i]);
+          receive[i] = step[i] == 0 ? owned(layout, axis) : received(wide, axis, step[i]);
+        }
+        message.send = box_of(send);
+        message.receive = box_of(receive);
+        if (message.sends) message.to = neighbour(layout, step);
+        if (message.receives) message.from = neighbour(layout, {-z, -y, -x});
+        message.sends = message.sends && count_cells(message.send) > 0;
+        message.receives = message.receives && count_cells(message.receive) > 0;
+        message.send_at = messages.send_cells;
+        message.receive_at = messages.receive_cells;
+        if (message.sends) messages.send_cells += round_up(count_cells(message.send), cells_of_start);
+        if (message.receives)
+          messages.receive_cells += round_up(count_cells(message.receive), cells_of_start);
+        if (message.sends || message.receives) messages.all.push_back(message);
+      }
+    }
+  }
+  return messages;
+}
+
+std::int64_t count_cells(const Box& box) {
+  return box.extent[0] * box.extent[1] * box.extent[2];
+}
+
+Boxes divide_part(const spider_grid_layout& layout) {
+  constexpr std::int64_t columns_of_a_rim = 128;  // so that the interior's blocks are whole
+  std::array<Range, 3> inner{};
+  for (int axis = 0; axis < 3; ++axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    std::int64_t low = has_neighbour(layout, axis, 0) ? layout.low[axis] : 0;
+    std::int64_t high = has_neighbour(layout, axis, 1) ? layout.high[axis] : 0;
+    if (axis == 2 && layout.extent[axis] >= 8 * columns_of_a_rim) {
+      low = round_up(low, columns_of_a_rim);
+      high = high == 0
+                 ? 0
+                 : layout.extent[axis] - (layout.extent[axis] - high) / columns_of_a_rim * columns_of_a_rim;
+    }
+    inner[i] = {low, layout.extent[axis] - high};
+  }
+  Boxes boxes;
+  std::array<Range, 3> rest{Range{0, layout.extent[0]}, Range{0, layout.extent[1]},
+                            Range{0, layout.extent[2]}};
+  const bool has_interior =
+      std::all_of(inner.begin(), inner.end(), [](const Range& r) { return r.begin < r.end; });
+  if (!has_interior) return {{}, {box_of(rest)}};
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    std::array<Range, 3> rim = rest;
+    rim[axis].end = inner[axis].begin;
+    if (rim[axis].begin < rim[axis].end) boxes.rims.push_back(box_of(rim));
+    rim[axis] = {inner[axis].end, rest[axis].end};
+    if (rim[axis].begin < rim[axis].end) boxes.rims.push_back(box_of(rim));
+    rest[axis] = inner[axis];
+  }
+  boxes.interior.push_back(box_of(inner));
+  return boxes;
+}
+
+}  // namespace spider::distributed

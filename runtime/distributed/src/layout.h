@@ -1,0 +1,67 @@
+/// How a whole field is cut over ranks, and which cells neighbours exchange: arithmetic, without MPI.
+#pragma once
+
+#include <spider/distributed.h>
+#include <spider/kernel.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "backend.h"
+
+namespace spider::distributed {
+
+using Extents = std::array<std::int64_t, 3>;
+using Parts = std::array<std::int32_t, 3>;
+using backend::Outcome;
+
+/// Where along an axis a part begins; that of part `parts` is the axis's extent. Parts begin at multiples of
+/// `unit` cells.
+[[nodiscard]] std::int64_t part_begin(std::int64_t whole, std::int32_t parts, std::int64_t unit,
+                                      std::int32_t part);
+
+/// Cuts along x and y at multiples that blocks and vectors of kernels begin at, as long as parts stay about
+/// equal.
+[[nodiscard]] std::int64_t cut_unit(int axis, std::int64_t whole, std::int32_t parts);
+
+/// The layout of one rank; the reason why there is none, the same on every rank.
+struct LayoutOutcome {
+  Outcome outcome;
+  spider_grid_layout layout{};
+};
+[[nodiscard]] LayoutOutcome make_layout(const spider_kernel& kernel, const Extents& whole, const Parts& parts,
+                                        std::int32_t rank);
+
+/// The cells that one rank sends to another; boxes are relative to the first interior element.
+struct Message {
+  std::int32_t to;
+  std::int32_t from;
+  std::int32_t tag;  ///< 0 to 26: the direction in which it is sent; both ends count the same
+  Box send;
+  Box receive;
+  bool sends;  ///< there is a neighbour in this direction
+  bool receives;
+  std::int64_t send_at;  ///< in cells, from the start of the buffer of all messages
+  std::int64_t receive_at;
+};
+
+/// Those of a rank, in the same order on all; and the cells of the buffers for them. Each message starts on a
+/// multiple of 128 cells.
+struct Messages {
+  std::vector<Message> all;
+  std::int64_t send_cells = 0;
+  std::int64_t receive_cells = 0;
+};
+[[nodiscard]] Messages make_messages(const spider_kernel& kernel, const spider_grid_layout& layout);
+
+[[nodiscard]] std::int64_t count_cells(const Box& box);
+
+/// Boxes that cover a part: those that read no cell of neighbours, and the rest.
+struct Boxes {
+  std::vector<Box> interior;  ///< one at most
+  std::vector<Box> rims;
+};
+[[nodiscard]] Boxes divide_part(const spider_grid_layout& layout);
+
+}  // namespace spider::distributed

@@ -1,0 +1,23 @@
+/// Where NCCL, or the language CUDA, was missing when the library was built.
+#include "transport.h"
+
+namespace spider::distributed {
+
+TransportOutcome make_nccl_transport(MPI_Comm /*communicator*/, const Messages& /*messages*/,
+                                     std::int64_t /*element_bytes*/) {
+  return {
+      {SPIDER_ERROR_UNSUPPORTED,
+       "this program's SpiderGen::distributed was built without NCCL, which moves halos between GPUs: enable "
+       "the language CUDA, and set NCCL_ROOT to a folder with include/nccl.h and lib/libnccl.so"},
+      nullptr};
+}
+
+DeviceOutcome name_device() {
+  return {};
+}
+
+Outcome select_device(int /*number*/, int /*ranks*/) {
+  return {};
+}
+
+}  // namespace spider::distributed

@@ -1,0 +1,56 @@
+/// What moves the cells of halos: MPI between fields in host memory, NCCL between those of GPUs.
+#pragma once
+
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "layout.h"
+
+namespace spider::distributed {
+
+/// One exchange at a time: begin, then complete, in the order of the caller's stream.
+class Transport {
+ public:
+  Transport() = default;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+  virtual ~Transport() = default;
+
+  /// Takes the cells that others need when the stream's work so far is done.
+  [[nodiscard]] virtual Outcome begin(const spider_field& field, void* stream) = 0;
+  /// Fills the halo. Work that reads it is for rim_stream.
+  [[nodiscard]] virtual Outcome complete(const spider_field& field) = 0;
+  [[nodiscard]] virtual void* rim_stream(void* stream) = 0;
+  /// Lets the stream wait for the rim stream.
+  [[nodiscard]] virtual Outcome join(void* stream) = 0;
+
+  /// Waits for the stream at most so many seconds; 0: for ever.
+  [[nodiscard]] virtual Outcome wait(void* stream, double seconds) = 0;
+  /// What went wrong since; a sweep of a rank that failed must not keep the others waiting.
+  [[nodiscard]] virtual Outcome state() = 0;
+};
+
+struct TransportOutcome {
+  Outcome outcome;
+  std::unique_ptr<Transport> transport;
+};
+
+/// `messages` must live as long as the transport.
+[[nodiscard]] TransportOutcome make_mpi_transport(MPI_Comm communicator, const Messages& messages,
+                                                  std::int64_t element_bytes);
+/// For the current device; collective.
+[[nodiscard]] TransportOutcome make_nccl_transport(MPI_Comm communicator, const Messages& messages,
+                                                   std::int64_t element_bytes);
+
+/// Names the current device on its host, for ranks to find that they share one.
+struct DeviceOutcome {
+  Outcome outcome;
+  std::string name;
+};
+[[nodiscard]] DeviceOutcome name_device();
+/// Makes the device with this number on its host current; there are `ranks` on it.
+[[nodiscard]] Outcome select_device(int number, int ranks);
+
+}  // namespace spider::distributed

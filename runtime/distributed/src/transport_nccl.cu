@@ -1,0 +1,311 @@
+/// Halos of fields on GPUs: one kernel packs all messages, NCCL moves them, one kernel unpacks them, on a
+/// stream of their own.
+#undef CUDA_API_PER_THREAD_DEFAULT_STREAM
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "agreement.h"
+#include "transport.h"
+
+namespace spider::distributed {
+namespace {
+
+constexpr int most_messages = 26;
+constexpr int threads_per_block = 256;
+
+/// A box of a field and where its cells lie in a buffer, in cells.
+struct PackedBox {
+  long long offset[3];
+  int extent[3];
+  long long at;
+};
+
+struct PackedBoxes {
+  PackedBox box[most_messages];
+};
+
+/// Copies the cells of box blockIdx.y between field and buffer, a row after the other.
+template <class Cell, bool packs>
+__global__ void __launch_bounds__(threads_per_block)
+    copy_boxes(Cell* field, long long plane_stride, long long row_stride, Cell* buffer,
+               const PackedBoxes boxes) {
+  const PackedBox& box = boxes.box[blockIdx.y];
+  const long long width = box.extent[2];
+  const long long cells = width * box.extent[1] * box.extent[0];
+  const long long step = static_cast<long long>(gridDim.x) * threads_per_block;
+  for (long long i = static_cast<long long>(blockIdx.x) * threads_per_block + threadIdx.x; i < cells;
+       i += step) {
+    const long long row = i / width;
+    const long long x = i - row * width;
+    const long long z = row / box.extent[1];
+    const long long y = row - z * box.extent[1];
+    Cell& cell =
+        field[(box.offset[0] + z) * plane_stride + (box.offset[1] + y) * row_stride + box.offset[2] + x];
+    Cell& packed = buffer[box.at + i];
+    if (packs) {
+      packed = cell;
+    } else {
+      cell = packed;
+    }
+  }
+}
+
+/// A CUDA call's outcome; an error of this call does not stay behind for the caller to find.
+Outcome of_cuda(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return {};
+  static_cast<void>(cudaGetLastError());
+  return {error == cudaErrorMemoryAllocation ? SPIDER_ERROR_MEMORY : SPIDER_ERROR_LAUNCH,
+          std::string(what) + " failed: " + cudaGetErrorString(error)};
+}
+
+Outcome of_nccl(ncclResult_t result, const char* what) {
+  if (result == ncclSuccess) return {};
+  return {SPIDER_ERROR_RANKS, std::string(what) + " failed: NCCL: " + ncclGetErrorString(result)};
+}
+
+cudaStream_t to_stream(void* stream) {
+  return stream == nullptr ? cudaStreamLegacy : static_cast<cudaStream_t>(stream);
+}
+
+class NcclTransport final : public Transport {
+ public:
+  NcclTransport(const Messages& messages, std::int64_t element_bytes)
+      : messages_(messages), element_bytes_(element_bytes) {}
+  NcclTransport(const NcclTransport&) = delete;
+  NcclTransport& operator=(const NcclTransport&) = delete;
+
+  ~NcclTransport() override {
+    if (communicator_ != nullptr) {
+      if (failed_) {
+        ncclCommAbort(communicator_);
+      } else {
+        cudaStreamSynchronize(stream_);
+        ncclCommDestroy(communicator_);
+      }
+    }
+    cudaFree(sent_);
+    cudaFree(received_);
+    for (cudaEvent_t event : {ready_, packed_, done_}) {
+      if (event != nullptr) cudaEventDestroy(event);
+    }
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  }
+
+  /// Collective. The first messages make the connections that NCCL would else make within a time step.
+  Outcome open(MPI_Comm communicator) {
+    int rank = 0;
+    int ranks = 1;
+    MPI_Comm_rank(communicator, &rank);
+    MPI_Comm_size(communicator, &ranks);
+    Outcome made = agree(communicator, prepare());
+    if (made.status != SPIDER_OK || ranks == 1) return made;
+    ncclUniqueId id{};
+    if (rank == 0) made = of_nccl(ncclGetUniqueId(&id), "naming the communicator");
+    if (made = agree(communicator, made); made.status != SPIDER_OK) return made;
+    made = of_mpi(MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, communicator), "naming the communicator");
+    if (made.status == SPIDER_OK)
+      made = of_nccl(ncclCommInitRank(&communicator_, ranks, id, rank), "making the communicator");
+    if (made = agree(communicator, made); made.status != SPIDER_OK) return made;
+    made = send_all();
+    if (made.status == SPIDER_OK) made = of_cuda(cudaStreamSynchronize(stream_), "the first messages");
+    return made;
+  }
+
+  Outcome begin(const spider_field& field, void* stream) override {
+    if (messages_.all.empty()) return {};
+    Outcome outcome = of_cuda(cudaEventRecord(ready_, to_stream(stream)), "recording an event");
+    if (outcome.status == SPIDER_OK)
+      outcome = of_cuda(cudaStreamWaitEvent(stream_, ready_, 0), "waiting for an event");
+    if (outcome.status == SPIDER_OK) outcome = copy<true>(field);
+    // The sweep of the interior would take all places on the device before NCCL has its own.
+    if (outcome.status == SPIDER_OK)
+      outcome = of_cuda(cudaEventRecord(packed_, stream_), "recording an event");
+    const Outcome sent = send_all();  // also where packing failed: the others wait for it
+    if (outcome.status == SPIDER_OK) outcome = sent;
+    if (outcome.status == SPIDER_OK) outcome = copy<false>(field);
+    if (outcome.status == SPIDER_OK)
+      outcome = of_cuda(cudaStreamWaitEvent(to_stream(stream), packed_, 0), "waiting for an event");
+    return outcome;
+  }
+
+  Outcome complete(const spider_field& /*field*/) override { return {}; }
+
+  void* rim_stream(void* stream) override { return messages_.all.empty() ? stream : stream_; }
+
+  Outcome join(void* stream) override {
+    if (messages_.all.empty()) return {};
+    Outcome outcome = of_cuda(cudaEventRecord(done_, stream_), "recording an event");
+    if (outcome.status == SPIDER_OK)
+      outcome = of_cuda(cudaStreamWaitEvent(to_stream(stream), done_, 0), "waiting for an event");
+    return outcome;
+  }
+
+  Outcome wait(void* stream, double seconds) override {
+    using Clock = std::chrono::steady_clock;
+    const auto begin = Clock::now();
+    while (true) {
+      const cudaError_t reached = cudaStreamQuery(to_stream(stream));
+      if (reached == cudaSuccess) return state();
+      if (reached != cudaErrorNotReady) return of_cuda(reached, "waiting for the stream");
+      static_cast<void>(cudaGetLastError());
+      if (Outcome sound = state(); sound.status != SPIDER_OK) return sound;
+      const std::chrono::duration<double> waited = Clock::now() - begin;
+      if (seconds > 0 && waited.count() > seconds) {
+        failed_ = true;
+        return {SPIDER_ERROR_RANKS, "the stream's work was not done in " + std::to_string(seconds) +
+                                        " seconds: another rank may have ended"};
+      }
+      if (waited.count() > 1e-3) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+
+  Outcome state() override {
+    if (communicator_ == nullptr) return {};
+    ncclResult_t result = ncclSuccess;
+    Outcome outcome = of_nccl(ncclCommGetAsyncError(communicator_, &result), "asking NCCL");
+    if (outcome.status == SPIDER_OK && result != ncclInProgress) outcome = of_nccl(result, "an exchange");
+    failed_ = failed_ || outcome.status != SPIDER_OK;
+    return outcome;
+  }
+
+ private:
+  Outcome prepare() {
+    int least = 0;
+    int greatest = 0;
+    cudaDeviceGetStreamPriorityRange(&least, &greatest);
+    Outcome outcome =
+        of_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest), "making a stream");
+    for (cudaEvent_t* event : {&ready_, &packed_, &done_}) {
+      if (outcome.status == SPIDER_OK)
+        outcome = of_cuda(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "making an event");
+    }
+    const auto allocate = [&](void** memory, std::int64_t cells) {
+      if (outcome.status != SPIDER_OK || cells == 0) return;
+      outcome = of_cuda(cudaMalloc(memory, static_cast<std::size_t>(cells * element_bytes_)),
+                        "allocating buffers of halos");
+    };
+    allocate(&sent_, messages_.send_cells);
+    allocate(&received_, messages_.receive_cells);
+    for (const Message& message : messages_.all) {
+      if (message.sends) add(to_send_, send_count_, most_to_send_, message.send, message.send_at);
+      if (message.receives)
+        add(to_receive_, receive_count_, most_to_receive_, message.receive, message.receive_at);
+    }
+    return outcome;
+  }
+
+  static void add(PackedBoxes& boxes, int& count, std::int64_t& most, const Box& box, std::int64_t at) {
+    PackedBox& packed = boxes.box[count++];
+    for (int axis = 0; axis < 3; ++axis) {
+      packed.offset[axis] = box.offset[axis];
+      packed.extent[axis] = static_cast<int>(box.extent[axis]);
+    }
+    packed.at = at;
+    most = std::max(most, count_cells(box));
+  }
+
+  template <bool packs>
+  Outcome copy(const spider_field& field) {
+    if (element_bytes_ == 2) return copy_cells<unsigned short, packs>(field);
+    if (element_bytes_ == 4) return copy_cells<unsigned, packs>(field);
+    return copy_cells<unsigned long long, packs>(field);
+  }
+
+  template <class Cell, bool packs>
+  Outcome copy_cells(const spider_field& field) {
+    constexpr std::int64_t most_blocks = 512;
+    const int count = packs ? send_count_ : receive_count_;
+    const std::int64_t most = packs ? most_to_send_ : most_to_receive_;
+    if (count == 0) return {};
+    const auto blocks = static_cast<unsigned>(
+        std::min(most_blocks, (most + 4 * threads_per_block - 1) / (4 * threads_per_block)));
+    auto* data = static_cast<Cell*>(field.data);
+    long long plane = field.stride[0];
+    long long row = field.stride[1];
+    auto* buffer = static_cast<Cell*>(packs ? sent_ : received_);
+    PackedBoxes boxes = packs ? to_send_ : to_receive_;
+    void* arguments[] = {&data, &plane, &row, &buffer, &boxes};
+    return of_cuda(cudaLaunchKernel(reinterpret_cast<const void*>(&copy_boxes<Cell, packs>),
+                                    dim3(blocks, static_cast<unsigned>(count)), dim3(threads_per_block),
+                                    arguments, 0, stream_),
+                   packs ? "packing halos" : "unpacking halos");
+  }
+
+  /// Both ends of two ranks take their messages in the order of the directions in which they are sent.
+  Outcome send_all() {
+    Outcome outcome = of_nccl(ncclGroupStart(), "beginning an exchange");
+    for (const Message& message : messages_.all) {
+      if (message.sends && outcome.status == SPIDER_OK) {
+        outcome = of_nccl(ncclSend(static_cast<char*>(sent_) + message.send_at * element_bytes_,
+                                   static_cast<std::size_t>(count_cells(message.send) * element_bytes_),
+                                   ncclInt8, message.to, communicator_, stream_),
+                          "sending a halo");
+      }
+      if (message.receives && outcome.status == SPIDER_OK) {
+        outcome = of_nccl(ncclRecv(static_cast<char*>(received_) + message.receive_at * element_bytes_,
+                                   static_cast<std::size_t>(count_cells(message.receive) * element_bytes_),
+                                   ncclInt8, message.from, communicator_, stream_),
+                          "receiving a halo");
+      }
+    }
+    const Outcome ended = of_nccl(ncclGroupEnd(), "an exchange");
+    return outcome.status == SPIDER_OK ? ended : outcome;
+  }
+
+  const Messages& messages_;
+  std::int64_t element_bytes_;
+  ncclComm_t communicator_ = nullptr;
+  bool failed_ = false;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t ready_ = nullptr;
+  cudaEvent_t packed_ = nullptr;
+  cudaEvent_t done_ = nullptr;
+  void* sent_ = nullptr;
+  void* received_ = nullptr;
+  PackedBoxes to_send_{};
+  PackedBoxes to_receive_{};
+  int send_count_ = 0;
+  int receive_count_ = 0;
+  std::int64_t most_to_send_ = 0;
+  std::int64_t most_to_receive_ = 0;
+};
+
+}  // namespace
+
+TransportOutcome make_nccl_transport(MPI_Comm communicator, const Messages& messages,
+                                     std::int64_t element_bytes) {
+  auto transport = std::make_unique<NcclTransport>(messages, element_bytes);
+  Outcome opened = transport->open(communicator);
+  return {opened, std::move(transport)};
+}
+
+DeviceOutcome name_device() {
+  int device = 0;
+  std::array<char, 64> bus{};
+  std::array<char, 128> host{};
+  Outcome outcome = of_cuda(cudaGetDevice(&device), "finding the current device");
+  if (outcome.status == SPIDER_OK)
+    outcome = of_cuda(cudaDeviceGetPCIBusId(bus.data(), bus.size(), device), "naming the device");
+  gethostname(host.data(), host.size() - 1);
+  return {outcome, std::string(bus.data()) + " of " + host.data()};
+}
+
+Outcome select_device(int number, int ranks) {
+  int devices = 0;
+  Outcome outcome = of_cuda(cudaGetDeviceCount(&devices), "counting devices");
+  if (outcome.status != SPIDER_OK) return outcome;
+  if (number >= devices) {
+    return {SPIDER_ERROR_RANKS, std::to_string(ranks) + " ranks on a host with " + std::to_string(devices) +
+                                    " devices; each rank needs one of its own"};
+  }
+  return of_cuda(cudaSetDevice(number), "choosing the device");
+}
+
+}  // namespace spider::distributed

@@ -1,0 +1,27 @@
+/// How calls of the C interface end: a status, and words for spider_last_error.
+#pragma once
+
+#include <exception>
+#include <new>
+
+#include "backend.h"
+
+namespace spider {
+
+/// Keeps the words of a failure; without memory for them the status alone must do.
+spider_status report(const char* function, spider_status status, const char* reason) noexcept;
+
+/// Runs `body` and reports what it came to; no exception crosses the C interface.
+template <class Body>
+spider_status guarded(const char* function, const Body& body) noexcept {
+  try {
+    const backend::Outcome outcome = body();
+    return report(function, outcome.status, outcome.reason.c_str());
+  } catch (const std::bad_alloc&) {
+    return report(function, SPIDER_ERROR_MEMORY, "the host is out of memory");
+  } catch (const std::exception& error) {
+    return report(function, SPIDER_ERROR_LAUNCH, error.what());
+  }
+}
+
+}  // namespace spider

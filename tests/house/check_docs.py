@@ -125,6 +125,11 @@ def check_tables(root: pathlib.Path) -> list[str]:
     rows = re.findall(r"^\| `(SPIDER_\w+)` \| (\d+) \|", page.read_text(encoding="utf-8"), re.MULTILINE)
     problems += compare("runtime/README.md", [f"{name} = {value}" for name, value in rows], statuses)
 
+    distributed = root / "runtime/distributed"
+    functions = re.findall(r"^SPIDER_PUBLIC [^(]*?(spider_\w+)\(",
+                           (distributed / "include/spider/distributed.h").read_text(encoding="utf-8"), re.MULTILINE)
+    problems += compare("runtime/distributed/README.md", first_column(distributed / "README.md", r"`(spider_\w+)\("), functions)
+
     told = re.findall(r"`(\w+\.(?:cu|h)\.in)`", (root / "templates/README.md").read_text(encoding="utf-8"))
     problems += compare("templates/README.md", sorted(set(told)), [path.name for path in (root / "templates").glob("*.in")])
     return problems

@@ -1,7 +1,6 @@
 /// One status for all ranks.
 #pragma once
 
-
 #include <cstdint>
 #include <functional>
 

@@ -36,6 +36,11 @@ const char* name_of(FaceRule rule) {
   }
 }
 
+/// Are fields in the memory of GPUs?
+bool on_devices() {
+  return backend::kind() == SPIDER_BACKEND_CUDA;
+}
+
 /// What must be the same on all ranks.
 struct Description {
   char name[64];
@@ -49,7 +54,7 @@ Description describe(const spider_kernel& kernel, const std::int64_t whole[3]) {
   std::strncpy(description.name, kernel.info.name, sizeof description.name - 1);
   std::strncpy(description.spec_hash, kernel.info.spec_hash, sizeof description.spec_hash - 1);
   std::copy_n(whole, 3, description.whole);
-  description.cuda = backend::is_emulated() ? 0 : 1;
+  description.cuda = on_devices() ? 1 : 0;
   return description;
 }
 
@@ -152,7 +157,7 @@ Outcome check_devices(MPI_Comm communicator) {
 
 Outcome make_transport(spider_grid& grid) {
   MPI_Comm communicator = grid.communicator.get();
-  if (backend::is_emulated()) {
+  if (!on_devices()) {
     TransportOutcome made = make_mpi_transport(communicator, grid.messages, grid.element_bytes);
     grid.transport = std::move(made.transport);
     return agree(communicator, made.outcome);
@@ -451,7 +456,7 @@ Outcome gather(const spider_grid& grid, const spider_field* field, std::int32_t 
 
 spider_status select(MPI_Comm communicator) {
   return guarded("spider_select_device", [&]() -> Outcome {
-    if (backend::is_emulated()) return {};
+    if (!on_devices()) return {};
     MPI_Comm host = MPI_COMM_NULL;
     if (Outcome split =
             of_mpi(MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host),

@@ -89,6 +89,7 @@ Outcome read_npy_header(std::string_view preamble, NpyHeader& header) {
     header.shape.push_back(count);
     shape.remove_prefix(static_cast<std::size_t>(stop - shape.data()));
   }
+  if (shape.empty()) return refuse("the header of the .npy file ends within its shape");
   return {};
 }
 

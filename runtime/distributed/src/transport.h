@@ -1,7 +1,6 @@
 /// What moves the cells of halos: MPI between fields in host memory, NCCL between those of GPUs.
 #pragma once
 
-
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -1,0 +1,269 @@
+// Heat on the ranks of MPI_COMM_WORLD.
+//
+//     mpiexec -n 4 consumer                                        checks small fields against one rank
+//     mpiexec -n 4 consumer heat_plate --in a.npy --steps 100 --out b.npy
+//     mpiexec -n 2 consumer heat_block --measure 768 768 768       extents of a rank; times, and a model for
+//     more ranks
+#include <mpi.h>
+
+#include <spider/distributed.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "heat_block.h"
+#include "heat_block_f16.h"
+#include "heat_plate.h"
+#include "model.h"
+
+namespace {
+
+int this_rank() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+int all_ranks() {
+  int ranks = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  return ranks;
+}
+
+struct Request {
+  std::string kernel = "heat_plate";
+  std::string in;
+  std::string out;
+  std::int64_t steps = 100;
+  spider::Extents measure{};  ///< extents of a rank; zeros: none
+  double network = 50e9;      ///< bytes a second between hosts for each rank: 400 Gbit/s
+};
+
+/// A warm spot in the middle of each 64 cells, one value a cell of the whole.
+template <typename T>
+std::vector<T> make_spots(const spider::Extents& whole) {
+  std::vector<T> cells;
+  cells.reserve(static_cast<std::size_t>(whole[0] * whole[1] * whole[2]));
+  for (std::int64_t z = 0; z < whole[0]; ++z) {
+    for (std::int64_t y = 0; y < whole[1]; ++y) {
+      for (std::int64_t x = 0; x < whole[2]; ++x)
+        cells.push_back(static_cast<T>(static_cast<float>((x * 7 + y * 13 + z * 29) % 64) / 64.0F));
+    }
+  }
+  return cells;
+}
+
+/// Writes, reads and steps a field on all ranks; rank 0 does the same alone and compares every bit.
+template <typename T>
+bool check_against_one_rank(const spider_kernel* kernel, const spider::Extents& whole, std::int64_t steps) {
+  const std::string name = spider::info(kernel).name;
+  spider::Grid grid(MPI_COMM_WORLD, kernel, whole);
+  auto a = grid.make_field<T>();
+  auto b = grid.make_field<T>();
+  const std::vector<T> before = this_rank() == 0 ? make_spots<T>(whole) : std::vector<T>();
+  grid.scatter(before, a);
+  const std::string path = name + "_before.npy";
+  grid.write_npy(a, path);
+  grid.read_npy(path, b);
+  spider::Field<T>& last = grid.iterate(b, a, steps);
+  grid.wait();
+  const std::vector<T> after = grid.gather(last);
+  int same = 1;
+  if (this_rank() == 0) {
+    std::remove(path.c_str());
+    const spider::Halo halo = spider::Halo::of(kernel, whole);
+    spider::Field<T> alone(whole, halo);
+    spider::Field<T> other(whole, halo);
+    alone.upload(before);
+    const spider::Field<T>& wanted = spider::iterate(kernel, alone, other, steps);
+    spider::synchronize();
+    same = wanted.download() == after ? 1 : 0;
+    const spider_grid_layout& layout = grid.layout();
+    std::printf("%s: %lld x %lld x %lld on %d x %d x %d ranks, %lld steps: %s\n", name.c_str(),
+                static_cast<long long>(whole[0]), static_cast<long long>(whole[1]),
+                static_cast<long long>(whole[2]), layout.parts[0], layout.parts[1], layout.parts[2],
+                static_cast<long long>(steps),
+                same == 1 ? "the bits of one rank" : "NOT the bits of one rank");
+  }
+  MPI_Bcast(&same, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  return same == 1;
+}
+
+/// The seconds of a call on the slowest rank, when repeated; the best of three rounds.
+double time_of(spider::Grid& grid, int calls, const std::function<void(int)>& run) {
+  double best = 0;
+  for (int round = 0; round < 3; ++round) {
+    grid.wait();
+    MPI_Barrier(MPI_COMM_WORLD);
+    const auto begin = std::chrono::steady_clock::now();
+    run(calls);
+    grid.wait();
+    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / calls;
+    MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    best = round == 0 ? seconds : std::min(best, seconds);
+  }
+  return best;
+}
+
+template <typename T>
+void measure(const spider_kernel* kernel, const Request& request) {
+  constexpr int calls = 30;
+  const int dimensions = spider::info(kernel).dimensions;
+  std::array<int, 3> parts{};
+  MPI_Dims_create(all_ranks(), dimensions, parts.data());
+  spider::Extents whole = request.measure;
+  for (int i = 0; i < dimensions; ++i)
+    whole[static_cast<std::size_t>(3 - dimensions + i)] *= parts[static_cast<std::size_t>(i)];
+  spider::Grid grid(MPI_COMM_WORLD, kernel, whole);
+  auto a = grid.make_field<T>();
+  auto b = grid.make_field<T>();
+  const spider_grid_layout& layout = grid.layout();
+  {
+    const std::vector<T> own = make_spots<T>(grid.extents());
+    a.upload(own);
+    b.upload(own);
+  }
+  Measured measured{};
+  measured.sweep = time_of(grid, calls, [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      spider_sweep sweep{};
+      sweep.size = sizeof sweep;
+      sweep.in = i % 2 == 0 ? &a.c_field() : &b.c_field();
+      sweep.out = i % 2 == 0 ? &b.c_field() : &a.c_field();
+      sweep.part = &layout.part;
+      spider::check(spider_run(kernel, &sweep));
+    }
+  });
+  measured.exchange = time_of(grid, calls, [&](int count) {
+    for (int i = 0; i < count; ++i) grid.exchange(a);
+  });
+  measured.step = time_of(grid, calls, [&](int count) { grid.iterate(a, b, count); });
+  double sent = 0;
+  spider::Extents halo{};
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    halo[axis] = std::max(layout.low[axis], layout.high[axis]);
+    if (layout.parts[axis] == 1) continue;
+    const double area =
+        static_cast<double>(layout.extent[0] * layout.extent[1] * layout.extent[2] / layout.extent[axis]);
+    const int faces = layout.periodic[axis] != 0 || layout.parts[axis] > 2 ? 2 : 1;
+    sent += area * static_cast<double>(halo[axis]) * faces * sizeof(T);
+  }
+  measured.bandwidth = measured.exchange > 0 && sent > 0 ? sent / measured.exchange : 1e9;
+  if (this_rank() != 0) return;
+  const double hidden =
+      measured.exchange > 0
+          ? 100 * std::clamp(1 - (measured.step - measured.sweep) / measured.exchange, 0.0, 1.0)
+          : 100;
+  std::printf(
+      "%s, %lld x %lld x %lld a rank, %d ranks: sweep %.1f us, exchange %.1f us (%.1f MB, %.1f GB/s each "
+      "way), "
+      "step %.1f us: %.1f %% of a rank alone, %.0f %% of the exchange hidden\n",
+      spider::info(kernel).name, static_cast<long long>(layout.extent[0]),
+      static_cast<long long>(layout.extent[1]), static_cast<long long>(layout.extent[2]), all_ranks(),
+      1e6 * measured.sweep, 1e6 * measured.exchange, sent / 1e6, measured.bandwidth / 1e9,
+      1e6 * measured.step, 100 * measured.sweep / measured.step, hidden);
+  std::printf("On paper, at %.0f GB/s between hosts of 8:\n", request.network / 1e9);
+  print_model(measured, grid.extents(), halo, sizeof(T), 8, request.network);
+}
+
+/// Steps a file.
+template <typename T>
+void step_file(const spider_kernel* kernel, const Request& request, const spider::Extents& whole) {
+  spider::Grid grid(MPI_COMM_WORLD, kernel, whole);
+  auto a = grid.make_field<T>();
+  auto b = grid.make_field<T>();
+  grid.read_npy(request.in, a);
+  grid.write_npy(grid.iterate(a, b, request.steps), request.out);
+}
+
+Request read_request(const std::vector<std::string>& words) {
+  Request request;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto next = [&] {
+      if (++i == words.size()) throw std::runtime_error("nothing follows " + words[i - 1]);
+      return words[i];
+    };
+    if (words[i] == "--in") {
+      request.in = next();
+    } else if (words[i] == "--out") {
+      request.out = next();
+    } else if (words[i] == "--steps") {
+      request.steps = std::stoll(next());
+    } else if (words[i] == "--network") {
+      request.network = 1e9 * std::stod(next());
+    } else if (words[i] == "--measure") {
+      for (std::int64_t& extent : request.measure) extent = std::stoll(next());
+    } else {
+      request.kernel = words[i];
+    }
+  }
+  return request;
+}
+
+/// The shape in a .npy header: the grid checks all else.
+spider::Extents shape_of(const std::string& path) {
+  std::array<char, 256> text{};
+  if (std::FILE* file = std::fopen(path.c_str(), "rb")) {
+    static_cast<void>(std::fread(text.data(), 1, text.size() - 1, file));
+    std::fclose(file);
+  }
+  for (char& letter : text) letter = letter == '\0' ? ' ' : letter;
+  const std::string header(text.data(), text.size());
+  std::size_t at = header.find("'shape': (");
+  if (at == std::string::npos) throw std::runtime_error("no shape in " + path);
+  std::vector<std::int64_t> shape;
+  for (at += 10; at < header.size() && header[at] != ')'; ++at) {
+    if (header[at] < '0' || header[at] > '9') continue;
+    std::size_t length = 0;
+    shape.push_back(std::stoll(header.substr(at, 20), &length));
+    at += length - 1;
+  }
+  shape.insert(shape.begin(), 3 - std::min<std::size_t>(3, shape.size()), 1);
+  return {shape.at(0), shape.at(1), shape.at(2)};
+}
+
+template <typename T>
+bool run(const spider_kernel* kernel, const Request& request) {
+  if (request.measure[2] > 0) {
+    measure<T>(kernel, request);
+  } else {
+    step_file<T>(kernel, request, shape_of(request.in));
+  }
+  return true;
+}
+
+bool run(const Request& request) {
+  if (request.in.empty() && request.measure[2] == 0) {
+    bool good = check_against_one_rank<float>(heat_plate_kernel(), {1, 203, 517}, 20);
+    good = check_against_one_rank<float>(heat_block_kernel(), {37, 45, 130}, 3) && good;
+    return check_against_one_rank<spider::half>(heat_block_f16_kernel(), {41, 32, 140}, 3) && good;
+  }
+  if (request.kernel == "heat_plate") return run<float>(heat_plate_kernel(), request);
+  if (request.kernel == "heat_block") return run<float>(heat_block_kernel(), request);
+  if (request.kernel == "heat_block_f16") return run<spider::half>(heat_block_f16_kernel(), request);
+  throw std::runtime_error("the kernels are heat_plate, heat_block and heat_block_f16");
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  MPI_Init(&count, &arguments);
+  int status = 1;
+  try {
+    spider::select_device(MPI_COMM_WORLD);
+    status = run(read_request({arguments + 1, arguments + count})) ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rank %d: %s\n", this_rank(), error.what());
+  }
+  MPI_Finalize();
+  return status;
+}

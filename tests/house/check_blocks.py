@@ -167,7 +167,8 @@ class Checker:
         if after.get("--preset", "default") not in self.presets:
             problems.append(f"there is no preset {after['--preset']}")
         target = after.get("--target")
-        if target and not re.search(rf"(add_(custom_target|executable|library)|spider_cases_library)\(\s*{re.escape(target)}\b", self.cmake_text):
+        adds = r"(add_(custom_target|executable|library)|spider_cases_library)"
+        if target and not re.search(rf"{adds}\(\s*{re.escape(target)}\b", self.cmake_text):
             problems.append(f"there is no target {target}")
         return problems
 

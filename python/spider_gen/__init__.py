@@ -1,0 +1,17 @@
+"""Stencils from a line of Python: spec in, arrays through.
+
+    import spider_gen
+    heat = spider_gen.stencil("heat2d.yaml", alpha=0.2)
+    v = heat(u)
+    u = heat.iterate(u, steps=1000)
+
+Kernels are generated and compiled at first use and kept in a cache. They run where the arrays are: on the GPU for CuPy's
+and PyTorch's, and for NumPy's where there is one; else on the processor."""
+
+from ._cache import CacheError, cache_folder
+from ._compilers import CompileError, NoBackend
+from ._generator import SpecError
+from ._stencil import Stencil, stencil
+
+__all__ = ["CacheError", "CompileError", "NoBackend", "SpecError", "Stencil", "cache_folder", "stencil"]
+__version__ = "0.1.0"

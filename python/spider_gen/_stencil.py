@@ -1,0 +1,239 @@
+"""A stencil as a function of arrays."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from typing import Any, Callable, Mapping, Sequence
+
+from . import _arrays, _compilers, _generator, _progress, spider
+
+_STATUS_ERRORS = {3: ValueError, 4: ValueError, 5: ValueError, 6: ValueError, 7: ValueError, 10: MemoryError}
+_SECONDS_PER_REPORT = 0.2
+
+
+def stencil(
+    spec: str | os.PathLike | Mapping[str, Any] | None = None,
+    *,
+    weights: Any = None,
+    boundary: Any = None,
+    storage: str | None = None,
+    steps: int | str | None = None,
+    name: str | None = None,
+    backend: str = "auto",
+    options: Sequence[str] = (),
+    **parameters: float | str,
+) -> Stencil:
+    """A stencil that arrays can be passed to.
+
+    spec: path of a YAML file, or a mapping of the same keys. Or none of them, and
+    weights: an array of 1 to 3 axes (z, y, x): out[p] = sum of weights[q] * in[p + q - size // 2]; with it
+    boundary, storage, steps, name: as the keys of a spec. `storage` is f16 if nothing is said; it is that of the arrays.
+    backend: "auto" (device arrays on their device; arrays of the host on the GPU if there is one and a compiler for it,
+      else on the processor), "cuda", or "host".
+    options: of the command line, e.g. ("--engine", "cuda").
+    parameters: replace those of the spec, e.g. alpha=0.2; numbers, or expressions as text.
+
+    Raises SpecError with all that is wrong with the spec. The kernel is compiled when the first array comes.
+    """
+    keys = {"boundary": boundary, "storage": storage, "steps": steps, "stencil": name}
+    keys = {key: value for key, value in keys.items() if value is not None}
+    if (spec is None) == (weights is None):
+        raise TypeError("stencil() takes either a spec or weights")
+    if backend not in ("auto", "cuda", "host"):
+        raise ValueError(f'backend is "auto", "cuda" or "host", not {backend!r}')
+    all_options = [*_generator.parameter_options(parameters), *map(str, options)]
+    if weights is not None:
+        return Stencil(_generator.from_weights(weights, keys, all_options), backend)
+    if isinstance(spec, Mapping):
+        return Stencil(_generator.from_mapping({**spec, **keys}, all_options), backend)
+    if keys:
+        raise TypeError(f"{', '.join(keys)}: with a file of a spec these are written there")
+    return Stencil(_generator.from_file(spec, all_options), backend)
+
+
+class Stencil:
+    """A stencil: call it with an array. Made by spider_gen.stencil."""
+
+    def __init__(self, spec: _generator.Spec, backend: str):
+        self._spec = spec
+        self._backend = backend
+        self._generated = _generator.generate(spec)
+        self._kernels: dict[str, tuple[Any, Any]] = {}  # by back end: library and kernel
+        self._loading = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"<spider_gen stencil {self.name}>"
+
+    @property
+    def name(self) -> str:
+        return self._generated.name
+
+    @property
+    def source(self) -> str:
+        """The generated CUDA source file."""
+        return self._generated.source.read_text(encoding="utf-8")
+
+    def explain(self) -> str:
+        """The plan: what computes, what bounds it, a drawing of its matrices."""
+        return _generator.explain(self._spec)
+
+    @property
+    def info(self) -> spider.Info:
+        """Storage, dimensions, reach, steps of a sweep; compiles the kernel for what arrays of the host run on."""
+        return self._kernel(_compilers.choose(self._backend))[1].info
+
+    def compile(self) -> Stencil:
+        """Compiles now for what arrays of the host run on, instead of at the first array. Returns itself."""
+        self._kernel(_compilers.choose(self._backend))
+        return self
+
+    def halo(self, *shape: int) -> tuple[tuple[int, int], ...]:
+        """How many cells before and after an array of this shape are read, axis by axis: 0 but at `halo` faces."""
+        return self._kernel(_compilers.choose(self._backend))[1].halo(*shape)
+
+    def __call__(self, u: Any, out: Any = None, stream: Any = None) -> Any:
+        """One sweep of the array, of the spec's storage and dimensions; x is the last axis and contiguous.
+
+        Returns `out`, or a new array of the same library and device. With `halo` faces `u` is a view into a padded array,
+        whose cells around it are read; for all others it is all that is read. `stream` is one of CuPy or PyTorch, or a
+        number; without it work goes to the stream that the array's library is on, and calls return when it is queued.
+        NumPy arrays are ready on return.
+
+        TypeError: no array, another type of elements, `u` and `out` in different places. ValueError: another number of
+        dimensions or shape, a read-only `out`, overlap, x not contiguous.
+        """
+        source = _arrays.wrap(u)
+        library, kernel = self._kernel_for(source)
+        _arrays.check_type(source, kernel.info, "u")
+        target = source.new() if out is None else _arrays.wrap(out)
+        self._check_pair(source, target, kernel)
+        with source.here():
+            if source.on_device == kernel.info.on_host:
+                self._through_device(library, kernel, source, target)
+            else:
+                stream = source.stream() if stream is None else stream
+                _in_python(kernel.apply, source.view, target.view, stream)
+        return target.given
+
+    def iterate(self, u: Any, steps: int, out: Any = None, stream: Any = None,
+                progress: bool | Callable[[int, int], None] = False) -> Any:
+        """`steps` time steps: each sweep's result is the next one's input. `u` stays as it is.
+
+        Returns `out`, or a new array. Cells beyond `halo` faces stay what they are around `u`. `progress` is True for a bar
+        on standard error with the time left, or a function of the steps done and all steps.
+        """
+        source = _arrays.wrap(u)
+        library, kernel = self._kernel_for(source)
+        _arrays.check_type(source, kernel.info, "u")
+        target = None if out is None else _arrays.wrap(out)
+        if target is not None:
+            self._check_pair(source, target, kernel)
+        report = _progress.make(progress, self.name)
+        with source.here():
+            if source.on_device == kernel.info.on_host:
+                return self._iterate_through_device(library, kernel, source, target, steps, report)
+            halo = kernel.halo(*source.shape)
+            if any(low or high for low, high in halo):
+                if source.on_device:
+                    raise NotImplementedError("iterate() with halo faces takes arrays on the host: call the stencil step by "
+                                              "step, and fill the halo between")
+                spider._require_halo(source.view, spider._Cells.of(source.view), halo, kernel.info)
+                a, b = _arrays.padded(source, halo), _arrays.padded(source, halo)
+            else:
+                a, b = source.copy(), source.new()
+            stream = source.stream() if stream is None else stream
+            result = _steps(kernel, (a.view, b.view), steps, stream, report, source.synchronize)
+        last = a if result is a.view else b
+        if target is None:
+            return last.given if halo is None or not any(map(any, halo)) else last.copy().given
+        target.view[...] = last.view
+        return target.given
+
+    def _kernel_for(self, array: _arrays.Array) -> tuple[Any, Any]:
+        if array.on_device:
+            if self._backend == "host":
+                raise TypeError(f"{self.name} was made with backend=\"host\", and the array is on a device")
+            return self._kernel(_compilers.cuda())
+        return self._kernel(_compilers.choose(self._backend))
+
+    def _kernel(self, toolchain: _compilers.Toolchain) -> tuple[Any, Any]:
+        found = self._kernels.get(toolchain.backend)
+        if found is None:
+            with self._loading:
+                library = spider.load(_compilers.compile_kernel(self._generated, toolchain))
+                found = self._kernels.setdefault(toolchain.backend, (library, library.kernel(self.name)))
+        return found
+
+    @staticmethod
+    def _check_pair(source: _arrays.Array, target: _arrays.Array, kernel: Any) -> None:
+        _arrays.check_type(target, kernel.info, "out")
+        if source.on_device != target.on_device:
+            places = [f"on {'a device' if array.on_device else 'the host'}" for array in (source, target)]
+            raise TypeError(f"u is {places[0]} and out {places[1]}: both must be in one place")
+        if source.shape != target.shape:
+            raise ValueError(f"out has the shape {target.shape}, and u {source.shape}")
+        if getattr(getattr(target.view, "flags", None), "writeable", True) is False:
+            raise ValueError("out is read-only")
+
+    @staticmethod
+    def _through_device(library: Any, kernel: Any, source: _arrays.Array, target: _arrays.Array) -> None:
+        """A sweep of arrays on the host by a kernel of a device."""
+        halo = kernel.halo(*source.shape)
+        spider._require_halo(source.view, spider._Cells.of(source.view), halo, kernel.info)
+        a, b = (_in_python(library.field, kernel, *source.shape) for _ in range(2))
+        _arrays.to_field(a, source, halo)
+        _in_python(kernel.apply, a, b)
+        _arrays.from_field(b, target)
+
+    @staticmethod
+    def _iterate_through_device(library: Any, kernel: Any, source: _arrays.Array, target: _arrays.Array | None, steps: int,
+                                report: Any) -> Any:
+        halo = kernel.halo(*source.shape)
+        spider._require_halo(source.view, spider._Cells.of(source.view), halo, kernel.info)
+        fields = tuple(_in_python(library.field, kernel, *source.shape) for _ in range(2))
+        for field in fields:
+            _arrays.to_field(field, source, halo)
+        result = _steps(kernel, fields, steps, None, report, library.synchronize)
+        target = source.new() if target is None else target
+        _arrays.from_field(result, target)
+        return target.given
+
+
+def _steps(kernel: Any, pair: tuple[Any, Any], steps: int, stream: Any, report: Any, synchronize: Any) -> Any:
+    """Of the pair that which holds the last step. Between reports there are so many steps as take a moment."""
+    steps = spider._int64("steps", steps)
+    if report is None or steps <= 0:
+        return _in_python(kernel.iterate, *pair, steps, stream)
+    source, other = pair
+    done, chunk = 0, kernel.info.steps
+    report(0, steps)
+    while done < steps:
+        now = min(chunk, steps - done)
+        begin = time.monotonic()
+        result = _in_python(kernel.iterate, source, other, now, stream)
+        synchronize()
+        seconds = time.monotonic() - begin
+        if result is other:
+            source, other = other, source
+        done += now
+        report(done, steps)
+        if seconds < _SECONDS_PER_REPORT:
+            chunk = min(2 * chunk, kernel.info.steps * (1 << 20))
+    return source
+
+
+def _in_python(call: Callable[..., Any], *arguments: Any) -> Any:
+    """The call's result; a refusal of the runtime as the exception that Python has for it."""
+    try:
+        return call(*arguments)
+    except spider.Error as error:
+        kind = _STATUS_ERRORS.get(error.status)
+        if kind is None:
+            raise
+        raise kind(str(error)) from error
+
+
+assert sys.version_info >= (3, 9)

@@ -58,26 +58,27 @@ struct Axis {
     return remainder < 0 ? remainder + extent : remainder;
   }
 
-  /// The cells that `steps` steps to `cells` need and that are kept. An index that a face turns round stays
-  /// as near to where it came from, but may be on its other side.
-  [[nodiscard]] Range needed(const Range& cells, std::int64_t steps) const {
-    const bool turns = folds(rules[0]) || folds(rules[1]);
-    const std::int64_t far = std::max(reach[0], reach[1]);
-    const std::int64_t low = cells.begin - steps * (turns ? far : reach[0]);
-    const std::int64_t high = cells.end + steps * (turns ? far : reach[1]);
-    return {periodic() ? low : std::max(low, -beyond(0, steps)),
-            periodic() ? high : std::min(high, extent + beyond(1, steps))};
+  /// The kept cells that are looked up for `reached` ones, some of which may lie beyond faces: their hull.
+  [[nodiscard]] Range kept(const Range& reached) const {
+    if (periodic()) return reached;
+    Range found{std::max<std::int64_t>(reached.begin, 0), std::min(reached.end, extent)};
+    const auto look_up = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const Place place = find(i);
+        if (!place.constant) found = hull(found, {place.index, place.index + 1});
+      }
+    };
+    look_up(reached.begin, std::min<std::int64_t>(reached.end, 0));
+    look_up(std::max(reached.begin, extent), reached.end);
+    return found;
   }
 
- private:
-  /// How many cells beyond a face `steps` steps read (fields.cpp, halo_width).
-  [[nodiscard]] std::int64_t beyond(int side, std::int64_t steps) const {
-    if (rules[side] != FaceRule::halo) return 0;
-    const FaceRule other = rules[1 - side];
-    const std::int64_t far = steps * reach[side];
-    const std::int64_t turned = steps * reach[1 - side];
-    if (!folds(other) || turned == 0 || (other == FaceRule::mirror && extent == 1)) return far;
-    return std::max(far, turned - extent + (other == FaceRule::mirror ? 1 : 0));
+  /// The kept cells that `steps` steps to `cells` need. One that a face turns round stays as near to where it
+  /// was reached from, but may be on its other side.
+  [[nodiscard]] Range needed(Range cells, std::int64_t steps) const {
+    for (std::int64_t step = 0; step < steps; ++step)
+      cells = kept({cells.begin - reach[0], cells.end + reach[1]});
+    return cells;
   }
 };
 

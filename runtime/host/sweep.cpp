@@ -336,12 +336,11 @@ class Sweep {
 
   /// Reads what is kept before the first step.
   void load(Scratch<Number>& scratch, const Layout& layout, const Tile& tile) const {
-    const bool some = find_wanted_columns(scratch, layout, tile);
+    find_wanted_columns(scratch, layout, tile);
     for (std::int64_t z = layout.cells[axis_z].begin; z < layout.cells[axis_z].end; ++z) {
       for (std::int64_t y = layout.cells[axis_y].begin; y < layout.cells[axis_y].end; ++y) {
         const std::int64_t at = layout.row(z, y);
-        const Range columns =
-            some ? scratch.wanted_columns[static_cast<std::size_t>(at)] : layout.cells[axis_x];
+        const Range columns = scratch.wanted_columns[static_cast<std::size_t>(at)];
         Number* row = scratch.levels[0].data() + at * layout.pitch;
         if (!columns.empty()) load_row(input_row(z, y), row + layout.column(columns.begin), columns);
         fill_margins(row, layout, layout.cells[axis_x]);
@@ -361,29 +360,13 @@ class Sweep {
     }
   }
 
-  /// Of each row that is kept the columns to read, where that is not simply all: beyond halo faces those
-  /// that taps reach, since the caller may have no others.
-  bool find_wanted_columns(Scratch<Number>& scratch, const Layout& layout, const Tile& tile) const {
-    bool crosses = false;
-    Tile within;  // the field, or beyond periodic faces
-    for (int axis = 0; axis < 3; ++axis) {
-      const Range& cells = layout.cells[axis];
-      within[axis] = axes_[axis].periodic() ? cells : Range{0, axes_[axis].extent};
-      crosses = crosses || cells.begin < within[axis].begin || cells.end > within[axis].end;
-    }
-    if (!crosses) return false;
+  /// Of each row that is kept the columns to read: those that taps reach, since there may be no memory for
+  /// others. Of several steps, whose way may be another where faces turn, all that is no halo.
+  void find_wanted_columns(Scratch<Number>& scratch, const Layout& layout, const Tile& tile) const {
     std::vector<Range>& wanted = scratch.wanted_columns;
     wanted.assign(static_cast<std::size_t>(layout.row_count()), Range{});
-    const Range inner{std::max(layout.cells[axis_x].begin, within[axis_x].begin),
-                      std::min(layout.cells[axis_x].end, within[axis_x].end)};
-    for (std::int64_t z = layout.cells[axis_z].begin; z < layout.cells[axis_z].end; ++z) {
-      for (std::int64_t y = layout.cells[axis_y].begin; y < layout.cells[axis_y].end; ++y) {
-        if (within[axis_z].holds(z) && within[axis_y].holds(y))
-          wanted[static_cast<std::size_t>(layout.row(z, y))] = inner;
-      }
-    }
     for (const TapRow& taps : read_rows_) {
-      const Range columns = columns_reached(taps, tile[axis_x]);
+      const Range columns = axes_[axis_x].kept({tile[axis_x].begin + taps.low, tile[axis_x].end + taps.high});
       for (std::int64_t z = tile[axis_z].begin; z < tile[axis_z].end; ++z) {
         const Place plane = axes_[axis_z].find(z + taps.dz);
         if (plane.constant) continue;
@@ -395,24 +378,19 @@ class Sweep {
         }
       }
     }
-    return true;
-  }
-
-  /// The columns that a tap row takes of a row for `columns`, in memory or beyond periodic faces.
-  [[nodiscard]] Range columns_reached(const TapRow& taps, const Range& columns) const {
-    const Axis& axis = axes_[axis_x];
-    const Range reached{columns.begin + taps.low, columns.end + taps.high};
-    if (axis.periodic()) return reached;
-    Range found{std::max<std::int64_t>(reached.begin, 0), std::min(reached.end, axis.extent)};
-    const auto look_up = [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t x = begin; x < end; ++x) {
-        const Place place = axis.find(x);
-        if (!place.constant) found = hull(found, {place.index, place.index + 1});
-      }
+    if (stencil_.steps == 1) return;
+    const auto inside = [&](int axis) {
+      const Range& cells = layout.cells[axis];
+      if (axes_[axis].periodic()) return cells;
+      return Range{std::max<std::int64_t>(cells.begin, 0), std::min(cells.end, axes_[axis].extent)};
     };
-    look_up(reached.begin, std::min<std::int64_t>(reached.end, 0));
-    look_up(std::max(reached.begin, axis.extent), reached.end);
-    return found;
+    const Tile inner{inside(axis_z), inside(axis_y), inside(axis_x)};
+    for (std::int64_t z = inner[axis_z].begin; z < inner[axis_z].end; ++z) {
+      for (std::int64_t y = inner[axis_y].begin; y < inner[axis_y].end; ++y) {
+        Range& range = wanted[static_cast<std::size_t>(layout.row(z, y))];
+        range = hull(range, inner[axis_x]);
+      }
+    }
   }
 
   const Stencil& stencil_;

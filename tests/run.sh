@@ -19,7 +19,7 @@ done
 
 packages=(git cmake make ninja-build g++ clang-format clang-tidy libyaml-cpp-dev libmuparser-dev libfmt-dev libboost-program-options-dev
   libboost-context-dev libgtest-dev python3-numpy python3-scipy python3-matplotlib python3-yaml python3-jsonschema doxygen gfortran
-  clang libclang-rt-14-dev libopenmpi-dev openmpi-bin)
+  clang libclang-rt-14-dev libopenmpi-dev openmpi-bin libmpich-dev mpich python3-mpi4py)
 
 install_missing() {
   command -v dpkg-query >/dev/null || return 0  # not Debian: the build says what it misses

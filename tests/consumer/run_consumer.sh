@@ -30,7 +30,7 @@ expect_right_result() {
   if [[ $run == no ]]; then
     return
   elif [[ -e $work/source/consumer.py ]]; then
-    "$SPIDER_PYTHON" -B "$work/source/consumer.py" "$build/libconsumer.so" || fail "$1: the program failed"
+    (cd -- "$work" && ${CONSUMER_LAUNCHER:-} "$SPIDER_PYTHON" -B "$work/source/consumer.py" "$build/libconsumer.so") || fail "$1: the program failed"
   else
     (cd -- "$work" && ${CONSUMER_LAUNCHER:-} "$program") || fail "$1: the program failed"
   fi

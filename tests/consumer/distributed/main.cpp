@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "heat_block.h"
-#include "heat_block_f16.h"
+#include "heat_f16_block.h"
 #include "heat_plate.h"
 #include "model.h"
 
@@ -245,12 +245,12 @@ bool run(const Request& request) {
   if (request.in.empty() && request.measure[2] == 0) {
     bool good = check_against_one_rank<float>(heat_plate_kernel(), {1, 203, 517}, 20);
     good = check_against_one_rank<float>(heat_block_kernel(), {37, 45, 130}, 3) && good;
-    return check_against_one_rank<spider::half>(heat_block_f16_kernel(), {41, 32, 140}, 3) && good;
+    return check_against_one_rank<spider::half>(heat_f16_block_kernel(), {41, 32, 140}, 3) && good;
   }
   if (request.kernel == "heat_plate") return run<float>(heat_plate_kernel(), request);
   if (request.kernel == "heat_block") return run<float>(heat_block_kernel(), request);
-  if (request.kernel == "heat_block_f16") return run<spider::half>(heat_block_f16_kernel(), request);
-  throw std::runtime_error("the kernels are heat_plate, heat_block and heat_block_f16");
+  if (request.kernel == "heat_f16_block") return run<spider::half>(heat_f16_block_kernel(), request);
+  throw std::runtime_error("the kernels are heat_plate, heat_block and heat_f16_block");
 }
 
 }  // namespace

@@ -1,0 +1,201 @@
+"""Fields on the ranks of an MPI communicator, beside spider.py and in its manner. The library was linked with
+SpiderGen::distributed; communicators are mpi4py's, of the same MPI.
+
+    from mpi4py import MPI
+    import spider, spider_distributed
+
+    library = spider.load("libkernels.so")
+    grid = spider_distributed.Grid(MPI.COMM_WORLD, library.kernel("heat2d"), (20000, 30000))
+    a, b = grid.field(), grid.field()
+    grid.read_npy("before.npy", a)
+    grid.write_npy(grid.iterate(a, b, steps=1000), "after.npy")
+
+All calls but those that only tell are collective: every rank makes them, and if one fails, all raise spider.Error.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+from typing import Any, Sequence
+
+import spider
+
+__all__ = ["Grid", "select_device"]
+
+_pointer = ctypes.c_void_p
+_triple = ctypes.c_int64 * 3
+_places = ctypes.c_int32 * 3
+
+
+class _Layout(ctypes.Structure):
+    """struct spider_grid_layout"""
+
+    _fields_ = [
+        ("size", ctypes.c_uint32),
+        ("ranks", ctypes.c_int32),
+        ("rank", ctypes.c_int32),
+        ("parts", _places),
+        ("place", _places),
+        ("periodic", _places),
+        ("origin", _triple),
+        ("whole", _triple),
+        ("extent", _triple),
+        ("low", _triple),
+        ("high", _triple),
+    ]
+
+
+_field = ctypes.POINTER(spider._Field)
+_SIGNATURES = {
+    "spider_grid_create_f": [ctypes.c_int, _pointer, _triple, ctypes.POINTER(_places), ctypes.POINTER(_pointer)],
+    "spider_grid_free": [_pointer],
+    "spider_grid_exchange": [_pointer, _field, _pointer],
+    "spider_grid_iterate": [_pointer, _field, _field, ctypes.c_int64, _pointer, ctypes.POINTER(_field)],
+    "spider_grid_wait": [_pointer, _pointer, ctypes.c_double],
+    "spider_grid_scatter": [_pointer, _pointer, ctypes.c_int32, _field],
+    "spider_grid_gather": [_pointer, _field, ctypes.c_int32, _pointer],
+    "spider_grid_read_npy": [_pointer, ctypes.c_char_p, _field],
+    "spider_grid_write_npy": [_pointer, _field, ctypes.c_char_p],
+    "spider_select_device_f": [ctypes.c_int],
+}
+
+
+def _open(library: spider.Library) -> Any:
+    functions = library._c
+    for name, arguments in _SIGNATURES.items():
+        function = getattr(functions, name, None)
+        if function is None:
+            raise spider.Error(8, f"{library.path} has no {name}: link it with SpiderGen::distributed")
+        function.restype, function.argtypes = ctypes.c_int32, arguments
+    functions.spider_grid_info.restype, functions.spider_grid_info.argtypes = ctypes.POINTER(_Layout), [_pointer]
+    return functions
+
+
+def select_device(library: spider.Library, communicator: Any) -> None:
+    """Makes the device with the number of this rank on its host current; does nothing on the host."""
+    library._check(_open(library).spider_select_device_f(communicator.py2f()))
+
+
+class _Part:
+    """A kernel, as spider.Field asks it: for a part it has the part's halo."""
+
+    def __init__(self, info: spider.Info, halo: tuple[tuple[int, int], ...]):
+        self.info, self._halo = info, halo
+
+    def halo(self, *extents: int) -> tuple[tuple[int, int], ...]:
+        return self._halo
+
+
+class Grid:
+    """A whole field of these extents (planes, rows, columns), cut into a part for each rank of the communicator.
+
+    `periodic` is what the caller expects of the kernel's rules, axis by axis. `shape` and `origin` are those of this rank's
+    part, `halo` the cells around it, `parts` the ranks along each axis, `place` this one's among them.
+    """
+
+    def __init__(self, communicator: Any, kernel: spider.Kernel, whole: Sequence[int], periodic: Sequence[bool] | None = None):
+        self._handle = None
+        self.kernel, self.library, self.whole = kernel, kernel.library, tuple(whole)
+        self._c = _open(self.library)
+        axes = kernel.info.dimensions
+        if len(self.whole) != axes:
+            raise ValueError(f"{kernel.info.name} has {axes} axes, not {len(self.whole)}")
+        expected = None
+        if periodic is not None:
+            expected = ctypes.byref(_places(*([0] * (3 - axes)), *(int(bool(value)) for value in periodic)))
+        handle = _pointer()
+        extents = _triple(*([1] * (3 - axes)), *self.whole)
+        status = self._c.spider_grid_create_f(communicator.py2f(), kernel._handle, extents, expected, ctypes.byref(handle))
+        self.library._check(status)
+        self._handle = handle
+        layout = self._c.spider_grid_info(handle).contents
+        self.rank, self.ranks = layout.rank, layout.ranks
+        own = slice(3 - axes, 3)
+        self.parts, self.place = tuple(layout.parts)[own], tuple(layout.place)[own]
+        self.shape, self.origin = tuple(layout.extent)[own], tuple(layout.origin)[own]
+        self.halo = tuple(zip(layout.low, layout.high))[own]
+
+    def close(self) -> None:
+        """Before MPI ends; mpi4py ends it when Python does."""
+        handle, self._handle = self._handle, None
+        if handle:
+            self._c.spider_grid_free(handle)
+
+    def __enter__(self) -> Grid:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def field(self) -> spider.Field:
+        """A field for this rank's part, all zero."""
+        return spider.Field(self.library, _Part(self.kernel.info, self.halo), self.shape)
+
+    def exchange(self, field: Any, stream: Any = None) -> Any:
+        """Fills the halo. Returns the field."""
+        self.library._check(self._c.spider_grid_exchange(self._open(), self._view(field), spider._stream_handle(stream)))
+        return field
+
+    def iterate(self, a: Any, b: Any, steps: int, stream: Any = None) -> Any:
+        """`steps` time steps of the whole from `a` to `b` and back; returns whichever holds the last one."""
+        views = self._view(a), self._view(b)
+        result = _field()
+        status = self._c.spider_grid_iterate(self._open(), *views, spider._int64("steps", steps),
+                                             spider._stream_handle(stream), ctypes.byref(result))
+        self.library._check(status)
+        return a if ctypes.addressof(result.contents) == ctypes.addressof(views[0]) else b
+
+    def wait(self, stream: Any = None, seconds: float = 0) -> None:
+        """Waits for the stream at most so many seconds; 0: for ever."""
+        self.library._check(self._c.spider_grid_wait(self._open(), spider._stream_handle(stream), seconds))
+
+    def scatter(self, whole: Any, field: Any, root: int = 0) -> Any:
+        """From a NumPy array of the whole on `root`; others pass None. Returns the field."""
+        given = None
+        if self.rank == root and whole is not None:
+            given = self._bits(whole)
+        address = None if given is None else given.ctypes.data
+        self.library._check(self._c.spider_grid_scatter(self._open(), address, root, self._view(field)))
+        return field
+
+    def gather(self, field: Any, root: int = 0) -> Any:
+        """The whole as a NumPy array on `root`, None elsewhere. bf16 comes as its bits."""
+        import numpy
+
+        whole = None
+        if self.rank == root:
+            types = {"f16": numpy.float16, "f32": numpy.float32, "bf16": numpy.uint16, "f64": numpy.float64}
+            whole = numpy.empty(self.whole, types[self.kernel.info.storage])
+        address = None if whole is None else whole.ctypes.data
+        self.library._check(self._c.spider_grid_gather(self._open(), self._view(field), root, address))
+        return whole
+
+    def read_npy(self, path: str | os.PathLike, field: Any) -> Any:
+        """Reads the whole from a .npy file, all ranks at once. Returns the field."""
+        self.library._check(self._c.spider_grid_read_npy(self._open(), os.fsencode(path), self._view(field)))
+        return field
+
+    def write_npy(self, field: Any, path: str | os.PathLike) -> None:
+        """Writes the whole to one."""
+        self.library._check(self._c.spider_grid_write_npy(self._open(), self._view(field), os.fsencode(path)))
+
+    def _open(self) -> ctypes.c_void_p:
+        if not self._handle:
+            raise ValueError("the grid is closed")
+        return self._handle
+
+    def _view(self, array: Any) -> Any:
+        view = spider._View.of(array, self.kernel.info, True)
+        if math.prod(view.cells.shape) and view.cells.shape == self.shape:
+            spider._require_halo(array, view.cells, self.halo, self.kernel.info)
+        return view.field
+
+    def _bits(self, whole: Any) -> Any:
+        """The array as the kernel stores it, without gaps; a wrong shape is for the others to know, too."""
+        import numpy
+
+        types = {"f16": numpy.float16, "f32": numpy.float32, "bf16": numpy.uint16, "f64": numpy.float64}
+        array = numpy.ascontiguousarray(whole, types[self.kernel.info.storage])
+        return array if array.shape == self.whole else None

@@ -1,0 +1,81 @@
+! Diffusion on all ranks: what one rank computes of the same field.
+program consumer
+  use, intrinsic :: iso_c_binding
+  use mpi
+  use spider
+  use spider_distributed
+  implicit none
+  interface
+    function diffusion_kernel() bind(c) result(kernel)
+      import :: c_ptr
+      type(c_ptr) :: kernel
+    end function
+  end interface
+  integer(c_int64_t), parameter :: whole(3) = [1_c_int64_t, 61_c_int64_t, 130_c_int64_t], steps = 7
+  real(c_float), target :: values(130, 61), after(130, 61), alone(130, 61)
+  real(c_float), allocatable, target :: a_cells(:, :), b_cells(:, :)
+  type(spider_field), target :: a, b
+  type(spider_owned_field) :: one, other
+  type(spider_grid_layout) :: layout
+  type(c_ptr) :: grid, result
+  logical :: in_other
+  integer :: rank, error, i, j
+
+  call MPI_Init(error)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
+  call require(spider_select_device(MPI_COMM_WORLD))
+  if (spider_grid_create(MPI_COMM_WORLD, diffusion_kernel(), whole, grid, [.false., .false., .false.]) &
+      /= SPIDER_ERROR_RANKS) error stop 'rows that are no ring were not refused'
+  call require(spider_grid_create(MPI_COMM_WORLD, diffusion_kernel(), whole, grid, [.false., .true., .false.]))
+  layout = spider_get_layout(grid)
+
+  do j = 1, 61
+    do i = 1, 130
+      values(i, j) = real(mod(7 * i + 13 * j, 64)) / 64
+    end do
+  end do
+  call place(a_cells, a)
+  call place(b_cells, b)
+  call require(spider_grid_scatter(grid, c_loc(values), 0_c_int32_t, a))
+  call require(spider_grid_write_npy(grid, a, 'fortran_before.npy'))
+  call require(spider_grid_read_npy(grid, 'fortran_before.npy', b))
+  call require(spider_grid_iterate(grid, b, a, steps, c_null_ptr, result))
+  call require(spider_grid_wait(grid, c_null_ptr, 60.0_c_double))
+  if (c_associated(result, c_loc(a))) call require(spider_grid_gather(grid, a, 0_c_int32_t, c_loc(after)))
+  if (c_associated(result, c_loc(b))) call require(spider_grid_gather(grid, b, 0_c_int32_t, c_loc(after)))
+
+  if (rank == 0) then
+    call require(spider_field_create(diffusion_kernel(), shape(values), one))
+    call require(spider_field_create(diffusion_kernel(), shape(values), other))
+    call require(spider_field_set(one, values))
+    call require(spider_field_iterate(diffusion_kernel(), one, other, int(steps), c_null_ptr, in_other))
+    if (in_other) call require(spider_field_get(other, alone))
+    if (.not. in_other) call require(spider_field_get(one, alone))
+    if (any(transfer(after, [1_c_int32_t]) /= transfer(alone, [1_c_int32_t]))) error stop 'not what one rank computes'
+    print '(a, i0, a)', 'Fortran: ', layout%ranks, ' ranks, the bits of one'
+    call spider_field_destroy(one)
+    call spider_field_destroy(other)
+  end if
+  call require(spider_grid_free(grid))
+  call MPI_Finalize(error)
+
+contains
+
+  !> Memory for this rank's part and its halo, on the host.
+  subroutine place(cells, field)
+    real(c_float), allocatable, target, intent(out) :: cells(:, :)
+    type(spider_field), intent(out) :: field
+    allocate (cells(1 - layout%low(3):layout%extent(3) + layout%high(3), &
+                    1 - layout%low(2):layout%extent(2) + layout%high(2)), source=0.0_c_float)
+    field%data = c_loc(cells(1, 1))
+    field%extent = layout%extent
+    field%stride = [0_c_int64_t, size(cells, 1, c_int64_t)]
+  end subroutine
+
+  subroutine require(status)
+    integer(c_int32_t), intent(in) :: status
+    if (status == SPIDER_OK) return
+    print '(a)', spider_error()
+    error stop 'a call failed'
+  end subroutine
+end program

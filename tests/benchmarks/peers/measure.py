@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""Builds and measures other stencil programs beside ours, one after the other on one GPU.
+
+  measure.py build --build DIR [--arch sm_90] NAME=CHECKOUT...   compiles what the checkouts have; needs nvcc
+  measure.py run --build DIR --csv FILE [--ours COMMAND]         runs it; COMMAND is spider-bench's, before --csv
+  measure.py table FILE...                                       a table in Markdown from such CSV files
+  measure.py list                                                the peers, where they are, what each leaves out
+
+Their code stays where it is: a checkout is compiled as its authors do it but for the GPU's architecture. Edits that a newer CUDA
+needs stand in PEERS and are made in a copy. Rates are those that the programs print, or follow from the times that they print;
+each peer computes in the precision that is named, and nothing is converted between precisions. Standard library only.
+"""
+
+import argparse
+import csv
+import dataclasses
+import json
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+
+COLUMNS = ("peer", "stencil", "storage", "size", "steps_a_sweep", "gstencils", "checked", "note")
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """One compilation: sources and flags for nvcc, relative to the checkout."""
+    name: str
+    arguments: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    program: str
+    arguments: str
+    stencil: str
+    size: str
+    steps: int        # that one of its sweeps advances
+    found: str        # a pattern whose only group is a number in the output
+    unit: str         # "gstencils", or "ms" for so many points and steps:
+    points: float = 0
+    factor: float = 1  # of what it prints, with the reason in the peer's note
+
+
+@dataclasses.dataclass(frozen=True)
+class Peer:
+    name: str
+    where: str
+    storage: str
+    computes: str
+    leaves_out: str
+    programs: tuple[Program, ...]
+    runs: tuple[Run, ...]
+    edits: tuple[tuple[str, str, str], ...] = ()
+
+
+RATE = r"GStencil/s = ([\d.]+)"
+FAST = r"([\d.]+) GStencil/s"
+
+
+def an5d_programs() -> tuple[tuple[Program, ...], tuple[Run, ...]]:
+    """The configurations that its model puts first, for 16384^2 and 512^3."""
+    shapes = {"star2d1r": ("256-10-256", "512-16-256", "256-10-128"), "box2d1r": ("256-10-256", "512-8-128", "256-10-128"),
+              "star3d1r": ("32x32-5-128", "32x32-4-128"), "box3d1r": ("32x32-3-256", "32x32-3-128"), "star3d4r": ("64x16-1-256", "32x32-1-128")}
+    points = {"star2d1r": "5-point", "box2d1r": "9-point", "star3d1r": "7-point 3D", "box3d1r": "27-point 3D", "star3d4r": "25-point 3D"}
+    programs, runs = [], []
+    for stencil, configurations in shapes.items():
+        edge, dimensions = (16384, 2) if "2d" in stencil else (512, 3)
+        for configuration in configurations:
+            name = f"{stencil}-{configuration}"
+            programs.append(Program(name, f"--use_fast_math -Xcompiler -fopenmp -D SB_TYPE=float -I . compiled/float/{name}_host.cu "
+                                          f"compiled/float/{name}_kernel.cu"))
+            runs.append(Run(name, f"-s {edge} -t 1000 -n 3", points[stencil], "x".join([str(edge)] * dimensions),
+                            int(configuration.split("-")[1]), r"Average: .* ([\d.]+) ms", "ms", float(edge) ** dimensions * 1000))
+    return tuple(programs), tuple(runs)
+
+
+AN5D_PROGRAMS, AN5D_RUNS = an5d_programs()
+
+PEERS = (
+    Peer("FastStencil", "jxm2001/FastStencil-SC26 (SC'26)", "f64",
+         "many steps in a sweep, in registers; after 5 s of warming up",
+         "faces: a rim of steps x radius cells is not computed, and its check leaves it out",
+         tuple(Program(f"faststencil_{d}d", f"-std=c++20 -Xcompiler -fopenmp -DPERF_FUNC=FastStencil -I {d}dstencil/include "
+                                            f"{d}dstencil/src/perf.cpp {d}dstencil/lib/FastStencil.cu {d}dstencil/lib/utils.cu")
+               for d in (2, 3)),
+         (Run("faststencil_2d", "j2d5pt 11616 11616 320 0", "5-point", "11616x11616", 32, FAST, "gstencils"),
+          Run("faststencil_2d", "j2d9pt 9504 9504 240 0", "9-point", "9504x9504", 24, FAST, "gstencils"),
+          Run("faststencil_3d", "j3d7pt 2560 216 572 60 0", "7-point 3D", "2560x216x572", 6, FAST, "gstencils"),
+          Run("faststencil_3d", "j3d27pt 2560 220 540 30 0", "27-point 3D", "2560x220x540", 3, FAST, "gstencils"))),
+    Peer("AN5D", "khaki3/AN5D-Artifact (CGO'20)", "f32", "many steps in a sweep; its own tuned files, the best of several",
+         "faces: the outermost cells are fixed", AN5D_PROGRAMS, AN5D_RUNS),
+    Peer("ConvStencil", "jxm2001/ConvStencil (PPoPP'24)", "f64", "three steps fused into one stencil of radius 3, on tensor cores",
+         "cells near the faces",
+         tuple(Program(f"convstencil_{d}d", f"-std=c++17 --use_fast_math -rdc=true src/{d}d/main.cu "
+                                            + ("src/2d/gpu.cu" if d == 2 else "src/3d/gpu_star.cu src/3d/gpu_box.cu")) for d in (2, 3)),
+         (Run("convstencil_2d", "box2d1r 8448 8448 30", "9-point", "8448x8448", 3, RATE, "gstencils"),
+          Run("convstencil_2d", "box2d3r 8448 8448 10", "49-point", "8448x8448", 1, RATE, "gstencils"))),
+    Peer("LoRAStencil", "jxm2001/LoRAStencil (SC'24)", "f64", "low rank on tensor cores",
+         "cells near the faces",
+         (Program("lorastencil_2d", "-std=c++17 --use_fast_math -rdc=true src/2d/main.cu src/2d/gpu.cu"),),
+         (Run("lorastencil_2d", "box2d3r 8448 8448 10", "49-point", "8448x8448", 1, RATE, "gstencils"),)),
+    Peer("FlashFFTStencil", "jxm2001/FlashFFTStencil (PPoPP'25)", "f64", "one step by FFTs on tensor cores",
+         "laying the input out in tiles that overlap, which happens before its time begins; its loop sweeps the same input again",
+         (Program("flashfft_2d", "--use_fast_math src/2D/2d_main.cu -lcufft"),),
+         (Run("flashfft_2d", "Heat-2D 9504 10", "5-point", "9504x9504", 1, RATE, "gstencils"),)),
+)
+
+
+def fail(text: str) -> None:
+    sys.exit(f"measure.py: {text}")
+
+
+def build(arguments: argparse.Namespace) -> None:
+    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    peers = {peer.name.lower(): peer for peer in PEERS}
+    arguments.build.mkdir(parents=True, exist_ok=True)
+    for item in arguments.checkouts:
+        name, _, folder = item.partition("=")
+        peer = peers.get(name.lower())
+        if peer is None or not pathlib.Path(folder).is_dir():
+            fail(f"{item}: write NAME=CHECKOUT, where NAME is one of {', '.join(peer.name for peer in PEERS)}")
+        tree = arguments.build / f"{peer.name}-tree"
+        shutil.rmtree(tree, ignore_errors=True)
+        shutil.copytree(folder, tree, ignore=shutil.ignore_patterns(".git"))
+        for file, old, new in peer.edits:
+            text = (tree / file).read_text(encoding="utf-8")
+            if old not in text:
+                fail(f"{peer.name}: {file} has no '{old}' to edit: another version?")
+            (tree / file).write_text(text.replace(old, new), encoding="utf-8")
+        failures = {}
+        for program in peer.programs:
+            command = [nvcc, "-O3", "-w", f"-arch={arguments.arch}", *shlex.split(program.arguments), "-o", str(arguments.build.resolve() / program.name)]
+            done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                failures[program.name] = next((line for line in (done.stderr + done.stdout).splitlines() if "error" in line), "nvcc failed")
+            print(f"{peer.name}: {program.name}: {failures.get(program.name, 'built')}", flush=True)
+        (arguments.build / f"{peer.name}.json").write_text(json.dumps(failures), encoding="utf-8")
+        shutil.rmtree(tree)
+
+
+def measure_run(build_folder: pathlib.Path, peer: Peer, run: Run, limit_s: float) -> dict[str, str]:
+    row = {"peer": peer.name, "stencil": run.stencil, "storage": peer.storage, "size": run.size, "steps_a_sweep": str(run.steps),
+           "gstencils": "", "checked": "no", "note": run.program}
+    program = build_folder / run.program
+    if not program.exists():
+        return row | {"note": f"{run.program} was not built"}
+    try:
+        done = subprocess.run([program.resolve(), *shlex.split(run.arguments)], capture_output=True, text=True, timeout=limit_s, check=False)
+    except subprocess.TimeoutExpired:
+        return row | {"note": f"{run.program}: more than {limit_s:.0f} s"}
+    numbers = re.findall(run.found, done.stdout + done.stderr)
+    if done.returncode != 0 or not numbers:
+        return row | {"note": f"{run.program}: exit status {done.returncode}"}
+    number = float(numbers[-1])
+    rate = (run.points / number / 1e6 if run.unit == "ms" else number) * run.factor
+    return row | {"gstencils": f"{rate:.1f}"}
+
+
+def run_all(arguments: argparse.Namespace) -> None:
+    rows: list[dict[str, str]] = []
+
+    def ours() -> None:
+        if not arguments.ours:
+            return
+        file = arguments.csv.with_suffix(".ours.csv")
+        subprocess.run([*shlex.split(arguments.ours), "--csv", str(file)], check=True)
+
+    ours()
+    for peer in PEERS:
+        if not (arguments.build / f"{peer.name}.json").exists():
+            print(f"{peer.name}: no build, skipped")
+            continue
+        for run in peer.runs:
+            begin = time.monotonic()
+            row = measure_run(arguments.build, peer, run, arguments.limit)
+            rows.append(row)
+            print(f"{peer.name}: {run.stencil} {run.size}: {row['gstencils'] or row['note']} ({time.monotonic() - begin:.0f} s)", flush=True)
+    ours()
+    with open(arguments.csv, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def table(arguments: argparse.Namespace) -> None:
+    best: dict[tuple[str, str], dict[str, str]] = {}
+    for path in arguments.csv:
+        with open(path, newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                if "peer" not in row:  # of spider-bench
+                    row = {"peer": "spider-gen", "stencil": row["kernel"], "storage": row["storage"], "size": row["size"],
+                           "steps_a_sweep": "", "gstencils": row["gstencils"], "note": row["mode"]}
+                key = (row["peer"], row["stencil"] + row["note"] * (row["peer"] == "spider-gen"))
+                if key not in best or float(row["gstencils"] or 0) > float(best[key]["gstencils"] or 0):
+                    best[key] = row
+    print("| program | type | stencil, size | steps a sweep | 10^9 points x steps / s |\n|---|---|---|---|---|")
+    for row in best.values():
+        print(f"| {row['peer']} | {row['storage']} | {row['stencil']}, {row['size'].replace('x', ' x ')} | {row['steps_a_sweep']} | "
+              f"{row['gstencils'] or '- ' + row['note']} |")
+
+
+def list_peers(_: argparse.Namespace) -> None:
+    for peer in PEERS:
+        print(f"{peer.name}, {peer.where}, {peer.storage}: {peer.computes}. Leaves out: {peer.leaves_out}.")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("build")
+    command.set_defaults(function=build)
+    command.add_argument("--build", type=pathlib.Path, required=True)
+    command.add_argument("--arch", default="sm_90")
+    command.add_argument("checkouts", nargs="+", metavar="NAME=CHECKOUT")
+    command = commands.add_parser("run")
+    command.set_defaults(function=run_all)
+    command.add_argument("--build", type=pathlib.Path, required=True)
+    command.add_argument("--csv", type=pathlib.Path, required=True)
+    command.add_argument("--ours", default="")
+    command.add_argument("--limit", type=float, default=60, help="seconds a program may take")
+    command = commands.add_parser("table")
+    command.set_defaults(function=table)
+    command.add_argument("csv", nargs="+", type=pathlib.Path)
+    commands.add_parser("list").set_defaults(function=list_peers)
+    arguments = parser.parse_args()
+    arguments.function(arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -73,7 +73,7 @@ def compare(where: str, told: list[str], wanted: list[str]) -> list[str]:
 
 def pages(root: pathlib.Path) -> list[pathlib.Path]:
     folders = ["generated", "generator", "runtime", "stencils", "templates", "tests"]
-    return [root / "README.md", root / "CONTRIBUTING.md"] + sorted(page for folder in folders for page in (root / folder).rglob("*.md"))
+    return sorted(root.glob("*.md")) + sorted(page for folder in folders for page in (root / folder).rglob("*.md"))
 
 
 def anchors(page: pathlib.Path) -> set[str]:

@@ -6,8 +6,8 @@
   measure.py table FILE...                                       a table in Markdown from such CSV files
   measure.py list                                                the peers, where they are, what each leaves out
 
-Their code stays where it is: a checkout is compiled as its authors do it but for the GPU's architecture. Edits that a newer CUDA
-needs stand in PEERS and are made in a copy. Rates are those that the programs print, or follow from the times that they print;
+Their code stays where it is: a checkout is compiled as its authors do it but for the GPU's architecture; what a newer CUDA lacks
+is defined on the command line (PEERS). Rates are those that the programs print, or follow from the times that they print;
 each peer computes in the precision that is named, and nothing is converted between precisions. Standard library only.
 """
 
@@ -55,7 +55,6 @@ class Peer:
     leaves_out: str
     programs: tuple[Program, ...]
     runs: tuple[Run, ...]
-    edits: tuple[tuple[str, str, str], ...] = ()
 
 
 RATE = r"GStencil/s = ([\d.]+)"
@@ -106,7 +105,10 @@ PEERS = (
          (Run("lorastencil_2d", "box2d3r 8448 8448 10", "49-point", "8448x8448", 1, RATE, "gstencils"),)),
     Peer("FlashFFTStencil", "jxm2001/FlashFFTStencil (PPoPP'25)", "f64", "one step by FFTs on tensor cores",
          "laying the input out in tiles that overlap, which happens before its time begins; its loop sweeps the same input again",
-         (Program("flashfft_2d", "--use_fast_math src/2D/2d_main.cu -lcufft"),),
+         # Names of errors that cuFFT of CUDA 13 has no more.
+         (Program("flashfft_2d", "--use_fast_math " + " ".join(
+             f"'-DCUFFT_{name}=static_cast<cufftResult>({1000 + i})'" for i, name in
+             enumerate(("INCOMPLETE_PARAMETER_LIST", "PARSE_ERROR", "LICENSE_ERROR"))) + " src/2D/2d_main.cu -lcufft"),),
          (Run("flashfft_2d", "Heat-2D 9504 10", "5-point", "9504x9504", 1, RATE, "gstencils"),)),
 )
 
@@ -124,23 +126,14 @@ def build(arguments: argparse.Namespace) -> None:
         peer = peers.get(name.lower())
         if peer is None or not pathlib.Path(folder).is_dir():
             fail(f"{item}: write NAME=CHECKOUT, where NAME is one of {', '.join(peer.name for peer in PEERS)}")
-        tree = arguments.build / f"{peer.name}-tree"
-        shutil.rmtree(tree, ignore_errors=True)
-        shutil.copytree(folder, tree, ignore=shutil.ignore_patterns(".git"))
-        for file, old, new in peer.edits:
-            text = (tree / file).read_text(encoding="utf-8")
-            if old not in text:
-                fail(f"{peer.name}: {file} has no '{old}' to edit: another version?")
-            (tree / file).write_text(text.replace(old, new), encoding="utf-8")
         failures = {}
         for program in peer.programs:
             command = [nvcc, "-O3", "-w", f"-arch={arguments.arch}", *shlex.split(program.arguments), "-o", str(arguments.build.resolve() / program.name)]
-            done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 failures[program.name] = next((line for line in (done.stderr + done.stdout).splitlines() if "error" in line), "nvcc failed")
             print(f"{peer.name}: {program.name}: {failures.get(program.name, 'built')}", flush=True)
         (arguments.build / f"{peer.name}.json").write_text(json.dumps(failures), encoding="utf-8")
-        shutil.rmtree(tree)
 
 
 def measure_run(build_folder: pathlib.Path, peer: Peer, run: Run, limit_s: float) -> dict[str, str]:

@@ -8,16 +8,10 @@
 #include <string>
 
 #include "emit/storage_text.h"
+#include "emit/update_text.h"
 
 namespace spidergen::emit {
 namespace {
-
-/// A number as an f32 literal that reads back as itself.
-std::string literal(float value) {
-  std::string text = fmt::format("{}", value);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return text + "F";
-}
 
 /// A line per row and step, folded after four taps.
 std::string taps_text(const std::vector<plan::CoreTap>& taps) {
@@ -30,7 +24,7 @@ std::string taps_text(const std::vector<plan::CoreTap>& taps) {
     const bool fold = !same || on_line == taps_per_line;
     if (previous != nullptr) text += fold ? "\n" : " ";
     on_line = fold ? 1 : on_line + 1;
-    text += fmt::format("{{{}, {}, {}, {}}},", tap.step, tap.row, tap.column, literal(tap.weight));
+    text += fmt::format("{{{}, {}, {}, {}}},", tap.step, tap.row, tap.column, f32_literal(tap.weight));
     previous = &tap;
   }
   return text;

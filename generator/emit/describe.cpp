@@ -67,6 +67,18 @@ std::string inputs_text(const spec::StencilSpec& spec, plan::Engine engine) {
   return "; accuracy full: values in two f16 terms, scaled";
 }
 
+/// What becomes of the sum, and what that takes.
+void describe_update(const spec::StencilSpec& spec, std::vector<std::string>& lines) {
+  lines.push_back(fmt::format("Update    {}", spec.update->text));
+  std::vector<std::string> fields;
+  if (spec.previous)
+    fields.push_back(fmt::format("{} {}, one step back", spec.previous->name, storage_name(spec.storage)));
+  for (const spec::FurtherField& field : spec.fields)
+    fields.push_back(fmt::format("{} {}", field.name, storage_name(field.storage)));
+  if (!fields.empty()) lines.push_back(fmt::format("Fields    {}", fmt::join(fields, "; ")));
+  if (!spec.scalars.empty()) lines.push_back(fmt::format("Scalars   {}", fmt::join(spec.scalars, ", ")));
+}
+
 /// The error bound in words.
 std::string bound_text(const plan::ErrorBound& bound) {
   return fmt::format("|error| <= {:.2g} |result| + {:.2g} sum |w x| + {:.2g}", bound.result, bound.sum,
@@ -139,6 +151,7 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
     lines.push_back(fmt::format("With      {}", fmt::join(parameters, ", ")));
   }
   lines.push_back(fmt::format("Boundary  {}", boundary_text(spec)));
+  if (spec.update) describe_update(spec, lines);
   lines.push_back(fmt::format("Storage   {} fields, f32 sums{}", storage_name(spec.storage),
                               inputs_text(spec, plan.engine)));
   lines.push_back(fmt::format("Weights   {}", weights_text(plan.weights)));
@@ -148,7 +161,8 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
     lines.emplace_back(
         "          the old value is added to the sum of the rest: the centre weight is packed less 1");
   }
-  lines.push_back(fmt::format("Bound     {}", bound_text(plan.error_bound)));
+  lines.push_back(
+      fmt::format("Bound     {}{}", spec.update ? "of the sum: " : "", bound_text(plan.error_bound)));
   lines.push_back("Engine    " + engine_text(plan.engine));
   if (plan.variant != plan::Variant{})
     lines.push_back("Variant  " + plan::variant_options(plan.variant) + ", for measurements");

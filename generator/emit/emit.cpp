@@ -11,6 +11,7 @@
 #include "emit/describe.h"
 #include "emit/schemes/schemes.h"
 #include "emit/storage_text.h"
+#include "emit/update_text.h"
 #include "render/render.h"
 
 namespace spidergen::emit {
@@ -79,7 +80,8 @@ std::string contract_text(const spec::StencilSpec& spec, const plan::KernelPlan&
   std::string text =
       fmt::format("/* The kernel for spider_apply and its kin; fields hold {}.", storage_name(spec.storage));
   for (const std::string& line : report(spec, plan)) {
-    if (line.starts_with("Stencil") || line.starts_with("Boundary") || line.starts_with("Bound  "))
+    if (line.starts_with("Stencil") || line.starts_with("Boundary") || line.starts_with("Bound  ") ||
+        line.starts_with("Update") || line.starts_with("Fields") || line.starts_with("Scalars"))
       text += "\n * " + line;
   }
   return text + " */";
@@ -113,12 +115,25 @@ void bind_stencil(const spec::StencilSpec& spec, const plan::KernelPlan& plan, r
 /// The forms of a kernel that is compiled for the host: of all steps, and of one.
 std::string host_forms_text(const Kernel& kernel) {
   const auto form = [&](int steps) {
+    if (kernel.spec.update) {
+      return fmt::format("spider::host_form<taps, tap_rows, faces, {}, {}, false, Update>(),",
+                         storage_code(kernel.spec.storage), steps);
+    }
     return fmt::format("spider::host_form<taps, tap_rows, faces, {}, {}{}>(),",
                        storage_code(kernel.spec.storage), steps,
                        kernel.plan.weights.adds_identity ? ", true" : "");
   };
   const int steps = kernel.plan.op.steps;
   return steps == 1 ? form(1) : form(steps) + "\n" + form(1);
+}
+
+/// The name of the struct that forms are made of, with the update where there is one.
+std::string with_update(std::string form) {
+  constexpr std::string_view stencil = "<Stencil";
+  constexpr std::string_view updated = "<spider::Updated<Stencil, Update>";
+  for (std::size_t at = 0; (at = form.find(stencil, at)) != std::string::npos; at += updated.size())
+    form.replace(at, stencil.size(), updated);
+  return form;
 }
 
 EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
@@ -130,6 +145,7 @@ EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
   bindings["device_abi"] = fmt::to_string(device_abi);
   bindings["scheme"] = plan::scheme_name(kernel.plan.scheme);
   bindings["host_forms"] = host_forms_text(kernel);
+  bindings["update"] = kernel.spec.update ? update_struct(kernel.spec) : "";
   bindings["products"] = fmt::to_string(kernel.contraction().chained_products());
   std::visit(
       [&]<class Scheme>(const Scheme& scheme) {
@@ -139,6 +155,10 @@ EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
         bindings["forms"] = fmt::format("{}", fmt::join(text.forms, "\n"));
         // Of one step a kernel says nothing.
         bindings["facts"] = kernel.plan.op.steps == 1 ? "" : fmt::format(", {}", kernel.plan.op.steps);
+        if (kernel.spec.update) {
+          bindings["forms"] = with_update(bindings["forms"]);
+          bindings["facts"] = fmt::format(", 1, {}", update_facts(kernel.spec));
+        }
       },
       kernel.plan.scheme);
   return {kernel.spec.name + ".cu", render_part("kernel.cu.in", bindings) + "\n"};

@@ -14,6 +14,7 @@
 #include "emit/figures.h"
 #include "emit/schemes/schemes.h"
 #include "emit/storage_text.h"
+#include "emit/update_text.h"
 
 namespace spidergen::emit {
 namespace {
@@ -259,6 +260,7 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
   json += fmt::format("  \"accuracy\": \"{}\",\n  \"adds_identity\": {},\n", accuracy_name(spec.accuracy),
                       weights.adds_identity);
   json += error_bound_json(plan);
+  if (spec.update) json += update_json(spec);
   json += fmt::format("  \"boundary\": {},\n", boundary_json(spec));
   json += fmt::format("  \"reach\": {{\"low\": [{}], \"high\": [{}]}},\n", fmt::join(plan.op.reach_low, ", "),
                       fmt::join(plan.op.reach_high, ", "));

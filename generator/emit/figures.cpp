@@ -93,7 +93,7 @@ Figures figures_of(const plan::KernelPlan& plan) {
   const plan::Contraction& contraction = plan.contraction;
   Figures figures;
   figures.mmas = contraction.chained_products();
-  figures.bytes_per_point = 2 * contraction.element_bytes;
+  figures.bytes_per_point = 2 * contraction.element_bytes + plan.further_bytes;
   // Of bands along x, each comb has a quarter of the outputs.
   std::int64_t comb_slots = 0;
   std::int64_t comb_nonzeros = 0;

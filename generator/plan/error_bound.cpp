@@ -84,7 +84,8 @@ ErrorBound bound_f32(const KernelPlan& plan) {
 /// n multiply-adds, each rounded once to f32; the result of f32 fields is the sum itself.
 ErrorBound bound_cores(const spec::StencilSpec& spec, const KernelPlan& plan) {
   const auto taps = static_cast<double>(plan.weights.taps.size());
-  const bool f32 = spec.storage == spec::Storage::f32;
+  // An update takes the sum as it is, in f32.
+  const bool f32 = spec.storage == spec::Storage::f32 || spec.update;
   ErrorBound bound;
   bound.result = f32 ? 0 : higher_orders * rounding_error(plan.weights.type);
   bound.sum = higher_orders * taps * f32_rounding;

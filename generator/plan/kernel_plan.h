@@ -43,6 +43,7 @@ struct KernelPlan {
   int dimensions = 2;
   Operator op;
   RoundedWeights weights;        ///< of one step
+  int further_bytes = 0;         ///< that an update reads at a point, beside the input
   double microseconds = 0;       ///< as its candidate's
   double single_step_us = 0;     ///< of more steps: what a sweep of one would take
   std::vector<TapRow> tap_rows;  ///< of all steps of a sweep together, ascending in (dz, dy)

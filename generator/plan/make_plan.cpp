@@ -135,7 +135,9 @@ void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
   const int largest = largest_stepping_reach_of(spec.dimensions);
   const bool is_far = radius_of(spec, spec::axis_z) > largest || radius_of(spec, spec::axis_y) > largest ||
                       radius_of(spec, spec::axis_x) > largest;
-  if (is_far) {
+  if (spec.update) {
+    refuse("steps above 1 are generated without 'update' so far; write 'steps: 1' or remove it");
+  } else if (is_far) {
     refuse(
         fmt::format("steps above 1 are generated for taps that reach up to {} in {}D; write 'steps: 1' or "
                     "remove it",
@@ -159,6 +161,14 @@ diag::Diagnostics find_objections(const Problem& problem) {
   if (problem.op.steps > 1) check_steps(problem, diagnostics);
   if (engine == Engine::cuda) {
     check_cores(problem, diagnostics);
+    return diagnostics;
+  }
+  if (spec.update) {
+    diagnostics.error(
+        spec.where.update,
+        fmt::format("'--engine {}' does not take 'update' yet; '--engine cuda' does, and is the "
+                    "default for it",
+                    engine_name(engine)));
     return diagnostics;
   }
   if (engine == Engine::dense && spec.dimensions != 2) {
@@ -233,14 +243,19 @@ void consider(const Problem& problem, const ContractionOffer& offer, std::vector
   if (!Taken::takes(problem, contraction)) return;
   const Offer<Taken> taken =
       offer.objection.empty() ? Taken::plan(problem, contraction) : Offer<Taken>::none(offer.objection);
+  // What an update reads beside the input takes as long as memory does.
+  const double further_us =
+      bound_reference(problem.spec.dimensions,
+                      {.bytes_per_point = static_cast<double>(further_bytes(problem.spec))})
+          .memory_us;
   const int products = contraction.on_tensor_cores() ? contraction.chained_products()
                                                      : static_cast<int>(contraction.taps.size());
-  drafts.push_back(
-      {{problem.engine, Taken::name, contraction.grouping, contraction.mapping.name,
-        offer.objection.empty() ? products : 0, taken.microseconds, taken.measured, taken.objection},
-       problem.weights,
-       contraction,
-       taken.scheme});
+  drafts.push_back({{problem.engine, Taken::name, contraction.grouping, contraction.mapping.name,
+                     offer.objection.empty() ? products : 0, taken.microseconds + further_us, taken.measured,
+                     taken.objection},
+                    problem.weights,
+                    contraction,
+                    taken.scheme});
 }
 
 template <class... Schemes>
@@ -328,7 +343,7 @@ EngineDrafts ask_engine(const Problem& problem) {
 /// What `steps` says, or where that is auto, what is fastest a step.
 int choose_steps(const spec::StencilSpec& spec, const Request& request, double single_us) {
   if (spec.steps) return *spec.steps;
-  const bool may_step = request.engine.value_or(Engine::cuda) == Engine::cuda &&
+  const bool may_step = !spec.update && request.engine.value_or(Engine::cuda) == Engine::cuda &&
                         request.variant == Variant{} && !spec.taps.empty() && single_us > 0;
   return may_step ? fastest_stepping(spec, single_us) : 1;
 }
@@ -379,13 +394,14 @@ PlanResult make_plan(const spec::StencilSpec& spec, const Request& request) {
 
   PlanResult result;
   KernelPlan& plan = result.plan;
-  const Engine last_resort = has_sparse_plan(spec) ? Engine::sparse : Engine::cuda;
+  const Engine last_resort = has_sparse_plan(spec) && !spec.update ? Engine::sparse : Engine::cuda;
   const bool found = chosen != drafts.end() && chosen->is_possible();
   plan.engine =
       found ? chosen->candidate.engine : request.engine.value_or(op.steps > 1 ? Engine::cuda : last_resort);
   result.diagnostics = std::move(diagnostics[plan.engine]);
   plan.variant = request.variant;
   plan.dimensions = spec.dimensions;
+  plan.further_bytes = further_bytes(spec);
   plan.tap_rows = std::move(problem.tap_rows);
   plan.op = op;
   plan.single_step_us = single_us;

@@ -4,6 +4,12 @@
 
 namespace spidergen::plan {
 
+int further_bytes(const spec::StencilSpec& spec) {
+  int bytes = spec.previous ? spec::element_bytes(spec.previous->storage) : 0;
+  for (const spec::FurtherField& field : spec.fields) bytes += spec::element_bytes(field.storage);
+  return bytes;
+}
+
 int sparse_products(const Contraction& contraction) {
   // A dense MMA takes 3.47 ns where a sparse one takes 4.60 (plan/machine.cpp), so that four of the former
   // are as long as three of the latter.

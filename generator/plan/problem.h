@@ -60,6 +60,9 @@ constexpr int floor_divide(int a, int b) {
   return a / b - (a % b < 0 ? 1 : 0);
 }
 
+/// Bytes that an update reads at a point, beside the input.
+[[nodiscard]] int further_bytes(const spec::StencilSpec& spec);
+
 /// How many products of mma.sp.m16n8k32 take as long as those of a tile.
 [[nodiscard]] int sparse_products(const Contraction& contraction);
 

@@ -38,6 +38,9 @@ class Calculator {
   /// No name of `local` may be defined.
   [[nodiscard]] Evaluation evaluate(std::string_view expression, const LocalNames& local = {});
 
+  /// What is defined: the constant and the parameters, in the order of their definition.
+  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+
  private:
   [[nodiscard]] std::optional<ExpressionError> check_name(const Token& name, const LocalNames& local) const;
 

@@ -137,6 +137,12 @@ double largest_value(Storage storage) {
   return 0x1.FFFFFEp127;
 }
 
+const Choices<Storage>& storages() {
+  static const Choices<Storage> choices = {
+      {"f16", Storage::f16}, {"f32", Storage::f32}, {"bf16", Storage::bf16}};
+  return choices;
+}
+
 std::string storage_name(Storage storage) {
   switch (storage) {
     case Storage::f16:

@@ -89,4 +89,7 @@ template <typename Value>
 [[nodiscard]] double largest_value(Storage storage);
 [[nodiscard]] std::string storage_name(Storage storage);
 
+/// The words for storage types.
+[[nodiscard]] const Choices<Storage>& storages();
+
 }  // namespace spidergen::spec

@@ -8,6 +8,7 @@
 
 #include "spec/boundary.h"
 #include "spec/fields.h"
+#include "spec/further_fields.h"
 #include "spec/names.h"
 #include "spec/operator.h"
 #include "spec/parameters.h"
@@ -27,16 +28,10 @@ const std::vector<std::string>& known_keys() {
     for (const std::string& key : operator_keys()) {
       if (key != "accuracy") all.push_back(key);
     }
-    all.insert(all.end(), {"boundary", "steps", "tolerance"});
+    all.insert(all.end(), {"boundary", "steps", "tolerance", "previous", "fields", "scalars", "update"});
     return all;
   }();
   return keys;
-}
-
-const Choices<Storage>& storages() {
-  static const Choices<Storage> choices = {
-      {"f16", Storage::f16}, {"f32", Storage::f32}, {"bf16", Storage::bf16}};
-  return choices;
 }
 
 const Choices<Accumulate>& accumulators() {
@@ -220,7 +215,7 @@ std::optional<double> read_tolerance(const Document& document) {
 KeyLocations key_locations(const Document& document, const diag::SourceLocation& coefficients) {
   return {document.place("dimensions"), document.place("storage"),  document.place("accumulate"),
           document.place("weights"),    document.place("accuracy"), coefficients,
-          document.place("steps")};
+          document.place("steps"),      document.place("update")};
 }
 
 void read_document(const Document& document, const std::vector<ParameterOverride>& overrides,
@@ -251,6 +246,7 @@ void read_document(const Document& document, const std::vector<ParameterOverride
   spec.steps = read_steps(document);
   spec.tolerance = read_tolerance(document);
   spec.where = key_locations(document, summed.where);
+  read_further_fields(document.root, dimensions.has_value(), spec, document.context);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "diag/diagnostic.h"
+#include "spec/update.h"
 
 namespace spidergen::spec {
 
@@ -91,6 +92,15 @@ struct KeyLocations {
   diag::SourceLocation accuracy;
   diag::SourceLocation coefficients;  ///< or `shape`, where that makes them
   diag::SourceLocation steps;
+  diag::SourceLocation update;
+};
+
+/// A field beside input and output, read at the point itself.
+struct FurtherField {
+  std::string name;
+  Storage storage = Storage::f16;
+
+  bool operator==(const FurtherField&) const = default;
 };
 
 /// A stencil as its user means it: everything evaluated and checked, nothing decided about kernels.
@@ -110,6 +120,10 @@ struct StencilSpec {
   std::vector<Tap> taps;                 ///< sorted by offset, no zero weights, no offset twice
   std::optional<int> steps = 1;          ///< time steps that one sweep advances; none: what is fastest a step
   std::optional<double> tolerance;       ///< of composed weights; none: what suits the storage
+  std::optional<FurtherField> previous;  ///< the input one step back
+  std::vector<FurtherField> fields;      ///< in the spec's order
+  std::vector<std::string> scalars;      ///< numbers of a launch, in the spec's order
+  std::optional<Update> update;          ///< of each point; none: its sum
   KeyLocations where;
 };
 

@@ -54,13 +54,28 @@ Token read_name(std::string_view expression, std::size_t offset) {
   return {TokenKind::name, offset, expression.substr(offset, end - offset), 0};
 }
 
-TokenResult read_token(std::string_view expression, std::size_t offset) {
+/// A comparison, `?` or `:` at `offset`.
+TokenResult read_condition(std::string_view expression, std::size_t offset) {
+  const char first = expression[offset];
+  const bool has_equals = offset + 1 < expression.size() && expression[offset + 1] == '=';
+  if (is_one_of(first, "=!") && !has_equals) {
+    return ExpressionError{offset, fmt::format("'{}' has no place in an expression; comparisons are < <= > "
+                                               ">= == and !=",
+                                               first)};
+  }
+  const std::size_t length = has_equals && !is_one_of(first, "?:") ? 2 : 1;
+  return Token{TokenKind::symbol, offset, expression.substr(offset, length), 0};
+}
+
+TokenResult read_token(std::string_view expression, std::size_t offset, Grammar grammar) {
   while (offset < expression.size() && expression[offset] == ' ') ++offset;
   if (offset == expression.size()) return Token{TokenKind::end, offset, {}, 0};
   const char first = expression[offset];
   if (is_digit(first) || first == '.') return read_number(expression, offset);
   if (is_name_character(first)) return read_name(expression, offset);
   if (is_one_of(first, "+-*/^(),")) return Token{TokenKind::symbol, offset, expression.substr(offset, 1), 0};
+  if (grammar == Grammar::with_conditions && is_one_of(first, "<>=!?:"))
+    return read_condition(expression, offset);
   const bool printable = first > ' ' && first <= '~';
   return ExpressionError{offset,
                          fmt::format("{} has no place in an expression; use numbers, names and + - * / ^ ( )",
@@ -160,11 +175,11 @@ std::size_t number_length(std::string_view text) {
   return end;
 }
 
-std::variant<std::vector<Token>, ExpressionError> read_tokens(std::string_view expression) {
+std::variant<std::vector<Token>, ExpressionError> read_tokens(std::string_view expression, Grammar grammar) {
   std::vector<Token> tokens;
   std::size_t offset = 0;
   do {
-    TokenResult result = read_token(expression, offset);
+    TokenResult result = read_token(expression, offset, grammar);
     if (auto* error = std::get_if<ExpressionError>(&result)) return std::move(*error);
     tokens.push_back(std::get<Token>(result));
     offset = tokens.back().offset + tokens.back().text.size();

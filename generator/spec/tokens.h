@@ -27,7 +27,9 @@ struct Token {
   std::string_view text;
   double value = 0;  ///< of a number
 
-  [[nodiscard]] bool is(char symbol) const { return kind == TokenKind::symbol && text.front() == symbol; }
+  [[nodiscard]] bool is(char symbol) const {
+    return kind == TokenKind::symbol && text.size() == 1 && text.front() == symbol;
+  }
   [[nodiscard]] bool is_sign() const { return is('+') || is('-'); }
   [[nodiscard]] bool is_operator() const { return is_sign() || is('*') || is('/') || is('^'); }
 };
@@ -35,8 +37,12 @@ struct Token {
 /// Bytes of the decimal number that begins `text`: digits, point, exponent; 0 where none does.
 [[nodiscard]] std::size_t number_length(std::string_view text);
 
+/// What expressions are made of: of updates also comparisons and `? :`.
+enum class Grammar { numbers, with_conditions };
+
 /// All tokens, the end included. They refer to `expression`.
-[[nodiscard]] std::variant<std::vector<Token>, ExpressionError> read_tokens(std::string_view expression);
+[[nodiscard]] std::variant<std::vector<Token>, ExpressionError> read_tokens(
+    std::string_view expression, Grammar grammar = Grammar::numbers);
 
 /// Checks that operands and operators alternate, that parentheses match, that commas stand in calls only and
 /// that functions, and nothing else, are called. What the names mean is not looked at.

@@ -97,6 +97,17 @@ FieldAccess::FieldAccess(const spider_kernel& kernel, const SweepArguments& argu
   add_tap_row({0, 0, 0, 0});
   for (std::int32_t i = 0; i < kernel.tap_row_count; ++i) add_tap_row(kernel.tap_rows[i]);
   merge(readable_);
+  if (kernel.forms[0].sweep.update != nullptr)
+    add_further(kernel, static_cast<const UpdateArguments&>(arguments));
+}
+
+void FieldAccess::add_further(const spider_kernel& kernel, const UpdateArguments& arguments) {
+  const int before = kernel.info.previous != nullptr ? 1 : 0;
+  for (int i = 0; i < before + kernel.info.field_count; ++i) {
+    const std::int32_t storage = i < before ? kernel.info.storage : kernel.info.field_storages[i - before];
+    const FurtherField& field = arguments.further[i];
+    further_.push_back({field, storage == SPIDER_F32 ? 4 : 2, field.data == arguments.output});
+  }
 }
 
 FieldAccess::Columns FieldAccess::columns_of(const TapRow& taps) const {
@@ -192,23 +203,52 @@ void FieldAccess::check_input(const void* cell, int count, const char* verb) con
       (is_whole(arguments_) ? ", outside the field and its halo" : ", outside the box and its reach"));
 }
 
+std::optional<std::size_t> FieldAccess::place_in_box(const Cell& at) const {
+  const Box& box = arguments_.box;
+  const std::int64_t z = at.z - box.offset[0];
+  const std::int64_t y = at.y - box.offset[1];
+  const std::int64_t x = at.x - box.offset[2];
+  if (z < 0 || z >= box.extent[0] || y < 0 || y >= box.extent[1] || x < 0 || x >= box.extent[2])
+    return std::nullopt;
+  return static_cast<std::size_t>((z * box.extent[1] + y) * box.extent[2] + x);
+}
+
+/// Does the launch read these cells of this field? A cell that it has written already is a violation.
+bool FieldAccess::reads(const Further& further, const void* cell, int bytes) const {
+  const auto& [field, element_bytes, is_output] = further;
+  const std::int64_t first = offset_of(cell, field.data, element_bytes);
+  const std::int64_t stride[2] = {arguments_.extent[0] == 1 ? 0 : field.stride[0],
+                                  arguments_.extent[1] == 1 ? 0 : field.stride[1]};
+  for (std::int64_t offset = first; offset < first + bytes / element_bytes; ++offset) {
+    const Cell at = cell_at(offset, stride);
+    const std::optional<std::size_t> place = place_in_box(at);
+    if (!place) return false;
+    if (is_output && written_[*place].load(std::memory_order_relaxed) != 0)
+      throw Violation("reads cell " + name(at) + " of a further field after it was written in place");
+  }
+  return true;
+}
+
+void FieldAccess::check_further(const void* cell, int bytes) const {
+  check_alignment(cell, bytes, "reads");
+  const auto is_of = [&](const Further& further) { return reads(further, cell, bytes); };
+  if (std::none_of(further_.begin(), further_.end(), is_of))
+    throw Violation("reads " + std::to_string(bytes) + " bytes that are of no further field in the box");
+}
+
 void FieldAccess::note_output(const void* cell, int count) {
   check_alignment(cell, count * element_bytes_, "writes");
   const std::int64_t first = offset_of(cell, arguments_.output, element_bytes_);
   const std::int64_t stride[2] = {arguments_.extent[0] == 1 ? 0 : arguments_.output_stride[0],
                                   arguments_.extent[1] == 1 ? 0 : arguments_.output_stride[1]};
-  const Box& box = arguments_.box;
   for (std::int64_t offset = first; offset < first + count; ++offset) {
     const Cell at = cell_at(offset, stride);
-    const std::int64_t z = at.z - box.offset[0];
-    const std::int64_t y = at.y - box.offset[1];
-    const std::int64_t x = at.x - box.offset[2];
-    if (z < 0 || z >= box.extent[0] || y < 0 || y >= box.extent[1] || x < 0 || x >= box.extent[2]) {
+    const std::optional<std::size_t> place = place_in_box(at);
+    if (!place) {
       throw Violation("writes output cell " + name(at) + ", outside the " +
                       (is_whole(arguments_) ? "field" : "box"));
     }
-    const auto index = static_cast<std::size_t>((z * box.extent[1] + y) * box.extent[2] + x);
-    if (written_[index].exchange(1, std::memory_order_relaxed) != 0) {
+    if (written_[*place].exchange(1, std::memory_order_relaxed) != 0) {
       throw Violation("writes output cell " + name(at) + " a second time");
     }
   }

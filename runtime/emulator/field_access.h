@@ -16,7 +16,8 @@ namespace spider::emulator {
 
 /// Which cells of a launch's fields a kernel may touch. Of the input: the launch's box, and what the tap rows
 /// reach from it, wherever the faces' rules take that from, inside the memory that spider_allocate gave. Of
-/// the output: the box, each cell exactly once. Every broken rule is a Violation that names the cell. One
+/// the output: the box, each cell exactly once. Of fields that an update reads: the box, and where it is
+/// written in place no cell after that. Every broken rule is a Violation that names the cell. One
 /// object serves all threads of a launch.
 class FieldAccess {
  public:
@@ -24,6 +25,9 @@ class FieldAccess {
 
   /// `count` neighbouring cells from `cell` are about to be read; `verb` begins the message ("reads").
   void check_input(const void* cell, int count, const char* verb) const;
+
+  /// `bytes` of neighbouring cells of a further field from `cell` on are about to be read.
+  void check_further(const void* cell, int bytes) const;
 
   /// `count` neighbouring cells from `cell` are about to be written.
   void note_output(const void* cell, int count);
@@ -48,6 +52,16 @@ class FieldAccess {
   [[nodiscard]] Columns columns_of(const TapRow& taps) const;
   void add_cells(std::int64_t z, std::int64_t y, const Columns& columns);
   void add_tap_row(const TapRow& taps);
+  /// A further field as an update reads it.
+  struct Further {
+    FurtherField field;
+    int element_bytes;
+    bool is_output;
+  };
+
+  void add_further(const spider_kernel& kernel, const UpdateArguments& arguments);
+  [[nodiscard]] bool reads(const Further& further, const void* cell, int bytes) const;
+  [[nodiscard]] std::optional<std::size_t> place_in_box(const Cell& at) const;
   [[nodiscard]] Box frame(const std::int64_t* stride) const;
   [[nodiscard]] Cell cell_at(std::int64_t offset, const std::int64_t* stride) const;
   [[nodiscard]] std::string name(const Cell& cell) const;
@@ -56,6 +70,7 @@ class FieldAccess {
   int dimensions_;
   int element_bytes_;
   SweepArguments arguments_;
+  std::vector<Further> further_;
   std::optional<Bytes> input_memory_;  // where it is known
   std::vector<Range> readable_;  // offsets from the first interior element; ascending, disjoint, not adjacent
   std::vector<std::atomic<std::uint8_t>> written_;  // of the box, x fastest

@@ -78,6 +78,15 @@ Value load_cells(const void* from) {
   return value;
 }
 
+/// The same of a further field.
+template <class Value>
+Value load_further(const void* from) {
+  fields_for(this_lane()).check_further(from, static_cast<int>(sizeof(Value)));
+  Value value{};
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
 void start_copy(device::Shared to, const void* from, std::uint32_t bytes) {
   Lane& lane = this_lane();
   const emulator::FieldAccess& fields = fields_for(lane);
@@ -150,6 +159,30 @@ float float_of(std::uint32_t bits) {
 
 float multiply_add(float a, float b, float c) {
   return std::fma(a, b, c);
+}
+
+float add(float a, float b) {
+  return a + b;
+}
+float subtract(float a, float b) {
+  return a - b;
+}
+float multiply(float a, float b) {
+  return a * b;
+}
+float divide(float a, float b) {
+  return a / b;
+}
+float square_root(float a) {
+  return std::sqrt(a);
+}
+float larger(float a, float b) {
+  if (a == b) return std::signbit(a) ? b : a;
+  return std::fmax(a, b);
+}
+float smaller(float a, float b) {
+  if (a == b) return std::signbit(a) ? a : b;
+  return std::fmin(a, b);
 }
 
 float larger_magnitude(float a, float b) {
@@ -275,6 +308,22 @@ Pair load_field_pair(const void* from) {
 }
 Vector load_field_vector(const void* from) {
   return load_cells<Vector>(from);
+}
+
+std::uint16_t load_point(const std::uint16_t* from) {
+  return load_further<std::uint16_t>(from);
+}
+std::uint32_t load_point(const std::uint32_t* from) {
+  return load_further<std::uint32_t>(from);
+}
+std::uint32_t load_point_word(const void* from) {
+  return load_further<std::uint32_t>(from);
+}
+Pair load_point_pair(const void* from) {
+  return load_further<Pair>(from);
+}
+Vector load_point_vector(const void* from) {
+  return load_further<Vector>(from);
 }
 
 void store_field_word(void* to, std::uint32_t v) {

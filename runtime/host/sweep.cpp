@@ -35,6 +35,7 @@ struct Scratch {
   std::vector<Number> sums;           ///< of a row
   std::vector<const void*> rows;      ///< of a row's taps
   std::vector<Range> wanted_columns;  ///< of each row that is kept
+  std::vector<float> points;          ///< of a row: what an update reads
 };
 
 template <class Number>
@@ -213,6 +214,38 @@ class Sweep {
            y * arguments_.output_stride[1];
   }
 
+  /// Numbers of a row of cells of some storage.
+  static void load_numbers(std::int32_t storage, const void* row, std::int64_t first, float* to,
+                           std::int64_t count) {
+    switch (storage) {
+      case SPIDER_F16:
+        return F16Cells::load(static_cast<const std::uint16_t*>(row) + first, to, count);
+      case SPIDER_BF16:
+        return Bf16Cells::load(static_cast<const std::uint16_t*>(row) + first, to, count);
+      default:
+        return F32Cells::load(static_cast<const float*>(row) + first, to, count);
+    }
+  }
+
+  /// Makes a row's sums its results.
+  void update_row(Scratch<Number>& scratch, std::int64_t z, std::int64_t y, std::int64_t x,
+                  std::int64_t count) const {
+    const auto& sweep = static_cast<const UpdateArguments&>(arguments_);
+    const auto fields = static_cast<std::size_t>(stencil_.further_count);
+    scratch.points.resize((fields + 1) * static_cast<std::size_t>(count));
+    const float* further[most_further_fields] = {};
+    float* to = scratch.points.data();
+    if (stencil_.reads_input) Cells::load(input_row(z, y) + x, to, count);
+    for (std::size_t i = 0; i < fields; ++i) {
+      const FurtherField& field = sweep.further[i];
+      to += count;
+      load_numbers(stencil_.further_storages[i], field.data, z * field.stride[0] + y * field.stride[1] + x,
+                   to, count);
+      further[i] = to;
+    }
+    stencil_.update({sweep, z, y, x, scratch.points.data(), further, scratch.sums.data(), count});
+  }
+
   [[nodiscard]] Layout lay_out(const Tile& tile) const {
     constexpr std::int64_t line = 16;  // numbers
     Layout layout;
@@ -291,7 +324,15 @@ class Sweep {
     for (std::int64_t z = tile[axis_z].begin; z < tile[axis_z].end; ++z) {
       for (std::int64_t y = tile[axis_y].begin; y < tile[axis_y].end; ++y) {
         find_rows(scratch, layout, z, y, x, in_memory);
-        stencil_.sum(scratch.rows.data(), output_row(z, y) + x, tile[axis_x].size());
+        const std::int64_t count = tile[axis_x].size();
+        if (stencil_.update == nullptr) {
+          stencil_.sum(scratch.rows.data(), output_row(z, y) + x, count);
+        } else {
+          scratch.sums.resize(static_cast<std::size_t>(count));
+          stencil_.sum(scratch.rows.data(), scratch.sums.data(), count);
+          update_row(scratch, z, y, x, count);
+          Cells::store(scratch.sums.data(), output_row(z, y) + x, count);
+        }
       }
     }
   }
@@ -323,6 +364,7 @@ class Sweep {
           find_rows(scratch, layout, z, y, x, kept);
           if (step == stencil_.steps) {
             stencil_.sum(scratch.rows.data(), scratch.sums.data(), cells[axis_x].size());
+            if (stencil_.update != nullptr) update_row(scratch, z, y, x, cells[axis_x].size());
             Cells::store(scratch.sums.data(), output_row(z, y) + x, cells[axis_x].size());
           } else {
             Number* row = to + layout.row(z, y) * layout.pitch;

@@ -24,7 +24,7 @@ std::string& last_error() {
   return text;
 }
 
-static_assert(sizeof(spider_kernel) == 816, "another layout must have another size, or another SPIDER_ABI");
+static_assert(sizeof(spider_kernel) == 904, "another layout must have another size, or another SPIDER_ABI");
 // check_kernel compares sizes only: members that change places within them need another SPIDER_ABI.
 static_assert(sizeof(spider::SweepArguments) == 208 && offsetof(spider::SweepArguments, box) == 72 &&
                   offsetof(spider::SweepArguments, grid) == 120 &&
@@ -43,9 +43,12 @@ Outcome check_kernel(const spider_kernel* kernel) {
     };
     return refuse(version(kernel->abi, kernel->size), version(SPIDER_ABI, sizeof(spider_kernel)));
   }
-  if (kernel->launch_size != sizeof(spider::SweepArguments)) {
+  const std::size_t launch_size = kernel->form_count > 0 && kernel->forms[0].sweep.update != nullptr
+                                      ? sizeof(spider::UpdateArguments)
+                                      : sizeof(spider::SweepArguments);
+  if (kernel->launch_size != launch_size) {
     const auto launches = [](std::size_t size) { return "launches with " + std::to_string(size) + " bytes"; };
-    return refuse(launches(kernel->launch_size), launches(sizeof(spider::SweepArguments)));
+    return refuse(launches(kernel->launch_size), launches(launch_size));
   }
   if (kernel->info.backend != spider::backend::kind()) {
     return {SPIDER_ERROR_KERNEL, "the kernel was compiled for another back end: link one back end only"};
@@ -91,10 +94,97 @@ spider::SweepArguments make_arguments(const spider_field& in, const spider_field
           aligned.out};
 }
 
-/// Whether the back end can reach both fields.
-Outcome check_memory(const spider_field& in, const spider_field& out) {
-  Outcome reached = spider::backend::check_memory(in.data, "the input");
-  return reached.status != SPIDER_OK ? reached : spider::backend::check_memory(out.data, "the output");
+/// What a sweep is given: `previous`, `further` and `scalars` are null where the kernel takes none.
+struct Given {
+  const spider_field* in = nullptr;
+  const spider_field* out = nullptr;
+  const spider_field* previous = nullptr;
+  const spider_field* const* further = nullptr;
+  const double* scalars = nullptr;
+};
+
+/// The fields that the kernel takes beside input and output, given or not.
+std::vector<spider::OtherField> other_fields(const spider_kernel& kernel, const Given& given) {
+  const spider_kernel_info& info = kernel.info;
+  std::vector<spider::OtherField> others;
+  if (info.previous != nullptr)
+    others.push_back({given.previous, info.storage, "the previous field " + std::string(info.previous)});
+  for (std::int32_t i = 0; i < info.field_count; ++i) {
+    others.push_back({given.further == nullptr ? nullptr : given.further[i], info.field_storages[i],
+                      "the field " + std::string(info.field_names[i])});
+  }
+  return others;
+}
+
+/// Whether the kernel is given all that it takes, and nothing else.
+Outcome check_given(const spider_kernel& kernel, const Given& given, const spider_part& part) {
+  const spider_kernel_info& info = kernel.info;
+  const std::string name = "the kernel " + std::string(info.name);
+  if (given.in == nullptr || given.out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
+  if (Outcome fit = spider::check_fields(kernel, *given.in, *given.out, part); fit.status != SPIDER_OK)
+    return fit;
+  const bool surplus = (info.previous == nullptr && given.previous != nullptr) ||
+                       (info.field_count == 0 && given.further != nullptr) ||
+                       (info.scalar_count == 0 && given.scalars != nullptr);
+  if (surplus) {
+    return {SPIDER_ERROR_UNSUPPORTED, name + " takes " + (info.previous == nullptr ? "no" : "a") +
+                                          " previous input, " + std::to_string(info.field_count) +
+                                          " further fields and " + std::to_string(info.scalar_count) +
+                                          " scalars; what it does not take must be null"};
+  }
+  if (info.scalar_count > 0 && given.scalars == nullptr) {
+    return {SPIDER_ERROR_NULL,
+            name + " takes " + std::to_string(info.scalar_count) + " scalars, which are null"};
+  }
+  for (const spider::OtherField& other : other_fields(kernel, given)) {
+    if (Outcome fit = spider::check_other(kernel, *given.in, *given.out, other); fit.status != SPIDER_OK)
+      return fit;
+  }
+  return {};
+}
+
+/// Whether a kernel takes no more than spider_apply and its kin give it.
+Outcome check_short_form(const spider_kernel* kernel) {
+  if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
+  const spider_kernel_info& info = kernel->info;
+  if (info.previous == nullptr && info.field_count == 0 && info.scalar_count == 0) return {};
+  return {SPIDER_ERROR_UNSUPPORTED, "the kernel " + std::string(info.name) +
+                                        " takes more than input and output; call spider_run or "
+                                        "spider_run_steps"};
+}
+
+/// Whether the back end can reach all fields.
+Outcome check_memory(const spider_kernel& kernel, const Given& given) {
+  const auto check = [](const spider_field& field, const char* name) {
+    return spider::backend::check_memory(field.data, name);
+  };
+  if (Outcome reached = check(*given.in, "the input"); reached.status != SPIDER_OK) return reached;
+  if (Outcome reached = check(*given.out, "the output"); reached.status != SPIDER_OK) return reached;
+  for (const spider::OtherField& other : other_fields(kernel, given)) {
+    if (Outcome reached = check(*other.field, other.name.c_str()); reached.status != SPIDER_OK)
+      return reached;
+  }
+  return {};
+}
+
+/// What an update takes, into the arguments. Do the rows of all its fields start on 16 bytes?
+bool add_update(const spider_kernel& kernel, const Given& given, const spider::PlacedFields& placed,
+                const spider_part& part, spider::UpdateArguments& arguments) {
+  constexpr std::int64_t vector_bytes = 16;
+  bool aligned = true;
+  std::int32_t count = 0;
+  for (const spider::OtherField& other : other_fields(kernel, given)) {
+    const spider_field field = spider::place_other(placed, other);
+    arguments.further[count++] = {field.data, {field.stride[0], field.stride[1]}};
+    aligned = aligned && spider::rows_aligned(field, other.storage, vector_bytes);
+  }
+  for (std::int32_t i = 0; i < kernel.info.scalar_count; ++i)
+    arguments.scalars[i] = static_cast<float>(given.scalars[i]);
+  for (int axis = 0; axis < 3; ++axis) {
+    arguments.first[axis] = placed.origin[axis] - part.origin[axis];
+    arguments.whole[axis] = part.whole[axis];
+  }
+  return aligned;
 }
 
 /// Rows that a copy is to keep apart.
@@ -110,7 +200,7 @@ struct ReadySweep {
   spider_field in;
   spider_field out;
   const spider::SweepForm* form;
-  spider::SweepArguments arguments;
+  spider::UpdateArguments arguments;  ///< of kernels without an update the base alone counts
   std::int64_t blocks;
   bool early;
 
@@ -119,41 +209,46 @@ struct ReadySweep {
   }
 };
 
-/// Of `steps` time steps, of which the kernel has a form. Kernel and fields are checked already.
-ReadySweep make_ready(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
-                      const spider::Box& box, const spider::backend::Residencies& residencies,
+/// Of `steps` time steps, of which the kernel has a form; the fields are a part of a whole, or `part` is
+/// null. Kernel and fields are checked already.
+ReadySweep make_ready(const spider_kernel& kernel, const Given& given, const spider::Box& box,
+                      const spider_part* part, const spider::backend::Residencies& residencies,
                       std::int32_t steps) {
-  const AlignedRows aligned = find_aligned_rows(kernel, in, out);
-  const auto [chosen, launch] =
-      spider::choose_form(kernel, box, aligned.in && aligned.out, residencies, steps, whole_interior(in));
-  return {in,
-          out,
-          &kernel.forms[chosen],
-          make_arguments(in, out, aligned, box, launch.grid),
-          launch.blocks,
-          residencies.at(chosen).starts_early};
+  const spider_part place = part == nullptr ? spider::whole_part(*given.in) : *part;
+  const spider::PlacedFields placed = part == nullptr
+                                          ? spider::PlacedFields{*given.in, *given.out, {0, 0, 0}}
+                                          : spider::place_fields(kernel, *given.in, *given.out, place);
+  const spider::Box points = box_in_whole(box, placed);
+  AlignedRows aligned = find_aligned_rows(kernel, placed.in, placed.out);
+  spider::UpdateArguments arguments{};
+  if (kernel.forms[0].sweep.update != nullptr)
+    aligned.out = add_update(kernel, given, placed, place, arguments) && aligned.out;
+  const auto [chosen, launch] = spider::choose_form(kernel, points, aligned.in && aligned.out, residencies,
+                                                    steps, whole_interior(placed.in));
+  static_cast<spider::SweepArguments&>(arguments) =
+      make_arguments(placed.in, placed.out, aligned, points, launch.grid);
+  return {placed.in, placed.out,    &kernel.forms[chosen],
+          arguments, launch.blocks, residencies.at(chosen).starts_early};
 }
 
 /// Advances `box`, or the whole interior where it is null, by so many time steps in one sweep; 0 stands for
 /// the kernel's. The fields are a part of a whole, or `part` is null.
-Outcome apply(const spider_kernel* kernel, const spider_field* in, const spider_field* out,
-              const spider::Box* box, const spider_part* part, std::int32_t steps, void* stream) {
+Outcome apply(const spider_kernel* kernel, const Given& given, const spider::Box* box,
+              const spider_part* part, std::int32_t steps, void* stream) {
   if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
-  if (in == nullptr || out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
-  const spider_part place = part == nullptr ? spider::whole_part(*in) : *part;
-  if (Outcome fit = spider::check_fields(*kernel, *in, *out, place); fit.status != SPIDER_OK) return fit;
-  const spider::Box points = box == nullptr ? whole_interior(*in) : *box;
-  if (Outcome inside = spider::check_box(*in, points); inside.status != SPIDER_OK) return inside;
+  if (given.in == nullptr || given.out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
+  const spider_field& in = *given.in;
+  if (Outcome fit = check_given(*kernel, given, part == nullptr ? spider::whole_part(in) : *part);
+      fit.status != SPIDER_OK)
+    return fit;
+  const spider::Box points = box == nullptr ? whole_interior(in) : *box;
+  if (Outcome inside = spider::check_box(in, points); inside.status != SPIDER_OK) return inside;
   spider::backend::Residencies residencies;
   if (Outcome loaded = spider::backend::prepare(*kernel, residencies); loaded.status != SPIDER_OK)
     return loaded;
-  if (Outcome reached = check_memory(*in, *out); reached.status != SPIDER_OK) return reached;
+  if (Outcome reached = check_memory(*kernel, given); reached.status != SPIDER_OK) return reached;
   if (steps == 0) steps = kernel->info.steps;
-  if (part == nullptr)
-    return make_ready(*kernel, *in, *out, points, residencies, steps).launch(*kernel, stream);
-  const spider::PlacedFields placed = spider::place_fields(*kernel, *in, *out, place);
-  return make_ready(*kernel, placed.in, placed.out, box_in_whole(points, placed), residencies, steps)
-      .launch(*kernel, stream);
+  return make_ready(*kernel, given, points, part, residencies, steps).launch(*kernel, stream);
 }
 
 /// So many sweeps one after the other, of as many steps each.
@@ -183,11 +278,11 @@ Outcome check_sweep(const spider_kernel* kernel, const spider_sweep* sweep) {
                                           " bytes; set its size to sizeof(spider_sweep), here " +
                                           std::to_string(sizeof(spider_sweep))};
   }
-  if (sweep->previous != nullptr || sweep->fields != nullptr || sweep->scalars != nullptr) {
-    return {SPIDER_ERROR_UNSUPPORTED, std::string("the kernel ") + kernel->info.name +
-                                          " takes no previous input, no further fields and no scalars"};
-  }
   return {};
+}
+
+Given given_by(const spider_sweep& sweep) {
+  return {sweep.in, sweep.out, sweep.previous, sweep.fields, sweep.scalars};
 }
 
 /// One sweep of so many steps; 0 stands for the kernel's.
@@ -196,13 +291,43 @@ Outcome run(const spider_kernel* kernel, const spider_sweep* sweep, std::int32_t
   const auto& [z, y, x] = sweep->extent;
   const spider::Box box{{sweep->offset[0], sweep->offset[1], sweep->offset[2]}, {z, y, x}};
   const bool all = z == 0 && y == 0 && x == 0;
-  return apply(kernel, sweep->in, sweep->out, all ? nullptr : &box, sweep->part, steps, sweep->stream);
+  return apply(kernel, given_by(*sweep), all ? nullptr : &box, sweep->part, steps, sweep->stream);
 }
 
-Outcome iterate(const spider_kernel* kernel, const spider_field* a, const spider_field* b, std::int64_t steps,
-                void* stream, const spider_field** result) {
+/// What the sweeps of many steps are given in turn: after each the output becomes the input, the input the
+/// previous field, and that the output. Without a previous field, or where the output is its memory, two
+/// fields take turns.
+std::vector<Given> rotate(const Given& first) {
+  std::vector<Given> turns{first};
+  const bool in_place = first.previous != nullptr && spider::is_in_place(*first.out, *first.previous);
+  const std::size_t count = first.previous == nullptr || in_place ? 2 : 3;
+  while (turns.size() < count) {
+    Given next = turns.back();
+    const Given& last = turns.back();
+    next.in = last.out;
+    next.out = count == 2 ? last.in : last.previous;
+    if (first.previous != nullptr) next.previous = last.in;
+    turns.push_back(next);
+  }
+  return turns;
+}
+
+/// Is a further field the memory of an output, and would change from step to step?
+Outcome check_steps_in_place(const spider_kernel& kernel, const std::vector<Given>& turns) {
+  for (const Given& turn : turns) {
+    for (std::int32_t i = 0; i < kernel.info.field_count; ++i) {
+      if (!spider::is_in_place(*turn.out, *turn.further[i])) continue;
+      return {SPIDER_ERROR_OVERLAP, "the field " + std::string(kernel.info.field_names[i]) +
+                                        " is the memory of an output, and would change from step to step"};
+    }
+  }
+  return {};
+}
+
+Outcome iterate(const spider_kernel* kernel, const Given& given, std::int64_t steps, void* stream,
+                const spider_field** result) {
   if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
-  if (a == nullptr || b == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
+  if (given.in == nullptr || given.out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
   if (steps < 0) return {SPIDER_ERROR_STEPS, std::to_string(steps) + " steps; there must be 0 or more"};
   std::int64_t left = steps;
   const std::vector<Sweeps> all_sweeps = divide_steps(*kernel, left);
@@ -210,27 +335,37 @@ Outcome iterate(const spider_kernel* kernel, const spider_field* a, const spider
     return {SPIDER_ERROR_STEPS, std::to_string(steps) + " steps; they must be a multiple of the kernel's " +
                                     std::to_string(kernel->info.steps) + ", which has no sweep of fewer"};
   }
-  // Both directions must be fit before the first sweep overwrites anything.
-  for (Outcome fit : {spider::check_fields(*kernel, *a, *b, spider::whole_part(*a)),
-                      spider::check_fields(*kernel, *b, *a, spider::whole_part(*b))}) {
-    if (fit.status != SPIDER_OK) return fit;
+  // All turns must be fit before the first sweep overwrites anything.
+  if (Outcome fit = check_given(*kernel, given, spider::whole_part(*given.in)); fit.status != SPIDER_OK)
+    return fit;
+  const std::vector<Given> turns = rotate(given);
+  for (const Given& turn : turns) {
+    if (Outcome fit = check_given(*kernel, turn, spider::whole_part(*turn.in)); fit.status != SPIDER_OK)
+      return fit;
   }
+  if (steps > 1) {
+    if (Outcome fit = check_steps_in_place(*kernel, turns); fit.status != SPIDER_OK) return fit;
+  }
+  const auto count = static_cast<std::int64_t>(turns.size());
+  const auto turn_of = [&](std::int64_t sweep) { return static_cast<std::size_t>(sweep % count); };
   std::int64_t done = 0;  // sweeps
   if (steps > 0) {
     spider::backend::Residencies residencies;
     if (Outcome loaded = spider::backend::prepare(*kernel, residencies); loaded.status != SPIDER_OK)
       return loaded;
-    if (Outcome reached = check_memory(*a, *b); reached.status != SPIDER_OK) return reached;
+    if (Outcome reached = check_memory(*kernel, given); reached.status != SPIDER_OK) return reached;
     for (const Sweeps& sweeps : all_sweeps) {
-      const ReadySweep turns[2] = {
-          make_ready(*kernel, *a, *b, whole_interior(*a), residencies, sweeps.steps),
-          make_ready(*kernel, *b, *a, whole_interior(*b), residencies, sweeps.steps)};
+      std::vector<ReadySweep> ready;
+      for (const Given& turn : turns)
+        ready.push_back(
+            make_ready(*kernel, turn, whole_interior(*turn.in), nullptr, residencies, sweeps.steps));
       for (std::int64_t i = 0; i < sweeps.count; ++i, ++done) {
-        if (Outcome swept = turns[done % 2].launch(*kernel, stream); swept.status != SPIDER_OK) return swept;
+        if (Outcome swept = ready[turn_of(done)].launch(*kernel, stream); swept.status != SPIDER_OK)
+          return swept;
       }
     }
   }
-  if (result != nullptr) *result = done % 2 == 0 ? a : b;
+  if (result != nullptr) *result = turns[turn_of(done)].in;
   return {};
 }
 
@@ -280,7 +415,10 @@ spider_status spider_prepare(const spider_kernel* kernel) {
 
 spider_status spider_apply(const spider_kernel* kernel, const spider_field* in, const spider_field* out,
                            void* stream) {
-  return guarded("spider_apply", [&] { return apply(kernel, in, out, nullptr, nullptr, 0, stream); });
+  return guarded("spider_apply", [&]() -> Outcome {
+    if (Outcome enough = check_short_form(kernel); enough.status != SPIDER_OK) return enough;
+    return apply(kernel, {in, out}, nullptr, nullptr, 0, stream);
+  });
 }
 
 spider_status spider_apply_box(const spider_kernel* kernel, const spider_field* in, const spider_field* out,
@@ -289,7 +427,8 @@ spider_status spider_apply_box(const spider_kernel* kernel, const spider_field* 
     if (offset == nullptr || extent == nullptr)
       return {SPIDER_ERROR_NULL, "the box's offset or extent is null"};
     const spider::Box box{{offset[0], offset[1], offset[2]}, {extent[0], extent[1], extent[2]}};
-    return apply(kernel, in, out, &box, nullptr, 0, stream);
+    if (Outcome enough = check_short_form(kernel); enough.status != SPIDER_OK) return enough;
+    return apply(kernel, {in, out}, &box, nullptr, 0, stream);
   });
 }
 
@@ -303,7 +442,7 @@ spider_status spider_run_steps(const spider_kernel* kernel, const spider_sweep* 
     if (Outcome fit = check_sweep(kernel, sweep); fit.status != SPIDER_OK) return fit;
     const auto& [z, y, x] = sweep->extent;
     if (sweep->part == nullptr && z == 0 && y == 0 && x == 0)
-      return iterate(kernel, sweep->in, sweep->out, steps, sweep->stream, result);
+      return iterate(kernel, given_by(*sweep), steps, sweep->stream, result);
     for (std::int32_t i = 0; i < kernel->form_count; ++i) {
       if (kernel->forms[i].steps != steps) continue;
       if (result != nullptr) *result = sweep->out;
@@ -317,7 +456,10 @@ spider_status spider_run_steps(const spider_kernel* kernel, const spider_sweep* 
 
 spider_status spider_iterate(const spider_kernel* kernel, const spider_field* a, const spider_field* b,
                              int64_t steps, void* stream, const spider_field** result) {
-  return guarded("spider_iterate", [&] { return iterate(kernel, a, b, steps, stream, result); });
+  return guarded("spider_iterate", [&]() -> Outcome {
+    if (Outcome enough = check_short_form(kernel); enough.status != SPIDER_OK) return enough;
+    return iterate(kernel, {a, b}, steps, stream, result);
+  });
 }
 
 const char* spider_status_string(spider_status status) {

@@ -117,6 +117,11 @@ Outcome check_device(const spider_kernel& kernel, int device, Residency& residen
                                    std::to_string(minor)};
 }
 
+const void* function_of(const SweepForm& form) {
+  if (form.sweep.update != nullptr) return reinterpret_cast<const void*>(form.sweep.update);
+  return reinterpret_cast<const void*>(form.sweep.plain);
+}
+
 /// What a kernel needs of the memory that shared memory and the L1 cache divide.
 int preferred_carveout(const Tiling& tiling) {
   if (tiling.shared_bytes == 0) return cudaSharedmemCarveoutMaxL1;
@@ -130,7 +135,7 @@ int preferred_carveout(const Tiling& tiling) {
 Outcome load_form(const spider_kernel& kernel, const SweepForm& form, Residency& residency) {
   const CudaCall call;
   const Tiling& tiling = form.tiling;
-  const auto* function = reinterpret_cast<const void*>(form.sweep);
+  const void* const function = function_of(form);
   cudaFuncAttributes attributes{};
   Outcome outcome =
       call.outcome(cudaFuncGetAttributes(&attributes, function), "loading the kernel", SPIDER_ERROR_DEVICE);
@@ -291,8 +296,10 @@ Outcome launch(const spider_kernel& kernel, const Start& start, const SweepArgum
     return {SPIDER_ERROR_EXTENT, "the field needs more blocks than one launch can have"};
   }
   const Tiling& tiling = start.form.tiling;
-  SweepArguments copy = arguments;
-  void* parameters[] = {&copy};
+  // CUDA copies as many bytes as the function takes, and writes none.
+  void* parameters[] = {start.form.sweep.update != nullptr
+                            ? const_cast<UpdateArguments*>(static_cast<const UpdateArguments*>(&arguments))
+                            : const_cast<SweepArguments*>(&arguments)};
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
@@ -303,7 +310,7 @@ Outcome launch(const spider_kernel& kernel, const Start& start, const SweepArgum
   config.stream = to_stream(start.stream);
   config.attrs = &early;
   config.numAttrs = start.early && !is_default_stream(start.stream) ? 1 : 0;
-  const auto* function = reinterpret_cast<const void*>(start.form.sweep);
+  const void* const function = function_of(start.form);
   const auto try_launch = [&](cudaError_t& error) {
     const CudaCall call;
     error = cudaLaunchKernelExC(&config, function, parameters);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -52,6 +53,11 @@ CellBox cells_of(const spider_kernel& kernel, const spider_field& field, const s
   return cells;
 }
 
+/// Those of a field without halo.
+CellBox interior_of(const spider_field& field) {
+  return {Cells{0, field.extent[0]}, Cells{0, field.extent[1]}, Cells{0, field.extent[2]}};
+}
+
 /// A stride counts where there is a second row or plane, in the interior or in the halo; else it is 0 here.
 struct Strides {
   std::int64_t plane = 0;
@@ -74,16 +80,15 @@ Outcome check_stride(std::int64_t stride, std::int64_t needed, std::int64_t inte
 }
 
 /// Rows must keep apart, and planes: one within the other, either way round.
-Outcome check_strides(const spider_kernel& kernel, const spider_field& field, const spider_part& part,
-                      bool with_halo, const std::string& name) {
-  const CellBox cells = cells_of(kernel, field, part, with_halo);
+Outcome check_strides(const spider_field& field, const CellBox& cells, std::int64_t bytes,
+                      const std::string& name) {
   const Strides strides = strides_of(field, cells);
   const std::int64_t width = cells[axis_x].count;
   if (cells[axis_y].count > 1) {
     Outcome rows = check_stride(strides.row, width, field.extent[axis_x], "row", name);
     if (rows.status != SPIDER_OK) return rows;
   }
-  const std::int64_t limit = largest_span_bytes / element_bytes(kernel);
+  const std::int64_t limit = largest_span_bytes / bytes;
   const std::int64_t rows_apart = cells[axis_y].count - 1;
   const std::int64_t planes_apart = cells[axis_z].count - 1;
   const bool rows_too_far = rows_apart > 0 && strides.row > (limit - width) / rows_apart;
@@ -131,11 +136,8 @@ struct ByteRows {
   [[nodiscard]] std::intptr_t end(std::int64_t row) const { return begin(row) + bytes; }
 };
 
-ByteRows rows_of(const spider_kernel& kernel, const spider_field& field, const spider_part& part,
-                 bool with_halo) {
-  const CellBox cells = cells_of(kernel, field, part, with_halo);
+ByteRows rows_of(const spider_field& field, const CellBox& cells, std::int64_t bytes) {
   const Strides strides = strides_of(field, cells);
-  const std::int64_t bytes = element_bytes(kernel);
   ByteRows rows{
       reinterpret_cast<std::intptr_t>(field.data) +
           (cells[axis_z].first * strides.plane + cells[axis_y].first * strides.row + cells[axis_x].first) *
@@ -215,11 +217,20 @@ bool overlap(const ByteRows& a, const ByteRows& b) {
   return false;
 }
 
-Outcome check_alignment(const spider_kernel& kernel, const spider_field& field, const std::string& name) {
-  const std::int64_t bytes = element_bytes(kernel);
+Outcome check_alignment(const spider_field& field, std::int64_t bytes, const std::string& name) {
   if (reinterpret_cast<std::uintptr_t>(field.data) % static_cast<std::uintptr_t>(bytes) == 0) return {};
   return refuse(SPIDER_ERROR_ALIGNMENT, name + " does not start on a multiple of its element size, " +
                                             std::to_string(bytes) + " bytes");
+}
+
+/// Makes a field begin `origin` cells ahead. Through integers: that place is seldom in memory.
+void move_to_first(spider_field& field, const Strides& strides, const std::int64_t (&origin)[3],
+                   std::int64_t bytes) {
+  const std::int64_t cells = origin[axis_z] * strides.plane + origin[axis_y] * strides.row + origin[axis_x];
+  field.data = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(field.data) -
+                                       static_cast<std::uintptr_t>(cells * bytes));
+  field.stride[0] = strides.plane;
+  field.stride[1] = strides.row;
 }
 
 bool folds(FaceRule rule) {
@@ -286,6 +297,10 @@ HaloWidth halo_width(const spider_kernel& kernel, const spider_field& field, con
   return width;
 }
 
+std::int64_t bytes_of(std::int32_t storage) {
+  return storage == SPIDER_F32 ? 4 : 2;
+}
+
 std::int64_t element_bytes(const spider_kernel& kernel) {
   return kernel.info.storage == SPIDER_F32 ? 4 : 2;
 }
@@ -326,6 +341,13 @@ bool rows_aligned(const spider_kernel& kernel, const spider_field& field, std::i
          strides.row * size % bytes == 0 && strides.plane * size % bytes == 0;
 }
 
+bool rows_aligned(const spider_field& field, std::int32_t storage, std::int64_t bytes) {
+  const Strides strides = strides_of(field, interior_of(field));
+  const std::int64_t size = bytes_of(storage);
+  return reinterpret_cast<std::uintptr_t>(field.data) % static_cast<std::uintptr_t>(bytes) == 0 &&
+         strides.row * size % bytes == 0 && strides.plane * size % bytes == 0;
+}
+
 Outcome check_part(const spider_kernel& kernel, const spider_field& field, const spider_part& part) {
   const spider_field whole{nullptr, {part.whole[0], part.whole[1], part.whole[2]}, {0, 0}};
   if (Outcome fit = check_extents(kernel, whole, "the whole"); fit.status != SPIDER_OK) return fit;
@@ -350,18 +372,50 @@ PlacedFields place_fields(const spider_kernel& kernel, const spider_field& in, c
     placed.origin[axis] += added;
     placed.in.extent[axis] = placed.out.extent[axis] = part.whole[axis] + 2 * added;
   }
-  // Through integers: the whole's first cell is seldom in memory.
-  const auto move_to_first = [&](spider_field& field, const Strides& strides) {
-    const std::int64_t cells =
-        placed.origin[axis_z] * strides.plane + placed.origin[axis_y] * strides.row + placed.origin[axis_x];
-    field.data = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(field.data) -
-                                         static_cast<std::uintptr_t>(cells * element_bytes(kernel)));
-    field.stride[0] = strides.plane;
-    field.stride[1] = strides.row;
-  };
-  move_to_first(placed.in, in_strides);
-  move_to_first(placed.out, out_strides);
+  const std::int64_t bytes = element_bytes(kernel);
+  move_to_first(placed.in, in_strides, placed.origin, bytes);
+  move_to_first(placed.out, out_strides, placed.origin, bytes);
   return placed;
+}
+
+spider_field place_other(const PlacedFields& placed, const OtherField& other) {
+  spider_field field = *other.field;
+  const Strides strides = strides_of(field, interior_of(field));
+  std::copy(std::begin(placed.in.extent), std::end(placed.in.extent), std::begin(field.extent));
+  move_to_first(field, strides, placed.origin, bytes_of(other.storage));
+  return field;
+}
+
+bool is_in_place(const spider_field& out, const spider_field& field) {
+  return out.data == field.data &&
+         std::equal(std::begin(out.extent), std::end(out.extent), std::begin(field.extent)) &&
+         (out.extent[axis_z] == 1 || out.stride[0] == field.stride[0]) &&
+         (out.extent[axis_y] == 1 || out.stride[1] == field.stride[1]);
+}
+
+Outcome check_other(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
+                    const OtherField& other) {
+  if (other.field == nullptr) {
+    return refuse(SPIDER_ERROR_NULL,
+                  "the kernel " + std::string(kernel.info.name) + " takes " + other.name + ", which is null");
+  }
+  const spider_field& field = *other.field;
+  if (field.data == nullptr) return refuse(SPIDER_ERROR_NULL, other.name + " has no data");
+  if (!std::equal(std::begin(in.extent), std::end(in.extent), std::begin(field.extent)))
+    return refuse(SPIDER_ERROR_EXTENT, other.name + " has other extents than the input");
+  const std::int64_t bytes = bytes_of(other.storage);
+  const CellBox cells = interior_of(field);
+  for (Outcome outcome :
+       {check_strides(field, cells, bytes, other.name), check_alignment(field, bytes, other.name)}) {
+    if (outcome.status != SPIDER_OK) return outcome;
+  }
+  if (other.storage == kernel.info.storage && is_in_place(out, field)) return {};
+  if (overlap(rows_of(field, cells, bytes), rows_of(out, cells, element_bytes(kernel)))) {
+    return refuse(SPIDER_ERROR_OVERLAP, other.name +
+                                            " and the output share cells; the output may be its memory, with "
+                                            "the same data, extents, strides and storage, but no part of it");
+  }
+  return {};
 }
 
 Outcome check_fields(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
@@ -381,15 +435,17 @@ Outcome check_fields(const spider_kernel& kernel, const spider_field& in, const 
     }
   }
   if (Outcome placed = check_part(kernel, in, part); placed.status != SPIDER_OK) return placed;
+  const std::int64_t bytes = element_bytes(kernel);
+  const CellBox read = cells_of(kernel, in, part, true);
+  const CellBox written = cells_of(kernel, out, part, false);
   for (Outcome outcome :
-       {check_strides(kernel, in, part, true, "the input"),
-        check_strides(kernel, out, part, false, "the output"),
+       {check_strides(in, read, bytes, "the input"), check_strides(out, written, bytes, "the output"),
         check_whole_span(kernel, in, part, true, "the input"),
-        check_whole_span(kernel, out, part, false, "the output"), check_alignment(kernel, in, "the input"),
-        check_alignment(kernel, out, "the output")}) {
+        check_whole_span(kernel, out, part, false, "the output"), check_alignment(in, bytes, "the input"),
+        check_alignment(out, bytes, "the output")}) {
     if (outcome.status != SPIDER_OK) return outcome;
   }
-  if (overlap(rows_of(kernel, in, part, true), rows_of(kernel, out, part, false))) {
+  if (overlap(rows_of(in, read, bytes), rows_of(out, written, bytes))) {
     return refuse(SPIDER_ERROR_OVERLAP, "the input, with its halo, and the output share cells");
   }
   return {};

@@ -42,6 +42,24 @@ struct HaloWidth {
 [[nodiscard]] backend::Outcome check_fields(const spider_kernel& kernel, const spider_field& in,
                                             const spider_field& out, const spider_part& part);
 
+/// Of one element of a storage type, SPIDER_F16 and so on.
+[[nodiscard]] std::int64_t bytes_of(std::int32_t storage);
+
+/// A field beside input and output that a kernel takes.
+struct OtherField {
+  const spider_field* field;
+  std::int32_t storage;
+  std::string name;  ///< for messages
+};
+
+/// Whether a sweep from `in`, which fits the kernel, can read this field at its points and write `out`; the
+/// reason if it cannot.
+[[nodiscard]] backend::Outcome check_other(const spider_kernel& kernel, const spider_field& in,
+                                           const spider_field& out, const OtherField& other);
+
+/// Is the output the memory of this field?
+[[nodiscard]] bool is_in_place(const spider_field& out, const spider_field& field);
+
 /// A part as kernels see it: two fields of the extents of the whole, of which only the cells of the part and
 /// of its halo are in memory, and where the part begins.
 struct PlacedFields {
@@ -49,6 +67,9 @@ struct PlacedFields {
   spider_field out;
   std::int64_t origin[3];  ///< of the part, among the cells of the two
 };
+
+/// A field beside them as kernels see it.
+[[nodiscard]] spider_field place_other(const PlacedFields& placed, const OtherField& other);
 
 /// Where a periodic axis is cut, what lies beyond a face is the halo's: cells are added to the whole there,
 /// so that no index crosses a face, as many as keep blocks and rows where they are. Fields and part are
@@ -62,5 +83,7 @@ struct PlacedFields {
 /// Do all rows that a sweep touches start on multiples of `bytes`? `with_halo` for its input.
 [[nodiscard]] bool rows_aligned(const spider_kernel& kernel, const spider_field& field, std::int64_t bytes,
                                 bool with_halo);
+/// The same of a field without a halo, of any storage.
+[[nodiscard]] bool rows_aligned(const spider_field& field, std::int32_t storage, std::int64_t bytes);
 
 }  // namespace spider

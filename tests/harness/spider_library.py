@@ -43,13 +43,29 @@ class Sweep(ctypes.Structure):
         ("input", POINTER(Field)),
         ("output", POINTER(Field)),
         ("previous", POINTER(Field)),
-        ("fields", c_void_p),
-        ("scalars", c_void_p),
+        ("fields", POINTER(POINTER(Field))),
+        ("scalars", POINTER(ctypes.c_double)),
         ("offset", c_int64 * 3),
         ("extent", c_int64 * 3),
         ("part", POINTER(Part)),
         ("stream", c_void_p),
     ]
+
+
+def make_sweep(source, target, previous=None, fields=(), scalars=(), box=None, part=None):
+    """A spider_sweep; `box` is (offset, extent), `part` (origin, whole). It keeps what it points to alive."""
+    sweep = Sweep(size=ctypes.sizeof(Sweep), input=ctypes.pointer(source), output=ctypes.pointer(target))
+    if previous is not None:
+        sweep.previous = ctypes.pointer(previous)
+    if fields:
+        sweep.fields = (POINTER(Field) * len(fields))(*map(ctypes.pointer, fields))
+    if scalars:
+        sweep.scalars = (ctypes.c_double * len(scalars))(*scalars)
+    if box is not None:
+        sweep.offset, sweep.extent = (c_int64 * 3)(*box[0]), (c_int64 * 3)(*box[1])
+    if part is not None:
+        sweep.part = ctypes.pointer(Part((c_int64 * 3)(*part[0]), (c_int64 * 3)(*part[1])))
+    return sweep
 
 
 class KernelInfo(ctypes.Structure):
@@ -70,6 +86,12 @@ class KernelInfo(ctypes.Structure):
         ("minimum_arch", c_int32),
         ("emulated", c_int32),
         ("backend", c_int32),
+        ("previous", c_char_p),
+        ("field_count", c_int32),
+        ("scalar_count", c_int32),
+        ("field_names", POINTER(c_char_p)),
+        ("field_storages", POINTER(c_int32)),
+        ("scalar_names", POINTER(c_char_p)),
     ]
 
 
@@ -102,6 +124,7 @@ class Library:
                 [c_void_p, field_pointer, field_pointer, c_int64, c_void_p, POINTER(c_void_p)],
             ),
             "spider_run": (c_int32, [c_void_p, POINTER(Sweep)]),
+            "spider_run_steps": (c_int32, [c_void_p, POINTER(Sweep), c_int64, POINTER(c_void_p)]),
             "spider_status_string": (c_char_p, [c_int32]),
             "spider_last_error": (c_char_p, []),
             "spider_allocate": (c_int32, [c_uint64, POINTER(c_void_p)]),
@@ -151,6 +174,11 @@ class Library:
     def sweep(self, kernel, source, target):
         """spider_apply on the default stream, and waits."""
         self.require("spider_apply", self.apply(kernel, byref(source), byref(target), None))
+        self.require("spider_synchronize", self.synchronize(None))
+
+    def run_sweep(self, kernel, sweep):
+        """spider_run on the default stream, and waits."""
+        self.require("spider_run", self.run(kernel, byref(sweep)))
         self.require("spider_synchronize", self.synchronize(None))
 
     def sweep_box(self, kernel, source, target, box):

@@ -94,6 +94,30 @@ SPIDER_DEVICE float multiply_add(float a, float b, float c) {
   return __fmaf_rn(a, b, c);
 }
 
+/// add.rn.f32, sub, mul, div and sqrt: one operation each, rounded once; the compiler joins none of them.
+SPIDER_DEVICE float add(float a, float b) {
+  return __fadd_rn(a, b);
+}
+SPIDER_DEVICE float subtract(float a, float b) {
+  return __fsub_rn(a, b);
+}
+SPIDER_DEVICE float multiply(float a, float b) {
+  return __fmul_rn(a, b);
+}
+SPIDER_DEVICE float divide(float a, float b) {
+  return __fdiv_rn(a, b);
+}
+SPIDER_DEVICE float square_root(float a) {
+  return __fsqrt_rn(a);
+}
+/// max.f32 and min.f32 (9.7.3.12): of a NaN and a number it is the number, and -0 lies below +0.
+SPIDER_DEVICE float larger(float a, float b) {
+  return fmaxf(a, b);
+}
+SPIDER_DEVICE float smaller(float a, float b) {
+  return fminf(a, b);
+}
+
 /// max.f32 and min.f32 of magnitudes (9.7.3.12): of a NaN and a number it is the number.
 SPIDER_DEVICE float larger_magnitude(float a, float b) {
   return fmaxf(fabsf(a), fabsf(b));
@@ -408,6 +432,27 @@ SPIDER_DEVICE Vector load_field_vector(const void* from) {
                : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
                : "l"(from));
   return v;
+}
+/// The same of a field that an update reads at the point itself. Its memory may be the output's: no load of
+/// memory that is never written.
+SPIDER_DEVICE std::uint16_t load_point(const std::uint16_t* from) {
+  return load_field(from);
+}
+SPIDER_DEVICE std::uint32_t load_point(const std::uint32_t* from) {
+  return load_field(from);
+}
+SPIDER_DEVICE std::uint32_t load_point_word(const void* from) {
+  return load_field_word(from);
+}
+SPIDER_DEVICE Pair load_point_pair(const void* from) {
+  return load_field_pair(from);
+}
+SPIDER_DEVICE Vector load_point_vector(const void* from) {
+  return load_field_vector(from);
+}
+/// prefetch.global.L2 (9.7.9.15) of the line that the cell is in.
+SPIDER_DEVICE void prefetch_point(const void* from) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
 }
 /// The last of them where `wanted`, without a branch around it; else `v` stays as it is.
 SPIDER_DEVICE void load_field_vector_if(bool wanted, const void* from, Vector& v) {

@@ -81,7 +81,45 @@ struct SweepArguments {
   bool aligned_output;  ///< every output row starts on Tiling::output_alignment bytes
 };
 
+/// A field that an update reads at the point itself.
+struct FurtherField {
+  const void* data;        ///< the first interior element
+  std::int64_t stride[2];  ///< from plane to plane, from row to row
+};
+
+constexpr int most_further_fields = 9;  // `previous` and 8 of the spec's
+constexpr int most_scalars = 16;
+
+/// The same for a kernel with an update. There aligned_output says that rows of further fields start on 16
+/// bytes as well.
+struct UpdateArguments : SweepArguments {
+  FurtherField further[most_further_fields];  ///< `previous`, where there is one, then the spec's fields
+  float scalars[most_scalars];
+  std::int64_t first[3];  ///< where the first point lies that indices count from
+  std::int64_t whole[3];  ///< the extents that an update sees
+};
+
 using Sweep = void (*)(SweepArguments);
+using UpdateSweep = void (*)(UpdateArguments);
+
+/// A kernel's function: of a kernel with an update the second.
+struct SweepFunction {
+  Sweep plain = nullptr;
+  UpdateSweep update = nullptr;
+
+  constexpr SweepFunction() = default;
+  constexpr SweepFunction(Sweep function) : plain(function) {}
+  constexpr SweepFunction(UpdateSweep function) : update(function) {}
+
+  /// On the host: the arguments are UpdateArguments where the function wants them.
+  void operator()(const SweepArguments& arguments) const {
+    if (update != nullptr) {
+      update(static_cast<const UpdateArguments&>(arguments));
+    } else {
+      plain(arguments);
+    }
+  }
+};
 
 /// The ways of cutting a box into blocks.
 enum class TilingKind : std::int32_t {
@@ -127,7 +165,7 @@ struct Tiling {
 /// One way of computing a sweep: a function, how boxes are cut for it, and the boxes that it is for. All
 /// forms of a kernel that advance the same number of time steps give the same bits.
 struct SweepForm {
-  Sweep sweep = nullptr;
+  SweepFunction sweep;
   Tiling tiling;
   /// Blocks for each multiprocessor of the device: a box that has fewer goes to the next form.
   std::int32_t min_blocks_per_sm = 0;
@@ -167,7 +205,7 @@ struct Face {
 struct spider_kernel {
   std::uint32_t abi = 0;
   std::uint32_t size = 0;
-  std::uint32_t launch_size = 0;  ///< of spider::SweepArguments as the kernel reads them
+  std::uint32_t launch_size = 0;  ///< of spider::SweepArguments or UpdateArguments as the kernel reads them
   spider_kernel_info info{};
   /// From those for large boxes to those for small ones; the last of those of as many steps is for any
   /// fields. Forms of fewer steps, down to 1, do what is left of a number of steps.

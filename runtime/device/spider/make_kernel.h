@@ -10,6 +10,16 @@
 namespace spider {
 inline namespace device_1 {
 
+/// What an update takes beside the input, as in spider_kernel_info. The tables outlive the kernel.
+struct UpdateFacts {
+  const char* previous = nullptr;
+  std::int32_t field_count = 0;
+  const char* const* field_names = nullptr;
+  const std::int32_t* field_storages = nullptr;
+  std::int32_t scalar_count = 0;
+  const char* const* scalar_names = nullptr;
+};
+
 /// What a generated file says of its kernel; the rest of spider_kernel_info is the same for all of them.
 struct KernelFacts {
   const char* name;
@@ -21,6 +31,7 @@ struct KernelFacts {
   std::int32_t minimum_arch;
   std::int32_t products;   ///< as spider_kernel::products
   std::int32_t steps = 1;  ///< time steps of a sweep
+  UpdateFacts update = {};
 };
 
 /// The kernel for a runtime of the ABI that this is compiled for. `forms`, `rows` and `taps` outlive it.
@@ -32,7 +43,7 @@ constexpr spider_kernel make_kernel(const KernelFacts& facts, const SweepForm (&
   spider_kernel kernel{};
   kernel.abi = SPIDER_ABI;
   kernel.size = sizeof(spider_kernel);
-  kernel.launch_size = sizeof(SweepArguments);
+  kernel.launch_size = forms[0].sweep.update != nullptr ? sizeof(UpdateArguments) : sizeof(SweepArguments);
   kernel.info = {sizeof(spider_kernel_info),
                  SPIDER_ABI,
                  facts.name,
@@ -46,7 +57,13 @@ constexpr spider_kernel make_kernel(const KernelFacts& facts, const SweepForm (&
                  {facts.reach_high[0], facts.reach_high[1], facts.reach_high[2]},
                  facts.minimum_arch,
                  device::backend == SPIDER_BACKEND_EMULATED,
-                 device::backend};
+                 device::backend,
+                 facts.update.previous,
+                 facts.update.field_count,
+                 facts.update.scalar_count,
+                 facts.update.field_names,
+                 facts.update.field_storages,
+                 facts.update.scalar_names};
   for (int i = 0; i < form_count; ++i) kernel.forms[i] = forms[i];
   kernel.form_count = form_count;
   kernel.tap_rows = rows;

@@ -71,6 +71,15 @@ float float_of(std::uint32_t bits);
 
 /// fma.rn.f32: a * b + c, rounded once.
 float multiply_add(float a, float b, float c);
+/// add.rn.f32, sub, mul, div and sqrt: one operation each, rounded once.
+float add(float a, float b);
+float subtract(float a, float b);
+float multiply(float a, float b);
+float divide(float a, float b);
+float square_root(float a);
+/// max.f32 and min.f32: of a NaN and a number it is the number, and -0 lies below +0.
+float larger(float a, float b);
+float smaller(float a, float b);
 /// max.f32 and min.f32 of magnitudes: of a NaN and a number it is the number.
 float larger_magnitude(float a, float b);
 float smaller_magnitude(float a, float b);
@@ -160,6 +169,14 @@ void wait_for_bulk_copies(Shared barrier);
 std::uint32_t load_field_word(const void* from);
 Pair load_field_pair(const void* from);
 Vector load_field_vector(const void* from);
+/// The same of a field that an update reads at the point itself: its memory may be the output's.
+std::uint16_t load_point(const std::uint16_t* from);
+std::uint32_t load_point(const std::uint32_t* from);
+std::uint32_t load_point_word(const void* from);
+Pair load_point_pair(const void* from);
+Vector load_point_vector(const void* from);
+/// prefetch.global.L2 of the line that the cell is in.
+inline void prefetch_point(const void* /*from*/) {}
 /// The last of them where `wanted`; else `v` stays as it is.
 SPIDER_DEVICE void load_field_vector_if(bool wanted, const void* from, Vector& v) {
   if (wanted) v = load_field_vector(from);

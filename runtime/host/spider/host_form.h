@@ -5,6 +5,7 @@
 
 #include <spider/instructions.h>
 #include <spider/kernel.h>
+#include <spider/update.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +21,16 @@ namespace loops {
 /// overlap.
 using SumRow = void (*)(const void* const* rows, void* sums, std::int64_t count);
 
+/// A row of points along x whose sums an update is to replace by their results.
+struct UpdateRow {
+  const UpdateArguments& sweep;
+  std::int64_t z, y, x;         ///< of the first
+  const float* input;           ///< numbers of the input at the points
+  const float* const* further;  ///< and of the further fields
+  float* sums;
+  std::int64_t count;
+};
+
 /// A generated file's stencil as sweep() takes it.
 struct Stencil {
   std::int32_t storage;  ///< SPIDER_F16, ...
@@ -30,6 +41,11 @@ struct Stencil {
   std::int32_t tap_row_count;
   const Face (*faces)[2];
   SumRow sum;
+  // Of a stencil with an update: how many further fields it reads, and whether the input.
+  void (*update)(const UpdateRow&) = nullptr;
+  const std::int32_t* further_storages = nullptr;
+  int further_count = 0;
+  bool reads_input = false;
 };
 
 /// Sweeps the box of the arguments.
@@ -136,18 +152,57 @@ void sum_row(const void* const* untyped_rows, void* untyped_sums, std::int64_t c
   }
 }
 
+/// A generated file's update of a row.
+template <class Update>
+void update_row(const UpdateRow& row) {
+  constexpr int count = Update::FurtherFields::count;
+  for (std::int64_t i = 0; i < row.count; ++i) {
+    UpdatePoint point{row.sweep, {row.z, row.y, row.x + i}, 0, row.sums[i], {}};
+    if constexpr (Update::reads_input) point.u = row.input[i];
+    for (int k = 0; k < count; ++k) point.field[k] = row.further[k][i];
+    row.sums[i] = Update::update(point);
+  }
+}
+
+struct NoUpdate {};
+
+template <class Cells>
+constexpr std::int32_t storage_of = SPIDER_F32;
+template <>
+inline constexpr std::int32_t storage_of<F16Cells> = SPIDER_F16;
+template <>
+inline constexpr std::int32_t storage_of<Bf16Cells> = SPIDER_BF16;
+
+/// SPIDER_F16, ... of each field; one more, for there may be none.
+template <class Fields>
+struct StoragesOf;
+template <class... Cells>
+struct StoragesOf<FurtherFields<Cells...>> {
+  static constexpr std::int32_t storages[] = {storage_of<Cells>..., -1};
+};
+
 /// A generated file's stencil, all of it constants.
 template <const auto& taps, const auto& tap_rows, const auto& faces, int storage_code, int step_count,
-          bool adds_old_value>
+          bool adds_old_value, class Update>
 struct Meaning {
   using Number = NumberOf<storage_code>;
+  static constexpr bool has_update = !std::is_same_v<Update, NoUpdate>;
 
-  static void sweep(SweepArguments arguments) {
-    constexpr Stencil stencil{storage_code, step_count,
-                              taps,         TapList<taps>::count,
-                              tap_rows,     static_cast<std::int32_t>(sizeof(tap_rows) / sizeof(TapRow)),
-                              faces,        sum_row<Number, taps, adds_old_value>};
-    loops::sweep(stencil, arguments);
+  static constexpr Stencil stencil() {
+    Stencil stencil{storage_code, step_count,
+                    taps,         TapList<taps>::count,
+                    tap_rows,     static_cast<std::int32_t>(sizeof(tap_rows) / sizeof(TapRow)),
+                    faces,        sum_row<Number, taps, adds_old_value>};
+    if constexpr (has_update) {
+      stencil.update = update_row<Update>;
+      stencil.further_storages = StoragesOf<typename Update::FurtherFields>::storages;
+      stencil.further_count = Update::FurtherFields::count;
+      stencil.reads_input = Update::reads_input;
+    }
+    return stencil;
+  }
+  static void sweep(std::conditional_t<has_update, UpdateArguments, SweepArguments> arguments) {
+    loops::sweep(stencil(), arguments);
   }
 };
 
@@ -156,10 +211,10 @@ struct Meaning {
 /// The only way of sweeping so many steps. No block is cut: the sweep divides its box itself. Where it
 /// `adds_old_value`, that is added apart and last, so that errors are relative to the change.
 template <const auto& taps, const auto& tap_rows, const auto& faces, int storage, int steps,
-          bool adds_old_value = false>
+          bool adds_old_value = false, class Update = loops::NoUpdate>
 constexpr SweepForm host_form() {
   SweepForm form{};
-  form.sweep = loops::Meaning<taps, tap_rows, faces, storage, steps, adds_old_value>::sweep;
+  form.sweep = loops::Meaning<taps, tap_rows, faces, storage, steps, adds_old_value, Update>::sweep;
   form.tiling.kind = TilingKind::lines;
   form.tiling.warps_per_block = 1;
   form.tiling.input_alignment = 1;

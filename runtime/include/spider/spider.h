@@ -75,6 +75,13 @@ typedef struct spider_kernel_info {
   int32_t minimum_arch;  /**< compute capability x 10, e.g. 80 */
   int32_t emulated;      /**< 1 where the linked back end is the emulator */
   int32_t backend;       /**< what it was compiled for: SPIDER_BACKEND_CUDA, ... */
+  /* What spider_run has to be given beside input and output; nothing where all are NULL and 0. */
+  const char* previous;            /**< the input one step back, as the spec calls it; NULL: none */
+  int32_t field_count;             /**< further fields */
+  int32_t scalar_count;            /**< numbers given with each launch */
+  const char* const* field_names;  /**< in the order of spider_sweep.fields */
+  const int32_t* field_storages;   /**< SPIDER_F16, ... of each; that of `previous` is `storage` */
+  const char* const* scalar_names; /**< in the order of spider_sweep.scalars */
 } spider_kernel_info;
 
 /** Where fields lie in a larger whole, in cells along z, y, x. The rules act at the faces of the whole. At
@@ -138,12 +145,17 @@ SPIDER_PUBLIC spider_status spider_iterate(const spider_kernel* kernel, const sp
                                            const spider_field* b, int64_t steps, void* stream,
                                            const spider_field** result);
 
-/** One sweep. Gives the bits that a sweep of the whole gives there. What the kernel does not take (previous
- * input, fields, scalars) is SPIDER_ERROR_UNSUPPORTED, as is another size; a part that does not lie in the
- * whole is SPIDER_ERROR_EXTENT. */
+/** One sweep. Gives the bits that a sweep of the whole gives there. The previous field and further fields
+ * have the input's extents, and no halo. `out` may be the memory of one of them, with the same data, extents,
+ * strides and storage, and shares no cell with anything else. What the kernel takes and is not given is
+ * SPIDER_ERROR_NULL; what it does not take is SPIDER_ERROR_UNSUPPORTED, as is another size; a part that does
+ * not lie in the whole is SPIDER_ERROR_EXTENT. Indices and extents of an update are those of the whole. */
 SPIDER_PUBLIC spider_status spider_run(const spider_kernel* kernel, const spider_sweep* sweep);
 
-/** `steps` time steps from `in` to `out` and back, as spider_iterate. Of a box or a part as many as one sweep
+/** `steps` time steps: after each the output becomes the input, the input the previous field, and that the
+ * output. Where the kernel has no previous field, or `out` is its memory, two fields take turns. `*result`
+ * (may be NULL) is the field of the sweep that holds the last step: `in` after none. No further field may be
+ * the memory of an output, where there are several steps. Of a box or a part as many as one sweep
  * does, the kernel's or fewer: the cells around it are those of the first step. */
 SPIDER_PUBLIC spider_status spider_run_steps(const spider_kernel* kernel, const spider_sweep* sweep,
                                              int64_t steps, const spider_field** result);

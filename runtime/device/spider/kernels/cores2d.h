@@ -16,6 +16,7 @@
 #include <spider/cores.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
+#include <spider/point_inputs.h>
 #include <spider/tile_window.h>
 
 #include <cstdint>
@@ -30,7 +31,7 @@ struct Cores2d;
 // Whether a tile needs care is the same for all lanes of its warp.
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
-sweep_cores2d(const SweepArguments field) {
+sweep_cores2d(const ArgumentsOf<Stencil> field) {
   using Kernel = Cores2d<Stencil>;
   typename Kernel::Tile tile;
   if (!Kernel::find_tile(field, tile)) return;
@@ -40,7 +41,7 @@ sweep_cores2d(const SweepArguments field) {
   } else {
     Kernel::fetch_rows(tile, rows);
   }
-  Kernel::compute(tile, rows, std::make_integer_sequence<int, Kernel::input_rows>{});
+  Kernel::compute(field, tile, rows, std::make_integer_sequence<int, Kernel::input_rows>{});
 }
 
 template <class Stencil>
@@ -247,14 +248,45 @@ struct Cores2d {
     }
   }
 
+  /// Is a lane's own vector of a row the inputs at its outputs? Cells that no tap reaches are not loaded.
+  SPIDER_DEVICE static constexpr bool holds_inputs() {
+    for (int t = 0; t < Stencil::tap_count; ++t) {
+      if (Stencil::taps[t].step == 0 && Stencil::taps[t].column == 0) return true;
+    }
+    return false;
+  }
+
+  /// Updates a complete row.
+  template <int complete>
+  SPIDER_DEVICE static void update_row(const ArgumentsOf<Stencil>& field, const Tile& tile,
+                                       const OutputClip& clip, bool wanted, const Rows& rows,
+                                       float (&sum)[outputs]) {
+    const PointPlace place{0, tile.row + complete, tile.lane_column};
+    const bool whole = wanted && clip.whole;
+    const std::uint32_t bits = wanted ? clip.single : 0;
+    PointInputs<Stencil, outputs> inputs;
+    if constexpr (!holds_inputs()) {
+      inputs.load(field, place, whole, bits);
+    } else {
+      const Vector& own = rows[complete - row_low];
+      SPIDER_UNROLL
+      for (int j = 0; j < outputs; ++j) inputs.input[j] = Cells::number(own.word[j / per_word], j % per_word);
+      inputs.load_fields(field, place, whole, bits, typename Stencil::FurtherFields{});
+    }
+    inputs.update(field, place, sum);
+  }
+
   /// Adds input row i, and stores the output row that is complete with it.
   template <int i>
-  SPIDER_DEVICE static void take_row(const Tile& tile, const OutputClip& clip, int rows_left,
-                                     const Rows& rows, Sums& sums, Element*& to) {
+  SPIDER_DEVICE static void take_row(const ArgumentsOf<Stencil>& field, const Tile& tile,
+                                     const OutputClip& clip, int rows_left, const Rows& rows, Sums& sums,
+                                     Element*& to) {
     add_row<i>(rows[i], sums);
     constexpr int complete = i - (steps - 1);
     if constexpr (complete >= 0) {
       float(&sum)[outputs] = sums[complete % steps];
+      if constexpr (HasUpdate<Stencil>::value)
+        update_row<complete>(field, tile, clip, complete < rows_left, rows, sum);
       store_outputs<Cells, false>(to, complete < rows_left, clip, sum);
       to += tile.output_stride;
       SPIDER_UNROLL
@@ -263,7 +295,7 @@ struct Cores2d {
   }
 
   template <int... i>
-  SPIDER_DEVICE static void compute(const Tile& tile, const Rows& rows,
+  SPIDER_DEVICE static void compute(const ArgumentsOf<Stencil>& field, const Tile& tile, const Rows& rows,
                                     std::integer_sequence<int, i...> /*input rows*/) {
     OutputClip clip = clip_outputs<outputs>(tile.lane_column, tile.wanted.column_begin,
                                             tile.wanted.column_end, tile.aligned_output);
@@ -271,7 +303,7 @@ struct Cores2d {
     const int rows_left = tile.wanted.row_end - tile.row;
     Sums sums = {};
     Element* to = tile.output + (tile.row * tile.output_stride + tile.lane_column);
-    (take_row<i>(tile, clip, rows_left, rows, sums, to), ...);
+    (take_row<i>(field, tile, clip, rows_left, rows, sums, to), ...);
   }
 };
 

@@ -20,6 +20,7 @@
 #include <spider/instructions.h>
 #include <spider/kernel.h>
 #include <spider/plane_ring.h>
+#include <spider/point_inputs.h>
 
 #include <cstdint>
 #include <utility>
@@ -33,7 +34,7 @@ struct Cores3d;
 // Only blocks that need care pay for it.
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_across* Stencil::warps_down * 32, Stencil::blocks_per_multiprocessor)
-sweep_cores3d(SPIDER_GRID_CONSTANT const SweepArguments field) {
+sweep_cores3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   using Kernel = Cores3d<Stencil>;
   const typename Kernel::Block block = Kernel::Planes::make_block(field);
   const Path path = Kernel::Planes::path_of(field, block);
@@ -169,9 +170,25 @@ struct Cores3d {
     }
   }
 
+  /// Updates the complete rows of a plane. All that is read is requested first.
+  template <bool inside>
+  SPIDER_DEVICE static void update_rows(const ArgumentsOf<Stencil>& field, const PointPlace& place,
+                                        int rows_left, const OutputClip& clip,
+                                        float (&sums)[rows_per_thread][outputs]) {
+    PointInputs<Stencil, outputs> inputs[rows_per_thread];
+    const auto place_of = [&](int k) { return PointPlace{place.z, place.y + k, place.x}; };
+    SPIDER_UNROLL
+    for (int k = 0; k < rows_per_thread; ++k) {
+      const bool wanted = inside || k < rows_left;
+      inputs[k].load(field, place_of(k), wanted && (inside || clip.whole), wanted ? clip.single : 0);
+    }
+    SPIDER_UNROLL
+    for (int k = 0; k < rows_per_thread; ++k) inputs[k].update(field, place_of(k), sums[k]);
+  }
+
   /// Walks along z, a group of planes after the other.
   template <Path path>
-  SPIDER_DEVICE static void walk_planes(const SweepArguments& field, const Block& block) {
+  SPIDER_DEVICE static void walk_planes(const ArgumentsOf<Stencil>& field, const Block& block) {
     constexpr bool inside = path == Path::interior;
     constexpr int planes_ahead = Ring::planes_ahead;
     constexpr Shared group_bytes = planes_at_once * Ring::ring_plane_bytes;
@@ -218,6 +235,12 @@ struct Cores3d {
         add_plane(next_place + i * Ring::ring_plane_bytes + own, sums,
                   std::make_integer_sequence<int, input_rows>{});
         // The first lead_planes planes to complete belong to the walk before.
+        if constexpr (HasUpdate<Stencil>::value) {
+          if (step >= lead_planes) {
+            const PointPlace place{block.first_output - lead_planes + step, y, x};
+            update_rows<inside>(field, place, rows_left, clip, sums[0]);
+          }
+        }
         if (step >= lead_planes) {
           SPIDER_UNROLL
           for (int k = 0; k < rows_per_thread; ++k) {

@@ -31,6 +31,7 @@
 #include <spider/field2d.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
+#include <spider/point_inputs.h>
 
 #include <cstdint>
 #include <type_traits>
@@ -45,7 +46,7 @@ struct CudaCores;
 // Which way a walk takes is the same for all lanes of its warp.
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
-sweep_cuda_cores(const SweepArguments field) {
+sweep_cuda_cores(const ArgumentsOf<Stencil> field) {
   using Kernel = CudaCores<Stencil>;
   const typename Kernel::Place place = Kernel::find_place(field);
   if (place.steps <= 0) return;
@@ -53,16 +54,16 @@ sweep_cuda_cores(const SweepArguments field) {
   const bool inside = Kernel::lies_inside(field, place);
   if constexpr (!Stencil::taps_in_code) {
     if (inside) {
-      Kernel::template walk_by_table<true>(walk);
+      Kernel::template walk_by_table<true>(field, walk);
     } else {
-      Kernel::template walk_by_table<false>(walk);
+      Kernel::template walk_by_table<false>(field, walk);
     }
   } else if (inside && field.aligned_input && field.aligned_output) {
-    Kernel::template walk_by_ring<Path::interior>(walk);
+    Kernel::template walk_by_ring<Path::interior>(field, walk);
   } else if (field.aligned_input) {
-    Kernel::template walk_by_ring<Path::boundary>(walk);
+    Kernel::template walk_by_ring<Path::boundary>(field, walk);
   } else {
-    Kernel::template walk_by_ring<Path::unaligned>(walk);
+    Kernel::template walk_by_ring<Path::unaligned>(field, walk);
   }
 }
 
@@ -495,9 +496,31 @@ struct CudaCores {
     Cell cells_[slots];
   };
 
+  /// Where a lane's outputs of a step lie.
+  SPIDER_DEVICE static PointPlace place_of(const Walk& walk, std::int32_t step) {
+    PointPlace place{0, 0, walk.column};
+    if constexpr (Stencil::dimensions == 2) {
+      place.y = step;
+    } else if constexpr (Stencil::dimensions == 3) {
+      place.z = step;
+      place.y = walk.row;
+    }
+    return place;
+  }
+
+  /// Updates the sums of a complete step, counted from the walk's first.
+  template <bool inside>
+  SPIDER_DEVICE static void update_step(const ArgumentsOf<Stencil>& field, const Walk& walk, int step,
+                                        const OutputClip& clip, float (&sums)[outputs]) {
+    const PointPlace place = place_of(walk, walk.first_step + step);
+    PointInputs<Stencil, outputs> inputs;
+    inputs.load(field, place, inside || clip.whole, clip.single);
+    inputs.update(field, place, sums);
+  }
+
   /// Walks with the taps in the code and the rows in the ring. All lanes of the warp come here together.
   template <Path path>
-  SPIDER_DEVICE static void walk_by_ring(const Walk& walk) {
+  SPIDER_DEVICE static void walk_by_ring(const ArgumentsOf<Stencil>& field, const Walk& walk) {
     // Rows that are not aligned take registers and time of their own: no more code for them.
     constexpr int turns = path == Path::unaligned ? 1 : Stencil::unrolled_steps;
     constexpr int rows = Stencil::ring_rows;
@@ -535,6 +558,11 @@ struct CudaCores {
         add_row<turns>(numbers, sums, turn, std::make_integer_sequence<int, Stencil::tap_count>{});
         const int complete = slot_of<turns>(turn, steps_in_flight - 1);
         // The first to complete are those of steps before the walk.
+        if constexpr (HasUpdate<Stencil>::value) {
+          if (step >= steps_in_flight - 1)
+            update_step<path == Path::interior>(field, walk, step - (steps_in_flight - 1), clip,
+                                                sums[complete]);
+        }
         store_outputs<Cells, path == Path::interior>(to, step >= steps_in_flight - 1, clip, sums[complete]);
         to += stride;
         retire_step<turns>(sums, complete);
@@ -560,7 +588,7 @@ struct CudaCores {
   /// Of a thread's outputs, which are 32 columns apart, those that the sweep covers: all of them, where
   /// `inside`.
   template <bool inside>
-  SPIDER_DEVICE static void walk_by_table(const Walk& walk) {
+  SPIDER_DEVICE static void walk_by_table(const ArgumentsOf<Stencil>& field, const Walk& walk) {
     const auto is_wanted = [&](int i) {
       const Column x = walk.column + 32 * i;
       return inside || (x >= walk.box_begin && x < walk.box_end);
@@ -587,8 +615,18 @@ struct CudaCores {
       Element* to =
           walk.output + (step * walk.output_stride[0] + walk.row * walk.output_stride[1] + walk.column);
       SPIDER_UNROLL
-      for (int i = 0; i < outputs; ++i)
+      for (int i = 0; i < outputs; ++i) {
+        if constexpr (HasUpdate<Stencil>::value) {
+          PointPlace place = place_of(walk, step);
+          place.x += 32 * i;
+          PointInputs<Stencil, 1> inputs;
+          inputs.load(field, place, false, is_wanted(i) ? 1 : 0);
+          PointNumbers<1> number{sums[i]};
+          inputs.update(field, place, number);
+          sums[i] = number[0];
+        }
         device::store_field_if(is_wanted(i), to + 32 * i, Cells::cell(sums[i]));
+      }
     }
   }
 };

@@ -1,0 +1,248 @@
+#include "spec/further_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "spec/names.h"
+#include "spec/update.h"
+
+namespace spidergen::spec {
+namespace {
+
+// As many as a launch has room for (runtime/device/spider/kernel.h).
+constexpr std::size_t most_fields = 8;
+constexpr std::size_t most_scalars = 16;
+
+/// A name that the spec gives, and where.
+struct GivenName {
+  std::string name;
+  diag::SourceLocation where;
+  std::string what;  ///< "field 'c'"
+};
+
+class Reader {
+ public:
+  Reader(const Node& root, bool names_axes, StencilSpec& spec, Context& context)
+      : root_(root), names_axes_(names_axes), spec_(spec), context_(context) {}
+
+  void read() {
+    read_previous();
+    read_fields();
+    read_scalars();
+    const Entry* const update = find_entry(root_, "update");
+    if (update == nullptr && given_.empty()) return;
+    check_clashes();
+    if (update != nullptr) {
+      read_update(*update);
+    } else {
+      for (const GivenName& one : given_)
+        refuse(one.where, fmt::format("{} is of no use without 'update', which says what becomes of it; add "
+                                      "'update: ...' or remove it",
+                                      one.what));
+    }
+  }
+
+ private:
+  void refuse(const diag::SourceLocation& where, std::string text) {
+    context_.diagnostics.error(where, std::move(text));
+  }
+
+  /// Takes a name of `kind`; false where it cannot be one.
+  bool take_name(const std::string& name, const diag::SourceLocation& where, const std::string& kind) {
+    if (!is_identifier(name)) {
+      refuse(where, fmt::format("{} cannot name a {}; use a letter or underscore, then letters, digits and "
+                                "underscores",
+                                shown(name), kind));
+      return false;
+    }
+    if (name.size() > longest_name) {
+      refuse(where, fmt::format("a {}'s name of {} characters is too long; use at most {}", kind, name.size(),
+                                longest_name));
+      return false;
+    }
+    given_.push_back({name, where, fmt::format("{} '{}'", kind, name)});
+    return true;
+  }
+
+  void read_previous() {
+    const Entry* const entry = find_entry(root_, "previous");
+    if (entry == nullptr) return;
+    if (!expect(entry->value, NodeKind::scalar,
+                "'previous' is the name of the input one step back, such as u_old", context_))
+      return;
+    if (take_name(entry->value.text, entry->value.where, "previous field"))
+      spec_.previous = {entry->value.text, spec_.storage};
+  }
+
+  void read_fields() {
+    const Entry* const entry = find_entry(root_, "fields");
+    if (entry == nullptr) return;
+    const Node& node = entry->value;
+    if (node.kind == NodeKind::sequence) {
+      for (const Node& item : node.items) {
+        if (expect(item, NodeKind::scalar, "'fields' lists names", context_))
+          add_field(item.text, item.where, spec_.storage);
+      }
+    } else if (node.kind == NodeKind::mapping) {
+      for (const Entry& one : node.entries) add_field(one.key, one.where, read_storage(one));
+    } else if (node.kind != NodeKind::refused) {
+      refuse(node.where, fmt::format("'fields' is a list of names, or a mapping of names to their storage "
+                                     "such as {{c: {{storage: f16}}}}, not {}",
+                                     describe(node)));
+      return;
+    }
+    if (node.items.empty() && node.entries.empty()) refuse(entry->where, "'fields' names none; remove it");
+    if (spec_.fields.size() > most_fields) {
+      refuse(entry->where,
+             fmt::format("{} fields; a kernel takes at most {}", spec_.fields.size(), most_fields));
+    }
+  }
+
+  void add_field(const std::string& name, const diag::SourceLocation& where, Storage storage) {
+    if (take_name(name, where, "field")) spec_.fields.push_back({name, storage});
+  }
+
+  Storage read_storage(const Entry& field) {
+    const Node& node = field.value;
+    if (node.kind == NodeKind::missing) return spec_.storage;
+    const std::string what = fmt::format("field '{}'", field.key);
+    if (!expect(node, NodeKind::mapping, what + " is a mapping such as {storage: f16}", context_))
+      return spec_.storage;
+    check_keys(node, {"storage"}, what, context_);
+    const Entry* const storage = find_entry(node, "storage");
+    if (storage == nullptr) return spec_.storage;
+    return read_choice(storage->value, "'storage'", storages(), context_).value_or(spec_.storage);
+  }
+
+  void read_scalars() {
+    const Entry* const entry = find_entry(root_, "scalars");
+    if (entry == nullptr) return;
+    if (!expect(entry->value, NodeKind::sequence, "'scalars' is a list of names", context_)) return;
+    for (const Node& item : entry->value.items) {
+      if (expect(item, NodeKind::scalar, "'scalars' lists names", context_) &&
+          take_name(item.text, item.where, "scalar"))
+        spec_.scalars.push_back(item.text);
+    }
+    if (entry->value.items.empty()) refuse(entry->where, "'scalars' names none; remove it");
+    if (spec_.scalars.size() > most_scalars) {
+      refuse(entry->where,
+             fmt::format("{} scalars; a kernel takes at most {}", spec_.scalars.size(), most_scalars));
+    }
+  }
+
+  /// What an update knows beside the names that the spec gives.
+  [[nodiscard]] static std::optional<std::string> own_meaning(const std::string& name) {
+    if (name == "u") return "the input";
+    if (name == "sum") return "the stencil's sum";
+    if (name.size() == 2 && std::string("zyx").find(name[1]) != std::string::npos) {
+      if (name[0] == 'i') return "a point's index";
+      if (name[0] == 'n') return "the field's extent";
+    }
+    return std::nullopt;
+  }
+
+  /// Every name stands for one thing.
+  void check_clashes() {
+    std::map<std::string, std::string> taken;
+    const Entry* const parameters = find_entry(root_, "parameters");
+    if (parameters != nullptr && parameters->value.kind == NodeKind::mapping) {
+      for (const Entry& parameter : parameters->value.entries) {
+        const std::string what = fmt::format("parameter '{}'", parameter.key);
+        if (const auto meaning = own_meaning(parameter.key); meaning && find_entry(root_, "update")) {
+          refuse(parameter.where, fmt::format("{} clashes with {}, which updates call so; give it another "
+                                              "name",
+                                              what, *meaning));
+        }
+        taken[parameter.key] = what;
+      }
+    }
+    for (const GivenName& one : given_) {
+      if (const auto meaning = own_meaning(one.name)) {
+        refuse(one.where, fmt::format("{} clashes with {}, which updates call so; give it another name",
+                                      one.what, *meaning));
+      } else if (is_built_in(one.name)) {
+        refuse(one.where, fmt::format("'{}' is built into expressions; give the {} another name", one.name,
+                                      one.what.substr(0, one.what.find(" '"))));
+      } else if (const auto [before, is_new] = taken.try_emplace(one.name, one.what); !is_new) {
+        refuse(one.where,
+               fmt::format("{} has the name of {}; give one of them another", one.what,
+                           before->second == one.what ? "another " + one.what.substr(0, one.what.find(" '"))
+                                                      : before->second));
+      }
+    }
+  }
+
+  [[nodiscard]] UpdateNames update_names() const {
+    UpdateNames names;
+    names["u"] = {UpdateOperation::input, 0, 0, {}, {}};
+    names["sum"] = {UpdateOperation::sum, 0, 0, {}, {}};
+    if (spec_.previous) names[spec_.previous->name] = {UpdateOperation::previous, 0, 0, {}, {}};
+    for (std::size_t i = 0; i < spec_.fields.size(); ++i)
+      names[spec_.fields[i].name] = {UpdateOperation::field, 0, static_cast<int>(i), {}, {}};
+    for (std::size_t i = 0; i < spec_.scalars.size(); ++i)
+      names[spec_.scalars[i]] = {UpdateOperation::scalar, 0, static_cast<int>(i), {}, {}};
+    for (int axis = names_axes_ ? first_axis(spec_.dimensions) : 0; axis <= axis_x; ++axis) {
+      names[fmt::format("i{}", axis_letters[axis])] = {UpdateOperation::index, 0, axis, {}, {}};
+      names[fmt::format("n{}", axis_letters[axis])] = {UpdateOperation::extent, 0, axis, {}, {}};
+    }
+    return names;
+  }
+
+  void read_update(const Entry& entry) {
+    const Node& node = entry.value;
+    if (!expect(node, NodeKind::scalar, "'update' is an expression, such as 2*u - u_old + c*sum", context_))
+      return;
+    std::vector<std::string> used;
+    auto parsed = parse_update(node.text, update_names(), context_.calculator, used);
+    if (const auto* error = std::get_if<ExpressionError>(&parsed)) {
+      if (!error->text.empty()) refuse(place_in_text(node, error->offset), "'update': " + error->text);
+      return;
+    }
+    auto& update = std::get<Update>(parsed);
+    check_numbers(update, node);
+    const auto is_used = [&](const std::string& name) {
+      return std::find(used.begin(), used.end(), name) != used.end();
+    };
+    for (const GivenName& one : given_) {
+      if (!is_used(one.name))
+        refuse(one.where, fmt::format("{} is not used in 'update'; use it or remove it", one.what));
+    }
+    if (!is_used("sum"))
+      refuse(node.where, "'update' does not use 'sum', the stencil: then nothing needs its coefficients");
+    if (update.nodes.size() == 1 && given_.empty()) return;  // what is computed without an update
+    spec_.update = std::move(update);
+  }
+
+  /// What the kernel computes with in f32 has to be there.
+  void check_numbers(const Update& update, const Node& node) {
+    for (const UpdateNode& one : update.nodes) {
+      if (one.operation != UpdateOperation::number) continue;
+      const auto single = static_cast<float>(one.value);
+      if (std::isfinite(single) && (single != 0 || one.value == 0)) continue;
+      refuse(node.where, fmt::format("'update': the constant {} is beyond f32, in which updates are "
+                                     "computed; its numbers reach from 1e-45 to 3e38",
+                                     one.value));
+    }
+  }
+
+  const Node& root_;
+  bool names_axes_;
+  StencilSpec& spec_;
+  Context& context_;
+  std::vector<GivenName> given_;
+};
+
+}  // namespace
+
+void read_further_fields(const Node& root, bool names_axes, StencilSpec& spec, Context& context) {
+  Reader(root, names_axes, spec, context).read();
+}
+
+}  // namespace spidergen::spec

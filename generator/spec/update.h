@@ -1,0 +1,76 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "spec/tokens.h"
+
+namespace spidergen::spec {
+
+class Calculator;
+
+/// What a node of an update computes.
+enum class UpdateOperation {
+  number,    ///< a constant
+  input,     ///< `u`: the input at the point
+  sum,       ///< the stencil there
+  previous,  ///< the input one step back
+  field,     ///< a further field
+  scalar,    ///< a number of the launch
+  index,     ///< ix, iy, iz
+  extent,    ///< nx, ny, nz
+  negate,
+  add,
+  subtract,
+  multiply,
+  divide,
+  power,
+  less,
+  less_equal,
+  greater,
+  greater_equal,
+  equal,
+  not_equal,
+  choose,  ///< the second argument where the first, a comparison, holds; else the third
+  call,    ///< a function of expressions
+};
+
+struct UpdateNode {
+  UpdateOperation operation = UpdateOperation::number;
+  double value = 0;            ///< of a number
+  int which = 0;               ///< field, scalar: its place in the spec's list; index, extent: its axis
+  std::string function;        ///< of a call
+  std::vector<int> arguments;  ///< nodes before this one
+
+  bool operator==(const UpdateNode&) const = default;
+};
+
+/// `update` as a tree: constants are folded, and what occurs more than once is there once.
+struct Update {
+  std::string text;               ///< as written
+  std::vector<UpdateNode> nodes;  ///< the last one is the result
+
+  /// Is any node of this operation?
+  [[nodiscard]] bool uses(UpdateOperation operation) const;
+  bool operator==(const Update&) const = default;
+};
+
+/// The names of an update beside parameters and `pi`, each with its leaf.
+using UpdateNames = std::map<std::string, UpdateNode, std::less<>>;
+
+[[nodiscard]] constexpr bool is_comparison(UpdateOperation operation) {
+  return operation >= UpdateOperation::less && operation <= UpdateOperation::not_equal;
+}
+
+/// Reads an update: expressions of specs (stencils/README.md) with comparisons before `? :`. `used` gets the
+/// names that occur.
+[[nodiscard]] std::variant<Update, ExpressionError> parse_update(std::string_view text,
+                                                                 const UpdateNames& names,
+                                                                 Calculator& calculator,
+                                                                 std::vector<std::string>& used);
+
+}  // namespace spidergen::spec

@@ -1,0 +1,57 @@
+/// Updates: what becomes of a point's sum, where a spec says it (stencils/README.md, "Fields and updates").
+///
+/// An `Update` has, as static members,
+/// - FurtherFields: FurtherFields of the cells of what it reads at the point, `previous` first;
+/// - reads_input: it uses the input there;
+/// - update(const UpdatePoint&): the result, in f32.
+/// A stencil has an update where it is Updated by one.
+#pragma once
+
+#include <spider/instructions.h>
+#include <spider/kernel.h>
+
+#include <math.h>  // the functions of expressions, of f32 numbers, as C names them
+
+#include <cstdint>
+#include <type_traits>
+
+namespace spider {
+inline namespace device_1 {
+
+// Of spider/cells.h.
+struct F16Cells;
+struct Bf16Cells;
+struct F32Cells;
+
+template <class Stencil, class = void>
+struct HasUpdate : std::false_type {};
+template <class Stencil>
+struct HasUpdate<Stencil, std::void_t<typename Stencil::FurtherFields>> : std::true_type {};
+
+/// What a launch tells a kernel of this stencil.
+template <class Stencil>
+using ArgumentsOf = std::conditional_t<HasUpdate<Stencil>::value, UpdateArguments, SweepArguments>;
+
+/// The storage of what an update reads at a point.
+template <class... Cells>
+struct FurtherFields {
+  static constexpr int count = sizeof...(Cells);
+};
+
+/// What an update sees of a point.
+struct UpdatePoint {
+  const UpdateArguments& sweep;
+  std::int64_t place[3];  ///< z, y, x
+  float u, sum;
+  float field[most_further_fields];
+
+  SPIDER_DEVICE float index(int axis) const { return static_cast<float>(place[axis] - sweep.first[axis]); }
+  SPIDER_DEVICE float extent(int axis) const { return static_cast<float>(sweep.whole[axis]); }
+};
+
+/// A kernel's stencil and its update.
+template <class Stencil, class Update>
+struct Updated : Stencil, Update {};
+
+}  // namespace device_1
+}  // namespace spider

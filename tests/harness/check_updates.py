@@ -1,0 +1,505 @@
+"""Checks kernels with updates (random_updates.py) through spider_run and spider_run_steps: every cell against the update in
+float64, within a bound that follows the rounding of each operation; boxes, parts, steps and fields in place by their bits."""
+
+import argparse
+import json
+import math
+import pathlib
+import random
+import sys
+import time
+import traceback
+from ctypes import byref, c_void_p
+
+import numpy
+import reference
+from random_specs import DEFAULT_SEED
+from spider_library import NULL, OK, OVERLAP, UNSUPPORTED, Buffer, CallFailed, Field, Library, make_field, make_sweep
+from storage import STORAGES
+from sweep_case import input_around, make_guard, make_layout
+
+F32_ROUNDING = 2.0**-24
+LEAST = 2.0**-149
+FUNCTION_ROUNDING = 2.0**-21  # of C's functions of f32 numbers, on a device or a host: a few units
+COMPARISONS = {
+    "<": numpy.less,
+    "<=": numpy.less_equal,
+    ">": numpy.greater,
+    ">=": numpy.greater_equal,
+    "==": numpy.equal,
+    "!=": numpy.not_equal,
+}
+FUNCTIONS = {
+    "abs": numpy.abs,
+    "sqrt": lambda x: numpy.sqrt(numpy.maximum(x, 0)),
+    "cbrt": numpy.cbrt,
+    "exp": numpy.exp,
+    "log": lambda x: numpy.log(numpy.maximum(x, 1e-30)),
+    "sin": numpy.sin,
+    "cos": numpy.cos,
+    "tanh": numpy.tanh,
+    "atan": numpy.arctan,
+    "erf": numpy.vectorize(math.erf, otypes=[float]),
+    "floor": numpy.floor,
+    "ceil": numpy.ceil,
+    "round": lambda x: numpy.copysign(numpy.floor(numpy.abs(x) + 0.5), x),
+}
+EXACT = ("abs", "floor", "ceil", "round")
+
+
+def rounded(value, error, rounding=F32_ROUNDING):
+    """A result with the rounding of the operation that made it."""
+    return value, error + rounding * (numpy.abs(value) + error) + LEAST
+
+
+def evaluate(node, known):
+    """(values, bounds of their errors) of a tree, in float64; `known` gives those of leaves."""
+    kind = node[0]
+    if kind == "number":
+        return rounded(numpy.float64(node[1]), 0.0)
+    if kind in ("name", "index", "extent"):
+        return known[node[1]]
+    parts = [evaluate(one, known) for one in node[1:]]
+    if kind in COMPARISONS:
+        (a, a_error), (b, b_error) = parts
+        return COMPARISONS[kind](a, b), numpy.abs(a - b) <= a_error + b_error
+    if kind == "?":
+        (holds, unsure), (first, first_error), (second, second_error) = parts
+        value = numpy.where(holds, first, second)
+        error = numpy.where(holds, first_error, second_error)
+        either = numpy.abs(first - second) + numpy.maximum(first_error, second_error)
+        return value, numpy.where(unsure, either, error)
+    if kind == "negate":
+        return -parts[0][0], parts[0][1]
+    if kind in FUNCTIONS:
+        (x, error) = parts[0]
+        value = FUNCTIONS[kind](x)
+        change = numpy.maximum(*(numpy.abs(FUNCTIONS[kind](x + side * error) - value) for side in (-1, 1)))
+        if kind in EXACT:
+            return value, change
+        return rounded(value, 1.01 * change, F32_ROUNDING if kind == "sqrt" else FUNCTION_ROUNDING)
+    (a, a_error), (b, b_error) = parts
+    if kind == "min":
+        return numpy.minimum(a, b), numpy.maximum(a_error, b_error)
+    if kind == "max":
+        return numpy.maximum(a, b), numpy.maximum(a_error, b_error)
+    if kind == "+":
+        return rounded(a + b, a_error + b_error)
+    if kind == "-":
+        return rounded(a - b, a_error + b_error)
+    if kind == "*":
+        return rounded(a * b, numpy.abs(a) * b_error + numpy.abs(b) * a_error + a_error * b_error)
+    if kind == "/":
+        least = numpy.maximum(numpy.abs(b) - b_error, 1e-30)
+        return rounded(a / b, (a_error + numpy.abs(a / b) * b_error) / least)
+    if kind == "^":
+        power = int(node[2][1])
+        change = (numpy.abs(a) + a_error) ** power - numpy.abs(a) ** power
+        return rounded(a**power, change, power * F32_ROUNDING)
+    raise ValueError(f"an operation that this harness does not know: {kind}")
+
+
+class Point:
+    """A field in memory: its layout, its cells before a sweep, and their numbers in the interior."""
+
+    def __init__(self, storage, extent, rng, aligned, values):
+        form, offset = ("aligned", 0) if aligned else ("odd", int(rng.integers(0, 8)))
+        self.storage = storage
+        self.layout = make_layout(extent, form, offset, ((0, 0),) * 3, rng, 16 // storage.bytes)
+        self.cells = make_guard(storage, self.layout.cells, rng)
+        self.cells[self.layout.interior()] = storage.encode(values)
+
+    @property
+    def numbers(self):
+        return self.storage.decode(self.cells[self.layout.interior()])
+
+
+def nodes_to_tree(told):
+    """The tree of an explanation's list of nodes."""
+    trees = []
+    for kind, value, which, arguments in told["nodes"]:
+        if kind == "number":
+            trees.append(["number", value])
+        elif kind in ("input", "sum"):
+            trees.append(["name", "u" if kind == "input" else "sum"])
+        elif kind == "previous":
+            trees.append(["name", told["previous"]])
+        elif kind == "field":
+            trees.append(["name", told["fields"][which]["name"]])
+        elif kind == "scalar":
+            trees.append(["name", told["scalars"][which]])
+        elif kind in ("index", "extent"):
+            trees.append([kind, kind[0].replace("e", "n") + "zyx"[which]])
+        else:
+            trees.append([kind, *(trees[one] for one in arguments)])
+    return trees[-1]
+
+
+class Subject:
+    """A kernel with what its update means."""
+
+    def __init__(self, library, plans, name):
+        data = json.loads((plans / f"{name}.json").read_text(encoding="utf-8"))
+        self.library, self.name = library, name
+        self.kernel = library.kernel(name)
+        self.told = data["update"]
+        expected = plans / f"{name}.expected.json"
+        data_plan = plans / "loaded" / f"{name}.json"
+        data_plan.parent.mkdir(exist_ok=True)
+        data_plan.write_text(json.dumps(data), encoding="utf-8")
+        self.plan = reference.load_plan(data_plan)
+        meaning = json.loads(expected.read_text(encoding="utf-8")) if expected.exists() else None
+        self.tree = meaning["tree"] if meaning else nodes_to_tree(self.told)
+        self.failures = []
+        if meaning:
+            found = (self.told["previous"], {one["name"]: one["storage"] for one in self.told["fields"]}, self.told["scalars"])
+            if found != (meaning["previous"], meaning["fields"], meaning["scalars"]):
+                self.failures.append(f"the plan takes {found}")
+        self.check_info()
+
+    def check_info(self):
+        info = self.library.info(self.kernel).contents
+        names = [info.field_names[i].decode() for i in range(info.field_count)]
+        storages = [info.field_storages[i] for i in range(info.field_count)]
+        scalars = [info.scalar_names[i].decode() for i in range(info.scalar_count)]
+        previous = info.previous.decode() if info.previous else None
+        wanted = [(one["name"], STORAGES[one["storage"]].code) for one in self.told["fields"]]
+        if (previous, list(zip(names, storages)), scalars) != (self.told["previous"], wanted, self.told["scalars"]):
+            self.failures.append("spider_info tells other fields or scalars than the plan")
+
+    def storages(self):
+        """Of previous, where there is one, and the further fields, by name."""
+        found = {self.told["previous"]: self.plan.storage} if self.told["previous"] else {}
+        return found | {one["name"]: STORAGES[one["storage"]] for one in self.told["fields"]}
+
+    def expected(self, read, points, scalars, extent):
+        """(values, bounds) of the update at every point, before the result is rounded."""
+        total, magnitude = reference.sweep_field(self.plan, extent, read)
+        of_result, of_sum, absolute, _ = self.plan.stated_bound
+        interior = read(*numpy.ix_(*map(numpy.arange, extent)))
+        known = {
+            "u": (interior, 0.0),
+            "sum": (total, of_result * numpy.abs(total) + of_sum * magnitude + absolute),
+        }
+        known |= {name: (point.numbers, 0.0) for name, point in points.items()}
+        known |= {name: (numpy.float64(numpy.float32(value)), 0.0) for name, value in scalars.items()}
+        for axis, letter in enumerate("zyx"):
+            shape = [1, 1, 1]
+            shape[axis] = -1
+            known["i" + letter] = (numpy.arange(extent[axis], dtype=float).reshape(shape), 0.0)
+            known["n" + letter] = (numpy.float64(extent[axis]), 0.0)
+        value, error = evaluate(self.tree, known)
+        return numpy.broadcast_to(value, extent), numpy.broadcast_to(error, extent)
+
+    def run(self, extent, rng, aligned, in_place=None, box=None, parts=None):
+        """Carries out a sweep and checks it; the output's cells."""
+        plan, library = self.plan, self.library
+        storage = plan.storage
+        values = lambda: rng.uniform(-1.5, 1.5, extent)  # noqa: E731
+        points = {name: Point(kind, extent, rng, aligned, values()) for name, kind in self.storages().items()}
+        scalars = {name: float(rng.uniform(-2, 2)) for name in self.told["scalars"]}
+        layout, cells = self.make_input(extent, rng, aligned, parts is not None)
+
+        def read(z, y, x):
+            return storage.decode(cells[numpy.clip(layout.positions(z, y, x), 0, layout.cells - 1)])
+
+        target = Point(storage, extent, rng, aligned, numpy.zeros(extent))
+        target.cells[:] = storage.poison
+        if in_place:
+            target = points[in_place]
+        before = target.cells.copy()
+        with numpy.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            value, error = self.expected(read, points, scalars, extent)
+        with Buffer(library, layout.cells, storage.cell) as source:
+            source.upload(cells)
+            after, changed = self.sweep(source, layout, target, points, scalars, box, parts, in_place)
+            if (source.download() != cells).any():
+                self.failures.append("the input changed")
+        if changed:
+            self.failures.append(f"{changed} was written")
+        self.compare(value, error, target.layout, before, after, box, extent)
+        return after[target.layout.interior()]
+
+    def make_input(self, extent, rng, aligned, for_parts):
+        """(layout, cells): parts find what lies beyond periodic faces in memory, as other parts would bring it."""
+        plan = self.plan
+        around = input_around(plan, extent)
+        if for_parts:
+            around = tuple(tuple(map(max, one, two)) for one, two in zip(around, plan.reach))
+        form, offset = ("aligned", 0) if aligned else ("odd", int(rng.integers(0, 8)))
+        vector = 16 // plan.storage.bytes
+        around = tuple(around[:2]) + ((-(-around[2][0] // vector) * vector, around[2][1]),) if aligned else around
+        layout = make_layout(extent, form, offset, around, rng, vector)
+        cells = make_guard(plan.storage, layout.cells, rng)
+        indices = reference.valid_cells(plan, extent).indices()
+        cells[layout.positions(*indices)] = plan.storage.encode(rng.uniform(-1.5, 1.5, indices[0].shape))
+        if for_parts:
+            self.wrap(layout, cells, extent)
+        return layout, cells
+
+    def wrap(self, layout, cells, extent):
+        """Fills what lies beyond periodic faces, axis by axis."""
+        reach = self.plan.reach
+        for axis in range(3):
+            if self.plan.faces[axis][0].rule != reference.PERIODIC:
+                continue
+            low, high = reach[axis]
+            ranges = [numpy.arange(-reach[other][0], extent[other] + reach[other][1]) for other in range(3)]
+            beyond = numpy.concatenate((numpy.arange(-low, 0), numpy.arange(extent[axis], extent[axis] + high)))
+            if not len(beyond):
+                continue
+            to, source = list(ranges), list(ranges)
+            to[axis], source[axis] = beyond, beyond % extent[axis]
+            cells[layout.positions(*numpy.ix_(*to))] = cells[layout.positions(*numpy.ix_(*source))]
+
+    def sweep(self, source, layout, target, points, scalars, box, parts, in_place):
+        """(the output's cells, the name of a field that changed and must not)"""
+        library = self.library
+        buffers = {name: Buffer(library, point.layout.cells, point.storage.cell) for name, point in points.items()}
+        out = buffers[in_place] if in_place else Buffer(library, target.layout.cells, target.storage.cell)
+        opened = [*buffers.values()] + ([] if in_place else [out])
+        for buffer in opened:
+            buffer.__enter__()
+        try:
+            for name, buffer in buffers.items():
+                buffer.upload(points[name].cells)
+            if not in_place:
+                out.upload(target.cells)
+            extent = layout.extent
+            for origin, size in parts or [((0, 0, 0), extent)]:
+                views = {name: view(points[name].layout, buffers[name], origin, size) for name in points}
+                previous = views.pop(self.told["previous"]) if self.told["previous"] else None
+                request = make_sweep(
+                    view(layout, source, origin, size),
+                    view(target.layout, out, origin, size),
+                    previous,
+                    list(views.values()),
+                    list(scalars.values()),
+                    box,
+                    (origin, extent) if parts else None,
+                )
+                library.run_sweep(self.kernel, request)
+            after = out.download()
+            changed = [
+                name
+                for name, buffer in buffers.items()
+                if name != in_place and (buffer.download() != points[name].cells).any()
+            ]
+        finally:
+            for buffer in opened:
+                buffer.__exit__()
+        return after, ", ".join(changed)
+
+    def compare(self, value, error, layout, before, after, box, extent):
+        """Every cell of the box within its bound; every other cell as it was."""
+        storage = self.plan.storage
+        inside = tuple(slice(first, first + count) for first, count in zip(*(box or ((0, 0, 0), extent))))
+        positions = layout.interior()[inside]
+        guard = numpy.ones(layout.cells, bool)
+        guard[positions] = False
+        changed = numpy.nonzero(guard & (after != before))[0]
+        if len(changed):
+            self.failures.append(f"{len(changed)} cells written outside, first {layout.describe(changed[0])}")
+        got = storage.decode(after[positions])
+        value, error = value[inside], error[inside]
+        bound = error + storage.rounding * (numpy.abs(value) + error) + storage.subnormal_rounding + LEAST
+        with numpy.errstate(invalid="ignore"):
+            wrong = ~(numpy.abs(got - value) <= bound) & (numpy.abs(value) + error < storage.overflow)
+        if wrong.any():
+            first = tuple(numpy.argwhere(wrong)[0])
+            self.failures.append(
+                f"{wrong.sum()} of {wrong.size} cells beyond their bounds, first {layout.describe(positions[first])}: "
+                f"{got[first]!r}, not {value[first]!r} +- {bound[first]:.3g}"
+            )
+        with numpy.errstate(invalid="ignore"):
+            ratio = numpy.where(numpy.abs(value) + error < storage.overflow, numpy.abs(got - value) / bound, 0)
+        self.worst = max(getattr(self, "worst", 0.0), float(numpy.nanmax(ratio, initial=0)))
+
+
+def view(layout, buffer, origin, size):
+    """A part of a field as a field of its own."""
+    first = layout.base + origin[0] * layout.strides[0] + origin[1] * layout.strides[1] + origin[2]
+    return make_field(buffer.address + buffer.cell.itemsize * first, size, layout.strides)
+
+
+def draw_extent(plan, rng, large=False):
+    """Extents around the sizes of tiles."""
+    most = {1: (1, 1, 3000), 2: (1, 60, 700), 3: (14, 50, 300)}[plan.dimensions]
+    least = {1: (1, 1, 1), 2: (1, 1, 1), 3: (1, 1, 1)}[plan.dimensions]
+    if large:
+        return most
+    return tuple(int(rng.integers(low, high + 1)) for low, high in zip(least, (most[0], most[1], most[2] // 2)))
+
+
+def draw_box(extent, rng):
+    offset = tuple(int(rng.integers(0, count)) for count in extent)
+    return offset, tuple(int(rng.integers(1, count - first + 1)) for count, first in zip(extent, offset))
+
+
+def draw_parts(extent, rng):
+    """Cuts of the whole along every axis that has room."""
+    cuts = []
+    for count in extent:
+        places = sorted({0, count, *(int(one) for one in rng.integers(0, count + 1, 2))})
+        cuts.append(list(zip(places, places[1:])))
+    return [
+        ((z, y, x), (z_end - z, y_end - y, x_end - x))
+        for z, z_end in cuts[0]
+        for y, y_end in cuts[1]
+        for x, x_end in cuts[2]
+    ]
+
+
+def check_same_bits(subject, seed, case, rng):
+    """Boxes, parts and fields in place give the bits of a whole sweep."""
+    extent = draw_extent(subject.plan, rng)
+    again = lambda: numpy.random.default_rng([seed, case])  # noqa: E731
+    whole = subject.run(extent, again(), bool(case % 2))
+    for name, kind in subject.storages().items():
+        if kind == subject.plan.storage:
+            # Another layout is drawn where the output has none of its own; the values are the same.
+            if (subject.run(extent, again(), bool(case % 2), in_place=name) != whole).any():
+                subject.failures.append(f"in place of {name} the bits are others")
+            break
+    whole = subject.run(extent, again(), bool(case % 2), parts=[((0, 0, 0), extent)])
+    parts = draw_parts(extent, rng)
+    if (subject.run(extent, again(), bool(case % 2), parts=parts) != whole).any():
+        subject.failures.append(f"in {len(parts)} parts of {extent} the bits are others")
+
+
+def check_steps(subject, rng):
+    """spider_run_steps against as many spider_run, in place and not."""
+    library, plan = subject.library, subject.plan
+    storage = plan.storage
+    extent = draw_extent(plan, rng)
+    around = input_around(plan, extent)
+    layout = make_layout(extent, "odd", 1, around, rng, 16 // storage.bytes)
+    # Every field may become the input: each has a halo.
+    start = [storage.encode(rng.uniform(-1, 1, layout.cells)) for _ in range(3)]
+    points = {name: Point(kind, extent, rng, False, rng.uniform(-1, 1, extent)) for name, kind in subject.storages().items()}
+    points.pop(subject.told["previous"], None)
+    scalars = [float(rng.uniform(-1, 1)) for _ in subject.told["scalars"]]
+    steps = int(rng.integers(1, 5))
+    for in_place in (False, True) if subject.told["previous"] else (False,):
+        results = []
+        for at_once in (True, False):
+            buffers = [Buffer(library, layout.cells, storage.cell) for _ in start]
+            others = [Buffer(library, one.layout.cells, one.storage.cell) for one in points.values()]
+            for buffer, cells in zip([*buffers, *others], [*start, *(one.cells for one in points.values())]):
+                buffer.__enter__()
+                buffer.upload(cells)
+            fields = [layout.field(buffer) for buffer in buffers]
+            further = [one.layout.field(buffer) for one, buffer in zip(points.values(), others)]
+            source, target, previous = fields[0], fields[1], fields[2] if subject.told["previous"] else None
+            if in_place:
+                target = previous
+            request = make_sweep(source, target, previous, further, scalars)
+            if at_once:
+                result = c_void_p()
+                library.require("spider_run_steps", library.run_steps(subject.kernel, byref(request), steps, byref(result)))
+                data = Field.from_address(result.value).data
+            else:
+                for _ in range(steps):
+                    library.run_sweep(subject.kernel, make_sweep(source, target, previous, further, scalars))
+                    source, target, previous = target, previous if previous else source, source if previous else None
+                    if in_place:
+                        target = previous
+                data = source.data
+            holding = next(buffer for buffer, field in zip(buffers, fields) if field.data == data)
+            results.append(holding.download()[layout.interior()])
+            for buffer in [*buffers, *others]:
+                buffer.__exit__()
+        if (results[0] != results[1]).any():
+            subject.failures.append(f"{steps} steps at once are others than one by one{' in place' if in_place else ''}")
+
+
+def check_misuse(subject, rng):
+    """What a sweep must be given, and what it must not."""
+    library, plan = subject.library, subject.plan
+    extent = (1, 1, 40) if plan.dimensions == 1 else (1, 20, 40) if plan.dimensions == 2 else (12, 20, 40)
+    around = input_around(plan, extent)
+    layout = make_layout(extent, "odd", 1, around, rng, 8)
+    storages = subject.storages()
+    with Buffer(library, layout.cells, plan.storage.cell) as a, Buffer(library, layout.cells, plan.storage.cell) as b:
+        others = {name: Buffer(library, layout.cells, kind.cell) for name, kind in storages.items()}
+        for buffer in others.values():
+            buffer.__enter__()
+        given = {name: layout.field(buffer) for name, buffer in others.items()}
+        previous = given.pop(subject.told["previous"], None)
+        fields, scalars = list(given.values()), [1.0] * len(subject.told["scalars"])
+
+        def status(**changes):
+            usual = {"previous": previous, "fields": fields, "scalars": scalars}
+            request = make_sweep(layout.field(a), layout.field(b), **(usual | changes))
+            return library.run(subject.kernel, byref(request))
+
+        def expect(wanted, got, what):
+            if wanted != got:
+                subject.failures.append(f"{what}: status {got}, not {wanted} ({library.words()})")
+
+        expect(OK, status(), "all that it takes")
+        expect(NULL if previous else UNSUPPORTED, status(previous=None if previous else layout.field(a)), "previous")
+        expect(NULL if fields else UNSUPPORTED, status(fields=() if fields else [layout.field(a)]), "fields")
+        expect(NULL if scalars else UNSUPPORTED, status(scalars=() if scalars else [1.0]), "scalars")
+        if storages:
+            short = library.apply(subject.kernel, byref(layout.field(a)), byref(layout.field(b)), None)
+            expect(UNSUPPORTED, short, "spider_apply")
+        if previous:
+            shifted = make_field(b.address + plan.storage.bytes * (layout.base + 1), extent, layout.strides)
+            expect(OVERLAP, status(previous=shifted), "previous, one cell into the output")
+        for buffer in others.values():
+            buffer.__exit__()
+
+
+def check(subject, seed, cases):
+    """All checks of one kernel."""
+    for case in range(cases):
+        rng = numpy.random.default_rng([seed, case, *subject.name.encode()])
+        extent = draw_extent(subject.plan, rng, case == 0)
+        box = draw_box(extent, rng) if case % 3 == 2 else None
+        names = [name for name, kind in subject.storages().items() if kind == subject.plan.storage]
+        in_place = names[case % len(names)] if names and case % 2 else None
+        subject.run(extent, rng, case % 2 == 0, in_place, box)
+    rng = numpy.random.default_rng([seed, 99, *subject.name.encode()])
+    check_same_bits(subject, seed, 7, rng)
+    check_steps(subject, rng)
+    check_misuse(subject, rng)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--library", required=True, type=pathlib.Path)
+    parser.add_argument("--plans", required=True, type=pathlib.Path)
+    parser.add_argument("--seed", type=int, default=DEFAULT_SEED)
+    parser.add_argument("--cases", type=int, default=4, help="sweeps of each kernel, beside those that compare bits")
+    parser.add_argument("--kernels", nargs="+", metavar="NAME", help="only these")
+    arguments = parser.parse_args()
+    library = Library(arguments.library)
+    names = sorted(path.stem for path in arguments.plans.glob("*.json") if not path.stem.endswith(".expected"))
+    names = [name for name in names if not arguments.kernels or name in arguments.kernels]
+    failed, worst, begin = [], 0.0, time.monotonic()
+    random.seed(arguments.seed)
+    for name in names:
+        subject = None
+        try:
+            subject = Subject(library, arguments.plans, name)
+            check(subject, arguments.seed, arguments.cases)
+            failures = subject.failures
+        except CallFailed as error:
+            failures = [*(subject.failures if subject else []), str(error)]
+        except Exception:  # an error of the harness belongs to its kernel
+            failures = ["the harness failed:\n" + traceback.format_exc()]
+        worst = max(worst, getattr(subject, "worst", 0.0))
+        if failures:
+            failed.append(name)
+            print(f"FAILED {name}:", *failures[:6], sep="\n  ", flush=True)
+    print(
+        f"{len(names)} kernels with updates, {arguments.cases} sweeps each and their bits, seed {arguments.seed}, "
+        f"{time.monotonic() - begin:.0f} s, worst error/bound {worst:.3f}: "
+        + (f"{len(failed)} FAILED: {' '.join(failed)}" if failed else "all within bounds, nothing else written")
+    )
+    return 1 if failed or not names else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,158 @@
+"""Draws random specs with updates, update_000.yaml ..., and says what their updates mean: the tree that the text was written
+from. Run as a program it writes them with their kernels and plans. Standard library only."""
+
+import argparse
+import json
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+
+import random_specs
+from random_specs import AXES, Space
+
+DEFAULT_COUNT = 36
+STORAGES = ("f32", "f16", "bf16")
+LIMITS = {1: (0, 0, 9), 2: (0, 5, 9), 3: (4, 4, 5)}
+PRECEDENCE = {"?": 0, "<": 1, "<=": 1, ">": 1, ">=": 1, "==": 1, "!=": 1, "+": 2, "-": 2, "*": 3, "/": 3, "negate": 4, "^": 5}
+FUNCTIONS = ("abs", "sqrt", "cbrt", "exp", "log", "sin", "cos", "tanh", "erf", "floor", "ceil", "round", "atan", "min", "max")
+
+
+def leaves(rng, names):
+    """A leaf: a name, or a number that is short to write."""
+    if rng.random() < 0.25:
+        return ["number", rng.choice((0.25, 0.5, 2.0, 3.0, 0.1, 1.7, 0.3333, 1e-3))]
+    return list(rng.choice(names))
+
+
+def tree(rng, names, depth):
+    """A random tree whose divisors, roots and logarithms stay away from where they end."""
+    if depth == 0 or rng.random() < 0.15:
+        return leaves(rng, names)
+    form = rng.random()
+    sub = lambda: tree(rng, names, depth - 1)  # noqa: E731
+    if form < 0.5:
+        return [rng.choice("++--**"), sub(), sub()]
+    if form < 0.6:
+        return ["/", sub(), ["+", ["abs", sub()], ["number", rng.choice((1.5, 2.0, 4.0))]]]
+    if form < 0.66:
+        return ["negate", sub()]
+    if form < 0.74:
+        return ["^", sub(), ["number", float(rng.choice((2, 3, 4)))]]
+    if form < 0.84:
+        return ["?", [rng.choice(("<", "<=", ">", ">=", "==", "!=")), sub(), sub()], sub(), sub()]
+    function = rng.choice(FUNCTIONS)
+    if function in ("min", "max"):
+        return [function, sub(), sub()]
+    if function in ("sqrt", "log"):
+        return [function, ["+", ["abs", sub()], ["number", 0.5]]]
+    if function == "exp":
+        return ["exp", ["min", sub(), ["number", 2.0]]]
+    return [function, sub()]
+
+
+def text_of(node, rng, outer=0):
+    """The tree as it may be written: with no more parentheses than it needs, or with some."""
+    kind = node[0]
+    if kind == "number":
+        return f"{node[1]:g}" if node[1] != 0.3333 else "0.3333"
+    if kind in ("name", "index", "extent"):
+        return node[1]
+    if kind in FUNCTIONS:
+        return f"{kind}({', '.join(text_of(one, rng) for one in node[1:])})"
+    own = PRECEDENCE[kind]
+    if kind == "negate":
+        text = "-" + text_of(node[1], rng, own + 1)
+    elif kind == "?":
+        text = f"{text_of(node[1], rng, 1)} ? {text_of(node[2], rng, 1)} : {text_of(node[3], rng, 0)}"
+    elif kind == "^":
+        text = f"{text_of(node[1], rng, own + 1)}^{text_of(node[2], rng, own)}"
+    elif own == 1:
+        text = f"{text_of(node[1], rng, 2)} {kind} {text_of(node[2], rng, 2)}"
+    else:
+        text = f"{text_of(node[1], rng, own)} {kind} {text_of(node[2], rng, own + 1)}"
+    # A sign may not follow a sign or an operator of its own kind without parentheses.
+    return f"({text})" if own < outer or (kind == "negate" and outer > 0) or rng.random() < 0.1 else text
+
+
+def uses(node, name):
+    return node[:2] == ["name", name] or any(isinstance(one, list) and uses(one, name) for one in node[1:])
+
+
+def make_update(rng, names):
+    """A tree in which every name occurs, and its text."""
+    whole = tree(rng, names, rng.choice((1, 2, 3, 4)))
+    for name in names:
+        if name[0] == "name" and name[1] != "u" and not uses(whole, name[1]):
+            term = list(name) if rng.random() < 0.5 else ["*", list(name), leaves(rng, names)]
+            whole = [rng.choice("+-"), whole, term]
+    return whole, text_of(whole, rng)
+
+
+def make_spec(index, seed, attempt=0):
+    """(name, spec text, expected meaning)"""
+    rng = random.Random(f"{seed}/updates/{index}/{attempt}")
+    name = f"update_{index:03d}"
+    dimensions = (3, 2, 3, 1, 2)[index % 5]
+    storage = STORAGES[index // 5 % 3]
+    space = Space(dimensions, storage, random_specs.RULES, LIMITS[dimensions])
+    shape = rng.choices((random_specs.star_spec, random_specs.taps_spec, random_specs.box_spec), (50, 30, 20))[0]
+    _, body = shape(rng, "exact", space)
+    faces, boundary = random_specs.make_boundary(rng, space)
+    fields = {f"c{i}": rng.choice((storage, storage, *STORAGES)) for i in range(rng.randint(0, 4))}
+    scalars = [f"s{i}" for i in range(rng.choice((0, 0, 1, 2)))]
+    previous = "u_old" if rng.random() < 0.5 else None
+    names = [["name", "u"], ["name", "sum"], *(["name", one] for one in (*fields, *scalars))]
+    names += [["name", previous]] if previous else []
+    if rng.random() < 0.4:
+        axis = rng.choice(space.axes)
+        names += [["index", "i" + AXES[axis]], ["extent", "n" + AXES[axis]]]
+    meaning, update = make_update(rng, names)
+    text = f"stencil: {name}\ndimensions: {dimensions}\nstorage: {storage}\n" + body + boundary
+    text += f"previous: {previous}\n" if previous else ""
+    if fields:
+        plain = all(one == storage for one in fields.values()) and rng.random() < 0.7
+        told = [one if plain else f"{one}: {{storage: {kind}}}" for one, kind in fields.items()]
+        text += "fields: " + ("[" if plain else "{") + ", ".join(told) + ("]\n" if plain else "}\n")
+    text += f"scalars: [{', '.join(scalars)}]\n" if scalars else ""
+    text += f'update: "{update}"\n'
+    if rng.random() < 0.1 and dimensions == 2:
+        far = [f"{{at: [{rng.randint(-40, 40)}, {rng.randint(-200, 200)}], weight: {rng.randint(1, 9)}}}" for _ in range(3)]
+        text = text.replace(body, "shape: taps\ncoefficients: [" + ", ".join(dict.fromkeys(far)) + "]\n")
+    expected = {"fields": fields, "scalars": scalars, "previous": previous, "tree": meaning, "boundary": faces}
+    return name, text, expected
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--spider-gen", required=True)
+    parser.add_argument("--folder", required=True, type=pathlib.Path)
+    parser.add_argument("--shipped", nargs="*", default=[], type=pathlib.Path, help="specs with updates, beside random ones")
+    parser.add_argument("--count", type=int, default=DEFAULT_COUNT)
+    parser.add_argument("--seed", type=int, default=random_specs.DEFAULT_SEED)
+    parser.add_argument("--engine", help="every kernel by this one")
+    arguments = parser.parse_args()
+    for folder in ("specs", "plans"):
+        shutil.rmtree(arguments.folder / folder, ignore_errors=True)
+        (arguments.folder / folder).mkdir(parents=True)
+    command = [arguments.spider_gen] + (["--engine", arguments.engine] if arguments.engine else [])
+    paths = list(arguments.shipped)
+    for index in range(arguments.count):
+        name, text, expected = make_spec(index, arguments.seed)
+        paths.append(arguments.folder / "specs" / f"{name}.yaml")
+        paths[-1].write_text(text, encoding="utf-8")
+        (arguments.folder / "plans" / f"{name}.expected.json").write_text(json.dumps(expected) + "\n", encoding="utf-8")
+    for path in paths:
+        done = subprocess.run(
+            [*command, "--explain", "--explain-format", "json", path], capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            sys.exit(f"{path}: spider-gen exits {done.returncode}\n{done.stderr}{path.read_text(encoding='utf-8')}")
+        (arguments.folder / "plans" / f"{path.stem}.json").write_text(done.stdout, encoding="utf-8")
+    subprocess.run([*command, *paths, "-o", arguments.folder / "kernels"], check=True)
+    print(f"{len(paths)} kernels with updates in {arguments.folder}, seed {arguments.seed}")
+
+
+if __name__ == "__main__":
+    main()

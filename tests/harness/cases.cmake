@@ -49,12 +49,50 @@ add_custom_command(
   VERBATIM)
 add_custom_target(spider-cases ALL DEPENDS "${stamp}")
 
-# A shared library of all of them with one of the host's back ends, that Python drives through the C API.
+# Random specs with updates, and the shipped ones that have one: another folder and target, spider-updates.
+set(SPIDER_UPDATE_SPECS 30 CACHE STRING "How many random specs with updates the accuracy tests check")
+set(spider_updates_folder "${PROJECT_BINARY_DIR}/tests/updates")
+set(shipped_updates "${PROJECT_SOURCE_DIR}/stencils/acoustic3d.yaml")
+set(update_names acoustic3d)
+if(SPIDER_UPDATE_SPECS GREATER 0)
+  math(EXPR last "${SPIDER_UPDATE_SPECS} - 1")
+  foreach(index RANGE ${last})
+    string(LENGTH "${index}" digits)
+    math(EXPR missing "3 - ${digits}")
+    string(REPEAT "0" ${missing} zeros)
+    list(APPEND update_names "update_${zeros}${index}")
+  endforeach()
+endif()
+set_property(GLOBAL PROPERTY SPIDER_UPDATES_FOLDER "${spider_updates_folder}")
+set_property(GLOBAL PROPERTY SPIDER_UPDATES_NAMES "${update_names}")
+list(TRANSFORM update_names PREPEND "${spider_updates_folder}/kernels/" OUTPUT_VARIABLE update_files)
+list(TRANSFORM update_files APPEND ".cu")
+add_custom_command(
+  OUTPUT "${spider_updates_folder}/stamp"
+  BYPRODUCTS ${update_files}
+  COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_LIST_DIR}/random_updates.py"
+          --spider-gen "$<TARGET_FILE:SpiderGen::spider-gen>" --folder "${spider_updates_folder}"
+          --shipped ${shipped_updates} --count ${SPIDER_UPDATE_SPECS} --seed ${SPIDER_RANDOM_SEED}
+  COMMAND "${CMAKE_COMMAND}" -E touch "${spider_updates_folder}/stamp"
+  DEPENDS SpiderGen::spider-gen ${shipped_updates}
+          "${CMAKE_CURRENT_LIST_DIR}/random_updates.py" "${CMAKE_CURRENT_LIST_DIR}/random_specs.py"
+  COMMENT "Generating the kernels of the accuracy tests of updates"
+  VERBATIM)
+add_custom_target(spider-updates ALL DEPENDS "${spider_updates_folder}/stamp")
+
+# A shared library of all kernels of a folder, `CASES` or `UPDATES`, with one of the host's back ends, that Python drives
+# through the C API.
 function(spider_cases_library library runtime)
+  spider_kernels_library(${library} ${runtime} CASES spider-cases)
+endfunction()
+function(spider_updates_library library runtime)
+  spider_kernels_library(${library} ${runtime} UPDATES spider-updates)
+endfunction()
+function(spider_kernels_library library runtime kind target)
   # Several kernels to a translation unit: most of its time goes into the headers.
   set(kernels_per_unit 12)
-  get_property(names GLOBAL PROPERTY SPIDER_CASES_NAMES)
-  get_property(folder GLOBAL PROPERTY SPIDER_CASES_FOLDER)
+  get_property(names GLOBAL PROPERTY SPIDER_${kind}_NAMES)
+  get_property(folder GLOBAL PROPERTY SPIDER_${kind}_FOLDER)
   set(units "")
   while(names)
     list(SUBLIST names 0 ${kernels_per_unit} of_unit)
@@ -68,12 +106,12 @@ function(spider_cases_library library runtime)
     list(TRANSFORM of_unit REPLACE "(.+)" "#include \"\\1.cu\"\n")
     list(JOIN of_unit "" text)
     list(LENGTH units number)
-    set(unit "${CMAKE_CURRENT_BINARY_DIR}/unit_${number}.cpp")
+    set(unit "${CMAKE_CURRENT_BINARY_DIR}/${library}_${number}.cpp")
     file(CONFIGURE OUTPUT "${unit}" CONTENT "${text}" @ONLY)
     list(APPEND units "${unit}")
   endwhile()
   add_library(${library} SHARED ${units} "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/forms.cpp")
-  add_dependencies(${library} spider-cases)
+  add_dependencies(${library} ${target})
   target_include_directories(${library} PRIVATE "${folder}/kernels")
   target_compile_features(${library} PRIVATE cxx_std_20)
   target_link_libraries(${library} PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,${runtime}>")

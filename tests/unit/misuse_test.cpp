@@ -50,7 +50,13 @@ spider_kernel copying_kernel() {
                  {0, 1, 1},
                  80,
                  1,
-                 SPIDER_BACKEND_EMULATED};
+                 SPIDER_BACKEND_EMULATED,
+                 nullptr,
+                 0,
+                 0,
+                 nullptr,
+                 nullptr,
+                 nullptr};
   kernel.form_count = 1;
   kernel.forms[0].sweep = copy_sweep;
   kernel.forms[0].tiling.kind = spider::TilingKind::strips;

@@ -233,7 +233,13 @@ std::unique_ptr<spider_kernel> make_kernel() {
                   {0, 1, 1},
                   80,
                   0,
-                  SPIDER_BACKEND_CUDA};
+                  SPIDER_BACKEND_CUDA,
+                  nullptr,
+                  0,
+                  0,
+                  nullptr,
+                  nullptr,
+                  nullptr};
   kernel->form_count = 1;
   kernel->forms[0].sweep = sweep_of_nothing;
   kernel->forms[0].tiling.kind = spider::TilingKind::strips;
@@ -301,7 +307,7 @@ class CudaBackend : public ::testing::Test {
   }
 
   [[nodiscard]] int loads(std::size_t device) const {
-    return machine.devices[device].loads[reinterpret_cast<const void*>(kernel_->forms[0].sweep)];
+    return machine.devices[device].loads[reinterpret_cast<const void*>(kernel_->forms[0].sweep.plain)];
   }
 
   static bool last_error_says(const std::string& words) {
@@ -487,7 +493,7 @@ TEST_F(CudaBackend, LoadsAllFormsAndTakesTheFirstThatAFieldFills) {
     ASSERT_EQ(apply(in, out), SPIDER_OK) << spider_last_error();
   }
   for (std::size_t i = 0; i < 2; ++i) {
-    const auto* function = reinterpret_cast<const void*>(kernel_->forms[i].sweep);
+    const auto* function = reinterpret_cast<const void*>(kernel_->forms[i].sweep.plain);
     EXPECT_EQ(machine.devices[0].loads[function], 1);
     EXPECT_EQ(machine.devices[0].functions.at(i), function);
   }

@@ -11,7 +11,7 @@ usage: bash stencils/quickstart.sh [grid.npy] [--cell METRES] [--diffuse STEPS] 
 
   grid.npy      2D heights in metres, row 0 northernmost; without it the Jacksboro fault DEM that matplotlib ships
   --cell        metres from cell to cell of grid.npy (30)
-  --diffuse     steps of hillslope diffusion in f32, beside double precision (none)
+  --diffuse     steps of hillslope diffusion in f32, many in a sweep, beside single ones and double precision (none)
   --out         folder for kernels, fields and the picture (out)
   --build       folder for what is compiled (build/quickstart)
   --backend     where the kernels run; auto takes a GPU if there is one, and else emulates it
@@ -232,7 +232,7 @@ generate_kernels() {
   local spider_gen=$installed/bin/spider-gen
   local options=(-o "$out/kernels" --explain --explain-format json)
   run_into "$out/kernels/shipped.json" "$spider_gen" stencils/gauss2d_r7.yaml stencils/sobel_x.yaml \
-    stencils/sobel_y.yaml stencils/heat2d_f32.yaml "${options[@]}"
+    stencils/sobel_y.yaml stencils/heat2d_f32.yaml stencils/heat2d_steps_f32.yaml "${options[@]}"
   run_into "$out/kernels/fitted.json" "$spider_gen" tests/consumer/terrain/terrain_curvature.yaml \
     -D "aspect=$aspect" "${options[@]}"
   (cd -- "$out/kernels" && wc -l -- *.cu *.h)

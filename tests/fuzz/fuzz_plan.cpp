@@ -137,6 +137,16 @@ std::string storage(FuzzedDataProvider& data) {
   return text + "weights: " + pick(data, {"auto", "bf16", "bf16x2"}) + "\n";
 }
 
+/// Time steps of a sweep, in a quarter of the specs, up to more than there is room for.
+std::string steps(FuzzedDataProvider& data) {
+  const int kind = data.ConsumeIntegralInRange(0, 15);
+  if (kind > 3) return "";
+  const std::string count =
+      kind == 0 ? "auto" : std::to_string(data.ConsumeIntegralInRange(1, kind == 1 ? 1024 : 32));
+  return "steps: " + count + "\n" +
+         (data.ConsumeBool() ? pick(data, {"tolerance: 0\n", "tolerance: 1e-3\n"}) : "");
+}
+
 std::string coefficients(FuzzedDataProvider& data, int dimensions) {
   switch (data.ConsumeIntegralInRange(0, 2)) {
     case 0:
@@ -152,7 +162,7 @@ std::string make_spec(FuzzedDataProvider& data) {
   const int dimensions = data.ConsumeIntegralInRange(1, 3);
   std::string text = "stencil: t\ndimensions: " + std::to_string(dimensions) + "\n" + storage(data);
   if (data.ConsumeBool()) text += "scale: " + weight(data) + "\n";
-  return text + boundary(data, dimensions) + coefficients(data, dimensions);
+  return text + steps(data) + boundary(data, dimensions) + coefficients(data, dimensions);
 }
 
 std::optional<plan::Engine> engine(FuzzedDataProvider& data) {

@@ -124,6 +124,11 @@ class Checker:
                     continue
                 report.failures += [f"{check.__name__}: {failure}" for failure in failures]
                 report.interface_checks += 1
+        if plan.steps > 1 and plan.storage.name == "f32" and interface_checks.conserves(plan):
+            rng = make_rng(self.arguments.seed, plan.name, "check_conservation")
+            failures = interface_checks.check_conservation(self.library, kernel, plan, rng)
+            report.failures += [f"check_conservation: {failure}" for failure in failures]
+            report.interface_checks += 1
         told = []
         if plan.name == "laplacian2d_r4" and plan.storage.name == "f16":
             told.append(interface_checks.check_smooth_laplacian)

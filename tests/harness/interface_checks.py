@@ -4,6 +4,7 @@ equals repeated sweeps, and the described kernel is the planned one."""
 import copy
 import ctypes
 import dataclasses
+import math
 import threading
 from ctypes import byref, c_int64, c_void_p
 
@@ -354,6 +355,43 @@ def check_diffusion(library, kernel, plan, rng):
     )
     failures = [] if error <= DIFFUSION_LIMIT else [f"diffusion: relative L2 error {error:.3g} > {DIFFUSION_LIMIT}"]
     return failures, report
+
+
+def conserves(plan):
+    """Does what a step leaves sum up to what it found? With weights that sum to 1 on periodic axes, and on axes where they
+    are even and faces give back what would leave."""
+    weights = {tap.at: tap.weight for tap in plan.taps}
+    if abs(sum(weights.values()) - 1) > 1e-12:
+        return False
+    for axis in range(3 - plan.dimensions, 3):
+        rules = {face.rule for face in plan.faces[axis]}
+        if rules == {"periodic"}:
+            continue
+        reach = max(plan.step_reach[axis])
+        gives_back = rules <= ({"reflect", "nearest"} if reach <= 1 else {"reflect"})
+        turned = ((tuple(-d if a == axis else d for a, d in enumerate(at)), weight) for at, weight in weights.items())
+        if not gives_back or any(weights.get(at) != weight for at, weight in turned):
+            return False
+    return True
+
+
+CONSERVED_EXTENTS = {1: (1, 1, 9001), 2: (1, 97, 131), 3: (19, 26, 37)}
+
+
+def check_conservation(library, kernel, plan, rng):
+    """The sum of a field after all steps of a sweep of f32. Composed weights sum to the spec's within 2^-23; roundings, one
+    for each tap of each step and cell, each at most 2^-24 of a cell, add up like a random walk: eight standard deviations."""
+    extent = CONSERVED_EXTENTS[plan.dimensions]
+    start = (1000 + 500 * rng.random(extent)).astype(numpy.float32)
+    strides = (extent[1] * extent[2], extent[2])
+    with Buffer(library, start.size, plan.storage.cell) as source, Buffer(library, start.size, plan.storage.cell) as target:
+        source.upload(plan.storage.encode(start.astype(float)).ravel())
+        library.sweep(kernel, make_field(source.address, extent, strides), make_field(target.address, extent, strides))
+        told = plan.storage.decode(target.download())
+    drift = abs(told.sum() / start.astype(float).sum() - 1)
+    magnitude = sum(abs(tap.weight) for tap in plan.taps)
+    allowed = 2.0**-23 + 8 * magnitude * 2.0**-24 * math.sqrt(plan.steps * len(plan.taps) / start.size)
+    return [] if drift <= allowed else [f"{plan.steps} steps: the sum drifts by {drift:.3g} of itself > {allowed:.3g}"]
 
 
 def check_smooth_laplacian(library, kernel, plan, rng):

@@ -12,6 +12,7 @@
 
 #include "gauss2d_r7.h"
 #include "heat2d_f32.h"
+#include "heat2d_steps_f32.h"
 #include "sobel_x.h"
 #include "sobel_y.h"
 #include "terrain_curvature.h"
@@ -27,6 +28,8 @@ struct NamedKernel {
 
 constexpr std::array kernels{
     NamedKernel{"gauss2d_r7", gauss2d_r7_kernel},
+    NamedKernel{"heat2d_f32", heat2d_f32_kernel},
+    NamedKernel{"heat2d_steps_f32", heat2d_steps_f32_kernel},
     NamedKernel{"sobel_x", sobel_x_kernel},
     NamedKernel{"sobel_y", sobel_y_kernel},
     NamedKernel{"terrain_curvature", terrain_curvature_kernel},
@@ -75,16 +78,17 @@ std::int32_t terrain_filter(const char* name, std::int64_t rows, std::int64_t co
   return -1;
 }
 
-std::int32_t terrain_diffuse(std::int64_t rows, std::int64_t columns, const float* in, float* out,
-                             std::int64_t steps, double* seconds) try {
+std::int32_t terrain_diffuse(const char* kernel, std::int64_t rows, std::int64_t columns, const float* in,
+                             float* out, std::int64_t steps, double* seconds) try {
   using Clock = std::chrono::steady_clock;
   spider::Field<float> a(rows, columns);
   spider::Field<float> b(rows, columns);
   a.upload(in);
-  spider::prepare(heat2d_f32_kernel());
+  const spider_kernel* const steps_kernel = find_kernel(kernel);
+  spider::prepare(steps_kernel);
   spider::synchronize();
   const Clock::time_point begin = Clock::now();
-  const spider::Field<float>& result = spider::iterate(heat2d_f32_kernel(), a, b, steps);
+  const spider::Field<float>& result = spider::iterate(steps_kernel, a, b, steps);
   spider::synchronize();
   *seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   result.download(out);

@@ -19,10 +19,11 @@ TERRAIN_PUBLIC const char* terrain_backend(void);
 TERRAIN_PUBLIC int32_t terrain_filter(const char* kernel, int64_t rows, int64_t columns, const uint16_t* in,
                                       uint16_t* out, int32_t sweeps, double* seconds);
 
-/* `steps` steps of the kernel heat2d_f32 on a grid of f32, row after row without gaps; `*seconds` becomes the
- * time of all, without the copies. Returns as terrain_filter does. */
-TERRAIN_PUBLIC int32_t terrain_diffuse(int64_t rows, int64_t columns, const float* in, float* out,
-                                       int64_t steps, double* seconds);
+/* `steps` time steps of the kernel heat2d_f32, or heat2d_steps_f32 which takes many in a sweep, on a grid of
+ * f32, row after row without gaps; `*seconds` becomes the time of all, without the copies. Returns as
+ * terrain_filter does. */
+TERRAIN_PUBLIC int32_t terrain_diffuse(const char* kernel, int64_t rows, int64_t columns, const float* in,
+                                       float* out, int64_t steps, double* seconds);
 
 /* This thread's last failure, in words. */
 TERRAIN_PUBLIC const char* terrain_error(void);

@@ -1,0 +1,353 @@
+"""The Python package on the host: test_package.py ROOT [unittest options]. Kernels come from the cache that SPIDER_GEN_CACHE
+names; tests of the cache itself have their own."""
+
+import concurrent.futures
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import unittest.mock
+import zlib
+
+import numpy as np
+
+import spider_gen
+from spider_gen import _cache, _compilers, _picture
+
+ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
+HEAT = {"stencil": "heat", "dimensions": 2, "storage": "f32", "shape": "star", "parameters": {"alpha": 0.1},
+        "coefficients": {"center": "1 - 4*alpha", "y": ["alpha", "alpha"], "x": ["alpha", "alpha"]}, "boundary": "nearest"}
+BLOCKS = ("python heat", "python mapping", "python weights", "python command", "python install")  # of python/README.md
+
+
+def block(name):
+    text = (ROOT / "python/README.md").read_text(encoding="utf-8")
+    return re.search(rf"<!-- block: {re.escape(name)} -->\n```\w+\n(.*?)```", text, re.DOTALL)[1]
+
+
+def heat(**parameters):
+    return spider_gen.stencil(HEAT, backend="host", **parameters)
+
+
+def step(u, alpha=0.1):
+    p = np.pad(u.astype(np.float64), 1, mode="edge")
+    return u + alpha * (p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:] - 4.0 * u)
+
+
+def field(shape=(40, 50), dtype=np.float32):
+    return np.random.default_rng(7).random(shape).astype(dtype)
+
+
+class Calls(unittest.TestCase):
+    def test_a_sweep_is_that_of_numpy(self):
+        u = field()
+        np.testing.assert_allclose(heat()(u), step(u), rtol=1e-6)
+        np.testing.assert_allclose(heat(alpha=0.2)(u), step(u, 0.2), rtol=1e-6)
+        np.testing.assert_allclose(heat(alpha="1/5")(u), step(u, 0.2), rtol=1e-6)
+
+    def test_steps(self):
+        u = field()
+        wanted = u
+        for _ in range(7):
+            wanted = step(wanted)
+        before = u.copy()
+        said = []
+        got = heat().iterate(u, 7, progress=lambda done, steps: said.append((done, steps)))
+        np.testing.assert_allclose(got, wanted, rtol=2e-6)
+        np.testing.assert_array_equal(u, before)
+        self.assertEqual((said[0], said[-1]), ((0, 7), (7, 7)))
+        np.testing.assert_array_equal(heat().iterate(u, 0), u)
+        out = np.empty_like(u)
+        self.assertIs(heat().iterate(u, 7, out=out), out)
+        np.testing.assert_array_equal(out, got)
+
+    def test_halo_faces_take_a_view(self):
+        one = spider_gen.stencil({**HEAT, "boundary": "halo"}, backend="host")
+        padded = field((12, 14))
+        u = padded[1:-1, 1:-1]
+        got = one(u)
+        np.testing.assert_allclose(got, step(padded)[1:-1, 1:-1], rtol=1e-6)
+        twice = one.iterate(u, 2)
+        again = padded.copy()
+        again[1:-1, 1:-1] = got
+        np.testing.assert_array_equal(twice, one(again[1:-1, 1:-1]))
+        with self.assertRaisesRegex(ValueError, "halo"):
+            one(u.copy())
+
+    def test_weights_are_those_of_scipy(self):
+        import scipy.ndimage
+
+        u = field((9, 11))
+        for shape in ((3, 3), (2, 4), (1, 5)):
+            weights = np.random.default_rng(3).uniform(-1, 1, shape)
+            one = spider_gen.stencil(weights=weights, boundary="mirror", storage="f32", backend="host")
+            np.testing.assert_allclose(one(u), scipy.ndimage.correlate(u.astype(float), weights, mode="mirror"), atol=1e-6)
+
+    def test_kinds_of_arrays(self):
+        u = field()
+        wanted = heat()(u)
+
+        class Dlpack:
+            def __dlpack__(self, **_):
+                return u.__dlpack__()
+
+            def __dlpack_device__(self):
+                return u.__dlpack_device__()
+
+        np.testing.assert_array_equal(heat()(Dlpack()), wanted)
+        np.testing.assert_array_equal(heat()(np.pad(u, 3)[3:-3, 3:-3]), wanted)
+        np.testing.assert_array_equal(heat()(np.repeat(u, 2, axis=0)[::2]), wanted)
+        np.testing.assert_array_equal(heat()(memoryview_like(u)), wanted)
+
+    def test_bf16_by_its_bits(self):
+        one = spider_gen.stencil({**HEAT, "storage": "bf16"}, backend="host")
+        bits = (field().view(np.uint32) >> 16).astype(np.uint16)
+        wide = lambda cells: (cells.astype(np.uint32) << 16).view(np.float32)
+        np.testing.assert_allclose(wide(one(bits)), step(wide(bits)), rtol=2**-8)
+
+    def test_what_it_tells(self):
+        self.assertIn("heat_kernel", heat().source)
+        self.assertIn("Boundary  y nearest; x nearest", heat().explain())
+        self.assertEqual((heat().info.storage, heat().info.backend, heat().name), ("f32", "host", "heat"))
+
+    def test_a_file_again_is_quick(self):
+        path = ROOT / "stencils/heat2d.yaml"
+        spider_gen.stencil(path, backend="host").compile()
+        seconds = []
+        for _ in range(5):
+            begin = time.monotonic()
+            spider_gen.stencil(path, backend="host")
+            seconds.append(time.monotonic() - begin)
+        self.assertLess(min(seconds), 0.05)
+
+
+def memoryview_like(u):
+    class Interface:
+        __array_interface__ = u.__array_interface__
+        held = u
+
+    return Interface()
+
+
+class Errors(unittest.TestCase):
+    def refuse(self, kind, words, call, *arguments, **named):
+        with self.assertRaisesRegex(kind, words):
+            call(*arguments, **named)
+
+    def test_in_terms_of_python(self):
+        u = field()
+        one = heat()
+        self.refuse(TypeError, r"computes on f32, and u is float64: pass u.astype\(numpy.float32\)", one, u.astype(float))
+        self.refuse(TypeError, "out is float16", one, u, out=u.astype(np.float16))
+        self.refuse(ValueError, "has 2 dimensions, and u has 1", one, u[0])
+        self.refuse(ValueError, r"out has the shape \(3, 4\), and u \(40, 50\)", one, u, out=np.empty((3, 4), np.float32))
+        self.refuse(ValueError, "ascontiguousarray", one, u.T)
+        self.refuse(ValueError, "of out along the last axis", one, u, out=np.empty((40, 100), np.float32)[:, ::2])
+        self.refuse(ValueError, "share cells", one, u, out=u)
+        self.refuse(ValueError, "share cells", one, u[1:], out=u[:-1])
+        out = np.empty_like(u)
+        out.flags.writeable = False
+        self.refuse(ValueError, "out is read-only", one, u, out=out)
+        self.refuse(TypeError, "a list is no array", one, u.tolist())
+        self.refuse(TypeError, "masked", one, np.ma.masked_array(u))
+        self.refuse(ValueError, "-1 steps", one.iterate, u, -1)
+        self.refuse(TypeError, "integer", one.iterate, u, 1.5)
+
+    def test_of_devices(self):
+        u = field()
+
+        class OnDevice:
+            __cuda_array_interface__ = u.__array_interface__
+
+        self.refuse(TypeError, "the array is on a device", heat(), OnDevice())
+        with unittest.mock.patch.object(_compilers, "device", lambda: None):
+            _compilers.cuda.cache_clear()
+            self.refuse(spider_gen.NoBackend, "no NVIDIA GPU", spider_gen.stencil(HEAT, backend="cuda"), u)
+            np.testing.assert_array_equal(spider_gen.stencil(HEAT)(u), heat()(u))
+            with unittest.mock.patch.dict(os.environ, {"CXX": "no-such-compiler"}):
+                _compilers.host.cache_clear()
+                self.refuse(spider_gen.NoBackend, "no NVIDIA GPU.* and CXX is no-such-compiler.*install g",
+                            spider_gen.stencil(HEAT), u)
+        _compilers.host.cache_clear()
+        _compilers.cuda.cache_clear()
+
+    def test_of_specs_are_the_readers(self):
+        self.refuse(spider_gen.SpecError, r"<mapping>:3:12: error: 'storage' is one of .*'f32'", spider_gen.stencil,
+                    {**HEAT, "storage": "f33"})
+        self.refuse(spider_gen.SpecError, "unknown key 'colour'", spider_gen.stencil, {**HEAT, "colour": 3})
+        self.refuse(spider_gen.SpecError, "beta", spider_gen.stencil, HEAT, beta=3)
+        self.refuse(FileNotFoundError, "absent.yaml", spider_gen.stencil, "absent.yaml")
+        self.refuse(spider_gen.SpecError, "different lengths", spider_gen.stencil, weights=[[1, 2], [3]])
+        self.refuse(spider_gen.SpecError, "no finite number", spider_gen.stencil, weights=[1.0, float("nan"), 1.0])
+        self.refuse(TypeError, "either a spec or weights", spider_gen.stencil)
+        self.refuse(TypeError, "written there", spider_gen.stencil, ROOT / "stencils/heat2d.yaml", boundary="halo")
+        self.refuse(TypeError, "a parameter is a number", spider_gen.stencil, HEAT, alpha=[1])
+        self.refuse(ValueError, "backend is", spider_gen.stencil, HEAT, backend="gpu")
+
+
+class Cache(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.folder.name) / "cache"
+        patch = unittest.mock.patch.dict(os.environ, {"SPIDER_GEN_CACHE": str(self.path)})
+        patch.start()
+        self.addCleanup(self.folder.cleanup)
+        self.addCleanup(patch.stop)
+
+    def make(self, folder):
+        (folder / "one").write_text("content")
+
+    def test_is_made_once_and_again_if_damaged(self):
+        calls = []
+
+        def make(folder):
+            calls.append(folder)
+            self.make(folder)
+
+        for _ in range(2):
+            self.assertEqual((_cache.entry("a", make) / "one").read_text(), "content")
+        self.assertEqual(len(calls), 1)
+        (self.path / "a" / "one").write_text("cont")  # as a full disk may leave it
+        self.assertEqual((_cache.entry("a", make) / "one").read_text(), "content")
+        (self.path / "a" / "complete.json").unlink()
+        self.assertEqual((_cache.entry("a", make) / "one").read_text(), "content")
+        self.assertEqual(len(calls), 3)
+
+    def test_a_failure_leaves_nothing(self):
+        def full(folder):
+            self.make(folder)
+            raise OSError(28, "No space left on device")
+
+        with self.assertRaisesRegex(spider_gen.CacheError, "No space left on device.*SPIDER_GEN_CACHE"):
+            _cache.entry("a", full)
+        self.assertEqual([file.name for file in self.path.iterdir() if file.is_dir()], [])
+        self.assertTrue((_cache.entry("a", self.make) / "one").exists())
+
+    def test_threads_and_an_interrupted_build(self):
+        (self.path / ".new-left").mkdir(parents=True)
+        os.utime(self.path / ".new-left", (0, 0))
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            folders = set(pool.map(lambda _: _cache.entry("a", self.make), range(16)))
+        self.assertEqual(len(folders), 1)
+        self.assertEqual([file.name for file in self.path.iterdir() if file.is_dir()], ["a"])
+
+    def test_processes_at_once_and_one_that_is_killed(self):
+        program = ("import sys, numpy, spider_gen; s = spider_gen.stencil(weights=[1, 2, 1], storage='f32', boundary='halo', "
+                   "backend='host'); s.compile(); print(s.info.name)")
+        killed = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.DEVNULL, start_new_session=True)
+        time.sleep(0.7)
+        os.killpg(killed.pid, signal.SIGKILL)
+        killed.wait()
+        runs = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+        self.assertEqual([run.communicate()[0] for run in runs], ["weights\n"] * 3)
+        kept = sorted(file.name.split("-")[0] for file in self.path.iterdir() if file.is_dir() and file.name[0] != ".")
+        self.assertEqual(kept, ["kernel", "runtime", "source"])
+
+    def test_a_changed_spec_is_another_entry(self):
+        path = pathlib.Path(self.folder.name) / "heat.yaml"
+        text = (ROOT / "stencils/heat2d.yaml").read_text(encoding="utf-8")
+        path.write_text(text.replace("heat2d", "heat"), encoding="utf-8")
+        first = spider_gen.stencil(path).source
+        path.write_text(text.replace("heat2d", "heat").replace("kappa: 0.01", "kappa: 0.02"), encoding="utf-8")
+        self.assertNotEqual(spider_gen.stencil(path).source, first)
+
+    def test_a_compiler_that_fails(self):
+        bad = _compilers.Toolchain("host", "/bin/false", (), (), ("src/api.cpp",), (), "nothing")
+        with self.assertRaisesRegex(spider_gen.CompileError, "/bin/false .*\nends with 1"):
+            _compilers.compile_kernel(heat()._generated, bad)
+        self.assertEqual([file for file in self.path.iterdir() if file.name.startswith(("kernel", ".new")) and file.is_dir()], [])
+
+
+class Command(unittest.TestCase):
+    def run_command(self, folder, *words):
+        return subprocess.run([sys.executable, "-m", "spider_gen", *map(str, words)], cwd=folder, capture_output=True, text=True,
+                              check=False)
+
+    def test_of_the_page(self):
+        words = block("python command").split()[3:]
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "stencils").symlink_to(ROOT / "stencils")
+            u = np.zeros((60, 80))
+            u[30, 40] = 100
+            np.save(pathlib.Path(folder) / "in.npy", u)
+            done = self.run_command(folder, *words, "--backend", "host")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("1000 of 1000 steps", done.stderr)
+            out = np.load(pathlib.Path(folder) / "out.npy")
+            self.assertEqual(out.dtype, np.float16)
+            self.assertLess(abs(out.sum(dtype=float) - 100), 15)  # f16 rounds every step
+            pictures = sorted(pathlib.Path(folder).glob("out_*.png"))
+            self.assertEqual([file.name for file in pictures], [f"out_{n:04}.png" for n in range(0, 1001, 100)])
+            self.assertEqual(sizes_of(pictures[-1]), (80, 60))
+
+    def test_interrupted_it_leaves_the_last_file(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            np.save(folder / "in.npy", field((200, 300)))
+            out = folder / "out.npy"
+            run = subprocess.Popen([sys.executable, "-m", "spider_gen", "run", ROOT / "stencils/heat2d_f32.yaml", "in.npy", "-o",
+                                    "out.npy", "--steps", "1000000000", "--every", "10", "--backend", "host"], cwd=folder,
+                                   stderr=subprocess.PIPE, text=True)
+            deadline = time.monotonic() + 120
+            while not out.exists() and time.monotonic() < deadline:
+                time.sleep(0.05)
+            run.send_signal(signal.SIGINT)
+            said = run.communicate(timeout=60)[1]
+            self.assertEqual(run.returncode, 130, said)
+            held = int(re.search(r"out.npy holds step (\d+)", said)[1])
+            self.assertEqual((held % 10, np.load(out).shape), (0, (200, 300)))
+            self.assertEqual(sorted(file.name for file in folder.iterdir()), ["in.npy", "out.npy"])
+
+    def test_mistakes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = self.run_command(folder, "run", ROOT / "stencils/heat2d.yaml", "absent.npy", "-o", "out.npy", "--backend", "host")
+            self.assertEqual((done.returncode, "absent.npy" in done.stderr, "Traceback" in done.stderr), (1, True, False))
+            done = self.run_command(folder, "run", ROOT / "stencils/heat2d.yaml", "in.npy", "-o", "out.npy", "-D", "beta=1")
+            self.assertEqual((done.returncode, "beta" in done.stderr, "Traceback" in done.stderr), (1, True, False))
+        self.assertIn("Bound", self.run_command("/", "explain", ROOT / "stencils/heat2d.yaml").stdout)
+
+
+def sizes_of(png):
+    """Columns and rows; reads all of it."""
+    data = png.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    at, body, size = 8, b"", None
+    while at < len(data):
+        length = int.from_bytes(data[at:at + 4], "big")
+        kind, content = data[at + 4:at + 8], data[at + 8:at + 8 + length]
+        assert int.from_bytes(data[at + 8 + length:at + 12 + length], "big") == zlib.crc32(kind + content)
+        if kind == b"IHDR":
+            size = int.from_bytes(content[:4], "big"), int.from_bytes(content[4:8], "big")
+        body += content if kind == b"IDAT" else b""
+        at += 12 + length
+    assert len(zlib.decompress(body)) == size[1] * (1 + 3 * size[0])
+    return size
+
+
+class Pictures(unittest.TestCase):
+    def test_of_any_field(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "a.png"
+            for shape, size in (((20, 30), (30, 20)), ((5, 20, 30), (30, 20)), ((30,), (30, 32)), ((5000, 3), (1, 1667))):
+                values = field(shape)
+                values.flat[0] = np.nan
+                _picture.write(path, values)
+                self.assertEqual(sizes_of(path), size)
+            _picture.write(path, np.full((3, 4), np.inf))
+
+
+class Page(unittest.TestCase):
+    def test_its_programs(self):
+        wanted = {"python heat": r"^1000\.\d of 1000 after 20 steps$", "python mapping": "^True$", "python weights": r"^True 0\.\d\d 0\.\d\d$"}
+        for name, words in wanted.items():
+            done = subprocess.run([sys.executable, "-c", block(name)], cwd=ROOT, capture_output=True, text=True, check=False)
+            self.assertRegex(done.stdout.strip(), words, name + done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

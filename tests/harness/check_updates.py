@@ -20,6 +20,7 @@ from sweep_case import input_around, make_guard, make_layout
 
 F32_ROUNDING = 2.0**-24
 LEAST = 2.0**-149
+DIVISION_ROUNDING = 2.0**-22  # two units in the last place on a device
 FUNCTION_ROUNDING = 2.0**-21  # of C's functions of f32 numbers, on a device or a host: a few units
 COMPARISONS = {
     "<": numpy.less,
@@ -91,7 +92,7 @@ def evaluate(node, known):
         return rounded(a * b, numpy.abs(a) * b_error + numpy.abs(b) * a_error + a_error * b_error)
     if kind == "/":
         least = numpy.maximum(numpy.abs(b) - b_error, 1e-30)
-        return rounded(a / b, (a_error + numpy.abs(a / b) * b_error) / least)
+        return rounded(a / b, (a_error + numpy.abs(a / b) * b_error) / least, DIVISION_ROUNDING)
     if kind == "^":
         power = int(node[2][1])
         change = (numpy.abs(a) + a_error) ** power - numpy.abs(a) ** power

@@ -15,43 +15,40 @@ inline namespace device_1 {
 template <int outputs>
 using PointNumbers = float[outputs];
 
-/// Neighbouring cells, as numbers, by the widest loads: their number in bytes is a multiple of 16, or 8, 4 or
-/// the cell's.
-template <class Cells, bool of_input, int outputs>
-SPIDER_DEVICE void load_neighbours(const typename Cells::Element* from, PointNumbers<outputs>& numbers) {
+/// Neighbouring cells as they lie in memory, by the widest loads: in bytes they are a multiple of 16, or 8, 4
+/// or a cell's.
+template <class Cells, bool of_input, int outputs, int words>
+SPIDER_DEVICE void load_neighbours(const typename Cells::Element* from, std::uint32_t (&cells)[words]) {
   constexpr int bytes = outputs * Cells::element_bytes;
-  constexpr int per_word = Cells::per_word;
   if constexpr (bytes >= 16) {
     SPIDER_UNROLL
-    for (int first = 0; first < outputs; first += 4 * per_word) {
-      const device::Vector v =
-          of_input ? device::load_field_vector(from + first) : device::load_point_vector(from + first);
+    for (int first = 0; first < bytes / 4; first += 4) {
+      const auto* place = from + first * Cells::per_word;
+      const device::Vector v = of_input ? device::load_field_vector(place) : device::load_point_vector(place);
       SPIDER_UNROLL
-      for (int i = 0; i < 4 * per_word; ++i)
-        numbers[first + i] = Cells::number(v.word[i / per_word], i % per_word);
+      for (int i = 0; i < 4; ++i) cells[first + i] = v.word[i];
     }
   } else if constexpr (bytes == 8) {
     const device::Pair v = of_input ? device::load_field_pair(from) : device::load_point_pair(from);
-    SPIDER_UNROLL
-    for (int i = 0; i < outputs; ++i) numbers[i] = Cells::number(v.word[i / per_word], i % per_word);
+    cells[0] = v.word[0];
+    cells[1] = v.word[1];
   } else if constexpr (bytes == 4) {
-    const std::uint32_t v = of_input ? device::load_field_word(from) : device::load_point_word(from);
-    SPIDER_UNROLL
-    for (int i = 0; i < outputs; ++i) numbers[i] = Cells::number(v, i);
+    cells[0] = of_input ? device::load_field_word(from) : device::load_point_word(from);
   } else {
-    numbers[0] = Cells::number(of_input ? device::load_field(from) : device::load_point(from), 0);
+    cells[0] = of_input ? device::load_field(from) : device::load_point(from);
   }
 }
 
 /// Of neighbouring cells those that `bits` names, one by one; the others are 0.
-template <class Cells, bool of_input, int outputs>
+template <class Cells, bool of_input, int outputs, int words>
 SPIDER_DEVICE void load_singles(const typename Cells::Element* from, std::uint32_t bits,
-                                PointNumbers<outputs>& numbers) {
+                                std::uint32_t (&cells)[words]) {
   SPIDER_UNROLL
   for (int i = 0; i < outputs; ++i) {
-    numbers[i] = 0;
-    if ((bits >> i & 1U) != 0)
-      numbers[i] = Cells::number(of_input ? device::load_field(from + i) : device::load_point(from + i), 0);
+    if (i % Cells::per_word == 0) cells[i / Cells::per_word] = 0;
+    if ((bits >> i & 1U) == 0) continue;
+    Cells::put(cells[i / Cells::per_word], i % Cells::per_word,
+               of_input ? device::load_field(from + i) : device::load_point(from + i));
   }
 }
 
@@ -60,29 +57,28 @@ struct PointPlace {
   std::int64_t z, y, x;
 };
 
-/// What an update reads of a lane's neighbouring points.
+/// What an update reads of a lane's neighbouring points, as it lies in memory: between the loads and
+/// update() other work may hide them.
 template <class Stencil, int outputs>
 struct PointInputs {
   using Cells = typename Stencil::Cells;
-  static constexpr int count = Stencil::FurtherFields::count;
+  using Fields = typename Stencil::FurtherFields;
+  static constexpr int count = Fields::count;
 
-  PointNumbers<outputs> input;
-  PointNumbers<outputs> field[count > 0 ? count : 1];
+  std::uint32_t input[outputs];
+  std::uint32_t field[count > 0 ? count : 1][outputs];
 
   /// Loads it. `whole`: all points are the sweep's, and rows are aligned; else `bits` names those that are.
   SPIDER_DEVICE void load(const UpdateArguments& sweep, const PointPlace& place, bool whole,
                           std::uint32_t bits) {
-    if constexpr (Stencil::reads_input) load_input(sweep, place, whole, bits);
-    load_fields(sweep, place, whole, bits, typename Stencil::FurtherFields{});
+    if constexpr (Stencil::reads_input) {
+      load_row<Cells, true>(sweep.input, sweep.input_stride, place, whole && sweep.aligned_input,
+                            whole ? all : bits, input);
+    }
+    load_fields(sweep, place, whole, bits, Fields{});
   }
 
-  /// The input alone.
-  SPIDER_DEVICE void load_input(const UpdateArguments& sweep, const PointPlace& place, bool whole,
-                                std::uint32_t bits) {
-    load_row<Cells, true>(sweep.input, sweep.input_stride, place, whole && sweep.aligned_input,
-                          whole ? all : bits, input);
-  }
-
+  /// All but the input.
   template <class... Each>
   SPIDER_DEVICE void load_fields([[maybe_unused]] const UpdateArguments& sweep,
                                  [[maybe_unused]] const PointPlace& place, [[maybe_unused]] bool whole,
@@ -91,24 +87,52 @@ struct PointInputs {
     (load_field<Each>(sweep, i++, place, whole, bits), ...);
   }
 
-  /// Point `i`, whose sum is there.
-  SPIDER_DEVICE UpdatePoint point(const UpdateArguments& sweep, const PointPlace& place, int i,
-                                  float sum) const {
-    UpdatePoint at{sweep, {place.z, place.y, place.x + i}, input[i], sum, {}};
-    SPIDER_UNROLL
-    for (int k = 0; k < count; ++k) at.field[k] = field[k][i];
-    return at;
+  /// Asks L2 for the lines of all but the input.
+  SPIDER_DEVICE static void prefetch(const UpdateArguments& sweep, const PointPlace& place) {
+    prefetch_fields(sweep, place, Fields{});
   }
 
   /// The results of the points, from their sums.
   SPIDER_DEVICE void update(const UpdateArguments& sweep, const PointPlace& place,
                             PointNumbers<outputs>& sums) const {
     SPIDER_UNROLL
-    for (int i = 0; i < outputs; ++i) sums[i] = Stencil::update(point(sweep, place, i, sums[i]));
+    for (int i = 0; i < outputs; ++i) {
+      UpdatePoint point{sweep, {place.z, place.y, place.x + i}, 0, sums[i], {}};
+      if constexpr (Stencil::reads_input) point.u = number<Cells>(input, i);
+      find_numbers(i, point, Fields{});
+      sums[i] = Stencil::update(point);
+    }
   }
 
  private:
+  template <class... Each>
+  SPIDER_DEVICE static void prefetch_fields([[maybe_unused]] const UpdateArguments& sweep,
+                                            [[maybe_unused]] const PointPlace& place,
+                                            FurtherFields<Each...> /*fields*/) {
+    [[maybe_unused]] int i = 0;
+    (prefetch_field<Each>(sweep.further[i++], place), ...);
+  }
+  template <class Each>
+  SPIDER_DEVICE static void prefetch_field(const FurtherField& from, const PointPlace& place) {
+    constexpr int lanes_per_line = 128 / (outputs * Each::element_bytes);
+    if (device::lane_index() % lanes_per_line == 0)
+      device::prefetch_point(static_cast<const typename Each::Element*>(from.data) +
+                             (place.z * from.stride[0] + place.y * from.stride[1] + place.x));
+  }
+
   static constexpr std::uint32_t all = 0xffffffffU >> (32 - outputs);
+
+  template <class Each>
+  SPIDER_DEVICE static float number(const std::uint32_t (&cells)[outputs], int i) {
+    return Each::number(cells[i / Each::per_word], i % Each::per_word);
+  }
+
+  template <class... Each>
+  SPIDER_DEVICE void find_numbers([[maybe_unused]] int i, [[maybe_unused]] UpdatePoint& point,
+                                  FurtherFields<Each...> /*fields*/) const {
+    [[maybe_unused]] int k = 0;
+    ((point.field[k] = number<Each>(field[k], i), ++k), ...);
+  }
 
   template <class Each>
   SPIDER_DEVICE void load_field(const UpdateArguments& sweep, int i, const PointPlace& place, bool whole,
@@ -120,13 +144,13 @@ struct PointInputs {
   template <class Each, bool of_input>
   SPIDER_DEVICE static void load_row(const void* data, const std::int64_t (&stride)[2],
                                      const PointPlace& place, bool whole, std::uint32_t bits,
-                                     PointNumbers<outputs>& numbers) {
+                                     std::uint32_t (&cells)[outputs]) {
     const auto* from = static_cast<const typename Each::Element*>(data) +
                        (place.z * stride[0] + place.y * stride[1] + place.x);
     if (whole) {
-      load_neighbours<Each, of_input, outputs>(from, numbers);
+      load_neighbours<Each, of_input, outputs>(from, cells);
     } else {
-      load_singles<Each, of_input, outputs>(from, bits, numbers);
+      load_singles<Each, of_input, outputs>(from, bits, cells);
     }
   }
 };

@@ -270,7 +270,7 @@ struct Cores2d {
     } else {
       const Vector& own = rows[complete - row_low];
       SPIDER_UNROLL
-      for (int j = 0; j < outputs; ++j) inputs.input[j] = Cells::number(own.word[j / per_word], j % per_word);
+      for (int i = 0; i < vector_words; ++i) inputs.input[i] = own.word[i];
       inputs.load_fields(field, place, whole, bits, typename Stencil::FurtherFields{});
     }
     inputs.update(field, place, sum);

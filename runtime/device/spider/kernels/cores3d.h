@@ -23,6 +23,7 @@
 #include <spider/point_inputs.h>
 
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace spider {
@@ -170,26 +171,45 @@ struct Cores3d {
     }
   }
 
-  /// Updates the complete rows of a plane. All that is read is requested first.
-  template <bool inside>
-  SPIDER_DEVICE static void update_rows(const ArgumentsOf<Stencil>& field, const PointPlace& place,
-                                        int rows_left, const OutputClip& clip,
-                                        float (&sums)[rows_per_thread][outputs]) {
-    PointInputs<Stencil, outputs> inputs[rows_per_thread];
-    const auto place_of = [&](int k) { return PointPlace{place.z, place.y + k, place.x}; };
-    SPIDER_UNROLL
-    for (int k = 0; k < rows_per_thread; ++k) {
-      const bool wanted = inside || k < rows_left;
-      inputs[k].load(field, place_of(k), wanted && (inside || clip.whole), wanted ? clip.single : 0);
+  /// What updates read of a thread's rows of a plane.
+  struct PlaneInputs {
+    PointInputs<Stencil, outputs> rows[rows_per_thread];
+
+    template <bool inside>
+    SPIDER_DEVICE void load(const UpdateArguments& field, const PointPlace& place, int rows_left,
+                            const OutputClip& clip) {
+      SPIDER_UNROLL
+      for (int k = 0; k < rows_per_thread; ++k) {
+        const bool wanted = inside || k < rows_left;
+        rows[k].load(field, {place.z, place.y + k, place.x}, wanted && (inside || clip.whole),
+                     wanted ? clip.single : 0);
+      }
     }
-    SPIDER_UNROLL
-    for (int k = 0; k < rows_per_thread; ++k) inputs[k].update(field, place_of(k), sums[k]);
-  }
+
+    SPIDER_DEVICE void update(const UpdateArguments& field, const PointPlace& place,
+                              float (&sums)[rows_per_thread][outputs]) const {
+      SPIDER_UNROLL
+      for (int k = 0; k < rows_per_thread; ++k)
+        rows[k].update(field, {place.z, place.y + k, place.x}, sums[k]);
+    }
+
+    /// Asks L2 for what the next loads but some take.
+    SPIDER_DEVICE static void prefetch(const UpdateArguments& field, const PointPlace& place) {
+      SPIDER_UNROLL
+      for (int k = 0; k < rows_per_thread; ++k)
+        PointInputs<Stencil, outputs>::prefetch(field, {place.z, place.y + k, place.x});
+    }
+  };
+  struct NoInputs {};
 
   /// Walks along z, a group of planes after the other.
   template <Path path>
   SPIDER_DEVICE static void walk_planes(const ArgumentsOf<Stencil>& field, const Block& block) {
     constexpr bool inside = path == Path::interior;
+    constexpr bool updates = HasUpdate<Stencil>::value;
+    // Half as many bytes are on their way then: without it 258 Gpoints/s instead of 277, of f32 200 instead
+    // of 196.
+    [[maybe_unused]] constexpr bool prefetches = Cells::element_bytes == 2;
     constexpr int planes_ahead = Ring::planes_ahead;
     constexpr Shared group_bytes = planes_at_once * Ring::ring_plane_bytes;
     // Not every cell of every plane is brought: what no wanted result needs is added to others all the same.
@@ -218,6 +238,13 @@ struct Cores3d {
     const Shared own =
         Stencil::ring_lead_bytes + row * Stencil::ring_row_bytes + column * Cells::element_bytes;
 
+    [[maybe_unused]] const auto place_of = [&](int step) {
+      return PointPlace{block.first_output - lead_planes + step, y, x};
+    };
+    [[maybe_unused]] std::conditional_t<updates, PlaneInputs, NoInputs> points;
+    if constexpr (updates && lead_planes == 0)
+      points.template load<inside>(field, place_of(0), rows_left, clip);
+
     Sums sums = {};
     Shared next_place =
         planes_ahead * Ring::ring_plane_bytes;  // where the next group will be; behind it is the oldest
@@ -235,11 +262,8 @@ struct Cores3d {
         add_plane(next_place + i * Ring::ring_plane_bytes + own, sums,
                   std::make_integer_sequence<int, input_rows>{});
         // The first lead_planes planes to complete belong to the walk before.
-        if constexpr (HasUpdate<Stencil>::value) {
-          if (step >= lead_planes) {
-            const PointPlace place{block.first_output - lead_planes + step, y, x};
-            update_rows<inside>(field, place, rows_left, clip, sums[0]);
-          }
+        if constexpr (updates) {
+          if (step >= lead_planes) points.update(field, place_of(step), sums[0]);
         }
         if (step >= lead_planes) {
           SPIDER_UNROLL
@@ -249,6 +273,13 @@ struct Cores3d {
           }
         }
         next_output += field.output_stride[0];
+        // Requested a step ahead, what an update reads arrives while the next plane is added.
+        if constexpr (updates) {
+          if (step + 1 >= lead_planes && step + 1 < block.steps)
+            points.template load<inside>(field, place_of(step + 1), rows_left, clip);
+          if (inside && prefetches && step + 3 >= lead_planes && step + 3 < block.steps)
+            PlaneInputs::prefetch(field, place_of(step + 3));
+        }
         move_sums(sums);
       }
     }

@@ -109,7 +109,7 @@ def main(words: list[str] | None = None) -> int:
             parser.error(f"-D {definition}: write NAME=VALUE")
     try:
         return arguments.function(arguments)
-    except (SpecError, NoBackend, CompileError, CacheError, OSError, ValueError, spider.Error) as error:
+    except (SpecError, NoBackend, CompileError, CacheError, OSError, TypeError, ValueError, spider.Error) as error:
         print(f"spider_gen: {error}", file=sys.stderr)
         return 1
 

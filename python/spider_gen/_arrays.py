@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import math
+import dataclasses
 import sys
 from typing import Any, ContextManager, Sequence
 
@@ -159,17 +159,18 @@ def _from_dlpack(array: Any) -> Array:
     raise TypeError(f"this {type(array).__name__} is on a device: install CuPy or PyTorch, by which it is read")
 
 
-def check_type(array: Array, info: Any, what: str) -> None:
+def check_type(array: Array, info: Any, what: str, storage: str | None = None) -> None:
     """TypeError, with what would be right, where the elements are not the kernel's; ValueError of the dimensions."""
-    wanted = spider._TYPES[info.storage]
+    storage = storage or info.storage
+    wanted = spider._TYPES[storage]
     view = array.view
     interface = getattr(view, "__array_interface__", None) if not array.on_device else None
     if interface is not None and interface["typestr"] not in wanted:
-        kind = {"f16": "numpy.float16", "f32": "numpy.float32", "f64": "numpy.float64"}.get(info.storage)
+        kind = {"f16": "numpy.float16", "f32": "numpy.float32", "f64": "numpy.float64"}.get(storage)
         mend = f"pass {what}.astype({kind})" if kind else "pass ml_dtypes.bfloat16, or bits as numpy.uint16"
         if array.given is not view:
-            mend = f"pass {what}.to(torch.{ {'f16': 'float16', 'bf16': 'bfloat16', 'f64': 'float64'}.get(info.storage, 'float32')})"
-        raise TypeError(f"{info.name} computes on {info.storage}, and {what} is {getattr(array.given, 'dtype', '?')}: {mend}")
+            mend = f"pass {what}.to(torch.{ {'f16': 'float16', 'bf16': 'bfloat16', 'f64': 'float64'}.get(storage, 'float32')})"
+        raise TypeError(f"{info.name} takes {storage}, and {what} is {getattr(array.given, 'dtype', '?')}: {mend}")
     if len(array.shape) != info.dimensions:
         raise ValueError(f"{info.name} has {info.dimensions} dimensions, and {what} has {len(array.shape)}")
     strides = interface and getattr(view, "strides", None)
@@ -200,6 +201,21 @@ def to_field(field: Any, array: Array, halo: Sequence[tuple[int, int]]) -> None:
     _copy(field, field.library._c.spider_upload, numpy.ascontiguousarray(extended(array.view, halo)), halo, True)
 
 
+def field_without_halo(library: Any, kernel: Any, array: Array, storage: str) -> Any:
+    """Memory of the runtime with the array's interior, for what is read at the point itself."""
+
+    class Plain:
+        info = dataclasses.replace(kernel.info, storage=storage)
+
+        @staticmethod
+        def halo(*extents: int) -> Any:
+            return ((0, 0),) * len(extents)
+
+    field = spider.Field(library, Plain, array.shape)
+    to_field(field, array, Plain.halo(*array.shape))
+    return field
+
+
 def from_field(field: Any, array: Array) -> None:
     """Downloads the interior."""
     bits = numpy.empty(array.shape, array.view.dtype)
@@ -218,6 +234,3 @@ def _copy(field: Any, copy: Any, array: numpy.ndarray, halo: Sequence[tuple[int,
         here = ctypes.c_void_p(array.ctypes.data + plane * rows * width), width
         field.library._check(copy(*(there + here if to_field else here + there), width, rows))
 
-
-def bytes_of(shape: Sequence[int], storage: str) -> int:
-    return math.prod(shape) * spider._ELEMENT_BYTES[storage]

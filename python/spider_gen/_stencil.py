@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import os
 import sys
 import threading
@@ -94,13 +96,17 @@ class Stencil:
         """How many cells before and after an array of this shape are read, axis by axis: 0 but at `halo` faces."""
         return self._kernel(_compilers.choose(self._backend))[1].halo(*shape)
 
-    def __call__(self, u: Any, out: Any = None, stream: Any = None) -> Any:
+    def __call__(self, u: Any, out: Any = None, stream: Any = None, **given: Any) -> Any:
         """One sweep of the array, of the spec's storage and dimensions; x is the last axis and contiguous.
 
         Returns `out`, or a new array of the same library and device. With `halo` faces `u` is a view into a padded array,
         whose cells around it are read; for all others it is all that is read. `stream` is one of CuPy or PyTorch, or a
         number; without it work goes to the stream that the array's library is on, and calls return when it is queued.
         NumPy arrays are ready on return.
+
+        What the spec's `update` takes beside its input is given by the names it has there: the input one step back
+        (`previous`), further fields, and scalars: wave(u, u_old=u_old, c2dt2=c2dt2). They have the shape of `u` and are read
+        at the point itself; `out` may be one of them.
 
         TypeError: no array, another type of elements, `u` and `out` in different places. ValueError: another number of
         dimensions or shape, a read-only `out`, overlap, x not contiguous.
@@ -110,20 +116,29 @@ class Stencil:
         _arrays.check_type(source, kernel.info, "u")
         target = source.new() if out is None else _arrays.wrap(out)
         self._check_pair(source, target, kernel)
+        further = _Further.of(kernel.info, source, given)
         with source.here():
             if source.on_device == kernel.info.on_host:
-                self._through_device(library, kernel, source, target)
+                self._through_device(library, kernel, source, target, further)
             else:
                 stream = source.stream() if stream is None else stream
-                _in_python(kernel.apply, source.view, target.view, stream)
+                if further.some:
+                    _in_python(kernel.run, source.view, target.view, *further.views(), None, stream)
+                else:
+                    _in_python(kernel.apply, source.view, target.view, stream)
         return target.given
 
+    update = __call__
+
     def iterate(self, u: Any, steps: int, out: Any = None, stream: Any = None,
-                progress: bool | Callable[[int, int], None] = False) -> Any:
+                progress: bool | Callable[[int, int], None] = False, **given: Any) -> Any:
         """`steps` time steps: each sweep's result is the next one's input. `u` stays as it is.
 
         Returns `out`, or a new array. Cells beyond `halo` faces stay what they are around `u`. `progress` is True for a bar
         on standard error with the time left, or a function of the steps done and all steps.
+
+        Of a spec with `previous` both the last step and the one before it, to go on from: u, u_old = wave.iterate(u, 100,
+        u_old=u_old, c2dt2=c2dt2).
         """
         source = _arrays.wrap(u)
         library, kernel = self._kernel_for(source)
@@ -132,6 +147,10 @@ class Stencil:
         if target is not None:
             self._check_pair(source, target, kernel)
         report = _progress.make(progress, self.name)
+        further = _Further.of(kernel.info, source, given)
+        if further.some:
+            with source.here():
+                return self._iterate_update(library, kernel, source, target, steps, stream, report, further)
         with source.here():
             if source.on_device == kernel.info.on_host:
                 return self._iterate_through_device(library, kernel, source, target, steps, report)
@@ -179,13 +198,55 @@ class Stencil:
             raise ValueError("out is read-only")
 
     @staticmethod
-    def _through_device(library: Any, kernel: Any, source: _arrays.Array, target: _arrays.Array) -> None:
+    def _iterate_update(library: Any, kernel: Any, source: _arrays.Array, target: _arrays.Array | None, steps: int,
+                        stream: Any, report: Any, further: _Further) -> Any:
+        """Time steps of a kernel that takes more than its input."""
+        halo = kernel.halo(*source.shape)
+        uploads = source.on_device == kernel.info.on_host
+        if any(map(any, halo)):
+            raise NotImplementedError("iterate() of an update takes no halo faces: call it step by step, and fill the halo "
+                                      "between")
+        if uploads:
+            turns = [_in_python(library.field, kernel, *source.shape) for _ in range(3 if further.previous else 2)]
+            _arrays.to_field(turns[0], source, halo)
+            if further.previous:
+                _arrays.to_field(turns[2], further.previous, halo)
+            fields = further.uploaded(library, kernel)[1]
+            stream = None
+        else:
+            arrays = [source.copy(), source.new(), *([further.previous.copy()] if further.previous else [])]
+            turns = [array.view for array in arrays]
+            fields = further.views()[1]
+            stream = source.stream() if stream is None else stream
+
+        def run(now: int) -> None:
+            previous = turns[2] if further.previous else None
+            last = _in_python(kernel.run, turns[0], turns[1], previous, fields, further.scalars, now, stream)
+            place = next(i for i, one in enumerate(turns) if one is last)
+            turns[:] = turns[place:] + turns[:place]  # the input one step back is the last of the turn
+
+        _chunks(kernel, steps, report, run, library.synchronize if uploads else source.synchronize)
+        results = []
+        for turn in (turns[0], turns[-1]) if further.previous else (turns[0],):
+            result = source.new() if target is None or results else target
+            if uploads:
+                _arrays.from_field(turn, result)
+            else:
+                result.view[...] = turn
+            results.append(result.given)
+        return tuple(results) if further.previous else results[0]
+
+    @staticmethod
+    def _through_device(library: Any, kernel: Any, source: _arrays.Array, target: _arrays.Array, further: _Further) -> None:
         """A sweep of arrays on the host by a kernel of a device."""
         halo = kernel.halo(*source.shape)
         spider._require_halo(source.view, spider._Cells.of(source.view), halo, kernel.info)
         a, b = (_in_python(library.field, kernel, *source.shape) for _ in range(2))
         _arrays.to_field(a, source, halo)
-        _in_python(kernel.apply, a, b)
+        if further.some:
+            _in_python(kernel.run, a, b, *further.uploaded(library, kernel))
+        else:
+            _in_python(kernel.apply, a, b)
         _arrays.from_field(b, target)
 
     @staticmethod
@@ -202,27 +263,79 @@ class Stencil:
         return target.given
 
 
+@dataclasses.dataclass
+class _Further:
+    """What an update takes beside its input."""
+
+    previous: _arrays.Array | None
+    fields: list[_arrays.Array]
+    scalars: list[float]
+    storages: list[str]
+
+    @property
+    def some(self) -> bool:
+        return self.previous is not None or bool(self.fields) or bool(self.scalars)
+
+    @staticmethod
+    def of(info: spider.Info, source: _arrays.Array, given: Mapping[str, Any]) -> _Further:
+        """TypeError where a name is missing or not the spec's."""
+        arrays = {info.previous: info.storage} if info.previous else {}
+        arrays |= dict(info.fields)
+        wanted = [*arrays, *info.scalars]
+        if set(wanted) != set(given):
+            missing = [name for name in wanted if name not in given]
+            unknown = [name for name in given if name not in wanted]
+            what = f"needs {', '.join(missing)} by name" if missing else f"takes no {', '.join(unknown)}"
+            raise TypeError(f"{info.name} {what}: beside u it takes {', '.join(wanted) or 'nothing'}")
+        found = {name: _arrays.wrap(given[name]) for name in arrays}
+        for name, array in found.items():
+            _arrays.check_type(array, info, name, arrays[name])
+            if array.shape != source.shape:
+                raise ValueError(f"{name} has the shape {array.shape}, and u {source.shape}")
+            if array.on_device != source.on_device:
+                raise TypeError(f"{name} and u are not in one place: both on the host, or both on a device")
+        return _Further(found.get(info.previous), [found[name] for name, _ in info.fields],
+                        [float(given[name]) for name in info.scalars], [storage for _, storage in info.fields])
+
+    def views(self) -> tuple[Any, list[Any], list[float]]:
+        return self.previous and self.previous.view, [field.view for field in self.fields], self.scalars
+
+    def uploaded(self, library: Any, kernel: Any) -> tuple[Any, list[Any], list[float]]:
+        """In memory of the device."""
+        up = functools.partial(_arrays.field_without_halo, library, kernel)
+        previous = self.previous and up(self.previous, kernel.info.storage)
+        return previous, [up(field, storage) for field, storage in zip(self.fields, self.storages)], self.scalars
+
+
 def _steps(kernel: Any, pair: tuple[Any, Any], steps: int, stream: Any, report: Any, synchronize: Any) -> Any:
     """Of the pair that which holds the last step. Between reports there are so many steps as take a moment."""
+    turns = list(pair)
+
+    def run(now: int) -> None:
+        if _in_python(kernel.iterate, *turns, now, stream) is turns[1]:
+            turns.reverse()
+
+    _chunks(kernel, steps, report, run, synchronize)
+    return turns[0]
+
+
+def _chunks(kernel: Any, steps: int, report: Any, run: Callable[[int], None], synchronize: Callable[[], None]) -> None:
+    """Runs so many steps, with reports between."""
     steps = spider._int64("steps", steps)
     if report is None or steps <= 0:
-        return _in_python(kernel.iterate, *pair, steps, stream)
-    source, other = pair
+        return run(steps)
     done, chunk = 0, kernel.info.steps
     report(0, steps)
     while done < steps:
         now = min(chunk, steps - done)
         begin = time.monotonic()
-        result = _in_python(kernel.iterate, source, other, now, stream)
+        run(now)
         synchronize()
         seconds = time.monotonic() - begin
-        if result is other:
-            source, other = other, source
         done += now
         report(done, steps)
         if seconds < _SECONDS_PER_REPORT:
             chunk = min(2 * chunk, kernel.info.steps * (1 << 20))
-    return source
 
 
 def _in_python(call: Callable[..., Any], *arguments: Any) -> Any:

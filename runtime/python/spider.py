@@ -62,6 +62,9 @@ class Info:
     reach_high: tuple[int, int, int]
     minimum_arch: int  #: compute capability x 10
     backend: str  #: what it was compiled for: cuda, host, emulated
+    previous: str | None = None  #: the input one step back, as the spec calls it
+    fields: tuple[tuple[str, str], ...] = ()  #: names and storages of further fields
+    scalars: tuple[str, ...] = ()  #: names of numbers given with each launch
 
     @property
     def emulated(self) -> bool:
@@ -97,6 +100,29 @@ class _KernelInfo(ctypes.Structure):
         ("minimum_arch", ctypes.c_int32),
         ("emulated", ctypes.c_int32),
         ("backend", ctypes.c_int32),
+        ("previous", ctypes.c_char_p),
+        ("field_count", ctypes.c_int32),
+        ("scalar_count", ctypes.c_int32),
+        ("field_names", ctypes.POINTER(ctypes.c_char_p)),
+        ("field_storages", ctypes.POINTER(ctypes.c_int32)),
+        ("scalar_names", ctypes.POINTER(ctypes.c_char_p)),
+    ]
+
+
+class _Sweep(ctypes.Structure):
+    """struct spider_sweep"""
+
+    _fields_ = [
+        ("size", ctypes.c_uint32),
+        ("source", ctypes.POINTER(_Field)),
+        ("target", ctypes.POINTER(_Field)),
+        ("previous", ctypes.POINTER(_Field)),
+        ("fields", ctypes.POINTER(ctypes.POINTER(_Field))),
+        ("scalars", ctypes.POINTER(ctypes.c_double)),
+        ("offset", ctypes.c_int64 * 3),
+        ("extent", ctypes.c_int64 * 3),
+        ("part", ctypes.c_void_p),
+        ("stream", ctypes.c_void_p),
     ]
 
 
@@ -113,6 +139,11 @@ _SIGNATURES = {
     "spider_iterate": (
         ctypes.c_int32,
         [_pointer, _fields, _fields, ctypes.c_int64, _pointer, ctypes.POINTER(_fields)],
+    ),
+    "spider_run": (ctypes.c_int32, [_pointer, ctypes.POINTER(_Sweep)]),
+    "spider_run_steps": (
+        ctypes.c_int32,
+        [_pointer, ctypes.POINTER(_Sweep), ctypes.c_int64, ctypes.POINTER(_fields)],
     ),
     "spider_status_string": (ctypes.c_char_p, [ctypes.c_int32]),
     "spider_last_error": (ctypes.c_char_p, []),
@@ -227,6 +258,9 @@ class Kernel:
             raw.name.decode(), raw.generator.decode(), raw.spec_hash.decode(), raw.dimensions,
             STORAGES.get(raw.storage, str(raw.storage)), STORAGES.get(raw.accumulate, str(raw.accumulate)), raw.steps,
             tuple(raw.reach_low), tuple(raw.reach_high), raw.minimum_arch, _BACKENDS[raw.backend],
+            raw.previous.decode() if raw.previous else None,
+            tuple((raw.field_names[i].decode(), STORAGES[raw.field_storages[i]]) for i in range(raw.field_count)),
+            tuple(raw.scalar_names[i].decode() for i in range(raw.scalar_count)),
         )
 
     def __repr__(self) -> str:
@@ -267,6 +301,41 @@ class Kernel:
                                                 _choose_stream(stream, *views), ctypes.byref(result))
         self.library._check(status)
         return a if ctypes.addressof(result.contents) == ctypes.addressof(views[0].field) else b
+
+    def run(self, source: Any, target: Any, previous: Any = None, fields: Sequence[Any] = (), scalars: Sequence[float] = (),
+            steps: int | None = None, stream: Any = None) -> Any:
+        """A sweep of a kernel that takes more than its input: the input one step back, further fields and numbers, in the
+        order of `info`. `target` may be the memory of `previous` or of a field. Returns `target`; with `steps`, after so many
+        of them, whichever of the three holds the last one: each output becomes the input, the input `previous`, and that the
+        output."""
+        turns = steps is not None
+        a, b = self._view(source, read=True, written=turns), self._view(target, read=turns, written=True)
+        views = [a, b]
+        sweep = _Sweep(size=ctypes.sizeof(_Sweep), source=ctypes.pointer(a.field), target=ctypes.pointer(b.field))
+        if previous is not None:
+            views.append(self._view(previous, read=turns, written=turns))
+            sweep.previous = ctypes.pointer(views[-1].field)
+        if len(fields) != len(self.info.fields):
+            raise ValueError(f"{self.info.name} takes {len(self.info.fields)} further fields, not {len(fields)}")
+        if len(scalars) != len(self.info.scalars):
+            raise ValueError(f"{self.info.name} takes {len(self.info.scalars)} scalars, not {len(scalars)}")
+        further = []
+        for array, (_, storage) in zip(fields, self.info.fields):
+            further.append(_View.of(array, dataclasses.replace(self.info, storage=storage), False))
+        if further:
+            sweep.fields = (ctypes.POINTER(_Field) * len(further))(*(ctypes.pointer(view.field) for view in further))
+        if scalars:
+            sweep.scalars = (ctypes.c_double * len(scalars))(*scalars)
+        sweep.stream = _choose_stream(stream, *views, *further)
+        if not turns:
+            self.library._check(self.library._c.spider_run(self._handle, sweep))
+            return target
+        result = _fields()
+        status = self.library._c.spider_run_steps(self._handle, sweep, _int64("steps", steps), ctypes.byref(result))
+        self.library._check(status)
+        last = ctypes.addressof(result.contents)
+        arrays = (source, target, previous)
+        return next(array for array, view in zip(arrays, views) if ctypes.addressof(view.field) == last)
 
     def _view(self, array: Any, read: bool = False, written: bool = False, box: Any = None) -> _View:
         view = _View.of(array, self.info, written)

@@ -22,7 +22,7 @@ from spider_gen import _cache, _compilers, _picture
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 HEAT = {"stencil": "heat", "dimensions": 2, "storage": "f32", "shape": "star", "parameters": {"alpha": 0.1},
         "coefficients": {"center": "1 - 4*alpha", "y": ["alpha", "alpha"], "x": ["alpha", "alpha"]}, "boundary": "nearest"}
-BLOCKS = ("python heat", "python mapping", "python weights", "python command", "python install")  # of python/README.md
+BLOCKS = ("python heat", "python mapping", "python weights", "python wave", "python command", "python install")  # of python/README.md
 
 
 def block(name):
@@ -134,6 +134,59 @@ def memoryview_like(u):
     return Interface()
 
 
+WAVE = {"stencil": "wave", "dimensions": 2, "storage": "f32", "shape": "star", "boundary": {"constant": 0}, "previous": "u_old",
+        "coefficients": {"center": -4, "y": [1, 1], "x": [1, 1]}, "fields": ["speed"], "scalars": ["damping"],
+        "update": "(2*u - (1 - damping)*u_old + speed*sum) / (1 + damping)"}
+
+
+class Updates(unittest.TestCase):
+    def setUp(self):
+        self.wave = spider_gen.stencil(WAVE, backend="host")
+        rng = np.random.default_rng(5)
+        self.u, self.old, self.speed = (rng.random((30, 40)).astype(np.float32) for _ in range(3))
+        self.speed *= 0.3
+
+    def wanted(self, u, old, damping):
+        p = np.pad(u.astype(float), 1)
+        total = p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:] - 4 * p[1:-1, 1:-1]
+        return (2 * u - (1 - damping) * old + self.speed * total) / (1 + damping)
+
+    def test_a_sweep(self):
+        wanted = self.wanted(self.u, self.old, 0.01)
+        got = self.wave.update(self.u, u_old=self.old, speed=self.speed, damping=0.01)
+        np.testing.assert_allclose(got, wanted, atol=2e-6)
+        over = self.old.copy()
+        self.assertIs(self.wave(self.u, out=over, u_old=over, speed=self.speed, damping=0.01), over)
+        np.testing.assert_array_equal(over, got)
+
+    def test_steps(self):
+        u, old = self.u.astype(float), self.old.astype(float)
+        for _ in range(7):
+            u, old = self.wanted(u, old, 0.01), u
+        kept = self.u.copy(), self.old.copy()
+        for progress in (False, lambda done, steps: None):
+            for steps in (7,):
+                got = self.wave.iterate(self.u, steps, u_old=self.old, speed=self.speed, damping=0.01, progress=progress)
+                np.testing.assert_allclose(got[0], u, atol=2e-5)
+                np.testing.assert_allclose(got[1], old, atol=2e-5)
+        halfway = self.wave.iterate(self.u, 3, u_old=self.old, speed=self.speed, damping=0.01)
+        np.testing.assert_array_equal(
+            self.wave.iterate(halfway[0], 4, u_old=halfway[1], speed=self.speed, damping=0.01)[0], got[0])
+        none = self.wave.iterate(self.u, 0, u_old=self.old, speed=self.speed, damping=0.01)
+        np.testing.assert_array_equal(none, (self.u, self.old))
+        np.testing.assert_array_equal((self.u, self.old), kept)
+
+    def test_what_is_missing(self):
+        with self.assertRaisesRegex(TypeError, "wave needs speed, damping by name: beside u it takes u_old, speed, damping"):
+            self.wave(self.u, u_old=self.old)
+        with self.assertRaisesRegex(TypeError, "heat takes no speed: beside u it takes nothing"):
+            heat()(self.u, speed=self.speed)
+        with self.assertRaisesRegex(ValueError, r"speed has the shape \(3, 4\)"):
+            self.wave(self.u, u_old=self.old, speed=self.speed[:3, :4], damping=0)
+        with self.assertRaisesRegex(TypeError, "takes f32, and speed is float64"):
+            self.wave(self.u, u_old=self.old, speed=self.speed.astype(float), damping=0)
+
+
 class Errors(unittest.TestCase):
     def refuse(self, kind, words, call, *arguments, **named):
         with self.assertRaisesRegex(kind, words):
@@ -142,7 +195,7 @@ class Errors(unittest.TestCase):
     def test_in_terms_of_python(self):
         u = field()
         one = heat()
-        self.refuse(TypeError, r"computes on f32, and u is float64: pass u.astype\(numpy.float32\)", one, u.astype(float))
+        self.refuse(TypeError, r"takes f32, and u is float64: pass u.astype\(numpy.float32\)", one, u.astype(float))
         self.refuse(TypeError, "out is float16", one, u, out=u.astype(np.float16))
         self.refuse(ValueError, "has 2 dimensions, and u has 1", one, u[0])
         self.refuse(ValueError, r"out has the shape \(3, 4\), and u \(40, 50\)", one, u, out=np.empty((3, 4), np.float32))
@@ -343,7 +396,8 @@ class Pictures(unittest.TestCase):
 
 class Page(unittest.TestCase):
     def test_its_programs(self):
-        wanted = {"python heat": r"^1000\.\d of 1000 after 20 steps$", "python mapping": "^True$", "python weights": r"^True 0\.\d\d 0\.\d\d$"}
+        wanted = {"python heat": r"^1000\.\d of 1000 after 20 steps$", "python mapping": "^True$", "python weights": r"^True 0\.\d\d 0\.\d\d$",
+                  "python wave": r"^\d\.\d\d$"}
         for name, words in wanted.items():
             done = subprocess.run([sys.executable, "-c", block(name)], cwd=ROOT, capture_output=True, text=True, check=False)
             self.assertRegex(done.stdout.strip(), words, name + done.stderr)

@@ -142,6 +142,8 @@ void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
         fmt::format("steps above 1 are generated for taps that reach up to {} in {}D; write 'steps: 1' or "
                     "remove it",
                     largest, spec.dimensions));
+  } else if (has_rule(spec, spec::BoundaryRule::antisymmetric)) {
+    refuse("steps above 1 do not take 'antisymmetric' faces yet; write 'steps: 1' or remove it");
   } else if (problem.engine != Engine::cuda || problem.variant != Variant{}) {
     refuse("steps above 1 are computed on CUDA cores so far, and in no variant: leave out other options");
   } else if (!spec.taps.empty() && !estimate_stepping(spec, steps)) {

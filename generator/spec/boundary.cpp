@@ -16,11 +16,10 @@ namespace spidergen::spec {
 namespace {
 
 const Choices<BoundaryRule>& plain_rules() {
-  static const Choices<BoundaryRule> rules = {{"halo", BoundaryRule::halo},
-                                              {"periodic", BoundaryRule::periodic},
-                                              {"nearest", BoundaryRule::nearest},
-                                              {"reflect", BoundaryRule::reflect},
-                                              {"mirror", BoundaryRule::mirror}};
+  static const Choices<BoundaryRule> rules = {
+      {"halo", BoundaryRule::halo},       {"periodic", BoundaryRule::periodic},
+      {"nearest", BoundaryRule::nearest}, {"reflect", BoundaryRule::reflect},
+      {"mirror", BoundaryRule::mirror},   {"antisymmetric", BoundaryRule::antisymmetric}};
   return rules;
 }
 
@@ -40,6 +39,9 @@ constexpr ForeignName foreign_names[] = {
     {"replicate", "'nearest'"},
     {"symmetric", "'reflect', which repeats the edge cell"},
     {"grid-mirror", "'reflect', which repeats the edge cell"},
+    {"odd", "'antisymmetric', which is 0 in the first cell beyond the face"},
+    {"antisym", "'antisymmetric', which is 0 in the first cell beyond the face"},
+    {"free-surface", "'antisymmetric', which is 0 in the first cell beyond the face"},
     {"neumann", "'nearest' or 'reflect', which let nothing through the face"},
     {"dirichlet", "{constant: VALUE}"},
     {"fixed", "{constant: VALUE}"},

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <optional>
@@ -31,7 +32,8 @@ enum class Accuracy { full, tf32, f16 };
 enum class Shape { star, box, product, taps, derivative, laplacian, gaussian, formula };
 /// SciPy's meanings (scipy.ndimage.correlate: constant, wrap, nearest, reflect, mirror); `halo` reads the
 /// caller's cells.
-enum class BoundaryRule { halo, constant, periodic, nearest, reflect, mirror };
+/// `antisymmetric` is 0 in the first cell beyond the face, and then takes the field's negatives.
+enum class BoundaryRule { halo, constant, periodic, nearest, reflect, mirror, antisymmetric };
 
 /// The axes, slowest first, as indices of every three-element array here; x is contiguous.
 enum Axis : int { axis_z = 0, axis_y = 1, axis_x = 2 };
@@ -47,8 +49,8 @@ inline constexpr std::array<std::string_view, 3> axis_letters{"z", "y", "x"};
 
 /// The word for a rule in a spec.
 [[nodiscard]] constexpr std::string_view rule_name(BoundaryRule rule) {
-  constexpr std::array<std::string_view, 6> names{"halo",    "constant", "periodic",
-                                                  "nearest", "reflect",  "mirror"};
+  constexpr std::array<std::string_view, 7> names{"halo",    "constant", "periodic",     "nearest",
+                                                  "reflect", "mirror",   "antisymmetric"};
   return names[static_cast<std::size_t>(rule)];
 }
 
@@ -126,5 +128,12 @@ struct StencilSpec {
   std::optional<Update> update;          ///< of each point; none: its sum
   KeyLocations where;
 };
+
+/// Does any face have this rule?
+[[nodiscard]] inline bool has_rule(const StencilSpec& spec, BoundaryRule rule) {
+  return std::any_of(spec.boundary.begin(), spec.boundary.end(), [rule](const AxisBoundary& axis) {
+    return axis.low.rule == rule || axis.high.rule == rule;
+  });
+}
 
 }  // namespace spidergen::spec

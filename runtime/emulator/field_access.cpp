@@ -44,6 +44,10 @@ std::optional<std::int64_t> map_index(const Face (&faces)[2], std::int64_t i, st
       case FaceRule::reflect:
         i = i < 0 ? -1 - i : 2 * extent - 1 - i;
         break;
+      case FaceRule::antisymmetric:
+        if (i == -1 || i == extent) return std::nullopt;
+        i = i < 0 ? -2 - i : 2 * extent - i;
+        break;
       case FaceRule::mirror:
         if (extent == 1) return 0;
         i = i < 0 ? -i : 2 * extent - 2 - i;

@@ -234,7 +234,13 @@ void move_to_first(spider_field& field, const Strides& strides, const std::int64
 }
 
 bool folds(FaceRule rule) {
-  return rule == FaceRule::reflect || rule == FaceRule::mirror;
+  return rule == FaceRule::reflect || rule == FaceRule::mirror || rule == FaceRule::antisymmetric;
+}
+
+/// Cells between a field's last one and the first that a fold repeats, of which mirror has one too few.
+std::int64_t cells_between(FaceRule rule) {
+  if (rule == FaceRule::mirror) return -1;
+  return rule == FaceRule::antisymmetric ? 1 : 0;
 }
 
 /// How far beyond its other end the farthest cell of a `reach` comes out that a folding face turns round: of
@@ -243,7 +249,7 @@ std::int64_t beyond_other_end(FaceRule rule, std::int64_t reach, std::int64_t ex
                               std::int64_t whole) {
   if (!folds(rule) || reach <= distance) return 0;
   if (rule == FaceRule::mirror && whole == 1) return 0;
-  return std::max<std::int64_t>(0, reach - extent - 2 * distance + (rule == FaceRule::mirror ? 1 : 0));
+  return std::max<std::int64_t>(0, reach - extent - 2 * distance - cells_between(rule));
 }
 
 /// Is a periodic axis cut, so that the other end of it is in other memory?

@@ -18,20 +18,22 @@ struct Mapped {
   std::int64_t coordinate;
   bool is_constant = false;
   double value = 0;
+  double sign = 1;  ///< of what lies there
 };
 
 /// The rule of the face that was crossed, again and again until the coordinate is inside or meets a constant
 /// or a halo.
 Mapped map_axis(const std::array<spider::Face, 2>& faces, std::int64_t i, std::int64_t extent) {
+  double sign = 1;
   while (i < 0 || i >= extent) {
     const spider::Face& face = faces[i < 0 ? 0 : 1];
     switch (face.rule) {
       case spider::FaceRule::halo:
-        return {i};  // in memory
+        return {i, false, 0, sign};  // in memory
       case spider::FaceRule::constant:
-        return {i, true, static_cast<double>(face.value)};
+        return {i, true, sign * static_cast<double>(face.value)};
       case spider::FaceRule::nearest:
-        return {i < 0 ? 0 : extent - 1};
+        return {i < 0 ? 0 : extent - 1, false, 0, sign};
       case spider::FaceRule::periodic:
         i += i < 0 ? extent : -extent;
         break;
@@ -39,26 +41,33 @@ Mapped map_axis(const std::array<spider::Face, 2>& faces, std::int64_t i, std::i
         i = i < 0 ? -1 - i : 2 * extent - 1 - i;
         break;
       case spider::FaceRule::mirror:  // the face is the middle of its cell
-        if (extent == 1) return {0};
+        if (extent == 1) return {0, false, 0, sign};
         i = i < 0 ? -i : 2 * extent - 2 - i;
+        break;
+      case spider::FaceRule::antisymmetric:
+        if (i == -1 || i == extent) return {0, true, 0};
+        i = i < 0 ? -2 - i : 2 * extent - i;
+        sign = -sign;
         break;
       default:
         throw std::invalid_argument("a boundary rule that spider-bench does not know");
     }
   }
-  return {i};
+  return {i, false, 0, sign};
 }
 
 /// Axes are extended z, y, x: where two constants meet, the faster axis gives the value.
 double read_cell(const Stencil& stencil, const FieldLayout& layout, const CellValue& cell,
                  const Extents& at) {
   Extents source{};
+  double sign = 1;
   for (std::size_t axis : {2, 1, 0}) {
     const Mapped mapped = map_axis(stencil.faces[axis], at[axis], layout.extents[axis]);
-    if (mapped.is_constant) return mapped.value;
+    if (mapped.is_constant) return sign * mapped.value;
+    sign *= mapped.sign;
     source[axis] = mapped.coordinate;
   }
-  return cell(layout.index(source[0], source[1], source[2]));
+  return sign * cell(layout.index(source[0], source[1], source[2]));
 }
 
 /// error / bound, where no error is 0 of any bound, and NaN is infinitely far off.

@@ -104,7 +104,7 @@ std::string box(FuzzedDataProvider& data, int dimensions) {
 }
 
 std::string face(FuzzedDataProvider& data) {
-  return pick(data, {"halo", "nearest", "reflect", "mirror", "{constant: 0}", "{constant: -1.5}",
+  return pick(data, {"halo", "nearest", "reflect", "mirror", "antisymmetric", "{constant: 0}", "{constant: -1.5}",
                      "{constant: 65504}"});
 }
 

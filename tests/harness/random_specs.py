@@ -9,7 +9,7 @@ import struct
 DEFAULT_SEED = 20250117
 DEFAULT_COUNT = 200
 AXES = "zyx"
-RULES = ("halo", "constant", "nearest", "periodic", "reflect", "mirror")
+RULES = ("halo", "constant", "nearest", "periodic", "reflect", "mirror", "antisymmetric")
 # rational: small integers times powers of two over a common number; mostly: the same but for some; unit: a star whose
 # weights sum to 1
 WEIGHT_KINDS = ("exact", "inexact", "rational", "tiny", "large", "mostly", "wide", "unit")
@@ -485,7 +485,8 @@ def make_steps_spec(index, seed, spaces, attempt, place):
     space = having[turn % len(having)]
     taps = stepping_taps(rng, dimensions, STEPPING_FORMS[turn % len(STEPPING_FORMS)])
     steps = choose_steps(rng, dimensions, taps)
-    faces, boundary = make_boundary(rng, space)
+    stepped = tuple(rule for rule in space.rules if rule != "antisymmetric")
+    faces, boundary = make_boundary(rng, dataclasses.replace(space, rules=stepped))
     text = f"stencil: {name}\ndescription: random steps\ndimensions: {dimensions}\nstorage: {space.storage}\n"
     text += f"steps: {steps}\nshape: taps\ncoefficients:\n"
     for offset, weight in taps.items():

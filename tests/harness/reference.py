@@ -13,13 +13,14 @@ import scipy.ndimage
 
 from storage import STORAGES, Storage
 
-HALO, CONSTANT, NEAREST, PERIODIC, REFLECT, MIRROR = RULES = (
+HALO, CONSTANT, NEAREST, PERIODIC, REFLECT, MIRROR, ANTISYMMETRIC = RULES = (
     "halo",
     "constant",
     "nearest",
     "periodic",
     "reflect",
     "mirror",
+    "antisymmetric",
 )
 AXES = "zyx"
 SIDES = ("low", "high")
@@ -270,6 +271,7 @@ class IndexMap:
     index: numpy.ndarray
     constant: numpy.ndarray  # bool
     value: numpy.ndarray
+    sign: numpy.ndarray  # 1 or -1, of what is read
 
     def read_from(self, first, end):
         """The indices that are read for the positions first .. end-1."""
@@ -278,25 +280,31 @@ class IndexMap:
 
 
 def map_position(position, extent, faces):
-    """(index, None) or (0, value of a constant face): by the rule of the face that is crossed, again and again."""
+    """(index, None, sign) or (0, value of a constant, sign): by the rule of the face that is crossed, again and again."""
+    sign = 1.0
     while not 0 <= position < extent:
         low = position < 0
         face = faces[0 if low else 1]
         if face.rule == HALO:
             break
         if face.rule == CONSTANT:
-            return 0, face.value
+            return 0, sign * face.value, sign
         if face.rule == NEAREST:
             position = 0 if low else extent - 1
         elif face.rule == PERIODIC:
             position += extent if low else -extent
         elif face.rule == REFLECT:
             position = -1 - position if low else 2 * extent - 1 - position
+        elif face.rule == ANTISYMMETRIC:
+            if position in (-1, extent):
+                return 0, 0.0, sign
+            position = -2 - position if low else 2 * extent - position
+            sign = -sign
         elif extent == 1:
             position = 0
         else:
             position = -position if low else 2 * extent - 2 - position
-    return position, None
+    return position, None, sign
 
 
 def extend_axis(extent, below, above, faces):
@@ -305,9 +313,10 @@ def extend_axis(extent, below, above, faces):
     mapped = [map_position(position, extent, faces) for position in positions]
     return IndexMap(
         -below,
-        numpy.array([index for index, _ in mapped]),
-        numpy.array([value is not None for _, value in mapped]),
-        numpy.array([0.0 if value is None else value for _, value in mapped]),
+        numpy.array([index for index, _, _ in mapped]),
+        numpy.array([value is not None for _, value, _ in mapped]),
+        numpy.array([0.0 if value is None else value for _, value, _ in mapped]),
+        numpy.array([sign for _, _, sign in mapped]),
     )
 
 
@@ -318,13 +327,14 @@ def extend_axes(plan, extent):
 
 def extended_field(plan, extent, read):
     """The field around the interior as taps see it; `read(z, y, x)` gives cells at index arrays as float64. Axes are
-    extended z, then y, then x: where several constant faces meet, the fastest axis gives the value."""
+    extended z, then y, then x: where several constant faces meet, the fastest axis gives the value, and where an axis takes
+    negatives it takes those of a slower one's constants, too."""
     maps = extend_axes(plan, extent)
     cells = read(*numpy.ix_(*(axis.index for axis in maps)))
     for axis, along in enumerate(maps):
         shape = [1, 1, 1]
         shape[axis] = -1
-        cells = numpy.where(along.constant.reshape(shape), along.value.reshape(shape), cells)
+        cells = numpy.where(along.constant.reshape(shape), along.value.reshape(shape), along.sign.reshape(shape) * cells)
     return cells
 
 
@@ -494,7 +504,7 @@ def oracle(plan, extent, read):
     # Beyond twice the extent SciPy 1.10 itself misses `reflect`: every other turn ends one cell outside the array.
     near = all(far <= 2 * count for far, count in zip(radius, extent))
     small = weights.size <= MOST_WEIGHTS
-    if small and len(set(plan.own_faces)) == 1 and HALO not in plan.rules and (near or REFLECT not in plan.rules):
+    if small and len(set(plan.own_faces)) == 1 and plan.own_faces[0].rule in SCIPY_MODES and (near or REFLECT not in plan.rules):
         face = plan.own_faces[0]
         interior = read(*numpy.ix_(*map(numpy.arange, extent))).reshape(extent[own])
         swept = correlate(interior, weights, SCIPY_MODES[face.rule], face.value)
@@ -569,14 +579,20 @@ def pad_axis(cells, axis, before, extent, reach, faces):
         if mode:
             beyond = grown(interior, enough * (side == 0), enough * (side == 1), mode, face.value)
             sides[side] = beyond[..., :enough] if side == 0 else beyond[..., extent:]
-    reflecting = [side for side in range(2) if faces[side].rule in REFLECTING_MODES and not modes[side]]
+    folding = (*REFLECTING_MODES, ANTISYMMETRIC)
+    reflecting = [side for side in range(2) if faces[side].rule in folding and not modes[side]]
     grows = bool(reflecting)
     while grows and any(sides[side].shape[-1] < reach[side] for side in range(2)):
         grows = False
         for side in reflecting:
             line = numpy.concatenate((interior, sides[1]) if side == 0 else (sides[0], interior), -1)
             width = line.shape[-1] - (rules[side] == MIRROR)
-            beyond = grown(line, width * (side == 0), width * (side == 1), REFLECTING_MODES[rules[side]])
+            if rules[side] == ANTISYMMETRIC:
+                turned = (-line[..., ::-1], numpy.zeros_like(line[..., :1]))
+                width += 1
+                beyond = numpy.concatenate((*turned, line) if side == 0 else (line, *reversed(turned)), -1)
+            else:
+                beyond = grown(line, width * (side == 0), width * (side == 1), REFLECTING_MODES[rules[side]])
             grows = grows or width > sides[side].shape[-1]
             sides[side] = beyond[..., :width] if side == 0 else beyond[..., line.shape[-1] :]
     below, above = sides

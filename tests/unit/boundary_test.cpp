@@ -9,8 +9,9 @@
 namespace spider {
 namespace {
 
-constexpr std::array<FaceRule, 6> all_rules = {FaceRule::halo,     FaceRule::constant, FaceRule::nearest,
-                                               FaceRule::periodic, FaceRule::reflect,  FaceRule::mirror};
+constexpr std::array<FaceRule, 7> all_rules = {FaceRule::halo,         FaceRule::constant, FaceRule::nearest,
+                                               FaceRule::periodic,     FaceRule::reflect,  FaceRule::mirror,
+                                               FaceRule::antisymmetric};
 
 /// One crossing of a face; nothing where the walk ends: at a constant or in a halo.
 std::optional<std::int32_t> cross(FaceRule rule, bool low, std::int32_t i, std::int32_t extent) {
@@ -24,6 +25,9 @@ std::optional<std::int32_t> cross(FaceRule rule, bool low, std::int32_t i, std::
     case FaceRule::mirror:
       if (extent == 1) return 0;
       return low ? -i : 2 * extent - 2 - i;
+    case FaceRule::antisymmetric:
+      if (i == -1 || i == extent) return std::nullopt;
+      return low ? -2 - i : 2 * extent - i;
     default:
       return std::nullopt;
   }
@@ -31,13 +35,16 @@ std::optional<std::int32_t> cross(FaceRule rule, bool low, std::int32_t i, std::
 
 /// The definition: by the rule of the face that was crossed, again and again.
 MappedIndex map_by_steps(const AxisRules& rules, std::int32_t i, std::int32_t extent) {
+  bool negated = false;
   while (i < 0 || i >= extent) {
     const FaceRule rule = i < 0 ? rules.low : rules.high;
     const auto next = cross(rule, i < 0, i, extent);
-    if (!next) return {i, rule == FaceRule::constant, i < 0 ? rules.low_value : rules.high_value};
+    if (!next && rule == FaceRule::antisymmetric) return {i, true, 0, false};
+    if (!next) return {i, rule == FaceRule::constant, i < 0 ? rules.low_value : rules.high_value, negated};
+    negated ^= rule == FaceRule::antisymmetric;
     i = *next;
   }
-  return {i, false, 0};
+  return {i, false, 0, negated};
 }
 
 TEST(Boundary, MapIsTheRepeatedCrossingOfFaces) {
@@ -50,6 +57,8 @@ TEST(Boundary, MapIsTheRepeatedCrossingOfFaces) {
           const MappedIndex expected = map_by_steps(rules, i, extent);
           const MappedIndex mapped = map_index(rules, i, extent);
           ASSERT_EQ(mapped.constant, expected.constant)
+              << static_cast<int>(low) << static_cast<int>(high) << " at " << i << " of " << extent;
+          ASSERT_EQ(mapped.negated, expected.negated)
               << static_cast<int>(low) << static_cast<int>(high) << " at " << i << " of " << extent;
           if (expected.constant) {
             ASSERT_EQ(mapped.value, expected.value);
@@ -65,9 +74,10 @@ TEST(Boundary, MapIsTheRepeatedCrossingOfFaces) {
 
 TEST(Boundary, LargestExtentsDoNotOverflow) {
   constexpr std::int32_t extent = INT32_MAX - 65536;
-  for (const FaceRule rule : {FaceRule::reflect, FaceRule::mirror, FaceRule::periodic, FaceRule::nearest}) {
+  for (const FaceRule rule : {FaceRule::reflect, FaceRule::mirror, FaceRule::periodic, FaceRule::nearest,
+                              FaceRule::antisymmetric}) {
     const AxisRules rules{rule, rule, 0, 0};
-    for (const std::int32_t i : {-127, -1, extent, extent + 126}) {
+    for (const std::int32_t i : {-127, -2, extent + 1, extent + 126}) {
       const std::int32_t index = map_index(rules, i, extent).index;
       EXPECT_TRUE(index >= 0 && index < extent) << i;
       EXPECT_TRUE(index < 128 || index >= extent - 128) << i;
@@ -88,6 +98,7 @@ TEST(Boundary, FarIndicesAreMappedAsNearOnes) {
           const MappedFarIndex mapped = map_far_index(rules, i, extent);
           ASSERT_EQ(mapped.constant, expected.constant) << i << " of " << extent;
           ASSERT_EQ(mapped.value, expected.value) << i << " of " << extent;
+          ASSERT_EQ(mapped.negated, expected.negated) << i << " of " << extent;
           ASSERT_EQ(mapped.index, expected.index) << i << " of " << extent;
         }
       }

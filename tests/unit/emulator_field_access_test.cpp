@@ -125,7 +125,8 @@ TEST(FieldAccess, HaloRowsEndAsTheirNearestFacesDo) {
 
 TEST(FieldAccess, BeyondOtherFacesIsTheInterior) {
   LaunchCase launch_case = field_case({{0, -3, -9, 9}, {0, 0, -9, 9}, {0, 3, -9, 9}});
-  for (const FaceRule rule : {FaceRule::periodic, FaceRule::reflect, FaceRule::mirror}) {
+  for (const FaceRule rule :
+       {FaceRule::periodic, FaceRule::reflect, FaceRule::mirror, FaceRule::antisymmetric}) {
     launch_case.y_low = launch_case.y_high = launch_case.x_low = launch_case.x_high = {rule, 0.0F};
     EXPECT_EQ(readable_halo(launch_case), Cells{});
   }

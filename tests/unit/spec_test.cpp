@@ -350,6 +350,8 @@ TEST(Boundary, OneRuleForAll) {
   EXPECT_EQ(rules("boundary: \"reflect\"\n"), (Rules{reflect, reflect, reflect, reflect}));
   EXPECT_EQ(rules("boundary: mirror\n"), (Rules{mirror, mirror, mirror, mirror}));
   EXPECT_EQ(rules("boundary: {constant: 1}\n"), (Rules{constant, constant, constant, constant}));
+  EXPECT_EQ(rules("boundary: antisymmetric\n"),
+            (Rules{antisymmetric, antisymmetric, antisymmetric, antisymmetric}));
   EXPECT_EQ(rules("boundary: {}\n"), (Rules{halo, halo, halo, halo}));
 }
 

@@ -55,7 +55,9 @@ int registers_at_faces(const spec::StencilSpec& spec) {
   int most = 0;
   for (const spec::AxisBoundary& axis : spec.boundary) {
     for (const spec::Face& face : {axis.low, axis.high}) {
-      if (face.rule == spec::BoundaryRule::constant) return for_constants;
+      const bool has_constants = face.rule == spec::BoundaryRule::constant ||
+                                 face.rule == spec::BoundaryRule::antisymmetric;  // 0, and signs
+      if (has_constants) return for_constants;
       if (face.rule != spec::BoundaryRule::halo) most = for_maps;
     }
   }

@@ -227,6 +227,7 @@ std::optional<SteppingChoice> choose_stepping(const spec::StencilSpec& spec, int
   const Taps taps(spec);
   const int vector_elements = vector_bytes / spec::element_bytes(spec.storage);
   std::optional<SteppingChoice> best;
+  if (has_rule(spec, spec::BoundaryRule::antisymmetric)) return best;  // no way of adding rows has signs
   if (std::max(taps.radius_y, taps.radius_x) > largest_stepping_reach) return best;
   for (int steps = 1; steps <= std::min(time_steps, most_steps_of_warp); ++steps) {
     const FormChoice form = choose_form(taps, steps);

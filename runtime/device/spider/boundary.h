@@ -24,7 +24,33 @@ struct MappedIndex {
   std::int32_t index;
   bool constant;
   std::uint32_t value;
+  bool negated = false;  ///< and then its negative
 };
+
+/// Are there rules that take a cell's negative?
+SPIDER_DEVICE constexpr bool negates(const AxisRules& rules) {
+  return rules.low == FaceRule::antisymmetric || rules.high == FaceRule::antisymmetric;
+}
+
+/// The bits to change in a cell, or in each cell of a word, that is to be negated; else none.
+template <class Element>
+SPIDER_DEVICE constexpr Element sign_of(bool negated) {
+  return static_cast<Element>(static_cast<Element>(negated ? 1 : 0) << (8 * sizeof(Element) - 1));
+}
+template <class Element>
+SPIDER_DEVICE constexpr std::uint32_t sign_word(bool negated) {
+  return negated ? (sizeof(Element) == 2 ? 0x80008000U : 0x80000000U) : 0;
+}
+
+SPIDER_DEVICE void change_signs(device::Vector& cells, std::uint32_t sign) {
+  SPIDER_UNROLL
+  for (int i = 0; i < 4; ++i) cells.word[i] ^= sign;
+}
+
+/// Of places along two axes: is a cell negated? What a constant of `faster` replaces is not.
+SPIDER_DEVICE constexpr bool negates_cell(const MappedIndex& slower, const MappedIndex& faster) {
+  return faster.negated != (!faster.constant && slower.negated);
+}
 
 /// Does a rule turn an axis round at its face?
 SPIDER_DEVICE constexpr bool folds(FaceRule rule) {
@@ -36,12 +62,38 @@ SPIDER_DEVICE constexpr std::int32_t fold_inwards(FaceRule rule, std::int32_t di
   return rule == FaceRule::mirror ? distance : distance - 1;
 }
 
+/// map_index() of an axis with an antisymmetric face, crossing by crossing: the cell before the face is 0,
+/// and those beyond it are the negatives of the field's.
+SPIDER_DEVICE constexpr MappedIndex map_signed_index(const AxisRules& rules, std::int32_t i,
+                                                     std::int32_t extent) {
+  bool negated = false;
+  while (i < 0 || i >= extent) {
+    const bool low = i < 0;
+    const FaceRule rule = low ? rules.low : rules.high;
+    const std::int32_t distance = low ? -i : i - (extent - 1);
+    if (rule == FaceRule::constant) return {i, true, low ? rules.low_value : rules.high_value, negated};
+    if (rule == FaceRule::halo) return {i, false, 0, negated};
+    if (rule == FaceRule::nearest || (rule == FaceRule::mirror && extent == 1))
+      return {low ? 0 : extent - 1, false, 0, negated};
+    std::int32_t inwards = distance - 1;
+    if (rule == FaceRule::mirror) inwards = distance;
+    if (rule == FaceRule::antisymmetric) {
+      if (distance == 1) return {i, true, 0, false};
+      inwards = distance - 2;
+      negated = !negated;
+    }
+    i = low ? inwards : extent - 1 - inwards;
+  }
+  return {i, false, 0, negated};
+}
+
 /// Maps index `i` of an axis with `extent` interior cells by the rule of the face that it crossed, again and
 /// again until it is inside or meets a constant or a halo. A halo index stays as it is. Two folding faces
 /// make the axis periodic, so that repetition is a remainder: a fold at the low face takes i to low_fold - i,
 /// one at the high face to high_fold - i, both together to i + high_fold - low_fold.
 SPIDER_DEVICE constexpr MappedIndex map_index(const AxisRules& rules, std::int32_t i, std::int32_t extent) {
   if (i >= 0 && i < extent) return {i, false, 0};
+  if (negates(rules)) return map_signed_index(rules, i, extent);
   if (rules.low == FaceRule::periodic) {
     const std::int32_t remainder = i % extent;
     return {remainder < 0 ? remainder + extent : remainder, false, 0};
@@ -71,6 +123,7 @@ struct MappedFarIndex {
   std::int64_t index;
   bool constant;
   std::uint32_t value;
+  bool negated = false;
 };
 
 /// Maps index `i` of an axis of any extent, at most 2^20 cells beyond a face. A long axis is mapped as if a
@@ -85,7 +138,7 @@ SPIDER_DEVICE constexpr MappedFarIndex map_far_index(const AxisRules& rules, std
   const MappedIndex mapped = map_index(rules, static_cast<std::int32_t>(behind ? i - missing : i),
                                        static_cast<std::int32_t>(extent - missing));
   const bool crosses = rules.low == FaceRule::periodic;
-  return {mapped.index + (behind != crosses ? missing : 0), mapped.constant, mapped.value};
+  return {mapped.index + (behind != crosses ? missing : 0), mapped.constant, mapped.value, mapped.negated};
 }
 
 /// The points of a sweep: rows and columns from the first to before the end.

@@ -114,9 +114,10 @@ SPIDER_DEVICE Element fetch_cell(const Field2d<Element>& field, bool reached, co
                                  const MappedIndex& column) {
   const bool in_memory = reached && !column.constant && !row.constant;
   const std::uint32_t constant = column.constant ? column.value : row.value;
-  return device::load_field_if(in_memory,
-                               field.input + (in_memory ? row.index * field.input_stride + column.index : 0),
-                               static_cast<Element>(reached ? constant : 0));
+  const Element cell = device::load_field_if(
+      in_memory, field.input + (in_memory ? row.index * field.input_stride + column.index : 0),
+      static_cast<Element>(reached ? constant : 0));
+  return static_cast<Element>(cell ^ sign_of<Element>(reached && negates_cell(row, column)));
 }
 
 /// Columns, counted from column `left`, between which whole vectors of 16 bytes are in memory, at their own

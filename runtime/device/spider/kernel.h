@@ -191,7 +191,7 @@ struct Tap {
 };
 
 /// What lies beyond a face, with the meanings of stencils/README.md.
-enum class FaceRule : std::int32_t { halo, constant, nearest, periodic, reflect, mirror };
+enum class FaceRule : std::int32_t { halo, constant, nearest, periodic, reflect, mirror, antisymmetric };
 
 struct Face {
   FaceRule rule;

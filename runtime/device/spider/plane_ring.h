@@ -123,6 +123,10 @@ struct PlaneRing {
   static_assert(!Shape::edges_in_memory || Shape::ring_plane_bytes / element_bytes < 0xffff,
                 "places of elements are 16 bits of a word");
 
+  static constexpr bool has_row_signs = negates(Shape::row_rules());
+  static constexpr bool has_signs = has_row_signs || negates(Shape::column_rules());
+  static_assert(!has_signs || edge_elements <= 32, "negated elements are bits of a word");
+
   SPIDER_DEVICE static int thread_index() { return device::warp_index() * 32 + device::lane_index(); }
   SPIDER_DEVICE static int edge_thread_index() {
     return turns == 1 ? thread_index() : device::warp_index() % Shape::edge_warps * 32 + device::lane_index();
@@ -343,8 +347,10 @@ struct PlaneRing {
 
   /// What a thread keeps of it in registers: all, or nothing where they would not suffice.
   struct Edges {
-    std::uint32_t wanted = 0;  ///< bit k: is there a copy k?
-    int elements = 0;          ///< beyond which there are none: many threads have none at all
+    std::uint32_t wanted = 0;            ///< bit k: is there a copy k?
+    int elements = 0;                    ///< beyond which there are none: many threads have none at all
+    std::uint32_t negated_copies = 0;    ///< bit k: copy k is of a row whose negative is taken
+    std::uint32_t negated_elements = 0;  ///< the same of element k
     EdgeTable kept;
 
     SPIDER_DEVICE EdgeTable table() const {
@@ -362,7 +368,7 @@ struct PlaneRing {
   SPIDER_DEVICE static Edges plan_edges(const Block& block) {
     EdgeTable table{};
     Edges edges;
-    edges.wanted = plan_mapped_copies(block, table);
+    plan_mapped_copies(block, table, edges);
     SPIDER_UNROLL
     for (int k = 0; k < edge_elements; ++k) {
       table.put_no_element(k);
@@ -377,12 +383,14 @@ struct PlaneRing {
       if (column.constant || row.constant) {
         if (first_turn() == 0) {
           fill_in_all_planes(place.offset(),
-                             static_cast<Element>(column.constant ? column.value : row.value));
+                             static_cast<Element>((column.constant ? column.value : row.value) ^
+                                                  sign_of<Element>(negates_cell(row, column))));
         }
         continue;
       }
       table.put_element(k, static_cast<std::int32_t>(row.index * block.row_stride) + column.index,
                         place.offset());
+      if (negates_cell(row, column)) edges.negated_elements |= 1U << k;
       edges.elements = k + 1;
     }
     if constexpr (Shape::edges_in_memory) {
@@ -393,8 +401,7 @@ struct PlaneRing {
     return edges;
   }
 
-  SPIDER_DEVICE static std::uint32_t plan_mapped_copies(const Block& block, EdgeTable& table) {
-    std::uint32_t wanted = 0;
+  SPIDER_DEVICE static void plan_mapped_copies(const Block& block, EdgeTable& table, Edges& edges) {
     SPIDER_UNROLL
     for (int k = 0; k < copies; ++k) {
       const CopyPlace place(k);
@@ -403,10 +410,19 @@ struct PlaneRing {
       const bool fast = place.is_fast(block);
       table.put_copy(k, static_cast<std::int32_t>(row.index * block.row_stride) + block.left +
                             place.vector * vector_elements);
-      wanted |= static_cast<std::uint32_t>(fast && !row.constant && row_is_usual(block, y)) << k;
-      if (fast && row.constant) fill_in_all_planes(place.offset(), filled_vector(row.value));
+      edges.wanted |= static_cast<std::uint32_t>(fast && !row.constant && row_is_usual(block, y)) << k;
+      if (row.negated) edges.negated_copies |= 1U << k;
+      if (fast && row.constant)
+        fill_in_all_planes(place.offset(), filled_vector(row.value ^ sign_of<Element>(row.negated)));
     }
-    return wanted;
+  }
+
+  /// Brings a vector with other signs, which no copy changes.
+  SPIDER_DEVICE static void bring_negated(bool wanted, Shared to, const Element* from) {
+    if (!wanted) return;
+    Vector cells = device::load_field_vector(from);
+    change_signs(cells, sign_word<Element>(true));
+    device::store_shared(to, cells);
   }
 
   /// Starts the copies of a usual plane to `to`; `plane` is its first interior element.
@@ -421,13 +437,25 @@ struct PlaneRing {
     const EdgeTable table = edges.table();
     SPIDER_UNROLL
     for (int k = 0; k < copies; ++k) {
-      device::copy_async_if((edges.wanted >> k & 1U) != 0, to + CopyPlace(k).offset(), plane + table.copy(k));
+      const bool wanted = (edges.wanted >> k & 1U) != 0;
+      const bool negated = has_row_signs && (edges.negated_copies >> k & 1U) != 0;
+      device::copy_async_if(wanted && !negated, to + CopyPlace(k).offset(), plane + table.copy(k));
+      if constexpr (has_row_signs)
+        bring_negated(wanted && negated, to + CopyPlace(k).offset(), plane + table.copy(k));
     }
     if constexpr (copies_edges) {
       SPIDER_UNROLL
       for (int k = 0; k < edge_elements; ++k) {
-        if (k < edges.elements)
-          device::copy_word_async_if(table.has_element(k), to + table.offset(k), plane + table.element(k));
+        if (k >= edges.elements) continue;
+        const bool negated = has_signs && (edges.negated_elements >> k & 1U) != 0;
+        device::copy_word_async_if(table.has_element(k) && !negated, to + table.offset(k),
+                                   plane + table.element(k));
+        if constexpr (has_signs) {
+          if (table.has_element(k) && negated) {
+            device::store_shared(to + table.offset(k),
+                                 device::load_field(plane + table.element(k)) ^ sign_of<Element>(true));
+          }
+        }
       }
     }
   }
@@ -451,8 +479,11 @@ struct PlaneRing {
   SPIDER_DEVICE static void store_edges(const Edges& edges, Shared to, const EdgeValues& values) {
     const EdgeTable table = edges.table();
     SPIDER_UNROLL
-    for (int k = 0; k < edge_elements; ++k)
-      device::store_shared_if(table.has_element(k), to + table.offset(k), values.value[k]);
+    for (int k = 0; k < edge_elements; ++k) {
+      const bool negated = has_signs && (edges.negated_elements >> k & 1U) != 0;
+      device::store_shared_if(table.has_element(k), to + table.offset(k),
+                              static_cast<Element>(values.value[k] ^ sign_of<Element>(negated)));
+    }
   }
 
   /// The cell (z, y, x), wherever the boundary takes it from; 0 where no tap reaches it.
@@ -460,12 +491,16 @@ struct PlaneRing {
                                           std::int32_t y, std::int32_t x) {
     if (!cell_is_reached(block, z, y, x)) return 0;
     const MappedIndex column = map_column(block, x);
-    if (column.constant) return static_cast<Element>(column.value);
+    const Element column_sign = sign_of<Element>(column.negated);
+    if (column.constant) return static_cast<Element>(column.value ^ column_sign);
     const MappedIndex row = map_row(block, y);
-    if (row.constant) return static_cast<Element>(row.value);
-    if (plane.constant) return static_cast<Element>(plane.value);
-    return device::load_field(
+    const Element row_sign = column_sign ^ sign_of<Element>(row.negated);
+    if (row.constant) return static_cast<Element>(row.value ^ row_sign);
+    const Element sign = row_sign ^ sign_of<Element>(plane.negated);
+    if (plane.constant) return static_cast<Element>(plane.value ^ sign);
+    const Element cell = device::load_field(
         block.input + (plane.index * block.plane_stride + row.index * block.row_stride + column.index));
+    return static_cast<Element>(cell ^ sign);
   }
 
   /// Brings plane z, which is not usual, to `to`, but for the rows and columns that are constant in all
@@ -479,10 +514,15 @@ struct PlaneRing {
       const std::int32_t y = block.top + place.row;
       const MappedIndex row = map_row(block, y);
       const bool wanted = place.is_fast(block) && !row.constant && row_is_reached(block, z, y);
-      if (wanted && plane.constant) device::store_shared(to + place.offset(), filled_vector(plane.value));
-      device::copy_async_if(wanted && !plane.constant, to + place.offset(),
-                            block.input + (plane.index * block.plane_stride + row.index * block.row_stride +
-                                           block.left + place.vector * vector_elements));
+      const bool negated = plane.negated != row.negated;
+      if (wanted && plane.constant) {
+        device::store_shared(to + place.offset(), filled_vector(plane.value ^ sign_of<Element>(negated)));
+      }
+      const Element* from = block.input + (plane.index * block.plane_stride + row.index * block.row_stride +
+                                           block.left + place.vector * vector_elements);
+      device::copy_async_if(wanted && !plane.constant && !negated, to + place.offset(), from);
+      if constexpr (has_signs || negates(Shape::plane_rules()))
+        bring_negated(wanted && !plane.constant && negated, to + place.offset(), from);
     }
     fetch_edges(block, z, 0, to);
   }

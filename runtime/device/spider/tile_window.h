@@ -257,6 +257,7 @@ struct TileWindow {
         cells[k] = load_across(in_memory, tile.input + offset);
         SPIDER_UNROLL
         for (int j = 0; j < 4; ++j) cells[k].word[j] |= word;
+        change_signs(cells[k], sign_word<Element>(wanted && row.negated));
       }
       SPIDER_UNROLL
       for (int k = 0; k < vectors_at_once; ++k) {
@@ -338,8 +339,10 @@ struct TileWindow {
       const MappedIndex place = map_row<Shape>(tile, y);
       const bool reached = row_is_reached<Shape>(tile, y);
       const bool in_memory = reached && !place.constant;
+      const std::uint32_t sign = sign_word<Element>(reached && place.negated);
+      const bool is_copied = in_memory && sign == 0;
       const std::uint32_t word =
-          reached && place.constant ? Storage::repeat(static_cast<Element>(place.value)) : 0;
+          reached && place.constant ? Storage::repeat(static_cast<Element>(place.value)) ^ sign : 0;
       const Element* from = tile.input + ((in_memory ? place.index : 0) * tile.input_stride + tile.column +
                                           Shape::first_column);
       SPIDER_UNROLL
@@ -353,7 +356,14 @@ struct TileWindow {
         const bool is_whole = column >= whole.begin && column < whole.end;
         const Shared to = Shape::row_place(row) + vector * vector_bytes;
         const std::uint32_t filler = is_whole ? word : 0;
-        device::copy_async_if(mine && is_whole && in_memory, to, from + column);
+        device::copy_async_if(mine && is_whole && is_copied, to, from + column);
+        if constexpr (negates(Shape::row_rules())) {
+          if (mine && is_whole && in_memory && !is_copied) {
+            Vector cells = device::load_field_vector(from + column);
+            change_signs(cells, sign);
+            device::store_shared(to, cells);
+          }
+        }
         device::store_shared_if(mine && !(is_whole && in_memory), to,
                                 Vector{{filler, filler, filler, filler}});
       }

@@ -114,20 +114,24 @@ struct Cores2d {
     }
   }
 
+  static constexpr bool has_signs = negates(Stencil::row_rules()) || negates(Stencil::column_rules());
+
   /// Where an input row is taken from, as lanes tell each other. `place` is its index, or a word of its
   /// constant.
   struct RowPlace {
     static constexpr std::uint32_t constant = 0x80000000U;
-    static_assert(band_count < 32, "flags are bits of a word");
+    static constexpr std::uint32_t negated = 0x40000000U;
+    static_assert(band_count < 31, "flags are bits of a word");
 
     std::uint32_t place;
-    std::uint32_t flags;  ///< bit i: band i reaches it; and whether it is `constant`
+    std::uint32_t flags;  ///< bit i: band i reaches it; and whether it is `constant`, or `negated`
   };
 
   SPIDER_DEVICE static RowPlace find_row(const Tile& tile, std::int32_t y) {
     const MappedIndex row = map_row<Stencil>(tile, y);
     RowPlace found{static_cast<std::uint32_t>(row.index), 0};
     if (row.constant) found = {Cells::repeat(static_cast<Element>(row.value)), RowPlace::constant};
+    if (row.negated) found.flags |= RowPlace::negated;
     SPIDER_UNROLL
     for (int i = 0; i < band_count; ++i) {
       if (reaches_row(Stencil::band(i), y, tile.wanted)) found.flags |= 1U << i;
@@ -142,7 +146,8 @@ struct Cores2d {
     std::int32_t column[outputs];
     std::uint32_t reached[band_count];  ///< by each band, in rows that it reaches
     std::uint32_t constant;
-    Element value[outputs];  ///< of those
+    std::uint32_t negated;
+    Element value[outputs];  ///< of those that are constant
     bool whole;              ///< all are in memory at their own places, and aligned
   };
 
@@ -154,7 +159,8 @@ struct Cores2d {
       const std::int32_t x = tile.lane_column + j;
       const MappedIndex column = map_column<Stencil>(tile, x);
       places.column[j] = column.index;
-      places.whole &= !column.constant && column.index == x;
+      places.whole &= !column.constant && column.index == x && !column.negated;
+      if (column.negated) places.negated |= 1U << j;
       if (column.constant) {
         places.constant |= 1U << j;
         places.value[j] = static_cast<Element>(column.value);
@@ -191,6 +197,17 @@ struct Cores2d {
       const Element otherwise = (places.constant >> j & 1U) != 0 ? places.value[j] : row_value;
       const bool wanted = !whole && (in_memory >> j & 1U) != 0;
       Cells::put(word, j % per_word, device::load_field_if(wanted, cells + places.column[j], otherwise));
+    }
+    if constexpr (has_signs) {
+      const bool negated_row = (row.flags & RowPlace::negated) != 0;
+      const std::uint32_t negated = places.negated ^ (negated_row ? ~places.constant : 0);
+      SPIDER_UNROLL
+      for (int j = 0; j < outputs; ++j) {
+        std::uint32_t& word = vector.word[j / per_word];
+        const Element cell = Cells::cell_of(word, j % per_word);
+        Cells::put(word, j % per_word,
+                   static_cast<Element>(cell ^ sign_of<Element>((reached & negated) >> j & 1U)));
+      }
     }
     return vector;
   }

@@ -218,21 +218,28 @@ struct CudaCores {
     return walk;
   }
 
+  static constexpr bool has_signs =
+      negates(Stencil::step_rules()) || negates(Stencil::row_rules()) || negates(Stencil::column_rules());
+
   /// Where an input row is taken from: `offset` elements from the field's first, or from no memory but
   /// `value`.
   struct RowPlace {
     std::int64_t offset;
     bool constant;
     Element value;
+    bool negated = false;  ///< where it is in memory
   };
 
   /// Where two rules give constants, rows take precedence over steps, and columns over both.
   SPIDER_DEVICE static RowPlace find_row(const Walk& walk, std::int32_t step, std::int32_t row) {
     const MappedIndex mapped_step = map_index(Stencil::step_rules(), step, walk.extent[0]);
     const MappedIndex mapped_row = map_index(Stencil::row_rules(), row, walk.extent[1]);
-    return {mapped_step.index * walk.input_stride[0] + mapped_row.index * walk.input_stride[1],
-            mapped_step.constant || mapped_row.constant,
-            static_cast<Element>(mapped_row.constant ? mapped_row.value : mapped_step.value)};
+    const bool negated = negates_cell(mapped_step, mapped_row);
+    const bool constant = mapped_step.constant || mapped_row.constant;
+    return {mapped_step.index * walk.input_stride[0] + mapped_row.index * walk.input_stride[1], constant,
+            static_cast<Element>((mapped_row.constant ? mapped_row.value : mapped_step.value) ^
+                                 sign_of<Element>(constant && negated)),
+            negated};
   }
 
   /// Where column x is taken from: a MappedIndex, or in 1D a MappedFarIndex.
@@ -412,6 +419,7 @@ struct CudaCores {
       Column from;          ///< its column in the field, or its bits where the boundary makes it constant
       std::uint32_t steps;  ///< the tap rows that reach it, as bits
       bool constant;
+      bool negated;
       // There are no asynchronous copies of two bytes: such a cell is put into the ring a row later.
       Element late;
       Shared late_to = nowhere;
@@ -443,6 +451,7 @@ struct CudaCores {
         cells_[k].column = column;
         cells_[k].steps = column < ring_columns ? steps_that_reach(walk, first_ + column) : 0;
         cells_[k].constant = mapped.constant;
+        cells_[k].negated = mapped.negated;
         cells_[k].from =
             mapped.constant ? static_cast<Column>(mapped.value) : static_cast<Column>(mapped.index);
       }
@@ -469,7 +478,15 @@ struct CudaCores {
         for_each_copy([&](bool wanted, int vector) {
           const bool fast = wanted && fast_.holds(vector);
           if (fast && row.constant) device::store_shared(to + vector * 16, Vector{{word, word, word, word}});
-          device::copy_async_if(fast && !row.constant, to + vector * 16, from + vector * ring_vector_cells);
+          if constexpr (has_signs) {
+            if (fast && !row.constant && row.negated) {
+              Vector cells = device::load_field_vector(from + vector * ring_vector_cells);
+              change_signs(cells, sign_word<Element>(true));
+              device::store_shared(to + vector * 16, cells);
+            }
+          }
+          device::copy_async_if(fast && !row.constant && !row.negated, to + vector * 16,
+                                from + vector * ring_vector_cells);
         });
       }
       SPIDER_UNROLL
@@ -478,12 +495,20 @@ struct CudaCores {
         const bool constant = cell.constant || row.constant;
         const Shared place = to + static_cast<Shared>(cell.column * Cells::element_bytes);
         const Element* from = walk.input + (row.offset + cell.from);
-        if (wanted && constant)
-          device::store_shared(place, cell.constant ? static_cast<Element>(cell.from) : row.value);
+        const Element sign =
+            sign_of<Element>(cell.negated != (!cell.constant && !row.constant && row.negated));
+        if (wanted && constant) {
+          const Element value = cell.constant ? static_cast<Element>(cell.from) : row.value;
+          device::store_shared(place, static_cast<Element>(value ^ sign));
+        }
         if constexpr (Cells::element_bytes == 4) {
-          device::copy_word_async_if(wanted && !constant, place, from);
+          if constexpr (has_signs) {
+            if (wanted && !constant && sign != 0)
+              device::store_shared(place, device::load_field(from) ^ sign);
+          }
+          device::copy_word_async_if(wanted && !constant && sign == 0, place, from);
         } else if (wanted && !constant) {
-          cell.late = device::load_field(from);
+          cell.late = static_cast<Element>(device::load_field(from) ^ sign);
           cell.late_to = place;
         }
       }
@@ -581,8 +606,11 @@ struct CudaCores {
   /// The bits of a cell of an input row, wherever the boundary takes it from.
   SPIDER_DEVICE static Element fetch_cell(const Walk& walk, const RowPlace& row, Column x) {
     const auto column = find_column(walk, x);
-    if (column.constant) return static_cast<Element>(column.value);
-    return row.constant ? row.value : device::load_field(walk.input + (row.offset + column.index));
+    const Element sign = sign_of<Element>(column.negated);
+    if (column.constant) return static_cast<Element>(column.value ^ sign);
+    if (row.constant) return static_cast<Element>(row.value ^ sign);
+    return static_cast<Element>(device::load_field(walk.input + (row.offset + column.index)) ^ sign ^
+                                sign_of<Element>(row.negated));
   }
 
   /// Of a thread's outputs, which are 32 columns apart, those that the sweep covers: all of them, where

@@ -274,6 +274,7 @@ struct Split2d {
     const Element* from = strip.input;
     if (in_memory) from += row.index * strip.input_stride + strip.column + first_column;
     const std::uint32_t word = reached ? Storage::repeat(static_cast<Element>(row.value)) : 0;
+    const std::uint32_t sign = sign_word<Element>(reached && row.negated);
     SPIDER_UNROLL
     for (int i = 0; i < lane_vectors; ++i) {
       const int vector = vector_of_lane(i);
@@ -284,6 +285,7 @@ struct Split2d {
       } else {
         device::load_field_vector_if(wanted, from + vector * vector_elements, cells[i]);
       }
+      change_signs(cells[i], sign);
     }
   }
 

@@ -243,7 +243,8 @@ struct Stream1d {
       const bool in_memory = wanted && !place.constant;
       const Element value = device::load_field_if(in_memory, strip.input + (in_memory ? place.index : 0),
                                                   static_cast<Element>(place.value));
-      device::store_shared_if(wanted, window_begin() + column * element_bytes, value);
+      device::store_shared_if(wanted, window_begin() + column * element_bytes,
+                              static_cast<Element>(value ^ sign_of<Element>(place.negated)));
     }
   }
 };

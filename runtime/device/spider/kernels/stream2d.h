@@ -199,18 +199,30 @@ struct Stream2d {
 
   SPIDER_DEVICE static Shared row_table(const Strip& strip) { return strip.ring + ring_bytes + stage_bytes; }
 
-  /// Finds where the rows of mapped_rows steps are, a lane each: {0, the row's index} or {1, a word of the
-  /// constant}.
+  /// Finds where the rows of mapped_rows steps are, a lane each: {0, the row's index, what changes the signs
+  /// of a word} or {1, a word of the constant}.
   SPIDER_DEVICE static void map_rows(const Strip& strip, int first_step) {
     const std::int32_t y = strip.first_row + first_step + strip.lane;
     const MappedIndex row = map_row<Stencil>(strip, y);
     const bool in_memory = !row.constant && row_is_reached<Stencil>(strip, y);
-    const std::uint32_t word = Storage::repeat(static_cast<Element>(row.value));
+    const std::uint32_t sign = sign_word<Element>(row.negated);
+    const std::uint32_t word = Storage::repeat(static_cast<Element>(row.value)) ^ (row.constant ? sign : 0);
     const std::uint32_t place = in_memory ? static_cast<std::uint32_t>(row.index) : word;
     device::sync_warp();
     device::store_shared(row_table(strip) + strip.lane * vector_bytes,
-                         Vector{{in_memory ? 0U : 1U, place, 0, 0}});
+                         Vector{{in_memory ? 0U : 1U, place, sign, 0}});
     device::sync_warp();
+  }
+
+  /// Brings the whole vectors of an input row with other signs, which no copy changes.
+  SPIDER_DEVICE static void bring_negated_row(const Strip& strip, int step, const Element* cells,
+                                              std::uint32_t sign) {
+    SPIDER_NO_UNROLL
+    for (int vector = strip.fast_begin + strip.lane; vector < strip.fast_end; vector += 32) {
+      Vector negated = device::load_field_vector(cells + vector * vector_elements);
+      change_signs(negated, sign);
+      device::store_shared(ring_row(strip, step) + vector * vector_bytes, negated);
+    }
   }
 
   /// Starts the copies of an input row wherever the boundary takes it from: entry `i` of the row table.
@@ -219,6 +231,12 @@ struct Stream2d {
     const Vector row = device::load_shared(row_table(strip) + i * vector_bytes);
     if (row.word[0] == 0) {
       const std::int64_t index = static_cast<std::int32_t>(row.word[1]);
+      if constexpr (negates(Stencil::row_rules())) {
+        if (row.word[2] != 0) {
+          bring_negated_row(strip, step, strip.input + index * strip.input_stride + strip.left, row.word[2]);
+          return;
+        }
+      }
       start_plain_row<all_fast>(strip, step, strip.input + index * strip.input_stride + strip.left);
       return;
     }
@@ -235,15 +253,18 @@ struct Stream2d {
     const Element* cells;
     int bytes_before;
     Element value;
+    std::uint32_t sign = 0;  ///< what changes the signs of a word
   };
 
   SPIDER_DEVICE static UnalignedRow find_unaligned_row(const Strip& strip, int step) {
     const std::int32_t y = strip.first_row + step;
     const MappedIndex row = map_row<Stencil>(strip, y);
     if (row.constant || !row_is_reached<Stencil>(strip, y))
-      return {nullptr, 0, static_cast<Element>(row.value)};
+      return {nullptr, 0,
+              static_cast<Element>(row.value ^ (row.constant ? sign_of<Element>(row.negated) : 0))};
     const Element* cells = strip.input + row.index * strip.input_stride + strip.left;
-    return {cells, static_cast<int>(reinterpret_cast<std::uintptr_t>(cells) % vector_bytes), 0};
+    return {cells, static_cast<int>(reinterpret_cast<std::uintptr_t>(cells) % vector_bytes), 0,
+            sign_word<Element>(row.negated)};
   }
 
   /// Starts the copies of an input row as whole vectors of memory, which realign_row is to shift into place.
@@ -266,8 +287,10 @@ struct Stream2d {
   /// Shifts the vectors of an input row to where those of an aligned row lie.
   SPIDER_DEVICE static void realign_row(const Strip& strip, int step) {
     constexpr int lane_vectors = (ring_vectors + 31) / 32;
-    const int begin = find_unaligned_row(strip, step).bytes_before;
-    if (begin == 0) return;
+    const UnalignedRow found = find_unaligned_row(strip, step);
+    const int begin = found.bytes_before;
+    if (begin == 0 && found.sign == 0) return;
+    const int next = negates(Stencil::row_rules()) && begin == 0 ? 0 : vector_bytes;
     const Shared row = ring_row(strip, step);
     Vector shifted[lane_vectors] = {};
     SPIDER_UNROLL
@@ -275,7 +298,8 @@ struct Stream2d {
       const int vector = strip.lane + 32 * i;
       if (!strip.is_fast(vector)) continue;
       const Shared from = row + vector * vector_bytes;
-      shifted[i] = take_vector(device::load_shared(from), device::load_shared(from + vector_bytes), begin);
+      shifted[i] = take_vector(device::load_shared(from), device::load_shared(from + next), begin);
+      change_signs(shifted[i], found.sign);
     }
     device::sync_warp();
     SPIDER_UNROLL

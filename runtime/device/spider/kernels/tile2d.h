@@ -298,8 +298,10 @@ struct Tile2d {
     constexpr bool has_constants = rules.low == FaceRule::constant || rules.high == FaceRule::constant;
     const std::uint32_t own_constant =
         own.reached && own.place.constant ? Storage::repeat(static_cast<Element>(own.place.value)) : 0;
+    const std::uint32_t own_sign = sign_word<Element>(own.reached && own.place.negated);
     SPIDER_UNROLL
     for (int row = 0; row < input_rows; ++row) {
+      const std::uint32_t sign = negates(rules) ? device::take_from_lane(own_sign, row) : 0;
       const std::uint32_t constant = has_constants ? device::take_from_lane(own_constant, row) : 0;
       SPIDER_UNROLL
       for (int shift = 0; shift < shift_count; ++shift) {
@@ -308,6 +310,11 @@ struct Tile2d {
         const std::uint32_t word = is_whole(tile, whole, vector * vector_elements) ? constant : 0;
         SPIDER_UNROLL
         for (int i = 0; i < 4; ++i) fragments[row][shift].inputs.word[i] |= cells.word[i] | word;
+        if constexpr (negates(rules)) {
+          // Cells of the window have theirs already.
+          change_signs(fragments[row][shift].inputs,
+                       is_whole(tile, whole, vector * vector_elements) ? sign : 0);
+        }
       }
     }
   }

@@ -4,7 +4,9 @@
 #                    [ARCHITECTURES <list>]        as CUDA_ARCHITECTURES; default CMAKE_CUDA_ARCHITECTURES
 #                    [DEPENDS <file>...]           what else the kernels are generated from
 #                    [OUTPUT_DIRECTORY <dir>]      default: a folder per kernel in the build tree
-#                    [OPTIONS <option>...]         for spider-gen, e.g. -D alpha=0.2; not --arch nor -o
+#                    [NAME <name>]                 of the kernel, where it is not its one spec's
+#                    [DEFINE <name>=<value>...]    parameters of the specs that get another value
+#                    [OPTIONS <option>...]         for spider-gen, e.g. --engine cuda; not --arch nor -o
 #                    [OUT_VAR <variable>])         receives the paths of the headers
 #
 # Links the kernels of the specs to the target, their headers on the include path of the target and of what links it. A
@@ -19,7 +21,8 @@ include_guard(GLOBAL)
 cmake_policy(VERSION 3.25)
 
 function(spider_add_stencil target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "BACKEND;OUTPUT_DIRECTORY;OUT_VAR" "SPECS;ARCHITECTURES;DEPENDS;OPTIONS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "BACKEND;OUTPUT_DIRECTORY;OUT_VAR;NAME"
+                        "SPECS;ARCHITECTURES;DEPENDS;DEFINE;OPTIONS")
   set(where "spider_add_stencil(${target})")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "${where}: unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
@@ -38,6 +41,16 @@ function(spider_add_stencil target)
     set(arg_BACKEND cuda)
   endif()
   _spider_check_options("${where}" "${arg_OPTIONS}")
+  list(LENGTH arg_SPECS count)
+  if(DEFINED arg_NAME AND count GREATER 1)
+    message(FATAL_ERROR "${where}: NAME ${arg_NAME} is for one spec, and SPECS names ${count}; call it for each")
+  endif()
+  foreach(definition IN LISTS arg_DEFINE)
+    if(NOT definition MATCHES "^[A-Za-z_][A-Za-z0-9_]*=.")
+      message(FATAL_ERROR "${where}: DEFINE wants NAME=VALUE, e.g. DEFINE alpha=0.2, not '${definition}'")
+    endif()
+    list(APPEND arg_OPTIONS -D "${definition}")
+  endforeach()
   _spider_require_backend("${where}" ${target} ${arg_BACKEND})
   _spider_architectures("${where}" ${arg_BACKEND} "${arg_ARCHITECTURES}" architectures)
 
@@ -55,7 +68,11 @@ function(spider_add_stencil target)
     if(NOT EXISTS "${spec}")
       message(FATAL_ERROR "${where}: there is no spec ${spec}")
     endif()
-    _spider_kernel_library("${where}" "${spec}" ${arg_BACKEND} "${architectures}" "${depends}"
+    get_filename_component(name "${spec}" NAME_WLE)
+    if(DEFINED arg_NAME)
+      set(name "${arg_NAME}")
+    endif()
+    _spider_kernel_library("${where}" "${spec}" "${name}" ${arg_BACKEND} "${architectures}" "${depends}"
                            "${arg_OUTPUT_DIRECTORY}" "${arg_OPTIONS}" library)
     _spider_link("${where}" ${target} ${library})
     get_target_property(header ${library} SPIDER_HEADER)
@@ -71,6 +88,8 @@ function(_spider_check_options where options)
   foreach(option IN LISTS options)
     if(option MATCHES "^--arch(=|$)")
       message(FATAL_ERROR "${where}: OPTIONS ${option}: ARCHITECTURES says for which devices, e.g. ARCHITECTURES 90a")
+    elseif(option MATCHES "^--name(=|$)")
+      message(FATAL_ERROR "${where}: OPTIONS ${option}: NAME says how the kernel is called, e.g. NAME heat_fast")
     elseif(option MATCHES "^(-o|--output(=|$))")
       message(FATAL_ERROR "${where}: OPTIONS ${option}: OUTPUT_DIRECTORY says where the files go")
     elseif(option MATCHES "^--(check|list-outputs|new|version|help)(=|$)")
@@ -183,10 +202,14 @@ function(_spider_architectures where backend asked result)
 endfunction()
 
 # The static library of one kernel; created by the first call that wants it and found by the others, from any directory.
-function(_spider_kernel_library where spec backend architectures depends output_directory options result)
-  get_filename_component(stem "${spec}" NAME_WLE)
+function(_spider_kernel_library where spec stem backend architectures depends output_directory options result)
   if(NOT stem MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
-    message(FATAL_ERROR "${where}: ${spec}: the stem of a spec names its stencil and must be an identifier")
+    message(FATAL_ERROR "${where}: ${spec}: '${stem}' is no name of a kernel, which is an identifier; it is the stem of "
+                        "the spec, or what NAME says")
+  endif()
+  get_filename_component(spec_stem "${spec}" NAME_WLE)
+  if(NOT stem STREQUAL spec_stem)
+    list(APPEND options --name ${stem})
   endif()
   file(REAL_PATH "${spec}" identity)
   file(RELATIVE_PATH identity "${CMAKE_SOURCE_DIR}" "${identity}")
@@ -288,7 +311,7 @@ function(_spider_link where target library)
   get_target_property(earlier ${target} SPIDER_KERNEL_HERE_${stem})
   if(earlier AND NOT earlier STREQUAL kernel)
     message(FATAL_ERROR "${where}: this target has another stencil named ${stem} already (another spec, or other "
-                        "options). A program links one of a name.")
+                        "options). A program links one of a name: give this one another, e.g. NAME ${stem}_2.")
   endif()
   set_target_properties(${target} PROPERTIES SPIDER_KERNEL_HERE_${stem} ${kernel})
 

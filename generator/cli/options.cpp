@@ -36,6 +36,8 @@ po::options_description visible_options() {
       ("output,o", po::value<std::string>()->value_name("DIR"), "folder for the files; created where it is missing")
       ("define,D", po::value<Strings>()->value_name("NAME=VALUE"),
        "override a parameter of the specs; may be repeated")
+      ("name", po::value<std::string>()->value_name("NAME"),
+       "call the kernel of the one spec so, and its files: with -D, several kernels of one spec")
       ("arch", po::value<std::string>()->value_name("LIST"),
        "architectures that --explain predicts for, with commas between; default sm_80. Kernels are the same for all, but "
        "for sm_90a alone: then some 2D f32 stencils have one that only H100 and H200 run")
@@ -184,6 +186,15 @@ void check_new(const Options& options, const po::variables_map& values) {
   }
 }
 
+void check_name(const Options& options) {
+  const std::string objection = spec::objection_to_stencil_name(options.name);
+  if (!objection.empty()) throw UsageError("--name: " + objection);
+  if (options.specs.size() > 1) {
+    throw UsageError(fmt::format("--name {} is for one spec, and {} are given; call spider-gen for each",
+                                 options.name, options.specs.size()));
+  }
+}
+
 void check_specs(const Strings& specs) {
   if (specs.empty()) throw UsageError("no spec is given");
   for (const std::string& name : specs) {
@@ -255,6 +266,7 @@ Options parse_options(const Strings& arguments) {
     check_new(options, values);
     return options;
   }
+  options.name = text("name", "");
   options.overrides = parse_overrides(texts("define"));
   options.architectures = parse_architectures(text("arch", std::string(default_architecture)));
   if (values.count("engine") != 0) options.engine = parse_engine(text("engine", ""));
@@ -264,6 +276,7 @@ Options parse_options(const Strings& arguments) {
   options.explain = values.count("explain") != 0;
   options.explain_format = parse_explain_format(text("explain-format", "text"));
   check_together(options, values);
+  if (values.count("name") != 0) check_name(options);
   return options;
 }
 
@@ -288,6 +301,7 @@ std::string help_text() {
 
 std::string command_that_writes(const std::string& spec, const Options& options) {
   std::string command = fmt::format("spider-gen {} -o {}", quoted(spec), quoted(options.output));
+  if (!options.name.empty()) command += " --name " + options.name;
   for (const auto& [name, expression] : options.overrides) {
     command += " -D " + quoted(fmt::format("{}={}", name, expression));
   }

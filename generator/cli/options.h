@@ -18,6 +18,7 @@ struct Options {
   std::vector<std::string> specs;  ///< paths as written; "-" is standard input
   std::string output;              ///< folder; "." where none was given and none is needed
   bool write = false;              ///< a folder was given to write to
+  std::string name;  ///< of the stencil, where the command line calls the one spec otherwise; else empty
   std::vector<spec::ParameterOverride> overrides;
   std::vector<std::string> architectures;  ///< such as sm_90a; ascending, each once
   std::optional<plan::Engine> engine;      ///< nothing: the plan's own choice

@@ -33,25 +33,25 @@ struct Generated {
   std::string explanation;
 };
 
-std::optional<spec::SpecSource> read_source(const std::string& path, std::istream& in,
-                                            const Messages& messages) {
+std::optional<spec::SpecSource> read_source(const std::string& path, const std::string& name,
+                                            std::istream& in, const Messages& messages) {
   if (path == "-") {
     std::string text(spec::longest_text + 1, '\0');  // one more than what is too long
     in.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<std::size_t>(in.gcount()));
-    return spec::SpecSource{path, std::move(text)};
+    return spec::SpecSource{path, std::move(text), name};
   }
   output::FileContents contents = output::read_file(path, spec::longest_text + 1);
   if (contents.error != 0) {
     messages.error(path, "cannot be read: " + output::system_reason(contents.error));
     return std::nullopt;
   }
-  return spec::SpecSource{path, std::move(contents.text)};
+  return spec::SpecSource{path, std::move(contents.text), name};
 }
 
 std::optional<Generated> generate_one(const std::string& path, const Options& options, std::istream& in,
                                       const Messages& messages) {
-  const std::optional<spec::SpecSource> source = read_source(path, in, messages);
+  const std::optional<spec::SpecSource> source = read_source(path, options.name, in, messages);
   if (!source) {
     return std::nullopt;
   }
@@ -97,13 +97,14 @@ void require_different(const std::vector<std::string>& names) {
   }
 }
 
-/// The files of the specs, by their paths alone: a spec's stencil has the name of its file.
+/// The files of the specs, by their paths and --name alone: a spec's stencil has the name of its file.
 std::vector<std::string> expected_outputs(const Options& options) {
   std::vector<std::string> paths;
   for (const std::string& spec : options.specs) {
-    if (spec != "-") {
-      const std::filesystem::path stem =
-          std::filesystem::path(options.output) / std::filesystem::path(spec).stem();
+    if (spec != "-" || !options.name.empty()) {
+      const std::filesystem::path name =
+          options.name.empty() ? std::filesystem::path(spec).stem() : std::filesystem::path(options.name);
+      const std::filesystem::path stem = std::filesystem::path(options.output) / name;
       paths.push_back(stem.string() + ".cu");
       paths.push_back(stem.string() + ".h");
     }
@@ -160,7 +161,8 @@ int write_starter(const Options& options, const Messages& messages) {
 }
 
 int list_outputs(const Options& options, std::ostream& out) {
-  if (std::find(options.specs.begin(), options.specs.end(), "-") != options.specs.end()) {
+  const bool reads_input = std::find(options.specs.begin(), options.specs.end(), "-") != options.specs.end();
+  if (reads_input && options.name.empty()) {
     throw UsageError("--list-outputs goes by the names of files, and standard input ('-') has none");
   }
   for (const std::string& path : expected_outputs(options)) {

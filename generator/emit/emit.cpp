@@ -88,8 +88,9 @@ std::string contract_text(const spec::StencilSpec& spec, const plan::KernelPlan&
 }
 
 render::Bindings provenance(const spec::StencilSpec& spec, const std::string& version) {
-  return {
-      {"name", spec.name}, {"summary", summary(spec)}, {"version", version}, {"source", spec.source_name}};
+  const std::string source =
+      spec.renamed ? fmt::format("{} --name {}", spec.source_name, spec.name) : spec.source_name;
+  return {{"name", spec.name}, {"summary", summary(spec)}, {"version", version}, {"source", source}};
 }
 
 EmittedFile emit_header(const spec::StencilSpec& spec, const plan::KernelPlan& plan,

@@ -114,7 +114,7 @@ std::string read_name(const Document& document) {
         fmt::format("stencil '{}' stands in a file called '{}'; the names agree, so rename one of them",
                     node->text, stem));
   }
-  return node->text;
+  return document.source.name.empty() ? node->text : document.source.name;
 }
 
 /// Why a text cannot stand in a comment of generated files; empty where it can.
@@ -264,6 +264,7 @@ ReadResult read_spec(const SpecSource& source, const std::vector<ParameterOverri
   }
   const std::string text = normalise(source.text);
   result.spec.source_name = file_name(source.path);
+  result.spec.renamed = !source.name.empty();
   result.spec.source_hash = hash(text);
   if (!check_bytes(text, source.path, result.diagnostics)) return result;
   const std::optional<Node> root = read_yaml(text, source.path, result.diagnostics);

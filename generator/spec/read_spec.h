@@ -20,6 +20,7 @@ struct ParameterOverride {
 struct SpecSource {
   std::string path;  ///< as the user wrote it, for messages; "-" for standard input
   std::string text;
+  std::string name = {};  ///< that the stencil gets in the place of its own, already checked; empty: its own
 };
 
 /// The longest text of a spec, in bytes: far more than any kernel's weights need.

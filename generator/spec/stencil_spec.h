@@ -107,7 +107,8 @@ struct FurtherField {
 
 /// A stencil as its user means it: everything evaluated and checked, nothing decided about kernels.
 struct StencilSpec {
-  std::string name;         ///< identifier; the file's stem
+  std::string name;         ///< identifier; the file's stem, or what the command line calls it
+  bool renamed = false;     ///< by the command line
   std::string description;  ///< one line or empty
   std::string source_name;  ///< file name without folders, "-" for standard input
   std::string source_hash;  ///< 16 hex digits over the text with line ends normalised

@@ -55,6 +55,27 @@ expect 0 options "Generating done" "C CXX" <<'END'
 find_package(SpiderGen CONFIG REQUIRED)
 spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated OPTIONS -D a=1 --engine cuda --length=16)
 END
+expect 0 two_kernels_of_a_spec "Generating done" "C CXX" <<'END'
+find_package(SpiderGen CONFIG REQUIRED)
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated)
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated NAME blur_fast DEFINE a=1 b=a/2)
+END
+refuses name_of_two_specs "NAME blur_fast is for one spec, and SPECS names 2" "C CXX" <<'END'
+find_package(SpiderGen CONFIG REQUIRED)
+spider_add_stencil(app SPECS ${specs}/blur.yaml ${specs}/other/blur.yaml BACKEND emulated NAME blur_fast)
+END
+refuses name_no_identifier "'blur-fast' is no name of a kernel" "C CXX" <<'END'
+find_package(SpiderGen CONFIG REQUIRED)
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated NAME blur-fast)
+END
+refuses name_in_options "NAME says how the kernel is called" "C CXX" <<'END'
+find_package(SpiderGen CONFIG REQUIRED)
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated OPTIONS --name blur_fast)
+END
+refuses definition_without_value "DEFINE wants NAME=VALUE, e.g. DEFINE alpha=0.2, not 'alpha'" "C CXX" <<'END'
+find_package(SpiderGen CONFIG REQUIRED)
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated DEFINE alpha 0.2)
+END
 # A shared library holds its kernels, so that it can be exported without the libraries that are made for them.
 expect 0 exported "Generating done" "C CXX" <<'END'
 find_package(SpiderGen CONFIG REQUIRED)

@@ -416,6 +416,18 @@ TEST(Spec, NullIsTextAsAnyOther) {
     EXPECT_EQ(weights(head + "parameters: " + parameters + "\n" + taps), (Weights{{{0, 0, 0}, 3}}));
 }
 
+TEST(Spec, MayBeCalledOtherwise) {
+  const ReadResult result = read_spec({"folder/t.yaml", head + point, "fast"}, {});
+  EXPECT_EQ(messages(result), "");
+  EXPECT_EQ(result.spec.name, "fast");
+  EXPECT_EQ(result.spec.source_name, "t.yaml");
+  const ReadResult other = read_spec({"folder/u.yaml", head + point, "fast"}, {});
+  EXPECT_EQ(
+      messages(other),
+      "folder/u.yaml:1:10: error: stencil 't' stands in a file called 'u'; the names agree, so rename one of "
+      "them\n");
+}
+
 TEST(Spec, StandardInputHasNoStem) {
   const ReadResult result = read_spec({"-", head + point}, {});
   EXPECT_EQ(messages(result), "");

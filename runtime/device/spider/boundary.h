@@ -6,6 +6,7 @@
 #include <spider/spans.h>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace spider {
 inline namespace device_1 {
@@ -24,7 +25,16 @@ struct MappedIndex {
   std::int32_t index;
   bool constant;
   std::uint32_t value;
-  bool negated = false;  ///< and then its negative
+  static constexpr bool negated = false;
+};
+
+/// The same where a rule takes negatives, and whether this is one. A type of its own: kernels without such a
+/// rule keep their code.
+struct SignedIndex {
+  std::int32_t index;
+  bool constant;
+  std::uint32_t value;
+  bool negated;
 };
 
 /// Are there rules that take a cell's negative?
@@ -48,8 +58,9 @@ SPIDER_DEVICE void change_signs(device::Vector& cells, std::uint32_t sign) {
 }
 
 /// Of places along two axes: is a cell negated? What a constant of `faster` replaces is not.
-SPIDER_DEVICE constexpr bool negates_cell(const MappedIndex& slower, const MappedIndex& faster) {
-  return faster.negated != (!faster.constant && slower.negated);
+template <class Slower, class Faster>
+SPIDER_DEVICE constexpr bool negates_cell(const Slower& slower, const Faster& faster) {
+  return faster.negated != (slower.negated && !faster.constant);
 }
 
 /// Does a rule turn an axis round at its face?
@@ -62,38 +73,13 @@ SPIDER_DEVICE constexpr std::int32_t fold_inwards(FaceRule rule, std::int32_t di
   return rule == FaceRule::mirror ? distance : distance - 1;
 }
 
-/// map_index() of an axis with an antisymmetric face, crossing by crossing: the cell before the face is 0,
-/// and those beyond it are the negatives of the field's.
-SPIDER_DEVICE constexpr MappedIndex map_signed_index(const AxisRules& rules, std::int32_t i,
-                                                     std::int32_t extent) {
-  bool negated = false;
-  while (i < 0 || i >= extent) {
-    const bool low = i < 0;
-    const FaceRule rule = low ? rules.low : rules.high;
-    const std::int32_t distance = low ? -i : i - (extent - 1);
-    if (rule == FaceRule::constant) return {i, true, low ? rules.low_value : rules.high_value, negated};
-    if (rule == FaceRule::halo) return {i, false, 0, negated};
-    if (rule == FaceRule::nearest || (rule == FaceRule::mirror && extent == 1))
-      return {low ? 0 : extent - 1, false, 0, negated};
-    std::int32_t inwards = distance - 1;
-    if (rule == FaceRule::mirror) inwards = distance;
-    if (rule == FaceRule::antisymmetric) {
-      if (distance == 1) return {i, true, 0, false};
-      inwards = distance - 2;
-      negated = !negated;
-    }
-    i = low ? inwards : extent - 1 - inwards;
-  }
-  return {i, false, 0, negated};
-}
-
 /// Maps index `i` of an axis with `extent` interior cells by the rule of the face that it crossed, again and
 /// again until it is inside or meets a constant or a halo. A halo index stays as it is. Two folding faces
 /// make the axis periodic, so that repetition is a remainder: a fold at the low face takes i to low_fold - i,
-/// one at the high face to high_fold - i, both together to i + high_fold - low_fold.
+/// one at the high face to high_fold - i, both together to i + high_fold - low_fold. Not for rules that take
+/// negatives.
 SPIDER_DEVICE constexpr MappedIndex map_index(const AxisRules& rules, std::int32_t i, std::int32_t extent) {
   if (i >= 0 && i < extent) return {i, false, 0};
-  if (negates(rules)) return map_signed_index(rules, i, extent);
   if (rules.low == FaceRule::periodic) {
     const std::int32_t remainder = i % extent;
     return {remainder < 0 ? remainder + extent : remainder, false, 0};
@@ -118,12 +104,43 @@ SPIDER_DEVICE constexpr MappedIndex map_index(const AxisRules& rules, std::int32
           rules.high_value};
 }
 
+/// map_index() of an axis with an antisymmetric face, crossing by crossing: the cell before the face is 0,
+/// and those beyond it are the negatives of the field's.
+SPIDER_DEVICE constexpr SignedIndex map_signed_index(const AxisRules& rules, std::int32_t i,
+                                                     std::int32_t extent) {
+  bool negated = false;
+  while (i < 0 || i >= extent) {
+    const bool low = i < 0;
+    const FaceRule rule = low ? rules.low : rules.high;
+    const std::int32_t distance = low ? -i : i - (extent - 1);
+    if (rule == FaceRule::constant) return {i, true, low ? rules.low_value : rules.high_value, negated};
+    if (rule == FaceRule::halo) return {i, false, 0, negated};
+    if (rule == FaceRule::nearest || (rule == FaceRule::mirror && extent == 1))
+      return {low ? 0 : extent - 1, false, 0, negated};
+    std::int32_t inwards = distance - 1;
+    if (rule == FaceRule::mirror) inwards = distance;
+    if (rule == FaceRule::antisymmetric) {
+      if (distance == 1) return {i, true, 0, false};
+      inwards = distance - 2;
+      negated = !negated;
+    }
+    i = low ? inwards : extent - 1 - inwards;
+  }
+  return {i, false, 0, negated};
+}
+
 /// The same where 32 bits may not count the cells.
 struct MappedFarIndex {
   std::int64_t index;
   bool constant;
   std::uint32_t value;
-  bool negated = false;
+  static constexpr bool negated = false;
+};
+struct SignedFarIndex {
+  std::int64_t index;
+  bool constant;
+  std::uint32_t value;
+  bool negated;
 };
 
 /// Maps index `i` of an axis of any extent, at most 2^20 cells beyond a face. A long axis is mapped as if a
@@ -138,7 +155,41 @@ SPIDER_DEVICE constexpr MappedFarIndex map_far_index(const AxisRules& rules, std
   const MappedIndex mapped = map_index(rules, static_cast<std::int32_t>(behind ? i - missing : i),
                                        static_cast<std::int32_t>(extent - missing));
   const bool crosses = rules.low == FaceRule::periodic;
-  return {mapped.index + (behind != crosses ? missing : 0), mapped.constant, mapped.value, mapped.negated};
+  return {mapped.index + (behind != crosses ? missing : 0), mapped.constant, mapped.value};
+}
+
+SPIDER_DEVICE constexpr SignedFarIndex map_signed_far_index(const AxisRules& rules, std::int64_t i,
+                                                            std::int64_t extent) {
+  constexpr std::int64_t longest = 1 << 21;
+  if (i >= 0 && i < extent) return {i, false, 0, false};
+  const std::int64_t missing = extent > longest ? extent - longest : 0;
+  const bool behind = i >= extent;
+  const SignedIndex mapped = map_signed_index(rules, static_cast<std::int32_t>(behind ? i - missing : i),
+                                              static_cast<std::int32_t>(extent - missing));
+  return {mapped.index + (behind ? missing : 0), mapped.constant, mapped.value, mapped.negated};
+}
+
+/// What the rules of an axis, known when a kernel is compiled, map an index to.
+template <AxisRules (*rules)()>
+using IndexBy = std::conditional_t<negates(rules()), SignedIndex, MappedIndex>;
+
+template <AxisRules (*rules)()>
+SPIDER_DEVICE constexpr IndexBy<rules> map_by(std::int32_t i, std::int32_t extent) {
+  constexpr AxisRules own = rules();
+  if constexpr (negates(own)) {
+    return map_signed_index(own, i, extent);
+  } else {
+    return map_index(own, i, extent);
+  }
+}
+template <AxisRules (*rules)()>
+SPIDER_DEVICE constexpr auto map_far_by(std::int64_t i, std::int64_t extent) {
+  constexpr AxisRules own = rules();
+  if constexpr (negates(own)) {
+    return map_signed_far_index(own, i, extent);
+  } else {
+    return map_far_index(own, i, extent);
+  }
 }
 
 /// The points of a sweep: rows and columns from the first to before the end.

@@ -77,15 +77,17 @@ SPIDER_DEVICE Walk find_walk(const SweepArguments& field, int index) {
 }
 
 /// Where rows and columns beyond the field are taken from.
+template <class Stencil>
+using RowIndex = IndexBy<Stencil::row_rules>;
+template <class Stencil>
+using ColumnIndex = IndexBy<Stencil::column_rules>;
 template <class Stencil, class Element>
-SPIDER_DEVICE MappedIndex map_row(const Field2d<Element>& field, std::int32_t y) {
-  constexpr AxisRules rules = Stencil::row_rules();
-  return map_index(rules, y, field.rows);
+SPIDER_DEVICE RowIndex<Stencil> map_row(const Field2d<Element>& field, std::int32_t y) {
+  return map_by<Stencil::row_rules>(y, field.rows);
 }
 template <class Stencil, class Element>
-SPIDER_DEVICE MappedIndex map_column(const Field2d<Element>& field, std::int32_t x) {
-  constexpr AxisRules rules = Stencil::column_rules();
-  return map_index(rules, x, field.columns);
+SPIDER_DEVICE ColumnIndex<Stencil> map_column(const Field2d<Element>& field, std::int32_t x) {
+  return map_by<Stencil::column_rules>(x, field.columns);
 }
 
 /// Is any cell of row y read at all?
@@ -109,15 +111,15 @@ SPIDER_DEVICE bool cell_is_reached(const Field2d<Element>& field, std::int32_t y
 
 /// The value of a cell that maps to `row` and `column`, where a tap reaches it; else 0. Where both are
 /// constants the column's counts.
-template <class Element>
-SPIDER_DEVICE Element fetch_cell(const Field2d<Element>& field, bool reached, const MappedIndex& row,
-                                 const MappedIndex& column) {
+template <class Element, class Row, class Column>
+SPIDER_DEVICE Element fetch_cell(const Field2d<Element>& field, bool reached, const Row& row,
+                                 const Column& column) {
   const bool in_memory = reached && !column.constant && !row.constant;
   const std::uint32_t constant = column.constant ? column.value : row.value;
   const Element cell = device::load_field_if(
       in_memory, field.input + (in_memory ? row.index * field.input_stride + column.index : 0),
       static_cast<Element>(reached ? constant : 0));
-  return static_cast<Element>(cell ^ sign_of<Element>(reached && negates_cell(row, column)));
+  return static_cast<Element>(cell ^ sign_of<Element>(negates_cell(row, column) && reached));
 }
 
 /// Columns, counted from column `left`, between which whole vectors of 16 bytes are in memory, at their own

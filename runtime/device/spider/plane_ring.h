@@ -133,14 +133,15 @@ struct PlaneRing {
   }
   SPIDER_DEVICE static int first_turn() { return turns == 1 ? 0 : device::warp_index() / Shape::edge_warps; }
 
-  SPIDER_DEVICE static MappedIndex map_plane(const Block& block, std::int32_t z) {
-    return map_index(Shape::plane_rules(), z, block.extent[0]);
+  using PlaneIndex = IndexBy<Shape::plane_rules>;
+  SPIDER_DEVICE static PlaneIndex map_plane(const Block& block, std::int32_t z) {
+    return map_by<Shape::plane_rules>(z, block.extent[0]);
   }
-  SPIDER_DEVICE static MappedIndex map_row(const Block& block, std::int32_t y) {
-    return map_index(Shape::row_rules(), y, block.extent[1]);
+  SPIDER_DEVICE static auto map_row(const Block& block, std::int32_t y) {
+    return map_by<Shape::row_rules>(y, block.extent[1]);
   }
-  SPIDER_DEVICE static MappedIndex map_column(const Block& block, std::int32_t x) {
-    return map_index(Shape::column_rules(), x, block.extent[2]);
+  SPIDER_DEVICE static auto map_column(const Block& block, std::int32_t x) {
+    return map_by<Shape::column_rules>(x, block.extent[2]);
   }
 
   /// Does any tap reach a cell of row y in plane z?
@@ -345,13 +346,27 @@ struct PlaneRing {
     }
   };
 
+  /// Which of a thread's copies and elements are negated: bit k of a word stands for number k.
+  struct EdgeSigns {
+    std::uint32_t copies = 0, elements = 0;
+  };
+  struct NoEdgeSigns {};
+
   /// What a thread keeps of it in registers: all, or nothing where they would not suffice.
   struct Edges {
-    std::uint32_t wanted = 0;            ///< bit k: is there a copy k?
-    int elements = 0;                    ///< beyond which there are none: many threads have none at all
-    std::uint32_t negated_copies = 0;    ///< bit k: copy k is of a row whose negative is taken
-    std::uint32_t negated_elements = 0;  ///< the same of element k
+    std::uint32_t wanted = 0;  ///< bit k: is there a copy k?
+    int elements = 0;          ///< beyond which there are none: many threads have none at all
     EdgeTable kept;
+    std::conditional_t<has_signs, EdgeSigns, NoEdgeSigns> negated;
+
+    SPIDER_DEVICE bool negates_copy(int k) const {
+      if constexpr (has_signs) return (negated.copies >> k & 1U) != 0;
+      return false;
+    }
+    SPIDER_DEVICE bool negates_element(int k) const {
+      if constexpr (has_signs) return (negated.elements >> k & 1U) != 0;
+      return false;
+    }
 
     SPIDER_DEVICE EdgeTable table() const {
       if constexpr (Shape::edges_in_memory) {
@@ -378,8 +393,8 @@ struct PlaneRing {
       const std::int32_t y = block.top + place.row;
       const std::int32_t x = block.left + place.column;
       if (!cell_is_usual(block, y, x)) continue;
-      const MappedIndex row = map_row(block, y);
-      const MappedIndex column = map_column(block, x);
+      const auto row = map_row(block, y);
+      const auto column = map_column(block, x);
       if (column.constant || row.constant) {
         if (first_turn() == 0) {
           fill_in_all_planes(place.offset(),
@@ -390,7 +405,9 @@ struct PlaneRing {
       }
       table.put_element(k, static_cast<std::int32_t>(row.index * block.row_stride) + column.index,
                         place.offset());
-      if (negates_cell(row, column)) edges.negated_elements |= 1U << k;
+      if constexpr (has_signs) {
+        if (negates_cell(row, column)) edges.negated.elements |= 1U << k;
+      }
       edges.elements = k + 1;
     }
     if constexpr (Shape::edges_in_memory) {
@@ -406,12 +423,14 @@ struct PlaneRing {
     for (int k = 0; k < copies; ++k) {
       const CopyPlace place(k);
       const std::int32_t y = block.top + place.row;
-      const MappedIndex row = map_row(block, y);
+      const auto row = map_row(block, y);
       const bool fast = place.is_fast(block);
       table.put_copy(k, static_cast<std::int32_t>(row.index * block.row_stride) + block.left +
                             place.vector * vector_elements);
       edges.wanted |= static_cast<std::uint32_t>(fast && !row.constant && row_is_usual(block, y)) << k;
-      if (row.negated) edges.negated_copies |= 1U << k;
+      if constexpr (has_signs) {
+        if (row.negated) edges.negated.copies |= 1U << k;
+      }
       if (fast && row.constant)
         fill_in_all_planes(place.offset(), filled_vector(row.value ^ sign_of<Element>(row.negated)));
     }
@@ -438,7 +457,7 @@ struct PlaneRing {
     SPIDER_UNROLL
     for (int k = 0; k < copies; ++k) {
       const bool wanted = (edges.wanted >> k & 1U) != 0;
-      const bool negated = has_row_signs && (edges.negated_copies >> k & 1U) != 0;
+      const bool negated = edges.negates_copy(k);
       device::copy_async_if(wanted && !negated, to + CopyPlace(k).offset(), plane + table.copy(k));
       if constexpr (has_row_signs)
         bring_negated(wanted && negated, to + CopyPlace(k).offset(), plane + table.copy(k));
@@ -447,7 +466,7 @@ struct PlaneRing {
       SPIDER_UNROLL
       for (int k = 0; k < edge_elements; ++k) {
         if (k >= edges.elements) continue;
-        const bool negated = has_signs && (edges.negated_elements >> k & 1U) != 0;
+        const bool negated = edges.negates_element(k);
         device::copy_word_async_if(table.has_element(k) && !negated, to + table.offset(k),
                                    plane + table.element(k));
         if constexpr (has_signs) {
@@ -480,20 +499,20 @@ struct PlaneRing {
     const EdgeTable table = edges.table();
     SPIDER_UNROLL
     for (int k = 0; k < edge_elements; ++k) {
-      const bool negated = has_signs && (edges.negated_elements >> k & 1U) != 0;
+      const bool negated = edges.negates_element(k);
       device::store_shared_if(table.has_element(k), to + table.offset(k),
                               static_cast<Element>(values.value[k] ^ sign_of<Element>(negated)));
     }
   }
 
   /// The cell (z, y, x), wherever the boundary takes it from; 0 where no tap reaches it.
-  SPIDER_DEVICE static Element fetch_cell(const Block& block, std::int32_t z, const MappedIndex& plane,
+  SPIDER_DEVICE static Element fetch_cell(const Block& block, std::int32_t z, const PlaneIndex& plane,
                                           std::int32_t y, std::int32_t x) {
     if (!cell_is_reached(block, z, y, x)) return 0;
-    const MappedIndex column = map_column(block, x);
+    const auto column = map_column(block, x);
     const Element column_sign = sign_of<Element>(column.negated);
     if (column.constant) return static_cast<Element>(column.value ^ column_sign);
-    const MappedIndex row = map_row(block, y);
+    const auto row = map_row(block, y);
     const Element row_sign = column_sign ^ sign_of<Element>(row.negated);
     if (row.constant) return static_cast<Element>(row.value ^ row_sign);
     const Element sign = row_sign ^ sign_of<Element>(plane.negated);
@@ -507,29 +526,34 @@ struct PlaneRing {
   /// planes. It is rare: the block is found again rather than kept in registers.
   SPIDER_DEVICE_APART void bring_unusual_plane(const SweepArguments& field, std::int32_t z, Shared to) {
     const Block block = make_block(field);
-    const MappedIndex plane = map_plane(block, z);
+    const PlaneIndex plane = map_plane(block, z);
     SPIDER_NO_UNROLL
     for (int k = 0; k < copies; ++k) {
       const CopyPlace place(k);
       const std::int32_t y = block.top + place.row;
-      const MappedIndex row = map_row(block, y);
+      const auto row = map_row(block, y);
       const bool wanted = place.is_fast(block) && !row.constant && row_is_reached(block, z, y);
-      const bool negated = plane.negated != row.negated;
-      if (wanted && plane.constant) {
-        device::store_shared(to + place.offset(), filled_vector(plane.value ^ sign_of<Element>(negated)));
-      }
-      const Element* from = block.input + (plane.index * block.plane_stride + row.index * block.row_stride +
-                                           block.left + place.vector * vector_elements);
-      device::copy_async_if(wanted && !plane.constant && !negated, to + place.offset(), from);
-      if constexpr (has_signs || negates(Shape::plane_rules()))
+      if constexpr (has_signs || negates(Shape::plane_rules())) {
+        const bool negated = plane.negated != row.negated;
+        const Element* from = block.input + (plane.index * block.plane_stride + row.index * block.row_stride +
+                                             block.left + place.vector * vector_elements);
+        if (wanted && plane.constant)
+          device::store_shared(to + place.offset(), filled_vector(plane.value ^ sign_of<Element>(negated)));
         bring_negated(wanted && !plane.constant && negated, to + place.offset(), from);
+        device::copy_async_if(wanted && !plane.constant && !negated, to + place.offset(), from);
+      } else {
+        if (wanted && plane.constant) device::store_shared(to + place.offset(), filled_vector(plane.value));
+        device::copy_async_if(wanted && !plane.constant, to + place.offset(),
+                              block.input + (plane.index * block.plane_stride + row.index * block.row_stride +
+                                             block.left + place.vector * vector_elements));
+      }
     }
     fetch_edges(block, z, 0, to);
   }
 
   /// Fetches the edge elements of plane z from number `first` on, but for those that plan_edges has filled.
   SPIDER_DEVICE static void fetch_edges(const Block& block, std::int32_t z, int first, Shared to) {
-    const MappedIndex plane = map_plane(block, z);
+    const PlaneIndex plane = map_plane(block, z);
     SPIDER_NO_UNROLL
     for (int i = first + thread_index(); i < Shape::ring_rows * block.edge_columns;
          i += Shape::block_threads) {
@@ -572,7 +596,7 @@ struct PlaneRing {
     const Span rows = {block.top, block.top + Shape::ring_rows};
     const std::int32_t x = block.left + CellPlace::first_column;
     if (in_box && block.box[1].holds(rows) && block.box[2].holds(Span{x, x + CellPlace::columns})) return;
-    const MappedIndex plane = map_plane(block, z);
+    const PlaneIndex plane = map_plane(block, z);
     SPIDER_NO_UNROLL
     for (int i = thread_index(); i < CellPlace::count; i += Shape::block_threads) {
       const CellPlace place(i);

@@ -247,7 +247,7 @@ struct TileWindow {
         const int i = first + threads * k;
         const std::int32_t y = tile.row + Shape::row_low + i / vectors;
         const int column = i % vectors * vector_elements;
-        const MappedIndex row = map_row<Shape>(tile, y);
+        const RowIndex<Shape> row = map_row<Shape>(tile, y);
         const bool wanted = i < all && whole.holds(column) && row_is_reached<Shape>(tile, y);
         const bool in_memory = wanted && !row.constant;
         const std::int64_t offset =
@@ -274,7 +274,7 @@ struct TileWindow {
   };
 
   /// Requests the cells from the `first` on of a row that maps to `place`; behind the last row none.
-  SPIDER_DEVICE static Cells request_cells(const Tile& tile, int row, const MappedIndex& place,
+  SPIDER_DEVICE static Cells request_cells(const Tile& tile, int row, const RowIndex<Shape>& place,
                                            const CellColumns& beside, int first) {
     Cells cells;
     const std::int32_t y = tile.row + Shape::row_low + row;
@@ -336,7 +336,7 @@ struct TileWindow {
     SPIDER_NO_UNROLL
     for (int row = Shape::warp(); row < rows; row += Shape::warps) {
       const std::int32_t y = tile.row + Shape::row_low + row;
-      const MappedIndex place = map_row<Shape>(tile, y);
+      const RowIndex<Shape> place = map_row<Shape>(tile, y);
       const bool reached = row_is_reached<Shape>(tile, y);
       const bool in_memory = reached && !place.constant;
       const std::uint32_t sign = sign_word<Element>(reached && place.negated);
@@ -378,7 +378,7 @@ struct TileWindow {
     for (int group = Shape::warp(); group < row_groups * column_groups; group += Shape::warps) {
       const int row = group % row_groups * 32 + device::lane_index();
       const int first = group / row_groups * cells_at_once;
-      const MappedIndex place = map_row<Shape>(tile, tile.row + Shape::row_low + row);
+      const RowIndex<Shape> place = map_row<Shape>(tile, tile.row + Shape::row_low + row);
       put_cells(row, cells, first, request_cells(tile, row, place, cells, first));
     }
   }

@@ -5,6 +5,7 @@
 #include <tilt.h>
 #include <tint.h>
 #include <upwind.h>
+#include <upwind_fast.h>
 
 #include <algorithm>
 #include <bit>
@@ -38,9 +39,9 @@ int wrong_after_smoothing(int rows, int columns) {
   return wrong;
 }
 
-/// out = 3/4 in(x) + 1/4 in(x - 1), the halo left of the field being 8.
-int wrong_after_advection(int rows, int columns) {
-  spider::Field<half> in(rows, columns, spider::Halo::of(upwind_kernel()));
+/// out = (1 - c) in(x) + c in(x - 1), the halo left of the field being 8.
+int wrong_after_advection(const spider_kernel* kernel, float c, int rows, int columns) {
+  spider::Field<half> in(rows, columns, spider::Halo::of(kernel));
   spider::Field<half> out(rows, columns);
   const int pitch = columns + 1;
   std::vector<half> padded;
@@ -48,13 +49,13 @@ int wrong_after_advection(int rows, int columns) {
     padded.push_back(half(i % pitch == 0 ? 8 : (i * 5) % 64));
   }
   in.upload_with_halo(padded);
-  spider::apply(upwind_kernel(), in, out);
+  spider::apply(kernel, in, out);
   spider::synchronize();
   const std::vector<half> result = out.download();
   int wrong = 0;
   for (int y = 0; y < rows; ++y) {
     for (int x = 0; x < columns; ++x) {
-      const float expected = 0.75F * padded[y * pitch + x + 1] + 0.25F * padded[y * pitch + x];
+      const float expected = (1 - c) * padded[y * pitch + x + 1] + c * padded[y * pitch + x];
       wrong += result[y * columns + x] == expected ? 0 : 1;
     }
   }
@@ -145,7 +146,8 @@ int main() {
   try {
     spider::prepare(smooth_kernel());
     const int smoothing = wrong_after_smoothing(29, 141);
-    const int advection = wrong_after_advection(18, 70);
+    const int advection = wrong_after_advection(upwind_kernel(), 0.25F, 18, 70) +
+                          wrong_after_advection(upwind_fast_kernel(), 0.5F, 18, 70);
     const int boxes = wrong_in_boxes(29, 141);
     const int single = wrong_means<float>(tilt_kernel(), {0.5, 0.1, 0.1, 0.2, 0.1}, 1.0F / 7, 0x1p-18);
     const int bfloat =

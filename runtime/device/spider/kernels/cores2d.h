@@ -128,7 +128,7 @@ struct Cores2d {
   };
 
   SPIDER_DEVICE static RowPlace find_row(const Tile& tile, std::int32_t y) {
-    const MappedIndex row = map_row<Stencil>(tile, y);
+    const RowIndex<Stencil> row = map_row<Stencil>(tile, y);
     RowPlace found{static_cast<std::uint32_t>(row.index), 0};
     if (row.constant) found = {Cells::repeat(static_cast<Element>(row.value)), RowPlace::constant};
     if (row.negated) found.flags |= RowPlace::negated;
@@ -157,7 +157,7 @@ struct Cores2d {
     SPIDER_UNROLL
     for (int j = 0; j < outputs; ++j) {
       const std::int32_t x = tile.lane_column + j;
-      const MappedIndex column = map_column<Stencil>(tile, x);
+      const ColumnIndex<Stencil> column = map_column<Stencil>(tile, x);
       places.column[j] = column.index;
       places.whole &= !column.constant && column.index == x && !column.negated;
       if (column.negated) places.negated |= 1U << j;

@@ -232,8 +232,8 @@ struct CudaCores {
 
   /// Where two rules give constants, rows take precedence over steps, and columns over both.
   SPIDER_DEVICE static RowPlace find_row(const Walk& walk, std::int32_t step, std::int32_t row) {
-    const MappedIndex mapped_step = map_index(Stencil::step_rules(), step, walk.extent[0]);
-    const MappedIndex mapped_row = map_index(Stencil::row_rules(), row, walk.extent[1]);
+    const auto mapped_step = map_by<Stencil::step_rules>(step, walk.extent[0]);
+    const auto mapped_row = map_by<Stencil::row_rules>(row, walk.extent[1]);
     const bool negated = negates_cell(mapped_step, mapped_row);
     const bool constant = mapped_step.constant || mapped_row.constant;
     return {mapped_step.index * walk.input_stride[0] + mapped_row.index * walk.input_stride[1], constant,
@@ -242,12 +242,12 @@ struct CudaCores {
             negated};
   }
 
-  /// Where column x is taken from: a MappedIndex, or in 1D a MappedFarIndex.
+  /// Where column x is taken from: an IndexBy, or in 1D a far one.
   SPIDER_DEVICE static auto find_column(const Walk& walk, Column x) {
     if constexpr (Stencil::dimensions == 1) {
-      return map_far_index(Stencil::column_rules(), x, walk.columns);
+      return map_far_by<Stencil::column_rules>(x, walk.columns);
     } else {
-      return map_index(Stencil::column_rules(), x, walk.columns);
+      return map_by<Stencil::column_rules>(x, walk.columns);
     }
   }
 

@@ -264,7 +264,7 @@ struct Split2d {
   SPIDER_DEVICE static void fetch_row(const Strip& strip, const Span& whole, int group,
                                       Vector (&cells)[lane_vectors]) {
     const std::int32_t y = row_of_group(strip, group);
-    MappedIndex row{y, false, 0};
+    RowIndex<Stencil> row{y, false, 0};
     bool reached = has_input_row(strip, y);
     if constexpr (path != Path::interior) {
       row = map_row<Stencil>(strip, y);
@@ -332,7 +332,7 @@ struct Split2d {
     /// Starts to fetch those of this warp's row of a group; 0 where no tap reaches one.
     SPIDER_DEVICE void fetch(const Strip& strip, int group, Element (&values)[cells]) const {
       const std::int32_t y = row_of_group(strip, group);
-      const MappedIndex row = map_row<Stencil>(strip, y);
+      const RowIndex<Stencil> row = map_row<Stencil>(strip, y);
       const bool wanted = has_input_row(strip, y) && row_is_reached<Stencil>(strip, y);
       SPIDER_UNROLL
       for (int i = 0; i < cells; ++i) {
@@ -360,7 +360,7 @@ struct Split2d {
     static constexpr int none = -1;
 
     int column_[cells];
-    MappedIndex place_[cells];
+    ColumnIndex<Stencil> place_[cells];
   };
 
   /// Empties the ring, for nothing fills what is beyond every tap's reach.

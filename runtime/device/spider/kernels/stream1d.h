@@ -230,7 +230,6 @@ struct Stream1d {
 
   /// Fetches what taps reach beside columns `whole`, a lane an element, wherever the boundary takes it from.
   SPIDER_DEVICE static void gather_elements(const Strip& strip, const Span& whole) {
-    constexpr AxisRules rules = Stencil::column_rules();
     const Span reached = {strip.wanted.begin + Stencil::lowest_tap - first_column,
                           strip.wanted.end + Stencil::highest_tap - first_column};
     const CellColumns beside = columns_beside(whole, reached, window_elements);
@@ -238,7 +237,8 @@ struct Stream1d {
     for (int first = 0; first < beside.count; first += 32) {
       const int i = first + device::lane_index();
       const int column = beside.column(i);
-      const MappedFarIndex place = map_far_index(rules, strip.first + first_column + column, strip.columns);
+      const auto place =
+          map_far_by<Stencil::column_rules>(strip.first + first_column + column, strip.columns);
       const bool wanted = i < beside.count;
       const bool in_memory = wanted && !place.constant;
       const Element value = device::load_field_if(in_memory, strip.input + (in_memory ? place.index : 0),

@@ -203,10 +203,11 @@ struct Stream2d {
   /// of a word} or {1, a word of the constant}.
   SPIDER_DEVICE static void map_rows(const Strip& strip, int first_step) {
     const std::int32_t y = strip.first_row + first_step + strip.lane;
-    const MappedIndex row = map_row<Stencil>(strip, y);
+    const RowIndex<Stencil> row = map_row<Stencil>(strip, y);
     const bool in_memory = !row.constant && row_is_reached<Stencil>(strip, y);
     const std::uint32_t sign = sign_word<Element>(row.negated);
-    const std::uint32_t word = Storage::repeat(static_cast<Element>(row.value)) ^ (row.constant ? sign : 0);
+    const std::uint32_t word =
+        Storage::repeat(static_cast<Element>(row.value)) ^ sign_word<Element>(row.negated && row.constant);
     const std::uint32_t place = in_memory ? static_cast<std::uint32_t>(row.index) : word;
     device::sync_warp();
     device::store_shared(row_table(strip) + strip.lane * vector_bytes,
@@ -253,18 +254,15 @@ struct Stream2d {
     const Element* cells;
     int bytes_before;
     Element value;
-    std::uint32_t sign = 0;  ///< what changes the signs of a word
   };
 
   SPIDER_DEVICE static UnalignedRow find_unaligned_row(const Strip& strip, int step) {
     const std::int32_t y = strip.first_row + step;
-    const MappedIndex row = map_row<Stencil>(strip, y);
+    const RowIndex<Stencil> row = map_row<Stencil>(strip, y);
     if (row.constant || !row_is_reached<Stencil>(strip, y))
-      return {nullptr, 0,
-              static_cast<Element>(row.value ^ (row.constant ? sign_of<Element>(row.negated) : 0))};
+      return {nullptr, 0, static_cast<Element>(row.value ^ sign_of<Element>(row.negated && row.constant))};
     const Element* cells = strip.input + row.index * strip.input_stride + strip.left;
-    return {cells, static_cast<int>(reinterpret_cast<std::uintptr_t>(cells) % vector_bytes), 0,
-            sign_word<Element>(row.negated)};
+    return {cells, static_cast<int>(reinterpret_cast<std::uintptr_t>(cells) % vector_bytes), 0};
   }
 
   /// Starts the copies of an input row as whole vectors of memory, which realign_row is to shift into place.
@@ -287,10 +285,16 @@ struct Stream2d {
   /// Shifts the vectors of an input row to where those of an aligned row lie.
   SPIDER_DEVICE static void realign_row(const Strip& strip, int step) {
     constexpr int lane_vectors = (ring_vectors + 31) / 32;
+    constexpr bool has_signs = negates(Stencil::row_rules());
     const UnalignedRow found = find_unaligned_row(strip, step);
     const int begin = found.bytes_before;
-    if (begin == 0 && found.sign == 0) return;
-    const int next = negates(Stencil::row_rules()) && begin == 0 ? 0 : vector_bytes;
+    std::uint32_t sign = 0;
+    if constexpr (has_signs) {
+      const bool negated = map_row<Stencil>(strip, strip.first_row + step).negated;
+      sign = sign_word<Element>(negated && found.cells != nullptr);
+    }
+    if (begin == 0 && !(has_signs && sign != 0)) return;
+    const int next = has_signs && begin == 0 ? 0 : vector_bytes;
     const Shared row = ring_row(strip, step);
     Vector shifted[lane_vectors] = {};
     SPIDER_UNROLL
@@ -299,7 +303,7 @@ struct Stream2d {
       if (!strip.is_fast(vector)) continue;
       const Shared from = row + vector * vector_bytes;
       shifted[i] = take_vector(device::load_shared(from), device::load_shared(from + next), begin);
-      change_signs(shifted[i], found.sign);
+      if constexpr (has_signs) change_signs(shifted[i], sign);
     }
     device::sync_warp();
     SPIDER_UNROLL
@@ -317,7 +321,7 @@ struct Stream2d {
 
   /// Column x of the input row of a step; `column` is where x maps to. What no tap reaches is 0.
   SPIDER_DEVICE static Element fetch_column(const Strip& strip, int step, std::int32_t x,
-                                            const MappedIndex& column, bool wanted) {
+                                            const ColumnIndex<Stencil>& column, bool wanted) {
     const std::int32_t y = strip.first_row + step;
     const bool reached = wanted && step < strip.steps && cell_is_reached<Stencil>(strip, y, x);
     return fetch_cell(strip, reached, map_row<Stencil>(strip, y), column);
@@ -361,7 +365,7 @@ struct Stream2d {
   SPIDER_DEVICE static EdgeBatch fetch_edge(const Strip& strip, int step, int i) {
     const std::int32_t x =
         strip.left + edge_vector(strip, i) * vector_elements + strip.lane % vector_elements;
-    const MappedIndex column = map_column<Stencil>(strip, x);
+    const ColumnIndex<Stencil> column = map_column<Stencil>(strip, x);
     EdgeBatch batch;
     SPIDER_UNROLL
     for (int k = 0; k < batch_lane_rows; ++k) {

@@ -231,7 +231,7 @@ struct Tile2d {
 
   /// The input row of the tile that a lane looks after: lane i has row i.
   struct OwnRow {
-    MappedIndex place;  ///< where it is taken from
+    RowIndex<Stencil> place;  ///< where it is taken from
     bool reached;
   };
 

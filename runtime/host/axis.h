@@ -25,11 +25,14 @@ struct Range {
   return {std::min(a.begin, b.begin), std::max(a.end, b.end)};
 }
 
-/// Where a cell is taken from: index `index` of the axis, or a face's constant.
+/// Where a cell is taken from: index `index` of the axis, or a constant.
 struct Place {
+  static constexpr int zero = 2;
+
   std::int64_t index;
   bool constant;
-  int side;  ///< of the constant: 0 low, 1 high
+  int side;  ///< whose constant: 0 of the low face, 1 of the high one; or `zero`, of an antisymmetric one
+  bool negated = false;  ///< and then its negative
 };
 
 /// One axis. A sweep keeps cells by indices that count on beyond periodic faces, and beyond halo faces;
@@ -47,8 +50,14 @@ struct Axis {
   /// Of a cell that a tap reaches from one that is kept.
   [[nodiscard]] Place find(std::int64_t i) const {
     if ((i >= 0 && i < extent) || periodic()) return {i, false, 0};
-    const MappedFarIndex mapped = map_far_index({rules[0], rules[1], 0, 1}, i, extent);
-    return {mapped.index, mapped.constant, static_cast<int>(mapped.value)};
+    const AxisRules sides{rules[0], rules[1], 1, 2};  // an antisymmetric face gives 0
+    if (negates(sides)) {
+      const SignedFarIndex mapped = map_signed_far_index(sides, i, extent);
+      const int side = mapped.value == 0 ? Place::zero : static_cast<int>(mapped.value) - 1;
+      return {mapped.index, mapped.constant, side, mapped.negated};
+    }
+    const MappedFarIndex mapped = map_far_index(sides, i, extent);
+    return {mapped.index, mapped.constant, static_cast<int>(mapped.value) - 1};
   }
 
   /// In memory, of a cell that is kept.

@@ -32,6 +32,7 @@ template <class Number>
 struct Scratch {
   std::vector<Number> levels[2];      ///< before and after a step
   std::vector<Number> constants;      ///< rows beyond constant faces
+  std::vector<Number> negated;        ///< the rows of taps whose negatives are taken
   std::vector<Number> sums;           ///< of a row
   std::vector<const void*> rows;      ///< of a row's taps
   std::vector<Range> wanted_columns;  ///< of each row that is kept
@@ -258,7 +259,7 @@ class Sweep {
 
   /// Of the constant beyond a face.
   [[nodiscard]] Number constant(int axis, int side) const {
-    return static_cast<Number>(stencil_.faces[axis][side].value);
+    return side == Place::zero ? Number{0} : static_cast<Number>(stencil_.faces[axis][side].value);
   }
 
   /// Writes what lies beyond the faces in x beside `columns` of a row.
@@ -267,8 +268,8 @@ class Sweep {
     const auto fill = [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t x = begin; x < end; ++x) {
         const Place place = axis.find(x);
-        row[layout.column(x)] =
-            place.constant ? constant(axis_x, place.side) : row[layout.column(place.index)];
+        const Number number = place.constant ? constant(axis_x, place.side) : row[layout.column(place.index)];
+        row[layout.column(x)] = place.negated ? -number : number;
       }
     };
     if (columns.begin == 0 && !axis.open(0)) fill(-axis.reach[0], 0);
@@ -277,10 +278,11 @@ class Sweep {
 
   /// Rows beyond constant faces in z and y.
   void fill_constants(Scratch<Number>& scratch, const Layout& layout) const {
-    scratch.constants.resize(static_cast<std::size_t>(4 * layout.pitch));
+    scratch.constants.resize(static_cast<std::size_t>(6 * layout.pitch));
+    scratch.negated.resize(rows_.size() * static_cast<std::size_t>(layout.pitch));
     for (const int axis : {axis_z, axis_y}) {
-      for (int side = 0; side < 2; ++side) {
-        if (stencil_.faces[axis][side].rule != FaceRule::constant) continue;
+      for (int side = 0; side <= Place::zero; ++side) {
+        if (side != Place::zero && stencil_.faces[axis][side].rule != FaceRule::constant) continue;
         Number* row = constant_row(scratch, layout, axis, side);
         std::fill_n(row, layout.pitch, constant(axis, side));
         fill_margins(row, layout, layout.cells[axis_x]);
@@ -289,26 +291,47 @@ class Sweep {
   }
 
   static Number* constant_row(Scratch<Number>& scratch, const Layout& layout, int axis, int side) {
-    return scratch.constants.data() + (2 * axis + side) * layout.pitch;
+    return scratch.constants.data() + (3 * axis + side) * layout.pitch;
   }
 
-  /// The row that a tap reaches, to where dx is 0 at column `x`: that of a constant face, or what `kept`
-  /// gives for its indices. Where faces meet, that in y counts.
+  /// A row that a tap reaches, to where dx is 0, and whether its negative is meant.
+  struct FoundRow {
+    const Number* row;
+    bool negated;
+  };
+
+  /// The row that a tap reaches at column `x`: that of a constant, or what `kept` gives for its indices.
+  /// Where faces meet, that in y counts.
   template <class Kept>
-  const Number* find_row(Scratch<Number>& scratch, const Layout& layout, std::int64_t z, std::int64_t y,
-                         std::int64_t x, const Kept& kept) const {
+  FoundRow find_row(Scratch<Number>& scratch, const Layout& layout, std::int64_t z, std::int64_t y,
+                    std::int64_t x, const Kept& kept) const {
     const Place plane = axes_[axis_z].find(z);
     const Place row = axes_[axis_y].find(y);
-    if (row.constant) return constant_row(scratch, layout, axis_y, row.side) + layout.column(x);
-    if (plane.constant) return constant_row(scratch, layout, axis_z, plane.side) + layout.column(x);
-    return kept(plane.index, row.index);
+    if (row.constant)
+      return {constant_row(scratch, layout, axis_y, row.side) + layout.column(x), row.negated};
+    const bool negated = plane.negated != row.negated;
+    if (plane.constant)
+      return {constant_row(scratch, layout, axis_z, plane.side) + layout.column(x), negated};
+    return {kept(plane.index, row.index), negated};
   }
 
+  /// The rows of all taps of `columns`; `in_place`: those of the field, of which no other cells are read.
   template <class Kept>
   void find_rows(Scratch<Number>& scratch, const Layout& layout, std::int64_t z, std::int64_t y,
-                 std::int64_t x, const Kept& kept) const {
-    for (std::size_t i = 0; i < rows_.size(); ++i)
-      scratch.rows[i] = find_row(scratch, layout, z + rows_[i].dz, y + rows_[i].dy, x, kept);
+                 const Range& columns, bool in_place, const Kept& kept) const {
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      const TapRow& taps = rows_[i];
+      const FoundRow found = find_row(scratch, layout, z + taps.dz, y + taps.dy, columns.begin, kept);
+      scratch.rows[i] = found.row;
+      if (!found.negated) continue;
+      Number* row = scratch.negated.data() + static_cast<std::int64_t>(i) * layout.pitch;
+      const Range readable =
+          in_place ? Range{columns.begin + taps.low, columns.end + taps.high} : layout.cells[axis_x];
+      for (std::int64_t x = readable.begin; x < readable.end; ++x)
+        row[layout.column(x)] = -found.row[x - columns.begin];
+      fill_margins(row, layout, readable);  // anew: what lies beyond faces in x is that of the negatives
+      scratch.rows[i] = row + layout.column(columns.begin);
+    }
   }
 
   /// One step of a tile whose columns' taps are all in the field's memory.
@@ -323,7 +346,7 @@ class Sweep {
     };
     for (std::int64_t z = tile[axis_z].begin; z < tile[axis_z].end; ++z) {
       for (std::int64_t y = tile[axis_y].begin; y < tile[axis_y].end; ++y) {
-        find_rows(scratch, layout, z, y, x, in_memory);
+        find_rows(scratch, layout, z, y, tile[axis_x], true, in_memory);
         const std::int64_t count = tile[axis_x].size();
         if (stencil_.update == nullptr) {
           stencil_.sum(scratch.rows.data(), output_row(z, y) + x, count);
@@ -361,7 +384,7 @@ class Sweep {
       };
       for (std::int64_t z = cells[axis_z].begin; z < cells[axis_z].end; ++z) {
         for (std::int64_t y = cells[axis_y].begin; y < cells[axis_y].end; ++y) {
-          find_rows(scratch, layout, z, y, x, kept);
+          find_rows(scratch, layout, z, y, cells[axis_x], false, kept);
           if (step == stencil_.steps) {
             stencil_.sum(scratch.rows.data(), scratch.sums.data(), cells[axis_x].size());
             if (stencil_.update != nullptr) update_row(scratch, z, y, x, cells[axis_x].size());

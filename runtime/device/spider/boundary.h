@@ -52,11 +52,6 @@ SPIDER_DEVICE constexpr std::uint32_t sign_word(bool negated) {
   return negated ? (sizeof(Element) == 2 ? 0x80008000U : 0x80000000U) : 0;
 }
 
-SPIDER_DEVICE void change_signs(device::Vector& cells, std::uint32_t sign) {
-  SPIDER_UNROLL
-  for (int i = 0; i < 4; ++i) cells.word[i] ^= sign;
-}
-
 /// Of places along two axes: is a cell negated? What a constant of `faster` replaces is not.
 template <class Slower, class Faster>
 SPIDER_DEVICE constexpr bool negates_cell(const Slower& slower, const Faster& faster) {

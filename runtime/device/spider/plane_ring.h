@@ -6,6 +6,7 @@
 #include <spider/boundary.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
+#include <spider/vectors.h>
 
 #include <cstdint>
 

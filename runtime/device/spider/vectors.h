@@ -41,5 +41,11 @@ SPIDER_DEVICE device::Vector load_across(bool wanted, const Element* cells) {
   return take_vector(low, high, lead);
 }
 
+/// Changes the signs of a vector's cells, by the word of one (sign_word).
+SPIDER_DEVICE void change_signs(device::Vector& cells, std::uint32_t sign) {
+  SPIDER_UNROLL
+  for (int i = 0; i < 4; ++i) cells.word[i] ^= sign;
+}
+
 }  // namespace device_1
 }  // namespace spider

@@ -31,6 +31,8 @@ const char* name_of(FaceRule rule) {
       return "reflect";
     case FaceRule::mirror:
       return "mirror";
+    case FaceRule::antisymmetric:
+      return "antisymmetric";
     default:
       return "another";
   }

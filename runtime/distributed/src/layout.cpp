@@ -19,7 +19,7 @@ std::int64_t round_up(std::int64_t number, std::int64_t multiple) {
 }
 
 bool folds(FaceRule rule) {
-  return rule == FaceRule::reflect || rule == FaceRule::mirror;
+  return rule == FaceRule::reflect || rule == FaceRule::mirror || rule == FaceRule::antisymmetric;
 }
 
 /// How far parts of an axis look into their neighbours. An index that a face turns round stays as near to

@@ -32,6 +32,7 @@
 #include <spider/instructions.h>
 #include <spider/kernel.h>
 #include <spider/point_inputs.h>
+#include <spider/vectors.h>
 
 #include <cstdint>
 #include <type_traits>

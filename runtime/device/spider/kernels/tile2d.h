@@ -19,6 +19,7 @@
 #include <spider/shifted_rows.h>
 #include <spider/storage.h>
 #include <spider/tile_window.h>
+#include <spider/vectors.h>
 
 #include <cstdint>
 

@@ -104,8 +104,8 @@ std::string box(FuzzedDataProvider& data, int dimensions) {
 }
 
 std::string face(FuzzedDataProvider& data) {
-  return pick(data, {"halo", "nearest", "reflect", "mirror", "antisymmetric", "{constant: 0}", "{constant: -1.5}",
-                     "{constant: 65504}"});
+  return pick(data, {"halo", "nearest", "reflect", "mirror", "antisymmetric", "{constant: 0}",
+                     "{constant: -1.5}", "{constant: 65504}"});
 }
 
 std::string boundary(FuzzedDataProvider& data, int dimensions) {

@@ -22,11 +22,11 @@ from spider_gen import _cache, _compilers, _picture
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 HEAT = {"stencil": "heat", "dimensions": 2, "storage": "f32", "shape": "star", "parameters": {"alpha": 0.1},
         "coefficients": {"center": "1 - 4*alpha", "y": ["alpha", "alpha"], "x": ["alpha", "alpha"]}, "boundary": "nearest"}
-BLOCKS = ("python heat", "python mapping", "python weights", "python wave", "python command", "python install")  # of python/README.md
+BLOCKS = ("python heat", "python mapping", "python weights", "python wave", "python command", "python install")  # of runtime/python/package.md
 
 
 def block(name):
-    text = (ROOT / "python/README.md").read_text(encoding="utf-8")
+    text = (ROOT / "runtime/python/package.md").read_text(encoding="utf-8")
     return re.search(rf"<!-- block: {re.escape(name)} -->\n```\w+\n(.*?)```", text, re.DOTALL)[1]
 
 

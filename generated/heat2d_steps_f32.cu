@@ -35,7 +35,7 @@ namespace spider_heat2d_steps_f32 {
 struct Stencil {
   using Cells = spider::F32Cells;
   static constexpr int columns = 20, steps = 4, last_steps = 4, warps = 8;
-  static constexpr int blocks_per_multiprocessor = 1, batch = 4, ahead = 1;
+  static constexpr int blocks_per_multiprocessor = 1, batch = 4, ahead = 2;
   static constexpr bool unrolled = true;
   static constexpr int row_low = -1, row_high = 1;
   static constexpr int column_low = -1, column_high = 1;

@@ -1,4 +1,5 @@
 #include <spider/boundary.h>
+#include <spider/stepping.h>
 
 #include <gtest/gtest.h>
 
@@ -137,6 +138,18 @@ TEST(Boundary, TapBandsReachFromTheRegion) {
   EXPECT_FALSE(reaches(band, 11, 20, region));
   EXPECT_TRUE(has_point(region, 11, 24));
   EXPECT_FALSE(has_point(region, 11, 25));
+}
+
+TEST(Steps, AFoldAtAFaceIsReadAsFarAsTapsReachBeyondIt) {
+  const AxisRules mirrored{FaceRule::mirror, FaceRule::mirror, 0, 0};
+  const FarSpan low = find_readable(mirrored, {0, 1}, -15, 0, 23);  // taps that reach to one side only
+  EXPECT_TRUE(low.holds(15));
+  EXPECT_FALSE(low.holds(16));
+  const FarSpan high = find_readable(mirrored, {22, 23}, 0, 15, 23);
+  EXPECT_TRUE(high.holds(7));
+  EXPECT_FALSE(high.holds(6));
+  const FarSpan kept = find_readable({FaceRule::nearest, FaceRule::constant, 0, 0}, {0, 1}, -15, 2, 23);
+  EXPECT_EQ(kept.end, 3);
 }
 
 }  // namespace

@@ -738,16 +738,22 @@ struct Stepping2d {
     const auto lane_place = place_of(f32_vectors * device::lane_index());
     const std::int32_t first_row = w.start - warp * steps * ry;
     const std::int32_t first_result = w.start - all_steps * ry;
+    // Where batches are requested far enough ahead, half of the warps move data behind their rows, so that
+    // some warps compute while others do.
+    const bool moves_first = ahead == 1 || warp < (warps + 1) / 2;
     SPIDER_NO_UNROLL
     for (std::int32_t round = rounds.begin; round < rounds.end; ++round) {
-      if (round + ahead < course.batches) request(f, w, course.copies, warp, round + ahead);
-      device::copy_async_commit();
-      const std::int32_t done = round - before_chain - warps;
-      if (done >= 0)
-        store_results(f, w, warp, course.whole, first_result + done * batch,
-                      slot_of(before_chain + warps - 1, round + 1));
       const auto inputs = static_cast<device::Shared>(round % input_slots * input_slot_bytes);
-      if (staged && round < course.batches) widen_inputs(warp, inputs, slot_of(0, round));
+      const auto move_data = [&] {
+        if (round + ahead < course.batches) request(f, w, course.copies, warp, round + ahead);
+        device::copy_async_commit();
+        const std::int32_t done = round - before_chain - warps;
+        if (done >= 0)
+          store_results(f, w, warp, course.whole, first_result + done * batch,
+                        slot_of(before_chain + warps - 1, round + 1));
+        if (staged && round < course.batches) widen_inputs(warp, inputs, slot_of(0, round));
+      };
+      if (moves_first) move_data();
       const std::int32_t b = round - before_chain - warp;
       if (b >= 0 && b < course.batches) {
         const device::Shared from =
@@ -779,6 +785,7 @@ struct Stepping2d {
           }
         }
       }
+      if (!moves_first) move_data();
       device::copy_async_wait<ahead - 1>();
       device::sync_block();
     }

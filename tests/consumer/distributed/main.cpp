@@ -48,6 +48,26 @@ struct Request {
   double network = 50e9;      ///< bytes a second between hosts for each rank: 400 Gbit/s
 };
 
+/// The ranks of MPI_COMM_WORLD, so many along z, y, x, as a communicator that grids take as it is.
+class Cartesian {
+ public:
+  Cartesian(const spider_kernel* kernel, const spider::Extents& whole, std::array<int, 3> parts) {
+    const spider::Grid alone(MPI_COMM_SELF, kernel, whole);
+    const int first = 3 - spider::info(kernel).dimensions;
+    std::array<int, 3> periods{};
+    std::copy_n(alone.layout().periodic, 3, periods.begin());
+    MPI_Cart_create(MPI_COMM_WORLD, 3 - first, &parts.at(static_cast<std::size_t>(first)),
+                    &periods.at(static_cast<std::size_t>(first)), 0, &communicator_);
+  }
+  Cartesian(const Cartesian&) = delete;
+  Cartesian& operator=(const Cartesian&) = delete;
+  ~Cartesian() { MPI_Comm_free(&communicator_); }
+  [[nodiscard]] MPI_Comm get() const { return communicator_; }
+
+ private:
+  MPI_Comm communicator_ = MPI_COMM_NULL;
+};
+
 /// A warm spot in the middle of each 64 cells, one value a cell of the whole.
 template <typename T>
 std::vector<T> make_spots(const spider::Extents& whole) {
@@ -64,9 +84,10 @@ std::vector<T> make_spots(const spider::Extents& whole) {
 
 /// Writes, reads and steps a field on all ranks; rank 0 does the same alone and compares every bit.
 template <typename T>
-bool check_against_one_rank(const spider_kernel* kernel, const spider::Extents& whole, std::int64_t steps) {
+bool check_against_one_rank(MPI_Comm ranks, const spider_kernel* kernel, const spider::Extents& whole,
+                            std::int64_t steps) {
   const std::string name = spider::info(kernel).name;
-  spider::Grid grid(MPI_COMM_WORLD, kernel, whole);
+  spider::Grid grid(ranks, kernel, whole);
   auto a = grid.make_field<T>();
   auto b = grid.make_field<T>();
   const std::vector<T> before = this_rank() == 0 ? make_spots<T>(whole) : std::vector<T>();
@@ -96,6 +117,14 @@ bool check_against_one_rank(const spider_kernel* kernel, const spider::Extents& 
   }
   MPI_Bcast(&same, 1, MPI_INT, 0, MPI_COMM_WORLD);
   return same == 1;
+}
+
+/// As MPI divides the ranks, and with all of them along x.
+template <typename T>
+bool check_cuts(const spider_kernel* kernel, const spider::Extents& whole, std::int64_t steps) {
+  const Cartesian along_x(kernel, whole, {1, 1, all_ranks()});
+  const bool divided = check_against_one_rank<T>(MPI_COMM_WORLD, kernel, whole, steps);
+  return check_against_one_rank<T>(along_x.get(), kernel, whole, steps) && divided;
 }
 
 /// The seconds of a call on the slowest rank, when repeated; the best of three rounds.
@@ -243,9 +272,9 @@ bool run(const spider_kernel* kernel, const Request& request) {
 
 bool run(const Request& request) {
   if (request.in.empty() && request.measure[2] == 0) {
-    bool good = check_against_one_rank<float>(heat_plate_kernel(), {1, 203, 517}, 20);
-    good = check_against_one_rank<float>(heat_block_kernel(), {37, 45, 130}, 3) && good;
-    return check_against_one_rank<spider::half>(heat_f16_block_kernel(), {41, 32, 140}, 3) && good;
+    bool good = check_cuts<float>(heat_plate_kernel(), {1, 203, 517}, 20);
+    good = check_cuts<float>(heat_block_kernel(), {37, 45, 130}, 3) && good;
+    return check_cuts<spider::half>(heat_f16_block_kernel(), {41, 32, 140}, 3) && good;
   }
   if (request.kernel == "heat_plate") return run<float>(heat_plate_kernel(), request);
   if (request.kernel == "heat_block") return run<float>(heat_block_kernel(), request);

@@ -31,8 +31,7 @@ void forget_allocation(const void* memory) {
   allocations().ends.erase(reinterpret_cast<std::uintptr_t>(memory));
 }
 
-std::optional<Bytes> allocation_around(const void* address) {
-  const auto at = reinterpret_cast<std::uintptr_t>(address);
+std::optional<Bytes> allocation_around(std::uintptr_t at) {
   const std::lock_guard lock(allocations().mutex);
   const auto after = allocations().ends.upper_bound(at);
   if (after == allocations().ends.begin()) return std::nullopt;

@@ -15,6 +15,6 @@ void note_allocation(const void* memory, std::uint64_t bytes);
 void forget_allocation(const void* memory);
 
 /// The memory that `address` lies in; nothing where it is the caller's own.
-[[nodiscard]] std::optional<Bytes> allocation_around(const void* address);
+[[nodiscard]] std::optional<Bytes> allocation_around(std::uintptr_t at);
 
 }  // namespace spider::emulator

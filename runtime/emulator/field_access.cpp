@@ -59,11 +59,11 @@ std::optional<std::int64_t> map_index(const Face (&faces)[2], std::int64_t i, st
 
 /// The input's first cell in the box, whose memory is that of the field: the first interior element of a
 /// field that is a part of a whole may lie elsewhere.
-const void* first_of_box(const SweepArguments& arguments, int element_bytes) {
+std::uintptr_t first_of_box(const SweepArguments& arguments, int element_bytes) {
   const auto& [z, y, x] = arguments.box.offset;
   const std::int64_t cells = z * arguments.input_stride[0] + y * arguments.input_stride[1] + x;
-  return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(arguments.input) +
-                                       static_cast<std::uintptr_t>(cells * element_bytes));
+  return reinterpret_cast<std::uintptr_t>(arguments.input) +
+         static_cast<std::uintptr_t>(cells * element_bytes);
 }
 
 /// Does the launch cover the whole interior?

@@ -227,6 +227,7 @@ Outcome check_alignment(const spider_field& field, std::int64_t bytes, const std
 void move_to_first(spider_field& field, const Strides& strides, const std::int64_t (&origin)[3],
                    std::int64_t bytes) {
   const std::int64_t cells = origin[axis_z] * strides.plane + origin[axis_y] * strides.row + origin[axis_x];
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
   field.data = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(field.data) -
                                        static_cast<std::uintptr_t>(cells * bytes));
   field.stride[0] = strides.plane;

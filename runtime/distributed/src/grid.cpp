@@ -102,12 +102,9 @@ Outcome choose_parts(MPI_Comm communicator, const spider_kernel& kernel, Parts& 
   parts = {1, 1, 1};
   if (topology != MPI_CART) {
     std::array<int, 3> counts{};
-    if (Outcome divided = of_mpi(MPI_Dims_create(ranks, dimensions, counts.data()), "MPI_Dims_create");
-        divided.status != SPIDER_OK)
-      return divided;
-    for (int i = 0; i < dimensions; ++i)
-      parts[static_cast<std::size_t>(3 - dimensions + i)] = counts[static_cast<std::size_t>(i)];
-    return {};
+    Outcome divided = of_mpi(MPI_Dims_create(ranks, dimensions, counts.data()), "MPI_Dims_create");
+    std::copy_n(counts.begin(), dimensions, parts.end() - dimensions);
+    return divided;
   }
   int count = 0;
   MPI_Cartdim_get(communicator, &count);
@@ -185,7 +182,8 @@ Outcome build(spider_grid& grid, MPI_Comm original, const spider_kernel* kernel,
   } else if (spider_info(kernel) == nullptr) {
     fit = {SPIDER_ERROR_KERNEL, spider_last_error()};
   }
-  if (fit = agree(communicator, fit); fit.status != SPIDER_OK) return fit;
+  if (fit = agree(communicator, fit); fit.status != SPIDER_OK || kernel == nullptr || whole == nullptr)
+    return fit;
   fit = compare_with_first_rank(communicator, describe(*kernel, whole));
   for (int axis = 3 - kernel->info.dimensions; axis < 3 && periodic != nullptr && fit.status == SPIDER_OK;
        ++axis)
@@ -226,7 +224,7 @@ Outcome create(MPI_Comm original, const spider_kernel* kernel, const std::int64_
   MPI_Comm_set_errhandler(duplicate, MPI_ERRORS_RETURN);
   auto grid = std::make_unique<spider_grid>(Communicator(duplicate));
   Outcome built = build(*grid, original, kernel, whole, periodic, result != nullptr);
-  if (built.status == SPIDER_OK) *result = grid.release();
+  if (built.status == SPIDER_OK && result != nullptr) *result = grid.release();
   return built;
 }
 

@@ -105,6 +105,26 @@ spider_grid_layout with_look(const spider_kernel& kernel, spider_grid_layout lay
   return layout;
 }
 
+/// What goes in one direction, and what comes from the one opposite. `wide` is the layout with_look.
+Message make_message(const spider_grid_layout& layout, const spider_grid_layout& wide,
+                     const std::array<int, 3>& step) {
+  Message message{};
+  std::array<Range, 3> send{};
+  std::array<Range, 3> receive{};
+  for (int axis = 0; axis < 3; ++axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    send[i] = step[i] == 0 ? owned(layout, axis) : sent(wide, axis, step[i]);
+    receive[i] = step[i] == 0 ? owned(layout, axis) : received(wide, axis, step[i]);
+  }
+  message.send = box_of(send);
+  message.receive = box_of(receive);
+  message.sends = reaches_rank(layout, step, 1) && count_cells(message.send) > 0;
+  message.receives = reaches_rank(layout, step, -1) && count_cells(message.receive) > 0;
+  if (message.sends) message.to = neighbour(layout, step);
+  if (message.receives) message.from = neighbour(layout, {-step[0], -step[1], -step[2]});
+  return message;
+}
+
 }  // namespace
 
 std::int64_t cut_unit(int axis, std::int64_t whole, std::int32_t parts) {
@@ -149,7 +169,7 @@ LayoutOutcome make_layout(const spider_kernel& kernel, const Extents& whole, con
     layout.low[axis] = has_neighbour(layout, axis, 0) ? between.low : beyond.low;
     layout.high[axis] = has_neighbour(layout, axis, 1) ? between.high : beyond.high;
     if (parts[i] == 1) continue;
-    const std::int64_t widest = std::max<std::int64_t>({between.low, between.high, 1});
+    const auto widest = std::max<std::int64_t>({between.low, between.high, 1});
     for (std::int32_t part = 0; part < parts[i]; ++part) {
       const std::int64_t extent =
           part_begin(whole[i], parts[i], unit, part + 1) - part_begin(whole[i], parts[i], unit, part);
@@ -168,40 +188,20 @@ LayoutOutcome make_layout(const spider_kernel& kernel, const Extents& whole, con
 
 Messages make_messages(const spider_kernel& kernel, const spider_grid_layout& layout) {
   constexpr std::int64_t cells_of_start = 128;
+  constexpr int directions = 27;
   Messages messages;
   const spider_grid_layout wide = with_look(kernel, layout);
-  std::int32_t tag = 0;
-  for (int z = -1; z <= 1; ++z) {
-    for (int y = -1; y <= 1; ++y) {
-      for (int x = -1; x <= 1; ++x, ++tag) {
-        const std::array<int, 3> step{z, y, x};
-        if (z == 0 && y == 0 && x == 0) continue;
-        Message message{};
-        message.tag = tag;
-        message.sends = reaches_rank(layout, step, 1);
-        message.receives = reaches_rank(layout, step, -1);
-        if (!message.sends && !message.receives) continue;
-        std::array<Range, 3> send{};
-        std::array<Range, 3> receive{};
-        for (int axis = 0; axis < 3; ++axis) {
-          const auto i = static_cast<std::size_t>(axis);
-          send[i] = step[i] == 0 ? owned(layout, axis) : sent(wide, axis, step[i]);
-          receive[i] = step[i] == 0 ? owned(layout, axis) : received(wide, axis, step[i]);
-        }
-        message.send = box_of(send);
-        message.receive = box_of(receive);
-        if (message.sends) message.to = neighbour(layout, step);
-        if (message.receives) message.from = neighbour(layout, {-z, -y, -x});
-        message.sends = message.sends && count_cells(message.send) > 0;
-        message.receives = message.receives && count_cells(message.receive) > 0;
-        message.send_at = messages.send_cells;
-        message.receive_at = messages.receive_cells;
-        if (message.sends) messages.send_cells += round_up(count_cells(message.send), cells_of_start);
-        if (message.receives)
-          messages.receive_cells += round_up(count_cells(message.receive), cells_of_start);
-        if (message.sends || message.receives) messages.all.push_back(message);
-      }
-    }
+  for (int tag = 0; tag < directions; ++tag) {
+    const std::array<int, 3> step{tag / 9 - 1, tag / 3 % 3 - 1, tag % 3 - 1};
+    if (step == std::array<int, 3>{}) continue;
+    Message message = make_message(layout, wide, step);
+    message.tag = tag;
+    if (!message.sends && !message.receives) continue;
+    message.send_at = messages.send_cells;
+    message.receive_at = messages.receive_cells;
+    if (message.sends) messages.send_cells += round_up(count_cells(message.send), cells_of_start);
+    if (message.receives) messages.receive_cells += round_up(count_cells(message.receive), cells_of_start);
+    messages.all.push_back(message);
   }
   return messages;
 }

@@ -381,6 +381,13 @@ spider_status spider::report(const char* function, spider_status status, const c
   return status;
 }
 
+Outcome spider::check_run(const spider_kernel* kernel, const spider_sweep* sweep) {
+  if (Outcome fit = check_sweep(kernel, sweep); fit.status != SPIDER_OK) return fit;
+  if (sweep->in == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
+  return check_given(*kernel, given_by(*sweep),
+                     sweep->part == nullptr ? whole_part(*sweep->in) : *sweep->part);
+}
+
 int32_t spider_abi_version(void) {
   return SPIDER_ABI;
 }

@@ -24,4 +24,7 @@ spider_status guarded(const char* function, const Body& body) noexcept {
   }
 }
 
+/// Whether a sweep, with its part, is what the kernel takes; starts nothing.
+[[nodiscard]] backend::Outcome check_run(const spider_kernel* kernel, const spider_sweep* sweep);
+
 }  // namespace spider

@@ -202,7 +202,7 @@ Outcome build(spider_grid& grid, MPI_Comm original, const spider_kernel* kernel,
   grid.element_bytes = element_bytes(*kernel);
   grid.layout = made.layout;
   grid.messages = make_messages(*kernel, grid.layout);
-  grid.boxes = divide_part(grid.layout);
+  grid.boxes = divide_part(*kernel, grid.layout);
   return make_transport(grid);
 }
 
@@ -248,57 +248,94 @@ Span span_of(const spider_grid& grid, const spider_field& field) {
           data + static_cast<std::uintptr_t>(behind * grid.element_bytes)};
 }
 
-/// Both ways of a time step.
-Outcome check_pair(const spider_grid& grid, const spider_field* a, const spider_field* b,
-                   std::int64_t steps) {
-  for (Outcome fit : {check_part_field(grid, a, "a"), check_part_field(grid, b, "b")}) {
-    if (fit.status != SPIDER_OK) return fit;
+/// Sweeps that take turns: after each the output becomes the input, the input the previous field, and that
+/// the output. Without a previous field, or where the output is its memory, two fields take turns.
+std::vector<spider_sweep> rotate(const spider_grid& grid, const spider_sweep& first) {
+  std::vector<spider_sweep> turns{first};
+  turns.back().part = &grid.layout.part;
+  const bool in_place = first.previous != nullptr && is_in_place(*first.out, *first.previous);
+  const std::size_t count = first.previous == nullptr || in_place ? 2 : 3;
+  while (turns.size() < count) {
+    const spider_sweep& last = turns.back();
+    spider_sweep next = last;
+    next.in = last.out;
+    next.out = count == 2 ? last.in : last.previous;
+    if (first.previous != nullptr) next.previous = last.in;
+    turns.push_back(next);
   }
-  if (steps < 0) return {SPIDER_ERROR_STEPS, std::to_string(steps) + " steps; there must be 0 or more"};
-  for (Outcome fit : {check_fields(*grid.kernel, *a, *b, grid.layout.part),
-                      check_fields(*grid.kernel, *b, *a, grid.layout.part)}) {
-    if (fit.status != SPIDER_OK) return fit;
-  }
-  const Span first = span_of(grid, *a);
-  const Span second = span_of(grid, *b);
-  if (first.begin < second.end && second.begin < first.end) {
-    return {SPIDER_ERROR_OVERLAP, "the memory of a and that of b, with their halos, interleave"};
+  return turns;
+}
+
+/// Whether the fields that take turns are parts with their halos, in memory of their own.
+Outcome check_turns(const spider_grid& grid, const std::vector<spider_sweep>& turns) {
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    if (Outcome fit = check_part_field(grid, turns[i].in,
+                                       i == 0   ? "the input"
+                                       : i == 1 ? "the output"
+                                                : "the previous field");
+        fit.status != SPIDER_OK)
+      return fit;
+    const Span own = span_of(grid, *turns[i].in);
+    for (std::size_t other = 0; other < i; ++other) {
+      const Span theirs = span_of(grid, *turns[other].in);
+      if (own.begin < theirs.end && theirs.begin < own.end)
+        return {SPIDER_ERROR_OVERLAP,
+                "the memory of two fields that take turns, with their halos, interleaves"};
+    }
   }
   return {};
 }
 
-Outcome sweep_box(const spider_grid& grid, const spider_field& in, const spider_field& out, const Box& box,
-                  std::int32_t steps, void* stream) {
-  spider_sweep sweep{};
-  sweep.size = sizeof sweep;
-  sweep.in = &in;
-  sweep.out = &out;
-  std::copy_n(box.offset, 3, sweep.offset);
-  std::copy_n(box.extent, 3, sweep.extent);
-  sweep.part = &grid.layout.part;
-  sweep.stream = stream;
-  const spider_status status = spider_run_steps(grid.kernel, &sweep, steps, nullptr);
-  return status == SPIDER_OK ? Outcome{} : Outcome{status, spider_last_error()};
+/// Whether all turns are fit before the first sweep overwrites anything.
+Outcome check_sweeps(const spider_grid& grid, const spider_sweep* sweep, std::int64_t steps) {
+  if (sweep == nullptr) return {SPIDER_ERROR_NULL, "the sweep is null"};
+  if (sweep->size != sizeof(spider_sweep)) return check_run(grid.kernel, sweep);
+  if (sweep->in == nullptr || sweep->out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
+  if (steps < 0) return {SPIDER_ERROR_STEPS, std::to_string(steps) + " steps; there must be 0 or more"};
+  if (sweep->part != nullptr ||
+      std::any_of(sweep->offset, sweep->offset + 3, [](std::int64_t n) { return n != 0; }) ||
+      std::any_of(sweep->extent, sweep->extent + 3, [](std::int64_t n) { return n != 0; }))
+    return {SPIDER_ERROR_UNSUPPORTED,
+            "a sweep of a grid has no part and no box of its own: leave them NULL and 0"};
+  const std::vector<spider_sweep> turns = rotate(grid, *sweep);
+  if (Outcome fit = check_turns(grid, turns); fit.status != SPIDER_OK) return fit;
+  for (const spider_sweep& turn : turns) {
+    if (Outcome fit = check_run(grid.kernel, &turn); fit.status != SPIDER_OK) return fit;
+    for (std::int32_t i = 0; steps > 1 && i < grid.kernel->info.field_count; ++i) {
+      if (!is_in_place(*turn.out, *turn.fields[i])) continue;
+      return {SPIDER_ERROR_OVERLAP, "the field " + std::string(grid.kernel->info.field_names[i]) +
+                                        " is the memory of an output, and would change from step to step"};
+    }
+  }
+  return {};
 }
 
 void keep_first(Outcome& kept, Outcome next) {
   if (kept.status == SPIDER_OK) kept = std::move(next);
 }
 
+/// Boxes one after the other, as long as all is well.
+void sweep_boxes(const spider_grid& grid, spider_sweep sweep, const std::vector<Box>& boxes,
+                 std::int32_t steps, void* stream, Outcome& outcome) {
+  sweep.stream = stream;
+  for (const Box& box : boxes) {
+    if (outcome.status != SPIDER_OK) return;
+    std::copy_n(box.offset, 3, sweep.offset);
+    std::copy_n(box.extent, 3, sweep.extent);
+    const spider_status status = spider_run_steps(grid.kernel, &sweep, steps, nullptr);
+    if (status != SPIDER_OK) outcome = {status, spider_last_error()};
+  }
+}
+
 /// One sweep. A rank that failed goes on exchanging, for the others wait for it.
-void sweep_part(spider_grid& grid, const spider_field& in, const spider_field& out, std::int32_t steps,
-                void* stream, Outcome& outcome) {
+void sweep_part(spider_grid& grid, const spider_sweep& sweep, std::int32_t steps, bool after_rims,
+                Outcome& outcome) {
   Transport& transport = *grid.transport;
-  keep_first(outcome, transport.begin(in, stream));
-  for (const Box& box : grid.boxes.interior) {
-    if (outcome.status == SPIDER_OK) keep_first(outcome, sweep_box(grid, in, out, box, steps, stream));
-  }
-  keep_first(outcome, transport.complete(in));
-  for (const Box& box : grid.boxes.rims) {
-    if (outcome.status == SPIDER_OK)
-      keep_first(outcome, sweep_box(grid, in, out, box, steps, transport.rim_stream(stream)));
-  }
-  keep_first(outcome, transport.join(stream));
+  keep_first(outcome, transport.begin(*sweep.in, sweep.stream, after_rims));
+  sweep_boxes(grid, sweep, grid.boxes.interior, steps, sweep.stream, outcome);
+  keep_first(outcome, transport.complete(*sweep.in));
+  sweep_boxes(grid, sweep, grid.boxes.rims, steps, transport.rim_stream(sweep.stream), outcome);
+  keep_first(outcome, transport.join(sweep.stream));
 }
 
 /// How many steps the longest sweep has that does not go beyond `left`.
@@ -309,17 +346,16 @@ std::int32_t longest_sweep(const spider_kernel& kernel, std::int64_t left) {
   return 0;
 }
 
-Outcome iterate(spider_grid& grid, const spider_field* a, const spider_field* b, std::int64_t steps,
-                void* stream, const spider_field** result) {
+Outcome run(spider_grid& grid, const spider_sweep* sweep, std::int64_t steps, const spider_field** result) {
   MPI_Comm communicator = grid.communicator.get();
-  Outcome fit = caught([&] { return check_pair(grid, a, b, steps); });
+  Outcome fit = caught([&] { return check_sweeps(grid, sweep, steps); });
   keep_first(fit, grid.transport->state());
   if (fit = agree(communicator, fit, static_cast<std::uint64_t>(steps), "the number of steps");
-      fit.status != SPIDER_OK)
+      fit.status != SPIDER_OK || sweep == nullptr)
     return fit;
   Outcome swept;
-  const spider_field* in = a;
-  const spider_field* out = b;
+  std::size_t turn = 0;
+  const std::vector<spider_sweep> turns = rotate(grid, *sweep);
   for (std::int64_t left = steps; left > 0;) {
     const std::int32_t of_sweep = longest_sweep(*grid.kernel, left);
     if (of_sweep == 0) {
@@ -329,14 +365,24 @@ Outcome iterate(spider_grid& grid, const spider_field* a, const spider_field* b,
     }
     keep_first(swept, caught([&] {
                  Outcome outcome = swept;
-                 sweep_part(grid, *in, *out, of_sweep, stream, outcome);
+                 sweep_part(grid, turns[turn], of_sweep, left < steps, outcome);
                  return outcome;
                }));
-    std::swap(in, out);
+    turn = (turn + 1) % turns.size();
     left -= of_sweep;
   }
-  if (result != nullptr) *result = in;
+  if (result != nullptr) *result = turns[turn].in;
   return agree(communicator, swept);
+}
+
+Outcome iterate(spider_grid& grid, const spider_field* a, const spider_field* b, std::int64_t steps,
+                void* stream, const spider_field** result) {
+  spider_sweep sweep{};
+  sweep.size = sizeof sweep;
+  sweep.in = a;
+  sweep.out = b;
+  sweep.stream = stream;
+  return run(grid, &sweep, steps, result);
 }
 
 Outcome exchange(spider_grid& grid, const spider_field* field, void* stream) {
@@ -344,7 +390,7 @@ Outcome exchange(spider_grid& grid, const spider_field* field, void* stream) {
   Outcome fit = check_part_field(grid, field, "the field");
   keep_first(fit, grid.transport->state());
   if (fit = agree(communicator, fit); fit.status != SPIDER_OK) return fit;
-  keep_first(fit, grid.transport->begin(*field, stream));
+  keep_first(fit, grid.transport->begin(*field, stream, false));
   keep_first(fit, grid.transport->complete(*field));
   keep_first(fit, grid.transport->join(stream));
   return agree(communicator, fit);
@@ -551,6 +597,12 @@ spider_status spider_grid_iterate(spider_grid* grid, const spider_field* a, cons
   return with_grid("spider_grid_iterate", grid, [&](spider_grid& known) {
     return distributed::iterate(known, a, b, steps, stream, result);
   });
+}
+
+spider_status spider_grid_run(spider_grid* grid, const spider_sweep* sweep, int64_t steps,
+                              const spider_field** result) {
+  return with_grid("spider_grid_run", grid,
+                   [&](spider_grid& known) { return distributed::run(known, sweep, steps, result); });
 }
 
 spider_status spider_grid_wait(spider_grid* grid, void* stream, double seconds) {

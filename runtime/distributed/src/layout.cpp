@@ -210,13 +210,15 @@ std::int64_t count_cells(const Box& box) {
   return box.extent[0] * box.extent[1] * box.extent[2];
 }
 
-Boxes divide_part(const spider_grid_layout& layout) {
+Boxes divide_part(const spider_kernel& kernel, const spider_grid_layout& layout) {
   constexpr std::int64_t columns_of_a_rim = 128;  // so that the interior's blocks are whole
   std::array<Range, 3> inner{};
   for (int axis = 0; axis < 3; ++axis) {
     const auto i = static_cast<std::size_t>(axis);
-    std::int64_t low = has_neighbour(layout, axis, 0) ? layout.low[axis] : 0;
-    std::int64_t high = has_neighbour(layout, axis, 1) ? layout.high[axis] : 0;
+    const HaloWidth between = look(kernel, axis);
+    const std::int64_t rim = std::max(between.low, between.high);
+    std::int64_t low = has_neighbour(layout, axis, 0) ? rim : 0;
+    std::int64_t high = has_neighbour(layout, axis, 1) ? rim : 0;
     if (axis == 2 && layout.extent[axis] >= 8 * columns_of_a_rim) {
       low = round_up(low, columns_of_a_rim);
       high = high == 0

@@ -57,11 +57,12 @@ struct Messages {
 
 [[nodiscard]] std::int64_t count_cells(const Box& box);
 
-/// Boxes that cover a part: those that read no cell of neighbours, and the rest.
+/// Boxes that cover a part: those that read no cell of neighbours nor write one that neighbours take, and the
+/// rest.
 struct Boxes {
   std::vector<Box> interior;  ///< one at most
   std::vector<Box> rims;
 };
-[[nodiscard]] Boxes divide_part(const spider_grid_layout& layout);
+[[nodiscard]] Boxes divide_part(const spider_kernel& kernel, const spider_grid_layout& layout);
 
 }  // namespace spider::distributed

@@ -17,8 +17,10 @@ class Transport {
   Transport& operator=(const Transport&) = delete;
   virtual ~Transport() = default;
 
-  /// Takes the cells that others need when the stream's work so far is done.
-  [[nodiscard]] virtual Outcome begin(const spider_field& field, void* stream) = 0;
+  /// Takes the cells that others need when the stream's work so far is done; or, where `after_rims`, as soon
+  /// as the rim stream's is, which wrote all of them: then before the stream's work ends, at whose end the
+  /// device has room for NCCL. Work that follows on the rim stream comes after the stream's work, too.
+  [[nodiscard]] virtual Outcome begin(const spider_field& field, void* stream, bool after_rims) = 0;
   /// Fills the halo. Work that reads it is for rim_stream.
   [[nodiscard]] virtual Outcome complete(const spider_field& field) = 0;
   [[nodiscard]] virtual void* rim_stream(void* stream) = 0;

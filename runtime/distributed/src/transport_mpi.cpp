@@ -43,7 +43,7 @@ class MpiTransport final : public Transport {
   MpiTransport& operator=(const MpiTransport&) = delete;
   ~MpiTransport() override { MPI_Type_free(&cell_); }
 
-  Outcome begin(const spider_field& field, void* /*stream*/) override {
+  Outcome begin(const spider_field& field, void* /*stream*/, bool /*after_rims*/) override {
     requests_.clear();
     for (const Message& message : messages_.all) {
       if (!message.receives) continue;

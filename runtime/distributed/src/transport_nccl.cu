@@ -118,20 +118,22 @@ class NcclTransport final : public Transport {
     return made;
   }
 
-  Outcome begin(const spider_field& field, void* stream) override {
+  Outcome begin(const spider_field& field, void* stream, bool after_rims) override {
     if (messages_.all.empty()) return {};
+    const auto wait = [](cudaStream_t waiting, cudaEvent_t event) {
+      return of_cuda(cudaStreamWaitEvent(waiting, event, 0), "waiting for an event");
+    };
     Outcome outcome = of_cuda(cudaEventRecord(ready_, to_stream(stream)), "recording an event");
-    if (outcome.status == SPIDER_OK)
-      outcome = of_cuda(cudaStreamWaitEvent(stream_, ready_, 0), "waiting for an event");
+    if (outcome.status == SPIDER_OK && !after_rims) outcome = wait(stream_, ready_);
     if (outcome.status == SPIDER_OK) outcome = copy<true>(field);
-    // The sweep of the interior would take all places on the device before NCCL has its own.
     if (outcome.status == SPIDER_OK)
       outcome = of_cuda(cudaEventRecord(packed_, stream_), "recording an event");
     const Outcome sent = send_all();  // also where packing failed: the others wait for it
     if (outcome.status == SPIDER_OK) outcome = sent;
     if (outcome.status == SPIDER_OK) outcome = copy<false>(field);
-    if (outcome.status == SPIDER_OK)
-      outcome = of_cuda(cudaStreamWaitEvent(to_stream(stream), packed_, 0), "waiting for an event");
+    if (outcome.status == SPIDER_OK && after_rims) outcome = wait(stream_, ready_);
+    // A sweep of the interior that is there first takes all places on the device until it is done.
+    if (outcome.status == SPIDER_OK) outcome = wait(to_stream(stream), packed_);
     return outcome;
   }
 

@@ -68,6 +68,12 @@ SPIDER_PUBLIC spider_status spider_grid_iterate(spider_grid* grid, const spider_
                                                 const spider_field* b, int64_t steps, void* stream,
                                                 const spider_field** result);
 
+/** The same for a sweep with all that a kernel takes, as spider_run_steps: previous and further fields and
+ * scalars. Its part and box stay NULL and 0. The fields that take turns all have the grid's halo; further
+ * ones need none, and are not exchanged. */
+SPIDER_PUBLIC spider_status spider_grid_run(spider_grid* grid, const spider_sweep* sweep, int64_t steps,
+                                            const spider_field** result);
+
 /** Waits for the stream's work at most so many seconds, and for ever with 0. NCCL errors, which a rank that
  * died may cause, and a time that has run out are SPIDER_ERROR_RANKS: the grid is then good for
  * spider_grid_free only. Not collective. */

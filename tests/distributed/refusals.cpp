@@ -117,7 +117,7 @@ void check_calls() {
   spider_field broken = two;
   if (rank == 2) broken.extent[1] += 1;
   expect("one rank's extent", spider_grid_iterate(grid, &one, &broken, 2, nullptr, nullptr),
-         SPIDER_ERROR_EXTENT, "rank 2: b has extent");
+         SPIDER_ERROR_EXTENT, "rank 2: the output has extent");
   broken = two;
   if (rank == 1) broken.data = nullptr;
   expect("one rank's data", spider_grid_exchange(grid, &broken, nullptr), SPIDER_ERROR_NULL, "rank 1: ");

@@ -14,7 +14,7 @@
 // Bound     of the sum: |error| <= 0 |result| + 1.5e-06 sum |w x| + 1.8e-44
 // Engine    cuda: CUDA cores, in f32
 // Plan      25 multiply-adds a point in the code, walking along planes
-//           2 rows of 4 x a thread, 12 x 1 warps a block, ring of 4 planes
+//           2 rows of 4 x a thread, 12 x 1 warps a block, ring of 3 planes
 
 #include "acoustic3d.h"
 
@@ -75,7 +75,7 @@ struct Stencil : Reach {
   static constexpr int rows_per_thread = 2, warps_across = 1, warps_down = 12;
   static constexpr int blocks_per_multiprocessor = 1;
   static constexpr int preferred_planes = 64;
-  static constexpr int planes_at_once = 1, groups_ahead = 3;
+  static constexpr int planes_at_once = 1, groups_ahead = 2;
   static constexpr int left_vectors = 1, right_vectors = 1;
   static constexpr int ring_row_bytes = 640, ring_lead_bytes = 128;
   static constexpr bool edges_in_memory = true;

@@ -76,8 +76,8 @@ SPIDER_DEVICE OutputClip clip_outputs(Column x, Column begin, Column end, bool a
 }
 
 /// Rounds a lane's neighbouring sums and stores those of a wanted row that are the sweep's: all of them,
-/// where `inside`.
-template <class Cells, bool inside, int outputs>
+/// where `inside`. `of_update`: they are results of an update.
+template <class Cells, bool inside, bool of_update = false, int outputs>
 SPIDER_DEVICE void store_outputs(typename Cells::Element* to, bool wanted, const OutputClip& clip,
                                  const float (&sums)[outputs]) {
   constexpr int words = outputs / Cells::per_word;
@@ -86,7 +86,14 @@ SPIDER_DEVICE void store_outputs(typename Cells::Element* to, bool wanted, const
   SPIDER_UNROLL
   for (int i = 0; i < words; ++i) results[i] = Cells::word(sums + i * Cells::per_word);
   const bool whole = wanted && (inside || clip.whole);
-  if constexpr (words == 4) {
+  if constexpr (of_update && words == 4) {
+    device::store_point_vector_if(whole, to,
+                                  device::Vector{{results[0], results[1], results[2], results[3]}});
+  } else if constexpr (of_update && words == 2) {
+    device::store_point_pair_if(whole, to, device::Pair{{results[0], results[1]}});
+  } else if constexpr (of_update) {
+    device::store_point_word_if(whole, to, results[0]);
+  } else if constexpr (words == 4) {
     device::store_field_vector_if(whole, to,
                                   device::Vector{{results[0], results[1], results[2], results[3]}});
   } else if constexpr (words == 2) {

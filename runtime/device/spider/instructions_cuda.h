@@ -437,8 +437,9 @@ SPIDER_DEVICE Vector load_field_vector(const void* from) {
                : "l"(from));
   return v;
 }
-/// The same of a field that an update reads at the point itself. Its memory may be the output's: no load of
-/// memory that is never written.
+/// The same of a field that an update reads at the point itself, each cell once: evicted first (.cs), so that
+/// the L2 cache keeps inputs, which are read again. Its memory may be the output's: no load of memory that is
+/// never written.
 SPIDER_DEVICE std::uint16_t load_point(const std::uint16_t* from) {
   return load_field(from);
 }
@@ -446,13 +447,21 @@ SPIDER_DEVICE std::uint32_t load_point(const std::uint32_t* from) {
   return load_field(from);
 }
 SPIDER_DEVICE std::uint32_t load_point_word(const void* from) {
-  return load_field_word(from);
+  std::uint32_t value;
+  asm volatile("ld.global.cs.b32 %0, [%1];" : "=r"(value) : "l"(from));
+  return value;
 }
 SPIDER_DEVICE Pair load_point_pair(const void* from) {
-  return load_field_pair(from);
+  Pair v;
+  asm volatile("ld.global.cs.v2.b32 {%0, %1}, [%2];" : "=r"(v.word[0]), "=r"(v.word[1]) : "l"(from));
+  return v;
 }
 SPIDER_DEVICE Vector load_point_vector(const void* from) {
-  return load_field_vector(from);
+  Vector v;
+  asm volatile("ld.global.cs.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
+               : "l"(from));
+  return v;
 }
 /// prefetch.global.L2 (9.7.9.15) of the line that the cell is in.
 SPIDER_DEVICE void prefetch_point(const void* from) {
@@ -497,6 +506,28 @@ SPIDER_DEVICE void store_field_vector_if(bool wanted, void* to, const Vector& v)
   asm volatile(
       "{ .reg .pred wanted; setp.ne.b32 wanted, %5, 0; @wanted st.global.v4.b32 [%0], {%1, %2, %3, %4}; }" ::
           "l"(to),
+      "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3]), "r"(static_cast<int>(wanted))
+      : "memory");
+}
+
+/// Those of results of updates, evicted first as well.
+SPIDER_DEVICE void store_point_word_if(bool wanted, void* to, std::uint32_t v) {
+  asm volatile(
+      "{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.global.cs.b32 [%0], %1; }" ::"l"(to),
+      "r"(v), "r"(static_cast<int>(wanted))
+      : "memory");
+}
+SPIDER_DEVICE void store_point_pair_if(bool wanted, void* to, const Pair& v) {
+  asm volatile(
+      "{ .reg .pred wanted; setp.ne.b32 wanted, %3, 0; @wanted st.global.cs.v2.b32 [%0], {%1, %2}; }" ::"l"(
+          to),
+      "r"(v.word[0]), "r"(v.word[1]), "r"(static_cast<int>(wanted))
+      : "memory");
+}
+SPIDER_DEVICE void store_point_vector_if(bool wanted, void* to, const Vector& v) {
+  asm volatile(
+      "{ .reg .pred wanted; setp.ne.b32 wanted, %5, 0; @wanted st.global.cs.v4.b32 [%0], {%1, %2, %3, %4}; "
+      "}" ::"l"(to),
       "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3]), "r"(static_cast<int>(wanted))
       : "memory");
 }

@@ -194,6 +194,17 @@ SPIDER_DEVICE void store_field_vector_if(bool wanted, void* to, const Vector& v)
   if (wanted) store_field_vector(to, v);
 }
 
+/// Those of results of updates.
+SPIDER_DEVICE void store_point_word_if(bool wanted, void* to, std::uint32_t v) {
+  if (wanted) store_field_word(to, v);
+}
+SPIDER_DEVICE void store_point_pair_if(bool wanted, void* to, const Pair& v) {
+  if (wanted) store_field_pair(to, v);
+}
+SPIDER_DEVICE void store_point_vector_if(bool wanted, void* to, const Vector& v) {
+  if (wanted) store_field_vector(to, v);
+}
+
 /// ld.global.b16 of a field's cell.
 std::uint16_t load_field(const std::uint16_t* from);
 /// ld.global.v4.b32 of eight neighbouring cells: `from` is a multiple of 16 bytes.

@@ -304,7 +304,7 @@ struct Cores2d {
       float(&sum)[outputs] = sums[complete % steps];
       if constexpr (HasUpdate<Stencil>::value)
         update_row<complete>(field, tile, clip, complete < rows_left, rows, sum);
-      store_outputs<Cells, false>(to, complete < rows_left, clip, sum);
+      store_outputs<Cells, false, HasUpdate<Stencil>::value>(to, complete < rows_left, clip, sum);
       to += tile.output_stride;
       SPIDER_UNROLL
       for (int j = 0; j < outputs; ++j) sum[j] = 0;

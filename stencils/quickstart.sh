@@ -7,14 +7,14 @@ set -euo pipefail
 usage() {
   cat <<'END'
 usage: bash stencils/quickstart.sh [grid.npy] [--cell METRES] [--diffuse STEPS] [--out DIR] [--build DIR]
-                                   [--backend auto|cuda|emulated] [--no-install] [--installed DIR]
+                                   [--backend auto|cuda|host|emulated] [--no-install] [--installed DIR]
 
   grid.npy      2D heights in metres, row 0 northernmost; without it the Jacksboro fault DEM that matplotlib ships
   --cell        metres from cell to cell of grid.npy (30)
   --diffuse     steps of hillslope diffusion in f32, many in a sweep, beside single ones and double precision (none)
   --out         folder for kernels, fields and the picture (out)
   --build       folder for what is compiled (build/quickstart)
-  --backend     where the kernels run; auto takes a GPU if there is one, and else emulates it
+  --backend     where the kernels run; auto takes a GPU if there is one, and else the CPU
   --no-install  name the missing packages instead of installing them
   --installed   where spider-gen is installed already; without it, it is built here
 END
@@ -110,7 +110,7 @@ parse_arguments() {
     esac
     shift
   done
-  [[ $backend =~ ^(auto|cuda|emulated)$ ]] || { usage >&2; exit 2; }
+  [[ $backend =~ ^(auto|cuda|host|emulated)$ ]] || { usage >&2; exit 2; }
   [[ $diffuse =~ ^[0-9]+$ ]] || fail "--diffuse takes a number of steps, not $diffuse"
   [[ -z $cell || -n $grid ]] || fail "--cell belongs to a grid of your own"
 }
@@ -200,7 +200,7 @@ find_gpu() {
 
 choose_backend() {
   local reason
-  if [[ $backend == emulated ]]; then
+  if [[ $backend == emulated || $backend == host ]]; then
     reason="you asked for it"
   elif find_gpu >"$build/gpu.txt"; then
     backend=cuda
@@ -208,7 +208,7 @@ choose_backend() {
   else
     reason=$(<"$build/gpu.txt")
     [[ $backend == auto ]] || fail "the cuda back end cannot run here: $reason"
-    backend=emulated
+    backend=host
   fi
   printf 'Back end: %s (%s)\n' "$backend" "$reason"
 }

@@ -148,6 +148,30 @@ def wrap(array: Any) -> Array:
     raise TypeError(f"a {type(array).__name__} is no array: pass one of NumPy, CuPy, PyTorch, or one with DLPack")
 
 
+def place_on_device(array: Any) -> tuple[Any, int] | None:
+    """What of an array of CuPy or PyTorch on the current device decides how a kernel takes it, quickly, and the stream that
+    its library is on; None for all others."""
+    library = type(array).__module__.partition(".")[0]
+    if library == "cupy":
+        import cupy
+
+        if not isinstance(array, cupy.ndarray) or array.device.id != cupy.cuda.runtime.getDevice():
+            return None
+        return ((array.data.ptr, array.shape, array.strides, array.dtype.char, array.device.id),
+                cupy.cuda.get_current_stream().ptr)
+    if library == "torch":
+        import torch
+
+        if not isinstance(array, torch.Tensor) or not array.is_cuda or array.is_neg():
+            return None
+        device = array.get_device()
+        if device != torch.cuda.current_device():
+            return None
+        return ((array.data_ptr(), array.shape, array.stride(), array.dtype, device),
+                torch.cuda.current_stream(device).cuda_stream)
+    return None
+
+
 def _from_dlpack(array: Any) -> Array:
     """Results are of the library that reads it: NumPy on the host, CuPy or PyTorch on a device."""
     if array.__dlpack_device__()[0] == 1:  # kDLCPU

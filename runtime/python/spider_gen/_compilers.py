@@ -191,10 +191,11 @@ def cuda() -> Toolchain:
                         "backend=\"host\" runs on the processor")
     packages = pathlib.Path(sysconfig.get_paths()["purelib"]) / "nvidia"
     folders = [folder for folder in packages.glob("*/include") if (folder / "cuda_runtime.h").exists()]
-    options = ("-std=c++17", "-O3", f"-arch=sm_{gpu.arch}", "-Xcompiler=-fPIC,-fvisibility=hidden")
+    target = f"sm_{gpu.arch}" + ("a" if gpu.arch == 90 else "")  # kernels of --arch sm_90a want it, and others take it
+    options = ("-std=c++17", "-O3", f"-arch={target}", "-Xcompiler=-fPIC,-fvisibility=hidden")
     libraries = tuple(f"-L{folder.parent / 'lib'}" for folder in folders)
     return Toolchain("cuda", nvcc, (*options, *_include_options(), *(f"-I{folder}" for folder in folders)),
-                     (f"-arch=sm_{gpu.arch}", *libraries), (*_SHARED_SOURCES, "src/backend_cuda.cpp"), (), f"sm_{gpu.arch}")
+                     (f"-arch={target}", *libraries), (*_SHARED_SOURCES, "src/backend_cuda.cpp"), (), target)
 
 
 def choose(backend: str) -> Toolchain:

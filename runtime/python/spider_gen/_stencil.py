@@ -14,6 +14,7 @@ from . import _arrays, _compilers, _generator, _progress, spider
 
 _STATUS_ERRORS = {3: ValueError, 4: ValueError, 5: ValueError, 6: ValueError, 7: ValueError, 10: MemoryError}
 _SECONDS_PER_REPORT = 0.2
+_MOST_LAUNCHES = 64
 
 
 def stencil(
@@ -64,6 +65,7 @@ class Stencil:
         self._backend = backend
         self._generated = _generator.generate(spec)
         self._kernels: dict[str, tuple[Any, Any]] = {}  # by back end: library and kernel
+        self._launches: dict[Any, Any] = {}  # kernels and fields by the places of input and output
         self._loading = threading.Lock()
 
     def __repr__(self) -> str:
@@ -111,6 +113,8 @@ class Stencil:
         TypeError: no array, another type of elements, `u` and `out` in different places. ValueError: another number of
         dimensions or shape, a read-only `out`, overlap, x not contiguous.
         """
+        if out is not None and not given and self._launch_again(u, out, stream):
+            return out
         source = _arrays.wrap(u)
         library, kernel = self._kernel_for(source)
         _arrays.check_type(source, kernel.info, "u")
@@ -126,7 +130,36 @@ class Stencil:
                     _in_python(kernel.run, source.view, target.view, *further.views(), None, stream)
                 else:
                     _in_python(kernel.apply, source.view, target.view, stream)
+                    self._remember(kernel, source, target)
         return target.given
+
+    def _launch_again(self, u: Any, out: Any, stream: Any) -> bool:
+        """Launches what the same memory was launched with before, without looking at the arrays again."""
+        if not self._launches:
+            return False
+        source, target = _arrays.place_on_device(u), _arrays.place_on_device(out)
+        if source is None or target is None:
+            return False
+        found = self._launches.get((source[0], target[0]))
+        if found is None:
+            return False
+        kernel, a, b = found
+        handle = source[1] if stream is None else spider._stream_handle(stream)
+        status = kernel.library._c.spider_apply(kernel._handle, a, b, handle)
+        if status != 0:
+            _in_python(kernel.library._check, status)
+        return True
+
+    def _remember(self, kernel: Any, source: _arrays.Array, target: _arrays.Array) -> None:
+        # Whether cells around an array are its own, an address does not tell.
+        if kernel.info.on_host or any(map(any, kernel.halo(*source.shape))):
+            return
+        places = _arrays.place_on_device(source.given), _arrays.place_on_device(target.given)
+        if None in places:
+            return
+        if len(self._launches) >= _MOST_LAUNCHES:
+            self._launches.clear()
+        self._launches[places[0][0], places[1][0]] = (kernel, kernel._view(source.view).field, kernel._view(target.view).field)
 
     update = __call__
 

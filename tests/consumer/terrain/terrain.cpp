@@ -60,7 +60,14 @@ thread_local std::string last_error;
 }  // namespace
 
 const char* terrain_backend() {
-  return spider::info(gauss2d_r7_kernel()).emulated != 0 ? "emulated" : "cuda";
+  switch (spider::info(gauss2d_r7_kernel()).backend) {
+    case SPIDER_BACKEND_HOST:
+      return "host";
+    case SPIDER_BACKEND_EMULATED:
+      return "emulated";
+    default:
+      return "cuda";
+  }
 }
 
 std::int32_t terrain_filter(const char* name, std::int64_t rows, std::int64_t columns, const Bits* in,

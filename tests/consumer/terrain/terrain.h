@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* "cuda" or "emulated". */
+/* "cuda", "host" or "emulated". */
 TERRAIN_PUBLIC const char* terrain_backend(void);
 
 /* Applies the generated kernel of this name to a grid of f16 bit patterns, row after row without gaps. The

@@ -165,7 +165,7 @@ class Library:
     def device(self):
         """Where the kernels run, in words."""
         if self.backend != "cuda":
-            return "emulated on the host, no GPU"
+            return "on the CPU" if self.backend == "host" else "emulated on the CPU"
         query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
         try:
             names = subprocess.run(query, capture_output=True, text=True, check=True).stdout.splitlines()
@@ -218,7 +218,7 @@ def diffuse(library, heights, steps):
     mass = start.astype(np.float64).sum()
     drift = (values.astype(np.float64).sum() - mass) / mass
     error = np.abs(values - exact).max()
-    sooner = (f"{single_seconds / seconds:.1f} times as long" if library.backend == "cuda"
+    sooner = (f"{single_seconds / seconds:.1f} times as long" if library.backend != "emulated"
               else "emulated times say nothing of a GPU's")
     print(f"Diffusion: {steps} steps of heat2d_steps_f32 in {seconds:.3g} s, which heat2d_f32, a sweep a step, takes "
           f"{single_seconds:.3g} s for: {sooner}")

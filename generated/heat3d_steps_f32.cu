@@ -12,9 +12,9 @@
 // Bound     |error| <= 0 |result| + 7.5e-06 sum |w x| + 2.9e-36
 // Engine    cuda: CUDA cores, in f32
 // Steps     4 a sweep, stepped in registers: nothing is truncated, whatever the tolerance
-//           about 353 us a step over 768^3 points on an H200; a single sweep 1061 us
-// Plan      7 operations a point and step (taps), 3 warps of 11 rows a lane for each step
-//           tiles of 33 x 128 points, 25 x 120 of them stored, walking along z
+//           about 443 us a step over 768^3 points on an H200; a single sweep 1061 us
+// Plan      7 operations a point and step (taps), 3 warps of 12 rows a lane for each step
+//           tiles of 36 x 128 points, 28 x 120 of them stored, walking along z
 
 #include "heat3d_steps_f32.h"
 
@@ -34,11 +34,12 @@ namespace spider_heat3d_steps_f32 {
 /// 4 time steps of out[z][y][x] = sum of weight * in[z + dz][y + dy][x + dx]
 struct Stencil {
   using Cells = spider::F32Cells;
-  static constexpr int rows = 11, warps_down = 3, steps = 4, ahead = 2;
+  static constexpr int rows = 12, warps_down = 3, steps = 4, ahead = 4;
   static constexpr int blocks_per_multiprocessor = 1;
   static constexpr int plane_low = -1, plane_high = 1;
   static constexpr int row_low = -1, row_high = 1;
   static constexpr int column_low = -1, column_high = 1;
+  static constexpr bool leads_askew = false;
   static constexpr spider::PlaneForm form = spider::PlaneForm::taps;
   static constexpr float last = 0x1p+0F;
   SPIDER_DEVICE static float weight(int dz, int dy, int dx) {

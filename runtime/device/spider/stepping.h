@@ -49,17 +49,22 @@ struct FarSpan {
   SPIDER_DEVICE bool holds(std::int64_t i) const { return i >= begin && i < end; }
 };
 
+/// Does a face turn an axis of this extent round, rather than show its only cell again?
+SPIDER_DEVICE constexpr bool turns_round(FaceRule rule, std::int64_t extent) {
+  return folds(rule) && (rule != FaceRule::mirror || extent > 1);
+}
+
 /// What steps that reach `low` <= 0 and `high` >= 0 in all read of an axis, from `box` on. A face that folds
 /// turns what lies beyond it round, further from the box than taps reach where they reach to one side only.
 SPIDER_DEVICE constexpr FarSpan find_readable(const AxisRules& rules, const FarSpan& box, std::int64_t low,
                                               std::int64_t high, std::int64_t extent) {
   FarSpan span{box.begin + low, box.end + high};
   const std::int64_t begin = span.begin;
-  if (folds(rules.high) && span.end > extent) {
+  if (turns_round(rules.high, extent) && span.end > extent) {
     const std::int64_t folded = 2 * extent - span.end - (rules.high == FaceRule::mirror ? 1 : 0);
     if (folded < span.begin) span.begin = folded;
   }
-  if (folds(rules.low) && begin < 0) {
+  if (turns_round(rules.low, extent) && begin < 0) {
     const std::int64_t folded = (rules.low == FaceRule::mirror ? 1 : 0) - begin;
     if (folded > span.end) span.end = folded;
   }

@@ -9,9 +9,11 @@
 /// and are not stored.
 ///
 /// Faces. Beyond `halo` and `periodic` ones the field goes on: cells there are stepped like others. Beyond
-/// the others it ends. Columns there are filled in every plane that is handed on, by the rule; rows there are
-/// read from where the rule finds them; and planes near such a face are added to sums with the weights of all
-/// cells that the rule takes from them.
+/// the others it ends. Columns there are filled in every plane that is handed on, by the rule, and rows there
+/// are read from where the rule finds them.
+/// Planes of taps of radius 1 are streamed on beyond such a face: what lies there is handed on, too, or the
+/// first plane is added twice. For other radii, and for `mirror` at the low face, whose planes would come too
+/// late, planes near faces are added with the weights of all cells that the rules take from them.
 ///
 /// A `Stencil` has, as static members:
 /// - Cells: of spider/cells.h;
@@ -20,6 +22,7 @@
 /// - plane_low, plane_high, row_low, row_high, column_low, column_high: lowest and highest offset of a tap,
 /// at
 ///   most and at least 0;
+/// - leads_askew: does a tap lead to another column and another row?
 /// - form, weight(dz, dy, dx); last: what results are multiplied with, so that all weights sum up rightly;
 /// - plane_rules(), row_rules(), column_rules(): the boundary; values are f32 numbers whatever the cells are.
 #pragma once
@@ -32,6 +35,7 @@
 
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 namespace spider {
 inline namespace device_1 {
@@ -77,6 +81,9 @@ struct Stepping3d {
   static constexpr AxisRules y_rules = Stencil::row_rules();
   static constexpr AxisRules x_rules = Stencil::column_rules();
   static constexpr bool front_acts = !goes_on(z_rules.low), back_acts = !goes_on(z_rules.high);
+  /// Do the planes of steps go on beyond faces, as far as a tap leads?
+  static constexpr bool streams_faces = rz == 1 && z_rules.low != FaceRule::mirror;
+  static constexpr bool weighs_faces = (front_acts || back_acts) && !streams_faces;
   static constexpr bool rows_end = !goes_on(y_rules.low) || !goes_on(y_rules.high);
   static constexpr bool columns_end = !goes_on(x_rules.low) || !goes_on(x_rules.high);
 
@@ -106,7 +113,7 @@ struct Stepping3d {
   static constexpr int plane_weights = (2 * rz + 1) * dy_count * dx_count;
   static constexpr int face_weights = places + 4 * plane_rows;  ///< of planes near faces, a table a warp
   static constexpr int shared_bytes =
-      (face_weights + (front_acts || back_acts ? 4 * warps * plane_weights : 0) + 15) / 16 * 16;
+      (face_weights + (weighs_faces ? 4 * warps * plane_weights : 0) + 15) / 16 * 16;
   static constexpr std::uint32_t none = ~0U;
 
   using Row = float[columns];
@@ -124,6 +131,7 @@ struct Stepping3d {
     std::int32_t x0, y0;     ///< the tile's first column and row
     Range stored[3];
     Range readable[3];  ///< that taps reach from the box, where the field or its halo has them
+    Range plain;        ///< planes that are read from where they are
   };
 
   SPIDER_DEVICE static Range readable_of(const AxisRules& rules, const SweepArguments& f, int axis, int low,
@@ -163,6 +171,8 @@ struct Stepping3d {
     constexpr AxisRules of_columns = Stencil::column_rules();
     w.readable[0] = readable_of(of_planes, f, 0, Stencil::plane_low, Stencil::plane_high);
     w.readable[1] = readable_of(of_rows, f, 1, Stencil::row_low, Stencil::row_high);
+    w.plain.begin = w.readable[0].begin > 0 ? w.readable[0].begin : 0;
+    w.plain.end = w.readable[0].end < w.extent[0] ? w.readable[0].end : w.extent[0];
     w.readable[2] = readable_of(of_columns, f, 2, Stencil::column_low, Stencil::column_high);
     return true;
   }
@@ -188,11 +198,15 @@ struct Stepping3d {
 
   // Copies.
 
+  static constexpr int rows_of_warp = (height + warps - 1) / warps;  ///< that a warp requests of a plane
+
   /// The four columns of a lane's piece of every row.
   struct Piece {
-    std::int32_t from;     ///< column of the first
-    std::uint32_t wanted;  ///< bit c: column c is read
-    bool whole;            ///< of the block: all that is wanted comes in pieces
+    std::int32_t
+        offset[rows_of_warp];  ///< of the piece in each of the warp's rows, from the plane's first cell
+    std::int32_t from;         ///< column of the first
+    std::uint32_t wanted;      ///< bit c: column c is read
+    bool whole;                ///< of the block: all that is wanted comes in pieces
   };
 
   SPIDER_DEVICE static Piece plan_copies(const SweepArguments& f, const Walk& w) {
@@ -221,27 +235,58 @@ struct Stepping3d {
     return i < 0 ? 0 : extent - 1;
   }
 
+  /// Once the rows that planes have are known. Rows too far apart are read cell by cell.
+  SPIDER_DEVICE static void find_offsets(const SweepArguments& f, Piece& piece) {
+    constexpr std::int64_t largest = 0x7fffffff;
+    bool near = true;
+    SPIDER_UNROLL
+    for (int n = 0; n < rows_of_warp; ++n) {
+      const int j = device::warp_index() + n * warps;
+      const std::uint32_t y =
+          device::load_shared_word(static_cast<Shared>(sources + 4 * (j < height ? j : 0)));
+      const std::int64_t offset = static_cast<std::int32_t>(y) * f.input_stride[1] + piece.from;
+      near = near && offset <= largest && offset >= -largest;
+      piece.offset[n] = static_cast<std::int32_t>(offset);
+    }
+    piece.whole = piece.whole && device::largest_in_warp(near ? 0U : 1U) == 0;
+  }
+
   /// Requests this warp's rows of plane b of the stream.
   template <bool whole>
   SPIDER_DEVICE static void request_rows(const SweepArguments& f, const Walk& w, const Piece& piece,
                                          std::int32_t b) {
-    constexpr AxisRules rules = Stencil::plane_rules();
-    const std::int32_t z = find_input(rules, w.readable[0], w.start + b, w.extent[0]);
-    const Element* const plane = static_cast<const Element*>(f.input) + z * f.input_stride[0];
     const Shared slot = static_cast<Shared>(b % input_slots * input_bytes + ry * input_row_bytes +
                                             columns * Cells::element_bytes * device::lane_index());
-    const auto copy_row = [&](int j) {
-      const std::uint32_t y = device::load_shared_word(static_cast<Shared>(sources + 4 * j));
-      const Element* const row = plane + static_cast<std::int32_t>(y) * f.input_stride[1];
-      const Shared to = slot + static_cast<Shared>(j * input_row_bytes);
-      if constexpr (whole) {
+    std::int32_t z = w.start + b;
+    if (z < w.plain.begin || z >= w.plain.end) {
+      constexpr AxisRules rules = Stencil::plane_rules();
+      const MappedIndex source = find_plane(w, z);
+      if (streams_faces && source.constant) {
+        fill_input(w, slot, source.value);
+        return;
+      }
+      z = find_input(rules, w.readable[0], source.constant ? z : source.index, w.extent[0]);
+    }
+    const Element* const plane = static_cast<const Element*>(f.input) + z * f.input_stride[0];
+    if constexpr (whole) {
+      SPIDER_UNROLL
+      for (int n = 0; n < rows_of_warp; ++n) {
+        const int j = device::warp_index() + n * warps;
+        const bool wanted = piece.wanted != 0 && (height % warps == 0 || j < height);
+        const Shared to = slot + static_cast<Shared>(j * input_row_bytes);
         if constexpr (Cells::element_bytes == 4) {
-          device::copy_async_if(piece.wanted != 0, to, row + piece.from);
+          device::copy_async_if(wanted, to, plane + piece.offset[n]);
         } else {
-          device::copy_pair_async_if(piece.wanted != 0, to, row + piece.from);
+          device::copy_pair_async_if(wanted, to, plane + piece.offset[n]);
         }
-      } else {
-        constexpr AxisRules of_columns = Stencil::column_rules();
+      }
+    } else {
+      constexpr AxisRules of_columns = Stencil::column_rules();
+      SPIDER_NO_UNROLL
+      for (int j = device::warp_index(); j < height; j += warps) {
+        const std::uint32_t y = device::load_shared_word(static_cast<Shared>(sources + 4 * j));
+        const Element* const row = plane + static_cast<std::int32_t>(y) * f.input_stride[1];
+        const Shared to = slot + static_cast<Shared>(j * input_row_bytes);
         SPIDER_UNROLL
         for (int c = 0; c < columns; ++c) {
           const bool wanted = (piece.wanted >> c & 1U) != 0;
@@ -255,16 +300,19 @@ struct Stepping3d {
           }
         }
       }
-    };
-    if constexpr (whole) {
-      SPIDER_UNROLL
-      for (int n = 0; n < (height + warps - 1) / warps; ++n) {
-        const int j = device::warp_index() + n * warps;
-        if (j < height) copy_row(j);
-      }
-    } else {
+    }
+  }
+
+  /// A plane of the input beyond a constant face; of two that meet the one along x gives the value.
+  SPIDER_DEVICE static void fill_input(const Walk& w, Shared slot, std::uint32_t value) {
+    SPIDER_NO_UNROLL
+    for (int j = device::warp_index(); j < height; j += warps) {
       SPIDER_NO_UNROLL
-      for (int j = device::warp_index(); j < height; j += warps) copy_row(j);
+      for (int c = 0; c < columns; ++c) {
+        const MappedIndex along_x = find_column(w, w.x0 + columns * device::lane_index() + c);
+        device::store_shared(slot + static_cast<Shared>(j * input_row_bytes + c * Cells::element_bytes),
+                             Cells::cell(device::float_of(along_x.constant ? along_x.value : value)));
+      }
     }
   }
 
@@ -354,21 +402,41 @@ struct Stepping3d {
   SPIDER_DEVICE static void fill_columns(Shared plane, int first, int count, int columns_beyond, int thread,
                                          int threads) {
     SPIDER_NO_UNROLL
-    for (int i = thread; i < count * columns_beyond; i += threads) {
-      const int j = i / columns_beyond;
-      const device::Vector entry =
-          device::load_shared(static_cast<Shared>(beyond + 16 * (i - j * columns_beyond)));
+    for (int j = thread; j < count; j += threads) {
       const Shared row = plane + static_cast<Shared>((ry + first + j) * width * Plane::element_bytes);
       const auto place = [&](std::uint32_t column) {
         return row + static_cast<Shared>(column * Plane::element_bytes);
       };
-      if (entry.word[1] == none) {
-        device::store_shared(place(entry.word[0]), Plane::cell(device::float_of(entry.word[2])));
-      } else if constexpr (Plane::element_bytes == 4) {
-        device::store_shared(place(entry.word[0]), device::load_shared_word(place(entry.word[1])));
-      } else {
-        device::store_shared(place(entry.word[0]), device::load_shared_half(place(entry.word[1])));
+      SPIDER_NO_UNROLL
+      for (int i = 0; i < columns_beyond; ++i) {
+        const device::Vector entry = device::load_shared(static_cast<Shared>(beyond + 16 * i));
+        if (entry.word[1] == none) {
+          device::store_shared(place(entry.word[0]), Plane::cell(device::float_of(entry.word[2])));
+        } else if constexpr (Plane::element_bytes == 4) {
+          device::store_shared(place(entry.word[0]), device::load_shared_word(place(entry.word[1])));
+        } else {
+          device::store_shared(place(entry.word[0]), device::load_shared_half(place(entry.word[1])));
+        }
       }
+    }
+  }
+
+  /// Hands on a warp's rows of the plane beyond a face: `to` is where they go, `before` where the last plane
+  /// is, and where `to` points still the last but one.
+  SPIDER_DEVICE static void hand_on_beyond(const Walk& w, FaceRule rule, std::uint32_t value, Shared to,
+                                           Shared before) {
+    if (rule == FaceRule::mirror && w.extent[0] > 1) return;
+    device::Vector constants;
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      const MappedIndex along_x = find_column(w, w.x0 + columns * device::lane_index() + c);
+      constants.word[c] = along_x.constant ? along_x.value : value;
+    }
+    SPIDER_NO_UNROLL
+    for (int i = 0; i < rows; ++i) {
+      const auto place = static_cast<Shared>(i * row_bytes);
+      device::store_shared(to + place,
+                           rule == FaceRule::constant ? constants : device::load_shared(before + place));
     }
   }
 
@@ -398,21 +466,6 @@ struct Stepping3d {
                : (c >= columns ? s.right[c >= columns ? c - columns : 0] : u[c >= 0 && c < columns ? c : 0]);
   }
 
-  /// Does a tap of these rows lead aside?
-  SPIDER_DEVICE static bool leads_aside(int dy_low, int dy_high) {
-    bool aside = false;
-    SPIDER_UNROLL
-    for (int dz = -rz; dz <= rz; ++dz) {
-      SPIDER_UNROLL
-      for (int dy = -ry; dy <= ry; ++dy) {
-        SPIDER_UNROLL
-        for (int dx = -rx; dx <= rx; ++dx)
-          aside |= dx != 0 && dy >= dy_low && dy <= dy_high && Stencil::weight(dz, dy, dx) != 0.0F;
-      }
-    }
-    return aside;
-  }
-
   /// Where a warp finds the rows of a plane.
   template <class Plane, bool mapped>
   struct Rows {
@@ -439,58 +492,96 @@ struct Stepping3d {
     }
   };
 
+  // Loops as template arguments: the compiler would not unroll so many, and would look weights up.
+
+  template <int... i>
+  using Indices = std::integer_sequence<int, i...>;
+  template <int count>
+  using UpTo = std::make_integer_sequence<int, count>;
+
+  template <int dz, int dy, int dx>
+  SPIDER_DEVICE static void add_tap(const Row& u, const Sides& s, Row& sum) {
+    const float weight = Stencil::weight(dz, dy, dx);
+    if (weight != 0.0F) {
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) sum[c] = device::multiply_add(weight, cell(u, s, c + dx), sum[c]);
+    }
+  }
+
+  template <int dz, int dy, int... at>
+  SPIDER_DEVICE static void add_taps(const Row& u, const Sides& s, Row& sum, Indices<at...> /*columns*/) {
+    (add_tap<dz, dy, at - rx>(u, s, sum), ...);
+  }
+
+  /// To the sums of planes beside the one that is complete.
+  template <int dy, int i, int... q>
+  SPIDER_DEVICE static void add_to_planes(const Row& u, const Sides& s, Sums& sums,
+                                          Indices<q...> /*planes*/) {
+    (add_taps<rz - 1 - q, dy>(u, s, sums[q][i], UpTo<dx_count>{}), ...);
+  }
+
+  /// Row j of a plane to row i of the outputs.
+  template <int j, int i, class Finish>
+  SPIDER_DEVICE static void add_to_row(const Row& u, const Sides& s, Sums& sums, Row (&out)[rows],
+                                       const Finish& finish) {
+    constexpr int dy = j - i;
+    if constexpr (dy >= -ry && dy <= ry) {
+      if constexpr (dy == -ry) move_sums(sums, i, out[i]);
+      add_taps<rz, dy>(u, s, out[i], UpTo<dx_count>{});
+      add_to_planes<dy, i>(u, s, sums, UpTo<2 * rz>{});
+      if constexpr (dy == ry) finish(i, out[i]);
+    }
+  }
+
+  template <int j, class Finish, int... i>
+  SPIDER_DEVICE static void add_to_rows(const Row& u, const Sides& s, Sums& sums, Row (&out)[rows],
+                                        const Finish& finish, Indices<i...> /*rows*/) {
+    (add_to_row<j, i>(u, s, sums, out, finish), ...);
+  }
+
+  template <int j, class Source, class Finish>
+  SPIDER_DEVICE static void add_row(const Source& source, Row& next, Sums& sums, Row (&out)[rows],
+                                    const Finish& finish) {
+    Row u;
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) u[c] = next[c];
+    if constexpr (j + 1 < rows + ry) source.load(j + 1, next);
+    Sides s{};
+    if constexpr (Stencil::leads_askew || (j >= 0 && j < rows)) find_sides(u, s);
+    add_to_rows<j>(u, s, sums, out, finish, UpTo<rows>{});
+  }
+
+  template <class Source, class Finish, int... j>
+  SPIDER_DEVICE static void add_rows(const Source& source, Sums& sums, const Finish& finish,
+                                     Indices<j...> /*rows*/) {
+    Row out[rows];
+    Row next;
+    source.load(-ry, next);
+    (add_row<j - ry>(source, next, sums, out, finish), ...);
+  }
+
+  /// Before the first row that row i of the outputs takes: `out` becomes the sum of the plane that is to be
+  /// complete, and a new one begins.
+  SPIDER_DEVICE static void move_sums(Sums& sums, int i, Row& out) {
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      out[c] = sums[0][i][c];
+      SPIDER_UNROLL
+      for (int q = 0; q < 2 * rz; ++q)
+        sums[q][i][c] = q + 1 < 2 * rz ? sums[q + 1 < 2 * rz ? q + 1 : q][i][c] : 0.0F;
+    }
+  }
+
   /// Adds a plane, no face near along z; `finish(i, row)` is given each row of the plane that is complete.
   template <class Source, class Finish>
   SPIDER_DEVICE static void add_plane(const Source& source, Sums& sums, const Finish& finish) {
     if constexpr (form == PlaneForm::even) {
       add_even_plane(source, sums, finish);
     } else {
-      Row out[rows];
-      Row next;
-      source.load(-ry, next);
-      SPIDER_UNROLL
-      for (int j = -ry; j < rows + ry; ++j) {
-        Row u;
-        SPIDER_UNROLL
-        for (int c = 0; c < columns; ++c) u[c] = next[c];
-        if (j + 1 < rows + ry) source.load(j + 1, next);
-        Sides s{};
-        // Rows i = j - dy take it, as far as the warp has them.
-        if (leads_aside(j - (rows - 1), j)) find_sides(u, s);
-        SPIDER_UNROLL
-        for (int i = 0; i < rows; ++i) {
-          const int dy = j - i;
-          if (dy < -ry || dy > ry) continue;
-          if (dy == -ry) {  // the first row that this one takes
-            SPIDER_UNROLL
-            for (int c = 0; c < columns; ++c) {
-              out[i][c] = sums[0][i][c];
-              SPIDER_UNROLL
-              for (int q = 0; q < 2 * rz; ++q)
-                sums[q][i][c] = q + 1 < 2 * rz ? sums[q + 1 < 2 * rz ? q + 1 : q][i][c] : 0.0F;
-            }
-          }
-          SPIDER_UNROLL
-          for (int q = 0; q <= 2 * rz; ++q) {
-            SPIDER_UNROLL
-            for (int dx = -rx; dx <= rx; ++dx) {
-              const float weight = Stencil::weight(rz - q, dy, dx);
-              if (weight != 0.0F) {
-                SPIDER_UNROLL
-                for (int c = 0; c < columns; ++c) {
-                  float& sum = q == 0 ? out[i][c] : sums[q > 0 ? q - 1 : 0][i][c];
-                  sum = device::multiply_add(weight, cell(u, s, c + dx), sum);
-                }
-              }
-            }
-          }
-          if (dy == ry) finish(i, out[i]);
-        }
-      }
+      add_rows(source, sums, finish, UpTo<rows + 2 * ry>{});
     }
   }
 
-  /// weight * cell + weight beside * pair
   SPIDER_DEVICE static float product(float weight, float value) {
     return device::multiply_add(weight, value, 0.0F);
   }
@@ -606,15 +697,7 @@ struct Stepping3d {
       for (int i = 0; i < rows; ++i) {
         const int dy = j - i;
         if (dy < -ry || dy > ry) continue;
-        if (dy == -ry) {
-          SPIDER_UNROLL
-          for (int c = 0; c < columns; ++c) {
-            out[i][c] = sums[0][i][c];
-            SPIDER_UNROLL
-            for (int q = 0; q < 2 * rz; ++q)
-              sums[q][i][c] = q + 1 < 2 * rz ? sums[q + 1 < 2 * rz ? q + 1 : q][i][c] : 0.0F;
-          }
-        }
+        if (dy == -ry) move_sums(sums, i, out[i]);
         SPIDER_UNROLL
         for (int q = 0; q <= 2 * rz; ++q) {
           SPIDER_UNROLL
@@ -637,37 +720,43 @@ struct Stepping3d {
     device::sync_warp();
   }
 
-  /// Which of a lane's columns are outputs: bit c of `cells`; all or none where stores are whole.
+  /// Which of a lane's columns, and of the warp's rows, are outputs: bits.
   struct Wanted {
-    std::uint32_t cells;
-    bool whole;
+    std::uint32_t cells, rows;
+    bool whole;  ///< all columns of a lane or none, and four are stored at once
   };
 
-  SPIDER_DEVICE static Wanted find_wanted(const SweepArguments& f, const Walk& w) {
-    Wanted wanted{0, true};
+  SPIDER_DEVICE static Wanted find_wanted(const SweepArguments& f, const Walk& w, int first) {
+    Wanted wanted{0, 0, true};
     for (int c = 0; c < columns; ++c) {
       if (w.stored[2].holds(w.x0 + device::lane_index() * columns + c)) wanted.cells |= 1U << c;
+    }
+    for (int i = 0; i < rows; ++i) {
+      if (w.stored[1].holds(w.y0 + first + i)) wanted.rows |= 1U << i;
     }
     wanted.whole = f.aligned_output && w.stored[2].begin % columns == 0 && w.stored[2].end % columns == 0;
     return wanted;
   }
 
-  SPIDER_DEVICE static void store_row(const Wanted& wanted, Element* to, Row& u) {
-    SPIDER_UNROLL
-    for (int c = 0; c < columns; ++c) u[c] *= Stencil::last;
-    if (wanted.whole) {
+  /// Stores the columns `cells`.
+  SPIDER_DEVICE static void store_row(bool whole, std::uint32_t cells, Element* to, Row& u) {
+    if constexpr (Stencil::last != 1.0F) {
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) u[c] *= Stencil::last;
+    }
+    if (whole) {
       if constexpr (Cells::element_bytes == 4) {
         device::Vector v;
         SPIDER_UNROLL
         for (int c = 0; c < columns; ++c) v.word[c] = device::bits_of(u[c]);
-        device::store_field_vector_if(wanted.cells != 0, to, v);
+        device::store_field_vector_if(cells != 0, to, v);
       } else {
-        device::store_field_if(wanted.cells != 0, to, Cells::word(u), Cells::word(u + 2));
+        device::store_field_if(cells != 0, to, Cells::word(u), Cells::word(u + 2));
       }
     } else {
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c)
-        device::store_field_if((wanted.cells >> c & 1U) != 0, to + c, Cells::cell(u[c]));
+        device::store_field_if((cells >> c & 1U) != 0, to + c, Cells::cell(u[c]));
     }
   }
 
@@ -680,10 +769,11 @@ struct Stepping3d {
     const bool is_last = step == steps - 1;
     const int lane = device::lane_index();
     const std::int32_t stream = w.stored[0].end - w.start + lost_planes;
-    const Piece piece = plan_copies(f, w);
-    const Wanted wanted = find_wanted(f, w);
+    Piece piece = plan_copies(f, w);
+    const Wanted wanted = find_wanted(f, w, first);
     const int columns_beyond = list_columns_beyond(w);
     prepare(w);
+    find_offsets(f, piece);
     device::sync_block();
     SPIDER_NO_UNROLL
     for (int b = 0; b < ahead; ++b) {
@@ -702,34 +792,35 @@ struct Stepping3d {
     Element* const output =
         static_cast<Element*>(f.output) + (w.x0 + lane * columns) + (w.y0 + first) * f.output_stride[1];
     const std::int32_t first_plane = w.start - step * rz;
+    bool again = false;  // is a plane added for the second time?
     SPIDER_NO_UNROLL
-    for (std::int32_t round = 0; round < stream + steps - 1; ++round) {
+    for (std::int32_t round = 0; round < stream + steps - 1;) {
       const std::int32_t b = round - step;
-      if (round + ahead < stream) request(f, w, piece, round + ahead);
-      device::copy_async_commit();
-      if (columns_beyond > 0 && round + 1 < stream) {
-        fill_columns<Cells>(static_cast<Shared>((round + 1) % input_slots * input_bytes), 0, height,
-                            columns_beyond, thread_index(), warps * 32);
+      const auto next_input = static_cast<Shared>((round + 1) % input_slots * input_bytes);
+      if (!again) {
+        if (round + ahead < stream) request(f, w, piece, round + ahead);
+        device::copy_async_commit();
+        if (columns_beyond > 0 && round + 1 < stream)
+          fill_columns<Cells>(next_input, 0, height, columns_beyond, thread_index(), warps * 32);
       }
       if (b >= 0 && b < stream) {
         const std::int32_t z = first_plane + b;
+        const auto own = static_cast<Shared>((ry + first) * row_bytes + 16 * lane);
         const auto to = static_cast<Shared>(levels + (2 * step + (round & 1)) * level_bytes);
-        const bool is_stored = w.stored[0].holds(z - rz);
-        const auto finish = [&](int i, Row& u) {
-          if (!is_last) {
-            device::Vector v;
-            SPIDER_UNROLL
-            for (int c = 0; c < columns; ++c) v.word[c] = device::bits_of(u[c]);
-            device::store_shared(to + static_cast<Shared>((ry + first + i) * row_bytes + 16 * lane), v);
-          } else if (is_stored && w.stored[1].holds(w.y0 + first + i)) {
-            store_row(wanted, output + ((z - rz) * f.output_stride[0] + i * f.output_stride[1]), u);
-          }
+        const auto before = static_cast<Shared>(levels + (2 * step + (~round & 1)) * level_bytes);
+        const auto hand_on = [&](int i, Row& u) {
+          device::Vector v;
+          SPIDER_UNROLL
+          for (int c = 0; c < columns; ++c) v.word[c] = device::bits_of(u[c]);
+          device::store_shared(to + own + static_cast<Shared>(i * row_bytes), v);
         };
-        const bool at_face = (front_acts && z < 2 * rz) || (back_acts && z >= w.extent[0] - 2 * rz);
-        const auto add = [&](auto kind, Shared plane) {
+        const bool at_face =
+            weighs_faces && ((front_acts && z < 2 * rz) || (back_acts && z >= w.extent[0] - 2 * rz));
+        const auto add = [&](auto kind, Shared plane, const auto& finish) {
           using Plane = decltype(kind);
           if (at_face) {
-            add_plane_at_face(w, Rows<Plane, rows_end>{plane, first}, z, sums, finish);
+            if constexpr (weighs_faces)
+              add_plane_at_face(w, Rows<Plane, rows_end>{plane, first}, z, sums, finish);
           } else if (mapped) {
             if constexpr (rows_end) add_plane(Rows<Plane, true>{plane, first}, sums, finish);
           } else {
@@ -740,18 +831,45 @@ struct Stepping3d {
             static_cast<Shared>(b % input_slots * input_bytes + columns * Cells::element_bytes * lane);
         const auto handed =
             static_cast<Shared>(levels + (2 * (step - 1) + ((round + 1) & 1)) * level_bytes + 16 * lane);
-        if constexpr (Cells::element_bytes == 4) {
-          add(F32Cells{}, step == 0 ? input : handed);
-        } else if (step == 0) {
-          add(Cells{}, input);
+        const auto add_any = [&](const auto& finish) {
+          if constexpr (Cells::element_bytes == 4) {
+            add(F32Cells{}, step == 0 ? input : handed, finish);
+          } else if (step == 0) {
+            add(Cells{}, input, finish);
+          } else if constexpr (steps > 1) {
+            add(F32Cells{}, handed, finish);
+          }
+        };
+        if (is_last) {
+          const std::uint32_t stored_rows = w.stored[0].holds(z - rz) ? wanted.rows : 0;
+          Element* const done = output + (z - rz) * f.output_stride[0];
+          add_any([&](int i, Row& u) {
+            const bool is_stored = (stored_rows >> i & 1U) != 0;
+            store_row(wanted.whole, is_stored ? wanted.cells : 0, done + i * f.output_stride[1], u);
+          });
         } else if constexpr (steps > 1) {
-          add(F32Cells{}, handed);
+          if (streams_faces && back_acts && z == w.extent[0] + 1) {
+            hand_on_beyond(w, z_rules.high, z_rules.high_value, to + own, before + own);
+          } else {
+            add_any(hand_on);
+            if (streams_faces && z_rules.low == FaceRule::constant && z == 0)
+              hand_on_beyond(w, z_rules.low, z_rules.low_value, to + own, before + own);
+          }
+          if (columns_beyond > 0) {
+            device::sync_warp();
+            fill_columns<F32Cells>(to, first, rows, columns_beyond, lane, 32);
+          }
         }
-        if (!is_last && columns_beyond > 0) {
-          device::sync_warp();
-          fill_columns<F32Cells>(to, first, rows, columns_beyond, lane, 32);
+        // Beyond the low face lies what the first plane holds: it comes as that, and as itself.
+        if (streams_faces && front_acts && z_rules.low != FaceRule::constant && step > 0 && z == 0) {
+          again = !again;
+          if (again) {
+            device::sync_warp();
+            continue;
+          }
         }
       }
+      ++round;
       device::copy_async_wait<ahead - 2>();
       device::sync_block();
     }

@@ -18,7 +18,7 @@ extern "C" {
 /* The kernel for spider_apply and its kin; fields hold f16.
  * Stencil   2D product, 225 taps in 15 rows, reach y -7..7, x -7..7
  * Boundary  y nearest; x nearest
- * Bound     |error| <= 0.00049 |result| + 6.5e-05 sum |w x| + 3e-08 */
+ * Bound     |error| <= 0.00049 |result| + 0.00051 sum |w| largest |x| + 6e-08 */
 SPIDER_PUBLIC const spider_kernel* gauss2d_r7_kernel(void);
 
 #ifdef __cplusplus

@@ -81,6 +81,10 @@ void describe_update(const spec::StencilSpec& spec, std::vector<std::string>& li
 
 /// The error bound in words.
 std::string bound_text(const plan::ErrorBound& bound) {
+  if (bound.neighbourhood > 0) {
+    return fmt::format("|error| <= {:.2g} |result| + {:.2g} sum |w| largest |x| + {:.2g}", bound.result,
+                       bound.neighbourhood, bound.absolute);
+  }
   return fmt::format("|error| <= {:.2g} |result| + {:.2g} sum |w x| + {:.2g}", bound.result, bound.sum,
                      bound.absolute);
 }
@@ -166,7 +170,7 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
   lines.push_back("Engine    " + engine_text(plan.engine));
   if (plan.variant != plan::Variant{})
     lines.push_back("Variant  " + plan::variant_options(plan.variant) + ", for measurements");
-  if (plan.contraction.on_tensor_cores() && !plan.contraction.is_bands())
+  if (plan.contraction.on_tensor_cores() && !plan.contraction.is_bands() && !plan.contraction.is_low_rank())
     describe_products(plan.contraction, lines);
   std::visit([&](const auto& scheme) { describe(scheme, plan, lines); }, plan.scheme);
   return lines;

@@ -144,7 +144,6 @@ EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
   bind_stencil(kernel.spec, kernel.plan, bindings);
   bindings["storage_code"] = storage_code(kernel.spec.storage);
   bindings["device_abi"] = fmt::to_string(device_abi);
-  bindings["scheme"] = plan::scheme_name(kernel.plan.scheme);
   bindings["host_forms"] = host_forms_text(kernel);
   bindings["update"] = kernel.spec.update ? update_struct(kernel.spec) : "";
   bindings["products"] = fmt::to_string(kernel.contraction().chained_products());
@@ -153,6 +152,9 @@ EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
         const SchemeText text = text_of(scheme, kernel);
         bindings["minimum_arch"] = fmt::to_string(minimum_arch<Scheme>());
         bindings["stencil"] = text.stencil;
+        bindings["scheme_headers"] = fmt::format("#include <spider/kernels/{}.h>", scheme.name);
+        for (const std::string& other : text.more_schemes)
+          bindings["scheme_headers"] += fmt::format("\n#include <spider/kernels/{}.h>", other);
         bindings["forms"] = fmt::format("{}", fmt::join(text.forms, "\n"));
         // Of one step a kernel says nothing.
         bindings["facts"] = kernel.plan.op.steps == 1 ? "" : fmt::format(", {}", kernel.plan.op.steps);

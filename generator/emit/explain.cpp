@@ -145,6 +145,25 @@ void append_windows(const plan::KernelPlan& plan, std::string& text) {
   if (split) text += "\n    leading*: times the remainders of the inputs\n";
 }
 
+/// The lists of two passes, scaled as operands hold them.
+void append_lists(const plan::LowRank& lists, std::string& text) {
+  text += fmt::format("\n  Lists, whose products, summed and times {}, are the weights:\n\n", lists.scale);
+  for (std::size_t pair = 0; pair < lists.pairs.size(); ++pair) {
+    const auto append = [&](char axis, int low, const std::vector<std::vector<double>>& terms) {
+      std::vector<double> values(terms.front().size(), 0.0);
+      for (const std::vector<double>& term : terms) {
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] += term[i];
+      }
+      text += fmt::format("    {} of pair {}, from {} on:", axis, pair, low);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        text += fmt::format("{}{:.6g}", i % 8 == 0 ? "\n      " : " ", values[i]);
+      text += "\n";
+    };
+    append('y', lists.y_low, lists.pairs[pair].y);
+    append('x', lists.x_low, lists.pairs[pair].x);
+  }
+}
+
 std::size_t zeros_of(const plan::Operand& operand) {
   return static_cast<std::size_t>(
       std::count(operand.matrix.values.begin(), operand.matrix.values.end(), 0.0));
@@ -241,7 +260,10 @@ std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& 
   std::string text = fmt::format("{}: {}\n", spec.name, summary(spec));
   for (const std::string& line : report(spec, plan)) text += "  " + line + "\n";
   append_resources(plan, text);
-  if (plan.contraction.on_tensor_cores()) {
+  if (plan.contraction.is_low_rank()) {
+    append_work(figures_of(plan), plan.engine, text);
+    append_lists(plan.contraction.low_rank, text);
+  } else if (plan.contraction.on_tensor_cores()) {
     append_work(figures_of(plan), plan.engine, text);
     append_windows(plan, text);
     append_drawings(plan.contraction, text);

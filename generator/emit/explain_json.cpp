@@ -61,8 +61,9 @@ std::string tap_rows_json(const plan::KernelPlan& plan) {
 
 std::string error_bound_json(const plan::KernelPlan& plan) {
   const plan::ErrorBound& bound = plan.error_bound;
-  return fmt::format("  \"error_bound\": {{\"result\": {}, \"sum\": {}, \"absolute\": {}}},\n", bound.result,
-                     bound.sum, bound.absolute);
+  return fmt::format(
+      "  \"error_bound\": {{\"result\": {}, \"sum\": {}, \"absolute\": {}, \"neighbourhood\": {}}},\n",
+      bound.result, bound.sum, bound.absolute, bound.neighbourhood);
 }
 
 std::string figures_json(const plan::KernelPlan& plan) {

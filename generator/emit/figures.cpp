@@ -125,7 +125,9 @@ std::vector<ArchitectureBound> bounds_of(const plan::KernelPlan& plan,
   const Figures figures = figures_of(plan);
   const plan::SweepWork work{plan::reference_points(plan.dimensions), figures.bytes_per_point,
                              static_cast<double>(figures.mmas), plan.engine == plan::Engine::dense,
-                             static_cast<double>(plan.contraction.taps.size()) * plan.op.steps};
+                             plan.contraction.on_tensor_cores()
+                                 ? 0
+                                 : static_cast<double>(plan.contraction.taps.size()) * plan.op.steps};
   std::vector<ArchitectureBound> bounds;
   for (const std::string& architecture : architectures) {
     ArchitectureBound bound{architecture, plan::find_device_rates(architecture), {}};

@@ -12,6 +12,7 @@
 
 #include "diag/diagnostic.h"
 #include "plan/bands.h"
+#include "plan/low_rank.h"
 
 namespace spidergen::pack {
 namespace {
@@ -171,9 +172,108 @@ void prove_cores(const plan::KernelPlan& plan) {
   }
 }
 
+/// A weight of a list by its offset, as operands have it for one output.
+using ListWeights = std::map<int, double>;
+
+/// What a pass adds to one of its outputs, by pair of lists: of pass x output m of a tile, of pass y row m of
+/// a group. Adds up terms.
+std::vector<ListWeights> expand_pass(const plan::Contraction& contraction, const PackedKernel& packed,
+                                     bool along_y, int m) {
+  const plan::LowRank& lists = contraction.low_rank;
+  const auto pairs = static_cast<int>(lists.pairs.size());
+  std::vector<ListWeights> weights(lists.pairs.size());
+  int index = 0;  // of the pass
+  for (std::size_t i = 0; i < contraction.operands.size(); ++i) {
+    const plan::Source& source = contraction.sources[contraction.operands[i].source];
+    if (source.along_y != along_y) continue;
+    const plan::Matrix matrix = unpack(packed, static_cast<int>(i));
+    const int place = index++ / lists.terms;
+    for (int k = 0; k < matrix.columns; ++k) {
+      const double value = matrix.at(m, k);
+      if (value == 0) continue;
+      int pair = place / lists.chunks;
+      int offset = lists.first_column + place % lists.chunks * plan::tile_columns +
+                   source.mapping.column_input[k].x - source.mapping.row_output[m].x;
+      if (along_y) {
+        const int half = 2 * place + k / plan::group_rows;
+        pair = half % pairs;
+        offset = (half / pairs - lists.groups_above) * plan::group_rows + source.mapping.column_input[k].x -
+                 source.mapping.row_output[m].x;
+      }
+      weights[pair][offset] += value;
+    }
+  }
+  return weights;
+}
+
+/// The lists of a pass, which every one of its outputs must have alike.
+std::vector<ListWeights> prove_pass(const plan::Contraction& contraction, const PackedKernel& packed,
+                                    bool along_y) {
+  const int outputs = along_y ? plan::group_rows : plan::tile_columns;
+  const std::vector<ListWeights> first = expand_pass(contraction, packed, along_y, 0);
+  for (int m = 1; m < outputs; ++m) {
+    if (expand_pass(contraction, packed, along_y, m) != first) {
+      throw diag::InternalError(
+          fmt::format("output {} of pass {} has other weights than output 0", m, along_y ? 'y' : 'x'));
+    }
+  }
+  return first;
+}
+
+/// The registers of both passes, expanded, are weights that differ from those of all steps together by no
+/// more than the plan says, that sum to the same, and that reach no farther.
+void prove_low_rank(const spec::StencilSpec& spec, const plan::KernelPlan& plan, const PackedKernel& packed) {
+  const plan::LowRank& lists = plan.contraction.low_rank;
+  const std::vector<ListWeights> along_y = prove_pass(plan.contraction, packed, true);
+  const std::vector<ListWeights> along_x = prove_pass(plan.contraction, packed, false);
+  const plan::Operator op = plan::operator_of(spec, plan.op.steps);
+  plan::Matrix rest = plan::compose_taps(op);
+  double sum = 0;
+  double magnitude = 0;
+  for (const double weight : rest.values) {
+    sum += weight;
+    magnitude += std::fabs(weight);
+  }
+  double packed_sum = 0;
+  for (std::size_t pair = 0; pair < along_y.size(); ++pair) {
+    for (const auto& [dy, y_weight] : along_y[pair]) {
+      for (const auto& [dx, x_weight] : along_x[pair]) {
+        const int row = dy + op.reach_low[spec::axis_y];
+        const int column = dx + op.reach_low[spec::axis_x];
+        if (row < 0 || row >= rest.rows || column < 0 || column >= rest.columns) {
+          throw diag::InternalError(
+              fmt::format("two passes have a weight at (dy = {}, dx = {}), which no steps reach", dy, dx));
+        }
+        rest.at(row, column) -= lists.scale * y_weight * x_weight;
+        packed_sum += lists.scale * y_weight * x_weight;
+      }
+    }
+  }
+  double deviation = 0;
+  for (const double difference : rest.values) deviation += std::fabs(difference);
+  constexpr double of_proof = 0x1p-40;  // its own rounding
+  if (!(deviation <= (lists.deviation * (1 + of_proof) + of_proof) * magnitude)) {
+    throw diag::InternalError(
+        fmt::format("the weights of two passes differ by {} from the exact ones, not {}",
+                    deviation / magnitude, lists.deviation));
+  }
+  if (!(std::fabs(packed_sum - sum) <= (0x1p-24 + of_proof) * magnitude)) {
+    throw diag::InternalError(
+        fmt::format("the weights of two passes sum to {} instead of {}", packed_sum, sum));
+  }
+}
+
 }  // namespace
 
 void prove(const spec::StencilSpec& spec, const plan::KernelPlan& plan, const PackedKernel& packed) {
+  if (plan.contraction.is_low_rank()) {
+    prove_packing(plan.contraction, packed);
+    if (plan.op.steps > 1) {
+      prove_rounding(spec, plan.weights);
+      prove_cores(plan);
+    }
+    return prove_low_rank(spec, plan, packed);
+  }
   prove_rounding(spec, plan.weights);
   if (!plan.contraction.on_tensor_cores()) return prove_cores(plan);
   prove_packing(plan.contraction, packed);

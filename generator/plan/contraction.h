@@ -135,7 +135,41 @@ enum class Grouping {
   windows,        ///< neighbouring dx of a tap row, or two diagonals
   row_pairs,      ///< two tap rows (plan/row_pairs.h)
   bands,          ///< all taps along an axis (plan/bands.h)
+  low_rank,       ///< lists along x, then lists along y (plan/low_rank.h)
   multiply_adds,  ///< a tap, on CUDA cores
+};
+
+/// A list along y and one along x, whose product is a part of the weights: by term, then from the lowest
+/// offset on, as operands hold them.
+struct ListPair {
+  std::vector<std::vector<double>> y;
+  std::vector<std::vector<double>> x;
+
+  bool operator==(const ListPair&) const = default;
+};
+
+/// Weights as `scale` times a sum of products of lists (plan/low_rank.h).
+struct LowRank {
+  std::vector<ListPair> pairs;  ///< the strongest first
+  OperandType type = OperandType::f16;
+  int terms = 1;  ///< of a list's value
+  int y_low = 0;  ///< offset of the lists' first values
+  int x_low = 0;
+  double scale = 1;        ///< an f32 number
+  double sum = 0;          ///< of the exact weights
+  double packed_sum = 0;   ///< of those that the lists stand for
+  double magnitude = 0;    ///< sum of the exact weights' magnitudes
+  double passed = 0;       ///< of all pairs the product of the sums of both lists' magnitudes, scaled
+  double y_magnitude = 0;  ///< sum of the magnitudes of all lists along y, scaled
+  double truncation = 0;   ///< sum |w' - w| / sum |w| of so many pairs before they are rounded
+  double deviation = 0;    ///< and of the lists as they are packed
+  int first_column = 0;    ///< of the first chunk of 16 inputs along x, from a tile's first output
+  int chunks = 0;
+  int groups_above = 0;  ///< of eight rows that an output group takes, beside its own
+  int groups_below = 0;
+
+  [[nodiscard]] int groups() const { return groups_above + 1 + groups_below; }
+  bool operator==(const LowRank&) const = default;
 };
 
 /// What is multiplied, whatever the scheme: all that packing and its proof see.
@@ -155,11 +189,13 @@ struct Contraction {
                                   ///< whole), then pairs of diagonals, in 2D at most one
   std::vector<Operand> operands;  ///< no two equal
   std::vector<Product> products;  ///< in issue order: the output row that completes goes first
+  LowRank low_rank;               ///< of low_rank, whose operands are those along x, then those along y
   std::vector<CoreTap> taps;      ///< of multiply_adds, which have nothing of the above: ascending in
-                                  ///< (row, step, column)
+                                  ///< (row, step, column); and the step of low_rank
 
   [[nodiscard]] bool on_tensor_cores() const { return grouping != Grouping::multiply_adds; }
   [[nodiscard]] bool is_bands() const { return grouping == Grouping::bands; }
+  [[nodiscard]] bool is_low_rank() const { return grouping == Grouping::low_rank; }
   /// Are tap rows with a single tap at dx = 0 in pairs?
   [[nodiscard]] bool pairs_diagonals() const {
     return grouping == Grouping::windows && sources.back().distance() != Position{};

@@ -114,9 +114,30 @@ ErrorBound bound_steps(const spec::StencilSpec& spec, const KernelPlan& plan) {
   return bound;
 }
 
+/// Two passes. What passes between them is at most `passed` max |x| in all, for which pass x makes chunks
+/// products a term and rounds once, and pass y the rest of the products; composed weights are beside that
+/// `deviation` sum |w| max |x| off those of t single steps, whose weights are f32 numbers each.
+ErrorBound bound_low_rank(const KernelPlan& plan) {
+  const LowRank& lists = plan.contraction.low_rank;
+  const OperandType type = lists.type;
+  const double rounding = rounding_error(type);
+  const double arithmetic = rounding + error_of_mma * plan.contraction.chained_products();
+  double of_largest = higher_orders * arithmetic * lists.passed;
+  if (plan.op.steps > 1) {
+    const double growth = std::pow(std::max(1.0, sum_of_magnitudes(plan.weights)), plan.op.steps);
+    of_largest += lists.deviation * lists.magnitude + 2 * f32_rounding * plan.op.steps * growth;
+  }
+  ErrorBound bound;
+  bound.result = higher_orders * (rounding + f32_rounding);
+  bound.neighbourhood = of_largest / sum_of_magnitudes(plan.weights);
+  bound.absolute = smallest_value(type) / 2 * (1 + higher_orders * lists.y_magnitude) + least_normal_f32;
+  return bound;
+}
+
 }  // namespace
 
 ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan) {
+  if (plan.contraction.is_low_rank()) return bound_low_rank(plan);
   if (plan.op.steps > 1) return bound_steps(spec, plan);
   if (plan.engine == Engine::cuda) return bound_cores(spec, plan);
   return spec.storage == spec::Storage::f32 ? bound_f32(plan) : bound_half(plan);

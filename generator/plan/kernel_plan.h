@@ -18,6 +18,7 @@ struct ErrorBound {
   double result = 0;
   double sum = 0;
   double absolute = 0;
+  double neighbourhood = 0;  ///< times sum |w| of one step and the largest |x|
 
   bool operator==(const ErrorBound&) const = default;
 };

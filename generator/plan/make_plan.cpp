@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <iterator>
 #include <map>
@@ -15,6 +16,7 @@
 #include "plan/bands.h"
 #include "plan/error_bound.h"
 #include "plan/group_taps.h"
+#include "plan/low_rank.h"
 #include "plan/row_pairs.h"
 #include "plan/stepping.h"
 #include "plan/weights.h"
@@ -145,7 +147,7 @@ void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
   } else if (has_rule(spec, spec::BoundaryRule::antisymmetric)) {
     refuse("steps above 1 do not take 'antisymmetric' faces yet; write 'steps: 1' or remove it");
   } else if (problem.engine != Engine::cuda || problem.variant != Variant{}) {
-    refuse("steps above 1 are computed on CUDA cores so far, and in no variant: leave out other options");
+    refuse("steps above 1 take no operands compressed 2:4, and no variant: leave out other options");
   } else if (!spec.taps.empty() && !estimate_stepping(spec, steps)) {
     const int most = most_stepping(spec);
     refuse(fmt::format("{} steps of this stencil find no room in registers and shared memory; at most {} do",
@@ -241,7 +243,7 @@ constexpr bool advances_steps() {
 template <class Taken>
 void consider(const Problem& problem, const ContractionOffer& offer, std::vector<Draft>& drafts) {
   const Contraction& contraction = offer.contraction;
-  if (advances_steps<Taken>() != (problem.op.steps > 1)) return;
+  if (!contraction.is_low_rank() && advances_steps<Taken>() != (problem.op.steps > 1)) return;
   if (!Taken::takes(problem, contraction)) return;
   const Offer<Taken> taken =
       offer.objection.empty() ? Taken::plan(problem, contraction) : Offer<Taken>::none(offer.objection);
@@ -342,12 +344,131 @@ EngineDrafts ask_engine(const Problem& problem) {
   return asked;
 }
 
+/// The weights of one step that lists along y and x stand for.
+RoundedWeights weights_of(const spec::StencilSpec& spec, const LowRank& low_rank) {
+  RoundedWeights weights;
+  weights.type = spec.storage == spec::Storage::f16 ? OperandType::f16 : OperandType::bf16;
+  weights.terms = low_rank.terms;
+  weights.sum = low_rank.sum;
+  weights.packed_sum = low_rank.packed_sum;
+  const Matrix packed = expand(low_rank);
+  for (const spec::Tap& tap : spec.taps) {
+    const double value =
+        packed.at(tap.at[spec::axis_y] - low_rank.y_low, tap.at[spec::axis_x] - low_rank.x_low);
+    weights.taps.push_back({tap.at, tap.weight, {value}, value, 0, value});
+    weights.largest_error = std::max(weights.largest_error, std::fabs(value - tap.weight));
+  }
+  weights.exact = weights.largest_error == 0;
+  return weights;
+}
+
+/// Do taps reach as far in every row, so that no product of lists reaches farther than they do?
+bool fills_its_box(const Problem& problem) {
+  const Operator& op = problem.op;
+  const std::vector<TapRow>& rows = problem.tap_rows;
+  const auto is_full = [&](const TapRow& row) {
+    return row.low == -op.reach_low[spec::axis_x] && row.high == op.reach_high[spec::axis_x];
+  };
+  return static_cast<int>(rows.size()) == op.reach_low[spec::axis_y] + op.reach_high[spec::axis_y] + 1 &&
+         std::all_of(rows.begin(), rows.end(), is_full);
+}
+
+/// The plan of lists along x and along y, in two passes; nothing where there are none for such fields.
+std::vector<Draft> draft_low_rank(const Problem& problem) {
+  const spec::StencilSpec& spec = problem.spec;
+  if (spec.dimensions != 2 || spec.storage == spec::Storage::f32 || problem.variant != Variant{} ||
+      spec.taps.empty() || spec.update || spec.accumulate != spec::Accumulate::f32)
+    return {};
+  Draft draft;
+  draft.candidate.engine = Engine::dense;
+  draft.candidate.scheme = Lowrank2d::name;
+  draft.candidate.grouping = Grouping::low_rank;
+  LowRankOffer offer;
+  const auto [reach_z, reach_y, reach_x] = problem.op.reach_low;
+  static_cast<void>(reach_z);
+  const int reach =
+      std::max({reach_y, reach_x, problem.op.reach_high[spec::axis_y], problem.op.reach_high[spec::axis_x]});
+  if (reach > largest_pass_reach) {
+    offer.objection = fmt::format("two passes reach at most {} points, not {}", largest_pass_reach, reach);
+  } else if (problem.op.steps == 1 && !fills_its_box(problem)) {
+    offer.objection = "the taps are no product of a list along y and one along x";
+  } else {
+    offer = find_low_rank(problem);
+  }
+  draft.candidate.objection = offer.objection;
+  if (!offer.objection.empty()) return {draft};
+  Problem rounded = problem;
+  rounded.weights =
+      problem.op.steps > 1 ? round_weights_to_f32(spec).weights : weights_of(spec, offer.low_rank);
+  draft.contraction = contract_low_rank(rounded, std::move(offer.low_rank));
+  const Offer<Lowrank2d> layout = Lowrank2d::plan(rounded, draft.contraction);
+  draft.weights = std::move(rounded.weights);
+  draft.candidate.mapping = draft.contraction.mapping.name;
+  draft.candidate.products = draft.contraction.chained_products();
+  draft.candidate.microseconds = layout.microseconds;
+  draft.candidate.objection = layout.objection;
+  draft.scheme = layout.scheme;
+  return {draft};
+}
+
+/// The dense engine: two passes, and where it is asked for what sparse tensor cores do.
+EngineDrafts ask_dense(const Problem& problem, bool is_asked_for) {
+  EngineDrafts asked{Engine::dense, {}, {}};
+  if (is_asked_for && problem.op.steps == 1) asked = ask_engine(problem);
+  std::vector<Draft> drafts = draft_low_rank(problem);
+  const bool possible = !drafts.empty() && drafts.front().is_possible();
+  if (possible) asked.diagnostics = {};
+  if (is_asked_for && problem.op.steps > 1 && !possible) {
+    asked.diagnostics.error(
+        problem.spec.where.steps,
+        drafts.empty()
+            ? "'--engine dense' takes steps above 1 of 2D fields of 16 bits, with f32 sums and in no "
+              "variant; leave it out"
+            : fmt::format("'--engine dense' does not take so many steps: {}; leave it out",
+                          drafts.front().candidate.objection));
+  }
+  std::move(drafts.begin(), drafts.end(), std::back_inserter(asked.drafts));
+  return asked;
+}
+
+/// The number of steps of two passes that is fastest a step, by whole groups of rows that they reach, and how
+/// long a step then takes; 1 and 0 where there is none.
+std::pair<int, double> fastest_low_rank(const Problem& single) {
+  std::pair<int, double> fastest{1, 0};
+  int radius = 0;
+  for (const int axis : {spec::axis_y, spec::axis_x})
+    radius = std::max({radius, single.op.reach_low[axis], single.op.reach_high[axis]});
+  if (radius == 0) return fastest;
+  for (int reach = group_rows; reach <= largest_pass_reach; reach += group_rows) {
+    const int steps = reach / radius;
+    if (steps < 2) continue;
+    const Operator op = operator_of(single.spec, steps);
+    const Problem problem{single.spec, op, Engine::dense, {}, false, single.tap_rows, {}};
+    const std::vector<Draft> drafts = draft_low_rank(problem);
+    if (drafts.empty() || !drafts.front().is_possible()) continue;
+    const double us = drafts.front().candidate.microseconds / steps;
+    if (fastest.second == 0 || us < fastest.second) fastest = {steps, us};
+  }
+  return fastest;
+}
+
 /// What `steps` says, or where that is auto, what is fastest a step.
 int choose_steps(const spec::StencilSpec& spec, const Request& request, double single_us) {
   if (spec.steps) return *spec.steps;
-  const bool may_step = !spec.update && request.engine.value_or(Engine::cuda) == Engine::cuda &&
-                        request.variant == Variant{} && !spec.taps.empty() && single_us > 0;
-  return may_step ? fastest_stepping(spec, single_us) : 1;
+  if (spec.update || request.variant != Variant{} || spec.taps.empty() || single_us <= 0) return 1;
+  const auto may_use = [&](Engine engine) { return request.engine.value_or(engine) == engine; };
+  int fastest = 1;
+  double least_us = single_us;
+  if (may_use(Engine::cuda)) {
+    fastest = fastest_stepping(spec, single_us);
+    if (fastest > 1) least_us = *estimate_stepping(spec, fastest) / fastest;
+  }
+  if (may_use(Engine::dense)) {
+    const Operator op = operator_of(spec);
+    const auto [steps, us] = fastest_low_rank({spec, op, Engine::dense, {}, false, tap_rows_of(op), {}});
+    if (steps > 1 && us < least_us) fastest = steps;
+  }
+  return fastest;
 }
 
 /// The taps of all steps of a sweep together: as far as so many steps reach.
@@ -377,14 +498,12 @@ PlanResult make_plan(const spec::StencilSpec& spec, const Request& request) {
   const double single_us = spec.steps == 1 ? 0 : estimate_single_step(spec);
   const Operator op = operator_of(spec, choose_steps(spec, request, single_us));
   Problem problem{spec, op, Engine::sparse, request.variant, for_warpgroups, tap_rows_of(op), {}};
-  std::vector<Engine> engines{Engine::sparse, Engine::cuda};
-  if (request.engine == Engine::dense) engines.push_back(Engine::dense);
-
   std::vector<Draft> drafts;
   std::map<Engine, diag::Diagnostics> diagnostics;
-  for (const Engine engine : engines) {
+  for (const Engine engine : {Engine::sparse, Engine::cuda, Engine::dense}) {
     problem.engine = engine;
-    EngineDrafts asked = ask_engine(problem);
+    EngineDrafts asked =
+        engine == Engine::dense ? ask_dense(problem, request.engine == Engine::dense) : ask_engine(problem);
     diagnostics[engine] = std::move(asked.diagnostics);
     std::move(asked.drafts.begin(), asked.drafts.end(), std::back_inserter(drafts));
   }

@@ -41,18 +41,30 @@ StripGrid cut_columns(const Tiling& tiling, const Box& box) {
   return grid;
 }
 
+/// The rows of a box in groups of Tiling::row_anchor, in which walks down strips count.
+std::int32_t row_groups(const Tiling& tiling, const Box& box) {
+  return static_cast<std::int32_t>(
+      divide_up(box.offset[1] % tiling.row_anchor + box.extent[1], tiling.row_anchor));
+}
+
+std::int32_t least_groups(const Tiling& tiling) {
+  return static_cast<std::int32_t>(divide_up(least_rows, tiling.row_anchor));
+}
+
 /// In a single wave nothing evens out that walks at an edge take longer: beside others they get fewer rows.
-/// In several waves they come first and others fill up behind them.
-std::int32_t edge_rows(const StripGrid& grid, const Tiling& tiling, bool single_wave) {
-  if (!single_wave || grid.inner_strips == 0) return grid.inner_rows;
-  const std::int64_t fewer = std::int64_t{grid.inner_rows} * tiling.edge_percent / 100;
-  return static_cast<std::int32_t>(std::max<std::int64_t>(fewer, std::min(grid.inner_rows, least_rows)));
+/// In several waves they come first and others fill up behind them, unless they take longer than all waves.
+std::int32_t edge_rows(const StripGrid& grid, const Tiling& tiling, std::int64_t waves) {
+  if (grid.inner_strips == 0) return grid.inner_rows;
+  const std::int64_t fewer =
+      std::min<std::int64_t>(grid.inner_rows, grid.inner_rows * waves * tiling.edge_percent / 100);
+  return static_cast<std::int32_t>(
+      std::max<std::int64_t>(fewer, std::min(grid.inner_rows, least_groups(tiling))));
 }
 
 Launch cut_rows(StripGrid grid, const Tiling& tiling, std::int32_t rows, std::int32_t rows_per_walk,
-                bool single_wave) {
+                std::int64_t waves) {
   grid.inner_rows = rows_per_walk;
-  grid.edge_rows = edge_rows(grid, tiling, single_wave);
+  grid.edge_rows = edge_rows(grid, tiling, waves);
   const std::int64_t edge_walks = grid.edge_strips * divide_up(rows, grid.edge_rows);
   const std::int64_t inner_walks = grid.inner_strips * divide_up(rows, grid.inner_rows);
   grid.edge_walks = static_cast<std::int32_t>(std::min(edge_walks, largest_walk_count));
@@ -63,33 +75,35 @@ Launch cut_rows(StripGrid grid, const Tiling& tiling, std::int32_t rows, std::in
 /// The shortest walks whose blocks fill no more than `waves` waves, or the longest there are.
 Launch fit_rows(const StripGrid& grid, const Tiling& tiling, std::int32_t rows, std::int64_t waves,
                 std::int64_t resident) {
-  std::int32_t low = std::min(rows, least_rows);
+  std::int32_t low = std::min(rows, least_groups(tiling));
   std::int32_t high = rows;
   while (low < high) {
     const std::int32_t middle = low + (high - low) / 2;
-    if (cut_rows(grid, tiling, rows, middle, waves == 1).blocks <= waves * resident) {
+    if (cut_rows(grid, tiling, rows, middle, waves).blocks <= waves * resident) {
       high = middle;
     } else {
       low = middle + 1;
     }
   }
-  return cut_rows(grid, tiling, rows, low, waves == 1);
+  return cut_rows(grid, tiling, rows, low, waves);
 }
 
 Launch choose_strips(const Tiling& tiling, const Box& box, const backend::Residency& residency) {
-  const auto rows = static_cast<std::int32_t>(box.extent[1]);
+  const std::int32_t rows = row_groups(tiling, box);
   const StripGrid grid = cut_columns(tiling, box);
   const std::int64_t resident = std::max<std::int64_t>(
       1, std::int64_t{residency.multiprocessors} * residency.blocks_per_multiprocessor);
   const std::int32_t preferred = tiling.preferred_steps > 0 ? std::min(tiling.preferred_steps, rows) : rows;
+  constexpr std::int64_t many_waves = 100;  // in which walks at edges are as long as others
   const std::int64_t fewest =
-      std::max<std::int64_t>(1, cut_rows(grid, tiling, rows, preferred, false).blocks / resident);
+      std::max<std::int64_t>(1, cut_rows(grid, tiling, rows, preferred, many_waves).blocks / resident);
 
+  const std::int64_t started = divide_up(start_steps, tiling.row_anchor);
   Launch best{};
   std::int64_t best_steps = 0;
   for (std::int64_t waves = fewest; waves < fewest + 3; ++waves) {
     const Launch launch = fit_rows(grid, tiling, rows, waves, resident);
-    const std::int64_t steps_of_wave = launch.grid.strips.inner_rows + tiling.lead_steps + start_steps;
+    const std::int64_t steps_of_wave = launch.grid.strips.inner_rows + tiling.lead_steps + started;
     const std::int64_t steps = divide_up(launch.blocks, resident) * steps_of_wave;
     if (waves == fewest || steps < best_steps) {
       best = launch;

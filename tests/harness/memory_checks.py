@@ -357,6 +357,8 @@ def check_side_by_side(library, kernel, plan, rng):
 SPREAD = (1, 3, 31)
 # Stars as two bands: 16 rows along y, and along x all 32 columns that are computed together.
 SPREAD_OF_BANDS = (1, 8, 39)
+# Two passes: groups of eight rows, tiles of 16 columns and chunks of as many inputs, whole.
+SPREAD_OF_PASSES = (1, 14, 31)
 
 
 def check_not_finite(library, kernel, plan, rng):
@@ -398,7 +400,7 @@ def grown(plan, extent, places):
     """The points that may show something of a cell: those whose taps, or neighbours of taps in an operand, reach it
     through any face."""
     maps = []
-    spread = SPREAD_OF_BANDS if plan.template == "star2d" else SPREAD
+    spread = {"star2d": SPREAD_OF_BANDS, "lowrank2d": SPREAD_OF_PASSES}.get(plan.template, SPREAD)
     for axis in range(3):
         low, high = plan.reach[axis]
         low, high = low + spread[axis], high + spread[axis]

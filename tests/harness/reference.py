@@ -25,6 +25,7 @@ HALO, CONSTANT, NEAREST, PERIODIC, REFLECT, MIRROR, ANTISYMMETRIC = RULES = (
 AXES = "zyx"
 SIDES = ("low", "high")
 BOUND_TERMS = ("result", "sum", "absolute", "neighbourhood")
+LOW_RANK_TERMS = ("deviation", "magnitude", "passed", "y_magnitude")
 SCIPY_MODES = {CONSTANT: "constant", NEAREST: "nearest", PERIODIC: "wrap", REFLECT: "reflect", MIRROR: "mirror"}
 # numpy.pad's names for what a single step past a face shows.
 SETTLED_MODES = {CONSTANT: "constant", NEAREST: "edge"}
@@ -76,6 +77,13 @@ def tile_of(data):
     return (rows, 512), (highest[0][0], of_any_rows)
 
 
+def low_rank_of(data):
+    """What an explanation says of lists along y and along x, if it has any."""
+    if data.get("template") != "lowrank2d":
+        return ()
+    return tuple(float(data["passes"][0]["streaming"][key]) for key in LOW_RANK_TERMS)
+
+
 @dataclasses.dataclass(frozen=True)
 class Plan:
     """One kernel as `spider-gen --explain --explain-format json` tells it."""
@@ -99,6 +107,7 @@ class Plan:
     tile: tuple = ()  # rows and columns of the highest tile whose inputs wait there, in 2D
     tile_forms: tuple = ()  # numbers of the forms that have it, as in tile_of
     steps: int = 1  # that a sweep advances; taps are of one, tap_rows of all of them
+    low_rank: tuple = ()  # of two passes the values of LOW_RANK_TERMS
 
     @property
     def inner_tile_extent(self):
@@ -176,6 +185,7 @@ def load_plan(path):
             tile=tile,
             tile_forms=tile_forms,
             steps=int(data.get("steps", 1)),
+            low_rank=low_rank_of(data),
         )
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: not an explanation of a kernel: {error!r}") from error
@@ -229,6 +239,8 @@ def allowed_packing(plan, expected, weight, largest):
         return 0.0
     if expected.get("rational"):
         return 2.0**-23 * abs(weight)
+    if plan.low_rank:
+        return 2.0**-20 * largest
     if plan.accuracy != "full":
         return 2.0**-11 * abs(weight) + 2.0**-24 * largest
     return 2.0**-21 * largest
@@ -247,7 +259,7 @@ def compare_with_expected(plan, expected):
     if wanted.keys() != got.keys():
         return [*mistakes, f"taps {sorted(wanted.keys() ^ got.keys())[:4]} are in only one of spec and plan"]
     largest = max(abs(weight) for weight in wanted.values())
-    if expected.get("rational") and expected["weights"] == "auto" and plan.terms != 1:
+    if expected.get("rational") and expected["weights"] == "auto" and plan.terms != 1 and not plan.low_rank:
         mistakes.append(f"weights with a common factor take {plan.terms} terms")
     for offset, weight in wanted.items():
         tap = got[offset]
@@ -455,6 +467,8 @@ def error_bound(plan, total, magnitude, largest):
     the split leaves out."""
     if plan.engine == "cuda":
         return core_error_bound(plan, total, magnitude)
+    if plan.low_rank:
+        return low_rank_error_bound(plan, total, largest)
     adds = 1.001 * MMA_ERRORS * plan.chained_mmas * 2.0**-23
     rounding = plan.storage.rounding * numpy.abs(total) + plan.storage.subnormal_rounding
     if plan.storage.name != "f32":
@@ -475,6 +489,26 @@ def core_error_bound(plan, total, magnitude):
     if plan.storage.name == "f32":
         return bound
     return bound + 1.001 * plan.storage.rounding * numpy.abs(total) + plan.storage.subnormal_rounding
+
+
+def low_rank_error(plan):
+    """What two passes add to a result's rounding, relative to the largest input. What passes between them is rounded to
+    the storage, and every product adds as above; of several steps the weights are beside that by `deviation` off the
+    composed ones, whose f32 rounding counts at each step."""
+    deviation, composed, passed, _ = plan.low_rank
+    error = 1.01 * (plan.storage.rounding + MMA_ERRORS * plan.chained_mmas * 2.0**-23) * passed
+    if plan.steps > 1:
+        growth = max(1, sum(abs(tap.packed) for tap in plan.taps)) ** plan.steps
+        error += 1.01 * (deviation * composed + plan.steps * 2.0**-23 * growth)
+    return error
+
+
+def low_rank_error_bound(plan, total, largest):
+    """The same of two passes."""
+    *_, of_y = plan.low_rank
+    subnormal = (1 + 1.01 * of_y) * plan.storage.subnormal_rounding
+    rounding = 1.01 * (plan.storage.rounding + 2.0**-24) * numpy.abs(total)
+    return rounding + low_rank_error(plan) * largest + subnormal
 
 
 def stated_error_bound(plan, total, magnitude, largest):

@@ -289,6 +289,8 @@ def check_relative_l2(plan, error, total, magnitude, scale, verdict):
     norm = numpy.linalg.norm(total / scale)
     rms = norm / numpy.sqrt(total.size) * scale
     limit = RELATIVE_L2_LIMITS[plan.storage.name] if plan.accuracy == "full" else REDUCED_ACCURACY_L2_LIMIT
+    if plan.low_rank and norm:  # what passes between the lists is rounded, too, whatever cancels afterwards
+        limit += reference.low_rank_error(plan) * float(numpy.linalg.norm(magnitude / scale)) / norm
     input_error = INPUT_ERRORS[plan.accuracy] if plan.storage.name == "f32" else 0.0
     if norm < max(CANCELLATION, input_error / limit) * numpy.linalg.norm(magnitude / scale):
         return

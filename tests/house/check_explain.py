@@ -43,6 +43,29 @@ def unpack_comb(registers: list[list[int]], kind: str) -> list[list[float]]:
     ]
 
 
+def unpack_whole(registers: list[list[int]], kind: str) -> list[list[float]]:
+    """The 16 x 16 matrix that is A of mma.sync.m16n8k16 (9.7.14.5.8)."""
+    return [
+        [
+            number(registers[4 * (m % 8) + k % 8 // 2][m // 8 + 2 * (k // 8)] >> 16 * (k % 2), kind)
+            for k in range(16)
+        ]
+        for m in range(16)
+    ]
+
+
+def check_lists(plan: dict) -> None:
+    """Two passes: the registers are the matrices, and there are as many products as operands."""
+    (one_pass,) = plan["passes"]
+    kind = plan["storage"]
+    for number_of, operand in enumerate(one_pass["operands"]):
+        unpack_registers = unpack_comb if len(operand["matrix"]) == 8 else unpack_whole
+        if unpack_registers(operand["registers"], kind) != operand["matrix"]:
+            raise ValueError(f"registers of operand {number_of} are of another")
+    if not plan["mmas_per_128_outputs"] == plan["chained_mmas"] == len(one_pass["operands"]):
+        raise ValueError(f"there are {len(one_pass['operands'])} products")
+
+
 def row_of_output(source: dict, output: int) -> int | None:
     """The row of a source's matrices that is the output; of bands, output n of a row of 32, which is row n mod 16 of 16."""
     if len(source["row_output"]) == 16:
@@ -81,7 +104,8 @@ def check_prediction(plan: dict) -> None:
             continue
         memory = points * plan["bytes_per_point"] / told["copy_bytes_per_second"] * 1e6
         quarters = 4 * told["multiprocessors"]
-        tensor = points / 128 * plan["mmas_per_128_outputs"] * told["sparse_mma_ns"] / quarters / 1e3
+        mma_ns = told["dense_mma_ns" if plan["engine"] == "dense" else "sparse_mma_ns"]
+        tensor = points / 128 * plan["mmas_per_128_outputs"] * mma_ns / quarters / 1e3
         products = len(plan["taps"]) if plan["engine"] == "cuda" else 0
         cores = points * products * plan["steps"] / told["core_products_per_second"] * 1e6
         floor = max(memory, tensor, cores)
@@ -98,6 +122,9 @@ def check_prediction(plan: dict) -> None:
 
 def check(plan: dict) -> None:
     check_prediction(plan)
+    if plan["template"] == "lowrank2d":
+        check_lists(plan)
+        return
     unit = plan["weights"]["factor"] * 2.0 ** -plan["weights"]["exponent"]
     bands = plan["template"] == "star2d"
     nonzeros = slots = products = 0.0

@@ -11,6 +11,7 @@ namespace spidergen::emit {
 struct SchemeText {
   std::string stencil;             ///< `struct Stencil`, for the scheme's device header, with its tables
   std::vector<std::string> forms;  ///< ways to sweep, from large boxes to small ones
+  std::vector<std::string> more_schemes = {};  ///< whose headers forms beside the scheme's own take
 };
 [[nodiscard]] SchemeText text_of(const plan::Stream1d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Tile2d&, const Kernel& kernel);
@@ -25,6 +26,10 @@ struct SchemeText {
 [[nodiscard]] SchemeText text_of(const plan::Stepping1d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Stepping2d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Stepping3d&, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Lowrank2d&, const Kernel& kernel);
+
+/// `struct Stencil` alone of time steps.
+[[nodiscard]] std::string stepping_struct(const plan::Stepping2d& scheme, const Kernel& kernel);
 
 /// Each adds its scheme's lines to the report (describe.h).
 using Lines = std::vector<std::string>;
@@ -41,6 +46,7 @@ void describe(const plan::CudaCores&, const plan::KernelPlan& plan, Lines& lines
 void describe(const plan::Stepping1d&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::Stepping2d&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::Stepping3d&, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Lowrank2d&, const plan::KernelPlan& plan, Lines& lines);
 
 /// Each is its scheme's object in --explain's JSON: `streaming`, or on CUDA cores `cores`.
 [[nodiscard]] std::string json_of(const plan::Stream1d&, const plan::KernelPlan& plan);
@@ -56,5 +62,6 @@ void describe(const plan::Stepping3d&, const plan::KernelPlan& plan, Lines& line
 [[nodiscard]] std::string json_of(const plan::Stepping1d&, const plan::KernelPlan& plan);
 [[nodiscard]] std::string json_of(const plan::Stepping2d&, const plan::KernelPlan& plan);
 [[nodiscard]] std::string json_of(const plan::Stepping3d&, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Lowrank2d&, const plan::KernelPlan& plan);
 
 }  // namespace spidergen::emit

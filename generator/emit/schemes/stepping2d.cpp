@@ -32,8 +32,7 @@ int single_columns(const Scheme& scheme, spec::Storage storage) {
 
 }  // namespace
 
-SchemeText text_of(const plan::Stepping2d& scheme, const Kernel& kernel) {
-  constexpr int most_unrolled_taps = 50;
+std::string stepping_struct(const plan::Stepping2d& scheme, const Kernel& kernel) {
   const spec::StencilSpec& spec = kernel.spec;
   render::Bindings bindings;
   const auto set = [&](const std::string& name, const auto& value) {
@@ -63,12 +62,22 @@ SchemeText text_of(const plan::Stepping2d& scheme, const Kernel& kernel) {
   bindings["back"] = fmt::format("{:a}F", scheme.back);
   bindings["last"] = fmt::format("{:a}F", scheme.last);
   bindings["weights"] = weights_text(scheme, &Scheme::Weight::scaled);
-  bindings["single_weights"] = weights_text(scheme, &Scheme::Weight::single);
-  set("single_columns", single_columns(scheme, spec.storage));
-  set("single_unrolled", scheme.weights.size() <= most_unrolled_taps);
   bindings["row_rules"] = stepped_rules_text(spec, spec::axis_y);
   bindings["column_rules"] = stepped_rules_text(spec, spec::axis_x);
-  return {render_part("stepping2d.cu.in", bindings),
+  return render_part("stepping2d.cu.in", bindings);
+}
+
+SchemeText text_of(const plan::Stepping2d& scheme, const Kernel& kernel) {
+  constexpr int most_unrolled_taps = 50;
+  const render::Bindings bindings = {
+      {"single_weights", weights_text(scheme, &Scheme::Weight::single)},
+      {"single_columns", fmt::to_string(single_columns(scheme, kernel.spec.storage))},
+      {"single_unrolled", fmt::to_string(scheme.weights.size() <= most_unrolled_taps)},
+      {"row_weights", fmt::to_string(2 * scheme.radius_x + 1)},
+      {"radius_y", fmt::to_string(scheme.radius_y)},
+      {"radius_x", fmt::to_string(scheme.radius_x)},
+  };
+  return {stepping_struct(scheme, kernel) + "\n\n" + render_part("single_step.cu.in", bindings),
           {"spider::stepping2d_form<Stencil>(),", "spider::stepping2d_form<SingleStep>(),"}};
 }
 

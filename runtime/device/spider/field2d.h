@@ -53,7 +53,9 @@ struct Walk {
   std::int32_t across, first_row, rows;
 };
 
-/// Walk number `index` of a sweep; one without rows where the grid has one too many.
+/// Walk number `index` of a sweep; one without rows where the grid has one too many. Rows are counted in
+/// groups of Tiling::row_anchor.
+template <int row_anchor = 1>
 SPIDER_DEVICE Walk find_walk(const SweepArguments& field, int index) {
   const StripGrid& grid = field.grid.strips;
   int segment = 0;
@@ -70,9 +72,11 @@ SPIDER_DEVICE Walk find_walk(const SweepArguments& field, int index) {
     walk.rows = grid.inner_rows;
   }
   const std::int32_t row = segment * walk.rows;
-  const std::int32_t remaining = static_cast<std::int32_t>(field.box.extent[1]) - row;
+  const auto first = static_cast<std::int32_t>(field.box.offset[1]);
+  const auto rows = static_cast<std::int32_t>(field.box.extent[1]);
+  const std::int32_t remaining = (first % row_anchor + rows + row_anchor - 1) / row_anchor - row;
   if (walk.rows > remaining) walk.rows = remaining > 0 ? remaining : 0;
-  walk.first_row = static_cast<std::int32_t>(field.box.offset[1]) + row;
+  walk.first_row = first / row_anchor + row;
   return walk;
 }
 

@@ -17,7 +17,8 @@ struct Box {
 /// How a launch cuts a box into strips along x (TilingKind::strips). A warp walks down inner_rows or
 /// edge_rows output rows of a strip of Tiling::tile_extent[2] columns. Strips whose inputs cross an edge of
 /// the box in x are slower to walk: their walks are shorter, and come first. Warps count through the blocks:
-/// edge_walks of them take the edge strips in turn, segment by segment, the others the inner strips.
+/// edge_walks of them take the edge strips in turn, segment by segment, the others the inner strips. Rows are
+/// counted in groups of Tiling::row_anchor.
 struct StripGrid {
   std::int32_t first_column;  ///< of strip 0; a multiple of Tiling::anchor, not beyond the box's first column
   std::int32_t inner_strips;  ///< strips 1 .. inner_strips
@@ -148,7 +149,8 @@ struct Tiling {
   std::int32_t anchor = 0;  ///< walks begin at multiples of it along x, counted from the field's first column
   std::int32_t lead_steps = 0;       ///< input steps of a walk before its first outputs are complete
   std::int32_t preferred_steps = 0;  ///< of a walk, that run best on a large field; 0: one wave of blocks
-  std::int32_t row_anchor = 1;      ///< TilingKind::blocks and tiles: blocks begin at multiples of it along y
+  /// Blocks of TilingKind::blocks and tiles, and walks of strips, begin at multiples of it along y.
+  std::int32_t row_anchor = 1;
   std::int32_t warps_per_walk = 1;  ///< of TilingKind::strips: those that walk down a strip together
   /// Of TilingKind::strips and overlapping: of a walk's rows those of one at an edge, or of an outer strip,
   /// that takes as long.

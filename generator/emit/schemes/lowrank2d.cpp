@@ -1,0 +1,146 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emit/describe.h"
+#include "emit/schemes/schemes.h"
+#include "emit/storage_text.h"
+#include "plan/low_rank.h"
+
+namespace spidergen::emit {
+namespace {
+
+std::string term_text(const plan::LowRank& lists, const plan::Operand& operand) {
+  if (lists.terms == 1) return "";
+  return operand.term == 0 ? ", leading terms" : ", remainders";
+}
+
+std::string x_operands_text(const plan::Contraction& contraction, const pack::PackedKernel& packed) {
+  const plan::LowRank& lists = contraction.low_rank;
+  std::vector<std::string> blocks;
+  for (std::size_t i = 0; i < contraction.operands.size(); ++i) {
+    const plan::Operand& operand = contraction.operands[i];
+    if (operand.source != 0) continue;
+    const auto pair = static_cast<int>(i) / lists.terms / lists.chunks;
+    blocks.push_back(operand_text(packed.operands[i], fmt::format("list {}, inputs from column {} on{}", pair,
+                                                                  operand.shift, term_text(lists, operand))));
+  }
+  return fmt::format("{}", fmt::join(blocks, "\n"));
+}
+
+std::string y_words_text(const plan::Contraction& contraction, const pack::PackedKernel& packed) {
+  const plan::LowRank& lists = contraction.low_rank;
+  const auto pairs = static_cast<int>(lists.pairs.size());
+  std::string text;
+  int product = 0;
+  for (std::size_t i = 0; i < contraction.operands.size(); ++i) {
+    const plan::Operand& operand = contraction.operands[i];
+    if (operand.source == 0) continue;
+    for (const int word : {0, 2}) {
+      const int half = 2 * (product / lists.terms) + word / 2;
+      const bool is_there = half < lists.groups() * pairs;
+      text += fmt::format("{}{{  // {}\n", text.empty() ? "" : "\n",
+                          is_there ? fmt::format("list {}, rows from {} on{}", half % pairs,
+                                                 (half / pairs - lists.groups_above) * plan::group_rows,
+                                                 term_text(lists, operand))
+                                   : std::string("nothing"));
+      std::array<std::uint32_t, pack::warp_lanes> words{};
+      for (int lane = 0; lane < pack::warp_lanes; ++lane) words[lane] = packed.operands[i].values[lane][word];
+      text += fmt::format("{}\n}},", lane_words_text(words, "    "));
+    }
+    ++product;
+  }
+  return text;
+}
+
+/// What composed taps read beyond a face is where `reflect` has it, if the rule of one step is `nearest`.
+spec::StencilSpec with_composed_rules(const spec::StencilSpec& spec) {
+  spec::StencilSpec composed = spec;
+  for (spec::AxisBoundary& axis : composed.boundary) {
+    for (spec::Face* face : {&axis.low, &axis.high}) {
+      if (face->rule == spec::BoundaryRule::nearest) face->rule = spec::BoundaryRule::reflect;
+    }
+  }
+  return composed;
+}
+
+}  // namespace
+
+SchemeText text_of(const plan::Lowrank2d& scheme, const Kernel& kernel) {
+  const plan::Contraction& contraction = kernel.contraction();
+  const plan::LowRank& lists = contraction.low_rank;
+  const int steps = kernel.plan.op.steps;
+  const spec::StencilSpec spec = steps == 1 ? kernel.spec : with_composed_rules(kernel.spec);
+  render::Bindings bindings;
+  const auto set = [&](const std::string& name, int value) { bindings[name] = fmt::to_string(value); };
+  bindings["x_operands"] = x_operands_text(contraction, kernel.packed);
+  bindings["y_words"] = y_words_text(contraction, kernel.packed);
+  bindings["reach"] = reach2d_struct({spec, kernel.plan, kernel.packed}, contraction.row_low,
+                                     contraction.row_high, contraction.column_reach);
+  bindings["what"] = steps == 1 ? "" : fmt::format("{} time steps of ", steps);
+  bindings["storage"] = storage_struct(spec, kernel.plan);
+  set("rank", static_cast<int>(lists.pairs.size()));
+  set("terms", lists.terms);
+  set("steps", steps);
+  set("first_column", lists.first_column);
+  set("chunks", lists.chunks);
+  set("groups_above", lists.groups_above);
+  set("groups_below", lists.groups_below);
+  set("tiles", scheme.tiles);
+  set("warps_per_block", scheme.warps_per_block);
+  set("ring_groups", scheme.ring_groups);
+  set("blocks_per_multiprocessor", scheme.blocks_per_multiprocessor);
+  bindings["result_scale"] = fmt::format("{:a}F", lists.scale);
+  SchemeText text{render_part("lowrank2d.cu.in", bindings), {"spider::lowrank2d_form<Stencil>(),"}};
+  if (scheme.single_step) {
+    text.stencil += "\n\n// For what is left of a number of steps.\nnamespace single_step {\n\n" +
+                    stepping_struct(*scheme.single_step, kernel) + "\n\n}  // namespace single_step";
+    text.forms.emplace_back("spider::stepping2d_form<single_step::Stencil>(),");
+    text.more_schemes.emplace_back(plan::Stepping2d::name);
+  }
+  return text;
+}
+
+void describe(const plan::Lowrank2d& scheme, const plan::KernelPlan& plan, Lines& lines) {
+  const plan::LowRank& lists = plan.contraction.low_rank;
+  const int steps = plan.op.steps;
+  if (steps > 1) {
+    lines.push_back(
+        fmt::format("Steps     {} a sweep, composed; what is left of a number of steps is stepped", steps));
+    lines.push_back(fmt::format(
+        "          about {:.2f} us a step over 10240 x 10240 points on an H200; a single sweep {:.0f} us",
+        plan.microseconds / steps, plan.single_step_us));
+  }
+  lines.push_back(
+      fmt::format("Plan      rank {}: a pass along x and a pass along y, {} mma.sync.m16n8k16 per "
+                  "128 outputs",
+                  lists.pairs.size(), plan.contraction.chained_products()));
+  lines.push_back(fmt::format("          truncation {:.1e} of sum |w|, {:.1e} with operands of {} {} term{}",
+                              lists.truncation, lists.deviation, lists.terms, plan::type_name(lists.type),
+                              lists.terms == 1 ? "" : "s"));
+  lines.push_back(
+      fmt::format("          strips of {} columns, {} a warp; {} groups of eight rows wait in shared memory",
+                  scheme.warps_per_block * scheme.tiles * plan::tile_columns,
+                  scheme.tiles * plan::tile_columns, scheme.ring_groups));
+}
+
+std::string json_of(const plan::Lowrank2d& scheme, const plan::KernelPlan& plan) {
+  const plan::LowRank& lists = plan.contraction.low_rank;
+  return fmt::format(
+      "{{\"rank\": {}, \"terms\": {}, \"truncation\": {}, \"deviation\": {}, \"magnitude\": {}, "
+      "\"passed\": {}, \"y_magnitude\": {}, "
+      "\"tiles_per_warp\": {}, \"warps_per_block\": {}, \"ring_groups\": {}, "
+      "\"blocks_per_multiprocessor\": {}, \"estimated_registers\": {}, \"shared_bytes\": {}, "
+      "\"us_per_step\": {:.2f}, \"single_step_us\": {:.1f}}}",
+      lists.pairs.size(), lists.terms, lists.truncation, lists.deviation, lists.magnitude, lists.passed,
+      lists.y_magnitude, scheme.tiles, scheme.warps_per_block, scheme.ring_groups,
+      scheme.blocks_per_multiprocessor, scheme.estimated_registers, scheme.shared_bytes,
+      plan.microseconds / plan.op.steps, plan.single_step_us);
+}
+
+}  // namespace spidergen::emit

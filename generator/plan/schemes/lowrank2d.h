@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "plan/problem.h"
+#include "plan/schemes/stepping2d.h"
+
+namespace spidergen::plan {
+
+/// Lists along x, then lists along y, in two passes of dense products
+/// (runtime/device/spider/kernels/lowrank2d.h; generator/README.md, "Two passes").
+struct Lowrank2d {
+  static constexpr std::string_view name = "lowrank2d";
+
+  int tiles = 4;  ///< of 16 columns side by side in a warp
+  int warps_per_block = 4;
+  int ring_groups = 3;  ///< of eight rows
+  int blocks_per_multiprocessor = 1;
+  int estimated_registers = 0;
+  int shared_bytes = 0;
+  std::optional<Stepping2d> single_step;  ///< of more steps, for what is left of a number of them
+
+  static bool takes(const Problem& problem, const Contraction& contraction);
+  static Offer<Lowrank2d> plan(const Problem& problem, const Contraction& contraction);
+  bool operator==(const Lowrank2d&) const = default;
+};
+
+}  // namespace spidergen::plan

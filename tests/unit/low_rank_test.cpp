@@ -1,0 +1,170 @@
+#include "plan/low_rank.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+#include <variant>
+#include <vector>
+
+#include "diag/diagnostic.h"
+#include "pack/pack.h"
+#include "pack/prove.h"
+#include "plan/make_plan.h"
+
+namespace spidergen::plan {
+namespace {
+
+/// Five points, or with corners nine, of a field with these faces.
+spec::StencilSpec diffusion(int steps, spec::BoundaryRule rule = spec::BoundaryRule::halo) {
+  spec::StencilSpec stencil;
+  stencil.storage = spec::Storage::f16;
+  stencil.steps = steps;
+  for (const auto& [dy, dx] : {std::pair(-1, 0), {0, -1}, {0, 0}, {0, 1}, {1, 0}})
+    stencil.taps.push_back({{0, dy, dx}, dy == 0 && dx == 0 ? 0.6 : 0.1, {}});
+  for (const int axis : {spec::axis_y, spec::axis_x})
+    stencil.boundary[axis].low.rule = stencil.boundary[axis].high.rule = rule;
+  return stencil;
+}
+
+spec::StencilSpec separable(const std::vector<double>& list) {
+  spec::StencilSpec stencil;
+  stencil.storage = spec::Storage::f16;
+  const auto radius = static_cast<int>(list.size() / 2);
+  for (int dy = -radius; dy <= radius; ++dy) {
+    for (int dx = -radius; dx <= radius; ++dx)
+      stencil.taps.push_back({{0, dy, dx}, list[dy + radius] * list[dx + radius], {}});
+  }
+  return stencil;
+}
+
+std::vector<double> gaussian(int radius) {
+  std::vector<double> list;
+  for (int i = -radius; i <= radius; ++i) list.push_back(std::exp(-9.0 * i * i / (2.0 * radius * radius)));
+  const double sum = std::accumulate(list.begin(), list.end(), 0.0);
+  for (double& value : list) value /= sum;
+  return list;
+}
+
+KernelPlan plan_of(const spec::StencilSpec& stencil) {
+  return make_plan(stencil).plan;
+}
+
+bool passes_twice(const spec::StencilSpec& stencil) {
+  return std::holds_alternative<Lowrank2d>(plan_of(stencil).scheme);
+}
+
+TEST(LowRank, SingularValuesAreTheMatrixAgain) {
+  Matrix matrix(5, 7);
+  for (std::size_t i = 0; i < matrix.values.size(); ++i)
+    matrix.values[i] = std::sin(static_cast<double>(3 * i + 1));
+  const SingularValues values = singular_values(matrix);
+  ASSERT_EQ(values.value.size(), 7U);
+  Matrix again(5, 7);
+  for (std::size_t i = 0; i < values.value.size(); ++i) {
+    if (i > 0) {
+      EXPECT_LE(values.value[i], values.value[i - 1]);
+    }
+    for (int row = 0; row < 5; ++row) {
+      for (int column = 0; column < 7; ++column)
+        again.at(row, column) += values.value[i] * values.left[i][row] * values.right[i][column];
+    }
+  }
+  for (std::size_t i = 0; i < matrix.values.size(); ++i)
+    EXPECT_NEAR(again.values[i], matrix.values[i], 1e-13);
+}
+
+TEST(LowRank, ComposedTapsAreThoseOfStepsOneAfterTheOther) {
+  const Matrix once = compose_taps(operator_of(diffusion(1), 1));
+  EXPECT_EQ(once.values, (std::vector<double>{0, 0.1, 0, 0.1, 0.6, 0.1, 0, 0.1, 0}));
+  const Matrix twice = compose_taps(operator_of(diffusion(2), 2));
+  EXPECT_NEAR(twice.at(2, 2), 0.6 * 0.6 + 4 * 0.01, 1e-15);
+  EXPECT_NEAR(twice.at(1, 1), 2 * 0.01, 1e-16);
+  EXPECT_NEAR(twice.at(0, 2), 0.01, 1e-16);
+}
+
+TEST(LowRank, TakesAsManyPairsAsTheToleranceAsksFor) {
+  const LowRank few = plan_of(diffusion(32)).contraction.low_rank;
+  EXPECT_EQ(few.pairs.size(), 2U);
+  EXPECT_NEAR(few.truncation, 8.9e-5, 1e-6);  // as NumPy's decomposition has it
+  spec::StencilSpec loose = diffusion(32);
+  loose.tolerance = 0.01;
+  EXPECT_EQ(plan_of(loose).contraction.low_rank.pairs.size(), 1U);
+  spec::StencilSpec tight = diffusion(32);
+  tight.tolerance = 1e-4;
+  const LowRank precise = plan_of(tight).contraction.low_rank;
+  EXPECT_EQ(precise.pairs.size(), 2U);
+  EXPECT_EQ(precise.terms, 2);  // f16 numbers alone would be farther off
+  EXPECT_LE(precise.deviation, 1e-4);
+  tight.steps = 16;
+  EXPECT_EQ(plan_of(tight).contraction.low_rank.pairs.size(), 3U);
+  tight.tolerance = 0;
+  EXPECT_FALSE(passes_twice(tight));
+}
+
+TEST(LowRank, KeepsTheSumOfTheWeights) {
+  for (const int steps : {2, 7, 16, 24, 32, 48}) {
+    const KernelPlan plan = plan_of(diffusion(steps));
+    if (!std::holds_alternative<Lowrank2d>(plan.scheme)) continue;
+    const LowRank& lists = plan.contraction.low_rank;
+    const Matrix packed = expand(lists);
+    EXPECT_NEAR(std::accumulate(packed.values.begin(), packed.values.end(), 0.0), 1, 0x1p-24) << steps;
+    // Constant cells pass between the lists as they are: f16 rounds what is within 2^-12 of a number to it.
+    const std::vector<double>& x = lists.pairs.front().x.front();
+    EXPECT_NEAR(std::accumulate(x.begin(), x.end(), 0.0), 1, 0x1p-12) << steps;
+    EXPECT_LE(lists.deviation, lists.truncation + 0x1p-11) << steps;
+  }
+}
+
+TEST(LowRank, ActsAtFacesWhereComposingCommutes) {
+  using Rule = spec::BoundaryRule;
+  for (const Rule rule : {Rule::halo, Rule::periodic, Rule::reflect, Rule::mirror, Rule::nearest})
+    EXPECT_TRUE(passes_twice(diffusion(16, rule))) << spec::rule_name(rule);
+  EXPECT_FALSE(passes_twice(diffusion(16, Rule::constant)));
+  spec::StencilSpec drifting = diffusion(16, Rule::reflect);
+  drifting.taps[1].weight = 0.12;  // not even along x
+  EXPECT_FALSE(passes_twice(drifting));
+  drifting.boundary[spec::axis_x].low.rule = drifting.boundary[spec::axis_x].high.rule = Rule::periodic;
+  EXPECT_TRUE(passes_twice(drifting));
+}
+
+TEST(LowRank, TakesSeparableStencilsOfOneStep) {
+  const KernelPlan plan = plan_of(separable(gaussian(9)));
+  ASSERT_TRUE(std::holds_alternative<Lowrank2d>(plan.scheme));
+  EXPECT_EQ(plan.contraction.low_rank.pairs.size(), 1U);
+  double largest = 0;
+  for (const RoundedTap& tap : plan.weights.taps) largest = std::max(largest, tap.weight);
+  EXPECT_LE(plan.weights.largest_error, 0x1p-20 * largest);
+  // A corner more, and the taps are no product.
+  spec::StencilSpec other = separable(gaussian(9));
+  other.taps.front().weight *= 1.5;
+  EXPECT_NE(plan_of(other).contraction.low_rank.pairs.size(), 1U);
+}
+
+TEST(LowRank, RefusesWhatNoPlanMeets) {
+  spec::StencilSpec stencil = diffusion(16, spec::BoundaryRule::constant);
+  const diag::Diagnostics told = make_plan(stencil, {Engine::dense, {}, {}}).diagnostics;
+  ASSERT_TRUE(told.has_errors());
+  EXPECT_NE(told.items.front().text.find("'constant' along y acts at every step"), std::string::npos);
+}
+
+TEST(LowRank, ProofSeesAnotherDigit) {
+  const spec::StencilSpec stencil = diffusion(16);
+  const KernelPlan plan = plan_of(stencil);
+  ASSERT_TRUE(std::holds_alternative<Lowrank2d>(plan.scheme));
+  const pack::PackedKernel packed = pack::pack(plan);
+  EXPECT_NO_THROW(pack::prove(stencil, plan, packed));
+  pack::PackedKernel broken = packed;
+  broken.operands.front().values[5][0] ^= 1U;
+  EXPECT_THROW(pack::prove(stencil, plan, broken), diag::InternalError);
+  KernelPlan closer = plan;
+  closer.contraction.low_rank.deviation /= 2;
+  EXPECT_THROW(pack::prove(stencil, closer, packed), diag::InternalError);
+  KernelPlan scaled = plan;
+  scaled.contraction.low_rank.scale *= 1 + 0x1p-20;
+  EXPECT_THROW(pack::prove(stencil, scaled, packed), diag::InternalError);
+}
+
+}  // namespace
+}  // namespace spidergen::plan

@@ -204,8 +204,8 @@ endfunction()
 # The static library of one kernel; created by the first call that wants it and found by the others, from any directory.
 function(_spider_kernel_library where spec stem backend architectures depends output_directory options result)
   if(NOT stem MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
-    message(FATAL_ERROR "${where}: ${spec}: '${stem}' is no name of a kernel, which is an identifier; it is the stem of "
-                        "the spec, or what NAME says")
+    message(FATAL_ERROR "${where}: ${spec}: '${stem}', the stem of the spec or what NAME says, names the kernel and must "
+                        "be an identifier")
   endif()
   get_filename_component(spec_stem "${spec}" NAME_WLE)
   if(NOT stem STREQUAL spec_stem)

@@ -64,7 +64,7 @@ refuses name_of_two_specs "NAME blur_fast is for one spec, and SPECS names 2" "C
 find_package(SpiderGen CONFIG REQUIRED)
 spider_add_stencil(app SPECS ${specs}/blur.yaml ${specs}/other/blur.yaml BACKEND emulated NAME blur_fast)
 END
-refuses name_no_identifier "'blur-fast' is no name of a kernel" "C CXX" <<'END'
+refuses name_no_identifier "names the kernel and must be an identifier" "C CXX" <<'END'
 find_package(SpiderGen CONFIG REQUIRED)
 spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated NAME blur-fast)
 END

@@ -29,9 +29,9 @@ struct Range {
 struct Place {
   static constexpr int zero = 2;
 
-  std::int64_t index;
-  bool constant;
-  int side;  ///< whose constant: 0 of the low face, 1 of the high one; or `zero`, of an antisymmetric one
+  std::int64_t index = 0;
+  bool constant = false;
+  int side = 0;  ///< whose constant: 0 of the low face, 1 of the high one; or `zero`, of an antisymmetric one
   bool negated = false;  ///< and then its negative
 };
 

@@ -1,11 +1,11 @@
 // Smooths a field by way of a library, carries it along by a second kernel, takes means in f32 and in bf16,
 // and compares with what must come out.
+#include <fast_upwind.h>
 #include <filters.h>
 #include <smooth.h>
 #include <tilt.h>
 #include <tint.h>
 #include <upwind.h>
-#include <upwind_fast.h>
 
 #include <algorithm>
 #include <bit>
@@ -147,7 +147,7 @@ int main() {
     spider::prepare(smooth_kernel());
     const int smoothing = wrong_after_smoothing(29, 141);
     const int advection = wrong_after_advection(upwind_kernel(), 0.25F, 18, 70) +
-                          wrong_after_advection(upwind_fast_kernel(), 0.5F, 18, 70);
+                          wrong_after_advection(fast_upwind_kernel(), 0.5F, 18, 70);
     const int boxes = wrong_in_boxes(29, 141);
     const int single = wrong_means<float>(tilt_kernel(), {0.5, 0.1, 0.1, 0.2, 0.1}, 1.0F / 7, 0x1p-18);
     const int bfloat =

@@ -116,7 +116,7 @@ Launch choose_strips(const Tiling& tiling, const Box& box, const backend::Reside
 /// Blocks that walk far drift apart, until what neighbours share has left the L2 cache. It holds more planes
 /// where they are smaller than those of a large field.
 std::int64_t longest_volume_walk(const Tiling& tiling, const Box& box) {
-  constexpr std::int64_t large_plane = 768 * 768;
+  constexpr std::int64_t large_plane = std::int64_t{768} * 768;
   constexpr std::int64_t most_planes = 64;
   const std::int64_t planes = box.extent[0];
   if (tiling.preferred_steps == 0) return planes;

@@ -31,7 +31,7 @@ constexpr int schedulers = 4;  // of a multiprocessor
 
 /// Weights by offset, 0 where there is no tap, and how far they reach.
 struct Taps {
-  explicit Taps(const spec::StencilSpec& spec) {
+  explicit Taps(const spec::StencilSpec& spec) : all(&spec.taps) {
     for (const spec::Tap& tap : spec.taps) {
       for (const int axis : {spec::axis_y, spec::axis_x}) {
         int& radius = axis == spec::axis_y ? radius_y : radius_x;
@@ -40,7 +40,6 @@ struct Taps {
       sum += tap.weight;
       magnitude += std::fabs(tap.weight);
     }
-    all = &spec.taps;
     radius_y = std::max(1, radius_y);
   }
   [[nodiscard]] double at(int dy, int dx) const {
@@ -55,7 +54,7 @@ struct Taps {
            });
   }
 
-  const std::vector<spec::Tap>* all = nullptr;
+  const std::vector<spec::Tap>* all;
   int radius_y = 0;
   int radius_x = 0;
   double sum = 0;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstddef>
+
 #include "emit/kernel_text.h"
 #include "emit/storage_text.h"
 
@@ -18,6 +20,7 @@ std::string stepped_rules_text(const spec::StencilSpec& spec, int axis) {
 
 std::string weight_row_text(const float* weights, int count) {
   std::vector<std::string> row;
+  row.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) row.push_back(weights[i] == 0 ? "0" : fmt::format("{:a}F", weights[i]));
   return fmt::format("{}", fmt::join(row, ", "));
 }

@@ -42,9 +42,10 @@ Offer<Stepping1d> Stepping1d::plan(const Problem& problem, const Contraction& /*
   if (!choice) return Offer<Stepping1d>::none("so many steps find no room in registers");
   Stepping1d& scheme = choice->scheme;
   scheme.weights.assign(2 * static_cast<std::size_t>(scheme.radius_x) + 1, 0);
-  for (const RoundedTap& tap : problem.weights.taps)
-    scheme.weights[static_cast<std::size_t>(tap.at[spec::axis_x] + scheme.radius_x)] =
-        static_cast<float>(tap.packed);
+  for (const RoundedTap& tap : problem.weights.taps) {
+    const int place = tap.at[spec::axis_x] + scheme.radius_x;
+    scheme.weights[static_cast<std::size_t>(place)] = static_cast<float>(tap.packed);
+  }
   scheme.last = drift_of_steps(problem.weights, scheme.steps);
   return {scheme, choice->microseconds, ""};
 }

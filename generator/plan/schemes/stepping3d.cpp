@@ -145,7 +145,8 @@ Offer<Stepping3d> Stepping3d::plan(const Problem& problem, const Contraction& /*
   if (!choice) return Offer<Stepping3d>::none("so many steps find no room in registers and shared memory");
   Stepping3d& scheme = choice->scheme;
   const auto& [rz, ry, rx] = scheme.radius;
-  scheme.weights.assign(static_cast<std::size_t>((2 * rz + 1) * (2 * ry + 1) * (2 * rx + 1)), 0);
+  const int count = (2 * rz + 1) * (2 * ry + 1) * (2 * rx + 1);
+  scheme.weights.assign(static_cast<std::size_t>(count), 0);
   for (const RoundedTap& tap : problem.weights.taps) {
     const auto& [dz, dy, dx] = tap.at;
     const int place = ((dz + rz) * (2 * ry + 1) + dy + ry) * (2 * rx + 1) + dx + rx;

@@ -264,8 +264,8 @@ std::int64_t round_up(std::int64_t number, std::int64_t multiple) {
 
 /// Of how many cells along an axis blocks and aligned rows may be moved together without a change of either.
 std::int64_t common_multiple(const spider_kernel& kernel, int axis) {
-  constexpr std::int64_t cells_of_vectors = 16;
-  std::int64_t multiple = axis == axis_x ? cells_of_vectors : 1;
+  // Vectors of columns, and the rows that a step of some kernels takes together.
+  std::int64_t multiple = 16;
   for (std::int32_t i = 0; i < kernel.form_count; ++i) {
     const Tiling& tiling = kernel.forms[i].tiling;
     const std::int64_t anchor = axis == axis_x ? tiling.anchor : axis == axis_y ? tiling.row_anchor : 1;

@@ -34,7 +34,7 @@ import check_docs
 
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]
 # Programs that need no file of ours, and whose options are not ours to check.
-FOREIGN = {"cd", "g++", "nvcc", "ctest", "cmake", "ninja", "doxygen", "git", "export", "sudo", "./heat"}
+FOREIGN = {"venv/bin/pip", "cd", "g++", "nvcc", "ctest", "cmake", "ninja", "doxygen", "git", "export", "sudo", "./heat"}
 DEFAULTS = {"stencil": "example", "dimensions": "2", "storage": "f16", "shape": "star",
             "coefficients": "{center: 1, y: [1, 1], x: [1, 1]}"}
 
@@ -149,7 +149,10 @@ class Checker:
             return self.check_cmake(rest)
         if program in FOREIGN or program.startswith("build/"):
             return []
-        if program in ("bash", "python3", "/usr/bin/python3"):
+        if program in ("bash", "python", "python3", "/usr/bin/python3"):
+            if rest[0] == "-m":
+                known = rest[1] == "venv" or (self.root / "runtime/python" / rest[1] / "__main__.py").is_file()
+                return [] if known else [f"there is no module {rest[1]}"]
             program, rest = rest[0], rest[1:]
         script = next((base / program for base in (self.root, page.parent) if (base / program).is_file()), None)
         if any(block.name == program for block in check_docs.blocks(page)):

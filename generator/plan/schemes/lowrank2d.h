@@ -9,7 +9,7 @@
 namespace spidergen::plan {
 
 /// Lists along x, then lists along y, in two passes of dense products
-/// (runtime/device/spider/kernels/lowrank2d.h; generator/README.md, "Two passes").
+/// (runtime/device/spider/kernels/lowrank2d.h; generator/time_steps.md).
 struct Lowrank2d {
   static constexpr std::string_view name = "lowrank2d";
 

@@ -9,7 +9,7 @@
 namespace spidergen::plan {
 
 /// Time steps of a 1D stencil in registers, on CUDA cores: warps take overlapping strips
-/// (runtime/device/spider/kernels/stepping1d.h; generator/README.md, "Time steps").
+/// (runtime/device/spider/kernels/stepping1d.h; generator/time_steps.md).
 struct Stepping1d {
   static constexpr std::string_view name = "stepping1d";
   static constexpr bool advances_steps = true;

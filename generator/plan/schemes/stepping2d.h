@@ -9,7 +9,7 @@
 namespace spidergen::plan {
 
 /// Time steps of a 2D stencil in registers, on CUDA cores: warps chained in time walk down overlapping strips
-/// (runtime/device/spider/kernels/stepping2d.h; generator/README.md, "Time steps").
+/// (runtime/device/spider/kernels/stepping2d.h; generator/time_steps.md).
 struct Stepping2d {
   static constexpr std::string_view name = "stepping2d";
   static constexpr bool advances_steps = true;

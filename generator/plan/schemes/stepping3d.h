@@ -9,7 +9,7 @@
 namespace spidergen::plan {
 
 /// Time steps of a 3D stencil on CUDA cores: blocks walk along z, each warp takes one step of some rows
-/// (runtime/device/spider/kernels/stepping3d.h; generator/README.md, "Time steps").
+/// (runtime/device/spider/kernels/stepping3d.h; generator/time_steps.md).
 struct Stepping3d {
   static constexpr std::string_view name = "stepping3d";
   static constexpr bool advances_steps = true;

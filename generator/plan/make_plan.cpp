@@ -400,6 +400,11 @@ std::vector<Draft> draft_low_rank(const Problem& problem) {
   Problem rounded = problem;
   rounded.weights =
       problem.op.steps > 1 ? round_weights_to_f32(spec).weights : weights_of(spec, offer.low_rank);
+  const auto vanishes = [](const RoundedTap& tap) { return tap.packed == 0; };
+  if (std::any_of(rounded.weights.taps.begin(), rounded.weights.taps.end(), vanishes)) {
+    draft.candidate.objection = "a weight vanishes beside the largest";
+    return {draft};
+  }
   draft.contraction = contract_low_rank(rounded, std::move(offer.low_rank));
   const Offer<Lowrank2d> layout = Lowrank2d::plan(rounded, draft.contraction);
   draft.weights = std::move(rounded.weights);

@@ -115,7 +115,7 @@ struct SweepFunction {
   /// On the host: the arguments are UpdateArguments where the function wants them.
   void operator()(const SweepArguments& arguments) const {
     if (update != nullptr) {
-      update(static_cast<const UpdateArguments&>(arguments));
+      update(static_cast<const UpdateArguments&>(arguments));  // NOLINT(*-static-cast-downcast): as said
     } else {
       plain(arguments);
     }

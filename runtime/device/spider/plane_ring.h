@@ -511,7 +511,7 @@ struct PlaneRing {
                                           std::int32_t y, std::int32_t x) {
     if (!cell_is_reached(block, z, y, x)) return 0;
     const auto column = map_column(block, x);
-    const Element column_sign = sign_of<Element>(column.negated);
+    const auto column_sign = sign_of<Element>(column.negated);
     if (column.constant) return static_cast<Element>(column.value ^ column_sign);
     const auto row = map_row(block, y);
     const Element row_sign = column_sign ^ sign_of<Element>(row.negated);

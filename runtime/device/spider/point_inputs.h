@@ -115,9 +115,10 @@ struct PointInputs {
   template <class Each>
   SPIDER_DEVICE static void prefetch_field(const FurtherField& from, const PointPlace& place) {
     constexpr int lanes_per_line = 128 / (outputs * Each::element_bytes);
-    if (device::lane_index() % lanes_per_line == 0)
+    if (device::lane_index() % lanes_per_line == 0) {
       device::prefetch_point(static_cast<const typename Each::Element*>(from.data) +
                              (place.z * from.stride[0] + place.y * from.stride[1] + place.x));
+    }
   }
 
   static constexpr std::uint32_t all = 0xffffffffU >> (32 - outputs);

@@ -496,8 +496,7 @@ struct CudaCores {
         const bool constant = cell.constant || row.constant;
         const Shared place = to + static_cast<Shared>(cell.column * Cells::element_bytes);
         const Element* from = walk.input + (row.offset + cell.from);
-        const Element sign =
-            sign_of<Element>(cell.negated != (!cell.constant && !row.constant && row.negated));
+        const auto sign = sign_of<Element>(cell.negated != (!cell.constant && !row.constant && row.negated));
         if (wanted && constant) {
           const Element value = cell.constant ? static_cast<Element>(cell.from) : row.value;
           device::store_shared(place, static_cast<Element>(value ^ sign));
@@ -585,9 +584,10 @@ struct CudaCores {
         const int complete = slot_of<turns>(turn, steps_in_flight - 1);
         // The first to complete are those of steps before the walk.
         if constexpr (HasUpdate<Stencil>::value) {
-          if (step >= steps_in_flight - 1)
+          if (step >= steps_in_flight - 1) {
             update_step<path == Path::interior>(field, walk, step - (steps_in_flight - 1), clip,
                                                 sums[complete]);
+          }
         }
         store_outputs<Cells, path == Path::interior>(to, step >= steps_in_flight - 1, clip, sums[complete]);
         to += stride;

@@ -269,9 +269,10 @@ struct Lowrank2d {
     SPIDER_DEVICE void load() {
       const int lane = device::lane_index();
       SPIDER_UNROLL
-      for (int i = 0; i < rank * chunks * terms; ++i)
+      for (int i = 0; i < rank * chunks * terms; ++i) {
         x[i / terms / chunks][i / terms % chunks][i % terms] =
             device::load_table(Stencil::x_operand(i, lane));
+      }
       SPIDER_UNROLL
       for (int i = 0; i < y_products * terms; ++i) {
         SPIDER_UNROLL
@@ -349,9 +350,10 @@ struct Lowrank2d {
         SPIDER_UNROLL
         for (int pair = 0; pair < at_once; ++pair) {
           SPIDER_UNROLL
-          for (int tile = 0; tile < tiles; ++tile)
+          for (int tile = 0; tile < tiles; ++tile) {
             Storage::multiply_inputs(sums[pair][tile], weights.x[first + pair][i / terms][i % terms],
                                      inputs[tile + i / terms]);
+          }
         }
       }
       SPIDER_UNROLL

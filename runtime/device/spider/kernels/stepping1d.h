@@ -90,7 +90,7 @@ struct Stepping1d {
   }
 
   SPIDER_DEVICE static void load_row(const SweepArguments& f, const Strip& s, Row& u) {
-    const Element* const row = static_cast<const Element*>(f.input);
+    const auto* const row = static_cast<const Element*>(f.input);
     const std::int64_t x = s.x0 + device::lane_index() * columns;
     if (s.plain) {
       SPIDER_UNROLL
@@ -180,9 +180,10 @@ struct Stepping1d {
         device::store_field_vector(to + vector_elements * i, v);
       } else {
         SPIDER_UNROLL
-        for (int j = 0; j < vector_elements; ++j)
+        for (int j = 0; j < vector_elements; ++j) {
           device::store_field_if(s.stored.holds(begin + j), to + (vector_elements * i + j),
                                  Cells::cell(u[vector_elements * i + j]));
+        }
       }
     }
   }

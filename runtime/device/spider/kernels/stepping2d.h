@@ -748,9 +748,10 @@ struct Stepping2d {
         if (round + ahead < course.batches) request(f, w, course.copies, warp, round + ahead);
         device::copy_async_commit();
         const std::int32_t done = round - before_chain - warps;
-        if (done >= 0)
+        if (done >= 0) {
           store_results(f, w, warp, course.whole, first_result + done * batch,
                         slot_of(before_chain + warps - 1, round + 1));
+        }
         if (staged && round < course.batches) widen_inputs(warp, inputs, slot_of(0, round));
       };
       if (moves_first) move_data();

@@ -255,8 +255,8 @@ struct Stepping3d {
   template <bool whole>
   SPIDER_DEVICE static void request_rows(const SweepArguments& f, const Walk& w, const Piece& piece,
                                          std::int32_t b) {
-    const Shared slot = static_cast<Shared>(b % input_slots * input_bytes + ry * input_row_bytes +
-                                            columns * Cells::element_bytes * device::lane_index());
+    const auto slot = static_cast<Shared>(b % input_slots * input_bytes + ry * input_row_bytes +
+                                          columns * Cells::element_bytes * device::lane_index());
     std::int32_t z = w.start + b;
     if (z < w.plain.begin || z >= w.plain.end) {
       constexpr AxisRules rules = Stencil::plane_rules();
@@ -385,11 +385,11 @@ struct Stepping3d {
             along_x.constant ? along_x.value : (high ? y_rules.high_value : y_rules.low_value);
         const int row = high ? plane_rows - 1 : 0;
         if (plane < input_slots) {
-          const Shared to =
+          const auto to =
               static_cast<Shared>(plane * input_bytes + row * input_row_bytes + c * Cells::element_bytes);
           device::store_shared(to, Cells::cell(device::float_of(value)));
         } else {
-          const Shared to =
+          const auto to =
               static_cast<Shared>(levels + (plane - input_slots) * level_bytes + row * row_bytes + 4 * c);
           device::store_shared(to, value);
         }
@@ -590,8 +590,10 @@ struct Stepping3d {
   SPIDER_DEVICE static void add_even_plane(const Source& source, Sums& sums, const Finish& finish) {
     // Of the planes above and below, and of a cell's own: what a row adds to its own row of outputs, and to
     // those above and below.
-    Row outer[2] = {}, inner[2] = {};      // rows j - 1 and j, so far
-    Row outer_side = {}, inner_side = {};  // of row j - 1
+    Row outer[2] = {};  // rows j - 1 and j, so far
+    Row inner[2] = {};
+    Row outer_side = {};  // of row j - 1
+    Row inner_side = {};
     Row next;
     source.load(-1, next);
     SPIDER_UNROLL

@@ -118,6 +118,7 @@ class Stencil:
 
     weights: np.ndarray
     chained_mmas: int  # that one output goes through
+    neighbourhood: float  # of the error bound: what two passes round in between, relative to sum |w| and the largest input
 
 
 def centred(taps):
@@ -134,7 +135,8 @@ def load_stencils(folder):
     for path in sorted(folder.glob("*.json")):
         explained = json.loads(path.read_text(encoding="utf-8"))
         for entry in explained if isinstance(explained, list) else [explained]:
-            stencils[entry["stencil"]] = Stencil(centred(entry["taps"]), entry["chained_mmas"])
+            stencils[entry["stencil"]] = Stencil(centred(entry["taps"]), entry["chained_mmas"],
+                                                   entry["error_bound"]["neighbourhood"])
     if not stencils:
         raise TerrainError(f"{folder}: no explanation (*.json) of a kernel is here")
     return stencils
@@ -218,8 +220,8 @@ def diffuse(library, heights, steps):
     mass = start.astype(np.float64).sum()
     drift = (values.astype(np.float64).sum() - mass) / mass
     error = np.abs(values - exact).max()
-    sooner = (f"{single_seconds / seconds:.1f} times as long" if library.backend != "emulated"
-              else "emulated times say nothing of a GPU's")
+    sooner = (f"{single_seconds / seconds:.1f} times as long" if library.backend == "cuda"
+              else "times of a CPU say nothing of a GPU's")
     print(f"Diffusion: {steps} steps of heat2d_steps_f32 in {seconds:.3g} s, which heat2d_f32, a sweep a step, takes "
           f"{single_seconds:.3g} s for: {sooner}")
     print(f"           the mass drifts by {drift:.1e} of itself, {drift * mass / heights.size:+.1e} m a cell; "
@@ -249,16 +251,18 @@ def propagate_bound(grid, stencil):
 
     With input x that is off by at most e, weights w and W = max |w|, the error is at most the sum of
       sum |w| e                         the input's error, weighted,
-      sum 2^-21 W (|x| + e)             the weights: `weights: auto` keeps them to 2^-21 of the largest,
+      sum 2^-21 W (|x| + e)             the weights: `weights: auto` keeps them to 2^-21 of the largest, two passes to 2^-20,
       18 M 2^-23 sum |w| (|x| + e)      M chained MMAs, each adding up to 18 numbers with at least 24 bits, truncating,
+      n sum |w| max (|x| + e)           of two passes, what lies between them in f16; n as --explain says,
       2^-11 |result| + 2^-25            the rounding of the result to f16.
     """
     magnitude = np.abs(grid.reference) + grid.bound
     weights = np.abs(stencil.weights)
-    packing = np.where(weights > 0, 2.0**-21 * weights.max(), 0)
+    packing = np.where(weights > 0, (2.0**-20 if stencil.neighbourhood else 2.0**-21) * weights.max(), 0)
     bound = correlate(grid.bound, weights)
     bound += correlate(magnitude, packing)
     bound += 1.001 * 18 * stencil.chained_mmas * 2.0**-23 * correlate(magnitude, weights + packing)
+    bound += stencil.neighbourhood * (weights + packing).sum() * ndimage.maximum_filter(magnitude, weights.shape, mode="nearest")
     result = np.abs(correlate(grid.reference, stencil.weights)) + bound
     return bound + F16_UNIT * result + F16_FLOOR
 

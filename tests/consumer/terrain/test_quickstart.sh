@@ -56,7 +56,7 @@ END
 common=(--out "$work/out" --build "$build" --backend host --no-install)
 if (($# > 1)); then common+=(--installed "$2"); fi
 expect 0 'Back end: host' bash "$quickstart" "$work/corner.npy" --cell 90 --diffuse 50 "${common[@]}"
-grep -q 'Diffusion: 50 steps of heat2d_steps_f32 .* times as long' "$work/log" || fail "nothing was diffused"
+grep -q 'Diffusion: 50 steps of heat2d_steps_f32 in ' "$work/log" || fail "nothing was diffused"
 grep -q '61 x 83 cells of 90.00 m x 90.00 m' "$work/log" || fail "the grid is not the one that was given"
 cp -r -- "$work/out" "$work/host"
 # The kernels themselves, run lane by lane by the emulator, agree with the host's loops.

@@ -152,7 +152,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"advection2d", "spider-gen version 0.1.0", "39911da1d7c751f2", 2, SPIDER_F16,
                          {0, 1, 2}, {0, 0, 1}, 80, 2},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_advection2d
 

@@ -173,7 +173,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"advection2d_periodic", "spider-gen version 0.1.0", "ac50ee519a82a0a2", 2, SPIDER_F16,
                          {0, 1, 1}, {0, 1, 1}, 80, 3},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_advection2d_periodic
 

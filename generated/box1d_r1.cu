@@ -117,7 +117,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"box1d_r1", "spider-gen version 0.1.0", "d8a08ee515f4db5e", 1, SPIDER_F16,
                          {0, 0, 1}, {0, 0, 1}, 80, 1},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_box1d_r1
 

@@ -118,7 +118,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"box1d_r2", "spider-gen version 0.1.0", "a6bcaf72c9c851b2", 1, SPIDER_F16,
                          {0, 0, 2}, {0, 0, 2}, 80, 1},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_box1d_r2
 

@@ -120,7 +120,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"box1d_r7", "spider-gen version 0.1.0", "ae93649a9c3288fd", 1, SPIDER_F16,
                          {0, 0, 7}, {0, 0, 7}, 80, 1},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_box1d_r7
 

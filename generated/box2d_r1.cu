@@ -172,7 +172,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"box2d_r1", "spider-gen version 0.1.0", "d61cabb97bdb2e6f", 2, SPIDER_F16,
                          {0, 1, 1}, {0, 1, 1}, 80, 3},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_box2d_r1
 

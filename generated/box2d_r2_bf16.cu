@@ -184,7 +184,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"box2d_r2_bf16", "spider-gen version 0.1.0", "d738eb603051488e", 2, SPIDER_BF16,
                          {0, 2, 2}, {0, 2, 2}, 80, 3},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_box2d_r2_bf16
 

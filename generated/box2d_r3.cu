@@ -209,7 +209,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"box2d_r3", "spider-gen version 0.1.0", "63be625a67d68c78", 2, SPIDER_F16,
                          {0, 3, 3}, {0, 3, 3}, 80, 4},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_box2d_r3
 

@@ -364,7 +364,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"box2d_r5", "spider-gen version 0.1.0", "0a8b0c74cf5c9406", 2, SPIDER_F16,
                          {0, 5, 5}, {0, 5, 5}, 80, 11},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_box2d_r5
 

@@ -471,7 +471,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"box2d_r7", "spider-gen version 0.1.0", "a6c18fb3bcfde30a", 2, SPIDER_F16,
                          {0, 7, 7}, {0, 7, 7}, 80, 15},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_box2d_r7
 

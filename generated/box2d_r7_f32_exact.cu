@@ -489,7 +489,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"box2d_r7_f32_exact", "spider-gen version 0.1.0", "d286cfcd527057d0", 2, SPIDER_F32,
                          {0, 7, 7}, {0, 7, 7}, 80, 30},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_box2d_r7_f32_exact
 

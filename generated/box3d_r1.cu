@@ -245,7 +245,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"box3d_r1", "spider-gen version 0.1.0", "b2fe05d8c4f88beb", 3, SPIDER_F16,
                          {1, 1, 1}, {1, 1, 1}, 80, 6},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_box3d_r1
 

@@ -110,7 +110,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"box3d_r1_steps", "spider-gen version 0.1.0", "075f2ca6381984df", 3, SPIDER_F16,
                          {3, 3, 3}, {3, 3, 3}, 80, 0, 3},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_box3d_r1_steps
 

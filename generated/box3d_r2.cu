@@ -473,7 +473,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"box3d_r2", "spider-gen version 0.1.0", "acc2cfa3e4361b26", 3, SPIDER_F16,
                          {2, 2, 2}, {2, 2, 2}, 80, 15},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_box3d_r2
 

@@ -184,7 +184,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"gauss2d_r2", "spider-gen version 0.1.0", "c571136e2eec939b", 2, SPIDER_F16,
                          {0, 2, 2}, {0, 2, 2}, 80, 3},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_gauss2d_r2
 

@@ -118,7 +118,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"heat1d", "spider-gen version 0.1.0", "b380f89f3345a07f", 1, SPIDER_F16,
                          {0, 0, 1}, {0, 0, 1}, 80, 1},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_heat1d
 

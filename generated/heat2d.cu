@@ -155,7 +155,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"heat2d", "spider-gen version 0.1.0", "7b700446ea426b54", 2, SPIDER_F16,
                          {0, 1, 1}, {0, 1, 1}, 80, 3},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_heat2d
 

@@ -155,7 +155,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"heat2d_bf16", "spider-gen version 0.1.0", "f8f2328fe4aa5ca6", 2, SPIDER_BF16,
                          {0, 1, 1}, {0, 1, 1}, 80, 3},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_heat2d_bf16
 

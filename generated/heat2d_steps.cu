@@ -481,7 +481,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"heat2d_steps", "spider-gen version 0.1.0", "82f2e4435171b821", 2, SPIDER_F16,
                          {0, 24, 24}, {0, 24, 24}, 80, 23, 24},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_heat2d_steps
 

@@ -169,7 +169,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"heat3d", "spider-gen version 0.1.0", "7efd1fd8a6b016f8", 3, SPIDER_F16,
                          {1, 1, 1}, {1, 1, 1}, 80, 5},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_heat3d
 

@@ -181,7 +181,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"hyperdiffusion2d_mirror", "spider-gen version 0.1.0", "3ad6febec193ee8b", 2, SPIDER_F16,
                          {0, 2, 2}, {0, 2, 2}, 80, 3},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_hyperdiffusion2d_mirror
 

@@ -306,7 +306,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"laplacian2d_r4", "spider-gen version 0.1.0", "4d2e78d225b8a985", 2, SPIDER_F16,
                          {0, 4, 4}, {0, 4, 4}, 80, 5},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_laplacian2d_r4
 

@@ -184,7 +184,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"mean2d_reflect", "spider-gen version 0.1.0", "9102ba87f8ee2099", 2, SPIDER_F16,
                          {0, 2, 2}, {0, 2, 2}, 80, 3},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_mean2d_reflect
 

@@ -210,7 +210,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"poisson3d", "spider-gen version 0.1.0", "ad2d3c470cc28437", 3, SPIDER_F16,
                          {1, 1, 1}, {1, 1, 1}, 80, 6},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_poisson3d
 

@@ -154,7 +154,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"sobel_x", "spider-gen version 0.1.0", "d71f193d67b4f188", 2, SPIDER_F16,
                          {0, 1, 1}, {0, 1, 1}, 80, 3},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_sobel_x
 

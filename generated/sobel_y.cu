@@ -151,7 +151,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"sobel_y", "spider-gen version 0.1.0", "e452c99bdd0dd96e", 2, SPIDER_F16,
                          {0, 1, 1}, {0, 1, 1}, 80, 2},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_sobel_y
 

@@ -180,7 +180,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"star2d_r2", "spider-gen version 0.1.0", "b9f62b7acdf91351", 2, SPIDER_F16,
                          {0, 2, 2}, {0, 2, 2}, 80, 3},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_star2d_r2
 

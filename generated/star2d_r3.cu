@@ -203,7 +203,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"star2d_r3", "spider-gen version 0.1.0", "761d40ae95f40483", 2, SPIDER_F16,
                          {0, 3, 3}, {0, 3, 3}, 80, 4},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_star2d_r3
 

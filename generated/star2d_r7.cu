@@ -300,7 +300,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"star2d_r7", "spider-gen version 0.1.0", "13a20a3155c8aa0c", 2, SPIDER_F16,
                          {0, 7, 7}, {0, 7, 7}, 80, 4},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_star2d_r7
 

@@ -222,7 +222,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"star3d_r1", "spider-gen version 0.1.0", "7cb562eda447c4e0", 3, SPIDER_F16,
                          {1, 1, 1}, {1, 1, 1}, 80, 5},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_star3d_r1
 

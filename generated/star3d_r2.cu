@@ -234,7 +234,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"star3d_r2", "spider-gen version 0.1.0", "a48670b7efe7c10f", 3, SPIDER_F16,
                          {2, 2, 2}, {2, 2, 2}, 80, 5},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_star3d_r2
 

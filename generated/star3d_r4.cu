@@ -275,7 +275,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"star3d_r4", "spider-gen version 0.1.0", "d2a84abe7dcc1523", 3, SPIDER_F16,
                          {4, 4, 4}, {4, 4, 4}, 80, 10},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_star3d_r4
 

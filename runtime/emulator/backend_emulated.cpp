@@ -12,6 +12,7 @@
 #include "allocations.h"
 #include "run_launch.h"
 #include "src/host_memory.h"
+#include "src/host_points.h"
 
 namespace spider::backend {
 
@@ -66,6 +67,15 @@ Outcome launch(const spider_kernel& kernel, const Start& start, const SweepArgum
   } catch (const std::exception& error) {
     return {SPIDER_ERROR_LAUNCH, error.what()};
   }
+  return {};
+}
+
+Outcome prepare_points(const spider_kernel& /*kernel*/) {
+  return {};
+}
+
+Outcome access_points(const spider_kernel& /*kernel*/, const PointArguments& points, void* /*stream*/) {
+  access_on_host(points);
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "src/host_memory.h"
+#include "src/host_points.h"
 
 namespace spider::backend {
 
@@ -28,6 +29,15 @@ Outcome check_memory(const void* /*memory*/, const char* /*name*/) {
 Outcome launch(const spider_kernel& /*kernel*/, const Start& start, const SweepArguments& arguments,
                const spider_field& /*input*/, const spider_field& /*output*/) {
   start.form.sweep(arguments);
+  return {};
+}
+
+Outcome prepare_points(const spider_kernel& /*kernel*/) {
+  return {};
+}
+
+Outcome access_points(const spider_kernel& /*kernel*/, const PointArguments& points, void* /*stream*/) {
+  access_on_host(points);
   return {};
 }
 

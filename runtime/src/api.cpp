@@ -16,6 +16,7 @@
 
 namespace {
 
+using spider::check_kernel;
 using spider::guarded;
 using spider::backend::Outcome;
 
@@ -24,37 +25,12 @@ std::string& last_error() {
   return text;
 }
 
-static_assert(sizeof(spider_kernel) == 904, "another layout must have another size, or another SPIDER_ABI");
+static_assert(sizeof(spider_kernel) == 912, "another layout must have another size, or another SPIDER_ABI");
 // check_kernel compares sizes only: members that change places within them need another SPIDER_ABI.
 static_assert(sizeof(spider::SweepArguments) == 208 && offsetof(spider::SweepArguments, box) == 72 &&
                   offsetof(spider::SweepArguments, grid) == 120 &&
                   offsetof(spider::SweepArguments, aligned_input) == 200,
               "another layout must have another size, or another SPIDER_ABI");
-
-Outcome check_kernel(const spider_kernel* kernel) {
-  if (kernel == nullptr) return {SPIDER_ERROR_NULL, "the kernel is null"};
-  const auto refuse = [](const std::string& kernels, const std::string& ours) -> Outcome {
-    return {SPIDER_ERROR_KERNEL,
-            "the kernel was generated for " + kernels + "; this runtime has " + ours + ": generate it again"};
-  };
-  if (kernel->abi != SPIDER_ABI || kernel->size != sizeof(spider_kernel)) {
-    const auto version = [](std::uint32_t abi, std::uint32_t size) {
-      return "ABI " + std::to_string(abi) + " with " + std::to_string(size) + " bytes";
-    };
-    return refuse(version(kernel->abi, kernel->size), version(SPIDER_ABI, sizeof(spider_kernel)));
-  }
-  const std::size_t launch_size = kernel->form_count > 0 && kernel->forms[0].sweep.update != nullptr
-                                      ? sizeof(spider::UpdateArguments)
-                                      : sizeof(spider::SweepArguments);
-  if (kernel->launch_size != launch_size) {
-    const auto launches = [](std::size_t size) { return "launches with " + std::to_string(size) + " bytes"; };
-    return refuse(launches(kernel->launch_size), launches(launch_size));
-  }
-  if (kernel->info.backend != spider::backend::kind()) {
-    return {SPIDER_ERROR_KERNEL, "the kernel was compiled for another back end: link one back end only"};
-  }
-  return {};
-}
 
 spider::Box whole_interior(const spider_field& field) {
   return {{0, 0, 0}, {field.extent[0], field.extent[1], field.extent[2]}};
@@ -379,6 +355,31 @@ spider_status spider::report(const char* function, spider_status status, const c
     last_error().clear();
   }
   return status;
+}
+
+Outcome spider::check_kernel(const spider_kernel* kernel) {
+  if (kernel == nullptr) return {SPIDER_ERROR_NULL, "the kernel is null"};
+  const auto refuse = [](const std::string& kernels, const std::string& ours) -> Outcome {
+    return {SPIDER_ERROR_KERNEL,
+            "the kernel was generated for " + kernels + "; this runtime has " + ours + ": generate it again"};
+  };
+  if (kernel->abi != SPIDER_ABI || kernel->size != sizeof(spider_kernel)) {
+    const auto version = [](std::uint32_t abi, std::uint32_t size) {
+      return "ABI " + std::to_string(abi) + " with " + std::to_string(size) + " bytes";
+    };
+    return refuse(version(kernel->abi, kernel->size), version(SPIDER_ABI, sizeof(spider_kernel)));
+  }
+  const std::size_t launch_size = kernel->form_count > 0 && kernel->forms[0].sweep.update != nullptr
+                                      ? sizeof(spider::UpdateArguments)
+                                      : sizeof(spider::SweepArguments);
+  if (kernel->launch_size != launch_size) {
+    const auto launches = [](std::size_t size) { return "launches with " + std::to_string(size) + " bytes"; };
+    return refuse(launches(kernel->launch_size), launches(launch_size));
+  }
+  if (kernel->info.backend != spider::backend::kind()) {
+    return {SPIDER_ERROR_KERNEL, "the kernel was compiled for another back end: link one back end only"};
+  }
+  return {};
 }
 
 Outcome spider::check_run(const spider_kernel* kernel, const spider_sweep* sweep) {

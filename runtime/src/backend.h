@@ -54,6 +54,12 @@ struct Start {
 [[nodiscard]] Outcome launch(const spider_kernel& kernel, const Start& start, const SweepArguments& arguments,
                              const spider_field& input, const spider_field& output);
 
+/// Loads on the current device what accesses points of the kernel's fields.
+[[nodiscard]] Outcome prepare_points(const spider_kernel& kernel);
+
+/// Adds to points or reads them, in the order of the stream.
+[[nodiscard]] Outcome access_points(const spider_kernel& kernel, const PointArguments& points, void* stream);
+
 [[nodiscard]] Outcome allocate(std::uint64_t bytes, void** memory);
 [[nodiscard]] Outcome release(void* memory);
 [[nodiscard]] Outcome upload(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,

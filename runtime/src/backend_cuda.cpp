@@ -326,6 +326,30 @@ Outcome launch(const spider_kernel& kernel, const Start& start, const SweepArgum
   return outcome;
 }
 
+Outcome prepare_points(const spider_kernel& kernel) {
+  if (kernel.points == nullptr)
+    return {SPIDER_ERROR_KERNEL, "the kernel has no function for points; generate it again"};
+  const CudaCall call;
+  cudaFuncAttributes attributes{};
+  return call.outcome(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel.points)),
+                      "loading the kernel's function for points", SPIDER_ERROR_DEVICE);
+}
+
+Outcome access_points(const spider_kernel& kernel, const PointArguments& points, void* stream) {
+  constexpr std::int64_t threads = 128;
+  const std::int64_t blocks = (points.cell_count + threads - 1) / threads;
+  if (blocks > std::numeric_limits<std::int32_t>::max())
+    return {SPIDER_ERROR_EXTENT, "there are more points than one launch can have"};
+  void* parameters[] = {const_cast<PointArguments*>(&points)};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.stream = to_stream(stream);
+  const CudaCall call;
+  return call.outcome(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(kernel.points), parameters),
+                      "the launch", SPIDER_ERROR_LAUNCH);
+}
+
 Outcome allocate(std::uint64_t bytes, void** memory) {
   const CudaCall call;
   *memory = nullptr;

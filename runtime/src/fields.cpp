@@ -425,6 +425,32 @@ Outcome check_other(const spider_kernel& kernel, const spider_field& in, const s
   return {};
 }
 
+Outcome check_field_of_points(const spider_kernel& kernel, const spider_field& field,
+                              const std::int64_t (&extent)[3], const void* values, std::int64_t count) {
+  if (field.data == nullptr) return refuse(SPIDER_ERROR_NULL, "the field has no data");
+  for (int axis = 0; axis < 3; ++axis) {
+    if (field.extent[axis] == extent[axis]) continue;
+    return refuse(SPIDER_ERROR_EXTENT, "the field has extent " + std::to_string(field.extent[axis]) +
+                                           on_axis(axis) + "; the points are of fields with " +
+                                           std::to_string(extent[axis]));
+  }
+  const std::int64_t bytes = element_bytes(kernel);
+  const CellBox cells = interior_of(field);
+  for (Outcome outcome :
+       {check_strides(field, cells, bytes, "the field"), check_alignment(field, bytes, "the field")}) {
+    if (outcome.status != SPIDER_OK) return outcome;
+  }
+  if (count == 0) return {};
+  if (values == nullptr) return refuse(SPIDER_ERROR_NULL, "the values are null");
+  const spider_field list{const_cast<void*>(values), {1, 1, count}, {0, 0}};
+  const std::int64_t value_bytes = bytes_of(kernel.info.accumulate);
+  if (Outcome aligned = check_alignment(list, value_bytes, "the list of values"); aligned.status != SPIDER_OK)
+    return aligned;
+  if (overlap(rows_of(list, interior_of(list), value_bytes), rows_of(field, cells, bytes)))
+    return refuse(SPIDER_ERROR_OVERLAP, "the values and the field share cells");
+  return {};
+}
+
 Outcome check_fields(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
                      const spider_part& part) {
   if (in.data == nullptr || out.data == nullptr) {

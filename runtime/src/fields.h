@@ -57,6 +57,12 @@ struct OtherField {
 [[nodiscard]] backend::Outcome check_other(const spider_kernel& kernel, const spider_field& in,
                                            const spider_field& out, const OtherField& other);
 
+/// Whether a field of these extents alone, of the kernel's storage and without its halo, is well defined, and
+/// shares no cell with `count` values; the reason if not.
+[[nodiscard]] backend::Outcome check_field_of_points(const spider_kernel& kernel, const spider_field& field,
+                                                     const std::int64_t (&extent)[3], const void* values,
+                                                     std::int64_t count);
+
 /// Is the output the memory of this field?
 [[nodiscard]] bool is_in_place(const spider_field& out, const spider_field& field);
 

@@ -24,6 +24,9 @@ spider_status guarded(const char* function, const Body& body) noexcept {
   }
 }
 
+/// Whether this is a kernel of this runtime and its back end.
+[[nodiscard]] backend::Outcome check_kernel(const spider_kernel* kernel);
+
 /// Whether a sweep, with its part, is what the kernel takes; starts nothing.
 [[nodiscard]] backend::Outcome check_run(const spider_kernel* kernel, const spider_sweep* sweep);
 

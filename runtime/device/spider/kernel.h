@@ -122,6 +122,27 @@ struct SweepFunction {
   }
 };
 
+/// A cell of a field, and which of the caller's points lie there: PointArguments::order from `first` to
+/// before `end`, ascending.
+struct PointCell {
+  std::int64_t place[3];  ///< z, y, x
+  std::int64_t first, end;
+};
+
+/// What one call tells a kernel of points (spider/points.h). Pointers are the back end's.
+struct PointArguments {
+  void* field;             ///< the first interior element
+  std::int64_t stride[2];  ///< from plane to plane, from row to row
+  std::int32_t storage;    ///< SPIDER_F16, ...
+  bool adds;               ///< values to cells; else it reads cells
+  void* values;            ///< one for each point, of spider_kernel_info::accumulate
+  const PointCell* cells;  ///< each once
+  const std::int64_t* order;
+  std::int64_t cell_count;
+};
+
+using PointFunction = void (*)(PointArguments);
+
 /// The ways of cutting a box into blocks.
 enum class TilingKind : std::int32_t {
   strips,  ///< a warp, or some together, walks down y, some columns abreast (2D)
@@ -217,6 +238,7 @@ struct spider_kernel {
   std::int32_t tap_row_count = 0;
   const spider::Tap* taps = nullptr;  ///< ascending in (dz, dy, dx)
   std::int32_t tap_count = 0;
-  std::int32_t products = 0;      ///< MMAs chained into one output, for error bounds
-  spider::Face faces[3][2] = {};  ///< axes z, y, x; low, high
+  std::int32_t products = 0;               ///< MMAs chained into one output, for error bounds
+  spider::Face faces[3][2] = {};           ///< axes z, y, x; low, high
+  spider::PointFunction points = nullptr;  ///< a device's; back ends on the host have their own
 };

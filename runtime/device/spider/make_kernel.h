@@ -5,6 +5,10 @@
 #include <spider/instructions.h>
 #include <spider/kernel.h>
 
+#if defined(__CUDACC__)
+#include <spider/point_access.h>
+#endif
+
 #include <cstdint>
 
 namespace spider {
@@ -34,11 +38,21 @@ struct KernelFacts {
   UpdateFacts update = {};
 };
 
+/// What accesses points of a generated file's fields. `File` is a type of that file alone: files of one
+/// program may be compiled for different architectures.
+template <class File>
+constexpr PointFunction point_function =
+#if defined(__CUDACC__)
+    access_points<File>;
+#else
+    nullptr;
+#endif
+
 /// The kernel for a runtime of the ABI that this is compiled for. `forms`, `rows` and `taps` outlive it.
 template <int form_count, int row_count, int tap_count>
 constexpr spider_kernel make_kernel(const KernelFacts& facts, const SweepForm (&forms)[form_count],
                                     const TapRow (&rows)[row_count], const Tap (&taps)[tap_count],
-                                    const Face (&faces)[3][2]) {
+                                    const Face (&faces)[3][2], PointFunction points = nullptr) {
   static_assert(form_count <= most_forms, "the runtime has room for these");
   spider_kernel kernel{};
   kernel.abi = SPIDER_ABI;
@@ -74,6 +88,7 @@ constexpr spider_kernel make_kernel(const KernelFacts& facts, const SweepForm (&
   for (int axis = 0; axis < 3; ++axis) {
     for (int side = 0; side < 2; ++side) kernel.faces[axis][side] = faces[axis][side];
   }
+  kernel.points = points;
   return kernel;
 }
 

@@ -1,5 +1,6 @@
 /// \file
-/// A thin C++ layer over spider.h and memory.h: statuses become exceptions, device memory has an owner.
+/// A thin C++ layer over spider.h, memory.h and points.h: statuses become exceptions, device memory has an
+/// owner.
 ///
 ///     #include <spider/spider.hpp>
 ///     #include "heat2d.h"
@@ -15,6 +16,7 @@
 #pragma once
 
 #include <spider/memory.h>
+#include <spider/points.h>
 #include <spider/spider.h>
 #include <spider/half.hpp>
 
@@ -24,6 +26,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -323,17 +326,20 @@ class Field {
   spider_field field_{};
 };
 
-/// Throws Error unless a field of T is what the kernel stores. Types other than half and float match by their
-/// size, so that a caller's own 16-bit type, e.g. CUDA's __half, works too.
+/// Whether elements of T can be those of a storage, SPIDER_F16 and so on. Types other than half and float
+/// match by their size, so that a caller's own 16-bit type, e.g. CUDA's __half, works too.
+template <typename T>
+[[nodiscard]] bool is_stored_as(std::int32_t storage) {
+  const bool same_size = sizeof(T) == (storage == SPIDER_F32 ? 4 : 2);
+  return same_size && (!std::is_same_v<T, half> || storage == SPIDER_F16);
+}
+
+/// Throws Error unless a field of T is what the kernel stores.
 template <typename T>
 void check_storage(const spider_kernel* kernel) {
-  const std::int32_t storage = info(kernel).storage;
-  const bool same_size = sizeof(T) == (storage == SPIDER_F32 ? 4 : 2);
-  const bool same_kind = !std::is_same_v<T, half> || storage == SPIDER_F16;
-  if (!same_size || !same_kind) {
-    throw Error(SPIDER_ERROR_UNSUPPORTED, std::string("the kernel ") + info(kernel).name +
-                                              " stores another type than the elements of this field");
-  }
+  if (is_stored_as<T>(info(kernel).storage)) return;
+  throw Error(SPIDER_ERROR_UNSUPPORTED, std::string("the kernel ") + info(kernel).name +
+                                            " stores another type than the elements of this field");
 }
 
 /// Loads the kernel on the current device now: call it before capturing or timing.
@@ -374,5 +380,218 @@ Field<T>& iterate(const spider_kernel* kernel, Field<T>& a, Field<T>& b, std::in
   check(spider_iterate(kernel, &a.c_field(), &b.c_field(), steps, stream, &result));
   return result == &b.c_field() ? b : a;
 }
+
+/// What of a sweep is done, and on which stream.
+struct Launch {
+  Extents offset{};                 ///< of the box to write
+  Extents extent{};                 ///< of the box; zeros: all of the interior
+  std::optional<spider_part> part;  ///< where the fields lie in a larger whole; none: they are whole
+  void* stream = nullptr;           ///< as spider_apply's
+};
+
+/// A kernel whose spec has an update, with the further fields and scalars that it takes by the names of the
+/// spec. Refers to the fields: they must outlive it, and may be moved or swapped.
+///
+///     spider::Update wave(acoustic3d_kernel());
+///     wave.field("c2dt2", c2dt2);
+///     wave.run_steps(u, u_old, u_old, 100);  // u is the last step then, u_old the one before
+class Update {
+ public:
+  /// Takes nothing yet. Throws Error where `kernel` is no kernel of this ABI.
+  explicit Update(const spider_kernel* kernel)
+      : kernel_(kernel),
+        fields_(static_cast<std::size_t>(info(kernel).field_count)),
+        scalars_(static_cast<std::size_t>(info(kernel).scalar_count), std::nullopt) {}
+
+  /// Throws Error where the spec has no field of this name, or stores it otherwise.
+  template <typename T>
+  Update& field(const std::string& name, const Field<T>& field) {
+    const spider_kernel_info& information = info(kernel_);
+    const std::size_t index = find(name, information.field_names, fields_.size(), "field");
+    if (!is_stored_as<T>(information.field_storages[index])) {
+      throw Error(SPIDER_ERROR_UNSUPPORTED, std::string("the kernel ") + information.name +
+                                                " stores another type in " + name +
+                                                " than the elements of this field");
+    }
+    fields_[index] = &field.c_field();
+    return *this;
+  }
+  template <typename T>
+  Update& field(const std::string& name, Field<T>&& field) = delete;  // it would be gone when the kernel runs
+
+  /// Throws Error where the spec has no scalar of this name.
+  Update& scalar(const std::string& name, double value) {
+    scalars_[find(name, info(kernel_).scalar_names, scalars_.size(), "scalar")] = value;
+    return *this;
+  }
+
+  /// One sweep, in stream order. Returns `out`. Throws Error where the update takes what it was not given.
+  template <typename T>
+  Field<T>& run(const Field<T>& in, Field<T>& out, const Launch& launch = {}) const {
+    sweep_once(in, out, nullptr, launch);
+    return out;
+  }
+  /// The same of an update that reads the input one step back; `out` may be `previous`.
+  template <typename T>
+  Field<T>& run(const Field<T>& in, Field<T>& out, const Field<T>& previous,
+                const Launch& launch = {}) const {
+    sweep_once(in, out, &previous.c_field(), launch);
+    return out;
+  }
+
+  /// `steps` time steps, in stream order: `u` becomes the last one. The memory of `u` and `out` takes turns,
+  /// and ends up in either.
+  template <typename T>
+  void run_steps(Field<T>& u, Field<T>& out, std::int64_t steps, const Launch& launch = {}) const {
+    if (sweep_steps(u, out, nullptr, steps, launch) != &u.c_field()) std::swap(u, out);
+  }
+  /// The same of an update that reads the input one step back: `previous` becomes the step before the last
+  /// one. `out` may be `previous` itself, which saves a field.
+  template <typename T>
+  void run_steps(Field<T>& u, Field<T>& previous, Field<T>& out, std::int64_t steps,
+                 const Launch& launch = {}) const {
+    const spider_field* result = sweep_steps(u, out, &previous.c_field(), steps, launch);
+    if (result == &u.c_field()) return;
+    if (result == &out.c_field() && &out != &previous) {  // u is the step before it
+      std::swap(previous, out);
+      std::swap(u, previous);
+    } else if (&out == &previous) {
+      std::swap(u, previous);
+    } else {  // the last one is in previous, the one before in out
+      std::swap(u, previous);
+      std::swap(previous, out);
+    }
+  }
+
+ private:
+  /// What the C interface takes. Not to be moved: it points into itself.
+  struct Sweep {
+    spider_sweep c{};
+    std::vector<double> scalars;
+  };
+
+  std::size_t find(const std::string& name, const char* const* names, std::size_t count,
+                   const char* what) const {
+    std::string known;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (name == names[i]) return i;
+      known += std::string(i == 0 ? "" : ", ") + names[i];
+    }
+    throw Error(SPIDER_ERROR_UNSUPPORTED, std::string("the kernel ") + info(kernel_).name + " has no " +
+                                              what + " " + name + "; it has " +
+                                              (count == 0 ? "none" : known));
+  }
+
+  template <typename T>
+  void fill(Sweep& sweep, const Field<T>& in, const Field<T>& out, const spider_field* previous,
+            const Launch& launch) const {
+    check_storage<T>(kernel_);
+    const spider_kernel_info& information = info(kernel_);
+    for (std::size_t i = 0; i < scalars_.size(); ++i) {
+      if (!scalars_[i]) {
+        throw Error(SPIDER_ERROR_NULL, std::string("the kernel ") + information.name + " takes the scalar " +
+                                           information.scalar_names[i] + ", which is not given");
+      }
+      sweep.scalars.push_back(*scalars_[i]);
+    }
+    sweep.c.size = sizeof(spider_sweep);
+    sweep.c.in = &in.c_field();
+    sweep.c.out = &out.c_field();
+    sweep.c.previous = previous;
+    sweep.c.fields = fields_.empty() ? nullptr : fields_.data();
+    sweep.c.scalars = scalars_.empty() ? nullptr : sweep.scalars.data();
+    std::copy_n(launch.offset.begin(), 3, sweep.c.offset);
+    std::copy_n(launch.extent.begin(), 3, sweep.c.extent);
+    sweep.c.part = launch.part ? &*launch.part : nullptr;
+    sweep.c.stream = launch.stream;
+  }
+
+  template <typename T>
+  void sweep_once(const Field<T>& in, Field<T>& out, const spider_field* previous,
+                  const Launch& launch) const {
+    Sweep sweep;
+    fill(sweep, in, out, previous, launch);
+    check(spider_run(kernel_, &sweep.c));
+  }
+
+  template <typename T>
+  const spider_field* sweep_steps(const Field<T>& in, Field<T>& out, const spider_field* previous,
+                                  std::int64_t steps, const Launch& launch) const {
+    Sweep sweep;
+    fill(sweep, in, out, previous, launch);
+    const spider_field* result = nullptr;
+    check(spider_run_steps(kernel_, &sweep.c, steps, &result));
+    return result;
+  }
+
+  const spider_kernel* kernel_;
+  std::vector<const spider_field*> fields_;  ///< as the kernel lists them; null: not given
+  std::vector<std::optional<double>> scalars_;
+};
+
+/// Cells of fields of a kernel: sources and receivers. Values are rows of a field of their own, one row a
+/// time step, say: Field<float> trace(steps, points.size()), of whatever the kernel's fields store.
+class Points {
+ public:
+  /// Cells z, y, x, counted from the first of the interior of fields of these extents. Throws Error for a
+  /// cell outside.
+  Points(const spider_kernel* kernel, const Extents& extents, const std::vector<Extents>& cells)
+      : kernel_(kernel), size_(static_cast<std::int64_t>(cells.size())) {
+    std::vector<std::int64_t> places;
+    for (const Extents& cell : cells) places.insert(places.end(), cell.begin(), cell.end());
+    spider_points* points = nullptr;
+    check(spider_points_create(kernel, extents.data(), places.data(), size_, &points));
+    points_.reset(points);
+  }
+
+  /// How many.
+  [[nodiscard]] std::int64_t size() const { return size_; }
+
+  /// Adds values[row][i] to cell i, in stream order. Cells that are listed more than once add up in the order
+  /// of the list, rounded to the field's storage once. Returns `field`.
+  template <typename T, typename Value>
+  Field<T>& add(Field<T>& field, const Field<Value>& values, std::int64_t row = 0,
+                void* stream = nullptr) const {
+    check_storage<T>(kernel_);
+    check(spider_points_add(points_.get(), &field.c_field(), place(values, row), stream));
+    return field;
+  }
+
+  /// Makes values[row][i] what cell i holds, in stream order. Returns `values`.
+  template <typename T, typename Value>
+  Field<Value>& read(const Field<T>& field, Field<Value>& values, std::int64_t row = 0,
+                     void* stream = nullptr) const {
+    check_storage<T>(kernel_);
+    check(spider_points_read(points_.get(), &field.c_field(), place(values, row), stream));
+    return values;
+  }
+
+ private:
+  struct Release {
+    void operator()(spider_points* points) const noexcept { spider_points_free(points); }
+  };
+
+  /// Where a row of values begins, of which there must be one for each point.
+  template <typename Value>
+  void* place(const Field<Value>& values, std::int64_t row) const {
+    if (!is_stored_as<Value>(info(kernel_).accumulate)) {
+      throw Error(SPIDER_ERROR_UNSUPPORTED, std::string("values of points of the kernel ") +
+                                                info(kernel_).name +
+                                                " have another type than the elements of this field");
+    }
+    if (size_ == 0) return nullptr;
+    if (values.planes() != 1 || values.columns() != size_ || row < 0 || row >= values.rows()) {
+      throw Error(SPIDER_ERROR_EXTENT,
+                  "row " + std::to_string(row) + " of a field of " + std::to_string(values.planes()) + " x " +
+                      std::to_string(values.rows()) + " x " + std::to_string(values.columns()) +
+                      " cells has no values for " + std::to_string(size_) + " points");
+    }
+    return static_cast<Value*>(values.c_field().data) + row * values.layout().row_stride;
+  }
+
+  const spider_kernel* kernel_;
+  std::int64_t size_;
+  std::unique_ptr<spider_points, Release> points_;
+};
 
 }  // namespace spider

@@ -17,7 +17,7 @@ from typing import Sequence
 from . import _cache, _package
 from ._generator import Generated
 
-_SHARED_SOURCES = ("src/api.cpp", "src/fields.cpp", "src/tiling.cpp")
+_SHARED_SOURCES = ("src/api.cpp", "src/fields.cpp", "src/points.cpp", "src/tiling.cpp")
 
 
 class CompileError(RuntimeError):

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <spider/kernel.h>
 #include <spider/memory.h>
+#include <spider/points.h>
 #include <spider/spider.h>
 
 #include <gtest/gtest.h>
@@ -213,6 +214,7 @@ constexpr spider::TapRow rows_of_taps[] = {{0, -1, 0, 0}, {0, 0, -1, 1}, {0, 1, 
 
 void sweep_of_nothing(spider::SweepArguments /*arguments*/) {}
 void other_sweep_of_nothing(spider::SweepArguments /*arguments*/) {}
+void points_of_nothing(spider::PointArguments /*arguments*/) {}
 
 /// A kernel of its own for each test, since what is loaded stays known.
 std::unique_ptr<spider_kernel> make_kernel() {
@@ -250,6 +252,7 @@ std::unique_ptr<spider_kernel> make_kernel() {
   kernel->forms[0].tiling.anchor = 64;
   kernel->tap_rows = rows_of_taps;
   kernel->tap_row_count = 3;
+  kernel->points = points_of_nothing;
   return kernel;
 }
 
@@ -480,6 +483,49 @@ TEST_F(CudaBackend, TakesNoStreamForTheLegacyDefaultStream) {
   machine.awaited = nullptr;
   EXPECT_EQ(spider_synchronize(nullptr), SPIDER_OK);
   EXPECT_EQ(machine.awaited, cudaStreamLegacy);
+}
+
+TEST_F(CudaBackend, AccessesPointsInOneLaunchOnTheStream) {
+  const Grid grid;
+  const Grid values;
+  const spider_field field = grid.field();
+  // 300 points in 129 cells.
+  std::vector<std::int64_t> cells;
+  for (std::int64_t i = 0; i < 300; ++i) cells.insert(cells.end(), {0, 5, i % 129});
+  spider_points* points = nullptr;
+  ASSERT_EQ(spider_points_create(kernel_, field.extent, cells.data(), 300, &points), SPIDER_OK)
+      << spider_last_error();
+  // Loaded before a capture could see it.
+  EXPECT_EQ(machine.devices[0].loads[reinterpret_cast<const void*>(points_of_nothing)], 1);
+  int own = 0;
+  const int copies = machine.copies;
+  ASSERT_EQ(spider_points_add(points, &field, values.field().data, &own), SPIDER_OK) << spider_last_error();
+  ASSERT_EQ(spider_points_read(points, &field, values.field().data, nullptr), SPIDER_OK)
+      << spider_last_error();
+  EXPECT_EQ(machine.devices[0].grids, (std::vector{2, 2}));
+  EXPECT_EQ(machine.devices[0].functions,
+            (std::vector<const void*>(2, reinterpret_cast<const void*>(points_of_nothing))));
+  EXPECT_EQ(machine.devices[0].early, (std::vector{false, false}));
+  EXPECT_EQ(machine.devices[0].streams,
+            (std::vector{reinterpret_cast<cudaStream_t>(&own), cudaStreamLegacy}));
+  EXPECT_EQ(machine.copies, copies);
+
+  std::vector<float> host(300);
+  EXPECT_EQ(spider_points_add(points, &field, host.data(), nullptr), SPIDER_ERROR_DEVICE);
+  EXPECT_TRUE(last_error_says("the list of values is in host memory")) << spider_last_error();
+  current = 1;
+  const Grid on_second;
+  const spider_field there = on_second.field();
+  EXPECT_EQ(spider_points_add(points, &there, on_second.field().data, nullptr), SPIDER_ERROR_OVERLAP);
+  EXPECT_EQ(spider_points_add(points, &field, values.field().data, nullptr), SPIDER_ERROR_DEVICE);
+  EXPECT_TRUE(last_error_says("the field is in the memory of device 0")) << spider_last_error();
+  current = 0;
+  EXPECT_EQ(machine.devices[0].grids.size(), 2U);
+  EXPECT_EQ(spider_points_free(points), SPIDER_OK);
+
+  kernel_->points = nullptr;
+  EXPECT_EQ(spider_points_create(kernel_, field.extent, cells.data(), 300, &points), SPIDER_ERROR_KERNEL);
+  EXPECT_TRUE(last_error_says("generate it again")) << spider_last_error();
 }
 
 TEST_F(CudaBackend, LoadsAllFormsAndTakesTheFirstThatAFieldFills) {

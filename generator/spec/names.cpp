@@ -143,6 +143,7 @@ constexpr auto runtime_names = std::to_array<std::string_view>({
     "grid_create",   "grid_create_f", "grid_exchange",  "grid_free",     "grid_gather",
     "grid_info",     "grid_iterate",  "grid_layout",    "grid_read_npy", "grid_run",
     "grid_scatter",  "grid_wait",     "grid_write_npy", "select_device", "select_device_f",
+    "points",        "points_add",    "points_create",  "points_free",   "points_read",
 });
 
 template <std::size_t count>

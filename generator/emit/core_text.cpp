@@ -30,6 +30,17 @@ std::string taps_text(const std::vector<plan::CoreTap>& taps) {
   return text;
 }
 
+/// Where there are several sums: which one each tap adds to.
+std::string tap_sums_text(const std::vector<plan::CoreTap>& taps, std::size_t sums) {
+  if (sums == 1) return "";
+  std::vector<int> places;
+  for (const plan::CoreTap& tap : taps) places.push_back(tap.sum);
+  return fmt::format(
+      "static constexpr int sum_count = {};\nstatic constexpr int tap_sums[tap_count] = {{{}}};  // of each "
+      "tap",
+      sums, fmt::join(places, ", "));
+}
+
 }  // namespace
 
 void bind_core_taps(const Kernel& kernel, render::Bindings& bindings) {
@@ -37,6 +48,7 @@ void bind_core_taps(const Kernel& kernel, render::Bindings& bindings) {
   bindings["cells"] = cells_struct(kernel.spec.storage);
   bindings["tap_count"] = fmt::to_string(taps.size());
   bindings["core_taps"] = taps_text(taps);
+  bindings["tap_sums"] = tap_sums_text(taps, kernel.spec.sums.size());
 }
 
 std::string cores_json(const CoreFigures& figures, const plan::KernelPlan& plan) {

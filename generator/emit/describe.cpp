@@ -67,6 +67,32 @@ std::string inputs_text(const spec::StencilSpec& spec, plan::Engine engine) {
   return "; accuracy full: values in two f16 terms, scaled";
 }
 
+std::string shapes_text(const spec::StencilSpec& spec) {
+  std::vector<std::string_view> shapes;
+  for (const spec::Sum& sum : spec.sums) shapes.push_back(spec::shape_name(sum.shape));
+  return fmt::format("{}", fmt::join(shapes, ", "));
+}
+
+/// Of a spec that names its sums: each, and what its weights sum to.
+void describe_sums(const spec::StencilSpec& spec, const plan::RoundedWeights& weights,
+                   std::vector<std::string>& lines) {
+  for (int i = 0; i < std::ssize(spec.sums); ++i) {
+    const spec::Sum& sum = spec.sums[static_cast<std::size_t>(i)];
+    int taps = 0;
+    double exact = 0;
+    double packed = 0;
+    for (const plan::RoundedTap& tap : weights.taps) {
+      if (tap.sum != i) continue;
+      ++taps;
+      exact += tap.weight;
+      packed += tap.packed;
+    }
+    lines.push_back(fmt::format("{} {}: {} of {}, whose weights sum to {}, {} packed",
+                                i == 0 ? "Sums     " : "         ", sum.name, counted(taps, "tap"),
+                                spec::shape_name(sum.shape), exact, packed));
+  }
+}
+
 /// What becomes of the sum, and what that takes.
 void describe_update(const spec::StencilSpec& spec, std::vector<std::string>& lines) {
   lines.push_back(fmt::format("Update    {}", spec.update->text));
@@ -137,15 +163,15 @@ void describe_diagonals(const plan::Contraction& contraction, std::vector<std::s
 
 std::string summary(const spec::StencilSpec& spec) {
   if (!spec.description.empty()) return spec.description;
-  return fmt::format("{}D {} stencil of {}", spec.dimensions, spec::shape_name(spec.shape),
+  return fmt::format("{}D {} stencil of {}", spec.dimensions, shapes_text(spec),
                      counted(std::ssize(spec.taps), "tap"));
 }
 
 std::vector<std::string> report(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   std::vector<std::string> lines;
-  lines.push_back(fmt::format("Stencil   {}D {}, {} in {}, reach {}", spec.dimensions,
-                              spec::shape_name(spec.shape), counted(std::ssize(spec.taps), "tap"),
-                              counted(count_tap_rows(spec), "row"), reach_text(spec, plan)));
+  lines.push_back(fmt::format("Stencil   {}D {}, {} in {}, reach {}", spec.dimensions, shapes_text(spec),
+                              counted(std::ssize(spec.taps), "tap"), counted(count_tap_rows(spec), "row"),
+                              reach_text(spec, plan)));
   if (!spec.parameters.empty()) {
     std::vector<std::string> parameters;
     for (const spec::Parameter& parameter : spec.parameters) {
@@ -155,18 +181,25 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
     lines.push_back(fmt::format("With      {}", fmt::join(parameters, ", ")));
   }
   lines.push_back(fmt::format("Boundary  {}", boundary_text(spec)));
+  const bool names_sums = spec.sums.front().name != spec::only_sum;
+  if (names_sums) describe_sums(spec, plan.weights, lines);
   if (spec.update) describe_update(spec, lines);
   lines.push_back(fmt::format("Storage   {} fields, f32 sums{}", storage_name(spec.storage),
                               inputs_text(spec, plan.engine)));
   lines.push_back(fmt::format("Weights   {}", weights_text(plan.weights)));
-  lines.push_back(
-      fmt::format("          sum {} in the spec, {} packed", plan.weights.sum, plan.weights.packed_sum));
+  if (!names_sums) {
+    lines.push_back(
+        fmt::format("          sum {} in the spec, {} packed", plan.weights.sum, plan.weights.packed_sum));
+  }
   if (plan.weights.adds_identity) {
     lines.emplace_back(
         "          the old value is added to the sum of the rest: the centre weight is packed less 1");
   }
-  lines.push_back(
-      fmt::format("Bound     {}{}", spec.update ? "of the sum: " : "", bound_text(plan.error_bound)));
+  lines.push_back(fmt::format("Bound     {}{}",
+                              spec.sums.size() > 1 ? "of each sum: "
+                              : spec.update        ? "of the sum: "
+                                                   : "",
+                              bound_text(plan.error_bound)));
   lines.push_back("Engine    " + engine_text(plan.engine));
   if (plan.variant != plan::Variant{})
     lines.push_back("Variant  " + plan::variant_options(plan.variant) + ", for measurements");

@@ -52,8 +52,8 @@ std::string tap_rows_text(const plan::KernelPlan& plan) {
   return text;
 }
 
-/// A line per tap row, folded after four taps.
-std::string taps_text(const plan::KernelPlan& plan) {
+/// A line per tap row, folded after four taps. Of several sums each tap says which it belongs to.
+std::string taps_text(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   constexpr int taps_per_line = 4;
   std::string text;
   int on_line = 0;
@@ -63,7 +63,8 @@ std::string taps_text(const plan::KernelPlan& plan) {
     const bool fold = !same_row || on_line == taps_per_line;
     if (previous != nullptr) text += fold ? "\n" : " ";
     on_line = fold ? 1 : on_line + 1;
-    text += fmt::format("{{{}, {}}},", fmt::join(tap.at, ", "), tap.packed);
+    const std::string sum = spec.sums.size() > 1 ? fmt::format(", {}", tap.sum) : "";
+    text += fmt::format("{{{}, {}{}}},", fmt::join(tap.at, ", "), tap.packed, sum);
     previous = &tap;
   }
   return text;
@@ -107,7 +108,7 @@ void bind_stencil(const spec::StencilSpec& spec, const plan::KernelPlan& plan, r
   bindings["report"] = report_text(spec, plan);
   bindings["faces"] = faces_text(spec);
   bindings["tap_rows"] = tap_rows_text(plan);
-  bindings["taps"] = taps_text(plan);
+  bindings["taps"] = taps_text(spec, plan);
   bindings["dimensions"] = fmt::to_string(spec.dimensions);
   bindings["reach_low"] = fmt::format("{}", fmt::join(plan.op.reach_low, ", "));
   bindings["reach_high"] = fmt::format("{}", fmt::join(plan.op.reach_high, ", "));

@@ -45,11 +45,23 @@ std::string boundary_json(const spec::StencilSpec& spec) {
   return fmt::format("{{{}}}", fmt::join(axes, ", "));
 }
 
-std::string taps_json(const plan::KernelPlan& plan) {
-  return joined(plan.weights.taps, ",\n", [](const plan::RoundedTap& tap) {
-    return fmt::format(R"(    {{"at": [{}], "weight": {}, "packed": {}}})", fmt::join(tap.at, ", "),
-                       tap.weight, tap.packed);
+/// Of several sums each tap says which it belongs to.
+std::string taps_json(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
+  return joined(plan.weights.taps, ",\n", [&](const plan::RoundedTap& tap) {
+    const std::string sum = spec.sums.size() > 1 ? fmt::format(R"(, "sum": {})", tap.sum) : "";
+    return fmt::format(R"(    {{"at": [{}], "weight": {}, "packed": {}{}}})", fmt::join(tap.at, ", "),
+                       tap.weight, tap.packed, sum);
   });
+}
+
+std::string sums_json(const spec::StencilSpec& spec) {
+  return "  \"sums\": [" +
+         joined(spec.sums, ", ",
+                [](const spec::Sum& sum) {
+                  return fmt::format(R"({{"name": "{}", "shape": "{}"}})", sum.name,
+                                     spec::shape_name(sum.shape));
+                }) +
+         "],\n";
 }
 
 std::string tap_rows_json(const plan::KernelPlan& plan) {
@@ -261,6 +273,7 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
   json += fmt::format("  \"accuracy\": \"{}\",\n  \"adds_identity\": {},\n", accuracy_name(spec.accuracy),
                       weights.adds_identity);
   json += error_bound_json(plan);
+  json += sums_json(spec);
   if (spec.update) json += update_json(spec);
   json += fmt::format("  \"boundary\": {},\n", boundary_json(spec));
   json += fmt::format("  \"reach\": {{\"low\": [{}], \"high\": [{}]}},\n", fmt::join(plan.op.reach_low, ", "),
@@ -273,7 +286,7 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
   json += fmt::format("  \"chained_mmas\": {},\n  \"operands\": {},\n", plan.contraction.chained_products(),
                       plan.contraction.operands.size());
   json += fmt::format("  \"tap_rows\": [\n{}\n  ],\n", tap_rows_json(plan));
-  json += fmt::format("  \"taps\": [\n{}\n  ],\n", taps_json(plan));
+  json += fmt::format("  \"taps\": [\n{}\n  ],\n", taps_json(spec, plan));
   json += figures_json(plan);
   json += bounds_json(plan.dimensions, bounds_of(plan, architectures));
   json += costs_json(costs_of(plan));

@@ -141,7 +141,8 @@ void prove_rounding(const spec::StencilSpec& spec, const plan::RoundedWeights& w
     const double bound = rounding_bound(spec, weights, tap.weight - identity, largest);
     const double packed =
         identity + weights.factor * std::ldexp(weights.total(rounded.terms), -weights.exponent);
-    if (tap.at != rounded.at || packed != rounded.packed || !(std::fabs(tap.weight - packed) <= bound)) {
+    if (tap.at != rounded.at || tap.sum != rounded.sum || packed != rounded.packed ||
+        !(std::fabs(tap.weight - packed) <= bound)) {
       throw diag::InternalError(fmt::format("tap (dz = {}, dy = {}, dx = {}): weight {} became {}", tap.at[0],
                                             tap.at[1], tap.at[2], tap.weight, rounded.packed));
     }
@@ -151,24 +152,26 @@ void prove_rounding(const spec::StencilSpec& spec, const plan::RoundedWeights& w
 /// The taps in the code of a kernel on CUDA cores are the plan's.
 void prove_cores(const plan::KernelPlan& plan) {
   const plan::CoreAxes axes = plan::core_axes(plan.dimensions);
-  std::map<spec::Offset, double> found;
+  std::map<std::pair<spec::Offset, int>, double> found;
   for (const plan::CoreTap& tap : plan.contraction.taps) {
     spec::Offset at{};
     at[axes.step] = tap.step;
     at[axes.row] = tap.row;
     at[spec::axis_x] = tap.column;
-    found[at] += tap.weight;
+    found[{at, tap.sum}] += tap.weight;
   }
-  std::map<spec::Offset, double> expected;
-  for (const plan::RoundedTap& tap : plan.weights.taps) expected[tap.at] = tap.packed;
+  std::map<std::pair<spec::Offset, int>, double> expected;
+  for (const plan::RoundedTap& tap : plan.weights.taps) expected[{tap.at, tap.sum}] = tap.packed;
   if (found != expected) throw diag::InternalError("the taps for CUDA cores are not the plan's");
   // The tables of a generated file cut this list into rows.
-  const auto place = [](const plan::CoreTap& tap) { return std::tuple(tap.row, tap.step, tap.column); };
+  const auto place = [](const plan::CoreTap& tap) {
+    return std::tuple(tap.row, tap.step, tap.column, tap.sum);
+  };
   const auto misplaced =
       std::adjacent_find(plan.contraction.taps.begin(), plan.contraction.taps.end(),
                          [&](const auto& a, const auto& b) { return place(a) >= place(b); });
   if (misplaced != plan.contraction.taps.end()) {
-    throw diag::InternalError("the taps for CUDA cores do not ascend in row, step and column");
+    throw diag::InternalError("the taps for CUDA cores do not ascend in row, step, column and sum");
   }
 }
 

@@ -1,6 +1,7 @@
 #include "plan/contraction.h"
 
 #include <algorithm>
+#include <map>
 
 #include "plan/bands.h"
 
@@ -57,6 +58,18 @@ TapRange range_of(const std::vector<CoreTap>& taps, int CoreTap::*axis) {
   const auto [low, high] = std::minmax_element(
       taps.begin(), taps.end(), [&](const CoreTap& a, const CoreTap& b) { return a.*axis < b.*axis; });
   return {(*low).*axis, (*high).*axis};
+}
+
+int sums_in_flight(const std::vector<CoreTap>& taps) {
+  const int highest = range_of(taps, &CoreTap::step).high;
+  std::map<int, int> lowest;
+  for (const CoreTap& tap : taps) {
+    const auto [known, is_new] = lowest.try_emplace(tap.sum, tap.step);
+    known->second = std::min(known->second, tap.step);
+  }
+  int count = 0;
+  for (const auto& [sum, step] : lowest) count += highest - step + 1;
+  return count;
 }
 
 CoreAxes core_axes(int dimensions) {

@@ -18,6 +18,7 @@ struct RoundedTap {
   double packed = 0;          ///< what the kernel multiplies with, identity and factor included
   double identity = 0;        ///< 1 where the kernel adds the old value itself: operands hold weight - 1
   double share = 0;           ///< of the common factor: what terms hold, as far as they can
+  int sum = 0;                ///< whose tap it is
 
   bool operator==(const RoundedTap&) const = default;
 };
@@ -126,6 +127,7 @@ struct CoreTap {
   int row = 0;
   int column = 0;
   float weight = 0;
+  int sum = 0;  ///< that it adds to
 
   bool operator==(const CoreTap&) const = default;
 };
@@ -191,7 +193,7 @@ struct Contraction {
   std::vector<Product> products;  ///< in issue order: the output row that completes goes first
   LowRank low_rank;               ///< of low_rank, whose operands are those along x, then those along y
   std::vector<CoreTap> taps;      ///< of multiply_adds, which have nothing of the above: ascending in
-                                  ///< (row, step, column); and the step of low_rank
+                                  ///< (row, step, column, sum); and the step of low_rank
 
   [[nodiscard]] bool on_tensor_cores() const { return grouping != Grouping::multiply_adds; }
   [[nodiscard]] bool is_bands() const { return grouping == Grouping::bands; }
@@ -234,6 +236,10 @@ struct TapRange {
   int high = 0;
   [[nodiscard]] int count() const { return high - low + 1; }
 };
+
+/// Sums of output steps that wait at once: of each sum those from its lowest step to the highest of all, with
+/// which an output is complete.
+[[nodiscard]] int sums_in_flight(const std::vector<CoreTap>& taps);
 
 /// That of the taps, of which there is at least one, along `axis`: a member of CoreTap.
 [[nodiscard]] TapRange range_of(const std::vector<CoreTap>& taps, int CoreTap::*axis);

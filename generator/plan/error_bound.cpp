@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <vector>
 
 namespace spidergen::plan {
 namespace {
@@ -81,9 +83,16 @@ ErrorBound bound_f32(const KernelPlan& plan) {
   return bound;
 }
 
+/// Taps of the sum that has most.
+double most_taps_of_a_sum(const spec::StencilSpec& spec, const RoundedWeights& weights) {
+  std::vector<double> counts(spec.sums.size());
+  for (const RoundedTap& tap : weights.taps) ++counts[static_cast<std::size_t>(tap.sum)];
+  return *std::max_element(counts.begin(), counts.end());
+}
+
 /// n multiply-adds, each rounded once to f32; the result of f32 fields is the sum itself.
 ErrorBound bound_cores(const spec::StencilSpec& spec, const KernelPlan& plan) {
-  const auto taps = static_cast<double>(plan.weights.taps.size());
+  const double taps = most_taps_of_a_sum(spec, plan.weights);
   // An update takes the sum as it is, in f32.
   const bool f32 = spec.storage == spec::Storage::f32 || spec.update;
   ErrorBound bound;

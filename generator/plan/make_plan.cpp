@@ -137,7 +137,11 @@ void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
   const int largest = largest_stepping_reach_of(spec.dimensions);
   const bool is_far = radius_of(spec, spec::axis_z) > largest || radius_of(spec, spec::axis_y) > largest ||
                       radius_of(spec, spec::axis_x) > largest;
-  if (spec.update) {
+  if (spec.sums.size() > 1) {
+    refuse(
+        "steps above 1 are generated for one sum so far, not for several 'sums'; write 'steps: 1' or remove "
+        "it");
+  } else if (spec.update) {
     refuse("steps above 1 are generated without 'update' so far; write 'steps: 1' or remove it");
   } else if (is_far) {
     refuse(
@@ -163,6 +167,8 @@ diag::Diagnostics find_objections(const Problem& problem) {
   check_variant(problem, diagnostics);
   check_accumulate(spec, problem.op.steps, diagnostics);
   if (problem.op.steps > 1) check_steps(problem, diagnostics);
+  if (spec.sums.size() > 1)
+    diagnostics.error(spec.where.coefficients, "several 'sums' are read and checked, but have no kernel yet");
   if (engine == Engine::cuda) {
     check_cores(problem, diagnostics);
     return diagnostics;

@@ -55,10 +55,10 @@ Contraction contract_taps(const Problem& problem) {
   contraction.column_reach = column_reach_of(problem.tap_rows);
   for (const RoundedTap& tap : problem.weights.taps) {
     contraction.taps.push_back(
-        {tap.at[axes.step], tap.at[axes.row], tap.at[spec::axis_x], static_cast<float>(tap.packed)});
+        {tap.at[axes.step], tap.at[axes.row], tap.at[spec::axis_x], static_cast<float>(tap.packed), tap.sum});
   }
   std::sort(contraction.taps.begin(), contraction.taps.end(), [](const CoreTap& a, const CoreTap& b) {
-    return std::tuple(a.row, a.step, a.column) < std::tuple(b.row, b.step, b.column);
+    return std::tuple(a.row, a.step, a.column, a.sum) < std::tuple(b.row, b.step, b.column, b.sum);
   });
   return contraction;
 }

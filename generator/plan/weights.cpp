@@ -197,12 +197,14 @@ void balance_sum(RoundedWeights& weights) {
   }
 }
 
-/// The same of weights that are one f32 number each: some become the other neighbour of the spec's weight.
-void balance_f32_sum(RoundedWeights& weights) {
+/// The same of the weights of sum `sum`, which are one f32 number each: some become the other neighbour of
+/// the spec's weight.
+void balance_f32_sum(RoundedWeights& weights, int sum) {
   constexpr double most_error = 0x1p-23;
   double missing = 0;
   std::vector<RoundedTap*> by_magnitude;
   for (RoundedTap& tap : weights.taps) {
+    if (tap.sum != sum) continue;
     missing += tap.weight - tap.packed;
     by_magnitude.push_back(&tap);
   }
@@ -357,8 +359,9 @@ void report_vanished(const StencilSpec& spec, const RoundedWeights& weights, dia
   const std::string more = others == 0   ? ""
                            : others == 1 ? " (as does 1 other)"
                                          : fmt::format(" (as do {} others)", others);
+  const spec::Shape shape = spec.sums[static_cast<std::size_t>(first->sum)].shape;
   diagnostics.error(operator_of(spec).composed[static_cast<std::size_t>(first - taps.begin())].where,
-                    text(first->weight, more, how_to_drop(spec.shape, others > 0)));
+                    text(first->weight, more, how_to_drop(shape, others > 0)));
 }
 
 bool vanishes_in_f32(const RoundedTap& tap) {
@@ -470,12 +473,14 @@ WeightsResult round_weights_to_f32(const StencilSpec& spec) {
   weights.exact = true;
   for (const Tap& tap : operator_of(spec).composed) {
     const auto rounded = static_cast<double>(static_cast<float>(tap.weight));
-    weights.taps.push_back({tap.at, tap.weight, {rounded}, rounded, 0, tap.weight});
+    weights.taps.push_back({tap.at, tap.weight, {rounded}, rounded, 0, tap.weight, tap.sum});
     weights.sum += tap.weight;
     weights.exact = weights.exact && rounded == tap.weight;
   }
   report_vanished(spec, weights, result.diagnostics, vanishes_in_f32, vanishes_in_f32_text);
-  if (check_largest(spec, weights, result.diagnostics)) balance_f32_sum(weights);
+  if (check_largest(spec, weights, result.diagnostics)) {
+    for (int sum = 0; sum < std::ssize(spec.sums); ++sum) balance_f32_sum(weights, sum);
+  }
   add_sums(weights);
   return result;
 }

@@ -80,6 +80,28 @@ std::optional<Face> read_plain_rule(const Node& node, Context& context) {
   return std::nullopt;
 }
 
+/// Reports keys that are none of `places`, axes or faces. A rule there, or nearly one, is one for `whole`.
+void check_places(const Node& mapping, const std::vector<std::string>& places, std::string_view owner,
+                  std::string_view whole, Context& context) {
+  std::vector<std::string> rules = {"constant"};
+  for (const auto& [name, rule] : plain_rules()) rules.push_back(name);
+  std::erase_if(rules, [&](const std::string& rule) {
+    return std::find(places.begin(), places.end(), rule) != places.end();
+  });
+  Node others = mapping;
+  std::erase_if(others.entries, [&](const Entry& entry) {
+    const std::string rule = nearest_name(entry.key, rules);
+    if (rule.empty() || std::find(places.begin(), places.end(), entry.key) != places.end()) return false;
+    context.diagnostics.error(entry.where,
+                              fmt::format("unknown key {} in {}; known keys are {}, and the rule '{}' is "
+                                          "written {}: {}",
+                                          shown(entry.key), owner, list_names(places), rule, whole,
+                                          rule == "constant" ? "{constant: VALUE}" : rule));
+    return true;
+  });
+  check_keys(others, places, owner, context);
+}
+
 std::optional<Face> read_constant(const Node& mapping, Storage storage, Context& context) {
   check_keys(mapping, {"constant"}, "a boundary rule", context);
   const Entry* entry = find_entry(mapping, "constant");
@@ -132,7 +154,7 @@ AxisBoundary read_axis(const Entry& entry, const AxisBoundary& absent, Storage s
   }
   std::vector<std::string> known = {"low", "high"};
   if (!names_faces(node)) known.emplace_back("constant");
-  check_keys(node, known, fmt::format("the boundary of axis '{}'", entry.key), context);
+  check_places(node, known, fmt::format("the boundary of axis '{}'", entry.key), entry.key, context);
   AxisBoundary faces = absent;
   bool complete = true;
   for (auto [key, target] : {std::pair{"low", &faces.low}, std::pair{"high", &faces.high}}) {
@@ -176,7 +198,7 @@ std::array<AxisBoundary, 3> read_boundary(const Node* node, int dimensions, Stor
                                           axes.back()));
     return boundary;
   }
-  check_keys(*node, axes, "'boundary'", context);
+  check_places(*node, axes, "'boundary'", "boundary", context);
   for (int axis = first_axis(dimensions); axis <= axis_x; ++axis) {
     AxisBoundary& faces = boundary[static_cast<std::size_t>(axis)];
     if (const Entry* entry = find_entry(*node, axis_name(axis)))

@@ -33,6 +33,7 @@ class Reader {
       : root_(root), names_axes_(names_axes), spec_(spec), context_(context) {}
 
   void read() {
+    read_sum_names();
     read_previous();
     read_fields();
     read_scalars();
@@ -71,6 +72,14 @@ class Reader {
     return true;
   }
 
+  /// The sums themselves are read by then.
+  void read_sum_names() {
+    const Entry* const entry = find_entry(root_, "sums");
+    if (entry == nullptr) return;
+    names_sums_ = true;
+    for (const Entry& sum : entry->value.entries) (void)take_name(sum.key, sum.where, "sum");
+  }
+
   void read_previous() {
     const Entry* const entry = find_entry(root_, "previous");
     if (entry == nullptr) return;
@@ -87,8 +96,13 @@ class Reader {
     const Node& node = entry->value;
     if (node.kind == NodeKind::sequence) {
       for (const Node& item : node.items) {
-        if (expect(item, NodeKind::scalar, "'fields' lists names", context_))
+        if (item.kind == NodeKind::mapping) {
+          refuse(item.where,
+                 "a list of 'fields' has names alone; where one has a storage, write a mapping of all, such "
+                 "as fields: {c: {}, d: {storage: f16}}");
+        } else if (expect(item, NodeKind::scalar, "'fields' lists names", context_)) {
           add_field(item.text, item.where, spec_.storage);
+        }
       }
     } else if (node.kind == NodeKind::mapping) {
       for (const Entry& one : node.entries) add_field(one.key, one.where, read_storage(one));
@@ -182,7 +196,8 @@ class Reader {
   [[nodiscard]] UpdateNames update_names() const {
     UpdateNames names;
     names["u"] = {UpdateOperation::input, 0, 0, {}, {}};
-    names["sum"] = {UpdateOperation::sum, 0, 0, {}, {}};
+    for (std::size_t i = 0; i < spec_.sums.size(); ++i)
+      names[spec_.sums[i].name] = {UpdateOperation::sum, 0, static_cast<int>(i), {}, {}};
     if (spec_.previous) names[spec_.previous->name] = {UpdateOperation::previous, 0, 0, {}, {}};
     for (std::size_t i = 0; i < spec_.fields.size(); ++i)
       names[spec_.fields[i].name] = {UpdateOperation::field, 0, static_cast<int>(i), {}, {}};
@@ -214,9 +229,10 @@ class Reader {
       if (!is_used(one.name))
         refuse(one.where, fmt::format("{} is not used in 'update'; use it or remove it", one.what));
     }
-    if (!is_used("sum"))
+    if (!names_sums_ && !is_used(std::string(only_sum)))
       refuse(node.where, "'update' does not use 'sum', the stencil: then nothing needs its coefficients");
-    if (update.nodes.size() == 1 && given_.empty()) return;  // what is computed without an update
+    const bool is_plain = update.nodes.size() == 1 && given_.size() == (names_sums_ ? 1 : 0);
+    if (is_plain) return;  // the only sum, as without an update
     spec_.update = std::move(update);
   }
 
@@ -236,6 +252,7 @@ class Reader {
   bool names_axes_;
   StencilSpec& spec_;
   Context& context_;
+  bool names_sums_ = false;
   std::vector<GivenName> given_;
 };
 

@@ -251,12 +251,12 @@ std::string counted(std::size_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
+std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
   if (name.size() > longest_name) return {};
   for (const ForeignName& foreign : foreign_names) {
     if (name == foreign.name &&
         std::find(candidates.begin(), candidates.end(), foreign.right) != candidates.end())
-      return fmt::format(" (did you mean '{}'?)", foreign.right);
+      return std::string(foreign.right);
   }
   const std::string* nearest = nullptr;
   std::size_t smallest = 3;
@@ -268,7 +268,12 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
       nearest = &candidate;
     }
   }
-  return nearest ? fmt::format(" (did you mean '{}'?)", *nearest) : std::string();
+  return nearest ? *nearest : std::string();
+}
+
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
+  const std::string nearest = nearest_name(name, candidates);
+  return nearest.empty() ? nearest : fmt::format(" (did you mean '{}'?)", nearest);
 }
 
 bool is_identifier(std::string_view name) {

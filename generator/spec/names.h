@@ -18,8 +18,11 @@ namespace spidergen::spec {
 /// "1 offset", "2 offsets".
 [[nodiscard]] std::string counted(std::size_t count, std::string_view noun);
 
-/// " (did you mean 'radius'?)" for the candidate that a typing error could have turned into `name`, or that
-/// other tools call so; otherwise empty.
+/// The candidate that a typing error could have turned into `name`, or that other tools call so; otherwise
+/// empty.
+[[nodiscard]] std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
+
+/// " (did you mean 'radius'?)" for such a candidate; otherwise empty.
 [[nodiscard]] std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
 
 /// What C compilers tell apart; the longest name of a stencil or parameter.

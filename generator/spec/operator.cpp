@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <string>
 #include <string_view>
 #include <utility>
+
+#include "spec/names.h"
 
 namespace spidergen::spec {
 namespace {
@@ -79,10 +83,103 @@ void check_given_radius(const Node& mapping, std::optional<Shape> shape, std::op
   }
 }
 
+// An update's point has room for so many (runtime/device/spider/kernel.h).
+constexpr std::size_t most_sums = 8;
+
 /// A number that may be absent.
 std::optional<double> read_or(const ShapeKeys& keys, std::string_view key, double absent, Context& context) {
   const Node* node = keys.find(key);
   return node ? read_number(*node, fmt::format("'{}'", key), context) : absent;
+}
+
+/// The one sum that a mapping says. It is sum `place` of the spec.
+Operator read_sum(const Node& mapping, const diag::SourceLocation& start, std::optional<int> dimensions,
+                  Storage storage, int place, Context& context) {
+  const ShapeKeys keys{mapping, start, dimensions.value_or(0)};
+  const Node* shape_node = keys.require("shape", "'shape: star'", context);
+  const std::optional<Shape> shape =
+      shape_node ? read_choice(*shape_node, "'shape'", shapes(), context) : std::nullopt;
+  Operator result;
+  result.sums.emplace_back();
+  if (shape) result.sums.back().shape = *shape;
+  const Entry* at = find_entry(mapping, !shape || has_coefficients(*shape) ? "coefficients" : "shape");
+  result.where = at ? at->where : start;
+
+  std::optional<Coefficients> coefficients;
+  if (shape) check_own_keys(mapping, *shape, context);
+  if (dimensions && shape) {
+    coefficients = read_coefficients(keys, *shape, context);
+  } else if (!shape || has_coefficients(*shape)) {
+    const bool may_lack = shape_node != nullptr && !shape;  // it may be a shape that makes them
+    const Node* node =
+        may_lack ? keys.find("coefficients")
+                 : keys.require("coefficients", "'coefficients: ...' in the form of the shape", context);
+    if (node) check_expressions(*node, "a coefficient", context);
+  }
+  check_given_radius(mapping, shape, dimensions, coefficients, context);
+  const std::optional<double> scale = read_or(keys, "scale", 1, context);
+  const std::optional<double> center = read_or(keys, "center", 0, context);
+  if (!coefficients || !scale || !center) return result;
+  result.taps = finish_taps(std::move(coefficients->taps), {*scale, *center}, storage, result.where, context);
+  for (Tap& tap : result.taps) tap.sum = place;
+  return result;
+}
+
+/// Reports keys of one sum beside `sums`. The document's `accuracy` is that of f32 fields.
+void check_keys_beside(const Node& root, Context& context) {
+  for (const std::string& key : operator_keys()) {
+    const Entry* entry = find_entry(root, key);
+    if (entry == nullptr || key == "accuracy") continue;
+    context.diagnostics.error(
+        entry->where, fmt::format("'{}' does not go with 'sums', each of which has its own; move it into one "
+                                  "of them or remove it",
+                                  key));
+  }
+}
+
+/// What only the mapping of a sum can have wrong.
+void check_keys_within(const Entry& sum, Context& context) {
+  check_keys(sum.value, operator_keys(), fmt::format("sum {}", shown(sum.key)), context);
+  const std::optional<Shape> shape = find_shape(sum.value);
+  const Entry* accuracy = find_entry(sum.value, "accuracy");
+  if (accuracy == nullptr || !shape || has_order_of_accuracy(*shape)) return;
+  context.diagnostics.error(accuracy->where,
+                            fmt::format("'accuracy' of a sum goes with 'shape: derivative' and 'shape: "
+                                        "laplacian', not with '{}'; remove it",
+                                        shape_name(*shape)));
+}
+
+Operator read_sums(const Entry& entry, const Node& root, std::optional<int> dimensions, Storage storage,
+                   Context& context) {
+  Operator all;
+  all.where = entry.where;
+  check_keys_beside(root, context);
+  const bool is_mapping = expect(
+      entry.value, NodeKind::mapping,
+      "'sums' is a mapping of names to sums such as {gx: {shape: derivative, order: {x: 1}}}", context);
+  if (is_mapping && entry.value.entries.empty())
+    context.diagnostics.error(entry.where, "'sums' names none; write a 'shape' and what goes with it");
+  for (const Entry& sum : entry.value.entries) {
+    const auto place = static_cast<int>(all.sums.size());
+    all.sums.push_back({sum.key, Shape::taps});
+    if (!expect(sum.value, NodeKind::mapping,
+                fmt::format("sum {} is a mapping of 'shape' and what goes with it", shown(sum.key)), context))
+      continue;
+    check_keys_within(sum, context);
+    Operator one = read_sum(sum.value, sum.where, dimensions, storage, place, context);
+    all.sums.back().shape = one.sums.front().shape;
+    all.taps.insert(all.taps.end(), one.taps.begin(), one.taps.end());
+  }
+  if (all.sums.size() > most_sums) {
+    context.diagnostics.error(entry.where,
+                              fmt::format("{} sums; a kernel takes at most {}", all.sums.size(), most_sums));
+  } else if (all.taps.size() > most_taps) {
+    context.diagnostics.error(entry.where, fmt::format("the sums have {} taps; a stencil has at most {}",
+                                                       all.taps.size(), most_taps));
+  }
+  // Stable: taps of the same offset stay in the order of the sums.
+  std::stable_sort(all.taps.begin(), all.taps.end(), [](const Tap& a, const Tap& b) { return a.at < b.at; });
+  return all;
 }
 
 }  // namespace
@@ -106,34 +203,11 @@ std::optional<Shape> find_shape(const Node& mapping) {
   return std::nullopt;
 }
 
-Operator read_operator(const Node& mapping, const diag::SourceLocation& start, std::optional<int> dimensions,
+Operator read_operator(const Node& root, const diag::SourceLocation& start, std::optional<int> dimensions,
                        Storage storage, Context& context) {
-  const ShapeKeys keys{mapping, start, dimensions.value_or(0)};
-  const Node* shape_node = keys.require("shape", "'shape: star'", context);
-  const std::optional<Shape> shape =
-      shape_node ? read_choice(*shape_node, "'shape'", shapes(), context) : std::nullopt;
-  Operator result;
-  result.shape = shape.value_or(result.shape);
-  const Entry* at = find_entry(mapping, !shape || has_coefficients(*shape) ? "coefficients" : "shape");
-  result.where = at ? at->where : start;
-
-  std::optional<Coefficients> coefficients;
-  if (shape) check_own_keys(mapping, *shape, context);
-  if (dimensions && shape) {
-    coefficients = read_coefficients(keys, *shape, context);
-  } else if (!shape || has_coefficients(*shape)) {
-    const bool may_lack = shape_node != nullptr && !shape;  // it may be a shape that makes them
-    const Node* node =
-        may_lack ? keys.find("coefficients")
-                 : keys.require("coefficients", "'coefficients: ...' in the form of the shape", context);
-    if (node) check_expressions(*node, "a coefficient", context);
-  }
-  check_given_radius(mapping, shape, dimensions, coefficients, context);
-  const std::optional<double> scale = read_or(keys, "scale", 1, context);
-  const std::optional<double> center = read_or(keys, "center", 0, context);
-  if (!coefficients || !scale || !center) return result;
-  result.taps = finish_taps(std::move(coefficients->taps), {*scale, *center}, storage, result.where, context);
-  return result;
+  const Entry* sums = find_entry(root, "sums");
+  return sums ? read_sums(*sums, root, dimensions, storage, context)
+              : read_sum(root, start, dimensions, storage, 0, context);
 }
 
 }  // namespace spidergen::spec

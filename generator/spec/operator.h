@@ -17,9 +17,9 @@ namespace spidergen::spec {
 
 /// What is summed at a point.
 struct Operator {
-  Shape shape = Shape::taps;
-  std::vector<Tap> taps;       ///< finished; empty where there are errors
-  diag::SourceLocation where;  ///< of `coefficients`, or of `shape` where that makes them
+  std::vector<Sum> sums;       ///< at least one
+  std::vector<Tap> taps;       ///< finished, ascending in (offset, sum); of a sum with errors none
+  diag::SourceLocation where;  ///< of `coefficients`, or of `shape` where that makes them, or of `sums`
 };
 
 /// Does a shape have an order of accuracy in the place of the `accuracy` of f32 fields?
@@ -28,9 +28,10 @@ struct Operator {
 /// The value of `shape`; nothing where it is missing or wrong, which is not reported here.
 [[nodiscard]] std::optional<Shape> find_shape(const Node& mapping);
 
-/// Reads the operator that a mapping says with the keys of operator_keys(). `start` is where messages about
-/// absent keys point. Where the spec's dimensions are in error, what can be judged without them is.
-[[nodiscard]] Operator read_operator(const Node& mapping, const diag::SourceLocation& start,
+/// Reads the operator of a spec: one sum, that the document's own keys of operator_keys() say, or those of
+/// `sums`, each of which has such keys. `start` is where messages about absent keys point. Where the spec's
+/// dimensions are in error, what can be judged without them is.
+[[nodiscard]] Operator read_operator(const Node& root, const diag::SourceLocation& start,
                                      std::optional<int> dimensions, Storage storage, Context& context);
 
 }  // namespace spidergen::spec

@@ -28,7 +28,8 @@ const std::vector<std::string>& known_keys() {
     for (const std::string& key : operator_keys()) {
       if (key != "accuracy") all.push_back(key);
     }
-    all.insert(all.end(), {"boundary", "steps", "tolerance", "previous", "fields", "scalars", "update"});
+    all.insert(all.end(),
+               {"sums", "boundary", "steps", "tolerance", "previous", "fields", "scalars", "update"});
     return all;
   }();
   return keys;
@@ -227,8 +228,9 @@ void read_document(const Document& document, const std::vector<ParameterOverride
   spec.description = read_description(document);
   const std::optional<int> dimensions = read_dimensions(document);
   const std::optional<Storage> storage = require_choice(document, "storage", storages());
-  const std::optional<Shape> shape = find_shape(document.root);
-  const bool is_difference = shape && has_order_of_accuracy(*shape);  // whose `accuracy` is another
+  // Whose `accuracy` is another. Sums have one of their own.
+  const std::optional<Shape> shape = document.find("sums") ? std::nullopt : find_shape(document.root);
+  const bool is_difference = shape && has_order_of_accuracy(*shape);
   spec.dimensions = dimensions.value_or(spec.dimensions);
   spec.storage = storage.value_or(spec.storage);
   spec.accumulate = choice_or_default(document, "accumulate", accumulators());
@@ -239,7 +241,7 @@ void read_document(const Document& document, const std::vector<ParameterOverride
       read_parameters(document.find("parameters"), overrides, document.source.path, document.context);
   Operator summed = read_operator(document.root, document.start, dimensions, storage.value_or(Storage::f32),
                                   document.context);
-  spec.shape = summed.shape;
+  spec.sums = std::move(summed.sums);
   spec.taps = std::move(summed.taps);
   spec.boundary = read_boundary(document.find("boundary"), dimensions.value_or(any_dimensions),
                                 storage.value_or(Storage::f32), document.start, document.context);

@@ -57,13 +57,22 @@ inline constexpr std::array<std::string_view, 3> axis_letters{"z", "y", "x"};
 /// An offset or extent per axis: z, y, x. Axes that a stencil does not have are 0.
 using Offset = std::array<int, 3>;
 
-/// out[p] += weight * in[p + at].
+/// The sum at p has weight * in[p + at].
 struct Tap {
   Offset at{};
   double weight = 0;
   diag::SourceLocation where;  ///< of the weight, for messages
+  int sum = 0;                 ///< whose tap it is: its place in StencilSpec::sums
 
   bool operator==(const Tap&) const = default;
+};
+
+/// A weighted sum of the input around a point.
+struct Sum {
+  std::string name{only_sum};
+  Shape shape = Shape::taps;
+
+  bool operator==(const Sum&) const = default;
 };
 
 struct Face {
@@ -92,7 +101,7 @@ struct KeyLocations {
   diag::SourceLocation accumulate;
   diag::SourceLocation weights;
   diag::SourceLocation accuracy;
-  diag::SourceLocation coefficients;  ///< or `shape`, where that makes them
+  diag::SourceLocation coefficients;  ///< or `shape`, where that makes them, or `sums`
   diag::SourceLocation steps;
   diag::SourceLocation update;
 };
@@ -116,17 +125,17 @@ struct StencilSpec {
   Storage storage = Storage::f16;
   Accumulate accumulate = Accumulate::f32;
   WeightMode weights = WeightMode::automatic;
-  Accuracy accuracy = Accuracy::full;  ///< of f32 storage
-  Shape shape = Shape::taps;
+  Accuracy accuracy = Accuracy::full;    ///< of f32 storage
+  std::vector<Sum> sums{1};              ///< at least one, in the spec's order
   std::vector<Parameter> parameters;     ///< in the spec's order
   std::array<AxisBoundary, 3> boundary;  ///< by Axis
-  std::vector<Tap> taps;                 ///< sorted by offset, no zero weights, no offset twice
+  std::vector<Tap> taps;                 ///< sorted by offset and sum, no zero weights, none twice in a sum
   std::optional<int> steps = 1;          ///< time steps that one sweep advances; none: what is fastest a step
   std::optional<double> tolerance;       ///< of composed weights; none: what suits the storage
   std::optional<FurtherField> previous;  ///< the input one step back
   std::vector<FurtherField> fields;      ///< in the spec's order
   std::vector<std::string> scalars;      ///< numbers of a launch, in the spec's order
-  std::optional<Update> update;          ///< of each point; none: its sum
+  std::optional<Update> update;          ///< of each point; none: its only sum
   KeyLocations where;
 };
 

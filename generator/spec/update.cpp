@@ -265,7 +265,16 @@ class Parser {
     if (const double* known = std::get_if<double>(&parameter)) return number(*known);
     if (std::get<ExpressionError>(parameter).text.empty()) return fail(name.offset, {});
     std::vector<std::string> known;
-    for (const auto& [text, leaf] : names_) known.push_back(text);
+    std::vector<std::string> sums;
+    for (const auto& [text, leaf] : names_) {
+      known.push_back(text);
+      if (leaf.operation == UpdateOperation::sum) sums.push_back(text);
+    }
+    if (name.text == only_sum && !sums.empty()) {
+      return fail(name.offset,
+                  fmt::format("'sum' is the stencil of a spec that names no sums; this one has {}",
+                              list_names(sums)));
+    }
     known.insert(known.end(), calculator_.names().begin(), calculator_.names().end());
     return fail(name.offset, fmt::format("unknown name {}{}; known here: {}", shown(name.text),
                                          did_you_mean(name.text, known), list_names(known)));

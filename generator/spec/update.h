@@ -13,11 +13,14 @@ namespace spidergen::spec {
 
 class Calculator;
 
+/// What updates call the sum of a spec that names none.
+inline constexpr std::string_view only_sum = "sum";
+
 /// What a node of an update computes.
 enum class UpdateOperation {
   number,    ///< a constant
   input,     ///< `u`: the input at the point
-  sum,       ///< the stencil there
+  sum,       ///< a weighted sum of the input there
   previous,  ///< the input one step back
   field,     ///< a further field
   scalar,    ///< a number of the launch
@@ -42,7 +45,7 @@ enum class UpdateOperation {
 struct UpdateNode {
   UpdateOperation operation = UpdateOperation::number;
   double value = 0;            ///< of a number
-  int which = 0;               ///< field, scalar: its place in the spec's list; index, extent: its axis
+  int which = 0;               ///< sum, field, scalar: its place in the spec's list; index, extent: its axis
   std::string function;        ///< of a call
   std::vector<int> arguments;  ///< nodes before this one
 

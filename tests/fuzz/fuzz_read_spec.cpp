@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "expect.h"
 #include "spec/read_spec.h"
@@ -27,14 +29,19 @@ void check_diagnostics(const diag::Diagnostics& diagnostics, const std::string& 
 }
 
 void check_spec(const spec::StencilSpec& spec) {
-  const auto earlier = [](const spec::Tap& a, const spec::Tap& b) { return a.at < b.at; };
-  const auto same = [](const spec::Tap& a, const spec::Tap& b) { return a.at == b.at; };
+  const auto place = [](const spec::Tap& tap) { return std::pair(tap.at, tap.sum); };
+  const auto earlier = [&](const spec::Tap& a, const spec::Tap& b) { return place(a) < place(b); };
+  const auto same = [&](const spec::Tap& a, const spec::Tap& b) { return place(a) == place(b); };
   expect(!spec.taps.empty(), "a stencil has taps");
   expect(std::is_sorted(spec.taps.begin(), spec.taps.end(), earlier), "taps are sorted");
   expect(std::adjacent_find(spec.taps.begin(), spec.taps.end(), same) == spec.taps.end(),
-         "no offset comes twice");
+         "no offset comes twice in a sum");
   for (const spec::Tap& tap : spec.taps)
     expect(std::isfinite(tap.weight) && tap.weight != 0, "weights are numbers, and none is zero");
+  std::vector<bool> has_taps(spec.sums.size());
+  for (const spec::Tap& tap : spec.taps) has_taps.at(static_cast<std::size_t>(tap.sum)) = true;
+  expect(std::find(has_taps.begin(), has_taps.end(), false) == has_taps.end(), "every sum has taps");
+  expect(spec.sums.size() == 1 || spec.update, "several sums are for an update");
   expect(spec.dimensions >= 1 && spec.dimensions <= 3, "there are 1 to 3 dimensions");
   expect(!spec.name.empty() && spec.name.size() < 64, "a name is as long as compilers tell apart");
 }

@@ -160,7 +160,7 @@ TEST(Weights, AWeightThatVanishesIsAnError) {
 TEST(Weights, AllThatVanishAreOneErrorWithAdviceForTheirShape) {
   spec::StencilSpec stencil = with_weights({1.0, 1e-9, 1.0, 1e-10, 1e-11});
   const auto text_of = [&](spec::Shape shape) {
-    stencil.shape = shape;
+    stencil.sums.front().shape = shape;
     const diag::Diagnostics diagnostics = round_weights(stencil).diagnostics;
     EXPECT_EQ(diagnostics.errors, 1U);
     return diagnostics.items.front().text;

@@ -52,6 +52,50 @@ std::string with_dimensions(int dimensions, const std::string& rest) {
 
 // ---- coefficients ----
 
+TEST(Sums, EachHasAShapeOfItsOwn) {
+  const StencilSpec spec =
+      read(head +
+           "parameters: {h: 2}\n"
+           "sums:\n"
+           "  gx: {shape: derivative, order: {x: 1}, spacing: h}\n"
+           "  mean: {shape: star, coefficients: {center: 1, y: [3, 4], x: []}, scale: 1/8, center: 1}\n"
+           "  g2: {shape: gaussian, sigma: {y: 0, x: 1}, truncate: 1}\n"
+           "update: g2 + gx * mean * gx\n");
+  EXPECT_EQ(spec.sums,
+            (std::vector<Sum>{{"gx", Shape::derivative}, {"mean", Shape::star}, {"g2", Shape::gaussian}}));
+  std::map<std::pair<Offset, int>, double> taps;
+  for (const Tap& tap : spec.taps) taps[{tap.at, tap.sum}] = tap.weight;
+  const double side = taps.at({{0, 0, 1}, 2});
+  EXPECT_NEAR(side, 0.2741, 1e-4);
+  const std::map<std::pair<Offset, int>, double> expected = {{{{0, -1, 0}, 1}, 0.375},
+                                                             {{{0, 0, -1}, 0}, -0.25},
+                                                             {{{0, 0, -1}, 2}, side},
+                                                             {{{0, 0, 0}, 1}, 1.125},
+                                                             {{{0, 0, 0}, 2}, taps.at({{0, 0, 0}, 2})},
+                                                             {{{0, 0, 1}, 0}, 0.25},
+                                                             {{{0, 0, 1}, 2}, side},
+                                                             {{{0, 1, 0}, 1}, 0.5}};
+  EXPECT_EQ(taps, expected);
+  EXPECT_TRUE(std::is_sorted(spec.taps.begin(), spec.taps.end(), [](const Tap& a, const Tap& b) {
+    return std::pair(a.at, a.sum) < std::pair(b.at, b.sum);
+  }));
+  ASSERT_TRUE(spec.update);
+  std::vector<int> which;
+  for (const UpdateNode& node : spec.update->nodes) {
+    if (node.operation == UpdateOperation::sum) which.push_back(node.which);
+  }
+  EXPECT_EQ(which, (std::vector<int>{2, 0, 1}));
+}
+
+TEST(Sums, OneByItselfNeedsNoUpdate) {
+  const StencilSpec spec = read(head + "sums: {only: {shape: laplacian}}\nupdate: only\n");
+  EXPECT_FALSE(spec.update);
+  EXPECT_EQ(spec.sums, (std::vector<Sum>{{"only", Shape::laplacian}}));
+  EXPECT_EQ(weights(spec), weights(head + "shape: laplacian\n"));
+  const StencilSpec updated = read(head + "sums: {only: {shape: laplacian}}\nupdate: -only\n");
+  EXPECT_TRUE(updated.update);
+}
+
 TEST(Coefficients, BoxIsSlowestAxisFirst) {
   const Weights expected = {{{0, -1, -1}, 1}, {{0, -1, 0}, 2}, {{0, -1, 1}, 3},
                             {{0, 0, -1}, 4},  {{0, 0, 0}, 5},  {{0, 0, 1}, 6},
@@ -392,7 +436,7 @@ TEST(Spec, Defaults) {
   EXPECT_EQ(spec.storage, Storage::f16);
   EXPECT_EQ(spec.accumulate, Accumulate::f32);
   EXPECT_EQ(spec.weights, WeightMode::automatic);
-  EXPECT_EQ(spec.shape, Shape::taps);
+  EXPECT_EQ(spec.sums, (std::vector<Sum>{{"sum", Shape::taps}}));
   EXPECT_EQ(spec.where.storage, (diag::SourceLocation{"folder/t.yaml", 3, 1}));
   EXPECT_EQ(spec.where.accumulate, (diag::SourceLocation{"folder/t.yaml", 1, 1}));
 }

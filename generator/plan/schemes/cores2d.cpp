@@ -25,7 +25,8 @@ constexpr int most_idle_lanes = 4;
 int registers_of(const Contraction& contraction, int rows, int steps_in_flight) {
   constexpr int vector_words = vector_bytes / word_bytes;
   const int outputs = vector_bytes / contraction.element_bytes;
-  return base_registers + (rows + steps_in_flight - 1) * vector_words + steps_in_flight * outputs + outputs +
+  return base_registers + (rows + steps_in_flight - 1) * vector_words +
+         sums_in_flight(contraction.taps) * outputs + outputs +
          range_of(contraction.taps, &CoreTap::column).count() - 1;
 }
 

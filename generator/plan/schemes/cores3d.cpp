@@ -72,11 +72,10 @@ int ring_rows(const Cores3d& ring, const Contraction& contraction) {
 
 /// Sums of all planes in flight, the inputs of a row, and the rest.
 int estimate_registers(const std::vector<CoreTap>& taps, int rows_per_thread) {
-  const TapRange planes = range_of(taps, &CoreTap::step);
   const TapRange columns = range_of(taps, &CoreTap::column);
   const int inputs = round_up(std::max(0, -columns.low), core_row_outputs) +
                      round_up(std::max(0, columns.high), core_row_outputs);
-  return base_registers + planes.count() * rows_per_thread * core_row_outputs + std::max(0, inputs - 8);
+  return base_registers + sums_in_flight(taps) * rows_per_thread * core_row_outputs + std::max(0, inputs - 8);
 }
 
 /// The ring of a block, if registers, code and shared memory suffice.

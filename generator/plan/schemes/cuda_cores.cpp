@@ -30,6 +30,7 @@ struct Stencil {
   int dimensions = 2;
   int taps = 0;
   int steps_in_flight = 1;
+  int sums_in_flight = 1;  ///< of each output
   TapRange columns;
 };
 
@@ -46,7 +47,8 @@ int estimate_registers(const Stencil& stencil, int outputs) {
   const int cells = words * (word_bytes / stencil.element_bytes);
   const int rounded =
       stencil.dimensions == 2 ? outputs * (word_bytes - stencil.element_bytes) / word_bytes : 0;
-  return base_registers + rounded + stencil.steps_in_flight * (outputs + registers_per_step) + cells + words;
+  return base_registers + rounded + stencil.sums_in_flight * outputs +
+         stencil.steps_in_flight * registers_per_step + cells + words;
 }
 
 Stencil stencil_of(int dimensions, const Contraction& contraction) {
@@ -56,6 +58,7 @@ Stencil stencil_of(int dimensions, const Contraction& contraction) {
   stencil.dimensions = dimensions;
   stencil.taps = static_cast<int>(taps.size());
   stencil.steps_in_flight = range_of(taps, &CoreTap::step).count();
+  stencil.sums_in_flight = sums_in_flight(taps);
   stencil.columns = range_of(taps, &CoreTap::column);
   return stencil;
 }
@@ -162,7 +165,8 @@ Offer<CudaCores> CudaCores::plan(const Problem& problem, const Contraction& cont
     choose_row_ring(stencil, cores);
   } else {
     cores.outputs = table_outputs;
-    cores.estimated_registers = base_registers + 4 * table_outputs;
+    cores.estimated_registers =
+        base_registers + (3 + range_of(contraction.taps, &CoreTap::sum).count()) * table_outputs;
     cores.cells_loaded = stencil.taps * cores.outputs;
   }
   choose_block(dimensions, cores);

@@ -28,7 +28,7 @@ import tempfile
 import threading
 from typing import Any, Sequence
 
-__all__ = ["Error", "Field", "Info", "Kernel", "Library", "load"]
+__all__ = ["Error", "Field", "Info", "Kernel", "Library", "Points", "load"]
 
 ABI = 1
 STORAGES = {0: "f16", 1: "f32", 2: "bf16"}
@@ -145,6 +145,10 @@ _SIGNATURES = {
         ctypes.c_int32,
         [_pointer, ctypes.POINTER(_Sweep), ctypes.c_int64, ctypes.POINTER(_fields)],
     ),
+    "spider_points_create": (ctypes.c_int32, [_pointer, _triple, _triple, ctypes.c_int64, ctypes.POINTER(_pointer)]),
+    "spider_points_free": (ctypes.c_int32, [_pointer]),
+    "spider_points_add": (ctypes.c_int32, [_pointer, _fields, _pointer, _pointer]),
+    "spider_points_read": (ctypes.c_int32, [_pointer, _fields, _pointer, _pointer]),
     "spider_status_string": (ctypes.c_char_p, [ctypes.c_int32]),
     "spider_last_error": (ctypes.c_char_p, []),
     "spider_allocate": (ctypes.c_int32, [ctypes.c_uint64, ctypes.POINTER(_pointer)]),
@@ -337,6 +341,10 @@ class Kernel:
         arrays = (source, target, previous)
         return next(array for array, view in zip(arrays, views) if ctypes.addressof(view.field) == last)
 
+    def points(self, shape: Sequence[int], cells: Sequence[Sequence[int]]) -> Points:
+        """Cells of arrays of this shape: sources and receivers."""
+        return Points(self, shape, cells)
+
     def _view(self, array: Any, read: bool = False, written: bool = False, box: Any = None) -> _View:
         view = _View.of(array, self.info, written)
         if read and (any(self.info.reach_low) or any(self.info.reach_high)):
@@ -361,6 +369,53 @@ class Kernel:
         if len(values) != self.info.dimensions:
             raise ValueError(f"{self.info.name} has {self.info.dimensions} axes, not {len(values)}")
         return _int64s(what, [absent] * (3 - len(values)) + list(values))
+
+
+class Points:
+    """Cells of a kernel's fields of one shape, on the device that was current: sources and receivers. `cells` are indices, a
+    tuple with one for each axis a cell, slowest first. Values are arrays with one number a cell, of `info.accumulate` whatever
+    the fields store, where the fields are: e.g. a row of an array that has one for each step. Calls return as a kernel's do."""
+
+    def __init__(self, kernel: Kernel, shape: Sequence[int], cells: Sequence[Sequence[int]]):
+        self.kernel = kernel
+        self.cells = tuple(tuple(operator.index(index) for index in cell) for cell in cells)
+        flat = [index for cell in self.cells for index in kernel._triple("a cell", cell, 0)]
+        self._memory = _pointer()
+        extents = kernel._triple("the shape", shape, 1)
+        create = kernel.library._c.spider_points_create
+        kernel.library._check(create(kernel._handle, extents, _int64s("the cells", flat), len(self.cells),
+                                     ctypes.byref(self._memory)))
+
+    def __del__(self):
+        memory, self._memory = getattr(self, "_memory", None), None
+        if memory:
+            self.kernel.library._c.spider_points_free(memory)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("Points own memory and can be neither copied nor pickled: make others")
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def add(self, field: Any, values: Any, stream: Any = None) -> Any:
+        """Adds values[i] to cell i. A cell that is there more than once adds up in the order of the list, rounded to the
+        field's storage once. Returns `field`."""
+        self._access(self.kernel.library._c.spider_points_add, field, values, stream, adds=True)
+        return field
+
+    def read(self, field: Any, values: Any, stream: Any = None) -> Any:
+        """Makes values[i] what cell i holds. Returns `values`."""
+        self._access(self.kernel.library._c.spider_points_read, field, values, stream, adds=False)
+        return values
+
+    def _access(self, call: Any, field: Any, values: Any, stream: Any, adds: bool) -> None:
+        info = self.kernel.info
+        cells = _View.of(field, info, written=adds)
+        numbers = _View.of(values, dataclasses.replace(info, storage=info.accumulate, dimensions=1), written=not adds)
+        if numbers.cells.shape != (len(self),):
+            raise ValueError(f"there are {len(self)} points, and {numbers.cells.shape[0]} values")
+        status = call(self._memory, cells.field, numbers.cells.address, _choose_stream(stream, cells, numbers))
+        self.kernel.library._check(status)
 
 
 @dataclasses.dataclass

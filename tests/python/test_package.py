@@ -22,7 +22,6 @@ from spider_gen import _cache, _compilers, _picture
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 HEAT = {"stencil": "heat", "dimensions": 2, "storage": "f32", "shape": "star", "parameters": {"alpha": 0.1},
         "coefficients": {"center": "1 - 4*alpha", "y": ["alpha", "alpha"], "x": ["alpha", "alpha"]}, "boundary": "nearest"}
-BLOCKS = ("python heat", "python mapping", "python weights", "python wave", "python command", "python install")  # of runtime/python/package.md
 
 
 def block(name):
@@ -185,6 +184,64 @@ class Updates(unittest.TestCase):
             self.wave(self.u, u_old=self.old, speed=self.speed[:3, :4], damping=0)
         with self.assertRaisesRegex(TypeError, "takes f32, and speed is float64"):
             self.wave(self.u, u_old=self.old, speed=self.speed.astype(float), damping=0)
+
+
+class Points(unittest.TestCase):
+    def test_values_are_added_in_order_and_read(self):
+        one = heat()
+        u = np.full((30, 40), 0.5, np.float32)
+        source = one.points(u.shape, [(3, 4), (29, 39), (3, 4), (3, 4)])
+        self.assertEqual(len(source), 4)
+        # 1 + 2^-24 is 1 in f32: any other order would give more.
+        self.assertIs(source.add(u, [0.5, 2, 2.0**-24, 2.0**-24]), u)
+        self.assertEqual((u[3, 4], u[29, 39], (u == 0.5).sum()), (1, 2.5, 30 * 40 - 2))
+        np.testing.assert_array_equal(source.read(u), np.float32([1, 2.5, 1, 1]))
+        trace = np.zeros((3, 4), np.float32)
+        self.assertIs(source.read(u, out=(row := trace[1])), row)
+        np.testing.assert_array_equal(trace, [[0] * 4, [1, 2.5, 1, 1], [0] * 4])
+        self.assertEqual(one.points(u.shape, []).read(u).shape, (0,))
+
+    def test_halves_and_views(self):
+        half = spider_gen.stencil({**HEAT, "storage": "f16"}, backend="host")
+        u = np.ones((30, 64), np.float16)[:, 8:48]
+        points = half.points(u.shape, [(29, 39)] * 4)
+        points.add(u, np.full(4, 2.0**-12))
+        self.assertEqual((u[29, 39], u.base.sum(dtype=float)), (1 + 2.0**-10, 30 * 64 + 2.0**-10))
+        self.assertEqual(points.read(u).dtype, np.float32)
+
+    def test_a_source_and_a_receiver_in_a_loop(self):
+        wave = spider_gen.stencil(WAVE, backend="host")
+        u, old = (np.zeros((30, 40), np.float32) for _ in range(2))
+        given = {"speed": np.full_like(u, 0.25), "damping": 0}
+        source, line = wave.points(u.shape, [(15, 20)]), wave.points(u.shape, [(15, x) for x in range(40)])
+        trace = np.empty((12, 40), np.float32)
+        for step in range(12):
+            wave(u, out=old, u_old=old, **given)
+            u, old = old, u
+            source.add(u, [1.0 if step == 0 else 0.0])
+            line.read(u, out=trace[step])
+            np.testing.assert_array_equal(trace[step], u[15])
+            reached = np.flatnonzero(trace[step])
+            self.assertEqual((reached[0], reached[-1]), (20 - step, 20 + step))
+        np.testing.assert_array_equal(trace[:, 1:20], trace[:, :20:-1])  # even about the source, in every bit
+
+    def test_errors(self):
+        one, u = heat(), field()
+        points = one.points(u.shape, [(0, 0), (39, 49)])
+        for kind, words, call in (
+                (ValueError, "point 1 has index 50 on axis x; it must be 0 to 49",
+                 lambda: one.points(u.shape, [(0, 0), (0, 50)]).read(u)),
+                (ValueError, "has 2 axes, not 3", lambda: one.points(u.shape, [(0, 0, 0)]).read(u)),
+                (ValueError, "there are 2 points, and 3 values", lambda: points.add(u, [1, 2, 3])),
+                (ValueError, "the points are of fields with 40", lambda: points.add(u[1:], [1, 2])),
+                (TypeError, "takes f32, and u is float64", lambda: points.read(u.astype(float))),
+                (TypeError, "stores f32", lambda: points.read(u, out=np.empty(2)))):
+            with self.assertRaisesRegex(kind, words):
+                call()
+        u.flags.writeable = False
+        with self.assertRaisesRegex(ValueError, "read-only"):
+            points.add(u, [1, 2])
+        points.read(u)
 
 
 class Errors(unittest.TestCase):
@@ -397,7 +454,7 @@ class Pictures(unittest.TestCase):
 class Page(unittest.TestCase):
     def test_its_programs(self):
         wanted = {"python heat": r"^1000\.\d of 1000 after 20 steps$", "python mapping": "^True$", "python weights": r"^True 0\.\d\d 0\.\d\d$",
-                  "python wave": r"^\d\.\d\d$"}
+                  "python wave": r"^\d\.\d\d$", "python points": "^4[0-9] steps to a distance of 15$"}
         for name, words in wanted.items():
             done = subprocess.run([sys.executable, "-c", block(name)], cwd=ROOT, capture_output=True, text=True, check=False)
             self.assertRegex(done.stdout.strip(), words, name + done.stderr)

@@ -11,7 +11,7 @@ and PyTorch's, and for NumPy's where there is one; else on the processor."""
 from ._cache import CacheError, cache_folder
 from ._compilers import CompileError, NoBackend
 from ._generator import SpecError
-from ._stencil import Stencil, stencil
+from ._stencil import Points, Stencil, stencil
 
-__all__ = ["CacheError", "CompileError", "NoBackend", "SpecError", "Stencil", "cache_folder", "stencil"]
+__all__ = ["CacheError", "CompileError", "NoBackend", "Points", "SpecError", "Stencil", "cache_folder", "stencil"]
 __version__ = "0.1.0"

@@ -12,7 +12,8 @@ import numpy
 
 from . import spider
 
-_NUMPY_TYPES = {"f16": numpy.float16, "f32": numpy.float32, "f64": numpy.float64}
+#: Types that numbers are computed in.
+NUMBERS = {"f32": numpy.float32, "f64": numpy.float64}
 
 
 class Array:
@@ -31,6 +32,15 @@ class Array:
     def new(self) -> Array:
         """Of the same type, shape and device; its elements are undefined."""
         return Array(*2 * (numpy.empty(self.shape, self.view.dtype),))
+
+    def numbers(self, count: int, storage: str) -> Array:
+        """A list of numbers, undefined, for the same library and device."""
+        return Array(*2 * (numpy.empty(count, NUMBERS[storage]),))
+
+    @property
+    def device(self) -> Any:
+        """Which one, if it is on a device."""
+        return None
 
     def copy(self) -> Array:
         fresh = self.new()
@@ -58,6 +68,16 @@ class _Cupy(Array):
         with self.here():
             return _Cupy(*2 * (cupy.empty(self.shape, self.view.dtype),))
 
+    def numbers(self, count: int, storage: str) -> Array:
+        import cupy
+
+        with self.here():
+            return _Cupy(*2 * (cupy.empty(count, NUMBERS[storage]),))
+
+    @property
+    def device(self) -> Any:
+        return self.view.device.id
+
     def here(self) -> ContextManager:
         return self.view.device
 
@@ -80,6 +100,16 @@ class _Torch(Array):
 
         return _Torch(*2 * (torch.empty(self.shape, dtype=self.view.dtype, device=self.view.device),))
 
+    def numbers(self, count: int, storage: str) -> Array:
+        import torch
+
+        kind = torch.float64 if storage == "f64" else torch.float32
+        return _Torch(*2 * (torch.empty(count, dtype=kind, device=self.view.device),))
+
+    @property
+    def device(self) -> Any:
+        return self.view.get_device()
+
     def copy(self) -> Array:
         fresh = self.new()
         fresh.view.copy_(self.view)
@@ -100,6 +130,11 @@ class _Torch(Array):
 
 
 class _TorchOnHost(Array):
+    def numbers(self, count: int, storage: str) -> Array:
+        import torch
+
+        return wrap(torch.empty(count, dtype=torch.float64 if storage == "f64" else torch.float32))
+
     def new(self) -> Array:
         import torch
 

@@ -10,6 +10,8 @@ import threading
 import time
 from typing import Any, Callable, Mapping, Sequence
 
+import numpy
+
 from . import _arrays, _compilers, _generator, _progress, spider
 
 _STATUS_ERRORS = {3: ValueError, 4: ValueError, 5: ValueError, 6: ValueError, 7: ValueError, 10: MemoryError}
@@ -204,6 +206,18 @@ class Stencil:
         target.view[...] = last.view
         return target.given
 
+    def points(self, shape: Sequence[int], cells: Sequence[Sequence[int]]) -> Points:
+        """Cells of arrays of this shape, an index for each axis: sources and receivers.
+
+            source, line = wave.points(u.shape, [(60, 60, 20)]), wave.points(u.shape, [(60, y, 2) for y in range(120)])
+            for step in range(steps):
+                wave(u, out=u_old, u_old=u_old, c2dt2=c2dt2)
+                u, u_old = u_old, u
+                source.add(u, signal[step])
+                line.read(u, out=trace[step])
+        """
+        return Points(self, shape, cells)
+
     def _kernel_for(self, array: _arrays.Array) -> tuple[Any, Any]:
         if array.on_device:
             if self._backend == "host":
@@ -294,6 +308,51 @@ class Stencil:
         target = source.new() if target is None else target
         _arrays.from_field(result, target)
         return target.given
+
+
+class Points:
+    """Cells of arrays of one shape. Made by Stencil.points."""
+
+    def __init__(self, stencil: Stencil, shape: Sequence[int], cells: Sequence[Sequence[int]]):
+        self._stencil = stencil
+        self._shape, self._cells = tuple(shape), [tuple(cell) for cell in cells]
+        self._by_place: dict[Any, Any] = {}  # by device
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def add(self, u: Any, values: Any, stream: Any = None) -> Any:
+        """Adds values[i] to cell i of the array, in place. Cells that are listed more than once add up in the order of the list,
+        rounded once. `values` are f32 (f64 for f64 arrays), on the device if `u` is there; on the host anything that NumPy makes
+        an array of. Returns `u`. Errors as those of a sweep; a cell outside is a ValueError."""
+        array = _arrays.wrap(u)
+        with array.here():
+            points = self._of(array)
+            if not array.on_device and not hasattr(values, "data_ptr"):
+                values = numpy.ascontiguousarray(values, _arrays.NUMBERS[points.kernel.info.accumulate])
+            stream = array.stream() if stream is None else stream
+            _in_python(points.add, array.view, _arrays.wrap(values).view, stream)
+        return u
+
+    def read(self, u: Any, out: Any = None, stream: Any = None) -> Any:
+        """What the cells hold, exactly: `out`, e.g. a row of a larger array, or a new array of the same library."""
+        array = _arrays.wrap(u)
+        with array.here():
+            points = self._of(array)
+            numbers = array.numbers(len(self), points.kernel.info.accumulate) if out is None else _arrays.wrap(out)
+            stream = array.stream() if stream is None else stream
+            _in_python(points.read, array.view, numbers.view, stream)
+        return numbers.given
+
+    def _of(self, array: _arrays.Array) -> Any:
+        """The points where the array is: those of the host are computed there."""
+        toolchain = _compilers.cuda() if array.on_device else _compilers.host()
+        kernel = self._stencil._kernel(toolchain)[1]
+        _arrays.check_type(array, kernel.info, "u")
+        place = toolchain.backend, array.device
+        if place not in self._by_place:
+            self._by_place[place] = _in_python(kernel.points, self._shape, self._cells)
+        return self._by_place[place]
 
 
 @dataclasses.dataclass

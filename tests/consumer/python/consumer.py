@@ -148,6 +148,25 @@ def cupy_arrays(library: spider.Library) -> None:
     print("CuPy: as expected")
 
 
+def points(library: spider.Library) -> None:
+    """Values added to cells and cells read, in f32 whatever a field stores: of a NumPy array or a field."""
+    kernel = library.kernel("tint")
+    field = library.field(kernel, 5, 7).upload(np.ones((5, 7)))
+    cells = kernel.points((5, 7), [(4, 6), (0, 1), (4, 6)])
+    # 1 + 2^-8 is no bf16, 1 + 2^-7 is: the sum is rounded once.
+    assert cells.add(field, np.float32([2.0**-8, 3, 2.0**-8])) is field
+    trace = np.zeros((2, 3), np.float32)
+    assert len(cells) == 3 and cells.read(field, trace[1]).base is trace
+    assert (trace == [[0, 0, 0], [1 + 2.0**-7, 4, 1 + 2.0**-7]]).all() and field.download().sum() == 35 + 3 + 2.0**-7
+    for values, words in ((np.zeros(2, np.float32), "there are 3 points, and 2 values"), (np.zeros(3), "stores f32")):
+        try:
+            cells.add(field, values)
+        except (ValueError, TypeError) as error:
+            assert words in str(error), error
+        else:
+            raise AssertionError(f"{values} were added")
+
+
 def refusals(library: spider.Library) -> None:
     kernel = library.kernel("diffusion")
     good = np.zeros((4, 8), np.float16)
@@ -219,6 +238,7 @@ def main() -> None:
     means(library)
     if library.kernel("shift").info.on_host:
         shift(library)
+        points(library)
         refusals(library)
         device_arrays(library)
         arrays.check(library)

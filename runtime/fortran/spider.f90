@@ -1,5 +1,5 @@
-!> The interface of generated stencil kernels for Fortran 2008: that of spider/spider.h and spider/memory.h under the same
-!> names, and on top of it fields that own their memory.
+!> The interface of generated stencil kernels for Fortran 2008: that of spider/spider.h, spider/memory.h and spider/points.h under
+!> the same names, and on top of it fields that own their memory.
 !>
 !> Fortran's first index runs fastest: an array a(columns, rows, planes) is what C, and the specs of stencils, call planes
 !> x rows x columns with axes z, y, x. Extents and offsets of the C interface are z, y, x; those of `spider_field_create`,
@@ -45,6 +45,26 @@ module spider
     integer(c_int32_t) :: reach_low(3), reach_high(3)  !< z, y, x
     integer(c_int32_t) :: minimum_arch, emulated
     integer(c_int32_t) :: backend  !< 0 CUDA, 1 emulated, 2 host
+    ! What an update takes; names are C strings, or arrays of them.
+    type(c_ptr) :: previous
+    integer(c_int32_t) :: field_count, scalar_count
+    type(c_ptr) :: field_names, field_storages, scalar_names
+  end type
+
+  !> struct spider_part: where fields lie in a larger whole, in cells z, y, x; the origin from 0.
+  type, bind(c), public :: spider_part
+    integer(c_int64_t) :: origin(3) = 0
+    integer(c_int64_t) :: whole(3) = 1
+  end type
+
+  !> struct spider_sweep. Fields are c_loc() of a spider_field, `fields` that of an array of such addresses, `scalars` that of
+  !> an array of real(c_double), `part` that of a spider_part. `spider_field_run` fills it in.
+  type, bind(c), public :: spider_sweep
+    integer(c_int32_t) :: size = 0                   !< storage_size(sweep) / 8
+    type(c_ptr) :: in = c_null_ptr, out = c_null_ptr, previous = c_null_ptr
+    type(c_ptr) :: fields = c_null_ptr, scalars = c_null_ptr
+    integer(c_int64_t) :: offset(3) = 0, extent(3) = 0  !< of the box to write, z, y, x; zeros: all
+    type(c_ptr) :: part = c_null_ptr, stream = c_null_ptr
   end type
 
   !> A field with room for the halo that a kernel reads, rows on 128 bytes, all zero at first. Device memory with the CUDA back end.
@@ -100,6 +120,45 @@ module spider
       type(c_ptr), value :: stream
       type(c_ptr), intent(out) :: result
     end function
+    !> One sweep with what an update takes.
+    integer(c_int32_t) function spider_run(kernel, sweep) bind(c)
+      import :: c_ptr, c_int32_t, spider_sweep
+      type(c_ptr), value :: kernel
+      type(spider_sweep), intent(in) :: sweep
+    end function
+    !> `result` becomes the address of the field of the sweep that holds the last step.
+    integer(c_int32_t) function spider_run_steps(kernel, sweep, steps, result) bind(c)
+      import :: c_ptr, c_int32_t, c_int64_t, spider_sweep
+      type(c_ptr), value :: kernel
+      type(spider_sweep), intent(in) :: sweep
+      integer(c_int64_t), value :: steps
+      type(c_ptr), intent(out) :: result
+    end function
+    !> Sources and receivers: `cells` are z, y, x of each, from 0; `extent` is that of the fields. `spider_field_points` takes
+    !> Fortran's indices.
+    integer(c_int32_t) function spider_points_create(kernel, extent, cells, count, points) bind(c)
+      import :: c_ptr, c_int32_t, c_int64_t
+      type(c_ptr), value :: kernel
+      integer(c_int64_t), intent(in) :: extent(3), cells(3, *)
+      integer(c_int64_t), value :: count
+      type(c_ptr), intent(out) :: points
+    end function
+    integer(c_int32_t) function spider_points_free(points) bind(c)
+      import :: c_ptr, c_int32_t
+      type(c_ptr), value :: points
+    end function
+    !> Adds values(i) to cell i; `values` is memory of the back end, e.g. a `spider_field_row`.
+    integer(c_int32_t) function spider_points_add(points, field, values, stream) bind(c)
+      import :: c_ptr, c_int32_t, spider_field
+      type(c_ptr), value :: points, values, stream
+      type(spider_field), intent(in) :: field
+    end function
+    !> Makes values(i) what cell i holds.
+    integer(c_int32_t) function spider_points_read(points, field, values, stream) bind(c)
+      import :: c_ptr, c_int32_t, spider_field
+      type(c_ptr), value :: points, values, stream
+      type(spider_field), intent(in) :: field
+    end function
     type(c_ptr) function spider_status_string(status) bind(c)
       import :: c_ptr, c_int32_t
       integer(c_int32_t), value :: status
@@ -140,6 +199,7 @@ module spider
   end interface
 
   public :: spider_abi_version, spider_info, spider_halo, spider_prepare, spider_apply, spider_apply_box, spider_iterate, &
+    spider_run, spider_run_steps, spider_points_create, spider_points_free, spider_points_add, spider_points_read, &
     spider_status_string, spider_last_error, spider_allocate, spider_free, spider_upload, spider_download, &
     spider_synchronize, spider_clear
 
@@ -153,7 +213,8 @@ module spider
   end interface
 
   public :: spider_string, spider_error, spider_get_info, spider_to_f16, spider_from_f16, spider_to_bf16, spider_from_bf16, &
-    spider_field_create, spider_field_destroy, spider_field_set, spider_field_get, spider_field_iterate
+    spider_field_create, spider_field_allocate, spider_field_destroy, spider_field_set, spider_field_get, &
+    spider_field_iterate, spider_field_run, spider_field_run_steps, spider_field_points, spider_field_row
 
   interface
     integer(c_size_t) function string_length(text) bind(c, name='strlen')
@@ -163,6 +224,7 @@ module spider
   end interface
 
   integer(c_int64_t), parameter :: row_alignment = 128  ! bytes
+  integer, parameter :: most_fields = 16                ! more than a spec can have
 
 contains
 
@@ -207,17 +269,38 @@ contains
     integer, intent(in) :: extents(:)
     type(spider_owned_field), intent(out) :: field
     type(spider_kernel_info) :: info
-    integer(c_int64_t) :: per_alignment, low(3), high(3), padded(3), elements, origin
+    integer(c_int64_t) :: low(3), high(3)
     status = spider_get_info(kernel, info)
     if (status /= SPIDER_OK) return
     status = SPIDER_ERROR_EXTENT
     if (size(extents) /= info%dimensions .or. any(extents < 1)) return
 
-    field%storage = info%storage
     field%c%extent(4 - size(extents):) = extents(size(extents):1:-1)
-    per_alignment = row_alignment / element_bytes(field)
     status = spider_halo(kernel, field%c%extent, low, high)
     if (status /= SPIDER_OK) return
+    status = allocate_field(info%storage, low, high, field)
+  end function
+
+  !> A field without a halo, of any storage and 1 to 3 axes: further fields of an update, and values of points, a row a step.
+  integer(c_int32_t) function spider_field_allocate(storage, extents, field) result(status)
+    integer(c_int32_t), intent(in) :: storage
+    integer, intent(in) :: extents(:)
+    type(spider_owned_field), intent(out) :: field
+    status = SPIDER_ERROR_EXTENT
+    if (size(extents) < 1 .or. size(extents) > 3 .or. any(extents < 1)) return
+    field%c%extent(4 - size(extents):) = extents(size(extents):1:-1)
+    status = allocate_field(storage, [0_c_int64_t, 0_c_int64_t, 0_c_int64_t], [0_c_int64_t, 0_c_int64_t, 0_c_int64_t], field)
+  end function
+
+  !> Memory for a field of known extents and halo; zero at first.
+  integer(c_int32_t) function allocate_field(storage, halo_low, high, field) result(status)
+    integer(c_int32_t), intent(in) :: storage
+    integer(c_int64_t), intent(in) :: halo_low(3), high(3)
+    type(spider_owned_field), intent(inout) :: field
+    integer(c_int64_t) :: per_alignment, low(3), padded(3), elements, origin
+    field%storage = storage
+    per_alignment = row_alignment / element_bytes(field)
+    low = halo_low
     low(3) = round_up(low(3), per_alignment)  ! so that the interior, too, starts on 128 bytes
     padded = low + field%c%extent + high
     padded(3) = round_up(padded(3), per_alignment)
@@ -249,6 +332,131 @@ contains
     holder = c_null_ptr
     status = spider_iterate(kernel, a%c, b%c, int(steps, c_int64_t), stream, holder)
     in_b = c_associated(holder, c_loc(b%c))
+  end function
+
+  !> One sweep of a kernel with an update, with what it takes, in the order of its spec. `out` may be `previous` or a field.
+  integer(c_int32_t) function spider_field_run(kernel, in, out, stream, previous, fields, scalars) result(status)
+    type(c_ptr), intent(in) :: kernel, stream
+    type(spider_owned_field), intent(in), target :: in, out
+    type(spider_owned_field), intent(in), target, optional :: previous, fields(:)
+    real(c_double), intent(in), target, contiguous, optional :: scalars(:)
+    type(c_ptr), target :: addresses(most_fields)
+    type(spider_sweep) :: sweep
+    status = fill_sweep(kernel, in, out, stream, sweep, addresses, previous, fields, scalars)
+    if (status == SPIDER_OK) status = spider_run(kernel, sweep)
+  end function
+
+  !> `steps` time steps: `u` becomes the last one, and `previous` the one before. The memory of the fields takes turns. Where
+  !> there is `previous`, `out` may be left out, which saves a field; one of them is there.
+  integer(c_int32_t) function spider_field_run_steps(kernel, u, steps, stream, out, previous, fields, scalars) result(status)
+    type(c_ptr), intent(in) :: kernel, stream
+    type(spider_owned_field), intent(inout), target :: u
+    integer, intent(in) :: steps
+    type(spider_owned_field), intent(inout), target, optional :: out, previous
+    type(spider_owned_field), intent(in), target, optional :: fields(:)
+    real(c_double), intent(in), target, contiguous, optional :: scalars(:)
+    type(c_ptr), target :: addresses(most_fields)
+    type(c_ptr) :: last
+    type(spider_sweep) :: sweep
+    status = SPIDER_ERROR_NULL
+    last = c_null_ptr
+    if (present(out)) then
+      status = fill_sweep(kernel, u, out, stream, sweep, addresses, previous, fields, scalars)
+    else if (present(previous)) then
+      status = fill_sweep(kernel, u, previous, stream, sweep, addresses, previous, fields, scalars)
+    end if
+    if (status /= SPIDER_OK) return
+    status = spider_run_steps(kernel, sweep, int(steps, c_int64_t), last)
+    if (status /= SPIDER_OK .or. c_associated(last, c_loc(u%c))) return
+    if (.not. present(previous)) then
+      call exchange(u, out)
+    else if (.not. present(out)) then
+      call exchange(u, previous)
+    else if (c_associated(last, c_loc(out%c))) then  ! u is the step before it
+      call exchange(previous, out)
+      call exchange(u, previous)
+    else                                             ! out is
+      call exchange(u, previous)
+      call exchange(previous, out)
+    end if
+  end function
+
+  !> What spider_run takes. The arguments, and `addresses`, outlive the sweep. The C interface cannot count what it is given,
+  !> nor see its type.
+  integer(c_int32_t) function fill_sweep(kernel, in, out, stream, sweep, addresses, previous, fields, scalars) result(status)
+    type(c_ptr), intent(in) :: kernel, stream
+    type(spider_owned_field), intent(in), target :: in, out
+    type(spider_sweep), intent(out) :: sweep
+    type(c_ptr), intent(out), target :: addresses(most_fields)
+    type(spider_owned_field), intent(in), target, optional :: previous, fields(:)
+    real(c_double), intent(in), target, contiguous, optional :: scalars(:)
+    type(spider_kernel_info) :: info
+    integer(c_int32_t), pointer :: storages(:)
+    integer :: i, field_count, scalar_count
+    status = spider_get_info(kernel, info)
+    if (status /= SPIDER_OK) return
+    field_count = 0
+    scalar_count = 0
+    if (present(fields)) field_count = size(fields)
+    if (present(scalars)) scalar_count = size(scalars)
+    status = SPIDER_ERROR_UNSUPPORTED
+    if (field_count /= info%field_count .or. scalar_count /= info%scalar_count) return
+    if (in%storage /= info%storage .or. out%storage /= info%storage) return
+    if (present(previous)) then
+      if (previous%storage /= info%storage) return
+      sweep%previous = c_loc(previous%c)
+    end if
+    sweep%size = int(storage_size(sweep) / 8, c_int32_t)
+    sweep%in = c_loc(in%c)
+    sweep%out = c_loc(out%c)
+    sweep%stream = stream
+    addresses = c_null_ptr
+    if (field_count > 0) then
+      call c_f_pointer(info%field_storages, storages, [field_count])
+      do i = 1, field_count
+        if (fields(i)%storage /= storages(i)) return
+        addresses(i) = c_loc(fields(i)%c)
+      end do
+      sweep%fields = c_loc(addresses)
+    end if
+    if (scalar_count > 0) sweep%scalars = c_loc(scalars)
+    status = SPIDER_OK
+  end function
+
+  subroutine exchange(a, b)
+    type(spider_owned_field), intent(inout) :: a, b
+    type(spider_owned_field) :: kept
+    kept = a
+    a = b
+    b = kept
+  end subroutine
+
+  !> Sources and receivers in fields like `field`: cells(:, i) is [x, y, z] of point i, from 1, as many as the field has axes.
+  !> `spider_points_free` releases them.
+  integer(c_int32_t) function spider_field_points(kernel, field, cells, points) result(status)
+    type(c_ptr), intent(in) :: kernel
+    type(spider_owned_field), intent(in) :: field
+    integer, intent(in) :: cells(:, :)
+    type(c_ptr), intent(out) :: points
+    integer(c_int64_t) :: places(3, size(cells, 2))
+    type(spider_kernel_info) :: info
+    points = c_null_ptr
+    status = spider_get_info(kernel, info)
+    if (status /= SPIDER_OK) return
+    status = SPIDER_ERROR_EXTENT
+    if (size(cells, 1) /= info%dimensions) return
+    places = 0
+    places(4 - size(cells, 1):, :) = cells(size(cells, 1):1:-1, :) - 1
+    status = spider_points_create(kernel, field%c%extent, places, size(cells, 2, c_int64_t), points)
+  end function
+
+  !> Where row `row` of a field begins, from 1: values for `spider_points_add` and `spider_points_read`. Null where there is none.
+  type(c_ptr) function spider_field_row(field, row) result(address)
+    type(spider_owned_field), intent(in) :: field
+    integer, intent(in) :: row
+    address = c_null_ptr
+    if (row >= 1 .and. row <= field%c%extent(2)) &
+      address = moved(field%c%data, (row - 1) * field%c%stride(2) * element_bytes(field))
   end function
 
   integer(c_int32_t) function set_1d(field, values) result(status)

@@ -20,6 +20,10 @@ program consumer
       import :: c_ptr
       type(c_ptr) :: kernel
     end function
+    function swing_kernel() bind(c) result(kernel)
+      import :: c_ptr
+      type(c_ptr) :: kernel
+    end function
     function tilt_kernel() bind(c) result(kernel)
       import :: c_ptr
       type(c_ptr) :: kernel
@@ -33,7 +37,7 @@ program consumer
   integer, parameter :: columns = 133, rows = 37
   integer :: wrong
 
-  wrong = wrong_conversions() + wrong_diffusion(3) + wrong_relaxation() + wrong_shift() + wrong_statuses() &
+  wrong = wrong_conversions() + wrong_diffusion(3) + wrong_relaxation() + wrong_shift() + wrong_statuses() + wrong_swing() &
     + wrong_mean(tilt_kernel(), SPIDER_F32, [0.5, 0.1, 0.1, 0.2, 0.1], 1 / 7.0, 2.0**(-18)) &
     + wrong_mean(tint_kernel(), SPIDER_BF16, [0.5, 0.125, 0.0625, 0.25, 0.0625], 1.0, 2.0**(-8))
   if (wrong /= 0) error stop 'the results are wrong'
@@ -192,6 +196,123 @@ contains
     type(c_ptr), intent(in) :: memory
     integer, intent(in) :: elements
     first_interior = transfer(transfer(memory, 0_c_intptr_t) + 2 * elements, c_null_ptr)
+  end function
+
+  !> A kernel with an update: time steps on three fields and on two, single sweeps with a source and a line of receivers. All
+  !> numbers are small multiples of 2^-8, so f32 holds them exactly.
+  integer function wrong_swing() result(wrong)
+    integer, parameter :: steps = 4
+    real(c_double), parameter :: push(1) = [2.0_c_double]
+    type(spider_owned_field) :: u, before, out, stiffness(1), values, trace
+    type(c_ptr) :: kernel, source, line
+    real(c_float) :: start(columns, rows), soft(columns, rows), now(columns, rows), last(columns, rows)
+    real(c_float) :: added(2, steps), seen(columns, steps)
+    integer :: step, x, y
+
+    kernel = swing_kernel()
+    do y = 1, rows
+      do x = 1, columns
+        start(x, y) = modulo(7 * y * y + 13 * x + x * y, 17)
+        soft(x, y) = 0.25 * (1 + modulo(x + y, 2))
+      end do
+    end do
+    call require(spider_field_create(kernel, [columns, rows], u))
+    call require(spider_field_create(kernel, [columns, rows], before))
+    call require(spider_field_create(kernel, [columns, rows], out))
+    call require(spider_field_allocate(SPIDER_F16, [columns, rows], stiffness(1)))
+    call require(spider_field_set(stiffness(1), soft))
+
+    wrong = 0
+    do step = 1, steps  ! any number of steps ends in u and before
+      now = start
+      last = 0
+      do x = 1, step
+        call swing(now, last, soft)
+      end do
+      call require(spider_field_set(u, start))
+      call require(spider_field_set(before, 0 * start))
+      call require(spider_field_run_steps(kernel, u, step, c_null_ptr, out=out, previous=before, fields=stiffness, scalars=push))
+      wrong = wrong + differences(u, now) + differences(before, last)
+      call require(spider_field_set(u, start))
+      call require(spider_field_set(before, 0 * start))
+      call require(spider_field_run_steps(kernel, u, step, c_null_ptr, previous=before, fields=stiffness, scalars=push))
+      wrong = wrong + differences(u, now) + differences(before, last)
+    end do
+
+    ! A source of two values in one cell; receivers along the second row.
+    added(1, :) = 1
+    added(2, :) = 0.5
+    call require(spider_field_allocate(SPIDER_F32, [2, steps], values))
+    call require(spider_field_allocate(SPIDER_F32, [columns, steps], trace))
+    call require(spider_field_set(values, added))
+    call require(spider_field_points(kernel, u, reshape([5, 3, 5, 3], [2, 2]), source))
+    call require(spider_field_points(kernel, u, reshape([(x, 2, x=1, columns)], [2, columns]), line))
+    call require(spider_field_set(u, start))
+    call require(spider_field_set(before, 0 * start))
+    now = start
+    last = 0
+    do step = 1, steps
+      call require(spider_field_run(kernel, u, out, c_null_ptr, previous=before, fields=stiffness, scalars=push))
+      call require(spider_points_add(source, out%c, spider_field_row(values, step), c_null_ptr))
+      call require(spider_points_read(line, out%c, spider_field_row(trace, step), c_null_ptr))
+      call rotate(u, out, before)
+      call swing(now, last, soft)
+      now(5, 3) = now(5, 3) + 1.5
+      if (step == steps) call require(spider_field_get(trace, seen))
+    end do
+    wrong = wrong + differences(u, now) + count(abs(seen(:, steps) - now(:, 2)) > 0) &
+      + count(abs(seen(:, steps - 1) - last(:, 2)) > 0)
+
+    ! What does not fit is refused.
+    if (spider_field_run(kernel, u, out, c_null_ptr, previous=before, scalars=push) /= SPIDER_ERROR_UNSUPPORTED) wrong = wrong + 1
+    if (spider_field_run(kernel, u, out, c_null_ptr, previous=before, fields=[u], scalars=push) /= SPIDER_ERROR_UNSUPPORTED) &
+      wrong = wrong + 1
+    if (spider_field_run(kernel, u, out, c_null_ptr, fields=stiffness, scalars=push) /= SPIDER_ERROR_NULL) wrong = wrong + 1
+    if (spider_apply(kernel, u%c, out%c, c_null_ptr) /= SPIDER_ERROR_UNSUPPORTED) wrong = wrong + 1
+    call require(spider_points_free(source))
+    if (spider_field_points(kernel, u, reshape([1, rows + 1], [2, 1]), source) /= SPIDER_ERROR_EXTENT) wrong = wrong + 1
+    if (index(spider_error(), 'point 0 has index 37 on axis y; it must be 0 to 36') == 0) wrong = wrong + 1
+    print '(a, i0, a)', 'swing: ', wrong, ' cells wrong'
+    call require(spider_points_free(line))
+    call spider_field_destroy(u)
+    call spider_field_destroy(before)
+    call spider_field_destroy(out)
+    call spider_field_destroy(stiffness(1))
+    call spider_field_destroy(values)
+    call spider_field_destroy(trace)
+  end function
+
+  !> One step of swing.yaml, in place.
+  subroutine swing(now, last, soft)
+    real(c_float), intent(inout) :: now(columns, rows), last(columns, rows)
+    real(c_float), intent(in) :: soft(columns, rows)
+    real(c_float) :: next(columns, rows)
+    next = cshift(now, 1, 1) + cshift(now, -1, 1) - 4 * now
+    next(:, 2:) = next(:, 2:) + now(:, :rows - 1)
+    next(:, 1) = next(:, 1) + now(:, 1)
+    next(:, :rows - 1) = next(:, :rows - 1) + now(:, 2:)
+    next(:, rows) = next(:, rows) + now(:, rows)
+    next = 2 * now - last + soft * next + 2
+    last = now
+    now = next
+  end subroutine
+
+  subroutine rotate(u, out, before)
+    type(spider_owned_field), intent(inout) :: u, out, before
+    type(spider_owned_field) :: kept
+    kept = before
+    before = u
+    u = out
+    out = kept
+  end subroutine
+
+  integer function differences(field, expected)
+    type(spider_owned_field), intent(in) :: field
+    real(c_float), intent(in) :: expected(columns, rows)
+    real(c_float) :: values(columns, rows)
+    call require(spider_synchronize(c_null_ptr))
+    call require(spider_field_get(field, values))
+    differences = count(abs(values - expected) > 0)
   end function
 
   !> Failures are statuses with words, and what a kernel says of itself is readable.

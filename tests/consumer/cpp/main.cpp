@@ -1,8 +1,9 @@
 // Smooths a field by way of a library, carries it along by a second kernel, takes means in f32 and in bf16,
-// and compares with what must come out.
+// lets a membrane swing that a source pushes, and compares with what must come out.
 #include <fast_upwind.h>
 #include <filters.h>
 #include <smooth.h>
+#include <swing.h>
 #include <tilt.h>
 #include <tint.h>
 #include <upwind.h>
@@ -14,6 +15,8 @@
 #include <cstdio>
 #include <exception>
 #include <spider/spider.hpp>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -140,6 +143,177 @@ int wrong_means(const spider_kernel* kernel, const Star& star, float unit, doubl
   return wrong;
 }
 
+/// swing.yaml as loops. All numbers are small multiples of 2^-8, which f32 holds exactly.
+struct Membrane {
+  int rows;
+  int columns;
+  std::vector<float> u, before, stiffness;
+
+  void step(float push) {
+    std::vector<float> next(u.size());
+    for (int y = 0; y < rows; ++y) {
+      for (int x = 0; x < columns; ++x) {
+        const auto at = [&](int dy, int dx) {
+          return u[std::clamp(y + dy, 0, rows - 1) * columns + (x + dx + columns) % columns];
+        };
+        const int i = y * columns + x;
+        const float sum = at(-1, 0) + at(1, 0) + at(0, -1) + at(0, 1) - 4 * u[i];
+        next[i] = 2 * u[i] - before[i] + stiffness[i] * sum + push;
+      }
+    }
+    before = std::exchange(u, next);
+  }
+};
+
+Membrane make_membrane(int rows, int columns) {
+  Membrane membrane{rows, columns, {}, std::vector<float>(rows * columns), {}};
+  for (int i = 0; i < rows * columns; ++i) {
+    membrane.u.push_back(static_cast<float>((i * 37) % 17));
+    membrane.stiffness.push_back(i % 3 == 0 ? 0.5F : 0.25F);
+  }
+  return membrane;
+}
+
+/// A membrane's fields on the device.
+struct Fields {
+  spider::Field<float> u, before, out;
+  spider::Field<half> stiffness;
+  spider::Update update;
+
+  explicit Fields(const Membrane& m)
+      : u(m.rows, m.columns),
+        before(m.rows, m.columns),
+        out(m.rows, m.columns),
+        stiffness(m.rows, m.columns),
+        update(swing_kernel()) {
+    u.upload(m.u);
+    before.upload(m.before);
+    std::vector<half> values;
+    for (const float value : m.stiffness) values.push_back(half(value));
+    stiffness.upload(values);
+    update.field("stiffness", stiffness).scalar("push", 2);
+  }
+};
+
+int differences(const spider::Field<float>& field, const std::vector<float>& expected) {
+  spider::synchronize();
+  const std::vector<float> values = field.download();
+  int wrong = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) wrong += values[i] == expected[i] ? 0 : 1;
+  return wrong;
+}
+
+/// Time steps on three fields and on two end in `u` and `before`, however many.
+int wrong_in_steps(int rows, int columns) {
+  int wrong = 0;
+  Membrane expected = make_membrane(rows, columns);
+  for (int steps = 0; steps < 5; ++steps) {
+    Fields three(make_membrane(rows, columns));
+    three.update.run_steps(three.u, three.before, three.out, steps);
+    Fields two(make_membrane(rows, columns));
+    two.update.run_steps(two.u, two.before, two.before, steps);
+    for (const Fields* fields : {&three, &two})
+      wrong += differences(fields->u, expected.u) + differences(fields->before, expected.before);
+    expected.step(2);
+  }
+  return wrong;
+}
+
+/// A source of two values in one cell, and receivers along a row.
+int wrong_at_points(int rows, int columns) {
+  constexpr int steps = 4;
+  Membrane expected = make_membrane(rows, columns);
+  Fields fields(expected);
+  const spider::Points source(swing_kernel(), fields.u.extents(), {{0, 3, 5}, {0, 3, 5}});
+  std::vector<spider::Extents> row;
+  for (int x = 0; x < columns; ++x) row.push_back({0, 2, x});
+  const spider::Points line(swing_kernel(), fields.u.extents(), row);
+  spider::Field<float> signal(steps, source.size());
+  signal.upload({1, 0.5F, 2, 0.5F, 3, 0.5F, 4, 0.5F});
+  spider::Field<float> trace(steps, line.size());
+  std::vector<float> seen;
+  for (int step = 0; step < steps; ++step) {
+    fields.update.run_steps(fields.u, fields.before, fields.before, 1);
+    source.add(fields.u, signal, step);
+    line.read(fields.u, trace, step);
+    expected.step(2);
+    expected.u[3 * columns + 5] += static_cast<float>(step) + 1.5F;
+    seen.insert(seen.end(), &expected.u[2 * columns], &expected.u[3 * columns]);
+  }
+  return differences(fields.u, expected.u) + differences(trace, seen);
+}
+
+/// The lower rows as a part of the whole: its halo above is the whole's, and of it a box is written.
+int wrong_in_a_part(int rows, int columns) {
+  Membrane m = make_membrane(rows, columns);
+  const int first = rows / 3;
+  const auto below = [&](const std::vector<float>& whole, int row) {
+    return std::vector<float>(whole.begin() + row * columns, whole.end());
+  };
+  Fields fields(
+      {rows - first, columns, below(m.u, first), below(m.before, first), below(m.stiffness, first)});
+  spider::Field<float> in(rows - first, columns, {{0, 1, 0}, {0, 0, 0}});
+  in.upload_with_halo(below(m.u, first - 1));
+  m.step(2);
+  spider::Launch launch;
+  launch.part = spider_part{{0, first, 0}, {1, rows, columns}};
+  fields.update.run(in, fields.out, fields.before, launch);
+  int wrong = differences(fields.out, below(m.u, first));
+  fields.out.clear();
+  launch.offset = {0, 2, 0};
+  launch.extent = {1, 1, columns};
+  fields.update.run(in, fields.out, fields.before, launch);
+  std::vector<float> box((rows - first) * columns);
+  std::copy_n(&m.u[(first + 2) * columns], columns, &box[2 * columns]);
+  wrong += differences(fields.out, box);
+  return wrong;
+}
+
+/// What does not fit is an Error that says so.
+template <class Call>
+int not_refused(spider_status status, const std::string& words, const Call& call) {
+  try {
+    call();
+  } catch (const spider::Error& error) {
+    if (error.status() == status && std::string(error.what()).find(words) != std::string::npos) return 0;
+    std::fprintf(stderr, "refused otherwise: %s\n", error.what());
+    return 1;
+  }
+  std::fprintf(stderr, "not refused: %s\n", words.c_str());
+  return 1;
+}
+
+int wrong_refusals() {
+  Fields f(make_membrane(9, 20));
+  const spider::Update none(swing_kernel());
+  spider::Update some(swing_kernel());
+  some.scalar("push", 1);
+  const spider::Points points(swing_kernel(), f.u.extents(), {{0, 1, 1}, {0, 2, 2}});
+  spider::Field<float> values(3, 2);
+  return not_refused(SPIDER_ERROR_UNSUPPORTED, "has no field stiff; it has stiffness",
+                     [&] { some.field("stiff", f.stiffness); }) +
+         not_refused(SPIDER_ERROR_UNSUPPORTED, "stores another type in stiffness",
+                     [&] { some.field("stiffness", f.u); }) +
+         not_refused(SPIDER_ERROR_UNSUPPORTED, "has no scalar pull; it has push",
+                     [&] { some.scalar("pull", 1); }) +
+         not_refused(SPIDER_ERROR_NULL, "takes the scalar push, which is not given",
+                     [&] { none.run(f.u, f.out, f.before); }) +
+         not_refused(SPIDER_ERROR_NULL, "the field stiffness, which is null",
+                     [&] { some.run(f.u, f.out, f.before); }) +
+         not_refused(SPIDER_ERROR_NULL, "the previous field before, which is null",
+                     [&] { f.update.run(f.u, f.out); }) +
+         not_refused(SPIDER_ERROR_UNSUPPORTED, "call spider_run",
+                     [&] { spider::apply(swing_kernel(), f.u, f.out); }) +
+         not_refused(SPIDER_ERROR_EXTENT, "point 0 has index 20 on axis x",
+                     [&] {
+                       spider::Points(swing_kernel(), f.u.extents(), {{0, 0, 20}});
+                     }) +
+         not_refused(SPIDER_ERROR_EXTENT, "row 3 of a field of 1 x 3 x 2 cells has no values for 2 points",
+                     [&] { points.add(f.u, values, 3); }) +
+         not_refused(SPIDER_ERROR_EXTENT, "no values for 2 points", [&] { points.read(f.u, f.out); }) +
+         not_refused(SPIDER_ERROR_UNSUPPORTED, "another type", [&] { points.read(f.u, f.stiffness); });
+}
+
 }  // namespace
 
 int main() {
@@ -152,10 +326,12 @@ int main() {
     const int single = wrong_means<float>(tilt_kernel(), {0.5, 0.1, 0.1, 0.2, 0.1}, 1.0F / 7, 0x1p-18);
     const int bfloat =
         wrong_means<std::uint16_t>(tint_kernel(), {0.5, 0.125, 0.0625, 0.25, 0.0625}, 1, 0x1p-8);
-    std::printf("cells wrong: %s %d, %s %d, in boxes %d, f32 %d, bf16 %d\n",
+    const int swinging =
+        wrong_in_steps(21, 150) + wrong_at_points(21, 150) + wrong_in_a_part(21, 150) + wrong_refusals();
+    std::printf("cells wrong: %s %d, %s %d, in boxes %d, f32 %d, bf16 %d, %s %d\n",
                 spider::info(smooth_kernel()).name, smoothing, spider::info(upwind_kernel()).name, advection,
-                boxes, single, bfloat);
-    return smoothing + advection + boxes + single + bfloat == 0 ? 0 : 1;
+                boxes, single, bfloat, spider::info(swing_kernel()).name, swinging);
+    return smoothing + advection + boxes + single + bfloat + swinging == 0 ? 0 : 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "src/fields.h"
 #include "violation.h"
 
 namespace spider::emulator {
@@ -93,7 +94,7 @@ void merge(std::vector<Range>& ranges) {
 FieldAccess::FieldAccess(const spider_kernel& kernel, const SweepArguments& arguments)
     : faces_(kernel.faces),
       dimensions_(kernel.info.dimensions),
-      element_bytes_(kernel.info.storage == SPIDER_F32 ? 4 : 2),
+      element_bytes_(static_cast<int>(spider::bytes_of(kernel.info.storage))),
       arguments_(arguments),
       input_memory_(allocation_around(first_of_box(arguments, element_bytes_))),
       written_(static_cast<std::size_t>(arguments.box.extent[0] * arguments.box.extent[1] *
@@ -110,7 +111,7 @@ void FieldAccess::add_further(const spider_kernel& kernel, const UpdateArguments
   for (int i = 0; i < before + kernel.info.field_count; ++i) {
     const std::int32_t storage = i < before ? kernel.info.storage : kernel.info.field_storages[i - before];
     const FurtherField& field = arguments.further[i];
-    further_.push_back({field, storage == SPIDER_F32 ? 4 : 2, field.data == arguments.output});
+    further_.push_back({field, static_cast<int>(spider::bytes_of(storage)), field.data == arguments.output});
   }
 }
 

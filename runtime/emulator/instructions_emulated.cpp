@@ -149,12 +149,26 @@ std::uint32_t take_from_lane(std::uint32_t value, int source, emulator::CallSite
   return value;
 }
 
+std::uint64_t take_from_lane(std::uint64_t value, int source, emulator::CallSite site) {
+  const std::uint32_t low = take_from_lane(static_cast<std::uint32_t>(value), source, site);
+  const std::uint32_t high = take_from_lane(static_cast<std::uint32_t>(value >> 32), source, site);
+  return std::uint64_t{high} << 32 | low;
+}
+
 std::uint32_t bits_of(float value) {
   return std::bit_cast<std::uint32_t>(value);
 }
 
 float float_of(std::uint32_t bits) {
   return std::bit_cast<float>(bits);
+}
+
+std::uint64_t bits_of(double value) {
+  return std::bit_cast<std::uint64_t>(value);
+}
+
+double double_of(std::uint64_t bits) {
+  return std::bit_cast<double>(bits);
 }
 
 float multiply_add(float a, float b, float c) {
@@ -181,6 +195,34 @@ float larger(float a, float b) {
   return std::fmax(a, b);
 }
 float smaller(float a, float b) {
+  if (a == b) return std::signbit(a) ? a : b;
+  return std::fmin(a, b);
+}
+
+double multiply_add(double a, double b, double c) {
+  return std::fma(a, b, c);
+}
+
+double add(double a, double b) {
+  return a + b;
+}
+double subtract(double a, double b) {
+  return a - b;
+}
+double multiply(double a, double b) {
+  return a * b;
+}
+double divide(double a, double b) {
+  return a / b;
+}
+double square_root(double a) {
+  return std::sqrt(a);
+}
+double larger(double a, double b) {
+  if (a == b) return std::signbit(a) ? b : a;
+  return std::fmax(a, b);
+}
+double smaller(double a, double b) {
   if (a == b) return std::signbit(a) ? a : b;
   return std::fmin(a, b);
 }
@@ -244,6 +286,10 @@ void store_shared(Shared to, const Pair& v) {
 void store_shared(Shared to, std::uint32_t v) {
   const Lane& lane = this_lane();
   lane.block.shared().store(lane.block.moment(lane), to, v);
+}
+
+void store_shared(Shared to, std::uint64_t v) {
+  store_shared(to, std::bit_cast<Pair>(v));
 }
 
 void store_shared(Shared to, std::uint16_t v) {
@@ -316,6 +362,9 @@ std::uint16_t load_point(const std::uint16_t* from) {
 std::uint32_t load_point(const std::uint32_t* from) {
   return load_further<std::uint32_t>(from);
 }
+std::uint64_t load_point(const std::uint64_t* from) {
+  return load_further<std::uint64_t>(from);
+}
 std::uint32_t load_point_word(const void* from) {
   return load_further<std::uint32_t>(from);
 }
@@ -376,6 +425,16 @@ void store_field(std::uint32_t* to, std::uint32_t low, std::uint32_t high) {
   fields_for(this_lane()).note_output(to, 2);
   to[0] = low;
   to[1] = high;
+}
+
+std::uint64_t load_field(const std::uint64_t* from) {
+  fields_for(this_lane()).check_input(from, 1, "reads");
+  return *from;
+}
+
+void store_field(std::uint64_t* to, std::uint64_t v) {
+  fields_for(this_lane()).note_output(to, 1);
+  *to = v;
 }
 
 std::uint32_t pack_f16(float low, float high) {

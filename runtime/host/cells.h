@@ -14,14 +14,20 @@
 
 namespace spider::host {
 
-/// f32: a cell is a number.
-struct F32Cells {
-  using Element = float;
-  using Number = float;
+/// f32 and f64: a cell is a number.
+template <class Cell>
+struct WholeCells {
+  using Element = Cell;
+  using Number = Cell;
 
-  static void load(const Element* from, Number* to, std::int64_t count) { std::copy_n(from, count, to); }
+  template <class Wider>
+  static void load(const Element* from, Wider* to, std::int64_t count) {
+    std::copy_n(from, count, to);
+  }
   static void store(const Number* from, Element* to, std::int64_t count) { std::copy_n(from, count, to); }
 };
+using F32Cells = WholeCells<float>;
+using F64Cells = WholeCells<double>;
 
 /// f16, rounded to nearest, ties to even.
 struct F16Cells {
@@ -35,6 +41,9 @@ struct F16Cells {
       _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
 #endif
     for (; i < count; ++i) to[i] = half::from_bits(from[i]);
+  }
+  static void load(const Element* from, double* to, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = half::from_bits(from[i]);
   }
   static void store(const Number* from, Element* to, std::int64_t count) {
     std::int64_t i = 0;
@@ -53,7 +62,8 @@ struct Bf16Cells {
   using Element = std::uint16_t;
   using Number = float;
 
-  static void load(const Element* from, Number* to, std::int64_t count) {
+  template <class Wider>
+  static void load(const Element* from, Wider* to, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i)
       to[i] = std::bit_cast<float>(static_cast<std::uint32_t>(from[i]) << 16);
   }

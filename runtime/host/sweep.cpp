@@ -36,7 +36,7 @@ struct Scratch {
   std::vector<Number> sums;           ///< of a row
   std::vector<const void*> rows;      ///< of a row's taps
   std::vector<Range> wanted_columns;  ///< of each row that is kept
-  std::vector<float> points;          ///< of a row: what an update reads
+  std::vector<Number> points;         ///< of a row: what an update reads
 };
 
 template <class Number>
@@ -216,15 +216,19 @@ class Sweep {
   }
 
   /// Numbers of a row of cells of some storage.
-  static void load_numbers(std::int32_t storage, const void* row, std::int64_t first, float* to,
+  static void load_numbers(std::int32_t storage, const void* row, std::int64_t first, Number* to,
                            std::int64_t count) {
     switch (storage) {
       case SPIDER_F16:
         return F16Cells::load(static_cast<const std::uint16_t*>(row) + first, to, count);
       case SPIDER_BF16:
         return Bf16Cells::load(static_cast<const std::uint16_t*>(row) + first, to, count);
-      default:
+      case SPIDER_F32:
         return F32Cells::load(static_cast<const float*>(row) + first, to, count);
+      default:
+        // Only under f64, whose numbers have room for it.
+        if constexpr (std::is_same_v<Number, double>)
+          F64Cells::load(static_cast<const double*>(row) + first, to, count);
     }
   }
 
@@ -234,8 +238,8 @@ class Sweep {
     const auto& sweep = static_cast<const UpdateArguments&>(arguments_);
     const auto fields = static_cast<std::size_t>(stencil_.further_count);
     scratch.points.resize((fields + 1) * static_cast<std::size_t>(count));
-    const float* further[most_further_fields] = {};
-    float* to = scratch.points.data();
+    const void* further[most_further_fields] = {};
+    Number* to = scratch.points.data();
     if (stencil_.reads_input) Cells::load(input_row(z, y) + x, to, count);
     for (std::size_t i = 0; i < fields; ++i) {
       const FurtherField& field = sweep.further[i];
@@ -480,6 +484,8 @@ void sweep(const Stencil& stencil, const SweepArguments& arguments) {
       return host::Sweep<host::Bf16Cells>(stencil, arguments).run();
     case SPIDER_F32:
       return host::Sweep<host::F32Cells>(stencil, arguments).run();
+    case SPIDER_F64:
+      return host::Sweep<host::F64Cells>(stencil, arguments).run();
     default:
       throw std::logic_error("a storage that this runtime does not know");
   }

@@ -154,8 +154,10 @@ bool add_update(const spider_kernel& kernel, const Given& given, const spider::P
     arguments.further[count++] = {field.data, {field.stride[0], field.stride[1]}};
     aligned = aligned && spider::rows_aligned(field, other.storage, vector_bytes);
   }
-  for (std::int32_t i = 0; i < kernel.info.scalar_count; ++i)
+  for (std::int32_t i = 0; i < kernel.info.scalar_count; ++i) {
     arguments.scalars[i] = static_cast<float>(given.scalars[i]);
+    arguments.wide_scalars[i] = given.scalars[i];
+  }
   for (int axis = 0; axis < 3; ++axis) {
     arguments.first[axis] = placed.origin[axis] - part.origin[axis];
     arguments.whole[axis] = part.whole[axis];

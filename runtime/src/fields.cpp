@@ -305,11 +305,12 @@ HaloWidth halo_width(const spider_kernel& kernel, const spider_field& field, con
 }
 
 std::int64_t bytes_of(std::int32_t storage) {
+  if (storage == SPIDER_F64) return 8;
   return storage == SPIDER_F32 ? 4 : 2;
 }
 
 std::int64_t element_bytes(const spider_kernel& kernel) {
-  return kernel.info.storage == SPIDER_F32 ? 4 : 2;
+  return bytes_of(kernel.info.storage);
 }
 
 Outcome check_extents(const spider_kernel& kernel, const spider_field& field, const std::string& name) {

@@ -4,6 +4,7 @@
 #include <spider/instructions.h>
 #include <spider/kernel.h>
 #include <spider/spans.h>
+#include <spider/words.h>
 
 #include <cstdint>
 #include <type_traits>
@@ -11,45 +12,59 @@
 namespace spider {
 inline namespace device_1 {
 
-/// The rules of an axis; the values are a cell's bits and count where the rule is `constant`. `periodic`
-/// holds at both faces or at none.
-struct AxisRules {
+/// The rules of an axis; the values are a cell's bits, of which a word has room for one, and count where the
+/// rule is `constant`. `periodic` holds at both faces or at none.
+template <class Word>
+struct AxisRulesOf {
+  using Value = Word;
+
   FaceRule low;
   FaceRule high;
-  std::uint32_t low_value;
-  std::uint32_t high_value;
+  Word low_value;
+  Word high_value;
 };
+using AxisRules = AxisRulesOf<std::uint32_t>;
+using WideAxisRules = AxisRulesOf<std::uint64_t>;  ///< of cells of 8 bytes
 
 /// Where a cell beyond or inside an axis is taken from: from index `index`, or from no memory but `value`.
-struct MappedIndex {
+template <class Word>
+struct MappedIndexOf {
   std::int32_t index;
   bool constant;
-  std::uint32_t value;
+  Word value;
   static constexpr bool negated = false;
 };
+using MappedIndex = MappedIndexOf<std::uint32_t>;
 
 /// The same where a rule takes negatives, and whether this is one. A type of its own: kernels without such a
 /// rule keep their code.
-struct SignedIndex {
+template <class Word>
+struct SignedIndexOf {
   std::int32_t index;
   bool constant;
-  std::uint32_t value;
+  Word value;
   bool negated;
 };
+using SignedIndex = SignedIndexOf<std::uint32_t>;
 
 /// Are there rules that take a cell's negative?
-SPIDER_DEVICE constexpr bool negates(const AxisRules& rules) {
+template <class Word>
+SPIDER_DEVICE constexpr bool negates(const AxisRulesOf<Word>& rules) {
   return rules.low == FaceRule::antisymmetric || rules.high == FaceRule::antisymmetric;
 }
 
-/// The bits to change in a cell, or in each cell of a word, that is to be negated; else none.
+/// The bits to change in a cell, or in each cell of a word (WordOf), that is to be negated; else none.
 template <class Element>
 SPIDER_DEVICE constexpr Element sign_of(bool negated) {
   return static_cast<Element>(static_cast<Element>(negated ? 1 : 0) << (8 * sizeof(Element) - 1));
 }
 template <class Element>
-SPIDER_DEVICE constexpr std::uint32_t sign_word(bool negated) {
-  return negated ? (sizeof(Element) == 2 ? 0x80008000U : 0x80000000U) : 0;
+SPIDER_DEVICE constexpr WordOf<Element> sign_word(bool negated) {
+  if constexpr (sizeof(Element) > 4) {
+    return sign_of<Element>(negated);
+  } else {
+    return negated ? (sizeof(Element) == 2 ? 0x80008000U : 0x80000000U) : 0;
+  }
 }
 
 /// Of places along two axes: is a cell negated? What a constant of `faster` replaces is not.
@@ -73,7 +88,9 @@ SPIDER_DEVICE constexpr std::int32_t fold_inwards(FaceRule rule, std::int32_t di
 /// make the axis periodic, so that repetition is a remainder: a fold at the low face takes i to low_fold - i,
 /// one at the high face to high_fold - i, both together to i + high_fold - low_fold. Not for rules that take
 /// negatives.
-SPIDER_DEVICE constexpr MappedIndex map_index(const AxisRules& rules, std::int32_t i, std::int32_t extent) {
+template <class Word>
+SPIDER_DEVICE constexpr MappedIndexOf<Word> map_index(const AxisRulesOf<Word>& rules, std::int32_t i,
+                                                      std::int32_t extent) {
   if (i >= 0 && i < extent) return {i, false, 0};
   if (rules.low == FaceRule::periodic) {
     const std::int32_t remainder = i % extent;
@@ -101,8 +118,9 @@ SPIDER_DEVICE constexpr MappedIndex map_index(const AxisRules& rules, std::int32
 
 /// map_index() of an axis with an antisymmetric face, crossing by crossing: the cell before the face is 0,
 /// and those beyond it are the negatives of the field's.
-SPIDER_DEVICE constexpr SignedIndex map_signed_index(const AxisRules& rules, std::int32_t i,
-                                                     std::int32_t extent) {
+template <class Word>
+SPIDER_DEVICE constexpr SignedIndexOf<Word> map_signed_index(const AxisRulesOf<Word>& rules, std::int32_t i,
+                                                             std::int32_t extent) {
   bool negated = false;
   while (i < 0 || i >= extent) {
     const bool low = i < 0;
@@ -125,61 +143,68 @@ SPIDER_DEVICE constexpr SignedIndex map_signed_index(const AxisRules& rules, std
 }
 
 /// The same where 32 bits may not count the cells.
-struct MappedFarIndex {
+template <class Word>
+struct MappedFarIndexOf {
   std::int64_t index;
   bool constant;
-  std::uint32_t value;
+  Word value;
   static constexpr bool negated = false;
 };
-struct SignedFarIndex {
+using MappedFarIndex = MappedFarIndexOf<std::uint32_t>;
+template <class Word>
+struct SignedFarIndexOf {
   std::int64_t index;
   bool constant;
-  std::uint32_t value;
+  Word value;
   bool negated;
 };
+using SignedFarIndex = SignedFarIndexOf<std::uint32_t>;
 
 /// Maps index `i` of an axis of any extent, at most 2^20 cells beyond a face. A long axis is mapped as if a
 /// middle part were missing, which no rule notices but that indices behind it move: what is left is longer
 /// than any way back from a face.
-SPIDER_DEVICE constexpr MappedFarIndex map_far_index(const AxisRules& rules, std::int64_t i,
-                                                     std::int64_t extent) {
+template <class Word>
+SPIDER_DEVICE constexpr MappedFarIndexOf<Word> map_far_index(const AxisRulesOf<Word>& rules, std::int64_t i,
+                                                             std::int64_t extent) {
   constexpr std::int64_t longest = 1 << 21;
   if (i >= 0 && i < extent) return {i, false, 0};
   const std::int64_t missing = extent > longest ? extent - longest : 0;
   const bool behind = i >= extent;
-  const MappedIndex mapped = map_index(rules, static_cast<std::int32_t>(behind ? i - missing : i),
+  const MappedIndexOf<Word> mapped = map_index(rules, static_cast<std::int32_t>(behind ? i - missing : i),
                                        static_cast<std::int32_t>(extent - missing));
   const bool crosses = rules.low == FaceRule::periodic;
   return {mapped.index + (behind != crosses ? missing : 0), mapped.constant, mapped.value};
 }
 
-SPIDER_DEVICE constexpr SignedFarIndex map_signed_far_index(const AxisRules& rules, std::int64_t i,
-                                                            std::int64_t extent) {
+template <class Word>
+SPIDER_DEVICE constexpr SignedFarIndexOf<Word> map_signed_far_index(const AxisRulesOf<Word>& rules,
+                                                                    std::int64_t i, std::int64_t extent) {
   constexpr std::int64_t longest = 1 << 21;
   if (i >= 0 && i < extent) return {i, false, 0, false};
   const std::int64_t missing = extent > longest ? extent - longest : 0;
   const bool behind = i >= extent;
-  const SignedIndex mapped = map_signed_index(rules, static_cast<std::int32_t>(behind ? i - missing : i),
+  const SignedIndexOf<Word> mapped = map_signed_index(rules, static_cast<std::int32_t>(behind ? i - missing : i),
                                               static_cast<std::int32_t>(extent - missing));
   return {mapped.index + (behind ? missing : 0), mapped.constant, mapped.value, mapped.negated};
 }
 
 /// What the rules of an axis, known when a kernel is compiled, map an index to.
-template <AxisRules (*rules)()>
-using IndexBy = std::conditional_t<negates(rules()), SignedIndex, MappedIndex>;
+template <auto rules>
+using IndexBy = std::conditional_t<negates(rules()), SignedIndexOf<typename decltype(rules())::Value>,
+                                   MappedIndexOf<typename decltype(rules())::Value>>;
 
-template <AxisRules (*rules)()>
+template <auto rules>
 SPIDER_DEVICE constexpr IndexBy<rules> map_by(std::int32_t i, std::int32_t extent) {
-  constexpr AxisRules own = rules();
+  constexpr auto own = rules();
   if constexpr (negates(own)) {
     return map_signed_index(own, i, extent);
   } else {
     return map_index(own, i, extent);
   }
 }
-template <AxisRules (*rules)()>
+template <auto rules>
 SPIDER_DEVICE constexpr auto map_far_by(std::int64_t i, std::int64_t extent) {
-  constexpr AxisRules own = rules();
+  constexpr auto own = rules();
   if constexpr (negates(own)) {
     return map_signed_far_index(own, i, extent);
   } else {

@@ -1,8 +1,9 @@
-/// How cells of a field become f32 numbers and back. One struct per storage with the same members; a template
-/// names its own `Cells`.
+/// How cells of a field become the numbers that are computed with, and back. One struct per storage with the
+/// same members; a template names its own `Cells`.
 #pragma once
 
 #include <spider/instructions.h>
+#include <spider/words.h>
 
 #include <cstdint>
 
@@ -12,6 +13,8 @@ inline namespace device_1 {
 /// Two cells to a word, whatever their digits mean.
 struct HalfWordCells {
   using Element = std::uint16_t;  ///< the bits of a cell
+  using Word = WordOf<Element>;
+  using Number = float;  ///< what is computed with
   static constexpr int element_bytes = 2;
   static constexpr int per_word = 2;
 
@@ -56,19 +59,35 @@ struct Bf16Cells : HalfWordCells {
   }
 };
 
-/// f32: a cell is a word.
-struct F32Cells {
-  using Element = std::uint32_t;
-  static constexpr int element_bytes = 4;
+/// A cell is a word.
+template <class Bits>
+struct WholeWordCells {
+  using Element = Bits;
+  using Word = WordOf<Element>;
+  static constexpr int element_bytes = static_cast<int>(sizeof(Element));
   static constexpr int per_word = 1;
 
-  SPIDER_DEVICE static float number(std::uint32_t word, int /*i*/) { return device::float_of(word); }
-  SPIDER_DEVICE static std::uint32_t word(const float* numbers) { return device::bits_of(numbers[0]); }
-  SPIDER_DEVICE static Element cell(float number) { return device::bits_of(number); }
+  SPIDER_DEVICE static Word repeat(Element cell) { return cell; }
+  SPIDER_DEVICE static Element cell_of(Word word, int /*i*/) { return word; }
+  SPIDER_DEVICE static void put(Word& word, int /*i*/, Element cell) { word = cell; }
+};
 
-  SPIDER_DEVICE static std::uint32_t repeat(Element cell) { return cell; }
-  SPIDER_DEVICE static Element cell_of(std::uint32_t word, int /*i*/) { return word; }
-  SPIDER_DEVICE static void put(std::uint32_t& word, int /*i*/, Element cell) { word = cell; }
+/// f32.
+struct F32Cells : WholeWordCells<std::uint32_t> {
+  using Number = float;
+
+  SPIDER_DEVICE static float number(Word word, int /*i*/) { return device::float_of(word); }
+  SPIDER_DEVICE static Word word(const float* numbers) { return device::bits_of(numbers[0]); }
+  SPIDER_DEVICE static Element cell(float number) { return device::bits_of(number); }
+};
+
+/// f64.
+struct F64Cells : WholeWordCells<std::uint64_t> {
+  using Number = double;
+
+  SPIDER_DEVICE static double number(Word word, int /*i*/) { return device::double_of(word); }
+  SPIDER_DEVICE static Word word(const double* numbers) { return device::bits_of(numbers[0]); }
+  SPIDER_DEVICE static Element cell(double number) { return device::bits_of(number); }
 };
 
 }  // namespace device_1

@@ -3,18 +3,23 @@
 
 #include <spider/boundary.h>
 #include <spider/instructions.h>
+#include <spider/words.h>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace spider {
 inline namespace device_1 {
 
 /// weight * in[step][row][column] relative to an output. Kernels take steps along z in 3D and along y in 2D,
 /// and have rows along y in 3D.
-struct alignas(16) CoreTap {
+template <class Number>
+struct alignas(16) CoreTapOf {
   int step, row, column;
-  float weight;
+  Number weight;
 };
+using CoreTap = CoreTapOf<float>;
+using WideCoreTap = CoreTapOf<double>;  ///< of f64 fields
 
 /// Columns from `low` to `high`; none where low is greater.
 struct TapColumns {
@@ -32,7 +37,7 @@ template <class Stencil>
 SPIDER_DEVICE constexpr TapColumns tap_columns(int first_step, int last_step, int first_row, int last_row) {
   TapColumns columns{1, 0};
   for (int t = 0; t < Stencil::tap_count; ++t) {
-    const CoreTap& tap = Stencil::taps[t];
+    const auto& tap = Stencil::taps[t];
     if (tap.step < first_step || tap.step > last_step || tap.row < first_row || tap.row > last_row) continue;
     const bool first = columns.empty();
     columns.low = first || tap.column < columns.low ? tap.column : columns.low;
@@ -50,9 +55,9 @@ SPIDER_DEVICE constexpr int taps_before_row(int row) {
 }
 
 /// Adds a tap's products to neighbouring sums; `numbers` begin at column `first` from the first sum's own.
-template <class Stencil, int t, int first, int outputs>
-SPIDER_DEVICE void add_tap(const float* numbers, float (&sums)[outputs]) {
-  constexpr CoreTap tap = Stencil::taps[t];
+template <class Stencil, int t, int first, class Number, int outputs>
+SPIDER_DEVICE void add_tap(const Number* numbers, Number (&sums)[outputs]) {
+  constexpr auto tap = Stencil::taps[t];
   SPIDER_UNROLL
   for (int i = 0; i < outputs; ++i)
     sums[i] = device::multiply_add(tap.weight, numbers[i + tap.column - first], sums[i]);
@@ -79,27 +84,34 @@ SPIDER_DEVICE OutputClip clip_outputs(Column x, Column begin, Column end, bool a
 /// where `inside`. `of_update`: they are results of an update.
 template <class Cells, bool inside, bool of_update = false, int outputs>
 SPIDER_DEVICE void store_outputs(typename Cells::Element* to, bool wanted, const OutputClip& clip,
-                                 const float (&sums)[outputs]) {
+                                 const typename Cells::Number (&sums)[outputs]) {
+  using Word = typename Cells::Word;
   constexpr int words = outputs / Cells::per_word;
-  static_assert(words == 1 || words == 2 || words == 4, "a lane stores a vector or a part of one");
-  std::uint32_t results[words];
+  constexpr int bytes = words * static_cast<int>(sizeof(Word));
+  static_assert(bytes == 4 || bytes == 8 || bytes == 16, "a lane stores a vector or a part of one");
+  Word results[words];
   SPIDER_UNROLL
   for (int i = 0; i < words; ++i) results[i] = Cells::word(sums + i * Cells::per_word);
   const bool whole = wanted && (inside || clip.whole);
-  if constexpr (of_update && words == 4) {
-    device::store_point_vector_if(whole, to,
-                                  device::Vector{{results[0], results[1], results[2], results[3]}});
-  } else if constexpr (of_update && words == 2) {
-    device::store_point_pair_if(whole, to, device::Pair{{results[0], results[1]}});
-  } else if constexpr (of_update) {
-    device::store_point_word_if(whole, to, results[0]);
-  } else if constexpr (words == 4) {
-    device::store_field_vector_if(whole, to,
-                                  device::Vector{{results[0], results[1], results[2], results[3]}});
-  } else if constexpr (words == 2) {
-    if (whole) device::store_field_pair(to, device::Pair{{results[0], results[1]}});
+  if constexpr (bytes == 4) {
+    if constexpr (of_update) {
+      device::store_point_word_if(whole, to, results[0]);
+    } else {
+      device::store_field_word_if(whole, to, results[0]);
+    }
   } else {
-    device::store_field_word_if(whole, to, results[0]);
+    std::conditional_t<bytes == 16, device::Vector, device::Pair> together;
+    SPIDER_UNROLL
+    for (int i = 0; i < words; ++i) put_word(together, i, results[i]);
+    if constexpr (of_update && bytes == 16) {
+      device::store_point_vector_if(whole, to, together);
+    } else if constexpr (of_update) {
+      device::store_point_pair_if(whole, to, together);
+    } else if constexpr (bytes == 16) {
+      device::store_field_vector_if(whole, to, together);
+    } else if (whole) {
+      device::store_field_pair(to, together);
+    }
   }
   if constexpr (!inside) {
     if (clip.single == 0 || !wanted) return;

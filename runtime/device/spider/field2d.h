@@ -86,11 +86,11 @@ using RowIndex = IndexBy<Stencil::row_rules>;
 template <class Stencil>
 using ColumnIndex = IndexBy<Stencil::column_rules>;
 template <class Stencil, class Element>
-SPIDER_DEVICE RowIndex<Stencil> map_row(const Field2d<Element>& field, std::int32_t y) {
+SPIDER_DEVICE auto map_row(const Field2d<Element>& field, std::int32_t y) {
   return map_by<Stencil::row_rules>(y, field.rows);
 }
 template <class Stencil, class Element>
-SPIDER_DEVICE ColumnIndex<Stencil> map_column(const Field2d<Element>& field, std::int32_t x) {
+SPIDER_DEVICE auto map_column(const Field2d<Element>& field, std::int32_t x) {
   return map_by<Stencil::column_rules>(x, field.columns);
 }
 
@@ -119,7 +119,7 @@ template <class Element, class Row, class Column>
 SPIDER_DEVICE Element fetch_cell(const Field2d<Element>& field, bool reached, const Row& row,
                                  const Column& column) {
   const bool in_memory = reached && !column.constant && !row.constant;
-  const std::uint32_t constant = column.constant ? column.value : row.value;
+  const auto constant = column.constant ? column.value : row.value;
   const Element cell = device::load_field_if(
       in_memory, field.input + (in_memory ? row.index * field.input_stride + column.index : 0),
       static_cast<Element>(reached ? constant : 0));

@@ -80,13 +80,23 @@ SPIDER_DEVICE std::uint32_t smallest_in_warp(std::uint32_t value) {
 SPIDER_DEVICE std::uint32_t take_from_lane(std::uint32_t value, int source) {
   return __shfl_sync(0xffffffffU, value, source);
 }
+/// Of 64 bits by two of them.
+SPIDER_DEVICE std::uint64_t take_from_lane(std::uint64_t value, int source) {
+  return __shfl_sync(0xffffffffU, value, source);
+}
 
-/// The bits of an f32, and the f32 of bits.
+/// The bits of an f32 or an f64, and the number of bits.
 SPIDER_DEVICE std::uint32_t bits_of(float value) {
   return __float_as_uint(value);
 }
 SPIDER_DEVICE float float_of(std::uint32_t bits) {
   return __uint_as_float(bits);
+}
+SPIDER_DEVICE std::uint64_t bits_of(double value) {
+  return static_cast<std::uint64_t>(__double_as_longlong(value));
+}
+SPIDER_DEVICE double double_of(std::uint64_t bits) {
+  return __longlong_as_double(static_cast<long long>(bits));
 }
 
 /// fma.rn.f32: a * b + c, rounded once.
@@ -120,6 +130,32 @@ SPIDER_DEVICE float larger(float a, float b) {
 }
 SPIDER_DEVICE float smaller(float a, float b) {
   return fminf(a, b);
+}
+
+/// The same in f64: fma.rn, add.rn, sub.rn, mul.rn, div.rn, sqrt.rn, max and min.
+SPIDER_DEVICE double multiply_add(double a, double b, double c) {
+  return __fma_rn(a, b, c);
+}
+SPIDER_DEVICE double add(double a, double b) {
+  return __dadd_rn(a, b);
+}
+SPIDER_DEVICE double subtract(double a, double b) {
+  return __dsub_rn(a, b);
+}
+SPIDER_DEVICE double multiply(double a, double b) {
+  return __dmul_rn(a, b);
+}
+SPIDER_DEVICE double divide(double a, double b) {
+  return __ddiv_rn(a, b);
+}
+SPIDER_DEVICE double square_root(double a) {
+  return __dsqrt_rn(a);
+}
+SPIDER_DEVICE double larger(double a, double b) {
+  return fmax(a, b);
+}
+SPIDER_DEVICE double smaller(double a, double b) {
+  return fmin(a, b);
 }
 
 /// max.f32 and min.f32 of magnitudes (9.7.3.12): of a NaN and a number it is the number.
@@ -250,6 +286,11 @@ SPIDER_DEVICE void store_shared(Shared to, std::uint32_t v) {
   asm volatile("st.shared.b32 [%0], %1;" ::"r"(shared_address(to)), "r"(v) : "memory");
 }
 
+/// st.shared.b64: `to` is a multiple of 8.
+SPIDER_DEVICE void store_shared(Shared to, std::uint64_t v) {
+  asm volatile("st.shared.b64 [%0], %1;" ::"r"(shared_address(to)), "l"(v) : "memory");
+}
+
 /// st.shared.b16: `to` is a multiple of 2.
 SPIDER_DEVICE void store_shared(Shared to, std::uint16_t v) {
   asm volatile("st.shared.b16 [%0], %1;" ::"r"(shared_address(to)), "h"(v) : "memory");
@@ -267,6 +308,13 @@ SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint32_t v) {
   asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.shared.b32 [%0], %1; }" ::"r"(
                    shared_address(to)),
                "r"(v), "r"(static_cast<int>(wanted))
+               : "memory");
+}
+
+SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint64_t v) {
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.shared.b64 [%0], %1; }" ::"r"(
+                   shared_address(to)),
+               "l"(v), "r"(static_cast<int>(wanted))
                : "memory");
 }
 
@@ -399,6 +447,13 @@ SPIDER_DEVICE std::uint32_t load_field(const std::uint32_t* from) {
   return value;
 }
 
+/// And of 64 bits.
+SPIDER_DEVICE std::uint64_t load_field(const std::uint64_t* from) {
+  std::uint64_t value;
+  asm volatile("ld.global.b64 %0, [%1];" : "=l"(value) : "l"(from));
+  return value;
+}
+
 /// ld.global.v4.b32 of eight neighbouring cells: `from` is a multiple of 16 bytes.
 SPIDER_DEVICE Vector load_vector(const std::uint16_t* from) {
   return *reinterpret_cast<const Vector*>(from);
@@ -414,6 +469,12 @@ SPIDER_DEVICE std::uint16_t load_field_if(bool wanted, const std::uint16_t* from
 SPIDER_DEVICE std::uint32_t load_field_if(bool wanted, const std::uint32_t* from, std::uint32_t otherwise) {
   asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global.b32 %0, [%1]; }"
                : "+r"(otherwise)
+               : "l"(from), "r"(static_cast<int>(wanted)));
+  return otherwise;
+}
+SPIDER_DEVICE std::uint64_t load_field_if(bool wanted, const std::uint64_t* from, std::uint64_t otherwise) {
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global.b64 %0, [%1]; }"
+               : "+l"(otherwise)
                : "l"(from), "r"(static_cast<int>(wanted)));
   return otherwise;
 }
@@ -445,6 +506,9 @@ SPIDER_DEVICE std::uint16_t load_point(const std::uint16_t* from) {
 }
 SPIDER_DEVICE std::uint32_t load_point(const std::uint32_t* from) {
   return load_field(from);
+}
+SPIDER_DEVICE std::uint64_t load_point(const std::uint64_t* from) {
+  return __ldcs(reinterpret_cast<const unsigned long long*>(from));
 }
 SPIDER_DEVICE std::uint32_t load_point_word(const void* from) {
   std::uint32_t value;
@@ -540,7 +604,7 @@ SPIDER_DEVICE std::uint16_t* step_further(std::uint16_t* from, std::int64_t cell
   return to;
 }
 
-/// st.global.b16 or .b32 of one cell.
+/// st.global.b16, .b32 or .b64 of one cell.
 template <class Cell>
 SPIDER_DEVICE void store_field(Cell* to, Cell v) {
   *to = v;
@@ -559,6 +623,11 @@ SPIDER_DEVICE void store_field_if(bool wanted, std::uint16_t* to, std::uint16_t 
 }
 SPIDER_DEVICE void store_field_if(bool wanted, std::uint32_t* to, std::uint32_t v) {
   store_field_word_if(wanted, to, v);
+}
+SPIDER_DEVICE void store_field_if(bool wanted, std::uint64_t* to, std::uint64_t v) {
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.global.b64 [%0], %1; }" ::"l"(to),
+               "l"(v), "r"(static_cast<int>(wanted))
+               : "memory");
 }
 SPIDER_DEVICE void store_field_if(bool wanted, void* to, std::uint32_t low, std::uint32_t high) {
   asm volatile(

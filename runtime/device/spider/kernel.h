@@ -98,6 +98,7 @@ struct UpdateArguments : SweepArguments {
   float scalars[most_scalars];
   std::int64_t first[3];  ///< where the first point lies that indices count from
   std::int64_t whole[3];  ///< the extents that an update sees
+  double wide_scalars[most_scalars];  ///< scalars, as kernels of f64 fields read them
 };
 
 using Sweep = void (*)(SweepArguments);
@@ -218,7 +219,7 @@ enum class FaceRule : std::int32_t { halo, constant, nearest, periodic, reflect,
 
 struct Face {
   FaceRule rule;
-  float value;  ///< of FaceRule::constant
+  double value;  ///< of FaceRule::constant, as a cell holds it
 };
 
 }  // namespace device_1

@@ -65,7 +65,7 @@ constexpr spider_kernel make_kernel(const KernelFacts& facts, const SweepForm (&
                  facts.spec_hash,
                  facts.dimensions,
                  facts.storage,
-                 SPIDER_F32,
+                 facts.storage == SPIDER_F64 ? SPIDER_F64 : SPIDER_F32,
                  facts.steps,
                  {facts.reach_low[0], facts.reach_low[1], facts.reach_low[2]},
                  {facts.reach_high[0], facts.reach_high[1], facts.reach_high[2]},

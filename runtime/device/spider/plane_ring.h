@@ -91,11 +91,11 @@ struct PlaneRing {
   static constexpr int copies = (plane_vectors + Shape::block_threads - 1) / Shape::block_threads;
   static_assert(Shape::block_threads % Shape::tile_vectors == 0, "threads copy whole rows at once");
 
-  // And it fetches some elements where vectors lie across an edge. Those of four bytes are copied
+  // And it fetches some elements where vectors lie across an edge. Those of four bytes or eight are copied
   // asynchronously. There are no such copies of two bytes: they are loaded, and stored when they are there.
   // Warps may take turns at that, edge_warps for every group of planes, so that loads have a round of turns
   // to arrive.
-  static constexpr bool copies_edges = element_bytes == 4;
+  static constexpr bool copies_edges = element_bytes >= 4;
   static constexpr int edge_threads = Shape::edge_warps * 32;
   static constexpr int turns = Shape::block_threads / edge_threads;
   static_assert(turns * edge_threads == Shape::block_threads && (turns == 1 || !copies_edges),
@@ -208,9 +208,8 @@ struct PlaneRing {
   }
 
   /// The same cell again and again.
-  SPIDER_DEVICE static Vector filled_vector(std::uint32_t value) {
-    const std::uint32_t word = element_bytes == 4 ? value : value * 0x10001U;
-    return {{word, word, word, word}};
+  SPIDER_DEVICE static Vector filled_vector(WordOf<Element> value) {
+    return repeat_word(element_bytes == 2 ? value * 0x10001U : value);
   }
 
   SPIDER_DEVICE static void fill_in_all_planes(Shared place, const Vector& value) {
@@ -452,7 +451,7 @@ struct PlaneRing {
       device::copy_async_if((plan.wanted >> k & 1U) != 0, to + plan.to[k], plane + plan.from[k]);
   }
 
-  /// The same at edges, with elements of four bytes.
+  /// The same at edges, with elements of four bytes or eight.
   SPIDER_DEVICE static void start_edge_plane(const Edges& edges, Shared to, const Element* plane) {
     const EdgeTable table = edges.table();
     SPIDER_UNROLL
@@ -468,7 +467,7 @@ struct PlaneRing {
       for (int k = 0; k < edge_elements; ++k) {
         if (k >= edges.elements) continue;
         const bool negated = edges.negates_element(k);
-        device::copy_word_async_if(table.has_element(k) && !negated, to + table.offset(k),
+        copy_cell_async_if(table.has_element(k) && !negated, to + table.offset(k),
                                    plane + table.element(k));
         if constexpr (has_signs) {
           if (table.has_element(k) && negated) {

@@ -5,33 +5,32 @@
 #include <spider/instructions.h>
 #include <spider/kernel.h>
 #include <spider/update.h>
+#include <spider/words.h>
 
 #include <cstdint>
 
 namespace spider {
 inline namespace device_1 {
 
-/// The numbers of a lane's neighbouring points.
-template <int outputs>
-using PointNumbers = float[outputs];
-
-/// Neighbouring cells as they lie in memory, by the widest loads: in bytes they are a multiple of 16, or 8, 4
-/// or a cell's.
-template <class Cells, bool of_input, int outputs, int words>
-SPIDER_DEVICE void load_neighbours(const typename Cells::Element* from, std::uint32_t (&cells)[words]) {
+/// Neighbouring cells as words (Cells::Word) that lie in memory, by the widest loads: in bytes they are a
+/// multiple of 16, or 8, 4 or a cell's. `Word` has room for each.
+template <class Cells, bool of_input, int outputs, class Word, int words>
+SPIDER_DEVICE void load_neighbours(const typename Cells::Element* from, Word (&cells)[words]) {
+  using Own = typename Cells::Word;
   constexpr int bytes = outputs * Cells::element_bytes;
+  constexpr int vector_words = 16 / static_cast<int>(sizeof(Own));
   if constexpr (bytes >= 16) {
     SPIDER_UNROLL
-    for (int first = 0; first < bytes / 4; first += 4) {
+    for (int first = 0; first < bytes / 16 * vector_words; first += vector_words) {
       const auto* place = from + first * Cells::per_word;
       const device::Vector v = of_input ? device::load_field_vector(place) : device::load_point_vector(place);
       SPIDER_UNROLL
-      for (int i = 0; i < 4; ++i) cells[first + i] = v.word[i];
+      for (int i = 0; i < vector_words; ++i) cells[first + i] = word_of<Own>(v, i);
     }
   } else if constexpr (bytes == 8) {
     const device::Pair v = of_input ? device::load_field_pair(from) : device::load_point_pair(from);
-    cells[0] = v.word[0];
-    cells[1] = v.word[1];
+    SPIDER_UNROLL
+    for (int i = 0; i < vector_words / 2; ++i) cells[i] = word_of<Own>(v, i);
   } else if constexpr (bytes == 4) {
     cells[0] = of_input ? device::load_field_word(from) : device::load_point_word(from);
   } else {
@@ -40,15 +39,17 @@ SPIDER_DEVICE void load_neighbours(const typename Cells::Element* from, std::uin
 }
 
 /// Of neighbouring cells those that `bits` names, one by one; the others are 0.
-template <class Cells, bool of_input, int outputs, int words>
+template <class Cells, bool of_input, int outputs, class Word, int words>
 SPIDER_DEVICE void load_singles(const typename Cells::Element* from, std::uint32_t bits,
-                                std::uint32_t (&cells)[words]) {
+                                Word (&cells)[words]) {
   SPIDER_UNROLL
   for (int i = 0; i < outputs; ++i) {
     if (i % Cells::per_word == 0) cells[i / Cells::per_word] = 0;
     if ((bits >> i & 1U) == 0) continue;
-    Cells::put(cells[i / Cells::per_word], i % Cells::per_word,
+    auto word = static_cast<typename Cells::Word>(cells[i / Cells::per_word]);
+    Cells::put(word, i % Cells::per_word,
                of_input ? device::load_field(from + i) : device::load_point(from + i));
+    cells[i / Cells::per_word] = word;
   }
 }
 
@@ -63,10 +64,12 @@ template <class Stencil, int outputs>
 struct PointInputs {
   using Cells = typename Stencil::Cells;
   using Fields = typename Stencil::FurtherFields;
+  using Word = typename Cells::Word;  // no field has wider cells than the input
+  using Number = typename Cells::Number;
   static constexpr int count = Fields::count;
 
-  std::uint32_t input[outputs];
-  std::uint32_t field[count > 0 ? count : 1][outputs];
+  Word input[outputs];
+  Word field[count > 0 ? count : 1][outputs];
 
   /// Loads it. `whole`: all points are the sweep's, and rows are aligned; else `bits` names those that are.
   SPIDER_DEVICE void load(const UpdateArguments& sweep, const PointPlace& place, bool whole,
@@ -94,10 +97,10 @@ struct PointInputs {
 
   /// The results of the points, from their sums.
   SPIDER_DEVICE void update(const UpdateArguments& sweep, const PointPlace& place,
-                            PointNumbers<outputs>& sums) const {
+                            Number (&sums)[outputs]) const {
     SPIDER_UNROLL
     for (int i = 0; i < outputs; ++i) {
-      UpdatePoint point{sweep, {place.z, place.y, place.x + i}, 0, sums[i], {}};
+      UpdatePointOf<Number> point{sweep, {place.z, place.y, place.x + i}, 0, sums[i], {}};
       if constexpr (Stencil::reads_input) point.u = number<Cells>(input, i);
       find_numbers(i, point, Fields{});
       sums[i] = Stencil::update(point);
@@ -124,12 +127,12 @@ struct PointInputs {
   static constexpr std::uint32_t all = 0xffffffffU >> (32 - outputs);
 
   template <class Each>
-  SPIDER_DEVICE static float number(const std::uint32_t (&cells)[outputs], int i) {
-    return Each::number(cells[i / Each::per_word], i % Each::per_word);
+  SPIDER_DEVICE static Number number(const Word (&cells)[outputs], int i) {
+    return Each::number(static_cast<typename Each::Word>(cells[i / Each::per_word]), i % Each::per_word);
   }
 
   template <class... Each>
-  SPIDER_DEVICE void find_numbers([[maybe_unused]] int i, [[maybe_unused]] UpdatePoint& point,
+  SPIDER_DEVICE void find_numbers([[maybe_unused]] int i, [[maybe_unused]] UpdatePointOf<Number>& point,
                                   FurtherFields<Each...> /*fields*/) const {
     [[maybe_unused]] int k = 0;
     ((point.field[k] = number<Each>(field[k], i), ++k), ...);
@@ -145,7 +148,7 @@ struct PointInputs {
   template <class Each, bool of_input>
   SPIDER_DEVICE static void load_row(const void* data, const std::int64_t (&stride)[2],
                                      const PointPlace& place, bool whole, std::uint32_t bits,
-                                     std::uint32_t (&cells)[outputs]) {
+                                     Word (&cells)[outputs]) {
     const auto* from = static_cast<const typename Each::Element*>(data) +
                        (place.z * stride[0] + place.y * stride[1] + place.x);
     if (whole) {

@@ -3,14 +3,14 @@
 /// An `Update` has, as static members,
 /// - FurtherFields: FurtherFields of the cells of what it reads at the point, `previous` first;
 /// - reads_input: it uses the input there;
-/// - update(const UpdatePoint&): the result, in f32.
+/// - update(const UpdatePoint&): the result, in f32; of f64 fields update(const WideUpdatePoint&), in f64.
 /// A stencil has an update where it is Updated by one.
 #pragma once
 
 #include <spider/instructions.h>
 #include <spider/kernel.h>
 
-#include <math.h>  // the functions of expressions, of f32 numbers, as C names them
+#include <math.h>  // the functions of expressions, as C names them
 
 #include <cstdint>
 #include <type_traits>
@@ -22,6 +22,7 @@ inline namespace device_1 {
 struct F16Cells;
 struct Bf16Cells;
 struct F32Cells;
+struct F64Cells;
 
 template <class Stencil, class = void>
 struct HasUpdate : std::false_type {};
@@ -39,15 +40,18 @@ struct FurtherFields {
 };
 
 /// What an update sees of a point.
-struct UpdatePoint {
+template <class Number>
+struct UpdatePointOf {
   const UpdateArguments& sweep;
   std::int64_t place[3];  ///< z, y, x
-  float u, sum;
-  float field[most_further_fields];
+  Number u, sum;
+  Number field[most_further_fields];
 
-  SPIDER_DEVICE float index(int axis) const { return static_cast<float>(place[axis] - sweep.first[axis]); }
-  SPIDER_DEVICE float extent(int axis) const { return static_cast<float>(sweep.whole[axis]); }
+  SPIDER_DEVICE Number index(int axis) const { return static_cast<Number>(place[axis] - sweep.first[axis]); }
+  SPIDER_DEVICE Number extent(int axis) const { return static_cast<Number>(sweep.whole[axis]); }
 };
+using UpdatePoint = UpdatePointOf<float>;
+using WideUpdatePoint = UpdatePointOf<double>;
 
 /// A kernel's stencil and its update.
 template <class Stencil, class Update>

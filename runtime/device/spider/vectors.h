@@ -2,11 +2,30 @@
 #pragma once
 
 #include <spider/instructions.h>
+#include <spider/words.h>
 
 #include <cstdint>
 
 namespace spider {
 inline namespace device_1 {
+
+/// The same word again and again.
+SPIDER_DEVICE device::Vector repeat_word(std::uint32_t word) {
+  return {{word, word, word, word}};
+}
+SPIDER_DEVICE device::Vector repeat_word(std::uint64_t word) {
+  const auto low = static_cast<std::uint32_t>(word);
+  const auto high = static_cast<std::uint32_t>(word >> 32);
+  return {{low, high, low, high}};
+}
+
+/// Starts the asynchronous copy of a cell of 4 or 8 bytes, where `wanted`.
+SPIDER_DEVICE void copy_cell_async_if(bool wanted, device::Shared to, const std::uint32_t* from) {
+  device::copy_word_async_if(wanted, to, from);
+}
+SPIDER_DEVICE void copy_cell_async_if(bool wanted, device::Shared to, const std::uint64_t* from) {
+  device::copy_pair_async_if(wanted, to, from);
+}
 
 /// The 16 bytes from byte `begin` of two vectors that follow each other; an even number below 16.
 SPIDER_DEVICE device::Vector take_vector(const device::Vector& first, const device::Vector& second,
@@ -45,6 +64,10 @@ SPIDER_DEVICE device::Vector load_across(bool wanted, const Element* cells) {
 SPIDER_DEVICE void change_signs(device::Vector& cells, std::uint32_t sign) {
   SPIDER_UNROLL
   for (int i = 0; i < 4; ++i) cells.word[i] ^= sign;
+}
+SPIDER_DEVICE void change_signs(device::Vector& cells, std::uint64_t sign) {
+  SPIDER_UNROLL
+  for (int i = 0; i < 2; ++i) put_word(cells, i, word_of<std::uint64_t>(cells, i) ^ sign);
 }
 
 }  // namespace device_1

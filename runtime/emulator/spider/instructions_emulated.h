@@ -64,10 +64,15 @@ std::uint32_t smallest_in_warp(std::uint32_t value, emulator::CallSite site = em
 /// shfl.sync.idx.b32: what lane `source` % 32 brings.
 std::uint32_t take_from_lane(std::uint32_t value, int source,
                              emulator::CallSite site = emulator::CallSite::current());
+/// Of 64 bits by two of them.
+std::uint64_t take_from_lane(std::uint64_t value, int source,
+                             emulator::CallSite site = emulator::CallSite::current());
 
-/// The bits of an f32, and the f32 of bits.
+/// The bits of an f32 or an f64, and the number of bits.
 std::uint32_t bits_of(float value);
 float float_of(std::uint32_t bits);
+std::uint64_t bits_of(double value);
+double double_of(std::uint64_t bits);
 
 /// fma.rn.f32: a * b + c, rounded once.
 float multiply_add(float a, float b, float c);
@@ -80,6 +85,15 @@ float square_root(float a);
 /// max.f32 and min.f32: of a NaN and a number it is the number, and -0 lies below +0.
 float larger(float a, float b);
 float smaller(float a, float b);
+/// The same in f64.
+double multiply_add(double a, double b, double c);
+double add(double a, double b);
+double subtract(double a, double b);
+double multiply(double a, double b);
+double divide(double a, double b);
+double square_root(double a);
+double larger(double a, double b);
+double smaller(double a, double b);
 /// max.f32 and min.f32 of magnitudes: of a NaN and a number it is the number.
 float larger_magnitude(float a, float b);
 float smaller_magnitude(float a, float b);
@@ -117,6 +131,8 @@ std::uint16_t load_shared_half(Shared from);
 void store_shared(Shared to, const Pair& v);
 /// st.shared.b32: `to` is a multiple of 4.
 void store_shared(Shared to, std::uint32_t v);
+/// st.shared.b64: `to` is a multiple of 8.
+void store_shared(Shared to, std::uint64_t v);
 /// st.shared.b16: `to` is a multiple of 2.
 void store_shared(Shared to, std::uint16_t v);
 /// The same where `wanted`.
@@ -124,6 +140,9 @@ SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint16_t v) {
   if (wanted) store_shared(to, v);
 }
 SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint32_t v) {
+  if (wanted) store_shared(to, v);
+}
+SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint64_t v) {
   if (wanted) store_shared(to, v);
 }
 SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, const Vector& v) {
@@ -172,6 +191,7 @@ Vector load_field_vector(const void* from);
 /// The same of a field that an update reads at the point itself: its memory may be the output's.
 std::uint16_t load_point(const std::uint16_t* from);
 std::uint32_t load_point(const std::uint32_t* from);
+std::uint64_t load_point(const std::uint64_t* from);
 std::uint32_t load_point_word(const void* from);
 Pair load_point_pair(const void* from);
 Vector load_point_vector(const void* from);
@@ -238,7 +258,17 @@ SPIDER_DEVICE std::uint32_t load_field_if(bool wanted, const std::uint32_t* from
 void store_field(std::uint32_t* to, std::uint32_t v);
 void store_field(std::uint32_t* to, std::uint32_t low, std::uint32_t high);
 
+/// And of 64 bits, one at a time.
+std::uint64_t load_field(const std::uint64_t* from);
+SPIDER_DEVICE std::uint64_t load_field_if(bool wanted, const std::uint64_t* from, std::uint64_t otherwise) {
+  return wanted ? load_field(from) : otherwise;
+}
+void store_field(std::uint64_t* to, std::uint64_t v);
+
 /// The stores above where `wanted`.
+SPIDER_DEVICE void store_field_if(bool wanted, std::uint64_t* to, std::uint64_t v) {
+  if (wanted) store_field(to, v);
+}
 SPIDER_DEVICE void store_field_if(bool wanted, std::uint16_t* to, std::uint16_t v) {
   if (wanted) store_field(to, v);
 }

@@ -21,13 +21,13 @@ namespace loops {
 /// overlap.
 using SumRow = void (*)(const void* const* rows, void* sums, std::int64_t count);
 
-/// A row of points along x whose sums an update is to replace by their results.
+/// A row of points along x whose sums an update is to replace by their results: all Numbers of the storage.
 struct UpdateRow {
   const UpdateArguments& sweep;
-  std::int64_t z, y, x;         ///< of the first
-  const float* input;           ///< numbers of the input at the points
-  const float* const* further;  ///< and of the further fields
-  float* sums;
+  std::int64_t z, y, x;        ///< of the first
+  const void* input;           ///< numbers of the input at the points
+  const void* const* further;  ///< and of the further fields
+  void* sums;
   std::int64_t count;
 };
 
@@ -53,7 +53,7 @@ void sweep(const Stencil& stencil, const SweepArguments& arguments);
 
 /// The type of numbers that a storage is computed in.
 template <int storage>
-using NumberOf = float;
+using NumberOf = std::conditional_t<storage == SPIDER_F64, double, float>;
 
 /// Taps that one loop over columns takes at once; their sums wait in memory between loops.
 constexpr int taps_per_loop = 32;
@@ -153,14 +153,16 @@ void sum_row(const void* const* untyped_rows, void* untyped_sums, std::int64_t c
 }
 
 /// A generated file's update of a row.
-template <class Update>
+template <class Number, class Update>
 void update_row(const UpdateRow& row) {
   constexpr int count = Update::FurtherFields::count;
+  const auto* input = static_cast<const Number*>(row.input);
+  auto* sums = static_cast<Number*>(row.sums);
   for (std::int64_t i = 0; i < row.count; ++i) {
-    UpdatePoint point{row.sweep, {row.z, row.y, row.x + i}, 0, row.sums[i], {}};
-    if constexpr (Update::reads_input) point.u = row.input[i];
-    for (int k = 0; k < count; ++k) point.field[k] = row.further[k][i];
-    row.sums[i] = Update::update(point);
+    UpdatePointOf<Number> point{row.sweep, {row.z, row.y, row.x + i}, 0, sums[i], {}};
+    if constexpr (Update::reads_input) point.u = input[i];
+    for (int k = 0; k < count; ++k) point.field[k] = static_cast<const Number*>(row.further[k])[i];
+    sums[i] = Update::update(point);
   }
 }
 
@@ -172,6 +174,8 @@ template <>
 inline constexpr std::int32_t storage_of<F16Cells> = SPIDER_F16;
 template <>
 inline constexpr std::int32_t storage_of<Bf16Cells> = SPIDER_BF16;
+template <>
+inline constexpr std::int32_t storage_of<F64Cells> = SPIDER_F64;
 
 /// SPIDER_F16, ... of each field; one more, for there may be none.
 template <class Fields>
@@ -194,7 +198,7 @@ struct Meaning {
                     tap_rows,     static_cast<std::int32_t>(sizeof(tap_rows) / sizeof(TapRow)),
                     faces,        sum_row<Number, taps, adds_old_value>};
     if constexpr (has_update) {
-      stencil.update = update_row<Update>;
+      stencil.update = update_row<Number, Update>;
       stencil.further_storages = StoragesOf<typename Update::FurtherFields>::storages;
       stencil.further_count = Update::FurtherFields::count;
       stencil.reads_input = Update::reads_input;

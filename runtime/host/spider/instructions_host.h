@@ -30,25 +30,32 @@ inline Number multiply_add(Number a, Number b, Number c) {
 
 // One operation of an update each, rounded once: in its loops the compiler joins what it likes, within the
 // bound.
-inline float add(float a, float b) {
+template <class Number>
+inline Number add(Number a, Number b) {
   return a + b;
 }
-inline float subtract(float a, float b) {
+template <class Number>
+inline Number subtract(Number a, Number b) {
   return a - b;
 }
-inline float multiply(float a, float b) {
+template <class Number>
+inline Number multiply(Number a, Number b) {
   return a * b;
 }
-inline float divide(float a, float b) {
+template <class Number>
+inline Number divide(Number a, Number b) {
   return a / b;
 }
-inline float square_root(float a) {
+template <class Number>
+inline Number square_root(Number a) {
   return std::sqrt(a);
 }
-inline float larger(float a, float b) {
+template <class Number>
+inline Number larger(Number a, Number b) {
   return std::fmax(a, b);
 }
-inline float smaller(float a, float b) {
+template <class Number>
+inline Number smaller(Number a, Number b) {
   return std::fmin(a, b);
 }
 

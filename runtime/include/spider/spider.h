@@ -43,7 +43,7 @@ enum {
 };
 
 /** Values of spider_kernel_info.storage and .accumulate. */
-enum { SPIDER_F16 = 0, SPIDER_F32 = 1, SPIDER_BF16 = 2 };
+enum { SPIDER_F16 = 0, SPIDER_F32 = 1, SPIDER_BF16 = 2, SPIDER_F64 = 3 };
 
 /** Values of spider_kernel_info.backend. */
 enum { SPIDER_BACKEND_CUDA = 0, SPIDER_BACKEND_EMULATED = 1, SPIDER_BACKEND_HOST = 2 };

@@ -330,7 +330,7 @@ class Field {
 /// match by their size, so that a caller's own 16-bit type, e.g. CUDA's __half, works too.
 template <typename T>
 [[nodiscard]] bool is_stored_as(std::int32_t storage) {
-  const bool same_size = sizeof(T) == (storage == SPIDER_F32 ? 4 : 2);
+  const bool same_size = sizeof(T) == (storage == SPIDER_F64 ? 8 : (storage == SPIDER_F32 ? 4 : 2));
   return same_size && (!std::is_same_v<T, half> || storage == SPIDER_F16);
 }
 

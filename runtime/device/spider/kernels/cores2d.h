@@ -18,6 +18,7 @@
 #include <spider/kernel.h>
 #include <spider/point_inputs.h>
 #include <spider/tile_window.h>
+#include <spider/words.h>
 
 #include <cstdint>
 #include <utility>
@@ -48,10 +49,12 @@ template <class Stencil>
 struct Cores2d {
   using Cells = typename Stencil::Cells;
   using Element = typename Cells::Element;
+  using Number = typename Cells::Number;
+  using Word = typename Cells::Word;
   using Vector = device::Vector;
   static constexpr int per_word = Cells::per_word;
-  static constexpr int vector_words = 4;
   static constexpr int vector_bytes = 16;
+  static constexpr int vector_words = vector_bytes / static_cast<int>(sizeof(Word));
   static constexpr int outputs = vector_words * per_word;  // of a lane in a row
   static constexpr int row_low = Stencil::row_low;
   static constexpr int row_high = Stencil::row_high;
@@ -123,13 +126,13 @@ struct Cores2d {
     static constexpr std::uint32_t negated = 0x40000000U;
     static_assert(band_count < 31, "flags are bits of a word");
 
-    std::uint32_t place;
+    Word place;
     std::uint32_t flags;  ///< bit i: band i reaches it; and whether it is `constant`, or `negated`
   };
 
   SPIDER_DEVICE static RowPlace find_row(const Tile& tile, std::int32_t y) {
     const RowIndex<Stencil> row = map_row<Stencil>(tile, y);
-    RowPlace found{static_cast<std::uint32_t>(row.index), 0};
+    RowPlace found{static_cast<Word>(row.index), 0};
     if (row.constant) found = {Cells::repeat(static_cast<Element>(row.value)), RowPlace::constant};
     if (row.negated) found.flags |= RowPlace::negated;
     SPIDER_UNROLL
@@ -191,22 +194,24 @@ struct Cores2d {
     device::load_field_vector_if(whole, cells + tile.lane_column, vector);
     SPIDER_UNROLL
     for (int j = 0; j < outputs; ++j) {
-      std::uint32_t& word = vector.word[j / per_word];
+      Word word = word_of<Word>(vector, j / per_word);
       const Element row_value =
           constant_row ? Cells::cell_of(row.place, 0) : Cells::cell_of(word, j % per_word);
       const Element otherwise = (places.constant >> j & 1U) != 0 ? places.value[j] : row_value;
       const bool wanted = !whole && (in_memory >> j & 1U) != 0;
       Cells::put(word, j % per_word, device::load_field_if(wanted, cells + places.column[j], otherwise));
+      put_word(vector, j / per_word, word);
     }
     if constexpr (has_signs) {
       const bool negated_row = (row.flags & RowPlace::negated) != 0;
       const std::uint32_t negated = places.negated ^ (negated_row ? ~places.constant : 0);
       SPIDER_UNROLL
       for (int j = 0; j < outputs; ++j) {
-        std::uint32_t& word = vector.word[j / per_word];
+        Word word = word_of<Word>(vector, j / per_word);
         const Element cell = Cells::cell_of(word, j % per_word);
         Cells::put(word, j % per_word,
                    static_cast<Element>(cell ^ sign_of<Element>((reached & negated) >> j & 1U)));
+        put_word(vector, j / per_word, word);
       }
     }
     return vector;
@@ -224,24 +229,24 @@ struct Cores2d {
   }
 
   /// Word `word` of an input row, counted from this lane's first.
-  SPIDER_DEVICE static std::uint32_t find_word(const Vector& own, int word) {
+  SPIDER_DEVICE static Word find_word(const Vector& own, int word) {
     const int lanes = floor_divide(word, vector_words);
-    const std::uint32_t value = own.word[word - lanes * vector_words];
+    const Word value = word_of<Word>(own, word - lanes * vector_words);
     return lanes == 0 ? value : device::take_from_lane(value, device::lane_index() + 32 + lanes);
   }
 
   /// Sums of the output rows in flight, in turn.
-  using Sums = float[steps][outputs];
+  using Sums = Number[steps][outputs];
 
   /// Adds input row i to the sums of the output row that tap t takes it to, where the tile has that row.
   template <int i, int t, int first>
-  SPIDER_DEVICE static void add_tap_of_row(const float* numbers, Sums& sums) {
+  SPIDER_DEVICE static void add_tap_of_row(const Number* numbers, Sums& sums) {
     constexpr int row = i - (Stencil::taps[t].step - row_low);
     if constexpr (row >= 0 && row < tile_rows) add_tap<Stencil, t, first>(numbers, sums[row % steps]);
   }
 
   template <int i, int first, int... t>
-  SPIDER_DEVICE static void add_taps(const float* numbers, Sums& sums,
+  SPIDER_DEVICE static void add_taps(const Number* numbers, Sums& sums,
                                      std::integer_sequence<int, t...> /*taps*/) {
     (add_tap_of_row<i, t, first>(numbers, sums), ...);
   }
@@ -253,10 +258,10 @@ struct Cores2d {
     if constexpr (!columns.empty()) {
       constexpr int first_word = floor_divide(columns.low, per_word);
       constexpr int words = floor_divide(outputs - 1 + columns.high, per_word) - first_word + 1;
-      float numbers[words * per_word];
+      Number numbers[words * per_word];
       SPIDER_UNROLL
       for (int w = 0; w < words; ++w) {
-        const std::uint32_t word = find_word(own, first_word + w);
+        const Word word = find_word(own, first_word + w);
         SPIDER_UNROLL
         for (int j = 0; j < per_word; ++j) numbers[w * per_word + j] = Cells::number(word, j);
       }
@@ -277,7 +282,7 @@ struct Cores2d {
   template <int complete>
   SPIDER_DEVICE static void update_row(const ArgumentsOf<Stencil>& field, const Tile& tile,
                                        const OutputClip& clip, bool wanted, const Rows& rows,
-                                       float (&sum)[outputs]) {
+                                       Number (&sum)[outputs]) {
     const PointPlace place{0, tile.row + complete, tile.lane_column};
     const bool whole = wanted && clip.whole;
     const std::uint32_t bits = wanted ? clip.single : 0;
@@ -287,7 +292,7 @@ struct Cores2d {
     } else {
       const Vector& own = rows[complete - row_low];
       SPIDER_UNROLL
-      for (int i = 0; i < vector_words; ++i) inputs.input[i] = own.word[i];
+      for (int i = 0; i < vector_words; ++i) inputs.input[i] = word_of<Word>(own, i);
       inputs.load_fields(field, place, whole, bits, typename Stencil::FurtherFields{});
     }
     inputs.update(field, place, sum);
@@ -301,7 +306,7 @@ struct Cores2d {
     add_row<i>(rows[i], sums);
     constexpr int complete = i - (steps - 1);
     if constexpr (complete >= 0) {
-      float(&sum)[outputs] = sums[complete % steps];
+      Number(&sum)[outputs] = sums[complete % steps];
       if constexpr (HasUpdate<Stencil>::value)
         update_row<complete>(field, tile, clip, complete < rows_left, rows, sum);
       store_outputs<Cells, false, HasUpdate<Stencil>::value>(to, complete < rows_left, clip, sum);

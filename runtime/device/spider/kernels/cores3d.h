@@ -1,6 +1,6 @@
 /// 3D stencils on CUDA cores. A block of threads walks along z with a ring of input planes in shared memory;
 /// the sums of all output planes that an input plane adds to are in registers. A thread has four neighbouring
-/// outputs along x in each of some rows, a warp 32 threads side by side, a block some warps side by side and
+/// outputs along x, two of f64, in each of some rows, a warp 32 threads side by side, a block some warps side by side and
 /// one below the other.
 ///
 /// A `Stencil` has, as static members, what spider/plane_ring.h wants of the stencil and of rows of the ring,
@@ -21,6 +21,7 @@
 #include <spider/kernel.h>
 #include <spider/plane_ring.h>
 #include <spider/point_inputs.h>
+#include <spider/words.h>
 
 #include <cstdint>
 #include <type_traits>
@@ -52,17 +53,18 @@ template <class Stencil>
 struct Cores3d {
   using Cells = typename Stencil::Cells;
   using Element = typename Cells::Element;
+  using Number = typename Cells::Number;
+  using Word = typename Cells::Word;
   using Shared = device::Shared;
   static constexpr int per_word = Cells::per_word;
-  static constexpr int outputs = 4;
+  static constexpr int outputs = Cells::element_bytes == 8 ? 2 : 4;
   static constexpr int warp_columns = 32 * outputs;
   static constexpr int rows_per_thread = Stencil::rows_per_thread;
   static constexpr int warps_per_block = Stencil::warps_across * Stencil::warps_down;
   static constexpr int block_columns = Stencil::warps_across * warp_columns;
   static constexpr int block_rows = Stencil::warps_down * rows_per_thread;
   static constexpr int column_anchor = 128 / Cells::element_bytes;  // blocks begin on a line of 128 bytes
-  static constexpr int vector_words = outputs / per_word;
-  static constexpr int vector_bytes = 4 * vector_words;
+  static constexpr int vector_bytes = outputs * Cells::element_bytes;
   static constexpr int row_low = Stencil::row_low;
   static constexpr int tap_row_count = Stencil::row_high - row_low + 1;
   static constexpr int input_rows = rows_per_thread + tap_row_count - 1;  // ring rows that a thread reads
@@ -102,25 +104,27 @@ struct Cores3d {
   }
 
   /// `outputs` cells of the ring as numbers.
-  SPIDER_DEVICE static void load_numbers(Shared from, float* numbers) {
-    if constexpr (vector_words == 4) {
-      const device::Vector v = device::load_shared(from);
-      SPIDER_UNROLL
-      for (int i = 0; i < outputs; ++i) numbers[i] = Cells::number(v.word[i / per_word], i % per_word);
+  SPIDER_DEVICE static void load_numbers(Shared from, Number* numbers) {
+    if constexpr (vector_bytes == 16) {
+      find_numbers(device::load_shared(from), numbers);
     } else {
-      const device::Pair v = device::load_shared_pair(from);
-      SPIDER_UNROLL
-      for (int i = 0; i < outputs; ++i) numbers[i] = Cells::number(v.word[i / per_word], i % per_word);
+      find_numbers(device::load_shared_pair(from), numbers);
     }
+  }
+  template <class Words>
+  SPIDER_DEVICE static void find_numbers(const Words& words, Number* numbers) {
+    SPIDER_UNROLL
+    for (int i = 0; i < outputs; ++i)
+      numbers[i] = Cells::number(word_of<Word>(words, i / per_word), i % per_word);
   }
 
   /// Sums of the output planes in flight, the one that is complete next first.
-  using Sums = float[planes_in_flight][rows_per_thread][outputs];
+  using Sums = Number[planes_in_flight][rows_per_thread][outputs];
 
   /// Adds a tap row's products to a row of outputs. Taps that lead to the planes that are complete first come
   /// first: then sums move from plane to plane without an instruction of their own.
   template <int last, int row, int first, int... t>
-  SPIDER_DEVICE static void add_taps(const float* numbers, Sums& sums,
+  SPIDER_DEVICE static void add_taps(const Number* numbers, Sums& sums,
                                      std::integer_sequence<int, t...> /*taps*/) {
     (add_tap<Stencil, last - t, first>(numbers,
                                        sums[Stencil::plane_high - Stencil::taps[last - t].step][row]),
@@ -129,7 +133,7 @@ struct Cores3d {
 
   /// Input row j of a plane, to a row of outputs.
   template <int j, int first, int row>
-  SPIDER_DEVICE static void add_to_row(const float* numbers, Sums& sums) {
+  SPIDER_DEVICE static void add_to_row(const Number* numbers, Sums& sums) {
     constexpr int k = row_low + j - row;
     constexpr int begin = taps_before_row<Stencil>(k);
     constexpr int end = taps_before_row<Stencil>(k + 1);
@@ -145,7 +149,7 @@ struct Cores3d {
     if constexpr (!needed.empty()) {
       constexpr int first = floor_divide(needed.low, outputs) * outputs;
       constexpr int count = floor_divide(needed.high, outputs) * outputs + outputs - first;
-      float numbers[count];
+      Number numbers[count];
       SPIDER_UNROLL
       for (int i = 0; i < count; i += outputs)
         load_numbers(place + j * Stencil::ring_row_bytes + (first + i) * Cells::element_bytes, numbers + i);
@@ -166,7 +170,7 @@ struct Cores3d {
       for (int row = 0; row < rows_per_thread; ++row) {
         SPIDER_UNROLL
         for (int i = 0; i < outputs; ++i)
-          sums[plane][row][i] = plane + 1 < planes_in_flight ? sums[plane + 1][row][i] : 0.0F;
+          sums[plane][row][i] = plane + 1 < planes_in_flight ? sums[plane + 1][row][i] : Number{0};
       }
     }
   }
@@ -187,7 +191,7 @@ struct Cores3d {
     }
 
     SPIDER_DEVICE void update(const UpdateArguments& field, const PointPlace& place,
-                              float (&sums)[rows_per_thread][outputs]) const {
+                              Number (&sums)[rows_per_thread][outputs]) const {
       SPIDER_UNROLL
       for (int k = 0; k < rows_per_thread; ++k)
         rows[k].update(field, {place.z, place.y + k, place.x}, sums[k]);

@@ -72,12 +72,15 @@ template <class Stencil>
 struct CudaCores {
   using Cells = typename Stencil::Cells;
   using Element = typename Cells::Element;
+  using Number = typename Cells::Number;
+  using Word = typename Cells::Word;
   using Shared = device::Shared;
   using Vector = device::Vector;
   using Pair = device::Pair;
   // In 1D there may be more columns than 32 bits count.
   using Column = std::conditional_t<Stencil::dimensions == 1, std::int64_t, std::int32_t>;
   static constexpr int per_word = Cells::per_word;
+  static constexpr int word_bytes = static_cast<int>(sizeof(Word));
   static constexpr int step_axis = Stencil::step_axis;
   static constexpr int row_axis = Stencil::row_axis;
   static constexpr int step_low = Stencil::step_low;
@@ -88,7 +91,7 @@ struct CudaCores {
   static constexpr int column_anchor =
       128 / Cells::element_bytes;  // walks of a box begin on a line of 128 bytes
   static constexpr int vector_words = taps_in_code ? outputs / per_word : 1;
-  static constexpr int vector_bytes = taps_in_code ? 4 * vector_words : Cells::element_bytes;
+  static constexpr int vector_bytes = taps_in_code ? word_bytes * vector_words : Cells::element_bytes;
 
   // Input steps add to so many output steps at once, whose sums are a ring. It rotates by unrolling, or sums
   // move.
@@ -259,17 +262,17 @@ struct CudaCores {
   static constexpr int first_word = floor_divide(Stencil::column_low, per_word);
   static constexpr int window_words =
       floor_divide(outputs - 1 + Stencil::column_high, per_word) - first_word + 1;
-  using Numbers = float[window_words * per_word];
+  using Numbers = Number[window_words * per_word];
 
   /// Sums of the output steps in flight.
-  using Sums = float[steps_in_flight][outputs];
+  using Sums = Number[steps_in_flight][outputs];
 
   /// The window of this lane, whose first output's cell is at `cells`: by the widest loads that are aligned.
   SPIDER_DEVICE static void load_window(Shared cells, Numbers& numbers) {
     constexpr int begin = floor_divide(first_word, vector_words) * vector_words;
     SPIDER_UNROLL
     for (int base = begin; base < first_word + window_words; base += vector_words) {
-      std::uint32_t words[vector_words] = {};
+      Word words[vector_words] = {};
       load_words(cells, base, words);
       SPIDER_UNROLL
       for (int i = 0; i < vector_words; ++i) {
@@ -282,24 +285,25 @@ struct CudaCores {
   }
 
   /// The words from `base` on that are in the window; of one the pair that it is in.
-  SPIDER_DEVICE static void load_words(Shared cells, int base, std::uint32_t (&words)[vector_words]) {
-    const auto place = [&](int i) { return cells + static_cast<Shared>(4 * (base + i)); };
+  SPIDER_DEVICE static void load_words(Shared cells, int base, Word (&words)[vector_words]) {
+    const auto place = [&](int i) { return cells + static_cast<Shared>(word_bytes * (base + i)); };
     const auto needs = [&](int first, int last) {
       return base + last >= first_word && base + first < first_word + window_words;
     };
-    if constexpr (vector_words == 1) {
+    constexpr int pair_words = 8 / word_bytes;
+    if constexpr (vector_bytes == 4) {
       words[0] = device::load_shared_word(place(0));
-    } else if (vector_words == 4 && needs(0, 1) && needs(2, 3)) {
+    } else if (vector_bytes == 16 && needs(0, pair_words - 1) && needs(pair_words, vector_words - 1)) {
       const Vector v = device::load_shared(place(0));
       SPIDER_UNROLL
-      for (int i = 0; i < vector_words; ++i) words[i] = v.word[i];
+      for (int i = 0; i < vector_words; ++i) words[i] = word_of<Word>(v, i);
     } else {
       SPIDER_UNROLL
-      for (int first = 0; first < vector_words; first += 2) {
-        if (!needs(first, first + 1)) continue;
+      for (int first = 0; first < vector_words; first += pair_words) {
+        if (!needs(first, first + pair_words - 1)) continue;
         const Pair v = device::load_shared_pair(place(first));
-        words[first] = v.word[0];
-        words[first + 1] = v.word[1];
+        SPIDER_UNROLL
+        for (int i = 0; i < pair_words; ++i) words[first + i] = word_of<Word>(v, i);
       }
     }
   }
@@ -414,10 +418,13 @@ struct CudaCores {
     static constexpr int slots = path == Path::unaligned ? (ring_columns + 31) / 32 : Stencil::edge_slots;
     static constexpr Shared nowhere = 0xffffffffU;
 
+    /// A column, or a cell's bits.
+    using From = std::conditional_t<(Cells::element_bytes > sizeof(Column)), std::int64_t, Column>;
+
     /// One of them. Columns count from the ring's first.
     struct Cell {
       int column;
-      Column from;          ///< its column in the field, or its bits where the boundary makes it constant
+      From from;            ///< its column in the field, or its bits where the boundary makes it constant
       std::uint32_t steps;  ///< the tap rows that reach it, as bits
       bool constant;
       bool negated;
@@ -454,7 +461,7 @@ struct CudaCores {
         cells_[k].constant = mapped.constant;
         cells_[k].negated = mapped.negated;
         cells_[k].from =
-            mapped.constant ? static_cast<Column>(mapped.value) : static_cast<Column>(mapped.index);
+            mapped.constant ? static_cast<From>(mapped.value) : static_cast<From>(mapped.index);
       }
     }
 
@@ -475,10 +482,10 @@ struct CudaCores {
       const RowPlace row = find_row(walk, walk.first_step + step_low + step, walk.row + row_low);
       if constexpr (path == Path::boundary) {
         const Element* from = walk.input + (row.offset + first_);
-        const std::uint32_t word = Cells::repeat(row.value);
+        const Vector constants = repeat_word(Cells::repeat(row.value));
         for_each_copy([&](bool wanted, int vector) {
           const bool fast = wanted && fast_.holds(vector);
-          if (fast && row.constant) device::store_shared(to + vector * 16, Vector{{word, word, word, word}});
+          if (fast && row.constant) device::store_shared(to + vector * 16, constants);
           if constexpr (has_signs) {
             if (fast && !row.constant && row.negated) {
               Vector cells = device::load_field_vector(from + vector * ring_vector_cells);
@@ -501,12 +508,12 @@ struct CudaCores {
           const Element value = cell.constant ? static_cast<Element>(cell.from) : row.value;
           device::store_shared(place, static_cast<Element>(value ^ sign));
         }
-        if constexpr (Cells::element_bytes == 4) {
+        if constexpr (Cells::element_bytes >= 4) {
           if constexpr (has_signs) {
             if (wanted && !constant && sign != 0)
               device::store_shared(place, device::load_field(from) ^ sign);
           }
-          device::copy_word_async_if(wanted && !constant && sign == 0, place, from);
+          copy_cell_async_if(wanted && !constant && sign == 0, place, from);
         } else if (wanted && !constant) {
           cell.late = static_cast<Element>(device::load_field(from) ^ sign);
           cell.late_to = place;
@@ -536,7 +543,7 @@ struct CudaCores {
   /// Updates the sums of a complete step, counted from the walk's first.
   template <bool inside>
   SPIDER_DEVICE static void update_step(const ArgumentsOf<Stencil>& field, const Walk& walk, int step,
-                                        const OutputClip& clip, float (&sums)[outputs]) {
+                                        const OutputClip& clip, Number (&sums)[outputs]) {
     const PointPlace place = place_of(walk, walk.first_step + step);
     PointInputs<Stencil, outputs> inputs;
     inputs.load(field, place, inside || clip.whole, clip.single);
@@ -599,8 +606,8 @@ struct CudaCores {
   // Taps in a table.
 
   template <int... t>
-  SPIDER_DEVICE static CoreTap tap_of_table(int i, std::integer_sequence<int, t...> /*taps*/) {
-    SPIDER_CONSTANTS CoreTap table[] = {Stencil::taps[t]...};
+  SPIDER_DEVICE static CoreTapOf<Number> tap_of_table(int i, std::integer_sequence<int, t...> /*taps*/) {
+    SPIDER_CONSTANTS CoreTapOf<Number> table[] = {Stencil::taps[t]...};
     return table[i];
   }
 
@@ -624,10 +631,10 @@ struct CudaCores {
     };
     SPIDER_NO_UNROLL
     for (std::int32_t step = walk.first_step; step < walk.first_step + walk.steps; ++step) {
-      float sums[outputs] = {};
+      Number sums[outputs] = {};
       SPIDER_NO_UNROLL
       for (int t = 0; t < Stencil::tap_count; ++t) {
-        const CoreTap tap = tap_of_table(t, std::make_integer_sequence<int, Stencil::tap_count>{});
+        const CoreTapOf<Number> tap = tap_of_table(t, std::make_integer_sequence<int, Stencil::tap_count>{});
         const std::int64_t offset =
             (step + tap.step) * walk.input_stride[0] + (walk.row + tap.row) * walk.input_stride[1];
         const RowPlace row =
@@ -650,7 +657,7 @@ struct CudaCores {
           place.x += 32 * i;
           PointInputs<Stencil, 1> inputs;
           inputs.load(field, place, false, is_wanted(i) ? 1 : 0);
-          PointNumbers<1> number{sums[i]};
+          Number number[1] = {sums[i]};
           inputs.update(field, place, number);
           sums[i] = number[0];
         }

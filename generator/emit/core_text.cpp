@@ -8,13 +8,12 @@
 #include <string>
 
 #include "emit/storage_text.h"
-#include "emit/update_text.h"
 
 namespace spidergen::emit {
 namespace {
 
 /// A line per row and step, folded after four taps.
-std::string taps_text(const std::vector<plan::CoreTap>& taps) {
+std::string taps_text(const std::vector<plan::CoreTap>& taps, spec::Storage storage) {
   constexpr int taps_per_line = 4;
   std::string text;
   int on_line = 0;
@@ -24,7 +23,8 @@ std::string taps_text(const std::vector<plan::CoreTap>& taps) {
     const bool fold = !same || on_line == taps_per_line;
     if (previous != nullptr) text += fold ? "\n" : " ";
     on_line = fold ? 1 : on_line + 1;
-    text += fmt::format("{{{}, {}, {}, {}}},", tap.step, tap.row, tap.column, f32_literal(tap.weight));
+    text += fmt::format("{{{}, {}, {}, {}}},", tap.step, tap.row, tap.column,
+                        number_literal(storage, tap.weight));
     previous = &tap;
   }
   return text;
@@ -47,7 +47,8 @@ void bind_core_taps(const Kernel& kernel, render::Bindings& bindings) {
   const std::vector<plan::CoreTap>& taps = kernel.contraction().taps;
   bindings["cells"] = cells_struct(kernel.spec.storage);
   bindings["tap_count"] = fmt::to_string(taps.size());
-  bindings["core_taps"] = taps_text(taps);
+  bindings["tap_type"] = wide_name(kernel.spec.storage, "CoreTap");
+  bindings["core_taps"] = taps_text(taps, kernel.spec.storage);
   bindings["tap_sums"] = tap_sums_text(taps, kernel.spec.sums.size());
 }
 

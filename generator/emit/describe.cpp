@@ -115,7 +115,7 @@ std::string bound_text(const plan::ErrorBound& bound) {
                      bound.absolute);
 }
 
-std::string engine_text(plan::Engine engine) {
+std::string engine_text(const spec::StencilSpec& spec, plan::Engine engine) {
   std::string name(plan::engine_name(engine));
   switch (engine) {
     case plan::Engine::sparse:
@@ -123,7 +123,7 @@ std::string engine_text(plan::Engine engine) {
     case plan::Engine::dense:
       return name + ": tensor cores, whole operands";
     case plan::Engine::cuda:
-      return name + ": CUDA cores, in f32";
+      return fmt::format("{}: CUDA cores, in {}", name, number_name(spec.storage));
   }
   return name;
 }
@@ -184,8 +184,8 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
   const bool names_sums = spec.sums.front().name != spec::only_sum;
   if (names_sums) describe_sums(spec, plan.weights, lines);
   if (spec.update) describe_update(spec, lines);
-  lines.push_back(fmt::format("Storage   {} fields, f32 sums{}", storage_name(spec.storage),
-                              inputs_text(spec, plan.engine)));
+  lines.push_back(fmt::format("Storage   {} fields, {} sums{}", storage_name(spec.storage),
+                              number_name(spec.storage), inputs_text(spec, plan.engine)));
   lines.push_back(fmt::format("Weights   {}", weights_text(plan.weights)));
   if (!names_sums) {
     lines.push_back(
@@ -200,7 +200,7 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
                               : spec.update        ? "of the sum: "
                                                    : "",
                               bound_text(plan.error_bound)));
-  lines.push_back("Engine    " + engine_text(plan.engine));
+  lines.push_back("Engine    " + engine_text(spec, plan.engine));
   if (plan.variant != plan::Variant{})
     lines.push_back("Variant  " + plan::variant_options(plan.variant) + ", for measurements");
   if (plan.contraction.on_tensor_cores() && !plan.contraction.is_bands() && !plan.contraction.is_low_rank())

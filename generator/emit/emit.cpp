@@ -32,8 +32,8 @@ std::string faces_text(const spec::StencilSpec& spec) {
   std::vector<std::string> axes;
   for (const spec::AxisBoundary& axis : spec.boundary) {
     const auto face = [&](const spec::Face& f) {
-      return fmt::format("{{spider::FaceRule::{}, {:a}F}}", spec::rule_name(f.rule),
-                         stored_value(spec.storage, f.value));
+      return fmt::format("{{spider::FaceRule::{}, {:a}{}}}", spec::rule_name(f.rule),
+                         stored_value(spec.storage, f.value), spec.storage == spec::Storage::f64 ? "" : "F");
     };
     axes.push_back(fmt::format("{{{}, {}}}", face(axis.low), face(axis.high)));
   }

@@ -263,8 +263,8 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
   const plan::RoundedWeights& weights = plan.weights;
   std::string json = "{\n";
   json += fmt::format("  \"stencil\": \"{}\",\n  \"hash\": \"{}\",\n", spec.name, spec.source_hash);
-  json += fmt::format("  \"dimensions\": {},\n  \"storage\": \"{}\",\n  \"accumulate\": \"f32\",\n",
-                      spec.dimensions, storage_name(spec.storage));
+  json += fmt::format("  \"dimensions\": {},\n  \"storage\": \"{}\",\n  \"accumulate\": \"{}\",\n",
+                      spec.dimensions, storage_name(spec.storage), number_name(spec.storage));
   json += fmt::format("  \"engine\": \"{}\",\n  \"template\": \"{}\",\n", plan::engine_name(plan.engine),
                       plan::scheme_name(plan.scheme));
   json += fmt::format("  \"steps\": {},\n", plan.op.steps);
@@ -281,8 +281,9 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
   json += fmt::format(
       "  \"weights\": {{\"type\": \"{}\", \"terms\": {}, \"exponent\": {}, \"remainder_exponent\": {}, "
       "\"factor\": {}, \"exact\": {}, \"sum\": {}, \"packed_sum\": {}}},\n",
-      weights.in_f32 ? "f32" : plan::type_name(weights.type), weights.terms, weights.exponent,
-      weights.remainder_exponent, weights.factor, weights.exact, weights.sum, weights.packed_sum);
+      weights.in_f32 || weights.in_f64 ? number_name(spec.storage) : plan::type_name(weights.type),
+      weights.terms, weights.exponent, weights.remainder_exponent, weights.factor, weights.exact, weights.sum,
+      weights.packed_sum);
   json += fmt::format("  \"chained_mmas\": {},\n  \"operands\": {},\n", plan.contraction.chained_products(),
                       plan.contraction.operands.size());
   json += fmt::format("  \"tap_rows\": [\n{}\n  ],\n", tap_rows_json(plan));

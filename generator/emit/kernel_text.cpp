@@ -197,6 +197,7 @@ std::string reach2d_struct(const Kernel& kernel, int row_low, int row_high,
   bind_column_reach(columns, bindings);
   bindings["row_low"] = fmt::to_string(row_low);
   bindings["row_high"] = fmt::to_string(row_high);
+  bindings["rules"] = wide_name(kernel.spec.storage, "AxisRules");
   bindings["row_rules"] = axis_rules_text(kernel.spec, spec::axis_y);
   bindings["column_rules"] = axis_rules_text(kernel.spec, spec::axis_x);
   return render_part("reach2d.cu.in", bindings);
@@ -218,6 +219,7 @@ std::string reach3d_struct(const Kernel& kernel, const plan::ColumnReach& column
   bindings["full_high"] = fmt::to_string(full_high);
   bindings["band_count"] = fmt::to_string(bands.size());
   bindings["bands"] = constants_text("spider::VolumeBand", "band", bands, ",\n");
+  bindings["rules"] = wide_name(kernel.spec.storage, "AxisRules");
   bindings["plane_rules"] = axis_rules_text(kernel.spec, spec::axis_z);
   bindings["row_rules"] = axis_rules_text(kernel.spec, spec::axis_y);
   bindings["column_rules"] = axis_rules_text(kernel.spec, spec::axis_x);
@@ -237,7 +239,7 @@ std::string storage_code(spec::Storage storage) {
 std::string axis_rules_text(const spec::StencilSpec& spec, int axis) {
   const spec::AxisBoundary boundary = axis < 3 - spec.dimensions ? spec::AxisBoundary{} : spec.boundary[axis];
   const spec::Storage storage = spec.storage;
-  const int width = storage == spec::Storage::f32 ? 10 : 6;
+  const int width = 2 + 2 * spec::element_bytes(storage);
   return fmt::format("{{spider::FaceRule::{}, spider::FaceRule::{}, {:#0{}x}, {:#0{}x}}}",
                      spec::rule_name(boundary.low.rule), spec::rule_name(boundary.high.rule),
                      stored_bits(storage, boundary.low.value), width,

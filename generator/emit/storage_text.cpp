@@ -22,6 +22,8 @@ std::string_view storage_name(spec::Storage storage) {
       return "f16";
     case spec::Storage::bf16:
       return "bf16";
+    case spec::Storage::f64:
+      return "f64";
     case spec::Storage::f32:
       break;
   }
@@ -41,11 +43,13 @@ std::string_view accuracy_name(spec::Accuracy accuracy) {
 }
 
 double stored_value(spec::Storage storage, double value) {
+  if (storage == spec::Storage::f64) return value;
   if (storage == spec::Storage::f32) return static_cast<double>(static_cast<float>(value));
   return plan::round_to(half_type(storage), value);
 }
 
-std::uint32_t stored_bits(spec::Storage storage, double value) {
+std::uint64_t stored_bits(spec::Storage storage, double value) {
+  if (storage == spec::Storage::f64) return std::bit_cast<std::uint64_t>(value);
   if (storage == spec::Storage::f32) return std::bit_cast<std::uint32_t>(static_cast<float>(value));
   return plan::to_bits(half_type(storage), value);
 }
@@ -65,14 +69,37 @@ std::string cells_struct(spec::Storage storage) {
       return "F16Cells";
     case spec::Storage::bf16:
       return "Bf16Cells";
+    case spec::Storage::f64:
+      return "F64Cells";
     case spec::Storage::f32:
       break;
   }
   return "F32Cells";
 }
 
+std::string number_type(spec::Storage storage) {
+  return storage == spec::Storage::f64 ? "double" : "float";
+}
+
+std::string_view number_name(spec::Storage storage) {
+  return storage == spec::Storage::f64 ? "f64" : "f32";
+}
+
+std::string number_literal(spec::Storage storage, double value) {
+  const bool is_double = storage == spec::Storage::f64;
+  // The fewest digits that give the number again.
+  std::string text = is_double ? fmt::format("{}", value) : fmt::format("{}", static_cast<float>(value));
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return is_double ? text : text + "F";
+}
+
+std::string wide_name(spec::Storage storage, std::string_view name) {
+  return fmt::format("{}{}", storage == spec::Storage::f64 ? "Wide" : "", name);
+}
+
 std::string weights_text(const plan::RoundedWeights& weights) {
   const std::string error = fmt::format(", largest error {:.2g}", weights.largest_error);
+  if (weights.in_f64) return "f64, those of the spec";
   if (weights.in_f32) return weights.exact ? "f32, exact" : "f32" + error;
   constexpr std::string_view counts[] = {"one", "two", "three"};
   const std::string terms = fmt::format("{} {} term{}", counts[weights.terms - 1],

@@ -16,13 +16,20 @@ namespace spidergen::emit {
 
 /// A value as a cell of a field holds it, and the bits of that cell.
 [[nodiscard]] double stored_value(spec::Storage storage, double value);
-[[nodiscard]] std::uint32_t stored_bits(spec::Storage storage, double value);
+[[nodiscard]] std::uint64_t stored_bits(spec::Storage storage, double value);
 
 /// The struct of spider/storage.h that a kernel's template names.
 [[nodiscard]] std::string storage_struct(const spec::StencilSpec& spec, const plan::KernelPlan& plan);
 
 /// The struct of spider/cells.h for a storage.
 [[nodiscard]] std::string cells_struct(spec::Storage storage);
+
+/// What CUDA cores compute in for fields of this storage: C++'s type, its name in a spec, a literal of it,
+/// and of a device header's struct the one of such numbers, CoreTap or WideCoreTap.
+[[nodiscard]] std::string number_type(spec::Storage storage);
+[[nodiscard]] std::string_view number_name(spec::Storage storage);
+[[nodiscard]] std::string number_literal(spec::Storage storage, double value);
+[[nodiscard]] std::string wide_name(spec::Storage storage, std::string_view name);
 
 /// "two f16 terms each, exact" and the like.
 [[nodiscard]] std::string weights_text(const plan::RoundedWeights& weights);

@@ -47,7 +47,13 @@ bool is_power_of_two(double value) {
 class Writer {
  public:
   explicit Writer(const spec::StencilSpec& spec)
-      : spec_(spec), nodes_(spec.update->nodes), uses_(nodes_.size()), texts_(nodes_.size()) {
+      : spec_(spec),
+        nodes_(spec.update->nodes),
+        type_(number_type(spec.storage)),
+        suffix_(spec.storage == spec::Storage::f64 ? "" : "f"),
+        scalars_(spec.storage == spec::Storage::f64 ? "wide_scalars" : "scalars"),
+        uses_(nodes_.size()),
+        texts_(nodes_.size()) {
     for (const UpdateNode& node : nodes_) {
       for (const int argument : node.arguments) ++uses_[argument];
     }
@@ -92,11 +98,13 @@ class Writer {
     return name;
   }
 
+  [[nodiscard]] std::string literal(double value) const { return number_literal(spec_.storage, value); }
+
   std::string call(std::string_view function, const std::string& a) {
-    return name("float", fmt::format("spider::device::{}({})", function, a));
+    return name(type_, fmt::format("spider::device::{}({})", function, a));
   }
   std::string call(std::string_view function, const std::string& a, const std::string& b) {
-    return name("float", fmt::format("spider::device::{}({}, {})", function, a, b));
+    return name(type_, fmt::format("spider::device::{}({}, {})", function, a, b));
   }
 
   std::string sum_text(const UpdateNode& node) {
@@ -123,22 +131,22 @@ class Writer {
     if (is_number && exponent.value == 0.5) return call("square_root", base);
     if (!is_number || std::trunc(exponent.value) != exponent.value ||
         std::fabs(exponent.value) > most_multiplied_powers)
-      return name("float", fmt::format("::powf({}, {})", base, text(node.arguments[1])));
+      return name(type_, fmt::format("::pow{}({}, {})", suffix_, base, text(node.arguments[1])));
     const int count = std::abs(static_cast<int>(exponent.value));
-    if (count == 0) return f32_literal(1);
+    if (count == 0) return literal(1);
     std::string square = base;
     std::string product;
     for (int left = count; left > 0; left /= 2) {
       if (left % 2 == 1) product = product.empty() ? square : call("multiply", product, square);
       if (left > 1) square = call("multiply", square, square);
     }
-    return exponent.value < 0 ? call("divide", f32_literal(1), product) : product;
+    return exponent.value < 0 ? call("divide", literal(1), product) : product;
   }
 
   std::string divide_text(const UpdateNode& node) {
     const UpdateNode& divisor = node_at(node.arguments[1]);
     if (divisor.operation == UpdateOperation::number && is_power_of_two(divisor.value))
-      return call("multiply", text(node.arguments[0]), f32_literal(1 / divisor.value));
+      return call("multiply", text(node.arguments[0]), literal(1 / divisor.value));
     return call("divide", text(node.arguments[0]), text(node.arguments[1]));
   }
 
@@ -149,8 +157,8 @@ class Writer {
       return call(node.function == "min" ? "smaller" : "larger", a, text(node.arguments[1]));
     }
     if (node.function == "sqrt") return call("square_root", a);
-    if (node.function == "abs") return name("float", fmt::format("::fabsf({})", a));
-    return name("float", fmt::format("::{}f({})", node.function, a));
+    if (node.function == "abs") return name(type_, fmt::format("::fabs{}({})", suffix_, a));
+    return name(type_, fmt::format("::{}{}({})", node.function, suffix_, a));
   }
 
   std::string text_of(const UpdateNode& node) {
@@ -158,27 +166,27 @@ class Writer {
     const std::size_t before = spec_.previous ? 1 : 0;
     switch (node.operation) {
       case UpdateOperation::number:
-        return f32_literal(node.value);
+        return literal(node.value);
       case UpdateOperation::input:
         return "p.u";
       case UpdateOperation::sum:
         return "p.sum";
       case UpdateOperation::previous:
-        return name("float", "p.field[0]", spec_.previous->name);
+        return name(type_, "p.field[0]", spec_.previous->name);
       case UpdateOperation::field:
-        return name("float", fmt::format("p.field[{}]", before + static_cast<std::size_t>(node.which)),
+        return name(type_, fmt::format("p.field[{}]", before + static_cast<std::size_t>(node.which)),
                     spec_.fields[static_cast<std::size_t>(node.which)].name);
       case UpdateOperation::scalar:
-        return name("float", fmt::format("p.sweep.scalars[{}]", node.which),
+        return name(type_, fmt::format("p.sweep.{}[{}]", scalars_, node.which),
                     spec_.scalars[static_cast<std::size_t>(node.which)]);
       case UpdateOperation::index:
-        return name("float", fmt::format("p.index({})", node.which),
+        return name(type_, fmt::format("p.index({})", node.which),
                     fmt::format("i{}", spec::axis_letters[node.which]));
       case UpdateOperation::extent:
-        return name("float", fmt::format("p.extent({})", node.which),
+        return name(type_, fmt::format("p.extent({})", node.which),
                     fmt::format("n{}", spec::axis_letters[node.which]));
       case UpdateOperation::negate:
-        return name("float", "-" + argument(0));
+        return name(type_, "-" + argument(0));
       case UpdateOperation::add:
       case UpdateOperation::subtract:
         return sum_text(node);
@@ -189,7 +197,7 @@ class Writer {
       case UpdateOperation::power:
         return power_text(node);
       case UpdateOperation::choose:
-        return name("float", fmt::format("{} ? {} : {}", argument(0), argument(1), argument(2)));
+        return name(type_, fmt::format("{} ? {} : {}", argument(0), argument(1), argument(2)));
       case UpdateOperation::call:
         return function_text(node);
       default:
@@ -199,6 +207,9 @@ class Writer {
 
   const spec::StencilSpec& spec_;
   const std::vector<UpdateNode>& nodes_;
+  std::string type_;    ///< of numbers
+  std::string suffix_;  ///< of C's functions of them
+  std::string scalars_;
   std::vector<int> uses_;
   std::vector<std::string> texts_;
   std::vector<std::string> lines_;
@@ -275,12 +286,6 @@ std::string_view operation_name(const UpdateNode& node) {
 
 }  // namespace
 
-std::string f32_literal(double value) {
-  std::string text = fmt::format("{}", static_cast<float>(value));
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return text + "F";
-}
-
 std::string update_struct(const spec::StencilSpec& spec) {
   std::vector<std::string> cells;
   std::vector<std::string> names;
@@ -290,6 +295,8 @@ std::string update_struct(const spec::StencilSpec& spec) {
   }
   render::Bindings bindings;
   bindings["cells"] = fmt::format("{}", fmt::join(cells, ", "));
+  bindings["number"] = number_type(spec.storage);
+  bindings["point"] = wide_name(spec.storage, "UpdatePoint");
   bindings["names"] = names.empty() ? "" : fmt::format("  // {}", fmt::join(names, ", "));
   bindings["reads_input"] = spec.update->uses(UpdateOperation::input) ? "true" : "false";
   bindings["statements"] = fmt::format("{}", fmt::join(Writer(spec).write(), "\n"));

@@ -6,9 +6,6 @@
 
 namespace spidergen::emit {
 
-/// An f32 literal that reads back as the number, rounded to f32.
-[[nodiscard]] std::string f32_literal(double value);
-
 /// `struct Update`, and the tables of what it takes.
 [[nodiscard]] std::string update_struct(const spec::StencilSpec& spec);
 

@@ -119,6 +119,7 @@ double rounding_bound(const spec::StencilSpec& spec, const plan::RoundedWeights&
                       double largest) {
   const double smallest =
       weights.factor * std::ldexp(plan::smallest_value(weights.type), -weights.exponent) / 2;
+  if (weights.in_f64) return 0;
   if (weights.in_f32) return std::max(std::ldexp(std::fabs(weight), -23), 0x1p-150);
   if (weights.exact && weights.factor != 1) return std::ldexp(std::fabs(weight), -23);
   if (weights.exact) return weights.adds_identity ? 0x1p-52 : 0;

@@ -28,6 +28,7 @@ struct RoundedTap {
 struct RoundedWeights {
   OperandType type = OperandType::f16;
   bool in_f32 = false;  ///< no operands: each weight is one f32 number
+  bool in_f64 = false;  ///< or one f64 number, the spec's
   int terms = 1;
   int exponent = 0;
   int remainder_exponent = 0;
@@ -126,8 +127,8 @@ struct CoreTap {
   int step = 0;
   int row = 0;
   int column = 0;
-  float weight = 0;
-  int sum = 0;  ///< that it adds to
+  double weight = 0;  ///< an f32 number but of f64 fields
+  int sum = 0;        ///< that it adds to
 
   bool operator==(const CoreTap&) const = default;
 };

@@ -16,6 +16,8 @@ constexpr double higher_orders = 1.01;
 constexpr double f32_rounding = 0x1p-24;
 constexpr double least_normal_f32 = 0x1p-126;
 constexpr double least_f32 = 0x1p-149;
+constexpr double f64_rounding = 0x1p-53;
+constexpr double least_f64 = 0x1p-1074;
 
 /// Products of leading terms: each begins a window.
 double windows_of(const Contraction& contraction) {
@@ -90,6 +92,15 @@ double most_taps_of_a_sum(const spec::StencilSpec& spec, const RoundedWeights& w
   return *std::max_element(counts.begin(), counts.end());
 }
 
+/// n multiply-adds, each rounded once to f64, whose sum is the result.
+ErrorBound bound_doubles(const spec::StencilSpec& spec, const KernelPlan& plan) {
+  const double taps = most_taps_of_a_sum(spec, plan.weights);
+  ErrorBound bound;
+  bound.sum = higher_orders * taps * f64_rounding;
+  bound.absolute = (taps + 1) * least_f64;
+  return bound;
+}
+
 /// n multiply-adds, each rounded once to f32; the result of f32 fields is the sum itself.
 ErrorBound bound_cores(const spec::StencilSpec& spec, const KernelPlan& plan) {
   const double taps = most_taps_of_a_sum(spec, plan.weights);
@@ -147,6 +158,7 @@ ErrorBound bound_low_rank(const KernelPlan& plan) {
 
 ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan) {
   if (plan.contraction.is_low_rank()) return bound_low_rank(plan);
+  if (spec.storage == spec::Storage::f64) return bound_doubles(spec, plan);
   if (plan.op.steps > 1) return bound_steps(spec, plan);
   if (plan.engine == Engine::cuda) return bound_cores(spec, plan);
   return spec.storage == spec::Storage::f32 ? bound_f32(plan) : bound_half(plan);

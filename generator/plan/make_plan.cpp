@@ -58,7 +58,7 @@ std::vector<TapRow> tap_rows_of(const Operator& op) {
 /// Reports what pairs of rows do not take.
 void check_row_pairs(const Problem& problem, diag::Diagnostics& diagnostics) {
   const spec::StencilSpec& spec = problem.spec;
-  if (spec.storage == spec::Storage::f32) {
+  if (!spec::is_half(spec.storage)) {
     diagnostics.error(spec.where.storage,
                       "'--length 8' is of 16-bit fields: 'storage: f16' or 'storage: bf16'");
   }
@@ -88,7 +88,7 @@ void check_variant(const Problem& problem, diag::Diagnostics& diagnostics) {
     diagnostics.error(spec.where.dimensions,
                       fmt::format("there are variants of 2D kernels on tensor cores only; leave out '{}'",
                                   variant_options(variant).substr(1)));
-  } else if (variant.swap == Swap::element && spec.storage == spec::Storage::f32) {
+  } else if (variant.swap == Swap::element && !spec::is_half(spec.storage)) {
     diagnostics.error(spec.where.storage,
                       "'--swap element' loads 2 bytes at once: 'storage: f16' or 'storage: bf16'");
   } else if (variant.length == row_pair_length) {
@@ -97,7 +97,7 @@ void check_variant(const Problem& problem, diag::Diagnostics& diagnostics) {
 }
 
 void check_accumulate(const spec::StencilSpec& spec, int steps, diag::Diagnostics& diagnostics) {
-  if (spec.accumulate == spec::Accumulate::f32) return;
+  if (spec.accumulate != spec::Accumulate::f16) return;
   if (steps > 1) {
     diagnostics.error(spec.where.accumulate,
                       "'accumulate: f16' does not go with 'steps', whose values between steps are f32; write "
@@ -110,8 +110,8 @@ void check_accumulate(const spec::StencilSpec& spec, int steps, diag::Diagnostic
 
 /// Is there a plan for sparse tensor cores for these dimensions and this storage?
 bool has_sparse_plan(const spec::StencilSpec& spec) {
-  if (spec.dimensions == 1) return spec.storage != spec::Storage::f32;
-  return spec.dimensions == 2 || spec.storage == spec::Storage::f16;
+  if (spec.dimensions == 1) return spec::is_half(spec.storage);
+  return spec.storage == spec::Storage::f16 || (spec.dimensions == 2 && spec.storage != spec::Storage::f64);
 }
 
 /// What CUDA cores do not take. Places along y and z count 32 bits.
@@ -121,7 +121,7 @@ void check_cores(const Problem& problem, diag::Diagnostics& diagnostics) {
     for (int axis = 3 - spec.dimensions; axis <= spec::axis_x; ++axis)
       check_reach(problem, axis, largest_core_reach, "", diagnostics);
   }
-  if (!problem.op.composed.empty()) diagnostics.append(round_weights_to_f32(spec).diagnostics);
+  if (!problem.op.composed.empty()) diagnostics.append(core_weights(spec).diagnostics);
 }
 
 /// Of a message: what it says of CUDA cores at its end.
@@ -137,7 +137,11 @@ void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
   const int largest = largest_stepping_reach_of(spec.dimensions);
   const bool is_far = radius_of(spec, spec::axis_z) > largest || radius_of(spec, spec::axis_y) > largest ||
                       radius_of(spec, spec::axis_x) > largest;
-  if (spec.sums.size() > 1) {
+  if (spec.storage == spec::Storage::f64) {
+    refuse(
+        "steps above 1 are generated for f32, f16 and bf16 fields so far; write 'steps: 1' or remove it, and "
+        "spider_iterate takes the steps one by one");
+  } else if (spec.sums.size() > 1) {
     refuse(
         "steps above 1 are generated for one sum so far, not for several 'sums'; write 'steps: 1' or remove "
         "it");
@@ -302,7 +306,7 @@ std::vector<Draft> draft_with(const Problem& problem) {
 /// operand may need its remainders for one of them.
 std::vector<Draft> draft_engine(Problem problem) {
   const bool on_cores = problem.engine == Engine::cuda;
-  problem.weights = (on_cores ? round_weights_to_f32(problem.spec) : round_weights(problem.spec)).weights;
+  problem.weights = (on_cores ? core_weights(problem.spec) : round_weights(problem.spec)).weights;
   std::vector<Draft> drafts = draft_with(problem);
   if (on_cores || problem.weights.factor == 1 || problem.weights.exact) return drafts;
   WeightsResult plain = round_weights(problem.spec, CommonFactors::none);
@@ -382,7 +386,7 @@ bool fills_its_box(const Problem& problem) {
 /// The plan of lists along x and along y, in two passes; nothing where there are none for such fields.
 std::vector<Draft> draft_low_rank(const Problem& problem) {
   const spec::StencilSpec& spec = problem.spec;
-  if (spec.dimensions != 2 || spec.storage == spec::Storage::f32 || problem.variant != Variant{} ||
+  if (spec.dimensions != 2 || !spec::is_half(spec.storage) || problem.variant != Variant{} ||
       spec.taps.empty() || spec.update || spec.accumulate != spec::Accumulate::f32)
     return {};
   Draft draft;
@@ -466,7 +470,9 @@ std::pair<int, double> fastest_low_rank(const Problem& single) {
 /// What `steps` says, or where that is auto, what is fastest a step.
 int choose_steps(const spec::StencilSpec& spec, const Request& request, double single_us) {
   if (spec.steps) return *spec.steps;
-  if (spec.update || request.variant != Variant{} || spec.taps.empty() || single_us <= 0) return 1;
+  if (spec.storage == spec::Storage::f64 || spec.update || request.variant != Variant{} ||
+      spec.taps.empty() || single_us <= 0)
+    return 1;
   const auto may_use = [&](Engine engine) { return request.engine.value_or(engine) == engine; };
   int fastest = 1;
   double least_us = single_us;

@@ -42,6 +42,14 @@ int vectors_across(const Contraction& contraction, int tiles) {
   return divide_up((last_column + 1 - contraction.first_column()) * contraction.element_bytes, vector_bytes);
 }
 
+int number_words(const Contraction& contraction) {
+  return divide_up(contraction.element_bytes, word_bytes);
+}
+
+double core_work(const Contraction& contraction) {
+  return static_cast<double>(contraction.taps.size()) * number_words(contraction);
+}
+
 double core_tile_us(const Contraction& contraction) {
   constexpr double f32_us = 215;
   return f32_us * contraction.element_bytes / word_bytes;
@@ -55,7 +63,7 @@ Contraction contract_taps(const Problem& problem) {
   contraction.column_reach = column_reach_of(problem.tap_rows);
   for (const RoundedTap& tap : problem.weights.taps) {
     contraction.taps.push_back(
-        {tap.at[axes.step], tap.at[axes.row], tap.at[spec::axis_x], static_cast<float>(tap.packed), tap.sum});
+        {tap.at[axes.step], tap.at[axes.row], tap.at[spec::axis_x], tap.packed, tap.sum});
   }
   std::sort(contraction.taps.begin(), contraction.taps.end(), [](const CoreTap& a, const CoreTap& b) {
     return std::tuple(a.row, a.step, a.column, a.sum) < std::tuple(b.row, b.step, b.column, b.sum);

@@ -44,9 +44,11 @@ inline constexpr int registers_per_accumulator = 4;
 inline constexpr int registers_per_fragment = 4;
 inline constexpr int operand_bytes = 512;
 
-// And those on CUDA cores: outputs of a thread along x in 3D, and multiply-adds for them in the code, at
-// most.
-inline constexpr int core_row_outputs = 4;
+// And those on CUDA cores: outputs of a thread along x in 3D, at most a vector, and multiply-adds for them in
+// the code, at most.
+constexpr int core_row_outputs(int element_bytes) {
+  return std::min(4, vector_bytes / element_bytes);
+}
 inline constexpr int most_core_row_products = 4096;
 
 constexpr int divide_up(int a, int b) {
@@ -76,6 +78,12 @@ constexpr int floor_divide(int a, int b) {
 /// vector of its own, and of such from first_column() on.
 [[nodiscard]] int strip_vectors(const Contraction& contraction, int tiles);
 [[nodiscard]] int vectors_across(const Contraction& contraction, int tiles);
+
+/// Registers of a number that CUDA cores compute with: an f32, or of f64 fields an f64.
+[[nodiscard]] int number_words(const Contraction& contraction);
+
+/// The multiply-adds of a point, in units of those of f32: doubles have half the units.
+[[nodiscard]] double core_work(const Contraction& contraction);
 
 /// What CUDA cores take at least for a sweep over the 2D reference field: tiles of f32 took 209 us for a box
 /// of radius 1, 216 for radius 2, 223 for a star of radius 4, where a copy takes 197.

@@ -465,6 +465,19 @@ WeightsResult round_weights(const StencilSpec& spec, CommonFactors factors) {
   return result;
 }
 
+WeightsResult core_weights(const StencilSpec& spec) {
+  if (spec.storage != spec::Storage::f64) return round_weights_to_f32(spec);
+  WeightsResult result;
+  result.weights.in_f64 = true;
+  result.weights.exact = true;
+  for (const Tap& tap : operator_of(spec).composed) {
+    result.weights.taps.push_back({tap.at, tap.weight, {tap.weight}, tap.weight, 0, tap.weight});
+    result.weights.sum += tap.weight;
+  }
+  add_sums(result.weights);
+  return result;
+}
+
 WeightsResult round_weights_to_f32(const StencilSpec& spec) {
   WeightsResult result;
   RoundedWeights& weights = result.weights;

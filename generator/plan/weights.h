@@ -28,4 +28,7 @@ enum class CommonFactors { allowed, none };
 /// whatever the spec's keys weights and accuracy say.
 [[nodiscard]] WeightsResult round_weights_to_f32(const spec::StencilSpec& spec);
 
+/// The spec's weights as CUDA cores multiply with them: of f64 fields as they are, else in f32.
+[[nodiscard]] WeightsResult core_weights(const spec::StencilSpec& spec);
+
 }  // namespace spidergen::plan

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <variant>
 
 #include "spec/names.h"
@@ -131,6 +132,8 @@ double largest_value(Storage storage) {
       return 65504.0;
     case Storage::bf16:
       return 0x1.FEp127;
+    case Storage::f64:
+      return std::numeric_limits<double>::max();
     case Storage::f32:
       break;
   }
@@ -139,7 +142,7 @@ double largest_value(Storage storage) {
 
 const Choices<Storage>& storages() {
   static const Choices<Storage> choices = {
-      {"f16", Storage::f16}, {"f32", Storage::f32}, {"bf16", Storage::bf16}};
+      {"f16", Storage::f16}, {"f32", Storage::f32}, {"bf16", Storage::bf16}, {"f64", Storage::f64}};
   return choices;
 }
 
@@ -149,6 +152,8 @@ std::string storage_name(Storage storage) {
       return "f16";
     case Storage::bf16:
       return "bf16";
+    case Storage::f64:
+      return "f64";
     case Storage::f32:
       break;
   }

@@ -132,7 +132,15 @@ class Reader {
     check_keys(node, {"storage"}, what, context_);
     const Entry* const storage = find_entry(node, "storage");
     if (storage == nullptr) return spec_.storage;
-    return read_choice(storage->value, "'storage'", storages(), context_).value_or(spec_.storage);
+    const Storage found =
+        read_choice(storage->value, "'storage'", storages(), context_).value_or(spec_.storage);
+    if (found == Storage::f64 && spec_.storage != Storage::f64) {
+      refuse(storage->value.where,
+             fmt::format("{} of f64 goes with 'storage: f64' of the stencil, whose updates are computed in "
+                         "f64; here they are in f32: write 'storage: f32'",
+                         what));
+    }
+    return found;
   }
 
   void read_scalars() {
@@ -238,6 +246,7 @@ class Reader {
 
   /// What the kernel computes with in f32 has to be there.
   void check_numbers(const Update& update, const Node& node) {
+    if (spec_.storage == Storage::f64) return;
     for (const UpdateNode& one : update.nodes) {
       if (one.operation != UpdateOperation::number) continue;
       const auto single = static_cast<float>(one.value);

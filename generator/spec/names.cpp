@@ -194,6 +194,8 @@ constexpr auto foreign_names = std::to_array<ForeignName>({
     {"float", "f32"},
     {"float32", "f32"},
     {"single", "f32"},
+    {"double", "f64"},
+    {"float64", "f64"},
     {"bfloat16", "bf16"},
 });
 

@@ -36,7 +36,8 @@ const std::vector<std::string>& known_keys() {
 }
 
 const Choices<Accumulate>& accumulators() {
-  static const Choices<Accumulate> choices = {{"f32", Accumulate::f32}, {"f16", Accumulate::f16}};
+  static const Choices<Accumulate> choices = {
+      {"f32", Accumulate::f32}, {"f16", Accumulate::f16}, {"f64", Accumulate::f64}};
   return choices;
 }
 
@@ -171,6 +172,21 @@ Value choice_or_default(const Document& document, const std::string& key, const 
       .value_or(choices.front().second);
 }
 
+/// Sums of doubles are doubles, and of no other fields.
+void check_sums(const Document& document, StencilSpec& spec) {
+  const bool is_double = spec.storage == Storage::f64;
+  if (document.find("accumulate") == nullptr) {
+    if (is_double) spec.accumulate = Accumulate::f64;
+  } else if (is_double != (spec.accumulate == Accumulate::f64)) {
+    document.context.diagnostics.error(
+        document.place("accumulate"),
+        is_double ? "with 'storage: f64' sums are f64; write 'accumulate: f64' or remove it"
+                  : fmt::format("'accumulate: f64' goes with 'storage: f64', not with {}; remove it",
+                                storage_name(spec.storage)));
+    spec.accumulate = is_double ? Accumulate::f64 : Accumulate::f32;
+  }
+}
+
 /// 'weights' counts terms of the type that 16-bit fields have; 'accuracy' takes its place for f32 fields.
 void check_storage_keys(const Document& document, const StencilSpec& spec, bool is_difference) {
   const std::string storage = storage_name(spec.storage);
@@ -181,7 +197,11 @@ void check_storage_keys(const Document& document, const StencilSpec& spec, bool 
         fmt::format("'accuracy' goes with 'storage: f32', not with {}; remove it", storage));
   }
   if (spec.weights == WeightMode::automatic) return;
-  if (spec.storage == Storage::f32) {
+  if (spec.storage == Storage::f64) {
+    document.context.diagnostics.error(document.place("weights"),
+                                       "with 'storage: f64' weights are f64 numbers, as the spec has them; "
+                                       "write 'weights: auto' or remove it");
+  } else if (spec.storage == Storage::f32) {
     document.context.diagnostics.error(document.place("weights"),
                                        "with 'storage: f32' the key 'accuracy' says how weights are held; "
                                        "write 'weights: auto' or remove it");
@@ -236,6 +256,7 @@ void read_document(const Document& document, const std::vector<ParameterOverride
   spec.accumulate = choice_or_default(document, "accumulate", accumulators());
   spec.weights = choice_or_default(document, "weights", weight_modes());
   if (!is_difference) spec.accuracy = choice_or_default(document, "accuracy", accuracies());
+  if (storage) check_sums(document, spec);
   if (storage) check_storage_keys(document, spec, is_difference);
   spec.parameters =
       read_parameters(document.find("parameters"), overrides, document.source.path, document.context);

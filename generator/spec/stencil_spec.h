@@ -14,15 +14,21 @@
 namespace spidergen::spec {
 
 /// How values lie in memory.
-enum class Storage { f16, f32, bf16 };
+enum class Storage { f16, f32, bf16, f64 };
 
 /// Of a value in memory.
 [[nodiscard]] constexpr int element_bytes(Storage storage) {
+  if (storage == Storage::f64) return 8;
   return storage == Storage::f32 ? 4 : 2;
 }
 
+/// Is a value 16 bits, as tensor cores take it?
+[[nodiscard]] constexpr bool is_half(Storage storage) {
+  return storage == Storage::f16 || storage == Storage::bf16;
+}
+
 /// The type in which products are summed.
-enum class Accumulate { f32, f16 };
+enum class Accumulate { f32, f16, f64 };
 /// How weights become tensor-core operands: one term of the storage's type, two, or as many as keep the
 /// spec's weights.
 enum class WeightMode { automatic, f16, f16x2, bf16, bf16x2 };

@@ -1163,7 +1163,12 @@ TEST(Plan, SideVectorsHoldWhatTapsReach) {
   // Five columns to the low side and three to the high one, and what an edge may cut off a vector.
   EXPECT_EQ(columns_across_edges(column_reach_of({{0, 0, -5, 3}}), 4), 5 + 3 + 3 + 3);
   // Three input rows: one vector for dx = 0, two where dx = 1 is among the taps.
-  EXPECT_EQ(core_cells_loaded(2, {{0, 0, 0, 1}, {0, 1, 1, 1}}), 4 + 8 + 8);
+  Contraction contraction;
+  contraction.element_bytes = 4;
+  contraction.taps = {{0, 0, 0, 1}, {0, 1, 1, 1}};
+  EXPECT_EQ(core_cells_loaded(2, contraction), 4 + 8 + 8);
+  contraction.element_bytes = 8;  // a thread has two outputs: dx = 1 again takes a second vector
+  EXPECT_EQ(core_cells_loaded(2, contraction), 2 + 4 + 4);
 }
 
 TEST(Plan, CoresThatWalkIn2DHaveARing) {

@@ -29,13 +29,13 @@ void describe(const plan::Cores3d& cores, const plan::KernelPlan& plan, Lines& l
   lines.push_back(fmt::format("Plan      {} a point in the code, walking along planes",
                               counted(std::ssize(plan.contraction.taps), "multiply-add")));
   lines.push_back(fmt::format("          {} of {} x a thread, {} x {} warps a block, ring of {} planes",
-                              counted(cores.rows_per_thread, "row"), plan::core_row_outputs, cores.warps_down,
+                              counted(cores.rows_per_thread, "row"), cores.row_outputs, cores.warps_down,
                               cores.warps_across, cores.planes_at_once * (cores.groups_ahead + 1)));
 }
 
 std::string json_of(const plan::Cores3d& cores, const plan::KernelPlan& plan) {
   CoreFigures figures = core_figures(cores);
-  figures.outputs = plan::core_row_outputs;
+  figures.outputs = cores.row_outputs;
   figures.warps_per_block = cores.warps_per_block();
   figures.ring = fmt::format(
       "{{\"rows_per_thread\": {}, \"warps_across\": {}, \"warps_down\": {}, \"planes_at_once\": {}, "

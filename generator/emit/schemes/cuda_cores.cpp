@@ -3,6 +3,7 @@
 #include "emit/core_text.h"
 #include "emit/describe.h"
 #include "emit/schemes/schemes.h"
+#include "emit/storage_text.h"
 
 namespace spidergen::emit {
 
@@ -18,6 +19,7 @@ SchemeText text_of(const plan::CudaCores& cores, const Kernel& kernel) {
   bindings["blocks_per_multiprocessor"] = fmt::to_string(cores.blocks_per_multiprocessor);
   bind_tap_bands(plan, bindings);
   bindings["bands"] = constants_text("spider::TapBand", "band", {bindings["bands"]}, ", ");
+  bindings["rules"] = wide_name(spec.storage, "AxisRules");
   bindings["step_rules"] = axis_rules_text(spec, axes.step);
   bindings["row_rules"] = axis_rules_text(spec, axes.row);
   bindings["step_low"] = fmt::to_string(steps.low);

@@ -25,9 +25,9 @@ constexpr int most_idle_lanes = 4;
 int registers_of(const Contraction& contraction, int rows, int steps_in_flight) {
   constexpr int vector_words = vector_bytes / word_bytes;
   const int outputs = vector_bytes / contraction.element_bytes;
-  return base_registers + (rows + steps_in_flight - 1) * vector_words +
-         sums_in_flight(contraction.taps) * outputs + outputs +
-         range_of(contraction.taps, &CoreTap::column).count() - 1;
+  const int numbers = sums_in_flight(contraction.taps) * outputs + outputs +
+                      range_of(contraction.taps, &CoreTap::column).count() - 1;
+  return base_registers + (rows + steps_in_flight - 1) * vector_words + numbers * number_words(contraction);
 }
 
 /// The smallest tile of which three quarters of the input rows are its own: many of them are resident, and
@@ -92,7 +92,7 @@ Offer<Cores2d> Cores2d::plan(const Problem& problem, const Contraction& contract
       most_blocks, registers_per_multiprocessor / (registers * threads_per_warp * tile.warps_per_block));
   tile.tile_input_rows = tile.tile_rows + steps_in_flight - 1;
   tile.cells_loaded = tile.outputs * tile.tile_input_rows;
-  return {tile, core_tile_us(contraction), "", contraction.element_bytes == word_bytes};
+  return {tile, core_tile_us(contraction), "", contraction.element_bytes >= word_bytes};
 }
 
 }  // namespace spidergen::plan

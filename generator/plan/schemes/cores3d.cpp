@@ -7,7 +7,9 @@
 namespace spidergen::plan {
 namespace {
 
-constexpr int warp_columns = 128;
+int warp_columns(const Contraction& contraction) {
+  return threads_per_warp * core_row_outputs(contraction.element_bytes);
+}
 
 // Addresses, strides, counters, copies and what the compiler needs besides.
 constexpr int base_registers = 60;
@@ -71,18 +73,22 @@ int ring_rows(const Cores3d& ring, const Contraction& contraction) {
 }
 
 /// Sums of all planes in flight, the inputs of a row, and the rest.
-int estimate_registers(const std::vector<CoreTap>& taps, int rows_per_thread) {
-  const TapRange columns = range_of(taps, &CoreTap::column);
-  const int inputs = round_up(std::max(0, -columns.low), core_row_outputs) +
-                     round_up(std::max(0, columns.high), core_row_outputs);
-  return base_registers + sums_in_flight(taps) * rows_per_thread * core_row_outputs + std::max(0, inputs - 8);
+int estimate_registers(const Contraction& contraction, int rows_per_thread) {
+  const TapRange columns = range_of(contraction.taps, &CoreTap::column);
+  const int outputs = core_row_outputs(contraction.element_bytes);
+  const int words = number_words(contraction);
+  const int inputs =
+      round_up(std::max(0, -columns.low), outputs) + round_up(std::max(0, columns.high), outputs);
+  return base_registers + sums_in_flight(contraction.taps) * rows_per_thread * outputs * words +
+         std::max(0, inputs * words - 8);
 }
 
 /// The ring of a block, if registers, code and shared memory suffice.
 std::optional<Cores3d> try_block(const Block& block, const Contraction& contraction, int update_words) {
-  const auto products = static_cast<int>(contraction.taps.size()) * block.rows_per_thread * core_row_outputs;
+  const auto products = static_cast<int>(contraction.taps.size()) * block.rows_per_thread *
+                        core_row_outputs(contraction.element_bytes);
   const int registers =
-      estimate_registers(contraction.taps, block.rows_per_thread) + block.rows_per_thread * update_words;
+      estimate_registers(contraction, block.rows_per_thread) + block.rows_per_thread * update_words;
   const int most_products = block.rows_per_thread == 1 ? most_core_row_products : most_step_products;
   if (products > most_products || registers > block.registers) return std::nullopt;
   if (block.planes_at_once > 1 && products * block.planes_at_once > most_group_products) return std::nullopt;
@@ -90,6 +96,7 @@ std::optional<Cores3d> try_block(const Block& block, const Contraction& contract
   const TapRange columns = range_of(contraction.taps, &CoreTap::column);
   const int vector_cells = vector_bytes / element_bytes;
   Cores3d ring;
+  ring.row_outputs = core_row_outputs(element_bytes);
   ring.rows_per_thread = block.rows_per_thread;
   ring.warps_across = block.warps_across;
   ring.warps_down = block.warps_down;
@@ -97,7 +104,7 @@ std::optional<Cores3d> try_block(const Block& block, const Contraction& contract
   ring.planes_at_once = block.planes_at_once;
   ring.left_vectors = divide_up(std::max(0, -columns.low), vector_cells);
   ring.right_vectors = divide_up(std::max(0, columns.high), vector_cells);
-  ring.row_bytes = round_up(ring.warps_across * warp_columns * element_bytes +
+  ring.row_bytes = round_up(ring.warps_across * warp_columns(contraction) * element_bytes +
                                 (ring.left_vectors + ring.right_vectors) * vector_bytes,
                             line_bytes);
   ring.lead_bytes = round_up(ring.left_vectors * vector_bytes, line_bytes);
@@ -113,13 +120,13 @@ std::optional<Cores3d> try_block(const Block& block, const Contraction& contract
   // Of two-byte cells the table would be read three times a plane: 933 us instead of 915 for a star of
   // radius 4.
   ring.edges_in_memory =
-      element_bytes == word_bytes &&
+      element_bytes >= word_bytes &&
       (update_words > 0 || registers + core_edge_words(ring, contraction) > block.registers);
   if (!fits()) ring.edges_in_memory = false;
   // Long enough that the planes before the first outputs do not count, short enough that blocks stay
   // together.
   ring.preferred_steps = 8 * std::max(2, range_of(contraction.taps, &CoreTap::step).count() - 1);
-  ring.cells_loaded = core_cells_loaded(ring.rows_per_thread, contraction.taps);
+  ring.cells_loaded = core_cells_loaded(ring.rows_per_thread, contraction);
   ring.shared_bytes = core_ring_bytes(ring, contraction);
   return ring;
 }
@@ -134,14 +141,14 @@ std::optional<Cores3d> first_that_fits(const Blocks& blocks, const Contraction& 
 }
 
 std::optional<Cores3d> choose_block(const Problem& problem, const Contraction& contraction) {
-  const bool is_wide = contraction.element_bytes == word_bytes;
+  const bool is_wide = contraction.element_bytes >= word_bytes;
   if (!problem.spec.update) {
     return is_wide ? first_that_fits(wide_blocks, contraction, 0)
                    : first_that_fits(narrow_blocks, contraction, 0);
   }
   const bool reads_input = problem.spec.update->uses(spec::UpdateOperation::input);
   const int bytes = further_bytes(problem.spec) + (reads_input ? contraction.element_bytes : 0);
-  const int words = divide_up(bytes * core_row_outputs, word_bytes);
+  const int words = divide_up(bytes * core_row_outputs(contraction.element_bytes), word_bytes);
   return first_that_fits(is_wide ? update_blocks : narrow_update_blocks, contraction, words);
 }
 
@@ -150,7 +157,8 @@ std::optional<Cores3d> choose_block(const Problem& problem, const Contraction& c
 int core_edge_words(const Cores3d& ring, const Contraction& contraction) {
   const int rows = ring_rows(ring, contraction);
   const int threads = threads_of(ring);
-  const int own_vectors = ring.warps_across * warp_columns * contraction.element_bytes / vector_bytes;
+  const int own_vectors =
+      ring.warps_across * warp_columns(contraction) * contraction.element_bytes / vector_bytes;
   const int copies = divide_up(rows * (own_vectors + ring.left_vectors + ring.right_vectors), threads);
   const int edge_columns =
       columns_across_edges(contraction.column_reach, vector_bytes / contraction.element_bytes);
@@ -165,7 +173,9 @@ int core_ring_bytes(const Cores3d& ring, const Contraction& contraction) {
   return bytes + threads_of(ring) * round_up(core_edge_words(ring, contraction) * word_bytes, vector_bytes);
 }
 
-int core_cells_loaded(int rows_per_thread, const std::vector<CoreTap>& taps) {
+int core_cells_loaded(int rows_per_thread, const Contraction& contraction) {
+  const std::vector<CoreTap>& taps = contraction.taps;
+  const int outputs = core_row_outputs(contraction.element_bytes);
   const TapRange rows = range_of(taps, &CoreTap::row);
   int cells = 0;
   for (int y = rows.low; y < rows.high + rows_per_thread; ++y) {
@@ -173,10 +183,10 @@ int core_cells_loaded(int rows_per_thread, const std::vector<CoreTap>& taps) {
     std::set<int> vectors;
     for (const CoreTap& tap : taps) {
       if (tap.row > y || tap.row <= y - rows_per_thread) continue;
-      vectors.insert(floor_divide(tap.column, core_row_outputs));
-      vectors.insert(floor_divide(tap.column + core_row_outputs - 1, core_row_outputs));
+      vectors.insert(floor_divide(tap.column, outputs));
+      vectors.insert(floor_divide(tap.column + outputs - 1, outputs));
     }
-    cells += static_cast<int>(vectors.size()) * core_row_outputs;
+    cells += static_cast<int>(vectors.size()) * outputs;
   }
   return cells;
 }
@@ -188,9 +198,9 @@ bool Cores3d::takes(const Problem& problem, const Contraction& contraction) {
 Offer<Cores3d> Cores3d::plan(const Problem& problem, const Contraction& contraction) {
   const std::optional<Cores3d> ring = choose_block(problem, contraction);
   if (!ring) return Offer<Cores3d>::none("registers, code or shared memory have no room for it");
-  const SweepBound bound = bound_reference(
-      problem.spec.dimensions, {.bytes_per_point = 2.0 * contraction.element_bytes,
-                                .core_products_per_point = static_cast<double>(contraction.taps.size())});
+  const SweepBound bound =
+      bound_reference(problem.spec.dimensions, {.bytes_per_point = 2.0 * contraction.element_bytes,
+                                                .core_products_per_point = core_work(contraction)});
   return {*ring, slower_than_floor * bound.floor_us(), "",
           ring->rows_per_thread >= measured_rows || problem.spec.update.has_value()};
 }

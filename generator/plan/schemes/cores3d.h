@@ -11,8 +11,9 @@ namespace spidergen::plan {
 struct Cores3d {
   static constexpr std::string_view name = "cores3d";
 
+  int row_outputs = 4;      ///< of a thread along x
   int rows_per_thread = 2;  ///< output rows of a thread
-  int warps_across = 1;     ///< 128 columns each
+  int warps_across = 1;     ///< 32 row_outputs columns each
   int warps_down = 8;
   int planes_at_once = 1;        ///< input planes between two barriers
   int groups_ahead = 3;          ///< as many planes each that are on their way
@@ -28,14 +29,14 @@ struct Cores3d {
   int shared_bytes = 0;
 
   [[nodiscard]] int warps_per_block() const { return warps_across * warps_down; }
-  [[nodiscard]] int outputs_of_thread() const { return core_row_outputs * rows_per_thread; }
+  [[nodiscard]] int outputs_of_thread() const { return row_outputs * rows_per_thread; }
   static bool takes(const Problem& problem, const Contraction& contraction);
   static Offer<Cores3d> plan(const Problem& problem, const Contraction& contraction);
   bool operator==(const Cores3d&) const = default;
 };
 
 /// Cells that a thread reads from the ring for its outputs of a plane.
-[[nodiscard]] int core_cells_loaded(int rows_per_thread, const std::vector<CoreTap>& taps);
+[[nodiscard]] int core_cells_loaded(int rows_per_thread, const Contraction& contraction);
 
 /// Words in which a thread keeps where its cells at edges come from (EdgeTable in
 /// runtime/device/spider/plane_ring.h).

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace spidergen::plan {
 namespace {
 
@@ -34,9 +36,17 @@ struct Stencil {
   TapRange columns;
 };
 
-/// Registers that a row's window takes, in words; that of vectors which it needs whole or in part.
+/// Cells of a word of the kernel, and registers of one: two of 16 bits in one, or an f64 in two.
+int cells_of_word(const Stencil& stencil) {
+  return std::max(1, word_bytes / stencil.element_bytes);
+}
+int registers_of_word(const Stencil& stencil) {
+  return divide_up(stencil.element_bytes, word_bytes);
+}
+
+/// Words that a row's window takes; those of vectors which it needs whole or in part.
 int window_words(const Stencil& stencil, int outputs) {
-  const int word_cells = word_bytes / stencil.element_bytes;
+  const int word_cells = cells_of_word(stencil);
   const int first = floor_divide(stencil.columns.low, word_cells);
   const int last = floor_divide(outputs - 1 + stencil.columns.high, word_cells);
   return last - first + 1;
@@ -44,11 +54,12 @@ int window_words(const Stencil& stencil, int outputs) {
 
 int estimate_registers(const Stencil& stencil, int outputs) {
   const int words = window_words(stencil, outputs);
-  const int cells = words * (word_bytes / stencil.element_bytes);
+  const int cells = words * cells_of_word(stencil);
   const int rounded =
-      stencil.dimensions == 2 ? outputs * (word_bytes - stencil.element_bytes) / word_bytes : 0;
-  return base_registers + rounded + stencil.sums_in_flight * outputs +
-         stencil.steps_in_flight * registers_per_step + cells + words;
+      stencil.dimensions == 2 ? outputs * std::max(0, word_bytes - stencil.element_bytes) / word_bytes : 0;
+  const int numbers = stencil.sums_in_flight * outputs + cells + words;
+  return base_registers + rounded + stencil.steps_in_flight * registers_per_step +
+         numbers * registers_of_word(stencil);
 }
 
 Stencil stencil_of(int dimensions, const Contraction& contraction) {
@@ -66,7 +77,7 @@ Stencil stencil_of(int dimensions, const Contraction& contraction) {
 /// Why no thread can hold the stencil in its registers and code, in words; nothing where one can.
 std::string objection_to_outputs(const Stencil& stencil, int outputs) {
   if (stencil.dimensions == 3) {
-    const int products = stencil.taps * core_row_outputs;
+    const int products = stencil.taps * core_row_outputs(stencil.element_bytes);
     return products > most_core_row_products ? fmt::format("{} multiply-adds a step", products)
                                              : "a ring of planes that shared memory has no room for";
   }
@@ -134,7 +145,7 @@ double estimate_us(int dimensions, const Contraction& contraction, bool in_code)
   constexpr double slower_than_floor = 2.4;
   // A multiply-add by a table loads its value and its tap, too.
   constexpr double slower_by_table = 10;
-  const auto taps = static_cast<double>(contraction.taps.size());
+  const double taps = core_work(contraction);
   const double slower = in_code ? 1 : slower_by_table;
   if (dimensions < 3) return std::max(core_tile_us(contraction), slower * (least_us + us_per_tap * taps));
   const SweepBound bound = bound_reference(
@@ -154,14 +165,14 @@ Offer<CudaCores> CudaCores::plan(const Problem& problem, const Contraction& cont
   CudaCores cores;
   cores.preferred_steps = dimensions == 3 ? 64 : 0;
   cores.outputs = vector_bytes / stencil.element_bytes;
-  const int fewest = word_bytes / stencil.element_bytes;
+  const int fewest = cells_of_word(stencil);
   while (cores.outputs > fewest && !objection_to_outputs(stencil, cores.outputs).empty()) cores.outputs /= 2;
   cores.in_code = objection_to_outputs(stencil, cores.outputs);
   cores.unrolled = cores.in_code.empty();
   if (cores.unrolled) {
     cores.unrolled_steps = steps_to_unroll(stencil, cores.outputs);
     cores.estimated_registers = estimate_registers(stencil, cores.outputs);
-    cores.cells_loaded = window_words(stencil, cores.outputs) * (word_bytes / stencil.element_bytes);
+    cores.cells_loaded = window_words(stencil, cores.outputs) * cells_of_word(stencil);
     choose_row_ring(stencil, cores);
   } else {
     cores.outputs = table_outputs;
@@ -172,7 +183,7 @@ Offer<CudaCores> CudaCores::plan(const Problem& problem, const Contraction& cont
   choose_block(dimensions, cores);
   if (cores.ring_rows > 0)
     cores.shared_bytes = cores.warps_per_block * cores.ring_rows * cores.ring_row_bytes + line_bytes;
-  const bool measured = dimensions == 2 && contraction.element_bytes == word_bytes;
+  const bool measured = dimensions == 2 && contraction.element_bytes >= word_bytes;
   const double us = estimate_us(dimensions, contraction, cores.unrolled);
   return {std::move(cores), us, "", measured};
 }

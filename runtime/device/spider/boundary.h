@@ -171,7 +171,7 @@ SPIDER_DEVICE constexpr MappedFarIndexOf<Word> map_far_index(const AxisRulesOf<W
   const std::int64_t missing = extent > longest ? extent - longest : 0;
   const bool behind = i >= extent;
   const MappedIndexOf<Word> mapped = map_index(rules, static_cast<std::int32_t>(behind ? i - missing : i),
-                                       static_cast<std::int32_t>(extent - missing));
+                                               static_cast<std::int32_t>(extent - missing));
   const bool crosses = rules.low == FaceRule::periodic;
   return {mapped.index + (behind != crosses ? missing : 0), mapped.constant, mapped.value};
 }
@@ -183,8 +183,9 @@ SPIDER_DEVICE constexpr SignedFarIndexOf<Word> map_signed_far_index(const AxisRu
   if (i >= 0 && i < extent) return {i, false, 0, false};
   const std::int64_t missing = extent > longest ? extent - longest : 0;
   const bool behind = i >= extent;
-  const SignedIndexOf<Word> mapped = map_signed_index(rules, static_cast<std::int32_t>(behind ? i - missing : i),
-                                              static_cast<std::int32_t>(extent - missing));
+  const SignedIndexOf<Word> mapped =
+      map_signed_index(rules, static_cast<std::int32_t>(behind ? i - missing : i),
+                       static_cast<std::int32_t>(extent - missing));
   return {mapped.index + (behind ? missing : 0), mapped.constant, mapped.value, mapped.negated};
 }
 

@@ -96,8 +96,8 @@ constexpr int most_scalars = 16;
 struct UpdateArguments : SweepArguments {
   FurtherField further[most_further_fields];  ///< `previous`, where there is one, then the spec's fields
   float scalars[most_scalars];
-  std::int64_t first[3];  ///< where the first point lies that indices count from
-  std::int64_t whole[3];  ///< the extents that an update sees
+  std::int64_t first[3];              ///< where the first point lies that indices count from
+  std::int64_t whole[3];              ///< the extents that an update sees
   double wide_scalars[most_scalars];  ///< scalars, as kernels of f64 fields read them
 };
 

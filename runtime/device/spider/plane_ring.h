@@ -467,8 +467,7 @@ struct PlaneRing {
       for (int k = 0; k < edge_elements; ++k) {
         if (k >= edges.elements) continue;
         const bool negated = edges.negates_element(k);
-        copy_cell_async_if(table.has_element(k) && !negated, to + table.offset(k),
-                                   plane + table.element(k));
+        copy_cell_async_if(table.has_element(k) && !negated, to + table.offset(k), plane + table.element(k));
         if constexpr (has_signs) {
           if (table.has_element(k) && negated) {
             device::store_shared(to + table.offset(k),

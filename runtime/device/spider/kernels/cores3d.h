@@ -1,7 +1,7 @@
 /// 3D stencils on CUDA cores. A block of threads walks along z with a ring of input planes in shared memory;
 /// the sums of all output planes that an input plane adds to are in registers. A thread has four neighbouring
-/// outputs along x, two of f64, in each of some rows, a warp 32 threads side by side, a block some warps side by side and
-/// one below the other.
+/// outputs along x, two of f64, in each of some rows, a warp 32 threads side by side, a block some warps side
+/// by side and one below the other.
 ///
 /// A `Stencil` has, as static members, what spider/plane_ring.h wants of the stencil and of rows of the ring,
 /// and

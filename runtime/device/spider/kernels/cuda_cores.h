@@ -460,8 +460,7 @@ struct CudaCores {
         cells_[k].steps = column < ring_columns ? steps_that_reach(walk, first_ + column) : 0;
         cells_[k].constant = mapped.constant;
         cells_[k].negated = mapped.negated;
-        cells_[k].from =
-            mapped.constant ? static_cast<From>(mapped.value) : static_cast<From>(mapped.index);
+        cells_[k].from = mapped.constant ? static_cast<From>(mapped.value) : static_cast<From>(mapped.index);
       }
     }
 

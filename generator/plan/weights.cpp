@@ -471,7 +471,7 @@ WeightsResult core_weights(const StencilSpec& spec) {
   result.weights.in_f64 = true;
   result.weights.exact = true;
   for (const Tap& tap : operator_of(spec).composed) {
-    result.weights.taps.push_back({tap.at, tap.weight, {tap.weight}, tap.weight, 0, tap.weight});
+    result.weights.taps.push_back({tap.at, tap.weight, {tap.weight}, tap.weight, 0, tap.weight, tap.sum});
     result.weights.sum += tap.weight;
   }
   add_sums(result.weights);

@@ -30,6 +30,7 @@ struct HostPoints {
   using F16 = HostCells<host::F16Cells>;
   using BF16 = HostCells<host::Bf16Cells>;
   using F32 = HostCells<host::F32Cells>;
+  using F64 = HostCells<host::F64Cells>;
 };
 
 inline void access_on_host(const PointArguments& points) {

@@ -33,7 +33,7 @@ SPIDER_DEVICE void access_cell(const PointArguments& points, std::int64_t index)
   if (points.adds) *cell = Cells::cell(number);
 }
 
-/// `Storages` names the cells of each storage: F16, BF16, F32.
+/// `Storages` names the cells of each storage: F16, BF16, F32, F64.
 template <class Storages>
 SPIDER_DEVICE void access_point(const PointArguments& points, std::int64_t index) {
   switch (points.storage) {
@@ -41,6 +41,8 @@ SPIDER_DEVICE void access_point(const PointArguments& points, std::int64_t index
       return access_cell<typename Storages::F16>(points, index);
     case SPIDER_BF16:
       return access_cell<typename Storages::BF16>(points, index);
+    case SPIDER_F64:
+      return access_cell<typename Storages::F64>(points, index);
     default:
       return access_cell<typename Storages::F32>(points, index);
   }
@@ -52,7 +54,7 @@ SPIDER_DEVICE void access_point(const PointArguments& points, std::int64_t index
 template <class Cells>
 struct SingleCells {
   using Element = typename Cells::Element;
-  using Number = float;
+  using Number = typename Cells::Number;
   SPIDER_DEVICE static Number number(Element cell) { return Cells::number(cell, 0); }
   SPIDER_DEVICE static Element cell(Number number) { return Cells::cell(number); }
 };
@@ -61,6 +63,7 @@ struct DevicePoints {
   using F16 = SingleCells<F16Cells>;
   using BF16 = SingleCells<Bf16Cells>;
   using F32 = SingleCells<F32Cells>;
+  using F64 = SingleCells<F64Cells>;
 };
 
 template <class File>

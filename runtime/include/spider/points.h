@@ -12,10 +12,10 @@
  *       ...
  *     }
  *
- * Values are as spider_kernel_info.accumulate says, float for SPIDER_F32, whatever the field stores, and lie
- * where fields do: in device memory with the CUDA back end (spider_allocate, spider_upload), in host memory
- * with the others. Adding and reading neither allocate nor wait for the stream, and can be captured in a CUDA
- * graph, which keeps the addresses of field and values. */
+ * Values are as spider_kernel_info.accumulate says, float for SPIDER_F32 and double for SPIDER_F64, whatever
+ * the field stores, and lie where fields do: in device memory with the CUDA back end (spider_allocate,
+ * spider_upload), in host memory with the others. Adding and reading neither allocate nor wait for the
+ * stream, and can be captured in a CUDA graph, which keeps the addresses of field and values. */
 #ifndef SPIDER_POINTS_H
 #define SPIDER_POINTS_H
 

@@ -152,8 +152,8 @@ struct FieldLayout {
 /// work, but not for that of other streams: call `synchronize` first.
 template <typename T>
 class Field {
-  static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) == 2 || sizeof(T) == 4),
-                "the elements of a field are 16 or 32 bits, e.g. spider::half or float");
+  static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8),
+                "the elements of a field are 16, 32 or 64 bits, e.g. spider::half, float or double");
 
  public:
   /// 2D; `Halo::of(kernel, {1, rows, columns})` gives the halo that a kernel reads. Throws Error, also where
@@ -530,7 +530,8 @@ class Update {
 };
 
 /// Cells of fields of a kernel: sources and receivers. Values are rows of a field of their own, one row a
-/// time step, say: Field<float> trace(steps, points.size()), of whatever the kernel's fields store.
+/// time step, say: Field<float> trace(steps, points.size()), whatever the kernel's fields store, but of f64
+/// Field<double>.
 class Points {
  public:
   /// Cells z, y, x, counted from the first of the interior of fields of these extents. Throws Error for a

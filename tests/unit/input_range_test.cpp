@@ -101,7 +101,7 @@ TEST(InputRange, ScalesThatTakeAnInputGiveItTheSameDigits) {
 TEST(InputRange, LeavesOutWhatTheScaleIsNotFor) {
   const InputScale scale = scale_of_largest(range_of({1}), magnitude_of(4));
   const device::Vector cells = {
-      {device::bits_of(5), device::bits_of(3), device::bits_of(0x1p-30F), device::bits_of(1)}};
+      {device::bits_of(5.0F), device::bits_of(3.0F), device::bits_of(0x1p-30F), device::bits_of(1.0F)}};
   const TwoTerms::Terms terms = TwoTerms::split<true>(cells, scale);
   EXPECT_EQ(device::low_f16(terms.word[0][0]), 0);
   EXPECT_NE(device::high_f16(terms.word[0][0]), 0);

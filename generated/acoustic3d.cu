@@ -38,8 +38,9 @@ struct Update {
     const float t0 = p.field[0];  // u_old
     const float t1 = spider::device::multiply_add(2.0F, p.u, -t0);
     const float t2 = p.field[1];  // c2dt2
-    const float t3 = spider::device::multiply_add(t2, p.sum, t1);
-    return t3;
+    const float t3 = p.sums[0];  // sum
+    const float t4 = spider::device::multiply_add(t2, t3, t1);
+    return t4;
   }
 };
 constexpr const char* field_names[] = {"c2dt2"};

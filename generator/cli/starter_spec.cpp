@@ -37,6 +37,7 @@ coefficients:
   center: 1 - 4*alpha
   y: [alpha, alpha]   # y - 1, y + 1
   x: [alpha, alpha]
+# sums: {gx: {shape: ...}, gy: {shape: ...}}   # in the place of a shape: several, for update: sqrt(gx^2 + gy^2)
 # scale: 1/16   # a factor of all weights
 # center: 1     # what is added to the middle weight
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "emit/kernel_text.h"
@@ -71,6 +72,15 @@ class Writer {
   [[nodiscard]] const UpdateNode& node_at(int i) const { return nodes_[static_cast<std::size_t>(i)]; }
   [[nodiscard]] const std::string& text(int i) const { return texts_[static_cast<std::size_t>(i)]; }
 
+  /// The factors of a product, or of a square.
+  [[nodiscard]] std::optional<std::pair<int, int>> factors_of(const UpdateNode& node) const {
+    if (node.operation == UpdateOperation::multiply) return std::pair{node.arguments[0], node.arguments[1]};
+    if (node.operation != UpdateOperation::power) return std::nullopt;
+    const UpdateNode& exponent = node_at(node.arguments[1]);
+    if (exponent.operation != UpdateOperation::number || exponent.value != 2) return std::nullopt;
+    return std::pair{node.arguments[0], node.arguments[0]};
+  }
+
   /// Is the node a product that its only user takes as one operation?
   [[nodiscard]] bool is_joined(int i) const {
     for (const UpdateNode& user : nodes_) {
@@ -84,9 +94,7 @@ class Writer {
     if (node.operation != UpdateOperation::add && node.operation != UpdateOperation::subtract)
       return std::nullopt;
     for (const int argument : {node.arguments[1], node.arguments[0]}) {
-      if (node_at(argument).operation == UpdateOperation::multiply &&
-          uses_[static_cast<std::size_t>(argument)] == 1)
-        return argument;
+      if (factors_of(node_at(argument)) && uses_[static_cast<std::size_t>(argument)] == 1) return argument;
     }
     return std::nullopt;
   }
@@ -113,9 +121,9 @@ class Writer {
     const int left = node.arguments[0];
     const int right = node.arguments[1];
     if (!joined) return call(subtracts ? "subtract" : "add", text(left), text(right));
-    const UpdateNode& product = node_at(*joined);
-    const std::string a = text(product.arguments[0]);
-    const std::string b = text(product.arguments[1]);
+    const auto [first, second] = *factors_of(node_at(*joined));
+    const std::string& a = text(first);
+    const std::string& b = text(second);
     const bool is_right = *joined == right;
     const std::string other = text(is_right ? left : right);
     return name("float",
@@ -170,7 +178,8 @@ class Writer {
       case UpdateOperation::input:
         return "p.u";
       case UpdateOperation::sum:
-        return "p.sum";
+        return name("float", fmt::format("p.sums[{}]", node.which),
+                    spec_.sums[static_cast<std::size_t>(node.which)].name);
       case UpdateOperation::previous:
         return name(type_, "p.field[0]", spec_.previous->name);
       case UpdateOperation::field:

@@ -171,8 +171,6 @@ diag::Diagnostics find_objections(const Problem& problem) {
   check_variant(problem, diagnostics);
   check_accumulate(spec, problem.op.steps, diagnostics);
   if (problem.op.steps > 1) check_steps(problem, diagnostics);
-  if (spec.sums.size() > 1)
-    diagnostics.error(spec.where.coefficients, "several 'sums' are read and checked, but have no kernel yet");
   if (engine == Engine::cuda) {
     check_cores(problem, diagnostics);
     return diagnostics;

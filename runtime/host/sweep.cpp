@@ -355,7 +355,7 @@ class Sweep {
         if (stencil_.update == nullptr) {
           stencil_.sum(scratch.rows.data(), output_row(z, y) + x, count);
         } else {
-          scratch.sums.resize(static_cast<std::size_t>(count));
+          scratch.sums.resize(static_cast<std::size_t>(stencil_.sum_count * count));
           stencil_.sum(scratch.rows.data(), scratch.sums.data(), count);
           update_row(scratch, z, y, x, count);
           Cells::store(scratch.sums.data(), output_row(z, y) + x, count);
@@ -373,7 +373,7 @@ class Sweep {
       if (scratch.levels[level].size() < numbers) scratch.levels[level].resize(numbers);
     }
     scratch.rows.resize(rows_.size());
-    scratch.sums.resize(static_cast<std::size_t>(layout.pitch));
+    scratch.sums.resize(static_cast<std::size_t>(stencil_.sum_count * layout.pitch));
     fill_constants(scratch, layout);
     load(scratch, layout, tile);
     for (std::int32_t step = 1; step <= stencil_.steps; ++step) {

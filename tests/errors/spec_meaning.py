@@ -1,5 +1,6 @@
 """What a spec means, read by another hand than spider-gen's: for changed specs that it takes. Standard library only."""
 
+import copy
 import fractions
 import itertools
 import math
@@ -32,6 +33,12 @@ class Reader:
     def number(self, scalar: Scalar, offsets: dict[str, int] | None = None) -> float:
         names = FUNCTIONS | getattr(self, "parameters", {}) | (offsets or {})
         return float(eval(scalar.text.strip().replace("^", "**"), {"__builtins__": {}}, names))  # noqa: S307: a test's own text
+
+    def of_sum(self, tree: Mapping) -> "Reader":
+        """The same spec with the keys of one of its sums."""
+        other = copy.copy(self)
+        other.keys = entries(tree)
+        return other
 
     def full(self, offset: tuple[int, ...]) -> tuple[int, ...]:
         return (0,) * (3 - len(self.axes)) + offset
@@ -167,18 +174,24 @@ class Reader:
 def differences(tree: Mapping, told: dict) -> list[str]:
     """Where what --explain tells of a kernel is not what the spec says."""
     spec = Reader(tree)
+    shape = spec.keys["shape"].text if "shape" in spec.keys else None
     problems = [f"{key} is {told[key]}" for key, default in DEFAULTS.items()
                 if told[key] != (spec.keys[key].text
-                                 if key in spec.keys and not (key == "accuracy" and spec.keys["shape"].text in DIFFERENCES)
+                                 if key in spec.keys and not (key == "accuracy" and shape in DIFFERENCES)
                                  else default)]
     if told["storage"] != spec.keys["storage"].text or told["dimensions"] != len(spec.axes):
         problems.append(f"it is of {told['dimensions']}D {told['storage']}")
-    wanted, taps = spec.weights(), {tuple(tap["at"]): tap["weight"] for tap in told["taps"]}
-    # Sums that cancel leave what rounding leaves.
-    largest = max(map(abs, wanted.values()))
-    for offset in wanted.keys() | taps.keys():
-        if not math.isclose(wanted.get(offset, 0), taps.get(offset, 0), rel_tol=1e-12, abs_tol=1e-14 * largest):
-            problems.append(f"the weight at {offset} is {taps.get(offset, 0)} and not {wanted.get(offset, 0)}")
+    sums = entries(spec.keys["sums"]) if "sums" in spec.keys else {"sum": tree}
+    if [one["name"] for one in told["sums"]] != list(sums):
+        problems.append(f"the sums are {told['sums']} and not {list(sums)}")
+    for place, (name, keys) in enumerate(sums.items()):
+        wanted = spec.of_sum(keys).weights()
+        taps = {tuple(tap["at"]): tap["weight"] for tap in told["taps"] if tap.get("sum", 0) == place}
+        # Weights that cancel leave what rounding leaves.
+        largest = max(map(abs, wanted.values()))
+        for offset in wanted.keys() | taps.keys():
+            if not math.isclose(wanted.get(offset, 0), taps.get(offset, 0), rel_tol=1e-12, abs_tol=1e-14 * largest):
+                problems.append(f"the weight of {name} at {offset} is {taps.get(offset, 0)} and not {wanted.get(offset, 0)}")
     for axis, faces in spec.faces().items():
         for side, (rule, value) in zip(("low", "high"), faces):
             face = told["boundary"][axis][side]

@@ -147,7 +147,7 @@ std::string steps(FuzzedDataProvider& data) {
          (data.ConsumeBool() ? pick(data, {"tolerance: 0\n", "tolerance: 1e-3\n"}) : "");
 }
 
-std::string coefficients(FuzzedDataProvider& data, int dimensions) {
+std::string one_sum(FuzzedDataProvider& data, int dimensions) {
   switch (data.ConsumeIntegralInRange(0, 2)) {
     case 0:
       return taps(data, dimensions);
@@ -158,11 +158,29 @@ std::string coefficients(FuzzedDataProvider& data, int dimensions) {
   }
 }
 
+/// Of its own, or by name, each in lines that are indented.
+std::string coefficients(FuzzedDataProvider& data, int dimensions) {
+  if (data.ConsumeIntegralInRange(0, 7) != 0) return one_sum(data, dimensions);
+  std::string text = "sums:\n";
+  std::string update = "update: u";
+  const int count = data.ConsumeIntegralInRange(1, 3);
+  for (int i = 0; i < count; ++i) {
+    const std::string name = "s" + std::to_string(i);
+    std::string sum = "    " + one_sum(data, dimensions);
+    for (std::size_t end = sum.find('\n'); end + 1 < sum.size(); end = sum.find('\n', end + 1))
+      sum.insert(end + 1, "    ");
+    text += "  " + name + ":\n" + sum;
+    update += " + " + name;
+  }
+  return text + update + "\n";
+}
+
 std::string make_spec(FuzzedDataProvider& data) {
   const int dimensions = data.ConsumeIntegralInRange(1, 3);
   std::string text = "stencil: t\ndimensions: " + std::to_string(dimensions) + "\n" + storage(data);
-  if (data.ConsumeBool()) text += "scale: " + weight(data) + "\n";
-  return text + steps(data) + boundary(data, dimensions) + coefficients(data, dimensions);
+  const std::string sums = coefficients(data, dimensions);
+  if (data.ConsumeBool() && sums.starts_with("shape")) text += "scale: " + weight(data) + "\n";
+  return text + steps(data) + boundary(data, dimensions) + sums;
 }
 
 std::optional<plan::Engine> engine(FuzzedDataProvider& data) {

@@ -2,6 +2,7 @@
 float64, within a bound that follows the rounding of each operation; boxes, parts, steps and fields in place by their bits."""
 
 import argparse
+import dataclasses
 import json
 import math
 import pathlib
@@ -20,7 +21,7 @@ from sweep_case import input_around, make_guard, make_layout
 
 F32_ROUNDING = 2.0**-24
 LEAST = 2.0**-149
-DIVISION_ROUNDING = 2.0**-22  # two units in the last place on a device
+DIVISION_ROUNDING = 2.0**-22  # of quotients and roots: two units in the last place on a device
 FUNCTION_ROUNDING = 2.0**-21  # of C's functions of f32 numbers, on a device or a host: a few units
 COMPARISONS = {
     "<": numpy.less,
@@ -78,7 +79,7 @@ def evaluate(node, known):
         change = numpy.maximum(*(numpy.abs(FUNCTIONS[kind](x + side * error) - value) for side in (-1, 1)))
         if kind in EXACT:
             return value, change
-        return rounded(value, 1.01 * change, F32_ROUNDING if kind == "sqrt" else FUNCTION_ROUNDING)
+        return rounded(value, 1.01 * change, DIVISION_ROUNDING if kind == "sqrt" else FUNCTION_ROUNDING)
     (a, a_error), (b, b_error) = parts
     if kind == "min":
         return numpy.minimum(a, b), numpy.maximum(a_error, b_error)
@@ -115,14 +116,14 @@ class Point:
         return self.storage.decode(self.cells[self.layout.interior()])
 
 
-def nodes_to_tree(told):
-    """The tree of an explanation's list of nodes."""
+def nodes_to_tree(told, sums):
+    """The tree of an explanation's list of nodes; `sums` are the names of its sums."""
     trees = []
     for kind, value, which, arguments in told["nodes"]:
         if kind == "number":
             trees.append(["number", value])
         elif kind in ("input", "sum"):
-            trees.append(["name", "u" if kind == "input" else "sum"])
+            trees.append(["name", "u" if kind == "input" else sums[which]])
         elif kind == "previous":
             trees.append(["name", told["previous"]])
         elif kind == "field":
@@ -150,13 +151,27 @@ class Subject:
         data_plan.write_text(json.dumps(data), encoding="utf-8")
         self.plan = reference.load_plan(data_plan)
         meaning = json.loads(expected.read_text(encoding="utf-8")) if expected.exists() else None
-        self.tree = meaning["tree"] if meaning else nodes_to_tree(self.told)
+        names = [one["name"] for one in data["sums"]]
+        self.sums = {one: [tap for tap in self.plan.taps if tap.sum == place] for place, one in enumerate(names)}
+        self.tree = meaning["tree"] if meaning else nodes_to_tree(self.told, names)
         self.failures = []
         if meaning:
+            self.check_taps(meaning["sums"])
             found = (self.told["previous"], {one["name"]: one["storage"] for one in self.told["fields"]}, self.told["scalars"])
             if found != (meaning["previous"], meaning["fields"], meaning["scalars"]):
                 self.failures.append(f"the plan takes {found}")
         self.check_info()
+
+    def check_taps(self, meant):
+        """The plan has the taps that the spec's writer means, in f32."""
+        if list(self.sums) != list(meant):
+            self.failures.append(f"the plan sums {list(self.sums)}, the spec {list(meant)}")
+        for name, taps in self.sums.items():
+            wanted = {tuple(tap[:3]): tap[3] for tap in meant.get(name, ()) if tap[3] != 0}
+            got = {tap.at: tap.packed for tap in taps}
+            wrong = [at for at in wanted.keys() | got.keys() if abs(wanted.get(at, 0) - got.get(at, 0)) > abs(wanted.get(at, 0)) * 2.0**-22]
+            if wrong:
+                self.failures.append(f"{name} has other weights than the spec at {sorted(wrong)[:4]}")
 
     def check_info(self):
         info = self.library.info(self.kernel).contents
@@ -175,13 +190,12 @@ class Subject:
 
     def expected(self, read, points, scalars, extent):
         """(values, bounds) of the update at every point, before the result is rounded."""
-        total, magnitude = reference.sweep_field(self.plan, extent, read)
         of_result, of_sum, absolute, _ = self.plan.stated_bound
-        interior = read(*numpy.ix_(*map(numpy.arange, extent)))
-        known = {
-            "u": (interior, 0.0),
-            "sum": (total, of_result * numpy.abs(total) + of_sum * magnitude + absolute),
-        }
+        known = {"u": (read(*numpy.ix_(*map(numpy.arange, extent))), 0.0)}
+        for name, taps in self.sums.items():
+            plan = dataclasses.replace(self.plan, taps=tuple(taps))
+            total, magnitude = reference.sweep_field(plan, extent, read)
+            known[name] = (total, of_result * numpy.abs(total) + of_sum * magnitude + absolute)
         known |= {name: (point.numbers, 0.0) for name, point in points.items()}
         known |= {name: (numpy.float64(numpy.float32(value)), 0.0) for name, value in scalars.items()}
         for axis, letter in enumerate("zyx"):

@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
+import textwrap
 
 import random_specs
 from random_specs import AXES, Space
@@ -80,6 +81,18 @@ def uses(node, name):
     return node[:2] == ["name", name] or any(isinstance(one, list) and uses(one, name) for one in node[1:])
 
 
+def make_operator(rng, space):
+    """(the taps of each sum by name, the keys that say them): one sum of a shape, or 1 to 3 by name."""
+    shapes = (random_specs.star_spec, random_specs.taps_spec, random_specs.box_spec)
+    draw = lambda: rng.choices(shapes, (50, 30, 20))[0](rng, "exact", space)  # noqa: E731
+    if rng.random() < 0.5:
+        taps, body = draw()
+        return {"sum": taps}, body
+    sums = {f"g{i}": draw() for i in range(rng.choice((1, 2, 2, 3)))}
+    bodies = (f"  {name}:\n" + textwrap.indent(body, "    ") for name, (_, body) in sums.items())
+    return {name: taps for name, (taps, _) in sums.items()}, "sums:\n" + "".join(bodies)
+
+
 def make_update(rng, names):
     """A tree in which every name occurs, and its text."""
     whole = tree(rng, names, rng.choice((1, 2, 3, 4)))
@@ -97,13 +110,12 @@ def make_spec(index, seed, attempt=0):
     dimensions = (3, 2, 3, 1, 2)[index % 5]
     storage = STORAGES[index // 5 % 3]
     space = Space(dimensions, storage, random_specs.RULES, LIMITS[dimensions])
-    shape = rng.choices((random_specs.star_spec, random_specs.taps_spec, random_specs.box_spec), (50, 30, 20))[0]
-    _, body = shape(rng, "exact", space)
+    sums, body = make_operator(rng, space)
     faces, boundary = random_specs.make_boundary(rng, space)
     fields = {f"c{i}": rng.choice((storage, storage, *STORAGES)) for i in range(rng.randint(0, 4))}
     scalars = [f"s{i}" for i in range(rng.choice((0, 0, 1, 2)))]
     previous = "u_old" if rng.random() < 0.5 else None
-    names = [["name", "u"], ["name", "sum"], *(["name", one] for one in (*fields, *scalars))]
+    names = [["name", one] for one in ("u", *sums, *fields, *scalars)]
     names += [["name", previous]] if previous else []
     if rng.random() < 0.4:
         axis = rng.choice(space.axes)
@@ -117,10 +129,13 @@ def make_spec(index, seed, attempt=0):
         text += "fields: " + ("[" if plain else "{") + ", ".join(told) + ("]\n" if plain else "}\n")
     text += f"scalars: [{', '.join(scalars)}]\n" if scalars else ""
     text += f'update: "{update}"\n'
-    if rng.random() < 0.1 and dimensions == 2:
-        far = [f"{{at: [{rng.randint(-40, 40)}, {rng.randint(-200, 200)}], weight: {rng.randint(1, 9)}}}" for _ in range(3)]
-        text = text.replace(body, "shape: taps\ncoefficients: [" + ", ".join(dict.fromkeys(far)) + "]\n")
-    expected = {"fields": fields, "scalars": scalars, "previous": previous, "tree": meaning, "boundary": faces}
+    if rng.random() < 0.1 and dimensions == 2 and "sum" in sums:
+        far = {(0, rng.randint(-40, 40), rng.randint(-200, 200)): rng.randint(1, 9) for _ in range(3)}
+        taps = [f"{{at: [{y}, {x}], weight: {weight}}}" for (_, y, x), weight in far.items()]
+        text = text.replace(body, "shape: taps\ncoefficients: [" + ", ".join(taps) + "]\n")
+        sums = {"sum": far}
+    told = {one: [[*at, weight] for at, weight in taps.items()] for one, taps in sums.items()}
+    expected = {"sums": told, "fields": fields, "scalars": scalars, "previous": previous, "tree": meaning, "boundary": faces}
     return name, text, expected
 
 

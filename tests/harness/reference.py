@@ -43,6 +43,7 @@ class Tap:
     at: tuple  # dz, dy, dx
     weight: float  # the spec's
     packed: float  # the sum of its terms
+    sum: int = 0  # whose tap it is, of a spec that names several
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,7 +172,7 @@ def load_plan(path):
             storage=STORAGES[data["storage"]],
             accuracy=data.get("accuracy", "full"),
             faces=read_faces(data["boundary"]),
-            taps=tuple(Tap(tuple(tap["at"]), float(tap["weight"]), float(tap["packed"])) for tap in data["taps"]),
+            taps=tuple(Tap(tuple(tap["at"]), float(tap["weight"]), float(tap["packed"]), int(tap.get("sum", 0))) for tap in data["taps"]),
             tap_rows=tuple(TapRow(row["dz"], row["dy"], row["low"], row["high"]) for row in data["tap_rows"]),
             chained_mmas=int(data["chained_mmas"]),
             terms=int(data["weights"]["terms"]),

@@ -1049,6 +1049,63 @@ TEST(Plan, CoresKeepTheSumOfWeights) {
   EXPECT_EQ(weights.packed_sum, 1);
 }
 
+/// Two sums of a row each, `rows` apart: a heat step of weights that f32 does not hold, and three times it.
+spec::StencilSpec two_sums(int rows, spec::Storage storage) {
+  spec::StencilSpec stencil = with_weights({0.1, 0.1, 0.6, 0.1, 0.1});
+  stencil.storage = storage;
+  stencil.sums = {{"a", spec::Shape::taps}, {"b", spec::Shape::taps}};
+  stencil.update.emplace();
+  stencil.update->nodes = {{spec::UpdateOperation::sum, 0, 0, {}, {}},
+                           {spec::UpdateOperation::sum, 0, 1, {}, {}},
+                           {spec::UpdateOperation::multiply, 0, 0, {}, {0, 1}}};
+  const std::vector<spec::Tap> first = stencil.taps;
+  for (spec::Tap tap : first) {
+    tap.at[spec::axis_y] += rows;
+    tap.weight *= 3;
+    tap.sum = 1;
+    stencil.taps.push_back(tap);
+  }
+  std::sort(stencil.taps.begin(), stencil.taps.end(), [](const spec::Tap& a, const spec::Tap& b) {
+    return std::pair(a.at, a.sum) < std::pair(b.at, b.sum);
+  });
+  return stencil;
+}
+
+TEST(Plan, EachOfSeveralSumsKeepsThatOfItsWeights) {
+  const KernelPlan plan = plan_of(two_sums(0, spec::Storage::f32), Engine::cuda);
+  double sums[2] = {};
+  for (const RoundedTap& tap : plan.weights.taps) sums[tap.sum] += tap.packed;
+  EXPECT_EQ(sums[0], 1);
+  EXPECT_NEAR(sums[1], 3, 0x1p-25);
+  // The bound is that of the sum with most taps, not of all.
+  spec::StencilSpec one = with_weights({0.1, 0.1, 0.6, 0.1, 0.1});
+  one.storage = spec::Storage::f32;
+  EXPECT_EQ(plan.error_bound.sum, plan_of(one, Engine::cuda).error_bound.sum);
+}
+
+TEST(Plan, SumsWaitFromTheirFirstRowToTheLastOfAll) {
+  for (const int rows : {0, 1, 4}) {
+    const Contraction contraction = contraction_of(two_sums(rows, spec::Storage::f32), Engine::cuda);
+    EXPECT_EQ(contraction.taps.size(), 10U);
+    EXPECT_EQ(sums_in_flight(contraction.taps), 1 + 1 + rows);
+    EXPECT_TRUE(std::is_sorted(
+        contraction.taps.begin(), contraction.taps.end(), [](const CoreTap& a, const CoreTap& b) {
+          return std::tuple(a.row, a.step, a.column, a.sum) < std::tuple(b.row, b.step, b.column, b.sum);
+        }));
+  }
+}
+
+TEST(Plan, SeveralSumsAreComputedOnCudaCores) {
+  for (const spec::Storage storage : {spec::Storage::f16, spec::Storage::bf16, spec::Storage::f32}) {
+    EXPECT_EQ(default_of(two_sums(1, storage)), Engine::cuda);
+    EXPECT_TRUE(check_supported(two_sums(1, storage), Engine::sparse).has_errors());
+    EXPECT_TRUE(check_supported(two_sums(1, storage), Engine::dense).has_errors());
+    spec::StencilSpec steps = two_sums(1, storage);
+    steps.steps = 4;
+    EXPECT_TRUE(check_supported(steps, Engine::cuda).has_errors());
+  }
+}
+
 TEST(Plan, CoresTake3DStencilsWhoseMmasTakeLonger) {
   // A star of radius 4: with weights of one term 9 MMAs, which take less than memory; of two terms 18.
   for (const double power : {1.0, 1.1}) {

@@ -3,6 +3,7 @@
 
 #include <spider/boundary.h>
 #include <spider/instructions.h>
+#include <spider/update.h>
 #include <spider/words.h>
 
 #include <cstdint>
@@ -55,12 +56,31 @@ SPIDER_DEVICE constexpr int taps_before_row(int row) {
 }
 
 /// Adds a tap's products to neighbouring sums; `numbers` begin at column `first` from the first sum's own.
-template <class Stencil, int t, int first, class Number, int outputs>
-SPIDER_DEVICE void add_tap(const Number* numbers, Number (&sums)[outputs]) {
+template <class Stencil, int t, int first, class Number, int sum_count, int outputs>
+SPIDER_DEVICE void add_tap(const Number* numbers, Number (&sums)[sum_count][outputs]) {
   constexpr auto tap = Stencil::taps[t];
+  constexpr int sum = SumsOf<Stencil>::of_tap(t);
   SPIDER_UNROLL
   for (int i = 0; i < outputs; ++i)
-    sums[i] = device::multiply_add(tap.weight, numbers[i + tap.column - first], sums[i]);
+    sums[sum][i] = device::multiply_add(tap.weight, numbers[i + tap.column - first], sums[sum][i]);
+}
+
+/// Makes sums 0, or those of others.
+template <class Number, int sum_count, int outputs>
+SPIDER_DEVICE void clear_sums(Number (&sums)[sum_count][outputs]) {
+  SPIDER_UNROLL
+  for (int sum = 0; sum < sum_count; ++sum) {
+    SPIDER_UNROLL
+    for (int i = 0; i < outputs; ++i) sums[sum][i] = 0;
+  }
+}
+template <class Number, int sum_count, int outputs>
+SPIDER_DEVICE void copy_sums(const Number (&from)[sum_count][outputs], Number (&to)[sum_count][outputs]) {
+  SPIDER_UNROLL
+  for (int sum = 0; sum < sum_count; ++sum) {
+    SPIDER_UNROLL
+    for (int i = 0; i < outputs; ++i) to[sum][i] = from[sum][i];
+  }
 }
 
 /// Which of a lane's neighbouring outputs are the sweep's, and how they are stored.

@@ -121,8 +121,11 @@ SPIDER_DEVICE float divide(float a, float b) {
   asm("div.full.f32 %0, %1, %2;" : "=f"(quotient) : "f"(a), "f"(b));
   return quotient;
 }
+/// sqrt.approx.f32 (9.7.3.15), within 2^-23: rounded to nearest it would be four times as many instructions.
 SPIDER_DEVICE float square_root(float a) {
-  return __fsqrt_rn(a);
+  float root;
+  asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(a));
+  return root;
 }
 /// max.f32 and min.f32 (9.7.3.12): of a NaN and a number it is the number, and -0 lies below +0.
 SPIDER_DEVICE float larger(float a, float b) {

@@ -90,6 +90,7 @@ struct FurtherField {
 
 constexpr int most_further_fields = 9;  // `previous` and 8 of the spec's
 constexpr int most_scalars = 16;
+constexpr int most_sums = 8;
 
 /// The same for a kernel with an update. There aligned_output says that rows of further fields start on 16
 /// bytes as well.
@@ -209,9 +210,10 @@ struct TapRow {
 };
 
 /// One tap with the weight that the kernel multiplies with: the sum of its packed terms.
-struct Tap {
+struct Tap {  // NOLINT(*-optin.performance.Padding): generated files leave out `sum` where there is one
   std::int32_t dz, dy, dx;
   double weight;
+  std::int32_t sum = 0;  ///< whose tap it is, where an update has several
 };
 
 /// What lies beyond a face, with the meanings of stencils/README.md.
@@ -237,7 +239,7 @@ struct spider_kernel {
   std::int32_t form_count = 0;
   const spider::TapRow* tap_rows = nullptr;
   std::int32_t tap_row_count = 0;
-  const spider::Tap* taps = nullptr;  ///< ascending in (dz, dy, dx)
+  const spider::Tap* taps = nullptr;  ///< ascending in (dz, dy, dx, sum)
   std::int32_t tap_count = 0;
   std::int32_t products = 0;               ///< MMAs chained into one output, for error bounds
   spider::Face faces[3][2] = {};           ///< axes z, y, x; low, high

@@ -95,15 +95,17 @@ struct PointInputs {
     prefetch_fields(sweep, place, Fields{});
   }
 
-  /// The results of the points, from their sums.
+  /// The results of the points, from their sums, in the place of the first.
   SPIDER_DEVICE void update(const UpdateArguments& sweep, const PointPlace& place,
-                            Number (&sums)[outputs]) const {
+                            OutputSums<Stencil, outputs>& sums) const {
     SPIDER_UNROLL
     for (int i = 0; i < outputs; ++i) {
-      UpdatePointOf<Number> point{sweep, {place.z, place.y, place.x + i}, 0, sums[i], {}};
+      UpdatePointOf<Number> point{sweep, {place.z, place.y, place.x + i}, 0, {}, {}};
+      SPIDER_UNROLL
+      for (int sum = 0; sum < SumsOf<Stencil>::count; ++sum) point.sums[sum] = sums[sum][i];
       if constexpr (Stencil::reads_input) point.u = number<Cells>(input, i);
       find_numbers(i, point, Fields{});
-      sums[i] = Stencil::update(point);
+      sums[0][i] = Stencil::update(point);
     }
   }
 

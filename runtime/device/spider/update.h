@@ -1,4 +1,4 @@
-/// Updates: what becomes of a point's sum, where a spec says it (stencils/README.md, "Fields and updates").
+/// Updates: what becomes of a point's sums, where a spec says it (stencils/README.md, "Fields and updates").
 ///
 /// An `Update` has, as static members,
 /// - FurtherFields: FurtherFields of the cells of what it reads at the point, `previous` first;
@@ -33,6 +33,23 @@ struct HasUpdate<Stencil, std::void_t<typename Stencil::FurtherFields>> : std::t
 template <class Stencil>
 using ArgumentsOf = std::conditional_t<HasUpdate<Stencil>::value, UpdateArguments, SweepArguments>;
 
+/// The sums of a point. A stencil with several has their number, sum_count, and tap_sums, which tells whose
+/// each tap is.
+template <class Stencil, class = void>
+struct SumsOf {
+  static constexpr int count = 1;
+  SPIDER_DEVICE static constexpr int of_tap(int /*tap*/) { return 0; }
+};
+template <class Stencil>
+struct SumsOf<Stencil, std::void_t<decltype(Stencil::sum_count)>> {
+  static constexpr int count = Stencil::sum_count;
+  SPIDER_DEVICE static constexpr int of_tap(int tap) { return Stencil::tap_sums[tap]; }
+};
+
+/// Those of a lane's neighbouring outputs. An update leaves its results in the first.
+template <class Stencil, int outputs>
+using OutputSums = typename Stencil::Cells::Number[SumsOf<Stencil>::count][outputs];
+
 /// The storage of what an update reads at a point.
 template <class... Cells>
 struct FurtherFields {
@@ -44,7 +61,8 @@ template <class Number>
 struct UpdatePointOf {
   const UpdateArguments& sweep;
   std::int64_t place[3];  ///< z, y, x
-  Number u, sum;
+  Number u;
+  Number sums[most_sums];
   Number field[most_further_fields];
 
   SPIDER_DEVICE Number index(int axis) const { return static_cast<Number>(place[axis] - sweep.first[axis]); }

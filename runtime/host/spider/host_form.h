@@ -16,9 +16,9 @@ namespace spider {
 inline namespace device_1 {
 namespace loops {
 
-/// sums[x] = sum of weight * row[x + dx] for x from 0 to before `count`. `rows` has a pointer for each (dz,
-/// dy) that has a tap, ascending, to where dx is 0. Rows and sums hold Numbers of the storage, and do not
-/// overlap.
+/// sums[x] = sum of weight * row[x + dx] for x from 0 to before `count`; of several sums, one behind the
+/// other, sums[i * count + x] is the i-th. `rows` has a pointer for each (dz, dy) that has a tap, ascending,
+/// to where dx is 0. Rows and sums hold Numbers of the storage, and do not overlap.
 using SumRow = void (*)(const void* const* rows, void* sums, std::int64_t count);
 
 /// A row of points along x whose sums an update is to replace by their results: all Numbers of the storage.
@@ -46,6 +46,7 @@ struct Stencil {
   const std::int32_t* further_storages = nullptr;
   int further_count = 0;
   bool reads_input = false;
+  int sum_count = 1;
 };
 
 /// Sweeps the box of the arguments.
@@ -67,6 +68,11 @@ template <const auto& taps>
 struct TapList {
   static constexpr int count = static_cast<int>(sizeof(taps) / sizeof(Tap));
 
+  static constexpr int sum_count() {
+    int last = 0;
+    for (const Tap& tap : taps) last = tap.sum > last ? tap.sum : last;
+    return last + 1;
+  }
   static constexpr bool begins_row(int i) {
     return i == 0 || taps[i].dz != taps[i - 1].dz || taps[i].dy != taps[i - 1].dy;
   }
@@ -84,45 +90,52 @@ struct TapList {
   }
 };
 
-/// Adds taps first, first + 1, ... to the sums of `count` columns.
+/// Adds taps first, first + 1, ... to the sums of `count` columns; from sum to sum it is `pitch` Numbers.
 template <class Number, const auto& taps, bool adds_old_value, int first, int... next>
 inline void add_taps(const Number* const* rows, Number* __restrict sums, std::int64_t count,
-                     std::integer_sequence<int, next...> /*taps*/) {
+                     std::int64_t pitch, std::integer_sequence<int, next...> /*taps*/) {
   using List = TapList<taps>;
   constexpr int kept = adds_old_value ? List::middle() : -1;
   constexpr bool begins = first == 0;
   const Number* const from[] = {rows[List::row(first + next)]...};
   for (std::int64_t x = 0; x < count; ++x) {
-    Number sum = begins ? Number{0} : sums[x];
-    ((sum = device::multiply_add(std::integral_constant<int, first + next>{} == kept
-                                     ? static_cast<Number>(taps[first + next].weight - 1)
-                                     : static_cast<Number>(taps[first + next].weight),
-                                 from[next][x + taps[first + next].dx], sum)),
+    Number sum[List::sum_count()];
+    for (int i = 0; i < List::sum_count(); ++i) sum[i] = begins ? Number{0} : sums[i * pitch + x];
+    ((sum[taps[first + next].sum] =
+          device::multiply_add(std::integral_constant<int, first + next>{} == kept
+                                   ? static_cast<Number>(taps[first + next].weight - 1)
+                                   : static_cast<Number>(taps[first + next].weight),
+                               from[next][x + taps[first + next].dx], sum[taps[first + next].sum])),
      ...);
-    sums[x] = sum;
+    for (int i = 0; i < List::sum_count(); ++i) sums[i * pitch + x] = sum[i];
   }
 }
 
 template <class Number, const auto& taps, bool adds_old_value, int first>
-inline void add_all_taps(const Number* const* rows, Number* sums, std::int64_t count) {
+inline void add_all_taps(const Number* const* rows, Number* sums, std::int64_t count, std::int64_t pitch) {
   constexpr int left = TapList<taps>::count - first;
   constexpr int now = left < taps_per_loop ? left : taps_per_loop;
-  add_taps<Number, taps, adds_old_value, first>(rows, sums, count, std::make_integer_sequence<int, now>{});
-  if constexpr (left > now) add_all_taps<Number, taps, adds_old_value, first + now>(rows, sums, count);
+  add_taps<Number, taps, adds_old_value, first>(rows, sums, count, pitch,
+                                                std::make_integer_sequence<int, now>{});
+  if constexpr (left > now) add_all_taps<Number, taps, adds_old_value, first + now>(rows, sums, count, pitch);
 }
 
 /// The same of very many taps.
 template <class Number, const auto& taps, bool adds_old_value>
-inline void add_listed_taps(const Number* const* rows, Number* __restrict sums, std::int64_t count) {
+inline void add_listed_taps(const Number* const* rows, Number* __restrict sums, std::int64_t count,
+                            std::int64_t pitch) {
   using List = TapList<taps>;
   constexpr int kept = adds_old_value ? List::middle() : -1;
-  for (std::int64_t x = 0; x < count; ++x) sums[x] = 0;
+  for (int i = 0; i < List::sum_count(); ++i) {
+    for (std::int64_t x = 0; x < count; ++x) sums[i * pitch + x] = 0;
+  }
   int row = -1;
   for (int i = 0; i < List::count; ++i) {
     if (List::begins_row(i)) ++row;
     const Number* from = rows[row] + taps[i].dx;
     const auto weight = static_cast<Number>(i == kept ? taps[i].weight - 1 : taps[i].weight);
-    for (std::int64_t x = 0; x < count; ++x) sums[x] = device::multiply_add(weight, from[x], sums[x]);
+    Number* __restrict sum = sums + taps[i].sum * pitch;
+    for (std::int64_t x = 0; x < count; ++x) sum[x] = device::multiply_add(weight, from[x], sum[x]);
   }
 }
 
@@ -135,12 +148,13 @@ void sum_row(const void* const* untyped_rows, void* untyped_sums, std::int64_t c
   for (int row = 0; row < row_count; ++row) rows[row] = static_cast<const Number*>(untyped_rows[row]);
   auto* sums = static_cast<Number*>(untyped_sums);
   const std::int64_t strip = List::count <= taps_per_loop ? count : strip_columns;
+  const std::int64_t pitch = count;
   while (count > 0) {
     const std::int64_t columns = count < strip ? count : strip;
     if constexpr (List::count <= most_unrolled_taps) {
-      add_all_taps<Number, taps, adds_old_value, 0>(rows, sums, columns);
+      add_all_taps<Number, taps, adds_old_value, 0>(rows, sums, columns, pitch);
     } else {
-      add_listed_taps<Number, taps, adds_old_value>(rows, sums, columns);
+      add_listed_taps<Number, taps, adds_old_value>(rows, sums, columns, pitch);
     }
     if constexpr (kept >= 0) {
       const Number* old = rows[List::row(kept)];
@@ -153,13 +167,14 @@ void sum_row(const void* const* untyped_rows, void* untyped_sums, std::int64_t c
 }
 
 /// A generated file's update of a row.
-template <class Number, class Update>
+template <class Number, class Update, int sum_count>
 void update_row(const UpdateRow& row) {
   constexpr int count = Update::FurtherFields::count;
   const auto* input = static_cast<const Number*>(row.input);
   auto* sums = static_cast<Number*>(row.sums);
   for (std::int64_t i = 0; i < row.count; ++i) {
-    UpdatePointOf<Number> point{row.sweep, {row.z, row.y, row.x + i}, 0, sums[i], {}};
+    UpdatePointOf<Number> point{row.sweep, {row.z, row.y, row.x + i}, 0, {}, {}};
+    for (int k = 0; k < sum_count; ++k) point.sums[k] = sums[k * row.count + i];
     if constexpr (Update::reads_input) point.u = input[i];
     for (int k = 0; k < count; ++k) point.field[k] = static_cast<const Number*>(row.further[k])[i];
     sums[i] = Update::update(point);
@@ -198,10 +213,11 @@ struct Meaning {
                     tap_rows,     static_cast<std::int32_t>(sizeof(tap_rows) / sizeof(TapRow)),
                     faces,        sum_row<Number, taps, adds_old_value>};
     if constexpr (has_update) {
-      stencil.update = update_row<Number, Update>;
+      stencil.update = update_row<Number, Update, TapList<taps>::sum_count()>;
       stencil.further_storages = StoragesOf<typename Update::FurtherFields>::storages;
       stencil.further_count = Update::FurtherFields::count;
       stencil.reads_input = Update::reads_input;
+      stencil.sum_count = TapList<taps>::sum_count();
     }
     return stencil;
   }

@@ -236,7 +236,7 @@ struct Cores2d {
   }
 
   /// Sums of the output rows in flight, in turn.
-  using Sums = Number[steps][outputs];
+  using Sums = OutputSums<Stencil, outputs>[steps];
 
   /// Adds input row i to the sums of the output row that tap t takes it to, where the tile has that row.
   template <int i, int t, int first>
@@ -282,11 +282,11 @@ struct Cores2d {
   template <int complete>
   SPIDER_DEVICE static void update_row(const ArgumentsOf<Stencil>& field, const Tile& tile,
                                        const OutputClip& clip, bool wanted, const Rows& rows,
-                                       Number (&sum)[outputs]) {
+                                       OutputSums<Stencil, outputs>& sums) {
     const PointPlace place{0, tile.row + complete, tile.lane_column};
     const bool whole = wanted && clip.whole;
     const std::uint32_t bits = wanted ? clip.single : 0;
-    PointInputs<Stencil, outputs> inputs;
+    PointInputs<Stencil, outputs> inputs{};
     if constexpr (!holds_inputs()) {
       inputs.load(field, place, whole, bits);
     } else {
@@ -295,7 +295,7 @@ struct Cores2d {
       for (int i = 0; i < vector_words; ++i) inputs.input[i] = word_of<Word>(own, i);
       inputs.load_fields(field, place, whole, bits, typename Stencil::FurtherFields{});
     }
-    inputs.update(field, place, sum);
+    inputs.update(field, place, sums);
   }
 
   /// Adds input row i, and stores the output row that is complete with it.
@@ -306,13 +306,12 @@ struct Cores2d {
     add_row<i>(rows[i], sums);
     constexpr int complete = i - (steps - 1);
     if constexpr (complete >= 0) {
-      Number(&sum)[outputs] = sums[complete % steps];
+      OutputSums<Stencil, outputs>& row = sums[complete % steps];
       if constexpr (HasUpdate<Stencil>::value)
-        update_row<complete>(field, tile, clip, complete < rows_left, rows, sum);
-      store_outputs<Cells, false, HasUpdate<Stencil>::value>(to, complete < rows_left, clip, sum);
+        update_row<complete>(field, tile, clip, complete < rows_left, rows, row);
+      store_outputs<Cells, false, HasUpdate<Stencil>::value>(to, complete < rows_left, clip, row[0]);
       to += tile.output_stride;
-      SPIDER_UNROLL
-      for (int j = 0; j < outputs; ++j) sum[j] = 0;
+      clear_sums(row);
     }
   }
 

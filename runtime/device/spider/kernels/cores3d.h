@@ -119,7 +119,8 @@ struct Cores3d {
   }
 
   /// Sums of the output planes in flight, the one that is complete next first.
-  using Sums = Number[planes_in_flight][rows_per_thread][outputs];
+  using RowSums = OutputSums<Stencil, outputs>;
+  using Sums = RowSums[planes_in_flight][rows_per_thread];
 
   /// Adds a tap row's products to a row of outputs. Taps that lead to the planes that are complete first come
   /// first: then sums move from plane to plane without an instruction of their own.
@@ -168,9 +169,11 @@ struct Cores3d {
     for (int plane = 0; plane < planes_in_flight; ++plane) {
       SPIDER_UNROLL
       for (int row = 0; row < rows_per_thread; ++row) {
-        SPIDER_UNROLL
-        for (int i = 0; i < outputs; ++i)
-          sums[plane][row][i] = plane + 1 < planes_in_flight ? sums[plane + 1][row][i] : Number{0};
+        if (plane + 1 < planes_in_flight) {
+          copy_sums(sums[plane + 1][row], sums[plane][row]);
+        } else {
+          clear_sums(sums[plane][row]);
+        }
       }
     }
   }
@@ -191,7 +194,7 @@ struct Cores3d {
     }
 
     SPIDER_DEVICE void update(const UpdateArguments& field, const PointPlace& place,
-                              Number (&sums)[rows_per_thread][outputs]) const {
+                              RowSums (&sums)[rows_per_thread]) const {
       SPIDER_UNROLL
       for (int k = 0; k < rows_per_thread; ++k)
         rows[k].update(field, {place.z, place.y + k, place.x}, sums[k]);
@@ -270,7 +273,7 @@ struct Cores3d {
           SPIDER_UNROLL
           for (int k = 0; k < rows_per_thread; ++k) {
             store_outputs<Cells, inside, updates>(next_output + k * field.output_stride[1],
-                                                  inside || k < rows_left, clip, sums[0][k]);
+                                                  inside || k < rows_left, clip, sums[0][k][0]);
           }
         }
         next_output += field.output_stride[0];

@@ -265,7 +265,7 @@ struct CudaCores {
   using Numbers = Number[window_words * per_word];
 
   /// Sums of the output steps in flight.
-  using Sums = Number[steps_in_flight][outputs];
+  using Sums = OutputSums<Stencil, outputs>[steps_in_flight];
 
   /// The window of this lane, whose first output's cell is at `cells`: by the widest loads that are aligned.
   SPIDER_DEVICE static void load_window(Shared cells, Numbers& numbers) {
@@ -330,13 +330,9 @@ struct CudaCores {
     constexpr bool moves = turns == 1;
     if constexpr (moves) {
       SPIDER_UNROLL
-      for (int j = steps_in_flight - 1; j > 0; --j) {
-        SPIDER_UNROLL
-        for (int i = 0; i < outputs; ++i) sums[j][i] = sums[j - 1][i];
-      }
+      for (int j = steps_in_flight - 1; j > 0; --j) copy_sums(sums[j - 1], sums[j]);
     }
-    SPIDER_UNROLL
-    for (int i = 0; i < outputs; ++i) sums[moves ? 0 : complete][i] = 0;
+    clear_sums(sums[moves ? 0 : complete]);
   }
 
   /// The tap rows of a band, as bits from step_low on.
@@ -542,9 +538,9 @@ struct CudaCores {
   /// Updates the sums of a complete step, counted from the walk's first.
   template <bool inside>
   SPIDER_DEVICE static void update_step(const ArgumentsOf<Stencil>& field, const Walk& walk, int step,
-                                        const OutputClip& clip, Number (&sums)[outputs]) {
+                                        const OutputClip& clip, OutputSums<Stencil, outputs>& sums) {
     const PointPlace place = place_of(walk, walk.first_step + step);
-    PointInputs<Stencil, outputs> inputs;
+    PointInputs<Stencil, outputs> inputs{};
     inputs.load(field, place, inside || clip.whole, clip.single);
     inputs.update(field, place, sums);
   }
@@ -595,7 +591,8 @@ struct CudaCores {
                                                 sums[complete]);
           }
         }
-        store_outputs<Cells, path == Path::interior>(to, step >= steps_in_flight - 1, clip, sums[complete]);
+        store_outputs<Cells, path == Path::interior>(to, step >= steps_in_flight - 1, clip,
+                                                     sums[complete][0]);
         to += stride;
         retire_step<turns>(sums, complete);
       }
@@ -608,6 +605,17 @@ struct CudaCores {
   SPIDER_DEVICE static CoreTapOf<Number> tap_of_table(int i, std::integer_sequence<int, t...> /*taps*/) {
     SPIDER_CONSTANTS CoreTapOf<Number> table[] = {Stencil::taps[t]...};
     return table[i];
+  }
+
+  /// Whose tap i is.
+  template <int... t>
+  SPIDER_DEVICE static int sum_of_table([[maybe_unused]] int i, std::integer_sequence<int, t...> /*taps*/) {
+    if constexpr (SumsOf<Stencil>::count == 1) {
+      return 0;
+    } else {
+      SPIDER_CONSTANTS int table[] = {SumsOf<Stencil>::of_tap(t)...};
+      return table[i];
+    }
   }
 
   /// The bits of a cell of an input row, wherever the boundary takes it from.
@@ -630,10 +638,12 @@ struct CudaCores {
     };
     SPIDER_NO_UNROLL
     for (std::int32_t step = walk.first_step; step < walk.first_step + walk.steps; ++step) {
-      Number sums[outputs] = {};
+      OutputSums<Stencil, outputs> sums = {};
       SPIDER_NO_UNROLL
       for (int t = 0; t < Stencil::tap_count; ++t) {
-        const CoreTapOf<Number> tap = tap_of_table(t, std::make_integer_sequence<int, Stencil::tap_count>{});
+        const auto taps = std::make_integer_sequence<int, Stencil::tap_count>{};
+        const CoreTapOf<Number> tap = tap_of_table(t, taps);
+        const int sum_of_tap = sum_of_table(t, taps);
         const std::int64_t offset =
             (step + tap.step) * walk.input_stride[0] + (walk.row + tap.row) * walk.input_stride[1];
         const RowPlace row =
@@ -644,7 +654,11 @@ struct CudaCores {
           const Column x = walk.column + tap.column + 32 * i;
           const Element bits =
               inside ? device::load_field(walk.input + (row.offset + x)) : fetch_cell(walk, row, x);
-          sums[i] = device::multiply_add(tap.weight, Cells::number(bits, 0), sums[i]);
+          SPIDER_UNROLL
+          for (int sum = 0; sum < SumsOf<Stencil>::count; ++sum) {  // whose places are constants
+            if (sum == sum_of_tap)
+              sums[sum][i] = device::multiply_add(tap.weight, Cells::number(bits, 0), sums[sum][i]);
+          }
         }
       }
       Element* to =
@@ -654,13 +668,15 @@ struct CudaCores {
         if constexpr (HasUpdate<Stencil>::value) {
           PointPlace place = place_of(walk, step);
           place.x += 32 * i;
-          PointInputs<Stencil, 1> inputs;
+          PointInputs<Stencil, 1> inputs{};
           inputs.load(field, place, false, is_wanted(i) ? 1 : 0);
-          Number number[1] = {sums[i]};
-          inputs.update(field, place, number);
-          sums[i] = number[0];
+          OutputSums<Stencil, 1> of_point;
+          SPIDER_UNROLL
+          for (int sum = 0; sum < SumsOf<Stencil>::count; ++sum) of_point[sum][0] = sums[sum][i];
+          inputs.update(field, place, of_point);
+          sums[0][i] = of_point[0][0];
         }
-        device::store_field_if(is_wanted(i), to + 32 * i, Cells::cell(sums[i]));
+        device::store_field_if(is_wanted(i), to + 32 * i, Cells::cell(sums[0][i]));
       }
     }
   }

@@ -126,7 +126,7 @@ class Writer {
     const std::string& b = text(second);
     const bool is_right = *joined == right;
     const std::string other = text(is_right ? left : right);
-    return name("float",
+    return name(type_,
                 fmt::format("spider::device::multiply_add({}{}, {}, {}{})", subtracts && is_right ? "-" : "",
                             a, b, subtracts && !is_right ? "-" : "", other));
   }

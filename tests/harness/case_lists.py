@@ -134,6 +134,7 @@ def special_values(plan):
         "f16": ("smooth", "limit"),
         "bf16": ("small", "large", "limit"),
         "f32": ("offset", "small", "large", "steep", "limit"),
+        "f64": ("offset", "small", "large", "steep", "limit"),
     }[plan.storage.name]
 
 

@@ -19,10 +19,8 @@ from spider_library import NULL, OK, OVERLAP, UNSUPPORTED, Buffer, CallFailed, F
 from storage import STORAGES
 from sweep_case import input_around, make_guard, make_layout
 
-F32_ROUNDING = 2.0**-24
-LEAST = 2.0**-149
-DIVISION_ROUNDING = 2.0**-22  # of quotients and roots: two units in the last place on a device
-FUNCTION_ROUNDING = 2.0**-21  # of C's functions of f32 numbers, on a device or a host: a few units
+QUOTIENT_ROUNDINGS = 4  # of quotients and roots, in roundings to nearest: of f32 two units in the last place on a device
+FUNCTION_ROUNDINGS = 8  # of C's functions, on a device or a host: a few units
 COMPARISONS = {
     "<": numpy.less,
     "<=": numpy.less_equal,
@@ -49,19 +47,22 @@ FUNCTIONS = {
 EXACT = ("abs", "floor", "ceil", "round")
 
 
-def rounded(value, error, rounding=F32_ROUNDING):
-    """A result with the rounding of the operation that made it."""
-    return value, error + rounding * (numpy.abs(value) + error) + LEAST
-
-
-def evaluate(node, known):
-    """(values, bounds of their errors) of a tree, in float64; `known` gives those of leaves."""
+def evaluate(node, known, storage):
+    """(values, bounds of their errors) of a tree, in float64, of f64 fields in long doubles; `known` gives those of
+    leaves."""
     kind = node[0]
+    rounding, least = storage.arithmetic
+    number = numpy.longdouble if storage.name == "f64" else numpy.float64
+
+    def rounded(value, error, roundings=1):
+        """A result with the rounding of the operation that made it."""
+        return value, error + roundings * rounding * (numpy.abs(value) + error) + least
+
     if kind == "number":
-        return rounded(numpy.float64(node[1]), 0.0)
+        return rounded(number(node[1]), 0.0)
     if kind in ("name", "index", "extent"):
         return known[node[1]]
-    parts = [evaluate(one, known) for one in node[1:]]
+    parts = [evaluate(one, known, storage) for one in node[1:]]
     if kind in COMPARISONS:
         (a, a_error), (b, b_error) = parts
         return COMPARISONS[kind](a, b), numpy.abs(a - b) <= a_error + b_error
@@ -79,7 +80,7 @@ def evaluate(node, known):
         change = numpy.maximum(*(numpy.abs(FUNCTIONS[kind](x + side * error) - value) for side in (-1, 1)))
         if kind in EXACT:
             return value, change
-        return rounded(value, 1.01 * change, DIVISION_ROUNDING if kind == "sqrt" else FUNCTION_ROUNDING)
+        return rounded(value, 1.01 * change, QUOTIENT_ROUNDINGS if kind == "sqrt" else FUNCTION_ROUNDINGS)
     (a, a_error), (b, b_error) = parts
     if kind == "min":
         return numpy.minimum(a, b), numpy.maximum(a_error, b_error)
@@ -92,12 +93,12 @@ def evaluate(node, known):
     if kind == "*":
         return rounded(a * b, numpy.abs(a) * b_error + numpy.abs(b) * a_error + a_error * b_error)
     if kind == "/":
-        least = numpy.maximum(numpy.abs(b) - b_error, 1e-30)
-        return rounded(a / b, (a_error + numpy.abs(a / b) * b_error) / least, DIVISION_ROUNDING)
+        smallest = numpy.maximum(numpy.abs(b) - b_error, 1e-30)
+        return rounded(a / b, (a_error + numpy.abs(a / b) * b_error) / smallest, QUOTIENT_ROUNDINGS)
     if kind == "^":
         power = int(node[2][1])
         change = (numpy.abs(a) + a_error) ** power - numpy.abs(a) ** power
-        return rounded(a**power, change, power * F32_ROUNDING)
+        return rounded(a**power, change, power)
     raise ValueError(f"an operation that this harness does not know: {kind}")
 
 
@@ -197,13 +198,14 @@ class Subject:
             total, magnitude = reference.sweep_field(plan, extent, read)
             known[name] = (total, of_result * numpy.abs(total) + of_sum * magnitude + absolute)
         known |= {name: (point.numbers, 0.0) for name, point in points.items()}
-        known |= {name: (numpy.float64(numpy.float32(value)), 0.0) for name, value in scalars.items()}
+        held, number = (numpy.float64, numpy.longdouble) if self.plan.storage.name == "f64" else (numpy.float32, numpy.float64)
+        known |= {name: (held(value).astype(number), 0.0) for name, value in scalars.items()}
         for axis, letter in enumerate("zyx"):
             shape = [1, 1, 1]
             shape[axis] = -1
             known["i" + letter] = (numpy.arange(extent[axis], dtype=float).reshape(shape), 0.0)
             known["n" + letter] = (numpy.float64(extent[axis]), 0.0)
-        value, error = evaluate(self.tree, known)
+        value, error = evaluate(self.tree, known, self.plan.storage)
         return numpy.broadcast_to(value, extent), numpy.broadcast_to(error, extent)
 
     def run(self, extent, rng, aligned, in_place=None, box=None, parts=None):
@@ -317,7 +319,7 @@ class Subject:
             self.failures.append(f"{len(changed)} cells written outside, first {layout.describe(changed[0])}")
         got = storage.decode(after[positions])
         value, error = value[inside], error[inside]
-        bound = error + storage.rounding * (numpy.abs(value) + error) + storage.subnormal_rounding + LEAST
+        bound = error + storage.rounding * (numpy.abs(value) + error) + storage.subnormal_rounding + storage.arithmetic[1]
         with numpy.errstate(invalid="ignore"):
             wrong = ~(numpy.abs(got - value) <= bound) & (numpy.abs(value) + error < storage.overflow)
         if wrong.any():

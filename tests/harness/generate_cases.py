@@ -31,6 +31,9 @@ REQUIRED = {
     (1, "f32"): set(random_specs.RULES),
     (3, "f32"): set(random_specs.RULES),
     (3, "bf16"): set(random_specs.RULES),
+    (1, "f64"): set(random_specs.RULES),
+    (2, "f64"): set(random_specs.RULES),
+    (3, "f64"): set(random_specs.RULES),
 }
 # The farthest reach to ask for on each axis, and what to be content with.
 REACHES = {"z": (15, 8, 4, 2, 1, 0), "y": (31, 15, 7, 3, 1, 0), "x": (127, 31, 15, 7, 3, 1, 0)}
@@ -142,7 +145,7 @@ class Generator:
 
     def spaces(self):
         """All of them; what is missing of REQUIRED is an error."""
-        kinds = list(itertools.product((2, 1, 3), ("f16", "f32", "bf16")))
+        kinds = list(itertools.product((2, 1, 3), ("f16", "f32", "bf16", "f64")))
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             spaces = [space for space in pool.map(lambda kind: self.space(*kind), kinds) if space]
         known = {known_as(space): set(space.rules) for space in spaces}

@@ -39,7 +39,9 @@ class Space:
 
 
 def is_exact(value, storage):
-    """Is a number exact as one operand term: f16 for f16 and f32 fields, bf16 for bf16 ones?"""
+    """Is a number exact as one operand term: f16 for f16 and f32 fields, bf16 for bf16 ones? Doubles are the spec's."""
+    if storage == "f64":
+        return True
     if storage == "bf16":
         return struct.unpack("<I", struct.pack("<f", value))[0] & 0xFFFF == 0 and as_f32(value) == value
     return struct.unpack("<e", struct.pack("<e", value))[0] == value
@@ -334,6 +336,26 @@ BANDS = (
     ("bf16", chosen_taps("exact", [(dy, 0) for dy in range(-1, 8)] + [(0, dx) for dx in (-8, -6)])),
 )
 
+# Of f64, each way of CUDA cores: tiles, walks with two outputs a thread and with one, tables, planes; and a constant that no
+# f32 holds.
+TENTHS = {"z": ("constant", 0.1), "y": ("mirror", 0), "x": ("constant", 1e-300)}
+F64 = {
+    1: (chosen_box("inexact", [7]), chosen_taps("inexact", [(-127,), (31,), (127,)])),
+    2: (
+        with_faces(chosen_box("inexact", [1, 1]), **TENTHS),
+        chosen_star("inexact", 4),
+        with_faces(chosen_box("inexact", [3, 3]), **TENTHS),
+        chosen_box("inexact", [7, 7]),
+        chosen_box("inexact", [15, 15], 0.9),
+    ),
+    3: (
+        with_faces(chosen_star("inexact", 1), **TENTHS),
+        chosen_star("inexact", 4),
+        chosen_box("inexact", [2, 2, 2]),
+        with_faces(chosen_taps("inexact", [(-3, 0, -1), (-1, 1, 2), (0, -14, 0)]), **TENTHS),
+    ),
+}
+
 # The first specs of each number of dimensions are chosen: corners that a draw would rarely hit. They go to the storages
 # in turn.
 CHOSEN = {
@@ -403,7 +425,7 @@ CHOSEN = {
 }
 # How often each number of dimensions, and each storage, is drawn where it exists.
 SHARES = {1: 15, 2: 45, 3: 40}
-STORAGE_SHARES = {"f16": 50, "f32": 30, "bf16": 20}
+STORAGE_SHARES = {"f16": 50, "f32": 30, "bf16": 20, "f64": 15}
 
 
 def choose_space(rng, spaces):
@@ -415,11 +437,12 @@ def chosen_specs(spaces):
     """(space, kind, maker, what else is given) of all chosen specs that some space holds."""
     specs = []
     for dimensions, makers in CHOSEN.items():
-        having = [space for space in spaces if space.dimensions == dimensions]
-        for number, (kind, maker, *given) in enumerate(makers):
+        all_of_them = [space for space in spaces if space.dimensions == dimensions]
+        having = [space for space in all_of_them if space.storage != "f64"] or all_of_them
+        for number, (kind, maker, *given) in enumerate((*makers, *(with_storage(chosen, "f64") for chosen in F64[dimensions]))):
             if having:
                 more = given[0] if given else {}
-                of_storage = [space for space in having if space.storage == more.get("storage")]
+                of_storage = [space for space in all_of_them if space.storage == more.get("storage")]
                 specs.append(((of_storage or having)[number % len(of_storage or having)], kind, maker, more))
     return specs
 
@@ -478,6 +501,7 @@ def make_steps_spec(index, seed, spaces, attempt, place):
     """The same of one that takes many steps in a sweep, the place-th of them."""
     rng = random.Random(f"{seed}/steps/{index}/{attempt}")
     name = f"random_{index:03d}"
+    spaces = [space for space in spaces if space.storage != "f64"]  # whose steps are taken one by one
     kinds = [kind for kind in (2, 3, 1) if any(space.dimensions == kind for space in spaces)]
     dimensions = kinds[place % len(kinds)]
     turn = place // len(kinds)

@@ -14,7 +14,7 @@ import random_specs
 from random_specs import AXES, Space
 
 DEFAULT_COUNT = 36
-STORAGES = ("f32", "f16", "bf16")
+STORAGES = ("f32", "f16", "bf16", "f64")
 LIMITS = {1: (0, 0, 9), 2: (0, 5, 9), 3: (4, 4, 5)}
 PRECEDENCE = {"?": 0, "<": 1, "<=": 1, ">": 1, ">=": 1, "==": 1, "!=": 1, "+": 2, "-": 2, "*": 3, "/": 3, "negate": 4, "^": 5}
 FUNCTIONS = ("abs", "sqrt", "cbrt", "exp", "log", "sin", "cos", "tanh", "erf", "floor", "ceil", "round", "atan", "min", "max")
@@ -108,11 +108,12 @@ def make_spec(index, seed, attempt=0):
     rng = random.Random(f"{seed}/updates/{index}/{attempt}")
     name = f"update_{index:03d}"
     dimensions = (3, 2, 3, 1, 2)[index % 5]
-    storage = STORAGES[index // 5 % 3]
+    storage = STORAGES[index // 5 % len(STORAGES)]
     space = Space(dimensions, storage, random_specs.RULES, LIMITS[dimensions])
     sums, body = make_operator(rng, space)
     faces, boundary = random_specs.make_boundary(rng, space)
-    fields = {f"c{i}": rng.choice((storage, storage, *STORAGES)) for i in range(rng.randint(0, 4))}
+    narrow = STORAGES[:3] if storage != "f64" else STORAGES  # fields of f64 go with sums of f64
+    fields = {f"c{i}": rng.choice((storage, storage, *narrow)) for i in range(rng.randint(0, 4))}
     scalars = [f"s{i}" for i in range(rng.choice((0, 0, 1, 2)))]
     previous = "u_old" if rng.random() < 0.5 else None
     names = [["name", one] for one in ("u", *sums, *fields, *scalars)]

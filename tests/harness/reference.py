@@ -1,4 +1,4 @@
-"""What a sweep must compute, in float64 and independently of the generator: boundary rules as index maps, the cells that
+"""What a sweep must compute, in float64 (for f64 fields in long doubles) and independently of the generator: boundary rules as index maps, the cells that
 a kernel may read, the sum over taps, the error bound, and SciPy with numpy.pad as an oracle for all of that.
 
 Everything has three axes, z, y, x; those that a stencil lacks have extent 1."""
@@ -61,8 +61,9 @@ def block_of(data):
     if data.get("template") == "stream3d":
         streaming = data["passes"][0]["streaming"]
         return streaming["warps_per_block"] * streaming["rows_per_warp"], 128
-    ring = (data.get("cores") or {}).get("ring")
-    return (ring["warps_down"] * ring["rows_per_thread"], ring["warps_across"] * 128) if ring else ()
+    cores = data.get("cores") or {}
+    ring = cores.get("ring")
+    return (ring["warps_down"] * ring["rows_per_thread"], ring["warps_across"] * 32 * cores["outputs"]) if ring else ()
 
 
 def tile_of(data):
@@ -394,8 +395,8 @@ def valid_cells(plan, extent, box=None):
 def apply_taps(plan, extended, extent, exact_weights=False):
     """(sum of weight * x, sum of |weight * x|) over the taps, per interior cell, in float64. Where the kernel adds the
     old value itself, the second sum is that of what its operands hold."""
-    total = numpy.zeros(extent)
-    magnitude = numpy.zeros(extent)
+    total = numpy.zeros(extent, extended.dtype)
+    magnitude = numpy.zeros(extent, extended.dtype)
     for tap in plan.taps:
         part = tuple(
             slice(plan.reach[axis][0] + tap.at[axis], plan.reach[axis][0] + tap.at[axis] + extent[axis])
@@ -482,12 +483,13 @@ def error_bound(plan, total, magnitude, largest):
 
 
 def core_error_bound(plan, total, magnitude):
-    """The same on CUDA cores: a multiply-add for each tap, rounded once to f32, to nearest; then the result. Of several
+    """The same on CUDA cores: a multiply-add for each tap, rounded once to f32, or f64, to nearest; then the result. Of several
     steps each adds as much, and what rounding weights in another unit, and changes of that unit, come to."""
     roundings = len(plan.taps) if plan.steps == 1 else plan.steps * (len(plan.taps) + 24)
     growth = 1 if plan.steps == 1 else 2.0**25 * max(1, sum(abs(tap.packed) for tap in plan.taps)) ** plan.steps
-    bound = 1.001 * roundings * 2.0**-24 * magnitude + roundings * growth * 2.0**-150
-    if plan.storage.name == "f32":
+    rounding, least = plan.storage.arithmetic
+    bound = 1.001 * roundings * rounding * magnitude + roundings * growth * least
+    if plan.storage.name in ("f32", "f64"):
         return bound
     return bound + 1.001 * plan.storage.rounding * numpy.abs(total) + plan.storage.subnormal_rounding
 

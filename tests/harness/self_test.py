@@ -169,7 +169,7 @@ def run(library, plans, names, seed):
         value = sweep.output_after[middle]
         largest = inner.ravel()[numpy.argmax(numpy.abs(storage.decode(sweep.output_after[inner])))]
         bits = sweep.output_after[largest]
-        coarse = bits ^ {"f16": 1 << 6, "bf16": 1 << 3, "f32": 1 << 19}[storage.name]  # a sixteenth of a power of two
+        coarse = bits ^ {"f16": 1 << 6, "bf16": 1 << 3, "f32": 1 << 19, "f64": 1 << 48}[storage.name]  # a sixteenth of a power of two
         must_fail(f"{name}: a cell never written", changed("output_after", inner[last], storage.poison))
         must_fail(f"{name}: a NaN result", changed("output_after", inner[0, 0, 0], storage.quiet_nan))
         must_fail(f"{name}: a wrong sign", changed("output_after", largest, bits ^ storage.sign_bit))

@@ -16,7 +16,7 @@ constexpr std::string_view starter = R"(# A stencil for spider-gen.
 stencil: @name@   # the file's name without .yaml
 description: one step of the heat equation, 5 points
 dimensions: 2
-storage: f16   # how values lie in memory
+storage: f16   # how values lie in memory: f16, bf16, f32 or f64
 
 # Names for the expressions below, from top to bottom. -D alpha=0.1 on the command line overrides one.
 parameters:

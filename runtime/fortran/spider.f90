@@ -5,8 +5,9 @@
 !> x rows x columns with axes z, y, x. Extents and offsets of the C interface are z, y, x; those of `spider_field_create`,
 !> and the shapes of arrays, are Fortran's x, y, z.
 !>
-!> Fortran has no 16-bit reals. Values of kernels that store f16 or bf16 are converted from and to default reals by
-!> `spider_field_set` and `spider_field_get`, or by `spider_to_f16`, `spider_to_bf16` and their inverses, one by one.
+!> Fields of f32 are default reals, those of f64 double precision. Fortran has no 16-bit reals. Values of kernels that store
+!> f16 or bf16 are converted from and to default reals by `spider_field_set` and `spider_field_get`, or by `spider_to_f16`,
+!> `spider_to_bf16` and their inverses, one by one.
 !>
 !> A generated kernel is a function without arguments:
 !>
@@ -28,7 +29,7 @@ module spider
     SPIDER_ERROR_DEVICE = 9, SPIDER_ERROR_MEMORY = 10, SPIDER_ERROR_LAUNCH = 11, SPIDER_ERROR_EMULATION = 12
   integer(c_int32_t), parameter, public :: SPIDER_ABI = 1
   ! What a kernel stores.
-  integer(c_int32_t), parameter, public :: SPIDER_F16 = 0, SPIDER_F32 = 1, SPIDER_BF16 = 2
+  integer(c_int32_t), parameter, public :: SPIDER_F16 = 0, SPIDER_F32 = 1, SPIDER_BF16 = 2, SPIDER_F64 = 3
 
   !> struct spider_field: a grid in memory that somebody else owns.
   type, bind(c), public :: spider_field
@@ -203,13 +204,14 @@ module spider
     spider_status_string, spider_last_error, spider_allocate, spider_free, spider_upload, spider_download, &
     spider_synchronize, spider_clear
 
-  !> Fills the interior of a field from an array of its shape; values are rounded to what the kernel stores.
+  !> Fills the interior of a field from an array of its shape, of default reals or double precision; values are rounded to
+  !> what the kernel stores, doubles by way of default reals where that is no f64.
   interface spider_field_set
-    module procedure set_1d, set_2d, set_3d
+    module procedure set_1d, set_2d, set_3d, set_1d_double, set_2d_double, set_3d_double
   end interface
   !> Copies the interior of a field into an array of its shape. Waits for the legacy default stream's work only.
   interface spider_field_get
-    module procedure get_1d, get_2d, get_3d
+    module procedure get_1d, get_2d, get_3d, get_1d_double, get_2d_double, get_3d_double
   end interface
 
   public :: spider_string, spider_error, spider_get_info, spider_to_f16, spider_from_f16, spider_to_bf16, spider_from_bf16, &
@@ -495,7 +497,43 @@ contains
     status = get(field, size(values, 1), size(values, 2), size(values, 3), values)
   end function
 
-  integer(c_int32_t) function set(field, columns, rows, planes, values) result(status)
+  integer(c_int32_t) function set_1d_double(field, values) result(status)
+    type(spider_owned_field), intent(in) :: field
+    real(c_double), intent(in) :: values(:)
+    status = set_double(field, size(values), 1, 1, values)
+  end function
+
+  integer(c_int32_t) function set_2d_double(field, values) result(status)
+    type(spider_owned_field), intent(in) :: field
+    real(c_double), intent(in) :: values(:, :)
+    status = set_double(field, size(values, 1), size(values, 2), 1, values)
+  end function
+
+  integer(c_int32_t) function set_3d_double(field, values) result(status)
+    type(spider_owned_field), intent(in) :: field
+    real(c_double), intent(in) :: values(:, :, :)
+    status = set_double(field, size(values, 1), size(values, 2), size(values, 3), values)
+  end function
+
+  integer(c_int32_t) function get_1d_double(field, values) result(status)
+    type(spider_owned_field), intent(in) :: field
+    real(c_double), intent(out) :: values(:)
+    status = get_double(field, size(values), 1, 1, values)
+  end function
+
+  integer(c_int32_t) function get_2d_double(field, values) result(status)
+    type(spider_owned_field), intent(in) :: field
+    real(c_double), intent(out) :: values(:, :)
+    status = get_double(field, size(values, 1), size(values, 2), 1, values)
+  end function
+
+  integer(c_int32_t) function get_3d_double(field, values) result(status)
+    type(spider_owned_field), intent(in) :: field
+    real(c_double), intent(out) :: values(:, :, :)
+    status = get_double(field, size(values, 1), size(values, 2), size(values, 3), values)
+  end function
+
+  recursive integer(c_int32_t) function set(field, columns, rows, planes, values) result(status)
     type(spider_owned_field), intent(in) :: field
     integer, intent(in) :: columns, rows, planes
     real(c_float), intent(in), target :: values(columns, rows, planes)
@@ -505,6 +543,8 @@ contains
     select case (field%storage)
     case (SPIDER_F32)
       status = copy(field, c_loc(values), .true.)
+    case (SPIDER_F64)
+      status = set_double(field, columns, rows, planes, real(values, c_double))
     case (SPIDER_F16)
       bits = spider_to_f16(values)
       status = copy(field, c_loc(bits), .true.)
@@ -514,15 +554,21 @@ contains
     end select
   end function
 
-  integer(c_int32_t) function get(field, columns, rows, planes, values) result(status)
+  recursive integer(c_int32_t) function get(field, columns, rows, planes, values) result(status)
     type(spider_owned_field), intent(in) :: field
     integer, intent(in) :: columns, rows, planes
     real(c_float), intent(out), target :: values(columns, rows, planes)
     integer(c_int16_t), allocatable, target :: bits(:, :, :)
+    real(c_double), allocatable :: doubles(:, :, :)
     status = SPIDER_ERROR_EXTENT
     if (any(field%c%extent /= [planes, rows, columns])) return
     if (field%storage == SPIDER_F32) then
       status = copy(field, c_loc(values), .false.)
+      return
+    else if (field%storage == SPIDER_F64) then
+      allocate (doubles(columns, rows, planes))
+      status = get_double(field, columns, rows, planes, doubles)
+      if (status == SPIDER_OK) values = real(doubles, c_float)
       return
     end if
     allocate (bits(columns, rows, planes))
@@ -530,6 +576,35 @@ contains
     if (status /= SPIDER_OK) return
     if (field%storage == SPIDER_F16) values = spider_from_f16(bits)
     if (field%storage == SPIDER_BF16) values = spider_from_bf16(bits)
+  end function
+
+  recursive integer(c_int32_t) function set_double(field, columns, rows, planes, values) result(status)
+    type(spider_owned_field), intent(in) :: field
+    integer, intent(in) :: columns, rows, planes
+    real(c_double), intent(in), target :: values(columns, rows, planes)
+    status = SPIDER_ERROR_EXTENT
+    if (any(field%c%extent /= [planes, rows, columns])) return
+    if (field%storage == SPIDER_F64) then
+      status = copy(field, c_loc(values), .true.)
+    else
+      status = set(field, columns, rows, planes, real(values, c_float))
+    end if
+  end function
+
+  recursive integer(c_int32_t) function get_double(field, columns, rows, planes, values) result(status)
+    type(spider_owned_field), intent(in) :: field
+    integer, intent(in) :: columns, rows, planes
+    real(c_double), intent(out), target :: values(columns, rows, planes)
+    real(c_float), allocatable :: singles(:, :, :)
+    status = SPIDER_ERROR_EXTENT
+    if (any(field%c%extent /= [planes, rows, columns])) return
+    if (field%storage == SPIDER_F64) then
+      status = copy(field, c_loc(values), .false.)
+      return
+    end if
+    allocate (singles(columns, rows, planes))
+    status = get(field, columns, rows, planes, singles)
+    if (status == SPIDER_OK) values = singles
   end function
 
   !> The interior from or to an array without gaps on the host, a plane at a time.
@@ -557,6 +632,7 @@ contains
   pure integer(c_int64_t) function element_bytes(field)
     type(spider_owned_field), intent(in) :: field
     element_bytes = merge(4_c_int64_t, 2_c_int64_t, field%storage == SPIDER_F32)
+    if (field%storage == SPIDER_F64) element_bytes = 8
   end function
 
   pure integer(c_int64_t) function round_up(number, multiple)

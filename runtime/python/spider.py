@@ -31,12 +31,12 @@ from typing import Any, Sequence
 __all__ = ["Error", "Field", "Info", "Kernel", "Library", "Points", "load"]
 
 ABI = 1
-STORAGES = {0: "f16", 1: "f32", 2: "bf16"}
+STORAGES = {0: "f16", 1: "f32", 2: "bf16", 3: "f64"}
 _BACKENDS = ("cuda", "emulated", "host")  # by number
 #: What the array interfaces call each storage. No Python type is bf16: "<V2" is that of ml_dtypes and PyTorch. Bit
 #: patterns ("<u2") serve for both kinds of 16 bits.
-_TYPES = {"f16": ("<f2", "<u2"), "f32": ("<f4",), "bf16": ("<V2", "<u2")}
-_ELEMENT_BYTES = {"f16": 2, "f32": 4, "bf16": 2}
+_TYPES = {"f16": ("<f2", "<u2"), "f32": ("<f4",), "bf16": ("<V2", "<u2"), "f64": ("<f8",)}
+_ELEMENT_BYTES = {"f16": 2, "f32": 4, "bf16": 2, "f64": 8}
 
 
 class Error(RuntimeError):
@@ -55,7 +55,7 @@ class Info:
     generator: str
     spec_hash: str
     dimensions: int
-    storage: str  #: f16, f32, bf16
+    storage: str  #: f16, f32, bf16, f64
     accumulate: str
     steps: int  #: time steps that one sweep advances
     reach_low: tuple[int, int, int]  #: how far taps go below a point, >= 0
@@ -739,20 +739,20 @@ class Field:
         return self
 
     def download(self) -> Any:
-        """The interior as a NumPy array: float16 for f16, float32 for f32 and for bf16."""
+        """The interior as a NumPy array: float16 for f16, float32 for f32 and for bf16, float64 for f64."""
         import numpy
 
-        bits = numpy.empty(self.shape, numpy.uint32 if self._size == 4 else numpy.uint16)
+        bits = numpy.empty(self.shape, {2: numpy.uint16, 4: numpy.uint32, 8: numpy.uint64}[self._size])
         self._copy(self.library._c.spider_download, bits.ctypes.data, to_field=False)
         if self.storage == "bf16":
             return (bits.astype(numpy.uint32) << 16).view(numpy.float32)
-        return bits.view(numpy.float32 if self.storage == "f32" else numpy.float16)
+        return bits.view({"f16": numpy.float16, "f32": numpy.float32, "f64": numpy.float64}[self.storage])
 
     def _bits(self, array: Any) -> Any:
         import numpy
 
-        if self.storage == "f16":
-            return array.astype(numpy.float16)
+        if self.storage in ("f16", "f64"):
+            return array.astype(numpy.float16 if self.storage == "f16" else numpy.float64)
         single = numpy.ascontiguousarray(array, numpy.float32)
         if self.storage == "f32":
             return single

@@ -12,7 +12,6 @@ FUNCTIONS = {name: getattr(math, name) for name in (
     "sqrt", "exp", "log", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "erf")}
 FUNCTIONS |= {"abs": abs, "min": min, "max": max, "floor": math.floor, "ceil": math.ceil, "pi": math.pi,
               "cbrt": lambda x: math.copysign(abs(x) ** (1 / 3), x), "round": lambda x: math.copysign(math.floor(abs(x) + 0.5), x)}
-DEFAULTS = {"accumulate": "f32", "accuracy": "full"}
 DIFFERENCES = ("derivative", "laplacian")  # whose `accuracy` is another
 
 
@@ -175,7 +174,8 @@ def differences(tree: Mapping, told: dict) -> list[str]:
     """Where what --explain tells of a kernel is not what the spec says."""
     spec = Reader(tree)
     shape = spec.keys["shape"].text if "shape" in spec.keys else None
-    problems = [f"{key} is {told[key]}" for key, default in DEFAULTS.items()
+    defaults = {"accumulate": "f64" if told["storage"] == "f64" else "f32", "accuracy": "full"}
+    problems = [f"{key} is {told[key]}" for key, default in defaults.items()
                 if told[key] != (spec.keys[key].text
                                  if key in spec.keys and not (key == "accuracy" and shape in DIFFERENCES)
                                  else default)]

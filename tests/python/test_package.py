@@ -103,6 +103,28 @@ class Calls(unittest.TestCase):
         np.testing.assert_array_equal(heat()(np.repeat(u, 2, axis=0)[::2]), wanted)
         np.testing.assert_array_equal(heat()(memoryview_like(u)), wanted)
 
+    def test_doubles(self):
+        one = spider_gen.stencil({**HEAT, "storage": "f64"}, backend="host")
+        u = field(dtype=np.float64)
+        self.assertTrue((u != u.astype(np.float32)).any())
+        wanted = u
+        for _ in range(3):
+            wanted = step(wanted)
+        got = one.iterate(u, 3)
+        self.assertEqual(got.dtype, np.float64)
+        np.testing.assert_allclose(got, wanted, rtol=4e-16 * 3 * 5)
+        np.testing.assert_allclose(one(np.pad(u, 3)[3:-3, 3:-3]), step(u), rtol=4e-16 * 5)
+        with self.assertRaisesRegex(TypeError, "takes f64, and u is float32: pass u.astype.numpy.float64"):
+            one(u.astype(np.float32))
+
+    def test_doubles_with_other_fields(self):
+        one = spider_gen.stencil({**HEAT, "storage": "f64", "previous": "u_old", "fields": {"c": {"storage": "f16"}, "d": None},
+                                  "scalars": ["s"], "update": "u_old + c*sum + d/s"}, backend="host")
+        rng = np.random.default_rng(5)
+        u, old, d = (rng.random((20, 30)) for _ in range(3))
+        c = rng.random((20, 30)).astype(np.float16)
+        np.testing.assert_allclose(one(u, u_old=old, c=c, d=d, s=0.1), old + c.astype(float) * step(u) + d / 0.1, rtol=4e-16 * 9)
+
     def test_bf16_by_its_bits(self):
         one = spider_gen.stencil({**HEAT, "storage": "bf16"}, backend="host")
         bits = (field().view(np.uint32) >> 16).astype(np.uint16)

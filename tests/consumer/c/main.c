@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "diffusion.h"
+#include "fine.h"
 #include "slope.h"
 #include "tilt.h"
 #include "tint.h"
@@ -83,7 +84,9 @@ static void require(spider_status status, const char* what) {
 /* One element of a field of that storage. */
 static void store(void* memory, int i, int32_t storage) {
   const int value = input_value(i / columns, i % columns);
-  if (storage == SPIDER_F32) {
+  if (storage == SPIDER_F64) {
+    ((double*)memory)[i] = value / 7.0;
+  } else if (storage == SPIDER_F32) {
     ((float*)memory)[i] = (float)value / 7;
   } else {
     ((uint16_t*)memory)[i] = storage == SPIDER_F16 ? to_half(value) : to_bfloat((float)value);
@@ -91,6 +94,7 @@ static void store(void* memory, int i, int32_t storage) {
 }
 
 static double load(const void* memory, int i, int32_t storage) {
+  if (storage == SPIDER_F64) return ((const double*)memory)[i];
   if (storage == SPIDER_F32) return ((const float*)memory)[i];
   const uint16_t bits = ((const uint16_t*)memory)[i];
   return storage == SPIDER_F16 ? from_half(bits) : from_bfloat(bits);
@@ -99,9 +103,12 @@ static double load(const void* memory, int i, int32_t storage) {
 /* The number of cells that are not what the loops say, within a part of it: what the kernel's header
  * promises. */
 static int wrong_cells(const spider_kernel* kernel, double (*expected)(int, int), double part) {
-  static float memory[cells]; /* room for any storage */
+  static double memory[cells]; /* room for any storage */
   const spider_kernel_info* info = spider_info(kernel);
-  const uint64_t pitch = columns * (info->storage == SPIDER_F32 ? sizeof(float) : sizeof(uint16_t));
+  const uint64_t element = info->storage == SPIDER_F64   ? sizeof(double)
+                           : info->storage == SPIDER_F32 ? sizeof(float)
+                                                         : sizeof(uint16_t);
+  const uint64_t pitch = columns * element;
   spider_field in = {NULL, {1, rows, columns}, {0, columns}};
   spider_field out = in;
   int wrong = 0;
@@ -124,6 +131,7 @@ static int wrong_cells(const spider_kernel* kernel, double (*expected)(int, int)
 
 int main(void) {
   const int wrong = wrong_cells(diffusion_kernel(), diffusion_of, 1.0 / 2048) +
+                    wrong_cells(fine_kernel(), tilt_of, 1.0 / ((int64_t)1 << 48)) +
                     wrong_cells(slope_kernel(), slope_of, 1.0 / 2048) +
                     wrong_cells(tilt_kernel(), tilt_of, 1.0 / (1 << 18)) +
                     wrong_cells(tint_kernel(), tint_of, 1.0 / 256);

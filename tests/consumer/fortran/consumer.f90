@@ -1,4 +1,4 @@
-!> Calls generated kernels of f16, f32 and bf16 from Fortran and compares with plain loops.
+!> Calls generated kernels of f16, bf16, f32 and f64 from Fortran and compares with plain loops.
 !>
 !> An array here is a(columns, rows): Fortran's first index is x, the fast one, which specs and C name last.
 program consumer
@@ -9,6 +9,10 @@ program consumer
 
   interface
     function diffusion_kernel() bind(c) result(kernel)
+      import :: c_ptr
+      type(c_ptr) :: kernel
+    end function
+    function fine_kernel() bind(c) result(kernel)
       import :: c_ptr
       type(c_ptr) :: kernel
     end function
@@ -37,7 +41,7 @@ program consumer
   integer, parameter :: columns = 133, rows = 37
   integer :: wrong
 
-  wrong = wrong_conversions() + wrong_diffusion(3) + wrong_relaxation() + wrong_shift() + wrong_statuses() + wrong_swing() &
+  wrong = wrong_conversions() + wrong_diffusion(3) + wrong_relaxation() + wrong_shift() + wrong_statuses() + wrong_swing() + wrong_doubles() &
     + wrong_mean(tilt_kernel(), SPIDER_F32, [0.5, 0.1, 0.1, 0.2, 0.1], 1 / 7.0, 2.0**(-18)) &
     + wrong_mean(tint_kernel(), SPIDER_BF16, [0.5, 0.125, 0.0625, 0.25, 0.0625], 1.0, 2.0**(-8))
   if (wrong /= 0) error stop 'the results are wrong'
@@ -117,6 +121,43 @@ contains
     wrong = count(abs(values - expected) > part * expected)
     if (info%storage /= storage) wrong = wrong + 1
     print '(2a, i0, a)', spider_string(info%name), ': ', wrong, ' cells wrong'
+    call spider_field_destroy(in)
+    call spider_field_destroy(out)
+  end function
+
+  !> The same of doubles: reals that no default real holds come back as they are, and default reals are taken, too.
+  integer function wrong_doubles() result(wrong)
+    type(spider_owned_field) :: in, out
+    real(c_double) :: p(0:columns + 1, 0:rows + 1), values(columns, rows), expected(columns, rows)
+    real(c_float) :: rounded(columns, rows)
+    integer :: x, y
+    do y = 1, rows
+      do x = 1, columns
+        p(x, y) = (1 + modulo(7 * y * y + 13 * x + x * y, 97)) / 7.0_c_double
+      end do
+    end do
+    p(0, :) = p(1, :)
+    p(columns + 1, :) = p(columns, :)
+    p(:, 0) = p(:, 1)
+    p(:, rows + 1) = p(:, rows)
+    expected = 0.5_c_double * p(1:columns, 1:rows) + 0.1_c_double * (p(1:columns, 0:rows - 1) + p(1:columns, 2:rows + 1)) &
+      + 0.2_c_double * p(0:columns - 1, 1:rows) + 0.1_c_double * p(2:columns + 1, 1:rows)
+    call require(spider_field_create(fine_kernel(), [columns, rows], in))
+    call require(spider_field_create(fine_kernel(), [columns, rows], out))
+    call require(spider_field_set(in, p(1:columns, 1:rows)))
+    call require(spider_field_get(in, values))
+    wrong = count(abs(values - p(1:columns, 1:rows)) > 0)
+    call require(spider_apply(fine_kernel(), in%c, out%c, c_null_ptr))
+    call require(spider_synchronize(c_null_ptr))
+    call require(spider_field_get(out, values))
+    wrong = wrong + count(abs(values - expected) > 2.0_c_double**(-48) * expected)
+    rounded = real(p(1:columns, 1:rows), c_float)
+    call require(spider_field_set(in, rounded))
+    call require(spider_field_get(in, values))
+    wrong = wrong + count(abs(values - rounded) > 0)
+    call require(spider_field_get(in, rounded))
+    wrong = wrong + count(abs(values - rounded) > 0)
+    print '(a, i0, a)', 'fine: ', wrong, ' cells wrong'
     call spider_field_destroy(in)
     call spider_field_destroy(out)
   end function

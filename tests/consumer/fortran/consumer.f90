@@ -41,7 +41,8 @@ program consumer
   integer, parameter :: columns = 133, rows = 37
   integer :: wrong
 
-  wrong = wrong_conversions() + wrong_diffusion(3) + wrong_relaxation() + wrong_shift() + wrong_statuses() + wrong_swing() + wrong_doubles() &
+  wrong = wrong_conversions() + wrong_diffusion(3) + wrong_relaxation() + wrong_shift() + wrong_statuses() + wrong_swing() &
+    + wrong_doubles() &
     + wrong_mean(tilt_kernel(), SPIDER_F32, [0.5, 0.1, 0.1, 0.2, 0.1], 1 / 7.0, 2.0**(-18)) &
     + wrong_mean(tint_kernel(), SPIDER_BF16, [0.5, 0.125, 0.0625, 0.25, 0.0625], 1.0, 2.0**(-8))
   if (wrong /= 0) error stop 'the results are wrong'

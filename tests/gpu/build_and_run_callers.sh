@@ -12,7 +12,7 @@ usage: build_and_run_callers.sh [--spider-gen FILE] [--kernels DIR] [--build DIR
   --build       folder of what is compiled
   --arch        default: that of the first GPU
   --steps       default: build,run, and generate where --spider-gen is given; what one machine built another may run
-  --only        some of: misuse c cpp graph fortran python (default: all)
+  --only        some of: misuse c cpp graph acoustic fortran python (default: all)
 PYTHON names the Python that calls (default: the first of python3, /usr/bin/python3 that has NumPy). PyTorch and CuPy take
 part where it has them. Compilers of other languages that are missing are skipped, and said.
 END_OF_USAGE
@@ -28,7 +28,7 @@ build=${TMPDIR:-/tmp}/spider-gpu-callers
 arch=
 jobs=$(nproc)
 steps=
-only='misuse c cpp graph fortran python'
+only='misuse c cpp graph acoustic fortran python'
 while (($#)); do
   case $1 in
     --help) usage; exit 0 ;;
@@ -54,7 +54,7 @@ skip() {
 wants() { [[ ,$steps, == *,$1,* ]]; }
 asked() { [[ " $only " == *" $1 "* ]]; }
 for caller in $only; do
-  [[ " misuse c cpp graph fortran python " == *" $caller "* ]] || { usage >&2; exit 2; }
+  [[ " misuse c cpp graph acoustic fortran python " == *" $caller "* ]] || { usage >&2; exit 2; }
 done
 
 if wants run || { wants build && [[ -z $arch ]]; }; then
@@ -69,10 +69,11 @@ if wants build; then [[ -x $nvcc ]] || skip "no nvcc on PATH or in /usr/local/cu
 fortran=$(command -v gfortran || true)
 
 if wants generate; then
-  for caller in c cpp graph fortran python; do
+  for caller in c cpp graph acoustic fortran python; do
     asked "$caller" || continue
     "$spider_gen" "$callers/$caller"/*.yaml -o "$kernels/$caller"
   done
+  ! asked cpp || "$spider_gen" "$callers/cpp/upwind.yaml" --name fast_upwind -D c=1/2 -o "$kernels/cpp"
 fi
 
 objects=()
@@ -103,6 +104,10 @@ build_callers() {
       cpp)
         compile cpp_main "$callers/cpp/main.cpp" "${cxx[@]/c++17/c++20}" "-I$kernels/cpp" "-I$callers/cpp/filters"
         compile cpp_filters "$callers/cpp/filters/filters.cpp" "${cxx[@]/c++17/c++20}" "-I$kernels/cpp" ;;
+      acoustic)
+        for source in "$callers"/acoustic/*.cpp; do
+          compile "acoustic_$(basename -- "$source" .cpp)_program" "$source" "${cxx[@]/c++17/c++20}" "-I$kernels/acoustic"
+        done ;;
       graph) compile graph_main "$callers/graph/main.cpp" "${cxx[@]}" "-I$kernels/graph" ;;
     esac
     case $caller in

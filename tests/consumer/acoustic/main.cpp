@@ -116,7 +116,7 @@ Picture seismogram_of(const Shot& shot, const Record& record) {
     const double time = static_cast<double>(i / columns + 1) / static_cast<double>(steps);
     louder.push_back(record.trace[i] * static_cast<float>(time * time));
   }
-  const float scale = magnitude_of(louder, 0.02);
+  const float scale = magnitude_of(louder, 0.1);
   const std::size_t every = std::max<std::size_t>(1, steps / std::max<std::size_t>(columns, 256));
   Picture picture{0, static_cast<std::uint32_t>(columns), {}};
   for (std::size_t step = 0; step < steps; step += every, ++picture.rows) {
@@ -159,7 +159,7 @@ Options read_options(int count, char** words) {
                                   ": there are --size, --steps, --picture, --seismogram");
     }
   }
-  if (options.steps == 0) options.steps = options.size * 5 / 2;
+  if (options.steps == 0) options.steps = 4 * options.size;
   if (count > 1 && (options.size < 32 || options.steps < 1))
     throw std::invalid_argument("--size is at least 32, and --steps at least 1");
   return options;

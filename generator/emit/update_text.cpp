@@ -178,7 +178,7 @@ class Writer {
       case UpdateOperation::input:
         return "p.u";
       case UpdateOperation::sum:
-        return name("float", fmt::format("p.sums[{}]", node.which),
+        return name(type_, fmt::format("p.sums[{}]", node.which),
                     spec_.sums[static_cast<std::size_t>(node.which)].name);
       case UpdateOperation::previous:
         return name(type_, "p.field[0]", spec_.previous->name);

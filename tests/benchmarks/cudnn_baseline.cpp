@@ -148,7 +148,7 @@ DeviceMemory upload_filter(const Stencil& stencil, const Shape& shape, int stora
   const auto bytes = static_cast<std::size_t>(element_bytes(storage));
   std::vector<std::uint8_t> packed;
   for (const double weight : weights) {
-    const std::uint32_t bits = encode(storage, weight);
+    const std::uint64_t bits = encode(storage, weight);
     for (std::size_t byte = 0; byte < bytes; ++byte)
       packed.push_back(static_cast<std::uint8_t>(bits >> 8 * byte));
   }

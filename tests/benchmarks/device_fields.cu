@@ -24,6 +24,12 @@ __device__ float rounded(float value) {
   return value;
 }
 
+__global__ void fill_random_doubles(double* to, std::int64_t count, std::uint64_t seed) {
+  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step)
+    to[i] = random_double(seed, static_cast<std::uint64_t>(i));
+}
+
 template <class Element>
 __global__ void fill_random(Element* to, std::int64_t count, std::uint64_t seed, float limit) {
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
@@ -32,9 +38,9 @@ __global__ void fill_random(Element* to, std::int64_t count, std::uint64_t seed,
   }
 }
 
-/// Bit patterns of elements of 2 or 4 bytes, widened.
+/// Bit patterns of elements of 2, 4 or 8 bytes, widened.
 template <class Bits>
-__global__ void gather(const Bits* from, const std::int64_t* indices, std::uint32_t* to, int count) {
+__global__ void gather(const Bits* from, const std::int64_t* indices, std::uint64_t* to, int count) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < count) to[i] = from[indices[i]];
 }
@@ -46,7 +52,11 @@ void fill(void* memory, std::int64_t count, std::uint64_t seed, float limit) {
 }
 
 void fill_storage(int storage, void* memory, std::int64_t count, std::uint64_t seed) {
-  const float limit = largest_below_one(storage);
+  if (storage == SPIDER_F64) {
+    fill_random_doubles<<<4096, block_threads>>>(static_cast<double*>(memory), count, seed);
+    return require(cudaGetLastError(), "filling a field");
+  }
+  const auto limit = static_cast<float>(largest_below_one(storage));
   if (storage == SPIDER_F16) return fill<__half>(memory, count, seed, limit);
   if (storage == SPIDER_BF16) return fill<__nv_bfloat16>(memory, count, seed, limit);
   fill<float>(memory, count, seed, limit);
@@ -92,28 +102,31 @@ std::vector<double> DeviceFields::read_output(int pair, const std::vector<std::i
   const auto count = static_cast<int>(indices.size());
   const DeviceMemory device_indices =
       allocate_device(count * static_cast<std::int64_t>(sizeof(std::int64_t)));
-  const DeviceMemory device_bits = allocate_device(count * static_cast<std::int64_t>(sizeof(std::uint32_t)));
+  const DeviceMemory device_bits = allocate_device(count * static_cast<std::int64_t>(sizeof(std::uint64_t)));
   require(cudaMemcpyAsync(device_indices.get(), indices.data(), indices.size() * sizeof(std::int64_t),
                           cudaMemcpyHostToDevice, stream),
           "sending the points to check");
   const auto* where = static_cast<const std::int64_t*>(device_indices.get());
-  auto* to = static_cast<std::uint32_t*>(device_bits.get());
+  auto* to = static_cast<std::uint64_t*>(device_bits.get());
   const unsigned blocks = (static_cast<unsigned>(count) + block_threads - 1) / block_threads;
   if (element_bytes(storage_) == 2) {
     gather<<<blocks, block_threads, 0, stream>>>(static_cast<const std::uint16_t*>(output_memory(pair)),
+                                                 where, to, count);
+  } else if (element_bytes(storage_) == 8) {
+    gather<<<blocks, block_threads, 0, stream>>>(static_cast<const std::uint64_t*>(output_memory(pair)),
                                                  where, to, count);
   } else {
     gather<<<blocks, block_threads, 0, stream>>>(static_cast<const std::uint32_t*>(output_memory(pair)),
                                                  where, to, count);
   }
   require(cudaGetLastError(), "reading the points to check");
-  std::vector<std::uint32_t> bits(indices.size());
+  std::vector<std::uint64_t> bits(indices.size());
   require(
-      cudaMemcpyAsync(bits.data(), to, bits.size() * sizeof(std::uint32_t), cudaMemcpyDeviceToHost, stream),
+      cudaMemcpyAsync(bits.data(), to, bits.size() * sizeof(std::uint64_t), cudaMemcpyDeviceToHost, stream),
       "fetching the points to check");
   require(cudaStreamSynchronize(stream), "the kernel that is checked");
   std::vector<double> values;
-  for (const std::uint32_t pattern : bits) values.push_back(decode(storage_, pattern));
+  for (const std::uint64_t pattern : bits) values.push_back(decode(storage_, pattern));
   return values;
 }
 

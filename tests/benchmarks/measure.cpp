@@ -60,7 +60,9 @@ Contestant make_contestant(const Entry& entry, const DeviceFields& fields) {
   contestant.layout = fields.layout();
   contestant.stencil = stencil_of(kernel);
   // 18 additions are allowed for per product: an engine without products adds tap by tap.
-  const int products = std::max(kernel.products, kernel.tap_count / 18 + 1);
+  const int products = kernel.info.storage == SPIDER_F64
+                           ? kernel.tap_count
+                           : std::max(kernel.products, kernel.tap_count / 18 + 1);
   contestant.arithmetic = {fields.storage(), products * kernel.info.steps};
   contestant.steps = kernel.info.steps;
   contestant.products = kernel.products;

@@ -1,5 +1,7 @@
 #include "reference.h"
 
+#include <spider/spider.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -177,7 +179,7 @@ class Window {
         }
       }
       if (is_constant) {
-        cell.magnitude = std::fabs(cell.value);
+        cell.magnitude = static_cast<double>(std::fabs(cell.value));
       } else if (is_known) {
         cell = cells_[place(from)];
       }
@@ -201,10 +203,11 @@ Exact exact_at(const Stencil& stencil, const FieldLayout& layout, const CellValu
   if (stencil.steps > 1) return Window(stencil, layout, cell, point).step_all();
   Exact exact{0, 0};
   for (const spider::Tap& tap : stencil.taps) {
-    const double product = tap.weight * read_cell(stencil, layout, cell,
-                                                  {point[0] + tap.dz, point[1] + tap.dy, point[2] + tap.dx});
+    const double value =
+        read_cell(stencil, layout, cell, {point[0] + tap.dz, point[1] + tap.dy, point[2] + tap.dx});
+    const long double product = static_cast<long double>(tap.weight) * value;
     exact.value += product;
-    exact.magnitude += std::fabs(product);
+    exact.magnitude += static_cast<double>(std::fabs(product));
   }
   return exact;
 }
@@ -235,15 +238,19 @@ std::vector<Extents> sample_points(const Extents& extents, int count, std::uint6
 
 double error_bound(const Arithmetic& arithmetic, const Exact& exact) {
   if (arithmetic.exact) return 0;
+  const auto magnitude = static_cast<double>(std::fabs(exact.value));
+  if (arithmetic.storage == SPIDER_F64)
+    return 1.001 * (arithmetic.chained_products + 1) * std::ldexp(exact.magnitude, -53);
   // To the storage, and before that to f32, where weights have a common factor.
-  const double rounding = std::ldexp(std::fabs(exact.value), -significant_bits(arithmetic.storage)) +
-                          std::ldexp(std::fabs(exact.value), -24);
+  const double rounding =
+      std::ldexp(magnitude, -significant_bits(arithmetic.storage)) + std::ldexp(magnitude, -24);
   const double sums = 1.001 * 18 * arithmetic.chained_products * std::ldexp(exact.magnitude, -23);
   const double split = element_bytes(arithmetic.storage) == 4 ? std::ldexp(exact.magnitude, -20) : 0;
   return rounding + sums + split + 0x1p-25;
 }
 
 double largest_relative_l2(int storage) {
+  if (storage == SPIDER_F64) return 0x1p-45;
   return std::max(std::ldexp(1e-3, 11 - significant_bits(storage)), 4e-6);
 }
 
@@ -255,11 +262,11 @@ Errors compare(const Stencil& stencil, const FieldLayout& layout, const CellValu
   double squares = 0;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const Exact exact = exact_at(stencil, layout, cell, points[i]);
-    const double error = std::fabs(results[i] - exact.value);
+    const auto error = static_cast<double>(std::fabs(results[i] - exact.value));
     const double bound = error_bound(arithmetic, exact);
     errors.worst_of_bound = std::max(errors.worst_of_bound, of_bound(error, bound));
     error_squares += error * error;
-    squares += exact.value * exact.value;
+    squares += static_cast<double>(exact.value * exact.value);
   }
   errors.relative_l2 = error_squares == 0 ? 0 : std::sqrt(error_squares / squares);
   return errors;

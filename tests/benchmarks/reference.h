@@ -1,5 +1,5 @@
-/// The double-precision reference: what a sweep must give at a point, how far the arithmetic may be off, and
-/// which points are looked at.
+/// The reference, in double precision and for f64 fields in long double: what a sweep must give at a point,
+/// how far the arithmetic may be off, and which points are looked at.
 #pragma once
 
 #include <spider/kernel.h>
@@ -35,7 +35,7 @@ using CellValue = std::function<double(std::int64_t)>;
 
 /// One point of the reference.
 struct Exact {
-  double value;
+  long double value;
   double magnitude;  ///< sum of |weight * in|, which rounding errors are measured by
 };
 
@@ -50,16 +50,17 @@ struct Exact {
 /// How the sums were made.
 struct Arithmetic {
   int storage;
-  int chained_products;  ///< MMAs, or as many additions, into one accumulator
+  int chained_products;  ///< MMAs, or as many additions, into one accumulator; of f64 additions
   bool exact = false;    ///< a copy: no error at all is right
 };
 
 /// What |result - exact| may be: one rounding to the storage, and per chained product 18 truncating additions
-/// of at least 24 bits. f32 fields are products of two f16 terms, which leave 2^-22 of each factor out.
+/// of at least 24 bits. f32 fields are products of two f16 terms, which leave 2^-22 of each factor out. f64:
+/// a rounding for each addition.
 [[nodiscard]] double error_bound(const Arithmetic& arithmetic, const Exact& exact);
 
 /// The largest relative L2 error over all sampled points that still is right: 1e-3 for f16, and for other
-/// types in proportion to their rounding, but no less than the sums' own.
+/// types in proportion to their rounding, but no less than the sums' own: of f64 2^-45.
 [[nodiscard]] double largest_relative_l2(int storage);
 
 struct Errors {

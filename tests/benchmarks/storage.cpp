@@ -15,13 +15,14 @@ struct StorageType {
   const char* name;
   std::int64_t bytes;
   int bits;
-  float largest_below_one;
+  double largest_below_one;
 };
 
 constexpr StorageType types[] = {
-    {SPIDER_F16, "f16", 2, 11, 1.0F - 0x1p-11F},
-    {SPIDER_F32, "f32", 4, 24, 1.0F - 0x1p-24F},
-    {SPIDER_BF16, "bf16", 2, 8, 1.0F - 0x1p-8F},
+    {SPIDER_F16, "f16", 2, 11, 1.0 - 0x1p-11},
+    {SPIDER_F32, "f32", 4, 24, 1.0 - 0x1p-24},
+    {SPIDER_BF16, "bf16", 2, 8, 1.0 - 0x1p-8},
+    {SPIDER_F64, "f64", 8, 53, 1.0 - 0x1p-53},
 };
 
 const StorageType& type_of(int storage) {
@@ -50,37 +51,43 @@ int significant_bits(int storage) {
   return type_of(storage).bits;
 }
 
-float largest_below_one(int storage) {
+double largest_below_one(int storage) {
   return type_of(storage).largest_below_one;
 }
 
 double cell_value(int storage, std::uint64_t seed, std::int64_t index) {
-  return round_to_storage(storage, static_cast<double>(random_value(seed, static_cast<std::uint64_t>(index),
-                                                                    largest_below_one(storage))));
+  const auto cell = static_cast<std::uint64_t>(index);
+  if (storage == SPIDER_F64) return random_double(seed, cell);
+  const auto limit = static_cast<float>(largest_below_one(storage));
+  return round_to_storage(storage, static_cast<double>(random_value(seed, cell, limit)));
 }
 
 double round_to_storage(int storage, double value) {
   return decode(storage, encode(storage, value));
 }
 
-double decode(int storage, std::uint32_t bits) {
+double decode(int storage, std::uint64_t bits) {
   switch (type_of(storage).storage) {
     case SPIDER_F16:
       return static_cast<double>(
           static_cast<float>(spider::half::from_bits(static_cast<std::uint16_t>(bits))));
     case SPIDER_BF16:
-      return static_cast<double>(std::bit_cast<float>(bits << 16));
+      return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
+    case SPIDER_F64:
+      return std::bit_cast<double>(bits);
     default:
-      return static_cast<double>(std::bit_cast<float>(bits));
+      return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
   }
 }
 
-std::uint32_t encode(int storage, double value) {
+std::uint64_t encode(int storage, double value) {
   switch (type_of(storage).storage) {
     case SPIDER_F16:
       return spider::half(value).bits();
     case SPIDER_BF16:
       return round_to_bf16(static_cast<float>(value));
+    case SPIDER_F64:
+      return std::bit_cast<std::uint64_t>(value);
     default:
       return std::bit_cast<std::uint32_t>(static_cast<float>(value));
   }

@@ -46,7 +46,7 @@ TEST(Layout, RotationLeavesThreeCachesBetween) {
 }
 
 TEST(Storage, ValuesFillMinusOneToOne) {
-  for (const int storage : {SPIDER_F16, SPIDER_F32, SPIDER_BF16}) {
+  for (const int storage : {SPIDER_F16, SPIDER_F32, SPIDER_BF16, SPIDER_F64}) {
     double sum = 0;
     double lowest = 1;
     double highest = -1;
@@ -92,6 +92,8 @@ TEST(Storage, RoundsToNearestTiesToEven) {
     EXPECT_EQ(round_to_storage(storage, 1 + 0.51 * step), 1 + step);
     EXPECT_EQ(largest_below_one(storage), 1 - step / 2);
   }
+  EXPECT_EQ(round_to_storage(SPIDER_F64, 0.1), 0.1);
+  EXPECT_EQ(largest_below_one(SPIDER_F64), 1 - 0x1p-53);
 }
 
 TEST(Storage, UnknownTypesAreRefused) {

@@ -170,7 +170,8 @@ class Compared : public ::testing::Test {
 
   void SetUp() override {
     for (const Extents& point : points) {
-      results.push_back(round_to_storage(SPIDER_F16, exact_at(stencil, layout, cell, point).value));
+      results.push_back(
+          round_to_storage(SPIDER_F16, static_cast<double>(exact_at(stencil, layout, cell, point).value)));
     }
   }
 
@@ -222,6 +223,7 @@ TEST(Reference, BoundsFollowTheStorage) {
   EXPECT_NEAR(f16, 0x1p-11, 0.1 * 0x1p-11);
   EXPECT_NEAR(error_bound({SPIDER_BF16, 3}, exact), 0x1p-8, 0.1 * 0x1p-8);
   EXPECT_LT(error_bound({SPIDER_F32, 3}, exact), 0x1p-15);
+  EXPECT_NEAR(error_bound({SPIDER_F64, 3}, exact), 0x1p-50, 0.01 * 0x1p-50);
   EXPECT_EQ(largest_relative_l2(SPIDER_F16), 1e-3);
   EXPECT_EQ(largest_relative_l2(SPIDER_BF16), 8e-3);
   EXPECT_EQ(largest_relative_l2(SPIDER_F32), 4e-6);

@@ -7,11 +7,12 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
 slow='consumer|fuzz|gpu|emulated\.kernels|errors\.mutations|generated\.(compiles|variants|warnings)|benchmarks\.compile'
 install=yes
+targets=(all fuzz_targets)
 chosen=()
 for argument in "$@"; do
   case $argument in
     --no-install) install=no ;;
-    --quick) chosen=(-C Quick -E "^($slow)") ;;
+    --quick) chosen=(-C Quick -E "^($slow)") targets=(all) ;;
     -h | --help) sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) printf 'usage: bash tests/run.sh [--quick] [--no-install]\n' >&2; exit 2 ;;
   esac
@@ -54,7 +55,7 @@ fi
 
 begin=$SECONDS
 cmake --preset ci
-cmake --build --preset ci -j "$jobs"
+cmake --build --preset ci -j "$jobs" --target "${targets[@]}"
 built=$SECONDS
 results=$PWD/build/test-results.xml
 rm -f -- "$results"

@@ -212,6 +212,7 @@ std::int64_t count_cells(const Box& box) {
 
 Boxes divide_part(const spider_kernel& kernel, const spider_grid_layout& layout) {
   constexpr std::int64_t columns_of_a_rim = 128;  // so that the interior's blocks are whole
+  constexpr std::int64_t parts_of_a_thick_rim = 6;
   std::array<Range, 3> inner{};
   for (int axis = 0; axis < 3; ++axis) {
     const auto i = static_cast<std::size_t>(axis);
@@ -219,6 +220,13 @@ Boxes divide_part(const spider_kernel& kernel, const spider_grid_layout& layout)
     const std::int64_t rim = std::max(between.low, between.high);
     std::int64_t low = has_neighbour(layout, axis, 0) ? rim : 0;
     std::int64_t high = has_neighbour(layout, axis, 1) ? rim : 0;
+    // Blocks walk along z, and read the planes of their reach beyond what they write: thin boxes waste most
+    // of it.
+    if (axis == 0) {
+      const std::int64_t thick = layout.extent[axis] / parts_of_a_thick_rim;
+      low = low == 0 ? 0 : std::max(low, thick);
+      high = high == 0 ? 0 : std::max(high, thick);
+    }
     if (axis == 2 && layout.extent[axis] >= 8 * columns_of_a_rim) {
       low = round_up(low, columns_of_a_rim);
       high = high == 0

@@ -31,28 +31,38 @@ struct PackedBoxes {
   PackedBox box[most_messages];
 };
 
-/// Copies the cells of box blockIdx.y between field and buffer, a row after the other.
+/// Copies the cells of box blockIdx.y between field and buffer: groups of lanes take pieces of rows. A group
+/// has as many lanes as a row has cells, up to a warp, and each of its lanes takes four cells of a piece.
 template <class Cell, bool packs>
 __global__ void __launch_bounds__(threads_per_block)
-    copy_boxes(Cell* field, long long plane_stride, long long row_stride, Cell* buffer,
-               const PackedBoxes boxes) {
+    copy_boxes(Cell* __restrict__ field, long long plane_stride, long long row_stride,
+               Cell* __restrict__ buffer, const PackedBoxes boxes) {
+  constexpr unsigned cells_of_lane = 4;
   const PackedBox& box = boxes.box[blockIdx.y];
-  const long long width = box.extent[2];
-  const long long cells = width * box.extent[1] * box.extent[0];
-  const long long step = static_cast<long long>(gridDim.x) * threads_per_block;
-  for (long long i = static_cast<long long>(blockIdx.x) * threads_per_block + threadIdx.x; i < cells;
-       i += step) {
-    const long long row = i / width;
-    const long long x = i - row * width;
-    const long long z = row / box.extent[1];
-    const long long y = row - z * box.extent[1];
-    Cell& cell =
-        field[(box.offset[0] + z) * plane_stride + (box.offset[1] + y) * row_stride + box.offset[2] + x];
-    Cell& packed = buffer[box.at + i];
-    if (packs) {
-      packed = cell;
-    } else {
-      cell = packed;
+  const auto width = static_cast<unsigned>(box.extent[2]);
+  const auto height = static_cast<unsigned>(box.extent[1]);
+  const unsigned log_lanes = width >= 32 ? 5 : 32 - __clz(static_cast<int>(width - 1));
+  const unsigned lanes = 1U << log_lanes;
+  const unsigned pieces = (width + cells_of_lane * lanes - 1) / (cells_of_lane * lanes);
+  const unsigned count = static_cast<unsigned>(box.extent[0]) * height * pieces;
+  const unsigned step = (gridDim.x * threads_per_block) >> log_lanes;
+  for (unsigned i = (blockIdx.x * threads_per_block + threadIdx.x) >> log_lanes; i < count; i += step) {
+    const unsigned row = i / pieces;
+    const unsigned z = row / height;
+    const unsigned y = row - z * height;
+    Cell* const cells =
+        field + (box.offset[0] + z) * plane_stride + (box.offset[1] + y) * row_stride + box.offset[2];
+    Cell* const packed = buffer + box.at + static_cast<long long>(row) * width;
+    const unsigned first = (i - row * pieces) * cells_of_lane * lanes + (threadIdx.x & (lanes - 1));
+#pragma unroll
+    for (unsigned j = 0; j < cells_of_lane; ++j) {
+      const unsigned x = first + j * lanes;
+      if (x >= width) break;
+      if (packs) {
+        packed[x] = cells[x];
+      } else {
+        cells[x] = packed[x];
+      }
     }
   }
 }
@@ -222,7 +232,7 @@ class NcclTransport final : public Transport {
 
   template <class Cell, bool packs>
   Outcome copy_cells(const spider_field& field) {
-    constexpr std::int64_t most_blocks = 512;
+    constexpr std::int64_t most_blocks = 1024;
     const int count = packs ? send_count_ : receive_count_;
     const std::int64_t most = packs ? most_to_send_ : most_to_receive_;
     if (count == 0) return {};

@@ -11,6 +11,10 @@ for ((i = 2; i <= $#; ++i)); do
     -o) object=${!next} i=$next; continue ;;
     -MF | -MT | -MQ) preprocess+=("${!i}" "${!next}") i=$next; continue ;;
     -I | -isystem | -D) preprocess+=("${!i}" "${!next}") i=$next; continue ;;  # what they do is in the text
+    -Winvalid-pch) continue ;;
+    -include)
+      if [[ ${!next} == *cmake_pch.hxx ]]; then i=$next; continue; fi  # precompiled headers declare nothing new
+      flags+=("${!i}") ;;
     -I* | -D* | -MD | -MMD | -Werror) ;;
     -c) continue ;;
     -g*) object='' ; break ;;  # places of sources are in the object

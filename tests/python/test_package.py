@@ -474,6 +474,8 @@ class Pictures(unittest.TestCase):
 
 
 class Page(unittest.TestCase):
+    """The blocks of runtime/python/package.md; "python install" is what test_wheel.sh does."""
+
     def test_its_programs(self):
         wanted = {"python heat": r"^1000\.\d of 1000 after 20 steps$", "python mapping": "^True$", "python weights": r"^True 0\.\d\d 0\.\d\d$",
                   "python wave": r"^\d\.\d\d$", "python points": "^4[0-9] steps to a distance of 15$"}

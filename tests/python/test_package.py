@@ -118,8 +118,9 @@ class Calls(unittest.TestCase):
             one(u.astype(np.float32))
 
     def test_doubles_with_other_fields(self):
-        one = spider_gen.stencil({**HEAT, "storage": "f64", "previous": "u_old", "fields": {"c": {"storage": "f16"}, "d": None},
-                                  "scalars": ["s"], "update": "u_old + c*sum + d/s"}, backend="host")
+        one = spider_gen.stencil({**HEAT, "storage": "f64", "previous": "u_old", "scalars": ["s"],
+                                  "fields": {"c": {"storage": "f16"}, "d": {"storage": "f64"}},
+                                  "update": "u_old + c*sum + d/s"}, backend="host")
         rng = np.random.default_rng(5)
         u, old, d = (rng.random((20, 30)) for _ in range(3))
         c = rng.random((20, 30)).astype(np.float16)

@@ -77,6 +77,22 @@ TEST(Points, AddInTheOrderOfTheListAndRoundOnce) {
   EXPECT_EQ(cells[2 * 8 + 3], 1 + 0x1p-23F);
 }
 
+TEST(Points, AddDoublesToDoubles) {
+  // 1 + 2^-53 is 1 in doubles, and 1 + 2^-52 is not.
+  spider_kernel kernel = kernel_of(SPIDER_F64, 3);
+  kernel.info.accumulate = SPIDER_F64;
+  std::vector<double> cells(2 * 3 * 4, 1);
+  const spider_field field{cells.data(), {2, 3, 4}, {12, 4}};
+  const Points points = make_points(kernel, field, {{1, 2, 3}, {0, 0, 1}, {1, 2, 3}});
+  const std::vector<double> values{0x1p-53, 0x1p-52, 0x1p-53};
+  ASSERT_EQ(spider_points_add(points.get(), &field, values.data(), nullptr), SPIDER_OK)
+      << spider_last_error();
+  std::vector<double> read(3);
+  ASSERT_EQ(spider_points_read(points.get(), &field, read.data(), nullptr), SPIDER_OK);
+  EXPECT_EQ(read, (std::vector<double>{1, 1 + 0x1p-52, 1}));
+  EXPECT_EQ(std::count(cells.begin(), cells.end(), 1), 23);
+}
+
 TEST(Points, RoundHalvesOnce) {
   // Each value alone would be lost: a half at 1 has steps of 2^-10, a bf16 of 2^-7.
   for (const auto& [storage, one, step] :

@@ -15,6 +15,7 @@ import unittest.mock
 import zlib
 
 import numpy as np
+import scipy.ndimage
 
 import spider_gen
 from spider_gen import _cache, _compilers, _picture
@@ -207,6 +208,44 @@ class Updates(unittest.TestCase):
             self.wave(self.u, u_old=self.old, speed=self.speed[:3, :4], damping=0)
         with self.assertRaisesRegex(TypeError, "takes f32, and speed is float64"):
             self.wave(self.u, u_old=self.old, speed=self.speed.astype(float), damping=0)
+
+
+class Sums(unittest.TestCase):
+    """Several sums of the input by name."""
+
+    def test_edges_are_those_of_scipy(self):
+        image = (255 * field((120, 171))).astype(np.float16)
+        edges = spider_gen.stencil(ROOT / "stencils/sobel2d.yaml", backend="host")
+        wanted = scipy.ndimage.generic_gradient_magnitude(image.astype(float), scipy.ndimage.sobel)
+        # Sums of f16 numbers under 2^10 are exact; squares, their sum and the root are f32, the result is rounded to f16.
+        np.testing.assert_allclose(edges(image), wanted, rtol=2.0**-11 + 2.0**-21)
+
+    def test_a_mapping_of_three_with_other_inputs(self):
+        spec = {"dimensions": 2, "storage": "f32", "boundary": "periodic", "parameters": {"h": 0.5},
+                "sums": {"xx": {"shape": "derivative", "order": {"x": 2}, "spacing": "h"},
+                         "yy": {"shape": "derivative", "order": {"y": 2}, "spacing": "h"},
+                         "xy": {"shape": "derivative", "order": {"y": 1, "x": 1}, "spacing": "h"}},
+                "previous": "old", "fields": ["c"], "scalars": ["k"], "update": "old + k*c*(xx*yy - xy^2)"}
+        determinant = spider_gen.stencil(spec, backend="host")
+        rng = np.random.default_rng(8)
+        u, old, c = (rng.random((33, 47)).astype(np.float32) for _ in range(3))
+
+        def step(u, old):
+            xx, yy = (4 * (np.roll(u, 1, axis) - 2 * u + np.roll(u, -1, axis)) for axis in (1, 0))
+            xy = np.roll(np.roll(u, -1, 1) - np.roll(u, 1, 1), -1, 0) - np.roll(np.roll(u, -1, 1) - np.roll(u, 1, 1), 1, 0)
+            return old + 0.01 * c.astype(float) * (xx * yy - xy**2)
+
+        one = step(u.astype(float), old.astype(float))
+        np.testing.assert_allclose(determinant(u, old=old, c=c, k=0.01), one, atol=4e-6)
+        two = step(one, u.astype(float)), one
+        np.testing.assert_allclose(determinant.iterate(u, 2, old=old, c=c, k=0.01), two, atol=4e-5)
+
+    def test_what_is_wrong_has_a_place(self):
+        spec = {"dimensions": 1, "storage": "f32", "sums": {"a": {"shape": "laplacian"}, "b": {"shape": "laplacian"}}}
+        with self.assertRaisesRegex(spider_gen.SpecError, "sum 'b' is not used in 'update'"):
+            spider_gen.stencil(spec | {"update": "a^2"})
+        with self.assertRaisesRegex(spider_gen.SpecError, "'sum' is the stencil of a spec that names no sums; this one has 'a' and 'b'"):
+            spider_gen.stencil(spec | {"update": "a + b + sum"})
 
 
 class Points(unittest.TestCase):
@@ -479,7 +518,7 @@ class Page(unittest.TestCase):
 
     def test_its_programs(self):
         wanted = {"python heat": r"^1000\.\d of 1000 after 20 steps$", "python mapping": "^True$", "python weights": r"^True 0\.\d\d 0\.\d\d$",
-                  "python wave": r"^\d\.\d\d$", "python points": "^4[0-9] steps to a distance of 15$"}
+                  "python edges": r"^\d+ cells lie on its edge, up to \d\.\d\d$", "python wave": r"^\d\.\d\d$", "python points": "^4[0-9] steps to a distance of 15$"}
         for name, words in wanted.items():
             done = subprocess.run([sys.executable, "-c", block(name)], cwd=ROOT, capture_output=True, text=True, check=False)
             self.assertRegex(done.stdout.strip(), words, name + done.stderr)

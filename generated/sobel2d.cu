@@ -14,6 +14,7 @@
 // Engine    cuda: CUDA cores, in f32
 // Plan      12 multiply-adds a point in the code, tiles of 8 x 240 a warp
 //           10 input rows requested at once, 8 outputs of a lane along x, 4 warps a block
+//           tap rows of 2 sums are multiples of one, which is added up once
 
 #include "sobel2d.h"
 
@@ -74,6 +75,7 @@ struct Stencil : Reach {
   };
   static constexpr int sum_count = 2;
   static constexpr int tap_sums[tap_count] = {0, 1, 1, 0, 1, 0, 0, 0, 1, 1, 0, 1};  // of each tap
+  static constexpr spider::SharedRow shared_rows[] = {{0, -1, 1}, {0, 0, 2}, {0, 1, 1}, {1, -1, 1}, {1, 1, -1}};  // {sum, dy, times its first tap row}
 };
 
 #endif

@@ -150,6 +150,26 @@ void prove_rounding(const spec::StencilSpec& spec, const plan::RoundedWeights& w
   }
 }
 
+/// Tap rows that are shared are multiples of their sum's first one.
+void prove_shared_rows(const plan::KernelPlan& plan) {
+  const auto* cores = std::get_if<plan::Cores2d>(&plan.scheme);
+  if (cores == nullptr || cores->shared_rows.empty()) return;
+  std::map<std::tuple<int, int, int>, double> weights;  // by sum, step and column
+  for (const plan::CoreTap& tap : plan.contraction.taps)
+    weights[{tap.sum, tap.step, tap.column}] = tap.weight;
+  std::map<int, int> first_steps;
+  for (const plan::SharedRow& row : cores->shared_rows) first_steps.try_emplace(row.sum, row.step);
+  std::map<std::tuple<int, int, int>, double> expanded;
+  for (const plan::SharedRow& row : cores->shared_rows) {
+    for (const auto& [place, weight] : weights) {
+      const auto& [sum, step, column] = place;
+      if (sum == row.sum && step == first_steps[sum]) expanded[{sum, row.step, column}] = row.weight * weight;
+    }
+  }
+  std::erase_if(weights, [&](const auto& one) { return !first_steps.contains(std::get<0>(one.first)); });
+  if (expanded != weights) throw diag::InternalError("shared tap rows are not those of the plan");
+}
+
 /// The taps in the code of a kernel on CUDA cores are the plan's.
 void prove_cores(const plan::KernelPlan& plan) {
   const plan::CoreAxes axes = plan::core_axes(plan.dimensions);
@@ -174,6 +194,7 @@ void prove_cores(const plan::KernelPlan& plan) {
   if (misplaced != plan.contraction.taps.end()) {
     throw diag::InternalError("the taps for CUDA cores do not ascend in row, step, column and sum");
   }
+  prove_shared_rows(plan);
 }
 
 /// A weight of a list by its offset, as operands have it for one output.

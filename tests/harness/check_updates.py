@@ -243,6 +243,7 @@ class Subject:
         around = input_around(plan, extent)
         if for_parts:
             around = tuple(tuple(map(max, one, two)) for one, two in zip(around, plan.reach))
+        filled = around
         form, offset = ("aligned", 0) if aligned else ("odd", int(rng.integers(0, 8)))
         vector = 16 // plan.storage.bytes
         around = tuple(around[:2]) + ((-(-around[2][0] // vector) * vector, around[2][1]),) if aligned else around
@@ -251,17 +252,17 @@ class Subject:
         indices = reference.valid_cells(plan, extent).indices()
         cells[layout.positions(*indices)] = plan.storage.encode(rng.uniform(-1.5, 1.5, indices[0].shape))
         if for_parts:
-            self.wrap(layout, cells, extent)
+            self.wrap(layout, cells, extent, filled)
         return layout, cells
 
-    def wrap(self, layout, cells, extent):
-        """Fills what lies beyond periodic faces, axis by axis."""
-        reach = self.plan.reach
+    def wrap(self, layout, cells, extent, around):
+        """Fills what lies beyond periodic faces, axis by axis, of all cells that may be read: `mirror` at one face may lead
+        far beyond the other."""
         for axis in range(3):
             if self.plan.faces[axis][0].rule != reference.PERIODIC:
                 continue
-            low, high = reach[axis]
-            ranges = [numpy.arange(-reach[other][0], extent[other] + reach[other][1]) for other in range(3)]
+            low, high = around[axis]
+            ranges = [numpy.arange(-around[other][0], extent[other] + around[other][1]) for other in range(3)]
             beyond = numpy.concatenate((numpy.arange(-low, 0), numpy.arange(extent[axis], extent[axis] + high)))
             if not len(beyond):
                 continue

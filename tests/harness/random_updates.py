@@ -83,8 +83,8 @@ def uses(node, name):
 
 def make_operator(rng, space):
     """(the taps of each sum by name, the keys that say them): one sum of a shape, or 1 to 3 by name."""
-    shapes = (random_specs.star_spec, random_specs.taps_spec, random_specs.box_spec)
-    draw = lambda: rng.choices(shapes, (50, 30, 20))[0](rng, "exact", space)  # noqa: E731
+    shapes = (random_specs.star_spec, random_specs.taps_spec, random_specs.box_spec, random_specs.product_spec)
+    draw = lambda: rng.choices(shapes, (45, 25, 15, 15))[0](rng, "exact", space)  # noqa: E731
     if rng.random() < 0.5:
         taps, body = draw()
         return {"sum": taps}, body

@@ -1095,6 +1095,30 @@ TEST(Plan, SumsWaitFromTheirFirstRowToTheLastOfAll) {
   }
 }
 
+TEST(Plan, TapRowsThatAreMultiplesAreSharedAmongSeveralSums) {
+  spec::StencilSpec sobel = two_sums(0, spec::Storage::f16);
+  const int smooth[] = {1, 2, 1};
+  const auto make = [&](double last) {
+    sobel.taps.clear();
+    for (int dy = -1; dy <= 1; ++dy) {
+      for (int dx = -1; dx <= 1; ++dx) {
+        if (dx != 0) sobel.taps.push_back({{0, dy, dx}, 1.0 * smooth[dy + 1] * dx, {}, 0});
+        if (dy != 0) sobel.taps.push_back({{0, dy, dx}, 1.0 * smooth[dx + 1] * dy, {}, 1});
+      }
+    }
+    sobel.taps.back().weight = last;
+    return scheme_of<Cores2d>(sobel, Engine::cuda).shared_rows;
+  };
+  const std::vector<SharedRow> of_x = {{0, -1, 1}, {0, 0, 2}, {0, 1, 1}};
+  std::vector<SharedRow> both = of_x;
+  both.insert(both.end(), {{1, -1, 1}, {1, 1, -1}});
+  EXPECT_EQ(make(1), both);
+  EXPECT_EQ(make(1 + 0x1p-20), of_x);
+  EXPECT_EQ(make(0.1), of_x);
+  // One sum is added in the order that it always had.
+  EXPECT_TRUE(scheme_of<Cores2d>(box_of(2, 1, spec::Storage::f32), Engine::cuda).shared_rows.empty());
+}
+
 TEST(Plan, SeveralSumsAreComputedOnCudaCores) {
   for (const spec::Storage storage : {spec::Storage::f16, spec::Storage::bf16, spec::Storage::f32}) {
     EXPECT_EQ(default_of(two_sums(1, storage)), Engine::cuda);

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <map>
+
 namespace spidergen::plan {
 namespace {
 
@@ -65,6 +69,29 @@ int registers_at_faces(const spec::StencilSpec& spec) {
   return most;
 }
 
+/// The tap rows of sum `sum`, where each is a multiple of the first, as of Sobel's operators: then the row is
+/// added up once for each input row. Other sums have none.
+std::vector<SharedRow> find_shared_rows(const Contraction& contraction, int sum) {
+  std::map<int, std::vector<CoreTap>> rows;  // by step
+  for (const CoreTap& tap : contraction.taps) {
+    if (tap.sum == sum) rows[tap.step].push_back(tap);
+  }
+  const std::vector<CoreTap>& first = rows.begin()->second;
+  if (rows.size() < 2 || first.size() < 2) return {};
+  std::vector<SharedRow> shared;
+  for (const auto& [step, taps] : rows) {
+    const double weight = static_cast<float>(taps.front().weight / first.front().weight);
+    const bool is_multiple =
+        std::equal(taps.begin(), taps.end(), first.begin(), first.end(),
+                   [&](const CoreTap& tap, const CoreTap& of_first) {
+                     return tap.column == of_first.column && tap.weight == weight * of_first.weight;
+                   });
+    if (!is_multiple) return {};
+    shared.push_back({sum, step, weight});
+  }
+  return shared;
+}
+
 }  // namespace
 
 bool Cores2d::takes(const Problem& problem, const Contraction& contraction) {
@@ -90,6 +117,11 @@ Offer<Cores2d> Cores2d::plan(const Problem& problem, const Contraction& contract
   const int registers = round_up(tile.estimated_registers, register_unit);
   tile.blocks_per_multiprocessor = std::min(
       most_blocks, registers_per_multiprocessor / (registers * threads_per_warp * tile.warps_per_block));
+  // One sum by itself keeps the order in which it is added, and so its bits.
+  for (int sum = 0; problem.spec.sums.size() > 1 && sum < std::ssize(problem.spec.sums); ++sum) {
+    const std::vector<SharedRow> rows = find_shared_rows(contraction, sum);
+    tile.shared_rows.insert(tile.shared_rows.end(), rows.begin(), rows.end());
+  }
   tile.tile_input_rows = tile.tile_rows + steps_in_flight - 1;
   tile.cells_loaded = tile.outputs * tile.tile_input_rows;
   return {tile, core_tile_us(contraction), "", contraction.element_bytes >= word_bytes};

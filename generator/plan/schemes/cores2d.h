@@ -1,10 +1,20 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "plan/problem.h"
 
 namespace spidergen::plan {
+
+/// A tap row of a sum whose tap rows are all multiples of its first one.
+struct SharedRow {
+  int sum = 0;
+  int step = 0;
+  double weight = 1;  ///< times the first, exactly
+
+  bool operator==(const SharedRow&) const = default;
+};
 
 /// CUDA cores in 2D: a warp requests all input rows of a tile at once
 /// (runtime/device/spider/kernels/cores2d.h).
@@ -19,7 +29,8 @@ struct Cores2d {
   int warps_per_block = 4;
   int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
   int preferred_steps = 0;
-  int cells_loaded = 0;  ///< by a lane for a tile
+  std::vector<SharedRow> shared_rows;  ///< ascending in sum and step
+  int cells_loaded = 0;                ///< by a lane for a tile
   int estimated_registers = 0;
   int shared_bytes = 0;
 

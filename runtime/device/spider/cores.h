@@ -65,6 +65,35 @@ SPIDER_DEVICE void add_tap(const Number* numbers, Number (&sums)[sum_count][outp
     sums[sum][i] = device::multiply_add(tap.weight, numbers[i + tap.column - first], sums[sum][i]);
 }
 
+/// A tap row of a sum whose tap rows are all multiples of its first one, which is then added up once for each
+/// input row. Those of a sum follow each other, the lowest step first.
+struct SharedRow {
+  int sum, step;
+  double weight;
+};
+
+/// The shared rows of a stencil, of which most have none.
+template <class Stencil, class = void>
+struct SharedRowsOf {
+  static constexpr int count = 0;
+  SPIDER_DEVICE static constexpr SharedRow row(int /*i*/) { return {}; }
+};
+template <class Stencil>
+struct SharedRowsOf<Stencil, std::void_t<decltype(Stencil::shared_rows)>> {
+  static constexpr int count = sizeof(Stencil::shared_rows) / sizeof(SharedRow);
+  SPIDER_DEVICE static constexpr SharedRow row(int i) { return Stencil::shared_rows[i]; }
+};
+
+/// The first shared row of a sum, or -1.
+template <class Stencil>
+SPIDER_DEVICE constexpr int first_shared_row(int sum) {
+  using Rows = SharedRowsOf<Stencil>;
+  for (int i = 0; i < Rows::count; ++i) {
+    if (Rows::row(i).sum == sum) return i;
+  }
+  return -1;
+}
+
 /// Makes sums 0, or those of others.
 template <class Number, int sum_count, int outputs>
 SPIDER_DEVICE void clear_sums(Number (&sums)[sum_count][outputs]) {
@@ -81,6 +110,13 @@ SPIDER_DEVICE void copy_sums(const Number (&from)[sum_count][outputs], Number (&
     SPIDER_UNROLL
     for (int i = 0; i < outputs; ++i) to[sum][i] = from[sum][i];
   }
+}
+
+/// The product that a sum begins with. Signs cost no instruction.
+template <class Number>
+SPIDER_DEVICE Number first_product(Number weight, Number number) {
+  if (weight == 1) return number;
+  return weight == -1 ? -number : device::multiply(weight, number);
 }
 
 /// Which of a lane's neighbouring outputs are the sweep's, and how they are stored.

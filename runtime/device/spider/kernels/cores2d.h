@@ -242,7 +242,77 @@ struct Cores2d {
   template <int i, int t, int first>
   SPIDER_DEVICE static void add_tap_of_row(const Number* numbers, Sums& sums) {
     constexpr int row = i - (Stencil::taps[t].step - row_low);
-    if constexpr (row >= 0 && row < tile_rows) add_tap<Stencil, t, first>(numbers, sums[row % steps]);
+    constexpr bool is_shared = first_shared_row<Stencil>(SumsOf<Stencil>::of_tap(t)) >= 0;
+    if constexpr (row >= 0 && row < tile_rows && !is_shared)
+      add_tap<Stencil, t, first>(numbers, sums[row % steps]);
+  }
+
+  using Shared = SharedRowsOf<Stencil>;
+
+  /// Does a sum share its tap rows, and does any of them take input row i to an output row of the tile?
+  SPIDER_DEVICE static constexpr bool shares_row(int i, int sum) {
+    for (int k = 0; k < Shared::count; ++k) {
+      const int row = i - (Shared::row(k).step - row_low);
+      if (Shared::row(k).sum == sum && row >= 0 && row < tile_rows) return true;
+    }
+    return false;
+  }
+
+  /// The first tap of a sum.
+  SPIDER_DEVICE static constexpr int first_tap(int sum) {
+    int t = 0;
+    while (SumsOf<Stencil>::of_tap(t) != sum) ++t;
+    return t;
+  }
+
+  /// Adds a tap of the first tap row of a sum.
+  template <int sum, int t, int first>
+  SPIDER_DEVICE static void add_tap_of_shared(const Number* numbers, Number (&row)[outputs]) {
+    constexpr auto tap = Stencil::taps[t];
+    if constexpr (SumsOf<Stencil>::of_tap(t) == sum && tap.step == Stencil::taps[first_tap(sum)].step) {
+      SPIDER_UNROLL
+      for (int i = 0; i < outputs; ++i) {
+        const Number number = numbers[i + tap.column - first];
+        row[i] = t == first_tap(sum) ? first_product(tap.weight, number)
+                                     : device::multiply_add(tap.weight, number, row[i]);
+      }
+    }
+  }
+
+  /// Adds shared row k, a multiple of that row, to the sums of the output row that it leads to.
+  template <int i, int sum, int k>
+  SPIDER_DEVICE static void add_shared_to(const Number (&of_row)[outputs], Sums& sums) {
+    constexpr SharedRow shared = Shared::row(k);
+    constexpr int row = i - (shared.step - row_low);
+    if constexpr (shared.sum == sum && row >= 0 && row < tile_rows) {
+      Number(&to)[outputs] = sums[row % steps][sum];
+      constexpr auto weight = static_cast<Number>(shared.weight);
+      SPIDER_UNROLL
+      for (int j = 0; j < outputs; ++j) {
+        // The lowest step is the first to add to an output row.
+        to[j] = k == first_shared_row<Stencil>(sum) ? first_product(weight, of_row[j])
+                                                    : device::multiply_add(weight, of_row[j], to[j]);
+      }
+    }
+  }
+
+  template <int i, int sum, int first, int... t, int... k>
+  SPIDER_DEVICE static void add_shared_rows(const Number* numbers, Sums& sums,
+                                            std::integer_sequence<int, t...> /*taps*/,
+                                            std::integer_sequence<int, k...> /*shared rows*/) {
+    if constexpr (shares_row(i, sum)) {
+      Number row[outputs];
+      (add_tap_of_shared<sum, t, first>(numbers, row), ...);
+      (add_shared_to<i, sum, k>(row, sums), ...);
+    }
+  }
+
+  template <int i, int first, int... sum>
+  SPIDER_DEVICE static void add_all_shared(const Number* numbers, Sums& sums,
+                                           std::integer_sequence<int, sum...> /*sums*/) {
+    (add_shared_rows<i, sum, first>(numbers, sums, std::make_integer_sequence<int, Stencil::tap_count>{},
+                                    std::make_integer_sequence<int, Shared::count>{}),
+     ...);
   }
 
   template <int i, int first, int... t>
@@ -267,6 +337,10 @@ struct Cores2d {
       }
       add_taps<i, first_word * per_word>(numbers, sums,
                                          std::make_integer_sequence<int, Stencil::tap_count>{});
+      if constexpr (Shared::count > 0) {
+        add_all_shared<i, first_word * per_word>(numbers, sums,
+                                                 std::make_integer_sequence<int, SumsOf<Stencil>::count>{});
+      }
     }
   }
 

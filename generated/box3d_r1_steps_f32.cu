@@ -13,7 +13,7 @@
 // Steps     3 a sweep, stepped in registers: nothing is truncated, whatever the tolerance
 //           about 663 us a step over 768^3 points on an H200; a single sweep 1061 us
 // Plan      13 operations a point and step (even), 4 warps of 10 rows a lane for each step
-//           tiles of 40 x 128 points, 34 x 120 of them stored, walking along z
+//           tiles of 40 x 128 points, 34 x 112 of them stored, walking along z
 
 #include "box3d_r1_steps_f32.h"
 

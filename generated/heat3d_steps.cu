@@ -12,16 +12,16 @@
 // Bound     |error| <= 0.00049 |result| + 7.5e-06 sum |w x| + 3e-08
 // Engine    cuda: CUDA cores, in f32
 // Steps     4 a sweep, stepped in registers: nothing is truncated, whatever the tolerance
-//           about 434 us a step over 768^3 points on an H200; a single sweep 530 us
-// Plan      7 operations a point and step (taps), 3 warps of 12 rows a lane for each step
-//           tiles of 36 x 128 points, 28 x 120 of them stored, walking along z
+//           about 246 us a step over 768^3 points on an H200; a single sweep 530 us
+// Plan      5 operations a point and step (cross), all steps of 5 rows of 4 columns a lane in a warp
+//           tiles of 40 x 128 points, 32 x 112 of them stored, walking along z
 
 #include "heat3d_steps.h"
 
 #if defined(SPIDER_HOST)
 #include <spider/host_form.h>
 #else
-#include <spider/kernels/stepping3d.h>
+#include <spider/kernels/levels3d.h>
 #endif
 #include <spider/make_kernel.h>
 
@@ -34,28 +34,17 @@ namespace spider_heat3d_steps {
 /// 4 time steps of out[z][y][x] = sum of weight * in[z + dz][y + dy][x + dx]
 struct Stencil {
   using Cells = spider::F16Cells;
-  static constexpr int rows = 12, warps_down = 3, steps = 4, ahead = 4;
+  static constexpr int rows = 5, warps_down = 8, steps = 4, ahead = 3;
   static constexpr int blocks_per_multiprocessor = 1;
   static constexpr int plane_low = -1, plane_high = 1;
   static constexpr int row_low = -1, row_high = 1;
   static constexpr int column_low = -1, column_high = 1;
-  static constexpr bool leads_askew = false;
-  static constexpr spider::PlaneForm form = spider::PlaneForm::taps;
-  static constexpr float last = 0x1p+0F;
-  SPIDER_DEVICE static float weight(int dz, int dy, int dx) {
-    SPIDER_CONSTANTS float weights[][3] = {
-        {0, 0, 0},
-        {0, 0x1.99999cp-4F, 0},
-        {0, 0, 0},
-        {0, 0x1.99999cp-4F, 0},
-        {0x1.99999ap-4F, 0x1.999998p-2F, 0x1.99999ap-4F},
-        {0, 0x1.99999ap-4F, 0},
-        {0, 0, 0},
-        {0, 0x1.99999ap-4F, 0},
-        {0, 0, 0},
-    };
-    return weights[(dz + 1) * 3 + dy + 1][dx + 1];
-  }
+  static constexpr spider::LevelForm form = spider::LevelForm::cross;
+  static constexpr double unit = 0x1.999999999999ap-4;
+  static constexpr float last = 0x1.a36e2ep-14F;
+  // Over the unit.
+  static constexpr float center = 0x1p+2F, z_low = 0x1p+0F, z_high = 0x1p+0F;
+  static constexpr float y_low = 0x1p+0F, y_high = 0x1p+0F, x_low = 0x1p+0F, x_high = 0x1p+0F;
   SPIDER_DEVICE static constexpr spider::AxisRules plane_rules() { return {spider::FaceRule::nearest, spider::FaceRule::nearest, 0x00000000, 0x00000000}; }
   SPIDER_DEVICE static constexpr spider::AxisRules row_rules() { return {spider::FaceRule::nearest, spider::FaceRule::nearest, 0x00000000, 0x00000000}; }
   SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::nearest, spider::FaceRule::nearest, 0x00000000, 0x00000000}; }
@@ -63,9 +52,13 @@ struct Stencil {
 
 /// One of them, for what is left of a number of steps.
 struct SingleStep : Stencil {
-  static constexpr int rows = 4, warps_down = 8, steps = 1;
+  static constexpr int rows = 4, steps = 1;
   static constexpr int blocks_per_multiprocessor = 2;
+  static constexpr spider::LevelForm form = spider::LevelForm::taps;
+  static constexpr double unit = 1;
   static constexpr float last = 1;
+  static constexpr float center = 0x1.999998p-2F, z_low = 0x1.99999cp-4F, z_high = 0x1.99999ap-4F;
+  static constexpr float y_low = 0x1.99999cp-4F, y_high = 0x1.99999ap-4F, x_low = 0x1.99999ap-4F, x_high = 0x1.99999ap-4F;
 };
 
 #endif
@@ -105,8 +98,8 @@ constexpr spider::SweepForm forms[] = {
     spider::host_form<taps, tap_rows, faces, SPIDER_F16, 4>(),
     spider::host_form<taps, tap_rows, faces, SPIDER_F16, 1>(),
 #else
-    spider::stepping3d_form<Stencil>(),
-    spider::stepping3d_form<SingleStep>(),
+    spider::levels3d_form<Stencil>(),
+    spider::levels3d_form<SingleStep>(),
 #endif
 };
 constexpr spider_kernel kernel =

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "plan/schemes/levels3d.h"
 #include "plan/schemes/stepping1d.h"
 #include "plan/schemes/stepping2d.h"
 #include "plan/schemes/stepping3d.h"
@@ -53,7 +54,9 @@ float drift_of_steps(const RoundedWeights& weights, int steps) {
 std::optional<double> estimate_stepping(const spec::StencilSpec& spec, int steps) {
   if (spec.dimensions == 1) return time_of(choose_stepping1d(spec, steps));
   if (spec.dimensions == 2) return time_of(choose_stepping(spec, steps));
-  return time_of(choose_stepping3d(spec, steps));
+  const std::optional<double> in_levels = time_of(choose_levels3d(spec, steps));
+  const std::optional<double> stepping = time_of(choose_stepping3d(spec, steps));
+  return in_levels && (!stepping || *in_levels < *stepping) ? in_levels : stepping;
 }
 
 int most_stepping(const spec::StencilSpec& spec) {

@@ -25,6 +25,7 @@ struct SchemeText {
 [[nodiscard]] SchemeText text_of(const plan::CudaCores&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Stepping1d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Stepping2d&, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Levels3d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Stepping3d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Lowrank2d&, const Kernel& kernel);
 
@@ -45,6 +46,7 @@ void describe(const plan::Cores3d&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::CudaCores&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::Stepping1d&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::Stepping2d&, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Levels3d&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::Stepping3d&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::Lowrank2d&, const plan::KernelPlan& plan, Lines& lines);
 
@@ -61,6 +63,7 @@ void describe(const plan::Lowrank2d&, const plan::KernelPlan& plan, Lines& lines
 [[nodiscard]] std::string json_of(const plan::CudaCores&, const plan::KernelPlan& plan);
 [[nodiscard]] std::string json_of(const plan::Stepping1d&, const plan::KernelPlan& plan);
 [[nodiscard]] std::string json_of(const plan::Stepping2d&, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Levels3d&, const plan::KernelPlan& plan);
 [[nodiscard]] std::string json_of(const plan::Stepping3d&, const plan::KernelPlan& plan);
 [[nodiscard]] std::string json_of(const plan::Lowrank2d&, const plan::KernelPlan& plan);
 

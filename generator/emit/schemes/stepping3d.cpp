@@ -80,7 +80,7 @@ void describe(const plan::Stepping3d& scheme, const plan::KernelPlan& plan, Line
                               counted(scheme.warps_down, "warp"), counted(scheme.rows, "row")));
   lines.push_back(fmt::format("          tiles of {} x {} points, {} x {} of them stored, walking along z",
                               scheme.height(), width, scheme.height() - 2 * scheme.steps * scheme.radius[1],
-                              width - 2 * plan::round_up(scheme.steps * scheme.radius[2], Scheme::columns)));
+                              scheme.useful_columns()));
 }
 
 std::string json_of(const plan::Stepping3d& scheme, const plan::KernelPlan& plan) {

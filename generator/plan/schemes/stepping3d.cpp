@@ -61,11 +61,17 @@ int count_shared_bytes(const spec::StencilSpec& spec, const Stepping3d& scheme) 
                   vector_bytes);
 }
 
+/// Of a tile, on each side: tiles begin where memory's sectors do.
+int lost_columns(const Stepping3d& scheme) {
+  constexpr int anchor = 8;
+  return round_up(scheme.steps * scheme.radius[spec::axis_x], anchor);
+}
+
 /// With as many blocks as a multiprocessor holds; false where it holds none.
 bool fit(const spec::StencilSpec& spec, Stepping3d& scheme) {
   const auto& [rz, ry, rx] = scheme.radius;
-  const int lost_columns = round_up(scheme.steps * rx, Stepping3d::columns);
-  if (scheme.warps() > most_warps || scheme.height() <= 2 * scheme.steps * ry || width <= 2 * lost_columns)
+  if (scheme.warps() > most_warps || scheme.height() <= 2 * scheme.steps * ry ||
+      width <= 2 * lost_columns(scheme))
     return false;
   const int dense = (2 * rz + 1) * (2 * ry + 1) * (2 * rx + 1) * Stepping3d::columns * scheme.rows;
   if (dense > most_products) return false;
@@ -115,7 +121,7 @@ double estimate_us(const spec::StencilSpec& spec, const Stepping3d& scheme) {
   constexpr int most_walks = 16;
   const DeviceRates& rates = *find_device_rates("sm_90");
   const auto& [rz, ry, rx] = scheme.radius;
-  const double tiles = std::ceil(extent / (width - 2 * round_up(scheme.steps * rx, Stepping3d::columns))) *
+  const double tiles = std::ceil(extent / (width - 2 * lost_columns(scheme))) *
                        std::ceil(extent / (scheme.height() - 2 * scheme.steps * ry));
   const double resident = rates.multiprocessors * scheme.blocks_per_multiprocessor;
   double rounds = 0;
@@ -131,6 +137,10 @@ double estimate_us(const spec::StencilSpec& spec, const Stepping3d& scheme) {
 }
 
 }  // namespace
+
+int Stepping3d::useful_columns() const {
+  return width - 2 * lost_columns(*this);
+}
 
 std::string_view form_name(Stepping3d::Form form) {
   return form == Form::even ? "even" : "taps";

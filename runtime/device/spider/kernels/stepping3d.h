@@ -31,6 +31,7 @@
 #include <spider/cells.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
+#include <spider/stepped_tile.h>
 #include <spider/stepping.h>
 
 #include <cstdint>
@@ -59,56 +60,47 @@ sweep_stepping3d(const SweepArguments field) {
 }
 
 template <class Stencil>
-struct Stepping3d {
+struct Stepping3dLayout : StepShape<Stencil> {
+  using Shape = StepShape<Stencil>;
+  static constexpr int warps = Shape::warps_down * Shape::steps;
+  // A plane in shared memory: the tile's rows between ry rows on each side. What the outermost of these hold
+  // is the constant of a face where it has one, and otherwise nothing that counts.
+  static constexpr int margin_rows = Shape::ry;
+  static constexpr int plane_rows = Shape::height + 2 * margin_rows;
+  static constexpr int input_slots = Shape::ahead + 1;
+  static constexpr int level_bytes = plane_rows * Shape::row_bytes;
+  static constexpr int levels =
+      input_slots * plane_rows * Shape::input_row_bytes;  ///< two planes between two steps
+  static constexpr int most_beyond = 2 * Shape::rx;
+  static constexpr int beyond =
+      levels + 2 * (Shape::steps - 1) * level_bytes;  ///< columns to fill: to, from, value
+  static constexpr int sources = beyond + 16 * Shape::larger(1, most_beyond);
+  static constexpr int first_plane = -Shape::rz;
+  static constexpr bool streams_faces = Shape::rz == 1 && Shape::z_rules.low != FaceRule::mirror;
+};
+
+template <class Stencil>
+struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
+  using Layout = Stepping3dLayout<Stencil>;
+  using Tile = StepTile<Stencil, Layout>;
   using Cells = typename Stencil::Cells;
   using Element = typename Cells::Element;
   using Shared = device::Shared;
-  static constexpr int columns = 4;  ///< of a lane
-  static constexpr int rows = Stencil::rows;
-  static constexpr int steps = Stencil::steps;
-  static constexpr int warps_down = Stencil::warps_down;
-  static constexpr int warps = warps_down * steps;
-  static constexpr int ahead = Stencil::ahead;
-  SPIDER_DEVICE static constexpr int larger(int a, int b) { return a > b ? a : b; }
-  static constexpr int rz = larger(1, larger(Stencil::plane_high, -Stencil::plane_low));
-  static constexpr int ry = larger(Stencil::row_high, -Stencil::row_low);
-  static constexpr int rx = larger(Stencil::column_high, -Stencil::column_low);
+  using Tile::ahead, Tile::columns, Tile::rows, Tile::steps, Tile::warps, Tile::warps_down, Tile::width,
+      Tile::height;
+  using Tile::back_acts, Tile::columns_end, Tile::front_acts, Tile::rows_end, Tile::streams_faces;
+  using Tile::find_column, Tile::find_plane, Tile::find_row, Tile::holds_plane, Tile::thread_index;
+  using Tile::input_bytes, Tile::input_row_bytes, Tile::input_slots, Tile::row_bytes, Tile::sources;
+  using Tile::larger, Tile::lost_planes, Tile::rx, Tile::ry, Tile::rz, Tile::y_rules, Tile::z_rules;
+  using typename Tile::Piece, typename Tile::Row, typename Tile::Walk, typename Tile::Wanted;
   static constexpr PlaneForm form = Stencil::form;
+  static constexpr int beyond = Layout::beyond, levels = Layout::levels, level_bytes = Layout::level_bytes;
+  static constexpr int plane_rows = Layout::plane_rows;
   static_assert(rx <= columns, "taps lead to neighbouring lanes at most");
   static_assert(ahead >= 2, "a plane is complete before the round that takes it");
-
-  static constexpr AxisRules z_rules = Stencil::plane_rules();
-  static constexpr AxisRules y_rules = Stencil::row_rules();
-  static constexpr AxisRules x_rules = Stencil::column_rules();
-  static constexpr bool front_acts = !goes_on(z_rules.low), back_acts = !goes_on(z_rules.high);
-  /// Do the planes of steps go on beyond faces, as far as a tap leads?
-  static constexpr bool streams_faces = rz == 1 && z_rules.low != FaceRule::mirror;
   static constexpr bool weighs_faces = (front_acts || back_acts) && !streams_faces;
-  static constexpr bool rows_end = !goes_on(y_rules.low) || !goes_on(y_rules.high);
-  static constexpr bool columns_end = !goes_on(x_rules.low) || !goes_on(x_rules.high);
 
-  static constexpr int width = 32 * columns;
-  static constexpr int height = warps_down * rows;
-  static constexpr int lost_columns = (steps * rx + columns - 1) / columns * columns;
-  static constexpr int lost_rows = steps * ry;
-  static constexpr int lost_planes = steps * rz;
-  static constexpr int useful_columns = width - 2 * lost_columns;
-  static constexpr int useful_rows = height - 2 * lost_rows;
-  static_assert(useful_columns > 0 && useful_rows > 0, "tiles have outputs");
-
-  // A plane in shared memory: the tile's rows between ry rows on each side. What the outermost of these hold
-  // is the constant of a face where it has one, and otherwise nothing that counts.
-  static constexpr int plane_rows = height + 2 * ry;
-  static constexpr int input_row_bytes = width * Cells::element_bytes;
-  static constexpr int input_bytes = plane_rows * input_row_bytes;
-  static constexpr int input_slots = ahead + 1;
-  static constexpr int row_bytes = width * 4;
-  static constexpr int level_bytes = plane_rows * row_bytes;
-  static constexpr int levels = input_slots * input_bytes;  ///< two planes between two steps
-  static constexpr int most_beyond = 2 * rx;
-  static constexpr int beyond = levels + 2 * (steps - 1) * level_bytes;  ///< columns to fill: to, from, value
-  static constexpr int sources = beyond + 16 * larger(1, most_beyond);   ///< of each row: its input's
-  static constexpr int places = sources + 4 * height;                    ///< where rows are read in a plane
+  static constexpr int places = sources + 4 * height;  ///< where rows are read in a plane
   static constexpr int dy_count = 2 * ry + 1, dx_count = 2 * rx + 1;
   static constexpr int plane_weights = (2 * rz + 1) * dy_count * dx_count;
   static constexpr int face_weights = places + 4 * plane_rows;  ///< of planes near faces, a table a warp
@@ -116,214 +108,7 @@ struct Stepping3d {
       (face_weights + (weighs_faces ? 4 * warps * plane_weights : 0) + 15) / 16 * 16;
   static constexpr std::uint32_t none = ~0U;
 
-  using Row = float[columns];
   using Sums = float[2 * rz][rows][columns];  ///< of the planes z - rz .. z + rz - 1 where z comes next
-
-  /// First to before the end.
-  struct Range {
-    std::int32_t begin, end;
-    SPIDER_DEVICE bool holds(std::int32_t i) const { return i >= begin && i < end; }
-  };
-
-  struct Walk {
-    std::int32_t extent[3];  ///< of the field
-    std::int32_t start;      ///< plane of the first element of the stream
-    std::int32_t x0, y0;     ///< the tile's first column and row
-    Range stored[3];
-    Range readable[3];  ///< that taps reach from the box, where the field or its halo has them
-    Range plain;        ///< planes that are read from where they are
-  };
-
-  SPIDER_DEVICE static Range readable_of(const AxisRules& rules, const SweepArguments& f, int axis, int low,
-                                         int high) {
-    const FarSpan box{f.box.offset[axis], f.box.offset[axis] + f.box.extent[axis]};
-    const FarSpan span = find_readable(rules, box, steps * low, steps * high, f.extent[axis]);
-    return {static_cast<std::int32_t>(span.begin), static_cast<std::int32_t>(span.end)};
-  }
-
-  /// What of a box, from `begin` on, tile or walk number i of `count` outputs each stores.
-  SPIDER_DEVICE static Range stored_of(const SweepArguments& f, int axis, std::int32_t begin, int i,
-                                       std::int32_t count) {
-    const auto first = static_cast<std::int32_t>(f.box.offset[axis]);
-    const auto end = static_cast<std::int32_t>(f.box.offset[axis] + f.box.extent[axis]);
-    const std::int32_t from = begin + i * count;
-    return {from > first ? from : first, count < end - from ? from + count : end};
-  }
-
-  SPIDER_DEVICE static bool find_walk(const SweepArguments& f, Walk& w) {
-    const VolumeGrid& grid = f.grid.volume;
-    const int across = device::block_index() % grid.across;
-    const int other = device::block_index() / grid.across;
-    const int down = other % grid.down;
-    for (int axis = 0; axis < 3; ++axis) w.extent[axis] = static_cast<std::int32_t>(f.extent[axis]);
-    const auto first_row = static_cast<std::int32_t>(f.box.offset[1]);
-    const auto first_plane = static_cast<std::int32_t>(f.box.offset[0]);
-    w.stored[0] = stored_of(f, 0, first_plane, other / grid.down, grid.planes);
-    w.stored[1] = stored_of(f, 1, first_row, down, useful_rows);
-    w.stored[2] = stored_of(f, 2, grid.first_column, across, useful_columns);
-    if (w.stored[0].begin >= w.stored[0].end) return false;
-    w.x0 = grid.first_column + across * useful_columns - lost_columns;
-    w.y0 = first_row + down * useful_rows - lost_rows;
-    w.start = w.stored[0].begin - lost_planes;
-    if (front_acts && w.start < -rz) w.start = -rz;
-    constexpr AxisRules of_planes = Stencil::plane_rules();
-    constexpr AxisRules of_rows = Stencil::row_rules();
-    constexpr AxisRules of_columns = Stencil::column_rules();
-    w.readable[0] = readable_of(of_planes, f, 0, Stencil::plane_low, Stencil::plane_high);
-    w.readable[1] = readable_of(of_rows, f, 1, Stencil::row_low, Stencil::row_high);
-    w.plain.begin = w.readable[0].begin > 0 ? w.readable[0].begin : 0;
-    w.plain.end = w.readable[0].end < w.extent[0] ? w.readable[0].end : w.extent[0];
-    w.readable[2] = readable_of(of_columns, f, 2, Stencil::column_low, Stencil::column_high);
-    return true;
-  }
-
-  SPIDER_DEVICE static MappedIndex find_plane(const Walk& w, std::int32_t z) {
-    constexpr AxisRules rules = Stencil::plane_rules();
-    return find_index(rules, z, w.extent[0]);
-  }
-  SPIDER_DEVICE static bool holds_plane(const Walk& w, std::int32_t z) {
-    constexpr AxisRules rules = Stencil::plane_rules();
-    return holds_index(rules, z, w.extent[0]);
-  }
-  SPIDER_DEVICE static MappedIndex find_row(const Walk& w, std::int32_t y) {
-    constexpr AxisRules rules = Stencil::row_rules();
-    return find_index(rules, y, w.extent[1]);
-  }
-  SPIDER_DEVICE static MappedIndex find_column(const Walk& w, std::int32_t x) {
-    constexpr AxisRules rules = Stencil::column_rules();
-    return find_index(rules, x, w.extent[2]);
-  }
-
-  SPIDER_DEVICE static int thread_index() { return device::warp_index() * 32 + device::lane_index(); }
-
-  // Copies.
-
-  static constexpr int rows_of_warp = (height + warps - 1) / warps;  ///< that a warp requests of a plane
-
-  /// The four columns of a lane's piece of every row.
-  struct Piece {
-    std::int32_t
-        offset[rows_of_warp];  ///< of the piece in each of the warp's rows, from the plane's first cell
-    std::int32_t from;         ///< column of the first
-    std::uint32_t wanted;      ///< bit c: column c is read
-    bool whole;                ///< of the block: all that is wanted comes in pieces
-  };
-
-  SPIDER_DEVICE static Piece plan_copies(const SweepArguments& f, const Walk& w) {
-    constexpr AxisRules rules = Stencil::column_rules();
-    Piece piece;
-    const std::int32_t x = w.x0 + columns * device::lane_index();
-    piece.from = static_cast<std::int32_t>(wrap_index(rules, x, w.extent[2]));
-    piece.wanted = 0;
-    for (int c = 0; c < columns; ++c) {
-      if (w.readable[2].holds(x + c) && holds_index(rules, x + c, w.extent[2])) piece.wanted |= 1U << c;
-    }
-    const bool all = piece.wanted == (1U << columns) - 1 && piece.from % columns == 0 &&
-                     (x_rules.low != FaceRule::periodic || piece.from + columns <= w.extent[2]);
-    const bool broken = piece.wanted != 0 && !all;
-    piece.whole = f.aligned_input && device::largest_in_warp(broken ? 1U : 0U) == 0;
-    return piece;
-  }
-
-  /// What of an axis is read for index i; where there is nothing, or nothing is needed, any index will do.
-  SPIDER_DEVICE static std::int32_t find_input(const AxisRules& rules, const Range& readable, std::int32_t i,
-                                               std::int32_t extent) {
-    if (i < readable.begin) i = readable.begin;
-    if (i >= readable.end) i = readable.end - 1;
-    i = static_cast<std::int32_t>(wrap_index(rules, i, extent));
-    if (holds_index(rules, i, extent)) return i;
-    return i < 0 ? 0 : extent - 1;
-  }
-
-  /// Once the rows that planes have are known. Rows too far apart are read cell by cell.
-  SPIDER_DEVICE static void find_offsets(const SweepArguments& f, Piece& piece) {
-    constexpr std::int64_t largest = 0x7fffffff;
-    bool near = true;
-    SPIDER_UNROLL
-    for (int n = 0; n < rows_of_warp; ++n) {
-      const int j = device::warp_index() + n * warps;
-      const std::uint32_t y =
-          device::load_shared_word(static_cast<Shared>(sources + 4 * (j < height ? j : 0)));
-      const std::int64_t offset = static_cast<std::int32_t>(y) * f.input_stride[1] + piece.from;
-      near = near && offset <= largest && offset >= -largest;
-      piece.offset[n] = static_cast<std::int32_t>(offset);
-    }
-    piece.whole = piece.whole && device::largest_in_warp(near ? 0U : 1U) == 0;
-  }
-
-  /// Requests this warp's rows of plane b of the stream.
-  template <bool whole>
-  SPIDER_DEVICE static void request_rows(const SweepArguments& f, const Walk& w, const Piece& piece,
-                                         std::int32_t b) {
-    const auto slot = static_cast<Shared>(b % input_slots * input_bytes + ry * input_row_bytes +
-                                          columns * Cells::element_bytes * device::lane_index());
-    std::int32_t z = w.start + b;
-    if (z < w.plain.begin || z >= w.plain.end) {
-      constexpr AxisRules rules = Stencil::plane_rules();
-      const MappedIndex source = find_plane(w, z);
-      if (streams_faces && source.constant) {
-        fill_input(w, slot, source.value);
-        return;
-      }
-      z = find_input(rules, w.readable[0], source.constant ? z : source.index, w.extent[0]);
-    }
-    const Element* const plane = static_cast<const Element*>(f.input) + z * f.input_stride[0];
-    if constexpr (whole) {
-      SPIDER_UNROLL
-      for (int n = 0; n < rows_of_warp; ++n) {
-        const int j = device::warp_index() + n * warps;
-        const bool wanted = piece.wanted != 0 && (height % warps == 0 || j < height);
-        const Shared to = slot + static_cast<Shared>(j * input_row_bytes);
-        if constexpr (Cells::element_bytes == 4) {
-          device::copy_async_if(wanted, to, plane + piece.offset[n]);
-        } else {
-          device::copy_pair_async_if(wanted, to, plane + piece.offset[n]);
-        }
-      }
-    } else {
-      constexpr AxisRules of_columns = Stencil::column_rules();
-      SPIDER_NO_UNROLL
-      for (int j = device::warp_index(); j < height; j += warps) {
-        const std::uint32_t y = device::load_shared_word(static_cast<Shared>(sources + 4 * j));
-        const Element* const row = plane + static_cast<std::int32_t>(y) * f.input_stride[1];
-        const Shared to = slot + static_cast<Shared>(j * input_row_bytes);
-        SPIDER_UNROLL
-        for (int c = 0; c < columns; ++c) {
-          const bool wanted = (piece.wanted >> c & 1U) != 0;
-          const std::int64_t x = w.x0 + columns * device::lane_index() + c;
-          const Element* const from = row + (wanted ? wrap_index(of_columns, x, w.extent[2]) : 0);
-          const Shared place = to + static_cast<Shared>(c * Cells::element_bytes);
-          if constexpr (Cells::element_bytes == 4) {
-            device::copy_word_async_if(wanted, place, from);
-          } else {
-            device::store_shared_if(wanted, place, device::load_field_if(wanted, from, Element{}));
-          }
-        }
-      }
-    }
-  }
-
-  /// A plane of the input beyond a constant face; of two that meet the one along x gives the value.
-  SPIDER_DEVICE static void fill_input(const Walk& w, Shared slot, std::uint32_t value) {
-    SPIDER_NO_UNROLL
-    for (int j = device::warp_index(); j < height; j += warps) {
-      SPIDER_NO_UNROLL
-      for (int c = 0; c < columns; ++c) {
-        const MappedIndex along_x = find_column(w, w.x0 + columns * device::lane_index() + c);
-        device::store_shared(slot + static_cast<Shared>(j * input_row_bytes + c * Cells::element_bytes),
-                             Cells::cell(device::float_of(along_x.constant ? along_x.value : value)));
-      }
-    }
-  }
-
-  SPIDER_DEVICE static void request(const SweepArguments& f, const Walk& w, const Piece& piece,
-                                    std::int32_t b) {
-    if (piece.whole) {
-      request_rows<true>(f, w, piece, b);
-    } else {
-      request_rows<false>(f, w, piece, b);
-    }
-  }
 
   // Tables.
 
@@ -355,13 +140,9 @@ struct Stepping3d {
 
   /// Fills all planes with nothing, and with what never changes, and the tables.
   SPIDER_DEVICE static void prepare(const Walk& w) {
-    constexpr AxisRules rules = Stencil::row_rules();
     for (int i = thread_index(); i < beyond / 16; i += warps * 32)
       device::store_shared(static_cast<Shared>(16 * i), device::Vector{});
-    for (int j = thread_index(); j < height; j += warps * 32) {
-      const std::int32_t y = find_input(rules, w.readable[1], w.y0 + j, w.extent[1]);
-      device::store_shared(static_cast<Shared>(sources + 4 * j), static_cast<std::uint32_t>(y));
-    }
+    Tile::list_sources(w);
     for (int j = thread_index(); j < plane_rows; j += warps * 32) {
       const std::int32_t y = w.y0 - ry + j;
       const MappedIndex from = find_row(w, y);
@@ -722,46 +503,6 @@ struct Stepping3d {
     device::sync_warp();
   }
 
-  /// Which of a lane's columns, and of the warp's rows, are outputs: bits.
-  struct Wanted {
-    std::uint32_t cells, rows;
-    bool whole;  ///< all columns of a lane or none, and four are stored at once
-  };
-
-  SPIDER_DEVICE static Wanted find_wanted(const SweepArguments& f, const Walk& w, int first) {
-    Wanted wanted{0, 0, true};
-    for (int c = 0; c < columns; ++c) {
-      if (w.stored[2].holds(w.x0 + device::lane_index() * columns + c)) wanted.cells |= 1U << c;
-    }
-    for (int i = 0; i < rows; ++i) {
-      if (w.stored[1].holds(w.y0 + first + i)) wanted.rows |= 1U << i;
-    }
-    wanted.whole = f.aligned_output && w.stored[2].begin % columns == 0 && w.stored[2].end % columns == 0;
-    return wanted;
-  }
-
-  /// Stores the columns `cells`.
-  SPIDER_DEVICE static void store_row(bool whole, std::uint32_t cells, Element* to, Row& u) {
-    if constexpr (Stencil::last != 1.0F) {
-      SPIDER_UNROLL
-      for (int c = 0; c < columns; ++c) u[c] *= Stencil::last;
-    }
-    if (whole) {
-      if constexpr (Cells::element_bytes == 4) {
-        device::Vector v;
-        SPIDER_UNROLL
-        for (int c = 0; c < columns; ++c) v.word[c] = device::bits_of(u[c]);
-        device::store_field_vector_if(cells != 0, to, v);
-      } else {
-        device::store_field_if(cells != 0, to, Cells::word(u), Cells::word(u + 2));
-      }
-    } else {
-      SPIDER_UNROLL
-      for (int c = 0; c < columns; ++c)
-        device::store_field_if((cells >> c & 1U) != 0, to + c, Cells::cell(u[c]));
-    }
-  }
-
   SPIDER_DEVICE static void run(const SweepArguments& f, const Walk& w) {
     // Through a shuffle, so that the compiler knows that it is the same for the warp.
     const int warp =
@@ -771,15 +512,15 @@ struct Stepping3d {
     const bool is_last = step == steps - 1;
     const int lane = device::lane_index();
     const std::int32_t stream = w.stored[0].end - w.start + lost_planes;
-    Piece piece = plan_copies(f, w);
-    const Wanted wanted = find_wanted(f, w, first);
+    Piece piece = Tile::plan_copies(f, w);
+    const Wanted wanted = Tile::find_wanted(f, w, first);
     const int columns_beyond = list_columns_beyond(w);
     prepare(w);
-    find_offsets(f, piece);
+    Tile::find_offsets(f, piece);
     device::sync_block();
     SPIDER_NO_UNROLL
     for (int b = 0; b < ahead; ++b) {
-      if (b < stream) request(f, w, piece, b);
+      if (b < stream) Tile::request(f, w, piece, b);
       device::copy_async_commit();
     }
     device::copy_async_wait<ahead - 2>();
@@ -800,7 +541,7 @@ struct Stepping3d {
       const std::int32_t b = round - step;
       const auto next_input = static_cast<Shared>((round + 1) % input_slots * input_bytes);
       if (!again) {
-        if (round + ahead < stream) request(f, w, piece, round + ahead);
+        if (round + ahead < stream) Tile::request(f, w, piece, round + ahead);
         device::copy_async_commit();
         if (columns_beyond > 0 && round + 1 < stream)
           fill_columns<Cells>(next_input, 0, height, columns_beyond, thread_index(), warps * 32);
@@ -847,7 +588,7 @@ struct Stepping3d {
           Element* const done = output + (z - rz) * f.output_stride[0];
           add_any([&](int i, Row& u) {
             const bool is_stored = (stored_rows >> i & 1U) != 0;
-            store_row(wanted.whole, is_stored ? wanted.cells : 0, done + i * f.output_stride[1], u);
+            Tile::store_row(wanted.whole, is_stored ? wanted.cells : 0, done + i * f.output_stride[1], u);
           });
         } else if constexpr (steps > 1) {
           if (streams_faces && back_acts && z == w.extent[0] + 1) {
@@ -892,7 +633,7 @@ constexpr SweepForm stepping3d_form() {
                   {1, Kernel::useful_rows, Kernel::useful_columns},
                   0,
                   0,
-                  Kernel::columns,
+                  Kernel::anchor,
                   2 * Kernel::lost_planes + Kernel::steps - 1,
                   longest_walk / 2}};
   form.steps = Kernel::steps;

@@ -1,0 +1,171 @@
+#include "plan/schemes/levels3d.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "plan/schemes/stepping2d.h"
+#include "plan/stepping.h"
+
+namespace spidergen::plan {
+namespace {
+
+using Form = Levels3d::Form;
+
+constexpr int width = threads_per_warp * Levels3d::columns;
+constexpr int anchor = 8;  // tiles begin at multiples of it along x
+constexpr int most_rows = 12;
+constexpr int most_ahead = 3;
+constexpr int most_block_shared_bytes = shared_per_multiprocessor - reserved_per_block;
+// Two numbers of a cell and step; beside them what else a lane needs, more where faces act.
+constexpr int most_state_registers = 200;
+constexpr int most_state_registers_at_faces = 192;
+constexpr int other_registers = largest_register_count - most_state_registers;
+
+/// Radius 1, and taps on the axes only?
+bool is_star(const spec::StencilSpec& spec) {
+  return std::all_of(spec.taps.begin(), spec.taps.end(), [](const spec::Tap& tap) {
+    return std::abs(tap.at[0]) + std::abs(tap.at[1]) + std::abs(tap.at[2]) <= 1;
+  });
+}
+
+/// The weight of all six neighbours, where they have one.
+std::optional<double> weight_of_neighbours(const spec::StencilSpec& spec) {
+  std::optional<double> weight;
+  int count = 0;
+  for (const spec::Tap& tap : spec.taps) {
+    if (tap.at == spec::Offset{}) continue;
+    if (weight && *weight != tap.weight) return std::nullopt;
+    weight = tap.weight;
+    ++count;
+  }
+  constexpr int neighbours = 6;
+  return count == neighbours ? weight : std::nullopt;
+}
+
+/// As the kernel's header lays shared memory out.
+int count_shared_bytes(const spec::StencilSpec& spec, const Levels3d& scheme) {
+  const int input = (scheme.ahead + 2) * scheme.height() * width * spec::element_bytes(spec.storage);
+  const int edges = 2 * (scheme.steps - 1) * Levels3d::warps * 2 * width * word_bytes;
+  return input + edges + round_up(word_bytes * scheme.height(), vector_bytes);
+}
+
+/// Clocks of a multiprocessor for a plane of a block: what the warps of a scheduler issue, of which two
+/// thirds of the time are left. Fitted on an H200: 1080 us for four steps of 768^3 points in f16, 6 rows a
+/// warp.
+double clocks_of_round(const Levels3d& scheme) {
+  constexpr double schedulers = 4;
+  constexpr double busy = 0.67;
+  constexpr double of_row = 2.5;   // shuffles, moves
+  constexpr double of_level = 10;  // rows of neighbours
+  constexpr double of_input_row = 12;
+  constexpr double of_plane = 60;
+  const double row = Levels3d::columns * scheme.operations + of_row;
+  const double issued =
+      scheme.rows * (scheme.steps * row + of_input_row) + scheme.steps * of_level + of_plane;
+  return Levels3d::warps / schedulers * issued / busy;
+}
+
+double estimate_us(const spec::StencilSpec& spec, const Levels3d& scheme) {
+  constexpr double extent = 768;
+  constexpr double clock_mhz = 1980;
+  constexpr double of_copy = 1.15;  // what tiles read twice, and walks
+  constexpr int start_planes = 3;
+  constexpr int most_walks = 16;
+  const DeviceRates& rates = *find_device_rates("sm_90");
+  const double tiles = std::ceil(extent / scheme.useful_columns()) * std::ceil(extent / scheme.useful_rows());
+  double rounds = 0;
+  for (int walks = 1; walks <= most_walks; ++walks) {
+    const double of_walk = std::ceil(extent / walks) + 2 * scheme.steps + start_planes;
+    const double all = std::ceil(tiles * walks / rates.multiprocessors) * of_walk;
+    if (walks == 1 || all < rounds) rounds = all;
+  }
+  const double compute = rounds * clocks_of_round(scheme) / clock_mhz;
+  const double memory =
+      reference_points(3) * 2 * spec::element_bytes(spec.storage) / rates.copy_bytes_per_second * 1e6;
+  return std::max(compute, of_copy * memory);
+}
+
+void put(Levels3d::Weights& weights, const spec::Offset& at, float weight) {
+  for (int axis = 0; axis < 3; ++axis) {
+    if (at[axis] != 0) {
+      (at[axis] < 0 ? weights.low : weights.high)[axis] = weight;
+      return;
+    }
+  }
+  weights.center = weight;
+}
+
+/// As those of Stepping2d: of a single step as it is rounded elsewhere, and in the unit.
+void set_weights(const RoundedWeights& rounded, Levels3d& scheme) {
+  double sum = 0;
+  double packed = 0;
+  double magnitude = 0;
+  for (const RoundedTap& tap : rounded.taps) {
+    const auto single = static_cast<float>(tap.packed);
+    const float scaled = scheme.unit == 1 ? single : static_cast<float>(tap.weight / scheme.unit);
+    put(scheme.single, tap.at, single);
+    put(scheme.scaled, tap.at, scaled);
+    sum += tap.weight;
+    packed += scaled;
+    magnitude += std::fabs(tap.weight);
+  }
+  const double of_unit = std::pow(scheme.unit, scheme.steps);
+  const bool has_sum = std::fabs(sum) > magnitude / 2;
+  const double drift = has_sum ? std::pow(sum / (packed * scheme.unit), scheme.steps) : 1;
+  scheme.last = static_cast<float>(drift * of_unit);
+}
+
+}  // namespace
+
+int Levels3d::useful_columns() const {
+  return width - 2 * round_up(steps, anchor);
+}
+
+std::string_view form_name(Levels3d::Form form) {
+  return form == Form::cross ? "cross" : "taps";
+}
+
+bool Levels3d::takes(const Problem& problem, const Contraction& contraction) {
+  return !contraction.on_tensor_cores() && problem.spec.dimensions == 3 && is_star(problem.spec);
+}
+
+Offer<Levels3d> Levels3d::plan(const Problem& problem, const Contraction& /*contraction*/) {
+  std::optional<Levels3dChoice> choice = choose_levels3d(problem.spec, problem.op.steps);
+  if (!choice) return Offer<Levels3d>::none("so many steps find no room in registers and shared memory");
+  set_weights(problem.weights, choice->scheme);
+  return {choice->scheme, choice->microseconds, ""};
+}
+
+std::optional<Levels3dChoice> choose_levels3d(const spec::StencilSpec& spec, int steps) {
+  std::optional<Levels3dChoice> best;
+  if (!is_star(spec)) return best;
+  Levels3d scheme;
+  scheme.steps = steps;
+  constexpr int cross_operations = 5;
+  constexpr int tap_operations = 7;
+  const std::optional<double> weight = weight_of_neighbours(spec);
+  const bool in_unit =
+      weight && *weight != 0 && std::fabs(std::log2(std::fabs(*weight))) * steps <= most_unit_exponent;
+  scheme.form = in_unit ? Form::cross : Form::taps;
+  scheme.unit = in_unit ? *weight : 1;
+  scheme.operations = in_unit ? cross_operations : tap_operations;
+  const bool ends = std::any_of(spec.boundary.begin(), spec.boundary.end(),
+                                [](const auto& axis) { return ends_at(axis.low) || ends_at(axis.high); });
+  const int most_state = ends ? most_state_registers_at_faces : most_state_registers;
+  for (scheme.rows = 2; scheme.rows <= most_rows; ++scheme.rows) {
+    const int state = 2 * Levels3d::columns * scheme.rows * steps;
+    if (state > most_state) break;
+    scheme.estimated_registers = state + other_registers;
+    if (scheme.useful_rows() <= 0 || scheme.useful_columns() <= 0) continue;
+    scheme.ahead = most_ahead;
+    while (scheme.ahead > 1 && count_shared_bytes(spec, scheme) > most_block_shared_bytes) --scheme.ahead;
+    scheme.shared_bytes = count_shared_bytes(spec, scheme);
+    if (scheme.shared_bytes > most_block_shared_bytes) continue;
+    const double us = estimate_us(spec, scheme);
+    if (!best || us < best->microseconds) best = {scheme, us};
+  }
+  return best;
+}
+
+}  // namespace spidergen::plan

@@ -1,0 +1,609 @@
+/// Many time steps of a 3D stencil of at most seven points, on CUDA cores: every warp takes all steps.
+///
+/// A block has a tile of 128 columns by some rows and walks along z; its warps have some rows each, one below
+/// the other, and four columns a lane. A warp holds in registers what each step needs of its last planes: a
+/// cell of the plane, and the sum of the plane so far. Along z taps lead to the cell itself alone, so that a
+/// plane of the input completes one plane of every step without any neighbour: first all of them, then a
+/// barrier, then each is added to the sum of its own plane. Between warps only their first and last rows go
+/// through shared memory.
+///
+/// Faces. Cells beyond `halo` and `periodic` ones are stepped like others. Beyond the others they are set in
+/// registers before they are added: a column and a row of the tile at every step, and along z the plane that
+/// is given and the one before it.
+///
+/// A `Stencil` has, as static members:
+/// - Cells: of spider/cells.h;
+/// - rows of a warp, at least 2; warps_down, steps; ahead: planes requested ahead;
+/// - blocks_per_multiprocessor;
+/// - plane_low, plane_high, row_low, row_high, column_low, column_high: lowest and highest offset of a tap,
+///   from -1 to 0 and from 0 to 1;
+/// - form; center, z_low, z_high, y_low, y_high, x_low, x_high: the weights over `unit`, that of the cell
+///   itself and those of its neighbours, which are 1 where the form is `cross`;
+/// - unit, last: after k steps cells are the field's over unit^k; results are multiplied with `last`, which
+/// is
+///   unit^steps, or near it, so that all weights sum up rightly;
+/// - plane_rules(), row_rules(), column_rules(): the boundary; values are f32 numbers whatever the cells are.
+#pragma once
+
+#include <spider/boundary.h>
+#include <spider/cells.h>
+#include <spider/instructions.h>
+#include <spider/kernel.h>
+#include <spider/stepped_tile.h>
+#include <spider/stepping.h>
+
+#include <cstdint>
+
+namespace spider {
+inline namespace device_1 {
+
+/// How a cell's neighbours are added.
+enum class LevelForm {
+  taps,   ///< a product for each
+  cross,  ///< of weight 1: sums of a right and a lower neighbour serve two cells
+};
+
+template <class Stencil>
+struct Levels3d;
+
+template <class Stencil>
+SPIDER_GLOBAL(Stencil::warps_down * 32, Stencil::blocks_per_multiprocessor)
+sweep_levels3d(const SweepArguments field) {
+  using Kernel = Levels3d<Stencil>;
+  typename Kernel::Walk walk;
+  if (!Kernel::find_walk(field, walk)) return;
+  Kernel::run(field, walk);
+}
+
+template <class Stencil>
+struct Levels3dLayout : StepShape<Stencil> {
+  using Shape = StepShape<Stencil>;
+  static constexpr int warps = Shape::warps_down;
+  static constexpr int margin_rows = 0;
+  /// The plane before the newest is read once more, and its rows by neighbours until the next barrier.
+  static constexpr int input_slots = Shape::ahead + 2;
+  static constexpr int edges = input_slots * Shape::height * Shape::input_row_bytes;
+  static constexpr int edge_bytes =
+      (Shape::steps - 1) * warps * 2 * Shape::row_bytes;  ///< of a plane of each step
+  static constexpr int sources = edges + 2 * edge_bytes;
+  static constexpr int first_plane = 0;
+  static constexpr bool streams_faces = false;
+};
+
+template <class Stencil>
+struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>> {
+  using Layout = Levels3dLayout<Stencil>;
+  using Tile = StepTile<Stencil, Layout>;
+  using Cells = typename Stencil::Cells;
+  using Element = typename Cells::Element;
+  using Shared = device::Shared;
+  using Tile::ahead, Tile::columns, Tile::rows, Tile::steps, Tile::warps, Tile::width;
+  using Tile::back_acts, Tile::front_acts, Tile::input_bytes, Tile::input_row_bytes, Tile::input_slots;
+  using Tile::x_rules, Tile::y_rules, Tile::z_rules;
+  using typename Tile::Piece, typename Tile::Row, typename Tile::Walk, typename Tile::Wanted;
+  static constexpr bool is_cross = Stencil::form == LevelForm::cross;
+  static constexpr int warp_edges = 2 * Tile::row_bytes;  ///< first row, last row
+  static constexpr int level_edges = warps * warp_edges;
+  static constexpr int stash = (Layout::sources + 4 * Tile::height + 15) / 16 * 16;  ///< of the walk
+  static constexpr int stash_words = static_cast<int>(sizeof(Walk) / 4);
+  static constexpr int origin =
+      (stash + 4 * stash_words + 15) / 16 * 16;  ///< column and row of the tile's first
+  static constexpr int ranges = origin + 16;     ///< as find_way says
+  static constexpr int shared_bytes = ranges + 16;
+  static_assert(rows >= 2, "a row beyond a face is set from one of the warp or next to it");
+
+  /// Of each step's input: the cells of its newest plane, and what its result there is so far.
+  using Planes = float[steps][rows][columns];
+
+  /// What no tap leads to is not multiplied with 0: it may be no number.
+  SPIDER_DEVICE static float add_product(float weight, float value, float sum) {
+    return weight != 0.0F ? device::multiply_add(weight, value, sum) : sum;
+  }
+
+  // Registers are few: what is seldom needed of a walk waits in shared memory, and extents are those of the
+  // arguments.
+
+  SPIDER_DEVICE static std::int32_t extent_of(const SweepArguments& f, int axis) {
+    return static_cast<std::int32_t>(f.extent[axis]);
+  }
+
+  /// Where taps find what is at an index of an axis.
+  SPIDER_DEVICE static MappedIndex beyond_planes(std::int32_t i, std::int32_t extent) {
+    constexpr AxisRules rules = Stencil::plane_rules();
+    return find_index(rules, i, extent);
+  }
+  SPIDER_DEVICE static MappedIndex beyond_rows(std::int32_t i, std::int32_t extent) {
+    constexpr AxisRules rules = Stencil::row_rules();
+    return find_index(rules, i, extent);
+  }
+  SPIDER_DEVICE static MappedIndex beyond_columns(std::int32_t i, std::int32_t extent) {
+    constexpr AxisRules rules = Stencil::column_rules();
+    return find_index(rules, i, extent);
+  }
+
+  SPIDER_DEVICE static std::int32_t kept_word(int place) {
+    return static_cast<std::int32_t>(device::load_shared_word(static_cast<Shared>(place)));
+  }
+
+  union WalkWords {
+    Walk walk;
+    std::uint32_t word[stash_words];
+  };
+
+  SPIDER_DEVICE static void keep_walk(const Walk& w) {
+    WalkWords words{w};
+    if (Tile::thread_index() != 0) return;
+    SPIDER_UNROLL
+    for (int i = 0; i < stash_words; ++i)
+      device::store_shared(static_cast<Shared>(stash + 4 * i), words.word[i]);
+  }
+
+  SPIDER_DEVICE static Walk kept_walk() {
+    WalkWords words{};
+    SPIDER_UNROLL
+    for (int i = 0; i < stash_words; ++i)
+      words.word[i] = device::load_shared_word(static_cast<Shared>(stash + 4 * i));
+    return words.walk;
+  }
+
+  /// A constant beyond a face as step `level` has it.
+  template <int level>
+  SPIDER_DEVICE static float constant_of(const MappedIndex& from) {
+    double power = 1;
+    for (int i = 0; i < level; ++i) power *= Stencil::unit;
+    const auto scale = static_cast<float>(1 / power);
+    const float value = device::float_of(from.value);
+    return Stencil::unit == 1 ? value : value * scale;
+  }
+
+  /// What a lane knows all the way.
+  struct Way {
+    std::int32_t stream;        ///< planes of the input
+    std::int32_t start;         ///< the first of them
+    std::int32_t column;        ///< of the input, the lane's first
+    std::uint32_t stored_rows;  ///< of the warp, bits
+    std::uint32_t flags;
+    Shared lane_row;    ///< the lane's cells of the warp's first row in a plane of the input
+    Shared lane_edges;  ///< and among those handed on
+    Element* output;    ///< where the lane's first cell of the next plane goes
+  };
+
+  // Flags. The lowest bits: columns of the lane that are stored.
+  static constexpr std::uint32_t stored_cells = (1U << columns) - 1;
+  static constexpr std::uint32_t stores_vectors = 0x100U, reads_columns = 0x200U;
+  static constexpr std::uint32_t at_columns = 0x400U, at_rows = 0x800U;  ///< cells beyond such a face
+
+  // Rows.
+
+  SPIDER_DEVICE static void load_input(Shared from, Row& u) {
+    if constexpr (Cells::element_bytes == 4) {
+      load_row(from, u);
+    } else {
+      const device::Pair v = device::load_shared_pair(from);
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) u[c] = Cells::number(v.word[c / 2], c % 2);
+    }
+  }
+
+  SPIDER_DEVICE static void load_row(Shared from, Row& u) {
+    const device::Vector v = device::load_shared(from);
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) u[c] = device::float_of(v.word[c]);
+  }
+
+  SPIDER_DEVICE static void store_edge(Shared to, const Row& u) {
+    device::Vector v;
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) v.word[c] = device::bits_of(u[c]);
+    device::store_shared(to, v);
+  }
+
+  SPIDER_DEVICE static float take(float v, int source) {
+    return device::float_of(device::take_from_lane(device::bits_of(v), source));
+  }
+
+  // Along z.
+
+  /// Where a warp is.
+  struct Place {
+    std::int32_t z;  ///< the newest plane of the first step's input
+    Shared now;      ///< the lane's cells of the warp's first row in that plane
+    Shared before;   ///< and in the plane before
+    Shared edges;    ///< the lane's cells of the warp's first row among those handed on
+  };
+
+  /// Is a plane of any step near a face along z?
+  SPIDER_DEVICE static bool is_near_face(const SweepArguments& f, std::int32_t z) {
+    return (front_acts && z < steps + 1) || (back_acts && z >= extent_of(f, 0) - 1);
+  }
+
+  /// Sets the plane given, and the one before, where it lies beyond a face; `missing` is what the sum lacks
+  /// because the plane beyond was not known in time.
+  template <int level>
+  SPIDER_DEVICE static void set_planes(const SweepArguments& f, std::int32_t z, Row& now, Row& before,
+                                       Row& sum) {
+    const std::int32_t end = extent_of(f, 0);
+    if (front_acts && (z == 0 || z == 1)) {
+      const MappedIndex from = beyond_planes(-1, end);
+      const bool is_next = !from.constant && from.index == 1;
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) {
+        if (z == 0) before[c] = from.constant ? constant_of<level>(from) : (is_next ? 0.0F : now[c]);
+        if (z == 1 && is_next) sum[c] = add_product(Stencil::z_low, now[c], sum[c]);
+      }
+    }
+    if (back_acts && z == end) {
+      const MappedIndex from = beyond_planes(end, end);
+      const bool is_last = !from.constant && from.index == end - 1;
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c)
+        now[c] = from.constant ? constant_of<level>(from) : (is_last ? before[c] : 0.0F);
+    }
+  }
+
+  /// The plane beyond the high face where it is the last but one: it is added before it is given.
+  SPIDER_DEVICE static void add_turned_plane(const SweepArguments& f, std::int32_t z, const Row& before,
+                                             Row& sum) {
+    if (!back_acts || z != extent_of(f, 0) - 1) return;
+    const MappedIndex from = beyond_planes(z + 1, extent_of(f, 0));
+    if (from.constant || from.index != z - 1) return;
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) sum[c] = add_product(Stencil::z_high, before[c], sum[c]);
+  }
+
+  /// Of row i: the next plane of step `level` and of all steps behind it. `before` is the last plane of the
+  /// step's input, `out` becomes the result of all steps.
+  template <int level, int i, bool near_face>
+  SPIDER_DEVICE static void complete(const SweepArguments& f, const Place& at, Planes& cells, Planes& sums,
+                                     Row& before, Row& out) {
+    Row& now = cells[level][i];
+    Row& sum = sums[level][i];
+    if constexpr (near_face) set_planes<level>(f, at.z - level, now, before, sum);
+    Row next;
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      next[c] = is_cross ? sum[c] + now[c] : add_product(Stencil::z_high, now[c], sum[c]);
+      sum[c] = add_product(Stencil::center, now[c],
+                           is_cross ? before[c] : add_product(Stencil::z_low, before[c], 0.0F));
+    }
+    if constexpr (near_face) add_turned_plane(f, at.z - level, before, sum);
+    if constexpr (level + 1 < steps) {
+      if constexpr (i == 0) store_edge(at.edges + static_cast<Shared>(level * level_edges), next);
+      if constexpr (i == rows - 1)
+        store_edge(at.edges + static_cast<Shared>(level * level_edges + Tile::row_bytes), next);
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) {
+        before[c] = cells[level + 1][i][c];
+        cells[level + 1][i][c] = next[c];
+      }
+      complete<level + 1, i, near_face>(f, at, cells, sums, before, out);
+    } else {
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) out[c] = next[c];
+    }
+  }
+
+  template <int i, bool near_face, class Finish>
+  SPIDER_DEVICE static void complete_row(const SweepArguments& f, const Place& at, Planes& cells,
+                                         Planes& sums, const Finish& finish) {
+    Row before;
+    Row out;
+    load_input(at.before + static_cast<Shared>(i * input_row_bytes), before);
+    load_input(at.now + static_cast<Shared>(i * input_row_bytes), cells[0][i]);
+    complete<0, i, near_face>(f, at, cells, sums, before, out);
+    finish(i, out);
+  }
+
+  /// First the rows that are handed on.
+  template <int i, bool near_face, class Finish>
+  SPIDER_DEVICE static void complete_rows(const SweepArguments& f, const Place& at, Planes& cells,
+                                          Planes& sums, const Finish& finish) {
+    constexpr int row = i == 0 ? 0 : (i == 1 ? rows - 1 : i - 1);
+    complete_row<row, near_face>(f, at, cells, sums, finish);
+    if constexpr (i + 1 < rows) complete_rows<i + 1, near_face>(f, at, cells, sums, finish);
+  }
+
+  // In a plane.
+
+  /// Sets the column beyond a face, of all rows of a step.
+  template <int level>
+  SPIDER_DEVICE static void set_columns(std::int32_t end, std::int32_t x0, Row (&u)[rows]) {
+    const int lane = device::lane_index();
+    if constexpr (!goes_on(x_rules.low)) {
+      if (x0 < 0) {
+        const MappedIndex from = beyond_columns(-1, end);
+        const bool is_here = lane == (-x0 - 1) / columns;
+        SPIDER_UNROLL
+        for (int i = 0; i < rows; ++i) {
+          const float taken = take(from.index == 1 ? u[i][1] : u[i][0], lane + 1);
+          if (is_here) u[i][columns - 1] = from.constant ? constant_of<level>(from) : taken;
+        }
+      }
+    }
+    if constexpr (!goes_on(x_rules.high)) {
+      const std::int32_t place = end - x0;
+      if (place >= 0 && place < width) {
+        const MappedIndex from = beyond_columns(end, end);
+        const bool is_here = lane == place / columns;
+        const int column = place % columns;
+        const bool is_last = from.index == end - 1;
+        SPIDER_UNROLL
+        for (int c = 0; c < columns; ++c) {
+          if (c != column) continue;
+          SPIDER_UNROLL
+          for (int i = 0; i < rows; ++i) {
+            // The last column, or the last but one.
+            const float left = take(c == 0 && !is_last ? u[i][columns - 2] : u[i][columns - 1], lane + 31);
+            const float last = c == 0 ? left : u[i][c > 0 ? c - 1 : 0];
+            const float other = c < 2 ? left : u[i][c > 1 ? c - 2 : 0];
+            if (is_here) u[i][c] = from.constant ? constant_of<level>(from) : (is_last ? last : other);
+          }
+        }
+      }
+    }
+  }
+
+  /// Row i of those from the one above the warp's, -1, to the one below them.
+  SPIDER_DEVICE static float row_at(const Row (&u)[rows], const Row& above, const Row& below, int i, int c) {
+    return i < 0 ? above[c] : (i >= rows ? below[c] : u[i < 0 ? 0 : (i >= rows ? 0 : i)][c]);
+  }
+
+  /// Sets row i from the row that many rows further down, or up.
+  template <int level>
+  SPIDER_DEVICE static void set_row(Row (&u)[rows], Row& above, Row& below, int i, const MappedIndex& from,
+                                    std::int32_t beyond, int towards) {
+    const bool is_next = from.index == beyond + towards;
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      const int second = i + 2 * towards;
+      const float next = row_at(u, above, below, i + towards, c);
+      // Beyond the rows known here only where nothing depends on it here.
+      const float other = second < -1 || second > rows ? next : row_at(u, above, below, second, c);
+      const float value = from.constant ? constant_of<level>(from) : (is_next ? next : other);
+      (i < 0 ? above : (i >= rows ? below : u[i < 0 ? 0 : (i >= rows ? 0 : i)]))[c] = value;
+    }
+  }
+
+  /// Sets the row beyond a face, of a step.
+  template <int level>
+  SPIDER_DEVICE static void set_rows(std::int32_t end, std::int32_t y, Row (&u)[rows], Row& above,
+                                     Row& below) {
+    if constexpr (!goes_on(y_rules.low)) {
+      if (y <= 0 && y > -rows - 1) {
+        const MappedIndex from = beyond_rows(-1, end);
+        SPIDER_UNROLL
+        for (int i = -1; i < rows; ++i) {
+          if (y + i == -1) set_row<level>(u, above, below, i, from, -1, 1);
+        }
+      }
+    }
+    if constexpr (!goes_on(y_rules.high)) {
+      if (y <= end && y + rows >= end) {
+        const MappedIndex from = beyond_rows(end, end);
+        SPIDER_UNROLL
+        for (int i = 0; i <= rows; ++i) {
+          if (y + i == end) set_row<level>(u, above, below, i, from, end, -1);
+        }
+      }
+    }
+  }
+
+  /// Adds a step's newest plane to its own sum.
+  SPIDER_DEVICE static void add_neighbours(const Row (&u)[rows], const Row& above, const Row& below,
+                                           Row (&sum)[rows]) {
+    const int lane = device::lane_index();
+    // Of the row above: the sums of a cell's right and lower neighbour.
+    Row corners;
+    if constexpr (is_cross) {
+      const float right = take(above[0], lane + 1);
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c)
+        corners[c] = (c + 1 < columns ? above[c + 1 < columns ? c + 1 : c] : right) + u[0][c];
+    }
+    SPIDER_UNROLL
+    for (int i = 0; i < rows; ++i) {
+      const float right = take(u[i][0], lane + 1);
+      const float left = take(is_cross ? corners[columns - 1] : u[i][columns - 1], lane + 31);
+      Row next;
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) {
+        const float right_one = c + 1 < columns ? u[i][c + 1 < columns ? c + 1 : c] : right;
+        const float lower = i + 1 < rows ? u[i + 1 < rows ? i + 1 : i][c] : below[c];
+        if constexpr (is_cross) {
+          next[c] = right_one + lower;
+          sum[i][c] += next[c];
+          sum[i][c] += c > 0 ? corners[c > 0 ? c - 1 : 0] : left;
+        } else {
+          const float upper = i > 0 ? u[i > 0 ? i - 1 : 0][c] : above[c];
+          sum[i][c] = add_product(Stencil::x_low, c > 0 ? u[i][c > 0 ? c - 1 : 0] : left, sum[i][c]);
+          sum[i][c] = add_product(Stencil::x_high, right_one, sum[i][c]);
+          sum[i][c] = add_product(Stencil::y_low, upper, sum[i][c]);
+          sum[i][c] = add_product(Stencil::y_high, lower, sum[i][c]);
+        }
+      }
+      if constexpr (is_cross) {
+        SPIDER_UNROLL
+        for (int c = 0; c < columns; ++c) corners[c] = next[c];
+      }
+    }
+  }
+
+  template <int level>
+  SPIDER_DEVICE static void add_levels(const SweepArguments& f, std::uint32_t flags, const Place& at,
+                                       Planes& cells, Planes& sums) {
+    const int warp = device::warp_index();
+    Row above;
+    Row below;
+    // The first and the last warp find a row of their own there: the tile's outermost rows are not stored.
+    if constexpr (level == 0) {
+      load_input(at.now - static_cast<Shared>(warp > 0 ? input_row_bytes : 0), above);
+      load_input(at.now + static_cast<Shared>((warp + 1 < warps ? rows : rows - 1) * input_row_bytes), below);
+    } else {
+      const Shared own = at.edges + static_cast<Shared>((level - 1) * level_edges);
+      load_row(own - static_cast<Shared>(warp > 0 ? warp_edges - Tile::row_bytes : 0), above);
+      load_row(own + static_cast<Shared>(warp + 1 < warps ? warp_edges : Tile::row_bytes), below);
+    }
+    if ((flags & at_columns) != 0) set_columns<level>(extent_of(f, 2), kept_word(origin), cells[level]);
+    if ((flags & at_rows) != 0)
+      set_rows<level>(extent_of(f, 1), kept_word(origin + 4) + warp * rows, cells[level], above, below);
+    add_neighbours(cells[level], above, below, sums[level]);
+    if constexpr (level + 1 < steps) add_levels<level + 1>(f, flags, at, cells, sums);
+  }
+
+  // Planes.
+
+  /// Requests plane b of the stream for a slot.
+  SPIDER_DEVICE static void request(const SweepArguments& f, const Way& way, std::int32_t b, int slot,
+                                    bool is_plain) {
+    if (is_plain) {
+      const Element* const plane =
+          static_cast<const Element*>(f.input) + (way.start + b) * f.input_stride[0] + way.column;
+      const auto stride = static_cast<std::int32_t>(f.input_stride[1]);
+      const int lane = device::lane_index();
+      const int warp = device::warp_index();
+      const auto to = static_cast<Shared>(slot * input_bytes + warp * input_row_bytes +
+                                          columns * Cells::element_bytes * lane);
+      SPIDER_UNROLL
+      for (int n = 0; n < rows; ++n) {
+        const std::uint32_t y =
+            device::load_shared_word(static_cast<Shared>(Layout::sources + 4 * (warp + n * warps)));
+        const Element* const from = plane + static_cast<std::int32_t>(y) * stride;
+        const bool wanted = (way.flags & reads_columns) != 0;
+        if constexpr (Cells::element_bytes == 4) {
+          device::copy_async_if(wanted, to + static_cast<Shared>(n * warps * input_row_bytes), from);
+        } else {
+          device::copy_pair_async_if(wanted, to + static_cast<Shared>(n * warps * input_row_bytes), from);
+        }
+      }
+    } else {
+      const Walk w = kept_walk();
+      Piece piece = Tile::plan_copies(f, w);
+      piece.whole = false;
+      Tile::request(f, w, piece, b);
+    }
+  }
+
+  /// Plane b of the stream, which lies in a slot: completes planes of all steps and adds them.
+  template <int parity>
+  SPIDER_DEVICE static void take_plane(const SweepArguments& f, Way& way, std::int32_t b, int& slot,
+                                       Planes& cells, Planes& sums) {
+    const device::Vector range = device::load_shared(static_cast<Shared>(ranges));
+    const auto word = [&](int i) { return static_cast<std::int32_t>(range.word[i]); };
+    const int before = slot == 0 ? input_slots - 1 : slot - 1;
+    if (b + ahead < way.stream) {
+      const int next = slot + ahead < input_slots ? slot + ahead : slot + ahead - input_slots;
+      request(f, way, b + ahead, next, b + ahead >= word(0) && b + ahead < word(1));
+    }
+    device::copy_async_commit();
+    const Place at{way.start + b, static_cast<Shared>(slot * input_bytes) + way.lane_row,
+                   static_cast<Shared>(before * input_bytes) + way.lane_row,
+                   way.lane_edges + static_cast<Shared>(parity * Layout::edge_bytes)};
+    const std::uint32_t stored_rows = b >= word(2) && b < word(3) ? way.stored_rows : 0;
+    const auto finish = [&](int i, Row& u) {
+      const bool is_stored = (stored_rows >> i & 1U) != 0;
+      Tile::store_row((way.flags & stores_vectors) != 0, is_stored ? way.flags & stored_cells : 0,
+                      way.output + i * f.output_stride[1], u);
+    };
+    if (is_near_face(f, at.z)) {
+      complete_rows<0, true>(f, at, cells, sums, finish);
+    } else {
+      complete_rows<0, false>(f, at, cells, sums, finish);
+    }
+    way.output += f.output_stride[0];
+    device::copy_async_wait<ahead - 1>();
+    device::sync_block();
+    add_levels<0>(f, way.flags, at, cells, sums);
+    slot = slot + 1 == input_slots ? 0 : slot + 1;
+  }
+
+  SPIDER_DEVICE static Way find_way(const SweepArguments& f, const Walk& w) {
+    const int first = device::warp_index() * rows;
+    const int lane = device::lane_index();
+    Piece piece = Tile::plan_copies(f, w);
+    Tile::find_offsets(f, piece);
+    const Wanted wanted = Tile::find_wanted(f, w, first);
+    if (Tile::thread_index() == 0) {
+      device::store_shared(static_cast<Shared>(origin), static_cast<std::uint32_t>(w.x0));
+      device::store_shared(static_cast<Shared>(origin + 4), static_cast<std::uint32_t>(w.y0));
+      // Which planes of the stream come in vectors, and which complete planes that are stored: the first, and
+      // before which the last.
+      const std::int32_t plain = w.plain.begin - w.start;
+      device::Vector range;
+      range.word[0] = static_cast<std::uint32_t>(plain);
+      range.word[1] = static_cast<std::uint32_t>(piece.whole ? w.plain.end - w.start : plain);
+      range.word[2] = static_cast<std::uint32_t>(w.stored[0].begin + steps - w.start);
+      range.word[3] = static_cast<std::uint32_t>(w.stored[0].end + steps - w.start);
+      device::store_shared(static_cast<Shared>(ranges), range);
+    }
+    const bool beside =
+        (!goes_on(x_rules.low) && w.x0 < 0) || (!goes_on(x_rules.high) && w.x0 + width > w.extent[2]);
+    const bool above = (!goes_on(y_rules.low) && w.y0 + first <= 0) ||
+                       (!goes_on(y_rules.high) && w.y0 + first + rows >= w.extent[1]);
+    Way way;
+    way.stream = w.stored[0].end - w.start + steps;
+    way.start = w.start;
+    way.column = piece.from;
+    way.stored_rows = wanted.rows;
+    way.flags = wanted.cells | (wanted.whole ? stores_vectors : 0U) |
+                (piece.wanted != 0 ? reads_columns : 0U) | (beside ? at_columns : 0U) |
+                (above ? at_rows : 0U);
+    way.lane_row = static_cast<Shared>(first * input_row_bytes + columns * Cells::element_bytes * lane);
+    way.lane_edges = static_cast<Shared>(Layout::edges + device::warp_index() * warp_edges + 16 * lane);
+    way.output = static_cast<Element*>(f.output) + (w.x0 + lane * columns) +
+                 (w.y0 + first) * f.output_stride[1] + (w.start - steps) * f.output_stride[0];
+    return way;
+  }
+
+  SPIDER_DEVICE static void run(const SweepArguments& f, const Walk& w) {
+    // What nobody requests counts nowhere, but is a number.
+    for (int i = Tile::thread_index(); i < Layout::edges / 16; i += warps * 32)
+      device::store_shared(static_cast<Shared>(16 * i), device::Vector{});
+    Tile::list_sources(w);
+    keep_walk(w);
+    device::sync_block();
+    Way way = find_way(f, w);
+    device::sync_block();
+    SPIDER_NO_UNROLL
+    for (int b = 0; b < ahead; ++b) {
+      const bool is_plain = b >= kept_word(ranges) && b < kept_word(ranges + 4);
+      if (b < way.stream) request(f, way, b, b, is_plain);
+      device::copy_async_commit();
+    }
+    device::copy_async_wait<ahead - 1>();
+    device::sync_block();
+    Planes cells = {};
+    Planes sums = {};
+    int slot = 0;
+    // Two planes a turn, always: registers change their roles from plane to plane. What comes behind the last
+    // one counts nowhere.
+    SPIDER_NO_UNROLL
+    for (std::int32_t b = 0; b < way.stream; b += 2) {
+      take_plane<0>(f, way, b, slot, cells, sums);
+      take_plane<1>(f, way, b + 1, slot, cells, sums);
+    }
+  }
+};
+
+template <class Stencil>
+constexpr SweepForm levels3d_form() {
+  using Kernel = Levels3d<Stencil>;
+  constexpr int piece_bytes = Kernel::columns * Kernel::Cells::element_bytes;
+  constexpr int longest_walk = 512;  // planes: where fields are high, walks need not be that high
+  SweepForm form{sweep_levels3d<Stencil>,
+                 {TilingKind::blocks,
+                  Kernel::warps,
+                  Kernel::shared_bytes,
+                  piece_bytes,
+                  piece_bytes,
+                  {1, Kernel::useful_rows, Kernel::useful_columns},
+                  0,
+                  0,
+                  Kernel::anchor,
+                  2 * Kernel::lost_planes,
+                  longest_walk / 2}};
+  form.steps = Kernel::steps;
+  return form;
+}
+
+}  // namespace device_1
+}  // namespace spider

@@ -33,6 +33,8 @@ void describe_steps(const plan::KernelPlan& plan, std::vector<std::string>& line
   lines.push_back(fmt::format("          about {:.0f} us a step over {} on an H200; a single sweep {:.0f} us",
                               plan.microseconds / plan.op.steps, fields[plan.dimensions - 1],
                               plan.single_step_us));
+  if (plan.microseconds / plan.op.steps > plan.single_step_us)
+    lines.emplace_back("          so single sweeps are faster: write 'steps: auto', or remove it");
 }
 
 }  // namespace spidergen::emit

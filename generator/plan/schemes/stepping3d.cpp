@@ -96,7 +96,7 @@ bool fit(const spec::StencilSpec& spec, Stepping3d& scheme) {
 
 /// Clocks of a multiprocessor for a plane of all of its blocks, the larger of what is issued and what shared
 /// memory serves. Fitted to times on an H200: 1705 us for seven points (4 steps, 4 warps of 9 rows), 1920 us
-/// for a box (3 steps, 5 warps of 8 rows), both with a halo.
+/// for a box (3 steps, 5 warps of 8 rows), both with a halo; fields of 16 bits took 2840 us for that box.
 double clocks_of_round(const Stepping3d& scheme) {
   constexpr double lanes = 128;
   constexpr double row_clocks = 4;  // of a row of f32 in shared memory, 128 bytes a clock
@@ -117,6 +117,7 @@ double estimate_us(const spec::StencilSpec& spec, const Stepping3d& scheme) {
   constexpr double extent = 768;
   constexpr double clock_mhz = 1980;
   constexpr double hidden = 0.35;  // of the memory's time, what computing does not hide
+  constexpr double of_copy = 1.25;  // what tiles read twice, and walks
   constexpr int start_planes = 3;
   constexpr int most_walks = 16;
   const DeviceRates& rates = *find_device_rates("sm_90");
@@ -130,10 +131,12 @@ double estimate_us(const spec::StencilSpec& spec, const Stepping3d& scheme) {
     const double all = std::ceil(tiles * walks / resident) * of_walk;
     if (walks == 1 || all < rounds) rounds = all;
   }
-  const double compute = rounds * clocks_of_round(scheme) / clock_mhz;
+  constexpr double of_halves = 1.48;  // two ways of reading planes, which the instruction cache does not hold
+  const double compute = rounds * clocks_of_round(scheme) / clock_mhz *
+                         (spec::element_bytes(spec.storage) == word_bytes ? 1 : of_halves);
   const double memory =
       reference_points(3) * 2 * spec::element_bytes(spec.storage) / rates.copy_bytes_per_second * 1e6;
-  return std::max(compute + hidden * memory / scheme.steps, memory);
+  return std::max(compute + hidden * memory / scheme.steps, of_copy * memory);
 }
 
 }  // namespace

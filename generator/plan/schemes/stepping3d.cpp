@@ -116,7 +116,7 @@ double clocks_of_round(const Stepping3d& scheme) {
 double estimate_us(const spec::StencilSpec& spec, const Stepping3d& scheme) {
   constexpr double extent = 768;
   constexpr double clock_mhz = 1980;
-  constexpr double hidden = 0.35;  // of the memory's time, what computing does not hide
+  constexpr double hidden = 0.35;   // of the memory's time, what computing does not hide
   constexpr double of_copy = 1.25;  // what tiles read twice, and walks
   constexpr int start_planes = 3;
   constexpr int most_walks = 16;

@@ -84,11 +84,9 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>> {
   static constexpr bool is_cross = Stencil::form == LevelForm::cross;
   static constexpr int warp_edges = 2 * Tile::row_bytes;  ///< first row, last row
   static constexpr int level_edges = warps * warp_edges;
-  static constexpr int stash = (Layout::sources + 4 * Tile::height + 15) / 16 * 16;  ///< of the walk
-  static constexpr int stash_words = static_cast<int>(sizeof(Walk) / 4);
   static constexpr int origin =
-      (stash + 4 * stash_words + 15) / 16 * 16;  ///< column and row of the tile's first
-  static constexpr int ranges = origin + 16;     ///< as find_way says
+      (Layout::sources + 4 * Tile::height + 15) / 16 * 16;  ///< column and row of the tile's first
+  static constexpr int ranges = origin + 16;                ///< as find_way says
   static constexpr int shared_bytes = ranges + 16;
   static_assert(rows >= 2, "a row beyond a face is set from one of the warp or next to it");
 
@@ -123,27 +121,6 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>> {
 
   SPIDER_DEVICE static std::int32_t kept_word(int place) {
     return static_cast<std::int32_t>(device::load_shared_word(static_cast<Shared>(place)));
-  }
-
-  union WalkWords {
-    Walk walk;
-    std::uint32_t word[stash_words];
-  };
-
-  SPIDER_DEVICE static void keep_walk(const Walk& w) {
-    WalkWords words{w};
-    if (Tile::thread_index() != 0) return;
-    SPIDER_UNROLL
-    for (int i = 0; i < stash_words; ++i)
-      device::store_shared(static_cast<Shared>(stash + 4 * i), words.word[i]);
-  }
-
-  SPIDER_DEVICE static Walk kept_walk() {
-    WalkWords words{};
-    SPIDER_UNROLL
-    for (int i = 0; i < stash_words; ++i)
-      words.word[i] = device::load_shared_word(static_cast<Shared>(stash + 4 * i));
-    return words.walk;
   }
 
   /// A constant beyond a face as step `level` has it.
@@ -476,7 +453,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>> {
         }
       }
     } else {
-      const Walk w = kept_walk();
+      Walk w;  // once more: it would take registers all the way
+      Tile::find_walk(f, w);
       Piece piece = Tile::plan_copies(f, w);
       piece.whole = false;
       Tile::request(f, w, piece, b);
@@ -559,7 +537,6 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>> {
     for (int i = Tile::thread_index(); i < Layout::edges / 16; i += warps * 32)
       device::store_shared(static_cast<Shared>(16 * i), device::Vector{});
     Tile::list_sources(w);
-    keep_walk(w);
     device::sync_block();
     Way way = find_way(f, w);
     device::sync_block();

@@ -12,7 +12,7 @@
 // Bound     |error| <= 0 |result| + 2.8e-15 sum |w x| + 1.3e-322
 // Engine    cuda: CUDA cores, in f64
 // Plan      25 multiply-adds a point in the code, walking along planes
-//           2 rows of 2 x a thread, 8 x 1 warps a block, ring of 4 planes
+//           3 rows of 2 x a thread, 12 x 1 warps a block, ring of 3 planes
 
 #include "star3d_r4_f64.h"
 
@@ -54,13 +54,13 @@ struct Reach {
 /// out[z][y][x] = sum of weight * in[z + step][y + row][x + column]
 struct Stencil : Reach {
   using Cells = spider::F64Cells;
-  static constexpr int rows_per_thread = 2, warps_across = 1, warps_down = 8;
+  static constexpr int rows_per_thread = 3, warps_across = 1, warps_down = 12;
   static constexpr int blocks_per_multiprocessor = 1;
   static constexpr int preferred_planes = 64;
-  static constexpr int planes_at_once = 1, groups_ahead = 3;
+  static constexpr int planes_at_once = 1, groups_ahead = 2;
   static constexpr int left_vectors = 2, right_vectors = 2;
   static constexpr int ring_row_bytes = 640, ring_lead_bytes = 128;
-  static constexpr bool edges_in_memory = false;
+  static constexpr bool edges_in_memory = true;
   static constexpr int tap_count = 25;
   static constexpr spider::WideCoreTap taps[tap_count] = {
       {0, -4, 0, -0.0017857142857142857},

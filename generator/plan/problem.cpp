@@ -1,5 +1,6 @@
 #include "plan/problem.h"
 
+#include <algorithm>
 #include <tuple>
 
 namespace spidergen::plan {
@@ -52,7 +53,10 @@ double core_work(const Contraction& contraction) {
 
 double core_tile_us(const Contraction& contraction) {
   constexpr double f32_us = 215;
-  return f32_us * contraction.element_bytes / word_bytes;
+  constexpr double us_per_tap_of_doubles = 12;
+  const double memory_us = f32_us * contraction.element_bytes / word_bytes;
+  if (contraction.element_bytes <= word_bytes) return memory_us;
+  return std::max(memory_us, us_per_tap_of_doubles * static_cast<double>(contraction.taps.size()));
 }
 
 Contraction contract_taps(const Problem& problem) {

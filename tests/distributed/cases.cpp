@@ -30,7 +30,7 @@ std::int64_t draw(Random& random, std::int64_t low, std::int64_t high) {
 }
 
 /// A number in (-1/64, 1/64) that depends on the cell only, as the bits of the kernel's storage.
-std::uint32_t cell_bits(std::uint64_t seed, std::int64_t z, std::int64_t y, std::int64_t x, int storage) {
+std::uint64_t cell_bits(std::uint64_t seed, std::int64_t z, std::int64_t y, std::int64_t x, int storage) {
   std::uint64_t hash = seed ^ (static_cast<std::uint64_t>(z + 100) * 0x9E3779B97F4A7C15U) ^
                        (static_cast<std::uint64_t>(y + 100) * 0xC2B2AE3D27D4EB4FU) ^
                        (static_cast<std::uint64_t>(x + 100) * 0x165667B19E3779F9U);
@@ -40,6 +40,11 @@ std::uint32_t cell_bits(std::uint64_t seed, std::int64_t z, std::int64_t y, std:
   const auto fraction = static_cast<std::uint32_t>(hash >> 8U);
   // The exponent of 2^-7, and one bit less: numbers of two sizes.
   const auto exponent = static_cast<std::uint32_t>((hash >> 4U) & 1U);
+  if (storage == SPIDER_F64) {
+    const std::uint64_t digits = hash * 0x9E3779B97F4A7C15U >> 12U;
+    return static_cast<std::uint64_t>(sign) << 63U | static_cast<std::uint64_t>(1016U - exponent) << 52U |
+           digits;
+  }
   if (storage == SPIDER_F16) return sign << 15U | (8U - exponent) << 10U | (fraction & 0x3FFU);
   if (storage == SPIDER_BF16) return sign << 15U | (120U - exponent) << 7U | (fraction & 0x7FU);
   return sign << 31U | (120U - exponent) << 23U | (fraction & 0x7FFFFFU);
@@ -74,7 +79,7 @@ class Field {
     return static_cast<unsigned char*>(field_.data) +
            (z * field_.stride[0] + y * field_.stride[1] + x) * bytes_;
   }
-  void set(std::int64_t z, std::int64_t y, std::int64_t x, std::uint32_t bits) const {
+  void set(std::int64_t z, std::int64_t y, std::int64_t x, std::uint64_t bits) const {
     std::memcpy(at(z, y, x), &bits, static_cast<std::size_t>(bytes_));
   }
   /// Sets cells inside the whole's box `begin` to `end`, with the origin of this field in it.
@@ -145,6 +150,7 @@ Case draw_case(const Kernels& kernels, int ranks, Random& random) {
 }
 
 std::int64_t bytes_of(const spider_kernel_info& info) {
+  if (info.storage == SPIDER_F64) return 8;
   return info.storage == SPIDER_F32 ? 4 : 2;
 }
 
@@ -233,7 +239,7 @@ Verdict check_case(const Case& drawn, MPI_Comm ranks) {
     for (std::int64_t z = 0; z < drawn.whole[0]; ++z) {
       for (std::int64_t y = 0; y < drawn.whole[1]; ++y) {
         for (std::int64_t x = 0; x < drawn.whole[2]; ++x) {
-          const std::uint32_t bits = cell_bits(drawn.seed, z, y, x, info.storage);
+          const std::uint64_t bits = cell_bits(drawn.seed, z, y, x, info.storage);
           const auto* const first = reinterpret_cast<const unsigned char*>(&bits);
           whole.insert(whole.end(), first, first + bytes);
         }

@@ -67,7 +67,7 @@ def check(cases, name, number, seed, arrays):
     numbers = rng.uniform(-1, 1, shape)
     padded = plan.storage.encode(numbers)
     if plan.storage.name != "bf16":
-        padded = padded.view({"f16": numpy.float16, "f32": numpy.float32}[plan.storage.name])
+        padded = padded.view({"f16": numpy.float16, "f32": numpy.float32, "f64": numpy.float64}[plan.storage.name])
     inner = tuple(slice(low, low + n) for n, (low, _) in zip(own, halo))
     if number % 3 == 0 and not any(map(any, halo)):  # a slice of something larger
         inner = tuple(slice(1, 1 + n) for n in own)

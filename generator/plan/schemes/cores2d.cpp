@@ -13,14 +13,18 @@ namespace {
 // multiprocessor whose warps are at different places of it: measured on an H200. Registers besides sums and
 // inputs, and how many lanes at the ends of a warp may be without outputs.
 constexpr int most_products = 1700;
+// Of doubles more spilled: a box of radius 3 took 638 us with 12 rows and 723 with 16.
+constexpr int most_products_of_doubles = 1300;
 constexpr int base_registers = 4;
 constexpr int usual_registers = 104;
 constexpr int most_registers = 144;
 constexpr int conversion_registers = 32;  // of 16-bit cells
 constexpr int register_unit = 8;
 constexpr int most_blocks = 5;  // of a multiprocessor: more were no faster
-// Of more, multiply-adds take longer than memory, and idle lanes cost time.
+// Of more, multiply-adds take longer than memory, and idle lanes cost time. Doubles have twice the memory for
+// as many, and walks of them are slower.
 constexpr int most_taps = 40;
+constexpr int most_taps_of_doubles = 81;
 constexpr int fewest_rows = 8;
 constexpr int most_rows = 16;
 constexpr int most_input_rows = 32;
@@ -40,8 +44,9 @@ int registers_of(const Contraction& contraction, int rows, int steps_in_flight) 
 int choose_rows(const Contraction& contraction, int steps_in_flight) {
   const int outputs = vector_bytes / contraction.element_bytes;
   const auto taps = static_cast<int>(contraction.taps.size());
+  const int most = contraction.element_bytes > word_bytes ? most_products_of_doubles : most_products;
   const auto fits = [&](int rows, int registers) {
-    return rows + steps_in_flight - 1 <= most_input_rows && rows * taps * outputs <= most_products &&
+    return rows + steps_in_flight - 1 <= most_input_rows && rows * taps * outputs <= most &&
            registers_of(contraction, rows, steps_in_flight) <= registers;
   };
   for (int rows = fewest_rows; rows <= most_rows; rows += 4) {
@@ -99,9 +104,10 @@ bool Cores2d::takes(const Problem& problem, const Contraction& contraction) {
 }
 
 Offer<Cores2d> Cores2d::plan(const Problem& problem, const Contraction& contraction) {
-  if (static_cast<int>(contraction.taps.size()) > most_taps)
+  const int most = contraction.element_bytes > word_bytes ? most_taps_of_doubles : most_taps;
+  if (static_cast<int>(contraction.taps.size()) > most)
     return Offer<Cores2d>::none(
-        fmt::format("{} taps; tiles are for {} at most", contraction.taps.size(), most_taps));
+        fmt::format("{} taps; tiles are for {} at most", contraction.taps.size(), most));
   Cores2d tile;
   tile.outputs = vector_bytes / contraction.element_bytes;
   const TapRange columns = range_of(contraction.taps, &CoreTap::column);

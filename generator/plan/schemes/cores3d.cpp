@@ -80,7 +80,7 @@ int estimate_registers(const Contraction& contraction, int rows_per_thread) {
   const int inputs =
       round_up(std::max(0, -columns.low), outputs) + round_up(std::max(0, columns.high), outputs);
   return base_registers + sums_in_flight(contraction.taps) * rows_per_thread * outputs * words +
-         std::max(0, inputs * words - 8);
+         words * std::max(0, inputs - 8);
 }
 
 /// The ring of a block, if registers, code and shared memory suffice.

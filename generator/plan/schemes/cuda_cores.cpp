@@ -137,7 +137,9 @@ void choose_row_ring(const Stencil& stencil, CudaCores& cores) {
   cores.preferred_steps = std::max(least_steps, 8 * (stencil.steps_in_flight + 1));
 }
 
-/// A fit to sweeps of f32 over 10240 x 10240 points on an H200: 242 us for 49 taps, 892 for 225. In 3D, where
+/// A fit to sweeps of f32 over 10240 x 10240 points on an H200: 242 us for 49 taps, 892 for 225; of f64 754
+/// for
+/// 49. In 3D, where
 /// there is but a table: not measured.
 double estimate_us(int dimensions, const Contraction& contraction, bool in_code) {
   constexpr double least_us = 61;
@@ -145,9 +147,11 @@ double estimate_us(int dimensions, const Contraction& contraction, bool in_code)
   constexpr double slower_than_floor = 2.4;
   // A multiply-add by a table loads its value and its tap, too.
   constexpr double slower_by_table = 10;
+  constexpr double slower_doubles = 2;  // than their units are
   const double taps = core_work(contraction);
   const double slower = in_code ? 1 : slower_by_table;
-  if (dimensions < 3) return std::max(core_tile_us(contraction), slower * (least_us + us_per_tap * taps));
+  const double walk_us = us_per_tap * taps * (contraction.element_bytes > word_bytes ? slower_doubles : 1.0);
+  if (dimensions < 3) return std::max(core_tile_us(contraction), slower * (least_us + walk_us));
   const SweepBound bound = bound_reference(
       dimensions, {.bytes_per_point = 2.0 * contraction.element_bytes, .core_products_per_point = taps});
   return slower * slower_than_floor * bound.floor_us();

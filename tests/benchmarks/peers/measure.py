@@ -110,6 +110,13 @@ PEERS = (
              f"'-DCUFFT_{name}=static_cast<cufftResult>({1000 + i})'" for i, name in
              enumerate(("INCOMPLETE_PARAMETER_LIST", "PARSE_ERROR", "LICENSE_ERROR"))) + " src/2D/2d_main.cu -lcufft"),),
          (Run("flashfft_2d", "Heat-2D 9504 10", "5-point", "9504x9504", 1, RATE, "gstencils"),)),
+    *(Peer(name, f"pip install {package}", "f16, f32", computes, leaves_out, (),
+           tuple(Run("arrays.py", f"{library} {radius} {storage} 10240", f"box of radius {radius}, {storage}", "10240x10240", 1, RATE, "gstencils")
+                 for radius in (1, 7) for storage in storages))
+      for name, package, library, storages, computes, leaves_out in (
+          ("PyTorch", "torch", "torch", ("f16", "f32"), "conv2d, which is cuDNN's convolution, without TF32", "faces other than zeros"),
+          ("CuPy", "cupy-cuda13x", "cupy", ("f32",), "cupyx.scipy.ndimage.correlate", "nothing: all of SciPy's modes"),
+          ("cuFFT", "cupy-cuda13x", "fft", ("f32",), "cupyx.scipy.signal.fftconvolve: three FFTs", "faces other than zeros"))),
 )
 
 
@@ -139,19 +146,23 @@ def build(arguments: argparse.Namespace) -> None:
 def measure_run(build_folder: pathlib.Path, peer: Peer, run: Run, limit_s: float) -> dict[str, str]:
     row = {"peer": peer.name, "stencil": run.stencil, "storage": peer.storage, "size": run.size, "steps_a_sweep": str(run.steps),
            "gstencils": "", "checked": "no", "note": run.program}
-    program = build_folder / run.program
-    if not program.exists():
+    if run.program.endswith(".py"):
+        command = [sys.executable, str(pathlib.Path(__file__).with_name(run.program))]
+    elif (build_folder / run.program).exists():
+        command = [str((build_folder / run.program).resolve())]
+    else:
         return row | {"note": f"{run.program} was not built"}
     try:
-        done = subprocess.run([program.resolve(), *shlex.split(run.arguments)], capture_output=True, text=True, timeout=limit_s, check=False)
+        done = subprocess.run([*command, *shlex.split(run.arguments)], capture_output=True, text=True, timeout=limit_s, check=False)
     except subprocess.TimeoutExpired:
         return row | {"note": f"{run.program}: more than {limit_s:.0f} s"}
     numbers = re.findall(run.found, done.stdout + done.stderr)
     if done.returncode != 0 or not numbers:
-        return row | {"note": f"{run.program}: exit status {done.returncode}"}
+        said = (done.stderr.strip() or "no rate").splitlines()[-1]
+        return row | {"note": f"{run.program}: exit status {done.returncode}: {said}"}
     number = float(numbers[-1])
     rate = (run.points / number / 1e6 if run.unit == "ms" else number) * run.factor
-    return row | {"gstencils": f"{rate:.1f}"}
+    return row | {"gstencils": f"{rate:.1f}", "checked": "yes" if "checked" in done.stdout else "no"}
 
 
 def run_all(arguments: argparse.Namespace) -> None:
@@ -165,7 +176,7 @@ def run_all(arguments: argparse.Namespace) -> None:
 
     ours()
     for peer in PEERS:
-        if not (arguments.build / f"{peer.name}.json").exists():
+        if peer.programs and not (arguments.build / f"{peer.name}.json").exists():
             print(f"{peer.name}: no build, skipped")
             continue
         for run in peer.runs:

@@ -76,10 +76,15 @@ def pages(root: pathlib.Path) -> list[pathlib.Path]:
     return sorted(root.glob("*.md")) + sorted(page for folder in folders for page in (root / folder).rglob("*.md"))
 
 
+def slug(title: str) -> str:
+    """What a heading is called in links to it."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
 def anchors(page: pathlib.Path) -> set[str]:
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+    return {slug(title) for title in titles}
 
 
 def check_links(root: pathlib.Path) -> list[str]:

@@ -12,6 +12,7 @@
 #include "emit/schemes/schemes.h"
 #include "emit/storage_text.h"
 #include "emit/update_text.h"
+#include "plan/error_bound.h"
 #include "render/render.h"
 
 namespace spidergen::emit {
@@ -162,6 +163,10 @@ EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
         if (kernel.spec.update) {
           bindings["forms"] = with_update(bindings["forms"]);
           bindings["facts"] = fmt::format(", 1, {}", update_facts(kernel.spec));
+        }
+        if (kernel.contraction().is_low_rank()) {
+          bindings["facts"] = fmt::format(", {}, {{}}, {:.4g}", kernel.plan.op.steps,
+                                          plan::bound_error(kernel.spec, kernel.plan).neighbourhood);
         }
       },
       kernel.plan.scheme);

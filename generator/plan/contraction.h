@@ -164,7 +164,7 @@ struct LowRank {
   double magnitude = 0;    ///< sum of the exact weights' magnitudes
   double passed = 0;       ///< of all pairs the product of the sums of both lists' magnitudes, scaled
   double y_magnitude = 0;  ///< sum of the magnitudes of all lists along y, scaled
-  double truncation = 0;   ///< sum |w' - w| / sum |w| of so many pairs before they are rounded
+  double truncation = 0;   ///< sum |w' - w| / sum |w| of so many and so long pairs before they are rounded
   double deviation = 0;    ///< and of the lists as they are packed
   int first_column = 0;    ///< of the first chunk of 16 inputs along x, from a tile's first output
   int chunks = 0;
@@ -172,6 +172,8 @@ struct LowRank {
   int groups_below = 0;
 
   [[nodiscard]] int groups() const { return groups_above + 1 + groups_below; }
+  [[nodiscard]] int y_high() const { return y_low + static_cast<int>(pairs.front().y.front().size()) - 1; }
+  [[nodiscard]] int x_high() const { return x_low + static_cast<int>(pairs.front().x.front().size()) - 1; }
   bool operator==(const LowRank&) const = default;
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 namespace spidergen::plan {
@@ -28,6 +29,46 @@ double distance(const Matrix& a, const Matrix& b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.values.size(); ++i) sum += std::fabs(a.values[i] - b.values[i]);
   return sum;
+}
+
+int count_groups(int rows) {
+  return divide_up(rows, group_rows);
+}
+
+/// Of the first chunk of inputs, from a tile's first output.
+int first_column_of(int x_low) {
+  return -round_up(-x_low, vector_bytes / 2);
+}
+
+int count_chunks(int x_low, int x_high) {
+  return divide_up(-first_column_of(x_low) + tile_columns + x_high, tile_columns);
+}
+
+/// The offsets that lists keep of an axis: `low` is at most 0, `high` at least 0.
+struct Span {
+  int low = 0;
+  int high = 0;
+
+  [[nodiscard]] int count() const { return high - low + 1; }
+};
+
+/// The entries of a list whose offsets begin at `low` that are in a span.
+List cut_list(const List& list, int low, const Span& kept) {
+  return {list.begin() + (kept.low - low), list.begin() + (kept.high - low + 1)};
+}
+
+/// Spans of an axis that end where operands do. Those of even weights keep as many on both sides, so that
+/// cut ones are even.
+std::vector<Span> spans_of(const Span& whole, bool is_even) {
+  constexpr int step = vector_bytes / 2;  // of first columns; and group_rows
+  std::vector<Span> spans;
+  for (int low = 0; low > whole.low - step; low -= step) {
+    for (int high = 0; high < whole.high + step; high += step) {
+      if (is_even && low != -high) continue;
+      spans.push_back({std::max(low, whole.low), std::min(high, whole.high)});
+    }
+  }
+  return spans;
 }
 
 void add_product(double factor, const List& y, const List& x, Matrix& matrix) {
@@ -166,9 +207,86 @@ LowRank round_pairs(OperandType type, const SingularValues& values, int pairs, i
   return result;
 }
 
+/// The pairs that a sweep takes, cut to the offsets that it keeps.
+struct CutPairs {
+  int pairs = 0;
+  Span rows, columns;
+  double truncation = 0;  ///< sum |w' - w| / sum |w|
+  int products = 0;
+};
+
+/// For each number of pairs what is left of the weights by how much of them is kept.
+class Truncation {
+ public:
+  Truncation(const Matrix& weights, const SingularValues& values, const Span& rows, const Span& columns)
+      : weights_(weights),
+        values_(values),
+        rows_(rows),
+        columns_(columns),
+        exact_(weights.rows, weights.columns) {}
+
+  /// Takes one pair more, and returns what it leaves where nothing is cut.
+  double add_pair() {
+    add_product(values_.value[pairs_], values_.left[pairs_], values_.right[pairs_], exact_);
+    ++pairs_;
+    // Sums over all rows above and columns to the left of what keeping a weight changes.
+    gain_ = Matrix(weights_.rows + 1, weights_.columns + 1);
+    for (int row = 0; row < weights_.rows; ++row) {
+      for (int column = 0; column < weights_.columns; ++column) {
+        const double weight = weights_.at(row, column);
+        const double gain = std::fabs(weight - exact_.at(row, column)) - std::fabs(weight);
+        gain_.at(row + 1, column + 1) =
+            gain + gain_.at(row, column + 1) + gain_.at(row + 1, column) - gain_.at(row, column);
+      }
+    }
+    return distance(exact_, weights_) / magnitude_;
+  }
+
+  /// The cut of the fewest products that leaves no more than `tolerated`, of spans that are as given.
+  [[nodiscard]] CutPairs cut(const std::vector<Span>& rows, const std::vector<Span>& columns,
+                             double tolerated) const {
+    CutPairs best{pairs_, rows_, columns_, left_of(rows_, columns_), products_of(rows_, columns_)};
+    const auto key = [](const CutPairs& cut) {
+      return std::tuple(cut.products, count_chunks(cut.columns.low, cut.columns.high), cut.truncation);
+    };
+    for (const Span& y : rows) {
+      for (const Span& x : columns) {
+        const CutPairs tried{pairs_, y, x, left_of(y, x), products_of(y, x)};
+        if (tried.truncation <= tolerated && key(tried) < key(best)) best = tried;
+      }
+    }
+    return best;
+  }
+
+ private:
+  [[nodiscard]] double left_of(const Span& rows, const Span& columns) const {
+    const int top = rows.low - rows_.low;
+    const int bottom = rows.high - rows_.low + 1;
+    const int left = columns.low - columns_.low;
+    const int right = columns.high - columns_.low + 1;
+    const double gain =
+        gain_.at(bottom, right) - gain_.at(top, right) - gain_.at(bottom, left) + gain_.at(top, left);
+    return (magnitude_ + gain) / magnitude_;
+  }
+
+  [[nodiscard]] int products_of(const Span& rows, const Span& columns) const {
+    const int groups = count_groups(-rows.low) + 1 + count_groups(rows.high);
+    return pairs_ * count_chunks(columns.low, columns.high) + divide_up(pairs_ * groups, 2);
+  }
+
+  const Matrix& weights_;
+  const SingularValues& values_;
+  Span rows_, columns_;  ///< of all weights
+  Matrix exact_;         ///< of the pairs
+  Matrix gain_{1, 1};
+  double magnitude_ = magnitude_of(weights_.values);
+  int pairs_ = 0;
+};
+
 /// Scales results such that the packed weights sum to what the composed ones do, and says how far they lie
-/// from these.
-void settle(const Matrix& weights, double tolerated_sum, LowRank& low_rank, std::string& objection) {
+/// from these, whose lowest offsets are `rows` and `columns`.
+void settle(const Matrix& weights, int rows, int columns, double tolerated_sum, LowRank& low_rank,
+            std::string& objection) {
   low_rank.sum = sum_of(weights.values);
   low_rank.magnitude = magnitude_of(weights.values);
   double unscaled = 0;
@@ -186,9 +304,27 @@ void settle(const Matrix& weights, double tolerated_sum, LowRank& low_rank, std:
   low_rank.passed = passed * std::fabs(low_rank.scale);
   low_rank.y_magnitude = y_magnitude * std::fabs(low_rank.scale);
   low_rank.packed_sum = low_rank.scale * unscaled;
-  low_rank.deviation = distance(expand(low_rank), weights) / low_rank.magnitude;
+  const Matrix packed = expand(low_rank);
+  Matrix all(weights.rows, weights.columns);
+  for (int row = 0; row < packed.rows; ++row) {
+    for (int column = 0; column < packed.columns; ++column)
+      all.at(row + low_rank.y_low - rows, column + low_rank.x_low - columns) = packed.at(row, column);
+  }
+  low_rank.deviation = distance(all, weights) / low_rank.magnitude;
   if (!(std::fabs(low_rank.packed_sum - low_rank.sum) <= tolerated_sum * low_rank.magnitude))
     objection = "rounded lists do not sum to what the weights do";
+}
+
+/// The lists of all pairs of a cut.
+SingularValues cut_values(const SingularValues& values, const Span& rows, const Span& columns,
+                          const CutPairs& cut) {
+  SingularValues kept;
+  for (int pair = 0; pair < cut.pairs; ++pair) {
+    kept.value.push_back(values.value[pair]);
+    kept.left.push_back(cut_list(values.left[pair], rows.low, cut.rows));
+    kept.right.push_back(cut_list(values.right[pair], columns.low, cut.columns));
+  }
+  return kept;
 }
 
 bool is_even(const spec::StencilSpec& spec, int axis) {
@@ -362,42 +498,56 @@ LowRankOffer find_low_rank(const Problem& problem) {
   if (!offer.objection.empty()) return offer;
   const OperandType type = spec.storage == spec::Storage::f16 ? OperandType::f16 : OperandType::bf16;
   const Matrix weights = compose_taps(op);
-  const double magnitude = magnitude_of(weights.values);
   const double tolerance = tolerance_of(spec, op.steps);
   const SingularValues values = singular_values(weights);
   const int most = std::min<int>(most_pairs, static_cast<int>(values.value.size()));
-  Matrix exact(weights.rows, weights.columns);
-  double truncation = 1;
+  const Span rows{-op.reach_low[spec::axis_y], op.reach_high[spec::axis_y]};
+  const Span columns{-op.reach_low[spec::axis_x], op.reach_high[spec::axis_x]};
+  const double tolerated = std::max(tolerance, 0x1p-45);
+  Truncation truncation(weights, values, rows, columns);
+  double left = 1;
   int pairs = 0;
-  while (pairs < most && truncation > std::max(tolerance, 0x1p-45)) {
-    add_product(values.value[pairs], values.left[pairs], values.right[pairs], exact);
-    truncation = distance(exact, weights) / magnitude;
-    ++pairs;
-  }
-  if (truncation > std::max(tolerance, 0x1p-45)) {
+  for (; pairs < most && left > tolerated; ++pairs) left = truncation.add_pair();
+  if (left > tolerated) {
     offer.objection = fmt::format(
         "the weights are no sum of {} products of a list along y and one along x: {:.1e} of them is left, "
         "the tolerance is {:.1e}",
-        most, truncation, tolerance);
+        most, left, tolerance);
     return offer;
   }
   const bool counts_rounding = op.steps == 1 || spec.tolerance.has_value();
+  // What the tolerance leaves, or half of it where rounding wants the other, goes to weights far out.
+  std::vector<CutPairs> cuts{truncation.cut({rows}, {columns}, tolerated)};
+  if (op.steps > 1) {
+    const std::vector<Span> y = spans_of(rows, is_even(spec, spec::axis_y));
+    const std::vector<Span> x = spans_of(columns, is_even(spec, spec::axis_x));
+    const double cut_to = counts_rounding ? (left + tolerance) / 2 : tolerated;
+    CutPairs fewest = truncation.cut(y, x, cut_to);
+    if (pairs < most) {
+      truncation.add_pair();
+      const CutPairs more = truncation.cut(y, x, cut_to);
+      if (more.products < fewest.products) fewest = more;
+    }
+    cuts.insert(cuts.begin(), fewest);
+  }
   const int last = op.steps == 1 ? most_terms(spec) : 2;
   for (int terms = 1; terms <= last; ++terms) {
-    offer.objection.clear();
-    offer.low_rank = round_pairs(type, values, pairs, terms);
-    offer.low_rank.y_low = -op.reach_low[spec::axis_y];
-    offer.low_rank.x_low = -op.reach_low[spec::axis_x];
-    offer.low_rank.truncation = truncation;
-    settle(weights, 0x1p-24, offer.low_rank, offer.objection);
-    if (!counts_rounding || offer.low_rank.deviation <= tolerance) break;
-    const bool as_asked = op.steps == 1 && !spec.tolerance && terms == last;
-    if (terms == last && !as_asked)
-      offer.objection = fmt::format(
-          "rounded to operands the weights lie {:.1e} from the exact ones, the "
-          "tolerance is {:.1e}",
-          offer.low_rank.deviation, tolerance);
+    for (const CutPairs& cut : cuts) {
+      offer.objection.clear();
+      offer.low_rank = round_pairs(type, cut_values(values, rows, columns, cut), cut.pairs, terms);
+      offer.low_rank.y_low = cut.rows.low;
+      offer.low_rank.x_low = cut.columns.low;
+      offer.low_rank.truncation = cut.truncation;
+      settle(weights, rows.low, columns.low, 0x1p-24, offer.low_rank, offer.objection);
+      if (!counts_rounding || offer.low_rank.deviation <= tolerance) return offer;
+    }
   }
+  const bool as_asked = op.steps == 1 && !spec.tolerance;
+  if (!as_asked)
+    offer.objection = fmt::format(
+        "rounded to operands the weights lie {:.1e} from the exact ones, the "
+        "tolerance is {:.1e}",
+        offer.low_rank.deviation, tolerance);
   return offer;
 }
 
@@ -411,14 +561,13 @@ Matrix expand(const LowRank& low_rank) {
 }
 
 Contraction contract_low_rank(const Problem& problem, LowRank low_rank) {
-  const Operator& op = problem.op;
-  const int high_y = op.reach_high[spec::axis_y];
-  const int high_x = op.reach_high[spec::axis_x];
+  const int high_y = low_rank.y_high();
+  const int high_x = low_rank.x_high();
   const auto pairs = static_cast<int>(low_rank.pairs.size());
-  low_rank.first_column = -round_up(-low_rank.x_low, vector_bytes / 2);
-  low_rank.chunks = divide_up(-low_rank.first_column + tile_columns + high_x, tile_columns);
-  low_rank.groups_above = divide_up(-low_rank.y_low, group_rows);
-  low_rank.groups_below = divide_up(high_y, group_rows);
+  low_rank.first_column = first_column_of(low_rank.x_low);
+  low_rank.chunks = count_chunks(low_rank.x_low, high_x);
+  low_rank.groups_above = count_groups(-low_rank.y_low);
+  low_rank.groups_below = count_groups(high_y);
 
   Contraction contraction;
   contraction.grouping = Grouping::low_rank;
@@ -478,7 +627,7 @@ Contraction contract_low_rank(const Problem& problem, LowRank low_rank) {
   }
   contraction.low_rank = std::move(low_rank);
   // What is left of a number of steps is stepped on CUDA cores.
-  if (op.steps > 1) contraction.taps = contract_taps(problem).taps;
+  if (problem.op.steps > 1) contraction.taps = contract_taps(problem).taps;
   return contraction;
 }
 

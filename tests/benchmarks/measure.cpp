@@ -63,7 +63,7 @@ Contestant make_contestant(const Entry& entry, const DeviceFields& fields) {
   const int products = kernel.info.storage == SPIDER_F64
                            ? kernel.tap_count
                            : std::max(kernel.products, kernel.tap_count / 18 + 1);
-  contestant.arithmetic = {fields.storage(), products * kernel.info.steps};
+  contestant.arithmetic = {fields.storage(), products * kernel.info.steps, false, kernel.neighbourhood};
   contestant.steps = kernel.info.steps;
   contestant.products = kernel.products;
   contestant.launch = [&entry, &fields](int pair, cudaStream_t stream) {

@@ -117,6 +117,7 @@ class Window {
       const double value =
           read_cell(stencil, layout, cell, {point[0] + at[0], point[1] + at[1], point[2] + at[2]});
       cells_.push_back({value, std::fabs(value)});
+      largest_ = std::max(largest_, std::fabs(value));
     });
   }
 
@@ -127,7 +128,9 @@ class Window {
       for_all(step, [&](const Extents& at) { next[place(at)] = step_cell(at); });
       cells_ = std::move(next);
     }
-    return cells_[place({0, 0, 0})];
+    Exact exact = cells_[place({0, 0, 0})];
+    for (const spider::Tap& tap : stencil_.taps) exact.largest += std::fabs(tap.weight) * largest_;
+    return exact;
   }
 
  private:
@@ -194,6 +197,7 @@ class Window {
   Extents point_;
   Extents radius_{};
   std::vector<Exact> cells_;
+  double largest_ = 0;  ///< of all cells before the first step
 };
 
 }  // namespace
@@ -202,13 +206,18 @@ Exact exact_at(const Stencil& stencil, const FieldLayout& layout, const CellValu
                const Extents& point) {
   if (stencil.steps > 1) return Window(stencil, layout, cell, point).step_all();
   Exact exact{0, 0};
+  double weights = 0;
+  double largest = 0;
   for (const spider::Tap& tap : stencil.taps) {
     const double value =
         read_cell(stencil, layout, cell, {point[0] + tap.dz, point[1] + tap.dy, point[2] + tap.dx});
     const long double product = static_cast<long double>(tap.weight) * value;
     exact.value += product;
     exact.magnitude += static_cast<double>(std::fabs(product));
+    weights += std::fabs(tap.weight);
+    largest = std::max(largest, std::fabs(value));
   }
+  exact.largest = weights * largest;
   return exact;
 }
 
@@ -244,7 +253,9 @@ double error_bound(const Arithmetic& arithmetic, const Exact& exact) {
   // To the storage, and before that to f32, where weights have a common factor.
   const double rounding =
       std::ldexp(magnitude, -significant_bits(arithmetic.storage)) + std::ldexp(magnitude, -24);
-  const double sums = 1.001 * 18 * arithmetic.chained_products * std::ldexp(exact.magnitude, -23);
+  const double sums = arithmetic.neighbourhood > 0
+                          ? arithmetic.neighbourhood * exact.largest
+                          : 1.001 * 18 * arithmetic.chained_products * std::ldexp(exact.magnitude, -23);
   const double split = element_bytes(arithmetic.storage) == 4 ? std::ldexp(exact.magnitude, -20) : 0;
   return rounding + sums + split + 0x1p-25;
 }

@@ -36,7 +36,8 @@ using CellValue = std::function<double(std::int64_t)>;
 /// One point of the reference.
 struct Exact {
   long double value;
-  double magnitude;  ///< sum of |weight * in|, which rounding errors are measured by
+  double magnitude;    ///< sum of |weight * in|, which rounding errors are measured by
+  double largest = 0;  ///< sum of one step's |weight| times the largest |in| of all that are taken
 };
 
 /// Of several steps one after the other, each with the boundary's rules, in 2D.
@@ -50,13 +51,15 @@ struct Exact {
 /// How the sums were made.
 struct Arithmetic {
   int storage;
-  int chained_products;  ///< MMAs, or as many additions, into one accumulator; of f64 additions
-  bool exact = false;    ///< a copy: no error at all is right
+  int chained_products;      ///< MMAs, or as many additions, into one accumulator; of f64 additions
+  bool exact = false;        ///< a copy: no error at all is right
+  double neighbourhood = 0;  ///< as spider_kernel has it, in place of the sums' error
 };
 
 /// What |result - exact| may be: one rounding to the storage, and per chained product 18 truncating additions
 /// of at least 24 bits. f32 fields are products of two f16 terms, which leave 2^-22 of each factor out. f64:
-/// a rounding for each addition.
+/// a rounding for each addition. Two passes round what passes between them, and truncate the weights of
+/// several steps: their kernels say by how much (generator/time_steps.md).
 [[nodiscard]] double error_bound(const Arithmetic& arithmetic, const Exact& exact);
 
 /// The largest relative L2 error over all sampled points that still is right: 1e-3 for f16, and for other

@@ -69,6 +69,16 @@ spec::StencilSpec with_composed_rules(const spec::StencilSpec& spec) {
   return composed;
 }
 
+/// A plan whose taps are those that the lists keep of all steps.
+plan::KernelPlan with_kept_taps(const plan::KernelPlan& plan) {
+  plan::KernelPlan kept = plan;
+  const plan::LowRank& lists = plan.contraction.low_rank;
+  kept.tap_rows.clear();
+  for (int dy = lists.y_low; dy <= lists.y_high(); ++dy)
+    kept.tap_rows.push_back({0, dy, lists.x_low, lists.x_high()});
+  return kept;
+}
+
 }  // namespace
 
 SchemeText text_of(const plan::Lowrank2d& scheme, const Kernel& kernel) {
@@ -80,7 +90,7 @@ SchemeText text_of(const plan::Lowrank2d& scheme, const Kernel& kernel) {
   const auto set = [&](const std::string& name, int value) { bindings[name] = fmt::to_string(value); };
   bindings["x_operands"] = x_operands_text(contraction, kernel.packed);
   bindings["y_words"] = y_words_text(contraction, kernel.packed);
-  bindings["reach"] = reach2d_struct({spec, kernel.plan, kernel.packed}, contraction.row_low,
+  bindings["reach"] = reach2d_struct({spec, with_kept_taps(kernel.plan), kernel.packed}, contraction.row_low,
                                      contraction.row_high, contraction.column_reach);
   bindings["what"] = steps == 1 ? "" : fmt::format("{} time steps of ", steps);
   bindings["storage"] = storage_struct(spec, kernel.plan);
@@ -120,6 +130,10 @@ void describe(const plan::Lowrank2d& scheme, const plan::KernelPlan& plan, Lines
       fmt::format("Plan      rank {}: a pass along x and a pass along y, {} mma.sync.m16n8k16 per "
                   "128 outputs",
                   lists.pairs.size(), plan.contraction.chained_products()));
+  if (steps > 1) {
+    lines.push_back(fmt::format("          lists reach y {}..{}, x {}..{}: what lies beyond is truncated",
+                                lists.y_low, lists.y_high(), lists.x_low, lists.x_high()));
+  }
   lines.push_back(fmt::format("          truncation {:.1e} of sum |w|, {:.1e} with operands of {} {} term{}",
                               lists.truncation, lists.deviation, lists.terms, plan::type_name(lists.type),
                               lists.terms == 1 ? "" : "s"));
@@ -133,14 +147,15 @@ std::string json_of(const plan::Lowrank2d& scheme, const plan::KernelPlan& plan)
   const plan::LowRank& lists = plan.contraction.low_rank;
   return fmt::format(
       "{{\"rank\": {}, \"terms\": {}, \"truncation\": {}, \"deviation\": {}, \"magnitude\": {}, "
-      "\"passed\": {}, \"y_magnitude\": {}, "
+      "\"passed\": {}, \"y_magnitude\": {}, \"list_reach\": [[{}, {}], [{}, {}]], "
       "\"tiles_per_warp\": {}, \"warps_per_block\": {}, \"ring_groups\": {}, "
       "\"blocks_per_multiprocessor\": {}, \"estimated_registers\": {}, \"shared_bytes\": {}, "
       "\"us_per_step\": {:.2f}, \"single_step_us\": {:.1f}}}",
       lists.pairs.size(), lists.terms, lists.truncation, lists.deviation, lists.magnitude, lists.passed,
-      lists.y_magnitude, scheme.tiles, scheme.warps_per_block, scheme.ring_groups,
-      scheme.blocks_per_multiprocessor, scheme.estimated_registers, scheme.shared_bytes,
-      plan.microseconds / plan.op.steps, plan.single_step_us);
+      lists.y_magnitude, -lists.y_low, lists.y_high(), -lists.x_low, lists.x_high(), scheme.tiles,
+      scheme.warps_per_block, scheme.ring_groups, scheme.blocks_per_multiprocessor,
+      scheme.estimated_registers, scheme.shared_bytes, plan.microseconds / plan.op.steps,
+      plan.single_step_us);
 }
 
 }  // namespace spidergen::emit

@@ -244,4 +244,7 @@ struct spider_kernel {
   std::int32_t products = 0;               ///< MMAs chained into one output, for error bounds
   spider::Face faces[3][2] = {};           ///< axes z, y, x; low, high
   spider::PointFunction points = nullptr;  ///< a device's; back ends on the host have their own
+  /// Of two passes, for error bounds: what a result may be off by beside its own rounding, as part of one
+  /// step's sum |w| times the largest |x| that the result takes. Else 0: `products` tells.
+  double neighbourhood = 0;
 };

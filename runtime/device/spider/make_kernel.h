@@ -36,6 +36,7 @@ struct KernelFacts {
   std::int32_t products;   ///< as spider_kernel::products
   std::int32_t steps = 1;  ///< time steps of a sweep
   UpdateFacts update = {};
+  double neighbourhood = 0;  ///< as spider_kernel::neighbourhood
 };
 
 /// What accesses points of a generated file's fields. `File` is a type of that file alone: files of one
@@ -85,6 +86,7 @@ constexpr spider_kernel make_kernel(const KernelFacts& facts, const SweepForm (&
   kernel.taps = taps;
   kernel.tap_count = tap_count;
   kernel.products = facts.products;
+  kernel.neighbourhood = facts.neighbourhood;
   for (int axis = 0; axis < 3; ++axis) {
     for (int side = 0; side < 2; ++side) kernel.faces[axis][side] = faces[axis][side];
   }

@@ -49,7 +49,7 @@ class KernelCheck : public ::testing::TestWithParam<const spider_kernel* (*)()> 
   CellValue cell = [](std::int64_t index) { return cell_value(SPIDER_F16, 11, index); };
   std::vector<Extents> points = sample_points(extents, 2000, 4);
   std::vector<double> results;
-  Arithmetic arithmetic{SPIDER_F16, kernel->products};
+  Arithmetic arithmetic{SPIDER_F16, kernel->products, false, kernel->neighbourhood};
 };
 
 TEST_P(KernelCheck, AcceptsARightKernel) {

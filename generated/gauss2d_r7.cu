@@ -13,7 +13,7 @@
 // Engine    dense: tensor cores, whole operands
 // Plan      rank 1: a pass along x and a pass along y, 8 mma.sync.m16n8k16 per 128 outputs
 //           truncation 0.0e+00 of sum |w|, 3.3e-07 with operands of 2 f16 terms
-//           strips of 256 columns, 64 a warp; 3 groups of eight rows wait in shared memory
+//           strips of 128 columns, 64 a warp; 4 groups of eight rows wait in shared memory
 
 #include "gauss2d_r7.h"
 
@@ -177,8 +177,8 @@ struct Stencil : Reach {
   static constexpr int rank = 1, terms = 2, steps = 1;
   static constexpr int first_column = -8, chunks = 2;
   static constexpr int groups_above = 1, groups_below = 1;
-  static constexpr int tiles = 4, warps_per_block = 4, ring_groups = 3;
-  static constexpr int blocks_per_multiprocessor = 4;
+  static constexpr int tiles = 4, warps_per_block = 2, ring_groups = 4;
+  static constexpr int blocks_per_multiprocessor = 8;
   static constexpr float result_scale = 0x1.7de7fep-11F;  // of sums
   SPIDER_DEVICE static const spider::device::Vector* x_operand(int i, int lane) { return &x_operands[i][lane]; }
   SPIDER_DEVICE static const std::uint32_t* y_word(int i, int lane) { return &y_words[i][lane]; }

@@ -476,11 +476,12 @@ bool commutes(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
     case spec::BoundaryRule::reflect:
     case spec::BoundaryRule::mirror:
       return is_even(spec, axis);
+    case spec::BoundaryRule::antisymmetric:
+      return is_even(spec, axis);
     case spec::BoundaryRule::nearest:
       return is_even(spec, axis) && reaches_one(spec, axis);
     case spec::BoundaryRule::constant:
-    case spec::BoundaryRule::antisymmetric:
-      break;
+      return face.value == 0 && is_even(spec, axis) && reaches_one(spec, axis);
   }
   return false;
 }
@@ -489,12 +490,7 @@ LowRankOffer find_low_rank(const Problem& problem) {
   const spec::StencilSpec& spec = problem.spec;
   const Operator& op = problem.op;
   LowRankOffer offer;
-  const bool mirrors_signs = std::any_of(spec.boundary.begin(), spec.boundary.end(), [](const auto& axis) {
-    return axis.low.rule == spec::BoundaryRule::antisymmetric ||
-           axis.high.rule == spec::BoundaryRule::antisymmetric;
-  });
-  if (mirrors_signs) offer.objection = "two passes do not take 'antisymmetric' yet";
-  if (op.steps > 1 && offer.objection.empty()) offer.objection = face_objection(spec);
+  if (op.steps > 1) offer.objection = face_objection(spec);
   if (!offer.objection.empty()) return offer;
   const OperandType type = spec.storage == spec::Storage::f16 ? OperandType::f16 : OperandType::bf16;
   const Matrix weights = compose_taps(op);

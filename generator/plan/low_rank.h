@@ -43,8 +43,9 @@ struct LowRankOffer {
 [[nodiscard]] Matrix expand(const LowRank& low_rank);
 
 /// Does a rule at every face take what lies beyond it to where all steps together may read it? It does where
-/// composing commutes with the rule: `halo` and `periodic`; those that turn an axis round, and `nearest`
-/// where taps reach one cell, with weights that are even along the axis. Of one step all do.
+/// composing commutes with the rule: `halo` and `periodic`; with weights that are even along the axis those
+/// that turn it round, and where taps reach one cell `nearest`, which then is `reflect`, and a constant 0,
+/// which is `antisymmetric`. Of one step all do.
 [[nodiscard]] bool commutes(const spec::StencilSpec& spec, const spec::Face& face, int axis);
 
 /// How far taps may reach along y and x; registers hold fewer lists of a far reach.

@@ -61,12 +61,26 @@ std::int32_t edge_rows(const StripGrid& grid, const Tiling& tiling, std::int64_t
       std::max<std::int64_t>(fewer, std::min(grid.inner_rows, least_groups(tiling))));
 }
 
+/// How many rows of the rest of inner strips a walk takes, as kernels do (share_of_rest of spider/field2d.h).
+std::int64_t share_of_rest(std::int64_t rows, std::int64_t rest, std::int64_t lead) {
+  const std::int64_t strips = 1 + rows / rest;
+  return strips < rows / (lead + 1) ? rows - strips * lead : 1 + rows / (lead + 1);
+}
+
+std::int64_t count_inner_walks(const StripGrid& grid, const Tiling& tiling, std::int64_t rows) {
+  if (!tiling.shares_rest) return grid.inner_strips * divide_up(rows, grid.inner_rows);
+  const std::int64_t rest = rows % grid.inner_rows;
+  const std::int64_t walks = grid.inner_strips * (rows / grid.inner_rows);
+  if (rest == 0) return walks;
+  return walks + divide_up(grid.inner_strips * rest, share_of_rest(grid.inner_rows, rest, tiling.lead_steps));
+}
+
 Launch cut_rows(StripGrid grid, const Tiling& tiling, std::int32_t rows, std::int32_t rows_per_walk,
                 std::int64_t waves) {
   grid.inner_rows = rows_per_walk;
   grid.edge_rows = edge_rows(grid, tiling, waves);
   const std::int64_t edge_walks = grid.edge_strips * divide_up(rows, grid.edge_rows);
-  const std::int64_t inner_walks = grid.inner_strips * divide_up(rows, grid.inner_rows);
+  const std::int64_t inner_walks = count_inner_walks(grid, tiling, rows);
   grid.edge_walks = static_cast<std::int32_t>(std::min(edge_walks, largest_walk_count));
   const std::int64_t walks_per_block = tiling.warps_per_block / tiling.warps_per_walk;
   return {{grid, {}, {}}, divide_up(edge_walks + inner_walks, walks_per_block)};

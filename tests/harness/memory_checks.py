@@ -387,6 +387,8 @@ def check_not_finite(library, kernel, plan, rng):
     spoilt_total, _ = reference.sweep_field(plan, extent, wrong.read)
     failures = []
     reached = ~numpy.isfinite(spoilt_total)
+    if plan.list_reach:  # what steps reach beyond is truncated
+        reached &= points_near(plan, extent, places, ((0, 0), *plan.list_reach))
     if stayed := int((reached & numpy.isfinite(result)).sum()):
         failures.append(f"NaN or infinities in the field: {stayed} results that they reach are finite")
     near = grown(plan, extent, places)
@@ -399,11 +401,14 @@ def check_not_finite(library, kernel, plan, rng):
 def grown(plan, extent, places):
     """The points that may show something of a cell: those whose taps, or neighbours of taps in an operand, reach it
     through any face."""
-    maps = []
     spread = {"star2d": SPREAD_OF_BANDS, "lowrank2d": SPREAD_OF_PASSES}.get(plan.template, SPREAD)
-    for axis in range(3):
-        low, high = plan.reach[axis]
-        low, high = low + spread[axis], high + spread[axis]
+    return points_near(plan, extent, places, tuple((low + far, high + far) for (low, high), far in zip(plan.reach, spread)))
+
+
+def points_near(plan, extent, places, reach):
+    """The points from which so many cells below and above, by axis, are one of `places`, through any face."""
+    maps = []
+    for axis, (low, high) in enumerate(reach):
         along = reference.extend_axis(extent[axis], low, high, plan.faces[axis])
         maps.append((low, high, along))
     near = numpy.zeros(extent, bool)

@@ -86,6 +86,13 @@ def low_rank_of(data):
     return tuple(float(data["passes"][0]["streaming"][key]) for key in LOW_RANK_TERMS)
 
 
+def list_reach_of(data):
+    """How far the lists of two passes reach along y and along x, below and above; nothing of other plans."""
+    if data.get("template") != "lowrank2d":
+        return ()
+    return tuple(tuple(sides) for sides in data["passes"][0]["streaming"]["list_reach"])
+
+
 @dataclasses.dataclass(frozen=True)
 class Plan:
     """One kernel as `spider-gen --explain --explain-format json` tells it."""
@@ -110,6 +117,7 @@ class Plan:
     tile_forms: tuple = ()  # numbers of the forms that have it, as in tile_of
     steps: int = 1  # that a sweep advances; taps are of one, tap_rows of all of them
     low_rank: tuple = ()  # of two passes the values of LOW_RANK_TERMS
+    list_reach: tuple = ()  # and how far their lists reach along y and x: what lies beyond is truncated
 
     @property
     def inner_tile_extent(self):
@@ -120,6 +128,10 @@ class Plan:
     def reach(self):
         """How far the taps of all steps go on axes z, y, x: ((low, high), ...), each >= 0."""
         return tuple((self.steps * low, self.steps * high) for low, high in self.step_reach)
+
+    def continues_oddly(self):
+        """Are there faces beyond which several steps, composed, see the field's negatives?"""
+        return self.steps > 1 and any(face.rule == CONSTANT for faces in self.faces for face in faces)
 
     @functools.cached_property
     def step_reach(self):
@@ -188,6 +200,7 @@ def load_plan(path):
             tile_forms=tile_forms,
             steps=int(data.get("steps", 1)),
             low_rank=low_rank_of(data),
+            list_reach=list_reach_of(data),
         )
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: not an explanation of a kernel: {error!r}") from error

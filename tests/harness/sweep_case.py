@@ -321,6 +321,9 @@ def check_sweep(sweep, with_oracle=True):
         # The relative error counts against the spec's own weights.
         exact, _ = reference.sweep_field(plan, extent, sweep.read, exact_weights=True)
         error, total = numpy.abs(result - exact), exact
+    if plan.low_rank and plan.continues_oddly():
+        # Composed taps take the field's negatives there, which magnitudes of single steps do not count.
+        magnitude = numpy.full(extent, sweep.largest())
     scale = float(numpy.abs(magnitude).max()) or 1.0  # squares of large fields stay finite
     check_relative_l2(plan, error, total, magnitude, scale if plan.storage.name != "f16" else 1.0, verdict)
     if with_oracle and sweep.case.with_oracle:

@@ -103,6 +103,24 @@ TEST(LowRank, TakesAsManyPairsAsTheToleranceAsksFor) {
   EXPECT_FALSE(passes_twice(tight));
 }
 
+TEST(LowRank, CutsWhatTheToleranceLeaves) {
+  // 32 steps of variance 0.2 each along an axis: all but 1e-4 lies within 16 of the 32 points on each side.
+  const KernelPlan plan = plan_of(diffusion(32, spec::BoundaryRule::reflect));
+  const LowRank& lists = plan.contraction.low_rank;
+  EXPECT_EQ(std::pair(lists.y_low, lists.y_high()), std::pair(-16, 16));
+  EXPECT_EQ(std::pair(lists.x_low, lists.x_high()), std::pair(-16, 16));
+  EXPECT_LE(lists.truncation, 0x1p-13);
+  EXPECT_EQ(plan.contraction.chained_products(), 11);
+  // Callers keep what steps reach, and a tolerance of nothing but rounding cuts nothing.
+  EXPECT_EQ(plan.tap_rows.size(), 65U);
+  spec::StencilSpec exact = separable({0.25, 0.5, 0.25});
+  exact.steps = 32;
+  exact.tolerance = 1e-6;
+  EXPECT_EQ(plan_of(exact).contraction.low_rank.x_high(), 24);
+  exact.tolerance = 1e-12;
+  EXPECT_FALSE(passes_twice(exact));
+}
+
 TEST(LowRank, KeepsTheSumOfTheWeights) {
   for (const int steps : {2, 7, 16, 24, 32, 48}) {
     const KernelPlan plan = plan_of(diffusion(steps));
@@ -121,7 +139,11 @@ TEST(LowRank, ActsAtFacesWhereComposingCommutes) {
   using Rule = spec::BoundaryRule;
   for (const Rule rule : {Rule::halo, Rule::periodic, Rule::reflect, Rule::mirror, Rule::nearest})
     EXPECT_TRUE(passes_twice(diffusion(16, rule))) << spec::rule_name(rule);
-  EXPECT_FALSE(passes_twice(diffusion(16, Rule::constant)));
+  // A constant 0 beside even weights of reach 1 is the odd continuation, another constant is none.
+  spec::StencilSpec bounded = diffusion(16, Rule::constant);
+  EXPECT_TRUE(passes_twice(bounded));
+  bounded.boundary[spec::axis_x].high.value = 2;
+  EXPECT_FALSE(passes_twice(bounded));
   spec::StencilSpec drifting = diffusion(16, Rule::reflect);
   drifting.taps[1].weight = 0.12;  // not even along x
   EXPECT_FALSE(passes_twice(drifting));
@@ -144,6 +166,7 @@ TEST(LowRank, TakesSeparableStencilsOfOneStep) {
 
 TEST(LowRank, RefusesWhatNoPlanMeets) {
   spec::StencilSpec stencil = diffusion(16, spec::BoundaryRule::constant);
+  stencil.boundary[spec::axis_y].low.value = 1;
   const diag::Diagnostics told = make_plan(stencil, {Engine::dense, {}, {}}).diagnostics;
   ASSERT_TRUE(told.has_errors());
   EXPECT_NE(told.items.front().text.find("'constant' along y acts at every step"), std::string::npos);

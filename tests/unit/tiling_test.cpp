@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <spider/field2d.h>
 #include <spider/overlapping.h>
 
 #include <algorithm>
@@ -53,6 +54,45 @@ std::vector<std::vector<int>> count_visits(const Launch& launch, const Tiling& t
     for (std::int64_t row = first; row < first + count && row < rows; ++row) ++visits[strip][row];
   }
   return visits;
+}
+
+TEST(Tiling, SharedRowsOfEveryStripAreWalkedOnce) {
+  constexpr std::uint32_t seed = 5;
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  const auto draw = [&](int low, int high) { return std::uniform_int_distribution(low, high)(random); };
+  constexpr int anchor = 8;
+  constexpr int lead = 4;
+  int shared = 0;  // blocks with several pieces
+  for (int i = 0; i < 300; ++i) {
+    Tiling tiling = make_tiling(128, 16, 2, lead, 0);
+    tiling.warps_per_walk = 2;
+    tiling.row_anchor = anchor;
+    tiling.shares_rest = true;
+    const Box box{{0, draw(0, 40), draw(0, 300)}, {1, draw(1, 9000), draw(1, 6000)}};
+    const Launch launch = spider::choose_blocks(tiling, box, {draw(1, 140), draw(1, 8)});
+    const StripGrid& grid = launch.grid.strips;
+    SweepArguments field{};
+    field.box = box;
+    field.grid = launch.grid;
+    const auto first = static_cast<int>(box.offset[1] / anchor);
+    const auto groups = static_cast<int>((box.offset[1] + box.extent[1] + anchor - 1) / anchor) - first;
+    std::vector<std::vector<int>> visits(grid.inner_strips + grid.edge_strips, std::vector<int>(groups, 0));
+    for (std::int64_t block = 0; block < launch.blocks; ++block) {
+      int steps = 0;
+      for (int piece = 0;; ++piece) {
+        const Walk walk = find_shared_walk<anchor, lead>(field, static_cast<int>(block), piece);
+        if (walk.rows == 0) break;
+        steps += walk.rows + lead;
+        shared += piece == 1 ? 1 : 0;
+        for (int row = 0; row < walk.rows; ++row) ++visits.at(walk.across).at(walk.first_row - first + row);
+      }
+      EXPECT_LE(steps, std::max(grid.inner_rows, 3 * lead) + 2 * lead) << i;
+    }
+    for (const std::vector<int>& strip : visits)
+      EXPECT_EQ(std::count(strip.begin(), strip.end(), 1), groups) << i;
+  }
+  EXPECT_GT(shared, 300);
 }
 
 TEST(Tiling, EveryRowOfEveryStripIsWalkedOnce) {

@@ -58,12 +58,14 @@ std::string y_words_text(const plan::Contraction& contraction, const pack::Packe
   return text;
 }
 
-/// What composed taps read beyond a face is where `reflect` has it, if the rule of one step is `nearest`.
+/// What composed taps read beyond a face is where `reflect` has it, if the rule of one step is `nearest`, and
+/// where `antisymmetric` has it, if that is a constant.
 spec::StencilSpec with_composed_rules(const spec::StencilSpec& spec) {
   spec::StencilSpec composed = spec;
   for (spec::AxisBoundary& axis : composed.boundary) {
     for (spec::Face* face : {&axis.low, &axis.high}) {
       if (face->rule == spec::BoundaryRule::nearest) face->rule = spec::BoundaryRule::reflect;
+      if (face->rule == spec::BoundaryRule::constant) face->rule = spec::BoundaryRule::antisymmetric;
     }
   }
   return composed;

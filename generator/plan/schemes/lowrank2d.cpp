@@ -35,18 +35,20 @@ std::optional<Lowrank2d> fit(const Contraction& contraction, int tiles) {
   constexpr int base_registers = 36;
   // nvcc 13 for sm_90 took so many more than a lane holds: with fewer it spills.
   constexpr int headroom = 24;
-  constexpr int most_blocks = 4;
+  constexpr int most_warps = 16;  // of a multiprocessor
   Lowrank2d scheme;
   scheme.tiles = tiles;
+  // Blocks of fewer warps wait for each other less, and fill a multiprocessor's wave better; narrow strips
+  // read too many columns twice.
+  scheme.warps_per_block = tiles == 4 ? 2 : 4;
   scheme.estimated_registers = held_registers(contraction, tiles) + base_registers + 4 * tiles;
   if (scheme.estimated_registers > largest_register_count) return std::nullopt;
-  const int threads = scheme.warps_per_block * threads_per_warp;
-  for (int blocks = most_blocks; blocks > 0; --blocks) {
-    const int registers = registers_per_multiprocessor / threads / blocks / 8 * 8;
+  for (int warps = most_warps; warps > 0; warps -= 4) {
+    const int registers = registers_per_multiprocessor / (warps * threads_per_warp) / 8 * 8;
     const bool fits =
-        blocks <= 2 || scheme.estimated_registers + (blocks == most_blocks ? headroom : 0) <= registers;
+        warps <= 8 || scheme.estimated_registers + (warps == most_warps ? headroom : 0) <= registers;
     if (!fits) continue;
-    scheme.blocks_per_multiprocessor = blocks;
+    scheme.blocks_per_multiprocessor = warps / scheme.warps_per_block;
     break;
   }
   scheme.shared_bytes = shared_bytes_of(contraction.low_rank, scheme);
@@ -54,17 +56,18 @@ std::optional<Lowrank2d> fit(const Contraction& contraction, int tiles) {
 }
 
 /// Microseconds of a sweep over the reference field, fitted to times on an H200: (products, chunks, tiles)
-/// (19, 5, 4) 171, (10, 5, 4) 133, (17, 3, 4) 166, (11, 3, 4) 129, (6, 3, 4) 116, (4, 2, 4) 117, (29, 5, 2)
-/// 281, (27, 7, 2) 226, (14, 7, 2) 171.
+/// (11, 3, 4) 128 to 133, (6, 3, 4) 124 to 129, (12, 3, 4) 137 to 141, (30, 4, 2) 384.
 double estimate_us(const Contraction& contraction, const Lowrank2d& scheme) {
   constexpr double product_us = 5.9;
   constexpr double tile_us = 12;  // of a group of rows, what is no product
   constexpr double load_us = 14;  // of a chunk of inputs
-  constexpr double memory_us = 108;
-  constexpr double exponent = 3;  // how the two overlap
+  constexpr double memory_us = 118;
+  constexpr double exponent = 3;     // how the two overlap
+  constexpr double few_tiles = 1.7;  // products wait for those before them
   const double loads = static_cast<double>(scheme.tiles + contraction.low_rank.chunks - 1) / scheme.tiles;
   const double compute =
-      product_us * static_cast<double>(contraction.products.size()) + tile_us + load_us * loads;
+      (product_us * static_cast<double>(contraction.products.size()) + tile_us + load_us * loads) *
+      (scheme.tiles < 4 ? few_tiles : 1);
   return std::pow(std::pow(memory_us, exponent) + std::pow(compute, exponent), 1 / exponent);
 }
 

@@ -15,7 +15,7 @@ struct Lowrank2d {
 
   int tiles = 4;  ///< of 16 columns side by side in a warp
   int warps_per_block = 4;
-  int ring_groups = 3;  ///< of eight rows
+  int ring_groups = 4;  ///< of eight rows
   int blocks_per_multiprocessor = 1;
   int estimated_registers = 0;
   int shared_bytes = 0;

@@ -80,6 +80,47 @@ SPIDER_DEVICE Walk find_walk(const SweepArguments& field, int index) {
   return walk;
 }
 
+/// Of rows that no whole walk is left for, `rest` of each inner strip: how many a walk takes, such that with
+/// `lead` steps ahead of each strip's it is no longer than one of `rows`. As runtime/src/tiling.cpp has it.
+SPIDER_DEVICE std::int32_t share_of_rest(std::int32_t rows, std::int32_t rest, std::int32_t lead) {
+  const std::int32_t strips = 1 + rows / rest;
+  return strips < rows / (lead + 1) ? rows - strips * lead : 1 + rows / (lead + 1);
+}
+
+/// Piece `piece` of what block `index` walks down, where Tiling::shares_rest; one without rows behind the
+/// last. Pieces are one but for blocks that take rows which no whole walk is left for: strip by strip, as
+/// many as a walk takes with `lead` steps ahead of each piece. In 32 bits, whose divisions keep a walk's
+/// numbers in uniform registers: a field has fewer than 2^31 groups of rows in all strips together.
+template <int row_anchor, int lead>
+SPIDER_DEVICE Walk find_shared_walk(const SweepArguments& field, int index, int piece) {
+  const StripGrid& grid = field.grid.strips;
+  const auto first = static_cast<std::int32_t>(field.box.offset[1]);
+  const auto extent = static_cast<std::int32_t>(field.box.extent[1]);
+  const std::int32_t rows = (first % row_anchor + extent + row_anchor - 1) / row_anchor;
+  const int inner = index - grid.edge_walks;
+  const std::int32_t whole = grid.inner_strips > 0 ? rows / grid.inner_rows : 0;  // walks of a strip
+  if (inner < whole * grid.inner_strips) {
+    Walk walk = find_walk<row_anchor>(field, index);
+    if (piece > 0) walk.rows = 0;
+    return walk;
+  }
+  const std::int32_t done = whole * grid.inner_rows;
+  const std::int32_t rest = rows - done;
+  Walk walk{0, first / row_anchor + done, 0};
+  if (rest == 0 || grid.inner_strips == 0) return walk;
+  const std::int32_t share = share_of_rest(grid.inner_rows, rest, lead);
+  const std::int32_t begin = (inner - whole * grid.inner_strips) * share;
+  const std::int32_t strip = begin / rest + piece;
+  if (strip >= grid.inner_strips) return walk;
+  const std::int32_t skipped = begin - strip * rest;  // rows of the strip
+  const std::int32_t from = skipped > 0 ? skipped : 0;
+  const std::int32_t to = skipped + share < rest ? skipped + share : rest;
+  walk.across = 1 + strip;
+  walk.first_row += from;
+  walk.rows = to > from ? to - from : 0;
+  return walk;
+}
+
 /// Where rows and columns beyond the field are taken from.
 template <class Stencil>
 using RowIndex = IndexBy<Stencil::row_rules>;

@@ -178,6 +178,9 @@ struct Tiling {
   /// Of TilingKind::strips and overlapping: of a walk's rows those of one at an edge, or of an outer strip,
   /// that takes as long.
   std::int32_t edge_percent = 60;
+  /// Of TilingKind::strips: inner strips are cut into whole walks, and what rows these leave is shared among
+  /// further ones, across strips, so that all of a wave end together.
+  bool shares_rest = false;
   /// Of TilingKind::overlapping: strips that would cross these faces of the field in x end there, without a
   /// margin.
   bool ends_at_low_face = false;

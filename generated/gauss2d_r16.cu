@@ -596,7 +596,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"gauss2d_r16", "spider-gen version 0.1.0", "8c4d23da4ecb40f1", 2, SPIDER_F16,
                          {0, 16, 16}, {0, 16, 16}, 80, 12, 1, {}, 0.0005192},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_gauss2d_r16
 

@@ -282,7 +282,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"gauss2d_r7", "spider-gen version 0.1.0", "570a8faa05d6ed06", 2, SPIDER_F16,
                          {0, 7, 7}, {0, 7, 7}, 80, 8, 1, {}, 0.0005105},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_gauss2d_r7
 

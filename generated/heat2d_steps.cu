@@ -304,7 +304,7 @@ constexpr spider::SweepForm forms[] = {
 constexpr spider_kernel kernel =
     spider::make_kernel({"heat2d_steps", "spider-gen version 0.1.0", "d9fbea98a9ecceed", 2, SPIDER_F16,
                          {0, 32, 32}, {0, 32, 32}, 80, 11, 32, {}, 0.0008038},
-                        forms, tap_rows, taps, faces);
+                        forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_heat2d_steps
 

@@ -1,5 +1,6 @@
-"""What a sweep must compute, in float64 (for f64 fields in long doubles) and independently of the generator: boundary rules as index maps, the cells that
-a kernel may read, the sum over taps, the error bound, and SciPy with numpy.pad as an oracle for all of that.
+"""What a sweep must compute, in float64, for f64 fields in long doubles, and independently of the generator: boundary rules
+as index maps, the cells that a kernel may read, the sum over taps, the error bound, and SciPy with numpy.pad as an oracle for
+all of that.
 
 Everything has three axes, z, y, x; those that a stencil lacks have extent 1."""
 

@@ -169,15 +169,16 @@ def run(library, plans, names, seed):
         value = sweep.output_after[middle]
         largest = inner.ravel()[numpy.argmax(numpy.abs(storage.decode(sweep.output_after[inner])))]
         bits = sweep.output_after[largest]
-        coarse = bits ^ {"f16": 1 << 6, "bf16": 1 << 3, "f32": 1 << 19, "f64": 1 << 48}[storage.name]  # a sixteenth of a power of two
+        digit = {"f16": 1 << 6, "bf16": 1 << 3, "f32": 1 << 19, "f64": 1 << 48}[storage.name]  # a sixteenth of a power of two
+        coarse = bits ^ storage.cell(digit)
         must_fail(f"{name}: a cell never written", changed("output_after", inner[last], storage.poison))
         must_fail(f"{name}: a NaN result", changed("output_after", inner[0, 0, 0], storage.quiet_nan))
-        must_fail(f"{name}: a wrong sign", changed("output_after", largest, bits ^ storage.sign_bit))
+        must_fail(f"{name}: a wrong sign", changed("output_after", largest, bits ^ storage.cell(storage.sign_bit)))
         must_fail(f"{name}: a result some percent off", changed("output_after", largest, coarse))
         must_fail(f"{name}: a write behind the field", changed("output_after", inner[last] + 1, value))
         must_fail(f"{name}: a write before the field", changed("output_after", inner[0, 0, 0] - 1, value))
         must_fail(f"{name}: one byte far away", changed("output_after", layout.cells - 1, storage.poison ^ 0x100))
-        must_fail(f"{name}: a written input", changed("input_after", 0, sweep.input_before[0] ^ 1))
+        must_fail(f"{name}: a written input", changed("input_after", 0, sweep.input_before[0] ^ storage.cell(1)))
         for what, wrong in wrong_plans(plan):
             must_fail(f"{name}: {what}", sweep_case.check_sweep(dataclasses.replace(sweep, plan=wrong), False).failures)
         for what, check, broken in broken_libraries(library, plan):

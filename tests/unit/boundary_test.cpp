@@ -152,5 +152,15 @@ TEST(Steps, AFoldAtAFaceIsReadAsFarAsTapsReachBeyondIt) {
   EXPECT_EQ(kept.end, 3);
 }
 
+TEST(Boundary, ConstantsOfDoublesKeepAllTheirBits) {
+  constexpr std::uint64_t tenth = 0x3FB999999999999A;
+  constexpr WideAxisRules rules{FaceRule::constant, FaceRule::antisymmetric, tenth, 0};
+  EXPECT_EQ(map_signed_index(rules, -1, 4).value, tenth);
+  EXPECT_TRUE(map_signed_index(rules, -1, 4).constant);
+  EXPECT_TRUE(map_signed_index(rules, 5, 4).negated);
+  EXPECT_EQ(sign_word<std::uint64_t>(true), std::uint64_t{1} << 63);
+  EXPECT_EQ(sign_of<std::uint64_t>(false), 0U);
+}
+
 }  // namespace
 }  // namespace spider

@@ -1252,6 +1252,25 @@ TEST(Plan, SideVectorsHoldWhatTapsReach) {
   EXPECT_EQ(core_cells_loaded(2, contraction), 2 + 4 + 4);
 }
 
+TEST(Plan, DoublesAreComputedAsTheSpecHasThem) {
+  spec::StencilSpec stencil = box_of(2, 1, spec::Storage::f64);
+  for (spec::Tap& tap : stencil.taps) tap.weight = 0.1;
+  const PlanResult planned = make_plan(stencil);
+  ASSERT_FALSE(planned.diagnostics.has_errors());
+  EXPECT_EQ(planned.plan.engine, Engine::cuda);
+  EXPECT_TRUE(planned.plan.weights.in_f64);
+  for (const RoundedTap& tap : planned.plan.weights.taps) EXPECT_EQ(tap.packed, 0.1);
+  EXPECT_NEAR(planned.plan.error_bound.sum, static_cast<double>(stencil.taps.size()) * 0x1p-53,
+              0.2 * 0x1p-53);
+  EXPECT_EQ(planned.plan.error_bound.result, 0);
+  EXPECT_EQ(scheme_of<Cores2d>(stencil, Engine::cuda).outputs, 2);
+  EXPECT_EQ(scheme_of<Cores3d>(box_of(3, 1, spec::Storage::f64), Engine::cuda).row_outputs, 2);
+  stencil.steps = 4;
+  EXPECT_TRUE(make_plan(stencil).diagnostics.has_errors());
+  stencil.steps.reset();  // auto
+  EXPECT_EQ(make_plan(stencil).plan.op.steps, 1);
+}
+
 TEST(Plan, CoresThatWalkIn2DHaveARing) {
   const auto cores = scheme_of<CudaCores>(box_of(2, 3, spec::Storage::f32), Engine::cuda);
   EXPECT_EQ(cores.ring_rows, cores.unrolled_steps) << "its places are constants";

@@ -12,7 +12,8 @@ unit=$(mktemp --suffix=.cpp)
 trap 'rm -f -- "$unit"' EXIT
 for header in runtime/device/spider/kernels/*.h; do
   if kernel=$(grep -lF "<spider/kernels/${header##*/}>" generated/*.cu | head -n 1); [[ -n $kernel ]]; then
-    printf '#include "%s"\n' "${kernel#generated/}" >>"$unit"
+    line="#include \"${kernel#generated/}\""  # one kernel may take several schemes
+    grep -qxF "$line" "$unit" || echo "$line" >>"$unit"
   else
     printf '#include <spider/kernels/%s>\n' "${header##*/}" >>"$unit"  # no stencil that is shipped takes it
   fi

@@ -119,13 +119,13 @@ struct Lowrank2d {
   /// The columns of a strip's inputs. Beside the field's they are in memory beyond a `halo` face, and where
   /// vectors are whole on the other side of a `periodic` one.
   struct Window : Field2d<Element> {
-    std::int32_t left;  ///< column of the first
-    bool wraps;         ///< are vectors beyond a periodic face those of the other side?
-    Span whole;         ///< vectors that are in memory in every row
-    CellColumns cells;  ///< columns beside them that taps reach
+    std::int32_t left;   ///< column of the first
+    bool wraps = false;  ///< are vectors beyond a periodic face those of the other side?
+    Span whole;          ///< vectors that are in memory in every row
+    CellColumns cells;   ///< columns beside them that taps reach
 
     SPIDER_DEVICE Window(const SweepArguments& field, std::int32_t first_output)
-        : Field2d<Element>(field), left(first_output + first_column), wraps(false) {
+        : Field2d<Element>(field), left(first_output + first_column) {
       constexpr AxisRules rules = Stencil::column_rules();
       const Span reached = {this->wanted.column_begin + Stencil::column_reach_low,
                             this->wanted.column_end + Stencil::column_reach_high};

@@ -1,5 +1,6 @@
 #include "entries.h"
 
+#include <cstdio>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -26,6 +27,11 @@ std::vector<Entry> choose_entries(const Options& options,
       if (!matches_any(options.kernels, kernel->info.name)) continue;
       for (const std::string& pattern : options.kernels) {
         if (matches_any({pattern}, kernel->info.name)) matched.insert(pattern);
+      }
+      if (kernel->forms[0].sweep.update != nullptr) {
+        std::fprintf(stderr, "spider-bench: %s has an update, which is not checked here: left out\n",
+                     kernel->info.name);
+        continue;
       }
       if (options.walks.empty()) {
         // Static storage of the library: nothing to own.

@@ -23,7 +23,7 @@ struct GenerateResult {
                                       const std::vector<spec::ParameterOverride>& overrides,
                                       const plan::Request& request = {});
 
-/// spider-gen's own version, e.g. "0.1.0".
+/// spider-gen's own version, e.g. "0.2.0".
 [[nodiscard]] std::string version();
 
 }  // namespace spidergen::cli

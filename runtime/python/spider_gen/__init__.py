@@ -16,4 +16,4 @@ from ._stencil import Points, Stencil, stencil
 
 __all__ = ["CacheError", "CompileError", "NoBackend", "Points", "SpecError", "Stencil", "cache_folder", "stencil",
            "write_picture"]
-__version__ = "0.1.0"
+__version__ = "0.2.0"

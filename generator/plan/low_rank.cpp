@@ -474,8 +474,16 @@ bool commutes(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
     case spec::BoundaryRule::periodic:
       return true;
     case spec::BoundaryRule::reflect:
-    case spec::BoundaryRule::mirror:
       return is_even(spec, axis);
+    case spec::BoundaryRule::mirror: {
+      // An axis of one cell takes that cell for what lies beyond, not what lies beyond the other face.
+      const spec::AxisBoundary& faces = spec.boundary[axis];
+      const auto turns = [](const spec::Face& side) {
+        return side.rule == spec::BoundaryRule::mirror || side.rule == spec::BoundaryRule::reflect ||
+               side.rule == spec::BoundaryRule::nearest;
+      };
+      return is_even(spec, axis) && turns(faces.low) && turns(faces.high);
+    }
     case spec::BoundaryRule::antisymmetric:
       return is_even(spec, axis);
     case spec::BoundaryRule::nearest:

@@ -144,6 +144,10 @@ TEST(LowRank, ActsAtFacesWhereComposingCommutes) {
   EXPECT_TRUE(passes_twice(bounded));
   bounded.boundary[spec::axis_x].high.value = 2;
   EXPECT_FALSE(passes_twice(bounded));
+  // Of one cell `mirror` takes that cell, whatever lies beyond the other face.
+  spec::StencilSpec open = diffusion(16, Rule::mirror);
+  open.boundary[spec::axis_x].high.rule = Rule::halo;
+  EXPECT_FALSE(passes_twice(open));
   spec::StencilSpec drifting = diffusion(16, Rule::reflect);
   drifting.taps[1].weight = 0.12;  // not even along x
   EXPECT_FALSE(passes_twice(drifting));

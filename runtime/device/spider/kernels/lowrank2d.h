@@ -191,51 +191,26 @@ struct Lowrank2d {
     device::sync_block();
   }
 
-  static constexpr int copied_rows = group_rows / Stencil::warps_per_block;  ///< of a group, by each warp
-  static_assert(group_rows % Stencil::warps_per_block == 0, "warps have as many rows");
-
-  /// The copies of a lane of a walk that is all inside, group after group: where from, and where to in a
-  /// group.
-  struct Copies {
-    const Element* from;  ///< of the next group
-    Shared to[copied_rows];
-
-    SPIDER_DEVICE explicit Copies(const Strip& strip) {
-      const int first_row = device::warp_index() * copied_rows;
-      const int lane = device::lane_index();
-      from = strip.input +
-             ((strip.first_row + first_row) * strip.input_stride + strip.left + lane * vector_elements);
-      SPIDER_UNROLL
-      for (int row = 0; row < copied_rows; ++row) to[row] = place(first_row + row, lane * vector_bytes);
-    }
-
-    SPIDER_DEVICE void start(const Strip& strip, Shared group) const {
-      SPIDER_UNROLL
-      for (int row = 0; row < copied_rows; ++row) {
-        // Vectors that far apart lie in the same sectors of their lines.
-        SPIDER_UNROLL
-        for (int first = 0; first < window_vectors; first += 32) {
-          device::copy_async_if(first + 32 <= window_vectors || device::lane_index() < window_vectors - first,
-                                group + to[row] + static_cast<Shared>(first * vector_bytes),
-                                from + (row * strip.input_stride + first * vector_elements));
-        }
-      }
-    }
-
-    SPIDER_DEVICE void advance(const Strip& strip) { from += group_rows * strip.input_stride; }
-  };
-
   /// Starts the copies of the whole vectors of a group whose rows are all in memory, at their own places.
+  /// Each warp has rows.
+  template <bool inside>
   SPIDER_DEVICE static void start_copies(const Strip& strip, std::int32_t y, Shared group) {
-    const int first_row = device::warp_index() * copied_rows;
+    constexpr int rows = group_rows / Stencil::warps_per_block;
+    static_assert(group_rows % Stencil::warps_per_block == 0, "warps have as many rows");
+    const int first_row = device::warp_index() * rows;
+    const int lane = device::lane_index();
+    const Element* from = strip.input + (y + first_row) * strip.input_stride;
+    if (inside) from += strip.left;
     SPIDER_UNROLL
-    for (int row = 0; row < copied_rows; ++row) {
+    for (int row = 0; row < rows; ++row) {
       SPIDER_UNROLL
       for (int first = 0; first < window_vectors; first += 32) {
-        const int vector = first + device::lane_index();
-        device::copy_async_if(
-            strip.whole.holds(vector), group + place(first_row + row, vector * vector_bytes),
-            strip.input + ((y + first_row + row) * strip.input_stride + strip.column_of(vector)));
+        const int vector = first + lane;
+        const bool wanted =
+            inside ? first + 32 <= window_vectors || vector < window_vectors : strip.whole.holds(vector);
+        const std::int32_t column = inside ? vector * vector_elements : strip.column_of(vector);
+        device::copy_async_if(wanted, group + place(first_row + row, vector * vector_bytes),
+                              from + (row * strip.input_stride + column));
       }
     }
   }
@@ -291,23 +266,18 @@ struct Lowrank2d {
     }
   }
 
-  /// Brings a step's inputs into a group of the ring, one step after the other; its copies are one group of
-  /// these.
+  /// Brings a step's inputs into a group of the ring; its copies are one group of these.
   template <bool inside>
   SPIDER_DEVICE static void bring_group(const SweepArguments& field, const Strip& strip, int step,
-                                        Copies& copies, Shared group) {
+                                        Shared group) {
     const std::int32_t y = strip.first_row + step * group_rows;
     if (step < strip.steps) {
-      const bool plain = strip.plain_rows.holds(Span{y, y + group_rows});
-      if (inside && plain) {
-        copies.start(strip, group);
-      } else if (!inside && plain && strip.aligned_input) {
-        start_copies(strip, y, group);
+      if ((inside || strip.aligned_input) && strip.plain_rows.holds(Span{y, y + group_rows})) {
+        start_copies<inside>(strip, y, group);
       } else {
         bring_with_care<Stencil>(field, strip.column, y, group);
       }
     }
-    copies.advance(strip);
     device::copy_async_commit();
   }
 
@@ -430,10 +400,9 @@ struct Lowrank2d {
     Weights weights;
     weights.load();
     if (!inside) clear_ring();
-    Copies copies(strip);
     SPIDER_NO_UNROLL
     for (int step = 0; step < ring_groups - 1; ++step)
-      bring_group<inside>(field, strip, step, copies, static_cast<Shared>(step * group_bytes));
+      bring_group<inside>(field, strip, step, static_cast<Shared>(step * group_bytes));
 
     const int lane = device::lane_index();
     const int lane_row = lane / 4;
@@ -457,7 +426,7 @@ struct Lowrank2d {
         device::copy_async_wait<ring_groups - 2>();
         device::sync_block();
         const auto next = static_cast<Shared>((slot == 0 ? ring_groups - 1 : slot - 1) * group_bytes);
-        bring_group<inside>(field, strip, step + ring_groups - 1, copies, next);
+        bring_group<inside>(field, strip, step + ring_groups - 1, next);
         const auto group = static_cast<Shared>(slot * group_bytes);
         if constexpr (!inside) {
           fill_cells(strip, strip.first_row + step * group_rows, group);

@@ -44,6 +44,7 @@ class Run:
     unit: str         # "gstencils", or "ms" for so many points and steps:
     points: float = 0
     factor: float = 1  # of what it prints, with the reason in the peer's note
+    storage: str = ""  # where it is not the peer's
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +112,7 @@ PEERS = (
              enumerate(("INCOMPLETE_PARAMETER_LIST", "PARSE_ERROR", "LICENSE_ERROR"))) + " src/2D/2d_main.cu -lcufft"),),
          (Run("flashfft_2d", "Heat-2D 9504 10", "5-point", "9504x9504", 1, RATE, "gstencils"),)),
     *(Peer(name, f"pip install {package}", "f16, f32", computes, leaves_out, (),
-           tuple(Run("arrays.py", f"{library} {radius} {storage} 10240", f"box of radius {radius}, {storage}", "10240x10240", 1, RATE, "gstencils")
+           tuple(Run("arrays.py", f"{library} {radius} {storage} 10240", f"box of radius {radius}", "10240x10240", 1, RATE, "gstencils", storage=storage)
                  for radius in (1, 7) for storage in storages))
       for name, package, library, storages, computes, leaves_out in (
           ("PyTorch", "torch", "torch", ("f16", "f32"), "conv2d, which is cuDNN's convolution, without TF32", "faces other than zeros"),
@@ -144,7 +145,7 @@ def build(arguments: argparse.Namespace) -> None:
 
 
 def measure_run(build_folder: pathlib.Path, peer: Peer, run: Run, limit_s: float) -> dict[str, str]:
-    row = {"peer": peer.name, "stencil": run.stencil, "storage": peer.storage, "size": run.size, "steps_a_sweep": str(run.steps),
+    row = {"peer": peer.name, "stencil": run.stencil, "storage": run.storage or peer.storage, "size": run.size, "steps_a_sweep": str(run.steps),
            "gstencils": "", "checked": "no", "note": run.program}
     if run.program.endswith(".py"):
         command = [sys.executable, str(pathlib.Path(__file__).with_name(run.program))]
@@ -192,14 +193,14 @@ def run_all(arguments: argparse.Namespace) -> None:
 
 
 def table(arguments: argparse.Namespace) -> None:
-    best: dict[tuple[str, str], dict[str, str]] = {}
+    best: dict[tuple[str, str, str], dict[str, str]] = {}
     for path in arguments.csv:
         with open(path, newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 if "peer" not in row:  # of spider-bench
                     row = {"peer": "spider-gen", "stencil": row["kernel"], "storage": row["storage"], "size": row["size"],
                            "steps_a_sweep": "", "gstencils": row["gstencils"], "note": row["mode"]}
-                key = (row["peer"], row["stencil"] + row["note"] * (row["peer"] == "spider-gen"))
+                key = (row["peer"], row["storage"], row["stencil"] + row["note"] * (row["peer"] == "spider-gen"))
                 if key not in best or float(row["gstencils"] or 0) > float(best[key]["gstencils"] or 0):
                     best[key] = row
     print("| program | type | stencil, size | steps a sweep | 10^9 points x steps / s |\n|---|---|---|---|---|")

@@ -140,7 +140,7 @@ void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
   if (spec.storage == spec::Storage::f64) {
     refuse(
         "steps above 1 are generated for f32, f16 and bf16 fields so far; write 'steps: 1' or remove it, and "
-        "spider_iterate takes the steps one by one");
+        "spider_iterate, of an update spider_run_steps, takes the steps one by one");
   } else if (spec.sums.size() > 1) {
     refuse(
         "steps above 1 are generated for one sum so far, not for several 'sums'; write 'steps: 1' or remove "

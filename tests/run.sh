@@ -5,7 +5,7 @@
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
-slow='consumer|fuzz|gpu|emulated\.kernels|errors\.mutations|generated\.(compiles|variants|warnings)|benchmarks\.compile'
+slow='consumer|python\.(wheel|gray_scott)|fuzz|gpu|emulated\.kernels|errors\.mutations|generated\.(compiles|variants|warnings)|benchmarks\.compile'
 install=yes
 targets=(all fuzz_targets)
 chosen=()

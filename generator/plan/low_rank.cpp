@@ -44,24 +44,16 @@ int count_chunks(int x_low, int x_high) {
   return divide_up(-first_column_of(x_low) + tile_columns + x_high, tile_columns);
 }
 
-/// The offsets that lists keep of an axis: `low` is at most 0, `high` at least 0.
-struct Span {
-  int low = 0;
-  int high = 0;
-
-  [[nodiscard]] int count() const { return high - low + 1; }
-};
-
 /// The entries of a list whose offsets begin at `low` that are in a span.
-List cut_list(const List& list, int low, const Span& kept) {
+List cut_list(const List& list, int low, const TapRange& kept) {
   return {list.begin() + (kept.low - low), list.begin() + (kept.high - low + 1)};
 }
 
 /// Spans of an axis that end where operands do. Those of even weights keep as many on both sides, so that
 /// cut ones are even.
-std::vector<Span> spans_of(const Span& whole, bool is_even) {
+std::vector<TapRange> spans_of(const TapRange& whole, bool is_even) {
   constexpr int step = vector_bytes / 2;  // of first columns; and group_rows
-  std::vector<Span> spans;
+  std::vector<TapRange> spans;
   for (int low = 0; low > whole.low - step; low -= step) {
     for (int high = 0; high < whole.high + step; high += step) {
       if (is_even && low != -high) continue;
@@ -210,7 +202,7 @@ LowRank round_pairs(OperandType type, const SingularValues& values, int pairs, i
 /// The pairs that a sweep takes, cut to the offsets that it keeps.
 struct CutPairs {
   int pairs = 0;
-  Span rows, columns;
+  TapRange rows, columns;
   double truncation = 0;  ///< sum |w' - w| / sum |w|
   int products = 0;
 };
@@ -218,7 +210,8 @@ struct CutPairs {
 /// For each number of pairs what is left of the weights by how much of them is kept.
 class Truncation {
  public:
-  Truncation(const Matrix& weights, const SingularValues& values, const Span& rows, const Span& columns)
+  Truncation(const Matrix& weights, const SingularValues& values, const TapRange& rows,
+             const TapRange& columns)
       : weights_(weights),
         values_(values),
         rows_(rows),
@@ -243,14 +236,14 @@ class Truncation {
   }
 
   /// The cut of the fewest products that leaves no more than `tolerated`, of spans that are as given.
-  [[nodiscard]] CutPairs cut(const std::vector<Span>& rows, const std::vector<Span>& columns,
+  [[nodiscard]] CutPairs cut(const std::vector<TapRange>& rows, const std::vector<TapRange>& columns,
                              double tolerated) const {
     CutPairs best{pairs_, rows_, columns_, left_of(rows_, columns_), products_of(rows_, columns_)};
     const auto key = [](const CutPairs& cut) {
       return std::tuple(cut.products, count_chunks(cut.columns.low, cut.columns.high), cut.truncation);
     };
-    for (const Span& y : rows) {
-      for (const Span& x : columns) {
+    for (const TapRange& y : rows) {
+      for (const TapRange& x : columns) {
         const CutPairs tried{pairs_, y, x, left_of(y, x), products_of(y, x)};
         if (tried.truncation <= tolerated && key(tried) < key(best)) best = tried;
       }
@@ -259,7 +252,7 @@ class Truncation {
   }
 
  private:
-  [[nodiscard]] double left_of(const Span& rows, const Span& columns) const {
+  [[nodiscard]] double left_of(const TapRange& rows, const TapRange& columns) const {
     const int top = rows.low - rows_.low;
     const int bottom = rows.high - rows_.low + 1;
     const int left = columns.low - columns_.low;
@@ -269,15 +262,15 @@ class Truncation {
     return (magnitude_ + gain) / magnitude_;
   }
 
-  [[nodiscard]] int products_of(const Span& rows, const Span& columns) const {
+  [[nodiscard]] int products_of(const TapRange& rows, const TapRange& columns) const {
     const int groups = count_groups(-rows.low) + 1 + count_groups(rows.high);
     return pairs_ * count_chunks(columns.low, columns.high) + divide_up(pairs_ * groups, 2);
   }
 
   const Matrix& weights_;
   const SingularValues& values_;
-  Span rows_, columns_;  ///< of all weights
-  Matrix exact_;         ///< of the pairs
+  TapRange rows_, columns_;  ///< of all weights
+  Matrix exact_;             ///< of the pairs
   Matrix gain_{1, 1};
   double magnitude_ = magnitude_of(weights_.values);
   int pairs_ = 0;
@@ -316,7 +309,7 @@ void settle(const Matrix& weights, int rows, int columns, double tolerated_sum, 
 }
 
 /// The lists of all pairs of a cut.
-SingularValues cut_values(const SingularValues& values, const Span& rows, const Span& columns,
+SingularValues cut_values(const SingularValues& values, const TapRange& rows, const TapRange& columns,
                           const CutPairs& cut) {
   SingularValues kept;
   for (int pair = 0; pair < cut.pairs; ++pair) {
@@ -474,6 +467,7 @@ bool commutes(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
     case spec::BoundaryRule::periodic:
       return true;
     case spec::BoundaryRule::reflect:
+    case spec::BoundaryRule::antisymmetric:
       return is_even(spec, axis);
     case spec::BoundaryRule::mirror: {
       // An axis of one cell takes that cell for what lies beyond, not what lies beyond the other face.
@@ -484,8 +478,6 @@ bool commutes(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
       };
       return is_even(spec, axis) && turns(faces.low) && turns(faces.high);
     }
-    case spec::BoundaryRule::antisymmetric:
-      return is_even(spec, axis);
     case spec::BoundaryRule::nearest:
       return is_even(spec, axis) && reaches_one(spec, axis);
     case spec::BoundaryRule::constant:
@@ -505,8 +497,8 @@ LowRankOffer find_low_rank(const Problem& problem) {
   const double tolerance = tolerance_of(spec, op.steps);
   const SingularValues values = singular_values(weights);
   const int most = std::min<int>(most_pairs, static_cast<int>(values.value.size()));
-  const Span rows{-op.reach_low[spec::axis_y], op.reach_high[spec::axis_y]};
-  const Span columns{-op.reach_low[spec::axis_x], op.reach_high[spec::axis_x]};
+  const TapRange rows{-op.reach_low[spec::axis_y], op.reach_high[spec::axis_y]};
+  const TapRange columns{-op.reach_low[spec::axis_x], op.reach_high[spec::axis_x]};
   const double tolerated = std::max(tolerance, 0x1p-45);
   Truncation truncation(weights, values, rows, columns);
   double left = 1;
@@ -523,8 +515,8 @@ LowRankOffer find_low_rank(const Problem& problem) {
   // What the tolerance leaves, or half of it where rounding wants the other, goes to weights far out.
   std::vector<CutPairs> cuts{truncation.cut({rows}, {columns}, tolerated)};
   if (op.steps > 1) {
-    const std::vector<Span> y = spans_of(rows, is_even(spec, spec::axis_y));
-    const std::vector<Span> x = spans_of(columns, is_even(spec, spec::axis_x));
+    const std::vector<TapRange> y = spans_of(rows, is_even(spec, spec::axis_y));
+    const std::vector<TapRange> x = spans_of(columns, is_even(spec, spec::axis_x));
     const double cut_to = counts_rounding ? (left + tolerance) / 2 : tolerated;
     CutPairs fewest = truncation.cut(y, x, cut_to);
     if (pairs < most) {

@@ -39,6 +39,10 @@ bool ends_at(const spec::Face& face) {
   return face.rule != spec::BoundaryRule::halo && face.rule != spec::BoundaryRule::periodic;
 }
 
+double drift_of_steps(double sum, double magnitude, double packed, int steps) {
+  return std::fabs(sum) > magnitude / 2 ? std::pow(sum / packed, steps) : 1;
+}
+
 float drift_of_steps(const RoundedWeights& weights, int steps) {
   double sum = 0;
   double packed = 0;
@@ -48,7 +52,7 @@ float drift_of_steps(const RoundedWeights& weights, int steps) {
     packed += static_cast<float>(tap.packed);
     magnitude += std::fabs(tap.weight);
   }
-  return std::fabs(sum) > magnitude / 2 ? static_cast<float>(std::pow(sum / packed, steps)) : 1;
+  return static_cast<float>(drift_of_steps(sum, magnitude, packed, steps));
 }
 
 std::optional<double> estimate_stepping(const spec::StencilSpec& spec, int steps) {

@@ -17,8 +17,10 @@ namespace spidergen::plan {
 /// Does the field end at a face, so that its rule acts at every step?
 [[nodiscard]] bool ends_at(const spec::Face& face);
 
-/// What the result of so many steps is multiplied with, so that rounded weights add up to the spec's sum; 1
-/// where they nearly cancel.
+/// What the result of so many steps is multiplied with, so that weights that sum to `packed` add up to the
+/// spec's sum; 1 where the spec's nearly cancel, of which `magnitude` is the sum without signs.
+[[nodiscard]] double drift_of_steps(double sum, double magnitude, double packed, int steps);
+/// The same for rounded weights.
 [[nodiscard]] float drift_of_steps(const RoundedWeights& weights, int steps);
 
 /// Microseconds of a sweep of so many steps over the reference field (plan/machine.h) on an H200; nothing

@@ -111,10 +111,8 @@ void set_weights(const RoundedWeights& rounded, Levels3d& scheme) {
     packed += scaled;
     magnitude += std::fabs(tap.weight);
   }
-  const double of_unit = std::pow(scheme.unit, scheme.steps);
-  const bool has_sum = std::fabs(sum) > magnitude / 2;
-  const double drift = has_sum ? std::pow(sum / (packed * scheme.unit), scheme.steps) : 1;
-  scheme.last = static_cast<float>(drift * of_unit);
+  const double drift = drift_of_steps(sum, magnitude, packed * scheme.unit, scheme.steps);
+  scheme.last = static_cast<float>(drift * std::pow(scheme.unit, scheme.steps));
 }
 
 }  // namespace

@@ -201,8 +201,7 @@ void set_weights(const Taps& taps, const RoundedWeights& rounded, Stepping2d& sc
   scheme.back = static_cast<float>(std::pow(scheme.unit, scheme.steps));
   const double handed_on = std::pow(std::pow(scheme.unit, scheme.steps) / scheme.back, scheme.warps - 1);
   // What the rounding of weights adds up to, step by step, where their sum says it.
-  const bool has_sum = std::fabs(taps.sum) > taps.magnitude / 2;
-  const double drift = has_sum ? std::pow(taps.sum / (sum * scheme.unit), scheme.time_steps()) : 1;
+  const double drift = drift_of_steps(taps.sum, taps.magnitude, sum * scheme.unit, scheme.time_steps());
   scheme.last = static_cast<float>(drift * handed_on * std::pow(scheme.unit, scheme.last_steps));
 }
 

@@ -336,5 +336,26 @@ struct StepTile : StepShape<Stencil> {
   }
 };
 
+/// A kernel on such tiles, whose walks begin so many planes before their first result.
+template <class Kernel>
+constexpr SweepForm stepped_form(SweepFunction sweep, std::int32_t lead_planes) {
+  constexpr int piece_bytes = Kernel::columns * Kernel::Cells::element_bytes;
+  constexpr int longest_walk = 512;  // planes: where fields are high, walks need not be that high
+  SweepForm form{sweep,
+                 {TilingKind::blocks,
+                  Kernel::warps,
+                  Kernel::shared_bytes,
+                  piece_bytes,
+                  piece_bytes,
+                  {1, Kernel::useful_rows, Kernel::useful_columns},
+                  0,
+                  0,
+                  Kernel::anchor,
+                  lead_planes,
+                  longest_walk / 2}};
+  form.steps = Kernel::steps;
+  return form;
+}
+
 }  // namespace device_1
 }  // namespace spider

@@ -564,22 +564,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>> {
 template <class Stencil>
 constexpr SweepForm levels3d_form() {
   using Kernel = Levels3d<Stencil>;
-  constexpr int piece_bytes = Kernel::columns * Kernel::Cells::element_bytes;
-  constexpr int longest_walk = 512;  // planes: where fields are high, walks need not be that high
-  SweepForm form{sweep_levels3d<Stencil>,
-                 {TilingKind::blocks,
-                  Kernel::warps,
-                  Kernel::shared_bytes,
-                  piece_bytes,
-                  piece_bytes,
-                  {1, Kernel::useful_rows, Kernel::useful_columns},
-                  0,
-                  0,
-                  Kernel::anchor,
-                  2 * Kernel::lost_planes,
-                  longest_walk / 2}};
-  form.steps = Kernel::steps;
-  return form;
+  return stepped_form<Kernel>(sweep_levels3d<Stencil>, 2 * Kernel::lost_planes);
 }
 
 }  // namespace device_1

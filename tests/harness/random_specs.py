@@ -261,6 +261,17 @@ def uniform_boundary(space, rule):
     return {AXES[axis]: {"low": face, "high": face} for axis in space.axes}, f"boundary: {face_text(face)}\n"
 
 
+def folded_boundary(rng, space):
+    """The same: along every axis one face turns back, and beyond the other lies a constant."""
+    faces, texts = {}, []
+    for axis in space.axes:
+        pair = [(rng.choice(("reflect", "mirror")), 0), make_face(rng, ("constant",))]
+        rng.shuffle(pair)
+        faces[AXES[axis]] = dict(zip(("low", "high"), pair))
+        texts.append(f"{AXES[axis]}: {{low: {face_text(pair[0])}, high: {face_text(pair[1])}}}")
+    return faces, "boundary: {" + ", ".join(texts) + "}\n"
+
+
 def chosen_taps(kind, offsets):
     return kind, lambda rng, space: taps_spec(rng, kind, space, [(0,) * (3 - len(at)) + tuple(at) for at in offsets])
 
@@ -510,7 +521,10 @@ def make_steps_spec(index, seed, spaces, attempt, place):
     taps = stepping_taps(rng, dimensions, STEPPING_FORMS[turn % len(STEPPING_FORMS)])
     steps = choose_steps(rng, dimensions, taps)
     stepped = tuple(rule for rule in space.rules if rule != "antisymmetric")
-    faces, boundary = make_boundary(rng, dataclasses.replace(space, rules=stepped))
+    if (turn + turn // 6) % 3 == 2:  # tiny fields turn back at one face and end beyond the other
+        faces, boundary = folded_boundary(rng, space)
+    else:
+        faces, boundary = make_boundary(rng, dataclasses.replace(space, rules=stepped))
     text = f"stencil: {name}\ndescription: random steps\ndimensions: {dimensions}\nstorage: {space.storage}\n"
     text += f"steps: {steps}\nshape: taps\ncoefficients:\n"
     for offset, weight in taps.items():

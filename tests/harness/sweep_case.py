@@ -293,6 +293,9 @@ def check_relative_l2(plan, error, total, magnitude, scale, verdict):
     norm = numpy.linalg.norm(total / scale)
     rms = norm / numpy.sqrt(total.size) * scale
     limit = RELATIVE_L2_LIMITS[plan.storage.name] if plan.accuracy == "full" else REDUCED_ACCURACY_L2_LIMIT
+    # A limit of many roundings' root mean square. That of n cells lies around it by some 1 / sqrt(2 n), four times which is
+    # allowed; a single cell may have an error of four standard deviations.
+    limit *= 1 + 3 / numpy.sqrt(total.size)
     if plan.low_rank and norm:  # what passes between the lists is rounded, too, whatever cancels afterwards
         limit += reference.low_rank_error(plan) * float(numpy.linalg.norm(magnitude / scale)) / norm
     input_error = INPUT_ERRORS[plan.accuracy] if plan.storage.name == "f32" else 0.0
@@ -317,8 +320,9 @@ def check_sweep(sweep, with_oracle=True):
         return verdict
     result = sweep.result()
     error = check_bound(plan, result, total, magnitude, sweep.largest(), verdict)
-    if plan.storage.name == "f32" and plan.accuracy == "full":
-        # The relative error counts against the spec's own weights.
+    if plan.storage.name == "f32" and plan.accuracy == "full" and plan.steps == 1:
+        # The relative error counts against the spec's own weights. Of t steps it does not: what rounding the weights to f32
+        # does, 2^-24 of each, adds up to t 2^-24 sum |w x|, and is more than the limit where t is 17.
         exact, _ = reference.sweep_field(plan, extent, sweep.read, exact_weights=True)
         error, total = numpy.abs(result - exact), exact
     if plan.low_rank and plan.continues_oddly():

@@ -149,7 +149,12 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
       std::int32_t place = from.index - (w.y0 - ry);
       // Rows that no result needs may be any.
       if (place < 0 || place >= plane_rows) place = j;
-      if (from.constant) place = y < 0 ? 0 : plane_rows - 1;
+      if (from.constant) {
+        // Of a small field that turns back at one face the constant beyond the other.
+        const bool of_low =
+            y_rules.low == FaceRule::constant && (y < 0 || y_rules.high != FaceRule::constant);
+        place = of_low ? 0 : plane_rows - 1;
+      }
       device::store_shared(static_cast<Shared>(places + 4 * j), static_cast<std::uint32_t>(place));
     }
     device::sync_block();

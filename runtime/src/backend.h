@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace spider::backend {
@@ -62,6 +63,13 @@ struct Start {
 
 [[nodiscard]] Outcome allocate(std::uint64_t bytes, void** memory);
 [[nodiscard]] Outcome release(void* memory);
+
+struct Release {
+  void operator()(void* memory) const noexcept { static_cast<void>(release(memory)); }
+};
+/// What `allocate` gave.
+using Memory = std::unique_ptr<void, Release>;
+
 [[nodiscard]] Outcome upload(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
                              std::uint64_t row_bytes, std::uint64_t rows);
 [[nodiscard]] Outcome download(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,

@@ -21,12 +21,8 @@
 namespace {
 
 using spider::PointCell;
+using spider::backend::Memory;
 using spider::backend::Outcome;
-
-struct Release {
-  void operator()(void* memory) const noexcept { static_cast<void>(spider::backend::release(memory)); }
-};
-using Memory = std::unique_ptr<void, Release>;
 
 using Place = std::array<std::int64_t, 3>;
 

@@ -197,6 +197,7 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
   }
   lines.push_back(fmt::format("Bound     {}{}",
                               spec.sums.size() > 1 ? "of each sum: "
+                              : spec.update && plan.op.steps > 1 ? "of the sum of each step: "
                               : spec.update        ? "of the sum: "
                                                    : "",
                               bound_text(plan.error_bound)));

@@ -132,10 +132,12 @@ std::string host_forms_text(const Kernel& kernel) {
 
 /// The name of the struct that forms are made of, with the update where there is one.
 std::string with_update(std::string form) {
-  constexpr std::string_view stencil = "<Stencil";
-  constexpr std::string_view updated = "<spider::Updated<Stencil, Update>";
-  for (std::size_t at = 0; (at = form.find(stencil, at)) != std::string::npos; at += updated.size())
-    form.replace(at, stencil.size(), updated);
+  for (const std::string_view stencil : {"Stencil", "SingleStep"}) {
+    const std::string plain = fmt::format("<{}", stencil);
+    const std::string updated = fmt::format("<spider::Updated<{}, Update>", stencil);
+    for (std::size_t at = 0; (at = form.find(plain, at)) != std::string::npos; at += updated.size())
+      form.replace(at, plain.size(), updated);
+  }
   return form;
 }
 
@@ -162,7 +164,7 @@ EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
         bindings["facts"] = kernel.plan.op.steps == 1 ? "" : fmt::format(", {}", kernel.plan.op.steps);
         if (kernel.spec.update) {
           bindings["forms"] = with_update(bindings["forms"]);
-          bindings["facts"] = fmt::format(", 1, {}", update_facts(kernel.spec));
+          bindings["facts"] = fmt::format(", {}, {}", kernel.plan.op.steps, update_facts(kernel.spec));
         }
         if (kernel.contraction().is_low_rank()) {
           bindings["facts"] = fmt::format(", {}, {{}}, {:.4g}", kernel.plan.op.steps,

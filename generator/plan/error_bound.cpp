@@ -117,14 +117,15 @@ ErrorBound bound_cores(const spec::StencilSpec& spec, const KernelPlan& plan) {
 /// results and v what the same step makes of the magnitudes of its inputs and weights, a step adds at most
 /// its own roundings of v, and what it is given grows no faster than v does: after t steps the sum of all is
 /// t times a step's, relative to v. Beside products and sums a step has the rounding of its weight, a warp's
-/// factor, and near a face along y the change between ways of adding rows.
+/// factor, and near a face along y the change between ways of adding rows. With an update, which need not be
+/// linear, the bound is that of the sum of each step.
 ErrorBound bound_steps(const spec::StencilSpec& spec, const KernelPlan& plan) {
   constexpr double shared_sums = 3;
   constexpr double factors = 5;
   constexpr double at_faces = 16;
-  const double steps = plan.op.steps;
+  const double steps = spec.update ? 1 : plan.op.steps;
   const double roundings = static_cast<double>(plan.weights.taps.size()) + shared_sums + factors + at_faces;
-  const bool f32 = spec.storage == spec::Storage::f32;
+  const bool f32 = spec.storage == spec::Storage::f32 || spec.update;
   const double growth = std::pow(std::max(1.0, sum_of_magnitudes(plan.weights)), steps);
   ErrorBound bound;
   bound.result = f32 ? 0 : higher_orders * rounding_error(plan.weights.type);

@@ -145,8 +145,15 @@ void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
     refuse(
         "steps above 1 are generated for one sum so far, not for several 'sums'; write 'steps: 1' or remove "
         "it");
-  } else if (spec.update) {
-    refuse("steps above 1 are generated without 'update' so far; write 'steps: 1' or remove it");
+  } else if (spec.previous) {
+    refuse(fmt::format("steps above 1 do not go with 'previous', since a sweep would have to return '{}', too; "
+                       "write 'steps: 1' or remove it, and spider_run_steps takes the steps one by one",
+                       spec.previous->name));
+  } else if (spec.update && spec.dimensions != 2) {
+    refuse(
+        fmt::format("steps above 1 of an 'update' are generated in 2D so far, not in {}D; write 'steps: 1' or "
+                    "remove it, and spider_run_steps takes the steps one by one",
+                    spec.dimensions));
   } else if (is_far) {
     refuse(
         fmt::format("steps above 1 are generated for taps that reach up to {} in {}D; write 'steps: 1' or "
@@ -255,11 +262,13 @@ void consider(const Problem& problem, const ContractionOffer& offer, std::vector
   if (!Taken::takes(problem, contraction)) return;
   const Offer<Taken> taken =
       offer.objection.empty() ? Taken::plan(problem, contraction) : Offer<Taken>::none(offer.objection);
-  // What an update reads beside the input takes as long as memory does.
+  // What an update reads beside the input takes as long as memory does; estimates of steps have it.
   const double further_us =
-      bound_reference(problem.spec.dimensions,
-                      {.bytes_per_point = static_cast<double>(further_bytes(problem.spec))})
-          .memory_us;
+      advances_steps<Taken>()
+          ? 0
+          : bound_reference(problem.spec.dimensions,
+                            {.bytes_per_point = static_cast<double>(further_bytes(problem.spec))})
+                .memory_us;
   const int products = contraction.on_tensor_cores() ? contraction.chained_products()
                                                      : static_cast<int>(contraction.taps.size());
   drafts.push_back({{problem.engine, Taken::name, contraction.grouping, contraction.mapping.name,
@@ -468,9 +477,10 @@ std::pair<int, double> fastest_low_rank(const Problem& single) {
 /// What `steps` says, or where that is auto, what is fastest a step.
 int choose_steps(const spec::StencilSpec& spec, const Request& request, double single_us) {
   if (spec.steps) return *spec.steps;
-  if (spec.storage == spec::Storage::f64 || spec.update || request.variant != Variant{} ||
-      spec.taps.empty() || single_us <= 0)
+  if (spec.storage == spec::Storage::f64 || request.variant != Variant{} || spec.taps.empty() ||
+      single_us <= 0)
     return 1;
+  if (spec.update && (spec.previous || spec.sums.size() > 1 || spec.dimensions != 2)) return 1;
   const auto may_use = [&](Engine engine) { return request.engine.value_or(engine) == engine; };
   int fastest = 1;
   double least_us = single_us;

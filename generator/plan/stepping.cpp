@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "plan/problem.h"
 #include "plan/schemes/levels3d.h"
 #include "plan/schemes/stepping1d.h"
 #include "plan/schemes/stepping2d.h"
@@ -14,6 +15,34 @@ namespace {
 
 constexpr int most_steps = 1024;  // that a spec may ask for
 constexpr int most_automatic = 32;
+
+/// Of a node of an update, in multiply-adds: a guess for what the compiler makes of it.
+double operations_of(const spec::UpdateNode& node) {
+  constexpr double division = 9;
+  constexpr double function = 25;
+  using spec::UpdateOperation;
+  switch (node.operation) {
+    case UpdateOperation::number:
+    case UpdateOperation::input:
+    case UpdateOperation::sum:
+    case UpdateOperation::previous:
+    case UpdateOperation::field:
+    case UpdateOperation::scalar:
+    case UpdateOperation::extent:
+      return 0;
+    case UpdateOperation::index:
+      return 2;
+    case UpdateOperation::divide:
+      return division;
+    case UpdateOperation::power:
+      return 2;
+    case UpdateOperation::call:
+      if (node.function == "min" || node.function == "max" || node.function == "abs") return 1;
+      return node.function == "sqrt" ? division : function;
+    default:
+      return 1;
+  }
+}
 
 template <class Choice>
 std::optional<double> time_of(const std::optional<Choice>& choice) {
@@ -53,6 +82,17 @@ float drift_of_steps(const RoundedWeights& weights, int steps) {
     magnitude += std::fabs(tap.weight);
   }
   return static_cast<float>(drift_of_steps(sum, magnitude, packed, steps));
+}
+
+UpdateWork work_of_update(const spec::StencilSpec& spec) {
+  UpdateWork work;
+  if (!spec.update) return work;
+  work.exists = true;
+  for (const spec::UpdateNode& node : spec.update->nodes) work.operations += operations_of(node);
+  work.reads_input = spec.update->uses(spec::UpdateOperation::input);
+  work.fields = static_cast<int>(spec.fields.size());
+  work.words = further_bytes(spec) / static_cast<double>(word_bytes);
+  return work;
 }
 
 std::optional<double> estimate_stepping(const spec::StencilSpec& spec, int steps) {

@@ -23,6 +23,18 @@ namespace spidergen::plan {
 /// The same for rounded weights.
 [[nodiscard]] float drift_of_steps(const RoundedWeights& weights, int steps);
 
+/// What the update of a point and step takes.
+struct UpdateWork {
+  bool exists = false;
+  double operations = 0;     ///< as long as so many multiply-adds
+  bool reads_input = false;  ///< so that a step keeps its cells until their sums are complete
+  int fields = 0;            ///< that it reads at the point
+  double words = 0;          ///< of 32 bits, in which a point's lie
+};
+
+/// None where the spec has no update.
+[[nodiscard]] UpdateWork work_of_update(const spec::StencilSpec& spec);
+
 /// Microseconds of a sweep of so many steps over the reference field (plan/machine.h) on an H200; nothing
 /// where no layout has room for them.
 [[nodiscard]] std::optional<double> estimate_stepping(const spec::StencilSpec& spec, int steps);

@@ -58,13 +58,13 @@ std::optional<std::int64_t> map_index(const Face (&faces)[2], std::int64_t i, st
   return i;
 }
 
-/// The input's first cell in the box, whose memory is that of the field: the first interior element of a
+/// A field's first cell in the box, whose memory is that of the field: the first interior element of a
 /// field that is a part of a whole may lie elsewhere.
-std::uintptr_t first_of_box(const SweepArguments& arguments, int element_bytes) {
-  const auto& [z, y, x] = arguments.box.offset;
-  const std::int64_t cells = z * arguments.input_stride[0] + y * arguments.input_stride[1] + x;
-  return reinterpret_cast<std::uintptr_t>(arguments.input) +
-         static_cast<std::uintptr_t>(cells * element_bytes);
+std::uintptr_t first_of_box(const Box& box, const void* field, const std::int64_t (&stride)[2],
+                            int element_bytes) {
+  const auto& [z, y, x] = box.offset;
+  const std::int64_t cells = z * stride[0] + y * stride[1] + x;
+  return reinterpret_cast<std::uintptr_t>(field) + static_cast<std::uintptr_t>(cells * element_bytes);
 }
 
 /// Does the launch cover the whole interior?
@@ -89,6 +89,21 @@ void merge(std::vector<Range>& ranges) {
   ranges.resize(last + 1);
 }
 
+/// The last of the neighbours of `first` that can be read with it, or the one before it.
+template <class Range>
+std::int64_t last_readable(const std::vector<Range>& readable, std::int64_t first) {
+  const auto after =
+      std::upper_bound(readable.begin(), readable.end(), first,
+                       [](std::int64_t value, const Range& range) { return value < range.first; });
+  return after == readable.begin() ? first - 1 : std::prev(after)->last;
+}
+
+/// Are the bytes in this memory, where it is known?
+bool is_within(const std::optional<Bytes>& memory, const void* cell, int bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(cell);
+  return !memory || (begin >= memory->begin && begin + static_cast<std::uintptr_t>(bytes) <= memory->end);
+}
+
 }  // namespace
 
 FieldAccess::FieldAccess(const spider_kernel& kernel, const SweepArguments& arguments)
@@ -96,11 +111,13 @@ FieldAccess::FieldAccess(const spider_kernel& kernel, const SweepArguments& argu
       dimensions_(kernel.info.dimensions),
       element_bytes_(static_cast<int>(spider::bytes_of(kernel.info.storage))),
       arguments_(arguments),
-      input_memory_(allocation_around(first_of_box(arguments, element_bytes_))),
+      input_memory_(allocation_around(
+          first_of_box(arguments.box, arguments.input, arguments.input_stride, element_bytes_))),
       written_(static_cast<std::size_t>(arguments.box.extent[0] * arguments.box.extent[1] *
                                         arguments.box.extent[2])) {
-  add_tap_row({0, 0, 0, 0});
-  for (std::int32_t i = 0; i < kernel.tap_row_count; ++i) add_tap_row(kernel.tap_rows[i]);
+  add_tap_row({0, 0, 0, 0}, arguments.input_stride, readable_);
+  for (std::int32_t i = 0; i < kernel.tap_row_count; ++i)
+    add_tap_row(kernel.tap_rows[i], arguments.input_stride, readable_);
   merge(readable_);
   if (kernel.forms[0].sweep.update != nullptr)
     add_further(kernel, static_cast<const UpdateArguments&>(arguments));
@@ -111,7 +128,22 @@ void FieldAccess::add_further(const spider_kernel& kernel, const UpdateArguments
   for (int i = 0; i < before + kernel.info.field_count; ++i) {
     const std::int32_t storage = i < before ? kernel.info.storage : kernel.info.field_storages[i - before];
     const FurtherField& field = arguments.further[i];
-    further_.push_back({field, static_cast<int>(spider::bytes_of(storage)), field.data == arguments.output});
+    further_.push_back(
+        {field, static_cast<int>(spider::bytes_of(storage)), field.data == arguments.output, {}, {}});
+    if (kernel.info.steps == 1) continue;
+    Further& further = further_.back();
+    const auto later = [&](const std::int32_t (&reach)[3], int axis) {
+      return reach[axis] / kernel.info.steps * (kernel.info.steps - 1);
+    };
+    const auto& low = kernel.info.reach_low;
+    const auto& high = kernel.info.reach_high;
+    for (std::int32_t dz = -later(low, 0); dz <= later(high, 0); ++dz) {
+      for (std::int32_t dy = -later(low, 1); dy <= later(high, 1); ++dy)
+        add_tap_row({dz, dy, -later(low, 2), later(high, 2)}, field.stride, further.readable);
+    }
+    merge(further.readable);
+    further.memory =
+        allocation_around(first_of_box(arguments.box, field.data, field.stride, further.element_bytes));
   }
 }
 
@@ -132,12 +164,7 @@ FieldAccess::Columns FieldAccess::columns_of(const TapRow& taps) const {
   return columns;
 }
 
-void FieldAccess::add_cells(std::int64_t z, std::int64_t y, const Columns& columns) {
-  const std::int64_t row = z * arguments_.input_stride[0] + y * arguments_.input_stride[1];
-  for (const Range& range : columns) readable_.push_back({row + range.first, row + range.last});
-}
-
-void FieldAccess::add_tap_row(const TapRow& taps) {
+void FieldAccess::add_tap_row(const TapRow& taps, const std::int64_t (&stride)[2], Ranges& readable) const {
   const Columns columns = columns_of(taps);
   const Box& box = arguments_.box;
   for (std::int64_t z = 0; z < box.extent[0]; ++z) {
@@ -145,7 +172,9 @@ void FieldAccess::add_tap_row(const TapRow& taps) {
     if (!plane) continue;
     for (std::int64_t y = 0; y < box.extent[1]; ++y) {
       const auto row = map_index(faces_[1], box.offset[1] + y + taps.dy, arguments_.extent[1]);
-      if (row) add_cells(*plane, *row, columns);
+      if (!row) continue;
+      const std::int64_t first = *plane * stride[0] + *row * stride[1];
+      for (const Range& range : columns) readable.push_back({first + range.first, first + range.last});
     }
   }
 }
@@ -190,15 +219,9 @@ std::string FieldAccess::name(const Cell& cell) const {
 void FieldAccess::check_input(const void* cell, int count, const char* verb) const {
   check_alignment(cell, count * element_bytes_, verb);
   const std::int64_t first = offset_of(cell, arguments_.input, element_bytes_);
-  const auto after =
-      std::upper_bound(readable_.begin(), readable_.end(), first,
-                       [](std::int64_t value, const Range& range) { return value < range.first; });
-  const std::int64_t readable_to = after == readable_.begin() ? first - 1 : std::prev(after)->last;
+  const std::int64_t readable_to = last_readable(readable_, first);
   if (first + count - 1 <= readable_to) {
-    if (!input_memory_) return;
-    const auto begin = reinterpret_cast<std::uintptr_t>(cell);
-    const auto end = begin + static_cast<std::uintptr_t>(count) * static_cast<std::uintptr_t>(element_bytes_);
-    if (begin >= input_memory_->begin && end <= input_memory_->end) return;
+    if (is_within(input_memory_, cell, count * element_bytes_)) return;
     throw Violation(std::string(verb) + " input cell " + name(cell_at(first, arguments_.input_stride)) +
                     ", outside the field's memory: it was allocated without the halo that this kernel reads");
   }
@@ -218,10 +241,18 @@ std::optional<std::size_t> FieldAccess::place_in_box(const Cell& at) const {
   return static_cast<std::size_t>((z * box.extent[1] + y) * box.extent[2] + x);
 }
 
-/// Does the launch read these cells of this field? A cell that it has written already is a violation.
+/// Does the launch read these cells of this field? A cell that it has written already is a violation, and one
+/// that was not allocated.
 bool FieldAccess::reads(const Further& further, const void* cell, int bytes) const {
-  const auto& [field, element_bytes, is_output] = further;
+  const auto& [field, element_bytes, is_output, readable, memory] = further;
   const std::int64_t first = offset_of(cell, field.data, element_bytes);
+  if (!readable.empty()) {
+    if (first + bytes / element_bytes - 1 > last_readable(readable, first)) return false;
+    if (is_within(memory, cell, bytes)) return true;
+    throw Violation("reads cell " + name(cell_at(first, field.stride)) +
+                    " of a further field, outside its memory: it was allocated without the halo that this "
+                    "kernel reads");
+  }
   const std::int64_t stride[2] = {arguments_.extent[0] == 1 ? 0 : field.stride[0],
                                   arguments_.extent[1] == 1 ? 0 : field.stride[1]};
   for (std::int64_t offset = first; offset < first + bytes / element_bytes; ++offset) {

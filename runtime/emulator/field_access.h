@@ -17,7 +17,7 @@ namespace spider::emulator {
 /// Which cells of a launch's fields a kernel may touch. Of the input: the launch's box, and what the tap rows
 /// reach from it, wherever the faces' rules take that from, inside the memory that spider_allocate gave. Of
 /// the output: the box, each cell exactly once. Of fields that an update reads: the box, and where it is
-/// written in place no cell after that. Every broken rule is a Violation that names the cell. One
+/// written in place no cell after that; where a sweep has several steps, what all but the first reach. Every broken rule is a Violation that names the cell. One
 /// object serves all threads of a launch.
 class FieldAccess {
  public:
@@ -49,14 +49,19 @@ class FieldAccess {
     std::int64_t z, y, x;
   };
 
+  /// Offsets from the first interior element; ascending, disjoint, not adjacent.
+  using Ranges = std::vector<Range>;
+
   [[nodiscard]] Columns columns_of(const TapRow& taps) const;
-  void add_cells(std::int64_t z, std::int64_t y, const Columns& columns);
-  void add_tap_row(const TapRow& taps);
+  void add_tap_row(const TapRow& taps, const std::int64_t (&stride)[2], Ranges& readable) const;
   /// A further field as an update reads it.
   struct Further {
     FurtherField field;
     int element_bytes;
     bool is_output;
+    // Where a sweep has several steps:
+    Ranges readable;
+    std::optional<Bytes> memory;
   };
 
   void add_further(const spider_kernel& kernel, const UpdateArguments& arguments);
@@ -72,7 +77,7 @@ class FieldAccess {
   SweepArguments arguments_;
   std::vector<Further> further_;
   std::optional<Bytes> input_memory_;  // where it is known
-  std::vector<Range> readable_;  // offsets from the first interior element; ascending, disjoint, not adjacent
+  Ranges readable_;
   std::vector<std::atomic<std::uint8_t>> written_;  // of the box, x fastest
 };
 

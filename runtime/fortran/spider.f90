@@ -92,6 +92,13 @@ module spider
       integer(c_int64_t), intent(in) :: extent(3)
       integer(c_int64_t), intent(out) :: low(3), high(3)
     end function
+    !> The same of further fields that an update reads: 0 where a sweep has one step.
+    integer(c_int32_t) function spider_halo_of_fields(kernel, extent, low, high) bind(c)
+      import :: c_ptr, c_int32_t, c_int64_t
+      type(c_ptr), value :: kernel
+      integer(c_int64_t), intent(in) :: extent(3)
+      integer(c_int64_t), intent(out) :: low(3), high(3)
+    end function
     integer(c_int32_t) function spider_prepare(kernel) bind(c)
       import :: c_ptr, c_int32_t
       type(c_ptr), value :: kernel
@@ -199,8 +206,8 @@ module spider
     end function
   end interface
 
-  public :: spider_abi_version, spider_info, spider_halo, spider_prepare, spider_apply, spider_apply_box, spider_iterate, &
-    spider_run, spider_run_steps, spider_points_create, spider_points_free, spider_points_add, spider_points_read, &
+  public :: spider_abi_version, spider_info, spider_halo, spider_halo_of_fields, spider_prepare, spider_apply, &
+    spider_apply_box, spider_iterate, spider_run, spider_run_steps, spider_points_create, spider_points_free, spider_points_add, spider_points_read, &
     spider_status_string, spider_last_error, spider_allocate, spider_free, spider_upload, spider_download, &
     spider_synchronize, spider_clear
 
@@ -284,6 +291,8 @@ contains
   end function
 
   !> A field without a halo, of any storage and 1 to 3 axes: further fields of an update, and values of points, a row a step.
+  !> Where sweeps of an update have several steps and `halo` faces, further fields need one: spider_field_create makes it,
+  !> of the kernel's storage.
   integer(c_int32_t) function spider_field_allocate(storage, extents, field) result(status)
     integer(c_int32_t), intent(in) :: storage
     integer, intent(in) :: extents(:)

@@ -36,7 +36,8 @@ struct Scratch {
   std::vector<Number> sums;           ///< of a row
   std::vector<const void*> rows;      ///< of a row's taps
   std::vector<Range> wanted_columns;  ///< of each row that is kept
-  std::vector<Number> points;         ///< of a row: what an update reads
+  std::vector<Number> input;          ///< of a row: what an update reads
+  std::vector<Number> points;         ///< and of further fields
 };
 
 template <class Number>
@@ -232,23 +233,62 @@ class Sweep {
     }
   }
 
-  /// Makes a row's sums its results.
+  /// Numbers of `count` cells from column x on, which may lie beyond periodic faces, of the row that begins at
+  /// element `row`.
+  void load_points(std::int32_t storage, const void* data, std::int64_t row, std::int64_t x, Number* to,
+                   std::int64_t count) const {
+    const Axis& axis = axes_[axis_x];
+    for (std::int64_t done = 0; done < count;) {
+      const std::int64_t first = axis.in_memory(x + done);
+      const std::int64_t now = axis.periodic() ? std::min(axis.extent - first, count - done) : count;
+      load_numbers(storage, data, row + first, to + done, now);
+      done += now;
+    }
+  }
+
+  /// Where an update sees cell i of an axis (UpdateArguments): steps go on beyond periodic faces.
+  [[nodiscard]] std::int64_t place_in_whole(int axis, std::int64_t i) const {
+    const auto& sweep = static_cast<const UpdateArguments&>(arguments_);
+    const Axis whole{sweep.whole[axis], {axes_[axis].rules[0], axes_[axis].rules[1]}, {}};
+    return sweep.first[axis] + whole.in_memory(i - sweep.first[axis]);
+  }
+
+  /// Makes a row's sums the results of a step; `input` are the numbers that the step began with.
   void update_row(Scratch<Number>& scratch, std::int64_t z, std::int64_t y, std::int64_t x,
-                  std::int64_t count) const {
+                  std::int64_t count, const Number* input, Number* sums) const {
     const auto& sweep = static_cast<const UpdateArguments&>(arguments_);
     const auto fields = static_cast<std::size_t>(stencil_.further_count);
-    scratch.points.resize((fields + 1) * static_cast<std::size_t>(count));
-    const void* further[most_further_fields] = {};
+    scratch.points.resize(fields * static_cast<std::size_t>(count));
     Number* to = scratch.points.data();
-    if (stencil_.reads_input) Cells::load(input_row(z, y) + x, to, count);
-    for (std::size_t i = 0; i < fields; ++i) {
+    for (std::size_t i = 0; i < fields; ++i, to += count) {
       const FurtherField& field = sweep.further[i];
-      to += count;
-      load_numbers(stencil_.further_storages[i], field.data, z * field.stride[0] + y * field.stride[1] + x,
-                   to, count);
-      further[i] = to;
+      const std::int64_t row =
+          axes_[axis_z].in_memory(z) * field.stride[0] + axes_[axis_y].in_memory(y) * field.stride[1];
+      load_points(stencil_.further_storages[i], field.data, row, x, to, count);
     }
-    stencil_.update({sweep, z, y, x, scratch.points.data(), further, scratch.sums.data(), count});
+    // Of one step the points lie in the box; of several, which have one sum, they may cross periodic faces.
+    for (std::int64_t done = 0; done < count;) {
+      const std::int64_t first = place_in_whole(axis_x, x + done);
+      const bool crosses = stencil_.steps > 1 && axes_[axis_x].periodic();
+      const std::int64_t behind = sweep.first[axis_x] + sweep.whole[axis_x] - first;
+      const std::int64_t now = crosses ? std::min(behind, count - done) : count;
+      const void* further[most_further_fields] = {};
+      for (std::size_t i = 0; i < fields; ++i)
+        further[i] = scratch.points.data() + static_cast<std::int64_t>(i) * count + done;
+      stencil_.update({sweep, place_in_whole(axis_z, z), place_in_whole(axis_y, y), first, input + done,
+                       further, sums + done, now});
+      done += now;
+    }
+  }
+
+  /// update_row() of the first step, whose input is in the field's memory.
+  void update_first_row(Scratch<Number>& scratch, std::int64_t z, std::int64_t y, std::int64_t x,
+                        std::int64_t count) const {
+    if (stencil_.reads_input) {
+      scratch.input.resize(static_cast<std::size_t>(count));
+      Cells::load(input_row(z, y) + x, scratch.input.data(), count);
+    }
+    update_row(scratch, z, y, x, count, scratch.input.data(), scratch.sums.data());
   }
 
   [[nodiscard]] Layout lay_out(const Tile& tile) const {
@@ -357,7 +397,7 @@ class Sweep {
         } else {
           scratch.sums.resize(static_cast<std::size_t>(stencil_.sum_count * count));
           stencil_.sum(scratch.rows.data(), scratch.sums.data(), count);
-          update_row(scratch, z, y, x, count);
+          update_first_row(scratch, z, y, x, count);
           Cells::store(scratch.sums.data(), output_row(z, y) + x, count);
         }
       }
@@ -389,13 +429,19 @@ class Sweep {
       for (std::int64_t z = cells[axis_z].begin; z < cells[axis_z].end; ++z) {
         for (std::int64_t y = cells[axis_y].begin; y < cells[axis_y].end; ++y) {
           find_rows(scratch, layout, z, y, cells[axis_x], false, kept);
-          if (step == stencil_.steps) {
-            stencil_.sum(scratch.rows.data(), scratch.sums.data(), cells[axis_x].size());
-            if (stencil_.update != nullptr) update_row(scratch, z, y, x, cells[axis_x].size());
-            Cells::store(scratch.sums.data(), output_row(z, y) + x, cells[axis_x].size());
+          const std::int64_t count = cells[axis_x].size();
+          const bool is_last = step == stencil_.steps;
+          Number* row = is_last ? nullptr : to + layout.row(z, y) * layout.pitch;
+          Number* sums = is_last ? scratch.sums.data() : row + layout.column(x);
+          stencil_.sum(scratch.rows.data(), sums, count);
+          if (stencil_.update != nullptr && stencil_.steps == 1) {
+            update_first_row(scratch, z, y, x, count);
+          } else if (stencil_.update != nullptr) {
+            update_row(scratch, z, y, x, count, kept(z, y), sums);
+          }
+          if (is_last) {
+            Cells::store(sums, output_row(z, y) + x, count);
           } else {
-            Number* row = to + layout.row(z, y) * layout.pitch;
-            stencil_.sum(scratch.rows.data(), row + layout.column(x), cells[axis_x].size());
             fill_margins(row, layout, cells[axis_x]);
           }
         }
@@ -430,18 +476,23 @@ class Sweep {
   }
 
   /// Of each row that is kept the columns to read: those that taps reach, since there may be no memory for
-  /// others. Of several steps, whose way may be another where faces turn, all that is no halo.
+  /// others. Of several steps, whose way may be another where faces turn, those of them that are kept and all
+  /// that is no halo.
   void find_wanted_columns(Scratch<Number>& scratch, const Layout& layout, const Tile& tile) const {
     std::vector<Range>& wanted = scratch.wanted_columns;
     wanted.assign(static_cast<std::size_t>(layout.row_count()), Range{});
     for (const TapRow& taps : read_rows_) {
-      const Range columns = axes_[axis_x].kept({tile[axis_x].begin + taps.low, tile[axis_x].end + taps.high});
+      Range columns = axes_[axis_x].kept({tile[axis_x].begin + taps.low, tile[axis_x].end + taps.high});
+      columns = {std::max(columns.begin, layout.cells[axis_x].begin),
+                 std::min(columns.end, layout.cells[axis_x].end)};
       for (std::int64_t z = tile[axis_z].begin; z < tile[axis_z].end; ++z) {
         const Place plane = axes_[axis_z].find(z + taps.dz);
         if (plane.constant) continue;
         for (std::int64_t y = tile[axis_y].begin; y < tile[axis_y].end; ++y) {
           const Place row = axes_[axis_y].find(y + taps.dy);
-          if (row.constant) continue;
+          const bool kept =
+              layout.cells[axis_z].holds(plane.index) && layout.cells[axis_y].holds(row.index);
+          if (row.constant || !kept) continue;
           Range& range = wanted[static_cast<std::size_t>(layout.row(plane.index, row.index))];
           range = hull(range, columns);
         }

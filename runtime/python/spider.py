@@ -133,6 +133,7 @@ _SIGNATURES = {
     "spider_abi_version": (ctypes.c_int32, []),
     "spider_info": (ctypes.POINTER(_KernelInfo), [_pointer]),
     "spider_halo": (ctypes.c_int32, [_pointer, _triple, _triple, _triple]),
+    "spider_halo_of_fields": (ctypes.c_int32, [_pointer, _triple, _triple, _triple]),
     "spider_prepare": (ctypes.c_int32, [_pointer]),
     "spider_apply": (ctypes.c_int32, [_pointer, _fields, _fields, _pointer]),
     "spider_apply_box": (ctypes.c_int32, [_pointer, _fields, _fields, _triple, _triple, _pointer]),
@@ -273,9 +274,15 @@ class Kernel:
     def halo(self, *extents: int) -> tuple[tuple[int, int], ...]:
         """How many cells a sweep over a field of these extents reads before and after it, axis by axis: 0 but at `halo`
         faces."""
+        return self._halo_by(self.library._c.spider_halo, extents)
+
+    def halo_of_fields(self, *extents: int) -> tuple[tuple[int, int], ...]:
+        """The same of the further fields that an update reads: nothing where a sweep has one step."""
+        return self._halo_by(self.library._c.spider_halo_of_fields, extents)
+
+    def _halo_by(self, tell: Any, extents: Sequence[int]) -> tuple[tuple[int, int], ...]:
         low, high = (ctypes.c_int64 * 3)(), (ctypes.c_int64 * 3)()
-        status = self.library._c.spider_halo(self._handle, self._triple("the extents", extents, 1), low, high)
-        self.library._check(status)
+        self.library._check(tell(self._handle, self._triple("the extents", extents, 1), low, high))
         return tuple(zip(low, high))[3 - self.info.dimensions:]
 
     def prepare(self) -> None:
@@ -309,9 +316,9 @@ class Kernel:
     def run(self, source: Any, target: Any, previous: Any = None, fields: Sequence[Any] = (), scalars: Sequence[float] = (),
             steps: int | None = None, stream: Any = None) -> Any:
         """A sweep of a kernel that takes more than its input: the input one step back, further fields and numbers, in the
-        order of `info`. `target` may be the memory of `previous` or of a field. Returns `target`; with `steps`, after so many
-        of them, whichever of the three holds the last one: each output becomes the input, the input `previous`, and that the
-        output."""
+        order of `info`. `target` may be the memory of `previous` or, where a sweep has one step, of a field. Fields of sweeps of
+        several steps have a halo (halo_of_fields). Returns `target`; with `steps`, after so many of them, whichever of the
+        three holds the last one: each output becomes the input, the input `previous`, and that the output."""
         turns = steps is not None
         a, b = self._view(source, read=True, written=turns), self._view(target, read=turns, written=True)
         views = [a, b]
@@ -326,6 +333,8 @@ class Kernel:
         further = []
         for array, (_, storage) in zip(fields, self.info.fields):
             further.append(_View.of(array, dataclasses.replace(self.info, storage=storage), False))
+            cells = further[-1].cells
+            _require_halo(array, cells, self.halo_of_fields(*cells.shape), self.info)
         if further:
             sweep.fields = (ctypes.POINTER(_Field) * len(further))(*(ctypes.pointer(view.field) for view in further))
         if scalars:

@@ -113,7 +113,8 @@ Outcome check_given(const spider_kernel& kernel, const Given& given, const spide
             name + " takes " + std::to_string(info.scalar_count) + " scalars, which are null"};
   }
   for (const spider::OtherField& other : other_fields(kernel, given)) {
-    if (Outcome fit = spider::check_other(kernel, *given.in, *given.out, other); fit.status != SPIDER_OK)
+    if (Outcome fit = spider::check_other(kernel, *given.in, *given.out, other, part);
+        fit.status != SPIDER_OK)
       return fit;
   }
   return {};
@@ -150,7 +151,7 @@ bool add_update(const spider_kernel& kernel, const Given& given, const spider::P
   bool aligned = true;
   std::int32_t count = 0;
   for (const spider::OtherField& other : other_fields(kernel, given)) {
-    const spider_field field = spider::place_other(placed, other);
+    const spider_field field = spider::place_other(kernel, placed, other, part);
     arguments.further[count++] = {field.data, {field.stride[0], field.stride[1]}};
     aligned = aligned && spider::rows_aligned(field, other.storage, vector_bytes);
   }
@@ -227,6 +228,23 @@ Outcome apply(const spider_kernel* kernel, const Given& given, const spider::Box
   if (Outcome reached = check_memory(*kernel, given); reached.status != SPIDER_OK) return reached;
   if (steps == 0) steps = kernel->info.steps;
   return make_ready(*kernel, given, points, part, residencies, steps).launch(*kernel, stream);
+}
+
+/// What `width` gives for fields of these extents, axis by axis.
+template <class Width>
+Outcome tell_halo(const spider_kernel* kernel, const int64_t* extent, int64_t* low, int64_t* high,
+                  const Width& width) {
+  if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
+  if (extent == nullptr || low == nullptr || high == nullptr)
+    return {SPIDER_ERROR_NULL, "the extents or a place for the halo is null"};
+  const spider_field field{nullptr, {extent[0], extent[1], extent[2]}, {0, 0}};
+  if (Outcome fit = spider::check_extents(*kernel, field, "the field"); fit.status != SPIDER_OK) return fit;
+  for (int axis = 0; axis < 3; ++axis) {
+    const spider::HaloWidth found = width(*kernel, field, spider::whole_part(field), axis);
+    low[axis] = found.low;
+    high[axis] = found.high;
+  }
+  return {};
 }
 
 /// So many sweeps one after the other, of as many steps each.
@@ -401,19 +419,13 @@ const spider_kernel_info* spider_info(const spider_kernel* kernel) {
 
 spider_status spider_halo(const spider_kernel* kernel, const int64_t extent[3], int64_t low[3],
                           int64_t high[3]) {
-  return guarded("spider_halo", [&]() -> Outcome {
-    if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
-    if (extent == nullptr || low == nullptr || high == nullptr)
-      return {SPIDER_ERROR_NULL, "the extents or a place for the halo is null"};
-    const spider_field field{nullptr, {extent[0], extent[1], extent[2]}, {0, 0}};
-    if (Outcome fit = spider::check_extents(*kernel, field, "the field"); fit.status != SPIDER_OK) return fit;
-    for (int axis = 0; axis < 3; ++axis) {
-      const spider::HaloWidth width = spider::halo_width(*kernel, field, spider::whole_part(field), axis);
-      low[axis] = width.low;
-      high[axis] = width.high;
-    }
-    return {};
-  });
+  return guarded("spider_halo", [&] { return tell_halo(kernel, extent, low, high, spider::halo_width); });
+}
+
+spider_status spider_halo_of_fields(const spider_kernel* kernel, const int64_t extent[3], int64_t low[3],
+                                    int64_t high[3]) {
+  return guarded("spider_halo_of_fields",
+                 [&] { return tell_halo(kernel, extent, low, high, spider::further_halo_width); });
 }
 
 spider_status spider_prepare(const spider_kernel* kernel) {

@@ -258,6 +258,32 @@ bool is_cut_ring(const spider_kernel& kernel, const spider_field& field, const s
   return kernel.faces[axis][0].rule == FaceRule::periodic && part.whole[axis] != field.extent[axis];
 }
 
+/// halo_width() of taps that reach so far.
+HaloWidth halo_of_reach(const spider_kernel& kernel, const spider_field& field, const spider_part& part,
+                        int axis, const HaloWidth& reach) {
+  const FaceRule low = kernel.faces[axis][0].rule;
+  const FaceRule high = kernel.faces[axis][1].rule;
+  if (is_cut_ring(kernel, field, part, axis)) return reach;
+  const std::int64_t extent = field.extent[axis];
+  const std::int64_t whole = part.whole[axis];
+  const std::int64_t before = part.origin[axis];
+  const std::int64_t behind = whole - extent - before;
+  HaloWidth width{std::max(reach.low, beyond_other_end(high, reach.high, extent, behind, whole)),
+                  std::max(reach.high, beyond_other_end(low, reach.low, extent, before, whole))};
+  if (low != FaceRule::halo) width.low = std::min(width.low, before);
+  if (high != FaceRule::halo) width.high = std::min(width.high, behind);
+  return width;
+}
+
+CellBox further_cells(const spider_kernel& kernel, const spider_field& field, const spider_part& part) {
+  CellBox cells;
+  for (int axis = 0; axis < 3; ++axis) {
+    const HaloWidth halo = further_halo_width(kernel, field, part, axis);
+    cells[axis] = {-halo.low, halo.low + field.extent[axis] + halo.high};
+  }
+  return cells;
+}
+
 std::int64_t round_up(std::int64_t number, std::int64_t multiple) {
   return (number + multiple - 1) / multiple * multiple;
 }
@@ -288,20 +314,16 @@ spider_part whole_part(const spider_field& field) {
 
 HaloWidth halo_width(const spider_kernel& kernel, const spider_field& field, const spider_part& part,
                      int axis) {
-  const FaceRule low = kernel.faces[axis][0].rule;
-  const FaceRule high = kernel.faces[axis][1].rule;
-  const std::int64_t reach_low = kernel.info.reach_low[axis];
-  const std::int64_t reach_high = kernel.info.reach_high[axis];
-  if (is_cut_ring(kernel, field, part, axis)) return {reach_low, reach_high};
-  const std::int64_t extent = field.extent[axis];
-  const std::int64_t whole = part.whole[axis];
-  const std::int64_t before = part.origin[axis];
-  const std::int64_t behind = whole - extent - before;
-  HaloWidth width{std::max(reach_low, beyond_other_end(high, reach_high, extent, behind, whole)),
-                  std::max(reach_high, beyond_other_end(low, reach_low, extent, before, whole))};
-  if (low != FaceRule::halo) width.low = std::min(width.low, before);
-  if (high != FaceRule::halo) width.high = std::min(width.high, behind);
-  return width;
+  return halo_of_reach(kernel, field, part, axis,
+                       {kernel.info.reach_low[axis], kernel.info.reach_high[axis]});
+}
+
+HaloWidth further_halo_width(const spider_kernel& kernel, const spider_field& field, const spider_part& part,
+                             int axis) {
+  const std::int32_t steps = kernel.info.steps;
+  return halo_of_reach(kernel, field, part, axis,
+                       {kernel.info.reach_low[axis] / steps * (steps - 1),
+                        kernel.info.reach_high[axis] / steps * (steps - 1)});
 }
 
 std::int64_t bytes_of(std::int32_t storage) {
@@ -350,10 +372,9 @@ bool rows_aligned(const spider_kernel& kernel, const spider_field& field, std::i
 }
 
 bool rows_aligned(const spider_field& field, std::int32_t storage, std::int64_t bytes) {
-  const Strides strides = strides_of(field, interior_of(field));
   const std::int64_t size = bytes_of(storage);
   return reinterpret_cast<std::uintptr_t>(field.data) % static_cast<std::uintptr_t>(bytes) == 0 &&
-         strides.row * size % bytes == 0 && strides.plane * size % bytes == 0;
+         field.stride[0] * size % bytes == 0 && field.stride[1] * size % bytes == 0;
 }
 
 Outcome check_part(const spider_kernel& kernel, const spider_field& field, const spider_part& part) {
@@ -386,9 +407,10 @@ PlacedFields place_fields(const spider_kernel& kernel, const spider_field& in, c
   return placed;
 }
 
-spider_field place_other(const PlacedFields& placed, const OtherField& other) {
+spider_field place_other(const spider_kernel& kernel, const PlacedFields& placed, const OtherField& other,
+                         const spider_part& part) {
   spider_field field = *other.field;
-  const Strides strides = strides_of(field, interior_of(field));
+  const Strides strides = strides_of(field, further_cells(kernel, field, part));
   std::copy(std::begin(placed.in.extent), std::end(placed.in.extent), std::begin(field.extent));
   move_to_first(field, strides, placed.origin, bytes_of(other.storage));
   return field;
@@ -402,7 +424,7 @@ bool is_in_place(const spider_field& out, const spider_field& field) {
 }
 
 Outcome check_other(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
-                    const OtherField& other) {
+                    const OtherField& other, const spider_part& part) {
   if (other.field == nullptr) {
     return refuse(SPIDER_ERROR_NULL,
                   "the kernel " + std::string(kernel.info.name) + " takes " + other.name + ", which is null");
@@ -412,13 +434,21 @@ Outcome check_other(const spider_kernel& kernel, const spider_field& in, const s
   if (!std::equal(std::begin(in.extent), std::end(in.extent), std::begin(field.extent)))
     return refuse(SPIDER_ERROR_EXTENT, other.name + " has other extents than the input");
   const std::int64_t bytes = bytes_of(other.storage);
-  const CellBox cells = interior_of(field);
+  const CellBox cells = further_cells(kernel, field, part);
   for (Outcome outcome :
        {check_strides(field, cells, bytes, other.name), check_alignment(field, bytes, other.name)}) {
     if (outcome.status != SPIDER_OK) return outcome;
   }
+  const bool overlaps =
+      overlap(rows_of(field, cells, bytes), rows_of(out, interior_of(out), element_bytes(kernel)));
+  if (kernel.info.steps > 1 && overlaps) {
+    return refuse(SPIDER_ERROR_OVERLAP,
+                  other.name + " and the output share cells; a sweep of " +
+                      std::to_string(kernel.info.steps) +
+                      " steps reads it at every step and writes elsewhere meanwhile: give it memory of its own");
+  }
   if (other.storage == kernel.info.storage && is_in_place(out, field)) return {};
-  if (overlap(rows_of(field, cells, bytes), rows_of(out, cells, element_bytes(kernel)))) {
+  if (overlaps) {
     return refuse(SPIDER_ERROR_OVERLAP, other.name +
                                             " and the output share cells; the output may be its memory, with "
                                             "the same data, extents, strides and storage, but no part of it");

@@ -26,6 +26,10 @@ struct HaloWidth {
 [[nodiscard]] HaloWidth halo_width(const spider_kernel& kernel, const spider_field& field,
                                    const spider_part& part, int axis);
 
+/// The same of further fields: as far as all steps of a sweep but the first reach.
+[[nodiscard]] HaloWidth further_halo_width(const spider_kernel& kernel, const spider_field& field,
+                                           const spider_part& part, int axis);
+
 /// Of one element of the kernel's fields.
 [[nodiscard]] std::int64_t element_bytes(const spider_kernel& kernel);
 
@@ -53,9 +57,11 @@ struct OtherField {
 };
 
 /// Whether a sweep from `in`, which fits the kernel, can read this field at its points and write `out`; the
-/// reason if it cannot.
+/// reason if it cannot. A sweep of several steps reads it where all but the first step reach, too, and may
+/// not write it.
 [[nodiscard]] backend::Outcome check_other(const spider_kernel& kernel, const spider_field& in,
-                                           const spider_field& out, const OtherField& other);
+                                           const spider_field& out, const OtherField& other,
+                                           const spider_part& part);
 
 /// Whether a field of these extents alone, of the kernel's storage and without its halo, is well defined, and
 /// shares no cell with `count` values; the reason if not.
@@ -74,8 +80,9 @@ struct PlacedFields {
   std::int64_t origin[3];  ///< of the part, among the cells of the two
 };
 
-/// A field beside them as kernels see it.
-[[nodiscard]] spider_field place_other(const PlacedFields& placed, const OtherField& other);
+/// A field beside them as kernels see it; a stride that does not count is 0.
+[[nodiscard]] spider_field place_other(const spider_kernel& kernel, const PlacedFields& placed,
+                                       const OtherField& other, const spider_part& part);
 
 /// Where a periodic axis is cut, what lies beyond a face is the halo's: cells are added to the whole there,
 /// so that no index crosses a face, as many as keep blocks and rows where they are. Fields and part are
@@ -89,7 +96,7 @@ struct PlacedFields {
 /// Do all rows that a sweep touches start on multiples of `bytes`? `with_halo` for its input.
 [[nodiscard]] bool rows_aligned(const spider_kernel& kernel, const spider_field& field, std::int64_t bytes,
                                 bool with_halo);
-/// The same of a field without a halo, of any storage.
+/// The same of a placed field, of any storage.
 [[nodiscard]] bool rows_aligned(const spider_field& field, std::int32_t storage, std::int64_t bytes);
 
 }  // namespace spider

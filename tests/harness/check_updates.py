@@ -103,18 +103,26 @@ def evaluate(node, known, storage):
 
 
 class Point:
-    """A field in memory: its layout, its cells before a sweep, and their numbers in the interior."""
+    """A field in memory: its layout, with so many cells around it, and its cells before a sweep."""
 
-    def __init__(self, storage, extent, rng, aligned, values):
+    def __init__(self, storage, extent, rng, aligned, values, around=((0, 0),) * 3):
         form, offset = ("aligned", 0) if aligned else ("odd", int(rng.integers(0, 8)))
+        vector = 16 // storage.bytes
         self.storage = storage
-        self.layout = make_layout(extent, form, offset, ((0, 0),) * 3, rng, 16 // storage.bytes)
+        kept = tuple(around[:2]) + ((-(-around[2][0] // vector) * vector, around[2][1]),) if aligned else around
+        self.layout = make_layout(extent, form, offset, kept, rng, vector)
         self.cells = make_guard(storage, self.layout.cells, rng)
+        if any(map(any, around)):
+            ranges = (numpy.arange(-low, count + high) for count, (low, high) in zip(extent, around))
+            places = self.layout.positions(*numpy.ix_(*ranges))
+            self.cells[places] = storage.encode(rng.uniform(-1.5, 1.5, places.shape))
         self.cells[self.layout.interior()] = storage.encode(values)
 
-    @property
-    def numbers(self):
-        return self.storage.decode(self.cells[self.layout.interior()])
+    def numbers(self, first, last):
+        """From one cell to before another, where they are in the buffer; others are NaN."""
+        places = self.layout.positions(*numpy.ix_(*map(numpy.arange, first, last)))
+        found = self.storage.decode(self.cells[numpy.clip(places, 0, self.layout.cells - 1)])
+        return numpy.where((places >= 0) & (places < self.layout.cells), found, numpy.nan)
 
 
 def nodes_to_tree(told, sums):
@@ -153,6 +161,7 @@ class Subject:
         self.plan = reference.load_plan(data_plan)
         meaning = json.loads(expected.read_text(encoding="utf-8")) if expected.exists() else None
         names = [one["name"] for one in data["sums"]]
+        self.later = dataclasses.replace(self.plan, steps=self.plan.steps - 1)  # all steps but the first
         self.sums = {one: [tap for tap in self.plan.taps if tap.sum == place] for place, one in enumerate(names)}
         self.tree = meaning["tree"] if meaning else nodes_to_tree(self.told, names)
         self.failures = []
@@ -161,6 +170,8 @@ class Subject:
             found = (self.told["previous"], {one["name"]: one["storage"] for one in self.told["fields"]}, self.told["scalars"])
             if found != (meaning["previous"], meaning["fields"], meaning["scalars"]):
                 self.failures.append(f"the plan takes {found}")
+            if self.plan.steps != meaning.get("steps", 1):
+                self.failures.append(f"the plan takes {self.plan.steps} steps")
         self.check_info()
 
     def check_taps(self, meant):
@@ -189,31 +200,67 @@ class Subject:
         found = {self.told["previous"]: self.plan.storage} if self.told["previous"] else {}
         return found | {one["name"]: STORAGES[one["storage"]] for one in self.told["fields"]}
 
-    def expected(self, read, points, scalars, extent):
+    def expected(self, read, points, scalars, extent, steps):
         """(values, bounds) of the update at every point, before the result is rounded."""
         of_result, of_sum, absolute, _ = self.plan.stated_bound
-        known = {"u": (read(*numpy.ix_(*map(numpy.arange, extent))), 0.0)}
+        if self.plan.steps > 1:
+            return self.expected_of_steps(read, points, scalars, extent, steps)
+        known = self.known(points, scalars, extent, (0, 0, 0), extent)
+        known["u"] = (read(*numpy.ix_(*map(numpy.arange, extent))), 0.0)
         for name, taps in self.sums.items():
             plan = dataclasses.replace(self.plan, taps=tuple(taps))
             total, magnitude = reference.sweep_field(plan, extent, read)
             known[name] = (total, of_result * numpy.abs(total) + of_sum * magnitude + absolute)
-        known |= {name: (point.numbers, 0.0) for name, point in points.items()}
+        value, error = evaluate(self.tree, known, self.plan.storage)
+        return numpy.broadcast_to(value, extent), numpy.broadcast_to(error, extent)
+
+    def known(self, points, scalars, extent, first, last):
+        """What an update reads beside the input and its sums, of the cells from `first` to before `last`."""
+        known = {name: (point.numbers(first, last), 0.0) for name, point in points.items()}
         held, number = (numpy.float64, numpy.longdouble) if self.plan.storage.name == "f64" else (numpy.float32, numpy.float64)
         known |= {name: (held(value).astype(number), 0.0) for name, value in scalars.items()}
         for axis, letter in enumerate("zyx"):
             shape = [1, 1, 1]
             shape[axis] = -1
-            known["i" + letter] = (numpy.arange(extent[axis], dtype=float).reshape(shape), 0.0)
+            known["i" + letter] = (numpy.arange(first[axis], last[axis], dtype=float).reshape(shape), 0.0)
             known["n" + letter] = (numpy.float64(extent[axis]), 0.0)
-        value, error = evaluate(self.tree, known, self.plan.storage)
-        return numpy.broadcast_to(value, extent), numpy.broadcast_to(error, extent)
+        return known
 
-    def run(self, extent, rng, aligned, in_place=None, box=None, parts=None):
-        """Carries out a sweep and checks it; the output's cells."""
+    def expected_of_steps(self, read, points, scalars, extent, steps):
+        """The same of several steps: step by step, cells beyond halo faces as far as they are known. What a step makes of
+        the errors before it is that of its weights, of which constants beyond faces have none."""
+        plan = self.plan
+        (name,) = self.sums
+        _, of_sum, absolute, _ = plan.stated_bound
+        around = input_around(plan, extent)
+        first = tuple(-low for low, _ in around)
+        last = tuple(count + high for count, (_, high) in zip(extent, around))
+        known = self.known(points, scalars, extent, first, last)
+        blank = lambda face: dataclasses.replace(face, value=0.0)  # noqa: E731
+        of_errors = dataclasses.replace(plan, faces=tuple(tuple(map(blank, faces)) for faces in plan.faces))
+        value = read(*numpy.ix_(*map(numpy.arange, first, last)))
+        error = numpy.zeros(value.shape)
+        for _ in range(steps):
+            total = reference.step_cells(plan, extent, first, value, False, False)
+            magnitude = reference.step_cells(plan, extent, first, numpy.abs(value) + error, False, True)
+            passed = reference.step_cells(of_errors, extent, first, error, False, True)
+            known |= {"u": (value, error), name: (total, passed + of_sum * magnitude + absolute)}
+            value, error = evaluate(self.tree, known, plan.storage)
+            value = numpy.broadcast_to(value, [end - begin for begin, end in zip(first, last)])
+            error = numpy.broadcast_to(error, value.shape)
+        inner = tuple(slice(-low, count - low) for low, count in zip(first, extent))
+        return value[inner], error[inner]
+
+    def run(self, extent, rng, aligned, in_place=None, box=None, parts=None, steps=None):
+        """Carries out a sweep, or one of so many steps, and checks it; the output's cells."""
         plan, library = self.plan, self.library
         storage = plan.storage
         values = lambda: rng.uniform(-1.5, 1.5, extent)  # noqa: E731
-        points = {name: Point(kind, extent, rng, aligned, values()) for name, kind in self.storages().items()}
+        around = self.around_points(extent, parts is not None)
+        points = {name: Point(kind, extent, rng, aligned, values(), around) for name, kind in self.storages().items()}
+        if parts:
+            for point in points.values():
+                self.wrap(point.layout, point.cells, extent, around)
         scalars = {name: float(rng.uniform(-2, 2)) for name in self.told["scalars"]}
         layout, cells = self.make_input(extent, rng, aligned, parts is not None)
 
@@ -226,16 +273,23 @@ class Subject:
             target = points[in_place]
         before = target.cells.copy()
         with numpy.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            value, error = self.expected(read, points, scalars, extent)
+            value, error = self.expected(read, points, scalars, extent, steps or plan.steps)
         with Buffer(library, layout.cells, storage.cell) as source:
             source.upload(cells)
-            after, changed = self.sweep(source, layout, target, points, scalars, box, parts, in_place)
+            after, changed = self.sweep(source, layout, target, points, scalars, box, parts, in_place, steps)
             if (source.download() != cells).any():
                 self.failures.append("the input changed")
         if changed:
             self.failures.append(f"{changed} was written")
         self.compare(value, error, target.layout, before, after, box, extent)
         return after[target.layout.interior()]
+
+    def around_points(self, extent, for_parts):
+        """What further fields have around them: where all steps but the first reach."""
+        if self.plan.steps == 1:
+            return ((0, 0),) * 3
+        around = input_around(self.later, extent)
+        return tuple(tuple(map(max, one, two)) for one, two in zip(around, self.later.reach)) if for_parts else around
 
     def make_input(self, extent, rng, aligned, for_parts):
         """(layout, cells): parts find what lies beyond periodic faces in memory, as other parts would bring it."""
@@ -270,7 +324,7 @@ class Subject:
             to[axis], source[axis] = beyond, beyond % extent[axis]
             cells[layout.positions(*numpy.ix_(*to))] = cells[layout.positions(*numpy.ix_(*source))]
 
-    def sweep(self, source, layout, target, points, scalars, box, parts, in_place):
+    def sweep(self, source, layout, target, points, scalars, box, parts, in_place, steps):
         """(the output's cells, the name of a field that changed and must not)"""
         library = self.library
         buffers = {name: Buffer(library, point.layout.cells, point.storage.cell) for name, point in points.items()}
@@ -296,7 +350,10 @@ class Subject:
                     box,
                     (origin, extent) if parts else None,
                 )
-                library.run_sweep(self.kernel, request)
+                if steps:
+                    library.require("spider_run_steps", library.run_steps(self.kernel, byref(request), steps, None))
+                else:
+                    library.run_sweep(self.kernel, request)
             after = out.download()
             changed = [
                 name
@@ -374,7 +431,7 @@ def check_same_bits(subject, seed, case, rng):
     again = lambda: numpy.random.default_rng([seed, case])  # noqa: E731
     whole = subject.run(extent, again(), bool(case % 2))
     for name, kind in subject.storages().items():
-        if kind == subject.plan.storage:
+        if kind == subject.plan.storage and subject.plan.steps == 1:
             # Another layout is drawn where the output has none of its own; the values are the same.
             if (subject.run(extent, again(), bool(case % 2), in_place=name) != whole).any():
                 subject.failures.append(f"in place of {name} the bits are others")
@@ -394,10 +451,14 @@ def check_steps(subject, rng):
     layout = make_layout(extent, "odd", 1, around, rng, 16 // storage.bytes)
     # Every field may become the input: each has a halo.
     start = [storage.encode(rng.uniform(-1, 1, layout.cells)) for _ in range(3)]
-    points = {name: Point(kind, extent, rng, False, rng.uniform(-1, 1, extent)) for name, kind in subject.storages().items()}
+    beside = subject.around_points(extent, False)
+    points = {
+        name: Point(kind, extent, rng, False, rng.uniform(-1, 1, extent), beside) for name, kind in subject.storages().items()
+    }
     points.pop(subject.told["previous"], None)
     scalars = [float(rng.uniform(-1, 1)) for _ in subject.told["scalars"]]
-    steps = int(rng.integers(1, 5))
+    steps = int(rng.integers(1, 5)) if plan.steps == 1 else int(rng.integers(1, 2 * plan.steps + 2))
+    sweeps = [plan.steps] * (steps // plan.steps) + [1] * (steps % plan.steps)
     for in_place in (False, True) if subject.told["previous"] else (False,):
         results = []
         for at_once in (True, False):
@@ -417,8 +478,11 @@ def check_steps(subject, rng):
                 library.require("spider_run_steps", library.run_steps(subject.kernel, byref(request), steps, byref(result)))
                 data = Field.from_address(result.value).data
             else:
-                for _ in range(steps):
-                    library.run_sweep(subject.kernel, make_sweep(source, target, previous, further, scalars))
+                for of_sweep in sweeps:
+                    request = make_sweep(source, target, previous, further, scalars)
+                    library.require(
+                        "spider_run_steps", library.run_steps(subject.kernel, byref(request), of_sweep, None)
+                    )
                     source, target, previous = target, previous if previous else source, source if previous else None
                     if in_place:
                         target = previous
@@ -465,6 +529,10 @@ def check_misuse(subject, rng):
         if previous:
             shifted = make_field(b.address + plan.storage.bytes * (layout.base + 1), extent, layout.strides)
             expect(OVERLAP, status(previous=shifted), "previous, one cell into the output")
+        if plan.steps > 1:
+            for name in (name for name, kind in storages.items() if kind == plan.storage):
+                request = make_sweep(layout.field(a), given[name], None, fields, scalars)
+                expect(OVERLAP, library.run(subject.kernel, byref(request)), f"{name}, which other steps read, written")
         for buffer in others.values():
             buffer.__exit__()
 
@@ -475,10 +543,14 @@ def check(subject, seed, cases):
         rng = numpy.random.default_rng([seed, case, *subject.name.encode()])
         extent = draw_extent(subject.plan, rng, case == 0)
         box = draw_box(extent, rng) if case % 3 == 2 else None
-        names = [name for name, kind in subject.storages().items() if kind == subject.plan.storage]
+        kinds = subject.storages().items() if subject.plan.steps == 1 else ()
+        names = [name for name, kind in kinds if kind == subject.plan.storage]
         in_place = names[case % len(names)] if names and case % 2 else None
         subject.run(extent, rng, case % 2 == 0, in_place, box)
     rng = numpy.random.default_rng([seed, 99, *subject.name.encode()])
+    if subject.plan.steps > 1:
+        extent = draw_extent(subject.plan, rng)
+        subject.run(extent, rng, True, box=((0, 0, 0), extent), steps=1)
     check_same_bits(subject, seed, 7, rng)
     check_steps(subject, rng)
     check_misuse(subject, rng)

@@ -15,6 +15,9 @@ from random_specs import AXES, Space
 
 DEFAULT_COUNT = 36
 STORAGES = ("f32", "f16", "bf16", "f64")
+STEPPED = 3  # of so many specs one advances several steps in a sweep
+STEPPED_DIMENSIONS = (2,)
+STEPPED_STORAGES = ("f32", "f16", "bf16")
 LIMITS = {1: (0, 0, 9), 2: (0, 5, 9), 3: (4, 4, 5)}
 PRECEDENCE = {"?": 0, "<": 1, "<=": 1, ">": 1, ">=": 1, "==": 1, "!=": 1, "+": 2, "-": 2, "*": 3, "/": 3, "negate": 4, "^": 5}
 FUNCTIONS = ("abs", "sqrt", "cbrt", "exp", "log", "sin", "cos", "tanh", "erf", "floor", "ceil", "round", "atan", "min", "max")
@@ -103,8 +106,62 @@ def make_update(rng, names):
     return whole, text_of(whole, rng)
 
 
+def stepped_operator(rng, dimensions, place):
+    """(taps, the keys that say them), with weights that keep fields small over many steps."""
+    taps = random_specs.stepping_taps(rng, dimensions, random_specs.STEPPING_FORMS[place % len(random_specs.STEPPING_FORMS)])
+    told = [f"  - {{at: {random_specs.axis_list(at[3 - dimensions :])}, weight: {weight!r}}}\n" for at, weight in taps.items()]
+    return taps, "shape: taps\ncoefficients:\n" + "".join(told)
+
+
+def stepped_update(rng, names):
+    """The same as make_update, of results that stay small: part of u and a tree that is drawn in."""
+    inner, _ = make_update(rng, names)
+    drawn_in = [rng.choice(("tanh", "sin", "atan")), ["*", ["number", 0.5], inner]]
+    simple = ["*", list(rng.choice(names)), ["name", "sum"]]
+    for name in names:
+        if name[0] == "name" and name[1] not in ("u", "sum") and not uses(simple, name[1]):
+            simple = ["*", simple, list(name)]
+    tree = rng.choice((
+        ["+", ["*", ["number", 0.5], ["name", "u"]], ["*", ["number", 0.25], drawn_in]],
+        drawn_in,
+        ["+", ["name", "u"], ["*", ["number", 0.1], ["-", simple, ["name", "u"]]]],
+    ))
+    return tree, text_of(tree, rng)
+
+
+def make_stepped_spec(index, seed):
+    """make_spec() of several steps in a sweep, which have one sum and no previous field."""
+    rng = random.Random(f"{seed}/updates/steps/{index}")
+    place = index // STEPPED
+    name = f"update_{index:03d}"
+    dimensions = STEPPED_DIMENSIONS[place % len(STEPPED_DIMENSIONS)]
+    storage = STEPPED_STORAGES[place // len(STEPPED_DIMENSIONS) % len(STEPPED_STORAGES)]
+    taps, body = stepped_operator(rng, dimensions, place)
+    steps = min(random_specs.choose_steps(rng, dimensions, taps), rng.choice((3, 6, 9, 16)))
+    rules = tuple(rule for rule in random_specs.RULES if rule != "antisymmetric")
+    space = Space(dimensions, storage, rules, LIMITS[dimensions])
+    faces, boundary = random_specs.make_boundary(rng, space)
+    fields = {f"c{i}": rng.choice((storage, storage, *STORAGES[:3])) for i in range(rng.randint(0, 2))}
+    scalars = [f"s{i}" for i in range(rng.choice((0, 1)))]
+    names = [["name", one] for one in ("u", "sum", *fields, *scalars)]
+    if rng.random() < 0.3:
+        axis = rng.choice(space.axes)
+        names += [["/", ["index", "i" + AXES[axis]], ["extent", "n" + AXES[axis]]]]
+    meaning, update = stepped_update(rng, names)
+    text = f"stencil: {name}\ndimensions: {dimensions}\nstorage: {storage}\nsteps: {steps}\n" + body + boundary
+    if fields:
+        text += "fields: {" + ", ".join(f"{one}: {{storage: {kind}}}" for one, kind in fields.items()) + "}\n"
+    text += f"scalars: [{', '.join(scalars)}]\n" if scalars else ""
+    text += f'update: "{update}"\n'
+    told = {"sum": [[*at, weight] for at, weight in taps.items()]}
+    expected = {"sums": told, "fields": fields, "scalars": scalars, "previous": None, "tree": meaning, "boundary": faces}
+    return name, text, expected | {"steps": steps}
+
+
 def make_spec(index, seed, attempt=0):
     """(name, spec text, expected meaning)"""
+    if index % STEPPED == STEPPED - 1:
+        return make_stepped_spec(index, seed)
     rng = random.Random(f"{seed}/updates/{index}/{attempt}")
     name = f"update_{index:03d}"
     dimensions = (3, 2, 3, 1, 2)[index % 5]

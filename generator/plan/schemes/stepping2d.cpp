@@ -72,12 +72,15 @@ bool fits_unit(double unit, int steps) {
   return unit != 0 && std::fabs(std::log2(std::fabs(unit))) * steps <= most_unit_exponent;
 }
 
-FormChoice choose_form(const Taps& taps, int steps) {
+/// `has_update`: sums alone are over the unit, and back in theirs before each update.
+FormChoice choose_form(const Taps& taps, int steps, bool has_update) {
   const auto count = static_cast<int>(taps.all->size());
   const bool centered = taps.at(0, 0) != 0;
   const double near = taps.at(0, 1);
   const bool equal_near = taps.are_all(near, {{0, -1}, {1, 0}, {-1, 0}});
   if (taps.radius_y == 1 && taps.radius_x == 1) {
+    if (centered && count == 5 && equal_near && has_update)
+      return {Form::cross, near, near == 1 ? 3 : 4};
     if (centered && count == 5 && equal_near)
       return fits_unit(near, steps) ? FormChoice{Form::cross, near, 3} : FormChoice{Form::cross, 1, 5};
     const double outer = taps.at(1, 0);
@@ -85,23 +88,26 @@ FormChoice choose_form(const Taps& taps, int steps) {
                       taps.are_all(outer, {{-1, 0}}) &&
                       taps.are_all(taps.at(1, 1), {{1, -1}, {-1, 1}, {-1, -1}});
     if (even)
-      return fits_unit(outer, steps) ? FormChoice{Form::even, outer, 5} : FormChoice{Form::even, 1, 6};
+      return fits_unit(outer, steps) && !has_update ? FormChoice{Form::even, outer, 5} : FormChoice{Form::even, 1, 6};
   }
   if (taps.radius_y == 2 && taps.radius_x == 2 && centered && count == 9 && equal_near) {
     const double far = taps.at(0, 2);
-    if (taps.are_all(far, {{0, -2}, {2, 0}, {-2, 0}}) && fits_unit(far, steps)) return {Form::rings, far, 6};
+    const bool fits = has_update ? far != 0 : fits_unit(far, steps);
+    if (taps.are_all(far, {{0, -2}, {2, 0}, {-2, 0}}) && fits)
+      return {Form::rings, far, has_update && far != 1 ? 7 : 6};
   }
   return {Form::taps, 1, count};
 }
 
 /// As the kernel's header lays shared memory out.
-int count_shared_bytes(const Stepping2d& scheme, int element_bytes, bool both_ends) {
+int count_shared_bytes(const Stepping2d& scheme, int element_bytes, bool both_ends, bool has_fields) {
   const int row = threads_per_warp * vector_bytes * (scheme.columns * word_bytes / vector_bytes | 1);
   const bool staged = element_bytes != word_bytes;
   const int input_row = staged ? threads_per_warp * scheme.columns * element_bytes : row;
   const int hand_overs = scheme.warps + (staged ? 1 : 0);
   return (scheme.ahead + 1) * scheme.batch * input_row + 2 * hand_overs * scheme.batch * row +
-         (both_ends ? scheme.warps * row : 0) + 8 * threads_per_warp * scheme.columns;
+         (both_ends ? scheme.warps * row : 0) + 8 * threads_per_warp * scheme.columns +
+         (has_fields ? row : 0);
 }
 
 bool ends_at_any(const spec::StencilSpec& spec) {
@@ -111,9 +117,10 @@ bool ends_at_any(const spec::StencilSpec& spec) {
 
 /// Of a warp between two barriers: operations, rows to and from shared memory and in the next unit, shuffles,
 /// and a share of all that is brought and stored.
-double instructions_of_round(const Stepping2d& scheme, int radius_x) {
+double instructions_of_round(const Stepping2d& scheme, const UpdateWork& update, int radius_x) {
   constexpr double moving = 120;
-  const double of_column = scheme.steps * scheme.operations + (scheme.unit == 1 ? 0 : 1) + 0.5;
+  const double of_column = scheme.steps * (scheme.operations + update.operations) +
+                           (scheme.unit == 1 || update.exists ? 0 : 1) + 0.5 + update.words;
   return scheme.batch * (scheme.columns * of_column + 2.0 * radius_x * scheme.steps) + moving;
 }
 
@@ -124,6 +131,17 @@ int form_registers(const Stepping2d& scheme) {
   return scheme.form == Form::taps ? 8 * std::max(0, scheme.steps - 2) : 0;
 }
 
+/// For updates: rows that wait for their sums where these have none, and fields of the rows that a warp is
+/// at.
+int update_registers(const spec::StencilSpec& spec, const UpdateWork& update, const Stepping2d& scheme) {
+  const auto& [low, high] = spec.boundary[spec::axis_y];
+  const bool held = (scheme.form == Form::cross && high.rule != spec::BoundaryRule::mirror) ||
+                    (scheme.form == Form::rings && !ends_at(low) && !ends_at(high));
+  const int kept = update.reads_input && !held ? scheme.radius_y * scheme.steps : 0;
+  const double of_fields = update.words * ((scheme.steps - 1) * scheme.radius_y + 2);
+  return static_cast<int>(scheme.columns * (kept + of_fields));
+}
+
 /// The layout with as many blocks as a multiprocessor holds; false where it holds none.
 bool fit(const spec::StencilSpec& spec, const Taps& taps, Stepping2d& scheme) {
   const int vector_elements = vector_bytes / spec::element_bytes(spec.storage);
@@ -131,10 +149,12 @@ bool fit(const spec::StencilSpec& spec, const Taps& taps, Stepping2d& scheme) {
   const int threads = threads_per_warp * scheme.warps;
   if (threads_per_warp * scheme.columns <= 2 * lost || threads > largest_threads) return false;
   const auto& [low, high] = spec.boundary[spec::axis_x];
-  scheme.shared_bytes =
-      count_shared_bytes(scheme, spec::element_bytes(spec.storage), ends_at(low) && ends_at(high));
+  const UpdateWork update = work_of_update(spec);
+  scheme.shared_bytes = count_shared_bytes(scheme, spec::element_bytes(spec.storage),
+                                           ends_at(low) && ends_at(high), update.fields > 0);
   scheme.estimated_registers = 2 * taps.radius_y * scheme.columns * scheme.steps + 2 * scheme.columns +
-                               base_registers + (ends_at_any(spec) ? face_registers : 0);
+                               base_registers + (ends_at_any(spec) ? face_registers : 0) +
+                               update_registers(spec, update, scheme);
   const int registers = round_up(scheme.estimated_registers, register_unit);
   if (scheme.shared_bytes > most_block_shared_bytes || scheme.estimated_registers > largest_register_count)
     return false;
@@ -144,7 +164,7 @@ bool fit(const spec::StencilSpec& spec, const Taps& taps, Stepping2d& scheme) {
   const int by_registers = warps_by_registers / scheme.warps;
   const int by_shared = shared_per_multiprocessor / (scheme.shared_bytes + reserved_per_block);
   scheme.blocks_per_multiprocessor = std::min({by_registers, by_shared, divide_up(most_warps, scheme.warps)});
-  scheme.unrolled = instructions_of_round(scheme, taps.radius_x) <= most_loop_instructions;
+  scheme.unrolled = instructions_of_round(scheme, update, taps.radius_x) <= most_loop_instructions;
   return scheme.blocks_per_multiprocessor > 0;
 }
 
@@ -182,15 +202,16 @@ double estimate_us(const spec::StencilSpec& spec, const Taps& taps, const Steppi
   const double warps = std::max(busy_warps, scheme.warps * scheme.blocks_per_multiprocessor);
   const double cycles = at_barrier + of_block * scheme.blocks_per_multiprocessor +
                         stalled * (scheme.unrolled ? 1 : rolled) * warps / schedulers *
-                            instructions_of_round(scheme, taps.radius_x);
+                            instructions_of_round(scheme, work_of_update(spec), taps.radius_x);
   const bool spills = scheme.estimated_registers + form_registers(scheme) > largest_register_count;
   const double compute = waves * rounds * cycles / clock_mhz * (spills ? spilling : 1);
-  const double memory = points * points * 2 * bytes / rates.copy_bytes_per_second * 1e6;
+  const double memory =
+      points * points * (2 * bytes + further_bytes(spec)) / rates.copy_bytes_per_second * 1e6;
   return std::max(compute + hidden * memory, memory);
 }
 
 /// Of single steps as they are rounded elsewhere (round_weights_to_f32), and in the unit.
-void set_weights(const Taps& taps, const RoundedWeights& rounded, Stepping2d& scheme) {
+void set_weights(const Taps& taps, const RoundedWeights& rounded, bool has_update, Stepping2d& scheme) {
   double sum = 0;
   for (const RoundedTap& tap : rounded.taps) {
     const auto single = static_cast<float>(tap.packed);
@@ -198,6 +219,7 @@ void set_weights(const Taps& taps, const RoundedWeights& rounded, Stepping2d& sc
     sum += scaled;
     scheme.weights.push_back({tap.at[spec::axis_y], tap.at[spec::axis_x], scaled, single});
   }
+  if (has_update) return;  // cells are never over the unit, and no factor of the sums is one of the results
   scheme.back = static_cast<float>(std::pow(scheme.unit, scheme.steps));
   const double handed_on = std::pow(std::pow(scheme.unit, scheme.steps) / scheme.back, scheme.warps - 1);
   // What the rounding of weights adds up to, step by step, where their sum says it.
@@ -228,7 +250,7 @@ bool Stepping2d::takes(const Problem& problem, const Contraction& contraction) {
 Offer<Stepping2d> Stepping2d::plan(const Problem& problem, const Contraction& /*contraction*/) {
   std::optional<SteppingChoice> choice = choose_stepping(problem.spec, problem.op.steps);
   if (!choice) return Offer<Stepping2d>::none("so many steps find no room in registers and shared memory");
-  set_weights(Taps(problem.spec), problem.weights, choice->scheme);
+  set_weights(Taps(problem.spec), problem.weights, problem.spec.update.has_value(), choice->scheme);
   return {choice->scheme, choice->microseconds, ""};
 }
 
@@ -239,7 +261,7 @@ std::optional<SteppingChoice> choose_stepping(const spec::StencilSpec& spec, int
   if (has_rule(spec, spec::BoundaryRule::antisymmetric)) return best;  // no way of adding rows has signs
   if (std::max(taps.radius_y, taps.radius_x) > largest_stepping_reach) return best;
   for (int steps = 1; steps <= std::min(time_steps, most_steps_of_warp); ++steps) {
-    const FormChoice form = choose_form(taps, steps);
+    const FormChoice form = choose_form(taps, steps, spec.update.has_value());
     Stepping2d scheme;
     scheme.steps = steps;
     scheme.warps = divide_up(time_steps, steps);

@@ -90,6 +90,23 @@ struct PointInputs {
     (load_field<Each>(sweep, i++, place, whole, bits), ...);
   }
 
+  /// Of one point, the i-th, all but the input.
+  template <class... Each>
+  SPIDER_DEVICE void put_fields([[maybe_unused]] const UpdateArguments& sweep,
+                                [[maybe_unused]] const PointPlace& place, [[maybe_unused]] int i,
+                                FurtherFields<Each...> /*fields*/) {
+    [[maybe_unused]] int k = 0;
+    ((put_field<Each>(sweep.further[k], place, i, field[k]), ++k), ...);
+  }
+
+  /// The i-th point's fields as numbers.
+  template <class... Each>
+  SPIDER_DEVICE void fill_fields([[maybe_unused]] int i, [[maybe_unused]] UpdatePointOf<Number>& point,
+                                 FurtherFields<Each...> /*fields*/) const {
+    [[maybe_unused]] int k = 0;
+    ((point.field[k] = number<Each>(field[k], i), ++k), ...);
+  }
+
   /// Asks L2 for the lines of all but the input.
   SPIDER_DEVICE static void prefetch(const UpdateArguments& sweep, const PointPlace& place) {
     prefetch_fields(sweep, place, Fields{});
@@ -104,7 +121,7 @@ struct PointInputs {
       SPIDER_UNROLL
       for (int sum = 0; sum < SumsOf<Stencil>::count; ++sum) point.sums[sum] = sums[sum][i];
       if constexpr (Stencil::reads_input) point.u = number<Cells>(input, i);
-      find_numbers(i, point, Fields{});
+      fill_fields(i, point, Fields{});
       sums[0][i] = Stencil::update(point);
     }
   }
@@ -133,11 +150,14 @@ struct PointInputs {
     return Each::number(static_cast<typename Each::Word>(cells[i / Each::per_word]), i % Each::per_word);
   }
 
-  template <class... Each>
-  SPIDER_DEVICE void find_numbers([[maybe_unused]] int i, [[maybe_unused]] UpdatePointOf<Number>& point,
-                                  FurtherFields<Each...> /*fields*/) const {
-    [[maybe_unused]] int k = 0;
-    ((point.field[k] = number<Each>(field[k], i), ++k), ...);
+  template <class Each>
+  SPIDER_DEVICE static void put_field(const FurtherField& from, const PointPlace& place, int i,
+                                      Word (&cells)[outputs]) {
+    const auto* row = static_cast<const typename Each::Element*>(from.data) +
+                      (place.z * from.stride[0] + place.y * from.stride[1]);
+    auto word = static_cast<typename Each::Word>(cells[i / Each::per_word]);
+    Each::put(word, i % Each::per_word, device::load_point(row + place.x));
+    cells[i / Each::per_word] = word;
   }
 
   template <class Each>

@@ -88,6 +88,13 @@ struct Halo {
     return halo;
   }
 
+  /// The same of the further fields that its update reads, where a sweep has several steps; otherwise none.
+  [[nodiscard]] static Halo of_fields(const spider_kernel* kernel, const Extents& extents) {
+    Halo halo;
+    check(spider_halo_of_fields(kernel, extents.data(), halo.low.data(), halo.high.data()));
+    return halo;
+  }
+
   /// As wide as the kernel's taps reach, on every face: more memory than a kernel needs that reads no halo
   /// there.
   [[nodiscard]] static Halo of(const spider_kernel* kernel) {

@@ -260,18 +260,17 @@ def to_field(field: Any, array: Array, halo: Sequence[tuple[int, int]]) -> None:
     _copy(field, field.library._c.spider_upload, numpy.ascontiguousarray(extended(array.view, halo)), halo, True)
 
 
-def field_without_halo(library: Any, kernel: Any, array: Array, storage: str) -> Any:
-    """Memory of the runtime with the array's interior, for what is read at the point itself."""
+def further_field(library: Any, kernel: Any, array: Array, storage: str) -> Any:
+    """Memory of the runtime with what an update reads of the array."""
 
-    class Plain:
+    class Further:
         info = dataclasses.replace(kernel.info, storage=storage)
+        halo = kernel.halo_of_fields
 
-        @staticmethod
-        def halo(*extents: int) -> Any:
-            return ((0, 0),) * len(extents)
-
-    field = spider.Field(library, Plain, array.shape)
-    to_field(field, array, Plain.halo(*array.shape))
+    halo = Further.halo(*array.shape)
+    spider._require_halo(array.view, spider._Cells.of(array.view), halo, kernel.info)
+    field = spider.Field(library, Further, array.shape)
+    to_field(field, array, halo)
     return field
 
 

@@ -394,7 +394,7 @@ class _Further:
 
     def uploaded(self, library: Any, kernel: Any) -> tuple[Any, list[Any], list[float]]:
         """In memory of the device."""
-        up = functools.partial(_arrays.field_without_halo, library, kernel)
+        up = functools.partial(_arrays.further_field, library, kernel)
         previous = self.previous and up(self.previous, kernel.info.storage)
         return previous, [up(field, storage) for field, storage in zip(self.fields, self.storages)], self.scalars
 

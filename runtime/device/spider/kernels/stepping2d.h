@@ -27,6 +27,10 @@
 ///   has, which is unit^steps in f32; the last warp stores `last` times it, so that all weights sum up
 ///   rightly;
 /// - row_rules(), column_rules(): the boundary; values are f32 numbers whatever the cells are.
+///
+/// Where it is Updated (spider/update.h), every complete sum becomes what the update makes of it before it is
+/// a row of the next step. Then cells are never over a unit, sums are; back and last are 1. What an update
+/// reads of further fields waits in registers from the first to the last step of a warp.
 #pragma once
 
 #include <spider/boundary.h>
@@ -35,7 +39,9 @@
 #include <spider/kernel.h>
 #include <spider/overlapping.h>
 #include <spider/spans.h>
+#include <spider/stepped_points.h>
 #include <spider/stepping.h>
+#include <spider/update.h>
 
 #include <cstdint>
 #include <type_traits>
@@ -56,7 +62,7 @@ struct Stepping2d;
 
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps * 32, Stencil::blocks_per_multiprocessor)
-sweep_stepping2d(const SweepArguments field) {
+sweep_stepping2d(const ArgumentsOf<Stencil> field) {
   using Kernel = Stepping2d<Stencil>;
   typename Kernel::Walk walk;
   if (!Kernel::find_walk(field, walk)) return;
@@ -67,6 +73,7 @@ template <class Stencil>
 struct Stepping2d {
   using Cells = typename Stencil::Cells;
   using Element = typename Cells::Element;
+  using Arguments = ArgumentsOf<Stencil>;
   static constexpr int vector_bytes = 16;
   static constexpr int vector_elements = vector_bytes / Cells::element_bytes;
   static constexpr int columns = Stencil::columns;
@@ -84,6 +91,14 @@ struct Stepping2d {
   static constexpr AxisRules x_rules = Stencil::column_rules();
   static constexpr bool top_acts = !goes_on(y_rules.low), bottom_acts = !goes_on(y_rules.high);
   static constexpr bool left_acts = !goes_on(x_rules.low), right_acts = !goes_on(x_rules.high);
+
+  static constexpr bool updates = HasUpdate<Stencil>::value;
+  static constexpr int point_fields = UpdateReads<Stencil>::fields;
+  /// Sums of `cross` and `rings` are rows of u, too, where no face adds images to them: then no others wait.
+  static constexpr bool sums_hold_rows =
+      (form == RowForm::cross && y_rules.high != FaceRule::mirror) ||
+      (form == RowForm::rings && !top_acts && !bottom_acts);
+  static constexpr int kept_rows = UpdateReads<Stencil>::input && !sums_hold_rows ? ry : 0;
 
   static constexpr int width = 32 * columns;
   static constexpr int last_steps = Stencil::last_steps;  ///< of the last warp
@@ -112,7 +127,8 @@ struct Stepping2d {
   static constexpr int spare =
       chain + 2 * (before_chain + warps) * slot_bytes;  ///< a row a warp, for narrow fields
   static constexpr int table = spare + (left_acts && right_acts ? warps * row_bytes : 0);
-  static constexpr int shared_bytes = table + 8 * width;
+  static constexpr int point_table = table + 8 * width;  ///< where in a row the points' fields lie
+  static constexpr int shared_bytes = point_table + (point_fields > 0 ? row_bytes : 0);
 
   /// Where vector i of four cells is in a row of f32, in bytes.
   SPIDER_DEVICE static device::Shared place_of(int i) {
@@ -137,14 +153,22 @@ struct Stepping2d {
   template <int k>
   SPIDER_DEVICE static float constant_of(std::uint32_t bits) {
     constexpr auto scale = static_cast<float>(1 / unit_power(k));
-    return unit == 1 ? device::float_of(bits) : device::float_of(bits) * scale;
+    return updates || unit == 1 ? device::float_of(bits) : device::float_of(bits) * scale;
   }
 
   /// No face near; the strip begins or ends at one; or one is near along y, or two along x.
   enum class Where { inside, side, face };
 
   using Row = float[columns];
-  using Sums = float[2 * ry][columns];
+  using Sums = float[2 * ry + kept_rows][columns];
+
+  /// The fields of the rows that the steps of a warp complete: from the next one, which is being loaded, to
+  /// that of the last step.
+  struct FieldRows {
+    SteppedPoints<Stencil, columns> row[(steps - 1) * ry + 2];
+  };
+  struct NoFields {};
+  using Points = std::conditional_t<(point_fields > 0), FieldRows, NoFields>;
 
   struct Walk {
     std::int32_t rows, cols;  ///< of the field
@@ -155,6 +179,9 @@ struct Stepping2d {
     Span readable_rows;  ///< that taps reach from the box, where the field or its halo has them
     Span readable_columns;
     bool left_face, right_face, narrow;
+    FarSpan point_rows;  ///< whose further fields can be read
+    FarSpan point_columns;
+    bool plain_points;  ///< fields of all columns of the strip in vectors
   };
 
   SPIDER_DEVICE static bool holds_row(const Walk& w, std::int32_t y) {
@@ -200,6 +227,22 @@ struct Stepping2d {
     w.readable_rows = find_readable_span(rows, box_rows, Stencil::row_low, Stencil::row_high, w.rows);
     w.readable_columns =
         find_readable_span(cols, box_columns, Stencil::column_low, Stencil::column_high, w.cols);
+    if constexpr (point_fields > 0) {
+      constexpr int later = all_steps - 1;
+      w.point_rows = find_points(rows,
+                                 find_readable(rows, {box_rows.begin, box_rows.end}, later * Stencil::row_low,
+                                               later * Stencil::row_high, w.rows),
+                                 w.rows);
+      w.point_columns = find_points(
+          cols,
+          find_readable(cols, {box_columns.begin, box_columns.end}, later * Stencil::column_low,
+                        later * Stencil::column_high, w.cols),
+          w.cols);
+      const std::int32_t end = w.x0 + width;
+      w.plain_points = f.aligned_output && w.x0 % vector_elements == 0 && w.x0 >= w.point_columns.begin &&
+                       end <= w.point_columns.end &&
+                       (x_rules.low != FaceRule::periodic || (w.x0 >= 0 && end <= w.cols));
+    }
     return true;
   }
 
@@ -601,17 +644,96 @@ struct Stepping2d {
     }
   }
 
-  template <Where where, int k>
-  SPIDER_DEVICE static void take_steps(const Walk& w, Sums (&sums)[steps], std::int32_t y, Row& u,
-                                       bool is_last_warp) {
-    Row out;
-    if constexpr (where == Where::face) {
-      add_row_at_face<k>(w, sums[k], y, u, out);
-    } else {
-      add_row<where == Where::side, k>(w, sums[k], u, out);
+  // Updates.
+
+  /// Lists where in a row the fields of the strip's columns lie.
+  SPIDER_DEVICE static void list_points(const Walk& w) {
+    constexpr AxisRules rules = Stencil::column_rules();
+    for (int c = device::warp_index() * 32 + device::lane_index(); c < width; c += 32 * warps) {
+      const auto x = static_cast<std::uint32_t>(find_point(rules, w.point_columns, w.x0 + c, w.cols));
+      device::store_shared(static_cast<device::Shared>(point_table) + place_of(c / 4) +
+                               static_cast<device::Shared>(4 * (c % 4)),
+                           x);
     }
+  }
+
+  /// Before row y is added: the fields of the rows that it completes are behind the first, and that of the
+  /// next row is asked for.
+  SPIDER_DEVICE static void move_points(const Arguments& f, const Walk& w, Points& points, std::int32_t y) {
+    if constexpr (point_fields > 0) {
+      constexpr int last = (steps - 1) * ry + 1;
+      SPIDER_UNROLL
+      for (int i = last; i > 0; --i) points.row[i] = points.row[i - 1];
+      constexpr AxisRules rules = Stencil::row_rules();
+      const std::int64_t row = find_point(rules, w.point_rows, y + 1 - ry, w.rows);
+      const int lane = device::lane_index();
+      if (w.plain_points) {
+        points.row[0].load(f, {0, row, w.x0 + lane * columns});
+      } else {
+        const auto table = static_cast<device::Shared>(point_table) + place_of(f32_vectors * lane);
+        points.row[0].load_each(f, 0, row, [&](int c) {
+          return static_cast<std::int32_t>(
+              device::load_shared_word(table + static_cast<device::Shared>(4 * c)));
+        });
+      }
+    }
+  }
+
+  /// The row of u that lies ry before the one that is to be added.
+  SPIDER_DEVICE static const Row& earlier_row(const Sums& sums) {
+    return sums[kept_rows > 0 ? 2 * ry : (form == RowForm::cross ? 1 : 2)];
+  }
+
+  /// Makes the sums of row y the result of step k of a warp; `u` is what they replace.
+  template <int k>
+  SPIDER_DEVICE static void update_row(const Arguments& f, const Points& points, std::int32_t y,
+                                       std::int32_t x, const Row& u, Row& out) {
+    constexpr AxisRules rows = Stencil::row_rules();
+    constexpr AxisRules cols = Stencil::column_rules();
+    const std::int64_t row = place_in_whole(rows, f, 1, y);
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      UpdatePointOf<float> point{f, {0, row, place_in_whole(cols, f, 2, x + c)}, 0, {}, {}};
+      if constexpr (UpdateReads<Stencil>::input) point.u = u[c];
+      point.sums[0] = unit == 1 ? out[c] : out[c] * static_cast<float>(unit);
+      if constexpr (point_fields > 0) points.row[k * ry + 1].fill(c, point);
+      out[c] = Stencil::update(point);
+    }
+  }
+
+  /// Adds row y to the sums of step k and gives the row y - ry of the next step.
+  template <Where where, int k>
+  SPIDER_DEVICE static void take_step(const Arguments& f, const Walk& w, Sums& sums, const Points& points,
+                                      std::int32_t y, Row& u, Row& out) {
+    Row earlier;
+    if constexpr (UpdateReads<Stencil>::input) {
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) earlier[c] = earlier_row(sums)[c];
+    }
+    if constexpr (where == Where::face) {
+      add_row_at_face<k>(w, sums, y, u, out);
+    } else {
+      add_row<where == Where::side, k>(w, sums, u, out);
+    }
+    if constexpr (updates)
+      update_row<k>(f, points, y - ry, w.x0 + device::lane_index() * columns, earlier, out);
+    if constexpr (kept_rows > 0) {
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) {
+        SPIDER_UNROLL
+        for (int i = 0; i < ry; ++i) sums[2 * ry + i][c] = i + 1 < ry ? sums[2 * ry + i + 1][c] : u[c];
+      }
+    }
+  }
+
+  template <Where where, int k>
+  SPIDER_DEVICE static void take_steps(const Arguments& f, const Walk& w, Sums (&sums)[steps],
+                                       const Points& points, std::int32_t y, Row& u, bool is_last_warp) {
+    Row out;
+    take_step<where, k>(f, w, sums[k], points, y, u, out);
     if constexpr (k + 1 < steps) {
-      if (k + 1 != last_steps || !is_last_warp) take_steps<where, k + 1>(w, sums, y - ry, out, is_last_warp);
+      if (k + 1 != last_steps || !is_last_warp)
+        take_steps<where, k + 1>(f, w, sums, points, y - ry, out, is_last_warp);
     }
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) u[c] = out[c];
@@ -730,8 +852,8 @@ struct Stepping2d {
   }
 
   template <Where where>
-  SPIDER_DEVICE static void take_rounds(const SweepArguments& f, const Walk& w, const Course& course,
-                                        const Span& rounds, Sums (&sums)[steps]) {
+  SPIDER_DEVICE static void take_rounds(const Arguments& f, const Walk& w, const Course& course,
+                                        const Span& rounds, Sums (&sums)[steps], Points& points) {
     const int warp = course.warp;
     const bool is_last_warp = warp == warps - 1;
     const float factor = is_last_warp ? Stencil::last : Stencil::back;
@@ -765,7 +887,8 @@ struct Stepping2d {
           load_row(from + static_cast<device::Shared>(j * row_bytes), u);
         };
         const auto step_row = [&](int j, Row& u) {
-          take_steps<where, 0>(w, sums, y + j, u, is_last_warp);
+          move_points(f, w, points, y + j);
+          take_steps<where, 0>(f, w, sums, points, y + j, u, is_last_warp);
           scale_row(factor, u);
           keep_row(to + static_cast<device::Shared>(j * row_bytes), u);
         };
@@ -792,7 +915,7 @@ struct Stepping2d {
     }
   }
 
-  SPIDER_DEVICE static void run(const SweepArguments& f, const Walk& w) {
+  SPIDER_DEVICE static void run(const Arguments& f, const Walk& w) {
     Course course;
     // Through a shuffle, so that the compiler knows it is the same for the warp, and shuffles need no care.
     course.warp =
@@ -804,6 +927,7 @@ struct Stepping2d {
     course.batches = (stream + batch - 1) / batch;
     course.rounds = course.batches + before_chain + warps;
     course.copies = plan_copies(f, w);
+    if constexpr (point_fields > 0) list_points(w);
     device::sync_block();
     SPIDER_NO_UNROLL
     for (int b = 0; b < ahead; ++b) {
@@ -812,11 +936,12 @@ struct Stepping2d {
     }
     device::copy_async_wait<ahead - 1>();
     device::sync_block();
+    Points points{};
     Sums sums[steps];
     SPIDER_UNROLL
     for (int k = 0; k < steps; ++k) {
       SPIDER_UNROLL
-      for (int i = 0; i < 2 * ry; ++i) {
+      for (int i = 0; i < 2 * ry + kept_rows; ++i) {
         SPIDER_UNROLL
         for (int c = 0; c < columns; ++c) sums[k][i][c] = 0.0F;
       }
@@ -828,24 +953,24 @@ struct Stepping2d {
       while (round < course.rounds) {
         if (!plain.holds(round)) {
           const Span near{round, round < plain.begin ? plain.begin : course.rounds};
-          take_rounds<Where::face>(f, w, course, near, sums);
+          take_rounds<Where::face>(f, w, course, near, sums, points);
           round = near.end;
         } else {
-          take_plain_rounds(f, w, course, plain, sums);
+          take_plain_rounds(f, w, course, plain, sums, points);
           round = plain.end;
         }
       }
     } else {
-      take_plain_rounds(f, w, course, Span{0, course.rounds}, sums);
+      take_plain_rounds(f, w, course, Span{0, course.rounds}, sums, points);
     }
   }
 
-  SPIDER_DEVICE static void take_plain_rounds(const SweepArguments& f, const Walk& w, const Course& course,
-                                              const Span& rounds, Sums (&sums)[steps]) {
+  SPIDER_DEVICE static void take_plain_rounds(const Arguments& f, const Walk& w, const Course& course,
+                                              const Span& rounds, Sums (&sums)[steps], Points& points) {
     if constexpr (left_acts || right_acts) {
-      if (w.left_face || w.right_face) return take_rounds<Where::side>(f, w, course, rounds, sums);
+      if (w.left_face || w.right_face) return take_rounds<Where::side>(f, w, course, rounds, sums, points);
     }
-    take_rounds<Where::inside>(f, w, course, rounds, sums);
+    take_rounds<Where::inside>(f, w, course, rounds, sums, points);
   }
 };
 

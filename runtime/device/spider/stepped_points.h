@@ -1,0 +1,92 @@
+/// What the updates of stepped fields (spider/stepping.h) read at points: further fields, which stay as they
+/// are over the steps of a sweep. Beyond `halo` and `periodic` faces points are stepped, too: there fields
+/// are read in the halo that the caller keeps, or from the other end.
+#pragma once
+
+#include <spider/boundary.h>
+#include <spider/instructions.h>
+#include <spider/kernel.h>
+#include <spider/point_inputs.h>
+#include <spider/spans.h>
+#include <spider/stepping.h>
+#include <spider/update.h>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace spider {
+inline namespace device_1 {
+
+/// Does an update use the input? And how many fields does it read? Without an update: none.
+template <class Stencil, bool has_update = HasUpdate<Stencil>::value>
+struct UpdateReads {
+  static constexpr bool input = false;
+  static constexpr int fields = 0;
+};
+template <class Stencil>
+struct UpdateReads<Stencil, true> {
+  static constexpr bool input = Stencil::reads_input;
+  static constexpr int fields = Stencil::FurtherFields::count;
+};
+
+/// Where the points lie along an axis whose fields can be read: those that all steps but the first need, of a
+/// span that find_readable() gives for so many, and that the field has.
+SPIDER_DEVICE constexpr FarSpan find_points(const AxisRules& rules, const FarSpan& readable,
+                                            std::int64_t extent) {
+  const bool cut_low = !goes_on(rules.low) && readable.begin < 0;
+  const bool cut_high = !goes_on(rules.high) && readable.end > extent;
+  return {cut_low ? 0 : readable.begin, cut_high ? extent : readable.end};
+}
+
+/// The index in a field of point i: of those that no result needs, that of any other.
+SPIDER_DEVICE constexpr std::int64_t find_point(const AxisRules& rules, const FarSpan& points, std::int64_t i,
+                                                std::int64_t extent) {
+  const std::int64_t near = i < points.begin ? points.begin : (i >= points.end ? points.end - 1 : i);
+  return wrap_index(rules, near, extent);
+}
+
+/// The place that an update sees, as it counts cells of the whole along an axis (UpdateArguments).
+SPIDER_DEVICE constexpr std::int64_t place_in_whole(const AxisRules& rules, const UpdateArguments& sweep,
+                                                    int axis, std::int64_t i) {
+  return sweep.first[axis] + wrap_index(rules, i - sweep.first[axis], sweep.whole[axis]);
+}
+
+/// A row of points of a strip of `columns` columns a lane: what lies in memory of all fields that the update
+/// reads.
+template <class Stencil, int columns>
+class SteppedPoints {
+  using Cells = typename Stencil::Cells;
+  static constexpr int together = 16 / Cells::element_bytes;
+  using Inputs = PointInputs<Stencil, together>;
+  using Fields = typename Stencil::FurtherFields;
+
+ public:
+  using Number = typename Cells::Number;
+
+  /// In vectors, from `place` on; rows are aligned for that.
+  SPIDER_DEVICE void load(const UpdateArguments& sweep, const PointPlace& place) {
+    SPIDER_UNROLL
+    for (int i = 0; i < columns / together; ++i)
+      inputs_[i].load_fields(sweep, {place.z, place.y, place.x + i * together}, true, 0, Fields{});
+  }
+
+  /// Point by point: `column(c)` says where in its row the lane's c-th lies.
+  template <class Column>
+  SPIDER_DEVICE void load_each(const UpdateArguments& sweep, std::int64_t z, std::int64_t y,
+                               const Column& column) {
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c)
+      inputs_[c / together].put_fields(sweep, {z, y, column(c)}, c % together, Fields{});
+  }
+
+  /// The lane's c-th point with what its fields hold.
+  SPIDER_DEVICE void fill(int c, UpdatePointOf<Number>& point) const {
+    inputs_[c / together].fill_fields(c % together, point, Fields{});
+  }
+
+ private:
+  Inputs inputs_[columns / together];
+};
+
+}  // namespace device_1
+}  // namespace spider

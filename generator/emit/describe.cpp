@@ -196,10 +196,10 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
         "          the old value is added to the sum of the rest: the centre weight is packed less 1");
   }
   lines.push_back(fmt::format("Bound     {}{}",
-                              spec.sums.size() > 1 ? "of each sum: "
+                              spec.sums.size() > 1               ? "of each sum: "
                               : spec.update && plan.op.steps > 1 ? "of the sum of each step: "
-                              : spec.update        ? "of the sum: "
-                                                   : "",
+                              : spec.update                      ? "of the sum: "
+                                                                 : "",
                               bound_text(plan.error_bound)));
   lines.push_back("Engine    " + engine_text(spec, plan.engine));
   if (plan.variant != plan::Variant{})

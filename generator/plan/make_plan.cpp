@@ -146,14 +146,15 @@ void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
         "steps above 1 are generated for one sum so far, not for several 'sums'; write 'steps: 1' or remove "
         "it");
   } else if (spec.previous) {
-    refuse(fmt::format("steps above 1 do not go with 'previous', since a sweep would have to return '{}', too; "
-                       "write 'steps: 1' or remove it, and spider_run_steps takes the steps one by one",
-                       spec.previous->name));
-  } else if (spec.update && spec.dimensions != 2) {
     refuse(
-        fmt::format("steps above 1 of an 'update' are generated in 2D so far, not in {}D; write 'steps: 1' or "
-                    "remove it, and spider_run_steps takes the steps one by one",
-                    spec.dimensions));
+        fmt::format("steps above 1 do not go with 'previous', since a sweep would have to return '{}', too; "
+                    "write 'steps: 1' or remove it, and spider_run_steps takes the steps one by one",
+                    spec.previous->name));
+  } else if (spec.update && spec.dimensions != 2) {
+    refuse(fmt::format(
+        "steps above 1 of an 'update' are generated in 2D so far, not in {}D; write 'steps: 1' or "
+        "remove it, and spider_run_steps takes the steps one by one",
+        spec.dimensions));
   } else if (is_far) {
     refuse(
         fmt::format("steps above 1 are generated for taps that reach up to {} in {}D; write 'steps: 1' or "

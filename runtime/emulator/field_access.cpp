@@ -132,7 +132,7 @@ void FieldAccess::add_further(const spider_kernel& kernel, const UpdateArguments
         {field, static_cast<int>(spider::bytes_of(storage)), field.data == arguments.output, {}, {}});
     if (kernel.info.steps == 1) continue;
     Further& further = further_.back();
-    const auto later = [&](const std::int32_t (&reach)[3], int axis) {
+    const auto later = [&](const std::int32_t(&reach)[3], int axis) {
       return reach[axis] / kernel.info.steps * (kernel.info.steps - 1);
     };
     const auto& low = kernel.info.reach_low;

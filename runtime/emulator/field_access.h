@@ -17,8 +17,8 @@ namespace spider::emulator {
 /// Which cells of a launch's fields a kernel may touch. Of the input: the launch's box, and what the tap rows
 /// reach from it, wherever the faces' rules take that from, inside the memory that spider_allocate gave. Of
 /// the output: the box, each cell exactly once. Of fields that an update reads: the box, and where it is
-/// written in place no cell after that; where a sweep has several steps, what all but the first reach. Every broken rule is a Violation that names the cell. One
-/// object serves all threads of a launch.
+/// written in place no cell after that; where a sweep has several steps, what all but the first reach. Every
+/// broken rule is a Violation that names the cell. One object serves all threads of a launch.
 class FieldAccess {
  public:
   FieldAccess(const spider_kernel& kernel, const SweepArguments& arguments);

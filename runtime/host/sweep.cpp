@@ -233,8 +233,8 @@ class Sweep {
     }
   }
 
-  /// Numbers of `count` cells from column x on, which may lie beyond periodic faces, of the row that begins at
-  /// element `row`.
+  /// Numbers of `count` cells from column x on, which may lie beyond periodic faces, of the row that begins
+  /// at element `row`.
   void load_points(std::int32_t storage, const void* data, std::int64_t row, std::int64_t x, Number* to,
                    std::int64_t count) const {
     const Axis& axis = axes_[axis_x];
@@ -490,8 +490,7 @@ class Sweep {
         if (plane.constant) continue;
         for (std::int64_t y = tile[axis_y].begin; y < tile[axis_y].end; ++y) {
           const Place row = axes_[axis_y].find(y + taps.dy);
-          const bool kept =
-              layout.cells[axis_z].holds(plane.index) && layout.cells[axis_y].holds(row.index);
+          const bool kept = layout.cells[axis_z].holds(plane.index) && layout.cells[axis_y].holds(row.index);
           if (row.constant || !kept) continue;
           Range& range = wanted[static_cast<std::size_t>(layout.row(plane.index, row.index))];
           range = hull(range, columns);

@@ -442,10 +442,10 @@ Outcome check_other(const spider_kernel& kernel, const spider_field& in, const s
   const bool overlaps =
       overlap(rows_of(field, cells, bytes), rows_of(out, interior_of(out), element_bytes(kernel)));
   if (kernel.info.steps > 1 && overlaps) {
-    return refuse(SPIDER_ERROR_OVERLAP,
-                  other.name + " and the output share cells; a sweep of " +
-                      std::to_string(kernel.info.steps) +
-                      " steps reads it at every step and writes elsewhere meanwhile: give it memory of its own");
+    return refuse(
+        SPIDER_ERROR_OVERLAP,
+        other.name + " and the output share cells; a sweep of " + std::to_string(kernel.info.steps) +
+            " steps reads it at every step and writes elsewhere meanwhile: give it memory of its own");
   }
   if (other.storage == kernel.info.storage && is_in_place(out, field)) return {};
   if (overlaps) {

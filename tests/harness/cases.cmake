@@ -52,7 +52,7 @@ add_custom_target(spider-cases ALL DEPENDS "${stamp}")
 # Random specs with updates, and the shipped ones that have one: another folder and target, spider-updates.
 set(SPIDER_UPDATE_SPECS 30 CACHE STRING "How many random specs with updates the accuracy tests check")
 set(spider_updates_folder "${PROJECT_BINARY_DIR}/tests/updates")
-set(update_names acoustic3d sobel2d)
+set(update_names acoustic3d sobel2d diffusion2d_steps_f32)
 list(TRANSFORM update_names PREPEND "${PROJECT_SOURCE_DIR}/stencils/" OUTPUT_VARIABLE shipped_updates)
 list(TRANSFORM shipped_updates APPEND ".yaml")
 if(SPIDER_UPDATE_SPECS GREATER 0)

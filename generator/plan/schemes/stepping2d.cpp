@@ -79,8 +79,7 @@ FormChoice choose_form(const Taps& taps, int steps, bool has_update) {
   const double near = taps.at(0, 1);
   const bool equal_near = taps.are_all(near, {{0, -1}, {1, 0}, {-1, 0}});
   if (taps.radius_y == 1 && taps.radius_x == 1) {
-    if (centered && count == 5 && equal_near && has_update)
-      return {Form::cross, near, near == 1 ? 3 : 4};
+    if (centered && count == 5 && equal_near && has_update) return {Form::cross, near, near == 1 ? 3 : 4};
     if (centered && count == 5 && equal_near)
       return fits_unit(near, steps) ? FormChoice{Form::cross, near, 3} : FormChoice{Form::cross, 1, 5};
     const double outer = taps.at(1, 0);
@@ -88,7 +87,8 @@ FormChoice choose_form(const Taps& taps, int steps, bool has_update) {
                       taps.are_all(outer, {{-1, 0}}) &&
                       taps.are_all(taps.at(1, 1), {{1, -1}, {-1, 1}, {-1, -1}});
     if (even)
-      return fits_unit(outer, steps) && !has_update ? FormChoice{Form::even, outer, 5} : FormChoice{Form::even, 1, 6};
+      return fits_unit(outer, steps) && !has_update ? FormChoice{Form::even, outer, 5}
+                                                    : FormChoice{Form::even, 1, 6};
   }
   if (taps.radius_y == 2 && taps.radius_x == 2 && centered && count == 9 && equal_near) {
     const double far = taps.at(0, 2);

@@ -286,6 +286,44 @@ Outcome check_turns(const spider_grid& grid, const std::vector<spider_sweep>& tu
   return {};
 }
 
+/// Are there further fields whose halos sweeps of several steps read?
+bool exchanges_fields(const spider_grid& grid) {
+  return grid.kernel->info.steps > 1 && grid.kernel->info.field_count > 0;
+}
+
+/// Whether they are parts with their halos, of the storage that is exchanged, in memory of their own.
+Outcome check_further(const spider_grid& grid, const spider_sweep& sweep,
+                      const std::vector<spider_sweep>& turns) {
+  const spider_kernel_info& info = grid.kernel->info;
+  for (std::int32_t i = 0; i < info.field_count; ++i) {
+    const std::string name = "the field " + std::string(info.field_names[i]);
+    if (info.field_storages[i] != info.storage && grid.layout.ranks > 1) {
+      return {
+          SPIDER_ERROR_UNSUPPORTED,
+          name +
+              " is of another storage than the kernel; sweeps of several steps need its halo, and only "
+              "fields of the kernel's storage are exchanged: give it that in the spec, or write 'steps: 1'"};
+    }
+    if (info.field_storages[i] != info.storage) continue;
+    if (Outcome fit = check_part_field(grid, sweep.fields[i], name.c_str()); fit.status != SPIDER_OK)
+      return fit;
+    const Span own = span_of(grid, *sweep.fields[i]);
+    const auto meets = [&](const spider_field& field) {
+      const Span theirs = span_of(grid, field);
+      return own.begin < theirs.end && theirs.begin < own.end;
+    };
+    const auto is_met = [&](const spider_sweep& turn) { return meets(*turn.in); };
+    const auto is_met_by = [&](const spider_field* other) {
+      return other->data != sweep.fields[i]->data && meets(*other);
+    };
+    if (std::any_of(turns.begin(), turns.end(), is_met) ||
+        std::any_of(sweep.fields, sweep.fields + i, is_met_by))
+      return {SPIDER_ERROR_OVERLAP,
+              "the memory of " + name + ", with its halo, and of another field interleaves"};
+  }
+  return {};
+}
+
 /// Whether all turns are fit before the first sweep overwrites anything.
 Outcome check_sweeps(const spider_grid& grid, const spider_sweep* sweep, std::int64_t steps) {
   if (sweep == nullptr) return {SPIDER_ERROR_NULL, "the sweep is null"};
@@ -307,7 +345,7 @@ Outcome check_sweeps(const spider_grid& grid, const spider_sweep* sweep, std::in
                                         " is the memory of an output, and would change from step to step"};
     }
   }
-  return {};
+  return exchanges_fields(grid) ? check_further(grid, *sweep, turns) : Outcome{};
 }
 
 void keep_first(Outcome& kept, Outcome next) {
@@ -338,6 +376,14 @@ void sweep_part(spider_grid& grid, const spider_sweep& sweep, std::int32_t steps
   keep_first(outcome, transport.join(sweep.stream));
 }
 
+/// Fills the halo of a field. A rank that failed goes on exchanging, for the others wait for it.
+Outcome fill_halo(spider_grid& grid, const spider_field& field, void* stream) {
+  Outcome filled = grid.transport->begin(field, stream, false);
+  keep_first(filled, grid.transport->complete(field));
+  keep_first(filled, grid.transport->join(stream));
+  return filled;
+}
+
 /// How many steps the longest sweep has that does not go beyond `left`.
 std::int32_t longest_sweep(const spider_kernel& kernel, std::int64_t left) {
   for (std::int32_t i = 0; i < kernel.form_count; ++i) {
@@ -354,6 +400,10 @@ Outcome run(spider_grid& grid, const spider_sweep* sweep, std::int64_t steps, co
       fit.status != SPIDER_OK || sweep == nullptr)
     return fit;
   Outcome swept;
+  for (std::int32_t i = 0; exchanges_fields(grid) && i < grid.kernel->info.field_count; ++i) {
+    if (grid.kernel->info.field_storages[i] == grid.kernel->info.storage)
+      keep_first(swept, fill_halo(grid, *sweep->fields[i], sweep->stream));
+  }
   std::size_t turn = 0;
   const std::vector<spider_sweep> turns = rotate(grid, *sweep);
   for (std::int64_t left = steps; left > 0;) {
@@ -390,9 +440,7 @@ Outcome exchange(spider_grid& grid, const spider_field* field, void* stream) {
   Outcome fit = check_part_field(grid, field, "the field");
   keep_first(fit, grid.transport->state());
   if (fit = agree(communicator, fit); fit.status != SPIDER_OK) return fit;
-  keep_first(fit, grid.transport->begin(*field, stream, false));
-  keep_first(fit, grid.transport->complete(*field));
-  keep_first(fit, grid.transport->join(stream));
+  keep_first(fit, fill_halo(grid, *field, stream));
   return agree(communicator, fit);
 }
 

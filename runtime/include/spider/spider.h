@@ -118,8 +118,8 @@ SPIDER_PUBLIC const spider_kernel_info* spider_info(const spider_kernel* kernel)
 SPIDER_PUBLIC spider_status spider_halo(const spider_kernel* kernel, const int64_t extent[3], int64_t low[3],
                                         int64_t high[3]);
 
-/** The same of the further fields that its update reads: as far as all steps of a sweep but the first reach, so
- * nothing where a sweep has one step. */
+/** The same of the further fields that its update reads: as far as all steps of a sweep but the first reach,
+ * so nothing where a sweep has one step. */
 SPIDER_PUBLIC spider_status spider_halo_of_fields(const spider_kernel* kernel, const int64_t extent[3],
                                                   int64_t low[3], int64_t high[3]);
 
@@ -151,11 +151,12 @@ SPIDER_PUBLIC spider_status spider_iterate(const spider_kernel* kernel, const sp
                                            const spider_field** result);
 
 /** One sweep. Gives the bits that a sweep of the whole gives there. The previous field and further fields
- * have the input's extents; further fields of a sweep of several steps have a halo (spider_halo_of_fields, and
- * at faces between parts), others none. `out` may be the memory of one of them, with the same data, extents,
- * strides and storage, unless a sweep has several steps, and shares no cell with anything else. What the kernel takes and is not given is
- * SPIDER_ERROR_NULL; what it does not take is SPIDER_ERROR_UNSUPPORTED, as is another size; a part that does
- * not lie in the whole is SPIDER_ERROR_EXTENT. Indices and extents of an update are those of the whole. */
+ * have the input's extents; further fields of a sweep of several steps have a halo (spider_halo_of_fields,
+ * and at faces between parts), others none. `out` may be the memory of one of them, with the same data,
+ * extents, strides and storage, unless a sweep has several steps, and shares no cell with anything else. What
+ * the kernel takes and is not given is SPIDER_ERROR_NULL; what it does not take is SPIDER_ERROR_UNSUPPORTED,
+ * as is another size; a part that does not lie in the whole is SPIDER_ERROR_EXTENT. Indices and extents of an
+ * update are those of the whole. */
 SPIDER_PUBLIC spider_status spider_run(const spider_kernel* kernel, const spider_sweep* sweep);
 
 /** `steps` time steps: after each the output becomes the input, the input the previous field, and that the

@@ -110,7 +110,8 @@ class Stencil:
 
         What the spec's `update` takes beside its input is given by the names it has there: the input one step back
         (`previous`), further fields, and scalars: wave(u, u_old=u_old, c2dt2=c2dt2). They have the shape of `u` and are read
-        at the point itself; `out` may be one of them.
+        at the point itself; `out` may be one of them, unless the spec has `steps` above 1. Then fields, like `u`, are views
+        into padded arrays where faces are `halo`.
 
         TypeError: no array, another type of elements, `u` and `out` in different places. ValueError: another number of
         dimensions or shape, a read-only `out`, overlap, x not contiguous.

@@ -95,9 +95,8 @@ struct Stepping2d {
   static constexpr bool updates = HasUpdate<Stencil>::value;
   static constexpr int point_fields = UpdateReads<Stencil>::fields;
   /// Sums of `cross` and `rings` are rows of u, too, where no face adds images to them: then no others wait.
-  static constexpr bool sums_hold_rows =
-      (form == RowForm::cross && y_rules.high != FaceRule::mirror) ||
-      (form == RowForm::rings && !top_acts && !bottom_acts);
+  static constexpr bool sums_hold_rows = (form == RowForm::cross && y_rules.high != FaceRule::mirror) ||
+                                         (form == RowForm::rings && !top_acts && !bottom_acts);
   static constexpr int kept_rows = UpdateReads<Stencil>::input && !sums_hold_rows ? ry : 0;
 
   static constexpr int width = 32 * columns;
@@ -233,11 +232,11 @@ struct Stepping2d {
                                  find_readable(rows, {box_rows.begin, box_rows.end}, later * Stencil::row_low,
                                                later * Stencil::row_high, w.rows),
                                  w.rows);
-      w.point_columns = find_points(
-          cols,
-          find_readable(cols, {box_columns.begin, box_columns.end}, later * Stencil::column_low,
-                        later * Stencil::column_high, w.cols),
-          w.cols);
+      w.point_columns =
+          find_points(cols,
+                      find_readable(cols, {box_columns.begin, box_columns.end}, later * Stencil::column_low,
+                                    later * Stencil::column_high, w.cols),
+                      w.cols);
       const std::int32_t end = w.x0 + width;
       w.plain_points = f.aligned_output && w.x0 % vector_elements == 0 && w.x0 >= w.point_columns.begin &&
                        end <= w.point_columns.end &&

@@ -135,15 +135,16 @@ constexpr auto cuda_names = std::to_array<std::string_view>({
 
 // A kernel lives in the namespace spider_<name>, beside the runtime's own names.
 constexpr auto runtime_names = std::to_array<std::string_view>({
-    "abi_version",   "allocate",      "apply",          "apply_box",     "clear",
-    "download",      "field",         "halo",           "free",          "info",
-    "iterate",       "kernel",        "kernel_info",    "last_error",    "prepare",
-    "shared_memory", "status",        "status_string",  "synchronize",   "upload",
-    "part",          "run",           "run_steps",      "sweep",         "grid",
-    "grid_create",   "grid_create_f", "grid_exchange",  "grid_free",     "grid_gather",
-    "grid_info",     "grid_iterate",  "grid_layout",    "grid_read_npy", "grid_run",
-    "grid_scatter",  "grid_wait",     "grid_write_npy", "select_device", "select_device_f",
-    "points",        "points_add",    "points_create",  "points_free",   "points_read",
+    "abi_version",    "allocate",      "apply",          "apply_box",     "clear",
+    "download",       "field",         "halo",           "free",          "info",
+    "iterate",        "kernel",        "kernel_info",    "last_error",    "prepare",
+    "shared_memory",  "status",        "status_string",  "synchronize",   "upload",
+    "part",           "run",           "run_steps",      "sweep",         "grid",
+    "grid_create",    "grid_create_f", "grid_exchange",  "grid_free",     "grid_gather",
+    "grid_info",      "grid_iterate",  "grid_layout",    "grid_read_npy", "grid_run",
+    "grid_scatter",   "grid_wait",     "grid_write_npy", "select_device", "select_device_f",
+    "points",         "points_add",    "points_create",  "points_free",   "points_read",
+    "halo_of_fields",
 });
 
 template <std::size_t count>

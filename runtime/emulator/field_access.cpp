@@ -246,8 +246,9 @@ std::optional<std::size_t> FieldAccess::place_in_box(const Cell& at) const {
 bool FieldAccess::reads(const Further& further, const void* cell, int bytes) const {
   const auto& [field, element_bytes, is_output, readable, memory] = further;
   const std::int64_t first = offset_of(cell, field.data, element_bytes);
+  const std::int64_t last = first + (bytes + element_bytes - 1) / element_bytes - 1;
   if (!readable.empty()) {
-    if (first + bytes / element_bytes - 1 > last_readable(readable, first)) return false;
+    if (last > last_readable(readable, first)) return false;
     if (is_within(memory, cell, bytes)) return true;
     throw Violation("reads cell " + name(cell_at(first, field.stride)) +
                     " of a further field, outside its memory: it was allocated without the halo that this "
@@ -255,7 +256,7 @@ bool FieldAccess::reads(const Further& further, const void* cell, int bytes) con
   }
   const std::int64_t stride[2] = {arguments_.extent[0] == 1 ? 0 : field.stride[0],
                                   arguments_.extent[1] == 1 ? 0 : field.stride[1]};
-  for (std::int64_t offset = first; offset < first + bytes / element_bytes; ++offset) {
+  for (std::int64_t offset = first; offset <= last; ++offset) {
     const Cell at = cell_at(offset, stride);
     const std::optional<std::size_t> place = place_in_box(at);
     if (!place) return false;

@@ -15,6 +15,7 @@
 // Engine    cuda: CUDA cores, in f32
 // Plan      25 multiply-adds a point in the code, walking along planes
 //           2 rows of 4 x a thread, 12 x 1 warps a block, ring of 3 planes
+//           or, where a block may have 229504 bytes of shared memory, the update's inputs there
 
 #include "acoustic3d.h"
 
@@ -77,6 +78,7 @@ struct Stencil : Reach {
   static constexpr int blocks_per_multiprocessor = 1;
   static constexpr int preferred_planes = 64;
   static constexpr int planes_at_once = 1, groups_ahead = 2;
+  static constexpr int kept_groups_ahead = 2;
   static constexpr int left_vectors = 1, right_vectors = 1;
   static constexpr int ring_row_bytes = 640, ring_lead_bytes = 128;
   static constexpr bool edges_in_memory = true;
@@ -157,6 +159,7 @@ constexpr spider::SweepForm forms[] = {
 #if defined(SPIDER_HOST)
     spider::host_form<taps, tap_rows, faces, SPIDER_F32, 1, false, Update>(),
 #else
+    spider::cores3d_form<spider::KeepingPoints<spider::Updated<Stencil, Update>>>(),
     spider::cores3d_form<spider::Updated<Stencil, Update>>(),
 #endif
 };

@@ -87,12 +87,23 @@ Value load_further(const void* from) {
   return value;
 }
 
+void issue_copy(Lane& lane, device::Shared to, const void* from, std::uint32_t bytes) {
+  lane.block.shared().start_copy(lane.block.moment(lane), to, bytes);
+  lane.copies.issue(to, from, bytes);
+}
+
 void start_copy(device::Shared to, const void* from, std::uint32_t bytes) {
   Lane& lane = this_lane();
   const emulator::FieldAccess& fields = fields_for(lane);
   fields.check_input(from, static_cast<int>(bytes) / fields.element_bytes(), "copies");
-  lane.block.shared().start_copy(lane.block.moment(lane), to, bytes);
-  lane.copies.issue(to, from, bytes);
+  issue_copy(lane, to, from, bytes);
+}
+
+/// The same of a further field.
+void start_further_copy(device::Shared to, const void* from, std::uint32_t bytes) {
+  Lane& lane = this_lane();
+  fields_for(lane).check_further(from, static_cast<int>(bytes));
+  issue_copy(lane, to, from, bytes);
 }
 
 template <class Value>
@@ -307,6 +318,18 @@ void copy_word_async_if(bool wanted, Shared to, const void* from) {
 
 void copy_pair_async_if(bool wanted, Shared to, const void* from) {
   if (wanted) start_copy(to, from, sizeof(Pair));
+}
+
+void copy_point_vector_async_if(bool wanted, Shared to, const void* from) {
+  if (wanted) start_further_copy(to, from, sizeof(Vector));
+}
+
+void copy_point_pair_async_if(bool wanted, Shared to, const void* from) {
+  if (wanted) start_further_copy(to, from, sizeof(Pair));
+}
+
+void copy_point_word_async_if(bool wanted, Shared to, const void* from) {
+  if (wanted) start_further_copy(to, from, sizeof(std::uint32_t));
 }
 
 void copy_async_commit() {

@@ -20,7 +20,7 @@ struct Outcome {
 /// How the current device runs a form of a kernel.
 struct Residency {
   std::int32_t multiprocessors = 1;
-  std::int32_t blocks_per_multiprocessor = 1;  ///< at once
+  std::int32_t blocks_per_multiprocessor = 1;  ///< at once; 0: a block asks for more than the device has
   bool starts_early = false;                   ///< the form does, and the device can
 };
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "backend.h"
+#include "tiling.h"
 
 namespace spider::backend {
 namespace {
@@ -96,14 +97,16 @@ Outcome check_early_starts(int arch, bool& can_start_early) {
   return asked;
 }
 
-Outcome check_device(const spider_kernel& kernel, int device, Residency& residency) {
+/// Asks also for the shared memory that a block may have at most.
+Outcome check_device(const spider_kernel& kernel, int device, Residency& residency, int& block_shared_bytes) {
   const CudaCall call;
   int major = 0;
   int minor = 0;
   for (const auto& [value, attribute] :
        {std::pair{&major, cudaDevAttrComputeCapabilityMajor},
         std::pair{&minor, cudaDevAttrComputeCapabilityMinor},
-        std::pair{&residency.multiprocessors, cudaDevAttrMultiProcessorCount}}) {
+        std::pair{&residency.multiprocessors, cudaDevAttrMultiProcessorCount},
+        std::pair{&block_shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin}}) {
     Outcome asked = call.outcome(cudaDeviceGetAttribute(value, attribute, device), "asking the device",
                                  SPIDER_ERROR_DEVICE);
     if (asked.status != SPIDER_OK) return asked;
@@ -176,10 +179,15 @@ Outcome load_form(const spider_kernel& kernel, const SweepForm& form, Residency&
 
 Outcome load_forms(const spider_kernel& kernel, int device, Residencies& residencies) {
   Residency all;
-  Outcome outcome = check_device(kernel, device, all);
+  int block_shared_bytes = 0;
+  Outcome outcome = check_device(kernel, device, all, block_shared_bytes);
   for (std::int32_t i = 0; i < kernel.form_count && outcome.status == SPIDER_OK; ++i) {
     Residency& residency = residencies.at(static_cast<std::size_t>(i));
     residency = all;
+    if (!is_last_form(kernel, i) && kernel.forms[i].tiling.shared_bytes > block_shared_bytes) {
+      residency.blocks_per_multiprocessor = 0;
+      continue;
+    }
     residency.starts_early = all.starts_early && kernel.forms[i].starts_early;
     outcome = load_form(kernel, kernel.forms[i], residency);
   }

@@ -284,15 +284,20 @@ Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Reside
   throw std::logic_error("a kind of tiling that this runtime does not know");
 }
 
+bool is_last_form(const spider_kernel& kernel, std::int32_t i) {
+  return i + 1 == kernel.form_count || kernel.forms[i + 1].steps != kernel.forms[i].steps;
+}
+
 FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_are_aligned,
                        const backend::Residencies& residencies, std::int32_t steps, const Box& field) {
   const auto count = static_cast<std::size_t>(kernel.form_count);
   for (std::size_t i = 0; i < count; ++i) {
     const SweepForm& form = kernel.forms[i];
     if (form.steps != steps) continue;
-    const bool is_last = i + 1 == count || kernel.forms[i + 1].steps != steps;
-    if (form.needs_aligned_rows && !rows_are_aligned && !is_last) continue;
+    const bool is_last = is_last_form(kernel, static_cast<std::int32_t>(i));
     const backend::Residency& residency = residencies.at(i);
+    if (residency.blocks_per_multiprocessor == 0 && !is_last) continue;
+    if (form.needs_aligned_rows && !rows_are_aligned && !is_last) continue;
     const Launch launch = choose_blocks(form.tiling, box, residency, field);
     if (is_last || launch.blocks >= std::int64_t{form.min_blocks_per_sm} * residency.multiprocessors)
       return {i, launch};

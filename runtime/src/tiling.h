@@ -27,8 +27,11 @@ struct FormLaunch {
 [[nodiscard]] Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Residency& residency,
                                    const Box& field = {});
 
-/// Cuts a box for the first of the kernel's forms of so many time steps that takes such rows and whose blocks
-/// are as many as it asks for; else for the last of them.
+/// Is form i the last of those that advance as many time steps?
+[[nodiscard]] bool is_last_form(const spider_kernel& kernel, std::int32_t i);
+
+/// Cuts a box for the first of the kernel's forms of so many time steps that the device has the shared memory
+/// for, that takes such rows, and whose blocks are as many as it asks for; else for the last of them.
 [[nodiscard]] FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_are_aligned,
                                      const backend::Residencies& residencies, std::int32_t steps = 1,
                                      const Box& field = {});

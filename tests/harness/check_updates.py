@@ -153,6 +153,8 @@ class Subject:
         data = json.loads((plans / f"{name}.json").read_text(encoding="utf-8"))
         self.library, self.name = library, name
         self.kernel = library.kernel(name)
+        self.forms = library.forms(self.kernel)
+        self.form = 0  # which of them sweeps
         self.told = data["update"]
         expected = plans / f"{name}.expected.json"
         data_plan = plans / "loaded" / f"{name}.json"
@@ -353,7 +355,7 @@ class Subject:
                 if steps:
                     library.require("spider_run_steps", library.run_steps(self.kernel, byref(request), steps, None))
                 else:
-                    library.run_sweep(self.kernel, request)
+                    library.run_sweep(self.forms[self.form], request)
             after = out.download()
             changed = [
                 name
@@ -546,7 +548,9 @@ def check(subject, seed, cases):
         kinds = subject.storages().items() if subject.plan.steps == 1 else ()
         names = [name for name, kind in kinds if kind == subject.plan.storage]
         in_place = names[case % len(names)] if names and case % 2 else None
+        subject.form = case % len(subject.forms)
         subject.run(extent, rng, case % 2 == 0, in_place, box)
+    subject.form = 0
     rng = numpy.random.default_rng([seed, 99, *subject.name.encode()])
     if subject.plan.steps > 1:
         extent = draw_extent(subject.plan, rng)

@@ -333,6 +333,15 @@ TEST(Forms, TheLastIsTakenWhateverItAsksFor) {
   EXPECT_EQ(choose_form(kernel, Box{{0, 0, 0}, {1, 1, 1}}, true, {}).form, 0);
 }
 
+TEST(Forms, OnesThatTheDeviceHasNoSharedMemoryForAreLeftOut) {
+  const spider_kernel kernel = make_forms({{12, 0}, {2, 0}});
+  const backend::Residency none{10, 0};
+  const backend::Residency some{10, 4};
+  const Box box{{0, 0, 0}, {1, 10000, 512}};
+  EXPECT_EQ(choose_form(kernel, box, true, {some, some}).form, 0);
+  EXPECT_EQ(choose_form(kernel, box, true, {none, some}).form, 1);
+}
+
 TEST(Forms, RowsThatAreNotAlignedGoToTheFormForThem) {
   spider_kernel kernel = make_forms({{12, 5}, {2, 0}, {12, 0}});
   kernel.forms[0].needs_aligned_rows = kernel.forms[1].needs_aligned_rows = true;

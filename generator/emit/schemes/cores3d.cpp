@@ -22,7 +22,14 @@ SchemeText text_of(const plan::Cores3d& cores, const Kernel& kernel) {
   bindings["right_vectors"] = fmt::to_string(cores.right_vectors);
   bindings["ring_row_bytes"] = fmt::to_string(cores.row_bytes);
   bindings["ring_lead_bytes"] = fmt::to_string(cores.lead_bytes);
-  return {render_part("cores3d.cu.in", bindings), {"spider::cores3d_form<Stencil>(),"}};
+  std::vector<std::string> forms = {"spider::cores3d_form<Stencil>(),"};
+  if (cores.kept_groups_ahead > 0)
+    forms.insert(forms.begin(), "spider::cores3d_form<spider::KeepingPoints<Stencil>>(),");
+  bindings["kept_groups_ahead"] =
+      cores.kept_groups_ahead > 0
+          ? fmt::format("static constexpr int kept_groups_ahead = {};", cores.kept_groups_ahead)
+          : "";
+  return {render_part("cores3d.cu.in", bindings), forms};
 }
 
 void describe(const plan::Cores3d& cores, const plan::KernelPlan& plan, Lines& lines) {
@@ -31,6 +38,11 @@ void describe(const plan::Cores3d& cores, const plan::KernelPlan& plan, Lines& l
   lines.push_back(fmt::format("          {} of {} x a thread, {} x {} warps a block, ring of {} planes",
                               counted(cores.rows_per_thread, "row"), cores.row_outputs, cores.warps_down,
                               cores.warps_across, cores.planes_at_once * (cores.groups_ahead + 1)));
+  if (cores.kept_groups_ahead > 0) {
+    lines.push_back(fmt::format(
+        "          or, where a block may have {} bytes of shared memory, the update's inputs there",
+        cores.kept_shared_bytes));
+  }
 }
 
 std::string json_of(const plan::Cores3d& cores, const plan::KernelPlan& plan) {

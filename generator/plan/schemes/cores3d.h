@@ -28,6 +28,11 @@ struct Cores3d {
   int estimated_registers = 0;
   int shared_bytes = 0;
 
+  /// With an update, a form of the same blocks whose points wait in shared memory, as far as devices have it:
+  /// groups on their way, 0 where there is none; bytes of a block.
+  int kept_groups_ahead = 0;
+  int kept_shared_bytes = 0;
+
   [[nodiscard]] int warps_per_block() const { return warps_across * warps_down; }
   [[nodiscard]] int outputs_of_thread() const { return row_outputs * rows_per_thread; }
   static bool takes(const Problem& problem, const Contraction& contraction);

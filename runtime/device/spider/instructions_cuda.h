@@ -357,6 +357,17 @@ SPIDER_DEVICE void copy_pair_async_if(bool wanted, Shared to, const void* from) 
       : "memory");
 }
 
+/// The three of them of a field that an update reads at the point itself.
+SPIDER_DEVICE void copy_point_vector_async_if(bool wanted, Shared to, const void* from) {
+  copy_async_if(wanted, to, from);
+}
+SPIDER_DEVICE void copy_point_pair_async_if(bool wanted, Shared to, const void* from) {
+  copy_pair_async_if(wanted, to, from);
+}
+SPIDER_DEVICE void copy_point_word_async_if(bool wanted, Shared to, const void* from) {
+  copy_word_async_if(wanted, to, from);
+}
+
 /// shf.r.wrap.b32: the lower word of both, shifted right by `bits` below 32.
 SPIDER_DEVICE std::uint32_t funnel_shift_right(std::uint32_t low, std::uint32_t high, int bits) {
   return __funnelshift_r(low, high, static_cast<unsigned>(bits));

@@ -156,6 +156,10 @@ void copy_async_if(bool wanted, Shared to, const void* from);
 void copy_word_async_if(bool wanted, Shared to, const void* from);
 /// cp.async.ca, 8 bytes: both addresses are multiples of 8.
 void copy_pair_async_if(bool wanted, Shared to, const void* from);
+/// The three of them of a field that an update reads at the point itself.
+void copy_point_vector_async_if(bool wanted, Shared to, const void* from);
+void copy_point_pair_async_if(bool wanted, Shared to, const void* from);
+void copy_point_word_async_if(bool wanted, Shared to, const void* from);
 /// shf.r.wrap.b32: the lower word of both, shifted right by `bits` below 32.
 SPIDER_DEVICE std::uint32_t funnel_shift_right(std::uint32_t low, std::uint32_t high, int bits) {
   return static_cast<std::uint32_t>((std::uint64_t{high} << 32U | low) >> static_cast<unsigned>(bits));

@@ -108,6 +108,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     case cudaDevAttrComputeCapabilityMinor:
       *value = asked.arch % 10;
       break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = machine.largest_shared;
+      break;
     case cudaDevAttrPageableMemoryAccess:
       *value = 0;
       break;

@@ -36,6 +36,7 @@ enum cudaDeviceAttr {
   cudaDevAttrComputeCapabilityMajor = 75,
   cudaDevAttrComputeCapabilityMinor = 76,
   cudaDevAttrPageableMemoryAccess = 88,
+  cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
 };
 
 enum cudaMemoryType {

@@ -11,7 +11,8 @@
 /// - rows_per_thread, warps_across, warps_down, blocks_per_multiprocessor;
 /// - planes_at_once, groups_ahead: planes that are copied and waited for together; groups of them on their
 /// way;
-/// - preferred_planes: output planes of a walk.
+/// - preferred_planes: output planes of a walk;
+/// - kept_groups_ahead, of KeepingPoints: its groups_ahead, at most the taps' planes less one.
 #pragma once
 
 #include <spider/boundary.h>
@@ -21,6 +22,7 @@
 #include <spider/kernel.h>
 #include <spider/plane_ring.h>
 #include <spider/point_inputs.h>
+#include <spider/point_queue.h>
 #include <spider/words.h>
 
 #include <cstdint>
@@ -32,6 +34,19 @@ inline namespace device_1 {
 
 template <class Stencil>
 struct Cores3d;
+
+/// The same where the inputs of an update at points wait in shared memory, not in registers: the ring keeps
+/// input planes until they are complete, and a queue beside it has planes of the other fields. A plane at a
+/// time is waited for.
+template <class Stencil>
+struct KeepingPoints : Stencil {
+  static constexpr int groups_ahead = Stencil::kept_groups_ahead;
+};
+
+template <class Stencil>
+struct KeepsPoints : std::false_type {};
+template <class Stencil>
+struct KeepsPoints<KeepingPoints<Stencil>> : std::true_type {};
 
 // Only blocks that need care pay for it.
 template <class Stencil>
@@ -74,12 +89,20 @@ struct Cores3d {
   // Every input plane adds to so many output planes at once.
   static constexpr int planes_in_flight = Stencil::plane_high - Stencil::plane_low + 1;
 
+  /// Planes that stay in the ring behind the newest.
+  static constexpr bool keeps_points = KeepsPoints<Stencil>::value;
+  SPIDER_DEVICE static constexpr int count_kept_planes() {
+    if constexpr (keeps_points) return Stencil::reads_input ? Stencil::plane_high : 0;
+    return 0;
+  }
+  static constexpr int kept_planes = count_kept_planes();
+
   /// The ring of input planes.
   struct Ring : Stencil {
     using Element = typename Cells::Element;
     static constexpr int block_threads = warps_per_block * 32;
     static constexpr int planes_ahead = groups_ahead * planes_at_once;
-    static constexpr int ring_planes = planes_ahead + planes_at_once;
+    static constexpr int ring_planes = planes_ahead + planes_at_once + kept_planes;
     static constexpr int tile_rows = block_rows;
     static constexpr int row_anchor = 1;
     static constexpr int ring_rows = block_rows + tap_row_count - 1;
@@ -94,6 +117,19 @@ struct Cores3d {
   using Planes = PlaneRing<Ring>;
   using Block = typename Planes::Block;
   static constexpr int lead_planes = Ring::lead_planes;
+  static_assert(!keeps_points || (planes_at_once == 1 && groups_ahead <= lead_planes),
+                "no plane of the queue is requested before the walk's first step");
+
+  /// The queue of the other fields, behind the ring.
+  struct NoQueue {
+    static constexpr int plane_bytes = 0;
+  };
+  struct Queue
+      : std::conditional_t<keeps_points, PointQueue<Stencil, outputs, block_rows, block_columns>, NoQueue> {
+    static constexpr int bytes = (groups_ahead + 1) * Queue::plane_bytes;
+    static constexpr Shared begin = Planes::bytes;
+    static constexpr Shared last = begin + groups_ahead * Queue::plane_bytes;
+  };
 
   /// Of input row j: the columns that any of the thread's outputs may need, from its first output on.
   SPIDER_DEVICE static constexpr TapColumns needed_columns(int j) {
@@ -193,11 +229,38 @@ struct Cores3d {
       }
     }
 
+    /// The same where points are kept, once they have arrived: of the plane of the queue and the row of the
+    /// ring at these places. Outputs that are not stored together find their inputs in memory.
+    template <bool inside>
+    SPIDER_DEVICE void load_kept(const UpdateArguments& field, const PointPlace& place, int rows_left,
+                                 const OutputClip& clip, Shared queued, int row, int column, Shared in_ring) {
+      SPIDER_UNROLL
+      for (int k = 0; k < rows_per_thread; ++k) {
+        if (inside || (clip.whole && k < rows_left)) {
+          Queue::load(queued, row + k, column, rows[k]);
+        } else {
+          rows[k].load_fields(field, {place.z, place.y + k, place.x}, false, k < rows_left ? clip.single : 0,
+                              typename Stencil::FurtherFields{});
+        }
+        if constexpr (Stencil::reads_input)
+          load_shared_neighbours<Cells, outputs>(in_ring + k * Stencil::ring_row_bytes, rows[k].input);
+      }
+    }
+
     SPIDER_DEVICE void update(const UpdateArguments& field, const PointPlace& place,
                               RowSums (&sums)[rows_per_thread]) const {
       SPIDER_UNROLL
       for (int k = 0; k < rows_per_thread; ++k)
         rows[k].update(field, {place.z, place.y + k, place.x}, sums[k]);
+    }
+
+    /// Starts the copies of a plane into the queue, of rows before `rows_left`.
+    SPIDER_DEVICE static void queue(const UpdateArguments& field, const PointPlace& place, int rows_left,
+                                    Shared to, int row, int column) {
+      SPIDER_UNROLL
+      for (int k = 0; k < rows_per_thread; ++k) {
+        Queue::start(field, {place.z, place.y + k, place.x}, k < rows_left, to, row + k, column);
+      }
     }
 
     /// Asks L2 for what the next loads but some take.
@@ -220,9 +283,8 @@ struct Cores3d {
     const Span usual = Planes::usual_steps(block);
     if (!inside || usual.begin > 0 || usual.end < block.steps) Planes::clear();
     typename Planes::template Supply<path> supply(block, usual);
-    const auto place_behind = [](Shared place) {
-      return place == groups_ahead * group_bytes ? 0 : place + group_bytes;
-    };
+    constexpr Shared last_group = (Ring::ring_planes - planes_at_once) * Ring::ring_plane_bytes;
+    const auto place_behind = [](Shared place) { return place == last_group ? 0 : place + group_bytes; };
     SPIDER_NO_UNROLL
     for (int group = 0; group < groups_ahead; ++group)
       supply.start(field, block, group * planes_at_once, static_cast<Shared>(group) * group_bytes);
@@ -246,27 +308,45 @@ struct Cores3d {
       return PointPlace{block.first_output - lead_planes + step, y, x};
     };
     [[maybe_unused]] std::conditional_t<updates, PlaneInputs, NoInputs> points;
-    if constexpr (updates && lead_planes == 0)
+    if constexpr (updates && lead_planes == 0 && !keeps_points)
       points.template load<inside>(field, place_of(0), rows_left, clip);
 
     Sums sums = {};
     Shared next_place =
         planes_ahead * Ring::ring_plane_bytes;  // where the next group will be; behind it is the oldest
+    [[maybe_unused]] Shared next_queued = Queue::last;  // the same in the queue
     SPIDER_NO_UNROLL
     for (int first_step = 0; first_step < block.steps; first_step += planes_at_once) {
       device::copy_async_wait<groups_ahead - 1>();
       device::sync_block();
+      if constexpr (keeps_points) {
+        const int step = first_step + groups_ahead;
+        const bool wanted = step >= lead_planes && step < block.steps && (inside || clip.whole);
+        PlaneInputs::queue(field, place_of(step), wanted ? rows_left : 0, next_queued, row, column);
+        next_queued = next_queued == Queue::last ? Queue::begin : next_queued + Queue::plane_bytes;
+      }
       supply.start(field, block, first_step + planes_ahead, next_place);
       next_place = place_behind(next_place);
-      supply.place_edges(block, first_step + planes_at_once, place_behind(next_place));
+      Shared newest = next_place;
+      if constexpr (kept_planes > 0) {
+        newest += kept_planes * Ring::ring_plane_bytes;
+        if (newest > last_group) newest -= last_group + group_bytes;
+      }
+      supply.place_edges(block, first_step + planes_at_once, place_behind(newest));
       SPIDER_UNROLL
       for (int i = 0; i < planes_at_once; ++i) {
         const int step = first_step + i;
         if (i > 0 && step >= block.steps) break;
-        add_plane(next_place + i * Ring::ring_plane_bytes + own, sums,
+        add_plane(newest + i * Ring::ring_plane_bytes + own, sums,
                   std::make_integer_sequence<int, input_rows>{});
         // The first lead_planes planes to complete belong to the walk before.
         if constexpr (updates) {
+          if constexpr (keeps_points) {
+            if (step >= lead_planes) {
+              points.template load_kept<inside>(field, place_of(step), rows_left, clip, next_queued, row,
+                                                column, next_place + own - row_low * Stencil::ring_row_bytes);
+            }
+          }
           if (step >= lead_planes) points.update(field, place_of(step), sums[0]);
         }
         if (step >= lead_planes) {
@@ -278,7 +358,7 @@ struct Cores3d {
         }
         next_output += field.output_stride[0];
         // Requested a step ahead, what an update reads arrives while the next plane is added.
-        if constexpr (updates) {
+        if constexpr (updates && !keeps_points) {
           if (step + 1 >= lead_planes && step + 1 < block.steps)
             points.template load<inside>(field, place_of(step + 1), rows_left, clip);
           if (inside && step + 3 >= lead_planes && step + 3 < block.steps)
@@ -293,18 +373,20 @@ struct Cores3d {
 template <class Stencil>
 constexpr SweepForm cores3d_form() {
   using Kernel = Cores3d<Stencil>;
-  return {sweep_cores3d<Stencil>,
-          {TilingKind::blocks,
-           Kernel::warps_per_block,
-           Kernel::Planes::bytes,
-           16,
-           Kernel::vector_bytes,
-           {1, Kernel::block_rows, Kernel::block_columns},
-           0,
-           0,
-           Kernel::column_anchor,
-           Kernel::lead_planes,
-           Stencil::preferred_planes}};
+  SweepForm form{sweep_cores3d<Stencil>,
+                 {TilingKind::blocks,
+                  Kernel::warps_per_block,
+                  Kernel::Planes::bytes + Kernel::Queue::bytes,
+                  16,
+                  Kernel::vector_bytes,
+                  {1, Kernel::block_rows, Kernel::block_columns},
+                  0,
+                  0,
+                  Kernel::column_anchor,
+                  Kernel::lead_planes,
+                  Stencil::preferred_planes}};
+  form.needs_aligned_rows = Kernel::keeps_points;
+  return form;
 }
 
 }  // namespace device_1

@@ -64,7 +64,7 @@ struct Stencil : Reach {
   using Cells = spider::F16Cells;
   static constexpr int tile_rows = 8;
   static constexpr int left_lanes = 1, right_lanes = 1;
-  static constexpr int warps_per_block = 4, blocks_per_multiprocessor = 3;
+  static constexpr int warps_per_block = 4, blocks_per_multiprocessor = 5;
   static constexpr int tap_count = 12;
   static constexpr spider::CoreTap taps[tap_count] = {
       {-1, 0, -1, -1.0F}, {-1, 0, -1, -1.0F}, {-1, 0, 0, -2.0F}, {-1, 0, 1, 1.0F},

@@ -12,6 +12,7 @@
 
 #include "diag/diagnostic.h"
 #include "plan/bands.h"
+#include "plan/compose.h"
 #include "plan/low_rank.h"
 
 namespace spidergen::pack {

@@ -4,26 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <numeric>
 #include <tuple>
 #include <utility>
+
+#include "plan/compose.h"
+#include "plan/list_pairs.h"
+#include "plan/singular_values.h"
 
 namespace spidergen::plan {
 namespace {
 
-using List = std::vector<double>;
-
 constexpr int most_pairs = 4;
-
-double sum_of(const List& list) {
-  return std::accumulate(list.begin(), list.end(), 0.0);
-}
-
-double magnitude_of(const List& list) {
-  return std::accumulate(list.begin(), list.end(), 0.0,
-                         [](double sum, double value) { return sum + std::fabs(value); });
-}
 
 double distance(const Matrix& a, const Matrix& b) {
   double sum = 0;
@@ -61,142 +52,6 @@ std::vector<TapRange> spans_of(const TapRange& whole, bool is_even) {
     }
   }
   return spans;
-}
-
-void add_product(double factor, const List& y, const List& x, Matrix& matrix) {
-  for (int row = 0; row < matrix.rows; ++row) {
-    for (int column = 0; column < matrix.columns; ++column)
-      matrix.at(row, column) += factor * y[row] * x[column];
-  }
-}
-
-/// A list times a scale as terms of a type, highest first.
-std::vector<List> round_list(OperandType type, const List& list, double scale, int terms) {
-  std::vector<List> rounded(terms, List(list.size()));
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    double rest = list[i] * scale;
-    for (int term = 0; term < terms; ++term) {
-      rounded[term][i] = round_to(type, rest);
-      rest -= rounded[term][i];
-    }
-  }
-  return rounded;
-}
-
-List total_of(const std::vector<List>& terms) {
-  List total(terms.front().size(), 0.0);
-  for (const List& term : terms) {
-    for (std::size_t i = 0; i < total.size(); ++i) total[i] += term[i];
-  }
-  return total;
-}
-
-/// The scale from `scale` to below its double whose rounded list lies nearest to the list.
-double best_scale(OperandType type, const List& list, double scale, int terms) {
-  constexpr int candidates = 128;
-  double best = scale;
-  double least = -1;
-  for (int i = 0; i < candidates; ++i) {
-    const double tried = scale * (1 + static_cast<double>(i) / candidates);
-    const List rounded = total_of(round_list(type, list, tried, terms));
-    double error = 0;
-    for (std::size_t k = 0; k < list.size(); ++k) error += std::fabs(rounded[k] / tried - list[k]);
-    if (least < 0 || error < least) {
-      least = error;
-      best = tried;
-    }
-  }
-  return best;
-}
-
-/// Unit in the last place of a rounded value.
-double unit_of(OperandType type, double value) {
-  return std::max(smallest_value(type), std::ldexp(1.0, std::ilogb(value) - digits_of(type) + 1));
-}
-
-/// Moves weights of the last term by their last digit, an offset and its opposite alike, those first that are
-/// rounded least well, until they sum to `target` as nearly as constant cells need that are rounded
-/// afterwards. `list` has the exact values.
-void balance_list(OperandType type, const List& list, double target, std::vector<List>& terms) {
-  constexpr int most_moves = 64;
-  const double near = target * rounding_error(type) / 4;
-  List& last = terms.back();
-  for (int move = 0; move < most_moves; ++move) {
-    const List total = total_of(terms);
-    const double missing = target - sum_of(total);
-    if (std::fabs(missing) <= near) return;
-    double least = 0;
-    std::size_t best = last.size();
-    for (std::size_t i = 0; 2 * i < last.size(); ++i) {
-      const std::size_t other = last.size() - 1 - i;
-      double step = 0;
-      double cost = 0;
-      for (const std::size_t k : {i, other}) {
-        if (last[k] == 0 || (k == other && other == i && step != 0)) continue;
-        const double unit = std::copysign(unit_of(type, last[k]), missing);
-        step += unit;
-        cost += std::fabs(total[k] + unit - list[k]) - std::fabs(total[k] - list[k]);
-      }
-      const double gain = std::fabs(missing) - std::fabs(missing - step);
-      if (gain <= 0) continue;
-      if (best == last.size() || cost / gain < least) {
-        least = cost / gain;
-        best = i;
-      }
-    }
-    if (best == last.size()) return;
-    for (const std::size_t k : {best, last.size() - 1 - best}) {
-      if (last[k] == 0 || (k != best && 2 * best + 1 == last.size())) continue;
-      last[k] = round_to(type, last[k] + std::copysign(unit_of(type, last[k]), missing));
-      if (2 * best + 1 == last.size()) break;
-    }
-  }
-}
-
-/// Do the values of a list sum up, not cancel?
-bool sums_up(const List& list) {
-  return std::fabs(sum_of(list)) > magnitude_of(list) / 2;
-}
-
-/// The pairs as terms of operands. Lists along x are at most 1 in sum of magnitudes, so that what passes
-/// between the lists is finite where the field is.
-LowRank round_pairs(OperandType type, const SingularValues& values, int pairs, int terms) {
-  // Sums of pass y are f32, which bf16 fields fill: there the lists along y are below 1 in sum, too.
-  constexpr double largest_y = 256;
-  LowRank result;
-  result.type = type;
-  result.terms = terms;
-  double product = 0;  // of the scales of both lists, of all pairs alike
-  for (int pair = 0; pair < pairs; ++pair) {
-    List x = values.right[pair];
-    List y = values.left[pair];
-    if (sum_of(x) < 0) {
-      for (double& value : x) value = -value;
-      for (double& value : y) value = -value;
-    }
-    for (double& value : y) value *= values.value[pair];
-    const bool balanced = pair == 0 && sums_up(x);
-    const double share = std::fabs(sum_of(x)) / magnitude_of(x);
-    const double target = balanced ? std::ldexp(1.0, std::ilogb(share)) : 0;
-    const double x_scale = balanced ? target / sum_of(x) : best_scale(type, x, 0.5 / magnitude_of(x), terms);
-    ListPair rounded;
-    rounded.x = round_list(type, x, x_scale, terms);
-    if (balanced) {
-      List exact = x;
-      for (double& value : exact) value *= x_scale;
-      balance_list(type, exact, target, rounded.x);
-    }
-    if (pair == 0) {
-      double largest = 0;
-      for (const double value : y) largest = std::max(largest, std::fabs(value));
-      const double y_scale = type == OperandType::f16 ? largest_y / largest / 2 : 0.25 / magnitude_of(y);
-      product = x_scale * best_scale(type, y, y_scale, terms);
-    }
-    rounded.y = round_list(type, y, product / x_scale, terms);
-    result.pairs.push_back(std::move(rounded));
-  }
-  result.scale = 1 / product;
-  return result;
 }
 
 /// The pairs that a sweep takes, cut to the offsets that it keeps.
@@ -320,21 +175,6 @@ SingularValues cut_values(const SingularValues& values, const TapRange& rows, co
   return kept;
 }
 
-bool is_even(const spec::StencilSpec& spec, int axis) {
-  return std::all_of(spec.taps.begin(), spec.taps.end(), [&](const spec::Tap& tap) {
-    spec::Offset opposite = tap.at;
-    opposite[axis] = -opposite[axis];
-    return std::any_of(spec.taps.begin(), spec.taps.end(), [&](const spec::Tap& other) {
-      return other.at == opposite && other.weight == tap.weight;
-    });
-  });
-}
-
-bool reaches_one(const spec::StencilSpec& spec, int axis) {
-  return std::all_of(spec.taps.begin(), spec.taps.end(),
-                     [&](const spec::Tap& tap) { return std::abs(tap.at[axis]) <= 1; });
-}
-
 /// Column k of an operand of pass x as a column of a chunk: a lane's four inputs are neighbours.
 int input_of(int k) {
   return 4 * (k % 8 / 2) + k % 2 + (k < 8 ? 0 : 2);
@@ -372,119 +212,15 @@ int most_terms(const spec::StencilSpec& spec) {
   return spec.storage == spec::Storage::f16 ? 2 : 3;
 }
 
-}  // namespace
-
-Matrix compose_taps(const Operator& op) {
-  const auto [z, low_y, low_x] = op.reach_low;
-  const auto [z_high, high_y, high_x] = op.reach_high;
-  static_cast<void>(z);
-  static_cast<void>(z_high);
-  Matrix composed(low_y + high_y + 1, low_x + high_x + 1);
-  composed.at(low_y, low_x) = 1;
-  for (int step = 0; step < op.steps; ++step) {
-    Matrix next(composed.rows, composed.columns);
-    for (int row = 0; row < composed.rows; ++row) {
-      for (int column = 0; column < composed.columns; ++column) {
-        const double value = composed.at(row, column);
-        if (value == 0) continue;
-        for (const spec::Tap& tap : op.step)
-          next.at(row + tap.at[spec::axis_y], column + tap.at[spec::axis_x]) += value * tap.weight;
-      }
-    }
-    composed = std::move(next);
-  }
-  return composed;
-}
-
-SingularValues singular_values(const Matrix& matrix) {
-  constexpr int most_sweeps = 40;
-  constexpr double negligible = 0x1p-46;
-  const int count = matrix.columns;
-  std::vector<List> columns(count, List(matrix.rows));
-  std::vector<List> right(count, List(count, 0.0));
-  for (int i = 0; i < count; ++i) {
-    right[i][i] = 1;
-    for (int row = 0; row < matrix.rows; ++row) columns[i][row] = matrix.at(row, i);
-  }
-  const auto product = [](const List& a, const List& b) {
-    return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
-  };
-  double largest = 0;
-  for (const List& column : columns) largest = std::max(largest, product(column, column));
-  bool rotated = true;
-  for (int sweep = 0; rotated && sweep < most_sweeps; ++sweep) {
-    rotated = false;
-    for (int i = 0; i < count; ++i) {
-      for (int j = i + 1; j < count; ++j) {
-        const double a = product(columns[i], columns[i]);
-        const double b = product(columns[j], columns[j]);
-        const double c = product(columns[i], columns[j]);
-        const double both = std::sqrt(a * b);
-        if (std::fabs(c) <= negligible * both || both <= negligible * negligible * largest) continue;
-        rotated = true;
-        const double zeta = (b - a) / (2 * c);
-        const double t = std::copysign(1.0, zeta) / (std::fabs(zeta) + std::sqrt(1 + zeta * zeta));
-        const double cosine = 1 / std::sqrt(1 + t * t);
-        const double sine = cosine * t;
-        const auto rotate = [&](List& p, List& q) {
-          for (std::size_t k = 0; k < p.size(); ++k) {
-            const double before = p[k];
-            p[k] = cosine * before - sine * q[k];
-            q[k] = sine * before + cosine * q[k];
-          }
-        };
-        rotate(columns[i], columns[j]);
-        rotate(right[i], right[j]);
-      }
-    }
-  }
-  std::vector<int> order(count);
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return product(columns[a], columns[a]) > product(columns[b], columns[b]);
-  });
-  SingularValues values;
-  for (const int i : order) {
-    const double value = std::sqrt(product(columns[i], columns[i]));
-    List left = columns[i];
-    for (double& entry : left) entry = value > 0 ? entry / value : 0;
-    values.value.push_back(value);
-    values.left.push_back(std::move(left));
-    values.right.push_back(std::move(right[i]));
-  }
-  return values;
-}
-
+/// What a spec lets composed weights differ by, as a part of the sum of their magnitudes: its tolerance, or
+/// what suits its storage; of one step, where there is none, what weights of several terms may.
 double tolerance_of(const spec::StencilSpec& spec, int steps) {
   if (spec.tolerance) return *spec.tolerance;
   if (steps == 1) return 0x1p-21;
   return spec.storage == spec::Storage::f16 ? 0x1p-13 : 0x1p-10;
 }
 
-bool commutes(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
-  switch (face.rule) {
-    case spec::BoundaryRule::halo:
-    case spec::BoundaryRule::periodic:
-      return true;
-    case spec::BoundaryRule::reflect:
-    case spec::BoundaryRule::antisymmetric:
-      return is_even(spec, axis);
-    case spec::BoundaryRule::mirror: {
-      // An axis of one cell takes that cell for what lies beyond, not what lies beyond the other face.
-      const spec::AxisBoundary& faces = spec.boundary[axis];
-      const auto turns = [](const spec::Face& side) {
-        return side.rule == spec::BoundaryRule::mirror || side.rule == spec::BoundaryRule::reflect ||
-               side.rule == spec::BoundaryRule::nearest;
-      };
-      return is_even(spec, axis) && turns(faces.low) && turns(faces.high);
-    }
-    case spec::BoundaryRule::nearest:
-      return is_even(spec, axis) && reaches_one(spec, axis);
-    case spec::BoundaryRule::constant:
-      return face.value == 0 && is_even(spec, axis) && reaches_one(spec, axis);
-  }
-  return false;
-}
+}  // namespace
 
 LowRankOffer find_low_rank(const Problem& problem) {
   const spec::StencilSpec& spec = problem.spec;
@@ -545,15 +281,6 @@ LowRankOffer find_low_rank(const Problem& problem) {
         "tolerance is {:.1e}",
         offer.low_rank.deviation, tolerance);
   return offer;
-}
-
-Matrix expand(const LowRank& low_rank) {
-  const auto rows = static_cast<int>(low_rank.pairs.front().y.front().size());
-  const auto columns = static_cast<int>(low_rank.pairs.front().x.front().size());
-  Matrix matrix(rows, columns);
-  for (const ListPair& pair : low_rank.pairs)
-    add_product(low_rank.scale, total_of(pair.y), total_of(pair.x), matrix);
-  return matrix;
 }
 
 Contraction contract_low_rank(const Problem& problem, LowRank low_rank) {

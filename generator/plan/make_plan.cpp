@@ -16,6 +16,7 @@
 #include "plan/bands.h"
 #include "plan/error_bound.h"
 #include "plan/group_taps.h"
+#include "plan/list_pairs.h"
 #include "plan/low_rank.h"
 #include "plan/row_pairs.h"
 #include "plan/stepping.h"

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "allocations.h"
+#include "host/host_points.h"
 #include "run_launch.h"
 #include "src/host_memory.h"
-#include "src/host_points.h"
 
 namespace spider::backend {
 

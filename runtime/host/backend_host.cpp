@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "host_points.h"
 #include "src/host_memory.h"
-#include "src/host_points.h"
 
 namespace spider::backend {
 

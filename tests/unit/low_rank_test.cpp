@@ -11,7 +11,10 @@
 #include "diag/diagnostic.h"
 #include "pack/pack.h"
 #include "pack/prove.h"
+#include "plan/compose.h"
+#include "plan/list_pairs.h"
 #include "plan/make_plan.h"
+#include "plan/singular_values.h"
 
 namespace spidergen::plan {
 namespace {

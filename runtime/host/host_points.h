@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "host/cells.h"
+#include "cells.h"
 
 namespace spider::backend {
 

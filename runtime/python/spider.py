@@ -26,7 +26,7 @@ import operator
 import os
 import tempfile
 import threading
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 __all__ = ["Error", "Field", "Info", "Kernel", "Library", "Points", "load"]
 
@@ -320,6 +320,37 @@ class Kernel:
         several steps have a halo (halo_of_fields). Returns `target`; with `steps`, after so many of them, whichever of the
         three holds the last one: each output becomes the input, the input `previous`, and that the output."""
         turns = steps is not None
+        sweep, views, further = self._sweep(source, target, previous, fields, scalars, turns)
+        sweep.stream = _choose_stream(stream, *views, *further)
+        if not turns:
+            self.library._check(self.library._c.spider_run(self._handle, sweep))
+            return target
+        result = _fields()
+        status = self.library._c.spider_run_steps(self._handle, sweep, _int64("steps", steps), ctypes.byref(result))
+        self.library._check(status)
+        last = ctypes.addressof(result.contents)
+        arrays = (source, target, previous)
+        return next(array for array, view in zip(arrays, views) if ctypes.addressof(view.field) == last)
+
+    def _launcher(self, source: Any, target: Any, previous: Any, fields: Sequence[Any],
+                  scalars: Sequence[float]) -> Callable[[int | None, Sequence[float]], int]:
+        """The same sweep as a function of a stream and of the scalars that gives the status, for callers who know that the
+        memory is as it was; several threads may call it."""
+        held = self._sweep(source, target, previous, fields, scalars, False)  # with the views that it points to
+        numbers = ctypes.c_double * len(scalars)
+
+        def launch(stream: int | None, scalars: Sequence[float]) -> int:
+            sweep = _Sweep.from_buffer_copy(held[0])
+            sweep.stream = stream
+            if scalars:
+                sweep.scalars = numbers(*scalars)
+            return self.library._c.spider_run(self._handle, sweep)
+
+        return launch
+
+    def _sweep(self, source: Any, target: Any, previous: Any, fields: Sequence[Any], scalars: Sequence[float],
+               turns: bool) -> tuple[_Sweep, list[_View], list[_View]]:
+        """A sweep, the views of what takes turns, and those of further fields."""
         a, b = self._view(source, read=True, written=turns), self._view(target, read=turns, written=True)
         views = [a, b]
         sweep = _Sweep(size=ctypes.sizeof(_Sweep), source=ctypes.pointer(a.field), target=ctypes.pointer(b.field))
@@ -339,16 +370,7 @@ class Kernel:
             sweep.fields = (ctypes.POINTER(_Field) * len(further))(*(ctypes.pointer(view.field) for view in further))
         if scalars:
             sweep.scalars = (ctypes.c_double * len(scalars))(*scalars)
-        sweep.stream = _choose_stream(stream, *views, *further)
-        if not turns:
-            self.library._check(self.library._c.spider_run(self._handle, sweep))
-            return target
-        result = _fields()
-        status = self.library._c.spider_run_steps(self._handle, sweep, _int64("steps", steps), ctypes.byref(result))
-        self.library._check(status)
-        last = ctypes.addressof(result.contents)
-        arrays = (source, target, previous)
-        return next(array for array, view in zip(arrays, views) if ctypes.addressof(view.field) == last)
+        return sweep, views, further
 
     def points(self, shape: Sequence[int], cells: Sequence[Sequence[int]]) -> Points:
         """Cells of arrays of this shape: sources and receivers."""

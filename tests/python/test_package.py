@@ -17,7 +17,7 @@ import zlib
 import numpy as np
 
 import spider_gen
-from spider_gen import _cache, _compilers, _picture
+from spider_gen import _arrays, _cache, _compilers, _picture
 
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 HEAT = {"stencil": "heat", "dimensions": 2, "storage": "f32", "shape": "star", "parameters": {"alpha": 0.1},
@@ -154,6 +154,91 @@ def memoryview_like(u):
         held = u
 
     return Interface()
+
+
+class Again(unittest.TestCase):
+    """Calls with memory that was seen before, as arrays on a device have them: without a second look at it."""
+
+    def setUp(self):
+        def place(array):
+            if not isinstance(array, np.ndarray):
+                return None
+            return array.ctypes.data, array.shape, array.strides, array.dtype.char, 0
+
+        for patch in (unittest.mock.patch.object(_arrays, "place_on_device", place),
+                      unittest.mock.patch.object(_arrays, "stream_on_device", lambda array: 0)):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def again(self, call):
+        with unittest.mock.patch.object(_arrays, "wrap", side_effect=AssertionError("a second look")):
+            return call()
+
+    def test_sweeps(self):
+        one, u = heat(), field()
+        out = np.empty_like(u)
+        one(u, out=out)
+        u *= 3
+        self.assertIs(self.again(lambda: one(u, out=out)), out)
+        np.testing.assert_allclose(out, step(u), rtol=1e-6)
+        for other in (field((40, 48)), u[::2]):  # other memory is looked at
+            with self.assertRaises(AssertionError):
+                self.again(lambda: one(other, out=np.empty_like(other)))
+        with self.assertRaisesRegex(ValueError, "shape"):
+            one(u, out=out[:20])
+
+    def test_updates(self):
+        wave = spider_gen.stencil(WAVE, backend="host")
+        rng = np.random.default_rng(5)
+        u, old, speed, slow = (rng.random((30, 40)).astype(np.float32) for _ in range(4))
+        start = u.copy(), old.copy()
+        wanted = []
+        for damping in (0.5, 0.25):
+            wanted.append(wave(u, u_old=old, speed=speed, damping=damping))
+        out = np.empty_like(u)
+        wave(u, out=out, u_old=old, speed=speed, damping=0.5)
+        np.testing.assert_array_equal(out, wanted[0])
+        self.again(lambda: wave(u, out=out, u_old=old, speed=speed, damping=0.25))
+        np.testing.assert_array_equal(out, wanted[1])
+        self.again(lambda: wave(u, out=out, u_old=old, speed=speed, damping=np.float64(0.5)))
+        np.testing.assert_array_equal(out, wanted[0])
+        with self.assertRaises(AssertionError):
+            self.again(lambda: wave(u, out=out, u_old=old, speed=slow, damping=0.5))
+        with self.assertRaises(AssertionError):
+            self.again(lambda: wave(u, out=out, u_old=speed, speed=old, damping=0.5))
+        with self.assertRaisesRegex(TypeError, "needs damping"):
+            wave(u, out=out, u_old=old, speed=speed)
+        # In place, turn about.
+        once = wave.iterate(start[0], 4, u_old=start[1], speed=speed, damping=0.5)
+        for turn in range(4):
+            call = lambda: wave(u, out=old, u_old=old, speed=speed, damping=0.5)  # noqa: B023
+            call() if turn < 2 else self.again(call)
+            u, old = old, u
+        np.testing.assert_array_equal((u, old), once)
+
+    def test_halo_faces_are_looked_at(self):
+        one = spider_gen.stencil({**HEAT, "boundary": "halo"}, backend="host")
+        padded = field((12, 14))
+        out = np.empty((10, 12), np.float32)
+        for _ in range(2):
+            one(padded[1:-1, 1:-1], out=out)
+        with self.assertRaisesRegex(ValueError, "halo"):
+            one(np.ascontiguousarray(padded[1:-1, 1:-1]), out=out)
+
+    def test_points(self):
+        one, u = heat(), np.zeros((30, 40), np.float32)
+        points = one.points(u.shape, [(3, 4), (29, 39)])
+        trace, values = np.zeros((3, 2), np.float32), np.float32([1, 2])
+        points.add(u, values)
+        values *= 2
+        self.again(lambda: points.add(u, values))
+        np.testing.assert_array_equal((u[3, 4], u[29, 39], u.sum()), (3, 6, 9))
+        points.read(u, out=trace[0])
+        u *= 2
+        self.again(lambda: points.read(u, out=trace[2]))
+        np.testing.assert_array_equal(trace, [[3, 6], [0, 0], [6, 12]])
+        with self.assertRaisesRegex(ValueError, "there are 2 points, and 1 values"):
+            points.read(u, out=trace[0, :1])
 
 
 WAVE = {"stencil": "wave", "dimensions": 2, "storage": "f32", "shape": "star", "boundary": {"constant": 0}, "previous": "u_old",

@@ -183,17 +183,16 @@ def wrap(array: Any) -> Array:
     raise TypeError(f"a {type(array).__name__} is no array: pass one of NumPy, CuPy, PyTorch, or one with DLPack")
 
 
-def place_on_device(array: Any) -> tuple[Any, int] | None:
-    """What of an array of CuPy or PyTorch on the current device decides how a kernel takes it, quickly, and the stream that
-    its library is on; None for all others."""
+def place_on_device(array: Any) -> tuple[Any, ...] | None:
+    """What of an array of CuPy or PyTorch on the current device decides how a kernel takes it, quickly, its address first;
+    None for all others."""
     library = type(array).__module__.partition(".")[0]
     if library == "cupy":
         import cupy
 
         if not isinstance(array, cupy.ndarray) or array.device.id != cupy.cuda.runtime.getDevice():
             return None
-        return ((array.data.ptr, array.shape, array.strides, array.dtype.char, array.device.id),
-                cupy.cuda.get_current_stream().ptr)
+        return array.data.ptr, array.shape, array.strides, array.dtype.char, array.device.id
     if library == "torch":
         import torch
 
@@ -202,9 +201,19 @@ def place_on_device(array: Any) -> tuple[Any, int] | None:
         device = array.get_device()
         if device != torch.cuda.current_device():
             return None
-        return ((array.data_ptr(), array.shape, array.stride(), array.dtype, device),
-                torch.cuda.current_stream(device).cuda_stream)
+        return array.data_ptr(), array.shape, array.stride(), array.dtype, device
     return None
+
+
+def stream_on_device(array: Any) -> int:
+    """The stream that the library of such an array is on."""
+    if type(array).__module__.partition(".")[0] == "cupy":
+        import cupy
+
+        return cupy.cuda.get_current_stream().ptr
+    import torch
+
+    return torch.cuda.current_stream(array.get_device()).cuda_stream
 
 
 def _from_dlpack(array: Any) -> Array:

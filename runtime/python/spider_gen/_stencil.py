@@ -67,7 +67,7 @@ class Stencil:
         self._backend = backend
         self._generated = _generator.generate(spec)
         self._kernels: dict[str, tuple[Any, Any]] = {}  # by back end: library and kernel
-        self._launches: dict[Any, Any] = {}  # kernels and fields by the places of input and output
+        self._launches: dict[Any, Any] = {}  # by the places of what a sweep is given
         self._loading = threading.Lock()
 
     def __repr__(self) -> str:
@@ -116,7 +116,7 @@ class Stencil:
         TypeError: no array, another type of elements, `u` and `out` in different places. ValueError: another number of
         dimensions or shape, a read-only `out`, overlap, x not contiguous.
         """
-        if out is not None and not given and self._launch_again(u, out, stream):
+        if out is not None and self._launch_again(u, out, stream, given):
             return out
         source = _arrays.wrap(u)
         library, kernel = self._kernel_for(source)
@@ -133,36 +133,41 @@ class Stencil:
                     _in_python(kernel.run, source.view, target.view, *further.views(), None, stream)
                 else:
                     _in_python(kernel.apply, source.view, target.view, stream)
-                    self._remember(kernel, source, target)
+                if out is not None:
+                    self._remember(kernel, source, target, given, further)
         return target.given
 
-    def _launch_again(self, u: Any, out: Any, stream: Any) -> bool:
+    def _launch_again(self, u: Any, out: Any, stream: Any, given: Mapping[str, Any]) -> bool:
         """Launches what the same memory was launched with before, without looking at the arrays again."""
-        if not self._launches:
+        found = self._launches and self._launches.get(self._places(u, out, given))
+        if not found:
             return False
-        source, target = _arrays.place_on_device(u), _arrays.place_on_device(out)
-        if source is None or target is None:
-            return False
-        found = self._launches.get((source[0], target[0]))
-        if found is None:
-            return False
-        kernel, a, b = found
-        handle = source[1] if stream is None else spider._stream_handle(stream)
-        status = kernel.library._c.spider_apply(kernel._handle, a, b, handle)
+        kernel, launch = found
+        handle = _arrays.stream_on_device(u) if stream is None else spider._stream_handle(stream)
+        status = launch(handle, [float(given[name]) for name in kernel.info.scalars])
         if status != 0:
             _in_python(kernel.library._check, status)
         return True
 
-    def _remember(self, kernel: Any, source: _arrays.Array, target: _arrays.Array) -> None:
+    @staticmethod
+    def _places(u: Any, out: Any, given: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        """What decides how a kernel takes all this, whatever the values; None where an array is not on the current device."""
+        places = [_arrays.place_on_device(u), _arrays.place_on_device(out)]
+        for name, value in given.items():
+            places += (name,) if isinstance(value, (int, float)) else (name, _arrays.place_on_device(value))
+        return None if None in places else tuple(places)
+
+    def _remember(self, kernel: Any, source: _arrays.Array, target: _arrays.Array, given: Mapping[str, Any],
+                  further: _Further) -> None:
         # Whether cells around an array are its own, an address does not tell.
-        if kernel.info.on_host or any(map(any, kernel.halo(*source.shape))):
+        if any(map(any, (*kernel.halo(*source.shape), *kernel.halo_of_fields(*source.shape)))):
             return
-        places = _arrays.place_on_device(source.given), _arrays.place_on_device(target.given)
-        if None in places:
+        places = self._places(source.given, target.given, given)
+        if places is None:
             return
         if len(self._launches) >= _MOST_LAUNCHES:
             self._launches.clear()
-        self._launches[places[0][0], places[1][0]] = (kernel, kernel._view(source.view).field, kernel._view(target.view).field)
+        self._launches[places] = kernel, kernel._launcher(source.view, target.view, *further.views())
 
     update = __call__
 
@@ -318,6 +323,7 @@ class Points:
         self._stencil = stencil
         self._shape, self._cells = tuple(shape), [tuple(cell) for cell in cells]
         self._by_place: dict[Any, Any] = {}  # by device
+        self._accesses: dict[Any, Any] = {}  # by the place of the array and the kind of the values
 
     def __len__(self) -> int:
         return len(self._cells)
@@ -326,6 +332,8 @@ class Points:
         """Adds values[i] to cell i of the array, in place. Cells that are listed more than once add up in the order of the list,
         rounded once. `values` are f32 (f64 for f64 arrays), on the device if `u` is there; on the host anything that NumPy makes
         an array of. Returns `u`. Errors as those of a sweep; a cell outside is a ValueError."""
+        if self._access_again("spider_points_add", u, values, stream):
+            return u
         array = _arrays.wrap(u)
         with array.here():
             points = self._of(array)
@@ -333,17 +341,45 @@ class Points:
                 values = numpy.ascontiguousarray(values, _arrays.NUMBERS[points.kernel.info.accumulate])
             stream = array.stream() if stream is None else stream
             _in_python(points.add, array.view, _arrays.wrap(values).view, stream)
+            self._remember(points, u, array, values)
         return u
 
     def read(self, u: Any, out: Any = None, stream: Any = None) -> Any:
         """What the cells hold, exactly: `out`, e.g. a row of a larger array, or a new array of the same library."""
+        if out is not None and self._access_again("spider_points_read", u, out, stream):
+            return out
         array = _arrays.wrap(u)
         with array.here():
             points = self._of(array)
             numbers = array.numbers(len(self), points.kernel.info.accumulate) if out is None else _arrays.wrap(out)
             stream = array.stream() if stream is None else stream
             _in_python(points.read, array.view, numbers.view, stream)
+            self._remember(points, u, array, numbers.given)
         return numbers.given
+
+    def _access_again(self, call: str, u: Any, values: Any, stream: Any) -> bool:
+        """The same with an array and a kind of values that were checked before."""
+        if not self._accesses:
+            return False
+        cells, numbers = _arrays.place_on_device(u), _arrays.place_on_device(values)
+        found = cells and numbers and self._accesses.get((cells, numbers[1:]))
+        if not found:
+            return False
+        points, field = found
+        handle = _arrays.stream_on_device(u) if stream is None else spider._stream_handle(stream)
+        library = points.kernel.library
+        status = getattr(library._c, call)(points._memory, field, numbers[0], handle)
+        if status != 0:
+            _in_python(library._check, status)
+        return True
+
+    def _remember(self, points: Any, u: Any, array: _arrays.Array, values: Any) -> None:
+        cells, numbers = _arrays.place_on_device(u), _arrays.place_on_device(values)
+        if cells is None or numbers is None:
+            return
+        if len(self._accesses) >= _MOST_LAUNCHES:
+            self._accesses.clear()
+        self._accesses[cells, numbers[1:]] = points, points.kernel._view(array.view).field
 
     def _of(self, array: _arrays.Array) -> Any:
         """The points where the array is: those of the host are computed there."""

@@ -15,8 +15,41 @@
 namespace spider {
 inline namespace device_1 {
 
-/// The measures of a tile whose `rows` are the rows of a warp, `warps_down` one below the other.
-template <class Stencil>
+/// The rules of an axis as tiles see them. Weights that are even along it and reach one cell keep a field
+/// that is turned round at a face what it is, so that cells beyond are stepped like others; `nearest` is
+/// `reflect` then.
+struct SteppedAxis {
+  AxisRules rules;
+  bool turns;  ///< beyond a face that folds there are the field's cells, turned round, at every step
+
+  SPIDER_DEVICE constexpr bool ends_low() const { return !turns && !goes_on(rules.low); }
+  SPIDER_DEVICE constexpr bool ends_high() const { return !turns && !goes_on(rules.high); }
+};
+
+/// May cells beyond such a face be stepped like others, if weights are even?
+SPIDER_DEVICE constexpr bool can_turn(FaceRule rule) {
+  return goes_on(rule) || folds(rule) || rule == FaceRule::nearest;
+}
+
+/// An axis turns where both faces let it.
+SPIDER_DEVICE constexpr SteppedAxis stepped_axis(AxisRules rules, bool is_even) {
+  if (!is_even || !can_turn(rules.low) || !can_turn(rules.high)) return {rules, false};
+  if (rules.low == FaceRule::nearest) rules.low = FaceRule::reflect;
+  if (rules.high == FaceRule::nearest) rules.high = FaceRule::reflect;
+  return {rules, folds(rules.low) || folds(rules.high)};
+}
+
+/// The index of the field's cell, or the halo's, that lies at index i of an axis that turns.
+SPIDER_DEVICE constexpr std::int32_t turn_index(AxisRules rules, std::int32_t i, std::int32_t extent) {
+  // A single cell is shown again by a mirror as by `reflect`, and what lies behind it is turned round there.
+  if (extent == 1 && rules.low == FaceRule::mirror) rules.low = FaceRule::reflect;
+  if (extent == 1 && rules.high == FaceRule::mirror) rules.high = FaceRule::reflect;
+  return map_index(rules, i, extent).index;
+}
+
+/// The measures of a tile whose `rows` are the rows of a warp, `warps_down` one below the other. `is_even`:
+/// weights are even along all axes and reach one cell.
+template <class Stencil, bool is_even = false>
 struct StepShape {
   using Cells = typename Stencil::Cells;
   static constexpr int columns = 4;  ///< of a lane
@@ -29,12 +62,21 @@ struct StepShape {
   static constexpr int ry = larger(Stencil::row_high, -Stencil::row_low);
   static constexpr int rx = larger(Stencil::column_high, -Stencil::column_low);
 
-  static constexpr AxisRules z_rules = Stencil::plane_rules();
-  static constexpr AxisRules y_rules = Stencil::row_rules();
-  static constexpr AxisRules x_rules = Stencil::column_rules();
-  static constexpr bool front_acts = !goes_on(z_rules.low), back_acts = !goes_on(z_rules.high);
-  static constexpr bool rows_end = !goes_on(y_rules.low) || !goes_on(y_rules.high);
-  static constexpr bool columns_end = !goes_on(x_rules.low) || !goes_on(x_rules.high);
+  // Functions, and constants for what the compiler decides: device code has no addresses of constants.
+  SPIDER_DEVICE static constexpr SteppedAxis planes() {
+    return stepped_axis(Stencil::plane_rules(), is_even);
+  }
+  SPIDER_DEVICE static constexpr SteppedAxis lines() { return stepped_axis(Stencil::row_rules(), is_even); }
+  SPIDER_DEVICE static constexpr SteppedAxis across() {
+    return stepped_axis(Stencil::column_rules(), is_even);
+  }
+  static constexpr SteppedAxis z_axis = stepped_axis(Stencil::plane_rules(), is_even);
+  static constexpr SteppedAxis y_axis = stepped_axis(Stencil::row_rules(), is_even);
+  static constexpr SteppedAxis x_axis = stepped_axis(Stencil::column_rules(), is_even);
+  static constexpr AxisRules z_rules = z_axis.rules, y_rules = y_axis.rules, x_rules = x_axis.rules;
+  static constexpr bool front_acts = z_axis.ends_low(), back_acts = z_axis.ends_high();
+  static constexpr bool rows_end = y_axis.ends_low() || y_axis.ends_high();
+  static constexpr bool columns_end = x_axis.ends_low() || x_axis.ends_high();
 
   static constexpr int width = 32 * columns;
   static constexpr int height = warps_down * rows;
@@ -59,9 +101,9 @@ struct StepShape {
 /// - sources: where the tile's rows of the input are listed there, 4 bytes each;
 /// - first_plane: streams begin at it or behind it where the field ends at the low face along z;
 /// - streams_faces: do planes beyond such a face come as others do?
-template <class Stencil, class Layout>
-struct StepTile : StepShape<Stencil> {
-  using Shape = StepShape<Stencil>;
+template <class Stencil, class Layout, bool is_even = false>
+struct StepTile : StepShape<Stencil, is_even> {
+  using Shape = StepShape<Stencil, is_even>;
   using Cells = typename Stencil::Cells;
   using Element = typename Cells::Element;
   using Shared = device::Shared;
@@ -92,10 +134,12 @@ struct StepTile : StepShape<Stencil> {
     Range plain;        ///< planes that are read from where they are
   };
 
-  SPIDER_DEVICE static Range readable_of(const AxisRules& rules, const SweepArguments& f, int axis, int low,
+  SPIDER_DEVICE static Range readable_of(const SteppedAxis& along, const SweepArguments& f, int axis, int low,
                                          int high) {
     const FarSpan box{f.box.offset[axis], f.box.offset[axis] + f.box.extent[axis]};
-    const FarSpan span = find_readable(rules, box, steps * low, steps * high, f.extent[axis]);
+    const FarSpan reached{box.begin + steps * low, box.end + steps * high};
+    const FarSpan span =
+        along.turns ? reached : find_readable(along.rules, box, steps * low, steps * high, f.extent[axis]);
     return {static_cast<std::int32_t>(span.begin), static_cast<std::int32_t>(span.end)};
   }
 
@@ -124,14 +168,14 @@ struct StepTile : StepShape<Stencil> {
     w.y0 = first_row + down * useful_rows - lost_rows;
     w.start = w.stored[0].begin - lost_planes;
     if (front_acts && w.start < Layout::first_plane) w.start = Layout::first_plane;
-    constexpr AxisRules of_planes = Stencil::plane_rules();
-    constexpr AxisRules of_rows = Stencil::row_rules();
-    constexpr AxisRules of_columns = Stencil::column_rules();
+    constexpr SteppedAxis of_planes = Shape::planes();
+    constexpr SteppedAxis of_rows = Shape::lines();
+    constexpr SteppedAxis of_columns = Shape::across();
     w.readable[0] = readable_of(of_planes, f, 0, Stencil::plane_low, Stencil::plane_high);
     w.readable[1] = readable_of(of_rows, f, 1, Stencil::row_low, Stencil::row_high);
     w.plain = w.readable[0];
-    if (of_planes.low != FaceRule::halo && w.plain.begin < 0) w.plain.begin = 0;
-    if (of_planes.high != FaceRule::halo && w.plain.end > w.extent[0]) w.plain.end = w.extent[0];
+    if (of_planes.rules.low != FaceRule::halo && w.plain.begin < 0) w.plain.begin = 0;
+    if (of_planes.rules.high != FaceRule::halo && w.plain.end > w.extent[0]) w.plain.end = w.extent[0];
     w.readable[2] = readable_of(of_columns, f, 2, Stencil::column_low, Stencil::column_high);
     return true;
   }
@@ -169,7 +213,7 @@ struct StepTile : StepShape<Stencil> {
   };
 
   SPIDER_DEVICE static Piece plan_copies(const SweepArguments& f, const Walk& w) {
-    constexpr AxisRules rules = Stencil::column_rules();
+    constexpr AxisRules rules = Shape::across().rules;
     Piece piece;
     const std::int32_t x = w.x0 + columns * device::lane_index();
     piece.from = static_cast<std::int32_t>(wrap_index(rules, x, w.extent[2]));
@@ -185,10 +229,12 @@ struct StepTile : StepShape<Stencil> {
   }
 
   /// What of an axis is read for index i; where there is nothing, or nothing is needed, any index will do.
-  SPIDER_DEVICE static std::int32_t find_input(const AxisRules& rules, const Range& readable, std::int32_t i,
-                                               std::int32_t extent) {
+  SPIDER_DEVICE static std::int32_t find_input(const SteppedAxis& along, const Range& readable,
+                                               std::int32_t i, std::int32_t extent) {
+    const AxisRules& rules = along.rules;
     if (i < readable.begin) i = readable.begin;
     if (i >= readable.end) i = readable.end - 1;
+    if (along.turns) return turn_index(rules, i, extent);
     i = static_cast<std::int32_t>(wrap_index(rules, i, extent));
     if (holds_index(rules, i, extent)) return i;
     return i < 0 ? 0 : extent - 1;
@@ -218,13 +264,13 @@ struct StepTile : StepShape<Stencil> {
                                           columns * Cells::element_bytes * device::lane_index());
     std::int32_t z = w.start + b;
     if (z < w.plain.begin || z >= w.plain.end) {
-      constexpr AxisRules rules = Stencil::plane_rules();
-      const MappedIndex source = find_plane(w, z);
+      constexpr SteppedAxis along = Shape::planes();
+      const MappedIndex source = along.turns ? MappedIndex{z, false, 0} : find_plane(w, z);
       if (streams_faces && source.constant) {
         fill_input(w, slot, source.value);
         return;
       }
-      z = find_input(rules, w.readable[0], source.constant ? z : source.index, w.extent[0]);
+      z = find_input(along, w.readable[0], source.constant ? z : source.index, w.extent[0]);
     }
     const Element* const plane = static_cast<const Element*>(f.input) + z * f.input_stride[0];
     if constexpr (whole) {
@@ -286,9 +332,9 @@ struct StepTile : StepShape<Stencil> {
 
   /// Lists the rows of the input, by all threads of the block.
   SPIDER_DEVICE static void list_sources(const Walk& w) {
-    constexpr AxisRules rules = Stencil::row_rules();
+    constexpr SteppedAxis along = Shape::lines();
     for (int j = thread_index(); j < height; j += warps * 32) {
-      const std::int32_t y = find_input(rules, w.readable[1], w.y0 + j, w.extent[1]);
+      const std::int32_t y = find_input(along, w.readable[1], w.y0 + j, w.extent[1]);
       device::store_shared(static_cast<Shared>(sources + 4 * j), static_cast<std::uint32_t>(y));
     }
   }

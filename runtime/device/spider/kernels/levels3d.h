@@ -7,9 +7,11 @@
 /// barrier, then each is added to the sum of its own plane. Between warps only their first and last rows go
 /// through shared memory.
 ///
-/// Faces. Cells beyond `halo` and `periodic` ones are stepped like others. Beyond the others they are set in
-/// registers before they are added: a column and a row of the tile at every step, and along z the plane that
-/// is given and the one before it.
+/// Faces. Cells beyond `halo` and `periodic` ones are stepped like others; where all neighbours have one
+/// weight
+/// (`cross`) so are those beyond faces that turn the field round, whose input is the field's, turned round.
+/// Beyond the others they are set in registers before they are added: a column and a row of the tile at every
+/// step, and along z the plane that is given and the one before it.
 ///
 /// A `Stencil` has, as static members:
 /// - Cells: of spider/cells.h;
@@ -56,8 +58,11 @@ sweep_levels3d(const SweepArguments field) {
 }
 
 template <class Stencil>
-struct Levels3dLayout : StepShape<Stencil> {
-  using Shape = StepShape<Stencil>;
+using LevelShape = StepShape<Stencil, Stencil::form == LevelForm::cross>;
+
+template <class Stencil>
+struct Levels3dLayout : LevelShape<Stencil> {
+  using Shape = LevelShape<Stencil>;
   static constexpr int warps = Shape::warps_down;
   static constexpr int margin_rows = 0;
   /// The plane before the newest is read once more, and its rows by neighbours until the next barrier.
@@ -71,9 +76,10 @@ struct Levels3dLayout : StepShape<Stencil> {
 };
 
 template <class Stencil>
-struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>> {
+struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == LevelForm::cross> {
   using Layout = Levels3dLayout<Stencil>;
-  using Tile = StepTile<Stencil, Layout>;
+  using Shape = LevelShape<Stencil>;
+  using Tile = StepTile<Stencil, Layout, Stencil::form == LevelForm::cross>;
   using Cells = typename Stencil::Cells;
   using Element = typename Cells::Element;
   using Shared = device::Shared;
@@ -87,7 +93,10 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>> {
   static constexpr int origin =
       (Layout::sources + 4 * Tile::height + 15) / 16 * 16;  ///< column and row of the tile's first
   static constexpr int ranges = origin + 16;                ///< as find_way says
-  static constexpr int shared_bytes = ranges + 16;
+  static constexpr int turned = ranges + 16;                ///< as list_turned says
+  static constexpr int side_cells = rows * steps;           ///< of a warp, beyond a face
+  static constexpr int shared_bytes = turned + (Shape::x_axis.turns ? warps * 2 * side_cells * 4 : 0);
+  static_assert(Tile::input_bytes <= 0x10000, "places in a plane are listed with 16 bits");
   static_assert(rows >= 2, "a row beyond a face is set from one of the warp or next to it");
 
   /// Of each step's input: the cells of its newest plane, and what its result there is so far.
@@ -139,16 +148,21 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>> {
     std::int32_t start;         ///< the first of them
     std::int32_t column;        ///< of the input, the lane's first
     std::uint32_t stored_rows;  ///< of the warp, bits
-    std::uint32_t flags;
-    Shared lane_row;    ///< the lane's cells of the warp's first row in a plane of the input
-    Shared lane_edges;  ///< and among those handed on
-    Element* output;    ///< where the lane's first cell of the next plane goes
+    std::uint32_t cells;        ///< what the lane stores and reads, bits
+    std::uint32_t flags;        ///< of the warp
+    std::int32_t turned;        ///< how many cells list_turned lists
+    Shared lane_row;            ///< the lane's cells of the warp's first row in a plane of the input
+    Shared lane_edges;          ///< and among those handed on
+    Element* output;            ///< where the lane's first cell of the next plane goes
   };
 
-  // Flags. The lowest bits: columns of the lane that are stored.
-  static constexpr std::uint32_t stored_cells = (1U << columns) - 1;
-  static constexpr std::uint32_t stores_vectors = 0x100U, reads_columns = 0x200U;
-  static constexpr std::uint32_t at_columns = 0x400U, at_rows = 0x800U;  ///< cells beyond such a face
+  // Bits of a lane. The lowest: columns that are stored.
+  static constexpr std::uint32_t stored_cells = (1U << columns) - 1, reads_columns = 0x100U;
+  // Flags of a warp.
+  static constexpr std::uint32_t stores_vectors = 1U;
+  static constexpr std::uint32_t at_columns = 2U;         ///< the tile has cells beyond a face where x ends
+  static constexpr std::uint32_t at_rows = 4U;            ///< the warp has a row at a face where y ends
+  static constexpr std::uint32_t has_rows_in_place = 8U;  ///< those it requests follow each other
 
   // Rows.
 
@@ -159,6 +173,14 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>> {
       const device::Pair v = device::load_shared_pair(from);
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) u[c] = Cells::number(v.word[c / 2], c % 2);
+    }
+  }
+
+  SPIDER_DEVICE static Element load_cell(Shared from) {
+    if constexpr (Cells::element_bytes == 4) {
+      return device::load_shared_word(from);
+    } else {
+      return device::load_shared_half(from);
     }
   }
 
@@ -177,6 +199,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>> {
 
   SPIDER_DEVICE static float take(float v, int source) {
     return device::float_of(device::take_from_lane(device::bits_of(v), source));
+  }
+
+  /// What all lanes have alike; the compiler sees that they stay together.
+  SPIDER_DEVICE static std::int32_t same_in_warp(std::int32_t value) {
+    return static_cast<std::int32_t>(device::largest_in_warp(static_cast<std::uint32_t>(value)));
   }
 
   // Along z.
@@ -282,41 +309,54 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>> {
 
   // In a plane.
 
-  /// Sets the column beyond a face, of all rows of a step.
+  /// Sets the column before the low face, of all steps; lane `is_here` has it last.
   template <int level>
-  SPIDER_DEVICE static void set_columns(std::int32_t end, std::int32_t x0, Row (&u)[rows]) {
-    const int lane = device::lane_index();
-    if constexpr (!goes_on(x_rules.low)) {
-      if (x0 < 0) {
-        const MappedIndex from = beyond_columns(-1, end);
-        const bool is_here = lane == (-x0 - 1) / columns;
-        SPIDER_UNROLL
-        for (int i = 0; i < rows; ++i) {
-          const float taken = take(from.index == 1 ? u[i][1] : u[i][0], lane + 1);
-          if (is_here) u[i][columns - 1] = from.constant ? constant_of<level>(from) : taken;
-        }
-      }
+  SPIDER_DEVICE static void set_low_column(const MappedIndex& from, bool is_here, Planes& cells) {
+    SPIDER_UNROLL
+    for (int i = 0; i < rows; ++i) {
+      Row& u = cells[level][i];
+      const float taken = take(from.index == 1 ? u[1] : u[0], device::lane_index() + 1);
+      if (is_here) u[columns - 1] = from.constant ? constant_of<level>(from) : taken;
     }
-    if constexpr (!goes_on(x_rules.high)) {
+    if constexpr (level + 1 < steps) set_low_column<level + 1>(from, is_here, cells);
+  }
+
+  /// Sets the column behind the high face, of all steps; lane `is_here` has it as its column c.
+  template <int level, int c>
+  SPIDER_DEVICE static void set_high_column(const MappedIndex& from, bool is_last, bool is_here,
+                                            Planes& cells) {
+    SPIDER_UNROLL
+    for (int i = 0; i < rows; ++i) {
+      Row& u = cells[level][i];
+      // The last column or the last but one, of this lane or the one before.
+      float taken = 0;
+      if constexpr (c < 2)
+        taken = take(c == 0 && !is_last ? u[columns - 2] : u[columns - 1], device::lane_index() + 31);
+      const float last = c == 0 ? taken : u[c > 0 ? c - 1 : 0];
+      const float other = c < 2 ? taken : u[c > 1 ? c - 2 : 0];
+      if (is_here) u[c] = from.constant ? constant_of<level>(from) : (is_last ? last : other);
+    }
+    if constexpr (level + 1 < steps) set_high_column<level + 1, c>(from, is_last, is_here, cells);
+  }
+
+  template <int c>
+  SPIDER_DEVICE static void set_high_columns(std::int32_t end, std::int32_t place, Planes& cells) {
+    if (place % columns == c) {
+      const MappedIndex from = beyond_columns(end, end);
+      set_high_column<0, c>(from, from.index == end - 1, device::lane_index() == place / columns, cells);
+    } else if constexpr (c + 1 < columns) {
+      set_high_columns<c + 1>(end, place, cells);
+    }
+  }
+
+  SPIDER_DEVICE static void set_columns(std::int32_t end, std::int32_t x0, Planes& cells) {
+    if constexpr (Shape::x_axis.ends_low()) {
+      if (x0 < 0)
+        set_low_column<0>(beyond_columns(-1, end), device::lane_index() == (-x0 - 1) / columns, cells);
+    }
+    if constexpr (Shape::x_axis.ends_high()) {
       const std::int32_t place = end - x0;
-      if (place >= 0 && place < width) {
-        const MappedIndex from = beyond_columns(end, end);
-        const bool is_here = lane == place / columns;
-        const int column = place % columns;
-        const bool is_last = from.index == end - 1;
-        SPIDER_UNROLL
-        for (int c = 0; c < columns; ++c) {
-          if (c != column) continue;
-          SPIDER_UNROLL
-          for (int i = 0; i < rows; ++i) {
-            // The last column, or the last but one.
-            const float left = take(c == 0 && !is_last ? u[i][columns - 2] : u[i][columns - 1], lane + 31);
-            const float last = c == 0 ? left : u[i][c > 0 ? c - 1 : 0];
-            const float other = c < 2 ? left : u[i][c > 1 ? c - 2 : 0];
-            if (is_here) u[i][c] = from.constant ? constant_of<level>(from) : (is_last ? last : other);
-          }
-        }
-      }
+      if (place >= 0 && place < width) set_high_columns<0>(end, place, cells);
     }
   }
 
@@ -345,7 +385,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>> {
   template <int level>
   SPIDER_DEVICE static void set_rows(std::int32_t end, std::int32_t y, Row (&u)[rows], Row& above,
                                      Row& below) {
-    if constexpr (!goes_on(y_rules.low)) {
+    if constexpr (Shape::y_axis.ends_low()) {
       if (y <= 0 && y > -rows - 1) {
         const MappedIndex from = beyond_rows(-1, end);
         SPIDER_UNROLL
@@ -354,7 +394,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>> {
         }
       }
     }
-    if constexpr (!goes_on(y_rules.high)) {
+    if constexpr (Shape::y_axis.ends_high()) {
       if (y <= end && y + rows >= end) {
         const MappedIndex from = beyond_rows(end, end);
         SPIDER_UNROLL
@@ -405,9 +445,9 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>> {
     }
   }
 
-  template <int level>
-  SPIDER_DEVICE static void add_levels(const SweepArguments& f, std::uint32_t flags, const Place& at,
-                                       Planes& cells, Planes& sums) {
+  template <int level, bool near_face>
+  SPIDER_DEVICE static void add_levels(const SweepArguments& f, const Place& at, Planes& cells,
+                                       Planes& sums) {
     const int warp = device::warp_index();
     Row above;
     Row below;
@@ -420,36 +460,92 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>> {
       load_row(own - static_cast<Shared>(warp > 0 ? warp_edges - Tile::row_bytes : 0), above);
       load_row(own + static_cast<Shared>(warp + 1 < warps ? warp_edges : Tile::row_bytes), below);
     }
-    if ((flags & at_columns) != 0) set_columns<level>(extent_of(f, 2), kept_word(origin), cells[level]);
-    if ((flags & at_rows) != 0)
+    if constexpr (near_face)
       set_rows<level>(extent_of(f, 1), kept_word(origin + 4) + warp * rows, cells[level], above, below);
     add_neighbours(cells[level], above, below, sums[level]);
-    if constexpr (level + 1 < steps) add_levels<level + 1>(f, flags, at, cells, sums);
+    if constexpr (level + 1 < steps) add_levels<level + 1, near_face>(f, at, cells, sums);
   }
 
   // Planes.
+
+  /// Lists, of the rows of an input plane that the warp requests, the cells beyond faces where x turns, each
+  /// with the cell of its row that it is taken from: places in a plane, the source's in the lower half. Says
+  /// how many they are; those that the tile has not are 0.
+  SPIDER_DEVICE static std::int32_t list_turned(const Walk& w) {
+    constexpr AxisRules rules = Shape::across().rules;
+    std::int32_t count = 0;
+    if constexpr (Shape::x_axis.turns) {
+      const auto list_side = [&](std::int32_t first, int towards) {
+        for (int n = device::lane_index(); n < side_cells; n += 32) {
+          const std::int32_t x = first - towards * (n / rows);
+          const std::int32_t source = turn_index(rules, x, w.extent[2]);
+          const bool is_here = x >= w.x0 && x < w.x0 + width && source >= w.x0 && source < w.x0 + width;
+          const int line = (device::warp_index() + n % rows * warps) * input_row_bytes;
+          const auto place = [&](std::int32_t column) {
+            return static_cast<std::uint32_t>(line + (column - w.x0) * Cells::element_bytes);
+          };
+          const std::uint32_t pair = is_here ? place(x) << 16U | place(source) : 0;
+          device::store_shared(turned_list(count + n), pair);
+        }
+        count += side_cells;
+      };
+      if (folds(rules.low) && w.x0 < 0) list_side(-1, 1);
+      if (folds(rules.high) && w.x0 + width > w.extent[2]) list_side(w.extent[2], -1);
+    }
+    return count;
+  }
+
+  SPIDER_DEVICE static Shared turned_list(int i) {
+    return static_cast<Shared>(turned + 4 * (device::warp_index() * 2 * side_cells + i));
+  }
+
+  /// Fills them, once the warp's copies of the plane in a slot have arrived.
+  SPIDER_DEVICE static void fill_turned(std::int32_t count, int slot) {
+    if constexpr (Shape::x_axis.turns) {
+      if (count == 0) return;
+      device::sync_warp();
+      SPIDER_NO_UNROLL
+      for (int n = device::lane_index(); n < count; n += 32) {
+        const std::uint32_t pair = device::load_shared_word(turned_list(n));
+        const auto plane = static_cast<Shared>(slot * input_bytes);
+        if (pair != 0) device::store_shared(plane + (pair >> 16U), load_cell(plane + (pair & 0xffffU)));
+      }
+    }
+  }
 
   /// Requests plane b of the stream for a slot.
   SPIDER_DEVICE static void request(const SweepArguments& f, const Way& way, std::int32_t b, int slot,
                                     bool is_plain) {
     if (is_plain) {
-      const Element* const plane =
-          static_cast<const Element*>(f.input) + (way.start + b) * f.input_stride[0] + way.column;
+      std::int32_t z = way.start + b;
+      if constexpr (Shape::z_axis.turns) {
+        constexpr AxisRules rules = Shape::planes().rules;
+        if (z < 0 || z >= extent_of(f, 0)) z = turn_index(rules, z, extent_of(f, 0));
+      }
+      const Element* const plane = static_cast<const Element*>(f.input) + z * f.input_stride[0] + way.column;
       const auto stride = static_cast<std::int32_t>(f.input_stride[1]);
       const int lane = device::lane_index();
       const int warp = device::warp_index();
       const auto to = static_cast<Shared>(slot * input_bytes + warp * input_row_bytes +
                                           columns * Cells::element_bytes * lane);
-      SPIDER_UNROLL
-      for (int n = 0; n < rows; ++n) {
-        const std::uint32_t y =
-            device::load_shared_word(static_cast<Shared>(Layout::sources + 4 * (warp + n * warps)));
-        const Element* const from = plane + static_cast<std::int32_t>(y) * stride;
-        const bool wanted = (way.flags & reads_columns) != 0;
+      const bool wanted = (way.cells & reads_columns) != 0;
+      const auto copy = [&](int n, const Element* from) {
         if constexpr (Cells::element_bytes == 4) {
           device::copy_async_if(wanted, to + static_cast<Shared>(n * warps * input_row_bytes), from);
         } else {
           device::copy_pair_async_if(wanted, to + static_cast<Shared>(n * warps * input_row_bytes), from);
+        }
+      };
+      if ((way.flags & has_rows_in_place) != 0) {
+        const Element* from = plane + (kept_word(origin + 4) + warp) * f.input_stride[1];
+        SPIDER_UNROLL
+        for (int n = 0; n < rows; ++n) copy(n, from + n * (warps * f.input_stride[1]));
+      } else {
+        SPIDER_UNROLL
+        for (int n = 0; n < rows; ++n) {
+          const std::uint32_t y =
+              device::load_shared_word(static_cast<Shared>(Layout::sources + 4 * (warp + n * warps)));
+          copy(n, plane + static_cast<std::int32_t>(y) * stride);
         }
       }
     } else {
@@ -477,20 +573,28 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>> {
                    static_cast<Shared>(before * input_bytes) + way.lane_row,
                    way.lane_edges + static_cast<Shared>(parity * Layout::edge_bytes)};
     const std::uint32_t stored_rows = b >= word(2) && b < word(3) ? way.stored_rows : 0;
-    const auto finish = [&](int i, Row& u) {
+    const auto finish = [&](bool whole, int i, Row& u) {
       const bool is_stored = (stored_rows >> i & 1U) != 0;
-      Tile::store_row((way.flags & stores_vectors) != 0, is_stored ? way.flags & stored_cells : 0,
-                      way.output + i * f.output_stride[1], u);
+      Tile::store_row(whole, is_stored ? way.cells & stored_cells : 0, way.output + i * f.output_stride[1],
+                      u);
     };
-    if (is_near_face(f, at.z)) {
-      complete_rows<0, true>(f, at, cells, sums, finish);
+    const bool whole = (way.flags & stores_vectors) != 0;
+    if (!whole || is_near_face(f, at.z)) {
+      complete_rows<0, true>(f, at, cells, sums, [&](int i, Row& u) { finish(whole, i, u); });
     } else {
-      complete_rows<0, false>(f, at, cells, sums, finish);
+      complete_rows<0, false>(f, at, cells, sums, [&](int i, Row& u) { finish(true, i, u); });
     }
     way.output += f.output_stride[0];
+    if (Shape::columns_end && (way.flags & at_columns) != 0)
+      set_columns(extent_of(f, 2), kept_word(origin), cells);
     device::copy_async_wait<ahead - 1>();
+    fill_turned(way.turned, slot + 1 == input_slots ? 0 : slot + 1);
     device::sync_block();
-    add_levels<0>(f, way.flags, at, cells, sums);
+    if (Shape::rows_end && (way.flags & at_rows) != 0) {
+      add_levels<0, true>(f, at, cells, sums);
+    } else {
+      add_levels<0, false>(f, at, cells, sums);
+    }
     slot = slot + 1 == input_slots ? 0 : slot + 1;
   }
 
@@ -505,30 +609,39 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>> {
       device::store_shared(static_cast<Shared>(origin + 4), static_cast<std::uint32_t>(w.y0));
       // Which planes of the stream come in vectors, and which complete planes that are stored: the first, and
       // before which the last.
-      const std::int32_t plain = w.plain.begin - w.start;
+      constexpr bool all = Shape::z_axis.turns;
+      const std::int32_t plain = all ? 0 : w.plain.begin - w.start;
+      const std::int32_t end = all ? w.stored[0].end + steps : w.plain.end;
       device::Vector range;
       range.word[0] = static_cast<std::uint32_t>(plain);
-      range.word[1] = static_cast<std::uint32_t>(piece.whole ? w.plain.end - w.start : plain);
+      range.word[1] = static_cast<std::uint32_t>(piece.whole ? end - w.start : plain);
       range.word[2] = static_cast<std::uint32_t>(w.stored[0].begin + steps - w.start);
       range.word[3] = static_cast<std::uint32_t>(w.stored[0].end + steps - w.start);
       device::store_shared(static_cast<Shared>(ranges), range);
     }
     const bool beside =
-        (!goes_on(x_rules.low) && w.x0 < 0) || (!goes_on(x_rules.high) && w.x0 + width > w.extent[2]);
-    const bool above = (!goes_on(y_rules.low) && w.y0 + first <= 0) ||
-                       (!goes_on(y_rules.high) && w.y0 + first + rows >= w.extent[1]);
+        (Shape::x_axis.ends_low() && w.x0 < 0) || (Shape::x_axis.ends_high() && w.x0 + width > w.extent[2]);
+    bool in_place = true;
+    for (int n = 0; n < rows; ++n) {
+      const int j = device::warp_index() + n * warps;
+      in_place = in_place && kept_word(Layout::sources + 4 * j) == w.y0 + j;
+    }
+    const std::int32_t y = w.y0 + first;
+    const bool beyond = (Shape::y_axis.ends_low() && y <= 0 && y + rows > 0) ||
+                        (Shape::y_axis.ends_high() && y < w.extent[1] && y + rows >= w.extent[1]);
     Way way;
-    way.stream = w.stored[0].end - w.start + steps;
+    way.stream = same_in_warp(w.stored[0].end - w.start + steps);
     way.start = w.start;
     way.column = piece.from;
     way.stored_rows = wanted.rows;
-    way.flags = wanted.cells | (wanted.whole ? stores_vectors : 0U) |
-                (piece.wanted != 0 ? reads_columns : 0U) | (beside ? at_columns : 0U) |
-                (above ? at_rows : 0U);
+    way.cells = wanted.cells | (piece.wanted != 0 ? reads_columns : 0U);
+    way.turned = same_in_warp(list_turned(w));
+    way.flags = device::largest_in_warp((wanted.whole ? stores_vectors : 0U) | (beside ? at_columns : 0U) |
+                                        (beyond ? at_rows : 0U) | (in_place ? has_rows_in_place : 0U));
     way.lane_row = static_cast<Shared>(first * input_row_bytes + columns * Cells::element_bytes * lane);
     way.lane_edges = static_cast<Shared>(Layout::edges + device::warp_index() * warp_edges + 16 * lane);
-    way.output = static_cast<Element*>(f.output) + (w.x0 + lane * columns) +
-                 (w.y0 + first) * f.output_stride[1] + (w.start - steps) * f.output_stride[0];
+    way.output = static_cast<Element*>(f.output) + (w.x0 + lane * columns) + y * f.output_stride[1] +
+                 (w.start - steps) * f.output_stride[0];
     return way;
   }
 
@@ -547,6 +660,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>> {
       device::copy_async_commit();
     }
     device::copy_async_wait<ahead - 1>();
+    fill_turned(way.turned, 0);
     device::sync_block();
     Planes cells = {};
     Planes sums = {};

@@ -151,11 +151,6 @@ void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
         fmt::format("steps above 1 do not go with 'previous', since a sweep would have to return '{}', too; "
                     "write 'steps: 1' or remove it, and spider_run_steps takes the steps one by one",
                     spec.previous->name));
-  } else if (spec.update && spec.dimensions != 2) {
-    refuse(fmt::format(
-        "steps above 1 of an 'update' are generated in 2D so far, not in {}D; write 'steps: 1' or "
-        "remove it, and spider_run_steps takes the steps one by one",
-        spec.dimensions));
   } else if (is_far) {
     refuse(
         fmt::format("steps above 1 are generated for taps that reach up to {} in {}D; write 'steps: 1' or "
@@ -482,7 +477,7 @@ int choose_steps(const spec::StencilSpec& spec, const Request& request, double s
   if (spec.storage == spec::Storage::f64 || request.variant != Variant{} || spec.taps.empty() ||
       single_us <= 0)
     return 1;
-  if (spec.update && (spec.previous || spec.sums.size() > 1 || spec.dimensions != 2)) return 1;
+  if (spec.previous || spec.sums.size() > 1) return 1;
   const auto may_use = [&](Engine engine) { return request.engine.value_or(engine) == engine; };
   int fastest = 1;
   double least_us = single_us;

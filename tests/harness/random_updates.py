@@ -16,7 +16,7 @@ from random_specs import AXES, Space
 DEFAULT_COUNT = 36
 STORAGES = ("f32", "f16", "bf16", "f64")
 STEPPED = 3  # of so many specs one advances several steps in a sweep
-STEPPED_DIMENSIONS = (2,)
+STEPPED_DIMENSIONS = (2, 3, 1)
 STEPPED_STORAGES = ("f32", "f16", "bf16")
 LIMITS = {1: (0, 0, 9), 2: (0, 5, 9), 3: (4, 4, 5)}
 PRECEDENCE = {"?": 0, "<": 1, "<=": 1, ">": 1, ">=": 1, "==": 1, "!=": 1, "+": 2, "-": 2, "*": 3, "/": 3, "negate": 4, "^": 5}
@@ -138,6 +138,8 @@ def make_stepped_spec(index, seed):
     storage = STEPPED_STORAGES[place // len(STEPPED_DIMENSIONS) % len(STEPPED_STORAGES)]
     taps, body = stepped_operator(rng, dimensions, place)
     steps = min(random_specs.choose_steps(rng, dimensions, taps), rng.choice((3, 6, 9, 16)))
+    if dimensions == 3:  # where fields and kept planes take room
+        steps = min(steps, 3 if max(max(map(abs, at)) for at in taps) < 2 else 2)
     rules = tuple(rule for rule in random_specs.RULES if rule != "antisymmetric")
     space = Space(dimensions, storage, rules, LIMITS[dimensions])
     faces, boundary = random_specs.make_boundary(rng, space)

@@ -137,7 +137,7 @@ Offer<Levels3d> Levels3d::plan(const Problem& problem, const Contraction& /*cont
 
 std::optional<Levels3dChoice> choose_levels3d(const spec::StencilSpec& spec, int steps) {
   std::optional<Levels3dChoice> best;
-  if (!is_star(spec)) return best;
+  if (!is_star(spec) || spec.update) return best;  // planes of all steps are in one unit and complete at once
   Levels3d scheme;
   scheme.steps = steps;
   constexpr int cross_operations = 5;

@@ -106,8 +106,8 @@ int count_shared_bytes(const Stepping2d& scheme, int element_bytes, bool both_en
   const int input_row = staged ? threads_per_warp * scheme.columns * element_bytes : row;
   const int hand_overs = scheme.warps + (staged ? 1 : 0);
   return (scheme.ahead + 1) * scheme.batch * input_row + 2 * hand_overs * scheme.batch * row +
-         (both_ends ? scheme.warps * row : 0) + 8 * threads_per_warp * scheme.columns +
-         (has_fields ? row : 0);
+         (both_ends || has_fields ? scheme.warps * row : 0) + 8 * threads_per_warp * scheme.columns +
+         (has_fields ? word_bytes * threads_per_warp * scheme.columns : 0);
 }
 
 bool ends_at_any(const spec::StencilSpec& spec) {
@@ -120,7 +120,7 @@ bool ends_at_any(const spec::StencilSpec& spec) {
 double instructions_of_round(const Stepping2d& scheme, const UpdateWork& update, int radius_x) {
   constexpr double moving = 120;
   const double of_column = scheme.steps * (scheme.operations + update.operations) +
-                           (scheme.unit == 1 || update.exists ? 0 : 1) + 0.5 + update.words;
+                           (scheme.unit == 1 || update.exists ? 0 : 1) + 0.5 + update.fields;
   return scheme.batch * (scheme.columns * of_column + 2.0 * radius_x * scheme.steps) + moving;
 }
 
@@ -138,7 +138,7 @@ int update_registers(const spec::StencilSpec& spec, const UpdateWork& update, co
   const bool held = (scheme.form == Form::cross && high.rule != spec::BoundaryRule::mirror) ||
                     (scheme.form == Form::rings && !ends_at(low) && !ends_at(high));
   const int kept = update.reads_input && !held ? scheme.radius_y * scheme.steps : 0;
-  const double of_fields = update.words * ((scheme.steps - 1) * scheme.radius_y + 2);
+  const double of_fields = update.words + update.fields * ((scheme.steps - 1) * scheme.radius_y + 1.0);
   return static_cast<int>(scheme.columns * (kept + of_fields));
 }
 
@@ -184,6 +184,9 @@ double estimate_us(const spec::StencilSpec& spec, const Taps& taps, const Steppi
   constexpr double outer_share = 0.95;
   constexpr double spilling = 1.25;
   constexpr double hidden = 0.35;  // of the memory's time, what computing does not hide
+  // Of a warp's row of a field, by way of shared memory.
+  constexpr double of_four_columns = 13;
+  const UpdateWork update = work_of_update(spec);
   const DeviceRates& rates = *find_device_rates("sm_90");
   const int bytes = spec::element_bytes(spec.storage);
   const int lost = round_up(scheme.time_steps() * taps.radius_x, vector_bytes / bytes);
@@ -202,7 +205,9 @@ double estimate_us(const spec::StencilSpec& spec, const Taps& taps, const Steppi
   const double warps = std::max(busy_warps, scheme.warps * scheme.blocks_per_multiprocessor);
   const double cycles = at_barrier + of_block * scheme.blocks_per_multiprocessor +
                         stalled * (scheme.unrolled ? 1 : rolled) * warps / schedulers *
-                            instructions_of_round(scheme, work_of_update(spec), taps.radius_x);
+                            instructions_of_round(scheme, update, taps.radius_x) +
+                        of_four_columns * scheme.blocks_per_multiprocessor * scheme.warps * scheme.batch *
+                            scheme.columns / 4 * update.fields;
   const bool spills = scheme.estimated_registers + form_registers(scheme) > largest_register_count;
   const double compute = waves * rounds * cycles / clock_mhz * (spills ? spilling : 1);
   const double memory =

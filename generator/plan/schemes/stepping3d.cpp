@@ -56,7 +56,8 @@ int count_shared_bytes(const spec::StencilSpec& spec, const Stepping3d& scheme) 
       (ends_at(low) || ends_at(high)) && (rz > 1 || low.rule == spec::BoundaryRule::mirror);
   const int weights =
       weighs_faces ? word_bytes * scheme.warps() * (2 * rz + 1) * (2 * ry + 1) * (2 * rx + 1) : 0;
-  return planes * plane_rows * width +
+  const int places = spec.fields.empty() ? 0 : round_up(word_bytes * (width + scheme.height()), vector_bytes);
+  return planes * plane_rows * width + places +
          round_up(vector_bytes * std::max(1, 2 * rx) + word_bytes * (scheme.height() + plane_rows) + weights,
                   vector_bytes);
 }
@@ -65,6 +66,12 @@ int count_shared_bytes(const spec::StencilSpec& spec, const Stepping3d& scheme) 
 int lost_columns(const Stepping3d& scheme) {
   constexpr int anchor = 8;
   return round_up(scheme.steps * scheme.radius[spec::axis_x], anchor);
+}
+
+/// For updates: planes of u that wait for their sums, and fields of a plane.
+int update_registers(const UpdateWork& update, const Stepping3d& scheme) {
+  const int kept = update.reads_input ? scheme.radius[spec::axis_z] : 0;
+  return static_cast<int>(Stepping3d::columns * scheme.rows * (kept + update.words));
 }
 
 /// With as many blocks as a multiprocessor holds; false where it holds none.
@@ -82,7 +89,8 @@ bool fit(const spec::StencilSpec& spec, Stepping3d& scheme) {
                                 [](const auto& axis) { return ends_at(axis.low) || ends_at(axis.high); });
   scheme.estimated_registers = Stepping3d::columns * (2 * rz * scheme.rows + 2 * ry + 2) + 2 * rx +
                                base_registers + (ends ? face_registers : 0) +
-                               (scheme.form == Form::even ? even_registers : 0);
+                               (scheme.form == Form::even ? even_registers : 0) +
+                               update_registers(work_of_update(spec), scheme);
   const int threads = threads_per_warp * round_up(scheme.warps(), warps_of_allocation);
   const int registers = round_up(scheme.estimated_registers, register_unit);
   if (scheme.estimated_registers > largest_register_count || scheme.shared_bytes > most_block_shared_bytes)
@@ -97,14 +105,15 @@ bool fit(const spec::StencilSpec& spec, Stepping3d& scheme) {
 /// Clocks of a multiprocessor for a plane of all of its blocks, the larger of what is issued and what shared
 /// memory serves. Fitted to times on an H200: 1705 us for seven points (4 steps, 4 warps of 9 rows), 1920 us
 /// for a box (3 steps, 5 warps of 8 rows), both with a halo; fields of 16 bits took 2840 us for that box.
-double clocks_of_round(const Stepping3d& scheme) {
+double clocks_of_round(const Stepping3d& scheme, const UpdateWork& update) {
   constexpr double lanes = 128;
   constexpr double row_clocks = 4;  // of a row of f32 in shared memory, 128 bytes a clock
   constexpr double barrier = 120;
   constexpr double busy = 0.59;
   const auto& [rz, ry, rx] = scheme.radius;
   // Loads, stores, shuffles and moves beside.
-  const double operations = scheme.operations + (scheme.form == Form::even ? 4.4 : 1.4);
+  const double operations = scheme.operations + update.operations + update.fields +
+                            (scheme.form == Form::even ? 4.4 : 1.4);
   const double points = static_cast<double>(width) * scheme.height() * scheme.steps;
   const double issued = points * operations / lanes;
   const double loaded_rows = static_cast<double>(scheme.rows + 2 * ry) / scheme.rows;
@@ -132,10 +141,11 @@ double estimate_us(const spec::StencilSpec& spec, const Stepping3d& scheme) {
     if (walks == 1 || all < rounds) rounds = all;
   }
   constexpr double of_halves = 1.48;  // two ways of reading planes, which the instruction cache does not hold
-  const double compute = rounds * clocks_of_round(scheme) / clock_mhz *
+  const double compute = rounds * clocks_of_round(scheme, work_of_update(spec)) / clock_mhz *
                          (spec::element_bytes(spec.storage) == word_bytes ? 1 : of_halves);
   const double memory =
-      reference_points(3) * 2 * spec::element_bytes(spec.storage) / rates.copy_bytes_per_second * 1e6;
+      reference_points(3) * (2 * spec::element_bytes(spec.storage) + further_bytes(spec)) /
+      rates.copy_bytes_per_second * 1e6;
   return std::max(compute + hidden * memory / scheme.steps, of_copy * memory);
 }
 
@@ -165,7 +175,7 @@ Offer<Stepping3d> Stepping3d::plan(const Problem& problem, const Contraction& /*
     const int place = ((dz + rz) * (2 * ry + 1) + dy + ry) * (2 * rx + 1) + dx + rx;
     scheme.weights[static_cast<std::size_t>(place)] = static_cast<float>(tap.packed);
   }
-  scheme.last = drift_of_steps(problem.weights, scheme.steps);
+  if (!problem.spec.update) scheme.last = drift_of_steps(problem.weights, scheme.steps);
   return {scheme, choice->microseconds, ""};
 }
 

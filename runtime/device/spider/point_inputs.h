@@ -99,12 +99,13 @@ struct PointInputs {
     ((put_field<Each>(sweep.further[k], place, i, field[k]), ++k), ...);
   }
 
-  /// The i-th point's fields as numbers.
+  /// The i-th point's fields.
   template <class... Each>
-  SPIDER_DEVICE void fill_fields([[maybe_unused]] int i, [[maybe_unused]] UpdatePointOf<Number>& point,
-                                 FurtherFields<Each...> /*fields*/) const {
+  SPIDER_DEVICE void find_numbers([[maybe_unused]] int i,
+                                  [[maybe_unused]] Number (&numbers)[most_further_fields],
+                                  FurtherFields<Each...> /*fields*/) const {
     [[maybe_unused]] int k = 0;
-    ((point.field[k] = number<Each>(field[k], i), ++k), ...);
+    ((numbers[k] = number<Each>(field[k], i), ++k), ...);
   }
 
   /// Asks L2 for the lines of all but the input.
@@ -121,7 +122,7 @@ struct PointInputs {
       SPIDER_UNROLL
       for (int sum = 0; sum < SumsOf<Stencil>::count; ++sum) point.sums[sum] = sums[sum][i];
       if constexpr (Stencil::reads_input) point.u = number<Cells>(input, i);
-      fill_fields(i, point, Fields{});
+      find_numbers(i, point.field, Fields{});
       sums[0][i] = Stencil::update(point);
     }
   }

@@ -51,41 +51,48 @@ SPIDER_DEVICE constexpr std::int64_t place_in_whole(const AxisRules& rules, cons
   return sweep.first[axis] + wrap_index(rules, i - sweep.first[axis], sweep.whole[axis]);
 }
 
-/// A row of points of a strip of `columns` columns a lane: what lies in memory of all fields that the update
-/// reads.
+/// What lies in memory of all fields that an update reads, of a strip's row of `columns` columns a lane. Loads
+/// are spread over the warp: piece i of a lane has the columns from first_column(i) on.
 template <class Stencil, int columns>
 class SteppedPoints {
   using Cells = typename Stencil::Cells;
-  static constexpr int together = 16 / Cells::element_bytes;
-  using Inputs = PointInputs<Stencil, together>;
   using Fields = typename Stencil::FurtherFields;
 
  public:
   using Number = typename Cells::Number;
+  static constexpr int together = 16 / Cells::element_bytes;  ///< columns of a piece
+  static constexpr int pieces = columns / together;
 
-  /// In vectors, from `place` on; rows are aligned for that.
+  SPIDER_DEVICE static int first_column(int piece) { return together * (32 * piece + device::lane_index()); }
+
+  /// In vectors, of the strip that begins at `place`; rows are aligned for that.
   SPIDER_DEVICE void load(const UpdateArguments& sweep, const PointPlace& place) {
     SPIDER_UNROLL
-    for (int i = 0; i < columns / together; ++i)
-      inputs_[i].load_fields(sweep, {place.z, place.y, place.x + i * together}, true, 0, Fields{});
+    for (int i = 0; i < pieces; ++i)
+      inputs_[i].load_fields(sweep, {place.z, place.y, place.x + first_column(i)}, true, 0, Fields{});
   }
 
-  /// Point by point: `column(c)` says where in its row the lane's c-th lies.
+  /// Point by point: `column(c)` says where in its row the strip's column c lies.
   template <class Column>
   SPIDER_DEVICE void load_each(const UpdateArguments& sweep, std::int64_t z, std::int64_t y,
                                const Column& column) {
     SPIDER_UNROLL
-    for (int c = 0; c < columns; ++c)
-      inputs_[c / together].put_fields(sweep, {z, y, column(c)}, c % together, Fields{});
+    for (int i = 0; i < pieces; ++i) {
+      SPIDER_UNROLL
+      for (int e = 0; e < together; ++e)
+        inputs_[i].put_fields(sweep, {z, y, column(first_column(i) + e)}, e, Fields{});
+    }
   }
 
-  /// The lane's c-th point with what its fields hold.
-  SPIDER_DEVICE void fill(int c, UpdatePointOf<Number>& point) const {
-    inputs_[c / together].fill_fields(c % together, point, Fields{});
+  /// Field k of the e-th column of a piece.
+  SPIDER_DEVICE Number number(int piece, int e, int k) const {
+    Number numbers[most_further_fields];
+    inputs_[piece].find_numbers(e, numbers, Fields{});
+    return numbers[k];
   }
 
  private:
-  Inputs inputs_[columns / together];
+  PointInputs<Stencil, together> inputs_[pieces];
 };
 
 }  // namespace device_1

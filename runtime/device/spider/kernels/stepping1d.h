@@ -11,15 +11,20 @@
 /// - column_low, column_high: lowest and highest offset of a tap, at most and at least 0;
 /// - weight(dx); last: what results are multiplied with, so that all weights sum up rightly;
 /// - column_rules(): the boundary; values are f32 numbers whatever the cells are.
+/// Where it is Updated (spider/update.h), each step's sums become what the update makes of them; further fields
+/// wait in registers. Then `last` is 1.
 #pragma once
 
 #include <spider/boundary.h>
 #include <spider/cells.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
+#include <spider/stepped_points.h>
 #include <spider/stepping.h>
+#include <spider/update.h>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace spider {
 inline namespace device_1 {
@@ -29,7 +34,7 @@ struct Stepping1d;
 
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps * 32, 1)
-sweep_stepping1d(const SweepArguments field) {
+sweep_stepping1d(const ArgumentsOf<Stencil> field) {
   using Kernel = Stepping1d<Stencil>;
   typename Kernel::Strip strip;
   if (!Kernel::find_strip(field, strip)) return;
@@ -44,6 +49,7 @@ template <class Stencil>
 struct Stepping1d {
   using Cells = typename Stencil::Cells;
   using Element = typename Cells::Element;
+  using Arguments = ArgumentsOf<Stencil>;
   static constexpr int vector_bytes = 16;
   static constexpr int vector_elements = vector_bytes / Cells::element_bytes;
   static constexpr int columns = Stencil::columns;
@@ -60,11 +66,14 @@ struct Stepping1d {
   static constexpr int shared_bytes = warps * width * 4;
 
   using Row = float[columns];
+  static constexpr int point_fields = UpdateReads<Stencil>::fields;
 
   struct Strip {
     std::int64_t cols;  ///< of the field
     std::int64_t x0;    ///< the strip's first column
     FarSpan readable, stored;
+    FarSpan points;      ///< where further fields can be read
+    bool plain_points;   ///< all of them in vectors
     bool plain;    ///< all its columns can be read in vectors
     bool at_face;  ///< some cell of it is beyond a face at which the field ends
   };
@@ -85,6 +94,15 @@ struct Stepping1d {
     s.plain = f.aligned_input && s.x0 >= s.readable.begin && behind <= s.readable.end &&
               (goes_on(rules.low) ? rules.low == FaceRule::halo || s.x0 >= 0 : s.x0 >= 0) &&
               (rules.high == FaceRule::halo || behind <= s.cols);
+    if constexpr (point_fields > 0) {
+      constexpr int later = steps - 1;
+      s.points = find_points(of_field,
+                             find_readable(of_field, {begin, end}, later * Stencil::column_low,
+                                           later * Stencil::column_high, s.cols),
+                             s.cols);
+      s.plain_points = f.aligned_output && s.x0 >= s.points.begin && behind <= s.points.end &&
+                       (rules.low != FaceRule::periodic || (s.x0 >= 0 && behind <= s.cols));
+    }
     s.at_face = (!goes_on(rules.low) && s.x0 < 0) || (!goes_on(rules.high) && behind > s.cols);
     return true;
   }
@@ -108,6 +126,50 @@ struct Stepping1d {
         const std::int64_t from = wanted ? wrap_index(of_field, x + c, s.cols) : 0;
         u[c] = Cells::number(device::load_field_if(wanted, row + from, Element{}), 0);
       }
+    }
+  }
+
+  /// What the update of a lane's points reads of fields.
+  struct FieldRow {
+    PointInputs<Stencil, vector_elements> piece[columns / vector_elements];
+  };
+  struct NoFields {};
+  using Points = std::conditional_t<(point_fields > 0), FieldRow, NoFields>;
+
+  SPIDER_DEVICE static void load_points(const Arguments& f, const Strip& s, Points& points) {
+    if constexpr (point_fields > 0) {
+      constexpr AxisRules of_field = Stencil::column_rules();
+      constexpr typename Stencil::FurtherFields fields{};
+      const std::int64_t x = s.x0 + device::lane_index() * columns;
+      SPIDER_UNROLL
+      for (int i = 0; i < columns / vector_elements; ++i) {
+        if (s.plain_points) {
+          points.piece[i].load_fields(f, {0, 0, x + i * vector_elements}, true, 0, fields);
+        } else {
+          SPIDER_UNROLL
+          for (int j = 0; j < vector_elements; ++j) {
+            const std::int64_t from = find_point(of_field, s.points, x + i * vector_elements + j, s.cols);
+            points.piece[i].put_fields(f, {0, 0, from}, j, fields);
+          }
+        }
+      }
+    }
+  }
+
+  /// Makes a step's sums its results.
+  SPIDER_DEVICE static void update_row(const Arguments& f, const Strip& s, const Points& points, const Row& u,
+                                       Row& sums) {
+    constexpr AxisRules of_field = Stencil::column_rules();
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      const std::int64_t x = s.x0 + device::lane_index() * columns + c;
+      UpdatePointOf<float> point{f, {0, 0, place_in_whole(of_field, f, 2, x)}, u[c], {}, {}};
+      point.sums[0] = sums[c];
+      if constexpr (point_fields > 0) {
+        points.piece[c / vector_elements].find_numbers(c % vector_elements, point.field,
+                                                       typename Stencil::FurtherFields{});
+      }
+      sums[c] = Stencil::update(point);
     }
   }
 
@@ -140,7 +202,8 @@ struct Stepping1d {
   }
 
   template <bool at_face>
-  SPIDER_DEVICE static void take_step(const Strip& s, Row& u, Row& next) {
+  SPIDER_DEVICE static void take_step(const Arguments& f, const Strip& s, const Points& points, Row& u,
+                                      Row& next) {
     if constexpr (at_face) fill_beyond(s, u);
     float left[rx > 0 ? rx : 1];   // left[d] is column -1 - d
     float right[rx > 0 ? rx : 1];  // right[d] is column columns + d
@@ -163,6 +226,7 @@ struct Stepping1d {
       }
       next[c] = sum;
     }
+    if constexpr (HasUpdate<Stencil>::value) update_row(f, s, points, u, next);
   }
 
   SPIDER_DEVICE static void store_row(const SweepArguments& f, const Strip& s, Row& u) {
@@ -189,17 +253,19 @@ struct Stepping1d {
   }
 
   template <bool at_face>
-  SPIDER_DEVICE static void run(const SweepArguments& f, const Strip& s) {
+  SPIDER_DEVICE static void run(const Arguments& f, const Strip& s) {
     Row u;
     Row next;
+    Points points{};
+    load_points(f, s, points);
     load_row(f, s, u);
     SPIDER_NO_UNROLL
     for (int k = 0; k + 1 < steps; k += 2) {
-      take_step<at_face>(s, u, next);
-      take_step<at_face>(s, next, u);
+      take_step<at_face>(f, s, points, u, next);
+      take_step<at_face>(f, s, points, next, u);
     }
     if constexpr (steps % 2 != 0) {
-      take_step<at_face>(s, u, next);
+      take_step<at_face>(f, s, points, u, next);
       store_row(f, s, next);
     } else {
       store_row(f, s, u);

@@ -124,10 +124,11 @@ struct Stepping2d {
   static constexpr int chain = input_slots * input_slot_bytes;
   static constexpr int before_chain = staged ? 1 : 0;  ///< hand-overs before that of the first warp
   static constexpr int spare =
-      chain + 2 * (before_chain + warps) * slot_bytes;  ///< a row a warp, for narrow fields
-  static constexpr int table = spare + (left_acts && right_acts ? warps * row_bytes : 0);
+      chain + 2 * (before_chain + warps) * slot_bytes;  ///< a row a warp, for narrow fields and for points
+  static constexpr int table =
+      spare + ((left_acts && right_acts) || point_fields > 0 ? warps * row_bytes : 0);
   static constexpr int point_table = table + 8 * width;  ///< where in a row the points' fields lie
-  static constexpr int shared_bytes = point_table + (point_fields > 0 ? row_bytes : 0);
+  static constexpr int shared_bytes = point_table + (point_fields > 0 ? 4 * width : 0);
 
   /// Where vector i of four cells is in a row of f32, in bytes.
   SPIDER_DEVICE static device::Shared place_of(int i) {
@@ -161,10 +162,11 @@ struct Stepping2d {
   using Row = float[columns];
   using Sums = float[2 * ry + kept_rows][columns];
 
-  /// The fields of the rows that the steps of a warp complete: from the next one, which is being loaded, to
-  /// that of the last step.
+  /// The fields of the next row, being loaded, and those of the rows that the steps of a warp complete, from the
+  /// first step on.
   struct FieldRows {
-    SteppedPoints<Stencil, columns> row[(steps - 1) * ry + 2];
+    SteppedPoints<Stencil, columns> next;
+    Row row[(steps - 1) * ry + 1][point_fields];
   };
   struct NoFields {};
   using Points = std::conditional_t<(point_fields > 0), FieldRows, NoFields>;
@@ -650,29 +652,47 @@ struct Stepping2d {
     constexpr AxisRules rules = Stencil::column_rules();
     for (int c = device::warp_index() * 32 + device::lane_index(); c < width; c += 32 * warps) {
       const auto x = static_cast<std::uint32_t>(find_point(rules, w.point_columns, w.x0 + c, w.cols));
-      device::store_shared(static_cast<device::Shared>(point_table) + place_of(c / 4) +
-                               static_cast<device::Shared>(4 * (c % 4)),
-                           x);
+      device::store_shared(static_cast<device::Shared>(point_table + 4 * c), x);
     }
   }
 
-  /// Before row y is added: the fields of the rows that it completes are behind the first, and that of the
-  /// next row is asked for.
+  /// Before row y is added: the fields of the row that the first step completes come to the lanes that have
+  /// its columns, and those of the next one are asked for.
   SPIDER_DEVICE static void move_points(const Arguments& f, const Walk& w, Points& points, std::int32_t y) {
     if constexpr (point_fields > 0) {
-      constexpr int last = (steps - 1) * ry + 1;
+      using Next = SteppedPoints<Stencil, columns>;
+      const int lane = device::lane_index();
+      const auto own = static_cast<device::Shared>(spare + device::warp_index() * row_bytes);
       SPIDER_UNROLL
-      for (int i = last; i > 0; --i) points.row[i] = points.row[i - 1];
+      for (int k = 0; k < point_fields; ++k) {
+        SPIDER_UNROLL
+        for (int i = (steps - 1) * ry; i > 0; --i) {
+          SPIDER_UNROLL
+          for (int c = 0; c < columns; ++c) points.row[i][k][c] = points.row[i - 1][k][c];
+        }
+        SPIDER_UNROLL
+        for (int piece = 0; piece < Next::pieces; ++piece) {
+          SPIDER_UNROLL
+          for (int first = 0; first < Next::together; first += 4) {
+            device::Vector v;
+            SPIDER_UNROLL
+            for (int e = 0; e < 4; ++e)
+              v.word[e] = device::bits_of(points.next.number(piece, first + e, k));
+            device::store_shared(own + place_of((Next::first_column(piece) + first) / 4), v);
+          }
+        }
+        device::sync_warp();
+        load_row(own + place_of(f32_vectors * lane), points.row[0][k]);
+        device::sync_warp();
+      }
       constexpr AxisRules rules = Stencil::row_rules();
       const std::int64_t row = find_point(rules, w.point_rows, y + 1 - ry, w.rows);
-      const int lane = device::lane_index();
       if (w.plain_points) {
-        points.row[0].load(f, {0, row, w.x0 + lane * columns});
+        points.next.load(f, {0, row, w.x0});
       } else {
-        const auto table = static_cast<device::Shared>(point_table) + place_of(f32_vectors * lane);
-        points.row[0].load_each(f, 0, row, [&](int c) {
+        points.next.load_each(f, 0, row, [&](int c) {
           return static_cast<std::int32_t>(
-              device::load_shared_word(table + static_cast<device::Shared>(4 * c)));
+              device::load_shared_word(static_cast<device::Shared>(point_table + 4 * c)));
         });
       }
     }
@@ -695,7 +715,10 @@ struct Stepping2d {
       UpdatePointOf<float> point{f, {0, row, place_in_whole(cols, f, 2, x + c)}, 0, {}, {}};
       if constexpr (UpdateReads<Stencil>::input) point.u = u[c];
       point.sums[0] = unit == 1 ? out[c] : out[c] * static_cast<float>(unit);
-      if constexpr (point_fields > 0) points.row[k * ry + 1].fill(c, point);
+      if constexpr (point_fields > 0) {
+        SPIDER_UNROLL
+        for (int i = 0; i < point_fields; ++i) point.field[i] = points.row[k * ry][i][c];
+      }
       out[c] = Stencil::update(point);
     }
   }

@@ -25,14 +25,19 @@
 /// - leads_askew: does a tap lead to another column and another row?
 /// - form, weight(dz, dy, dx); last: what results are multiplied with, so that all weights sum up rightly;
 /// - plane_rules(), row_rules(), column_rules(): the boundary; values are f32 numbers whatever the cells are.
+///
+/// Where it is Updated (spider/update.h), complete rows become what the update makes of them before they are
+/// handed on; the planes of u that it replaces wait in registers. Then `last` is 1.
 #pragma once
 
 #include <spider/boundary.h>
 #include <spider/cells.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
+#include <spider/stepped_points.h>
 #include <spider/stepped_tile.h>
 #include <spider/stepping.h>
+#include <spider/update.h>
 
 #include <cstdint>
 #include <type_traits>
@@ -52,7 +57,7 @@ struct Stepping3d;
 
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_down* Stencil::steps * 32, Stencil::blocks_per_multiprocessor)
-sweep_stepping3d(const SweepArguments field) {
+sweep_stepping3d(const ArgumentsOf<Stencil> field) {
   using Kernel = Stepping3d<Stencil>;
   typename Kernel::Walk walk;
   if (!Kernel::find_walk(field, walk)) return;
@@ -85,6 +90,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
   using Tile = StepTile<Stencil, Layout>;
   using Cells = typename Stencil::Cells;
   using Element = typename Cells::Element;
+  using Arguments = ArgumentsOf<Stencil>;
   using Shared = device::Shared;
   using Tile::ahead, Tile::columns, Tile::rows, Tile::steps, Tile::warps, Tile::warps_down, Tile::width,
       Tile::height;
@@ -104,8 +110,13 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
   static constexpr int dy_count = 2 * ry + 1, dx_count = 2 * rx + 1;
   static constexpr int plane_weights = (2 * rz + 1) * dy_count * dx_count;
   static constexpr int face_weights = places + 4 * plane_rows;  ///< of planes near faces, a table a warp
-  static constexpr int shared_bytes =
+  static constexpr bool updates = HasUpdate<Stencil>::value;
+  static constexpr int point_fields = UpdateReads<Stencil>::fields;
+  /// Where in a plane the points' fields lie: the tile's columns, then its rows.
+  static constexpr int point_table =
       (face_weights + (weighs_faces ? 4 * warps * plane_weights : 0) + 15) / 16 * 16;
+  static constexpr int shared_bytes =
+      point_table + (point_fields > 0 ? (4 * (width + height) + 15) / 16 * 16 : 0);
   static constexpr std::uint32_t none = ~0U;
 
   using Sums = float[2 * rz][rows][columns];  ///< of the planes z - rz .. z + rz - 1 where z comes next
@@ -508,7 +519,150 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
     device::sync_warp();
   }
 
-  SPIDER_DEVICE static void run(const SweepArguments& f, const Walk& w) {
+  // Updates.
+
+  /// Planes of u that wait for their sums, the oldest first, and the one that is being added.
+  struct Planes {
+    Row kept[rz][rows];
+    Row newest[rows];
+  };
+  struct NoPlanes {};
+  using Kept = std::conditional_t<UpdateReads<Stencil>::input, Planes, NoPlanes>;
+
+  /// A warp's rows of a plane, of which it keeps its own.
+  template <class Source>
+  struct KeepingRows : Source {
+    Kept& kept;
+
+    SPIDER_DEVICE void load(int j, Row& u) const {
+      Source::load(j, u);
+      if constexpr (UpdateReads<Stencil>::input) {
+        if (j >= 0 && j < rows) {
+          SPIDER_UNROLL
+          for (int c = 0; c < columns; ++c) kept.newest[j >= 0 && j < rows ? j : 0][c] = u[c];
+        }
+      }
+    }
+  };
+  template <class Source>
+  SPIDER_DEVICE static auto keep_rows(const Source& source, [[maybe_unused]] Kept& kept) {
+    if constexpr (UpdateReads<Stencil>::input) {
+      return KeepingRows<Source>{source, kept};
+    } else {
+      return source;
+    }
+  }
+
+  /// After a plane is added.
+  SPIDER_DEVICE static void move_planes([[maybe_unused]] Kept& kept) {
+    if constexpr (UpdateReads<Stencil>::input) {
+      SPIDER_UNROLL
+      for (int i = 0; i < rows; ++i) {
+        SPIDER_UNROLL
+        for (int c = 0; c < columns; ++c) {
+          SPIDER_UNROLL
+          for (int p = 0; p < rz; ++p)
+            kept.kept[p][i][c] = p + 1 < rz ? kept.kept[p + 1 < rz ? p + 1 : p][i][c] : kept.newest[i][c];
+        }
+      }
+    }
+  }
+
+  /// Where further fields can be read along z, y, x; and do a warp's rows lie there, in vectors?
+  struct PointSpans {
+    FarSpan axis[3];
+    bool plain;
+  };
+
+  SPIDER_DEVICE static FarSpan find_point_span(const AxisRules& rules, const SweepArguments& f, int axis,
+                                               int low, int high) {
+    constexpr int later = steps - 1;
+    const FarSpan box{f.box.offset[axis], f.box.offset[axis] + f.box.extent[axis]};
+    return find_points(rules, find_readable(rules, box, later * low, later * high, f.extent[axis]),
+                       f.extent[axis]);
+  }
+
+  /// Lists where in a plane the tile's fields lie, by all threads of the block.
+  SPIDER_DEVICE static PointSpans list_points(const Arguments& f, const Walk& w, int first) {
+    constexpr AxisRules of_planes = Stencil::plane_rules();
+    constexpr AxisRules of_rows = Stencil::row_rules();
+    constexpr AxisRules of_columns = Stencil::column_rules();
+    const PointSpans spans{
+        {find_point_span(of_planes, f, 0, Stencil::plane_low, Stencil::plane_high),
+         find_point_span(of_rows, f, 1, Stencil::row_low, Stencil::row_high),
+         find_point_span(of_columns, f, 2, Stencil::column_low, Stencil::column_high)},
+        false};
+    for (int i = thread_index(); i < width + height; i += warps * 32) {
+      const std::int64_t place =
+          i < width ? find_point(of_columns, spans.axis[2], w.x0 + i, w.extent[2])
+                    : find_point(of_rows, spans.axis[1], w.y0 + i - width, w.extent[1]);
+      device::store_shared(static_cast<Shared>(point_table + 4 * i), static_cast<std::uint32_t>(place));
+    }
+    const auto holds = [&](const AxisRules& rules, int axis, std::int32_t begin, std::int32_t end) {
+      const FarSpan& span = spans.axis[axis];
+      return begin >= span.begin && end <= span.end &&
+             (rules.low != FaceRule::periodic || (begin >= 0 && end <= w.extent[axis]));
+    };
+    PointSpans found = spans;
+    found.plain = f.aligned_output && holds(of_columns, 2, w.x0, w.x0 + width) &&
+                  holds(of_rows, 1, w.y0 + first, w.y0 + first + rows);
+    return found;
+  }
+
+  /// What the update of a warp's rows of a plane reads of fields.
+  struct FieldRows {
+    PointInputs<Stencil, columns> row[rows];
+  };
+  struct NoFields {};
+  using Points = std::conditional_t<(point_fields > 0), FieldRows, NoFields>;
+
+  SPIDER_DEVICE static void load_points(const Arguments& f, const Walk& w, const PointSpans& spans, int first,
+                                        std::int32_t z, Points& points) {
+    if constexpr (point_fields > 0) {
+      constexpr AxisRules of_planes = Stencil::plane_rules();
+      constexpr typename Stencil::FurtherFields fields{};
+      const std::int64_t plane = find_point(of_planes, spans.axis[0], z, w.extent[0]);
+      const int lane = device::lane_index();
+      if (spans.plain) {
+        SPIDER_UNROLL
+        for (int i = 0; i < rows; ++i)
+          points.row[i].load_fields(f, {plane, w.y0 + first + i, w.x0 + lane * columns}, true, 0, fields);
+      } else {
+        const auto table = static_cast<Shared>(point_table);
+        const device::Vector x = device::load_shared(table + static_cast<Shared>(16 * lane));
+        SPIDER_UNROLL
+        for (int i = 0; i < rows; ++i) {
+          const auto y = static_cast<std::int32_t>(
+              device::load_shared_word(table + static_cast<Shared>(4 * (width + first + i))));
+          SPIDER_UNROLL
+          for (int c = 0; c < columns; ++c)
+            points.row[i].put_fields(f, {plane, y, static_cast<std::int32_t>(x.word[c])}, c, fields);
+        }
+      }
+    }
+  }
+
+  /// Makes the sums of row i of a warp, in plane z, its results.
+  SPIDER_DEVICE static void update_row(const Arguments& f, const Walk& w, const Kept& kept,
+                                       const Points& points, int first, std::int32_t z, int i, Row& u) {
+    constexpr AxisRules of_planes = Stencil::plane_rules();
+    constexpr AxisRules of_rows = Stencil::row_rules();
+    constexpr AxisRules of_columns = Stencil::column_rules();
+    const std::int64_t plane = place_in_whole(of_planes, f, 0, z);
+    const std::int64_t row = place_in_whole(of_rows, f, 1, w.y0 + first + i);
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      const std::int64_t x = w.x0 + device::lane_index() * columns + c;
+      UpdatePointOf<float> point{f, {plane, row, place_in_whole(of_columns, f, 2, x)}, 0, {}, {}};
+      if constexpr (UpdateReads<Stencil>::input) point.u = kept.kept[0][i][c];
+      point.sums[0] = u[c];
+      if constexpr (point_fields > 0)
+        points.row[i].find_numbers(c, point.field, typename Stencil::FurtherFields{});
+      u[c] = Stencil::update(point);
+    }
+  }
+
+  SPIDER_DEVICE static void run(const Arguments& f, const Walk& w) {
     // Through a shuffle, so that the compiler knows that it is the same for the warp.
     const int warp =
         static_cast<int>(device::take_from_lane(static_cast<std::uint32_t>(device::warp_index()), 0));
@@ -521,6 +675,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
     const Wanted wanted = Tile::find_wanted(f, w, first);
     const int columns_beyond = list_columns_beyond(w);
     prepare(w);
+    [[maybe_unused]] PointSpans spans{};
+    if constexpr (point_fields > 0) spans = list_points(f, w, first);
     Tile::find_offsets(f, piece);
     device::sync_block();
     SPIDER_NO_UNROLL
@@ -535,6 +691,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
       device::sync_block();
     }
     Sums sums = {};
+    Kept kept{};
     // Does any of the warp's rows lie beyond a face, or is next to one?
     const bool mapped = rows_end && (w.y0 + first - ry < 0 || w.y0 + first + rows + ry > w.extent[1]);
     Element* const output =
@@ -556,7 +713,13 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
         const auto own = static_cast<Shared>((ry + first) * row_bytes + 16 * lane);
         const auto to = static_cast<Shared>(levels + (2 * step + (round & 1)) * level_bytes);
         const auto before = static_cast<Shared>(levels + (2 * step + (~round & 1)) * level_bytes);
+        Points points{};
+        load_points(f, w, spans, first, z - rz, points);
+        const auto update = [&](int i, Row& u) {
+          if constexpr (updates) update_row(f, w, kept, points, first, z - rz, i, u);
+        };
         const auto hand_on = [&](int i, Row& u) {
+          update(i, u);
           device::Vector v;
           SPIDER_UNROLL
           for (int c = 0; c < columns; ++c) v.word[c] = device::bits_of(u[c]);
@@ -568,12 +731,13 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
           using Plane = decltype(kind);
           if (at_face) {
             if constexpr (weighs_faces)
-              add_plane_at_face(w, Rows<Plane, rows_end>{plane, first}, z, sums, finish);
+              add_plane_at_face(w, keep_rows(Rows<Plane, rows_end>{plane, first}, kept), z, sums, finish);
           } else if (mapped) {
-            if constexpr (rows_end) add_plane(Rows<Plane, true>{plane, first}, sums, finish);
+            if constexpr (rows_end) add_plane(keep_rows(Rows<Plane, true>{plane, first}, kept), sums, finish);
           } else {
-            add_plane(Rows<Plane, false>{plane, first}, sums, finish);
+            add_plane(keep_rows(Rows<Plane, false>{plane, first}, kept), sums, finish);
           }
+          move_planes(kept);
         };
         const auto input =
             static_cast<Shared>(b % input_slots * input_bytes + columns * Cells::element_bytes * lane);
@@ -592,6 +756,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
           const std::uint32_t stored_rows = w.stored[0].holds(z - rz) ? wanted.rows : 0;
           Element* const done = output + (z - rz) * f.output_stride[0];
           add_any([&](int i, Row& u) {
+            update(i, u);
             const bool is_stored = (stored_rows >> i & 1U) != 0;
             Tile::store_row(wanted.whole, is_stored ? wanted.cells : 0, done + i * f.output_stride[1], u);
           });

@@ -23,8 +23,8 @@ double estimate_us(const spec::StencilSpec& spec, const Stepping1d& scheme) {
   const double points = reference_points(1);
   const double width = threads_per_warp * scheme.columns;
   const double useful = width - 2 * round_up(scheme.steps * scheme.radius_x, vector_bytes / bytes);
-  const double slots =
-      static_cast<double>(spec.taps.size()) + work_of_update(spec).operations + 2 * shuffle_slots * scheme.radius_x / scheme.columns;
+  const double slots = static_cast<double>(spec.taps.size()) + work_of_update(spec).operations +
+                       2 * shuffle_slots * scheme.radius_x / scheme.columns;
   const double compute =
       points * width / useful * scheme.steps * slots / (rates.multiprocessors * lanes * clock_mhz * busy);
   const double memory = points * (2 * bytes + further_bytes(spec)) / rates.copy_bytes_per_second * 1e6;
@@ -61,8 +61,8 @@ std::optional<Stepping1dChoice> choose_stepping1d(const spec::StencilSpec& spec,
     scheme.columns = columns;
     scheme.radius_x = radius;
     scheme.shared_bytes = scheme.warps * threads_per_warp * columns * word_bytes;
-    scheme.estimated_registers = 2 * columns + 2 * radius + base_registers +
-                                 static_cast<int>(columns * work_of_update(spec).words);
+    scheme.estimated_registers =
+        2 * columns + 2 * radius + base_registers + static_cast<int>(columns * work_of_update(spec).words);
     if (scheme.estimated_registers > largest_register_count) continue;
     if (columns < radius || threads_per_warp * columns <= 2 * round_up(steps * radius, vector_elements))
       continue;

@@ -24,6 +24,8 @@ constexpr int register_unit = 8;
 constexpr int most_block_shared_bytes = shared_per_multiprocessor - reserved_per_block;
 // Multiply-adds of a plane in the code, as many as planes near faces have.
 constexpr int most_products = 6000;
+// And operations of updates, in each of the ways that planes are read and rows are stored.
+constexpr int most_update_operations = 1000;
 
 /// Weight of a tap, 0 where there is none.
 double weight_at(const spec::StencilSpec& spec, const spec::Offset& at) {
@@ -81,7 +83,8 @@ bool fit(const spec::StencilSpec& spec, Stepping3d& scheme) {
       width <= 2 * lost_columns(scheme))
     return false;
   const int dense = (2 * rz + 1) * (2 * ry + 1) * (2 * rx + 1) * Stepping3d::columns * scheme.rows;
-  if (dense > most_products) return false;
+  const double of_update = work_of_update(spec).operations * Stepping3d::columns * scheme.rows;
+  if (dense > most_products || (of_update > most_update_operations && scheme.rows > 1)) return false;
   scheme.ahead = 4;
   while (scheme.ahead > 2 && count_shared_bytes(spec, scheme) > most_block_shared_bytes) --scheme.ahead;
   scheme.shared_bytes = count_shared_bytes(spec, scheme);
@@ -112,8 +115,8 @@ double clocks_of_round(const Stepping3d& scheme, const UpdateWork& update) {
   constexpr double busy = 0.59;
   const auto& [rz, ry, rx] = scheme.radius;
   // Loads, stores, shuffles and moves beside.
-  const double operations = scheme.operations + update.operations + update.fields +
-                            (scheme.form == Form::even ? 4.4 : 1.4);
+  const double operations =
+      scheme.operations + update.operations + update.fields + (scheme.form == Form::even ? 4.4 : 1.4);
   const double points = static_cast<double>(width) * scheme.height() * scheme.steps;
   const double issued = points * operations / lanes;
   const double loaded_rows = static_cast<double>(scheme.rows + 2 * ry) / scheme.rows;
@@ -143,9 +146,8 @@ double estimate_us(const spec::StencilSpec& spec, const Stepping3d& scheme) {
   constexpr double of_halves = 1.48;  // two ways of reading planes, which the instruction cache does not hold
   const double compute = rounds * clocks_of_round(scheme, work_of_update(spec)) / clock_mhz *
                          (spec::element_bytes(spec.storage) == word_bytes ? 1 : of_halves);
-  const double memory =
-      reference_points(3) * (2 * spec::element_bytes(spec.storage) + further_bytes(spec)) /
-      rates.copy_bytes_per_second * 1e6;
+  const double memory = reference_points(3) * (2 * spec::element_bytes(spec.storage) + further_bytes(spec)) /
+                        rates.copy_bytes_per_second * 1e6;
   return std::max(compute + hidden * memory / scheme.steps, of_copy * memory);
 }
 

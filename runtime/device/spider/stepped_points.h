@@ -51,8 +51,8 @@ SPIDER_DEVICE constexpr std::int64_t place_in_whole(const AxisRules& rules, cons
   return sweep.first[axis] + wrap_index(rules, i - sweep.first[axis], sweep.whole[axis]);
 }
 
-/// What lies in memory of all fields that an update reads, of a strip's row of `columns` columns a lane. Loads
-/// are spread over the warp: piece i of a lane has the columns from first_column(i) on.
+/// What lies in memory of all fields that an update reads, of a strip's row of `columns` columns a lane.
+/// Loads are spread over the warp: piece i of a lane has the columns from first_column(i) on.
 template <class Stencil, int columns>
 class SteppedPoints {
   using Cells = typename Stencil::Cells;

@@ -11,8 +11,8 @@
 /// - column_low, column_high: lowest and highest offset of a tap, at most and at least 0;
 /// - weight(dx); last: what results are multiplied with, so that all weights sum up rightly;
 /// - column_rules(): the boundary; values are f32 numbers whatever the cells are.
-/// Where it is Updated (spider/update.h), each step's sums become what the update makes of them; further fields
-/// wait in registers. Then `last` is 1.
+/// Where it is Updated (spider/update.h), each step's sums become what the update makes of them; further
+/// fields wait in registers. Then `last` is 1.
 #pragma once
 
 #include <spider/boundary.h>
@@ -72,10 +72,10 @@ struct Stepping1d {
     std::int64_t cols;  ///< of the field
     std::int64_t x0;    ///< the strip's first column
     FarSpan readable, stored;
-    FarSpan points;      ///< where further fields can be read
-    bool plain_points;   ///< all of them in vectors
-    bool plain;    ///< all its columns can be read in vectors
-    bool at_face;  ///< some cell of it is beyond a face at which the field ends
+    FarSpan points;     ///< where further fields can be read
+    bool plain_points;  ///< all of them in vectors
+    bool plain;         ///< all its columns can be read in vectors
+    bool at_face;       ///< some cell of it is beyond a face at which the field ends
   };
 
   SPIDER_DEVICE static bool find_strip(const SweepArguments& f, Strip& s) {

@@ -162,8 +162,8 @@ struct Stepping2d {
   using Row = float[columns];
   using Sums = float[2 * ry + kept_rows][columns];
 
-  /// The fields of the next row, being loaded, and those of the rows that the steps of a warp complete, from the
-  /// first step on.
+  /// The fields of the next row, being loaded, and those of the rows that the steps of a warp complete, from
+  /// the first step on.
   struct FieldRows {
     SteppedPoints<Stencil, columns> next;
     Row row[(steps - 1) * ry + 1][point_fields];
@@ -676,8 +676,7 @@ struct Stepping2d {
           for (int first = 0; first < Next::together; first += 4) {
             device::Vector v;
             SPIDER_UNROLL
-            for (int e = 0; e < 4; ++e)
-              v.word[e] = device::bits_of(points.next.number(piece, first + e, k));
+            for (int e = 0; e < 4; ++e) v.word[e] = device::bits_of(points.next.number(piece, first + e, k));
             device::store_shared(own + place_of((Next::first_column(piece) + first) / 4), v);
           }
         }

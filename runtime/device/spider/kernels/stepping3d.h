@@ -587,15 +587,14 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
     constexpr AxisRules of_planes = Stencil::plane_rules();
     constexpr AxisRules of_rows = Stencil::row_rules();
     constexpr AxisRules of_columns = Stencil::column_rules();
-    const PointSpans spans{
-        {find_point_span(of_planes, f, 0, Stencil::plane_low, Stencil::plane_high),
-         find_point_span(of_rows, f, 1, Stencil::row_low, Stencil::row_high),
-         find_point_span(of_columns, f, 2, Stencil::column_low, Stencil::column_high)},
-        false};
+    const PointSpans spans{{find_point_span(of_planes, f, 0, Stencil::plane_low, Stencil::plane_high),
+                            find_point_span(of_rows, f, 1, Stencil::row_low, Stencil::row_high),
+                            find_point_span(of_columns, f, 2, Stencil::column_low, Stencil::column_high)},
+                           false};
     for (int i = thread_index(); i < width + height; i += warps * 32) {
-      const std::int64_t place =
-          i < width ? find_point(of_columns, spans.axis[2], w.x0 + i, w.extent[2])
-                    : find_point(of_rows, spans.axis[1], w.y0 + i - width, w.extent[1]);
+      const std::int64_t place = i < width
+                                     ? find_point(of_columns, spans.axis[2], w.x0 + i, w.extent[2])
+                                     : find_point(of_rows, spans.axis[1], w.y0 + i - width, w.extent[1]);
       device::store_shared(static_cast<Shared>(point_table + 4 * i), static_cast<std::uint32_t>(place));
     }
     const auto holds = [&](const AxisRules& rules, int axis, std::int32_t begin, std::int32_t end) {

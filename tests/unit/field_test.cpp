@@ -244,6 +244,18 @@ TEST(Kernel, AsksForAHaloOnlyWhereAFaceIsOne) {
   EXPECT_EQ(spider_halo(&kernel, cells, cells, nullptr), SPIDER_ERROR_NULL);
 }
 
+TEST(Kernel, AsksForAHaloOfFieldsWhereStepsButTheFirstReachOne) {
+  spider_kernel kernel = counting_kernel();
+  EXPECT_EQ(Halo::of_fields(&kernel, {1, 3, 5}), (Halo{}));
+  kernel.info.steps = 2;
+  kernel.info.reach_high[2] = 4;
+  EXPECT_EQ(Halo::of_fields(&kernel, {1, 3, 5}), (Halo{{0, 1, 0}, {0, 0, 2}}));
+  kernel.faces[1][0].rule = spider::FaceRule::constant;
+  EXPECT_EQ(Halo::of_fields(&kernel, {1, 3, 5}), (Halo{{0, 0, 0}, {0, 0, 2}}));
+  std::int64_t cells[3] = {1, 1, 1};
+  EXPECT_EQ(spider_halo_of_fields(&kernel, cells, nullptr, cells), SPIDER_ERROR_NULL);
+}
+
 TEST(Kernel, IsAppliedFromFieldToField) {
   const spider_kernel kernel = counting_kernel();
   Field<std::uint16_t> in(3, 5, Halo::of(&kernel));

@@ -1231,6 +1231,25 @@ TEST(Plan, CoresKeepEdgesInMemoryWhereRegistersRunShort) {
   EXPECT_EQ(ring.shared_bytes - core_ring_bytes(kept, wide.contraction), 384 * 8 * 4);
 }
 
+TEST(Plan, CoresKeepPointsOfUpdatesWhereTheRingHasThem) {
+  constexpr int most_bytes = 227 * 1024;
+  spec::StencilSpec stencil = box_of(3, 1, spec::Storage::f32);
+  EXPECT_EQ(scheme_of<Cores3d>(stencil, Engine::cuda).kept_groups_ahead, 0) << "there is no update";
+  stencil.update.emplace();
+  stencil.update->nodes = {{spec::UpdateOperation::sum, 0, 0, {}, {}},
+                           {spec::UpdateOperation::input, 0, 0, {}, {}},
+                           {spec::UpdateOperation::add, 0, 0, {}, {0, 1}}};
+  stencil.fields.resize(4, {"field", spec::Storage::f32});
+  const auto ring = scheme_of<Cores3d>(stencil, Engine::cuda);
+  EXPECT_GT(ring.kept_groups_ahead, 0);
+  EXPECT_LE(ring.kept_groups_ahead, 2) << "a walk's first outputs are complete two planes behind its first";
+  EXPECT_GT(ring.kept_shared_bytes, ring.shared_bytes);
+  EXPECT_LE(ring.kept_shared_bytes, most_bytes);
+  stencil.taps = {{{-1, 0, 0}, 0.5, {}}, {{1, 0, 0}, 0.5, {}}};
+  EXPECT_EQ(scheme_of<Cores3d>(stencil, Engine::cuda).kept_groups_ahead, 0)
+      << "no tap reaches the point itself";
+}
+
 TEST(Plan, SideVectorsHoldWhatTapsReach) {
   const auto ring_of = [](spec::Storage storage, int low, int high) {
     spec::StencilSpec stencil = box_of(3, 0, storage);

@@ -371,6 +371,16 @@ TEST_F(CudaBackend, TriesALaunchThatFailsOnceMore) {
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
 }
 
+TEST_F(CudaBackend, LeavesOutAFormThatTheDeviceHasNoSharedMemoryFor) {
+  const Grid in;
+  const Grid out;
+  kernel_->forms[1] = kernel_->forms[0];
+  kernel_->form_count = 2;
+  kernel_->forms[0].tiling.shared_bytes = machine.largest_shared + 1;
+  EXPECT_EQ(apply(in, out), SPIDER_OK) << spider_last_error();
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+}
+
 TEST_F(CudaBackend, CutsAFieldForTheDeviceThatSweepsIt) {
   machine.devices[1].multiprocessors = 8;
   for (current = 0; current < 2; ++current) {

@@ -15,7 +15,7 @@ def make_rng(seed, *labels):
     return numpy.random.default_rng(list("/".join(map(str, (seed, *labels))).encode()))
 
 
-MOST_CELLS = {1: 4800, 2: 14000, 3: 6000}  # of small fields: emulated lanes are slow
+MOST_CELLS = {1: 4800, 2: 8000, 3: 4000}  # of small fields: emulated lanes are slow
 
 
 def small_extents(choose, dimensions):

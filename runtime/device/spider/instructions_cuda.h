@@ -541,6 +541,24 @@ SPIDER_DEVICE Vector load_point_vector(const void* from) {
                : "l"(from));
   return v;
 }
+/// The same of a field that steps read again and again, and nobody writes: it stays in the L2 cache.
+SPIDER_DEVICE std::uint32_t load_kept_word(const void* from) {
+  std::uint32_t value;
+  asm volatile("ld.global.nc.b32 %0, [%1];" : "=r"(value) : "l"(from));
+  return value;
+}
+SPIDER_DEVICE Pair load_kept_pair(const void* from) {
+  Pair v;
+  asm volatile("ld.global.nc.v2.b32 {%0, %1}, [%2];" : "=r"(v.word[0]), "=r"(v.word[1]) : "l"(from));
+  return v;
+}
+SPIDER_DEVICE Vector load_kept_vector(const void* from) {
+  Vector v;
+  asm volatile("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
+               : "l"(from));
+  return v;
+}
 /// prefetch.global.L2 (9.7.9.15) of the line that the cell is in.
 SPIDER_DEVICE void prefetch_point(const void* from) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(from));

@@ -12,9 +12,12 @@
 namespace spider {
 inline namespace device_1 {
 
+/// How a field is read: the input; another one, each cell once; or again and again, by many steps.
+enum class PointReads { input, once, again };
+
 /// Neighbouring cells as words (Cells::Word) that lie in memory, by the widest loads: in bytes they are a
 /// multiple of 16, or 8, 4 or a cell's. `Word` has room for each.
-template <class Cells, bool of_input, int outputs, class Word, int words>
+template <class Cells, PointReads reads, int outputs, class Word, int words>
 SPIDER_DEVICE void load_neighbours(const typename Cells::Element* from, Word (&cells)[words]) {
   using Own = typename Cells::Word;
   constexpr int bytes = outputs * Cells::element_bytes;
@@ -23,23 +26,29 @@ SPIDER_DEVICE void load_neighbours(const typename Cells::Element* from, Word (&c
     SPIDER_UNROLL
     for (int first = 0; first < bytes / 16 * vector_words; first += vector_words) {
       const auto* place = from + first * Cells::per_word;
-      const device::Vector v = of_input ? device::load_field_vector(place) : device::load_point_vector(place);
+      const device::Vector v = reads == PointReads::input   ? device::load_field_vector(place)
+                               : reads == PointReads::again ? device::load_kept_vector(place)
+                                                            : device::load_point_vector(place);
       SPIDER_UNROLL
       for (int i = 0; i < vector_words; ++i) cells[first + i] = word_of<Own>(v, i);
     }
   } else if constexpr (bytes == 8) {
-    const device::Pair v = of_input ? device::load_field_pair(from) : device::load_point_pair(from);
+    const device::Pair v = reads == PointReads::input   ? device::load_field_pair(from)
+                           : reads == PointReads::again ? device::load_kept_pair(from)
+                                                        : device::load_point_pair(from);
     SPIDER_UNROLL
     for (int i = 0; i < vector_words / 2; ++i) cells[i] = word_of<Own>(v, i);
   } else if constexpr (bytes == 4) {
-    cells[0] = of_input ? device::load_field_word(from) : device::load_point_word(from);
+    cells[0] = reads == PointReads::input   ? device::load_field_word(from)
+               : reads == PointReads::again ? device::load_kept_word(from)
+                                            : device::load_point_word(from);
   } else {
-    cells[0] = of_input ? device::load_field(from) : device::load_point(from);
+    cells[0] = reads == PointReads::input ? device::load_field(from) : device::load_point(from);
   }
 }
 
 /// Of neighbouring cells those that `bits` names, one by one; the others are 0.
-template <class Cells, bool of_input, int outputs, class Word, int words>
+template <class Cells, PointReads reads, int outputs, class Word, int words>
 SPIDER_DEVICE void load_singles(const typename Cells::Element* from, std::uint32_t bits,
                                 Word (&cells)[words]) {
   SPIDER_UNROLL
@@ -48,7 +57,7 @@ SPIDER_DEVICE void load_singles(const typename Cells::Element* from, std::uint32
     if ((bits >> i & 1U) == 0) continue;
     auto word = static_cast<typename Cells::Word>(cells[i / Cells::per_word]);
     Cells::put(word, i % Cells::per_word,
-               of_input ? device::load_field(from + i) : device::load_point(from + i));
+               reads == PointReads::input ? device::load_field(from + i) : device::load_point(from + i));
     cells[i / Cells::per_word] = word;
   }
 }
@@ -60,7 +69,7 @@ struct PointPlace {
 
 /// What an update reads of a lane's neighbouring points, as it lies in memory: between the loads and
 /// update() other work may hide them.
-template <class Stencil, int outputs>
+template <class Stencil, int outputs, PointReads of_fields = PointReads::once>
 struct PointInputs {
   using Cells = typename Stencil::Cells;
   using Fields = typename Stencil::FurtherFields;
@@ -75,8 +84,8 @@ struct PointInputs {
   SPIDER_DEVICE void load(const UpdateArguments& sweep, const PointPlace& place, bool whole,
                           std::uint32_t bits) {
     if constexpr (Stencil::reads_input) {
-      load_row<Cells, true>(sweep.input, sweep.input_stride, place, whole && sweep.aligned_input,
-                            whole ? all : bits, input);
+      load_row<Cells, PointReads::input>(sweep.input, sweep.input_stride, place, whole && sweep.aligned_input,
+                                         whole ? all : bits, input);
     }
     load_fields(sweep, place, whole, bits, Fields{});
   }
@@ -165,19 +174,19 @@ struct PointInputs {
   SPIDER_DEVICE void load_field(const UpdateArguments& sweep, int i, const PointPlace& place, bool whole,
                                 std::uint32_t bits) {
     const FurtherField& from = sweep.further[i];
-    load_row<Each, false>(from.data, from.stride, place, whole, bits, field[i]);
+    load_row<Each, of_fields>(from.data, from.stride, place, whole, bits, field[i]);
   }
 
-  template <class Each, bool of_input>
+  template <class Each, PointReads reads>
   SPIDER_DEVICE static void load_row(const void* data, const std::int64_t (&stride)[2],
                                      const PointPlace& place, bool whole, std::uint32_t bits,
                                      Word (&cells)[outputs]) {
     const auto* from = static_cast<const typename Each::Element*>(data) +
                        (place.z * stride[0] + place.y * stride[1] + place.x);
     if (whole) {
-      load_neighbours<Each, of_input, outputs>(from, cells);
+      load_neighbours<Each, reads, outputs>(from, cells);
     } else {
-      load_singles<Each, of_input, outputs>(from, bits, cells);
+      load_singles<Each, reads, outputs>(from, bits, cells);
     }
   }
 };

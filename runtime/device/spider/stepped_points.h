@@ -92,7 +92,7 @@ class SteppedPoints {
   }
 
  private:
-  PointInputs<Stencil, together> inputs_[pieces];
+  PointInputs<Stencil, together, PointReads::again> inputs_[pieces];
 };
 
 }  // namespace device_1

@@ -199,6 +199,16 @@ std::uint64_t load_point(const std::uint64_t* from);
 std::uint32_t load_point_word(const void* from);
 Pair load_point_pair(const void* from);
 Vector load_point_vector(const void* from);
+/// The same of a field that steps read again.
+inline std::uint32_t load_kept_word(const void* from) {
+  return load_point_word(from);
+}
+inline Pair load_kept_pair(const void* from) {
+  return load_point_pair(from);
+}
+inline Vector load_kept_vector(const void* from) {
+  return load_point_vector(from);
+}
 /// prefetch.global.L2 of the line that the cell is in.
 inline void prefetch_point(const void* /*from*/) {}
 /// The last of them where `wanted`; else `v` stays as it is.

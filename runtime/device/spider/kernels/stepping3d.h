@@ -610,7 +610,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
 
   /// What the update of a warp's rows of a plane reads of fields.
   struct FieldRows {
-    PointInputs<Stencil, columns> row[rows];
+    PointInputs<Stencil, columns, PointReads::again> row[rows];
   };
   struct NoFields {};
   using Points = std::conditional_t<(point_fields > 0), FieldRows, NoFields>;

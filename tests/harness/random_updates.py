@@ -136,10 +136,13 @@ def make_stepped_spec(index, seed):
     name = f"update_{index:03d}"
     dimensions = STEPPED_DIMENSIONS[place % len(STEPPED_DIMENSIONS)]
     storage = STEPPED_STORAGES[place // len(STEPPED_DIMENSIONS) % len(STEPPED_STORAGES)]
-    taps, body = stepped_operator(rng, dimensions, place)
+    reach = 3
+    while reach == 3:  # which leaves no room for fields in 3D
+        taps, body = stepped_operator(rng, dimensions, place)
+        reach = max(max(map(abs, at)) for at in taps) if dimensions == 3 else 0
     steps = min(random_specs.choose_steps(rng, dimensions, taps), rng.choice((3, 6, 9, 16)))
     if dimensions == 3:  # where fields and kept planes take room
-        steps = min(steps, 3 if max(max(map(abs, at)) for at in taps) < 2 else 2)
+        steps = min(steps, 3 if reach < 2 else 2)
     rules = tuple(rule for rule in random_specs.RULES if rule != "antisymmetric")
     space = Space(dimensions, storage, rules, LIMITS[dimensions])
     faces, boundary = random_specs.make_boundary(rng, space)

@@ -24,7 +24,8 @@ constexpr int register_unit = 8;
 constexpr int most_block_shared_bytes = shared_per_multiprocessor - reserved_per_block;
 // Multiply-adds of a plane in the code, as many as planes near faces have.
 constexpr int most_products = 6000;
-// And operations of updates, in each of the ways that planes are read and rows are stored.
+// Operations of updates that are not too many for compilers, in each of the ways that planes are read and
+// rows are stored.
 constexpr int most_update_operations = 1000;
 
 /// Weight of a tap, 0 where there is none.
@@ -83,8 +84,7 @@ bool fit(const spec::StencilSpec& spec, Stepping3d& scheme) {
       width <= 2 * lost_columns(scheme))
     return false;
   const int dense = (2 * rz + 1) * (2 * ry + 1) * (2 * rx + 1) * Stepping3d::columns * scheme.rows;
-  const double of_update = work_of_update(spec).operations * Stepping3d::columns * scheme.rows;
-  if (dense > most_products || (of_update > most_update_operations && scheme.rows > 1)) return false;
+  if (dense > most_products) return false;
   scheme.ahead = 4;
   while (scheme.ahead > 2 && count_shared_bytes(spec, scheme) > most_block_shared_bytes) --scheme.ahead;
   scheme.shared_bytes = count_shared_bytes(spec, scheme);
@@ -186,6 +186,7 @@ Offer<Stepping3d> Stepping3d::plan(const Problem& problem, const Contraction& /*
 
 std::optional<Stepping3dChoice> choose_stepping3d(const spec::StencilSpec& spec, int steps) {
   std::optional<Stepping3dChoice> best;
+  std::optional<Stepping3dChoice> best_of_long;  // where no shorter code has room
   Stepping3d scheme;
   scheme.steps = steps;
   for (int axis = 0; axis < 3; ++axis) {
@@ -203,10 +204,12 @@ std::optional<Stepping3dChoice> choose_stepping3d(const spec::StencilSpec& spec,
     for (scheme.rows = 1; scheme.rows <= most_rows; ++scheme.rows) {
       if (!fit(spec, scheme)) continue;
       const double us = estimate_us(spec, scheme);
-      if (!best || us < best->microseconds) best = {scheme, us};
+      const double of_update = work_of_update(spec).operations * Stepping3d::columns * scheme.rows;
+      std::optional<Stepping3dChoice>& best_so = of_update > most_update_operations ? best_of_long : best;
+      if (!best_so || us < best_so->microseconds) best_so = {scheme, us};
     }
   }
-  return best;
+  return best ? best : best_of_long;
 }
 
 }  // namespace spidergen::plan

@@ -120,18 +120,21 @@ ErrorBound bound_cores(const spec::StencilSpec& spec, const KernelPlan& plan) {
 /// factor, and near a face along y the change between ways of adding rows. With an update, which need not be
 /// linear, the bound is that of the sum of each step.
 ErrorBound bound_steps(const spec::StencilSpec& spec, const KernelPlan& plan) {
+  const bool f64 = spec.storage == spec::Storage::f64;
+  const double rounding = f64 ? f64_rounding : f32_rounding;
+  const double least = f64 ? least_f64 : least_f32;
   constexpr double shared_sums = 3;
   constexpr double factors = 5;
   constexpr double at_faces = 16;
   const double steps = spec.update ? 1 : plan.op.steps;
   const double roundings = static_cast<double>(plan.weights.taps.size()) + shared_sums + factors + at_faces;
-  const bool f32 = spec.storage == spec::Storage::f32 || spec.update;
+  const bool is_half = spec::is_half(spec.storage) && !spec.update;
   const double growth = std::pow(std::max(1.0, sum_of_magnitudes(plan.weights)), steps);
   ErrorBound bound;
-  bound.result = f32 ? 0 : higher_orders * rounding_error(plan.weights.type);
-  bound.sum = higher_orders * steps * roundings * f32_rounding;
-  bound.absolute = steps * roundings * growth * least_f32 * std::ldexp(1.0, most_unit_exponent) +
-                   (f32 ? 0 : smallest_value(plan.weights.type) / 2);
+  bound.result = is_half ? higher_orders * rounding_error(plan.weights.type) : 0;
+  bound.sum = higher_orders * steps * roundings * rounding;
+  bound.absolute = steps * roundings * growth * least * std::ldexp(1.0, most_unit_exponent) +
+                   (is_half ? smallest_value(plan.weights.type) / 2 : 0);
   return bound;
 }
 
@@ -159,8 +162,8 @@ ErrorBound bound_low_rank(const KernelPlan& plan) {
 
 ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan) {
   if (plan.contraction.is_low_rank()) return bound_low_rank(plan);
-  if (spec.storage == spec::Storage::f64) return bound_doubles(spec, plan);
   if (plan.op.steps > 1) return bound_steps(spec, plan);
+  if (spec.storage == spec::Storage::f64) return bound_doubles(spec, plan);
   if (plan.engine == Engine::cuda) return bound_cores(spec, plan);
   return spec.storage == spec::Storage::f32 ? bound_f32(plan) : bound_half(plan);
 }

@@ -138,11 +138,7 @@ void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
   const int largest = largest_stepping_reach_of(spec.dimensions);
   const bool is_far = radius_of(spec, spec::axis_z) > largest || radius_of(spec, spec::axis_y) > largest ||
                       radius_of(spec, spec::axis_x) > largest;
-  if (spec.storage == spec::Storage::f64) {
-    refuse(
-        "steps above 1 are generated for f32, f16 and bf16 fields so far; write 'steps: 1' or remove it, and "
-        "spider_iterate, of an update spider_run_steps, takes the steps one by one");
-  } else if (spec.sums.size() > 1) {
+  if (spec.sums.size() > 1) {
     refuse(
         "steps above 1 are generated for one sum so far, not for several 'sums'; write 'steps: 1' or remove "
         "it");
@@ -151,6 +147,10 @@ void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
         fmt::format("steps above 1 do not go with 'previous', since a sweep would have to return '{}', too; "
                     "write 'steps: 1' or remove it, and spider_run_steps takes the steps one by one",
                     spec.previous->name));
+  } else if (spec.update && spec.storage == spec::Storage::f64) {
+    refuse(
+        "steps above 1 of an 'update' are generated for f32, f16 and bf16 fields so far; write 'steps: 1' or "
+        "remove it, and spider_run_steps takes the steps one by one");
   } else if (is_far) {
     refuse(
         fmt::format("steps above 1 are generated for taps that reach up to {} in {}D; write 'steps: 1' or "
@@ -474,9 +474,8 @@ std::pair<int, double> fastest_low_rank(const Problem& single) {
 /// What `steps` says, or where that is auto, what is fastest a step.
 int choose_steps(const spec::StencilSpec& spec, const Request& request, double single_us) {
   if (spec.steps) return *spec.steps;
-  if (spec.storage == spec::Storage::f64 || request.variant != Variant{} || spec.taps.empty() ||
-      single_us <= 0)
-    return 1;
+  if (request.variant != Variant{} || spec.taps.empty() || single_us <= 0) return 1;
+  if (spec.update && spec.storage == spec::Storage::f64) return 1;
   if (spec.previous || spec.sums.size() > 1) return 1;
   const auto may_use = [&](Engine engine) { return request.engine.value_or(engine) == engine; };
   int fastest = 1;

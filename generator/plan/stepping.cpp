@@ -72,7 +72,16 @@ double drift_of_steps(double sum, double magnitude, double packed, int steps) {
   return std::fabs(sum) > magnitude / 2 ? std::pow(sum / packed, steps) : 1;
 }
 
-float drift_of_steps(const RoundedWeights& weights, int steps) {
+double as_number(spec::Storage storage, double value) {
+  return storage == spec::Storage::f64 ? value : static_cast<float>(value);
+}
+
+int number_bytes(spec::Storage storage) {
+  return storage == spec::Storage::f64 ? 8 : word_bytes;
+}
+
+double drift_of_steps(spec::Storage storage, const RoundedWeights& weights, int steps) {
+  if (storage == spec::Storage::f64) return 1;
   double sum = 0;
   double packed = 0;
   double magnitude = 0;
@@ -81,7 +90,7 @@ float drift_of_steps(const RoundedWeights& weights, int steps) {
     packed += static_cast<float>(tap.packed);
     magnitude += std::fabs(tap.weight);
   }
-  return static_cast<float>(drift_of_steps(sum, magnitude, packed, steps));
+  return as_number(storage, drift_of_steps(sum, magnitude, packed, steps));
 }
 
 UpdateWork work_of_update(const spec::StencilSpec& spec) {

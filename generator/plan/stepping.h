@@ -20,8 +20,14 @@ namespace spidergen::plan {
 /// What the result of so many steps is multiplied with, so that weights that sum to `packed` add up to the
 /// spec's sum; 1 where the spec's nearly cancel, of which `magnitude` is the sum without signs.
 [[nodiscard]] double drift_of_steps(double sum, double magnitude, double packed, int steps);
-/// The same for rounded weights.
-[[nodiscard]] float drift_of_steps(const RoundedWeights& weights, int steps);
+/// The same for the rounded weights of fields of this storage, as a number; 1 for f64, whose weights are the
+/// spec's.
+[[nodiscard]] double drift_of_steps(spec::Storage storage, const RoundedWeights& weights, int steps);
+
+/// A number as steps compute with it: f32, of f64 fields f64.
+[[nodiscard]] double as_number(spec::Storage storage, double value);
+/// Bytes of such a number.
+[[nodiscard]] int number_bytes(spec::Storage storage);
 
 /// What the update of a point and step takes.
 struct UpdateWork {

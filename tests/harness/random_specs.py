@@ -515,7 +515,6 @@ def make_steps_spec(index, seed, spaces, attempt, place):
     """The same of one that takes many steps in a sweep, the place-th of them."""
     rng = random.Random(f"{seed}/steps/{index}/{attempt}")
     name = f"random_{index:03d}"
-    spaces = [space for space in spaces if space.storage != "f64"]  # whose steps are taken one by one
     kinds = [kind for kind in (2, 3, 1) if any(space.dimensions == kind for space in spaces)]
     dimensions = kinds[place % len(kinds)]
     turn = place // len(kinds)

@@ -456,7 +456,7 @@ def step_cells(plan, extent, first, cells, exact_weights, of_magnitudes):
         extended = numpy.where(missing.reshape(shape), numpy.nan, extended)
         value = numpy.abs(along.value) if of_magnitudes else along.value
         extended = numpy.where(along.constant.reshape(shape), value.reshape(shape), extended)
-    total = numpy.zeros(cells.shape)
+    total = numpy.zeros(cells.shape, cells.dtype)
     for tap in plan.taps:
         weight = tap.weight if exact_weights else tap.packed
         part = tuple(

@@ -138,8 +138,9 @@ def make_values(case, plan, indices, rng):
     room = 0.45 * plan.storage.overflow / max(weight_sum, 1e-30)  # keeps every result within the storage
     if plan.storage.name == "f64":  # and SciPy's sums, whose weights are over the largest
         room *= min(1.0, max(abs(tap.packed) for tap in plan.taps))
-    if plan.steps > 1:  # and what is between them; in another unit f32 has room for 2^100
-        room = min(0.45 * plan.storage.overflow, 2.0**100) / max(weight_sum, 1) ** plan.steps
+    if plan.steps > 1:  # and what is between them; in another unit f32 has room for 2^100, f64 for 2^990
+        largest = 2.0 ** (990 if plan.storage.name == "f64" else 100)
+        room = min(0.45 * plan.storage.overflow, largest) / max(weight_sum, 1) ** plan.steps
     scale = min({"small": 1e-20, "large": 1e20, "limit": 0.9 * plan.storage.overflow}.get(case.values, 1.0), room)
     if case.values == "constant":
         values = numpy.full(x.shape, min(room, float(rng.uniform(0.5, 2))))

@@ -148,7 +148,8 @@ TEST(Steps, AFoldAtAFaceIsReadAsFarAsTapsReachBeyondIt) {
   const FarSpan high = find_readable(mirrored, {22, 23}, 0, 15, 23);
   EXPECT_TRUE(high.holds(7));
   EXPECT_FALSE(high.holds(6));
-  const FarSpan kept = find_readable({FaceRule::nearest, FaceRule::constant, 0, 0}, {0, 1}, -15, 2, 23);
+  const FarSpan kept =
+      find_readable(AxisRules{FaceRule::nearest, FaceRule::constant, 0, 0}, {0, 1}, -15, 2, 23);
   EXPECT_EQ(kept.end, 3);
 }
 

@@ -1335,7 +1335,7 @@ KernelPlan plan_of_steps(const spec::StencilSpec& stencil) {
 }
 
 TEST(Steps, AnyNumberThatFitsIsTakenAsItIs) {
-  for (const spec::Storage storage : {spec::Storage::f32, spec::Storage::f16}) {
+  for (const spec::Storage storage : {spec::Storage::f32, spec::Storage::f16, spec::Storage::f64}) {
     for (int steps = 2; steps <= 40; ++steps) {
       spec::StencilSpec stencil = heat_of(steps, storage);
       stencil.tolerance = 0;  // nothing but stepping has none
@@ -1349,13 +1349,15 @@ TEST(Steps, AnyNumberThatFitsIsTakenAsItIs) {
 }
 
 TEST(Steps, ComposedWeightsSumToWhatTheSpecsDo) {
-  for (const int steps : {2, 7, 24, 32}) {
-    const auto scheme = std::get<Stepping2d>(plan_of_steps(heat_of(steps)).scheme);
-    double sum = 0;
-    for (const Stepping2d::Weight& weight : scheme.weights) sum += weight.scaled;
-    const double composed =
-        std::pow(sum, steps) * std::pow(static_cast<double>(scheme.back), scheme.warps - 1) * scheme.last;
-    EXPECT_NEAR(composed, 1, 0x1p-24) << steps;
+  for (const auto& [storage, near] :
+       {std::pair(spec::Storage::f32, 0x1p-24), {spec::Storage::f64, 0x1p-46}}) {
+    for (const int steps : {2, 7, 24, 32}) {
+      const auto scheme = std::get<Stepping2d>(plan_of_steps(heat_of(steps, storage)).scheme);
+      double sum = 0;
+      for (const Stepping2d::Weight& weight : scheme.weights) sum += weight.scaled;
+      const double composed = std::pow(sum, steps) * std::pow(scheme.back, scheme.warps - 1) * scheme.last;
+      EXPECT_NEAR(composed, 1, near) << steps;
+    }
   }
 }
 
@@ -1441,6 +1443,21 @@ TEST(Steps, Levels3dTakeTheUnitWhereNeighboursHaveOneWeight) {
   EXPECT_EQ(std::get<Levels3d>(plan_of_steps(star).scheme).form, Levels3d::Form::taps);
 }
 
+TEST(Steps, DoublesKeepTheSpecsWeights) {
+  spec::StencilSpec stencil = heat_of(8, spec::Storage::f64);
+  stencil.taps.front().weight = 0.3;  // no sums are shared, so that the unit is 1
+  const auto scheme = std::get<Stepping2d>(plan_of_steps(stencil).scheme);
+  ASSERT_EQ(scheme.weights.size(), stencil.taps.size());
+  for (std::size_t i = 0; i < scheme.weights.size(); ++i) {
+    EXPECT_EQ(scheme.weights[i].scaled, stencil.taps[i].weight);
+    EXPECT_EQ(scheme.weights[i].single, stencil.taps[i].weight);
+  }
+  EXPECT_EQ(scheme.last, 1);
+  spec::StencilSpec star = steps_in(3, 4);
+  star.storage = spec::Storage::f64;
+  EXPECT_TRUE(is<Stepping3d>(plan_of_steps(star)));  // of f32 all steps of a warp's rows are in its registers
+}
+
 TEST(Steps, StripsOf1dHaveOutputs) {
   for (int steps = 2; steps <= 300; steps += 7) {
     const KernelPlan plan = plan_of_steps(steps_in(1, steps));
@@ -1449,7 +1466,7 @@ TEST(Steps, StripsOf1dHaveOutputs) {
     EXPECT_EQ(scheme.steps, steps);
     EXPECT_GT(scheme.columns * threads_per_warp, 2 * steps);
     double sum = 0;
-    for (const float weight : scheme.weights) sum += weight;
+    for (const double weight : scheme.weights) sum += weight;
     EXPECT_NEAR(std::pow(sum, steps) * scheme.last, std::pow(0.5, steps), std::pow(0.5, steps) * 0x1p-23);
   }
 }

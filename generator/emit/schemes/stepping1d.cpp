@@ -19,14 +19,14 @@ SchemeText text_of(const plan::Stepping1d& scheme, const Kernel& kernel) {
     bindings[name] = fmt::to_string(value);
   };
   set("time_steps", scheme.steps);
-  bindings["cells"] = cells_struct(spec.storage);
+  bind_stepped_types(spec.storage, bindings);
   set("columns", scheme.columns);
   set("warps", scheme.warps);
   set("column_low", std::min(0, columns.low));
   set("column_high", std::max(0, columns.high));
   set("radius_x", scheme.radius_x);
-  bindings["last"] = fmt::format("{:a}F", scheme.last);
-  bindings["weights"] = weight_row_text(scheme.weights.data(), 2 * scheme.radius_x + 1);
+  bindings["last"] = stepped_number_text(spec.storage, scheme.last);
+  bindings["weights"] = weight_row_text(spec.storage, scheme.weights.data(), 2 * scheme.radius_x + 1);
   bindings["column_rules"] = stepped_rules_text(spec, spec::axis_x);
   set("single_columns", plan::round_up(std::max(least_columns, scheme.radius_x), vector_elements));
   return {render_part("stepping1d.cu.in", bindings),

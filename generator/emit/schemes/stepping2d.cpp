@@ -12,13 +12,14 @@ namespace {
 using Scheme = plan::Stepping2d;
 
 /// A row of the table for each dy, of all dx.
-std::string weights_text(const Scheme& scheme, float Scheme::Weight::*member) {
+std::string weights_text(const Scheme& scheme, spec::Storage storage, double Scheme::Weight::*member) {
   std::vector<std::string> rows;
   for (int dy = -scheme.radius_y; dy <= scheme.radius_y; ++dy) {
     std::vector<std::string> row(2 * static_cast<std::size_t>(scheme.radius_x) + 1, "0");
     for (const Scheme::Weight& weight : scheme.weights) {
       if (weight.dy == dy)
-        row[static_cast<std::size_t>(weight.dx + scheme.radius_x)] = fmt::format("{:a}F", weight.*member);
+        row[static_cast<std::size_t>(weight.dx + scheme.radius_x)] =
+            stepped_number_text(storage, weight.*member);
     }
     rows.push_back(fmt::format("{{{}}},", fmt::join(row, ", ")));
   }
@@ -39,7 +40,7 @@ std::string stepping_struct(const plan::Stepping2d& scheme, const Kernel& kernel
     bindings[name] = fmt::to_string(value);
   };
   set("time_steps", scheme.time_steps());
-  bindings["cells"] = cells_struct(spec.storage);
+  bind_stepped_types(spec.storage, bindings);
   set("columns", scheme.columns);
   set("steps", scheme.steps);
   set("last_steps", scheme.last_steps);
@@ -59,9 +60,9 @@ std::string stepping_struct(const plan::Stepping2d& scheme, const Kernel& kernel
   set("row_weights", 2 * scheme.radius_x + 1);
   bindings["form"] = form_name(scheme.form);
   bindings["unit"] = fmt::format("{:a}", scheme.unit);
-  bindings["back"] = fmt::format("{:a}F", scheme.back);
-  bindings["last"] = fmt::format("{:a}F", scheme.last);
-  bindings["weights"] = weights_text(scheme, &Scheme::Weight::scaled);
+  bindings["back"] = stepped_number_text(spec.storage, scheme.back);
+  bindings["last"] = stepped_number_text(spec.storage, scheme.last);
+  bindings["weights"] = weights_text(scheme, spec.storage, &Scheme::Weight::scaled);
   bindings["row_rules"] = stepped_rules_text(spec, spec::axis_y);
   bindings["column_rules"] = stepped_rules_text(spec, spec::axis_x);
   return render_part("stepping2d.cu.in", bindings);
@@ -69,9 +70,11 @@ std::string stepping_struct(const plan::Stepping2d& scheme, const Kernel& kernel
 
 SchemeText text_of(const plan::Stepping2d& scheme, const Kernel& kernel) {
   constexpr int most_unrolled_taps = 50;
+  const spec::Storage storage = kernel.spec.storage;
   const render::Bindings bindings = {
-      {"single_weights", weights_text(scheme, &Scheme::Weight::single)},
-      {"single_columns", fmt::to_string(single_columns(scheme, kernel.spec.storage))},
+      {"number", number_type(storage)},
+      {"single_weights", weights_text(scheme, storage, &Scheme::Weight::single)},
+      {"single_columns", fmt::to_string(single_columns(scheme, storage))},
       {"single_unrolled", fmt::to_string(scheme.weights.size() <= most_unrolled_taps)},
       {"row_weights", fmt::to_string(2 * scheme.radius_x + 1)},
       {"radius_y", fmt::to_string(scheme.radius_y)},

@@ -14,14 +14,14 @@ namespace {
 using Scheme = plan::Stepping3d;
 
 /// A row of the table for each dz and dy, of all dx.
-std::string weights_text(const Scheme& scheme) {
+std::string weights_text(const Scheme& scheme, spec::Storage storage) {
   const auto& [rz, ry, rx] = scheme.radius;
   const int count = 2 * rx + 1;
   std::string text;
   for (int i = 0; i < (2 * rz + 1) * (2 * ry + 1); ++i) {
     if (i > 0) text += "\n";
-    text += fmt::format(
-        "{{{}}},", weight_row_text(scheme.weights.data() + static_cast<std::ptrdiff_t>(i) * count, count));
+    const double* const row = scheme.weights.data() + static_cast<std::ptrdiff_t>(i) * count;
+    text += fmt::format("{{{}}},", weight_row_text(storage, row, count));
   }
   return text;
 }
@@ -42,7 +42,7 @@ SchemeText text_of(const plan::Stepping3d& scheme, const Kernel& kernel) {
     bindings[name] = fmt::to_string(value);
   };
   set("time_steps", scheme.steps);
-  bindings["cells"] = cells_struct(spec.storage);
+  bind_stepped_types(spec.storage, bindings);
   set("rows", scheme.rows);
   set("warps_down", scheme.warps_down);
   set("blocks_per_multiprocessor", scheme.blocks_per_multiprocessor);
@@ -56,8 +56,8 @@ SchemeText text_of(const plan::Stepping3d& scheme, const Kernel& kernel) {
   set("leads_askew", std::any_of(taps.begin(), taps.end(),
                                  [](const plan::CoreTap& tap) { return tap.row != 0 && tap.column != 0; }));
   bindings["form"] = form_name(scheme.form);
-  bindings["last"] = fmt::format("{:a}F", scheme.last);
-  bindings["weights"] = weights_text(scheme);
+  bindings["last"] = stepped_number_text(spec.storage, scheme.last);
+  bindings["weights"] = weights_text(scheme, spec.storage);
   set("radius_z", rz);
   set("radius_y", ry);
   set("radius_x", rx);

@@ -11,6 +11,7 @@
 namespace spidergen::emit {
 
 std::string stepped_rules_text(const spec::StencilSpec& spec, int axis) {
+  if (spec.storage == spec::Storage::f64) return axis_rules_text(spec, axis);
   spec::StencilSpec in_f32 = spec;
   for (spec::Face* face : {&in_f32.boundary[axis].low, &in_f32.boundary[axis].high})
     face->value = stored_value(spec.storage, face->value);
@@ -18,10 +19,22 @@ std::string stepped_rules_text(const spec::StencilSpec& spec, int axis) {
   return axis_rules_text(in_f32, axis);
 }
 
-std::string weight_row_text(const float* weights, int count) {
+void bind_stepped_types(spec::Storage storage, render::Bindings& bindings) {
+  bindings["cells"] = cells_struct(storage);
+  bindings["number"] = number_type(storage);
+  bindings["rules"] = wide_name(storage, "AxisRules");
+}
+
+std::string stepped_number_text(spec::Storage storage, double number) {
+  if (storage == spec::Storage::f64) return fmt::format("{:a}", number);
+  return fmt::format("{:a}F", static_cast<float>(number));
+}
+
+std::string weight_row_text(spec::Storage storage, const double* weights, int count) {
   std::vector<std::string> row;
   row.reserve(static_cast<std::size_t>(count));
-  for (int i = 0; i < count; ++i) row.push_back(weights[i] == 0 ? "0" : fmt::format("{:a}F", weights[i]));
+  for (int i = 0; i < count; ++i)
+    row.push_back(weights[i] == 0 ? "0" : stepped_number_text(storage, weights[i]));
   return fmt::format("{}", fmt::join(row, ", "));
 }
 

@@ -125,7 +125,8 @@ std::string_view form_name(Levels3d::Form form) {
 }
 
 bool Levels3d::takes(const Problem& problem, const Contraction& contraction) {
-  return !contraction.on_tensor_cores() && problem.spec.dimensions == 3 && is_star(problem.spec);
+  return !contraction.on_tensor_cores() && problem.spec.dimensions == 3 && is_star(problem.spec) &&
+         problem.spec.storage != spec::Storage::f64;
 }
 
 Offer<Levels3d> Levels3d::plan(const Problem& problem, const Contraction& /*contraction*/) {
@@ -137,7 +138,8 @@ Offer<Levels3d> Levels3d::plan(const Problem& problem, const Contraction& /*cont
 
 std::optional<Levels3dChoice> choose_levels3d(const spec::StencilSpec& spec, int steps) {
   std::optional<Levels3dChoice> best;
-  if (!is_star(spec) || spec.update) return best;  // planes of all steps are in one unit and complete at once
+  // Planes of all steps are in one unit and complete at once; two doubles a cell and step have no room.
+  if (!is_star(spec) || spec.update || spec.storage == spec::Storage::f64) return best;
   Levels3d scheme;
   scheme.steps = steps;
   constexpr int cross_operations = 5;

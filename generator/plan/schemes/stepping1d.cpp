@@ -23,8 +23,10 @@ double estimate_us(const spec::StencilSpec& spec, const Stepping1d& scheme) {
   const double points = reference_points(1);
   const double width = threads_per_warp * scheme.columns;
   const double useful = width - 2 * round_up(scheme.steps * scheme.radius_x, vector_bytes / bytes);
-  const double slots = static_cast<double>(spec.taps.size()) + work_of_update(spec).operations +
-                       2 * shuffle_slots * scheme.radius_x / scheme.columns;
+  const double of_double = number_bytes(spec.storage) / word_bytes;  // half the units, two words to pass on
+  const double slots =
+      of_double * (static_cast<double>(spec.taps.size()) + work_of_update(spec).operations +
+                   2 * shuffle_slots * scheme.radius_x / scheme.columns);
   const double compute =
       points * width / useful * scheme.steps * slots / (rates.multiprocessors * lanes * clock_mhz * busy);
   const double memory = points * (2 * bytes + further_bytes(spec)) / rates.copy_bytes_per_second * 1e6;
@@ -44,9 +46,10 @@ Offer<Stepping1d> Stepping1d::plan(const Problem& problem, const Contraction& /*
   scheme.weights.assign(2 * static_cast<std::size_t>(scheme.radius_x) + 1, 0);
   for (const RoundedTap& tap : problem.weights.taps) {
     const int place = tap.at[spec::axis_x] + scheme.radius_x;
-    scheme.weights[static_cast<std::size_t>(place)] = static_cast<float>(tap.packed);
+    scheme.weights[static_cast<std::size_t>(place)] = as_number(problem.spec.storage, tap.packed);
   }
-  if (!problem.spec.update) scheme.last = drift_of_steps(problem.weights, scheme.steps);
+  if (!problem.spec.update)
+    scheme.last = drift_of_steps(problem.spec.storage, problem.weights, scheme.steps);
   return {scheme, choice->microseconds, ""};
 }
 
@@ -60,9 +63,9 @@ std::optional<Stepping1dChoice> choose_stepping1d(const spec::StencilSpec& spec,
     scheme.steps = steps;
     scheme.columns = columns;
     scheme.radius_x = radius;
-    scheme.shared_bytes = scheme.warps * threads_per_warp * columns * word_bytes;
-    scheme.estimated_registers =
-        2 * columns + 2 * radius + base_registers + static_cast<int>(columns * work_of_update(spec).words);
+    scheme.shared_bytes = scheme.warps * threads_per_warp * columns * number_bytes(spec.storage);
+    scheme.estimated_registers = (2 * columns + 2 * radius) * number_bytes(spec.storage) / word_bytes +
+                                 base_registers + static_cast<int>(columns * work_of_update(spec).words);
     if (scheme.estimated_registers > largest_register_count) continue;
     if (columns < radius || threads_per_warp * columns <= 2 * round_up(steps * radius, vector_elements))
       continue;

@@ -18,8 +18,8 @@ struct Stepping1d {
   int columns = 8;  ///< of a lane
   int warps = 4;    ///< of a block
   int radius_x = 0;
-  float last = 1;  ///< what results are multiplied with, so that all weights sum to what the spec's do
-  std::vector<float> weights;  ///< from -radius_x to radius_x
+  double last = 1;  ///< what results are multiplied with, so that all weights sum to what the spec's do
+  std::vector<double> weights;  ///< numbers, from -radius_x to radius_x
   int estimated_registers = 0;
   int shared_bytes = 0;  ///< of cells beyond faces
 

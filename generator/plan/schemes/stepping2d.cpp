@@ -21,6 +21,7 @@ constexpr int most_steps_of_warp = 8;
 // at different places of it: measured on an H200.
 constexpr int most_loop_instructions = 2000;
 constexpr int base_registers = 40;
+constexpr int base_registers_of_doubles = 24;
 constexpr int face_registers = 12;
 constexpr int register_unit = 8;
 constexpr int most_block_shared_bytes = shared_per_multiprocessor - reserved_per_block;
@@ -100,10 +101,11 @@ FormChoice choose_form(const Taps& taps, int steps, bool has_update) {
 }
 
 /// As the kernel's header lays shared memory out.
-int count_shared_bytes(const Stepping2d& scheme, int element_bytes, bool both_ends, bool has_fields) {
-  const int row = threads_per_warp * vector_bytes * (scheme.columns * word_bytes / vector_bytes | 1);
-  const bool staged = element_bytes != word_bytes;
-  const int input_row = staged ? threads_per_warp * scheme.columns * element_bytes : row;
+int count_shared_bytes(const Stepping2d& scheme, spec::Storage storage, bool both_ends, bool has_fields) {
+  const int row =
+      threads_per_warp * vector_bytes * (scheme.columns * number_bytes(storage) / vector_bytes | 1);
+  const bool staged = spec::is_half(storage);
+  const int input_row = staged ? threads_per_warp * scheme.columns * spec::element_bytes(storage) : row;
   const int hand_overs = scheme.warps + (staged ? 1 : 0);
   return (scheme.ahead + 1) * scheme.batch * input_row + 2 * hand_overs * scheme.batch * row +
          (both_ends || has_fields ? scheme.warps * row : 0) + 8 * threads_per_warp * scheme.columns +
@@ -150,11 +152,13 @@ bool fit(const spec::StencilSpec& spec, const Taps& taps, Stepping2d& scheme) {
   if (threads_per_warp * scheme.columns <= 2 * lost || threads > largest_threads) return false;
   const auto& [low, high] = spec.boundary[spec::axis_x];
   const UpdateWork update = work_of_update(spec);
-  scheme.shared_bytes = count_shared_bytes(scheme, spec::element_bytes(spec.storage),
-                                           ends_at(low) && ends_at(high), update.fields > 0);
-  scheme.estimated_registers = 2 * taps.radius_y * scheme.columns * scheme.steps + 2 * scheme.columns +
-                               base_registers + (ends_at_any(spec) ? face_registers : 0) +
-                               update_registers(spec, update, scheme);
+  scheme.shared_bytes =
+      count_shared_bytes(scheme, spec.storage, ends_at(low) && ends_at(high), update.fields > 0);
+  const int rows = 2 * taps.radius_y * scheme.steps;
+  scheme.estimated_registers =
+      (spec.storage == spec::Storage::f64 ? 2 * (rows + 1) * scheme.columns + base_registers_of_doubles
+                                          : (rows + 2) * scheme.columns + base_registers) +
+      (ends_at_any(spec) ? face_registers : 0) + update_registers(spec, update, scheme);
   const int registers = round_up(scheme.estimated_registers, register_unit);
   if (scheme.shared_bytes > most_block_shared_bytes || scheme.estimated_registers > largest_register_count)
     return false;
@@ -215,21 +219,32 @@ double estimate_us(const spec::StencilSpec& spec, const Taps& taps, const Steppi
   return std::max(compute + hidden * memory, memory);
 }
 
-/// Of single steps as they are rounded elsewhere (round_weights_to_f32), and in the unit.
-void set_weights(const Taps& taps, const RoundedWeights& rounded, bool has_update, Stepping2d& scheme) {
+double power_of(double base, int exponent) {
+  double power = 1;
+  for (int i = 0; i < exponent; ++i) power *= base;
+  return power;
+}
+
+/// Of single steps as they are rounded elsewhere (core_weights), and in the unit.
+void set_weights(const spec::StencilSpec& spec, const Taps& taps, const RoundedWeights& rounded,
+                 Stepping2d& scheme) {
+  const spec::Storage storage = spec.storage;
   double sum = 0;
   for (const RoundedTap& tap : rounded.taps) {
-    const auto single = static_cast<float>(tap.packed);
-    const float scaled = scheme.unit == 1 ? single : static_cast<float>(tap.weight / scheme.unit);
+    const double single = as_number(storage, tap.packed);
+    const double scaled = scheme.unit == 1 ? single : as_number(storage, tap.weight / scheme.unit);
     sum += scaled;
     scheme.weights.push_back({tap.at[spec::axis_y], tap.at[spec::axis_x], scaled, single});
   }
-  if (has_update) return;  // cells are never over the unit, and no factor of the sums is one of the results
-  scheme.back = static_cast<float>(std::pow(scheme.unit, scheme.steps));
-  const double handed_on = std::pow(std::pow(scheme.unit, scheme.steps) / scheme.back, scheme.warps - 1);
+  if (spec.update) return;  // cells are never over the unit, and no factor of the sums is one of the results
+  const double handed_on = power_of(scheme.unit, scheme.steps);
+  scheme.back = as_number(storage, handed_on);
+  scheme.last =
+      power_of(handed_on / scheme.back, scheme.warps - 1) * power_of(scheme.unit, scheme.last_steps);
   // What the rounding of weights adds up to, step by step, where their sum says it.
-  const double drift = drift_of_steps(taps.sum, taps.magnitude, sum * scheme.unit, scheme.time_steps());
-  scheme.last = static_cast<float>(drift * handed_on * std::pow(scheme.unit, scheme.last_steps));
+  if (storage != spec::Storage::f64)
+    scheme.last *= drift_of_steps(taps.sum, taps.magnitude, sum * scheme.unit, scheme.time_steps());
+  scheme.last = as_number(storage, scheme.last);
 }
 
 }  // namespace
@@ -255,7 +270,7 @@ bool Stepping2d::takes(const Problem& problem, const Contraction& contraction) {
 Offer<Stepping2d> Stepping2d::plan(const Problem& problem, const Contraction& /*contraction*/) {
   std::optional<SteppingChoice> choice = choose_stepping(problem.spec, problem.op.steps);
   if (!choice) return Offer<Stepping2d>::none("so many steps find no room in registers and shared memory");
-  set_weights(Taps(problem.spec), problem.weights, problem.spec.update.has_value(), choice->scheme);
+  set_weights(problem.spec, Taps(problem.spec), problem.weights, choice->scheme);
   return {choice->scheme, choice->microseconds, ""};
 }
 

@@ -17,12 +17,12 @@ struct Stepping2d {
   /// How rows are added to sums: RowForm of the kernel's header.
   enum class Form { taps, even, rings, cross };
 
-  /// A weight of one step, f32: of the spec over `unit`, and of a single step.
+  /// A weight of one step, a number: of the spec over `unit`, and of a single step.
   struct Weight {
     int dy = 0;
     int dx = 0;
-    float scaled = 0;
-    float single = 0;
+    double scaled = 0;
+    double single = 0;
 
     bool operator==(const Weight&) const = default;
   };
@@ -39,8 +39,8 @@ struct Stepping2d {
   bool unrolled = false;  ///< the rows of a batch
   Form form = Form::taps;
   double unit = 1;              ///< a warp has cells over unit^k after k steps, so that a weight is 1
-  float back = 1;               ///< what a warp multiplies with before it hands rows on: unit^steps
-  float last = 1;               ///< and the last one, so that the composed weights sum to what the spec's do
+  double back = 1;              ///< what a warp multiplies with before it hands rows on: unit^steps
+  double last = 1;              ///< and the last one, so that the composed weights sum to what the spec's do
   std::vector<Weight> weights;  ///< ascending in (dy, dx)
   int operations = 0;           ///< of a point and step
   int estimated_registers = 0;

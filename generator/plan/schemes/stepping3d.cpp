@@ -52,16 +52,18 @@ bool is_even(const spec::StencilSpec& spec) {
 int count_shared_bytes(const spec::StencilSpec& spec, const Stepping3d& scheme) {
   const auto& [rz, ry, rx] = scheme.radius;
   const int plane_rows = scheme.height() + 2 * ry;
+  const int of_number = number_bytes(spec.storage);
   const int planes =
-      (scheme.ahead + 1) * spec::element_bytes(spec.storage) + 2 * (scheme.steps - 1) * word_bytes;
+      (scheme.ahead + 1) * spec::element_bytes(spec.storage) + 2 * (scheme.steps - 1) * of_number;
   const auto& [low, high] = spec.boundary[spec::axis_z];
   const bool weighs_faces =
       (ends_at(low) || ends_at(high)) && (rz > 1 || low.rule == spec::BoundaryRule::mirror);
   const int weights =
-      weighs_faces ? word_bytes * scheme.warps() * (2 * rz + 1) * (2 * ry + 1) * (2 * rx + 1) : 0;
+      weighs_faces ? of_number * scheme.warps() * (2 * rz + 1) * (2 * ry + 1) * (2 * rx + 1) : 0;
   const int places = spec.fields.empty() ? 0 : round_up(word_bytes * (width + scheme.height()), vector_bytes);
   return planes * plane_rows * width + places +
-         round_up(vector_bytes * std::max(1, 2 * rx) + word_bytes * (scheme.height() + plane_rows) + weights,
+         round_up(vector_bytes * std::max(1, 2 * rx) +
+                      round_up(word_bytes * (scheme.height() + plane_rows), of_number) + weights,
                   vector_bytes);
 }
 
@@ -90,10 +92,10 @@ bool fit(const spec::StencilSpec& spec, Stepping3d& scheme) {
   scheme.shared_bytes = count_shared_bytes(spec, scheme);
   const bool ends = std::any_of(spec.boundary.begin(), spec.boundary.end(),
                                 [](const auto& axis) { return ends_at(axis.low) || ends_at(axis.high); });
-  scheme.estimated_registers = Stepping3d::columns * (2 * rz * scheme.rows + 2 * ry + 2) + 2 * rx +
-                               base_registers + (ends ? face_registers : 0) +
-                               (scheme.form == Form::even ? even_registers : 0) +
-                               update_registers(work_of_update(spec), scheme);
+  const int of_numbers = Stepping3d::columns * (2 * rz * scheme.rows + 2 * ry + 2) + 2 * rx +
+                         (scheme.form == Form::even ? even_registers : 0);
+  scheme.estimated_registers = of_numbers * number_bytes(spec.storage) / word_bytes + base_registers +
+                               (ends ? face_registers : 0) + update_registers(work_of_update(spec), scheme);
   const int threads = threads_per_warp * round_up(scheme.warps(), warps_of_allocation);
   const int registers = round_up(scheme.estimated_registers, register_unit);
   if (scheme.estimated_registers > largest_register_count || scheme.shared_bytes > most_block_shared_bytes)
@@ -108,9 +110,11 @@ bool fit(const spec::StencilSpec& spec, Stepping3d& scheme) {
 /// Clocks of a multiprocessor for a plane of all of its blocks, the larger of what is issued and what shared
 /// memory serves. Fitted to times on an H200: 1705 us for seven points (4 steps, 4 warps of 9 rows), 1920 us
 /// for a box (3 steps, 5 warps of 8 rows), both with a halo; fields of 16 bits took 2840 us for that box.
-double clocks_of_round(const Stepping3d& scheme, const UpdateWork& update) {
+double clocks_of_round(const spec::StencilSpec& spec, const Stepping3d& scheme) {
+  const UpdateWork update = work_of_update(spec);
   constexpr double lanes = 128;
-  constexpr double row_clocks = 4;  // of a row of f32 in shared memory, 128 bytes a clock
+  const double words = number_bytes(spec.storage) / word_bytes;  // of doubles, which have half the units, two
+  const double row_clocks = 4 * words;  // of a row of numbers in shared memory, 128 bytes a clock
   constexpr double barrier = 120;
   constexpr double busy = 0.59;
   const auto& [rz, ry, rx] = scheme.radius;
@@ -118,9 +122,9 @@ double clocks_of_round(const Stepping3d& scheme, const UpdateWork& update) {
   const double operations =
       scheme.operations + update.operations + update.fields + (scheme.form == Form::even ? 4.4 : 1.4);
   const double points = static_cast<double>(width) * scheme.height() * scheme.steps;
-  const double issued = points * operations / lanes;
+  const double issued = points * operations * words / lanes;
   const double loaded_rows = static_cast<double>(scheme.rows + 2 * ry) / scheme.rows;
-  const double served = points / width * (row_clocks * (loaded_rows + 1) + 2 * rx * loaded_rows);
+  const double served = points / width * (row_clocks * (loaded_rows + 1) + 2 * rx * words * loaded_rows);
   const int blocks = scheme.blocks_per_multiprocessor;
   return blocks * std::max(issued, served) / busy + barrier / blocks;
 }
@@ -144,8 +148,8 @@ double estimate_us(const spec::StencilSpec& spec, const Stepping3d& scheme) {
     if (walks == 1 || all < rounds) rounds = all;
   }
   constexpr double of_halves = 1.48;  // two ways of reading planes, which the instruction cache does not hold
-  const double compute = rounds * clocks_of_round(scheme, work_of_update(spec)) / clock_mhz *
-                         (spec::element_bytes(spec.storage) == word_bytes ? 1 : of_halves);
+  const double compute =
+      rounds * clocks_of_round(spec, scheme) / clock_mhz * (spec::is_half(spec.storage) ? of_halves : 1);
   // Seen for three steps of seven points with an update, and with a field.
   const double of_update = spec.update ? 1.65 : 1;
   const double of_fields = spec.fields.empty() ? 1 : 1.55;
@@ -178,9 +182,10 @@ Offer<Stepping3d> Stepping3d::plan(const Problem& problem, const Contraction& /*
   for (const RoundedTap& tap : problem.weights.taps) {
     const auto& [dz, dy, dx] = tap.at;
     const int place = ((dz + rz) * (2 * ry + 1) + dy + ry) * (2 * rx + 1) + dx + rx;
-    scheme.weights[static_cast<std::size_t>(place)] = static_cast<float>(tap.packed);
+    scheme.weights[static_cast<std::size_t>(place)] = as_number(problem.spec.storage, tap.packed);
   }
-  if (!problem.spec.update) scheme.last = drift_of_steps(problem.weights, scheme.steps);
+  if (!problem.spec.update)
+    scheme.last = drift_of_steps(problem.spec.storage, problem.weights, scheme.steps);
   return {scheme, choice->microseconds, ""};
 }
 

@@ -25,9 +25,9 @@ struct Stepping3d {
   int blocks_per_multiprocessor = 1;
   int radius[3] = {1, 0, 0};  ///< along z (at least 1), y, x
   Form form = Form::taps;
-  float last = 1;  ///< what results are multiplied with, so that all weights sum to what the spec's do
-  std::vector<float> weights;  ///< of the box of these radii, dx fastest
-  int operations = 0;          ///< of a point and step
+  double last = 1;  ///< what results are multiplied with, so that all weights sum to what the spec's do
+  std::vector<double> weights;  ///< numbers, of the box of these radii, dx fastest
+  int operations = 0;           ///< of a point and step
   int estimated_registers = 0;
   int shared_bytes = 0;
 

@@ -31,7 +31,8 @@ struct UpdateReads<Stencil, true> {
 
 /// Where the points lie along an axis whose fields can be read: those that all steps but the first need, of a
 /// span that find_readable() gives for so many, and that the field has.
-SPIDER_DEVICE constexpr FarSpan find_points(const AxisRules& rules, const FarSpan& readable,
+template <class Word>
+SPIDER_DEVICE constexpr FarSpan find_points(const AxisRulesOf<Word>& rules, const FarSpan& readable,
                                             std::int64_t extent) {
   const bool cut_low = !goes_on(rules.low) && readable.begin < 0;
   const bool cut_high = !goes_on(rules.high) && readable.end > extent;
@@ -39,15 +40,17 @@ SPIDER_DEVICE constexpr FarSpan find_points(const AxisRules& rules, const FarSpa
 }
 
 /// The index in a field of point i: of those that no result needs, that of any other.
-SPIDER_DEVICE constexpr std::int64_t find_point(const AxisRules& rules, const FarSpan& points, std::int64_t i,
-                                                std::int64_t extent) {
+template <class Word>
+SPIDER_DEVICE constexpr std::int64_t find_point(const AxisRulesOf<Word>& rules, const FarSpan& points,
+                                                std::int64_t i, std::int64_t extent) {
   const std::int64_t near = i < points.begin ? points.begin : (i >= points.end ? points.end - 1 : i);
   return wrap_index(rules, near, extent);
 }
 
 /// The place that an update sees, as it counts cells of the whole along an axis (UpdateArguments).
-SPIDER_DEVICE constexpr std::int64_t place_in_whole(const AxisRules& rules, const UpdateArguments& sweep,
-                                                    int axis, std::int64_t i) {
+template <class Word>
+SPIDER_DEVICE constexpr std::int64_t place_in_whole(const AxisRulesOf<Word>& rules,
+                                                    const UpdateArguments& sweep, int axis, std::int64_t i) {
   return sweep.first[axis] + wrap_index(rules, i - sweep.first[axis], sweep.whole[axis]);
 }
 

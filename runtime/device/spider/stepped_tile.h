@@ -9,6 +9,8 @@
 #include <spider/instructions.h>
 #include <spider/kernel.h>
 #include <spider/stepping.h>
+#include <spider/vectors.h>
+#include <spider/words.h>
 
 #include <cstdint>
 
@@ -18,8 +20,9 @@ inline namespace device_1 {
 /// The rules of an axis as tiles see them. Weights that are even along it and reach one cell keep a field
 /// that is turned round at a face what it is, so that cells beyond are stepped like others; `nearest` is
 /// `reflect` then.
+template <class Rules>
 struct SteppedAxis {
-  AxisRules rules;
+  Rules rules;
   bool turns;  ///< beyond a face that folds there are the field's cells, turned round, at every step
 
   SPIDER_DEVICE constexpr bool ends_low() const { return !turns && !goes_on(rules.low); }
@@ -32,7 +35,8 @@ SPIDER_DEVICE constexpr bool can_turn(FaceRule rule) {
 }
 
 /// An axis turns where both faces let it.
-SPIDER_DEVICE constexpr SteppedAxis stepped_axis(AxisRules rules, bool is_even) {
+template <class Rules>
+SPIDER_DEVICE constexpr SteppedAxis<Rules> stepped_axis(Rules rules, bool is_even) {
   if (!is_even || !can_turn(rules.low) || !can_turn(rules.high)) return {rules, false};
   if (rules.low == FaceRule::nearest) rules.low = FaceRule::reflect;
   if (rules.high == FaceRule::nearest) rules.high = FaceRule::reflect;
@@ -40,7 +44,8 @@ SPIDER_DEVICE constexpr SteppedAxis stepped_axis(AxisRules rules, bool is_even) 
 }
 
 /// The index of the field's cell, or the halo's, that lies at index i of an axis that turns.
-SPIDER_DEVICE constexpr std::int32_t turn_index(AxisRules rules, std::int32_t i, std::int32_t extent) {
+template <class Rules>
+SPIDER_DEVICE constexpr std::int32_t turn_index(Rules rules, std::int32_t i, std::int32_t extent) {
   // A single cell is shown again by a mirror as by `reflect`, and what lies behind it is turned round there.
   if (extent == 1 && rules.low == FaceRule::mirror) rules.low = FaceRule::reflect;
   if (extent == 1 && rules.high == FaceRule::mirror) rules.high = FaceRule::reflect;
@@ -52,6 +57,10 @@ SPIDER_DEVICE constexpr std::int32_t turn_index(AxisRules rules, std::int32_t i,
 template <class Stencil, bool is_even = false>
 struct StepShape {
   using Cells = typename Stencil::Cells;
+  using Number = typename Cells::Number;
+  using Numbers = NumberCells<Cells>;
+  static constexpr int vector_bytes = 16;
+  static constexpr int vector_elements = vector_bytes / Cells::element_bytes;
   static constexpr int columns = 4;  ///< of a lane
   static constexpr int rows = Stencil::rows;
   static constexpr int steps = Stencil::steps;
@@ -63,24 +72,24 @@ struct StepShape {
   static constexpr int rx = larger(Stencil::column_high, -Stencil::column_low);
 
   // Functions, and constants for what the compiler decides: device code has no addresses of constants.
-  SPIDER_DEVICE static constexpr SteppedAxis planes() {
+  SPIDER_DEVICE static constexpr auto planes() {
     return stepped_axis(Stencil::plane_rules(), is_even);
   }
-  SPIDER_DEVICE static constexpr SteppedAxis lines() { return stepped_axis(Stencil::row_rules(), is_even); }
-  SPIDER_DEVICE static constexpr SteppedAxis across() {
+  SPIDER_DEVICE static constexpr auto lines() { return stepped_axis(Stencil::row_rules(), is_even); }
+  SPIDER_DEVICE static constexpr auto across() {
     return stepped_axis(Stencil::column_rules(), is_even);
   }
-  static constexpr SteppedAxis z_axis = stepped_axis(Stencil::plane_rules(), is_even);
-  static constexpr SteppedAxis y_axis = stepped_axis(Stencil::row_rules(), is_even);
-  static constexpr SteppedAxis x_axis = stepped_axis(Stencil::column_rules(), is_even);
-  static constexpr AxisRules z_rules = z_axis.rules, y_rules = y_axis.rules, x_rules = x_axis.rules;
+  static constexpr auto z_axis = stepped_axis(Stencil::plane_rules(), is_even);
+  static constexpr auto y_axis = stepped_axis(Stencil::row_rules(), is_even);
+  static constexpr auto x_axis = stepped_axis(Stencil::column_rules(), is_even);
+  static constexpr auto z_rules = z_axis.rules, y_rules = y_axis.rules, x_rules = x_axis.rules;
   static constexpr bool front_acts = z_axis.ends_low(), back_acts = z_axis.ends_high();
   static constexpr bool rows_end = y_axis.ends_low() || y_axis.ends_high();
   static constexpr bool columns_end = x_axis.ends_low() || x_axis.ends_high();
 
   static constexpr int width = 32 * columns;
   static constexpr int height = warps_down * rows;
-  /// Tiles begin at multiples of it: in f32 where memory's sectors of 32 bytes do.
+  /// Tiles begin at multiples of it: in f32 and f64 where memory's sectors of 32 bytes do.
   static constexpr int anchor = 8;
   static constexpr int lost_columns = (steps * rx + anchor - 1) / anchor * anchor;
   static constexpr int lost_rows = steps * ry;
@@ -90,9 +99,9 @@ struct StepShape {
   static_assert(useful_columns > 0 && useful_rows > 0, "tiles have outputs");
 
   static constexpr int input_row_bytes = width * Cells::element_bytes;
-  static constexpr int row_bytes = width * 4;  ///< of values between steps
+  static constexpr int row_bytes = width * Numbers::element_bytes;  ///< of values between steps
 
-  using Row = float[columns];
+  using Row = Number[columns];
 };
 
 /// `Layout` has, as static members:
@@ -109,9 +118,9 @@ struct StepTile : StepShape<Stencil, is_even> {
   using Shared = device::Shared;
   using Shape::columns, Shape::rows, Shape::steps, Shape::height, Shape::width, Shape::x_rules,
       Shape::front_acts;
-  using Shape::input_row_bytes;
+  using Shape::input_row_bytes, Shape::vector_elements;
   using Shape::lost_columns, Shape::lost_rows, Shape::lost_planes, Shape::useful_columns, Shape::useful_rows;
-  using typename Shape::Row;
+  using typename Shape::Number, typename Shape::Numbers, typename Shape::Row;
   static constexpr int warps = Layout::warps;
   static constexpr int input_slots = Layout::input_slots;
   static constexpr int margin_rows = Layout::margin_rows;
@@ -134,7 +143,8 @@ struct StepTile : StepShape<Stencil, is_even> {
     Range plain;        ///< planes that are read from where they are
   };
 
-  SPIDER_DEVICE static Range readable_of(const SteppedAxis& along, const SweepArguments& f, int axis, int low,
+  template <class Axis>
+  SPIDER_DEVICE static Range readable_of(const Axis& along, const SweepArguments& f, int axis, int low,
                                          int high) {
     const FarSpan box{f.box.offset[axis], f.box.offset[axis] + f.box.extent[axis]};
     const FarSpan reached{box.begin + steps * low, box.end + steps * high};
@@ -168,9 +178,9 @@ struct StepTile : StepShape<Stencil, is_even> {
     w.y0 = first_row + down * useful_rows - lost_rows;
     w.start = w.stored[0].begin - lost_planes;
     if (front_acts && w.start < Layout::first_plane) w.start = Layout::first_plane;
-    constexpr SteppedAxis of_planes = Shape::planes();
-    constexpr SteppedAxis of_rows = Shape::lines();
-    constexpr SteppedAxis of_columns = Shape::across();
+    constexpr auto of_planes = Shape::planes();
+    constexpr auto of_rows = Shape::lines();
+    constexpr auto of_columns = Shape::across();
     w.readable[0] = readable_of(of_planes, f, 0, Stencil::plane_low, Stencil::plane_high);
     w.readable[1] = readable_of(of_rows, f, 1, Stencil::row_low, Stencil::row_high);
     w.plain = w.readable[0];
@@ -180,20 +190,20 @@ struct StepTile : StepShape<Stencil, is_even> {
     return true;
   }
 
-  SPIDER_DEVICE static MappedIndex find_plane(const Walk& w, std::int32_t z) {
-    constexpr AxisRules rules = Stencil::plane_rules();
+  SPIDER_DEVICE static auto find_plane(const Walk& w, std::int32_t z) {
+    constexpr auto rules = Stencil::plane_rules();
     return find_index(rules, z, w.extent[0]);
   }
   SPIDER_DEVICE static bool holds_plane(const Walk& w, std::int32_t z) {
-    constexpr AxisRules rules = Stencil::plane_rules();
+    constexpr auto rules = Stencil::plane_rules();
     return holds_index(rules, z, w.extent[0]);
   }
-  SPIDER_DEVICE static MappedIndex find_row(const Walk& w, std::int32_t y) {
-    constexpr AxisRules rules = Stencil::row_rules();
+  SPIDER_DEVICE static auto find_row(const Walk& w, std::int32_t y) {
+    constexpr auto rules = Stencil::row_rules();
     return find_index(rules, y, w.extent[1]);
   }
-  SPIDER_DEVICE static MappedIndex find_column(const Walk& w, std::int32_t x) {
-    constexpr AxisRules rules = Stencil::column_rules();
+  SPIDER_DEVICE static auto find_column(const Walk& w, std::int32_t x) {
+    constexpr auto rules = Stencil::column_rules();
     return find_index(rules, x, w.extent[2]);
   }
 
@@ -213,7 +223,7 @@ struct StepTile : StepShape<Stencil, is_even> {
   };
 
   SPIDER_DEVICE static Piece plan_copies(const SweepArguments& f, const Walk& w) {
-    constexpr AxisRules rules = Shape::across().rules;
+    constexpr auto rules = Shape::across().rules;
     Piece piece;
     const std::int32_t x = w.x0 + columns * device::lane_index();
     piece.from = static_cast<std::int32_t>(wrap_index(rules, x, w.extent[2]));
@@ -229,9 +239,10 @@ struct StepTile : StepShape<Stencil, is_even> {
   }
 
   /// What of an axis is read for index i; where there is nothing, or nothing is needed, any index will do.
-  SPIDER_DEVICE static std::int32_t find_input(const SteppedAxis& along, const Range& readable,
+  template <class Axis>
+  SPIDER_DEVICE static std::int32_t find_input(const Axis& along, const Range& readable,
                                                std::int32_t i, std::int32_t extent) {
-    const AxisRules& rules = along.rules;
+    const auto& rules = along.rules;
     if (i < readable.begin) i = readable.begin;
     if (i >= readable.end) i = readable.end - 1;
     if (along.turns) return turn_index(rules, i, extent);
@@ -264,8 +275,8 @@ struct StepTile : StepShape<Stencil, is_even> {
                                           columns * Cells::element_bytes * device::lane_index());
     std::int32_t z = w.start + b;
     if (z < w.plain.begin || z >= w.plain.end) {
-      constexpr SteppedAxis along = Shape::planes();
-      const MappedIndex source = along.turns ? MappedIndex{z, false, 0} : find_plane(w, z);
+      constexpr auto along = Shape::planes();
+      const auto source = along.turns ? decltype(find_plane(w, z)){z, false, 0} : find_plane(w, z);
       if (streams_faces && source.constant) {
         fill_input(w, slot, source.value);
         return;
@@ -279,14 +290,18 @@ struct StepTile : StepShape<Stencil, is_even> {
         const int j = device::warp_index() + n * warps;
         const bool wanted = piece.wanted != 0 && (height % warps == 0 || j < height);
         const Shared to = slot + static_cast<Shared>(j * input_row_bytes);
-        if constexpr (Cells::element_bytes == 4) {
-          device::copy_async_if(wanted, to, plane + piece.offset[n]);
+        if constexpr (Cells::element_bytes >= 4) {
+          SPIDER_UNROLL
+          for (int c = 0; c < columns; c += vector_elements) {
+            const auto place = static_cast<Shared>(c * Cells::element_bytes);
+            device::copy_async_if(wanted, to + place, plane + (piece.offset[n] + c));
+          }
         } else {
           device::copy_pair_async_if(wanted, to, plane + piece.offset[n]);
         }
       }
     } else {
-      constexpr AxisRules of_columns = Stencil::column_rules();
+      constexpr auto of_columns = Stencil::column_rules();
       SPIDER_NO_UNROLL
       for (int j = device::warp_index(); j < height; j += warps) {
         const std::uint32_t y = device::load_shared_word(static_cast<Shared>(sources + 4 * j));
@@ -298,8 +313,8 @@ struct StepTile : StepShape<Stencil, is_even> {
           const std::int64_t x = w.x0 + columns * device::lane_index() + c;
           const Element* const from = row + (wanted ? wrap_index(of_columns, x, w.extent[2]) : 0);
           const Shared place = to + static_cast<Shared>(c * Cells::element_bytes);
-          if constexpr (Cells::element_bytes == 4) {
-            device::copy_word_async_if(wanted, place, from);
+          if constexpr (Cells::element_bytes >= 4) {
+            copy_cell_async_if(wanted, place, from);
           } else {
             device::store_shared_if(wanted, place, device::load_field_if(wanted, from, Element{}));
           }
@@ -309,14 +324,14 @@ struct StepTile : StepShape<Stencil, is_even> {
   }
 
   /// A plane of the input beyond a constant face; of two that meet the one along x gives the value.
-  SPIDER_DEVICE static void fill_input(const Walk& w, Shared slot, std::uint32_t value) {
+  SPIDER_DEVICE static void fill_input(const Walk& w, Shared slot, typename Numbers::Element value) {
     SPIDER_NO_UNROLL
     for (int j = device::warp_index(); j < height; j += warps) {
       SPIDER_NO_UNROLL
       for (int c = 0; c < columns; ++c) {
-        const MappedIndex along_x = find_column(w, w.x0 + columns * device::lane_index() + c);
+        const auto along_x = find_column(w, w.x0 + columns * device::lane_index() + c);
         device::store_shared(slot + static_cast<Shared>(j * input_row_bytes + c * Cells::element_bytes),
-                             Cells::cell(device::float_of(along_x.constant ? along_x.value : value)));
+                             Cells::cell(Numbers::number(along_x.constant ? along_x.value : value, 0)));
       }
     }
   }
@@ -332,7 +347,7 @@ struct StepTile : StepShape<Stencil, is_even> {
 
   /// Lists the rows of the input, by all threads of the block.
   SPIDER_DEVICE static void list_sources(const Walk& w) {
-    constexpr SteppedAxis along = Shape::lines();
+    constexpr auto along = Shape::lines();
     for (int j = thread_index(); j < height; j += warps * 32) {
       const std::int32_t y = find_input(along, w.readable[1], w.y0 + j, w.extent[1]);
       device::store_shared(static_cast<Shared>(sources + 4 * j), static_cast<std::uint32_t>(y));
@@ -359,18 +374,25 @@ struct StepTile : StepShape<Stencil, is_even> {
     return wanted;
   }
 
+  SPIDER_DEVICE static void store_vector(bool wanted, Element* to, const Number* numbers) {
+    static_assert(columns <= 2 * vector_elements || Cells::per_word > 1, "a lane has one vector or two");
+    device::Vector v;
+    SPIDER_UNROLL
+    for (int i = 0; i < vector_elements; ++i) put_word(v, i, device::bits_of(numbers[i]));
+    device::store_field_vector_if(wanted, to, v);
+  }
+
   /// Stores the columns `cells`.
   SPIDER_DEVICE static void store_row(bool whole, std::uint32_t cells, Element* to, Row& u) {
-    if constexpr (Stencil::last != 1.0F) {
+    if constexpr (Stencil::last != Number{1}) {
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) u[c] *= Stencil::last;
     }
     if (whole) {
-      if constexpr (Cells::element_bytes == 4) {
-        device::Vector v;
-        SPIDER_UNROLL
-        for (int c = 0; c < columns; ++c) v.word[c] = device::bits_of(u[c]);
-        device::store_field_vector_if(cells != 0, to, v);
+      if constexpr (Cells::element_bytes >= 4) {
+        store_vector(cells != 0, to, u);
+        if constexpr (columns > vector_elements)
+          store_vector(cells != 0, to + vector_elements, u + vector_elements);
       } else {
         device::store_field_if(cells != 0, to, Cells::word(u), Cells::word(u + 2));
       }
@@ -385,7 +407,8 @@ struct StepTile : StepShape<Stencil, is_even> {
 /// A kernel on such tiles, whose walks begin so many planes before their first result.
 template <class Kernel>
 constexpr SweepForm stepped_form(SweepFunction sweep, std::int32_t lead_planes) {
-  constexpr int piece_bytes = Kernel::columns * Kernel::Cells::element_bytes;
+  constexpr int lane_bytes = Kernel::columns * Kernel::Cells::element_bytes;
+  constexpr int piece_bytes = lane_bytes < Kernel::vector_bytes ? lane_bytes : Kernel::vector_bytes;
   constexpr int longest_walk = 512;  // planes: where fields are high, walks need not be that high
   SweepForm form{sweep,
                  {TilingKind::blocks,

@@ -4,39 +4,68 @@
 #pragma once
 
 #include <spider/boundary.h>
+#include <spider/cells.h>
 #include <spider/instructions.h>
 #include <spider/spans.h>
+#include <spider/words.h>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace spider {
 inline namespace device_1 {
+
+/// How the numbers between steps lie in shared memory, and how faces have their constants: as cells of f32,
+/// or of f64 for fields of it.
+template <class Cells>
+using NumberCells = std::conditional_t<std::is_same_v<typename Cells::Number, double>, F64Cells, F32Cells>;
+
+/// A lane's number, from lane `source` % 32.
+template <class Numbers>
+SPIDER_DEVICE typename Numbers::Number take_number(typename Numbers::Number value, int source) {
+  return Numbers::number(device::take_from_lane(device::bits_of(value), source), 0);
+}
+
+/// A number in shared memory.
+template <class Numbers>
+SPIDER_DEVICE typename Numbers::Number load_number(device::Shared from) {
+  if constexpr (Numbers::element_bytes == 8) {
+    return Numbers::number(word_of<typename Numbers::Word>(device::load_shared_pair(from), 0), 0);
+  } else {
+    return Numbers::number(device::load_shared_word(from), 0);
+  }
+}
 
 SPIDER_DEVICE constexpr bool goes_on(FaceRule rule) {
   return rule == FaceRule::halo || rule == FaceRule::periodic;
 }
 
 /// Does the field have cells at index i, its own or stepped ones beyond a face?
-template <class Index, class Extent>
-SPIDER_DEVICE constexpr bool holds_index(const AxisRules& rules, Index i, Extent extent) {
+template <class Word, class Index, class Extent>
+SPIDER_DEVICE constexpr bool holds_index(const AxisRulesOf<Word>& rules, Index i, Extent extent) {
   return (i >= 0 || goes_on(rules.low)) && (i < extent || goes_on(rules.high));
 }
 
 /// Where a tap that leads to index i finds its value.
-SPIDER_DEVICE constexpr MappedIndex find_index(const AxisRules& rules, std::int32_t i, std::int32_t extent) {
+template <class Word>
+SPIDER_DEVICE constexpr MappedIndexOf<Word> find_index(const AxisRulesOf<Word>& rules, std::int32_t i,
+                                                       std::int32_t extent) {
   if (holds_index(rules, i, extent)) return {i, false, 0};
   return map_index(rules, i, extent);
 }
 
 /// The same where 32 bits may not count the cells.
-SPIDER_DEVICE constexpr MappedFarIndex find_far_index(const AxisRules& rules, std::int64_t i,
-                                                      std::int64_t extent) {
+template <class Word>
+SPIDER_DEVICE constexpr MappedFarIndexOf<Word> find_far_index(const AxisRulesOf<Word>& rules, std::int64_t i,
+                                                              std::int64_t extent) {
   if (holds_index(rules, i, extent)) return {i, false, 0};
   return map_far_index(rules, i, extent);
 }
 
 /// The index inside the field of one beyond a periodic face; others as they are.
-SPIDER_DEVICE constexpr std::int64_t wrap_index(const AxisRules& rules, std::int64_t i, std::int64_t extent) {
+template <class Word>
+SPIDER_DEVICE constexpr std::int64_t wrap_index(const AxisRulesOf<Word>& rules, std::int64_t i,
+                                                std::int64_t extent) {
   if (rules.low != FaceRule::periodic || (i >= 0 && i < extent)) return i;
   const std::int64_t remainder = i % extent;
   return remainder < 0 ? remainder + extent : remainder;
@@ -56,8 +85,9 @@ SPIDER_DEVICE constexpr bool turns_round(FaceRule rule, std::int64_t extent) {
 
 /// What steps that reach `low` <= 0 and `high` >= 0 in all read of an axis, from `box` on. A face that folds
 /// turns what lies beyond it round, further from the box than taps reach where they reach to one side only.
-SPIDER_DEVICE constexpr FarSpan find_readable(const AxisRules& rules, const FarSpan& box, std::int64_t low,
-                                              std::int64_t high, std::int64_t extent) {
+template <class Word>
+SPIDER_DEVICE constexpr FarSpan find_readable(const AxisRulesOf<Word>& rules, const FarSpan& box,
+                                              std::int64_t low, std::int64_t high, std::int64_t extent) {
   FarSpan span{box.begin + low, box.end + high};
   const std::int64_t begin = span.begin;
   if (turns_round(rules.high, extent) && span.end > extent) {

@@ -10,7 +10,7 @@
 /// - columns of a lane, steps of a sweep, warps of a block;
 /// - column_low, column_high: lowest and highest offset of a tap, at most and at least 0;
 /// - weight(dx); last: what results are multiplied with, so that all weights sum up rightly;
-/// - column_rules(): the boundary; values are f32 numbers whatever the cells are.
+/// - column_rules(): the boundary; values are numbers, whatever the cells are.
 /// Where it is Updated (spider/update.h), each step's sums become what the update makes of them; further
 /// fields wait in registers. Then `last` is 1.
 #pragma once
@@ -22,6 +22,7 @@
 #include <spider/stepped_points.h>
 #include <spider/stepping.h>
 #include <spider/update.h>
+#include <spider/words.h>
 
 #include <cstdint>
 #include <type_traits>
@@ -50,6 +51,8 @@ struct Stepping1d {
   using Cells = typename Stencil::Cells;
   using Element = typename Cells::Element;
   using Arguments = ArgumentsOf<Stencil>;
+  using Number = typename Cells::Number;
+  using Numbers = NumberCells<Cells>;
   static constexpr int vector_bytes = 16;
   static constexpr int vector_elements = vector_bytes / Cells::element_bytes;
   static constexpr int columns = Stencil::columns;
@@ -62,10 +65,10 @@ struct Stepping1d {
   static constexpr int useful = width - 2 * lost;
   static_assert(columns % vector_elements == 0 && columns >= rx, "lanes have whole vectors");
   static_assert(useful > 0, "strips have outputs");
-  static constexpr AxisRules rules = Stencil::column_rules();
-  static constexpr int shared_bytes = warps * width * 4;
+  static constexpr auto rules = Stencil::column_rules();
+  static constexpr int shared_bytes = warps * width * Numbers::element_bytes;
 
-  using Row = float[columns];
+  using Row = Number[columns];
   static constexpr int point_fields = UpdateReads<Stencil>::fields;
 
   struct Strip {
@@ -87,7 +90,7 @@ struct Stepping1d {
     s.cols = f.extent[2];
     s.x0 = first - lost;
     s.stored = {first > begin ? first : begin, first + useful < end ? first + useful : end};
-    constexpr AxisRules of_field = Stencil::column_rules();
+    constexpr auto of_field = Stencil::column_rules();
     s.readable = find_readable(of_field, {begin, end}, steps * Stencil::column_low,
                                steps * Stencil::column_high, s.cols);
     const std::int64_t behind = s.x0 + width;
@@ -115,11 +118,13 @@ struct Stepping1d {
       for (int i = 0; i < columns / vector_elements; ++i) {
         const device::Vector v = device::load_field_vector(row + (x + i * vector_elements));
         SPIDER_UNROLL
-        for (int j = 0; j < vector_elements; ++j)
-          u[vector_elements * i + j] = Cells::number(v.word[j / Cells::per_word], j % Cells::per_word);
+        for (int j = 0; j < vector_elements; ++j) {
+          const auto word = word_of<typename Cells::Word>(v, j / Cells::per_word);
+          u[vector_elements * i + j] = Cells::number(word, j % Cells::per_word);
+        }
       }
     } else {
-      constexpr AxisRules of_field = Stencil::column_rules();
+      constexpr auto of_field = Stencil::column_rules();
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) {
         const bool wanted = s.readable.holds(x + c) && holds_index(of_field, x + c, s.cols);
@@ -163,7 +168,7 @@ struct Stepping1d {
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) {
       const std::int64_t x = s.x0 + device::lane_index() * columns + c;
-      UpdatePointOf<float> point{f, {0, 0, place_in_whole(of_field, f, 2, x)}, u[c], {}, {}};
+      UpdatePointOf<Number> point{f, {0, 0, place_in_whole(of_field, f, 2, x)}, u[c], {}, {}};
       point.sums[0] = sums[c];
       if constexpr (point_fields > 0) {
         points.piece[c / vector_elements].find_numbers(c % vector_elements, point.field,
@@ -175,54 +180,52 @@ struct Stepping1d {
 
   /// Cells of the strip beyond faces at which the field ends, as far as a tap leads.
   SPIDER_DEVICE static void fill_beyond(const Strip& s, Row& u) {
-    constexpr AxisRules of_field = Stencil::column_rules();
+    constexpr auto of_field = Stencil::column_rules();
     const int first = device::lane_index() * columns;
-    const auto own = static_cast<device::Shared>(device::warp_index() * width * 4);
+    const auto own = static_cast<device::Shared>(device::warp_index() * width * Numbers::element_bytes);
+    const auto place_of = [&](std::int64_t c) {
+      return own + static_cast<device::Shared>(Numbers::element_bytes * c);
+    };
     SPIDER_UNROLL
-    for (int c = 0; c < columns; ++c)
-      device::store_shared(own + static_cast<device::Shared>(4 * (first + c)), device::bits_of(u[c]));
+    for (int c = 0; c < columns; ++c) device::store_shared(place_of(first + c), device::bits_of(u[c]));
     device::sync_warp();
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) {
       const std::int64_t x = s.x0 + first + c;
       if (holds_index(of_field, x, s.cols) || x < -rx || x >= s.cols + rx) continue;
-      const MappedFarIndex from = find_far_index(of_field, x, s.cols);
+      const auto from = find_far_index(of_field, x, s.cols);
       const std::int64_t place = from.index - s.x0;
       if (from.constant) {
-        u[c] = device::float_of(from.value);
+        u[c] = Numbers::number(from.value, 0);
       } else if (place >= 0 && place < width) {
-        u[c] = device::float_of(device::load_shared_word(own + static_cast<device::Shared>(4 * place)));
+        u[c] = load_number<Numbers>(place_of(place));
       }
     }
     device::sync_warp();
-  }
-
-  SPIDER_DEVICE static float take(float v, int source) {
-    return device::float_of(device::take_from_lane(device::bits_of(v), source));
   }
 
   template <bool at_face>
   SPIDER_DEVICE static void take_step(const Arguments& f, const Strip& s, const Points& points, Row& u,
                                       Row& next) {
     if constexpr (at_face) fill_beyond(s, u);
-    float left[rx > 0 ? rx : 1];   // left[d] is column -1 - d
-    float right[rx > 0 ? rx : 1];  // right[d] is column columns + d
+    Number left[rx > 0 ? rx : 1]{};   // left[d] is column -1 - d
+    Number right[rx > 0 ? rx : 1]{};  // right[d] is column columns + d
     SPIDER_UNROLL
     for (int d = 0; d < rx; ++d) {
-      left[d] = take(u[columns - 1 - d], device::lane_index() + 31);
-      right[d] = take(u[d], device::lane_index() + 1);
+      left[d] = take_number<Numbers>(u[columns - 1 - d], device::lane_index() + 31);
+      right[d] = take_number<Numbers>(u[d], device::lane_index() + 1);
     }
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) {
-      float sum = 0.0F;
+      Number sum = 0;
       SPIDER_UNROLL
       for (int dx = -rx; dx <= rx; ++dx) {
         const int at = c + dx;
-        const float value = at < 0 ? left[at < 0 ? -1 - at : 0]
-                                   : (at >= columns ? right[at >= columns ? at - columns : 0]
-                                                    : u[at >= 0 && at < columns ? at : 0]);
-        const float weight = Stencil::weight(dx);
-        if (weight != 0.0F) sum = device::multiply_add(weight, value, sum);
+        const Number value = at < 0 ? left[at < 0 ? -1 - at : 0]
+                                    : (at >= columns ? right[at >= columns ? at - columns : 0]
+                                                     : u[at >= 0 && at < columns ? at : 0]);
+        const Number weight = Stencil::weight(dx);
+        if (weight != 0) sum = device::multiply_add(weight, value, sum);
       }
       next[c] = sum;
     }
@@ -240,7 +243,8 @@ struct Stepping1d {
       if (f.aligned_output && begin >= s.stored.begin && begin + vector_elements <= s.stored.end) {
         device::Vector v;
         SPIDER_UNROLL
-        for (int j = 0; j < 4; ++j) v.word[j] = Cells::word(u + vector_elements * i + Cells::per_word * j);
+        for (int j = 0; j < vector_elements / Cells::per_word; ++j)
+          put_word(v, j, Cells::word(u + vector_elements * i + Cells::per_word * j));
         device::store_field_vector(to + vector_elements * i, v);
       } else {
         SPIDER_UNROLL

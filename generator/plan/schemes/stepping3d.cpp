@@ -17,6 +17,7 @@ constexpr int most_rows = 12;
 constexpr int most_warps = 32;
 constexpr int most_blocks = 4;
 constexpr int base_registers = 36;
+constexpr int more_registers_of_doubles = 24;  // nvcc spills from 10 rows of a star on, of a box from 9
 constexpr int face_registers = 10;
 constexpr int even_registers = 10;
 constexpr int warps_of_allocation = 4;  // a block's registers are given to so many warps at once
@@ -148,8 +149,11 @@ double estimate_us(const spec::StencilSpec& spec, const Stepping3d& scheme) {
     if (walks == 1 || all < rounds) rounds = all;
   }
   constexpr double of_halves = 1.48;  // two ways of reading planes, which the instruction cache does not hold
-  const double compute =
-      rounds * clocks_of_round(spec, scheme) / clock_mhz * (spec::is_half(spec.storage) ? of_halves : 1);
+  constexpr double spilling = 1.5;
+  const bool spills = spec.storage == spec::Storage::f64 &&
+                      scheme.estimated_registers + more_registers_of_doubles > largest_register_count;
+  const double compute = rounds * clocks_of_round(spec, scheme) / clock_mhz * (spills ? spilling : 1) *
+                         (spec::is_half(spec.storage) ? of_halves : 1);
   // Seen for three steps of seven points with an update, and with a field.
   const double of_update = spec.update ? 1.65 : 1;
   const double of_fields = spec.fields.empty() ? 1 : 1.55;
@@ -184,8 +188,7 @@ Offer<Stepping3d> Stepping3d::plan(const Problem& problem, const Contraction& /*
     const int place = ((dz + rz) * (2 * ry + 1) + dy + ry) * (2 * rx + 1) + dx + rx;
     scheme.weights[static_cast<std::size_t>(place)] = as_number(problem.spec.storage, tap.packed);
   }
-  if (!problem.spec.update)
-    scheme.last = drift_of_steps(problem.spec.storage, problem.weights, scheme.steps);
+  if (!problem.spec.update) scheme.last = drift_of_steps(problem.spec.storage, problem.weights, scheme.steps);
   return {scheme, choice->microseconds, ""};
 }
 

@@ -72,13 +72,9 @@ struct StepShape {
   static constexpr int rx = larger(Stencil::column_high, -Stencil::column_low);
 
   // Functions, and constants for what the compiler decides: device code has no addresses of constants.
-  SPIDER_DEVICE static constexpr auto planes() {
-    return stepped_axis(Stencil::plane_rules(), is_even);
-  }
+  SPIDER_DEVICE static constexpr auto planes() { return stepped_axis(Stencil::plane_rules(), is_even); }
   SPIDER_DEVICE static constexpr auto lines() { return stepped_axis(Stencil::row_rules(), is_even); }
-  SPIDER_DEVICE static constexpr auto across() {
-    return stepped_axis(Stencil::column_rules(), is_even);
-  }
+  SPIDER_DEVICE static constexpr auto across() { return stepped_axis(Stencil::column_rules(), is_even); }
   static constexpr auto z_axis = stepped_axis(Stencil::plane_rules(), is_even);
   static constexpr auto y_axis = stepped_axis(Stencil::row_rules(), is_even);
   static constexpr auto x_axis = stepped_axis(Stencil::column_rules(), is_even);
@@ -240,8 +236,8 @@ struct StepTile : StepShape<Stencil, is_even> {
 
   /// What of an axis is read for index i; where there is nothing, or nothing is needed, any index will do.
   template <class Axis>
-  SPIDER_DEVICE static std::int32_t find_input(const Axis& along, const Range& readable,
-                                               std::int32_t i, std::int32_t extent) {
+  SPIDER_DEVICE static std::int32_t find_input(const Axis& along, const Range& readable, std::int32_t i,
+                                               std::int32_t extent) {
     const auto& rules = along.rules;
     if (i < readable.begin) i = readable.begin;
     if (i >= readable.end) i = readable.end - 1;

@@ -593,8 +593,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
   };
 
   template <class Rules>
-  SPIDER_DEVICE static FarSpan find_point_span(const Rules& rules, const SweepArguments& f, int axis,
-                                               int low, int high) {
+  SPIDER_DEVICE static FarSpan find_point_span(const Rules& rules, const SweepArguments& f, int axis, int low,
+                                               int high) {
     constexpr int later = steps - 1;
     const FarSpan box{f.box.offset[axis], f.box.offset[axis] + f.box.extent[axis]};
     return find_points(rules, find_readable(rules, box, later * low, later * high, f.extent[axis]),

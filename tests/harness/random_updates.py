@@ -15,6 +15,9 @@ from random_specs import AXES, Space
 
 DEFAULT_COUNT = 36
 STORAGES = ("f32", "f16", "bf16", "f64")
+NO_ROOM = "find no room in registers and shared memory"  # of several steps, drawn again
+ATTEMPTS = 10
+REFUSED_SHARE = 0.1
 STEPPED = 3  # of so many specs one advances several steps in a sweep
 STEPPED_DIMENSIONS = (2, 3, 1)
 STEPPED_STORAGES = ("f32", "f16", "bf16")
@@ -129,9 +132,9 @@ def stepped_update(rng, names):
     return tree, text_of(tree, rng)
 
 
-def make_stepped_spec(index, seed):
+def make_stepped_spec(index, seed, attempt):
     """make_spec() of several steps in a sweep, which have one sum and no previous field."""
-    rng = random.Random(f"{seed}/updates/steps/{index}")
+    rng = random.Random(f"{seed}/updates/steps/{index}" + (f"/{attempt}" if attempt else ""))
     place = index // STEPPED
     name = f"update_{index:03d}"
     dimensions = STEPPED_DIMENSIONS[place % len(STEPPED_DIMENSIONS)]
@@ -164,9 +167,9 @@ def make_stepped_spec(index, seed):
 
 
 def make_spec(index, seed, attempt=0):
-    """(name, spec text, expected meaning)"""
+    """(name, spec text, expected meaning); a higher attempt draws another one in its place"""
     if index % STEPPED == STEPPED - 1:
-        return make_stepped_spec(index, seed)
+        return make_stepped_spec(index, seed, attempt)
     rng = random.Random(f"{seed}/updates/{index}/{attempt}")
     name = f"update_{index:03d}"
     dimensions = (3, 2, 3, 1, 2)[index % 5]
@@ -215,21 +218,41 @@ def main():
         shutil.rmtree(arguments.folder / folder, ignore_errors=True)
         (arguments.folder / folder).mkdir(parents=True)
     command = [arguments.spider_gen] + (["--engine", arguments.engine] if arguments.engine else [])
-    paths = list(arguments.shipped)
-    for index in range(arguments.count):
-        name, text, expected = make_spec(index, arguments.seed)
-        paths.append(arguments.folder / "specs" / f"{name}.yaml")
-        paths[-1].write_text(text, encoding="utf-8")
-        (arguments.folder / "plans" / f"{name}.expected.json").write_text(json.dumps(expected) + "\n", encoding="utf-8")
-    for path in paths:
+
+    def explain(path):
+        """Writes a spec's plan; what was said where there is no room for so many steps."""
         done = subprocess.run(
             [*command, "--explain", "--explain-format", "json", path], capture_output=True, text=True, check=False
         )
+        if done.returncode == 1 and NO_ROOM in done.stderr:
+            return done.stderr
         if done.returncode != 0:
             sys.exit(f"{path}: spider-gen exits {done.returncode}\n{done.stderr}{path.read_text(encoding='utf-8')}")
         (arguments.folder / "plans" / f"{path.stem}.json").write_text(done.stdout, encoding="utf-8")
+        return None
+
+    paths = list(arguments.shipped)
+    for path in paths:
+        if said := explain(path):
+            sys.exit(f"{path}: spider-gen exits 1\n{said}")
+    refused = 0
+    for index in range(arguments.count):
+        for attempt in range(ATTEMPTS):
+            name, text, expected = make_spec(index, arguments.seed, attempt)
+            path = arguments.folder / "specs" / f"{name}.yaml"
+            path.write_text(text, encoding="utf-8")
+            said = explain(path)
+            if said is None:
+                break
+            refused += 1
+        else:
+            sys.exit(f"{path}: {ATTEMPTS} draws in turn were refused, the last one with\n{said}")
+        paths.append(path)
+        (arguments.folder / "plans" / f"{name}.expected.json").write_text(json.dumps(expected) + "\n", encoding="utf-8")
+    if refused > REFUSED_SHARE * arguments.count:
+        sys.exit(f"{refused} draws of {arguments.count} found no room for their steps")
     subprocess.run([*command, *paths, "-o", arguments.folder / "kernels"], check=True)
-    print(f"{len(paths)} kernels with updates in {arguments.folder}, seed {arguments.seed}")
+    print(f"{len(paths)} kernels with updates in {arguments.folder}, seed {arguments.seed}, {refused} more draws were refused")
 
 
 if __name__ == "__main__":

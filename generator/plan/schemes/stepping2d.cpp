@@ -73,31 +73,55 @@ bool fits_unit(double unit, int steps) {
   return unit != 0 && std::fabs(std::log2(std::fabs(unit))) * steps <= most_unit_exponent;
 }
 
-/// `has_update`: sums alone are over the unit, and back in theirs before each update.
-FormChoice choose_form(const Taps& taps, int steps, bool has_update) {
-  const auto count = static_cast<int>(taps.all->size());
-  const bool centered = taps.at(0, 0) != 0;
-  const double near = taps.at(0, 1);
-  const bool equal_near = taps.are_all(near, {{0, -1}, {1, 0}, {-1, 0}});
-  if (taps.radius_y == 1 && taps.radius_x == 1) {
-    if (centered && count == 5 && equal_near && has_update) return {Form::cross, near, near == 1 ? 3 : 4};
-    if (centered && count == 5 && equal_near)
-      return fits_unit(near, steps) ? FormChoice{Form::cross, near, 3} : FormChoice{Form::cross, 1, 5};
+/// Which forms the taps have, whatever their weights' size.
+struct PossibleForms {
+  explicit PossibleForms(const Taps& taps) {
+    const auto count = static_cast<int>(taps.all->size());
+    const bool centered = taps.at(0, 0) != 0;
+    const double near = taps.at(0, 1);
     const double outer = taps.at(1, 0);
-    const bool even = centered && count == 9 && taps.are_all(near, {{0, -1}}) &&
-                      taps.are_all(outer, {{-1, 0}}) &&
-                      taps.are_all(taps.at(1, 1), {{1, -1}, {-1, 1}, {-1, -1}});
-    if (even)
-      return fits_unit(outer, steps) && !has_update ? FormChoice{Form::even, outer, 5}
-                                                    : FormChoice{Form::even, 1, 6};
-  }
-  if (taps.radius_y == 2 && taps.radius_x == 2 && centered && count == 9 && equal_near) {
     const double far = taps.at(0, 2);
-    const bool fits = has_update ? far != 0 : fits_unit(far, steps);
-    if (taps.are_all(far, {{0, -2}, {2, 0}, {-2, 0}}) && fits)
-      return {Form::rings, far, has_update && far != 1 ? 7 : 6};
+    const bool equal_near = taps.are_all(near, {{0, -1}, {1, 0}, {-1, 0}});
+    const bool reach_one = taps.radius_y == 1 && taps.radius_x == 1;
+    const bool reach_two = taps.radius_y == 2 && taps.radius_x == 2;
+    cross = reach_one && centered && count == 5 && equal_near;
+    even = reach_one && centered && count == 9 && taps.are_all(near, {{0, -1}}) &&
+           taps.are_all(outer, {{-1, 0}}) && taps.are_all(taps.at(1, 1), {{1, -1}, {-1, 1}, {-1, -1}});
+    rings =
+        reach_two && centered && count == 9 && equal_near && taps.are_all(far, {{0, -2}, {2, 0}, {-2, 0}});
   }
-  return {Form::taps, 1, count};
+
+  bool cross = false;
+  bool even = false;
+  bool rings = false;
+};
+
+FormChoice choose_plain_form(const Taps& taps, int steps) {
+  const PossibleForms possible(taps);
+  const double near = taps.at(0, 1);
+  const double outer = taps.at(1, 0);
+  const double far = taps.at(0, 2);
+  if (possible.cross)
+    return fits_unit(near, steps) ? FormChoice{Form::cross, near, 3} : FormChoice{Form::cross, 1, 5};
+  if (possible.even)
+    return fits_unit(outer, steps) ? FormChoice{Form::even, outer, 5} : FormChoice{Form::even, 1, 6};
+  if (possible.rings && fits_unit(far, steps)) return {Form::rings, far, 6};
+  return {Form::taps, 1, static_cast<int>(taps.all->size())};
+}
+
+/// With an update sums alone are over the unit, and are brought back before it.
+FormChoice choose_updated_form(const Taps& taps) {
+  const PossibleForms possible(taps);
+  const double near = taps.at(0, 1);
+  const double far = taps.at(0, 2);
+  if (possible.cross) return {Form::cross, near, near == 1 ? 3 : 4};
+  if (possible.even) return {Form::even, 1, 6};
+  if (possible.rings) return {Form::rings, far, far == 1 ? 6 : 7};
+  return {Form::taps, 1, static_cast<int>(taps.all->size())};
+}
+
+FormChoice choose_form(const spec::StencilSpec& spec, const Taps& taps, int steps) {
+  return spec.update ? choose_updated_form(taps) : choose_plain_form(taps, steps);
 }
 
 /// As the kernel's header lays shared memory out.
@@ -296,7 +320,7 @@ std::optional<SteppingChoice> choose_stepping(const spec::StencilSpec& spec, int
   if (has_rule(spec, spec::BoundaryRule::antisymmetric)) return best;  // no way of adding rows has signs
   if (std::max(taps.radius_y, taps.radius_x) > largest_stepping_reach) return best;
   for (int steps = 1; steps <= std::min(time_steps, most_steps_of_warp); ++steps) {
-    const FormChoice form = choose_form(taps, steps, spec.update.has_value());
+    const FormChoice form = choose_form(spec, taps, steps);
     Stepping2d scheme;
     scheme.steps = steps;
     scheme.warps = divide_up(time_steps, steps);

@@ -220,6 +220,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
         if (entry.word[1] == none) {
           const Number value = Numbers::number(word_of<Word>(entry, value_at), 0);
           device::store_shared(place(entry.word[0]), Plane::cell(value));
+          // NOLINTNEXTLINE(bugprone-branch-clone): loads of several widths
         } else if constexpr (Plane::element_bytes == 8) {
           device::store_shared(place(entry.word[0]), device::load_shared_pair(place(entry.word[1])));
         } else if constexpr (Plane::element_bytes == 4) {

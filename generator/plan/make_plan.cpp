@@ -138,32 +138,41 @@ void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
   const int largest = largest_stepping_reach_of(spec.dimensions);
   const bool is_far = radius_of(spec, spec::axis_z) > largest || radius_of(spec, spec::axis_y) > largest ||
                       radius_of(spec, spec::axis_x) > largest;
-  if (spec.sums.size() > 1) {
-    refuse(
-        "steps above 1 are generated for one sum so far, not for several 'sums'; write 'steps: 1' or remove "
-        "it");
-  } else if (spec.previous) {
-    refuse(
-        fmt::format("steps above 1 do not go with 'previous', since a sweep would have to return '{}', too; "
-                    "write 'steps: 1' or remove it, and spider_run_steps takes the steps one by one",
-                    spec.previous->name));
-  } else if (spec.update && spec.storage == spec::Storage::f64) {
-    refuse(
-        "steps above 1 of an 'update' are generated for f32, f16 and bf16 fields so far; write 'steps: 1' or "
-        "remove it, and spider_run_steps takes the steps one by one");
-  } else if (is_far) {
-    refuse(
-        fmt::format("steps above 1 are generated for taps that reach up to {} in {}D; write 'steps: 1' or "
-                    "remove it",
-                    largest, spec.dimensions));
-  } else if (has_rule(spec, spec::BoundaryRule::antisymmetric)) {
-    refuse("steps above 1 do not take 'antisymmetric' faces yet; write 'steps: 1' or remove it");
-  } else if (problem.engine != Engine::cuda || problem.variant != Variant{}) {
+  bool refused = false;
+  const auto refuse_if = [&](bool is_so, const std::string& reason) {
+    if (is_so) refuse(reason);
+    refused = refused || is_so;
+  };
+  refuse_if(
+      spec.sums.size() > 1,
+      "steps above 1 are generated for one sum so far, not for several 'sums'; write 'steps: 1' or remove "
+      "it");
+  refuse_if(
+      spec.previous.has_value(),
+      fmt::format("steps above 1 do not go with 'previous', since a sweep would have to return '{}', too; "
+                  "write 'steps: 1' or remove it, and spider_run_steps takes the steps one by one",
+                  spec.previous ? spec.previous->name : ""));
+  refuse_if(
+      spec.update && spec.storage == spec::Storage::f64,
+      "steps above 1 of an 'update' are generated for f32, f16 and bf16 fields so far; write 'steps: 1' or "
+      "remove it, and spider_run_steps takes the steps one by one");
+  refuse_if(is_far, fmt::format("steps above 1 are generated for taps that reach up to {} in {}D; write "
+                                "'steps: 1' or remove it",
+                                largest, spec.dimensions));
+  refuse_if(has_rule(spec, spec::BoundaryRule::antisymmetric),
+            "steps above 1 do not take 'antisymmetric' faces yet; write 'steps: 1' or remove it");
+  if (refused) return;
+  if (problem.engine != Engine::cuda || problem.variant != Variant{}) {
     refuse("steps above 1 take no operands compressed 2:4, and no variant: leave out other options");
   } else if (!spec.taps.empty() && !estimate_stepping(spec, steps)) {
     const int most = most_stepping(spec);
-    refuse(fmt::format("{} steps of this stencil find no room in registers and shared memory; at most {} do",
-                       steps, most));
+    refuse(most > 1
+               ? fmt::format("{} steps of this stencil find no room in registers and shared memory; at most "
+                             "{} do",
+                             steps, most)
+               : std::string("steps above 1 of this stencil find no room in registers and shared memory; "
+                             "write 'steps: 1' or remove it, and spider_iterate, of an update "
+                             "spider_run_steps, takes the steps one by one"));
   }
 }
 
@@ -259,7 +268,7 @@ void consider(const Problem& problem, const ContractionOffer& offer, std::vector
   if (!Taken::takes(problem, contraction)) return;
   const Offer<Taken> taken =
       offer.objection.empty() ? Taken::plan(problem, contraction) : Offer<Taken>::none(offer.objection);
-  // What an update reads beside the input takes as long as memory does; estimates of steps have it.
+  // What an update reads beside the input takes as long as memory does; schemes of steps count it themselves.
   const double further_us =
       advances_steps<Taken>()
           ? 0

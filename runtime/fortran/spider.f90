@@ -207,7 +207,8 @@ module spider
   end interface
 
   public :: spider_abi_version, spider_info, spider_halo, spider_halo_of_fields, spider_prepare, spider_apply, &
-    spider_apply_box, spider_iterate, spider_run, spider_run_steps, spider_points_create, spider_points_free, spider_points_add, spider_points_read, &
+    spider_apply_box, spider_iterate, spider_run, spider_run_steps, &
+    spider_points_create, spider_points_free, spider_points_add, spider_points_read, &
     spider_status_string, spider_last_error, spider_allocate, spider_free, spider_upload, spider_download, &
     spider_synchronize, spider_clear
 

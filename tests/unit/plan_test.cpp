@@ -1376,6 +1376,17 @@ TEST(Steps, SharedSumsAreTakenWhereWeightsAllowThem) {
   EXPECT_EQ(form_of(stencil), Form::even);
 }
 
+TEST(Steps, SumsOfAnUpdateAreOverAUnitThatKeepsThemFinite) {
+  spec::StencilSpec stencil = heat_of(4);
+  stencil.update.emplace();
+  stencil.update->nodes = {{spec::UpdateOperation::sum, 0, 0, {}, {}}};
+  EXPECT_EQ(std::get<Stepping2d>(plan_of_steps(stencil).scheme).form, Stepping2d::Form::cross);
+  for (spec::Tap& tap : stencil.taps) tap.weight = tap.at == spec::Offset{} ? 1 : 1e-30;
+  const auto scheme = std::get<Stepping2d>(plan_of_steps(stencil).scheme);
+  EXPECT_EQ(scheme.form, Stepping2d::Form::taps);
+  EXPECT_EQ(scheme.unit, 1);
+}
+
 /// A star of radius 1 in any number of dimensions, or all cells of its box with even weights.
 spec::StencilSpec steps_in(int dimensions, std::optional<int> steps, bool box = false) {
   spec::StencilSpec stencil;

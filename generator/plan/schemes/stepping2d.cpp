@@ -109,14 +109,15 @@ FormChoice choose_plain_form(const Taps& taps, int steps) {
   return {Form::taps, 1, static_cast<int>(taps.all->size())};
 }
 
-/// With an update sums alone are over the unit, and are brought back before it.
+/// With an update sums alone are over the unit, and are brought back before it. Taps that no unit fits are
+/// added one by one: rows that wait as sums of others hold cells only over a neighbour's weight.
 FormChoice choose_updated_form(const Taps& taps) {
   const PossibleForms possible(taps);
   const double near = taps.at(0, 1);
   const double far = taps.at(0, 2);
-  if (possible.cross) return {Form::cross, near, near == 1 ? 3 : 4};
+  if (possible.cross && fits_unit(near, 1)) return {Form::cross, near, near == 1 ? 3 : 4};
   if (possible.even) return {Form::even, 1, 6};
-  if (possible.rings) return {Form::rings, far, far == 1 ? 6 : 7};
+  if (possible.rings && fits_unit(far, 1)) return {Form::rings, far, far == 1 ? 6 : 7};
   return {Form::taps, 1, static_cast<int>(taps.all->size())};
 }
 

@@ -313,11 +313,16 @@ Outcome check_further(const spider_grid& grid, const spider_sweep& sweep,
       return own.begin < theirs.end && theirs.begin < own.end;
     };
     const auto is_met = [&](const spider_sweep& turn) { return meets(*turn.in); };
-    const auto is_met_by = [&](const spider_field* other) {
-      return other->data != sweep.fields[i]->data && meets(*other);
-    };
-    if (std::any_of(turns.begin(), turns.end(), is_met) ||
-        std::any_of(sweep.fields, sweep.fields + i, is_met_by))
+    bool is_met_by_field = false;  // of those before it that are exchanged; the same one may be given twice
+    for (std::int32_t j = 0; j < i; ++j) {
+      const spider_field& other = *sweep.fields[j];
+      const bool is_same =
+          other.data == sweep.fields[i]->data &&
+          std::equal(std::begin(other.stride), std::end(other.stride), sweep.fields[i]->stride);
+      is_met_by_field =
+          is_met_by_field || (info.field_storages[j] == info.storage && !is_same && meets(other));
+    }
+    if (is_met_by_field || std::any_of(turns.begin(), turns.end(), is_met))
       return {SPIDER_ERROR_OVERLAP,
               "the memory of " + name + ", with its halo, and of another field interleaves"};
   }

@@ -56,7 +56,7 @@ optimised_as() {
   shift
   cmake -S "$work/source" -B "$work/options" "-DCMAKE_PREFIX_PATH=$prefix" $without_cuda -DCMAKE_EXPORT_COMPILE_COMMANDS=ON "$@" \
     >"$log" 2>&1 || { cat "$log" >&2; fail "configuring with $*"; }
-  for file in heat2d_emulated.cpp emulator/lane.cpp src/api.cpp; do
+  for file in heat2d_emulated.cpp spider_emulator.dir/Unity/; do
     count=$(grep '"command":' "$work/options/compile_commands.json" | grep -F "$file" | grep -c -e ' -O2 ' || true)
     [[ $count == "$wanted" ]] || fail "$file has -O2 in $count configurations, not $wanted, with ${*:-nothing}"
   done

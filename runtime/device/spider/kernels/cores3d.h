@@ -343,8 +343,9 @@ struct Cores3d {
         if constexpr (updates) {
           if constexpr (keeps_points) {
             if (step >= lead_planes) {
-              points.template load_kept<inside>(field, place_of(step), rows_left, clip, next_queued, row,
-                                                column, next_place + own - row_low * Stencil::ring_row_bytes);
+              points.template load_kept<inside>(
+                  field, place_of(step), rows_left, clip, next_queued, row, column,
+                  next_place + own - static_cast<Shared>(row_low * Stencil::ring_row_bytes));
             }
           }
           if (step >= lead_planes) points.update(field, place_of(step), sums[0]);

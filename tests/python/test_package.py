@@ -216,6 +216,11 @@ class Again(unittest.TestCase):
             u, old = old, u
         np.testing.assert_array_equal((u, old), once)
 
+    def test_halos_of_fields(self):
+        one = spider_gen.stencil({**HEAT, "boundary": "halo", "fields": ["c"], "update": "u + c*sum", "steps": 3},
+                                 backend="host")
+        self.assertEqual((one.halo(10, 12), one.halo_of_fields(10, 12)), (((3, 3), (3, 3)), ((2, 2), (2, 2))))
+
     def test_halo_faces_are_looked_at(self):
         one = spider_gen.stencil({**HEAT, "boundary": "halo"}, backend="host")
         padded = field((12, 14))

@@ -100,6 +100,10 @@ class Stencil:
         """How many cells before and after an array of this shape are read, axis by axis: 0 but at `halo` faces."""
         return self._kernel(_compilers.choose(self._backend))[1].halo(*shape)
 
+    def halo_of_fields(self, *shape: int) -> tuple[tuple[int, int], ...]:
+        """The same of the spec's `fields`: what `steps` after the first read of them."""
+        return self._kernel(_compilers.choose(self._backend))[1].halo_of_fields(*shape)
+
     def __call__(self, u: Any, out: Any = None, stream: Any = None, **given: Any) -> Any:
         """One sweep of the array, of the spec's storage and dimensions; x is the last axis and contiguous.
 

@@ -7,11 +7,10 @@
 /// barrier, then each is added to the sum of its own plane. Between warps only their first and last rows go
 /// through shared memory.
 ///
-/// Faces. Cells beyond `halo` and `periodic` ones are stepped like others; where all neighbours have one
-/// weight
-/// (`cross`) so are those beyond faces that turn the field round, whose input is the field's, turned round.
-/// Beyond the others they are set in registers before they are added: a column and a row of the tile at every
-/// step, and along z the plane that is given and the one before it.
+/// Faces. Cells beyond `halo` and `periodic` ones are stepped like others. Where all neighbours have one
+/// weight (`cross`), so are those beyond faces that turn the field round: their input is the field's, turned
+/// round. Beyond the others they are set in registers before they are added: a column and a row of the tile
+/// at every step, and along z the plane that is given and the one before it.
 ///
 /// A `Stencil` has, as static members:
 /// - Cells: of spider/cells.h;

@@ -2,10 +2,11 @@
 """Draws how a kernel works, from its plan.
 
   spider-gen --explain --explain-format json --length 16 stencils/box2d_r3.yaml > plan.json
-  spider-gen --explain --explain-format json stencils/gauss2d_r7.yaml > streamed.json
-  python3 generator/pictures/draw.py FOLDER plan.json streamed.json
-      writes swap.svg, registers.svg and streaming.svg into FOLDER, the last of the second plan
-  python3 generator/pictures/draw.py --check FOLDER plan.json streamed.json
+  spider-gen --explain --explain-format json --length 16 stencils/gauss2d_r7.yaml > streamed.json
+  spider-gen --explain --explain-format json stencils/heat2d_steps.yaml > passes.json
+  python3 generator/pictures/draw.py FOLDER plan.json streamed.json passes.json
+      writes swap.svg and registers.svg of the first plan, streaming.svg of the second and passes.svg of the third into FOLDER
+  python3 generator/pictures/draw.py --check FOLDER plan.json streamed.json passes.json
       compares them with what is there, and exits 1 where they differ
 
 Everything drawn is read from the plan: which output a row of the kernel matrix is, which input a column is, what is in a
@@ -15,6 +16,7 @@ lane's registers, which rows are in flight. Standard library only.
 import argparse
 import colorsys
 import json
+import math
 import pathlib
 import struct
 import sys
@@ -280,21 +282,171 @@ def streaming_picture(plan: dict) -> str:
     return picture.finished()
 
 
+SHADES = 10
+
+
+def draw_shades(picture: Picture, left: int, top: int, size: int, cells: dict[tuple[int, int], float]) -> None:
+    """Cells (row, column) of a matrix, darker the larger their magnitude; one path a shade."""
+    largest = max(abs(value) for value in cells.values())
+    paths: dict[int, list[str]] = {}
+    for (row, column), value in sorted(cells.items()):
+        # By the logarithm: weights far out would not be seen otherwise.
+        shade = math.floor(SHADES + 1.2 * math.log2(abs(value) / largest)) if value else 0
+        if shade > 0:
+            paths.setdefault(shade, []).append(f"M{left + column * size} {top + row * size}h{size}v{size}h-{size}z")
+    for shade, path in sorted(paths.items()):
+        picture.parts.append(f'<path d="{"".join(path)}" fill="{STRONG}" fill-opacity="{shade / SHADES:.1f}"/>')
+
+
+def composed_weights(plan: dict) -> dict[tuple[int, int], float]:
+    """The weights of all steps of a sweep: those of one, convolved."""
+    taps = {(tap["at"][1], tap["at"][2]): tap["weight"] for tap in plan["taps"]}
+    weights = {(0, 0): 1.0}
+    for _ in range(plan["steps"]):
+        following: dict[tuple[int, int], float] = {}
+        for (y, x), weight in weights.items():
+            for (dy, dx), tap in taps.items():
+                following[y + dy, x + dx] = following.get((y + dy, x + dx), 0.0) + weight * tap
+        weights = following
+    return weights
+
+
+class Passes:
+    """The lists of a sweep in two passes, from its operands."""
+
+    def __init__(self, plan: dict) -> None:
+        one_pass = plan["passes"][0]
+        self.rank = one_pass["streaming"]["rank"]
+        (self.low, self.high), _ = one_pass["streaming"]["list_reach"]
+        operands = {source: [one_pass["operands"][product["operand"]] for product in one_pass["products"] if product["source"] == source]
+                    for source in (0, 1)}
+        order = [position[-1] for position in one_pass["sources"][0]["row_output"]]
+        chunks = len(operands[0]) // self.rank
+        self.x_matrices: list[dict[tuple[int, int], float]] = []  # (output, input): weight, of each pair
+        for pair in range(self.rank):
+            matrix = {}
+            for operand in operands[0][pair * chunks:(pair + 1) * chunks]:
+                for row, weights in enumerate(operand["matrix"]):
+                    for column, weight in enumerate(weights):
+                        matrix[order[row], operand["shift"] + order[column]] = weight
+            self.x_matrices.append(matrix)
+        self.groups = [operand["dy"] for operand in operands[1]]
+        self.y_matrices = [{(row, column): weight for row, weights in enumerate(operand["matrix"]) for column, weight in enumerate(weights)}
+                           for operand in operands[1]]
+
+    def along_x(self, pair: int) -> list[float]:
+        return [self.x_matrices[pair][0, place] for place in range(-self.low, self.high + 1)]
+
+    def along_y(self, pair: int) -> list[float]:
+        """Of output row 0: a group has eight input rows of each pair."""
+        rows = {group + row: matrix[0, 8 * pair + row] for group, matrix in zip(self.groups, self.y_matrices) for row in range(8)}
+        return [rows[place] for place in range(-self.low, self.high + 1)]
+
+
+def draw_list(picture: Picture, left: int, top: int, weights: list[float], upright: bool) -> None:
+    """Bars of a list's weights from an axis, along y or along x."""
+    scale = 30 / max(abs(weight) for weight in weights)
+    for place, weight in enumerate(weights):
+        long = round(abs(weight) * scale)
+        before = long if weight < 0 else 0
+        if long and upright:
+            picture.box(left - before, top + 4 * place, long, 4, ACCENT, ACCENT, 0)
+        elif long:
+            picture.box(left + 4 * place, top - long + before, 4, long, ACCENT, ACCENT, 0)
+    length = 4 * len(weights)
+    picture.parts.append(f'<path d="M{left} {top}{"v" if upright else "h"}{length}" stroke="{STRONG}"/>')
+
+
+def draw_lists(picture: Picture, plan: dict, passes: Passes) -> None:
+    """The composed weights, and the lists whose products they nearly are."""
+    span = passes.low + passes.high + 1
+    composed = {(y + passes.low, x + passes.low): weight for (y, x), weight in composed_weights(plan).items()
+                if -passes.low <= y <= passes.high and -passes.low <= x <= passes.high}
+    truncation = plan["passes"][0]["streaming"]["truncation"]
+    picture.text(20, 66, f"1  {plan['steps']} steps are one stencil", 13, bold=True)
+    draw_shades(picture, 40, 86, 4, composed)
+    picture.box(40, 86, 4 * span, 4 * span)
+    picture.text(196, 158, "\u2248", 26)
+    for pair in range(passes.rank):
+        left = 260 + pair * 290
+        if pair:
+            picture.text(left - 70, 158, "+", 26)
+        draw_list(picture, left, 86, passes.along_y(pair), upright=True)
+        picture.text(left + 44, 158, "x", 18)
+        draw_list(picture, left + 64, 164, passes.along_x(pair), upright=False)
+    picture.text(250, 66, f"2  nearly a sum of {passes.rank} products of lists along y and x, off by {truncation:.1e}", 13, bold=True)
+
+
+def draw_passes(picture: Picture, passes: Passes) -> None:
+    """Pass x, the sums that stay in registers, pass y."""
+    top, size = 300, 5
+    picture.text(20, 256, "3  pass x: 8 input rows times bands", 13, bold=True)
+    inputs = [place for _, place in passes.x_matrices[0]]
+    first, last = min(inputs), max(inputs)
+    for pair, matrix in enumerate(passes.x_matrices):
+        y = top + pair * (16 * size + 44)
+        draw_shades(picture, 20, y, size, {(row, place - first): weight for (row, place), weight in matrix.items()})
+        picture.box(20, y, (last - first + 1) * size, 16 * size)
+        for chunk in range((last - first + 1) // 16):
+            picture.box(20 + chunk * 16 * size, y, 16 * size, 16 * size, edge=STRONG, thick=2)
+        picture.text(20, y - 8, f"list {pair + 1} along x: 16 outputs from inputs x{first:+d} to x{last:+d}", 11)
+    middle = top + 16 * size + 20
+    picture.arrow(270, middle, 316, middle)
+
+    left, height = 326, 24
+    picture.text(left, 256, "4  rounded, kept in registers", 13, bold=True)
+    for pair in range(passes.rank):
+        picture.text(left + pair * 100 + 50, top - 8, f"list {pair + 1}", 11, "middle")
+    for index, group in enumerate(passes.groups):
+        y = top + index * (height + 6)
+        for pair in range(passes.rank):
+            picture.box(left + pair * 100, y, 100, height, GREY, STRONG)
+            picture.text(left + pair * 100 + 50, y + 16, f"y{group:+d} to y{group + 7:+d}", 11, "middle")
+        picture.arrow(left + passes.rank * 100, y + height // 2, left + passes.rank * 100 + 40, y + height // 2)
+
+    left = 580
+    picture.text(left, 256, "5  pass y: times the bands along y", 13, bold=True)
+    picture.text(left, top - 8, "8 output rows from 8 rows of each list", 11)
+    for index, matrix in enumerate(passes.y_matrices):
+        y = top + index * (height + 6)
+        draw_shades(picture, left, y, 3, matrix)
+        picture.box(left, y, 16 * 3, 8 * 3, edge=STRONG)
+        picture.text(left + 60, y + 16, "+" if index else "", 14)
+    picture.arrow(left + 90, middle, left + 136, middle)
+    picture.box(left + 146, middle - 26, 160, 52, "#cfe8d5")
+    picture.text(left + 226, middle - 2, "rows y to y+7,", 11, "middle")
+    picture.text(left + 226, middle + 14, "16 columns: stored", 11, "middle")
+
+
+def passes_picture(plan: dict) -> str:
+    """Many steps, or a separable stencil, as two small products of matrices instead of a large one."""
+    passes = Passes(plan)
+    picture = Picture(940, 530, "A sweep in two passes")
+    products = len(plan["passes"][0]["products"])
+    picture.text(20, 30, f"{plan['stencil']}: {plan['steps']} time steps of a warp in two passes, {products} products a tile", 16, bold=True)
+    draw_lists(picture, plan, passes)
+    draw_passes(picture, passes)
+    return picture.finished()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("plan", type=pathlib.Path)
     parser.add_argument("streamed", type=pathlib.Path)
+    parser.add_argument("passes", type=pathlib.Path)
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
     plan = json.loads(arguments.plan.read_text(encoding="utf-8"))
     streamed = json.loads(arguments.streamed.read_text(encoding="utf-8"))
+    passes = json.loads(arguments.passes.read_text(encoding="utf-8"))
     middle = next(product["operand"] for product in plan["passes"][0]["products"] if product["dy"] == 0)
     operand = Operand(plan, middle)
     pictures = {
         "swap.svg": swap_picture(operand, plan),
         "registers.svg": registers_picture(operand, plan),
         "streaming.svg": streaming_picture(streamed),
+        "passes.svg": passes_picture(passes),
     }
     stale = 0
     for file, text in pictures.items():

@@ -1,6 +1,11 @@
 #!/usr/bin/env bash
 # The pictures of generator/README.md are what the plan of today looks like: check_pictures.sh ROOT PYTHON SPIDER-GEN
 set -euo pipefail
-explain() { "$3" --explain --explain-format json --length 16 "$1/stencils/$4.yaml"; }
-"$2" -B "$1/generator/pictures/draw.py" --check "$1/generator/pictures" \
-  <(explain "$@" box2d_r3) <(explain "$@" gauss2d_r7)
+explain() {  # explain STENCIL OPTION...
+  local stencil=$1
+  shift
+  "$spider_gen" --explain --explain-format json "$@" "$root/stencils/$stencil.yaml"
+}
+root=$1 python=$2 spider_gen=$3
+"$python" -B "$root/generator/pictures/draw.py" --check "$root/generator/pictures" \
+  <(explain box2d_r3 --length 16) <(explain gauss2d_r7 --length 16) <(explain heat2d_steps)

@@ -2,18 +2,21 @@
 """Builds and measures other stencil programs beside ours, one after the other on one GPU.
 
   measure.py build --build DIR [--arch sm_90] NAME=CHECKOUT...   compiles what the checkouts have; needs nvcc
-  measure.py run --build DIR --csv FILE [--ours COMMAND]         runs it; COMMAND is spider-bench's, before --csv
+  measure.py run --build DIR --csv FILE [--ours COMMAND] [--only NAME]...
+                                                                 runs it; COMMAND is spider-bench's, before --csv
   measure.py table FILE...                                       a table in Markdown from such CSV files
-  measure.py list                                                the peers, where they are, what each leaves out
+  measure.py list                                                the peers: where they are, what each leaves out, edits
 
-Their code stays where it is: a checkout is compiled as its authors do it but for the GPU's architecture; what a newer CUDA lacks
-is defined on the command line (PEERS). Rates are those that the programs print, or follow from the times that they print;
-each peer computes in the precision that is named, and nothing is converted between precisions. Standard library only.
+A copy of a checkout is compiled as its authors do it but for the GPU's architecture; what a newer CUDA or GPU lacks is
+defined on the command line or edited in the copy, with the reason (PEERS). Rates are those that the programs print, or follow
+from the times that they print; each peer computes in the precision that is named, and nothing is converted between
+precisions. Standard library only.
 """
 
 import argparse
 import csv
 import dataclasses
+import functools
 import json
 import pathlib
 import re
@@ -28,9 +31,19 @@ COLUMNS = ("peer", "stencil", "storage", "size", "steps_a_sweep", "gstencils", "
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """One compilation: sources and flags for nvcc, relative to the checkout."""
+    """One compilation: sources and flags for nvcc, relative to the checkout, after a command of the shell."""
     name: str
     arguments: str
+    before: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Edit:
+    """What is replaced in the copy of a file of the checkout."""
+    file: str
+    old: str
+    new: str
+    why: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +56,6 @@ class Run:
     found: str        # a pattern whose only group is a number in the output
     unit: str         # "gstencils", or "ms" for so many points and steps:
     points: float = 0
-    factor: float = 1  # of what it prints, with the reason in the peer's note
     storage: str = ""  # where it is not the peer's
 
 
@@ -56,6 +68,7 @@ class Peer:
     leaves_out: str
     programs: tuple[Program, ...]
     runs: tuple[Run, ...]
+    edits: tuple[Edit, ...] = ()
 
 
 RATE = r"GStencil/s = ([\d.]+)"
@@ -79,9 +92,95 @@ def an5d_programs() -> tuple[tuple[Program, ...], tuple[Run, ...]]:
     return tuple(programs), tuple(runs)
 
 
+def spider_programs() -> tuple[tuple[Program, ...], tuple[Run, ...]]:
+    """Both of its kernels for sparse tensor cores: radius 7, in which its Figure 10 embeds the smaller ones."""
+    flags = "-std=c++17 --use_fast_math -rdc=true -I third_party/argparse/include"
+    printed = r", [\d.]+, ([\d.]+)\s*$"
+    return ((Program("spider_1d", f"{flags} src/1d_half_sparse/vector_reduction_half.cu src/1d_half_sparse/gpu_7r_half.cu"),
+             Program("spider_2d", f"{flags} src/2d_half_sparse/2d_stencil_half.cu src/2d_half_sparse/gpu_2d_7r_half.cu")),
+            (Run("spider_1d", "-M 1024 -N 10000 -T 2000 --profile", "line of radius 7", "1024x10000", 1, printed, "gstencils"),
+             Run("spider_2d", "-M 10240 -N 10240 -T 1000 --profile", "box of radius 7", "10240x10240", 1, printed, "gstencils")))
+
+
+def tcstencil_programs() -> tuple[tuple[Program, ...], tuple[Run, ...]]:
+    """Two of the fifteen tiles that its script tries."""
+    edge = 10240
+    shapes = {"box2d1r": "box of radius 1", "box2d2r": "box of radius 2", "star2d1r": "star of radius 1", "star2d2r": "star of radius 2"}
+    programs, runs = [], []
+    for shape, stencil in shapes.items():
+        for tile in (2, 8):
+            name = f"tcstencil_{shape}_{tile}"
+            programs.append(Program(name, f"-DMESH_SIZE={edge} -DTILE_SIZE={tile} common/main_{shape[-2:]}.cu common/gold_{shape}.cpp "
+                                          f"layout16/host_{shape}.cu layout16/kernel_{shape}.cu"))
+            runs.append(Run(name, "", stencil, f"{edge}x{edge}", 1, r"Time used: ([\d.]+) ms", "ms", float(edge) ** 2))
+    return tuple(programs), tuple(runs)
+
+
+def drstencil_programs() -> tuple[tuple[Program, ...], tuple[Run, ...]]:
+    """Four configurations of the space that its tuning.py searches for hours, streaming ones of one and more steps."""
+    edge, iterations = 8192, 1200
+    programs, runs = [], []
+    for folder, stencil in (("2d5pt_star", "5-point"), ("2d9pt_box", "9-point")):
+        for steps, unroll, merged in ((1, 4, 2), (2, 4, 2), (3, 4, 2), (4, 8, 1)):
+            name = f"drstencil_{folder}_{steps}"
+            # Its specs have sizes of their own.
+            before = (f"make -s && cp common.hpp benchmarks/{folder}/ && cd benchmarks/{folder} && "
+                      f"sed -i 's/^M .*/M {edge}/; s/^N .*/N {edge}/; s/^iterations .*/iterations {iterations}/' {folder}.stc && "
+                      f"../../drstencil --step {steps} --dist {steps} --bx 256 --streaming --sn 64 --stream-unroll {unroll} "
+                      f"--block-merge-x {merged} --merge-forward 5 -o {name}.cu {folder}.stc")
+            programs.append(Program(name, "-maxrregcount=128 --use_fast_math -Xptxas -dlcm=cg -Xcompiler -fno-strict-aliasing "
+                                          f"benchmarks/{folder}/{name}.cu", before))
+            runs.append(Run(name, "", stencil, f"{edge}x{edge}", steps, r"computation time: ([\d.]+) ms", "ms", float(edge) ** 2 * iterations))
+    return tuple(programs), tuple(runs)
+
+
+def ebisu_programs() -> tuple[tuple[Program, ...], tuple[Run, ...]]:
+    """The depths of its paper; widths such that its blocks fill an H200's 132 multiprocessors, 44 x 3 and 12 x 11."""
+    programs, runs = [], []
+    for folder, stencil, box, depths in (("2d5pt", "5-point", "", {"f32": 9, "f64": 12}), ("2d9pt", "9-point", "-box", {"f32": 8, "f64": 6}),
+                                         ("3d7pt", "7-point 3D", "", {"f32": 8, "f64": 8}), ("3d27pt", "27-point 3D", "-box", {"f32": 6, "f64": 5})):
+        d = folder[0]
+        name, home = f"ebisu_{folder}", f"{d}dstencil"
+        gold, main = ("jacobi", "jacobi") if d == "2" else (folder, "j3d")
+        kernels = " ".join(f"{home}/{file}" for file in (("jacobi-2d.cu", f"jacobi-temporal-traditional{box}.cu") if d == "2" else
+                                                         ("j3d.cu", f"j3d-temporal{box}.cu")))
+        flags = f"-std=c++17 -D_TIMER_ -DTRATEMPORAL -DEBISU -I {home} -I {home}/{folder}"
+        # Its host code is not for nvcc.
+        before = (f"g++ -O3 {flags} -c {home}/{main}.driver.cpp -o driver.o && g++ -O3 {flags} -c {home}/{folder}/{gold}_gold.cpp -o gold.o && "
+                  f"g++ -O3 {flags} -c {home}/{folder}/{gold}_gold_gen.cpp -o gold_gen.o")
+        programs.append(Program(name, f"{flags} -rdc=true {kernels} driver.o gold.o gold_gen.o", before))
+        for storage, depth in depths.items():
+            flag = " --fp32" if storage == "f32" else ""
+            if d == "2":
+                width, height, sweeps = 44 * (256 - 2 * depth), 10240, 400
+                extents, size = f"{height} {width}", f"{height}x{width}"
+            else:
+                width, sweeps = (12 * 64 if flag else 12 * 32), 40
+                extents, size = f"{width} 352 640", f"640x352x{width}"
+            runs.append(Run(name, f"{extents} --iter={depth * sweeps}{flag}", stencil, size, depth, r"([\d.]+)\s*$", "gstencils", storage=storage))
+    return tuple(programs), tuple(runs)
+
+
 AN5D_PROGRAMS, AN5D_RUNS = an5d_programs()
+SPIDER_PROGRAMS, SPIDER_RUNS = spider_programs()
+TCSTENCIL_PROGRAMS, TCSTENCIL_RUNS = tcstencil_programs()
+DRSTENCIL_PROGRAMS, DRSTENCIL_RUNS = drstencil_programs()
+EBISU_PROGRAMS, EBISU_RUNS = ebisu_programs()
 
 PEERS = (
+    Peer("SPIDER", "KevinWu2017/SPIDER (PPoPP'26)", "f16", "one sweep on sparse tensor cores, sums in f16; waits for the GPU after each",
+         "faces other than zeros; other weights than its own", SPIDER_PROGRAMS, SPIDER_RUNS),
+    Peer("TCStencil", "buaa-hipo/TCStencil (ICS'22)", "f16", "one sweep on tensor cores, sums in f16, of a field of ones",
+         "laying the field out in bricks of 16 x 16, which happens before its time begins; other weights than its own",
+         TCSTENCIL_PROGRAMS, TCSTENCIL_RUNS),
+    Peer("DRStencil", "simple86/DRStencil (HPCC'21)", "f64", "fused steps on CUDA cores; its time includes ten sweeps to warm up",
+         "cells near the faces; its tuning: four configurations of thousands", DRSTENCIL_PROGRAMS, DRSTENCIL_RUNS),
+    Peer("EBISU", "neozhang307/EBISU-ICS23 (ICS'23)", "f32, f64", "many steps in a sweep, in shared memory", "faces: a rim is fixed",
+         EBISU_PROGRAMS, EBISU_RUNS,
+         (*(Edit(f"{d}dstencil/common/cuda_common.cuh", "__CUDA_ARCH__==800", "__CUDA_ARCH__>=800", "it knows no GPU after the A100")
+            for d in (2, 3)),
+          Edit("3dstencil/j3d.driver.cpp", "  delete[] output_gold;\n}", "  delete[] output_gold;\n  return 0;\n}",
+               "a function without a result, which newer compilers take out"))),
     Peer("FastStencil", "jxm2001/FastStencil-SC26 (SC'26)", "f64",
          "many steps in a sweep, in registers; after 5 s of warming up",
          "faces: a rim of steps x radius cells is not computed, and its check leaves it out",
@@ -112,8 +211,9 @@ PEERS = (
              enumerate(("INCOMPLETE_PARAMETER_LIST", "PARSE_ERROR", "LICENSE_ERROR"))) + " src/2D/2d_main.cu -lcufft"),),
          (Run("flashfft_2d", "Heat-2D 9504 10", "5-point", "9504x9504", 1, RATE, "gstencils"),)),
     *(Peer(name, f"pip install {package}", "f16, f32", computes, leaves_out, (),
-           tuple(Run("arrays.py", f"{library} {radius} {storage} 10240", f"box of radius {radius}", "10240x10240", 1, RATE, "gstencils", storage=storage)
-                 for radius in (1, 7) for storage in storages))
+           tuple(Run("arrays.py", f"{library} {storage} 10240 1 2 3 7", f"box of radius {radius}", "10240x10240", 1,
+                     f"radius {radius}: checked; {RATE}", "gstencils", storage=storage)
+                 for storage in storages for radius in (1, 2, 3, 7)))
       for name, package, library, storages, computes, leaves_out in (
           ("PyTorch", "torch", "torch", ("f16", "f32"), "conv2d, which is cuDNN's convolution, without TF32", "faces other than zeros"),
           ("CuPy", "cupy-cuda13x", "cupy", ("f32",), "cupyx.scipy.ndimage.correlate", "nothing: all of SciPy's modes"),
@@ -134,14 +234,31 @@ def build(arguments: argparse.Namespace) -> None:
         peer = peers.get(name.lower())
         if peer is None or not pathlib.Path(folder).is_dir():
             fail(f"{item}: write NAME=CHECKOUT, where NAME is one of {', '.join(peer.name for peer in PEERS)}")
+        copy = arguments.build / "sources" / peer.name
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(".git"))
+        for edit in peer.edits:
+            file = copy / edit.file
+            text = file.read_text(encoding="utf-8")
+            if edit.old not in text:
+                fail(f"{folder}/{edit.file} has no {edit.old!r}: another version than the one that this was written for")
+            file.write_text(text.replace(edit.old, edit.new), encoding="utf-8")
         failures = {}
         for program in peer.programs:
             command = [nvcc, "-O3", "-w", f"-arch={arguments.arch}", *shlex.split(program.arguments), "-o", str(arguments.build.resolve() / program.name)]
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+            done = subprocess.run(program.before or "true", cwd=copy, shell=True, capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
             if done.returncode != 0:
-                failures[program.name] = next((line for line in (done.stderr + done.stdout).splitlines() if "error" in line), "nvcc failed")
+                failures[program.name] = next((line for line in (done.stderr + done.stdout).splitlines() if "error" in line), "failed")
             print(f"{peer.name}: {program.name}: {failures.get(program.name, 'built')}", flush=True)
         (arguments.build / f"{peer.name}.json").write_text(json.dumps(failures), encoding="utf-8")
+
+
+@functools.cache
+def output_of(command: tuple[str, ...], limit_s: float) -> subprocess.CompletedProcess[str]:
+    """Runs once for all rows that it prints."""
+    return subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False)
 
 
 def measure_run(build_folder: pathlib.Path, peer: Peer, run: Run, limit_s: float) -> dict[str, str]:
@@ -154,7 +271,7 @@ def measure_run(build_folder: pathlib.Path, peer: Peer, run: Run, limit_s: float
     else:
         return row | {"note": f"{run.program} was not built"}
     try:
-        done = subprocess.run([*command, *shlex.split(run.arguments)], capture_output=True, text=True, timeout=limit_s, check=False)
+        done = output_of((*command, *shlex.split(run.arguments)), limit_s)
     except subprocess.TimeoutExpired:
         return row | {"note": f"{run.program}: more than {limit_s:.0f} s"}
     numbers = re.findall(run.found, done.stdout + done.stderr)
@@ -162,7 +279,7 @@ def measure_run(build_folder: pathlib.Path, peer: Peer, run: Run, limit_s: float
         said = (done.stderr.strip() or "no rate").splitlines()[-1]
         return row | {"note": f"{run.program}: exit status {done.returncode}: {said}"}
     number = float(numbers[-1])
-    rate = (run.points / number / 1e6 if run.unit == "ms" else number) * run.factor
+    rate = run.points / number / 1e6 if run.unit == "ms" else number
     return row | {"gstencils": f"{rate:.1f}", "checked": "yes" if "checked" in done.stdout else "no"}
 
 
@@ -177,6 +294,8 @@ def run_all(arguments: argparse.Namespace) -> None:
 
     ours()
     for peer in PEERS:
+        if arguments.only and peer.name not in arguments.only:
+            continue
         if peer.programs and not (arguments.build / f"{peer.name}.json").exists():
             print(f"{peer.name}: no build, skipped")
             continue
@@ -212,6 +331,8 @@ def table(arguments: argparse.Namespace) -> None:
 def list_peers(_: argparse.Namespace) -> None:
     for peer in PEERS:
         print(f"{peer.name}, {peer.where}, {peer.storage}: {peer.computes}. Leaves out: {peer.leaves_out}.")
+        for edit in peer.edits:
+            print(f"  {edit.file}: {edit.old!r} becomes {edit.new!r}: {edit.why}")
 
 
 def main() -> None:
@@ -228,6 +349,7 @@ def main() -> None:
     command.add_argument("--csv", type=pathlib.Path, required=True)
     command.add_argument("--ours", default="")
     command.add_argument("--limit", type=float, default=60, help="seconds a program may take")
+    command.add_argument("--only", action="append", choices=[peer.name for peer in PEERS], default=[])
     command = commands.add_parser("table")
     command.set_defaults(function=table)
     command.add_argument("csv", nargs="+", type=pathlib.Path)

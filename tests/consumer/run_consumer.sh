@@ -25,7 +25,8 @@ if [[ $generator == "Ninja Multi-Config" ]]; then
   config=(--config Debug)
 fi
 
-# A project with a consumer.py makes a library for it; SPIDER_PYTHON names the Python, PYTHONPATH has spider.py.
+# A project with a consumer.py makes a library for it; SPIDER_PYTHON names the Python, PYTHONPATH has spider.py. One with a
+# check.sh has more of its program looked at.
 expect_right_result() {
   if [[ $run == no ]]; then
     return
@@ -57,6 +58,9 @@ for kernel in "$work"/source/*.yaml; do
   [[ $(times_done "Generating stencil $(basename -- "$kernel" .yaml)") == 1 ]] || fail "first build: $kernel, not once"
 done
 expect_right_result "first build"
+if [[ $run == yes && -e $work/source/check.sh ]]; then
+  bash "$work/source/check.sh" ${CONSUMER_LAUNCHER:-} "$program" || fail "first build: the program's words are wrong"
+fi
 if [[ -e $work/source/consumer.py ]]; then
   ! nm -DC --defined-only "$build/libconsumer.so" | grep -F 'spider::' || fail "the library exports what it is made of"
 fi

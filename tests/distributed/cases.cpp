@@ -149,32 +149,78 @@ Case draw_case(const Kernels& kernels, int ranks, Random& random) {
   return drawn;
 }
 
-std::int64_t bytes_of(const spider_kernel_info& info) {
-  if (info.storage == SPIDER_F64) return 8;
-  return info.storage == SPIDER_F32 ? 4 : 2;
+std::int64_t bytes_of(std::int32_t storage) {
+  if (storage == SPIDER_F64) return 8;
+  return storage == SPIDER_F32 ? 4 : 2;
 }
 
-/// The whole after its steps, row after row, and whether all of it is finite.
+/// All that a kernel takes, of the whole or of a part, with cells for all but the input's interior.
+class Inputs {
+ public:
+  /// `is_given` tells of a cell, counted in the whole, whether the caller sets it.
+  template <class IsGiven>
+  Inputs(const Case& drawn, const spider_kernel_info& info, const Extents& origin, const Extents& extent,
+         const Extents& low, const Extents& high, const IsGiven& is_given) {
+    const auto add = [&](std::int32_t storage, std::uint64_t seed) {
+      fields_.push_back(std::make_unique<Field>(extent, low, high, bytes_of(storage), drawn.extra));
+      fields_.back()->fill(origin, seed, storage, [&](const Extents& cell) {
+        bool inside = fields_.size() > 1;
+        for (std::size_t axis = 0; axis < 3; ++axis)
+          inside = inside && cell[axis] >= origin[axis] && cell[axis] < origin[axis] + extent[axis];
+        return inside || is_given(cell);
+      });
+    };
+    add(info.storage, drawn.seed);
+    add(info.storage, drawn.seed);
+    if (info.previous != nullptr) add(info.storage, drawn.seed + 1);
+    const std::size_t taking_turns = fields_.size();
+    for (std::int32_t i = 0; i < info.field_count; ++i)
+      add(info.field_storages[i], drawn.seed + 2 + static_cast<std::uint64_t>(i));
+    for (std::size_t i = taking_turns; i < fields_.size(); ++i) further_.push_back(&fields_[i]->view());
+    for (std::int32_t i = 0; i < info.scalar_count; ++i) scalars_.push_back(0.25 + 0.5 * i);
+    sweep_.size = sizeof sweep_;
+    sweep_.in = &fields_[0]->view();
+    sweep_.out = &fields_[1]->view();
+    if (info.previous != nullptr) sweep_.previous = &fields_[2]->view();
+    if (!further_.empty()) sweep_.fields = further_.data();
+    if (!scalars_.empty()) sweep_.scalars = scalars_.data();
+  }
+  Inputs(const Inputs&) = delete;
+  Inputs& operator=(const Inputs&) = delete;
+
+  [[nodiscard]] const spider_sweep& sweep() const { return sweep_; }
+  /// That which is the result of a call.
+  [[nodiscard]] const Field& at(const spider_field* view) const {
+    std::size_t i = 0;
+    while (&fields_[i]->view() != view) ++i;
+    return *fields_[i];
+  }
+
+ private:
+  std::vector<std::unique_ptr<Field>> fields_;
+  std::vector<const spider_field*> further_;
+  std::vector<double> scalars_;
+  spider_sweep sweep_{};
+};
+
+/// The whole after its steps, row after row.
 std::vector<unsigned char> sweep_whole(const Case& drawn, const spider_kernel* kernel) {
   const spider_kernel_info& info = *spider_info(kernel);
   Extents low{};
   Extents high{};
   if (spider_halo(kernel, drawn.whole.data(), low.data(), high.data()) != SPIDER_OK) std::abort();
-  const Field a(drawn.whole, low, high, bytes_of(info), drawn.extra);
-  const Field b(drawn.whole, low, high, bytes_of(info), drawn.extra);
-  for (const Field* field : {&a, &b})
-    field->fill({0, 0, 0}, drawn.seed, info.storage, [](const Extents&) { return true; });
+  const Inputs inputs(drawn, info, {0, 0, 0}, drawn.whole, low, high, [](const Extents&) { return true; });
   const spider_field* result = nullptr;
-  if (spider_iterate(kernel, &a.view(), &b.view(), drawn.steps, nullptr, &result) != SPIDER_OK) {
+  if (spider_run_steps(kernel, &inputs.sweep(), drawn.steps, &result) != SPIDER_OK) {
     std::fprintf(stderr, "%s: %s\n", drawn.name.c_str(), spider_last_error());
     std::abort();
   }
-  const Field& last = result == &a.view() ? a : b;
+  const Field& last = inputs.at(result);
   std::vector<unsigned char> cells;
   for (std::int64_t z = 0; z < drawn.whole[0]; ++z) {
     for (std::int64_t y = 0; y < drawn.whole[1]; ++y) {
       const unsigned char* const row = last.at(z, y, 0);
-      cells.insert(cells.end(), row, row + drawn.whole[2] * bytes_of(info));
+      cells.insert(cells.end(), row, row + drawn.whole[2] * bytes_of(info.storage));
     }
   }
   return cells;
@@ -182,11 +228,16 @@ std::vector<unsigned char> sweep_whole(const Case& drawn, const spider_kernel* k
 
 enum class Verdict { same, differs, refused };
 
+/// Does it take an input and an output alone?
+bool is_plain(const spider_kernel_info& info) {
+  return info.previous == nullptr && info.field_count + info.scalar_count == 0;
+}
+
 /// On all ranks of the communicator.
 Verdict check_case(const Case& drawn, MPI_Comm ranks) {
   const spider_kernel* const kernel = Kernels::find(drawn.name);
   const spider_kernel_info& info = *spider_info(kernel);
-  const std::int64_t bytes = bytes_of(info);
+  const std::int64_t bytes = bytes_of(info.storage);
   MPI_Comm given = ranks;
   if (drawn.cartesian) {
     std::array<int, 3> periods{};
@@ -217,10 +268,8 @@ Verdict check_case(const Case& drawn, MPI_Comm ranks) {
   std::copy_n(layout.low, 3, low.begin());
   std::copy_n(layout.high, 3, high.begin());
   std::copy_n(layout.part.origin, 3, origin.begin());
-  const Field a(extent, low, high, bytes, drawn.extra);
-  const Field b(extent, low, high, bytes, drawn.extra);
-  // The caller's: the cells beyond the whole's `halo` faces, as far as they belong to this part; a's interior
-  // comes by scatter.
+  // The caller's: the cells beyond the whole's `halo` faces, as far as they belong to this part; the input's
+  // interior comes by scatter.
   const auto is_ours = [&](const Extents& cell) {
     bool beyond = false;
     for (std::size_t axis = 0; axis < 3; ++axis) {
@@ -232,7 +281,7 @@ Verdict check_case(const Case& drawn, MPI_Comm ranks) {
     }
     return beyond;
   };
-  for (const Field* field : {&a, &b}) field->fill(origin, drawn.seed, info.storage, is_ours);
+  const Inputs inputs(drawn, info, origin, extent, low, high, is_ours);
   std::vector<unsigned char> whole;
   std::vector<unsigned char> wanted;
   if (rank == 0) {
@@ -247,9 +296,17 @@ Verdict check_case(const Case& drawn, MPI_Comm ranks) {
     }
     wanted = sweep_whole(drawn, kernel);
   }
-  bool good = spider_grid_scatter(grid, whole.data(), 0, &a.view()) == SPIDER_OK;
+  const spider_sweep& sweep = inputs.sweep();
+  bool good = spider_grid_scatter(grid, whole.data(), 0, sweep.in) == SPIDER_OK;
   const spider_field* result = nullptr;
-  good = good && spider_grid_iterate(grid, &a.view(), &b.view(), drawn.steps, nullptr, &result) == SPIDER_OK;
+  const spider_status stepped =
+      is_plain(info) ? spider_grid_iterate(grid, sweep.in, sweep.out, drawn.steps, nullptr, &result)
+                     : spider_grid_run(grid, &sweep, drawn.steps, &result);
+  if (good && stepped == SPIDER_ERROR_UNSUPPORTED) {
+    spider_grid_free(grid);
+    return Verdict::refused;
+  }
+  good = good && stepped == SPIDER_OK;
   good = good && spider_grid_gather(grid, result, 0, whole.data()) == SPIDER_OK;
   if (!good) std::fprintf(stderr, "rank %d: %s\n", rank, spider_last_error());
   int same = good && (rank != 0 || whole == wanted) ? 1 : 0;
@@ -300,10 +357,12 @@ int run(int count, char** arguments) {
   std::ifstream list(arguments[1]);
   for (std::string name; list >> name;) {
     const spider_kernel* const kernel = Kernels::find(name);
-    // Those of an update take more than spider_iterate passes; the distributed example steps one.
     if (kernel == nullptr) continue;
-    const spider_kernel_info& info = *spider_info(kernel);
-    if (info.previous == nullptr && info.field_count + info.scalar_count == 0) kernels.names.push_back(name);
+    if (spider_info(kernel) == nullptr) {
+      std::fprintf(stderr, "%s: %s\n", name.c_str(), spider_last_error());
+      return 1;
+    }
+    kernels.names.push_back(name);
   }
   int rank = 0;
   int all = 1;
@@ -317,6 +376,7 @@ int run(int count, char** arguments) {
   int checked = 0;
   int refused = 0;
   int failed = 0;
+  int of_steps = 0;
   std::array<int, 4> by_dimension{};
   for (int number = 0; checked + failed < cases && number < 10 * cases; ++number) {
     const int ranks = std::min(sizes[static_cast<std::size_t>(number) % sizes.size()], all);
@@ -335,7 +395,9 @@ int run(int count, char** arguments) {
       ++refused;
     } else if (verdict == static_cast<int>(Verdict::same)) {
       ++checked;
-      ++by_dimension[static_cast<std::size_t>(spider_info(Kernels::find(drawn.name))->dimensions)];
+      const spider_kernel_info& info = *spider_info(Kernels::find(drawn.name));
+      ++by_dimension[static_cast<std::size_t>(info.dimensions)];
+      of_steps += info.steps > 1 ? 1 : 0;
     } else {
       ++failed;
       if (rank == 0) std::printf("case %d differs: %s\n", number, in_words(drawn, ranks).c_str());
@@ -345,10 +407,10 @@ int run(int count, char** arguments) {
   }
   if (rank == 0) {
     std::printf(
-        "%d cases with the bits of one rank (1D %d, 2D %d, 3D %d), %d differ, %d drawn again since parts "
-        "were narrower "
-        "than the halo; seed %llu\n",
-        checked, by_dimension[1], by_dimension[2], by_dimension[3], failed, refused,
+        "%d cases with the bits of one rank (1D %d, 2D %d, 3D %d; %d of many steps a sweep), %d differ, %d "
+        "drawn "
+        "again since parts were narrower than the halo or a field of another storage has one; seed %llu\n",
+        checked, by_dimension[1], by_dimension[2], by_dimension[3], of_steps, failed, refused,
         static_cast<unsigned long long>(seed));
   }
   return failed == 0 && checked > 0 ? 0 : 1;

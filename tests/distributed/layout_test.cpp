@@ -1,0 +1,117 @@
+#include "layout.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace spider::distributed {
+namespace {
+
+/// A kernel that reaches so far along z, y, x, to both sides.
+spider_kernel make_kernel(const Extents& low, const Extents& high) {
+  spider_kernel kernel{};
+  kernel.info.dimensions = 3;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    kernel.info.reach_low[axis] = static_cast<std::int32_t>(low[axis]);
+    kernel.info.reach_high[axis] = static_cast<std::int32_t>(high[axis]);
+  }
+  return kernel;
+}
+
+/// The part of a rank at `place` of so many parts along z, y, x.
+spider_grid_layout make_part(const Extents& extent, const Parts& parts, const Parts& place,
+                             const Parts& periodic = {}) {
+  spider_grid_layout layout{};
+  std::copy(extent.begin(), extent.end(), layout.extent);
+  std::copy(parts.begin(), parts.end(), layout.parts);
+  std::copy(place.begin(), place.end(), layout.place);
+  std::copy(periodic.begin(), periodic.end(), layout.periodic);
+  return layout;
+}
+
+/// How often each cell of the part is in one of the boxes.
+std::vector<int> count_boxes(const Boxes& boxes, const Extents& extent) {
+  std::vector<int> counts(static_cast<std::size_t>(extent[0] * extent[1] * extent[2]), 0);
+  for (const std::vector<Box>* some : {&boxes.interior, &boxes.rims}) {
+    for (const Box& box : *some) {
+      for (std::int64_t z = box.offset[0]; z < box.offset[0] + box.extent[0]; ++z) {
+        for (std::int64_t y = box.offset[1]; y < box.offset[1] + box.extent[1]; ++y) {
+          for (std::int64_t x = box.offset[2]; x < box.offset[2] + box.extent[2]; ++x)
+            ++counts.at(static_cast<std::size_t>((z * extent[1] + y) * extent[2] + x));
+        }
+      }
+    }
+  }
+  return counts;
+}
+
+TEST(DividePart, CoversEachCellOnceAndKeepsTheInteriorFromNeighbours) {
+  std::mt19937 random(21);
+  const auto draw = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  int with_interior = 0;
+  for (int i = 0; i < 500; ++i) {
+    Extents low{};
+    Extents high{};
+    Extents extent{};
+    Parts parts{};
+    Parts place{};
+    Parts periodic{};
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      low[axis] = draw(0, 5);
+      high[axis] = draw(0, 5);
+      extent[axis] = draw(5, 40);
+      parts[axis] = draw(1, 3);
+      place[axis] = draw(0, parts[axis] - 1);
+      periodic[axis] = draw(0, 1);
+    }
+    const spider_grid_layout layout = make_part(extent, parts, place, periodic);
+    const Boxes boxes = divide_part(make_kernel(low, high), layout);
+    const std::vector<int> counts = count_boxes(boxes, extent);
+    EXPECT_TRUE(std::all_of(counts.begin(), counts.end(), [](int count) { return count == 1; })) << i;
+    ASSERT_LE(boxes.interior.size(), 1U);
+    for (const Box& box : boxes.interior) {
+      ++with_interior;
+      for (std::size_t axis = 0; axis < 3; ++axis) {
+        // It reads no cell of a neighbour, and writes none that one takes.
+        const std::int64_t rim = std::max(low[axis], high[axis]);
+        const bool has_low = parts[axis] > 1 && (periodic[axis] != 0 || place[axis] > 0);
+        const bool has_high = parts[axis] > 1 && (periodic[axis] != 0 || place[axis] + 1 < parts[axis]);
+        EXPECT_GE(box.offset[axis], has_low ? rim : 0) << i;
+        EXPECT_LE(box.offset[axis] + box.extent[axis], extent[axis] - (has_high ? rim : 0)) << i;
+      }
+    }
+  }
+  EXPECT_GT(with_interior, 300);
+}
+
+TEST(DividePart, HasNoRimsWithoutNeighbours) {
+  const Boxes boxes = divide_part(make_kernel({4, 4, 4}, {4, 4, 4}),
+                                  make_part({20, 20, 20}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}));
+  ASSERT_EQ(boxes.interior.size(), 1U);
+  EXPECT_EQ(count_cells(boxes.interior[0]), 8000);
+  EXPECT_TRUE(boxes.rims.empty());
+}
+
+TEST(DividePart, SweepsAllAtOnceWhereRimsMeet) {
+  const Boxes boxes =
+      divide_part(make_kernel({4, 0, 0}, {4, 0, 0}), make_part({8, 20, 20}, {3, 1, 1}, {1, 0, 0}));
+  EXPECT_TRUE(boxes.interior.empty());
+  ASSERT_EQ(boxes.rims.size(), 1U);
+  EXPECT_EQ(count_cells(boxes.rims[0]), 3200);
+}
+
+TEST(DividePart, BeginsTheInteriorOfWideRowsAtWholeBlocks) {
+  const Boxes boxes =
+      divide_part(make_kernel({0, 0, 1}, {0, 0, 1}), make_part({1, 1, 2000}, {1, 1, 3}, {0, 0, 1}));
+  ASSERT_EQ(boxes.interior.size(), 1U);
+  EXPECT_EQ(boxes.interior[0].offset[2] % 128, 0);
+  EXPECT_EQ((boxes.interior[0].offset[2] + boxes.interior[0].extent[2]) % 128, 0);
+}
+
+}  // namespace
+}  // namespace spider::distributed

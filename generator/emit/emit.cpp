@@ -118,13 +118,13 @@ void bind_stencil(const spec::StencilSpec& spec, const plan::KernelPlan& plan, r
 /// The forms of a kernel that is compiled for the host: of all steps, and of one.
 std::string host_forms_text(const Kernel& kernel) {
   const auto form = [&](int steps) {
+    const bool adds_identity = kernel.plan.weights.adds_identity;
     if (kernel.spec.update) {
-      return fmt::format("spider::host_form<taps, tap_rows, faces, {}, {}, false, Update>(),",
-                         storage_code(kernel.spec.storage), steps);
+      return fmt::format("spider::host_form<taps, tap_rows, faces, {}, {}, {}, Update>(),",
+                         storage_code(kernel.spec.storage), steps, adds_identity);
     }
     return fmt::format("spider::host_form<taps, tap_rows, faces, {}, {}{}>(),",
-                       storage_code(kernel.spec.storage), steps,
-                       kernel.plan.weights.adds_identity ? ", true" : "");
+                       storage_code(kernel.spec.storage), steps, adds_identity ? ", true" : "");
   };
   const int steps = kernel.plan.op.steps;
   return steps == 1 ? form(1) : form(steps) + "\n" + form(1);

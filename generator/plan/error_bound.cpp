@@ -53,14 +53,15 @@ double growth_by_identity(const RoundedWeights& weights) {
   return growth;
 }
 
-ErrorBound bound_half(const KernelPlan& plan) {
+ErrorBound bound_half(const spec::StencilSpec& spec, const KernelPlan& plan) {
   const bool f16 = plan.weights.type == OperandType::f16;
   ErrorBound bound;
-  bound.result = rounding_error(plan.weights.type);
+  // An update takes the sum as it is, in f32.
+  bound.result = spec.update ? 0 : rounding_error(plan.weights.type);
   // A power of two changes no digit of a sum; any other factor rounds it to f32 before it is stored.
   if (plan.weights.factor != 1) bound.result += higher_orders * f32_rounding;
   bound.sum = higher_orders * error_of_mma * plan.contraction.chained_products();
-  bound.absolute = f16 ? smallest_f16 / 2 : plan.weights.factor * least_normal_f32;
+  bound.absolute = f16 && !spec.update ? smallest_f16 / 2 : plan.weights.factor * least_normal_f32;
   return bound;
 }
 
@@ -165,7 +166,7 @@ ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan) {
   if (plan.op.steps > 1) return bound_steps(spec, plan);
   if (spec.storage == spec::Storage::f64) return bound_doubles(spec, plan);
   if (plan.engine == Engine::cuda) return bound_cores(spec, plan);
-  return spec.storage == spec::Storage::f32 ? bound_f32(plan) : bound_half(plan);
+  return spec.storage == spec::Storage::f32 ? bound_f32(plan) : bound_half(spec, plan);
 }
 
 }  // namespace spidergen::plan

@@ -109,8 +109,9 @@ void check_accumulate(const spec::StencilSpec& spec, int steps, diag::Diagnostic
                     "only 'accumulate: f32' is generated; f16 sums lose accuracy and are no faster");
 }
 
-/// Is there a plan for sparse tensor cores for these dimensions and this storage?
+/// Is there a plan for sparse tensor cores for these dimensions, this storage and so many sums?
 bool has_sparse_plan(const spec::StencilSpec& spec) {
+  if (spec.sums.size() > 1) return false;
   if (spec.dimensions == 1) return spec::is_half(spec.storage);
   return spec.storage == spec::Storage::f16 || (spec.dimensions == 2 && spec.storage != spec::Storage::f64);
 }
@@ -188,11 +189,11 @@ diag::Diagnostics find_objections(const Problem& problem) {
     check_cores(problem, diagnostics);
     return diagnostics;
   }
-  if (spec.update) {
+  if (spec.sums.size() > 1) {
     diagnostics.error(
         spec.where.update,
-        fmt::format("'--engine {}' does not take 'update' yet; '--engine cuda' does, and is the "
-                    "default for it",
+        fmt::format("'--engine {}' takes one sum, not several 'sums'; '--engine cuda' does, and "
+                    "is the default for them",
                     engine_name(engine)));
     return diagnostics;
   }
@@ -545,7 +546,7 @@ PlanResult make_plan(const spec::StencilSpec& spec, const Request& request) {
 
   PlanResult result;
   KernelPlan& plan = result.plan;
-  const Engine last_resort = has_sparse_plan(spec) && !spec.update ? Engine::sparse : Engine::cuda;
+  const Engine last_resort = has_sparse_plan(spec) ? Engine::sparse : Engine::cuda;
   const bool found = chosen != drafts.end() && chosen->is_possible();
   plan.engine =
       found ? chosen->candidate.engine : request.engine.value_or(op.steps > 1 ? Engine::cuda : last_resort);

@@ -11,6 +11,16 @@ int further_bytes(const spec::StencilSpec& spec) {
   return bytes;
 }
 
+int blocks_beside_update(const spec::StencilSpec& spec, int blocks, int threads) {
+  if (!spec.update) return blocks;
+  constexpr int base_registers = 16;
+  constexpr int registers_per_field = 4;  // where it lies, and what is on its way
+  const int fields = static_cast<int>(spec.fields.size()) + (spec.previous ? 1 : 0);
+  const int own = registers_per_multiprocessor / (blocks * threads);
+  return std::max(
+      1, registers_per_multiprocessor / (threads * (own + base_registers + registers_per_field * fields)));
+}
+
 int sparse_products(const Contraction& contraction) {
   // A dense MMA takes 3.47 ns where a sparse one takes 4.60 (plan/machine.cpp), so that four of the former
   // are as long as three of the latter.

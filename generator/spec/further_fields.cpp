@@ -238,7 +238,9 @@ class Reader {
         refuse(one.where, fmt::format("{} is not used in 'update'; use it or remove it", one.what));
     }
     if (!names_sums_ && !is_used(std::string(only_sum)))
-      refuse(node.where, "'update' does not use 'sum', the stencil: then nothing needs its coefficients");
+      refuse(node.where,
+             "'update' does not use 'sum', the stencil: then nothing needs its coefficients; use it, as in "
+             "u + 0.1*sum");
     const bool is_plain = update.nodes.size() == 1 && given_.size() == (names_sums_ ? 1 : 0);
     if (is_plain) return;  // the only sum, as without an update
     spec_.update = std::move(update);

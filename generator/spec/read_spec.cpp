@@ -212,6 +212,20 @@ void check_storage_keys(const Document& document, const StencilSpec& spec, bool 
   }
 }
 
+/// How products of f32 fields hold values. The order of finite differences has the same name, in the sum that
+/// it is of.
+Accuracy read_accuracy(const Document& document) {
+  const Node* node = document.find("accuracy");
+  const bool is_order = node != nullptr && node->kind == NodeKind::scalar &&
+                        node->text.find_first_not_of("0123456789") == std::string::npos;
+  if (!is_order || !document.find("sums")) return choice_or_default(document, "accuracy", accuracies());
+  document.context.diagnostics.error(
+      node->where, fmt::format("'accuracy: {}', the order of a finite difference, goes into each of the "
+                               "'sums' that it is of",
+                               node->text));
+  return Accuracy::full;
+}
+
 /// Time steps of a sweep; `auto` is none.
 std::optional<int> read_steps(const Document& document) {
   constexpr int most_steps = 1024;  // more than fit any kernel
@@ -255,7 +269,7 @@ void read_document(const Document& document, const std::vector<ParameterOverride
   spec.storage = storage.value_or(spec.storage);
   spec.accumulate = choice_or_default(document, "accumulate", accumulators());
   spec.weights = choice_or_default(document, "weights", weight_modes());
-  if (!is_difference) spec.accuracy = choice_or_default(document, "accuracy", accuracies());
+  if (!is_difference) spec.accuracy = read_accuracy(document);
   if (storage) check_sums(document, spec);
   if (storage) check_storage_keys(document, spec, is_difference);
   spec.parameters =

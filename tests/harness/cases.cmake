@@ -51,12 +51,14 @@ add_custom_target(spider-cases ALL DEPENDS "${stamp}")
 
 # Random specs with updates, and the shipped ones that have one: another folder and target, spider-updates.
 set(SPIDER_UPDATE_SPECS 30 CACHE STRING "How many random specs with updates the accuracy tests check")
+set(SPIDER_SPARSE_UPDATE_SPECS 12 CACHE STRING "How many more of them are for sparse tensor cores")
 set(spider_updates_folder "${PROJECT_BINARY_DIR}/tests/updates")
 set(update_names acoustic3d sobel2d diffusion2d_steps_f32)
 list(TRANSFORM update_names PREPEND "${PROJECT_SOURCE_DIR}/stencils/" OUTPUT_VARIABLE shipped_updates)
 list(TRANSFORM shipped_updates APPEND ".yaml")
-if(SPIDER_UPDATE_SPECS GREATER 0)
-  math(EXPR last "${SPIDER_UPDATE_SPECS} - 1")
+math(EXPR update_specs "${SPIDER_UPDATE_SPECS} + ${SPIDER_SPARSE_UPDATE_SPECS}")
+if(update_specs GREATER 0)
+  math(EXPR last "${update_specs} - 1")
   foreach(index RANGE ${last})
     string(LENGTH "${index}" digits)
     math(EXPR missing "3 - ${digits}")
@@ -73,7 +75,8 @@ add_custom_command(
   BYPRODUCTS ${update_files}
   COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_LIST_DIR}/random_updates.py"
           --spider-gen "$<TARGET_FILE:SpiderGen::spider-gen>" --folder "${spider_updates_folder}"
-          --shipped ${shipped_updates} --count ${SPIDER_UPDATE_SPECS} --seed ${SPIDER_RANDOM_SEED}
+          --shipped ${shipped_updates} --count ${SPIDER_UPDATE_SPECS}
+          --sparse-count ${SPIDER_SPARSE_UPDATE_SPECS} --seed ${SPIDER_RANDOM_SEED}
   COMMAND "${CMAKE_COMMAND}" -E touch "${spider_updates_folder}/stamp"
   DEPENDS SpiderGen::spider-gen ${shipped_updates}
           "${CMAKE_CURRENT_LIST_DIR}/random_updates.py" "${CMAKE_CURRENT_LIST_DIR}/random_specs.py"

@@ -21,6 +21,8 @@ REFUSED_SHARE = 0.1
 STEPPED = 3  # of so many specs one advances several steps in a sweep
 STEPPED_DIMENSIONS = (2, 3, 1)
 STEPPED_STORAGES = ("f32", "f16", "bf16")
+# Of one sum, for sparse tensor cores: dimensions and storage, in turn.
+SPARSE_KINDS = ((2, "f16"), (2, "f32"), (3, "f16"), (2, "bf16"), (1, "f16"), (2, "f16"), (3, "f16"), (2, "f32"), (1, "bf16"))
 LIMITS = {1: (0, 0, 9), 2: (0, 5, 9), 3: (4, 4, 5)}
 PRECEDENCE = {"?": 0, "<": 1, "<=": 1, ">": 1, ">=": 1, "==": 1, "!=": 1, "+": 2, "-": 2, "*": 3, "/": 3, "negate": 4, "^": 5}
 FUNCTIONS = ("abs", "sqrt", "cbrt", "exp", "log", "sin", "cos", "tanh", "erf", "floor", "ceil", "round", "atan", "min", "max")
@@ -87,14 +89,14 @@ def uses(node, name):
     return node[:2] == ["name", name] or any(isinstance(one, list) and uses(one, name) for one in node[1:])
 
 
-def make_operator(rng, space):
+def make_operator(rng, space, most_sums=3):
     """(the taps of each sum by name, the keys that say them): one sum of a shape, or 1 to 3 by name."""
     shapes = (random_specs.star_spec, random_specs.taps_spec, random_specs.box_spec, random_specs.product_spec)
     draw = lambda: rng.choices(shapes, (45, 25, 15, 15))[0](rng, "exact", space)  # noqa: E731
     if rng.random() < 0.5:
         taps, body = draw()
         return {"sum": taps}, body
-    sums = {f"g{i}": draw() for i in range(rng.choice((1, 2, 2, 3)))}
+    sums = {f"g{i}": draw() for i in range(min(most_sums, rng.choice((1, 2, 2, 3))))}
     bodies = (f"  {name}:\n" + textwrap.indent(body, "    ") for name, (_, body) in sums.items())
     return {name: taps for name, (taps, _) in sums.items()}, "sums:\n" + "".join(bodies)
 
@@ -106,6 +108,8 @@ def make_update(rng, names):
         if name[0] == "name" and name[1] != "u" and not uses(whole, name[1]):
             term = list(name) if rng.random() < 0.5 else ["*", list(name), leaves(rng, names)]
             whole = [rng.choice("+-"), whole, term]
+    if whole[0] == "name":  # a sum alone is no update
+        whole = ["negate", whole]
     return whole, text_of(whole, rng)
 
 
@@ -170,12 +174,21 @@ def make_spec(index, seed, attempt=0):
     """(name, spec text, expected meaning); a higher attempt draws another one in its place"""
     if index % STEPPED == STEPPED - 1:
         return make_stepped_spec(index, seed, attempt)
-    rng = random.Random(f"{seed}/updates/{index}/{attempt}")
-    name = f"update_{index:03d}"
     dimensions = (3, 2, 3, 1, 2)[index % 5]
     storage = STORAGES[index // 5 % len(STORAGES)]
+    return draw_spec(index, random.Random(f"{seed}/updates/{index}/{attempt}"), dimensions, storage)
+
+
+def make_sparse_spec(index, seed):
+    """The same of one step and one sum, which sparse tensor cores take."""
+    dimensions, storage = SPARSE_KINDS[index % len(SPARSE_KINDS)]
+    return draw_spec(index, random.Random(f"{seed}/updates/sparse/{index}"), dimensions, storage, on_tensor_cores=True)
+
+
+def draw_spec(index, rng, dimensions, storage, on_tensor_cores=False):
+    name = f"update_{index:03d}"
     space = Space(dimensions, storage, random_specs.RULES, LIMITS[dimensions])
-    sums, body = make_operator(rng, space)
+    sums, body = make_operator(rng, space, 1 if on_tensor_cores else 3)
     faces, boundary = random_specs.make_boundary(rng, space)
     narrow = STORAGES[:3] if storage != "f64" else STORAGES  # fields of f64 go with sums of f64
     fields = {f"c{i}": rng.choice((storage, storage, *narrow)) for i in range(rng.randint(0, 4))}
@@ -195,7 +208,7 @@ def make_spec(index, seed, attempt=0):
         text += "fields: " + ("[" if plain else "{") + ", ".join(told) + ("]\n" if plain else "}\n")
     text += f"scalars: [{', '.join(scalars)}]\n" if scalars else ""
     text += f'update: "{update}"\n'
-    if rng.random() < 0.1 and dimensions == 2 and "sum" in sums:
+    if rng.random() < 0.1 and dimensions == 2 and "sum" in sums and not on_tensor_cores:
         far = {(0, rng.randint(-40, 40), rng.randint(-200, 200)): rng.randint(1, 9) for _ in range(3)}
         taps = [f"{{at: [{y}, {x}], weight: {weight}}}" for (_, y, x), weight in far.items()]
         text = text.replace(body, "shape: taps\ncoefficients: [" + ", ".join(taps) + "]\n")
@@ -211,15 +224,17 @@ def main():
     parser.add_argument("--folder", required=True, type=pathlib.Path)
     parser.add_argument("--shipped", nargs="*", default=[], type=pathlib.Path, help="specs with updates, beside random ones")
     parser.add_argument("--count", type=int, default=DEFAULT_COUNT)
+    parser.add_argument("--sparse-count", type=int, default=0, help="so many more by sparse tensor cores")
     parser.add_argument("--seed", type=int, default=random_specs.DEFAULT_SEED)
-    parser.add_argument("--engine", help="every kernel by this one")
+    parser.add_argument("--engine", help="every other kernel by this one")
     arguments = parser.parse_args()
     for folder in ("specs", "plans"):
         shutil.rmtree(arguments.folder / folder, ignore_errors=True)
         (arguments.folder / folder).mkdir(parents=True)
     command = [arguments.spider_gen] + (["--engine", arguments.engine] if arguments.engine else [])
+    sparse_command = [arguments.spider_gen, "--engine", "sparse"]
 
-    def explain(path):
+    def explain(path, command=command):
         """Writes a spec's plan; what was said where there is no room for so many steps."""
         done = subprocess.run(
             [*command, "--explain", "--explain-format", "json", path], capture_output=True, text=True, check=False
@@ -235,12 +250,18 @@ def main():
     for path in paths:
         if said := explain(path):
             sys.exit(f"{path}: spider-gen exits 1\n{said}")
+
+
+    def write(name, text, expected):
+        path = arguments.folder / "specs" / f"{name}.yaml"
+        path.write_text(text, encoding="utf-8")
+        (arguments.folder / "plans" / f"{name}.expected.json").write_text(json.dumps(expected) + "\n", encoding="utf-8")
+        return path
+
     refused = 0
     for index in range(arguments.count):
         for attempt in range(ATTEMPTS):
-            name, text, expected = make_spec(index, arguments.seed, attempt)
-            path = arguments.folder / "specs" / f"{name}.yaml"
-            path.write_text(text, encoding="utf-8")
+            path = write(*make_spec(index, arguments.seed, attempt))
             said = explain(path)
             if said is None:
                 break
@@ -248,11 +269,17 @@ def main():
         else:
             sys.exit(f"{path}: {ATTEMPTS} draws in turn were refused, the last one with\n{said}")
         paths.append(path)
-        (arguments.folder / "plans" / f"{name}.expected.json").write_text(json.dumps(expected) + "\n", encoding="utf-8")
     if refused > REFUSED_SHARE * arguments.count:
         sys.exit(f"{refused} draws of {arguments.count} found no room for their steps")
-    subprocess.run([*command, *paths, "-o", arguments.folder / "kernels"], check=True)
-    print(f"{len(paths)} kernels with updates in {arguments.folder}, seed {arguments.seed}, {refused} more draws were refused")
+    on_tensor_cores = []
+    for index in range(arguments.count, arguments.count + arguments.sparse_count):
+        on_tensor_cores.append(write(*make_sparse_spec(index, arguments.seed)))
+        if said := explain(on_tensor_cores[-1], sparse_command):
+            sys.exit(f"{on_tensor_cores[-1]}: spider-gen exits 1\n{said}")
+    for of_engine, specs in ((command, paths), (sparse_command, on_tensor_cores)):
+        if specs:
+            subprocess.run([*of_engine, *specs, "-o", arguments.folder / "kernels"], check=True)
+    print(f"{len(paths) + len(on_tensor_cores)} kernels with updates in {arguments.folder}, seed {arguments.seed}, {refused} more draws were refused")
 
 
 if __name__ == "__main__":

@@ -1071,6 +1071,43 @@ spec::StencilSpec two_sums(int rows, spec::Storage storage) {
   return stencil;
 }
 
+/// A box of radius 1 whose sum an update takes, with the value before.
+spec::StencilSpec updated_box(spec::Storage storage) {
+  spec::StencilSpec stencil;
+  stencil.storage = storage;
+  for (int dy = -1; dy <= 1; ++dy) {
+    for (int dx = -1; dx <= 1; ++dx) stencil.taps.push_back({{0, dy, dx}, 0.125, {}});
+  }
+  stencil.update.emplace();
+  stencil.update->nodes = {{spec::UpdateOperation::input, 0, 0, {}, {}},
+                           {spec::UpdateOperation::sum, 0, 0, {}, {}},
+                           {spec::UpdateOperation::multiply, 0, 0, {}, {0, 1}}};
+  return stencil;
+}
+
+TEST(Plan, UpdatesOnTensorCoresTakeTheSumBeforeItIsRounded) {
+  const spec::StencilSpec stencil = updated_box(spec::Storage::f16);
+  spec::StencilSpec plain = stencil;
+  plain.update.reset();
+  EXPECT_EQ(plan_of(stencil).error_bound.result, 0);
+  EXPECT_LT(plan_of(stencil).error_bound.absolute, 1e-30);
+  EXPECT_EQ(plan_of(stencil).error_bound.sum, plan_of(plain).error_bound.sum);
+  EXPECT_GT(plan_of(plain).error_bound.result, 0);
+}
+
+TEST(Plan, ThreadsHaveRegistersForAnUpdate) {
+  spec::StencilSpec stencil = updated_box(spec::Storage::f16);
+  const int with_none = forms_of(plan_of(stencil)).front().blocks_per_multiprocessor;
+  for (int i = 0; i < 8; ++i) stencil.fields.push_back({"field", spec::Storage::f16});
+  EXPECT_LT(forms_of(plan_of(stencil)).front().blocks_per_multiprocessor, with_none);
+}
+
+TEST(Plan, SeveralSumsAreForCudaCores) {
+  const spec::StencilSpec stencil = two_sums(0, spec::Storage::f16);
+  EXPECT_TRUE(check_supported(stencil).has_errors());
+  EXPECT_EQ(default_of(stencil), Engine::cuda);
+}
+
 TEST(Plan, EachOfSeveralSumsKeepsThatOfItsWeights) {
   const KernelPlan plan = plan_of(two_sums(0, spec::Storage::f32), Engine::cuda);
   double sums[2] = {};

@@ -162,6 +162,7 @@ Offer<Block2d> Block2d::plan(const Problem& problem, const Contraction& contract
   tiles.stage_bytes = warp_stage_bytes(contraction);
   tiles.estimated_registers = registers_of_tile(contraction);
   tiles.shared_bytes = tile_bytes(contraction, high.rows);
+  make_room_for_update(problem.spec, tiles.forms);
   return {std::move(tiles), estimate_us(contraction), ""};
 }
 

@@ -46,6 +46,7 @@ Offer<Star2d> Star2d::plan(const Problem& problem, const Contraction& contractio
   bands.estimated_registers =
       base_registers +
       registers_per_operand * (static_cast<int>(contraction.operands.size()) - band_combs * band_chunks);
+  make_room_for_update(problem.spec, bands.forms);
   bands.shared_bytes = shared_bytes_of(contraction, bands.forms.front());
   // Stars of 9 tap rows took 108.6 us, of 15 110.0.
   const auto rows = std::count_if(problem.weights.taps.begin(), problem.weights.taps.end(),

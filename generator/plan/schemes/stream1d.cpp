@@ -47,6 +47,8 @@ Offer<Stream1d> Stream1d::plan(const Problem& problem, const Contraction& contra
   lines.blocks_per_multiprocessor = std::clamp(
       registers_per_multiprocessor / (lines.warps_per_block * threads_per_warp * lines.estimated_registers),
       1, has_rules ? most_blocks_with_rules : most_blocks);
+  lines.blocks_per_multiprocessor = blocks_beside_update(problem.spec, lines.blocks_per_multiprocessor,
+                                                         lines.warps_per_block * threads_per_warp);
   const int columns = lines.tiles_per_warp * tile_outputs + contraction.mapping.window_width +
                       (contraction.shifts.back() - contraction.shifts.front());
   lines.window_vectors = columns * contraction.element_bytes / vector_bytes;

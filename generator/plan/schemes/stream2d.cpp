@@ -175,6 +175,8 @@ Offer<Stream2d> Stream2d::plan(const Problem& problem, const Contraction& contra
     lay_out_chained(contraction, problem.variant.most_tiles, stream);
   }
   set_ring(contraction, stream);
+  stream.blocks_per_multiprocessor = blocks_beside_update(problem.spec, stream.blocks_per_multiprocessor,
+                                                          stream.warps_per_block * threads_per_warp);
   return {stream, estimate_us(contraction), objection_to(contraction, stream)};
 }
 

@@ -91,6 +91,13 @@ double estimate_us(int products) {
 
 }  // namespace
 
+void make_room_for_update(const spec::StencilSpec& spec, std::vector<TileForm>& forms) {
+  for (TileForm& form : forms) {
+    form.blocks_per_multiprocessor = blocks_beside_update(spec, form.blocks_per_multiprocessor,
+                                                          form.across * form.down * threads_per_warp);
+  }
+}
+
 bool Tile2d::takes(const Problem& problem, const Contraction& contraction) {
   return contraction.grouping == Grouping::windows && problem.spec.dimensions == 2;
 }
@@ -113,6 +120,7 @@ Offer<Tile2d> Tile2d::plan(const Problem& problem, const Contraction& contractio
                                            least_rows + contraction.rows_spanned() - 1,
                                            contraction.operands.size()));
   }
+  make_room_for_update(problem.spec, tiles->forms);
   return {*std::move(tiles), estimate_us(products), ""};
 }
 

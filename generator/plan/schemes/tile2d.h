@@ -25,6 +25,9 @@ struct TileForm {
   bool operator==(const TileForm&) const = default;
 };
 
+/// Gives each thread of a spec with an update the registers for it, by fewer blocks of a multiprocessor.
+void make_room_for_update(const spec::StencilSpec& spec, std::vector<TileForm>& forms);
+
 /// Tiles in registers: a warp requests all its inputs at once, straight into the registers that are operands
 /// (runtime/device/spider/kernels/tile2d.h).
 struct Tile2d {

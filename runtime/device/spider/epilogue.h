@@ -1,9 +1,13 @@
-/// From sums to fields: scales a lane's four sums of a tile, adds old values, rounds, clips and stores, to
-/// where Storage::output_offset (spider/storage.h) says, from `to` on.
+/// From sums to fields: scales a lane's four sums of a tile, adds old values, updates, rounds, clips and
+/// stores, to where Storage::output_offset (spider/storage.h) says, from `to` on.
 #pragma once
 
+#include <spider/boundary.h>
 #include <spider/instructions.h>
+#include <spider/kernel.h>
+#include <spider/point_inputs.h>
 #include <spider/spans.h>
+#include <spider/update.h>
 
 #include <cstdint>
 
@@ -16,30 +20,132 @@ SPIDER_DEVICE float scale_sum(float sum) {
   return sum * Stencil::result_scale;
 }
 
-/// The outputs of a lane's sums of a tile.
+/// A lane's sums of a tile as results.
 template <class Stencil>
-SPIDER_DEVICE typename Stencil::Storage::Outputs finish_outputs(const device::Accumulator& sum) {
+SPIDER_DEVICE device::Accumulator scale_sums(const device::Accumulator& sum) {
   device::Accumulator results;
   SPIDER_UNROLL
   for (int i = 0; i < 4; ++i) results.value[i] = scale_sum<Stencil>(sum.value[i]);
-  return Stencil::Storage::pack(results);
+  return results;
 }
 
 /// The same where Stencil::adds_input says whether the taps are the stencil less the identity: then results
 /// are the sums plus the row's own inputs, that of the tile's first column at `inputs`.
 template <class Stencil>
-SPIDER_DEVICE typename Stencil::Storage::Outputs finish_outputs(const device::Accumulator& sum,
-                                                                device::Shared inputs) {
+SPIDER_DEVICE device::Accumulator scale_sums(const device::Accumulator& sum, device::Shared inputs) {
   if constexpr (Stencil::adds_input) {
     device::Accumulator results = Stencil::Storage::load_values(inputs);
     SPIDER_UNROLL
     for (int i = 0; i < 4; ++i)
       results.value[i] = device::multiply_add(sum.value[i], Stencil::result_scale, results.value[i]);
-    return Stencil::Storage::pack(results);
+    return results;
   } else {
-    return finish_outputs<Stencil>(sum);
+    return scale_sums<Stencil>(sum);
   }
 }
+
+/// The outputs of a lane's sums of a tile, without an update.
+template <class Stencil>
+SPIDER_DEVICE typename Stencil::Storage::Outputs finish_outputs(const device::Accumulator& sum) {
+  return Stencil::Storage::pack(scale_sums<Stencil>(sum));
+}
+template <class Stencil>
+SPIDER_DEVICE typename Stencil::Storage::Outputs finish_outputs(const device::Accumulator& sum,
+                                                                device::Shared inputs) {
+  return Stencil::Storage::pack(scale_sums<Stencil>(sum, inputs));
+}
+
+/// A stencil on tensor cores with the cells of its storage, as point_inputs.h wants it.
+template <class Stencil, class Storage>
+struct WithCells : Stencil {
+  using Cells = typename Storage::Cells;
+};
+
+/// Do taps reach the point itself, so that what kernels bring for them holds the input there?
+template <class Stencil>
+SPIDER_DEVICE bool reaches_itself() {
+  bool reached = false;
+  SPIDER_UNROLL
+  for (int i = 0; i < Stencil::band_count; ++i) {
+    const TapBand band = Stencil::band(i);
+    reached |= band.dy_low <= 0 && band.dy_high >= 0 && band.low <= 0 && band.high >= 0;
+  }
+  return reached;
+}
+
+/// Where a lane's four outputs of a tile lie, and which of them are the sweep's.
+struct OutputPlace {
+  PointPlace first;  ///< of output 0
+  unsigned wanted;   ///< bit i: output i
+  bool aligned;      ///< those that are neighbours lie in memory as vectors
+};
+
+/// The update of a lane's four outputs of a tile, on tensor cores; between load() and apply() other work may
+/// hide the loads. Those that are stored together are neighbours; the others lie where Storage::output_offset
+/// says, or, of pairs of rows, below two that are neighbours. The lanes of a warp come to apply() together.
+template <class Stencil, class Storage, bool pairs_rows = false, bool exists = HasUpdate<Stencil>::value>
+struct OutputUpdate {};
+template <class Stencil, class Storage, bool pairs_rows>
+struct OutputUpdate<Stencil, Storage, pairs_rows, true> {
+  using Points = WithCells<Stencil, Storage>;
+  static constexpr int together = pairs_rows ? 2 : Storage::outputs_per_store;
+  static constexpr unsigned all = (1U << together) - 1;
+
+  PointInputs<Points, together> inputs[4 / together];
+
+  SPIDER_DEVICE static PointPlace place_of(const PointPlace& first, int output) {
+    if (pairs_rows) return {first.z, first.y + output / 2, first.x};
+    return {first.z, first.y, first.x + Storage::output_offset(output)};
+  }
+
+  SPIDER_DEVICE void load(const UpdateArguments& sweep, const OutputPlace& place) {
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; i += together) {
+      const unsigned wanted = place.wanted >> i & all;
+      inputs[i / together].load(sweep, place_of(place.first, i), place.aligned && wanted == all, wanted);
+    }
+  }
+
+  /// The same in two parts: all but the input, and that from shared memory, where output 0 lies at `first`.
+  SPIDER_DEVICE void load_fields(const UpdateArguments& sweep, const OutputPlace& place) {
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; i += together) {
+      const unsigned wanted = place.wanted >> i & all;
+      inputs[i / together].load_fields(sweep, place_of(place.first, i), place.aligned && wanted == all,
+                                       wanted, typename Stencil::FurtherFields{});
+    }
+  }
+  SPIDER_DEVICE void take_input(device::Shared first) {
+    static_assert(!pairs_rows, "a lane's neighbours are 8 bytes");
+    if constexpr (Stencil::reads_input) {
+      SPIDER_UNROLL
+      for (int i = 0; i < 4; i += together) {
+        const device::Pair cells =
+            device::load_shared_pair(first + Storage::output_offset(i) * Storage::element_bytes);
+        SPIDER_UNROLL
+        for (int k = 0; k < 2; ++k) inputs[i / together].input[k] = cells.word[k];
+      }
+    }
+  }
+
+  /// The outputs of a lane's results, those that are scaled and have their old values.
+  SPIDER_DEVICE typename Storage::Outputs apply(const UpdateArguments& sweep, const OutputPlace& place,
+                                                const device::Accumulator& results) const {
+    float numbers[4];
+    Storage::order(results, numbers);
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; i += together) {
+      OutputSums<Points, together> sums;
+      SPIDER_UNROLL
+      for (int k = 0; k < together; ++k) sums[0][k] = numbers[i + k];
+      inputs[i / together].update(sweep, place_of(place.first, i), sums);
+      SPIDER_UNROLL
+      for (int k = 0; k < together; ++k) numbers[i + k] = sums[0][k];
+    }
+    device::sync_warp();  // loads of single cells, and functions, may part the lanes
+    return Storage::pack_ordered(numbers);
+  }
+};
 
 /// Which outputs of some tiles side by side are in a span of columns, where the first is in column x: bit 4 t
 /// + i stands for output i of tile t.

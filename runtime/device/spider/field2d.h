@@ -183,8 +183,8 @@ SPIDER_DEVICE Span columns_in_memory(const Field2d<Element>& field, std::int32_t
 /// in each block walk down together. Strips begin on a line of 128 bytes, and always where a sum does; inputs
 /// are `window_columns` from Stencil::first_column on.
 template <class Stencil>
-constexpr SweepForm strips_form(Sweep sweep, int warps_per_block, int warps_per_walk, int shared_bytes,
-                                int strip_columns, int window_columns) {
+constexpr SweepForm strips_form(SweepFunction sweep, int warps_per_block, int warps_per_walk,
+                                int shared_bytes, int strip_columns, int window_columns) {
   SweepForm form;
   form.sweep = sweep;
   form.tiling.kind = TilingKind::strips;

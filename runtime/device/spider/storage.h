@@ -3,6 +3,7 @@
 /// (epilogue.h).
 #pragma once
 
+#include <spider/cells.h>
 #include <spider/input_range.h>
 #include <spider/instructions.h>
 
@@ -13,6 +14,8 @@ inline namespace device_1 {
 
 /// f16: fields are operands as they lie.
 struct F16Format {
+  using Cells = F16Cells;
+
   template <int selector>
   SPIDER_DEVICE static void multiply(device::Accumulator& sum, const device::Vector& matrix,
                                      const device::Vector& inputs, std::uint32_t metadata) {
@@ -27,6 +30,8 @@ struct F16Format {
 
 /// bf16: the same with other digits.
 struct Bf16Format {
+  using Cells = Bf16Cells;
+
   template <int selector>
   SPIDER_DEVICE static void multiply(device::Accumulator& sum, const device::Vector& matrix,
                                      const device::Vector& inputs, std::uint32_t metadata) {
@@ -48,6 +53,7 @@ SPIDER_DEVICE device::Pair half_of(const device::Vector& inputs, int half) {
 /// chained into one sum.
 template <class Format>
 struct HalfStorage {
+  using Cells = typename Format::Cells;
   using Element = std::uint16_t;  ///< the bits of a cell
   static constexpr int element_bytes = 2;
   static constexpr int vector_elements = 8;   ///< in 16 bytes
@@ -117,6 +123,22 @@ struct HalfStorage {
              device::transpose_8x8(Format::pack(results.value[2], results.value[3]))}};
   }
 
+  /// The same without rounding, and the outputs of what became of them.
+  SPIDER_DEVICE static void order(const device::Accumulator& results, float (&numbers)[4]) {
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; i += 2) {
+      const std::uint32_t first = device::bits_of(results.value[i]);
+      const std::uint32_t second = device::bits_of(results.value[i + 1]);
+      const std::uint32_t low = device::transpose_8x8(device::join_low_halves(first, second));
+      const std::uint32_t high = device::transpose_8x8(device::join_high_halves(first, second));
+      numbers[i] = device::float_of(device::join_low_halves(low, high));
+      numbers[i + 1] = device::float_of(device::join_high_halves(low, high));
+    }
+  }
+  SPIDER_DEVICE static Outputs pack_ordered(const float (&numbers)[4]) {
+    return {{Format::pack(numbers[0], numbers[1]), Format::pack(numbers[2], numbers[3])}};
+  }
+
   SPIDER_DEVICE static Element output(const Outputs& outputs, int i) {
     return static_cast<Element>(outputs.word[i / 2] >> (16 * (i % 2)));
   }
@@ -162,6 +184,7 @@ struct F32Storage {
   static constexpr bool scaled = has_scale;
   static_assert(scaled || terms == 1, "remainders need a scale");
 
+  using Cells = F32Cells;
   using Element = std::uint32_t;
   static constexpr int element_bytes = 4;
   static constexpr int vector_elements = 4;
@@ -233,9 +256,20 @@ struct F32Storage {
   }
 
   SPIDER_DEVICE static Outputs pack(const device::Accumulator& results) {
+    float numbers[4];
+    order(results, numbers);
+    return pack_ordered(numbers);
+  }
+
+  /// A lane's results of a tile in the order of its outputs, and the outputs of what became of them.
+  SPIDER_DEVICE static void order(const device::Accumulator& results, float (&numbers)[4]) {
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) numbers[i] = results.value[i % 2 * 2 + i / 2];
+  }
+  SPIDER_DEVICE static Outputs pack_ordered(const float (&numbers)[4]) {
     Outputs outputs;
     SPIDER_UNROLL
-    for (int i = 0; i < 4; ++i) outputs.word[i] = device::bits_of(results.value[i % 2 * 2 + i / 2]);
+    for (int i = 0; i < 4; ++i) outputs.word[i] = device::bits_of(numbers[i]);
     return outputs;
   }
 

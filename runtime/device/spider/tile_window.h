@@ -8,6 +8,7 @@
 #include <spider/instructions.h>
 #include <spider/kernel.h>
 #include <spider/shifted_rows.h>
+#include <spider/update.h>
 #include <spider/vectors.h>
 
 #include <cstdint>
@@ -29,6 +30,14 @@ struct FieldTile : Field2d<typename Storage::Element> {
         column(field.grid.volume.first_column) {}
 };
 
+/// The same of a stencil on tensor cores, with what its update takes, where it has one.
+template <class Stencil>
+struct StencilTile : FieldTile<typename Stencil::Storage>, UpdateSource<Stencil> {
+  StencilTile() = default;
+  SPIDER_DEVICE StencilTile(const ArgumentsOf<Stencil>& field, int row_anchor)
+      : FieldTile<typename Stencil::Storage>(field, row_anchor), UpdateSource<Stencil>(field) {}
+};
+
 /// Are all outputs of a tile of so many rows and columns the sweep's?
 template <int rows, int columns, class Storage>
 SPIDER_DEVICE bool has_plain_outputs(const FieldTile<Storage>& tile) {
@@ -39,8 +48,9 @@ SPIDER_DEVICE bool has_plain_outputs(const FieldTile<Storage>& tile) {
 /// A form for boxes cut into tiles of `rows` x `columns` a block, which begin at multiples of `row_anchor`
 /// along y; along x on a line of 128 bytes, and always where a sum does. For boxes of `min_blocks_per_sm`
 /// blocks for each multiprocessor, or more.
-constexpr SweepForm tiles_form(Sweep sweep, int warps_per_block, int shared_bytes, int output_alignment,
-                               int rows, int columns, int row_anchor, int min_blocks_per_sm) {
+constexpr SweepForm tiles_form(SweepFunction sweep, int warps_per_block, int shared_bytes,
+                               int output_alignment, int rows, int columns, int row_anchor,
+                               int min_blocks_per_sm) {
   SweepForm form;
   form.sweep = sweep;
   form.tiling.kind = TilingKind::tiles;

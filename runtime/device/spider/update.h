@@ -33,6 +33,20 @@ struct HasUpdate<Stencil, std::void_t<typename Stencil::FurtherFields>> : std::t
 template <class Stencil>
 using ArgumentsOf = std::conditional_t<HasUpdate<Stencil>::value, UpdateArguments, SweepArguments>;
 
+/// What a kernel keeps of its arguments for the update: nothing where there is none.
+template <class Stencil, bool = HasUpdate<Stencil>::value>
+struct UpdateSource {
+  UpdateSource() = default;
+  SPIDER_DEVICE explicit UpdateSource(const SweepArguments& /*sweep*/) {}
+};
+template <class Stencil>
+struct UpdateSource<Stencil, true> {
+  const UpdateArguments* sweep;
+
+  UpdateSource() = default;
+  SPIDER_DEVICE explicit UpdateSource(const UpdateArguments& arguments) : sweep(&arguments) {}
+};
+
 /// The sums of a point. A stencil with several has their number, sum_count, and tap_sums, which tells whose
 /// each tap is.
 template <class Stencil, class = void>

@@ -38,7 +38,7 @@ struct Block2d;
 
 template <class Stencil, class Form>
 SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor)
-sweep_block2d(const SweepArguments field) {
+sweep_block2d(const ArgumentsOf<Stencil> field) {
   using Kernel = Block2d<Stencil, Form>;
   // Of a small box the blocks of the sweep behind would be in the way of those that are yet to start.
   if constexpr (!Form::in_registers) device::launch_dependents();
@@ -82,7 +82,7 @@ struct Block2d {
   using Element = typename Storage::Element;
   using Fragment = typename Storage::Fragment;
   using Outputs = typename Storage::Outputs;
-  using Tile = FieldTile<Storage>;
+  using Tile = StencilTile<Stencil>;
 
   static constexpr int element_bytes = Storage::element_bytes;
   static constexpr int vector_elements = Storage::vector_elements;
@@ -125,7 +125,7 @@ struct Block2d {
   SPIDER_DEVICE static int tile_index() { return Form::tiles == 1 ? 0 : device::warp_index(); }
   SPIDER_DEVICE static int tile_warp() { return Form::tile_warps == 1 ? 0 : device::warp_index(); }
 
-  SPIDER_DEVICE static bool find_tile(const SweepArguments& field, Tile& tile) {
+  SPIDER_DEVICE static bool find_tile(const ArgumentsOf<Stencil>& field, Tile& tile) {
     const BlockPlace block = find_block_from_lowest(field.grid.volume);
     const int index = tile_index();
     tile = Tile(field, product_rows);
@@ -396,9 +396,11 @@ struct Block2d {
     }
   }
 
-  /// Computes and stores a warp's outputs of a tile, whose fragments `load` gives step by step.
-  template <Stores stores, class Load>
+  /// Computes and stores a warp's outputs of a tile, whose fragments `load` gives step by step, and whose
+  /// inputs are all `in_window`.
+  template <Stores stores, bool in_window, class Load>
   SPIDER_DEVICE static void compute_outputs(const Tile& tile, const Tables& tables, const Load& load) {
+    constexpr int steps = input_rows / product_rows;
     // Of a row from the stage all lanes have the first output.
     constexpr bool is_staged = stores == Stores::anywhere && pairs_rows;
     const LaneOutputs own = lane_outputs();
@@ -409,15 +411,55 @@ struct Block2d {
     Clip clip[products_abreast];
     SPIDER_UNROLL
     for (int k = 0; k < products_abreast; ++k) clip[k] = find_clip(tile, y, x + k * product_columns);
+    // Where the outputs of a step lie, as the update sees them.
+    [[maybe_unused]] const auto place_of = [&](int step, int k) {
+      const int row = (step - lead_steps) * product_rows;
+      const PointPlace first{0, tile.row + own.row + row,
+                             tile.column + tile_warp() * warp_outputs + own.column + k * product_columns};
+      const unsigned stored = stores != Stores::clipped ? 15 : clip[k].has_row(row) ? clip[k].columns : 0;
+      const bool aligned = stores == Stores::clipped ? tile.aligned_output : stores == Stores::plain;
+      return OutputPlace{first, stored, aligned};
+    };
+    // What it reads of some steps is on its way.
+    constexpr int steps_ahead = pairs_rows ? 2 : 3;
+    [[maybe_unused]] OutputUpdate<Stencil, Storage> updates[steps_ahead + 1][products_abreast];
+    [[maybe_unused]] const auto load_update = [&](int step) {
+      if constexpr (HasUpdate<Stencil>::value) {
+        if (step < lead_steps || step >= steps) return;
+        SPIDER_UNROLL
+        for (int k = 0; k < products_abreast; ++k) {
+          auto& update = updates[step % (steps_ahead + 1)][k];
+          if (in_window && reaches_itself<Stencil>()) {
+            update.load_fields(*tile.sweep, place_of(step, k));
+          } else {
+            update.load(*tile.sweep, place_of(step, k));
+          }
+        }
+      }
+    };
+    SPIDER_UNROLL
+    for (int step = 0; step < steps_ahead; ++step) load_update(step);
     RowSums sums[rows_in_flight] = {};
     SPIDER_UNROLL
-    for (int step = 0; step < input_rows / product_rows; ++step) {
+    for (int step = 0; step < steps; ++step) {
+      load_update(step + steps_ahead);
       multiply_step(tables, load(step), sums, step);
       RowSums& complete = sums[(step + 1) % rows_in_flight];
       if (step >= lead_steps) {
         SPIDER_UNROLL
         for (int k = 0; k < products_abreast; ++k) {
-          const Outputs outputs = finish_outputs<Stencil>(complete.abreast[k]);
+          Outputs outputs;
+          if constexpr (HasUpdate<Stencil>::value) {
+            auto& update = updates[step % (steps_ahead + 1)][k];
+            if (in_window && reaches_itself<Stencil>()) {
+              const int row = (step - lead_steps) * product_rows + own.row - row_low;
+              const int column = tile_warp() * warp_outputs + own.column + k * product_columns - first_column;
+              update.take_input(window_row(row) + column * element_bytes);
+            }
+            outputs = update.apply(*tile.sweep, place_of(step, k), scale_sums<Stencil>(complete.abreast[k]));
+          } else {
+            outputs = finish_outputs<Stencil>(complete.abreast[k]);
+          }
           if constexpr (stores == Stores::clipped) {
             const bool has_row = clip[k].has_row((step - lead_steps) * product_rows);
             store_by_branches<Storage>(to + k * product_columns, outputs, has_row ? clip[k].columns : 0,
@@ -442,11 +484,11 @@ struct Block2d {
     const FragmentPlaces<Source> places = {Source(first_inputs()), Source(second_inputs())};
     const auto load = [&places](int step) { return load_fragments(places, step); };
     if (!stores_all(tile)) {
-      compute_outputs<Stores::clipped>(tile, tables, load);
+      compute_outputs<Stores::clipped, true>(tile, tables, load);
     } else if constexpr (Form::allows_unaligned) {
-      compute_outputs<Stores::anywhere>(tile, tables, load);
+      compute_outputs<Stores::anywhere, true>(tile, tables, load);
     } else {
-      compute_outputs<Stores::plain>(tile, tables, load);
+      compute_outputs<Stores::plain, true>(tile, tables, load);
     }
   }
 
@@ -482,8 +524,8 @@ struct Block2d {
     SPIDER_UNROLL
     for (int step = 0; step < steps; ++step) fragments[step] = load_fragments(places, step);
     device::launch_dependents();
-    compute_outputs<Stores::plain>(tile, tables,
-                                   [&fragments](int step) -> const Fragments& { return fragments[step]; });
+    compute_outputs<Stores::plain, false>(
+        tile, tables, [&fragments](int step) -> const Fragments& { return fragments[step]; });
   }
 };
 

@@ -35,7 +35,7 @@ struct Star2d;
 
 template <class Stencil, class Form>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Form::blocks_per_multiprocessor)
-sweep_star2d(const SweepArguments field) {
+sweep_star2d(const ArgumentsOf<Stencil> field) {
   using Kernel = Star2d<Stencil, Form>;
   using Window = typename Kernel::Window;
   device::launch_dependents();
@@ -77,7 +77,7 @@ struct Star2d {
   using Vector = device::Vector;
   using Storage = typename Stencil::Storage;
   using Element = typename Storage::Element;
-  using Tile = FieldTile<Storage>;
+  using Tile = StencilTile<Stencil>;
 
   static constexpr int element_bytes = Storage::element_bytes;
   static constexpr int vector_elements = Storage::vector_elements;
@@ -113,7 +113,7 @@ struct Star2d {
                                       (Form::tile_rows / unit_rows + 1) * bank_shift +
                                       Stencil::warps_per_block * stage_bytes;
 
-  SPIDER_DEVICE static Tile find_tile(const SweepArguments& field) {
+  SPIDER_DEVICE static Tile find_tile(const ArgumentsOf<Stencil>& field) {
     const BlockPlace block = find_block_from_lowest(field.grid.volume);
     Tile tile(field, unit_rows);
     tile.row += block.down * Form::tile_rows;
@@ -295,6 +295,41 @@ struct Star2d {
     return results;
   }
 
+  /// The update of a lane's eight neighbours in a row, of a stencil that has one.
+  template <bool exists = HasUpdate<Stencil>::value, class Points = WithCells<Stencil, Storage>>
+  struct RowUpdate {};
+  template <class Points>
+  struct RowUpdate<true, Points> {
+    PointPlace first;
+    PointInputs<Points, vector_elements> inputs;
+
+    SPIDER_DEVICE void load(const Tile& tile, std::int32_t y, std::int32_t x) {
+      constexpr unsigned all = (1U << vector_elements) - 1;
+      first = {0, y, x};
+      unsigned wanted = 0;
+      SPIDER_UNROLL
+      for (int i = 0; i < vector_elements; ++i) {
+        if (has_point(tile.wanted, y, x + i)) wanted |= 1U << i;
+      }
+      inputs.load(*tile.sweep, first, tile.aligned_output && wanted == all, wanted);
+    }
+
+    /// The results, of the sums of the lane's first or second row.
+    SPIDER_DEVICE Vector apply(const Tile& tile, const UnitSums& sums, int half) const {
+      OutputSums<Points, vector_elements> numbers;
+      SPIDER_UNROLL
+      for (int i = 0; i < vector_elements; ++i)
+        numbers[0][i] = scale_sum<Stencil>(sums.comb[i % combs].value[2 * half + i / combs]);
+      inputs.update(*tile.sweep, first, numbers);
+      device::sync_warp();
+      Vector results;
+      SPIDER_UNROLL
+      for (int i = 0; i < 4; ++i)
+        results.word[i] = Storage::pack_pair(numbers[0][2 * i], numbers[0][2 * i + 1]);
+      return results;
+    }
+  };
+
   /// Stores half of a unit's rows from row y and column x on, of which only what is the sweep's, by cells:
   /// through shared memory, so that the lanes of a warp have the cells of a row.
   SPIDER_DEVICE static void store_clipped(const Tile& tile, std::int32_t y, std::int32_t x,
@@ -340,13 +375,26 @@ struct Star2d {
         for (int i = 0; i < units_at_once; ++i) {
           const int unit = first + i;
           const Shared offset = from + unit * unit_bytes;
+          [[maybe_unused]] RowUpdate<> updates[2];
+          if constexpr (HasUpdate<Stencil>::value) {
+            SPIDER_UNROLL
+            for (int half = 0; half < 2; ++half) {
+              updates[half].load(tile, y + unit_rows / 2 * half + lane / 4,
+                                 x + unit * unit_columns + lane % 4 * vector_elements);
+            }
+          }
           chunk[0] = chunk[2];
           chunk[1] = load_chunk(places, offset + chunk_bytes);
           chunk[2] = load_chunk(places, offset + 2 * chunk_bytes);
           const UnitSums sums = multiply_unit(tables, load_combs(places, offset), chunk);
           SPIDER_UNROLL
           for (int half = 0; half < 2; ++half) {
-            const Vector results = round_row(sums, half);
+            Vector results;
+            if constexpr (HasUpdate<Stencil>::value) {
+              results = updates[half].apply(tile, sums, half);
+            } else {
+              results = round_row(sums, half);
+            }
             if constexpr (clips) {
               store_clipped(tile, y + unit_rows / 2 * half, x + unit * unit_columns, results);
             } else {

@@ -35,7 +35,7 @@ struct Stream1d;
 
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
-sweep_stream1d(const SweepArguments field) {
+sweep_stream1d(const ArgumentsOf<Stencil> field) {
   using Kernel = Stream1d<Stencil>;
   typename Kernel::Strip strip;
   if (!Kernel::find_strip(field, strip)) return;
@@ -83,9 +83,10 @@ struct Stream1d {
   static constexpr int shifts_at_once = 4;  // whose loads are on their way together
 
   /// The row of a warp, and where in it the warp's strip is.
-  struct Strip {
+  struct Strip : UpdateSource<Stencil> {
     const Element* input;  ///< the row's first interior element
     Element* output;
+    std::int64_t row;      ///< of the field
     std::int64_t columns;  ///< of the row's interior
     std::int64_t first;    ///< column of the strip's first output
     Span wanted;           ///< the outputs of the sweep, from `first`; those far away are left out
@@ -94,7 +95,7 @@ struct Stream1d {
   };
 
   /// Finds the strip of this warp; there is none where the grid has a warp too many.
-  SPIDER_DEVICE static bool find_strip(const SweepArguments& field, Strip& strip) {
+  SPIDER_DEVICE static bool find_strip(const ArgumentsOf<Stencil>& field, Strip& strip) {
     constexpr std::int64_t far_away = 1 << 20;  // from any input of the strip
     const Box& box = field.box;
     const std::int64_t anchor_column = box.offset[2] / strip_anchor * strip_anchor;
@@ -104,7 +105,9 @@ struct Stream1d {
         std::int64_t{device::block_index()} * Stencil::warps_per_block + device::warp_index();
     const std::int64_t line = Stencil::dimensions == 1 ? (index < strips ? 0 : 1) : divide_far(index, strips);
     if (line >= box.extent[1]) return false;
+    static_cast<UpdateSource<Stencil>&>(strip) = UpdateSource<Stencil>(field);
     const std::int64_t row = box.offset[1] + line;
+    strip.row = row;
     strip.input = static_cast<const Element*>(field.input) + row * field.input_stride[1];
     strip.output = static_cast<Element*>(field.output) + row * field.output_stride[1];
     strip.columns = field.extent[2];
@@ -137,6 +140,17 @@ struct Stream1d {
     for (int i = 0; i < Stencil::metadata_count; ++i)
       metadata[i] = device::load_table(Stencil::metadata(i, lane));
     if constexpr (gathered) gather(strip);
+    [[maybe_unused]] const auto place_of = [&](int tile) {
+      const int first = Storage::first_output(lane) + tile * tile_outputs;
+      return OutputPlace{{0, strip.row, strip.first + first},
+                         outputs_within<Storage>(strip.wanted, first),
+                         strip.aligned_output};
+    };
+    [[maybe_unused]] OutputUpdate<Stencil, Storage> updates[tiles];
+    if constexpr (HasUpdate<Stencil>::value) {
+      SPIDER_UNROLL
+      for (int tile = 0; tile < tiles; ++tile) updates[tile].load(*strip.sweep, place_of(tile));
+    }
 
     device::Accumulator sums[tiles] = {};
     SPIDER_UNROLL
@@ -154,7 +168,13 @@ struct Stream1d {
 
     Outputs outputs[tiles];
     SPIDER_UNROLL
-    for (int tile = 0; tile < tiles; ++tile) outputs[tile] = finish_outputs<Stencil>(sums[tile]);
+    for (int tile = 0; tile < tiles; ++tile) {
+      if constexpr (HasUpdate<Stencil>::value) {
+        outputs[tile] = updates[tile].apply(*strip.sweep, place_of(tile), scale_sums<Stencil>(sums[tile]));
+      } else {
+        outputs[tile] = finish_outputs<Stencil>(sums[tile]);
+      }
+    }
     const int column = Storage::first_output(lane);
     Element* to = strip.output + strip.first + column;
     if (strip.aligned_output && strip.wanted.begin <= 0 && strip.wanted.end >= strip_outputs) {

@@ -39,7 +39,7 @@ struct Stream2d;
 
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
-sweep_stream2d(const SweepArguments field) {
+sweep_stream2d(const ArgumentsOf<Stencil> field) {
   using Kernel = Stream2d<Stencil>;
   using Path = typename Kernel::Path;
   const bool block_has_edges =
@@ -128,7 +128,7 @@ struct Stream2d {
   static constexpr float product_unit = Stencil::product_unit;
 
   /// The field as one lane of one strip sees it.
-  struct Strip : Field2d<Element> {
+  struct Strip : Field2d<Element>, UpdateSource<Stencil> {
     std::int32_t first_row;  ///< input row of step 0
     std::int32_t left;       ///< column of the ring's first element
     std::int32_t steps;
@@ -138,8 +138,9 @@ struct Stream2d {
     Shared ring;
     int lane;
 
-    SPIDER_DEVICE Strip(const SweepArguments& arguments, const Walk& walk)
+    SPIDER_DEVICE Strip(const ArgumentsOf<Stencil>& arguments, const Walk& walk)
         : Field2d<Element>(arguments),
+          UpdateSource<Stencil>(arguments),
           first_row(walk.first_row + row_low),
           left(arguments.grid.strips.first_column + walk.across * strip_outputs + first_column),
           steps(walk.rows + lead_rows),
@@ -610,6 +611,18 @@ struct Stream2d {
     Element* next_output = strip.output + (strip.first_row - row_low - lead_rows) * strip.output_stride + x;
 
     const unsigned wanted_bits = outputs_within<Storage, tiles>(columns_of(strip.wanted), x);
+    // Where the outputs that a step completes lie, as the update sees them.
+    [[maybe_unused]] const auto place_of = [&](int step, int tile) {
+      const PointPlace first{0, strip.first_row + step - row_low - lead_rows, x + tile * tile_outputs};
+      return OutputPlace{first, step >= lead_rows && step < strip.steps ? wanted_bits >> (4 * tile) & 15 : 0,
+                         path != Path::unaligned};
+    };
+    // What it reads of the next ones is on its way.
+    [[maybe_unused]] OutputUpdate<Stencil, Storage> updates[tiles];
+    if constexpr (HasUpdate<Stencil>::value) {
+      SPIDER_UNROLL
+      for (int tile = 0; tile < tiles; ++tile) updates[tile].load(*strip.sweep, place_of(0, tile));
+    }
     Accumulator sums[tiles][rows_in_flight] = {};
     SPIDER_NO_UNROLL
     for (int first_step = 0; first_step < strip.steps; first_step += turns) {
@@ -651,7 +664,14 @@ struct Stream2d {
         for (int tile = 0; tile < tiles; ++tile) {
           const Shared own_inputs = ring_row(strip, wanted ? step - row_high : step) +
                                     (tile * tile_outputs - first_column) * element_bytes;
-          const Outputs outputs = finish_outputs<Stencil>(sums[tile][complete], own_inputs);
+          Outputs outputs;
+          if constexpr (HasUpdate<Stencil>::value) {
+            outputs = updates[tile].apply(*strip.sweep, place_of(step, tile),
+                                          scale_sums<Stencil>(sums[tile][complete], own_inputs));
+            updates[tile].load(*strip.sweep, place_of(step + 1, tile));
+          } else {
+            outputs = finish_outputs<Stencil>(sums[tile][complete], own_inputs);
+          }
           Element* to = next_output + tile * tile_outputs;
           const unsigned bits = wanted ? wanted_bits >> (4 * tile) & 15 : 0;
           if constexpr (path == Path::interior) {

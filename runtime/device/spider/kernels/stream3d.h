@@ -17,10 +17,12 @@
 #pragma once
 
 #include <spider/boundary.h>
+#include <spider/epilogue.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
 #include <spider/operands.h>
 #include <spider/plane_ring.h>
+#include <spider/storage.h>
 
 #include <cstdint>
 
@@ -33,7 +35,7 @@ struct Stream3d;
 // Only blocks that need care pay for it.
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
-sweep_stream3d(SPIDER_GRID_CONSTANT const SweepArguments field) {
+sweep_stream3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   using Kernel = Stream3d<Stencil>;
   if constexpr (!Stencil::operands_in_registers) place_operands<Stencil>(Kernel::Planes::bytes);
   typename Kernel::Operands operands(Kernel::Planes::bytes);
@@ -304,6 +306,17 @@ struct Stream3d {
     Span columns[products_abreast];  ///< which of the neighbours are
     bool whole[products_abreast];    ///< all of them, by one store
     bool pieces;                     ///< does any lane of the block store some of its neighbours one by one?
+
+    /// Bit i: output i of a product is the sweep's.
+    SPIDER_DEVICE unsigned wanted(int product) const {
+      unsigned bits = 0;
+      SPIDER_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const int row = Place(product).row + i / neighbours;
+        if (rows.holds(row) && columns[product % products_abreast].holds(i % neighbours)) bits |= 1U << i;
+      }
+      return bits;
+    }
   };
 
   SPIDER_DEVICE static Clip clip_outputs(const SweepArguments& field, const Block& block, std::int32_t y,
@@ -381,8 +394,8 @@ struct Stream3d {
 
   /// Walks along z.
   template <Path path>
-  SPIDER_DEVICE static void walk_planes(const SweepArguments& field, const Block& block, const Span& usual,
-                                        const Operands& loaded) {
+  SPIDER_DEVICE static void walk_planes(const ArgumentsOf<Stencil>& field, const Block& block,
+                                        const Span& usual, const Operands& loaded) {
     constexpr bool inside = path == Path::interior;
     constexpr int turns = path == Path::unaligned ? 1 : Stencil::unrolled_planes;
     const int lane = device::lane_index();
@@ -402,6 +415,12 @@ struct Stream3d {
                                  (block.first_output - lead_planes) * field.output_stride[0] +
                                  y * field.output_stride[1] + x;
 
+    // Where the outputs of a product that a step completes lie, as the update sees them.
+    [[maybe_unused]] const auto place_of = [&](int step, int product) {
+      const Place own(product);
+      const PointPlace first{block.first_output - lead_planes + step, y + own.row, x + own.column};
+      return OutputPlace{first, step >= lead_planes ? clip.wanted(product) : 0, field.aligned_output};
+    };
     Sums sums = {};
     SPIDER_NO_UNROLL
     for (int first_step = 0; first_step < block.steps; first_step += turns) {
@@ -411,6 +430,11 @@ struct Stream3d {
         if (step >= block.steps) break;
         // Where turns go round as the ring does, the place of a step in the ring is a constant.
         const int place = turns % ring_planes == 0 ? turn : step;
+        [[maybe_unused]] OutputUpdate<Stencil, F16Storage, pairs_rows> updates[rows_per_warp];
+        if constexpr (HasUpdate<Stencil>::value) {
+          SPIDER_UNROLL
+          for (int i = 0; i < rows_per_warp; ++i) updates[i].load(field, place_of(step, i));
+        }
         device::copy_async_wait<planes_ahead - 1>();
         device::sync_block();
         supply.start(field, block, step + planes_ahead, ring_plane(place + planes_ahead));
@@ -428,7 +452,15 @@ struct Stream3d {
         const int complete = (turn + 1) % planes_in_flight;
         Results results;
         SPIDER_UNROLL
-        for (int i = 0; i < rows_per_warp; ++i) results.products[i] = round_tile(sums[complete][i]);
+        for (int i = 0; i < rows_per_warp; ++i) {
+          if constexpr (HasUpdate<Stencil>::value) {
+            const F16Storage::Outputs outputs =
+                updates[i].apply(field, place_of(step, i), scale_sums<Stencil>(sums[complete][i]));
+            results.products[i] = {outputs.word[0], outputs.word[1]};
+          } else {
+            results.products[i] = round_tile(sums[complete][i]);
+          }
+        }
         SPIDER_UNROLL
         for (int i = 0; i < rows_per_warp; ++i)
           store_whole(clip, inside, wanted, i, results.products[i], next_output, field.output_stride[1]);

@@ -31,7 +31,7 @@ struct Tile2d;
 
 template <class Stencil, class Form>
 SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor)
-sweep_tile2d(const SweepArguments field) {
+sweep_tile2d(const ArgumentsOf<Stencil> field) {
   using Kernel = Tile2d<Stencil, Form>;
   if constexpr (!Form::is_low) device::launch_dependents();
   typename Kernel::Tile tile;
@@ -73,7 +73,7 @@ struct Tile2d {
   using Element = typename Storage::Element;
   using Fragment = typename Storage::Fragment;
   using Outputs = typename Storage::Outputs;
-  using Tile = FieldTile<Storage>;
+  using Tile = StencilTile<Stencil>;
 
   static constexpr int element_bytes = Storage::element_bytes;
   static constexpr int vector_elements = Storage::vector_elements;
@@ -105,7 +105,7 @@ struct Tile2d {
   using Window = TileWindow<WindowShape>;
 
   /// Finds the tile of this warp; there is none where the grid reaches beyond the box.
-  SPIDER_DEVICE static bool find_tile(const SweepArguments& field, Tile& tile) {
+  SPIDER_DEVICE static bool find_tile(const ArgumentsOf<Stencil>& field, Tile& tile) {
     const BlockPlace block = find_block(field.grid.volume);
     const int warp = device::warp_index();
     tile = Tile(field, 1);
@@ -351,9 +351,29 @@ struct Tile2d {
     Element* to = tile.output + (tile.row * tile.output_stride + x);
     const unsigned wanted = outputs_within<Storage>(columns_of(tile.wanted), x);
     const int rows = tile.wanted.row_end - tile.row;
+    // Where a row's outputs lie, as the update sees them; what it reads of some rows is on its way.
+    [[maybe_unused]] const auto place_of = [&](int row) {
+      const unsigned stored = stores != Stores::clipped ? 15 : row < rows ? wanted : 0;
+      const bool aligned = stores == Stores::clipped ? tile.aligned_output : stores == Stores::plain;
+      return OutputPlace{{0, tile.row + row, x}, stored, aligned};
+    };
+    constexpr int rows_ahead = 3;
+    [[maybe_unused]] OutputUpdate<Stencil, Storage> updates[rows_ahead + 1];
+    if constexpr (HasUpdate<Stencil>::value) {
+      SPIDER_UNROLL
+      for (int row = 0; row < rows_ahead; ++row) updates[row].load(*tile.sweep, place_of(row));
+    }
     SPIDER_UNROLL
     for (int row = 0; row < Form::tile_rows; ++row) {
-      const Outputs outputs = finish_outputs<Stencil>(multiply_row(tables, fragments + row));
+      Outputs outputs;
+      if constexpr (HasUpdate<Stencil>::value) {
+        const int next = row + rows_ahead;
+        if (next < Form::tile_rows) updates[next % (rows_ahead + 1)].load(*tile.sweep, place_of(next));
+        outputs = updates[row % (rows_ahead + 1)].apply(
+            *tile.sweep, place_of(row), scale_sums<Stencil>(multiply_row(tables, fragments + row)));
+      } else {
+        outputs = finish_outputs<Stencil>(multiply_row(tables, fragments + row));
+      }
       if constexpr (stores == Stores::clipped) {
         store_by_branches<Storage>(to, outputs, row < rows ? wanted : 0, tile.aligned_output);
       } else if constexpr (stores == Stores::anywhere) {

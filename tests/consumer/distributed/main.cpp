@@ -193,20 +193,31 @@ bool check_wave(const spider::Extents& whole, std::int64_t steps) {
   return same == 1;
 }
 
-/// The seconds of a call on the slowest rank, when repeated; the best of three rounds.
-double time_of(spider::Grid& grid, int calls, const std::function<void(int)>& run) {
-  double best = 0;
-  for (int round = 0; round < 3; ++round) {
-    grid.wait();
-    MPI_Barrier(MPI_COMM_WORLD);
-    const auto begin = std::chrono::steady_clock::now();
-    run(calls);
-    grid.wait();
-    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / calls;
-    MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    best = round == 0 ? seconds : std::min(best, seconds);
+/// The seconds of a call of each on the slowest rank, when repeated: the median of rounds in which they take
+/// turns, since a device is slower when it is warm.
+std::vector<double> times_of(spider::Grid& grid, int calls,
+                             const std::vector<std::function<void(int)>>& runs) {
+  constexpr int rounds = 7;  // and one before them
+  std::vector<std::vector<double>> times(runs.size());
+  for (int round = 0; round <= rounds; ++round) {
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      grid.wait();
+      MPI_Barrier(MPI_COMM_WORLD);
+      const auto begin = std::chrono::steady_clock::now();
+      runs[i](calls);
+      grid.wait();
+      double seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / calls;
+      MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+      if (round > 0) times[i].push_back(seconds);
+    }
   }
-  return best;
+  std::vector<double> medians;
+  for (std::vector<double>& of_run : times) {
+    std::sort(of_run.begin(), of_run.end());
+    medians.push_back(of_run[rounds / 2]);
+  }
+  return medians;
 }
 
 template <typename T>
@@ -227,8 +238,7 @@ void measure(const spider_kernel* kernel, const Request& request) {
     a.upload(own);
     b.upload(own);
   }
-  Measured measured{};
-  measured.sweep = time_of(grid, calls, [&](int count) {
+  const auto sweep_alone = [&](int count) {
     for (int i = 0; i < count; ++i) {
       spider_sweep sweep{};
       sweep.size = sizeof sweep;
@@ -237,11 +247,16 @@ void measure(const spider_kernel* kernel, const Request& request) {
       sweep.part = &layout.part;
       spider::check(spider_run(kernel, &sweep));
     }
-  });
-  measured.exchange = time_of(grid, calls, [&](int count) {
+  };
+  const auto exchange = [&](int count) {
     for (int i = 0; i < count; ++i) grid.exchange(a);
-  });
-  measured.step = time_of(grid, calls, [&](int count) { grid.iterate(a, b, count); });
+  };
+  const auto step = [&](int count) { grid.iterate(a, b, count); };
+  const std::vector<double> times = times_of(grid, calls, {sweep_alone, exchange, step});
+  Measured measured{};
+  measured.sweep = times[0];
+  measured.exchange = times[1];
+  measured.step = times[2];
   double sent = 0;
   spider::Extents halo{};
   for (std::size_t axis = 0; axis < 3; ++axis) {
@@ -340,7 +355,7 @@ bool run(const Request& request) {
   if (request.in.empty() && request.measure[2] == 0) {
     bool good = check_cuts<float>(heat_plate_kernel(), {1, 203, 517}, 20);
     good = check_cuts<float>(heat_block_kernel(), {37, 45, 130}, 3) && good;
-    good = check_cuts<spider::half>(heat_f16_block_kernel(), {41, 32, 140}, 3) && good;
+    good = check_cuts<spider::half>(heat_f16_block_kernel(), {41, 32, 128}, 3) && good;
     return check_wave({43, 37, 96}, 5) && good;
   }
   if (request.kernel == "heat_plate") return run<float>(heat_plate_kernel(), request);

@@ -2,7 +2,7 @@
 """Builds and measures other stencil programs beside ours, one after the other on one GPU.
 
   measure.py build --build DIR [--arch sm_90] NAME=CHECKOUT...   compiles what the checkouts have; needs nvcc
-  measure.py run --build DIR --csv FILE [--ours COMMAND] [--only NAME]...
+  measure.py run --build DIR --csv FILE [--ours COMMAND]... [--only NAME]...
                                                                  runs it; COMMAND is spider-bench's, before --csv
   measure.py table FILE...                                       a table in Markdown from such CSV files
   measure.py list                                                the peers: where they are, what each leaves out, edits
@@ -283,31 +283,25 @@ def measure_run(build_folder: pathlib.Path, peer: Peer, run: Run, limit_s: float
 
 
 def run_all(arguments: argparse.Namespace) -> None:
-    rows: list[dict[str, str]] = []
-
-    def ours() -> None:
-        if not arguments.ours:
-            return
-        file = arguments.csv.with_suffix(".ours.csv")
-        subprocess.run([*shlex.split(arguments.ours), "--csv", str(file)], check=True)
-
-    ours()
-    for peer in PEERS:
-        if arguments.only and peer.name not in arguments.only:
-            continue
-        if peer.programs and not (arguments.build / f"{peer.name}.json").exists():
-            print(f"{peer.name}: no build, skipped")
-            continue
-        for run in peer.runs:
-            begin = time.monotonic()
-            row = measure_run(arguments.build, peer, run, arguments.limit)
-            rows.append(row)
-            print(f"{peer.name}: {run.stencil} {run.size}: {row['gstencils'] or row['note']} ({time.monotonic() - begin:.0f} s)", flush=True)
-    ours()
+    ours = arguments.csv.with_suffix(".ours.csv")
+    ours.unlink(missing_ok=True)
+    for command in arguments.ours:
+        subprocess.run([*shlex.split(command), "--csv", str(ours)], check=True)
     with open(arguments.csv, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
-        writer.writerows(rows)
+        for peer in PEERS:
+            if arguments.only and peer.name not in arguments.only:
+                continue
+            if peer.programs and not (arguments.build / f"{peer.name}.json").exists():
+                print(f"{peer.name}: no build, skipped")
+                continue
+            for run in peer.runs:
+                begin = time.monotonic()
+                row = measure_run(arguments.build, peer, run, arguments.limit)
+                writer.writerow(row)
+                file.flush()
+                print(f"{peer.name}: {run.stencil} {run.size}: {row['gstencils'] or row['note']} ({time.monotonic() - begin:.0f} s)", flush=True)
 
 
 def table(arguments: argparse.Namespace) -> None:
@@ -346,7 +340,7 @@ def main() -> None:
     command.set_defaults(function=run_all)
     command.add_argument("--build", type=pathlib.Path, required=True)
     command.add_argument("--csv", type=pathlib.Path, required=True)
-    command.add_argument("--ours", default="")
+    command.add_argument("--ours", action="append", default=[])
     command.add_argument("--limit", type=float, default=60, help="seconds a program may take")
     command.add_argument("--only", action="append", choices=[peer.name for peer in PEERS], default=[])
     command = commands.add_parser("table")

@@ -77,7 +77,7 @@ def draw_loops(peers, ours, folder):
     for axes, (field, (points, stencils)) in zip(panels, PANELS.items()):
         draw(axes, found, [stencil for stencil in stencils if stencil in found])
         lowest, highest = axes.get_ylim()
-        axes.set_ylim(lowest / 2, highest * 6)
+        axes.set_ylim(lowest / 2, highest * 12)
         axes.set_ylabel("10^9 points x time steps / s")
         steps = axes.secondary_yaxis("right", functions=(lambda rate, points=points: rate * 1e9 / points,
                                                          lambda steps, points=points: steps * points / 1e9))

@@ -11,14 +11,18 @@ int further_bytes(const spec::StencilSpec& spec) {
   return bytes;
 }
 
-int blocks_beside_update(const spec::StencilSpec& spec, int blocks, int threads) {
-  if (!spec.update) return blocks;
+int update_registers(const spec::StencilSpec& spec) {
+  if (!spec.update) return 0;
   constexpr int base_registers = 16;
   constexpr int registers_per_field = 4;  // where it lies, and what is on its way
-  const int fields = static_cast<int>(spec.fields.size()) + (spec.previous ? 1 : 0);
+  return base_registers +
+         registers_per_field * (static_cast<int>(spec.fields.size()) + (spec.previous ? 1 : 0));
+}
+
+int blocks_beside_update(const spec::StencilSpec& spec, int blocks, int threads) {
   const int own = registers_per_multiprocessor / (blocks * threads);
-  return std::max(
-      1, registers_per_multiprocessor / (threads * (own + base_registers + registers_per_field * fields)));
+  const int taken = own + update_registers(spec);
+  return std::max(1, spec.update ? registers_per_multiprocessor / (threads * taken) : blocks);
 }
 
 int sparse_products(const Contraction& contraction) {

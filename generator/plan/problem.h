@@ -65,8 +65,11 @@ constexpr int floor_divide(int a, int b) {
 /// Bytes that an update reads at a point, beside the input.
 [[nodiscard]] int further_bytes(const spec::StencilSpec& spec);
 
+/// Registers of a thread that the spec's update needs beside those of its sum; 0 where there is none.
+[[nodiscard]] int update_registers(const spec::StencilSpec& spec);
+
 /// Of so many blocks of `threads` threads those that a multiprocessor has registers for where each thread
-/// takes what the spec's update needs beside its own; all of them where there is none.
+/// takes update_registers beside its own.
 [[nodiscard]] int blocks_beside_update(const spec::StencilSpec& spec, int blocks, int threads);
 
 /// How many products of mma.sp.m16n8k32 take as long as those of a tile.

@@ -96,7 +96,6 @@ double drift_of_steps(spec::Storage storage, const RoundedWeights& weights, int 
 UpdateWork work_of_update(const spec::StencilSpec& spec) {
   UpdateWork work;
   if (!spec.update) return work;
-  work.exists = true;
   for (const spec::UpdateNode& node : spec.update->nodes) work.operations += operations_of(node);
   work.reads_input = spec.update->uses(spec::UpdateOperation::input);
   work.fields = static_cast<int>(spec.fields.size());

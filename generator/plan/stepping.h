@@ -31,7 +31,6 @@ namespace spidergen::plan {
 
 /// What the update of a point and step takes.
 struct UpdateWork {
-  bool exists = false;
   double operations = 0;     ///< as long as so many multiply-adds
   bool reads_input = false;  ///< so that a step keeps its cells until their sums are complete
   int fields = 0;            ///< that it reads at the point

@@ -144,16 +144,17 @@ bool ends_at_any(const spec::StencilSpec& spec) {
 
 /// Of a warp between two barriers: operations, rows to and from shared memory and in the next unit, shuffles,
 /// and a share of all that is brought and stored.
-double instructions_of_round(const Stepping2d& scheme, const UpdateWork& update, int radius_x) {
+double instructions_of_round(const spec::StencilSpec& spec, const Stepping2d& scheme, int radius_x) {
   constexpr double moving = 120;
+  const UpdateWork update = work_of_update(spec);
   const double of_column = scheme.steps * (scheme.operations + update.operations) +
-                           (scheme.unit == 1 || update.exists ? 0 : 1) + 0.5 + update.fields;
+                           (scheme.unit == 1 || spec.update ? 0 : 1) + 0.5 + update.fields;
   return scheme.batch * (scheme.columns * of_column + 2.0 * radius_x * scheme.steps) + moving;
 }
 
 /// Slots of a scheduler for them: doubles take two, of an operation and of what is passed between lanes.
 double slots_of_round(const spec::StencilSpec& spec, const Stepping2d& scheme, int radius_x) {
-  const double instructions = instructions_of_round(scheme, work_of_update(spec), radius_x);
+  const double instructions = instructions_of_round(spec, scheme, radius_x);
   if (spec.storage != spec::Storage::f64) return instructions;
   const double of_column = scheme.steps * scheme.operations + (scheme.unit == 1 ? 0 : 1);
   return instructions + scheme.batch * (scheme.columns * of_column + 2.0 * radius_x * scheme.steps);
@@ -205,7 +206,7 @@ bool fit(const spec::StencilSpec& spec, const Taps& taps, Stepping2d& scheme) {
   const int by_registers = warps_by_registers / scheme.warps;
   const int by_shared = shared_per_multiprocessor / (scheme.shared_bytes + reserved_per_block);
   scheme.blocks_per_multiprocessor = std::min({by_registers, by_shared, divide_up(most_warps, scheme.warps)});
-  scheme.unrolled = instructions_of_round(scheme, update, taps.radius_x) <= most_loop_instructions;
+  scheme.unrolled = instructions_of_round(spec, scheme, taps.radius_x) <= most_loop_instructions;
   return scheme.blocks_per_multiprocessor > 0;
 }
 

@@ -55,13 +55,18 @@ std::vector<int> rows_to_try(const Contraction& contraction) {
   return contraction.mapping.pairs_rows() ? std::vector<int>{4, 2} : std::vector<int>{4, 2, 1};
 }
 
-int registers_of(const Contraction& contraction, int rows, bool operands_in_registers) {
+int registers_of(const Problem& problem, const Contraction& contraction, int rows,
+                 bool operands_in_registers) {
   const int accumulators = rows * contraction.planes_in_flight() * registers_per_accumulator;
   // From shared memory, operands are loaded one by one and the fragments stay.
   const int others = operands_in_registers
                          ? static_cast<int>(contraction.operands.size()) * registers_per_operand
                          : (rows + contraction.rows_spanned() - 1) * registers_per_operand;
-  return base_registers + accumulators + others;
+  // A row has what its update reads of the next plane on its way.
+  constexpr int registers_per_updated_row = 2;
+  const int update = update_registers(problem.spec);
+  return base_registers + accumulators + others + update +
+         (update > 0 ? rows * registers_per_updated_row : 0);
 }
 
 /// Columns of the field that a block's fragments hold, from its first column.
@@ -136,10 +141,11 @@ int shared_bytes_of(const Contraction& contraction, const Stream3d& planes) {
 }
 
 /// The most rows and warps that fit the registers, operands being where they are.
-bool fit_registers(const Contraction& contraction, bool operands_in_registers, Stream3d& planes) {
+bool fit_registers(const Problem& problem, const Contraction& contraction, bool operands_in_registers,
+                   Stream3d& planes) {
   for (const int rows : rows_to_try(contraction)) {
     for (std::size_t i = 0; i < register_budgets.size(); ++i) {
-      const int registers = registers_of(contraction, rows, operands_in_registers);
+      const int registers = registers_of(problem, contraction, rows, operands_in_registers);
       if (registers > register_budgets[i]) continue;
       planes.operands_in_registers = operands_in_registers;
       planes.rows_per_warp = rows;
@@ -159,9 +165,9 @@ bool memory_binds(const Contraction& contraction) {
 }
 
 /// Where few warps share a multiprocessor anyway, a row more costs none of them, and blocks share fewer rows.
-void add_row(const Contraction& contraction, Stream3d& planes) {
+void add_row(const Problem& problem, const Contraction& contraction, Stream3d& planes) {
   const bool few_warps = planes.warps_per_block * planes.blocks_per_multiprocessor == resident_warps.back();
-  const int registers = registers_of(contraction, planes.rows_per_warp + 1, true);
+  const int registers = registers_of(problem, contraction, planes.rows_per_warp + 1, true);
   if (memory_binds(contraction) || contraction.mapping.pairs_rows() || !few_warps ||
       !planes.operands_in_registers || planes.rows_per_warp != rows_to_try(contraction).front() ||
       registers > most_registers_of_added_row) {
@@ -210,6 +216,13 @@ std::string objection_to(const Contraction& contraction) {
 // (plan/schemes/cores3d.cpp): where both take a stencil, the lower floor decides.
 constexpr double slower_than_floor = 1.2;
 
+/// What an update takes beside the bytes that it reads: with one field stars of radius 1 and 2 took 1348 and
+/// 1284 us, boxes, whose lanes load and store two cells at once, 1834 and 1922.
+double update_us(const spec::StencilSpec& spec, const Contraction& contraction) {
+  if (!spec.update) return 0;
+  return contraction.mapping.pairs_rows() ? 1100 : 560;
+}
+
 }  // namespace
 
 bool Stream3d::takes(const Problem& problem, const Contraction& contraction) {
@@ -219,14 +232,15 @@ bool Stream3d::takes(const Problem& problem, const Contraction& contraction) {
 Offer<Stream3d> Stream3d::plan(const Problem& problem, const Contraction& contraction) {
   Stream3d planes;
   set_columns(contraction, planes);
-  if (!fit_registers(contraction, true, planes) && !fit_registers(contraction, false, planes)) {
+  if (!fit_registers(problem, contraction, true, planes) &&
+      !fit_registers(problem, contraction, false, planes)) {
     // The most planes in flight there can be, and many shifts: the compiler may have to spill.
     planes.operands_in_registers = false;
     planes.rows_per_warp = rows_to_try(contraction).back();
     planes.warps_per_block = 4;
     planes.estimated_registers = register_budgets.back();
   }
-  add_row(contraction, planes);
+  add_row(problem, contraction, planes);
   const int distance = largest_plane_distance(contraction);
   planes.ring_planes = distance + 1 + most_planes_ahead;
   if (distance == 0 && (planes.ring_planes + 1) % contraction.planes_in_flight() == 0) ++planes.ring_planes;
@@ -245,8 +259,6 @@ Offer<Stream3d> Stream3d::plan(const Problem& problem, const Contraction& contra
   }
   planes.blocks_per_multiprocessor = std::clamp(
       shared_per_multiprocessor / shared_bytes_of(contraction, planes), 1, planes.blocks_per_multiprocessor);
-  planes.blocks_per_multiprocessor = blocks_beside_update(problem.spec, planes.blocks_per_multiprocessor,
-                                                          planes.warps_per_block * threads_per_warp);
   const int leads = memory_binds(contraction) ? preferred_leads_of_memory : preferred_leads_of_products;
   planes.preferred_planes = std::clamp(leads * (contraction.plane_high - contraction.plane_low),
                                        least_preferred_planes, largest_preferred_planes);
@@ -255,8 +267,8 @@ Offer<Stream3d> Stream3d::plan(const Problem& problem, const Contraction& contra
   const SweepBound bound = bound_reference(
       problem.spec.dimensions, {.bytes_per_point = 2.0 * contraction.element_bytes,
                                 .mmas_per_128_points = static_cast<double>(contraction.products.size())});
-  // With an update it takes two to three times as long: CUDA cores are faster.
-  return {planes, slower_than_floor * bound.floor_us(), objection_to(contraction), !problem.spec.update};
+  return {planes, slower_than_floor * bound.floor_us() + update_us(problem.spec, contraction),
+          objection_to(contraction)};
 }
 
 }  // namespace spidergen::plan

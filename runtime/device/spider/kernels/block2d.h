@@ -422,7 +422,7 @@ struct Block2d {
     };
     // What it reads of some steps is on its way.
     constexpr int steps_ahead = pairs_rows ? 2 : 3;
-    [[maybe_unused]] OutputUpdate<Stencil, Storage> updates[steps_ahead + 1][products_abreast];
+    [[maybe_unused]] OutputUpdate<Stencil, Storage> updates[steps_ahead + 1][products_abreast] = {};
     [[maybe_unused]] const auto load_update = [&](int step) {
       if constexpr (HasUpdate<Stencil>::value) {
         if (step < lead_steps || step >= steps) return;

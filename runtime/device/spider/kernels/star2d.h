@@ -303,19 +303,34 @@ struct Star2d {
     PointPlace first;
     PointInputs<Points, vector_elements> inputs;
 
+    /// Of row y from column x on, all of which are the sweep's where it does not clip. The tile's inputs are
+    /// in shared memory, or on their way there.
+    template <bool clips>
     SPIDER_DEVICE void load(const Tile& tile, std::int32_t y, std::int32_t x) {
       constexpr unsigned all = (1U << vector_elements) - 1;
       first = {0, y, x};
-      unsigned wanted = 0;
+      unsigned wanted = clips ? 0 : all;
       SPIDER_UNROLL
       for (int i = 0; i < vector_elements; ++i) {
-        if (has_point(tile.wanted, y, x + i)) wanted |= 1U << i;
+        if (clips && has_point(tile.wanted, y, x + i)) wanted |= 1U << i;
       }
-      inputs.load(*tile.sweep, first, tile.aligned_output && wanted == all, wanted);
+      const bool whole = !clips || (tile.aligned_output && wanted == all);
+      if (reaches_itself<Stencil>()) {
+        inputs.load_fields(*tile.sweep, first, whole, wanted, typename Stencil::FurtherFields{});
+      } else {
+        inputs.load(*tile.sweep, first, whole, wanted);
+      }
     }
 
     /// The results, of the sums of the lane's first or second row.
-    SPIDER_DEVICE Vector apply(const Tile& tile, const UnitSums& sums, int half) const {
+    SPIDER_DEVICE Vector apply(const Tile& tile, const UnitSums& sums, int half) {
+      if (Stencil::reads_input && reaches_itself<Stencil>()) {
+        const auto column = static_cast<Shared>(first.x - tile.column - first_column);
+        const Vector cells = device::load_shared(window_row(static_cast<int>(first.y) - tile.row - row_low) +
+                                                 column * element_bytes);
+        SPIDER_UNROLL
+        for (int i = 0; i < 4; ++i) inputs.input[i] = cells.word[i];
+      }
       OutputSums<Points, vector_elements> numbers;
       SPIDER_UNROLL
       for (int i = 0; i < vector_elements; ++i)
@@ -371,18 +386,19 @@ struct Star2d {
       Vector chunk[chunks] = {{}, {}, load_chunk(places, from)};
       SPIDER_NO_UNROLL
       for (int first = 0; first < units; first += units_at_once) {
+        [[maybe_unused]] RowUpdate<> updates[units_at_once][2];
+        if constexpr (HasUpdate<Stencil>::value) {
+          SPIDER_UNROLL
+          for (int i = 0; i < 2 * units_at_once; ++i) {
+            updates[i / 2][i % 2].template load<clips>(
+                tile, y + unit_rows / 2 * (i % 2) + lane / 4,
+                x + (first + i / 2) * unit_columns + lane % 4 * vector_elements);
+          }
+        }
         SPIDER_UNROLL
         for (int i = 0; i < units_at_once; ++i) {
           const int unit = first + i;
           const Shared offset = from + unit * unit_bytes;
-          [[maybe_unused]] RowUpdate<> updates[2];
-          if constexpr (HasUpdate<Stencil>::value) {
-            SPIDER_UNROLL
-            for (int half = 0; half < 2; ++half) {
-              updates[half].load(tile, y + unit_rows / 2 * half + lane / 4,
-                                 x + unit * unit_columns + lane % 4 * vector_elements);
-            }
-          }
           chunk[0] = chunk[2];
           chunk[1] = load_chunk(places, offset + chunk_bytes);
           chunk[2] = load_chunk(places, offset + 2 * chunk_bytes);
@@ -391,7 +407,7 @@ struct Star2d {
           for (int half = 0; half < 2; ++half) {
             Vector results;
             if constexpr (HasUpdate<Stencil>::value) {
-              results = updates[half].apply(tile, sums, half);
+              results = updates[i][half].apply(tile, sums, half);
             } else {
               results = round_row(sums, half);
             }

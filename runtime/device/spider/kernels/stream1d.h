@@ -146,7 +146,7 @@ struct Stream1d {
                          outputs_within<Storage>(strip.wanted, first),
                          strip.aligned_output};
     };
-    [[maybe_unused]] OutputUpdate<Stencil, Storage> updates[tiles];
+    [[maybe_unused]] OutputUpdate<Stencil, Storage> updates[tiles] = {};
     if constexpr (HasUpdate<Stencil>::value) {
       SPIDER_UNROLL
       for (int tile = 0; tile < tiles; ++tile) updates[tile].load(*strip.sweep, place_of(tile));

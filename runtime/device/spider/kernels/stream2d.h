@@ -614,15 +614,8 @@ struct Stream2d {
     // Where the outputs that a step completes lie, as the update sees them.
     [[maybe_unused]] const auto place_of = [&](int step, int tile) {
       const PointPlace first{0, strip.first_row + step - row_low - lead_rows, x + tile * tile_outputs};
-      return OutputPlace{first, step >= lead_rows && step < strip.steps ? wanted_bits >> (4 * tile) & 15 : 0,
-                         path != Path::unaligned};
+      return OutputPlace{first, inside ? 15 : wanted_bits >> (4 * tile) & 15, path != Path::unaligned};
     };
-    // What it reads of the next ones is on its way.
-    [[maybe_unused]] OutputUpdate<Stencil, Storage> updates[tiles];
-    if constexpr (HasUpdate<Stencil>::value) {
-      SPIDER_UNROLL
-      for (int tile = 0; tile < tiles; ++tile) updates[tile].load(*strip.sweep, place_of(0, tile));
-    }
     Accumulator sums[tiles][rows_in_flight] = {};
     SPIDER_NO_UNROLL
     for (int first_step = 0; first_step < strip.steps; first_step += turns) {
@@ -637,6 +630,13 @@ struct Stream2d {
       // Apart from its loop, so that the compiler unrolls the loop before it looks into the body: of one
       // tile, it would give up on what it sees, and keep sums in memory.
       const auto take_row = [&](int turn, int step) {
+        [[maybe_unused]] OutputUpdate<Stencil, Storage> updates[tiles] = {};
+        if constexpr (HasUpdate<Stencil>::value) {
+          SPIDER_UNROLL
+          for (int tile = 0; tile < tiles; ++tile) {
+            if (step >= lead_rows) updates[tile].load(*strip.sweep, place_of(step, tile));
+          }
+        }
         device::copy_async_wait<rows_ahead - 1>();
         device::sync_warp();
         if constexpr (path == Path::unaligned) {
@@ -668,7 +668,6 @@ struct Stream2d {
           if constexpr (HasUpdate<Stencil>::value) {
             outputs = updates[tile].apply(*strip.sweep, place_of(step, tile),
                                           scale_sums<Stencil>(sums[tile][complete], own_inputs));
-            updates[tile].load(*strip.sweep, place_of(step + 1, tile));
           } else {
             outputs = finish_outputs<Stencil>(sums[tile][complete], own_inputs);
           }

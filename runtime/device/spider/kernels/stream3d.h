@@ -419,8 +419,18 @@ struct Stream3d {
     [[maybe_unused]] const auto place_of = [&](int step, int product) {
       const Place own(product);
       const PointPlace first{block.first_output - lead_planes + step, y + own.row, x + own.column};
-      return OutputPlace{first, step >= lead_planes ? clip.wanted(product) : 0, field.aligned_output};
+      return OutputPlace{first, inside ? 15 : clip.wanted(product), inside || field.aligned_output};
     };
+    // What it reads of the next ones is on its way.
+    [[maybe_unused]] OutputUpdate<Stencil, F16Storage, pairs_rows> updates[rows_per_warp] = {};
+    [[maybe_unused]] const auto load_updates = [&](int step) {
+      if constexpr (HasUpdate<Stencil>::value) {
+        if (step < lead_planes || step >= block.steps) return;
+        SPIDER_UNROLL
+        for (int i = 0; i < rows_per_warp; ++i) updates[i].load(field, place_of(step, i));
+      }
+    };
+    load_updates(0);
     Sums sums = {};
     SPIDER_NO_UNROLL
     for (int first_step = 0; first_step < block.steps; first_step += turns) {
@@ -430,11 +440,6 @@ struct Stream3d {
         if (step >= block.steps) break;
         // Where turns go round as the ring does, the place of a step in the ring is a constant.
         const int place = turns % ring_planes == 0 ? turn : step;
-        [[maybe_unused]] OutputUpdate<Stencil, F16Storage, pairs_rows> updates[rows_per_warp];
-        if constexpr (HasUpdate<Stencil>::value) {
-          SPIDER_UNROLL
-          for (int i = 0; i < rows_per_warp; ++i) updates[i].load(field, place_of(step, i));
-        }
         device::copy_async_wait<planes_ahead - 1>();
         device::sync_block();
         supply.start(field, block, step + planes_ahead, ring_plane(place + planes_ahead));
@@ -461,6 +466,7 @@ struct Stream3d {
             results.products[i] = round_tile(sums[complete][i]);
           }
         }
+        load_updates(step + 1);
         SPIDER_UNROLL
         for (int i = 0; i < rows_per_warp; ++i)
           store_whole(clip, inside, wanted, i, results.products[i], next_output, field.output_stride[1]);

@@ -358,7 +358,7 @@ struct Tile2d {
       return OutputPlace{{0, tile.row + row, x}, stored, aligned};
     };
     constexpr int rows_ahead = 3;
-    [[maybe_unused]] OutputUpdate<Stencil, Storage> updates[rows_ahead + 1];
+    [[maybe_unused]] OutputUpdate<Stencil, Storage> updates[rows_ahead + 1] = {};
     if constexpr (HasUpdate<Stencil>::value) {
       SPIDER_UNROLL
       for (int row = 0; row < rows_ahead; ++row) updates[row].load(*tile.sweep, place_of(row));

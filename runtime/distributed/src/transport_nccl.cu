@@ -1,5 +1,5 @@
-/// Halos of fields on GPUs: one kernel packs all messages, NCCL moves them, one kernel unpacks them, on a
-/// stream of their own.
+/// Halos of fields on GPUs: one kernel packs messages, NCCL moves them, one kernel unpacks them, on a stream
+/// of their own. What lies together in the field, as planes do, moves from field to field.
 #undef CUDA_API_PER_THREAD_DEFAULT_STREAM
 #include <cuda_runtime_api.h>
 #include <nccl.h>
@@ -67,6 +67,13 @@ __global__ void __launch_bounds__(threads_per_block)
   }
 }
 
+/// Does nothing of the field lie between a box's first and last cell but the box?
+bool lies_together(const spider_field& field, const Box& box) {
+  const std::int64_t row = box.extent[1] == 1 ? box.extent[2] : field.stride[1];
+  const std::int64_t plane = box.extent[0] == 1 ? box.extent[1] * row : field.stride[0];
+  return row == box.extent[2] && plane == box.extent[1] * row;
+}
+
 /// A CUDA call's outcome; an error of this call does not stay behind for the caller to find.
 Outcome of_cuda(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return {};
@@ -123,7 +130,7 @@ class NcclTransport final : public Transport {
     if (made.status == SPIDER_OK)
       made = of_nccl(ncclCommInitRank(&communicator_, ranks, id, rank), "making the communicator");
     if (made = agree(communicator, made); made.status != SPIDER_OK) return made;
-    made = send_all();
+    made = send_all(nullptr);
     if (made.status == SPIDER_OK) made = of_cuda(cudaStreamSynchronize(stream_), "the first messages");
     return made;
   }
@@ -138,7 +145,7 @@ class NcclTransport final : public Transport {
     if (outcome.status == SPIDER_OK) outcome = copy<true>(field);
     if (outcome.status == SPIDER_OK)
       outcome = of_cuda(cudaEventRecord(packed_, stream_), "recording an event");
-    const Outcome sent = send_all();  // also where packing failed: the others wait for it
+    const Outcome sent = send_all(&field);  // also where packing failed: the others wait for it
     if (outcome.status == SPIDER_OK) outcome = sent;
     if (outcome.status == SPIDER_OK) outcome = copy<false>(field);
     if (outcome.status == SPIDER_OK && after_rims) outcome = wait(stream_, ready_);
@@ -205,22 +212,7 @@ class NcclTransport final : public Transport {
     };
     allocate(&sent_, messages_.send_cells);
     allocate(&received_, messages_.receive_cells);
-    for (const Message& message : messages_.all) {
-      if (message.sends) add(to_send_, send_count_, most_to_send_, message.send, message.send_at);
-      if (message.receives)
-        add(to_receive_, receive_count_, most_to_receive_, message.receive, message.receive_at);
-    }
     return outcome;
-  }
-
-  static void add(PackedBoxes& boxes, int& count, std::int64_t& most, const Box& box, std::int64_t at) {
-    PackedBox& packed = boxes.box[count++];
-    for (int axis = 0; axis < 3; ++axis) {
-      packed.offset[axis] = box.offset[axis];
-      packed.extent[axis] = static_cast<int>(box.extent[axis]);
-    }
-    packed.at = at;
-    most = std::max(most, count_cells(box));
   }
 
   template <bool packs>
@@ -233,8 +225,20 @@ class NcclTransport final : public Transport {
   template <class Cell, bool packs>
   Outcome copy_cells(const spider_field& field) {
     constexpr std::int64_t most_blocks = 1024;
-    const int count = packs ? send_count_ : receive_count_;
-    const std::int64_t most = packs ? most_to_send_ : most_to_receive_;
+    PackedBoxes boxes{};
+    unsigned count = 0;
+    std::int64_t most = 0;
+    for (const Message& message : messages_.all) {
+      const Box& box = packs ? message.send : message.receive;
+      if (!(packs ? message.sends : message.receives) || lies_together(field, box)) continue;
+      PackedBox& packed = boxes.box[count++];
+      for (int axis = 0; axis < 3; ++axis) {
+        packed.offset[axis] = box.offset[axis];
+        packed.extent[axis] = static_cast<int>(box.extent[axis]);
+      }
+      packed.at = packs ? message.send_at : message.receive_at;
+      most = std::max(most, count_cells(box));
+    }
     if (count == 0) return {};
     const auto blocks = static_cast<unsigned>(
         std::min(most_blocks, (most + 4 * threads_per_block - 1) / (4 * threads_per_block)));
@@ -242,26 +246,34 @@ class NcclTransport final : public Transport {
     long long plane = field.stride[0];
     long long row = field.stride[1];
     auto* buffer = static_cast<Cell*>(packs ? sent_ : received_);
-    PackedBoxes boxes = packs ? to_send_ : to_receive_;
     void* arguments[] = {&data, &plane, &row, &buffer, &boxes};
     return of_cuda(cudaLaunchKernel(reinterpret_cast<const void*>(&copy_boxes<Cell, packs>),
-                                    dim3(blocks, static_cast<unsigned>(count)), dim3(threads_per_block),
-                                    arguments, 0, stream_),
+                                    dim3(blocks, count), dim3(threads_per_block), arguments, 0, stream_),
                    packs ? "packing halos" : "unpacking halos");
   }
 
+  /// Where a message begins: in the field, or in the buffer. Without a field all are in buffers.
+  [[nodiscard]] void* start_of(const spider_field* field, const Box& box, void* buffer,
+                               std::int64_t at) const {
+    if (field == nullptr || !lies_together(*field, box))
+      return static_cast<char*>(buffer) + at * element_bytes_;
+    return static_cast<char*>(field->data) +
+           (box.offset[0] * field->stride[0] + box.offset[1] * field->stride[1] + box.offset[2]) *
+               element_bytes_;
+  }
+
   /// Both ends of two ranks take their messages in the order of the directions in which they are sent.
-  Outcome send_all() {
+  Outcome send_all(const spider_field* field) {
     Outcome outcome = of_nccl(ncclGroupStart(), "beginning an exchange");
     for (const Message& message : messages_.all) {
       if (message.sends && outcome.status == SPIDER_OK) {
-        outcome = of_nccl(ncclSend(static_cast<char*>(sent_) + message.send_at * element_bytes_,
+        outcome = of_nccl(ncclSend(start_of(field, message.send, sent_, message.send_at),
                                    static_cast<std::size_t>(count_cells(message.send) * element_bytes_),
                                    ncclInt8, message.to, communicator_, stream_),
                           "sending a halo");
       }
       if (message.receives && outcome.status == SPIDER_OK) {
-        outcome = of_nccl(ncclRecv(static_cast<char*>(received_) + message.receive_at * element_bytes_,
+        outcome = of_nccl(ncclRecv(start_of(field, message.receive, received_, message.receive_at),
                                    static_cast<std::size_t>(count_cells(message.receive) * element_bytes_),
                                    ncclInt8, message.from, communicator_, stream_),
                           "receiving a halo");
@@ -281,12 +293,6 @@ class NcclTransport final : public Transport {
   cudaEvent_t done_ = nullptr;
   void* sent_ = nullptr;
   void* received_ = nullptr;
-  PackedBoxes to_send_{};
-  PackedBoxes to_receive_{};
-  int send_count_ = 0;
-  int receive_count_ = 0;
-  std::int64_t most_to_send_ = 0;
-  std::int64_t most_to_receive_ = 0;
 };
 
 }  // namespace

@@ -42,20 +42,6 @@ PackedKernel pack_bands(const plan::Contraction& contraction, plan::OperandType 
   return packed;
 }
 
-/// Operands of pass x, whole, then those of pass y, which are half as high.
-PackedKernel pack_low_rank(const plan::Contraction& contraction, plan::OperandType type) {
-  PackedKernel packed;
-  packed.type = type;
-  packed.whole = true;
-  for (const plan::Operand& operand : contraction.operands) {
-    const bool narrow = contraction.sources[operand.source].along_y;
-    packed.operands.push_back(
-        {narrow ? to_narrow_fragment(operand.matrix, type) : to_fragment(operand.matrix, type), 0, 0,
-         narrow});
-  }
-  return packed;
-}
-
 PackedKernel pack_compressed(const plan::Contraction& contraction, plan::OperandType type) {
   std::vector<Selection> selections;  // by source
   for (const plan::Source& source : contraction.sources) selections.push_back(select_columns(source.mapping));
@@ -103,7 +89,7 @@ plan::Matrix unpack(const PackedKernel& kernel, int operand) {
 
 PackedKernel pack(const plan::KernelPlan& plan) {
   const plan::Contraction& contraction = plan.contraction;
-  if (contraction.is_low_rank()) return pack_low_rank(contraction, contraction.low_rank.type);
+  if (contraction.is_low_rank()) return pack_whole(contraction, contraction.low_rank.type);
   if (contraction.is_bands()) return pack_bands(contraction, plan.weights.type);
   if (contraction.whole_operands) return pack_whole(contraction, plan.weights.type);
   return pack_compressed(contraction, plan.weights.type);

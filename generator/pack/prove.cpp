@@ -206,7 +206,9 @@ using ListWeights = std::map<int, double>;
 std::vector<ListWeights> expand_pass(const plan::Contraction& contraction, const PackedKernel& packed,
                                      bool along_y, int m) {
   const plan::LowRank& lists = contraction.low_rank;
-  const auto pairs = static_cast<int>(lists.pairs.size());
+  const int chunks = along_y ? lists.row_chunks : lists.chunks;
+  const int first = along_y ? lists.y_low : lists.first_column;
+  const int chunk_inputs = along_y ? plan::group_rows : plan::tile_columns;
   std::vector<ListWeights> weights(lists.pairs.size());
   int index = 0;  // of the pass
   for (std::size_t i = 0; i < contraction.operands.size(); ++i) {
@@ -217,15 +219,9 @@ std::vector<ListWeights> expand_pass(const plan::Contraction& contraction, const
     for (int k = 0; k < matrix.columns; ++k) {
       const double value = matrix.at(m, k);
       if (value == 0) continue;
-      int pair = place / lists.chunks;
-      int offset = lists.first_column + place % lists.chunks * plan::tile_columns +
-                   source.mapping.column_input[k].x - source.mapping.row_output[m].x;
-      if (along_y) {
-        const int half = 2 * place + k / plan::group_rows;
-        pair = half % pairs;
-        offset = (half / pairs - lists.groups_above) * plan::group_rows + source.mapping.column_input[k].x -
-                 source.mapping.row_output[m].x;
-      }
+      const int pair = place / chunks;
+      const int offset = first + place % chunks * chunk_inputs + source.mapping.column_input[k].x -
+                         source.mapping.row_output[m].x;
       weights[pair][offset] += value;
     }
   }

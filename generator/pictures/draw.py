@@ -321,26 +321,27 @@ class Passes:
         operands = {source: [one_pass["operands"][product["operand"]] for product in one_pass["products"] if product["source"] == source]
                     for source in (0, 1)}
         order = [position[-1] for position in one_pass["sources"][0]["row_output"]]
-        chunks = len(operands[0]) // self.rank
-        self.x_matrices: list[dict[tuple[int, int], float]] = []  # (output, input): weight, of each pair
+        self.x_matrices = self.matrices(operands[0], "shift", order)
+        self.y_matrices = self.matrices(operands[1], "dy", list(range(16)))
+
+    def matrices(self, operands: list[dict], first: str, order: list[int]) -> list[dict[tuple[int, int], float]]:
+        """(output, input): weight, of each pair; outputs and inputs of an operand are in such an order."""
+        chunks = len(operands) // self.rank
+        pairs = []
         for pair in range(self.rank):
             matrix = {}
-            for operand in operands[0][pair * chunks:(pair + 1) * chunks]:
+            for operand in operands[pair * chunks:(pair + 1) * chunks]:
                 for row, weights in enumerate(operand["matrix"]):
                     for column, weight in enumerate(weights):
-                        matrix[order[row], operand["shift"] + order[column]] = weight
-            self.x_matrices.append(matrix)
-        self.groups = [operand["dy"] for operand in operands[1]]
-        self.y_matrices = [{(row, column): weight for row, weights in enumerate(operand["matrix"]) for column, weight in enumerate(weights)}
-                           for operand in operands[1]]
+                        matrix[order[row], operand[first] + order[column]] = weight
+            pairs.append(matrix)
+        return pairs
 
     def along_x(self, pair: int) -> list[float]:
         return [self.x_matrices[pair][0, place] for place in range(-self.low, self.high + 1)]
 
     def along_y(self, pair: int) -> list[float]:
-        """Of output row 0: a group has eight input rows of each pair."""
-        rows = {group + row: matrix[0, 8 * pair + row] for group, matrix in zip(self.groups, self.y_matrices) for row in range(8)}
-        return [rows[place] for place in range(-self.low, self.high + 1)]
+        return [self.y_matrices[pair][0, place] for place in range(-self.low, self.high + 1)]
 
 
 def draw_list(picture: Picture, left: int, top: int, weights: list[float], upright: bool) -> None:
@@ -377,45 +378,41 @@ def draw_lists(picture: Picture, plan: dict, passes: Passes) -> None:
     picture.text(250, 66, f"2  nearly a sum of {passes.rank} products of lists along y and x, off by {truncation:.1e}", 13, bold=True)
 
 
+def draw_bands(picture: Picture, left: int, top: int, size: int, matrix: dict[tuple[int, int], float]) -> tuple[int, int]:
+    """A list as the matrices of 16 outputs by 16 inputs of a pass; the first input and the last one."""
+    inputs = [place for _, place in matrix]
+    first, last = min(inputs), max(inputs)
+    draw_shades(picture, left, top, size, {(row, place - first): weight for (row, place), weight in matrix.items()})
+    for chunk in range((last - first + 1) // 16):
+        picture.box(left + chunk * 16 * size, top, 16 * size, 16 * size, edge=STRONG, thick=2)
+    return first, last
+
+
 def draw_passes(picture: Picture, passes: Passes) -> None:
     """Pass x, the sums that stay in registers, pass y."""
     top, size = 300, 5
-    picture.text(20, 256, "3  pass x: 8 input rows times bands", 13, bold=True)
-    inputs = [place for _, place in passes.x_matrices[0]]
-    first, last = min(inputs), max(inputs)
-    for pair, matrix in enumerate(passes.x_matrices):
-        y = top + pair * (16 * size + 44)
-        draw_shades(picture, 20, y, size, {(row, place - first): weight for (row, place), weight in matrix.items()})
-        picture.box(20, y, (last - first + 1) * size, 16 * size)
-        for chunk in range((last - first + 1) // 16):
-            picture.box(20 + chunk * 16 * size, y, 16 * size, 16 * size, edge=STRONG, thick=2)
+    side = 16 * size
+    picture.text(20, 256, "3  pass x: 16 input rows times bands", 13, bold=True)
+    picture.text(326, 256, "4  rounded, in registers", 13, bold=True)
+    picture.text(496, 256, "5  pass y: times bands along y, each to other outputs", 13, bold=True)
+    for pair, (along_x, along_y) in enumerate(zip(passes.x_matrices, passes.y_matrices)):
+        y = top + pair * (side + 44)
+        first, last = draw_bands(picture, 20, y, size, along_x)
         picture.text(20, y - 8, f"list {pair + 1} along x: 16 outputs from inputs x{first:+d} to x{last:+d}", 11)
-    middle = top + 16 * size + 20
-    picture.arrow(270, middle, 316, middle)
-
-    left, height = 326, 24
-    picture.text(left, 256, "4  rounded, kept in registers", 13, bold=True)
-    for pair in range(passes.rank):
-        picture.text(left + pair * 100 + 50, top - 8, f"list {pair + 1}", 11, "middle")
-    for index, group in enumerate(passes.groups):
-        y = top + index * (height + 6)
-        for pair in range(passes.rank):
-            picture.box(left + pair * 100, y, 100, height, GREY, STRONG)
-            picture.text(left + pair * 100 + 50, y + 16, f"y{group:+d} to y{group + 7:+d}", 11, "middle")
-        picture.arrow(left + passes.rank * 100, y + height // 2, left + passes.rank * 100 + 40, y + height // 2)
-
-    left = 580
-    picture.text(left, 256, "5  pass y: times the bands along y", 13, bold=True)
-    picture.text(left, top - 8, "8 output rows from 8 rows of each list", 11)
-    for index, matrix in enumerate(passes.y_matrices):
-        y = top + index * (height + 6)
-        draw_shades(picture, left, y, 3, matrix)
-        picture.box(left, y, 16 * 3, 8 * 3, edge=STRONG)
-        picture.text(left + 60, y + 16, "+" if index else "", 14)
-    picture.arrow(left + 90, middle, left + 136, middle)
-    picture.box(left + 146, middle - 26, 160, 52, "#cfe8d5")
-    picture.text(left + 226, middle - 2, "rows y to y+7,", 11, "middle")
-    picture.text(left + 226, middle + 14, "16 columns: stored", 11, "middle")
+        picture.arrow(270, y + side // 2, 316, y + side // 2)
+        picture.box(326, y, 110, side, GREY, STRONG)
+        picture.text(381, y + side // 2 - 4, "16 rows,", 11, "middle")
+        picture.text(381, y + side // 2 + 12, "16 columns", 11, "middle")
+        picture.arrow(440, y + side // 2, 486, y + side // 2)
+        first, last = draw_bands(picture, 496, y, size, along_y)
+        picture.text(496, y - 8, f"list {pair + 1} along y: 16 outputs from rows y{first:+d} to y{last:+d}", 11)
+    middle = top + side + 22
+    groups = (last - first + 1) // 16
+    picture.arrow(746, middle, 780, middle)
+    picture.box(790, middle - 36, 136, 72, "#cfe8d5")
+    picture.text(858, middle - 12, f"{groups} groups of 16 rows", 11, "middle")
+    picture.text(858, middle + 4, "under way, the first", 11, "middle")
+    picture.text(858, middle + 20, "complete: stored", 11, "middle")
 
 
 def passes_picture(plan: dict) -> str:

@@ -168,10 +168,8 @@ struct LowRank {
   double deviation = 0;    ///< and of the lists as they are packed
   int first_column = 0;    ///< of the first chunk of 16 inputs along x, from a tile's first output
   int chunks = 0;
-  int groups_above = 0;  ///< of eight rows that an output group takes, beside its own
-  int groups_below = 0;
+  int row_chunks = 0;  ///< of 16 input rows along y, the first from y_low on, for 16 output rows
 
-  [[nodiscard]] int groups() const { return groups_above + 1 + groups_below; }
   [[nodiscard]] int y_high() const { return y_low + static_cast<int>(pairs.front().y.front().size()) - 1; }
   [[nodiscard]] int x_high() const { return x_low + static_cast<int>(pairs.front().x.front().size()) - 1; }
   bool operator==(const LowRank&) const = default;

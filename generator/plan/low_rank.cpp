@@ -22,8 +22,8 @@ double distance(const Matrix& a, const Matrix& b) {
   return sum;
 }
 
-int count_groups(int rows) {
-  return divide_up(rows, group_rows);
+int count_row_chunks(int y_low, int y_high) {
+  return divide_up(group_rows + y_high - y_low, group_rows);
 }
 
 /// Of the first chunk of inputs, from a tile's first output.
@@ -43,7 +43,7 @@ List cut_list(const List& list, int low, const TapRange& kept) {
 /// Spans of an axis that end where operands do. Those of even weights keep as many on both sides, so that
 /// cut ones are even.
 std::vector<TapRange> spans_of(const TapRange& whole, bool is_even) {
-  constexpr int step = vector_bytes / 2;  // of first columns; and group_rows
+  constexpr int step = vector_bytes / 2;  // of first columns; and half of group_rows
   std::vector<TapRange> spans;
   for (int low = 0; low > whole.low - step; low -= step) {
     for (int high = 0; high < whole.high + step; high += step) {
@@ -118,8 +118,7 @@ class Truncation {
   }
 
   [[nodiscard]] int products_of(const TapRange& rows, const TapRange& columns) const {
-    const int groups = count_groups(-rows.low) + 1 + count_groups(rows.high);
-    return pairs_ * count_chunks(columns.low, columns.high) + divide_up(pairs_ * groups, 2);
+    return pairs_ * (count_chunks(columns.low, columns.high) + count_row_chunks(rows.low, rows.high));
   }
 
   const Matrix& weights_;
@@ -289,8 +288,7 @@ Contraction contract_low_rank(const Problem& problem, LowRank low_rank) {
   const auto pairs = static_cast<int>(low_rank.pairs.size());
   low_rank.first_column = first_column_of(low_rank.x_low);
   low_rank.chunks = count_chunks(low_rank.x_low, high_x);
-  low_rank.groups_above = count_groups(-low_rank.y_low);
-  low_rank.groups_below = count_groups(high_y);
+  low_rank.row_chunks = count_row_chunks(low_rank.y_low, high_y);
 
   Contraction contraction;
   contraction.grouping = Grouping::low_rank;
@@ -308,8 +306,8 @@ Contraction contract_low_rank(const Problem& problem, LowRank low_rank) {
   for (int i = 0; i < tile_columns; ++i) {
     along_x.row_output.push_back({0, input_of(i)});
     along_x.column_input.push_back({0, input_of(i)});
-    along_y.column_input.push_back({0, i % group_rows});
-    if (i < group_rows) along_y.row_output.push_back({0, i});
+    along_y.column_input.push_back({0, i});
+    along_y.row_output.push_back({0, i});
   }
   along_x.window_low = low_rank.x_low;
   along_x.window_width = high_x - low_rank.x_low + 1;
@@ -333,19 +331,16 @@ Contraction contract_low_rank(const Problem& problem, LowRank low_rank) {
       }
     }
   }
-  const int halves = low_rank.groups() * pairs;
-  for (int first = 0; first < halves; first += 2) {
-    for (int term = 0; term < low_rank.terms; ++term) {
-      Matrix matrix(group_rows, tile_columns);
-      for (int half = first; half < std::min(first + 2, halves); ++half) {
-        const int dy = (half / pairs - low_rank.groups_above) * group_rows;
-        for (int n = 0; n < group_rows; ++n) {
+  for (const ListPair& pair : low_rank.pairs) {
+    for (int chunk = 0; chunk < low_rank.row_chunks; ++chunk) {
+      for (int term = 0; term < low_rank.terms; ++term) {
+        Matrix matrix(group_rows, group_rows);
+        for (int m = 0; m < group_rows; ++m) {
           for (int k = 0; k < group_rows; ++k)
-            matrix.at(n, (half - first) * group_rows + k) =
-                value_of(low_rank.pairs[half % pairs].y[term], dy + k - n - low_rank.y_low);
+            matrix.at(m, k) = value_of(pair.y[term], chunk * group_rows + k - m);
         }
+        add(matrix, low_rank.y_low + chunk * group_rows, 0, term, 1);
       }
-      add(matrix, (first / pairs - low_rank.groups_above) * group_rows, 0, term, 1);
     }
   }
   contraction.low_rank = std::move(low_rank);

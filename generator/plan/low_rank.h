@@ -23,7 +23,7 @@ struct LowRankOffer {
 /// How far taps may reach along y and x; registers hold fewer lists of a far reach.
 inline constexpr int largest_pass_reach = 64;
 
-inline constexpr int group_rows = 8;
+inline constexpr int group_rows = 16;
 inline constexpr int tile_columns = 16;
 
 }  // namespace spidergen::plan

@@ -357,8 +357,8 @@ def check_side_by_side(library, kernel, plan, rng):
 SPREAD = (1, 3, 31)
 # Stars as two bands: 16 rows along y, and along x all 32 columns that are computed together.
 SPREAD_OF_BANDS = (1, 8, 39)
-# Two passes: groups of eight rows, tiles of 16 columns and chunks of as many inputs, whole.
-SPREAD_OF_PASSES = (1, 14, 31)
+# Two passes: groups of 16 rows, tiles of 16 columns and chunks of as many inputs, whole.
+SPREAD_OF_PASSES = (1, 30, 31)
 
 
 def check_not_finite(library, kernel, plan, rng):

@@ -20,42 +20,22 @@ std::string term_text(const plan::LowRank& lists, const plan::Operand& operand) 
   return operand.term == 0 ? ", leading terms" : ", remainders";
 }
 
-std::string x_operands_text(const plan::Contraction& contraction, const pack::PackedKernel& packed) {
+/// The operands of a pass, in the order of the plan.
+std::string operands_text(const plan::Contraction& contraction, const pack::PackedKernel& packed,
+                          bool along_y) {
   const plan::LowRank& lists = contraction.low_rank;
+  const int chunks = along_y ? lists.row_chunks : lists.chunks;
   std::vector<std::string> blocks;
   for (std::size_t i = 0; i < contraction.operands.size(); ++i) {
     const plan::Operand& operand = contraction.operands[i];
-    if (operand.source != 0) continue;
-    const auto pair = static_cast<int>(i) / lists.terms / lists.chunks;
-    blocks.push_back(operand_text(packed.operands[i], fmt::format("list {}, inputs from column {} on{}", pair,
-                                                                  operand.shift, term_text(lists, operand))));
+    if (contraction.sources[operand.source].along_y != along_y) continue;
+    const auto pair = static_cast<int>(blocks.size()) / lists.terms / chunks;
+    const std::string inputs = along_y ? fmt::format("rows from {} on", operand.dy)
+                                       : fmt::format("inputs from column {} on", operand.shift);
+    blocks.push_back(operand_text(packed.operands[i],
+                                  fmt::format("list {}, {}{}", pair, inputs, term_text(lists, operand))));
   }
   return fmt::format("{}", fmt::join(blocks, "\n"));
-}
-
-std::string y_words_text(const plan::Contraction& contraction, const pack::PackedKernel& packed) {
-  const plan::LowRank& lists = contraction.low_rank;
-  const auto pairs = static_cast<int>(lists.pairs.size());
-  std::string text;
-  int product = 0;
-  for (std::size_t i = 0; i < contraction.operands.size(); ++i) {
-    const plan::Operand& operand = contraction.operands[i];
-    if (operand.source == 0) continue;
-    for (const int word : {0, 2}) {
-      const int half = 2 * (product / lists.terms) + word / 2;
-      const bool is_there = half < lists.groups() * pairs;
-      text += fmt::format("{}{{  // {}\n", text.empty() ? "" : "\n",
-                          is_there ? fmt::format("list {}, rows from {} on{}", half % pairs,
-                                                 (half / pairs - lists.groups_above) * plan::group_rows,
-                                                 term_text(lists, operand))
-                                   : std::string("nothing"));
-      std::array<std::uint32_t, pack::warp_lanes> words{};
-      for (int lane = 0; lane < pack::warp_lanes; ++lane) words[lane] = packed.operands[i].values[lane][word];
-      text += fmt::format("{}\n}},", lane_words_text(words, "    "));
-    }
-    ++product;
-  }
-  return text;
 }
 
 /// What composed taps read beyond a face is where `reflect` has it, if the rule of one step is `nearest`, and
@@ -90,8 +70,8 @@ SchemeText text_of(const plan::Lowrank2d& scheme, const Kernel& kernel) {
   const spec::StencilSpec spec = steps == 1 ? kernel.spec : with_composed_rules(kernel.spec);
   render::Bindings bindings;
   const auto set = [&](const std::string& name, int value) { bindings[name] = fmt::to_string(value); };
-  bindings["x_operands"] = x_operands_text(contraction, kernel.packed);
-  bindings["y_words"] = y_words_text(contraction, kernel.packed);
+  bindings["x_operands"] = operands_text(contraction, kernel.packed, false);
+  bindings["y_operands"] = operands_text(contraction, kernel.packed, true);
   bindings["reach"] = reach2d_struct({spec, with_kept_taps(kernel.plan), kernel.packed}, contraction.row_low,
                                      contraction.row_high, contraction.column_reach);
   bindings["what"] = steps == 1 ? "" : fmt::format("{} time steps of ", steps);
@@ -101,12 +81,12 @@ SchemeText text_of(const plan::Lowrank2d& scheme, const Kernel& kernel) {
   set("steps", steps);
   set("first_column", lists.first_column);
   set("chunks", lists.chunks);
-  set("groups_above", lists.groups_above);
-  set("groups_below", lists.groups_below);
+  set("row_chunks", lists.row_chunks);
   set("tiles", scheme.tiles);
   set("warps_per_block", scheme.warps_per_block);
   set("ring_groups", scheme.ring_groups);
   set("blocks_per_multiprocessor", scheme.blocks_per_multiprocessor);
+  set("preferred_groups", scheme.preferred_groups);
   bindings["result_scale"] = fmt::format("{:a}F", lists.scale);
   SchemeText text{render_part("lowrank2d.cu.in", bindings), {"spider::lowrank2d_form<Stencil>(),"}};
   if (scheme.single_step) {
@@ -140,7 +120,7 @@ void describe(const plan::Lowrank2d& scheme, const plan::KernelPlan& plan, Lines
                               lists.truncation, lists.deviation, lists.terms, plan::type_name(lists.type),
                               lists.terms == 1 ? "" : "s"));
   lines.push_back(
-      fmt::format("          strips of {} columns, {} a warp; {} groups of eight rows wait in shared memory",
+      fmt::format("          strips of {} columns, {} a warp; {} groups of 16 rows wait in shared memory",
                   scheme.warps_per_block * scheme.tiles * plan::tile_columns,
                   scheme.tiles * plan::tile_columns, scheme.ring_groups));
 }

@@ -10,58 +10,56 @@
 namespace spidergen::plan {
 namespace {
 
-constexpr int registers_of_half = 2;  // of an operand of pass y: 16 columns by eight rows
+constexpr int registers_of_sums = 8;  // of 16 columns by 16 rows
 
-/// What a lane holds all along: the weights of both passes, and what passes between them.
+/// What a lane holds all along: the weights of both passes, and the sums that are incomplete.
 int held_registers(const Contraction& contraction, int tiles) {
   const LowRank& lists = contraction.low_rank;
   const auto pairs = static_cast<int>(lists.pairs.size());
   const int along_x = pairs * lists.chunks * lists.terms * registers_per_operand;
-  const int along_y = divide_up(pairs * lists.groups(), 2) * lists.terms * 2;
-  return along_x + along_y + pairs * lists.groups() * tiles * registers_of_half;
+  const int along_y = pairs * lists.row_chunks * lists.terms * registers_per_operand;
+  return along_x + along_y + (lists.row_chunks - 1) * tiles * registers_of_sums;
 }
 
-/// As the kernel's header lays a ring of rows out.
+/// As the kernel's header lays out a ring of rows, and behind it what warps store.
 int shared_bytes_of(const LowRank& lists, const Lowrank2d& scheme) {
   constexpr int cell_bytes = 2;
   constexpr int line_cells = line_bytes / cell_bytes;
   const int columns = (line_cells + lists.first_column % line_cells) % line_cells +
                       (scheme.warps_per_block * scheme.tiles + lists.chunks - 1) * tile_columns;
-  return scheme.ring_groups * group_rows * round_up(columns * cell_bytes, line_bytes);
+  const int stored = scheme.warps_per_block * scheme.tiles * tile_columns * cell_bytes;
+  return group_rows * (scheme.ring_groups * round_up(columns * cell_bytes, line_bytes) + stored);
 }
 
 /// The layout for so many tiles; nothing where registers do not hold it.
 std::optional<Lowrank2d> fit(const Contraction& contraction, int tiles) {
   constexpr int base_registers = 36;
-  // nvcc 13 for sm_90 took so many more than a lane holds: with fewer it spills.
+  // nvcc 13 for sm_90 took so many more than a lane holds: with fewer it spills, or products wait for each
+  // other. Of 32 steps of five points 8 warps take 133 us, 12 without this room 157.
   constexpr int headroom = 24;
-  constexpr int most_warps = 16;  // of a multiprocessor
+  constexpr int most_warps = 12;  // of a multiprocessor
+  constexpr int fewer_warps = 8;
+  constexpr int registers = registers_per_multiprocessor / (most_warps * threads_per_warp) / 8 * 8;
   Lowrank2d scheme;
   scheme.tiles = tiles;
-  // Blocks of fewer warps wait for each other less, and fill a multiprocessor's wave better; narrow strips
-  // read too many columns twice.
-  scheme.warps_per_block = tiles == 4 ? 2 : 4;
   scheme.estimated_registers = held_registers(contraction, tiles) + base_registers + 4 * tiles;
   if (scheme.estimated_registers > largest_register_count) return std::nullopt;
-  for (int warps = most_warps; warps > 0; warps -= 4) {
-    const int registers = registers_per_multiprocessor / (warps * threads_per_warp) / 8 * 8;
-    const bool fits =
-        warps <= 8 || scheme.estimated_registers + (warps == most_warps ? headroom : 0) <= registers;
-    if (!fits) continue;
-    scheme.blocks_per_multiprocessor = warps / scheme.warps_per_block;
-    break;
-  }
+  const int warps = scheme.estimated_registers + headroom <= registers ? most_warps : fewer_warps;
+  scheme.blocks_per_multiprocessor = warps / scheme.warps_per_block;
   scheme.shared_bytes = shared_bytes_of(contraction.low_rank, scheme);
+  // Short walks keep what runs at a time compact in memory; where lists reach farther, too much of them is
+  // done for nothing.
+  scheme.preferred_groups = contraction.low_rank.row_chunks <= 2 ? 5 : 0;
   return scheme;
 }
 
 /// Microseconds of a sweep over the reference field, fitted to times on an H200: (products, chunks, tiles)
-/// (11, 3, 4) 128 to 133, (6, 3, 4) 124 to 129, (12, 3, 4) 137 to 141, (30, 4, 2) 384.
+/// (8, 2, 4) 114, (6, 3, 4) 127, (12, 3, 4) 133; and with operands of eight rows (30, 4, 2) 384.
 double estimate_us(const Contraction& contraction, const Lowrank2d& scheme) {
-  constexpr double product_us = 5.9;
+  constexpr double product_us = 5.2;
   constexpr double tile_us = 12;  // of a group of rows, what is no product
   constexpr double load_us = 14;  // of a chunk of inputs
-  constexpr double memory_us = 118;
+  constexpr double memory_us = 112;
   constexpr double exponent = 3;     // how the two overlap
   constexpr double few_tiles = 1.7;  // products wait for those before them
   const double loads = static_cast<double>(scheme.tiles + contraction.low_rank.chunks - 1) / scheme.tiles;

@@ -15,8 +15,9 @@ struct Lowrank2d {
 
   int tiles = 4;  ///< of 16 columns side by side in a warp
   int warps_per_block = 4;
-  int ring_groups = 4;  ///< of eight rows
+  int ring_groups = 4;  ///< of 16 rows
   int blocks_per_multiprocessor = 1;
+  int preferred_groups = 0;  ///< of a walk; 0: such that walks fill one wave
   int estimated_registers = 0;
   int shared_bytes = 0;
   std::optional<Stepping2d> single_step;  ///< of more steps, for what is left of a number of them

@@ -2,26 +2,25 @@
 /// as those of many time steps and of Gaussians are: a pass along x and a pass along y, both of dense
 /// products, for each of `rank` pairs of lists.
 ///
-/// A warp has tiles of 16 columns side by side and walks down y in groups of eight rows; the warps of a block
+/// A warp has tiles of 16 columns side by side and walks down y in groups of 16 rows; the warps of a block
 /// share a strip and a ring of groups in shared memory. Pass x: A are the weights of 16 outputs for 16
-/// inputs, B are 16 inputs of each of eight rows. Its sums, rounded to the field's type, are as they lie half
-/// of the operand A of pass y, which holds two of those of 16 columns by eight rows; B are the weights of
-/// eight output rows for 16 inputs. So they never leave registers: a warp keeps those of all groups that an
-/// output group takes. Groups begin at multiples of eight rows, tiles at multiples of 16 columns of the
-/// field.
+/// inputs, B are 16 inputs of each of eight rows. Its sums of 16 rows, rounded to the field's type, are as
+/// they lie two operands B of pass y, each of 16 rows by eight columns; A are the weights of 16 output rows
+/// for 16 rows. So they never leave registers: a warp adds them to the sums of all groups of outputs that
+/// they reach. Groups of outputs begin at multiples of 16 rows, those of inputs `row_low` from there, tiles
+/// at multiples of 16 columns of the field.
 ///
 /// A `Stencil` has, beside what spider/field2d.h wants, as static members:
 /// - Storage: of spider/storage.h, for cells of 16 bits;
 /// - row_low, row_high: lowest and highest dy;
 /// - first_column: of the inputs of a tile, from its first output, a multiple of 8; chunks: of 16 of them;
-/// - groups_above, groups_below: whole groups of rows that taps reach, from an output's own;
+/// - row_chunks: groups of input rows that a group of outputs takes, the first of which begins with row_low;
 /// - steps: time steps that the weights are of;
 /// - rank, terms: pairs of lists; terms of a weight, of which each is a product;
 /// - x_operand(i, lane): where the vector of a lane is, i = (pair * chunks + chunk) * terms + term;
-/// - y_word(i, lane): where a word of a lane is, i = 2 * (half operand / 2 * terms + term) + half operand %
-/// 2;
-///   half operand k is that of group k / rank and pair k % rank;
+/// - y_operand(i, lane): the same of row_chunks;
 /// - tiles of a warp; warps_per_block; ring_groups; blocks_per_multiprocessor;
+/// - preferred_groups: of a walk, or 0;
 /// - result_scale: of sums.
 #pragma once
 
@@ -85,16 +84,14 @@ struct Lowrank2d {
   static constexpr int sector_bytes = 32;
   static_assert(element_bytes == 2, "sums of pass x are operands of pass y");
 
-  static constexpr int group_rows = 8;
+  static constexpr int group_rows = 16;
+  static constexpr int operand_rows = 8;  ///< of inputs, in a product of pass x
   static constexpr int tile_columns = 16;
   static constexpr int tiles = Stencil::tiles;
   static constexpr int chunks = Stencil::chunks;
   static constexpr int rank = Stencil::rank;
   static constexpr int terms = Stencil::terms;
-  static constexpr int groups = Stencil::groups_above + 1 + Stencil::groups_below;  ///< that an output takes
-  static constexpr int halves = groups * rank;                                      ///< of operands of pass y
-  static constexpr int y_products = (halves + 1) / 2;
-  static constexpr int early_products = (halves - rank) / 2;  ///< that do not take the newest group
+  static constexpr int row_chunks = Stencil::row_chunks;
   static constexpr int threads = Stencil::warps_per_block * 32;
   static constexpr int strip_outputs = Stencil::warps_per_block * tiles * tile_columns;
 
@@ -108,8 +105,21 @@ struct Lowrank2d {
       (window_offset + window_columns * element_bytes + line_bytes - 1) / line_bytes * line_bytes;
   static constexpr int group_bytes = group_rows * row_bytes;
   static constexpr int ring_groups = Stencil::ring_groups;
-  static constexpr int shared_bytes = ring_groups * group_bytes;
-  static_assert(first_column % vector_elements == 0 && ring_groups > 2, "cells come between two groups");
+  static constexpr int ring_bytes = ring_groups * group_bytes;
+  static_assert(first_column % vector_elements == 0 && ring_groups > 1, "cells come between two groups");
+
+  // Behind the ring the outputs of a warp's group wait for each other: memory takes rows of 128 bytes sooner
+  // than sectors. Those are exchanged here, too.
+  static constexpr int stage_row_bytes = tiles * tile_columns * element_bytes;
+  static constexpr int stage_row_vectors = stage_row_bytes / vector_bytes;
+  static constexpr int stage_bytes = group_rows * stage_row_bytes;
+  static constexpr int shared_bytes = ring_bytes + Stencil::warps_per_block * stage_bytes;
+
+  SPIDER_DEVICE static Shared stage_place(int row, int byte) {
+    const int sector = row * tiles / 4 % tiles;
+    return static_cast<Shared>(ring_bytes + device::warp_index() * stage_bytes + row * stage_row_bytes +
+                               (byte ^ sector * sector_bytes));
+  }
 
   /// Where byte `byte` of a row of the window lies in its group.
   SPIDER_DEVICE static Shared place(int row, int byte) {
@@ -164,7 +174,7 @@ struct Lowrank2d {
     Span plain_rows;         ///< of the field, and reached
 
     SPIDER_DEVICE Strip(const SweepArguments& field, int piece)
-        : Strip(field, find_shared_walk<group_rows, groups - 1>(field, device::block_index(), piece)) {}
+        : Strip(field, find_shared_walk<group_rows, row_chunks - 1>(field, device::block_index(), piece)) {}
 
     /// Are all columns in memory, at their own places, and wanted, and all rows aligned?
     SPIDER_DEVICE bool is_inside() const {
@@ -176,8 +186,8 @@ struct Lowrank2d {
     SPIDER_DEVICE Strip(const SweepArguments& field, const Walk& walk)
         : Window(field, field.grid.strips.first_column + walk.across * strip_outputs),
           column(this->left - first_column),
-          first_row((walk.first_row - Stencil::groups_above) * group_rows),
-          steps(walk.rows > 0 ? walk.rows + groups - 1 : 0),
+          first_row(walk.first_row * group_rows + Stencil::row_low),
+          steps(walk.rows > 0 ? walk.rows + row_chunks - 1 : 0),
           plain_rows{clamp(this->wanted.row_begin + Stencil::row_low, 0, this->rows),
                      clamp(this->wanted.row_end + Stencil::row_high, 0, this->rows)} {}
   };
@@ -185,7 +195,7 @@ struct Lowrank2d {
   /// Zeroes what no copy fills: an operand's zero times what lay there could be NaN.
   SPIDER_DEVICE static void clear_ring() {
     SPIDER_NO_UNROLL
-    for (int i = device::warp_index() * 32 + device::lane_index(); i < shared_bytes / vector_bytes;
+    for (int i = device::warp_index() * 32 + device::lane_index(); i < ring_bytes / vector_bytes;
          i += threads)
       device::store_shared(static_cast<Shared>(i * vector_bytes), Vector{});
     device::sync_block();
@@ -284,7 +294,7 @@ struct Lowrank2d {
   /// The weights of a lane.
   struct Weights {
     Vector x[rank][chunks][terms];
-    Pair y[y_products][terms];
+    Vector y[rank][row_chunks][terms];
 
     SPIDER_DEVICE void load() {
       const int lane = device::lane_index();
@@ -294,36 +304,20 @@ struct Lowrank2d {
             device::load_table(Stencil::x_operand(i, lane));
       }
       SPIDER_UNROLL
-      for (int i = 0; i < y_products * terms; ++i) {
-        SPIDER_UNROLL
-        for (int half = 0; half < 2; ++half)
-          y[i / terms][i % terms].word[half] = device::load_table(Stencil::y_word(2 * i + half, lane));
+      for (int i = 0; i < rank * row_chunks * terms; ++i) {
+        y[i / terms / row_chunks][i / terms % row_chunks][i % terms] =
+            device::load_table(Stencil::y_operand(i, lane));
       }
     }
   };
 
-  /// The sums of pass x of a group: for each pair of lists and tile the words of columns lane / 4 and lane /
-  /// 4 + 8 of the mapping, in rows 2 (lane % 4) and the next.
-  using Passed = std::uint32_t[rank][tiles][2];
+  /// The sums of pass x of 16 rows, of each tile: those of column lane / 4 of the mapping, and of column
+  /// lane / 4 + 8, in rows 2 (lane % 4) and the next, and eight rows below these.
+  using Passed = Pair[tiles][2];
 
-  /// Adds product i of pass y to the sums of all tiles; the first group of the outputs is in slot `first`.
-  SPIDER_DEVICE static void multiply_rows(const Weights& weights, const Passed (&passed)[groups], int first,
-                                          int i, Accumulator (&sums)[tiles]) {
-    SPIDER_UNROLL
-    for (int tile = 0; tile < tiles; ++tile) {
-      Vector inputs{};
-      SPIDER_UNROLL
-      for (int half = 0; half < 2 && 2 * i + half < halves; ++half) {
-        const int k = 2 * i + half;
-        const int slot = (first + k / rank) % groups;
-        inputs.word[2 * half] = passed[slot][k % rank][tile][0];
-        inputs.word[2 * half + 1] = passed[slot][k % rank][tile][1];
-      }
-      SPIDER_UNROLL
-      for (int term = 0; term < terms; ++term)
-        Storage::multiply_inputs(sums[tile], inputs, weights.y[i][term]);
-    }
-  }
+  /// The sums of a group of outputs: rows lane / 4 and lane / 4 + 8, of columns 4 (lane % 4) and the next of
+  /// a tile, and of the two behind these.
+  using Sums = Accumulator[tiles][2];
 
   /// Where the inputs of a lane begin that every chunk modulo 4 of a group has: in four registers, or where
   /// sectors are whole and tiles begin a line in one, of which the others are known.
@@ -353,45 +347,107 @@ struct Lowrank2d {
     }
   };
 
-  /// Pass x of a group.
-  SPIDER_DEVICE static void pass_columns(const Weights& weights, const InputPlaces& from, Shared group,
-                                         Passed& passed) {
-    Pair inputs[tiles + chunks - 1];
+  /// Pass x of a group, by a pair of lists.
+  SPIDER_DEVICE static void pass_columns(const Vector (&weights)[chunks][terms], const InputPlaces& from,
+                                         Shared group, Passed& passed) {
     SPIDER_UNROLL
-    for (int i = 0; i < tiles + chunks - 1; ++i)
-      inputs[i] = device::load_settled_pair(from.of_chunk(group, i));
-    // As many sums at once as hide the latency of products; more would take registers.
-    constexpr int at_once = tiles >= 4 ? 1 : rank;
-    SPIDER_UNROLL
-    for (int first = 0; first < rank; first += at_once) {
-      Accumulator sums[at_once][tiles] = {};
+    for (int half = 0; half < 2; ++half) {
+      Pair inputs[tiles + chunks - 1];
+      SPIDER_UNROLL
+      for (int i = 0; i < tiles + chunks - 1; ++i)
+        inputs[i] = device::load_settled_pair(from.of_chunk(group, i) + half * operand_rows * row_bytes);
+      Accumulator sums[tiles] = {};
       SPIDER_UNROLL
       for (int i = 0; i < chunks * terms; ++i) {
         SPIDER_UNROLL
-        for (int pair = 0; pair < at_once; ++pair) {
-          SPIDER_UNROLL
-          for (int tile = 0; tile < tiles; ++tile) {
-            Storage::multiply_inputs(sums[pair][tile], weights.x[first + pair][i / terms][i % terms],
-                                     inputs[tile + i / terms]);
-          }
-        }
+        for (int tile = 0; tile < tiles; ++tile)
+          Storage::multiply_inputs(sums[tile], weights[i / terms][i % terms], inputs[tile + i / terms]);
       }
       SPIDER_UNROLL
-      for (int pair = 0; pair < at_once; ++pair) {
+      for (int tile = 0; tile < tiles; ++tile) {
+        const float(&sum)[4] = sums[tile].value;
+        passed[tile][0].word[half] = Storage::pack_pair(sum[0], sum[1]);
+        passed[tile][1].word[half] = Storage::pack_pair(sum[2], sum[3]);
+      }
+    }
+  }
+
+  /// Pass y: adds a group to those of the outputs that take it, by a pair of lists; sums[0] is that which it
+  /// completes.
+  SPIDER_DEVICE static void add_rows(const Vector (&weights)[row_chunks][terms], const Passed& passed,
+                                     Sums (&sums)[row_chunks]) {
+    SPIDER_UNROLL
+    for (int i = 0; i < row_chunks; ++i) {
+      SPIDER_UNROLL
+      for (int term = 0; term < terms; ++term) {
         SPIDER_UNROLL
-        for (int tile = 0; tile < tiles; ++tile) {
-          const float(&sum)[4] = sums[pair][tile].value;
-          passed[first + pair][tile][0] = Storage::pack_pair(sum[0], sum[1]);
-          passed[first + pair][tile][1] = Storage::pack_pair(sum[2], sum[3]);
+        for (int k = 0; k < 2 * tiles; ++k) {
+          Storage::multiply_inputs(sums[i][k / 2][k % 2], weights[row_chunks - 1 - i][term],
+                                   passed[k / 2][k % 2]);
         }
       }
     }
   }
 
-  SPIDER_DEVICE static void move_group(const Passed& from, Passed& to) {
+  /// The next group of outputs is the first one.
+  SPIDER_DEVICE static void move_on(Sums (&sums)[row_chunks]) {
     SPIDER_UNROLL
-    for (int i = 0; i < rank * tiles * 2; ++i)
-      to[i / 2 / tiles][i / 2 % tiles][i % 2] = from[i / 2 / tiles][i / 2 % tiles][i % 2];
+    for (int i = 0; i < row_chunks; ++i) {
+      SPIDER_UNROLL
+      for (int k = 0; k < 2 * tiles; ++k)
+        sums[i][k / 2][k % 2] = i + 1 < row_chunks ? sums[i + 1][k / 2][k % 2] : Accumulator{};
+    }
+  }
+
+  /// A row of a lane's results of a tile: its sums 2 `row` and the next.
+  SPIDER_DEVICE static Outputs finish_row(const Accumulator (&sums)[2], int row) {
+    Outputs outputs;
+    SPIDER_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      outputs.word[i] = Storage::pack_pair(scale_sum<Stencil>(sums[i].value[2 * row]),
+                                           scale_sum<Stencil>(sums[i].value[2 * row + 1]));
+    }
+    return outputs;
+  }
+
+  /// Stores a group of outputs that are all in columns of the sweep, from row y on; `to` is where the lane's
+  /// vector of the first rows goes.
+  SPIDER_DEVICE static void store_group(const Strip& strip, const Accumulator (&sums)[tiles][2],
+                                        bool complete, std::int32_t y, Element* to) {
+    const int lane = device::lane_index();
+    SPIDER_UNROLL
+    for (int row = 0; row < 2; ++row) {
+      SPIDER_UNROLL
+      for (int tile = 0; tile < tiles; ++tile) {
+        const Outputs outputs = finish_row(sums[tile], row);
+        device::store_shared(stage_place(lane / 4 + row * operand_rows, tile * sector_bytes + 8 * (lane % 4)),
+                             Pair{{outputs.word[0], outputs.word[1]}});
+      }
+    }
+    device::sync_warp();
+    constexpr int rows_at_once = 32 / stage_row_vectors;
+    SPIDER_UNROLL
+    for (int row = 0; row < group_rows; row += rows_at_once) {
+      const Shared from =
+          stage_place(row + lane / stage_row_vectors, lane % stage_row_vectors * vector_bytes);
+      device::store_field_vector_if(complete && has_row(strip.wanted, y + row + lane / stage_row_vectors),
+                                    to + row * strip.output_stride, device::load_shared(from));
+    }
+  }
+
+  /// Stores those of a group of outputs that are the sweep's; (y, x) is the lane's first.
+  SPIDER_DEVICE static void store_wanted(const Strip& strip, const Accumulator (&sums)[tiles][2],
+                                         bool complete, std::int32_t y, std::int32_t x) {
+    SPIDER_UNROLL
+    for (int row = 0; row < group_rows; row += operand_rows) {
+      if (!complete || !has_row(strip.wanted, y + row)) continue;
+      Element* to = strip.output + ((y + row) * strip.output_stride + x);
+      SPIDER_UNROLL
+      for (int tile = 0; tile < tiles; ++tile) {
+        store_clipped<Storage>(to + tile * tile_columns, finish_row(sums[tile], row / operand_rows),
+                               columns_of(strip.wanted), x + tile * tile_columns, strip.aligned_output);
+      }
+    }
   }
 
   /// `inside`: nothing but rows beyond the field, or not wanted, asks for care.
@@ -405,63 +461,43 @@ struct Lowrank2d {
       bring_group<inside>(field, strip, step, static_cast<Shared>(step * group_bytes));
 
     const int lane = device::lane_index();
-    const int lane_row = lane / 4;
     const int first_tile = device::warp_index() * tiles * tile_columns;
     const InputPlaces from(lane);
-    const std::int32_t x = strip.column + first_tile + 4 * (lane % 4);
 
-    // Where all is plain the loop is unrolled once a group in flight, so that no group moves. Elsewhere that
-    // would be more code than the instruction cache holds.
-    constexpr int turns = inside ? groups : 1;
-    Passed passed[groups] = {};
+    Sums sums[row_chunks] = {};
     int slot = 0;  // of the ring
-    std::int32_t y = strip.first_row - Stencil::groups_below * group_rows;
-    Element* to = strip.output + ((y + lane_row) * strip.output_stride + x);
+    std::int32_t y = strip.first_row - Stencil::row_low - (row_chunks - 1) * group_rows;
+    Element* to = strip.output + ((y + lane / stage_row_vectors) * strip.output_stride + strip.column +
+                                  first_tile + lane % stage_row_vectors * vector_elements);
     SPIDER_NO_UNROLL
-    for (int first_step = 0; first_step < strip.steps; first_step += turns) {
-      SPIDER_UNROLL
-      for (int turn = 0; turn < turns; ++turn) {
-        const int step = first_step + turn;
-        if (step >= strip.steps) break;
-        device::copy_async_wait<ring_groups - 2>();
+    for (int step = 0; step < strip.steps; ++step) {
+      device::copy_async_wait<ring_groups - 2>();
+      device::sync_block();
+      const auto next = static_cast<Shared>((slot == 0 ? ring_groups - 1 : slot - 1) * group_bytes);
+      bring_group<inside>(field, strip, step + ring_groups - 1, next);
+      const auto group = static_cast<Shared>(slot * group_bytes);
+      if constexpr (!inside) {
+        fill_cells(strip, strip.first_row + step * group_rows, group);
         device::sync_block();
-        const auto next = static_cast<Shared>((slot == 0 ? ring_groups - 1 : slot - 1) * group_bytes);
-        bring_group<inside>(field, strip, step + ring_groups - 1, next);
-        const auto group = static_cast<Shared>(slot * group_bytes);
-        if constexpr (!inside) {
-          fill_cells(strip, strip.first_row + step * group_rows, group);
-          device::sync_block();
-        }
-        // What does not take the newest group comes first: it waits for nothing.
-        Accumulator sums[tiles] = {};
-        const int oldest = inside ? (turn + 1) % groups : 0;
-        SPIDER_UNROLL
-        for (int i = 0; i < early_products; ++i) multiply_rows(weights, passed, oldest, i, sums);
-        pass_columns(weights, from, group, passed[(oldest + groups - 1) % groups]);
-        SPIDER_UNROLL
-        for (int i = early_products; i < y_products; ++i) multiply_rows(weights, passed, oldest, i, sums);
-        slot = slot + 1 == ring_groups ? 0 : slot + 1;
-
-        // The first groups to complete belong to the walk above.
-        const bool wanted = step >= groups - 1 && has_row(strip.wanted, y + lane_row);
-        SPIDER_UNROLL
-        for (int tile = 0; tile < tiles; ++tile) {
-          const Outputs outputs = finish_outputs<Stencil>(sums[tile]);
-          Element* tile_to = to + tile * tile_columns;
-          if constexpr (inside) {
-            store_outputs_if<Storage>(wanted, tile_to, outputs);
-          } else if (wanted) {
-            store_clipped<Storage>(tile_to, outputs, columns_of(strip.wanted), x + tile * tile_columns,
-                                   strip.aligned_output);
-          }
-        }
-        y += group_rows;
-        to += group_rows * strip.output_stride;
-        if constexpr (!inside) {
-          SPIDER_UNROLL
-          for (int i = 0; i + 1 < groups; ++i) move_group(passed[i + 1], passed[i]);
-        }
       }
+      SPIDER_UNROLL
+      for (int pair = 0; pair < rank; ++pair) {
+        Passed passed;
+        pass_columns(weights.x[pair], from, group, passed);
+        add_rows(weights.y[pair], passed, sums);
+      }
+      slot = slot + 1 == ring_groups ? 0 : slot + 1;
+
+      // The first groups to complete belong to the walk above.
+      const bool complete = step >= row_chunks - 1;
+      if constexpr (inside) {
+        store_group(strip, sums[0], complete, y, to);
+      } else {
+        store_wanted(strip, sums[0], complete, y + lane / 4, strip.column + first_tile + 4 * (lane % 4));
+      }
+      y += group_rows;
+      to += group_rows * strip.output_stride;
+      move_on(sums);
     }
   }
 };
@@ -474,9 +510,11 @@ constexpr SweepForm lowrank2d_form() {
       strips_form<Stencil>(sweep_lowrank2d<Stencil>, Stencil::warps_per_block, Stencil::warps_per_block,
                            Kernel::shared_bytes, Kernel::strip_outputs, Kernel::window_columns);
   form.tiling.row_anchor = Kernel::group_rows;
+  form.tiling.output_alignment = Kernel::vector_bytes;
+  form.tiling.preferred_steps = Stencil::preferred_groups;
   form.tiling.edge_percent = 60;  // measured on an H200
   form.tiling.shares_rest = true;
-  form.tiling.lead_steps = Kernel::groups - 1;
+  form.tiling.lead_steps = Kernel::row_chunks - 1;
   form.steps = Stencil::steps;
   return form;
 }

@@ -256,9 +256,10 @@ struct F32Storage {
   }
 
   SPIDER_DEVICE static Outputs pack(const device::Accumulator& results) {
-    float numbers[4];
-    order(results, numbers);
-    return pack_ordered(numbers);
+    Outputs outputs;
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) outputs.word[i] = device::bits_of(results.value[i % 2 * 2 + i / 2]);
+    return outputs;
   }
 
   /// A lane's results of a tile in the order of its outputs, and the outputs of what became of them.

@@ -56,7 +56,8 @@ class Field {
   Field(const Extents& extent, const Extents& low, const Extents& high, std::int64_t bytes,
         std::int64_t extra)
       : bytes_(bytes), low_(low), high_(high) {
-    const std::int64_t row = (low[2] + extent[2] + high[2] + extra + 15) / 16 * 16;
+    const std::int64_t cells = low[2] + extent[2] + high[2];
+    const std::int64_t row = extra < 0 ? (cells + 15) / 16 * 16 : cells + extra;
     const std::int64_t rows = low[1] + extent[1] + high[1];
     const std::int64_t planes = low[0] + extent[0] + high[0];
     const std::int64_t lead = (low[2] + 15) / 16 * 16;
@@ -110,7 +111,9 @@ struct Case {
   std::array<int, 3> parts;
   bool cartesian;
   std::int64_t steps;
-  std::int64_t extra;  ///< columns that rows are longer, so that some are not aligned
+  /// Columns that rows are longer: 0, so that planes lie together, or some; below 0 so many that rows are
+  /// aligned.
+  std::int64_t extra;
   std::uint64_t seed;
 };
 
@@ -144,7 +147,7 @@ Case draw_case(const Kernels& kernels, int ranks, Random& random) {
   }
   drawn.cartesian = draw(random, 0, 3) > 0;
   drawn.steps = draw(random, 1, info.steps > 1 ? info.steps + 1 : 3);
-  drawn.extra = draw(random, 0, 2) == 0 ? 16 : 0;
+  drawn.extra = draw(random, -2, 1) * 5;
   drawn.seed = random();
   return drawn;
 }

@@ -1,0 +1,90 @@
+/// As much of CUDA's runtime as halos on GPUs take, made up: memory is the host's, and a stream's work is
+/// done when it is asked for.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+
+struct dim3 {
+  unsigned x = 1;
+  unsigned y = 1;
+  unsigned z = 1;
+};
+inline thread_local dim3 blockIdx;
+inline thread_local dim3 threadIdx;
+inline thread_local dim3 gridDim;
+
+inline int __clz(int number) {
+  return number == 0 ? 32 : __builtin_clz(static_cast<unsigned>(number));
+}
+
+enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation, cudaErrorNotReady };
+using cudaStream_t = struct FakeStream*;
+using cudaEvent_t = struct FakeEvent*;
+inline constexpr cudaStream_t cudaStreamLegacy = nullptr;
+inline constexpr unsigned cudaStreamNonBlocking = 1;
+inline constexpr unsigned cudaEventDisableTiming = 2;
+
+inline const char* cudaGetErrorString(cudaError_t /*error*/) {
+  return "an error";
+}
+inline cudaError_t cudaGetLastError() {
+  return cudaSuccess;
+}
+/// Filled with NaN.
+inline cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  *memory = std::malloc(bytes);
+  if (*memory == nullptr) return cudaErrorMemoryAllocation;
+  std::memset(*memory, 0xFF, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaFree(void* memory) {
+  std::free(memory);
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceGetStreamPriorityRange(int* /*least*/, int* /*greatest*/) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t* /*stream*/, unsigned /*flags*/,
+                                                int /*priority*/) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamDestroy(cudaStream_t /*stream*/) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamSynchronize(cudaStream_t /*stream*/) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamQuery(cudaStream_t /*stream*/) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamWaitEvent(cudaStream_t /*stream*/, cudaEvent_t /*event*/, unsigned /*flags*/) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* /*event*/, unsigned /*flags*/) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventDestroy(cudaEvent_t /*event*/) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventRecord(cudaEvent_t /*event*/, cudaStream_t /*stream*/) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+inline cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+inline cudaError_t cudaSetDevice(int /*device*/) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceGetPCIBusId(char* name, int /*length*/, int /*device*/) {
+  *name = '\0';
+  return cudaSuccess;
+}
+cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments,
+                             std::size_t shared_bytes, cudaStream_t stream);

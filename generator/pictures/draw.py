@@ -393,7 +393,7 @@ def draw_passes(picture: Picture, passes: Passes) -> None:
     top, size = 300, 5
     side = 16 * size
     picture.text(20, 256, "3  pass x: 16 input rows times bands", 13, bold=True)
-    picture.text(326, 256, "4  rounded, in registers", 13, bold=True)
+    picture.text(326, 256, "4  rounded", 13, bold=True)
     picture.text(496, 256, "5  pass y: times bands along y, each to other outputs", 13, bold=True)
     for pair, (along_x, along_y) in enumerate(zip(passes.x_matrices, passes.y_matrices)):
         y = top + pair * (side + 44)
@@ -405,7 +405,7 @@ def draw_passes(picture: Picture, passes: Passes) -> None:
         picture.text(381, y + side // 2 + 12, "16 columns", 11, "middle")
         picture.arrow(440, y + side // 2, 486, y + side // 2)
         first, last = draw_bands(picture, 496, y, size, along_y)
-        picture.text(496, y - 8, f"list {pair + 1} along y: 16 outputs from rows y{first:+d} to y{last:+d}", 11)
+        picture.text(496, y - 8, f"list {pair + 1} along y: from rows y{first:+d} to y{last:+d}", 11)
     middle = top + side + 22
     groups = (last - first + 1) // 16
     picture.arrow(746, middle, 780, middle)

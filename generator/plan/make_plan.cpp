@@ -473,7 +473,8 @@ std::pair<int, double> fastest_low_rank(const Problem& single) {
   for (const int axis : {spec::axis_y, spec::axis_x})
     radius = std::max({radius, single.op.reach_low[axis], single.op.reach_high[axis]});
   if (radius == 0) return fastest;
-  for (int reach = group_rows; reach <= largest_pass_reach; reach += group_rows) {
+  constexpr int step = group_rows / 2;  // on each side
+  for (int reach = step; reach <= largest_pass_reach; reach += step) {
     const int steps = reach / radius;
     if (steps < 2) continue;
     const Operator op = operator_of(single.spec, steps);

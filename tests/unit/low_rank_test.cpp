@@ -171,6 +171,17 @@ TEST(LowRank, TakesSeparableStencilsOfOneStep) {
   EXPECT_NE(plan_of(other).contraction.low_rank.pairs.size(), 1U);
 }
 
+TEST(LowRank, AutoTriesEveryReachThatFillsProducts) {
+  // Eight offsets more on each side are a chunk more: 56 steps are tried between 48 and 64.
+  spec::StencilSpec stencil = diffusion(1);
+  for (spec::Tap& tap : stencil.taps) tap.weight = tap.weight > 0.5 ? 0.8 : 0.05;
+  stencil.steps.reset();
+  stencil.tolerance = 2e-4;
+  const KernelPlan plan = plan_of(stencil);
+  EXPECT_TRUE(std::holds_alternative<Lowrank2d>(plan.scheme));
+  EXPECT_EQ(plan.op.steps, 56);
+}
+
 TEST(LowRank, RefusesWhatNoPlanMeets) {
   spec::StencilSpec stencil = diffusion(16, spec::BoundaryRule::constant);
   stencil.boundary[spec::axis_y].low.value = 1;

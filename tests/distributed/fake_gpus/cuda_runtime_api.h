@@ -7,9 +7,10 @@
 #include <cstring>
 
 struct dim3 {
-  unsigned x = 1;
-  unsigned y = 1;
+  unsigned x;
+  unsigned y;
   unsigned z = 1;
+  explicit dim3(unsigned width = 1, unsigned height = 1) : x(width), y(height) {}
 };
 inline thread_local dim3 blockIdx;
 inline thread_local dim3 threadIdx;

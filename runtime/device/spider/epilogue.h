@@ -82,7 +82,8 @@ struct OutputPlace {
 
 /// The update of a lane's four outputs of a tile, on tensor cores; between load() and apply() other work may
 /// hide the loads. Those that are stored together are neighbours; the others lie where Storage::output_offset
-/// says, or, of pairs of rows, below two that are neighbours. The lanes of a warp come to apply() together.
+/// says, or, of pairs of rows, below two that are neighbours. The lanes of a warp come to apply() together;
+/// load() may part them where not all outputs are wanted.
 template <class Stencil, class Storage, bool pairs_rows = false, bool exists = HasUpdate<Stencil>::value>
 struct OutputUpdate {};
 template <class Stencil, class Storage, bool pairs_rows>

@@ -435,6 +435,7 @@ struct Block2d {
             update.load(*tile.sweep, place_of(step, k));
           }
         }
+        if constexpr (stores == Stores::clipped) device::sync_warp();
       }
     };
     SPIDER_UNROLL

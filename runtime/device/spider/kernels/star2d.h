@@ -394,6 +394,7 @@ struct Star2d {
                 tile, y + unit_rows / 2 * (i % 2) + lane / 4,
                 x + (first + i / 2) * unit_columns + lane % 4 * vector_elements);
           }
+          if constexpr (clips) device::sync_warp();
         }
         SPIDER_UNROLL
         for (int i = 0; i < units_at_once; ++i) {

@@ -150,6 +150,7 @@ struct Stream1d {
     if constexpr (HasUpdate<Stencil>::value) {
       SPIDER_UNROLL
       for (int tile = 0; tile < tiles; ++tile) updates[tile].load(*strip.sweep, place_of(tile));
+      if constexpr (gathered) device::sync_warp();
     }
 
     device::Accumulator sums[tiles] = {};

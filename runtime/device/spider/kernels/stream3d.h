@@ -428,6 +428,7 @@ struct Stream3d {
         if (step < lead_planes || step >= block.steps) return;
         SPIDER_UNROLL
         for (int i = 0; i < rows_per_warp; ++i) updates[i].load(field, place_of(step, i));
+        if constexpr (!inside) device::sync_warp();
       }
     };
     load_updates(0);

@@ -369,6 +369,7 @@ struct Tile2d {
       if constexpr (HasUpdate<Stencil>::value) {
         const int next = row + rows_ahead;
         if (next < Form::tile_rows) updates[next % (rows_ahead + 1)].load(*tile.sweep, place_of(next));
+        if constexpr (stores == Stores::clipped) device::sync_warp();
         outputs = updates[row % (rows_ahead + 1)].apply(
             *tile.sweep, place_of(row), scale_sums<Stencil>(multiply_row(tables, fragments + row)));
       } else {

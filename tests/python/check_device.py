@@ -82,8 +82,8 @@ def check_calls():
                            ("points read", lambda: points.read(u, out=trace))):
             cost = microseconds(call)
             print(f"{name}: {what}: {cost:.1f} us a call")
-            if what == "sweep" and not cost < MOST_MICROSECONDS:
-                slow.append(f"{name}: {cost:.1f} us a call")
+            if not cost < MOST_MICROSECONDS:
+                slow.append(f"{name}: {what}: {cost:.1f} us a call")
     if slow:
         sys.exit("; ".join(slow))
 

@@ -184,36 +184,46 @@ def wrap(array: Any) -> Array:
 
 
 def place_on_device(array: Any) -> tuple[Any, ...] | None:
-    """What of an array of CuPy or PyTorch on the current device decides how a kernel takes it, quickly, its address first;
-    None for all others."""
+    """What of an array of CuPy or PyTorch on a device decides how a kernel takes it, quickly: its address first, its device
+    last; None for all others."""
     library = type(array).__module__.partition(".")[0]
-    if library == "cupy":
-        import cupy
-
-        if not isinstance(array, cupy.ndarray) or array.device.id != cupy.cuda.runtime.getDevice():
-            return None
+    if library == "cupy" and isinstance(array, sys.modules["cupy"].ndarray):
         return array.data.ptr, array.shape, array.strides, array.dtype.char, array.device.id
-    if library == "torch":
-        import torch
-
-        if not isinstance(array, torch.Tensor) or not array.is_cuda or array.is_neg():
-            return None
-        device = array.get_device()
-        if device != torch.cuda.current_device():
-            return None
-        return array.data_ptr(), array.shape, array.stride(), array.dtype, device
+    if library == "torch" and isinstance(array, sys.modules["torch"].Tensor) and array.is_cuda and not array.is_neg():
+        return array.data_ptr(), array.shape, array.stride(), array.dtype, array.get_device()
     return None
+
+
+def places_on_device(*arrays: Any) -> tuple[tuple[Any, ...], ...] | None:
+    """Those of all arrays, if they are on the current device."""
+    places = tuple(place_on_device(array) for array in arrays)
+    if None in places:
+        return None
+    device = current_device(arrays[0])
+    return places if all(place[-1] == device for place in places) else None
+
+
+def current_device(array: Any) -> int:
+    """Where the library of an array of CuPy or PyTorch works now."""
+    if type(array).__module__.partition(".")[0] == "cupy":
+        return sys.modules["cupy"].cuda.runtime.getDevice()
+    return sys.modules["torch"].cuda.current_device()
+
+
+def new_on_device(array: Any) -> Any:
+    """Another array like one of CuPy or PyTorch on the current device, undefined; None for all others."""
+    if places_on_device(array) is None:
+        return None
+    if type(array).__module__.partition(".")[0] == "cupy":
+        return sys.modules["cupy"].empty(array.shape, array.dtype)
+    return sys.modules["torch"].empty(array.shape, dtype=array.dtype, device=array.device)
 
 
 def stream_on_device(array: Any) -> int:
     """The stream that the library of such an array is on."""
     if type(array).__module__.partition(".")[0] == "cupy":
-        import cupy
-
-        return cupy.cuda.get_current_stream().ptr
-    import torch
-
-    return torch.cuda.current_stream(array.get_device()).cuda_stream
+        return sys.modules["cupy"].cuda.get_current_stream().ptr
+    return sys.modules["torch"].cuda.current_stream(array.get_device()).cuda_stream
 
 
 def _from_dlpack(array: Any) -> Array:

@@ -120,6 +120,8 @@ class Stencil:
         TypeError: no array, another type of elements, `u` and `out` in different places. ValueError: another number of
         dimensions or shape, a read-only `out`, overlap, x not contiguous.
         """
+        if out is None and self._launches:
+            out = _arrays.new_on_device(u)  # often where an earlier one was, and its launch is known
         if out is not None and self._launch_again(u, out, stream, given):
             return out
         source = _arrays.wrap(u)
@@ -137,8 +139,7 @@ class Stencil:
                     _in_python(kernel.run, source.view, target.view, *further.views(), None, stream)
                 else:
                     _in_python(kernel.apply, source.view, target.view, stream)
-                if out is not None:
-                    self._remember(kernel, source, target, given, further)
+                self._remember(kernel, source, target, given, further)
         return target.given
 
     def _launch_again(self, u: Any, out: Any, stream: Any, given: Mapping[str, Any]) -> bool:
@@ -156,10 +157,9 @@ class Stencil:
     @staticmethod
     def _places(u: Any, out: Any, given: Mapping[str, Any]) -> tuple[Any, ...] | None:
         """What decides how a kernel takes all this, whatever the values; None where an array is not on the current device."""
-        places = [_arrays.place_on_device(u), _arrays.place_on_device(out)]
-        for name, value in given.items():
-            places += (name,) if isinstance(value, (int, float)) else (name, _arrays.place_on_device(value))
-        return None if None in places else tuple(places)
+        arrays = (value for value in given.values() if not isinstance(value, (int, float)))
+        places = _arrays.places_on_device(u, out, *arrays)
+        return places and (*given, *places)
 
     def _remember(self, kernel: Any, source: _arrays.Array, target: _arrays.Array, given: Mapping[str, Any],
                   further: _Further) -> None:
@@ -212,7 +212,7 @@ class Stencil:
             result = _steps(kernel, (a.view, b.view), steps, stream, report, source.synchronize)
         last = a if result is a.view else b
         if target is None:
-            return last.given if halo is None or not any(map(any, halo)) else last.copy().given
+            return last.copy().given if any(map(any, halo)) else last.given
         target.view[...] = last.view
         return target.given
 
@@ -365,25 +365,25 @@ class Points:
         """The same with an array and a kind of values that were checked before."""
         if not self._accesses:
             return False
-        cells, numbers = _arrays.place_on_device(u), _arrays.place_on_device(values)
-        found = cells and numbers and self._accesses.get((cells, numbers[1:]))
+        places = _arrays.places_on_device(u, values)
+        found = places and self._accesses.get((places[0], places[1][1:]))
         if not found:
             return False
         points, field = found
         handle = _arrays.stream_on_device(u) if stream is None else spider._stream_handle(stream)
         library = points.kernel.library
-        status = getattr(library._c, call)(points._memory, field, numbers[0], handle)
+        status = getattr(library._c, call)(points._memory, field, places[1][0], handle)
         if status != 0:
             _in_python(library._check, status)
         return True
 
     def _remember(self, points: Any, u: Any, array: _arrays.Array, values: Any) -> None:
-        cells, numbers = _arrays.place_on_device(u), _arrays.place_on_device(values)
-        if cells is None or numbers is None:
+        places = _arrays.places_on_device(u, values)
+        if places is None:
             return
         if len(self._accesses) >= _MOST_LAUNCHES:
             self._accesses.clear()
-        self._accesses[cells, numbers[1:]] = points, points.kernel._view(array.view).field
+        self._accesses[places[0], places[1][1:]] = points, points.kernel._view(array.view).field
 
     def _of(self, array: _arrays.Array) -> Any:
         """The points where the array is: those of the host are computed there."""

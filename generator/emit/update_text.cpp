@@ -131,12 +131,18 @@ class Writer {
                             a, b, subtracts && !is_right ? "-" : "", other));
   }
 
+  /// As results in f16 roots of subnormal numbers are 0 in any case.
+  [[nodiscard]] std::string_view root_function(const UpdateNode& node) const {
+    const bool is_result = &node == &nodes_.back();
+    return is_result && spec_.storage == spec::Storage::f16 ? "square_root_of_normal" : "square_root";
+  }
+
   /// By multiplications where the exponent is a small integer.
   std::string power_text(const UpdateNode& node) {
     const std::string base = text(node.arguments[0]);
     const UpdateNode& exponent = node_at(node.arguments[1]);
     const bool is_number = exponent.operation == UpdateOperation::number;
-    if (is_number && exponent.value == 0.5) return call("square_root", base);
+    if (is_number && exponent.value == 0.5) return call(root_function(node), base);
     if (!is_number || std::trunc(exponent.value) != exponent.value ||
         std::fabs(exponent.value) > most_multiplied_powers)
       return name(type_, fmt::format("::pow{}({}, {})", suffix_, base, text(node.arguments[1])));
@@ -164,7 +170,7 @@ class Writer {
       if (node.arguments.size() == 1) return a;
       return call(node.function == "min" ? "smaller" : "larger", a, text(node.arguments[1]));
     }
-    if (node.function == "sqrt") return call("square_root", a);
+    if (node.function == "sqrt") return call(root_function(node), a);
     if (node.function == "abs") return name(type_, fmt::format("::fabs{}({})", suffix_, a));
     return name(type_, fmt::format("::{}{}({})", node.function, suffix_, a));
   }

@@ -201,6 +201,9 @@ float divide(float a, float b) {
 float square_root(float a) {
   return std::sqrt(a);
 }
+float square_root_of_normal(float a) {
+  return std::sqrt(std::fabs(a) < 0x1p-126F ? 0 * a : a);
+}
 float larger(float a, float b) {
   if (a == b) return std::signbit(a) ? b : a;
   return std::fmax(a, b);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -13,6 +14,14 @@ namespace {
 
 std::string here(int line) {
   return "emulator_lanes_test.cpp:" + std::to_string(line);
+}
+
+TEST(SquareRootOfNormal, TakesSubnormalNumbersForZero) {
+  EXPECT_EQ(device::square_root_of_normal(4), 2);
+  EXPECT_EQ(device::square_root_of_normal(0x1p-126F), 0x1p-63F);
+  EXPECT_EQ(device::square_root_of_normal(0x1p-127F), 0);
+  EXPECT_EQ(device::square_root_of_normal(-0x1p-127F), 0);  // and no NaN
+  EXPECT_TRUE(std::isnan(device::square_root_of_normal(-1)));
 }
 
 TEST(Lanes, EachRunsOncePerBlock) {

@@ -1156,6 +1156,22 @@ TEST(Plan, TapRowsThatAreMultiplesAreSharedAmongSeveralSums) {
   EXPECT_TRUE(scheme_of<Cores2d>(box_of(2, 1, spec::Storage::f32), Engine::cuda).shared_rows.empty());
 }
 
+TEST(Plan, SharedRowsOfHalfWordsHaveBlocksOfOneWarp) {
+  spec::StencilSpec gradient = two_sums(0, spec::Storage::f16);
+  gradient.taps.clear();
+  for (const int dy : {-1, 1}) {
+    for (const int dx : {-1, 1}) {
+      gradient.taps.push_back({{0, dy, dx}, 1.0 * dx, {}, 0});
+      gradient.taps.push_back({{0, dy, dx}, 1.0 * dy, {}, 1});
+    }
+  }
+  const auto halves = scheme_of<Cores2d>(gradient, Engine::cuda);
+  EXPECT_EQ(halves.warps_per_block, 1);
+  EXPECT_EQ(halves.blocks_per_multiprocessor, 20);
+  gradient.storage = spec::Storage::f32;
+  EXPECT_EQ(scheme_of<Cores2d>(gradient, Engine::cuda).warps_per_block, 4);
+}
+
 TEST(Plan, SeveralSumsAreComputedOnCudaCores) {
   for (const spec::Storage storage : {spec::Storage::f16, spec::Storage::bf16, spec::Storage::f32}) {
     EXPECT_EQ(default_of(two_sums(1, storage)), Engine::cuda);

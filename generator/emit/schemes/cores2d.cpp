@@ -43,9 +43,9 @@ void describe(const plan::Cores2d& cores, const plan::KernelPlan& plan, Lines& l
   lines.push_back(fmt::format("Plan      {} a point in the code, tiles of {} x {} a warp",
                               counted(std::ssize(plan.contraction.taps), "multiply-add"), cores.tile_rows,
                               (lanes - cores.left_lanes - cores.right_lanes) * cores.outputs));
-  lines.push_back(
-      fmt::format("          {} input rows requested at once, {} of a lane along x, {} warps a block",
-                  cores.tile_input_rows, counted(cores.outputs, "output"), cores.warps_per_block));
+  lines.push_back(fmt::format("          {} input rows requested at once, {} of a lane along x, {} a block",
+                              cores.tile_input_rows, counted(cores.outputs, "output"),
+                              counted(cores.warps_per_block, "warp")));
   std::set<int> sharing;
   for (const plan::SharedRow& row : cores.shared_rows) sharing.insert(row.sum);
   if (!sharing.empty()) {

@@ -127,6 +127,12 @@ SPIDER_DEVICE float square_root(float a) {
   asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(a));
   return root;
 }
+/// sqrt.approx.ftz.f32: the same, where subnormal numbers count as 0, in a quarter of the instructions.
+SPIDER_DEVICE float square_root_of_normal(float a) {
+  float root;
+  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(a));
+  return root;
+}
 /// max.f32 and min.f32 (9.7.3.12): of a NaN and a number it is the number, and -0 lies below +0.
 SPIDER_DEVICE float larger(float a, float b) {
   return fmaxf(a, b);

@@ -82,6 +82,8 @@ float subtract(float a, float b);
 float multiply(float a, float b);
 float divide(float a, float b);
 float square_root(float a);
+/// sqrt.ftz.f32: subnormal numbers count as 0.
+float square_root_of_normal(float a);
 /// max.f32 and min.f32: of a NaN and a number it is the number, and -0 lies below +0.
 float larger(float a, float b);
 float smaller(float a, float b);

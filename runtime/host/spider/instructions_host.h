@@ -50,6 +50,10 @@ template <class Number>
 inline Number square_root(Number a) {
   return std::sqrt(a);
 }
+/// Subnormal numbers count as 0.
+inline float square_root_of_normal(float a) {
+  return std::sqrt(std::fabs(a) < 0x1p-126F ? 0 * a : a);
+}
 template <class Number>
 inline Number larger(Number a, Number b) {
   return std::fmax(a, b);

@@ -29,7 +29,8 @@ inline namespace device_1 {
 template <class Stencil>
 struct Cores2d;
 
-// Whether a tile needs care is the same for all lanes of its warp.
+// Whether a tile needs care is the same for all lanes of its warp. Asked of the warp the compiler knows it,
+// and what follows has no code for lanes that are apart.
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_cores2d(const ArgumentsOf<Stencil> field) {
@@ -37,7 +38,7 @@ sweep_cores2d(const ArgumentsOf<Stencil> field) {
   typename Kernel::Tile tile;
   if (!Kernel::find_tile(field, tile)) return;
   typename Kernel::Rows rows;
-  if (Kernel::is_interior(tile)) {
+  if (device::largest_in_warp(Kernel::is_interior(tile) ? 1 : 0) != 0) {
     Kernel::load_rows(tile, rows);
   } else {
     Kernel::fetch_rows(tile, rows);

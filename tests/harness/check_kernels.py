@@ -330,7 +330,7 @@ def main():
         names_chosen = names
     if arguments.representative or arguments.self_test:
         plans = [reference.load_plan(arguments.plans / f"{name}.json") for name in names_chosen]
-        names_chosen = representative(plans, arguments.representative or 12)
+        names_chosen = representative(plans, arguments.representative or 9)
     if arguments.self_test:
         failures = self_test.run(Library(arguments.library), arguments.plans, names_chosen, arguments.seed)
         print("\n".join(failures))

@@ -282,17 +282,17 @@ struct Star2d {
     return sums;
   }
 
-  /// Eight neighbouring results of a lane, in its first or second row.
-  SPIDER_DEVICE static Vector round_row(const UnitSums& sums, int half) {
-    Vector results;
+  /// One of a lane's eight neighbouring results in its first or second row.
+  SPIDER_DEVICE static float result_of(const UnitSums& sums, int half, int neighbour) {
+    return scale_sum<Stencil>(sums.comb[neighbour % combs].value[2 * half + neighbour / combs]);
+  }
+  /// The eight of them, given by their places, rounded.
+  template <class Result>
+  SPIDER_DEVICE static Vector round_row(const Result& result) {
+    Vector row;
     SPIDER_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const int value = 2 * half + i / 2;
-      const int comb = 2 * (i % 2);
-      results.word[i] = Storage::pack_pair(scale_sum<Stencil>(sums.comb[comb].value[value]),
-                                           scale_sum<Stencil>(sums.comb[comb + 1].value[value]));
-    }
-    return results;
+    for (int i = 0; i < 4; ++i) row.word[i] = Storage::pack_pair(result(2 * i), result(2 * i + 1));
+    return row;
   }
 
   /// The update of a lane's eight neighbours in a row, of a stencil that has one.
@@ -333,15 +333,10 @@ struct Star2d {
       }
       OutputSums<Points, vector_elements> numbers;
       SPIDER_UNROLL
-      for (int i = 0; i < vector_elements; ++i)
-        numbers[0][i] = scale_sum<Stencil>(sums.comb[i % combs].value[2 * half + i / combs]);
+      for (int i = 0; i < vector_elements; ++i) numbers[0][i] = result_of(sums, half, i);
       inputs.update(*tile.sweep, first, numbers);
       device::sync_warp();
-      Vector results;
-      SPIDER_UNROLL
-      for (int i = 0; i < 4; ++i)
-        results.word[i] = Storage::pack_pair(numbers[0][2 * i], numbers[0][2 * i + 1]);
-      return results;
+      return round_row([&](int neighbour) { return numbers[0][neighbour]; });
     }
   };
 
@@ -410,7 +405,7 @@ struct Star2d {
             if constexpr (HasUpdate<Stencil>::value) {
               results = updates[i][half].apply(tile, sums, half);
             } else {
-              results = round_row(sums, half);
+              results = round_row([&](int neighbour) { return result_of(sums, half, neighbour); });
             }
             if constexpr (clips) {
               store_clipped(tile, y + unit_rows / 2 * half, x + unit * unit_columns, results);

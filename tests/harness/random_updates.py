@@ -251,7 +251,6 @@ def main():
         if said := explain(path):
             sys.exit(f"{path}: spider-gen exits 1\n{said}")
 
-
     def write(name, text, expected):
         path = arguments.folder / "specs" / f"{name}.yaml"
         path.write_text(text, encoding="utf-8")

@@ -28,12 +28,12 @@ for kernel in "$root"/generated/*.cu; do
 done
 ((compiled)) || { echo "no kernels in $root/generated" >&2; exit 1; }
 
-# shellcheck disable=SC2016  # the shell that xargs starts expands it
 for list in "$out"/*.list; do
   mapfile -t kernels <"$list"
   cat -- "${kernels[@]}" >"${list%.list}.cu"
 done
 # What takes nvcc longest begins first: planes in levels, then the most code.
+# shellcheck disable=SC2016  # the shell that xargs starts expands it
 { grep -l levels3d "$out"/*.cu; ls -S "$out"/*.cu; } | awk '!seen[$0]++' | xargs -P "$(nproc)" -n 1 bash -c '
   $compile -c "$0" -o "$0.o" && exit
   while read -r kernel; do

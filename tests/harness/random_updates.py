@@ -160,7 +160,7 @@ def make_stepped_spec(index, seed, attempt):
         reach = max(max(map(abs, at)) for at in offsets) if dimensions == 3 else 0
     steps = min(random_specs.choose_steps(rng, dimensions, offsets), rng.choice((3, 6, 9, 16)))
     if dimensions == 3:  # where fields, kept planes and sums take room
-        steps = min(steps, 3 if reach < 2 else 2)
+        steps = min(steps, 3 if reach < 2 and storage != "f64" else 2)
     rules = tuple(rule for rule in random_specs.RULES if rule != "antisymmetric")
     space = Space(dimensions, storage, rules, LIMITS[dimensions])
     faces, boundary = random_specs.make_boundary(rng, space)

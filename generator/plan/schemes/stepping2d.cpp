@@ -22,6 +22,7 @@ constexpr int most_steps_of_warp = 8;
 constexpr int most_loop_instructions = 2000;
 constexpr int base_registers = 40;
 constexpr int base_registers_of_doubles = 24;
+constexpr int update_registers_of_doubles = 16;
 constexpr int face_registers = 12;
 constexpr int register_unit = 8;
 constexpr int most_block_shared_bytes = shared_per_multiprocessor - reserved_per_block;
@@ -196,11 +197,12 @@ bool fit(const spec::StencilSpec& spec, const Taps& taps, Stepping2d& scheme) {
       count_shared_bytes(scheme, spec.storage, ends_at(low) && ends_at(high), update.fields > 0);
   const int rows = 2 * taps.radius_y * scheme.steps;
   const int beside = scheme.form == Form::window ? 2 * taps.radius_x * rows : 0;
-  scheme.estimated_registers = (spec.storage == spec::Storage::f64
-                                    ? 2 * ((rows + 1) * scheme.columns + beside) + base_registers_of_doubles
-                                    : (rows + 2) * scheme.columns + beside + base_registers) +
-                               (ends_at_any(spec) ? face_registers : 0) +
-                               update_registers(spec, update, scheme);
+  scheme.estimated_registers =
+      (spec.storage == spec::Storage::f64
+           ? 2 * ((rows + (spec.update ? 2 : 1)) * scheme.columns + beside) + base_registers_of_doubles +
+                 (spec.update ? update_registers_of_doubles : 0)
+           : (rows + 2) * scheme.columns + beside + base_registers) +
+      (ends_at_any(spec) ? face_registers : 0) + update_registers(spec, update, scheme);
   const int of_form = spec.storage == spec::Storage::f64 ? form_registers(spec.storage, scheme) : 0;
   const int registers =
       round_up(std::min(scheme.estimated_registers + of_form, largest_register_count), register_unit);

@@ -147,7 +147,7 @@ struct Stepping1d {
 
   SPIDER_DEVICE static void load_points(const Arguments& f, const Strip& s, Points& points) {
     if constexpr (point_fields > 0) {
-      constexpr AxisRules of_field = Stencil::column_rules();
+      constexpr auto of_field = Stencil::column_rules();
       constexpr typename Stencil::FurtherFields fields{};
       const std::int64_t x = s.x0 + device::lane_index() * columns;
       SPIDER_UNROLL

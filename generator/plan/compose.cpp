@@ -71,4 +71,14 @@ bool commutes(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
   return false;
 }
 
+Rims rims_of(const spec::StencilSpec& spec, const Operator& op) {
+  Rims rims{};
+  for (const int axis : {spec::axis_y, spec::axis_x}) {
+    auto& [low, high] = rims[axis - spec::axis_y];
+    if (!commutes(spec, spec.boundary[axis].low, axis)) low = op.reach_low[axis];
+    if (!commutes(spec, spec.boundary[axis].high, axis)) high = op.reach_high[axis];
+  }
+  return rims;
+}
+
 }  // namespace spidergen::plan

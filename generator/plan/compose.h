@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+
 #include "plan/problem.h"
 
 namespace spidergen::plan {
@@ -16,5 +18,10 @@ namespace spidergen::plan {
 /// that turn it round, and where taps reach one cell `nearest`, which then is `reflect`, and a constant 0,
 /// which is `antisymmetric`. Of one step all do.
 [[nodiscard]] bool commutes(const spec::StencilSpec& spec, const spec::Face& face, int axis);
+
+/// Cells along y and x at the low and the high face that all steps of a sweep reach a face from which does
+/// not commute; 0 where it does, or is not reached.
+using Rims = std::array<std::array<int, 2>, 2>;
+[[nodiscard]] Rims rims_of(const spec::StencilSpec& spec, const Operator& op);
 
 }  // namespace spidergen::plan

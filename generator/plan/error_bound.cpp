@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <variant>
 #include <vector>
 
 namespace spidergen::plan {
@@ -128,7 +129,7 @@ ErrorBound bound_steps(const spec::StencilSpec& spec, const KernelPlan& plan) {
   constexpr double factors = 5;
   constexpr double at_faces = 16;
   const double steps = spec.update ? 1 : plan.op.steps;
-  const double roundings = most_taps_of_a_sum(spec, plan.weights) + shared_sums + factors + at_faces;
+  const double roundings = static_cast<double>(plan.weights.taps.size()) + shared_sums + factors + at_faces;
   const bool is_half = spec::is_half(spec.storage) && !spec.update;
   const double growth = std::pow(std::max(1.0, sum_of_magnitudes(plan.weights)), steps);
   ErrorBound bound;
@@ -159,10 +160,26 @@ ErrorBound bound_low_rank(const KernelPlan& plan) {
   return bound;
 }
 
+/// Of a cell that two passes compute, or all steps in turn: the larger of each term. What steps add is a part
+/// of what they make of magnitudes, and so at most of the largest.
+ErrorBound bound_both(const ErrorBound& passes, const ErrorBound& steps, const KernelPlan& plan) {
+  const double magnitude = sum_of_magnitudes(plan.weights);
+  const double growth = std::pow(std::max(1.0, magnitude), plan.op.steps);
+  ErrorBound both = passes;
+  both.result = std::max(passes.result, steps.result);
+  both.neighbourhood = std::max(passes.neighbourhood, steps.sum * growth / magnitude);
+  both.absolute = std::max(passes.absolute, steps.absolute);
+  return both;
+}
+
 }  // namespace
 
 ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan) {
-  if (plan.contraction.is_low_rank()) return bound_low_rank(plan);
+  if (plan.contraction.is_low_rank()) {
+    const auto* scheme = std::get_if<Lowrank2d>(&plan.scheme);
+    const ErrorBound bound = bound_low_rank(plan);
+    return scheme != nullptr && scheme->rim_steps ? bound_both(bound, bound_steps(spec, plan), plan) : bound;
+  }
   if (plan.op.steps > 1) return bound_steps(spec, plan);
   if (spec.storage == spec::Storage::f64) return bound_doubles(spec, plan);
   if (plan.engine == Engine::cuda) return bound_cores(spec, plan);

@@ -184,18 +184,6 @@ double value_of(const List& list, int index) {
   return index < 0 || index >= static_cast<int>(list.size()) ? 0 : list[index];
 }
 
-std::string face_objection(const spec::StencilSpec& spec) {
-  for (const int axis : {spec::axis_y, spec::axis_x}) {
-    for (const spec::Face* face : {&spec.boundary[axis].low, &spec.boundary[axis].high}) {
-      if (!commutes(spec, *face, axis)) {
-        return fmt::format("'{}' along {} acts at every step, which steps taken at once do not see",
-                           spec::rule_name(face->rule), spec::axis_letters[axis]);
-      }
-    }
-  }
-  return "";
-}
-
 /// One term of an operand, or more where the weights of a single step are to keep their digits.
 int most_terms(const spec::StencilSpec& spec) {
   switch (spec.weights) {
@@ -225,8 +213,6 @@ LowRankOffer find_low_rank(const Problem& problem) {
   const spec::StencilSpec& spec = problem.spec;
   const Operator& op = problem.op;
   LowRankOffer offer;
-  if (op.steps > 1) offer.objection = face_objection(spec);
-  if (!offer.objection.empty()) return offer;
   const OperandType type = spec.storage == spec::Storage::f16 ? OperandType::f16 : OperandType::bf16;
   const Matrix weights = compose_taps(op);
   const double tolerance = tolerance_of(spec, op.steps);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "src/fields.h"
 #include "violation.h"
@@ -67,10 +68,19 @@ std::uintptr_t first_of_box(const Box& box, const void* field, const std::int64_
   return reinterpret_cast<std::uintptr_t>(field) + static_cast<std::uintptr_t>(cells * element_bytes);
 }
 
-/// Does the launch cover the whole interior?
-bool is_whole(const SweepArguments& arguments) {
-  return std::equal(std::begin(arguments.extent), std::end(arguments.extent),
-                    std::begin(arguments.box.extent));
+/// Those of a launch of several that have blocks.
+std::vector<Box> boxes_of(const BoxesArguments& arguments) {
+  std::vector<Box> boxes;
+  std::int32_t end = 0;
+  for (const CutBox& cut : arguments.boxes) {
+    if (cut.end_block > end) boxes.push_back(cut.box);
+    end = cut.end_block;
+  }
+  return boxes;
+}
+
+bool holds(const Box& box, int axis, std::int64_t place) {
+  return place >= box.offset[axis] && place < box.offset[axis] + box.extent[axis];
 }
 
 /// Sorts, and joins what overlaps or touches.
@@ -107,10 +117,17 @@ bool is_within(const std::optional<Bytes>& memory, const void* cell, int bytes) 
 }  // namespace
 
 FieldAccess::FieldAccess(const spider_kernel& kernel, const SweepArguments& arguments)
+    : FieldAccess(kernel, arguments, {arguments.box}) {}
+
+FieldAccess::FieldAccess(const spider_kernel& kernel, const BoxesArguments& arguments)
+    : FieldAccess(kernel, arguments, boxes_of(arguments)) {}
+
+FieldAccess::FieldAccess(const spider_kernel& kernel, const SweepArguments& arguments, std::vector<Box> boxes)
     : faces_(kernel.faces),
       dimensions_(kernel.info.dimensions),
       element_bytes_(static_cast<int>(spider::bytes_of(kernel.info.storage))),
       arguments_(arguments),
+      boxes_(std::move(boxes)),
       input_memory_(allocation_around(
           first_of_box(arguments.box, arguments.input, arguments.input_stride, element_bytes_))),
       written_(static_cast<std::size_t>(arguments.box.extent[0] * arguments.box.extent[1] *
@@ -147,10 +164,10 @@ void FieldAccess::add_further(const spider_kernel& kernel, const UpdateArguments
   }
 }
 
-FieldAccess::Columns FieldAccess::columns_of(const TapRow& taps) const {
+FieldAccess::Columns FieldAccess::columns_of(const TapRow& taps, const Box& box) const {
   const std::int64_t extent = arguments_.extent[2];
-  const std::int64_t first = arguments_.box.offset[2] + taps.low;
-  const std::int64_t last = arguments_.box.offset[2] + arguments_.box.extent[2] - 1 + taps.high;
+  const std::int64_t first = box.offset[2] + taps.low;
+  const std::int64_t last = box.offset[2] + box.extent[2] - 1 + taps.high;
   Columns columns;
   if (std::max<std::int64_t>(first, 0) <= std::min(last, extent - 1)) {
     columns.push_back({std::max<std::int64_t>(first, 0), std::min(last, extent - 1)});
@@ -165,18 +182,32 @@ FieldAccess::Columns FieldAccess::columns_of(const TapRow& taps) const {
 }
 
 void FieldAccess::add_tap_row(const TapRow& taps, const std::int64_t (&stride)[2], Ranges& readable) const {
-  const Columns columns = columns_of(taps);
-  const Box& box = arguments_.box;
-  for (std::int64_t z = 0; z < box.extent[0]; ++z) {
-    const auto plane = map_index(faces_[0], box.offset[0] + z + taps.dz, arguments_.extent[0]);
-    if (!plane) continue;
-    for (std::int64_t y = 0; y < box.extent[1]; ++y) {
-      const auto row = map_index(faces_[1], box.offset[1] + y + taps.dy, arguments_.extent[1]);
-      if (!row) continue;
-      const std::int64_t first = *plane * stride[0] + *row * stride[1];
-      for (const Range& range : columns) readable.push_back({first + range.first, first + range.last});
+  for (const Box& box : boxes_) {
+    const Columns columns = columns_of(taps, box);
+    for (std::int64_t z = 0; z < box.extent[0]; ++z) {
+      const auto plane = map_index(faces_[0], box.offset[0] + z + taps.dz, arguments_.extent[0]);
+      if (!plane) continue;
+      for (std::int64_t y = 0; y < box.extent[1]; ++y) {
+        const auto row = map_index(faces_[1], box.offset[1] + y + taps.dy, arguments_.extent[1]);
+        if (!row) continue;
+        const std::int64_t first = *plane * stride[0] + *row * stride[1];
+        for (const Range& range : columns) readable.push_back({first + range.first, first + range.last});
+      }
     }
   }
+}
+
+/// Does one box cover the whole interior?
+bool FieldAccess::is_whole() const {
+  return boxes_.size() == 1 && std::equal(std::begin(arguments_.extent), std::end(arguments_.extent),
+                                          std::begin(boxes_.front().extent));
+}
+
+/// Is it the launch's to write?
+bool FieldAccess::is_wanted(const Cell& at) const {
+  return std::any_of(boxes_.begin(), boxes_.end(), [&](const Box& box) {
+    return holds(box, 0, at.z) && holds(box, 1, at.y) && holds(box, 2, at.x);
+  });
 }
 
 /// The cells that keep rows and planes apart in memory: the whole field, or the box where the field is a part
@@ -226,9 +257,8 @@ void FieldAccess::check_input(const void* cell, int count, const char* verb) con
                     ", outside the field's memory: it was allocated without the halo that this kernel reads");
   }
   const std::int64_t culprit = std::max(first, readable_to + 1);
-  throw Violation(
-      std::string(verb) + " input cell " + name(cell_at(culprit, arguments_.input_stride)) +
-      (is_whole(arguments_) ? ", outside the field and its halo" : ", outside the box and its reach"));
+  throw Violation(std::string(verb) + " input cell " + name(cell_at(culprit, arguments_.input_stride)) +
+                  (is_whole() ? ", outside the field and its halo" : ", outside the box and its reach"));
 }
 
 std::optional<std::size_t> FieldAccess::place_in_box(const Cell& at) const {
@@ -281,9 +311,8 @@ void FieldAccess::note_output(const void* cell, int count) {
   for (std::int64_t offset = first; offset < first + count; ++offset) {
     const Cell at = cell_at(offset, stride);
     const std::optional<std::size_t> place = place_in_box(at);
-    if (!place) {
-      throw Violation("writes output cell " + name(at) + ", outside the " +
-                      (is_whole(arguments_) ? "field" : "box"));
+    if (!place || !is_wanted(at)) {
+      throw Violation("writes output cell " + name(at) + ", outside the " + (is_whole() ? "field" : "box"));
     }
     if (written_[*place].exchange(1, std::memory_order_relaxed) != 0) {
       throw Violation("writes output cell " + name(at) + " a second time");
@@ -292,19 +321,22 @@ void FieldAccess::note_output(const void* cell, int count) {
 }
 
 std::optional<std::string> FieldAccess::missing_output() const {
+  const Box& box = arguments_.box;
+  std::int64_t wanted = 0;
   std::int64_t missing = 0;
-  std::int64_t first = 0;
+  Cell first{};
   for (std::size_t i = 0; i < written_.size(); ++i) {
-    if (written_[i].load(std::memory_order_relaxed) == 0 && missing++ == 0)
-      first = static_cast<std::int64_t>(i);
+    const auto place = static_cast<std::int64_t>(i);
+    const Cell cell{box.offset[0] + place / box.extent[2] / box.extent[1],
+                    box.offset[1] + place / box.extent[2] % box.extent[1],
+                    box.offset[2] + place % box.extent[2]};
+    if (!is_wanted(cell)) continue;
+    ++wanted;
+    if (written_[i].load(std::memory_order_relaxed) == 0 && missing++ == 0) first = cell;
   }
   if (missing == 0) return std::nullopt;
-  const Box& box = arguments_.box;
-  const Cell cell{box.offset[0] + first / box.extent[2] / box.extent[1],
-                  box.offset[1] + first / box.extent[2] % box.extent[1],
-                  box.offset[2] + first % box.extent[2]};
-  return "output cell " + name(cell) + " was never written (" + std::to_string(missing) + " of " +
-         std::to_string(written_.size()) + " cells were not)";
+  return "output cell " + name(first) + " was never written (" + std::to_string(missing) + " of " +
+         std::to_string(wanted) + " cells were not)";
 }
 
 }  // namespace spider::emulator

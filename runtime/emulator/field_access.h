@@ -14,14 +14,16 @@
 
 namespace spider::emulator {
 
-/// Which cells of a launch's fields a kernel may touch. Of the input: the launch's box, and what the tap rows
-/// reach from it, wherever the faces' rules take that from, inside the memory that spider_allocate gave. Of
-/// the output: the box, each cell exactly once. Of fields that an update reads: the box, and where it is
-/// written in place no cell after that; where a sweep has several steps, what all but the first reach. Every
-/// broken rule is a Violation that names the cell. One object serves all threads of a launch.
+/// Which cells of a launch's fields a kernel may touch. Of the input: the launch's boxes, and what the tap
+/// rows reach from them, wherever the faces' rules take that from, inside the memory that spider_allocate
+/// gave. Of the output: the boxes, each cell exactly once. Of fields that an update reads: the box, and where
+/// it is written in place no cell after that; where a sweep has several steps, what all but the first reach.
+/// Every broken rule is a Violation that names the cell. One object serves all threads of a launch.
 class FieldAccess {
  public:
   FieldAccess(const spider_kernel& kernel, const SweepArguments& arguments);
+  /// Of a launch of several boxes.
+  FieldAccess(const spider_kernel& kernel, const BoxesArguments& arguments);
 
   /// `count` neighbouring cells from `cell` are about to be read; `verb` begins the message ("reads").
   void check_input(const void* cell, int count, const char* verb) const;
@@ -52,8 +54,12 @@ class FieldAccess {
   /// Offsets from the first interior element; ascending, disjoint, not adjacent.
   using Ranges = std::vector<Range>;
 
-  [[nodiscard]] Columns columns_of(const TapRow& taps) const;
+  FieldAccess(const spider_kernel& kernel, const SweepArguments& arguments, std::vector<Box> boxes);
+
+  [[nodiscard]] Columns columns_of(const TapRow& taps, const Box& box) const;
   void add_tap_row(const TapRow& taps, const std::int64_t (&stride)[2], Ranges& readable) const;
+  [[nodiscard]] bool is_whole() const;
+  [[nodiscard]] bool is_wanted(const Cell& at) const;
   /// A further field as an update reads it.
   struct Further {
     FurtherField field;
@@ -75,6 +81,7 @@ class FieldAccess {
   int dimensions_;
   int element_bytes_;
   SweepArguments arguments_;
+  std::vector<Box> boxes_;  // of the launch, within arguments_.box
   std::vector<Further> further_;
   std::optional<Bytes> input_memory_;  // where it is known
   Ranges readable_;

@@ -96,7 +96,9 @@ Settings read_settings() {
 std::optional<std::string> run_launch(const spider_kernel& kernel, const SweepForm& form,
                                       const SweepArguments& arguments, std::int64_t blocks,
                                       const Settings& settings) {
-  FieldAccess fields(kernel, arguments);
+  FieldAccess fields = form.sweep.boxes == nullptr
+                           ? FieldAccess(kernel, arguments)
+                           : FieldAccess(kernel, static_cast<const BoxesArguments&>(arguments));
   const Launch launch{form, arguments, fields, settings.seed, settings.products_at_once};
   Progress progress(blocks);
   {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -25,11 +26,12 @@ std::string& last_error() {
   return text;
 }
 
-static_assert(sizeof(spider_kernel) == 968, "another layout must have another size, or another SPIDER_ABI");
+static_assert(sizeof(spider_kernel) == 1112, "another layout must have another size, or another SPIDER_ABI");
 // check_kernel compares sizes only: members that change places within them need another SPIDER_ABI.
 static_assert(sizeof(spider::SweepArguments) == 208 && offsetof(spider::SweepArguments, box) == 72 &&
                   offsetof(spider::SweepArguments, grid) == 120 &&
-                  offsetof(spider::SweepArguments, aligned_input) == 200,
+                  offsetof(spider::SweepArguments, aligned_input) == 200 &&
+                  sizeof(spider::BoxesArguments) == 560,
               "another layout must have another size, or another SPIDER_ABI");
 
 spider::Box whole_interior(const spider_field& field) {
@@ -182,9 +184,18 @@ struct ReadySweep {
   spider::UpdateArguments arguments;  ///< of kernels without an update the base alone counts
   std::int64_t blocks;
   bool early;
+  // What the form behind that one computes, in any order with it: both read the input alone, and write other
+  // cells.
+  spider::BoxesArguments rims;
+  std::int64_t rim_blocks;
 
   [[nodiscard]] Outcome launch(const spider_kernel& kernel, void* stream) const {
-    return spider::backend::launch(kernel, {*form, blocks, early, stream}, arguments, in, out);
+    if (blocks > 0) {
+      Outcome launched = spider::backend::launch(kernel, {*form, blocks, early, stream}, arguments, in, out);
+      if (launched.status != SPIDER_OK) return launched;
+    }
+    if (rim_blocks == 0) return {};
+    return spider::backend::launch(kernel, {*(form + 1), rim_blocks, false, stream}, rims, in, out);
   }
 };
 
@@ -202,12 +213,15 @@ ReadySweep make_ready(const spider_kernel& kernel, const Given& given, const spi
   spider::UpdateArguments arguments{};
   if (kernel.forms[0].sweep.update != nullptr)
     aligned.out = add_update(kernel, given, placed, place, arguments) && aligned.out;
-  const auto [chosen, launch] = spider::choose_form(kernel, points, aligned.in && aligned.out, residencies,
-                                                    steps, whole_interior(placed.in));
+  const auto [chosen, launch, of_form, rims] = spider::choose_form(
+      kernel, points, aligned.in && aligned.out, residencies, steps, whole_interior(placed.in));
   static_cast<spider::SweepArguments&>(arguments) =
-      make_arguments(placed.in, placed.out, aligned, points, launch.grid);
+      make_arguments(placed.in, placed.out, aligned, of_form, launch.grid);
+  spider::BoxesArguments of_rims{make_arguments(placed.in, placed.out, aligned, points, {}), {}};
+  std::copy(std::begin(rims.boxes), std::end(rims.boxes), std::begin(of_rims.boxes));
   return {placed.in, placed.out,    &kernel.forms[chosen],
-          arguments, launch.blocks, residencies.at(chosen).starts_early};
+          arguments, launch.blocks, residencies.at(chosen).starts_early,
+          of_rims,   rims.blocks};
 }
 
 /// Advances `box`, or the whole interior where it is null, by so many time steps in one sweep; 0 stands for

@@ -49,9 +49,9 @@ struct Start {
 /// it cannot.
 [[nodiscard]] Outcome check_memory(const void* memory, const char* name);
 
-/// Starts one sweep; the arguments are UpdateArguments where the form's function wants them. `input` and
-/// `output` are those of the arguments, with all three extents, for back ends
-/// that check what the kernel touches.
+/// Starts one sweep; the arguments are UpdateArguments or BoxesArguments where the form's function wants
+/// them. `input` and `output` are those of the arguments, with all three extents, for back ends that check
+/// what the kernel touches.
 [[nodiscard]] Outcome launch(const spider_kernel& kernel, const Start& start, const SweepArguments& arguments,
                              const spider_field& input, const spider_field& output);
 

@@ -121,6 +121,7 @@ Outcome check_device(const spider_kernel& kernel, int device, Residency& residen
 }
 
 const void* function_of(const SweepForm& form) {
+  if (form.sweep.boxes != nullptr) return reinterpret_cast<const void*>(form.sweep.boxes);
   if (form.sweep.update != nullptr) return reinterpret_cast<const void*>(form.sweep.update);
   return reinterpret_cast<const void*>(form.sweep.plain);
 }
@@ -304,10 +305,9 @@ Outcome launch(const spider_kernel& kernel, const Start& start, const SweepArgum
     return {SPIDER_ERROR_EXTENT, "the field needs more blocks than one launch can have"};
   }
   const Tiling& tiling = start.form.tiling;
-  // CUDA copies as many bytes as the function takes, and writes none.
-  void* parameters[] = {start.form.sweep.update != nullptr
-                            ? const_cast<UpdateArguments*>(static_cast<const UpdateArguments*>(&arguments))
-                            : const_cast<SweepArguments*>(&arguments)};
+  // CUDA copies as many bytes as the function takes, which may be those of a type derived from this one, and
+  // writes none.
+  void* parameters[] = {const_cast<SweepArguments*>(&arguments)};
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <limits>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 namespace spider {
 namespace {
@@ -229,41 +231,92 @@ Launch cut_walks(OverlappingGrid grid, const Tiling& tiling, std::int64_t rows, 
   return {{{}, {}, grid}, outer_walks + inner_walks};
 }
 
-/// The shortest walks whose blocks fill one wave of the device or some: of two numbers as good the first.
-Launch choose_overlapping(const Tiling& tiling, const Box& box, const backend::Residency& residency,
-                          const Box& field) {
-  OverlappingGrid grid{};
-  grid.columns = cut_axis(tiling, box.offset[2], box.offset[2] + box.extent[2], field.extent[2]);
-  const std::int64_t rows = box.extent[1];
+/// A box of overlapping strips, and how many rows less its first and its last walk have.
+struct OverlappingBox {
+  OverlappingGrid grid;  ///< not yet cut into walks
+  std::int64_t rows;
+  std::int64_t low_fewer, high_fewer;
+
+  OverlappingBox(const Tiling& tiling, const Box& box, const Box& field)
+      : grid{cut_axis(tiling, box.offset[2], box.offset[2] + box.extent[2], field.extent[2]), 0, 0, 0, 0},
+        rows(box.extent[1]),
+        low_fewer(box.offset[1] == 0 ? tiling.low_face_steps : 0),
+        high_fewer(box.offset[1] + rows == field.extent[1] ? tiling.high_face_steps : 0) {}
+
+  /// In a single wave nothing evens out that walks at faces take longer.
+  [[nodiscard]] Launch cut(const Tiling& tiling, std::int64_t rows_per_walk, std::int64_t waves) const {
+    OverlappingGrid cut = grid;
+    cut.first_fewer = static_cast<std::int32_t>(waves == 1 ? low_fewer : 0);
+    return cut_walks(cut, tiling, rows, rows_per_walk, waves == 1 ? low_fewer + high_fewer : 0);
+  }
+};
+
+/// The shortest walks whose blocks, of all boxes, fill one wave of the device or some: of two numbers as good
+/// the first.
+std::vector<Launch> choose_overlapping(const Tiling& tiling, const std::vector<Box>& boxes,
+                                       const backend::Residency& residency, const Box& field) {
+  std::vector<OverlappingBox> all;
+  std::int64_t most_rows = 0;
+  std::int64_t most_fewer = 0;
+  for (const Box& box : boxes) {
+    const OverlappingBox& last = all.emplace_back(tiling, box, field);
+    most_rows = std::max(most_rows, last.rows);
+    most_fewer = std::max(most_fewer, last.low_fewer + last.high_fewer);
+  }
+  const auto cut_all = [&](std::int64_t rows_per_walk, std::int64_t waves) {
+    std::vector<Launch> launches;
+    for (const OverlappingBox& box : all) launches.push_back(box.cut(tiling, rows_per_walk, waves));
+    return launches;
+  };
+  const auto count_blocks = [](const std::vector<Launch>& launches) {
+    std::int64_t blocks = 0;
+    for (const Launch& launch : launches) blocks += launch.blocks;
+    return blocks;
+  };
   const std::int64_t resident = std::max<std::int64_t>(
       1, std::int64_t{residency.multiprocessors} * residency.blocks_per_multiprocessor);
-  const std::int64_t low = box.offset[1] == 0 ? tiling.low_face_steps : 0;
-  const std::int64_t high = box.offset[1] + rows == field.extent[1] ? tiling.high_face_steps : 0;
-  Launch best{};
+  std::vector<Launch> best;
   std::int64_t best_steps = 0;
   for (std::int64_t waves = 1; waves <= 3; ++waves) {
-    // In a single wave nothing evens out that walks at faces take longer.
-    const std::int64_t fewer = waves == 1 ? low + high : 0;
-    grid.first_fewer = static_cast<std::int32_t>(waves == 1 ? low : 0);
-    std::int64_t shortest = std::min<std::int64_t>(rows, least_rows);
-    std::int64_t longest = rows + fewer;
+    std::int64_t shortest = std::min<std::int64_t>(most_rows, least_rows);
+    std::int64_t longest = most_rows + (waves == 1 ? most_fewer : 0);
     while (shortest < longest) {
       const std::int64_t middle = shortest + (longest - shortest) / 2;
-      if (cut_walks(grid, tiling, rows, middle, fewer).blocks <= waves * resident) {
+      if (count_blocks(cut_all(middle, waves)) <= waves * resident) {
         longest = middle;
       } else {
         shortest = middle + 1;
       }
     }
-    const Launch launch = cut_walks(grid, tiling, rows, shortest, fewer);
+    std::vector<Launch> launches = cut_all(shortest, waves);
     const std::int64_t steps =
-        divide_up(launch.blocks, resident) * (shortest + tiling.lead_steps + start_steps);
+        divide_up(count_blocks(launches), resident) * (shortest + tiling.lead_steps + start_steps);
     if (best_steps == 0 || steps < best_steps) {
-      best = launch;
+      best = std::move(launches);
       best_steps = steps;
     }
   }
   return best;
+}
+
+bool has_points(const Box& box) {
+  return box.extent[0] > 0 && box.extent[1] > 0 && box.extent[2] > 0;
+}
+
+/// A box cut for a form that has rims, the form behind it beside that.
+FormLaunch choose_with_rims(const spider_kernel& kernel, const Box& box,
+                            const backend::Residencies& residencies, std::size_t i, const Box& field) {
+  const SweepForm& form = kernel.forms[i];
+  const SweepForm& of_rims = kernel.forms[i + 1];
+  FormLaunch chosen{i, {}, {}, {}};
+  // A device without the shared memory for this form has the other one alone.
+  if (residencies.at(i).blocks_per_multiprocessor > 0)
+    chosen.box = inside_rims(form, box, field, of_rims.tiling.anchor);
+  if (has_points(chosen.box))
+    chosen.launch = choose_blocks(form.tiling, chosen.box, residencies.at(i), field);
+  const std::vector<Box> rims = boxes_beside(box, chosen.box);
+  if (!rims.empty()) chosen.rims = choose_blocks_of(of_rims.tiling, rims, residencies.at(i + 1), field);
+  return chosen;
 }
 
 }  // namespace
@@ -279,9 +332,68 @@ Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Reside
     case TilingKind::tiles:
       return choose_volume(tiling, box, residency);
     case TilingKind::overlapping:
-      return choose_overlapping(tiling, box, residency, field);
+      return choose_overlapping(tiling, {box}, residency, field).front();
   }
   throw std::logic_error("a kind of tiling that this runtime does not know");
+}
+
+BoxesLaunch choose_blocks_of(const Tiling& tiling, const std::vector<Box>& boxes,
+                             const backend::Residency& residency, const Box& field) {
+  const std::vector<Launch> launches = choose_overlapping(tiling, boxes, residency, field);
+  BoxesLaunch all{};
+  for (std::size_t i = 0; i < most_boxes; ++i) {
+    CutBox& cut = all.boxes[i];
+    if (i < boxes.size()) {
+      cut.box = boxes.at(i);
+      cut.grid = launches.at(i).grid.overlapping;
+      all.blocks += launches.at(i).blocks;
+    }
+    cut.end_block = static_cast<std::int32_t>(std::min(all.blocks, largest_walk_count));
+  }
+  return all;
+}
+
+bool has_rims(const SweepForm& form) {
+  return form.rim[0][0] > 0 || form.rim[0][1] > 0 || form.rim[1][0] > 0 || form.rim[1][1] > 0;
+}
+
+Box inside_rims(const SweepForm& form, const Box& box, const Box& field, std::int64_t vector) {
+  Box inside = box;
+  for (const int axis : {1, 2}) {
+    const auto [low, high] = form.rim[axis - 1];
+    const std::int64_t unit = axis == 2 ? vector : 1;
+    const std::int64_t extent = field.extent[axis];
+    const std::int64_t begin = divide_up(low, unit) * unit;
+    const std::int64_t end = high == 0 ? extent : (extent - high) / unit * unit;
+    if (extent < high || end - begin < std::max(low, high)) return {};
+    const std::int64_t first = std::max(begin, box.offset[axis]);
+    const std::int64_t behind = std::min(end, box.offset[axis] + box.extent[axis]);
+    if (first >= behind) return {};
+    inside.offset[axis] = first;
+    inside.extent[axis] = behind - first;
+  }
+  return inside;
+}
+
+std::vector<Box> boxes_beside(const Box& box, const Box& inside) {
+  if (!has_points(inside)) return {box};
+  std::vector<Box> beside;
+  Box left = box;  // what is not yet taken apart
+  for (const int axis : {1, 2}) {
+    const std::int64_t begin = inside.offset[axis];
+    const std::int64_t end = begin + inside.extent[axis];
+    const auto add = [&](std::int64_t first, std::int64_t behind) {
+      if (first >= behind) return;
+      Box& part = beside.emplace_back(left);
+      part.offset[axis] = first;
+      part.extent[axis] = behind - first;
+    };
+    add(box.offset[axis], begin);
+    add(end, box.offset[axis] + box.extent[axis]);
+    left.offset[axis] = begin;
+    left.extent[axis] = end - begin;
+  }
+  return beside;
 }
 
 bool is_last_form(const spider_kernel& kernel, std::int32_t i) {
@@ -294,13 +406,14 @@ FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_ar
   for (std::size_t i = 0; i < count; ++i) {
     const SweepForm& form = kernel.forms[i];
     if (form.steps != steps) continue;
+    if (has_rims(form)) return choose_with_rims(kernel, box, residencies, i, field);
     const bool is_last = is_last_form(kernel, static_cast<std::int32_t>(i));
     const backend::Residency& residency = residencies.at(i);
     if (residency.blocks_per_multiprocessor == 0 && !is_last) continue;
     if (form.needs_aligned_rows && !rows_are_aligned && !is_last) continue;
     const Launch launch = choose_blocks(form.tiling, box, residency, field);
     if (is_last || launch.blocks >= std::int64_t{form.min_blocks_per_sm} * residency.multiprocessors)
-      return {i, launch};
+      return {i, launch, box, {}};
   }
   throw std::logic_error("a number of steps that the kernel has no form for");
 }

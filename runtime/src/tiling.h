@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "backend.h"
 
@@ -15,9 +16,17 @@ struct Launch {
   std::int64_t blocks;
 };
 
+/// The boxes of one launch.
+struct BoxesLaunch {
+  CutBox boxes[most_boxes];
+  std::int64_t blocks;
+};
+
 struct FormLaunch {
   std::size_t form;  ///< index into the kernel's forms
   Launch launch;
+  Box box;           ///< that it computes; without points where there are no blocks
+  BoxesLaunch rims;  ///< what the form behind it computes; without blocks where there is nothing
 };
 
 /// Cuts a box, by the kernel's TilingKind, such that the blocks fill whole waves of the device: every wave
@@ -27,11 +36,27 @@ struct FormLaunch {
 [[nodiscard]] Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Residency& residency,
                                    const Box& field = {});
 
+/// The same of up to most_boxes boxes in one launch of TilingKind::overlapping.
+[[nodiscard]] BoxesLaunch choose_blocks_of(const Tiling& tiling, const std::vector<Box>& boxes,
+                                           const backend::Residency& residency, const Box& field);
+
+/// Does a form leave rims of the field to the one behind it?
+[[nodiscard]] bool has_rims(const SweepForm& form);
+
+/// The cells of a box that a form computes which has rims; those along x begin and end at multiples of
+/// `vector`. Without points where the box lies in rims, or where the field has fewer cells between its rims
+/// than the wider of them has: then the rims that faces turn round would reach each other.
+[[nodiscard]] Box inside_rims(const SweepForm& form, const Box& box, const Box& field, std::int64_t vector);
+
+/// What of a box is beside `inside`, a box within it that may have no points: boxes that share no cell.
+[[nodiscard]] std::vector<Box> boxes_beside(const Box& box, const Box& inside);
+
 /// Is form i the last of those that advance as many time steps?
 [[nodiscard]] bool is_last_form(const spider_kernel& kernel, std::int32_t i);
 
 /// Cuts a box for the first of the kernel's forms of so many time steps that the device has the shared memory
-/// for, that takes such rows, and whose blocks are as many as it asks for; else for the last of them.
+/// for, that takes such rows, and whose blocks are as many as it asks for; else for the last of them. A form
+/// that has rims is the only one of its steps but for the one behind it.
 [[nodiscard]] FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_are_aligned,
                                      const backend::Residencies& residencies, std::int32_t steps = 1,
                                      const Box& field = {});

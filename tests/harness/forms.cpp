@@ -7,13 +7,14 @@
 #include <utility>
 
 /// The kernel with one form only, and that for any rows where the form needs aligned ones; NULL where it has
-/// no such form, counted from 0, for sweeps of its time steps. It lives for ever, since the runtime knows
-/// kernels by their addresses.
+/// no such form, counted from 0, for sweeps of its time steps, and where one form leaves rims to another. It
+/// lives for ever, since the runtime knows kernels by their addresses.
 extern "C" SPIDER_PUBLIC const spider_kernel* spider_test_form(const spider_kernel* kernel, int form) {
   static std::mutex mutex;
   static std::map<std::pair<const spider_kernel*, int>, std::unique_ptr<const spider_kernel>> made;
   if (form < 0 || form >= kernel->form_count || kernel->forms[form].steps != kernel->info.steps)
     return nullptr;
+  if (kernel->forms[1].sweep.boxes != nullptr) return nullptr;  // two that share a sweep, not two ways
   const std::lock_guard lock(mutex);
   std::unique_ptr<const spider_kernel>& single = made[{kernel, form}];
   if (single == nullptr) {

@@ -160,6 +160,34 @@ TEST(FieldAccess, OutsideTheBoxNothingIsWritten) {
       {"writes output cell (y = 0, x = 0), outside the box"});
 }
 
+/// Writes columns first .. end - 1 of row y.
+void write_row(const BoxesArguments& arguments, std::int64_t y, std::int64_t first, std::int64_t end) {
+  if (device::block_index() != 0 || device::lane_index() != 0) return;
+  for (std::int64_t x = first; x < end; ++x)
+    device::store_field(output_of(arguments) + y * arguments.output_stride[1] + x, std::uint16_t{0});
+}
+
+TEST(FieldAccess, OfSeveralBoxesEachIsWrittenOnce) {
+  LaunchCase launch_case = field_case({{0, 0, -1, 0}});
+  launch_case.boxes = {{{0, 0, 0}, {1, 1, 6}}, {{0, 3, 4}, {1, 1, 2}}};
+  expect_good(launch_boxes(
+      [](BoxesArguments a) {
+        write_row(a, 0, 0, 6);
+        write_row(a, 3, 4, 6);
+        (void)device::load_field(input_of(a) + 3 * a.input_stride[1] + 3);
+      },
+      launch_case));
+  expect_violation(launch_boxes([](BoxesArguments a) { write_row(a, 3, 4, 6); }, launch_case),
+                   {"output cell (y = 0, x = 0) was never written (6 of 8 cells were not)"});
+  expect_violation(launch_boxes([](BoxesArguments a) { write_row(a, 3, 3, 6); }, launch_case),
+                   {"writes output cell (y = 3, x = 3), outside the box"});
+  expect_violation(
+      launch_boxes(
+          [](BoxesArguments a) { (void)device::load_field(input_of(a) + 2 * a.input_stride[1] + 4); },
+          launch_case),
+      {"reads input cell (y = 2, x = 4), outside the box and its reach"});
+}
+
 TEST(FieldAccess, OneRowNeedsNoStride) {
   LaunchCase launch_case;
   launch_case.columns = 6;

@@ -56,11 +56,13 @@ struct LaunchCase {
   Face y_high{FaceRule::halo, 0};
   Face x_low{FaceRule::halo, 0};
   Face x_high{FaceRule::halo, 0};
-  Box box{};  ///< empty: the whole field
+  Box box{};               ///< empty: the whole field
+  std::vector<Box> boxes;  ///< of a launch of several, one block each
 };
 
 /// Launches `sweep` through the back end, with `input` and `output` of the case's extents.
-inline backend::Outcome launch(Sweep sweep, const LaunchCase& launch_case, Field& input, Field& output) {
+inline backend::Outcome launch_any(SweepFunction sweep, const LaunchCase& launch_case, Field& input,
+                                   Field& output) {
   spider_kernel kernel{};
   kernel.abi = SPIDER_ABI;
   kernel.size = sizeof kernel;
@@ -78,7 +80,12 @@ inline backend::Outcome launch(Sweep sweep, const LaunchCase& launch_case, Field
   kernel.faces[1][1] = launch_case.y_high;
   kernel.faces[2][0] = launch_case.x_low;
   kernel.faces[2][1] = launch_case.x_high;
-  SweepArguments arguments{};
+  BoxesArguments arguments{};
+  for (std::size_t i = 0; i < most_boxes; ++i) {
+    const std::size_t count = launch_case.boxes.size();
+    if (i < count) arguments.boxes[i].box = launch_case.boxes[i];
+    arguments.boxes[i].end_block = static_cast<std::int32_t>(std::min(i + 1, count));
+  }
   arguments.input = input.data();
   arguments.output = output.data();
   arguments.input_stride[1] = input.stride();
@@ -91,10 +98,20 @@ inline backend::Outcome launch(Sweep sweep, const LaunchCase& launch_case, Field
   return backend::launch(kernel, {kernel.forms[0], launch_case.blocks, false, nullptr}, arguments, in, out);
 }
 
-inline backend::Outcome launch(Sweep sweep, const LaunchCase& launch_case) {
+inline backend::Outcome launch_any(SweepFunction sweep, const LaunchCase& launch_case) {
   Field input(launch_case.rows, launch_case.columns, launch_case.stride);
   Field output(launch_case.rows, launch_case.columns, launch_case.stride);
-  return launch(sweep, launch_case, input, output);
+  return launch_any(sweep, launch_case, input, output);
+}
+
+inline backend::Outcome launch(Sweep sweep, const LaunchCase& launch_case, Field& input, Field& output) {
+  return launch_any(sweep, launch_case, input, output);
+}
+inline backend::Outcome launch(Sweep sweep, const LaunchCase& launch_case) {
+  return launch_any(sweep, launch_case);
+}
+inline backend::Outcome launch_boxes(BoxesSweep sweep, const LaunchCase& launch_case) {
+  return launch_any(sweep, launch_case);
 }
 
 /// Sets an environment variable for as long as it lives.

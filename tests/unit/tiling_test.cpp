@@ -489,5 +489,126 @@ TEST(OverlappingTiling, FormsOfFewerStepsAreTakenWhereTheyAreAskedFor) {
   EXPECT_THROW(static_cast<void>(choose_form(kernel, box, true, {}, 2, box)), std::logic_error);
 }
 
+/// Two forms of 8 steps: the first leaves rims to the other one.
+spider_kernel kernel_with_rims(const std::int32_t (&rims)[4]) {
+  spider_kernel kernel{};
+  kernel.form_count = 2;
+  kernel.forms[0].tiling = make_tiling(256, 64, 4, 2, 0);
+  kernel.forms[0].steps = kernel.forms[1].steps = 8;
+  kernel.forms[0] = with_rims(kernel.forms[0], rims);
+  Tiling& tiling = kernel.forms[1].tiling;
+  tiling.kind = TilingKind::overlapping;
+  tiling.tile_extent[2] = 256;
+  tiling.left_margin = tiling.right_margin = tiling.anchor = 8;
+  tiling.ends_at_low_face = tiling.ends_at_high_face = true;
+  tiling.whole_columns = 255;
+  tiling.lead_steps = 20;
+  tiling.low_face_steps = 10;
+  tiling.high_face_steps = 20;
+  return kernel;
+}
+
+/// Who computes each cell of a field of a box: 1 the form, 2 that of its rims, and 4 more that of rims, too.
+std::vector<std::vector<int>> count_owners(const FormLaunch& chosen, const Box& field) {
+  std::vector<std::vector<int>> owners(field.extent[1], std::vector<int>(field.extent[2], 0));
+  if (chosen.launch.blocks > 0) {
+    const auto& [z, first_row, first_column] = chosen.box.offset;
+    for (std::int64_t y = first_row; y < first_row + chosen.box.extent[1]; ++y) {
+      for (std::int64_t x = first_column; x < first_column + chosen.box.extent[2]; ++x)
+        owners.at(y).at(x) += 1;
+    }
+  }
+  for (std::int32_t block = 0; block < chosen.rims.blocks; ++block) {
+    std::size_t i = 0;
+    while (block >= chosen.rims.boxes[i].end_block) ++i;
+    const CutBox& cut = chosen.rims.boxes[i];
+    const auto axis = [&](int a) {
+      const auto begin = static_cast<std::int32_t>(cut.box.offset[a]);
+      return Span{begin, begin + static_cast<std::int32_t>(cut.box.extent[a])};
+    };
+    const std::int32_t first = i == 0 ? 0 : chosen.rims.boxes[i - 1].end_block;
+    const StripWalk walk = find_strip_walk(cut.grid, block - first, axis(1));
+    const Piece piece = find_piece(cut.grid.columns, walk.strip, axis(2), 256 - 16, 8);
+    for (std::int32_t y = walk.stored.begin; y < walk.stored.end; ++y) {
+      for (std::int32_t x = piece.stored.begin; x < piece.stored.end; ++x) {
+        int& owner = owners.at(y).at(x);
+        owner += owner == 0 ? 2 : 4;
+      }
+    }
+  }
+  return owners;
+}
+
+TEST(RimTiling, EveryCellHasTheFormOfItsPlaceInTheField) {
+  constexpr std::uint32_t seed = 5;
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  const auto between = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  backend::Residencies residencies;
+  residencies.fill({between(1, 132), between(1, 3), false});
+  int cut = 0;
+  for (int round = 0; round < 300; ++round) {
+    SCOPED_TRACE(round);
+    std::int32_t rims[4];
+    for (std::int32_t& rim : rims) rim = between(0, 1) * between(1, 24);
+    const spider_kernel kernel = kernel_with_rims(rims);
+    const Box field{{0, 0, 0}, {1, between(1, 120), between(1, 400)}};
+    const FormLaunch whole = choose_form(kernel, field, true, residencies, 8, field);
+    const std::vector<std::vector<int>> owners = count_owners(whole, field);
+    const auto& [z, rows, columns] = field.extent;
+    for (std::int64_t y = 0; y < rows; ++y) {
+      for (std::int64_t x = 0; x < columns; ++x) {
+        const int owner = owners[y][x];
+        ASSERT_TRUE(owner == 1 || owner == 2) << owner;
+        const bool at_face = y < rims[0] || rows - y <= rims[1] || x < rims[2] || columns - x <= rims[3];
+        if (at_face) {
+          ASSERT_EQ(owner, 2);
+        }
+        // What the form computes of a row or column, it computes in whole vectors beside a rim.
+        const std::int64_t left = rims[2] == 0 ? 0 : (rims[2] + 7) / 8 * 8;
+        const std::int64_t right = rims[3] == 0 ? columns : (columns - rims[3]) / 8 * 8;
+        if (whole.launch.blocks > 0 && y >= rims[0] && rows - y > rims[1]) {
+          ASSERT_EQ(owner == 1, x >= left && x < right);
+        }
+      }
+    }
+    cut += whole.launch.blocks > 0 && whole.rims.blocks > 0 ? 1 : 0;
+    Box box = field;
+    for (const int axis : {1, 2}) {
+      box.offset[axis] = between(0, static_cast<int>(field.extent[axis]) - 1);
+      box.extent[axis] = between(1, static_cast<int>(field.extent[axis] - box.offset[axis]));
+    }
+    const std::vector<std::vector<int>> of_box =
+        count_owners(choose_form(kernel, box, true, residencies, 8, field), field);
+    for (std::int64_t y = 0; y < rows; ++y) {
+      for (std::int64_t x = 0; x < columns; ++x) {
+        const bool inside = y >= box.offset[1] && y < box.offset[1] + box.extent[1] && x >= box.offset[2] &&
+                            x < box.offset[2] + box.extent[2];
+        ASSERT_EQ(of_box[y][x], inside ? owners[y][x] : 0);
+      }
+    }
+  }
+  EXPECT_GT(cut, 100);
+}
+
+TEST(RimTiling, FieldsWithFewOtherCellsAreAllRim) {
+  const spider_kernel kernel = kernel_with_rims({8, 8, 0, 0});
+  backend::Residencies residencies;
+  residencies.fill({4, 2, false});
+  const auto choose = [&](std::int64_t rows) {
+    const Box field{{0, 0, 0}, {1, rows, 300}};
+    return choose_form(kernel, field, true, residencies, 8, field);
+  };
+  EXPECT_EQ(choose(23).launch.blocks, 0);
+  EXPECT_GT(choose(23).rims.blocks, 0);
+  EXPECT_GT(choose(24).launch.blocks, 0);
+  // A device without the shared memory for the first form has the other one.
+  residencies[0].blocks_per_multiprocessor = 0;
+  EXPECT_EQ(choose(1000).launch.blocks, 0);
+  EXPECT_GT(choose(1000).rims.blocks, 0);
+}
+
 }  // namespace
 }  // namespace spider

@@ -10,6 +10,7 @@
 #include "emit/describe.h"
 #include "emit/schemes/schemes.h"
 #include "emit/storage_text.h"
+#include "plan/compose.h"
 #include "plan/low_rank.h"
 
 namespace spidergen::emit {
@@ -39,16 +40,41 @@ std::string operands_text(const plan::Contraction& contraction, const pack::Pack
 }
 
 /// What composed taps read beyond a face is where `reflect` has it, if the rule of one step is `nearest`, and
-/// where `antisymmetric` has it, if that is a constant.
+/// where `antisymmetric` has it, if that is a constant. Beyond a face with a rim they read nothing.
 spec::StencilSpec with_composed_rules(const spec::StencilSpec& spec) {
   spec::StencilSpec composed = spec;
-  for (spec::AxisBoundary& axis : composed.boundary) {
-    for (spec::Face* face : {&axis.low, &axis.high}) {
-      if (face->rule == spec::BoundaryRule::nearest) face->rule = spec::BoundaryRule::reflect;
-      if (face->rule == spec::BoundaryRule::constant) face->rule = spec::BoundaryRule::antisymmetric;
+  for (const int axis : {spec::axis_y, spec::axis_x}) {
+    spec::AxisBoundary& faces = composed.boundary[axis];
+    for (spec::Face* face : {&faces.low, &faces.high}) {
+      const spec::Face& of_step = face == &faces.low ? spec.boundary[axis].low : spec.boundary[axis].high;
+      if (!plan::commutes(spec, of_step, axis)) {
+        *face = {};
+      } else if (face->rule == spec::BoundaryRule::nearest) {
+        face->rule = spec::BoundaryRule::reflect;
+      } else if (face->rule == spec::BoundaryRule::constant) {
+        face->rule = spec::BoundaryRule::antisymmetric;
+      }
     }
   }
   return composed;
+}
+
+/// The namespace `name` with the Stencil of a second scheme in it.
+std::string stepping_namespace(const std::string& name, const std::string& what,
+                               const plan::Stepping2d& scheme, const Kernel& kernel) {
+  return fmt::format("\n\n// {}\nnamespace {} {{\n\n{}\n\n}}  // namespace {}", what, name,
+                     stepping_struct(scheme, kernel), name);
+}
+
+/// "y low, y high": the faces with rims.
+std::string rim_faces_text(const plan::Rims& rims) {
+  std::vector<std::string> faces;
+  for (const int axis : {spec::axis_y, spec::axis_x}) {
+    const auto& [low, high] = rims[axis - spec::axis_y];
+    if (low > 0) faces.push_back(fmt::format("{} low ({} cells)", spec::axis_letters[axis], low));
+    if (high > 0) faces.push_back(fmt::format("{} high ({} cells)", spec::axis_letters[axis], high));
+  }
+  return fmt::format("{}", fmt::join(faces, ", "));
 }
 
 /// A plan whose taps are those that the lists keep of all steps.
@@ -89,9 +115,17 @@ SchemeText text_of(const plan::Lowrank2d& scheme, const Kernel& kernel) {
   set("preferred_groups", scheme.preferred_groups);
   bindings["result_scale"] = fmt::format("{:a}F", lists.scale);
   SchemeText text{render_part("lowrank2d.cu.in", bindings), {"spider::lowrank2d_form<Stencil>(),"}};
+  if (scheme.rim_steps) {
+    text.stencil +=
+        stepping_namespace("rims", "For cells near faces that act at every step.", *scheme.rim_steps, kernel);
+    const auto& [y, x] = scheme.rims;
+    text.forms = {fmt::format("spider::with_rims(spider::lowrank2d_form<Stencil>(), {{{}, {}, {}, {}}}),",
+                              y[0], y[1], x[0], x[1]),
+                  "spider::stepping2d_rims_form<rims::Stencil>(),"};
+  }
   if (scheme.single_step) {
-    text.stencil += "\n\n// For what is left of a number of steps.\nnamespace single_step {\n\n" +
-                    stepping_struct(*scheme.single_step, kernel) + "\n\n}  // namespace single_step";
+    text.stencil += stepping_namespace("single_step", "For what is left of a number of steps.",
+                                       *scheme.single_step, kernel);
     text.forms.emplace_back("spider::stepping2d_form<single_step::Stencil>(),");
     text.more_schemes.emplace_back(plan::Stepping2d::name);
   }
@@ -123,6 +157,15 @@ void describe(const plan::Lowrank2d& scheme, const plan::KernelPlan& plan, Lines
       fmt::format("          strips of {} columns, {} a warp; {} groups of 16 rows wait in shared memory",
                   scheme.warps_per_block * scheme.tiles * plan::tile_columns,
                   scheme.tiles * plan::tile_columns, scheme.ring_groups));
+  if (scheme.rim_steps) {
+    const plan::Stepping2d& stepped = *scheme.rim_steps;
+    lines.push_back(fmt::format("Rims      cells near faces that act at every step are stepped: {}",
+                                rim_faces_text(scheme.rims)));
+    lines.push_back(
+        fmt::format("          and fields with few others; about {:.0f} us of a sweep; {} of {} steps, "
+                    "{} columns a lane",
+                    scheme.rims_us, counted(stepped.warps, "warp"), stepped.steps, stepped.columns));
+  }
 }
 
 std::string json_of(const plan::Lowrank2d& scheme, const plan::KernelPlan& plan) {
@@ -132,12 +175,12 @@ std::string json_of(const plan::Lowrank2d& scheme, const plan::KernelPlan& plan)
       "\"passed\": {}, \"y_magnitude\": {}, \"list_reach\": [[{}, {}], [{}, {}]], "
       "\"tiles_per_warp\": {}, \"warps_per_block\": {}, \"ring_groups\": {}, "
       "\"blocks_per_multiprocessor\": {}, \"estimated_registers\": {}, \"shared_bytes\": {}, "
-      "\"us_per_step\": {:.2f}, \"single_step_us\": {:.1f}}}",
+      "\"us_per_step\": {:.2f}, \"single_step_us\": {:.1f}, \"rims\": [[{}], [{}]], \"rims_us\": {:.1f}}}",
       lists.pairs.size(), lists.terms, lists.truncation, lists.deviation, lists.magnitude, lists.passed,
       lists.y_magnitude, -lists.y_low, lists.y_high(), -lists.x_low, lists.x_high(), scheme.tiles,
       scheme.warps_per_block, scheme.ring_groups, scheme.blocks_per_multiprocessor,
-      scheme.estimated_registers, scheme.shared_bytes, plan.microseconds / plan.op.steps,
-      plan.single_step_us);
+      scheme.estimated_registers, scheme.shared_bytes, plan.microseconds / plan.op.steps, plan.single_step_us,
+      fmt::join(scheme.rims[0], ", "), fmt::join(scheme.rims[1], ", "), scheme.rims_us);
 }
 
 }  // namespace spidergen::emit

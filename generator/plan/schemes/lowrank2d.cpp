@@ -95,8 +95,15 @@ Offer<Lowrank2d> Lowrank2d::plan(const Problem& problem, const Contraction& cont
     Offer<Stepping2d> step = Stepping2d::plan(of_one, contraction);
     if (!step.objection.empty()) return Offer<Lowrank2d>::none(step.objection);
     best->single_step = std::move(step.scheme);
+    best->rims = rims_of(problem.spec, problem.op);
+    if (best->rims != Rims{}) {
+      std::optional<SteppingChoice> steps = choose_rim_stepping(problem.spec, problem.op.steps, best->rims);
+      if (!steps) return Offer<Lowrank2d>::none("so many steps at faces find no room in registers");
+      best->rim_steps = std::move(steps->scheme);
+      best->rims_us = steps->microseconds;
+    }
   }
-  return {*best, estimate_us(contraction, *best), ""};
+  return {*best, estimate_us(contraction, *best) + best->rims_us, ""};
 }
 
 }  // namespace spidergen::plan

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string_view>
 
+#include "plan/compose.h"
 #include "plan/problem.h"
 #include "plan/schemes/stepping2d.h"
 
@@ -21,6 +22,9 @@ struct Lowrank2d {
   int estimated_registers = 0;
   int shared_bytes = 0;
   std::optional<Stepping2d> single_step;  ///< of more steps, for what is left of a number of them
+  Rims rims{};                          ///< cells at faces that do not commute, of which all steps are taken
+  std::optional<Stepping2d> rim_steps;  ///< by this, where there are any
+  double rims_us = 0;                   ///< of a sweep over the reference field
 
   static bool takes(const Problem& problem, const Contraction& contraction);
   static Offer<Lowrank2d> plan(const Problem& problem, const Contraction& contraction);

@@ -22,7 +22,6 @@ constexpr int most_steps_of_warp = 8;
 constexpr int most_loop_instructions = 2000;
 constexpr int base_registers = 40;
 constexpr int base_registers_of_doubles = 24;
-constexpr int update_registers_of_doubles = 16;
 constexpr int face_registers = 12;
 constexpr int register_unit = 8;
 constexpr int most_block_shared_bytes = shared_per_multiprocessor - reserved_per_block;
@@ -123,7 +122,6 @@ FormChoice choose_updated_form(const Taps& taps) {
 }
 
 FormChoice choose_form(const spec::StencilSpec& spec, const Taps& taps, int steps) {
-  if (spec.sums.size() > 1) return {Form::window, 1, static_cast<int>(taps.all->size())};
   return spec.update ? choose_updated_form(taps) : choose_plain_form(taps, steps);
 }
 
@@ -158,8 +156,7 @@ double instructions_of_round(const spec::StencilSpec& spec, const Stepping2d& sc
 double slots_of_round(const spec::StencilSpec& spec, const Stepping2d& scheme, int radius_x) {
   const double instructions = instructions_of_round(spec, scheme, radius_x);
   if (spec.storage != spec::Storage::f64) return instructions;
-  const double of_column = scheme.steps * (scheme.operations + work_of_update(spec).operations) +
-                           (scheme.unit == 1 || spec.update ? 0 : 1);
+  const double of_column = scheme.steps * scheme.operations + (scheme.unit == 1 ? 0 : 1);
   return instructions + scheme.batch * (scheme.columns * of_column + 2.0 * radius_x * scheme.steps);
 }
 
@@ -177,12 +174,10 @@ int form_registers(spec::Storage storage, const Stepping2d& scheme) {
 int update_registers(const spec::StencilSpec& spec, const UpdateWork& update, const Stepping2d& scheme) {
   const auto& [low, high] = spec.boundary[spec::axis_y];
   const bool held = (scheme.form == Form::cross && high.rule != spec::BoundaryRule::mirror) ||
-                    (scheme.form == Form::rings && !ends_at(low) && !ends_at(high)) ||
-                    scheme.form == Form::window;
+                    (scheme.form == Form::rings && !ends_at(low) && !ends_at(high));
   const int kept = update.reads_input && !held ? scheme.radius_y * scheme.steps : 0;
-  const double waiting = kept + update.fields * ((scheme.steps - 1) * scheme.radius_y + 1.0);
-  const int words = number_bytes(spec.storage) / word_bytes;
-  return static_cast<int>(scheme.columns * (words * waiting + update.words));
+  const double of_fields = update.words + update.fields * ((scheme.steps - 1) * scheme.radius_y + 1.0);
+  return static_cast<int>(scheme.columns * (kept + of_fields));
 }
 
 /// The layout with as many blocks as a multiprocessor holds; false where it holds none.
@@ -196,16 +191,13 @@ bool fit(const spec::StencilSpec& spec, const Taps& taps, Stepping2d& scheme) {
   scheme.shared_bytes =
       count_shared_bytes(scheme, spec.storage, ends_at(low) && ends_at(high), update.fields > 0);
   const int rows = 2 * taps.radius_y * scheme.steps;
-  const int beside = scheme.form == Form::window ? 2 * taps.radius_x * rows : 0;
   scheme.estimated_registers =
-      (spec.storage == spec::Storage::f64
-           ? 2 * ((rows + (spec.update ? 2 : 1)) * scheme.columns + beside) + base_registers_of_doubles +
-                 (spec.update ? update_registers_of_doubles : 0)
-           : (rows + 2) * scheme.columns + beside + base_registers) +
+      (spec.storage == spec::Storage::f64 ? 2 * (rows + 1) * scheme.columns + base_registers_of_doubles
+                                          : (rows + 2) * scheme.columns + base_registers) +
       (ends_at_any(spec) ? face_registers : 0) + update_registers(spec, update, scheme);
-  const int of_form = spec.storage == spec::Storage::f64 ? form_registers(spec.storage, scheme) : 0;
+  const int beside = spec.storage == spec::Storage::f64 ? form_registers(spec.storage, scheme) : 0;
   const int registers =
-      round_up(std::min(scheme.estimated_registers + of_form, largest_register_count), register_unit);
+      round_up(std::min(scheme.estimated_registers + beside, largest_register_count), register_unit);
   if (scheme.shared_bytes > most_block_shared_bytes || scheme.estimated_registers > largest_register_count)
     return false;
   // Each of the four schedulers has registers of its own.
@@ -218,12 +210,12 @@ bool fit(const spec::StencilSpec& spec, const Taps& taps, Stepping2d& scheme) {
   return scheme.blocks_per_multiprocessor > 0;
 }
 
-/// Microseconds of a sweep over the reference field: blocks fill waves of the device as the runtime cuts them
-/// (runtime/src/tiling.cpp), and strips and walks overlap.
-double estimate_us(const spec::StencilSpec& spec, const Taps& taps, const Stepping2d& scheme) {
-  constexpr double points = 10240;
-  constexpr double clock_mhz = 1980;
-  constexpr int start_rows = 12;
+constexpr double reference_points = 10240;  // of an axis of the reference field
+constexpr double clock_mhz = 1980;
+constexpr int start_rows = 12;
+
+/// How long a block takes for a batch of rows.
+double microseconds_of_round(const spec::StencilSpec& spec, const Taps& taps, const Stepping2d& scheme) {
   // Cycles of a round are these, so many for each block, and the warps' instructions times `stalled`: fitted
   // to ten shapes and forms on an H200, from 2990 (five points, 20 columns x 3 steps x 8 warps) to 4090 (nine
   // in a box).
@@ -233,12 +225,27 @@ double estimate_us(const spec::StencilSpec& spec, const Taps& taps, const Steppi
   // Of doubles, whose units are what binds: 3240 (five points, 10 x 4 x 8) and 3430 (nine, 10 x 3 x 8).
   const double stalled = is_double ? 0.96 : 1.12;
   constexpr double rolled = 1.16;
-  constexpr double outer_share = 0.95;
   const double spilling = is_double ? 2 : 1.25;
-  constexpr double hidden = 0.35;  // of the memory's time, what computing does not hide
   // Cycles of a field's row of a warp: seen for 12 to 30 steps of u + c * sum, 26 to 30.
   constexpr double of_four_columns = 28;
   const UpdateWork update = work_of_update(spec);
+  const double warps = std::max(busy_warps, scheme.warps * scheme.blocks_per_multiprocessor);
+  const double cycles = at_barrier + of_block * scheme.blocks_per_multiprocessor +
+                        stalled * (scheme.unrolled ? 1 : rolled) * warps / schedulers *
+                            slots_of_round(spec, scheme, taps.radius_x) +
+                        of_four_columns * scheme.blocks_per_multiprocessor * scheme.warps * scheme.batch *
+                            scheme.columns / 4 * update.fields;
+  const bool spills =
+      scheme.estimated_registers + form_registers(spec.storage, scheme) > largest_register_count;
+  return cycles / clock_mhz * (spills ? spilling : 1);
+}
+
+/// Microseconds of a sweep over the reference field: blocks fill waves of the device as the runtime cuts them
+/// (runtime/src/tiling.cpp), and strips and walks overlap.
+double estimate_us(const spec::StencilSpec& spec, const Taps& taps, const Stepping2d& scheme) {
+  constexpr double outer_share = 0.95;
+  constexpr double hidden = 0.35;  // of the memory's time, what computing does not hide
+  constexpr double points = reference_points;
   const DeviceRates& rates = *find_device_rates("sm_90");
   const int bytes = spec::element_bytes(spec.storage);
   const int lost = round_up(scheme.time_steps() * taps.radius_x, vector_bytes / bytes);
@@ -254,18 +261,56 @@ double estimate_us(const spec::StencilSpec& spec, const Taps& taps, const Steppi
   const double rows = (std::ceil(points / walks) + lead) / fewer;
   const double rounds = rows / scheme.batch + scheme.warps + scheme.ahead;
   const double waves = std::ceil(strips * walks / resident);
-  const double warps = std::max(busy_warps, scheme.warps * scheme.blocks_per_multiprocessor);
-  const double cycles = at_barrier + of_block * scheme.blocks_per_multiprocessor +
-                        stalled * (scheme.unrolled ? 1 : rolled) * warps / schedulers *
-                            slots_of_round(spec, scheme, taps.radius_x) +
-                        of_four_columns * scheme.blocks_per_multiprocessor * scheme.warps * scheme.batch *
-                            scheme.columns / 4 * update.fields;
-  const bool spills =
-      scheme.estimated_registers + form_registers(spec.storage, scheme) > largest_register_count;
-  const double compute = waves * rounds * cycles / clock_mhz * (spills ? spilling : 1);
+  const double compute = waves * rounds * microseconds_of_round(spec, taps, scheme);
   const double memory =
       points * points * (2 * bytes + further_bytes(spec)) / rates.copy_bytes_per_second * 1e6;
   return std::max(compute + hidden * memory, memory);
+}
+
+/// Microseconds of the cells of the reference field that lie in rims, of all boxes in one wave or some: those
+/// at faces along y, whose rows take longer, and beside them those at faces along x. On an H200 32 steps of
+/// five points took, at all faces, those along x and those along y, with 8 warps of 4 steps 125, 74 and 43,
+/// with 6 of 6 steps 134, 112 and 71.
+double estimate_rims_us(const spec::StencilSpec& spec, const Taps& taps, const Stepping2d& scheme,
+                        const Rims& rims) {
+  constexpr double launch_us = 3;
+  const DeviceRates& rates = *find_device_rates("sm_90");
+  const int lost_rows = scheme.time_steps() * taps.radius_y;
+  const int lost =
+      round_up(scheme.time_steps() * taps.radius_x, vector_bytes / spec::element_bytes(spec.storage));
+  const int useful = threads_per_warp * scheme.columns - 2 * lost;
+  const double resident = rates.multiprocessors * scheme.blocks_per_multiprocessor;
+  const double lead = 2.0 * lost_rows + start_rows;
+  const double at_face = lost_rows + 0.5 * scheme.batch * scheme.warps;
+  struct RimBox {
+    double strips;
+    double rows;
+  };
+  std::vector<RimBox> boxes;
+  for (const int rows : rims[0]) {
+    if (rows > 0) boxes.push_back({std::ceil(reference_points / useful), rows + at_face});
+  }
+  // The strip at a face has its margin on one side alone.
+  for (const int columns : rims[1]) {
+    if (columns > 0)
+      boxes.push_back(
+          {static_cast<double>(std::max(1, divide_up(columns - lost, useful))), reference_points});
+  }
+  double best = 0;
+  for (int waves = 1; waves <= 3; ++waves) {
+    double rows = 8;
+    const auto blocks = [&] {
+      double sum = 0;
+      for (const RimBox& box : boxes) sum += box.strips * std::ceil(box.rows / rows);
+      return sum;
+    };
+    while (blocks() > waves * resident && rows < reference_points) ++rows;
+    const double rounds = (rows + lead) / scheme.batch + scheme.warps + scheme.ahead;
+    const double us =
+        std::ceil(blocks() / resident) * rounds * microseconds_of_round(spec, taps, scheme) + launch_us;
+    if (best == 0 || us < best) best = us;
+  }
+  return best;
 }
 
 double power_of(double base, int exponent) {
@@ -283,7 +328,7 @@ void set_weights(const spec::StencilSpec& spec, const Taps& taps, const RoundedW
     const double single = as_number(storage, tap.packed);
     const double scaled = scheme.unit == 1 ? single : as_number(storage, tap.weight / scheme.unit);
     sum += scaled;
-    scheme.weights.push_back({tap.at[spec::axis_y], tap.at[spec::axis_x], tap.sum, scaled, single});
+    scheme.weights.push_back({tap.at[spec::axis_y], tap.at[spec::axis_x], scaled, single});
   }
   if (spec.update) return;  // cells are never over the unit, and no factor of the sums is one of the results
   const double handed_on = power_of(scheme.unit, scheme.steps);
@@ -296,37 +341,10 @@ void set_weights(const spec::StencilSpec& spec, const Taps& taps, const RoundedW
   scheme.last = as_number(storage, scheme.last);
 }
 
-}  // namespace
-
-std::string_view form_name(Stepping2d::Form form) {
-  switch (form) {
-    case Form::even:
-      return "even";
-    case Form::rings:
-      return "rings";
-    case Form::cross:
-      return "cross";
-    case Form::window:
-      return "window";
-    case Form::taps:
-      break;
-  }
-  return "taps";
-}
-
-bool Stepping2d::takes(const Problem& problem, const Contraction& contraction) {
-  return !contraction.on_tensor_cores() && problem.spec.dimensions == 2;
-}
-
-Offer<Stepping2d> Stepping2d::plan(const Problem& problem, const Contraction& /*contraction*/) {
-  std::optional<SteppingChoice> choice = choose_stepping(problem.spec, problem.op.steps);
-  if (!choice) return Offer<Stepping2d>::none("so many steps find no room in registers and shared memory");
-  set_weights(problem.spec, Taps(problem.spec), problem.weights, choice->scheme);
-  return {choice->scheme, choice->microseconds, ""};
-}
-
-std::optional<SteppingChoice> choose_stepping(const spec::StencilSpec& spec, int time_steps) {
-  const Taps taps(spec);
+/// The layout of so many steps that takes least, as `estimate` has it.
+template <class Estimate>
+std::optional<SteppingChoice> choose_layout(const spec::StencilSpec& spec, const Taps& taps, int time_steps,
+                                            const Estimate& estimate) {
   const int vector_elements = vector_bytes / spec::element_bytes(spec.storage);
   std::optional<SteppingChoice> best;
   if (has_rule(spec, spec::BoundaryRule::antisymmetric)) return best;  // no way of adding rows has signs
@@ -350,12 +368,55 @@ std::optional<SteppingChoice> choose_stepping(const spec::StencilSpec& spec, int
         // Where steps are short, half of the warps move data behind their rows.
         scheme.ahead = scheme.warps == 1 || scheme.form == Form::cross ? 2 : 1;
         if (columns <= taps.radius_x || !fit(spec, taps, scheme)) continue;
-        const double us = estimate_us(spec, taps, scheme);
+        const double us = estimate(scheme);
         if (!best || us < best->microseconds) best = {scheme, us};
       }
     }
   }
   return best;
+}
+
+}  // namespace
+
+std::string_view form_name(Stepping2d::Form form) {
+  switch (form) {
+    case Form::even:
+      return "even";
+    case Form::rings:
+      return "rings";
+    case Form::cross:
+      return "cross";
+    case Form::taps:
+      break;
+  }
+  return "taps";
+}
+
+bool Stepping2d::takes(const Problem& problem, const Contraction& contraction) {
+  return !contraction.on_tensor_cores() && problem.spec.dimensions == 2;
+}
+
+Offer<Stepping2d> Stepping2d::plan(const Problem& problem, const Contraction& /*contraction*/) {
+  std::optional<SteppingChoice> choice = choose_stepping(problem.spec, problem.op.steps);
+  if (!choice) return Offer<Stepping2d>::none("so many steps find no room in registers and shared memory");
+  set_weights(problem.spec, Taps(problem.spec), problem.weights, choice->scheme);
+  return {choice->scheme, choice->microseconds, ""};
+}
+
+std::optional<SteppingChoice> choose_stepping(const spec::StencilSpec& spec, int time_steps) {
+  const Taps taps(spec);
+  return choose_layout(spec, taps, time_steps,
+                       [&](const Stepping2d& scheme) { return estimate_us(spec, taps, scheme); });
+}
+
+std::optional<SteppingChoice> choose_rim_stepping(const spec::StencilSpec& spec, int time_steps,
+                                                  const Rims& rims) {
+  const Taps taps(spec);
+  std::optional<SteppingChoice> choice = choose_layout(spec, taps, time_steps, [&](const Stepping2d& scheme) {
+    return estimate_rims_us(spec, taps, scheme, rims);
+  });
+  if (choice) set_weights(spec, taps, round_weights_to_f32(spec).weights, choice->scheme);
+  return choice;
 }
 
 }  // namespace spidergen::plan

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plan/compose.h"
 #include "plan/problem.h"
 
 namespace spidergen::plan {
@@ -15,13 +16,12 @@ struct Stepping2d {
   static constexpr bool advances_steps = true;
 
   /// How rows are added to sums: RowForm of the kernel's header.
-  enum class Form { taps, even, rings, cross, window };
+  enum class Form { taps, even, rings, cross };
 
   /// A weight of one step, a number: of the spec over `unit`, and of a single step.
   struct Weight {
     int dy = 0;
     int dx = 0;
-    int sum = 0;
     double scaled = 0;
     double single = 0;
 
@@ -42,7 +42,7 @@ struct Stepping2d {
   double unit = 1;              ///< a warp has cells over unit^k after k steps, so that a weight is 1
   double back = 1;              ///< what a warp multiplies with before it hands rows on: unit^steps
   double last = 1;              ///< and the last one, so that the composed weights sum to what the spec's do
-  std::vector<Weight> weights;  ///< ascending in (dy, dx, sum)
+  std::vector<Weight> weights;  ///< ascending in (dy, dx)
   int operations = 0;           ///< of a point and step
   int estimated_registers = 0;
   int shared_bytes = 0;
@@ -65,6 +65,10 @@ struct SteppingChoice {
   double microseconds = 0;
 };
 [[nodiscard]] std::optional<SteppingChoice> choose_stepping(const spec::StencilSpec& spec, int time_steps);
+
+/// The same of those cells alone that lie in rims of the field.
+[[nodiscard]] std::optional<SteppingChoice> choose_rim_stepping(const spec::StencilSpec& spec, int time_steps,
+                                                                const Rims& rims);
 
 /// Cells over unit^steps are at most 2^24 times the field's or a 2^24th of them, so that numbers below 2^100
 /// have room.

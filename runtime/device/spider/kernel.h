@@ -102,21 +102,41 @@ struct UpdateArguments : SweepArguments {
   double wide_scalars[most_scalars];  ///< scalars, as kernels of f64 fields read them
 };
 
+constexpr int most_boxes = 4;  // of a launch
+
+/// One of several boxes of a launch, how it is cut, and the first block behind its own.
+struct CutBox {
+  Box box;
+  OverlappingGrid grid;
+  std::int32_t end_block;
+};
+
+/// The same for a launch of several boxes that share no cell (TilingKind::overlapping). SweepArguments::box
+/// is one that holds them all. Those behind the last one have no blocks.
+struct BoxesArguments : SweepArguments {
+  CutBox boxes[most_boxes];
+};
+
 using Sweep = void (*)(SweepArguments);
 using UpdateSweep = void (*)(UpdateArguments);
+using BoxesSweep = void (*)(BoxesArguments);
 
-/// A kernel's function: of a kernel with an update the second.
+/// A kernel's function: of a kernel with an update the second, of a form for rims the third.
 struct SweepFunction {
   Sweep plain = nullptr;
   UpdateSweep update = nullptr;
+  BoxesSweep boxes = nullptr;
 
   constexpr SweepFunction() = default;
   constexpr SweepFunction(Sweep function) : plain(function) {}
   constexpr SweepFunction(UpdateSweep function) : update(function) {}
+  constexpr SweepFunction(BoxesSweep function) : boxes(function) {}
 
-  /// On the host: the arguments are UpdateArguments where the function wants them.
+  /// On the host: the arguments are UpdateArguments or BoxesArguments where the function wants them.
   void operator()(const SweepArguments& arguments) const {
-    if (update != nullptr) {
+    if (boxes != nullptr) {
+      boxes(static_cast<const BoxesArguments&>(arguments));  // NOLINT(*-static-cast-downcast): as said
+    } else if (update != nullptr) {
       update(static_cast<const UpdateArguments&>(arguments));  // NOLINT(*-static-cast-downcast): as said
     } else {
       plain(arguments);
@@ -191,7 +211,7 @@ struct Tiling {
 };
 
 /// One way of computing a sweep: a function, how boxes are cut for it, and the boxes that it is for. All
-/// forms of a kernel that advance the same number of time steps give the same bits.
+/// forms of a kernel that advance the same number of time steps give the same bits, but for those of rims.
 struct SweepForm {
   SweepFunction sweep;
   Tiling tiling;
@@ -203,7 +223,16 @@ struct SweepForm {
   /// Only for fields whose rows start on Tiling::input_alignment and output_alignment bytes.
   bool needs_aligned_rows = false;
   std::int32_t steps = 1;  ///< time steps that it advances: spider_kernel_info::steps, or fewer behind those
+  /// Cells along y and x, at the low and the high face of the field, that the form behind this one computes,
+  /// whose function takes several boxes; and with them all of a field that has few others.
+  std::int32_t rim[2][2] = {};
 };
+
+/// A form with rims: along y at the low and the high face, then along x.
+constexpr SweepForm with_rims(SweepForm form, const std::int32_t (&rims)[4]) {
+  for (int i = 0; i < 4; ++i) form.rim[i / 2][i % 2] = rims[i];
+  return form;
+}
 
 constexpr int most_forms = 6;
 

@@ -217,6 +217,7 @@ constexpr spider::TapRow rows_of_taps[] = {{0, -1, 0, 0}, {0, 0, -1, 1}, {0, 1, 
 
 void sweep_of_nothing(spider::SweepArguments /*arguments*/) {}
 void other_sweep_of_nothing(spider::SweepArguments /*arguments*/) {}
+void boxes_of_nothing(spider::BoxesArguments /*arguments*/) {}
 void points_of_nothing(spider::PointArguments /*arguments*/) {}
 
 /// A kernel of its own for each test, since what is loaded stays known.
@@ -578,6 +579,35 @@ class WideMemory {
   std::size_t bytes_;
   void* begin_;
 };
+
+TEST_F(CudaBackend, LaunchesAFormAndThatOfItsRimsOnOneStream) {
+  kernel_->form_count = 2;
+  kernel_->forms[1] = kernel_->forms[0];
+  kernel_->forms[0] = spider::with_rims(kernel_->forms[0], {32, 0, 0, 0});
+  kernel_->forms[1].sweep = boxes_of_nothing;
+  kernel_->forms[1].tiling.kind = spider::TilingKind::overlapping;
+  const Grid in;
+  const Grid out;
+  int stream = 0;
+  ASSERT_EQ(apply(in, out, &stream), SPIDER_OK);
+  const Device& device = machine.devices[0];
+  const std::vector<const void*> expected{reinterpret_cast<const void*>(sweep_of_nothing),
+                                          reinterpret_cast<const void*>(boxes_of_nothing)};
+  EXPECT_EQ(device.functions, expected);
+  ASSERT_EQ(device.streams.size(), 2U);
+  EXPECT_EQ(device.streams[0], device.streams[1]);
+  // A box that lies in the rims, or beside them, has one of them.
+  const spider_field from = in.field();
+  const spider_field to = out.field();
+  const std::int64_t at_face[3] = {0, 0, 0};
+  const std::int64_t beside[3] = {0, 40, 0};
+  const std::int64_t extent[3] = {1, 20, 100};
+  ASSERT_EQ(spider_apply_box(kernel_, &from, &to, at_face, extent, nullptr), SPIDER_OK);
+  ASSERT_EQ(spider_apply_box(kernel_, &from, &to, beside, extent, nullptr), SPIDER_OK);
+  ASSERT_EQ(device.functions.size(), 4U);
+  EXPECT_EQ(device.functions[2], expected[1]);
+  EXPECT_EQ(device.functions[3], expected[0]);
+}
 
 TEST_F(CudaBackend, CopiesRowsAtAnyPitch) {
   constexpr std::uint64_t far = std::uint64_t{3} << 30;

@@ -129,7 +129,7 @@ ErrorBound bound_steps(const spec::StencilSpec& spec, const KernelPlan& plan) {
   constexpr double factors = 5;
   constexpr double at_faces = 16;
   const double steps = spec.update ? 1 : plan.op.steps;
-  const double roundings = static_cast<double>(plan.weights.taps.size()) + shared_sums + factors + at_faces;
+  const double roundings = most_taps_of_a_sum(spec, plan.weights) + shared_sums + factors + at_faces;
   const bool is_half = spec::is_half(spec.storage) && !spec.update;
   const double growth = std::pow(std::max(1.0, sum_of_magnitudes(plan.weights)), steps);
   ErrorBound bound;

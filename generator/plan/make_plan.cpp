@@ -145,18 +145,10 @@ void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
     refused = refused || is_so;
   };
   refuse_if(
-      spec.sums.size() > 1,
-      "steps above 1 are generated for one sum so far, not for several 'sums'; write 'steps: 1' or remove "
-      "it");
-  refuse_if(
       spec.previous.has_value(),
       fmt::format("steps above 1 do not go with 'previous', since a sweep would have to return '{}', too; "
                   "write 'steps: 1' or remove it, and spider_run_steps takes the steps one by one",
                   spec.previous ? spec.previous->name : ""));
-  refuse_if(
-      spec.update && spec.storage == spec::Storage::f64,
-      "steps above 1 of an 'update' are generated for f32, f16 and bf16 fields so far; write 'steps: 1' or "
-      "remove it, and spider_run_steps takes the steps one by one");
   refuse_if(is_far, fmt::format("steps above 1 are generated for taps that reach up to {} in {}D; write "
                                 "'steps: 1' or remove it",
                                 largest, spec.dimensions));
@@ -491,8 +483,7 @@ std::pair<int, double> fastest_low_rank(const Problem& single) {
 int choose_steps(const spec::StencilSpec& spec, const Request& request, double single_us) {
   if (spec.steps) return *spec.steps;
   if (request.variant != Variant{} || spec.taps.empty() || single_us <= 0) return 1;
-  if (spec.update && spec.storage == spec::Storage::f64) return 1;
-  if (spec.previous || spec.sums.size() > 1) return 1;
+  if (spec.previous) return 1;
   const auto may_use = [&](Engine engine) { return request.engine.value_or(engine) == engine; };
   int fastest = 1;
   double least_us = single_us;

@@ -266,7 +266,7 @@ class Sweep {
           axes_[axis_z].in_memory(z) * field.stride[0] + axes_[axis_y].in_memory(y) * field.stride[1];
       load_points(stencil_.further_storages[i], field.data, row, x, to, count);
     }
-    // Of one step the points lie in the box; of several, which have one sum, they may cross periodic faces.
+    // Of one step the points lie in the box; of several they may cross periodic faces.
     for (std::int64_t done = 0; done < count;) {
       const std::int64_t first = place_in_whole(axis_x, x + done);
       const bool crosses = stencil_.steps > 1 && axes_[axis_x].periodic();
@@ -276,7 +276,7 @@ class Sweep {
       for (std::size_t i = 0; i < fields; ++i)
         further[i] = scratch.points.data() + static_cast<std::int64_t>(i) * count + done;
       stencil_.update({sweep, place_in_whole(axis_z, z), place_in_whole(axis_y, y), first, input + done,
-                       further, sums + done, now});
+                       further, sums + done, count, now});
       done += now;
     }
   }
@@ -432,7 +432,8 @@ class Sweep {
           const std::int64_t count = cells[axis_x].size();
           const bool is_last = step == stencil_.steps;
           Number* row = is_last ? nullptr : to + layout.row(z, y) * layout.pitch;
-          Number* sums = is_last ? scratch.sums.data() : row + layout.column(x);
+          const bool apart = is_last || stencil_.sum_count > 1;
+          Number* sums = apart ? scratch.sums.data() : row + layout.column(x);
           stencil_.sum(scratch.rows.data(), sums, count);
           if (stencil_.update != nullptr && stencil_.steps == 1) {
             update_first_row(scratch, z, y, x, count);
@@ -442,6 +443,7 @@ class Sweep {
           if (is_last) {
             Cells::store(sums, output_row(z, y) + x, count);
           } else {
+            if (apart) std::copy_n(sums, count, row + layout.column(x));
             fill_margins(row, layout, cells[axis_x]);
           }
         }

@@ -81,22 +81,21 @@ class BoxChecks:
         positions = self.source_layout.positions(*valid.indices())
         bare = make_guard(self.plan.storage, len(self.content), self.rng)
         bare[positions] = self.content[positions]
-        for content, what in ((self.content, ""), (bare, "with NaN beyond its reach, ")):
-            try:
-                got = self.swept(box, content)
-            except CallFailed as error:
-                self.fail(box, f"{what}{error}")
-                return
-            if len(off := numpy.nonzero(got != wanted)[0]):
-                place = "inside it" if inside[off[0]] else "outside it"
-                self.fail(
-                    box,
-                    f"{what}{len(off)} cells differ from the whole sweep, first {place}: "
-                    f"{self.target_layout.describe(off[0])}",
-                )
-                return
-            if not numpy.array_equal(self.buffers[0].download(), content):
-                self.fail(box, f"{what}input changed")
+        # What is right with the bare input is right with the whole one, which tells apart what went wrong.
+        if failure := self.difference(box, bare, wanted, inside):
+            both = self.difference(box, self.content, wanted, inside) is not None
+            self.fail(box, failure + ("" if both else "; only with NaN beyond its reach"))
+
+    def difference(self, box, content, wanted, inside):
+        """What is wrong with a sweep of the box; None if nothing."""
+        try:
+            got = self.swept(box, content)
+        except CallFailed as error:
+            return str(error)
+        if len(off := numpy.nonzero(got != wanted)[0]):
+            place = "inside it" if inside[off[0]] else "outside it"
+            return f"{len(off)} cells differ from the whole sweep, first {place}: {self.target_layout.describe(off[0])}"
+        return None if numpy.array_equal(self.buffers[0].download(), content) else "input changed"
 
     def check_refusals(self):
         """Boxes that are empty or not inside the interior are refused and touch nothing."""

@@ -232,21 +232,23 @@ class Subject:
         """The same of several steps: step by step, cells beyond halo faces as far as they are known. What a step makes of
         the errors before it is that of its weights, of which constants beyond faces have none."""
         plan = self.plan
-        (name,) = self.sums
         _, of_sum, absolute, _ = plan.stated_bound
         around = input_around(plan, extent)
         first = tuple(-low for low, _ in around)
         last = tuple(count + high for count, (_, high) in zip(extent, around))
         known = self.known(points, scalars, extent, first, last)
         blank = lambda face: dataclasses.replace(face, value=0.0)  # noqa: E731
-        of_errors = dataclasses.replace(plan, faces=tuple(tuple(map(blank, faces)) for faces in plan.faces))
+        bare = tuple(tuple(map(blank, faces)) for faces in plan.faces)
+        sums = {name: dataclasses.replace(plan, taps=tuple(taps)) for name, taps in self.sums.items()}
         value = read(*numpy.ix_(*map(numpy.arange, first, last)))
         error = numpy.zeros(value.shape)
         for _ in range(steps):
-            total = reference.step_cells(plan, extent, first, value, False, False)
-            magnitude = reference.step_cells(plan, extent, first, numpy.abs(value) + error, False, True)
-            passed = reference.step_cells(of_errors, extent, first, error, False, True)
-            known |= {"u": (value, error), name: (total, passed + of_sum * magnitude + absolute)}
+            known["u"] = value, error
+            for name, one in sums.items():
+                total = reference.step_cells(one, extent, first, value, False, False)
+                magnitude = reference.step_cells(one, extent, first, numpy.abs(value) + error, False, True)
+                passed = reference.step_cells(dataclasses.replace(one, faces=bare), extent, first, error, False, True)
+                known[name] = total, passed + of_sum * magnitude + absolute
             value, error = evaluate(self.tree, known, plan.storage)
             value = numpy.broadcast_to(value, [end - begin for begin, end in zip(first, last)])
             error = numpy.broadcast_to(error, value.shape)

@@ -20,7 +20,7 @@ ATTEMPTS = 10
 REFUSED_SHARE = 0.1
 STEPPED = 3  # of so many specs one advances several steps in a sweep
 STEPPED_DIMENSIONS = (2, 3, 1)
-STEPPED_STORAGES = ("f32", "f16", "bf16")
+SEVERAL_SUMS = (1, 3)  # of five of them, those that have several sums
 # Of one sum, for sparse tensor cores: dimensions and storage, in turn.
 SPARSE_KINDS = ((2, "f16"), (2, "f32"), (3, "f16"), (2, "bf16"), (1, "f16"), (2, "f16"), (3, "f16"), (2, "f32"), (1, "bf16"))
 LIMITS = {1: (0, 0, 9), 2: (0, 5, 9), 3: (4, 4, 5)}
@@ -113,20 +113,30 @@ def make_update(rng, names):
     return whole, text_of(whole, rng)
 
 
-def stepped_operator(rng, dimensions, place):
+def stepped_sum(rng, dimensions, place):
     """(taps, the keys that say them), with weights that keep fields small over many steps."""
     taps = random_specs.stepping_taps(rng, dimensions, random_specs.STEPPING_FORMS[place % len(random_specs.STEPPING_FORMS)])
     told = [f"  - {{at: {random_specs.axis_list(at[3 - dimensions :])}, weight: {weight!r}}}\n" for at, weight in taps.items()]
     return taps, "shape: taps\ncoefficients:\n" + "".join(told)
 
 
-def stepped_update(rng, names):
+def stepped_operator(rng, dimensions, place):
+    """The same of each sum by name."""
+    if place % 5 not in SEVERAL_SUMS:
+        taps, body = stepped_sum(rng, dimensions, place)
+        return {"sum": taps}, body
+    sums = {f"g{i}": stepped_sum(rng, dimensions, rng.randrange(6)) for i in range(rng.choice((2, 2, 3)))}
+    bodies = (f"  {name}:\n" + textwrap.indent(body, "    ") for name, (_, body) in sums.items())
+    return {name: taps for name, (taps, _) in sums.items()}, "sums:\n" + "".join(bodies)
+
+
+def stepped_update(rng, names, a_sum):
     """The same as make_update, of results that stay small: part of u and a tree that is drawn in."""
     inner, _ = make_update(rng, names)
     drawn_in = [rng.choice(("tanh", "sin", "atan")), ["*", ["number", 0.5], inner]]
-    simple = ["*", list(rng.choice(names)), ["name", "sum"]]
+    simple = ["*", list(rng.choice(names)), ["name", a_sum]]
     for name in names:
-        if name[0] == "name" and name[1] not in ("u", "sum") and not uses(simple, name[1]):
+        if name[0] == "name" and name[1] not in ("u", a_sum) and not uses(simple, name[1]):
             simple = ["*", simple, list(name)]
     tree = rng.choice((
         ["+", ["*", ["number", 0.5], ["name", "u"]], ["*", ["number", 0.25], drawn_in]],
@@ -137,35 +147,37 @@ def stepped_update(rng, names):
 
 
 def make_stepped_spec(index, seed, attempt):
-    """make_spec() of several steps in a sweep, which have one sum and no previous field."""
+    """make_spec() of several steps in a sweep, which have no previous field."""
     rng = random.Random(f"{seed}/updates/steps/{index}" + (f"/{attempt}" if attempt else ""))
     place = index // STEPPED
     name = f"update_{index:03d}"
     dimensions = STEPPED_DIMENSIONS[place % len(STEPPED_DIMENSIONS)]
-    storage = STEPPED_STORAGES[place // len(STEPPED_DIMENSIONS) % len(STEPPED_STORAGES)]
+    storage = STORAGES[place % len(STORAGES)]
     reach = 3
     while reach == 3:  # which leaves no room for fields in 3D
-        taps, body = stepped_operator(rng, dimensions, place)
-        reach = max(max(map(abs, at)) for at in taps) if dimensions == 3 else 0
-    steps = min(random_specs.choose_steps(rng, dimensions, taps), rng.choice((3, 6, 9, 16)))
-    if dimensions == 3:  # where fields and kept planes take room
-        steps = min(steps, 3 if reach < 2 else 2)
+        sums, body = stepped_operator(rng, dimensions, place)
+        offsets = [at for taps in sums.values() for at in taps]
+        reach = max(max(map(abs, at)) for at in offsets) if dimensions == 3 else 0
+    steps = min(random_specs.choose_steps(rng, dimensions, offsets), rng.choice((3, 6, 9, 16)))
+    if dimensions == 3:  # where fields, kept planes and sums take room
+        steps = min(steps, 3 if reach < 2 and storage != "f64" else 2)
     rules = tuple(rule for rule in random_specs.RULES if rule != "antisymmetric")
     space = Space(dimensions, storage, rules, LIMITS[dimensions])
     faces, boundary = random_specs.make_boundary(rng, space)
-    fields = {f"c{i}": rng.choice((storage, storage, *STORAGES[:3])) for i in range(rng.randint(0, 2))}
+    narrow = STORAGES[:3] if storage != "f64" else STORAGES
+    fields = {f"c{i}": rng.choice((storage, storage, *narrow)) for i in range(rng.randint(0, 2))}
     scalars = [f"s{i}" for i in range(rng.choice((0, 1)))]
-    names = [["name", one] for one in ("u", "sum", *fields, *scalars)]
+    names = [["name", one] for one in ("u", *sums, *fields, *scalars)]
     if rng.random() < 0.3:
         axis = rng.choice(space.axes)
         names += [["/", ["index", "i" + AXES[axis]], ["extent", "n" + AXES[axis]]]]
-    meaning, update = stepped_update(rng, names)
+    meaning, update = stepped_update(rng, names, next(iter(sums)))
     text = f"stencil: {name}\ndimensions: {dimensions}\nstorage: {storage}\nsteps: {steps}\n" + body + boundary
     if fields:
         text += "fields: {" + ", ".join(f"{one}: {{storage: {kind}}}" for one, kind in fields.items()) + "}\n"
     text += f"scalars: [{', '.join(scalars)}]\n" if scalars else ""
     text += f'update: "{update}"\n'
-    told = {"sum": [[*at, weight] for at, weight in taps.items()]}
+    told = {one: [[*at, weight] for at, weight in taps.items()] for one, taps in sums.items()}
     expected = {"sums": told, "fields": fields, "scalars": scalars, "previous": None, "tree": meaning, "boundary": faces}
     return name, text, expected | {"steps": steps}
 

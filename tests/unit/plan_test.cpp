@@ -1177,9 +1177,22 @@ TEST(Plan, SeveralSumsAreComputedOnCudaCores) {
     EXPECT_EQ(default_of(two_sums(1, storage)), Engine::cuda);
     EXPECT_TRUE(check_supported(two_sums(1, storage), Engine::sparse).has_errors());
     EXPECT_TRUE(check_supported(two_sums(1, storage), Engine::dense).has_errors());
-    spec::StencilSpec steps = two_sums(1, storage);
-    steps.steps = 4;
-    EXPECT_TRUE(check_supported(steps, Engine::cuda).has_errors());
+  }
+}
+
+TEST(Plan, RowsWaitForSeveralSumsOfManySteps) {
+  using enum spec::Storage;
+  for (const spec::Storage storage : {f16, bf16, f32, f64}) {
+    spec::StencilSpec spec = two_sums(1, storage);
+    spec.steps = 4;
+    const auto scheme = scheme_of<Stepping2d>(spec, Engine::cuda);
+    EXPECT_EQ(scheme.form, Stepping2d::Form::window);
+    EXPECT_EQ(scheme.operations, 10);
+    EXPECT_EQ(scheme.unit, 1);
+    for (const int sum : {0, 1}) {
+      const auto is_its = [sum](const Stepping2d::Weight& weight) { return weight.sum == sum; };
+      EXPECT_EQ(std::count_if(scheme.weights.begin(), scheme.weights.end(), is_its), 5);
+    }
   }
 }
 

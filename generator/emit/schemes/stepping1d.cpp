@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 
 #include "emit/describe.h"
 #include "emit/schemes/schemes.h"
@@ -26,7 +27,12 @@ SchemeText text_of(const plan::Stepping1d& scheme, const Kernel& kernel) {
   set("column_high", std::max(0, columns.high));
   set("radius_x", scheme.radius_x);
   bindings["last"] = stepped_number_text(spec.storage, scheme.last);
-  bindings["weights"] = weight_row_text(spec.storage, scheme.weights.data(), 2 * scheme.radius_x + 1);
+  const int row = 2 * scheme.radius_x + 1;
+  bindings["sum_count"] = sum_count_text(spec);
+  bind_sums(spec, row, bindings);
+  bindings["weights"] = table_of_sums(spec, " ", [&](int sum) {
+    return weight_row_text(spec.storage, scheme.weights.data() + static_cast<std::ptrdiff_t>(sum) * row, row);
+  });
   bindings["column_rules"] = stepped_rules_text(spec, spec::axis_x);
   set("single_columns", plan::round_up(std::max(least_columns, scheme.radius_x), vector_elements));
   return {render_part("stepping1d.cu.in", bindings),

@@ -11,19 +11,22 @@ namespace {
 
 using Scheme = plan::Stepping2d;
 
-/// A row of the table for each dy, of all dx.
-std::string weights_text(const Scheme& scheme, spec::Storage storage, double Scheme::Weight::*member) {
-  std::vector<std::string> rows;
-  for (int dy = -scheme.radius_y; dy <= scheme.radius_y; ++dy) {
-    std::vector<std::string> row(2 * static_cast<std::size_t>(scheme.radius_x) + 1, "0");
-    for (const Scheme::Weight& weight : scheme.weights) {
-      if (weight.dy == dy)
-        row[static_cast<std::size_t>(weight.dx + scheme.radius_x)] =
-            stepped_number_text(storage, weight.*member);
+/// Of each sum a row of the table for each dy, of all dx.
+std::string weights_text(const Scheme& scheme, const spec::StencilSpec& spec,
+                         double Scheme::Weight::*member) {
+  return table_of_sums(spec, "\n", [&](int sum) {
+    std::vector<std::string> rows;
+    for (int dy = -scheme.radius_y; dy <= scheme.radius_y; ++dy) {
+      std::vector<std::string> row(2 * static_cast<std::size_t>(scheme.radius_x) + 1, "0");
+      for (const Scheme::Weight& weight : scheme.weights) {
+        if (weight.dy == dy && weight.sum == sum)
+          row[static_cast<std::size_t>(weight.dx + scheme.radius_x)] =
+              stepped_number_text(spec.storage, weight.*member);
+      }
+      rows.push_back(fmt::format("{{{}}},", fmt::join(row, ", ")));
     }
-    rows.push_back(fmt::format("{{{}}},", fmt::join(row, ", ")));
-  }
-  return fmt::format("{}", fmt::join(rows, "\n"));
+    return fmt::format("{}", fmt::join(rows, "\n"));
+  });
 }
 
 int single_columns(const Scheme& scheme, spec::Storage storage) {
@@ -62,7 +65,9 @@ std::string stepping_struct(const plan::Stepping2d& scheme, const Kernel& kernel
   bindings["unit"] = fmt::format("{:a}", scheme.unit);
   bindings["back"] = stepped_number_text(spec.storage, scheme.back);
   bindings["last"] = stepped_number_text(spec.storage, scheme.last);
-  bindings["weights"] = weights_text(scheme, spec.storage, &Scheme::Weight::scaled);
+  bindings["sum_count"] = sum_count_text(spec);
+  bind_sums(spec, 2 * scheme.radius_y + 1, bindings);
+  bindings["weights"] = weights_text(scheme, spec, &Scheme::Weight::scaled);
   bindings["row_rules"] = stepped_rules_text(spec, spec::axis_y);
   bindings["column_rules"] = stepped_rules_text(spec, spec::axis_x);
   return render_part("stepping2d.cu.in", bindings);
@@ -71,15 +76,18 @@ std::string stepping_struct(const plan::Stepping2d& scheme, const Kernel& kernel
 SchemeText text_of(const plan::Stepping2d& scheme, const Kernel& kernel) {
   constexpr int most_unrolled_taps = 50;
   const spec::Storage storage = kernel.spec.storage;
-  const render::Bindings bindings = {
+  const bool several = kernel.spec.sums.size() > 1;
+  render::Bindings bindings = {
       {"number", number_type(storage)},
-      {"single_weights", weights_text(scheme, storage, &Scheme::Weight::single)},
+      {"single_weights", weights_text(scheme, kernel.spec, &Scheme::Weight::single)},
       {"single_columns", fmt::to_string(single_columns(scheme, storage))},
       {"single_unrolled", fmt::to_string(scheme.weights.size() <= most_unrolled_taps)},
       {"row_weights", fmt::to_string(2 * scheme.radius_x + 1)},
       {"radius_y", fmt::to_string(scheme.radius_y)},
       {"radius_x", fmt::to_string(scheme.radius_x)},
+      {"single_form", several ? "window" : "taps"},
   };
+  bind_sums(kernel.spec, 2 * scheme.radius_y + 1, bindings);
   return {stepping_struct(scheme, kernel) + "\n\n" + render_part("single_step.cu.in", bindings),
           {"spider::stepping2d_form<Stencil>(),", "spider::stepping2d_form<SingleStep>(),"}};
 }

@@ -13,17 +13,23 @@ namespace {
 
 using Scheme = plan::Stepping3d;
 
-/// A row of the table for each dz and dy, of all dx.
-std::string weights_text(const Scheme& scheme, spec::Storage storage) {
-  const auto& [rz, ry, rx] = scheme.radius;
-  const int count = 2 * rx + 1;
-  std::string text;
-  for (int i = 0; i < (2 * rz + 1) * (2 * ry + 1); ++i) {
-    if (i > 0) text += "\n";
-    const double* const row = scheme.weights.data() + static_cast<std::ptrdiff_t>(i) * count;
-    text += fmt::format("{{{}}},", weight_row_text(storage, row, count));
-  }
-  return text;
+/// Rows of the table of weights of a sum, one for each dz and dy.
+int weight_rows(const Scheme& scheme) {
+  return (2 * scheme.radius[spec::axis_z] + 1) * (2 * scheme.radius[spec::axis_y] + 1);
+}
+
+/// Each has all dx.
+std::string weights_text(const Scheme& scheme, const spec::StencilSpec& spec) {
+  const int count = 2 * scheme.radius[spec::axis_x] + 1;
+  return table_of_sums(spec, "\n", [&](int sum) {
+    std::string text;
+    for (int i = 0; i < weight_rows(scheme); ++i) {
+      if (i > 0) text += "\n";
+      const std::ptrdiff_t first = (std::ptrdiff_t{sum} * weight_rows(scheme) + i) * count;
+      text += fmt::format("{{{}}},", weight_row_text(spec.storage, scheme.weights.data() + first, count));
+    }
+    return text;
+  });
 }
 
 }  // namespace
@@ -57,7 +63,9 @@ SchemeText text_of(const plan::Stepping3d& scheme, const Kernel& kernel) {
                                  [](const plan::CoreTap& tap) { return tap.row != 0 && tap.column != 0; }));
   bindings["form"] = form_name(scheme.form);
   bindings["last"] = stepped_number_text(spec.storage, scheme.last);
-  bindings["weights"] = weights_text(scheme, spec.storage);
+  bindings["sum_count"] = sum_count_text(spec);
+  bind_sums(spec, weight_rows(scheme), bindings);
+  bindings["weights"] = weights_text(scheme, spec);
   set("radius_z", rz);
   set("radius_y", ry);
   set("radius_x", rx);

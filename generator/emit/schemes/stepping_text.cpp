@@ -38,6 +38,18 @@ std::string weight_row_text(spec::Storage storage, const double* weights, int co
   return fmt::format("{}", fmt::join(row, ", "));
 }
 
+std::string sum_count_text(const spec::StencilSpec& spec) {
+  if (spec.sums.size() == 1) return "";
+  return fmt::format("static constexpr int sum_count = {};", spec.sums.size());
+}
+
+void bind_sums(const spec::StencilSpec& spec, int entries, render::Bindings& bindings) {
+  const bool several = spec.sums.size() > 1;
+  bindings["of_sum"] = several ? "int sum, " : "";
+  bindings["sum_extent"] = several ? fmt::format("[{}]", entries) : "";
+  bindings["by_sum"] = several ? "[sum]" : "";
+}
+
 void describe_steps(const plan::KernelPlan& plan, std::vector<std::string>& lines) {
   constexpr std::string_view fields[] = {"10240^2 points", "10240 x 10240 points", "768^3 points"};
   lines.push_back(

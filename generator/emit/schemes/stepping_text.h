@@ -1,7 +1,10 @@
 /// What the texts of time steps that are taken one by one have in common.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plan/kernel_plan.h"
@@ -21,6 +24,25 @@ void bind_stepped_types(spec::Storage storage, render::Bindings& bindings);
 
 /// Weights along x as such literals, separated by commas.
 [[nodiscard]] std::string weight_row_text(spec::Storage storage, const double* weights, int count);
+
+/// The line that says how many sums a spec has; empty for one.
+[[nodiscard]] std::string sum_count_text(const spec::StencilSpec& spec);
+
+/// Binds what tables of weights have of several sums: an argument of the function, an extent, `entries` of
+/// each sum, and an index. Of one sum nothing.
+void bind_sums(const spec::StencilSpec& spec, int entries, render::Bindings& bindings);
+
+/// The entries of such a table: `text(sum)` as it is of one sum, in braces of several, with
+/// `separator` between them.
+template <class Text>
+[[nodiscard]] std::string table_of_sums(const spec::StencilSpec& spec, std::string_view separator,
+                                        const Text& text) {
+  if (spec.sums.size() == 1) return text(0);
+  std::string table;
+  for (int sum = 0; sum < static_cast<int>(spec.sums.size()); ++sum)
+    table += fmt::format("{}{{{}}},", sum > 0 ? separator : "", text(sum));
+  return table;
+}
 
 /// The lines of a report that every such scheme begins with.
 void describe_steps(const plan::KernelPlan& plan, std::vector<std::string>& lines);

@@ -42,9 +42,10 @@ Offer<Stepping1d> Stepping1d::plan(const Problem& problem, const Contraction& /*
   std::optional<Stepping1dChoice> choice = choose_stepping1d(problem.spec, problem.op.steps);
   if (!choice) return Offer<Stepping1d>::none("so many steps find no room in registers");
   Stepping1d& scheme = choice->scheme;
-  scheme.weights.assign(2 * static_cast<std::size_t>(scheme.radius_x) + 1, 0);
+  const int row = 2 * scheme.radius_x + 1;
+  scheme.weights.assign(problem.spec.sums.size() * static_cast<std::size_t>(row), 0);
   for (const RoundedTap& tap : problem.weights.taps) {
-    const int place = tap.at[spec::axis_x] + scheme.radius_x;
+    const int place = tap.sum * row + tap.at[spec::axis_x] + scheme.radius_x;
     scheme.weights[static_cast<std::size_t>(place)] = as_number(problem.spec.storage, tap.packed);
   }
   if (!problem.spec.update) scheme.last = drift_of_steps(problem.spec.storage, problem.weights, scheme.steps);
@@ -62,7 +63,8 @@ std::optional<Stepping1dChoice> choose_stepping1d(const spec::StencilSpec& spec,
     scheme.columns = columns;
     scheme.radius_x = radius;
     scheme.shared_bytes = scheme.warps * threads_per_warp * columns * number_bytes(spec.storage);
-    scheme.estimated_registers = (2 * columns + 2 * radius) * number_bytes(spec.storage) / word_bytes +
+    const int rows = 1 + static_cast<int>(spec.sums.size());
+    scheme.estimated_registers = (rows * columns + 2 * radius) * number_bytes(spec.storage) / word_bytes +
                                  base_registers + static_cast<int>(columns * work_of_update(spec).words);
     if (scheme.estimated_registers > largest_register_count) continue;
     if (columns < radius || threads_per_warp * columns <= 2 * round_up(steps * radius, vector_elements))

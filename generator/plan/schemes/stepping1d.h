@@ -19,7 +19,7 @@ struct Stepping1d {
   int warps = 4;    ///< of a block
   int radius_x = 0;
   double last = 1;  ///< what results are multiplied with, so that all weights sum to what the spec's do
-  std::vector<double> weights;  ///< numbers, from -radius_x to radius_x
+  std::vector<double> weights;  ///< numbers, of each sum from -radius_x to radius_x
   int estimated_registers = 0;
   int shared_bytes = 0;  ///< of cells beyond faces
 

@@ -22,6 +22,7 @@ constexpr int most_steps_of_warp = 8;
 constexpr int most_loop_instructions = 2000;
 constexpr int base_registers = 40;
 constexpr int base_registers_of_doubles = 24;
+constexpr int update_registers_of_doubles = 16;
 constexpr int face_registers = 12;
 constexpr int register_unit = 8;
 constexpr int most_block_shared_bytes = shared_per_multiprocessor - reserved_per_block;
@@ -122,6 +123,7 @@ FormChoice choose_updated_form(const Taps& taps) {
 }
 
 FormChoice choose_form(const spec::StencilSpec& spec, const Taps& taps, int steps) {
+  if (spec.sums.size() > 1) return {Form::window, 1, static_cast<int>(taps.all->size())};
   return spec.update ? choose_updated_form(taps) : choose_plain_form(taps, steps);
 }
 
@@ -156,7 +158,8 @@ double instructions_of_round(const spec::StencilSpec& spec, const Stepping2d& sc
 double slots_of_round(const spec::StencilSpec& spec, const Stepping2d& scheme, int radius_x) {
   const double instructions = instructions_of_round(spec, scheme, radius_x);
   if (spec.storage != spec::Storage::f64) return instructions;
-  const double of_column = scheme.steps * scheme.operations + (scheme.unit == 1 ? 0 : 1);
+  const double of_column = scheme.steps * (scheme.operations + work_of_update(spec).operations) +
+                           (scheme.unit == 1 || spec.update ? 0 : 1);
   return instructions + scheme.batch * (scheme.columns * of_column + 2.0 * radius_x * scheme.steps);
 }
 
@@ -174,10 +177,12 @@ int form_registers(spec::Storage storage, const Stepping2d& scheme) {
 int update_registers(const spec::StencilSpec& spec, const UpdateWork& update, const Stepping2d& scheme) {
   const auto& [low, high] = spec.boundary[spec::axis_y];
   const bool held = (scheme.form == Form::cross && high.rule != spec::BoundaryRule::mirror) ||
-                    (scheme.form == Form::rings && !ends_at(low) && !ends_at(high));
+                    (scheme.form == Form::rings && !ends_at(low) && !ends_at(high)) ||
+                    scheme.form == Form::window;
   const int kept = update.reads_input && !held ? scheme.radius_y * scheme.steps : 0;
-  const double of_fields = update.words + update.fields * ((scheme.steps - 1) * scheme.radius_y + 1.0);
-  return static_cast<int>(scheme.columns * (kept + of_fields));
+  const double waiting = kept + update.fields * ((scheme.steps - 1) * scheme.radius_y + 1.0);
+  const int words = number_bytes(spec.storage) / word_bytes;
+  return static_cast<int>(scheme.columns * (words * waiting + update.words));
 }
 
 /// The layout with as many blocks as a multiprocessor holds; false where it holds none.
@@ -191,13 +196,16 @@ bool fit(const spec::StencilSpec& spec, const Taps& taps, Stepping2d& scheme) {
   scheme.shared_bytes =
       count_shared_bytes(scheme, spec.storage, ends_at(low) && ends_at(high), update.fields > 0);
   const int rows = 2 * taps.radius_y * scheme.steps;
+  const int beside = scheme.form == Form::window ? 2 * taps.radius_x * rows : 0;
   scheme.estimated_registers =
-      (spec.storage == spec::Storage::f64 ? 2 * (rows + 1) * scheme.columns + base_registers_of_doubles
-                                          : (rows + 2) * scheme.columns + base_registers) +
+      (spec.storage == spec::Storage::f64
+           ? 2 * ((rows + (spec.update ? 2 : 1)) * scheme.columns + beside) + base_registers_of_doubles +
+                 (spec.update ? update_registers_of_doubles : 0)
+           : (rows + 2) * scheme.columns + beside + base_registers) +
       (ends_at_any(spec) ? face_registers : 0) + update_registers(spec, update, scheme);
-  const int beside = spec.storage == spec::Storage::f64 ? form_registers(spec.storage, scheme) : 0;
+  const int of_form = spec.storage == spec::Storage::f64 ? form_registers(spec.storage, scheme) : 0;
   const int registers =
-      round_up(std::min(scheme.estimated_registers + beside, largest_register_count), register_unit);
+      round_up(std::min(scheme.estimated_registers + of_form, largest_register_count), register_unit);
   if (scheme.shared_bytes > most_block_shared_bytes || scheme.estimated_registers > largest_register_count)
     return false;
   // Each of the four schedulers has registers of its own.
@@ -328,7 +336,7 @@ void set_weights(const spec::StencilSpec& spec, const Taps& taps, const RoundedW
     const double single = as_number(storage, tap.packed);
     const double scaled = scheme.unit == 1 ? single : as_number(storage, tap.weight / scheme.unit);
     sum += scaled;
-    scheme.weights.push_back({tap.at[spec::axis_y], tap.at[spec::axis_x], scaled, single});
+    scheme.weights.push_back({tap.at[spec::axis_y], tap.at[spec::axis_x], tap.sum, scaled, single});
   }
   if (spec.update) return;  // cells are never over the unit, and no factor of the sums is one of the results
   const double handed_on = power_of(scheme.unit, scheme.steps);
@@ -386,6 +394,8 @@ std::string_view form_name(Stepping2d::Form form) {
       return "rings";
     case Form::cross:
       return "cross";
+    case Form::window:
+      return "window";
     case Form::taps:
       break;
   }

@@ -16,12 +16,13 @@ struct Stepping2d {
   static constexpr bool advances_steps = true;
 
   /// How rows are added to sums: RowForm of the kernel's header.
-  enum class Form { taps, even, rings, cross };
+  enum class Form { taps, even, rings, cross, window };
 
   /// A weight of one step, a number: of the spec over `unit`, and of a single step.
   struct Weight {
     int dy = 0;
     int dx = 0;
+    int sum = 0;
     double scaled = 0;
     double single = 0;
 
@@ -42,7 +43,7 @@ struct Stepping2d {
   double unit = 1;              ///< a warp has cells over unit^k after k steps, so that a weight is 1
   double back = 1;              ///< what a warp multiplies with before it hands rows on: unit^steps
   double last = 1;              ///< and the last one, so that the composed weights sum to what the spec's do
-  std::vector<Weight> weights;  ///< ascending in (dy, dx)
+  std::vector<Weight> weights;  ///< ascending in (dy, dx, sum)
   int operations = 0;           ///< of a point and step
   int estimated_registers = 0;
   int shared_bytes = 0;

@@ -49,6 +49,12 @@ bool is_even(const spec::StencilSpec& spec) {
   });
 }
 
+/// Of all sums, with those that are 0 in the box.
+int weights_of_all_sums(const spec::StencilSpec& spec, const Stepping3d& scheme) {
+  const auto& [rz, ry, rx] = scheme.radius;
+  return static_cast<int>(spec.sums.size()) * (2 * rz + 1) * (2 * ry + 1) * (2 * rx + 1);
+}
+
 /// As the kernel's header lays shared memory out.
 int count_shared_bytes(const spec::StencilSpec& spec, const Stepping3d& scheme) {
   const auto& [rz, ry, rx] = scheme.radius;
@@ -59,8 +65,7 @@ int count_shared_bytes(const spec::StencilSpec& spec, const Stepping3d& scheme) 
   const auto& [low, high] = spec.boundary[spec::axis_z];
   const bool weighs_faces =
       (ends_at(low) || ends_at(high)) && (rz > 1 || low.rule == spec::BoundaryRule::mirror);
-  const int weights =
-      weighs_faces ? of_number * scheme.warps() * (2 * rz + 1) * (2 * ry + 1) * (2 * rx + 1) : 0;
+  const int weights = weighs_faces ? of_number * scheme.warps() * weights_of_all_sums(spec, scheme) : 0;
   const int places = spec.fields.empty() ? 0 : round_up(word_bytes * (width + scheme.height()), vector_bytes);
   return planes * plane_rows * width + places +
          round_up(vector_bytes * std::max(1, 2 * rx) +
@@ -75,9 +80,11 @@ int lost_columns(const Stepping3d& scheme) {
 }
 
 /// For updates: planes of u that wait for their sums, and fields of a plane.
-int update_registers(const UpdateWork& update, const Stepping3d& scheme) {
+int update_registers(const spec::StencilSpec& spec, const Stepping3d& scheme) {
+  const UpdateWork update = work_of_update(spec);
   const int kept = update.reads_input ? scheme.radius[spec::axis_z] : 0;
-  return static_cast<int>(Stepping3d::columns * scheme.rows * (kept + update.words));
+  const int words = number_bytes(spec.storage) / word_bytes;
+  return static_cast<int>(Stepping3d::columns * scheme.rows * (words * kept + update.words));
 }
 
 /// With as many blocks as a multiprocessor holds; false where it holds none.
@@ -86,17 +93,18 @@ bool fit(const spec::StencilSpec& spec, Stepping3d& scheme) {
   if (scheme.warps() > most_warps || scheme.height() <= 2 * scheme.steps * ry ||
       width <= 2 * lost_columns(scheme))
     return false;
-  const int dense = (2 * rz + 1) * (2 * ry + 1) * (2 * rx + 1) * Stepping3d::columns * scheme.rows;
+  const int dense = weights_of_all_sums(spec, scheme) * Stepping3d::columns * scheme.rows;
   if (dense > most_products) return false;
   scheme.ahead = 4;
   while (scheme.ahead > 2 && count_shared_bytes(spec, scheme) > most_block_shared_bytes) --scheme.ahead;
   scheme.shared_bytes = count_shared_bytes(spec, scheme);
   const bool ends = std::any_of(spec.boundary.begin(), spec.boundary.end(),
                                 [](const auto& axis) { return ends_at(axis.low) || ends_at(axis.high); });
-  const int of_numbers = Stepping3d::columns * (2 * rz * scheme.rows + 2 * ry + 2) + 2 * rx +
+  const auto sums = static_cast<int>(spec.sums.size());
+  const int of_numbers = Stepping3d::columns * (sums * 2 * rz * scheme.rows + sums * 2 * ry + 2) + 2 * rx +
                          (scheme.form == Form::even ? even_registers : 0);
   scheme.estimated_registers = of_numbers * number_bytes(spec.storage) / word_bytes + base_registers +
-                               (ends ? face_registers : 0) + update_registers(work_of_update(spec), scheme);
+                               (ends ? face_registers : 0) + update_registers(spec, scheme);
   const int threads = threads_per_warp * round_up(scheme.warps(), warps_of_allocation);
   const int registers = round_up(scheme.estimated_registers, register_unit);
   if (scheme.estimated_registers > largest_register_count || scheme.shared_bytes > most_block_shared_bytes)
@@ -181,11 +189,11 @@ Offer<Stepping3d> Stepping3d::plan(const Problem& problem, const Contraction& /*
   if (!choice) return Offer<Stepping3d>::none("so many steps find no room in registers and shared memory");
   Stepping3d& scheme = choice->scheme;
   const auto& [rz, ry, rx] = scheme.radius;
-  const int count = (2 * rz + 1) * (2 * ry + 1) * (2 * rx + 1);
-  scheme.weights.assign(static_cast<std::size_t>(count), 0);
+  scheme.weights.assign(static_cast<std::size_t>(weights_of_all_sums(problem.spec, scheme)), 0);
   for (const RoundedTap& tap : problem.weights.taps) {
     const auto& [dz, dy, dx] = tap.at;
-    const int place = ((dz + rz) * (2 * ry + 1) + dy + ry) * (2 * rx + 1) + dx + rx;
+    const int plane = tap.sum * (2 * rz + 1) + dz + rz;
+    const int place = (plane * (2 * ry + 1) + dy + ry) * (2 * rx + 1) + dx + rx;
     scheme.weights[static_cast<std::size_t>(place)] = as_number(problem.spec.storage, tap.packed);
   }
   if (!problem.spec.update) scheme.last = drift_of_steps(problem.spec.storage, problem.weights, scheme.steps);
@@ -204,8 +212,8 @@ std::optional<Stepping3dChoice> choose_stepping3d(const spec::StencilSpec& spec,
   scheme.radius[spec::axis_z] = std::max(1, scheme.radius[spec::axis_z]);
   constexpr int even_operations = 13;
   const auto count = static_cast<int>(spec.taps.size());
-  const bool shares = scheme.radius[spec::axis_y] == 1 && scheme.radius[spec::axis_x] == 1 && is_even(spec) &&
-                      count > even_operations;
+  const bool shares = spec.sums.size() == 1 && scheme.radius[spec::axis_y] == 1 &&
+                      scheme.radius[spec::axis_x] == 1 && is_even(spec) && count > even_operations;
   scheme.form = shares ? Form::even : Form::taps;
   scheme.operations = shares ? even_operations : count;
   for (scheme.warps_down = 1; scheme.warps_down * steps <= most_warps; ++scheme.warps_down) {

@@ -26,7 +26,7 @@ struct Stepping3d {
   int radius[3] = {1, 0, 0};  ///< along z (at least 1), y, x
   Form form = Form::taps;
   double last = 1;  ///< what results are multiplied with, so that all weights sum to what the spec's do
-  std::vector<double> weights;  ///< numbers, of the box of these radii, dx fastest
+  std::vector<double> weights;  ///< numbers, of each sum the box of these radii, dx fastest
   int operations = 0;           ///< of a point and step
   int estimated_registers = 0;
   int shared_bytes = 0;

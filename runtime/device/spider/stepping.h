@@ -7,6 +7,7 @@
 #include <spider/cells.h>
 #include <spider/instructions.h>
 #include <spider/spans.h>
+#include <spider/update.h>
 #include <spider/words.h>
 
 #include <cstdint>
@@ -24,6 +25,17 @@ using NumberCells = std::conditional_t<std::is_same_v<typename Cells::Number, do
 template <class Numbers>
 SPIDER_DEVICE typename Numbers::Number take_number(typename Numbers::Number value, int source) {
   return Numbers::number(device::take_from_lane(device::bits_of(value), source), 0);
+}
+
+/// The weight of an offset in one of a stencil's sums: Stencil::weight(offset), of several sums
+/// Stencil::weight(sum, offset).
+template <class Stencil, class... Offsets>
+SPIDER_DEVICE typename Stencil::Cells::Number weight_of([[maybe_unused]] int sum, Offsets... offset) {
+  if constexpr (SumsOf<Stencil>::count == 1) {
+    return Stencil::weight(offset...);
+  } else {
+    return Stencil::weight(sum, offset...);
+  }
 }
 
 /// A number in shared memory.

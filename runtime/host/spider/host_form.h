@@ -27,7 +27,8 @@ struct UpdateRow {
   std::int64_t z, y, x;        ///< of the first
   const void* input;           ///< numbers of the input at the points
   const void* const* further;  ///< and of the further fields
-  void* sums;
+  void* sums;                  ///< of several sums, `apart` from one to the next
+  std::int64_t apart;
   std::int64_t count;
 };
 
@@ -174,7 +175,7 @@ void update_row(const UpdateRow& row) {
   auto* sums = static_cast<Number*>(row.sums);
   for (std::int64_t i = 0; i < row.count; ++i) {
     UpdatePointOf<Number> point{row.sweep, {row.z, row.y, row.x + i}, 0, {}, {}};
-    for (int k = 0; k < sum_count; ++k) point.sums[k] = sums[k * row.count + i];
+    for (int k = 0; k < sum_count; ++k) point.sums[k] = sums[k * row.apart + i];
     if constexpr (Update::reads_input) point.u = input[i];
     for (int k = 0; k < count; ++k) point.field[k] = static_cast<const Number*>(row.further[k])[i];
     sums[i] = Update::update(point);

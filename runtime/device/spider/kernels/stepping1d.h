@@ -9,7 +9,8 @@
 /// - Cells: of spider/cells.h;
 /// - columns of a lane, steps of a sweep, warps of a block;
 /// - column_low, column_high: lowest and highest offset of a tap, at most and at least 0;
-/// - weight(dx); last: what results are multiplied with, so that all weights sum up rightly;
+/// - weight(dx), of several sums sum_count and weight(sum, dx); last: what results are multiplied with, so
+/// that all weights sum up rightly;
 /// - column_rules(): the boundary; values are numbers, whatever the cells are.
 /// Where it is Updated (spider/update.h), each step's sums become what the update makes of them; further
 /// fields wait in registers. Then `last` is 1.
@@ -69,6 +70,9 @@ struct Stepping1d {
   static constexpr int shared_bytes = warps * width * Numbers::element_bytes;
 
   using Row = Number[columns];
+  static constexpr int sum_count = SumsOf<Stencil>::count;
+  /// Those of all columns; the first become the results.
+  using Sums = OutputSums<Stencil, columns>;
   static constexpr int point_fields = UpdateReads<Stencil>::fields;
 
   struct Strip {
@@ -143,7 +147,7 @@ struct Stepping1d {
 
   SPIDER_DEVICE static void load_points(const Arguments& f, const Strip& s, Points& points) {
     if constexpr (point_fields > 0) {
-      constexpr AxisRules of_field = Stencil::column_rules();
+      constexpr auto of_field = Stencil::column_rules();
       constexpr typename Stencil::FurtherFields fields{};
       const std::int64_t x = s.x0 + device::lane_index() * columns;
       SPIDER_UNROLL
@@ -163,18 +167,19 @@ struct Stepping1d {
 
   /// Makes a step's sums its results.
   SPIDER_DEVICE static void update_row(const Arguments& f, const Strip& s, const Points& points, const Row& u,
-                                       Row& sums) {
-    constexpr AxisRules of_field = Stencil::column_rules();
+                                       Sums& sums) {
+    constexpr auto of_field = Stencil::column_rules();
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) {
       const std::int64_t x = s.x0 + device::lane_index() * columns + c;
       UpdatePointOf<Number> point{f, {0, 0, place_in_whole(of_field, f, 2, x)}, u[c], {}, {}};
-      point.sums[0] = sums[c];
+      SPIDER_UNROLL
+      for (int i = 0; i < sum_count; ++i) point.sums[i] = sums[i][c];
       if constexpr (point_fields > 0) {
         points.piece[c / vector_elements].find_numbers(c % vector_elements, point.field,
                                                        typename Stencil::FurtherFields{});
       }
-      sums[c] = Stencil::update(point);
+      sums[0][c] = Stencil::update(point);
     }
   }
 
@@ -206,7 +211,7 @@ struct Stepping1d {
 
   template <bool at_face>
   SPIDER_DEVICE static void take_step(const Arguments& f, const Strip& s, const Points& points, Row& u,
-                                      Row& next) {
+                                      Sums& next) {
     if constexpr (at_face) fill_beyond(s, u);
     Number left[rx > 0 ? rx : 1]{};   // left[d] is column -1 - d
     Number right[rx > 0 ? rx : 1]{};  // right[d] is column columns + d
@@ -216,18 +221,21 @@ struct Stepping1d {
       right[d] = take_number<Numbers>(u[d], device::lane_index() + 1);
     }
     SPIDER_UNROLL
-    for (int c = 0; c < columns; ++c) {
-      Number sum = 0;
+    for (int i = 0; i < sum_count; ++i) {
       SPIDER_UNROLL
-      for (int dx = -rx; dx <= rx; ++dx) {
-        const int at = c + dx;
-        const Number value = at < 0 ? left[at < 0 ? -1 - at : 0]
-                                    : (at >= columns ? right[at >= columns ? at - columns : 0]
-                                                     : u[at >= 0 && at < columns ? at : 0]);
-        const Number weight = Stencil::weight(dx);
-        if (weight != 0) sum = device::multiply_add(weight, value, sum);
+      for (int c = 0; c < columns; ++c) {
+        Number sum = 0;
+        SPIDER_UNROLL
+        for (int dx = -rx; dx <= rx; ++dx) {
+          const int at = c + dx;
+          const Number value = at < 0 ? left[at < 0 ? -1 - at : 0]
+                                      : (at >= columns ? right[at >= columns ? at - columns : 0]
+                                                       : u[at >= 0 && at < columns ? at : 0]);
+          const Number weight = weight_of<Stencil>(i, dx);
+          if (weight != 0) sum = device::multiply_add(weight, value, sum);
+        }
+        next[i][c] = sum;
       }
-      next[c] = sum;
     }
     if constexpr (HasUpdate<Stencil>::value) update_row(f, s, points, u, next);
   }
@@ -258,21 +266,21 @@ struct Stepping1d {
 
   template <bool at_face>
   SPIDER_DEVICE static void run(const Arguments& f, const Strip& s) {
-    Row u;
-    Row next;
+    Sums u;
+    Sums next;
     Points points{};
     load_points(f, s, points);
-    load_row(f, s, u);
+    load_row(f, s, u[0]);
     SPIDER_NO_UNROLL
     for (int k = 0; k + 1 < steps; k += 2) {
-      take_step<at_face>(f, s, points, u, next);
-      take_step<at_face>(f, s, points, next, u);
+      take_step<at_face>(f, s, points, u[0], next);
+      take_step<at_face>(f, s, points, next[0], u);
     }
     if constexpr (steps % 2 != 0) {
-      take_step<at_face>(f, s, points, u, next);
-      store_row(f, s, next);
+      take_step<at_face>(f, s, points, u[0], next);
+      store_row(f, s, next[0]);
     } else {
-      store_row(f, s, u);
+      store_row(f, s, u[0]);
     }
   }
 };

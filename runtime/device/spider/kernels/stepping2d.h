@@ -21,7 +21,8 @@
 /// - batch: rows between two barriers; ahead: batches requested ahead; unrolled: a batch's rows are in the
 /// code;
 /// - row_low, row_high, column_low, column_high: lowest and highest offset of a tap;
-/// - form, weight(dy, dx): how rows are added, and the weights over `unit`;
+/// - form, weight(dy, dx): how rows are added, and the weights over `unit`; of several sums sum_count and
+///   weight(sum, dy, dx), and the form is RowForm::window;
 /// - unit, back, last: after k steps a warp has the field's cells over unit^k. It hands on `back` times what
 /// it
 ///   has, which is unit^steps as a number; the last warp stores `last` times it, so that all weights sum up
@@ -53,10 +54,11 @@ inline namespace device_1 {
 
 /// How a row is added to the sums where no face is near.
 enum class RowForm {
-  taps,   ///< a product for each tap
-  even,   ///< radius 1, weights even along x and y: pairs of cells and the rows above and below share sums
-  rings,  ///< radius 2, one weight for the four neighbours at each distance, that at 2 is 1
-  cross,  ///< radius 1, four neighbours of one weight: diagonal pairs of cells share sums
+  taps,    ///< a product for each tap
+  even,    ///< radius 1, weights even along x and y: pairs of cells and the rows above and below share sums
+  rings,   ///< radius 2, one weight for the four neighbours at each distance, that at 2 is 1
+  cross,   ///< radius 1, four neighbours of one weight: diagonal pairs of cells share sums
+  window,  ///< of several sums, for updates: the rows that taps reach wait, and all sums are made at once
 };
 
 template <class Stencil>
@@ -123,7 +125,11 @@ struct Stepping2d {
   /// Sums of `cross` and `rings` are rows of u, too, where no face adds images to them: then no others wait.
   static constexpr bool sums_hold_rows = (form == RowForm::cross && y_rules.high != FaceRule::mirror) ||
                                          (form == RowForm::rings && !top_acts && !bottom_acts);
-  static constexpr int kept_rows = UpdateReads<Stencil>::input && !sums_hold_rows ? ry : 0;
+  static constexpr bool is_window = form == RowForm::window;
+  static constexpr int sum_count = SumsOf<Stencil>::count;
+  static_assert(is_window ? updates && Stencil::unit == 1 : sum_count == 1,
+                "other forms add rows to one sum");
+  static constexpr int kept_rows = UpdateReads<Stencil>::input && !sums_hold_rows && !is_window ? ry : 0;
 
   static constexpr int width = 32 * columns;
   static constexpr int last_steps = Stencil::last_steps;  ///< of the last warp
@@ -192,7 +198,12 @@ struct Stepping2d {
   enum class Where { inside, side, face };
 
   using Row = Number[columns];
-  using Sums = Number[2 * ry + kept_rows][columns];
+  /// A row with the cells beside it, which other lanes have; column c is at rx + c.
+  using WideRow = Number[columns + 2 * rx];
+  /// The sums of a step and rows that wait; of a window the rows before the one that comes next.
+  static constexpr int held_rows = 2 * ry + kept_rows;
+  static constexpr int held_cells = is_window ? columns + 2 * rx : columns;
+  using Sums = Number[held_rows][held_cells];
 
   /// The fields of the next row, being loaded, and those of the rows that the steps of a warp complete, from
   /// the first step on.
@@ -634,20 +645,27 @@ struct Stepping2d {
     convert_sums<false, k>(w, sums);
   }
 
-  /// Adds a row near a face in y; `y` is the row of u, or where none is.
+  /// Makes a row near a face in y what step k sees there. Is it nothing, since images of rows give it?
   template <int k>
-  SPIDER_DEVICE static void add_row_at_face(const Walk& w, Sums& sums, std::int32_t y, Row& u, Row& out) {
+  SPIDER_DEVICE static bool fill_row(const Walk& w, std::int32_t y, Row& u) {
     const bool here = holds_row(w, y);
     const auto source = find_row(w, y);
-    const bool nothing = !here && !source.constant;  // images of rows give it
+    const bool nothing = !here && !source.constant;
     if (!here) {
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) u[c] = source.constant ? constant_of<k>(source.value) : Number{0};
     }
     if (w.narrow && !nothing) fill_columns<k>(w, u);
+    return nothing;
+  }
+
+  /// Adds a row near a face in y; `y` is the row of u, or where none is.
+  template <int k>
+  SPIDER_DEVICE static void add_row_at_face(const Walk& w, Sums& sums, std::int32_t y, Row& u, Row& out) {
+    const bool nothing = fill_row<k>(w, y, u);
     add_row<true, k>(w, sums, u, out, nothing);
     const bool near = (top_acts && y <= ry) || (bottom_acts && y >= w.rows - 1 - ry);
-    if (here && near) add_images<k>(w, sums, y, u, out);
+    if (holds_row(w, y) && near) add_images<k>(w, sums, y, u, out);
   }
 
   /// Of a field narrower than a strip with faces on both sides: cells beyond them, through shared memory.
@@ -735,6 +753,22 @@ struct Stepping2d {
     return sums[kept_rows > 0 ? 2 * ry : (form == RowForm::cross ? 1 : 2)];
   }
 
+  /// What becomes of the sums of a point in the lane's column c, where u was; k is the step of a warp.
+  template <int k>
+  SPIDER_DEVICE static Number update_point(const Arguments& f, const Points& points,
+                                           const std::int64_t (&place)[2], int c, Number u,
+                                           const Number (&sums)[sum_count]) {
+    UpdatePointOf<Number> point{f, {0, place[0], place[1]}, 0, {}, {}};
+    if constexpr (UpdateReads<Stencil>::input) point.u = u;
+    SPIDER_UNROLL
+    for (int i = 0; i < sum_count; ++i) point.sums[i] = sums[i];
+    if constexpr (point_fields > 0) {
+      SPIDER_UNROLL
+      for (int i = 0; i < point_fields; ++i) point.field[i] = points.row[k * ry][i][c];
+    }
+    return Stencil::update(point);
+  }
+
   /// Makes the sums of row y the result of step k of a warp; `u` is what they replace.
   template <int k>
   SPIDER_DEVICE static void update_row(const Arguments& f, const Points& points, std::int32_t y,
@@ -744,14 +778,76 @@ struct Stepping2d {
     const std::int64_t row = place_in_whole(rows, f, 1, y);
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) {
-      UpdatePointOf<Number> point{f, {0, row, place_in_whole(cols, f, 2, x + c)}, 0, {}, {}};
-      if constexpr (UpdateReads<Stencil>::input) point.u = u[c];
-      point.sums[0] = unit == 1 ? out[c] : out[c] * static_cast<Number>(unit);
-      if constexpr (point_fields > 0) {
+      const Number sum[1] = {unit == 1 ? out[c] : out[c] * static_cast<Number>(unit)};
+      const Number old = UpdateReads<Stencil>::input ? u[c] : Number{0};
+      out[c] = update_point<k>(f, points, {row, place_in_whole(cols, f, 2, x + c)}, c, old, sum);
+    }
+  }
+
+  /// What RowForm::window sees: of rows y - 2 ry to y of step k, all sums of row y - ry, made its results.
+  template <int k>
+  SPIDER_DEVICE static void update_window(const Arguments& f, const Points& points, std::int32_t y,
+                                          std::int32_t x, const WideRow (&rows)[2 * ry + 1], Row& out) {
+    constexpr auto y_axis = Stencil::row_rules();
+    constexpr auto x_axis = Stencil::column_rules();
+    const std::int64_t row = place_in_whole(y_axis, f, 1, y - ry);
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      Number sums[sum_count];
+      SPIDER_UNROLL
+      for (int i = 0; i < sum_count; ++i) {
+        sums[i] = 0;
         SPIDER_UNROLL
-        for (int i = 0; i < point_fields; ++i) point.field[i] = points.row[k * ry][i][c];
+        for (int dy = -ry; dy <= ry; ++dy) {
+          SPIDER_UNROLL
+          for (int dx = -rx; dx <= rx; ++dx) {
+            const Number weight = weight_of<Stencil>(i, dy, dx);
+            if (weight != Number{0}) sums[i] = add_product(weight, rows[ry + dy][rx + c + dx], sums[i]);
+          }
+        }
       }
-      out[c] = Stencil::update(point);
+      out[c] =
+          update_point<k>(f, points, {row, place_in_whole(x_axis, f, 2, x + c)}, c, rows[ry][rx + c], sums);
+    }
+  }
+
+  /// Rows beyond faces in y that the rule takes from others, which wait beside them: those that a row of
+  /// results within the field reaches lie no farther from it than the rows beyond.
+  SPIDER_DEVICE static void copy_images(const Walk& w, std::int32_t y, WideRow (&rows)[2 * ry + 1]) {
+    const std::int32_t first = y - 2 * ry;
+    SPIDER_UNROLL
+    for (int i = 0; i <= 2 * ry; ++i) {
+      const auto from = find_row(w, first + i);
+      if (holds_row(w, first + i) || from.constant) continue;
+      SPIDER_UNROLL
+      for (int j = 0; j <= 2 * ry; ++j) {
+        if (from.index != first + j) continue;
+        SPIDER_UNROLL
+        for (int c = 0; c < columns + 2 * rx; ++c) rows[i][c] = rows[j][c];
+      }
+    }
+  }
+
+  /// take_step() of RowForm::window.
+  template <Where where, int k>
+  SPIDER_DEVICE static void take_step_of_window(const Arguments& f, const Walk& w, Sums& held,
+                                                const Points& points, std::int32_t y, Row& u, Row& out) {
+    WideRow rows[2 * ry + 1];
+    if constexpr (where == Where::face) fill_row<k>(w, y, u);
+    Sides s;
+    find_sides<where != Where::inside, k>(w, u, s);
+    SPIDER_UNROLL
+    for (int c = 0; c < columns + 2 * rx; ++c) {
+      SPIDER_UNROLL
+      for (int i = 0; i < 2 * ry; ++i) rows[i][c] = held[i][c];
+      rows[2 * ry][c] = cell(u, s, c - rx);
+    }
+    if constexpr (where == Where::face && (top_acts || bottom_acts)) copy_images(w, y, rows);
+    update_window<k>(f, points, y, w.x0 + device::lane_index() * columns, rows, out);
+    SPIDER_UNROLL
+    for (int i = 0; i < 2 * ry; ++i) {
+      SPIDER_UNROLL
+      for (int c = 0; c < columns + 2 * rx; ++c) held[i][c] = rows[i + 1][c];
     }
   }
 
@@ -784,7 +880,11 @@ struct Stepping2d {
   SPIDER_DEVICE static void take_steps(const Arguments& f, const Walk& w, Sums (&sums)[steps],
                                        const Points& points, std::int32_t y, Row& u, bool is_last_warp) {
     Row out;
-    take_step<where, k>(f, w, sums[k], points, y, u, out);
+    if constexpr (is_window) {
+      take_step_of_window<where, k>(f, w, sums[k], points, y, u, out);
+    } else {
+      take_step<where, k>(f, w, sums[k], points, y, u, out);
+    }
     if constexpr (k + 1 < steps) {
       if (k + 1 != last_steps || !is_last_warp)
         take_steps<where, k + 1>(f, w, sums, points, y - ry, out, is_last_warp);
@@ -1000,9 +1100,9 @@ struct Stepping2d {
     SPIDER_UNROLL
     for (int k = 0; k < steps; ++k) {
       SPIDER_UNROLL
-      for (int i = 0; i < 2 * ry + kept_rows; ++i) {
+      for (int i = 0; i < held_rows; ++i) {
         SPIDER_UNROLL
-        for (int c = 0; c < columns; ++c) sums[k][i][c] = Number{0};
+        for (int c = 0; c < held_cells; ++c) sums[k][i][c] = Number{0};
       }
     }
     if constexpr (top_acts || bottom_acts || (left_acts && right_acts)) {

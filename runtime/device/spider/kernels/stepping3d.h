@@ -23,7 +23,8 @@
 /// at
 ///   most and at least 0;
 /// - leads_askew: does a tap lead to another column and another row?
-/// - form, weight(dz, dy, dx); last: what results are multiplied with, so that all weights sum up rightly;
+/// - form, weight(dz, dy, dx), of several sums sum_count and weight(sum, dz, dy, dx); last: what results are
+/// multiplied with, so that all weights sum up rightly;
 /// - plane_rules(), row_rules(), column_rules(): the boundary; values are numbers, whatever the cells are.
 ///
 /// Where it is Updated (spider/update.h), complete rows become what the update makes of them before they are
@@ -113,7 +114,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
 
   static constexpr int places = sources + 4 * height;  ///< where rows are read in a plane
   static constexpr int dy_count = 2 * ry + 1, dx_count = 2 * rx + 1;
-  static constexpr int plane_weights = (2 * rz + 1) * dy_count * dx_count;
+  static constexpr int sum_count = SumsOf<Stencil>::count;
+  static constexpr int plane_weights = sum_count * (2 * rz + 1) * dy_count * dx_count;
   static constexpr int number_bytes = Numbers::element_bytes;
   static constexpr int vector_numbers = vector_bytes / number_bytes;
   static constexpr int lane_vectors = columns / vector_numbers;  ///< of numbers
@@ -130,7 +132,11 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
   static constexpr std::uint32_t none = ~0U;
   static constexpr int value_at = number_bytes == 8 ? 1 : 2;  ///< word of the value in an entry of `beyond`
 
-  using Sums = Number[2 * rz][rows][columns];  ///< of the planes z - rz .. z + rz - 1 where z comes next
+  /// Of the planes z - rz .. z + rz - 1 where z comes next.
+  using Sums = Number[sum_count][2 * rz][rows][columns];
+  using Outputs =
+      OutputSums<Stencil, columns>;  ///< the sums of a row, and in the place of the first its results
+  static_assert(sum_count == 1 || form == PlaneForm::taps, "several sums share nothing");
 
   // Tables.
 
@@ -315,48 +321,55 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
   template <int count>
   using UpTo = std::make_integer_sequence<int, count>;
 
-  template <int dz, int dy, int dx>
+  template <int which, int dz, int dy, int dx>
   SPIDER_DEVICE static void add_tap(const Row& u, const Sides& s, Row& sum) {
-    const Number weight = Stencil::weight(dz, dy, dx);
+    const Number weight = weight_of<Stencil>(which, dz, dy, dx);
     if (weight != Number{0}) {
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) sum[c] = device::multiply_add(weight, cell(u, s, c + dx), sum[c]);
     }
   }
 
-  template <int dz, int dy, int... at>
+  template <int which, int dz, int dy, int... at>
   SPIDER_DEVICE static void add_taps(const Row& u, const Sides& s, Row& sum, Indices<at...> /*columns*/) {
-    (add_tap<dz, dy, at - rx>(u, s, sum), ...);
+    (add_tap<which, dz, dy, at - rx>(u, s, sum), ...);
   }
 
   /// To the sums of planes beside the one that is complete.
-  template <int dy, int i, int... q>
+  template <int which, int dy, int i, int... q>
   SPIDER_DEVICE static void add_to_planes(const Row& u, const Sides& s, Sums& sums,
                                           Indices<q...> /*planes*/) {
-    (add_taps<rz - 1 - q, dy>(u, s, sums[q][i], UpTo<dx_count>{}), ...);
+    (add_taps<which, rz - 1 - q, dy>(u, s, sums[which][q][i], UpTo<dx_count>{}), ...);
+  }
+
+  /// To all sums.
+  template <int dy, int i, int... which>
+  SPIDER_DEVICE static void add_to_sums(const Row& u, const Sides& s, Sums& sums, Outputs& out,
+                                        Indices<which...> /*sums*/) {
+    (add_taps<which, rz, dy>(u, s, out[which], UpTo<dx_count>{}), ...);
+    (add_to_planes<which, dy, i>(u, s, sums, UpTo<2 * rz>{}), ...);
   }
 
   /// Row j of a plane to row i of the outputs.
   template <int j, int i, class Finish>
-  SPIDER_DEVICE static void add_to_row(const Row& u, const Sides& s, Sums& sums, Row (&out)[rows],
+  SPIDER_DEVICE static void add_to_row(const Row& u, const Sides& s, Sums& sums, Outputs (&out)[rows],
                                        const Finish& finish) {
     constexpr int dy = j - i;
     if constexpr (dy >= -ry && dy <= ry) {
       if constexpr (dy == -ry) move_sums(sums, i, out[i]);
-      add_taps<rz, dy>(u, s, out[i], UpTo<dx_count>{});
-      add_to_planes<dy, i>(u, s, sums, UpTo<2 * rz>{});
+      add_to_sums<dy, i>(u, s, sums, out[i], UpTo<sum_count>{});
       if constexpr (dy == ry) finish(i, out[i]);
     }
   }
 
   template <int j, class Finish, int... i>
-  SPIDER_DEVICE static void add_to_rows(const Row& u, const Sides& s, Sums& sums, Row (&out)[rows],
+  SPIDER_DEVICE static void add_to_rows(const Row& u, const Sides& s, Sums& sums, Outputs (&out)[rows],
                                         const Finish& finish, Indices<i...> /*rows*/) {
     (add_to_row<j, i>(u, s, sums, out, finish), ...);
   }
 
   template <int j, class Source, class Finish>
-  SPIDER_DEVICE static void add_row(const Source& source, Row& next, Sums& sums, Row (&out)[rows],
+  SPIDER_DEVICE static void add_row(const Source& source, Row& next, Sums& sums, Outputs (&out)[rows],
                                     const Finish& finish) {
     Row u;
     SPIDER_UNROLL
@@ -370,7 +383,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
   template <class Source, class Finish, int... j>
   SPIDER_DEVICE static void add_rows(const Source& source, Sums& sums, const Finish& finish,
                                      Indices<j...> /*rows*/) {
-    Row out[rows];
+    Outputs out[rows];
     Row next;
     source.load(-ry, next);
     (add_row<j - ry>(source, next, sums, out, finish), ...);
@@ -378,17 +391,22 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
 
   /// Before the first row that row i of the outputs takes: `out` becomes the sum of the plane that is to be
   /// complete, and a new one begins.
-  SPIDER_DEVICE static void move_sums(Sums& sums, int i, Row& out) {
+  SPIDER_DEVICE static void move_sums(Sums& sums, int i, Outputs& out) {
     SPIDER_UNROLL
-    for (int c = 0; c < columns; ++c) {
-      out[c] = sums[0][i][c];
+    for (int which = 0; which < sum_count; ++which) {
+      Number(&planes)[2 * rz][rows][columns] = sums[which];
       SPIDER_UNROLL
-      for (int q = 0; q < 2 * rz; ++q)
-        sums[q][i][c] = q + 1 < 2 * rz ? sums[q + 1 < 2 * rz ? q + 1 : q][i][c] : Number{0};
+      for (int c = 0; c < columns; ++c) {
+        out[which][c] = planes[0][i][c];
+        SPIDER_UNROLL
+        for (int q = 0; q < 2 * rz; ++q)
+          planes[q][i][c] = q + 1 < 2 * rz ? planes[q + 1 < 2 * rz ? q + 1 : q][i][c] : Number{0};
+      }
     }
   }
 
-  /// Adds a plane, no face near along z; `finish(i, row)` is given each row of the plane that is complete.
+  /// Adds a plane, no face near along z; `finish(i, outputs)` is given each row of the plane that is
+  /// complete.
   template <class Source, class Finish>
   SPIDER_DEVICE static void add_plane(const Source& source, Sums& sums, const Finish& finish) {
     if constexpr (form == PlaneForm::even) {
@@ -446,27 +464,28 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
       }
       if (j >= 1) {
         const int i = j - 1;
-        Row out;
+        Outputs out;
         SPIDER_UNROLL
         for (int c = 0; c < columns; ++c) {
-          out[c] = sums[0][i][c] + outer[before][c];
-          sums[0][i][c] = sums[1][i][c] + inner[before][c];
-          sums[1][i][c] = outer[before][c];
+          out[0][c] = sums[0][0][i][c] + outer[before][c];
+          sums[0][0][i][c] = sums[0][1][i][c] + inner[before][c];
+          sums[0][1][i][c] = outer[before][c];
         }
         finish(i, out);
       }
     }
   }
 
-  /// The weights that plane z has in planes z - rz + q, of this warp: those of all cells that the rules take
-  /// from it there.
+  /// The weights of each sum that plane z has in planes z - rz + q, of this warp: those of all cells that the
+  /// rules take from it there.
   SPIDER_DEVICE static void weigh_plane(const Walk& w, std::int32_t z, Shared table) {
     const bool here = holds_plane(w, z);
     const auto source = find_plane(w, z);
     constexpr int cells = dy_count * dx_count;
     SPIDER_NO_UNROLL
     for (int i = device::lane_index(); i < plane_weights; i += 32) {
-      const int q = i / cells;
+      const int which = sum_count > 1 ? i / (plane_weights / sum_count) : 0;
+      const int q = i / cells - which * (2 * rz + 1);
       const int dy = i % cells / dx_count - ry;
       const int dx = i % dx_count - rx;
       const std::int32_t to = z - rz + q;
@@ -476,7 +495,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
         for (int dz = -rz; dz <= rz; ++dz) {
           const auto from = find_plane(w, to + dz);
           const bool reached = here ? !from.constant && from.index == z : source.constant && to + dz == z;
-          if (reached) weight += Stencil::weight(dz, dy, dx);
+          if (reached) weight += weight_of<Stencil>(which, dz, dy, dx);
         }
       }
       device::store_shared(table + static_cast<Shared>(number_bytes * i), device::bits_of(weight));
@@ -493,7 +512,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
     const auto plane = find_plane(w, z);
     const bool here = holds_plane(w, z);
     weigh_plane(w, z, table);
-    Row out[rows];
+    Outputs out[rows];
     SPIDER_UNROLL
     for (int j = -ry; j < rows + ry; ++j) {
       Row u;
@@ -518,15 +537,17 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
         if (dy < -ry || dy > ry) continue;
         if (dy == -ry) move_sums(sums, i, out[i]);
         SPIDER_UNROLL
-        for (int q = 0; q <= 2 * rz; ++q) {
+        for (int place = 0; place < sum_count * (2 * rz + 1); ++place) {
+          const int which = place / (2 * rz + 1);
+          const int q = place % (2 * rz + 1);
           SPIDER_UNROLL
           for (int dx = -rx; dx <= rx; ++dx) {
-            const int at = (q * dy_count + dy + ry) * dx_count + dx + rx;
+            const int at = (place * dy_count + dy + ry) * dx_count + dx + rx;
             const Number weight = load_number<Numbers>(table + static_cast<Shared>(number_bytes * at));
             if (weight != Number{0}) {
               SPIDER_UNROLL
               for (int c = 0; c < columns; ++c) {
-                Number& sum = q == 0 ? out[i][c] : sums[q > 0 ? q - 1 : 0][i][c];
+                Number& sum = q == 0 ? out[i][which][c] : sums[which][q > 0 ? q - 1 : 0][i][c];
                 sum = device::multiply_add(weight, cell(u, s, c + dx), sum);
               }
             }
@@ -663,7 +684,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
 
   /// Makes the sums of row i of a warp, in plane z, its results.
   SPIDER_DEVICE static void update_row(const Arguments& f, const Walk& w, const Kept& kept,
-                                       const Points& points, int first, std::int32_t z, int i, Row& u) {
+                                       const Points& points, int first, std::int32_t z, int i,
+                                       Outputs& sums) {
     constexpr auto of_planes = Stencil::plane_rules();
     constexpr auto of_rows = Stencil::row_rules();
     constexpr auto of_columns = Stencil::column_rules();
@@ -674,10 +696,11 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
       const std::int64_t x = w.x0 + device::lane_index() * columns + c;
       UpdatePointOf<Number> point{f, {plane, row, place_in_whole(of_columns, f, 2, x)}, 0, {}, {}};
       if constexpr (UpdateReads<Stencil>::input) point.u = kept.kept[0][i][c];
-      point.sums[0] = u[c];
+      SPIDER_UNROLL
+      for (int which = 0; which < sum_count; ++which) point.sums[which] = sums[which][c];
       if constexpr (point_fields > 0)
         points.row[i].find_numbers(c, point.field, typename Stencil::FurtherFields{});
-      u[c] = Stencil::update(point);
+      sums[0][c] = Stencil::update(point);
     }
   }
 
@@ -734,11 +757,12 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
         const auto before = static_cast<Shared>(levels + (2 * step + (~round & 1)) * level_bytes);
         Points points{};
         load_points(f, w, spans, first, z - rz, points);
-        const auto update = [&](int i, Row& u) {
-          if constexpr (updates) update_row(f, w, kept, points, first, z - rz, i, u);
+        const auto update = [&](int i, Outputs& sums_of_row) {
+          if constexpr (updates) update_row(f, w, kept, points, first, z - rz, i, sums_of_row);
         };
-        const auto hand_on = [&](int i, Row& u) {
-          update(i, u);
+        const auto hand_on = [&](int i, Outputs& outputs) {
+          update(i, outputs);
+          const Row& u = outputs[0];
           SPIDER_UNROLL
           for (int n = 0; n < lane_vectors; ++n) {
             device::Vector v;
@@ -778,10 +802,11 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
         if (is_last) {
           const std::uint32_t stored_rows = w.stored[0].holds(z - rz) ? wanted.rows : 0;
           Element* const done = output + (z - rz) * f.output_stride[0];
-          add_any([&](int i, Row& u) {
-            update(i, u);
+          add_any([&](int i, Outputs& outputs) {
+            update(i, outputs);
             const bool is_stored = (stored_rows >> i & 1U) != 0;
-            Tile::store_row(wanted.whole, is_stored ? wanted.cells : 0, done + i * f.output_stride[1], u);
+            Tile::store_row(wanted.whole, is_stored ? wanted.cells : 0, done + i * f.output_stride[1],
+                            outputs[0]);
           });
         } else if constexpr (steps > 1) {
           if (streams_faces && back_acts && z == w.extent[0] + 1) {

@@ -498,10 +498,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return static_cast<Shared>(turned + 4 * (device::warp_index() * 2 * side_cells + i));
   }
 
-  /// Fills them, once the warp's copies of the plane in a slot have arrived.
+  /// Waits for the warp's copies of the next plane, which lies in a slot, and fills them there.
   SPIDER_DEVICE static void fill_turned(std::int32_t count, int slot) {
     if constexpr (Shape::x_axis.turns) {
       if (count == 0) return;
+      device::copy_async_wait<ahead - 1>();
       device::sync_warp();
       SPIDER_NO_UNROLL
       for (int n = device::lane_index(); n < count; n += 32) {
@@ -519,7 +520,9 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       std::int32_t z = way.start + b;
       if constexpr (Shape::z_axis.turns) {
         constexpr AxisRules rules = Shape::planes().rules;
-        if (z < 0 || z >= extent_of(f, 0)) z = turn_index(rules, z, extent_of(f, 0));
+        if (folds(rules.low) && z < 0) z = fold_inwards(rules.low, -z);
+        const std::int32_t last = extent_of(f, 0) - 1;
+        if (folds(rules.high) && z > last) z = last - fold_inwards(rules.high, z - last);
       }
       const Element* const plane = static_cast<const Element*>(f.input) + z * f.input_stride[0] + way.column;
       const auto stride = static_cast<std::int32_t>(f.input_stride[1]);
@@ -568,6 +571,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       request(f, way, b + ahead, next, b + ahead >= word(0) && b + ahead < word(1));
     }
     device::copy_async_commit();
+    // Far before the barrier, so that other warps hide what this one waits for.
+    fill_turned(way.turned, slot + 1 == input_slots ? 0 : slot + 1);
     const Place at{way.start + b, static_cast<Shared>(slot * input_bytes) + way.lane_row,
                    static_cast<Shared>(before * input_bytes) + way.lane_row,
                    way.lane_edges + static_cast<Shared>(parity * Layout::edge_bytes)};
@@ -587,7 +592,6 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     if (Shape::columns_end && (way.flags & at_columns) != 0)
       set_columns(extent_of(f, 2), kept_word(origin), cells);
     device::copy_async_wait<ahead - 1>();
-    fill_turned(way.turned, slot + 1 == input_slots ? 0 : slot + 1);
     device::sync_block();
     if (Shape::rows_end && (way.flags & at_rows) != 0) {
       add_levels<0, true>(f, at, cells, sums);
@@ -608,7 +612,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       device::store_shared(static_cast<Shared>(origin + 4), static_cast<std::uint32_t>(w.y0));
       // Which planes of the stream come in vectors, and which complete planes that are stored: the first, and
       // before which the last.
-      constexpr bool all = Shape::z_axis.turns;
+      const bool all = Shape::z_axis.turns && w.extent[0] > steps;  // a plane beyond is turned round once
       const std::int32_t plain = all ? 0 : w.plain.begin - w.start;
       const std::int32_t end = all ? w.stored[0].end + steps : w.plain.end;
       device::Vector range;

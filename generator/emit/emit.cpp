@@ -162,14 +162,14 @@ EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
         bindings["forms"] = fmt::format("{}", fmt::join(text.forms, "\n"));
         // Of one step a kernel says nothing.
         bindings["facts"] = kernel.plan.op.steps == 1 ? "" : fmt::format(", {}", kernel.plan.op.steps);
+        const std::string of_update = kernel.spec.update ? update_facts(kernel.spec) : "{}";
+        const double neighbourhood = plan::bound_error(kernel.spec, kernel.plan).neighbourhood;
         if (kernel.spec.update) {
           bindings["forms"] = with_update(bindings["forms"]);
-          bindings["facts"] = fmt::format(", {}, {}", kernel.plan.op.steps, update_facts(kernel.spec));
+          bindings["facts"] = fmt::format(", {}, {}", kernel.plan.op.steps, of_update);
         }
-        if (kernel.contraction().is_low_rank()) {
-          bindings["facts"] = fmt::format(", {}, {{}}, {:.4g}", kernel.plan.op.steps,
-                                          plan::bound_error(kernel.spec, kernel.plan).neighbourhood);
-        }
+        if (neighbourhood > 0)
+          bindings["facts"] = fmt::format(", {}, {}, {:.4g}", kernel.plan.op.steps, of_update, neighbourhood);
       },
       kernel.plan.scheme);
   return {kernel.spec.name + ".cu", render_part("kernel.cu.in", bindings) + "\n"};

@@ -62,6 +62,8 @@ std::string reference_text(int dimensions) {
 std::string work_text(const plan::Candidate& candidate) {
   if (candidate.grouping == plan::Grouping::multiply_adds)
     return fmt::format("{} a point", counted(candidate.products, "multiply-add"));
+  if (candidate.grouping == plan::Grouping::list_adds)
+    return fmt::format("{}: {} a point", candidate.mapping, counted(candidate.products, "multiply-add"));
   return fmt::format("{}: {}", candidate.mapping, counted(candidate.products, "product"));
 }
 
@@ -269,6 +271,7 @@ std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& 
     append_drawings(plan.contraction, text);
   } else {
     append_core_work(plan, text);
+    if (plan.contraction.is_list_adds()) append_lists(plan.contraction.low_rank, text);
   }
   append_candidates(plan, text);
   append_bounds(plan, bounds_of(plan, architectures), text);

@@ -242,12 +242,12 @@ std::vector<ListWeights> prove_pass(const plan::Contraction& contraction, const 
   return first;
 }
 
-/// The registers of both passes, expanded, are weights that differ from those of all steps together by no
-/// more than the plan says, that sum to the same, and that reach no farther.
-void prove_low_rank(const spec::StencilSpec& spec, const plan::KernelPlan& plan, const PackedKernel& packed) {
+/// Weights of two passes differ from those of all steps together by no more than the plan says, sum to the
+/// same within `sum_bound` of their magnitudes, and reach no farther.
+void prove_lists(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
+                 const std::vector<ListWeights>& along_y, const std::vector<ListWeights>& along_x,
+                 double sum_bound) {
   const plan::LowRank& lists = plan.contraction.low_rank;
-  const std::vector<ListWeights> along_y = prove_pass(plan.contraction, packed, true);
-  const std::vector<ListWeights> along_x = prove_pass(plan.contraction, packed, false);
   const plan::Operator op = plan::operator_of(spec, plan.op.steps);
   plan::Matrix rest = plan::compose_taps(op);
   double sum = 0;
@@ -279,10 +279,47 @@ void prove_low_rank(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
         fmt::format("the weights of two passes differ by {} from the exact ones, not {}",
                     deviation / magnitude, lists.deviation));
   }
-  if (!(std::fabs(packed_sum - sum) <= (0x1p-24 + of_proof) * magnitude)) {
+  if (!(std::fabs(packed_sum - sum) <= (sum_bound + of_proof) * magnitude)) {
     throw diag::InternalError(
         fmt::format("the weights of two passes sum to {} instead of {}", packed_sum, sum));
   }
+}
+
+/// The registers of both passes are the same lists for each output, and their products the weights.
+void prove_low_rank(const spec::StencilSpec& spec, const plan::KernelPlan& plan, const PackedKernel& packed) {
+  prove_lists(spec, plan, prove_pass(plan.contraction, packed, true),
+              prove_pass(plan.contraction, packed, false), 0x1p-24);
+}
+
+/// The same of the lists in the code of a kernel on CUDA cores, which are numbers of its fields' type, and
+/// whose products are the plan's weights, with no tap besides.
+void prove_core_lists(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
+  const plan::LowRank& lists = plan.contraction.low_rank;
+  std::vector<ListWeights> along_y;
+  std::vector<ListWeights> along_x;
+  std::map<spec::Offset, double> found;
+  const auto weights_from = [&](const std::vector<double>& list, int low) {
+    ListWeights weights;
+    for (int i = 0; i < std::ssize(list); ++i) {
+      if (plan.weights.in_f32 && list[i] != static_cast<double>(static_cast<float>(list[i])))
+        throw diag::InternalError(
+            fmt::format("a list for CUDA cores has {}, which is no f32 number", list[i]));
+      if (list[i] != 0) weights[low + i] = list[i];
+    }
+    return weights;
+  };
+  for (const plan::ListPair& pair : lists.pairs) {
+    along_y.push_back(weights_from(pair.y.front(), lists.y_low));
+    along_x.push_back(weights_from(pair.x.front(), lists.x_low));
+    for (const auto& [dy, y_weight] : along_y.back()) {
+      for (const auto& [dx, x_weight] : along_x.back()) found[{0, dy, dx}] += y_weight * x_weight;
+    }
+  }
+  std::erase_if(found, [](const auto& tap) { return tap.second == 0; });
+  std::map<spec::Offset, double> expected;
+  for (const plan::RoundedTap& tap : plan.weights.taps) expected[tap.at] = tap.packed;
+  if (found != expected) throw diag::InternalError("the lists for CUDA cores are not the plan's weights");
+  prove_lists(spec, plan, along_y, along_x, 0x1p-23);
 }
 
 }  // namespace
@@ -296,6 +333,7 @@ void prove(const spec::StencilSpec& spec, const plan::KernelPlan& plan, const Pa
     }
     return prove_low_rank(spec, plan, packed);
   }
+  if (plan.contraction.is_list_adds()) return prove_core_lists(spec, plan);
   prove_rounding(spec, plan.weights);
   if (!plan.contraction.on_tensor_cores()) return prove_cores(plan);
   prove_packing(plan.contraction, packed);

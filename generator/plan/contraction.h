@@ -140,6 +140,7 @@ enum class Grouping {
   bands,          ///< all taps along an axis (plan/bands.h)
   low_rank,       ///< lists along x, then lists along y (plan/low_rank.h)
   multiply_adds,  ///< a tap, on CUDA cores
+  list_adds,      ///< a weight of a list along x, or along y, on CUDA cores (plan/core_lists.h)
 };
 
 /// A list along y and one along x, whose product is a part of the weights: by term, then from the lowest
@@ -151,7 +152,8 @@ struct ListPair {
   bool operator==(const ListPair&) const = default;
 };
 
-/// Weights as `scale` times a sum of products of lists (plan/low_rank.h).
+/// Weights as `scale` times a sum of products of lists (plan/low_rank.h). On CUDA cores they are numbers of
+/// those that fields are computed in, in one term, and the scale is 1.
 struct LowRank {
   std::vector<ListPair> pairs;  ///< the strongest first
   OperandType type = OperandType::f16;
@@ -192,11 +194,16 @@ struct Contraction {
                                   ///< whole), then pairs of diagonals, in 2D at most one
   std::vector<Operand> operands;  ///< no two equal
   std::vector<Product> products;  ///< in issue order: the output row that completes goes first
-  LowRank low_rank;               ///< of low_rank, whose operands are those along x, then those along y
+  LowRank low_rank;               ///< of low_rank, whose operands are those along x, then those along y; and
+                                  ///< of list_adds
   std::vector<CoreTap> taps;      ///< of multiply_adds, which have nothing of the above: ascending in
-                                  ///< (row, step, column, sum); and the step of low_rank
+                                  ///< (row, step, column, sum); the step of low_rank; of list_adds those of
+                                  ///< each list by itself
 
-  [[nodiscard]] bool on_tensor_cores() const { return grouping != Grouping::multiply_adds; }
+  [[nodiscard]] bool on_tensor_cores() const {
+    return grouping != Grouping::multiply_adds && grouping != Grouping::list_adds;
+  }
+  [[nodiscard]] bool is_list_adds() const { return grouping == Grouping::list_adds; }
   [[nodiscard]] bool is_bands() const { return grouping == Grouping::bands; }
   [[nodiscard]] bool is_low_rank() const { return grouping == Grouping::low_rank; }
   /// Are tap rows with a single tap at dx = 0 in pairs?

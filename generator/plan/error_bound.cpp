@@ -115,6 +115,27 @@ ErrorBound bound_cores(const spec::StencilSpec& spec, const KernelPlan& plan) {
   return bound;
 }
 
+/// Two passes on CUDA cores: a result has nx + pairs ny multiply-adds on its way, each rounded once, of at
+/// most `passed` max |x| in all; products of a single pair of lists are those of the weights.
+ErrorBound bound_core_lists(const spec::StencilSpec& spec, const KernelPlan& plan) {
+  const bool doubles = spec.storage == spec::Storage::f64;
+  const LowRank& lists = plan.contraction.low_rank;
+  const auto pairs = static_cast<double>(lists.pairs.size());
+  const double along_x = lists.x_high() - lists.x_low + 1;
+  const double along_y = pairs * (lists.y_high() - lists.y_low + 1);
+  // One more: products of two doubles are weights that are rounded themselves.
+  const double error = higher_orders * (along_x + along_y + 1) * (doubles ? f64_rounding : f32_rounding);
+  ErrorBound bound;
+  if (pairs == 1) {
+    bound.sum = error;
+  } else {
+    bound.neighbourhood = error * lists.passed / sum_of_magnitudes(plan.weights);
+  }
+  bound.absolute =
+      higher_orders * (along_x * lists.y_magnitude + along_y + 1) * (doubles ? least_f64 : least_f32);
+  return bound;
+}
+
 /// t steps, each of n multiply-adds of which an operation may be shared. Where e is the error of a step's
 /// results and v what the same step makes of the magnitudes of its inputs and weights, a step adds at most
 /// its own roundings of v, and what it is given grows no faster than v does: after t steps the sum of all is
@@ -180,6 +201,7 @@ ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan) {
     const ErrorBound bound = bound_low_rank(plan);
     return scheme != nullptr && scheme->rim_steps ? bound_both(bound, bound_steps(spec, plan), plan) : bound;
   }
+  if (plan.contraction.is_list_adds()) return bound_core_lists(spec, plan);
   if (plan.op.steps > 1) return bound_steps(spec, plan);
   if (spec.storage == spec::Storage::f64) return bound_doubles(spec, plan);
   if (plan.engine == Engine::cuda) return bound_cores(spec, plan);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "plan/bands.h"
+#include "plan/core_lists.h"
 #include "plan/error_bound.h"
 #include "plan/group_taps.h"
 #include "plan/list_pairs.h"
@@ -313,13 +314,82 @@ std::vector<Draft> draft_with(const Problem& problem) {
   return drafts;
 }
 
+/// The weights of one step that lists along y and x stand for.
+RoundedWeights weights_of(const spec::StencilSpec& spec, const LowRank& low_rank) {
+  RoundedWeights weights;
+  weights.type = spec.storage == spec::Storage::bf16 ? OperandType::bf16 : OperandType::f16;
+  weights.in_f32 = spec.storage == spec::Storage::f32;
+  weights.in_f64 = spec.storage == spec::Storage::f64;
+  weights.terms = low_rank.terms;
+  weights.sum = low_rank.sum;
+  weights.packed_sum = low_rank.packed_sum;
+  const Matrix packed = expand(low_rank);
+  for (const spec::Tap& tap : spec.taps) {
+    const double value =
+        packed.at(tap.at[spec::axis_y] - low_rank.y_low, tap.at[spec::axis_x] - low_rank.x_low);
+    weights.taps.push_back({tap.at, tap.weight, {value}, value, 0, value});
+    weights.largest_error = std::max(weights.largest_error, std::fabs(value - tap.weight));
+  }
+  weights.exact = weights.largest_error == 0;
+  return weights;
+}
+
+/// Do taps reach as far in every row, so that no product of lists reaches farther than they do?
+bool fills_its_box(const Problem& problem) {
+  const Operator& op = problem.op;
+  const std::vector<TapRow>& rows = problem.tap_rows;
+  const auto is_full = [&](const TapRow& row) {
+    return row.low == -op.reach_low[spec::axis_x] && row.high == op.reach_high[spec::axis_x];
+  };
+  return static_cast<int>(rows.size()) == op.reach_low[spec::axis_y] + op.reach_high[spec::axis_y] + 1 &&
+         std::all_of(rows.begin(), rows.end(), is_full);
+}
+
+/// Why no lists of one step are looked for; empty where they may be.
+std::string objection_to_passes(const Problem& problem) {
+  const auto [reach_z, reach_y, reach_x] = problem.op.reach_low;
+  static_cast<void>(reach_z);
+  const int reach =
+      std::max({reach_y, reach_x, problem.op.reach_high[spec::axis_y], problem.op.reach_high[spec::axis_x]});
+  if (reach > largest_pass_reach)
+    return fmt::format("two passes reach at most {} points, not {}", largest_pass_reach, reach);
+  if (problem.op.steps == 1 && !fills_its_box(problem))
+    return "the taps are no product of a list along y and one along x";
+  return "";
+}
+
+/// Two passes on CUDA cores; nothing where there are none for such fields.
+std::vector<Draft> draft_core_lists(const Problem& problem) {
+  const spec::StencilSpec& spec = problem.spec;
+  if (spec.dimensions != 2 || spec::is_half(spec.storage) || problem.op.steps > 1 || spec.taps.empty() ||
+      spec.sums.size() > 1)
+    return {};
+  LowRankOffer lists{{}, objection_to_passes(problem)};
+  if (lists.objection.empty()) lists = find_core_lists(problem);
+  ContractionOffer offer{{}, lists.objection};
+  offer.contraction.grouping = Grouping::list_adds;
+  Problem rounded = problem;
+  if (offer.objection.empty()) {
+    rounded.weights = weights_of(spec, lists.low_rank);
+    offer.contraction = contract_core_lists(rounded, std::move(lists.low_rank));
+  }
+  std::vector<Draft> drafts;
+  consider_all(rounded, offer, drafts, Scheme{});
+  return drafts;
+}
+
 /// A common factor that does not suit all weights is taken where it saves products: two rows that share an
 /// operand may need its remainders for one of them.
 std::vector<Draft> draft_engine(Problem problem) {
   const bool on_cores = problem.engine == Engine::cuda;
   problem.weights = (on_cores ? core_weights(problem.spec) : round_weights(problem.spec)).weights;
   std::vector<Draft> drafts = draft_with(problem);
-  if (on_cores || problem.weights.factor == 1 || problem.weights.exact) return drafts;
+  if (on_cores) {
+    std::vector<Draft> passes = draft_core_lists(problem);
+    std::move(passes.begin(), passes.end(), std::back_inserter(drafts));
+    return drafts;
+  }
+  if (problem.weights.factor == 1 || problem.weights.exact) return drafts;
   WeightsResult plain = round_weights(problem.spec, CommonFactors::none);
   if (plain.diagnostics.has_errors()) return drafts;
   problem.weights = std::move(plain.weights);
@@ -365,35 +435,6 @@ EngineDrafts ask_engine(const Problem& problem) {
   return asked;
 }
 
-/// The weights of one step that lists along y and x stand for.
-RoundedWeights weights_of(const spec::StencilSpec& spec, const LowRank& low_rank) {
-  RoundedWeights weights;
-  weights.type = spec.storage == spec::Storage::f16 ? OperandType::f16 : OperandType::bf16;
-  weights.terms = low_rank.terms;
-  weights.sum = low_rank.sum;
-  weights.packed_sum = low_rank.packed_sum;
-  const Matrix packed = expand(low_rank);
-  for (const spec::Tap& tap : spec.taps) {
-    const double value =
-        packed.at(tap.at[spec::axis_y] - low_rank.y_low, tap.at[spec::axis_x] - low_rank.x_low);
-    weights.taps.push_back({tap.at, tap.weight, {value}, value, 0, value});
-    weights.largest_error = std::max(weights.largest_error, std::fabs(value - tap.weight));
-  }
-  weights.exact = weights.largest_error == 0;
-  return weights;
-}
-
-/// Do taps reach as far in every row, so that no product of lists reaches farther than they do?
-bool fills_its_box(const Problem& problem) {
-  const Operator& op = problem.op;
-  const std::vector<TapRow>& rows = problem.tap_rows;
-  const auto is_full = [&](const TapRow& row) {
-    return row.low == -op.reach_low[spec::axis_x] && row.high == op.reach_high[spec::axis_x];
-  };
-  return static_cast<int>(rows.size()) == op.reach_low[spec::axis_y] + op.reach_high[spec::axis_y] + 1 &&
-         std::all_of(rows.begin(), rows.end(), is_full);
-}
-
 /// The plan of lists along x and along y, in two passes; nothing where there are none for such fields.
 std::vector<Draft> draft_low_rank(const Problem& problem) {
   const spec::StencilSpec& spec = problem.spec;
@@ -404,18 +445,8 @@ std::vector<Draft> draft_low_rank(const Problem& problem) {
   draft.candidate.engine = Engine::dense;
   draft.candidate.scheme = Lowrank2d::name;
   draft.candidate.grouping = Grouping::low_rank;
-  LowRankOffer offer;
-  const auto [reach_z, reach_y, reach_x] = problem.op.reach_low;
-  static_cast<void>(reach_z);
-  const int reach =
-      std::max({reach_y, reach_x, problem.op.reach_high[spec::axis_y], problem.op.reach_high[spec::axis_x]});
-  if (reach > largest_pass_reach) {
-    offer.objection = fmt::format("two passes reach at most {} points, not {}", largest_pass_reach, reach);
-  } else if (problem.op.steps == 1 && !fills_its_box(problem)) {
-    offer.objection = "the taps are no product of a list along y and one along x";
-  } else {
-    offer = find_low_rank(problem);
-  }
+  LowRankOffer offer{{}, objection_to_passes(problem)};
+  if (offer.objection.empty()) offer = find_low_rank(problem);
   draft.candidate.objection = offer.objection;
   if (!offer.objection.empty()) return {draft};
   Problem rounded = problem;

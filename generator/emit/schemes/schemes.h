@@ -28,6 +28,7 @@ struct SchemeText {
 [[nodiscard]] SchemeText text_of(const plan::Levels3d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Stepping3d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Lowrank2d&, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::Passes2d&, const Kernel& kernel);
 
 /// `struct Stencil` alone of time steps.
 [[nodiscard]] std::string stepping_struct(const plan::Stepping2d& scheme, const Kernel& kernel);
@@ -49,6 +50,7 @@ void describe(const plan::Stepping2d&, const plan::KernelPlan& plan, Lines& line
 void describe(const plan::Levels3d&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::Stepping3d&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::Lowrank2d&, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::Passes2d&, const plan::KernelPlan& plan, Lines& lines);
 
 /// Each is its scheme's object in --explain's JSON: `streaming`, or on CUDA cores `cores`.
 [[nodiscard]] std::string json_of(const plan::Stream1d&, const plan::KernelPlan& plan);
@@ -66,5 +68,6 @@ void describe(const plan::Lowrank2d&, const plan::KernelPlan& plan, Lines& lines
 [[nodiscard]] std::string json_of(const plan::Levels3d&, const plan::KernelPlan& plan);
 [[nodiscard]] std::string json_of(const plan::Stepping3d&, const plan::KernelPlan& plan);
 [[nodiscard]] std::string json_of(const plan::Lowrank2d&, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::Passes2d&, const plan::KernelPlan& plan);
 
 }  // namespace spidergen::emit

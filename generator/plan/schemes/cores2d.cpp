@@ -103,7 +103,7 @@ std::vector<SharedRow> find_shared_rows(const Contraction& contraction, int sum)
 }  // namespace
 
 bool Cores2d::takes(const Problem& problem, const Contraction& contraction) {
-  return !contraction.on_tensor_cores() && problem.spec.dimensions == 2;
+  return contraction.grouping == Grouping::multiply_adds && problem.spec.dimensions == 2;
 }
 
 Offer<Cores2d> Cores2d::plan(const Problem& problem, const Contraction& contraction) {

@@ -160,7 +160,7 @@ double estimate_us(int dimensions, const Contraction& contraction, bool in_code)
 }  // namespace
 
 bool CudaCores::takes(const Problem& /*problem*/, const Contraction& contraction) {
-  return !contraction.on_tensor_cores();
+  return contraction.grouping == Grouping::multiply_adds;
 }
 
 Offer<CudaCores> CudaCores::plan(const Problem& problem, const Contraction& contraction) {

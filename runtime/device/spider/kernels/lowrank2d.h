@@ -24,13 +24,12 @@
 /// - result_scale: of sums.
 #pragma once
 
-#include <spider/boundary.h>
 #include <spider/epilogue.h>
 #include <spider/field2d.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
+#include <spider/row_groups.h>
 #include <spider/storage.h>
-#include <spider/vectors.h>
 
 #include <cstdint>
 
@@ -55,16 +54,6 @@ sweep_lowrank2d(SPIDER_GRID_CONSTANT const SweepArguments field) {
       Kernel::template walk_down<false>(field, strip);
     }
   }
-}
-
-/// Brings the whole vectors of the group of inputs that begins with row y, for the strip from `column` on.
-/// Apart, so that what it needs takes no registers of walks that do not come here.
-template <class Stencil>
-SPIDER_DEVICE_APART void bring_with_care(const SweepArguments& field, std::int32_t column, std::int32_t y,
-                                         device::Shared group) {
-  using Kernel = Lowrank2d<Stencil>;
-  const typename Kernel::Window window(field, column);
-  Kernel::bring_vectors(window, y, group);
 }
 
 template <class Stencil>
@@ -95,200 +84,35 @@ struct Lowrank2d {
   static constexpr int threads = Stencil::warps_per_block * 32;
   static constexpr int strip_outputs = Stencil::warps_per_block * tiles * tile_columns;
 
-  // A row of the window begins in its line of 128 bytes where it does in the field; its sectors are exchanged
-  // by row, so that the four rows that lanes load from together lie in different banks.
-  static constexpr int first_column = Stencil::first_column;
-  static constexpr int window_columns = strip_outputs + (chunks - 1) * tile_columns;
-  static constexpr int window_vectors = window_columns / vector_elements;
-  static constexpr int window_offset = line_offset<vector_elements>(first_column);
-  static constexpr int row_bytes =
-      (window_offset + window_columns * element_bytes + line_bytes - 1) / line_bytes * line_bytes;
-  static constexpr int group_bytes = group_rows * row_bytes;
-  static constexpr int ring_groups = Stencil::ring_groups;
-  static constexpr int ring_bytes = ring_groups * group_bytes;
-  static_assert(first_column % vector_elements == 0 && ring_groups > 1, "cells come between two groups");
+  /// Of the ring: lanes load from four rows together, whose sectors lie in different banks.
+  struct Layout {
+    using Cells = Storage;
+    static constexpr int group_rows = Lowrank2d::group_rows;
+    static constexpr int lead_groups = row_chunks - 1;
+    static constexpr int ring_groups = Stencil::ring_groups;
+    static constexpr int warps = Stencil::warps_per_block;
+    static constexpr int strip_outputs = Lowrank2d::strip_outputs;
+    static constexpr int window_columns = strip_outputs + (chunks - 1) * tile_columns;
+    static constexpr bool exchanges_sectors = true;
+  };
+  using Ring = RowGroups<Stencil, Layout>;
+  using Strip = typename Ring::Strip;
+  static constexpr int window_offset = Ring::window_offset;
+  static constexpr int row_bytes = Ring::row_bytes;
+  static constexpr int group_bytes = Ring::group_bytes;
+  static constexpr int ring_groups = Ring::ring_groups;
 
   // Behind the ring the outputs of a warp's group wait for each other: memory takes rows of 128 bytes sooner
   // than sectors. Those are exchanged here, too.
   static constexpr int stage_row_bytes = tiles * tile_columns * element_bytes;
   static constexpr int stage_row_vectors = stage_row_bytes / vector_bytes;
   static constexpr int stage_bytes = group_rows * stage_row_bytes;
-  static constexpr int shared_bytes = ring_bytes + Stencil::warps_per_block * stage_bytes;
+  static constexpr int shared_bytes = Ring::ring_bytes + Stencil::warps_per_block * stage_bytes;
 
   SPIDER_DEVICE static Shared stage_place(int row, int byte) {
     const int sector = row * tiles / 4 % tiles;
-    return static_cast<Shared>(ring_bytes + device::warp_index() * stage_bytes + row * stage_row_bytes +
+    return static_cast<Shared>(Ring::ring_bytes + device::warp_index() * stage_bytes + row * stage_row_bytes +
                                (byte ^ sector * sector_bytes));
-  }
-
-  /// Where byte `byte` of a row of the window lies in its group.
-  SPIDER_DEVICE static Shared place(int row, int byte) {
-    return static_cast<Shared>(row * row_bytes + ((window_offset + byte) ^ row % 4 * sector_bytes));
-  }
-
-  /// The columns of a strip's inputs. Beside the field's they are in memory beyond a `halo` face, and where
-  /// vectors are whole on the other side of a `periodic` one.
-  struct Window : Field2d<Element> {
-    std::int32_t left;   ///< column of the first
-    bool wraps = false;  ///< are vectors beyond a periodic face those of the other side?
-    Span whole;          ///< vectors that are in memory in every row
-    CellColumns cells;   ///< columns beside them that taps reach
-
-    SPIDER_DEVICE Window(const SweepArguments& field, std::int32_t first_output)
-        : Field2d<Element>(field), left(first_output + first_column) {
-      constexpr AxisRules rules = Stencil::column_rules();
-      const Span reached = {this->wanted.column_begin + Stencil::column_reach_low,
-                            this->wanted.column_end + Stencil::column_reach_high};
-      Span there = columns_in_memory<Stencil>(*this, left);
-      if (this->aligned_input) {
-        wraps = rules.low == FaceRule::periodic && this->columns % vector_elements == 0 &&
-                this->columns >= window_columns;
-        const bool from_halo = wraps || rules.low == FaceRule::halo || reached.begin > 0;
-        const bool to_halo = wraps || rules.high == FaceRule::halo || reached.end < this->columns;
-        there = {(from_halo ? reached.begin : 0) - left, (to_halo ? reached.end : this->columns) - left};
-      }
-      whole = vectors_within<vector_elements>(there, 0, window_vectors);
-      cells = columns_beside({whole.begin * vector_elements, whole.end * vector_elements},
-                             {reached.begin - left, reached.end - left}, window_columns);
-    }
-
-    /// From where in a row of memory a vector is.
-    SPIDER_DEVICE std::int32_t column_of(int vector) const {
-      const std::int32_t column = left + vector * vector_elements;
-      if (!wraps) return column;
-      return column < 0 ? column + this->columns : (column < this->columns ? column : column - this->columns);
-    }
-
-    /// Are all columns in memory, one after the other, in aligned rows?
-    SPIDER_DEVICE bool is_plain() const {
-      return this->aligned_input && whole.begin == 0 && whole.end == window_vectors &&
-             (!wraps || (left >= 0 && left + window_columns <= this->columns));
-    }
-  };
-
-  /// What a block walks down.
-  struct Strip : Window {
-    std::int32_t column;     ///< of the first output
-    std::int32_t first_row;  ///< of the first group of inputs
-    std::int32_t steps;      ///< groups of inputs
-    Span plain_rows;         ///< of the field, and reached
-
-    SPIDER_DEVICE Strip(const SweepArguments& field, int piece)
-        : Strip(field, find_shared_walk<group_rows, row_chunks - 1>(field, device::block_index(), piece)) {}
-
-    /// Are all columns in memory, at their own places, and wanted, and all rows aligned?
-    SPIDER_DEVICE bool is_inside() const {
-      return this->is_plain() && this->aligned_output && column >= this->wanted.column_begin &&
-             column + strip_outputs <= this->wanted.column_end;
-    }
-
-   private:
-    SPIDER_DEVICE Strip(const SweepArguments& field, const Walk& walk)
-        : Window(field, field.grid.strips.first_column + walk.across * strip_outputs),
-          column(this->left - first_column),
-          first_row(walk.first_row * group_rows + Stencil::row_low),
-          steps(walk.rows > 0 ? walk.rows + row_chunks - 1 : 0),
-          plain_rows{clamp(this->wanted.row_begin + Stencil::row_low, 0, this->rows),
-                     clamp(this->wanted.row_end + Stencil::row_high, 0, this->rows)} {}
-  };
-
-  /// Zeroes what no copy fills: an operand's zero times what lay there could be NaN.
-  SPIDER_DEVICE static void clear_ring() {
-    SPIDER_NO_UNROLL
-    for (int i = device::warp_index() * 32 + device::lane_index(); i < ring_bytes / vector_bytes;
-         i += threads)
-      device::store_shared(static_cast<Shared>(i * vector_bytes), Vector{});
-    device::sync_block();
-  }
-
-  /// Starts the copies of the whole vectors of a group whose rows are all in memory, at their own places.
-  /// Each warp has rows.
-  template <bool inside>
-  SPIDER_DEVICE static void start_copies(const Strip& strip, std::int32_t y, Shared group) {
-    constexpr int rows = group_rows / Stencil::warps_per_block;
-    static_assert(group_rows % Stencil::warps_per_block == 0, "warps have as many rows");
-    const int first_row = device::warp_index() * rows;
-    const int lane = device::lane_index();
-    const Element* from = strip.input + (y + first_row) * strip.input_stride;
-    if (inside) from += strip.left;
-    SPIDER_UNROLL
-    for (int row = 0; row < rows; ++row) {
-      SPIDER_UNROLL
-      for (int first = 0; first < window_vectors; first += 32) {
-        const int vector = first + lane;
-        const bool wanted =
-            inside ? first + 32 <= window_vectors || vector < window_vectors : strip.whole.holds(vector);
-        const std::int32_t column = inside ? vector * vector_elements : strip.column_of(vector);
-        device::copy_async_if(wanted, group + place(first_row + row, vector * vector_bytes),
-                              from + (row * strip.input_stride + column));
-      }
-    }
-  }
-
-  /// Brings the whole vectors of a group from where the boundary has their rows; of rows that are not
-  /// aligned from the two vectors of memory that they lie across.
-  SPIDER_DEVICE static void bring_vectors(const Window& window, std::int32_t y, Shared group) {
-    SPIDER_NO_UNROLL
-    for (int row = device::warp_index(); row < group_rows; row += Stencil::warps_per_block) {
-      const RowIndex<Stencil> index = map_row<Stencil>(window, y + row);
-      const bool reached = row_is_reached<Stencil>(window, y + row);
-      const bool in_memory = reached && !index.constant;
-      const bool copies = in_memory && window.aligned_input && !index.negated;
-      const std::uint32_t word =
-          reached && index.constant ? Storage::repeat(static_cast<Element>(index.value)) : 0;
-      const Element* from = window.input + (in_memory ? index.index : 0) * window.input_stride;
-      SPIDER_UNROLL
-      for (int first = 0; first < window_vectors; first += 32) {
-        const int vector = first + device::lane_index();
-        const bool wanted = window.whole.holds(vector);
-        const Element* cells = wanted ? from + window.column_of(vector) : window.input;
-        const Shared to = group + place(row, vector * vector_bytes);
-        device::copy_async_if(wanted && copies, to, cells);
-        Vector across = load_across(wanted && in_memory && !copies, cells);
-        if (!in_memory) across = Vector{{word, word, word, word}};
-        change_signs(across, sign_word<Element>(index.negated));
-        device::store_shared_if(wanted && !copies, to, across);
-      }
-    }
-  }
-
-  /// Fills the cells beside whole vectors: from these, where the boundary's rule takes them to one, else from
-  /// memory.
-  SPIDER_DEVICE static void fill_cells(const Window& window, std::int32_t y, Shared group) {
-    constexpr int columns_at_once = threads / group_rows;
-    const int thread = device::warp_index() * 32 + device::lane_index();
-    const int row = thread % group_rows;
-    const Span there = {window.whole.begin * vector_elements, window.whole.end * vector_elements};
-    const bool reached = row_is_reached<Stencil>(window, y + row);
-    SPIDER_NO_UNROLL
-    for (int i = thread / group_rows; i < window.cells.count; i += columns_at_once) {
-      const int to = window.cells.column(i);
-      const ColumnIndex<Stencil> index = map_column<Stencil>(window, window.left + to);
-      const int from = index.index - window.left;
-      Element cell = 0;
-      if (!index.constant && there.holds(from)) {
-        cell = device::load_shared_half(group + place(row, from * element_bytes));
-        cell = static_cast<Element>(cell ^ sign_of<Element>(index.negated));
-      } else {
-        cell = fetch_cell(window, reached, map_row<Stencil>(window, y + row), index);
-      }
-      device::store_shared(group + place(row, to * element_bytes), cell);
-    }
-  }
-
-  /// Brings a step's inputs into a group of the ring; its copies are one group of these.
-  template <bool inside>
-  SPIDER_DEVICE static void bring_group(const SweepArguments& field, const Strip& strip, int step,
-                                        Shared group) {
-    const std::int32_t y = strip.first_row + step * group_rows;
-    if (step < strip.steps) {
-      if ((inside || strip.aligned_input) && strip.plain_rows.holds(Span{y, y + group_rows})) {
-        start_copies<inside>(strip, y, group);
-      } else {
-        bring_with_care<Stencil>(field, strip.column, y, group);
-      }
-    }
-    device::copy_async_commit();
   }
 
   /// The weights of a lane.
@@ -332,7 +156,7 @@ struct Lowrank2d {
       } else {
         SPIDER_UNROLL
         for (int i = 0; i < 4; ++i)
-          place[i] = Lowrank2d::place(lane / 4, first + i * tile_columns * element_bytes);
+          place[i] = Ring::place(lane / 4, first + i * tile_columns * element_bytes);
       }
     }
     /// In the group that begins at `group`, a multiple of a line.
@@ -455,10 +279,10 @@ struct Lowrank2d {
   SPIDER_DEVICE static void walk_down(const SweepArguments& field, const Strip& strip) {
     Weights weights;
     weights.load();
-    if (!inside) clear_ring();
+    if (!inside) Ring::clear_ring();
     SPIDER_NO_UNROLL
     for (int step = 0; step < ring_groups - 1; ++step)
-      bring_group<inside>(field, strip, step, static_cast<Shared>(step * group_bytes));
+      Ring::template bring_group<inside>(field, strip, step, static_cast<Shared>(step * group_bytes));
 
     const int lane = device::lane_index();
     const int first_tile = device::warp_index() * tiles * tile_columns;
@@ -474,10 +298,10 @@ struct Lowrank2d {
       device::copy_async_wait<ring_groups - 2>();
       device::sync_block();
       const auto next = static_cast<Shared>((slot == 0 ? ring_groups - 1 : slot - 1) * group_bytes);
-      bring_group<inside>(field, strip, step + ring_groups - 1, next);
+      Ring::template bring_group<inside>(field, strip, step + ring_groups - 1, next);
       const auto group = static_cast<Shared>(slot * group_bytes);
       if constexpr (!inside) {
-        fill_cells(strip, strip.first_row + step * group_rows, group);
+        Ring::fill_cells(strip, strip.first_row + step * group_rows, group);
         device::sync_block();
       }
       SPIDER_UNROLL
@@ -508,7 +332,7 @@ constexpr SweepForm lowrank2d_form() {
   using Kernel = Lowrank2d<Stencil>;
   SweepForm form =
       strips_form<Stencil>(sweep_lowrank2d<Stencil>, Stencil::warps_per_block, Stencil::warps_per_block,
-                           Kernel::shared_bytes, Kernel::strip_outputs, Kernel::window_columns);
+                           Kernel::shared_bytes, Kernel::strip_outputs, Kernel::Ring::window_columns);
   form.tiling.row_anchor = Kernel::group_rows;
   form.tiling.output_alignment = Kernel::vector_bytes;
   form.tiling.preferred_steps = Stencil::preferred_groups;

@@ -1,0 +1,80 @@
+#include "plan/schemes/passes2d.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+namespace spidergen::plan {
+namespace {
+
+constexpr int most_warps = 16;  // of a multiprocessor: more were no faster
+
+/// As the kernel's header lays out a ring of rows.
+int shared_bytes_of(const Contraction& contraction, const Passes2d& scheme) {
+  const int line_cells = line_bytes / contraction.element_bytes;
+  const int vector_cells = vector_bytes / contraction.element_bytes;
+  const int before = (line_cells + scheme.first_column % line_cells) % line_cells;
+  const int columns = scheme.warps_per_block * threads_per_warp * scheme.outputs - scheme.first_column +
+                      contraction.low_rank.x_high();
+  const int row_bytes =
+      round_up((before + round_up(columns, vector_cells)) * contraction.element_bytes, line_bytes);
+  return scheme.ring_groups * scheme.group_rows * row_bytes;
+}
+
+/// The layout for so many outputs of a lane; nothing where registers do not hold it. A lane has its sums of
+/// all output rows under way, the inputs around its outputs, and what passes between the lists. Beside these
+/// nvcc 13 took some 40 registers for sm_90.
+std::optional<Passes2d> fit(const Problem& problem, const Contraction& contraction, int outputs) {
+  constexpr int base_registers = 40;
+  constexpr int unit = 8;
+  const LowRank& lists = contraction.low_rank;
+  const auto pairs = static_cast<int>(lists.pairs.size());
+  Passes2d scheme;
+  scheme.outputs = outputs;
+  scheme.first_column = floor_divide(lists.x_low, vector_bytes / contraction.element_bytes) *
+                        (vector_bytes / contraction.element_bytes);
+  scheme.cells_loaded =
+      round_up(outputs + lists.x_high() - floor_divide(lists.x_low, outputs) * outputs, outputs);
+  const int sums = lists.y_high() - lists.y_low;
+  const int numbers = (sums + pairs) * outputs + scheme.cells_loaded;
+  scheme.estimated_registers =
+      base_registers + update_registers(problem.spec) + numbers * number_words(contraction);
+  if (scheme.estimated_registers > largest_register_count) return std::nullopt;
+  scheme.shared_bytes = shared_bytes_of(contraction, scheme);
+  const int threads = scheme.warps_per_block * threads_per_warp;
+  scheme.blocks_per_multiprocessor =
+      std::min({most_warps / scheme.warps_per_block,
+                registers_per_multiprocessor / (threads * round_up(scheme.estimated_registers, unit)),
+                shared_per_multiprocessor / (scheme.shared_bytes + reserved_per_block)});
+  return scheme;
+}
+
+/// Of f32 over 10240 x 10240 points on an H200, multiply-adds a point and outputs of a lane: (14, 4) 232,
+/// (30, 4) 240, (66, 4) 302, (66, 2) 396.
+double estimate_us(const Contraction& contraction, const Passes2d& scheme) {
+  constexpr double memory_us = 230;
+  constexpr double us_per_product = 4.2;
+  constexpr double exponent = 4;        // how the two overlap
+  constexpr double few_outputs = 1.38;  // of half a vector, whose inputs are loaded more often
+  const bool whole = scheme.outputs * contraction.element_bytes == vector_bytes;
+  const double memory = memory_us * contraction.element_bytes / word_bytes;
+  const double compute = us_per_product * core_work(contraction) * (whole ? 1 : few_outputs);
+  return std::pow(std::pow(memory, exponent) + std::pow(compute, exponent), 1 / exponent);
+}
+
+}  // namespace
+
+bool Passes2d::takes(const Problem& problem, const Contraction& contraction) {
+  return contraction.is_list_adds() && problem.spec.dimensions == 2;
+}
+
+Offer<Passes2d> Passes2d::plan(const Problem& problem, const Contraction& contraction) {
+  const int vector = vector_bytes / contraction.element_bytes;
+  for (const int outputs : {vector, vector / 2}) {
+    const std::optional<Passes2d> scheme = fit(problem, contraction, outputs);
+    if (scheme) return {*scheme, estimate_us(contraction, *scheme), ""};
+  }
+  return Offer<Passes2d>::none("sums and inputs of two passes find no room in registers");
+}
+
+}  // namespace spidergen::plan

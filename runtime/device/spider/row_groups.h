@@ -1,0 +1,236 @@
+/// The inputs of a strip of a 2D field that the warps of a block walk down together: groups of rows, which
+/// asynchronous copies bring into a ring in shared memory, some groups ahead.
+///
+/// A `Stencil` has what spider/field2d.h wants, and row_low, row_high: lowest and highest dy; first_column:
+/// of the inputs, from a strip's first output, which begins a vector.
+/// A `Layout` has, as static members,
+/// - Cells: of spider/cells.h, or a Storage;
+/// - group_rows, ring_groups; lead_groups: groups of inputs that a walk takes beside those of its outputs;
+/// - warps: of the block; strip_outputs, window_columns: of a strip, and of its inputs;
+/// - exchanges_sectors: of each row by its number, so that four rows lie in different banks.
+#pragma once
+
+#include <spider/boundary.h>
+#include <spider/field2d.h>
+#include <spider/instructions.h>
+#include <spider/kernel.h>
+#include <spider/vectors.h>
+#include <spider/words.h>
+
+#include <cstdint>
+
+namespace spider {
+inline namespace device_1 {
+
+/// Brings the whole vectors of the group of inputs that begins with row y, for the strip from `column` on.
+/// Apart, so that what it needs takes no registers of walks that do not come here.
+template <class Ring>
+SPIDER_DEVICE_APART void bring_with_care(const SweepArguments& field, std::int32_t column, std::int32_t y,
+                                         device::Shared group) {
+  const typename Ring::Window window(field, column);
+  Ring::bring_vectors(window, y, group);
+}
+
+template <class Stencil, class Layout>
+struct RowGroups {
+  using Cells = typename Layout::Cells;
+  using Element = typename Cells::Element;
+  using Shared = device::Shared;
+  using Vector = device::Vector;
+
+  static constexpr int element_bytes = Cells::element_bytes;
+  static constexpr int vector_bytes = 16;
+  static constexpr int vector_elements = vector_bytes / element_bytes;
+  static constexpr int line_bytes = 128;
+  static constexpr int sector_bytes = 32;
+  static constexpr int threads = Layout::warps * 32;
+  static constexpr int group_rows = Layout::group_rows;
+  static constexpr int strip_outputs = Layout::strip_outputs;
+
+  // A row of the window begins in its line of 128 bytes where it does in the field.
+  static constexpr int first_column = Stencil::first_column;
+  static constexpr int window_columns = Layout::window_columns;
+  static constexpr int window_vectors = window_columns / vector_elements;
+  static constexpr int window_offset = line_offset<vector_elements>(first_column);
+  static constexpr int row_bytes =
+      (window_offset + window_columns * element_bytes + line_bytes - 1) / line_bytes * line_bytes;
+  static constexpr int group_bytes = group_rows * row_bytes;
+  static constexpr int ring_groups = Layout::ring_groups;
+  static constexpr int ring_bytes = ring_groups * group_bytes;
+  static_assert(first_column % vector_elements == 0 && ring_groups > 1, "cells come between two groups");
+  static_assert(window_columns % vector_elements == 0, "the window is whole vectors");
+
+  /// Where byte `byte` of a row of the window lies in its group.
+  SPIDER_DEVICE static Shared place(int row, int byte) {
+    const int sector = Layout::exchanges_sectors ? row % 4 * sector_bytes : 0;
+    return static_cast<Shared>(row * row_bytes + ((window_offset + byte) ^ sector));
+  }
+
+  /// The columns of a strip's inputs. Beside the field's they are in memory beyond a `halo` face, and where
+  /// vectors are whole on the other side of a `periodic` one.
+  struct Window : Field2d<Element> {
+    std::int32_t left;   ///< column of the first
+    bool wraps = false;  ///< are vectors beyond a periodic face those of the other side?
+    Span whole;          ///< vectors that are in memory in every row
+    CellColumns cells;   ///< columns beside them that taps reach
+
+    SPIDER_DEVICE Window(const SweepArguments& field, std::int32_t first_output)
+        : Field2d<Element>(field), left(first_output + first_column) {
+      constexpr auto rules = Stencil::column_rules();
+      const Span reached = {this->wanted.column_begin + Stencil::column_reach_low,
+                            this->wanted.column_end + Stencil::column_reach_high};
+      Span there = columns_in_memory<Stencil>(*this, left);
+      if (this->aligned_input) {
+        wraps = rules.low == FaceRule::periodic && this->columns % vector_elements == 0 &&
+                this->columns >= window_columns;
+        const bool from_halo = wraps || rules.low == FaceRule::halo || reached.begin > 0;
+        const bool to_halo = wraps || rules.high == FaceRule::halo || reached.end < this->columns;
+        there = {(from_halo ? reached.begin : 0) - left, (to_halo ? reached.end : this->columns) - left};
+      }
+      whole = vectors_within<vector_elements>(there, 0, window_vectors);
+      cells = columns_beside({whole.begin * vector_elements, whole.end * vector_elements},
+                             {reached.begin - left, reached.end - left}, window_columns);
+    }
+
+    /// From where in a row of memory a vector is.
+    SPIDER_DEVICE std::int32_t column_of(int vector) const {
+      const std::int32_t column = left + vector * vector_elements;
+      if (!wraps) return column;
+      return column < 0 ? column + this->columns : (column < this->columns ? column : column - this->columns);
+    }
+
+    /// Are all columns in memory, one after the other, in aligned rows?
+    SPIDER_DEVICE bool is_plain() const {
+      return this->aligned_input && whole.begin == 0 && whole.end == window_vectors &&
+             (!wraps || (left >= 0 && left + window_columns <= this->columns));
+    }
+  };
+
+  /// What a block walks down.
+  struct Strip : Window {
+    std::int32_t column;     ///< of the first output
+    std::int32_t first_row;  ///< of the first group of inputs
+    std::int32_t steps;      ///< groups of inputs
+    Span plain_rows;         ///< of the field, and reached
+
+    SPIDER_DEVICE Strip(const SweepArguments& field, int piece)
+        : Strip(field,
+                find_shared_walk<group_rows, Layout::lead_groups>(field, device::block_index(), piece)) {}
+
+    /// Are all columns in memory, at their own places, and wanted, and all rows aligned?
+    SPIDER_DEVICE bool is_inside() const {
+      return this->is_plain() && this->aligned_output && column >= this->wanted.column_begin &&
+             column + strip_outputs <= this->wanted.column_end;
+    }
+
+   private:
+    SPIDER_DEVICE Strip(const SweepArguments& field, const Walk& walk)
+        : Window(field, field.grid.strips.first_column + walk.across * strip_outputs),
+          column(this->left - first_column),
+          first_row(walk.first_row * group_rows + Stencil::row_low),
+          steps(walk.rows > 0 ? walk.rows + Layout::lead_groups : 0),
+          plain_rows{clamp(this->wanted.row_begin + Stencil::row_low, 0, this->rows),
+                     clamp(this->wanted.row_end + Stencil::row_high, 0, this->rows)} {}
+  };
+
+  /// Zeroes what no copy fills: an operand's zero times what lay there could be NaN.
+  SPIDER_DEVICE static void clear_ring() {
+    SPIDER_NO_UNROLL
+    for (int i = device::warp_index() * 32 + device::lane_index(); i < ring_bytes / vector_bytes;
+         i += threads)
+      device::store_shared(static_cast<Shared>(i * vector_bytes), Vector{});
+    device::sync_block();
+  }
+
+  /// Starts the copies of the whole vectors of a group whose rows are all in memory, at their own places.
+  /// Each warp has rows.
+  template <bool inside>
+  SPIDER_DEVICE static void start_copies(const Strip& strip, std::int32_t y, Shared group) {
+    constexpr int rows = group_rows / Layout::warps;
+    static_assert(group_rows % Layout::warps == 0, "warps have as many rows");
+    const int first_row = device::warp_index() * rows;
+    const int lane = device::lane_index();
+    const Element* from = strip.input + (y + first_row) * strip.input_stride;
+    if (inside) from += strip.left;
+    SPIDER_UNROLL
+    for (int row = 0; row < rows; ++row) {
+      SPIDER_UNROLL
+      for (int first = 0; first < window_vectors; first += 32) {
+        const int vector = first + lane;
+        const bool wanted =
+            inside ? first + 32 <= window_vectors || vector < window_vectors : strip.whole.holds(vector);
+        const std::int32_t column = inside ? vector * vector_elements : strip.column_of(vector);
+        device::copy_async_if(wanted, group + place(first_row + row, vector * vector_bytes),
+                              from + (row * strip.input_stride + column));
+      }
+    }
+  }
+
+  /// Brings the whole vectors of a group from where the boundary has their rows; of rows that are not
+  /// aligned from the two vectors of memory that they lie across.
+  SPIDER_DEVICE static void bring_vectors(const Window& window, std::int32_t y, Shared group) {
+    SPIDER_NO_UNROLL
+    for (int row = device::warp_index(); row < group_rows; row += Layout::warps) {
+      const RowIndex<Stencil> index = map_row<Stencil>(window, y + row);
+      const bool reached = row_is_reached<Stencil>(window, y + row);
+      const bool in_memory = reached && !index.constant;
+      const bool copies = in_memory && window.aligned_input && !index.negated;
+      const auto word = Cells::repeat(static_cast<Element>(reached && index.constant ? index.value : 0));
+      const Element* from = window.input + (in_memory ? index.index : 0) * window.input_stride;
+      SPIDER_UNROLL
+      for (int first = 0; first < window_vectors; first += 32) {
+        const int vector = first + device::lane_index();
+        const bool wanted = window.whole.holds(vector);
+        const Element* cells = wanted ? from + window.column_of(vector) : window.input;
+        const Shared to = group + place(row, vector * vector_bytes);
+        device::copy_async_if(wanted && copies, to, cells);
+        Vector across = load_across(wanted && in_memory && !copies, cells);
+        if (!in_memory) across = repeat_word(word);
+        change_signs(across, sign_word<Element>(index.negated));
+        device::store_shared_if(wanted && !copies, to, across);
+      }
+    }
+  }
+
+  /// Fills the cells beside whole vectors: from these, where the boundary's rule takes them to one, else from
+  /// memory.
+  SPIDER_DEVICE static void fill_cells(const Window& window, std::int32_t y, Shared group) {
+    constexpr int columns_at_once = threads / group_rows;
+    const int thread = device::warp_index() * 32 + device::lane_index();
+    const int row = thread % group_rows;
+    const Span there = {window.whole.begin * vector_elements, window.whole.end * vector_elements};
+    const bool reached = row_is_reached<Stencil>(window, y + row);
+    SPIDER_NO_UNROLL
+    for (int i = thread / group_rows; i < window.cells.count; i += columns_at_once) {
+      const int to = window.cells.column(i);
+      const ColumnIndex<Stencil> index = map_column<Stencil>(window, window.left + to);
+      const int from = index.index - window.left;
+      Element cell = 0;
+      if (!index.constant && there.holds(from)) {
+        cell = load_shared_cell<Element>(group + place(row, from * element_bytes));
+        cell = static_cast<Element>(cell ^ sign_of<Element>(index.negated));
+      } else {
+        cell = fetch_cell(window, reached, map_row<Stencil>(window, y + row), index);
+      }
+      device::store_shared(group + place(row, to * element_bytes), cell);
+    }
+  }
+
+  /// Brings a step's inputs into a group of the ring; its copies are one group of these.
+  template <bool inside>
+  SPIDER_DEVICE static void bring_group(const SweepArguments& field, const Strip& strip, int step,
+                                        Shared group) {
+    const std::int32_t y = strip.first_row + step * group_rows;
+    if (step < strip.steps) {
+      if ((inside || strip.aligned_input) && strip.plain_rows.holds(Span{y, y + group_rows})) {
+        start_copies<inside>(strip, y, group);
+      } else {
+        bring_with_care<RowGroups>(field, strip.column, y, group);
+      }
+    }
+    device::copy_async_commit();
+  }
+};
+
+}  // namespace device_1
+}  // namespace spider

@@ -22,6 +22,18 @@
 namespace spider {
 inline namespace device_1 {
 
+/// The bits of a cell in shared memory.
+template <class Element>
+SPIDER_DEVICE Element load_shared_cell(device::Shared from) {
+  if constexpr (sizeof(Element) == 2) {
+    return device::load_shared_half(from);
+  } else if constexpr (sizeof(Element) == 4) {
+    return device::load_shared_word(from);
+  } else {
+    return word_of<Element>(device::load_shared_pair(from), 0);
+  }
+}
+
 /// Brings the whole vectors of the group of inputs that begins with row y, for the strip from `column` on.
 /// Apart, so that what it needs takes no registers of walks that do not come here.
 template <class Ring>
@@ -62,8 +74,11 @@ struct RowGroups {
 
   /// Where byte `byte` of a row of the window lies in its group.
   SPIDER_DEVICE static Shared place(int row, int byte) {
-    const int sector = Layout::exchanges_sectors ? row % 4 * sector_bytes : 0;
-    return static_cast<Shared>(row * row_bytes + ((window_offset + byte) ^ sector));
+    if constexpr (Layout::exchanges_sectors) {
+      return static_cast<Shared>(row * row_bytes + ((window_offset + byte) ^ row % 4 * sector_bytes));
+    } else {
+      return static_cast<Shared>(row * row_bytes + window_offset + byte);
+    }
   }
 
   /// The columns of a strip's inputs. Beside the field's they are in memory beyond a `halo` face, and where
@@ -175,7 +190,8 @@ struct RowGroups {
       const bool reached = row_is_reached<Stencil>(window, y + row);
       const bool in_memory = reached && !index.constant;
       const bool copies = in_memory && window.aligned_input && !index.negated;
-      const auto word = Cells::repeat(static_cast<Element>(reached && index.constant ? index.value : 0));
+      const WordOf<Element> word =
+          reached && index.constant ? Cells::repeat(static_cast<Element>(index.value)) : 0;
       const Element* from = window.input + (in_memory ? index.index : 0) * window.input_stride;
       SPIDER_UNROLL
       for (int first = 0; first < window_vectors; first += 32) {

@@ -27,18 +27,6 @@ SPIDER_DEVICE void copy_cell_async_if(bool wanted, device::Shared to, const std:
   device::copy_pair_async_if(wanted, to, from);
 }
 
-/// The bits of a cell in shared memory.
-template <class Element>
-SPIDER_DEVICE Element load_shared_cell(device::Shared from) {
-  if constexpr (sizeof(Element) == 2) {
-    return device::load_shared_half(from);
-  } else if constexpr (sizeof(Element) == 4) {
-    return device::load_shared_word(from);
-  } else {
-    return word_of<Element>(device::load_shared_pair(from), 0);
-  }
-}
-
 /// The 16 bytes from byte `begin` of two vectors that follow each other; an even number below 16.
 SPIDER_DEVICE device::Vector take_vector(const device::Vector& first, const device::Vector& second,
                                          int begin) {

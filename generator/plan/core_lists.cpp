@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -26,20 +27,10 @@ double distance(const Matrix& a, const Matrix& b) {
   return sum;
 }
 
-/// Makes zeros of what rotations leave of them.
-void clear_noise(List& list) {
-  constexpr double noise = 0x1p-44;
-  double largest = 0;
-  for (const double value : list) largest = std::max(largest, std::fabs(value));
-  for (double& value : list) {
-    if (std::fabs(value) < noise * largest) value = 0;
-  }
-}
-
 /// A list in f32. Values become their other neighbour, one and its opposite alike where they are the same,
-/// the largest first, where that brings the sum closer to the list's: a time step would add what is missing
-/// to every cell again and again.
-List round_to_f32(const List& list) {
+/// the largest first, where that brings the sum closer to `sum`: a time step would add what is missing to
+/// every cell again and again.
+List round_to_f32(const List& list, double sum) {
   constexpr double most_error = 0x1p-23;
   constexpr float infinity = std::numeric_limits<float>::infinity();
   List rounded;
@@ -48,7 +39,7 @@ List round_to_f32(const List& list) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return std::fabs(list[a]) > std::fabs(list[b]); });
-  double missing = sum_of(list) - sum_of(rounded);
+  double missing = sum - sum_of(rounded);
   const auto move = [&](std::size_t i, std::size_t opposite) {
     const double other = std::nextafter(static_cast<float>(rounded[i]), missing > 0 ? infinity : -infinity);
     const double change = (other - rounded[i]) * (opposite == i ? 1 : 2);
@@ -67,21 +58,53 @@ List round_to_f32(const List& list) {
   return rounded;
 }
 
-/// The lists of a product, those along x with a power of two as their sum where they sum up.
-ListPair pair_of(const SingularValues& values, int pair, bool doubles) {
-  List x = values.right[pair];
-  List y = values.left[pair];
-  clear_noise(x);
-  clear_noise(y);
-  const double sum = sum_of(x);
-  const double magnitude = magnitude_of(x);
-  const bool sums_up = std::fabs(sum) > magnitude / 2;
-  const double scale =
-      sums_up ? std::ldexp(1.0, std::ilogb(std::fabs(sum) / magnitude)) / sum : 1 / magnitude;
-  for (double& value : x) value *= scale;
-  for (double& value : y) value *= values.value[pair] / scale;
-  if (doubles) return {{y}, {x}};
-  return {{round_to_f32(y)}, {round_to_f32(x)}};
+/// Both lists as numbers of the fields; those along x are at most 1 in sum of magnitudes.
+ListPair round_pair(List y, List x, bool doubles) {
+  const int exponent = -std::ilogb(magnitude_of(x)) - 1;
+  for (double& value : x) value = std::ldexp(value, exponent);
+  for (double& value : y) value = std::ldexp(value, -exponent);
+  if (doubles) return {{std::move(y)}, {std::move(x)}};
+  const double sum = sum_of(x) * sum_of(y);
+  x = round_to_f32(x, sum_of(x));
+  const double sum_of_x = sum_of(x);
+  y = round_to_f32(y, sum_of_x == 0 ? sum_of(y) : sum / sum_of_x);
+  return {{std::move(y)}, {std::move(x)}};
+}
+
+/// Divides a list by the largest number that all its values are multiples of, if that leaves integers of so
+/// many binary digits: then products of lists can be what exact weights are.
+void shorten(List& list, int digits) {
+  constexpr int most_digits = 62;
+  double largest = 0;
+  double smallest = std::numeric_limits<double>::infinity();
+  for (const double value : list) {
+    if (value == 0) continue;
+    largest = std::max(largest, std::fabs(value));
+    smallest = std::min(smallest, std::fabs(value));
+  }
+  const int unit = std::ilogb(smallest) - std::numeric_limits<double>::digits + 1;
+  if (std::ilogb(largest) - unit >= most_digits) return;
+  std::int64_t common = 0;
+  for (const double value : list)
+    common = std::gcd(common, static_cast<std::int64_t>(std::ldexp(value, -unit)));
+  const double divisor = std::ldexp(static_cast<double>(common), unit);
+  if (largest / divisor >= std::ldexp(1.0, digits)) return;
+  for (double& value : list) value /= divisor;
+}
+
+/// The row and the column of the largest weight as lists whose product the weights are, if they are one.
+std::pair<List, List> cross_lists(const Matrix& weights, int digits) {
+  const auto largest = std::max_element(weights.values.begin(), weights.values.end(),
+                                        [](double a, double b) { return std::fabs(a) < std::fabs(b); }) -
+                       weights.values.begin();
+  const auto row = static_cast<int>(largest / weights.columns);
+  const auto column = static_cast<int>(largest % weights.columns);
+  List x;
+  for (int i = 0; i < weights.columns; ++i) x.push_back(weights.at(row, i));
+  shorten(x, digits);
+  List y;
+  for (int i = 0; i < weights.rows; ++i) y.push_back(weights.at(i, column) / x[column]);
+  return {y, x};
 }
 
 /// What follows from the pairs, whose products together are `packed`.
@@ -98,34 +121,48 @@ void sum_up(const Matrix& weights, const Matrix& packed, LowRank& low_rank) {
   low_rank.deviation = distance(packed, weights) / low_rank.magnitude;
 }
 
+/// The fewest pairs that leave no more than `tolerance` of the weights, or as many as are tried.
+void find_pairs(const Matrix& weights, double tolerance, bool doubles, LowRank& low_rank) {
+  const SingularValues values = singular_values(weights);
+  const int most = std::min<int>(most_pairs, static_cast<int>(values.value.size()));
+  const double magnitude = magnitude_of(weights.values);
+  Matrix exact(weights.rows, weights.columns);
+  low_rank.pairs.clear();
+  low_rank.truncation = 1;
+  for (int pair = 0; pair < most && low_rank.truncation > tolerance; ++pair) {
+    add_product(values.value[pair], values.left[pair], values.right[pair], exact);
+    List y = values.left[pair];
+    for (double& value : y) value *= values.value[pair];
+    low_rank.pairs.push_back(round_pair(y, values.right[pair], doubles));
+    low_rank.truncation = distance(exact, weights) / magnitude;
+  }
+}
+
 }  // namespace
 
 LowRankOffer find_core_lists(const Problem& problem) {
   const bool doubles = problem.spec.storage == spec::Storage::f64;
   const double tolerance = doubles ? 0x1p-49 : 0x1p-24;
+  const int digits = doubles ? std::numeric_limits<double>::digits : std::numeric_limits<float>::digits;
   const Operator& op = problem.op;
   const Matrix weights = compose_taps(op);
   const double magnitude = magnitude_of(weights.values);
-  const SingularValues values = singular_values(weights);
-  const int most = std::min<int>(most_pairs, static_cast<int>(values.value.size()));
   LowRankOffer offer;
   LowRank& low_rank = offer.low_rank;
   low_rank.y_low = -op.reach_low[spec::axis_y];
   low_rank.x_low = -op.reach_low[spec::axis_x];
+  const auto [y, x] = cross_lists(weights, digits);
   Matrix exact(weights.rows, weights.columns);
-  double left = 1;
-  for (int pair = 0; pair < most && left > tolerance; ++pair) {
-    add_product(values.value[pair], values.left[pair], values.right[pair], exact);
-    left = distance(exact, weights) / magnitude;
-    low_rank.pairs.push_back(pair_of(values, pair, doubles));
-  }
-  if (left > tolerance) {
+  add_product(1, y, x, exact);
+  low_rank.truncation = distance(exact, weights) / magnitude;
+  low_rank.pairs = {round_pair(y, x, doubles)};
+  if (low_rank.truncation > tolerance) find_pairs(weights, tolerance, doubles, low_rank);
+  if (low_rank.truncation > tolerance) {
     offer.objection = fmt::format(
         "the weights are no sum of {} products of a list along y and one along x: {:.1e} of them is left",
-        most, left);
+        low_rank.pairs.size(), low_rank.truncation);
     return offer;
   }
-  low_rank.truncation = left;
   const Matrix packed = expand(low_rank);
   sum_up(weights, packed, low_rank);
   const bool sums_alike = std::fabs(low_rank.packed_sum - low_rank.sum) <= 2 * tolerance * magnitude;

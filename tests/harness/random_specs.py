@@ -220,6 +220,23 @@ def product_spec(rng, kind, space):
     return taps, text + "coefficients: " + per_axis(space, {axis: axis_list(axes[axis]) for axis in axes}) + "\n"
 
 
+def passes_spec(rng, kind, space, radii, pairs):
+    """A box whose weights are a sum of so many products of a list along y and one along x; exact ones as derivatives have
+    them, without a weight in the middle column."""
+    lists = []
+    for _ in range(pairs):
+        lists.append([[make_weight(rng, kind) for _ in range(2 * radius + 1)] for radius in radii])
+        if kind == "exact":
+            lists[-1][1][radii[1]] = 0
+    values = []
+    taps = {}
+    for dy, dx in itertools.product(*(range(-radius, radius + 1) for radius in radii)):
+        values.append(sum(y[dy + radii[0]] * x[dx + radii[1]] for y, x in lists))
+        if values[-1]:
+            taps[0, dy, dx] = values[-1]
+    return taps, f"shape: box\ncoefficients: {nested(values, list(radii))}\n"
+
+
 def make_face(rng, rules):
     rule = rng.choice(rules)
     value = rng.choice((0, 1, -0.5, 3.25, rng.randint(-64, 64) / 16)) if rule == "constant" else 0
@@ -287,6 +304,10 @@ def chosen_star(kind, radius):
     return kind, lambda rng, space: star_spec(rng, kind, space, {axis: radius for axis in space.axes})
 
 
+def chosen_passes(kind, radii, pairs=1):
+    return kind, lambda rng, space: passes_spec(rng, kind, space, radii, pairs)
+
+
 def with_faces(chosen, **rules):
     """The same with these rules on both faces of the axes that are named, instead of drawn ones."""
     kind, maker = chosen
@@ -348,6 +369,18 @@ BANDS = (
     ("f16", chosen_taps("exact", [(dy, 0) for dy in range(-8, 8)] + [(0, dx) for dx in (-8, -1, 8)])),
     ("f16", with_faces(chosen_taps("exact", [(dy, 0) for dy in range(-8, 1)] + [(0, 3)]), y=("nearest", 0))),
     ("bf16", chosen_taps("exact", [(dy, 0) for dy in range(-1, 8)] + [(0, dx) for dx in (-8, -6)])),
+)
+
+# For two passes on CUDA cores: every rule of faces, exact weights, several pairs of lists, and so far a reach that a lane has
+# half as many columns.
+PASSES = (
+    ("f32", with_faces(chosen_passes("inexact", [3, 5]), y=("periodic", 0), x=("mirror", 0))),
+    ("f32", with_faces(chosen_passes("exact", [5, 4]), y=("antisymmetric", 0), x=("constant", 2))),
+    ("f32", with_faces(chosen_passes("inexact", [4, 4], 2), y=("constant", -3.25), x=("periodic", 0))),
+    ("f32", with_faces(chosen_passes("inexact", [22, 3]), y=("reflect", 0), x=("antisymmetric", 0))),
+    ("f32", chosen_passes("inexact", [3, 9])),
+    ("f64", with_faces(chosen_passes("inexact", [4, 4]), y=("nearest", 0), x=("constant", 0.1))),
+    ("f64", with_faces(chosen_passes("inexact", [4, 5]), y=("constant", 1e-300), x=("reflect", 0))),
 )
 
 # Of f64, each way of CUDA cores: tiles, walks with two outputs a thread and with one, tables, planes; and a constant that no
@@ -415,6 +448,7 @@ CHOSEN = {
         # Their sums must not overflow before they are scaled back.
         with_storage(chosen_star("minute", 1), "bf16"),
         with_storage(chosen_box("minute", [1, 2]), "bf16"),
+        *(with_storage(with_options(chosen), storage) for storage, chosen in PASSES),
     ),
     3: (
         chosen_taps("exact", [(0, 0, 0)]),

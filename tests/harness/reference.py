@@ -26,6 +26,7 @@ HALO, CONSTANT, NEAREST, PERIODIC, REFLECT, MIRROR, ANTISYMMETRIC = RULES = (
 AXES = "zyx"
 SIDES = ("low", "high")
 BOUND_TERMS = ("result", "sum", "absolute", "neighbourhood")
+CORE_LIST_TERMS = ("rank", "passed", "y_magnitude")
 LOW_RANK_TERMS = ("deviation", "magnitude", "passed", "y_magnitude")
 SCIPY_MODES = {CONSTANT: "constant", NEAREST: "nearest", PERIODIC: "wrap", REFLECT: "reflect", MIRROR: "mirror"}
 # numpy.pad's names for what a single step past a face shows.
@@ -87,6 +88,13 @@ def low_rank_of(data):
     return tuple(float(data["passes"][0]["streaming"][key]) for key in LOW_RANK_TERMS)
 
 
+def core_lists_of(data):
+    """Of two passes on CUDA cores what an explanation says of its lists: pairs, `passed` and `y_magnitude`."""
+    if data.get("template") != "passes2d":
+        return ()
+    return tuple(float(data["cores"][key]) for key in CORE_LIST_TERMS)
+
+
 def list_reach_of(data):
     """How far the lists of two passes reach along y and along x, below and above; nothing of other plans."""
     if data.get("template") != "lowrank2d":
@@ -118,6 +126,7 @@ class Plan:
     tile_forms: tuple = ()  # numbers of the forms that have it, as in tile_of
     steps: int = 1  # that a sweep advances; taps are of one, tap_rows of all of them
     low_rank: tuple = ()  # of two passes the values of LOW_RANK_TERMS
+    core_lists: tuple = ()  # of two passes on CUDA cores the values of CORE_LIST_TERMS
     list_reach: tuple = ()  # and how far their lists reach along y and x: what lies beyond is truncated
 
     @property
@@ -201,6 +210,7 @@ def load_plan(path):
             tile_forms=tile_forms,
             steps=int(data.get("steps", 1)),
             low_rank=low_rank_of(data),
+            core_lists=core_lists_of(data),
             list_reach=list_reach_of(data),
         )
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
@@ -251,6 +261,10 @@ def allowed_packing(plan, expected, weight, largest):
         return 2.0**-8 * abs(weight)
     if expected["weights"] == "bf16x2":
         return 2.0**-17 * abs(weight) + 2.0**-133
+    if plan.core_lists and (plan.core_lists[0] > 1 or plan.storage.name == "f64" or not expected["exact"]):
+        # Numbers of two lists are multiplied; of several pairs sums of products may cancel.
+        rounding, _ = plan.storage.arithmetic
+        return (8 if plan.storage.name == "f64" else 4) * rounding * (abs(weight) if plan.core_lists[0] == 1 else largest)
     if expected["exact"]:
         return 0.0
     if expected.get("rational"):
@@ -482,7 +496,7 @@ def error_bound(plan, total, magnitude, largest):
     chained MMA, and the subnormal step; a factor that is no power of two rounds once more to f32. f32: the adds, and what
     the split leaves out."""
     if plan.engine == "cuda":
-        return core_error_bound(plan, total, magnitude)
+        return core_lists_error_bound(plan, magnitude, largest) if plan.core_lists else core_error_bound(plan, total, magnitude)
     if plan.low_rank:
         return low_rank_error_bound(plan, total, largest)
     adds = 1.001 * MMA_ERRORS * plan.chained_mmas * 2.0**-23
@@ -506,6 +520,17 @@ def core_error_bound(plan, total, magnitude):
     if plan.storage.name in ("f32", "f64"):
         return bound
     return bound + 1.001 * plan.storage.rounding * numpy.abs(total) + plan.storage.subnormal_rounding
+
+
+def core_lists_error_bound(plan, magnitude, largest):
+    """The same of two passes on CUDA cores: a multiply-add for each weight of a list, rounded once; one more for f64 weights,
+    which are products of two lists' numbers. Products of several pairs of lists may cancel."""
+    pairs, passed, of_y = plan.core_lists
+    along_y, along_x = (sum(reach) + 1 for reach in plan.reach[1:])
+    rounding, least = plan.storage.arithmetic
+    roundings = 1.01 * (along_x + pairs * along_y + 1) * rounding
+    subnormal = 1.01 * (along_x * of_y + pairs * along_y + 1) * least
+    return roundings * (magnitude if pairs == 1 else passed * largest) + subnormal
 
 
 def low_rank_error(plan):

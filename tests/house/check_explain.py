@@ -106,7 +106,7 @@ def check_prediction(plan: dict) -> None:
         quarters = 4 * told["multiprocessors"]
         mma_ns = told["dense_mma_ns" if plan["engine"] == "dense" else "sparse_mma_ns"]
         tensor = points / 128 * plan["mmas_per_128_outputs"] * mma_ns / quarters / 1e3
-        products = len(plan["taps"]) if plan["engine"] == "cuda" else 0
+        products = plan["cores"]["multiply_adds"] if plan["engine"] == "cuda" else 0
         cores = points * products * plan["steps"] / told["core_products_per_second"] * 1e6
         floor = max(memory, tensor, cores)
         wanted = {"memory_us": memory, "tensor_us": tensor, "cores_us": cores, "floor_us": floor}

@@ -49,16 +49,19 @@ std::optional<Passes2d> fit(const Problem& problem, const Contraction& contracti
   return scheme;
 }
 
-/// Of f32 over 10240 x 10240 points on an H200, multiply-adds a point and outputs of a lane: (14, 4) 232,
-/// (30, 4) 240, (66, 4) 302, (66, 2) 396.
+/// Over 10240 x 10240 points on an H200, multiply-adds a point and outputs of a lane: f32 (14, 4) 232, (30,
+/// 4) 246, (66, 4) 303, (82, 4) 413, (98, 2) 571; f64 (14, 2) 453, (30, 2) 481, (66, 2) 884.
 double estimate_us(const Contraction& contraction, const Passes2d& scheme) {
   constexpr double memory_us = 230;
   constexpr double us_per_product = 4.2;
-  constexpr double exponent = 4;        // how the two overlap
-  constexpr double few_outputs = 1.38;  // of half a vector, whose inputs are loaded more often
+  constexpr double exponent = 4;  // how the two overlap
+  // Of half a vector, or of a vector of doubles, inputs are loaded more often.
+  constexpr double half_a_vector = 1.38;
+  constexpr double doubles = 1.55;
   const bool whole = scheme.outputs * contraction.element_bytes == vector_bytes;
+  const double loads = (whole ? 1 : half_a_vector) * (contraction.element_bytes > word_bytes ? doubles : 1);
   const double memory = memory_us * contraction.element_bytes / word_bytes;
-  const double compute = us_per_product * core_work(contraction) * (whole ? 1 : few_outputs);
+  const double compute = us_per_product * core_work(contraction) * loads;
   return std::pow(std::pow(memory, exponent) + std::pow(compute, exponent), 1 / exponent);
 }
 

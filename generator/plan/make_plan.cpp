@@ -372,6 +372,8 @@ std::vector<Draft> draft_core_lists(const Problem& problem) {
   if (offer.objection.empty()) {
     rounded.weights = weights_of(spec, lists.low_rank);
     offer.contraction = contract_core_lists(rounded, std::move(lists.low_rank));
+    if (offer.contraction.taps.size() >= spec.taps.size())
+      offer.objection = "lists have no fewer weights than there are taps";
   }
   std::vector<Draft> drafts;
   consider_all(rounded, offer, drafts, Scheme{});

@@ -161,6 +161,8 @@ class Subject:
         data_plan.parent.mkdir(exist_ok=True)
         data_plan.write_text(json.dumps(data), encoding="utf-8")
         self.plan = reference.load_plan(data_plan)
+        if library.adds_taps(self.kernel):
+            self.plan = reference.on_host(self.plan)
         meaning = json.loads(expected.read_text(encoding="utf-8")) if expected.exists() else None
         names = [one["name"] for one in data["sums"]]
         self.later = dataclasses.replace(self.plan, steps=self.plan.steps - 1)  # all steps but the first

@@ -18,7 +18,7 @@ STEPS = 7
 UNSUPPORTED = 8
 EMULATION = 12
 STATUS_VALUES = range(13)
-CUDA = 0  # of spider_kernel_info.backend
+CUDA, HOST = 0, 2  # of spider_kernel_info.backend
 ABI = 1
 PER_THREAD_STREAM = c_void_p(2)  # as CUDA calls it
 
@@ -149,6 +149,10 @@ class Library:
     def on_host(self, kernel):
         """Is the kernel's memory the host's?"""
         return self.info(kernel).contents.backend != CUDA
+
+    def adds_taps(self, kernel):
+        """Does the kernel add a tap at a time, whatever its plan says, as on the host back end?"""
+        return self.info(kernel).contents.backend == HOST
 
     def forms(self, kernel):
         """The kernel, which takes its forms by size, and kernels of each of its forms alone, if it has several. None beside

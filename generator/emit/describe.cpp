@@ -14,6 +14,7 @@
 
 #include "emit/figures.h"
 #include "emit/schemes/schemes.h"
+#include "emit/schemes/stepping_text.h"
 #include "emit/storage_text.h"
 
 namespace spidergen::emit {
@@ -128,6 +129,18 @@ std::string engine_text(const spec::StencilSpec& spec, plan::Engine engine) {
   return name;
 }
 
+/// Steps that are taken as one, and how long one takes.
+void describe_composed(const plan::KernelPlan& plan, std::vector<std::string>& lines) {
+  const plan::Composition& composition = *plan.composition;
+  lines.push_back(fmt::format(
+      "Steps     {} a sweep, composed into {}; what is left of a number of steps is taken one by one",
+      plan.op.steps, counted(std::ssize(composition.weights.taps), "tap")));
+  describe_step_time(plan, lines);
+  lines.push_back(fmt::format("          weights of {} {} term{} each, {:.1e} of sum |w| from the exact ones",
+                              composition.weights.terms, plan::type_name(composition.weights.type),
+                              composition.weights.terms == 1 ? "" : "s", composition.deviation));
+}
+
 /// What is multiplied. Bands are their scheme's to describe.
 void describe_products(const plan::Contraction& contraction, std::vector<std::string>& lines) {
   lines.push_back(fmt::format(
@@ -204,9 +217,11 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
   lines.push_back("Engine    " + engine_text(spec, plan.engine));
   if (plan.variant != plan::Variant{})
     lines.push_back("Variant  " + plan::variant_options(plan.variant) + ", for measurements");
+  if (plan.composition) describe_composed(plan, lines);
   if (plan.contraction.on_tensor_cores() && !plan.contraction.is_bands() && !plan.contraction.is_low_rank())
     describe_products(plan.contraction, lines);
-  std::visit([&](const auto& scheme) { describe(scheme, plan, lines); }, plan.scheme);
+  const plan::KernelPlan sweep = plan.composition ? plan::plan_of_composed(spec, plan) : plan;
+  std::visit([&](const auto& scheme) { describe(scheme, sweep, lines); }, plan.scheme);
   return lines;
 }
 

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -12,7 +13,7 @@
 #include "emit/schemes/schemes.h"
 #include "emit/storage_text.h"
 #include "emit/update_text.h"
-#include "plan/error_bound.h"
+#include "plan/compose.h"
 #include "render/render.h"
 
 namespace spidergen::emit {
@@ -141,6 +142,31 @@ std::string with_update(std::string form) {
   return form;
 }
 
+/// The scheme's text; of composed steps that of all as one, and in a namespace that of a single one.
+SchemeText scheme_text(const Kernel& kernel) {
+  const auto text_for = [](const plan::Scheme& scheme, const Kernel& of) {
+    return std::visit([&](const auto& chosen) { return text_of(chosen, of); }, scheme);
+  };
+  if (!kernel.plan.composition) return text_for(kernel.plan.scheme, kernel);
+  const plan::KernelPlan composed = plan::plan_of_composed(kernel.spec, kernel.plan);
+  const spec::StencilSpec spec = plan::composed_spec(kernel.spec, composed.weights);
+  SchemeText text = text_for(composed.scheme, {spec, composed, kernel.packed});
+  const plan::KernelPlan single = plan::plan_of_single_step(kernel.spec, kernel.plan);
+  const SchemeText left = text_for(single.scheme, {kernel.spec, single, {}});
+  text.stencil = fmt::format("// All {} steps as one.\n", kernel.plan.op.steps) + text.stencil;
+  text.stencil += "\n\n// For what is left of a number of steps.\nnamespace single_step {\n\n" +
+                  left.stencil + "\n\n}  // namespace single_step";
+  for (std::string& form : text.forms) {
+    form.pop_back();  // its comma
+    form = fmt::format("spider::composed_form({}, {}),", form, kernel.plan.op.steps);
+  }
+  std::string form = left.forms.back();  // which is for any fields
+  constexpr std::string_view stencil = "<Stencil";
+  text.forms.push_back(form.replace(form.find(stencil), stencil.size(), "<single_step::Stencil"));
+  text.more_schemes.emplace_back(plan::scheme_name(single.scheme));
+  return text;
+}
+
 EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
   render::Bindings bindings = provenance(kernel.spec, version);
   // Not in the header: a new comment in the spec must not compile its includers again.
@@ -153,7 +179,7 @@ EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
   bindings["products"] = fmt::to_string(kernel.contraction().chained_products());
   std::visit(
       [&]<class Scheme>(const Scheme& scheme) {
-        const SchemeText text = text_of(scheme, kernel);
+        const SchemeText text = scheme_text(kernel);
         bindings["minimum_arch"] = fmt::to_string(minimum_arch<Scheme>());
         bindings["stencil"] = text.stencil;
         bindings["scheme_headers"] = fmt::format("#include <spider/kernels/{}.h>", scheme.name);
@@ -163,7 +189,7 @@ EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
         // Of one step a kernel says nothing.
         bindings["facts"] = kernel.plan.op.steps == 1 ? "" : fmt::format(", {}", kernel.plan.op.steps);
         const std::string of_update = kernel.spec.update ? update_facts(kernel.spec) : "{}";
-        const double neighbourhood = plan::bound_error(kernel.spec, kernel.plan).neighbourhood;
+        const double neighbourhood = kernel.plan.error_bound.neighbourhood;
         if (kernel.spec.update) {
           bindings["forms"] = with_update(bindings["forms"]);
           bindings["facts"] = fmt::format(", {}, {}", kernel.plan.op.steps, of_update);

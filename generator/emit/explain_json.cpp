@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -230,6 +231,25 @@ std::string passes_json(const plan::KernelPlan& plan, const pack::PackedKernel& 
          fmt::format("    \"metadata\": [{}],\n    \"streaming\": {}\n  }}]\n", metadata, scheme_text(plan));
 }
 
+/// Of steps taken as one what their weights become; null for others.
+std::string composition_json(const plan::KernelPlan& plan) {
+  if (!plan.composition) return "  \"composition\": null,\n";
+  const plan::RoundedWeights& weights = plan.composition->weights;
+  double packed = 0;
+  for (const plan::RoundedTap& tap : weights.taps) packed += std::fabs(tap.packed);
+  return fmt::format(
+             "  \"composition\": {{\"taps\": {}, \"type\": \"{}\", \"terms\": {}, \"exponent\": {}, "
+             "\"remainder_exponent\": {}, \"factor\": {},\n    ",
+             weights.taps.size(), plan::type_name(weights.type), weights.terms, weights.exponent,
+             weights.remainder_exponent, weights.factor) +
+         fmt::format(
+             "\"magnitude\": {}, \"packed_magnitude\": {}, \"deviation\": {}, \"packed_sum\": {}, "
+             "\"single_step\": \"{}\", \"us_per_step\": {:.2f}, \"single_step_us\": {:.1f}}},\n",
+             plan.composition->magnitude, packed, plan.composition->deviation, weights.packed_sum,
+             plan::scheme_name(plan.composition->single_scheme), plan.microseconds / plan.op.steps,
+             plan.single_step_us);
+}
+
 std::string candidate_json(const plan::Candidate& candidate) {
   const bool holds = candidate.objection.empty();
   return fmt::format(
@@ -284,6 +304,7 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
       weights.in_f32 || weights.in_f64 ? number_name(spec.storage) : plan::type_name(weights.type),
       weights.terms, weights.exponent, weights.remainder_exponent, weights.factor, weights.exact, weights.sum,
       weights.packed_sum);
+  json += composition_json(plan);
   json += fmt::format("  \"chained_mmas\": {},\n  \"operands\": {},\n", plan.contraction.chained_products(),
                       plan.contraction.operands.size());
   json += fmt::format("  \"tap_rows\": [\n{}\n  ],\n", tap_rows_json(plan));

@@ -117,7 +117,7 @@ std::optional<MappingChoice> mapping_choice_of(const plan::KernelPlan& plan) {
     if (candidate.grouping == plan::Grouping::windows) choice.windows = candidate.products;
     if (candidate.grouping == plan::Grouping::row_pairs) choice.row_pairs = candidate.products;
   }
-  return choice.row_pairs == 0 ? std::nullopt : std::optional(choice);
+  return choice.row_pairs == 0 || choice.windows == 0 ? std::nullopt : std::optional(choice);
 }
 
 std::vector<ArchitectureBound> bounds_of(const plan::KernelPlan& plan,

@@ -249,7 +249,7 @@ void prove_lists(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
                  double sum_bound) {
   const plan::LowRank& lists = plan.contraction.low_rank;
   const plan::Operator op = plan::operator_of(spec, plan.op.steps);
-  plan::Matrix rest = plan::compose_taps(op);
+  plan::Matrix rest = plan::compose_taps(op).front();
   double sum = 0;
   double magnitude = 0;
   for (const double weight : rest.values) {
@@ -322,9 +322,36 @@ void prove_core_lists(const spec::StencilSpec& spec, const plan::KernelPlan& pla
   prove_lists(spec, plan, along_y, along_x, 0x1p-23);
 }
 
+/// The registers of steps taken as one hold weights that differ from those of all steps together by no more
+/// than the plan says, and that sum to the same.
+void prove_composed(const spec::StencilSpec& spec, const plan::KernelPlan& plan, const PackedKernel& packed) {
+  const plan::RoundedWeights& weights = plan.composition->weights;
+  prove_products(plan::plan_of_composed(spec, plan), packed);
+  for (const plan::RoundedTap& tap : weights.taps) {
+    for (int axis = 0; axis < 3; ++axis) {
+      if (-tap.at[axis] > plan.op.reach_low[axis] || tap.at[axis] > plan.op.reach_high[axis])
+        throw diag::InternalError("composed steps have a weight that no steps reach");
+    }
+    if (tap.packed != weights.factor * std::ldexp(weights.total(tap.terms), -weights.exponent))
+      throw diag::InternalError("a composed weight is not what its terms and the factor make");
+  }
+  const plan::ComposedSums sums = plan::compare_composed(plan::operator_of(spec, plan.op.steps), weights);
+  if (sums.deviation > plan.composition->deviation || !sums.sums_agree()) {
+    throw diag::InternalError(
+        fmt::format("composed weights differ by {} from the exact ones, not {}, and sum to {} instead of {}",
+                    sums.deviation, plan.composition->deviation, sums.packed_sum, sums.sum));
+  }
+}
+
 }  // namespace
 
 void prove(const spec::StencilSpec& spec, const plan::KernelPlan& plan, const PackedKernel& packed) {
+  if (plan.composition) {
+    prove_packing(plan.contraction, packed);
+    prove_composed(spec, plan, packed);
+    prove_rounding(spec, plan.weights);
+    return prove_cores(plan::plan_of_single_step(spec, plan));
+  }
   if (plan.contraction.is_low_rank()) {
     prove_packing(plan.contraction, packed);
     if (plan.op.steps > 1) {

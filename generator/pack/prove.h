@@ -10,8 +10,8 @@ namespace spidergen::pack {
 /// unpack(pack(A)) == A for every operand; the products, expanded symbolically, give every output of a tile
 /// exactly the plan's packed taps; and those are the spec's taps, each within its rounding bound. Of two
 /// passes (plan/low_rank.h) the lists in their registers stand for weights that differ from those of all
-/// steps together by no more than the plan says, have their sum within 2^-24, and reach no farther. Throws
-/// InternalError with the operand or the output and tap named.
+/// steps together by no more than the plan says, have their sum within 2^-24, and reach no farther; and so do
+/// the packed taps of steps taken as one. Throws InternalError with the operand or the output and tap named.
 void prove(const spec::StencilSpec& spec, const plan::KernelPlan& plan, const PackedKernel& packed);
 
 }  // namespace spidergen::pack

@@ -1,7 +1,13 @@
 #include "plan/compose.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <cstdlib>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 namespace spidergen::plan {
@@ -14,21 +20,24 @@ bool reaches_one(const spec::StencilSpec& spec, int axis) {
 
 }  // namespace
 
-Matrix compose_taps(const Operator& op) {
-  const auto [z, low_y, low_x] = op.reach_low;
-  const auto [z_high, high_y, high_x] = op.reach_high;
-  static_cast<void>(z);
-  static_cast<void>(z_high);
-  Matrix composed(low_y + high_y + 1, low_x + high_x + 1);
-  composed.at(low_y, low_x) = 1;
+std::vector<Matrix> compose_taps(const Operator& op) {
+  const auto [low_z, low_y, low_x] = op.reach_low;
+  const auto [high_z, high_y, high_x] = op.reach_high;
+  std::vector<Matrix> composed(static_cast<std::size_t>(low_z + high_z + 1),
+                               Matrix(low_y + high_y + 1, low_x + high_x + 1));
+  composed[low_z].at(low_y, low_x) = 1;
   for (int step = 0; step < op.steps; ++step) {
-    Matrix next(composed.rows, composed.columns);
-    for (int row = 0; row < composed.rows; ++row) {
-      for (int column = 0; column < composed.columns; ++column) {
-        const double value = composed.at(row, column);
-        if (value == 0) continue;
-        for (const spec::Tap& tap : op.step)
-          next.at(row + tap.at[spec::axis_y], column + tap.at[spec::axis_x]) += value * tap.weight;
+    std::vector<Matrix> next(composed.size(), Matrix(composed.front().rows, composed.front().columns));
+    for (int plane = 0; plane < std::ssize(composed); ++plane) {
+      for (int row = 0; row < composed[plane].rows; ++row) {
+        for (int column = 0; column < composed[plane].columns; ++column) {
+          const double value = composed[plane].at(row, column);
+          if (value == 0) continue;
+          for (const spec::Tap& tap : op.step) {
+            const auto [dz, dy, dx] = tap.at;
+            next[plane + dz].at(row + dy, column + dx) += value * tap.weight;
+          }
+        }
       }
     }
     composed = std::move(next);
@@ -79,6 +88,70 @@ Rims rims_of(const spec::StencilSpec& spec, const Operator& op) {
     if (!commutes(spec, spec.boundary[axis].high, axis)) high = op.reach_high[axis];
   }
   return rims;
+}
+
+std::string objection_to_composing(const spec::StencilSpec& spec) {
+  for (int axis = 3 - spec.dimensions; axis <= spec::axis_x; ++axis) {
+    for (const spec::Face* face : {&spec.boundary[axis].low, &spec.boundary[axis].high}) {
+      if (!commutes(spec, *face, axis)) {
+        return fmt::format("'{}' along {} acts at every step, which steps taken at once do not see",
+                           spec::rule_name(face->rule), spec::axis_letters[axis]);
+      }
+    }
+  }
+  return "";
+}
+
+spec::StencilSpec with_composed_rules(const spec::StencilSpec& spec) {
+  spec::StencilSpec composed = spec;
+  for (int axis = 3 - spec.dimensions; axis <= spec::axis_x; ++axis) {
+    spec::AxisBoundary& faces = composed.boundary[axis];
+    for (spec::Face* face : {&faces.low, &faces.high}) {
+      const spec::Face& of_step = face == &faces.low ? spec.boundary[axis].low : spec.boundary[axis].high;
+      if (!commutes(spec, of_step, axis)) {
+        *face = {};
+      } else if (face->rule == spec::BoundaryRule::nearest) {
+        face->rule = spec::BoundaryRule::reflect;
+      } else if (face->rule == spec::BoundaryRule::constant) {
+        face->rule = spec::BoundaryRule::antisymmetric;
+      }
+    }
+  }
+  return composed;
+}
+
+spec::StencilSpec composed_spec(const spec::StencilSpec& spec, const RoundedWeights& weights) {
+  spec::StencilSpec composed = with_composed_rules(spec);
+  composed.steps = 1;
+  composed.tolerance = std::nullopt;
+  composed.taps.clear();
+  for (const RoundedTap& tap : weights.taps) composed.taps.push_back({tap.at, tap.weight, spec.where.steps});
+  return composed;
+}
+
+bool ComposedSums::sums_agree() const {
+  return std::fabs(packed_sum - sum) <= 0x1p-24 * magnitude;
+}
+
+ComposedSums compare_composed(const Operator& op, const RoundedWeights& weights) {
+  std::vector<Matrix> rest = compose_taps(op);
+  ComposedSums sums;
+  for (const Matrix& plane : rest) {
+    for (const double weight : plane.values) {
+      sums.sum += weight;
+      sums.magnitude += std::fabs(weight);
+    }
+  }
+  for (const RoundedTap& tap : weights.taps) {
+    const auto [dz, dy, dx] = tap.at;
+    const auto [low_z, low_y, low_x] = op.reach_low;
+    rest[dz + low_z].at(dy + low_y, dx + low_x) -= tap.packed;
+    sums.packed_sum += tap.packed;
+  }
+  for (const Matrix& plane : rest) {
+    for (const double difference : plane.values) sums.deviation += std::fabs(difference) / sums.magnitude;
+  }
+  return sums;
 }
 
 }  // namespace spidergen::plan

@@ -1,14 +1,16 @@
 #pragma once
 
 #include <array>
+#include <string>
+#include <vector>
 
 #include "plan/problem.h"
 
 namespace spidergen::plan {
 
-/// The weights of all steps of a sweep together: row dy, column dx, from the lowest of each that they reach.
-/// Composed in double: each lies within steps * 2^-52 of itself and the rounding of the spec's.
-[[nodiscard]] Matrix compose_taps(const Operator& op);
+/// The weights of all steps of a sweep together: plane dz, row dy, column dx, from the lowest of each that
+/// they reach. Composed in double: each lies within steps * 2^-52 of itself and the rounding of the spec's.
+[[nodiscard]] std::vector<Matrix> compose_taps(const Operator& op);
 
 /// Are the weights of one step the same at an offset along the axis and at its opposite?
 [[nodiscard]] bool is_even(const spec::StencilSpec& spec, int axis);
@@ -23,5 +25,30 @@ namespace spidergen::plan {
 /// not commute; 0 where it does, or is not reached.
 using Rims = std::array<std::array<int, 2>, 2>;
 [[nodiscard]] Rims rims_of(const spec::StencilSpec& spec, const Operator& op);
+
+/// Why steps of a spec cannot be taken as one, in a user's words: a face whose rule acts at every step. Empty
+/// where they can.
+[[nodiscard]] std::string objection_to_composing(const spec::StencilSpec& spec);
+
+/// The spec with the rules that all steps together have: where the rule of one step is `nearest`, `reflect`,
+/// and where it is a constant, `antisymmetric`; `halo` where it does not commute.
+[[nodiscard]] spec::StencilSpec with_composed_rules(const spec::StencilSpec& spec);
+
+/// All steps of a sweep as a spec of one step with these weights.
+[[nodiscard]] spec::StencilSpec composed_spec(const spec::StencilSpec& spec, const RoundedWeights& weights);
+
+/// What weights of composed steps are before they are rounded, and how far rounded ones lie from that.
+struct ComposedSums {
+  double sum = 0;
+  double magnitude = 0;  ///< sum |w|
+  double packed_sum = 0;
+  double deviation = 0;  ///< sum |w' - w| / sum |w|
+
+  /// Do the packed weights sum to what the exact ones do, as far as one f32 factor of results allows?
+  [[nodiscard]] bool sums_agree() const;
+};
+
+/// Of rounded weights of all steps of a sweep together, of which some may be left out.
+[[nodiscard]] ComposedSums compare_composed(const Operator& op, const RoundedWeights& weights);
 
 }  // namespace spidergen::plan

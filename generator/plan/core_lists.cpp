@@ -145,7 +145,7 @@ LowRankOffer find_core_lists(const Problem& problem) {
   const double tolerance = doubles ? 0x1p-49 : 0x1p-24;
   const int digits = doubles ? std::numeric_limits<double>::digits : std::numeric_limits<float>::digits;
   const Operator& op = problem.op;
-  const Matrix weights = compose_taps(op);
+  const Matrix weights = compose_taps(op).front();
   const double magnitude = magnitude_of(weights.values);
   LowRankOffer offer;
   LowRank& low_rank = offer.low_rank;

@@ -193,9 +193,28 @@ ErrorBound bound_both(const ErrorBound& passes, const ErrorBound& steps, const K
   return both;
 }
 
+/// Steps taken as one: the bound of its sweep with S at most sum |w'| max |x| of the packed weights, which
+/// are `deviation` sum |w| max |x| off those of t single steps, whose weights are f32 numbers each.
+ErrorBound bound_composed(const spec::StencilSpec& spec, const KernelPlan& plan) {
+  const Composition& composition = *plan.composition;
+  const KernelPlan composed = plan_of_composed(spec, plan);
+  ErrorBound bound = bound_half(spec, composed);
+  const double growth = std::pow(std::max(1.0, sum_of_magnitudes(plan.weights)), plan.op.steps);
+  const double of_largest = bound.sum * sum_of_magnitudes(composed.weights) +
+                            composition.deviation * composition.magnitude +
+                            2 * f32_rounding * plan.op.steps * growth;
+  bound.neighbourhood = of_largest / sum_of_magnitudes(plan.weights);
+  bound.sum = 0;
+  bound.absolute += least_normal_f32;
+  // What is left of a number of steps is rounded to f32 before it is stored.
+  bound.result = higher_orders * (rounding_error(plan.weights.type) + f32_rounding);
+  return bound;
+}
+
 }  // namespace
 
 ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan) {
+  if (plan.composition) return bound_composed(spec, plan);
   if (plan.contraction.is_low_rank()) {
     const auto* scheme = std::get_if<Lowrank2d>(&plan.scheme);
     const ErrorBound bound = bound_low_rank(plan);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,18 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
+/// What the steps of a sweep become where they are taken as one (plan/compose.h): a stencil that a scheme of
+/// one step computes. What is left of a number of steps takes another such scheme, on CUDA cores.
+struct Composition {
+  RoundedWeights weights;  ///< of all steps together, as operands hold them
+  double magnitude = 0;    ///< sum |w| of the exact ones
+  double deviation = 0;    ///< sum |w' - w| over that, of what is packed
+  Contraction single_contraction;
+  Scheme single_scheme;
+
+  bool operator==(const Composition&) const = default;
+};
+
 /// All decisions about a kernel; nothing about its text.
 struct KernelPlan {
   Engine engine = Engine::sparse;
@@ -50,10 +63,16 @@ struct KernelPlan {
   std::vector<TapRow> tap_rows;  ///< of all steps of a sweep together, ascending in (dz, dy)
   Contraction contraction;
   Scheme scheme;
+  std::optional<Composition> composition;  ///< of more steps, where contraction and scheme are of all as one
   ErrorBound error_bound;
   std::vector<Candidate> candidates;  ///< fastest first, then those with an objection
 
   bool operator==(const KernelPlan&) const = default;
 };
+
+/// Of composed steps: the plan of a sweep as that of one step of plan::composed_spec, and that of a sweep
+/// of one step.
+[[nodiscard]] KernelPlan plan_of_composed(const spec::StencilSpec& spec, const KernelPlan& plan);
+[[nodiscard]] KernelPlan plan_of_single_step(const spec::StencilSpec& spec, const KernelPlan& plan);
 
 }  // namespace spidergen::plan

@@ -214,7 +214,7 @@ LowRankOffer find_low_rank(const Problem& problem) {
   const Operator& op = problem.op;
   LowRankOffer offer;
   const OperandType type = spec.storage == spec::Storage::f16 ? OperandType::f16 : OperandType::bf16;
-  const Matrix weights = compose_taps(op);
+  const Matrix weights = compose_taps(op).front();
   const double tolerance = tolerance_of(spec, op.steps);
   const SingularValues values = singular_values(weights);
   const int most = std::min<int>(most_pairs, static_cast<int>(values.value.size()));
@@ -224,7 +224,7 @@ LowRankOffer find_low_rank(const Problem& problem) {
   Truncation truncation(weights, values, rows, columns);
   double left = 1;
   int pairs = 0;
-  for (; pairs < most && left > tolerated; ++pairs) left = truncation.add_pair();
+  for (; pairs < most && (pairs == 0 || left > tolerated); ++pairs) left = truncation.add_pair();
   if (left > tolerated) {
     offer.objection = fmt::format(
         "the weights are no sum of {} products of a list along y and one along x: {:.1e} of them is left, "

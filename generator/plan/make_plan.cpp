@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -14,6 +17,7 @@
 #include <vector>
 
 #include "plan/bands.h"
+#include "plan/compose.h"
 #include "plan/core_lists.h"
 #include "plan/error_bound.h"
 #include "plan/group_taps.h"
@@ -45,16 +49,6 @@ void check_reach(const Problem& problem, int axis, int limit, std::string_view a
   diagnostics.error(first->where,
                     fmt::format("this tap is {} points away along {}{}; kernels reach at most {} there{}",
                                 distance, spec::axis_letters[axis], more, limit, helps ? advice : ""));
-}
-
-std::vector<TapRow> tap_rows_of(const Operator& op) {
-  std::vector<TapRow> rows;
-  for (const spec::Tap& tap : op.composed) {
-    const auto [dz, dy, dx] = tap.at;
-    if (rows.empty() || rows.back().dz != dz || rows.back().dy != dy) rows.push_back({dz, dy, dx, dx});
-    rows.back().high = dx;
-  }
-  return rows;
 }
 
 /// Reports what pairs of rows do not take.
@@ -132,7 +126,7 @@ void remove_advice(std::string& text) {
   if (text.ends_with(cuda_cores_take_it)) text.resize(text.size() - cuda_cores_take_it.size());
 }
 
-/// What steps above 1 do not take. So far they are generated where they are stepped one by one.
+/// What steps above 1 do not take where they are stepped one by one.
 void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
   const spec::StencilSpec& spec = problem.spec;
   const int steps = problem.op.steps;
@@ -156,8 +150,8 @@ void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
   refuse_if(has_rule(spec, spec::BoundaryRule::antisymmetric),
             "steps above 1 do not take 'antisymmetric' faces yet; write 'steps: 1' or remove it");
   if (refused) return;
-  if (problem.engine != Engine::cuda || problem.variant != Variant{}) {
-    refuse("steps above 1 take no operands compressed 2:4, and no variant: leave out other options");
+  if (problem.variant != Variant{}) {
+    refuse("steps above 1 take no variant: leave out other options");
   } else if (!spec.taps.empty() && !estimate_stepping(spec, steps)) {
     const int most = most_stepping(spec);
     refuse(most > 1
@@ -243,6 +237,7 @@ struct Draft {
   RoundedWeights weights;
   Contraction contraction;
   Scheme scheme;
+  std::optional<Composition> composition;
 
   [[nodiscard]] bool is_possible() const { return candidate.objection.empty(); }
 };
@@ -281,7 +276,8 @@ void consider(const Problem& problem, const ContractionOffer& offer, std::vector
                      taken.measured, taken.objection},
                     problem.weights,
                     contraction,
-                    taken.scheme});
+                    taken.scheme,
+                    {}});
 }
 
 template <class... Schemes>
@@ -415,6 +411,16 @@ struct EngineDrafts {
   std::vector<Draft> drafts;
 };
 
+/// The first error.
+std::string first_error(const diag::Diagnostics& diagnostics) {
+  const auto error =
+      std::find_if(diagnostics.items.begin(), diagnostics.items.end(),
+                   [](const diag::Diagnostic& item) { return item.severity == diag::Severity::error; });
+  std::string text = error->text;
+  remove_advice(text);
+  return text;
+}
+
 EngineDrafts ask_engine(const Problem& problem) {
   const spec::StencilSpec& spec = problem.spec;
   EngineDrafts asked{problem.engine, find_objections(problem), {}};
@@ -426,14 +432,142 @@ EngineDrafts ask_engine(const Problem& problem) {
     for (diag::Diagnostic& item : asked.diagnostics.items) remove_advice(item.text);
   }
   if (!asked.drafts.empty() || problem.op.composed.empty()) return asked;
-  const auto error =
-      std::find_if(asked.diagnostics.items.begin(), asked.diagnostics.items.end(),
-                   [](const diag::Diagnostic& item) { return item.severity == diag::Severity::error; });
   Draft none;
   none.candidate.engine = problem.engine;
-  none.candidate.objection = error->text;
-  remove_advice(none.candidate.objection);
+  none.candidate.objection = first_error(asked.diagnostics);
   asked.drafts.push_back(std::move(none));
+  return asked;
+}
+
+/// All steps of a sweep as one of a spec whose weights are rounded so; without those that vanish in operands.
+spec::StencilSpec compose_spec(const Problem& problem, spec::WeightMode mode) {
+  const Operator& op = problem.op;
+  RoundedWeights exact;
+  const std::vector<Matrix> planes = compose_taps(op);
+  for (int plane = 0; plane < std::ssize(planes); ++plane) {
+    for (int row = 0; row < planes[plane].rows; ++row) {
+      for (int column = 0; column < planes[plane].columns; ++column) {
+        const double weight = planes[plane].at(row, column);
+        const spec::Offset at{plane - op.reach_low[spec::axis_z], row - op.reach_low[spec::axis_y],
+                              column - op.reach_low[spec::axis_x]};
+        if (weight != 0) exact.taps.push_back({at, weight, {}, 0, 0, weight});
+      }
+    }
+  }
+  spec::StencilSpec composed = composed_spec(problem.spec, exact);
+  composed.weights = mode;
+  RoundedWeights rounded = round_weights(composed).weights;
+  std::erase_if(rounded.taps, [](const RoundedTap& tap) { return tap.packed == 0; });
+  composed.taps = composed_spec(problem.spec, rounded).taps;
+  return composed;
+}
+
+/// Scales results such that the weights sum to what the exact ones of all steps do, unless these nearly
+/// cancel.
+ComposedSums settle_sum(const Operator& op, RoundedWeights& weights) {
+  ComposedSums sums = compare_composed(op, weights);
+  if (std::fabs(sums.sum) <= sums.magnitude / 2) return sums;
+  weights.factor = static_cast<float>(weights.factor * (sums.sum / sums.packed_sum));
+  weights.packed_sum = weights.largest_error = 0;
+  for (RoundedTap& tap : weights.taps) {
+    tap.packed = weights.factor * std::ldexp(weights.total(tap.terms), -weights.exponent);
+    weights.packed_sum += tap.packed;
+    weights.largest_error = std::max(weights.largest_error, std::fabs(tap.packed - tap.weight));
+  }
+  return compare_composed(op, weights);
+}
+
+/// All steps of a sweep as one of a spec, with as few terms a weight as it allows: one, unless its tolerance
+/// or the sum of the weights want more.
+spec::StencilSpec choose_composed(const Problem& problem) {
+  const spec::StencilSpec& spec = problem.spec;
+  spec::StencilSpec composed = compose_spec(problem, spec.weights);
+  if (spec.weights != spec::WeightMode::automatic || round_weights(composed).weights.terms == 1)
+    return composed;
+  const bool f16 = spec.storage == spec::Storage::f16;
+  spec::StencilSpec of_one_term = compose_spec(problem, f16 ? spec::WeightMode::f16 : spec::WeightMode::bf16);
+  RoundedWeights weights = round_weights(of_one_term).weights;
+  const ComposedSums sums = settle_sum(problem.op, weights);
+  const bool is_near = !spec.tolerance || sums.deviation <= *spec.tolerance;
+  return is_near && sums.sums_agree() ? of_one_term : composed;
+}
+
+/// Do so many steps reach few enough points to be taken as one? With more, steps in registers are faster.
+bool are_few(const Operator& op) {
+  constexpr std::int64_t most_taps = 1000;
+  std::int64_t taps = 1;
+  for (int axis = 0; axis < 3; ++axis) taps *= op.reach_low[axis] + op.reach_high[axis] + 1;
+  return taps <= most_taps;
+}
+
+std::string objection_to_composed(const Problem& problem) {
+  const spec::StencilSpec& spec = problem.spec;
+  if (spec.update || spec.previous) return "steps of an update are not composed";
+  if (!spec::is_half(spec.storage) || !has_sparse_plan(spec))
+    return "steps are composed of f16 fields, and in 1D and 2D of bf16 fields";
+  if (problem.variant != Variant{} || spec.accumulate != spec::Accumulate::f32)
+    return "steps are composed with f32 sums and in no variant";
+  if (!are_few(problem.op)) return "so many steps reach too many points";
+  return objection_to_composing(spec);
+}
+
+/// All steps of a sweep as one, on sparse tensor cores; what is left of a number of steps on CUDA cores.
+Draft draft_composed(const Problem& problem) {
+  const spec::StencilSpec& spec = problem.spec;
+  Draft draft;
+  draft.candidate.engine = Engine::sparse;
+  draft.candidate.scheme = "composed";
+  std::string& objection = draft.candidate.objection;
+  objection = objection_to_composed(problem);
+  if (!objection.empty()) return draft;
+  const Request sparse{.engine = Engine::sparse, .variant = {}, .architectures = {}};
+  const Request on_cores{.engine = Engine::cuda, .variant = {}, .architectures = {}};
+  const spec::StencilSpec as_one = choose_composed(problem);
+  if (as_one.taps.empty()) {
+    objection = "all weights of so many steps vanish";
+    return draft;
+  }
+  PlanResult composed = make_plan(as_one, sparse);
+  spec::StencilSpec single = spec;
+  single.steps = 1;
+  PlanResult left = make_plan(single, on_cores);
+  for (const PlanResult* planned : {&composed, &left}) {
+    if (objection.empty() && planned->diagnostics.has_errors()) objection = first_error(planned->diagnostics);
+  }
+  if (!objection.empty()) return draft;
+  const ComposedSums sums = settle_sum(problem.op, composed.plan.weights);
+  const double tolerance = spec.tolerance.value_or(1);
+  if (sums.deviation > tolerance) {
+    objection =
+        fmt::format("rounded to operands the weights lie {:.1e} from the exact ones, the tolerance is {:.1e}",
+                    sums.deviation, tolerance);
+  } else if (!sums.sums_agree()) {
+    objection = "rounded weights do not sum to what the exact ones do";
+  }
+  if (!objection.empty()) return draft;
+  const auto taken =
+      std::find_if(composed.plan.candidates.begin(), composed.plan.candidates.end(),
+                   [](const Candidate& candidate) { return candidate.engine == Engine::sparse; });
+  draft.candidate = *taken;
+  draft.candidate.mapping = "composed, " + draft.candidate.mapping;
+  draft.weights = round_weights_to_f32(spec).weights;
+  draft.contraction = std::move(composed.plan.contraction);
+  draft.scheme = std::move(composed.plan.scheme);
+  draft.composition = Composition{std::move(composed.plan.weights), sums.magnitude, sums.deviation,
+                                  std::move(left.plan.contraction), std::move(left.plan.scheme)};
+  return draft;
+}
+
+/// The sparse engine: of more steps, all of them as one.
+EngineDrafts ask_sparse(const Problem& problem) {
+  if (problem.op.steps == 1 || problem.spec.taps.empty()) return ask_engine(problem);
+  EngineDrafts asked{Engine::sparse, {}, {draft_composed(problem)}};
+  const Draft& draft = asked.drafts.front();
+  if (!draft.is_possible()) {
+    asked.diagnostics.error(problem.spec.where.steps,
+                            fmt::format("'--engine sparse' does not take so many steps: {}; leave it out",
+                                        draft.candidate.objection));
+  }
   return asked;
 }
 
@@ -512,6 +646,21 @@ std::pair<int, double> fastest_low_rank(const Problem& single) {
   return fastest;
 }
 
+/// The same of steps taken as one.
+std::pair<int, double> fastest_composed(const Problem& single) {
+  constexpr int all_up_to = 8;  // of more, multiples
+  constexpr int most = 64;
+  std::pair<int, double> fastest{1, 0};
+  for (int steps = 2; steps <= most; steps += steps < all_up_to ? 1 : all_up_to) {
+    const Operator op = operator_of(single.spec, steps);
+    const Draft draft = draft_composed({single.spec, op, Engine::sparse, {}, false, single.tap_rows, {}});
+    if (!draft.is_possible()) continue;
+    const double us = draft.candidate.microseconds / steps;
+    if (fastest.second == 0 || us < fastest.second) fastest = {steps, us};
+  }
+  return fastest;
+}
+
 /// What `steps` says, or where that is auto, what is fastest a step.
 int choose_steps(const spec::StencilSpec& spec, const Request& request, double single_us) {
   if (spec.steps) return *spec.steps;
@@ -524,16 +673,18 @@ int choose_steps(const spec::StencilSpec& spec, const Request& request, double s
     fastest = fastest_stepping(spec, single_us);
     if (fastest > 1) least_us = *estimate_stepping(spec, fastest) / fastest;
   }
-  if (may_use(Engine::dense)) {
-    const Operator op = operator_of(spec);
-    const auto [steps, us] = fastest_low_rank({spec, op, Engine::dense, {}, false, tap_rows_of(op), {}});
-    if (steps > 1 && us < least_us) fastest = steps;
-  }
+  const Operator op = operator_of(spec);
+  const Problem single{spec, op, Engine::sparse, {}, false, tap_rows_of(op), {}};
+  const auto take = [&](const std::pair<int, double>& found) {
+    if (found.first > 1 && found.second < least_us) std::tie(fastest, least_us) = found;
+  };
+  if (may_use(Engine::dense)) take(fastest_low_rank(single));
+  if (may_use(Engine::sparse)) take(fastest_composed(single));
   return fastest;
 }
 
 /// The taps of all steps of a sweep together: as far as so many steps reach.
-void compose_steps(KernelPlan& plan) {
+void reach_all_steps(KernelPlan& plan) {
   plan.tap_rows.clear();
   for (int dz = -plan.op.reach_low[spec::axis_z]; dz <= plan.op.reach_high[spec::axis_z]; ++dz) {
     for (int dy = -plan.op.reach_low[spec::axis_y]; dy <= plan.op.reach_high[spec::axis_y]; ++dy)
@@ -563,8 +714,9 @@ PlanResult make_plan(const spec::StencilSpec& spec, const Request& request) {
   std::map<Engine, diag::Diagnostics> diagnostics;
   for (const Engine engine : {Engine::sparse, Engine::cuda, Engine::dense}) {
     problem.engine = engine;
-    EngineDrafts asked =
-        engine == Engine::dense ? ask_dense(problem, request.engine == Engine::dense) : ask_engine(problem);
+    EngineDrafts asked = engine == Engine::dense    ? ask_dense(problem, request.engine == Engine::dense)
+                         : engine == Engine::sparse ? ask_sparse(problem)
+                                                    : ask_engine(problem);
     diagnostics[engine] = std::move(asked.diagnostics);
     std::move(asked.drafts.begin(), asked.drafts.end(), std::back_inserter(drafts));
   }
@@ -587,13 +739,14 @@ PlanResult make_plan(const spec::StencilSpec& spec, const Request& request) {
   plan.tap_rows = std::move(problem.tap_rows);
   plan.op = op;
   plan.single_step_us = single_us;
-  if (op.steps > 1) compose_steps(plan);
+  if (op.steps > 1) reach_all_steps(plan);
   for (const Draft& draft : drafts) plan.candidates.push_back(draft.candidate);
   if (!found) return result;
   plan.microseconds = chosen->candidate.microseconds;
   plan.weights = std::move(chosen->weights);
   plan.contraction = std::move(chosen->contraction);
   plan.scheme = std::move(chosen->scheme);
+  plan.composition = std::move(chosen->composition);
   plan.error_bound = bound_error(spec, plan);
   return result;
 }

@@ -5,6 +5,16 @@
 
 namespace spidergen::plan {
 
+std::vector<TapRow> tap_rows_of(const Operator& op) {
+  std::vector<TapRow> rows;
+  for (const spec::Tap& tap : op.composed) {
+    const auto [dz, dy, dx] = tap.at;
+    if (rows.empty() || rows.back().dz != dz || rows.back().dy != dy) rows.push_back({dz, dy, dx, dx});
+    rows.back().high = dx;
+  }
+  return rows;
+}
+
 int further_bytes(const spec::StencilSpec& spec) {
   int bytes = spec.previous ? spec::element_bytes(spec.previous->storage) : 0;
   for (const spec::FurtherField& field : spec.fields) bytes += spec::element_bytes(field.storage);

@@ -62,6 +62,9 @@ constexpr int floor_divide(int a, int b) {
   return a / b - (a % b < 0 ? 1 : 0);
 }
 
+/// Those of what contractions hold, ascending in (dz, dy).
+[[nodiscard]] std::vector<TapRow> tap_rows_of(const Operator& op);
+
 /// Bytes that an update reads at a point, beside the input.
 [[nodiscard]] int further_bytes(const spec::StencilSpec& spec);
 

@@ -26,7 +26,7 @@ std::string& last_error() {
   return text;
 }
 
-static_assert(sizeof(spider_kernel) == 1112, "another layout must have another size, or another SPIDER_ABI");
+static_assert(sizeof(spider_kernel) == 1248, "another layout must have another size, or another SPIDER_ABI");
 // check_kernel compares sizes only: members that change places within them need another SPIDER_ABI.
 static_assert(sizeof(spider::SweepArguments) == 208 && offsetof(spider::SweepArguments, box) == 72 &&
                   offsetof(spider::SweepArguments, grid) == 120 &&
@@ -52,8 +52,13 @@ struct AlignedRows {
   bool out;
 };
 
-AlignedRows find_aligned_rows(const spider_kernel& kernel, const spider_field& in, const spider_field& out) {
-  const spider::Tiling& tiling = kernel.forms[0].tiling;
+/// For sweeps of so many steps, whose forms read and store alike.
+AlignedRows find_aligned_rows(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
+                              std::int32_t steps) {
+  const spider::SweepForm* const end = kernel.forms + kernel.form_count;
+  const spider::Tiling& tiling = std::find_if(kernel.forms, end, [&](const spider::SweepForm& form) {
+                                   return form.steps == steps;
+                                 })->tiling;
   return {spider::rows_aligned(kernel, in, tiling.input_alignment, true),
           spider::rows_aligned(kernel, out, tiling.output_alignment, false)};
 }
@@ -209,7 +214,7 @@ ReadySweep make_ready(const spider_kernel& kernel, const Given& given, const spi
                                           ? spider::PlacedFields{*given.in, *given.out, {0, 0, 0}}
                                           : spider::place_fields(kernel, *given.in, *given.out, place);
   const spider::Box points = box_in_whole(box, placed);
-  AlignedRows aligned = find_aligned_rows(kernel, placed.in, placed.out);
+  AlignedRows aligned = find_aligned_rows(kernel, placed.in, placed.out, steps);
   spider::UpdateArguments arguments{};
   if (kernel.forms[0].sweep.update != nullptr)
     aligned.out = add_update(kernel, given, placed, place, arguments) && aligned.out;

@@ -21,7 +21,9 @@ extern "C" SPIDER_PUBLIC const spider_kernel* spider_test_form(const spider_kern
     spider_kernel copy = *kernel;
     copy.forms[0] = kernel->forms[form];
     copy.forms[0].min_blocks_per_sm = 0;
-    copy.forms[1] = kernel->forms[kernel->form_count - 1];
+    for (int i = 0; i < kernel->form_count; ++i) {
+      if (kernel->forms[i].steps == kernel->info.steps) copy.forms[1] = kernel->forms[i];
+    }
     copy.form_count = copy.forms[0].needs_aligned_rows ? 2 : 1;
     single = std::make_unique<const spider_kernel>(copy);
   }

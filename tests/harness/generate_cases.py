@@ -40,7 +40,7 @@ REACHES = {"z": (15, 8, 4, 2, 1, 0), "y": (31, 15, 7, 3, 1, 0), "x": (127, 31, 1
 WEIGHT_MODES = ("f16", "f16x2", "bf16", "bf16x2")
 ACCURACIES = ("tf32", "f16")  # beside full
 PLAN_KEYS = ("stencil", "dimensions", "steps", "engine", "variant", "storage", "accuracy", "adds_identity", "error_bound")
-PLAN_KEYS += ("template", "cores", "boundary", "reach", "weights", "chained_mmas", "tap_rows", "taps")
+PLAN_KEYS += ("template", "cores", "boundary", "reach", "weights", "chained_mmas", "tap_rows", "taps", "composition")
 STREAMING_KEYS = ("rows_per_warp", "warps_per_block", "tile_forms", "deviation", "magnitude", "passed", "y_magnitude",
                   "list_reach")
 WARPGROUPS = ("--arch", "sm_90a")  # kernels of 2D f32 alone differ

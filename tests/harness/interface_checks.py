@@ -266,6 +266,8 @@ def check_single_step(library, kernel, plan, layouts, buffers, fields, reset):
     library.require("spider_iterate", library.iterate(kernel, byref(fields[0]), byref(fields[1]), 1, None, None))
     library.require("spider_synchronize", library.synchronize(None))
     one = dataclasses.replace(plan, steps=1, stated_bound=())
+    if plan.composition:
+        one = dataclasses.replace(one, engine="cuda", composition=())
     cells = buffers[0].download()
     result = plan.storage.decode(buffers[1].download()[layouts[1].interior()])
 

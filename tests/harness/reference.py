@@ -25,6 +25,7 @@ HALO, CONSTANT, NEAREST, PERIODIC, REFLECT, MIRROR, ANTISYMMETRIC = RULES = (
 )
 AXES = "zyx"
 SIDES = ("low", "high")
+COMPOSITION_TERMS = ("taps", "terms", "magnitude", "packed_magnitude", "deviation")
 BOUND_TERMS = ("result", "sum", "absolute", "neighbourhood")
 CORE_LIST_TERMS = ("rank", "passed", "y_magnitude")
 LOW_RANK_TERMS = ("deviation", "magnitude", "passed", "y_magnitude")
@@ -102,6 +103,12 @@ def list_reach_of(data):
     return tuple(tuple(sides) for sides in data["passes"][0]["streaming"]["list_reach"])
 
 
+def composition_of(data):
+    """What an explanation says of steps that are taken as one, if they are: values of COMPOSITION_TERMS."""
+    told = data.get("composition")
+    return tuple(float(told[key]) for key in COMPOSITION_TERMS) if told else ()
+
+
 @dataclasses.dataclass(frozen=True)
 class Plan:
     """One kernel as `spider-gen --explain --explain-format json` tells it."""
@@ -127,7 +134,8 @@ class Plan:
     steps: int = 1  # that a sweep advances; taps are of one, tap_rows of all of them
     low_rank: tuple = ()  # of two passes the values of LOW_RANK_TERMS
     core_lists: tuple = ()  # of two passes on CUDA cores the values of CORE_LIST_TERMS
-    list_reach: tuple = ()  # and how far their lists reach along y and x: what lies beyond is truncated
+    composition: tuple = ()  # of steps taken as one the values of COMPOSITION_TERMS
+    list_reach: tuple = ()  # of two passes how far their lists reach along y and x: what lies beyond is truncated
 
     @property
     def inner_tile_extent(self):
@@ -138,6 +146,15 @@ class Plan:
     def reach(self):
         """How far the taps of all steps go on axes z, y, x: ((low, high), ...), each >= 0."""
         return tuple((self.steps * low, self.steps * high) for low, high in self.step_reach)
+
+    def leaves_out(self):
+        """Are there cells that steps one by one reach, and steps taken as one do not?"""
+        if not self.composition:
+            return False
+        reached = {(0, 0, 0)}
+        for _ in range(self.steps):
+            reached = {tuple(map(sum, zip(at, tap.at))) for at in reached for tap in self.taps}
+        return len(reached) > self.composition[0]
 
     def continues_oddly(self):
         """Are there faces beyond which several steps, composed, see the field's negatives?"""
@@ -212,6 +229,7 @@ def load_plan(path):
             low_rank=low_rank_of(data),
             core_lists=core_lists_of(data),
             list_reach=list_reach_of(data),
+            composition=composition_of(data),
         )
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: not an explanation of a kernel: {error!r}") from error
@@ -241,7 +259,8 @@ def check_plan(plan, data):
     # Windows of 16 columns at multiples of 8, or at least 8 where another swap holds less, and a product for each term
     # of weight and value, or one for each half of that where products are dense: more would loosen the bound without a
     # reason.
-    products = plan.terms if plan.storage.bytes == 2 else max(3, plan.terms)
+    terms = int(plan.composition[1]) if plan.composition else plan.terms
+    products = terms if plan.storage.bytes == 2 else max(3, terms)
     if data.get("engine") == "dense":
         products *= 2
     width = 16 if data.get("variant", {}).get("swap", "pair") == "pair" else 8
@@ -499,6 +518,9 @@ def error_bound(plan, total, magnitude, largest):
         return core_lists_error_bound(plan, magnitude, largest) if plan.core_lists else core_error_bound(plan, total, magnitude)
     if plan.low_rank:
         return low_rank_error_bound(plan, total, largest)
+    if plan.composition:
+        rounding = 1.01 * (plan.storage.rounding + 2.0**-24) * numpy.abs(total) + plan.storage.subnormal_rounding
+        return rounding + composed_error(plan) * largest
     adds = 1.001 * MMA_ERRORS * plan.chained_mmas * 2.0**-23
     rounding = plan.storage.rounding * numpy.abs(total) + plan.storage.subnormal_rounding
     if plan.storage.name != "f32":
@@ -552,6 +574,15 @@ def low_rank_error(plan):
         growth = max(1, sum(abs(tap.packed) for tap in plan.taps)) ** plan.steps
         error += 1.01 * (deviation * composed + plan.steps * 2.0**-23 * growth)
     return error
+
+
+def composed_error(plan):
+    """What steps taken as one add to a result's rounding, relative to the largest input: every product as above, and how
+    far the packed weights lie from the composed ones, whose f32 rounding counts at each step."""
+    _, _, magnitude, packed, deviation = plan.composition
+    growth = max(1, sum(abs(tap.packed) for tap in plan.taps)) ** plan.steps
+    products = MMA_ERRORS * plan.chained_mmas * 2.0**-23 * packed
+    return 1.01 * (products + deviation * magnitude + plan.steps * 2.0**-23 * growth)
 
 
 def low_rank_error_bound(plan, total, largest):

@@ -301,8 +301,9 @@ def check_relative_l2(plan, error, total, magnitude, scale, verdict):
     # A limit of many roundings' root mean square. That of n cells lies around it by some 1 / sqrt(2 n), four times which is
     # allowed; a single cell may have an error of four standard deviations.
     limit *= 1 + 3 / numpy.sqrt(total.size)
-    if plan.low_rank and norm:  # what passes between the lists is rounded, too, whatever cancels afterwards
-        limit += reference.low_rank_error(plan) * float(numpy.linalg.norm(magnitude / scale)) / norm
+    if (plan.low_rank or plan.composition) and norm:  # these count whatever cancels afterwards
+        of_largest = reference.low_rank_error(plan) if plan.low_rank else reference.composed_error(plan)
+        limit += of_largest * float(numpy.linalg.norm(magnitude / scale)) / norm
     input_error = INPUT_ERRORS[plan.accuracy] if plan.storage.name == "f32" else 0.0
     if norm < max(CANCELLATION, input_error / limit) * numpy.linalg.norm(magnitude / scale):
         return
@@ -330,7 +331,7 @@ def check_sweep(sweep, with_oracle=True):
         # does, 2^-24 of each, adds up to t 2^-24 sum |w x|, and is more than the limit where t is 17.
         exact, _ = reference.sweep_field(plan, extent, sweep.read, exact_weights=True)
         error, total = numpy.abs(result - exact), exact
-    if plan.low_rank and plan.continues_oddly():
+    if (plan.low_rank or plan.composition) and plan.continues_oddly():
         # Composed taps take the field's negatives there, which magnitudes of single steps do not count.
         magnitude = numpy.full(extent, sweep.largest())
     scale = float(numpy.abs(magnitude).max()) or 1.0  # squares of large fields stay finite

@@ -120,18 +120,36 @@ def check_prediction(plan: dict) -> None:
         raise ValueError(f"predicted for {names}")
 
 
+def check_composed(plan: dict, found: dict) -> None:
+    """What an output has of all steps is, but for the deviation that is told, what the steps make one after the other."""
+    exact = {(0, 0, 0): 1.0}
+    for _ in range(plan["steps"]):
+        before, exact = exact, {}
+        for at, weight in before.items():
+            for tap in plan["taps"]:
+                place = tuple(map(sum, zip(at, tap["at"])))
+                exact[place] = exact.get(place, 0.0) + weight * tap["weight"]
+    magnitude = sum(map(abs, exact.values()))
+    deviation = sum(abs(found.get(at, 0.0) - weight) for at, weight in exact.items()) / magnitude
+    if not found.keys() <= exact.keys() or not math.isclose(deviation, plan["composition"]["deviation"], abs_tol=2.0**-45):
+        raise ValueError(f"composed weights lie {deviation} from the exact ones, not {plan['composition']['deviation']}")
+    if abs(sum(found.values()) - sum(exact.values())) > 2.0**-24 * magnitude:
+        raise ValueError(f"composed weights sum to {sum(found.values())}, not {sum(exact.values())}")
+
+
 def check(plan: dict) -> None:
     check_prediction(plan)
     if plan["template"] == "lowrank2d":
         check_lists(plan)
         return
-    unit = plan["weights"]["factor"] * 2.0 ** -plan["weights"]["exponent"]
+    weights = plan["composition"] or plan["weights"]
+    unit = weights["factor"] * 2.0 ** -weights["exponent"]
     bands = plan["template"] == "star2d"
     nonzeros = slots = products = 0.0
     for one_pass in plan["passes"]:
         for operand in one_pass["operands"]:
             metadata = one_pass["metadata"][operand["metadata"]]
-            kind = plan["weights"]["type"]
+            kind = weights["type"]
             is_comb = len(operand["matrix"]) == 8
             found = (
                 unpack_comb(operand["registers"], kind)
@@ -144,8 +162,11 @@ def check(plan: dict) -> None:
         if plan["adds_identity"]:
             expected[0, 0, 0] -= 1
         for row in range(32 if bands else len(one_pass["mapping"]["row_output"])):
-            shares = taps_of_output(one_pass, row, plan["weights"])
+            shares = taps_of_output(one_pass, row, weights)
             found = {at: unit * share for at, share in shares.items()}
+            if plan["composition"]:
+                check_composed(plan, found)
+                continue
             same = found.keys() == expected.keys() and all(math.isclose(found[at], expected[at]) for at in found)
             if not (same if plan["adds_identity"] else found == expected):
                 raise ValueError(f"row {row} of the matrices computes {found}, not {expected}")

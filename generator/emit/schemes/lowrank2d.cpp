@@ -9,6 +9,7 @@
 
 #include "emit/describe.h"
 #include "emit/schemes/schemes.h"
+#include "emit/schemes/stepping_text.h"
 #include "emit/storage_text.h"
 #include "plan/compose.h"
 #include "plan/low_rank.h"
@@ -37,26 +38,6 @@ std::string operands_text(const plan::Contraction& contraction, const pack::Pack
                                   fmt::format("list {}, {}{}", pair, inputs, term_text(lists, operand))));
   }
   return fmt::format("{}", fmt::join(blocks, "\n"));
-}
-
-/// What composed taps read beyond a face is where `reflect` has it, if the rule of one step is `nearest`, and
-/// where `antisymmetric` has it, if that is a constant. Beyond a face with a rim they read nothing.
-spec::StencilSpec with_composed_rules(const spec::StencilSpec& spec) {
-  spec::StencilSpec composed = spec;
-  for (const int axis : {spec::axis_y, spec::axis_x}) {
-    spec::AxisBoundary& faces = composed.boundary[axis];
-    for (spec::Face* face : {&faces.low, &faces.high}) {
-      const spec::Face& of_step = face == &faces.low ? spec.boundary[axis].low : spec.boundary[axis].high;
-      if (!plan::commutes(spec, of_step, axis)) {
-        *face = {};
-      } else if (face->rule == spec::BoundaryRule::nearest) {
-        face->rule = spec::BoundaryRule::reflect;
-      } else if (face->rule == spec::BoundaryRule::constant) {
-        face->rule = spec::BoundaryRule::antisymmetric;
-      }
-    }
-  }
-  return composed;
 }
 
 /// The namespace `name` with the Stencil of a second scheme in it.
@@ -93,7 +74,7 @@ SchemeText text_of(const plan::Lowrank2d& scheme, const Kernel& kernel) {
   const plan::Contraction& contraction = kernel.contraction();
   const plan::LowRank& lists = contraction.low_rank;
   const int steps = kernel.plan.op.steps;
-  const spec::StencilSpec spec = steps == 1 ? kernel.spec : with_composed_rules(kernel.spec);
+  const spec::StencilSpec spec = steps == 1 ? kernel.spec : plan::with_composed_rules(kernel.spec);
   render::Bindings bindings;
   const auto set = [&](const std::string& name, int value) { bindings[name] = fmt::to_string(value); };
   bindings["x_operands"] = operands_text(contraction, kernel.packed, false);
@@ -138,9 +119,7 @@ void describe(const plan::Lowrank2d& scheme, const plan::KernelPlan& plan, Lines
   if (steps > 1) {
     lines.push_back(
         fmt::format("Steps     {} a sweep, composed; what is left of a number of steps is stepped", steps));
-    lines.push_back(fmt::format(
-        "          about {:.2f} us a step over 10240 x 10240 points on an H200; a single sweep {:.0f} us",
-        plan.microseconds / steps, plan.single_step_us));
+    describe_step_time(plan, lines);
   }
   lines.push_back(
       fmt::format("Plan      rank {}: a pass along x and a pass along y, {} mma.sync.m16n8k16 per "

@@ -44,6 +44,9 @@ template <class Text>
   return table;
 }
 
+/// How long a step of a sweep takes.
+void describe_step_time(const plan::KernelPlan& plan, std::vector<std::string>& lines);
+
 /// The lines of a report that every such scheme begins with.
 void describe_steps(const plan::KernelPlan& plan, std::vector<std::string>& lines);
 

@@ -234,7 +234,7 @@ constexpr SweepForm with_rims(SweepForm form, const std::int32_t (&rims)[4]) {
   return form;
 }
 
-constexpr int most_forms = 6;
+constexpr int most_forms = 7;
 
 /// The taps of one (dz, dy): dx from `low` to `high`. The halo is the hull of these rows around the interior.
 struct TapRow {

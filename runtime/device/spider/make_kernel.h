@@ -49,6 +49,12 @@ constexpr PointFunction point_function =
     nullptr;
 #endif
 
+/// A form whose stencil is so many time steps, composed.
+constexpr SweepForm composed_form(SweepForm form, std::int32_t steps) {
+  form.steps = steps;
+  return form;
+}
+
 /// The kernel for a runtime of the ABI that this is compiled for. `forms`, `rows` and `taps` outlive it.
 template <int form_count, int row_count, int tap_count>
 constexpr spider_kernel make_kernel(const KernelFacts& facts, const SweepForm (&forms)[form_count],

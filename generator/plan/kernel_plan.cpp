@@ -1,0 +1,34 @@
+#include "plan/kernel_plan.h"
+
+#include <utility>
+
+#include "plan/compose.h"
+
+namespace spidergen::plan {
+namespace {
+
+KernelPlan of_one_step(const spec::StencilSpec& spec, KernelPlan plan) {
+  plan.composition.reset();
+  plan.op = operator_of(spec);
+  plan.tap_rows = tap_rows_of(plan.op);
+  return plan;
+}
+
+}  // namespace
+
+KernelPlan plan_of_composed(const spec::StencilSpec& spec, const KernelPlan& plan) {
+  KernelPlan composed = plan;
+  composed.weights = plan.composition->weights;
+  const spec::StencilSpec all_steps = composed_spec(spec, composed.weights);
+  return of_one_step(all_steps, std::move(composed));
+}
+
+KernelPlan plan_of_single_step(const spec::StencilSpec& spec, const KernelPlan& plan) {
+  KernelPlan single = plan;
+  single.engine = Engine::cuda;
+  single.contraction = plan.composition->single_contraction;
+  single.scheme = plan.composition->single_scheme;
+  return of_one_step(spec, std::move(single));
+}
+
+}  // namespace spidergen::plan

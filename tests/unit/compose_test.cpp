@@ -1,0 +1,163 @@
+#include "plan/compose.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "diag/diagnostic.h"
+#include "emit/emit.h"
+#include "pack/pack.h"
+#include "pack/prove.h"
+#include "plan/make_plan.h"
+
+namespace spidergen::plan {
+namespace {
+
+/// All neighbours of a point and itself, with weights that sum to 1 and are even along all axes, or uneven.
+spec::StencilSpec box_of_steps(int dimensions, int steps, bool even = true,
+                               spec::BoundaryRule rule = spec::BoundaryRule::halo) {
+  spec::StencilSpec stencil;
+  stencil.name = "box";
+  stencil.dimensions = dimensions;
+  stencil.storage = spec::Storage::f16;
+  stencil.steps = steps;
+  double sum = 0;
+  for (int i = 0; i < (dimensions == 1 ? 3 : dimensions == 2 ? 9 : 27); ++i) {
+    const spec::Offset at{dimensions < 3 ? 0 : i / 9 - 1, dimensions < 2 ? 0 : i / 3 % 3 - 1, i % 3 - 1};
+    const int distance = std::abs(at[0]) + std::abs(at[1]) + std::abs(at[2]);
+    stencil.taps.push_back({at, 1.0 / (1 + distance * distance) + (even ? 0 : 0.3 * std::sin(7 * i)), {}});
+    sum += stencil.taps.back().weight;
+  }
+  for (spec::Tap& tap : stencil.taps) tap.weight /= sum;
+  for (int axis = 3 - dimensions; axis <= spec::axis_x; ++axis)
+    stencil.boundary[axis].low.rule = stencil.boundary[axis].high.rule = rule;
+  return stencil;
+}
+
+KernelPlan plan_of(const spec::StencilSpec& stencil) {
+  const PlanResult result = make_plan(stencil);
+  EXPECT_FALSE(result.diagnostics.has_errors());
+  return result.plan;
+}
+
+std::string source_of(const spec::StencilSpec& stencil) {
+  const KernelPlan plan = plan_of(stencil);
+  return emit::emit(stencil, plan, pack::pack(plan), "test").front().text;
+}
+
+TEST(Compose, TapsAreThoseOfStepsOneAfterTheOther) {
+  spec::StencilSpec star;
+  for (int axis = 0; axis < 3; ++axis) {
+    for (const int sign : {-1, 1}) {
+      spec::Offset at{};
+      at[axis] = sign;
+      star.taps.push_back({at, 0.1, {}});
+    }
+  }
+  star.taps.push_back({{}, 0.4, {}});
+  const std::vector<Matrix> twice = compose_taps(operator_of(star, 2));
+  ASSERT_EQ(twice.size(), 5U);
+  EXPECT_NEAR(twice[2].at(2, 2), 0.4 * 0.4 + 6 * 0.01, 1e-15);
+  EXPECT_NEAR(twice[1].at(2, 2), 2 * 0.4 * 0.1, 1e-16);
+  EXPECT_NEAR(twice[1].at(1, 2), 2 * 0.01, 1e-16);
+  EXPECT_NEAR(twice[0].at(2, 2), 0.01, 1e-16);
+  EXPECT_EQ(twice[0].at(1, 2), 0);
+}
+
+TEST(Compose, StepsAreTakenAsOneWhereThatIsFaster) {
+  for (const auto& [dimensions, steps] : {std::pair(1, 32), {2, 5}, {3, 2}}) {
+    const KernelPlan plan = plan_of(box_of_steps(dimensions, steps, dimensions != 2));
+    ASSERT_TRUE(plan.composition) << dimensions;
+    EXPECT_EQ(plan.engine, Engine::sparse);
+    EXPECT_EQ(plan.op.steps, steps);
+    EXPECT_EQ(plan.op.reach_high[spec::axis_x], steps);
+    EXPECT_EQ(plan.weights.taps.size(), std::pow(3, dimensions));  // of one step
+    EXPECT_LT(plan.microseconds / steps, plan.single_step_us);
+  }
+  spec::StencilSpec single_precision = box_of_steps(3, 2);
+  single_precision.storage = spec::Storage::f32;
+  EXPECT_FALSE(plan_of(single_precision).composition);
+  EXPECT_FALSE(plan_of(box_of_steps(2, 24, false)).composition);  // of 49 x 49 weights
+}
+
+TEST(Compose, AutomaticStepsTakeTheNumberThatIsFastest) {
+  spec::StencilSpec box = box_of_steps(3, 1);
+  box.steps.reset();
+  EXPECT_EQ(plan_of(box).op.steps, 2);
+  spec::StencilSpec line = box_of_steps(1, 1);
+  line.steps.reset();
+  EXPECT_EQ(plan_of(line).op.steps, 64);
+}
+
+TEST(Compose, FacesThatActAtEveryStepAreStepped) {
+  for (const spec::BoundaryRule rule :
+       {spec::BoundaryRule::nearest, spec::BoundaryRule::reflect, spec::BoundaryRule::mirror,
+        spec::BoundaryRule::constant, spec::BoundaryRule::periodic}) {
+    EXPECT_TRUE(plan_of(box_of_steps(3, 2, true, rule)).composition);
+    const bool commutes = rule == spec::BoundaryRule::periodic;
+    EXPECT_EQ(plan_of(box_of_steps(3, 2, false, rule)).composition.has_value(), commutes);
+  }
+  const std::string nearest = source_of(box_of_steps(3, 2, true, spec::BoundaryRule::nearest));
+  EXPECT_NE(nearest.find("row_rules() { return {spider::FaceRule::reflect"), std::string::npos);
+  EXPECT_NE(nearest.find("row_rules() { return {spider::FaceRule::nearest"), std::string::npos);
+}
+
+TEST(Compose, WeightsKeepTheirSumAndLieWithinTheTolerance) {
+  for (const auto& [dimensions, steps] : {std::pair(1, 2), {1, 32}, {2, 3}, {2, 5}, {3, 2}}) {
+    spec::StencilSpec stencil = box_of_steps(dimensions, steps, dimensions != 2);
+    for (const double tolerance : {1.0, 1e-4, 1e-6}) {
+      stencil.tolerance = tolerance;
+      const KernelPlan plan = plan_of(stencil);
+      if (!plan.composition) continue;  // with more terms steps in registers are faster
+      const ComposedSums sums = compare_composed(plan.op, plan.composition->weights);
+      EXPECT_NEAR(sums.packed_sum, 1, 0x1p-24);
+      EXPECT_LE(sums.deviation, tolerance);
+      EXPECT_EQ(sums.deviation, plan.composition->deviation);
+      EXPECT_NO_THROW(pack::prove(stencil, plan, pack::pack(plan)));
+    }
+  }
+  spec::StencilSpec precise = box_of_steps(1, 32);
+  precise.tolerance = 1e-5;
+  EXPECT_EQ(plan_of(precise).composition->weights.terms, 2);
+  precise.tolerance = 0;
+  EXPECT_FALSE(plan_of(precise).composition);
+}
+
+TEST(Compose, ProofFindsOtherWeights) {
+  const spec::StencilSpec stencil = box_of_steps(3, 2);
+  const KernelPlan plan = plan_of(stencil);
+  const pack::PackedKernel packed = pack::pack(plan);
+  pack::prove(stencil, plan, packed);
+  KernelPlan farther = plan;
+  farther.composition->deviation /= 2;
+  EXPECT_THROW(pack::prove(stencil, farther, packed), diag::InternalError);
+  KernelPlan scaled = plan;
+  scaled.composition->weights.factor *= 1.001;
+  EXPECT_THROW(pack::prove(stencil, scaled, packed), diag::InternalError);
+  KernelPlan shifted = plan;
+  shifted.composition->weights.taps.front().at[spec::axis_z] -= 1;
+  EXPECT_THROW(pack::prove(stencil, shifted, packed), diag::InternalError);
+  pack::PackedKernel broken = packed;
+  broken.operands.front().values.front().front() ^= 1;
+  EXPECT_THROW(pack::prove(stencil, plan, broken), diag::InternalError);
+  spec::StencilSpec other = stencil;
+  other.taps.front().weight *= 1.01;
+  EXPECT_THROW(pack::prove(other, plan, packed), diag::InternalError);
+}
+
+TEST(Compose, FilesHaveFormsOfAllStepsAndOfOne) {
+  const std::string text = source_of(box_of_steps(2, 5, false));
+  EXPECT_NE(text.find("// All 5 steps as one.\n"), std::string::npos);
+  EXPECT_NE(text.find("spider::composed_form(spider::block2d_form<Stencil"), std::string::npos);
+  EXPECT_NE(text.find("spider::cores2d_form<single_step::Stencil>(),"), std::string::npos);
+  EXPECT_NE(text.find("#include <spider/kernels/cores2d.h>"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace spidergen::plan

@@ -36,7 +36,7 @@ namespace spider_curvature2d_steps_f32 {
 /// What becomes of a point's sum.
 struct Update {
   using FurtherFields = spider::FurtherFields<>;
-  static constexpr bool reads_input = true;
+  static constexpr bool reads_input = true, reads_before = false;
 
   SPIDER_DEVICE static float update(const spider::UpdatePoint& p) {
     const float t0 = p.sums[2];  // uxx

@@ -34,7 +34,7 @@ namespace spider_reaction2d {
 /// What becomes of a point's sum.
 struct Update {
   using FurtherFields = spider::FurtherFields<spider::F16Cells>;  // b
-  static constexpr bool reads_input = true;
+  static constexpr bool reads_input = true, reads_before = false;
 
   SPIDER_DEVICE static float update(const spider::UpdatePoint& p) {
     const float t0 = p.sums[0];  // sum

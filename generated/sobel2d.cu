@@ -32,7 +32,7 @@ namespace spider_sobel2d {
 /// What becomes of a point's sum.
 struct Update {
   using FurtherFields = spider::FurtherFields<>;
-  static constexpr bool reads_input = false;
+  static constexpr bool reads_input = false, reads_before = false;
 
   SPIDER_DEVICE static float update(const spider::UpdatePoint& p) {
     const float t0 = p.sums[0];  // gx

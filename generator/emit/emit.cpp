@@ -175,7 +175,7 @@ EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
   bindings["storage_code"] = storage_code(kernel.spec.storage);
   bindings["device_abi"] = fmt::to_string(device_abi);
   bindings["host_forms"] = host_forms_text(kernel);
-  bindings["update"] = kernel.spec.update ? update_struct(kernel.spec) : "";
+  bindings["update"] = kernel.spec.update ? update_struct(kernel.spec, kernel.plan.op.steps) : "";
   bindings["products"] = fmt::to_string(kernel.contraction().chained_products());
   std::visit(
       [&]<class Scheme>(const Scheme& scheme) {

@@ -47,8 +47,10 @@ bool is_power_of_two(double value) {
 /// difference, is joined with it: a multiply-add, rounded once.
 class Writer {
  public:
-  explicit Writer(const spec::StencilSpec& spec)
+  /// `reads_before`: the kernel has several steps, so that `previous` is no field that stays as it is.
+  Writer(const spec::StencilSpec& spec, bool reads_before)
       : spec_(spec),
+        reads_before_(reads_before),
         nodes_(spec.update->nodes),
         type_(number_type(spec.storage)),
         suffix_(spec.storage == spec::Storage::f64 ? "" : "f"),
@@ -177,7 +179,7 @@ class Writer {
 
   std::string text_of(const UpdateNode& node) {
     const auto argument = [&](std::size_t i) { return text(node.arguments[i]); };
-    const std::size_t before = spec_.previous ? 1 : 0;
+    const std::size_t before = spec_.previous && !reads_before_ ? 1 : 0;
     switch (node.operation) {
       case UpdateOperation::number:
         return literal(node.value);
@@ -187,7 +189,7 @@ class Writer {
         return name(type_, fmt::format("p.sums[{}]", node.which),
                     spec_.sums[static_cast<std::size_t>(node.which)].name);
       case UpdateOperation::previous:
-        return name(type_, "p.field[0]", spec_.previous->name);
+        return name(type_, reads_before_ ? "p.before" : "p.field[0]", spec_.previous->name);
       case UpdateOperation::field:
         return name(type_, fmt::format("p.field[{}]", before + static_cast<std::size_t>(node.which)),
                     spec_.fields[static_cast<std::size_t>(node.which)].name);
@@ -221,6 +223,7 @@ class Writer {
   }
 
   const spec::StencilSpec& spec_;
+  bool reads_before_;
   const std::vector<UpdateNode>& nodes_;
   std::string type_;    ///< of numbers
   std::string suffix_;  ///< of C's functions of them
@@ -231,10 +234,10 @@ class Writer {
   int names_ = 0;
 };
 
-/// `previous`, where there is one, and the further fields.
-std::vector<spec::FurtherField> all_fields(const spec::StencilSpec& spec) {
+/// `previous`, where it is read as they are, and the further fields.
+std::vector<spec::FurtherField> all_fields(const spec::StencilSpec& spec, bool reads_before) {
   std::vector<spec::FurtherField> fields;
-  if (spec.previous) fields.push_back(*spec.previous);
+  if (spec.previous && !reads_before) fields.push_back(*spec.previous);
   fields.insert(fields.end(), spec.fields.begin(), spec.fields.end());
   return fields;
 }
@@ -301,10 +304,11 @@ std::string_view operation_name(const UpdateNode& node) {
 
 }  // namespace
 
-std::string update_struct(const spec::StencilSpec& spec) {
+std::string update_struct(const spec::StencilSpec& spec, int steps) {
+  const bool reads_before = spec.previous && steps > 1;
   std::vector<std::string> cells;
   std::vector<std::string> names;
-  for (const spec::FurtherField& field : all_fields(spec)) {
+  for (const spec::FurtherField& field : all_fields(spec, reads_before)) {
     cells.push_back("spider::" + cells_struct(field.storage));
     names.push_back(field.name);
   }
@@ -314,7 +318,8 @@ std::string update_struct(const spec::StencilSpec& spec) {
   bindings["point"] = wide_name(spec.storage, "UpdatePoint");
   bindings["names"] = names.empty() ? "" : fmt::format("  // {}", fmt::join(names, ", "));
   bindings["reads_input"] = spec.update->uses(UpdateOperation::input) ? "true" : "false";
-  bindings["statements"] = fmt::format("{}", fmt::join(Writer(spec).write(), "\n"));
+  bindings["reads_before"] = reads_before ? "true" : "false";
+  bindings["statements"] = fmt::format("{}", fmt::join(Writer(spec, reads_before).write(), "\n"));
   bindings["tables"] = update_tables(spec);
   return render_part("update.cu.in", bindings);
 }

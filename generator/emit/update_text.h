@@ -6,8 +6,8 @@
 
 namespace spidergen::emit {
 
-/// `struct Update`, and the tables of what it takes.
-[[nodiscard]] std::string update_struct(const spec::StencilSpec& spec);
+/// `struct Update` of a kernel that takes so many steps in a sweep, and the tables of what it takes.
+[[nodiscard]] std::string update_struct(const spec::StencilSpec& spec, int steps);
 
 /// `spider::UpdateFacts` of what it takes.
 [[nodiscard]] std::string update_facts(const spec::StencilSpec& spec);

@@ -37,6 +37,9 @@ struct UpdateWork {
   double words = 0;          ///< of 32 bits, in which a point's lie
 };
 
+/// Bytes of a point that a sweep of several steps reads and writes: of `previous` both.
+[[nodiscard]] int swept_bytes(const spec::StencilSpec& spec);
+
 /// None where the spec has no update.
 [[nodiscard]] UpdateWork work_of_update(const spec::StencilSpec& spec);
 

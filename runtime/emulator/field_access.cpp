@@ -136,12 +136,24 @@ FieldAccess::FieldAccess(const spider_kernel& kernel, const SweepArguments& argu
   for (std::int32_t i = 0; i < kernel.tap_row_count; ++i)
     add_tap_row(kernel.tap_rows[i], arguments.input_stride, readable_);
   merge(readable_);
-  if (kernel.forms[0].sweep.update != nullptr)
-    add_further(kernel, static_cast<const UpdateArguments&>(arguments));
+  if (kernel.forms[0].sweep.update == nullptr) return;
+  const auto& update = static_cast<const UpdateArguments&>(arguments);
+  add_further(kernel, update);
+  if (update.before != nullptr) add_before(kernel, update);
+}
+
+void FieldAccess::add_before(const spider_kernel& kernel, const UpdateArguments& arguments) {
+  UpdateArguments of_before = arguments;
+  of_before.input = arguments.before;
+  of_before.output = arguments.output_before;
+  of_before.before = nullptr;
+  std::copy_n(arguments.before_stride, 2, of_before.input_stride);
+  std::copy_n(arguments.output_before_stride, 2, of_before.output_stride);
+  before_ = std::make_unique<FieldAccess>(kernel, static_cast<const SweepArguments&>(of_before));
 }
 
 void FieldAccess::add_further(const spider_kernel& kernel, const UpdateArguments& arguments) {
-  const int before = kernel.info.previous != nullptr ? 1 : 0;
+  const int before = kernel.info.previous != nullptr && kernel.info.steps == 1 ? 1 : 0;
   for (int i = 0; i < before + kernel.info.field_count; ++i) {
     const std::int32_t storage = i < before ? kernel.info.storage : kernel.info.field_storages[i - before];
     const FurtherField& field = arguments.further[i];
@@ -256,6 +268,7 @@ void FieldAccess::check_input(const void* cell, int count, const char* verb) con
     throw Violation(std::string(verb) + " input cell " + name(cell_at(first, arguments_.input_stride)) +
                     ", outside the field's memory: it was allocated without the halo that this kernel reads");
   }
+  if (before_) return before_->check_input(cell, count, verb);
   const std::int64_t culprit = std::max(first, readable_to + 1);
   throw Violation(std::string(verb) + " input cell " + name(cell_at(culprit, arguments_.input_stride)) +
                   (is_whole() ? ", outside the field and its halo" : ", outside the box and its reach"));
@@ -312,6 +325,7 @@ void FieldAccess::note_output(const void* cell, int count) {
     const Cell at = cell_at(offset, stride);
     const std::optional<std::size_t> place = place_in_box(at);
     if (!place || !is_wanted(at)) {
+      if (before_ && before_->arguments_.output != nullptr) return before_->note_output(cell, count);
       throw Violation("writes output cell " + name(at) + ", outside the " + (is_whole() ? "field" : "box"));
     }
     if (written_[*place].exchange(1, std::memory_order_relaxed) != 0) {
@@ -321,6 +335,9 @@ void FieldAccess::note_output(const void* cell, int count) {
 }
 
 std::optional<std::string> FieldAccess::missing_output() const {
+  if (before_ && before_->arguments_.output != nullptr) {
+    if (const auto missing = before_->missing_output()) return "of the step before, " + *missing;
+  }
   const Box& box = arguments_.box;
   std::int64_t wanted = 0;
   std::int64_t missing = 0;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,7 +19,8 @@ namespace spider::emulator {
 /// rows reach from them, wherever the faces' rules take that from, inside the memory that spider_allocate
 /// gave. Of the output: the boxes, each cell exactly once. Of fields that an update reads: the box, and where
 /// it is written in place no cell after that; where a sweep has several steps, what all but the first reach.
-/// Every broken rule is a Violation that names the cell. One object serves all threads of a launch.
+/// Of `previous` of several steps, and where the step before goes, what of input and output. Every broken
+/// rule is a Violation that names the cell. One object serves all threads of a launch.
 class FieldAccess {
  public:
   FieldAccess(const spider_kernel& kernel, const SweepArguments& arguments);
@@ -71,6 +73,8 @@ class FieldAccess {
   };
 
   void add_further(const spider_kernel& kernel, const UpdateArguments& arguments);
+  /// `previous`, and where the step before the last one goes, as input and output of several steps.
+  void add_before(const spider_kernel& kernel, const UpdateArguments& arguments);
   [[nodiscard]] bool reads(const Further& further, const void* cell, int bytes) const;
   [[nodiscard]] std::optional<std::size_t> place_in_box(const Cell& at) const;
   [[nodiscard]] Box frame(const std::int64_t* stride) const;
@@ -83,7 +87,8 @@ class FieldAccess {
   SweepArguments arguments_;
   std::vector<Box> boxes_;  // of the launch, within arguments_.box
   std::vector<Further> further_;
-  std::optional<Bytes> input_memory_;  // where it is known
+  std::unique_ptr<FieldAccess> before_;  // of sweeps of several steps with `previous`
+  std::optional<Bytes> input_memory_;    // where it is known
   Ranges readable_;
   std::vector<std::atomic<std::uint8_t>> written_;  // of the box, x fastest
 };

@@ -34,6 +34,7 @@ struct Scratch {
   std::vector<Number> constants;      ///< rows beyond constant faces
   std::vector<Number> negated;        ///< the rows of taps whose negatives are taken
   std::vector<Number> sums;           ///< of a row
+  std::vector<Number> before;         ///< `previous` of a row
   std::vector<const void*> rows;      ///< of a row's taps
   std::vector<Range> wanted_columns;  ///< of each row that is kept
   std::vector<Number> input;          ///< of a row: what an update reads
@@ -216,6 +217,12 @@ class Sweep {
            y * arguments_.output_stride[1];
   }
 
+  [[nodiscard]] Element* output_row_before(std::int64_t z, std::int64_t y) const {
+    const auto& sweep = static_cast<const UpdateArguments&>(arguments_);
+    return static_cast<Element*>(sweep.output_before) + z * sweep.output_before_stride[0] +
+           y * sweep.output_before_stride[1];
+  }
+
   /// Numbers of a row of cells of some storage.
   static void load_numbers(std::int32_t storage, const void* row, std::int64_t first, Number* to,
                            std::int64_t count) {
@@ -253,9 +260,10 @@ class Sweep {
     return sweep.first[axis] + whole.in_memory(i - sweep.first[axis]);
   }
 
-  /// Makes a row's sums the results of a step; `input` are the numbers that the step began with.
+  /// Makes a row's sums the results of a step; `input` are the numbers that the step began with, `before`
+  /// those of the step before, of the first step null.
   void update_row(Scratch<Number>& scratch, std::int64_t z, std::int64_t y, std::int64_t x,
-                  std::int64_t count, const Number* input, Number* sums) const {
+                  std::int64_t count, const Number* input, const Number* before, Number* sums) const {
     const auto& sweep = static_cast<const UpdateArguments&>(arguments_);
     const auto fields = static_cast<std::size_t>(stencil_.further_count);
     scratch.points.resize(fields * static_cast<std::size_t>(count));
@@ -265,6 +273,13 @@ class Sweep {
       const std::int64_t row =
           axes_[axis_z].in_memory(z) * field.stride[0] + axes_[axis_y].in_memory(y) * field.stride[1];
       load_points(stencil_.further_storages[i], field.data, row, x, to, count);
+    }
+    if (stencil_.reads_before && before == nullptr) {
+      const std::int64_t row = axes_[axis_z].in_memory(z) * sweep.before_stride[0] +
+                               axes_[axis_y].in_memory(y) * sweep.before_stride[1];
+      scratch.before.resize(static_cast<std::size_t>(count));
+      load_points(stencil_.storage, sweep.before, row, x, scratch.before.data(), count);
+      before = scratch.before.data();
     }
     // Of one step the points lie in the box; of several they may cross periodic faces.
     for (std::int64_t done = 0; done < count;) {
@@ -276,7 +291,7 @@ class Sweep {
       for (std::size_t i = 0; i < fields; ++i)
         further[i] = scratch.points.data() + static_cast<std::int64_t>(i) * count + done;
       stencil_.update({sweep, place_in_whole(axis_z, z), place_in_whole(axis_y, y), first, input + done,
-                       further, sums + done, count, now});
+                       further, before == nullptr ? nullptr : before + done, sums + done, count, now});
       done += now;
     }
   }
@@ -288,7 +303,7 @@ class Sweep {
       scratch.input.resize(static_cast<std::size_t>(count));
       Cells::load(input_row(z, y) + x, scratch.input.data(), count);
     }
-    update_row(scratch, z, y, x, count, scratch.input.data(), scratch.sums.data());
+    update_row(scratch, z, y, x, count, scratch.input.data(), nullptr, scratch.sums.data());
   }
 
   [[nodiscard]] Layout lay_out(const Tile& tile) const {
@@ -432,16 +447,21 @@ class Sweep {
           const std::int64_t count = cells[axis_x].size();
           const bool is_last = step == stencil_.steps;
           Number* row = is_last ? nullptr : to + layout.row(z, y) * layout.pitch;
-          const bool apart = is_last || stencil_.sum_count > 1;
+          const bool apart = is_last || stencil_.sum_count > 1 || stencil_.reads_before;
           Number* sums = apart ? scratch.sums.data() : row + layout.column(x);
           stencil_.sum(scratch.rows.data(), sums, count);
           if (stencil_.update != nullptr && stencil_.steps == 1) {
             update_first_row(scratch, z, y, x, count);
           } else if (stencil_.update != nullptr) {
-            update_row(scratch, z, y, x, count, kept(z, y), sums);
+            // What the row held two steps ago is still there.
+            const Number* before =
+                step == 1 ? nullptr : to + layout.row(z, y) * layout.pitch + layout.column(x);
+            update_row(scratch, z, y, x, count, kept(z, y), before, sums);
           }
           if (is_last) {
             Cells::store(sums, output_row(z, y) + x, count);
+            if (stencil_.reads_before && stencil_.steps > 1)
+              Cells::store(kept(z, y), output_row_before(z, y) + x, count);
           } else {
             if (apart) std::copy_n(sums, count, row + layout.column(x));
             fill_margins(row, layout, cells[axis_x]);

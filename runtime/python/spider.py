@@ -123,6 +123,7 @@ class _Sweep(ctypes.Structure):
         ("extent", ctypes.c_int64 * 3),
         ("part", ctypes.c_void_p),
         ("stream", ctypes.c_void_p),
+        ("target_previous", ctypes.POINTER(_Field)),
     ]
 
 
@@ -314,13 +315,18 @@ class Kernel:
         return a if ctypes.addressof(result.contents) == ctypes.addressof(views[0].field) else b
 
     def run(self, source: Any, target: Any, previous: Any = None, fields: Sequence[Any] = (), scalars: Sequence[float] = (),
-            steps: int | None = None, stream: Any = None) -> Any:
+            steps: int | None = None, stream: Any = None, target_previous: Any = None) -> Any:
         """A sweep of a kernel that takes more than its input: the input one step back, further fields and numbers, in the
         order of `info`. `target` may be the memory of `previous` or, where a sweep has one step, of a field. Fields of sweeps of
         several steps have a halo (halo_of_fields). Returns `target`; with `steps`, after so many of them, whichever of the
-        three holds the last one: each output becomes the input, the input `previous`, and that the output."""
+        three holds the last one: each output becomes the input, the input `previous`, and that the output. Sweeps of several
+        steps with `previous` write the step before the last one to `target_previous`; then `source` and `previous` take turns
+        with `target` and `target_previous`, and of the two that hold the last steps the other one has the step before."""
         turns = steps is not None
         sweep, views, further = self._sweep(source, target, previous, fields, scalars, turns)
+        if target_previous is not None:
+            views.append(self._view(target_previous, read=turns, written=True))
+            sweep.target_previous = ctypes.pointer(views[-1].field)
         sweep.stream = _choose_stream(stream, *views, *further)
         if not turns:
             self.library._check(self.library._c.spider_run(self._handle, sweep))
@@ -329,7 +335,7 @@ class Kernel:
         status = self.library._c.spider_run_steps(self._handle, sweep, _int64("steps", steps), ctypes.byref(result))
         self.library._check(status)
         last = ctypes.addressof(result.contents)
-        arrays = (source, target, previous)
+        arrays = (source, target, previous, target_previous)
         return next(array for array, view in zip(arrays, views) if ctypes.addressof(view.field) == last)
 
     def _launcher(self, source: Any, target: Any, previous: Any, fields: Sequence[Any],
@@ -355,7 +361,7 @@ class Kernel:
         views = [a, b]
         sweep = _Sweep(size=ctypes.sizeof(_Sweep), source=ctypes.pointer(a.field), target=ctypes.pointer(b.field))
         if previous is not None:
-            views.append(self._view(previous, read=turns, written=turns))
+            views.append(self._view(previous, read=turns or self.info.steps > 1, written=turns))
             sweep.previous = ctypes.pointer(views[-1].field)
         if len(fields) != len(self.info.fields):
             raise ValueError(f"{self.info.name} takes {len(self.info.fields)} further fields, not {len(fields)}")

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend.h"
@@ -84,14 +85,22 @@ struct Given {
   const spider_field* previous = nullptr;
   const spider_field* const* further = nullptr;
   const double* scalars = nullptr;
+  const spider_field* out_previous = nullptr;
 };
+
+/// Does a sweep of the kernel's steps write the step before the last one, too?
+bool writes_before(const spider_kernel& kernel) {
+  return kernel.info.previous != nullptr && kernel.info.steps > 1;
+}
 
 /// The fields that the kernel takes beside input and output, given or not.
 std::vector<spider::OtherField> other_fields(const spider_kernel& kernel, const Given& given) {
   const spider_kernel_info& info = kernel.info;
   std::vector<spider::OtherField> others;
-  if (info.previous != nullptr)
-    others.push_back({given.previous, info.storage, "the previous field " + std::string(info.previous)});
+  if (info.previous != nullptr) {
+    others.push_back({given.previous, info.storage, "the previous field " + std::string(info.previous),
+                      writes_before(kernel)});
+  }
   for (std::int32_t i = 0; i < info.field_count; ++i) {
     others.push_back({given.further == nullptr ? nullptr : given.further[i], info.field_storages[i],
                       "the field " + std::string(info.field_names[i])});
@@ -99,8 +108,35 @@ std::vector<spider::OtherField> other_fields(const spider_kernel& kernel, const 
   return others;
 }
 
-/// Whether the kernel is given all that it takes, and nothing else.
-Outcome check_given(const spider_kernel& kernel, const Given& given, const spider_part& part) {
+/// Whether a sweep of several steps can write the step before the last one where it is told to.
+Outcome check_out_previous(const spider_kernel& kernel, const Given& given, const spider_part& part,
+                           std::int32_t steps) {
+  const std::string text = "out_previous, for the step before the last one";
+  if (given.out_previous == nullptr) {
+    return {SPIDER_ERROR_NULL, "the kernel " + std::string(kernel.info.name) + " takes " +
+                                   std::to_string(steps) + " steps in a sweep and needs " + text +
+                                   "; it is null. spider_run_steps takes the steps one by one without it"};
+  }
+  const spider_field& out = *given.out_previous;
+  const auto told = [&](Outcome found) {
+    if (found.status != SPIDER_OK) found.reason = text + ", as an output: " + found.reason;
+    return found;
+  };
+  if (Outcome fit = told(spider::check_fields(kernel, *given.in, out, part)); fit.status != SPIDER_OK)
+    return fit;
+  for (const spider::OtherField& other : other_fields(kernel, given)) {
+    if (Outcome fit = told(spider::check_other(kernel, *given.in, out, other, part, steps));
+        fit.status != SPIDER_OK)
+      return fit;
+  }
+  if (spider::share_cells(kernel, *given.out, out))
+    return {SPIDER_ERROR_OVERLAP, text + ", and the output share cells: give it memory of its own"};
+  return {};
+}
+
+/// Whether the kernel is given all that sweeps of so many steps take, and nothing else.
+Outcome check_given(const spider_kernel& kernel, const Given& given, const spider_part& part,
+                    std::int32_t steps) {
   const spider_kernel_info& info = kernel.info;
   const std::string name = "the kernel " + std::string(info.name);
   if (given.in == nullptr || given.out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
@@ -109,6 +145,10 @@ Outcome check_given(const spider_kernel& kernel, const Given& given, const spide
   const bool surplus = (info.previous == nullptr && given.previous != nullptr) ||
                        (info.field_count == 0 && given.further != nullptr) ||
                        (info.scalar_count == 0 && given.scalars != nullptr);
+  if (!writes_before(kernel) && given.out_previous != nullptr) {
+    return {SPIDER_ERROR_UNSUPPORTED,
+            name + " has no sweep of several steps with a previous input: out_previous must be null"};
+  }
   if (surplus) {
     return {SPIDER_ERROR_UNSUPPORTED, name + " takes " + (info.previous == nullptr ? "no" : "a") +
                                           " previous input, " + std::to_string(info.field_count) +
@@ -120,11 +160,11 @@ Outcome check_given(const spider_kernel& kernel, const Given& given, const spide
             name + " takes " + std::to_string(info.scalar_count) + " scalars, which are null"};
   }
   for (const spider::OtherField& other : other_fields(kernel, given)) {
-    if (Outcome fit = spider::check_other(kernel, *given.in, *given.out, other, part);
+    if (Outcome fit = spider::check_other(kernel, *given.in, *given.out, other, part, steps);
         fit.status != SPIDER_OK)
       return fit;
   }
-  return {};
+  return writes_before(kernel) && steps > 1 ? check_out_previous(kernel, given, part, steps) : Outcome{};
 }
 
 /// Whether a kernel takes no more than spider_apply and its kin give it.
@@ -148,19 +188,31 @@ Outcome check_memory(const spider_kernel& kernel, const Given& given) {
     if (Outcome reached = check(*other.field, other.name.c_str()); reached.status != SPIDER_OK)
       return reached;
   }
-  return {};
+  return given.out_previous == nullptr ? Outcome{} : check(*given.out_previous, "out_previous");
 }
 
-/// What an update takes, into the arguments. Do the rows of all its fields start on 16 bytes?
+/// What an update takes in a sweep of so many steps, into the arguments. Do the rows of all its fields start
+/// on 16 bytes?
 bool add_update(const spider_kernel& kernel, const Given& given, const spider::PlacedFields& placed,
-                const spider_part& part, spider::UpdateArguments& arguments) {
+                const spider_part& part, std::int32_t steps, spider::UpdateArguments& arguments) {
   constexpr std::int64_t vector_bytes = 16;
   bool aligned = true;
   std::int32_t count = 0;
   for (const spider::OtherField& other : other_fields(kernel, given)) {
     const spider_field field = spider::place_other(kernel, placed, other, part);
-    arguments.further[count++] = {field.data, {field.stride[0], field.stride[1]}};
+    if (other.takes_turns) {
+      arguments.before = field.data;
+      std::copy_n(field.stride, 2, arguments.before_stride);
+    } else {
+      arguments.further[count++] = {field.data, {field.stride[0], field.stride[1]}};
+    }
     aligned = aligned && spider::rows_aligned(field, other.storage, vector_bytes);
+  }
+  if (given.out_previous != nullptr && steps > 1) {
+    const spider_field field = spider::place_fields(kernel, *given.in, *given.out_previous, part).out;
+    arguments.output_before = field.data;
+    std::copy_n(field.stride, 2, arguments.output_before_stride);
+    aligned = aligned && spider::rows_aligned(field, kernel.info.storage, vector_bytes);
   }
   for (std::int32_t i = 0; i < kernel.info.scalar_count; ++i) {
     arguments.scalars[i] = static_cast<float>(given.scalars[i]);
@@ -217,7 +269,7 @@ ReadySweep make_ready(const spider_kernel& kernel, const Given& given, const spi
   AlignedRows aligned = find_aligned_rows(kernel, placed.in, placed.out, steps);
   spider::UpdateArguments arguments{};
   if (kernel.forms[0].sweep.update != nullptr)
-    aligned.out = add_update(kernel, given, placed, place, arguments) && aligned.out;
+    aligned.out = add_update(kernel, given, placed, place, steps, arguments) && aligned.out;
   const auto [chosen, launch, of_form, rims] = spider::choose_form(
       kernel, points, aligned.in && aligned.out, residencies, steps, whole_interior(placed.in));
   static_cast<spider::SweepArguments&>(arguments) =
@@ -236,7 +288,8 @@ Outcome apply(const spider_kernel* kernel, const Given& given, const spider::Box
   if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
   if (given.in == nullptr || given.out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
   const spider_field& in = *given.in;
-  if (Outcome fit = check_given(*kernel, given, part == nullptr ? spider::whole_part(in) : *part);
+  if (steps == 0) steps = kernel->info.steps;
+  if (Outcome fit = check_given(*kernel, given, part == nullptr ? spider::whole_part(in) : *part, steps);
       fit.status != SPIDER_OK)
     return fit;
   const spider::Box points = box == nullptr ? whole_interior(in) : *box;
@@ -245,7 +298,6 @@ Outcome apply(const spider_kernel* kernel, const Given& given, const spider::Box
   if (Outcome loaded = spider::backend::prepare(*kernel, residencies); loaded.status != SPIDER_OK)
     return loaded;
   if (Outcome reached = check_memory(*kernel, given); reached.status != SPIDER_OK) return reached;
-  if (steps == 0) steps = kernel->info.steps;
   return make_ready(*kernel, given, points, part, residencies, steps).launch(*kernel, stream);
 }
 
@@ -272,12 +324,13 @@ struct Sweeps {
   std::int64_t count;
 };
 
-/// Sweeps that add up to `steps`, the longest first; `steps` becomes what no form of the kernel is left for.
-std::vector<Sweeps> divide_steps(const spider_kernel& kernel, std::int64_t& steps) {
+/// Sweeps of at most `most` steps that add up to `steps`, the longest first; `steps` becomes what no form of
+/// the kernel is left for.
+std::vector<Sweeps> divide_steps(const spider_kernel& kernel, std::int64_t& steps, std::int32_t most) {
   std::vector<Sweeps> sweeps;
   for (std::int32_t i = 0; i < kernel.form_count && steps > 0; ++i) {
     const std::int32_t of_form = kernel.forms[i].steps;
-    if (steps < of_form) continue;
+    if (steps < of_form || of_form > most) continue;
     sweeps.push_back({of_form, steps / of_form});
     steps %= of_form;
   }
@@ -288,7 +341,7 @@ std::vector<Sweeps> divide_steps(const spider_kernel& kernel, std::int64_t& step
 Outcome check_sweep(const spider_kernel* kernel, const spider_sweep* sweep) {
   if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
   if (sweep == nullptr) return {SPIDER_ERROR_NULL, "the sweep is null"};
-  if (sweep->size != sizeof(spider_sweep)) {
+  if (sweep->size != sizeof(spider_sweep) && sweep->size != spider::first_sweep_size) {
     return {SPIDER_ERROR_UNSUPPORTED, "the sweep says that it has " + std::to_string(sweep->size) +
                                           " bytes; set its size to sizeof(spider_sweep), here " +
                                           std::to_string(sizeof(spider_sweep))};
@@ -297,7 +350,8 @@ Outcome check_sweep(const spider_kernel* kernel, const spider_sweep* sweep) {
 }
 
 Given given_by(const spider_sweep& sweep) {
-  return {sweep.in, sweep.out, sweep.previous, sweep.fields, sweep.scalars};
+  return {sweep.in,     sweep.out,     sweep.previous,
+          sweep.fields, sweep.scalars, sweep.size == spider::first_sweep_size ? nullptr : sweep.out_previous};
 }
 
 /// One sweep of so many steps; 0 stands for the kernel's.
@@ -311,9 +365,15 @@ Outcome run(const spider_kernel* kernel, const spider_sweep* sweep, std::int32_t
 
 /// What the sweeps of many steps are given in turn: after each the output becomes the input, the input the
 /// previous field, and that the output. Without a previous field, or where the output is its memory, two
-/// fields take turns.
+/// fields take turns; of sweeps that write the step before, too, two pairs.
 std::vector<Given> rotate(const Given& first) {
   std::vector<Given> turns{first};
+  if (first.out_previous != nullptr) {
+    Given back = first;
+    std::swap(back.in, back.out);
+    std::swap(back.previous, back.out_previous);
+    return {first, back};
+  }
   const bool in_place = first.previous != nullptr && spider::is_in_place(*first.out, *first.previous);
   const std::size_t count = first.previous == nullptr || in_place ? 2 : 3;
   while (turns.size() < count) {
@@ -325,6 +385,15 @@ std::vector<Given> rotate(const Given& first) {
     turns.push_back(next);
   }
   return turns;
+}
+
+/// The same of the single steps behind such sweeps: from where a turn begins, each in the place of its
+/// previous field.
+std::vector<Given> rotate_in_place(const Given& turn) {
+  Given first = turn;
+  first.out = turn.previous;
+  first.out_previous = nullptr;
+  return rotate(first);
 }
 
 /// Is a further field the memory of an output, and would change from step to step?
@@ -345,17 +414,19 @@ Outcome iterate(const spider_kernel* kernel, const Given& given, std::int64_t st
   if (given.in == nullptr || given.out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
   if (steps < 0) return {SPIDER_ERROR_STEPS, std::to_string(steps) + " steps; there must be 0 or more"};
   std::int64_t left = steps;
-  const std::vector<Sweeps> all_sweeps = divide_steps(*kernel, left);
+  const bool in_pairs = given.out_previous != nullptr;
+  const std::int32_t most = writes_before(*kernel) && !in_pairs ? 1 : kernel->info.steps;
+  const std::vector<Sweeps> all_sweeps = divide_steps(*kernel, left, most);
   if (left > 0) {
     return {SPIDER_ERROR_STEPS, std::to_string(steps) + " steps; they must be a multiple of the kernel's " +
                                     std::to_string(kernel->info.steps) + ", which has no sweep of fewer"};
   }
   // All turns must be fit before the first sweep overwrites anything.
-  if (Outcome fit = check_given(*kernel, given, spider::whole_part(*given.in)); fit.status != SPIDER_OK)
+  if (Outcome fit = check_given(*kernel, given, spider::whole_part(*given.in), most); fit.status != SPIDER_OK)
     return fit;
-  const std::vector<Given> turns = rotate(given);
+  std::vector<Given> turns = rotate(given);
   for (const Given& turn : turns) {
-    if (Outcome fit = check_given(*kernel, turn, spider::whole_part(*turn.in)); fit.status != SPIDER_OK)
+    if (Outcome fit = check_given(*kernel, turn, spider::whole_part(*turn.in), most); fit.status != SPIDER_OK)
       return fit;
   }
   if (steps > 1) {
@@ -370,6 +441,10 @@ Outcome iterate(const spider_kernel* kernel, const Given& given, std::int64_t st
       return loaded;
     if (Outcome reached = check_memory(*kernel, given); reached.status != SPIDER_OK) return reached;
     for (const Sweeps& sweeps : all_sweeps) {
+      if (in_pairs && sweeps.steps == 1) {
+        turns = rotate_in_place(turns[turn_of(done)]);
+        done = 0;
+      }
       std::vector<ReadySweep> ready;
       for (const Given& turn : turns)
         ready.push_back(
@@ -424,8 +499,9 @@ Outcome spider::check_kernel(const spider_kernel* kernel) {
 Outcome spider::check_run(const spider_kernel* kernel, const spider_sweep* sweep) {
   if (Outcome fit = check_sweep(kernel, sweep); fit.status != SPIDER_OK) return fit;
   if (sweep->in == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
-  return check_given(*kernel, given_by(*sweep),
-                     sweep->part == nullptr ? whole_part(*sweep->in) : *sweep->part);
+  const Given given = given_by(*sweep);
+  const std::int32_t steps = writes_before(*kernel) && given.out_previous == nullptr ? 1 : kernel->info.steps;
+  return check_given(*kernel, given, sweep->part == nullptr ? whole_part(*sweep->in) : *sweep->part, steps);
 }
 
 int32_t spider_abi_version(void) {

@@ -407,10 +407,20 @@ PlacedFields place_fields(const spider_kernel& kernel, const spider_field& in, c
   return placed;
 }
 
+namespace {
+
+/// The cells of another field that a sweep reads.
+CellBox cells_read(const spider_kernel& kernel, const OtherField& other, const spider_field& field,
+                   const spider_part& part) {
+  return other.takes_turns ? cells_of(kernel, field, part, true) : further_cells(kernel, field, part);
+}
+
+}  // namespace
+
 spider_field place_other(const spider_kernel& kernel, const PlacedFields& placed, const OtherField& other,
                          const spider_part& part) {
   spider_field field = *other.field;
-  const Strides strides = strides_of(field, further_cells(kernel, field, part));
+  const Strides strides = strides_of(field, cells_read(kernel, other, field, part));
   std::copy(std::begin(placed.in.extent), std::end(placed.in.extent), std::begin(field.extent));
   move_to_first(field, strides, placed.origin, bytes_of(other.storage));
   return field;
@@ -424,7 +434,7 @@ bool is_in_place(const spider_field& out, const spider_field& field) {
 }
 
 Outcome check_other(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
-                    const OtherField& other, const spider_part& part) {
+                    const OtherField& other, const spider_part& part, std::int32_t steps) {
   if (other.field == nullptr) {
     return refuse(SPIDER_ERROR_NULL,
                   "the kernel " + std::string(kernel.info.name) + " takes " + other.name + ", which is null");
@@ -434,17 +444,19 @@ Outcome check_other(const spider_kernel& kernel, const spider_field& in, const s
   if (!std::equal(std::begin(in.extent), std::end(in.extent), std::begin(field.extent)))
     return refuse(SPIDER_ERROR_EXTENT, other.name + " has other extents than the input");
   const std::int64_t bytes = bytes_of(other.storage);
-  const CellBox cells = further_cells(kernel, field, part);
+  const CellBox cells = cells_read(kernel, other, field, part);
   for (Outcome outcome :
        {check_strides(field, cells, bytes, other.name), check_alignment(field, bytes, other.name)}) {
     if (outcome.status != SPIDER_OK) return outcome;
   }
+  const std::int32_t read_in = other.takes_turns ? steps : kernel.info.steps;
+  const CellBox read = read_in > 1 ? cells : interior_of(field);
   const bool overlaps =
-      overlap(rows_of(field, cells, bytes), rows_of(out, interior_of(out), element_bytes(kernel)));
-  if (kernel.info.steps > 1 && overlaps) {
+      overlap(rows_of(field, read, bytes), rows_of(out, interior_of(out), element_bytes(kernel)));
+  if (read_in > 1 && overlaps) {
     return refuse(
         SPIDER_ERROR_OVERLAP,
-        other.name + " and the output share cells; a sweep of " + std::to_string(kernel.info.steps) +
+        other.name + " and the output share cells; a sweep of " + std::to_string(read_in) +
             " steps reads it at every step and writes elsewhere meanwhile: give it memory of its own");
   }
   if (other.storage == kernel.info.storage && is_in_place(out, field)) return {};
@@ -454,6 +466,11 @@ Outcome check_other(const spider_kernel& kernel, const spider_field& in, const s
                                             "the same data, extents, strides and storage, but no part of it");
   }
   return {};
+}
+
+bool share_cells(const spider_kernel& kernel, const spider_field& a, const spider_field& b) {
+  const std::int64_t bytes = element_bytes(kernel);
+  return overlap(rows_of(a, interior_of(a), bytes), rows_of(b, interior_of(b), bytes));
 }
 
 Outcome check_field_of_points(const spider_kernel& kernel, const spider_field& field,

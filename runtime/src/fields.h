@@ -3,6 +3,7 @@
 
 #include <spider/kernel.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -46,6 +47,9 @@ struct HaloWidth {
 [[nodiscard]] backend::Outcome check_fields(const spider_kernel& kernel, const spider_field& in,
                                             const spider_field& out, const spider_part& part);
 
+/// Of sweeps of callers before `out_previous` was appended.
+inline constexpr std::uint32_t first_sweep_size = offsetof(spider_sweep, out_previous);
+
 /// Of one element of a storage type, SPIDER_F16 and so on.
 [[nodiscard]] std::int64_t bytes_of(std::int32_t storage);
 
@@ -54,14 +58,20 @@ struct OtherField {
   const spider_field* field;
   std::int32_t storage;
   std::string name;  ///< for messages
+  /// Is it the previous field of a kernel of several steps, which has the input's halo as it takes turns with
+  /// it? Else it stays as it is.
+  bool takes_turns = false;
 };
 
 /// Whether a sweep from `in`, which fits the kernel, can read this field at its points and write `out`; the
-/// reason if it cannot. A sweep of several steps reads it where all but the first step reach, too, and may
-/// not write it.
+/// reason if it cannot. A kernel of several steps reads it where all but the first step reach, too, and may
+/// not write it; one that takes turns it may write in sweeps of one step, of which `steps` says the number.
 [[nodiscard]] backend::Outcome check_other(const spider_kernel& kernel, const spider_field& in,
                                            const spider_field& out, const OtherField& other,
-                                           const spider_part& part);
+                                           const spider_part& part, std::int32_t steps);
+
+/// Have two fields of the kernel's storage a cell in common, without their halos?
+[[nodiscard]] bool share_cells(const spider_kernel& kernel, const spider_field& a, const spider_field& b);
 
 /// Whether a field of these extents alone, of the kernel's storage and without its halo, is well defined, and
 /// shares no cell with `count` values; the reason if not.

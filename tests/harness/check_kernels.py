@@ -75,8 +75,6 @@ class Checker:
             expected = reference.load_expected(self.arguments.plans, name)
             if expected:
                 report.failures += reference.compare_with_expected(plan, expected)
-            if self.library.adds_taps(self.library.kernel(name)):
-                plan = reference.on_host(plan)
             self.check_plan(plan, index, report)
         except (CallFailed, ValueError, OSError, AttributeError) as error:
             report.failures.append(str(error))

@@ -161,8 +161,6 @@ class Subject:
         data_plan.parent.mkdir(exist_ok=True)
         data_plan.write_text(json.dumps(data), encoding="utf-8")
         self.plan = reference.load_plan(data_plan)
-        if library.adds_taps(self.kernel):
-            self.plan = reference.on_host(self.plan)
         meaning = json.loads(expected.read_text(encoding="utf-8")) if expected.exists() else None
         names = [one["name"] for one in data["sums"]]
         self.later = dataclasses.replace(self.plan, steps=self.plan.steps - 1)  # all steps but the first
@@ -205,7 +203,8 @@ class Subject:
         return found | {one["name"]: STORAGES[one["storage"]] for one in self.told["fields"]}
 
     def expected(self, read, points, scalars, extent, steps):
-        """(values, bounds) of the update at every point, before the result is rounded."""
+        """(values, bounds) of the update at every point, before the result is rounded; of several steps those of the
+        step before, too."""
         of_result, of_sum, absolute, _ = self.plan.stated_bound
         if self.plan.steps > 1:
             return self.expected_of_steps(read, points, scalars, extent, steps)
@@ -216,7 +215,7 @@ class Subject:
             total, magnitude = reference.sweep_field(plan, extent, read)
             known[name] = (total, of_result * numpy.abs(total) + of_sum * magnitude + absolute)
         value, error = evaluate(self.tree, known, self.plan.storage)
-        return numpy.broadcast_to(value, extent), numpy.broadcast_to(error, extent)
+        return (numpy.broadcast_to(value, extent), numpy.broadcast_to(error, extent)), None
 
     def known(self, points, scalars, extent, first, last):
         """What an update reads beside the input and its sums, of the cells from `first` to before `last`."""
@@ -245,6 +244,7 @@ class Subject:
         value = read(*numpy.ix_(*map(numpy.arange, first, last)))
         error = numpy.zeros(value.shape)
         for _ in range(steps):
+            earlier = value, error
             known["u"] = value, error
             for name, one in sums.items():
                 total = reference.step_cells(one, extent, first, value, False, False)
@@ -252,21 +252,27 @@ class Subject:
                 passed = reference.step_cells(dataclasses.replace(one, faces=bare), extent, first, error, False, True)
                 known[name] = total, passed + of_sum * magnitude + absolute
             value, error = evaluate(self.tree, known, plan.storage)
+            known[self.told["previous"]] = earlier
             value = numpy.broadcast_to(value, [end - begin for begin, end in zip(first, last)])
             error = numpy.broadcast_to(error, value.shape)
         inner = tuple(slice(-low, count - low) for low, count in zip(first, extent))
-        return value[inner], error[inner]
+        return (value[inner], error[inner]), tuple(one[inner] for one in earlier)
+
+    def keeps_previous(self, steps=None):
+        """Does a sweep of so many steps, or of the kernel's, write the step before the last one, too?"""
+        return self.told["previous"] and self.plan.steps > 1 and (steps or self.plan.steps) > 1
 
     def run(self, extent, rng, aligned, in_place=None, box=None, parts=None, steps=None):
         """Carries out a sweep, or one of so many steps, and checks it; the output's cells."""
         plan, library = self.plan, self.library
         storage = plan.storage
         values = lambda: rng.uniform(-1.5, 1.5, extent)  # noqa: E731
-        around = self.around_points(extent, parts is not None)
-        points = {name: Point(kind, extent, rng, aligned, values(), around) for name, kind in self.storages().items()}
-        if parts:
-            for point in points.values():
-                self.wrap(point.layout, point.cells, extent, around)
+        points = {}
+        for name, kind in self.storages().items():
+            around = self.around_points(extent, parts is not None, name)
+            points[name] = Point(kind, extent, rng, aligned, values(), around)
+            if parts:
+                self.wrap(points[name].layout, points[name].cells, extent, around)
         scalars = {name: float(rng.uniform(-2, 2)) for name in self.told["scalars"]}
         layout, cells = self.make_input(extent, rng, aligned, parts is not None)
 
@@ -277,25 +283,32 @@ class Subject:
         target.cells[:] = storage.poison
         if in_place:
             target = points[in_place]
+        kept = Point(storage, extent, rng, aligned, numpy.zeros(extent)) if self.keeps_previous(steps) else None
+        if kept:
+            kept.cells[:] = storage.poison
         before = target.cells.copy()
         with numpy.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            value, error = self.expected(read, points, scalars, extent, steps or plan.steps)
+            last, one_before = self.expected(read, points, scalars, extent, steps or plan.steps)
         with Buffer(library, layout.cells, storage.cell) as source:
             source.upload(cells)
-            after, changed = self.sweep(source, layout, target, points, scalars, box, parts, in_place, steps)
+            after, changed, kept_after = self.sweep(source, layout, target, points, scalars, box, parts, in_place, steps, kept)
             if (source.download() != cells).any():
                 self.failures.append("the input changed")
         if changed:
             self.failures.append(f"{changed} was written")
-        self.compare(value, error, target.layout, before, after, box, extent)
-        return after[target.layout.interior()]
+        self.compare(*last, target.layout, before, after, box, extent)
+        if not kept:
+            return after[target.layout.interior()]
+        self.compare(*one_before, kept.layout, kept.cells, kept_after, box, extent)
+        return numpy.stack((after[target.layout.interior()], kept_after[kept.layout.interior()]))
 
-    def around_points(self, extent, for_parts):
-        """What further fields have around them: where all steps but the first reach."""
+    def around_points(self, extent, for_parts, name=None):
+        """What further fields have around them: where all steps but the first reach; the previous one what the input has."""
         if self.plan.steps == 1:
             return ((0, 0),) * 3
-        around = input_around(self.later, extent)
-        return tuple(tuple(map(max, one, two)) for one, two in zip(around, self.later.reach)) if for_parts else around
+        plan = self.plan if name and name == self.told["previous"] else self.later
+        around = input_around(plan, extent)
+        return tuple(tuple(map(max, one, two)) for one, two in zip(around, plan.reach)) if for_parts else around
 
     def make_input(self, extent, rng, aligned, for_parts):
         """(layout, cells): parts find what lies beyond periodic faces in memory, as other parts would bring it."""
@@ -330,12 +343,14 @@ class Subject:
             to[axis], source[axis] = beyond, beyond % extent[axis]
             cells[layout.positions(*numpy.ix_(*to))] = cells[layout.positions(*numpy.ix_(*source))]
 
-    def sweep(self, source, layout, target, points, scalars, box, parts, in_place, steps):
-        """(the output's cells, the name of a field that changed and must not)"""
+    def sweep(self, source, layout, target, points, scalars, box, parts, in_place, steps, kept):
+        """(the output's cells, the name of a field that changed and must not, the cells of the step before)"""
         library = self.library
         buffers = {name: Buffer(library, point.layout.cells, point.storage.cell) for name, point in points.items()}
         out = buffers[in_place] if in_place else Buffer(library, target.layout.cells, target.storage.cell)
         opened = [*buffers.values()] + ([] if in_place else [out])
+        beside = Buffer(library, kept.layout.cells, kept.storage.cell) if kept else None
+        opened += [beside] if kept else []
         for buffer in opened:
             buffer.__enter__()
         try:
@@ -343,6 +358,8 @@ class Subject:
                 buffer.upload(points[name].cells)
             if not in_place:
                 out.upload(target.cells)
+            if kept:
+                beside.upload(kept.cells)
             extent = layout.extent
             for origin, size in parts or [((0, 0, 0), extent)]:
                 views = {name: view(points[name].layout, buffers[name], origin, size) for name in points}
@@ -355,12 +372,14 @@ class Subject:
                     list(scalars.values()),
                     box,
                     (origin, extent) if parts else None,
+                    view(kept.layout, beside, origin, size) if kept else None,
                 )
                 if steps:
                     library.require("spider_run_steps", library.run_steps(self.kernel, byref(request), steps, None))
                 else:
                     library.run_sweep(self.forms[self.form], request)
             after = out.download()
+            kept_after = beside.download() if kept else None
             changed = [
                 name
                 for name, buffer in buffers.items()
@@ -369,7 +388,7 @@ class Subject:
         finally:
             for buffer in opened:
                 buffer.__exit__()
-        return after, ", ".join(changed)
+        return after, ", ".join(changed), kept_after
 
     def compare(self, value, error, layout, before, after, box, extent):
         """Every cell of the box within its bound; every other cell as it was."""
@@ -456,7 +475,7 @@ def check_steps(subject, rng):
     around = input_around(plan, extent)
     layout = make_layout(extent, "odd", 1, around, rng, 16 // storage.bytes)
     # Every field may become the input: each has a halo.
-    start = [storage.encode(rng.uniform(-1, 1, layout.cells)) for _ in range(3)]
+    start = [storage.encode(rng.uniform(-1, 1, layout.cells)) for _ in range(4)]
     beside = subject.around_points(extent, False)
     points = {
         name: Point(kind, extent, rng, False, rng.uniform(-1, 1, extent), beside) for name, kind in subject.storages().items()
@@ -464,8 +483,11 @@ def check_steps(subject, rng):
     points.pop(subject.told["previous"], None)
     scalars = [float(rng.uniform(-1, 1)) for _ in subject.told["scalars"]]
     steps = int(rng.integers(1, 5)) if plan.steps == 1 else int(rng.integers(1, 2 * plan.steps + 2))
-    sweeps = [plan.steps] * (steps // plan.steps) + [1] * (steps % plan.steps)
-    for in_place in (False, True) if subject.told["previous"] else (False,):
+    several = [plan.steps] * (steps // plan.steps) + [1] * (steps % plan.steps)
+    one_by_one = [1] * steps if subject.keeps_previous() else several
+    kinds = ("", " in place") if subject.told["previous"] else ("",)
+    for kind in (*kinds, " in pairs") if subject.keeps_previous() else kinds:
+        in_place, in_pairs = kind == " in place", kind == " in pairs"
         results = []
         for at_once in (True, False):
             buffers = [Buffer(library, layout.cells, storage.cell) for _ in start]
@@ -478,27 +500,37 @@ def check_steps(subject, rng):
             source, target, previous = fields[0], fields[1], fields[2] if subject.told["previous"] else None
             if in_place:
                 target = previous
-            request = make_sweep(source, target, previous, further, scalars)
+            beside = fields[3] if in_pairs else None
+            request = make_sweep(source, target, previous, further, scalars, out_previous=beside)
             if at_once:
                 result = c_void_p()
                 library.require("spider_run_steps", library.run_steps(subject.kernel, byref(request), steps, byref(result)))
                 data = Field.from_address(result.value).data
             else:
-                for of_sweep in sweeps:
-                    request = make_sweep(source, target, previous, further, scalars)
+                for of_sweep in several if in_pairs else one_by_one:
+                    several_at_once = in_pairs and of_sweep > 1
+                    if in_pairs and of_sweep == 1:
+                        target = previous
+                    request = make_sweep(
+                        source, target, previous, further, scalars, out_previous=beside if several_at_once else None
+                    )
                     library.require(
                         "spider_run_steps", library.run_steps(subject.kernel, byref(request), of_sweep, None)
                     )
+                    if several_at_once:
+                        source, target, previous, beside = target, source, beside, previous
+                        continue
                     source, target, previous = target, previous if previous else source, source if previous else None
                     if in_place:
                         target = previous
                 data = source.data
-            holding = next(buffer for buffer, field in zip(buffers, fields) if field.data == data)
-            results.append(holding.download()[layout.interior()])
+            place = next(place for place, field in enumerate(fields) if field.data == data)
+            wanted = (place, (2, 3, 0, 1)[place]) if in_pairs else (place,)  # and the other of its pair
+            results.append(numpy.stack([buffers[one].download()[layout.interior()] for one in wanted]))
             for buffer in [*buffers, *others]:
                 buffer.__exit__()
         if (results[0] != results[1]).any():
-            subject.failures.append(f"{steps} steps at once are others than one by one{' in place' if in_place else ''}")
+            subject.failures.append(f"{steps} steps at once are others than one by one{kind}")
 
 
 def check_misuse(subject, rng):
@@ -508,11 +540,12 @@ def check_misuse(subject, rng):
     around = input_around(plan, extent)
     layout = make_layout(extent, "odd", 1, around, rng, 8)
     storages = subject.storages()
-    with Buffer(library, layout.cells, plan.storage.cell) as a, Buffer(library, layout.cells, plan.storage.cell) as b:
+    make_buffer = lambda: Buffer(library, layout.cells, plan.storage.cell)  # noqa: E731
+    with make_buffer() as a, make_buffer() as b, make_buffer() as c:
         others = {name: Buffer(library, layout.cells, kind.cell) for name, kind in storages.items()}
         for buffer in others.values():
             buffer.__enter__()
-        for buffer in (a, b, *others.values()):  # tools that know uninitialised memory see reads of it
+        for buffer in (a, b, c, *others.values()):  # tools that know uninitialised memory see reads of it
             buffer.upload(numpy.zeros(layout.cells, buffer.cell))
         given = {name: layout.field(buffer) for name, buffer in others.items()}
         previous = given.pop(subject.told["previous"], None)
@@ -520,6 +553,8 @@ def check_misuse(subject, rng):
 
         def status(**changes):
             usual = {"previous": previous, "fields": fields, "scalars": scalars}
+            if subject.keeps_previous():
+                usual["out_previous"] = layout.field(c)
             request = make_sweep(layout.field(a), layout.field(b), **(usual | changes))
             return library.run(subject.kernel, byref(request))
 
@@ -529,6 +564,14 @@ def check_misuse(subject, rng):
 
         expect(OK, status(), "all that it takes")
         expect(NULL if previous else UNSUPPORTED, status(previous=None if previous else layout.field(a)), "previous")
+        expect(
+            NULL if subject.keeps_previous() else UNSUPPORTED,
+            status(out_previous=None if subject.keeps_previous() else layout.field(c)),
+            "out_previous",
+        )
+        short = make_sweep(layout.field(a), layout.field(b), previous, fields, scalars)
+        short.size = type(short).out_previous.offset  # that of callers before it was appended
+        expect(NULL if subject.keeps_previous() else OK, library.run(subject.kernel, byref(short)), "a shorter sweep")
         expect(NULL if fields else UNSUPPORTED, status(fields=() if fields else [layout.field(a)]), "fields")
         expect(NULL if scalars else UNSUPPORTED, status(scalars=() if scalars else [1.0]), "scalars")
         if storages:
@@ -539,8 +582,13 @@ def check_misuse(subject, rng):
             expect(OVERLAP, status(previous=shifted), "previous, one cell into the output")
         if plan.steps > 1:
             for name in (name for name, kind in storages.items() if kind == plan.storage):
-                request = make_sweep(layout.field(a), given[name], None, fields, scalars)
+                target = previous if name == subject.told["previous"] else given[name]
+                beside = layout.field(c) if subject.keeps_previous() else None
+                request = make_sweep(layout.field(a), target, previous, fields, scalars, out_previous=beside)
                 expect(OVERLAP, library.run(subject.kernel, byref(request)), f"{name}, which other steps read, written")
+            if subject.keeps_previous():
+                for target, what in ((layout.field(a), "the input"), (layout.field(b), "the output"), (previous, "previous")):
+                    expect(OVERLAP, status(out_previous=target), f"{what} as out_previous")
         for buffer in others.values():
             buffer.__exit__()
 

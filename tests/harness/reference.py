@@ -555,15 +555,6 @@ def core_lists_error_bound(plan, magnitude, largest):
     return roundings * (magnitude if pairs == 1 else passed * largest) + subnormal
 
 
-def on_host(plan):
-    """The plan as the host back end computes it, which adds a tap at a time where CUDA cores take two passes."""
-    if not plan.core_lists:
-        return plan
-    rounding, least = plan.storage.arithmetic
-    taps = len(plan.taps)
-    return dataclasses.replace(plan, core_lists=(), stated_bound=(0, 1.01 * taps * rounding, (taps + 1) * least, 0))
-
-
 def low_rank_error(plan):
     """What two passes add to a result's rounding, relative to the largest input. What passes between them is rounded to
     the storage, and every product adds as above; of several steps the weights are beside that by `deviation` off the

@@ -18,7 +18,7 @@ STEPS = 7
 UNSUPPORTED = 8
 EMULATION = 12
 STATUS_VALUES = range(13)
-CUDA, HOST = 0, 2  # of spider_kernel_info.backend
+CUDA = 0  # of spider_kernel_info.backend
 ABI = 1
 PER_THREAD_STREAM = c_void_p(2)  # as CUDA calls it
 
@@ -49,14 +49,17 @@ class Sweep(ctypes.Structure):
         ("extent", c_int64 * 3),
         ("part", POINTER(Part)),
         ("stream", c_void_p),
+        ("out_previous", POINTER(Field)),
     ]
 
 
-def make_sweep(source, target, previous=None, fields=(), scalars=(), box=None, part=None):
+def make_sweep(source, target, previous=None, fields=(), scalars=(), box=None, part=None, out_previous=None):
     """A spider_sweep; `box` is (offset, extent), `part` (origin, whole). It keeps what it points to alive."""
     sweep = Sweep(size=ctypes.sizeof(Sweep), input=ctypes.pointer(source), output=ctypes.pointer(target))
     if previous is not None:
         sweep.previous = ctypes.pointer(previous)
+    if out_previous is not None:
+        sweep.out_previous = ctypes.pointer(out_previous)
     if fields:
         sweep.fields = (POINTER(Field) * len(fields))(*map(ctypes.pointer, fields))
     if scalars:
@@ -149,10 +152,6 @@ class Library:
     def on_host(self, kernel):
         """Is the kernel's memory the host's?"""
         return self.info(kernel).contents.backend != CUDA
-
-    def adds_taps(self, kernel):
-        """Does the kernel add a tap at a time, whatever its plan says, as on the host back end?"""
-        return self.info(kernel).contents.backend == HOST
 
     def forms(self, kernel):
         """The kernel, which takes its forms by size, and kernels of each of its forms alone, if it has several. None beside

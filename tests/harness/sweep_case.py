@@ -294,10 +294,6 @@ def check_relative_l2(plan, error, total, magnitude, scale, verdict):
     norm = numpy.linalg.norm(total / scale)
     rms = norm / numpy.sqrt(total.size) * scale
     limit = RELATIVE_L2_LIMITS[plan.storage.name] if plan.accuracy == "full" else REDUCED_ACCURACY_L2_LIMIT
-    if plan.engine == "cuda" and plan.steps == 1 and not plan.core_lists:
-        # In constant fields all cells have the same errors: four standard deviations of a sum that grows by as much each time.
-        rounding, _ = plan.storage.arithmetic
-        limit = max(limit, 4 / 3 * rounding * numpy.sqrt(len(plan.taps)))
     # A limit of many roundings' root mean square. That of n cells lies around it by some 1 / sqrt(2 n), four times which is
     # allowed; a single cell may have an error of four standard deviations.
     limit *= 1 + 3 / numpy.sqrt(total.size)

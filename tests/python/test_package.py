@@ -298,6 +298,18 @@ class Updates(unittest.TestCase):
         np.testing.assert_array_equal(none, (self.u, self.old))
         np.testing.assert_array_equal((self.u, self.old), kept)
 
+    def test_several_steps_in_a_sweep(self):
+        wave = spider_gen.stencil({**WAVE, "steps": 3}, backend="host")
+        for steps in (0, 1, 2, 3, 5, 6, 7, 10):  # in pairs of fields, and the rest in place
+            u, old = self.u.astype(float), self.old.astype(float)
+            for _ in range(steps):
+                u, old = self.wanted(u, old, 0.01), u
+            got = wave.iterate(self.u, steps, u_old=self.old, speed=self.speed, damping=0.01)
+            np.testing.assert_allclose(got[0], u, atol=3e-5)
+            np.testing.assert_allclose(got[1], old, atol=3e-5)
+        with self.assertRaisesRegex(TypeError, "wave takes 3 steps in a sweep, and a step reads the one before: call iterate"):
+            wave(self.u, u_old=self.old, speed=self.speed, damping=0.01)
+
     def test_what_is_missing(self):
         with self.assertRaisesRegex(TypeError, "wave needs speed, damping by name: beside u it takes u_old, speed, damping"):
             self.wave(self.u, u_old=self.old)

@@ -76,7 +76,7 @@ std::string stepping_struct(const plan::Stepping2d& scheme, const Kernel& kernel
 SchemeText text_of(const plan::Stepping2d& scheme, const Kernel& kernel) {
   constexpr int most_unrolled_taps = 50;
   const spec::Storage storage = kernel.spec.storage;
-  const bool several = kernel.spec.sums.size() > 1;
+  const bool in_window = scheme.form == Scheme::Form::window;
   render::Bindings bindings = {
       {"number", number_type(storage)},
       {"single_weights", weights_text(scheme, kernel.spec, &Scheme::Weight::single)},
@@ -85,7 +85,7 @@ SchemeText text_of(const plan::Stepping2d& scheme, const Kernel& kernel) {
       {"row_weights", fmt::to_string(2 * scheme.radius_x + 1)},
       {"radius_y", fmt::to_string(scheme.radius_y)},
       {"radius_x", fmt::to_string(scheme.radius_x)},
-      {"single_form", several ? "window" : "taps"},
+      {"single_form", in_window ? "window" : "taps"},
   };
   bind_sums(kernel.spec, 2 * scheme.radius_y + 1, bindings);
   return {stepping_struct(scheme, kernel) + "\n\n" + render_part("single_step.cu.in", bindings),

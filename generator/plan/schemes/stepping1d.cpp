@@ -28,7 +28,7 @@ double estimate_us(const spec::StencilSpec& spec, const Stepping1d& scheme) {
                                     2 * shuffle_slots * scheme.radius_x / scheme.columns);
   const double compute =
       points * width / useful * scheme.steps * slots / (rates.multiprocessors * lanes * clock_mhz * busy);
-  const double memory = points * (2 * bytes + further_bytes(spec)) / rates.copy_bytes_per_second * 1e6;
+  const double memory = points * swept_bytes(spec) / rates.copy_bytes_per_second * 1e6;
   return std::max(compute + hidden * memory, memory);
 }
 
@@ -63,7 +63,7 @@ std::optional<Stepping1dChoice> choose_stepping1d(const spec::StencilSpec& spec,
     scheme.columns = columns;
     scheme.radius_x = radius;
     scheme.shared_bytes = scheme.warps * threads_per_warp * columns * number_bytes(spec.storage);
-    const int rows = 1 + static_cast<int>(spec.sums.size());
+    const int rows = 1 + static_cast<int>(spec.sums.size()) + (spec.previous ? 1 : 0);
     scheme.estimated_registers = (rows * columns + 2 * radius) * number_bytes(spec.storage) / word_bytes +
                                  base_registers + static_cast<int>(columns * work_of_update(spec).words);
     if (scheme.estimated_registers > largest_register_count) continue;

@@ -123,18 +123,23 @@ FormChoice choose_updated_form(const Taps& taps) {
 }
 
 FormChoice choose_form(const spec::StencilSpec& spec, const Taps& taps, int steps) {
-  if (spec.sums.size() > 1) return {Form::window, 1, static_cast<int>(taps.all->size())};
+  if (spec.sums.size() > 1 || spec.previous) return {Form::window, 1, static_cast<int>(taps.all->size())};
   return spec.update ? choose_updated_form(taps) : choose_plain_form(taps, steps);
 }
 
 /// As the kernel's header lays shared memory out.
-int count_shared_bytes(const Stepping2d& scheme, spec::Storage storage, bool both_ends, bool has_fields) {
+int count_shared_bytes(const Stepping2d& scheme, const spec::StencilSpec& spec) {
+  const spec::Storage storage = spec.storage;
+  const auto& [low, high] = spec.boundary[spec::axis_x];
+  const bool both_ends = ends_at(low) && ends_at(high);
+  const bool has_fields = !spec.fields.empty();
+  const int rows = (spec.previous ? 2 : 1) * scheme.batch;  // of a batch, with those of the step before
   const int row =
       threads_per_warp * vector_bytes * (scheme.columns * number_bytes(storage) / vector_bytes | 1);
   const bool staged = spec::is_half(storage);
   const int input_row = staged ? threads_per_warp * scheme.columns * spec::element_bytes(storage) : row;
   const int hand_overs = scheme.warps + (staged ? 1 : 0);
-  return (scheme.ahead + 1) * scheme.batch * input_row + 2 * hand_overs * scheme.batch * row +
+  return (scheme.ahead + 1) * rows * input_row + 2 * hand_overs * rows * row +
          (both_ends || has_fields ? scheme.warps * row : 0) + 8 * threads_per_warp * scheme.columns +
          (has_fields ? word_bytes * threads_per_warp * scheme.columns : 0);
 }
@@ -191,12 +196,11 @@ bool fit(const spec::StencilSpec& spec, const Taps& taps, Stepping2d& scheme) {
   const int lost = round_up(scheme.time_steps() * taps.radius_x, vector_elements);
   const int threads = threads_per_warp * scheme.warps;
   if (threads_per_warp * scheme.columns <= 2 * lost || threads > largest_threads) return false;
-  const auto& [low, high] = spec.boundary[spec::axis_x];
   const UpdateWork update = work_of_update(spec);
-  scheme.shared_bytes =
-      count_shared_bytes(scheme, spec.storage, ends_at(low) && ends_at(high), update.fields > 0);
+  scheme.shared_bytes = count_shared_bytes(scheme, spec);
   const int rows = 2 * taps.radius_y * scheme.steps;
-  const int beside = scheme.form == Form::window ? 2 * taps.radius_x * rows : 0;
+  const int beside =
+      (scheme.form == Form::window ? 2 * taps.radius_x * rows : 0) + (spec.previous ? scheme.columns : 0);
   scheme.estimated_registers =
       (spec.storage == spec::Storage::f64
            ? 2 * ((rows + (spec.update ? 2 : 1)) * scheme.columns + beside) + base_registers_of_doubles +
@@ -270,8 +274,7 @@ double estimate_us(const spec::StencilSpec& spec, const Taps& taps, const Steppi
   const double rounds = rows / scheme.batch + scheme.warps + scheme.ahead;
   const double waves = std::ceil(strips * walks / resident);
   const double compute = waves * rounds * microseconds_of_round(spec, taps, scheme);
-  const double memory =
-      points * points * (2 * bytes + further_bytes(spec)) / rates.copy_bytes_per_second * 1e6;
+  const double memory = points * points * swept_bytes(spec) / rates.copy_bytes_per_second * 1e6;
   return std::max(compute + hidden * memory, memory);
 }
 

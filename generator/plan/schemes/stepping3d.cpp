@@ -165,8 +165,7 @@ double estimate_us(const spec::StencilSpec& spec, const Stepping3d& scheme) {
   // Seen for three steps of seven points with an update, and with a field.
   const double of_update = spec.update ? 1.65 : 1;
   const double of_fields = spec.fields.empty() ? 1 : 1.55;
-  const double memory = reference_points(3) * (2 * spec::element_bytes(spec.storage) + further_bytes(spec)) /
-                        rates.copy_bytes_per_second * 1e6;
+  const double memory = reference_points(3) * swept_bytes(spec) / rates.copy_bytes_per_second * 1e6;
   return std::max(compute * of_update * of_fields + hidden * memory / scheme.steps, of_copy * memory);
 }
 

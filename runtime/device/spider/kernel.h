@@ -95,11 +95,17 @@ constexpr int most_sums = 8;
 /// The same for a kernel with an update. There aligned_output says that rows of further fields start on 16
 /// bytes as well.
 struct UpdateArguments : SweepArguments {
-  FurtherField further[most_further_fields];  ///< `previous`, where there is one, then the spec's fields
+  FurtherField further[most_further_fields];  ///< `previous`, of kernels of one step, then the spec's fields
   float scalars[most_scalars];
   std::int64_t first[3];              ///< where the first point lies that indices count from
   std::int64_t whole[3];              ///< the extents that an update sees
   double wide_scalars[most_scalars];  ///< scalars, as kernels of f64 fields read them
+  /// Of kernels of several steps `previous` is here, and where the step before the last one goes. Where all
+  /// their rows start on 16 bytes, aligned_output says so, too.
+  const void* before;
+  std::int64_t before_stride[2];
+  void* output_before;
+  std::int64_t output_before_stride[2];
 };
 
 constexpr int most_boxes = 4;  // of a launch

@@ -21,11 +21,13 @@ inline namespace device_1 {
 template <class Stencil, bool has_update = HasUpdate<Stencil>::value>
 struct UpdateReads {
   static constexpr bool input = false;
+  static constexpr bool before = false;
   static constexpr int fields = 0;
 };
 template <class Stencil>
 struct UpdateReads<Stencil, true> {
   static constexpr bool input = Stencil::reads_input;
+  static constexpr bool before = Stencil::reads_before;
   static constexpr int fields = Stencil::FurtherFields::count;
 };
 

@@ -1,7 +1,8 @@
 /// Updates: what becomes of a point's sums, where a spec says it (stencils/README.md, "Fields and updates").
 ///
 /// An `Update` has, as static members,
-/// - FurtherFields: FurtherFields of the cells of what it reads at the point, `previous` first;
+/// - FurtherFields: FurtherFields of the cells of what it reads at the point, `previous` first, but where
+///   the kernel has several steps: then it has reads_before, and finds `previous` in the point's `before`;
 /// - reads_input: it uses the input there;
 /// - update(const UpdatePoint&): the result, in f32; of f64 fields update(const WideUpdatePoint&), in f64.
 /// A stencil has an update where it is Updated by one.
@@ -78,6 +79,7 @@ struct UpdatePointOf {
   Number u;
   Number sums[most_sums];
   Number field[most_further_fields];
+  Number before = 0;  ///< `previous`, of kernels of several steps
 
   SPIDER_DEVICE Number index(int axis) const { return static_cast<Number>(place[axis] - sweep.first[axis]); }
   SPIDER_DEVICE Number extent(int axis) const { return static_cast<Number>(sweep.whole[axis]); }

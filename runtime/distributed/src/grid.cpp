@@ -333,6 +333,10 @@ Outcome check_further(const spider_grid& grid, const spider_sweep& sweep,
 Outcome check_sweeps(const spider_grid& grid, const spider_sweep* sweep, std::int64_t steps) {
   if (sweep == nullptr) return {SPIDER_ERROR_NULL, "the sweep is null"};
   if (sweep->size != sizeof(spider_sweep)) return check_run(grid.kernel, sweep);
+  if (sweep->out_previous != nullptr) {
+    return {SPIDER_ERROR_UNSUPPORTED,
+            "a grid takes the steps of a kernel with a previous field one by one: leave out_previous NULL"};
+  }
   if (sweep->in == nullptr || sweep->out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
   if (steps < 0) return {SPIDER_ERROR_STEPS, std::to_string(steps) + " steps; there must be 0 or more"};
   if (sweep->part != nullptr ||
@@ -389,8 +393,10 @@ Outcome fill_halo(spider_grid& grid, const spider_field& field, void* stream) {
   return filled;
 }
 
-/// How many steps the longest sweep has that does not go beyond `left`.
+/// How many steps the longest sweep has that does not go beyond `left`: one where a step reads the one
+/// before, for which there is no second output.
 std::int32_t longest_sweep(const spider_kernel& kernel, std::int64_t left) {
+  if (kernel.info.previous != nullptr) left = std::min<std::int64_t>(left, 1);
   for (std::int32_t i = 0; i < kernel.form_count; ++i) {
     if (kernel.forms[i].steps <= left) return kernel.forms[i].steps;
   }
@@ -398,6 +404,12 @@ std::int32_t longest_sweep(const spider_kernel& kernel, std::int64_t left) {
 }
 
 Outcome run(spider_grid& grid, const spider_sweep* sweep, std::int64_t steps, const spider_field** result) {
+  spider_sweep appended{};
+  if (sweep != nullptr && sweep->size == first_sweep_size) {
+    std::memcpy(&appended, sweep, first_sweep_size);
+    appended.size = sizeof appended;
+    sweep = &appended;
+  }
   MPI_Comm communicator = grid.communicator.get();
   Outcome fit = caught([&] { return check_sweeps(grid, sweep, steps); });
   keep_first(fit, grid.transport->state());

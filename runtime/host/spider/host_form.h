@@ -27,6 +27,7 @@ struct UpdateRow {
   std::int64_t z, y, x;        ///< of the first
   const void* input;           ///< numbers of the input at the points
   const void* const* further;  ///< and of the further fields
+  const void* before;          ///< and of `previous`, where the kernel has several steps
   void* sums;                  ///< of several sums, `apart` from one to the next
   std::int64_t apart;
   std::int64_t count;
@@ -47,6 +48,7 @@ struct Stencil {
   const std::int32_t* further_storages = nullptr;
   int further_count = 0;
   bool reads_input = false;
+  bool reads_before = false;  ///< `previous`, as a kernel of several steps
   int sum_count = 1;
 };
 
@@ -177,6 +179,7 @@ void update_row(const UpdateRow& row) {
     UpdatePointOf<Number> point{row.sweep, {row.z, row.y, row.x + i}, 0, {}, {}};
     for (int k = 0; k < sum_count; ++k) point.sums[k] = sums[k * row.apart + i];
     if constexpr (Update::reads_input) point.u = input[i];
+    if constexpr (Update::reads_before) point.before = static_cast<const Number*>(row.before)[i];
     for (int k = 0; k < count; ++k) point.field[k] = static_cast<const Number*>(row.further[k])[i];
     sums[i] = Update::update(point);
   }
@@ -218,6 +221,7 @@ struct Meaning {
       stencil.further_storages = StoragesOf<typename Update::FurtherFields>::storages;
       stencil.further_count = Update::FurtherFields::count;
       stencil.reads_input = Update::reads_input;
+      stencil.reads_before = Update::reads_before;
       stencil.sum_count = TapList<taps>::sum_count();
     }
     return stencil;

@@ -104,6 +104,8 @@ typedef struct spider_sweep {
   int64_t extent[3];                 /**< of the box; zeros: all of the interior */
   const spider_part* part;           /**< NULL where the fields are whole */
   void* stream;                      /**< as in spider_apply */
+  /** Where the step before the last one goes, of sweeps of several steps that take `previous`; else NULL. */
+  const spider_field* out_previous;
 } spider_sweep;
 
 /** SPIDER_ABI of the linked runtime. */
@@ -153,14 +155,18 @@ SPIDER_PUBLIC spider_status spider_iterate(const spider_kernel* kernel, const sp
 /** One sweep. Gives the bits that a sweep of the whole gives there. The previous field and further fields
  * have the input's extents; further fields of a sweep of several steps have a halo (spider_halo_of_fields,
  * and at faces between parts), others none. `out` may be the memory of one of them, with the same data,
- * extents, strides and storage, unless a sweep has several steps, and shares no cell with anything else. What
+ * extents, strides and storage, unless a sweep has several steps, and shares no cell with anything else. A
+ * sweep of several steps reads the previous field with the input's halo and writes `out_previous`, too. What
  * the kernel takes and is not given is SPIDER_ERROR_NULL; what it does not take is SPIDER_ERROR_UNSUPPORTED,
  * as is another size; a part that does not lie in the whole is SPIDER_ERROR_EXTENT. Indices and extents of an
  * update are those of the whole. */
 SPIDER_PUBLIC spider_status spider_run(const spider_kernel* kernel, const spider_sweep* sweep);
 
 /** `steps` time steps: after each the output becomes the input, the input the previous field, and that the
- * output. Where the kernel has no previous field, or `out` is its memory, two fields take turns. `*result`
+ * output. Where the kernel has no previous field, or `out` is its memory, two fields take turns. With
+ * `out_previous` sweeps of several steps are taken: `in` and `previous` take turns with `out` and
+ * `out_previous`, all with their halos, and of the two that hold the last steps the other one holds the step
+ * before; without it a kernel with a previous field takes the steps one by one. `*result`
  * (may be NULL) is the field of the sweep that holds the last step: `in` after none. No further field may be
  * the memory of an output, where there are several steps. Of a box or a part as many as one sweep
  * does, the kernel's or fewer: the cells around it are those of the first step. */

@@ -446,6 +446,17 @@ class Update {
     return out;
   }
 
+  /// One sweep of a kernel of several steps: `out_previous` becomes the step before the last one.
+  template <typename T>
+  Field<T>& run(const Field<T>& in, Field<T>& out, const Field<T>& previous, Field<T>& out_previous,
+                const Launch& launch = {}) const {
+    Sweep sweep;
+    fill(sweep, in, out, &previous.c_field(), launch);
+    sweep.c.out_previous = &out_previous.c_field();
+    check(spider_run(kernel_, &sweep.c));
+    return out;
+  }
+
   /// `steps` time steps, in stream order: `u` becomes the last one. The memory of `u` and `out` takes turns,
   /// and ends up in either.
   template <typename T>
@@ -453,7 +464,8 @@ class Update {
     if (sweep_steps(u, out, nullptr, steps, launch) != &u.c_field()) std::swap(u, out);
   }
   /// The same of an update that reads the input one step back: `previous` becomes the step before the last
-  /// one. `out` may be `previous` itself, which saves a field.
+  /// one. `out` may be `previous` itself, which saves a field. Steps are taken one by one, whatever the
+  /// kernel's.
   template <typename T>
   void run_steps(Field<T>& u, Field<T>& previous, Field<T>& out, std::int64_t steps,
                  const Launch& launch = {}) const {
@@ -468,6 +480,21 @@ class Update {
       std::swap(u, previous);
       std::swap(previous, out);
     }
+  }
+  /// The same by sweeps of the kernel's several steps, for which all four fields have its halo.
+  template <typename T>
+  void run_steps(Field<T>& u, Field<T>& previous, Field<T>& out, Field<T>& out_previous, std::int64_t steps,
+                 const Launch& launch = {}) const {
+    Sweep sweep;
+    fill(sweep, u, out, &previous.c_field(), launch);
+    sweep.c.out_previous = &out_previous.c_field();
+    const spider_field* result = nullptr;
+    check(spider_run_steps(kernel_, &sweep.c, steps, &result));
+    if (result == &out.c_field() || result == &out_previous.c_field()) {
+      std::swap(u, out);
+      std::swap(previous, out_previous);
+    }
+    if (result == &previous.c_field() || result == &out_previous.c_field()) std::swap(u, previous);
   }
 
  private:

@@ -127,6 +127,9 @@ class Stencil:
         source = _arrays.wrap(u)
         library, kernel = self._kernel_for(source)
         _arrays.check_type(source, kernel.info, "u")
+        if _in_pairs(kernel.info):
+            raise TypeError(f"{self.name} takes {kernel.info.steps} steps in a sweep, and a step reads the one before: call "
+                            f"iterate(), which returns the last two")
         target = source.new() if out is None else _arrays.wrap(out)
         self._check_pair(source, target, kernel)
         further = _Further.of(kernel.info, source, given)
@@ -263,8 +266,10 @@ class Stencil:
         if any(map(any, halo)):
             raise NotImplementedError("iterate() of an update takes no halo faces: call it step by step, and fill the halo "
                                       "between")
+        in_pairs = _in_pairs(kernel.info)
+        count = 4 if in_pairs else 3 if further.previous else 2
         if uploads:
-            turns = [_in_python(library.field, kernel, *source.shape) for _ in range(3 if further.previous else 2)]
+            turns = [_in_python(library.field, kernel, *source.shape) for _ in range(count)]
             _arrays.to_field(turns[0], source, halo)
             if further.previous:
                 _arrays.to_field(turns[2], further.previous, halo)
@@ -272,19 +277,24 @@ class Stencil:
             stream = None
         else:
             arrays = [source.copy(), source.new(), *([further.previous.copy()] if further.previous else [])]
+            arrays += [source.new()] if in_pairs else []
             turns = [array.view for array in arrays]
             fields = further.views()[1]
             stream = source.stream() if stream is None else stream
 
         def run(now: int) -> None:
             previous = turns[2] if further.previous else None
-            last = _in_python(kernel.run, turns[0], turns[1], previous, fields, further.scalars, now, stream)
+            before = turns[3] if in_pairs else None
+            last = _in_python(kernel.run, turns[0], turns[1], previous, fields, further.scalars, now, stream, before)
             place = next(i for i, one in enumerate(turns) if one is last)
-            turns[:] = turns[place:] + turns[:place]  # the input one step back is the last of the turn
+            if in_pairs:  # (0, 2) and (1, 3)
+                turns[:] = [turns[place ^ other] for other in range(4)]
+            else:
+                turns[:] = turns[place:] + turns[:place]  # the input one step back is the last of the turn
 
         _chunks(kernel, steps, report, run, library.synchronize if uploads else source.synchronize)
         results = []
-        for turn in (turns[0], turns[-1]) if further.previous else (turns[0],):
+        for turn in (turns[0], turns[2]) if further.previous else (turns[0],):
             result = source.new() if target is None or results else target
             if uploads:
                 _arrays.from_field(turn, result)
@@ -438,6 +448,11 @@ class _Further:
         up = functools.partial(_arrays.further_field, library, kernel)
         previous = self.previous and up(self.previous, kernel.info.storage)
         return previous, [up(field, storage) for field, storage in zip(self.fields, self.storages)], self.scalars
+
+
+def _in_pairs(info: spider.Info) -> bool:
+    """Do sweeps take two fields to two, the last step and the one before?"""
+    return info.previous is not None and info.steps > 1
 
 
 def _steps(kernel: Any, pair: tuple[Any, Any], steps: int, stream: Any, report: Any, synchronize: Any) -> Any:

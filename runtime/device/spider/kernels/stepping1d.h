@@ -13,7 +13,8 @@
 /// that all weights sum up rightly;
 /// - column_rules(): the boundary; values are numbers, whatever the cells are.
 /// Where it is Updated (spider/update.h), each step's sums become what the update makes of them; further
-/// fields wait in registers. Then `last` is 1.
+/// fields wait in registers. Then `last` is 1. Where it reads `previous`, strips have two rows, and both are
+/// stored.
 #pragma once
 
 #include <spider/boundary.h>
@@ -73,6 +74,7 @@ struct Stepping1d {
   static constexpr int sum_count = SumsOf<Stencil>::count;
   /// Those of all columns; the first become the results.
   using Sums = OutputSums<Stencil, columns>;
+  static constexpr bool reads_before = UpdateReads<Stencil>::before;
   static constexpr int point_fields = UpdateReads<Stencil>::fields;
 
   struct Strip {
@@ -114,10 +116,10 @@ struct Stepping1d {
     return true;
   }
 
-  SPIDER_DEVICE static void load_row(const SweepArguments& f, const Strip& s, Row& u) {
-    const auto* const row = static_cast<const Element*>(f.input);
+  SPIDER_DEVICE static void load_row(const Strip& s, const void* field, bool plain, Row& u) {
+    const auto* const row = static_cast<const Element*>(field);
     const std::int64_t x = s.x0 + device::lane_index() * columns;
-    if (s.plain) {
+    if (plain) {
       SPIDER_UNROLL
       for (int i = 0; i < columns / vector_elements; ++i) {
         const device::Vector v = device::load_field_vector(row + (x + i * vector_elements));
@@ -167,7 +169,7 @@ struct Stepping1d {
 
   /// Makes a step's sums its results.
   SPIDER_DEVICE static void update_row(const Arguments& f, const Strip& s, const Points& points, const Row& u,
-                                       Sums& sums) {
+                                       [[maybe_unused]] const Row& before, Sums& sums) {
     constexpr auto of_field = Stencil::column_rules();
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) {
@@ -179,6 +181,7 @@ struct Stepping1d {
         points.piece[c / vector_elements].find_numbers(c % vector_elements, point.field,
                                                        typename Stencil::FurtherFields{});
       }
+      if constexpr (reads_before) point.before = before[c];
       sums[0][c] = Stencil::update(point);
     }
   }
@@ -211,7 +214,7 @@ struct Stepping1d {
 
   template <bool at_face>
   SPIDER_DEVICE static void take_step(const Arguments& f, const Strip& s, const Points& points, Row& u,
-                                      Sums& next) {
+                                      const Row& before, Sums& next) {
     if constexpr (at_face) fill_beyond(s, u);
     Number left[rx > 0 ? rx : 1]{};   // left[d] is column -1 - d
     Number right[rx > 0 ? rx : 1]{};  // right[d] is column columns + d
@@ -237,12 +240,12 @@ struct Stepping1d {
         next[i][c] = sum;
       }
     }
-    if constexpr (HasUpdate<Stencil>::value) update_row(f, s, points, u, next);
+    if constexpr (HasUpdate<Stencil>::value) update_row(f, s, points, u, before, next);
   }
 
-  SPIDER_DEVICE static void store_row(const SweepArguments& f, const Strip& s, Row& u) {
+  SPIDER_DEVICE static void store_row(const SweepArguments& f, const Strip& s, void* field, Row& u) {
     const std::int64_t x = s.x0 + device::lane_index() * columns;
-    Element* const to = static_cast<Element*>(f.output) + x;
+    Element* const to = static_cast<Element*>(field) + x;
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) u[c] *= Stencil::last;
     SPIDER_UNROLL
@@ -264,23 +267,52 @@ struct Stepping1d {
     }
   }
 
+  /// All steps where each reads the one before, too.
+  template <bool at_face>
+  SPIDER_DEVICE static void take_steps_of_two(const Arguments& f, const Strip& s, const Points& points,
+                                              Row& u) {
+    Row before;
+    Sums next;
+    load_row(s, f.before, s.plain && f.aligned_output, before);
+    SPIDER_NO_UNROLL
+    for (int k = 0; k < steps; ++k) {
+      take_step<at_face>(f, s, points, u, before, next);
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) {
+        before[c] = u[c];
+        u[c] = next[0][c];
+      }
+    }
+    store_row(f, s, f.output, u);
+    if constexpr (steps > 1) store_row(f, s, f.output_before, before);
+  }
+
   template <bool at_face>
   SPIDER_DEVICE static void run(const Arguments& f, const Strip& s) {
     Sums u;
-    Sums next;
     Points points{};
     load_points(f, s, points);
-    load_row(f, s, u[0]);
+    load_row(s, f.input, s.plain, u[0]);
+    if constexpr (reads_before) {
+      take_steps_of_two<at_face>(f, s, points, u[0]);
+    } else {
+      take_steps<at_face>(f, s, points, u);
+    }
+  }
+
+  template <bool at_face>
+  SPIDER_DEVICE static void take_steps(const Arguments& f, const Strip& s, const Points& points, Sums& u) {
+    Sums next;
     SPIDER_NO_UNROLL
     for (int k = 0; k + 1 < steps; k += 2) {
-      take_step<at_face>(f, s, points, u[0], next);
-      take_step<at_face>(f, s, points, next[0], u);
+      take_step<at_face>(f, s, points, u[0], u[0], next);
+      take_step<at_face>(f, s, points, next[0], next[0], u);
     }
     if constexpr (steps % 2 != 0) {
-      take_step<at_face>(f, s, points, u[0], next);
-      store_row(f, s, next[0]);
+      take_step<at_face>(f, s, points, u[0], u[0], next);
+      store_row(f, s, f.output, next[0]);
     } else {
-      store_row(f, s, u[0]);
+      store_row(f, s, f.output, u[0]);
     }
   }
 };

@@ -31,7 +31,9 @@
 ///
 /// Where it is Updated (spider/update.h), every complete sum becomes what the update makes of it before it is
 /// a row of the next step. Then cells are never over a unit, sums are; back and last are 1. What an update
-/// reads of further fields waits in registers from the first to the last step of a warp.
+/// reads of further fields waits in registers from the first to the last step of a warp. Where it reads
+/// `previous`, of RowForm::window, a row y comes and goes with row y - radius_y of the step before, which is
+/// what the next step's results read, and of the last step with row y itself, which is stored, too.
 #pragma once
 
 #include <spider/boundary.h>
@@ -58,7 +60,8 @@ enum class RowForm {
   even,    ///< radius 1, weights even along x and y: pairs of cells and the rows above and below share sums
   rings,   ///< radius 2, one weight for the four neighbours at each distance, that at 2 is 1
   cross,   ///< radius 1, four neighbours of one weight: diagonal pairs of cells share sums
-  window,  ///< of several sums, for updates: the rows that taps reach wait, and all sums are made at once
+  window,  ///< of updates of several sums or of `previous`: the rows that taps reach wait for all sums at
+           ///< once
 };
 
 template <class Stencil>
@@ -122,12 +125,13 @@ struct Stepping2d {
 
   static constexpr bool updates = HasUpdate<Stencil>::value;
   static constexpr int point_fields = UpdateReads<Stencil>::fields;
+  static constexpr bool reads_before = UpdateReads<Stencil>::before;
   /// Sums of `cross` and `rings` are rows of u, too, where no face adds images to them: then no others wait.
   static constexpr bool sums_hold_rows = (form == RowForm::cross && y_rules.high != FaceRule::mirror) ||
                                          (form == RowForm::rings && !top_acts && !bottom_acts);
   static constexpr bool is_window = form == RowForm::window;
   static constexpr int sum_count = SumsOf<Stencil>::count;
-  static_assert(is_window ? updates && Stencil::unit == 1 : sum_count == 1,
+  static_assert(is_window ? updates && Stencil::unit == 1 : sum_count == 1 && !reads_before,
                 "other forms add rows to one sum");
   static constexpr int kept_rows = UpdateReads<Stencil>::input && !sums_hold_rows && !is_window ? ry : 0;
 
@@ -150,10 +154,12 @@ struct Stepping2d {
   static constexpr int number_vectors = columns / vector_numbers;  ///< of a lane
   static constexpr int row_bytes = 32 * vector_bytes * (number_vectors | 1);
   static constexpr int spread = vector_elements / vector_numbers;  ///< vectors of numbers of one of cells
-  static constexpr int slot_bytes = batch * row_bytes;
+  /// Of a batch, and behind them those of the step before.
+  static constexpr int slot_rows = reads_before ? 2 * batch : batch;
+  static constexpr int slot_bytes = slot_rows * row_bytes;
   static constexpr bool staged = Cells::element_bytes != number_bytes;
   static constexpr int input_row_bytes = staged ? width * Cells::element_bytes : row_bytes;
-  static constexpr int input_slot_bytes = batch * input_row_bytes;
+  static constexpr int input_slot_bytes = slot_rows * input_row_bytes;
   static constexpr int input_slots = ahead + 1;
   /// Behind the inputs two slots for each hand-over: the inputs as numbers, from warp to warp, and the
   /// results.
@@ -300,11 +306,11 @@ struct Stepping2d {
   /// Fills the table of places, {from, to} for each vector or cell; unwanted ones have no place, and are zero
   /// for ever.
   SPIDER_DEVICE static Copies plan_copies(const SweepArguments& f, const Walk& w) {
+    const bool aligned = f.aligned_input && (!reads_before || f.aligned_output);
     const int thread = device::warp_index() * 32 + device::lane_index();
     const Span& readable = w.readable_columns;
     const Span strip{w.x0, w.x0 + width};
-    if (f.aligned_input && Span{0, w.cols}.holds(strip) && readable.holds(strip) &&
-        w.x0 % vector_elements == 0)
+    if (aligned && Span{0, w.cols}.holds(strip) && readable.holds(strip) && w.x0 % vector_elements == 0)
       return Copies::direct;
     constexpr auto rules = Stencil::column_rules();
     const auto wanted = [&](std::int32_t x) { return readable.holds(x) && holds_index(rules, x, w.cols); };
@@ -318,7 +324,7 @@ struct Stepping2d {
                          (x_rules.low != FaceRule::periodic || from + vector_elements <= w.cols);
       if (count != 0 && !(count == vector_elements && whole)) broken = 1;
     }
-    const bool by_cells = device::largest_in_warp(broken) != 0 || !f.aligned_input;
+    const bool by_cells = device::largest_in_warp(broken) != 0 || !aligned;
     const int piece = by_cells ? 1 : vector_elements;
     for (int i = thread; i < width / piece; i += 32 * warps) {
       const int c = i * piece;
@@ -343,19 +349,24 @@ struct Stepping2d {
 
   /// Requests this warp's part of a batch.
   template <Copies copies>
-  SPIDER_DEVICE static void request_pieces(const SweepArguments& f, const Walk& w, int warp, std::int32_t b) {
+  SPIDER_DEVICE static void request_pieces(const Arguments& f, const Walk& w, int warp, std::int32_t b) {
     constexpr int row_pieces = copies == Copies::cells ? columns : lane_vectors;
-    constexpr int pieces = batch * row_pieces;
+    constexpr int pieces = slot_rows * row_pieces;
     constexpr int rounds = (pieces + warps - 1) / warps;
     const int lane = device::lane_index();
     const int slot = b % input_slots * input_slot_bytes;
     const std::int32_t first = w.start + b * batch;
-    const Span rows{first, first + batch};
+    const Span rows{reads_before ? first - ry : first, first + batch};
     const bool plain = Span{0, w.rows}.holds(rows) && w.readable_rows.holds(rows);
     const auto copy = [&](int i) {
       const int j = i / row_pieces;
-      const std::int32_t y = plain ? first + j : find_input_row(w, first + j);
+      const bool is_before = reads_before && j >= batch;
+      const std::int32_t wanted_row = first + (is_before ? j - batch - ry : j);
+      const std::int32_t y = plain ? wanted_row : find_input_row(w, wanted_row);
       const Element* row = static_cast<const Element*>(f.input) + y * f.input_stride[1];
+      if constexpr (reads_before) {
+        if (is_before) row = static_cast<const Element*>(f.before) + y * f.before_stride[1];
+      }
       const int v = lane + 32 * (i - j * row_pieces);
       const auto to = static_cast<device::Shared>(slot + j * input_row_bytes);
       const bool mine = i < pieces;
@@ -385,7 +396,7 @@ struct Stepping2d {
     }
   }
 
-  SPIDER_DEVICE static void request(const SweepArguments& f, const Walk& w, Copies copies, int warp,
+  SPIDER_DEVICE static void request(const Arguments& f, const Walk& w, Copies copies, int warp,
                                     std::int32_t b) {
     if (copies == Copies::direct) {
       request_pieces<Copies::direct>(f, w, warp, b);
@@ -753,11 +764,12 @@ struct Stepping2d {
     return sums[kept_rows > 0 ? 2 * ry : (form == RowForm::cross ? 1 : 2)];
   }
 
-  /// What becomes of the sums of a point in the lane's column c, where u was; k is the step of a warp.
+  /// What becomes of the sums of a point in the lane's column c, where u was, and `before` the step before;
+  /// k is the step of a warp.
   template <int k>
   SPIDER_DEVICE static Number update_point(const Arguments& f, const Points& points,
                                            const std::int64_t (&place)[2], int c, Number u,
-                                           const Number (&sums)[sum_count]) {
+                                           const Number (&sums)[sum_count], Number before = 0) {
     UpdatePointOf<Number> point{f, {0, place[0], place[1]}, 0, {}, {}};
     if constexpr (UpdateReads<Stencil>::input) point.u = u;
     SPIDER_UNROLL
@@ -766,6 +778,7 @@ struct Stepping2d {
       SPIDER_UNROLL
       for (int i = 0; i < point_fields; ++i) point.field[i] = points.row[k * ry][i][c];
     }
+    if constexpr (reads_before) point.before = before;
     return Stencil::update(point);
   }
 
@@ -787,7 +800,8 @@ struct Stepping2d {
   /// What RowForm::window sees: of rows y - 2 ry to y of step k, all sums of row y - ry, made its results.
   template <int k>
   SPIDER_DEVICE static void update_window(const Arguments& f, const Points& points, std::int32_t y,
-                                          std::int32_t x, const WideRow (&rows)[2 * ry + 1], Row& out) {
+                                          std::int32_t x, const WideRow (&rows)[2 * ry + 1],
+                                          const Row& before, Row& out) {
     constexpr auto y_axis = Stencil::row_rules();
     constexpr auto x_axis = Stencil::column_rules();
     const std::int64_t row = place_in_whole(y_axis, f, 1, y - ry);
@@ -806,8 +820,9 @@ struct Stepping2d {
           }
         }
       }
-      out[c] =
-          update_point<k>(f, points, {row, place_in_whole(x_axis, f, 2, x + c)}, c, rows[ry][rx + c], sums);
+      const Number earlier = reads_before ? before[c] : Number{0};
+      out[c] = update_point<k>(f, points, {row, place_in_whole(x_axis, f, 2, x + c)}, c, rows[ry][rx + c],
+                               sums, earlier);
     }
   }
 
@@ -828,10 +843,12 @@ struct Stepping2d {
     }
   }
 
-  /// take_step() of RowForm::window.
+  /// take_step() of RowForm::window. `before` is row y - ry of the step before, and becomes row y - 2 ry of
+  /// this one, or of the last step row y - ry.
   template <Where where, int k>
   SPIDER_DEVICE static void take_step_of_window(const Arguments& f, const Walk& w, Sums& held,
-                                                const Points& points, std::int32_t y, Row& u, Row& out) {
+                                                const Points& points, std::int32_t y, bool is_last, Row& u,
+                                                Row& before, Row& out) {
     WideRow rows[2 * ry + 1];
     if constexpr (where == Where::face) fill_row<k>(w, y, u);
     Sides s;
@@ -843,7 +860,11 @@ struct Stepping2d {
       rows[2 * ry][c] = cell(u, s, c - rx);
     }
     if constexpr (where == Where::face && (top_acts || bottom_acts)) copy_images(w, y, rows);
-    update_window<k>(f, points, y, w.x0 + device::lane_index() * columns, rows, out);
+    update_window<k>(f, points, y, w.x0 + device::lane_index() * columns, rows, before, out);
+    if constexpr (reads_before) {
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) before[c] = is_last ? rows[ry][rx + c] : rows[0][rx + c];
+    }
     SPIDER_UNROLL
     for (int i = 0; i < 2 * ry; ++i) {
       SPIDER_UNROLL
@@ -878,16 +899,18 @@ struct Stepping2d {
 
   template <Where where, int k>
   SPIDER_DEVICE static void take_steps(const Arguments& f, const Walk& w, Sums (&sums)[steps],
-                                       const Points& points, std::int32_t y, Row& u, bool is_last_warp) {
+                                       const Points& points, std::int32_t y, Row& u, Row& before,
+                                       bool is_last_warp) {
     Row out;
     if constexpr (is_window) {
-      take_step_of_window<where, k>(f, w, sums[k], points, y, u, out);
+      const bool is_last = k + 1 == last_steps && is_last_warp;
+      take_step_of_window<where, k>(f, w, sums[k], points, y, is_last, u, before, out);
     } else {
       take_step<where, k>(f, w, sums[k], points, y, u, out);
     }
     if constexpr (k + 1 < steps) {
       if (k + 1 != last_steps || !is_last_warp)
-        take_steps<where, k + 1>(f, w, sums, points, y - ry, out, is_last_warp);
+        take_steps<where, k + 1>(f, w, sums, points, y - ry, out, before, is_last_warp);
     }
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) u[c] = out[c];
@@ -926,10 +949,10 @@ struct Stepping2d {
     }
   }
 
-  /// Calls `take(row, vector of a row)` for this warp's part of a batch's vectors of cells.
-  template <class Take>
-  SPIDER_DEVICE static void share_batch(int warp, const Take& take) {
-    constexpr int pieces = batch * lane_vectors;
+  /// Calls `take(row, vector of a row)` for this warp's part of the vectors of cells of so many rows.
+  template <int rows, class Take>
+  SPIDER_DEVICE static void share_rows(int warp, const Take& take) {
+    constexpr int pieces = rows * lane_vectors;
     SPIDER_UNROLL
     for (int n = 0; n < (pieces + warps - 1) / warps; ++n) {
       const int i = warp + n * warps;
@@ -940,7 +963,7 @@ struct Stepping2d {
 
   /// Of a batch of inputs, cells of two bytes, makes numbers.
   SPIDER_DEVICE static void widen_inputs(int warp, device::Shared from, device::Shared to) {
-    share_batch(warp, [&](int j, int v) {
+    share_rows<slot_rows>(warp, [&](int j, int v) {
       const device::Vector cells = device::load_shared(
           from + static_cast<device::Shared>(j * input_row_bytes) + input_place(vector_elements * v));
       SPIDER_UNROLL
@@ -959,10 +982,12 @@ struct Stepping2d {
   }
 
   /// Stores a batch of results, rows from `first` on, in whole vectors where that is possible.
-  SPIDER_DEVICE static void store_results(const SweepArguments& f, const Walk& w, int warp, bool whole,
+  SPIDER_DEVICE static void store_results(const Arguments& f, const Walk& w, int warp, bool whole,
                                           std::int32_t first, device::Shared from) {
-    share_batch(warp, [&](int j, int v) {
-      if (!w.stored_rows.holds(first + j)) return;
+    share_rows<all_steps == 1 ? batch : slot_rows>(warp, [&](int j, int v) {
+      const bool is_before = reads_before && j >= batch;
+      const std::int32_t row = is_before ? first + j - batch : first + j;
+      if (!w.stored_rows.holds(row)) return;
       Number numbers[vector_elements];
       SPIDER_UNROLL
       for (int i = 0; i < spread; ++i) {
@@ -972,7 +997,10 @@ struct Stepping2d {
         for (int e = 0; e < vector_numbers; ++e) numbers[vector_numbers * i + e] = number_at(some, e);
       }
       const std::int32_t x = w.x0 + vector_elements * v;
-      Element* const to = static_cast<Element*>(f.output) + (first + j) * f.output_stride[1] + x;
+      Element* to = static_cast<Element*>(f.output) + row * f.output_stride[1] + x;
+      if constexpr (reads_before) {
+        if (is_before) to = static_cast<Element*>(f.output_before) + row * f.output_before_stride[1] + x;
+      }
       if (whole) {
         device::Vector cells;
         SPIDER_UNROLL
@@ -1047,9 +1075,13 @@ struct Stepping2d {
         };
         const auto step_row = [&](int j, Row& u) {
           move_points(f, w, points, y + j);
-          take_steps<where, 0>(f, w, sums, points, y + j, u, is_last_warp);
+          [[maybe_unused]] Row before;
+          const auto place_before = static_cast<device::Shared>((batch + j) * row_bytes);
+          if constexpr (reads_before) load_row(from + place_before, before);
+          take_steps<where, 0>(f, w, sums, points, y + j, u, before, is_last_warp);
           scale_row(factor, u);
           keep_row(to + static_cast<device::Shared>(j * row_bytes), u);
+          if constexpr (reads_before) keep_row(to + place_before, before);
         };
         if constexpr (where != Where::face && Stencil::unrolled) {
           Row rows[2];

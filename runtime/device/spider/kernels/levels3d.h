@@ -92,10 +92,9 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr int origin =
       (Layout::sources + 4 * Tile::height + 15) / 16 * 16;  ///< column and row of the tile's first
   static constexpr int ranges = origin + 16;                ///< as find_way says
-  static constexpr int turned = ranges + 16;                ///< as list_turned says
-  static constexpr int side_cells = rows * steps;           ///< of a warp, beyond a face
-  static constexpr int shared_bytes = turned + (Shape::x_axis.turns ? warps * 2 * side_cells * 4 : 0);
-  static_assert(Tile::input_bytes <= 0x10000, "places in a plane are listed with 16 bits");
+  static constexpr int shared_bytes = ranges + 16;
+  static_assert(Tile::input_bytes <= 0x10000, "places in a plane have 16 bits");
+  static_assert(rows * steps <= 32, "a lane fills one cell beyond each face");
   static_assert(rows >= 2, "a row beyond a face is set from one of the warp or next to it");
 
   /// Of each step's input: the cells of its newest plane, and what its result there is so far.
@@ -145,11 +144,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   struct Way {
     std::int32_t stream;        ///< planes of the input
     std::int32_t start;         ///< the first of them
-    std::int32_t column;        ///< of the input, the lane's first
     std::uint32_t stored_rows;  ///< of the warp, bits
     std::uint32_t cells;        ///< what the lane stores and reads, bits
     std::uint32_t flags;        ///< of the warp
-    std::int32_t turned;        ///< how many cells list_turned lists
+    std::uint32_t turned[2];    ///< what find_turned finds beyond the low face and the high one
+    std::int32_t offset[rows];  ///< of its cells in the rows that the warp requests, from a plane's first
     Shared lane_row;            ///< the lane's cells of the warp's first row in a plane of the input
     Shared lane_edges;          ///< and among those handed on
     Element* output;            ///< where the lane's first cell of the next plane goes
@@ -159,9 +158,9 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr std::uint32_t stored_cells = (1U << columns) - 1, reads_columns = 0x100U;
   // Flags of a warp.
   static constexpr std::uint32_t stores_vectors = 1U;
-  static constexpr std::uint32_t at_columns = 2U;         ///< the tile has cells beyond a face where x ends
-  static constexpr std::uint32_t at_rows = 4U;            ///< the warp has a row at a face where y ends
-  static constexpr std::uint32_t has_rows_in_place = 8U;  ///< those it requests follow each other
+  static constexpr std::uint32_t at_columns = 2U;     ///< the tile has cells beyond a face where x ends
+  static constexpr std::uint32_t at_rows = 4U;        ///< the warp has a row at a face where y ends
+  static constexpr std::uint32_t fills_columns = 8U;  ///< it has cells in Way::turned
 
   // Rows.
 
@@ -467,47 +466,32 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   // Planes.
 
-  /// Lists, of the rows of an input plane that the warp requests, the cells beyond faces where x turns, each
-  /// with the cell of its row that it is taken from: places in a plane, the source's in the lower half. Says
-  /// how many they are; those that the tile has not are 0.
-  SPIDER_DEVICE static std::int32_t list_turned(const Walk& w) {
+  /// Of the rows of an input plane that the warp requests, a cell beyond a face where x turns, for a lane to
+  /// fill, and the cell of its row that it is taken from: places in a plane, the source's in the lower half;
+  /// 0 where there is none. From column `first` on, `towards` the field.
+  SPIDER_DEVICE static std::uint32_t find_turned(const Walk& w, std::int32_t first, int towards) {
     constexpr AxisRules rules = Shape::across().rules;
-    std::int32_t count = 0;
-    if constexpr (Shape::x_axis.turns) {
-      const auto list_side = [&](std::int32_t first, int towards) {
-        for (int n = device::lane_index(); n < side_cells; n += 32) {
-          const std::int32_t x = first - towards * (n / rows);
-          const std::int32_t source = turn_index(rules, x, w.extent[2]);
-          const bool is_here = x >= w.x0 && x < w.x0 + width && source >= w.x0 && source < w.x0 + width;
-          const int line = (device::warp_index() + n % rows * warps) * input_row_bytes;
-          const auto place = [&](std::int32_t column) {
-            return static_cast<std::uint32_t>(line + (column - w.x0) * Cells::element_bytes);
-          };
-          const std::uint32_t pair = is_here ? place(x) << 16U | place(source) : 0;
-          device::store_shared(turned_list(count + n), pair);
-        }
-        count += side_cells;
-      };
-      if (folds(rules.low) && w.x0 < 0) list_side(-1, 1);
-      if (folds(rules.high) && w.x0 + width > w.extent[2]) list_side(w.extent[2], -1);
-    }
-    return count;
+    const int n = device::lane_index();
+    const std::int32_t x = first - towards * (n / rows);
+    const std::int32_t source = turn_index(rules, x, w.extent[2]);
+    const bool is_here =
+        n < rows * steps && x >= w.x0 && x < w.x0 + width && source >= w.x0 && source < w.x0 + width;
+    const int line = (device::warp_index() + n % rows * warps) * input_row_bytes;
+    const auto place = [&](std::int32_t column) {
+      return static_cast<std::uint32_t>(line + (column - w.x0) * Cells::element_bytes);
+    };
+    return is_here ? place(x) << 16U | place(source) : 0;
   }
 
-  SPIDER_DEVICE static Shared turned_list(int i) {
-    return static_cast<Shared>(turned + 4 * (device::warp_index() * 2 * side_cells + i));
-  }
-
-  /// Waits for the warp's copies of the next plane, which lies in a slot, and fills them there.
-  SPIDER_DEVICE static void fill_turned(std::int32_t count, int slot) {
+  /// Waits for the warp's copies of the next plane, which lies in a slot, and fills cells beyond faces there.
+  SPIDER_DEVICE static void fill_turned(const Way& way, int slot) {
     if constexpr (Shape::x_axis.turns) {
-      if (count == 0) return;
+      if ((way.flags & fills_columns) == 0) return;
       device::copy_async_wait<ahead - 1>();
       device::sync_warp();
-      SPIDER_NO_UNROLL
-      for (int n = device::lane_index(); n < count; n += 32) {
-        const std::uint32_t pair = device::load_shared_word(turned_list(n));
-        const auto plane = static_cast<Shared>(slot * input_bytes);
+      const auto plane = static_cast<Shared>(slot * input_bytes);
+      SPIDER_UNROLL
+      for (const std::uint32_t pair : way.turned) {
         if (pair != 0) device::store_shared(plane + (pair >> 16U), load_cell(plane + (pair & 0xffffU)));
       }
     }
@@ -517,44 +501,24 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   SPIDER_DEVICE static void request(const SweepArguments& f, const Way& way, std::int32_t b, int slot,
                                     bool is_plain) {
     if (is_plain) {
-      std::int32_t z = way.start + b;
-      if constexpr (Shape::z_axis.turns) {
-        constexpr AxisRules rules = Shape::planes().rules;
-        if (folds(rules.low) && z < 0) z = fold_inwards(rules.low, -z);
-        const std::int32_t last = extent_of(f, 0) - 1;
-        if (folds(rules.high) && z > last) z = last - fold_inwards(rules.high, z - last);
-      }
-      const Element* const plane = static_cast<const Element*>(f.input) + z * f.input_stride[0] + way.column;
-      const auto stride = static_cast<std::int32_t>(f.input_stride[1]);
-      const int lane = device::lane_index();
-      const int warp = device::warp_index();
-      const auto to = static_cast<Shared>(slot * input_bytes + warp * input_row_bytes +
-                                          columns * Cells::element_bytes * lane);
+      const Element* const plane = static_cast<const Element*>(f.input) + (way.start + b) * f.input_stride[0];
+      const auto to = static_cast<Shared>(slot * input_bytes + device::warp_index() * input_row_bytes +
+                                          columns * Cells::element_bytes * device::lane_index());
       const bool wanted = (way.cells & reads_columns) != 0;
-      const auto copy = [&](int n, const Element* from) {
+      SPIDER_UNROLL
+      for (int n = 0; n < rows; ++n) {
+        const Shared row = to + static_cast<Shared>(n * warps * input_row_bytes);
         if constexpr (Cells::element_bytes == 4) {
-          device::copy_async_if(wanted, to + static_cast<Shared>(n * warps * input_row_bytes), from);
+          device::copy_async_if(wanted, row, plane + way.offset[n]);
         } else {
-          device::copy_pair_async_if(wanted, to + static_cast<Shared>(n * warps * input_row_bytes), from);
-        }
-      };
-      if ((way.flags & has_rows_in_place) != 0) {
-        const Element* from = plane + (kept_word(origin + 4) + warp) * f.input_stride[1];
-        SPIDER_UNROLL
-        for (int n = 0; n < rows; ++n) copy(n, from + n * (warps * f.input_stride[1]));
-      } else {
-        SPIDER_UNROLL
-        for (int n = 0; n < rows; ++n) {
-          const std::uint32_t y =
-              device::load_shared_word(static_cast<Shared>(Layout::sources + 4 * (warp + n * warps)));
-          copy(n, plane + static_cast<std::int32_t>(y) * stride);
+          device::copy_pair_async_if(wanted, row, plane + way.offset[n]);
         }
       }
     } else {
       Walk w;  // once more: it would take registers all the way
       Tile::find_walk(f, w);
       Piece piece = Tile::plan_copies(f, w);
-      piece.whole = false;
+      Tile::find_offsets(f, piece);
       Tile::request(f, w, piece, b);
     }
   }
@@ -572,7 +536,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
     device::copy_async_commit();
     // Far before the barrier, so that other warps hide what this one waits for.
-    fill_turned(way.turned, slot + 1 == input_slots ? 0 : slot + 1);
+    fill_turned(way, slot + 1 == input_slots ? 0 : slot + 1);
     const Place at{way.start + b, static_cast<Shared>(slot * input_bytes) + way.lane_row,
                    static_cast<Shared>(before * input_bytes) + way.lane_row,
                    way.lane_edges + static_cast<Shared>(parity * Layout::edge_bytes)};
@@ -612,35 +576,33 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       device::store_shared(static_cast<Shared>(origin + 4), static_cast<std::uint32_t>(w.y0));
       // Which planes of the stream come in vectors, and which complete planes that are stored: the first, and
       // before which the last.
-      const bool all = Shape::z_axis.turns && w.extent[0] > steps;  // a plane beyond is turned round once
-      const std::int32_t plain = all ? 0 : w.plain.begin - w.start;
-      const std::int32_t end = all ? w.stored[0].end + steps : w.plain.end;
+      const std::int32_t plain = w.plain.begin - w.start;
       device::Vector range;
       range.word[0] = static_cast<std::uint32_t>(plain);
-      range.word[1] = static_cast<std::uint32_t>(piece.whole ? end - w.start : plain);
+      range.word[1] = static_cast<std::uint32_t>(piece.whole ? w.plain.end - w.start : plain);
       range.word[2] = static_cast<std::uint32_t>(w.stored[0].begin + steps - w.start);
       range.word[3] = static_cast<std::uint32_t>(w.stored[0].end + steps - w.start);
       device::store_shared(static_cast<Shared>(ranges), range);
     }
     const bool beside =
         (Shape::x_axis.ends_low() && w.x0 < 0) || (Shape::x_axis.ends_high() && w.x0 + width > w.extent[2]);
-    bool in_place = true;
-    for (int n = 0; n < rows; ++n) {
-      const int j = device::warp_index() + n * warps;
-      in_place = in_place && kept_word(Layout::sources + 4 * j) == w.y0 + j;
-    }
     const std::int32_t y = w.y0 + first;
     const bool beyond = (Shape::y_axis.ends_low() && y <= 0 && y + rows > 0) ||
                         (Shape::y_axis.ends_high() && y < w.extent[1] && y + rows >= w.extent[1]);
-    Way way;
+    Way way{};
     way.stream = same_in_warp(w.stored[0].end - w.start + steps);
     way.start = w.start;
-    way.column = piece.from;
+    for (int n = 0; n < rows; ++n) way.offset[n] = piece.offset[n];
     way.stored_rows = wanted.rows;
     way.cells = wanted.cells | (piece.wanted != 0 ? reads_columns : 0U);
-    way.turned = same_in_warp(list_turned(w));
+    if constexpr (Shape::x_axis.turns) {
+      constexpr AxisRules rules = Shape::across().rules;
+      way.turned[0] = folds(rules.low) ? find_turned(w, -1, 1) : 0;
+      way.turned[1] = folds(rules.high) ? find_turned(w, w.extent[2], -1) : 0;
+    }
     way.flags = device::largest_in_warp((wanted.whole ? stores_vectors : 0U) | (beside ? at_columns : 0U) |
-                                        (beyond ? at_rows : 0U) | (in_place ? has_rows_in_place : 0U));
+                                        (beyond ? at_rows : 0U) |
+                                        ((way.turned[0] | way.turned[1]) != 0 ? fills_columns : 0U));
     way.lane_row = static_cast<Shared>(first * input_row_bytes + columns * Cells::element_bytes * lane);
     way.lane_edges = static_cast<Shared>(Layout::edges + device::warp_index() * warp_edges + 16 * lane);
     way.output = static_cast<Element*>(f.output) + (w.x0 + lane * columns) + y * f.output_stride[1] +
@@ -663,7 +625,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       device::copy_async_commit();
     }
     device::copy_async_wait<ahead - 1>();
-    fill_turned(way.turned, 0);
+    fill_turned(way, 0);
     device::sync_block();
     Planes cells = {};
     Planes sums = {};

@@ -21,8 +21,9 @@ constexpr std::array<int, 3> register_budgets{128, 168, 255};
 constexpr std::array<int, 3> resident_warps{16, 12, 8};
 
 // With more, what was estimated too low would spill: a star of radius 4 with equal weights along y and z,
-// 200, took 243.
+// 200, took 243. Of pairs of rows two steps of seven points, 224, do not.
 constexpr int most_registers_of_added_row = 200;
+constexpr int most_registers_of_added_pair = 224;
 
 // Planes that are on their way while one is multiplied: fewer where these would leave room for fewer blocks.
 constexpr int most_planes_ahead = 4;
@@ -41,8 +42,9 @@ constexpr int largest_preferred_planes = 64;
 // Less what up to four blocks take beside their own.
 constexpr int most_multiprocessor_bytes = shared_per_multiprocessor - 4 * reserved_per_block;
 
-// Unrolled once per plane in flight, more products take the compiler over half a minute.
-constexpr int most_unrolled_products = 640;
+// Unrolled once per plane in flight, more products do not fit the instruction cache: 560 of three steps of
+// seven points took 1620 us, and 962 in a loop.
+constexpr int most_unrolled_products = 500;
 
 // More than these take the compiler over half a minute, or leave no room in shared memory for a ring.
 constexpr std::size_t most_products = 400;
@@ -165,16 +167,19 @@ bool memory_binds(const Contraction& contraction) {
   return contraction.products.size() <= most_products_of_memory;
 }
 
-/// Where few warps share a multiprocessor anyway, a row more costs none of them, and blocks share fewer rows.
+/// Where few warps share a multiprocessor anyway, a row more, or a pair, costs none of them, and blocks share
+/// fewer rows: two steps of seven points take 601 us instead of 633.
 void add_row(const Problem& problem, const Contraction& contraction, Stream3d& planes) {
   const bool few_warps = planes.warps_per_block * planes.blocks_per_multiprocessor == resident_warps.back();
-  const int registers = registers_of(problem, contraction, planes.rows_per_warp + 1, true);
-  if (memory_binds(contraction) || contraction.mapping.pairs_rows() || !few_warps ||
-      !planes.operands_in_registers || planes.rows_per_warp != rows_to_try(contraction).front() ||
-      registers > most_registers_of_added_row) {
+  const bool pairs_rows = contraction.mapping.pairs_rows();
+  const int rows = planes.rows_per_warp + (pairs_rows ? 2 : 1);
+  const int registers = registers_of(problem, contraction, rows, true);
+  if (memory_binds(contraction) || !few_warps || !planes.operands_in_registers ||
+      planes.rows_per_warp != rows_to_try(contraction).front() ||
+      registers > (pairs_rows ? most_registers_of_added_pair : most_registers_of_added_row)) {
     return;
   }
-  ++planes.rows_per_warp;
+  planes.rows_per_warp = rows;
   planes.estimated_registers = registers;
 }
 
@@ -213,16 +218,15 @@ std::string objection_to(const Contraction& contraction) {
 }
 
 /// Memory and products overlap, but not wholly. On an H200, 768 x 768 x 768, boxes took 510 us with 6
-/// products, 626 with 11 (7 points, two steps at once), 739 to 765 with 15 and 1303 with 28, stars 492 to 537
-/// with 5 and 685 with 9 (radius 4).
+/// products, 739 to 772 with 15 and 1303 with 28, stars 492 to 537 with 5 and 685 with 9 (radius 4); two
+/// steps of seven points 601 with 11.
 double sweep_us(const SweepBound& bound) {
   constexpr double slower_than_memory = 1.2;
-  constexpr double slower_than_both = 1.04;
   constexpr double slower_than_products = 1.49;
   constexpr double exponent = 3;  // how the two overlap
   const double both =
       std::pow(bound.memory_us, exponent) + std::pow(slower_than_products * bound.tensor_us, exponent);
-  return std::max(slower_than_memory * bound.memory_us, slower_than_both * std::pow(both, 1 / exponent));
+  return std::max(slower_than_memory * bound.memory_us, std::pow(both, 1 / exponent));
 }
 
 /// What an update takes beside the bytes that it reads: with one field stars of radius 1 and 2 took 1348 and

@@ -11,7 +11,7 @@
 // Bound     |error| <= 0 |result| + 4.2e-07 sum |w x| + 5.6e-45
 // Engine    cuda: CUDA cores, in f32
 // Plan      7 multiply-adds a point in the code, walking along planes
-//           3 rows of 4 x a thread, 12 x 1 warps a block, ring of 4 planes
+//           3 rows of 4 x a thread, 8 x 2 warps a block, ring of 3 planes
 
 #include "star3d_r1_f32.h"
 
@@ -53,12 +53,12 @@ struct Reach {
 /// out[z][y][x] = sum of weight * in[z + step][y + row][x + column]
 struct Stencil : Reach {
   using Cells = spider::F32Cells;
-  static constexpr int rows_per_thread = 3, warps_across = 1, warps_down = 12;
+  static constexpr int rows_per_thread = 3, warps_across = 2, warps_down = 8;
   static constexpr int blocks_per_multiprocessor = 1;
-  static constexpr int preferred_planes = 16;
-  static constexpr int planes_at_once = 1, groups_ahead = 3;
+  static constexpr int preferred_planes = 6;
+  static constexpr int planes_at_once = 1, groups_ahead = 2;
   static constexpr int left_vectors = 1, right_vectors = 1;
-  static constexpr int ring_row_bytes = 640, ring_lead_bytes = 128;
+  static constexpr int ring_row_bytes = 1152, ring_lead_bytes = 128;
   static constexpr bool edges_in_memory = false;
   static constexpr int tap_count = 7;
   static constexpr spider::CoreTap taps[tap_count] = {

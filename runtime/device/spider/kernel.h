@@ -29,7 +29,8 @@ struct StripGrid {
 };
 
 /// How a launch cuts a box into blocks of Tiling::tile_extent outputs (TilingKind::blocks and tiles), which
-/// walk along z where there is one. They count along x first, then y, then z.
+/// walk along z where there is one. They count along x first, then y, then z; those that have a ring of
+/// planes in the order of spider/plane_ring.h.
 struct VolumeGrid {
   std::int32_t first_column;     ///< of the first block; as StripGrid::first_column
   std::int32_t across, down;     ///< blocks side by side along x, and along y from the box's first row

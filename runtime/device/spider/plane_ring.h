@@ -45,6 +45,27 @@ struct VolumeBlock {
   std::int32_t edge_columns;          ///< columns before and behind them that a result may need
 };
 
+/// Blocks of a sweep to the left of one, above it along y, and before it along z.
+struct VolumePlace {
+  std::int32_t across, down, walk;
+};
+
+/// The place of block `index` of a sweep of so many planes. Blocks count along x, then along y as far as
+/// those of one wave go, then along z, then through the rest of y: so what the next walk along z reads again
+/// of the last one's planes is still in the L2 cache.
+SPIDER_DEVICE VolumePlace find_in_volume(const VolumeGrid& grid, std::int32_t planes, std::int32_t index) {
+  const std::int32_t above = index / grid.across;
+  const std::int32_t most = grid.first_wave > grid.across ? grid.first_wave / grid.across : 1;
+  const std::int32_t groups = (grid.down + most - 1) / most;
+  const std::int32_t rows = (grid.down + groups - 1) / groups;  // of a group, along y
+  const std::int32_t walks = (planes + grid.planes - 1) / grid.planes;
+  const std::int32_t group = above / (rows * walks);
+  const std::int32_t behind = above - group * rows * walks;
+  const std::int32_t left = grid.down - group * rows;
+  const std::int32_t rows_here = left < rows ? left : rows;
+  return {index % grid.across, group * rows + behind % rows_here, behind / rows_here};
+}
+
 /// The ring of a kernel. `Shape` has, as static members:
 /// - Element: the bits of a cell;
 /// - block_threads: threads of a block;
@@ -653,12 +674,12 @@ struct PlaneRing {
       block.box[axis] = {static_cast<std::int32_t>(begin),
                          static_cast<std::int32_t>(begin + field.box.extent[axis])};
     }
-    const int index = device::block_index();
-    const int above = index / grid.across;
-    block.left = grid.first_column + index % grid.across * tile_columns - left_columns;
-    block.top = block.box[1].begin / Shape::row_anchor * Shape::row_anchor +
-                above % grid.down * Shape::tile_rows + Shape::lowest_dy;
-    block.first_output = block.box[0].begin + above / grid.down * grid.planes;
+    const VolumePlace place =
+        find_in_volume(grid, block.box[0].end - block.box[0].begin, device::block_index());
+    block.left = grid.first_column + place.across * tile_columns - left_columns;
+    block.top = block.box[1].begin / Shape::row_anchor * Shape::row_anchor + place.down * Shape::tile_rows +
+                Shape::lowest_dy;
+    block.first_output = block.box[0].begin + place.walk * grid.planes;
     block.first_plane = block.first_output + Shape::lowest_dz;
     const std::int32_t remaining = block.box[0].end - block.first_output;
     block.steps = (remaining < grid.planes ? remaining : grid.planes) + Shape::lead_planes;

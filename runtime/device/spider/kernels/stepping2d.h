@@ -306,11 +306,11 @@ struct Stepping2d {
   /// Fills the table of places, {from, to} for each vector or cell; unwanted ones have no place, and are zero
   /// for ever.
   SPIDER_DEVICE static Copies plan_copies(const SweepArguments& f, const Walk& w) {
-    const bool aligned = f.aligned_input && (!reads_before || f.aligned_output);
+    const auto aligned = [&] { return f.aligned_input && (!reads_before || f.aligned_output); };
     const int thread = device::warp_index() * 32 + device::lane_index();
     const Span& readable = w.readable_columns;
     const Span strip{w.x0, w.x0 + width};
-    if (aligned && Span{0, w.cols}.holds(strip) && readable.holds(strip) && w.x0 % vector_elements == 0)
+    if (aligned() && Span{0, w.cols}.holds(strip) && readable.holds(strip) && w.x0 % vector_elements == 0)
       return Copies::direct;
     constexpr auto rules = Stencil::column_rules();
     const auto wanted = [&](std::int32_t x) { return readable.holds(x) && holds_index(rules, x, w.cols); };
@@ -324,7 +324,7 @@ struct Stepping2d {
                          (x_rules.low != FaceRule::periodic || from + vector_elements <= w.cols);
       if (count != 0 && !(count == vector_elements && whole)) broken = 1;
     }
-    const bool by_cells = device::largest_in_warp(broken) != 0 || !aligned;
+    const bool by_cells = device::largest_in_warp(broken) != 0 || !aligned();
     const int piece = by_cells ? 1 : vector_elements;
     for (int i = thread; i < width / piece; i += 32 * warps) {
       const int c = i * piece;

@@ -2,9 +2,9 @@
 // lets a membrane swing that a source pushes, and compares with what must come out.
 #include <fast_upwind.h>
 #include <filters.h>
+#include <membrane.h>
 #include <smooth.h>
 #include <swing.h>
-#include <swing_steps.h>
 #include <tilt.h>
 #include <tint.h>
 #include <upwind.h>
@@ -225,12 +225,12 @@ int wrong_in_pairs(int rows, int columns) {
   int wrong = 0;
   Membrane expected = make_membrane(rows, columns);
   for (int steps = 0; steps < 9; ++steps) {
-    Fields fields(make_membrane(rows, columns), swing_steps_kernel());
+    Fields fields(make_membrane(rows, columns), membrane_kernel());
     spider::Field<float> out_before(rows, columns);
     fields.update.run_steps(fields.u, fields.before, fields.out, out_before, steps);
     wrong += differences(fields.u, expected.u) + differences(fields.before, expected.before);
     if (steps == 3) {
-      Fields one(make_membrane(rows, columns), swing_steps_kernel());
+      Fields one(make_membrane(rows, columns), membrane_kernel());
       one.update.run(one.u, one.out, one.before, out_before);
       wrong += differences(one.out, expected.u) + differences(out_before, expected.before);
     }

@@ -539,6 +539,9 @@ Draft draft_composed(const Problem& problem) {
                     sums.deviation, tolerance);
   } else if (!sums.sums_agree()) {
     objection = "rounded weights do not sum to what the exact ones do";
+  } else if (!std::isnormal(static_cast<float>(
+                 std::ldexp(composed.plan.weights.factor, -composed.plan.weights.sum_exponent)))) {
+    objection = "weights of all steps are scaled by no normal f32 number";
   }
   if (!objection.empty()) return draft;
   const auto taken =

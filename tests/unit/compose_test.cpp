@@ -129,6 +129,13 @@ TEST(Compose, WeightsKeepTheirSumAndLieWithinTheTolerance) {
   EXPECT_FALSE(plan_of(precise).composition);
 }
 
+TEST(Compose, WeightsThatLeaveF32AreStepped) {
+  spec::StencilSpec stencil = box_of_steps(1, 16);
+  stencil.storage = spec::Storage::bf16;
+  stencil.taps = {{{}, 1e4, {}}};  // 1e64 of all steps
+  EXPECT_NO_THROW(source_of(stencil));
+}
+
 TEST(Compose, ProofFindsOtherWeights) {
   const spec::StencilSpec stencil = box_of_steps(3, 2);
   const KernelPlan plan = plan_of(stencil);

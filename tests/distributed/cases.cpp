@@ -229,6 +229,21 @@ std::vector<unsigned char> sweep_whole(const Case& drawn, const spider_kernel* k
   return cells;
 }
 
+/// Is no cell infinite or NaN? How far those spread depends on where tiles of tensor cores begin.
+bool are_finite(const std::vector<unsigned char>& cells, std::int32_t storage) {
+  const std::uint64_t exponent = storage == SPIDER_F64    ? 0x7FF0000000000000U
+                                 : storage == SPIDER_F32  ? 0x7F800000U
+                                 : storage == SPIDER_BF16 ? 0x7F80U
+                                                          : 0x7C00U;
+  const auto bytes = static_cast<std::size_t>(bytes_of(storage));
+  for (std::size_t at = 0; at < cells.size(); at += bytes) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &cells[at], bytes);
+    if ((bits & exponent) == exponent) return false;
+  }
+  return true;
+}
+
 enum class Verdict { same, differs, refused };
 
 /// Does it take an input and an output alone?
@@ -298,6 +313,12 @@ Verdict check_case(const Case& drawn, MPI_Comm ranks) {
       }
     }
     wanted = sweep_whole(drawn, kernel);
+  }
+  int finite = rank != 0 || are_finite(wanted, info.storage) ? 1 : 0;
+  MPI_Bcast(&finite, 1, MPI_INT, 0, ranks);
+  if (finite == 0) {
+    spider_grid_free(grid);
+    return Verdict::refused;
   }
   const spider_sweep& sweep = inputs.sweep();
   bool good = spider_grid_scatter(grid, whole.data(), 0, sweep.in) == SPIDER_OK;
@@ -412,7 +433,8 @@ int run(int count, char** arguments) {
     std::printf(
         "%d cases with the bits of one rank (1D %d, 2D %d, 3D %d; %d of many steps a sweep), %d differ, %d "
         "drawn "
-        "again since parts were narrower than the halo or a field of another storage has one; seed %llu\n",
+        "again since parts were narrower than the halo, a field of another storage has one or numbers "
+        "overflowed; seed %llu\n",
         checked, by_dimension[1], by_dimension[2], by_dimension[3], of_steps, failed, refused,
         static_cast<unsigned long long>(seed));
   }

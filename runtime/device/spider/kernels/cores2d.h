@@ -68,7 +68,6 @@ struct Cores2d {
   static constexpr int tile_columns = (32 - left_lanes - right_lanes) * outputs;
   static constexpr int column_anchor =
       128 / Cells::element_bytes;  // tiles of a box begin on a line of 128 bytes
-  static_assert(input_rows <= 32, "each lane finds the place of one row");
   static_assert(left_lanes * outputs >= -Stencil::column_reach_low &&
                     right_lanes * outputs >= Stencil::column_reach_high,
                 "lanes without outputs hold what taps reach");
@@ -220,6 +219,7 @@ struct Cores2d {
 
   /// Requests the input rows from wherever the boundary takes them. All lanes come here together.
   SPIDER_DEVICE static void fetch_rows(const Tile& tile, Rows& rows) {
+    static_assert(input_rows <= 32, "each lane finds the place of one row");
     const RowPlace own = find_row(tile, tile.row + row_low + device::lane_index());
     const CellPlaces places = find_cells(tile);
     SPIDER_UNROLL
@@ -353,24 +353,28 @@ struct Cores2d {
     return false;
   }
 
-  /// Updates a complete row.
-  template <int complete>
+  /// Updates a complete row of the tile; `own` is this lane's vector of its inputs.
   SPIDER_DEVICE static void update_row(const ArgumentsOf<Stencil>& field, const Tile& tile,
-                                       const OutputClip& clip, bool wanted, const Rows& rows,
+                                       const OutputClip& clip, int row, bool wanted, const Vector& own,
                                        OutputSums<Stencil, outputs>& sums) {
-    const PointPlace place{0, tile.row + complete, tile.lane_column};
+    const PointPlace place{0, tile.row + row, tile.lane_column};
     const bool whole = wanted && clip.whole;
     const std::uint32_t bits = wanted ? clip.single : 0;
     PointInputs<Stencil, outputs> inputs{};
     if constexpr (!holds_inputs()) {
       inputs.load(field, place, whole, bits);
     } else {
-      const Vector& own = rows[complete - row_low];
       SPIDER_UNROLL
       for (int i = 0; i < vector_words; ++i) inputs.input[i] = word_of<Word>(own, i);
       inputs.load_fields(field, place, whole, bits, typename Stencil::FurtherFields{});
     }
     inputs.update(field, place, sums);
+  }
+
+  /// The input row of an output row; the first where the taps' rows do not have it.
+  template <int row>
+  SPIDER_DEVICE static constexpr int own_row() {
+    return row_low > 0 || row_high < 0 ? 0 : row - row_low;
   }
 
   /// Adds input row i, and stores the output row that is complete with it.
@@ -383,7 +387,7 @@ struct Cores2d {
     if constexpr (complete >= 0) {
       OutputSums<Stencil, outputs>& row = sums[complete % steps];
       if constexpr (HasUpdate<Stencil>::value)
-        update_row<complete>(field, tile, clip, complete < rows_left, rows, row);
+        update_row(field, tile, clip, complete, complete < rows_left, rows[own_row<complete>()], row);
       store_outputs<Cells, false, HasUpdate<Stencil>::value>(to, complete < rows_left, clip, row[0]);
       to += tile.output_stride;
       clear_sums(row);

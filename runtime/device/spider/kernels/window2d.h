@@ -1,0 +1,329 @@
+/// 2D stencils of f64 fields on CUDA cores with so many taps that multiply-adds take as long as memory. The
+/// warps of a block have tiles one below the other, whose inputs wait in one window in shared memory: a lane
+/// finds there what taps reach beside its own vector, so that all lanes have outputs, where in registers
+/// (spider/kernels/cores2d.h) some lanes would do multiply-adds for nothing. Weights wait in registers, and
+/// rows are a loop: an f64 constant in the code takes two instructions for every use or two, and what all
+/// rows need of them does not fit the instruction cache.
+///
+/// A `Stencil` is one of cores2d.h with one sum; its left_lanes and right_lanes are vectors of the window
+/// before and behind those that lanes have outputs in.
+#pragma once
+
+#include <spider/instructions.h>
+#include <spider/kernel.h>
+#include <spider/kernels/cores2d.h>
+
+#include <cstdint>
+#include <utility>
+
+namespace spider {
+inline namespace device_1 {
+
+template <class Stencil>
+struct Window2d;
+
+template <class Stencil>
+SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
+sweep_window2d(const ArgumentsOf<Stencil> field) {
+  using Kernel = Window2d<Stencil>;
+  const typename Kernel::Block block(field);
+  const bool in_bulk = Kernel::can_copy_in_bulk(block);
+  if (in_bulk) {
+    Kernel::start_bulk_copies(block);
+  } else {
+    Kernel::fetch_window(block);
+  }
+  const typename Kernel::Weights weights(std::make_integer_sequence<int, Stencil::tap_count>{});
+  if (in_bulk) {
+    device::wait_for_bulk_copies(Kernel::barrier);
+  } else {
+    device::sync_block();
+  }
+  Kernel::walk_down(field, block, weights);
+}
+
+template <class Stencil>
+struct Window2d : Cores2d<Stencil> {
+  using Base = Cores2d<Stencil>;
+  using Cells = typename Base::Cells;
+  using Element = typename Base::Element;
+  using Number = typename Base::Number;
+  using Shared = device::Shared;
+  using Tile = typename Base::Tile;
+  using Vector = device::Vector;
+  using Word = typename Base::Word;
+  static constexpr int outputs = Base::outputs;
+  static constexpr int vector_bytes = Base::vector_bytes;
+  static constexpr int row_low = Base::row_low;
+  static constexpr int steps = Base::steps;
+  static constexpr int tile_rows = Base::tile_rows;
+  static constexpr int warps = Stencil::warps_per_block;
+  static constexpr int threads = warps * 32;
+  static constexpr int block_columns = 32 * outputs;
+  static constexpr int block_rows = warps * tile_rows;
+  static_assert(Base::per_word == 1 && sizeof(Word) == 8, "weights take two registers");
+  static_assert(SumsOf<Stencil>::count == 1, "sums of one output follow each other");
+  static_assert(tile_rows >= steps, "some rows add to all sums in flight");
+
+  // Rows of the window begin in a line of 128 bytes where they do in the field. Before them is the barrier of
+  // their copies.
+  static constexpr int line_bytes = 128;
+  static constexpr int window_rows = block_rows + steps - 1;
+  static constexpr int left_vectors = Stencil::left_lanes;
+  static constexpr int vectors_beside = left_vectors + Stencil::right_lanes;
+  static constexpr int row_bytes = (32 + vectors_beside) * vector_bytes;
+  static constexpr int row_pitch = (row_bytes + line_bytes - 1) / line_bytes * line_bytes;
+  static constexpr int own_vectors =
+      line_bytes + (left_vectors * vector_bytes + line_bytes - 1) / line_bytes * line_bytes;
+  static constexpr int shared_bytes = own_vectors + window_rows * row_pitch;
+  static constexpr Shared barrier = 0;
+
+  /// What a block computes, as the tile of its first warp.
+  struct Block : Tile {
+    SPIDER_DEVICE explicit Block(const SweepArguments& field) {
+      const BlockPlace place = find_block_from_lowest(field.grid.volume);
+      static_cast<FieldTile<Cells>&>(*this) = FieldTile<Cells>(field, 1);
+      this->row += place.down * block_rows;
+      this->column += place.across * block_columns;
+      this->lane_column = this->column + device::lane_index() * outputs;
+      this->has_outputs = true;
+    }
+  };
+
+  /// Are all inputs of the block in the box and aligned?
+  SPIDER_DEVICE static bool can_copy_in_bulk(const Block& block) {
+    const Region& box = block.wanted;
+    return device::has_bulk_copies && block.aligned_input && block.row + row_low >= box.row_begin &&
+           block.row + row_low + window_rows <= box.row_end &&
+           block.column - left_vectors * outputs >= box.column_begin &&
+           block.column + block_columns + Stencil::right_lanes * outputs <= box.column_end;
+  }
+
+  /// Where a row of the window has a vector, counted from that of the first lane.
+  SPIDER_DEVICE static Shared place(int row, int vector) {
+    return static_cast<Shared>(own_vectors + row * row_pitch + vector * vector_bytes);
+  }
+
+  /// Vector i of those beside the lanes', which threads take in turn.
+  struct VectorBeside {
+    static constexpr int count = window_rows * vectors_beside;
+    static constexpr int of_row = vectors_beside > 0 ? vectors_beside : 1;
+    int row, vector;
+
+    SPIDER_DEVICE explicit VectorBeside(int i) : row(i / of_row), vector(i % of_row - left_vectors) {
+      if (vector >= 0) vector += 32;
+    }
+  };
+
+  /// Starts the copies of a block's inputs, a row by one. Each warp has some, for one lane after the other
+  /// issues them.
+  SPIDER_DEVICE static void start_bulk_copies(const Block& block) {
+    const int warp = device::warp_index();
+    if (warp == 0) device::begin_bulk_copies(barrier, window_rows * row_bytes);
+    device::sync_block();
+    const Element* first =
+        block.input + ((block.row + row_low) * block.input_stride + block.column - left_vectors * outputs);
+    SPIDER_UNROLL
+    for (int i = 0; i < window_rows; i += threads) {
+      const int row = i + device::lane_index() * warps + warp;
+      if (row < window_rows) {
+        device::copy_bulk_async(place(row, -left_vectors), first + row * block.input_stride, row_bytes,
+                                barrier);
+      }
+    }
+    device::sync_block();  // none waits for copies that another has yet to start
+  }
+
+  /// Puts a block's inputs into the window from wherever the boundary takes them.
+  SPIDER_DEVICE static void fetch_window(const Block& block) {
+    constexpr int rows_at_once = 4;
+    const int warp = device::warp_index();
+    const int lane = device::lane_index();
+    const std::int32_t first_row = block.row + row_low;
+    const auto places = Base::find_cells(block);
+    SPIDER_NO_UNROLL
+    for (int first = warp; first < window_rows; first += rows_at_once * warps) {
+      Vector vectors[rows_at_once];
+      SPIDER_UNROLL
+      for (int k = 0; k < rows_at_once; ++k)
+        vectors[k] = Base::fetch_vector(block, places, Base::find_row(block, first_row + first + k * warps));
+      SPIDER_UNROLL
+      for (int k = 0; k < rows_at_once; ++k) {
+        const int row = first + k * warps;
+        device::store_shared_if(row < window_rows, place(row, lane), vectors[k]);
+      }
+    }
+    SPIDER_NO_UNROLL
+    for (int i = warp * 32 + lane; i < VectorBeside::count; i += threads) {
+      const VectorBeside beside(i);
+      Tile at = block;
+      at.lane_column = block.column + beside.vector * outputs;
+      const Vector vector =
+          Base::fetch_vector(at, Base::find_cells(at), Base::find_row(at, first_row + beside.row));
+      device::store_shared(place(beside.row, beside.vector), vector);
+    }
+  }
+
+  /// The weights of all taps, which the compiler does not know to be constants.
+  struct Weights {
+    Number of_tap[Stencil::tap_count];
+
+    template <int... t>
+    SPIDER_DEVICE explicit Weights(std::integer_sequence<int, t...> /*taps*/)
+        : of_tap{settled(Stencil::taps[t].weight)...} {}
+
+    SPIDER_DEVICE static Number settled(Number weight) {
+      const Word bits = device::bits_of(weight);
+      const Word low = device::settle(static_cast<std::uint32_t>(bits));
+      const Word high = device::settle(static_cast<std::uint32_t>(bits >> 32));
+      return device::double_of(high << 32 | low);
+    }
+  };
+
+  /// Sums of the output rows in flight, from the one that is complete next on.
+  using Sums = Number[steps][outputs];
+
+  // What taps reach of a row: whole vectors.
+  static constexpr TapColumns columns = tap_columns<Stencil>(row_low, Base::row_high, 0, 0);
+  static constexpr int first_vector = floor_divide(columns.low, outputs);
+  static constexpr int vectors = floor_divide(outputs - 1 + columns.high, outputs) - first_vector + 1;
+  using Numbers = Number[vectors * outputs];
+
+  /// Those of an input row; this lane's own vector is at `own`.
+  SPIDER_DEVICE static void load_numbers(Shared own, Numbers& numbers) {
+    SPIDER_UNROLL
+    for (int v = 0; v < vectors; ++v) {
+      const Vector vector = device::load_shared(own + static_cast<Shared>((first_vector + v) * vector_bytes));
+      SPIDER_UNROLL
+      for (int i = 0; i < outputs; ++i) numbers[v * outputs + i] = Cells::number(word_of<Word>(vector, i), 0);
+    }
+  }
+
+  /// Adds a tap's products: those of the highest row complete an output row, and of each row below it go to
+  /// the sums that move up by one.
+  template <int t, int first, int last>
+  SPIDER_DEVICE static void add_tap_of_row(const Weights& weights, const Numbers& numbers, Sums& sums) {
+    constexpr auto tap = Stencil::taps[t];
+    constexpr int step = tap.step - row_low;
+    if constexpr (step >= first && step <= last) {
+      SPIDER_UNROLL
+      for (int i = 0; i < outputs; ++i) {
+        Number& sum = sums[steps - 1 - step][i];
+        sum = device::multiply_add(weights.of_tap[t], numbers[i + tap.column - first_vector * outputs], sum);
+      }
+    }
+  }
+
+  /// Adds the input row whose vector of this lane is at `own`, by taps of steps `first` to `last` from the
+  /// lowest row.
+  template <int first, int last, int... t>
+  SPIDER_DEVICE static void add_row(Shared own, const Weights& weights, Sums& sums,
+                                    std::integer_sequence<int, t...> /*taps*/) {
+    Numbers numbers;
+    load_numbers(own, numbers);
+    (add_tap_of_row<t, first, last>(weights, numbers, sums), ...);
+  }
+
+  /// Of a warp's tile: where outputs go, and which of them are the sweep's.
+  struct Outputs {
+    const ArgumentsOf<Stencil>& field;
+    Tile tile;
+    OutputClip clip;
+    int rows_left;
+    Element* to;
+
+    SPIDER_DEVICE Outputs(const ArgumentsOf<Stencil>& sweep, const Tile& of_warp)
+        : field(sweep),
+          tile(of_warp),
+          clip(clip_outputs<outputs>(tile.lane_column, tile.wanted.column_begin, tile.wanted.column_end,
+                                     tile.aligned_output)),
+          rows_left(tile.wanted.row_end - tile.row),
+          to(tile.output + (tile.row * tile.output_stride + tile.lane_column)) {}
+
+    /// Stores the next row, which is complete; `row` counts from the tile's first, and `own` is where the
+    /// input row is that completes it.
+    SPIDER_DEVICE void store(int row, [[maybe_unused]] Shared own, Sums& sums) {
+      OutputSums<Stencil, outputs> results;
+      SPIDER_UNROLL
+      for (int i = 0; i < outputs; ++i) results[0][i] = sums[0][i];
+      if constexpr (HasUpdate<Stencil>::value) {
+        Vector inputs{};
+        if constexpr (Base::holds_inputs())
+          inputs = device::load_shared(own - static_cast<Shared>(Base::row_high * row_pitch));
+        Base::update_row(field, tile, clip, row, row < rows_left, inputs, results);
+      }
+      store_outputs<Cells, false, HasUpdate<Stencil>::value>(to, row < rows_left, clip, results[0]);
+      to += tile.output_stride;
+    }
+  };
+
+  /// The next output row is the first one.
+  SPIDER_DEVICE static void move_on(Sums& sums) {
+    SPIDER_UNROLL
+    for (int i = 0; i < outputs; ++i) {
+      SPIDER_UNROLL
+      for (int step = 0; step < steps; ++step) sums[step][i] = step + 1 < steps ? sums[step + 1][i] : 0;
+    }
+  }
+
+  static constexpr auto all_taps = std::make_integer_sequence<int, Stencil::tap_count>{};
+
+  /// Rows before the first output is complete: taps of steps 0 to i.
+  template <int... i>
+  SPIDER_DEVICE static void begin(Shared own, const Weights& weights, Sums& sums,
+                                  std::integer_sequence<int, i...> /*rows*/) {
+    ((add_row<0, i>(own + static_cast<Shared>(i * row_pitch), weights, sums, all_taps), move_on(sums)), ...);
+  }
+
+  /// Rows behind the last one that begins an output: taps of all steps but the first i + 1.
+  template <int... i>
+  SPIDER_DEVICE static void end(Shared own, const Weights& weights, Sums& sums, Outputs& outputs_of_warp,
+                                std::integer_sequence<int, i...> /*rows*/) {
+    ((add_row<i + 1, steps - 1>(own + static_cast<Shared>(i * row_pitch), weights, sums, all_taps),
+      outputs_of_warp.store(tile_rows - (steps - 1) + i, own + static_cast<Shared>(i * row_pitch), sums),
+      move_on(sums)),
+     ...);
+  }
+
+  /// Computes the tile of this warp.
+  SPIDER_DEVICE static void walk_down(const ArgumentsOf<Stencil>& field, const Block& block,
+                                      const Weights& weights) {
+    constexpr auto few_rows = std::make_integer_sequence<int, steps - 1>{};
+    const int warp = device::warp_index();
+    Tile tile = block;
+    tile.row += warp * tile_rows;
+    Outputs of_warp(field, tile);
+    Shared own = place(warp * tile_rows, device::lane_index());
+    Sums sums = {};
+    begin(own, weights, sums, few_rows);
+    own += static_cast<Shared>((steps - 1) * row_pitch);
+    SPIDER_NO_UNROLL
+    for (int row = 0; row < tile_rows - (steps - 1); ++row) {
+      add_row<0, steps - 1>(own, weights, sums, all_taps);
+      of_warp.store(row, own, sums);
+      move_on(sums);
+      own += static_cast<Shared>(row_pitch);
+    }
+    end(own, weights, sums, of_warp, few_rows);
+  }
+};
+
+template <class Stencil>
+constexpr SweepForm window2d_form() {
+  using Kernel = Window2d<Stencil>;
+  return {sweep_window2d<Stencil>,
+          {TilingKind::blocks,
+           Stencil::warps_per_block,
+           Kernel::shared_bytes,
+           Kernel::vector_bytes,
+           Kernel::vector_bytes,
+           {1, Kernel::block_rows, Kernel::block_columns},
+           Stencil::left_lanes * Kernel::outputs,
+           Stencil::right_lanes * Kernel::outputs,
+           Kernel::column_anchor,
+           0,
+           0}};
+}
+
+}  // namespace device_1
+}  // namespace spider

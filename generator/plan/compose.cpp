@@ -80,12 +80,30 @@ bool commutes(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
   return false;
 }
 
+bool continues_about(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
+  constexpr double largest = 0x1p100;  // beyond which single steps may overflow, too
+  if (face.rule != spec::BoundaryRule::constant || !is_even(spec, axis) || !reaches_one(spec, axis))
+    return false;
+  if (face.value == 0) return true;
+  for (const int other : {spec::axis_y, spec::axis_x}) {
+    for (const spec::Face* of : {&spec.boundary[other].low, &spec.boundary[other].high}) {
+      if (of->rule == spec::BoundaryRule::constant && of->value != face.value) return false;
+    }
+  }
+  double sum = 0;
+  for (const spec::Tap& tap : spec.taps) sum += tap.weight;
+  return std::fabs(sum - 1) <= 0x1p-48 && std::fabs(face.value) <= largest;
+}
+
 Rims rims_of(const spec::StencilSpec& spec, const Operator& op) {
   Rims rims{};
   for (const int axis : {spec::axis_y, spec::axis_x}) {
+    const auto acts = [&](const spec::Face& face) {
+      return !commutes(spec, face, axis) && !continues_about(spec, face, axis);
+    };
     auto& [low, high] = rims[axis - spec::axis_y];
-    if (!commutes(spec, spec.boundary[axis].low, axis)) low = op.reach_low[axis];
-    if (!commutes(spec, spec.boundary[axis].high, axis)) high = op.reach_high[axis];
+    if (acts(spec.boundary[axis].low)) low = op.reach_low[axis];
+    if (acts(spec.boundary[axis].high)) high = op.reach_high[axis];
   }
   return rims;
 }

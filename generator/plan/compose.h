@@ -21,8 +21,13 @@ namespace spidergen::plan {
 /// which is `antisymmetric`. Of one step all do.
 [[nodiscard]] bool commutes(const spec::StencilSpec& spec, const spec::Face& face, int axis);
 
-/// Cells along y and x at the low and the high face that all steps of a sweep reach a face from which does
-/// not commute; 0 where it does, or is not reached.
+/// Is a face a constant about which composed taps may continue the field oddly, 2 c - u? It is where weights
+/// are even along the axis and reach one cell, and for a constant other than 0, where they sum to 1 and all
+/// constant faces have it.
+[[nodiscard]] bool continues_about(const spec::StencilSpec& spec, const spec::Face& face, int axis);
+
+/// Cells along y and x at the low and the high face that all steps of a sweep reach a face from which neither
+/// commutes nor is continued about its constant; 0 where it does, or is not reached.
 using Rims = std::array<std::array<int, 2>, 2>;
 [[nodiscard]] Rims rims_of(const spec::StencilSpec& spec, const Operator& op);
 

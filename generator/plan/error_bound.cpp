@@ -173,6 +173,12 @@ ErrorBound bound_low_rank(const KernelPlan& plan) {
   if (plan.op.steps > 1) {
     const double growth = std::pow(std::max(1.0, sum_of_magnitudes(plan.weights)), plan.op.steps);
     of_largest += lists.deviation * lists.magnitude + 2 * f32_rounding * plan.op.steps * growth;
+    // About a constant the weights are those of cells less it, and what it adds near faces is f32.
+    const auto* scheme = std::get_if<Lowrank2d>(&plan.scheme);
+    if (scheme != nullptr && scheme->constant != 0) {
+      of_largest += lists.deviation * lists.magnitude +
+                    (4.0 + 2.0 * static_cast<double>(lists.pairs.size())) * f32_rounding * lists.passed;
+    }
   }
   ErrorBound bound;
   bound.result = higher_orders * (rounding + f32_rounding);

@@ -354,7 +354,7 @@ BoxesLaunch choose_blocks_of(const Tiling& tiling, const std::vector<Box>& boxes
 }
 
 bool has_rims(const SweepForm& form) {
-  return form.rim[0][0] > 0 || form.rim[0][1] > 0 || form.rim[1][0] > 0 || form.rim[1][1] > 0;
+  return form.least[0] > 0 || form.least[1] > 0;
 }
 
 Box inside_rims(const SweepForm& form, const Box& box, const Box& field, std::int64_t vector) {
@@ -365,7 +365,7 @@ Box inside_rims(const SweepForm& form, const Box& box, const Box& field, std::in
     const std::int64_t extent = field.extent[axis];
     const std::int64_t begin = divide_up(low, unit) * unit;
     const std::int64_t end = high == 0 ? extent : (extent - high) / unit * unit;
-    if (extent < high || end - begin < std::max(low, high)) return {};
+    if (extent < form.least[axis - 1]) return {};
     const std::int64_t first = std::max(begin, box.offset[axis]);
     const std::int64_t behind = std::min(end, box.offset[axis] + box.extent[axis]);
     if (first >= behind) return {};

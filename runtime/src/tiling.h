@@ -40,12 +40,11 @@ struct FormLaunch {
 [[nodiscard]] BoxesLaunch choose_blocks_of(const Tiling& tiling, const std::vector<Box>& boxes,
                                            const backend::Residency& residency, const Box& field);
 
-/// Does a form leave rims of the field to the one behind it?
+/// Does a form leave rims of the field, or small fields, to the one behind it?
 [[nodiscard]] bool has_rims(const SweepForm& form);
 
 /// The cells of a box that a form computes which has rims; those along x begin and end at multiples of
-/// `vector`. Without points where the box lies in rims, or where the field has fewer cells between its rims
-/// than the wider of them has: then the rims that faces turn round would reach each other.
+/// `vector`. Without points where the box lies in rims, or the field is smaller than SweepForm::least.
 [[nodiscard]] Box inside_rims(const SweepForm& form, const Box& box, const Box& field, std::int64_t vector);
 
 /// What of a box is beside `inside`, a box within it that may have no points: boxes that share no cell.

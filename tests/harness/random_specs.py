@@ -544,6 +544,12 @@ def product_taps(rng):
     return {(0, dy, dx): y[dy] * x[dx] / (sum(y.values()) * sum(x.values())) for dy in y for dx in x}
 
 
+def diffusing_taps(rng):
+    """Five weights that sum to 1, even along both axes: two passes continue such fields about the constant of all faces."""
+    near = rng.uniform(0.05, 0.2)
+    return {(0, 0, 0): 1 - 4 * near} | {(0, *at): near for at in ((-1, 0), (0, -1), (0, 1), (1, 0))}
+
+
 def choose_steps(rng, dimensions, taps):
     """So many that there is room for them: in 3D a tile loses the rows that all steps reach."""
     if dimensions < 3:
@@ -565,9 +571,14 @@ def make_steps_spec(index, seed, spaces, attempt, place):
     steps = choose_steps(rng, dimensions, taps)
     stepped = tuple(rule for rule in space.rules if rule != "antisymmetric")
     if space.dimensions == 2 and space.storage in ("f16", "bf16") and turn % 8 >= 4:  # few, so that fields have more than rims
-        taps, steps = product_taps(rng), rng.choice((3, 4))
-        ending = tuple(rule for rule in stepped if rule not in ("halo", "periodic"))
-        faces, boundary = make_boundary(rng, dataclasses.replace(space, rules=ending))
+        steps = rng.choice((3, 4))
+        if space.storage == "f16":
+            taps = product_taps(rng)
+            ending = tuple(rule for rule in stepped if rule not in ("halo", "periodic"))
+            faces, boundary = make_boundary(rng, dataclasses.replace(space, rules=ending))
+        else:
+            taps = diffusing_taps(rng)
+            faces, boundary = uniform_boundary(space, "constant")
     elif (turn + turn // 6) % 3 == 2:  # tiny fields turn back at one face and end beyond the other
         faces, boundary = folded_boundary(rng, space)
     else:

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <numeric>
@@ -135,7 +136,7 @@ Rims rims_of_plan(const spec::StencilSpec& stencil) {
   const KernelPlan plan = plan_of(stencil);
   const auto* scheme = std::get_if<Lowrank2d>(&plan.scheme);
   if (scheme == nullptr) return {{{-1, -1}, {-1, -1}}};
-  EXPECT_EQ(scheme->rim_steps.has_value(), scheme->rims != Rims{});
+  EXPECT_EQ(scheme->rim_steps.has_value(), scheme->least != (std::array<int, 2>{}));
   if (scheme->rim_steps) {
     EXPECT_EQ(scheme->rim_steps->time_steps(), plan.op.steps);
   }
@@ -147,11 +148,20 @@ TEST(LowRank, LeavesRimsAtFacesThatDoNotCommute) {
   constexpr Rims none{};
   for (const Rule rule : {Rule::halo, Rule::periodic, Rule::reflect, Rule::mirror, Rule::nearest})
     EXPECT_EQ(rims_of_plan(diffusion(16, rule)), none) << spec::rule_name(rule);
-  // A constant 0 beside even weights of reach 1 is the odd continuation, another constant is none.
+  // A constant 0 beside even weights of reach 1 is the odd continuation, another beside it is none.
   spec::StencilSpec bounded = diffusion(16, Rule::constant);
   EXPECT_EQ(rims_of_plan(bounded), none);
   bounded.boundary[spec::axis_x].high.value = 2;
   EXPECT_EQ(rims_of_plan(bounded), (Rims{{{0, 0}, {0, 16}}}));
+  // That of all constant faces is one, where weights sum to 1.
+  spec::StencilSpec held = bounded;
+  for (const int axis : {spec::axis_y, spec::axis_x})
+    held.boundary[axis].low.value = held.boundary[axis].high.value = 2;
+  EXPECT_EQ(rims_of_plan(held), none);
+  held.boundary[spec::axis_y].low = {Rule::nearest, 0, {}};
+  EXPECT_EQ(rims_of_plan(held), none);
+  held.taps[2].weight = 0.59;
+  EXPECT_EQ(rims_of_plan(held), (Rims{{{0, 16}, {16, 16}}}));
   // Of one cell `mirror` takes that cell, whatever lies beyond the other face.
   spec::StencilSpec open = diffusion(16, Rule::mirror);
   open.boundary[spec::axis_x].high.rule = Rule::halo;
@@ -164,6 +174,23 @@ TEST(LowRank, LeavesRimsAtFacesThatDoNotCommute) {
   EXPECT_EQ(rims_of_plan(drifting), (Rims{{{0, 0}, {16, 0}}}));
   drifting.boundary[spec::axis_x].low.rule = drifting.boundary[spec::axis_x].high.rule = Rule::periodic;
   EXPECT_EQ(rims_of_plan(drifting), none);
+}
+
+TEST(LowRank, ContinuesFieldsThatAreLargeEnoughAboutAConstant) {
+  spec::StencilSpec stencil = diffusion(16, spec::BoundaryRule::constant);
+  const KernelPlan about_zero = plan_of(stencil);
+  EXPECT_EQ(std::get<Lowrank2d>(about_zero.scheme).constant, 0);
+  EXPECT_FALSE(std::get<Lowrank2d>(about_zero.scheme).rim_steps);
+  for (spec::AxisBoundary& axis : stencil.boundary) axis.low.value = axis.high.value = -3;
+  const KernelPlan plan = plan_of(stencil);
+  const auto& scheme = std::get<Lowrank2d>(plan.scheme);
+  EXPECT_EQ(scheme.constant, -3);
+  EXPECT_EQ(scheme.least, (std::array<int, 2>{32, 32}));
+  EXPECT_EQ(scheme.rims_us, 0);
+  EXPECT_EQ(plan.microseconds, about_zero.microseconds);
+  // Cells less the constant are at most twice the largest.
+  EXPECT_GE(plan.error_bound.neighbourhood,
+            about_zero.error_bound.neighbourhood + plan.contraction.low_rank.deviation);
 }
 
 TEST(LowRank, BoundsAndEstimatesCountRims) {

@@ -1,7 +1,9 @@
 #include "plan/schemes/lowrank2d.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "plan/low_rank.h"
@@ -69,6 +71,43 @@ double estimate_us(const Contraction& contraction, const Lowrank2d& scheme) {
   return std::pow(std::pow(memory_us, exponent) + std::pow(compute, exponent), 1 / exponent);
 }
 
+/// How steps of the spec are taken one by one: single ones for what is left of a number of steps, and all
+/// where faces do not commute, or fields are small. Else the objection.
+std::string plan_faces(const Problem& problem, Lowrank2d& scheme) {
+  const spec::StencilSpec& spec = problem.spec;
+  const auto step = [&](const Operator& op) {
+    const Problem of_steps{
+        spec, op, Engine::cuda, {}, false, problem.tap_rows, round_weights_to_f32(spec).weights};
+    return Stepping2d::plan(of_steps, {});
+  };
+  Offer<Stepping2d> single = step(operator_of(spec));
+  if (!single.objection.empty()) return single.objection;
+  scheme.single_step = std::move(single.scheme);
+  scheme.rims = rims_of(spec, problem.op);
+  for (const int axis : {spec::axis_y, spec::axis_x}) {
+    const auto& [low, high] = scheme.rims[axis - spec::axis_y];
+    // What a face turns round must reach neither a rim nor the other face's images.
+    int& least = scheme.least[axis - spec::axis_y];
+    least = low + high + std::max(low, high);
+    for (const spec::Face* face : {&spec.boundary[axis].low, &spec.boundary[axis].high}) {
+      if (face->value == 0 || !continues_about(spec, *face, axis)) continue;
+      scheme.constant = face->value;
+      least = std::max(least, 2 * std::max(problem.op.reach_low[axis], problem.op.reach_high[axis]));
+    }
+  }
+  if (scheme.rims != Rims{}) {
+    std::optional<SteppingChoice> choice = choose_rim_stepping(spec, problem.op.steps, scheme.rims);
+    if (!choice) return "so many steps at faces find no room in registers";
+    scheme.rim_steps = std::move(choice->scheme);
+    scheme.rims_us = choice->microseconds;
+  } else if (scheme.constant != 0) {
+    Offer<Stepping2d> all = step(problem.op);
+    if (!all.objection.empty()) return all.objection;
+    scheme.rim_steps = std::move(all.scheme);
+  }
+  return "";
+}
+
 }  // namespace
 
 bool Lowrank2d::takes(const Problem& problem, const Contraction& contraction) {
@@ -84,24 +123,8 @@ Offer<Lowrank2d> Lowrank2d::plan(const Problem& problem, const Contraction& cont
   }
   if (!best) return Offer<Lowrank2d>::none("two passes of so many lists find no room in registers");
   if (problem.op.steps > 1) {
-    const Operator single = operator_of(problem.spec);
-    const Problem of_one{problem.spec,
-                         single,
-                         Engine::cuda,
-                         {},
-                         false,
-                         problem.tap_rows,
-                         round_weights_to_f32(problem.spec).weights};
-    Offer<Stepping2d> step = Stepping2d::plan(of_one, contraction);
-    if (!step.objection.empty()) return Offer<Lowrank2d>::none(step.objection);
-    best->single_step = std::move(step.scheme);
-    best->rims = rims_of(problem.spec, problem.op);
-    if (best->rims != Rims{}) {
-      std::optional<SteppingChoice> steps = choose_rim_stepping(problem.spec, problem.op.steps, best->rims);
-      if (!steps) return Offer<Lowrank2d>::none("so many steps at faces find no room in registers");
-      best->rim_steps = std::move(steps->scheme);
-      best->rims_us = steps->microseconds;
-    }
+    if (std::string objection = plan_faces(problem, *best); !objection.empty())
+      return Offer<Lowrank2d>::none(std::move(objection));
   }
   return {*best, estimate_us(contraction, *best) + best->rims_us, ""};
 }

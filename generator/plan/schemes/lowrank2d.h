@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string_view>
 
@@ -22,8 +23,10 @@ struct Lowrank2d {
   int estimated_registers = 0;
   int shared_bytes = 0;
   std::optional<Stepping2d> single_step;  ///< of more steps, for what is left of a number of them
-  Rims rims{};                          ///< cells at faces that do not commute, of which all steps are taken
-  std::optional<Stepping2d> rim_steps;  ///< by this, where there are any
+  double constant = 0;                    ///< beyond faces about which steps continue the field
+  Rims rims{};                 ///< cells at other faces that do not commute: steps are taken one by one
+  std::array<int, 2> least{};  ///< rows and columns of a field; of a smaller one all cells are such
+  std::optional<Stepping2d> rim_steps;  ///< what takes them, where there may be any
   double rims_us = 0;                   ///< of a sweep over the reference field
 
   static bool takes(const Problem& problem, const Contraction& contraction);

@@ -231,13 +231,16 @@ struct SweepForm {
   bool needs_aligned_rows = false;
   std::int32_t steps = 1;  ///< time steps that it advances: spider_kernel_info::steps, or fewer behind those
   /// Cells along y and x, at the low and the high face of the field, that the form behind this one computes,
-  /// whose function takes several boxes; and with them all of a field that has few others.
+  /// whose function takes several boxes.
   std::int32_t rim[2][2] = {};
+  std::int32_t least[2] = {};  ///< cells along y and x that a field must have; a smaller one is all rim
 };
 
-/// A form with rims: along y at the low and the high face, then along x.
-constexpr SweepForm with_rims(SweepForm form, const std::int32_t (&rims)[4]) {
+/// A form with rims, along y at the low and the high face, then along x, of fields of at least so many rows
+/// and columns.
+constexpr SweepForm with_rims(SweepForm form, const std::int32_t (&rims)[4], const std::int32_t (&least)[2]) {
   for (int i = 0; i < 4; ++i) form.rim[i / 2][i % 2] = rims[i];
+  for (int i = 0; i < 2; ++i) form.least[i] = least[i];
   return form;
 }
 

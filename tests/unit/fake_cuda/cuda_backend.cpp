@@ -583,7 +583,7 @@ class WideMemory {
 TEST_F(CudaBackend, LaunchesAFormAndThatOfItsRimsOnOneStream) {
   kernel_->form_count = 2;
   kernel_->forms[1] = kernel_->forms[0];
-  kernel_->forms[0] = spider::with_rims(kernel_->forms[0], {32, 0, 0, 0});
+  kernel_->forms[0] = spider::with_rims(kernel_->forms[0], {32, 0, 0, 0}, {64, 0});
   kernel_->forms[1].sweep = boxes_of_nothing;
   kernel_->forms[1].tiling.kind = spider::TilingKind::overlapping;
   const Grid in;

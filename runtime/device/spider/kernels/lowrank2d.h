@@ -21,7 +21,13 @@
 /// - y_operand(i, lane): the same of row_chunks;
 /// - tiles of a warp; warps_per_block; ring_groups; blocks_per_multiprocessor;
 /// - preferred_groups: of a walk, or 0;
-/// - result_scale: of sums.
+/// - result_scale: of sums;
+/// - where faces have a constant c about which steps continue the field, 2 c - u, Constant: the sums are
+/// those
+///   of cells that are continued as if c were 0, and near such faces `value`, c, times what they lack is
+///   added for results i rows and j columns from a face: row_part(i) and for each pair of lists
+///   row_share(pair, i) times column_part(pair, j); parts are 0 from rows_far and columns_far on. at_low_row
+///   and so on: which faces count.
 #pragma once
 
 #include <spider/epilogue.h>
@@ -32,9 +38,16 @@
 #include <spider/storage.h>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace spider {
 inline namespace device_1 {
+
+/// Do steps continue the field about a constant?
+template <class Stencil, class = void>
+struct HasConstant : std::false_type {};
+template <class Stencil>
+struct HasConstant<Stencil, std::void_t<typename Stencil::Constant>> : std::true_type {};
 
 template <class Stencil>
 struct Lowrank2d;
@@ -223,6 +236,59 @@ struct Lowrank2d {
     }
   }
 
+  /// How far index i is from the nearer of the faces that count, at most `far`.
+  SPIDER_DEVICE static int distance_to_face(std::int32_t i, std::int32_t extent, bool at_low, bool at_high,
+                                            int far) {
+    const std::int32_t high = extent - 1 - i;
+    const int low = at_low && i < far ? i : far;
+    const int nearer = at_high && high < low ? high : low;
+    return nearer < 0 ? 0 : nearer;
+  }
+
+  /// Is one of `count` indices from `first` on nearer than `far`?
+  SPIDER_DEVICE static bool is_near_face(std::int32_t first, int count, std::int32_t extent, bool at_low,
+                                         bool at_high, int far) {
+    return (at_low && first < far) || (at_high && first + count > extent - far);
+  }
+
+  /// Adds to the sums of a group what the constant of faces near it makes of them; it begins with row y, and
+  /// those of the warp with column x. `inside`: no column is near.
+  template <bool inside>
+  SPIDER_DEVICE static void add_constant(const Strip& strip, Accumulator (&sums)[tiles][2], std::int32_t y,
+                                         std::int32_t x) {
+    using Constant = typename Stencil::Constant;
+    const int lane = device::lane_index();
+    const bool near = is_near_face(y, group_rows, strip.rows, Constant::at_low_row, Constant::at_high_row,
+                                   Constant::rows_far);
+    if (inside && !near) return;
+    SPIDER_UNROLL
+    for (int tile = 0; tile < tiles; ++tile) {
+      const std::int32_t first = x + tile * tile_columns;
+      if (!near && !is_near_face(first, tile_columns, strip.columns, Constant::at_low_column,
+                                 Constant::at_high_column, Constant::columns_far))
+        continue;
+      SPIDER_UNROLL
+      for (int row = 0; row < 2; ++row) {
+        const int down = distance_to_face(y + lane / 4 + row * operand_rows, strip.rows, Constant::at_low_row,
+                                          Constant::at_high_row, Constant::rows_far);
+        SPIDER_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          const int across =
+              distance_to_face(first + 4 * (lane % 4) + i, strip.columns, Constant::at_low_column,
+                               Constant::at_high_column, Constant::columns_far);
+          float lacking = Constant::row_part(down);
+          SPIDER_UNROLL
+          for (int pair = 0; pair < rank; ++pair) {
+            lacking = device::multiply_add(Constant::row_share(pair, down),
+                                           Constant::column_part(pair, across), lacking);
+          }
+          float& sum = sums[tile][i / 2].value[2 * row + i % 2];
+          sum = device::multiply_add(Constant::value, lacking, sum);
+        }
+      }
+    }
+  }
+
   /// A row of a lane's results of a tile: its sums 2 `row` and the next.
   SPIDER_DEVICE static Outputs finish_row(const Accumulator (&sums)[2], int row) {
     Outputs outputs;
@@ -314,6 +380,9 @@ struct Lowrank2d {
 
       // The first groups to complete belong to the walk above.
       const bool complete = step >= row_chunks - 1;
+      if constexpr (HasConstant<Stencil>::value) {
+        add_constant<inside>(strip, sums[0], y, strip.column + first_tile);
+      }
       if constexpr (inside) {
         store_group(strip, sums[0], complete, y, to);
       } else {

@@ -169,9 +169,10 @@ std::optional<Cores3d> first_that_fits(const Blocks& blocks, const Contraction& 
   return std::nullopt;
 }
 
-/// What sweeps of two-byte cells take at least: 580, 619, 741 and 711 us for 7, 13, 25 and 27 taps.
+/// What sweeps of two-byte cells take at least: 580, 619, 741, 711 and 1479 us for 7, 13, 25, 27 and 63 taps.
 double narrow_us(const Contraction& contraction) {
-  return 540 + 6.5 * static_cast<double>(contraction.taps.size());
+  const auto taps = static_cast<double>(contraction.taps.size());
+  return std::max(540 + 6.5 * taps, 23.5 * taps);
 }
 
 std::optional<Cores3d> choose_block(const Problem& problem, const Contraction& contraction) {

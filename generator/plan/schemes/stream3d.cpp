@@ -168,7 +168,8 @@ bool memory_binds(const Contraction& contraction) {
 }
 
 /// Where few warps share a multiprocessor anyway, a row more, or a pair, costs none of them, and blocks share
-/// fewer rows: two steps of seven points take 601 us instead of 633.
+/// fewer rows: two steps of seven points take 601 us instead of 633, a box of radius 1 in two terms 634
+/// instead of 680.
 void add_row(const Problem& problem, const Contraction& contraction, Stream3d& planes) {
   const bool few_warps = planes.warps_per_block * planes.blocks_per_multiprocessor == resident_warps.back();
   const bool pairs_rows = contraction.mapping.pairs_rows();

@@ -50,11 +50,13 @@ struct VolumePlace {
   std::int32_t across, down, walk;
 };
 
-/// The place of block `index` of a sweep of so many planes. Blocks count along x, then along y as far as
-/// those of one wave go, then along z, then through the rest of y: so what the next walk along z reads again
-/// of the last one's planes is still in the L2 cache.
+/// The place of block `index` of a sweep of so many planes. Blocks count along x, then y, then z; with
+/// `walks_on` along y as far as those of one wave go, then along z, then through the rest of y: so what the
+/// next walk along z reads again of the last one's planes is still in the L2 cache.
+template <bool walks_on>
 SPIDER_DEVICE VolumePlace find_in_volume(const VolumeGrid& grid, std::int32_t planes, std::int32_t index) {
   const std::int32_t above = index / grid.across;
+  if (!walks_on) return {index % grid.across, above % grid.down, above / grid.down};
   const std::int32_t most = grid.first_wave > grid.across ? grid.first_wave / grid.across : 1;
   const std::int32_t groups = (grid.down + most - 1) / most;
   const std::int32_t rows = (grid.down + groups - 1) / groups;  // of a group, along y
@@ -68,7 +70,7 @@ SPIDER_DEVICE VolumePlace find_in_volume(const VolumeGrid& grid, std::int32_t pl
 
 /// The ring of a kernel. `Shape` has, as static members:
 /// - Element: the bits of a cell;
-/// - block_threads: threads of a block;
+/// - block_threads: threads of a block; walks_on: of find_in_volume;
 /// - ring_planes, ring_rows: input planes in the ring, rows of each;
 /// - tile_rows: output rows of a block; row_anchor: of which number its first row is a multiple;
 /// - planes_at_once: planes that are copied together; planes_ahead: planes on their way, a multiple of it;
@@ -675,7 +677,7 @@ struct PlaneRing {
                          static_cast<std::int32_t>(begin + field.box.extent[axis])};
     }
     const VolumePlace place =
-        find_in_volume(grid, block.box[0].end - block.box[0].begin, device::block_index());
+        find_in_volume<Shape::walks_on>(grid, block.box[0].end - block.box[0].begin, device::block_index());
     block.left = grid.first_column + place.across * tile_columns - left_columns;
     block.top = block.box[1].begin / Shape::row_anchor * Shape::row_anchor + place.down * Shape::tile_rows +
                 Shape::lowest_dy;

@@ -104,6 +104,7 @@ struct Stream3d {
   struct Ring : Stencil {
     using Element = std::uint16_t;
     static constexpr int block_threads = warps_per_block * 32;
+    static constexpr bool walks_on = false;  // some would spill
     static constexpr int planes_at_once = 1, planes_ahead = Stream3d::planes_ahead;
     static constexpr int tile_rows = block_rows;
     static constexpr int row_anchor = product_rows;

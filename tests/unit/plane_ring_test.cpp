@@ -28,7 +28,8 @@ TEST(BlocksOfAVolume, HaveEachPlaceOnce) {
         std::set<std::tuple<int, int, int>> places;
         const int blocks = across * down * walks;
         for (int i = 0; i < blocks; ++i) {
-          const VolumePlace place = find_in_volume(grid_of(across, down, planes_of_walk, wave), planes, i);
+          const VolumePlace place =
+              find_in_volume<true>(grid_of(across, down, planes_of_walk, wave), planes, i);
           EXPECT_TRUE(place.across >= 0 && place.across < across);
           EXPECT_TRUE(place.down >= 0 && place.down < down);
           EXPECT_TRUE(place.walk >= 0 && place.walk < walks);
@@ -42,7 +43,7 @@ TEST(BlocksOfAVolume, HaveEachPlaceOnce) {
 
 TEST(BlocksOfAVolume, WalkOnAlongZBeforeRowsThatNoWaveHolds) {
   const VolumeGrid grid = grid_of(12, 22, 8, 132);
-  const auto place_of = [&](int i) { return find_in_volume(grid, 768, i); };
+  const auto place_of = [&](int i) { return find_in_volume<true>(grid, 768, i); };
   for (int i = 0; i < 132; ++i) {
     const VolumePlace first = place_of(i);
     const VolumePlace next = place_of(i + 132);
@@ -55,8 +56,8 @@ TEST(BlocksOfAVolume, WalkOnAlongZBeforeRowsThatNoWaveHolds) {
   EXPECT_EQ(place_of(132 * 96).down, 11);
   EXPECT_EQ(place_of(132 * 96).walk, 0);
   // Where a wave holds all rows there are, all of them come before the next walks.
-  EXPECT_EQ(find_in_volume(grid_of(3, 22, 8, 396), 768, 3 * 22 - 1).down, 21);
-  EXPECT_EQ(find_in_volume(grid_of(3, 22, 8, 396), 768, 3 * 22).walk, 1);
+  EXPECT_EQ(find_in_volume<true>(grid_of(3, 22, 8, 396), 768, 3 * 22 - 1).down, 21);
+  EXPECT_EQ(find_in_volume<true>(grid_of(3, 22, 8, 396), 768, 3 * 22).walk, 1);
 }
 
 }  // namespace

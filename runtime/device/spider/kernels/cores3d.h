@@ -101,7 +101,7 @@ struct Cores3d {
   struct Ring : Stencil {
     using Element = typename Cells::Element;
     static constexpr int block_threads = warps_per_block * 32;
-    static constexpr bool walks_on = true;
+    static constexpr bool walks_on = !HasUpdate<Stencil>::value;
     static constexpr int planes_ahead = groups_ahead * planes_at_once;
     static constexpr int ring_planes = planes_ahead + planes_at_once + kept_planes;
     static constexpr int tile_rows = block_rows;

@@ -146,7 +146,8 @@ void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
                                 "'steps: 1' or remove it",
                                 largest, spec.dimensions));
   refuse_if(has_rule(spec, spec::BoundaryRule::antisymmetric),
-            "steps above 1 do not take 'antisymmetric' faces yet; write 'steps: 1' or remove it");
+            "steps above 1 take 'antisymmetric' faces only where they are composed into one stencil; write "
+            "'steps: 1' or remove it");
   if (refused) return;
   if (problem.variant != Variant{}) {
     refuse("steps above 1 take no variant: leave out other options");

@@ -146,11 +146,11 @@ INTERFACE_CHECKS = {
     interface_checks.check_ignored_stride: (4, 1),
     interface_checks.check_misuse: (10, 3),
     interface_checks.check_forms: (2, 0),
-    box_checks.check_boxes: (2, 1),
-    part_checks.check_parts: (2, 0),
+    box_checks.check_boxes: (3, 1),
+    part_checks.check_parts: (3, 0),
     memory_checks.check_far_strides: (5, 2),
     memory_checks.check_long_line: (3, 0),
-    memory_checks.check_long_axis: (3, 1),
+    memory_checks.check_long_axis: (5, 1),
     memory_checks.check_side_by_side: (5, 4),
     memory_checks.check_not_finite: (3, 2),
 }
@@ -330,7 +330,7 @@ def main():
         names_chosen = names
     if arguments.representative or arguments.self_test:
         plans = [reference.load_plan(arguments.plans / f"{name}.json") for name in names_chosen]
-        names_chosen = representative(plans, arguments.representative or 9)
+        names_chosen = representative(plans, arguments.representative or 7)
     if arguments.self_test:
         failures = self_test.run(Library(arguments.library), arguments.plans, names_chosen, arguments.seed)
         print("\n".join(failures))

@@ -550,6 +550,14 @@ def diffusing_taps(rng):
     return {(0, 0, 0): 1 - 4 * near} | {(0, *at): near for at in ((-1, 0), (0, -1), (0, 1), (1, 0))}
 
 
+def spreading_taps(rng, dimensions):
+    """All neighbours, even along all axes, that sum to 1: few steps of them are composed into one stencil."""
+    near = {kind: rng.uniform(0.02, 0.3 / 3**dimensions) for kind in itertools.product((0, 1), repeat=3)}
+    spans = [(-1, 0, 1) if axis >= 3 - dimensions else (0,) for axis in range(3)]
+    taps = {at: near[tuple(map(abs, at))] for at in itertools.product(*spans) if any(at)}
+    return taps | {(0, 0, 0): 1 - sum(taps.values())}
+
+
 def choose_steps(rng, dimensions, taps):
     """So many that there is room for them: in 3D a tile loses the rows that all steps reach."""
     if dimensions < 3:
@@ -570,7 +578,11 @@ def make_steps_spec(index, seed, spaces, attempt, place):
     taps = stepping_taps(rng, dimensions, STEPPING_FORMS[turn % len(STEPPING_FORMS)])
     steps = choose_steps(rng, dimensions, taps)
     stepped = tuple(rule for rule in space.rules if rule != "antisymmetric")
-    if space.dimensions == 2 and space.storage in ("f16", "bf16") and turn % 8 >= 4:  # few, so that fields have more than rims
+    if space.dimensions != 2 and space.storage == "f16" and turn % 8 >= 4:
+        taps, steps = spreading_taps(rng, dimensions), 7 if dimensions == 1 else 2
+        commuting = ("antisymmetric",) if dimensions == 1 else ("halo", "periodic", "reflect", "nearest", "antisymmetric")
+        faces, boundary = make_boundary(rng, dataclasses.replace(space, rules=commuting))
+    elif space.dimensions == 2 and space.storage in ("f16", "bf16") and turn % 8 >= 4:  # few: fields have more than rims
         steps = rng.choice((3, 4))
         if space.storage == "f16":
             taps = product_taps(rng)

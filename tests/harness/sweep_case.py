@@ -289,14 +289,14 @@ def check_bound(plan, result, total, magnitude, largest, verdict):
     return error
 
 
-def check_relative_l2(plan, error, total, magnitude, scale, verdict):
+def check_relative_l2(plan, error, total, magnitude, scale, cells, verdict):
     """The relative L2 error where it says something."""
     norm = numpy.linalg.norm(total / scale)
     rms = norm / numpy.sqrt(total.size) * scale
     limit = RELATIVE_L2_LIMITS[plan.storage.name] if plan.accuracy == "full" else REDUCED_ACCURACY_L2_LIMIT
     # A limit of many roundings' root mean square. That of n cells lies around it by some 1 / sqrt(2 n), four times which is
-    # allowed; a single cell may have an error of four standard deviations.
-    limit *= 1 + 3 / numpy.sqrt(total.size)
+    # allowed; a single cell may have an error of four standard deviations. `cells`: of which errors are their own.
+    limit *= 1 + 3 / numpy.sqrt(cells)
     if (plan.low_rank or plan.composition) and norm:  # these count whatever cancels afterwards
         of_largest = reference.low_rank_error(plan) if plan.low_rank else reference.composed_error(plan)
         limit += of_largest * float(numpy.linalg.norm(magnitude / scale)) / norm
@@ -331,7 +331,8 @@ def check_sweep(sweep, with_oracle=True):
         # Composed taps take the field's negatives there, which magnitudes of single steps do not count.
         magnitude = numpy.full(extent, sweep.largest())
     scale = float(numpy.abs(magnitude).max()) or 1.0  # squares of large fields stay finite
-    check_relative_l2(plan, error, total, magnitude, scale if plan.storage.name != "f16" else 1.0, verdict)
+    cells = 1 if sweep.case.values == "constant" else total.size  # all cells of a constant field err alike
+    check_relative_l2(plan, error, total, magnitude, scale if plan.storage.name != "f16" else 1.0, cells, verdict)
     if with_oracle and sweep.case.with_oracle:
         check_oracle(sweep, verdict)
     return verdict

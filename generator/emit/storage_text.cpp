@@ -99,7 +99,7 @@ std::string wide_name(spec::Storage storage, std::string_view name) {
 
 std::string weights_text(const plan::RoundedWeights& weights) {
   const std::string error = fmt::format(", largest error {:.2g}", weights.largest_error);
-  if (weights.in_f64) return "f64, those of the spec";
+  if (weights.in_f64) return weights.largest_error == 0 ? "f64, those of the spec" : "f64" + error;
   if (weights.in_f32) return weights.exact ? "f32, exact" : "f32" + error;
   constexpr std::string_view counts[] = {"one", "two", "three"};
   const std::string terms = fmt::format("{} {} term{}", counts[weights.terms - 1],

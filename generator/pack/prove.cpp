@@ -13,6 +13,7 @@
 #include "diag/diagnostic.h"
 #include "plan/bands.h"
 #include "plan/compose.h"
+#include "plan/core_lists.h"
 #include "plan/low_rank.h"
 
 namespace spidergen::pack {
@@ -319,6 +320,13 @@ void prove_core_lists(const spec::StencilSpec& spec, const plan::KernelPlan& pla
   std::map<spec::Offset, double> expected;
   for (const plan::RoundedTap& tap : plan.weights.taps) expected[tap.at] = tap.packed;
   if (found != expected) throw diag::InternalError("the lists for CUDA cores are not the plan's weights");
+  const double most_error = plan::most_product_error(spec.storage == spec::Storage::f64);
+  for (const spec::Tap& tap : spec.taps) {
+    if (lists.pairs.size() > 1) break;
+    if (std::fabs(found[tap.at] - tap.weight) > most_error * std::fabs(tap.weight))
+      throw diag::InternalError(
+          fmt::format("the lists for CUDA cores make {} of the weight {}", found[tap.at], tap.weight));
+  }
   prove_lists(spec, plan, along_y, along_x, 0x1p-23);
 }
 

@@ -140,6 +140,10 @@ void find_pairs(const Matrix& weights, double tolerance, bool doubles, LowRank& 
 
 }  // namespace
 
+double most_product_error(bool doubles) {
+  return doubles ? 0x1p-50 : 0x1.01p-22;
+}
+
 LowRankOffer find_core_lists(const Problem& problem) {
   const bool doubles = problem.spec.storage == spec::Storage::f64;
   const double tolerance = doubles ? 0x1p-49 : 0x1p-24;
@@ -166,10 +170,17 @@ LowRankOffer find_core_lists(const Problem& problem) {
   const Matrix packed = expand(low_rank);
   sum_up(weights, packed, low_rank);
   const bool sums_alike = std::fabs(low_rank.packed_sum - low_rank.sum) <= 2 * tolerance * magnitude;
+  const double most_error = most_product_error(doubles);
   bool zeros_alike = true;
-  for (std::size_t i = 0; i < packed.values.size(); ++i)
-    zeros_alike = zeros_alike && (packed.values[i] == 0) == (weights.values[i] == 0);
-  if (!sums_alike) {
+  bool each_alike = true;
+  for (std::size_t i = 0; i < packed.values.size(); ++i) {
+    const double weight = weights.values[i];
+    zeros_alike = zeros_alike && (packed.values[i] == 0) == (weight == 0);
+    each_alike = each_alike && std::fabs(packed.values[i] - weight) <= most_error * std::fabs(weight);
+  }
+  if (!each_alike && low_rank.pairs.size() == 1) {
+    offer.objection = "the weights are no products of a list along y and one along x: some differ from these";
+  } else if (!sums_alike) {
     offer.objection = "rounded lists do not sum to what the weights do";
   } else if (!zeros_alike) {
     offer.objection = "products of lists are not zero where the weights are";

@@ -113,9 +113,10 @@ Outcome check_out_previous(const spider_kernel& kernel, const Given& given, cons
                            std::int32_t steps) {
   const std::string text = "out_previous, for the step before the last one";
   if (given.out_previous == nullptr) {
-    return {SPIDER_ERROR_NULL, "the kernel " + std::string(kernel.info.name) + " takes " +
-                                   std::to_string(steps) + " steps in a sweep and needs " + text +
-                                   "; it is null. spider_run_steps takes the steps one by one without it"};
+    return {SPIDER_ERROR_NULL,
+            "the kernel " + std::string(kernel.info.name) + " takes " + std::to_string(steps) +
+                " steps in a sweep and needs " + text +
+                "; it is null. Without it spider_run_steps takes the steps of whole fields one by one"};
   }
   const spider_field& out = *given.out_previous;
   const auto told = [&](Outcome found) {
@@ -164,7 +165,12 @@ Outcome check_given(const spider_kernel& kernel, const Given& given, const spide
         fit.status != SPIDER_OK)
       return fit;
   }
-  return writes_before(kernel) && steps > 1 ? check_out_previous(kernel, given, part, steps) : Outcome{};
+  if (!writes_before(kernel)) return {};
+  if (steps > 1) return check_out_previous(kernel, given, part, steps);
+  if (given.out_previous == nullptr) return {};
+  return {SPIDER_ERROR_UNSUPPORTED, name +
+                                        " writes no out_previous in a sweep of one step, before which is the "
+                                        "input: it must be null"};
 }
 
 /// Whether a kernel takes no more than spider_apply and its kin give it.
@@ -428,6 +434,12 @@ Outcome iterate(const spider_kernel* kernel, const Given& given, std::int64_t st
   for (const Given& turn : turns) {
     if (Outcome fit = check_given(*kernel, turn, spider::whole_part(*turn.in), most); fit.status != SPIDER_OK)
       return fit;
+    if (!in_pairs || most == 1) continue;
+    for (const Given& single : rotate_in_place(turn)) {
+      if (Outcome fit = check_given(*kernel, single, spider::whole_part(*single.in), 1);
+          fit.status != SPIDER_OK)
+        return fit;
+    }
   }
   if (steps > 1) {
     if (Outcome fit = check_steps_in_place(*kernel, turns); fit.status != SPIDER_OK) return fit;

@@ -248,6 +248,8 @@ std::vector<Extents> sample_points(const Extents& extents, int count, std::uint6
 double error_bound(const Arithmetic& arithmetic, const Exact& exact) {
   if (arithmetic.exact) return 0;
   const auto magnitude = static_cast<double>(std::fabs(exact.value));
+  if (arithmetic.storage == SPIDER_F64 && arithmetic.neighbourhood > 0)
+    return 1.001 * arithmetic.neighbourhood * exact.largest + std::ldexp(magnitude, -53);
   if (arithmetic.storage == SPIDER_F64)
     return 1.001 * (arithmetic.chained_products + 1) * std::ldexp(exact.magnitude, -53);
   // To the storage, and before that to f32, where weights have a common factor.

@@ -61,6 +61,17 @@ std::string objection_of(const KernelPlan& plan) {
   return "not asked";
 }
 
+TEST(CoreLists, WeightsThatTheirProductsLoseAreNone) {
+  for (const spec::Storage storage : {spec::Storage::f32, spec::Storage::f64}) {
+    spec::StencilSpec stencil = products({{gaussian(10, 1.5), gaussian(10, 1.5)}}, storage);
+    stencil.taps.front().weight = storage == spec::Storage::f64 ? 1.2e-15 : 3e-8;  // far below the sum of all
+    const KernelPlan plan = plan_of(stencil);
+    EXPECT_FALSE(passes_twice(plan));
+    EXPECT_EQ(objection_of(plan),
+              "the weights are no products of a list along y and one along x: some differ from these");
+  }
+}
+
 TEST(CoreLists, WideGaussianTakesTwoPasses) {
   for (const spec::Storage storage : {spec::Storage::f32, spec::Storage::f64}) {
     const spec::StencilSpec stencil = products({{gaussian(16, 4), gaussian(16, 4)}}, storage);

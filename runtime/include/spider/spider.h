@@ -104,7 +104,8 @@ typedef struct spider_sweep {
   int64_t extent[3];                 /**< of the box; zeros: all of the interior */
   const spider_part* part;           /**< NULL where the fields are whole */
   void* stream;                      /**< as in spider_apply */
-  /** Where the step before the last one goes, of sweeps of several steps that take `previous`; else NULL. */
+  /** Where the step before the last one goes, of sweeps of several steps that take `previous`; else NULL,
+   * also where a box or a part takes a single step. */
   const spider_field* out_previous;
 } spider_sweep;
 

@@ -589,8 +589,32 @@ def check_misuse(subject, rng):
             if subject.keeps_previous():
                 for target, what in ((layout.field(a), "the input"), (layout.field(b), "the output"), (previous, "previous")):
                     expect(OVERLAP, status(out_previous=target), f"{what} as out_previous")
+                whole = make_sweep(
+                    layout.field(a), layout.field(b), previous, fields, scalars, ((0, 0, 0), extent), out_previous=layout.field(c)
+                )
+                got = library.run_steps(subject.kernel, byref(whole), 1, None)
+                expect(UNSUPPORTED, got, "one step of a box, which writes no out_previous")
+                check_shared_halo(subject, layout, extent, around, (b, c), fields, scalars, expect)
         for buffer in others.values():
             buffer.__exit__()
+
+
+def check_shared_halo(subject, layout, extent, around, outputs, fields, scalars, expect):
+    """A previous field in the halo of the input, which turns of two pairs would write, is refused."""
+    library, plan = subject.library, subject.plan
+    axis = 2 if plan.dimensions == 1 else 1
+    if not any(around[axis]):
+        return
+    with Buffer(library, 2 * layout.cells, plan.storage.cell) as both:
+        both.upload(numpy.zeros(2 * layout.cells, both.cell))
+        source, previous = (
+            make_field(both.address + plan.storage.bytes * (layout.base + shift), extent, layout.strides)
+            for shift in sorted((0, extent[axis] * (layout.strides[1] if axis == 1 else 1)), reverse=around[axis][1] == 0)
+        )
+        out, out_previous = map(layout.field, outputs)
+        request = make_sweep(source, out, previous, fields, scalars, out_previous=out_previous)
+        got = library.run_steps(subject.kernel, byref(request), 2 * plan.steps, None)
+        expect(OVERLAP, got, "previous, in the halo of the input")
 
 
 def check(subject, seed, cases):

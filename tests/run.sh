@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs every test that this machine can run: bash tests/run.sh [--quick] [--no-install]
-# --quick leaves out the tests that build projects, run nvcc or change specs, and most emulated kernels: under 2 minutes.
+# --quick leaves out the tests that build projects, run nvcc, change specs or break kernels, and most emulated kernels: under 2
+# minutes.
 # Says what it skipped and why, and how long it took; the last line counts. The build is in build/.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
-slow='consumer|python\.(wheel|gray_scott)|fuzz|gpu|emulated\.kernels|errors\.mutations|generated\.(compiles|variants|warnings)|benchmarks\.compile'
+slow='consumer|python\.(wheel|gray_scott|random)|fuzz|gpu|emulated\.(kernels|self_test)|errors\.mutations|generated\.(compiles|variants|warnings)|benchmarks\.compile'
 install=yes
 targets=(all fuzz_targets)
 chosen=()
@@ -13,7 +14,7 @@ for argument in "$@"; do
   case $argument in
     --no-install) install=no ;;
     --quick) chosen=(-C Quick -E "^($slow)") targets=(all) ;;
-    -h | --help) sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h | --help) sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) printf 'usage: bash tests/run.sh [--quick] [--no-install]\n' >&2; exit 2 ;;
   esac
 done

@@ -20,13 +20,6 @@ namespace {
 
 constexpr int most_pairs = 4;
 
-/// What of a matrix another one leaves, in magnitudes.
-double distance(const Matrix& a, const Matrix& b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.values.size(); ++i) sum += std::fabs(a.values[i] - b.values[i]);
-  return sum;
-}
-
 /// A list in f32. Values become their other neighbour, one and its opposite alike where they are the same,
 /// the largest first, where that brings the sum closer to `sum`: a time step would add what is missing to
 /// every cell again and again.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <numeric>
 #include <utility>
 
@@ -112,6 +113,12 @@ void add_product(double factor, const List& y, const List& x, Matrix& matrix) {
     for (int column = 0; column < matrix.columns; ++column)
       matrix.at(row, column) += factor * y[row] * x[column];
   }
+}
+
+double distance(const Matrix& a, const Matrix& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.values.size(); ++i) sum += std::fabs(a.values[i] - b.values[i]);
+  return sum;
 }
 
 LowRank round_pairs(OperandType type, const SingularValues& values, int pairs, int terms) {

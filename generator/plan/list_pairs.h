@@ -20,6 +20,9 @@ using List = std::vector<double>;
 /// Adds factor * y[row] * x[column] to each entry.
 void add_product(double factor, const List& y, const List& x, Matrix& matrix);
 
+/// The sum of the magnitudes of what a matrix lacks of another one of its size.
+[[nodiscard]] double distance(const Matrix& a, const Matrix& b);
+
 /// The pairs as terms of operands. Lists along x are at most 1 in sum of magnitudes, so that what passes
 /// between the lists is finite where the field is.
 [[nodiscard]] LowRank round_pairs(OperandType type, const SingularValues& values, int pairs, int terms);

@@ -16,12 +16,6 @@ namespace {
 
 constexpr int most_pairs = 4;
 
-double distance(const Matrix& a, const Matrix& b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.values.size(); ++i) sum += std::fabs(a.values[i] - b.values[i]);
-  return sum;
-}
-
 int count_row_chunks(int y_low, int y_high) {
   return divide_up(group_rows + y_high - y_low, group_rows);
 }

@@ -43,6 +43,23 @@ SPIDER_DEVICE_APART void bring_with_care(const SweepArguments& field, std::int32
   Ring::bring_vectors(window, y, group);
 }
 
+/// Walks down what a block has of a sweep, one strip after the other, by the `walk_down` of a kernel whose
+/// warps share a ring: of strips inside the field without care for its faces.
+template <class Kernel, class Arguments>
+SPIDER_DEVICE void walk_pieces(const Arguments& field) {
+  SPIDER_NO_UNROLL
+  for (int piece = 0;; ++piece) {
+    const typename Kernel::Strip strip(field, piece);
+    if (strip.steps == 0) return;
+    if (piece > 0) device::sync_block();  // who has the ring
+    if (strip.is_inside()) {
+      Kernel::template walk_down<true>(field, strip);
+    } else {
+      Kernel::template walk_down<false>(field, strip);
+    }
+  }
+}
+
 template <class Stencil, class Layout>
 struct RowGroups {
   using Cells = typename Layout::Cells;

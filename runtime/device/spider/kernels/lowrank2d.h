@@ -55,18 +55,7 @@ struct Lowrank2d;
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_lowrank2d(SPIDER_GRID_CONSTANT const SweepArguments field) {
-  using Kernel = Lowrank2d<Stencil>;
-  SPIDER_NO_UNROLL
-  for (int piece = 0;; ++piece) {
-    const typename Kernel::Strip strip(field, piece);
-    if (strip.steps == 0) return;
-    if (piece > 0) device::sync_block();  // who has the ring
-    if (strip.is_inside()) {
-      Kernel::template walk_down<true>(field, strip);
-    } else {
-      Kernel::template walk_down<false>(field, strip);
-    }
-  }
+  walk_pieces<Lowrank2d<Stencil>>(field);
 }
 
 template <class Stencil>

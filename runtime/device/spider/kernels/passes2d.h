@@ -41,18 +41,7 @@ struct Passes2d;
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_passes2d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
-  using Kernel = Passes2d<Stencil>;
-  SPIDER_NO_UNROLL
-  for (int piece = 0;; ++piece) {
-    const typename Kernel::Strip strip(field, piece);
-    if (strip.steps == 0) return;
-    if (piece > 0) device::sync_block();  // who has the ring
-    if (strip.is_inside()) {
-      Kernel::template walk_down<true>(field, strip);
-    } else {
-      Kernel::template walk_down<false>(field, strip);
-    }
-  }
+  walk_pieces<Passes2d<Stencil>>(field);
 }
 
 template <class Stencil>

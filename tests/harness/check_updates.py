@@ -155,6 +155,7 @@ class Subject:
         self.kernel = library.kernel(name)
         self.forms = library.forms(self.kernel)
         self.form = 0  # which of them sweeps
+        self.origin, self.whole = (0, 0, 0), None  # where its field lies in a whole of other extents, if it does
         self.told = data["update"]
         expected = plans / f"{name}.expected.json"
         data_plan = plans / "loaded" / f"{name}.json"
@@ -225,8 +226,9 @@ class Subject:
         for axis, letter in enumerate("zyx"):
             shape = [1, 1, 1]
             shape[axis] = -1
-            known["i" + letter] = (numpy.arange(first[axis], last[axis], dtype=float).reshape(shape), 0.0)
-            known["n" + letter] = (numpy.float64(extent[axis]), 0.0)
+            indices = numpy.arange(first[axis], last[axis], dtype=float) + self.origin[axis]
+            known["i" + letter] = (indices.reshape(shape), 0.0)
+            known["n" + letter] = (numpy.float64((self.whole or extent)[axis]), 0.0)
         return known
 
     def expected_of_steps(self, read, points, scalars, extent, steps):
@@ -402,7 +404,7 @@ class Subject:
             self.failures.append(f"{len(changed)} cells written outside, first {layout.describe(changed[0])}")
         got = storage.decode(after[positions])
         value, error = value[inside], error[inside]
-        bound = error + storage.rounding * (numpy.abs(value) + error) + storage.subnormal_rounding + storage.arithmetic[1]
+        bound = rounded_bound(storage, value, error)
         with numpy.errstate(invalid="ignore"):
             wrong = ~(numpy.abs(got - value) <= bound) & (numpy.abs(value) + error < storage.overflow)
         if wrong.any():
@@ -414,6 +416,11 @@ class Subject:
         with numpy.errstate(invalid="ignore"):
             ratio = numpy.where(numpy.abs(value) + error < storage.overflow, numpy.abs(got - value) / bound, 0)
         self.worst = max(getattr(self, "worst", 0.0), float(numpy.nanmax(ratio, initial=0)))
+
+
+def rounded_bound(storage, value, error):
+    """How far a cell may be from `value`: the update's bound, and rounding its result to the storage."""
+    return error + storage.rounding * (numpy.abs(value) + error) + storage.subnormal_rounding + storage.arithmetic[1]
 
 
 def view(layout, buffer, origin, size):

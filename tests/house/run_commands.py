@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the commands of the documentation in a copy of the repository, as they are written there.
 
-  run_commands.py --tree DIR --home DIR --python FILE [--library FILE] [--fuzz DIR] NAME...
+  run_commands.py --tree DIR --home DIR --python FILE [--library FILE] [--updates FILE] [--fuzz DIR] NAME...
   run_commands.py --tree DIR --home DIR --python FILE --gpu NAME...
 
 NAME is that of a block, `<!-- block: NAME -->`. The tree was configured by the preset `default` before, and spider-gen is
@@ -199,6 +199,22 @@ def benchmark(place: Place) -> None:
     check_evaluation(place)
 
 
+def updates(place: Place) -> None:
+    """What times updates on a GPU, with the host's kernels and few cells."""
+    if not place.arguments.gpu and place.arguments.updates is None:
+        print("skipped: there is no library of the host's kernels with updates")
+        sys.exit(SKIPPED)
+    place.link("build/generator/spider-gen", place.arguments.home / ".local/bin/spider-gen")
+    commands = place.block("tests/benchmarks/README.md", "updates")
+    if not place.arguments.gpu:
+        wanted = "--kernels acoustic3d acoustic acoustic3d_uniform acoustic3d_f16 --size 768 768 768"
+        if wanted not in commands:
+            raise Failed(f"it no longer has {wanted}")
+        commands = commands.replace(wanted, "--kernels acoustic3d --size 20 40 100 --launches 1")
+    place.run(commands, place.on_gpu("nvcc", "python3"), SPIDER_STAND_INS_LIBRARY=str(place.arguments.updates))
+    place.expect(r"^acoustic3d f32 \d+x\d+x\d+: .* x copy .* Gpoint-steps/s, worst error/bound 0\.\d+$")
+
+
 def variants(place: Place) -> None:
     place.need_library()
     place.link("build/generator/spider-gen", place.arguments.home / ".local/bin/spider-gen")
@@ -252,6 +268,7 @@ BLOCKS: dict[str, Callable[[Place], None]] = {
     "harness": harness,
     "more emulated": more_emulated,
     "benchmark": benchmark,
+    "updates": updates,
     "variants": variants,
     "consumer": consumer,
     "pictures": pictures,
@@ -266,6 +283,7 @@ def main() -> int:
     parser.add_argument("--home", type=lambda path: pathlib.Path(path).resolve(), required=True)
     parser.add_argument("--python", required=True, help="with NumPy and SciPy")
     parser.add_argument("--library", type=lambda path: pathlib.Path(path).resolve())
+    parser.add_argument("--updates", type=lambda path: pathlib.Path(path).resolve(), help="library of the host's updates")
     parser.add_argument("--fuzz", type=lambda path: pathlib.Path(path).resolve(), help="folder of the fuzz targets' build")
     parser.add_argument("--gpu", action="store_true")
     arguments = parser.parse_args()

@@ -124,7 +124,8 @@ std::string metadata_text(const pack::PackedKernel& packed) {
   return fmt::format("{}", fmt::join(blocks, "\n"));
 }
 
-/// {row in flight, fragment, operand, metadata, selector, part} each, in issue order.
+/// {row in flight, fragment, operand, metadata, selector, part} each, in issue order; the sum behind them where
+/// it is not the first.
 std::vector<std::string> row_products(const Kernel& kernel) {
   const plan::Contraction& contraction = kernel.contraction();
   const pack::PackedKernel& packed = kernel.packed;
@@ -138,8 +139,9 @@ std::vector<std::string> row_products(const Kernel& kernel) {
     const int rows_before_last = contraction.row_high - contraction.row_low - contraction.last_row(product);
     const int row_in_flight =
         contraction.rows_in_flight() - 1 - rows_before_last / contraction.rows_per_product();
-    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}}},", row_in_flight, fragment, product.operand,
-                                operand.metadata, selector, part));
+    const std::string sum = product.sum == 0 ? "" : fmt::format(", {}", product.sum);
+    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}{}}},", row_in_flight, fragment, product.operand,
+                                operand.metadata, selector, part, sum));
   }
   return lines;
 }
@@ -269,11 +271,23 @@ std::string lane_words_text(const std::array<std::uint32_t, pack::warp_lanes>& w
   return fmt::format("{}", fmt::join(lines, "\n"));
 }
 
-std::string result_scale_text(const plan::RoundedWeights& weights) {
-  if (!std::isnormal(static_cast<float>(std::ldexp(weights.factor, -weights.sum_exponent))))
+std::string result_scale_text(const plan::RoundedWeights& weights, int sum) {
+  const double scale = weights.result_scale(sum);
+  if (!std::isnormal(static_cast<float>(scale)))
     throw diag::InternalError("results are scaled by what is no normal f32 number");
-  if (weights.factor == 1) return fmt::format("0x1p{}F", -weights.sum_exponent);
-  return fmt::format("{:a}F", std::ldexp(weights.factor, -weights.sum_exponent));
+  if (weights.factor == 1) return fmt::format("0x1p{}F", std::ilogb(scale));
+  return fmt::format("{:a}F", scale);
+}
+
+std::string result_scales_text(const Kernel& kernel) {
+  const plan::RoundedWeights& weights = kernel.plan.weights;
+  const std::size_t sums = kernel.spec.sums.size();
+  if (sums == 1)
+    return fmt::format("static constexpr float result_scale = {};  // of sums", result_scale_text(weights, 0));
+  std::vector<std::string> scales;
+  for (int sum = 0; sum < static_cast<int>(sums); ++sum) scales.push_back(result_scale_text(weights, sum));
+  return fmt::format("static constexpr int sum_count = {};\n{}", sums,
+                     constants_text("float", "result_scale_of", scales, ", "));
 }
 
 std::string product_unit_text(const plan::RoundedWeights& weights) {
@@ -295,7 +309,7 @@ void bind_operands(const Kernel& kernel, render::Bindings& bindings) {
   bindings["metadata_count"] = fmt::to_string(packed.metadata.size());
   bindings["metadata"] = metadata_text(packed);
   bindings["product_count"] = fmt::to_string(contraction.products.size());
-  bindings["result_scale"] = result_scale_text(kernel.plan.weights);
+  bindings["result_scales"] = result_scales_text(kernel);
 }
 
 void bind_tap_bands(const plan::KernelPlan& plan, render::Bindings& bindings) {

@@ -61,8 +61,8 @@ struct Kernel {
 [[nodiscard]] std::string lane_words_text(const std::array<std::uint32_t, pack::warp_lanes>& words,
                                           std::string_view indent = "");
 
-/// The f32 number that undoes the shares' scaling; a normal one.
-[[nodiscard]] std::string result_scale_text(const plan::RoundedWeights& weights);
+/// The f32 number that undoes the scaling of a sum's shares; a normal one.
+[[nodiscard]] std::string result_scale_text(const plan::RoundedWeights& weights, int sum);
 
 /// From products of scaled inputs to sums.
 [[nodiscard]] std::string product_unit_text(const plan::RoundedWeights& weights);

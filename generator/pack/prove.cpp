@@ -19,8 +19,8 @@
 namespace spidergen::pack {
 namespace {
 
-/// Scaled weight by offset and term of the input: what one output sums up.
-using TapSums = std::map<std::pair<spec::Offset, int>, double>;
+/// Scaled weight by sum, offset and term of the input: what one output sums up.
+using TapSums = std::map<std::tuple<int, spec::Offset, int>, double>;
 
 void prove_packing(const plan::Contraction& contraction, const PackedKernel& packed) {
   for (std::size_t i = 0; i < contraction.operands.size(); ++i) {
@@ -73,7 +73,7 @@ TapSums expand_output(const plan::KernelPlan& plan, const std::vector<plan::Matr
       const spec::Offset at{contraction.plane_low + product.plane + input.z - output.z,
                             contraction.row_low + product.row + input.y - output.y,
                             source.shift + input.x - output.x};
-      sums[{at, product.input_term}] += std::ldexp(matrix.at(*row, k), exponent);
+      sums[{product.sum, at, product.input_term}] += std::ldexp(matrix.at(*row, k), exponent);
     }
   }
   return sums;
@@ -83,8 +83,8 @@ TapSums expand_output(const plan::KernelPlan& plan, const std::vector<plan::Matr
 TapSums expected_sums(const plan::RoundedWeights& weights, const plan::InputTerms& inputs) {
   TapSums sums;
   for (const plan::RoundedTap& tap : weights.taps) {
-    sums[{tap.at, 0}] = weights.total(tap.terms);
-    if (inputs.count == 2 && tap.terms.front() != 0) sums[{tap.at, 1}] = tap.terms.front();
+    sums[{tap.sum, tap.at, 0}] = weights.total(tap.terms);
+    if (inputs.count == 2 && tap.terms.front() != 0) sums[{tap.sum, tap.at, 1}] = tap.terms.front();
   }
   return sums;
 }
@@ -101,12 +101,12 @@ void prove_products(const plan::KernelPlan& plan, const PackedKernel& packed) {
     for (const auto& [at, weight] : expected) {
       const auto tap = found.find(at);
       if (tap == found.end() || tap->second != weight) {
-        const auto& [offset, input_term] = at;
+        const auto& [sum, offset, input_term] = at;
         throw diag::InternalError(
-            fmt::format("output {} of a tile: tap (dz = {}, dy = {}, dx = {}) is {} instead of {} in term {} "
-                        "of the input",
+            fmt::format("output {} of a tile: tap (dz = {}, dy = {}, dx = {}) of sum {} is {} instead of {} "
+                        "in term {} of the input",
                         output_name(contraction, m), offset[spec::axis_z], offset[spec::axis_y],
-                        offset[spec::axis_x], tap == found.end() ? 0.0 : tap->second, weight, input_term));
+                        offset[spec::axis_x], sum, tap == found.end() ? 0.0 : tap->second, weight, input_term));
       }
     }
     throw diag::InternalError(
@@ -115,12 +115,12 @@ void prove_products(const plan::KernelPlan& plan, const PackedKernel& packed) {
 }
 
 /// How far a packed weight may be from the spec's. One term keeps the digits of its type; more keep 21 of the
-/// largest weight for 16-bit fields, and 22 of each for f32 ones, whose remainders end at 2^-36; f32 numbers,
+/// largest weight of a sum for 16-bit fields, and 22 of each for f32 ones, whose remainders end at 2^-36; f32 numbers,
 /// and exact shares of a factor, which is one, 23 of each.
 double rounding_bound(const spec::StencilSpec& spec, const plan::RoundedWeights& weights, double weight,
-                      double largest) {
-  const double smallest =
-      weights.factor * std::ldexp(plan::smallest_value(weights.type), -weights.exponent) / 2;
+                      int sum, double largest) {
+  const double smallest = weights.factor * std::ldexp(plan::smallest_value(weights.type),
+                                                      -weights.exponent - weights.shift_of(sum)) / 2;
   if (weights.in_f64) return 0;
   if (weights.in_f32) return std::max(std::ldexp(std::fabs(weight), -23), 0x1p-150);
   if (weights.exact && weights.factor != 1) return std::ldexp(std::fabs(weight), -23);
@@ -135,15 +135,16 @@ double rounding_bound(const spec::StencilSpec& spec, const plan::RoundedWeights&
 void prove_rounding(const spec::StencilSpec& spec, const plan::RoundedWeights& weights) {
   const std::vector<spec::Tap> taps = plan::operator_of(spec).composed;
   if (taps.size() != weights.taps.size()) throw diag::InternalError("the plan's taps are not the spec's");
-  double largest = 0;
-  for (const spec::Tap& tap : taps) largest = std::max(largest, std::fabs(tap.weight));
+  std::map<int, double> largest;  // by sum
+  for (const spec::Tap& tap : taps) largest[tap.sum] = std::max(largest[tap.sum], std::fabs(tap.weight));
   for (std::size_t i = 0; i < taps.size(); ++i) {
     const spec::Tap& tap = taps[i];
     const plan::RoundedTap& rounded = weights.taps[i];
     const double identity = weights.adds_identity && tap.at == spec::Offset{} ? 1 : 0;
-    const double bound = rounding_bound(spec, weights, tap.weight - identity, largest);
+    const double bound = rounding_bound(spec, weights, tap.weight - identity, tap.sum, largest[tap.sum]);
     const double packed =
-        identity + weights.factor * std::ldexp(weights.total(rounded.terms), -weights.exponent);
+        identity + weights.factor * std::ldexp(weights.total(rounded.terms),
+                                               -weights.exponent - weights.shift_of(tap.sum));
     if (tap.at != rounded.at || tap.sum != rounded.sum || packed != rounded.packed ||
         !(std::fabs(tap.weight - packed) <= bound)) {
       throw diag::InternalError(fmt::format("tap (dz = {}, dy = {}, dx = {}): weight {} became {}", tap.at[0],

@@ -48,6 +48,21 @@ int Contraction::chained_products() const {
   return is_bands() ? count - (band_combs - 1) * band_chunks : count;
 }
 
+int Contraction::longest_chain() const {
+  if (sums() == 1) return chained_products();
+  std::map<int, int> counts;
+  for (const Product& product : products) ++counts[product.sum];
+  return std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
+           return a.second < b.second;
+         })->second;
+}
+
+int Contraction::sums() const {
+  int last = 0;
+  for (const Product& product : products) last = std::max(last, product.sum);
+  return last + 1;
+}
+
 int Contraction::weight_terms() const {
   int terms = 0;
   for (const Product& product : products) terms = std::max(terms, product.term + 1);

@@ -23,8 +23,8 @@ struct RoundedTap {
   bool operator==(const RoundedTap&) const = default;
 };
 
-/// How the weights became operands. A weight less its identity is its share times the factor; a share is the
-/// sum of terms[i] 2^(-i remainder_exponent), times 2^-exponent.
+/// How the weights became operands. A weight less its identity is its share times the factor, times 2^-shift
+/// of its sum; a share is the sum of terms[i] 2^(-i remainder_exponent), times 2^-exponent.
 struct RoundedWeights {
   OperandType type = OperandType::f16;
   bool in_f32 = false;  ///< no operands: each weight is one f32 number
@@ -33,6 +33,7 @@ struct RoundedWeights {
   int exponent = 0;
   int remainder_exponent = 0;
   int sum_exponent = 0;        ///< sums hold share * 2^sum_exponent; results are scaled back in f32
+  std::vector<int> shifts;     ///< of several sums, so that the largest weights of each are alike; else empty
   double factor = 1;           ///< an f32 number from 1 to below 2 (plan/common_factor.h)
   bool exact = false;          ///< terms hold the shares
   bool adds_identity = false;  ///< results are the old value plus the sum (generator/accuracy.md)
@@ -43,6 +44,11 @@ struct RoundedWeights {
 
   /// What terms add up to, still times 2^exponent.
   [[nodiscard]] double total(const std::vector<double>& parts) const;
+  [[nodiscard]] int shift_of(int sum) const { return shifts.empty() ? 0 : shifts[sum]; }
+  /// What a tap's terms stand for, identity included.
+  [[nodiscard]] double packed_of(const RoundedTap& tap) const;
+  /// What the results of a sum are multiplied by.
+  [[nodiscard]] double result_scale(int sum) const;
   bool operator==(const RoundedWeights&) const = default;
 };
 
@@ -118,6 +124,7 @@ struct Product {
   int term = 0;
   int plane = 0;       ///< dz - Contraction::plane_low of the window's own tap row
   int input_term = 0;  ///< 0: the inputs' leading term; 1: their remainder
+  int sum = 0;         ///< that it adds to
 
   bool operator==(const Product&) const = default;
 };
@@ -233,6 +240,10 @@ struct Contraction {
   /// MMAs that are chained into one output, which is as many as 128 outputs take. Of bands, one for each
   /// operand along y, and of those along x those of the output's comb.
   [[nodiscard]] int chained_products() const;
+  /// Those of the sum that has most.
+  [[nodiscard]] int longest_chain() const;
+  /// How many sums an output has.
+  [[nodiscard]] int sums() const;
   /// Terms of the weights that products take.
   [[nodiscard]] int weight_terms() const;
   bool operator==(const Contraction&) const = default;

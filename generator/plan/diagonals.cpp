@@ -34,16 +34,17 @@ std::vector<DiagonalPair> pair_halves(const std::vector<Window>& diagonals) {
 
 void remove(const Window& taken, std::vector<Window>& windows) {
   windows.erase(std::find_if(windows.begin(), windows.end(), [&](const Window& window) {
-    return window.dz == taken.dz && window.dy == taken.dy && window.shift == taken.shift;
+    return window.dz == taken.dz && window.dy == taken.dy && window.shift == taken.shift &&
+           window.sum() == taken.sum();
   }));
 }
 
-/// Pairs the diagonals that agree in `key`.
+/// Pairs the diagonals of a sum that agree in `key`.
 template <class Key>
 void take_pairs(std::vector<Window>& windows, Key key, std::vector<DiagonalPair>& pairs) {
-  std::map<int, std::vector<Window>> groups;
+  std::map<std::pair<int, int>, std::vector<Window>> groups;
   for (const Window& window : windows) {
-    if (is_diagonal(window)) groups[key(window)].push_back(window);
+    if (is_diagonal(window)) groups[{key(window), window.sum()}].push_back(window);
   }
   for (const auto& [value, diagonals] : groups) {
     for (const DiagonalPair& pair : pair_halves(diagonals)) {

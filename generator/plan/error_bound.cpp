@@ -54,6 +54,14 @@ double growth_by_identity(const RoundedWeights& weights) {
   return growth;
 }
 
+/// What the results of several sums are multiplied by at most, of a single one the factor.
+double largest_scale(const RoundedWeights& weights) {
+  double largest = weights.factor;
+  for (int sum = 0; sum < std::ssize(weights.shifts); ++sum)
+    largest = std::max(largest, weights.result_scale(sum));
+  return largest;
+}
+
 ErrorBound bound_half(const spec::StencilSpec& spec, const KernelPlan& plan) {
   const bool f16 = plan.weights.type == OperandType::f16;
   ErrorBound bound;
@@ -61,8 +69,8 @@ ErrorBound bound_half(const spec::StencilSpec& spec, const KernelPlan& plan) {
   bound.result = spec.update ? 0 : rounding_error(plan.weights.type);
   // A power of two changes no digit of a sum; any other factor rounds it to f32 before it is stored.
   if (plan.weights.factor != 1) bound.result += higher_orders * f32_rounding;
-  bound.sum = higher_orders * error_of_mma * plan.contraction.chained_products();
-  bound.absolute = f16 && !spec.update ? smallest_f16 / 2 : plan.weights.factor * least_normal_f32;
+  bound.sum = higher_orders * error_of_mma * plan.contraction.longest_chain();
+  bound.absolute = f16 && !spec.update ? smallest_f16 / 2 : largest_scale(plan.weights) * least_normal_f32;
   return bound;
 }
 
@@ -74,7 +82,7 @@ ErrorBound bound_f32(const KernelPlan& plan) {
   bound.result = f32_rounding;  // of the old value's sum, or of the factor's product
   if (!inputs.scaled) {
     bound.sum =
-        higher_orders * (rounding_error(weights.type) + error_of_mma * plan.contraction.chained_products());
+        higher_orders * (rounding_error(weights.type) + error_of_mma * plan.contraction.longest_chain());
     bound.absolute = smallest_f16 / 2 * sum_of_magnitudes(weights) + least_normal_f32;
     return bound;
   }
@@ -82,7 +90,9 @@ ErrorBound bound_f32(const KernelPlan& plan) {
   const double split = inputs.count == 2 ? 0x1p-23 + 0x1p-22 : rounding_error(weights.type);
   const double adds = chained_windows(plan) * error_of_mma + (windows + 1) * f32_rounding;
   bound.sum = higher_orders * growth_by_identity(weights) * (split + adds);
-  const double scale = weights.factor * std::ldexp(1.0, -weights.sum_exponent);
+  double scale = weights.result_scale(0);
+  for (int sum = 1; sum < std::ssize(weights.shifts); ++sum)
+    scale = std::max(scale, weights.result_scale(sum));
   bound.absolute = (windows + 3) * least_f32 * std::max(1.0, scale) + least_f32;
   return bound;
 }

@@ -128,7 +128,7 @@ void add_products(const Group& group, const TermPairs& terms, Contraction& contr
     const int operand = find_or_add_operand(
         {window.dy, window.shift, term, std::move(matrix), window.dz, group.source}, contraction);
     contraction.products.push_back({window.dy - contraction.row_low, group.source, operand, term,
-                                    window.dz - contraction.plane_low, input_term});
+                                    window.dz - contraction.plane_low, input_term, window.sum()});
   }
 }
 

@@ -104,9 +104,8 @@ void check_accumulate(const spec::StencilSpec& spec, int steps, diag::Diagnostic
                     "only 'accumulate: f32' is generated; f16 sums lose accuracy and are no faster");
 }
 
-/// Is there a plan for sparse tensor cores for these dimensions, this storage and so many sums?
+/// Is there a plan for sparse tensor cores for these dimensions and this storage?
 bool has_sparse_plan(const spec::StencilSpec& spec) {
-  if (spec.sums.size() > 1) return false;
   if (spec.dimensions == 1) return spec::is_half(spec.storage);
   return spec.storage == spec::Storage::f16 || (spec.dimensions == 2 && spec.storage != spec::Storage::f64);
 }
@@ -175,14 +174,6 @@ diag::Diagnostics find_objections(const Problem& problem) {
     check_cores(problem, diagnostics);
     return diagnostics;
   }
-  if (spec.sums.size() > 1) {
-    diagnostics.error(
-        spec.where.update,
-        fmt::format("'--engine {}' takes one sum, not several 'sums'; '--engine cuda' does, and "
-                    "is the default for them",
-                    engine_name(engine)));
-    return diagnostics;
-  }
   if (engine == Engine::dense && spec.dimensions != 2) {
     diagnostics.error(spec.where.dimensions, "'--engine dense' is generated in 2D only; leave it out");
     return diagnostics;
@@ -249,13 +240,23 @@ constexpr bool advances_steps() {
   };
 }
 
+/// On tensor cores not every scheme takes several sums.
+template <class Taken>
+bool holds_sums(const Problem& problem) {
+  return problem.engine == Engine::cuda || problem.spec.sums.size() == 1 || requires {
+    Taken::takes_sums;
+  };
+}
+
 template <class Taken>
 void consider(const Problem& problem, const ContractionOffer& offer, std::vector<Draft>& drafts) {
   const Contraction& contraction = offer.contraction;
   if (!contraction.is_low_rank() && advances_steps<Taken>() != (problem.op.steps > 1)) return;
   if (!Taken::takes(problem, contraction)) return;
-  const Offer<Taken> taken =
-      offer.objection.empty() ? Taken::plan(problem, contraction) : Offer<Taken>::none(offer.objection);
+  const Offer<Taken> taken = !offer.objection.empty() ? Offer<Taken>::none(offer.objection)
+                             : holds_sums<Taken>(problem)
+                                 ? Taken::plan(problem, contraction)
+                                 : Offer<Taken>::none("for one sum");
   // What an update reads beside the input takes as long as memory does; schemes of steps count it themselves.
   const double further_us =
       advances_steps<Taken>()

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -57,16 +58,26 @@ double largest_magnitude(const std::vector<RoundedTap>& taps) {
   return largest;
 }
 
+/// The same by sum.
+std::map<int, double> largest_of_sums(const std::vector<RoundedTap>& taps) {
+  std::map<int, double> largest;
+  for (const RoundedTap& tap : taps)
+    largest[tap.sum] = std::max(largest[tap.sum], std::fabs(tap.weight - tap.identity));
+  return largest;
+}
+
 double largest_share(const std::vector<RoundedTap>& taps) {
   double largest = 0;
   for (const RoundedTap& tap : taps) largest = std::max(largest, std::fabs(tap.share));
   return largest;
 }
 
+/// Of the sum where it is largest.
 double sum_of_shares(const std::vector<RoundedTap>& taps) {
-  double sum = 0;
-  for (const RoundedTap& tap : taps) sum += std::fabs(tap.share);
-  return sum;
+  std::map<int, double> sums;
+  double largest = 0;
+  for (const RoundedTap& tap : taps) largest = std::max(largest, sums[tap.sum] += std::fabs(tap.share));
+  return largest;
 }
 
 /// 0 where the type does well without; otherwise the power of two that brings the largest share into [1, 2),
@@ -101,22 +112,18 @@ bool all_exact(const RoundedWeights& weights, int exponent) {
                      [&](const RoundedTap& tap) { return is_exact(tap, weights.type, exponent); });
 }
 
-double packed_of(const RoundedTap& tap, const RoundedWeights& weights) {
-  return tap.identity + weights.factor * std::ldexp(weights.total(tap.terms), -weights.exponent);
-}
-
 void split_all(RoundedWeights& weights) {
   for (RoundedTap& tap : weights.taps) {
     tap.terms = split(std::ldexp(tap.share, weights.exponent), weights);
-    tap.packed = packed_of(tap, weights);
+    tap.packed = weights.packed_of(tap);
   }
 }
 
-/// Taps by (dz, dy): a product of remainders is left out where a tap row has none.
-std::map<std::pair<int, int>, std::vector<const RoundedTap*>> rows_of(const RoundedWeights& weights) {
-  std::map<std::pair<int, int>, std::vector<const RoundedTap*>> rows;
+/// Taps by (dz, dy, sum): a product of remainders is left out where a tap row has none.
+std::map<std::tuple<int, int, int>, std::vector<const RoundedTap*>> rows_of(const RoundedWeights& weights) {
+  std::map<std::tuple<int, int, int>, std::vector<const RoundedTap*>> rows;
   for (const RoundedTap& tap : weights.taps)
-    rows[{tap.at[spec::axis_z], tap.at[spec::axis_y]}].push_back(&tap);
+    rows[{tap.at[spec::axis_z], tap.at[spec::axis_y], tap.sum}].push_back(&tap);
   return rows;
 }
 
@@ -137,7 +144,7 @@ std::optional<RoundedWeights> over_common_factor(const RoundedWeights& weights) 
   std::vector<std::vector<double>> groups;
   for (const auto& [at, row] : rows_of(weights)) {
     groups.emplace_back();
-    for (const RoundedTap* tap : row) groups.back().push_back(tap->weight - tap->identity);
+    for (const RoundedTap* tap : row) groups.back().push_back(tap->share);
   }
   const int digits = digits_of(weights.type);
   const auto factor = find_common_factor(groups, digits);
@@ -145,17 +152,17 @@ std::optional<RoundedWeights> over_common_factor(const RoundedWeights& weights) 
   RoundedWeights shares = weights;
   shares.factor = factor->multiplier;
   for (RoundedTap& tap : shares.taps)
-    tap.share = snap_to_digits((tap.weight - tap.identity) / factor->divisor, digits);
+    tap.share = snap_to_digits(tap.share / factor->divisor, digits);
   return shares;
 }
 
-/// As many terms as keep every weight within 2^-21 of the largest.
+/// As many terms as keep every weight within 2^-21 of the largest of its sum.
 void split_as_needed(RoundedWeights& weights) {
-  const double allowed = largest_magnitude(weights.taps) * largest_remainder;
+  std::map<int, double> largest = largest_of_sums(weights.taps);
   for (weights.terms = 2; weights.terms <= most_terms; ++weights.terms) {
     split_all(weights);
     const bool kept = std::all_of(weights.taps.begin(), weights.taps.end(), [&](const RoundedTap& tap) {
-      return std::fabs(tap.packed - tap.weight) <= allowed;
+      return std::fabs(tap.packed - tap.weight) <= largest[tap.sum] * largest_remainder;
     });
     if (kept) return;
   }
@@ -173,11 +180,12 @@ double neighbour(double value, bool upwards) {
 /// Two-term weights are off by up to 2^-23 each, and a time step would add their sum to every value again and
 /// again: where rounding a remainder to its other neighbour brings the sum closer to the spec's, it is
 /// rounded so.
-void balance_sum(RoundedWeights& weights) {
+void balance_sum(RoundedWeights& weights, int sum) {
   double missing = 0;
-  for (const RoundedTap& tap : weights.taps) missing += tap.weight - tap.packed;
   std::vector<RoundedTap*> by_magnitude;
   for (RoundedTap& tap : weights.taps) {
+    if (tap.sum != sum) continue;
+    missing += tap.weight - tap.packed;
     // Rows that a common factor made exact stay so.
     if (weights.factor == 1 || !is_exact(tap, weights.type, weights.exponent)) by_magnitude.push_back(&tap);
   }
@@ -187,7 +195,7 @@ void balance_sum(RoundedWeights& weights) {
   for (RoundedTap* tap : by_magnitude) {
     RoundedTap other = *tap;
     other.terms.back() = neighbour(other.terms.back(), missing > 0);
-    other.packed = packed_of(other, weights);
+    other.packed = weights.packed_of(other);
     const double change = other.packed - tap->packed;
     const double error = std::fabs(other.packed - other.weight);
     const bool allowed = error <= f32_weight_error * std::fabs(tap->weight - tap->identity);
@@ -231,7 +239,7 @@ bool sums_to_one(const RoundedWeights& weights) {
 /// Does the kernel add the old value itself? Tensor cores cut sums towards zero, and weights that sum to 1
 /// would carry that through all time steps; the rest sums to 0.
 bool wants_identity(const StencilSpec& spec, const RoundedWeights& weights) {
-  if (spec.storage != spec::Storage::f32 || spec.accuracy != spec::Accuracy::full) return false;
+  if (spec.sums.size() > 1 || spec.storage != spec::Storage::f32 || spec.accuracy != spec::Accuracy::full) return false;
   double centre = 0;
   for (const Tap& tap : operator_of(spec).composed) {
     if (tap.at == spec::Offset{}) centre = tap.weight;
@@ -257,7 +265,7 @@ void round_scaled(const StencilSpec& spec, RoundedWeights& weights) {
   weights.terms = remainders ? 2 : 1;
   weights.remainder_exponent = remainders ? f32_remainder_exponent : 0;
   split_all(weights);
-  if (remainders) balance_sum(weights);
+  for (int sum = 0; remainders && sum < std::ssize(spec.sums); ++sum) balance_sum(weights, sum);
 }
 
 /// A power of two at which all shares are exact, if there is one; otherwise the one that suits remainders.
@@ -324,6 +332,19 @@ bool is_better(const StencilSpec& spec, const RoundedWeights& shares, const Roun
   if (spec.storage != spec::Storage::f32 || !sums_to_one(shares)) return true;
   const double allowed = std::max(largest_sum_error, std::fabs(weights.packed_sum - weights.sum));
   return std::fabs(shares.packed_sum - shares.sum) <= allowed;
+}
+
+/// Brings the largest weights of several sums into one power of two, so that operands hold all of them alike:
+/// that of the smallest, so that no sum overflows where its result does not.
+void shift_sums(const StencilSpec& spec, RoundedWeights& weights) {
+  if (spec.sums.size() == 1) return;
+  const std::map<int, double> largest = largest_of_sums(weights.taps);
+  const auto smallest = std::min_element(largest.begin(), largest.end(),
+                                         [](const auto& a, const auto& b) { return a.second < b.second; });
+  weights.shifts.resize(spec.sums.size());
+  for (const auto& [sum, own] : largest)
+    weights.shifts[sum] = std::ilogb(smallest->second) - std::ilogb(own);
+  for (RoundedTap& tap : weights.taps) tap.share = std::ldexp(tap.share, weights.shift_of(tap.sum));
 }
 
 /// What leaves taps out of a spec of this shape.
@@ -402,6 +423,18 @@ bool all_results_vanish(const StencilSpec& spec, double largest) {
   return largest * largest_cell * static_cast<double>(operator_of(spec).composed.size()) < smallest_cell / 2;
 }
 
+/// Says so where sums are scaled back by what is no normal f32 number.
+void check_scales(const StencilSpec& spec, const RoundedWeights& weights, diag::Diagnostics& diagnostics) {
+  const auto is_far = [&](const RoundedTap& tap) {
+    return !std::isnormal(static_cast<float>(weights.result_scale(tap.sum)));
+  };
+  if (std::any_of(weights.taps.begin(), weights.taps.end(), is_far)) {
+    diagnostics.error(spec.where.coefficients,
+                      fmt::format("the weights of these sums lie too far apart for one operand's scale{}",
+                                  cuda_cores_take_it));
+  }
+}
+
 /// Says so, and is false, where no result would be above 0.
 bool check_largest(const StencilSpec& spec, const RoundedWeights& weights, diag::Diagnostics& diagnostics) {
   const double largest = largest_magnitude(weights.taps);
@@ -427,14 +460,23 @@ InputTerms input_terms(const StencilSpec& spec) {
   return {spec.accuracy == spec::Accuracy::full ? 2 : 1, true};
 }
 
+double RoundedWeights::packed_of(const RoundedTap& tap) const {
+  return tap.identity + factor * std::ldexp(total(tap.terms), -exponent - shift_of(tap.sum));
+}
+
+double RoundedWeights::result_scale(int sum) const {
+  return std::ldexp(factor, -sum_exponent - shift_of(sum));
+}
+
 WeightsResult round_weights(const StencilSpec& spec, CommonFactors factors) {
   WeightsResult result;
   RoundedWeights& weights = result.weights;
   weights.type = spec.storage == spec::Storage::bf16 ? OperandType::bf16 : OperandType::f16;
   for (const Tap& tap : operator_of(spec).composed) {
-    weights.taps.push_back({tap.at, tap.weight, {}, 0, 0, tap.weight});
+    weights.taps.push_back({tap.at, tap.weight, {}, 0, 0, tap.weight, tap.sum});
     weights.sum += tap.weight;
   }
+  shift_sums(spec, weights);
   weights.adds_identity = wants_identity(spec, weights);
   for (RoundedTap& tap : weights.taps) {
     if (!weights.adds_identity || tap.at != spec::Offset{}) continue;
@@ -444,13 +486,16 @@ WeightsResult round_weights(const StencilSpec& spec, CommonFactors factors) {
   if (!check_largest(spec, weights, result.diagnostics)) return result;
   const RoundedWeights unrounded = weights;
   round_as_needed(spec, weights);
-  const bool may_share = factors == CommonFactors::allowed && spec.weights == spec::WeightMode::automatic;
+  // Whether a sum may drift over time steps is not asked of several.
+  const bool may_share = factors == CommonFactors::allowed && spec.weights == spec::WeightMode::automatic &&
+                         (spec.sums.size() == 1 || spec::is_half(spec.storage));
   if (may_share && !weights.exact) {
     std::optional<RoundedWeights> shares = over_common_factor(unrounded);
     if (shares) round_as_needed(spec, *shares);
     if (shares && is_better(spec, *shares, weights)) weights = *shares;
   }
   check_vanished(spec, weights, result.diagnostics);
+  check_scales(spec, weights, result.diagnostics);
   if (spec.storage != spec::Storage::f32 && weights.terms == 1 && !weights.exact) {
     StencilSpec automatic = spec;
     automatic.weights = spec::WeightMode::automatic;

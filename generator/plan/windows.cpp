@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -46,8 +47,8 @@ struct Cut {
   int distance = 0;  // of the shifts from 0, to break ties
 };
 
-/// Tap rows by (dz, dy).
-using Rows = std::map<std::pair<int, int>, Row>;
+/// Tap rows by (dz, dy, sum).
+using Rows = std::map<std::tuple<int, int, int>, Row>;
 
 std::optional<Cut> cut_with(const Rows& rows, const std::vector<int>& shifts, const TileMapping& mapping) {
   Cut cut;
@@ -109,7 +110,7 @@ std::vector<Window> cut_windows(const std::vector<RoundedTap>& taps, const TileM
   Rows rows;
   int reach = 0;
   for (const RoundedTap& tap : taps) {
-    rows[{tap.at[spec::axis_z], tap.at[spec::axis_y]}].push_back(tap);
+    rows[{tap.at[spec::axis_z], tap.at[spec::axis_y], tap.sum}].push_back(tap);
     reach = std::max(reach, std::abs(tap.at[spec::axis_x]));
   }
   const auto best = reach <= largest_searched_reach ? cheapest_cut(rows, mapping)

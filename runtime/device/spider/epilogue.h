@@ -14,10 +14,20 @@
 namespace spider {
 inline namespace device_1 {
 
-/// A sum as a result.
+/// A lane's sums of a tile: four of each that the stencil has.
 template <class Stencil>
-SPIDER_DEVICE float scale_sum(float sum) {
-  return sum * Stencil::result_scale;
+struct TileSums {
+  device::Accumulator of[SumsOf<Stencil>::count];
+};
+
+/// A sum as a result; of several sums `which` says whose it is.
+template <class Stencil>
+SPIDER_DEVICE float scale_sum(float sum, [[maybe_unused]] int which = 0) {
+  if constexpr (SumsOf<Stencil>::count == 1) {
+    return sum * Stencil::result_scale;
+  } else {
+    return sum * Stencil::result_scale_of(which);
+  }
 }
 
 /// A lane's sums of a tile as results.
@@ -26,6 +36,16 @@ SPIDER_DEVICE device::Accumulator scale_sums(const device::Accumulator& sum) {
   device::Accumulator results;
   SPIDER_UNROLL
   for (int i = 0; i < 4; ++i) results.value[i] = scale_sum<Stencil>(sum.value[i]);
+  return results;
+}
+template <class Stencil>
+SPIDER_DEVICE TileSums<Stencil> scale_sums(const TileSums<Stencil>& sums) {
+  TileSums<Stencil> results;
+  SPIDER_UNROLL
+  for (int sum = 0; sum < SumsOf<Stencil>::count; ++sum) {
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) results.of[sum].value[i] = scale_sum<Stencil>(sums.of[sum].value[i], sum);
+  }
   return results;
 }
 
@@ -131,20 +151,46 @@ struct OutputUpdate<Stencil, Storage, pairs_rows, true> {
 
   /// The outputs of a lane's results, those that are scaled and have their old values.
   SPIDER_DEVICE typename Storage::Outputs apply(const UpdateArguments& sweep, const OutputPlace& place,
-                                                const device::Accumulator& results) const {
-    float numbers[4];
-    Storage::order(results, numbers);
-    SPIDER_UNROLL
-    for (int i = 0; i < 4; i += together) {
-      OutputSums<Points, together> sums;
+                                                const TileSums<Stencil>& results) const {
+    if constexpr (Stencil::of_sums_alone) {
+      return Storage::pack(update_sums(sweep, results));
+    } else {
+      float numbers[sum_count][4];
       SPIDER_UNROLL
-      for (int k = 0; k < together; ++k) sums[0][k] = numbers[i + k];
-      inputs[i / together].update(sweep, place_of(place.first, i), sums);
+      for (int sum = 0; sum < sum_count; ++sum) Storage::order(results.of[sum], numbers[sum]);
       SPIDER_UNROLL
-      for (int k = 0; k < together; ++k) numbers[i + k] = sums[0][k];
+      for (int i = 0; i < 4; i += together) {
+        OutputSums<Points, together> sums;
+        SPIDER_UNROLL
+        for (int sum = 0; sum < sum_count; ++sum) {
+          SPIDER_UNROLL
+          for (int k = 0; k < together; ++k) sums[sum][k] = numbers[sum][i + k];
+        }
+        inputs[i / together].update(sweep, place_of(place.first, i), sums);
+        SPIDER_UNROLL
+        for (int k = 0; k < together; ++k) numbers[0][i + k] = sums[0][k];
+      }
+      device::sync_warp();  // loads of single cells, and functions, may part the lanes
+      return Storage::pack_ordered(numbers[0]);
     }
-    device::sync_warp();  // loads of single cells, and functions, may part the lanes
-    return Storage::pack_ordered(numbers);
+  }
+
+ private:
+  static constexpr int sum_count = SumsOf<Stencil>::count;
+
+  /// Where all points have the same function, the sums stay in the order in which products leave them.
+  SPIDER_DEVICE static device::Accumulator update_sums(const UpdateArguments& sweep,
+                                                       const TileSums<Stencil>& sums) {
+    device::Accumulator results;
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      UpdatePoint point{sweep, {}, 0, {}, {}};
+      SPIDER_UNROLL
+      for (int sum = 0; sum < sum_count; ++sum) point.sums[sum] = sums.of[sum].value[i];
+      results.value[i] = Stencil::update(point);
+    }
+    device::sync_warp();  // functions may part the lanes
+    return results;
   }
 };
 

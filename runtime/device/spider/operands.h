@@ -24,14 +24,15 @@ struct TableOf {
 /// Inputs of a row times an operand, for one of the output rows whose sums are in flight: that of which the
 /// input row is number `row`. `fragment` says which of the row's inputs; `selector` what of the metadata is
 /// meant, or which half of the fragment, where operands are whole. Where inputs and weights have several
-/// terms, `part` says which are multiplied.
+/// terms, `part` says which are multiplied. `sum` is whose product it is, of several sums.
 struct RowProduct {
   int row, fragment, operand, metadata, selector, part;
+  int sum = 0;
 };
 
 /// Do two products that follow each other multiply the same inputs, for the same output row?
 SPIDER_DEVICE constexpr bool have_one_window(const RowProduct& a, const RowProduct& b) {
-  return a.row == b.row && a.fragment == b.fragment;
+  return a.row == b.row && a.fragment == b.fragment && a.sum == b.sum;
 }
 
 /// Of the four groups of eight inputs that each column of a product has, those of column c from group 2 c on,

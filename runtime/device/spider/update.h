@@ -4,6 +4,7 @@
 /// - FurtherFields: FurtherFields of the cells of what it reads at the point, `previous` first, but where
 ///   the kernel has several steps: then it has reads_before, and finds `previous` in the point's `before`;
 /// - reads_input: it uses the input there;
+/// - of_sums_alone: it is the same function of all points' sums;
 /// - update(const UpdatePoint&): the result, in f32; of f64 fields update(const WideUpdatePoint&), in f64.
 /// A stencil has an update where it is Updated by one.
 #pragma once

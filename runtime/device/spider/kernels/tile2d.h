@@ -320,23 +320,24 @@ struct Tile2d {
     }
   }
 
+  using Sums = TileSums<Stencil>;
+
   /// The sums of an output row, in ascending order of its input rows, which begin with `inputs`.
-  SPIDER_DEVICE static device::Accumulator multiply_row(const Tables& tables,
-                                                        const Fragment (*inputs)[shift_count]) {
+  SPIDER_DEVICE static Sums multiply_row(const Tables& tables, const Fragment (*inputs)[shift_count]) {
     typename Storage::Partial nothing_apart;
-    device::Accumulator sum{};
+    Sums sums{};
     SPIDER_UNROLL
     for (int row = 0; row < tap_rows; ++row) {
       SPIDER_UNROLL
       for (int i = 0; i < Stencil::product_count; ++i) {
         const RowProduct product = Stencil::product(i);
         if (product.row != row) continue;
-        multiply_selected<Storage>(product.selector, nothing_apart, sum, tables.matrices[product.operand],
-                                   inputs[row][product.fragment], tables.metadata[product.metadata],
-                                   product.part);
+        multiply_selected<Storage>(product.selector, nothing_apart, sums.of[product.sum],
+                                   tables.matrices[product.operand], inputs[row][product.fragment],
+                                   tables.metadata[product.metadata], product.part);
       }
     }
-    return sum;
+    return sums;
   }
 
   /// How outputs are stored: aligned and all the sweep's; from any element on; or those that are the sweep's
@@ -373,7 +374,7 @@ struct Tile2d {
         outputs = updates[row % (rows_ahead + 1)].apply(
             *tile.sweep, place_of(row), scale_sums<Stencil>(multiply_row(tables, fragments + row)));
       } else {
-        outputs = finish_outputs<Stencil>(multiply_row(tables, fragments + row));
+        outputs = finish_outputs<Stencil>(multiply_row(tables, fragments + row).of[0]);
       }
       if constexpr (stores == Stores::clipped) {
         store_by_branches<Storage>(to, outputs, row < rows ? wanted : 0, tile.aligned_output);

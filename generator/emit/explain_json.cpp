@@ -305,7 +305,7 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
       weights.terms, weights.exponent, weights.remainder_exponent, weights.factor, weights.exact, weights.sum,
       weights.packed_sum);
   json += composition_json(plan);
-  json += fmt::format("  \"chained_mmas\": {},\n  \"operands\": {},\n", plan.contraction.chained_products(),
+  json += fmt::format("  \"chained_mmas\": {},\n  \"operands\": {},\n", plan.contraction.longest_chain(),
                       plan.contraction.operands.size());
   json += fmt::format("  \"tap_rows\": [\n{}\n  ],\n", tap_rows_json(plan));
   json += fmt::format("  \"taps\": [\n{}\n  ],\n", taps_json(spec, plan));

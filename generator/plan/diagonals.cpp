@@ -71,6 +71,9 @@ std::vector<DiagonalPair> take_diagonal_pairs_of_rows(std::vector<Window>& windo
   std::vector<Window> others = windows;
   std::vector<DiagonalPair> pairs = take_diagonal_pairs(others);
   if (pairs.empty() || pairs.front().distance().y > largest_row_distance) return {};
+  // Kernels have one distance; sums may differ in theirs.
+  const auto as_first = [&](const DiagonalPair& pair) { return pair.distance() == pairs.front().distance(); };
+  if (!std::all_of(pairs.begin(), pairs.end(), as_first)) return {};
   const auto holds_own_columns = [](int low, int high) {
     return low <= window_reach && high >= -window_reach;
   };

@@ -22,8 +22,10 @@ STEPPED = 3  # of so many specs one advances several steps in a sweep
 STEPPED_DIMENSIONS = (2, 3, 1)
 SEVERAL_SUMS = (1, 3)  # of five of them, those that have several sums
 PREVIOUS = (0, 2, 3)  # and of seven those that read the input one step back, but in 3D
-# Of one sum, for sparse tensor cores: dimensions and storage, in turn.
+# For sparse tensor cores: dimensions and storage, in turn, and of three those that have one sum.
 SPARSE_KINDS = ((2, "f16"), (2, "f32"), (3, "f16"), (2, "bf16"), (1, "f16"), (2, "f16"), (3, "f16"), (2, "f32"), (1, "bf16"))
+SPARSE_OF_ONE_SUM = (0,)
+WEIGHT_KINDS = ("exact", "inexact", "rational")  # for tensor cores, whose operands hold them in terms
 LIMITS = {1: (0, 0, 9), 2: (0, 5, 9), 3: (4, 4, 5)}
 PRECEDENCE = {"?": 0, "<": 1, "<=": 1, ">": 1, ">=": 1, "==": 1, "!=": 1, "+": 2, "-": 2, "*": 3, "/": 3, "negate": 4, "^": 5}
 FUNCTIONS = ("abs", "sqrt", "cbrt", "exp", "log", "sin", "cos", "tanh", "erf", "floor", "ceil", "round", "atan", "min", "max")
@@ -90,14 +92,15 @@ def uses(node, name):
     return node[:2] == ["name", name] or any(isinstance(one, list) and uses(one, name) for one in node[1:])
 
 
-def make_operator(rng, space, most_sums=3):
-    """(the taps of each sum by name, the keys that say them): one sum of a shape, or 1 to 3 by name."""
+def make_operator(rng, space, kinds=("exact",), several=None):
+    """(the taps of each sum by name, the keys that say them): one sum of a shape, or 1 to 3 by name; or as it is said
+    whether there are several."""
     shapes = (random_specs.star_spec, random_specs.taps_spec, random_specs.box_spec, random_specs.product_spec)
-    draw = lambda: rng.choices(shapes, (45, 25, 15, 15))[0](rng, "exact", space)  # noqa: E731
-    if rng.random() < 0.5:
+    draw = lambda: rng.choices(shapes, (45, 25, 15, 15))[0](rng, rng.choice(kinds), space)  # noqa: E731
+    if not several if several is not None else rng.random() < 0.5:
         taps, body = draw()
         return {"sum": taps}, body
-    sums = {f"g{i}": draw() for i in range(min(most_sums, rng.choice((1, 2, 2, 3))))}
+    sums = {f"g{i}": draw() for i in range(rng.choice((2, 2, 3) if several else (1, 2, 2, 3)))}
     bodies = (f"  {name}:\n" + textwrap.indent(body, "    ") for name, (_, body) in sums.items())
     return {name: taps for name, (taps, _) in sums.items()}, "sums:\n" + "".join(bodies)
 
@@ -196,23 +199,25 @@ def make_spec(index, seed, attempt=0):
 
 
 def make_sparse_spec(index, seed):
-    """The same of one step and one sum, which sparse tensor cores take."""
+    """The same of one step, which sparse tensor cores take."""
     dimensions, storage = SPARSE_KINDS[index % len(SPARSE_KINDS)]
-    return draw_spec(index, random.Random(f"{seed}/updates/sparse/{index}"), dimensions, storage, on_tensor_cores=True)
+    rng = random.Random(f"{seed}/updates/sparse/{index}")
+    return draw_spec(index, rng, dimensions, storage, on_tensor_cores=True, several=index // 2 % 3 not in SPARSE_OF_ONE_SUM)
 
 
-def draw_spec(index, rng, dimensions, storage, on_tensor_cores=False):
+def draw_spec(index, rng, dimensions, storage, on_tensor_cores=False, several=None):
     name = f"update_{index:03d}"
     space = Space(dimensions, storage, random_specs.RULES, LIMITS[dimensions])
-    sums, body = make_operator(rng, space, 1 if on_tensor_cores else 3)
+    sums, body = make_operator(rng, space, WEIGHT_KINDS if on_tensor_cores else WEIGHT_KINDS[:1], several)
+    of_sums_alone = several and rng.random() < 0.3
     faces, boundary = random_specs.make_boundary(rng, space)
     narrow = STORAGES[:3] if storage != "f64" else STORAGES  # fields of f64 go with sums of f64
-    fields = {f"c{i}": rng.choice((storage, storage, *narrow)) for i in range(rng.randint(0, 4))}
+    fields = {f"c{i}": rng.choice((storage, storage, *narrow)) for i in range(0 if of_sums_alone else rng.randint(0, 4))}
     scalars = [f"s{i}" for i in range(rng.choice((0, 0, 1, 2)))]
-    previous = "u_old" if rng.random() < 0.5 else None
-    names = [["name", one] for one in ("u", *sums, *fields, *scalars)]
+    previous = "u_old" if not of_sums_alone and rng.random() < 0.5 else None
+    names = [["name", one] for one in (*([] if of_sums_alone else ["u"]), *sums, *fields, *scalars)]
     names += [["name", previous]] if previous else []
-    if rng.random() < 0.4:
+    if not of_sums_alone and rng.random() < 0.4:
         axis = rng.choice(space.axes)
         names += [["index", "i" + AXES[axis]], ["extent", "n" + AXES[axis]]]
     meaning, update = make_update(rng, names)

@@ -24,15 +24,17 @@ std::vector<std::string> sources_of(const plan::Contraction& contraction, int fi
   return lines;
 }
 
-/// {plane, row, source, operand, metadata, selector} of each product: a spider::PlaneProduct.
+/// {plane, row, source, operand, metadata, selector} of each product, and its sum behind them where it is not
+/// the first: a spider::PlaneProduct.
 std::vector<std::string> products_of(const plan::Contraction& contraction, const pack::PackedKernel& packed) {
   std::vector<std::string> lines;
   const int first_plane = contraction.plane_high - contraction.plane_low + 1 - contraction.planes_in_flight();
   for (const plan::Product& product : contraction.products) {
     const pack::PackedOperand& operand = packed.operands[product.operand];
-    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}}},", contraction.last_plane(product) - first_plane,
+    const std::string sum = product.sum == 0 ? "" : fmt::format(", {}", product.sum);
+    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}{}}},", contraction.last_plane(product) - first_plane,
                                 product.row, product.source, product.operand, operand.metadata,
-                                operand.selector));
+                                operand.selector, sum));
   }
   return lines;
 }

@@ -20,7 +20,8 @@ constexpr int min_blocks_per_sm = 3;
 int registers_of_tile(const Contraction& contraction) {
   // Products of two rows are two abreast, of half of the columns each.
   const int abreast = contraction.rows_per_product();
-  return registers_beside_tile + registers_per_accumulator * contraction.rows_in_flight() * abreast +
+  return registers_beside_tile +
+         registers_per_accumulator * contraction.rows_in_flight() * abreast * contraction.sums() +
          registers_per_operand * static_cast<int>(contraction.operands.size()) +
          registers_per_fragment * fragments_of(contraction) * abreast;
 }

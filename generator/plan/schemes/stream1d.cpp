@@ -41,7 +41,9 @@ Offer<Stream1d> Stream1d::plan(const Problem& problem, const Contraction& contra
   lines.always_gathers = contraction.shifts.size() > most_direct_shifts;
   const int fragments =
       lines.tiles_per_warp * std::min(static_cast<int>(contraction.shifts.size()), shifts_at_once);
-  const int registers = base_registers + fragments * registers_per_fragment +
+  const int further_sums = lines.tiles_per_warp * (contraction.sums() - 1);
+  const int registers = base_registers + further_sums * registers_per_accumulator +
+                        fragments * registers_per_fragment +
                         static_cast<int>(contraction.operands.size()) * registers_per_loaded_operand;
   lines.estimated_registers = std::min(most_registers, round_up(registers, register_unit));
   lines.blocks_per_multiprocessor = std::clamp(

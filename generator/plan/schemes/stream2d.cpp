@@ -30,7 +30,8 @@ constexpr int most_scaled_registers = 200;
 constexpr int most_unrolled_products = 480;
 
 int registers_of(const Contraction& contraction, int tiles, bool operands_in_registers) {
-  const int accumulators = tiles * contraction.rows_in_flight() * registers_per_accumulator;
+  const int accumulators =
+      tiles * contraction.rows_in_flight() * contraction.sums() * registers_per_accumulator;
   const int operands =
       operands_in_registers ? static_cast<int>(contraction.operands.size()) * registers_per_operand : 0;
   const int further_fragments =

@@ -60,7 +60,8 @@ std::vector<int> rows_to_try(const Contraction& contraction) {
 
 int registers_of(const Problem& problem, const Contraction& contraction, int rows,
                  bool operands_in_registers) {
-  const int accumulators = rows * contraction.planes_in_flight() * registers_per_accumulator;
+  const int accumulators =
+      rows * contraction.planes_in_flight() * contraction.sums() * registers_per_accumulator;
   // From shared memory, operands are loaded one by one and the fragments stay.
   const int others = operands_in_registers
                          ? static_cast<int>(contraction.operands.size()) * registers_per_operand

@@ -23,7 +23,7 @@ int registers_of_tile(const Contraction& contraction, int tile_rows) {
       (tile_rows + contraction.rows_spanned() - 1) * static_cast<int>(contraction.shifts.size());
   const int beside =
       registers_beside_tile + (tile_rows <= TileForm::low_rows ? registers_beside_low_tile : 0);
-  return beside + fragments * registers_per_fragment +
+  return beside + (contraction.sums() - 1) * registers_per_accumulator + fragments * registers_per_fragment +
          static_cast<int>(contraction.operands.size()) * registers_per_operand;
 }
 

@@ -63,16 +63,24 @@ SPIDER_DEVICE device::Accumulator scale_sums(const device::Accumulator& sum, dev
     return scale_sums<Stencil>(sum);
   }
 }
-
-/// The outputs of a lane's sums of a tile, without an update.
 template <class Stencil>
-SPIDER_DEVICE typename Stencil::Storage::Outputs finish_outputs(const device::Accumulator& sum) {
-  return Stencil::Storage::pack(scale_sums<Stencil>(sum));
+SPIDER_DEVICE TileSums<Stencil> scale_sums(const TileSums<Stencil>& sums, device::Shared inputs) {
+  if constexpr (SumsOf<Stencil>::count == 1) {
+    return {{scale_sums<Stencil>(sums.of[0], inputs)}};
+  } else {
+    return scale_sums<Stencil>(sums);
+  }
+}
+
+/// The outputs of a lane's sum of a tile, without an update.
+template <class Stencil>
+SPIDER_DEVICE typename Stencil::Storage::Outputs finish_outputs(const TileSums<Stencil>& sums) {
+  return Stencil::Storage::pack(scale_sums<Stencil>(sums.of[0]));
 }
 template <class Stencil>
-SPIDER_DEVICE typename Stencil::Storage::Outputs finish_outputs(const device::Accumulator& sum,
+SPIDER_DEVICE typename Stencil::Storage::Outputs finish_outputs(const TileSums<Stencil>& sums,
                                                                 device::Shared inputs) {
-  return Stencil::Storage::pack(scale_sums<Stencil>(sum, inputs));
+  return Stencil::Storage::pack(scale_sums<Stencil>(sums.of[0], inputs));
 }
 
 /// A stencil on tensor cores with the cells of its storage, as point_inputs.h wants it.

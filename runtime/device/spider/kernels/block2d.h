@@ -306,7 +306,7 @@ struct Block2d {
 
   /// The sums of a row of outputs, or of a pair of rows.
   struct RowSums {
-    Accumulator abreast[products_abreast];
+    TileSums<Stencil> abreast[products_abreast];
   };
 
   /// Adds the inputs of a step to the sums that they belong to: those of output rows of the tile.
@@ -321,7 +321,7 @@ struct Block2d {
       const Vector& matrix = tables.matrices[product.operand];
       SPIDER_UNROLL
       for (int k = 0; k < products_abreast; ++k) {
-        Accumulator& sum = row_sums.abreast[k];
+        Accumulator& sum = row_sums.abreast[k].of[product.sum];
         const Fragment& fragment = fragments.of[product.fragment][k];
         multiply_selected<Storage>(product.selector, nothing_apart, sum, matrix, fragment,
                                    tables.metadata[product.metadata], product.part);

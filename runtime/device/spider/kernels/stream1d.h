@@ -153,7 +153,7 @@ struct Stream1d {
       if constexpr (gathered) device::sync_warp();
     }
 
-    device::Accumulator sums[tiles] = {};
+    TileSums<Stencil> sums[tiles] = {};
     SPIDER_UNROLL
     for (int shift = 0; shift < Stencil::shift_count; ++shift) {
       // Loads of all shifts together would take more registers than there are.
@@ -203,7 +203,7 @@ struct Stream1d {
 
   /// Adds the products at a shift to the sums of all tiles.
   SPIDER_DEVICE static void multiply(int shift, const std::uint32_t (&metadata)[Stencil::metadata_count],
-                                     const Fragment (&fragments)[tiles], device::Accumulator (&sums)[tiles]) {
+                                     const Fragment (&fragments)[tiles], TileSums<Stencil> (&sums)[tiles]) {
     typename Storage::Partial nothing_apart;
     SPIDER_UNROLL
     for (int i = 0; i < Stencil::product_count; ++i) {
@@ -212,8 +212,8 @@ struct Stream1d {
       const Vector matrix = device::load_table(Stencil::operand(product.operand, device::lane_index()));
       SPIDER_UNROLL
       for (int tile = 0; tile < tiles; ++tile) {
-        multiply_selected<Storage>(product.selector, nothing_apart, sums[tile], matrix, fragments[tile],
-                                   metadata[product.metadata], product.part);
+        multiply_selected<Storage>(product.selector, nothing_apart, sums[tile].of[product.sum], matrix,
+                                   fragments[tile], metadata[product.metadata], product.part);
       }
     }
   }

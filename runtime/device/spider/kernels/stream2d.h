@@ -457,6 +457,8 @@ struct Stream2d {
     }
   }
 
+  using Sums = TileSums<Stencil>;
+
   /// A row's inputs as operands.
   using Fragments = Fragment[tiles][fragment_count];
 
@@ -519,7 +521,7 @@ struct Stream2d {
   /// computed.
   template <class Loaded>
   SPIDER_DEVICE static void multiply_row(const Loaded& loaded, const Fragments& fragments,
-                                         Accumulator (&sums)[tiles][rows_in_flight], int turn) {
+                                         Sums (&sums)[tiles][rows_in_flight], int turn) {
     constexpr TableOf<RowProduct, Stencil::product_count> products = Stencil::products();
     Partial partial[tiles] = {};
     Vector matrix{};
@@ -533,15 +535,15 @@ struct Stream2d {
       SPIDER_UNROLL
       for (int tile = 0; tile < tiles; ++tile) {
         const Fragment& fragment = fragments[tile][product.fragment];
+        Accumulator& sum = sums[tile][slot].of[product.sum];
         if (first) partial[tile] = {};
         if constexpr (Stencil::whole_operands) {
-          Storage::multiply_whole(partial[tile], sums[tile][slot], matrix, fragment, product.selector,
-                                  product.part);
+          Storage::multiply_whole(partial[tile], sum, matrix, fragment, product.selector, product.part);
         } else {
-          multiply_selected<Storage>(product.selector, partial[tile], sums[tile][slot], matrix, fragment,
+          multiply_selected<Storage>(product.selector, partial[tile], sum, matrix, fragment,
                                      loaded.metadata(product.metadata), product.part);
         }
-        if (last) Storage::finish(partial[tile], sums[tile][slot], fragment);
+        if (last) Storage::finish(partial[tile], sum, fragment);
       }
     }
   }
@@ -549,13 +551,13 @@ struct Stream2d {
   /// Empties the accumulators of a complete row, and where they do not rotate by unrolling moves all by one
   /// slot.
   template <int turns>
-  SPIDER_DEVICE static void retire_row(Accumulator (&sums)[rows_in_flight], int complete) {
-    sums[complete] = Accumulator{};
+  SPIDER_DEVICE static void retire_row(Sums (&sums)[rows_in_flight], int complete) {
+    sums[complete] = Sums{};
     if constexpr (turns != rows_in_flight) {
-      Accumulator carried = sums[0];
+      Sums carried = sums[0];
       SPIDER_UNROLL
       for (int i = rows_in_flight - 1; i >= 0; --i) {
-        const Accumulator before = sums[i];
+        const Sums before = sums[i];
         sums[i] = carried;
         carried = before;
       }
@@ -616,7 +618,7 @@ struct Stream2d {
       const PointPlace first{0, strip.first_row + step - row_low - lead_rows, x + tile * tile_outputs};
       return OutputPlace{first, inside ? 15 : wanted_bits >> (4 * tile) & 15, path != Path::unaligned};
     };
-    Accumulator sums[tiles][rows_in_flight] = {};
+    Sums sums[tiles][rows_in_flight] = {};
     SPIDER_NO_UNROLL
     for (int first_step = 0; first_step < strip.steps; first_step += turns) {
       constexpr int table_steps = mapped_rows / turns * turns;

@@ -62,9 +62,10 @@ struct PlaneSource {
 };
 
 /// The input row that is `row` above an output row's lowest, times an operand, added to the output plane
-/// whose sums began `plane` planes ago.
+/// whose sums began `plane` planes ago; to `sum`, of several.
 struct PlaneProduct {
   int plane, row, source, operand, metadata, selector;
+  int sum = 0;
 };
 
 template <class Stencil>
@@ -90,7 +91,6 @@ struct Stream3d {
   static constexpr int operand_count = Stencil::operand_count;
   static constexpr int product_count = Stencil::product_count;
   static constexpr bool operands_in_registers = Stencil::operands_in_registers;
-  static constexpr float result_scale = Stencil::result_scale;
   static constexpr int lead_planes = Stencil::plane_high - Stencil::plane_low;
 
   // A product is made when the last input plane that it needs is there; until then earlier ones wait in the
@@ -210,20 +210,42 @@ struct Stream3d {
     return (turn + planes_in_flight - product.plane) % planes_in_flight;
   }
 
-  using Sums = Accumulator[planes_in_flight][rows_per_warp];
+  static constexpr int sum_count = SumsOf<Stencil>::count;
+  using Sums = TileSums<Stencil>[planes_in_flight][rows_per_warp];
 
   /// Which of a warp's sums of the output plane that begins with an input plane have begun. The others hold
   /// those of a plane before: clearing them with the first product, which adds to zeros then, takes no
   /// instruction.
   struct Begun {
-    bool sums[rows_per_warp] = {};
+    bool sums[rows_per_warp][sum_count] = {};
 
     SPIDER_DEVICE void begin(const Product& product, int output_row, Accumulator& sum) {
-      if (product.plane != 0 || sums[output_row]) return;
+      if (product.plane != 0 || sums[output_row][product.sum]) return;
       sum = Accumulator{};
-      sums[output_row] = true;
+      sums[output_row][product.sum] = true;
     }
   };
+
+  /// Does no tap of a sum reach as far as those of others, so that no product of its begins an output plane?
+  SPIDER_DEVICE static constexpr bool begins_late(int sum) {
+    for (int i = 0; i < product_count; ++i) {
+      if (Stencil::product(i).sum == sum && Stencil::product(i).plane == 0) return false;
+    }
+    return true;
+  }
+
+  /// Clears those sums of the output plane that begins.
+  SPIDER_DEVICE static void clear_late_sums(Sums& sums, int turn) {
+    if constexpr (sum_count > 1) {
+      SPIDER_UNROLL
+      for (int sum = 0; sum < sum_count; ++sum) {
+        if (!begins_late(sum)) continue;
+        SPIDER_UNROLL
+        for (int row = 0; row < rows_per_warp; ++row)
+          sums[turn % planes_in_flight][row].of[sum] = Accumulator{};
+      }
+    }
+  }
 
   /// Adds an input plane to the output planes in flight, fragment by fragment. The oldest plane, in slot
   /// (turn + 1) % planes_in_flight, is then complete.
@@ -240,7 +262,8 @@ struct Stream3d {
         for (int i = 0; i < product_count; ++i) {
           const int output_row = row - Stencil::product(i).row;
           if (Stencil::product(i).source != source || output_row < 0 || output_row >= rows_per_warp) continue;
-          Accumulator& sum = sums[sums_slot(Stencil::product(i), turn)][output_row];
+          Accumulator& sum =
+              sums[sums_slot(Stencil::product(i), turn)][output_row].of[Stencil::product(i).sum];
           begun.begin(Stencil::product(i), output_row, sum);
           multiply(loaded, Stencil::product(i), loaded.matrix(Stencil::product(i).operand), fragment, sum);
         }
@@ -266,7 +289,8 @@ struct Stream3d {
         const Vector matrix = loaded.matrix(Stencil::product(i).operand);
         SPIDER_UNROLL
         for (int output_row = 0; output_row < rows_per_warp; ++output_row) {
-          Accumulator& sum = sums[sums_slot(Stencil::product(i), turn)][output_row];
+          Accumulator& sum =
+              sums[sums_slot(Stencil::product(i), turn)][output_row].of[Stencil::product(i).sum];
           begun.begin(Stencil::product(i), output_row, sum);
           multiply(loaded, Stencil::product(i), matrix, fragments[output_row + Stencil::product(i).row], sum);
         }
@@ -280,7 +304,7 @@ struct Stream3d {
     if constexpr (turns % planes_in_flight != 0) {
       SPIDER_UNROLL
       for (int row = 0; row < rows_per_warp; ++row) {
-        const Accumulator first = sums[0][row];
+        const TileSums<Stencil> first = sums[0][row];
         SPIDER_UNROLL
         for (int i = 0; i + 1 < planes_in_flight; ++i) sums[i][row] = sums[i + 1][row];
         sums[planes_in_flight - 1][row] = first;
@@ -296,9 +320,9 @@ struct Stream3d {
 
   /// Rounds the sums of a product and transposes them, so that stores are wide.
   SPIDER_DEVICE static Outputs round_tile(const Accumulator& sum) {
-    return {
-        device::transpose_8x8(device::pack_f16(sum.value[0] * result_scale, sum.value[1] * result_scale)),
-        device::transpose_8x8(device::pack_f16(sum.value[2] * result_scale, sum.value[3] * result_scale))};
+    constexpr float scale = Stencil::result_scale;
+    return {device::transpose_8x8(device::pack_f16(sum.value[0] * scale, sum.value[1] * scale)),
+            device::transpose_8x8(device::pack_f16(sum.value[2] * scale, sum.value[3] * scale))};
   }
 
   /// What a lane stores of its neighbouring outputs.
@@ -448,6 +472,7 @@ struct Stream3d {
         supply.place_edges(block, step + 1, ring_plane(place + 1));
 
         const FragmentPlaces places = find_fragments(lane, place);
+        clear_late_sums(sums, turn);
         if constexpr (operands_in_registers) {
           multiply_by_rows(loaded, places, sums, turn);
         } else {
@@ -465,7 +490,7 @@ struct Stream3d {
                 updates[i].apply(field, place_of(step, i), scale_sums<Stencil>(sums[complete][i]));
             results.products[i] = {outputs.word[0], outputs.word[1]};
           } else {
-            results.products[i] = round_tile(sums[complete][i]);
+            results.products[i] = round_tile(sums[complete][i].of[0]);
           }
         }
         load_updates(step + 1);

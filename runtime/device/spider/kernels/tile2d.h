@@ -374,7 +374,7 @@ struct Tile2d {
         outputs = updates[row % (rows_ahead + 1)].apply(
             *tile.sweep, place_of(row), scale_sums<Stencil>(multiply_row(tables, fragments + row)));
       } else {
-        outputs = finish_outputs<Stencil>(multiply_row(tables, fragments + row).of[0]);
+        outputs = finish_outputs<Stencil>(multiply_row(tables, fragments + row));
       }
       if constexpr (stores == Stores::clipped) {
         store_by_branches<Storage>(to, outputs, row < rows ? wanted : 0, tile.aligned_output);

@@ -37,6 +37,7 @@ namespace spider_curvature2d_steps_f32 {
 struct Update {
   using FurtherFields = spider::FurtherFields<>;
   static constexpr bool reads_input = true, reads_before = false;
+  static constexpr bool of_sums_alone = false;
 
   SPIDER_DEVICE static float update(const spider::UpdatePoint& p) {
     const float t0 = p.sums[2];  // uxx

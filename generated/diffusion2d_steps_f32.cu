@@ -34,6 +34,7 @@ namespace spider_diffusion2d_steps_f32 {
 struct Update {
   using FurtherFields = spider::FurtherFields<spider::F32Cells>;  // c
   static constexpr bool reads_input = true, reads_before = false;
+  static constexpr bool of_sums_alone = false;
 
   SPIDER_DEVICE static float update(const spider::UpdatePoint& p) {
     const float t0 = p.field[0];  // c

@@ -35,6 +35,7 @@ namespace spider_reaction2d {
 struct Update {
   using FurtherFields = spider::FurtherFields<spider::F16Cells>;  // b
   static constexpr bool reads_input = true, reads_before = false;
+  static constexpr bool of_sums_alone = false;
 
   SPIDER_DEVICE static float update(const spider::UpdatePoint& p) {
     const float t0 = p.sums[0];  // sum

@@ -9,19 +9,20 @@
 //           gy: 6 taps of product, whose weights sum to 0, 0 packed
 // Update    sqrt(gx^2 + gy^2)
 // Storage   f16 fields, f32 sums
-// Weights   f32, exact
-// Bound     of each sum: |error| <= 0 |result| + 3.6e-07 sum |w x| + 4.9e-45
-// Engine    cuda: CUDA cores, in f32
-// Plan      12 multiply-adds a point in the code, tiles of 8 x 240 a warp
-//           10 input rows requested at once, 8 outputs of a lane along x, 1 warp a block
-//           tap rows of 2 sums are multiples of one, which is added up once
+// Weights   one f16 term each, exact
+// Bound     of each sum: |error| <= 0 |result| + 4.3e-06 sum |w x| + 1.2e-38
+// Engine    sparse: tensor cores, operands compressed 2:4
+// Plan      row pair, L = 8: 4 mma.sp.m16n8k32 per 128 outputs, 4 distinct operands, windows at x shift 0
+//           windows of one row, L = 16, would take 5
+//           16 rows of 128 x a warp, whose inputs are all requested at once, into shared memory; 4 warps a block, 4 abreast
+//           8 or 4 rows, in registers, where these would be fewer than 18 blocks a multiprocessor
 
 #include "sobel2d.h"
 
 #if defined(SPIDER_HOST)
 #include <spider/host_form.h>
 #else
-#include <spider/kernels/cores2d.h>
+#include <spider/kernels/block2d.h>
 #endif
 #include <spider/make_kernel.h>
 
@@ -33,6 +34,7 @@ namespace spider_sobel2d {
 struct Update {
   using FurtherFields = spider::FurtherFields<>;
   static constexpr bool reads_input = false, reads_before = false;
+  static constexpr bool of_sums_alone = true;
 
   SPIDER_DEVICE static float update(const spider::UpdatePoint& p) {
     const float t0 = p.sums[0];  // gx
@@ -45,6 +47,105 @@ struct Update {
 };
 
 #if !defined(SPIDER_HOST)
+
+// Kernel matrices, compressed 2:4 or whole, in the order of the lanes that load them.
+alignas(16) SPIDER_TABLE spider::device::Vector operands[4][32] = {
+    {  // dy -2..0, dx -4..3
+        {{0x00000000, 0x00000000, 0x3c000000, 0xbc000000}}, {{0x40000000, 0xc0000000, 0x00000000, 0x00000000}},
+        {{0xbc000000, 0x00000000, 0x00000000, 0x3c000000}}, {{0x00000000, 0x40000000, 0xc0000000, 0x00000000}},
+        {{0x00000000, 0x00003c00, 0x0000bc00, 0x00000000}}, {{0x0000c000, 0x00000000, 0x00000000, 0x00004000}},
+        {{0x00000000, 0x00000000, 0x00003c00, 0x0000bc00}}, {{0x00004000, 0x0000c000, 0x00000000, 0x00000000}},
+        {{0x3c000000, 0xbc000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x40000000, 0xc0000000}},
+        {{0x00000000, 0x3c000000, 0xbc000000, 0x00000000}}, {{0xc0000000, 0x00000000, 0x00000000, 0x40000000}},
+        {{0x0000bc00, 0x00000000, 0x00000000, 0x00003c00}}, {{0x00000000, 0x00004000, 0x0000c000, 0x00000000}},
+        {{0x00003c00, 0x0000bc00, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00004000, 0x0000c000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x3c000000, 0xbc000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x3c000000, 0xbc000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x0000bc00, 0x00000000, 0x00000000, 0x00003c00}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00003c00, 0x0000bc00, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x3c000000, 0xbc000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0xbc000000, 0x00000000, 0x00000000, 0x3c000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00003c00, 0x0000bc00, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00003c00, 0x0000bc00}},
+    },
+    {  // dy -2..0, dx -4..3
+        {{0x00000000, 0x00000000, 0xbc00c000, 0xbc000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0xbc000000, 0x00000000, 0x00000000, 0xbc00c000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x0000bc00, 0xc000bc00, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x0000bc00, 0xc000bc00}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0xbc00c000, 0xbc000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0xbc00c000, 0xbc000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0xc000bc00, 0x00000000, 0x00000000, 0x0000bc00}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x0000bc00, 0xc000bc00, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0xbc00c000, 0xbc000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0xbc00c000, 0xbc000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0xc000bc00, 0x00000000, 0x00000000, 0x0000bc00}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x0000bc00, 0xc000bc00, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0xbc00c000, 0xbc000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0xbc000000, 0x00000000, 0x00000000, 0xbc00c000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x0000bc00, 0xc000bc00, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x0000bc00, 0xc000bc00}},
+    },
+    {  // dy 0..2, dx -4..3
+        {{0x00000000, 0x00000000, 0x3c000000, 0xbc000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0xbc000000, 0x00000000, 0x00000000, 0x3c000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00003c00, 0x0000bc00, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00003c00, 0x0000bc00}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x3c000000, 0xbc000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x3c000000, 0xbc000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x0000bc00, 0x00000000, 0x00000000, 0x00003c00}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00003c00, 0x0000bc00, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x40000000, 0xc0000000}}, {{0x3c000000, 0xbc000000, 0x00000000, 0x00000000}},
+        {{0xc0000000, 0x00000000, 0x00000000, 0x40000000}}, {{0x00000000, 0x3c000000, 0xbc000000, 0x00000000}},
+        {{0x00000000, 0x00004000, 0x0000c000, 0x00000000}}, {{0x0000bc00, 0x00000000, 0x00000000, 0x00003c00}},
+        {{0x00000000, 0x00000000, 0x00004000, 0x0000c000}}, {{0x00003c00, 0x0000bc00, 0x00000000, 0x00000000}},
+        {{0x40000000, 0xc0000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x3c000000, 0xbc000000}},
+        {{0x00000000, 0x40000000, 0xc0000000, 0x00000000}}, {{0xbc000000, 0x00000000, 0x00000000, 0x3c000000}},
+        {{0x0000c000, 0x00000000, 0x00000000, 0x00004000}}, {{0x00000000, 0x00003c00, 0x0000bc00, 0x00000000}},
+        {{0x00004000, 0x0000c000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00003c00, 0x0000bc00}},
+    },
+    {  // dy 0..2, dx -4..3
+        {{0x00000000, 0x00000000, 0x3c004000, 0x3c000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x3c000000, 0x00000000, 0x00000000, 0x3c004000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00003c00, 0x40003c00, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00003c00, 0x40003c00}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x3c004000, 0x3c000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x3c004000, 0x3c000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x40003c00, 0x00000000, 0x00000000, 0x00003c00}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00003c00, 0x40003c00, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x3c004000, 0x3c000000, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x3c004000, 0x3c000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x40003c00, 0x00000000, 0x00000000, 0x00003c00}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00003c00, 0x40003c00, 0x00000000, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x3c004000, 0x3c000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x3c000000, 0x00000000, 0x00000000, 0x3c004000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00003c00, 0x40003c00, 0x00000000}},
+        {{0x00000000, 0x00000000, 0x00000000, 0x00000000}}, {{0x00000000, 0x00000000, 0x00003c00, 0x40003c00}},
+    },
+};
+
+// Which two of each four columns compressed matrices keep.
+SPIDER_TABLE std::uint32_t metadata_words[1 > 0 ? 1 : 1][32] = {
+    {
+        0x444e4444, 0x44e44444, 0x00000000, 0x00000000, 0x494e4449, 0x94e44494, 0x00000000, 0x00000000,
+        0x4eee4e4e, 0xe4eee4e4, 0x00000000, 0x00000000, 0x9eee4e9e, 0xe9eee4e9, 0x00000000, 0x00000000,
+        0x444e4444, 0x44e44444, 0x00000000, 0x00000000, 0x494e4449, 0x94e44494, 0x00000000, 0x00000000,
+        0x4eee4e4e, 0xe4eee4e4, 0x00000000, 0x00000000, 0x9eee4e9e, 0xe9eee4e9, 0x00000000, 0x00000000,
+    },
+};
+
+struct OperandTables {
+  static constexpr int operand_count = 4, metadata_count = 1;
+  static constexpr int sum_count = 2;
+  SPIDER_DEVICE static float result_scale_of(int i) {
+    SPIDER_CONSTANTS float values[] = {
+        0x1p0F, 0x1p0F
+    };
+    return values[i];
+  }
+  SPIDER_DEVICE static const spider::device::Vector* operand(int i, int lane) { return &operands[i][lane]; }
+  SPIDER_DEVICE static const std::uint32_t* metadata(int i, int lane) { return &metadata_words[i][lane]; }
+};
 
 struct Reach {
   static constexpr int row_low = -1, row_high = 1;  // dy
@@ -59,23 +160,28 @@ struct Reach {
   SPIDER_DEVICE static constexpr spider::AxisRules column_rules() { return {spider::FaceRule::reflect, spider::FaceRule::reflect, 0x0000, 0x0000}; }
 };
 
-/// out[y][x] = sum of weight * in[y + step][x + column]
-struct Stencil : Reach {
-  using Cells = spider::F16Cells;
-  static constexpr int tile_rows = 8;
-  static constexpr int left_lanes = 1, right_lanes = 1;
-  static constexpr int warps_per_block = 1, blocks_per_multiprocessor = 20;
-  static constexpr int tap_count = 12;
-  static constexpr spider::CoreTap taps[tap_count] = {
-      {-1, 0, -1, -1.0F}, {-1, 0, -1, -1.0F}, {-1, 0, 0, -2.0F}, {-1, 0, 1, 1.0F},
-      {-1, 0, 1, -1.0F},
-      {0, 0, -1, -2.0F}, {0, 0, 1, 2.0F},
-      {1, 0, -1, -1.0F}, {1, 0, -1, 1.0F}, {1, 0, 0, 2.0F}, {1, 0, 1, 1.0F},
-      {1, 0, 1, 1.0F},
-  };
-  static constexpr int sum_count = 2;
-  static constexpr int tap_sums[tap_count] = {0, 1, 1, 0, 1, 0, 0, 0, 1, 1, 0, 1};  // of each tap
-  static constexpr spider::SharedRow shared_rows[] = {{0, -1, 1}, {0, 0, 2}, {0, 1, 1}, {1, -1, 1}, {1, 1, -1}};  // {sum, dy, times its first tap row}
+/// out[y][x] = sum of weight * in[y + dy][x + dx]
+struct Stencil : OperandTables, Reach {
+  using Storage = spider::F16Storage;
+  static constexpr bool pairs_rows = true;
+  static constexpr int rows_in_flight = 2, stage_bytes = 1280;
+  static constexpr int first_column = -8, warp_window_vectors = 18;  // of a warp's inputs
+  static constexpr int shift_count = 1, pair_distance = 0, product_count = 4;
+  SPIDER_DEVICE static int shift_group(int i) {
+    SPIDER_CONSTANTS int values[] = {
+        0
+    };
+    return values[i];
+  }
+  SPIDER_DEVICE static spider::RowProduct product(int i) {
+    SPIDER_CONSTANTS spider::RowProduct values[] = {
+        {1, 0, 2, 0, 0, 0},
+        {1, 0, 3, 0, 0, 0, 1},
+        {0, 0, 0, 0, 0, 0},
+        {0, 0, 1, 0, 0, 0, 1},
+    };
+    return values[i];
+  }
 };
 
 #endif
@@ -103,12 +209,17 @@ constexpr spider::SweepForm forms[] = {
 #if defined(SPIDER_HOST)
     spider::host_form<taps, tap_rows, faces, SPIDER_F16, 1, false, Update>(),
 #else
-    spider::cores2d_form<spider::Updated<Stencil, Update>>(),
+    spider::block2d_form<spider::Updated<Stencil, Update>, spider::Block2dForm<16, 4, 1, 1, 5, spider::Inputs::shared, false>>(18),
+    spider::block2d_form<spider::Updated<Stencil, Update>, spider::Block2dForm<8, 1, 2, 2, 3, spider::Inputs::registers, false>>(4),
+    spider::block2d_form<spider::Updated<Stencil, Update>, spider::Block2dForm<4, 1, 2, 1, 10, spider::Inputs::registers, false>>(2),
+    spider::block2d_form<spider::Updated<Stencil, Update>, spider::Block2dForm<4, 1, 2, 2, 5, spider::Inputs::registers, false>>(0),
+    spider::block2d_form<spider::Updated<Stencil, Update>, spider::Block2dForm<16, 4, 1, 1, 5, spider::Inputs::shared, true>>(18),
+    spider::block2d_form<spider::Updated<Stencil, Update>, spider::Block2dForm<8, 4, 1, 1, 5, spider::Inputs::shared, true>>(0),
 #endif
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"sobel2d", "spider-gen version 0.2.0", "c2fab018b4aee3cb", 2, SPIDER_F16,
-                         {0, 1, 1}, {0, 1, 1}, 80, 0, 1, {nullptr, 0, nullptr, nullptr, 0, nullptr}},
+                         {0, 1, 1}, {0, 1, 1}, 80, 4, 1, {nullptr, 0, nullptr, nullptr, 0, nullptr}},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_sobel2d

@@ -154,6 +154,14 @@ std::vector<std::string> shift_groups(const plan::Contraction& contraction) {
   return groups;
 }
 
+std::string result_scale_text(const plan::RoundedWeights& weights, int sum) {
+  const double scale = weights.result_scale(sum);
+  if (!std::isnormal(static_cast<float>(scale)))
+    throw diag::InternalError("results are scaled by what is no normal f32 number");
+  if (weights.factor == 1) return fmt::format("0x1p{}F", std::ilogb(scale));
+  return fmt::format("{:a}F", scale);
+}
+
 }  // namespace
 
 std::string render_part(std::string_view template_name, const render::Bindings& bindings) {
@@ -269,14 +277,6 @@ std::string lane_words_text(const std::array<std::uint32_t, pack::warp_lanes>& w
     lines.push_back(fmt::format("{}{:#010x},", indent, fmt::join(first, first + words_per_line, ", ")));
   }
   return fmt::format("{}", fmt::join(lines, "\n"));
-}
-
-std::string result_scale_text(const plan::RoundedWeights& weights, int sum) {
-  const double scale = weights.result_scale(sum);
-  if (!std::isnormal(static_cast<float>(scale)))
-    throw diag::InternalError("results are scaled by what is no normal f32 number");
-  if (weights.factor == 1) return fmt::format("0x1p{}F", std::ilogb(scale));
-  return fmt::format("{:a}F", scale);
 }
 
 std::string result_scales_text(const Kernel& kernel) {

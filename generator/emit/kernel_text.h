@@ -61,8 +61,9 @@ struct Kernel {
 [[nodiscard]] std::string lane_words_text(const std::array<std::uint32_t, pack::warp_lanes>& words,
                                           std::string_view indent = "");
 
-/// The f32 number that undoes the scaling of a sum's shares; a normal one.
-[[nodiscard]] std::string result_scale_text(const plan::RoundedWeights& weights, int sum);
+/// The members that say how many sums there are, if several, and which f32 number undoes the scaling of each
+/// one's shares; a normal one.
+[[nodiscard]] std::string result_scales_text(const Kernel& kernel);
 
 /// From products of scaled inputs to sums.
 [[nodiscard]] std::string product_unit_text(const plan::RoundedWeights& weights);

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -244,14 +242,6 @@ std::vector<spec::FurtherField> all_fields(const spec::StencilSpec& spec, bool r
   return fields;
 }
 
-/// Is the update the same function at all points, of their sums?
-bool is_of_sums_alone(const spec::Update& update) {
-  constexpr UpdateOperation of_points[] = {UpdateOperation::input, UpdateOperation::previous,
-                                           UpdateOperation::field, UpdateOperation::index};
-  return std::none_of(std::begin(of_points), std::end(of_points),
-                      [&](UpdateOperation operation) { return update.uses(operation); });
-}
-
 /// The tables of what the update takes, for spider_kernel_info.
 std::string update_tables(const spec::StencilSpec& spec) {
   std::string text;
@@ -329,7 +319,7 @@ std::string update_struct(const spec::StencilSpec& spec, int steps) {
   bindings["names"] = names.empty() ? "" : fmt::format("  // {}", fmt::join(names, ", "));
   bindings["reads_input"] = spec.update->uses(UpdateOperation::input) ? "true" : "false";
   bindings["reads_before"] = reads_before ? "true" : "false";
-  bindings["of_sums_alone"] = is_of_sums_alone(*spec.update) ? "true" : "false";
+  bindings["of_sums_alone"] = spec.update->is_of_sums_alone() ? "true" : "false";
   bindings["statements"] = fmt::format("{}", fmt::join(Writer(spec, reads_before).write(), "\n"));
   bindings["tables"] = update_tables(spec);
   return render_part("update.cu.in", bindings);

@@ -357,6 +357,13 @@ bool Update::uses(UpdateOperation operation) const {
                      [operation](const UpdateNode& node) { return node.operation == operation; });
 }
 
+bool Update::is_of_sums_alone() const {
+  constexpr UpdateOperation of_points[] = {UpdateOperation::input, UpdateOperation::previous,
+                                           UpdateOperation::field, UpdateOperation::index};
+  return std::none_of(std::begin(of_points), std::end(of_points),
+                      [this](UpdateOperation operation) { return uses(operation); });
+}
+
 std::variant<Update, ExpressionError> parse_update(std::string_view text, const UpdateNames& names,
                                                    Calculator& calculator, std::vector<std::string>& used) {
   if (text.find_first_not_of(' ') == std::string_view::npos)

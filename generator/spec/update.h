@@ -59,6 +59,8 @@ struct Update {
 
   /// Is any node of this operation?
   [[nodiscard]] bool uses(UpdateOperation operation) const;
+  /// Is it the same function of the sums at all points?
+  [[nodiscard]] bool is_of_sums_alone() const;
   bool operator==(const Update&) const = default;
 };
 

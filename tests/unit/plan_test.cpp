@@ -1102,10 +1102,63 @@ TEST(Plan, ThreadsHaveRegistersForAnUpdate) {
   EXPECT_LT(forms_of(plan_of(stencil)).front().blocks_per_multiprocessor, with_none);
 }
 
-TEST(Plan, SeveralSumsAreForCudaCores) {
-  const spec::StencilSpec stencil = two_sums(0, spec::Storage::f16);
-  EXPECT_TRUE(check_supported(stencil).has_errors());
-  EXPECT_EQ(default_of(stencil), Engine::cuda);
+TEST(Plan, SeveralSumsShareTheirInputs) {
+  const KernelPlan plan = plan_of(two_sums(1, spec::Storage::f16), Engine::sparse);
+  const Contraction& contraction = plan.contraction;
+  EXPECT_EQ(contraction.sums(), 2);
+  EXPECT_EQ(contraction.sources.size(), 1U);
+  EXPECT_EQ(contraction.longest_chain() * 2, std::ssize(contraction.products));
+  spec::StencilSpec single = with_weights({0.1, 0.1, 0.6, 0.1, 0.1});
+  EXPECT_EQ(plan.error_bound.sum, plan_of(single, Engine::sparse).error_bound.sum);
+}
+
+/// What a sum's packed weights differ from the spec's by at most, over the largest of them.
+double largest_error_of(const RoundedWeights& weights, int sum) {
+  double error = 0;
+  double largest = 0;
+  for (const RoundedTap& tap : weights.taps) {
+    if (tap.sum != sum) continue;
+    error = std::max(error, std::fabs(tap.packed - tap.weight));
+    largest = std::max(largest, std::fabs(tap.weight));
+  }
+  return error / largest;
+}
+
+TEST(Plan, SumsOfDifferentMagnitudesAreHeldAlike) {
+  for (const spec::Storage storage : {spec::Storage::f16, spec::Storage::bf16, spec::Storage::f32}) {
+    for (const double scale : {1e-8, 1.0 / 3, 1e7}) {
+      spec::StencilSpec stencil = two_sums(0, storage);
+      for (spec::Tap& tap : stencil.taps) {
+        tap.weight = std::sqrt(std::abs(tap.at[spec::axis_x]) + 2.0 + tap.sum) * (tap.sum == 1 ? scale : 1);
+      }
+      const RoundedWeights weights = round_weights(stencil).weights;
+      for (const int sum : {0, 1}) {
+        EXPECT_LE(largest_error_of(weights, sum), 0x1p-21) << scale;
+        EXPECT_GT(weights.result_scale(sum), 0) << scale;
+      }
+      EXPECT_NEAR(weights.result_scale(1) / weights.result_scale(0) / scale, 1, 1) << scale;
+    }
+  }
+}
+
+TEST(Plan, DiagonalsOfSeveralSumsAreAtOneDistanceIn2D) {
+  // Stars of other radii would be paired at other distances, and kernels have one.
+  for (const int other : {5, 6}) {
+    spec::StencilSpec stencil = two_sums(0, spec::Storage::f16);
+    stencil.taps.clear();
+    for (int i = -6; i <= 6; ++i) {
+      for (const int sum : {0, 1}) {
+        const int radius = sum == 0 ? 6 : other;
+        if (std::abs(i) > radius) continue;
+        stencil.taps.push_back({{0, i, 0}, 1.0 + i * i, {}, sum});
+        if (i != 0) stencil.taps.push_back({{0, 0, i}, 2.0 + i * i, {}, sum});
+      }
+    }
+    std::sort(stencil.taps.begin(), stencil.taps.end(), [](const spec::Tap& a, const spec::Tap& b) {
+      return std::pair(a.at, a.sum) < std::pair(b.at, b.sum);
+    });
+    EXPECT_EQ(plan_of(stencil, Engine::sparse).contraction.pairs_diagonals(), other == 6);
+  }
 }
 
 TEST(Plan, EachOfSeveralSumsKeepsThatOfItsWeights) {
@@ -1172,11 +1225,12 @@ TEST(Plan, SharedRowsOfHalfWordsHaveBlocksOfOneWarp) {
   EXPECT_EQ(scheme_of<Cores2d>(gradient, Engine::cuda).warps_per_block, 4);
 }
 
-TEST(Plan, SeveralSumsAreComputedOnCudaCores) {
+TEST(Plan, SeveralSumsAreForTheFasterEngine) {
   for (const spec::Storage storage : {spec::Storage::f16, spec::Storage::bf16, spec::Storage::f32}) {
-    EXPECT_EQ(default_of(two_sums(1, storage)), Engine::cuda);
-    EXPECT_TRUE(check_supported(two_sums(1, storage), Engine::sparse).has_errors());
-    EXPECT_TRUE(check_supported(two_sums(1, storage), Engine::dense).has_errors());
+    const spec::StencilSpec stencil = two_sums(1, storage);
+    EXPECT_EQ(default_of(stencil), storage == spec::Storage::f32 ? Engine::cuda : Engine::sparse);
+    EXPECT_FALSE(check_supported(stencil, Engine::sparse).has_errors());
+    EXPECT_FALSE(check_supported(stencil, Engine::dense).has_errors());
   }
 }
 

@@ -67,7 +67,7 @@ SchemeText text_of(const plan::Star2d& tiles, const Kernel& kernel) {
       {"operands", column_operands_text(kernel.plan, contraction, packed, column_operands)},
       {"metadata_count", "1"},
       {"metadata", fmt::format("{{\n{}\n}},", lane_words_text(packed.metadata.front(), "    "))},
-      {"result_scale", result_scale_text(kernel.plan.weights, 0)},
+      {"result_scales", result_scales_text(kernel)},
   };
   const render::Bindings bindings = {
       {"operands", render_part("operands.cu.in", operands)},

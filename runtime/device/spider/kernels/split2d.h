@@ -657,7 +657,7 @@ struct Split2d {
     Element* to = strip.output + (y * strip.output_stride + x);
     SPIDER_UNROLL
     for (int tile = 0; tile < tiles; ++tile) {
-      const Outputs outputs = finish_outputs<Stencil>(sums[tile]);
+      const Outputs outputs = finish_outputs<Stencil>(TileSums<Stencil>{{sums[tile]}});
       if (y < strip.row || y >= strip.end_row) continue;
       if (stores_all) {
         store_outputs<Storage>(to + tile * tile_outputs, outputs);
@@ -722,7 +722,7 @@ struct Split2d {
           SPIDER_UNROLL
           for (int tile = row * tiles / end; tile < (row + 1) * tiles / end; ++tile) {
             store_outputs_if<Storage>(has_last_row, last_row + tile * tile_outputs,
-                                      finish_outputs<Stencil>(complete[tile]));
+                                      finish_outputs<Stencil>(TileSums<Stencil>{{complete[tile]}}));
           }
         }
         device::close_group();

@@ -115,7 +115,7 @@ void append_bands(const plan::Contraction& contraction, std::string& text) {
   }
 }
 
-void append_windows(const plan::KernelPlan& plan, std::string& text) {
+void append_windows(const spec::StencilSpec& spec, const plan::KernelPlan& plan, std::string& text) {
   const plan::Contraction& contraction = plan.contraction;
   if (contraction.is_bands()) {
     append_bands(contraction, text);
@@ -140,6 +140,7 @@ void append_windows(const plan::KernelPlan& plan, std::string& text) {
           planes ? fmt::format("  and dz {}, ", contraction.plane_low + product.plane + other.z) : "  and ";
       text += fmt::format("dy {}", contraction.row_low + product.row + other.y);
     }
+    if (spec.sums.size() > 1) text += "  of " + spec.sums[static_cast<std::size_t>(product.sum)].name;
     text += "\n";
   }
   const bool split = std::any_of(contraction.products.begin(), contraction.products.end(),
@@ -267,7 +268,7 @@ std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& 
     append_lists(plan.contraction.low_rank, text);
   } else if (plan.contraction.on_tensor_cores()) {
     append_work(figures_of(plan), plan.engine, text);
-    append_windows(plan, text);
+    append_windows(spec, plan, text);
     append_drawings(plan.contraction, text);
   } else {
     append_core_work(plan, text);

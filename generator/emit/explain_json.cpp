@@ -142,15 +142,17 @@ std::string mapping_json(const plan::TileMapping& mapping) {
       positions_json(mapping.row_output), positions_json(mapping.column_input));
 }
 
+/// Of several sums each product says which it adds to.
 std::string products_json(const plan::Contraction& contraction) {
   const auto product_json = [&contraction](const plan::Product& product) {
     const Range columns = columns_of(contraction, product);
+    const std::string sum = contraction.sums() > 1 ? fmt::format(R"(, "sum": {})", product.sum) : "";
     return fmt::format(
         R"(      {{"dz": {}, "dy": {}, "shift": {}, "low": {}, "high": {}, "term": {}, "input_term": {}, )"
-        R"("operand": {}, "source": {}}})",
+        R"("operand": {}, "source": {}{}}})",
         contraction.plane_low + product.plane, contraction.row_low + product.row,
         contraction.sources[product.source].shift, columns.low, columns.high, product.term,
-        product.input_term, product.operand, product.source);
+        product.input_term, product.operand, product.source, sum);
   };
   return fmt::format("    \"products\": [\n{}\n    ],\n", joined(contraction.products, ",\n", product_json));
 }

@@ -236,14 +236,12 @@ struct Stream3d {
 
   /// Clears those sums of the output plane that begins.
   SPIDER_DEVICE static void clear_late_sums(Sums& sums, int turn) {
-    if constexpr (sum_count > 1) {
+    SPIDER_UNROLL
+    for (int sum = 0; sum < sum_count; ++sum) {
+      if (!begins_late(sum)) continue;
       SPIDER_UNROLL
-      for (int sum = 0; sum < sum_count; ++sum) {
-        if (!begins_late(sum)) continue;
-        SPIDER_UNROLL
-        for (int row = 0; row < rows_per_warp; ++row)
-          sums[turn % planes_in_flight][row].of[sum] = Accumulator{};
-      }
+      for (int row = 0; row < rows_per_warp; ++row)
+        sums[turn % planes_in_flight][row].of[sum] = Accumulator{};
     }
   }
 
@@ -472,7 +470,7 @@ struct Stream3d {
         supply.place_edges(block, step + 1, ring_plane(place + 1));
 
         const FragmentPlaces places = find_fragments(lane, place);
-        clear_late_sums(sums, turn);
+        if constexpr (sum_count > 1) clear_late_sums(sums, turn);
         if constexpr (operands_in_registers) {
           multiply_by_rows(loaded, places, sums, turn);
         } else {

@@ -124,8 +124,8 @@ std::string metadata_text(const pack::PackedKernel& packed) {
   return fmt::format("{}", fmt::join(blocks, "\n"));
 }
 
-/// {row in flight, fragment, operand, metadata, selector, part} each, in issue order; the sum behind them where
-/// it is not the first.
+/// {row in flight, fragment, operand, metadata, selector, part} each, in issue order; the sum behind them
+/// where it is not the first.
 std::vector<std::string> row_products(const Kernel& kernel) {
   const plan::Contraction& contraction = kernel.contraction();
   const pack::PackedKernel& packed = kernel.packed;
@@ -283,7 +283,8 @@ std::string result_scales_text(const Kernel& kernel) {
   const plan::RoundedWeights& weights = kernel.plan.weights;
   const std::size_t sums = kernel.spec.sums.size();
   if (sums == 1)
-    return fmt::format("static constexpr float result_scale = {};  // of sums", result_scale_text(weights, 0));
+    return fmt::format("static constexpr float result_scale = {};  // of sums",
+                       result_scale_text(weights, 0));
   std::vector<std::string> scales;
   for (int sum = 0; sum < static_cast<int>(sums); ++sum) scales.push_back(result_scale_text(weights, sum));
   return fmt::format("static constexpr int sum_count = {};\n{}", sums,

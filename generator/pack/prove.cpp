@@ -102,11 +102,11 @@ void prove_products(const plan::KernelPlan& plan, const PackedKernel& packed) {
       const auto tap = found.find(at);
       if (tap == found.end() || tap->second != weight) {
         const auto& [sum, offset, input_term] = at;
-        throw diag::InternalError(
-            fmt::format("output {} of a tile: tap (dz = {}, dy = {}, dx = {}) of sum {} is {} instead of {} "
-                        "in term {} of the input",
-                        output_name(contraction, m), offset[spec::axis_z], offset[spec::axis_y],
-                        offset[spec::axis_x], sum, tap == found.end() ? 0.0 : tap->second, weight, input_term));
+        throw diag::InternalError(fmt::format(
+            "output {} of a tile: tap (dz = {}, dy = {}, dx = {}) of sum {} is {} instead of {} "
+            "in term {} of the input",
+            output_name(contraction, m), offset[spec::axis_z], offset[spec::axis_y], offset[spec::axis_x],
+            sum, tap == found.end() ? 0.0 : tap->second, weight, input_term));
       }
     }
     throw diag::InternalError(
@@ -115,12 +115,13 @@ void prove_products(const plan::KernelPlan& plan, const PackedKernel& packed) {
 }
 
 /// How far a packed weight may be from the spec's. One term keeps the digits of its type; more keep 21 of the
-/// largest weight of a sum for 16-bit fields, and 22 of each for f32 ones, whose remainders end at 2^-36; f32 numbers,
-/// and exact shares of a factor, which is one, 23 of each.
+/// largest weight of a sum for 16-bit fields, and 22 of each for f32 ones, whose remainders end at 2^-36; f32
+/// numbers, and exact shares of a factor, which is one, 23 of each.
 double rounding_bound(const spec::StencilSpec& spec, const plan::RoundedWeights& weights, double weight,
                       int sum, double largest) {
-  const double smallest = weights.factor * std::ldexp(plan::smallest_value(weights.type),
-                                                      -weights.exponent - weights.shift_of(sum)) / 2;
+  const double smallest =
+      weights.factor *
+      std::ldexp(plan::smallest_value(weights.type), -weights.exponent - weights.shift_of(sum)) / 2;
   if (weights.in_f64) return 0;
   if (weights.in_f32) return std::max(std::ldexp(std::fabs(weight), -23), 0x1p-150);
   if (weights.exact && weights.factor != 1) return std::ldexp(std::fabs(weight), -23);

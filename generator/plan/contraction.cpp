@@ -52,9 +52,9 @@ int Contraction::longest_chain() const {
   if (sums() == 1) return chained_products();
   std::map<int, int> counts;
   for (const Product& product : products) ++counts[product.sum];
-  return std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
-           return a.second < b.second;
-         })->second;
+  return std::max_element(counts.begin(), counts.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->second;
 }
 
 int Contraction::sums() const {

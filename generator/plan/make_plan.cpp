@@ -253,10 +253,9 @@ void consider(const Problem& problem, const ContractionOffer& offer, std::vector
   const Contraction& contraction = offer.contraction;
   if (!contraction.is_low_rank() && advances_steps<Taken>() != (problem.op.steps > 1)) return;
   if (!Taken::takes(problem, contraction)) return;
-  const Offer<Taken> taken = !offer.objection.empty() ? Offer<Taken>::none(offer.objection)
-                             : holds_sums<Taken>(problem)
-                                 ? Taken::plan(problem, contraction)
-                                 : Offer<Taken>::none("for one sum");
+  const Offer<Taken> taken = !offer.objection.empty()     ? Offer<Taken>::none(offer.objection)
+                             : holds_sums<Taken>(problem) ? Taken::plan(problem, contraction)
+                                                          : Offer<Taken>::none("for one sum");
   // What an update reads beside the input takes as long as memory does; schemes of steps count it themselves.
   const double further_us =
       advances_steps<Taken>()
@@ -266,7 +265,8 @@ void consider(const Problem& problem, const ContractionOffer& offer, std::vector
                 .memory_us;
   // In 2D the rest of an update takes time of its own on tensor cores: with one field, 10240 x 10240 f16
   // points took 171 to 187 us on an H200 for boxes of radius 1 to 3, where the estimates add up to 156 to
-  // 159. Of sums alone it waits for nothing: Sobel's magnitude took 106.1 us, where its products alone are 107.5.
+  // 159. Of sums alone it waits for nothing: Sobel's magnitude took 106.1 us, where its products alone are
+  // 107.5.
   const bool waits = problem.spec.update && !problem.spec.update->is_of_sums_alone() &&
                      problem.spec.dimensions == 2 && contraction.on_tensor_cores();
   const double with_update = waits ? 1.15 : 1;

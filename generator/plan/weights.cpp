@@ -151,8 +151,7 @@ std::optional<RoundedWeights> over_common_factor(const RoundedWeights& weights) 
   if (!factor) return std::nullopt;
   RoundedWeights shares = weights;
   shares.factor = factor->multiplier;
-  for (RoundedTap& tap : shares.taps)
-    tap.share = snap_to_digits(tap.share / factor->divisor, digits);
+  for (RoundedTap& tap : shares.taps) tap.share = snap_to_digits(tap.share / factor->divisor, digits);
   return shares;
 }
 
@@ -239,7 +238,8 @@ bool sums_to_one(const RoundedWeights& weights) {
 /// Does the kernel add the old value itself? Tensor cores cut sums towards zero, and weights that sum to 1
 /// would carry that through all time steps; the rest sums to 0.
 bool wants_identity(const StencilSpec& spec, const RoundedWeights& weights) {
-  if (spec.sums.size() > 1 || spec.storage != spec::Storage::f32 || spec.accuracy != spec::Accuracy::full) return false;
+  if (spec.sums.size() > 1 || spec.storage != spec::Storage::f32 || spec.accuracy != spec::Accuracy::full)
+    return false;
   double centre = 0;
   for (const Tap& tap : operator_of(spec).composed) {
     if (tap.at == spec::Offset{}) centre = tap.weight;
@@ -342,8 +342,7 @@ void shift_sums(const StencilSpec& spec, RoundedWeights& weights) {
   const auto smallest = std::min_element(largest.begin(), largest.end(),
                                          [](const auto& a, const auto& b) { return a.second < b.second; });
   weights.shifts.resize(spec.sums.size());
-  for (const auto& [sum, own] : largest)
-    weights.shifts[sum] = std::ilogb(smallest->second) - std::ilogb(own);
+  for (const auto& [sum, own] : largest) weights.shifts[sum] = std::ilogb(smallest->second) - std::ilogb(own);
   for (RoundedTap& tap : weights.taps) tap.share = std::ldexp(tap.share, weights.shift_of(tap.sum));
 }
 

@@ -16,10 +16,11 @@ struct Window {
   [[nodiscard]] int sum() const { return taps.front().sum; }
 };
 
-/// Cuts the tap rows of each sum into windows, ascending in (dz, dy). The shifts are those that cost least: every window is
-/// an MMA per tile, and every distinct shift a fragment to load per input row and tile, which costs about as
-/// much. Ties go to shifts near 0. Where taps are farther away than shifts can all be tried, they are those
-/// that would serve a row of all dx with the fewest windows. Every tap has |dx| <= largest_column_reach.
+/// Cuts the tap rows of each sum into windows, ascending in (dz, dy). The shifts are those that cost least:
+/// every window is an MMA per tile, and every distinct shift a fragment to load per input row and tile, which
+/// costs about as much. Ties go to shifts near 0. Where taps are farther away than shifts can all be tried,
+/// they are those that would serve a row of all dx with the fewest windows. Every tap has |dx| <=
+/// largest_column_reach.
 [[nodiscard]] std::vector<Window> cut_windows(const std::vector<RoundedTap>& taps,
                                               const TileMapping& mapping);
 

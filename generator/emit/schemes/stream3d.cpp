@@ -32,9 +32,9 @@ std::vector<std::string> products_of(const plan::Contraction& contraction, const
   for (const plan::Product& product : contraction.products) {
     const pack::PackedOperand& operand = packed.operands[product.operand];
     const std::string sum = product.sum == 0 ? "" : fmt::format(", {}", product.sum);
-    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}{}}},", contraction.last_plane(product) - first_plane,
-                                product.row, product.source, product.operand, operand.metadata,
-                                operand.selector, sum));
+    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}{}}},",
+                                contraction.last_plane(product) - first_plane, product.row, product.source,
+                                product.operand, operand.metadata, operand.selector, sum));
   }
   return lines;
 }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int registers_beside_tile = 20;
 constexpr int registers_beside_low_tile = 8;  // more, for a second way to store
-constexpr int registers_of_update = 8;       // of sums alone; of others make_room_for_update has them
+constexpr int registers_of_update = 8;        // of sums alone; of others make_room_for_update has them
 constexpr int register_unit = 8;
 constexpr int least_rows = 8;
 constexpr int rows_of_short_reach = 5;

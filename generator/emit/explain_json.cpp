@@ -55,14 +55,17 @@ std::string taps_json(const spec::StencilSpec& spec, const plan::KernelPlan& pla
   });
 }
 
-std::string sums_json(const spec::StencilSpec& spec) {
-  return "  \"sums\": [" +
-         joined(spec.sums, ", ",
-                [](const spec::Sum& sum) {
-                  return fmt::format(R"({{"name": "{}", "shape": "{}"}})", sum.name,
-                                     spec::shape_name(sum.shape));
-                }) +
-         "],\n";
+/// With the power of two that operands hold the weights of each of several sums times, where they do.
+std::string sums_json(const spec::StencilSpec& spec, const plan::RoundedWeights& weights) {
+  std::vector<std::string> sums;
+  for (int i = 0; i < std::ssize(spec.sums); ++i) {
+    const spec::Sum& sum = spec.sums[static_cast<std::size_t>(i)];
+    const std::string shift =
+        weights.shifts.empty() ? "" : fmt::format(R"(, "shift": {})", weights.shift_of(i));
+    sums.push_back(
+        fmt::format(R"({{"name": "{}", "shape": "{}"{}}})", sum.name, spec::shape_name(sum.shape), shift));
+  }
+  return fmt::format("  \"sums\": [{}],\n", fmt::join(sums, ", "));
 }
 
 std::string tap_rows_json(const plan::KernelPlan& plan) {
@@ -295,7 +298,7 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
   json += fmt::format("  \"accuracy\": \"{}\",\n  \"adds_identity\": {},\n", accuracy_name(spec.accuracy),
                       weights.adds_identity);
   json += error_bound_json(plan);
-  json += sums_json(spec);
+  json += sums_json(spec, weights);
   if (spec.update) json += update_json(spec);
   json += fmt::format("  \"boundary\": {},\n", boundary_json(spec));
   json += fmt::format("  \"reach\": {{\"low\": [{}], \"high\": [{}]}},\n", fmt::join(plan.op.reach_low, ", "),

@@ -76,7 +76,7 @@ def row_of_output(source: dict, output: int) -> int | None:
 
 def taps_of_output(one_pass: dict, output: int, weights: dict) -> dict:
     """What the products with the inputs' leading terms add up for an output, which is a row of the matrices: weight by
-    (dz, dy, dx)."""
+    (sum, dz, dy, dx)."""
     taps: dict = collections.defaultdict(float)
     for product in one_pass["products"]:
         if product["input_term"] != 0:
@@ -91,7 +91,7 @@ def taps_of_output(one_pass: dict, output: int, weights: dict) -> dict:
             if weight:
                 dz, dy, dx = (a - b for a, b in zip(source["column_input"][column], source["row_output"][row]))
                 dx += source["shift"]
-                taps[product["dz"] + dz, product["dy"] + dy, dx] += weight * unit
+                taps[product.get("sum", 0), product["dz"] + dz, product["dy"] + dy, dx] += weight * unit
                 if not product["low"] <= dx <= product["high"]:
                     raise ValueError(f"dx {dx} is outside of product {product}")
     return dict(taps)
@@ -146,6 +146,7 @@ def check(plan: dict) -> None:
     unit = weights["factor"] * 2.0 ** -weights["exponent"]
     bands = plan["template"] == "star2d"
     nonzeros = slots = products = 0.0
+    of_sums: collections.Counter = collections.Counter()
     for one_pass in plan["passes"]:
         for operand in one_pass["operands"]:
             metadata = one_pass["metadata"][operand["metadata"]]
@@ -158,14 +159,14 @@ def check(plan: dict) -> None:
             )
             if found != operand["matrix"]:
                 raise ValueError(f"registers of the operand dy {operand['dy']}, shift {operand['shift']} are of another")
-        expected = {tuple(tap["at"]): tap["packed"] for tap in plan["taps"]}
+        expected = {(tap.get("sum", 0), *tap["at"]): tap["packed"] for tap in plan["taps"]}
         if plan["adds_identity"]:
-            expected[0, 0, 0] -= 1
+            expected[0, 0, 0, 0] -= 1
         for row in range(32 if bands else len(one_pass["mapping"]["row_output"])):
             shares = taps_of_output(one_pass, row, weights)
-            found = {at: unit * share for at, share in shares.items()}
+            found = {at: unit * 2.0 ** -plan["sums"][at[0]].get("shift", 0) * share for at, share in shares.items()}
             if plan["composition"]:
-                check_composed(plan, found)
+                check_composed(plan, {at[1:]: weight for at, weight in found.items()})
                 continue
             same = found.keys() == expected.keys() and all(math.isclose(found[at], expected[at]) for at in found)
             if not (same if plan["adds_identity"] else found == expected):
@@ -174,9 +175,11 @@ def check(plan: dict) -> None:
             matrix = one_pass["operands"][product["operand"]]["matrix"]
             share = 0.25 if len(matrix) == 8 else 1  # a comb has a quarter of the outputs
             products += share
+            of_sums[product.get("sum", 0)] += share
             slots += share * (8 * 16 if len(matrix) == 8 else 16 * 16)
             nonzeros += share * sum(weight != 0 for row in matrix for weight in row)
-    if [plan["mmas_per_128_outputs"], plan["chained_mmas"]] != [products, products]:
+    chained = max(of_sums.values(), default=0)
+    if [plan["mmas_per_128_outputs"], plan["chained_mmas"]] != [products, chained]:
         raise ValueError(f"there are {products} products")
     if plan["sparsity"] != {"nonzeros": nonzeros, "slots": slots}:
         raise ValueError(f"sparsity: {nonzeros} of {slots}")

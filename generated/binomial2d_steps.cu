@@ -241,7 +241,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"binomial2d_steps", "spider-gen version 0.2.0", "93b3861dc84f082c", 2, SPIDER_F16,
-                         {0, 32, 32}, {0, 32, 32}, 80, 6, 32, {}, 0.0007806},
+                         {0, 32, 32}, {0, 32, 32}, 80, 6, 32, {}, 0.0007809},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_binomial2d_steps

@@ -350,7 +350,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"heat2d_steps", "spider-gen version 0.2.0", "2cf6a8b3867941c3", 2, SPIDER_F16,
-                         {0, 32, 32}, {0, 32, 32}, 80, 12, 32, {}, 0.000806},
+                         {0, 32, 32}, {0, 32, 32}, 80, 12, 32, {}, 0.0008063},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_heat2d_steps

@@ -18,6 +18,91 @@ bool reaches_one(const spec::StencilSpec& spec, int axis) {
                      [&](const spec::Tap& tap) { return std::abs(tap.at[axis]) <= 1; });
 }
 
+/// How far all steps together may magnify the largest cell.
+double growth_of(const Operator& op) {
+  double magnitude = 0;
+  for (const spec::Tap& tap : op.step) magnitude += std::fabs(tap.weight);
+  return std::pow(std::max(1.0, magnitude), op.steps);
+}
+
+/// Of those beyond faces that compose.
+double largest_constant(const spec::StencilSpec& spec) {
+  double largest = 0;
+  for (const int axis : {spec::axis_y, spec::axis_x}) {
+    for (const spec::Face* face : {&spec.boundary[axis].low, &spec.boundary[axis].high}) {
+      if (composes_with_constant(spec, *face, axis)) largest = std::max(largest, std::fabs(face->value));
+    }
+  }
+  return largest;
+}
+
+/// A cell of an axis: within the field, and the constant that is there instead where it is beyond a face that
+/// has one. Other faces make no difference to a field that is uniform along their axis.
+struct HeldCell {
+  int index = 0;
+  std::optional<double> constant;
+};
+
+HeldCell find_cell(const spec::StencilSpec& spec, int axis, int index, int extent) {
+  const spec::Face& face = index < 0 ? spec.boundary[axis].low : spec.boundary[axis].high;
+  const int inner = std::clamp(index, 0, extent - 1);
+  if (index == inner || !composes_with_constant(spec, face, axis)) return {inner, {}};
+  return {inner, face.value};
+}
+
+/// One step of a field; where two faces meet the rule along x comes first.
+Matrix step_once(const spec::StencilSpec& spec, const Operator& op, const Matrix& from) {
+  Matrix to(from.rows, from.columns);
+  for (const spec::Tap& tap : op.step) {
+    for (int y = 0; y < to.rows; ++y) {
+      const HeldCell row = find_cell(spec, spec::axis_y, y + tap.at[spec::axis_y], from.rows);
+      for (int x = 0; x < to.columns; ++x) {
+        const HeldCell column = find_cell(spec, spec::axis_x, x + tap.at[spec::axis_x], from.columns);
+        const std::optional<double>& constant = column.constant ? column.constant : row.constant;
+        to.at(y, x) += tap.weight * (constant ? *constant : from.at(row.index, column.index));
+      }
+    }
+  }
+  return to;
+}
+
+/// How many lines of a matrix differ from the middle one by more than `negligible`, at the low and high end.
+template <class At>
+std::array<int, 2> lines_near(int lines, int cells, double negligible, const At& at) {
+  const int middle = lines / 2;
+  const auto differs = [&](int line) {
+    for (int cell = 0; cell < cells; ++cell) {
+      if (std::fabs(at(line, cell) - at(middle, cell)) > negligible) return true;
+    }
+    return false;
+  };
+  std::array<int, 2> near{middle, lines - 1 - middle};
+  while (near[0] > 0 && !differs(near[0] - 1)) --near[0];
+  while (near[1] > 0 && !differs(lines - near[1])) --near[1];
+  return near;
+}
+
+/// What is near faces, and of what is not one row and one column.
+AddedByConstants keep_near(const Matrix& all, double negligible) {
+  AddedByConstants added;
+  added.near = {
+      lines_near(all.rows, all.columns, negligible, [&](int row, int column) { return all.at(row, column); }),
+      lines_near(all.columns, all.rows, negligible,
+                 [&](int column, int row) { return all.at(row, column); })};
+  const auto [rows, columns] = added.near;
+  added.values = Matrix(rows[0] + 1 + rows[1], columns[0] + 1 + columns[1]);
+  for (int row = 0; row < added.values.rows; ++row) {
+    const int y = row < rows[0] ? row : (row > rows[0] ? all.rows - added.values.rows + row : all.rows / 2);
+    for (int column = 0; column < added.values.columns; ++column) {
+      const int x = column < columns[0] ? column
+                                        : (column > columns[0] ? all.columns - added.values.columns + column
+                                                               : all.columns / 2);
+      added.values.at(row, column) = all.at(y, x);
+    }
+  }
+  return added;
+}
+
 }  // namespace
 
 std::vector<Matrix> compose_taps(const Operator& op) {
@@ -80,26 +165,29 @@ bool commutes(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
   return false;
 }
 
-bool continues_about(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
-  constexpr double largest = 0x1p100;  // beyond which single steps may overflow, too
-  if (face.rule != spec::BoundaryRule::constant || !is_even(spec, axis) || !reaches_one(spec, axis))
-    return false;
-  if (face.value == 0) return true;
-  for (const int other : {spec::axis_y, spec::axis_x}) {
-    for (const spec::Face* of : {&spec.boundary[other].low, &spec.boundary[other].high}) {
-      if (of->rule == spec::BoundaryRule::constant && of->value != face.value) return false;
-    }
-  }
-  double sum = 0;
-  for (const spec::Tap& tap : spec.taps) sum += tap.weight;
-  return std::fabs(sum - 1) <= 0x1p-48 && std::fabs(face.value) <= largest;
+bool composes_with_constant(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
+  return face.rule == spec::BoundaryRule::constant && is_even(spec, axis) && reaches_one(spec, axis);
+}
+
+AddedByConstants added_by_constants(const spec::StencilSpec& spec, const Operator& op) {
+  const double largest = largest_constant(spec);
+  if (largest == 0) return {};
+  // One row or column stands for all where no face of the axis makes them differ.
+  const auto cells_of = [&](int axis) {
+    const auto& [low, high] = spec.boundary[axis];
+    const bool differ = composes_with_constant(spec, low, axis) || composes_with_constant(spec, high, axis);
+    return differ ? 2 * std::max(op.reach_low[axis], op.reach_high[axis]) + 1 : 1;
+  };
+  Matrix all(cells_of(spec::axis_y), cells_of(spec::axis_x));
+  for (int step = 0; step < op.steps; ++step) all = step_once(spec, op, all);
+  return keep_near(all, 0x1p-24 * largest * growth_of(op));
 }
 
 Rims rims_of(const spec::StencilSpec& spec, const Operator& op) {
   Rims rims{};
   for (const int axis : {spec::axis_y, spec::axis_x}) {
     const auto acts = [&](const spec::Face& face) {
-      return !commutes(spec, face, axis) && !continues_about(spec, face, axis);
+      return !commutes(spec, face, axis) && !composes_with_constant(spec, face, axis);
     };
     auto& [low, high] = rims[axis - spec::axis_y];
     if (acts(spec.boundary[axis].low)) low = op.reach_low[axis];

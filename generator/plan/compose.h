@@ -21,13 +21,28 @@ namespace spidergen::plan {
 /// which is `antisymmetric`. Of one step all do.
 [[nodiscard]] bool commutes(const spec::StencilSpec& spec, const spec::Face& face, int axis);
 
-/// Is a face a constant about which composed taps may continue the field oddly, 2 c - u? It is where weights
-/// are even along the axis and reach one cell, and for a constant other than 0, where they sum to 1 and all
-/// constant faces have it.
-[[nodiscard]] bool continues_about(const spec::StencilSpec& spec, const spec::Face& face, int axis);
+/// Is a face a constant that steps may be composed beside? It is where weights are even along the axis and
+/// reach one cell: then all steps together make of a field what they make of it beside 0, `antisymmetric`,
+/// and add what they make of a field of zeros (added_by_constants).
+[[nodiscard]] bool composes_with_constant(const spec::StencilSpec& spec, const spec::Face& face, int axis);
+
+/// What all steps of a sweep add to results near constant faces in 2D, in f32's range: 0 far from them.
+struct AddedByConstants {
+  /// The rows nearest to the low face, one far from both, the rows nearest to the high face; so columns.
+  /// Empty where no face adds anything.
+  Matrix values;
+  std::array<std::array<int, 2>, 2> near{};  ///< rows, columns at the low and the high face
+
+  [[nodiscard]] bool exist() const { return !values.values.empty(); }
+  bool operator==(const AddedByConstants&) const = default;
+};
+
+/// Of faces for which composes_with_constant holds, in fields of at least twice what all steps reach. What is
+/// less than 2^-24 of what magnitudes of the largest constant would come to is left out.
+[[nodiscard]] AddedByConstants added_by_constants(const spec::StencilSpec& spec, const Operator& op);
 
 /// Cells along y and x at the low and the high face that all steps of a sweep reach a face from which neither
-/// commutes nor is continued about its constant; 0 where it does, or is not reached.
+/// commutes nor composes with its constant; 0 where it does, or is not reached.
 using Rims = std::array<std::array<int, 2>, 2>;
 [[nodiscard]] Rims rims_of(const spec::StencilSpec& spec, const Operator& op);
 

@@ -182,13 +182,9 @@ ErrorBound bound_low_rank(const KernelPlan& plan) {
   double of_largest = higher_orders * arithmetic * lists.passed;
   if (plan.op.steps > 1) {
     const double growth = std::pow(std::max(1.0, sum_of_magnitudes(plan.weights)), plan.op.steps);
-    of_largest += lists.deviation * lists.magnitude + 2 * f32_rounding * plan.op.steps * growth;
-    // About a constant the weights are those of cells less it, and what it adds near faces is f32.
-    const auto* scheme = std::get_if<Lowrank2d>(&plan.scheme);
-    if (scheme != nullptr && scheme->constant != 0) {
-      of_largest += lists.deviation * lists.magnitude +
-                    (4.0 + 2.0 * static_cast<double>(lists.pairs.size())) * f32_rounding * lists.passed;
-    }
+    // What constants add is cut, rounded and added in f32, and sums that it is added to are of a cell's size.
+    constexpr double held = 4;
+    of_largest += lists.deviation * lists.magnitude + (2 * plan.op.steps + held) * f32_rounding * growth;
   }
   ErrorBound bound;
   bound.result = higher_orders * (rounding + f32_rounding);

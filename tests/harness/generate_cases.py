@@ -42,7 +42,7 @@ ACCURACIES = ("tf32", "f16")  # beside full
 PLAN_KEYS = ("stencil", "dimensions", "steps", "engine", "variant", "storage", "accuracy", "adds_identity", "error_bound")
 PLAN_KEYS += ("template", "cores", "boundary", "reach", "weights", "chained_mmas", "tap_rows", "taps", "composition")
 STREAMING_KEYS = ("rows_per_warp", "warps_per_block", "tile_forms", "deviation", "magnitude", "passed", "y_magnitude",
-                  "list_reach", "constant")
+                  "list_reach")
 WARPGROUPS = ("--arch", "sm_90a")  # kernels of 2D f32 alone differ
 # Other ways of computing the same, each with the share of specs that it gets.
 OPTIONS = {

@@ -281,6 +281,13 @@ def uniform_boundary(space, rule):
     return {AXES[axis]: {"low": face, "high": face} for axis in space.axes}, f"boundary: {face_text(face)}\n"
 
 
+def constant_boundary(rng, space):
+    """The same with a constant of its own at every face."""
+    faces = {AXES[axis]: {side: make_face(rng, ("constant",)) for side in ("low", "high")} for axis in space.axes}
+    texts = [f"{axis}: {{{', '.join(f'{side}: {face_text(face)}' for side, face in pair.items())}}}" for axis, pair in faces.items()]
+    return faces, f"boundary: {{{', '.join(texts)}}}\n"
+
+
 def folded_boundary(rng, space):
     """The same: along every axis one face turns back, and beyond the other lies a constant."""
     faces, texts = {}, []
@@ -545,9 +552,10 @@ def product_taps(rng):
 
 
 def diffusing_taps(rng):
-    """Five weights that sum to 1, even along both axes: two passes continue such fields about the constant of all faces."""
-    near = rng.uniform(0.05, 0.2)
-    return {(0, 0, 0): 1 - 4 * near} | {(0, *at): near for at in ((-1, 0), (0, -1), (0, 1), (1, 0))}
+    """Products of even lists of three, positive: two passes take them beside any constants, corners included."""
+    y, x = ((near, 1, near) for near in (rng.uniform(0.1, 0.6), rng.uniform(0.1, 0.6)))
+    most = sum(y) * sum(x) * rng.uniform(0.9, 1.1)
+    return {(0, dy, dx): y[dy + 1] * x[dx + 1] / most for dy in (-1, 0, 1) for dx in (-1, 0, 1)}
 
 
 def spreading_taps(rng, dimensions):
@@ -590,7 +598,7 @@ def make_steps_spec(index, seed, spaces, attempt, place):
             faces, boundary = make_boundary(rng, dataclasses.replace(space, rules=ending))
         else:
             taps = diffusing_taps(rng)
-            faces, boundary = uniform_boundary(space, "constant")
+            faces, boundary = constant_boundary(rng, space)
     elif (turn + turn // 6) % 3 == 2:  # tiny fields turn back at one face and end beyond the other
         faces, boundary = folded_boundary(rng, space)
     else:

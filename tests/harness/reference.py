@@ -109,11 +109,6 @@ def composition_of(data):
     return tuple(float(told[key]) for key in COMPOSITION_TERMS) if told else ()
 
 
-def continues_about_of(data):
-    """The constant beyond faces about which two passes continue the field; 0 of other plans."""
-    return float(data["passes"][0]["streaming"]["constant"]) if data.get("template") == "lowrank2d" else 0.0
-
-
 @dataclasses.dataclass(frozen=True)
 class Plan:
     """One kernel as `spider-gen --explain --explain-format json` tells it."""
@@ -139,7 +134,6 @@ class Plan:
     steps: int = 1  # that a sweep advances; taps are of one, tap_rows of all of them
     low_rank: tuple = ()  # of two passes the values of LOW_RANK_TERMS
     core_lists: tuple = ()  # of two passes on CUDA cores the values of CORE_LIST_TERMS
-    continues_about: float = 0.0  # the constant beyond faces about which two passes continue the field
     composition: tuple = ()  # of steps taken as one the values of COMPOSITION_TERMS
     list_reach: tuple = ()  # of two passes how far their lists reach along y and x: what lies beyond is truncated
 
@@ -236,7 +230,6 @@ def load_plan(path):
             core_lists=core_lists_of(data),
             list_reach=list_reach_of(data),
             composition=composition_of(data),
-            continues_about=continues_about_of(data),
         )
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: not an explanation of a kernel: {error!r}") from error
@@ -565,14 +558,12 @@ def core_lists_error_bound(plan, magnitude, largest):
 def low_rank_error(plan):
     """What two passes add to a result's rounding, relative to the largest input. What passes between them is rounded to
     the storage, and every product adds as above; of several steps the weights are beside that by `deviation` off the
-    composed ones, whose f32 rounding counts at each step. Where the field is continued about a constant, they are those
-    of cells less it."""
+    composed ones, whose f32 rounding counts at each step, and four times more for what constants beyond faces add."""
     deviation, composed, passed, _ = plan.low_rank
-    deviation *= 2 if plan.continues_about else 1
     error = 1.01 * (plan.storage.rounding + MMA_ERRORS * plan.chained_mmas * 2.0**-23) * passed
     if plan.steps > 1:
         growth = max(1, sum(abs(tap.packed) for tap in plan.taps)) ** plan.steps
-        error += 1.01 * (deviation * composed + plan.steps * 2.0**-23 * growth)
+        error += 1.01 * (deviation * composed + (plan.steps + 2) * 2.0**-23 * growth)
     return error
 
 

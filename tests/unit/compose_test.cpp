@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
@@ -49,6 +51,69 @@ KernelPlan plan_of(const spec::StencilSpec& stencil) {
 std::string source_of(const spec::StencilSpec& stencil) {
   const KernelPlan plan = plan_of(stencil);
   return emit::emit(stencil, plan, pack::pack(plan), "test").front().text;
+}
+
+/// The cell (y, x) of a field between constant faces; where two of them meet, that of x.
+double cell_between(const spec::StencilSpec& spec, const Matrix& field, int y, int x) {
+  const auto& [above, below] = spec.boundary[spec::axis_y];
+  const auto& [left, right] = spec.boundary[spec::axis_x];
+  if (x < 0) return left.value;
+  if (x >= field.columns) return right.value;
+  if (y < 0) return above.value;
+  return y < field.rows ? field.at(y, x) : below.value;
+}
+
+/// The same of a field that is continued about 0.
+double cell_continued(const Matrix& field, int y, int x) {
+  if (x == -1 || x == field.columns || y == -1 || y == field.rows) return 0;
+  if (x < 0 || x > field.columns) return -cell_continued(field, y, x < 0 ? -2 - x : 2 * field.columns - x);
+  if (y < 0 || y > field.rows) return -cell_continued(field, y < 0 ? -2 - y : 2 * field.rows - y, x);
+  return field.at(y, x);
+}
+
+TEST(Compose, ConstantsAddWhatStepsBesideThemMakeOfZeros) {
+  constexpr int steps = 4;
+  spec::StencilSpec stencil = box_of_steps(2, steps, true, spec::BoundaryRule::constant);
+  stencil.taps[4].weight += 0.07;  // they need not sum to 1
+  stencil.boundary[spec::axis_y].low.value = 0.5;
+  stencil.boundary[spec::axis_y].high.value = -2;
+  stencil.boundary[spec::axis_x].low.value = 3;
+  const Operator op = operator_of(stencil, steps);
+  const AddedByConstants added = added_by_constants(stencil, op);
+  ASSERT_EQ(added.near, (std::array{std::array{steps, steps}, std::array{steps, steps}}));
+  const std::vector<Matrix> composed = compose_taps(op);
+  const int least = 2 * steps;
+  for (const auto& [rows, columns] : {std::pair(least, least), {least + 1, least + 5}}) {
+    Matrix field(rows, columns);
+    for (std::size_t i = 0; i < field.values.size(); ++i)
+      field.values[i] = std::sin(static_cast<double>(7 * i));
+    Matrix stepped = field;
+    for (int step = 0; step < steps; ++step) {
+      Matrix next(rows, columns);
+      for (int y = 0; y < rows; ++y) {
+        for (int x = 0; x < columns; ++x) {
+          for (const spec::Tap& tap : stencil.taps)
+            next.at(y, x) += tap.weight * cell_between(stencil, stepped, y + tap.at[1], x + tap.at[2]);
+        }
+      }
+      stepped = next;
+    }
+    for (int y = 0; y < rows; ++y) {
+      for (int x = 0; x < columns; ++x) {
+        const int row = y < steps ? y : std::max(steps, y - rows + added.values.rows);
+        const int column = x < steps ? x : std::max(steps, x - columns + added.values.columns);
+        double result = added.values.at(row, column);
+        for (int dy = -steps; dy <= steps; ++dy) {
+          for (int dx = -steps; dx <= steps; ++dx)
+            result += composed.front().at(dy + steps, dx + steps) * cell_continued(field, y + dy, x + dx);
+        }
+        EXPECT_NEAR(result, stepped.at(y, x), 1e-12) << y << " " << x;
+      }
+    }
+  }
+  stencil.boundary[spec::axis_y].low.value = stencil.boundary[spec::axis_y].high.value = 0;
+  stencil.boundary[spec::axis_x].low.value = 0;
+  EXPECT_FALSE(added_by_constants(stencil, op).exist());
 }
 
 TEST(Compose, TapsAreThoseOfStepsOneAfterTheOther) {

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,12 +42,12 @@ std::string operands_text(const plan::Contraction& contraction, const pack::Pack
   return fmt::format("{}", fmt::join(blocks, "\n"));
 }
 
-/// The composed boundary as two passes see it, who continue the field about a constant as if that were 0.
+/// The composed boundary as two passes see it: constants are 0, and what they add comes apart.
 spec::StencilSpec with_rules_of_passes(const spec::StencilSpec& spec) {
   spec::StencilSpec composed = plan::with_composed_rules(spec);
   for (const int axis : {spec::axis_y, spec::axis_x}) {
     const auto set = [&](const spec::Face& of_step, spec::Face& face) {
-      if (!plan::continues_about(spec, of_step, axis)) return;
+      if (!plan::composes_with_constant(spec, of_step, axis)) return;
       face.rule = spec::BoundaryRule::antisymmetric;
       face.value = 0;
     };
@@ -76,75 +75,27 @@ std::string rim_faces_text(const plan::Rims& rims) {
   return fmt::format("{}", fmt::join(faces, ", "));
 }
 
-/// Which faces of an axis have the constant about which steps continue the field: low, high.
-std::array<bool, 2> constant_faces(const spec::StencilSpec& spec, int axis) {
-  const auto& [low, high] = spec.boundary[axis];
-  return {plan::continues_about(spec, low, axis), plan::continues_about(spec, high, axis)};
-}
-
-/// Sums of a list's weights, which are even, for results 0, 1, ... cells from a face, those beyond it
-/// negative, that of the first cell beyond it left out; the last is the sum of all. That alone where no face
-/// counts.
-plan::List shares_of(const std::vector<plan::List>& terms, bool counts) {
-  const plan::List list = plan::total_of(terms);
-  if (!counts) return {std::accumulate(list.begin(), list.end(), 0.0)};
-  const int far = static_cast<int>(list.size()) / 2;
-  plan::List shares;
-  for (int i = 0; i <= far; ++i) {
-    double share = 0;
-    for (int offset = -far; offset <= far; ++offset) {
-      const int place = i + offset;
-      const double weight = list[static_cast<std::size_t>(offset + far)];
-      share += place >= 0 ? weight : (place == -1 ? 0 : -weight);
-    }
-    shares.push_back(share);
-  }
-  return shares;
-}
-
-std::string floats_text(const plan::List& list) {
+std::string floats_text(const plan::Matrix& matrix, int row, double scale) {
   std::vector<std::string> texts;
-  for (const double value : list) texts.push_back(fmt::format("{:a}F", static_cast<float>(value)));
+  texts.reserve(static_cast<std::size_t>(matrix.columns));
+  for (int column = 0; column < matrix.columns; ++column)
+    texts.push_back(fmt::format("{:a}F", static_cast<float>(matrix.at(row, column) / scale)));
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-/// The Stencil of a kernel that continues the field about a constant.
-std::string continued_struct(const plan::Lowrank2d& scheme, const Kernel& kernel) {
-  const plan::LowRank& lists = kernel.contraction().low_rank;
-  const auto [low_row, high_row] = constant_faces(kernel.spec, spec::axis_y);
-  const auto [low_column, high_column] = constant_faces(kernel.spec, spec::axis_x);
-  const bool rows = low_row || high_row;
-  const bool columns = low_column || high_column;
-  plan::List row_parts;
-  std::vector<std::string> row_shares;
-  std::vector<std::string> column_parts;
-  for (const plan::ListPair& pair : lists.pairs) {
-    const plan::List along_y = shares_of(pair.y, rows);
-    plan::List along_x = shares_of(pair.x, columns);
-    const double of_x = along_x.back();
-    row_parts.resize(along_y.size());
-    for (std::size_t i = 0; i < along_y.size(); ++i) row_parts[i] += (along_y.back() - along_y[i]) * of_x;
-    for (double& share : along_x) share = of_x - share;
-    row_shares.push_back(fmt::format("{{{}}},", floats_text(along_y)));
-    column_parts.push_back(fmt::format("{{{}}},", floats_text(along_x)));
-  }
-  const int rows_far = rows ? lists.y_high() : 0;
-  const int columns_far = columns ? lists.x_high() : 0;
-  const double value = stored_value(kernel.spec.storage, scheme.constant);
-  return render_part("lowrank2d_constant.cu.in",
-                     {{"row_count", fmt::to_string(rows_far + 1)},
-                      {"row_parts", floats_text(row_parts)},
-                      {"row_shares", fmt::format("{}", fmt::join(row_shares, "\n"))},
-                      {"column_count", fmt::to_string(columns_far + 1)},
-                      {"column_parts", fmt::format("{}", fmt::join(column_parts, "\n"))},
-                      {"c", fmt::format("{:g}", value)},
-                      {"value", fmt::format("{:a}F", value)},
-                      {"at_low_row", fmt::to_string(low_row)},
-                      {"at_high_row", fmt::to_string(high_row)},
-                      {"at_low_column", fmt::to_string(low_column)},
-                      {"at_high_column", fmt::to_string(high_column)},
-                      {"rows_far", fmt::to_string(rows_far)},
-                      {"columns_far", fmt::to_string(columns_far)}});
+/// The Stencil of a kernel whose constant faces add to results.
+std::string held_struct(const plan::AddedByConstants& added, double scale) {
+  std::vector<std::string> rows;
+  rows.reserve(static_cast<std::size_t>(added.values.rows));
+  for (int row = 0; row < added.values.rows; ++row)
+    rows.push_back(fmt::format("{{{}}},", floats_text(added.values, row, scale)));
+  const auto& [near_rows, near_columns] = added.near;
+  return render_part("lowrank2d_constant.cu.in", {{"columns", fmt::to_string(added.values.columns)},
+                                                  {"values", fmt::format("{}", fmt::join(rows, "\n"))},
+                                                  {"low_rows", fmt::to_string(near_rows[0])},
+                                                  {"high_rows", fmt::to_string(near_rows[1])},
+                                                  {"low_columns", fmt::to_string(near_columns[0])},
+                                                  {"high_columns", fmt::to_string(near_columns[1])}});
 }
 
 /// A plan whose taps are those that the lists keep of all steps.
@@ -185,16 +136,15 @@ SchemeText text_of(const plan::Lowrank2d& scheme, const Kernel& kernel) {
   set("preferred_groups", scheme.preferred_groups);
   bindings["result_scale"] = fmt::format("{:a}F", lists.scale);
   SchemeText text{render_part("lowrank2d.cu.in", bindings), {"spider::lowrank2d_form<Stencil>(),"}};
-  const bool continues = scheme.constant != 0;
-  if (continues) text.stencil += continued_struct(scheme, kernel);
+  const bool held = scheme.added.exist();
+  if (held) text.stencil += held_struct(scheme.added, lists.scale);
   if (scheme.rim_steps) {
     text.stencil +=
         stepping_namespace("rims", "For cells near faces that act at every step.", *scheme.rim_steps, kernel);
     const auto& [y, x] = scheme.rims;
     text.forms = {
         fmt::format("spider::with_rims(spider::lowrank2d_form<{}>(), {{{}, {}, {}, {}}}, {{{}, {}}}),",
-                    continues ? "Continued" : "Stencil", y[0], y[1], x[0], x[1], scheme.least[0],
-                    scheme.least[1]),
+                    held ? "Held" : "Stencil", y[0], y[1], x[0], x[1], scheme.least[0], scheme.least[1]),
         "spider::stepping2d_rims_form<rims::Stencil>(),"};
   }
   if (scheme.single_step) {
@@ -231,9 +181,9 @@ void describe(const plan::Lowrank2d& scheme, const plan::KernelPlan& plan, Lines
                   scheme.tiles * plan::tile_columns, scheme.ring_groups));
   if (scheme.rim_steps) {
     const plan::Stepping2d& stepped = *scheme.rim_steps;
-    if (scheme.constant != 0)
-      lines.push_back(
-          fmt::format("Faces     beyond those of constant {:g} results are added to", scheme.constant));
+    if (scheme.added.exist())
+      lines.push_back(fmt::format("Faces     what constants add near them is a table of {} rows of {}",
+                                  scheme.added.values.rows, scheme.added.values.columns));
     if (scheme.rims != plan::Rims{}) {
       lines.push_back(fmt::format("Rims      cells near faces that act at every step are stepped: {}",
                                   rim_faces_text(scheme.rims)));
@@ -253,13 +203,12 @@ std::string json_of(const plan::Lowrank2d& scheme, const plan::KernelPlan& plan)
       "\"passed\": {}, \"y_magnitude\": {}, \"list_reach\": [[{}, {}], [{}, {}]], "
       "\"tiles_per_warp\": {}, \"warps_per_block\": {}, \"ring_groups\": {}, "
       "\"blocks_per_multiprocessor\": {}, \"estimated_registers\": {}, \"shared_bytes\": {}, "
-      "\"us_per_step\": {:.2f}, \"single_step_us\": {:.1f}, \"rims\": [[{}], [{}]], \"rims_us\": {:.1f}, "
-      "\"constant\": {}}}",
+      "\"us_per_step\": {:.2f}, \"single_step_us\": {:.1f}, \"rims\": [[{}], [{}]], \"rims_us\": {:.1f}}}",
       lists.pairs.size(), lists.terms, lists.truncation, lists.deviation, lists.magnitude, lists.passed,
       lists.y_magnitude, -lists.y_low, lists.y_high(), -lists.x_low, lists.x_high(), scheme.tiles,
       scheme.warps_per_block, scheme.ring_groups, scheme.blocks_per_multiprocessor,
       scheme.estimated_registers, scheme.shared_bytes, plan.microseconds / plan.op.steps, plan.single_step_us,
-      fmt::join(scheme.rims[0], ", "), fmt::join(scheme.rims[1], ", "), scheme.rims_us, scheme.constant);
+      fmt::join(scheme.rims[0], ", "), fmt::join(scheme.rims[1], ", "), scheme.rims_us);
 }
 
 }  // namespace spidergen::emit

@@ -71,6 +71,16 @@ double estimate_us(const Contraction& contraction, const Lowrank2d& scheme) {
   return std::pow(std::pow(memory_us, exponent) + std::pow(compute, exponent), 1 / exponent);
 }
 
+/// The spec with the constants beyond faces that cells of its storage can be.
+spec::StencilSpec with_stored_constants(spec::StencilSpec spec) {
+  const OperandType type = spec.storage == spec::Storage::f16 ? OperandType::f16 : OperandType::bf16;
+  for (const int axis : {spec::axis_y, spec::axis_x}) {
+    for (spec::Face* face : {&spec.boundary[axis].low, &spec.boundary[axis].high})
+      face->value = round_to(type, face->value);
+  }
+  return spec;
+}
+
 /// How steps of the spec are taken one by one: single ones for what is left of a number of steps, and all
 /// where faces do not commute, or fields are small. Else the objection.
 std::string plan_faces(const Problem& problem, Lowrank2d& scheme) {
@@ -84,23 +94,24 @@ std::string plan_faces(const Problem& problem, Lowrank2d& scheme) {
   if (!single.objection.empty()) return single.objection;
   scheme.single_step = std::move(single.scheme);
   scheme.rims = rims_of(spec, problem.op);
+  scheme.added = added_by_constants(with_stored_constants(spec), problem.op);
+  const auto grows = [](double value) { return !(std::fabs(value) <= 0x1p100); };
+  if (std::any_of(scheme.added.values.values.begin(), scheme.added.values.values.end(), grows))
+    return "what constants beyond faces add grows beyond 2^100";
   for (const int axis : {spec::axis_y, spec::axis_x}) {
     const auto& [low, high] = scheme.rims[axis - spec::axis_y];
     // What a face turns round must reach neither a rim nor the other face's images.
     int& least = scheme.least[axis - spec::axis_y];
     least = low + high + std::max(low, high);
-    for (const spec::Face* face : {&spec.boundary[axis].low, &spec.boundary[axis].high}) {
-      if (face->value == 0 || !continues_about(spec, *face, axis)) continue;
-      scheme.constant = face->value;
+    if (scheme.added.near[axis - spec::axis_y] != std::array{0, 0})
       least = std::max(least, 2 * std::max(problem.op.reach_low[axis], problem.op.reach_high[axis]));
-    }
   }
   if (scheme.rims != Rims{}) {
     std::optional<SteppingChoice> choice = choose_rim_stepping(spec, problem.op.steps, scheme.rims);
     if (!choice) return "so many steps at faces find no room in registers";
     scheme.rim_steps = std::move(choice->scheme);
     scheme.rims_us = choice->microseconds;
-  } else if (scheme.constant != 0) {
+  } else if (scheme.added.exist()) {
     Offer<Stepping2d> all = step(problem.op);
     if (!all.objection.empty()) return all.objection;
     scheme.rim_steps = std::move(all.scheme);

@@ -22,12 +22,9 @@
 /// - tiles of a warp; warps_per_block; ring_groups; blocks_per_multiprocessor;
 /// - preferred_groups: of a walk, or 0;
 /// - result_scale: of sums;
-/// - where faces have a constant c about which steps continue the field, 2 c - u, Constant: the sums are
-/// those
-///   of cells that are continued as if c were 0, and near such faces `value`, c, times what they lack is
-///   added for results i rows and j columns from a face: row_part(i) and for each pair of lists
-///   row_share(pair, i) times column_part(pair, j); parts are 0 from rows_far and columns_far on. at_low_row
-///   and so on: which faces count.
+/// - where constants beyond faces add to sums, Constants: low_rows, high_rows, low_columns, high_columns, how
+///   many are near a face; added_at(row, column), where the one far from both faces comes behind the low
+///   ones.
 #pragma once
 
 #include <spider/epilogue.h>
@@ -43,11 +40,11 @@
 namespace spider {
 inline namespace device_1 {
 
-/// Do steps continue the field about a constant?
+/// Do constants beyond faces add to sums?
 template <class Stencil, class = void>
-struct HasConstant : std::false_type {};
+struct HasConstants : std::false_type {};
 template <class Stencil>
-struct HasConstant<Stencil, std::void_t<typename Stencil::Constant>> : std::true_type {};
+struct HasConstants<Stencil, std::void_t<typename Stencil::Constants>> : std::true_type {};
 
 template <class Stencil>
 struct Lowrank2d;
@@ -225,56 +222,75 @@ struct Lowrank2d {
     }
   }
 
-  /// How far index i is from the nearer of the faces that count, at most `far`.
-  SPIDER_DEVICE static int distance_to_face(std::int32_t i, std::int32_t extent, bool at_low, bool at_high,
-                                            int far) {
-    const std::int32_t high = extent - 1 - i;
-    const int low = at_low && i < far ? i : far;
-    const int nearer = at_high && high < low ? high : low;
-    return nearer < 0 ? 0 : nearer;
+  /// Is one of `count` indices from `first` on among `low` of the low face or `high` of the high one?
+  SPIDER_DEVICE static bool is_near_face(std::int32_t first, int count, std::int32_t extent, int low,
+                                         int high) {
+    return first < low || first + count > extent - high;
   }
 
-  /// Is one of `count` indices from `first` on nearer than `far`?
-  SPIDER_DEVICE static bool is_near_face(std::int32_t first, int count, std::int32_t extent, bool at_low,
-                                         bool at_high, int far) {
-    return (at_low && first < far) || (at_high && first + count > extent - far);
+  /// Where index i is of `low` from the low face on, one that is far, and `high` up to the high face. Others,
+  /// of groups and tiles that begin or end beyond the field, are as the cells at the face.
+  SPIDER_DEVICE static int place_by_faces(std::int32_t i, std::int32_t extent, int low, int high) {
+    const std::int32_t from_high = extent - 1 - i;
+    const int of_low = i < 0 ? 0 : (i < low ? i : low);
+    return of_low + (from_high < 0 ? high : (from_high < high ? high - from_high : 0));
   }
 
-  /// Adds to the sums of a group what the constant of faces near it makes of them; it begins with row y, and
-  /// those of the warp with column x. `inside`: no column is near.
-  template <bool inside>
-  SPIDER_DEVICE static void add_constant(const Strip& strip, Accumulator (&sums)[tiles][2], std::int32_t y,
-                                         std::int32_t x) {
-    using Constant = typename Stencil::Constant;
-    const int lane = device::lane_index();
-    const bool near = is_near_face(y, group_rows, strip.rows, Constant::at_low_row, Constant::at_high_row,
-                                   Constant::rows_far);
-    if (inside && !near) return;
+  /// Where column i of a warp's tiles lies among those that constants add to; the first is column x.
+  SPIDER_DEVICE static int place_of_column(const Strip& strip, std::int32_t x, int i) {
+    using Constants = typename Stencil::Constants;
+    return place_by_faces(x + i, strip.columns, Constants::low_columns, Constants::high_columns);
+  }
+
+  /// What is added to a column of a warp in rows that are near no face. Walks along faces, which need no room
+  /// where outputs wait for each other, keep it there.
+  SPIDER_DEVICE static Shared share_place(int column) {
+    return static_cast<Shared>(Ring::ring_bytes + device::warp_index() * stage_bytes +
+                               column * static_cast<int>(sizeof(float)));
+  }
+  SPIDER_DEVICE static void keep_shares(const Strip& strip, std::int32_t x) {
+    using Constants = typename Stencil::Constants;
+    SPIDER_NO_UNROLL
+    for (int i = device::lane_index(); i < tiles * tile_columns; i += 32) {
+      const float share = Constants::added_at(Constants::low_rows, place_of_column(strip, x, i));
+      device::store_shared(share_place(i), device::bits_of(share));
+    }
+    device::sync_warp();
+  }
+  SPIDER_DEVICE static void add_shares(Accumulator (&sums)[tiles][2]) {
     SPIDER_UNROLL
     for (int tile = 0; tile < tiles; ++tile) {
-      const std::int32_t first = x + tile * tile_columns;
-      if (!near && !is_near_face(first, tile_columns, strip.columns, Constant::at_low_column,
-                                 Constant::at_high_column, Constant::columns_far))
-        continue;
+      const Vector shares =
+          device::load_shared(share_place(tile * tile_columns + 4 * (device::lane_index() % 4)));
+      SPIDER_UNROLL
+      for (int i = 0; i < 8; ++i)
+        sums[tile][i % 4 / 2].value[i / 4 * 2 + i % 2] += device::float_of(shares.word[i % 4]);
+    }
+  }
+
+  /// Adds to the sums of a group what constants beyond faces make of them; it begins with row y, and those of
+  /// the warp with column x. `near_columns`: one of these is near a face, which may be where lists are cut in
+  /// strips inside the field, too.
+  template <bool inside>
+  SPIDER_DEVICE static void add_constants(const Strip& strip, bool near_columns, std::int32_t y,
+                                          std::int32_t x, Accumulator (&sums)[tiles][2]) {
+    using Constants = typename Stencil::Constants;
+    const bool near_rows = is_near_face(y, group_rows, strip.rows, Constants::low_rows, Constants::high_rows);
+    if (near_rows || (inside && near_columns)) {
+      const int lane = device::lane_index();
       SPIDER_UNROLL
       for (int row = 0; row < 2; ++row) {
-        const int down = distance_to_face(y + lane / 4 + row * operand_rows, strip.rows, Constant::at_low_row,
-                                          Constant::at_high_row, Constant::rows_far);
+        const int down = place_by_faces(y + lane / 4 + row * operand_rows, strip.rows, Constants::low_rows,
+                                        Constants::high_rows);
         SPIDER_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          const int across =
-              distance_to_face(first + 4 * (lane % 4) + i, strip.columns, Constant::at_low_column,
-                               Constant::at_high_column, Constant::columns_far);
-          float lacking = Constant::row_part(down);
-          SPIDER_UNROLL
-          for (int pair = 0; pair < rank; ++pair) {
-            lacking = device::multiply_add(Constant::row_share(pair, down),
-                                           Constant::column_part(pair, across), lacking);
-          }
-          float& sum = sums[tile][i / 2].value[2 * row + i % 2];
-          sum = device::multiply_add(Constant::value, lacking, sum);
+        for (int i = 0; i < 4 * tiles; ++i) {
+          const int column = i / 4 * tile_columns + 4 * (lane % 4) + i % 4;
+          sums[i / 4][i % 4 / 2].value[2 * row + i % 2] +=
+              Constants::added_at(down, place_of_column(strip, x, column));
         }
       }
+    } else if (!inside && near_columns) {
+      add_shares(sums);
     }
   }
 
@@ -343,6 +359,13 @@ struct Lowrank2d {
     const int first_tile = device::warp_index() * tiles * tile_columns;
     const InputPlaces from(lane);
 
+    bool near_columns = false;
+    if constexpr (HasConstants<Stencil>::value) {
+      using Constants = typename Stencil::Constants;
+      near_columns = is_near_face(strip.column + first_tile, tiles * tile_columns, strip.columns,
+                                  Constants::low_columns, Constants::high_columns);
+      if (!inside) keep_shares(strip, strip.column + first_tile);
+    }
     Sums sums[row_chunks] = {};
     int slot = 0;  // of the ring
     std::int32_t y = strip.first_row - Stencil::row_low - (row_chunks - 1) * group_rows;
@@ -369,9 +392,8 @@ struct Lowrank2d {
 
       // The first groups to complete belong to the walk above.
       const bool complete = step >= row_chunks - 1;
-      if constexpr (HasConstant<Stencil>::value) {
-        add_constant<inside>(strip, sums[0], y, strip.column + first_tile);
-      }
+      if constexpr (HasConstants<Stencil>::value)
+        add_constants<inside>(strip, near_columns, y, strip.column + first_tile, sums[0]);
       if constexpr (inside) {
         store_group(strip, sums[0], complete, y, to);
       } else {

@@ -92,11 +92,11 @@ def uses(node, name):
     return node[:2] == ["name", name] or any(isinstance(one, list) and uses(one, name) for one in node[1:])
 
 
-def make_operator(rng, space, kinds=("exact",), several=None):
+def make_operator(rng, space, kinds=None, several=None):
     """(the taps of each sum by name, the keys that say them): one sum of a shape, or 1 to 3 by name; or as it is said
-    whether there are several."""
+    whether there are several. Weights are of one of the kinds."""
     shapes = (random_specs.star_spec, random_specs.taps_spec, random_specs.box_spec, random_specs.product_spec)
-    draw = lambda: rng.choices(shapes, (45, 25, 15, 15))[0](rng, rng.choice(kinds), space)  # noqa: E731
+    draw = lambda: rng.choices(shapes, (45, 25, 15, 15))[0](rng, rng.choice(kinds) if kinds else "exact", space)  # noqa: E731
     if not several if several is not None else rng.random() < 0.5:
         taps, body = draw()
         return {"sum": taps}, body
@@ -208,7 +208,7 @@ def make_sparse_spec(index, seed):
 def draw_spec(index, rng, dimensions, storage, on_tensor_cores=False, several=None):
     name = f"update_{index:03d}"
     space = Space(dimensions, storage, random_specs.RULES, LIMITS[dimensions])
-    sums, body = make_operator(rng, space, WEIGHT_KINDS if on_tensor_cores else WEIGHT_KINDS[:1], several)
+    sums, body = make_operator(rng, space, WEIGHT_KINDS if on_tensor_cores else None, several)
     of_sums_alone = several and rng.random() < 0.3
     faces, boundary = random_specs.make_boundary(rng, space)
     narrow = STORAGES[:3] if storage != "f64" else STORAGES  # fields of f64 go with sums of f64

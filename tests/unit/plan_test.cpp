@@ -1234,6 +1234,26 @@ TEST(Plan, SeveralSumsAreForTheFasterEngine) {
   }
 }
 
+TEST(Plan, GradientsIn3DAreForTensorCoresUnlessTheirUpdateReadsPoints) {
+  spec::StencilSpec gradient = two_sums(0, spec::Storage::f16);
+  gradient.dimensions = 3;
+  gradient.taps.clear();
+  gradient.sums.push_back({"c", spec::Shape::taps});
+  for (const int axis : {0, 1, 2}) {
+    for (const int side : {-1, 1}) {
+      spec::Tap tap{{}, 0.5 * side, {}, axis};
+      tap.at[axis] = side;
+      gradient.taps.push_back(tap);
+    }
+  }
+  std::sort(gradient.taps.begin(), gradient.taps.end(), [](const spec::Tap& a, const spec::Tap& b) {
+    return std::pair(a.at, a.sum) < std::pair(b.at, b.sum);
+  });
+  EXPECT_EQ(default_of(gradient), Engine::sparse);
+  gradient.update->nodes.front().operation = spec::UpdateOperation::input;
+  EXPECT_EQ(default_of(gradient), Engine::cuda);
+}
+
 TEST(Plan, RowsWaitForSeveralSumsOfManySteps) {
   using enum spec::Storage;
   for (const spec::Storage storage : {f16, bf16, f32, f64}) {

@@ -61,7 +61,7 @@ std::string sums_json(const spec::StencilSpec& spec, const plan::RoundedWeights&
   for (int i = 0; i < std::ssize(spec.sums); ++i) {
     const spec::Sum& sum = spec.sums[static_cast<std::size_t>(i)];
     const std::string shift =
-        weights.shifts.empty() ? "" : fmt::format(R"(, "shift": {})", weights.shift_of(i));
+        weights.sum_shifts.empty() ? "" : fmt::format(R"(, "shift": {})", weights.shift_of(i));
     sums.push_back(
         fmt::format(R"({{"name": "{}", "shape": "{}"{}}})", sum.name, spec::shape_name(sum.shape), shift));
   }

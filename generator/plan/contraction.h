@@ -32,8 +32,9 @@ struct RoundedWeights {
   int terms = 1;
   int exponent = 0;
   int remainder_exponent = 0;
-  int sum_exponent = 0;        ///< sums hold share * 2^sum_exponent; results are scaled back in f32
-  std::vector<int> shifts;     ///< of several sums, so that the largest weights of each are alike; else empty
+  int sum_exponent = 0;  ///< sums hold share * 2^sum_exponent; results are scaled back in f32
+  std::vector<int>
+      sum_shifts;              ///< of several sums, so that the largest weights of each are alike; else empty
   double factor = 1;           ///< an f32 number from 1 to below 2 (plan/common_factor.h)
   bool exact = false;          ///< terms hold the shares
   bool adds_identity = false;  ///< results are the old value plus the sum (generator/accuracy.md)
@@ -44,7 +45,7 @@ struct RoundedWeights {
 
   /// What terms add up to, still times 2^exponent.
   [[nodiscard]] double total(const std::vector<double>& parts) const;
-  [[nodiscard]] int shift_of(int sum) const { return shifts.empty() ? 0 : shifts[sum]; }
+  [[nodiscard]] int shift_of(int sum) const { return sum_shifts.empty() ? 0 : sum_shifts[sum]; }
   /// What a tap's terms stand for, identity included.
   [[nodiscard]] double packed_of(const RoundedTap& tap) const;
   /// What the results of a sum are multiplied by.

@@ -57,7 +57,7 @@ double growth_by_identity(const RoundedWeights& weights) {
 /// What the results of several sums are multiplied by at most, of a single one the factor.
 double largest_scale(const RoundedWeights& weights) {
   double largest = weights.factor;
-  for (int sum = 0; sum < std::ssize(weights.shifts); ++sum)
+  for (int sum = 0; sum < std::ssize(weights.sum_shifts); ++sum)
     largest = std::max(largest, weights.result_scale(sum));
   return largest;
 }
@@ -91,7 +91,7 @@ ErrorBound bound_f32(const KernelPlan& plan) {
   const double adds = chained_windows(plan) * error_of_mma + (windows + 1) * f32_rounding;
   bound.sum = higher_orders * growth_by_identity(weights) * (split + adds);
   double scale = weights.result_scale(0);
-  for (int sum = 1; sum < std::ssize(weights.shifts); ++sum)
+  for (int sum = 1; sum < std::ssize(weights.sum_shifts); ++sum)
     scale = std::max(scale, weights.result_scale(sum));
   bound.absolute = (windows + 3) * least_f32 * std::max(1.0, scale) + least_f32;
   return bound;

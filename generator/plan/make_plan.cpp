@@ -240,22 +240,13 @@ constexpr bool advances_steps() {
   };
 }
 
-/// On tensor cores not every scheme takes several sums.
-template <class Taken>
-bool holds_sums(const Problem& problem) {
-  return problem.engine == Engine::cuda || problem.spec.sums.size() == 1 || requires {
-    Taken::takes_sums;
-  };
-}
-
 template <class Taken>
 void consider(const Problem& problem, const ContractionOffer& offer, std::vector<Draft>& drafts) {
   const Contraction& contraction = offer.contraction;
   if (!contraction.is_low_rank() && advances_steps<Taken>() != (problem.op.steps > 1)) return;
   if (!Taken::takes(problem, contraction)) return;
-  const Offer<Taken> taken = !offer.objection.empty()     ? Offer<Taken>::none(offer.objection)
-                             : holds_sums<Taken>(problem) ? Taken::plan(problem, contraction)
-                                                          : Offer<Taken>::none("for one sum");
+  const Offer<Taken> taken =
+      offer.objection.empty() ? Taken::plan(problem, contraction) : Offer<Taken>::none(offer.objection);
   // What an update reads beside the input takes as long as memory does; schemes of steps count it themselves.
   const double further_us =
       advances_steps<Taken>()

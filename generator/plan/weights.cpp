@@ -341,8 +341,9 @@ void shift_sums(const StencilSpec& spec, RoundedWeights& weights) {
   const std::map<int, double> largest = largest_of_sums(weights.taps);
   const auto smallest = std::min_element(largest.begin(), largest.end(),
                                          [](const auto& a, const auto& b) { return a.second < b.second; });
-  weights.shifts.resize(spec.sums.size());
-  for (const auto& [sum, own] : largest) weights.shifts[sum] = std::ilogb(smallest->second) - std::ilogb(own);
+  weights.sum_shifts.resize(spec.sums.size());
+  for (const auto& [sum, own] : largest)
+    weights.sum_shifts[sum] = std::ilogb(smallest->second) - std::ilogb(own);
   for (RoundedTap& tap : weights.taps) tap.share = std::ldexp(tap.share, weights.shift_of(tap.sum));
 }
 

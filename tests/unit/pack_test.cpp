@@ -353,6 +353,45 @@ TEST(Proof, FindsPairsOfRowsInTheWrongPlace) {
   EXPECT_THROW(prove(stencil, reversed, packed), diag::InternalError);
 }
 
+/// Two sums for one update: a random stencil's taps, shared out at random, some for both.
+spec::StencilSpec random_sums(std::uint32_t seed) {
+  spec::StencilSpec stencil = testing::random_stencil(seed, static_cast<int>(seed % 5) + 1, 7, seed % 2 == 0);
+  stencil.sums = {{"a", spec::Shape::taps}, {"b", spec::Shape::taps}};
+  stencil.update.emplace();
+  stencil.update->nodes = {{spec::UpdateOperation::sum, 0, 0, {}, {}},
+                           {spec::UpdateOperation::sum, 0, 1, {}, {}},
+                           {spec::UpdateOperation::multiply, 0, 0, {}, {0, 1}}};
+  std::mt19937 random(seed);
+  std::vector<spec::Tap> taps;
+  for (std::size_t i = 0; i < stencil.taps.size(); ++i) {
+    const std::uint32_t whose = i == 0 ? 2 : random() % 3;
+    for (const int sum : {0, 1}) {
+      if (whose == 1U - static_cast<std::uint32_t>(sum)) continue;
+      taps.push_back(stencil.taps[i]);
+      taps.back().sum = sum;
+      taps.back().weight *= sum == 0 ? 1 : 0x1p-9;
+    }
+  }
+  stencil.taps = std::move(taps);
+  return stencil;
+}
+
+TEST(Proof, TellsSumsApart) {
+  for (std::uint32_t seed = 1; seed <= 60; ++seed) {
+    const spec::StencilSpec stencil = random_sums(seed);
+    const plan::PlanResult planned = plan::make_plan(stencil, {plan::Engine::sparse, {}, {}});
+    ASSERT_FALSE(planned.diagnostics.has_errors()) << "seed " << seed;
+    const PackedKernel packed = pack(planned.plan);
+    EXPECT_NO_THROW(prove(stencil, planned.plan, packed)) << "seed " << seed;
+    plan::KernelPlan other = planned.plan;
+    other.contraction.products.front().sum ^= 1;
+    EXPECT_THROW(prove(stencil, other, packed), diag::InternalError) << "seed " << seed;
+    plan::KernelPlan unshifted = planned.plan;
+    unshifted.weights.sum_shifts[1] += 1;
+    EXPECT_THROW(prove(stencil, unshifted, packed), diag::InternalError) << "seed " << seed;
+  }
+}
+
 TEST(Proof, FindsAPairAtTheWrongDistance) {
   spec::StencilSpec flat = testing::random_volume(1, 4, 0, 0);
   flat.dimensions = 2;

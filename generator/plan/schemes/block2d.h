@@ -11,7 +11,6 @@ namespace spidergen::plan {
 /// Tiles in shared memory: a block requests all its inputs at once, by bulk copies
 /// (runtime/device/spider/kernels/block2d.h).
 struct Block2d {
-  static constexpr bool takes_sums = true;
   static constexpr std::string_view name = "block2d";
 
   std::vector<TileForm> forms;  ///< from high tiles to low ones, then those for any rows

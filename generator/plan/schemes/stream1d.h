@@ -9,7 +9,6 @@ namespace spidergen::plan {
 /// Taps in one row: each warp has some tiles side by side of one row, and nothing is walked
 /// (runtime/device/spider/kernels/stream1d.h).
 struct Stream1d {
-  static constexpr bool takes_sums = true;
   static constexpr std::string_view name = "stream1d";
 
   int tiles_per_warp = 4;  ///< tiles of 128 outputs side by side

@@ -9,7 +9,6 @@ namespace spidergen::plan {
 /// Warps walk down strips, whose rows wait in a ring in shared memory
 /// (runtime/device/spider/kernels/stream2d.h).
 struct Stream2d {
-  static constexpr bool takes_sums = true;
   static constexpr std::string_view name = "stream2d";
 
   int tiles_per_warp = 1;  ///< tiles of 128 outputs side by side in a warp's strip

@@ -8,7 +8,6 @@ namespace spidergen::plan {
 
 /// Blocks walk along z, with planes in a ring in shared memory (runtime/device/spider/kernels/stream3d.h).
 struct Stream3d {
-  static constexpr bool takes_sums = true;
   static constexpr std::string_view name = "stream3d";
 
   int rows_per_warp = 4;    ///< output rows of a warp

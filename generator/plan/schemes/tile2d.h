@@ -31,7 +31,6 @@ void make_room_for_update(const spec::StencilSpec& spec, std::vector<TileForm>& 
 /// Tiles in registers: a warp requests all its inputs at once, straight into the registers that are operands
 /// (runtime/device/spider/kernels/tile2d.h).
 struct Tile2d {
-  static constexpr bool takes_sums = true;
   static constexpr std::string_view name = "tile2d";
 
   std::vector<TileForm> forms;  ///< from high tiles to low ones, then those for any rows

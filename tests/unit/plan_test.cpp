@@ -1334,7 +1334,7 @@ TEST(Plan, CoresHaveDoublesOfManyTapsInSharedMemory) {
   EXPECT_TRUE(box.in_window);
   EXPECT_EQ(box.tile_input_rows, box.tile_rows + 6);
   EXPECT_EQ(box.left_lanes, 2);
-  EXPECT_EQ(box.shared_bytes, 2 * 128 + (box.warps_per_block * box.tile_rows + 6) * 640);
+  EXPECT_EQ(box.shared_bytes, 2 * 128 + (box.warps_per_block / 2 * box.tile_rows + 6) * 1152);
   EXPECT_FALSE(scheme_of<Cores2d>(box_of(2, 2, spec::Storage::f64), Engine::cuda).in_window);
   // Tiles have more rows than sums are in flight, and registers hold all weights.
   for (const int radius : {4, 5}) {

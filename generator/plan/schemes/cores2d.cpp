@@ -28,9 +28,10 @@ constexpr int most_warps = 20;  // of a multiprocessor: more were no faster
 constexpr int most_taps = 40;
 constexpr int most_taps_of_doubles = 81;
 // Doubles of more than most_taps have their inputs in shared memory, in tiles of so many rows: on an H200
-// boxes of radius 3 and 4 took 456 and 725 us instead of 529 and 845. The registers are those besides
-// weights, sums and inputs, less the uniform ones that hold some of the weights.
+// boxes of radius 3 and 4 took 426 and 725 us instead of 529 and 845. The registers are those besides
+// weights, sums and inputs, less the uniform ones and constant memory that hold some of the weights.
 constexpr int window_rows = 16;
+constexpr int window_warps_across = 2;
 constexpr int window_registers = -32;
 constexpr int most_window_registers = 200;
 constexpr double window_us_per_tap = 9;
@@ -119,10 +120,11 @@ bool try_window(Cores2d& tile, const Contraction& contraction, int steps_in_flig
   tile.blocks_per_multiprocessor = registers_per_multiprocessor / (round_up(registers, register_unit) *
                                                                    threads_per_warp * tile.warps_per_block);
   tile.estimated_registers = registers;
-  const int row_bytes = (threads_per_warp + tile.left_lanes + tile.right_lanes) * vector_bytes;
-  tile.shared_bytes =
-      line_bytes + round_up(tile.left_lanes * vector_bytes, line_bytes) +
-      (tile.warps_per_block * window_rows + steps_in_flight - 1) * round_up(row_bytes, line_bytes);
+  const int row_bytes =
+      (window_warps_across * threads_per_warp + tile.left_lanes + tile.right_lanes) * vector_bytes;
+  const int rows = tile.warps_per_block / window_warps_across * window_rows + steps_in_flight - 1;
+  tile.shared_bytes = line_bytes + round_up(tile.left_lanes * vector_bytes, line_bytes) +
+                      rows * round_up(row_bytes, line_bytes);
   tile.cells_loaded = tile.outputs * tile.tile_input_rows * vectors;
   return true;
 }

@@ -155,7 +155,7 @@ bool commutes(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
         return side.rule == spec::BoundaryRule::mirror || side.rule == spec::BoundaryRule::reflect ||
                side.rule == spec::BoundaryRule::nearest;
       };
-      return is_even(spec, axis) && turns(faces.low) && turns(faces.high);
+      return mirrors_two_cells(spec, face, axis) && turns(faces.low) && turns(faces.high);
     }
     case spec::BoundaryRule::nearest:
       return is_even(spec, axis) && reaches_one(spec, axis);
@@ -167,6 +167,10 @@ bool commutes(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
 
 bool composes_with_constant(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
   return face.rule == spec::BoundaryRule::constant && is_even(spec, axis) && reaches_one(spec, axis);
+}
+
+bool mirrors_two_cells(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
+  return face.rule == spec::BoundaryRule::mirror && is_even(spec, axis);
 }
 
 AddedByConstants added_by_constants(const spec::StencilSpec& spec, const Operator& op) {
@@ -187,7 +191,8 @@ Rims rims_of(const spec::StencilSpec& spec, const Operator& op) {
   Rims rims{};
   for (const int axis : {spec::axis_y, spec::axis_x}) {
     const auto acts = [&](const spec::Face& face) {
-      return !commutes(spec, face, axis) && !composes_with_constant(spec, face, axis);
+      return !commutes(spec, face, axis) && !composes_with_constant(spec, face, axis) &&
+             !mirrors_two_cells(spec, face, axis);
     };
     auto& [low, high] = rims[axis - spec::axis_y];
     if (acts(spec.boundary[axis].low)) low = op.reach_low[axis];

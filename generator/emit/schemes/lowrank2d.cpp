@@ -42,11 +42,13 @@ std::string operands_text(const plan::Contraction& contraction, const pack::Pack
   return fmt::format("{}", fmt::join(blocks, "\n"));
 }
 
-/// The composed boundary as two passes see it: constants are 0, and what they add comes apart.
+/// The composed boundary as two passes see it: constants are 0, and what they add
+/// comes apart.
 spec::StencilSpec with_rules_of_passes(const spec::StencilSpec& spec) {
   spec::StencilSpec composed = plan::with_composed_rules(spec);
   for (const int axis : {spec::axis_y, spec::axis_x}) {
     const auto set = [&](const spec::Face& of_step, spec::Face& face) {
+      if (plan::mirrors_two_cells(spec, of_step, axis)) face.rule = spec::BoundaryRule::mirror;
       if (!plan::composes_with_constant(spec, of_step, axis)) return;
       face.rule = spec::BoundaryRule::antisymmetric;
       face.value = 0;

@@ -103,6 +103,9 @@ std::string plan_faces(const Problem& problem, Lowrank2d& scheme) {
     // What a face turns round must reach neither a rim nor the other face's images.
     int& least = scheme.least[axis - spec::axis_y];
     least = low + high + std::max(low, high);
+    for (const spec::Face* face : {&spec.boundary[axis].low, &spec.boundary[axis].high}) {
+      if (mirrors_two_cells(spec, *face, axis) && !commutes(spec, *face, axis)) least = std::max(least, 2);
+    }
     if (scheme.added.near[axis - spec::axis_y] != std::array{0, 0})
       least = std::max(least, 2 * std::max(problem.op.reach_low[axis], problem.op.reach_high[axis]));
   }
@@ -111,7 +114,7 @@ std::string plan_faces(const Problem& problem, Lowrank2d& scheme) {
     if (!choice) return "so many steps at faces find no room in registers";
     scheme.rim_steps = std::move(choice->scheme);
     scheme.rims_us = choice->microseconds;
-  } else if (scheme.added.exist()) {
+  } else if (scheme.least != std::array{0, 0}) {
     Offer<Stepping2d> all = step(problem.op);
     if (!all.objection.empty()) return all.objection;
     scheme.rim_steps = std::move(all.scheme);

@@ -41,8 +41,8 @@ struct AddedByConstants {
 /// less than 2^-24 of what magnitudes of the largest constant would come to is left out.
 [[nodiscard]] AddedByConstants added_by_constants(const spec::StencilSpec& spec, const Operator& op);
 
-/// Is a face a `mirror` that composing commutes with, whatever the other face of the axis is, in fields of two
-/// cells along it or more? One cell is shown again by both.
+/// Is a face a `mirror` that composing commutes with, whatever the other face of the axis is, in fields of
+/// two cells along it or more? One cell is shown again by both.
 [[nodiscard]] bool mirrors_two_cells(const spec::StencilSpec& spec, const spec::Face& face, int axis);
 
 /// Cells along y and x at the low and the high face that all steps of a sweep reach a face from which has to

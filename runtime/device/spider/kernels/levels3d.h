@@ -95,6 +95,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr int shared_bytes = ranges + 16;
   static_assert(Tile::input_bytes <= 0x10000, "places in a plane have 16 bits");
   static_assert(rows * steps <= 32, "a lane fills one cell beyond each face");
+  /// Are cells beyond faces loaded before the chain and stored behind it? Two-byte ones took longer so.
+  static constexpr bool fills_late = Cells::element_bytes == 4;
   static_assert(rows >= 2, "a row beyond a face is set from one of the warp or next to it");
 
   /// Of each step's input: the cells of its newest plane, and what its result there is so far.
@@ -483,17 +485,30 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return is_here ? place(x) << 16U | place(source) : 0;
   }
 
-  /// Waits for the warp's copies of the next plane, which lies in a slot, and fills cells beyond faces there.
-  SPIDER_DEVICE static void fill_turned(const Way& way, int slot) {
+  /// Cells of the field that lie beyond faces, too: as Way::turned has them.
+  using Turned = Element[2];
+
+  /// Waits for the warp's copies of the next plane, which lies in a slot, and loads from it what fill_turned
+  /// puts beyond faces. What comes between the two hides what this one waits for.
+  SPIDER_DEVICE static void load_turned(const Way& way, int slot, Turned& cells) {
     if constexpr (Shape::x_axis.turns) {
       if ((way.flags & fills_columns) == 0) return;
       device::copy_async_wait<ahead - 1>();
       device::sync_warp();
       const auto plane = static_cast<Shared>(slot * input_bytes);
       SPIDER_UNROLL
-      for (const std::uint32_t pair : way.turned) {
-        if (pair != 0) device::store_shared(plane + (pair >> 16U), load_cell(plane + (pair & 0xffffU)));
+      for (int i = 0; i < 2; ++i) {
+        if (way.turned[i] != 0) cells[i] = load_cell(plane + (way.turned[i] & 0xffffU));
       }
+    }
+  }
+  SPIDER_DEVICE static void fill_turned(const Way& way, int slot, const Turned& cells) {
+    if constexpr (Shape::x_axis.turns) {
+      if ((way.flags & fills_columns) == 0) return;
+      const auto plane = static_cast<Shared>(slot * input_bytes);
+      SPIDER_UNROLL
+      for (int i = 0; i < 2; ++i)
+        device::store_shared_if(way.turned[i] != 0, plane + (way.turned[i] >> 16U), cells[i]);
     }
   }
 
@@ -535,8 +550,10 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       request(f, way, b + ahead, next, b + ahead >= word(0) && b + ahead < word(1));
     }
     device::copy_async_commit();
-    // Far before the barrier, so that other warps hide what this one waits for.
-    fill_turned(way, slot + 1 == input_slots ? 0 : slot + 1);
+    const int following = slot + 1 == input_slots ? 0 : slot + 1;
+    Turned turned = {};
+    load_turned(way, following, turned);
+    if constexpr (!fills_late) fill_turned(way, following, turned);
     const Place at{way.start + b, static_cast<Shared>(slot * input_bytes) + way.lane_row,
                    static_cast<Shared>(before * input_bytes) + way.lane_row,
                    way.lane_edges + static_cast<Shared>(parity * Layout::edge_bytes)};
@@ -553,6 +570,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       complete_rows<0, false>(f, at, cells, sums, [&](int i, Row& u) { finish(true, i, u); });
     }
     way.output += f.output_stride[0];
+    if constexpr (fills_late) fill_turned(way, following, turned);
     if (Shape::columns_end && (way.flags & at_columns) != 0)
       set_columns(extent_of(f, 2), kept_word(origin), cells);
     device::copy_async_wait<ahead - 1>();
@@ -625,7 +643,9 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       device::copy_async_commit();
     }
     device::copy_async_wait<ahead - 1>();
-    fill_turned(way, 0);
+    Turned turned = {};
+    load_turned(way, 0, turned);
+    fill_turned(way, 0, turned);
     device::sync_block();
     Planes cells = {};
     Planes sums = {};

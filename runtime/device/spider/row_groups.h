@@ -84,6 +84,12 @@ struct RowGroups {
   static constexpr int row_bytes =
       (window_offset + window_columns * element_bytes + line_bytes - 1) / line_bytes * line_bytes;
   static constexpr int group_bytes = group_rows * row_bytes;
+  // Vectors of whole lines, and those beside them.
+  static constexpr int line_vectors = line_bytes / vector_bytes;
+  static constexpr int left_vectors = vectors_before_line<vector_elements>(first_column);
+  static constexpr int inner_vectors = (window_vectors - left_vectors) / line_vectors * line_vectors;
+  static constexpr int outer_vectors = window_vectors - inner_vectors;
+  static_assert(inner_vectors > 0, "strips are lines");
   static constexpr int ring_groups = Layout::ring_groups;
   static constexpr int ring_bytes = ring_groups * group_bytes;
   static_assert(first_column % vector_elements == 0 && ring_groups > 1, "cells come between two groups");
@@ -175,7 +181,8 @@ struct RowGroups {
   }
 
   /// Starts the copies of the whole vectors of a group whose rows are all in memory, at their own places.
-  /// Each warp has rows.
+  /// Each warp has rows, and copies their lines first: eight lanes that begin within a line ask L2 for more
+  /// sectors, in two requests.
   template <bool inside>
   SPIDER_DEVICE static void start_copies(const Strip& strip, std::int32_t y, Shared group) {
     constexpr int rows = group_rows / Layout::warps;
@@ -184,16 +191,28 @@ struct RowGroups {
     const int lane = device::lane_index();
     const Element* from = strip.input + (y + first_row) * strip.input_stride;
     if (inside) from += strip.left;
+    const auto copy = [&](bool there, int row, int vector) {
+      const std::int32_t column = inside ? vector * vector_elements : strip.column_of(vector);
+      device::copy_async_if(there && (inside || strip.whole.holds(vector)),
+                            group + place(first_row + row, vector * vector_bytes),
+                            from + (row * strip.input_stride + column));
+    };
     SPIDER_UNROLL
-    for (int row = 0; row < rows; ++row) {
+    for (int first = 0; first < rows * inner_vectors; first += 32) {
+      if constexpr (inner_vectors % 32 == 0) {
+        copy(true, first / inner_vectors, left_vectors + first % inner_vectors + lane);
+      } else {
+        const int i = first + lane;
+        copy(i < rows * inner_vectors, i / inner_vectors, left_vectors + i % inner_vectors);
+      }
+    }
+    if constexpr (outer_vectors > 0) {
       SPIDER_UNROLL
-      for (int first = 0; first < window_vectors; first += 32) {
-        const int vector = first + lane;
-        const bool wanted =
-            inside ? first + 32 <= window_vectors || vector < window_vectors : strip.whole.holds(vector);
-        const std::int32_t column = inside ? vector * vector_elements : strip.column_of(vector);
-        device::copy_async_if(wanted, group + place(first_row + row, vector * vector_bytes),
-                              from + (row * strip.input_stride + column));
+      for (int first = 0; first < rows * outer_vectors; first += 32) {
+        const int i = first + lane;
+        const int vector = i % outer_vectors;
+        copy(i < rows * outer_vectors, i / outer_vectors,
+             vector < left_vectors ? vector : inner_vectors + vector);
       }
     }
   }

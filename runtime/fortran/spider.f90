@@ -66,6 +66,7 @@ module spider
     type(c_ptr) :: fields = c_null_ptr, scalars = c_null_ptr
     integer(c_int64_t) :: offset(3) = 0, extent(3) = 0  !< of the box to write, z, y, x; zeros: all
     type(c_ptr) :: part = c_null_ptr, stream = c_null_ptr
+    type(c_ptr) :: out_previous = c_null_ptr  !< of several steps with `previous`: where the step before the last one goes
   end type
 
   !> A field with room for the halo that a kernel reads, rows on 128 bytes, all zero at first. Device memory with the CUDA back end.
@@ -346,25 +347,28 @@ contains
     in_b = c_associated(holder, c_loc(b%c))
   end function
 
-  !> One sweep of a kernel with an update, with what it takes, in the order of its spec. `out` may be `previous` or a field.
-  integer(c_int32_t) function spider_field_run(kernel, in, out, stream, previous, fields, scalars) result(status)
+  !> One sweep of a kernel with an update, with what it takes, in the order of its spec. `out` may be `previous` or a field; of
+  !> several steps not, and with `previous` `out_previous` becomes the step before the last one.
+  integer(c_int32_t) function spider_field_run(kernel, in, out, stream, previous, fields, scalars, out_previous) result(status)
     type(c_ptr), intent(in) :: kernel, stream
     type(spider_owned_field), intent(in), target :: in, out
-    type(spider_owned_field), intent(in), target, optional :: previous, fields(:)
+    type(spider_owned_field), intent(in), target, optional :: previous, fields(:), out_previous
     real(c_double), intent(in), target, contiguous, optional :: scalars(:)
     type(c_ptr), target :: addresses(most_fields)
     type(spider_sweep) :: sweep
-    status = fill_sweep(kernel, in, out, stream, sweep, addresses, previous, fields, scalars)
+    status = fill_sweep(kernel, in, out, stream, sweep, addresses, previous, fields, scalars, out_previous)
     if (status == SPIDER_OK) status = spider_run(kernel, sweep)
   end function
 
   !> `steps` time steps: `u` becomes the last one, and `previous` the one before. The memory of the fields takes turns. Where
-  !> there is `previous`, `out` may be left out, which saves a field; one of them is there.
-  integer(c_int32_t) function spider_field_run_steps(kernel, u, steps, stream, out, previous, fields, scalars) result(status)
+  !> there is `previous`, `out` may be left out, which saves a field; one of them is there. With `out_previous`, and so `out`
+  !> and `previous`, by sweeps of the kernel's several steps.
+  integer(c_int32_t) function spider_field_run_steps(kernel, u, steps, stream, out, previous, fields, scalars, out_previous) &
+    result(status)
     type(c_ptr), intent(in) :: kernel, stream
     type(spider_owned_field), intent(inout), target :: u
     integer, intent(in) :: steps
-    type(spider_owned_field), intent(inout), target, optional :: out, previous
+    type(spider_owned_field), intent(inout), target, optional :: out, previous, out_previous
     type(spider_owned_field), intent(in), target, optional :: fields(:)
     real(c_double), intent(in), target, contiguous, optional :: scalars(:)
     type(c_ptr), target :: addresses(most_fields)
@@ -373,14 +377,20 @@ contains
     status = SPIDER_ERROR_NULL
     last = c_null_ptr
     if (present(out)) then
-      status = fill_sweep(kernel, u, out, stream, sweep, addresses, previous, fields, scalars)
+      status = fill_sweep(kernel, u, out, stream, sweep, addresses, previous, fields, scalars, out_previous)
     else if (present(previous)) then
       status = fill_sweep(kernel, u, previous, stream, sweep, addresses, previous, fields, scalars)
     end if
     if (status /= SPIDER_OK) return
     status = spider_run_steps(kernel, sweep, int(steps, c_int64_t), last)
     if (status /= SPIDER_OK .or. c_associated(last, c_loc(u%c))) return
-    if (.not. present(previous)) then
+    if (present(out_previous)) then
+      if (.not. c_associated(last, c_loc(previous%c))) then  ! the other pair has the last steps
+        call exchange(u, out)
+        call exchange(previous, out_previous)
+      end if
+      if (c_associated(last, c_loc(previous%c)) .or. c_associated(last, c_loc(out_previous%c))) call exchange(u, previous)
+    else if (.not. present(previous)) then
       call exchange(u, out)
     else if (.not. present(out)) then
       call exchange(u, previous)
@@ -395,12 +405,13 @@ contains
 
   !> What spider_run takes. The arguments, and `addresses`, outlive the sweep. The C interface cannot count what it is given,
   !> nor see its type.
-  integer(c_int32_t) function fill_sweep(kernel, in, out, stream, sweep, addresses, previous, fields, scalars) result(status)
+  integer(c_int32_t) function fill_sweep(kernel, in, out, stream, sweep, addresses, previous, fields, scalars, out_previous) &
+    result(status)
     type(c_ptr), intent(in) :: kernel, stream
     type(spider_owned_field), intent(in), target :: in, out
     type(spider_sweep), intent(out) :: sweep
     type(c_ptr), intent(out), target :: addresses(most_fields)
-    type(spider_owned_field), intent(in), target, optional :: previous, fields(:)
+    type(spider_owned_field), intent(in), target, optional :: previous, fields(:), out_previous
     real(c_double), intent(in), target, contiguous, optional :: scalars(:)
     type(spider_kernel_info) :: info
     integer(c_int32_t), pointer :: storages(:)
@@ -417,6 +428,11 @@ contains
     if (present(previous)) then
       if (previous%storage /= info%storage) return
       sweep%previous = c_loc(previous%c)
+    end if
+    if (present(out_previous)) then
+      if (.not. present(previous)) return
+      if (out_previous%storage /= info%storage) return
+      sweep%out_previous = c_loc(out_previous%c)
     end if
     sweep%size = int(storage_size(sweep) / 8, c_int32_t)
     sweep%in = c_loc(in%c)

@@ -15,6 +15,7 @@
 #include "fields.h"
 #include "report.h"
 #include "tiling.h"
+#include "turns.h"
 
 namespace {
 
@@ -369,39 +370,6 @@ Outcome run(const spider_kernel* kernel, const spider_sweep* sweep, std::int32_t
   return apply(kernel, given_by(*sweep), all ? nullptr : &box, sweep->part, steps, sweep->stream);
 }
 
-/// What the sweeps of many steps are given in turn: after each the output becomes the input, the input the
-/// previous field, and that the output. Without a previous field, or where the output is its memory, two
-/// fields take turns; of sweeps that write the step before, too, two pairs.
-std::vector<Given> rotate(const Given& first) {
-  std::vector<Given> turns{first};
-  if (first.out_previous != nullptr) {
-    Given back = first;
-    std::swap(back.in, back.out);
-    std::swap(back.previous, back.out_previous);
-    return {first, back};
-  }
-  const bool in_place = first.previous != nullptr && spider::is_in_place(*first.out, *first.previous);
-  const std::size_t count = first.previous == nullptr || in_place ? 2 : 3;
-  while (turns.size() < count) {
-    Given next = turns.back();
-    const Given& last = turns.back();
-    next.in = last.out;
-    next.out = count == 2 ? last.in : last.previous;
-    if (first.previous != nullptr) next.previous = last.in;
-    turns.push_back(next);
-  }
-  return turns;
-}
-
-/// The same of the single steps behind such sweeps: from where a turn begins, each in the place of its
-/// previous field.
-std::vector<Given> rotate_in_place(const Given& turn) {
-  Given first = turn;
-  first.out = turn.previous;
-  first.out_previous = nullptr;
-  return rotate(first);
-}
-
 /// Is a further field the memory of an output, and would change from step to step?
 Outcome check_steps_in_place(const spider_kernel& kernel, const std::vector<Given>& turns) {
   for (const Given& turn : turns) {
@@ -430,12 +398,12 @@ Outcome iterate(const spider_kernel* kernel, const Given& given, std::int64_t st
   // All turns must be fit before the first sweep overwrites anything.
   if (Outcome fit = check_given(*kernel, given, spider::whole_part(*given.in), most); fit.status != SPIDER_OK)
     return fit;
-  std::vector<Given> turns = rotate(given);
+  std::vector<Given> turns = spider::rotate(given);
   for (const Given& turn : turns) {
     if (Outcome fit = check_given(*kernel, turn, spider::whole_part(*turn.in), most); fit.status != SPIDER_OK)
       return fit;
     if (!in_pairs || most == 1) continue;
-    for (const Given& single : rotate_in_place(turn)) {
+    for (const Given& single : spider::rotate_in_place(turn)) {
       if (Outcome fit = check_given(*kernel, single, spider::whole_part(*single.in), 1);
           fit.status != SPIDER_OK)
         return fit;
@@ -454,7 +422,7 @@ Outcome iterate(const spider_kernel* kernel, const Given& given, std::int64_t st
     if (Outcome reached = check_memory(*kernel, given); reached.status != SPIDER_OK) return reached;
     for (const Sweeps& sweeps : all_sweeps) {
       if (in_pairs && sweeps.steps == 1) {
-        turns = rotate_in_place(turns[turn_of(done)]);
+        turns = spider::rotate_in_place(turns[turn_of(done)]);
         done = 0;
       }
       std::vector<ReadySweep> ready;

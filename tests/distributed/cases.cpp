@@ -115,6 +115,7 @@ struct Case {
   /// aligned.
   std::int64_t extra;
   std::uint64_t seed;
+  bool in_pairs;  ///< of several steps with a previous field: so many in a sweep, not one
 };
 
 struct Kernels {
@@ -149,6 +150,8 @@ Case draw_case(const Kernels& kernels, int ranks, Random& random) {
   drawn.steps = draw(random, 1, info.steps > 1 ? info.steps + 1 : 3);
   drawn.extra = draw(random, -2, 1) * 5;
   drawn.seed = random();
+  drawn.in_pairs = info.previous != nullptr && info.steps > 1 && draw(random, 0, 3) > 0;
+  if (drawn.in_pairs) drawn.steps = draw(random, 1, 2 * info.steps + 1);
   return drawn;
 }
 
@@ -176,6 +179,7 @@ class Inputs {
     add(info.storage, drawn.seed);
     add(info.storage, drawn.seed);
     if (info.previous != nullptr) add(info.storage, drawn.seed + 1);
+    if (drawn.in_pairs) add(info.storage, drawn.seed + 1);
     const std::size_t taking_turns = fields_.size();
     for (std::int32_t i = 0; i < info.field_count; ++i)
       add(info.field_storages[i], drawn.seed + 2 + static_cast<std::uint64_t>(i));
@@ -185,6 +189,7 @@ class Inputs {
     sweep_.in = &fields_[0]->view();
     sweep_.out = &fields_[1]->view();
     if (info.previous != nullptr) sweep_.previous = &fields_[2]->view();
+    if (drawn.in_pairs) sweep_.out_previous = &fields_[3]->view();
     if (!further_.empty()) sweep_.fields = further_.data();
     if (!scalars_.empty()) sweep_.scalars = scalars_.data();
   }
@@ -360,7 +365,7 @@ std::string in_words(const Case& drawn, int ranks) {
     text += separator + std::to_string(count);
     separator = " x ";
   }
-  return text + ", " + std::to_string(drawn.steps) + " steps";
+  return text + ", " + std::to_string(drawn.steps) + " steps" + (drawn.in_pairs ? " in pairs" : "");
 }
 
 int run(int count, char** arguments) {

@@ -3,11 +3,12 @@
 !> them: Fortran's x, y, z backwards.
 module spider_distributed
   use, intrinsic :: iso_c_binding
-  use spider, only: spider_field
+  use spider, only: spider_field, spider_sweep
   implicit none
   private
-  public :: spider_grid_create, spider_grid_free, spider_grid_exchange, spider_grid_iterate, spider_grid_wait, spider_grid_scatter
-  public :: spider_grid_gather, spider_grid_read_npy, spider_grid_write_npy, spider_select_device, spider_get_layout
+  public :: spider_grid_create, spider_grid_free, spider_grid_exchange, spider_grid_iterate, spider_grid_run, spider_grid_wait
+  public :: spider_grid_scatter, spider_grid_gather, spider_grid_read_npy, spider_grid_write_npy, spider_select_device
+  public :: spider_get_layout
 
   integer(c_int32_t), parameter, public :: SPIDER_ERROR_RANKS = 13
 
@@ -46,6 +47,14 @@ module spider_distributed
       import :: c_int32_t, c_int64_t, c_ptr, spider_field
       type(c_ptr), value :: grid, stream
       type(spider_field), intent(in), target :: a, b
+      integer(c_int64_t), value :: steps
+      type(c_ptr), intent(out) :: result
+    end function
+    !> The same of a kernel with an update, with what it takes; `result` is the address of one of the sweep's fields.
+    integer(c_int32_t) function spider_grid_run(grid, sweep, steps, result) bind(c)
+      import :: c_int32_t, c_int64_t, c_ptr, spider_sweep
+      type(c_ptr), value :: grid
+      type(spider_sweep), intent(in) :: sweep
       integer(c_int64_t), value :: steps
       type(c_ptr), intent(out) :: result
     end function

@@ -11,6 +11,7 @@
 #include "fields.h"
 #include "host_copy.h"
 #include "report.h"
+#include "turns.h"
 
 namespace spider::distributed {
 namespace {
@@ -202,6 +203,14 @@ Outcome build(spider_grid& grid, MPI_Comm original, const spider_kernel* kernel,
   grid.element_bytes = element_bytes(*kernel);
   grid.layout = made.layout;
   grid.messages = make_messages(*kernel, grid.layout);
+  spider_kernel of_a_step = *kernel;
+  of_a_step.info.steps = 1;
+  for (int axis = 0; axis < 3; ++axis) {
+    of_a_step.info.reach_low[axis] /= kernel->info.steps;
+    of_a_step.info.reach_high[axis] /= kernel->info.steps;
+  }
+  grid.messages_of_a_step =
+      make_messages(of_a_step, make_layout(of_a_step, {whole[0], whole[1], whole[2]}, parts, rank).layout);
   grid.boxes = divide_part(*kernel, grid.layout);
   return make_transport(grid);
 }
@@ -248,36 +257,34 @@ Span span_of(const spider_grid& grid, const spider_field& field) {
           data + static_cast<std::uintptr_t>(behind * grid.element_bytes)};
 }
 
-/// Sweeps that take turns: after each the output becomes the input, the input the previous field, and that
-/// the output. Without a previous field, or where the output is its memory, two fields take turns.
-std::vector<spider_sweep> rotate(const spider_grid& grid, const spider_sweep& first) {
-  std::vector<spider_sweep> turns{first};
-  turns.back().part = &grid.layout.part;
-  const bool in_place = first.previous != nullptr && is_in_place(*first.out, *first.previous);
-  const std::size_t count = first.previous == nullptr || in_place ? 2 : 3;
-  while (turns.size() < count) {
-    const spider_sweep& last = turns.back();
-    spider_sweep next = last;
-    next.in = last.out;
-    next.out = count == 2 ? last.in : last.previous;
-    if (first.previous != nullptr) next.previous = last.in;
-    turns.push_back(next);
-  }
-  return turns;
+/// The sweeps that take turns, of this rank's part.
+std::vector<spider_sweep> turns_of(const spider_grid& grid, const spider_sweep& sweep) {
+  spider_sweep first = sweep;
+  first.part = &grid.layout.part;
+  return rotate(first);
 }
 
-/// Whether the fields that take turns are parts with their halos, in memory of their own.
-Outcome check_turns(const spider_grid& grid, const std::vector<spider_sweep>& turns) {
-  for (std::size_t i = 0; i < turns.size(); ++i) {
-    if (Outcome fit = check_part_field(grid, turns[i].in,
-                                       i == 0   ? "the input"
-                                       : i == 1 ? "the output"
-                                                : "the previous field");
-        fit.status != SPIDER_OK)
+/// The fields that take turns, each once.
+struct TurnField {
+  const spider_field* field;
+  const char* name;
+};
+std::vector<TurnField> fields_of(const spider_sweep& sweep) {
+  std::vector<TurnField> fields{{sweep.in, "the input"}, {sweep.out, "the output"}};
+  if (sweep.previous != nullptr && !is_in_place(*sweep.out, *sweep.previous))
+    fields.push_back({sweep.previous, "the previous field"});
+  if (sweep.out_previous != nullptr) fields.push_back({sweep.out_previous, "out_previous"});
+  return fields;
+}
+
+/// Whether they are parts with their halos, in memory of their own.
+Outcome check_turns(const spider_grid& grid, const std::vector<TurnField>& fields) {
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (Outcome fit = check_part_field(grid, fields[i].field, fields[i].name); fit.status != SPIDER_OK)
       return fit;
-    const Span own = span_of(grid, *turns[i].in);
+    const Span own = span_of(grid, *fields[i].field);
     for (std::size_t other = 0; other < i; ++other) {
-      const Span theirs = span_of(grid, *turns[other].in);
+      const Span theirs = span_of(grid, *fields[other].field);
       if (own.begin < theirs.end && theirs.begin < own.end)
         return {SPIDER_ERROR_OVERLAP,
                 "the memory of two fields that take turns, with their halos, interleaves"};
@@ -293,7 +300,7 @@ bool exchanges_fields(const spider_grid& grid) {
 
 /// Whether they are parts with their halos, of the storage that is exchanged, in memory of their own.
 Outcome check_further(const spider_grid& grid, const spider_sweep& sweep,
-                      const std::vector<spider_sweep>& turns) {
+                      const std::vector<TurnField>& turns) {
   const spider_kernel_info& info = grid.kernel->info;
   for (std::int32_t i = 0; i < info.field_count; ++i) {
     const std::string name = "the field " + std::string(info.field_names[i]);
@@ -312,7 +319,7 @@ Outcome check_further(const spider_grid& grid, const spider_sweep& sweep,
       const Span theirs = span_of(grid, field);
       return own.begin < theirs.end && theirs.begin < own.end;
     };
-    const auto is_met = [&](const spider_sweep& turn) { return meets(*turn.in); };
+    const auto is_met = [&](const TurnField& turn) { return meets(*turn.field); };
     bool is_met_by_field = false;  // of those before it that are exchanged; the same one may be given twice
     for (std::int32_t j = 0; j < i; ++j) {
       const spider_field& other = *sweep.fields[j];
@@ -333,10 +340,6 @@ Outcome check_further(const spider_grid& grid, const spider_sweep& sweep,
 Outcome check_sweeps(const spider_grid& grid, const spider_sweep* sweep, std::int64_t steps) {
   if (sweep == nullptr) return {SPIDER_ERROR_NULL, "the sweep is null"};
   if (sweep->size != sizeof(spider_sweep)) return check_run(grid.kernel, sweep);
-  if (sweep->out_previous != nullptr) {
-    return {SPIDER_ERROR_UNSUPPORTED,
-            "a grid takes the steps of a kernel with a previous field one by one: leave out_previous NULL"};
-  }
   if (sweep->in == nullptr || sweep->out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
   if (steps < 0) return {SPIDER_ERROR_STEPS, std::to_string(steps) + " steps; there must be 0 or more"};
   if (sweep->part != nullptr ||
@@ -344,8 +347,12 @@ Outcome check_sweeps(const spider_grid& grid, const spider_sweep* sweep, std::in
       std::any_of(sweep->extent, sweep->extent + 3, [](std::int64_t n) { return n != 0; }))
     return {SPIDER_ERROR_UNSUPPORTED,
             "a sweep of a grid has no part and no box of its own: leave them NULL and 0"};
-  const std::vector<spider_sweep> turns = rotate(grid, *sweep);
-  if (Outcome fit = check_turns(grid, turns); fit.status != SPIDER_OK) return fit;
+  const std::vector<TurnField> fields = fields_of(*sweep);
+  if (Outcome fit = check_turns(grid, fields); fit.status != SPIDER_OK) return fit;
+  std::vector<spider_sweep> turns = turns_of(grid, *sweep);
+  if (sweep->out_previous != nullptr) {
+    for (const spider_sweep& single : rotate_in_place(turns.front())) turns.push_back(single);
+  }
   for (const spider_sweep& turn : turns) {
     if (Outcome fit = check_run(grid.kernel, &turn); fit.status != SPIDER_OK) return fit;
     for (std::int32_t i = 0; steps > 1 && i < grid.kernel->info.field_count; ++i) {
@@ -354,7 +361,7 @@ Outcome check_sweeps(const spider_grid& grid, const spider_sweep* sweep, std::in
                                         " is the memory of an output, and would change from step to step"};
     }
   }
-  return exchanges_fields(grid) ? check_further(grid, *sweep, turns) : Outcome{};
+  return exchanges_fields(grid) ? check_further(grid, *sweep, fields) : Outcome{};
 }
 
 void keep_first(Outcome& kept, Outcome next) {
@@ -378,7 +385,13 @@ void sweep_boxes(const spider_grid& grid, spider_sweep sweep, const std::vector<
 void sweep_part(spider_grid& grid, const spider_sweep& sweep, std::int32_t steps, bool after_rims,
                 Outcome& outcome) {
   Transport& transport = *grid.transport;
-  keep_first(outcome, transport.begin(*sweep.in, sweep.stream, after_rims));
+  const Messages& messages = steps == 1 ? grid.messages_of_a_step : grid.messages;
+  // A single step reads the one before at its points alone.
+  if (sweep.previous != nullptr && steps > 1) {
+    keep_first(outcome, transport.begin(*sweep.previous, messages, sweep.stream, after_rims));
+    keep_first(outcome, transport.complete(*sweep.previous));
+  }
+  keep_first(outcome, transport.begin(*sweep.in, messages, sweep.stream, after_rims));
   sweep_boxes(grid, sweep, grid.boxes.interior, steps, sweep.stream, outcome);
   keep_first(outcome, transport.complete(*sweep.in));
   sweep_boxes(grid, sweep, grid.boxes.rims, steps, transport.rim_stream(sweep.stream), outcome);
@@ -387,7 +400,7 @@ void sweep_part(spider_grid& grid, const spider_sweep& sweep, std::int32_t steps
 
 /// Fills the halo of a field. A rank that failed goes on exchanging, for the others wait for it.
 Outcome fill_halo(spider_grid& grid, const spider_field& field, void* stream) {
-  Outcome filled = grid.transport->begin(field, stream, false);
+  Outcome filled = grid.transport->begin(field, grid.messages, stream, false);
   keep_first(filled, grid.transport->complete(field));
   keep_first(filled, grid.transport->join(stream));
   return filled;
@@ -395,8 +408,8 @@ Outcome fill_halo(spider_grid& grid, const spider_field& field, void* stream) {
 
 /// How many steps the longest sweep has that does not go beyond `left`: one where a step reads the one
 /// before, for which there is no second output.
-std::int32_t longest_sweep(const spider_kernel& kernel, std::int64_t left) {
-  if (kernel.info.previous != nullptr) left = std::min<std::int64_t>(left, 1);
+std::int32_t longest_sweep(const spider_kernel& kernel, bool in_pairs, std::int64_t left) {
+  if (kernel.info.previous != nullptr && !in_pairs) left = std::min<std::int64_t>(left, 1);
   for (std::int32_t i = 0; i < kernel.form_count; ++i) {
     if (kernel.forms[i].steps <= left) return kernel.forms[i].steps;
   }
@@ -422,13 +435,19 @@ Outcome run(spider_grid& grid, const spider_sweep* sweep, std::int64_t steps, co
       keep_first(swept, fill_halo(grid, *sweep->fields[i], sweep->stream));
   }
   std::size_t turn = 0;
-  const std::vector<spider_sweep> turns = rotate(grid, *sweep);
+  std::vector<spider_sweep> turns = turns_of(grid, *sweep);
+  bool in_pairs = sweep->out_previous != nullptr;
   for (std::int64_t left = steps; left > 0;) {
-    const std::int32_t of_sweep = longest_sweep(*grid.kernel, left);
+    const std::int32_t of_sweep = longest_sweep(*grid.kernel, in_pairs, left);
     if (of_sweep == 0) {
       swept = {SPIDER_ERROR_STEPS,
                std::to_string(steps) + " steps; the kernel has no sweep of the last " + std::to_string(left)};
       break;
+    }
+    if (in_pairs && of_sweep == 1) {
+      turns = rotate_in_place(turns[turn]);
+      turn = 0;
+      in_pairs = false;
     }
     keep_first(swept, caught([&] {
                  Outcome outcome = swept;

@@ -46,7 +46,8 @@ struct spider_grid {
   const spider_kernel* kernel = nullptr;
   std::int64_t element_bytes = 0;
   spider_grid_layout layout{};
-  spider::distributed::Messages messages;
+  spider::distributed::Messages messages;            ///< of all steps of a sweep
+  spider::distributed::Messages messages_of_a_step;  ///< fewer cells, in the same order
   spider::distributed::Boxes boxes;
   std::unique_ptr<spider::distributed::Transport> transport;
 };

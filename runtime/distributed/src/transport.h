@@ -20,7 +20,10 @@ class Transport {
   /// Takes the cells that others need when the stream's work so far is done; or, where `after_rims`, as soon
   /// as the rim stream's is, which wrote all of them: then before the stream's work ends, at whose end the
   /// device has room for NCCL. Work that follows on the rim stream comes after the stream's work, too.
-  [[nodiscard]] virtual Outcome begin(const spider_field& field, void* stream, bool after_rims) = 0;
+  /// `messages` are those that the transport was made for, or as many with fewer cells; they live until the
+  /// next exchange.
+  [[nodiscard]] virtual Outcome begin(const spider_field& field, const Messages& messages, void* stream,
+                                      bool after_rims) = 0;
   /// Fills the halo. Work that reads it is for rim_stream.
   [[nodiscard]] virtual Outcome complete(const spider_field& field) = 0;
   [[nodiscard]] virtual void* rim_stream(void* stream) = 0;
@@ -38,7 +41,7 @@ struct TransportOutcome {
   std::unique_ptr<Transport> transport;
 };
 
-/// `messages` must live as long as the transport.
+/// For these messages, which live until the first exchange, and others of no more cells.
 [[nodiscard]] TransportOutcome make_mpi_transport(MPI_Comm communicator, const Messages& messages,
                                                   std::int64_t element_bytes);
 /// For the current device; collective.

@@ -31,7 +31,6 @@ class MpiTransport final : public Transport {
  public:
   MpiTransport(MPI_Comm communicator, const Messages& messages, std::int64_t element_bytes)
       : communicator_(communicator),
-        messages_(messages),
         element_bytes_(element_bytes),
         sent_(static_cast<std::size_t>(messages.send_cells * element_bytes)),
         received_(static_cast<std::size_t>(messages.receive_cells * element_bytes)) {
@@ -43,16 +42,18 @@ class MpiTransport final : public Transport {
   MpiTransport& operator=(const MpiTransport&) = delete;
   ~MpiTransport() override { MPI_Type_free(&cell_); }
 
-  Outcome begin(const spider_field& field, void* /*stream*/, bool /*after_rims*/) override {
+  Outcome begin(const spider_field& field, const Messages& messages, void* /*stream*/,
+                bool /*after_rims*/) override {
+    messages_ = &messages;
     requests_.clear();
-    for (const Message& message : messages_.all) {
+    for (const Message& message : messages.all) {
       if (!message.receives) continue;
       const int posted = MPI_Irecv(received_.data() + message.receive_at * element_bytes_,
                                    static_cast<int>(count_cells(message.receive)), cell_, message.from,
                                    message.tag, communicator_, &requests_.emplace_back());
       if (posted != MPI_SUCCESS) return of_mpi(posted, "receiving a halo");
     }
-    for (const Message& message : messages_.all) {
+    for (const Message& message : messages.all) {
       if (!message.sends) continue;
       std::byte* const buffer = sent_.data() + message.send_at * element_bytes_;
       for_each_row(field, message.send, element_bytes_,
@@ -69,7 +70,7 @@ class MpiTransport final : public Transport {
   Outcome complete(const spider_field& field) override {
     const int done = MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE);
     if (done != MPI_SUCCESS) return of_mpi(done, "waiting for halos");
-    for (const Message& message : messages_.all) {
+    for (const Message& message : messages_->all) {
       if (!message.receives) continue;
       const std::byte* const buffer = received_.data() + message.receive_at * element_bytes_;
       for_each_row(
@@ -86,7 +87,7 @@ class MpiTransport final : public Transport {
 
  private:
   MPI_Comm communicator_;
-  const Messages& messages_;
+  const Messages* messages_ = nullptr;  ///< of the exchange that is under way
   std::int64_t element_bytes_;
   MPI_Datatype cell_ = MPI_DATATYPE_NULL;
   std::vector<std::byte> sent_;

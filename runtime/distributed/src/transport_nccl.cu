@@ -94,7 +94,7 @@ cudaStream_t to_stream(void* stream) {
 class NcclTransport final : public Transport {
  public:
   NcclTransport(const Messages& messages, std::int64_t element_bytes)
-      : messages_(messages), element_bytes_(element_bytes) {}
+      : messages_(&messages), element_bytes_(element_bytes) {}
   NcclTransport(const NcclTransport&) = delete;
   NcclTransport& operator=(const NcclTransport&) = delete;
 
@@ -135,8 +135,9 @@ class NcclTransport final : public Transport {
     return made;
   }
 
-  Outcome begin(const spider_field& field, void* stream, bool after_rims) override {
-    if (messages_.all.empty()) return {};
+  Outcome begin(const spider_field& field, const Messages& messages, void* stream, bool after_rims) override {
+    messages_ = &messages;
+    if (messages_->all.empty()) return {};
     const auto wait = [](cudaStream_t waiting, cudaEvent_t event) {
       return of_cuda(cudaStreamWaitEvent(waiting, event, 0), "waiting for an event");
     };
@@ -156,10 +157,10 @@ class NcclTransport final : public Transport {
 
   Outcome complete(const spider_field& /*field*/) override { return {}; }
 
-  void* rim_stream(void* stream) override { return messages_.all.empty() ? stream : stream_; }
+  void* rim_stream(void* stream) override { return messages_->all.empty() ? stream : stream_; }
 
   Outcome join(void* stream) override {
-    if (messages_.all.empty()) return {};
+    if (messages_->all.empty()) return {};
     Outcome outcome = of_cuda(cudaEventRecord(done_, stream_), "recording an event");
     if (outcome.status == SPIDER_OK)
       outcome = of_cuda(cudaStreamWaitEvent(to_stream(stream), done_, 0), "waiting for an event");
@@ -210,8 +211,8 @@ class NcclTransport final : public Transport {
       outcome = of_cuda(cudaMalloc(memory, static_cast<std::size_t>(cells * element_bytes_)),
                         "allocating buffers of halos");
     };
-    allocate(&sent_, messages_.send_cells);
-    allocate(&received_, messages_.receive_cells);
+    allocate(&sent_, messages_->send_cells);
+    allocate(&received_, messages_->receive_cells);
     return outcome;
   }
 
@@ -228,7 +229,7 @@ class NcclTransport final : public Transport {
     PackedBoxes boxes{};
     unsigned count = 0;
     std::int64_t most = 0;
-    for (const Message& message : messages_.all) {
+    for (const Message& message : messages_->all) {
       const Box& box = packs ? message.send : message.receive;
       if (!(packs ? message.sends : message.receives) || lies_together(field, box)) continue;
       PackedBox& packed = boxes.box[count++];
@@ -265,7 +266,7 @@ class NcclTransport final : public Transport {
   /// Both ends of two ranks take their messages in the order of the directions in which they are sent.
   Outcome send_all(const spider_field* field) {
     Outcome outcome = of_nccl(ncclGroupStart(), "beginning an exchange");
-    for (const Message& message : messages_.all) {
+    for (const Message& message : messages_->all) {
       if (message.sends && outcome.status == SPIDER_OK) {
         outcome = of_nccl(ncclSend(start_of(field, message.send, sent_, message.send_at),
                                    static_cast<std::size_t>(count_cells(message.send) * element_bytes_),
@@ -283,7 +284,7 @@ class NcclTransport final : public Transport {
     return outcome.status == SPIDER_OK ? ended : outcome;
   }
 
-  const Messages& messages_;
+  const Messages* messages_;  ///< of the last exchange; at first the largest
   std::int64_t element_bytes_;
   ncclComm_t communicator_ = nullptr;
   bool failed_ = false;

@@ -17,6 +17,7 @@ program consumer
   type(spider_field), target :: a, b
   type(spider_owned_field) :: one, other
   type(spider_grid_layout) :: layout
+  type(spider_sweep) :: sweep
   type(c_ptr) :: grid, result
   logical :: in_other
   integer :: rank, error, i, j
@@ -39,7 +40,11 @@ program consumer
   call require(spider_grid_scatter(grid, c_loc(values), 0_c_int32_t, a))
   call require(spider_grid_write_npy(grid, a, 'fortran_before.npy'))
   call require(spider_grid_read_npy(grid, 'fortran_before.npy', b))
-  call require(spider_grid_iterate(grid, b, a, steps, c_null_ptr, result))
+  call require(spider_grid_iterate(grid, b, a, steps - 4, c_null_ptr, result))
+  sweep%size = int(storage_size(sweep) / 8, c_int32_t)
+  sweep%in = result
+  sweep%out = merge(c_loc(b), c_loc(a), c_associated(result, c_loc(a)))
+  call require(spider_grid_run(grid, sweep, 4_c_int64_t, result))
   call require(spider_grid_wait(grid, c_null_ptr, 60.0_c_double))
   if (c_associated(result, c_loc(a))) call require(spider_grid_gather(grid, a, 0_c_int32_t, c_loc(after)))
   if (c_associated(result, c_loc(b))) call require(spider_grid_gather(grid, b, 0_c_int32_t, c_loc(after)))

@@ -24,6 +24,10 @@ program consumer
       import :: c_ptr
       type(c_ptr) :: kernel
     end function
+    function membrane_kernel() bind(c) result(kernel)
+      import :: c_ptr
+      type(c_ptr) :: kernel
+    end function
     function swing_kernel() bind(c) result(kernel)
       import :: c_ptr
       type(c_ptr) :: kernel
@@ -42,7 +46,7 @@ program consumer
   integer :: wrong
 
   wrong = wrong_conversions() + wrong_diffusion(3) + wrong_relaxation() + wrong_shift() + wrong_statuses() + wrong_swing() &
-    + wrong_doubles() &
+    + wrong_doubles() + wrong_membrane() &
     + wrong_mean(tilt_kernel(), SPIDER_F32, [0.5, 0.1, 0.1, 0.2, 0.1], 1 / 7.0, 2.0**(-18)) &
     + wrong_mean(tint_kernel(), SPIDER_BF16, [0.5, 0.125, 0.0625, 0.25, 0.0625], 1.0, 2.0**(-8))
   if (wrong /= 0) error stop 'the results are wrong'
@@ -238,6 +242,58 @@ contains
     type(c_ptr), intent(in) :: memory
     integer, intent(in) :: elements
     first_interior = transfer(transfer(memory, 0_c_intptr_t) + 2 * elements, c_null_ptr)
+  end function
+
+  !> Steps of a kernel that takes three in a sweep, from two fields to two, are those that are taken one by one: all numbers
+  !> are small multiples of 2^-9, so f32 holds them exactly.
+  integer function wrong_membrane() result(wrong)
+    real(c_double), parameter :: push(1) = [2.0_c_double]
+    type(spider_owned_field) :: u, before, out, out_before, stiffness(1)
+    type(c_ptr) :: kernel
+    real(c_float) :: start(columns, rows), now(columns, rows), last(columns, rows)
+    integer :: steps, x, y
+
+    kernel = membrane_kernel()
+    do y = 1, rows
+      do x = 1, columns
+        start(x, y) = modulo(7 * y * y + 13 * x + x * y, 17)
+      end do
+    end do
+    call require(spider_field_create(kernel, [columns, rows], u))
+    call require(spider_field_create(kernel, [columns, rows], before))
+    call require(spider_field_create(kernel, [columns, rows], out))
+    call require(spider_field_create(kernel, [columns, rows], out_before))
+    call require(spider_field_allocate(SPIDER_F16, [columns, rows], stiffness(1)))
+    call require(spider_field_set(stiffness(1), 0 * start + 0.5))
+    wrong = 0
+    do steps = 0, 7
+      call require(spider_field_set(u, start))
+      call require(spider_field_set(before, 0.5 * start))
+      call require(spider_field_run_steps(kernel, u, steps, c_null_ptr, previous=before, fields=stiffness, scalars=push))
+      call require(spider_field_get(u, now))
+      call require(spider_field_get(before, last))
+      call require(spider_field_set(u, start))
+      call require(spider_field_set(before, 0.5 * start))
+      call require(spider_field_run_steps(kernel, u, steps, c_null_ptr, out=out, previous=before, fields=stiffness, &
+        scalars=push, out_previous=out_before))
+      wrong = wrong + differences(u, now) + differences(before, last)
+      if (steps /= 3) cycle
+      call require(spider_field_set(u, start))
+      call require(spider_field_set(before, 0.5 * start))
+      call require(spider_field_run(kernel, u, out, c_null_ptr, previous=before, fields=stiffness, scalars=push, &
+        out_previous=out_before))
+      wrong = wrong + differences(out, now) + differences(out_before, last)
+    end do
+    if (spider_field_run(kernel, u, out, c_null_ptr, previous=before, fields=stiffness, scalars=push) /= SPIDER_ERROR_NULL) &
+      wrong = wrong + 1
+    if (spider_field_run(kernel, u, out, c_null_ptr, fields=stiffness, scalars=push, out_previous=before) &
+      /= SPIDER_ERROR_UNSUPPORTED) wrong = wrong + 1
+    print '(a, i0, a)', 'membrane: ', wrong, ' cells wrong'
+    call spider_field_destroy(u)
+    call spider_field_destroy(before)
+    call spider_field_destroy(out)
+    call spider_field_destroy(out_before)
+    call spider_field_destroy(stiffness(1))
   end function
 
   !> A kernel with an update: time steps on three fields and on two, single sweeps with a source and a line of receivers. All

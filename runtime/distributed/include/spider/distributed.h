@@ -69,9 +69,10 @@ SPIDER_PUBLIC spider_status spider_grid_iterate(spider_grid* grid, const spider_
                                                 const spider_field** result);
 
 /** The same for a sweep with all that a kernel takes, as spider_run_steps: previous and further fields and
- * scalars. Its part and box stay NULL and 0. The fields that take turns all have the grid's halo; further
- * ones need none, and are not exchanged. But where a sweep of the kernel has several steps, further fields
- * have that halo, too, which is filled once in each call; on more than one rank they are then of the kernel's
+ * scalars. Its part and box stay NULL and 0. The fields that take turns all have the grid's halo, with
+ * out_previous two pairs of them, of which a sweep of several steps fills the halos of both; further ones
+ * need none, and are not exchanged. But where a sweep of the kernel has several steps, further fields have
+ * that halo, too, which is filled once in each call; on more than one rank they are then of the kernel's
  * storage, else SPIDER_ERROR_UNSUPPORTED. */
 SPIDER_PUBLIC spider_status spider_grid_run(spider_grid* grid, const spider_sweep* sweep, int64_t steps,
                                             const spider_field** result);

@@ -133,8 +133,10 @@ ErrorBound bound_core_lists(const spec::StencilSpec& spec, const KernelPlan& pla
   const auto pairs = static_cast<double>(lists.pairs.size());
   const double along_x = lists.x_high() - lists.x_low + 1;
   const double along_y = pairs * (lists.y_high() - lists.y_low + 1);
-  // One more: products of two doubles are weights that are rounded themselves.
-  const double error = higher_orders * (along_x + along_y + 1) * (doubles ? f64_rounding : f32_rounding);
+  // Sums of products of two doubles are weights that are rounded themselves: each product, and each sum.
+  const double of_weights = doubles ? 2 * pairs : 1;
+  const double error =
+      higher_orders * (along_x + along_y + of_weights) * (doubles ? f64_rounding : f32_rounding);
   ErrorBound bound;
   if (pairs == 1) {
     bound.sum = error;
@@ -226,11 +228,11 @@ ErrorBound bound_composed(const spec::StencilSpec& spec, const KernelPlan& plan)
 }  // namespace
 
 ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan) {
-  if (plan.composition) return bound_composed(spec, plan);
+  // What is left of a number of steps, and rims, are stepped.
+  if (plan.composition) return bound_both(bound_composed(spec, plan), bound_steps(spec, plan), plan);
   if (plan.contraction.is_low_rank()) {
-    const auto* scheme = std::get_if<Lowrank2d>(&plan.scheme);
     const ErrorBound bound = bound_low_rank(plan);
-    return scheme != nullptr && scheme->rim_steps ? bound_both(bound, bound_steps(spec, plan), plan) : bound;
+    return plan.op.steps > 1 ? bound_both(bound, bound_steps(spec, plan), plan) : bound;
   }
   if (plan.contraction.is_list_adds()) return bound_core_lists(spec, plan);
   if (plan.op.steps > 1) return bound_steps(spec, plan);

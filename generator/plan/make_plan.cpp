@@ -138,9 +138,6 @@ void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
     if (is_so) refuse(reason);
     refused = refused || is_so;
   };
-  refuse_if(spec.previous && spec.dimensions == 3,
-            "steps above 1 with 'previous' are generated in 1D and 2D so far; write 'steps: 1' or remove it, "
-            "and spider_run_steps takes the steps one by one");
   refuse_if(is_far, fmt::format("steps above 1 are generated for taps that reach up to {} in {}D; write "
                                 "'steps: 1' or remove it",
                                 largest, spec.dimensions));
@@ -658,7 +655,6 @@ std::pair<int, double> fastest_composed(const Problem& single) {
 int choose_steps(const spec::StencilSpec& spec, const Request& request, double single_us) {
   if (spec.steps) return *spec.steps;
   if (request.variant != Variant{} || spec.taps.empty() || single_us <= 0) return 1;
-  if (spec.previous) return 1;  // several steps take fields that not every caller has
   const auto may_use = [&](Engine engine) { return request.engine.value_or(engine) == engine; };
   int fastest = 1;
   double least_us = single_us;

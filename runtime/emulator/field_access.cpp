@@ -312,8 +312,9 @@ bool FieldAccess::reads(const Further& further, const void* cell, int bytes) con
 void FieldAccess::check_further(const void* cell, int bytes) const {
   check_alignment(cell, bytes, "reads");
   const auto is_of = [&](const Further& further) { return reads(further, cell, bytes); };
-  if (std::none_of(further_.begin(), further_.end(), is_of))
-    throw Violation("reads " + std::to_string(bytes) + " bytes that are of no further field in the box");
+  if (std::any_of(further_.begin(), further_.end(), is_of)) return;
+  if (before_) return before_->check_input(cell, bytes / element_bytes_, "reads");
+  throw Violation("reads " + std::to_string(bytes) + " bytes that are of no further field in the box");
 }
 
 void FieldAccess::note_output(const void* cell, int count) {

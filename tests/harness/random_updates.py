@@ -21,7 +21,7 @@ REFUSED_SHARE = 0.1
 STEPPED = 3  # of so many specs one advances several steps in a sweep
 STEPPED_DIMENSIONS = (2, 3, 1)
 SEVERAL_SUMS = (1, 3)  # of five of them, those that have several sums
-PREVIOUS = (0, 2, 3)  # and of seven those that read the input one step back, but in 3D
+PREVIOUS = (0, 2, 3)  # and of seven those that read the input one step back
 # For sparse tensor cores: dimensions and storage, in turn, and of three those that have one sum.
 SPARSE_KINDS = ((2, "f16"), (2, "f32"), (3, "f16"), (2, "bf16"), (1, "f16"), (2, "f16"), (3, "f16"), (2, "f32"), (1, "bf16"))
 SPARSE_OF_ONE_SUM = (0,)
@@ -151,7 +151,7 @@ def stepped_update(rng, names, a_sum):
 
 
 def make_stepped_spec(index, seed, attempt):
-    """make_spec() of several steps in a sweep, which have a previous field in 1D and 2D alone."""
+    """make_spec() of several steps in a sweep."""
     rng = random.Random(f"{seed}/updates/steps/{index}" + (f"/{attempt}" if attempt else ""))
     place = index // STEPPED
     name = f"update_{index:03d}"
@@ -171,7 +171,7 @@ def make_stepped_spec(index, seed, attempt):
     narrow = STORAGES[:3] if storage != "f64" else STORAGES
     fields = {f"c{i}": rng.choice((storage, storage, *narrow)) for i in range(rng.randint(0, 2))}
     scalars = [f"s{i}" for i in range(rng.choice((0, 1)))]
-    previous = "u_old" if dimensions < 3 and place % 7 in PREVIOUS else None
+    previous = "u_old" if place % 7 in PREVIOUS else None
     names = [["name", one] for one in ("u", *sums, *fields, *scalars)]
     names += [["name", previous]] if previous else []
     if rng.random() < 0.3:

@@ -14,6 +14,8 @@ using Form = Stepping3d::Form;
 
 constexpr int width = threads_per_warp * Stepping3d::columns;
 constexpr int most_rows = 12;
+constexpr int most_rows_with_points = 5;  // of updates that read fields: other warps hide what one waits for
+constexpr int fewest_warps_with_points = 12;
 constexpr int most_warps = 32;
 constexpr int most_blocks = 4;
 constexpr int base_registers = 36;
@@ -60,13 +62,15 @@ int count_shared_bytes(const spec::StencilSpec& spec, const Stepping3d& scheme) 
   const auto& [rz, ry, rx] = scheme.radius;
   const int plane_rows = scheme.height() + 2 * ry;
   const int of_number = number_bytes(spec.storage);
-  const int planes =
-      (scheme.ahead + 1) * spec::element_bytes(spec.storage) + 2 * (scheme.steps - 1) * of_number;
+  const int inputs = scheme.ahead + 1 + (spec.previous ? 2 * rz + 1 : 0);
+  const int levels = spec.previous ? (scheme.steps - 2) * (2 * rz + 3) + rz + 2 : 2 * (scheme.steps - 1);
+  const int planes = inputs * spec::element_bytes(spec.storage) + levels * of_number;
   const auto& [low, high] = spec.boundary[spec::axis_z];
   const bool weighs_faces =
       (ends_at(low) || ends_at(high)) && (rz > 1 || low.rule == spec::BoundaryRule::mirror);
   const int weights = weighs_faces ? of_number * scheme.warps() * weights_of_all_sums(spec, scheme) : 0;
-  const int places = spec.fields.empty() ? 0 : round_up(word_bytes * (width + scheme.height()), vector_bytes);
+  const bool reads_points = spec.previous || !spec.fields.empty();
+  const int places = reads_points ? round_up(word_bytes * (width + scheme.height()), vector_bytes) : 0;
   return planes * plane_rows * width + places +
          round_up(vector_bytes * std::max(1, 2 * rx) +
                       round_up(word_bytes * (scheme.height() + plane_rows), of_number) + weights,
@@ -79,12 +83,15 @@ int lost_columns(const Stepping3d& scheme) {
   return round_up(scheme.steps * scheme.radius[spec::axis_x], anchor);
 }
 
-/// For updates: planes of u that wait for their sums, and fields of a plane.
+/// For updates: planes of u that wait for their sums, and fields and the step before of a plane.
 int update_registers(const spec::StencilSpec& spec, const Stepping3d& scheme) {
   const UpdateWork update = work_of_update(spec);
-  const int kept = update.reads_input ? scheme.radius[spec::axis_z] : 0;
+  const int kept = update.reads_input && !spec.previous ? scheme.radius[spec::axis_z] : 0;
   const int words = number_bytes(spec.storage) / word_bytes;
-  return static_cast<int>(Stepping3d::columns * scheme.rows * (words * kept + update.words));
+  constexpr int of_two_fields = 16;  // where the step before is, in both
+  if (!spec.previous)
+    return static_cast<int>(Stepping3d::columns * scheme.rows * (words * kept + update.words));
+  return static_cast<int>(Stepping3d::columns * scheme.rows * (words + update.words)) + of_two_fields;
 }
 
 /// With as many blocks as a multiprocessor holds; false where it holds none.
@@ -141,8 +148,7 @@ double clocks_of_round(const spec::StencilSpec& spec, const Stepping3d& scheme) 
 double estimate_us(const spec::StencilSpec& spec, const Stepping3d& scheme) {
   constexpr double extent = 768;
   constexpr double clock_mhz = 1980;
-  constexpr double hidden = 0.35;   // of the memory's time, what computing does not hide
-  constexpr double of_copy = 1.25;  // what tiles read twice, and walks
+  constexpr double hidden = 0.35;  // of the memory's time, what computing does not hide
   constexpr int start_planes = 3;
   constexpr int most_walks = 16;
   const DeviceRates& rates = *find_device_rates("sm_90");
@@ -162,11 +168,21 @@ double estimate_us(const spec::StencilSpec& spec, const Stepping3d& scheme) {
                       scheme.estimated_registers + more_registers_of_doubles > largest_register_count;
   const double compute = rounds * clocks_of_round(spec, scheme) / clock_mhz * (spills ? spilling : 1) *
                          (spec::is_half(spec.storage) ? of_halves : 1);
-  // Seen for three steps of seven points with an update, and with a field.
   const double of_update = spec.update ? 1.65 : 1;
-  const double of_fields = spec.fields.empty() ? 1 : 1.55;
+  // Seen for two to four steps of seven points with an update that reads a field, the step before, or both.
+  const bool has_fields = !spec.fields.empty();
+  const bool waits = (spec.previous || has_fields) && scheme.warps() < fewest_warps_with_points;
+  const double of_few_warps = waits ? 1.2 : 1;
+  double of_points = 1;
+  double of_copy = 1.25;  // what tiles read twice, and walks
+  if (has_fields) of_points = 1.15;
+  if (spec.previous) of_points = has_fields ? 1.95 : 1.4;
+  if (has_fields || spec.previous) of_copy = has_fields && spec.previous ? 1.95 : 1.6;
   const double memory = reference_points(3) * swept_bytes(spec) / rates.copy_bytes_per_second * 1e6;
-  return std::max(compute * of_update * of_fields + hidden * memory / scheme.steps, of_copy * memory);
+  const double computed = compute * of_update * of_points * of_few_warps + hidden * memory / scheme.steps;
+  // Of layouts that memory binds alike the one that computes less.
+  const double beside = has_fields || spec.previous ? 0.05 : 0;
+  return std::max(computed, of_copy * memory) + beside * std::min(computed, of_copy * memory);
 }
 
 }  // namespace
@@ -209,6 +225,7 @@ std::optional<Stepping3dChoice> choose_stepping3d(const spec::StencilSpec& spec,
     if (scheme.radius[axis] > largest_stepping_reach_of(3)) return best;
   }
   scheme.radius[spec::axis_z] = std::max(1, scheme.radius[spec::axis_z]);
+  const bool reads_points = spec.previous || !spec.fields.empty();
   constexpr int even_operations = 13;
   const auto count = static_cast<int>(spec.taps.size());
   const bool shares = spec.sums.size() == 1 && scheme.radius[spec::axis_y] == 1 &&
@@ -216,7 +233,7 @@ std::optional<Stepping3dChoice> choose_stepping3d(const spec::StencilSpec& spec,
   scheme.form = shares ? Form::even : Form::taps;
   scheme.operations = shares ? even_operations : count;
   for (scheme.warps_down = 1; scheme.warps_down * steps <= most_warps; ++scheme.warps_down) {
-    for (scheme.rows = 1; scheme.rows <= most_rows; ++scheme.rows) {
+    for (scheme.rows = 1; scheme.rows <= (reads_points ? most_rows_with_points : most_rows); ++scheme.rows) {
       if (!fit(spec, scheme)) continue;
       const double us = estimate_us(spec, scheme);
       const double of_update = work_of_update(spec).operations * Stepping3d::columns * scheme.rows;

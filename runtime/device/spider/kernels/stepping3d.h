@@ -28,7 +28,10 @@
 /// - plane_rules(), row_rules(), column_rules(): the boundary; values are numbers, whatever the cells are.
 ///
 /// Where it is Updated (spider/update.h), complete rows become what the update makes of them before they are
-/// handed on; the planes of u that it replaces wait in registers. Then `last` is 1.
+/// handed on; the planes of u that it replaces wait in registers. Then `last` is 1. Where it reads
+/// `previous`, the first step finds it at the point, like a field. For the others planes stay in shared
+/// memory until the step behind the one that is given them has completed them, and so u need not wait in
+/// registers. The last step stores its u, too.
 #pragma once
 
 #include <spider/boundary.h>
@@ -74,13 +77,22 @@ struct Stepping3dLayout : StepShape<Stencil> {
   // is the constant of a face where it has one, and otherwise nothing that counts.
   static constexpr int margin_rows = Shape::ry;
   static constexpr int plane_rows = Shape::height + 2 * margin_rows;
-  static constexpr int input_slots = Shape::ahead + 1;
+  static constexpr bool reads_before = UpdateReads<Stencil>::before;
+  /// Planes of the input: those ahead, and those that wait for two steps to complete them, or for a single
+  /// one.
+  static constexpr int waiting = reads_before ? (Shape::steps > 1 ? 2 * Shape::rz + 1 : Shape::rz) : 0;
+  static constexpr int input_slots = Shape::ahead + 1 + waiting;
   static constexpr int level_bytes = plane_rows * Shape::row_bytes;
-  static constexpr int levels =
-      input_slots * plane_rows * Shape::input_row_bytes;  ///< two planes between two steps
+  static constexpr int levels = input_slots * plane_rows * Shape::input_row_bytes;
+  /// Planes between two steps: one is being written, one read; and what waits. Behind the last but one
+  /// nothing waits for two steps.
+  static constexpr int level_slots = reads_before ? 2 * Shape::rz + 3 : 2;
+  static constexpr int last_level_slots = reads_before ? Shape::rz + 2 : 2;
+  static constexpr int level_planes = Shape::steps > 1 ? (Shape::steps - 2) * level_slots + last_level_slots
+                                                       : 0;
   static constexpr int most_beyond = 2 * Shape::rx;
-  static constexpr int beyond =
-      levels + 2 * (Shape::steps - 1) * level_bytes;  ///< columns to fill: to, from; value
+  /// Columns to fill: to, from; value.
+  static constexpr int beyond = levels + level_planes * level_bytes;
   static constexpr int sources = beyond + 16 * Shape::larger(1, most_beyond);
   static constexpr int first_plane = -Shape::rz;
   static constexpr bool streams_faces = Shape::rz == 1 && Shape::z_rules.low != FaceRule::mirror;
@@ -124,11 +136,14 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
       (places + 4 * plane_rows + number_bytes - 1) / number_bytes * number_bytes;
   static constexpr bool updates = HasUpdate<Stencil>::value;
   static constexpr int point_fields = UpdateReads<Stencil>::fields;
+  static constexpr bool reads_before = UpdateReads<Stencil>::before;
+  static constexpr bool reads_points = point_fields > 0 || reads_before;
+  static constexpr bool keeps_input = UpdateReads<Stencil>::input && !reads_before;
   /// Where in a plane the points' fields lie: the tile's columns, then its rows.
   static constexpr int point_table =
       (face_weights + (weighs_faces ? number_bytes * warps * plane_weights : 0) + 15) / 16 * 16;
   static constexpr int shared_bytes =
-      point_table + (point_fields > 0 ? (4 * (width + height) + 15) / 16 * 16 : 0);
+      point_table + (reads_points ? (4 * (width + height) + 15) / 16 * 16 : 0);
   static constexpr std::uint32_t none = ~0U;
   static constexpr int value_at = number_bytes == 8 ? 1 : 2;  ///< word of the value in an entry of `beyond`
 
@@ -188,7 +203,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
     device::sync_block();
     // The constants of faces along y, but for columns where a face along x has one of its own.
     if constexpr (rows_end && ry > 0) {
-      constexpr int planes = input_slots + 2 * (steps - 1);
+      constexpr int planes = input_slots + Layout::level_planes;
       for (int i = thread_index(); i < planes * 2 * width; i += warps * 32) {
         const int plane = i / (2 * width);
         const bool high = i % (2 * width) >= width;
@@ -238,11 +253,9 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
     }
   }
 
-  /// Hands on a warp's rows of the plane beyond a face: `to` is where they go, `before` where the last plane
-  /// is, and where `to` points still the last but one.
-  SPIDER_DEVICE static void hand_on_beyond(const Walk& w, FaceRule rule, Word value, Shared to,
-                                           Shared before) {
-    if (rule == FaceRule::mirror && w.extent[0] > 1) return;
+  /// Hands on a warp's rows of the plane beyond a face: `to` is where they go, `from` where the rule finds
+  /// others.
+  SPIDER_DEVICE static void hand_on_beyond(const Walk& w, FaceRule rule, Word value, Shared to, Shared from) {
     device::Vector constants[lane_vectors];
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) {
@@ -255,7 +268,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
       for (int v = 0; v < lane_vectors; ++v) {
         const auto place = static_cast<Shared>(i * row_bytes + v * vector_bytes);
         device::store_shared(to + place,
-                             rule == FaceRule::constant ? constants[v] : device::load_shared(before + place));
+                             rule == FaceRule::constant ? constants[v] : device::load_shared(from + place));
       }
     }
   }
@@ -299,13 +312,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
         from = plane + place * static_cast<Shared>(bytes);
       }
       if constexpr (Plane::element_bytes == number_bytes) {
-        SPIDER_UNROLL
-        for (int i = 0; i < lane_vectors; ++i) {
-          const device::Vector v = device::load_shared(from + static_cast<Shared>(vector_bytes * i));
-          SPIDER_UNROLL
-          for (int c = 0; c < vector_numbers; ++c)
-            u[vector_numbers * i + c] = Numbers::number(word_of<Word>(v, c), 0);
-        }
+        load_numbers(from, u);
       } else {
         const device::Pair v = device::load_shared_pair(from);
         SPIDER_UNROLL
@@ -313,6 +320,50 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
       }
     }
   };
+
+  SPIDER_DEVICE static void load_numbers(Shared from, Row& u) {
+    SPIDER_UNROLL
+    for (int i = 0; i < lane_vectors; ++i) {
+      const device::Vector v = device::load_shared(from + static_cast<Shared>(vector_bytes * i));
+      SPIDER_UNROLL
+      for (int c = 0; c < vector_numbers; ++c)
+        u[vector_numbers * i + c] = Numbers::number(word_of<Word>(v, c), 0);
+    }
+  }
+
+  /// The slots that a round uses, of the input's planes and of those between steps: counted, since their
+  /// numbers are known, but not which ring a warp has.
+  struct Round {
+    std::int32_t number = 0;
+    std::int32_t input = 0, level = 0, last_level = 0;
+
+    SPIDER_DEVICE void advance() {
+      ++number;
+      if constexpr (reads_before) {
+        input = input + 1 < input_slots ? input + 1 : 0;
+        level = level + 1 < Layout::level_slots ? level + 1 : 0;
+        last_level = last_level + 1 < Layout::last_level_slots ? last_level + 1 : 0;
+      }
+    }
+  };
+
+  /// The plane that step `step` handed on so many rounds ago.
+  SPIDER_DEVICE static Shared level_of(int step, const Round& round, int ago) {
+    if constexpr (!reads_before) {
+      return static_cast<Shared>(levels + (2 * step + ((round.number + ago) & 1)) * level_bytes);
+    } else {
+      const bool is_last = step >= steps - 2;
+      std::int32_t slot = (is_last ? round.last_level : round.level) - ago;
+      if (slot < 0) slot += is_last ? Layout::last_level_slots : Layout::level_slots;
+      return static_cast<Shared>(levels + (Layout::level_slots * step + slot) * level_bytes);
+    }
+  }
+
+  /// And the plane of the input that the first step took.
+  SPIDER_DEVICE static Shared input_of(const Round& round, int ago) {
+    const std::int32_t slot = round.input - ago;
+    return static_cast<Shared>((slot < 0 ? slot + input_slots : slot) * input_bytes);
+  }
 
   // Loops as template arguments: the compiler would not unroll so many, and would look weights up.
 
@@ -567,7 +618,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
     Row newest[rows];
   };
   struct NoPlanes {};
-  using Kept = std::conditional_t<UpdateReads<Stencil>::input, Planes, NoPlanes>;
+  using Kept = std::conditional_t<keeps_input, Planes, NoPlanes>;
 
   /// A warp's rows of a plane, of which it keeps its own.
   template <class Source>
@@ -576,7 +627,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
 
     SPIDER_DEVICE void load(int j, Row& u) const {
       Source::load(j, u);
-      if constexpr (UpdateReads<Stencil>::input) {
+      if constexpr (keeps_input) {
         if (j >= 0 && j < rows) {
           SPIDER_UNROLL
           for (int c = 0; c < columns; ++c) kept.newest[j >= 0 && j < rows ? j : 0][c] = u[c];
@@ -586,7 +637,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
   };
   template <class Source>
   SPIDER_DEVICE static auto keep_rows(const Source& source, [[maybe_unused]] Kept& kept) {
-    if constexpr (UpdateReads<Stencil>::input) {
+    if constexpr (keeps_input) {
       return KeepingRows<Source>{source, kept};
     } else {
       return source;
@@ -595,7 +646,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
 
   /// After a plane is added.
   SPIDER_DEVICE static void move_planes([[maybe_unused]] Kept& kept) {
-    if constexpr (UpdateReads<Stencil>::input) {
+    if constexpr (keeps_input) {
       SPIDER_UNROLL
       for (int i = 0; i < rows; ++i) {
         SPIDER_UNROLL
@@ -649,41 +700,96 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
     return found;
   }
 
-  /// What the update of a warp's rows of a plane reads of fields.
+  /// What the update of a warp's rows of a plane reads of fields, and of the step before: of the first step
+  /// as it lies in memory, of others numbers. It is loaded before the barrier of the round before; between
+  /// rows there are no choices, which would keep them from overlapping.
   struct FieldRows {
     PointInputs<Stencil, columns, PointReads::again> row[rows];
   };
-  struct NoFields {};
-  using Points = std::conditional_t<(point_fields > 0), FieldRows, NoFields>;
+  struct EarlierRows {
+    Word word[rows][columns];
+  };
+  struct NoRows {};
+  struct Points {
+    std::conditional_t<(point_fields > 0), FieldRows, NoRows> fields;
+    std::conditional_t<reads_before, EarlierRows, NoRows> before;
+  };
 
-  SPIDER_DEVICE static void load_points(const Arguments& f, const Walk& w, const PointSpans& spans, int first,
-                                        std::int32_t z, Points& points) {
-    if constexpr (point_fields > 0) {
-      constexpr auto of_planes = Stencil::plane_rules();
-      constexpr typename Stencil::FurtherFields fields{};
-      const std::int64_t plane = find_point(of_planes, spans.axis[0], z, w.extent[0]);
-      const int lane = device::lane_index();
-      if (spans.plain) {
-        SPIDER_UNROLL
-        for (int i = 0; i < rows; ++i)
-          points.row[i].load_fields(f, {plane, w.y0 + first + i, w.x0 + lane * columns}, true, 0, fields);
-      } else {
-        const auto table = static_cast<Shared>(point_table);
-        const device::Vector x = device::load_shared(table + static_cast<Shared>(16 * lane));
-        SPIDER_UNROLL
-        for (int i = 0; i < rows; ++i) {
-          const auto y = static_cast<std::int32_t>(
-              device::load_shared_word(table + static_cast<Shared>(4 * (width + first + i))));
-          SPIDER_UNROLL
-          for (int c = 0; c < columns; ++c)
-            points.row[i].put_fields(f, {plane, y, static_cast<std::int32_t>(x.word[c])}, c, fields);
+  SPIDER_DEVICE static const Element* place_before(const Arguments& f, const PointPlace& at) {
+    return static_cast<const Element*>(f.before) + at.z * f.before_stride[0] + at.y * f.before_stride[1] +
+           at.x;
+  }
+
+  /// Of all rows in plane z, which is complete in the round behind `round`.
+  SPIDER_DEVICE static void load_points(const Arguments& f, const Walk& w, const PointSpans& spans, int step,
+                                        int first, std::int32_t z, const Round& round, Points& points) {
+    if (reads_before && step > 0) load_earlier(step, first, round, points);
+    const bool is_first = reads_before && step == 0;
+    if (!is_first && point_fields == 0) return;
+    constexpr typename Stencil::FurtherFields fields{};
+    constexpr auto of_planes = Stencil::plane_rules();
+    // A single step may write the step before in place.
+    constexpr PointReads reads = steps > 1 ? PointReads::again : PointReads::once;
+    const std::int64_t plane = find_point(of_planes, spans.axis[0], z, w.extent[0]);
+    const int lane = device::lane_index();
+    if (spans.plain) {
+      SPIDER_UNROLL
+      for (int i = 0; i < rows; ++i) {
+        const PointPlace at{plane, w.y0 + first + i, w.x0 + lane * columns};
+        if constexpr (point_fields > 0) points.fields.row[i].load_fields(f, at, true, 0, fields);
+        if constexpr (reads_before) {
+          if (is_first) load_neighbours<Cells, reads, columns>(place_before(f, at), points.before.word[i]);
+        }
+      }
+      return;
+    }
+    const auto table = static_cast<Shared>(point_table);
+    const device::Vector x = device::load_shared(table + static_cast<Shared>(16 * lane));
+    SPIDER_UNROLL
+    for (int i = 0; i < rows; ++i) {
+      const auto y = static_cast<std::int32_t>(
+          device::load_shared_word(table + static_cast<Shared>(4 * (width + first + i))));
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) {
+        const PointPlace at{plane, y, static_cast<std::int32_t>(x.word[c])};
+        if constexpr (point_fields > 0) points.fields.row[i].put_fields(f, at, c, fields);
+        if constexpr (reads_before) {
+          if (is_first) {
+            Cells::put(points.before.word[i][c / Cells::per_word], c % Cells::per_word,
+                       device::load_point(place_before(f, at)));
+          }
         }
       }
     }
   }
 
+  /// Of the steps behind the first, of which the one before was given the planes.
+  SPIDER_DEVICE static void load_earlier(int step, int first, const Round& round, Points& points) {
+    if constexpr (reads_before && steps > 1) {
+      constexpr int ago = 2 * rz;
+      const int lane = device::lane_index();
+      const auto load = [&](const auto& source) __attribute__((always_inline)) {
+        SPIDER_UNROLL
+        for (int i = 0; i < rows; ++i) {
+          Row u;
+          source.load(i, u);
+          SPIDER_UNROLL
+          for (int c = 0; c < columns; ++c) points.before.word[i][c] = device::bits_of(u[c]);
+        }
+      };
+      if (step == 1) {
+        load(Rows<Cells, false>{
+            input_of(round, ago) + static_cast<Shared>(columns * Cells::element_bytes * lane), first});
+      } else {
+        load(Rows<Numbers, false>{
+            level_of(step - 2, round, ago + 1) + static_cast<Shared>(lane_vectors * vector_bytes * lane),
+            first});
+      }
+    }
+  }
+
   /// Makes the sums of row i of a warp, in plane z, its results.
-  SPIDER_DEVICE static void update_row(const Arguments& f, const Walk& w, const Kept& kept,
+  SPIDER_DEVICE static void update_row(const Arguments& f, const Walk& w, const Row& u, const Row& before,
                                        const Points& points, int first, std::int32_t z, int i,
                                        Outputs& sums) {
     constexpr auto of_planes = Stencil::plane_rules();
@@ -695,11 +801,12 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
     for (int c = 0; c < columns; ++c) {
       const std::int64_t x = w.x0 + device::lane_index() * columns + c;
       UpdatePointOf<Number> point{f, {plane, row, place_in_whole(of_columns, f, 2, x)}, 0, {}, {}};
-      if constexpr (UpdateReads<Stencil>::input) point.u = kept.kept[0][i][c];
+      if constexpr (UpdateReads<Stencil>::input) point.u = u[c];
       SPIDER_UNROLL
       for (int which = 0; which < sum_count; ++which) point.sums[which] = sums[which][c];
       if constexpr (point_fields > 0)
-        points.row[i].find_numbers(c, point.field, typename Stencil::FurtherFields{});
+        points.fields.row[i].find_numbers(c, point.field, typename Stencil::FurtherFields{});
+      if constexpr (reads_before) point.before = before[c];
       sums[0][c] = Stencil::update(point);
     }
   }
@@ -718,7 +825,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
     const int columns_beyond = list_columns_beyond(w);
     prepare(w);
     [[maybe_unused]] PointSpans spans{};
-    if constexpr (point_fields > 0) spans = list_points(f, w, first);
+    if constexpr (reads_points) spans = list_points(f, w, first);
     Tile::find_offsets(f, piece);
     device::sync_block();
     SPIDER_NO_UNROLL
@@ -739,9 +846,13 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
     Element* const output =
         static_cast<Element*>(f.output) + (w.x0 + lane * columns) + (w.y0 + first) * f.output_stride[1];
     const std::int32_t first_plane = w.start - step * rz;
+    Round now;
+    [[maybe_unused]] Points points{};
+    if constexpr (reads_points) load_points(f, w, spans, step, first, first_plane - rz, now, points);
     bool again = false;  // is a plane added for the second time?
     SPIDER_NO_UNROLL
-    for (std::int32_t round = 0; round < stream + steps - 1;) {
+    while (now.number < stream + steps - 1) {
+      const std::int32_t round = now.number;
       const std::int32_t b = round - step;
       const auto next_input = static_cast<Shared>((round + 1) % input_slots * input_bytes);
       if (!again) {
@@ -753,15 +864,31 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
       if (b >= 0 && b < stream) {
         const std::int32_t z = first_plane + b;
         const auto own = static_cast<Shared>((ry + first) * row_bytes + lane_vectors * vector_bytes * lane);
-        const auto to = static_cast<Shared>(levels + (2 * step + (round & 1)) * level_bytes);
-        const auto before = static_cast<Shared>(levels + (2 * step + (~round & 1)) * level_bytes);
-        Points points{};
-        load_points(f, w, spans, first, z - rz, points);
-        const auto update = [&](int i, Outputs& sums_of_row) {
-          if constexpr (updates) update_row(f, w, kept, points, first, z - rz, i, sums_of_row);
+        const Shared to = level_of(step, now, 0);
+        // Plane z - rz of what the step is given, which its results replace.
+        [[maybe_unused]] const Shared waiting =
+            step == 0
+                ? input_of(now, rz) + static_cast<Shared>(columns * Cells::element_bytes * lane)
+                : level_of(step - 1, now, rz + 1) + static_cast<Shared>(lane_vectors * vector_bytes * lane);
+        const auto update = [&]([[maybe_unused]] auto kind, int i, Outputs& sums_of_row)
+            __attribute__((always_inline)) {
+          using Plane = decltype(kind);
+          [[maybe_unused]] Row u{};
+          [[maybe_unused]] Row earlier{};
+          if constexpr (reads_before) {
+            if constexpr (UpdateReads<Stencil>::input) Rows<Plane, false>{waiting, first}.load(i, u);
+            SPIDER_UNROLL
+            for (int c = 0; c < columns; ++c)
+              earlier[c] = Plane::number(points.before.word[i][c / Plane::per_word], c % Plane::per_word);
+          }
+          if constexpr (keeps_input) {
+            SPIDER_UNROLL
+            for (int c = 0; c < columns; ++c) u[c] = kept.kept[0][i][c];
+          }
+          if constexpr (updates) update_row(f, w, u, earlier, points, first, z - rz, i, sums_of_row);
         };
-        const auto hand_on = [&](int i, Outputs& outputs) {
-          update(i, outputs);
+        const auto hand_on = [&](auto kind, int i, Outputs& outputs) __attribute__((always_inline)) {
+          update(kind, i, outputs);
           const Row& u = outputs[0];
           SPIDER_UNROLL
           for (int n = 0; n < lane_vectors; ++n) {
@@ -774,8 +901,11 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
         };
         const bool at_face =
             weighs_faces && ((front_acts && z < 2 * rz) || (back_acts && z >= w.extent[0] - 2 * rz));
-        const auto add = [&](auto kind, Shared plane, const auto& finish) {
+        const auto add = [&](auto kind, Shared plane, const auto& finish_row) __attribute__((always_inline)) {
           using Plane = decltype(kind);
+          const auto finish = [&](int i, Outputs& outputs) __attribute__((always_inline)) {
+            finish_row(kind, i, outputs);
+          };
           if (at_face) {
             if constexpr (weighs_faces)
               add_plane_at_face(w, keep_rows(Rows<Plane, rows_end>{plane, first}, kept), z, sums, finish);
@@ -788,9 +918,9 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
         };
         const auto input =
             static_cast<Shared>(b % input_slots * input_bytes + columns * Cells::element_bytes * lane);
-        const auto handed = static_cast<Shared>(levels + (2 * (step - 1) + ((round + 1) & 1)) * level_bytes +
-                                                lane_vectors * vector_bytes * lane);
-        const auto add_any = [&](const auto& finish) {
+        const Shared handed =
+            level_of(step - 1, now, 1) + static_cast<Shared>(lane_vectors * vector_bytes * lane);
+        const auto add_any = [&](const auto& finish) __attribute__((always_inline)) {
           if constexpr (Cells::element_bytes == number_bytes) {
             add(Numbers{}, step == 0 ? input : handed, finish);
           } else if (step == 0) {
@@ -802,25 +932,37 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
         if (is_last) {
           const std::uint32_t stored_rows = w.stored[0].holds(z - rz) ? wanted.rows : 0;
           Element* const done = output + (z - rz) * f.output_stride[0];
-          add_any([&](int i, Outputs& outputs) {
-            update(i, outputs);
+          add_any([&](auto kind, int i, Outputs& outputs) __attribute__((always_inline)) {
+            update(kind, i, outputs);
             const bool is_stored = (stored_rows >> i & 1U) != 0;
             Tile::store_row(wanted.whole, is_stored ? wanted.cells : 0, done + i * f.output_stride[1],
                             outputs[0]);
+            if constexpr (reads_before && steps > 1) {
+              Row u;
+              Rows<Numbers, false>{waiting, first}.load(i, u);
+              Tile::store_row(wanted.whole, is_stored ? wanted.cells : 0,
+                              static_cast<Element*>(f.output_before) + (w.x0 + lane * columns) +
+                                  (z - rz) * f.output_before_stride[0] +
+                                  (w.y0 + first + i) * f.output_before_stride[1],
+                              u);
+            }
           });
         } else if constexpr (steps > 1) {
           if (streams_faces && back_acts && z == w.extent[0] + 1) {
-            hand_on_beyond(w, z_rules.high, z_rules.high_value, to + own, before + own);
+            const bool turns = z_rules.high == FaceRule::mirror && w.extent[0] > 1;
+            hand_on_beyond(w, z_rules.high, z_rules.high_value, to + own,
+                           level_of(step, now, turns ? 2 : 1) + own);
           } else {
             add_any(hand_on);
             if (streams_faces && z_rules.low == FaceRule::constant && z == 0)
-              hand_on_beyond(w, z_rules.low, z_rules.low_value, to + own, before + own);
+              hand_on_beyond(w, z_rules.low, z_rules.low_value, to + own, to + own);
           }
           if (columns_beyond > 0) {
             device::sync_warp();
             fill_columns<Numbers>(to, first, rows, columns_beyond, lane, 32);
           }
         }
+        if constexpr (reads_points) load_points(f, w, spans, step, first, z + 1 - rz, now, points);
         // Beyond the low face lies what the first plane holds: it comes as that, and as itself.
         if (streams_faces && front_acts && z_rules.low != FaceRule::constant && step > 0 && z == 0) {
           again = !again;
@@ -830,7 +972,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
           }
         }
       }
-      ++round;
+      now.advance();
       device::copy_async_wait<ahead - 2>();
       device::sync_block();
     }

@@ -104,7 +104,11 @@ std::string weights_text(const plan::RoundedWeights& weights) {
   constexpr std::string_view counts[] = {"one", "two", "three"};
   const std::string terms = fmt::format("{} {} term{}", counts[weights.terms - 1],
                                         plan::type_name(weights.type), weights.terms == 1 ? "" : "s");
-  const std::string scale = weights.exponent == 0 ? "" : fmt::format(", times 2^{}", weights.exponent);
+  const bool apart =
+      std::any_of(weights.sum_shifts.begin(), weights.sum_shifts.end(), [](int shift) { return shift != 0; });
+  const std::string scale = apart                   ? ", each sum's times a power of two"
+                            : weights.exponent == 0 ? ""
+                                                    : fmt::format(", times 2^{}", weights.exponent);
   if (weights.factor == 1) return terms + " each" + scale + (weights.exact ? ", exact" : error);
   const std::string factor = fmt::format("up to the factor {}", static_cast<float>(weights.factor));
   if (weights.exact) return fmt::format("{} each{}, exact {}", terms, scale, factor);

@@ -369,7 +369,7 @@ std::string_view how_to_drop(spec::Shape shape, bool several) {
 }
 
 /// Reports the first tap of those for which `vanishes` holds, with the number of others; `text` makes the
-/// message of its weight, and of what to do about all.
+/// message of it, and of what to do about all.
 template <typename Vanishes, typename Text>
 void report_vanished(const StencilSpec& spec, const RoundedWeights& weights, diag::Diagnostics& diagnostics,
                      const Vanishes& vanishes, const Text& text) {
@@ -382,15 +382,15 @@ void report_vanished(const StencilSpec& spec, const RoundedWeights& weights, dia
                                          : fmt::format(" (as do {} others)", others);
   const spec::Shape shape = spec.sums[static_cast<std::size_t>(first->sum)].shape;
   diagnostics.error(operator_of(spec).composed[static_cast<std::size_t>(first - taps.begin())].where,
-                    text(first->weight, more, how_to_drop(shape, others > 0)));
+                    text(*first, more, how_to_drop(shape, others > 0)));
 }
 
 bool vanishes_in_f32(const RoundedTap& tap) {
   return static_cast<float>(tap.weight) == 0;
 }
 
-std::string vanishes_in_f32_text(double weight, std::string_view more, std::string_view advice) {
-  return fmt::format("the weight {}{} vanishes in f32; {}", weight, more, advice);
+std::string vanishes_in_f32_text(const RoundedTap& tap, std::string_view more, std::string_view advice) {
+  return fmt::format("the weight {}{} vanishes in f32; {}", tap.weight, more, advice);
 }
 
 /// Where no engine holds some weight that vanishes, only these are told: CUDA cores take the others.
@@ -405,11 +405,11 @@ void check_vanished(const StencilSpec& spec, const RoundedWeights& weights, diag
   }
   const bool could_do_better = weights.terms == 1 && spec.storage != spec::Storage::f32;
   report_vanished(spec, weights, diagnostics, vanishes,
-                  [&](double weight, std::string_view more, std::string_view advice) {
+                  [&](const RoundedTap& tap, std::string_view more, std::string_view advice) {
                     return fmt::format(
-                        "the weight {}{} vanishes beside the largest, {}, in {} {} term{}; {}{}{}", weight,
-                        more, largest_magnitude(weights.taps), weights.terms, type_name(weights.type),
-                        weights.terms == 1 ? "" : "s", advice,
+                        "the weight {}{} vanishes beside the largest, {}, in {} {} term{}; {}{}{}",
+                        tap.weight, more, largest_of_sums(weights.taps).at(tap.sum), weights.terms,
+                        type_name(weights.type), weights.terms == 1 ? "" : "s", advice,
                         could_do_better ? " or use 'weights: auto'" : "", cuda_cores_take_it);
                   });
 }
@@ -500,12 +500,15 @@ WeightsResult round_weights(const StencilSpec& spec, CommonFactors factors) {
     StencilSpec automatic = spec;
     automatic.weights = spec::WeightMode::automatic;
     const bool as_fast = round_weights(automatic).weights.terms == 1;
-    result.diagnostics.warning(spec.where.weights,
-                               fmt::format("'weights: {}' rounds the weights: their sum is {} before and {} "
-                                           "after rounding, the largest error "
-                                           "of a weight {:.2g}; 'weights: auto' keeps them{}",
-                                           type_name(weights.type), weights.sum, weights.packed_sum,
-                                           weights.largest_error, as_fast ? " and is as fast" : ""));
+    const std::string sums =
+        spec.sums.size() > 1
+            ? ""
+            : fmt::format("their sum is {} before and {} after rounding, ", weights.sum, weights.packed_sum);
+    result.diagnostics.warning(
+        spec.where.weights,
+        fmt::format("'weights: {}' rounds the weights: {}the largest error of a weight {:.2g}; 'weights: "
+                    "auto' keeps them{}",
+                    type_name(weights.type), sums, weights.largest_error, as_fast ? " and is as fast" : ""));
   }
   return result;
 }

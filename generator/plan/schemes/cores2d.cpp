@@ -28,13 +28,14 @@ constexpr int most_warps = 20;  // of a multiprocessor: more were no faster
 constexpr int most_taps = 40;
 constexpr int most_taps_of_doubles = 81;
 // Doubles of more than most_taps have their inputs in shared memory, in tiles of so many rows: on an H200
-// boxes of radius 3 and 4 took 426 and 725 us instead of 529 and 845. The registers are those besides
+// boxes of radius 3 and 4 took 426 and 620 us instead of 529 and 845. The registers are those besides
 // weights, sums and inputs, less the uniform ones and constant memory that hold some of the weights.
 constexpr int window_rows = 16;
 constexpr int window_warps_across = 2;
 constexpr int window_registers = -32;
 constexpr int most_window_registers = 200;
-constexpr double window_us_per_tap = 9;
+constexpr double window_us = 130;
+constexpr double window_us_per_tap = 6;
 constexpr int fewest_rows = 8;
 constexpr int most_rows = 16;
 constexpr int most_input_rows = 32;
@@ -148,7 +149,7 @@ Offer<Cores2d> Cores2d::plan(const Problem& problem, const Contraction& contract
   tile.right_lanes = divide_up(std::max(0, columns.high), tile.outputs);
   const bool is_many = static_cast<int>(contraction.taps.size()) > most_taps && problem.spec.sums.size() <= 1;
   if (is_many && try_window(tile, contraction, steps_in_flight))
-    return {tile, window_us_per_tap * static_cast<double>(contraction.taps.size()), ""};
+    return {tile, window_us + window_us_per_tap * static_cast<double>(contraction.taps.size()), ""};
   if (tile.left_lanes + tile.right_lanes <= most_idle_lanes)
     tile.tile_rows = choose_rows(contraction, steps_in_flight);
   if (tile.tile_rows == 0) return Offer<Cores2d>::none("sums and inputs of a tile find no room in registers");

@@ -56,7 +56,8 @@ std::optional<Lowrank2d> fit(const Contraction& contraction, int tiles) {
 }
 
 /// Microseconds of a sweep over the reference field, fitted to times on an H200: (products, chunks, tiles)
-/// (8, 2, 4) 114, (6, 3, 4) 127, (12, 3, 4) 133; and with operands of eight rows (30, 4, 2) 384.
+/// (8, 2, 4) 114, (6, 3, 4) 127, (12, 3, 4) 133, (18, 3, 4) 166; and with operands of eight rows (30, 4, 2)
+/// 384.
 double estimate_us(const Contraction& contraction, const Lowrank2d& scheme) {
   constexpr double product_us = 5.2;
   constexpr double tile_us = 12;  // of a group of rows, what is no product
@@ -64,10 +65,12 @@ double estimate_us(const Contraction& contraction, const Lowrank2d& scheme) {
   constexpr double memory_us = 112;
   constexpr double exponent = 3;     // how the two overlap
   constexpr double few_tiles = 1.7;  // products wait for those before them
+  constexpr double crowded = 1.16;   // as they do where so many registers hold weights
+  constexpr int many_registers = 180;
   const double loads = static_cast<double>(scheme.tiles + contraction.low_rank.chunks - 1) / scheme.tiles;
   const double compute =
       (product_us * static_cast<double>(contraction.products.size()) + tile_us + load_us * loads) *
-      (scheme.tiles < 4 ? few_tiles : 1);
+      (scheme.tiles < 4 ? few_tiles : 1) * (scheme.estimated_registers > many_registers ? crowded : 1);
   return std::pow(std::pow(memory_us, exponent) + std::pow(compute, exponent), 1 / exponent);
 }
 

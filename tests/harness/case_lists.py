@@ -73,6 +73,12 @@ def block_rows(plan):
     return 3 * plan.block[0] + highest if highest < 0 else 2 * plan.block[0] + sum(plan.reach[1]) + 1
 
 
+def inner_rows(plan):
+    """The same of tiles of up to 32 rows, in 2D."""
+    highest = max(tap.at[1] for tap in plan.taps)
+    return 3 * 32 + highest if highest < 0 else 34 + sum(plan.reach[1])
+
+
 def inner_case(plan, index):
     """On CUDA cores a walk or tile takes no care only where all that it reads lies in the field: on a large device, whose
     walks are short, this field has such ones between those at its edges. Every other one ends half a vector of 16 bytes
@@ -89,7 +95,7 @@ def inner_case(plan, index):
             return Case((12, *extent[1:]), "random", "aligned", "aligned", multiprocessors=132) if chosen else None
     columns = ((258, 290) if plan.storage.bytes == 4 else (516, 530))[index % 2]
     if not plan.block:
-        extent = (1, 34 + rows, columns) if plan.dimensions == 2 else (12 + planes, 9 + rows, columns)
+        extent = (1, inner_rows(plan), columns) if plan.dimensions == 2 else (12 + planes, 9 + rows, columns)
     if plan.engine != "cuda" or plan.dimensions == 1 or extent[0] * extent[1] * columns > MOST_INNER_CELLS:
         return None
     return Case(extent, "random", "aligned", "aligned", multiprocessors=132)

@@ -401,6 +401,8 @@ F64 = {
         with_faces(chosen_box("inexact", [3, 3]), **TENTHS),
         chosen_box("inexact", [7, 7]),
         chosen_box("inexact", [15, 15], 0.9),
+        # A window above its results: a block may have all its inputs, and rows beyond the field.
+        chosen_taps("inexact", [(dy, dx) for dy in range(-9, -2) for dx in range(-3, 4)]),
     ),
     3: (
         with_faces(chosen_star("inexact", 1), **TENTHS),

@@ -33,8 +33,8 @@ struct RoundedWeights {
   int exponent = 0;
   int remainder_exponent = 0;
   int sum_exponent = 0;  ///< sums hold share * 2^sum_exponent; results are scaled back in f32
-  std::vector<int>
-      sum_shifts;              ///< of several sums, so that the largest weights of each are alike; else empty
+  /// Of several sums the powers of two that make the largest weights of each alike; else empty.
+  std::vector<int> sum_shifts;
   double factor = 1;           ///< an f32 number from 1 to below 2 (plan/common_factor.h)
   bool exact = false;          ///< terms hold the shares
   bool adds_identity = false;  ///< results are the old value plus the sum (generator/accuracy.md)

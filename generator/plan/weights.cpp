@@ -334,16 +334,17 @@ bool is_better(const StencilSpec& spec, const RoundedWeights& shares, const Roun
   return std::fabs(shares.packed_sum - shares.sum) <= allowed;
 }
 
-/// Brings the largest weights of several sums into one power of two, so that operands hold all of them alike:
-/// that of the smallest, so that no sum overflows where its result does not.
+/// Brings the largest weights of several sums into one power of two, so that operands hold all of them alike.
+/// In f16 that of the largest, so that small weights keep their digits: no sum of products of f16 leaves f32.
+/// In bf16 that of the smallest, so that no sum overflows where its result does not.
 void shift_sums(const StencilSpec& spec, RoundedWeights& weights) {
   if (spec.sums.size() == 1) return;
   const std::map<int, double> largest = largest_of_sums(weights.taps);
-  const auto smallest = std::min_element(largest.begin(), largest.end(),
-                                         [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto [lower, upper] = std::minmax_element(
+      largest.begin(), largest.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const double common = weights.type == OperandType::f16 ? upper->second : lower->second;
   weights.sum_shifts.resize(spec.sums.size());
-  for (const auto& [sum, own] : largest)
-    weights.sum_shifts[sum] = std::ilogb(smallest->second) - std::ilogb(own);
+  for (const auto& [sum, own] : largest) weights.sum_shifts[sum] = std::ilogb(common) - std::ilogb(own);
   for (RoundedTap& tap : weights.taps) tap.share = std::ldexp(tap.share, weights.shift_of(tap.sum));
 }
 
@@ -425,6 +426,7 @@ bool all_results_vanish(const StencilSpec& spec, double largest) {
 
 /// Says so where sums are scaled back by what is no normal f32 number.
 void check_scales(const StencilSpec& spec, const RoundedWeights& weights, diag::Diagnostics& diagnostics) {
+  if (spec.sums.size() == 1) return;
   const auto is_far = [&](const RoundedTap& tap) {
     return !std::isnormal(static_cast<float>(weights.result_scale(tap.sum)));
   };

@@ -1141,6 +1141,17 @@ TEST(Plan, SumsOfDifferentMagnitudesAreHeldAlike) {
   }
 }
 
+TEST(Plan, SmallWeightsKeepTheirDigitsBesideASmallerSum) {
+  spec::StencilSpec stencil = two_sums(0, spec::Storage::f16);
+  stencil.weights = spec::WeightMode::f16;
+  stencil.taps = {{{0, 0, -1}, 1000.3, {}, 0},
+                  {{0, 0, 1}, 0.0011, {}, 0},
+                  {{0, -1, 0}, 0.2, {}, 1},
+                  {{0, 1, 0}, -0.17, {}, 1}};
+  for (const RoundedTap& tap : round_weights(stencil).weights.taps)
+    EXPECT_NEAR(tap.packed, tap.weight, std::fabs(tap.weight) * 0x1p-11);
+}
+
 TEST(Plan, DiagonalsOfSeveralSumsAreAtOneDistanceIn2D) {
   // Stars of other radii would be paired at other distances, and kernels have one.
   for (const int other : {5, 6}) {

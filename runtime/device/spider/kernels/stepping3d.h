@@ -870,8 +870,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
             step == 0
                 ? input_of(now, rz) + static_cast<Shared>(columns * Cells::element_bytes * lane)
                 : level_of(step - 1, now, rz + 1) + static_cast<Shared>(lane_vectors * vector_bytes * lane);
-        const auto update = [&]([[maybe_unused]] auto kind, int i, Outputs& sums_of_row)
-            __attribute__((always_inline)) {
+        const auto update = [&]([[maybe_unused]] auto kind, [[maybe_unused]] int i,
+                                [[maybe_unused]] Outputs& sums_of_row) __attribute__((always_inline)) {
           using Plane = decltype(kind);
           [[maybe_unused]] Row u{};
           [[maybe_unused]] Row earlier{};

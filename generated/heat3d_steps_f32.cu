@@ -34,7 +34,7 @@ namespace spider_heat3d_steps_f32 {
 /// 4 time steps of out[z][y][x] = sum of weight * in[z + dz][y + dy][x + dx]
 struct Stencil {
   using Cells = spider::F32Cells;
-  static constexpr int rows = 5, warps_down = 8, steps = 4, ahead = 3;
+  static constexpr int rows = 5, warps_down = 8, steps = 4, ahead = 4;
   static constexpr int blocks_per_multiprocessor = 1;
   static constexpr int plane_low = -1, plane_high = 1;
   static constexpr int row_low = -1, row_high = 1;

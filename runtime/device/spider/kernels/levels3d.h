@@ -485,11 +485,22 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return is_here ? place(x) << 16U | place(source) : 0;
   }
 
-  /// Cells of the field that lie beyond faces, too: as Way::turned has them.
-  using Turned = Element[2];
+  /// Waits for the warp's copies of the next plane, which lies in a slot, and fills cells beyond faces there.
+  SPIDER_DEVICE static void fill_turned(const Way& way, int slot) {
+    if constexpr (Shape::x_axis.turns) {
+      if ((way.flags & fills_columns) == 0) return;
+      device::copy_async_wait<ahead - 1>();
+      device::sync_warp();
+      const auto plane = static_cast<Shared>(slot * input_bytes);
+      SPIDER_UNROLL
+      for (const std::uint32_t pair : way.turned) {
+        if (pair != 0) device::store_shared(plane + (pair >> 16U), load_cell(plane + (pair & 0xffffU)));
+      }
+    }
+  }
 
-  /// Waits for the warp's copies of the next plane, which lies in a slot, and loads from it what fill_turned
-  /// puts beyond faces. What comes between the two hides what this one waits for.
+  /// The same in two parts: what comes between them hides what loads wait for.
+  using Turned = Element[2];
   SPIDER_DEVICE static void load_turned(const Way& way, int slot, Turned& cells) {
     if constexpr (Shape::x_axis.turns) {
       if ((way.flags & fills_columns) == 0) return;
@@ -502,7 +513,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       }
     }
   }
-  SPIDER_DEVICE static void fill_turned(const Way& way, int slot, const Turned& cells) {
+  SPIDER_DEVICE static void store_turned(const Way& way, int slot, const Turned& cells) {
     if constexpr (Shape::x_axis.turns) {
       if ((way.flags & fills_columns) == 0) return;
       const auto plane = static_cast<Shared>(slot * input_bytes);
@@ -552,8 +563,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     device::copy_async_commit();
     const int following = slot + 1 == input_slots ? 0 : slot + 1;
     Turned turned = {};
-    load_turned(way, following, turned);
-    if constexpr (!fills_late) fill_turned(way, following, turned);
+    if constexpr (fills_late) {
+      load_turned(way, following, turned);
+    } else {
+      fill_turned(way, following);
+    }
     const Place at{way.start + b, static_cast<Shared>(slot * input_bytes) + way.lane_row,
                    static_cast<Shared>(before * input_bytes) + way.lane_row,
                    way.lane_edges + static_cast<Shared>(parity * Layout::edge_bytes)};
@@ -570,7 +584,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       complete_rows<0, false>(f, at, cells, sums, [&](int i, Row& u) { finish(true, i, u); });
     }
     way.output += f.output_stride[0];
-    if constexpr (fills_late) fill_turned(way, following, turned);
+    if constexpr (fills_late) store_turned(way, following, turned);
     if (Shape::columns_end && (way.flags & at_columns) != 0)
       set_columns(extent_of(f, 2), kept_word(origin), cells);
     device::copy_async_wait<ahead - 1>();
@@ -643,9 +657,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       device::copy_async_commit();
     }
     device::copy_async_wait<ahead - 1>();
-    Turned turned = {};
-    load_turned(way, 0, turned);
-    fill_turned(way, 0, turned);
+    fill_turned(way, 0);
     device::sync_block();
     Planes cells = {};
     Planes sums = {};

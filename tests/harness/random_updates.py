@@ -15,7 +15,8 @@ from random_specs import AXES, Space
 
 DEFAULT_COUNT = 36
 STORAGES = ("f32", "f16", "bf16", "f64")
-NO_ROOM = "find no room in registers and shared memory"  # of several steps, drawn again
+# Said of too many steps, and of sums with too many rows for tensor cores: drawn again.
+NO_ROOM = ("find no room in registers and shared memory", "the stencil is too large for one sweep")
 ATTEMPTS = 10
 REFUSED_SHARE = 0.1
 STEPPED = 3  # of so many specs one advances several steps in a sweep
@@ -198,10 +199,10 @@ def make_spec(index, seed, attempt=0):
     return draw_spec(index, random.Random(f"{seed}/updates/{index}/{attempt}"), dimensions, storage)
 
 
-def make_sparse_spec(index, seed):
+def make_sparse_spec(index, seed, attempt=0):
     """The same of one step, which sparse tensor cores take."""
     dimensions, storage = SPARSE_KINDS[index % len(SPARSE_KINDS)]
-    rng = random.Random(f"{seed}/updates/sparse/{index}")
+    rng = random.Random(f"{seed}/updates/sparse/{index}" + (f"/{attempt}" if attempt else ""))
     return draw_spec(index, rng, dimensions, storage, on_tensor_cores=True, several=index // 2 % 3 not in SPARSE_OF_ONE_SUM)
 
 
@@ -256,11 +257,11 @@ def main():
     sparse_command = [arguments.spider_gen, "--engine", "sparse"]
 
     def explain(path, command=command):
-        """Writes a spec's plan; what was said where there is no room for so many steps."""
+        """Writes a spec's plan; what was said where there is no room for it."""
         done = subprocess.run(
             [*command, "--explain", "--explain-format", "json", path], capture_output=True, text=True, check=False
         )
-        if done.returncode == 1 and NO_ROOM in done.stderr:
+        if done.returncode == 1 and any(one in done.stderr for one in NO_ROOM):
             return done.stderr
         if done.returncode != 0:
             sys.exit(f"{path}: spider-gen exits {done.returncode}\n{done.stderr}{path.read_text(encoding='utf-8')}")
@@ -279,23 +280,23 @@ def main():
         return path
 
     refused = 0
-    for index in range(arguments.count):
+
+    def draw(make, index, command):
+        """The first draw that finds room."""
+        nonlocal refused
         for attempt in range(ATTEMPTS):
-            path = write(*make_spec(index, arguments.seed, attempt))
-            said = explain(path)
+            path = write(*make(index, arguments.seed, attempt))
+            said = explain(path, command)
             if said is None:
-                break
+                return path
             refused += 1
-        else:
-            sys.exit(f"{path}: {ATTEMPTS} draws in turn were refused, the last one with\n{said}")
-        paths.append(path)
-    if refused > REFUSED_SHARE * arguments.count:
-        sys.exit(f"{refused} draws of {arguments.count} found no room for their steps")
-    on_tensor_cores = []
-    for index in range(arguments.count, arguments.count + arguments.sparse_count):
-        on_tensor_cores.append(write(*make_sparse_spec(index, arguments.seed)))
-        if said := explain(on_tensor_cores[-1], sparse_command):
-            sys.exit(f"{on_tensor_cores[-1]}: spider-gen exits 1\n{said}")
+        sys.exit(f"{path}: {ATTEMPTS} draws in turn were refused, the last one with\n{said}")
+
+    paths += [draw(make_spec, index, command) for index in range(arguments.count)]
+    sparse = range(arguments.count, arguments.count + arguments.sparse_count)
+    on_tensor_cores = [draw(make_sparse_spec, index, sparse_command) for index in sparse]
+    if refused > REFUSED_SHARE * (arguments.count + arguments.sparse_count):
+        sys.exit(f"{refused} draws of {arguments.count + arguments.sparse_count} found no room")
     for of_engine, specs in ((command, paths), (sparse_command, on_tensor_cores)):
         if specs:
             subprocess.run([*of_engine, *specs, "-o", arguments.folder / "kernels"], check=True)

@@ -51,6 +51,7 @@ struct Field2d {
 /// The output rows of a walk down a strip (TilingKind::strips), and how many strips lie to its left.
 struct Walk {
   std::int32_t across, first_row, rows;
+  bool is_last = true;  ///< of its block: no piece follows
 };
 
 /// Walk number `index` of a sweep; one without rows where the grid has one too many. Rows are counted in
@@ -87,9 +88,9 @@ SPIDER_DEVICE std::int32_t share_of_rest(std::int32_t rows, std::int32_t rest, s
   return strips < rows / (lead + 1) ? rows - strips * lead : 1 + rows / (lead + 1);
 }
 
-/// Piece `piece` of what block `index` walks down, where Tiling::shares_rest; one without rows behind the
-/// last. Pieces are one but for blocks that take rows which no whole walk is left for: strip by strip, as
-/// many as a walk takes with `lead` steps ahead of each piece. In 32 bits, whose divisions keep a walk's
+/// Piece `piece` of what block `index` walks down, where Tiling::shares_rest. Pieces are one but for blocks
+/// that take rows which no whole walk is left for: strip by strip, as many as a walk takes with `lead` steps
+/// ahead of each piece, and one without rows behind the last. In 32 bits, whose divisions keep a walk's
 /// numbers in uniform registers: a field has fewer than 2^31 groups of rows in all strips together.
 template <int row_anchor, int lead>
 SPIDER_DEVICE Walk find_shared_walk(const SweepArguments& field, int index, int piece) {
@@ -98,16 +99,14 @@ SPIDER_DEVICE Walk find_shared_walk(const SweepArguments& field, int index, int 
   const auto extent = static_cast<std::int32_t>(field.box.extent[1]);
   const std::int32_t rows = (first % row_anchor + extent + row_anchor - 1) / row_anchor;
   const int inner = index - grid.edge_walks;
-  const std::int32_t whole = grid.inner_strips > 0 ? rows / grid.inner_rows : 0;  // walks of a strip
-  if (inner < whole * grid.inner_strips) {
-    Walk walk = find_walk<row_anchor>(field, index);
-    if (piece > 0) walk.rows = 0;
-    return walk;
-  }
+  const bool is_at_edge = inner < 0 || grid.inner_strips == 0;
+  if (is_at_edge || (inner / grid.inner_strips + 1) * grid.inner_rows <= rows)
+    return find_walk<row_anchor>(field, index);
+  const std::int32_t whole = rows / grid.inner_rows;  // walks of a strip
   const std::int32_t done = whole * grid.inner_rows;
   const std::int32_t rest = rows - done;
-  Walk walk{0, first / row_anchor + done, 0};
-  if (rest == 0 || grid.inner_strips == 0) return walk;
+  Walk walk{0, first / row_anchor + done, 0, false};
+  if (rest == 0) return walk;
   const std::int32_t share = share_of_rest(grid.inner_rows, rest, lead);
   const std::int32_t begin = (inner - whole * grid.inner_strips) * share;
   const std::int32_t strip = begin / rest + piece;

@@ -42,8 +42,7 @@ std::string operands_text(const plan::Contraction& contraction, const pack::Pack
   return fmt::format("{}", fmt::join(blocks, "\n"));
 }
 
-/// The composed boundary as two passes see it: constants are 0, and what they add
-/// comes apart.
+/// The composed boundary as two passes see it: constants are 0, and what they add comes apart.
 spec::StencilSpec with_rules_of_passes(const spec::StencilSpec& spec) {
   spec::StencilSpec composed = plan::with_composed_rules(spec);
   for (const int axis : {spec::axis_y, spec::axis_x}) {

@@ -108,7 +108,7 @@ std::vector<SharedRow> find_shared_rows(const Contraction& contraction, int sum)
   return shared;
 }
 
-/// Puts inputs into shared memory, and weights into registers; false where these have no room.
+/// Puts inputs into shared memory, and weights into constant memory; false where registers have no room.
 bool try_window(Cores2d& tile, const Contraction& contraction, int steps_in_flight) {
   const auto taps = static_cast<int>(contraction.taps.size());
   const int vectors = 1 + tile.left_lanes + tile.right_lanes;

@@ -27,6 +27,9 @@ using spec::Tap;
 // What scales results back is a normal f32 number: nvcc reads others as infinities where f32 rounds them.
 constexpr int largest_sum_exponent = 126;
 
+// Between the powers of two of the largest weights of several sums.
+constexpr int most_between_sums = 60;
+
 // Below this the remainders of the largest weights reach into f16's subnormals, whose unit is 2^-24.
 constexpr double smallest_unscaled_f16 = 0.125;
 // The same of bf16, whose subnormals begin at 2^-126.
@@ -424,13 +427,15 @@ bool all_results_vanish(const StencilSpec& spec, double largest) {
   return largest * largest_cell * static_cast<double>(operator_of(spec).composed.size()) < smallest_cell / 2;
 }
 
-/// Says so where sums are scaled back by what is no normal f32 number.
+/// Says so where several sums need scales so different that f32 holds one of them, or its sums, no longer
+/// well.
 void check_scales(const StencilSpec& spec, const RoundedWeights& weights, diag::Diagnostics& diagnostics) {
-  if (spec.sums.size() == 1) return;
+  if (weights.sum_shifts.empty()) return;
   const auto is_far = [&](const RoundedTap& tap) {
     return !std::isnormal(static_cast<float>(weights.result_scale(tap.sum)));
   };
-  if (std::any_of(weights.taps.begin(), weights.taps.end(), is_far)) {
+  const auto [least, most] = std::minmax_element(weights.sum_shifts.begin(), weights.sum_shifts.end());
+  if (*most - *least > most_between_sums || std::any_of(weights.taps.begin(), weights.taps.end(), is_far)) {
     diagnostics.error(spec.where.coefficients,
                       fmt::format("the weights of these sums lie too far apart for one operand's scale{}",
                                   cuda_cores_take_it));

@@ -94,14 +94,21 @@ struct Cores2d {
     return tile.column < tile.wanted.column_end;
   }
 
-  /// Are all inputs of the tile in the box and aligned, and all outputs wanted?
-  SPIDER_DEVICE static bool is_interior(const Tile& tile) {
+  /// Are `rows` rows of results from the tile's on in the box with all that they read, and so columns from
+  /// `left` before the tile's to before `end` behind it, and all of it aligned?
+  template <int rows, int left, int end>
+  SPIDER_DEVICE static bool is_inside(const Tile& tile) {
     constexpr int first_row = row_low < 0 ? row_low : 0;
-    constexpr int end_row = tile_rows + (row_high > 0 ? row_high : 0);
+    constexpr int end_row = rows + (row_high > 0 ? row_high : 0);
     const Region& box = tile.wanted;
     return tile.aligned_input && tile.aligned_output && tile.row + first_row >= box.row_begin &&
-           tile.row + end_row <= box.row_end && tile.column - left_lanes * outputs >= box.column_begin &&
-           tile.column + (32 - left_lanes) * outputs <= box.column_end;
+           tile.row + end_row <= box.row_end && tile.column - left >= box.column_begin &&
+           tile.column + end <= box.column_end;
+  }
+
+  /// Are all inputs of the tile in the box and aligned, and all outputs wanted?
+  SPIDER_DEVICE static bool is_interior(const Tile& tile) {
+    return is_inside<tile_rows, left_lanes * outputs, (32 - left_lanes) * outputs>(tile);
   }
 
   /// The input rows of a tile: a vector of each, as it lies in memory.

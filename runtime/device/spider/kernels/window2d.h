@@ -67,7 +67,6 @@ struct Window2d : Cores2d<Stencil> {
   static constexpr int vector_bytes = Base::vector_bytes;
   static constexpr int row_low = Base::row_low;
   static constexpr int steps = Base::steps;
-  static constexpr int row_high = row_low + steps - 1;
   static constexpr int tile_rows = Base::tile_rows;
   static constexpr int unit_rows = 8;  // of a barrier
   static constexpr int warps = Stencil::warps_per_block;
@@ -113,12 +112,9 @@ struct Window2d : Cores2d<Stencil> {
 
   /// Are all inputs of the block in the box and aligned, and all outputs wanted?
   SPIDER_DEVICE static bool is_interior(const Block& block) {
-    const Region& box = block.wanted;
-    return device::has_bulk_copies && block.aligned_input && block.aligned_output &&
-           block.row + (row_low < 0 ? row_low : 0) >= box.row_begin &&
-           block.row + (row_high > 0 ? row_high : 0) + block_rows <= box.row_end &&
-           block.column - left_vectors * outputs >= box.column_begin &&
-           block.column + block_columns + Stencil::right_lanes * outputs <= box.column_end;
+    constexpr int end = block_columns + Stencil::right_lanes * outputs;
+    return device::has_bulk_copies &&
+           Base::template is_inside<block_rows, left_vectors * outputs, end>(block);
   }
 
   /// Where a row of the window has a vector, counted from that of the first lane.

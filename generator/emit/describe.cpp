@@ -40,7 +40,7 @@ std::int64_t count_tap_rows(const spec::StencilSpec& spec) {
 
 std::string face_text(const spec::Face& face, spec::Storage storage) {
   if (face.rule != spec::BoundaryRule::constant) return std::string(spec::rule_name(face.rule));
-  return fmt::format("constant {}", stored_value(storage, face.value));
+  return fmt::format("constant {}", plan::stored_value(storage, face.value));
 }
 
 std::string boundary_text(const spec::StencilSpec& spec) {

@@ -35,7 +35,8 @@ std::string faces_text(const spec::StencilSpec& spec) {
   for (const spec::AxisBoundary& axis : spec.boundary) {
     const auto face = [&](const spec::Face& f) {
       return fmt::format("{{spider::FaceRule::{}, {:a}{}}}", spec::rule_name(f.rule),
-                         stored_value(spec.storage, f.value), spec.storage == spec::Storage::f64 ? "" : "F");
+                         plan::stored_value(spec.storage, f.value),
+                         spec.storage == spec::Storage::f64 ? "" : "F");
     };
     axes.push_back(fmt::format("{{{}, {}}}", face(axis.low), face(axis.high)));
   }

@@ -33,7 +33,7 @@ std::string joined(const Items& items, std::string_view separator, ToText to_tex
 
 std::string face_json(const spec::Face& face, spec::Storage storage) {
   return fmt::format(R"({{"rule": "{}", "value": {}}})", spec::rule_name(face.rule),
-                     stored_value(storage, face.value));
+                     plan::stored_value(storage, face.value));
 }
 
 std::string boundary_json(const spec::StencilSpec& spec) {

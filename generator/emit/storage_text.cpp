@@ -8,13 +8,6 @@
 #include <limits>
 
 namespace spidergen::emit {
-namespace {
-
-plan::OperandType half_type(spec::Storage storage) {
-  return storage == spec::Storage::bf16 ? plan::OperandType::bf16 : plan::OperandType::f16;
-}
-
-}  // namespace
 
 std::string_view storage_name(spec::Storage storage) {
   switch (storage) {
@@ -42,16 +35,10 @@ std::string_view accuracy_name(spec::Accuracy accuracy) {
   return "full";
 }
 
-double stored_value(spec::Storage storage, double value) {
-  if (storage == spec::Storage::f64) return value;
-  if (storage == spec::Storage::f32) return static_cast<double>(static_cast<float>(value));
-  return plan::round_to(half_type(storage), value);
-}
-
 std::uint64_t stored_bits(spec::Storage storage, double value) {
   if (storage == spec::Storage::f64) return std::bit_cast<std::uint64_t>(value);
   if (storage == spec::Storage::f32) return std::bit_cast<std::uint32_t>(static_cast<float>(value));
-  return plan::to_bits(half_type(storage), value);
+  return plan::to_bits(plan::operand_type(storage), value);
 }
 
 std::string storage_struct(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {

@@ -14,8 +14,7 @@ namespace spidergen::emit {
 /// "full", "tf32" or "f16".
 [[nodiscard]] std::string_view accuracy_name(spec::Accuracy accuracy);
 
-/// A value as a cell of a field holds it, and the bits of that cell.
-[[nodiscard]] double stored_value(spec::Storage storage, double value);
+/// The bits of a cell of a field that holds the value.
 [[nodiscard]] std::uint64_t stored_bits(spec::Storage storage, double value);
 
 /// The struct of spider/storage.h that a kernel's template names.

@@ -54,10 +54,10 @@ double growth_by_identity(const RoundedWeights& weights) {
   return growth;
 }
 
-/// What the results of several sums are multiplied by at most, of a single one the factor.
+/// What results are multiplied by at most.
 double largest_scale(const RoundedWeights& weights) {
-  double largest = weights.factor;
-  for (int sum = 0; sum < std::ssize(weights.sum_shifts); ++sum)
+  double largest = weights.result_scale(0);
+  for (int sum = 1; sum < std::ssize(weights.sum_shifts); ++sum)
     largest = std::max(largest, weights.result_scale(sum));
   return largest;
 }
@@ -70,7 +70,10 @@ ErrorBound bound_half(const spec::StencilSpec& spec, const KernelPlan& plan) {
   // A power of two changes no digit of a sum; any other factor rounds it to f32 before it is stored.
   if (plan.weights.factor != 1) bound.result += higher_orders * f32_rounding;
   bound.sum = higher_orders * error_of_mma * plan.contraction.longest_chain();
-  bound.absolute = f16 && !spec.update ? smallest_f16 / 2 : largest_scale(plan.weights) * least_normal_f32;
+  const double scale = plan.weights.sum_shifts.empty()
+                           ? plan.weights.factor
+                           : std::max(plan.weights.factor, largest_scale(plan.weights));
+  bound.absolute = f16 && !spec.update ? smallest_f16 / 2 : scale * least_normal_f32;
   return bound;
 }
 
@@ -90,10 +93,7 @@ ErrorBound bound_f32(const KernelPlan& plan) {
   const double split = inputs.count == 2 ? 0x1p-23 + 0x1p-22 : rounding_error(weights.type);
   const double adds = chained_windows(plan) * error_of_mma + (windows + 1) * f32_rounding;
   bound.sum = higher_orders * growth_by_identity(weights) * (split + adds);
-  double scale = weights.result_scale(0);
-  for (int sum = 1; sum < std::ssize(weights.sum_shifts); ++sum)
-    scale = std::max(scale, weights.result_scale(sum));
-  bound.absolute = (windows + 3) * least_f32 * std::max(1.0, scale) + least_f32;
+  bound.absolute = (windows + 3) * least_f32 * std::max(1.0, largest_scale(weights)) + least_f32;
   return bound;
 }
 

@@ -3,10 +3,17 @@
 #include <cstdint>
 #include <string_view>
 
+#include "spec/stencil_spec.h"
+
 namespace spidergen::plan {
 
 /// The types of 16 bits that tensor-core operands have.
 enum class OperandType { f16, bf16 };
+
+/// That of operands of fields of this storage, which are bf16 or else f16.
+[[nodiscard]] constexpr OperandType operand_type(spec::Storage storage) {
+  return storage == spec::Storage::bf16 ? OperandType::bf16 : OperandType::f16;
+}
 
 /// "f16" or "bf16".
 [[nodiscard]] std::string_view type_name(OperandType type);
@@ -39,6 +46,10 @@ enum class OperandType { f16, bf16 };
 [[nodiscard]] inline double round_to_f16(double value) {
   return round_to(OperandType::f16, value);
 }
+
+/// A value as a cell of a field holds it.
+[[nodiscard]] double stored_value(spec::Storage storage, double value);
+
 inline constexpr double largest_f16 = 65504;
 inline constexpr double smallest_f16 = 0x1p-24;
 

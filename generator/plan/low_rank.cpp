@@ -207,7 +207,7 @@ LowRankOffer find_low_rank(const Problem& problem) {
   const spec::StencilSpec& spec = problem.spec;
   const Operator& op = problem.op;
   LowRankOffer offer;
-  const OperandType type = spec.storage == spec::Storage::f16 ? OperandType::f16 : OperandType::bf16;
+  const OperandType type = operand_type(spec.storage);
   const Matrix weights = compose_taps(op).front();
   const double tolerance = tolerance_of(spec, op.steps);
   const SingularValues values = singular_values(weights);

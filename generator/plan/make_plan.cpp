@@ -302,7 +302,7 @@ std::vector<Draft> draft_with(const Problem& problem) {
 /// The weights of one step that lists along y and x stand for.
 RoundedWeights weights_of(const spec::StencilSpec& spec, const LowRank& low_rank) {
   RoundedWeights weights;
-  weights.type = spec.storage == spec::Storage::bf16 ? OperandType::bf16 : OperandType::f16;
+  weights.type = operand_type(spec.storage);
   weights.in_f32 = spec.storage == spec::Storage::f32;
   weights.in_f64 = spec.storage == spec::Storage::f64;
   weights.terms = low_rank.terms;
@@ -457,7 +457,7 @@ ComposedSums settle_sum(const Operator& op, RoundedWeights& weights) {
   weights.factor = static_cast<float>(weights.factor * (sums.sum / sums.packed_sum));
   weights.packed_sum = weights.largest_error = 0;
   for (RoundedTap& tap : weights.taps) {
-    tap.packed = weights.factor * std::ldexp(weights.total(tap.terms), -weights.exponent);
+    tap.packed = weights.packed_of(tap);
     weights.packed_sum += tap.packed;
     weights.largest_error = std::max(weights.largest_error, std::fabs(tap.packed - tap.weight));
   }
@@ -530,8 +530,7 @@ Draft draft_composed(const Problem& problem) {
                     sums.deviation, tolerance);
   } else if (!sums.sums_agree()) {
     objection = "rounded weights do not sum to what the exact ones do";
-  } else if (!std::isnormal(static_cast<float>(
-                 std::ldexp(composed.plan.weights.factor, -composed.plan.weights.sum_exponent)))) {
+  } else if (!std::isnormal(static_cast<float>(composed.plan.weights.result_scale(0)))) {
     objection = "weights of all steps are scaled by no normal f32 number";
   }
   if (!objection.empty()) return draft;

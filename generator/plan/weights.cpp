@@ -421,7 +421,7 @@ void check_vanished(const StencilSpec& spec, const RoundedWeights& weights, diag
 /// Even the largest field times the largest weight rounds to 0.
 bool all_results_vanish(const StencilSpec& spec, double largest) {
   const bool f32 = spec.storage == spec::Storage::f32;
-  const OperandType type = spec.storage == spec::Storage::f16 ? OperandType::f16 : OperandType::bf16;
+  const OperandType type = operand_type(spec.storage);
   const double largest_cell = f32 ? std::numeric_limits<float>::max() : largest_value(type);
   const double smallest_cell = f32 ? std::numeric_limits<float>::denorm_min() : smallest_value(type);
   return largest * largest_cell * static_cast<double>(operator_of(spec).composed.size()) < smallest_cell / 2;
@@ -478,7 +478,7 @@ double RoundedWeights::result_scale(int sum) const {
 WeightsResult round_weights(const StencilSpec& spec, CommonFactors factors) {
   WeightsResult result;
   RoundedWeights& weights = result.weights;
-  weights.type = spec.storage == spec::Storage::bf16 ? OperandType::bf16 : OperandType::f16;
+  weights.type = operand_type(spec.storage);
   for (const Tap& tap : operator_of(spec).composed) {
     weights.taps.push_back({tap.at, tap.weight, {}, 0, 0, tap.weight, tap.sum});
     weights.sum += tap.weight;
@@ -536,7 +536,7 @@ WeightsResult core_weights(const StencilSpec& spec) {
 WeightsResult round_weights_to_f32(const StencilSpec& spec) {
   WeightsResult result;
   RoundedWeights& weights = result.weights;
-  weights.type = spec.storage == spec::Storage::bf16 ? OperandType::bf16 : OperandType::f16;
+  weights.type = operand_type(spec.storage);
   weights.in_f32 = true;
   weights.exact = true;
   for (const Tap& tap : operator_of(spec).composed) {

@@ -14,7 +14,7 @@ std::string stepped_rules_text(const spec::StencilSpec& spec, int axis) {
   if (spec.storage == spec::Storage::f64) return axis_rules_text(spec, axis);
   spec::StencilSpec in_f32 = spec;
   for (spec::Face* face : {&in_f32.boundary[axis].low, &in_f32.boundary[axis].high})
-    face->value = stored_value(spec.storage, face->value);
+    face->value = plan::stored_value(spec.storage, face->value);
   in_f32.storage = spec::Storage::f32;
   return axis_rules_text(in_f32, axis);
 }

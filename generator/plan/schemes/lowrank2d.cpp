@@ -76,10 +76,9 @@ double estimate_us(const Contraction& contraction, const Lowrank2d& scheme) {
 
 /// The spec with the constants beyond faces that cells of its storage can be.
 spec::StencilSpec with_stored_constants(spec::StencilSpec spec) {
-  const OperandType type = spec.storage == spec::Storage::f16 ? OperandType::f16 : OperandType::bf16;
   for (const int axis : {spec::axis_y, spec::axis_x}) {
     for (spec::Face* face : {&spec.boundary[axis].low, &spec.boundary[axis].high})
-      face->value = round_to(type, face->value);
+      face->value = stored_value(spec.storage, face->value);
   }
   return spec;
 }

@@ -25,7 +25,7 @@ import numpy
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
 import reference  # noqa: E402
 from check_updates import Subject, rounded_bound  # noqa: E402
-from spider_library import Library, make_field, make_sweep  # noqa: E402
+from spider_library import Library, make_sweep  # noqa: E402
 from sweep_case import Layout, input_around  # noqa: E402
 
 COLUMNS = ("kernel", "storage", "size", "steps", "in_place", "us", "copy_us", "gpoint_steps", "worst_error_of_bound", "device")
@@ -91,14 +91,14 @@ class Cells:
         rows = extent[1] + sum(around[1])
         planes = extent[0] + sum(around[0])
         base = (around[0][0] * rows + around[1][0]) * row + low
-        self.machine, self.storage = machine, storage
+        self.machine, self.storage, self.cell = machine, storage, numpy.dtype(storage.cell)
         self.layout = Layout(tuple(extent), (rows * row, row), base, planes * rows * row)
         chunk = storage.encode(rng.uniform(-1.5, 1.5, min(self.layout.cells, 9_999_991)))  # a prime: rows differ
         self.cells = machine.arrays.resize(machine.arrays.asarray(chunk), self.layout.cells)
+        self.address = machine.address(self.cells)
 
     def view(self):
-        address = self.machine.address(self.cells) + self.storage.bytes * self.layout.base
-        return make_field(address, self.layout.extent, self.layout.strides)
+        return self.layout.field(self)
 
     def read(self, z, y, x):
         """Cells at index arrays, as numbers; NaN where there is no memory."""

@@ -66,17 +66,11 @@ def wide_extents(choose, dimensions):
 MOST_INNER_CELLS = 120000
 
 
-def block_rows(plan):
-    """Rows of a field that has a block with others above and below it, one more than what they reach; where all taps
-    reach up, rows that end in a third block, all of whose inputs are before."""
+def rows_around(plan, block, rows):
+    """Rows of a field that has a block of so many with others above and below it: `rows` and what taps reach; where all
+    taps reach up, rows that end in a third block, all of whose inputs are before."""
     highest = max(tap.at[1] for tap in plan.taps)
-    return 3 * plan.block[0] + highest if highest < 0 else 2 * plan.block[0] + sum(plan.reach[1]) + 1
-
-
-def inner_rows(plan):
-    """The same of tiles of up to 32 rows, in 2D."""
-    highest = max(tap.at[1] for tap in plan.taps)
-    return 3 * 32 + highest if highest < 0 else 34 + sum(plan.reach[1])
+    return 3 * block + highest if highest < 0 else rows + sum(plan.reach[1])
 
 
 def inner_case(plan, index):
@@ -89,13 +83,13 @@ def inner_case(plan, index):
     if plan.tile:
         return Case(plan.inner_tile_extent, "random", "aligned", "aligned", form=0 if index % 2 else plan.tile_forms[0])
     if plan.block:  # along z there may be edges
-        extent = (3, block_rows(plan), 2 * plan.block[1] + sides + 8)
+        extent = (3, rows_around(plan, plan.block[0], 2 * plan.block[0] + 1), 2 * plan.block[1] + sides + 8)
         if plan.engine != "cuda":
             chosen = planes <= 8 and (index % 4 == 1 or max(tap.at[1] for tap in plan.taps) < 0)
             return Case((12, *extent[1:]), "random", "aligned", "aligned", multiprocessors=132) if chosen else None
     columns = ((258, 290) if plan.storage.bytes == 4 else (516, 530))[index % 2]
     if not plan.block:
-        extent = (1, inner_rows(plan), columns) if plan.dimensions == 2 else (12 + planes, 9 + rows, columns)
+        extent = (1, rows_around(plan, 32, 34), columns) if plan.dimensions == 2 else (12 + planes, 9 + rows, columns)
     if plan.engine != "cuda" or plan.dimensions == 1 or extent[0] * extent[1] * columns > MOST_INNER_CELLS:
         return None
     return Case(extent, "random", "aligned", "aligned", multiprocessors=132)

@@ -232,6 +232,12 @@ std::optional<int> read_steps(const Document& document) {
   const Node* node = document.find("steps");
   if (!node) return 1;
   if (node->kind == NodeKind::scalar && node->text == "auto") return std::nullopt;
+  if (node->kind == NodeKind::scalar && is_identifier(node->text) && !is_built_in(node->text) &&
+      !document.context.calculator.is_parameter(node->text)) {
+    document.context.diagnostics.error(
+        node->where, fmt::format("'steps' is a whole number, or 'auto', not {}", shown(node->text)));
+    return 1;
+  }
   return read_whole(*node, "'steps'", 1, most_steps, document.context).value_or(1);
 }
 

@@ -144,7 +144,7 @@ constexpr auto runtime_names = std::to_array<std::string_view>({
     "grid_info",      "grid_iterate",  "grid_layout",    "grid_read_npy", "grid_run",
     "grid_scatter",   "grid_wait",     "grid_write_npy", "select_device", "select_device_f",
     "points",         "points_add",    "points_create",  "points_free",   "points_read",
-    "halo_of_fields",
+    "halo_of_fields", "halo_of_part",
 });
 
 template <std::size_t count>

@@ -93,6 +93,13 @@ module spider
       integer(c_int64_t), intent(in) :: extent(3)
       integer(c_int64_t), intent(out) :: low(3), high(3)
     end function
+    !> The same of fields that are a part of a whole: c_loc() of a spider_part.
+    integer(c_int32_t) function spider_halo_of_part(kernel, extent, part, low, high) bind(c)
+      import :: c_ptr, c_int32_t, c_int64_t
+      type(c_ptr), value :: kernel, part
+      integer(c_int64_t), intent(in) :: extent(3)
+      integer(c_int64_t), intent(out) :: low(3), high(3)
+    end function
     !> The same of further fields that an update reads: 0 where a sweep has one step.
     integer(c_int32_t) function spider_halo_of_fields(kernel, extent, low, high) bind(c)
       import :: c_ptr, c_int32_t, c_int64_t
@@ -207,7 +214,8 @@ module spider
     end function
   end interface
 
-  public :: spider_abi_version, spider_info, spider_halo, spider_halo_of_fields, spider_prepare, spider_apply, &
+  public :: spider_abi_version, spider_info, spider_halo, spider_halo_of_part, spider_halo_of_fields, &
+    spider_prepare, spider_apply, &
     spider_apply_box, spider_iterate, spider_run, spider_run_steps, &
     spider_points_create, spider_points_free, spider_points_add, spider_points_read, &
     spider_status_string, spider_last_error, spider_allocate, spider_free, spider_upload, spider_download, &

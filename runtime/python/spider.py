@@ -109,6 +109,12 @@ class _KernelInfo(ctypes.Structure):
     ]
 
 
+class _Part(ctypes.Structure):
+    """struct spider_part"""
+
+    _fields_ = [("origin", ctypes.c_int64 * 3), ("whole", ctypes.c_int64 * 3)]
+
+
 class _Sweep(ctypes.Structure):
     """struct spider_sweep"""
 
@@ -121,7 +127,7 @@ class _Sweep(ctypes.Structure):
         ("scalars", ctypes.POINTER(ctypes.c_double)),
         ("offset", ctypes.c_int64 * 3),
         ("extent", ctypes.c_int64 * 3),
-        ("part", ctypes.c_void_p),
+        ("part", ctypes.POINTER(_Part)),
         ("stream", ctypes.c_void_p),
         ("target_previous", ctypes.POINTER(_Field)),
     ]
@@ -134,6 +140,7 @@ _SIGNATURES = {
     "spider_abi_version": (ctypes.c_int32, []),
     "spider_info": (ctypes.POINTER(_KernelInfo), [_pointer]),
     "spider_halo": (ctypes.c_int32, [_pointer, _triple, _triple, _triple]),
+    "spider_halo_of_part": (ctypes.c_int32, [_pointer, _triple, ctypes.POINTER(_Part), _triple, _triple]),
     "spider_halo_of_fields": (ctypes.c_int32, [_pointer, _triple, _triple, _triple]),
     "spider_prepare": (ctypes.c_int32, [_pointer]),
     "spider_apply": (ctypes.c_int32, [_pointer, _fields, _fields, _pointer]),
@@ -272,19 +279,25 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<spider kernel {self.info.name}: {self.info.dimensions}D, {self.info.storage}>"
 
-    def halo(self, *extents: int) -> tuple[tuple[int, int], ...]:
+    def halo(self, *extents: int, part: tuple[Sequence[int], Sequence[int]] | None = None) -> tuple[tuple[int, int], ...]:
         """How many cells a sweep over a field of these extents reads before and after it, axis by axis: 0 but at `halo`
-        faces."""
-        return self._halo_by(self.library._c.spider_halo, extents)
+        faces, and of a `part`, its origin in a whole of these extents, (origin, whole), also at faces between parts."""
+        return self._halo_by(self.library._c.spider_halo_of_part, extents, self._part(part))
 
     def halo_of_fields(self, *extents: int) -> tuple[tuple[int, int], ...]:
-        """The same of the further fields that an update reads: nothing where a sweep has one step."""
+        """The same of the further fields that an update of whole fields reads: nothing where a sweep has one step."""
         return self._halo_by(self.library._c.spider_halo_of_fields, extents)
 
-    def _halo_by(self, tell: Any, extents: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    def _halo_by(self, tell: Any, extents: Sequence[int], *part: Any) -> tuple[tuple[int, int], ...]:
         low, high = (ctypes.c_int64 * 3)(), (ctypes.c_int64 * 3)()
-        self.library._check(tell(self._handle, self._triple("the extents", extents, 1), low, high))
+        self.library._check(tell(self._handle, self._triple("the extents", extents, 1), *part, low, high))
         return tuple(zip(low, high))[3 - self.info.dimensions:]
+
+    def _part(self, part: tuple[Sequence[int], Sequence[int]] | None) -> Any:
+        if part is None:
+            return None
+        origin, whole = part
+        return _Part(self._triple("the part's origin", origin, 0), self._triple("the whole", whole, 1))
 
     def prepare(self) -> None:
         """Loads the kernel on the current device now: before timing, or before capturing a CUDA graph."""
@@ -315,20 +328,26 @@ class Kernel:
         return a if ctypes.addressof(result.contents) == ctypes.addressof(views[0].field) else b
 
     def run(self, source: Any, target: Any, previous: Any = None, fields: Sequence[Any] = (), scalars: Sequence[float] = (),
-            steps: int | None = None, stream: Any = None, target_previous: Any = None) -> Any:
+            steps: int | None = None, stream: Any = None, target_previous: Any = None,
+            box: tuple[Sequence[int], Sequence[int]] | None = None,
+            part: tuple[Sequence[int], Sequence[int]] | None = None) -> Any:
         """A sweep of a kernel that takes more than its input: the input one step back, further fields and numbers, in the
         order of `info`. `target` may be the memory of `previous` or, where a sweep has one step, of a field. Fields of sweeps of
         several steps have a halo (halo_of_fields). Returns `target`; with `steps`, after so many of them, whichever of the
         three holds the last one: each output becomes the input, the input `previous`, and that the output. Sweeps of several
         steps with `previous` write the step before the last one to `target_previous`; then `source` and `previous` take turns
-        with `target` and `target_previous`, and of the two that hold the last steps the other one has the step before."""
-        turns = steps is not None
-        sweep, views, further = self._sweep(source, target, previous, fields, scalars, turns)
+        with `target` and `target_previous`, and of the two that hold the last steps the other one has the step before.
+
+        `box`, (offset, extent), is what is written, with the bits of a whole sweep. With `part`, (origin, whole), the arrays lie
+        there in a larger whole, whose faces the rules act at; at the others the cells around the arrays are read
+        (halo). Of both, `steps` are as many as one sweep does."""
+        turns = steps is not None and box is None and part is None
+        sweep, views, further = self._sweep(source, target, previous, fields, scalars, turns, box, part)
         if target_previous is not None:
             views.append(self._view(target_previous, read=turns, written=True))
             sweep.target_previous = ctypes.pointer(views[-1].field)
         sweep.stream = _choose_stream(stream, *views, *further)
-        if not turns:
+        if steps is None:
             self.library._check(self.library._c.spider_run(self._handle, sweep))
             return target
         result = _fields()
@@ -355,13 +374,23 @@ class Kernel:
         return launch
 
     def _sweep(self, source: Any, target: Any, previous: Any, fields: Sequence[Any], scalars: Sequence[float],
-               turns: bool) -> tuple[_Sweep, list[_View], list[_View]]:
+               turns: bool, box: Any = None, part: Any = None) -> tuple[_Sweep, list[_View], list[_View]]:
         """A sweep, the views of what takes turns, and those of further fields."""
-        a, b = self._view(source, read=True, written=turns), self._view(target, read=turns, written=True)
+        sweep = _Sweep(size=ctypes.sizeof(_Sweep))
+        if box is not None:
+            box = self._triple("the box", box[0], 0), self._triple("the box", box[1], 1)
+            if 0 in tuple(box[1]):  # in 3D zeros mean all to C
+                raise ValueError("the box is empty")
+            sweep.offset, sweep.extent = box
+        place = self._part(part)
+        if place is not None:
+            sweep.part = ctypes.pointer(place)
+        a = self._view(source, read=True, written=turns, box=box, part=part)
+        b = self._view(target, read=turns, written=True)
         views = [a, b]
-        sweep = _Sweep(size=ctypes.sizeof(_Sweep), source=ctypes.pointer(a.field), target=ctypes.pointer(b.field))
+        sweep.source, sweep.target = ctypes.pointer(a.field), ctypes.pointer(b.field)
         if previous is not None:
-            views.append(self._view(previous, read=turns or self.info.steps > 1, written=turns))
+            views.append(self._view(previous, read=turns or self.info.steps > 1, written=turns, box=box, part=part))
             sweep.previous = ctypes.pointer(views[-1].field)
         if len(fields) != len(self.info.fields):
             raise ValueError(f"{self.info.name} takes {len(self.info.fields)} further fields, not {len(fields)}")
@@ -371,7 +400,7 @@ class Kernel:
         for array, (_, storage) in zip(fields, self.info.fields):
             further.append(_View.of(array, dataclasses.replace(self.info, storage=storage), False))
             cells = further[-1].cells
-            _require_halo(array, cells, self.halo_of_fields(*cells.shape), self.info)
+            _require_halo(array, cells, self._halo_of_further(cells.shape, part), self.info)
         if further:
             sweep.fields = (ctypes.POINTER(_Field) * len(further))(*(ctypes.pointer(view.field) for view in further))
         if scalars:
@@ -382,14 +411,26 @@ class Kernel:
         """Cells of arrays of this shape: sources and receivers."""
         return Points(self, shape, cells)
 
-    def _view(self, array: Any, read: bool = False, written: bool = False, box: Any = None) -> _View:
+    def _view(self, array: Any, read: bool = False, written: bool = False, box: Any = None, part: Any = None) -> _View:
         view = _View.of(array, self.info, written)
         if read and (any(self.info.reach_low) or any(self.info.reach_high)):
-            halo = self.halo(*view.cells.shape)
+            halo = self.halo(*view.cells.shape, part=part)
             if box is not None:
                 halo = self._halo_of_box(halo, view.cells.shape, *box)
             _require_halo(array, view.cells, halo, self.info)
         return view
+
+    def _halo_of_further(self, shape: Sequence[int], part: Any) -> Any:
+        """What of the halo of a further field is read, or more."""
+        steps = self.info.steps
+        if part is None or steps == 1:
+            return self.halo_of_fields(*shape)
+        axes = slice(3 - self.info.dimensions, 3)
+        reaches = zip(self.info.reach_low[axes], self.info.reach_high[axes])
+        return tuple(
+            # Where an index may be turned round at one face and leave by the other, as far as the input's.
+            halo if max(reach) > n else tuple(min(cells, far // steps * (steps - 1)) for cells, far in zip(halo, reach))
+            for halo, reach, n in zip(self.halo(*shape, part=part), reaches, shape))
 
     def _halo_of_box(self, halo: Any, shape: Sequence[int], offset: Any, extent: Any) -> Any:
         """What of the halo a sweep over a box reads, or more."""

@@ -308,17 +308,19 @@ Outcome apply(const spider_kernel* kernel, const Given& given, const spider::Box
   return make_ready(*kernel, given, points, part, residencies, steps).launch(*kernel, stream);
 }
 
-/// What `width` gives for fields of these extents, axis by axis.
+/// What `width` gives for fields of these extents, axis by axis; they are whole where `part` is null.
 template <class Width>
-Outcome tell_halo(const spider_kernel* kernel, const int64_t* extent, int64_t* low, int64_t* high,
-                  const Width& width) {
+Outcome tell_halo(const spider_kernel* kernel, const int64_t* extent, const spider_part* part, int64_t* low,
+                  int64_t* high, const Width& width) {
   if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
   if (extent == nullptr || low == nullptr || high == nullptr)
     return {SPIDER_ERROR_NULL, "the extents or a place for the halo is null"};
   const spider_field field{nullptr, {extent[0], extent[1], extent[2]}, {0, 0}};
   if (Outcome fit = spider::check_extents(*kernel, field, "the field"); fit.status != SPIDER_OK) return fit;
+  const spider_part place = part == nullptr ? spider::whole_part(field) : *part;
+  if (Outcome fit = spider::check_part(*kernel, field, place); fit.status != SPIDER_OK) return fit;
   for (int axis = 0; axis < 3; ++axis) {
-    const spider::HaloWidth found = width(*kernel, field, spider::whole_part(field), axis);
+    const spider::HaloWidth found = width(*kernel, field, place, axis);
     low[axis] = found.low;
     high[axis] = found.high;
   }
@@ -494,13 +496,20 @@ const spider_kernel_info* spider_info(const spider_kernel* kernel) {
 
 spider_status spider_halo(const spider_kernel* kernel, const int64_t extent[3], int64_t low[3],
                           int64_t high[3]) {
-  return guarded("spider_halo", [&] { return tell_halo(kernel, extent, low, high, spider::halo_width); });
+  return guarded("spider_halo",
+                 [&] { return tell_halo(kernel, extent, nullptr, low, high, spider::halo_width); });
+}
+
+spider_status spider_halo_of_part(const spider_kernel* kernel, const int64_t extent[3],
+                                  const spider_part* part, int64_t low[3], int64_t high[3]) {
+  return guarded("spider_halo_of_part",
+                 [&] { return tell_halo(kernel, extent, part, low, high, spider::halo_width); });
 }
 
 spider_status spider_halo_of_fields(const spider_kernel* kernel, const int64_t extent[3], int64_t low[3],
                                     int64_t high[3]) {
   return guarded("spider_halo_of_fields",
-                 [&] { return tell_halo(kernel, extent, low, high, spider::further_halo_width); });
+                 [&] { return tell_halo(kernel, extent, nullptr, low, high, spider::further_halo_width); });
 }
 
 spider_status spider_prepare(const spider_kernel* kernel) {

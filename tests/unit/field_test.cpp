@@ -244,6 +244,22 @@ TEST(Kernel, AsksForAHaloOnlyWhereAFaceIsOne) {
   EXPECT_EQ(spider_halo(&kernel, cells, cells, nullptr), SPIDER_ERROR_NULL);
 }
 
+TEST(Kernel, AsksForAHaloWhereAPartEndsAndTheWholeDoesNot) {
+  spider_kernel kernel = counting_kernel();
+  for (auto& axis : kernel.faces) {
+    for (spider::Face& face : axis) face.rule = spider::FaceRule::nearest;
+  }
+  EXPECT_EQ(Halo::of(&kernel, {1, 4, 6}, spider_part{{0, 0, 0}, {1, 4, 6}}), (Halo{}));
+  EXPECT_EQ(Halo::of(&kernel, {1, 4, 6}, spider_part{{0, 3, 2}, {1, 9, 9}}), (Halo{{0, 2, 0}, {0, 0, 1}}));
+  // A ring that is cut: the cells of its other end, whichever part it is.
+  kernel.faces[1][0].rule = kernel.faces[1][1].rule = spider::FaceRule::periodic;
+  EXPECT_EQ(Halo::of(&kernel, {1, 4, 6}, spider_part{{0, 0, 0}, {1, 9, 6}}), (Halo{{0, 2, 0}, {0, 0, 0}}));
+  EXPECT_EQ(status_of([&] {
+              (void)Halo::of(&kernel, {1, 4, 6}, spider_part{{0, 6, 0}, {1, 9, 6}});
+            }),
+            SPIDER_ERROR_EXTENT);
+}
+
 TEST(Kernel, AsksForAHaloOfFieldsWhereStepsButTheFirstReachOne) {
   spider_kernel kernel = counting_kernel();
   EXPECT_EQ(Halo::of_fields(&kernel, {1, 3, 5}), (Halo{}));

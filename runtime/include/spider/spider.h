@@ -121,8 +121,14 @@ SPIDER_PUBLIC const spider_kernel_info* spider_info(const spider_kernel* kernel)
 SPIDER_PUBLIC spider_status spider_halo(const spider_kernel* kernel, const int64_t extent[3], int64_t low[3],
                                         int64_t high[3]);
 
-/** The same of the further fields that its update reads: as far as all steps of a sweep but the first reach,
- * so nothing where a sweep has one step. */
+/** The same of fields that are a part of a whole: what they hold at faces between parts, and where a periodic
+ * axis is cut, counts, too. NULL for `part`: they are whole. A part that does not lie in the whole is
+ * SPIDER_ERROR_EXTENT. */
+SPIDER_PUBLIC spider_status spider_halo_of_part(const spider_kernel* kernel, const int64_t extent[3],
+                                                const spider_part* part, int64_t low[3], int64_t high[3]);
+
+/** The same of the further fields that an update of whole fields reads: as far as all steps of a sweep but
+ * the first reach, so nothing where a sweep has one step. */
 SPIDER_PUBLIC spider_status spider_halo_of_fields(const spider_kernel* kernel, const int64_t extent[3],
                                                   int64_t low[3], int64_t high[3]);
 

@@ -88,6 +88,13 @@ struct Halo {
     return halo;
   }
 
+  /// The same of fields that are this part of a whole.
+  [[nodiscard]] static Halo of(const spider_kernel* kernel, const Extents& extents, const spider_part& part) {
+    Halo halo;
+    check(spider_halo_of_part(kernel, extents.data(), &part, halo.low.data(), halo.high.data()));
+    return halo;
+  }
+
   /// The same of the further fields that its update reads, where a sweep has several steps; otherwise none.
   [[nodiscard]] static Halo of_fields(const spider_kernel* kernel, const Extents& extents) {
     Halo halo;

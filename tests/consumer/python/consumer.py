@@ -101,6 +101,30 @@ def shift(library: spider.Library) -> None:
     assert np.asarray(field).shape == (5, 7) and (np.asarray(field) == 1).all()
 
 
+def parts(library: spider.Library) -> None:
+    """Boxes, and arrays that are parts of a larger whole: the bits of a whole sweep, with the whole's rules at its faces."""
+    kernel = library.kernel("diffusion")
+    values = np.random.default_rng(4).uniform(1, 2, (37, 133)).astype(np.float16)
+    whole = kernel.apply(values, np.empty_like(values))
+    joined = np.zeros_like(values)
+    for rows in (slice(0, 20), slice(20, 21), slice(21, 37)):
+        assert kernel.run(values[rows], joined[rows], part=((rows.start, 0), values.shape)) is not None
+    assert (joined == whole).all()
+    boxed = np.zeros_like(values)
+    kernel.run(values, boxed, box=((5, 40), (20, 70)))
+    kernel.run(values[20:], boxed[20:], steps=1, box=((10, 0), (7, 3)), part=((20, 0), values.shape))
+    expected = np.zeros_like(values)
+    expected[5:25, 40:110], expected[30:, :3] = whole[5:25, 40:110], whole[30:, :3]
+    assert (boxed == expected).all()
+    assert kernel.halo(17, 133, part=((20, 0), (37, 133))) == ((1, 0), (0, 0)) and kernel.halo(37, 133) == ((0, 0), (0, 0))
+    alone = values[20:].copy()
+    refuse(ValueError, "reads cells beyond the array", kernel.run, alone, alone.copy(), part=((20, 0), (37, 133)))
+    refuse(spider.Error, "it must lie inside the whole's 37", kernel.run, alone, alone.copy(), part=((21, 0), (37, 133)))
+    refuse(spider.Error, "2 steps of a box or a part", kernel.run, alone, alone.copy(), steps=2, box=((0, 0), (2, 2)))
+    refuse(ValueError, "the box is empty", kernel.run, alone, alone.copy(), box=((0, 0), (0, 0)))
+    refuse(ValueError, "2 axes, not 3", kernel.run, alone, alone.copy(), part=((0, 0, 0), (1, 17, 133)))
+
+
 def torch_tensors(library: spider.Library) -> None:
     """Tensors of PyTorch, for a library for CUDA: on a stream of PyTorch's, and captured in a graph of its."""
     try:
@@ -238,6 +262,7 @@ def main() -> None:
     means(library)
     if library.kernel("shift").info.on_host:
         shift(library)
+        parts(library)
         points(library)
         refusals(library)
         device_arrays(library)

@@ -10,6 +10,8 @@
 #include <optional>
 #include <utility>
 
+#include "plan/half.h"
+
 namespace spidergen::plan {
 namespace {
 
@@ -28,7 +30,7 @@ double growth_of(const Operator& op) {
 /// Of those beyond faces that compose.
 double largest_constant(const spec::StencilSpec& spec) {
   double largest = 0;
-  for (const int axis : {spec::axis_y, spec::axis_x}) {
+  for (int axis = 3 - spec.dimensions; axis <= spec::axis_x; ++axis) {
     for (const spec::Face* face : {&spec.boundary[axis].low, &spec.boundary[axis].high}) {
       if (composes_with_constant(spec, *face, axis)) largest = std::max(largest, std::fabs(face->value));
     }
@@ -50,54 +52,77 @@ HeldCell find_cell(const spec::StencilSpec& spec, int axis, int index, int exten
   return {inner, face.value};
 }
 
-/// One step of a field; where two faces meet the rule along x comes first.
-Matrix step_once(const spec::StencilSpec& spec, const Operator& op, const Matrix& from) {
-  Matrix to(from.rows, from.columns);
+/// One step of a field; where faces meet the rule along x comes first, then that along y.
+std::vector<Matrix> step_once(const spec::StencilSpec& spec, const Operator& op,
+                              const std::vector<Matrix>& from) {
+  const auto planes = static_cast<int>(from.size());
+  const auto [rows, columns] = std::pair(from.front().rows, from.front().columns);
+  std::vector<Matrix> to(from.size(), Matrix(rows, columns));
   for (const spec::Tap& tap : op.step) {
-    for (int y = 0; y < to.rows; ++y) {
-      const HeldCell row = find_cell(spec, spec::axis_y, y + tap.at[spec::axis_y], from.rows);
-      for (int x = 0; x < to.columns; ++x) {
-        const HeldCell column = find_cell(spec, spec::axis_x, x + tap.at[spec::axis_x], from.columns);
-        const std::optional<double>& constant = column.constant ? column.constant : row.constant;
-        to.at(y, x) += tap.weight * (constant ? *constant : from.at(row.index, column.index));
+    for (int z = 0; z < planes; ++z) {
+      const HeldCell plane = find_cell(spec, spec::axis_z, z + tap.at[spec::axis_z], planes);
+      for (int y = 0; y < rows; ++y) {
+        const HeldCell row = find_cell(spec, spec::axis_y, y + tap.at[spec::axis_y], rows);
+        const std::optional<double>& slower = row.constant ? row.constant : plane.constant;
+        for (int x = 0; x < columns; ++x) {
+          const HeldCell column = find_cell(spec, spec::axis_x, x + tap.at[spec::axis_x], columns);
+          const std::optional<double>& constant = column.constant ? column.constant : slower;
+          to[z].at(y, x) +=
+              tap.weight * (constant ? *constant : from[plane.index].at(row.index, column.index));
+        }
       }
     }
   }
   return to;
 }
 
-/// How many lines of a matrix differ from the middle one by more than `negligible`, at the low and high end.
-template <class At>
-std::array<int, 2> lines_near(int lines, int cells, double negligible, const At& at) {
-  const int middle = lines / 2;
-  const auto differs = [&](int line) {
-    for (int cell = 0; cell < cells; ++cell) {
-      if (std::fabs(at(line, cell) - at(middle, cell)) > negligible) return true;
+/// How many of the places of an axis differ from the middle one by more than `negligible`, at the low and the
+/// high end. `cell` finds the value at a place.
+template <class Cell>
+std::array<int, 2> places_near(const std::array<int, 3>& extent, int axis, double negligible,
+                               const Cell& cell) {
+  const int middle = extent[axis] / 2;
+  const auto differs = [&](int place) {
+    for (int z = 0; z < extent[spec::axis_z]; ++z) {
+      for (int y = 0; y < extent[spec::axis_y]; ++y) {
+        for (int x = 0; x < extent[spec::axis_x]; ++x) {
+          spec::Offset here{z, y, x};
+          spec::Offset far = here;
+          here[axis] = place;
+          far[axis] = middle;
+          if (std::fabs(cell(here) - cell(far)) > negligible) return true;
+        }
+      }
     }
     return false;
   };
-  std::array<int, 2> near{middle, lines - 1 - middle};
+  std::array<int, 2> near{middle, extent[axis] - 1 - middle};
   while (near[0] > 0 && !differs(near[0] - 1)) --near[0];
-  while (near[1] > 0 && !differs(lines - near[1])) --near[1];
+  while (near[1] > 0 && !differs(extent[axis] - near[1])) --near[1];
   return near;
 }
 
-/// What is near faces, and of what is not one row and one column.
-AddedByConstants keep_near(const Matrix& all, double negligible) {
+/// What is near faces, and of what is not one plane, one row and one column.
+AddedByConstants keep_near(const std::vector<Matrix>& all, double negligible) {
+  const std::array extent{static_cast<int>(all.size()), all.front().rows, all.front().columns};
   AddedByConstants added;
-  added.near = {
-      lines_near(all.rows, all.columns, negligible, [&](int row, int column) { return all.at(row, column); }),
-      lines_near(all.columns, all.rows, negligible,
-                 [&](int column, int row) { return all.at(row, column); })};
-  const auto [rows, columns] = added.near;
-  added.values = Matrix(rows[0] + 1 + rows[1], columns[0] + 1 + columns[1]);
-  for (int row = 0; row < added.values.rows; ++row) {
-    const int y = row < rows[0] ? row : (row > rows[0] ? all.rows - added.values.rows + row : all.rows / 2);
-    for (int column = 0; column < added.values.columns; ++column) {
-      const int x = column < columns[0] ? column
-                                        : (column > columns[0] ? all.columns - added.values.columns + column
-                                                               : all.columns / 2);
-      added.values.at(row, column) = all.at(y, x);
+  std::array<std::vector<int>, 3> kept;
+  for (const int axis : {spec::axis_z, spec::axis_y, spec::axis_x}) {
+    const auto [low, high] = places_near(extent, axis, negligible, [&](const spec::Offset& at) {
+      return all[at[spec::axis_z]].at(at[spec::axis_y], at[spec::axis_x]);
+    });
+    added.near[axis] = {low, high};
+    for (int place = 0; place < low; ++place) kept[axis].push_back(place);
+    kept[axis].push_back(extent[axis] / 2);
+    for (int place = extent[axis] - high; place < extent[axis]; ++place) kept[axis].push_back(place);
+  }
+  const auto& [planes, rows, columns] = kept;
+  for (const int z : planes) {
+    Matrix& plane =
+        added.planes.emplace_back(static_cast<int>(rows.size()), static_cast<int>(columns.size()));
+    for (int row = 0; row < plane.rows; ++row) {
+      for (int column = 0; column < plane.columns; ++column)
+        plane.at(row, column) = all[z].at(rows[row], columns[column]);
     }
   }
   return added;
@@ -173,7 +198,11 @@ bool mirrors_two_cells(const spec::StencilSpec& spec, const spec::Face& face, in
   return face.rule == spec::BoundaryRule::mirror && is_even(spec, axis);
 }
 
-AddedByConstants added_by_constants(const spec::StencilSpec& spec, const Operator& op) {
+AddedByConstants added_by_constants(spec::StencilSpec spec, const Operator& op) {
+  for (spec::AxisBoundary& faces : spec.boundary) {
+    faces.low.value = stored_value(spec.storage, faces.low.value);
+    faces.high.value = stored_value(spec.storage, faces.high.value);
+  }
   const double largest = largest_constant(spec);
   if (largest == 0) return {};
   // One row or column stands for all where no face of the axis makes them differ.
@@ -182,7 +211,7 @@ AddedByConstants added_by_constants(const spec::StencilSpec& spec, const Operato
     const bool differ = composes_with_constant(spec, low, axis) || composes_with_constant(spec, high, axis);
     return differ ? 2 * std::max(op.reach_low[axis], op.reach_high[axis]) + 1 : 1;
   };
-  Matrix all(cells_of(spec::axis_y), cells_of(spec::axis_x));
+  std::vector<Matrix> all(cells_of(spec::axis_z), Matrix(cells_of(spec::axis_y), cells_of(spec::axis_x)));
   for (int step = 0; step < op.steps; ++step) all = step_once(spec, op, all);
   return keep_near(all, 0x1p-24 * largest * growth_of(op));
 }

@@ -26,20 +26,21 @@ namespace spidergen::plan {
 /// and add what they make of a field of zeros (added_by_constants).
 [[nodiscard]] bool composes_with_constant(const spec::StencilSpec& spec, const spec::Face& face, int axis);
 
-/// What all steps of a sweep add to results near constant faces in 2D, in f32's range: 0 far from them.
+/// What all steps of a sweep add to results near constant faces, in f32's range: 0 far from them.
 struct AddedByConstants {
-  /// The rows nearest to the low face, one far from both, the rows nearest to the high face; so columns.
-  /// Empty where no face adds anything.
-  Matrix values;
-  std::array<std::array<int, 2>, 2> near{};  ///< rows, columns at the low and the high face
+  /// The planes nearest to the low face, one far from both, the planes nearest to the high face; so rows and
+  /// columns of each. Empty where no face adds anything; one plane in 2D.
+  std::vector<Matrix> planes;
+  std::array<std::array<int, 2>, 3> near{};  ///< along z, y, x at the low and the high face
 
-  [[nodiscard]] bool exist() const { return !values.values.empty(); }
+  [[nodiscard]] bool exist() const { return !planes.empty(); }
   bool operator==(const AddedByConstants&) const = default;
 };
 
 /// Of faces for which composes_with_constant holds, in fields of at least twice what all steps reach. What is
-/// less than 2^-24 of what magnitudes of the largest constant would come to is left out.
-[[nodiscard]] AddedByConstants added_by_constants(const spec::StencilSpec& spec, const Operator& op);
+/// less than 2^-24 of what magnitudes of the largest constant would come to is left out. Values of faces are
+/// taken as cells of the spec's storage have them.
+[[nodiscard]] AddedByConstants added_by_constants(spec::StencilSpec spec, const Operator& op);
 
 /// Is a face a `mirror` that composing commutes with, whatever the other face of the axis is, in fields of
 /// two cells along it or more? One cell is shown again by both.

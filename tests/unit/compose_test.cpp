@@ -53,67 +53,103 @@ std::string source_of(const spec::StencilSpec& stencil) {
   return emit::emit(stencil, plan, pack::pack(plan), "test").front().text;
 }
 
-/// The cell (y, x) of a field between constant faces; where two of them meet, that of x.
-double cell_between(const spec::StencilSpec& spec, const Matrix& field, int y, int x) {
-  const auto& [above, below] = spec.boundary[spec::axis_y];
-  const auto& [left, right] = spec.boundary[spec::axis_x];
-  if (x < 0) return left.value;
-  if (x >= field.columns) return right.value;
-  if (y < 0) return above.value;
-  return y < field.rows ? field.at(y, x) : below.value;
+using Volume = std::vector<Matrix>;
+
+std::array<int, 3> extents_of(const Volume& field) {
+  return {static_cast<int>(field.size()), field.front().rows, field.front().columns};
+}
+
+/// A cell of a field between constant faces; where some meet, that of x counts, then that of y.
+double cell_between(const spec::StencilSpec& spec, const Volume& field, const spec::Offset& at) {
+  const std::array<int, 3> extent = extents_of(field);
+  for (const int axis : {spec::axis_x, spec::axis_y, spec::axis_z}) {
+    if (at[axis] < 0) return spec.boundary[axis].low.value;
+    if (at[axis] >= extent[axis]) return spec.boundary[axis].high.value;
+  }
+  return field[at[0]].at(at[1], at[2]);
 }
 
 /// The same of a field that is continued about 0.
-double cell_continued(const Matrix& field, int y, int x) {
-  if (x == -1 || x == field.columns || y == -1 || y == field.rows) return 0;
-  if (x < 0 || x > field.columns) return -cell_continued(field, y, x < 0 ? -2 - x : 2 * field.columns - x);
-  if (y < 0 || y > field.rows) return -cell_continued(field, y < 0 ? -2 - y : 2 * field.rows - y, x);
-  return field.at(y, x);
+double cell_continued(const Volume& field, spec::Offset at) {
+  const std::array<int, 3> extent = extents_of(field);
+  for (const int axis : {spec::axis_z, spec::axis_y, spec::axis_x}) {
+    int& i = at[axis];
+    if (i == -1 || i == extent[axis]) return 0;
+    if (i >= 0 && i < extent[axis]) continue;
+    i = i < 0 ? -2 - i : 2 * extent[axis] - i;
+    return -cell_continued(field, at);
+  }
+  return field[at[0]].at(at[1], at[2]);
+}
+
+template <class Visit>
+void for_each_cell(const std::array<int, 3>& low, const std::array<int, 3>& end, const Visit& visit) {
+  for (int z = low[0]; z < end[0]; ++z) {
+    for (int y = low[1]; y < end[1]; ++y) {
+      for (int x = low[2]; x < end[2]; ++x) visit(spec::Offset{z, y, x});
+    }
+  }
+}
+
+/// That `steps` steps of a box between constants are its composed weights on the field continued about 0, and
+/// what is added, in a field of these extents.
+void expect_added(const spec::StencilSpec& stencil, int steps, const std::array<int, 3>& extent) {
+  const Operator op = operator_of(stencil, steps);
+  const AddedByConstants added = added_by_constants(stencil, op);
+  Volume field(extent[0], Matrix(extent[1], extent[2]));
+  for_each_cell({}, extent, [&](const spec::Offset& at) {
+    field[at[0]].at(at[1], at[2]) = std::sin(7 * (at[2] + extent[2] * (at[1] + extent[1] * at[0])));
+  });
+  const auto sum_of = [](const spec::Offset& a, const spec::Offset& b) {
+    return spec::Offset{a[0] + b[0], a[1] + b[1], a[2] + b[2]};
+  };
+  Volume stepped = field;
+  for (int step = 0; step < steps; ++step) {
+    Volume next(extent[0], Matrix(extent[1], extent[2]));
+    for_each_cell({}, extent, [&](const spec::Offset& at) {
+      for (const spec::Tap& tap : stencil.taps)
+        next[at[0]].at(at[1], at[2]) += tap.weight * cell_between(stencil, stepped, sum_of(at, tap.at));
+    });
+    stepped = next;
+  }
+  const Volume composed = compose_taps(op);
+  const std::array<int, 3> low = op.reach_low;
+  const std::array<int, 3> kept = extents_of(added.planes);
+  for_each_cell({}, extent, [&](const spec::Offset& at) {
+    spec::Offset place{};
+    for (int axis = 0; axis < 3; ++axis) {
+      const int near_low = added.near[axis][0];
+      place[axis] = at[axis] < near_low ? at[axis] : std::max(near_low, at[axis] - extent[axis] + kept[axis]);
+    }
+    double result = added.planes[place[0]].at(place[1], place[2]);
+    for_each_cell({}, extents_of(composed), [&](const spec::Offset& i) {
+      result += composed[i[0]].at(i[1], i[2]) *
+                cell_continued(field, {at[0] + i[0] - low[0], at[1] + i[1] - low[1], at[2] + i[2] - low[2]});
+    });
+    EXPECT_NEAR(result, stepped[at[0]].at(at[1], at[2]), 1e-12) << at[0] << " " << at[1] << " " << at[2];
+  });
 }
 
 TEST(Compose, ConstantsAddWhatStepsBesideThemMakeOfZeros) {
   constexpr int steps = 4;
-  spec::StencilSpec stencil = box_of_steps(2, steps, true, spec::BoundaryRule::constant);
-  stencil.taps[4].weight += 0.07;  // they need not sum to 1
-  stencil.boundary[spec::axis_y].low.value = 0.5;
-  stencil.boundary[spec::axis_y].high.value = -2;
-  stencil.boundary[spec::axis_x].low.value = 3;
-  const Operator op = operator_of(stencil, steps);
-  const AddedByConstants added = added_by_constants(stencil, op);
-  ASSERT_EQ(added.near, (std::array{std::array{steps, steps}, std::array{steps, steps}}));
-  const std::vector<Matrix> composed = compose_taps(op);
-  const int least = 2 * steps;
-  for (const auto& [rows, columns] : {std::pair(least, least), {least + 1, least + 5}}) {
-    Matrix field(rows, columns);
-    for (std::size_t i = 0; i < field.values.size(); ++i)
-      field.values[i] = std::sin(static_cast<double>(7 * i));
-    Matrix stepped = field;
-    for (int step = 0; step < steps; ++step) {
-      Matrix next(rows, columns);
-      for (int y = 0; y < rows; ++y) {
-        for (int x = 0; x < columns; ++x) {
-          for (const spec::Tap& tap : stencil.taps)
-            next.at(y, x) += tap.weight * cell_between(stencil, stepped, y + tap.at[1], x + tap.at[2]);
-        }
-      }
-      stepped = next;
-    }
-    for (int y = 0; y < rows; ++y) {
-      for (int x = 0; x < columns; ++x) {
-        const int row = y < steps ? y : std::max(steps, y - rows + added.values.rows);
-        const int column = x < steps ? x : std::max(steps, x - columns + added.values.columns);
-        double result = added.values.at(row, column);
-        for (int dy = -steps; dy <= steps; ++dy) {
-          for (int dx = -steps; dx <= steps; ++dx)
-            result += composed.front().at(dy + steps, dx + steps) * cell_continued(field, y + dy, x + dx);
-        }
-        EXPECT_NEAR(result, stepped.at(y, x), 1e-12) << y << " " << x;
-      }
-    }
+  for (const int dimensions : {2, 3}) {
+    spec::StencilSpec stencil = box_of_steps(dimensions, steps, true, spec::BoundaryRule::constant);
+    stencil.taps[4].weight += 0.07;  // they need not sum to 1
+    if (dimensions == 3) stencil.taps[4].weight = stencil.taps[22].weight;
+    stencil.boundary[spec::axis_z].low.value = -1;
+    stencil.boundary[spec::axis_z].high.value = 0.25;
+    stencil.boundary[spec::axis_y].low.value = 0.5;
+    stencil.boundary[spec::axis_y].high.value = -2;
+    stencil.boundary[spec::axis_x].low.value = 3;
+    const std::array<int, 2> all{steps, steps};
+    const AddedByConstants added = added_by_constants(stencil, operator_of(stencil, steps));
+    ASSERT_EQ(added.near, (std::array{dimensions == 3 ? all : std::array{0, 0}, all, all}));
+    constexpr int least = 2 * steps;
+    expect_added(stencil, steps, {dimensions == 3 ? least : 1, least, least});
+    expect_added(stencil, steps, {dimensions == 3 ? least + 1 : 1, least + 2, least + 5});
+    for (spec::AxisBoundary& faces : stencil.boundary) faces.low.value = faces.high.value = 0;
+    EXPECT_FALSE(added_by_constants(stencil, operator_of(stencil, steps)).exist());
   }
-  stencil.boundary[spec::axis_y].low.value = stencil.boundary[spec::axis_y].high.value = 0;
-  stencil.boundary[spec::axis_x].low.value = 0;
-  EXPECT_FALSE(added_by_constants(stencil, op).exist());
 }
 
 TEST(Compose, TapsAreThoseOfStepsOneAfterTheOther) {

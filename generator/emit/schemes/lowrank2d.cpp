@@ -86,12 +86,13 @@ std::string floats_text(const plan::Matrix& matrix, int row, double scale) {
 
 /// The Stencil of a kernel whose constant faces add to results.
 std::string held_struct(const plan::AddedByConstants& added, double scale) {
+  const plan::Matrix& values = added.planes.front();
   std::vector<std::string> rows;
-  rows.reserve(static_cast<std::size_t>(added.values.rows));
-  for (int row = 0; row < added.values.rows; ++row)
-    rows.push_back(fmt::format("{{{}}},", floats_text(added.values, row, scale)));
-  const auto& [near_rows, near_columns] = added.near;
-  return render_part("lowrank2d_constant.cu.in", {{"columns", fmt::to_string(added.values.columns)},
+  rows.reserve(static_cast<std::size_t>(values.rows));
+  for (int row = 0; row < values.rows; ++row)
+    rows.push_back(fmt::format("{{{}}},", floats_text(values, row, scale)));
+  const auto& [near_planes, near_rows, near_columns] = added.near;
+  return render_part("lowrank2d_constant.cu.in", {{"columns", fmt::to_string(values.columns)},
                                                   {"values", fmt::format("{}", fmt::join(rows, "\n"))},
                                                   {"low_rows", fmt::to_string(near_rows[0])},
                                                   {"high_rows", fmt::to_string(near_rows[1])},
@@ -184,7 +185,7 @@ void describe(const plan::Lowrank2d& scheme, const plan::KernelPlan& plan, Lines
     const plan::Stepping2d& stepped = *scheme.rim_steps;
     if (scheme.added.exist())
       lines.push_back(fmt::format("Faces     what constants add near them is a table of {} rows of {}",
-                                  scheme.added.values.rows, scheme.added.values.columns));
+                                  scheme.added.planes.front().rows, scheme.added.planes.front().columns));
     if (scheme.rims != plan::Rims{}) {
       lines.push_back(fmt::format("Rims      cells near faces that act at every step are stepped: {}",
                                   rim_faces_text(scheme.rims)));

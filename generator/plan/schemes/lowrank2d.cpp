@@ -74,15 +74,6 @@ double estimate_us(const Contraction& contraction, const Lowrank2d& scheme) {
   return std::pow(std::pow(memory_us, exponent) + std::pow(compute, exponent), 1 / exponent);
 }
 
-/// The spec with the constants beyond faces that cells of its storage can be.
-spec::StencilSpec with_stored_constants(spec::StencilSpec spec) {
-  for (const int axis : {spec::axis_y, spec::axis_x}) {
-    for (spec::Face* face : {&spec.boundary[axis].low, &spec.boundary[axis].high})
-      face->value = stored_value(spec.storage, face->value);
-  }
-  return spec;
-}
-
 /// How steps of the spec are taken one by one: single ones for what is left of a number of steps, and all
 /// where faces do not commute, or fields are small. Else the objection.
 std::string plan_faces(const Problem& problem, Lowrank2d& scheme) {
@@ -96,9 +87,10 @@ std::string plan_faces(const Problem& problem, Lowrank2d& scheme) {
   if (!single.objection.empty()) return single.objection;
   scheme.single_step = std::move(single.scheme);
   scheme.rims = rims_of(spec, problem.op);
-  scheme.added = added_by_constants(with_stored_constants(spec), problem.op);
+  scheme.added = added_by_constants(spec, problem.op);
   const auto grows = [](double value) { return !(std::fabs(value) <= 0x1p100); };
-  if (std::any_of(scheme.added.values.values.begin(), scheme.added.values.values.end(), grows))
+  if (scheme.added.exist() && std::any_of(scheme.added.planes.front().values.begin(),
+                                          scheme.added.planes.front().values.end(), grows))
     return "what constants beyond faces add grows beyond 2^100";
   for (const int axis : {spec::axis_y, spec::axis_x}) {
     const auto& [low, high] = scheme.rims[axis - spec::axis_y];
@@ -108,7 +100,7 @@ std::string plan_faces(const Problem& problem, Lowrank2d& scheme) {
     for (const spec::Face* face : {&spec.boundary[axis].low, &spec.boundary[axis].high}) {
       if (mirrors_two_cells(spec, *face, axis) && !commutes(spec, *face, axis)) least = std::max(least, 2);
     }
-    if (scheme.added.near[axis - spec::axis_y] != std::array{0, 0})
+    if (scheme.added.near[axis] != std::array{0, 0})
       least = std::max(least, 2 * std::max(problem.op.reach_low[axis], problem.op.reach_high[axis]));
   }
   if (scheme.rims != Rims{}) {

@@ -740,6 +740,24 @@ def _choose_stream(stream: Any, *views: _View) -> int | None:
     return named.pop() if named else None
 
 
+def _bits(array: Any, storage: str) -> Any:
+    """Real numbers as a NumPy array of what a kernel stores, rounded to nearest. TypeError where they are none."""
+    import numpy
+
+    _refuse_masked(array)
+    given = numpy.asarray(array)
+    if given.dtype.kind not in "biuf" and given.dtype.name != "bfloat16":
+        raise TypeError(f"a field takes real numbers, not {given.dtype}")
+    if storage in ("f16", "f64"):
+        return given.astype(numpy.float16 if storage == "f16" else numpy.float64)
+    single = numpy.ascontiguousarray(given, numpy.float32)
+    if storage == "f32":
+        return single
+    bits = single.view(numpy.uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16  # to nearest, ties to even
+    return numpy.where(numpy.isnan(single), 0x7FC0, rounded).astype(numpy.uint16)
+
+
 class Field:
     """Memory for a field and the halo that its kernel reads, owned by this object, which cannot be copied; rows on 128 bytes.
 
@@ -806,11 +824,7 @@ class Field:
         the field."""
         import numpy
 
-        _refuse_masked(array)
-        given = numpy.asarray(array)
-        if given.dtype.kind not in "biuf" and given.dtype.name != "bfloat16":
-            raise TypeError(f"a field takes real numbers, not {given.dtype}")
-        values = self._bits(given)
+        values = _bits(array, self.storage)
         if values.shape != self.shape:
             raise ValueError(f"the field is {self.shape}, the array {values.shape}")
         self._copy(self.library._c.spider_upload, numpy.ascontiguousarray(values).ctypes.data, to_field=True)
@@ -825,18 +839,6 @@ class Field:
         if self.storage == "bf16":
             return (bits.astype(numpy.uint32) << 16).view(numpy.float32)
         return bits.view({"f16": numpy.float16, "f32": numpy.float32, "f64": numpy.float64}[self.storage])
-
-    def _bits(self, array: Any) -> Any:
-        import numpy
-
-        if self.storage in ("f16", "f64"):
-            return array.astype(numpy.float16 if self.storage == "f16" else numpy.float64)
-        single = numpy.ascontiguousarray(array, numpy.float32)
-        if self.storage == "f32":
-            return single
-        bits = single.view(numpy.uint32)
-        rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16  # to nearest, ties to even
-        return numpy.where(numpy.isnan(single), 0x7FC0, rounded).astype(numpy.uint16)
 
     def _copy(self, copy: Any, host: int, to_field: bool) -> None:
         """Copies the interior, a plane at a time; `host` is the address of an array without gaps."""

@@ -16,6 +16,7 @@ All calls but those that only tell are collective: every rank makes them, and if
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import math
 import os
 from typing import Any, Sequence
@@ -53,6 +54,7 @@ _SIGNATURES = {
     "spider_grid_free": [_pointer],
     "spider_grid_exchange": [_pointer, _field, _pointer],
     "spider_grid_iterate": [_pointer, _field, _field, ctypes.c_int64, _pointer, ctypes.POINTER(_field)],
+    "spider_grid_run": [_pointer, ctypes.POINTER(spider._Sweep), ctypes.c_int64, ctypes.POINTER(_field)],
     "spider_grid_wait": [_pointer, _pointer, ctypes.c_double],
     "spider_grid_scatter": [_pointer, _pointer, ctypes.c_int32, _field],
     "spider_grid_gather": [_pointer, _field, ctypes.c_int32, _pointer],
@@ -147,17 +149,50 @@ class Grid:
         self.library._check(status)
         return a if ctypes.addressof(result.contents) == ctypes.addressof(views[0]) else b
 
+    def run(self, source: Any, target: Any, previous: Any = None, fields: Sequence[Any] = (), scalars: Sequence[float] = (),
+            steps: int = 1, stream: Any = None, target_previous: Any = None) -> Any:
+        """`steps` time steps of the whole by a kernel that takes more than its input, as spider.Kernel.run takes it; returns
+        whichever holds the last one. What takes turns has the grid's halo, and so have further fields where a sweep has several
+        steps."""
+        info = self.kernel.info
+        if (len(fields), len(scalars)) != (len(info.fields), len(info.scalars)):
+            raise ValueError(f"{info.name} takes {len(info.fields)} further fields and {len(info.scalars)} scalars, "
+                             f"not {len(fields)} and {len(scalars)}")
+        arrays = [array for array in (source, target, previous, target_previous) if array is not None]
+        views = [ctypes.pointer(self._view(array)) for array in arrays]
+        turns = iter(views)
+        sweep = spider._Sweep(size=ctypes.sizeof(spider._Sweep), source=next(turns), target=next(turns))
+        if previous is not None:
+            sweep.previous = next(turns)
+        if target_previous is not None:
+            sweep.target_previous = next(turns)
+        further = [ctypes.pointer(self._view(array, storage)) for array, (_, storage) in zip(fields, info.fields)]
+        if further:
+            sweep.fields = (_field * len(further))(*further)
+        if scalars:
+            sweep.scalars = (ctypes.c_double * len(scalars))(*scalars)
+        sweep.stream = spider._stream_handle(stream)
+        result = _field()
+        status = self._c.spider_grid_run(self._open(), sweep, spider._int64("steps", steps), ctypes.byref(result))
+        self.library._check(status)
+        last = ctypes.addressof(result.contents)
+        return next(array for array, view in zip(arrays, views) if ctypes.addressof(view.contents) == last)
+
     def wait(self, stream: Any = None, seconds: float = 0) -> None:
         """Waits for the stream at most so many seconds; 0: for ever."""
         self.library._check(self._c.spider_grid_wait(self._open(), spider._stream_handle(stream), seconds))
 
     def scatter(self, whole: Any, field: Any, root: int = 0) -> Any:
-        """From a NumPy array of the whole on `root`; others pass None. Returns the field."""
+        """From a NumPy array of the whole on `root`, of real numbers, which are rounded to the storage; unsigned integers of 16
+        bits are those of bf16. Others pass None. Returns the field."""
         given = None
-        if self.rank == root and whole is not None:
-            given = self._bits(whole)
-        address = None if given is None else given.ctypes.data
-        self.library._check(self._c.spider_grid_scatter(self._open(), address, root, self._view(field)))
+        try:
+            if self.rank == root and whole is not None:
+                given = self._bits(whole)
+        finally:  # the others wait, whatever is wrong
+            address = None if given is None else given.ctypes.data
+            status = self._c.spider_grid_scatter(self._open(), address, root, self._view(field))
+        self.library._check(status)
         return field
 
     def gather(self, field: Any, root: int = 0) -> Any:
@@ -186,16 +221,20 @@ class Grid:
             raise ValueError("the grid is closed")
         return self._handle
 
-    def _view(self, array: Any) -> Any:
-        view = spider._View.of(array, self.kernel.info, True)
-        if math.prod(view.cells.shape) and view.cells.shape == self.shape:
-            spider._require_halo(array, view.cells, self.halo, self.kernel.info)
+    def _view(self, array: Any, storage: str | None = None) -> Any:
+        """An array of the kernel's storage, with the grid's halo; or a further field of that storage."""
+        info = self.kernel.info
+        view = spider._View.of(array, info if storage is None else dataclasses.replace(info, storage=storage), storage is None)
+        with_halo = storage is None or info.steps > 1
+        if with_halo and math.prod(view.cells.shape) and view.cells.shape == self.shape:
+            spider._require_halo(array, view.cells, self.halo, info)
         return view.field
 
     def _bits(self, whole: Any) -> Any:
         """The array as the kernel stores it, without gaps; a wrong shape is for the others to know, too."""
         import numpy
 
-        types = {"f16": numpy.float16, "f32": numpy.float32, "bf16": numpy.uint16, "f64": numpy.float64}
-        array = numpy.ascontiguousarray(whole, types[self.kernel.info.storage])
-        return array if array.shape == self.whole else None
+        array = numpy.asanyarray(whole)
+        is_stored = self.kernel.info.storage == "bf16" and array.dtype == numpy.uint16
+        bits = numpy.ascontiguousarray(array if is_stored else spider._bits(array, self.kernel.info.storage))
+        return bits if bits.shape == self.whole else None

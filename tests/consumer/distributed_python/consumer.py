@@ -44,3 +44,29 @@ with spider_distributed.Grid(ranks, kernel, whole, periodic=(True, False)) as gr
         os.remove("python_before.npy")
         os.remove("python_after.npy")
         print(f"Python: {grid.ranks} ranks as {grid.parts}, the bits of one")
+
+# An update: a field, a number, the step before, which is also the output. Numbers of any type become those of the kernel.
+wave = library.kernel("wave")
+with spider_distributed.Grid(ranks, wave, whole) as grid:
+    random = numpy.random.default_rng(2)
+    before, speed = (random.random(whole) if grid.rank == 0 else None for _ in range(2))
+    u, u_old, c = grid.field(), grid.field(), grid.field()
+    grid.scatter(before, u)
+    grid.scatter(before, u_old)
+    grid.scatter(speed, c)
+    last = grid.run(u, u_old, u_old, [c], [0.125], steps=5)
+    grid.wait(seconds=60)
+    assert last is u_old
+    after = grid.gather(last)
+    if grid.rank == 0:
+        one, other, c = (library.field(wave, *whole).upload(values) for values in (before, before, speed))
+        alone = wave.run(one, other, other, [c], [0.125], steps=5)
+        library.synchronize()
+        after = (after.astype(numpy.uint32) << 16).view(numpy.float32)
+        assert (after == alone.download()).all() and after.std() > 0.1, "not what one rank computes"
+    try:  # the other ranks do not wait for what one cannot give
+        grid.scatter(before + 1j if grid.rank == 0 else None, u)
+    except (TypeError, spider.Error) as error:
+        assert ("real numbers, not complex128" if grid.rank == 0 else "null") in str(error), error
+    else:
+        sys.exit("complex numbers were scattered")

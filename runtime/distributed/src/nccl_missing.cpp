@@ -3,21 +3,28 @@
 
 namespace spider::distributed {
 
+namespace {
+
+Outcome missing() {
+  return {
+      SPIDER_ERROR_UNSUPPORTED,
+      "this program's SpiderGen::distributed was built without NCCL, which moves halos between GPUs: enable "
+      "the language CUDA, and set NCCL_ROOT to a folder with include/nccl.h and lib/libnccl.so"};
+}
+
+}  // namespace
+
 TransportOutcome make_nccl_transport(MPI_Comm /*communicator*/, const Messages& /*messages*/,
                                      std::int64_t /*element_bytes*/) {
-  return {
-      {SPIDER_ERROR_UNSUPPORTED,
-       "this program's SpiderGen::distributed was built without NCCL, which moves halos between GPUs: enable "
-       "the language CUDA, and set NCCL_ROOT to a folder with include/nccl.h and lib/libnccl.so"},
-      nullptr};
+  return {missing(), nullptr};
 }
 
 DeviceOutcome name_device() {
-  return {};
+  return {missing(), {}};
 }
 
 Outcome select_device(int /*number*/, int /*ranks*/) {
-  return {};
+  return missing();
 }
 
 }  // namespace spider::distributed

@@ -176,7 +176,7 @@ ErrorBound bound_steps(const spec::StencilSpec& spec, const KernelPlan& plan) {
 /// Two passes. What passes between them is at most `passed` max |x| in all, for which pass x makes chunks
 /// products a term and rounds once, and pass y the rest of the products; composed weights are beside that
 /// `deviation` sum |w| max |x| off those of t single steps, whose weights are f32 numbers each.
-ErrorBound bound_low_rank(const KernelPlan& plan) {
+ErrorBound bound_low_rank(const spec::StencilSpec& spec, const KernelPlan& plan) {
   const LowRank& lists = plan.contraction.low_rank;
   const OperandType type = lists.type;
   const double rounding = rounding_error(type);
@@ -189,9 +189,12 @@ ErrorBound bound_low_rank(const KernelPlan& plan) {
     of_largest += lists.deviation * lists.magnitude + (2 * plan.op.steps + held) * f32_rounding * growth;
   }
   ErrorBound bound;
-  bound.result = higher_orders * (rounding + f32_rounding);
+  // An update takes the sum as it is, in f32.
+  const int last_rounding = spec.update ? 0 : 1;
+  bound.result = higher_orders * (last_rounding * rounding + f32_rounding);
   bound.neighbourhood = of_largest / sum_of_magnitudes(plan.weights);
-  bound.absolute = smallest_value(type) / 2 * (1 + higher_orders * lists.y_magnitude) + least_normal_f32;
+  bound.absolute =
+      smallest_value(type) / 2 * (last_rounding + higher_orders * lists.y_magnitude) + least_normal_f32;
   return bound;
 }
 
@@ -231,7 +234,7 @@ ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan) {
   // What is left of a number of steps, and rims, are stepped.
   if (plan.composition) return bound_both(bound_composed(spec, plan), bound_steps(spec, plan), plan);
   if (plan.contraction.is_low_rank()) {
-    const ErrorBound bound = bound_low_rank(plan);
+    const ErrorBound bound = bound_low_rank(spec, plan);
     return plan.op.steps > 1 ? bound_both(bound, bound_steps(spec, plan), plan) : bound;
   }
   if (plan.contraction.is_list_adds()) return bound_core_lists(spec, plan);

@@ -237,6 +237,22 @@ constexpr bool advances_steps() {
   };
 }
 
+/// How long a sweep of one step takes with the spec's update, that without one takes `microseconds`.
+double time_with_update(const Problem& problem, const Contraction& contraction, double microseconds) {
+  const spec::StencilSpec& spec = problem.spec;
+  // What an update reads beside the input takes as long as memory does.
+  const double further_us =
+      bound_reference(spec.dimensions, {.bytes_per_point = static_cast<double>(further_bytes(spec))})
+          .memory_us;
+  // In 2D the rest of an update takes time of its own on tensor cores: with one field, 10240 x 10240 f16
+  // points took 171 to 187 us on an H200 for boxes of radius 1 to 3, where the estimates add up to 156 to
+  // 159. Of sums alone it waits for nothing: Sobel's magnitude took 106.1 us, where its products alone are
+  // 107.5.
+  const bool waits = spec.update && !spec.update->is_of_sums_alone() && spec.dimensions == 2 &&
+                     contraction.on_tensor_cores();
+  return (waits ? 1.15 : 1) * (microseconds + further_us);
+}
+
 template <class Taken>
 void consider(const Problem& problem, const ContractionOffer& offer, std::vector<Draft>& drafts) {
   const Contraction& contraction = offer.contraction;
@@ -244,25 +260,14 @@ void consider(const Problem& problem, const ContractionOffer& offer, std::vector
   if (!Taken::takes(problem, contraction)) return;
   const Offer<Taken> taken =
       offer.objection.empty() ? Taken::plan(problem, contraction) : Offer<Taken>::none(offer.objection);
-  // What an update reads beside the input takes as long as memory does; schemes of steps count it themselves.
-  const double further_us =
-      advances_steps<Taken>()
-          ? 0
-          : bound_reference(problem.spec.dimensions,
-                            {.bytes_per_point = static_cast<double>(further_bytes(problem.spec))})
-                .memory_us;
-  // In 2D the rest of an update takes time of its own on tensor cores: with one field, 10240 x 10240 f16
-  // points took 171 to 187 us on an H200 for boxes of radius 1 to 3, where the estimates add up to 156 to
-  // 159. Of sums alone it waits for nothing: Sobel's magnitude took 106.1 us, where its products alone are
-  // 107.5.
-  const bool waits = problem.spec.update && !problem.spec.update->is_of_sums_alone() &&
-                     problem.spec.dimensions == 2 && contraction.on_tensor_cores();
-  const double with_update = waits ? 1.15 : 1;
+  // Schemes of steps count it themselves.
+  const double microseconds = advances_steps<Taken>()
+                                  ? taken.microseconds
+                                  : time_with_update(problem, contraction, taken.microseconds);
   const int products = contraction.on_tensor_cores() ? contraction.chained_products()
                                                      : static_cast<int>(contraction.taps.size());
   drafts.push_back({{problem.engine, Taken::name, contraction.grouping, contraction.mapping.name,
-                     offer.objection.empty() ? products : 0, with_update * (taken.microseconds + further_us),
-                     taken.measured, taken.objection},
+                     offer.objection.empty() ? products : 0, microseconds, taken.measured, taken.objection},
                     problem.weights,
                     contraction,
                     taken.scheme,
@@ -336,6 +341,9 @@ std::string objection_to_passes(const Problem& problem) {
   static_cast<void>(reach_z);
   const int reach =
       std::max({reach_y, reach_x, problem.op.reach_high[spec::axis_y], problem.op.reach_high[spec::axis_x]});
+  const bool on_tensor_cores = problem.engine == Engine::dense;
+  if (on_tensor_cores && problem.spec.sums.size() > 1) return "two passes take an update of one sum";
+  if (problem.op.steps > 1 && problem.spec.update) return "steps of an update are not composed";
   if (reach > largest_pass_reach)
     return fmt::format("two passes reach at most {} points, not {}", largest_pass_reach, reach);
   if (problem.op.steps == 1 && !fills_its_box(problem))
@@ -564,7 +572,7 @@ EngineDrafts ask_sparse(const Problem& problem) {
 std::vector<Draft> draft_low_rank(const Problem& problem) {
   const spec::StencilSpec& spec = problem.spec;
   if (spec.dimensions != 2 || !spec::is_half(spec.storage) || problem.variant != Variant{} ||
-      spec.taps.empty() || spec.update || spec.accumulate != spec::Accumulate::f32)
+      spec.taps.empty() || spec.accumulate != spec::Accumulate::f32)
     return {};
   Draft draft;
   draft.candidate.engine = Engine::dense;
@@ -587,7 +595,7 @@ std::vector<Draft> draft_low_rank(const Problem& problem) {
   draft.weights = std::move(rounded.weights);
   draft.candidate.mapping = draft.contraction.mapping.name;
   draft.candidate.products = draft.contraction.chained_products();
-  draft.candidate.microseconds = layout.microseconds;
+  draft.candidate.microseconds = time_with_update(problem, draft.contraction, layout.microseconds);
   draft.candidate.objection = layout.objection;
   draft.scheme = layout.scheme;
   return {draft};

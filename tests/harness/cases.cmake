@@ -56,7 +56,8 @@ set(spider_updates_folder "${PROJECT_BINARY_DIR}/tests/updates")
 set(update_names acoustic3d sobel2d diffusion2d_steps_f32 reaction2d curvature2d_steps_f32)
 list(TRANSFORM update_names PREPEND "${PROJECT_SOURCE_DIR}/stencils/" OUTPUT_VARIABLE shipped_updates)
 list(TRANSFORM shipped_updates APPEND ".yaml")
-math(EXPR update_specs "${SPIDER_UPDATE_SPECS} + ${SPIDER_SPARSE_UPDATE_SPECS}")
+set(SPIDER_PASSES_UPDATE_SPECS 4 CACHE STRING "How many more of them are for two passes")
+math(EXPR update_specs "${SPIDER_UPDATE_SPECS} + ${SPIDER_SPARSE_UPDATE_SPECS} + ${SPIDER_PASSES_UPDATE_SPECS}")
 if(update_specs GREATER 0)
   math(EXPR last "${update_specs} - 1")
   foreach(index RANGE ${last})
@@ -76,7 +77,8 @@ add_custom_command(
   COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_LIST_DIR}/random_updates.py"
           --spider-gen "$<TARGET_FILE:SpiderGen::spider-gen>" --folder "${spider_updates_folder}"
           --shipped ${shipped_updates} --count ${SPIDER_UPDATE_SPECS}
-          --sparse-count ${SPIDER_SPARSE_UPDATE_SPECS} --seed ${SPIDER_RANDOM_SEED}
+          --sparse-count ${SPIDER_SPARSE_UPDATE_SPECS} --passes-count ${SPIDER_PASSES_UPDATE_SPECS}
+          --seed ${SPIDER_RANDOM_SEED}
   COMMAND "${CMAKE_COMMAND}" -E touch "${spider_updates_folder}/stamp"
   DEPENDS SpiderGen::spider-gen ${shipped_updates}
           "${CMAKE_CURRENT_LIST_DIR}/random_updates.py" "${CMAKE_CURRENT_LIST_DIR}/random_specs.py"

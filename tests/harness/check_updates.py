@@ -179,8 +179,9 @@ class Subject:
 
     def check_taps(self, meant):
         """The plan has the taps that the spec's writer means, in f32; of 16-bit fields on tensor cores in terms that keep each
-        within 2^-21 of the largest of its sum."""
+        within 2^-21 of the largest of its sum, 2^-20 where they are products of two lists."""
         in_terms = self.plan.engine != "cuda" and self.plan.storage.bytes == 2
+        digits = 20 if self.plan.low_rank else 21
         if list(self.sums) != list(meant):
             self.failures.append(f"the plan sums {list(self.sums)}, the spec {list(meant)}")
         for name, taps in self.sums.items():
@@ -188,7 +189,7 @@ class Subject:
             got = {tap.at: tap.packed for tap in taps}
             largest = max(map(abs, wanted.values()), default=0)
             off = lambda at: abs(wanted.get(at, 0) - got.get(at, 0))  # noqa: B023, E731
-            allowed = lambda at: largest * 2.0**-21 if in_terms else abs(wanted.get(at, 0)) * 2.0**-22  # noqa: B023, E731
+            allowed = lambda at: largest * 2.0**-digits if in_terms else abs(wanted.get(at, 0)) * 2.0**-22  # noqa: B023, E731
             wrong = [at for at in wanted.keys() | got.keys() if off(at) > allowed(at)]
             if wrong:
                 self.failures.append(f"{name} has other weights than the spec at {sorted(wrong)[:4]}")
@@ -211,7 +212,7 @@ class Subject:
     def expected(self, read, points, scalars, extent, steps):
         """(values, bounds) of the update at every point, before the result is rounded; of several steps those of the
         step before, too."""
-        of_result, of_sum, absolute, _ = self.plan.stated_bound
+        of_result, of_sum, absolute, of_neighbourhood = self.plan.stated_bound
         if self.plan.steps > 1:
             return self.expected_of_steps(read, points, scalars, extent, steps)
         known = self.known(points, scalars, extent, (0, 0, 0), extent)
@@ -219,7 +220,11 @@ class Subject:
         for name, taps in self.sums.items():
             plan = dataclasses.replace(self.plan, taps=tuple(taps))
             total, magnitude = reference.sweep_field(plan, extent, read)
-            known[name] = (total, of_result * numpy.abs(total) + of_sum * magnitude + absolute)
+            error = of_result * numpy.abs(total) + of_sum * magnitude + absolute
+            if of_neighbourhood:  # at most the whole field
+                largest = numpy.nanmax(numpy.abs(reference.extended_field(plan, extent, read)))
+                error += of_neighbourhood * sum(abs(tap.packed) for tap in taps) * largest
+            known[name] = (total, error)
         value, error = evaluate(self.tree, known, self.plan.storage)
         return (numpy.broadcast_to(value, extent), numpy.broadcast_to(error, extent)), None
 

@@ -26,6 +26,8 @@ PREVIOUS = (0, 2, 3)  # and of seven those that read the input one step back
 # For sparse tensor cores: dimensions and storage, in turn, and of three those that have one sum.
 SPARSE_KINDS = ((2, "f16"), (2, "f32"), (3, "f16"), (2, "bf16"), (1, "f16"), (2, "f16"), (3, "f16"), (2, "f32"), (1, "bf16"))
 SPARSE_OF_ONE_SUM = (0,)
+# For two passes: storage, radii along y and x, and pairs of lists, in turn.
+PASSES_KINDS = (("f16", (7, 7), 1), ("bf16", (15, 9), 1), ("f16", (5, 12), 2), ("f16", (16, 16), 1), ("bf16", (20, 3), 1), ("f16", (8, 24), 1))
 WEIGHT_KINDS = ("exact", "inexact", "rational")  # for tensor cores, whose operands hold them in terms
 LIMITS = {1: (0, 0, 9), 2: (0, 5, 9), 3: (4, 4, 5)}
 PRECEDENCE = {"?": 0, "<": 1, "<=": 1, ">": 1, ">=": 1, "==": 1, "!=": 1, "+": 2, "-": 2, "*": 3, "/": 3, "negate": 4, "^": 5}
@@ -106,11 +108,11 @@ def make_operator(rng, space, kinds=None, several=None):
     return {name: taps for name, (taps, _) in sums.items()}, "sums:\n" + "".join(bodies)
 
 
-def make_update(rng, names):
-    """A tree in which every name occurs, and its text."""
+def make_update(rng, names, may_lack=("u",)):
+    """A tree in which every name occurs, but for some, and its text."""
     whole = tree(rng, names, rng.choice((1, 2, 3, 4)))
     for name in names:
-        if name[0] == "name" and name[1] != "u" and not uses(whole, name[1]):
+        if name[0] == "name" and name[1] not in may_lack and not uses(whole, name[1]):
             term = list(name) if rng.random() < 0.5 else ["*", list(name), leaves(rng, names)]
             whole = [rng.choice("+-"), whole, term]
     if whole[0] == "name":  # a sum alone is no update
@@ -206,10 +208,21 @@ def make_sparse_spec(index, seed, attempt=0):
     return draw_spec(index, rng, dimensions, storage, on_tensor_cores=True, several=index // 2 % 3 not in SPARSE_OF_ONE_SUM)
 
 
-def draw_spec(index, rng, dimensions, storage, on_tensor_cores=False, several=None):
+def make_passes_spec(index, seed, attempt=0):
+    """The same of one step, whose weights are a sum of products of a list along y and one along x."""
+    storage, radii, pairs = PASSES_KINDS[index % len(PASSES_KINDS)]
+    rng = random.Random(f"{seed}/updates/passes/{index}" + (f"/{attempt}" if attempt else ""))
+    return draw_spec(index, rng, 2, storage, on_tensor_cores=True, several=False, passes=(radii, pairs))
+
+
+def draw_spec(index, rng, dimensions, storage, on_tensor_cores=False, several=None, passes=None):
     name = f"update_{index:03d}"
     space = Space(dimensions, storage, random_specs.RULES, LIMITS[dimensions])
-    sums, body = make_operator(rng, space, WEIGHT_KINDS if on_tensor_cores else None, several)
+    if passes:
+        taps, body = random_specs.passes_spec(rng, "inexact", space, *passes)
+        sums = {"sum": taps}
+    else:
+        sums, body = make_operator(rng, space, WEIGHT_KINDS if on_tensor_cores else None, several)
     of_sums_alone = several and rng.random() < 0.3
     faces, boundary = random_specs.make_boundary(rng, space)
     narrow = STORAGES[:3] if storage != "f64" else STORAGES  # fields of f64 go with sums of f64
@@ -221,7 +234,7 @@ def draw_spec(index, rng, dimensions, storage, on_tensor_cores=False, several=No
     if not of_sums_alone and rng.random() < 0.4:
         axis = rng.choice(space.axes)
         names += [["index", "i" + AXES[axis]], ["extent", "n" + AXES[axis]]]
-    meaning, update = make_update(rng, names)
+    meaning, update = make_update(rng, names, () if passes else ("u",))
     text = f"stencil: {name}\ndimensions: {dimensions}\nstorage: {storage}\n" + body + boundary
     text += f"previous: {previous}\n" if previous else ""
     if fields:
@@ -247,6 +260,7 @@ def main():
     parser.add_argument("--shipped", nargs="*", default=[], type=pathlib.Path, help="specs with updates, beside random ones")
     parser.add_argument("--count", type=int, default=DEFAULT_COUNT)
     parser.add_argument("--sparse-count", type=int, default=0, help="so many more by sparse tensor cores")
+    parser.add_argument("--passes-count", type=int, default=0, help="so many more in two passes on tensor cores")
     parser.add_argument("--seed", type=int, default=random_specs.DEFAULT_SEED)
     parser.add_argument("--engine", help="every other kernel by this one")
     arguments = parser.parse_args()
@@ -255,6 +269,7 @@ def main():
         (arguments.folder / folder).mkdir(parents=True)
     command = [arguments.spider_gen] + (["--engine", arguments.engine] if arguments.engine else [])
     sparse_command = [arguments.spider_gen, "--engine", "sparse"]
+    dense_command = [arguments.spider_gen, "--engine", "dense"]
 
     def explain(path, command=command):
         """Writes a spec's plan; what was said where there is no room for it."""
@@ -293,14 +308,20 @@ def main():
         sys.exit(f"{path}: {ATTEMPTS} draws in turn were refused, the last one with\n{said}")
 
     paths += [draw(make_spec, index, command) for index in range(arguments.count)]
-    sparse = range(arguments.count, arguments.count + arguments.sparse_count)
-    on_tensor_cores = [draw(make_sparse_spec, index, sparse_command) for index in sparse]
-    if refused > REFUSED_SHARE * (arguments.count + arguments.sparse_count):
-        sys.exit(f"{refused} draws of {arguments.count + arguments.sparse_count} found no room")
-    for of_engine, specs in ((command, paths), (sparse_command, on_tensor_cores)):
+    last = arguments.count + arguments.sparse_count
+    on_tensor_cores = [draw(make_sparse_spec, index, sparse_command) for index in range(arguments.count, last)]
+    in_passes = [draw(make_passes_spec, index, dense_command) for index in range(last, last + arguments.passes_count)]
+    for path in in_passes:
+        plan = json.loads((arguments.folder / "plans" / f"{path.stem}.json").read_text(encoding="utf-8"))
+        if plan["template"] != "lowrank2d":
+            sys.exit(f"{path}: {plan['template']} takes it, not two passes")
+    count = len(paths) + len(on_tensor_cores) + len(in_passes)
+    if refused > REFUSED_SHARE * count:
+        sys.exit(f"{refused} draws of {count} found no room")
+    for of_engine, specs in ((command, paths), (sparse_command, on_tensor_cores), (dense_command, in_passes)):
         if specs:
             subprocess.run([*of_engine, *specs, "-o", arguments.folder / "kernels"], check=True)
-    print(f"{len(paths) + len(on_tensor_cores)} kernels with updates in {arguments.folder}, seed {arguments.seed}, {refused} more draws were refused")
+    print(f"{count} kernels with updates in {arguments.folder}, seed {arguments.seed}, {refused} more draws were refused")
 
 
 if __name__ == "__main__":

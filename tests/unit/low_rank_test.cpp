@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <numeric>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -216,6 +217,62 @@ TEST(LowRank, TakesSeparableStencilsOfOneStep) {
   spec::StencilSpec other = separable(gaussian(9));
   other.taps.front().weight *= 1.5;
   EXPECT_NE(plan_of(other).contraction.low_rank.pairs.size(), 1U);
+}
+
+/// The same Gaussian, of whose sum and of u an update makes the product.
+spec::StencilSpec updated_gaussian(int radius) {
+  spec::StencilSpec stencil = separable(gaussian(radius));
+  stencil.update.emplace();
+  stencil.update->nodes = {{spec::UpdateOperation::input, 0, 0, {}, {}},
+                           {spec::UpdateOperation::sum, 0, 0, {}, {}},
+                           {spec::UpdateOperation::multiply, 0, 0, {}, {0, 1}}};
+  return stencil;
+}
+
+TEST(LowRank, UpdatesTakeTheSumOfTwoPasses) {
+  const KernelPlan plain = plan_of(separable(gaussian(9)));
+  const KernelPlan updated = plan_of(updated_gaussian(9));
+  ASSERT_TRUE(std::holds_alternative<Lowrank2d>(updated.scheme));
+  // What passes between the lists is rounded all the same, the sum is not.
+  EXPECT_EQ(updated.error_bound.neighbourhood, plain.error_bound.neighbourhood);
+  EXPECT_LT(updated.error_bound.result, 0x1p-23);
+  EXPECT_GT(plain.error_bound.result, 0x1p-11);
+  EXPECT_LT(updated.error_bound.absolute, plain.error_bound.absolute);
+  EXPECT_GT(updated.microseconds, plain.microseconds);
+}
+
+TEST(LowRank, RingsKeepTheInputsOfUpdates) {
+  const auto groups = [](const spec::StencilSpec& stencil) {
+    return std::get<Lowrank2d>(plan_of(stencil).scheme).ring_groups;
+  };
+  const int none = groups(separable(gaussian(9)));
+  // Of 16 outputs the first lies r rows behind the first of r + 16 + r inputs, in groups of 16.
+  EXPECT_EQ(groups(updated_gaussian(8)), none + 1);
+  EXPECT_EQ(groups(updated_gaussian(9)), none + 2);
+  EXPECT_EQ(groups(updated_gaussian(16)), none + 1);
+  spec::StencilSpec of_sums_alone = updated_gaussian(9);
+  of_sums_alone.update->nodes.front().operation = spec::UpdateOperation::sum;
+  EXPECT_EQ(groups(of_sums_alone), none);
+}
+
+/// Why two passes do not take it.
+std::string objection_to(const spec::StencilSpec& stencil) {
+  for (const Candidate& candidate : plan_of(stencil).candidates) {
+    if (candidate.scheme == Lowrank2d::name) return candidate.objection;
+  }
+  return "two passes are no candidate";
+}
+
+TEST(LowRank, RefusesSeveralSumsAndStepsOfUpdates) {
+  spec::StencilSpec stencil = updated_gaussian(2);
+  EXPECT_EQ(objection_to(stencil), "");
+  stencil.steps = 2;
+  EXPECT_EQ(objection_to(stencil), "steps of an update are not composed");
+  stencil.steps = 1;
+  stencil.sums.push_back(stencil.sums.front());
+  stencil.taps.push_back(stencil.taps.back());
+  stencil.taps.back().sum = 1;
+  EXPECT_EQ(objection_to(stencil), "two passes take an update of one sum");
 }
 
 TEST(LowRank, AutoTriesEveryReachThatFillsProducts) {

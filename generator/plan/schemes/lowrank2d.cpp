@@ -14,6 +14,12 @@ namespace {
 
 constexpr int registers_of_sums = 8;  // of 16 columns by 16 rows
 
+/// Groups of inputs behind that which completes outputs, where an update reads the input there.
+int kept_groups(const spec::StencilSpec& spec, const LowRank& lists) {
+  const bool reads_input = spec.update && spec.update->uses(spec::UpdateOperation::input);
+  return reads_input ? lists.row_chunks - 1 - -lists.y_low / group_rows : 0;
+}
+
 /// What a lane holds all along: the weights of both passes, and the sums that are incomplete.
 int held_registers(const Contraction& contraction, int tiles) {
   const LowRank& lists = contraction.low_rank;
@@ -34,7 +40,7 @@ int shared_bytes_of(const LowRank& lists, const Lowrank2d& scheme) {
 }
 
 /// The layout for so many tiles; nothing where registers do not hold it.
-std::optional<Lowrank2d> fit(const Contraction& contraction, int tiles) {
+std::optional<Lowrank2d> fit(const Problem& problem, const Contraction& contraction, int tiles) {
   constexpr int base_registers = 36;
   // nvcc 13 for sm_90 took so many more than a lane holds: with fewer it spills, or products wait for each
   // other. Of 32 steps of five points 8 warps take 133 us, 12 without this room 157.
@@ -44,11 +50,15 @@ std::optional<Lowrank2d> fit(const Contraction& contraction, int tiles) {
   constexpr int registers = registers_per_multiprocessor / (most_warps * threads_per_warp) / 8 * 8;
   Lowrank2d scheme;
   scheme.tiles = tiles;
-  scheme.estimated_registers = held_registers(contraction, tiles) + base_registers + 4 * tiles;
+  scheme.ring_groups += kept_groups(problem.spec, contraction.low_rank);
+  scheme.estimated_registers =
+      held_registers(contraction, tiles) + base_registers + 4 * tiles + update_registers(problem.spec);
   if (scheme.estimated_registers > largest_register_count) return std::nullopt;
   const int warps = scheme.estimated_registers + headroom <= registers ? most_warps : fewer_warps;
-  scheme.blocks_per_multiprocessor = warps / scheme.warps_per_block;
   scheme.shared_bytes = shared_bytes_of(contraction.low_rank, scheme);
+  if (scheme.shared_bytes > least_block_shared_bytes) return std::nullopt;
+  scheme.blocks_per_multiprocessor = std::min(
+      warps / scheme.warps_per_block, shared_per_multiprocessor / (scheme.shared_bytes + reserved_per_block));
   // Short walks keep what runs at a time compact in memory; where lists reach farther, too much of them is
   // done for nothing.
   scheme.preferred_groups = contraction.low_rank.row_chunks <= 2 ? 5 : 0;
@@ -125,11 +135,12 @@ bool Lowrank2d::takes(const Problem& problem, const Contraction& contraction) {
 Offer<Lowrank2d> Lowrank2d::plan(const Problem& problem, const Contraction& contraction) {
   std::optional<Lowrank2d> best;
   for (const int tiles : {4, 2, 1}) {
-    const std::optional<Lowrank2d> scheme = fit(contraction, tiles);
+    const std::optional<Lowrank2d> scheme = fit(problem, contraction, tiles);
     if (scheme && (!best || estimate_us(contraction, *scheme) < estimate_us(contraction, *best)))
       best = scheme;
   }
-  if (!best) return Offer<Lowrank2d>::none("two passes of so many lists find no room in registers");
+  if (!best)
+    return Offer<Lowrank2d>::none("two passes of so many lists find no room in registers and shared memory");
   if (problem.op.steps > 1) {
     if (std::string objection = plan_faces(problem, *best); !objection.empty())
       return Offer<Lowrank2d>::none(std::move(objection));

@@ -33,6 +33,7 @@
 #include <spider/kernel.h>
 #include <spider/row_groups.h>
 #include <spider/storage.h>
+#include <spider/update.h>
 
 #include <cstdint>
 #include <type_traits>
@@ -46,12 +47,19 @@ struct HasConstants : std::false_type {};
 template <class Stencil>
 struct HasConstants<Stencil, std::void_t<typename Stencil::Constants>> : std::true_type {};
 
+/// Does an update use the input at the points?
+template <class Stencil>
+constexpr bool reads_input() {
+  if constexpr (HasUpdate<Stencil>::value) return Stencil::reads_input;
+  return false;
+}
+
 template <class Stencil>
 struct Lowrank2d;
 
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
-sweep_lowrank2d(SPIDER_GRID_CONSTANT const SweepArguments field) {
+sweep_lowrank2d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   walk_pieces<Lowrank2d<Stencil>>(field);
 }
 
@@ -100,6 +108,11 @@ struct Lowrank2d {
   static constexpr int row_bytes = Ring::row_bytes;
   static constexpr int group_bytes = Ring::group_bytes;
   static constexpr int ring_groups = Ring::ring_groups;
+  /// Groups of inputs behind that which completes a group of outputs, that the update reads.
+  static constexpr int kept_groups =
+      reads_input<Stencil>() ? row_chunks - 1 + Stencil::row_low / group_rows : 0;
+  static constexpr int groups_ahead = ring_groups - 1 - kept_groups;
+  static_assert(groups_ahead > 0, "the next group comes while one is multiplied");
 
   // Behind the ring the outputs of a warp's group wait for each other: memory takes rows of 128 bytes sooner
   // than sectors. Those are exchanged here, too.
@@ -305,16 +318,61 @@ struct Lowrank2d {
     return outputs;
   }
 
+  /// The same before they are rounded.
+  SPIDER_DEVICE static void scale_row(const Accumulator (&sums)[2], int row, float (&results)[4]) {
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) results[i] = scale_sum<Stencil>(sums[i / 2].value[2 * row + i % 2]);
+  }
+
+  /// What the update reads of a lane's outputs of a group, by row and tile.
+  using Updates = OutputUpdate<Stencil, Storage>[2][tiles];
+
+  /// The slot of the ring so many groups before another.
+  template <int groups>
+  SPIDER_DEVICE static int slot_before(int slot) {
+    if constexpr (groups == 0) {
+      return slot;
+    } else {
+      return slot_before<groups - 1>(slot == 0 ? ring_groups - 1 : slot - 1);
+    }
+  }
+
+  /// Takes the input of a lane's outputs from the ring, where `slot` has the group that completes them: from
+  /// the first that is kept, or the one behind it.
+  SPIDER_DEVICE static void take_inputs(int slot, Updates& updates) {
+    const int lane = device::lane_index();
+    const int first = (device::warp_index() * tiles * tile_columns - Stencil::first_column) * element_bytes +
+                      8 * (lane % 4);
+    const int kept = slot_before<kept_groups>(slot);
+    const int behind = kept + 1 == ring_groups ? 0 : kept + 1;
+    SPIDER_UNROLL
+    for (int row = 0; row < 2; ++row) {
+      const int own = lane / 4 + row * operand_rows - Stencil::row_low % group_rows;
+      const auto group = static_cast<Shared>((own < group_rows ? kept : behind) * group_bytes);
+      SPIDER_UNROLL
+      for (int tile = 0; tile < tiles; ++tile)
+        updates[row][tile].take_input(group + Ring::place(own % group_rows, first + tile * sector_bytes));
+    }
+  }
+
+  /// Where a lane's four outputs of a tile lie, the first at (y, x), as the update sees them.
+  template <bool inside>
+  SPIDER_DEVICE static OutputPlace place_of(const Strip& strip, std::int32_t y, std::int32_t x) {
+    const unsigned wanted = inside ? 15 : outputs_within<Storage>(columns_of(strip.wanted), x);
+    return {{0, y, x}, wanted, inside || strip.aligned_output};
+  }
+
   /// Stores a group of outputs that are all in columns of the sweep, from row y on; `to` is where the lane's
-  /// vector of the first rows goes.
-  SPIDER_DEVICE static void store_group(const Strip& strip, const Accumulator (&sums)[tiles][2],
-                                        bool complete, std::int32_t y, Element* to) {
+  /// vector of the first rows goes. `finish(row, tile)` are a lane's.
+  template <class Finish>
+  SPIDER_DEVICE static void store_group(const Strip& strip, const Finish& finish, bool complete,
+                                        std::int32_t y, Element* to) {
     const int lane = device::lane_index();
     SPIDER_UNROLL
     for (int row = 0; row < 2; ++row) {
       SPIDER_UNROLL
       for (int tile = 0; tile < tiles; ++tile) {
-        const Outputs outputs = finish_row(sums[tile], row);
+        const Outputs outputs = finish(row, tile);
         device::store_shared(stage_place(lane / 4 + row * operand_rows, tile * sector_bytes + 8 * (lane % 4)),
                              Pair{{outputs.word[0], outputs.word[1]}});
       }
@@ -331,15 +389,16 @@ struct Lowrank2d {
   }
 
   /// Stores those of a group of outputs that are the sweep's; (y, x) is the lane's first.
-  SPIDER_DEVICE static void store_wanted(const Strip& strip, const Accumulator (&sums)[tiles][2],
-                                         bool complete, std::int32_t y, std::int32_t x) {
+  template <class Finish>
+  SPIDER_DEVICE static void store_wanted(const Strip& strip, const Finish& finish, bool complete,
+                                         std::int32_t y, std::int32_t x) {
     SPIDER_UNROLL
     for (int row = 0; row < group_rows; row += operand_rows) {
       if (!complete || !has_row(strip.wanted, y + row)) continue;
       Element* to = strip.output + ((y + row) * strip.output_stride + x);
       SPIDER_UNROLL
       for (int tile = 0; tile < tiles; ++tile) {
-        store_clipped<Storage>(to + tile * tile_columns, finish_row(sums[tile], row / operand_rows),
+        store_clipped<Storage>(to + tile * tile_columns, finish(row / operand_rows, tile),
                                columns_of(strip.wanted), x + tile * tile_columns, strip.aligned_output);
       }
     }
@@ -347,12 +406,12 @@ struct Lowrank2d {
 
   /// `inside`: nothing but rows beyond the field, or not wanted, asks for care.
   template <bool inside>
-  SPIDER_DEVICE static void walk_down(const SweepArguments& field, const Strip& strip) {
+  SPIDER_DEVICE static void walk_down(const ArgumentsOf<Stencil>& field, const Strip& strip) {
     Weights weights;
     weights.load();
     if (!inside) Ring::clear_ring();
     SPIDER_NO_UNROLL
-    for (int step = 0; step < ring_groups - 1; ++step)
+    for (int step = 0; step < groups_ahead; ++step)
       Ring::template bring_group<inside>(field, strip, step, static_cast<Shared>(step * group_bytes));
 
     const int lane = device::lane_index();
@@ -373,20 +432,36 @@ struct Lowrank2d {
                                   first_tile + lane % stage_row_vectors * vector_elements);
     SPIDER_NO_UNROLL
     for (int step = 0; step < strip.steps; ++step) {
-      device::copy_async_wait<ring_groups - 2>();
+      device::copy_async_wait<groups_ahead - 1>();
       device::sync_block();
-      const auto next = static_cast<Shared>((slot == 0 ? ring_groups - 1 : slot - 1) * group_bytes);
-      Ring::template bring_group<inside>(field, strip, step + ring_groups - 1, next);
+      const auto next = static_cast<Shared>(slot_before<kept_groups + 1>(slot) * group_bytes);
+      Ring::template bring_group<inside>(field, strip, step + groups_ahead, next);
       const auto group = static_cast<Shared>(slot * group_bytes);
       if constexpr (!inside) {
         Ring::fill_cells(strip, strip.first_row + step * group_rows, group);
         device::sync_block();
       }
+      [[maybe_unused]] Updates updates = {};
+      [[maybe_unused]] const auto place = [&](int row, int tile) {
+        return place_of<inside>(strip, y + lane / 4 + row * operand_rows,
+                                strip.column + first_tile + tile * tile_columns + 4 * (lane % 4));
+      };
       SPIDER_UNROLL
       for (int pair = 0; pair < rank; ++pair) {
         Passed passed;
         pass_columns(weights.x[pair], from, group, passed);
         add_rows(weights.y[pair], passed, sums);
+      }
+      if constexpr (HasUpdate<Stencil>::value) {
+        if (step >= row_chunks - 1) {
+          SPIDER_UNROLL
+          for (int row = 0; row < 2; ++row) {
+            if (!has_row(strip.wanted, y + lane / 4 + row * operand_rows)) continue;
+            SPIDER_UNROLL
+            for (int tile = 0; tile < tiles; ++tile) updates[row][tile].load_fields(field, place(row, tile));
+          }
+          take_inputs(slot, updates);
+        }
       }
       slot = slot + 1 == ring_groups ? 0 : slot + 1;
 
@@ -394,10 +469,21 @@ struct Lowrank2d {
       const bool complete = step >= row_chunks - 1;
       if constexpr (HasConstants<Stencil>::value)
         add_constants<inside>(strip, near_columns, y, strip.column + first_tile, sums[0]);
+      const auto finish = [&](int row, int tile) {
+        if constexpr (HasUpdate<Stencil>::value) {
+          float results[1][4];
+          scale_row(sums[0][tile], row, results[0]);
+          updates[row][tile].inputs[0].update(field, place(row, tile).first, results);
+          return Storage::pack_ordered(results[0]);
+        } else {
+          return finish_row(sums[0][tile], row);
+        }
+      };
       if constexpr (inside) {
-        store_group(strip, sums[0], complete, y, to);
+        store_group(strip, finish, complete, y, to);
       } else {
-        store_wanted(strip, sums[0], complete, y + lane / 4, strip.column + first_tile + 4 * (lane % 4));
+        store_wanted(strip, finish, complete, y + lane / 4, strip.column + first_tile + 4 * (lane % 4));
+        if constexpr (HasUpdate<Stencil>::value) device::sync_warp();
       }
       y += group_rows;
       to += group_rows * strip.output_stride;

@@ -465,9 +465,7 @@ Outcome spider::check_kernel(const spider_kernel* kernel) {
     };
     return refuse(version(kernel->abi, kernel->size), version(SPIDER_ABI, sizeof(spider_kernel)));
   }
-  const std::size_t launch_size = kernel->form_count > 0 && kernel->forms[0].sweep.update != nullptr
-                                      ? sizeof(spider::UpdateArguments)
-                                      : sizeof(spider::SweepArguments);
+  const std::size_t launch_size = spider::largest_arguments(kernel->forms, kernel->form_count);
   if (kernel->launch_size != launch_size) {
     const auto launches = [](std::size_t size) { return "launches with " + std::to_string(size) + " bytes"; };
     return refuse(launches(kernel->launch_size), launches(launch_size));

@@ -144,6 +144,11 @@ TEST_F(Misuse, KernelsOfAnotherAbiOrBackEnd) {
   kernel.launch_size -= 8;
   expect_refused(SPIDER_ERROR_KERNEL, "the kernel was generated for launches with");
   kernel.launch_size += 8;
+  // A second form for rims at faces takes larger arguments.
+  kernel.forms[1].sweep = spider::SweepFunction([](spider::BoxesArguments) {});
+  kernel.form_count = 2;
+  expect_refused(SPIDER_ERROR_KERNEL, "launches with 208 bytes; this runtime has launches with 560 bytes");
+  kernel.form_count = 1;
   kernel.info.backend = SPIDER_BACKEND_CUDA;
   expect_refused(SPIDER_ERROR_KERNEL, "link one back end only");
 }

@@ -139,6 +139,13 @@ struct SweepFunction {
   constexpr SweepFunction(UpdateSweep function) : update(function) {}
   constexpr SweepFunction(BoxesSweep function) : boxes(function) {}
 
+  /// Of the arguments that it takes.
+  [[nodiscard]] constexpr std::uint32_t argument_bytes() const {
+    return boxes != nullptr    ? sizeof(BoxesArguments)
+           : update != nullptr ? sizeof(UpdateArguments)
+                               : sizeof(SweepArguments);
+  }
+
   /// On the host: the arguments are UpdateArguments or BoxesArguments where the function wants them.
   void operator()(const SweepArguments& arguments) const {
     if (boxes != nullptr) {
@@ -258,6 +265,16 @@ struct Tap {  // NOLINT(*-optin.performance.Padding): generated files leave out 
   std::int32_t sum = 0;  ///< whose tap it is, where an update has several
 };
 
+/// Bytes of the largest arguments that one of a kernel's forms takes.
+constexpr std::uint32_t largest_arguments(const SweepForm* forms, std::int32_t form_count) {
+  std::uint32_t bytes = sizeof(SweepArguments);
+  for (std::int32_t i = 0; i < form_count; ++i) {
+    const std::uint32_t of_form = forms[i].sweep.argument_bytes();
+    if (of_form > bytes) bytes = of_form;
+  }
+  return bytes;
+}
+
 /// What lies beyond a face, with the meanings of stencils/README.md.
 enum class FaceRule : std::int32_t { halo, constant, nearest, periodic, reflect, mirror, antisymmetric };
 
@@ -273,7 +290,7 @@ struct Face {
 struct spider_kernel {
   std::uint32_t abi = 0;
   std::uint32_t size = 0;
-  std::uint32_t launch_size = 0;  ///< of spider::SweepArguments or UpdateArguments as the kernel reads them
+  std::uint32_t launch_size = 0;  ///< largest_arguments() of its forms, as it reads them
   spider_kernel_info info{};
   /// From those for large boxes to those for small ones; the last of those of as many steps is for any
   /// fields. Forms of fewer steps, down to 1, do what is left of a number of steps.

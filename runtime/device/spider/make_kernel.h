@@ -64,7 +64,7 @@ constexpr spider_kernel make_kernel(const KernelFacts& facts, const SweepForm (&
   spider_kernel kernel{};
   kernel.abi = SPIDER_ABI;
   kernel.size = sizeof(spider_kernel);
-  kernel.launch_size = forms[0].sweep.update != nullptr ? sizeof(UpdateArguments) : sizeof(SweepArguments);
+  kernel.launch_size = largest_arguments(forms, form_count);
   kernel.info = {sizeof(spider_kernel_info),
                  SPIDER_ABI,
                  facts.name,

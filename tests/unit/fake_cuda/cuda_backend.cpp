@@ -586,6 +586,7 @@ TEST_F(CudaBackend, LaunchesAFormAndThatOfItsRimsOnOneStream) {
   kernel_->forms[0] = spider::with_rims(kernel_->forms[0], {32, 0, 0, 0}, {64, 0});
   kernel_->forms[1].sweep = boxes_of_nothing;
   kernel_->forms[1].tiling.kind = spider::TilingKind::overlapping;
+  kernel_->launch_size = sizeof(spider::BoxesArguments);
   const Grid in;
   const Grid out;
   int stream = 0;

@@ -20,6 +20,8 @@
 #define SPIDER_CONSTANTS static constexpr
 #define SPIDER_UNROLL _Pragma("unroll")
 #define SPIDER_NO_UNROLL _Pragma("unroll 1")
+/// Behind a lambda's parameters: each of its calls has its own code.
+#define SPIDER_INLINED __attribute__((always_inline))
 
 namespace spider {
 inline namespace device_1 {

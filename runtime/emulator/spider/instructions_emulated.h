@@ -17,6 +17,7 @@
 #define SPIDER_CONSTANTS static constexpr
 #define SPIDER_UNROLL
 #define SPIDER_NO_UNROLL
+#define SPIDER_INLINED
 
 namespace spider {
 inline namespace device_1 {

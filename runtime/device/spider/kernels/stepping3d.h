@@ -768,7 +768,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
     if constexpr (reads_before && steps > 1) {
       constexpr int ago = 2 * rz;
       const int lane = device::lane_index();
-      const auto load = [&](const auto& source) __attribute__((always_inline)) {
+      const auto load = [&](const auto& source) SPIDER_INLINED {
         SPIDER_UNROLL
         for (int i = 0; i < rows; ++i) {
           Row u;
@@ -871,7 +871,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
                 ? input_of(now, rz) + static_cast<Shared>(columns * Cells::element_bytes * lane)
                 : level_of(step - 1, now, rz + 1) + static_cast<Shared>(lane_vectors * vector_bytes * lane);
         const auto update = [&]([[maybe_unused]] auto kind, [[maybe_unused]] int i,
-                                [[maybe_unused]] Outputs& sums_of_row) __attribute__((always_inline)) {
+                                [[maybe_unused]] Outputs& sums_of_row) SPIDER_INLINED {
           using Plane = decltype(kind);
           [[maybe_unused]] Row u{};
           [[maybe_unused]] Row earlier{};
@@ -887,7 +887,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
           }
           if constexpr (updates) update_row(f, w, u, earlier, points, first, z - rz, i, sums_of_row);
         };
-        const auto hand_on = [&](auto kind, int i, Outputs& outputs) __attribute__((always_inline)) {
+        const auto hand_on = [&](auto kind, int i, Outputs& outputs) SPIDER_INLINED {
           update(kind, i, outputs);
           const Row& u = outputs[0];
           SPIDER_UNROLL
@@ -901,11 +901,9 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
         };
         const bool at_face =
             weighs_faces && ((front_acts && z < 2 * rz) || (back_acts && z >= w.extent[0] - 2 * rz));
-        const auto add = [&](auto kind, Shared plane, const auto& finish_row) __attribute__((always_inline)) {
+        const auto add = [&](auto kind, Shared plane, const auto& finish_row) SPIDER_INLINED {
           using Plane = decltype(kind);
-          const auto finish = [&](int i, Outputs& outputs) __attribute__((always_inline)) {
-            finish_row(kind, i, outputs);
-          };
+          const auto finish = [&](int i, Outputs& outputs) SPIDER_INLINED { finish_row(kind, i, outputs); };
           if (at_face) {
             if constexpr (weighs_faces)
               add_plane_at_face(w, keep_rows(Rows<Plane, rows_end>{plane, first}, kept), z, sums, finish);
@@ -920,7 +918,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
             static_cast<Shared>(b % input_slots * input_bytes + columns * Cells::element_bytes * lane);
         const Shared handed =
             level_of(step - 1, now, 1) + static_cast<Shared>(lane_vectors * vector_bytes * lane);
-        const auto add_any = [&](const auto& finish) __attribute__((always_inline)) {
+        const auto add_any = [&](const auto& finish) SPIDER_INLINED {
           if constexpr (Cells::element_bytes == number_bytes) {
             add(Numbers{}, step == 0 ? input : handed, finish);
           } else if (step == 0) {
@@ -932,7 +930,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
         if (is_last) {
           const std::uint32_t stored_rows = w.stored[0].holds(z - rz) ? wanted.rows : 0;
           Element* const done = output + (z - rz) * f.output_stride[0];
-          add_any([&](auto kind, int i, Outputs& outputs) __attribute__((always_inline)) {
+          add_any([&](auto kind, int i, Outputs& outputs) SPIDER_INLINED {
             update(kind, i, outputs);
             const bool is_stored = (stored_rows >> i & 1U) != 0;
             Tile::store_row(wanted.whole, is_stored ? wanted.cells : 0, done + i * f.output_stride[1],

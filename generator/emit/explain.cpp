@@ -93,7 +93,12 @@ std::string rows_text(const plan::Contraction& contraction, const plan::Product&
   return contraction.mapping.pairs_rows() ? fmt::format("{},{}", row, row + 1) : fmt::to_string(row);
 }
 
-void append_bands(const plan::Contraction& contraction, std::string& text) {
+/// Of several sums, which a product adds to.
+std::string sum_text(const spec::StencilSpec& spec, const plan::Product& product) {
+  return spec.sums.size() == 1 ? "" : "  of " + spec.sums[static_cast<std::size_t>(product.sum)].name;
+}
+
+void append_bands(const spec::StencilSpec& spec, const plan::Contraction& contraction, std::string& text) {
   text +=
       "\n  Bands. One MMA of each along y per 128 outputs; along x outputs are in four combs, columns 4 "
       "apart, and "
@@ -105,20 +110,21 @@ void append_bands(const plan::Contraction& contraction, std::string& text) {
     const plan::TileMapping& mapping = source.mapping;
     const auto range = [](const Range& r) { return fmt::format("{}..{}", r.low, r.high); };
     const int first = mapping.row_output.front().x;
-    text += fmt::format("    {:<8}{:<8}{:<10}{:>8}  {:<22}{}\n", range(rows_of(contraction, product)),
+    text += fmt::format("    {:<8}{:<8}{:<10}{:>8}  {:<22}{}{}\n", range(rows_of(contraction, product)),
                         range(columns_of(contraction, product)), term_names[product.term], product.operand,
                         source.along_y ? std::string("rows 0..15")
                                        : fmt::format("columns {}, {}, ...", first, first + plan::band_combs),
                         source.along_y ? std::string("rows -8..23")
                                        : fmt::format("columns {}..{}", mapping.first_input(),
-                                                     mapping.first_input() + mapping.columns() - 1));
+                                                     mapping.first_input() + mapping.columns() - 1),
+                        sum_text(spec, product));
   }
 }
 
 void append_windows(const spec::StencilSpec& spec, const plan::KernelPlan& plan, std::string& text) {
   const plan::Contraction& contraction = plan.contraction;
   if (contraction.is_bands()) {
-    append_bands(contraction, text);
+    append_bands(spec, contraction, text);
     return;
   }
   text += fmt::format("\n  {}, one MMA each per 128 outputs:\n\n", windows_title(contraction));
@@ -140,8 +146,7 @@ void append_windows(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
           planes ? fmt::format("  and dz {}, ", contraction.plane_low + product.plane + other.z) : "  and ";
       text += fmt::format("dy {}", contraction.row_low + product.row + other.y);
     }
-    if (spec.sums.size() > 1) text += "  of " + spec.sums[static_cast<std::size_t>(product.sum)].name;
-    text += "\n";
+    text += sum_text(spec, product) + "\n";
   }
   const bool split = std::any_of(contraction.products.begin(), contraction.products.end(),
                                  [](const plan::Product& product) { return product.input_term != 0; });

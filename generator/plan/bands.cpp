@@ -18,8 +18,7 @@ constexpr int farthest_dx = 8;
 
 // With fewer rows of taps their products are no more than pairs of rows take (plan/schemes/block2d.cpp).
 constexpr std::ptrdiff_t least_tap_rows = 9;
-// Of one sum, as remainders take a product more: registers hold no more of them.
-constexpr int most_column_operands = 2;
+constexpr int most_terms = 2;
 
 bool is_on_axes(const spec::Offset& at) {
   return at[spec::axis_y] == 0 || at[spec::axis_x] == 0;
@@ -35,28 +34,36 @@ bool is_along_y(const spec::Offset& at) {
   return at[spec::axis_x] == 0;
 }
 
-/// A term of the weights of a band, by offset from the lowest that its mapping holds.
-std::vector<double> band_weights(const RoundedWeights& weights, int term, const Source& source) {
+/// A term of the weights of a sum's band, by offset from the lowest that its mapping holds.
+std::vector<double> band_weights(const RoundedWeights& weights, int sum, int term, const Source& source) {
   std::vector<double> band(static_cast<std::size_t>(source.mapping.window_width), 0.0);
   for (const RoundedTap& tap : weights.taps) {
-    if (is_along_y(tap.at) != source.along_y) continue;
+    if (tap.sum != sum || is_along_y(tap.at) != source.along_y) continue;
     const int offset = tap.at[source.along_y ? spec::axis_y : spec::axis_x] - source.mapping.window_low;
     band[static_cast<std::size_t>(offset)] = tap.terms[static_cast<std::size_t>(term)];
   }
   return band;
 }
 
-void add_product(const RoundedWeights& weights, int source, int term, Contraction& contraction) {
+/// Does a sum have taps along the axis whose terms are not all 0?
+bool has_band(const RoundedWeights& weights, int sum, int term, bool along_y) {
+  return std::any_of(weights.taps.begin(), weights.taps.end(), [&](const RoundedTap& tap) {
+    return tap.sum == sum && is_along_y(tap.at) == along_y && tap.terms[static_cast<std::size_t>(term)] != 0;
+  });
+}
+
+void add_product(const RoundedWeights& weights, int sum, int source, int term, Contraction& contraction) {
   const Source& from = contraction.sources[static_cast<std::size_t>(source)];
   Operand operand;
   operand.term = term;
   operand.source = source;
-  operand.matrix = kernel_matrix(from.mapping, band_weights(weights, term, from));
+  operand.matrix = kernel_matrix(from.mapping, band_weights(weights, sum, term, from));
   Product product;
   product.row = -contraction.row_low;
   product.source = source;
   product.operand = static_cast<int>(contraction.operands.size());
   product.term = term;
+  product.sum = sum;
   contraction.operands.push_back(std::move(operand));
   contraction.products.push_back(product);
 }
@@ -98,7 +105,6 @@ std::string objection_to_bands(const Problem& problem) {
   if (problem.spec.storage == spec::Storage::f32 || problem.engine != Engine::sparse ||
       problem.variant != Variant{})
     return "for sparse products of 16-bit fields, without variants";
-  if (problem.spec.sums.size() > 1) return "for one sum";
   std::ptrdiff_t tap_rows = 0;
   for (const RoundedTap& tap : weights.taps) {
     if (!is_on_axes(tap.at) || !is_in_reach(tap.at))
@@ -108,11 +114,7 @@ std::string objection_to_bands(const Problem& problem) {
   if (tap_rows == static_cast<std::ptrdiff_t>(weights.taps.size())) return "for taps along x, too";
   if (tap_rows < least_tap_rows)
     return fmt::format("for {} taps along y or more, here {}", least_tap_rows, tap_rows);
-  const bool has_room = weights.terms <= most_column_operands &&
-                        std::all_of(weights.taps.begin(), weights.taps.end(), [&](const RoundedTap& tap) {
-                          return is_along_y(tap.at) || weights.terms == 1 || tap.terms[1] == 0;
-                        });
-  return has_room ? "" : "registers have room for two terms along y and one along x";
+  return weights.terms <= most_terms ? "" : "registers have room for two terms of the weights";
 }
 
 Contraction contract_bands(const Problem& problem) {
@@ -125,14 +127,36 @@ Contraction contract_bands(const Problem& problem) {
   contraction.row_high = std::max(0, problem.tap_rows.back().dy);
   contraction.shifts = {0};
   contraction.sources.push_back({contraction.mapping, 0, true});
-  for (int term = 0; term < weights.terms; ++term) add_product(weights, 0, term, contraction);
   for (int comb = 0; comb < band_combs; ++comb) {
-    for (int chunk = 0; chunk < band_chunks; ++chunk) {
+    for (int chunk = 0; chunk < band_chunks; ++chunk)
       contraction.sources.push_back({comb_mapping(comb, chunk), 0});
-      add_product(weights, static_cast<int>(contraction.sources.size()) - 1, 0, contraction);
+  }
+  const auto sums = static_cast<int>(problem.spec.sums.size());
+  for (int sum = 0; sum < sums; ++sum) {
+    for (int term = 0; term < weights.terms; ++term) {
+      if (has_band(weights, sum, term, true)) add_product(weights, sum, 0, term, contraction);
+    }
+  }
+  for (int sum = 0; sum < sums; ++sum) {
+    for (int term = 0; term < weights.terms; ++term) {
+      if (!has_band(weights, sum, term, false)) continue;
+      for (int source = 1; source <= band_combs * band_chunks; ++source)
+        add_product(weights, sum, source, term, contraction);
     }
   }
   return contraction;
+}
+
+int column_operands_of(const Contraction& contraction) {
+  return static_cast<int>(
+      std::count_if(contraction.operands.begin(), contraction.operands.end(), [&](const Operand& operand) {
+        return contraction.sources[static_cast<std::size_t>(operand.source)].along_y;
+      }));
+}
+
+int row_bands_of(const Contraction& contraction) {
+  return (static_cast<int>(contraction.operands.size()) - column_operands_of(contraction)) /
+         (band_combs * band_chunks);
 }
 
 }  // namespace spidergen::plan

@@ -28,7 +28,11 @@ inline constexpr int band_chunks = 3;
 /// the weights off the y axis take one number each.
 [[nodiscard]] std::string objection_to_bands(const Problem& problem);
 
-/// The operands and products of such a stencil.
+/// The operands and products of such a stencil: those along y of all sums, then those along x.
 [[nodiscard]] Contraction contract_bands(const Problem& problem);
+
+/// Its operands along y, which come first; and how many bands there are along x: of each sum a term each.
+[[nodiscard]] int column_operands_of(const Contraction& contraction);
+[[nodiscard]] int row_bands_of(const Contraction& contraction);
 
 }  // namespace spidergen::plan

@@ -1,11 +1,26 @@
 #include "plan/contraction.h"
 
 #include <algorithm>
-#include <map>
 
 #include "plan/bands.h"
 
 namespace spidergen::plan {
+namespace {
+
+/// The products that are chained into one output, of those that count: of bands along x those of its comb.
+template <class Counts>
+int count_chained(const Contraction& contraction, const Counts& counts) {
+  int whole = 0;
+  int of_combs = 0;
+  for (const Product& product : contraction.products) {
+    if (!counts(product)) continue;
+    const bool of_comb = contraction.is_bands() && !contraction.sources[product.source].along_y;
+    ++(of_comb ? of_combs : whole);
+  }
+  return whole + of_combs / band_combs;
+}
+
+}  // namespace
 
 ColumnReach column_reach_of(const std::vector<TapRow>& rows) {
   ColumnReach reach{rows.front().low, rows.front().high, 0, 0};
@@ -44,17 +59,16 @@ int Contraction::planes_in_flight() const {
 }
 
 int Contraction::chained_products() const {
-  const auto count = static_cast<int>(products.size());
-  return is_bands() ? count - (band_combs - 1) * band_chunks : count;
+  return count_chained(*this, [](const Product& /*product*/) { return true; });
 }
 
 int Contraction::longest_chain() const {
-  if (sums() == 1) return chained_products();
-  std::map<int, int> counts;
-  for (const Product& product : products) ++counts[product.sum];
-  return std::max_element(counts.begin(), counts.end(),
-                          [](const auto& a, const auto& b) { return a.second < b.second; })
-      ->second;
+  int longest = 0;
+  for (int sum = 0; sum < sums(); ++sum) {
+    longest =
+        std::max(longest, count_chained(*this, [sum](const Product& product) { return product.sum == sum; }));
+  }
+  return longest;
 }
 
 int Contraction::sums() const {

@@ -26,6 +26,7 @@ PREVIOUS = (0, 2, 3)  # and of seven those that read the input one step back
 # For sparse tensor cores: dimensions and storage, in turn, and of three those that have one sum.
 SPARSE_KINDS = ((2, "f16"), (2, "f32"), (3, "f16"), (2, "bf16"), (1, "f16"), (2, "f16"), (3, "f16"), (2, "f32"), (1, "bf16"))
 SPARSE_OF_ONE_SUM = (0,)
+SPARSE_OF_BANDS = (3, 5)  # and of the nine those that have sums of many rows on the two axes, which make bands
 # For two passes: storage, radii along y and x, and pairs of lists, in turn.
 PASSES_KINDS = (("f16", (7, 7), 1), ("bf16", (15, 9), 1), ("f16", (5, 12), 2), ("f16", (16, 16), 1), ("bf16", (20, 3), 1), ("f16", (8, 24), 1))
 WEIGHT_KINDS = ("exact", "inexact", "rational")  # for tensor cores, whose operands hold them in terms
@@ -95,7 +96,17 @@ def uses(node, name):
     return node[:2] == ["name", name] or any(isinstance(one, list) and uses(one, name) for one in node[1:])
 
 
-def make_operator(rng, space, kinds=None, several=None):
+def bands_sum(rng, is_first):
+    """(taps, the keys that say them) along y, along x or both, as the first has them."""
+    high, wide = rng.choice((4, 5)), rng.randint(1, 8)
+    along_y = [(0, dy, 0) for dy in range(-high, high + 1)]
+    along_x = [(0, 0, dx) for dx in range(-wide, wide + 1)]
+    both = sorted({*along_y, *along_x})
+    offsets = both if is_first else rng.choice((along_y, along_x, both))
+    return random_specs.taps_spec(rng, "exact", Space(2, "f16", (), LIMITS[2]), offsets)
+
+
+def make_operator(rng, space, kinds=None, several=None, of_bands=False):
     """(the taps of each sum by name, the keys that say them): one sum of a shape, or 1 to 3 by name; or as it is said
     whether there are several. Weights are of one of the kinds."""
     shapes = (random_specs.star_spec, random_specs.taps_spec, random_specs.box_spec, random_specs.product_spec)
@@ -103,7 +114,8 @@ def make_operator(rng, space, kinds=None, several=None):
     if not several if several is not None else rng.random() < 0.5:
         taps, body = draw()
         return {"sum": taps}, body
-    sums = {f"g{i}": draw() for i in range(rng.choice((2, 2, 3) if several else (1, 2, 2, 3)))}
+    count = rng.choice((2, 2, 3) if several else (1, 2, 2, 3))
+    sums = {f"g{i}": bands_sum(rng, i == 0) if of_bands else draw() for i in range(count)}
     bodies = (f"  {name}:\n" + textwrap.indent(body, "    ") for name, (_, body) in sums.items())
     return {name: taps for name, (taps, _) in sums.items()}, "sums:\n" + "".join(bodies)
 
@@ -205,7 +217,9 @@ def make_sparse_spec(index, seed, attempt=0):
     """The same of one step, which sparse tensor cores take."""
     dimensions, storage = SPARSE_KINDS[index % len(SPARSE_KINDS)]
     rng = random.Random(f"{seed}/updates/sparse/{index}" + (f"/{attempt}" if attempt else ""))
-    return draw_spec(index, rng, dimensions, storage, on_tensor_cores=True, several=index // 2 % 3 not in SPARSE_OF_ONE_SUM)
+    of_bands = index % len(SPARSE_KINDS) in SPARSE_OF_BANDS
+    several = of_bands or index // 2 % 3 not in SPARSE_OF_ONE_SUM
+    return draw_spec(index, rng, dimensions, storage, on_tensor_cores=True, several=several, of_bands=of_bands)
 
 
 def make_passes_spec(index, seed, attempt=0):
@@ -215,14 +229,14 @@ def make_passes_spec(index, seed, attempt=0):
     return draw_spec(index, rng, 2, storage, on_tensor_cores=True, several=False, passes=(radii, pairs))
 
 
-def draw_spec(index, rng, dimensions, storage, on_tensor_cores=False, several=None, passes=None):
+def draw_spec(index, rng, dimensions, storage, on_tensor_cores=False, several=None, passes=None, of_bands=False):
     name = f"update_{index:03d}"
     space = Space(dimensions, storage, random_specs.RULES, LIMITS[dimensions])
     if passes:
         taps, body = random_specs.passes_spec(rng, "inexact", space, *passes)
         sums = {"sum": taps}
     else:
-        sums, body = make_operator(rng, space, WEIGHT_KINDS if on_tensor_cores else None, several)
+        sums, body = make_operator(rng, space, WEIGHT_KINDS if on_tensor_cores else None, several, of_bands)
     of_sums_alone = several and rng.random() < 0.3
     faces, boundary = random_specs.make_boundary(rng, space)
     narrow = STORAGES[:3] if storage != "f64" else STORAGES  # fields of f64 go with sums of f64

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <span>
@@ -10,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "plan/bands.h"
 #include "plan/half.h"
 #include "plan/make_plan.h"
 #include "plan/weights.h"
@@ -492,7 +494,8 @@ TEST(Plan, StarsOfManyRowsAreBands) {
   EXPECT_FALSE(has_bands(star, Engine::dense));
   EXPECT_FALSE(has_bands(star, Engine::sparse, {Swap::pair, 1}));
   EXPECT_TRUE(has_bands(with_tap(star, -8, 0, std::sqrt(2))));  // remainders along y take one product more
-  EXPECT_FALSE(has_bands(with_tap(star, 0, 8, std::sqrt(2))));  // those along x would take too many registers
+  EXPECT_FALSE(
+      has_bands(with_tap(star, 0, 8, std::sqrt(2))));  // those along x a band more, and windows are faster
 }
 
 TEST(Plan, ArmsArePairedWhereARingHoldsThem) {
@@ -787,6 +790,42 @@ TEST(Plan, TilesAreInSharedMemoryWhereProductsAreMany) {
   EXPECT_FALSE(has_blocks(wide));
 }
 
+/// Two sums of a row each, `rows` apart: a heat step of weights that f32 does not hold, and three times it.
+spec::StencilSpec two_sums(int rows, spec::Storage storage) {
+  spec::StencilSpec stencil = with_weights({0.1, 0.1, 0.6, 0.1, 0.1});
+  stencil.storage = storage;
+  stencil.sums = {{"a", spec::Shape::taps}, {"b", spec::Shape::taps}};
+  stencil.update.emplace();
+  stencil.update->nodes = {{spec::UpdateOperation::sum, 0, 0, {}, {}},
+                           {spec::UpdateOperation::sum, 0, 1, {}, {}},
+                           {spec::UpdateOperation::multiply, 0, 0, {}, {0, 1}}};
+  const std::vector<spec::Tap> first = stencil.taps;
+  for (spec::Tap tap : first) {
+    tap.at[spec::axis_y] += rows;
+    tap.weight *= 3;
+    tap.sum = 1;
+    stencil.taps.push_back(tap);
+  }
+  std::sort(stencil.taps.begin(), stencil.taps.end(), [](const spec::Tap& a, const spec::Tap& b) {
+    return std::pair(a.at, a.sum) < std::pair(b.at, b.sum);
+  });
+  return stencil;
+}
+
+/// A box of radius 1 whose sum an update takes, with the value before.
+spec::StencilSpec updated_box(spec::Storage storage) {
+  spec::StencilSpec stencil;
+  stencil.storage = storage;
+  for (int dy = -1; dy <= 1; ++dy) {
+    for (int dx = -1; dx <= 1; ++dx) stencil.taps.push_back({{0, dy, dx}, 0.125, {}});
+  }
+  stencil.update.emplace();
+  stencil.update->nodes = {{spec::UpdateOperation::input, 0, 0, {}, {}},
+                           {spec::UpdateOperation::sum, 0, 0, {}, {}},
+                           {spec::UpdateOperation::multiply, 0, 0, {}, {0, 1}}};
+  return stencil;
+}
+
 TEST(Plan, WarpgroupsMultiplyF32FieldsInTwoTerms) {
   const auto fitted = [](const spec::StencilSpec& stencil, const std::vector<std::string>& architectures) {
     return plan_of(stencil, Engine::sparse, {}, architectures);
@@ -1049,42 +1088,6 @@ TEST(Plan, CoresKeepTheSumOfWeights) {
   EXPECT_EQ(weights.packed_sum, 1);
 }
 
-/// Two sums of a row each, `rows` apart: a heat step of weights that f32 does not hold, and three times it.
-spec::StencilSpec two_sums(int rows, spec::Storage storage) {
-  spec::StencilSpec stencil = with_weights({0.1, 0.1, 0.6, 0.1, 0.1});
-  stencil.storage = storage;
-  stencil.sums = {{"a", spec::Shape::taps}, {"b", spec::Shape::taps}};
-  stencil.update.emplace();
-  stencil.update->nodes = {{spec::UpdateOperation::sum, 0, 0, {}, {}},
-                           {spec::UpdateOperation::sum, 0, 1, {}, {}},
-                           {spec::UpdateOperation::multiply, 0, 0, {}, {0, 1}}};
-  const std::vector<spec::Tap> first = stencil.taps;
-  for (spec::Tap tap : first) {
-    tap.at[spec::axis_y] += rows;
-    tap.weight *= 3;
-    tap.sum = 1;
-    stencil.taps.push_back(tap);
-  }
-  std::sort(stencil.taps.begin(), stencil.taps.end(), [](const spec::Tap& a, const spec::Tap& b) {
-    return std::pair(a.at, a.sum) < std::pair(b.at, b.sum);
-  });
-  return stencil;
-}
-
-/// A box of radius 1 whose sum an update takes, with the value before.
-spec::StencilSpec updated_box(spec::Storage storage) {
-  spec::StencilSpec stencil;
-  stencil.storage = storage;
-  for (int dy = -1; dy <= 1; ++dy) {
-    for (int dx = -1; dx <= 1; ++dx) stencil.taps.push_back({{0, dy, dx}, 0.125, {}});
-  }
-  stencil.update.emplace();
-  stencil.update->nodes = {{spec::UpdateOperation::input, 0, 0, {}, {}},
-                           {spec::UpdateOperation::sum, 0, 0, {}, {}},
-                           {spec::UpdateOperation::multiply, 0, 0, {}, {0, 1}}};
-  return stencil;
-}
-
 TEST(Plan, UpdatesOnTensorCoresTakeTheSumBeforeItIsRounded) {
   const spec::StencilSpec stencil = updated_box(spec::Storage::f16);
   spec::StencilSpec plain = stencil;
@@ -1165,11 +1168,48 @@ TEST(Plan, DiagonalsOfSeveralSumsAreAtOneDistanceIn2D) {
         if (i != 0) stencil.taps.push_back({{0, 0, i}, 2.0 + i * i, {}, sum});
       }
     }
+    stencil.taps.push_back({{0, 0, 9}, 0.5, {}, 0});  // too far for bands
     std::sort(stencil.taps.begin(), stencil.taps.end(), [](const spec::Tap& a, const spec::Tap& b) {
       return std::pair(a.at, a.sum) < std::pair(b.at, b.sum);
     });
     EXPECT_EQ(plan_of(stencil, Engine::sparse).contraction.pairs_diagonals(), other == 6);
   }
+}
+
+TEST(Plan, StarsOfSeveralSumsHaveBandsOfTheirOwn) {
+  const auto stars = [](int along_x, int along_y, double largest) {
+    spec::StencilSpec stencil = two_sums(0, spec::Storage::f16);
+    stencil.taps.clear();
+    for (int sum = 0; sum < 3; ++sum) {
+      for (int i = -5; i <= 5; ++i) {
+        if (sum < along_y) stencil.taps.push_back({{0, i, 0}, (i + 6.0) / 64, {}, sum});
+        if (sum >= 3 - along_x && i != 0) stencil.taps.push_back({{0, 0, i}, (i + 7.0) / 64, {}, sum});
+      }
+    }
+    stencil.taps.back().weight = largest;
+    stencil.sums.push_back({"c", spec::Shape::taps});
+    std::sort(stencil.taps.begin(), stencil.taps.end(), [](const spec::Tap& a, const spec::Tap& b) {
+      return std::pair(a.at, a.sum) < std::pair(b.at, b.sum);
+    });
+    return stencil;
+  };
+  const auto counts = [](const spec::StencilSpec& stencil) {
+    const Contraction contraction = contraction_of(stencil, Engine::sparse);
+    EXPECT_TRUE(contraction.is_bands());
+    return std::array{column_operands_of(contraction), row_bands_of(contraction),
+                      contraction.chained_products(), contraction.longest_chain()};
+  };
+  EXPECT_EQ(counts(stars(1, 2, 0.5)), (std::array{2, 1, 2 + 3, 3}));
+  EXPECT_EQ(counts(stars(3, 3, 0.5)), (std::array{3, 3, 3 + 9, 1 + 3}));
+  EXPECT_EQ(counts(stars(1, 2, std::sqrt(0.5))), (std::array{2, 2, 2 + 6, 6}));  // its remainders
+
+  const auto blocks_of = [](const spec::StencilSpec& stencil) {
+    return std::get<Star2d>(plan_of(stencil, Engine::sparse).scheme).forms.front().blocks_per_multiprocessor;
+  };
+  EXPECT_LT(blocks_of(stars(3, 3, 0.5)), blocks_of(stars(1, 2, 0.5)));
+  spec::StencilSpec with_remainders = stars(3, 3, 0.5);
+  for (spec::Tap& tap : with_remainders.taps) tap.weight = std::sqrt(tap.weight);
+  EXPECT_FALSE(is<Star2d>(plan_of(with_remainders, Engine::sparse)));  // registers have no room
 }
 
 TEST(Plan, EachOfSeveralSumsKeepsThatOfItsWeights) {

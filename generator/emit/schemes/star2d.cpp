@@ -16,6 +16,13 @@
 namespace spidergen::emit {
 namespace {
 
+/// Whose sums some products are; of bands along x those of the first of each.
+std::vector<std::string> sums_of(const plan::Contraction& contraction, int first, int end, int step) {
+  std::vector<std::string> sums;
+  for (int i = first; i < end; i += step) sums.push_back(fmt::to_string(contraction.products[i].sum));
+  return sums;
+}
+
 /// The first `count` operands of bands, which are those along y, and the taps that they hold.
 std::string column_operands_text(const plan::KernelPlan& plan, const plan::Contraction& contraction,
                                  const pack::PackedKernel& packed, int count) {
@@ -61,7 +68,7 @@ SchemeText text_of(const plan::Star2d& tiles, const Kernel& kernel) {
                                 form.rows, form.columns, form.blocks_per_multiprocessor,
                                 form.min_blocks_per_sm));
   }
-  const int column_operands = contraction.chained_products() - plan::band_chunks;
+  const int column_operands = plan::column_operands_of(contraction);
   const render::Bindings operands = {
       {"operand_count", fmt::to_string(column_operands)},
       {"operands", column_operands_text(kernel.plan, contraction, packed, column_operands)},
@@ -72,6 +79,14 @@ SchemeText text_of(const plan::Star2d& tiles, const Kernel& kernel) {
   const render::Bindings bindings = {
       {"operands", render_part("operands.cu.in", operands)},
       {"comb_words", comb_words_text(contraction, packed)},
+      {"row_bands", fmt::to_string(plan::row_bands_of(contraction))},
+      {"sum_of_operand",
+       constants_text("int", "sum_of_operand", sums_of(contraction, 0, column_operands, 1), ", ")},
+      {"sum_of_row_band",
+       constants_text("int", "sum_of_row_band",
+                      sums_of(contraction, column_operands, static_cast<int>(contraction.products.size()),
+                              plan::band_combs * plan::band_chunks),
+                      ", ")},
       {"reach", reach2d_struct(kernel, contraction.row_low, contraction.row_high, contraction.column_reach)},
       {"storage", storage_struct(kernel.spec, kernel.plan)},
       {"warps_per_block", fmt::to_string(plan::TileForm::warps_per_block)},
@@ -84,7 +99,7 @@ void describe(const plan::Star2d& tiles, const plan::KernelPlan& plan, Lines& li
   const plan::Contraction& contraction = plan.contraction;
   lines.push_back(fmt::format(
       "Plan      bands: {} mma.sp.m16n8k32 along y and {} mma.sync.m16n8k16 along x per 128 outputs",
-      contraction.chained_products() - plan::band_chunks, plan::band_chunks));
+      plan::column_operands_of(contraction), plan::band_chunks * plan::row_bands_of(contraction)));
   lines.push_back(fmt::format("          {}, {}", contraction.mapping.name,
                               counted(std::ssize(contraction.operands), "distinct operand")));
   const std::vector<plan::TileForm>& forms = tiles.forms;

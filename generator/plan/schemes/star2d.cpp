@@ -8,8 +8,11 @@ namespace {
 constexpr int unit_rows = 16;
 constexpr int vector_elements = 8;
 
-// Of a lane, beside the operands along y; measured with nvcc 13 for sm_90.
+// Of a lane, beside the operands along y; measured with nvcc 13 for sm_90. Of one band along x and one sum:
+// those of others are the words of its matrices, and what waits of a unit.
 constexpr int base_registers = 104;
+constexpr int band_registers = 2 * band_combs * band_chunks;
+constexpr int sum_registers = 4;
 
 // From row to row of shared memory, so that rows that lanes load together lie in different banks.
 constexpr int bank_shift = 32;
@@ -43,15 +46,27 @@ Offer<Star2d> Star2d::plan(const Problem& problem, const Contraction& contractio
   // Measured on an H200 (tests/benchmarks/performance_log.md).
   bands.forms = {form(4 * unit_rows, 64, 4, 24), form(3 * unit_rows, 64, 5, 5), form(unit_rows, 128, 4, 3),
                  form(2 * unit_rows, 32, 5, 2), form(unit_rows, 32, 4, 0)};
+  const int further_registers =
+      band_registers * (row_bands_of(contraction) - 1) + sum_registers * (contraction.sums() - 1);
   bands.estimated_registers =
-      base_registers +
-      registers_per_operand * (static_cast<int>(contraction.operands.size()) - band_combs * band_chunks);
-  make_room_for_update(problem.spec, bands.forms);
+      base_registers + registers_per_operand * column_operands_of(contraction) + further_registers;
+  if (bands.estimated_registers + update_registers(problem.spec) > largest_register_count)
+    return Offer<Star2d>::none("registers have no room for so many sums");
+  if (further_registers == 0) make_room_for_update(problem.spec, bands.forms);
+  for (TileForm& form : bands.forms) {
+    if (further_registers == 0) break;
+    const int registers = bands.estimated_registers + update_registers(problem.spec);
+    form.blocks_per_multiprocessor =
+        std::min(form.blocks_per_multiprocessor,
+                 registers_per_multiprocessor / (form.across * threads_per_warp * registers));
+  }
   bands.shared_bytes = shared_bytes_of(contraction, bands.forms.front());
-  // Stars of 9 tap rows took 108.6 us, of 15 110.0.
+  // Stars of 9 tap rows took 108.6 us, of 15 110.0. Of two bands along x gradients took 124.7 and 120.7 us.
+  constexpr double us_per_row_band = 9;
   const auto rows = std::count_if(problem.weights.taps.begin(), problem.weights.taps.end(),
                                   [](const RoundedTap& tap) { return tap.at[spec::axis_x] == 0; });
-  return {std::move(bands), 104.5 + 0.37 * static_cast<double>(rows), ""};
+  return {std::move(bands),
+          104.5 + 0.37 * static_cast<double>(rows) + us_per_row_band * (row_bands_of(contraction) - 1), ""};
 }
 
 }  // namespace spidergen::plan

@@ -8,10 +8,12 @@
 /// comb matrices of 16 inputs by 8 outputs, whole, two words a lane each: the inputs are chunks of 16
 /// columns, of which the first begins eight columns before the unit.
 ///
-/// A `Stencil` has, beside what spider/operands.h (the band along y, with one word of metadata) and
+/// A `Stencil` has, beside what spider/operands.h (the bands along y, with one word of metadata) and
 /// spider/tile_window.h want, as static members:
 /// - Storage: of spider/storage.h, for cells of 16 bits;
-/// - comb_word(i, lane): the matrices of the band along x, where word i of a lane is, i < comb_words;
+/// - row_bands: bands along x, of each sum a term each;
+/// - comb_word(i, lane): their matrices, where word i of a lane is, i < row_bands * comb_words;
+/// - sum_of_operand(i), sum_of_row_band(i): whose an operand is, and a band along x;
 /// - warps_per_block;
 /// - result_scale: of sums.
 #pragma once
@@ -87,7 +89,8 @@ struct Star2d {
   static constexpr int combs = 4;
   static constexpr int chunks = 3;
   static constexpr int chunk_columns = 16;
-  static constexpr int comb_words = combs * chunks * 2;
+  static constexpr int comb_words = combs * chunks * 2;  // of a band along x
+  static constexpr int sum_count = SumsOf<Stencil>::count;
   static constexpr int band_low = -8;  // dy of the first input of a product along y, from its first output
   static constexpr int row_low = Stencil::row_low;
   static constexpr int row_high = Stencil::row_high;
@@ -182,14 +185,14 @@ struct Star2d {
     }
   }
 
-  /// The operands of a lane: those of the band along y, and the words of that along x.
+  /// The operands of a lane: those of the bands along y, and the words of those along x.
   struct Tables : OperandTable<Stencil> {
-    std::uint32_t words[comb_words];
+    std::uint32_t words[Stencil::row_bands * comb_words];
 
     SPIDER_DEVICE void load() {
       OperandTable<Stencil>::load();
       SPIDER_UNROLL
-      for (int i = 0; i < comb_words; ++i)
+      for (int i = 0; i < Stencil::row_bands * comb_words; ++i)
         words[i] = device::load_table(Stencil::comb_word(i, device::lane_index()));
     }
   };
@@ -259,7 +262,7 @@ struct Star2d {
 
   /// The sums of a unit.
   struct UnitSums {
-    Accumulator comb[combs];
+    TileSums<Stencil> comb[combs];
   };
 
   SPIDER_DEVICE static UnitSums multiply_unit(const Tables& tables, const CombInputs& inputs,
@@ -270,21 +273,23 @@ struct Star2d {
     for (int i = 0; i < combs; ++i) {
       SPIDER_UNROLL
       for (int k = 0; k < Stencil::operand_count; ++k) {
-        Storage::template multiply<0>(nothing_apart, sums.comb[i], tables.matrices[k], {inputs.comb[i]},
-                                      tables.metadata[0], 0);
+        Storage::template multiply<0>(nothing_apart, sums.comb[i].of[Stencil::sum_of_operand(k)],
+                                      tables.matrices[k], {inputs.comb[i]}, tables.metadata[0], 0);
       }
       SPIDER_UNROLL
-      for (int k = 0; k < chunks; ++k) {
-        const std::uint32_t* words = tables.words + 2 * (chunks * i + k);
-        Storage::multiply_inputs(sums.comb[i], chunk[k], device::Pair{{words[0], words[1]}});
+      for (int k = 0; k < Stencil::row_bands * chunks; ++k) {
+        const int band = k / chunks;
+        const std::uint32_t* words = tables.words + comb_words * band + 2 * (chunks * i + k % chunks);
+        Storage::multiply_inputs(sums.comb[i].of[Stencil::sum_of_row_band(band)], chunk[k % chunks],
+                                 device::Pair{{words[0], words[1]}});
       }
     }
     return sums;
   }
 
-  /// One of a lane's eight neighbouring results in its first or second row.
-  SPIDER_DEVICE static float result_of(const UnitSums& sums, int half, int neighbour) {
-    return scale_sum<Stencil>(sums.comb[neighbour % combs].value[2 * half + neighbour / combs]);
+  /// One of a lane's eight neighbouring results in its first or second row, of a sum.
+  SPIDER_DEVICE static float result_of(const UnitSums& sums, int half, int neighbour, int sum = 0) {
+    return scale_sum<Stencil>(sums.comb[neighbour % combs].of[sum].value[2 * half + neighbour / combs], sum);
   }
   /// The eight of them, given by their places, rounded.
   template <class Result>
@@ -333,7 +338,10 @@ struct Star2d {
       }
       OutputSums<Points, vector_elements> numbers;
       SPIDER_UNROLL
-      for (int i = 0; i < vector_elements; ++i) numbers[0][i] = result_of(sums, half, i);
+      for (int sum = 0; sum < sum_count; ++sum) {
+        SPIDER_UNROLL
+        for (int i = 0; i < vector_elements; ++i) numbers[sum][i] = result_of(sums, half, i, sum);
+      }
       inputs.update(*tile.sweep, first, numbers);
       device::sync_warp();
       return round_row([&](int neighbour) { return numbers[0][neighbour]; });

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "emit/figures.h"
+#include "emit/schemes/rims_text.h"
 #include "emit/schemes/schemes.h"
 #include "emit/schemes/stepping_text.h"
 #include "emit/storage_text.h"
@@ -139,6 +140,8 @@ void describe_composed(const plan::KernelPlan& plan, std::vector<std::string>& l
   lines.push_back(fmt::format("          weights of {} {} term{} each, {:.1e} of sum |w| from the exact ones",
                               composition.weights.terms, plan::type_name(composition.weights.type),
                               composition.weights.terms == 1 ? "" : "s", composition.deviation));
+  if (composition.rim_steps)
+    describe_rims(*composition.rim_steps, composition.rims, composition.least, composition.rims_us, lines);
 }
 
 /// What is multiplied. Bands are their scheme's to describe.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "emit/describe.h"
+#include "emit/schemes/rims_text.h"
 #include "emit/schemes/schemes.h"
 #include "emit/storage_text.h"
 #include "emit/update_text.h"
@@ -157,9 +158,17 @@ SchemeText scheme_text(const Kernel& kernel) {
   text.stencil = fmt::format("// All {} steps as one.\n", kernel.plan.op.steps) + text.stencil;
   text.stencil += "\n\n// For what is left of a number of steps.\nnamespace single_step {\n\n" +
                   left.stencil + "\n\n}  // namespace single_step";
+  const plan::Composition& composition = *kernel.plan.composition;
   for (std::string& form : text.forms) {
     form.pop_back();  // its comma
-    form = fmt::format("spider::composed_form({}, {}),", form, kernel.plan.op.steps);
+    form = fmt::format("spider::composed_form({}, {})", form, kernel.plan.op.steps);
+    if (composition.rim_steps) form = with_rims(form, composition.rims, composition.least);
+    form += ",";
+  }
+  if (composition.rim_steps) {
+    text.stencil += rims_namespace(*composition.rim_steps, kernel.spec);
+    text.forms.push_back(rims_form());
+    text.more_schemes.emplace_back(plan::RimTiles::name);
   }
   std::string form = left.forms.back();  // which is for any fields
   constexpr std::string_view stencil = "<Stencil";

@@ -249,10 +249,13 @@ std::string composition_json(const plan::KernelPlan& plan) {
              weights.remainder_exponent, weights.factor) +
          fmt::format(
              "\"magnitude\": {}, \"packed_magnitude\": {}, \"deviation\": {}, \"packed_sum\": {}, "
-             "\"single_step\": \"{}\", \"us_per_step\": {:.2f}, \"single_step_us\": {:.1f}}},\n",
+             "\"single_step\": \"{}\", \"us_per_step\": {:.2f}, \"single_step_us\": {:.1f}, ",
              plan.composition->magnitude, packed, plan.composition->deviation, weights.packed_sum,
              plan::scheme_name(plan.composition->single_scheme), plan.microseconds / plan.op.steps,
-             plan.single_step_us);
+             plan.single_step_us) +
+         fmt::format("\"rims\": [[{}], [{}]], \"rims_us\": {:.1f}}},\n",
+                     fmt::join(plan.composition->rims[0], ", "), fmt::join(plan.composition->rims[1], ", "),
+                     plan.composition->rims_us);
 }
 
 std::string candidate_json(const plan::Candidate& candidate) {

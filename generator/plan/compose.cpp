@@ -219,18 +219,28 @@ AddedByConstants added_by_constants(spec::StencilSpec spec, const Operator& op) 
 Rims rims_of(const spec::StencilSpec& spec, const Operator& op) {
   Rims rims{};
   for (const int axis : {spec::axis_y, spec::axis_x}) {
-    const auto acts = [&](const spec::Face& face) {
-      return !commutes(spec, face, axis) && !composes_with_constant(spec, face, axis) &&
-             !mirrors_two_cells(spec, face, axis);
+    auto& [low, high] = rims[axis - spec::axis_y];
+    if (!commutes(spec, spec.boundary[axis].low, axis)) low = op.reach_low[axis];
+    if (!commutes(spec, spec.boundary[axis].high, axis)) high = op.reach_high[axis];
+  }
+  return rims;
+}
+
+Rims rims_of_passes(const spec::StencilSpec& spec, const Operator& op) {
+  Rims rims = rims_of(spec, op);
+  for (const int axis : {spec::axis_y, spec::axis_x}) {
+    const auto composes = [&](const spec::Face& face) {
+      return composes_with_constant(spec, face, axis) || mirrors_two_cells(spec, face, axis);
     };
     auto& [low, high] = rims[axis - spec::axis_y];
-    if (acts(spec.boundary[axis].low)) low = op.reach_low[axis];
-    if (acts(spec.boundary[axis].high)) high = op.reach_high[axis];
+    if (composes(spec.boundary[axis].low)) low = 0;
+    if (composes(spec.boundary[axis].high)) high = 0;
   }
   return rims;
 }
 
 std::string objection_to_composing(const spec::StencilSpec& spec) {
+  if (spec.dimensions == 2) return "";
   for (int axis = 3 - spec.dimensions; axis <= spec::axis_x; ++axis) {
     for (const spec::Face* face : {&spec.boundary[axis].low, &spec.boundary[axis].high}) {
       if (!commutes(spec, *face, axis)) {

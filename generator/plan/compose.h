@@ -47,12 +47,15 @@ struct AddedByConstants {
 [[nodiscard]] bool mirrors_two_cells(const spec::StencilSpec& spec, const spec::Face& face, int axis);
 
 /// Cells along y and x at the low and the high face that all steps of a sweep reach a face from which has to
-/// act at every one; 0 where it commutes, composes_with_constant or mirrors_two_cells, or is not reached.
+/// act at every one; 0 where it commutes, or is not reached.
 using Rims = std::array<std::array<int, 2>, 2>;
 [[nodiscard]] Rims rims_of(const spec::StencilSpec& spec, const Operator& op);
 
-/// Why steps of a spec cannot be taken as one, in a user's words: a face whose rule acts at every step. Empty
-/// where they can.
+/// The same of two passes: 0 also where a face composes_with_constant or mirrors_two_cells.
+[[nodiscard]] Rims rims_of_passes(const spec::StencilSpec& spec, const Operator& op);
+
+/// Why steps of a spec cannot be taken as one, in a user's words: a face whose rule acts at every step, where
+/// there are no rims, which are 2D. Empty where they can.
 [[nodiscard]] std::string objection_to_composing(const spec::StencilSpec& spec);
 
 /// The spec with the rules that all steps together have: where the rule of one step is `nearest`, `reflect`,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include "plan/contraction.h"
 #include "plan/engine.h"
 #include "plan/operator.h"
+#include "plan/rim_tiles.h"
 #include "plan/scheme.h"
 #include "plan/variant.h"
 #include "spec/stencil_spec.h"
@@ -46,6 +48,10 @@ struct Composition {
   double deviation = 0;    ///< sum |w' - w| over that, of what is packed
   Contraction single_contraction;
   Scheme single_scheme;
+  Rims rims{};                 ///< in 2D, cells at faces that do not commute: steps are taken one by one
+  std::array<int, 2> least{};  ///< rows and columns of a field; of a smaller one all cells are such
+  std::optional<RimTiles> rim_steps;  ///< what takes them, where there are any
+  double rims_us = 0;                 ///< of a sweep over the reference field
 
   bool operator==(const Composition&) const = default;
 };

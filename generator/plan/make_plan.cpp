@@ -506,6 +506,18 @@ std::string objection_to_composed(const Problem& problem) {
   return objection_to_composing(spec);
 }
 
+/// Has cells stepped that lie near faces which do not commute. Else the objection.
+std::string plan_rims(const Problem& problem, Composition& composition) {
+  if (problem.spec.dimensions != 2) return "";
+  composition.rims = rims_of(problem.spec, problem.op);
+  if (composition.rims == Rims{}) return "";
+  composition.least = least_beside(composition.rims);
+  composition.rim_steps = plan_rim_tiles(problem.spec, problem.op.steps);
+  if (!composition.rim_steps) return "steps at faces find no room in shared memory, or turn signs round";
+  composition.rims_us = estimate_rims_us(*composition.rim_steps, composition.rims);
+  return "";
+}
+
 /// All steps of a sweep as one, on sparse tensor cores; what is left of a number of steps on CUDA cores.
 Draft draft_composed(const Problem& problem) {
   const spec::StencilSpec& spec = problem.spec;
@@ -542,6 +554,16 @@ Draft draft_composed(const Problem& problem) {
     objection = "weights of all steps are scaled by no normal f32 number";
   }
   if (!objection.empty()) return draft;
+  Composition composition{std::move(composed.plan.weights),
+                          sums.magnitude,
+                          sums.deviation,
+                          std::move(left.plan.contraction),
+                          std::move(left.plan.scheme),
+                          {},
+                          {},
+                          {},
+                          0};
+  if (objection = plan_rims(problem, composition); !objection.empty()) return draft;
   const auto taken =
       std::find_if(composed.plan.candidates.begin(), composed.plan.candidates.end(),
                    [](const Candidate& candidate) { return candidate.engine == Engine::sparse; });
@@ -550,8 +572,8 @@ Draft draft_composed(const Problem& problem) {
   draft.weights = round_weights_to_f32(spec).weights;
   draft.contraction = std::move(composed.plan.contraction);
   draft.scheme = std::move(composed.plan.scheme);
-  draft.composition = Composition{std::move(composed.plan.weights), sums.magnitude, sums.deviation,
-                                  std::move(left.plan.contraction), std::move(left.plan.scheme)};
+  draft.candidate.microseconds += composition.rims_us;
+  draft.composition = std::move(composition);
   return draft;
 }
 

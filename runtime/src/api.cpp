@@ -28,12 +28,12 @@ std::string& last_error() {
   return text;
 }
 
-static_assert(sizeof(spider_kernel) == 1304, "another layout must have another size, or another SPIDER_ABI");
+static_assert(sizeof(spider_kernel) == 1448, "another layout must have another size, or another SPIDER_ABI");
 // check_kernel compares sizes only: members that change places within them need another SPIDER_ABI.
 static_assert(sizeof(spider::SweepArguments) == 208 && offsetof(spider::SweepArguments, box) == 72 &&
                   offsetof(spider::SweepArguments, grid) == 120 &&
                   offsetof(spider::SweepArguments, aligned_input) == 200 &&
-                  sizeof(spider::BoxesArguments) == 560,
+                  sizeof(spider::BoxesArguments) == 464,
               "another layout must have another size, or another SPIDER_ABI");
 
 spider::Box whole_interior(const spider_field& field) {
@@ -248,18 +248,19 @@ struct ReadySweep {
   spider::UpdateArguments arguments;  ///< of kernels without an update the base alone counts
   std::int64_t blocks;
   bool early;
-  // What the form behind that one computes, in any order with it: both read the input alone, and write other
-  // cells.
+  // What the form of the rims computes, in any order with it: both read the input alone, and write other cells.
+  const spider::SweepForm* rims_form;
   spider::BoxesArguments rims;
   std::int64_t rim_blocks;
+  bool rims_early;
 
   [[nodiscard]] Outcome launch(const spider_kernel& kernel, void* stream) const {
-    if (blocks > 0) {
-      Outcome launched = spider::backend::launch(kernel, {*form, blocks, early, stream}, arguments, in, out);
-      if (launched.status != SPIDER_OK) return launched;
+    if (rim_blocks > 0) {
+      Outcome launched =
+          spider::backend::launch(kernel, {*rims_form, rim_blocks, rims_early, stream}, rims, in, out);
+      if (launched.status != SPIDER_OK || blocks == 0) return launched;
     }
-    if (rim_blocks == 0) return {};
-    return spider::backend::launch(kernel, {*(form + 1), rim_blocks, false, stream}, rims, in, out);
+    return spider::backend::launch(kernel, {*form, blocks, early, stream}, arguments, in, out);
   }
 };
 
@@ -277,15 +278,22 @@ ReadySweep make_ready(const spider_kernel& kernel, const Given& given, const spi
   spider::UpdateArguments arguments{};
   if (kernel.forms[0].sweep.update != nullptr)
     aligned.out = add_update(kernel, given, placed, place, steps, arguments) && aligned.out;
-  const auto [chosen, launch, of_form, rims] = spider::choose_form(
+  const auto [chosen, launch, of_form, rims, rims_form] = spider::choose_form(
       kernel, points, aligned.in && aligned.out, residencies, steps, whole_interior(placed.in));
   static_cast<spider::SweepArguments&>(arguments) =
       make_arguments(placed.in, placed.out, aligned, of_form, launch.grid);
   spider::BoxesArguments of_rims{make_arguments(placed.in, placed.out, aligned, points, {}), {}};
   std::copy(std::begin(rims.boxes), std::end(rims.boxes), std::begin(of_rims.boxes));
-  return {placed.in, placed.out,    &kernel.forms[chosen],
-          arguments, launch.blocks, residencies.at(chosen).starts_early,
-          of_rims,   rims.blocks};
+  return {placed.in,
+          placed.out,
+          &kernel.forms[chosen],
+          arguments,
+          launch.blocks,
+          residencies.at(chosen).starts_early,
+          &kernel.forms[rims_form],
+          of_rims,
+          rims.blocks,
+          residencies.at(rims_form).starts_early};
 }
 
 /// Advances `box`, or the whole interior where it is null, by so many time steps in one sweep; 0 stands for

@@ -231,71 +231,76 @@ Launch cut_walks(OverlappingGrid grid, const Tiling& tiling, std::int64_t rows, 
   return {{{}, {}, grid}, outer_walks + inner_walks};
 }
 
-/// A box of overlapping strips, and how many rows less its first and its last walk have.
-struct OverlappingBox {
-  OverlappingGrid grid;  ///< not yet cut into walks
-  std::int64_t rows;
-  std::int64_t low_fewer, high_fewer;
-
-  OverlappingBox(const Tiling& tiling, const Box& box, const Box& field)
-      : grid{cut_axis(tiling, box.offset[2], box.offset[2] + box.extent[2], field.extent[2]), 0, 0, 0, 0},
-        rows(box.extent[1]),
-        low_fewer(box.offset[1] == 0 ? tiling.low_face_steps : 0),
-        high_fewer(box.offset[1] + rows == field.extent[1] ? tiling.high_face_steps : 0) {}
-
-  /// In a single wave nothing evens out that walks at faces take longer.
-  [[nodiscard]] Launch cut(const Tiling& tiling, std::int64_t rows_per_walk, std::int64_t waves) const {
-    OverlappingGrid cut = grid;
-    cut.first_fewer = static_cast<std::int32_t>(waves == 1 ? low_fewer : 0);
-    return cut_walks(cut, tiling, rows, rows_per_walk, waves == 1 ? low_fewer + high_fewer : 0);
-  }
-};
-
-/// The shortest walks whose blocks, of all boxes, fill one wave of the device or some: of two numbers as good
-/// the first.
-std::vector<Launch> choose_overlapping(const Tiling& tiling, const std::vector<Box>& boxes,
-                                       const backend::Residency& residency, const Box& field) {
-  std::vector<OverlappingBox> all;
-  std::int64_t most_rows = 0;
-  std::int64_t most_fewer = 0;
-  for (const Box& box : boxes) {
-    const OverlappingBox& last = all.emplace_back(tiling, box, field);
-    most_rows = std::max(most_rows, last.rows);
-    most_fewer = std::max(most_fewer, last.low_fewer + last.high_fewer);
-  }
-  const auto cut_all = [&](std::int64_t rows_per_walk, std::int64_t waves) {
-    std::vector<Launch> launches;
-    for (const OverlappingBox& box : all) launches.push_back(box.cut(tiling, rows_per_walk, waves));
-    return launches;
-  };
-  const auto count_blocks = [](const std::vector<Launch>& launches) {
-    std::int64_t blocks = 0;
-    for (const Launch& launch : launches) blocks += launch.blocks;
-    return blocks;
-  };
+/// The shortest walks whose blocks fill one wave of the device or some: of two numbers as good the first.
+Launch choose_overlapping(const Tiling& tiling, const Box& box, const backend::Residency& residency,
+                          const Box& field) {
+  OverlappingGrid grid{};
+  grid.columns = cut_axis(tiling, box.offset[2], box.offset[2] + box.extent[2], field.extent[2]);
+  const std::int64_t rows = box.extent[1];
   const std::int64_t resident = std::max<std::int64_t>(
       1, std::int64_t{residency.multiprocessors} * residency.blocks_per_multiprocessor);
-  std::vector<Launch> best;
+  const std::int64_t low = box.offset[1] == 0 ? tiling.low_face_steps : 0;
+  const std::int64_t high = box.offset[1] + rows == field.extent[1] ? tiling.high_face_steps : 0;
+  Launch best{};
   std::int64_t best_steps = 0;
   for (std::int64_t waves = 1; waves <= 3; ++waves) {
-    std::int64_t shortest = std::min<std::int64_t>(most_rows, least_rows);
-    std::int64_t longest = most_rows + (waves == 1 ? most_fewer : 0);
+    // In a single wave nothing evens out that walks at faces take longer.
+    const std::int64_t fewer = waves == 1 ? low + high : 0;
+    grid.first_fewer = static_cast<std::int32_t>(waves == 1 ? low : 0);
+    std::int64_t shortest = std::min<std::int64_t>(rows, least_rows);
+    std::int64_t longest = rows + fewer;
     while (shortest < longest) {
       const std::int64_t middle = shortest + (longest - shortest) / 2;
-      if (count_blocks(cut_all(middle, waves)) <= waves * resident) {
+      if (cut_walks(grid, tiling, rows, middle, fewer).blocks <= waves * resident) {
         longest = middle;
       } else {
         shortest = middle + 1;
       }
     }
-    std::vector<Launch> launches = cut_all(shortest, waves);
+    const Launch launch = cut_walks(grid, tiling, rows, shortest, fewer);
     const std::int64_t steps =
-        divide_up(count_blocks(launches), resident) * (shortest + tiling.lead_steps + start_steps);
+        divide_up(launch.blocks, resident) * (shortest + tiling.lead_steps + start_steps);
     if (best_steps == 0 || steps < best_steps) {
-      best = std::move(launches);
+      best = launch;
       best_steps = steps;
     }
   }
+  return best;
+}
+
+/// Rectangles of a box that take least for all of it. `form` has the rims that the box is a part of.
+CutBox cut_rectangles(const Tiling& tiling, const SweepForm& form, const Box& box, const Box& field) {
+  // Lines of so many cells with what the steps reach, which ends at faces that have rims, and of constants on
+  // either side.
+  const auto needed = [&](int axis, std::int64_t size) {
+    const auto [low, high] = form.rim[axis - 1];
+    const std::int64_t reach = axis == 1 ? tiling.lead_steps : tiling.left_margin;
+    const std::int64_t behind = field.extent[axis] - box.offset[axis] - box.extent[axis];
+    const std::int64_t before_box = low > 0 ? std::min(reach, box.offset[axis]) : reach;
+    const std::int64_t behind_box = high > 0 ? std::min(reach, behind) : reach;
+    return std::min(size + 2 * reach, box.extent[axis] + before_box + behind_box) + 2;
+  };
+  const std::int64_t most_lines = tiling.tile_extent[1];
+  const std::int64_t most_cells = tiling.tile_extent[2];
+  const auto& [z, all_rows, all_columns] = box.extent;
+  CutBox best{box, 0, 0, 0};
+  std::int64_t least_work = 0;
+  const auto try_rows = [&](std::int64_t rows) {
+    const std::int64_t held_rows = needed(1, rows);
+    const std::int64_t room = std::min(most_lines, most_cells / held_rows);  // columns of a buffer
+    const std::int64_t columns =
+        needed(2, all_columns) <= room ? all_columns : room - 2 * tiling.left_margin - 2;
+    if (held_rows > most_lines || columns < 1) return;
+    const std::int64_t blocks = divide_up(all_rows, rows) * divide_up(all_columns, columns);
+    const std::int64_t work = blocks * held_rows * needed(2, columns);
+    if (least_work > 0 && work >= least_work) return;
+    least_work = work;
+    best.tile_rows = static_cast<std::int32_t>(rows);
+    best.tile_columns = static_cast<std::int32_t>(columns);
+    best.end_block = static_cast<std::int32_t>(std::min(blocks, largest_walk_count));
+  };
+  if (all_rows <= most_lines) try_rows(all_rows);
+  for (std::int64_t rows = 1; rows < std::min(all_rows, most_lines); rows *= 2) try_rows(rows);
   return best;
 }
 
@@ -303,19 +308,38 @@ bool has_points(const Box& box) {
   return box.extent[0] > 0 && box.extent[1] > 0 && box.extent[2] > 0;
 }
 
-/// A box cut for a form that has rims, the form behind it beside that.
-FormLaunch choose_with_rims(const spider_kernel& kernel, const Box& box,
-                            const backend::Residencies& residencies, std::size_t i, const Box& field) {
-  const SweepForm& form = kernel.forms[i];
-  const SweepForm& of_rims = kernel.forms[i + 1];
-  FormLaunch chosen{i, {}, {}, {}};
-  // A device without the shared memory for this form has the other one alone.
-  if (residencies.at(i).blocks_per_multiprocessor > 0)
-    chosen.box = inside_rims(form, box, field, of_rims.tiling.anchor);
-  if (has_points(chosen.box))
-    chosen.launch = choose_blocks(form.tiling, chosen.box, residencies.at(i), field);
+/// Of the forms `first` to before `end`, of as many steps: the first that the device has the shared memory for,
+/// that takes such rows, and whose blocks are as many as it asks for; else the last one. Its rims stay empty.
+FormLaunch choose_among(const spider_kernel& kernel, std::size_t first, std::size_t end, const Box& box,
+                        bool rows_are_aligned, const backend::Residencies& residencies, const Box& field) {
+  for (std::size_t i = first; i + 1 < end; ++i) {
+    const SweepForm& form = kernel.forms[i];
+    const backend::Residency& residency = residencies.at(i);
+    if (residency.blocks_per_multiprocessor == 0 || (form.needs_aligned_rows && !rows_are_aligned)) continue;
+    const Launch launch = choose_blocks(form.tiling, box, residency, field);
+    if (launch.blocks >= std::int64_t{form.min_blocks_per_sm} * residency.multiprocessors)
+      return {i, launch, box, {}};
+  }
+  const std::size_t last = end - 1;
+  return {last, choose_blocks(kernel.forms[last].tiling, box, residencies.at(last), field), box, {}};
+}
+
+/// A box cut for forms that have rims, and for the one of the rims, `of_rims`, beside that.
+FormLaunch choose_with_rims(const spider_kernel& kernel, std::size_t first, std::size_t of_rims,
+                            const Box& box, bool rows_are_aligned, const backend::Residencies& residencies,
+                            const Box& field) {
+  const SweepForm& form = kernel.forms[first];
+  const Tiling& tiling = kernel.forms[of_rims].tiling;
+  FormLaunch chosen{first, {}, {}, {}};
+  // A device without the shared memory for these forms has the one of the rims alone.
+  if (residencies.at(of_rims - 1).blocks_per_multiprocessor > 0) {
+    const Box inside = inside_rims(form, box, field, tiling.anchor);
+    if (has_points(inside))
+      chosen = choose_among(kernel, first, of_rims, inside, rows_are_aligned, residencies, field);
+  }
   const std::vector<Box> rims = boxes_beside(box, chosen.box);
-  if (!rims.empty()) chosen.rims = choose_blocks_of(of_rims.tiling, rims, residencies.at(i + 1), field);
+  if (!rims.empty()) chosen.rims = cut_rims(tiling, form, rims, field);
+  chosen.rims_form = of_rims;
   return chosen;
 }
 
@@ -332,21 +356,21 @@ Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Reside
     case TilingKind::tiles:
       return choose_volume(tiling, box, residency);
     case TilingKind::overlapping:
-      return choose_overlapping(tiling, {box}, residency, field).front();
+      return choose_overlapping(tiling, box, residency, field);
+    case TilingKind::rectangles:
+      break;  // of several boxes: cut_rims
   }
   throw std::logic_error("a kind of tiling that this runtime does not know");
 }
 
-BoxesLaunch choose_blocks_of(const Tiling& tiling, const std::vector<Box>& boxes,
-                             const backend::Residency& residency, const Box& field) {
-  const std::vector<Launch> launches = choose_overlapping(tiling, boxes, residency, field);
+BoxesLaunch cut_rims(const Tiling& tiling, const SweepForm& form, const std::vector<Box>& boxes,
+                     const Box& field) {
   BoxesLaunch all{};
   for (std::size_t i = 0; i < most_boxes; ++i) {
     CutBox& cut = all.boxes[i];
     if (i < boxes.size()) {
-      cut.box = boxes.at(i);
-      cut.grid = launches.at(i).grid.overlapping;
-      all.blocks += launches.at(i).blocks;
+      cut = cut_rectangles(tiling, form, boxes.at(i), field);
+      all.blocks += cut.end_block;
     }
     cut.end_block = static_cast<std::int32_t>(std::min(all.blocks, largest_walk_count));
   }
@@ -402,20 +426,17 @@ bool is_last_form(const spider_kernel& kernel, std::int32_t i) {
 
 FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_are_aligned,
                        const backend::Residencies& residencies, std::int32_t steps, const Box& field) {
-  const auto count = static_cast<std::size_t>(kernel.form_count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const SweepForm& form = kernel.forms[i];
-    if (form.steps != steps) continue;
-    if (has_rims(form)) return choose_with_rims(kernel, box, residencies, i, field);
-    const bool is_last = is_last_form(kernel, static_cast<std::int32_t>(i));
-    const backend::Residency& residency = residencies.at(i);
-    if (residency.blocks_per_multiprocessor == 0 && !is_last) continue;
-    if (form.needs_aligned_rows && !rows_are_aligned && !is_last) continue;
-    const Launch launch = choose_blocks(form.tiling, box, residency, field);
-    if (is_last || launch.blocks >= std::int64_t{form.min_blocks_per_sm} * residency.multiprocessors)
-      return {i, launch, box, {}};
-  }
-  throw std::logic_error("a number of steps that the kernel has no form for");
+  const SweepForm* const all = kernel.forms;
+  const auto has_steps = [&](const SweepForm& form) { return form.steps == steps; };
+  const SweepForm* const first = std::find_if(all, all + kernel.form_count, has_steps);
+  if (first == all + kernel.form_count)
+    throw std::logic_error("a number of steps that the kernel has no form for");
+  const auto begin = static_cast<std::size_t>(first - all);
+  const auto end =
+      static_cast<std::size_t>(std::find_if_not(first, all + kernel.form_count, has_steps) - all);
+  if (has_rims(*first))
+    return choose_with_rims(kernel, begin, end - 1, box, rows_are_aligned, residencies, field);
+  return choose_among(kernel, begin, end, box, rows_are_aligned, residencies, field);
 }
 
 }  // namespace spider

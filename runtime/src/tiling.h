@@ -26,7 +26,8 @@ struct FormLaunch {
   std::size_t form;  ///< index into the kernel's forms
   Launch launch;
   Box box;           ///< that it computes; without points where there are no blocks
-  BoxesLaunch rims;  ///< what the form behind it computes; without blocks where there is nothing
+  BoxesLaunch rims;  ///< what another form computes; without blocks where there is nothing
+  std::size_t rims_form = 0;  ///< index of that one
 };
 
 /// Cuts a box, by the kernel's TilingKind, such that the blocks fill whole waves of the device: every wave
@@ -36,11 +37,11 @@ struct FormLaunch {
 [[nodiscard]] Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Residency& residency,
                                    const Box& field = {});
 
-/// The same of up to most_boxes boxes in one launch of TilingKind::overlapping.
-[[nodiscard]] BoxesLaunch choose_blocks_of(const Tiling& tiling, const std::vector<Box>& boxes,
-                                           const backend::Residency& residency, const Box& field);
+/// Cuts up to most_boxes boxes for one launch of TilingKind::rectangles. `form` is one that leaves rims.
+[[nodiscard]] BoxesLaunch cut_rims(const Tiling& tiling, const SweepForm& form, const std::vector<Box>& boxes,
+                                   const Box& field);
 
-/// Does a form leave rims of the field, or small fields, to the one behind it?
+/// Does a form leave rims of the field, or small fields, to the last one of its steps?
 [[nodiscard]] bool has_rims(const SweepForm& form);
 
 /// The cells of a box that a form computes which has rims; those along x begin and end at multiples of
@@ -54,8 +55,8 @@ struct FormLaunch {
 [[nodiscard]] bool is_last_form(const spider_kernel& kernel, std::int32_t i);
 
 /// Cuts a box for the first of the kernel's forms of so many time steps that the device has the shared memory
-/// for, that takes such rows, and whose blocks are as many as it asks for; else for the last of them. A form
-/// that has rims is the only one of its steps but for the one behind it.
+/// for, that takes such rows, and whose blocks are as many as it asks for; else for the last of them. Where the
+/// first has rims all have, but for the last one, which computes them.
 [[nodiscard]] FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_are_aligned,
                                      const backend::Residencies& residencies, std::int32_t steps = 1,
                                      const Box& field = {});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "emit/describe.h"
+#include "emit/schemes/rims_text.h"
 #include "emit/schemes/schemes.h"
 #include "emit/schemes/stepping_text.h"
 #include "emit/storage_text.h"
@@ -56,24 +57,6 @@ spec::StencilSpec with_rules_of_passes(const spec::StencilSpec& spec) {
     set(spec.boundary[axis].high, composed.boundary[axis].high);
   }
   return composed;
-}
-
-/// The namespace `name` with the Stencil of a second scheme in it.
-std::string stepping_namespace(const std::string& name, const std::string& what,
-                               const plan::Stepping2d& scheme, const Kernel& kernel) {
-  return fmt::format("\n\n// {}\nnamespace {} {{\n\n{}\n\n}}  // namespace {}", what, name,
-                     stepping_struct(scheme, kernel), name);
-}
-
-/// "y low, y high": the faces with rims.
-std::string rim_faces_text(const plan::Rims& rims) {
-  std::vector<std::string> faces;
-  for (const int axis : {spec::axis_y, spec::axis_x}) {
-    const auto& [low, high] = rims[axis - spec::axis_y];
-    if (low > 0) faces.push_back(fmt::format("{} low ({} cells)", spec::axis_letters[axis], low));
-    if (high > 0) faces.push_back(fmt::format("{} high ({} cells)", spec::axis_letters[axis], high));
-  }
-  return fmt::format("{}", fmt::join(faces, ", "));
 }
 
 std::string floats_text(const plan::Matrix& matrix, int row, double scale) {
@@ -141,17 +124,14 @@ SchemeText text_of(const plan::Lowrank2d& scheme, const Kernel& kernel) {
   const bool held = scheme.added.exist();
   if (held) text.stencil += held_struct(scheme.added, lists.scale);
   if (scheme.rim_steps) {
-    text.stencil +=
-        stepping_namespace("rims", "For cells near faces that act at every step.", *scheme.rim_steps, kernel);
-    const auto& [y, x] = scheme.rims;
-    text.forms = {
-        fmt::format("spider::with_rims(spider::lowrank2d_form<{}>(), {{{}, {}, {}, {}}}, {{{}, {}}}),",
-                    held ? "Held" : "Stencil", y[0], y[1], x[0], x[1], scheme.least[0], scheme.least[1]),
-        "spider::stepping2d_rims_form<rims::Stencil>(),"};
+    text.stencil += rims_namespace(*scheme.rim_steps, kernel.spec);
+    const std::string form = fmt::format("spider::lowrank2d_form<{}>()", held ? "Held" : "Stencil");
+    text.forms = {with_rims(form, scheme.rims, scheme.least) + ",", rims_form()};
+    text.more_schemes.emplace_back(plan::RimTiles::name);
   }
   if (scheme.single_step) {
-    text.stencil += stepping_namespace("single_step", "For what is left of a number of steps.",
-                                       *scheme.single_step, kernel);
+    text.stencil += "\n\n// For what is left of a number of steps.\nnamespace single_step {\n\n" +
+                    stepping_struct(*scheme.single_step, kernel) + "\n\n}  // namespace single_step";
     text.forms.emplace_back("spider::stepping2d_form<single_step::Stencil>(),");
     text.more_schemes.emplace_back(plan::Stepping2d::name);
   }
@@ -182,19 +162,10 @@ void describe(const plan::Lowrank2d& scheme, const plan::KernelPlan& plan, Lines
                   scheme.warps_per_block * scheme.tiles * plan::tile_columns,
                   scheme.tiles * plan::tile_columns, scheme.ring_groups));
   if (scheme.rim_steps) {
-    const plan::Stepping2d& stepped = *scheme.rim_steps;
     if (scheme.added.exist())
       lines.push_back(fmt::format("Faces     what constants add near them is a table of {} rows of {}",
                                   scheme.added.planes.front().rows, scheme.added.planes.front().columns));
-    if (scheme.rims != plan::Rims{}) {
-      lines.push_back(fmt::format("Rims      cells near faces that act at every step are stepped: {}",
-                                  rim_faces_text(scheme.rims)));
-      lines.push_back(fmt::format("          about {:.0f} us of a sweep", scheme.rims_us));
-    }
-    lines.push_back(fmt::format(
-        "Small     fields of fewer than {} rows or {} columns are stepped, too: {} of {} steps, "
-        "{} columns a lane",
-        scheme.least[0], scheme.least[1], counted(stepped.warps, "warp"), stepped.steps, stepped.columns));
+    describe_rims(*scheme.rim_steps, scheme.rims, scheme.least, scheme.rims_us, lines);
   }
 }
 

@@ -88,41 +88,31 @@ double estimate_us(const Contraction& contraction, const Lowrank2d& scheme) {
 /// where faces do not commute, or fields are small. Else the objection.
 std::string plan_faces(const Problem& problem, Lowrank2d& scheme) {
   const spec::StencilSpec& spec = problem.spec;
-  const auto step = [&](const Operator& op) {
-    const Problem of_steps{
-        spec, op, Engine::cuda, {}, false, problem.tap_rows, round_weights_to_f32(spec).weights};
-    return Stepping2d::plan(of_steps, {});
-  };
-  Offer<Stepping2d> single = step(operator_of(spec));
+  const Operator of_one = operator_of(spec);
+  const Problem of_step{
+      spec, of_one, Engine::cuda, {}, false, problem.tap_rows, round_weights_to_f32(spec).weights};
+  Offer<Stepping2d> single = Stepping2d::plan(of_step, {});
   if (!single.objection.empty()) return single.objection;
   scheme.single_step = std::move(single.scheme);
-  scheme.rims = rims_of(spec, problem.op);
+  scheme.rims = rims_of_passes(spec, problem.op);
+  scheme.least = least_beside(scheme.rims);
   scheme.added = added_by_constants(spec, problem.op);
   const auto grows = [](double value) { return !(std::fabs(value) <= 0x1p100); };
   if (scheme.added.exist() && std::any_of(scheme.added.planes.front().values.begin(),
                                           scheme.added.planes.front().values.end(), grows))
     return "what constants beyond faces add grows beyond 2^100";
   for (const int axis : {spec::axis_y, spec::axis_x}) {
-    const auto& [low, high] = scheme.rims[axis - spec::axis_y];
-    // What a face turns round must reach neither a rim nor the other face's images.
     int& least = scheme.least[axis - spec::axis_y];
-    least = low + high + std::max(low, high);
     for (const spec::Face* face : {&spec.boundary[axis].low, &spec.boundary[axis].high}) {
       if (mirrors_two_cells(spec, *face, axis) && !commutes(spec, *face, axis)) least = std::max(least, 2);
     }
     if (scheme.added.near[axis] != std::array{0, 0})
       least = std::max(least, 2 * std::max(problem.op.reach_low[axis], problem.op.reach_high[axis]));
   }
-  if (scheme.rims != Rims{}) {
-    std::optional<SteppingChoice> choice = choose_rim_stepping(spec, problem.op.steps, scheme.rims);
-    if (!choice) return "so many steps at faces find no room in registers";
-    scheme.rim_steps = std::move(choice->scheme);
-    scheme.rims_us = choice->microseconds;
-  } else if (scheme.least != std::array{0, 0}) {
-    Offer<Stepping2d> all = step(problem.op);
-    if (!all.objection.empty()) return all.objection;
-    scheme.rim_steps = std::move(all.scheme);
-  }
+  if (scheme.least == std::array{0, 0}) return "";
+  scheme.rim_steps = plan_rim_tiles(spec, problem.op.steps);
+  if (!scheme.rim_steps) return "so many steps at faces find no room in shared memory";
+  scheme.rims_us = estimate_rims_us(*scheme.rim_steps, scheme.rims);
   return "";
 }
 

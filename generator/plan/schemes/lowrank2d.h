@@ -6,6 +6,7 @@
 
 #include "plan/compose.h"
 #include "plan/problem.h"
+#include "plan/rim_tiles.h"
 #include "plan/schemes/stepping2d.h"
 
 namespace spidergen::plan {
@@ -26,8 +27,8 @@ struct Lowrank2d {
   AddedByConstants added;                 ///< to results, whose steps are composed beside faces of 0
   Rims rims{};                 ///< cells at other faces that do not commute: steps are taken one by one
   std::array<int, 2> least{};  ///< rows and columns of a field; of a smaller one all cells are such
-  std::optional<Stepping2d> rim_steps;  ///< what takes them, where there may be any
-  double rims_us = 0;                   ///< of a sweep over the reference field
+  std::optional<RimTiles> rim_steps;  ///< what takes them, where there may be any
+  double rims_us = 0;                 ///< of a sweep over the reference field
 
   static bool takes(const Problem& problem, const Contraction& contraction);
   static Offer<Lowrank2d> plan(const Problem& problem, const Contraction& contraction);

@@ -278,56 +278,6 @@ double estimate_us(const spec::StencilSpec& spec, const Taps& taps, const Steppi
   return std::max(compute + hidden * memory, memory);
 }
 
-/// Microseconds of the cells of the reference field that lie in rims, of all boxes in one wave or some: those
-/// at faces along y, whose rows take longer, and beside them those at faces along x. On an H200 32 steps of
-/// five points took, at all faces, those along x and those along y, with 8 warps of 4 steps 125, 74 and 43,
-/// with 6 of 6 steps 134, 112 and 71, with 4 of 8 steps 153, 115 and 80; of uneven weights 135, 71 and 31,
-/// with 4 of 8 steps 150 at all faces.
-double estimate_rims_us(const spec::StencilSpec& spec, const Taps& taps, const Stepping2d& scheme,
-                        const Rims& rims) {
-  constexpr double launch_us = 3;
-  const double chained =
-      scheme.steps > 4 ? 1.3 : 1;  // few columns do not hide what steps wait for each other
-  const DeviceRates& rates = *find_device_rates("sm_90");
-  const int lost_rows = scheme.time_steps() * taps.radius_y;
-  const int lost =
-      round_up(scheme.time_steps() * taps.radius_x, vector_bytes / spec::element_bytes(spec.storage));
-  const int useful = threads_per_warp * scheme.columns - 2 * lost;
-  const double resident = rates.multiprocessors * scheme.blocks_per_multiprocessor;
-  const double lead = 2.0 * lost_rows + start_rows;
-  const double at_face = lost_rows + 0.5 * scheme.batch * scheme.warps;
-  struct RimBox {
-    double strips;
-    double rows;
-  };
-  std::vector<RimBox> boxes;
-  for (const int rows : rims[0]) {
-    if (rows > 0) boxes.push_back({std::ceil(reference_points / useful), rows + at_face});
-  }
-  // The strip at a face has its margin on one side alone.
-  for (const int columns : rims[1]) {
-    if (columns > 0)
-      boxes.push_back(
-          {static_cast<double>(std::max(1, divide_up(columns - lost, useful))), reference_points});
-  }
-  double best = 0;
-  for (int waves = 1; waves <= 3; ++waves) {
-    double rows = 8;
-    const auto blocks = [&] {
-      double sum = 0;
-      for (const RimBox& box : boxes) sum += box.strips * std::ceil(box.rows / rows);
-      return sum;
-    };
-    while (blocks() > waves * resident && rows < reference_points) ++rows;
-    const double rounds = (rows + lead) / scheme.batch + scheme.warps + scheme.ahead;
-    const double us =
-        std::ceil(blocks() / resident) * rounds * chained * microseconds_of_round(spec, taps, scheme) +
-        launch_us;
-    if (best == 0 || us < best) best = us;
-  }
-  return best;
-}
-
 double power_of(double base, int exponent) {
   double power = 1;
   for (int i = 0; i < exponent; ++i) power *= base;
@@ -354,41 +304,6 @@ void set_weights(const spec::StencilSpec& spec, const Taps& taps, const RoundedW
   if (storage != spec::Storage::f64)
     scheme.last *= drift_of_steps(taps.sum, taps.magnitude, sum * scheme.unit, scheme.time_steps());
   scheme.last = as_number(storage, scheme.last);
-}
-
-/// The layout of so many steps that takes least, as `estimate` has it.
-template <class Estimate>
-std::optional<SteppingChoice> choose_layout(const spec::StencilSpec& spec, const Taps& taps, int time_steps,
-                                            const Estimate& estimate) {
-  const int vector_elements = vector_bytes / spec::element_bytes(spec.storage);
-  std::optional<SteppingChoice> best;
-  if (has_rule(spec, spec::BoundaryRule::antisymmetric)) return best;  // no way of adding rows has signs
-  if (std::max(taps.radius_y, taps.radius_x) > largest_stepping_reach) return best;
-  for (int steps = 1; steps <= std::min(time_steps, most_steps_of_warp); ++steps) {
-    const FormChoice form = choose_form(spec, taps, steps);
-    Stepping2d scheme;
-    scheme.steps = steps;
-    scheme.warps = divide_up(time_steps, steps);
-    scheme.last_steps = time_steps - (scheme.warps - 1) * steps;
-    scheme.radius_y = taps.radius_y;
-    scheme.radius_x = taps.radius_x;
-    scheme.form = form.form;
-    scheme.unit = form.unit;
-    scheme.operations = form.operations;
-    if (scheme.warps > most_warps) continue;
-    for (int columns = vector_elements; columns <= most_columns; columns += vector_elements) {
-      for (const int batch : {4, 2}) {
-        scheme.columns = columns;
-        scheme.batch = batch;
-        // Where steps are short, half of the warps move data behind their rows.
-        scheme.ahead = scheme.warps == 1 || scheme.form == Form::cross ? 2 : 1;
-        if (columns <= taps.radius_x || !fit(spec, taps, scheme)) continue;
-        const double us = estimate(scheme);
-        if (!best || us < best->microseconds) best = {scheme, us};
-      }
-    }
-  }
-  return best;
 }
 
 }  // namespace
@@ -422,18 +337,35 @@ Offer<Stepping2d> Stepping2d::plan(const Problem& problem, const Contraction& /*
 
 std::optional<SteppingChoice> choose_stepping(const spec::StencilSpec& spec, int time_steps) {
   const Taps taps(spec);
-  return choose_layout(spec, taps, time_steps,
-                       [&](const Stepping2d& scheme) { return estimate_us(spec, taps, scheme); });
-}
-
-std::optional<SteppingChoice> choose_rim_stepping(const spec::StencilSpec& spec, int time_steps,
-                                                  const Rims& rims) {
-  const Taps taps(spec);
-  std::optional<SteppingChoice> choice = choose_layout(spec, taps, time_steps, [&](const Stepping2d& scheme) {
-    return estimate_rims_us(spec, taps, scheme, rims);
-  });
-  if (choice) set_weights(spec, taps, round_weights_to_f32(spec).weights, choice->scheme);
-  return choice;
+  const int vector_elements = vector_bytes / spec::element_bytes(spec.storage);
+  std::optional<SteppingChoice> best;
+  if (has_rule(spec, spec::BoundaryRule::antisymmetric)) return best;  // no way of adding rows has signs
+  if (std::max(taps.radius_y, taps.radius_x) > largest_stepping_reach) return best;
+  for (int steps = 1; steps <= std::min(time_steps, most_steps_of_warp); ++steps) {
+    const FormChoice form = choose_form(spec, taps, steps);
+    Stepping2d scheme;
+    scheme.steps = steps;
+    scheme.warps = divide_up(time_steps, steps);
+    scheme.last_steps = time_steps - (scheme.warps - 1) * steps;
+    scheme.radius_y = taps.radius_y;
+    scheme.radius_x = taps.radius_x;
+    scheme.form = form.form;
+    scheme.unit = form.unit;
+    scheme.operations = form.operations;
+    if (scheme.warps > most_warps) continue;
+    for (int columns = vector_elements; columns <= most_columns; columns += vector_elements) {
+      for (const int batch : {4, 2}) {
+        scheme.columns = columns;
+        scheme.batch = batch;
+        // Where steps are short, half of the warps move data behind their rows.
+        scheme.ahead = scheme.warps == 1 || scheme.form == Form::cross ? 2 : 1;
+        if (columns <= taps.radius_x || !fit(spec, taps, scheme)) continue;
+        const double us = estimate_us(spec, taps, scheme);
+        if (!best || us < best->microseconds) best = {scheme, us};
+      }
+    }
+  }
+  return best;
 }
 
 }  // namespace spidergen::plan

@@ -4,7 +4,6 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/compose.h"
 #include "plan/problem.h"
 
 namespace spidergen::plan {
@@ -66,10 +65,6 @@ struct SteppingChoice {
   double microseconds = 0;
 };
 [[nodiscard]] std::optional<SteppingChoice> choose_stepping(const spec::StencilSpec& spec, int time_steps);
-
-/// The same of those cells alone that lie in rims of the field.
-[[nodiscard]] std::optional<SteppingChoice> choose_rim_stepping(const spec::StencilSpec& spec, int time_steps,
-                                                                const Rims& rims);
 
 /// Cells over unit^steps are at most 2^24 times the field's or a 2^24th of them, so that numbers below 2^100
 /// have room.

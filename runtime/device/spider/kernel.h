@@ -111,14 +111,15 @@ struct UpdateArguments : SweepArguments {
 
 constexpr int most_boxes = 4;  // of a launch
 
-/// One of several boxes of a launch, how it is cut, and the first block behind its own.
+/// One of several boxes of a launch, the rectangles that its blocks take, along x first, and the first block
+/// behind its own.
 struct CutBox {
   Box box;
-  OverlappingGrid grid;
+  std::int32_t tile_rows, tile_columns;
   std::int32_t end_block;
 };
 
-/// The same for a launch of several boxes that share no cell (TilingKind::overlapping). SweepArguments::box
+/// The same for a launch of several boxes that share no cell (TilingKind::rectangles). SweepArguments::box
 /// is one that holds them all. Those behind the last one have no blocks.
 struct BoxesArguments : SweepArguments {
   CutBox boxes[most_boxes];
@@ -188,6 +189,10 @@ enum class TilingKind : std::int32_t {
   /// a block walks down y in a strip of tile_extent[2] columns, of which it stores all but the margins (2D,
   /// time steps)
   overlapping,
+  /// a block steps a rectangle of a box, which lies in shared memory with what all steps reach from it (2D,
+  /// time steps, several boxes); tile_extent[2] cells have room there, on at most tile_extent[1] rows and as
+  /// many columns
+  rectangles,
 };
 
 /// What the runtime must know of a kernel to cut a box for it. A walk covers `tile_extent` outputs and steps
@@ -202,9 +207,11 @@ struct Tiling {
   /// Columns of the box that a walk away from its edges must have before its first output, and from its
   /// last output on.
   std::int32_t left_margin = 0;
-  std::int32_t right_margin = 0;
+  std::int32_t right_margin = 0;  ///< of TilingKind::rectangles both are what all steps reach
   std::int32_t anchor = 0;  ///< walks begin at multiples of it along x, counted from the field's first column
-  std::int32_t lead_steps = 0;       ///< input steps of a walk before its first outputs are complete
+  /// Input steps of a walk before its first outputs are complete; of TilingKind::rectangles the rows that all
+  /// steps reach.
+  std::int32_t lead_steps = 0;
   std::int32_t preferred_steps = 0;  ///< of a walk, that run best on a large field; 0: one wave of blocks
   /// Blocks of TilingKind::blocks and tiles, and walks of strips, begin at multiples of it along y.
   std::int32_t row_anchor = 1;
@@ -237,8 +244,8 @@ struct SweepForm {
   /// Only for fields whose rows start on Tiling::input_alignment and output_alignment bytes.
   bool needs_aligned_rows = false;
   std::int32_t steps = 1;  ///< time steps that it advances: spider_kernel_info::steps, or fewer behind those
-  /// Cells along y and x, at the low and the high face of the field, that the form behind this one computes,
-  /// whose function takes several boxes.
+  /// Cells along y and x, at the low and the high face of the field, that the last form of as many steps
+  /// computes, whose function takes several boxes.
   std::int32_t rim[2][2] = {};
   std::int32_t least[2] = {};  ///< cells along y and x that a field must have; a smaller one is all rim
 };
@@ -251,7 +258,7 @@ constexpr SweepForm with_rims(SweepForm form, const std::int32_t (&rims)[4], con
   return form;
 }
 
-constexpr int most_forms = 7;
+constexpr int most_forms = 8;
 
 /// The taps of one (dz, dy): dx from `low` to `high`. The halo is the hull of these rows around the interior.
 struct TapRow {

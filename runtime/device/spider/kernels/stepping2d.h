@@ -76,28 +76,6 @@ sweep_stepping2d(const ArgumentsOf<Stencil> field) {
   Kernel::run(field, walk);
 }
 
-/// The same of several boxes.
-template <class Stencil>
-SPIDER_GLOBAL(Stencil::warps * 32, Stencil::blocks_per_multiprocessor)
-sweep_boxes_stepping2d(const BoxesArguments field) {
-  using Kernel = Stepping2d<Stencil>;
-  const std::int32_t block = device::block_index();
-  Box box = field.boxes[0].box;
-  OverlappingGrid grid = field.boxes[0].grid;
-  std::int32_t first = 0;
-  SPIDER_UNROLL
-  for (int i = 1; i < most_boxes; ++i) {
-    const std::int32_t behind = field.boxes[i - 1].end_block;
-    if (block < behind) break;
-    box = field.boxes[i].box;
-    grid = field.boxes[i].grid;
-    first = behind;
-  }
-  typename Kernel::Walk walk;
-  if (!Kernel::find_walk(field, box, grid, block - first, walk)) return;
-  Kernel::run(field, walk);
-}
-
 template <class Stencil>
 struct Stepping2d {
   using Cells = typename Stencil::Cells;
@@ -1166,10 +1144,10 @@ struct Stepping2d {
 };
 
 template <class Stencil>
-constexpr SweepForm overlapping2d_form(SweepFunction sweep) {
+constexpr SweepForm stepping2d_form() {
   using Kernel = Stepping2d<Stencil>;
   SweepForm form{
-      sweep,
+      sweep_stepping2d<Stencil>,
       {TilingKind::overlapping,
        Stencil::warps,
        Kernel::shared_bytes,
@@ -1191,17 +1169,6 @@ constexpr SweepForm overlapping2d_form(SweepFunction sweep) {
   form.tiling.ends_at_high_face = Kernel::right_acts;
   form.steps = Kernel::all_steps;
   return form;
-}
-
-template <class Stencil>
-constexpr SweepForm stepping2d_form() {
-  return overlapping2d_form<Stencil>(sweep_stepping2d<Stencil>);
-}
-
-/// For the rims of the form ahead of it.
-template <class Stencil>
-constexpr SweepForm stepping2d_rims_form() {
-  return overlapping2d_form<Stencil>(sweep_boxes_stepping2d<Stencil>);
 }
 
 }  // namespace device_1

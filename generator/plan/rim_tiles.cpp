@@ -1,0 +1,108 @@
+#include "plan/rim_tiles.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "plan/machine.h"
+#include "plan/stepping.h"
+#include "plan/weights.h"
+
+namespace spidergen::plan {
+namespace {
+
+constexpr int number_bytes_in_shared = 4;
+constexpr int lines_of_constants = 2;  // beside the others of an axis
+
+bool has_tap(const RimTiles& tiles, int dy, int dx) {
+  return std::any_of(tiles.taps.begin(), tiles.taps.end(), [&](const RoundedTap& tap) {
+    return tap.at[spec::axis_y] == dy && tap.at[spec::axis_x] == dx;
+  });
+}
+
+/// What the kernel loads for a run of cells, for each of them: numbers, and where their rows and columns are.
+double count_loads(const RimTiles& tiles) {
+  int loads = tiles.column_high - tiles.column_low + 1;
+  for (int row = tiles.row_low; row < tiles.run + tiles.row_high; ++row) {
+    ++loads;
+    for (int dx = tiles.column_low; dx <= tiles.column_high; ++dx) {
+      bool is_read = false;
+      for (int i = 0; i < tiles.run; ++i) is_read = is_read || has_tap(tiles, row - i, dx);
+      loads += is_read ? 1 : 0;
+    }
+  }
+  return static_cast<double>(loads) / tiles.run;
+}
+
+}  // namespace
+
+std::optional<RimTiles> plan_rim_tiles(const spec::StencilSpec& spec, int steps) {
+  constexpr int columns_beside = 160;  // of a rectangle along a face, beside what steps reach
+  constexpr int few_cells = 4096;
+  constexpr int most_shared_bytes = shared_per_multiprocessor - reserved_per_block;
+  if (has_rule(spec, spec::BoundaryRule::antisymmetric)) return std::nullopt;  // no table has signs
+  const RoundedWeights weights = round_weights_to_f32(spec).weights;
+  RimTiles tiles;
+  tiles.steps = steps;
+  tiles.taps = weights.taps;
+  tiles.last = drift_of_steps(spec.storage, weights, steps);
+  for (const RoundedTap& tap : tiles.taps) {
+    const auto [dz, dy, dx] = tap.at;
+    tiles.row_low = std::min(tiles.row_low, dy);
+    tiles.row_high = std::max(tiles.row_high, dy);
+    tiles.column_low = std::min(tiles.column_low, dx);
+    tiles.column_high = std::max(tiles.column_high, dx);
+  }
+  const int radius_y = radius_of(spec, spec::axis_y);
+  const int radius_x = radius_of(spec, spec::axis_x);
+  const int lines = 2 * steps * std::max(radius_y, radius_x) + lines_of_constants;
+  const int of_a_cell = (lines + 1) * (lines + 1);
+  const auto bytes_of = [&](int cells) {
+    return 2 * cells * number_bytes_in_shared + word_bytes * (2 * tiles.most_lines + 2 * radius_y + 2 * radius_x);
+  };
+  tiles.most_lines = 256;
+  const int most_cells = (least_block_shared_bytes - bytes_of(0)) / (2 * number_bytes_in_shared);
+  tiles.cells = std::max(of_a_cell, std::min(lines * (lines + columns_beside), most_cells));
+  tiles.shared_bytes = bytes_of(tiles.cells);
+  if (lines + 1 > tiles.most_lines || tiles.shared_bytes > most_shared_bytes) return std::nullopt;
+  tiles.warps = tiles.cells < few_cells ? 8 : 16;
+  tiles.run = tiles.cells < few_cells ? 4 : 8;
+  constexpr int least_registers = 64;  // of a thread
+  const int by_registers =
+      registers_per_multiprocessor / (least_registers * threads_per_warp * tiles.warps);
+  const int by_shared = shared_per_multiprocessor / (tiles.shared_bytes + reserved_per_block);
+  tiles.blocks_per_multiprocessor = std::min(by_registers, by_shared);
+  tiles.loads = count_loads(tiles);
+  return tiles;
+}
+
+double estimate_rims_us(const RimTiles& tiles, const Rims& rims) {
+  constexpr double start_us = 4;       // of a launch, and loading cells
+  constexpr double step_us = 0.25;     // of a step, whatever it has to do
+  constexpr double loads_per_us = 32 * 1750;  // of a multiprocessor
+  const double points = std::sqrt(reference_points(2));
+  const DeviceRates& rates = *find_device_rates("sm_90");
+  double cells = 0;  // stepped, in all steps
+  for (const auto& axis : rims) {
+    for (const int rim : axis) {
+      if (rim == 0) continue;
+      const double held = 2.0 * rim + lines_of_constants;  // lines along the face
+      const double along = tiles.cells / held;
+      const double stored = std::max(1.0, std::min<double>(along, tiles.most_lines) - held);
+      cells += points / stored * (stored + rim) * 1.5 * rim * tiles.steps;
+    }
+  }
+  if (cells == 0) return 0;
+  return start_us + step_us * tiles.steps + cells * tiles.loads / (loads_per_us * rates.multiprocessors);
+}
+
+std::array<int, 2> least_beside(const Rims& rims) {
+  std::array<int, 2> least{};
+  for (std::size_t axis = 0; axis < least.size(); ++axis) {
+    const auto& [low, high] = rims[axis];
+    least[axis] = low + high + std::max(low, high);
+  }
+  return least;
+}
+
+}  // namespace spidergen::plan

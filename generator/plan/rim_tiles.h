@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "plan/compose.h"
+#include "plan/problem.h"
+
+namespace spidergen::plan {
+
+/// How the cells of rims are stepped, in 2D, beside a form that takes all steps at once: a block has a
+/// rectangle of them in shared memory, with what all steps reach from it
+/// (runtime/device/spider/kernels/rims2d.h).
+struct RimTiles {
+  static constexpr std::string_view name = "rims2d";
+
+  int steps = 1;
+  int cells = 0;        ///< of a block, in each of two buffers
+  int most_lines = 0;   ///< rows of a buffer at most, and columns
+  int warps = 8;        ///< of a block
+  int run = 4;          ///< cells of a thread below each other
+  int blocks_per_multiprocessor = 1;
+  int shared_bytes = 0;
+  int row_low = 0, row_high = 0, column_low = 0, column_high = 0;  ///< offsets of taps
+  std::vector<RoundedTap> taps;  ///< of one step
+  double last = 1;               ///< what results are multiplied by, so that all weights sum to the spec's
+  double loads = 0;              ///< from shared memory, of a cell and step
+
+  bool operator==(const RimTiles&) const = default;
+};
+
+/// The layout for so many steps of a spec in 2D; nothing where shared memory has no room for what they reach
+/// from a cell, and beside `antisymmetric` faces.
+[[nodiscard]] std::optional<RimTiles> plan_rim_tiles(const spec::StencilSpec& spec, int steps);
+
+/// Microseconds of the rims of the 2D reference field (plan/machine.h) on an H200.
+[[nodiscard]] double estimate_rims_us(const RimTiles& tiles, const Rims& rims);
+
+/// Rows and columns of a field whose faces have rims: with fewer all of its cells are rim. What a face turns
+/// round must reach neither a rim nor the other face's images.
+[[nodiscard]] std::array<int, 2> least_beside(const Rims& rims);
+
+}  // namespace spidergen::plan

@@ -248,7 +248,8 @@ struct ReadySweep {
   spider::UpdateArguments arguments;  ///< of kernels without an update the base alone counts
   std::int64_t blocks;
   bool early;
-  // What the form of the rims computes, in any order with it: both read the input alone, and write other cells.
+  // What the form of the rims computes, in any order with it: both read the input alone, and write other
+  // cells.
   const spider::SweepForm* rims_form;
   spider::BoxesArguments rims;
   std::int64_t rim_blocks;

@@ -308,8 +308,9 @@ bool has_points(const Box& box) {
   return box.extent[0] > 0 && box.extent[1] > 0 && box.extent[2] > 0;
 }
 
-/// Of the forms `first` to before `end`, of as many steps: the first that the device has the shared memory for,
-/// that takes such rows, and whose blocks are as many as it asks for; else the last one. Its rims stay empty.
+/// Of the forms `first` to before `end`, of as many steps: the first that the device has the shared memory
+/// for, that takes such rows, and whose blocks are as many as it asks for; else the last one. Its rims stay
+/// empty.
 FormLaunch choose_among(const spider_kernel& kernel, std::size_t first, std::size_t end, const Box& box,
                         bool rows_are_aligned, const backend::Residencies& residencies, const Box& field) {
   for (std::size_t i = first; i + 1 < end; ++i) {

@@ -25,8 +25,8 @@ struct BoxesLaunch {
 struct FormLaunch {
   std::size_t form;  ///< index into the kernel's forms
   Launch launch;
-  Box box;           ///< that it computes; without points where there are no blocks
-  BoxesLaunch rims;  ///< what another form computes; without blocks where there is nothing
+  Box box;                    ///< that it computes; without points where there are no blocks
+  BoxesLaunch rims;           ///< what another form computes; without blocks where there is nothing
   std::size_t rims_form = 0;  ///< index of that one
 };
 
@@ -55,8 +55,8 @@ struct FormLaunch {
 [[nodiscard]] bool is_last_form(const spider_kernel& kernel, std::int32_t i);
 
 /// Cuts a box for the first of the kernel's forms of so many time steps that the device has the shared memory
-/// for, that takes such rows, and whose blocks are as many as it asks for; else for the last of them. Where the
-/// first has rims all have, but for the last one, which computes them.
+/// for, that takes such rows, and whose blocks are as many as it asks for; else for the last of them. Where
+/// the first has rims all have, but for the last one, which computes them.
 [[nodiscard]] FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_are_aligned,
                                      const backend::Residencies& residencies, std::int32_t steps = 1,
                                      const Box& field = {});

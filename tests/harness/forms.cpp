@@ -6,9 +6,9 @@
 #include <mutex>
 #include <utility>
 
-/// The kernel with one form only, that for any rows where the form needs aligned ones, and that of rims where it
-/// leaves some; NULL where it has no such form, counted from 0, for sweeps of its time steps. It lives for ever,
-/// since the runtime knows kernels by their addresses.
+/// The kernel with one form only, that for any rows where the form needs aligned ones, and that of rims where
+/// it leaves some; NULL where it has no such form, counted from 0, for sweeps of its time steps. It lives for
+/// ever, since the runtime knows kernels by their addresses.
 extern "C" SPIDER_PUBLIC const spider_kernel* spider_test_form(const spider_kernel* kernel, int form) {
   static std::mutex mutex;
   static std::map<std::pair<const spider_kernel*, int>, std::unique_ptr<const spider_kernel>> made;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -17,6 +18,7 @@
 #include "pack/pack.h"
 #include "pack/prove.h"
 #include "plan/make_plan.h"
+#include "plan/rim_tiles.h"
 
 namespace spidergen::plan {
 namespace {
@@ -207,6 +209,43 @@ TEST(Compose, FacesThatActAtEveryStepAreStepped) {
   const std::string nearest = source_of(box_of_steps(3, 2, true, spec::BoundaryRule::nearest));
   EXPECT_NE(nearest.find("row_rules() { return {spider::FaceRule::reflect"), std::string::npos);
   EXPECT_NE(nearest.find("row_rules() { return {spider::FaceRule::nearest"), std::string::npos);
+}
+
+TEST(Compose, LeavesRimsAtFacesThatDoNotCommute) {
+  using Rule = spec::BoundaryRule;
+  spec::StencilSpec box = box_of_steps(2, 5, false);
+  const KernelPlan inner = plan_of(box);
+  EXPECT_FALSE(inner.composition->rim_steps);
+  box.boundary[spec::axis_y].low.rule = Rule::nearest;
+  box.boundary[spec::axis_x].high.rule = Rule::mirror;
+  const KernelPlan plan = plan_of(box);
+  ASSERT_TRUE(plan.composition);
+  const Composition& composition = *plan.composition;
+  EXPECT_EQ(composition.rims, (Rims{{{5, 0}, {0, 5}}}));
+  EXPECT_EQ(composition.least, (std::array{10, 10}));
+  EXPECT_EQ(composition.rim_steps->steps, 5);
+  EXPECT_GT(composition.rims_us, 0);
+  EXPECT_DOUBLE_EQ(plan.microseconds, inner.microseconds + composition.rims_us);
+  EXPECT_GE(plan.error_bound.neighbourhood, inner.error_bound.neighbourhood);
+  const std::string text = source_of(box);
+  EXPECT_NE(text.find("spider::with_rims(spider::composed_form("), std::string::npos);
+  EXPECT_NE(text.find(", {5, 0, 0, 5}, {10, 10}),"), std::string::npos);
+  EXPECT_NE(text.find("spider::rims2d_form<rims::Stencil>(),"), std::string::npos);
+  EXPECT_NE(text.find("#include <spider/kernels/rims2d.h>"), std::string::npos);
+  // What is turned round with another sign finds no table.
+  box.boundary[spec::axis_y].low.rule = Rule::antisymmetric;
+  EXPECT_TRUE(make_plan(box).diagnostics.has_errors());
+}
+
+TEST(Compose, RimsHaveRoomForWhatAllStepsReach) {
+  for (const int steps : {1, 7, 16, 32, 60}) {
+    const std::optional<RimTiles> tiles = plan_rim_tiles(box_of_steps(2, steps, false), steps);
+    ASSERT_TRUE(tiles) << steps;
+    EXPECT_GE(tiles->cells, (2 * steps + 3) * (2 * steps + 3));
+    EXPECT_GE(tiles->most_lines, 2 * steps + 3);
+    EXPECT_LE(tiles->blocks_per_multiprocessor * (tiles->shared_bytes + 1024), 228 * 1024);
+  }
+  EXPECT_FALSE(plan_rim_tiles(box_of_steps(2, 120, false), 120));
 }
 
 TEST(Compose, WeightsKeepTheirSumAndLieWithinTheTolerance) {

@@ -139,7 +139,7 @@ Rims rims_of_plan(const spec::StencilSpec& stencil) {
   if (scheme == nullptr) return {{{-1, -1}, {-1, -1}}};
   EXPECT_EQ(scheme->rim_steps.has_value(), scheme->least != (std::array<int, 2>{}));
   if (scheme->rim_steps) {
-    EXPECT_EQ(scheme->rim_steps->time_steps(), plan.op.steps);
+    EXPECT_EQ(scheme->rim_steps->steps, plan.op.steps);
   }
   return scheme->rims;
 }

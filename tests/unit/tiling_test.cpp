@@ -490,32 +490,45 @@ TEST(OverlappingTiling, FormsOfFewerStepsAreTakenWhereTheyAreAskedFor) {
   EXPECT_THROW(static_cast<void>(choose_form(kernel, box, true, {}, 2, box)), std::logic_error);
 }
 
-/// Two forms of 8 steps: the first leaves rims to the other one.
+constexpr std::int64_t rim_reach = 24;  // of all steps
+
+/// Three forms of 8 steps: the first two, of large boxes and of small ones, leave rims to the last one.
 spider_kernel kernel_with_rims(const std::int32_t (&rims)[4]) {
   spider_kernel kernel{};
-  kernel.form_count = 2;
-  kernel.forms[0].tiling = make_tiling(256, 64, 4, 2, 0);
-  kernel.forms[0].steps = kernel.forms[1].steps = 8;
+  kernel.form_count = 3;
+  kernel.forms[0].min_blocks_per_sm = 1;
+  for (int i = 0; i < 3; ++i) {
+    kernel.forms[i].tiling = make_tiling(256, 64, 4, 2, 0);
+    kernel.forms[i].steps = 8;
+  }
   const auto least = [&](int axis) {
     const std::int32_t low = rims[2 * axis];
     const std::int32_t high = rims[2 * axis + 1];
     return low + high + std::max(low, high);
   };
-  kernel.forms[0] = with_rims(kernel.forms[0], rims, {least(0), least(1)});
-  Tiling& tiling = kernel.forms[1].tiling;
-  tiling.kind = TilingKind::overlapping;
-  tiling.tile_extent[2] = 256;
-  tiling.left_margin = tiling.right_margin = tiling.anchor = 8;
-  tiling.ends_at_low_face = tiling.ends_at_high_face = true;
-  tiling.whole_columns = 255;
-  tiling.lead_steps = 20;
-  tiling.low_face_steps = 10;
-  tiling.high_face_steps = 20;
+  for (int i = 0; i < 2; ++i) kernel.forms[i] = with_rims(kernel.forms[i], rims, {least(0), least(1)});
+  Tiling& tiling = kernel.forms[2].tiling;
+  tiling = {};
+  tiling.kind = TilingKind::rectangles;
+  tiling.tile_extent[1] = 256;
+  tiling.tile_extent[2] = 6000;
+  tiling.lead_steps = tiling.left_margin = tiling.right_margin = rim_reach;
+  tiling.anchor = 8;
   return kernel;
 }
 
+/// The lines of an axis that a block of spider/kernels/rims2d.h holds, with those of constants, which faces
+/// with rims end.
+std::int64_t held_lines(const Span& stored, std::int64_t extent, bool ends_low, bool ends_high) {
+  const std::int64_t begin =
+      ends_low ? std::max<std::int64_t>(0, stored.begin - rim_reach) : stored.begin - rim_reach;
+  const std::int64_t end = ends_high ? std::min(extent, stored.end + rim_reach) : stored.end + rim_reach;
+  return end - begin + 2;
+}
+
 /// Who computes each cell of a field of a box: 1 the form, 2 that of its rims, and 4 more that of rims, too.
-std::vector<std::vector<int>> count_owners(const FormLaunch& chosen, const Box& field) {
+std::vector<std::vector<int>> count_owners(const spider_kernel& kernel, const FormLaunch& chosen,
+                                           const Box& field) {
   std::vector<std::vector<int>> owners(field.extent[1], std::vector<int>(field.extent[2], 0));
   if (chosen.launch.blocks > 0) {
     const auto& [z, first_row, first_column] = chosen.box.offset;
@@ -528,15 +541,23 @@ std::vector<std::vector<int>> count_owners(const FormLaunch& chosen, const Box& 
     std::size_t i = 0;
     while (block >= chosen.rims.boxes[i].end_block) ++i;
     const CutBox& cut = chosen.rims.boxes[i];
-    const auto axis = [&](int a) {
-      const auto begin = static_cast<std::int32_t>(cut.box.offset[a]);
-      return Span{begin, begin + static_cast<std::int32_t>(cut.box.extent[a])};
+    const std::int32_t index = block - (i == 0 ? 0 : chosen.rims.boxes[i - 1].end_block);
+    const auto across =
+        static_cast<std::int32_t>((cut.box.extent[2] + cut.tile_columns - 1) / cut.tile_columns);
+    const auto stored = [&](int axis, std::int32_t tile, std::int32_t size) {
+      const std::int64_t begin = cut.box.offset[axis] + std::int64_t{tile} * size;
+      const std::int64_t end = std::min(begin + size, cut.box.offset[axis] + cut.box.extent[axis]);
+      return Span{static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end)};
     };
-    const std::int32_t first = i == 0 ? 0 : chosen.rims.boxes[i - 1].end_block;
-    const StripWalk walk = find_strip_walk(cut.grid, block - first, axis(1));
-    const Piece piece = find_piece(cut.grid.columns, walk.strip, axis(2), 256 - 16, 8);
-    for (std::int32_t y = walk.stored.begin; y < walk.stored.end; ++y) {
-      for (std::int32_t x = piece.stored.begin; x < piece.stored.end; ++x) {
+    const Span rows = stored(1, index / across, cut.tile_rows);
+    const Span columns = stored(2, index % across, cut.tile_columns);
+    const auto& rim = kernel.forms[0].rim;
+    const std::int64_t held_rows = held_lines(rows, field.extent[1], rim[0][0] > 0, rim[0][1] > 0);
+    const std::int64_t held_columns = held_lines(columns, field.extent[2], rim[1][0] > 0, rim[1][1] > 0);
+    EXPECT_LE(std::max(held_rows, held_columns), 256);
+    EXPECT_LE(held_rows * held_columns, 6000);
+    for (std::int32_t y = rows.begin; y < rows.end; ++y) {
+      for (std::int32_t x = columns.begin; x < columns.end; ++x) {
         int& owner = owners.at(y).at(x);
         owner += owner == 0 ? 2 : 4;
       }
@@ -562,7 +583,7 @@ TEST(RimTiling, EveryCellHasTheFormOfItsPlaceInTheField) {
     const spider_kernel kernel = kernel_with_rims(rims);
     const Box field{{0, 0, 0}, {1, between(1, 120), between(1, 400)}};
     const FormLaunch whole = choose_form(kernel, field, true, residencies, 8, field);
-    const std::vector<std::vector<int>> owners = count_owners(whole, field);
+    const std::vector<std::vector<int>> owners = count_owners(kernel, whole, field);
     const auto& [z, rows, columns] = field.extent;
     for (std::int64_t y = 0; y < rows; ++y) {
       for (std::int64_t x = 0; x < columns; ++x) {
@@ -587,7 +608,7 @@ TEST(RimTiling, EveryCellHasTheFormOfItsPlaceInTheField) {
       box.extent[axis] = between(1, static_cast<int>(field.extent[axis] - box.offset[axis]));
     }
     const std::vector<std::vector<int>> of_box =
-        count_owners(choose_form(kernel, box, true, residencies, 8, field), field);
+        count_owners(kernel, choose_form(kernel, box, true, residencies, 8, field), field);
     for (std::int64_t y = 0; y < rows; ++y) {
       for (std::int64_t x = 0; x < columns; ++x) {
         const bool inside = y >= box.offset[1] && y < box.offset[1] + box.extent[1] && x >= box.offset[2] &&
@@ -610,8 +631,11 @@ TEST(RimTiling, SmallFieldsAreAllRim) {
   EXPECT_EQ(choose(23).launch.blocks, 0);
   EXPECT_GT(choose(23).rims.blocks, 0);
   EXPECT_GT(choose(24).launch.blocks, 0);
-  // A device without the shared memory for the first form has the other one.
-  residencies[0].blocks_per_multiprocessor = 0;
+  EXPECT_EQ(choose(24).form, 1U);
+  EXPECT_EQ(choose(100000).form, 0U);
+  EXPECT_EQ(choose(24).rims_form, 2U);
+  // A device without the shared memory for the first two forms has the last one.
+  residencies[0].blocks_per_multiprocessor = residencies[1].blocks_per_multiprocessor = 0;
   EXPECT_EQ(choose(1000).launch.blocks, 0);
   EXPECT_GT(choose(1000).rims.blocks, 0);
 }

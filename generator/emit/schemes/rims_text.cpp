@@ -80,9 +80,10 @@ void describe_rims(const plan::RimTiles& tiles, const plan::Rims& rims, const st
                                 rim_faces_text(rims)));
     lines.push_back(fmt::format("          about {:.0f} us of a sweep", microseconds));
   }
-  lines.push_back(fmt::format("Small     fields of fewer than {} rows or {} columns are stepped, too: {} cells "
-                              "a block, in shared memory",
-                              least[0], least[1], tiles.cells));
+  lines.push_back(
+      fmt::format("Small     fields of fewer than {} rows or {} columns are stepped, too: {} cells "
+                  "a block, in shared memory",
+                  least[0], least[1], tiles.cells));
 }
 
 }  // namespace spidergen::emit

@@ -580,20 +580,23 @@ class WideMemory {
   void* begin_;
 };
 
-TEST_F(CudaBackend, LaunchesAFormAndThatOfItsRimsOnOneStream) {
+TEST_F(CudaBackend, LaunchesTheFormOfRimsAndThenTheOtherOneOnOneStream) {
   kernel_->form_count = 2;
   kernel_->forms[1] = kernel_->forms[0];
   kernel_->forms[0] = spider::with_rims(kernel_->forms[0], {32, 0, 0, 0}, {64, 0});
   kernel_->forms[1].sweep = boxes_of_nothing;
-  kernel_->forms[1].tiling.kind = spider::TilingKind::overlapping;
+  spider::Tiling& rectangles = kernel_->forms[1].tiling;
+  rectangles.kind = spider::TilingKind::rectangles;
+  rectangles.tile_extent[1] = 256;
+  rectangles.tile_extent[2] = 6000;
   kernel_->launch_size = sizeof(spider::BoxesArguments);
   const Grid in;
   const Grid out;
   int stream = 0;
   ASSERT_EQ(apply(in, out, &stream), SPIDER_OK);
   const Device& device = machine.devices[0];
-  const std::vector<const void*> expected{reinterpret_cast<const void*>(sweep_of_nothing),
-                                          reinterpret_cast<const void*>(boxes_of_nothing)};
+  const std::vector<const void*> expected{reinterpret_cast<const void*>(boxes_of_nothing),
+                                          reinterpret_cast<const void*>(sweep_of_nothing)};
   EXPECT_EQ(device.functions, expected);
   ASSERT_EQ(device.streams.size(), 2U);
   EXPECT_EQ(device.streams[0], device.streams[1]);
@@ -606,8 +609,8 @@ TEST_F(CudaBackend, LaunchesAFormAndThatOfItsRimsOnOneStream) {
   ASSERT_EQ(spider_apply_box(kernel_, &from, &to, at_face, extent, nullptr), SPIDER_OK);
   ASSERT_EQ(spider_apply_box(kernel_, &from, &to, beside, extent, nullptr), SPIDER_OK);
   ASSERT_EQ(device.functions.size(), 4U);
-  EXPECT_EQ(device.functions[2], expected[1]);
-  EXPECT_EQ(device.functions[3], expected[0]);
+  EXPECT_EQ(device.functions[2], expected[0]);
+  EXPECT_EQ(device.functions[3], expected[1]);
 }
 
 TEST_F(CudaBackend, CopiesRowsAtAnyPitch) {

@@ -1,13 +1,13 @@
 /// Time steps of those cells of a 2D field that lie near faces, beside a form that takes all steps at once.
 ///
-/// A block has a rectangle of a box, and all cells that the steps reach from it as numbers in shared memory. It
-/// takes one step after the other, each of fewer cells around the rectangle, to and fro between two buffers, and
-/// stores what the last one leaves. A thread takes `run` cells below each other at once: they share what they
-/// load.
+/// A block has a rectangle of a box, and all cells that the steps reach from it as numbers in shared memory.
+/// It takes one step after the other, each of fewer cells around the rectangle, to and fro between two
+/// buffers, and stores what the last one leaves. A thread takes `run` cells below each other at once: they
+/// share what they load.
 ///
-/// Faces. Beyond `halo` and `periodic` ones the field goes on, and cells there are stepped like others. Beyond
-/// the others it ends: tables say in which row and column of a buffer a tap finds its value, at every step, and
-/// constants have a row or column of their own around the others.
+/// Faces. Beyond `halo` and `periodic` ones the field goes on, and cells there are stepped like others.
+/// Beyond the others it ends: tables say in which row and column of a buffer a tap finds its value, at every
+/// step, and constants have a row or column of their own around the others.
 ///
 /// A `Stencil` has, as static members:
 /// - Cells: of spider/cells.h;
@@ -188,8 +188,7 @@ struct Rims2d {
       }
       SPIDER_UNROLL
       for (int i = 0; i < at_once; ++i) {
-        if (first + i * threads < total)
-          keep(0, places[i], device::bits_of(Cells::number(cells[i], 0)));
+        if (first + i * threads < total) keep(0, places[i], device::bits_of(Cells::number(cells[i], 0)));
       }
     }
   }
@@ -248,13 +247,13 @@ struct Rims2d {
       const std::int32_t x = columns.begin + item - number * width;
       Number sums[run];
       add_up(block, step % 2, y, x, rows.end, sums);
-      std::int32_t cell =
-          (y - block.rows.held.begin + 1) * block.pitch + x - block.columns.held.begin + 1;
+      std::int32_t cell = (y - block.rows.held.begin + 1) * block.pitch + x - block.columns.held.begin + 1;
       SPIDER_UNROLL
       for (int i = 0; i < run; ++i) {
         if (y + i >= rows.end) break;
         if constexpr (is_last) {
-          device::store_field(output + (y + i) * f.output_stride[1] + x, Cells::cell(Stencil::last * sums[i]));
+          device::store_field(output + (y + i) * f.output_stride[1] + x,
+                              Cells::cell(Stencil::last * sums[i]));
         } else {
           keep((step + 1) % 2, cell, number_bits(sums[i]));
           cell += block.pitch;

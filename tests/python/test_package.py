@@ -315,6 +315,9 @@ class Updates(unittest.TestCase):
             self.wave(self.u, u_old=self.old)
         with self.assertRaisesRegex(TypeError, "heat takes no speed: beside u it takes nothing"):
             heat()(self.u, speed=self.speed)
+        spec = {**HEAT, "fields": ["stream"], "update": "sum*stream"}
+        with self.assertRaisesRegex(TypeError, "takes a stream, which calls have a meaning of their own for"):
+            spider_gen.stencil(spec, backend="host")(self.u, stream=self.speed)
         with self.assertRaisesRegex(ValueError, r"speed has the shape \(3, 4\)"):
             self.wave(self.u, u_old=self.old, speed=self.speed[:3, :4], damping=0)
         with self.assertRaisesRegex(TypeError, "takes f32, and speed is float64"):
@@ -460,6 +463,7 @@ class Errors(unittest.TestCase):
         self.refuse(FileNotFoundError, "absent.yaml", spider_gen.stencil, "absent.yaml")
         self.refuse(spider_gen.SpecError, "different lengths", spider_gen.stencil, weights=[[1, 2], [3]])
         self.refuse(spider_gen.SpecError, "no finite number", spider_gen.stencil, weights=[1.0, float("nan"), 1.0])
+        self.assertIn("f16 fields", spider_gen.stencil(weights=[1, 2, 1]).explain())  # if nothing is said
         self.refuse(TypeError, "either a spec or weights", spider_gen.stencil)
         self.refuse(TypeError, "written there", spider_gen.stencil, ROOT / "stencils/heat2d.yaml", boundary="halo")
         self.refuse(TypeError, "a parameter is a number", spider_gen.stencil, HEAT, alpha=[1])

@@ -62,7 +62,7 @@ def from_weights(weights: Any, keys: Mapping[str, Any], options: Sequence[str]) 
     shape = _shape(values)
     if not 1 <= len(shape) <= 3 or 0 in shape:
         raise SpecError(f"weights have 1 to 3 axes and at least one element along each; these have the shape {shape}")
-    spec: dict[str, Any] = {"stencil": "weights", "dimensions": len(shape), **keys}
+    spec: dict[str, Any] = {"stencil": "weights", "dimensions": len(shape), "storage": "f16", **keys}
     if all(n % 2 for n in shape):
         spec |= {"shape": "box", "coefficients": values}
     else:

@@ -17,6 +17,7 @@ from . import _arrays, _compilers, _generator, _progress, spider
 _STATUS_ERRORS = {3: ValueError, 4: ValueError, 5: ValueError, 6: ValueError, 7: ValueError, 10: MemoryError}
 _SECONDS_PER_REPORT = 0.2
 _MOST_LAUNCHES = 64
+_OWN_WORDS = ("out", "stream", "steps", "progress")
 
 
 def stencil(
@@ -425,6 +426,10 @@ class _Further:
         arrays = {info.previous: info.storage} if info.previous else {}
         arrays |= dict(info.fields)
         wanted = [*arrays, *info.scalars]
+        for name in wanted:
+            if name in _OWN_WORDS:
+                raise TypeError(f"{info.name} takes a {name}, which calls have a meaning of their own for: give it another name "
+                                f"in the spec")
         if set(wanted) != set(given):
             missing = [name for name in wanted if name not in given]
             unknown = [name for name in given if name not in wanted]

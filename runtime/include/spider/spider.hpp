@@ -24,6 +24,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -417,6 +418,11 @@ class Update {
         fields_(static_cast<std::size_t>(info(kernel).field_count)),
         scalars_(static_cast<std::size_t>(info(kernel).scalar_count), std::nullopt) {}
 
+  /// What takes time steps, as spider_run_steps takes its last three arguments.
+  using Steps = std::function<spider_status(const spider_sweep*, std::int64_t, const spider_field**)>;
+  /// The same, whose run_steps() is `steps`: that of Grid::update(). It has no run().
+  Update(const spider_kernel* kernel, Steps steps) : Update(kernel) { steps_ = std::move(steps); }
+
   /// Throws Error where the spec has no field of this name, or stores it otherwise.
   template <typename T>
   Update& field(const std::string& name, const Field<T>& field) {
@@ -460,7 +466,7 @@ class Update {
     Sweep sweep;
     fill(sweep, in, out, &previous.c_field(), launch);
     sweep.c.out_previous = &out_previous.c_field();
-    check(spider_run(kernel_, &sweep.c));
+    take_sweep(sweep);
     return out;
   }
 
@@ -495,8 +501,7 @@ class Update {
     Sweep sweep;
     fill(sweep, u, out, &previous.c_field(), launch);
     sweep.c.out_previous = &out_previous.c_field();
-    const spider_field* result = nullptr;
-    check(spider_run_steps(kernel_, &sweep.c, steps, &result));
+    const spider_field* result = take_steps(sweep, steps);
     if (result == &out.c_field() || result == &out_previous.c_field()) {
       std::swap(u, out);
       std::swap(previous, out_previous);
@@ -552,7 +557,22 @@ class Update {
                   const Launch& launch) const {
     Sweep sweep;
     fill(sweep, in, out, previous, launch);
+    take_sweep(sweep);
+  }
+
+  void take_sweep(const Sweep& sweep) const {
+    if (steps_) {
+      throw Error(SPIDER_ERROR_UNSUPPORTED, std::string("an update of a grid takes time steps of ") +
+                                                info(kernel_).name + ": call run_steps");
+    }
     check(spider_run(kernel_, &sweep.c));
+  }
+
+  /// Returns the field that holds the last one.
+  [[nodiscard]] const spider_field* take_steps(const Sweep& sweep, std::int64_t steps) const {
+    const spider_field* result = nullptr;
+    check(steps_ ? steps_(&sweep.c, steps, &result) : spider_run_steps(kernel_, &sweep.c, steps, &result));
+    return result;
   }
 
   template <typename T>
@@ -560,14 +580,13 @@ class Update {
                                   std::int64_t steps, const Launch& launch) const {
     Sweep sweep;
     fill(sweep, in, out, previous, launch);
-    const spider_field* result = nullptr;
-    check(spider_run_steps(kernel_, &sweep.c, steps, &result));
-    return result;
+    return take_steps(sweep, steps);
   }
 
   const spider_kernel* kernel_;
   std::vector<const spider_field*> fields_;  ///< as the kernel lists them; null: not given
   std::vector<std::optional<double>> scalars_;
+  Steps steps_;  ///< empty: spider_run_steps
 };
 
 /// Cells of fields of a kernel: sources and receivers. Values are rows of a field of their own, one row a

@@ -135,27 +135,16 @@ struct Wave {
   spider::Field<float> old;
   spider::Field<float> c2dt2;
 
-  /// The sweep from u to next; `further` must live as long.
-  [[nodiscard]] spider_sweep sweep(const spider_field* const* further, const double* scalars) const {
-    spider_sweep sweep{};
-    sweep.size = sizeof sweep;
-    sweep.in = &u.c_field();
-    sweep.out = &next.c_field();
-    sweep.previous = &old.c_field();
-    sweep.fields = further;
-    sweep.scalars = scalars;
-    return sweep;
-  }
-  /// That of the three which lies there.
-  [[nodiscard]] spider::Field<float>& at(const spider_field* field) {
-    return field == &u.c_field() ? u : field == &next.c_field() ? next : old;
+  /// Time steps of the kernel, or of a grid.
+  void step(spider::Update update, std::int64_t steps) {
+    update.field("c2dt2", c2dt2).scalar("strength", 0.25);
+    update.run_steps(u, old, next, steps);
   }
 };
 
 /// A wave through a block of two media, with a source in a plane, three fields taking turns.
 bool check_wave(const spider::Extents& whole, std::int64_t steps) {
   const spider_kernel* const kernel = wave_block_kernel();
-  const double strength = 0.25;
   spider::Grid grid(MPI_COMM_WORLD, kernel, whole);
   Wave part{grid.make_field<float>(), grid.make_field<float>(), grid.make_field<float>(),
             grid.make_field<float>()};
@@ -168,12 +157,9 @@ bool check_wave(const spider::Extents& whole, std::int64_t steps) {
   grid.scatter(before, part.u);
   grid.scatter(before, part.old);
   grid.scatter(media, part.c2dt2);
-  const spider_field* further = &part.c2dt2.c_field();
-  const spider_sweep sweep = part.sweep(&further, &strength);
-  const spider_field* last = nullptr;
-  spider::check(spider_grid_run(grid.c_grid(), &sweep, steps, &last));
+  part.step(grid.update(), steps);
   grid.wait();
-  const std::vector<float> after = grid.gather(part.at(last));
+  const std::vector<float> after = grid.gather(part.u);
   int same = 1;
   if (this_rank() == 0) {
     Wave alone{spider::Field<float>(whole), spider::Field<float>(whole), spider::Field<float>(whole),
@@ -181,11 +167,9 @@ bool check_wave(const spider::Extents& whole, std::int64_t steps) {
     alone.u.upload(before);
     alone.old.upload(before);
     alone.c2dt2.upload(media);
-    further = &alone.c2dt2.c_field();
-    const spider_sweep same_sweep = alone.sweep(&further, &strength);
-    spider::check(spider_run_steps(kernel, &same_sweep, steps, &last));
+    alone.step(spider::Update(kernel), steps);
     spider::synchronize();
-    same = alone.at(last).download() == after ? 1 : 0;
+    same = alone.u.download() == after ? 1 : 0;
     std::printf("wave_block: %d ranks, %lld steps: %s\n", all_ranks(), static_cast<long long>(steps),
                 same == 1 ? "the bits of one rank" : "NOT the bits of one rank");
   }

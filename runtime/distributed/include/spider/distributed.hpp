@@ -77,6 +77,15 @@ class Grid {
     return result == &b.c_field() ? b : a;
   }
 
+  /// The kernel's update, whose run_steps() takes time steps of the whole. All fields that take turns are
+  /// those of make_field(), and so are further fields where a sweep has several steps. The grid outlives it.
+  [[nodiscard]] Update update() const {
+    return Update(kernel_, [grid = grid_.get()](const spider_sweep* sweep, std::int64_t steps,
+                                                const spider_field** result) {
+      return spider_grid_run(grid, sweep, steps, result);
+    });
+  }
+
   /// Waits for the stream's work at most so many seconds; 0: for ever.
   void wait(void* stream = nullptr, double seconds = 0) {
     check(spider_grid_wait(grid_.get(), stream, seconds));

@@ -244,7 +244,8 @@ void measure(const spider_kernel* kernel, const Request& request) {
   double sent = 0;
   spider::Extents halo{};
   for (std::size_t axis = 0; axis < 3; ++axis) {
-    halo[axis] = std::max(layout.low[axis], layout.high[axis]);
+    // Of axes that are not cut here, too: they are on more ranks.
+    halo[axis] = std::max(spider::info(kernel).reach_low[axis], spider::info(kernel).reach_high[axis]);
     if (layout.parts[axis] == 1) continue;
     const double area =
         static_cast<double>(layout.extent[0] * layout.extent[1] * layout.extent[2] / layout.extent[axis]);

@@ -349,10 +349,32 @@ struct Lowrank2d {
     for (int row = 0; row < 2; ++row) {
       const int own = lane / 4 + row * operand_rows - Stencil::row_low % group_rows;
       const auto group = static_cast<Shared>((own < group_rows ? kept : behind) * group_bytes);
+      // Tiles begin where sectors do, those of a warp within a line.
+      static_assert((window_offset - Stencil::first_column * element_bytes) % line_bytes == 0);
+      const Shared first_tile = group + Ring::place(own % group_rows, first);
       SPIDER_UNROLL
       for (int tile = 0; tile < tiles; ++tile)
-        updates[row][tile].take_input(group + Ring::place(own % group_rows, first + tile * sector_bytes));
+        updates[row][tile].take_input(first_tile ^ static_cast<Shared>(tile * sector_bytes));
     }
+  }
+
+  /// Asks L2 for what the update reads of a group of outputs that are all in columns of the sweep, a lane for
+  /// a line; the warp's first is at (y, x).
+  template <class... Each>
+  SPIDER_DEVICE static void prefetch_fields([[maybe_unused]] const UpdateArguments& sweep, const Strip& strip,
+                                            std::int32_t y, [[maybe_unused]] std::int32_t x,
+                                            FurtherFields<Each...> /*fields*/) {
+    const std::int32_t row = y + device::lane_index() % group_rows;
+    if (!has_row(strip.wanted, row)) return;
+    [[maybe_unused]] int i = 0;
+    (prefetch_field<Each>(sweep.further[i++], row, x), ...);
+  }
+  template <class Each>
+  SPIDER_DEVICE static void prefetch_field(const FurtherField& field, std::int32_t row, std::int32_t x) {
+    const int column = device::lane_index() / group_rows * (line_bytes / Each::element_bytes);
+    if (column >= tiles * tile_columns) return;
+    const auto* cells = static_cast<const typename Each::Element*>(field.data);
+    device::prefetch_point(cells + (row * field.stride[1] + x + column));
   }
 
   /// Where a lane's four outputs of a tile lie, the first at (y, x), as the update sees them.
@@ -440,6 +462,12 @@ struct Lowrank2d {
       if constexpr (!inside) {
         Ring::fill_cells(strip, strip.first_row + step * group_rows, group);
         device::sync_block();
+      }
+      if constexpr (inside && HasUpdate<Stencil>::value) {
+        if (step + 1 >= row_chunks - 1 && step + 1 < strip.steps) {
+          prefetch_fields(field, strip, y + group_rows, strip.column + first_tile,
+                          typename Stencil::FurtherFields{});
+        }
       }
       [[maybe_unused]] Updates updates = {};
       [[maybe_unused]] const auto place = [&](int row, int tile) {

@@ -11,27 +11,36 @@
 namespace spidergen::plan {
 namespace {
 
-constexpr int number_bytes_in_shared = 4;
-constexpr int lines_of_constants = 2;  // beside the others of an axis
-
 bool has_tap(const RimTiles& tiles, int dy, int dx) {
   return std::any_of(tiles.taps.begin(), tiles.taps.end(), [&](const RoundedTap& tap) {
     return tap.at[spec::axis_y] == dy && tap.at[spec::axis_x] == dx;
   });
 }
 
-/// What the kernel loads for a run of cells, for each of them: numbers, and where their rows and columns are.
+/// Pairs of columns that taps reach in, left and right of a pair.
+int side_pairs(const RimTiles& tiles) {
+  return divide_up(std::max(tiles.column_high, -tiles.column_low), 2);
+}
+
+/// Pairs that the kernel loads for a run of pairs, for each of them.
 double count_loads(const RimTiles& tiles) {
-  int loads = tiles.column_high - tiles.column_low + 1;
+  int loads = 0;
   for (int row = tiles.row_low; row < tiles.run + tiles.row_high; ++row) {
-    ++loads;
-    for (int dx = tiles.column_low; dx <= tiles.column_high; ++dx) {
+    for (int pair = -side_pairs(tiles); pair <= side_pairs(tiles); ++pair) {
       bool is_read = false;
-      for (int i = 0; i < tiles.run; ++i) is_read = is_read || has_tap(tiles, row - i, dx);
+      for (int i = 0; i < tiles.run; ++i) {
+        for (int dx = 2 * pair - 1; dx <= 2 * pair + 1; ++dx)
+          is_read = is_read || has_tap(tiles, row - i, dx);
+      }
       loads += is_read ? 1 : 0;
     }
   }
   return static_cast<double>(loads) / tiles.run;
+}
+
+/// Lines of a buffer that hold what taps find beyond faces, along the axis that has more.
+int lines_beyond(const RimTiles& tiles) {
+  return std::max(2 * std::max(tiles.row_high, -tiles.row_low), 4 * side_pairs(tiles) + 1);
 }
 
 }  // namespace
@@ -40,7 +49,8 @@ std::optional<RimTiles> plan_rim_tiles(const spec::StencilSpec& spec, int steps)
   constexpr int columns_beside = 160;  // of a rectangle along a face, beside what steps reach
   constexpr int few_cells = 4096;
   constexpr int most_shared_bytes = shared_per_multiprocessor - reserved_per_block;
-  if (has_rule(spec, spec::BoundaryRule::antisymmetric)) return std::nullopt;  // no table has signs
+  if (has_rule(spec, spec::BoundaryRule::antisymmetric))
+    return std::nullopt;  // no cell is filled in with signs
   const RoundedWeights weights = round_weights_to_f32(spec).weights;
   RimTiles tiles;
   tiles.steps = steps;
@@ -53,19 +63,14 @@ std::optional<RimTiles> plan_rim_tiles(const spec::StencilSpec& spec, int steps)
     tiles.column_low = std::min(tiles.column_low, dx);
     tiles.column_high = std::max(tiles.column_high, dx);
   }
-  const int radius_y = radius_of(spec, spec::axis_y);
-  const int radius_x = radius_of(spec, spec::axis_x);
-  const int lines = 2 * steps * std::max(radius_y, radius_x) + lines_of_constants;
-  const int of_a_cell = (lines + 1) * (lines + 1);
-  const auto bytes_of = [&](int cells) {
-    return 2 * cells * number_bytes_in_shared +
-           word_bytes * (2 * tiles.most_lines + 2 * radius_y + 2 * radius_x);
-  };
-  tiles.most_lines = 256;
-  const int most_cells = (least_block_shared_bytes - bytes_of(0)) / (2 * number_bytes_in_shared);
-  tiles.cells = std::max(of_a_cell, std::min(lines * (lines + columns_beside), most_cells));
-  tiles.shared_bytes = bytes_of(tiles.cells);
-  if (lines + 1 > tiles.most_lines || tiles.shared_bytes > most_shared_bytes) return std::nullopt;
+  constexpr int unit = 4;  // cells that are cleared at once
+  const int radius = std::max(radius_of(spec, spec::axis_y), radius_of(spec, spec::axis_x));
+  const int lines = 2 * steps * radius + lines_beyond(tiles);
+  const int most_cells = least_block_shared_bytes / (2 * word_bytes);
+  tiles.cells = std::max((lines + 1) * (lines + 1), std::min(lines * (lines + columns_beside), most_cells));
+  tiles.cells = round_up(tiles.cells, unit);
+  tiles.shared_bytes = 2 * tiles.cells * word_bytes;
+  if (tiles.shared_bytes > most_shared_bytes) return std::nullopt;
   tiles.warps = tiles.cells < few_cells ? 8 : 16;
   tiles.run = tiles.cells < few_cells ? 4 : 8;
   constexpr int least_registers = 64;  // of a thread
@@ -76,26 +81,26 @@ std::optional<RimTiles> plan_rim_tiles(const spec::StencilSpec& spec, int steps)
   return tiles;
 }
 
-// Fitted to an H200: at all faces of a box of radius 1 and 7 steps 19 us, of a star of radius 2 and 16
-// steps 94.
+// Fitted to an H200: at all faces of a box of radius 1 and 7 steps 18 us, of a star of radius 2 and 16
+// steps 75.
 double estimate_rims_us(const RimTiles& tiles, const Rims& rims) {
-  constexpr double start_us = 7;              // of a launch, and loading cells
-  constexpr double step_us = 1;               // of a step, whatever it has to do
-  constexpr double loads_per_us = 18 * 1750;  // of a multiprocessor, whose clock has 1750 cycles
+  constexpr double start_us = 7;             // of a launch, and loading cells
+  constexpr double step_us = 1;              // of a step, whatever it has to do
+  constexpr double loads_per_us = 6 * 1750;  // of a multiprocessor, whose clock has 1750 cycles
   const double points = std::sqrt(reference_points(2));
   const DeviceRates& rates = *find_device_rates("sm_90");
   double cells = 0;  // stepped, in all steps
   for (const auto& axis : rims) {
     for (const int rim : axis) {
       if (rim == 0) continue;
-      const double held = 2.0 * rim + lines_of_constants;  // lines along the face
-      const double along = tiles.cells / held;
-      const double stored = std::max(1.0, std::min<double>(along, tiles.most_lines) - held);
+      const double held = 2.0 * rim + lines_beyond(tiles);  // lines along the face
+      const double stored = std::max(1.0, tiles.cells / held - held);
       cells += points / stored * (stored + rim) * 1.5 * rim * tiles.steps;
     }
   }
   if (cells == 0) return 0;
-  return start_us + step_us * tiles.steps + cells * tiles.loads / (loads_per_us * rates.multiprocessors);
+  const double pairs = cells / 2;
+  return start_us + step_us * tiles.steps + pairs * tiles.loads / (loads_per_us * rates.multiprocessors);
 }
 
 std::array<int, 2> least_beside(const Rims& rims) {

@@ -15,10 +15,9 @@ struct RimTiles {
   static constexpr std::string_view name = "rims2d";
 
   int steps = 1;
-  int cells = 0;       ///< of a block, in each of two buffers
-  int most_lines = 0;  ///< rows of a buffer at most, and columns
-  int warps = 8;       ///< of a block
-  int run = 4;         ///< cells of a thread below each other
+  int cells = 0;  ///< of a block, in each of two buffers
+  int warps = 8;  ///< of a block
+  int run = 4;    ///< pairs of cells of a thread below each other
   int blocks_per_multiprocessor = 1;
   int shared_bytes = 0;
   int row_low = 0, row_high = 0, column_low = 0, column_high = 0;  ///< offsets of taps

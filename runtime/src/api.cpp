@@ -256,12 +256,12 @@ struct ReadySweep {
   bool rims_early;
 
   [[nodiscard]] Outcome launch(const spider_kernel& kernel, void* stream) const {
-    if (rim_blocks > 0) {
-      Outcome launched =
-          spider::backend::launch(kernel, {*rims_form, rim_blocks, rims_early, stream}, rims, in, out);
-      if (launched.status != SPIDER_OK || blocks == 0) return launched;
+    if (blocks > 0) {
+      Outcome launched = spider::backend::launch(kernel, {*form, blocks, early, stream}, arguments, in, out);
+      if (launched.status != SPIDER_OK || rim_blocks == 0) return launched;
     }
-    return spider::backend::launch(kernel, {*form, blocks, early, stream}, arguments, in, out);
+    return spider::backend::launch(kernel, {*rims_form, rim_blocks, blocks > 0 && rims_early, stream}, rims,
+                                   in, out);
   }
 };
 

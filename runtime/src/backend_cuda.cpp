@@ -189,7 +189,8 @@ Outcome load_forms(const spider_kernel& kernel, int device, Residencies& residen
       residency.blocks_per_multiprocessor = 0;
       continue;
     }
-    residency.starts_early = all.starts_early && kernel.forms[i].starts_early;
+    residency.starts_early =
+        all.starts_early && (kernel.forms[i].starts_early || kernel.forms[i].starts_beside);
     outcome = load_form(kernel, kernel.forms[i], residency);
   }
   return outcome;

@@ -270,27 +270,24 @@ Launch choose_overlapping(const Tiling& tiling, const Box& box, const backend::R
 
 /// Rectangles of a box that take least for all of it. `form` has the rims that the box is a part of.
 CutBox cut_rectangles(const Tiling& tiling, const SweepForm& form, const Box& box, const Box& field) {
-  // Lines of so many cells with what the steps reach, which ends at faces that have rims, and of constants on
-  // either side.
+  // Lines of so many cells with what the steps reach, which ends at faces that have rims, and others.
   const auto needed = [&](int axis, std::int64_t size) {
     const auto [low, high] = form.rim[axis - 1];
     const std::int64_t reach = axis == 1 ? tiling.lead_steps : tiling.left_margin;
     const std::int64_t behind = field.extent[axis] - box.offset[axis] - box.extent[axis];
     const std::int64_t before_box = low > 0 ? std::min(reach, box.offset[axis]) : reach;
     const std::int64_t behind_box = high > 0 ? std::min(reach, behind) : reach;
-    return std::min(size + 2 * reach, box.extent[axis] + before_box + behind_box) + 2;
+    return std::min(size + 2 * reach, box.extent[axis] + before_box + behind_box) + tiling.tile_extent[axis];
   };
-  const std::int64_t most_lines = tiling.tile_extent[1];
-  const std::int64_t most_cells = tiling.tile_extent[2];
   const auto& [z, all_rows, all_columns] = box.extent;
   CutBox best{box, 0, 0, 0};
   std::int64_t least_work = 0;
   const auto try_rows = [&](std::int64_t rows) {
     const std::int64_t held_rows = needed(1, rows);
-    const std::int64_t room = std::min(most_lines, most_cells / held_rows);  // columns of a buffer
+    const std::int64_t room = tiling.tile_cells / held_rows;  // columns of a buffer
     const std::int64_t columns =
-        needed(2, all_columns) <= room ? all_columns : room - 2 * tiling.left_margin - 2;
-    if (held_rows > most_lines || columns < 1) return;
+        needed(2, all_columns) <= room ? all_columns : room - 2 * tiling.left_margin - tiling.tile_extent[2];
+    if (columns < 1) return;
     const std::int64_t blocks = divide_up(all_rows, rows) * divide_up(all_columns, columns);
     const std::int64_t work = blocks * held_rows * needed(2, columns);
     if (least_work > 0 && work >= least_work) return;
@@ -299,8 +296,9 @@ CutBox cut_rectangles(const Tiling& tiling, const SweepForm& form, const Box& bo
     best.tile_columns = static_cast<std::int32_t>(columns);
     best.end_block = static_cast<std::int32_t>(std::min(blocks, largest_walk_count));
   };
-  if (all_rows <= most_lines) try_rows(all_rows);
-  for (std::int64_t rows = 1; rows < std::min(all_rows, most_lines); rows *= 2) try_rows(rows);
+  try_rows(all_rows);
+  for (std::int64_t rows = 1; rows < std::min<std::int64_t>(all_rows, tiling.tile_cells); rows *= 2)
+    try_rows(rows);
   return best;
 }
 

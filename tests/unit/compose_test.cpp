@@ -241,9 +241,9 @@ TEST(Compose, RimsHaveRoomForWhatAllStepsReach) {
   for (const int steps : {1, 7, 16, 32, 60}) {
     const std::optional<RimTiles> tiles = plan_rim_tiles(box_of_steps(2, steps, false), steps);
     ASSERT_TRUE(tiles) << steps;
-    EXPECT_GE(tiles->cells, (2 * steps + 3) * (2 * steps + 3));
-    EXPECT_GE(tiles->most_lines, 2 * steps + 3);
+    EXPECT_GE(tiles->cells, (2 * steps + 3) * (2 * steps + 6));
     EXPECT_LE(tiles->blocks_per_multiprocessor * (tiles->shared_bytes + 1024), 228 * 1024);
+    EXPECT_EQ(tiles->cells % 4, 0);
   }
   EXPECT_FALSE(plan_rim_tiles(box_of_steps(2, 120, false), 120));
 }

@@ -197,6 +197,19 @@ TEST(Launch, ReportsTheLowestFaultyBlockWhateverTheThreads) {
   EXPECT_EQ(run("4").reason, one.reason);
 }
 
+TEST(Launch, FormsThatStartBesideAnotherWaitBeforeTheyReturn) {
+  LaunchCase launch_case;
+  launch_case.starts_beside = true;
+  expect_good(launch(
+      [](SweepArguments arguments) {
+        write_output(arguments);
+        device::wait_on_dependency();
+      },
+      launch_case));
+  expect_violation(launch([](SweepArguments arguments) { write_output(arguments); }, launch_case),
+                   {"returns before it waits for the launch that it may run beside"});
+}
+
 TEST(Launch, FormsThatStartEarlyWaitBeforeTheyTouchFields) {
   LaunchCase launch_case;
   launch_case.starts_early = true;

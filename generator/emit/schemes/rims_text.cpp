@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <cstddef>
+#include <string_view>
 
 #include "emit/kernel_text.h"
 #include "emit/schemes/stepping_text.h"
@@ -47,7 +48,6 @@ std::string rims_namespace(const plan::RimTiles& tiles, const spec::StencilSpec&
   bindings["cells_type"] = cells_struct(spec.storage);
   set("steps", tiles.steps);
   set("cells", tiles.cells);
-  set("most_lines", tiles.most_lines);
   set("warps", tiles.warps);
   set("blocks_per_multiprocessor", tiles.blocks_per_multiprocessor);
   set("run", tiles.run);
@@ -63,7 +63,11 @@ std::string rims_namespace(const plan::RimTiles& tiles, const spec::StencilSpec&
   return "\n\n" + render_part("rims2d.cu.in", bindings);
 }
 
-std::string with_rims(const std::string& form, const plan::Rims& rims, const std::array<int, 2>& least) {
+std::string with_rims(std::string form, const plan::Rims& rims, const std::array<int, 2>& least) {
+  for (const std::string_view stencil : {"<Stencil", "<Held"}) {
+    if (const std::size_t at = form.find(stencil); at != std::string::npos)
+      form.replace(at, stencil.size(), fmt::format("<spider::BesideRims<{}>", stencil.substr(1)));
+  }
   const auto& [y, x] = rims;
   return fmt::format("spider::with_rims({}, {{{}, {}, {}, {}}}, {{{}, {}}})", form, y[0], y[1], x[0], x[1],
                      least[0], least[1]);

@@ -190,8 +190,7 @@ enum class TilingKind : std::int32_t {
   /// time steps)
   overlapping,
   /// a block steps a rectangle of a box, which lies in shared memory with what all steps reach from it (2D,
-  /// time steps, several boxes); tile_extent[2] cells have room there, on at most tile_extent[1] rows and as
-  /// many columns
+  /// time steps, several boxes); tile_extent[1] rows and tile_extent[2] columns there are for other things
   rectangles,
 };
 
@@ -229,6 +228,7 @@ struct Tiling {
   std::int32_t whole_columns = 0;    ///< fields of at most so many that end at both are in one strip
   std::int32_t low_face_steps = 0;   ///< that walks which begin at the field's first row take longer
   std::int32_t high_face_steps = 0;  ///< and those that end at its last one
+  std::int32_t tile_cells = 0;       ///< of TilingKind::rectangles: that a block has room for
 };
 
 /// One way of computing a sweep: a function, how boxes are cut for it, and the boxes that it is for. All
@@ -241,6 +241,9 @@ struct SweepForm {
   /// The function calls device::wait_on_dependency before it touches a field, so that a device may start
   /// it while the work ahead of it on the stream still runs.
   bool starts_early = false;
+  /// Of a form of rims: the function calls device::wait_on_dependency at its end instead. It may start early
+  /// behind the other launch of its sweep alone, which lets it when what is ahead of both is done.
+  bool starts_beside = false;
   /// Only for fields whose rows start on Tiling::input_alignment and output_alignment bytes.
   bool needs_aligned_rows = false;
   std::int32_t steps = 1;  ///< time steps that it advances: spider_kernel_info::steps, or fewer behind those

@@ -580,37 +580,39 @@ class WideMemory {
   void* begin_;
 };
 
-TEST_F(CudaBackend, LaunchesTheFormOfRimsAndThenTheOtherOneOnOneStream) {
+TEST_F(CudaBackend, LaunchesAFormAndThatOfItsRimsOnOneStream) {
   kernel_->form_count = 2;
   kernel_->forms[1] = kernel_->forms[0];
   kernel_->forms[0] = spider::with_rims(kernel_->forms[0], {32, 0, 0, 0}, {64, 0});
   kernel_->forms[1].sweep = boxes_of_nothing;
+  kernel_->forms[1].starts_beside = true;
   spider::Tiling& rectangles = kernel_->forms[1].tiling;
   rectangles.kind = spider::TilingKind::rectangles;
-  rectangles.tile_extent[1] = 256;
-  rectangles.tile_extent[2] = 6000;
+  rectangles.tile_cells = 6000;
   kernel_->launch_size = sizeof(spider::BoxesArguments);
   const Grid in;
   const Grid out;
   int stream = 0;
   ASSERT_EQ(apply(in, out, &stream), SPIDER_OK);
   const Device& device = machine.devices[0];
-  const std::vector<const void*> expected{reinterpret_cast<const void*>(boxes_of_nothing),
-                                          reinterpret_cast<const void*>(sweep_of_nothing)};
+  const std::vector<const void*> expected{reinterpret_cast<const void*>(sweep_of_nothing),
+                                          reinterpret_cast<const void*>(boxes_of_nothing)};
   EXPECT_EQ(device.functions, expected);
   ASSERT_EQ(device.streams.size(), 2U);
   EXPECT_EQ(device.streams[0], device.streams[1]);
-  // A box that lies in the rims, or beside them, has one of them.
+  // A box that lies in the rims, or beside them, has one of them; rims start early beside the other one
+  // alone.
   const spider_field from = in.field();
   const spider_field to = out.field();
   const std::int64_t at_face[3] = {0, 0, 0};
   const std::int64_t beside[3] = {0, 40, 0};
   const std::int64_t extent[3] = {1, 20, 100};
-  ASSERT_EQ(spider_apply_box(kernel_, &from, &to, at_face, extent, nullptr), SPIDER_OK);
-  ASSERT_EQ(spider_apply_box(kernel_, &from, &to, beside, extent, nullptr), SPIDER_OK);
+  ASSERT_EQ(spider_apply_box(kernel_, &from, &to, at_face, extent, &stream), SPIDER_OK);
+  ASSERT_EQ(spider_apply_box(kernel_, &from, &to, beside, extent, &stream), SPIDER_OK);
   ASSERT_EQ(device.functions.size(), 4U);
-  EXPECT_EQ(device.functions[2], expected[0]);
-  EXPECT_EQ(device.functions[3], expected[1]);
+  EXPECT_EQ(device.functions[2], expected[1]);
+  EXPECT_EQ(device.functions[3], expected[0]);
+  EXPECT_EQ(device.early, (std::vector{false, true, false, false}));
 }
 
 TEST_F(CudaBackend, CopiesRowsAtAnyPitch) {

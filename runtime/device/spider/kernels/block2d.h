@@ -18,6 +18,7 @@
 /// - result_scale: of sums.
 #pragma once
 
+#include <spider/beside_rims.h>
 #include <spider/boundary.h>
 #include <spider/epilogue.h>
 #include <spider/instructions.h>
@@ -41,7 +42,7 @@ SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor)
 sweep_block2d(const ArgumentsOf<Stencil> field) {
   using Kernel = Block2d<Stencil, Form>;
   // Of a small box the blocks of the sweep behind would be in the way of those that are yet to start.
-  if constexpr (!Form::in_registers) device::launch_dependents();
+  if constexpr (!Form::in_registers) start_dependents<Stencil>();
   typename Kernel::Tile tile;
   if (!Kernel::find_tile(field, tile)) return;
   // All warps of a tile take the same way, so that they come to every barrier together.
@@ -500,13 +501,13 @@ struct Block2d {
     Tables tables;
     if (in_bulk) {
       tables.load();
-      device::wait_on_dependency();
+      wait_ahead<Stencil>();
       Window::stagger_first_wave(tile, grid, answers_of_turn());
       copy_rows(tile);
     } else {
-      device::wait_on_dependency();
+      wait_ahead<Stencil>();
       Window::copy_any(tile);
-      if constexpr (Form::in_registers) device::launch_dependents();
+      if constexpr (Form::in_registers) start_dependents<Stencil>();
       Window::sync();
       tables.load();
     }
@@ -521,10 +522,10 @@ struct Block2d {
     using Source = FieldInputs;
     const FragmentPlaces<Source> places = {Source(tile, first_inputs()), Source(tile, second_inputs())};
     Fragments fragments[steps];
-    device::wait_on_dependency();
+    wait_ahead<Stencil>();
     SPIDER_UNROLL
     for (int step = 0; step < steps; ++step) fragments[step] = load_fragments(places, step);
-    device::launch_dependents();
+    start_dependents<Stencil>();
     compute_outputs<Stores::plain, false>(
         tile, tables, [&fragments](int step) -> const Fragments& { return fragments[step]; });
   }

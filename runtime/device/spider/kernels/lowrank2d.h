@@ -27,6 +27,7 @@
 ///   ones.
 #pragma once
 
+#include <spider/beside_rims.h>
 #include <spider/epilogue.h>
 #include <spider/field2d.h>
 #include <spider/instructions.h>
@@ -60,6 +61,7 @@ struct Lowrank2d;
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_lowrank2d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
+  if constexpr (IsBesideRims<Stencil>::value) device::launch_dependents();
   walk_pieces<Lowrank2d<Stencil>>(field);
 }
 

@@ -2,17 +2,16 @@
 ///
 /// A block has a rectangle of a box, and all cells that the steps reach from it as numbers in shared memory.
 /// It takes one step after the other, each of fewer cells around the rectangle, to and fro between two
-/// buffers, and stores what the last one leaves. A thread takes `run` cells below each other at once: they
-/// share what they load.
+/// buffers, and stores what the last one leaves. A thread takes `run` pairs of cells below each other at
+/// once: they share what they load.
 ///
 /// Faces. Beyond `halo` and `periodic` ones the field goes on, and cells there are stepped like others.
-/// Beyond the others it ends: tables say in which row and column of a buffer a tap finds its value, at every
-/// step, and constants have a row or column of their own around the others.
+/// Beyond the others it ends, and behind every step what taps find there is filled in.
 ///
 /// A `Stencil` has, as static members:
 /// - Cells: of spider/cells.h;
 /// - steps: time steps;
-/// - cells: numbers of a buffer; most_lines: its rows at most, and its columns;
+/// - cells: numbers of a buffer, a multiple of 4;
 /// - warps of a block, blocks_per_multiprocessor, run;
 /// - row_low, row_high, column_low, column_high: lowest and highest offset of a tap;
 /// - weight(dy, dx), and `last`, which results are multiplied by;
@@ -49,6 +48,7 @@ sweep_rims2d(const BoxesArguments field) {
     first = behind;
   }
   Rims2d<Stencil>::run_block(field, cut, block - first);
+  device::wait_on_dependency();  // not before (spider/beside_rims.h)
 }
 
 template <class Stencil>
@@ -56,7 +56,8 @@ struct Rims2d {
   using Cells = typename Stencil::Cells;
   using Element = typename Cells::Element;
   using Number = typename Cells::Number;
-  using Numbers = NumberCells<Cells>;
+  using Shared = device::Shared;
+  static_assert(sizeof(Number) == 4, "two numbers are a pair of words");
   static constexpr int steps = Stencil::steps;
   static constexpr int threads = 32 * Stencil::warps;
   static constexpr int run = Stencil::run;
@@ -67,14 +68,14 @@ struct Rims2d {
   static constexpr auto y_rules = Stencil::row_rules();
   static constexpr auto x_rules = Stencil::column_rules();
 
-  static constexpr int number_bytes = Numbers::element_bytes;
+  static constexpr int number_bytes = 4;
+  static constexpr int side_pairs = (rx + 1) / 2;      ///< that taps reach in, left and right of a pair
+  static constexpr int side_columns = 2 * side_pairs;  ///< of a buffer, beside the cells held
   static constexpr int buffer_bytes = Stencil::cells * number_bytes;
-  static constexpr int row_table = 2 * buffer_bytes;  ///< where rows begin in a buffer
-  static constexpr int column_table = row_table + 4 * (Stencil::most_lines + 2 * ry);
-  static constexpr int shared_bytes = column_table + 4 * (Stencil::most_lines + 2 * rx);
+  static constexpr int shared_bytes = 2 * buffer_bytes;
 
-  /// An axis of a block: the cells that it stores, those of the field and beyond its faces that it holds, of
-  /// which a buffer has one line each behind its first one, and those of them that the sweep may read.
+  /// An axis of a block: the cells that it stores, those of the field and beyond its faces that it holds, and
+  /// those of them that the sweep may read.
   struct Axis {
     Span stored, held;
     FarSpan readable;
@@ -85,80 +86,102 @@ struct Rims2d {
 
   struct Block {
     Axis rows, columns;
-    std::int32_t pitch;  ///< cells from row to row of a buffer
+    std::int32_t pitch;  ///< numbers from row to row of a buffer, an even number
+
+    /// Where a cell is in a buffer.
+    SPIDER_DEVICE Shared place(int buffer, std::int32_t y, std::int32_t x) const {
+      const std::int32_t cell = (y - rows.held.begin + ry) * pitch + x - columns.held.begin + side_columns;
+      return static_cast<Shared>(buffer * buffer_bytes + cell * number_bytes);
+    }
   };
+
+  /// A rectangle of cells.
+  struct Cut {
+    Span rows, columns;
+  };
+
+  SPIDER_DEVICE static int thread_index() { return 32 * device::warp_index() + device::lane_index(); }
+
+  /// Ends a span at faces behind which the field does not go on.
+  template <auto rules>
+  SPIDER_DEVICE static Span end_at_faces(Span span, std::int32_t extent) {
+    constexpr auto own = rules();
+    if (!goes_on(own.low) && span.begin < 0) span.begin = 0;
+    if (!goes_on(own.high) && span.end > extent) span.end = extent;
+    return span;
+  }
 
   template <auto rules>
   SPIDER_DEVICE static Axis find_axis(const SweepArguments& f, const Box& box, int axis, std::int32_t tile,
                                       std::int32_t size, int low, int high) {
-    constexpr auto own = rules();
     const int reach = steps * larger(high, -low);
     const auto end = static_cast<std::int32_t>(box.offset[axis] + box.extent[axis]);
+    const std::int32_t begin = static_cast<std::int32_t>(box.offset[axis]) + tile * size;
     Axis found;
     found.extent = static_cast<std::int32_t>(f.extent[axis]);
-    const std::int32_t begin = static_cast<std::int32_t>(box.offset[axis]) + tile * size;
     found.stored = {begin, size < end - begin ? begin + size : end};
-    found.held = {found.stored.begin - reach, found.stored.end + reach};
-    if (!goes_on(own.low) && found.held.begin < 0) found.held.begin = 0;
-    if (!goes_on(own.high) && found.held.end > found.extent) found.held.end = found.extent;
-    found.readable = find_readable(own, {found.stored.begin, found.stored.end}, std::int64_t{steps} * low,
+    found.held = end_at_faces<rules>({begin - reach, found.stored.end + reach}, found.extent);
+    found.readable = find_readable(rules(), {found.stored.begin, found.stored.end}, std::int64_t{steps} * low,
                                    std::int64_t{steps} * high, found.extent);
     return found;
   }
 
-  /// The cells whose step is taken when `left` more come behind it.
-  template <auto rules>
-  SPIDER_DEVICE static Span find_wanted(const Axis& axis, int reach) {
-    constexpr auto own = rules();
-    Span wanted{axis.stored.begin - reach, axis.stored.end + reach};
-    if (!goes_on(own.low) && wanted.begin < 0) wanted.begin = 0;
-    if (!goes_on(own.high) && wanted.end > axis.extent) wanted.end = axis.extent;
-    return wanted;
+  /// The cells that are wanted when `left` more steps come.
+  SPIDER_DEVICE static Cut find_wanted(const Block& block, int left) {
+    const Span& rows = block.rows.stored;
+    const Span& columns = block.columns.stored;
+    return {
+        end_at_faces<Stencil::row_rules>({rows.begin - left * ry, rows.end + left * ry}, block.rows.extent),
+        end_at_faces<Stencil::column_rules>({columns.begin - left * rx, columns.end + left * rx},
+                                            block.columns.extent)};
   }
 
-  /// Fills an axis's table: of the cells held and `radius` more on each side, the bytes to their line.
+  /// What a span lacks of cells that taps find beyond faces, at the low and at the high one.
   template <auto rules>
-  SPIDER_DEVICE static void fill_table(const Axis& axis, int radius, int table, std::int32_t line_bytes) {
+  SPIDER_DEVICE static Span find_beyond(const Span& span, int radius, std::int32_t extent) {
     constexpr auto own = rules();
-    const std::int32_t count = axis.count();
-    for (int k = thread_index(); k < count + 2 * radius; k += threads) {
-      const auto found = find_index(own, axis.held.begin - radius + k, axis.extent);
-      std::int32_t line = clamp(found.index - axis.held.begin, 0, count - 1) + 1;
-      if (found.constant) line = found.index < 0 ? 0 : count + 1;
-      device::store_shared(static_cast<device::Shared>(table + 4 * k),
-                           static_cast<std::uint32_t>(line * line_bytes));
+    return {!goes_on(own.low) && span.begin == 0 ? radius : 0,
+            !goes_on(own.high) && span.end == extent ? radius : 0};
+  }
+
+  /// Fills what taps find beyond faces around `cut`, whose cells are there: where two faces meet, the rule of
+  /// x comes first.
+  SPIDER_DEVICE static void fill_beyond(const Block& block, int buffer, const Cut& cut) {
+    const Span& rows = cut.rows;
+    const Span& columns = cut.columns;
+    const Span ends_y = find_beyond<Stencil::row_rules>(rows, ry, block.rows.extent);
+    const Span ends_x = find_beyond<Stencil::column_rules>(columns, rx, block.columns.extent);
+    const auto fill = [&](std::int32_t y, std::int32_t x) {
+      constexpr auto of_rows = Stencil::row_rules();
+      constexpr auto of_columns = Stencil::column_rules();
+      const auto row = find_index(of_rows, y, block.rows.extent);
+      const auto column = find_index(of_columns, x, block.columns.extent);
+      std::uint32_t value = column.constant ? column.value : row.value;
+      if (!column.constant && !row.constant) {
+        value = device::load_shared_word(block.place(buffer, clamp(row.index, rows.begin, rows.end - 1),
+                                                     clamp(column.index, columns.begin, columns.end - 1)));
+      }
+      device::store_shared(block.place(buffer, y, x), value);
+    };
+    const std::int32_t first_column = columns.begin - ends_x.begin;
+    const std::int32_t width = columns.end + ends_x.end - first_column;
+    for (int i = thread_index(); i < (ends_y.begin + ends_y.end) * width; i += threads) {
+      const std::int32_t line = i / width;
+      const std::int32_t y = line < ends_y.begin ? -1 - line : rows.end + line - ends_y.begin;
+      fill(y, first_column + i - line * width);
+    }
+    const std::int32_t height = rows.end - rows.begin;
+    for (int i = thread_index(); i < (ends_x.begin + ends_x.end) * height; i += threads) {
+      const std::int32_t line = i / height;
+      const std::int32_t x = line < ends_x.begin ? -1 - line : columns.end + line - ends_x.begin;
+      fill(rows.begin + i - line * height, x);
     }
   }
 
-  SPIDER_DEVICE static int thread_index() { return 32 * device::warp_index() + device::lane_index(); }
-
-  SPIDER_DEVICE static void keep(int buffer, std::int32_t cell, typename Numbers::Element number) {
-    device::store_shared(static_cast<device::Shared>(buffer * buffer_bytes + cell * number_bytes), number);
-  }
-
-  /// Constants around the cells of both buffers: where two faces meet, those along x.
-  SPIDER_DEVICE static void keep_constants(const Block& block) {
-    const std::int32_t rows = block.rows.count() + 2;
-    const std::int32_t columns = block.columns.count() + 2;
-    const auto keep_row = [&](std::int32_t row, typename Numbers::Element value) {
-      for (int i = thread_index(); i < 2 * columns; i += threads) {
-        const int buffer = i < columns ? 0 : 1;
-        const std::int32_t column = i - buffer * columns;
-        const bool is_other = (column == 0 && x_rules.low == FaceRule::constant) ||
-                              (column == columns - 1 && x_rules.high == FaceRule::constant);
-        if (!is_other) keep(buffer, row * block.pitch + column, value);
-      }
-    };
-    const auto keep_column = [&](std::int32_t column, typename Numbers::Element value) {
-      for (int i = thread_index(); i < 2 * rows; i += threads) {
-        const int buffer = i < rows ? 0 : 1;
-        keep(buffer, (i - buffer * rows) * block.pitch + column, value);
-      }
-    };
-    if constexpr (y_rules.low == FaceRule::constant) keep_row(0, y_rules.low_value);
-    if constexpr (y_rules.high == FaceRule::constant) keep_row(rows - 1, y_rules.high_value);
-    if constexpr (x_rules.low == FaceRule::constant) keep_column(0, x_rules.low_value);
-    if constexpr (x_rules.high == FaceRule::constant) keep_column(columns - 1, x_rules.high_value);
+  /// Zeros in both buffers: pairs at the ends of rows have a cell more than is wanted, and read beside that.
+  SPIDER_DEVICE static void clear() {
+    for (int i = thread_index(); i < shared_bytes / 16; i += threads)
+      device::store_shared(static_cast<Shared>(16 * i), device::Vector{});
   }
 
   /// Brings the cells held into the first buffer, as numbers; zeros for those that no tap reads.
@@ -172,59 +195,63 @@ struct Rims2d {
     SPIDER_NO_UNROLL
     for (std::int32_t first = thread_index(); first < total; first += at_once * threads) {
       Element cells[at_once];
-      std::int32_t places[at_once];
+      Shared places[at_once];
       SPIDER_UNROLL
       for (int i = 0; i < at_once; ++i) {
         const std::int32_t cell = first + i * threads;
         const std::int32_t row = cell / width;
-        const std::int32_t column = cell - row * width;
         const std::int32_t y = block.rows.held.begin + row;
-        const std::int32_t x = block.columns.held.begin + column;
+        const std::int32_t x = block.columns.held.begin + cell - row * width;
         const bool wanted = cell < total && block.rows.readable.holds(y) && block.columns.readable.holds(x);
         const std::int64_t from = wrap_index(rows, y, block.rows.extent) * f.input_stride[1] +
                                   wrap_index(columns, x, block.columns.extent);
         cells[i] = device::load_field_if(wanted, input + (wanted ? from : 0), Element{0});
-        places[i] = (row + 1) * block.pitch + column + 1;
+        places[i] = block.place(0, y, x);
       }
       SPIDER_UNROLL
       for (int i = 0; i < at_once; ++i) {
-        if (first + i * threads < total) keep(0, places[i], device::bits_of(Cells::number(cells[i], 0)));
+        if (first + i * threads < total)
+          device::store_shared(places[i], device::bits_of(Cells::number(cells[i], 0)));
       }
     }
   }
 
   SPIDER_DEVICE static bool has_weight(int dy, int dx) {
-    return dy >= Stencil::row_low && dy <= Stencil::row_high && Stencil::weight(dy, dx) != 0;
+    return dy >= Stencil::row_low && dy <= Stencil::row_high && dx >= Stencil::column_low &&
+           dx <= Stencil::column_high && Stencil::weight(dy, dx) != 0;
   }
 
-  /// Adds up `run` cells from row `y` on, of which those of rows before `end_row` count.
-  SPIDER_DEVICE static void add_up(const Block& block, int buffer, std::int32_t y, std::int32_t x,
-                                   std::int32_t end_row, Number (&sums)[run]) {
-    device::Shared columns[2 * rx + 1];
+  /// Adds up `run` pairs of cells below each other. Rows of `pitch_bytes` begin at `from`, that of the first
+  /// one and its left column; those from `last` on are as that one.
+  SPIDER_DEVICE static void add_up(Shared from, Shared pitch_bytes, std::int32_t last,
+                                   Number (&sums)[run][2]) {
     SPIDER_UNROLL
-    for (int dx = Stencil::column_low; dx <= Stencil::column_high; ++dx) {
-      const std::int32_t entry = x + dx - block.columns.held.begin + rx;
-      columns[dx + rx] = static_cast<device::Shared>(buffer * buffer_bytes) +
-                         device::load_shared_word(static_cast<device::Shared>(column_table + 4 * entry));
-    }
-    SPIDER_UNROLL
-    for (int i = 0; i < run; ++i) sums[i] = Number{0};
+    for (auto& pair : sums) pair[0] = pair[1] = Number{0};
     SPIDER_UNROLL
     for (int j = Stencil::row_low; j < run + Stencil::row_high; ++j) {
-      const std::int32_t row = y + j < end_row + Stencil::row_high ? y + j : end_row + Stencil::row_high - 1;
-      const std::int32_t entry = row - block.rows.held.begin + ry;
-      const device::Shared place =
-          device::load_shared_word(static_cast<device::Shared>(row_table + 4 * entry));
+      const Shared row = from + static_cast<Shared>(j < last ? j : last) * pitch_bytes;
       SPIDER_UNROLL
-      for (int dx = Stencil::column_low; dx <= Stencil::column_high; ++dx) {
+      for (int pair = -side_pairs; pair <= side_pairs; ++pair) {
         bool is_read = false;
         SPIDER_UNROLL
-        for (int i = 0; i < run; ++i) is_read = is_read || has_weight(j - i, dx);
-        if (!is_read) continue;
-        const Number u = load_number<Numbers>(place + columns[dx + rx]);
-        SPIDER_UNROLL
         for (int i = 0; i < run; ++i) {
-          if (has_weight(j - i, dx)) sums[i] = device::multiply_add(Stencil::weight(j - i, dx), u, sums[i]);
+          SPIDER_UNROLL
+          for (int dx = 2 * pair - 1; dx <= 2 * pair + 1; ++dx) is_read = is_read || has_weight(j - i, dx);
+        }
+        if (!is_read) continue;
+        const device::Pair both = device::load_shared_pair(row + static_cast<Shared>(8 * pair));
+        SPIDER_UNROLL
+        for (int of_pair = 0; of_pair < 2; ++of_pair) {
+          const Number u = device::float_of(both.word[of_pair]);
+          SPIDER_UNROLL
+          for (int i = 0; i < run; ++i) {
+            SPIDER_UNROLL
+            for (int c = 0; c < 2; ++c) {
+              const int dx = 2 * pair + of_pair - c;
+              if (has_weight(j - i, dx))
+                sums[i][c] = device::multiply_add(Stencil::weight(j - i, dx), u, sums[i][c]);
+            }
+          }
         }
       }
     }
@@ -232,31 +259,37 @@ struct Rims2d {
 
   /// Step `step`, from one buffer to the other, or the last one to the field.
   template <bool is_last>
-  SPIDER_DEVICE static void take_step(const SweepArguments& f, const Block& block, int step) {
-    constexpr auto number_bits = [](Number number) { return device::bits_of(number); };
-    const int left = steps - 1 - step;
-    const Span rows = find_wanted<Stencil::row_rules>(block.rows, left * ry);
-    const Span columns = find_wanted<Stencil::column_rules>(block.columns, left * rx);
-    const std::int32_t width = columns.end - columns.begin;
-    const std::int32_t items = width * ((rows.end - rows.begin + run - 1) / run);
+  SPIDER_DEVICE static void take_step(const SweepArguments& f, const Block& block, int step,
+                                      const Cut& wanted) {
+    const Span& rows = wanted.rows;
+    const Span& columns = wanted.columns;
+    const auto pitch_bytes = static_cast<Shared>(block.pitch * number_bytes);
+    // Pairs begin at even places of a buffer.
+    const std::int32_t first = columns.begin - (columns.begin - block.columns.held.begin) % 2;
+    const std::int32_t pairs = (columns.end - first + 1) / 2;
+    const std::int32_t items = pairs * ((rows.end - rows.begin + run - 1) / run);
     auto* const output = static_cast<Element*>(f.output);
     SPIDER_NO_UNROLL
     for (std::int32_t item = thread_index(); item < items; item += threads) {
-      const std::int32_t number = item / width;
+      const std::int32_t number = item / pairs;
       const std::int32_t y = rows.begin + number * run;
-      const std::int32_t x = columns.begin + item - number * width;
-      Number sums[run];
-      add_up(block, step % 2, y, x, rows.end, sums);
-      std::int32_t cell = (y - block.rows.held.begin + 1) * block.pitch + x - block.columns.held.begin + 1;
+      const std::int32_t x = first + 2 * (item - number * pairs);
+      const std::int32_t count = rows.end - y;
+      Number sums[run][2];
+      add_up(block.place(step % 2, y, x), pitch_bytes, count - 1 + Stencil::row_high, sums);
       SPIDER_UNROLL
       for (int i = 0; i < run; ++i) {
-        if (y + i >= rows.end) break;
         if constexpr (is_last) {
-          device::store_field(output + (y + i) * f.output_stride[1] + x,
-                              Cells::cell(Stencil::last * sums[i]));
+          SPIDER_UNROLL
+          for (int c = 0; c < 2; ++c) {
+            const bool is_wanted = i < count && x + c >= columns.begin && x + c < columns.end;
+            device::store_field_if(is_wanted, output + (is_wanted ? (y + i) * f.output_stride[1] + x + c : 0),
+                                   Cells::cell(Stencil::last * sums[i][c]));
+          }
         } else {
-          keep((step + 1) % 2, cell, number_bits(sums[i]));
-          cell += block.pitch;
+          const std::uint64_t both =
+              std::uint64_t{device::bits_of(sums[i][1])} << 32U | device::bits_of(sums[i][0]);
+          device::store_shared_if(i < count, block.place((step + 1) % 2, y + i, x), both);
         }
       }
     }
@@ -271,19 +304,22 @@ struct Rims2d {
                                                Stencil::row_high);
     block.columns = find_axis<Stencil::column_rules>(f, cut.box, 2, index - down * across, cut.tile_columns,
                                                      Stencil::column_low, Stencil::column_high);
-    block.pitch = block.columns.count() + 2;
-    fill_table<Stencil::row_rules>(block.rows, ry, row_table, block.pitch * number_bytes);
-    fill_table<Stencil::column_rules>(block.columns, rx, column_table, number_bytes);
-    keep_constants(block);
-    device::wait_on_dependency();
+    block.pitch = (block.columns.count() + 1) / 2 * 2 + 2 * side_columns;
+    clear();
+    device::sync_block();
     load_cells(f, block);
     device::sync_block();
+    fill_beyond(block, 0, {block.rows.held, block.columns.held});
     SPIDER_NO_UNROLL
     for (int step = 0; step < steps - 1; ++step) {
-      take_step<false>(f, block, step);
       device::sync_block();
+      const Cut wanted = find_wanted(block, steps - 1 - step);
+      take_step<false>(f, block, step, wanted);
+      device::sync_block();
+      fill_beyond(block, (step + 1) % 2, wanted);
     }
-    take_step<true>(f, block, steps - 1);
+    device::sync_block();
+    take_step<true>(f, block, steps - 1, find_wanted(block, 0));
   }
 };
 
@@ -297,13 +333,13 @@ constexpr SweepForm rims2d_form() {
   form.tiling.warps_per_block = Stencil::warps;
   form.tiling.shared_bytes = Kernel::shared_bytes;
   form.tiling.input_alignment = form.tiling.output_alignment = 16;
-  form.tiling.tile_extent[0] = 1;
-  form.tiling.tile_extent[1] = Stencil::most_lines;
-  form.tiling.tile_extent[2] = Stencil::cells;
+  form.tiling.tile_extent[1] = 2 * Kernel::ry;
+  form.tiling.tile_extent[2] = 2 * Kernel::side_columns + 1;
+  form.tiling.tile_cells = Stencil::cells;
   form.tiling.lead_steps = Stencil::steps * Kernel::ry;
   form.tiling.left_margin = form.tiling.right_margin = Stencil::steps * Kernel::rx;
   form.tiling.anchor = 8;
-  form.starts_early = true;
+  form.starts_beside = true;
   form.steps = Stencil::steps;
   return form;
 }

@@ -18,6 +18,7 @@
 /// - result_scale: of sums.
 #pragma once
 
+#include <spider/beside_rims.h>
 #include <spider/boundary.h>
 #include <spider/epilogue.h>
 #include <spider/instructions.h>
@@ -40,13 +41,13 @@ SPIDER_GLOBAL(Stencil::warps_per_block * 32, Form::blocks_per_multiprocessor)
 sweep_star2d(const ArgumentsOf<Stencil> field) {
   using Kernel = Star2d<Stencil, Form>;
   using Window = typename Kernel::Window;
-  device::launch_dependents();
+  start_dependents<Stencil>();
   const typename Kernel::Tile tile = Kernel::find_tile(field);
   // All threads of a block take the same way, so that they come to every barrier together.
   const bool in_bulk = Window::can_copy_in_bulk(tile);
   typename Kernel::Tables tables;
   tables.load();
-  device::wait_on_dependency();
+  wait_ahead<Stencil>();
   if (in_bulk) {
     Window::stagger_first_wave(tile, field.grid.volume, Kernel::answers_of_turn());
     Kernel::copy_rows(tile);

@@ -11,6 +11,7 @@
 /// - result_scale: of sums.
 #pragma once
 
+#include <spider/beside_rims.h>
 #include <spider/boundary.h>
 #include <spider/epilogue.h>
 #include <spider/instructions.h>
@@ -33,7 +34,7 @@ template <class Stencil, class Form>
 SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor)
 sweep_tile2d(const ArgumentsOf<Stencil> field) {
   using Kernel = Tile2d<Stencil, Form>;
-  if constexpr (!Form::is_low) device::launch_dependents();
+  if constexpr (!Form::is_low) start_dependents<Stencil>();
   typename Kernel::Tile tile;
   if (!Kernel::find_tile(field, tile)) return;
   // All lanes of a warp take the same way, so that they come to every product together.
@@ -134,7 +135,7 @@ struct Tile2d {
     Tables tables;
     Fragments fragments;
     load_plain(tile, tables, fragments);
-    if constexpr (Form::is_low) device::launch_dependents();
+    if constexpr (Form::is_low) start_dependents<Stencil>();
     compute_outputs<Stores::plain>(tile, tables, fragments);
   }
 
@@ -151,7 +152,7 @@ struct Tile2d {
     Tables tables;
     Fragments fragments;
     load_with_care(tile, fragments);
-    if constexpr (Form::is_low) device::launch_dependents();
+    if constexpr (Form::is_low) start_dependents<Stencil>();
     tables.template load<true>();
     if (Form::is_low && tile.aligned_output && stores_all(tile)) {
       compute_outputs<Stores::plain>(tile, tables, fragments);
@@ -177,7 +178,7 @@ struct Tile2d {
   SPIDER_DEVICE static void load_plain(const Tile& tile, Tables& tables, Fragments& fragments) {
     const Element* from = Window::first_input(tile);
     tables.template load<true>();
-    device::wait_on_dependency();
+    wait_ahead<Stencil>();
     SPIDER_UNROLL
     for (int row = 0; row < input_rows; ++row) {
       SPIDER_UNROLL
@@ -201,7 +202,7 @@ struct Tile2d {
   SPIDER_DEVICE static void load_shifted(const Tile& tile, Tables& tables, Fragments& fragments) {
     const Element* cells = Window::first_input(tile);
     Words words[input_rows][shift_count];
-    device::wait_on_dependency();
+    wait_ahead<Stencil>();
     SPIDER_UNROLL
     for (int row = 0; row < input_rows; ++row) {
       const Element* from = cells + row * tile.input_stride;
@@ -285,7 +286,7 @@ struct Tile2d {
     const OwnRow own = find_own_row(tile);
     clear_window();
     device::sync_warp();
-    device::wait_on_dependency();
+    wait_ahead<Stencil>();
     if (!tile.aligned_input) Window::gather_across(tile, whole);
     device::sync_warp();
     load_whole(tile, whole, own, fragments);

@@ -1,9 +1,11 @@
 #include "plan/stepping.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 
+#include "plan/compose.h"
 #include "plan/problem.h"
 #include "plan/schemes/levels3d.h"
 #include "plan/schemes/stepping1d.h"
@@ -67,6 +69,19 @@ int radius_of(const spec::StencilSpec& spec, int axis) {
 
 bool ends_at(const spec::Face& face) {
   return face.rule != spec::BoundaryRule::halo && face.rule != spec::BoundaryRule::periodic;
+}
+
+bool keeps_turned(const spec::StencilSpec& spec) {
+  if (spec.update || spec.sums.size() != 1) return false;
+  constexpr std::array axes{spec::axis_z, spec::axis_y, spec::axis_x};
+  return std::all_of(axes.begin(), axes.end(),
+                     [&](int axis) { return radius_of(spec, axis) <= 1 && is_even(spec, axis); });
+}
+
+bool ends_along(const spec::StencilSpec& spec, int axis) {
+  const auto& [low, high] = spec.boundary[axis];
+  const auto ends = [](const spec::Face& face) { return face.rule == spec::BoundaryRule::constant; };
+  return keeps_turned(spec) ? ends(low) || ends(high) : ends_at(low) || ends_at(high);
 }
 
 double drift_of_steps(double sum, double magnitude, double packed, int steps) {

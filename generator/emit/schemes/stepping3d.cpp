@@ -7,6 +7,7 @@
 #include "emit/schemes/schemes.h"
 #include "emit/schemes/stepping_text.h"
 #include "emit/storage_text.h"
+#include "plan/stepping.h"
 
 namespace spidergen::emit {
 namespace {
@@ -59,6 +60,7 @@ SchemeText text_of(const plan::Stepping3d& scheme, const Kernel& kernel) {
   set("row_high", std::max(0, rows.high));
   set("column_low", std::min(0, columns.low));
   set("column_high", std::max(0, columns.high));
+  set("is_even", plan::keeps_turned(spec));
   set("leads_askew", std::any_of(taps.begin(), taps.end(),
                                  [](const plan::CoreTap& tap) { return tap.row != 0 && tap.column != 0; }));
   bindings["form"] = form_name(scheme.form);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdlib>
 
+#include "plan/compose.h"
 #include "plan/stepping.h"
 
 namespace spidergen::plan {
@@ -31,26 +32,6 @@ constexpr int most_products = 6000;
 // rows are stored.
 constexpr int most_update_operations = 1000;
 
-/// Weight of a tap, 0 where there is none.
-double weight_at(const spec::StencilSpec& spec, const spec::Offset& at) {
-  const auto found =
-      std::find_if(spec.taps.begin(), spec.taps.end(), [&](const spec::Tap& tap) { return tap.at == at; });
-  return found == spec.taps.end() ? 0 : found->weight;
-}
-
-/// Radius 1, and the same weight at all offsets of the same magnitudes?
-bool is_even(const spec::StencilSpec& spec) {
-  return std::all_of(spec.taps.begin(), spec.taps.end(), [&](const spec::Tap& tap) {
-    for (int axis = 0; axis < 3; ++axis) {
-      if (std::abs(tap.at[axis]) > 1) return false;
-      spec::Offset mirrored = tap.at;
-      mirrored[axis] = -mirrored[axis];
-      if (weight_at(spec, mirrored) != tap.weight) return false;
-    }
-    return true;
-  });
-}
-
 /// Of all sums, with those that are 0 in the box.
 int weights_of_all_sums(const spec::StencilSpec& spec, const Stepping3d& scheme) {
   const auto& [rz, ry, rx] = scheme.radius;
@@ -65,14 +46,15 @@ int count_shared_bytes(const spec::StencilSpec& spec, const Stepping3d& scheme) 
   const int inputs = scheme.ahead + 1 + (spec.previous ? 2 * rz + 1 : 0);
   const int levels = spec.previous ? (scheme.steps - 2) * (2 * rz + 3) + rz + 2 : 2 * (scheme.steps - 1);
   const int planes = inputs * spec::element_bytes(spec.storage) + levels * of_number;
-  const auto& [low, high] = spec.boundary[spec::axis_z];
+  const spec::Face& low = spec.boundary[spec::axis_z].low;
   const bool weighs_faces =
-      (ends_at(low) || ends_at(high)) && (rz > 1 || low.rule == spec::BoundaryRule::mirror);
+      ends_along(spec, spec::axis_z) && (rz > 1 || low.rule == spec::BoundaryRule::mirror);
   const int weights = weighs_faces ? of_number * scheme.warps() * weights_of_all_sums(spec, scheme) : 0;
   const bool reads_points = spec.previous || !spec.fields.empty();
   const int places = reads_points ? round_up(word_bytes * (width + scheme.height()), vector_bytes) : 0;
   return planes * plane_rows * width + places +
-         round_up(vector_bytes * std::max(1, 2 * rx) +
+         round_up(vector_bytes * 2 * std::max(Stepping3d::columns - 1, rx) +
+                      2 * vector_bytes * threads_per_warp * scheme.warps() + 2 * vector_bytes +
                       round_up(word_bytes * (scheme.height() + plane_rows), of_number) + weights,
                   vector_bytes);
 }
@@ -105,8 +87,8 @@ bool fit(const spec::StencilSpec& spec, Stepping3d& scheme) {
   scheme.ahead = 4;
   while (scheme.ahead > 2 && count_shared_bytes(spec, scheme) > most_block_shared_bytes) --scheme.ahead;
   scheme.shared_bytes = count_shared_bytes(spec, scheme);
-  const bool ends = std::any_of(spec.boundary.begin(), spec.boundary.end(),
-                                [](const auto& axis) { return ends_at(axis.low) || ends_at(axis.high); });
+  const bool ends =
+      ends_along(spec, spec::axis_z) || ends_along(spec, spec::axis_y) || ends_along(spec, spec::axis_x);
   const auto sums = static_cast<int>(spec.sums.size());
   const int of_numbers = Stepping3d::columns * (sums * 2 * rz * scheme.rows + sums * 2 * ry + 2) + 2 * rx +
                          (scheme.form == Form::even ? even_registers : 0);
@@ -226,10 +208,12 @@ std::optional<Stepping3dChoice> choose_stepping3d(const spec::StencilSpec& spec,
   }
   scheme.radius[spec::axis_z] = std::max(1, scheme.radius[spec::axis_z]);
   const bool reads_points = spec.previous || !spec.fields.empty();
-  constexpr int even_operations = 13;
+  constexpr int even_operations = 12;
   const auto count = static_cast<int>(spec.taps.size());
-  const bool shares = spec.sums.size() == 1 && scheme.radius[spec::axis_y] == 1 &&
-                      scheme.radius[spec::axis_x] == 1 && is_even(spec) && count > even_operations;
+  const bool shares = spec.sums.size() == 1 && scheme.radius[spec::axis_z] == 1 &&
+                      scheme.radius[spec::axis_y] == 1 && scheme.radius[spec::axis_x] == 1 &&
+                      is_even(spec, spec::axis_z) && is_even(spec, spec::axis_y) &&
+                      is_even(spec, spec::axis_x) && count > even_operations;
   scheme.form = shares ? Form::even : Form::taps;
   scheme.operations = shares ? even_operations : count;
   for (scheme.warps_down = 1; scheme.warps_down * steps <= most_warps; ++scheme.warps_down) {

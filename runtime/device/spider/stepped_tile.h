@@ -105,7 +105,10 @@ struct StepShape {
 /// - input_slots: planes of the input in shared memory, which begins with them;
 /// - sources: where the tile's rows of the input are listed there, 4 bytes each;
 /// - first_plane: streams begin at it or behind it where the field ends at the low face along z;
+/// - takes_cells: may pieces come as single cells? Then cells: 8 bytes a thread;
 /// - streams_faces: do planes beyond such a face come as others do?
+/// - keeps_constants: do the planes hold what lies beyond constant faces along y and x all the time, so that
+///   it is not written again?
 template <class Stencil, class Layout, bool is_even = false>
 struct StepTile : StepShape<Stencil, is_even> {
   using Shape = StepShape<Stencil, is_even>;
@@ -113,7 +116,7 @@ struct StepTile : StepShape<Stencil, is_even> {
   using Element = typename Cells::Element;
   using Shared = device::Shared;
   using Shape::columns, Shape::rows, Shape::steps, Shape::height, Shape::width, Shape::x_rules,
-      Shape::front_acts;
+      Shape::y_rules, Shape::front_acts;
   using Shape::input_row_bytes, Shape::vector_elements;
   using Shape::lost_columns, Shape::lost_rows, Shape::lost_planes, Shape::useful_columns, Shape::useful_rows;
   using typename Shape::Number, typename Shape::Numbers, typename Shape::Row;
@@ -123,6 +126,13 @@ struct StepTile : StepShape<Stencil, is_even> {
   static constexpr int input_bytes = (height + 2 * margin_rows) * input_row_bytes;
   static constexpr int sources = Layout::sources;
   static constexpr bool streams_faces = Layout::streams_faces;
+  static constexpr bool has_constant(FaceRule low, FaceRule high) {
+    return low == FaceRule::constant || high == FaceRule::constant;
+  }
+  static constexpr bool keeps_rows = Layout::keeps_constants && has_constant(y_rules.low, y_rules.high);
+  static constexpr bool keeps_columns = Layout::keeps_constants && has_constant(x_rules.low, x_rules.high);
+  static constexpr std::uint32_t no_row = 0x80000000U;  ///< among sources, of one that is not read
+  static constexpr std::uint32_t no_cell = ~0U;
 
   /// First to before the end.
   struct Range {
@@ -209,13 +219,19 @@ struct StepTile : StepShape<Stencil, is_even> {
 
   static constexpr int rows_of_warp = (height + warps - 1) / warps;  ///< that a warp requests of a plane
 
-  /// The four columns of a lane's piece of every row.
+  /// The four columns of a lane's piece of every row. Pieces of which not all is wanted, and those that lie
+  /// across a periodic face, come as single cells, one a lane for all of the warp's rows.
   struct Piece {
     std::int32_t
         offset[rows_of_warp];  ///< of the piece in each of the warp's rows, from the plane's first cell
     std::int32_t from;         ///< column of the first
     std::uint32_t wanted;      ///< bit c: column c is read
-    bool whole;                ///< of the block: all that is wanted comes in pieces
+    bool is_vector;            ///< all four are, and at once
+    std::uint32_t rows;        ///< bit n: the warp's row n is read
+    bool whole;                ///< of the block: all that is wanted comes in vectors, but for single cells
+    bool has_cells;            ///< of the block: single cells come, too
+    std::int32_t cell_from;    ///< column of the lane's single cell
+    std::int32_t cell_to;      ///< its column in the tile; below 0 where there is none
   };
 
   SPIDER_DEVICE static Piece plan_copies(const SweepArguments& f, const Walk& w) {
@@ -223,15 +239,42 @@ struct StepTile : StepShape<Stencil, is_even> {
     Piece piece;
     const std::int32_t x = w.x0 + columns * device::lane_index();
     piece.from = static_cast<std::int32_t>(wrap_index(rules, x, w.extent[2]));
+    piece.rows = ~0U;
     piece.wanted = 0;
     for (int c = 0; c < columns; ++c) {
       if (w.readable[2].holds(x + c) && holds_index(rules, x + c, w.extent[2])) piece.wanted |= 1U << c;
     }
-    const bool all = piece.wanted == (1U << columns) - 1 && piece.from % columns == 0 &&
-                     (x_rules.low != FaceRule::periodic || piece.from + columns <= w.extent[2]);
-    const bool broken = piece.wanted != 0 && !all;
-    piece.whole = f.aligned_input && device::largest_in_warp(broken ? 1U : 0U) == 0;
+    piece.is_vector = piece.wanted == (1U << columns) - 1 && piece.from % columns == 0 &&
+                      (x_rules.low != FaceRule::periodic || piece.from + columns <= w.extent[2]);
+    const std::uint32_t broken = piece.is_vector ? 0 : piece.wanted;
+    const bool is_broken = device::largest_in_warp(broken) != 0;
+    piece.has_cells = Layout::takes_cells && is_broken;
+    piece.cell_from = 0;
+    piece.cell_to = -1;
+    bool fit = !is_broken;
+    if constexpr (Layout::takes_cells) {
+      if (is_broken) fit = share_cells(w, broken, piece);
+    }
+    piece.whole = f.aligned_input && fit;
     return piece;
+  }
+
+  /// Gives each lane one of the cells `broken` of all lanes, in one of the warp's rows; are there lanes for
+  /// all?
+  SPIDER_DEVICE static bool share_cells(const Walk& w, std::uint32_t broken, Piece& piece) {
+    constexpr auto rules = Shape::across().rules;
+    constexpr int most = 32 / rows_of_warp;
+    const int own = device::lane_index() / rows_of_warp;
+    int count = 0;
+    SPIDER_NO_UNROLL
+    for (int i = 0; i < width; ++i) {
+      if ((device::take_from_lane(broken, i / columns) >> i % columns & 1U) == 0) continue;
+      if (count == own && own < most) piece.cell_to = i;
+      ++count;
+    }
+    if (piece.cell_to >= 0)
+      piece.cell_from = static_cast<std::int32_t>(wrap_index(rules, w.x0 + piece.cell_to, w.extent[2]));
+    return count <= most;
   }
 
   /// What of an axis is read for index i; where there is nothing, or nothing is needed, any index will do.
@@ -247,6 +290,16 @@ struct StepTile : StepShape<Stencil, is_even> {
     return i < 0 ? 0 : extent - 1;
   }
 
+  /// Does a row, or a column, lie beyond a constant face, where planes keep it?
+  SPIDER_DEVICE static bool is_kept_row(const Walk& w, std::int32_t y) {
+    return keeps_rows && ((y < 0 && y_rules.low == FaceRule::constant) ||
+                          (y >= w.extent[1] && y_rules.high == FaceRule::constant));
+  }
+  SPIDER_DEVICE static bool is_kept_column(const Walk& w, std::int32_t x) {
+    return keeps_columns && ((x < 0 && x_rules.low == FaceRule::constant) ||
+                             (x >= w.extent[2] && x_rules.high == FaceRule::constant));
+  }
+
   /// Once the rows that planes have are known. Rows too far apart are read cell by cell.
   SPIDER_DEVICE static void find_offsets(const SweepArguments& f, Piece& piece) {
     constexpr std::int64_t largest = 0x7fffffff;
@@ -256,14 +309,70 @@ struct StepTile : StepShape<Stencil, is_even> {
       const int j = device::warp_index() + n * warps;
       const std::uint32_t y =
           device::load_shared_word(static_cast<Shared>(sources + 4 * (j < height ? j : 0)));
+      if (keeps_rows && y == no_row) {
+        piece.rows &= ~(1U << n);
+        piece.offset[n] = 0;
+        continue;
+      }
       const std::int64_t offset = static_cast<std::int32_t>(y) * f.input_stride[1] + piece.from;
       near = near && offset <= largest && offset >= -largest;
       piece.offset[n] = static_cast<std::int32_t>(offset);
     }
+    if (Layout::takes_cells && piece.has_cells) {
+      const int j = device::warp_index() + device::lane_index() % rows_of_warp * warps;
+      const std::uint32_t y =
+          device::load_shared_word(static_cast<Shared>(sources + 4 * (j < height ? j : 0)));
+      const bool is_read = piece.cell_to >= 0 && j < height && !(keeps_rows && y == no_row);
+      const std::int64_t offset =
+          is_read ? static_cast<std::int32_t>(y) * f.input_stride[1] + piece.cell_from : 0;
+      near = near && offset <= largest && offset >= -largest;
+      device::Pair cell;
+      cell.word[0] = static_cast<std::uint32_t>(offset);
+      cell.word[1] = is_read ? static_cast<std::uint32_t>((margin_rows + j) * input_row_bytes +
+                                                          piece.cell_to * Cells::element_bytes)
+                             : no_cell;
+      device::store_shared(cell_place(), cell);
+    }
     piece.whole = piece.whole && device::largest_in_warp(near ? 0U : 1U) == 0;
   }
 
-  /// Requests this warp's rows of plane b of the stream.
+  /// Where a lane's single cell is kept: its offset from a plane's first in the field, its place in a plane.
+  SPIDER_DEVICE static Shared cell_place() {
+    if constexpr (Layout::takes_cells) return static_cast<Shared>(Layout::cells + 8 * thread_index());
+    return 0;
+  }
+
+  /// Requests this warp's rows of plane b of the stream, all in vectors and single cells, from where they
+  /// are.
+  SPIDER_DEVICE static void request_pieces(const Element* plane, const Piece& piece, std::int32_t b) {
+    const auto first = static_cast<Shared>(b % input_slots * input_bytes);
+    const Shared slot = first + static_cast<Shared>(margin_rows * input_row_bytes +
+                                                    columns * Cells::element_bytes * device::lane_index());
+    SPIDER_UNROLL
+    for (int n = 0; n < rows_of_warp; ++n) {
+      const int j = device::warp_index() + n * warps;
+      const bool wanted = piece.is_vector && (height % warps == 0 || j < height) &&
+                          (!keeps_rows || (piece.rows >> n & 1U) != 0);
+      const Shared to = slot + static_cast<Shared>(j * input_row_bytes);
+      if constexpr (Cells::element_bytes >= 4) {
+        SPIDER_UNROLL
+        for (int c = 0; c < columns; c += vector_elements) {
+          const auto place = static_cast<Shared>(c * Cells::element_bytes);
+          device::copy_async_if(wanted, to + place, plane + (piece.offset[n] + c));
+        }
+      } else {
+        device::copy_pair_async_if(wanted, to, plane + piece.offset[n]);
+      }
+    }
+    if (Layout::takes_cells && piece.has_cells) {
+      const device::Pair cell = device::load_shared_pair(cell_place());
+      const bool wanted = cell.word[1] != no_cell;
+      request_cell(wanted, first + (wanted ? cell.word[1] : 0),
+                   plane + static_cast<std::int32_t>(cell.word[0]));
+    }
+  }
+
+  /// Requests them in any way.
   template <bool whole>
   SPIDER_DEVICE static void request_rows(const SweepArguments& f, const Walk& w, const Piece& piece,
                                          std::int32_t b) {
@@ -281,53 +390,49 @@ struct StepTile : StepShape<Stencil, is_even> {
     }
     const Element* const plane = static_cast<const Element*>(f.input) + z * f.input_stride[0];
     if constexpr (whole) {
-      SPIDER_UNROLL
-      for (int n = 0; n < rows_of_warp; ++n) {
-        const int j = device::warp_index() + n * warps;
-        const bool wanted = piece.wanted != 0 && (height % warps == 0 || j < height);
-        const Shared to = slot + static_cast<Shared>(j * input_row_bytes);
-        if constexpr (Cells::element_bytes >= 4) {
-          SPIDER_UNROLL
-          for (int c = 0; c < columns; c += vector_elements) {
-            const auto place = static_cast<Shared>(c * Cells::element_bytes);
-            device::copy_async_if(wanted, to + place, plane + (piece.offset[n] + c));
-          }
-        } else {
-          device::copy_pair_async_if(wanted, to, plane + piece.offset[n]);
-        }
-      }
+      request_pieces(plane, piece, b);
     } else {
       constexpr auto of_columns = Stencil::column_rules();
+      std::int32_t from[columns];
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) {
+        const std::int64_t x = w.x0 + columns * device::lane_index() + c;
+        const bool wanted = (piece.wanted >> c & 1U) != 0;
+        from[c] = wanted ? static_cast<std::int32_t>(wrap_index(of_columns, x, w.extent[2])) : 0;
+      }
       SPIDER_NO_UNROLL
       for (int j = device::warp_index(); j < height; j += warps) {
         const std::uint32_t y = device::load_shared_word(static_cast<Shared>(sources + 4 * j));
+        if (keeps_rows && y == no_row) continue;
         const Element* const row = plane + static_cast<std::int32_t>(y) * f.input_stride[1];
         const Shared to = slot + static_cast<Shared>(j * input_row_bytes);
         SPIDER_UNROLL
         for (int c = 0; c < columns; ++c) {
-          const bool wanted = (piece.wanted >> c & 1U) != 0;
-          const std::int64_t x = w.x0 + columns * device::lane_index() + c;
-          const Element* const from = row + (wanted ? wrap_index(of_columns, x, w.extent[2]) : 0);
-          const Shared place = to + static_cast<Shared>(c * Cells::element_bytes);
-          if constexpr (Cells::element_bytes >= 4) {
-            copy_cell_async_if(wanted, place, from);
-          } else {
-            device::store_shared_if(wanted, place, device::load_field_if(wanted, from, Element{}));
-          }
+          request_cell((piece.wanted >> c & 1U) != 0, to + static_cast<Shared>(c * Cells::element_bytes),
+                       row + from[c]);
         }
       }
     }
   }
 
-  /// A plane of the input beyond a constant face; of two that meet the one along x gives the value.
+  SPIDER_DEVICE static void request_cell(bool wanted, Shared to, const Element* from) {
+    if constexpr (Cells::element_bytes >= 4) {
+      copy_cell_async_if(wanted, to, from);
+    } else {
+      device::store_shared_if(wanted, to, device::load_field_if(wanted, from, Element{}));
+    }
+  }
+
+  /// A plane of the input beyond a constant face, but for what is kept.
   SPIDER_DEVICE static void fill_input(const Walk& w, Shared slot, typename Numbers::Element value) {
     SPIDER_NO_UNROLL
     for (int j = device::warp_index(); j < height; j += warps) {
+      if (is_kept_row(w, w.y0 + j)) continue;
       SPIDER_NO_UNROLL
       for (int c = 0; c < columns; ++c) {
-        const auto along_x = find_column(w, w.x0 + columns * device::lane_index() + c);
+        if (is_kept_column(w, w.x0 + columns * device::lane_index() + c)) continue;
         device::store_shared(slot + static_cast<Shared>(j * input_row_bytes + c * Cells::element_bytes),
-                             Cells::cell(Numbers::number(along_x.constant ? along_x.value : value, 0)));
+                             Cells::cell(Numbers::number(value, 0)));
       }
     }
   }
@@ -345,8 +450,72 @@ struct StepTile : StepShape<Stencil, is_even> {
   SPIDER_DEVICE static void list_sources(const Walk& w) {
     constexpr auto along = Shape::lines();
     for (int j = thread_index(); j < height; j += warps * 32) {
-      const std::int32_t y = find_input(along, w.readable[1], w.y0 + j, w.extent[1]);
-      device::store_shared(static_cast<Shared>(sources + 4 * j), static_cast<std::uint32_t>(y));
+      const auto y = static_cast<std::uint32_t>(find_input(along, w.readable[1], w.y0 + j, w.extent[1]));
+      device::store_shared(static_cast<Shared>(sources + 4 * j), is_kept_row(w, w.y0 + j) ? no_row : y);
+    }
+  }
+
+  // Where x turns, cells beyond its faces, which no copy brings.
+
+  /// Of the rows that the warp requests of a plane, a cell beyond each face for a lane to fill, and the cell
+  /// of its row that it is taken from: places in a plane, the source's in the lower half; 0 where there is
+  /// none.
+  struct Turned {
+    std::uint32_t places[2];
+
+    SPIDER_DEVICE bool exist() const { return (places[0] | places[1]) != 0; }
+  };
+
+  SPIDER_DEVICE static Turned find_turned(const Walk& w) {
+    static_assert(input_bytes <= 0x10000, "places in a plane have 16 bits");
+    static_assert(rows_of_warp * steps <= 32, "a lane fills one cell beyond each face");
+    constexpr auto rules = Shape::across().rules;
+    Turned turned{{0, 0}};
+    if (folds(rules.low)) turned.places[0] = find_turned_from(w, -1, 1);
+    if (folds(rules.high)) turned.places[1] = find_turned_from(w, w.extent[2], -1);
+    return turned;
+  }
+
+  /// From column `first` on, `towards` the field.
+  SPIDER_DEVICE static std::uint32_t find_turned_from(const Walk& w, std::int32_t first, int towards) {
+    constexpr auto rules = Shape::across().rules;
+    const int n = device::lane_index();
+    const int j = device::warp_index() + n % rows_of_warp * warps;
+    const std::int32_t x = first - towards * (n / rows_of_warp);
+    const std::int32_t source = turn_index(rules, x, w.extent[2]);
+    const bool is_here = n < rows_of_warp * steps && j < height && x >= w.x0 && x < w.x0 + width &&
+                         source >= w.x0 && source < w.x0 + width;
+    const auto place = [&](std::int32_t column) {
+      return static_cast<std::uint32_t>((margin_rows + j) * input_row_bytes +
+                                        (column - w.x0) * Cells::element_bytes);
+    };
+    return is_here ? place(x) << 16U | place(source) : 0;
+  }
+
+  /// Filling them in a plane has two parts: what comes between hides what loads wait for.
+  struct TurnedCells {
+    Element cell[2];
+  };
+  SPIDER_DEVICE static void load_turned(const Turned& turned, Shared plane, TurnedCells& cells) {
+    SPIDER_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      if (turned.places[i] != 0) cells.cell[i] = load_cell(plane + (turned.places[i] & 0xffffU));
+    }
+  }
+  SPIDER_DEVICE static void store_turned(const Turned& turned, Shared plane, const TurnedCells& cells) {
+    SPIDER_UNROLL
+    for (int i = 0; i < 2; ++i)
+      device::store_shared_if(turned.places[i] != 0, plane + (turned.places[i] >> 16U), cells.cell[i]);
+  }
+
+  SPIDER_DEVICE static Element load_cell(Shared from) {
+    if constexpr (Cells::element_bytes == 8) {
+      return word_of<Element>(device::load_shared_pair(from), 0);
+      // NOLINTNEXTLINE(bugprone-branch-clone): loads of several widths
+    } else if constexpr (Cells::element_bytes == 4) {
+      return device::load_shared_word(from);
+    } else {
+      return device::load_shared_half(from);
     }
   }
 

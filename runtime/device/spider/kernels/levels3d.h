@@ -72,6 +72,8 @@ struct Levels3dLayout : LevelShape<Stencil> {
   static constexpr int sources = edges + 2 * edge_bytes;
   static constexpr int first_plane = 0;
   static constexpr bool streams_faces = false;
+  static constexpr bool keeps_constants = false;
+  static constexpr bool takes_cells = false;
 };
 
 template <class Stencil>

@@ -8,12 +8,14 @@
 /// by the columns and rows that all steps reach on each side, walks by the planes: results there are not
 /// exact and are not stored.
 ///
-/// Faces. Beyond `halo` and `periodic` ones the field goes on: cells there are stepped like others. Beyond
-/// the others it ends. Columns there are filled in every plane that is handed on, by the rule, and rows there
-/// are read from where the rule finds them.
-/// Planes of taps of radius 1 are streamed on beyond such a face: what lies there is handed on, too, or the
-/// first plane is added twice. For other radii, and for `mirror` at the low face, whose planes would come too
-/// late, planes near faces are added with the weights of all cells that the rules take from them.
+/// Faces. Beyond `halo` and `periodic` ones the field goes on: cells there are stepped like others. So are
+/// those beyond faces that turn the field round where the stencil `is_even`: their input is the field's,
+/// turned round. Beyond the others it ends. Constants along x and y lie in all planes in shared memory from
+/// the start, and nothing else is written there. Other columns are filled in every plane that is handed on,
+/// by the rule, and other rows are read from where the rule finds them. Planes of taps of radius 1 are
+/// streamed on beyond such a face: what lies there is handed on, too, or the first plane is added twice. For
+/// other radii, and for `mirror` at the low face, whose planes would come too late, planes near faces are
+/// added with the weights of all cells that the rules take from them.
 ///
 /// A `Stencil` has, as static members:
 /// - Cells: of spider/cells.h;
@@ -22,6 +24,7 @@
 /// - plane_low, plane_high, row_low, row_high, column_low, column_high: lowest and highest offset of a tap,
 /// at
 ///   most and at least 0;
+/// - is_even: are its weights even along all axes, reach one cell, and is there no update?
 /// - leads_askew: does a tap lead to another column and another row?
 /// - form, weight(dz, dy, dx), of several sums sum_count and weight(sum, dz, dy, dx); last: what results are
 /// multiplied with, so that all weights sum up rightly;
@@ -70,11 +73,11 @@ sweep_stepping3d(const ArgumentsOf<Stencil> field) {
 }
 
 template <class Stencil>
-struct Stepping3dLayout : StepShape<Stencil> {
-  using Shape = StepShape<Stencil>;
+struct Stepping3dLayout : StepShape<Stencil, Stencil::is_even> {
+  using Shape = StepShape<Stencil, Stencil::is_even>;
   static constexpr int warps = Shape::warps_down * Shape::steps;
-  // A plane in shared memory: the tile's rows between ry rows on each side. What the outermost of these hold
-  // is the constant of a face where it has one, and otherwise nothing that counts.
+  // A plane in shared memory: the tile's rows between ry rows on each side, which hold nothing that counts
+  // but constants of faces.
   static constexpr int margin_rows = Shape::ry;
   static constexpr int plane_rows = Shape::height + 2 * margin_rows;
   static constexpr bool reads_before = UpdateReads<Stencil>::before;
@@ -90,18 +93,23 @@ struct Stepping3dLayout : StepShape<Stencil> {
   static constexpr int last_level_slots = reads_before ? Shape::rz + 2 : 2;
   static constexpr int level_planes = Shape::steps > 1 ? (Shape::steps - 2) * level_slots + last_level_slots
                                                        : 0;
-  static constexpr int most_beyond = 2 * Shape::rx;
+  /// On both sides: those that taps reach, and those that a lane has beside some of the field's.
+  static constexpr int most_beyond = 2 * Shape::larger(Shape::rx, Shape::columns - 1);
   /// Columns to fill: to, from; value.
   static constexpr int beyond = levels + level_planes * level_bytes;
-  static constexpr int sources = beyond + 16 * Shape::larger(1, most_beyond);
+  static constexpr int cells = beyond + 16 * most_beyond;
+  static constexpr int sources = cells + 8 * 32 * warps;
   static constexpr int first_plane = -Shape::rz;
-  static constexpr bool streams_faces = Shape::rz == 1 && Shape::z_rules.low != FaceRule::mirror;
+  static constexpr bool streams_faces =
+      Shape::rz == 1 && (Shape::z_axis.turns || Shape::z_rules.low != FaceRule::mirror);
+  static constexpr bool keeps_constants = true;
+  static constexpr bool takes_cells = true;
 };
 
 template <class Stencil>
-struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
+struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_even> {
   using Layout = Stepping3dLayout<Stencil>;
-  using Tile = StepTile<Stencil, Layout>;
+  using Tile = StepTile<Stencil, Layout, Stencil::is_even>;
   using Cells = typename Stencil::Cells;
   using Element = typename Cells::Element;
   using Arguments = ArgumentsOf<Stencil>;
@@ -111,17 +119,22 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
   using Shared = device::Shared;
   using Tile::ahead, Tile::columns, Tile::rows, Tile::steps, Tile::warps, Tile::warps_down, Tile::width,
       Tile::height;
-  using Tile::back_acts, Tile::columns_end, Tile::front_acts, Tile::rows_end, Tile::streams_faces;
+  using Tile::back_acts, Tile::columns_end, Tile::front_acts, Tile::streams_faces;
   using Tile::find_column, Tile::find_plane, Tile::find_row, Tile::holds_plane, Tile::thread_index;
   using Tile::input_bytes, Tile::input_row_bytes, Tile::input_slots, Tile::row_bytes, Tile::sources;
   using Tile::larger, Tile::lost_planes, Tile::vector_bytes, Tile::rx, Tile::ry, Tile::rz, Tile::y_rules,
       Tile::z_rules;
-  using typename Tile::Piece, typename Tile::Row, typename Tile::Walk, typename Tile::Wanted;
+  using typename Tile::Piece, typename Tile::Row, typename Tile::Turned, typename Tile::Walk,
+      typename Tile::Wanted;
   static constexpr PlaneForm form = Stencil::form;
   static constexpr int beyond = Layout::beyond, levels = Layout::levels, level_bytes = Layout::level_bytes;
   static constexpr int plane_rows = Layout::plane_rows;
   static_assert(rx <= columns, "taps lead to neighbouring lanes at most");
   static_assert(ahead >= 2, "a plane is complete before the round that takes it");
+  /// Are rows beyond a face read from where others lie?
+  static constexpr bool maps_rows = (Tile::y_axis.ends_low() && y_rules.low != FaceRule::constant) ||
+                                    (Tile::y_axis.ends_high() && y_rules.high != FaceRule::constant);
+  static constexpr bool keeps_constants = Tile::keeps_rows || Tile::keeps_columns;
   static constexpr bool weighs_faces = (front_acts || back_acts) && !streams_faces;
 
   static constexpr int places = sources + 4 * height;  ///< where rows are read in a plane
@@ -142,8 +155,12 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
   /// Where in a plane the points' fields lie: the tile's columns, then its rows.
   static constexpr int point_table =
       (face_weights + (weighs_faces ? number_bytes * warps * plane_weights : 0) + 15) / 16 * 16;
-  static constexpr int shared_bytes =
+  static constexpr int turned_cells =
       point_table + (reads_points ? (4 * (width + height) + 15) / 16 * 16 : 0);
+  static constexpr int kept_choices =
+      (turned_cells + (Tile::x_axis.turns ? 8 * 32 * warps : 0) + 15) / 16 * 16;
+  static constexpr int ranges = kept_choices + 16 * 32 * warps;  ///< as keep_choices says
+  static constexpr int shared_bytes = ranges + 16;
   static constexpr std::uint32_t none = ~0U;
   static constexpr int value_at = number_bytes == 8 ? 1 : 2;  ///< word of the value in an entry of `beyond`
 
@@ -155,18 +172,27 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
 
   // Tables.
 
+  /// Has the lane of a tile's column one of the field's, so that it writes all of its columns?
+  SPIDER_DEVICE static bool is_written(const Walk& w, std::int32_t column) {
+    const std::int32_t x = w.x0 + column / columns * columns;
+    return !Tile::is_kept_column(w, x) || !Tile::is_kept_column(w, x + columns - 1);
+  }
+
   /// Columns of the tile that have to be filled, of all warps alike: how many.
   SPIDER_DEVICE static int list_columns_beyond(const Walk& w) {
     int count = 0;
     if constexpr (columns_end && rx > 0) {
+      constexpr int most = Layout::most_beyond / 2;
       SPIDER_NO_UNROLL
-      for (int d = 0; d < 2 * rx; ++d) {
-        const std::int32_t x = d < rx ? d - rx : w.extent[2] + d - rx;
+      for (int d = 0; d < 2 * most; ++d) {
+        const std::int32_t x = d < most ? d - most : w.extent[2] + d - most;
         const std::int32_t to = x - w.x0;
         const auto from = find_column(w, x);
+        const bool is_kept = Tile::is_kept_column(w, x);
         const bool is_beyond = from.constant || from.index != x;
         const bool known = from.constant || (from.index >= w.x0 && from.index < w.x0 + width);
         if (to < 0 || to >= width || !is_beyond || !known) continue;
+        if (is_kept ? !is_written(w, to) : (x < -rx || x >= w.extent[2] + rx)) continue;
         if (thread_index() == 0) {
           device::Vector entry;
           entry.word[0] = static_cast<std::uint32_t>(to);
@@ -186,32 +212,39 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
     for (int i = thread_index(); i < beyond / 16; i += warps * 32)
       device::store_shared(static_cast<Shared>(16 * i), device::Vector{});
     Tile::list_sources(w);
-    for (int j = thread_index(); j < plane_rows; j += warps * 32) {
+    for (int j = thread_index(); maps_rows && j < plane_rows; j += warps * 32) {
       const std::int32_t y = w.y0 - ry + j;
       const auto from = find_row(w, y);
       std::int32_t place = from.index - (w.y0 - ry);
       // Rows that no result needs may be any.
       if (place < 0 || place >= plane_rows) place = j;
-      if (from.constant) {
+      if (from.constant && !Tile::is_kept_row(w, y)) {
         // Of a small field that turns back at one face the constant beyond the other.
-        const bool of_low =
-            y_rules.low == FaceRule::constant && (y < 0 || y_rules.high != FaceRule::constant);
-        place = of_low ? 0 : plane_rows - 1;
+        place = (y_rules.low == FaceRule::constant ? -1 : w.extent[1]) - (w.y0 - ry);
+        if (place < 0 || place >= plane_rows) place = j;
       }
       device::store_shared(static_cast<Shared>(places + 4 * j), static_cast<std::uint32_t>(place));
     }
     device::sync_block();
-    // The constants of faces along y, but for columns where a face along x has one of its own.
-    if constexpr (rows_end && ry > 0) {
-      constexpr int planes = input_slots + Layout::level_planes;
-      for (int i = thread_index(); i < planes * 2 * width; i += warps * 32) {
-        const int plane = i / (2 * width);
-        const bool high = i % (2 * width) >= width;
-        const int c = i % width;
-        if ((high ? y_rules.high : y_rules.low) != FaceRule::constant) continue;
-        const auto along_x = find_column(w, w.x0 + c);
-        const Word value = along_x.constant ? along_x.value : (high ? y_rules.high_value : y_rules.low_value);
-        const int row = high ? plane_rows - 1 : 0;
+    if constexpr (keeps_constants) keep_constants(w);
+  }
+
+  /// Where constant faces meet, that along x counts before that along y.
+  SPIDER_DEVICE static void keep_constants(const Walk& w) {
+    constexpr int planes = input_slots + Layout::level_planes;
+    const bool inside =
+        w.y0 >= ry && w.y0 + height + ry <= w.extent[1] && w.x0 >= 0 && w.x0 + width <= w.extent[2];
+    if (inside) return;
+    SPIDER_NO_UNROLL
+    for (int i = thread_index(); i < plane_rows * width; i += warps * 32) {
+      const int row = i / width;
+      const int c = i % width;
+      const std::int32_t y = w.y0 - ry + row;
+      const bool beside = Tile::is_kept_column(w, w.x0 + c);
+      if (!beside && !Tile::is_kept_row(w, y)) continue;
+      const Word value = beside ? find_column(w, w.x0 + c).value : find_row(w, y).value;
+      SPIDER_NO_UNROLL
+      for (int plane = 0; plane < planes; ++plane) {
         if (plane < input_slots) {
           const auto to =
               static_cast<Shared>(plane * input_bytes + row * input_row_bytes + c * Cells::element_bytes);
@@ -254,21 +287,20 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
   }
 
   /// Hands on a warp's rows of the plane beyond a face: `to` is where they go, `from` where the rule finds
-  /// others.
-  SPIDER_DEVICE static void hand_on_beyond(const Walk& w, FaceRule rule, Word value, Shared to, Shared from) {
-    device::Vector constants[lane_vectors];
+  /// others than constants.
+  SPIDER_DEVICE static void hand_on_beyond(FaceRule rule, Word value, std::uint32_t written, Shared to,
+                                           Shared from) {
+    device::Vector constants;
     SPIDER_UNROLL
-    for (int c = 0; c < columns; ++c) {
-      const auto along_x = find_column(w, w.x0 + columns * device::lane_index() + c);
-      put_word(constants[c / vector_numbers], c % vector_numbers, along_x.constant ? along_x.value : value);
-    }
+    for (int c = 0; c < vector_numbers; ++c) put_word(constants, c, value);
     SPIDER_NO_UNROLL
     for (int i = 0; i < rows; ++i) {
+      if (keeps_constants && (written >> i & 1U) == 0) continue;
       SPIDER_UNROLL
       for (int v = 0; v < lane_vectors; ++v) {
         const auto place = static_cast<Shared>(i * row_bytes + v * vector_bytes);
         device::store_shared(to + place,
-                             rule == FaceRule::constant ? constants[v] : device::load_shared(from + place));
+                             rule == FaceRule::constant ? constants : device::load_shared(from + place));
       }
     }
   }
@@ -467,63 +499,47 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
     }
   }
 
-  SPIDER_DEVICE static Number product(Number weight, Number value) {
-    return device::multiply_add(weight, value, Number{0});
-  }
-
   template <class Source, class Finish>
   SPIDER_DEVICE static void add_even_plane(const Source& source, Sums& sums, const Finish& finish) {
-    // Of the planes above and below, and of a cell's own: what a row adds to its own row of outputs, and to
-    // those above and below.
-    Row outer[2] = {};  // rows j - 1 and j, so far
-    Row inner[2] = {};
-    Row outer_side = {};  // of row j - 1
-    Row inner_side = {};
+    // The last three rows, and of each cell the sum of those beside it along x.
+    Row lines[3];
+    Row pairs[3];
     Row next;
     source.load(-1, next);
     SPIDER_UNROLL
     for (int j = -1; j <= rows; ++j) {
-      Row u;
+      Row& u = lines[(j + 1) % 3];
+      Row& pair = pairs[(j + 1) % 3];
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) u[c] = next[c];
       if (j < rows) source.load(j + 1, next);
       Sides s{};
       find_sides(u, s);
-      const int now = (j + 1) % 2;
-      const int before = j % 2 == 0 ? 0 : 1;
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) pair[c] = cell(u, s, c - 1) + cell(u, s, c + 1);
+      if (j < 1) continue;
+      const int i = j - 1;
+      const int above = (j - 1) % 3;
+      const int own = j % 3;
+      Outputs out;
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) {
-        const Number pair = cell(u, s, c - 1) + cell(u, s, c + 1);
-        const Number outer_row =
-            device::multiply_add(Stencil::weight(1, 1, 1), pair, product(Stencil::weight(1, 1, 0), u[c]));
-        const Number inner_row =
-            device::multiply_add(Stencil::weight(0, 1, 1), pair, product(Stencil::weight(0, 1, 0), u[c]));
-        if (j >= 1) {
-          outer[before][c] += outer_row;
-          inner[before][c] += inner_row;
-        }
-        if (j >= 0 && j < rows) {
-          outer[now][c] =
-              device::multiply_add(Stencil::weight(1, 0, 0), u[c],
-                                   device::multiply_add(Stencil::weight(1, 0, 1), pair, outer_side[c]));
-          inner[now][c] =
-              device::multiply_add(Stencil::weight(0, 0, 0), u[c],
-                                   device::multiply_add(Stencil::weight(0, 0, 1), pair, inner_side[c]));
-        }
-        outer_side[c] = outer_row;
-        inner_side[c] = inner_row;
+        const Number beside = lines[above][c] + u[c];
+        const Number corners = pairs[above][c] + pair[c];
+        // What is added to the planes above and below, and to the cell's own; what is known last comes last.
+        Number outer = device::multiply_add(Stencil::weight(1, 0, 0), lines[own][c], Number{0});
+        outer = device::multiply_add(Stencil::weight(1, 0, 1), pairs[own][c], outer);
+        outer = device::multiply_add(Stencil::weight(1, 1, 0), beside, outer);
+        outer = device::multiply_add(Stencil::weight(1, 1, 1), corners, outer);
+        Number inner = device::multiply_add(Stencil::weight(0, 0, 0), lines[own][c], sums[0][1][i][c]);
+        inner = device::multiply_add(Stencil::weight(0, 0, 1), pairs[own][c], inner);
+        inner = device::multiply_add(Stencil::weight(0, 1, 0), beside, inner);
+        inner = device::multiply_add(Stencil::weight(0, 1, 1), corners, inner);
+        out[0][c] = sums[0][0][i][c] + outer;
+        sums[0][0][i][c] = inner;
+        sums[0][1][i][c] = outer;
       }
-      if (j >= 1) {
-        const int i = j - 1;
-        Outputs out;
-        SPIDER_UNROLL
-        for (int c = 0; c < columns; ++c) {
-          out[0][c] = sums[0][0][i][c] + outer[before][c];
-          sums[0][0][i][c] = sums[0][1][i][c] + inner[before][c];
-          sums[0][1][i][c] = outer[before][c];
-        }
-        finish(i, out);
-      }
+      finish(i, out);
     }
   }
 
@@ -811,26 +827,155 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
     }
   }
 
-  SPIDER_DEVICE static void run(const Arguments& f, const Walk& w) {
-    // Through a shuffle, so that the compiler knows that it is the same for the warp.
-    const int warp =
-        static_cast<int>(device::take_from_lane(static_cast<std::uint32_t>(device::warp_index()), 0));
+  SPIDER_DEVICE static Shared turned_place() {
+    return static_cast<Shared>(turned_cells + 8 * thread_index());
+  }
+
+  /// Fills cells beyond faces where x turns, in a plane of the input.
+  SPIDER_DEVICE static void fill_turned(Shared plane) {
+    const device::Pair places = device::load_shared_pair(turned_place());
+    const Turned turned{{places.word[0], places.word[1]}};
+    typename Tile::TurnedCells cells{};
+    Tile::load_turned(turned, plane, cells);
+    Tile::store_turned(turned, plane, cells);
+  }
+
+  // Choices of a walk.
+  static constexpr std::uint32_t all_rows = (1U << rows) - 1;  ///< of a warp: those that are stored
+  static constexpr std::uint32_t stores_vectors = 1U << rows, requests_pieces = 2U << rows;
+  static constexpr std::uint32_t requests_cells = 4U << rows, fills_turned = 8U << rows,
+                                 reads_mapped = 16U << rows;
+  static constexpr std::uint32_t all_cells = (1U << columns) - 1;  ///< of a lane: those that are stored
+  static constexpr std::uint32_t requests_vector = 1U << columns;
+  static constexpr std::uint32_t writes = 2U << columns;  ///< it hands on cells
+  static constexpr int first_written = rows + 5;          ///< and the warp these rows
+  static_assert(2 * rows + 5 <= 32, "a warp's choices are bits of a word");
+
+  /// They are kept in two registers, one of them for the warp: compilers would take one each.
+  struct Choices {
+    std::uint32_t warp, lane;
+
+    SPIDER_DEVICE Wanted wanted() const {
+      return {lane & all_cells, warp & all_rows, (warp & stores_vectors) != 0};
+    }
+    /// The rows that the lane hands on: bits.
+    SPIDER_DEVICE std::uint32_t written() const { return (lane & writes) != 0 ? warp >> first_written : 0; }
+    SPIDER_DEVICE Piece piece(const Piece& found) const {
+      Piece piece = found;
+      piece.is_vector = (lane & requests_vector) != 0;
+      piece.has_cells = (warp & requests_cells) != 0;
+      piece.whole = (warp & requests_pieces) != 0;
+      return piece;
+    }
+  };
+
+  SPIDER_DEVICE static Choices choose(const Walk& w, int first, const Piece& piece, const Wanted& stored,
+                                      bool turns, bool mapped) {
+    std::uint32_t written = 0;
+    for (int i = 0; i < rows; ++i) {
+      if (!Tile::is_kept_row(w, w.y0 + first + i)) written |= 1U << i;
+    }
+    const std::uint32_t of_warp = written << first_written | stored.rows |
+                                  (stored.whole ? stores_vectors : 0) | (piece.whole ? requests_pieces : 0) |
+                                  (piece.has_cells ? requests_cells : 0) | (turns ? fills_turned : 0) |
+                                  (mapped ? reads_mapped : 0);
+    const std::uint32_t of_lane = (is_written(w, columns * device::lane_index()) ? writes : 0) |
+                                  stored.cells | (piece.is_vector ? requests_vector : 0);
+    return {of_warp, of_lane};
+  }
+
+  // What a walk has all the way waits in shared memory, and is loaded in each round: of registers compilers
+  // take several for each of these words.
+
+  /// Where a lane's choices are kept, and how far its first output is from the field's first plane.
+  SPIDER_DEVICE static Shared kept_place() { return static_cast<Shared>(kept_choices + 16 * thread_index()); }
+
+  SPIDER_DEVICE static void keep_choices(const Walk& w, const Choices& choices, bool comes_in_pieces,
+                                         std::int64_t place) {
+    device::Vector kept;
+    kept.word[0] = choices.warp;
+    kept.word[1] = choices.lane;
+    kept.word[2] = static_cast<std::uint32_t>(place);
+    kept.word[3] = static_cast<std::uint32_t>(static_cast<std::uint64_t>(place) >> 32U);
+    device::store_shared(kept_place(), kept);
+    if (thread_index() == 0) {
+      // Planes of the stream that come in pieces, and planes of the field that are stored.
+      device::Vector range;
+      range.word[0] = static_cast<std::uint32_t>(w.plain.begin - w.start);
+      range.word[1] = static_cast<std::uint32_t>((comes_in_pieces ? w.plain.end : w.plain.begin) - w.start);
+      range.word[2] = static_cast<std::uint32_t>(w.stored[0].begin);
+      range.word[3] = static_cast<std::uint32_t>(w.stored[0].end);
+      device::store_shared(static_cast<Shared>(ranges), range);
+    }
+  }
+
+  /// Requests plane b of the stream. What only few planes need is found once more: it would take registers
+  /// all the way.
+  SPIDER_DEVICE static void request(const Arguments& f, std::int32_t start, const Piece& piece,
+                                    std::int32_t b) {
+    const device::Pair range = device::load_shared_pair(static_cast<Shared>(ranges));
+    if (b >= static_cast<std::int32_t>(range.word[0]) && b < static_cast<std::int32_t>(range.word[1])) {
+      Tile::request_pieces(static_cast<const Element*>(f.input) + (start + b) * f.input_stride[0], piece, b);
+    } else {
+      Walk again;
+      Tile::find_walk(f, again);
+      Piece any = Tile::plan_copies(f, again);
+      Tile::find_offsets(f, any);
+      Tile::request(f, again, any, b);
+    }
+  }
+
+  /// What all lanes have alike, in a register of the warp: a lane's are few.
+  SPIDER_DEVICE static std::int32_t same_in_warp(std::int32_t value) {
+    return static_cast<std::int32_t>(device::largest_in_warp(static_cast<std::uint32_t>(value)));
+  }
+  SPIDER_DEVICE static Walk same_in_warp(Walk w) {
+    const auto share = [](std::int32_t& value) { value = same_in_warp(value); };
+    share(w.start);
+    share(w.x0);
+    share(w.y0);
+    for (int axis = 0; axis < 3; ++axis) {
+      share(w.stored[axis].begin);
+      share(w.stored[axis].end);
+      share(w.readable[axis].begin);
+      share(w.readable[axis].end);
+    }
+    share(w.plain.begin);
+    share(w.plain.end);
+    return w;
+  }
+
+  SPIDER_DEVICE static void run(const Arguments& f, const Walk& found) {
+    const Walk w = same_in_warp(found);
+    const int warp = same_in_warp(device::warp_index());
     const int step = warp / warps_down;
     const int first = warp % warps_down * rows;
     const bool is_last = step == steps - 1;
     const int lane = device::lane_index();
     const std::int32_t stream = w.stored[0].end - w.start + lost_planes;
     Piece piece = Tile::plan_copies(f, w);
-    const Wanted wanted = Tile::find_wanted(f, w, first);
-    const int columns_beyond = list_columns_beyond(w);
+    bool turns = false;
+    if constexpr (Tile::x_axis.turns) {
+      const Turned turned = Tile::find_turned(w);
+      turns = device::largest_in_warp(turned.exist() ? 1U : 0U) != 0;
+      device::Pair places;
+      for (int i = 0; i < 2; ++i) places.word[i] = turned.places[i];
+      device::store_shared(turned_place(), places);
+    }
+    const Wanted stored = Tile::find_wanted(f, w, first);
+    const int columns_beyond = columns_end ? same_in_warp(list_columns_beyond(w)) : 0;
     prepare(w);
     [[maybe_unused]] PointSpans spans{};
     if constexpr (reads_points) spans = list_points(f, w, first);
     Tile::find_offsets(f, piece);
+    // Does any of the warp's rows lie beyond a face, or is next to one?
+    const bool mapped = maps_rows && (w.y0 + first - ry < 0 || w.y0 + first + rows + ry > w.extent[1]);
+    keep_choices(w, choose(w, first, piece, stored, turns, mapped), piece.whole,
+                 w.x0 + lane * columns + (w.y0 + first) * f.output_stride[1]);
     device::sync_block();
     SPIDER_NO_UNROLL
     for (int b = 0; b < ahead; ++b) {
-      if (b < stream) Tile::request(f, w, piece, b);
+      if (b < stream) request(f, w.start, piece, b);
       device::copy_async_commit();
     }
     device::copy_async_wait<ahead - 2>();
@@ -839,12 +984,12 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
       fill_columns<Cells>(0, 0, height, columns_beyond, thread_index(), warps * 32);
       device::sync_block();
     }
+    if constexpr (Tile::x_axis.turns) {
+      if (turns) fill_turned(0);
+      device::sync_block();
+    }
     Sums sums = {};
     Kept kept{};
-    // Does any of the warp's rows lie beyond a face, or is next to one?
-    const bool mapped = rows_end && (w.y0 + first - ry < 0 || w.y0 + first + rows + ry > w.extent[1]);
-    Element* const output =
-        static_cast<Element*>(f.output) + (w.x0 + lane * columns) + (w.y0 + first) * f.output_stride[1];
     const std::int32_t first_plane = w.start - step * rz;
     Round now;
     [[maybe_unused]] Points points{};
@@ -852,14 +997,19 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
     bool again = false;  // is a plane added for the second time?
     SPIDER_NO_UNROLL
     while (now.number < stream + steps - 1) {
+      const device::Vector of_walk = device::load_shared(kept_place());
+      const Choices choices{device::largest_in_warp(of_walk.word[0]), of_walk.word[1]};
       const std::int32_t round = now.number;
       const std::int32_t b = round - step;
       const auto next_input = static_cast<Shared>((round + 1) % input_slots * input_bytes);
       if (!again) {
-        if (round + ahead < stream) Tile::request(f, w, piece, round + ahead);
+        if (round + ahead < stream) request(f, w.start, choices.piece(piece), round + ahead);
         device::copy_async_commit();
         if (columns_beyond > 0 && round + 1 < stream)
           fill_columns<Cells>(next_input, 0, height, columns_beyond, thread_index(), warps * 32);
+      }
+      if constexpr (Tile::x_axis.turns) {
+        if ((choices.warp & fills_turned) != 0) fill_turned(next_input);
       }
       if (b >= 0 && b < stream) {
         const std::int32_t z = first_plane + b;
@@ -887,6 +1037,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
           }
           if constexpr (updates) update_row(f, w, u, earlier, points, first, z - rz, i, sums_of_row);
         };
+        [[maybe_unused]] const std::uint32_t written = choices.written();
         const auto hand_on = [&](auto kind, int i, Outputs& outputs) SPIDER_INLINED {
           update(kind, i, outputs);
           const Row& u = outputs[0];
@@ -896,7 +1047,12 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
             SPIDER_UNROLL
             for (int c = 0; c < vector_numbers; ++c)
               put_word(v, c, device::bits_of(u[vector_numbers * n + c]));
-            device::store_shared(to + own + static_cast<Shared>(i * row_bytes + n * vector_bytes), v);
+            const Shared place = to + own + static_cast<Shared>(i * row_bytes + n * vector_bytes);
+            if constexpr (keeps_constants) {
+              device::store_shared_if((written >> i & 1U) != 0, place, v);
+            } else {
+              device::store_shared(place, v);
+            }
           }
         };
         const bool at_face =
@@ -906,9 +1062,10 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
           const auto finish = [&](int i, Outputs& outputs) SPIDER_INLINED { finish_row(kind, i, outputs); };
           if (at_face) {
             if constexpr (weighs_faces)
-              add_plane_at_face(w, keep_rows(Rows<Plane, rows_end>{plane, first}, kept), z, sums, finish);
-          } else if (mapped) {
-            if constexpr (rows_end) add_plane(keep_rows(Rows<Plane, true>{plane, first}, kept), sums, finish);
+              add_plane_at_face(w, keep_rows(Rows<Plane, maps_rows>{plane, first}, kept), z, sums, finish);
+          } else if ((choices.warp & reads_mapped) != 0) {
+            if constexpr (maps_rows)
+              add_plane(keep_rows(Rows<Plane, true>{plane, first}, kept), sums, finish);
           } else {
             add_plane(keep_rows(Rows<Plane, false>{plane, first}, kept), sums, finish);
           }
@@ -928,32 +1085,45 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>> {
           }
         };
         if (is_last) {
-          const std::uint32_t stored_rows = w.stored[0].holds(z - rz) ? wanted.rows : 0;
-          Element* const done = output + (z - rz) * f.output_stride[0];
-          add_any([&](auto kind, int i, Outputs& outputs) SPIDER_INLINED {
+          const Wanted wanted = choices.wanted();
+          const device::Pair range = device::load_shared_pair(static_cast<Shared>(ranges + 8));
+          const bool is_result = z - rz >= static_cast<std::int32_t>(range.word[0]) &&
+                                 z - rz < static_cast<std::int32_t>(range.word[1]);
+          const std::uint32_t stored_rows = is_result ? wanted.rows : 0;
+          const auto place =
+              static_cast<std::int64_t>(static_cast<std::uint64_t>(of_walk.word[3]) << 32U | of_walk.word[2]);
+          Element* const done = static_cast<Element*>(f.output) + place + (z - rz) * f.output_stride[0];
+          const auto store = [&](bool whole, auto kind, int i, Outputs& outputs) SPIDER_INLINED {
             update(kind, i, outputs);
             const bool is_stored = (stored_rows >> i & 1U) != 0;
-            Tile::store_row(wanted.whole, is_stored ? wanted.cells : 0, done + i * f.output_stride[1],
-                            outputs[0]);
+            Tile::store_row(whole, is_stored ? wanted.cells : 0, done + i * f.output_stride[1], outputs[0]);
             if constexpr (reads_before && steps > 1) {
               Row u;
               Rows<Numbers, false>{waiting, first}.load(i, u);
-              Tile::store_row(wanted.whole, is_stored ? wanted.cells : 0,
+              Tile::store_row(whole, is_stored ? wanted.cells : 0,
                               static_cast<Element*>(f.output_before) + (w.x0 + lane * columns) +
                                   (z - rz) * f.output_before_stride[0] +
                                   (w.y0 + first + i) * f.output_before_stride[1],
                               u);
             }
-          });
-        } else if constexpr (steps > 1) {
-          if (streams_faces && back_acts && z == w.extent[0] + 1) {
-            const bool turns = z_rules.high == FaceRule::mirror && w.extent[0] > 1;
-            hand_on_beyond(w, z_rules.high, z_rules.high_value, to + own,
-                           level_of(step, now, turns ? 2 : 1) + own);
+          };
+          // Rows overlap where they store alike without asking.
+          if (!updates && wanted.whole) {
+            add_any([&](auto kind, int i, Outputs& outputs)
+                        SPIDER_INLINED { store(true, kind, i, outputs); });
           } else {
-            add_any(hand_on);
-            if (streams_faces && z_rules.low == FaceRule::constant && z == 0)
-              hand_on_beyond(w, z_rules.low, z_rules.low_value, to + own, to + own);
+            add_any([&](auto kind, int i, Outputs& outputs)
+                        SPIDER_INLINED { store(wanted.whole, kind, i, outputs); });
+          }
+        } else if constexpr (steps > 1) {
+          const bool behind = streams_faces && back_acts && z == w.extent[0] + 1;
+          const bool before = streams_faces && z_rules.low == FaceRule::constant && z == 0;
+          if (!behind) add_any(hand_on);
+          if (behind || before) {
+            const bool turns = z_rules.high == FaceRule::mirror && w.extent[0] > 1;
+            hand_on_beyond(behind ? z_rules.high : z_rules.low,
+                           behind ? z_rules.high_value : z_rules.low_value, written, to + own,
+                           level_of(step, now, turns ? 2 : 1) + own);
           }
           if (columns_beyond > 0) {
             device::sync_warp();

@@ -305,11 +305,19 @@ TEST(Kernel, DoesNotReadBeyondAFieldWithoutTheHaloThatItTakes) {
     spider::apply(&kernel, bare, out);
     FAIL() << "nobody noticed";
   } catch (const spider::Error& error) {
-    EXPECT_EQ(error.status(), SPIDER_ERROR_EMULATION);
-    EXPECT_NE(std::string(error.what()).find("(y = -2, x = 0), outside the field's memory"),
+    EXPECT_EQ(error.status(), SPIDER_ERROR_EXTENT);
+    EXPECT_NE(std::string(error.what())
+                  .find("along y the kernel counting reads 2 cells before and 0 behind the "
+                        "interior, and the field keeps 0 cells before and 0 behind"),
               std::string::npos)
         << error.what();
   }
+  // C sees addresses alone; the emulated back end knows what was allocated.
+  EXPECT_EQ(spider_apply(&kernel, &bare.c_field(), &out.c_field(), nullptr), SPIDER_ERROR_EMULATION);
+  EXPECT_NE(std::string(spider_last_error()).find("(y = -2, x = 0), outside the field's memory"),
+            std::string::npos)
+      << spider_last_error();
+  EXPECT_EQ(status_of([&] { spider::iterate(&kernel, kept, bare, 2); }), SPIDER_ERROR_EXTENT);
 }
 
 TEST(Kernel, IsAppliedToABox) {
@@ -327,8 +335,8 @@ TEST(Kernel, IsAppliedToABox) {
 
 TEST(Kernel, IsIteratedAndSaysWhereTheResultIs) {
   const spider_kernel kernel = counting_kernel();
-  Field<half> a(3, 5);
-  Field<half> b(3, 5);
+  Field<half> a(3, 5, Halo::of(&kernel));
+  Field<half> b(3, 5, a.halo());
   EXPECT_EQ(&spider::iterate(&kernel, a, b, 0), &a);
   EXPECT_EQ(&spider::iterate(&kernel, a, b, 2), &a);
   EXPECT_EQ(a.download().back().bits(), 2);

@@ -357,6 +357,38 @@ void check_storage(const spider_kernel* kernel) {
                                             " stores another type than the elements of this field");
 }
 
+/// Throws Error where a field keeps fewer cells around its interior than the kernel reads there.
+template <typename T>
+void check_halo(const spider_kernel* kernel, const Field<T>& field, const Halo& read) {
+  constexpr std::array<const char*, 3> axes{"z", "y", "x"};
+  const Halo& kept = field.halo();
+  for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+    if (kept.low[axis] >= read.low[axis] && kept.high[axis] >= read.high[axis]) continue;
+    const auto in_words = [&](const Halo& halo) {
+      return std::to_string(halo.low[axis]) + " cells before and " + std::to_string(halo.high[axis]) +
+             " behind the interior";
+    };
+    throw Error(SPIDER_ERROR_EXTENT, std::string("along ") + axes[axis] + " the kernel " + info(kernel).name +
+                                         " reads " + in_words(read) + ", and the field keeps " +
+                                         in_words(kept) + ": make it with Halo::of(kernel, extents)");
+  }
+}
+
+/// The same of whole fields, or of a part of one. A field that was moved from is for the C interface to
+/// refuse.
+template <typename T>
+void check_halo(const spider_kernel* kernel, const Field<T>& field,
+                const std::optional<spider_part>& part = std::nullopt) {
+  if (field.c_field().data == nullptr) return;
+  const Extents extents = field.extents();
+  check_halo(kernel, field, part ? Halo::of(kernel, extents, *part) : Halo::of(kernel, extents));
+}
+
+/// Are so many time steps of whole fields more than one sweep, so that outputs become inputs?
+[[nodiscard]] inline bool takes_turns(const spider_kernel* kernel, std::int64_t steps) {
+  return steps > 1 && steps != info(kernel).steps;
+}
+
 /// Loads the kernel on the current device now: call it before capturing or timing.
 inline void prepare(const spider_kernel* kernel) {
   check(spider_prepare(kernel));
@@ -371,6 +403,7 @@ inline void synchronize(void* stream = nullptr) {
 template <typename T>
 Field<T>& apply(const spider_kernel* kernel, const Field<T>& in, Field<T>& out, void* stream = nullptr) {
   check_storage<T>(kernel);
+  check_halo(kernel, in);
   check(spider_apply(kernel, &in.c_field(), &out.c_field(), stream));
   return out;
 }
@@ -391,6 +424,8 @@ template <typename T>
 Field<T>& iterate(const spider_kernel* kernel, Field<T>& a, Field<T>& b, std::int64_t steps,
                   void* stream = nullptr) {
   check_storage<T>(kernel);
+  if (steps > 0) check_halo(kernel, a);
+  if (takes_turns(kernel, steps)) check_halo(kernel, b);
   const spider_field* result = nullptr;
   check(spider_iterate(kernel, &a.c_field(), &b.c_field(), steps, stream, &result));
   return result == &b.c_field() ? b : a;
@@ -433,6 +468,8 @@ class Update {
                                                 " stores another type in " + name +
                                                 " than the elements of this field");
     }
+    if (field.c_field().data != nullptr)
+      check_halo(kernel_, field, Halo::of_fields(kernel_, field.extents()));
     fields_[index] = &field.c_field();
     return *this;
   }
@@ -465,6 +502,7 @@ class Update {
                 const Launch& launch = {}) const {
     Sweep sweep;
     fill(sweep, in, out, &previous.c_field(), launch);
+    check_read(previous, launch);
     sweep.c.out_previous = &out_previous.c_field();
     take_sweep(sweep);
     return out;
@@ -474,6 +512,7 @@ class Update {
   /// and ends up in either.
   template <typename T>
   void run_steps(Field<T>& u, Field<T>& out, std::int64_t steps, const Launch& launch = {}) const {
+    if (takes_turns(kernel_, steps)) check_read(out, launch);
     if (sweep_steps(u, out, nullptr, steps, launch) != &u.c_field()) std::swap(u, out);
   }
   /// The same of an update that reads the input one step back: `previous` becomes the step before the last
@@ -482,6 +521,10 @@ class Update {
   template <typename T>
   void run_steps(Field<T>& u, Field<T>& previous, Field<T>& out, std::int64_t steps,
                  const Launch& launch = {}) const {
+    if (steps > 1) {
+      check_read(out, launch);
+      check_read(previous, launch);
+    }
     const spider_field* result = sweep_steps(u, out, &previous.c_field(), steps, launch);
     if (result == &u.c_field()) return;
     if (result == &out.c_field() && &out != &previous) {  // u is the step before it
@@ -500,6 +543,11 @@ class Update {
                  const Launch& launch = {}) const {
     Sweep sweep;
     fill(sweep, u, out, &previous.c_field(), launch);
+    check_read(previous, launch);
+    if (takes_turns(kernel_, steps)) {
+      check_read(out, launch);
+      check_read(out_previous, launch);
+    }
     sweep.c.out_previous = &out_previous.c_field();
     const spider_field* result = take_steps(sweep, steps);
     if (result == &out.c_field() || result == &out_previous.c_field()) {
@@ -528,10 +576,18 @@ class Update {
                                               (count == 0 ? "none" : known));
   }
 
+  /// Does a field keep what a sweep reads around it? Boxes may read less, and those of a grid are for it to
+  /// check.
+  template <typename T>
+  void check_read(const Field<T>& field, const Launch& launch) const {
+    if (!steps_ && launch.extent == Extents{}) check_halo(kernel_, field, launch.part);
+  }
+
   template <typename T>
   void fill(Sweep& sweep, const Field<T>& in, const Field<T>& out, const spider_field* previous,
             const Launch& launch) const {
     check_storage<T>(kernel_);
+    check_read(in, launch);
     const spider_kernel_info& information = info(kernel_);
     for (std::size_t i = 0; i < scalars_.size(); ++i) {
       if (!scalars_[i]) {

@@ -139,6 +139,15 @@ def stepped_sum(rng, dimensions, place):
     return taps, "shape: taps\ncoefficients:\n" + "".join(told)
 
 
+def levels_sum(rng):
+    """The same of seven points in 3D, of one weight beside the middle or of seven."""
+    taps = random_specs.stepping_taps(rng, 3, "cross")
+    if rng.random() < 0.4:
+        taps = {at: weight * rng.uniform(0.5, 1) for at, weight in taps.items()}
+    told = [f"  - {{at: {random_specs.axis_list(at)}, weight: {weight!r}}}\n" for at, weight in taps.items()]
+    return {"sum": taps}, "shape: taps\ncoefficients:\n" + "".join(told)
+
+
 def stepped_operator(rng, dimensions, place):
     """The same of each sum by name."""
     if place % 5 not in SEVERAL_SUMS:
@@ -172,9 +181,11 @@ def make_stepped_spec(index, seed, attempt):
     name = f"update_{index:03d}"
     dimensions = STEPPED_DIMENSIONS[place % len(STEPPED_DIMENSIONS)]
     storage = STORAGES[place % len(STORAGES)]
+    # Of two in 3D one is what registers of all steps hold: seven points, and no more than the sum and the input.
+    of_levels = dimensions == 3 and place // len(STEPPED_DIMENSIONS) % 2 == 1
     reach = 3
     while reach == 3:  # which leaves no room for fields in 3D
-        sums, body = stepped_operator(rng, dimensions, place)
+        sums, body = levels_sum(rng) if of_levels else stepped_operator(rng, dimensions, place)
         offsets = [at for taps in sums.values() for at in taps]
         reach = max(max(map(abs, at)) for at in offsets) if dimensions == 3 else 0
     steps = min(random_specs.choose_steps(rng, dimensions, offsets), rng.choice((2, 3, 5, 9)))
@@ -184,12 +195,12 @@ def make_stepped_spec(index, seed, attempt):
     space = Space(dimensions, storage, rules, LIMITS[dimensions])
     faces, boundary = random_specs.make_boundary(rng, space)
     narrow = STORAGES[:3] if storage != "f64" else STORAGES
-    fields = {f"c{i}": rng.choice((storage, storage, *narrow)) for i in range(rng.randint(0, 2))}
+    fields = {f"c{i}": rng.choice((storage, storage, *narrow)) for i in range(0 if of_levels else rng.randint(0, 2))}
     scalars = [f"s{i}" for i in range(rng.choice((0, 1)))]
-    previous = "u_old" if place % 7 in PREVIOUS else None
+    previous = "u_old" if not of_levels and place % 7 in PREVIOUS else None
     names = [["name", one] for one in ("u", *sums, *fields, *scalars)]
     names += [["name", previous]] if previous else []
-    if rng.random() < 0.3:
+    if not of_levels and rng.random() < 0.3:
         axis = rng.choice(space.axes)
         names += [["/", ["index", "i" + AXES[axis]], ["extent", "n" + AXES[axis]]]]
     meaning, update = stepped_update(rng, names, next(iter(sums)))

@@ -1663,6 +1663,37 @@ TEST(Steps, Levels3dTakeTheUnitWhereNeighboursHaveOneWeight) {
   EXPECT_EQ(std::get<Levels3d>(plan_of_steps(star).scheme).form, Levels3d::Form::taps);
 }
 
+TEST(Steps, Levels3dTakeUpdatesOfWhatRegistersHold) {
+  spec::StencilSpec star = steps_in(3, 3);
+  star.storage = spec::Storage::f32;
+  star.update = updated_box(spec::Storage::f32).update;  // u times the sum
+  const auto levels = std::get<Levels3d>(plan_of_steps(star).scheme);
+  EXPECT_EQ(levels.form, Levels3d::Form::cross);
+  EXPECT_EQ(levels.unit, 1);  // between steps cells are the field's
+  EXPECT_EQ(levels.last, 1);
+  EXPECT_EQ(levels.back, static_cast<float>(star.taps.front().weight));
+  EXPECT_NEAR(levels.scaled.center, star.taps[3].weight / star.taps.front().weight, 1e-5);
+  EXPECT_EQ(levels.update_operations, 2);  // and the unit
+
+  const auto steps_planes = [](const spec::StencilSpec& stencil) {
+    return is<Stepping3d>(plan_of_steps(stencil));
+  };
+  spec::StencilSpec of_field = star;
+  of_field.fields = {{"c", spec::Storage::f32}};
+  EXPECT_TRUE(steps_planes(of_field));
+  spec::StencilSpec of_place = star;
+  of_place.update->nodes.front().operation = spec::UpdateOperation::index;
+  EXPECT_TRUE(steps_planes(of_place));
+  spec::StencilSpec of_last_step = star;
+  of_last_step.previous = spec::FurtherField{"u_old", spec::Storage::f32};
+  EXPECT_TRUE(steps_planes(of_last_step));
+  // Long ones are left to the kernel that has fewer copies of them in its code.
+  spec::StencilSpec long_one = star;
+  for (int i = 0; i < 100; ++i)
+    long_one.update->nodes.push_back({spec::UpdateOperation::multiply, 0, 0, {}, {0, i + 2}});
+  EXPECT_TRUE(steps_planes(long_one));
+}
+
 TEST(Steps, DoublesKeepTheSpecsWeights) {
   spec::StencilSpec stencil = heat_of(8, spec::Storage::f64);
   stencil.taps.front().weight = 0.3;  // no sums are shared, so that the unit is 1

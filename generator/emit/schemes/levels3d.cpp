@@ -47,6 +47,7 @@ SchemeText text_of(const plan::Levels3d& scheme, const Kernel& kernel) {
   bindings["form"] = form_name(scheme.form);
   bindings["unit"] = fmt::format("{:a}", scheme.unit);
   bindings["last"] = fmt::format("{:a}F", scheme.last);
+  bindings["back"] = fmt::format("{:a}F", scheme.back);
   bindings["scaled_weights"] = weights_text(scheme.scaled);
   bindings["single_weights"] = weights_text(scheme.single);
   bindings["plane_rules"] = stepped_rules_text(spec, spec::axis_z);

@@ -19,12 +19,21 @@ constexpr int most_block_shared_bytes = shared_per_multiprocessor - reserved_per
 // Two numbers of a cell and step; with more of them nvcc 13 for sm_90 spills.
 constexpr int most_state_registers = 176;
 constexpr int other_registers = 55;
+// Operations of updates that are not too many for compilers, in each of the ways that planes are taken.
+constexpr double most_update_operations = 2000;
 
 /// Radius 1, and taps on the axes only?
 bool is_star(const spec::StencilSpec& spec) {
   return std::all_of(spec.taps.begin(), spec.taps.end(), [](const spec::Tap& tap) {
     return std::abs(tap.at[0]) + std::abs(tap.at[1]) + std::abs(tap.at[2]) <= 1;
   });
+}
+
+/// Is there none, or one of what registers hold in the plane that a step completes: its sum and input?
+/// Beyond faces that turn the field round there are no indices.
+bool takes_update(const spec::StencilSpec& spec) {
+  return !spec.update || (spec.sums.size() == 1 && spec.fields.empty() && !spec.previous &&
+                          !spec.update->uses(spec::UpdateOperation::index));
 }
 
 /// The weight of all six neighbours, where they have one.
@@ -51,14 +60,18 @@ int count_shared_bytes(const spec::StencilSpec& spec, const Levels3d& scheme) {
 
 /// Clocks of a multiprocessor for a plane of a block: what the warps of a scheduler issue, in three fifths of
 /// the time. Fitted on an H200: 1183 us for four steps of 768^3 points in f16 with `nearest`, 5 rows a warp.
+/// Of what an update issues most goes where others wait: of u + 0.1*sum + r*u*(1 - u) four steps took 1478 us
+/// and five 2231 in f32, two operations more of its seven.
 double clocks_of_round(const Levels3d& scheme) {
+  constexpr double of_update = 0.3;
   constexpr double schedulers = 4;
   constexpr double busy = 0.59;
   constexpr double of_row = 2.5;   // shuffles, moves
   constexpr double of_level = 10;  // rows of neighbours
   constexpr double of_input_row = 12;
   constexpr double of_plane = 60;
-  const double row = Levels3d::columns * scheme.operations + of_row;
+  const double operations = scheme.operations + of_update * scheme.update_operations;
+  const double row = Levels3d::columns * operations + of_row;
   const double issued =
       scheme.rows * (scheme.steps * row + of_input_row) + scheme.steps * of_level + of_plane;
   return Levels3d::warps / schedulers * issued / busy;
@@ -96,19 +109,21 @@ void put(Levels3d::Weights& weights, const spec::Offset& at, float weight) {
 }
 
 /// As those of Stepping2d: of a single step as it is rounded elsewhere, and in the unit.
-void set_weights(const RoundedWeights& rounded, Levels3d& scheme) {
+void set_weights(const RoundedWeights& rounded, bool updates, Levels3d& scheme) {
   double sum = 0;
   double packed = 0;
   double magnitude = 0;
   for (const RoundedTap& tap : rounded.taps) {
     const auto single = static_cast<float>(tap.packed);
-    const float scaled = scheme.unit == 1 ? single : static_cast<float>(tap.weight / scheme.unit);
+    const double over = scheme.unit * scheme.back;
+    const float scaled = over == 1 ? single : static_cast<float>(tap.weight / over);
     put(scheme.single, tap.at, single);
     put(scheme.scaled, tap.at, scaled);
     sum += tap.weight;
     packed += scaled;
     magnitude += std::fabs(tap.weight);
   }
+  if (updates) return;
   const double drift = drift_of_steps(sum, magnitude, packed * scheme.unit, scheme.steps);
   scheme.last = static_cast<float>(drift * std::pow(scheme.unit, scheme.steps));
 }
@@ -131,27 +146,35 @@ bool Levels3d::takes(const Problem& problem, const Contraction& contraction) {
 Offer<Levels3d> Levels3d::plan(const Problem& problem, const Contraction& /*contraction*/) {
   std::optional<Levels3dChoice> choice = choose_levels3d(problem.spec, problem.op.steps);
   if (!choice) return Offer<Levels3d>::none("so many steps find no room in registers and shared memory");
-  set_weights(problem.weights, choice->scheme);
+  set_weights(problem.weights, problem.spec.update.has_value(), choice->scheme);
   return {choice->scheme, choice->microseconds, ""};
 }
 
 std::optional<Levels3dChoice> choose_levels3d(const spec::StencilSpec& spec, int steps) {
   std::optional<Levels3dChoice> best;
-  // Planes of all steps are in one unit and complete at once; two doubles a cell and step have no room.
-  if (!is_star(spec) || spec.update || spec.storage == spec::Storage::f64) return best;
+  // Two doubles a cell and step have no room.
+  if (!is_star(spec) || !takes_update(spec) || spec.storage == spec::Storage::f64) return best;
   Levels3d scheme;
   scheme.steps = steps;
   constexpr int cross_operations = 5;
   constexpr int tap_operations = 7;
   const std::optional<double> weight = weight_of_neighbours(spec);
+  const int powers = spec.update ? 1 : steps;
   const bool in_unit =
-      weight && *weight != 0 && std::fabs(std::log2(std::fabs(*weight))) * steps <= most_unit_exponent;
+      weight && *weight != 0 && std::fabs(std::log2(std::fabs(*weight))) * powers <= most_unit_exponent;
   scheme.form = in_unit ? Form::cross : Form::taps;
-  scheme.unit = in_unit ? *weight : 1;
   scheme.operations = in_unit ? cross_operations : tap_operations;
+  if (spec.update) {
+    scheme.back = in_unit ? static_cast<float>(*weight) : 1;
+    scheme.update_operations = work_of_update(spec).operations + (in_unit ? 1 : 0);
+  } else {
+    scheme.unit = in_unit ? *weight : 1;
+  }
   for (scheme.rows = 2; scheme.rows <= most_rows; ++scheme.rows) {
     const int state = 2 * Levels3d::columns * scheme.rows * steps;
-    if (state > most_state_registers) break;
+    if (state > most_state_registers ||
+        scheme.update_operations * Levels3d::columns * scheme.rows * steps > most_update_operations)
+      break;
     scheme.estimated_registers = state + other_registers;
     if (scheme.useful_rows() <= 0 || scheme.useful_columns() <= 0) continue;
     // 768^3 points with `nearest` took 1225, 1205 us in f32 for 3 and 4 planes, 1112, 1135 in f16.

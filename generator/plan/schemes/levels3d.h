@@ -32,9 +32,11 @@ struct Levels3d {
   Form form = Form::taps;
   double unit = 1;     ///< after k steps cells are the field's over unit^k, so that neighbours have weight 1
   float last = 1;      ///< what results are multiplied with, so that all weights sum to what the spec's do
-  Weights scaled;      ///< over the unit
+  float back = 1;      ///< of updates, whose cells have no unit: the weight that sums are over
+  Weights scaled;      ///< over the unit, or over `back`
   Weights single;      ///< of a single step
   int operations = 0;  ///< of a point and step
+  double update_operations = 0;  ///< and of its update
   int blocks_per_multiprocessor = 1;
   int estimated_registers = 0;
   int shared_bytes = 0;

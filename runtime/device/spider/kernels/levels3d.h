@@ -23,6 +23,8 @@
 /// - unit, last: after k steps cells are the field's over unit^k; results are multiplied with `last`, which
 /// is
 ///   unit^steps, or near it, so that all weights sum up rightly;
+/// - back: of a stencil with an update (spider/update.h), whose cells are in no unit: what its sums are
+///   multiplied with;
 /// - plane_rules(), row_rules(), column_rules(): the boundary; values are f32 numbers whatever the cells are.
 #pragma once
 
@@ -30,8 +32,10 @@
 #include <spider/cells.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
+#include <spider/stepped_points.h>
 #include <spider/stepped_tile.h>
 #include <spider/stepping.h>
+#include <spider/update.h>
 
 #include <cstdint>
 
@@ -49,7 +53,7 @@ struct Levels3d;
 
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_down * 32, Stencil::blocks_per_multiprocessor)
-sweep_levels3d(const SweepArguments field) {
+sweep_levels3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   using Kernel = Levels3d<Stencil>;
   typename Kernel::Walk walk;
   if (!Kernel::find_walk(field, walk)) return;
@@ -83,6 +87,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   using Tile = StepTile<Stencil, Layout, Stencil::form == LevelForm::cross>;
   using Cells = typename Stencil::Cells;
   using Element = typename Cells::Element;
+  using Arguments = ArgumentsOf<Stencil>;
   using Shared = device::Shared;
   using Tile::ahead, Tile::columns, Tile::rows, Tile::steps, Tile::warps, Tile::width;
   using Tile::back_acts, Tile::front_acts, Tile::input_bytes, Tile::input_row_bytes, Tile::input_slots;
@@ -257,10 +262,23 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     for (int c = 0; c < columns; ++c) sum[c] = add_product(Stencil::z_high, before[c], sum[c]);
   }
 
+  /// Makes sums of the plane that a step completes its results; `u` is what the step reads there.
+  SPIDER_DEVICE static void update_row(const Arguments& f, const Row& u, Row& sums) {
+    static_assert(UpdateReads<Stencil>::fields == 0 && !UpdateReads<Stencil>::before,
+                  "registers have no room for what is read at points");
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      UpdatePoint point{f, {}, 0, {}, {}};
+      if constexpr (UpdateReads<Stencil>::input) point.u = u[c];
+      point.sums[0] = sums[c] * Stencil::back;
+      sums[c] = Stencil::update(point);
+    }
+  }
+
   /// Of row i: the next plane of step `level` and of all steps behind it. `before` is the last plane of the
   /// step's input, `out` becomes the result of all steps.
   template <int level, int i, bool near_face>
-  SPIDER_DEVICE static void complete(const SweepArguments& f, const Place& at, Planes& cells, Planes& sums,
+  SPIDER_DEVICE static void complete(const Arguments& f, const Place& at, Planes& cells, Planes& sums,
                                      Row& before, Row& out) {
     Row& now = cells[level][i];
     Row& sum = sums[level][i];
@@ -273,6 +291,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
                            is_cross ? before[c] : add_product(Stencil::z_low, before[c], 0.0F));
     }
     if constexpr (near_face) add_turned_plane(f, at.z - level, before, sum);
+    if constexpr (HasUpdate<Stencil>::value) update_row(f, before, next);
     if constexpr (level + 1 < steps) {
       if constexpr (i == 0) store_edge(at.edges + static_cast<Shared>(level * level_edges), next);
       if constexpr (i == rows - 1)
@@ -290,8 +309,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   template <int i, bool near_face, class Finish>
-  SPIDER_DEVICE static void complete_row(const SweepArguments& f, const Place& at, Planes& cells,
-                                         Planes& sums, const Finish& finish) {
+  SPIDER_DEVICE static void complete_row(const Arguments& f, const Place& at, Planes& cells, Planes& sums,
+                                         const Finish& finish) {
     Row before;
     Row out;
     load_input(at.before + static_cast<Shared>(i * input_row_bytes), before);
@@ -302,8 +321,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// First the rows that are handed on.
   template <int i, bool near_face, class Finish>
-  SPIDER_DEVICE static void complete_rows(const SweepArguments& f, const Place& at, Planes& cells,
-                                          Planes& sums, const Finish& finish) {
+  SPIDER_DEVICE static void complete_rows(const Arguments& f, const Place& at, Planes& cells, Planes& sums,
+                                          const Finish& finish) {
     constexpr int row = i == 0 ? 0 : (i == 1 ? rows - 1 : i - 1);
     complete_row<row, near_face>(f, at, cells, sums, finish);
     if constexpr (i + 1 < rows) complete_rows<i + 1, near_face>(f, at, cells, sums, finish);
@@ -553,8 +572,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// Plane b of the stream, which lies in a slot: completes planes of all steps and adds them.
   template <int parity>
-  SPIDER_DEVICE static void take_plane(const SweepArguments& f, Way& way, std::int32_t b, int& slot,
-                                       Planes& cells, Planes& sums) {
+  SPIDER_DEVICE static void take_plane(const Arguments& f, Way& way, std::int32_t b, int& slot, Planes& cells,
+                                       Planes& sums) {
     const device::Vector range = device::load_shared(static_cast<Shared>(ranges));
     const auto word = [&](int i) { return static_cast<std::int32_t>(range.word[i]); };
     const int before = slot == 0 ? input_slots - 1 : slot - 1;
@@ -585,7 +604,12 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     } else {
       complete_rows<0, false>(f, at, cells, sums, [&](int i, Row& u) { finish(true, i, u); });
     }
-    way.output += f.output_stride[0];
+    if constexpr (Cells::element_bytes == 2 && steps == 2) {
+      // As a sum nvcc 13.0 loses it: rows of two steps were stored where no register says.
+      way.output = device::step_further(way.output, f.output_stride[0]);
+    } else {
+      way.output += f.output_stride[0];
+    }
     if constexpr (fills_late) store_turned(way, following, turned);
     if (Shape::columns_end && (way.flags & at_columns) != 0)
       set_columns(extent_of(f, 2), kept_word(origin), cells);
@@ -644,7 +668,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return way;
   }
 
-  SPIDER_DEVICE static void run(const SweepArguments& f, const Walk& w) {
+  SPIDER_DEVICE static void run(const Arguments& f, const Walk& w) {
     // What nobody requests counts nowhere, but is a number.
     for (int i = Tile::thread_index(); i < Layout::edges / 16; i += warps * 32)
       device::store_shared(static_cast<Shared>(16 * i), device::Vector{});

@@ -50,7 +50,8 @@ Offer<Split2d> Split2d::plan(const Problem& problem, const Contraction& contract
   if (problem.engine != Engine::sparse || problem.variant != Variant{} || contraction.element_bytes != 4 ||
       contraction.inputs.count != 2)
     return Offer<Split2d>::none("for sparse products of f32 fields in two terms, without variants");
-  if (problem.spec.update) return Offer<Split2d>::none("does not take 'update'");
+  if (problem.spec.update)
+    return Offer<Split2d>::none("does not take 'update': single warps are as fast with one");
   if (problem.weights.adds_identity)
     return Offer<Split2d>::none("does not add the old value apart, as weights that sum to 1 want it");
   if (contraction.sources.size() != 1) return Offer<Split2d>::none("for taps from dx = -8 to 7");

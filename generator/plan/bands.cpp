@@ -114,7 +114,12 @@ std::string objection_to_bands(const Problem& problem) {
   if (tap_rows == static_cast<std::ptrdiff_t>(weights.taps.size())) return "for taps along x, too";
   if (tap_rows < least_tap_rows)
     return fmt::format("for {} taps along y or more, here {}", least_tap_rows, tap_rows);
-  return weights.terms <= most_terms ? "" : "registers have room for two terms of the weights";
+  if (weights.terms > most_terms) return "registers have room for two terms of the weights";
+  // Of one sum a second band along x has not been timed.
+  const bool has_second = std::any_of(weights.taps.begin(), weights.taps.end(), [](const RoundedTap& tap) {
+    return !is_along_y(tap.at) && tap.terms.size() > 1 && tap.terms[1] != 0;
+  });
+  return has_second && problem.spec.sums.size() == 1 ? "of one sum for weights along x of one term" : "";
 }
 
 Contraction contract_bands(const Problem& problem) {

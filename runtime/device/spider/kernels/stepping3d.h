@@ -148,6 +148,9 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   static constexpr int face_weights =
       (places + 4 * plane_rows + number_bytes - 1) / number_bytes * number_bytes;
   static constexpr bool updates = HasUpdate<Stencil>::value;
+  /// Have rows that store vectors code of their own? Of more weights, or an update, compilers would take
+  /// minutes.
+  static constexpr bool stores_apart = !updates && plane_weights <= 27;
   static constexpr int point_fields = UpdateReads<Stencil>::fields;
   static constexpr bool reads_before = UpdateReads<Stencil>::before;
   static constexpr bool reads_points = point_fields > 0 || reads_before;
@@ -1108,7 +1111,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
             }
           };
           // Rows overlap where they store alike without asking.
-          if (!updates && wanted.whole) {
+          if (stores_apart && wanted.whole) {
             add_any([&](auto kind, int i, Outputs& outputs)
                         SPIDER_INLINED { store(true, kind, i, outputs); });
           } else {

@@ -640,9 +640,10 @@ SPIDER_DEVICE void store_point_vector_if(bool wanted, void* to, const Vector& v)
 }
 
 /// add.s64: the cell `cells` further. Of an unrolled loop the compiler would hold the addresses of all rounds
-/// in registers, each computed by itself.
-SPIDER_DEVICE std::uint16_t* step_further(std::uint16_t* from, std::int64_t cells) {
-  std::uint16_t* to;
+/// in registers, each computed by itself; and nvcc 13.0 loses some of them.
+template <class Cell>
+SPIDER_DEVICE Cell* step_further(Cell* from, std::int64_t cells) {
+  Cell* to;
   asm("add.s64 %0, %1, %2;" : "=l"(to) : "l"(from), "l"(cells * std::int64_t{sizeof *from}));
   return to;
 }

@@ -259,7 +259,8 @@ SPIDER_DEVICE std::uint16_t load_field_if(bool wanted, const std::uint16_t* from
   return wanted ? load_field(from) : otherwise;
 }
 /// add.s64: the cell `cells` further.
-SPIDER_DEVICE std::uint16_t* step_further(std::uint16_t* from, std::int64_t cells) {
+template <class Cell>
+SPIDER_DEVICE Cell* step_further(Cell* from, std::int64_t cells) {
   return from + cells;
 }
 

@@ -1095,7 +1095,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
           const std::uint32_t stored_rows = is_result ? wanted.rows : 0;
           const auto place =
               static_cast<std::int64_t>(static_cast<std::uint64_t>(of_walk.word[3]) << 32U | of_walk.word[2]);
-          Element* const done = static_cast<Element*>(f.output) + place + (z - rz) * f.output_stride[0];
+          Element* const done =
+              device::step_further(static_cast<Element*>(f.output), place + (z - rz) * f.output_stride[0]);
           const auto store = [&](bool whole, auto kind, int i, Outputs& outputs) SPIDER_INLINED {
             update(kind, i, outputs);
             const bool is_stored = (stored_rows >> i & 1U) != 0;

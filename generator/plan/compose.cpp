@@ -39,20 +39,31 @@ double largest_constant(const spec::StencilSpec& spec) {
 }
 
 /// A cell of an axis: within the field, and the constant that is there instead where it is beyond a face that
-/// has one. Other faces make no difference to a field that is uniform along their axis.
+/// has one, 0 in the first cell beyond `antisymmetric`. Other faces make no difference to a field that is
+/// uniform along their axis.
 struct HeldCell {
   int index = 0;
+  bool negated = false;
   std::optional<double> constant;
+
+  /// Of a cell's value along slower axes.
+  [[nodiscard]] double value(double slower) const {
+    return constant ? *constant : (negated ? -slower : slower);
+  }
 };
 
 HeldCell find_cell(const spec::StencilSpec& spec, int axis, int index, int extent) {
   const spec::Face& face = index < 0 ? spec.boundary[axis].low : spec.boundary[axis].high;
   const int inner = std::clamp(index, 0, extent - 1);
-  if (index == inner || !composes_with_constant(spec, face, axis)) return {inner, {}};
-  return {inner, face.value};
+  if (index == inner) return {inner, false, {}};
+  if (composes_with_constant(spec, face, axis)) return {inner, false, face.value};
+  if (face.rule != spec::BoundaryRule::antisymmetric) return {inner, false, {}};
+  const int beyond = std::abs(index - inner);
+  if (beyond == 1) return {inner, false, 0.0};
+  return {index < 0 ? beyond - 2 : extent - 1 - (beyond - 2), true, {}};
 }
 
-/// One step of a field; where faces meet the rule along x comes first, then that along y.
+/// One step of a field, continued along z, then y, then x.
 std::vector<Matrix> step_once(const spec::StencilSpec& spec, const Operator& op,
                               const std::vector<Matrix>& from) {
   const auto planes = static_cast<int>(from.size());
@@ -63,12 +74,10 @@ std::vector<Matrix> step_once(const spec::StencilSpec& spec, const Operator& op,
       const HeldCell plane = find_cell(spec, spec::axis_z, z + tap.at[spec::axis_z], planes);
       for (int y = 0; y < rows; ++y) {
         const HeldCell row = find_cell(spec, spec::axis_y, y + tap.at[spec::axis_y], rows);
-        const std::optional<double>& slower = row.constant ? row.constant : plane.constant;
         for (int x = 0; x < columns; ++x) {
           const HeldCell column = find_cell(spec, spec::axis_x, x + tap.at[spec::axis_x], columns);
-          const std::optional<double>& constant = column.constant ? column.constant : slower;
-          to[z].at(y, x) +=
-              tap.weight * (constant ? *constant : from[plane.index].at(row.index, column.index));
+          const double cell = from[plane.index].at(row.index, column.index);
+          to[z].at(y, x) += tap.weight * column.value(row.value(plane.value(cell)));
         }
       }
     }
@@ -208,8 +217,10 @@ AddedByConstants added_by_constants(spec::StencilSpec spec, const Operator& op) 
   // One row or column stands for all where no face of the axis makes them differ.
   const auto cells_of = [&](int axis) {
     const auto& [low, high] = spec.boundary[axis];
-    const bool differ = composes_with_constant(spec, low, axis) || composes_with_constant(spec, high, axis);
-    return differ ? 2 * std::max(op.reach_low[axis], op.reach_high[axis]) + 1 : 1;
+    const auto differs = [&](const spec::Face& face) {
+      return composes_with_constant(spec, face, axis) || face.rule == spec::BoundaryRule::antisymmetric;
+    };
+    return differs(low) || differs(high) ? 2 * std::max(op.reach_low[axis], op.reach_high[axis]) + 1 : 1;
   };
   std::vector<Matrix> all(cells_of(spec::axis_z), Matrix(cells_of(spec::axis_y), cells_of(spec::axis_x)));
   for (int step = 0; step < op.steps; ++step) all = step_once(spec, op, all);

@@ -125,6 +125,17 @@ void remove_advice(std::string& text) {
   if (text.ends_with(cuda_cores_take_it)) text.resize(text.size() - cuda_cores_take_it.size());
 }
 
+/// Is there an `antisymmetric` face that is no constant 0 to steps that are taken one by one in 3D?
+bool negates_far(const spec::StencilSpec& spec) {
+  for (int axis = 3 - spec.dimensions; axis <= spec::axis_x; ++axis) {
+    const auto& [low, high] = spec.boundary[axis];
+    const bool negates =
+        low.rule == spec::BoundaryRule::antisymmetric || high.rule == spec::BoundaryRule::antisymmetric;
+    if (negates && (spec.dimensions < 3 || radius_of(spec, axis) > 1)) return true;
+  }
+  return false;
+}
+
 /// What steps above 1 do not take where they are stepped one by one.
 void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
   const spec::StencilSpec& spec = problem.spec;
@@ -141,9 +152,10 @@ void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
   refuse_if(is_far, fmt::format("steps above 1 are generated for taps that reach up to {} in {}D; write "
                                 "'steps: 1' or remove it",
                                 largest, spec.dimensions));
-  refuse_if(has_rule(spec, spec::BoundaryRule::antisymmetric),
-            "steps above 1 take 'antisymmetric' faces only where they are composed into one stencil; write "
-            "'steps: 1' or remove it");
+  refuse_if(
+      negates_far(spec),
+      "steps above 1 take 'antisymmetric' faces only where they are composed into one stencil, and in 3D "
+      "where taps reach one cell along the axis; write 'steps: 1' or remove it");
   if (refused) return;
   if (problem.variant != Variant{}) {
     refuse("steps above 1 take no variant: leave out other options");

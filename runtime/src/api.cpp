@@ -30,10 +30,10 @@ std::string& last_error() {
 
 static_assert(sizeof(spider_kernel) == 1448, "another layout must have another size, or another SPIDER_ABI");
 // check_kernel compares sizes only: members that change places within them need another SPIDER_ABI.
-static_assert(sizeof(spider::SweepArguments) == 208 && offsetof(spider::SweepArguments, box) == 72 &&
+static_assert(sizeof(spider::SweepArguments) == 216 && offsetof(spider::SweepArguments, box) == 72 &&
                   offsetof(spider::SweepArguments, grid) == 120 &&
-                  offsetof(spider::SweepArguments, aligned_input) == 200 &&
-                  sizeof(spider::BoxesArguments) == 464,
+                  offsetof(spider::SweepArguments, aligned_input) == 212 &&
+                  sizeof(spider::BoxesArguments) == 472,
               "another layout must have another size, or another SPIDER_ABI");
 
 spider::Box whole_interior(const spider_field& field) {

@@ -142,7 +142,32 @@ std::int64_t longest_volume_walk(const Tiling& tiling, const Box& box) {
   return std::min(planes, std::max(of_large_fields, of_small_fields));
 }
 
-/// Walks of equal length, not much longer than preferred, whose blocks fill whole waves of the device best.
+/// How many steps the waves of so many tiles' walks take, of which each has so many planes.
+std::int64_t steps_of_walks(const Tiling& tiling, std::int64_t tiles, std::int64_t planes, std::int64_t walk,
+                            std::int64_t resident) {
+  const std::int64_t waves = divide_up(tiles * divide_up(planes, walk), resident);
+  return waves * (walk + tiling.lead_steps + start_planes);
+}
+
+struct Walks {
+  std::int64_t planes;  ///< of a walk
+  std::int64_t steps;   ///< that all of them take
+};
+
+/// Walks of equal length of so many tiles, of at most `longest` planes, that fill whole waves best.
+Walks choose_walks(const Tiling& tiling, std::int64_t tiles, std::int64_t planes, std::int64_t longest,
+                   std::int64_t resident) {
+  Walks best{};
+  for (std::int64_t walk = std::min<std::int64_t>(planes, least_planes); walk <= longest; ++walk) {
+    const std::int64_t steps = steps_of_walks(tiling, tiles, planes, walk, resident);
+    if (best.steps == 0 || steps < best.steps) best = {walk, steps};
+  }
+  return best;
+}
+
+/// Blocks that walk along z, not much longer than preferred, and fill whole waves of the device best. Where
+/// Tiling::shares_rest, tiles that fill waves by themselves walk as far as they may, and the others' walks
+/// are shorter.
 Launch choose_volume(const Tiling& tiling, const Box& box, const backend::Residency& residency) {
   VolumeGrid grid{};
   grid.first_column = static_cast<std::int32_t>(box.offset[2] / tiling.anchor * tiling.anchor);
@@ -156,16 +181,26 @@ Launch choose_volume(const Tiling& tiling, const Box& box, const backend::Reside
   const std::int64_t planes = box.extent[0];
   const std::int64_t longest = longest_volume_walk(tiling, box);
 
-  std::int64_t best_steps = 0;
-  for (std::int64_t walk = std::min<std::int64_t>(planes, least_planes); walk <= longest; ++walk) {
-    const std::int64_t waves = divide_up(abreast * divide_up(planes, walk), resident);
-    const std::int64_t steps = waves * (walk + tiling.lead_steps + start_planes);
-    if (best_steps == 0 || steps < best_steps) {
-      grid.planes = static_cast<std::int32_t>(walk);
-      best_steps = steps;
+  Walks whole = choose_walks(tiling, abreast, planes, longest, resident);
+  Walks rest = whole;
+  std::int64_t whole_tiles = abreast;
+  const std::int64_t full = abreast / resident * resident;
+  if (tiling.shares_rest && full > 0 && full < abreast) {
+    const Walks of_full =
+        choose_walks(tiling, full, planes, std::min(planes, longest + longest / 2), resident);
+    const Walks of_rest = choose_walks(tiling, abreast - full, planes, longest, resident);
+    if (of_full.steps + of_rest.steps < whole.steps) {
+      whole_tiles = full;
+      whole = of_full;
+      rest = of_rest;
     }
   }
-  const std::int64_t blocks = abreast * divide_up(planes, grid.planes);
+  grid.planes = static_cast<std::int32_t>(whole.planes);
+  grid.rest_planes = static_cast<std::int32_t>(rest.planes);
+  grid.whole_tiles = static_cast<std::int32_t>(whole_tiles);
+  const std::int64_t whole_blocks = whole_tiles * divide_up(planes, whole.planes);
+  grid.whole_blocks = static_cast<std::int32_t>(std::min(whole_blocks, largest_walk_count));
+  const std::int64_t blocks = whole_blocks + (abreast - whole_tiles) * divide_up(planes, rest.planes);
   grid.first_wave = static_cast<std::int32_t>(std::min(blocks, resident));
   grid.multiprocessors = residency.multiprocessors;
   return {{{}, grid, {}}, blocks};

@@ -587,7 +587,8 @@ def make_steps_spec(index, seed, spaces, attempt, place):
     space = having[turn % len(having)]
     taps = stepping_taps(rng, dimensions, STEPPING_FORMS[turn % len(STEPPING_FORMS)])
     steps = choose_steps(rng, dimensions, taps)
-    stepped = tuple(rule for rule in space.rules if rule != "antisymmetric")
+    negating = dimensions == 3 and max(max(map(abs, offset)) for offset in taps) == 1
+    stepped = tuple(rule for rule in space.rules if negating or rule != "antisymmetric")
     if space.dimensions != 2 and space.storage == "f16" and turn % 8 >= 4:
         taps, steps = spreading_taps(rng, dimensions), 7 if dimensions == 1 else 2
         commuting = ("antisymmetric",) if dimensions == 1 else ("halo", "periodic", "reflect", "nearest", "antisymmetric")

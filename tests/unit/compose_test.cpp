@@ -149,6 +149,9 @@ TEST(Compose, ConstantsAddWhatStepsBesideThemMakeOfZeros) {
     constexpr int least = 2 * steps;
     expect_added(stencil, steps, {dimensions == 3 ? least : 1, least, least});
     expect_added(stencil, steps, {dimensions == 3 ? least + 1 : 1, least + 2, least + 5});
+    // As far as these taps reach it is 0, which others are not uniform along.
+    stencil.boundary[spec::axis_y].low = {spec::BoundaryRule::antisymmetric, 0, {}};
+    expect_added(stencil, steps, {dimensions == 3 ? least : 1, least, least});
     for (spec::AxisBoundary& faces : stencil.boundary) faces.low.value = faces.high.value = 0;
     EXPECT_FALSE(added_by_constants(stencil, operator_of(stencil, steps)).exist());
   }

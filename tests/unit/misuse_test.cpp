@@ -147,7 +147,7 @@ TEST_F(Misuse, KernelsOfAnotherAbiOrBackEnd) {
   // A second form for rims at faces takes larger arguments.
   kernel.forms[1].sweep = spider::SweepFunction([](spider::BoxesArguments) {});
   kernel.form_count = 2;
-  expect_refused(SPIDER_ERROR_KERNEL, "launches with 208 bytes; this runtime has launches with 464 bytes");
+  expect_refused(SPIDER_ERROR_KERNEL, "launches with 216 bytes; this runtime has launches with 472 bytes");
   kernel.form_count = 1;
   kernel.info.backend = SPIDER_BACKEND_CUDA;
   expect_refused(SPIDER_ERROR_KERNEL, "link one back end only");

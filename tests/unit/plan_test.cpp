@@ -1693,6 +1693,24 @@ TEST(Steps, Levels3dTakeUpdatesOfWhatRegistersHold) {
   EXPECT_TRUE(steps_planes(long_one));
 }
 
+TEST(Steps, Levels3dContinueFieldsAboutZero) {
+  spec::StencilSpec star = steps_in(3, 4);
+  const double even_sum = plan_of_steps(star).error_bound.sum;
+  EXPECT_GT(even_sum, 0);
+  star.boundary[spec::axis_z].low = {spec::BoundaryRule::constant, 0, {}};
+  star.boundary[spec::axis_x].high = {spec::BoundaryRule::antisymmetric, 0, {}};
+  const KernelPlan zeros = plan_of_steps(star);
+  EXPECT_TRUE(is<Levels3d>(zeros));
+  EXPECT_EQ(zeros.error_bound.sum, 0);  // magnitudes beyond are other cells'
+  EXPECT_GE(zeros.error_bound.neighbourhood, even_sum);
+  star.boundary[spec::axis_y].high = {spec::BoundaryRule::constant, 2, {}};  // a step sets all of them
+  EXPECT_EQ(plan_of_steps(star).error_bound.sum, even_sum);
+  star.boundary[spec::axis_y].high = {};
+  star.update = updated_box(spec::Storage::f32).update;  // of -u not the negative
+  star.storage = spec::Storage::f32;
+  EXPECT_EQ(plan_of_steps(star).error_bound.neighbourhood, 0);
+}
+
 TEST(Steps, DoublesKeepTheSpecsWeights) {
   spec::StencilSpec stencil = heat_of(8, spec::Storage::f64);
   stencil.taps.front().weight = 0.3;  // no sums are shared, so that the unit is 1

@@ -280,6 +280,30 @@ TEST(VolumeTiling, LargeFieldsFillWaves) {
   EXPECT_LE(launch.grid.volume.planes, 64);
 }
 
+TEST(VolumeTiling, TilesThatFillNoWaveHaveShorterWalks) {
+  Tiling tiling = make_volume_tiling();
+  tiling.tile_extent[1] = 32;
+  tiling.tile_extent[2] = 112;
+  tiling.anchor = 8;
+  tiling.lead_steps = 8;
+  tiling.preferred_steps = 256;
+  const auto steps_of = [&](bool shares) {
+    tiling.shares_rest = shares;
+    const Launch launch = spider::choose_blocks(tiling, Box{{0, 0, 0}, {768, 768, 768}}, {132, 1});
+    const VolumeGrid& grid = launch.grid.volume;
+    const int of_start = 11;
+    const int rest_blocks = static_cast<int>(launch.blocks) - grid.whole_blocks;
+    EXPECT_EQ(grid.whole_blocks, grid.whole_tiles * ((767 + grid.planes) / grid.planes));
+    EXPECT_EQ(rest_blocks,
+              (grid.across * grid.down - grid.whole_tiles) * ((767 + grid.rest_planes) / grid.rest_planes));
+    EXPECT_EQ(grid.whole_tiles, shares ? 132 : grid.across * grid.down);
+    return (grid.whole_blocks + 131) / 132 * (grid.planes + of_start) +
+           (rest_blocks + 131) / 132 * (grid.rest_planes + of_start);
+  };
+  EXPECT_EQ(steps_of(false), 1068);
+  EXPECT_LE(steps_of(true), 1022);
+}
+
 TEST(TileTiling, BlocksOfTilesCoverABoxAndDoNotWalk) {
   Tiling tiling{};
   tiling.kind = TilingKind::tiles;

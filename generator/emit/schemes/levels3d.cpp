@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 
 #include "emit/describe.h"
 #include "emit/schemes/schemes.h"
@@ -20,6 +21,25 @@ std::string weights_text(const Scheme::Weights& weights) {
       number(weights.center), number(weights.low[spec::axis_z]), number(weights.high[spec::axis_z]),
       number(weights.low[spec::axis_y]), number(weights.high[spec::axis_y]),
       number(weights.low[spec::axis_x]), number(weights.high[spec::axis_x]));
+}
+
+/// The rules of an axis. Where fields are continued with the other sign, constants are 0, `antisymmetric`
+/// then; else `antisymmetric` is 0 as far as taps reach.
+std::string rules_text(const Scheme& scheme, spec::StencilSpec spec, int axis) {
+  if (!plan::negates_fields(spec, scheme)) return zero_rules_text(spec, axis);
+  for (spec::Face* face : {&spec.boundary[axis].low, &spec.boundary[axis].high}) {
+    if (face->rule == spec::BoundaryRule::constant) face->rule = spec::BoundaryRule::antisymmetric;
+  }
+  return stepped_rules_text(spec, axis);
+}
+
+std::string single_rules_text(const spec::StencilSpec& spec) {
+  const auto rules_of = [&](const char* name, int axis) {
+    return fmt::format("SPIDER_DEVICE static constexpr spider::AxisRules {}() {{ return {}; }}", name,
+                       zero_rules_text(spec, axis));
+  };
+  return fmt::format("{}\n{}\n{}", rules_of("plane_rules", spec::axis_z), rules_of("row_rules", spec::axis_y),
+                     rules_of("column_rules", spec::axis_x));
 }
 
 }  // namespace
@@ -50,9 +70,10 @@ SchemeText text_of(const plan::Levels3d& scheme, const Kernel& kernel) {
   bindings["back"] = fmt::format("{:a}F", scheme.back);
   bindings["scaled_weights"] = weights_text(scheme.scaled);
   bindings["single_weights"] = weights_text(scheme.single);
-  bindings["plane_rules"] = stepped_rules_text(spec, spec::axis_z);
-  bindings["row_rules"] = stepped_rules_text(spec, spec::axis_y);
-  bindings["column_rules"] = stepped_rules_text(spec, spec::axis_x);
+  bindings["plane_rules"] = rules_text(scheme, spec, spec::axis_z);
+  bindings["row_rules"] = rules_text(scheme, spec, spec::axis_y);
+  bindings["column_rules"] = rules_text(scheme, spec, spec::axis_x);
+  bindings["single_rules"] = plan::negates_fields(spec, scheme) ? single_rules_text(spec) : "";
   set("single_rows", single_rows);
   return {render_part("levels3d.cu.in", bindings),
           {"spider::levels3d_form<Stencil>(),", "spider::levels3d_form<SingleStep>(),"}};

@@ -73,9 +73,9 @@ SchemeText text_of(const plan::Stepping3d& scheme, const Kernel& kernel) {
   set("radius_x", rx);
   set("weight_rows", 2 * ry + 1);
   set("row_weights", 2 * rx + 1);
-  bindings["plane_rules"] = stepped_rules_text(spec, spec::axis_z);
-  bindings["row_rules"] = stepped_rules_text(spec, spec::axis_y);
-  bindings["column_rules"] = stepped_rules_text(spec, spec::axis_x);
+  bindings["plane_rules"] = zero_rules_text(spec, spec::axis_z);
+  bindings["row_rules"] = zero_rules_text(spec, spec::axis_y);
+  bindings["column_rules"] = zero_rules_text(spec, spec::axis_x);
   set("single_rows", std::min(most_single_rows, scheme.rows));
   set("single_warps", single_warps);
   return {render_part("stepping3d.cu.in", bindings),

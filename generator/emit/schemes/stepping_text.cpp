@@ -10,6 +10,15 @@
 
 namespace spidergen::emit {
 
+std::string zero_rules_text(spec::StencilSpec spec, int axis) {
+  for (spec::Face* face : {&spec.boundary[axis].low, &spec.boundary[axis].high}) {
+    if (face->rule != spec::BoundaryRule::antisymmetric) continue;
+    face->rule = spec::BoundaryRule::constant;
+    face->value = 0;
+  }
+  return stepped_rules_text(spec, axis);
+}
+
 std::string stepped_rules_text(const spec::StencilSpec& spec, int axis) {
   if (spec.storage == spec::Storage::f64) return axis_rules_text(spec, axis);
   spec::StencilSpec in_f32 = spec;

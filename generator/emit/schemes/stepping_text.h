@@ -16,6 +16,9 @@ namespace spidergen::emit {
 /// The rules of an axis with constants as numbers, f32 or f64: cells are such between steps.
 [[nodiscard]] std::string stepped_rules_text(const spec::StencilSpec& spec, int axis);
 
+/// The same of taps that reach one cell along the axis: beyond `antisymmetric` they find 0.
+[[nodiscard]] std::string zero_rules_text(spec::StencilSpec spec, int axis);
+
 /// Binds the types of cells, of numbers and of rules.
 void bind_stepped_types(spec::Storage storage, render::Bindings& bindings);
 

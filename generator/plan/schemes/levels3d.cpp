@@ -54,7 +54,8 @@ std::optional<double> weight_of_neighbours(const spec::StencilSpec& spec) {
 int count_shared_bytes(const spec::StencilSpec& spec, const Levels3d& scheme) {
   const int input = (scheme.ahead + 2) * scheme.height() * width * spec::element_bytes(spec.storage);
   const int edges = 2 * (scheme.steps - 1) * Levels3d::warps * 2 * width * word_bytes;
-  constexpr int of_walk = 2 * vector_bytes;  // what is seldom needed of it
+  // What is seldom needed of it, and signs of planes.
+  const int of_walk = 2 * vector_bytes + round_up(2 * word_bytes * scheme.steps, vector_bytes);
   return input + edges + round_up(word_bytes * scheme.height(), vector_bytes) + of_walk;
 }
 
@@ -136,6 +137,19 @@ int Levels3d::useful_columns() const {
 
 std::string_view form_name(Levels3d::Form form) {
   return form == Form::cross ? "cross" : "taps";
+}
+
+bool negates_fields(const spec::StencilSpec& spec, const Levels3d& scheme) {
+  bool negates = false;
+  bool holds = false;
+  for (const spec::AxisBoundary& along : spec.boundary) {
+    for (const spec::Face* face : {&along.low, &along.high}) {
+      const bool is_constant = face->rule == spec::BoundaryRule::constant;
+      holds = holds || (is_constant && face->value != 0);
+      negates = negates || is_constant || face->rule == spec::BoundaryRule::antisymmetric;
+    }
+  }
+  return scheme.form == Form::cross && negates && !holds && !spec.update;
 }
 
 bool Levels3d::takes(const Problem& problem, const Contraction& contraction) {

@@ -55,6 +55,10 @@ struct Levels3d {
 /// The word of a form in the kernel's header.
 [[nodiscard]] std::string_view form_name(Levels3d::Form form);
 
+/// Do faces of the spec continue the fields of such a plan with the other sign? `antisymmetric` and a
+/// constant 0 do, unless there is another constant or an update.
+[[nodiscard]] bool negates_fields(const spec::StencilSpec& spec, const Levels3d& scheme);
+
 /// As choose_stepping (plan/schemes/stepping2d.h), by the 3D reference field.
 struct Levels3dChoice {
   Levels3d scheme;

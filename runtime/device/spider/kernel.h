@@ -37,6 +37,9 @@ struct VolumeGrid {
   std::int32_t planes;           ///< output planes of a walk; the last may have fewer
   std::int32_t first_wave;       ///< blocks that start at once, when the sweep begins
   std::int32_t multiprocessors;  ///< of the device, each of which has one of them before any has a second
+  // Of Tiling::shares_rest: tiles, of all across and down, whose walks have `planes`, and these blocks, which
+  // come first; then those of the other tiles, whose walks have `rest_planes`.
+  std::int32_t whole_tiles, whole_blocks, rest_planes;
 };
 
 /// How a launch cuts an axis into pieces of Tiling::tile_extent cells that overlap. Each stores what lies
@@ -219,7 +222,8 @@ struct Tiling {
   /// that takes as long.
   std::int32_t edge_percent = 60;
   /// Of TilingKind::strips: inner strips are cut into whole walks, and what rows these leave is shared among
-  /// further ones, across strips, so that all of a wave end together.
+  /// further ones, across strips, so that all of a wave end together. Of TilingKind::blocks: tiles that do
+  /// not fill a wave are cut into shorter walks.
   bool shares_rest = false;
   /// Of TilingKind::overlapping: strips that would cross these faces of the field in x end there, without a
   /// margin.

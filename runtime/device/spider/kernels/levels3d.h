@@ -9,8 +9,9 @@
 ///
 /// Faces. Cells beyond `halo` and `periodic` ones are stepped like others. Where all neighbours have one
 /// weight (`cross`), so are those beyond faces that turn the field round: their input is the field's, turned
-/// round. Beyond the others they are set in registers before they are added: a column and a row of the tile
-/// at every step, and along z the plane that is given and the one before it.
+/// round, with the other sign where the face is `antisymmetric`. Beyond the others they are set in registers
+/// before they are added: a column and a row of the tile at every step, and along z the plane that is given
+/// and the one before it.
 ///
 /// A `Stencil` has, as static members:
 /// - Cells: of spider/cells.h;
@@ -26,6 +27,7 @@
 /// - back: of a stencil with an update (spider/update.h), whose cells are in no unit: what its sums are
 ///   multiplied with;
 /// - plane_rules(), row_rules(), column_rules(): the boundary; values are f32 numbers whatever the cells are.
+///   `antisymmetric` goes with `cross`, no constant and no update.
 #pragma once
 
 #include <spider/boundary.h>
@@ -99,11 +101,16 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr int origin =
       (Layout::sources + 4 * Tile::height + 15) / 16 * 16;  ///< column and row of the tile's first
   static constexpr int ranges = origin + 16;                ///< as find_way says
-  static constexpr int shared_bytes = ranges + 16;
+  static constexpr int plane_signs = ranges + 16;           ///< beyond faces along z, `steps` planes each
+  static constexpr int shared_bytes = plane_signs + (negates(Tile::z_rules) ? (8 * steps + 15) / 16 * 16 : 0);
+  static constexpr bool negates_planes = negates(Tile::z_rules), negates_rows = negates(Tile::y_rules);
+  static constexpr bool negates_columns = negates(Tile::x_rules);
+  static constexpr bool negates_any = negates_planes || negates_rows || negates_columns;
   static_assert(Tile::input_bytes <= 0x10000, "places in a plane have 16 bits");
   static_assert(rows * steps <= 32, "a lane fills one cell beyond each face");
+  static_assert(rows <= 12, "flags of a warp have two bits for each row");
   /// Are cells beyond faces loaded before the chain and stored behind it? Two-byte ones took longer so.
-  static constexpr bool fills_late = Cells::element_bytes == 4;
+  static constexpr bool fills_late = Cells::element_bytes == 4 && !negates_any;
   static_assert(rows >= 2, "a row beyond a face is set from one of the warp or next to it");
 
   /// Of each step's input: the cells of its newest plane, and what its result there is so far.
@@ -156,7 +163,9 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     std::uint32_t stored_rows;  ///< of the warp, bits
     std::uint32_t cells;        ///< what the lane stores and reads, bits
     std::uint32_t flags;        ///< of the warp
-    std::uint32_t turned[2];    ///< what find_turned finds beyond the low face and the high one
+    /// Of the cells that it fills beyond the low face and the high one: places in a plane, the source's in
+    /// the lower half; 0 where there is none, or where it stays 0.
+    typename Tile::Turned turned;
     std::int32_t offset[rows];  ///< of its cells in the rows that the warp requests, from a plane's first
     Shared lane_row;            ///< the lane's cells of the warp's first row in a plane of the input
     Shared lane_edges;          ///< and among those handed on
@@ -165,11 +174,15 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   // Bits of a lane. The lowest: columns that are stored.
   static constexpr std::uint32_t stored_cells = (1U << columns) - 1, reads_columns = 0x100U;
+  static constexpr std::uint32_t negated_turned =
+      0x200U;  ///< the first cell of Way::turned; above, the second
   // Flags of a warp.
   static constexpr std::uint32_t stores_vectors = 1U;
   static constexpr std::uint32_t at_columns = 2U;     ///< the tile has cells beyond a face where x ends
   static constexpr std::uint32_t at_rows = 4U;        ///< the warp has a row at a face where y ends
   static constexpr std::uint32_t fills_columns = 8U;  ///< it has cells in Way::turned
+  /// Of the rows that it requests, two bits for each: is it negated, is it 0?
+  static constexpr int row_signs = 8;
 
   // Rows.
 
@@ -180,14 +193,6 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       const device::Pair v = device::load_shared_pair(from);
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) u[c] = Cells::number(v.word[c / 2], c % 2);
-    }
-  }
-
-  SPIDER_DEVICE static Element load_cell(Shared from) {
-    if constexpr (Cells::element_bytes == 4) {
-      return device::load_shared_word(from);
-    } else {
-      return device::load_shared_half(from);
     }
   }
 
@@ -223,8 +228,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     Shared edges;    ///< the lane's cells of the warp's first row among those handed on
   };
 
-  /// Is a plane of any step near a face along z?
-  SPIDER_DEVICE static bool is_near_face(const SweepArguments& f, std::int32_t z) {
+  /// Is a plane of any step at a face along z?
+  SPIDER_DEVICE static bool is_at_face(const SweepArguments& f, std::int32_t z) {
     return (front_acts && z < steps + 1) || (back_acts && z >= extent_of(f, 0) - 1);
   }
 
@@ -489,58 +494,140 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   // Planes.
 
-  /// Of the rows of an input plane that the warp requests, a cell beyond a face where x turns, for a lane to
-  /// fill, and the cell of its row that it is taken from: places in a plane, the source's in the lower half;
-  /// 0 where there is none. From column `first` on, `towards` the field.
-  SPIDER_DEVICE static std::uint32_t find_turned(const Walk& w, std::int32_t first, int towards) {
+  /// What lies in a plane beyond a face along z, where signs change, as list_plane_signs listed it.
+  SPIDER_DEVICE static std::uint32_t signs_of_plane(const SweepArguments& f, std::int32_t z) {
+    if constexpr (negates_planes) {
+      const std::int32_t planes = extent_of(f, 0);
+      if (z >= 0 && z < planes) return 0;
+      const std::int32_t beyond = z < 0 ? -1 - z : z - planes;
+      const std::int32_t listed = beyond < steps ? beyond : steps - 1;  // none counts behind it
+      return device::load_shared_word(
+          static_cast<Shared>(plane_signs + 4 * (z < 0 ? listed : steps + listed)));
+    } else {
+      return 0;
+    }
+  }
+  SPIDER_DEVICE static void list_plane_signs(const SweepArguments& f) {
+    if constexpr (negates_planes) {
+      const int i = Tile::thread_index();
+      if (i >= 2 * steps) return;
+      constexpr auto along = Shape::planes();
+      const std::int32_t planes = extent_of(f, 0);
+      const TurnedIndex at = turn_index(along.rules, i < steps ? -1 - i : planes + i - steps, planes);
+      device::store_shared(static_cast<Shared>(plane_signs + 4 * i), bits_of_signs(at));
+    }
+  }
+
+  static constexpr std::uint32_t is_negated = 1U, is_zero = 2U;
+  SPIDER_DEVICE static std::uint32_t bits_of_signs(const TurnedIndex& at) {
+    return (at.negated ? is_negated : 0U) | (at.zero ? is_zero : 0U);
+  }
+
+  /// What lies in a row of the tile, where y turns.
+  SPIDER_DEVICE static TurnedIndex find_turned_row(const Walk& w, int row) {
+    std::int32_t y = w.y0 + row;
+    if (!Shape::y_axis.turns) return {y, false, false};
+    constexpr auto along = Shape::lines();
+    if (y < w.readable[1].begin) y = w.readable[1].begin;
+    if (y >= w.readable[1].end) y = w.readable[1].end - 1;
+    return turn_index(along.rules, y, w.extent[1]);
+  }
+
+  // Of the rows of an input plane that a warp requests, each lane fills one cell beyond either face where x
+  // turns, from one of the same row.
+
+  /// Beyond face `side`, from column `first` on, `towards` the field.
+  SPIDER_DEVICE static void find_turned(const Walk& w, int side, std::int32_t first, int towards, Way& way) {
     constexpr AxisRules rules = Shape::across().rules;
     const int n = device::lane_index();
+    const int row = device::warp_index() + n % rows * warps;
     const std::int32_t x = first - towards * (n / rows);
-    const std::int32_t source = turn_index(rules, x, w.extent[2]);
-    const bool is_here =
-        n < rows * steps && x >= w.x0 && x < w.x0 + width && source >= w.x0 && source < w.x0 + width;
-    const int line = (device::warp_index() + n % rows * warps) * input_row_bytes;
+    const TurnedIndex from = turn_index(rules, x, w.extent[2]);
+    const TurnedIndex line = find_turned_row(w, row);
+    const bool is_here = n < rows * steps && x >= w.x0 && x < w.x0 + width && from.index >= w.x0 &&
+                         from.index < w.x0 + width && !from.zero && !line.zero;
     const auto place = [&](std::int32_t column) {
-      return static_cast<std::uint32_t>(line + (column - w.x0) * Cells::element_bytes);
+      return static_cast<std::uint32_t>(row * input_row_bytes + (column - w.x0) * Cells::element_bytes);
     };
-    return is_here ? place(x) << 16U | place(source) : 0;
+    way.turned.places[side] = is_here ? place(x) << 16U | place(from.index) : 0;
+    if (from.negated != line.negated) way.cells |= negated_turned << side;
   }
 
-  /// Waits for the warp's copies of the next plane, which lies in a slot, and fills cells beyond faces there.
-  SPIDER_DEVICE static void fill_turned(const Way& way, int slot) {
-    if constexpr (Shape::x_axis.turns) {
-      if ((way.flags & fills_columns) == 0) return;
-      device::copy_async_wait<ahead - 1>();
-      device::sync_warp();
-      const auto plane = static_cast<Shared>(slot * input_bytes);
+  /// Is there anything to fill of a plane, or to negate?
+  SPIDER_DEVICE static bool fills_plane(const Way& way, std::uint32_t signs) {
+    constexpr bool is_known = Shape::x_axis.turns || negates_rows;
+    return signs != 0 || (is_known && (way.flags & ~(fills_columns - 1U)) != 0);
+  }
+
+  /// The signs of the rows that the warp requests, as Way::flags has them.
+  SPIDER_DEVICE static std::uint32_t find_row_signs(const Walk& w) {
+    std::uint32_t signs = 0;
+    if constexpr (negates_rows) {
+      for (int n = 0; n < rows; ++n)
+        signs |= bits_of_signs(find_turned_row(w, device::warp_index() + n * warps)) << (row_signs + 2 * n);
+    }
+    return signs;
+  }
+
+  SPIDER_DEVICE static void negate(Shared place, bool zero) {
+    constexpr std::uint32_t sign = sign_word<Element>(true);
+    const auto turn = [&](auto v) {
       SPIDER_UNROLL
-      for (const std::uint32_t pair : way.turned) {
-        if (pair != 0) device::store_shared(plane + (pair >> 16U), load_cell(plane + (pair & 0xffffU)));
-      }
+      for (std::uint32_t& word : v.word) word = zero ? 0 : word ^ sign;
+      device::store_shared(place, v);
+    };
+    if constexpr (Cells::element_bytes == 4) {
+      turn(device::load_shared(place));
+    } else {
+      turn(device::load_shared_pair(place));
     }
   }
 
-  /// The same in two parts: what comes between them hides what loads wait for.
-  using Turned = Element[2];
-  SPIDER_DEVICE static void load_turned(const Way& way, int slot, Turned& cells) {
-    if constexpr (Shape::x_axis.turns) {
-      if ((way.flags & fills_columns) == 0) return;
-      device::copy_async_wait<ahead - 1>();
-      device::sync_warp();
-      const auto plane = static_cast<Shared>(slot * input_bytes);
-      SPIDER_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        if (way.turned[i] != 0) cells[i] = load_cell(plane + (way.turned[i] & 0xffffU));
-      }
+  /// Negates what the lane copied of a plane, which lies in a slot, where it lies beyond a face that does.
+  SPIDER_DEVICE static void turn_signs(const Way& way, std::uint32_t signs, int slot) {
+    if ((way.cells & reads_columns) == 0) return;
+    const auto from = static_cast<Shared>(slot * input_bytes + device::warp_index() * input_row_bytes +
+                                          columns * Cells::element_bytes * device::lane_index());
+    SPIDER_UNROLL
+    for (int n = 0; n < rows; ++n) {
+      const std::uint32_t of_row = way.flags >> (row_signs + 2 * n);
+      const bool zero = ((of_row | signs) & is_zero) != 0;
+      if (zero || ((of_row ^ signs) & is_negated) != 0)
+        negate(from + static_cast<Shared>(n * warps * input_row_bytes), zero);
     }
   }
-  SPIDER_DEVICE static void store_turned(const Way& way, int slot, const Turned& cells) {
-    if constexpr (Shape::x_axis.turns) {
-      if ((way.flags & fills_columns) == 0) return;
-      const auto plane = static_cast<Shared>(slot * input_bytes);
+
+  /// Fills cells beyond faces of plane b of the stream, which comes to a slot, once the warp's copies are
+  /// there.
+  SPIDER_DEVICE static void fill_turned(const SweepArguments& f, const Way& way, std::int32_t b, int slot) {
+    const std::uint32_t signs = signs_of_plane(f, way.start + b);
+    if (!fills_plane(way, signs)) return;
+    device::copy_async_wait<ahead - 1>();
+    device::sync_warp();
+    const auto plane = static_cast<Shared>(slot * input_bytes);
+    if constexpr (!negates_any) {
       SPIDER_UNROLL
-      for (int i = 0; i < 2; ++i)
-        device::store_shared_if(way.turned[i] != 0, plane + (way.turned[i] >> 16U), cells[i]);
+      for (const std::uint32_t pair : way.turned.places) {
+        if (pair != 0) device::store_shared(plane + (pair >> 16U), Tile::load_cell(plane + (pair & 0xffffU)));
+      }
+    } else {
+      typename Tile::TurnedCells turned{};
+      if constexpr (Shape::x_axis.turns) {
+        Tile::load_turned(way.turned, plane, turned);
+        SPIDER_UNROLL
+        for (int side = 0; side < 2; ++side) {
+          const bool negated = ((way.cells & negated_turned << side) != 0) != ((signs & is_negated) != 0);
+          turned.cell[side] = (signs & is_zero) != 0
+                                  ? Element{}
+                                  : static_cast<Element>(turned.cell[side] ^ sign_of<Element>(negated));
+        }
+      }
+      if ((signs | way.flags >> row_signs) != 0) {
+        device::sync_warp();
+        turn_signs(way, signs, slot);
+        device::sync_warp();
+      }
+      if constexpr (Shape::x_axis.turns) Tile::store_turned(way.turned, plane, turned);
     }
   }
 
@@ -583,11 +670,15 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
     device::copy_async_commit();
     const int following = slot + 1 == input_slots ? 0 : slot + 1;
-    Turned turned = {};
-    if constexpr (fills_late) {
-      load_turned(way, following, turned);
-    } else {
-      fill_turned(way, following);
+    // What comes between both halves hides what loads wait for.
+    typename Tile::TurnedCells turned{};
+    const bool fills = Shape::x_axis.turns && (way.flags & fills_columns) != 0;
+    if constexpr (!fills_late) {
+      fill_turned(f, way, b + 1, following);
+    } else if (fills) {
+      device::copy_async_wait<ahead - 1>();
+      device::sync_warp();
+      Tile::load_turned(way.turned, static_cast<Shared>(following * input_bytes), turned);
     }
     const Place at{way.start + b, static_cast<Shared>(slot * input_bytes) + way.lane_row,
                    static_cast<Shared>(before * input_bytes) + way.lane_row,
@@ -599,20 +690,21 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
                       u);
     };
     const bool whole = (way.flags & stores_vectors) != 0;
-    if (!whole || is_near_face(f, at.z)) {
+    if (!whole || is_at_face(f, at.z)) {
       complete_rows<0, true>(f, at, cells, sums, [&](int i, Row& u) { finish(whole, i, u); });
     } else {
       complete_rows<0, false>(f, at, cells, sums, [&](int i, Row& u) { finish(true, i, u); });
     }
-    if constexpr (Cells::element_bytes == 2 && steps == 2) {
-      // As a sum nvcc 13.0 loses it: rows of two steps were stored where no register says.
+    if constexpr (Cells::element_bytes == 2 && steps <= 2) {
+      // As a sum nvcc 13.0 loses it: rows of one step or two were stored where no register says.
       way.output = device::step_further(way.output, f.output_stride[0]);
     } else {
       way.output += f.output_stride[0];
     }
-    if constexpr (fills_late) store_turned(way, following, turned);
     if (Shape::columns_end && (way.flags & at_columns) != 0)
       set_columns(extent_of(f, 2), kept_word(origin), cells);
+    if (fills_late && fills)
+      Tile::store_turned(way.turned, static_cast<Shared>(following * input_bytes), turned);
     device::copy_async_wait<ahead - 1>();
     device::sync_block();
     if (Shape::rows_end && (way.flags & at_rows) != 0) {
@@ -655,12 +747,12 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     way.cells = wanted.cells | (piece.wanted != 0 ? reads_columns : 0U);
     if constexpr (Shape::x_axis.turns) {
       constexpr AxisRules rules = Shape::across().rules;
-      way.turned[0] = folds(rules.low) ? find_turned(w, -1, 1) : 0;
-      way.turned[1] = folds(rules.high) ? find_turned(w, w.extent[2], -1) : 0;
+      if (turns_field(rules.low)) find_turned(w, 0, -1, 1, way);
+      if (turns_field(rules.high)) find_turned(w, 1, w.extent[2], -1, way);
     }
     way.flags = device::largest_in_warp((wanted.whole ? stores_vectors : 0U) | (beside ? at_columns : 0U) |
-                                        (beyond ? at_rows : 0U) |
-                                        ((way.turned[0] | way.turned[1]) != 0 ? fills_columns : 0U));
+                                        (beyond ? at_rows : 0U) | (way.turned.exist() ? fills_columns : 0U) |
+                                        find_row_signs(w));
     way.lane_row = static_cast<Shared>(first * input_row_bytes + columns * Cells::element_bytes * lane);
     way.lane_edges = static_cast<Shared>(Layout::edges + device::warp_index() * warp_edges + 16 * lane);
     way.output = static_cast<Element*>(f.output) + (w.x0 + lane * columns) + y * f.output_stride[1] +
@@ -675,6 +767,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     Tile::list_sources(w);
     device::sync_block();
     Way way = find_way(f, w);
+    list_plane_signs(f);
     device::sync_block();
     SPIDER_NO_UNROLL
     for (int b = 0; b < ahead; ++b) {
@@ -683,7 +776,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       device::copy_async_commit();
     }
     device::copy_async_wait<ahead - 1>();
-    fill_turned(way, 0);
+    fill_turned(f, way, 0, 0);
     device::sync_block();
     Planes cells = {};
     Planes sums = {};

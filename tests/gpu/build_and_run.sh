@@ -88,13 +88,16 @@ if wants build; then
   flags=(-std=c++20 -O3 "-arch=$arch" -Werror all-warnings "-Xcompiler=-fPIC,-Wall,-Wextra,-Werror"
          "-I$runtime/include" "-I$runtime/device" "-I$runtime/src" "-I$cases/kernels")
   rm -f "$build"/objects/*.o
+  export check_ptx=$here/check_ptx.py
   # shellcheck disable=SC2016  # expanded by the inner shell, once per file
   printf '%s\0' "${runtime_sources[@]}" "${sources[@]}" |
     xargs -0 -P "$jobs" -I{} bash -c '
       name=$(basename "$1")
       command=("${@:3}")
       if grep -q "sm_90a" "$1"; then command=("${command[@]/%-arch=sm_90/-arch=sm_90a}"); fi  # made for it alone
-      "${command[@]}" -c "$1" -o "$2/objects/${name%.*}_${name##*.}.o" || { echo "does not compile: $1" >&2; exit 1; }
+      object=$2/objects/${name%.*}_${name##*.}.o
+      "${command[@]}" -c "$1" -o "$object" || { echo "does not compile: $1" >&2; exit 1; }
+      [[ $name != *.cu ]] || "$(dirname "$3")/cuobjdump" -ptx "$object" | "$check_ptx" "$name" >&2
     ' _ {} "$build" "$nvcc" "${flags[@]}"
   "$nvcc" -shared "-arch=$arch" -o "$library" "$build"/objects/*.o
   echo "${#sources[@]} kernels compiled and linked in $((SECONDS - begun)) s"

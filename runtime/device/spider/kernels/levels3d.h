@@ -695,12 +695,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     } else {
       complete_rows<0, false>(f, at, cells, sums, [&](int i, Row& u) { finish(true, i, u); });
     }
-    if constexpr (Cells::element_bytes == 2 && steps <= 2) {
-      // As a sum nvcc 13.0 loses it: rows of one step or two were stored where no register says.
-      way.output = device::step_further(way.output, f.output_stride[0]);
-    } else {
-      way.output += f.output_stride[0];
-    }
+    // As a sum nvcc 13.0 loses it in some kernels: rows were stored where no register says.
+    way.output = device::step_further(way.output, f.output_stride[0]);
     if (Shape::columns_end && (way.flags & at_columns) != 0)
       set_columns(extent_of(f, 2), kept_word(origin), cells);
     if (fills_late && fills)

@@ -264,7 +264,8 @@ struct Split2d {
   SPIDER_DEVICE static void fetch_row(const Strip& strip, const Span& whole, int group,
                                       Vector (&cells)[lane_vectors]) {
     const std::int32_t y = row_of_group(strip, group);
-    RowIndex<Stencil> row{y, false, 0};
+    RowIndex<Stencil> row{};
+    row.index = y;
     bool reached = has_input_row(strip, y);
     if constexpr (path != Path::interior) {
       row = map_row<Stencil>(strip, y);

@@ -95,9 +95,11 @@ if wants build; then
       name=$(basename "$1")
       command=("${@:3}")
       if grep -q "sm_90a" "$1"; then command=("${command[@]/%-arch=sm_90/-arch=sm_90a}"); fi  # made for it alone
-      object=$2/objects/${name%.*}_${name##*.}.o
-      "${command[@]}" -c "$1" -o "$object" || { echo "does not compile: $1" >&2; exit 1; }
-      [[ $name != *.cu ]] || "$(dirname "$3")/cuobjdump" -ptx "$object" | "$check_ptx" "$name" >&2
+      kept=$(mktemp -d)
+      trap "rm -rf -- $kept" EXIT
+      [[ $name != *.cu ]] || command+=(--keep --keep-dir "$kept")
+      "${command[@]}" -c "$1" -o "$2/objects/${name%.*}_${name##*.}.o" || { echo "does not compile: $1" >&2; exit 1; }
+      [[ $name != *.cu ]] || "$check_ptx" "$name" <"$kept/${name%.cu}.ptx" >&2
     ' _ {} "$build" "$nvcc" "${flags[@]}"
   "$nvcc" -shared "-arch=$arch" -o "$library" "$build"/objects/*.o
   echo "${#sources[@]} kernels compiled and linked in $((SECONDS - begun)) s"

@@ -2,7 +2,7 @@
 """Finds registers of PTX that are read and never written: nvcc 13.0 loses addresses of rows in some kernels, whose stores
 then go anywhere.
 
-  cuobjdump -ptx OBJECT | check_ptx.py [NAME]      prints what it finds of NAME and exits with 1, or nothing and 0
+  check_ptx.py [NAME] <PTX      prints what it finds of NAME and exits with 1, or nothing and 0
   check_ptx.py --self-test
 
 Standard library only."""

@@ -917,7 +917,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   SPIDER_DEVICE static void request(const Arguments& f, std::int32_t start, const Piece& piece,
                                     std::int32_t b) {
     const device::Pair range = device::load_shared_pair(static_cast<Shared>(ranges));
-    if (b >= static_cast<std::int32_t>(range.word[0]) && b < static_cast<std::int32_t>(range.word[1])) {
+    if (piece.whole && b >= static_cast<std::int32_t>(range.word[0]) &&
+        b < static_cast<std::int32_t>(range.word[1])) {
       Tile::request_pieces(static_cast<const Element*>(f.input) + (start + b) * f.input_stride[0], piece, b);
     } else {
       Walk again;

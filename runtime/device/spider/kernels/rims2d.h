@@ -18,6 +18,7 @@
 /// - row_rules(), column_rules(): the boundary; values are numbers, whatever the cells are.
 #pragma once
 
+#include <spider/beside_rims.h>
 #include <spider/boundary.h>
 #include <spider/cells.h>
 #include <spider/instructions.h>

@@ -951,9 +951,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
   SPIDER_DEVICE static void run(const Arguments& f, const Walk& found) {
     const Walk w = same_in_warp(found);
-    const int warp = same_in_warp(device::warp_index());
-    const int step = warp / warps_down;
-    const int first = warp % warps_down * rows;
+    const int step = same_in_warp(device::warp_index() / warps_down);
+    const int first = same_in_warp(device::warp_index() % warps_down * rows);
     const bool is_last = step == steps - 1;
     const int lane = device::lane_index();
     const std::int32_t stream = w.stored[0].end - w.start + lost_planes;
@@ -1132,7 +1131,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
           }
           if (columns_beyond > 0) {
             device::sync_warp();
-            fill_columns<Numbers>(to, first, rows, columns_beyond, lane, 32);
+            fill_columns<Numbers>(to, same_in_warp(first), rows, columns_beyond, lane, 32);
           }
         }
         if constexpr (reads_points) load_points(f, w, spans, step, first, z + 1 - rz, now, points);

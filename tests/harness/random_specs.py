@@ -595,7 +595,10 @@ def make_steps_spec(index, seed, spaces, attempt, place):
         faces, boundary = make_boundary(rng, dataclasses.replace(space, rules=commuting))
     elif space.dimensions == 2 and space.storage in ("f16", "bf16") and turn % 8 >= 4:  # few: fields have more than rims
         steps = rng.choice((3, 4))
-        if space.storage == "f16":
+        if space.storage == "f16" and turn // 8 % 2 == 0:  # a composed stencil
+            taps = stepping_taps(rng, 2, "star")
+            faces, boundary = folded_boundary(rng, space)
+        elif space.storage == "f16":
             taps = product_taps(rng)
             ending = tuple(rule for rule in stepped if rule not in ("halo", "periodic"))
             faces, boundary = make_boundary(rng, dataclasses.replace(space, rules=ending))

@@ -27,11 +27,17 @@ SPIDER_DEVICE void start_dependents() {
   if constexpr (!IsBesideRims<Stencil>::value) device::launch_dependents();
 }
 
+/// Lets the rims start beside a sweep that does not start early, so that all ahead of it is done.
+template <class Stencil>
+SPIDER_DEVICE void start_rims() {
+  if constexpr (IsBesideRims<Stencil>::value) device::launch_dependents();
+}
+
 /// Before the first access to a field of a sweep that may start early.
 template <class Stencil>
 SPIDER_DEVICE void wait_ahead() {
   device::wait_on_dependency();
-  if constexpr (IsBesideRims<Stencil>::value) device::launch_dependents();
+  start_rims<Stencil>();
 }
 
 }  // namespace device_1

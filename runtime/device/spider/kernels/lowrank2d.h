@@ -61,7 +61,7 @@ struct Lowrank2d;
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_lowrank2d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
-  if constexpr (IsBesideRims<Stencil>::value) device::launch_dependents();
+  start_rims<Stencil>();
   walk_pieces<Lowrank2d<Stencil>>(field);
 }
 

@@ -21,6 +21,7 @@
 /// inputs.
 #pragma once
 
+#include <spider/beside_rims.h>
 #include <spider/epilogue.h>
 #include <spider/field2d.h>
 #include <spider/instructions.h>
@@ -42,6 +43,7 @@ SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_stream2d(const ArgumentsOf<Stencil> field) {
   using Kernel = Stream2d<Stencil>;
   using Path = typename Kernel::Path;
+  start_rims<Stencil>();
   const bool block_has_edges =
       device::block_index() * Stencil::warps_per_block < field.grid.strips.edge_walks;
   const bool takes_care = block_has_edges || !field.aligned_input || !field.aligned_output;

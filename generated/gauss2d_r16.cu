@@ -269,8 +269,10 @@ struct Reach {
 /// out[y][x] = sum of weight * in[y + dy][x + dx], whose weights are sums of products of two lists
 struct Stencil : Reach {
   using Storage = spider::F16Storage;
-  static constexpr int rank = 1, terms = 2, steps = 1;
+  static constexpr int steps = 1;
   static constexpr int first_column = -16, chunks = 3, row_chunks = 3;
+  /// Of each sum: pairs, terms, first column and chunks, first row and chunks, and its first operand of each pass.
+  static constexpr spider::SumLists lists[] = {{1, 2, -16, 3, 0, 3, 0, 0}};
   static constexpr int tiles = 4, warps_per_block = 4, ring_groups = 4;
   static constexpr int blocks_per_multiprocessor = 2, preferred_groups = 0;
   static constexpr float result_scale = 0x1.7040ecp-11F;  // of sums

@@ -154,8 +154,9 @@ void append_windows(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
 }
 
 /// The lists of two passes, scaled as operands hold them.
-void append_lists(const plan::LowRank& lists, std::string& text) {
-  text += fmt::format("\n  Lists, whose products, summed and times {}, are the weights:\n\n", lists.scale);
+void append_lists(const plan::LowRank& lists, const std::string& of_sum, std::string& text) {
+  text += fmt::format("\n  Lists, whose products, summed and times {}, are the weights{}:\n\n", lists.scale,
+                      of_sum);
   for (std::size_t pair = 0; pair < lists.pairs.size(); ++pair) {
     const auto append = [&](char axis, int low, const std::vector<std::vector<double>>& terms) {
       std::vector<double> values(terms.front().size(), 0.0);
@@ -270,14 +271,17 @@ std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& 
   append_resources(plan, text);
   if (plan.contraction.is_low_rank()) {
     append_work(figures_of(plan), plan.engine, text);
-    append_lists(plan.contraction.low_rank, text);
+    for (std::size_t sum = 0; sum < spec.sums.size(); ++sum) {
+      append_lists(plan.contraction.low_rank[sum],
+                   spec.sums.size() > 1 ? fmt::format(" of {}", spec.sums[sum].name) : "", text);
+    }
   } else if (plan.contraction.on_tensor_cores()) {
     append_work(figures_of(plan), plan.engine, text);
     append_windows(spec, plan, text);
     append_drawings(plan.contraction, text);
   } else {
     append_core_work(plan, text);
-    if (plan.contraction.is_list_adds()) append_lists(plan.contraction.low_rank, text);
+    if (plan.contraction.is_list_adds()) append_lists(plan.contraction.low_rank.front(), "", text);
   }
   append_candidates(plan, text);
   append_bounds(plan, bounds_of(plan, architectures), text);

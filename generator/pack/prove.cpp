@@ -204,20 +204,20 @@ void prove_cores(const plan::KernelPlan& plan) {
 /// A weight of a list by its offset, as operands have it for one output.
 using ListWeights = std::map<int, double>;
 
-/// What a pass adds to one of its outputs, by pair of lists: of pass x output m of a tile, of pass y row m of
-/// a group. Adds up terms.
+/// What a pass of a sum adds to one of its outputs, by pair of lists: of pass x output m of a tile, of pass y
+/// row m of a group. Adds up terms.
 std::vector<ListWeights> expand_pass(const plan::Contraction& contraction, const PackedKernel& packed,
-                                     bool along_y, int m) {
-  const plan::LowRank& lists = contraction.low_rank;
+                                     int sum, bool along_y, int m) {
+  const plan::LowRank& lists = contraction.low_rank[sum];
   const int chunks = along_y ? lists.row_chunks : lists.chunks;
   const int first = along_y ? lists.y_low : lists.first_column;
   const int chunk_inputs = along_y ? plan::group_rows : plan::tile_columns;
   std::vector<ListWeights> weights(lists.pairs.size());
   int index = 0;  // of the pass
-  for (std::size_t i = 0; i < contraction.operands.size(); ++i) {
-    const plan::Source& source = contraction.sources[contraction.operands[i].source];
-    if (source.along_y != along_y) continue;
-    const plan::Matrix matrix = unpack(packed, static_cast<int>(i));
+  for (const plan::Product& product : contraction.products) {
+    const plan::Source& source = contraction.sources[product.source];
+    if (product.sum != sum || source.along_y != along_y) continue;
+    const plan::Matrix matrix = unpack(packed, product.operand);
     const int place = index++ / lists.terms;
     for (int k = 0; k < matrix.columns; ++k) {
       const double value = matrix.at(m, k);
@@ -232,12 +232,12 @@ std::vector<ListWeights> expand_pass(const plan::Contraction& contraction, const
 }
 
 /// The lists of a pass, which every one of its outputs must have alike.
-std::vector<ListWeights> prove_pass(const plan::Contraction& contraction, const PackedKernel& packed,
+std::vector<ListWeights> prove_pass(const plan::Contraction& contraction, const PackedKernel& packed, int sum,
                                     bool along_y) {
   const int outputs = along_y ? plan::group_rows : plan::tile_columns;
-  const std::vector<ListWeights> first = expand_pass(contraction, packed, along_y, 0);
+  const std::vector<ListWeights> first = expand_pass(contraction, packed, sum, along_y, 0);
   for (int m = 1; m < outputs; ++m) {
-    if (expand_pass(contraction, packed, along_y, m) != first) {
+    if (expand_pass(contraction, packed, sum, along_y, m) != first) {
       throw diag::InternalError(
           fmt::format("output {} of pass {} has other weights than output 0", m, along_y ? 'y' : 'x'));
     }
@@ -245,13 +245,12 @@ std::vector<ListWeights> prove_pass(const plan::Contraction& contraction, const 
   return first;
 }
 
-/// Weights of two passes differ from those of all steps together by no more than the plan says, sum to the
-/// same within `sum_bound` of their magnitudes, and reach no farther.
-void prove_lists(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
+/// Weights of two passes of a spec of one sum differ from those of all steps together by no more than the
+/// plan says, sum to the same within `sum_bound` of their magnitudes, and reach no farther.
+void prove_lists(const spec::StencilSpec& spec, int steps, const plan::LowRank& lists,
                  const std::vector<ListWeights>& along_y, const std::vector<ListWeights>& along_x,
                  double sum_bound) {
-  const plan::LowRank& lists = plan.contraction.low_rank;
-  const plan::Operator op = plan::operator_of(spec, plan.op.steps);
+  const plan::Operator op = plan::operator_of(spec, steps);
   plan::Matrix rest = plan::compose_taps(op).front();
   double sum = 0;
   double magnitude = 0;
@@ -290,14 +289,17 @@ void prove_lists(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
 
 /// The registers of both passes are the same lists for each output, and their products the weights.
 void prove_low_rank(const spec::StencilSpec& spec, const plan::KernelPlan& plan, const PackedKernel& packed) {
-  prove_lists(spec, plan, prove_pass(plan.contraction, packed, true),
-              prove_pass(plan.contraction, packed, false), 0x1p-24);
+  for (int sum = 0; sum < std::ssize(plan.contraction.low_rank); ++sum) {
+    prove_lists(plan::spec_of_sum(spec, sum), plan.op.steps, plan.contraction.low_rank[sum],
+                prove_pass(plan.contraction, packed, sum, true),
+                prove_pass(plan.contraction, packed, sum, false), 0x1p-24);
+  }
 }
 
 /// The same of the lists in the code of a kernel on CUDA cores, which are numbers of its fields' type, and
 /// whose products are the plan's weights, with no tap besides.
 void prove_core_lists(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
-  const plan::LowRank& lists = plan.contraction.low_rank;
+  const plan::LowRank& lists = plan.contraction.low_rank.front();
   std::vector<ListWeights> along_y;
   std::vector<ListWeights> along_x;
   std::map<spec::Offset, double> found;
@@ -329,7 +331,7 @@ void prove_core_lists(const spec::StencilSpec& spec, const plan::KernelPlan& pla
       throw diag::InternalError(
           fmt::format("the lists for CUDA cores make {} of the weight {}", found[tap.at], tap.weight));
   }
-  prove_lists(spec, plan, along_y, along_x, 0x1p-23);
+  prove_lists(spec, plan.op.steps, lists, along_y, along_x, 0x1p-23);
 }
 
 /// The registers of steps taken as one hold weights that differ from those of all steps together by no more

@@ -166,7 +166,7 @@ struct LowRank {
   std::vector<ListPair> pairs;  ///< the strongest first
   OperandType type = OperandType::f16;
   int terms = 1;  ///< of a list's value
-  int y_low = 0;  ///< offset of the lists' first values
+  int y_low = 0;  ///< offset of the lists' first values; of several sums multiples of 8 apart
   int x_low = 0;
   double scale = 1;        ///< an f32 number
   double sum = 0;          ///< of the exact weights
@@ -179,6 +179,7 @@ struct LowRank {
   int first_column = 0;    ///< of the first chunk of 16 inputs along x, from a tile's first output
   int chunks = 0;
   int row_chunks = 0;  ///< of 16 input rows along y, the first from y_low on, for 16 output rows
+  int first_row = 0;   ///< y_low, from the lowest of all sums
 
   [[nodiscard]] int y_high() const { return y_low + static_cast<int>(pairs.front().y.front().size()) - 1; }
   [[nodiscard]] int x_high() const { return x_low + static_cast<int>(pairs.front().x.front().size()) - 1; }
@@ -202,8 +203,8 @@ struct Contraction {
                                   ///< whole), then pairs of diagonals, in 2D at most one
   std::vector<Operand> operands;  ///< no two equal
   std::vector<Product> products;  ///< in issue order: the output row that completes goes first
-  LowRank low_rank;               ///< of low_rank, whose operands are those along x, then those along y; and
-                                  ///< of list_adds
+  std::vector<LowRank> low_rank;  ///< of each sum of low_rank, whose operands are those along x of all sums,
+                                  ///< then those along y; and of list_adds
   std::vector<CoreTap> taps;      ///< of multiply_adds, which have nothing of the above: ascending in
                                   ///< (row, step, column, sum); the step of low_rank; of list_adds those of
                                   ///< each list by itself

@@ -200,7 +200,7 @@ Contraction contract_core_lists(const Problem& problem, LowRank low_rank) {
       if (y[i] != 0) contraction.taps.push_back({low_rank.y_low + i, 0, 0, y[i], 0});
     }
   }
-  contraction.low_rank = std::move(low_rank);
+  contraction.low_rank.push_back(std::move(low_rank));
   return contraction;
 }
 

@@ -44,6 +44,13 @@ double sum_of_magnitudes(const RoundedWeights& weights) {
   return sum;
 }
 
+/// The same of the taps of one sum.
+double sum_of_magnitudes(const RoundedWeights& weights, int of_sum) {
+  double sum = 0;
+  for (const RoundedTap& tap : weights.taps) sum += tap.sum == of_sum ? std::fabs(tap.packed) : 0;
+  return sum;
+}
+
 /// By how much the products of the centre grow where the old value is added apart.
 double growth_by_identity(const RoundedWeights& weights) {
   double growth = 1;
@@ -129,7 +136,7 @@ ErrorBound bound_cores(const spec::StencilSpec& spec, const KernelPlan& plan) {
 /// most `passed` max |x| in all; products of a single pair of lists are those of the weights.
 ErrorBound bound_core_lists(const spec::StencilSpec& spec, const KernelPlan& plan) {
   const bool doubles = spec.storage == spec::Storage::f64;
-  const LowRank& lists = plan.contraction.low_rank;
+  const LowRank& lists = plan.contraction.low_rank.front();
   const auto pairs = static_cast<double>(lists.pairs.size());
   const double along_x = lists.x_high() - lists.x_low + 1;
   const double along_y = pairs * (lists.y_high() - lists.y_low + 1);
@@ -177,24 +184,28 @@ ErrorBound bound_steps(const spec::StencilSpec& spec, const KernelPlan& plan) {
 /// products a term and rounds once, and pass y the rest of the products; composed weights are beside that
 /// `deviation` sum |w| max |x| off those of t single steps, whose weights are f32 numbers each.
 ErrorBound bound_low_rank(const spec::StencilSpec& spec, const KernelPlan& plan) {
-  const LowRank& lists = plan.contraction.low_rank;
-  const OperandType type = lists.type;
+  const OperandType type = plan.contraction.low_rank.front().type;
   const double rounding = rounding_error(type);
-  const double arithmetic = rounding + error_of_mma * plan.contraction.chained_products();
-  double of_largest = higher_orders * arithmetic * lists.passed;
-  if (plan.op.steps > 1) {
-    const double growth = std::pow(std::max(1.0, sum_of_magnitudes(plan.weights)), plan.op.steps);
-    // What constants add is cut, rounded and added in f32, and sums that it is added to are of a cell's size.
-    constexpr double held = 4;
-    of_largest += lists.deviation * lists.magnitude + (2 * plan.op.steps + held) * f32_rounding * growth;
-  }
-  ErrorBound bound;
+  const double arithmetic = rounding + error_of_mma * plan.contraction.longest_chain();
   // An update takes the sum as it is, in f32.
   const int last_rounding = spec.update ? 0 : 1;
+  ErrorBound bound;
   bound.result = higher_orders * (last_rounding * rounding + f32_rounding);
-  bound.neighbourhood = of_largest / sum_of_magnitudes(plan.weights);
-  bound.absolute =
-      smallest_value(type) / 2 * (last_rounding + higher_orders * lists.y_magnitude) + least_normal_f32;
+  for (int sum = 0; sum < std::ssize(plan.contraction.low_rank); ++sum) {
+    const LowRank& lists = plan.contraction.low_rank[sum];
+    const double magnitude = sum_of_magnitudes(plan.weights, sum);
+    double of_largest = higher_orders * arithmetic * lists.passed;
+    if (plan.op.steps > 1) {
+      const double growth = std::pow(std::max(1.0, magnitude), plan.op.steps);
+      // What constants add is cut, rounded and added in f32, and sums that it is added to are of a cell's size.
+      constexpr double held = 4;
+      of_largest += lists.deviation * lists.magnitude + (2 * plan.op.steps + held) * f32_rounding * growth;
+    }
+    bound.neighbourhood = std::max(bound.neighbourhood, of_largest / magnitude);
+    const double absolute =
+        smallest_value(type) / 2 * (last_rounding + higher_orders * lists.y_magnitude) + least_normal_f32;
+    bound.absolute = std::max(bound.absolute, absolute);
+  }
   return bound;
 }
 

@@ -178,6 +178,56 @@ double value_of(const List& list, int index) {
   return index < 0 || index >= static_cast<int>(list.size()) ? 0 : list[index];
 }
 
+/// The same lists from a lower row on.
+void begin_lower(int row, LowRank& lists) {
+  const auto zeros = static_cast<std::size_t>(lists.y_low - row);
+  for (ListPair& pair : lists.pairs) {
+    for (List& term : pair.y) term.insert(term.begin(), zeros, 0);
+  }
+  lists.y_low = row;
+}
+
+void add_operand(Matrix matrix, Operand place, int sum, Contraction& contraction) {
+  contraction.products.push_back(
+      {0, place.source, static_cast<int>(contraction.operands.size()), place.term, 0, 0, sum});
+  place.matrix = std::move(matrix);
+  contraction.operands.push_back(std::move(place));
+}
+
+/// The operands of pass x of a sum.
+void add_columns(const LowRank& lists, int sum, Contraction& contraction) {
+  for (const ListPair& pair : lists.pairs) {
+    for (int chunk = 0; chunk < lists.chunks; ++chunk) {
+      for (int term = 0; term < lists.terms; ++term) {
+        const int shift = lists.first_column + chunk * tile_columns;
+        Matrix matrix(tile_columns, tile_columns);
+        for (int m = 0; m < tile_columns; ++m) {
+          for (int k = 0; k < tile_columns; ++k)
+            matrix.at(m, k) = value_of(pair.x[term], shift + input_of(k) - input_of(m) - lists.x_low);
+        }
+        add_operand(std::move(matrix), {0, shift, term, {}, 0, 0}, sum, contraction);
+      }
+    }
+  }
+}
+
+/// Those of pass y.
+void add_rows(const LowRank& lists, int sum, Contraction& contraction) {
+  for (const ListPair& pair : lists.pairs) {
+    for (int chunk = 0; chunk < lists.row_chunks; ++chunk) {
+      for (int term = 0; term < lists.terms; ++term) {
+        Matrix matrix(group_rows, group_rows);
+        for (int m = 0; m < group_rows; ++m) {
+          for (int k = 0; k < group_rows; ++k)
+            matrix.at(m, k) = value_of(pair.y[term], chunk * group_rows + k - m);
+        }
+        add_operand(std::move(matrix), {lists.y_low + chunk * group_rows, 0, term, {}, 0, 1}, sum,
+                    contraction);
+      }
+    }
+  }
+}
+
 /// One term of an operand, or more where the weights of a single step are to keep their digits.
 int most_terms(const spec::StencilSpec& spec) {
   switch (spec.weights) {
@@ -262,21 +312,34 @@ LowRankOffer find_low_rank(const Problem& problem) {
   return offer;
 }
 
-Contraction contract_low_rank(const Problem& problem, LowRank low_rank) {
-  const int high_y = low_rank.y_high();
-  const int high_x = low_rank.x_high();
-  const auto pairs = static_cast<int>(low_rank.pairs.size());
-  low_rank.first_column = first_column_of(low_rank.x_low);
-  low_rank.chunks = count_chunks(low_rank.x_low, high_x);
-  low_rank.row_chunks = count_row_chunks(low_rank.y_low, high_y);
+Contraction contract_low_rank(const Problem& problem, std::vector<LowRank> low_rank) {
+  int low_y = 0;
+  int high_y = 0;
+  int low_x = 0;
+  int high_x = 0;
+  int pairs = 0;
+  for (const LowRank& lists : low_rank) {
+    low_y = std::min(low_y, lists.y_low);
+    high_y = std::max(high_y, lists.y_high());
+    low_x = std::min(low_x, lists.x_low);
+    high_x = std::max(high_x, lists.x_high());
+    pairs += static_cast<int>(lists.pairs.size());
+  }
+  for (LowRank& lists : low_rank) {
+    lists.first_row = (lists.y_low - low_y) / half_group * half_group;
+    begin_lower(low_y + lists.first_row, lists);
+    lists.first_column = first_column_of(lists.x_low);
+    lists.chunks = count_chunks(lists.x_low, lists.x_high());
+    lists.row_chunks = count_row_chunks(lists.y_low, lists.y_high());
+  }
 
   Contraction contraction;
   contraction.grouping = Grouping::low_rank;
   contraction.whole_operands = true;
   contraction.element_bytes = 2;
-  contraction.row_low = low_rank.y_low;
+  contraction.row_low = low_y;
   contraction.row_high = high_y;
-  contraction.column_reach = {low_rank.x_low, high_x, low_rank.x_low, high_x};
+  contraction.column_reach = {low_x, high_x, low_x, high_x};
   contraction.shifts = {0};
   TileMapping along_x;
   along_x.name = pairs == 1 ? "two passes" : fmt::format("two passes of {}", pairs);
@@ -289,44 +352,32 @@ Contraction contract_low_rank(const Problem& problem, LowRank low_rank) {
     along_y.column_input.push_back({0, i});
     along_y.row_output.push_back({0, i});
   }
-  along_x.window_low = low_rank.x_low;
-  along_x.window_width = high_x - low_rank.x_low + 1;
+  along_x.window_low = low_x;
+  along_x.window_width = high_x - low_x + 1;
   contraction.mapping = along_x;
   contraction.sources = {{along_x, 0, false}, {along_y, 0, true}};
-
-  const auto add = [&](const Matrix& matrix, int dy, int shift, int term, int source) {
-    contraction.products.push_back({0, source, static_cast<int>(contraction.operands.size()), term, 0, 0});
-    contraction.operands.push_back({dy, shift, term, matrix, 0, source});
-  };
-  for (const ListPair& pair : low_rank.pairs) {
-    for (int chunk = 0; chunk < low_rank.chunks; ++chunk) {
-      for (int term = 0; term < low_rank.terms; ++term) {
-        const int shift = low_rank.first_column + chunk * tile_columns;
-        Matrix matrix(tile_columns, tile_columns);
-        for (int m = 0; m < tile_columns; ++m) {
-          for (int k = 0; k < tile_columns; ++k)
-            matrix.at(m, k) = value_of(pair.x[term], shift + input_of(k) - input_of(m) - low_rank.x_low);
-        }
-        add(matrix, 0, shift, term, 0);
-      }
-    }
-  }
-  for (const ListPair& pair : low_rank.pairs) {
-    for (int chunk = 0; chunk < low_rank.row_chunks; ++chunk) {
-      for (int term = 0; term < low_rank.terms; ++term) {
-        Matrix matrix(group_rows, group_rows);
-        for (int m = 0; m < group_rows; ++m) {
-          for (int k = 0; k < group_rows; ++k)
-            matrix.at(m, k) = value_of(pair.y[term], chunk * group_rows + k - m);
-        }
-        add(matrix, low_rank.y_low + chunk * group_rows, 0, term, 1);
-      }
-    }
-  }
+  for (int sum = 0; sum < std::ssize(low_rank); ++sum) add_columns(low_rank[sum], sum, contraction);
+  for (int sum = 0; sum < std::ssize(low_rank); ++sum) add_rows(low_rank[sum], sum, contraction);
   contraction.low_rank = std::move(low_rank);
   // What is left of a number of steps is stepped on CUDA cores.
   if (problem.op.steps > 1) contraction.taps = contract_taps(problem).taps;
   return contraction;
+}
+
+PassReach reach_of_passes(const std::vector<LowRank>& low_rank) {
+  PassReach reach;
+  int end = 0;
+  for (const LowRank& lists : low_rank) {
+    reach.first_column = std::min(reach.first_column, lists.first_column);
+    end = std::max(end, lists.first_column + lists.chunks * tile_columns);
+    reach.row_chunks = std::max(reach.row_chunks, divide_up(lists.first_row, group_rows) + lists.row_chunks);
+  }
+  reach.chunks = divide_up(end - reach.first_column, tile_columns);
+  return reach;
+}
+
+int groups_in_flight(const LowRank& low_rank, const PassReach& reach) {
+  return reach.row_chunks - divide_up(low_rank.first_row, group_rows);
 }
 
 }  // namespace spidergen::plan

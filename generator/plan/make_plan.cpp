@@ -317,20 +317,24 @@ std::vector<Draft> draft_with(const Problem& problem) {
   return drafts;
 }
 
-/// The weights of one step that lists along y and x stand for.
-RoundedWeights weights_of(const spec::StencilSpec& spec, const LowRank& low_rank) {
+/// The weights of one step that lists along y and x stand for, those of each sum.
+RoundedWeights weights_of(const spec::StencilSpec& spec, const std::vector<LowRank>& low_rank) {
   RoundedWeights weights;
   weights.type = operand_type(spec.storage);
   weights.in_f32 = spec.storage == spec::Storage::f32;
   weights.in_f64 = spec.storage == spec::Storage::f64;
-  weights.terms = low_rank.terms;
-  weights.sum = low_rank.sum;
-  weights.packed_sum = low_rank.packed_sum;
-  const Matrix packed = expand(low_rank);
+  std::vector<Matrix> packed;
+  for (const LowRank& lists : low_rank) {
+    weights.terms = std::max(weights.terms, lists.terms);
+    weights.sum += lists.sum;
+    weights.packed_sum += lists.packed_sum;
+    packed.push_back(expand(lists));
+  }
   for (const spec::Tap& tap : spec.taps) {
+    const LowRank& lists = low_rank[tap.sum];
     const double value =
-        packed.at(tap.at[spec::axis_y] - low_rank.y_low, tap.at[spec::axis_x] - low_rank.x_low);
-    weights.taps.push_back({tap.at, tap.weight, {value}, value, 0, value});
+        packed[tap.sum].at(tap.at[spec::axis_y] - lists.y_low, tap.at[spec::axis_x] - lists.x_low);
+    weights.taps.push_back({tap.at, tap.weight, {value}, value, 0, value, tap.sum});
     weights.largest_error = std::max(weights.largest_error, std::fabs(value - tap.weight));
   }
   weights.exact = weights.largest_error == 0;
@@ -354,8 +358,6 @@ std::string objection_to_passes(const Problem& problem) {
   static_cast<void>(reach_z);
   const int reach =
       std::max({reach_y, reach_x, problem.op.reach_high[spec::axis_y], problem.op.reach_high[spec::axis_x]});
-  const bool on_tensor_cores = problem.engine == Engine::dense;
-  if (on_tensor_cores && problem.spec.sums.size() > 1) return "two passes take an update of one sum";
   if (problem.op.steps > 1 && problem.spec.update) return "steps of an update are not composed";
   if (reach > largest_pass_reach)
     return fmt::format("two passes reach at most {} points, not {}", largest_pass_reach, reach);
@@ -376,7 +378,7 @@ std::vector<Draft> draft_core_lists(const Problem& problem) {
   offer.contraction.grouping = Grouping::list_adds;
   Problem rounded = problem;
   if (offer.objection.empty()) {
-    rounded.weights = weights_of(spec, lists.low_rank);
+    rounded.weights = weights_of(spec, {lists.low_rank});
     offer.contraction = contract_core_lists(rounded, std::move(lists.low_rank));
   }
   std::vector<Draft> drafts;
@@ -613,19 +615,24 @@ std::vector<Draft> draft_low_rank(const Problem& problem) {
   draft.candidate.engine = Engine::dense;
   draft.candidate.scheme = Lowrank2d::name;
   draft.candidate.grouping = Grouping::low_rank;
-  LowRankOffer offer{{}, objection_to_passes(problem)};
-  if (offer.objection.empty()) offer = find_low_rank(problem);
-  draft.candidate.objection = offer.objection;
-  if (!offer.objection.empty()) return {draft};
+  draft.candidate.objection = objection_to_passes(problem);
+  std::vector<LowRank> low_rank;
+  for (int sum = 0; sum < std::ssize(spec.sums) && draft.candidate.objection.empty(); ++sum) {
+    const spec::StencilSpec one = spec_of_sum(spec, sum);
+    const Operator op = operator_of(one, problem.op.steps);
+    LowRankOffer offer = find_low_rank({one, op, Engine::dense, {}, false, {}, {}});
+    draft.candidate.objection = std::move(offer.objection);
+    low_rank.push_back(std::move(offer.low_rank));
+  }
+  if (!draft.candidate.objection.empty()) return {draft};
   Problem rounded = problem;
-  rounded.weights =
-      problem.op.steps > 1 ? round_weights_to_f32(spec).weights : weights_of(spec, offer.low_rank);
+  rounded.weights = problem.op.steps > 1 ? round_weights_to_f32(spec).weights : weights_of(spec, low_rank);
   const auto vanishes = [](const RoundedTap& tap) { return tap.packed == 0; };
   if (std::any_of(rounded.weights.taps.begin(), rounded.weights.taps.end(), vanishes)) {
     draft.candidate.objection = "a weight vanishes beside the largest";
     return {draft};
   }
-  draft.contraction = contract_low_rank(rounded, std::move(offer.low_rank));
+  draft.contraction = contract_low_rank(rounded, std::move(low_rank));
   const Offer<Lowrank2d> layout = Lowrank2d::plan(rounded, draft.contraction);
   draft.weights = std::move(rounded.weights);
   draft.candidate.mapping = draft.contraction.mapping.name;

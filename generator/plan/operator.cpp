@@ -1,6 +1,7 @@
 #include "plan/operator.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace spidergen::plan {
 
@@ -13,6 +14,14 @@ Operator operator_of(const spec::StencilSpec& spec, int steps) {
     }
   }
   return op;
+}
+
+spec::StencilSpec spec_of_sum(const spec::StencilSpec& spec, int sum) {
+  spec::StencilSpec one = spec;
+  one.sums = {spec.sums[static_cast<std::size_t>(sum)]};
+  std::erase_if(one.taps, [sum](const spec::Tap& tap) { return tap.sum != sum; });
+  for (spec::Tap& tap : one.taps) tap.sum = 0;
+  return one;
 }
 
 }  // namespace spidergen::plan

@@ -19,4 +19,7 @@ struct Operator {
 
 [[nodiscard]] Operator operator_of(const spec::StencilSpec& spec, int steps = 1);
 
+/// The spec with one of its sums alone.
+[[nodiscard]] spec::StencilSpec spec_of_sum(const spec::StencilSpec& spec, int sum);
+
 }  // namespace spidergen::plan

@@ -27,8 +27,20 @@ PREVIOUS = (0, 2, 3)  # and of seven those that read the input one step back
 SPARSE_KINDS = ((2, "f16"), (2, "f32"), (3, "f16"), (2, "bf16"), (1, "f16"), (2, "f16"), (3, "f16"), (2, "f32"), (1, "bf16"))
 SPARSE_OF_ONE_SUM = (0,)
 SPARSE_OF_BANDS = (3, 5)  # and of the nine those that have sums of many rows on the two axes, which make bands
-# For two passes: storage, radii along y and x, and pairs of lists, in turn.
-PASSES_KINDS = (("f16", (7, 7), 1), ("bf16", (15, 9), 1), ("f16", (5, 12), 2), ("f16", (16, 16), 1), ("bf16", (20, 3), 1), ("f16", (8, 24), 1))
+# For two passes: storage, and of each sum radii along y and x, and pairs of lists, in turn. One sum reaches as far as all do.
+PASSES_KINDS = (
+    ("f16", ((7, 7), 1)),
+    ("f16", ((15, 15), 1), ((7, 7), 1)),
+    ("bf16", ((15, 9), 1)),
+    ("f16", ((3, 9), 1), ((8, 9), 1), ((1, 0), 1)),
+    ("f16", ((5, 12), 2)),
+    ("f16", ((16, 16), 1)),
+    ("f16", ((20, 4), 1), ((3, 2), 2)),
+    ("bf16", ((20, 3), 1)),
+    ("bf16", ((5, 5), 1), ((13, 5), 1)),
+    ("f16", ((8, 24), 1)),
+    ("f16", ((6, 2), 1), ((6, 20), 1)),
+)
 WEIGHT_KINDS = ("exact", "inexact", "rational")  # for tensor cores, whose operands hold them in terms
 LIMITS = {1: (0, 0, 9), 2: (0, 5, 9), 3: (4, 4, 5)}
 PRECEDENCE = {"?": 0, "<": 1, "<=": 1, ">": 1, ">=": 1, "==": 1, "!=": 1, "+": 2, "-": 2, "*": 3, "/": 3, "negate": 4, "^": 5}
@@ -106,6 +118,12 @@ def bands_sum(rng, is_first):
     return random_specs.taps_spec(rng, "exact", Space(2, "f16", (), LIMITS[2]), offsets)
 
 
+def sums_of(drawn):
+    """(the taps of each by name, the keys that say them) of several sums, each (its taps, the keys that say them)."""
+    bodies = (f"  {name}:\n" + textwrap.indent(body, "    ") for name, (_, body) in drawn.items())
+    return {name: taps for name, (taps, _) in drawn.items()}, "sums:\n" + "".join(bodies)
+
+
 def make_operator(rng, space, kinds=None, several=None, of_bands=False):
     """(the taps of each sum by name, the keys that say them): one sum of a shape, or 1 to 3 by name; or as it is said
     whether there are several. Weights are of one of the kinds."""
@@ -115,9 +133,7 @@ def make_operator(rng, space, kinds=None, several=None, of_bands=False):
         taps, body = draw()
         return {"sum": taps}, body
     count = rng.choice((2, 2, 3) if several else (1, 2, 2, 3))
-    sums = {f"g{i}": bands_sum(rng, i == 0) if of_bands else draw() for i in range(count)}
-    bodies = (f"  {name}:\n" + textwrap.indent(body, "    ") for name, (_, body) in sums.items())
-    return {name: taps for name, (taps, _) in sums.items()}, "sums:\n" + "".join(bodies)
+    return sums_of({f"g{i}": bands_sum(rng, i == 0) if of_bands else draw() for i in range(count)})
 
 
 def make_update(rng, names, may_lack=("u",)):
@@ -153,9 +169,7 @@ def stepped_operator(rng, dimensions, place):
     if place % 5 not in SEVERAL_SUMS:
         taps, body = stepped_sum(rng, dimensions, place)
         return {"sum": taps}, body
-    sums = {f"g{i}": stepped_sum(rng, dimensions, rng.randrange(6)) for i in range(rng.choice((2, 2, 3)))}
-    bodies = (f"  {name}:\n" + textwrap.indent(body, "    ") for name, (_, body) in sums.items())
-    return {name: taps for name, (taps, _) in sums.items()}, "sums:\n" + "".join(bodies)
+    return sums_of({f"g{i}": stepped_sum(rng, dimensions, rng.randrange(6)) for i in range(rng.choice((2, 2, 3)))})
 
 
 def stepped_update(rng, names, a_sum):
@@ -234,17 +248,20 @@ def make_sparse_spec(index, seed, attempt=0):
 
 
 def make_passes_spec(index, seed, attempt=0):
-    """The same of one step, whose weights are a sum of products of a list along y and one along x."""
-    storage, radii, pairs = PASSES_KINDS[index % len(PASSES_KINDS)]
+    """The same of one step, whose weights are sums of products of a list along y and one along x."""
+    storage, *passes = PASSES_KINDS[index % len(PASSES_KINDS)]
     rng = random.Random(f"{seed}/updates/passes/{index}" + (f"/{attempt}" if attempt else ""))
-    return draw_spec(index, rng, 2, storage, on_tensor_cores=True, several=False, passes=(radii, pairs))
+    return draw_spec(index, rng, 2, storage, on_tensor_cores=True, several=len(passes) > 1, passes=passes)
 
 
 def draw_spec(index, rng, dimensions, storage, on_tensor_cores=False, several=None, passes=None, of_bands=False):
     name = f"update_{index:03d}"
     space = Space(dimensions, storage, random_specs.RULES, LIMITS[dimensions])
-    if passes:
-        taps, body = random_specs.passes_spec(rng, "inexact", space, *passes)
+    if passes and several:
+        drawn = {f"g{i}": random_specs.passes_spec(rng, "inexact", space, *one) for i, one in enumerate(passes)}
+        sums, body = sums_of(drawn)
+    elif passes:
+        taps, body = random_specs.passes_spec(rng, "inexact", space, *passes[0])
         sums = {"sum": taps}
     else:
         sums, body = make_operator(rng, space, WEIGHT_KINDS if on_tensor_cores else None, several, of_bands)

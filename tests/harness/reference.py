@@ -86,7 +86,8 @@ def low_rank_of(data):
     """What an explanation says of lists along y and along x, if it has any."""
     if data.get("template") != "lowrank2d":
         return ()
-    return tuple(float(data["passes"][0]["streaming"][key]) for key in LOW_RANK_TERMS)
+    told = data["passes"][0]["streaming"]
+    return tuple(max(float(lists[key]) for lists in told.get("lists", [told])) for key in LOW_RANK_TERMS)
 
 
 def core_lists_of(data):
@@ -100,7 +101,9 @@ def list_reach_of(data):
     """How far the lists of two passes reach along y and along x, below and above; nothing of other plans."""
     if data.get("template") != "lowrank2d":
         return ()
-    return tuple(tuple(sides) for sides in data["passes"][0]["streaming"]["list_reach"])
+    told = data["passes"][0]["streaming"]
+    reaches = [lists["list_reach"] for lists in told.get("lists", [told])]
+    return tuple(tuple(max(reach[axis][side] for reach in reaches) for side in (0, 1)) for axis in (0, 1))
 
 
 def composition_of(data):

@@ -79,7 +79,7 @@ TEST(CoreLists, WideGaussianTakesTwoPasses) {
     ASSERT_TRUE(passes_twice(plan));
     EXPECT_EQ(plan.engine, Engine::cuda);
     EXPECT_EQ(plan.contraction.taps.size(), 66U);
-    EXPECT_EQ(plan.contraction.low_rank.pairs.size(), 1U);
+    EXPECT_EQ(plan.contraction.low_rank.front().pairs.size(), 1U);
     EXPECT_NO_THROW(pack::prove(stencil, plan, pack::pack(plan)));
   }
 }
@@ -108,7 +108,7 @@ TEST(CoreLists, ExactWeightsStayExact) {
     const KernelPlan plan = plan_of(products({{y, x}}, storage));
     ASSERT_TRUE(passes_twice(plan));
     EXPECT_TRUE(plan.weights.exact);
-    EXPECT_EQ(plan.contraction.low_rank.deviation, 0);
+    EXPECT_EQ(plan.contraction.low_rank.front().deviation, 0);
   }
 }
 
@@ -120,7 +120,7 @@ TEST(CoreLists, DifferenceOfGaussiansTakesTwoPairs) {
   const spec::StencilSpec stencil = products({{narrow, narrow}, {minus, wide}});
   const KernelPlan plan = plan_of(stencil);
   ASSERT_TRUE(passes_twice(plan));
-  EXPECT_EQ(plan.contraction.low_rank.pairs.size(), 2U);
+  EXPECT_EQ(plan.contraction.low_rank.front().pairs.size(), 2U);
   EXPECT_GT(plan.error_bound.neighbourhood, 0);
   EXPECT_NO_THROW(pack::prove(stencil, plan, pack::pack(plan)));
 }
@@ -175,7 +175,7 @@ TEST(CoreLists, ProofFindsAChangedWeight) {
   const KernelPlan plan = plan_of(stencil);
   for (const bool along_y : {false, true}) {
     KernelPlan changed = plan;
-    ListPair& pair = changed.contraction.low_rank.pairs.front();
+    ListPair& pair = changed.contraction.low_rank.front().pairs.front();
     double& value = along_y ? pair.y.front()[5] : pair.x.front()[5];
     value = static_cast<double>(std::nextafter(static_cast<float>(value), 1.0F));
     EXPECT_THROW(pack::prove(stencil, changed, pack::pack(changed)), diag::InternalError);

@@ -80,22 +80,22 @@ TEST(LowRank, SingularValuesAreTheMatrixAgain) {
 }
 
 TEST(LowRank, TakesAsManyPairsAsTheToleranceAsksFor) {
-  const LowRank few = plan_of(diffusion(32)).contraction.low_rank;
+  const LowRank few = plan_of(diffusion(32)).contraction.low_rank.front();
   EXPECT_EQ(few.pairs.size(), 2U);
   EXPECT_NEAR(few.truncation, 8.9e-5, 1e-6);  // as NumPy's decomposition has it
   spec::StencilSpec loose = diffusion(32);
   loose.tolerance = 0.01;
-  EXPECT_EQ(plan_of(loose).contraction.low_rank.pairs.size(), 1U);
+  EXPECT_EQ(plan_of(loose).contraction.low_rank.front().pairs.size(), 1U);
   loose.tolerance = 1;  // which no pair at all would meet
-  EXPECT_EQ(plan_of(loose).contraction.low_rank.pairs.size(), 1U);
+  EXPECT_EQ(plan_of(loose).contraction.low_rank.front().pairs.size(), 1U);
   spec::StencilSpec tight = diffusion(32);
   tight.tolerance = 1e-4;
-  const LowRank precise = plan_of(tight).contraction.low_rank;
+  const LowRank precise = plan_of(tight).contraction.low_rank.front();
   EXPECT_EQ(precise.pairs.size(), 2U);
   EXPECT_EQ(precise.terms, 2);  // f16 numbers alone would be farther off
   EXPECT_LE(precise.deviation, 1e-4);
   tight.steps = 16;
-  EXPECT_EQ(plan_of(tight).contraction.low_rank.pairs.size(), 3U);
+  EXPECT_EQ(plan_of(tight).contraction.low_rank.front().pairs.size(), 3U);
   tight.tolerance = 0;
   EXPECT_FALSE(passes_twice(tight));
 }
@@ -103,7 +103,7 @@ TEST(LowRank, TakesAsManyPairsAsTheToleranceAsksFor) {
 TEST(LowRank, CutsWhatTheToleranceLeaves) {
   // 32 steps of variance 0.2 each along an axis: all but 1e-4 lies within 16 of the 32 points on each side.
   const KernelPlan plan = plan_of(diffusion(32, spec::BoundaryRule::reflect));
-  const LowRank& lists = plan.contraction.low_rank;
+  const LowRank& lists = plan.contraction.low_rank.front();
   EXPECT_EQ(std::pair(lists.y_low, lists.y_high()), std::pair(-16, 16));
   EXPECT_EQ(std::pair(lists.x_low, lists.x_high()), std::pair(-16, 16));
   EXPECT_LE(lists.truncation, 0x1p-13);
@@ -113,7 +113,7 @@ TEST(LowRank, CutsWhatTheToleranceLeaves) {
   spec::StencilSpec exact = separable({0.25, 0.5, 0.25});
   exact.steps = 32;
   exact.tolerance = 1e-6;
-  EXPECT_EQ(plan_of(exact).contraction.low_rank.x_high(), 24);
+  EXPECT_EQ(plan_of(exact).contraction.low_rank.front().x_high(), 24);
   exact.tolerance = 1e-12;
   EXPECT_FALSE(passes_twice(exact));
 }
@@ -122,7 +122,7 @@ TEST(LowRank, KeepsTheSumOfTheWeights) {
   for (const int steps : {2, 7, 16, 24, 32, 48}) {
     const KernelPlan plan = plan_of(diffusion(steps));
     if (!std::holds_alternative<Lowrank2d>(plan.scheme)) continue;
-    const LowRank& lists = plan.contraction.low_rank;
+    const LowRank& lists = plan.contraction.low_rank.front();
     const Matrix packed = expand(lists);
     EXPECT_NEAR(std::accumulate(packed.values.begin(), packed.values.end(), 0.0), 1, 0x1p-24) << steps;
     // Constant cells pass between the lists as they are: f16 rounds what is within 2^-12 of a number to it.
@@ -209,14 +209,14 @@ TEST(LowRank, BoundsAndEstimatesCountRims) {
 TEST(LowRank, TakesSeparableStencilsOfOneStep) {
   const KernelPlan plan = plan_of(separable(gaussian(9)));
   ASSERT_TRUE(std::holds_alternative<Lowrank2d>(plan.scheme));
-  EXPECT_EQ(plan.contraction.low_rank.pairs.size(), 1U);
+  EXPECT_EQ(plan.contraction.low_rank.front().pairs.size(), 1U);
   double largest = 0;
   for (const RoundedTap& tap : plan.weights.taps) largest = std::max(largest, tap.weight);
   EXPECT_LE(plan.weights.largest_error, 0x1p-20 * largest);
   // A corner more, and the taps are no product.
   spec::StencilSpec other = separable(gaussian(9));
   other.taps.front().weight *= 1.5;
-  EXPECT_NE(plan_of(other).contraction.low_rank.pairs.size(), 1U);
+  EXPECT_NE(plan_of(other).contraction.low_rank.front().pairs.size(), 1U);
 }
 
 /// The same Gaussian, of whose sum and of u an update makes the product.
@@ -304,10 +304,10 @@ TEST(LowRank, ProofSeesAnotherDigit) {
   broken.operands.front().values[5][0] ^= 1U;
   EXPECT_THROW(pack::prove(stencil, plan, broken), diag::InternalError);
   KernelPlan closer = plan;
-  closer.contraction.low_rank.deviation /= 2;
+  closer.contraction.low_rank.front().deviation /= 2;
   EXPECT_THROW(pack::prove(stencil, closer, packed), diag::InternalError);
   KernelPlan scaled = plan;
-  scaled.contraction.low_rank.scale *= 1 + 0x1p-20;
+  scaled.contraction.low_rank.front().scale *= 1 + 0x1p-20;
   EXPECT_THROW(pack::prove(stencil, scaled, packed), diag::InternalError);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "emit/describe.h"
+#include "emit/kernel_text.h"
 #include "emit/schemes/rims_text.h"
 #include "emit/schemes/schemes.h"
 #include "emit/schemes/stepping_text.h"
@@ -25,22 +26,56 @@ std::string term_text(const plan::LowRank& lists, const plan::Operand& operand) 
   return operand.term == 0 ? ", leading terms" : ", remainders";
 }
 
+int chunks_of(const plan::LowRank& lists, bool along_y) {
+  return along_y ? lists.row_chunks : lists.chunks;
+}
+
+/// How many operands a sum has in a pass.
+int operand_count(const plan::LowRank& lists, bool along_y) {
+  return static_cast<int>(lists.pairs.size()) * chunks_of(lists, along_y) * lists.terms;
+}
+
 /// The operands of a pass, in the order of the plan.
 std::string operands_text(const plan::Contraction& contraction, const pack::PackedKernel& packed,
                           bool along_y) {
-  const plan::LowRank& lists = contraction.low_rank;
-  const int chunks = along_y ? lists.row_chunks : lists.chunks;
   std::vector<std::string> blocks;
-  for (std::size_t i = 0; i < contraction.operands.size(); ++i) {
-    const plan::Operand& operand = contraction.operands[i];
-    if (contraction.sources[operand.source].along_y != along_y) continue;
-    const auto pair = static_cast<int>(blocks.size()) / lists.terms / chunks;
+  std::vector<int> counts(contraction.low_rank.size());
+  for (const plan::Product& product : contraction.products) {
+    if (contraction.sources[product.source].along_y != along_y) continue;
+    const plan::Operand& operand = contraction.operands[product.operand];
+    const plan::LowRank& lists = contraction.low_rank[product.sum];
+    const int pair = counts[product.sum]++ / lists.terms / chunks_of(lists, along_y);
     const std::string inputs = along_y ? fmt::format("rows from {} on", operand.dy)
                                        : fmt::format("inputs from column {} on", operand.shift);
-    blocks.push_back(operand_text(packed.operands[i],
-                                  fmt::format("list {}, {}{}", pair, inputs, term_text(lists, operand))));
+    const std::string of_sum = counts.size() == 1 ? "" : fmt::format("sum {}, ", product.sum);
+    blocks.push_back(
+        operand_text(packed.operands[product.operand],
+                     fmt::format("{}list {}, {}{}", of_sum, pair, inputs, term_text(lists, operand))));
   }
   return fmt::format("{}", fmt::join(blocks, "\n"));
+}
+
+/// The SumLists of each sum.
+std::string lists_text(const plan::Contraction& contraction) {
+  std::vector<std::string> texts;
+  int first_x = 0;
+  int first_y = 0;
+  for (const plan::LowRank& lists : contraction.low_rank) {
+    texts.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}}}", lists.pairs.size(), lists.terms,
+                                lists.first_column, lists.chunks, lists.first_row, lists.row_chunks, first_x,
+                                first_y));
+    first_x += operand_count(lists, false);
+    first_y += operand_count(lists, true);
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string scales_text(const std::vector<plan::LowRank>& low_rank) {
+  std::vector<std::string> scales;
+  for (const plan::LowRank& lists : low_rank) scales.push_back(fmt::format("{:a}F", lists.scale));
+  if (scales.size() == 1) return fmt::format("static constexpr float result_scale = {};  // of sums", scales[0]);
+  return fmt::format("static constexpr int sum_count = {};\n{}", scales.size(),
+                     constants_text("float", "result_scale_of", scales, ", "));
 }
 
 /// The composed boundary as two passes see it: constants are 0, and what they add comes apart.
@@ -86,7 +121,7 @@ std::string held_struct(const plan::AddedByConstants& added, double scale) {
 /// A plan whose taps are those that the lists keep of all steps.
 plan::KernelPlan with_kept_taps(const plan::KernelPlan& plan) {
   plan::KernelPlan kept = plan;
-  const plan::LowRank& lists = plan.contraction.low_rank;
+  const plan::LowRank& lists = plan.contraction.low_rank.front();
   kept.tap_rows.clear();
   for (int dy = lists.y_low; dy <= lists.y_high(); ++dy)
     kept.tap_rows.push_back({0, dy, lists.x_low, lists.x_high()});
@@ -97,32 +132,32 @@ plan::KernelPlan with_kept_taps(const plan::KernelPlan& plan) {
 
 SchemeText text_of(const plan::Lowrank2d& scheme, const Kernel& kernel) {
   const plan::Contraction& contraction = kernel.contraction();
-  const plan::LowRank& lists = contraction.low_rank;
+  const plan::PassReach reach = plan::reach_of_passes(contraction.low_rank);
   const int steps = kernel.plan.op.steps;
   const spec::StencilSpec spec = steps == 1 ? kernel.spec : with_rules_of_passes(kernel.spec);
   render::Bindings bindings;
   const auto set = [&](const std::string& name, int value) { bindings[name] = fmt::to_string(value); };
   bindings["x_operands"] = operands_text(contraction, kernel.packed, false);
   bindings["y_operands"] = operands_text(contraction, kernel.packed, true);
-  bindings["reach"] = reach2d_struct({spec, with_kept_taps(kernel.plan), kernel.packed}, contraction.row_low,
-                                     contraction.row_high, contraction.column_reach);
+  bindings["reach"] = reach2d_struct(
+      {spec, steps == 1 ? kernel.plan : with_kept_taps(kernel.plan), kernel.packed}, contraction.row_low,
+      contraction.row_high, contraction.column_reach);
   bindings["what"] = steps == 1 ? "" : fmt::format("{} time steps of ", steps);
   bindings["storage"] = storage_struct(spec, kernel.plan);
-  set("rank", static_cast<int>(lists.pairs.size()));
-  set("terms", lists.terms);
   set("steps", steps);
-  set("first_column", lists.first_column);
-  set("chunks", lists.chunks);
-  set("row_chunks", lists.row_chunks);
+  bindings["lists"] = lists_text(contraction);
+  set("first_column", reach.first_column);
+  set("chunks", reach.chunks);
+  set("row_chunks", reach.row_chunks);
   set("tiles", scheme.tiles);
   set("warps_per_block", scheme.warps_per_block);
   set("ring_groups", scheme.ring_groups);
   set("blocks_per_multiprocessor", scheme.blocks_per_multiprocessor);
   set("preferred_groups", scheme.preferred_groups);
-  bindings["result_scale"] = fmt::format("{:a}F", lists.scale);
+  bindings["result_scale"] = scales_text(contraction.low_rank);
   SchemeText text{render_part("lowrank2d.cu.in", bindings), {"spider::lowrank2d_form<Stencil>(),"}};
   const bool held = scheme.added.exist();
-  if (held) text.stencil += held_struct(scheme.added, lists.scale);
+  if (held) text.stencil += held_struct(scheme.added, contraction.low_rank.front().scale);
   if (scheme.rim_steps) {
     text.stencil += rims_namespace(*scheme.rim_steps, kernel.spec);
     const std::string form = fmt::format("spider::lowrank2d_form<{}>()", held ? "Held" : "Stencil");
@@ -139,24 +174,29 @@ SchemeText text_of(const plan::Lowrank2d& scheme, const Kernel& kernel) {
 }
 
 void describe(const plan::Lowrank2d& scheme, const plan::KernelPlan& plan, Lines& lines) {
-  const plan::LowRank& lists = plan.contraction.low_rank;
+  const std::vector<plan::LowRank>& low_rank = plan.contraction.low_rank;
   const int steps = plan.op.steps;
   if (steps > 1) {
     lines.push_back(
         fmt::format("Steps     {} a sweep, composed; what is left of a number of steps is stepped", steps));
     describe_step_time(plan, lines);
   }
+  std::vector<std::size_t> ranks;
+  for (const plan::LowRank& lists : low_rank) ranks.push_back(lists.pairs.size());
   lines.push_back(
       fmt::format("Plan      rank {}: a pass along x and a pass along y, {} mma.sync.m16n8k16 per "
                   "128 outputs",
-                  lists.pairs.size(), plan.contraction.chained_products()));
-  if (steps > 1) {
-    lines.push_back(fmt::format("          lists reach y {}..{}, x {}..{}: what lies beyond is truncated",
-                                lists.y_low, lists.y_high(), lists.x_low, lists.x_high()));
+                  fmt::join(ranks, " and "), plan.contraction.chained_products()));
+  for (const plan::LowRank& lists : low_rank) {
+    if (steps > 1) {
+      lines.push_back(fmt::format("          lists reach y {}..{}, x {}..{}: what lies beyond is truncated",
+                                  lists.y_low, lists.y_high(), lists.x_low, lists.x_high()));
+    }
+    lines.push_back(
+        fmt::format("          truncation {:.1e} of sum |w|, {:.1e} with operands of {} {} term{}",
+                    lists.truncation, lists.deviation, lists.terms, plan::type_name(lists.type),
+                    lists.terms == 1 ? "" : "s"));
   }
-  lines.push_back(fmt::format("          truncation {:.1e} of sum |w|, {:.1e} with operands of {} {} term{}",
-                              lists.truncation, lists.deviation, lists.terms, plan::type_name(lists.type),
-                              lists.terms == 1 ? "" : "s"));
   lines.push_back(
       fmt::format("          strips of {} columns, {} a warp; {} groups of 16 rows wait in shared memory",
                   scheme.warps_per_block * scheme.tiles * plan::tile_columns,
@@ -170,16 +210,21 @@ void describe(const plan::Lowrank2d& scheme, const plan::KernelPlan& plan, Lines
 }
 
 std::string json_of(const plan::Lowrank2d& scheme, const plan::KernelPlan& plan) {
-  const plan::LowRank& lists = plan.contraction.low_rank;
+  std::vector<std::string> sums;
+  for (const plan::LowRank& lists : plan.contraction.low_rank) {
+    sums.push_back(fmt::format(
+        "\"rank\": {}, \"terms\": {}, \"truncation\": {}, \"deviation\": {}, \"magnitude\": {}, "
+        "\"passed\": {}, \"y_magnitude\": {}, \"list_reach\": [[{}, {}], [{}, {}]]",
+        lists.pairs.size(), lists.terms, lists.truncation, lists.deviation, lists.magnitude, lists.passed,
+        lists.y_magnitude, -lists.y_low, lists.y_high(), -lists.x_low, lists.x_high()));
+  }
+  const std::string lists =
+      sums.size() == 1 ? sums.front() : fmt::format("\"lists\": [{{{}}}]", fmt::join(sums, "}, {"));
   return fmt::format(
-      "{{\"rank\": {}, \"terms\": {}, \"truncation\": {}, \"deviation\": {}, \"magnitude\": {}, "
-      "\"passed\": {}, \"y_magnitude\": {}, \"list_reach\": [[{}, {}], [{}, {}]], "
-      "\"tiles_per_warp\": {}, \"warps_per_block\": {}, \"ring_groups\": {}, "
+      "{{{}, \"tiles_per_warp\": {}, \"warps_per_block\": {}, \"ring_groups\": {}, "
       "\"blocks_per_multiprocessor\": {}, \"estimated_registers\": {}, \"shared_bytes\": {}, "
       "\"us_per_step\": {:.2f}, \"single_step_us\": {:.1f}, \"rims\": [[{}], [{}]], \"rims_us\": {:.1f}}}",
-      lists.pairs.size(), lists.terms, lists.truncation, lists.deviation, lists.magnitude, lists.passed,
-      lists.y_magnitude, -lists.y_low, lists.y_high(), -lists.x_low, lists.x_high(), scheme.tiles,
-      scheme.warps_per_block, scheme.ring_groups, scheme.blocks_per_multiprocessor,
+      lists, scheme.tiles, scheme.warps_per_block, scheme.ring_groups, scheme.blocks_per_multiprocessor,
       scheme.estimated_registers, scheme.shared_bytes, plan.microseconds / plan.op.steps, plan.single_step_us,
       fmt::join(scheme.rims[0], ", "), fmt::join(scheme.rims[1], ", "), scheme.rims_us);
 }

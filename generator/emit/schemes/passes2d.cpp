@@ -28,7 +28,7 @@ std::string list_text(spec::Storage storage, const std::vector<double>& list) {
 
 SchemeText text_of(const plan::Passes2d& scheme, const Kernel& kernel) {
   const plan::Contraction& contraction = kernel.contraction();
-  const plan::LowRank& lists = contraction.low_rank;
+  const plan::LowRank& lists = contraction.low_rank.front();
   const spec::Storage storage = kernel.spec.storage;
   std::vector<std::string> along_x;
   std::vector<std::string> along_y;
@@ -57,7 +57,7 @@ SchemeText text_of(const plan::Passes2d& scheme, const Kernel& kernel) {
 }
 
 void describe(const plan::Passes2d& scheme, const plan::KernelPlan& plan, Lines& lines) {
-  const plan::LowRank& lists = plan.contraction.low_rank;
+  const plan::LowRank& lists = plan.contraction.low_rank.front();
   constexpr int lanes = 32;
   lines.push_back(fmt::format("Plan      rank {}: a pass along x and a pass along y, {} a point",
                               lists.pairs.size(),
@@ -71,7 +71,7 @@ void describe(const plan::Passes2d& scheme, const plan::KernelPlan& plan, Lines&
 }
 
 std::string json_of(const plan::Passes2d& scheme, const plan::KernelPlan& plan) {
-  const plan::LowRank& lists = plan.contraction.low_rank;
+  const plan::LowRank& lists = plan.contraction.low_rank.front();
   return fmt::format(
       "{{\"multiply_adds\": {}, \"rank\": {}, \"truncation\": {}, \"deviation\": {}, \"magnitude\": {}, "
       "\"passed\": {}, \"y_magnitude\": {}, \"outputs\": {}, \"warps_per_block\": {}, \"group_rows\": {}, "

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "plan/low_rank.h"
 #include "plan/weights.h"
@@ -19,25 +20,31 @@ bool reads_input(const spec::StencilSpec& spec) {
 }
 
 /// Groups of inputs behind that which completes outputs, where an update reads the input there.
-int kept_groups(const spec::StencilSpec& spec, const LowRank& lists) {
-  return reads_input(spec) ? lists.row_chunks - 1 - -lists.y_low / group_rows : 0;
+int kept_groups(const spec::StencilSpec& spec, const Contraction& contraction, const PassReach& reach) {
+  return reads_input(spec) ? reach.row_chunks - 1 - -contraction.row_low / group_rows : 0;
 }
 
-/// What a lane holds all along: the weights of both passes, and the sums that are incomplete.
+/// What a lane holds all along: the weights of both passes, and the sums that are incomplete; of several sums
+/// all but one of those that a group completes, too.
 int held_registers(const Contraction& contraction, int tiles) {
-  const LowRank& lists = contraction.low_rank;
-  const auto pairs = static_cast<int>(lists.pairs.size());
-  const int along_x = pairs * lists.chunks * lists.terms * registers_per_operand;
-  const int along_y = pairs * lists.row_chunks * lists.terms * registers_per_operand;
-  return along_x + along_y + (lists.row_chunks - 1) * tiles * registers_of_sums;
+  const std::vector<LowRank>& low_rank = contraction.low_rank;
+  const PassReach reach = reach_of_passes(low_rank);
+  int held = (static_cast<int>(low_rank.size()) - 1) * tiles * registers_of_sums;
+  for (const LowRank& lists : low_rank) {
+    const auto pairs = static_cast<int>(lists.pairs.size());
+    const bool waits = lists.first_row % group_rows != 0;
+    held += pairs * (lists.chunks + lists.row_chunks) * lists.terms * registers_per_operand +
+            (groups_in_flight(lists, reach) - 1) * tiles * registers_of_sums + (waits ? pairs * tiles * 2 : 0);
+  }
+  return held;
 }
 
 /// As the kernel's header lays out a ring of rows, and behind it what warps store.
-int shared_bytes_of(const LowRank& lists, const Lowrank2d& scheme) {
+int shared_bytes_of(const PassReach& reach, const Lowrank2d& scheme) {
   constexpr int cell_bytes = 2;
   constexpr int line_cells = line_bytes / cell_bytes;
-  const int columns = (line_cells + lists.first_column % line_cells) % line_cells +
-                      (scheme.warps_per_block * scheme.tiles + lists.chunks - 1) * tile_columns;
+  const int columns = (line_cells + reach.first_column % line_cells) % line_cells +
+                      (scheme.warps_per_block * scheme.tiles + reach.chunks - 1) * tile_columns;
   const int stored = scheme.warps_per_block * scheme.tiles * tile_columns * cell_bytes;
   return group_rows * (scheme.ring_groups * round_up(columns * cell_bytes, line_bytes) + stored);
 }
@@ -51,14 +58,15 @@ std::optional<Lowrank2d> fit(const Problem& problem, const Contraction& contract
   constexpr int most_warps = 12;  // of a multiprocessor
   constexpr int fewer_warps = 8;
   constexpr int registers = registers_per_multiprocessor / (most_warps * threads_per_warp) / 8 * 8;
+  const PassReach reach = reach_of_passes(contraction.low_rank);
   Lowrank2d scheme;
   scheme.tiles = tiles;
-  scheme.ring_groups += kept_groups(problem.spec, contraction.low_rank);
+  scheme.ring_groups += kept_groups(problem.spec, contraction, reach);
   scheme.estimated_registers =
       held_registers(contraction, tiles) + base_registers + 4 * tiles + update_registers(problem.spec);
   if (scheme.estimated_registers > largest_register_count) return std::nullopt;
   const int warps = scheme.estimated_registers + headroom <= registers ? most_warps : fewer_warps;
-  scheme.shared_bytes = shared_bytes_of(contraction.low_rank, scheme);
+  scheme.shared_bytes = shared_bytes_of(reach, scheme);
   if (scheme.shared_bytes > least_block_shared_bytes) return std::nullopt;
   scheme.blocks_per_multiprocessor = std::min(
       warps / scheme.warps_per_block, shared_per_multiprocessor / (scheme.shared_bytes + reserved_per_block));
@@ -66,7 +74,7 @@ std::optional<Lowrank2d> fit(const Problem& problem, const Contraction& contract
   // done for nothing. Where an update reads the input alone, which is at hand, an unsharp mask took 122 us by
   // walks of 9, 126 by 5, 7 or whole ones, and 124 by 13.
   const bool is_at_hand = reads_input(problem.spec) && further_bytes(problem.spec) == 0;
-  scheme.preferred_groups = contraction.low_rank.row_chunks > 2 ? 0 : is_at_hand ? 9 : 5;
+  scheme.preferred_groups = reach.row_chunks > 2 ? 0 : is_at_hand ? 9 : 5;
   return scheme;
 }
 
@@ -82,9 +90,11 @@ double estimate_us(const Contraction& contraction, const Lowrank2d& scheme) {
   constexpr double few_tiles = 1.7;  // products wait for those before them
   constexpr double crowded = 1.16;   // as they do where so many registers hold weights
   constexpr int many_registers = 180;
-  const double loads = static_cast<double>(scheme.tiles + contraction.low_rank.chunks - 1) / scheme.tiles;
+  double others_us = 0;
+  for (const LowRank& lists : contraction.low_rank)
+    others_us += tile_us + load_us * (scheme.tiles + lists.chunks - 1) / scheme.tiles;
   const double compute =
-      (product_us * static_cast<double>(contraction.products.size()) + tile_us + load_us * loads) *
+      (product_us * static_cast<double>(contraction.products.size()) + others_us) *
       (scheme.tiles < 4 ? few_tiles : 1) * (scheme.estimated_registers > many_registers ? crowded : 1);
   return std::pow(std::pow(memory_us, exponent) + std::pow(compute, exponent), 1 / exponent);
 }

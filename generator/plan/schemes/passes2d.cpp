@@ -15,7 +15,7 @@ int shared_bytes_of(const Contraction& contraction, const Passes2d& scheme) {
   const int vector_cells = vector_bytes / contraction.element_bytes;
   const int before = (line_cells + scheme.first_column % line_cells) % line_cells;
   const int columns = scheme.warps_per_block * threads_per_warp * scheme.outputs - scheme.first_column +
-                      contraction.low_rank.x_high();
+                      contraction.low_rank.front().x_high();
   const int row_bytes =
       round_up((before + round_up(columns, vector_cells)) * contraction.element_bytes, line_bytes);
   return scheme.ring_groups * scheme.group_rows * row_bytes;
@@ -27,7 +27,7 @@ int shared_bytes_of(const Contraction& contraction, const Passes2d& scheme) {
 std::optional<Passes2d> fit(const Problem& problem, const Contraction& contraction, int outputs) {
   constexpr int base_registers = 40;
   constexpr int unit = 8;
-  const LowRank& lists = contraction.low_rank;
+  const LowRank& lists = contraction.low_rank.front();
   const auto pairs = static_cast<int>(lists.pairs.size());
   Passes2d scheme;
   scheme.outputs = outputs;

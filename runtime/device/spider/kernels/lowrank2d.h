@@ -10,18 +10,21 @@
 /// they reach. Groups of outputs begin at multiples of 16 rows, those of inputs `row_low` from there, tiles
 /// at multiples of 16 columns of the field.
 ///
+/// Each of several sums that an update takes has lists of its own, which reach as far as they do: along x in
+/// steps of a vector, along y of eight rows, half a group. Its chunks of rows then begin in the middle of
+/// groups, and the second half of a group waits for the next one. All are complete with the same group.
+///
 /// A `Stencil` has, beside what spider/field2d.h wants, as static members:
 /// - Storage: of spider/storage.h, for cells of 16 bits;
 /// - row_low, row_high: lowest and highest dy;
 /// - first_column: of the inputs of a tile, from its first output, a multiple of 8; chunks: of 16 of them;
 /// - row_chunks: groups of input rows that a group of outputs takes, the first of which begins with row_low;
 /// - steps: time steps that the weights are of;
-/// - rank, terms: pairs of lists; terms of a weight, of which each is a product;
-/// - x_operand(i, lane): where the vector of a lane is, i = (pair * chunks + chunk) * terms + term;
-/// - y_operand(i, lane): the same of row_chunks;
+/// - lists: SumLists of each sum;
+/// - x_operand(i, lane), y_operand(i, lane): where the vector of a lane is;
 /// - tiles of a warp; warps_per_block; ring_groups; blocks_per_multiprocessor;
 /// - preferred_groups: of a walk, or 0;
-/// - result_scale: of sums;
+/// - result_scale: of sums; of several sum_count and result_scale_of(sum);
 /// - where constants beyond faces add to sums, Constants: low_rows, high_rows, low_columns, high_columns, how
 ///   many are near a face; added_at(row, column), where the one far from both faces comes behind the low
 ///   ones.
@@ -41,6 +44,17 @@
 
 namespace spider {
 inline namespace device_1 {
+
+/// The lists of a sum, and what they reach of its stencil's inputs.
+struct SumLists {
+  int rank, terms;   ///< pairs of lists; terms of a weight, of which each is a product
+  int first_column;  ///< of the inputs of a tile, a multiple of 8
+  int chunks;        ///< of 16 of them
+  int first_row;     ///< of a group's, from that of the stencil's, a multiple of 8
+  int row_chunks;    ///< of 16 of them
+  int x_operands;    ///< x_operand of (pair, chunk, term) is (pair * chunks + chunk) * terms + term from here on
+  int y_operands;    ///< the same of row_chunks
+};
 
 /// Do constants beyond faces add to sums?
 template <class Stencil, class = void>
@@ -86,10 +100,8 @@ struct Lowrank2d {
   static constexpr int operand_rows = 8;  ///< of inputs, in a product of pass x
   static constexpr int tile_columns = 16;
   static constexpr int tiles = Stencil::tiles;
-  static constexpr int chunks = Stencil::chunks;
-  static constexpr int rank = Stencil::rank;
-  static constexpr int terms = Stencil::terms;
   static constexpr int row_chunks = Stencil::row_chunks;
+  static constexpr int sum_count = SumsOf<Stencil>::count;
   static constexpr int threads = Stencil::warps_per_block * 32;
   static constexpr int strip_outputs = Stencil::warps_per_block * tiles * tile_columns;
 
@@ -101,7 +113,7 @@ struct Lowrank2d {
     static constexpr int ring_groups = Stencil::ring_groups;
     static constexpr int warps = Stencil::warps_per_block;
     static constexpr int strip_outputs = Lowrank2d::strip_outputs;
-    static constexpr int window_columns = strip_outputs + (chunks - 1) * tile_columns;
+    static constexpr int window_columns = strip_outputs + (Stencil::chunks - 1) * tile_columns;
     static constexpr bool exchanges_sectors = true;
   };
   using Ring = RowGroups<Stencil, Layout>;
@@ -129,26 +141,6 @@ struct Lowrank2d {
                                (byte ^ sector * sector_bytes));
   }
 
-  /// The weights of a lane.
-  struct Weights {
-    Vector x[rank][chunks][terms];
-    Vector y[rank][row_chunks][terms];
-
-    SPIDER_DEVICE void load() {
-      const int lane = device::lane_index();
-      SPIDER_UNROLL
-      for (int i = 0; i < rank * chunks * terms; ++i) {
-        x[i / terms / chunks][i / terms % chunks][i % terms] =
-            device::load_table(Stencil::x_operand(i, lane));
-      }
-      SPIDER_UNROLL
-      for (int i = 0; i < rank * row_chunks * terms; ++i) {
-        y[i / terms / row_chunks][i / terms % row_chunks][i % terms] =
-            device::load_table(Stencil::y_operand(i, lane));
-      }
-    }
-  };
-
   /// The sums of pass x of 16 rows, of each tile: those of column lane / 4 of the mapping, and of column
   /// lane / 4 + 8, in rows 2 (lane % 4) and the next, and eight rows below these.
   using Passed = Pair[tiles][2];
@@ -157,26 +149,31 @@ struct Lowrank2d {
   /// a tile, and of the two behind these.
   using Sums = Accumulator[tiles][2];
 
-  /// Where the inputs of a lane begin that every chunk modulo 4 of a group has: in four registers, or where
-  /// sectors are whole and tiles begin a line in one, of which the others are known.
-  static constexpr bool has_whole_sectors = window_offset % sector_bytes == 0 && tiles % 4 == 0;
+  /// Where the inputs of a lane begin that every chunk modulo 4 of a group has, the first so many columns
+  /// behind the window's: in four registers, or where sectors are whole and tiles begin a line in one, of
+  /// which the others are known.
+  template <int columns>
   struct InputPlaces {
+    static constexpr int offset = columns * element_bytes;
+    static constexpr bool has_whole_sectors =
+        (window_offset + offset) % sector_bytes == 0 && tiles % 4 == 0;
+
     Shared place[has_whole_sectors ? 1 : 4];
 
-    SPIDER_DEVICE explicit InputPlaces(int lane) {
+    SPIDER_DEVICE void find(int lane) {
       const int first = device::warp_index() * tiles * tile_columns * element_bytes + 8 * (lane % 4);
       if constexpr (has_whole_sectors) {
         place[0] = static_cast<Shared>(lane / 4 * row_bytes + first + lane / 4 % 4 * sector_bytes);
       } else {
         SPIDER_UNROLL
         for (int i = 0; i < 4; ++i)
-          place[i] = Ring::place(lane / 4, first + i * tile_columns * element_bytes);
+          place[i] = Ring::place(lane / 4, first + offset + i * tile_columns * element_bytes);
       }
     }
     /// In the group that begins at `group`, a multiple of a line.
     SPIDER_DEVICE Shared of_chunk(Shared group, int i) const {
       if constexpr (has_whole_sectors) {
-        const int sector = window_offset / sector_bytes + i;
+        const int sector = (window_offset + offset) / sector_bytes + i;
         return ((place[0] + group) ^ static_cast<Shared>(sector % 4 * sector_bytes)) +
                static_cast<Shared>(sector / 4 * line_bytes);
       } else {
@@ -186,8 +183,9 @@ struct Lowrank2d {
   };
 
   /// Pass x of a group, by a pair of lists.
-  SPIDER_DEVICE static void pass_columns(const Vector (&weights)[chunks][terms], const InputPlaces& from,
-                                         Shared group, Passed& passed) {
+  template <int chunks, int terms, int columns>
+  SPIDER_DEVICE static void pass_columns(const Vector (&weights)[chunks][terms],
+                                         const InputPlaces<columns>& from, Shared group, Passed& passed) {
     SPIDER_UNROLL
     for (int half = 0; half < 2; ++half) {
       Pair inputs[tiles + chunks - 1];
@@ -210,32 +208,124 @@ struct Lowrank2d {
     }
   }
 
-  /// Pass y: adds a group to those of the outputs that take it, by a pair of lists; sums[0] is that which it
-  /// completes.
-  SPIDER_DEVICE static void add_rows(const Vector (&weights)[row_chunks][terms], const Passed& passed,
-                                     Sums (&sums)[row_chunks]) {
+  /// Pass y: adds a group to those of the outputs that take it, by a pair of lists: the last of the sums.
+  template <int count, int terms, int in_flight>
+  SPIDER_DEVICE static void add_rows(const Vector (&weights)[count][terms], const Passed& passed,
+                                     Sums (&sums)[in_flight]) {
     SPIDER_UNROLL
-    for (int i = 0; i < row_chunks; ++i) {
+    for (int i = 0; i < count; ++i) {
       SPIDER_UNROLL
       for (int term = 0; term < terms; ++term) {
         SPIDER_UNROLL
         for (int k = 0; k < 2 * tiles; ++k) {
-          Storage::multiply_inputs(sums[i][k / 2][k % 2], weights[row_chunks - 1 - i][term],
-                                   passed[k / 2][k % 2]);
+          Storage::multiply_inputs(sums[in_flight - count + i][k / 2][k % 2],
+                                   weights[count - 1 - i][term], passed[k / 2][k % 2]);
         }
       }
     }
   }
 
   /// The next group of outputs is the first one.
-  SPIDER_DEVICE static void move_on(Sums (&sums)[row_chunks]) {
+  template <int in_flight>
+  SPIDER_DEVICE static void move_on(Sums (&sums)[in_flight]) {
     SPIDER_UNROLL
-    for (int i = 0; i < row_chunks; ++i) {
+    for (int i = 0; i < in_flight; ++i) {
       SPIDER_UNROLL
       for (int k = 0; k < 2 * tiles; ++k)
-        sums[i][k / 2][k % 2] = i + 1 < row_chunks ? sums[i + 1][k / 2][k % 2] : Accumulator{};
+        sums[i][k / 2][k % 2] = i + 1 < in_flight ? sums[i + 1][k / 2][k % 2] : Accumulator{};
     }
   }
+
+  /// What a lane holds of a sum: its weights, and the sums of the groups of outputs that are not complete.
+  template <int sum>
+  struct OfSum {
+    static constexpr SumLists lists = Stencil::lists[sum];
+    static constexpr int terms = lists.terms;
+    /// Do its chunks of rows begin in the middle of groups?
+    static constexpr bool begins_within = lists.first_row / operand_rows % 2 != 0;
+    static constexpr int in_flight = row_chunks - (lists.first_row + operand_rows) / group_rows;
+    static_assert(lists.first_row % operand_rows == 0, "halves of groups are operands");
+    static_assert(in_flight >= lists.row_chunks, "sums are complete in time");
+
+    Vector x[lists.rank][lists.chunks][terms];
+    Vector y[lists.rank][lists.row_chunks][terms];
+    InputPlaces<lists.first_column - Stencil::first_column> from;
+    Sums sums[in_flight] = {};
+    std::uint32_t waiting[begins_within ? lists.rank : 1][tiles][2] = {};  ///< the second half of a group
+
+    SPIDER_DEVICE void load() {
+      const int lane = device::lane_index();
+      SPIDER_UNROLL
+      for (int i = 0; i < lists.rank * lists.chunks * terms; ++i) {
+        x[i / terms / lists.chunks][i / terms % lists.chunks][i % terms] =
+            device::load_table(Stencil::x_operand(lists.x_operands + i, lane));
+      }
+      SPIDER_UNROLL
+      for (int i = 0; i < lists.rank * lists.row_chunks * terms; ++i) {
+        y[i / terms / lists.row_chunks][i / terms % lists.row_chunks][i % terms] =
+            device::load_table(Stencil::y_operand(lists.y_operands + i, lane));
+      }
+    }
+
+    SPIDER_DEVICE void add_group(Shared group) {
+      SPIDER_UNROLL
+      for (int pair = 0; pair < lists.rank; ++pair) {
+        Passed passed;
+        pass_columns(x[pair], from, group, passed);
+        if constexpr (begins_within) {
+          SPIDER_UNROLL
+          for (int k = 0; k < 2 * tiles; ++k) {
+            Pair& halves = passed[k / 2][k % 2];
+            const std::uint32_t second = halves.word[1];
+            halves = {{waiting[pair][k / 2][k % 2], halves.word[0]}};
+            waiting[pair][k / 2][k % 2] = second;
+          }
+        }
+        add_rows(y[pair], passed, sums);
+      }
+    }
+  };
+
+  /// The same of all sums from `first` on.
+  template <int first = 0, bool exists = (first < sum_count)>
+  struct OfSums {
+    OfSum<first> own;
+    OfSums<first + 1> others;
+
+    SPIDER_DEVICE void load() {
+      own.load();
+      others.load();
+    }
+    SPIDER_DEVICE void find_inputs(int lane) {
+      own.from.find(lane);
+      others.find_inputs(lane);
+    }
+    SPIDER_DEVICE void add_group(Shared group) {
+      own.add_group(group);
+      others.add_group(group);
+    }
+    /// Of the group that is complete a row of a lane's results of a tile, before they are rounded.
+    SPIDER_DEVICE void scale_row(int tile, int row, float (&results)[sum_count][4]) const {
+      SPIDER_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        results[first][i] =
+            scale_sum<Stencil>(own.sums[0][tile][i / 2].value[2 * row + i % 2], first);
+      }
+      others.scale_row(tile, row, results);
+    }
+    SPIDER_DEVICE void move_on() {
+      Lowrank2d::move_on(own.sums);
+      others.move_on();
+    }
+  };
+  template <int first>
+  struct OfSums<first, false> {
+    SPIDER_DEVICE void load() {}
+    SPIDER_DEVICE void find_inputs(int /*lane*/) {}
+    SPIDER_DEVICE void add_group(Shared /*group*/) {}
+    SPIDER_DEVICE void scale_row(int /*tile*/, int /*row*/, float (& /*results*/)[sum_count][4]) const {}
+    SPIDER_DEVICE void move_on() {}
+  };
 
   /// Is one of `count` indices from `first` on among `low` of the low face or `high` of the high one?
   SPIDER_DEVICE static bool is_near_face(std::int32_t first, int count, std::int32_t extent, int low,
@@ -318,12 +408,6 @@ struct Lowrank2d {
                                            scale_sum<Stencil>(sums[i].value[2 * row + 1]));
     }
     return outputs;
-  }
-
-  /// The same before they are rounded.
-  SPIDER_DEVICE static void scale_row(const Accumulator (&sums)[2], int row, float (&results)[4]) {
-    SPIDER_UNROLL
-    for (int i = 0; i < 4; ++i) results[i] = scale_sum<Stencil>(sums[i / 2].value[2 * row + i % 2]);
   }
 
   /// What the update reads of a lane's outputs of a group, by row and tile.
@@ -431,8 +515,8 @@ struct Lowrank2d {
   /// `inside`: nothing but rows beyond the field, or not wanted, asks for care.
   template <bool inside>
   SPIDER_DEVICE static void walk_down(const ArgumentsOf<Stencil>& field, const Strip& strip) {
-    Weights weights;
-    weights.load();
+    OfSums<> sums;
+    sums.load();
     if (!inside) Ring::clear_ring();
     SPIDER_NO_UNROLL
     for (int step = 0; step < groups_ahead; ++step)
@@ -440,7 +524,7 @@ struct Lowrank2d {
 
     const int lane = device::lane_index();
     const int first_tile = device::warp_index() * tiles * tile_columns;
-    const InputPlaces from(lane);
+    sums.find_inputs(lane);
 
     bool near_columns = false;
     if constexpr (HasConstants<Stencil>::value) {
@@ -449,7 +533,6 @@ struct Lowrank2d {
                                   Constants::low_columns, Constants::high_columns);
       if (!inside) keep_shares(strip, strip.column + first_tile);
     }
-    Sums sums[row_chunks] = {};
     int slot = 0;  // of the ring
     std::int32_t y = strip.first_row - Stencil::row_low - (row_chunks - 1) * group_rows;
     Element* to = strip.output + ((y + lane / stage_row_vectors) * strip.output_stride + strip.column +
@@ -476,12 +559,7 @@ struct Lowrank2d {
         return place_of<inside>(strip, y + lane / 4 + row * operand_rows,
                                 strip.column + first_tile + tile * tile_columns + 4 * (lane % 4));
       };
-      SPIDER_UNROLL
-      for (int pair = 0; pair < rank; ++pair) {
-        Passed passed;
-        pass_columns(weights.x[pair], from, group, passed);
-        add_rows(weights.y[pair], passed, sums);
-      }
+      sums.add_group(group);
       if constexpr (HasUpdate<Stencil>::value) {
         if (step >= row_chunks - 1) {
           SPIDER_UNROLL
@@ -498,15 +576,15 @@ struct Lowrank2d {
       // The first groups to complete belong to the walk above.
       const bool complete = step >= row_chunks - 1;
       if constexpr (HasConstants<Stencil>::value)
-        add_constants<inside>(strip, near_columns, y, strip.column + first_tile, sums[0]);
+        add_constants<inside>(strip, near_columns, y, strip.column + first_tile, sums.own.sums[0]);
       const auto finish = [&](int row, int tile) {
         if constexpr (HasUpdate<Stencil>::value) {
-          float results[1][4];
-          scale_row(sums[0][tile], row, results[0]);
+          float results[sum_count][4];
+          sums.scale_row(tile, row, results);
           updates[row][tile].inputs[0].update(field, place(row, tile).first, results);
           return Storage::pack_ordered(results[0]);
         } else {
-          return finish_row(sums[0][tile], row);
+          return finish_row(sums.own.sums[0][tile], row);
         }
       };
       if constexpr (inside) {
@@ -517,7 +595,7 @@ struct Lowrank2d {
       }
       y += group_rows;
       to += group_rows * strip.output_stride;
-      move_on(sums);
+      sums.move_on();
     }
   }
 };

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdlib>
 #include <numeric>
 #include <string>
 #include <variant>
@@ -263,16 +265,81 @@ std::string objection_to(const spec::StencilSpec& stencil) {
   return "two passes are no candidate";
 }
 
-TEST(LowRank, RefusesSeveralSumsAndStepsOfUpdates) {
+TEST(LowRank, RefusesStepsOfUpdates) {
   spec::StencilSpec stencil = updated_gaussian(2);
   EXPECT_EQ(objection_to(stencil), "");
   stencil.steps = 2;
   EXPECT_EQ(objection_to(stencil), "steps of an update are not composed");
-  stencil.steps = 1;
-  stencil.sums.push_back(stencil.sums.front());
-  stencil.taps.push_back(stencil.taps.back());
-  stencil.taps.back().sum = 1;
-  EXPECT_EQ(objection_to(stencil), "two passes take an update of one sum");
+}
+
+/// Gaussians of these radii, of whose first sum and u an update makes the product.
+spec::StencilSpec several_gaussians(const std::vector<int>& radii) {
+  spec::StencilSpec stencil = updated_gaussian(radii.front());
+  stencil.taps.clear();
+  stencil.sums.resize(radii.size());
+  for (std::size_t sum = 0; sum < radii.size(); ++sum) {
+    for (spec::Tap tap : separable(gaussian(radii[sum])).taps) {
+      tap.sum = static_cast<int>(sum);
+      stencil.taps.push_back(tap);
+    }
+  }
+  std::stable_sort(stencil.taps.begin(), stencil.taps.end(),
+                   [](const spec::Tap& a, const spec::Tap& b) { return a.at < b.at; });
+  return stencil;
+}
+
+TEST(LowRank, ListsOfSeveralSumsReachAsFarAsThese) {
+  const spec::StencilSpec stencil = several_gaussians({15, 7});
+  const KernelPlan plan = plan_of(stencil);
+  ASSERT_TRUE(std::holds_alternative<Lowrank2d>(plan.scheme));
+  const std::vector<LowRank>& low_rank = plan.contraction.low_rank;
+  ASSERT_EQ(low_rank.size(), 2U);
+  // The narrow one begins eight rows behind the other, in the middle of a group, and takes no chunk more.
+  EXPECT_EQ(low_rank[1].first_row, 8);
+  EXPECT_EQ(low_rank[1].chunks, plan_of(updated_gaussian(7)).contraction.low_rank.front().chunks);
+  EXPECT_EQ(low_rank[1].row_chunks, 2);
+  const PassReach reach = reach_of_passes(low_rank);
+  EXPECT_EQ(reach.row_chunks, 3);
+  EXPECT_EQ(groups_in_flight(low_rank[0], reach), 3);
+  EXPECT_EQ(groups_in_flight(low_rank[1], reach), 2);
+  EXPECT_EQ(plan.contraction.chained_products(), (3 + 3 + 2 + 2) * 2);
+  EXPECT_EQ(plan.contraction.longest_chain(), (3 + 3) * 2);
+  // Of the sum whose lists are longer.
+  const ErrorBound of_wide = plan_of(updated_gaussian(15)).error_bound;
+  EXPECT_GE(plan.error_bound.neighbourhood, of_wide.neighbourhood);
+  EXPECT_LT(plan.error_bound.neighbourhood, of_wide.neighbourhood * 1.01);
+}
+
+TEST(LowRank, SeveralSumsBeginWhereTheirOwnOffsetsAllow) {
+  const KernelPlan plan = plan_of(several_gaussians({12, 6, 3}));
+  ASSERT_TRUE(std::holds_alternative<Lowrank2d>(plan.scheme));
+  const std::vector<LowRank>& low_rank = plan.contraction.low_rank;
+  // Six and nine rows behind the first: nothing, and half a group.
+  EXPECT_EQ(low_rank[1].y_low, -12);
+  EXPECT_EQ(low_rank[2].y_low, -4);
+  EXPECT_EQ(low_rank[2].first_row, 8);
+  EXPECT_EQ(low_rank[2].pairs.front().y.front().front(), 0);
+}
+
+TEST(LowRank, LeavesSumsThatRegistersDoNotHold) {
+  EXPECT_EQ(objection_to(several_gaussians({30, 30, 30})),
+            "two passes of so many lists find no room in registers and shared memory");
+  // Taps reach no farther in any row than those of one sum do.
+  spec::StencilSpec cross = several_gaussians({6, 6});
+  std::erase_if(cross.taps, [](const spec::Tap& tap) {
+    return std::abs(tap.at[tap.sum == 0 ? spec::axis_y : spec::axis_x]) > 2;
+  });
+  EXPECT_EQ(objection_to(cross), "the taps are no product of a list along y and one along x");
+}
+
+TEST(LowRank, ProofKnowsWhoseListsAreWhose) {
+  const spec::StencilSpec stencil = several_gaussians({9, 9});
+  const KernelPlan plan = plan_of(stencil);
+  const pack::PackedKernel packed = pack::pack(plan);
+  EXPECT_NO_THROW(pack::prove(stencil, plan, packed));
+  spec::StencilSpec other = stencil;
+  for (spec::Tap& tap : other.taps) tap.weight *= tap.sum == 1 ? 2 : 1;
+  EXPECT_THROW(pack::prove(other, plan, packed), diag::InternalError);
 }
 
 TEST(LowRank, AutoTriesEveryReachThatFillsProducts) {

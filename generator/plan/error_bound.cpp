@@ -197,7 +197,8 @@ ErrorBound bound_low_rank(const spec::StencilSpec& spec, const KernelPlan& plan)
     double of_largest = higher_orders * arithmetic * lists.passed;
     if (plan.op.steps > 1) {
       const double growth = std::pow(std::max(1.0, magnitude), plan.op.steps);
-      // What constants add is cut, rounded and added in f32, and sums that it is added to are of a cell's size.
+      // What constants add is cut, rounded and added in f32, and sums that it is added to are of a cell's
+      // size.
       constexpr double held = 4;
       of_largest += lists.deviation * lists.magnitude + (2 * plan.op.steps + held) * f32_rounding * growth;
     }

@@ -73,7 +73,8 @@ std::string lists_text(const plan::Contraction& contraction) {
 std::string scales_text(const std::vector<plan::LowRank>& low_rank) {
   std::vector<std::string> scales;
   for (const plan::LowRank& lists : low_rank) scales.push_back(fmt::format("{:a}F", lists.scale));
-  if (scales.size() == 1) return fmt::format("static constexpr float result_scale = {};  // of sums", scales[0]);
+  if (scales.size() == 1)
+    return fmt::format("static constexpr float result_scale = {};  // of sums", scales[0]);
   return fmt::format("static constexpr int sum_count = {};\n{}", scales.size(),
                      constants_text("float", "result_scale_of", scales, ", "));
 }
@@ -139,9 +140,9 @@ SchemeText text_of(const plan::Lowrank2d& scheme, const Kernel& kernel) {
   const auto set = [&](const std::string& name, int value) { bindings[name] = fmt::to_string(value); };
   bindings["x_operands"] = operands_text(contraction, kernel.packed, false);
   bindings["y_operands"] = operands_text(contraction, kernel.packed, true);
-  bindings["reach"] = reach2d_struct(
-      {spec, steps == 1 ? kernel.plan : with_kept_taps(kernel.plan), kernel.packed}, contraction.row_low,
-      contraction.row_high, contraction.column_reach);
+  bindings["reach"] =
+      reach2d_struct({spec, steps == 1 ? kernel.plan : with_kept_taps(kernel.plan), kernel.packed},
+                     contraction.row_low, contraction.row_high, contraction.column_reach);
   bindings["what"] = steps == 1 ? "" : fmt::format("{} time steps of ", steps);
   bindings["storage"] = storage_struct(spec, kernel.plan);
   set("steps", steps);
@@ -192,10 +193,9 @@ void describe(const plan::Lowrank2d& scheme, const plan::KernelPlan& plan, Lines
       lines.push_back(fmt::format("          lists reach y {}..{}, x {}..{}: what lies beyond is truncated",
                                   lists.y_low, lists.y_high(), lists.x_low, lists.x_high()));
     }
-    lines.push_back(
-        fmt::format("          truncation {:.1e} of sum |w|, {:.1e} with operands of {} {} term{}",
-                    lists.truncation, lists.deviation, lists.terms, plan::type_name(lists.type),
-                    lists.terms == 1 ? "" : "s"));
+    lines.push_back(fmt::format(
+        "          truncation {:.1e} of sum |w|, {:.1e} with operands of {} {} term{}", lists.truncation,
+        lists.deviation, lists.terms, plan::type_name(lists.type), lists.terms == 1 ? "" : "s"));
   }
   lines.push_back(
       fmt::format("          strips of {} columns, {} a warp; {} groups of 16 rows wait in shared memory",

@@ -34,7 +34,8 @@ int held_registers(const Contraction& contraction, int tiles) {
     const auto pairs = static_cast<int>(lists.pairs.size());
     const bool waits = lists.first_row % group_rows != 0;
     held += pairs * (lists.chunks + lists.row_chunks) * lists.terms * registers_per_operand +
-            (groups_in_flight(lists, reach) - 1) * tiles * registers_of_sums + (waits ? pairs * tiles * 2 : 0);
+            (groups_in_flight(lists, reach) - 1) * tiles * registers_of_sums +
+            (waits ? pairs * tiles * 2 : 0);
   }
   return held;
 }
@@ -93,9 +94,9 @@ double estimate_us(const Contraction& contraction, const Lowrank2d& scheme) {
   double others_us = 0;
   for (const LowRank& lists : contraction.low_rank)
     others_us += tile_us + load_us * (scheme.tiles + lists.chunks - 1) / scheme.tiles;
-  const double compute =
-      (product_us * static_cast<double>(contraction.products.size()) + others_us) *
-      (scheme.tiles < 4 ? few_tiles : 1) * (scheme.estimated_registers > many_registers ? crowded : 1);
+  const double compute = (product_us * static_cast<double>(contraction.products.size()) + others_us) *
+                         (scheme.tiles < 4 ? few_tiles : 1) *
+                         (scheme.estimated_registers > many_registers ? crowded : 1);
   return std::pow(std::pow(memory_us, exponent) + std::pow(compute, exponent), 1 / exponent);
 }
 

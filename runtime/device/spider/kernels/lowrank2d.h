@@ -52,7 +52,8 @@ struct SumLists {
   int chunks;        ///< of 16 of them
   int first_row;     ///< of a group's, from that of the stencil's, a multiple of 8
   int row_chunks;    ///< of 16 of them
-  int x_operands;    ///< x_operand of (pair, chunk, term) is (pair * chunks + chunk) * terms + term from here on
+  int x_operands;    ///< x_operand of (pair, chunk, term) is (pair * chunks + chunk) * terms + term from here
+                     ///< on
   int y_operands;    ///< the same of row_chunks
 };
 
@@ -155,8 +156,7 @@ struct Lowrank2d {
   template <int columns>
   struct InputPlaces {
     static constexpr int offset = columns * element_bytes;
-    static constexpr bool has_whole_sectors =
-        (window_offset + offset) % sector_bytes == 0 && tiles % 4 == 0;
+    static constexpr bool has_whole_sectors = (window_offset + offset) % sector_bytes == 0 && tiles % 4 == 0;
 
     Shared place[has_whole_sectors ? 1 : 4];
 
@@ -218,8 +218,8 @@ struct Lowrank2d {
       for (int term = 0; term < terms; ++term) {
         SPIDER_UNROLL
         for (int k = 0; k < 2 * tiles; ++k) {
-          Storage::multiply_inputs(sums[in_flight - count + i][k / 2][k % 2],
-                                   weights[count - 1 - i][term], passed[k / 2][k % 2]);
+          Storage::multiply_inputs(sums[in_flight - count + i][k / 2][k % 2], weights[count - 1 - i][term],
+                                   passed[k / 2][k % 2]);
         }
       }
     }
@@ -308,8 +308,7 @@ struct Lowrank2d {
     SPIDER_DEVICE void scale_row(int tile, int row, float (&results)[sum_count][4]) const {
       SPIDER_UNROLL
       for (int i = 0; i < 4; ++i) {
-        results[first][i] =
-            scale_sum<Stencil>(own.sums[0][tile][i / 2].value[2 * row + i % 2], first);
+        results[first][i] = scale_sum<Stencil>(own.sums[0][tile][i / 2].value[2 * row + i % 2], first);
       }
       others.scale_row(tile, row, results);
     }
@@ -323,7 +322,7 @@ struct Lowrank2d {
     SPIDER_DEVICE void load() {}
     SPIDER_DEVICE void find_inputs(int /*lane*/) {}
     SPIDER_DEVICE void add_group(Shared /*group*/) {}
-    SPIDER_DEVICE void scale_row(int /*tile*/, int /*row*/, float (& /*results*/)[sum_count][4]) const {}
+    SPIDER_DEVICE void scale_row(int /*tile*/, int /*row*/, float (&/*results*/)[sum_count][4]) const {}
     SPIDER_DEVICE void move_on() {}
   };
 

@@ -371,6 +371,7 @@ def map_position(position, extent, faces):
     return position, None, sign
 
 
+@functools.lru_cache(maxsize=64)
 def extend_axis(extent, below, above, faces):
     """The map of -below .. extent-1+above."""
     positions = range(-below, extent + above)

@@ -423,6 +423,7 @@ class Box:
     extent: tuple
 
 
+@functools.lru_cache(maxsize=8)
 def valid_cells(plan, extent, box=None):
     """The cells that a kernel may read: the interior, or the box, and what the hull of each tap row reaches from it, as
     the boundary maps it."""

@@ -195,7 +195,7 @@ def make_stepped_spec(index, seed, attempt):
     name = f"update_{index:03d}"
     dimensions = STEPPED_DIMENSIONS[place % len(STEPPED_DIMENSIONS)]
     storage = STORAGES[place % len(STORAGES)]
-    # Of two in 3D one is what registers of all steps hold: seven points, and no more than the sum and the input.
+    # Of two in 3D one is what registers of all steps hold: seven points, one sum, the input, and fields.
     of_levels = dimensions == 3 and place // len(STEPPED_DIMENSIONS) % 2 == 1
     reach = 3
     while reach == 3:  # which leaves no room for fields in 3D
@@ -209,7 +209,7 @@ def make_stepped_spec(index, seed, attempt):
     space = Space(dimensions, storage, rules, LIMITS[dimensions])
     faces, boundary = random_specs.make_boundary(rng, space)
     narrow = STORAGES[:3] if storage != "f64" else STORAGES
-    fields = {f"c{i}": rng.choice((storage, storage, *narrow)) for i in range(0 if of_levels else rng.randint(0, 2))}
+    fields = {f"c{i}": rng.choice((storage, storage, *narrow)) for i in range(rng.randint(0, 2))}
     scalars = [f"s{i}" for i in range(rng.choice((0, 1)))]
     previous = "u_old" if not of_levels and place % 7 in PREVIOUS else None
     names = [["name", one] for one in ("u", *sums, *fields, *scalars)]

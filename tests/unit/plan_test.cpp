@@ -1677,9 +1677,6 @@ TEST(Steps, Levels3dTakeUpdatesOfWhatRegistersHold) {
   const auto steps_planes = [](const spec::StencilSpec& stencil) {
     return is<Stepping3d>(plan_of_steps(stencil));
   };
-  spec::StencilSpec of_field = star;
-  of_field.fields = {{"c", spec::Storage::f32}};
-  EXPECT_TRUE(steps_planes(of_field));
   spec::StencilSpec of_place = star;
   of_place.update->nodes.front().operation = spec::UpdateOperation::index;
   EXPECT_TRUE(steps_planes(of_place));
@@ -1691,6 +1688,24 @@ TEST(Steps, Levels3dTakeUpdatesOfWhatRegistersHold) {
   for (int i = 0; i < 100; ++i)
     long_one.update->nodes.push_back({spec::UpdateOperation::multiply, 0, 0, {}, {0, i + 2}});
   EXPECT_TRUE(steps_planes(long_one));
+}
+
+TEST(Steps, Levels3dKeepFieldsThatUpdatesRead) {
+  spec::StencilSpec star = steps_in(3, 3);
+  star.storage = spec::Storage::f32;
+  star.update = updated_box(spec::Storage::f32).update;
+  const KernelPlan without = plan_of_steps(star);
+  star.fields = {{"c", spec::Storage::f16}};
+  const KernelPlan of_field = plan_of_steps(star);
+  ASSERT_TRUE(is<Levels3d>(of_field));
+  EXPECT_GT(of_field.microseconds, without.microseconds);
+  const auto levels = std::get<Levels3d>(of_field.scheme);
+  // Planes that three steps complete, and those that come, beside the input's, of which two wait.
+  const int plane = levels.height() * 128;
+  EXPECT_GT(levels.shared_bytes, plane * ((levels.ahead + 2) * 4 + (levels.ahead + 3) * 2));
+  EXPECT_LE(levels.shared_bytes + reserved_per_block, shared_per_multiprocessor);
+  for (int i = 0; i < 7; ++i) star.fields.push_back({"c" + std::to_string(i), spec::Storage::f32});
+  EXPECT_FALSE(is<Levels3d>(plan_of_steps(star)));  // nor is there room for single steps
 }
 
 TEST(Steps, Levels3dContinueFieldsAboutZero) {

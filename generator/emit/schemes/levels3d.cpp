@@ -45,7 +45,6 @@ std::string single_rules_text(const spec::StencilSpec& spec) {
 }  // namespace
 
 SchemeText text_of(const plan::Levels3d& scheme, const Kernel& kernel) {
-  constexpr int single_rows = 4;
   const spec::StencilSpec& spec = kernel.spec;
   const std::vector<plan::CoreTap>& taps = kernel.plan.contraction.taps;
   render::Bindings bindings;
@@ -74,7 +73,7 @@ SchemeText text_of(const plan::Levels3d& scheme, const Kernel& kernel) {
   bindings["row_rules"] = rules_text(scheme, spec, spec::axis_y);
   bindings["column_rules"] = rules_text(scheme, spec, spec::axis_x);
   bindings["single_rules"] = plan::negates_fields(spec, scheme) ? single_rules_text(spec) : "";
-  set("single_rows", single_rows);
+  set("single_rows", Scheme::single_rows);
   return {render_part("levels3d.cu.in", bindings),
           {"spider::levels3d_form<Stencil>(),", "spider::levels3d_form<SingleStep>(),"}};
 }

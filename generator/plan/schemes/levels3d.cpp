@@ -29,11 +29,11 @@ bool is_star(const spec::StencilSpec& spec) {
   });
 }
 
-/// Is there none, or one of what registers hold in the plane that a step completes: its sum and input?
-/// Beyond faces that turn the field round there are no indices.
+/// Is there none, or one of its sum and input, which registers hold in the plane that a step completes, and
+/// of fields that stay as they are? Beyond faces that turn the field round there are no indices.
 bool takes_update(const spec::StencilSpec& spec) {
-  return !spec.update || (spec.sums.size() == 1 && spec.fields.empty() && !spec.previous &&
-                          !spec.update->uses(spec::UpdateOperation::index));
+  return !spec.update ||
+         (spec.sums.size() == 1 && !spec.previous && !spec.update->uses(spec::UpdateOperation::index));
 }
 
 /// The weight of all six neighbours, where they have one.
@@ -56,14 +56,27 @@ int count_shared_bytes(const spec::StencilSpec& spec, const Levels3d& scheme) {
   const int edges = 2 * (scheme.steps - 1) * Levels3d::warps * 2 * width * word_bytes;
   // What is seldom needed of it, and signs of planes.
   const int of_walk = 2 * vector_bytes + round_up(2 * word_bytes * scheme.steps, vector_bytes);
-  return input + edges + round_up(word_bytes * scheme.height(), vector_bytes) + of_walk;
+  const int without_fields = input + edges + round_up(word_bytes * scheme.height(), vector_bytes) + of_walk;
+  if (spec.fields.empty()) return without_fields;
+  const int places =
+      word_bytes * (scheme.height() + threads_per_warp + 2 * Levels3d::warps * threads_per_warp) +
+      vector_bytes;
+  return without_fields + places +
+         (scheme.steps + scheme.ahead) * scheme.height() * width * further_bytes(spec);
+}
+
+/// The same of the kernel that takes single steps.
+int count_single_bytes(const spec::StencilSpec& spec, Levels3d scheme) {
+  scheme.rows = Levels3d::single_rows;
+  scheme.steps = 1;
+  return count_shared_bytes(spec, scheme);
 }
 
 /// Clocks of a multiprocessor for a plane of a block: what the warps of a scheduler issue, in three fifths of
 /// the time. Fitted on an H200: 1183 us for four steps of 768^3 points in f16 with `nearest`, 5 rows a warp.
 /// Of what an update issues most goes where others wait: of u + 0.1*sum + r*u*(1 - u) four steps took 1478 us
 /// and five 2231 in f32, two operations more of its seven.
-double clocks_of_round(const Levels3d& scheme) {
+double clocks_of_round(const Levels3d& scheme, int fields) {
   constexpr double of_update = 0.3;
   constexpr double schedulers = 4;
   constexpr double busy = 0.59;
@@ -71,10 +84,12 @@ double clocks_of_round(const Levels3d& scheme) {
   constexpr double of_level = 10;  // rows of neighbours
   constexpr double of_input_row = 12;
   constexpr double of_plane = 60;
+  constexpr double of_field = 6;  // of a row of one, as shared memory's ports are taken
   const double operations = scheme.operations + of_update * scheme.update_operations;
   const double row = Levels3d::columns * operations + of_row;
   const double issued =
-      scheme.rows * (scheme.steps * row + of_input_row) + scheme.steps * of_level + of_plane;
+      scheme.rows * (scheme.steps * (row + of_field * fields) + of_input_row * (1 + fields)) +
+      scheme.steps * of_level + of_plane;
   return Levels3d::warps / schedulers * issued / busy;
 }
 
@@ -93,9 +108,9 @@ double estimate_us(const spec::StencilSpec& spec, const Levels3d& scheme) {
     const double all = std::ceil(tiles * walks / rates.multiprocessors) * of_walk;
     if (walks == 1 || all < rounds) rounds = all;
   }
-  const double compute = rounds * clocks_of_round(scheme) / clock_mhz;
-  const double memory =
-      reference_points(3) * 2 * spec::element_bytes(spec.storage) / rates.copy_bytes_per_second * 1e6;
+  const double compute = rounds * clocks_of_round(scheme, static_cast<int>(spec.fields.size())) / clock_mhz;
+  const double memory = reference_points(3) * (2 * spec::element_bytes(spec.storage) + further_bytes(spec)) /
+                        rates.copy_bytes_per_second * 1e6;
   return std::max(compute, of_copy * memory) + beside * std::min(compute, of_copy * memory);
 }
 
@@ -193,8 +208,11 @@ std::optional<Levels3dChoice> choose_levels3d(const spec::StencilSpec& spec, int
     if (scheme.useful_rows() <= 0 || scheme.useful_columns() <= 0) continue;
     // 768^3 points with `nearest` took 1225, 1205 us in f32 for 3 and 4 planes, 1112, 1135 in f16.
     scheme.ahead = spec::element_bytes(spec.storage) == word_bytes ? 4 : 3;
-    while (scheme.ahead > 1 && count_shared_bytes(spec, scheme) > most_block_shared_bytes) --scheme.ahead;
-    scheme.shared_bytes = count_shared_bytes(spec, scheme);
+    const auto most_bytes = [&] {
+      return std::max(count_shared_bytes(spec, scheme), count_single_bytes(spec, scheme));
+    };
+    while (scheme.ahead > 1 && most_bytes() > most_block_shared_bytes) --scheme.ahead;
+    scheme.shared_bytes = most_bytes();
     if (scheme.shared_bytes > most_block_shared_bytes) continue;
     const double us = estimate_us(spec, scheme);
     if (!best || us < best->microseconds) best = {scheme, us};

@@ -12,8 +12,9 @@ namespace spidergen::plan {
 struct Levels3d {
   static constexpr std::string_view name = "levels3d";
   static constexpr bool advances_steps = true;
-  static constexpr int columns = 4;  ///< of a lane
-  static constexpr int warps = 8;    ///< one below the other
+  static constexpr int columns = 4;      ///< of a lane
+  static constexpr int warps = 8;        ///< one below the other
+  static constexpr int single_rows = 4;  ///< of a warp that takes one step
 
   /// How neighbours are added: LevelForm of the kernel's header.
   enum class Form { taps, cross };

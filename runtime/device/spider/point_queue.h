@@ -67,6 +67,17 @@ struct PointQueue {
     start_fields(sweep, place, wanted, plane, row * columns + column, Fields{});
   }
 
+  /// The same of the point at `place` alone, which is at (row, column).
+  SPIDER_DEVICE static void start_point(const UpdateArguments& sweep, const PointPlace& place, bool wanted,
+                                        Shared plane, int row, int column) {
+    start_cells(sweep, place, wanted, plane, row * columns + column, Fields{});
+  }
+
+  /// Copies point `from` of a plane of the queue to point `to`, as row * columns + column, once it is there.
+  SPIDER_DEVICE static void copy_point(bool wanted, Shared plane, int from, int to) {
+    copy_cells(wanted, plane, from, to, Fields{});
+  }
+
   /// Reads them.
   SPIDER_DEVICE static void load(Shared plane, int row, int column, Inputs& inputs) {
     load_fields(plane, row * columns + column, inputs, Fields{});
@@ -90,6 +101,44 @@ struct PointQueue {
         wanted, to,
         static_cast<const typename Each::Element*>(from.data) +
             (place.z * from.stride[0] + place.y * from.stride[1] + place.x));
+  }
+
+  template <class... Each>
+  SPIDER_DEVICE static void start_cells(const UpdateArguments& sweep, const PointPlace& place, bool wanted,
+                                        Shared plane, int point, FurtherFields<Each...> /*fields*/) {
+    int i = 0;
+    ((start_cell<Each>(sweep.further[i++], place, wanted, plane + point * Each::element_bytes),
+      plane += rows * columns * Each::element_bytes),
+     ...);
+  }
+  template <class Each>
+  SPIDER_DEVICE static void start_cell(const FurtherField& from, const PointPlace& place, bool wanted,
+                                       Shared to) {
+    using Element = typename Each::Element;
+    const auto* cell = static_cast<const Element*>(from.data) +
+                       (place.z * from.stride[0] + place.y * from.stride[1] + place.x);
+    if constexpr (Each::element_bytes == 4) {
+      device::copy_point_word_async_if(wanted, to, cell);
+    } else {
+      if (wanted) device::store_shared(to, device::load_point(cell));
+    }
+  }
+
+  template <class... Each>
+  SPIDER_DEVICE static void copy_cells(bool wanted, Shared plane, int from, int to,
+                                       FurtherFields<Each...> /*fields*/) {
+    ((copy_cell<Each>(wanted, plane, from, to), plane += rows * columns * Each::element_bytes), ...);
+  }
+  template <class Each>
+  SPIDER_DEVICE static void copy_cell(bool wanted, Shared plane, int from, int to) {
+    const auto cell = plane + static_cast<Shared>(from * Each::element_bytes);
+    const auto place = plane + static_cast<Shared>(to * Each::element_bytes);
+    // NOLINTNEXTLINE(bugprone-branch-clone): loads of several widths
+    if constexpr (Each::element_bytes == 4) {
+      device::store_shared_if(wanted, place, device::load_shared_word(cell));
+    } else {
+      device::store_shared_if(wanted, place, device::load_shared_half(cell));
+    }
   }
 
   template <class... Each>

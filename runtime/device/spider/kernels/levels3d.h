@@ -13,6 +13,10 @@
 /// before they are added: a column and a row of the tile at every step, and along z the plane that is given
 /// and the one before it.
 ///
+/// What an update reads of further fields at points waits in shared memory, as many planes of each as steps
+/// complete planes, one behind the other, and those that come: a lane copies the cells of its own points.
+/// Beyond faces that turn the field round these are turned round as well.
+///
 /// A `Stencil` has, as static members:
 /// - Cells: of spider/cells.h;
 /// - rows of a warp, at least 2; warps_down, steps; ahead: planes requested ahead;
@@ -34,6 +38,8 @@
 #include <spider/cells.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
+#include <spider/point_inputs.h>
+#include <spider/point_queue.h>
 #include <spider/stepped_points.h>
 #include <spider/stepped_tile.h>
 #include <spider/stepping.h>
@@ -60,6 +66,14 @@ sweep_levels3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   typename Kernel::Walk walk;
   if (!Kernel::find_walk(field, walk)) return;
   Kernel::run(field, walk);
+}
+
+/// Shared memory of a plane of all that an update reads at points.
+template <class Stencil, int rows, int columns>
+constexpr int bytes_of_points() {
+  if constexpr (UpdateReads<Stencil>::fields > 0)
+    return PointQueue<Stencil, StepShape<Stencil>::columns, rows, columns>::plane_bytes;
+  return 0;
 }
 
 template <class Stencil>
@@ -102,7 +116,17 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       (Layout::sources + 4 * Tile::height + 15) / 16 * 16;  ///< column and row of the tile's first
   static constexpr int ranges = origin + 16;                ///< as find_way says
   static constexpr int plane_signs = ranges + 16;           ///< beyond faces along z, `steps` planes each
-  static constexpr int shared_bytes = plane_signs + (negates(Tile::z_rules) ? (8 * steps + 15) / 16 * 16 : 0);
+  static constexpr int end_of_walk = plane_signs + (negates(Tile::z_rules) ? (8 * steps + 15) / 16 * 16 : 0);
+  // Of further fields: where the tile's rows and lanes find theirs in a plane, which planes are where they
+  // are, which points a lane fills beyond faces; and planes.
+  static constexpr int point_fields = UpdateReads<Stencil>::fields;
+  static constexpr int point_slots = steps + ahead;
+  static constexpr int point_rows = end_of_walk;
+  static constexpr int point_columns = point_rows + 4 * Tile::height;
+  static constexpr int point_planes = point_columns + 4 * 32;
+  static constexpr int turned_points = point_planes + 16;
+  static constexpr int points = point_fields == 0 ? end_of_walk : turned_points + 8 * 32 * warps;
+  static constexpr int shared_bytes = points + point_slots * bytes_of_points<Stencil, Tile::height, width>();
   static constexpr bool negates_planes = negates(Tile::z_rules), negates_rows = negates(Tile::y_rules);
   static constexpr bool negates_columns = negates(Tile::x_rules);
   static constexpr bool negates_any = negates_planes || negates_rows || negates_columns;
@@ -176,11 +200,13 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr std::uint32_t stored_cells = (1U << columns) - 1, reads_columns = 0x100U;
   static constexpr std::uint32_t negated_turned =
       0x200U;  ///< the first cell of Way::turned; above, the second
+  static constexpr std::uint32_t reads_points = 0x800U;
   // Flags of a warp.
   static constexpr std::uint32_t stores_vectors = 1U;
   static constexpr std::uint32_t at_columns = 2U;     ///< the tile has cells beyond a face where x ends
   static constexpr std::uint32_t at_rows = 4U;        ///< the warp has a row at a face where y ends
   static constexpr std::uint32_t fills_columns = 8U;  ///< it has cells in Way::turned
+  static constexpr std::uint32_t points_in_vectors = 16U, fills_points = 32U;  ///< of further fields
   /// Of the rows that it requests, two bits for each: is it negated, is it 0?
   static constexpr int row_signs = 8;
 
@@ -226,6 +252,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     Shared now;      ///< the lane's cells of the warp's first row in that plane
     Shared before;   ///< and in the plane before
     Shared edges;    ///< the lane's cells of the warp's first row among those handed on
+    int points;      ///< the slot of further fields' plane that the first step completes
   };
 
   /// Is a plane of any step at a face along z?
@@ -267,14 +294,22 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     for (int c = 0; c < columns; ++c) sum[c] = add_product(Stencil::z_high, before[c], sum[c]);
   }
 
-  /// Makes sums of the plane that a step completes its results; `u` is what the step reads there.
-  SPIDER_DEVICE static void update_row(const Arguments& f, const Row& u, Row& sums) {
-    static_assert(UpdateReads<Stencil>::fields == 0 && !UpdateReads<Stencil>::before,
-                  "registers have no room for what is read at points");
+  /// Makes sums of row i of the plane that step `level` completes its results; `u` is what the step reads
+  /// there.
+  template <int level, int i>
+  SPIDER_DEVICE static void update_row(const Arguments& f, const Place& at, const Row& u, Row& sums) {
+    static_assert(!UpdateReads<Stencil>::before, "registers have no room for the step before");
+    PointInputs<Stencil, columns> inputs;
+    if constexpr (point_fields > 0) {
+      const int slot = at.points < level ? at.points + point_slots - level : at.points - level;
+      Queue::load(plane_of_points(slot), device::warp_index() * rows + i, columns * device::lane_index(),
+                  inputs);
+    }
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) {
       UpdatePoint point{f, {}, 0, {}, {}};
       if constexpr (UpdateReads<Stencil>::input) point.u = u[c];
+      inputs.find_numbers(c, point.field, typename Stencil::FurtherFields{});
       point.sums[0] = sums[c] * Stencil::back;
       sums[c] = Stencil::update(point);
     }
@@ -296,7 +331,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
                            is_cross ? before[c] : add_product(Stencil::z_low, before[c], 0.0F));
     }
     if constexpr (near_face) add_turned_plane(f, at.z - level, before, sum);
-    if constexpr (HasUpdate<Stencil>::value) update_row(f, before, next);
+    if constexpr (HasUpdate<Stencil>::value) update_row<level, i>(f, at, before, next);
     if constexpr (level + 1 < steps) {
       if constexpr (i == 0) store_edge(at.edges + static_cast<Shared>(level * level_edges), next);
       if constexpr (i == rows - 1)
@@ -556,7 +591,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// Is there anything to fill of a plane, or to negate?
   SPIDER_DEVICE static bool fills_plane(const Way& way, std::uint32_t signs) {
     constexpr bool is_known = Shape::x_axis.turns || negates_rows;
-    return signs != 0 || (is_known && (way.flags & ~(fills_columns - 1U)) != 0);
+    constexpr std::uint32_t of_points = point_fields > 0 ? points_in_vectors | fills_points : 0U;
+    return signs != 0 || (is_known && (way.flags & ~(fills_columns - 1U) & ~of_points) != 0);
   }
 
   /// The signs of the rows that the warp requests, as Way::flags has them.
@@ -657,16 +693,176 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
+  // Further fields.
+
+  using Queue = PointQueue<Stencil, columns, Tile::height, width>;
+
+  SPIDER_DEVICE static Shared plane_of_points(int slot) {
+    return static_cast<Shared>(points + slot * Queue::plane_bytes);
+  }
+
+  /// What of an axis all steps but the first reach from the box.
+  template <class Axis>
+  SPIDER_DEVICE static FarSpan find_span_of_points(const Axis& along, const SweepArguments& f, int axis,
+                                                   int low, int high) {
+    constexpr int later = steps - 1;
+    const FarSpan box{f.box.offset[axis], f.box.offset[axis] + f.box.extent[axis]};
+    if (along.turns) return {box.begin + later * low, box.end + later * high};
+    return find_points(along.rules,
+                       find_readable(along.rules, box, later * low, later * high, f.extent[axis]),
+                       f.extent[axis]);
+  }
+
+  /// Where on an axis the points of index i have their fields; those that no result needs have any.
+  template <class Axis>
+  SPIDER_DEVICE static std::int32_t find_index_of_points(const Axis& along, const SweepArguments& f, int axis,
+                                                         int low, int high, std::int32_t i) {
+    const FarSpan span = find_span_of_points(along, f, axis, low, high);
+    if (!along.turns) return static_cast<std::int32_t>(find_point(along.rules, span, i, f.extent[axis]));
+    const std::int64_t near = i < span.begin ? span.begin : (i >= span.end ? span.end - 1 : i);
+    return turn_index(along.rules, static_cast<std::int32_t>(near), extent_of(f, axis)).index;
+  }
+
+  /// The columns of a lane's points that have fields in memory, bits, and that of the first; columns beyond
+  /// a face that turns are filled.
+  struct PointColumns {
+    std::uint32_t wanted;
+    std::int32_t from;
+    bool is_vector;
+  };
+  SPIDER_DEVICE static PointColumns find_point_columns(const SweepArguments& f, const Walk& w) {
+    constexpr auto along = Shape::across();
+    FarSpan span = find_span_of_points(along, f, 2, Stencil::column_low, Stencil::column_high);
+    if (along.turns && turns_field(along.rules.low) && span.begin < 0) span.begin = 0;
+    if (along.turns && turns_field(along.rules.high) && span.end > f.extent[2]) span.end = f.extent[2];
+    const std::int32_t x = w.x0 + columns * device::lane_index();
+    PointColumns found{0, static_cast<std::int32_t>(wrap_index(along.rules, x, w.extent[2])), false};
+    for (int c = 0; c < columns; ++c) {
+      if (x + c >= span.begin && x + c < span.end) found.wanted |= 1U << c;
+    }
+    found.is_vector = f.aligned_output && found.wanted == stored_cells && found.from % columns == 0 &&
+                      (along.rules.low != FaceRule::periodic || found.from + columns <= w.extent[2]);
+    return found;
+  }
+
+  /// Of the warp's rows a point beyond each face along x for a lane to fill, and the one of its row that it
+  /// is taken from, in the lower half: as a queue counts points; 0 where there is none.
+  SPIDER_DEVICE static std::uint32_t find_turned_point(const Walk& w, std::int32_t first, int towards) {
+    constexpr auto rules = Shape::across().rules;
+    const int n = device::lane_index();
+    const int row = device::warp_index() * rows + n % rows;
+    const std::int32_t x = first - towards * (n / rows);
+    const std::int32_t source = turn_index(rules, x, w.extent[2]).index;
+    const bool is_here =
+        n < rows * steps && x >= w.x0 && x < w.x0 + width && source >= w.x0 && source < w.x0 + width;
+    const auto place = [&](std::int32_t column) {
+      return static_cast<std::uint32_t>(row * width + column - w.x0);
+    };
+    return is_here ? place(x) << 16U | place(source) : 0;
+  }
+
+  /// Lists all that; bits of Way::cells and Way::flags.
+  SPIDER_DEVICE static void list_points(const SweepArguments& f, const Walk& w, Way& way) {
+    if constexpr (point_fields > 0) {
+      constexpr auto along = Shape::lines();
+      const int lane = device::lane_index();
+      for (int j = Tile::thread_index(); j < Tile::height; j += warps * 32) {
+        const std::int32_t y =
+            find_index_of_points(along, f, 1, Stencil::row_low, Stencil::row_high, w.y0 + j);
+        device::store_shared(static_cast<Shared>(point_rows + 4 * j), static_cast<std::uint32_t>(y));
+      }
+      const PointColumns found = find_point_columns(f, w);
+      if (Tile::thread_index() == 0) {
+        constexpr auto planes = Shape::planes();
+        const FarSpan span = find_span_of_points(planes, f, 0, Stencil::plane_low, Stencil::plane_high);
+        device::store_shared(static_cast<Shared>(point_planes),
+                             static_cast<std::uint32_t>(span.begin < 0 ? 0 : span.begin));
+        device::store_shared(static_cast<Shared>(point_planes + 4),
+                             static_cast<std::uint32_t>(span.end < f.extent[0] ? span.end : f.extent[0]));
+      }
+      if (device::warp_index() == 0) {
+        device::store_shared(static_cast<Shared>(point_columns + 4 * lane),
+                             static_cast<std::uint32_t>(found.from));
+      }
+      const bool is_broken = found.wanted != 0 && !found.is_vector;
+      device::Pair turned{};
+      if constexpr (Shape::x_axis.turns) {
+        constexpr auto rules = Shape::across().rules;
+        if (turns_field(rules.low)) turned.word[0] = find_turned_point(w, -1, 1);
+        if (turns_field(rules.high)) turned.word[1] = find_turned_point(w, w.extent[2], -1);
+        device::store_shared(static_cast<Shared>(turned_points + 8 * Tile::thread_index()), turned);
+      }
+      const bool fills = (turned.word[0] | turned.word[1]) != 0;
+      way.cells |= found.wanted != 0 ? reads_points : 0U;
+      way.flags |= device::largest_in_warp(fills ? fills_points : 0U) |
+                   (device::largest_in_warp(is_broken ? 1U : 0U) != 0 ? 0U : points_in_vectors);
+    }
+  }
+
+  /// Requests the points' fields of plane b of the stream for a slot.
+  SPIDER_DEVICE static void request_points(const Arguments& f, const Way& way, std::int32_t b, int slot) {
+    if constexpr (point_fields > 0) {
+      std::int32_t z = way.start + b;
+      if (z < kept_word(point_planes) || z >= kept_word(point_planes + 4)) {
+        constexpr auto along = Shape::planes();
+        z = find_index_of_points(along, f, 0, Stencil::plane_low, Stencil::plane_high, z);
+      }
+      const int first = device::warp_index() * rows;
+      const int lane = device::lane_index();
+      const Shared plane = plane_of_points(slot);
+      if ((way.flags & points_in_vectors) != 0) {
+        const std::int32_t x = kept_word(point_columns + 4 * lane);
+        SPIDER_UNROLL
+        for (int i = 0; i < rows; ++i) {
+          Queue::start(f, {z, kept_word(point_rows + 4 * (first + i)), x}, (way.cells & reads_points) != 0,
+                       plane, first + i, columns * lane);
+        }
+      } else {
+        Walk w;  // once more, as for the input
+        Tile::find_walk(f, w);
+        constexpr auto along = Shape::across();
+        const std::uint32_t wanted = find_point_columns(f, w).wanted;
+        SPIDER_NO_UNROLL
+        for (int i = 0; i < rows * columns; ++i) {
+          const int column = columns * lane + i % columns;
+          const std::int64_t x = wrap_index(along.rules, w.x0 + column, w.extent[2]);
+          const bool is_wanted = (wanted >> i % columns & 1U) != 0;
+          Queue::start_point(f, {z, kept_word(point_rows + 4 * (first + i / columns)), is_wanted ? x : 0},
+                             is_wanted, plane, first + i / columns, column);
+        }
+      }
+    }
+  }
+
+  /// Fills points beyond faces along x of a plane that is there.
+  SPIDER_DEVICE static void fill_points(const Way& way, int slot) {
+    if constexpr (point_fields > 0 && Shape::x_axis.turns) {
+      if ((way.flags & fills_points) == 0) return;
+      const device::Pair turned =
+          device::load_shared_pair(static_cast<Shared>(turned_points + 8 * Tile::thread_index()));
+      SPIDER_UNROLL
+      for (const std::uint32_t pair : turned.word) {
+        Queue::copy_point(pair != 0, plane_of_points(slot), static_cast<int>(pair & 0xffffU),
+                          static_cast<int>(pair >> 16U));
+      }
+      device::sync_warp();
+    }
+  }
+
   /// Plane b of the stream, which lies in a slot: completes planes of all steps and adds them.
   template <int parity>
-  SPIDER_DEVICE static void take_plane(const Arguments& f, Way& way, std::int32_t b, int& slot, Planes& cells,
-                                       Planes& sums) {
+  SPIDER_DEVICE static void take_plane(const Arguments& f, Way& way, std::int32_t b, int& slot,
+                                       int& point_slot, Planes& cells, Planes& sums) {
     const device::Vector range = device::load_shared(static_cast<Shared>(ranges));
     const auto word = [&](int i) { return static_cast<std::int32_t>(range.word[i]); };
     const int before = slot == 0 ? input_slots - 1 : slot - 1;
     if (b + ahead < way.stream) {
       const int next = slot + ahead < input_slots ? slot + ahead : slot + ahead - input_slots;
       request(f, way, b + ahead, next, b + ahead >= word(0) && b + ahead < word(1));
+    }
+    if (b + ahead - 1 < way.stream) {
+      const int next = point_slot + ahead;
+      request_points(f, way, b + ahead - 1, next < point_slots ? next : next - point_slots);
     }
     device::copy_async_commit();
     const int following = slot + 1 == input_slots ? 0 : slot + 1;
@@ -682,7 +878,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
     const Place at{way.start + b, static_cast<Shared>(slot * input_bytes) + way.lane_row,
                    static_cast<Shared>(before * input_bytes) + way.lane_row,
-                   way.lane_edges + static_cast<Shared>(parity * Layout::edge_bytes)};
+                   way.lane_edges + static_cast<Shared>(parity * Layout::edge_bytes), point_slot};
     const std::uint32_t stored_rows = b >= word(2) && b < word(3) ? way.stored_rows : 0;
     const auto finish = [&](bool whole, int i, Row& u) {
       const bool is_stored = (stored_rows >> i & 1U) != 0;
@@ -703,6 +899,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       Tile::store_turned(way.turned, static_cast<Shared>(following * input_bytes), turned);
     device::copy_async_wait<ahead - 1>();
     device::sync_block();
+    point_slot = point_slot + 1 == point_slots ? 0 : point_slot + 1;
+    fill_points(way, point_slot);
     if (Shape::rows_end && (way.flags & at_rows) != 0) {
       add_levels<0, true>(f, at, cells, sums);
     } else {
@@ -760,15 +958,21 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     // What nobody requests counts nowhere, but is a number.
     for (int i = Tile::thread_index(); i < Layout::edges / 16; i += warps * 32)
       device::store_shared(static_cast<Shared>(16 * i), device::Vector{});
+    if constexpr (point_fields > 0) {
+      for (int i = points / 16 + Tile::thread_index(); i < shared_bytes / 16; i += warps * 32)
+        device::store_shared(static_cast<Shared>(16 * i), device::Vector{});
+    }
     Tile::list_sources(w);
     device::sync_block();
     Way way = find_way(f, w);
     list_plane_signs(f);
+    list_points(f, w, way);
     device::sync_block();
     SPIDER_NO_UNROLL
     for (int b = 0; b < ahead; ++b) {
       const bool is_plain = b >= kept_word(ranges) && b < kept_word(ranges + 4);
       if (b < way.stream) request(f, way, b, b, is_plain);
+      if (b > 0 && b <= way.stream) request_points(f, way, b - 1, b - 1);
       device::copy_async_commit();
     }
     device::copy_async_wait<ahead - 1>();
@@ -777,12 +981,13 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     Planes cells = {};
     Planes sums = {};
     int slot = 0;
+    int point_slot = point_slots - 1;
     // Two planes a turn, always: registers change their roles from plane to plane. What comes behind the last
     // one counts nowhere.
     SPIDER_NO_UNROLL
     for (std::int32_t b = 0; b < way.stream; b += 2) {
-      take_plane<0>(f, way, b, slot, cells, sums);
-      take_plane<1>(f, way, b + 1, slot, cells, sums);
+      take_plane<0>(f, way, b, slot, point_slot, cells, sums);
+      take_plane<1>(f, way, b + 1, slot, point_slot, cells, sums);
     }
   }
 };

@@ -81,7 +81,8 @@ std::optional<Lowrank2d> fit(const Problem& problem, const Contraction& contract
 
 /// Microseconds of a sweep over the reference field, fitted to times on an H200: (products, chunks, tiles)
 /// (8, 2, 4) 114, (6, 3, 4) 127, (12, 3, 4) 133, (18, 3, 4) 166; and with operands of eight rows (30, 4, 2)
-/// 384.
+/// 384. Products of several sums wait less: (20, 2, 2) and (20, 2, 1) of two 203 and 238, (16, 2, 4) 165,
+/// (24, 2, 2) of three 238.
 double estimate_us(const Contraction& contraction, const Lowrank2d& scheme) {
   constexpr double product_us = 5.2;
   constexpr double tile_us = 12;  // of a group of rows, what is no product
@@ -91,12 +92,15 @@ double estimate_us(const Contraction& contraction, const Lowrank2d& scheme) {
   constexpr double few_tiles = 1.7;  // products wait for those before them
   constexpr double crowded = 1.16;   // as they do where so many registers hold weights
   constexpr int many_registers = 180;
+  constexpr double several_sums = 1.1;
   double others_us = 0;
   for (const LowRank& lists : contraction.low_rank)
     others_us += tile_us + load_us * (scheme.tiles + lists.chunks - 1) / scheme.tiles;
-  const double compute = (product_us * static_cast<double>(contraction.products.size()) + others_us) *
-                         (scheme.tiles < 4 ? few_tiles : 1) *
-                         (scheme.estimated_registers > many_registers ? crowded : 1);
+  const double waits =
+      contraction.low_rank.size() > 1
+          ? several_sums
+          : (scheme.tiles < 4 ? few_tiles : 1) * (scheme.estimated_registers > many_registers ? crowded : 1);
+  const double compute = (product_us * static_cast<double>(contraction.products.size()) + others_us) * waits;
   return std::pow(std::pow(memory_us, exponent) + std::pow(compute, exponent), 1 / exponent);
 }
 

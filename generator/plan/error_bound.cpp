@@ -240,18 +240,6 @@ ErrorBound bound_composed(const spec::StencilSpec& spec, const KernelPlan& plan)
   return bound;
 }
 
-/// Steps of fields that faces continue with the other sign: there are the magnitudes of cells where a step
-/// has 0 or a constant, so that only the largest bounds them. What constants add is cut, rounded and added.
-ErrorBound bound_negated(const ErrorBound& steps, const KernelPlan& plan) {
-  constexpr double held = 4;
-  const double magnitude = sum_of_magnitudes(plan.weights);
-  const double growth = std::pow(std::max(1.0, magnitude), plan.op.steps);
-  ErrorBound bound = steps;
-  bound.neighbourhood = (steps.sum + held * f32_rounding) * growth / magnitude;
-  bound.sum = 0;
-  return bound;
-}
-
 }  // namespace
 
 ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan) {
@@ -262,11 +250,7 @@ ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan) {
     return plan.op.steps > 1 ? bound_both(bound, bound_steps(spec, plan), plan) : bound;
   }
   if (plan.contraction.is_list_adds()) return bound_core_lists(spec, plan);
-  if (plan.op.steps > 1) {
-    const ErrorBound bound = bound_steps(spec, plan);
-    const auto* levels = std::get_if<Levels3d>(&plan.scheme);
-    return levels != nullptr && negates_fields(spec, *levels) ? bound_negated(bound, plan) : bound;
-  }
+  if (plan.op.steps > 1) return bound_steps(spec, plan);
   if (spec.storage == spec::Storage::f64) return bound_doubles(spec, plan);
   if (plan.engine == Engine::cuda) return bound_cores(spec, plan);
   return spec.storage == spec::Storage::f32 ? bound_f32(plan) : bound_half(spec, plan);

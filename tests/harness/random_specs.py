@@ -605,6 +605,10 @@ def make_steps_spec(index, seed, spaces, attempt, place):
         else:
             taps = diffusing_taps(rng)
             faces, boundary = constant_boundary(rng, space)
+    elif dimensions == 3 and turn % 5 == 0:  # some stars of one weight keep constants beyond faces
+        taps = stepping_taps(rng, dimensions, "cross")
+        steps = choose_steps(rng, dimensions, taps)
+        faces, boundary = constant_boundary(rng, space)
     elif (turn + turn // 6) % 3 == 2:  # tiny fields turn back at one face and end beyond the other
         faces, boundary = folded_boundary(rng, space)
     else:

@@ -1708,22 +1708,37 @@ TEST(Steps, Levels3dKeepFieldsThatUpdatesRead) {
   EXPECT_FALSE(is<Levels3d>(plan_of_steps(star)));  // nor is there room for single steps
 }
 
-TEST(Steps, Levels3dContinueFieldsAboutZero) {
+TEST(Steps, Levels3dHoldConstantsAlongX) {
   spec::StencilSpec star = steps_in(3, 4);
-  const double even_sum = plan_of_steps(star).error_bound.sum;
-  EXPECT_GT(even_sum, 0);
-  star.boundary[spec::axis_z].low = {spec::BoundaryRule::constant, 0, {}};
-  star.boundary[spec::axis_x].high = {spec::BoundaryRule::antisymmetric, 0, {}};
-  const KernelPlan zeros = plan_of_steps(star);
-  EXPECT_TRUE(is<Levels3d>(zeros));
-  EXPECT_EQ(zeros.error_bound.sum, 0);  // magnitudes beyond are other cells'
-  EXPECT_GE(zeros.error_bound.neighbourhood, even_sum);
-  star.boundary[spec::axis_y].high = {spec::BoundaryRule::constant, 2, {}};  // a step sets all of them
-  EXPECT_EQ(plan_of_steps(star).error_bound.sum, even_sum);
-  star.boundary[spec::axis_y].high = {};
-  star.update = updated_box(spec::Storage::f32).update;  // of -u not the negative
+  const auto held_center = [](const spec::StencilSpec& stencil) {
+    return std::get<Levels3d>(plan_of_steps(stencil).scheme).held_center;
+  };
+  const auto levels = std::get<Levels3d>(plan_of_steps(star).scheme);
+  star.boundary[spec::axis_x].low = {spec::BoundaryRule::antisymmetric, 0, {}};
+  star.boundary[spec::axis_x].high = {spec::BoundaryRule::constant, 0, {}};
+  EXPECT_EQ(held_center(star), levels.scaled.center);  // any weights keep 0
+  star.boundary[spec::axis_x].high.value = 2;
+  const double neighbour = star.taps.front().weight;
+  for (const double center : {1 - 6 * neighbour, 0.25}) {
+    star.taps[3].weight = center;
+    const std::optional<float> held = held_center(star);
+    ASSERT_TRUE(held);
+    EXPECT_NEAR((*held + 6) * neighbour, 1, 1e-6);
+  }
+  spec::StencilSpec without_center = star;
+  without_center.taps.erase(without_center.taps.begin() + 3);
+  EXPECT_FALSE(held_center(without_center));
+  for (const double weight : {0.2, -0.05}) {  // errors beyond faces would grow
+    spec::StencilSpec growing = star;
+    for (spec::Tap& tap : growing.taps) tap.weight = weight;
+    EXPECT_FALSE(held_center(growing));
+    growing.boundary[spec::axis_x].high.value = 0;
+    EXPECT_TRUE(held_center(growing));
+  }
+  star.boundary[spec::axis_x].high.value = 0;
   star.storage = spec::Storage::f32;
-  EXPECT_EQ(plan_of_steps(star).error_bound.neighbourhood, 0);
+  star.update = updated_box(spec::Storage::f32).update;  // what it makes of a constant is another
+  EXPECT_FALSE(held_center(star));
 }
 
 TEST(Steps, DoublesKeepTheSpecsWeights) {

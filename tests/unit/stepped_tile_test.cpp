@@ -27,8 +27,7 @@ std::int64_t by_rules(const AxisRules& rules, std::int32_t extent, int k, std::i
 /// All cells after the steps, of a line that is turned round once.
 std::vector<std::int64_t> by_turning(const AxisRules& rules, std::int32_t extent) {
   std::vector<std::int64_t> line;
-  for (std::int32_t i = -steps; i < extent + steps; ++i)
-    line.push_back(cell(turn_index(rules, i, extent).index));
+  for (std::int32_t i = -steps; i < extent + steps; ++i) line.push_back(cell(turn_index(rules, i, extent)));
   for (int k = 0; k < steps; ++k) {
     std::vector<std::int64_t> next;
     for (std::size_t i = 1; i + 1 < line.size(); ++i) next.push_back(line[i - 1] + 2 * line[i] + line[i + 1]);

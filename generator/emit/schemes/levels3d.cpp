@@ -23,25 +23,6 @@ std::string weights_text(const Scheme::Weights& weights) {
       number(weights.low[spec::axis_x]), number(weights.high[spec::axis_x]));
 }
 
-/// The rules of an axis. Where fields are continued with the other sign, constants are 0, `antisymmetric`
-/// then; else `antisymmetric` is 0 as far as taps reach.
-std::string rules_text(const Scheme& scheme, spec::StencilSpec spec, int axis) {
-  if (!plan::negates_fields(spec, scheme)) return zero_rules_text(spec, axis);
-  for (spec::Face* face : {&spec.boundary[axis].low, &spec.boundary[axis].high}) {
-    if (face->rule == spec::BoundaryRule::constant) face->rule = spec::BoundaryRule::antisymmetric;
-  }
-  return stepped_rules_text(spec, axis);
-}
-
-std::string single_rules_text(const spec::StencilSpec& spec) {
-  const auto rules_of = [&](const char* name, int axis) {
-    return fmt::format("SPIDER_DEVICE static constexpr spider::AxisRules {}() {{ return {}; }}", name,
-                       zero_rules_text(spec, axis));
-  };
-  return fmt::format("{}\n{}\n{}", rules_of("plane_rules", spec::axis_z), rules_of("row_rules", spec::axis_y),
-                     rules_of("column_rules", spec::axis_x));
-}
-
 }  // namespace
 
 SchemeText text_of(const plan::Levels3d& scheme, const Kernel& kernel) {
@@ -67,12 +48,13 @@ SchemeText text_of(const plan::Levels3d& scheme, const Kernel& kernel) {
   bindings["unit"] = fmt::format("{:a}", scheme.unit);
   bindings["last"] = fmt::format("{:a}F", scheme.last);
   bindings["back"] = fmt::format("{:a}F", scheme.back);
+  bindings["holds_columns"] = scheme.held_center ? "true" : "false";
+  bindings["held_center"] = fmt::format("{:a}F", scheme.held_center.value_or(0));
   bindings["scaled_weights"] = weights_text(scheme.scaled);
   bindings["single_weights"] = weights_text(scheme.single);
-  bindings["plane_rules"] = rules_text(scheme, spec, spec::axis_z);
-  bindings["row_rules"] = rules_text(scheme, spec, spec::axis_y);
-  bindings["column_rules"] = rules_text(scheme, spec, spec::axis_x);
-  bindings["single_rules"] = plan::negates_fields(spec, scheme) ? single_rules_text(spec) : "";
+  bindings["plane_rules"] = zero_rules_text(spec, spec::axis_z);
+  bindings["row_rules"] = zero_rules_text(spec, spec::axis_y);
+  bindings["column_rules"] = zero_rules_text(spec, spec::axis_x);
   set("single_rows", Scheme::single_rows);
   return {render_part("levels3d.cu.in", bindings),
           {"spider::levels3d_form<Stencil>(),", "spider::levels3d_form<SingleStep>(),"}};

@@ -54,8 +54,7 @@ std::optional<double> weight_of_neighbours(const spec::StencilSpec& spec) {
 int count_shared_bytes(const spec::StencilSpec& spec, const Levels3d& scheme) {
   const int input = (scheme.ahead + 2) * scheme.height() * width * spec::element_bytes(spec.storage);
   const int edges = 2 * (scheme.steps - 1) * Levels3d::warps * 2 * width * word_bytes;
-  // What is seldom needed of it, and signs of planes.
-  const int of_walk = 2 * vector_bytes + round_up(2 * word_bytes * scheme.steps, vector_bytes);
+  constexpr int of_walk = 2 * vector_bytes;  // what is seldom needed of it
   const int without_fields = input + edges + round_up(word_bytes * scheme.height(), vector_bytes) + of_walk;
   if (spec.fields.empty()) return without_fields;
   const int places =
@@ -148,6 +147,26 @@ void set_weights(const RoundedWeights& rounded, bool updates, Levels3d& scheme) 
   scheme.last = static_cast<float>(drift * std::pow(scheme.unit, scheme.steps));
 }
 
+/// A step keeps constants beyond faces along x where the weights of a cell there are those of its neighbours
+/// and what is left to 1 for itself. Errors of such cells do not grow where none of these is negative. 0
+/// stays 0 whatever they are. Without a tap on the cell itself its weight may multiply no number, inside.
+std::optional<float> find_held_center(const spec::StencilSpec& spec, const Levels3d& scheme) {
+  if (spec.update) return std::nullopt;
+  bool holds_numbers = false;
+  for (const spec::Face* face : {&spec.boundary[spec::axis_x].low, &spec.boundary[spec::axis_x].high})
+    holds_numbers = holds_numbers || (face->rule == spec::BoundaryRule::constant && face->value != 0);
+  if (!holds_numbers) return scheme.scaled.center;
+  double neighbours = 0;
+  bool is_negative = false;
+  for (const spec::Tap& tap : spec.taps) {
+    if (tap.at == spec::Offset{}) continue;
+    neighbours += tap.weight;
+    is_negative = is_negative || tap.weight < 0;
+  }
+  if (is_negative || neighbours > 1 || scheme.scaled.center == 0) return std::nullopt;
+  return static_cast<float>((1 - neighbours) / scheme.unit);
+}
+
 }  // namespace
 
 int Levels3d::useful_columns() const {
@@ -156,19 +175,6 @@ int Levels3d::useful_columns() const {
 
 std::string_view form_name(Levels3d::Form form) {
   return form == Form::cross ? "cross" : "taps";
-}
-
-bool negates_fields(const spec::StencilSpec& spec, const Levels3d& scheme) {
-  bool negates = false;
-  bool holds = false;
-  for (const spec::AxisBoundary& along : spec.boundary) {
-    for (const spec::Face* face : {&along.low, &along.high}) {
-      const bool is_constant = face->rule == spec::BoundaryRule::constant;
-      holds = holds || (is_constant && face->value != 0);
-      negates = negates || is_constant || face->rule == spec::BoundaryRule::antisymmetric;
-    }
-  }
-  return scheme.form == Form::cross && negates && !holds && !spec.update;
 }
 
 bool Levels3d::takes(const Problem& problem, const Contraction& contraction) {
@@ -180,6 +186,7 @@ Offer<Levels3d> Levels3d::plan(const Problem& problem, const Contraction& /*cont
   std::optional<Levels3dChoice> choice = choose_levels3d(problem.spec, problem.op.steps);
   if (!choice) return Offer<Levels3d>::none("so many steps find no room in registers and shared memory");
   set_weights(problem.weights, problem.spec.update.has_value(), choice->scheme);
+  choice->scheme.held_center = find_held_center(problem.spec, choice->scheme);
   return {choice->scheme, choice->microseconds, ""};
 }
 

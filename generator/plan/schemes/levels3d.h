@@ -31,12 +31,15 @@ struct Levels3d {
   int rows = 2;   ///< of a warp
   int ahead = 2;  ///< planes requested ahead
   Form form = Form::taps;
-  double unit = 1;     ///< after k steps cells are the field's over unit^k, so that neighbours have weight 1
-  float last = 1;      ///< what results are multiplied with, so that all weights sum to what the spec's do
-  float back = 1;      ///< of updates, whose cells have no unit: the weight that sums are over
-  Weights scaled;      ///< over the unit, or over `back`
-  Weights single;      ///< of a single step
-  int operations = 0;  ///< of a point and step
+  double unit = 1;  ///< after k steps cells are the field's over unit^k, so that neighbours have weight 1
+  float last = 1;   ///< what results are multiplied with, so that all weights sum to what the spec's do
+  /// Of constants beyond faces along x: what a cell there is multiplied with, so that steps keep it. Not
+  /// where that would enlarge errors; there they are set at every step.
+  std::optional<float> held_center;
+  float back = 1;                ///< of updates, whose cells have no unit: the weight that sums are over
+  Weights scaled;                ///< over the unit, or over `back`
+  Weights single;                ///< of a single step
+  int operations = 0;            ///< of a point and step
   double update_operations = 0;  ///< and of its update
   int blocks_per_multiprocessor = 1;
   int estimated_registers = 0;
@@ -55,10 +58,6 @@ struct Levels3d {
 
 /// The word of a form in the kernel's header.
 [[nodiscard]] std::string_view form_name(Levels3d::Form form);
-
-/// Do faces of the spec continue the fields of such a plan with the other sign? `antisymmetric` and a
-/// constant 0 do, unless there is another constant or an update.
-[[nodiscard]] bool negates_fields(const spec::StencilSpec& spec, const Levels3d& scheme);
 
 /// As choose_stepping (plan/schemes/stepping2d.h), by the 3D reference field.
 struct Levels3dChoice {

@@ -18,8 +18,8 @@ namespace spider {
 inline namespace device_1 {
 
 /// The rules of an axis as tiles see them. Weights that are even along it and reach one cell keep a field
-/// that is turned round at a face what it is, with the same sign or the other one, so that cells beyond are
-/// stepped like others; `nearest` is `reflect` then.
+/// that is turned round at a face what it is, so that cells beyond are stepped like others; `nearest` is
+/// `reflect` then.
 template <class Rules>
 struct SteppedAxis {
   Rules rules;
@@ -29,14 +29,9 @@ struct SteppedAxis {
   SPIDER_DEVICE constexpr bool ends_high() const { return !turns && !goes_on(rules.high); }
 };
 
-/// Does a rule turn the field round, and what it becomes in steps of even weights?
-SPIDER_DEVICE constexpr bool turns_field(FaceRule rule) {
-  return folds(rule) || rule == FaceRule::antisymmetric;
-}
-
 /// May cells beyond such a face be stepped like others, if weights are even?
 SPIDER_DEVICE constexpr bool can_turn(FaceRule rule) {
-  return goes_on(rule) || turns_field(rule) || rule == FaceRule::nearest;
+  return goes_on(rule) || folds(rule) || rule == FaceRule::nearest;
 }
 
 /// An axis turns where both faces let it.
@@ -45,27 +40,16 @@ SPIDER_DEVICE constexpr SteppedAxis<Rules> stepped_axis(Rules rules, bool is_eve
   if (!is_even || !can_turn(rules.low) || !can_turn(rules.high)) return {rules, false};
   if (rules.low == FaceRule::nearest) rules.low = FaceRule::reflect;
   if (rules.high == FaceRule::nearest) rules.high = FaceRule::reflect;
-  return {rules, turns_field(rules.low) || turns_field(rules.high)};
+  return {rules, folds(rules.low) || folds(rules.high)};
 }
 
-/// What lies at index i of an axis that turns: the field's cell, or the halo's, at `index`, its negative, or
-/// 0.
-struct TurnedIndex {
-  std::int32_t index;
-  bool negated, zero;
-
-  SPIDER_DEVICE constexpr bool is_plain() const { return !negated && !zero; }
-};
-
+/// The index of the field's cell, or the halo's, that lies at index i of an axis that turns.
 template <class Rules>
-SPIDER_DEVICE constexpr TurnedIndex turn_index(Rules rules, std::int32_t i, std::int32_t extent) {
+SPIDER_DEVICE constexpr std::int32_t turn_index(Rules rules, std::int32_t i, std::int32_t extent) {
   // A single cell is shown again by a mirror as by `reflect`, and what lies behind it is turned round there.
   if (extent == 1 && rules.low == FaceRule::mirror) rules.low = FaceRule::reflect;
   if (extent == 1 && rules.high == FaceRule::mirror) rules.high = FaceRule::reflect;
-  if (!negates(rules)) return {map_index(rules, i, extent).index, false, false};
-  const auto at = map_signed_index(rules, i, extent);
-  if (at.constant) return {i < 0 ? 0 : extent - 1, false, true};
-  return {at.index, at.negated, false};
+  return map_index(rules, i, extent).index;
 }
 
 /// The measures of a tile whose `rows` are the rows of a warp, `warps_down` one below the other. `is_even`:
@@ -191,9 +175,13 @@ struct StepTile : StepShape<Stencil, is_even> {
     const int tiles = is_whole ? grid.whole_tiles : grid.across * grid.down - grid.whole_tiles;
     const int block = device::block_index() - (is_whole ? 0 : grid.whole_blocks);
     const int tile = first_tile + block % tiles;
-    const int across = tile % grid.across;
-    // Tiles at faces along y come last, in short walks: they may take longer.
-    const int down = tile / grid.across + 1 < grid.down ? tile / grid.across + 1 : 0;
+    // Tiles at faces along one axis come last, in short walks: they may take longer.
+    int across = tile % grid.across;
+    int down = tile / grid.across + 1 < grid.down ? tile / grid.across + 1 : 0;
+    if constexpr (Layout::columns_last) {
+      across = tile / grid.down + 1 < grid.across ? tile / grid.down + 1 : 0;
+      down = tile % grid.down;
+    }
     for (int axis = 0; axis < 3; ++axis) w.extent[axis] = static_cast<std::int32_t>(f.extent[axis]);
     const auto first_row = static_cast<std::int32_t>(f.box.offset[1]);
     const auto first_plane = static_cast<std::int32_t>(f.box.offset[0]);
@@ -305,7 +293,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     const auto& rules = along.rules;
     if (i < readable.begin) i = readable.begin;
     if (i >= readable.end) i = readable.end - 1;
-    if (along.turns) return turn_index(rules, i, extent).index;
+    if (along.turns) return turn_index(rules, i, extent);
     i = static_cast<std::int32_t>(wrap_index(rules, i, extent));
     if (holds_index(rules, i, extent)) return i;
     return i < 0 ? 0 : extent - 1;
@@ -503,7 +491,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     const int n = device::lane_index();
     const int j = device::warp_index() + n % rows_of_warp * warps;
     const std::int32_t x = first - towards * (n / rows_of_warp);
-    const std::int32_t source = turn_index(rules, x, w.extent[2]).index;
+    const std::int32_t source = turn_index(rules, x, w.extent[2]);
     const bool is_here = n < rows_of_warp * steps && j < height && x >= w.x0 && x < w.x0 + width &&
                          source >= w.x0 && source < w.x0 + width;
     const auto place = [&](std::int32_t column) {

@@ -9,9 +9,10 @@
 ///
 /// Faces. Cells beyond `halo` and `periodic` ones are stepped like others. Where all neighbours have one
 /// weight (`cross`), so are those beyond faces that turn the field round: their input is the field's, turned
-/// round, with the other sign where the face is `antisymmetric`. Beyond the others they are set in registers
-/// before they are added: a column and a row of the tile at every step, and along z the plane that is given
-/// and the one before it.
+/// round. Beyond the others they are set in registers before they are added: a column and a row of the tile
+/// at every step, and along z the plane that is given and the one before it. Lanes beyond constant faces
+/// along x hold the constant instead (`holds_columns`): it is a field that the stencil keeps, once what lies
+/// inside is left out and a cell's own weight makes up for that.
 ///
 /// What an update reads of further fields at points waits in shared memory, as many planes of each as steps
 /// complete planes, one behind the other, and those that come: a lane copies the cells of its own points.
@@ -31,7 +32,9 @@
 /// - back: of a stencil with an update (spider/update.h), whose cells are in no unit: what its sums are
 ///   multiplied with;
 /// - plane_rules(), row_rules(), column_rules(): the boundary; values are f32 numbers whatever the cells are.
-///   `antisymmetric` goes with `cross`, no constant and no update.
+///   None is `antisymmetric`, which is the constant 0 to such taps;
+/// - holds_columns, held_center: do lanes hold constants, and the weight of a cell there that with those of
+///   its neighbours keeps them: all sum to 1 over `unit`.
 #pragma once
 
 #include <spider/boundary.h>
@@ -94,6 +97,11 @@ struct Levels3dLayout : LevelShape<Stencil> {
   static constexpr bool streams_faces = false;
   static constexpr bool keeps_constants = false;
   static constexpr bool takes_cells = false;
+  // Where cells beyond faces along x are filled or set, tiles there take longer than those at others.
+  SPIDER_DEVICE static constexpr bool acts(FaceRule rule) {
+    return !goes_on(rule) && !(Stencil::holds_columns && rule == FaceRule::constant);
+  }
+  static constexpr bool columns_last = acts(Shape::x_rules.low) || acts(Shape::x_rules.high);
 };
 
 template <class Stencil>
@@ -115,8 +123,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr int origin =
       (Layout::sources + 4 * Tile::height + 15) / 16 * 16;  ///< column and row of the tile's first
   static constexpr int ranges = origin + 16;                ///< as find_way says
-  static constexpr int plane_signs = ranges + 16;           ///< beyond faces along z, `steps` planes each
-  static constexpr int end_of_walk = plane_signs + (negates(Tile::z_rules) ? (8 * steps + 15) / 16 * 16 : 0);
+  static constexpr int end_of_walk = ranges + 16;
   // Of further fields: where the tile's rows and lanes find theirs in a plane, which planes are where they
   // are, which points a lane fills beyond faces; and planes.
   static constexpr int point_fields = UpdateReads<Stencil>::fields;
@@ -127,15 +134,25 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr int turned_points = point_planes + 16;
   static constexpr int points = point_fields == 0 ? end_of_walk : turned_points + 8 * 32 * warps;
   static constexpr int shared_bytes = points + point_slots * bytes_of_points<Stencil, Tile::height, width>();
-  static constexpr bool negates_planes = negates(Tile::z_rules), negates_rows = negates(Tile::y_rules);
-  static constexpr bool negates_columns = negates(Tile::x_rules);
-  static constexpr bool negates_any = negates_planes || negates_rows || negates_columns;
-  static_assert(Tile::input_bytes <= 0x10000, "places in a plane have 16 bits");
-  static_assert(rows * steps <= 32, "a lane fills one cell beyond each face");
-  static_assert(rows <= 12, "flags of a warp have two bits for each row");
   /// Are cells beyond faces loaded before the chain and stored behind it? Two-byte ones took longer so.
-  static constexpr bool fills_late = Cells::element_bytes == 4 && !negates_any;
+  static constexpr bool fills_late = Cells::element_bytes == 4;
   static_assert(rows >= 2, "a row beyond a face is set from one of the warp or next to it");
+  /// Do lanes beyond a face along x have its constant, and keep it?
+  static constexpr bool holds_low = Stencil::holds_columns && Tile::x_rules.low == FaceRule::constant;
+  static constexpr bool holds_high = Stencil::holds_columns && Tile::x_rules.high == FaceRule::constant;
+  /// Others than 0, which stays what it is with any weights?
+  static constexpr bool holds_numbers = steps > 1 && ((holds_low && Tile::x_rules.low_value != 0) ||
+                                                      (holds_high && Tile::x_rules.high_value != 0));
+  /// Beyond which faces along x are cells set at every step? Where the high one does not lie between two
+  /// lanes, a constant is, too.
+  static constexpr bool sets_low = Shape::x_axis.ends_low() && !holds_low;
+  static constexpr bool sets_high = Shape::x_axis.ends_high();
+  /// Where a step's rows beyond faces are constants, they are set as they are completed: what is added behind
+  /// the barrier then needs no choice. Others are set from rows of the same plane.
+  static constexpr bool completes_rows =
+      Shape::rows_end && (!Shape::y_axis.ends_low() || Tile::y_rules.low == FaceRule::constant) &&
+      (!Shape::y_axis.ends_high() || Tile::y_rules.high == FaceRule::constant);
+  static constexpr bool sets_rows = Shape::rows_end && !completes_rows;
 
   /// Of each step's input: the cells of its newest plane, and what its result there is so far.
   using Planes = float[steps][rows][columns];
@@ -180,15 +197,51 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return Stencil::unit == 1 ? value : value * scale;
   }
 
+  /// The same in a lane, which may lie beyond a face along x, too: that one's.
+  template <int level>
+  SPIDER_DEVICE static float constant_of(const MappedIndex& from, std::uint32_t lane) {
+    constexpr AxisRules rules = Stencil::column_rules();
+    if (holds_low && (lane & beyond_low) != 0)
+      return constant_of<level>(MappedIndex{0, true, rules.low_value});
+    if (holds_high && (lane & beyond_high) != 0)
+      return constant_of<level>(MappedIndex{0, true, rules.high_value});
+    return constant_of<level>(from);
+  }
+
+  /// A lane's weights of a cell itself, by its columns. Lanes that hold numbers have their own: what they
+  /// leave out of neighbours, which lies inside, is made up for.
+  struct Centers {
+    float first, inner, last;
+  };
+  SPIDER_DEVICE static Centers find_centers(std::uint32_t lane) {
+    constexpr float below = is_cross ? Stencil::y_high : 0.0F;
+    constexpr float above = is_cross ? Stencil::y_low : 0.0F;
+    Centers centers{Stencil::center, Stencil::center, Stencil::center};
+    if constexpr (holds_numbers) {
+      if ((lane & (beyond_low | beyond_high)) != 0)
+        centers = {Stencil::held_center, Stencil::held_center, Stencil::held_center};
+      if ((lane & beside_low) != 0) centers.last += Stencil::x_high + below;
+      if ((lane & beside_high) != 0) centers.first += Stencil::x_low + above;
+    }
+    return centers;
+  }
+  SPIDER_DEVICE static float multiply_center(const Centers& centers, int c, float value, float sum) {
+    if constexpr (holds_numbers) {
+      const float weight = c == 0 ? centers.first : (c + 1 == columns ? centers.last : centers.inner);
+      return device::multiply_add(weight, value, sum);
+    } else {
+      return add_product(Stencil::center, value, sum);
+    }
+  }
+
   /// What a lane knows all the way.
   struct Way {
+    Centers centers;
     std::int32_t stream;        ///< planes of the input
     std::int32_t start;         ///< the first of them
     std::uint32_t stored_rows;  ///< of the warp, bits
     std::uint32_t cells;        ///< what the lane stores and reads, bits
     std::uint32_t flags;        ///< of the warp
-    /// Of the cells that it fills beyond the low face and the high one: places in a plane, the source's in
-    /// the lower half; 0 where there is none, or where it stays 0.
     typename Tile::Turned turned;
     std::int32_t offset[rows];  ///< of its cells in the rows that the warp requests, from a plane's first
     Shared lane_row;            ///< the lane's cells of the warp's first row in a plane of the input
@@ -198,17 +251,16 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   // Bits of a lane. The lowest: columns that are stored.
   static constexpr std::uint32_t stored_cells = (1U << columns) - 1, reads_columns = 0x100U;
-  static constexpr std::uint32_t negated_turned =
-      0x200U;  ///< the first cell of Way::turned; above, the second
-  static constexpr std::uint32_t reads_points = 0x800U;
+  /// All of the lane's columns lie beyond a face that is held; and the last, or the first, right beside it.
+  static constexpr std::uint32_t beyond_low = 0x200U, beyond_high = 0x400U;
+  static constexpr std::uint32_t beside_low = 0x800U, beside_high = 0x1000U;
+  static constexpr std::uint32_t reads_points = 0x2000U;
   // Flags of a warp.
   static constexpr std::uint32_t stores_vectors = 1U;
   static constexpr std::uint32_t at_columns = 2U;     ///< the tile has cells beyond a face where x ends
   static constexpr std::uint32_t at_rows = 4U;        ///< the warp has a row at a face where y ends
   static constexpr std::uint32_t fills_columns = 8U;  ///< it has cells in Way::turned
   static constexpr std::uint32_t points_in_vectors = 16U, fills_points = 32U;  ///< of further fields
-  /// Of the rows that it requests, two bits for each: is it negated, is it 0?
-  static constexpr int row_signs = 8;
 
   // Rows.
 
@@ -226,6 +278,14 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     const device::Vector v = device::load_shared(from);
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) u[c] = device::float_of(v.word[c]);
+  }
+
+  SPIDER_DEVICE static void store_input(Shared to, const Row& u) {
+    if constexpr (Cells::element_bytes == 4) {
+      store_edge(to, u);
+    } else {
+      device::store_shared(to, device::Pair{{Cells::word(u), Cells::word(u + 2)}});
+    }
   }
 
   SPIDER_DEVICE static void store_edge(Shared to, const Row& u) {
@@ -248,11 +308,14 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// Where a warp is.
   struct Place {
-    std::int32_t z;  ///< the newest plane of the first step's input
-    Shared now;      ///< the lane's cells of the warp's first row in that plane
-    Shared before;   ///< and in the plane before
-    Shared edges;    ///< the lane's cells of the warp's first row among those handed on
-    int points;      ///< the slot of further fields' plane that the first step completes
+    std::int32_t z;      ///< the newest plane of the first step's input
+    Shared now;          ///< the lane's cells of the warp's first row in that plane
+    Shared before;       ///< and in the plane before
+    Shared edges;        ///< the lane's cells of the warp's first row among those handed on
+    int points;          ///< the slot of further fields' plane that the first step completes
+    std::uint32_t lane;  ///< Way::cells
+    Centers centers;
+    std::int32_t low_row, high_row;  ///< among the warp's rows, those beyond faces that are completed
   };
 
   /// Is a plane of any step at a face along z?
@@ -263,15 +326,15 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// Sets the plane given, and the one before, where it lies beyond a face; `missing` is what the sum lacks
   /// because the plane beyond was not known in time.
   template <int level>
-  SPIDER_DEVICE static void set_planes(const SweepArguments& f, std::int32_t z, Row& now, Row& before,
-                                       Row& sum) {
+  SPIDER_DEVICE static void set_planes(const SweepArguments& f, std::int32_t z, std::uint32_t lane, Row& now,
+                                       Row& before, Row& sum) {
     const std::int32_t end = extent_of(f, 0);
     if (front_acts && (z == 0 || z == 1)) {
       const MappedIndex from = beyond_planes(-1, end);
       const bool is_next = !from.constant && from.index == 1;
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) {
-        if (z == 0) before[c] = from.constant ? constant_of<level>(from) : (is_next ? 0.0F : now[c]);
+        if (z == 0) before[c] = from.constant ? constant_of<level>(from, lane) : (is_next ? 0.0F : now[c]);
         if (z == 1 && is_next) sum[c] = add_product(Stencil::z_low, now[c], sum[c]);
       }
     }
@@ -280,7 +343,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       const bool is_last = !from.constant && from.index == end - 1;
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c)
-        now[c] = from.constant ? constant_of<level>(from) : (is_last ? before[c] : 0.0F);
+        now[c] = from.constant ? constant_of<level>(from, lane) : (is_last ? before[c] : 0.0F);
     }
   }
 
@@ -315,6 +378,23 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
+  /// Row i of a plane of step `level`, if it lies beyond a face that has a constant: is that set?
+  template <int level, int i>
+  SPIDER_DEVICE static bool complete_beyond(const Place& at, Row& u) {
+    if constexpr (completes_rows) {
+      constexpr AxisRules rules = Tile::y_rules;
+      const bool low = Shape::y_axis.ends_low() && i == at.low_row;
+      if (!low && !(Shape::y_axis.ends_high() && i == at.high_row)) return false;
+      const float value =
+          constant_of<level>(MappedIndex{0, true, low ? rules.low_value : rules.high_value}, at.lane);
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) u[c] = value;
+      return true;
+    } else {
+      return false;
+    }
+  }
+
   /// Of row i: the next plane of step `level` and of all steps behind it. `before` is the last plane of the
   /// step's input, `out` becomes the result of all steps.
   template <int level, int i, bool near_face>
@@ -322,17 +402,18 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
                                      Row& before, Row& out) {
     Row& now = cells[level][i];
     Row& sum = sums[level][i];
-    if constexpr (near_face) set_planes<level>(f, at.z - level, now, before, sum);
+    if constexpr (near_face) set_planes<level>(f, at.z - level, at.lane, now, before, sum);
     Row next;
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) {
       next[c] = is_cross ? sum[c] + now[c] : add_product(Stencil::z_high, now[c], sum[c]);
-      sum[c] = add_product(Stencil::center, now[c],
-                           is_cross ? before[c] : add_product(Stencil::z_low, before[c], 0.0F));
+      sum[c] = multiply_center(at.centers, c, now[c],
+                               is_cross ? before[c] : add_product(Stencil::z_low, before[c], 0.0F));
     }
     if constexpr (near_face) add_turned_plane(f, at.z - level, before, sum);
     if constexpr (HasUpdate<Stencil>::value) update_row<level, i>(f, at, before, next);
     if constexpr (level + 1 < steps) {
+      if constexpr (near_face) complete_beyond<level + 1, i>(at, next);
       if constexpr (i == 0) store_edge(at.edges + static_cast<Shared>(level * level_edges), next);
       if constexpr (i == rows - 1)
         store_edge(at.edges + static_cast<Shared>(level * level_edges + Tile::row_bytes), next);
@@ -355,6 +436,10 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     Row out;
     load_input(at.before + static_cast<Shared>(i * input_row_bytes), before);
     load_input(at.now + static_cast<Shared>(i * input_row_bytes), cells[0][i]);
+    if constexpr (near_face) {
+      if (complete_beyond<0, i>(at, cells[0][i]))
+        store_input(at.now + static_cast<Shared>(i * input_row_bytes), cells[0][i]);
+    }
     complete<0, i, near_face>(f, at, cells, sums, before, out);
     finish(i, out);
   }
@@ -400,6 +485,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     if constexpr (level + 1 < steps) set_high_column<level + 1, c>(from, is_last, is_here, cells);
   }
 
+  /// Where the face lies between two lanes it is held, if it may be.
   template <int c>
   SPIDER_DEVICE static void set_high_columns(std::int32_t end, std::int32_t place, Planes& cells) {
     if (place % columns == c) {
@@ -411,13 +497,13 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   SPIDER_DEVICE static void set_columns(std::int32_t end, std::int32_t x0, Planes& cells) {
-    if constexpr (Shape::x_axis.ends_low()) {
+    if constexpr (sets_low) {
       if (x0 < 0)
         set_low_column<0>(beyond_columns(-1, end), device::lane_index() == (-x0 - 1) / columns, cells);
     }
-    if constexpr (Shape::x_axis.ends_high()) {
+    if constexpr (sets_high) {
       const std::int32_t place = end - x0;
-      if (place >= 0 && place < width) set_high_columns<0>(end, place, cells);
+      if (place >= 0 && place < width) set_high_columns<holds_high ? 1 : 0>(end, place, cells);
     }
   }
 
@@ -428,8 +514,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// Sets row i from the row that many rows further down, or up.
   template <int level>
-  SPIDER_DEVICE static void set_row(Row (&u)[rows], Row& above, Row& below, int i, const MappedIndex& from,
-                                    std::int32_t beyond, int towards) {
+  SPIDER_DEVICE static void set_row(std::uint32_t lane, Row (&u)[rows], Row& above, Row& below, int i,
+                                    const MappedIndex& from, std::int32_t beyond, int towards) {
     const bool is_next = from.index == beyond + towards;
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) {
@@ -437,21 +523,21 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       const float next = row_at(u, above, below, i + towards, c);
       // Beyond the rows known here only where nothing depends on it here.
       const float other = second < -1 || second > rows ? next : row_at(u, above, below, second, c);
-      const float value = from.constant ? constant_of<level>(from) : (is_next ? next : other);
+      const float value = from.constant ? constant_of<level>(from, lane) : (is_next ? next : other);
       (i < 0 ? above : (i >= rows ? below : u[i < 0 ? 0 : (i >= rows ? 0 : i)]))[c] = value;
     }
   }
 
   /// Sets the row beyond a face, of a step.
   template <int level>
-  SPIDER_DEVICE static void set_rows(std::int32_t end, std::int32_t y, Row (&u)[rows], Row& above,
-                                     Row& below) {
+  SPIDER_DEVICE static void set_rows(std::int32_t end, std::int32_t y, std::uint32_t lane, Row (&u)[rows],
+                                     Row& above, Row& below) {
     if constexpr (Shape::y_axis.ends_low()) {
       if (y <= 0 && y > -rows - 1) {
         const MappedIndex from = beyond_rows(-1, end);
         SPIDER_UNROLL
         for (int i = -1; i < rows; ++i) {
-          if (y + i == -1) set_row<level>(u, above, below, i, from, -1, 1);
+          if (y + i == -1) set_row<level>(lane, u, above, below, i, from, -1, 1);
         }
       }
     }
@@ -460,16 +546,19 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
         const MappedIndex from = beyond_rows(end, end);
         SPIDER_UNROLL
         for (int i = 0; i <= rows; ++i) {
-          if (y + i == end) set_row<level>(u, above, below, i, from, end, -1);
+          if (y + i == end) set_row<level>(lane, u, above, below, i, from, end, -1);
         }
       }
     }
   }
 
   /// Adds a step's newest plane to its own sum.
-  SPIDER_DEVICE static void add_neighbours(const Row (&u)[rows], const Row& above, const Row& below,
-                                           Row (&sum)[rows]) {
+  SPIDER_DEVICE static void add_neighbours(std::uint32_t bits, const Row (&u)[rows], const Row& above,
+                                           const Row& below, Row (&sum)[rows]) {
     const int lane = device::lane_index();
+    // Beyond a face that is held nothing comes from inside.
+    const bool takes_right = !holds_low || (bits & beside_low) == 0;
+    const bool takes_left = !holds_high || (bits & beside_high) == 0;
     // Of the row above: the sums of a cell's right and lower neighbour.
     Row corners;
     if constexpr (is_cross) {
@@ -489,12 +578,13 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
         const float lower = i + 1 < rows ? u[i + 1 < rows ? i + 1 : i][c] : below[c];
         if constexpr (is_cross) {
           next[c] = right_one + lower;
-          sum[i][c] += next[c];
-          sum[i][c] += c > 0 ? corners[c > 0 ? c - 1 : 0] : left;
+          if (c + 1 < columns || takes_right) sum[i][c] += next[c];
+          if (c > 0 || takes_left) sum[i][c] += c > 0 ? corners[c > 0 ? c - 1 : 0] : left;
         } else {
           const float upper = i > 0 ? u[i > 0 ? i - 1 : 0][c] : above[c];
-          sum[i][c] = add_product(Stencil::x_low, c > 0 ? u[i][c > 0 ? c - 1 : 0] : left, sum[i][c]);
-          sum[i][c] = add_product(Stencil::x_high, right_one, sum[i][c]);
+          if (c > 0 || takes_left)
+            sum[i][c] = add_product(Stencil::x_low, c > 0 ? u[i][c > 0 ? c - 1 : 0] : left, sum[i][c]);
+          if (c + 1 < columns || takes_right) sum[i][c] = add_product(Stencil::x_high, right_one, sum[i][c]);
           sum[i][c] = add_product(Stencil::y_low, upper, sum[i][c]);
           sum[i][c] = add_product(Stencil::y_high, lower, sum[i][c]);
         }
@@ -521,149 +611,25 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       load_row(own - static_cast<Shared>(warp > 0 ? warp_edges - Tile::row_bytes : 0), above);
       load_row(own + static_cast<Shared>(warp + 1 < warps ? warp_edges : Tile::row_bytes), below);
     }
-    if constexpr (near_face)
-      set_rows<level>(extent_of(f, 1), kept_word(origin + 4) + warp * rows, cells[level], above, below);
-    add_neighbours(cells[level], above, below, sums[level]);
+    if constexpr (near_face) {
+      set_rows<level>(extent_of(f, 1), kept_word(origin + 4) + warp * rows, at.lane, cells[level], above,
+                      below);
+    }
+    add_neighbours(at.lane, cells[level], above, below, sums[level]);
     if constexpr (level + 1 < steps) add_levels<level + 1, near_face>(f, at, cells, sums);
   }
 
   // Planes.
 
-  /// What lies in a plane beyond a face along z, where signs change, as list_plane_signs listed it.
-  SPIDER_DEVICE static std::uint32_t signs_of_plane(const SweepArguments& f, std::int32_t z) {
-    if constexpr (negates_planes) {
-      const std::int32_t planes = extent_of(f, 0);
-      if (z >= 0 && z < planes) return 0;
-      const std::int32_t beyond = z < 0 ? -1 - z : z - planes;
-      const std::int32_t listed = beyond < steps ? beyond : steps - 1;  // none counts behind it
-      return device::load_shared_word(
-          static_cast<Shared>(plane_signs + 4 * (z < 0 ? listed : steps + listed)));
-    } else {
-      return 0;
-    }
-  }
-  SPIDER_DEVICE static void list_plane_signs(const SweepArguments& f) {
-    if constexpr (negates_planes) {
-      const int i = Tile::thread_index();
-      if (i >= 2 * steps) return;
-      constexpr auto along = Shape::planes();
-      const std::int32_t planes = extent_of(f, 0);
-      const TurnedIndex at = turn_index(along.rules, i < steps ? -1 - i : planes + i - steps, planes);
-      device::store_shared(static_cast<Shared>(plane_signs + 4 * i), bits_of_signs(at));
-    }
-  }
-
-  static constexpr std::uint32_t is_negated = 1U, is_zero = 2U;
-  SPIDER_DEVICE static std::uint32_t bits_of_signs(const TurnedIndex& at) {
-    return (at.negated ? is_negated : 0U) | (at.zero ? is_zero : 0U);
-  }
-
-  /// What lies in a row of the tile, where y turns.
-  SPIDER_DEVICE static TurnedIndex find_turned_row(const Walk& w, int row) {
-    std::int32_t y = w.y0 + row;
-    if (!Shape::y_axis.turns) return {y, false, false};
-    constexpr auto along = Shape::lines();
-    if (y < w.readable[1].begin) y = w.readable[1].begin;
-    if (y >= w.readable[1].end) y = w.readable[1].end - 1;
-    return turn_index(along.rules, y, w.extent[1]);
-  }
-
-  // Of the rows of an input plane that a warp requests, each lane fills one cell beyond either face where x
-  // turns, from one of the same row.
-
-  /// Beyond face `side`, from column `first` on, `towards` the field.
-  SPIDER_DEVICE static void find_turned(const Walk& w, int side, std::int32_t first, int towards, Way& way) {
-    constexpr AxisRules rules = Shape::across().rules;
-    const int n = device::lane_index();
-    const int row = device::warp_index() + n % rows * warps;
-    const std::int32_t x = first - towards * (n / rows);
-    const TurnedIndex from = turn_index(rules, x, w.extent[2]);
-    const TurnedIndex line = find_turned_row(w, row);
-    const bool is_here = n < rows * steps && x >= w.x0 && x < w.x0 + width && from.index >= w.x0 &&
-                         from.index < w.x0 + width && !from.zero && !line.zero;
-    const auto place = [&](std::int32_t column) {
-      return static_cast<std::uint32_t>(row * input_row_bytes + (column - w.x0) * Cells::element_bytes);
-    };
-    way.turned.places[side] = is_here ? place(x) << 16U | place(from.index) : 0;
-    if (from.negated != line.negated) way.cells |= negated_turned << side;
-  }
-
-  /// Is there anything to fill of a plane, or to negate?
-  SPIDER_DEVICE static bool fills_plane(const Way& way, std::uint32_t signs) {
-    constexpr bool is_known = Shape::x_axis.turns || negates_rows;
-    constexpr std::uint32_t of_points = point_fields > 0 ? points_in_vectors | fills_points : 0U;
-    return signs != 0 || (is_known && (way.flags & ~(fills_columns - 1U) & ~of_points) != 0);
-  }
-
-  /// The signs of the rows that the warp requests, as Way::flags has them.
-  SPIDER_DEVICE static std::uint32_t find_row_signs(const Walk& w) {
-    std::uint32_t signs = 0;
-    if constexpr (negates_rows) {
-      for (int n = 0; n < rows; ++n)
-        signs |= bits_of_signs(find_turned_row(w, device::warp_index() + n * warps)) << (row_signs + 2 * n);
-    }
-    return signs;
-  }
-
-  SPIDER_DEVICE static void negate(Shared place, bool zero) {
-    constexpr std::uint32_t sign = sign_word<Element>(true);
-    const auto turn = [&](auto v) {
-      SPIDER_UNROLL
-      for (std::uint32_t& word : v.word) word = zero ? 0 : word ^ sign;
-      device::store_shared(place, v);
-    };
-    if constexpr (Cells::element_bytes == 4) {
-      turn(device::load_shared(place));
-    } else {
-      turn(device::load_shared_pair(place));
-    }
-  }
-
-  /// Negates what the lane copied of a plane, which lies in a slot, where it lies beyond a face that does.
-  SPIDER_DEVICE static void turn_signs(const Way& way, std::uint32_t signs, int slot) {
-    if ((way.cells & reads_columns) == 0) return;
-    const auto from = static_cast<Shared>(slot * input_bytes + device::warp_index() * input_row_bytes +
-                                          columns * Cells::element_bytes * device::lane_index());
-    SPIDER_UNROLL
-    for (int n = 0; n < rows; ++n) {
-      const std::uint32_t of_row = way.flags >> (row_signs + 2 * n);
-      const bool zero = ((of_row | signs) & is_zero) != 0;
-      if (zero || ((of_row ^ signs) & is_negated) != 0)
-        negate(from + static_cast<Shared>(n * warps * input_row_bytes), zero);
-    }
-  }
-
-  /// Fills cells beyond faces of plane b of the stream, which comes to a slot, once the warp's copies are
-  /// there.
-  SPIDER_DEVICE static void fill_turned(const SweepArguments& f, const Way& way, std::int32_t b, int slot) {
-    const std::uint32_t signs = signs_of_plane(f, way.start + b);
-    if (!fills_plane(way, signs)) return;
+  /// Fills cells beyond faces of a plane in a slot, once the warp's copies are there.
+  SPIDER_DEVICE static void fill_turned(const Way& way, int slot) {
+    if (!Shape::x_axis.turns || (way.flags & fills_columns) == 0) return;
     device::copy_async_wait<ahead - 1>();
     device::sync_warp();
     const auto plane = static_cast<Shared>(slot * input_bytes);
-    if constexpr (!negates_any) {
-      SPIDER_UNROLL
-      for (const std::uint32_t pair : way.turned.places) {
-        if (pair != 0) device::store_shared(plane + (pair >> 16U), Tile::load_cell(plane + (pair & 0xffffU)));
-      }
-    } else {
-      typename Tile::TurnedCells turned{};
-      if constexpr (Shape::x_axis.turns) {
-        Tile::load_turned(way.turned, plane, turned);
-        SPIDER_UNROLL
-        for (int side = 0; side < 2; ++side) {
-          const bool negated = ((way.cells & negated_turned << side) != 0) != ((signs & is_negated) != 0);
-          turned.cell[side] = (signs & is_zero) != 0
-                                  ? Element{}
-                                  : static_cast<Element>(turned.cell[side] ^ sign_of<Element>(negated));
-        }
-      }
-      if ((signs | way.flags >> row_signs) != 0) {
-        device::sync_warp();
-        turn_signs(way, signs, slot);
-        device::sync_warp();
-      }
-      if constexpr (Shape::x_axis.turns) Tile::store_turned(way.turned, plane, turned);
+    SPIDER_UNROLL
+    for (const std::uint32_t pair : way.turned.places) {
+      if (pair != 0) device::store_shared(plane + (pair >> 16U), Tile::load_cell(plane + (pair & 0xffffU)));
     }
   }
 
@@ -720,7 +686,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     const FarSpan span = find_span_of_points(along, f, axis, low, high);
     if (!along.turns) return static_cast<std::int32_t>(find_point(along.rules, span, i, f.extent[axis]));
     const std::int64_t near = i < span.begin ? span.begin : (i >= span.end ? span.end - 1 : i);
-    return turn_index(along.rules, static_cast<std::int32_t>(near), extent_of(f, axis)).index;
+    return turn_index(along.rules, static_cast<std::int32_t>(near), extent_of(f, axis));
   }
 
   /// The columns of a lane's points that have fields in memory, bits, and that of the first; columns beyond
@@ -733,8 +699,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   SPIDER_DEVICE static PointColumns find_point_columns(const SweepArguments& f, const Walk& w) {
     constexpr auto along = Shape::across();
     FarSpan span = find_span_of_points(along, f, 2, Stencil::column_low, Stencil::column_high);
-    if (along.turns && turns_field(along.rules.low) && span.begin < 0) span.begin = 0;
-    if (along.turns && turns_field(along.rules.high) && span.end > f.extent[2]) span.end = f.extent[2];
+    if (along.turns && folds(along.rules.low) && span.begin < 0) span.begin = 0;
+    if (along.turns && folds(along.rules.high) && span.end > f.extent[2]) span.end = f.extent[2];
     const std::int32_t x = w.x0 + columns * device::lane_index();
     PointColumns found{0, static_cast<std::int32_t>(wrap_index(along.rules, x, w.extent[2])), false};
     for (int c = 0; c < columns; ++c) {
@@ -752,7 +718,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     const int n = device::lane_index();
     const int row = device::warp_index() * rows + n % rows;
     const std::int32_t x = first - towards * (n / rows);
-    const std::int32_t source = turn_index(rules, x, w.extent[2]).index;
+    const std::int32_t source = turn_index(rules, x, w.extent[2]);
     const bool is_here =
         n < rows * steps && x >= w.x0 && x < w.x0 + width && source >= w.x0 && source < w.x0 + width;
     const auto place = [&](std::int32_t column) {
@@ -788,8 +754,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       device::Pair turned{};
       if constexpr (Shape::x_axis.turns) {
         constexpr auto rules = Shape::across().rules;
-        if (turns_field(rules.low)) turned.word[0] = find_turned_point(w, -1, 1);
-        if (turns_field(rules.high)) turned.word[1] = find_turned_point(w, w.extent[2], -1);
+        if (folds(rules.low)) turned.word[0] = find_turned_point(w, -1, 1);
+        if (folds(rules.high)) turned.word[1] = find_turned_point(w, w.extent[2], -1);
         device::store_shared(static_cast<Shared>(turned_points + 8 * Tile::thread_index()), turned);
       }
       const bool fills = (turned.word[0] | turned.word[1]) != 0;
@@ -870,15 +836,21 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     typename Tile::TurnedCells turned{};
     const bool fills = Shape::x_axis.turns && (way.flags & fills_columns) != 0;
     if constexpr (!fills_late) {
-      fill_turned(f, way, b + 1, following);
+      fill_turned(way, following);
     } else if (fills) {
       device::copy_async_wait<ahead - 1>();
       device::sync_warp();
       Tile::load_turned(way.turned, static_cast<Shared>(following * input_bytes), turned);
     }
-    const Place at{way.start + b, static_cast<Shared>(slot * input_bytes) + way.lane_row,
-                   static_cast<Shared>(before * input_bytes) + way.lane_row,
-                   way.lane_edges + static_cast<Shared>(parity * Layout::edge_bytes), point_slot};
+    Place at{way.start + b,
+             static_cast<Shared>(slot * input_bytes) + way.lane_row,
+             static_cast<Shared>(before * input_bytes) + way.lane_row,
+             way.lane_edges + static_cast<Shared>(parity * Layout::edge_bytes),
+             point_slot,
+             way.cells,
+             way.centers,
+             -1,
+             -1};
     const std::uint32_t stored_rows = b >= word(2) && b < word(3) ? way.stored_rows : 0;
     const auto finish = [&](bool whole, int i, Row& u) {
       const bool is_stored = (stored_rows >> i & 1U) != 0;
@@ -886,14 +858,19 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
                       u);
     };
     const bool whole = (way.flags & stores_vectors) != 0;
-    if (!whole || is_at_face(f, at.z)) {
+    if (!whole || is_at_face(f, at.z) || (completes_rows && (way.flags & at_rows) != 0)) {
+      if constexpr (completes_rows) {
+        const std::int32_t y = kept_word(origin + 4) + device::warp_index() * rows;
+        at.low_row = -1 - y;
+        at.high_row = extent_of(f, 1) - y;
+      }
       complete_rows<0, true>(f, at, cells, sums, [&](int i, Row& u) { finish(whole, i, u); });
     } else {
       complete_rows<0, false>(f, at, cells, sums, [&](int i, Row& u) { finish(true, i, u); });
     }
     // As a sum nvcc 13.0 loses it in some kernels: rows were stored where no register says.
     way.output = device::step_further(way.output, f.output_stride[0]);
-    if (Shape::columns_end && (way.flags & at_columns) != 0)
+    if ((sets_low || sets_high) && (way.flags & at_columns) != 0)
       set_columns(extent_of(f, 2), kept_word(origin), cells);
     if (fills_late && fills)
       Tile::store_turned(way.turned, static_cast<Shared>(following * input_bytes), turned);
@@ -901,12 +878,42 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     device::sync_block();
     point_slot = point_slot + 1 == point_slots ? 0 : point_slot + 1;
     fill_points(way, point_slot);
-    if (Shape::rows_end && (way.flags & at_rows) != 0) {
+    if (sets_rows && (way.flags & at_rows) != 0) {
       add_levels<0, true>(f, at, cells, sums);
     } else {
       add_levels<0, false>(f, at, cells, sums);
     }
     slot = slot + 1 == input_slots ? 0 : slot + 1;
+  }
+
+  /// What of Way::cells says where faces along x are held.
+  SPIDER_DEVICE static std::uint32_t find_held(const Walk& w) {
+    const std::int32_t x = w.x0 + columns * device::lane_index();
+    std::uint32_t held = 0;
+    if (holds_low && x < 0) held |= x + columns == 0 ? beyond_low | beside_low : beyond_low;
+    if (holds_high && x >= w.extent[2]) held |= x == w.extent[2] ? beyond_high | beside_high : beyond_high;
+    return held;
+  }
+
+  /// Sets the planes of the input to what nobody requests: numbers that count nowhere, but for constants
+  /// beyond faces that are held.
+  SPIDER_DEVICE static void fill_planes(const Walk& w) {
+    constexpr int threads = warps * 32;
+    static_assert(threads * Tile::vector_bytes % input_row_bytes == 0,
+                  "a thread has the same columns of all rows");
+    constexpr AxisRules rules = Tile::x_rules;
+    const std::int32_t first =
+        w.x0 + Tile::thread_index() * Tile::vector_bytes % input_row_bytes / Cells::element_bytes;
+    device::Vector v{};
+    SPIDER_UNROLL
+    for (int i = 0; i < Tile::vector_elements; ++i) {
+      const bool low = holds_low && first + i < 0;
+      if (!low && !(holds_high && first + i >= w.extent[2])) continue;
+      Cells::put(v.word[i / Cells::per_word], i % Cells::per_word,
+                 Cells::cell(device::float_of(low ? rules.low_value : rules.high_value)));
+    }
+    for (int i = Tile::thread_index(); i < Layout::edges / 16; i += threads)
+      device::store_shared(static_cast<Shared>(16 * i), v);
   }
 
   SPIDER_DEVICE static Way find_way(const SweepArguments& f, const Walk& w) {
@@ -928,25 +935,24 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       range.word[3] = static_cast<std::uint32_t>(w.stored[0].end + steps - w.start);
       device::store_shared(static_cast<Shared>(ranges), range);
     }
-    const bool beside =
-        (Shape::x_axis.ends_low() && w.x0 < 0) || (Shape::x_axis.ends_high() && w.x0 + width > w.extent[2]);
+    const bool beside = (sets_low && w.x0 < 0) || (sets_high && w.x0 + width > w.extent[2] &&
+                                                   !(holds_high && (w.extent[2] - w.x0) % columns == 0));
     const std::int32_t y = w.y0 + first;
-    const bool beyond = (Shape::y_axis.ends_low() && y <= 0 && y + rows > 0) ||
-                        (Shape::y_axis.ends_high() && y < w.extent[1] && y + rows >= w.extent[1]);
+    // A row beyond a face that is set behind the barrier may be the next warp's.
+    constexpr int next = sets_rows ? 1 : 0;
+    const bool beyond =
+        (Shape::y_axis.ends_low() && y < next && y + rows > next - 1) ||
+        (Shape::y_axis.ends_high() && y <= w.extent[1] - next && y + rows > w.extent[1] - next);
     Way way{};
     way.stream = same_in_warp(w.stored[0].end - w.start + steps);
     way.start = w.start;
     for (int n = 0; n < rows; ++n) way.offset[n] = piece.offset[n];
     way.stored_rows = wanted.rows;
-    way.cells = wanted.cells | (piece.wanted != 0 ? reads_columns : 0U);
-    if constexpr (Shape::x_axis.turns) {
-      constexpr AxisRules rules = Shape::across().rules;
-      if (turns_field(rules.low)) find_turned(w, 0, -1, 1, way);
-      if (turns_field(rules.high)) find_turned(w, 1, w.extent[2], -1, way);
-    }
+    way.cells = wanted.cells | (piece.wanted != 0 ? reads_columns : 0U) | find_held(w);
+    way.centers = find_centers(way.cells);
+    if constexpr (Shape::x_axis.turns) way.turned = Tile::find_turned(w);
     way.flags = device::largest_in_warp((wanted.whole ? stores_vectors : 0U) | (beside ? at_columns : 0U) |
-                                        (beyond ? at_rows : 0U) | (way.turned.exist() ? fills_columns : 0U) |
-                                        find_row_signs(w));
+                                        (beyond ? at_rows : 0U) | (way.turned.exist() ? fills_columns : 0U));
     way.lane_row = static_cast<Shared>(first * input_row_bytes + columns * Cells::element_bytes * lane);
     way.lane_edges = static_cast<Shared>(Layout::edges + device::warp_index() * warp_edges + 16 * lane);
     way.output = static_cast<Element*>(f.output) + (w.x0 + lane * columns) + y * f.output_stride[1] +
@@ -955,9 +961,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   SPIDER_DEVICE static void run(const Arguments& f, const Walk& w) {
-    // What nobody requests counts nowhere, but is a number.
-    for (int i = Tile::thread_index(); i < Layout::edges / 16; i += warps * 32)
-      device::store_shared(static_cast<Shared>(16 * i), device::Vector{});
+    fill_planes(w);
     if constexpr (point_fields > 0) {
       for (int i = points / 16 + Tile::thread_index(); i < shared_bytes / 16; i += warps * 32)
         device::store_shared(static_cast<Shared>(16 * i), device::Vector{});
@@ -965,7 +969,6 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     Tile::list_sources(w);
     device::sync_block();
     Way way = find_way(f, w);
-    list_plane_signs(f);
     list_points(f, w, way);
     device::sync_block();
     SPIDER_NO_UNROLL
@@ -976,7 +979,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       device::copy_async_commit();
     }
     device::copy_async_wait<ahead - 1>();
-    fill_turned(f, way, 0, 0);
+    fill_turned(way, 0);
     device::sync_block();
     Planes cells = {};
     Planes sums = {};

@@ -104,6 +104,7 @@ struct Stepping3dLayout : StepShape<Stencil, Stencil::is_even> {
       Shape::rz == 1 && (Shape::z_axis.turns || Shape::z_rules.low != FaceRule::mirror);
   static constexpr bool keeps_constants = true;
   static constexpr bool takes_cells = true;
+  static constexpr bool columns_last = false;
 };
 
 template <class Stencil>

@@ -210,6 +210,27 @@ TEST(Launch, FormsThatStartBesideAnotherWaitBeforeTheyReturn) {
                    {"returns before it waits for the launch that it may run beside"});
 }
 
+TEST(Launch, FormsThatStartEarlyWaitBeforeTheyLetRimsStart) {
+  LaunchCase launch_case;
+  launch_case.starts_early = true;
+  const auto lets_start_first = [](SweepArguments arguments) {
+    device::launch_dependents();
+    device::wait_on_dependency();
+    write_output(arguments);
+  };
+  expect_good(launch(lets_start_first, launch_case));
+  launch_case.has_rims = true;
+  expect_good(launch(
+      [](SweepArguments arguments) {
+        device::wait_on_dependency();
+        device::launch_dependents();
+        write_output(arguments);
+      },
+      launch_case));
+  expect_violation(launch(lets_start_first, launch_case),
+                   {"lets the launch of its rims start before it waits for earlier work"});
+}
+
 TEST(Launch, FormsThatStartEarlyWaitBeforeTheyTouchFields) {
   LaunchCase launch_case;
   launch_case.starts_early = true;

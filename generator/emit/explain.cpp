@@ -173,6 +173,14 @@ void append_lists(const plan::LowRank& lists, const std::string& of_sum, std::st
   }
 }
 
+/// Those of each sum.
+void append_all_lists(const spec::StencilSpec& spec, const plan::KernelPlan& plan, std::string& text) {
+  for (std::size_t sum = 0; sum < spec.sums.size(); ++sum) {
+    append_lists(plan.contraction.low_rank[sum],
+                 spec.sums.size() > 1 ? fmt::format(" of {}", spec.sums[sum].name) : "", text);
+  }
+}
+
 std::size_t zeros_of(const plan::Operand& operand) {
   return static_cast<std::size_t>(
       std::count(operand.matrix.values.begin(), operand.matrix.values.end(), 0.0));
@@ -271,17 +279,14 @@ std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& 
   append_resources(plan, text);
   if (plan.contraction.is_low_rank()) {
     append_work(figures_of(plan), plan.engine, text);
-    for (std::size_t sum = 0; sum < spec.sums.size(); ++sum) {
-      append_lists(plan.contraction.low_rank[sum],
-                   spec.sums.size() > 1 ? fmt::format(" of {}", spec.sums[sum].name) : "", text);
-    }
+    append_all_lists(spec, plan, text);
   } else if (plan.contraction.on_tensor_cores()) {
     append_work(figures_of(plan), plan.engine, text);
     append_windows(spec, plan, text);
     append_drawings(plan.contraction, text);
   } else {
     append_core_work(plan, text);
-    if (plan.contraction.is_list_adds()) append_lists(plan.contraction.low_rank.front(), "", text);
+    if (plan.contraction.is_list_adds()) append_all_lists(spec, plan, text);
   }
   append_candidates(plan, text);
   append_bounds(plan, bounds_of(plan, architectures), text);

@@ -296,10 +296,10 @@ void prove_low_rank(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
   }
 }
 
-/// The same of the lists in the code of a kernel on CUDA cores, which are numbers of its fields' type, and
-/// whose products are the plan's weights, with no tap besides.
-void prove_core_lists(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
-  const plan::LowRank& lists = plan.contraction.low_rank.front();
+/// The same of a sum's lists in the code of a kernel on CUDA cores, which are numbers of its fields' type,
+/// and whose products are the plan's weights, with no tap besides. The spec is of that sum alone.
+void prove_core_lists(const spec::StencilSpec& spec, const plan::KernelPlan& plan, int sum) {
+  const plan::LowRank& lists = plan.contraction.low_rank[sum];
   std::vector<ListWeights> along_y;
   std::vector<ListWeights> along_x;
   std::map<spec::Offset, double> found;
@@ -322,7 +322,9 @@ void prove_core_lists(const spec::StencilSpec& spec, const plan::KernelPlan& pla
   }
   std::erase_if(found, [](const auto& tap) { return tap.second == 0; });
   std::map<spec::Offset, double> expected;
-  for (const plan::RoundedTap& tap : plan.weights.taps) expected[tap.at] = tap.packed;
+  for (const plan::RoundedTap& tap : plan.weights.taps) {
+    if (tap.sum == sum) expected[tap.at] = tap.packed;
+  }
   if (found != expected) throw diag::InternalError("the lists for CUDA cores are not the plan's weights");
   const double most_error = plan::most_product_error(spec.storage == spec::Storage::f64);
   for (const spec::Tap& tap : spec.taps) {
@@ -372,7 +374,11 @@ void prove(const spec::StencilSpec& spec, const plan::KernelPlan& plan, const Pa
     }
     return prove_low_rank(spec, plan, packed);
   }
-  if (plan.contraction.is_list_adds()) return prove_core_lists(spec, plan);
+  if (plan.contraction.is_list_adds()) {
+    for (int sum = 0; sum < std::ssize(plan.contraction.low_rank); ++sum)
+      prove_core_lists(plan::spec_of_sum(spec, sum), plan, sum);
+    return;
+  }
   prove_rounding(spec, plan.weights);
   if (!plan.contraction.on_tensor_cores()) return prove_cores(plan);
   prove_packing(plan.contraction, packed);

@@ -131,6 +131,24 @@ void find_pairs(const Matrix& weights, double tolerance, bool doubles, LowRank& 
   }
 }
 
+/// Zeros to all offsets that a contraction's rows and columns have.
+void reach_as_far(const Contraction& contraction, LowRank& lists) {
+  const auto extend = [](List& list, int before, int after) {
+    list.insert(list.begin(), static_cast<std::size_t>(before), 0);
+    list.insert(list.end(), static_cast<std::size_t>(after), 0);
+  };
+  const int above = lists.y_low - contraction.row_low;
+  const int below = contraction.row_high - lists.y_high();
+  const int left = lists.x_low - contraction.column_reach.low;
+  const int right = contraction.column_reach.high - lists.x_high();
+  for (ListPair& pair : lists.pairs) {
+    extend(pair.y.front(), above, below);
+    extend(pair.x.front(), left, right);
+  }
+  lists.y_low -= above;
+  lists.x_low -= left;
+}
+
 }  // namespace
 
 double most_product_error(bool doubles) {
@@ -181,26 +199,31 @@ LowRankOffer find_core_lists(const Problem& problem) {
   return offer;
 }
 
-Contraction contract_core_lists(const Problem& problem, LowRank low_rank) {
+Contraction contract_core_lists(const Problem& problem, std::vector<LowRank> low_rank) {
   Contraction contraction;
   contraction.grouping = Grouping::list_adds;
   contraction.element_bytes = spec::element_bytes(problem.spec.storage);
-  contraction.row_low = low_rank.y_low;
-  contraction.row_high = low_rank.y_high();
+  contraction.row_low = -problem.op.reach_low[spec::axis_y];
+  contraction.row_high = problem.op.reach_high[spec::axis_y];
   contraction.column_reach = column_reach_of(problem.tap_rows);
-  const auto pairs = static_cast<int>(low_rank.pairs.size());
-  contraction.mapping.name = pairs == 1 ? "two passes" : fmt::format("two passes of {}", pairs);
-  for (const ListPair& pair : low_rank.pairs) {
-    const List& x = pair.x.front();
-    const List& y = pair.y.front();
-    for (int i = 0; i < std::ssize(x); ++i) {
-      if (x[i] != 0) contraction.taps.push_back({0, 0, low_rank.x_low + i, x[i], 0});
+  std::size_t pairs = 0;
+  for (int sum = 0; sum < std::ssize(low_rank); ++sum) {
+    LowRank& lists = low_rank[sum];
+    pairs += lists.pairs.size();
+    for (const ListPair& pair : lists.pairs) {
+      const List& x = pair.x.front();
+      const List& y = pair.y.front();
+      for (int i = 0; i < std::ssize(x); ++i) {
+        if (x[i] != 0) contraction.taps.push_back({0, 0, lists.x_low + i, x[i], sum});
+      }
+      for (int i = 0; i < std::ssize(y); ++i) {
+        if (y[i] != 0) contraction.taps.push_back({lists.y_low + i, 0, 0, y[i], sum});
+      }
     }
-    for (int i = 0; i < std::ssize(y); ++i) {
-      if (y[i] != 0) contraction.taps.push_back({low_rank.y_low + i, 0, 0, y[i], 0});
-    }
+    reach_as_far(contraction, lists);
   }
-  contraction.low_rank.push_back(std::move(low_rank));
+  contraction.mapping.name = pairs == 1 ? "two passes" : fmt::format("two passes of {}", pairs);
+  contraction.low_rank = std::move(low_rank);
   return contraction;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "plan/low_rank.h"
 #include "plan/problem.h"
 
@@ -19,6 +21,6 @@ namespace spidergen::plan {
 [[nodiscard]] LowRankOffer find_core_lists(const Problem& problem);
 
 /// A multiply-add for each weight of a list (runtime/device/spider/kernels/passes2d.h).
-[[nodiscard]] Contraction contract_core_lists(const Problem& problem, LowRank low_rank);
+[[nodiscard]] Contraction contract_core_lists(const Problem& problem, std::vector<LowRank> low_rank);
 
 }  // namespace spidergen::plan

@@ -136,22 +136,26 @@ ErrorBound bound_cores(const spec::StencilSpec& spec, const KernelPlan& plan) {
 /// most `passed` max |x| in all; products of a single pair of lists are those of the weights.
 ErrorBound bound_core_lists(const spec::StencilSpec& spec, const KernelPlan& plan) {
   const bool doubles = spec.storage == spec::Storage::f64;
-  const LowRank& lists = plan.contraction.low_rank.front();
-  const auto pairs = static_cast<double>(lists.pairs.size());
-  const double along_x = lists.x_high() - lists.x_low + 1;
-  const double along_y = pairs * (lists.y_high() - lists.y_low + 1);
-  // Sums of products of two doubles are weights that are rounded themselves: each product, and each sum.
-  const double of_weights = doubles ? 2 * pairs : 1;
-  const double error =
-      higher_orders * (along_x + along_y + of_weights) * (doubles ? f64_rounding : f32_rounding);
   ErrorBound bound;
-  if (pairs == 1) {
-    bound.sum = error;
-  } else {
-    bound.neighbourhood = error * lists.passed / sum_of_magnitudes(plan.weights);
+  for (int sum = 0; sum < std::ssize(plan.contraction.low_rank); ++sum) {
+    const LowRank& lists = plan.contraction.low_rank[sum];
+    const auto pairs = static_cast<double>(lists.pairs.size());
+    const double along_x = lists.x_high() - lists.x_low + 1;
+    const double along_y = pairs * (lists.y_high() - lists.y_low + 1);
+    // Sums of products of two doubles are weights that are rounded themselves: each product, and each sum.
+    const double of_weights = doubles ? 2 * pairs : 1;
+    const double error =
+        higher_orders * (along_x + along_y + of_weights) * (doubles ? f64_rounding : f32_rounding);
+    if (pairs == 1) {
+      bound.sum = std::max(bound.sum, error);
+    } else {
+      bound.neighbourhood =
+          std::max(bound.neighbourhood, error * lists.passed / sum_of_magnitudes(plan.weights, sum));
+    }
+    const double absolute =
+        higher_orders * (along_x * lists.y_magnitude + along_y + 1) * (doubles ? least_f64 : least_f32);
+    bound.absolute = std::max(bound.absolute, absolute);
   }
-  bound.absolute =
-      higher_orders * (along_x * lists.y_magnitude + along_y + 1) * (doubles ? least_f64 : least_f32);
   return bound;
 }
 

@@ -366,20 +366,32 @@ std::string objection_to_passes(const Problem& problem) {
   return "";
 }
 
+/// The lists of each sum, as `find` has them of one, or why there are none.
+std::pair<std::vector<LowRank>, std::string> find_lists(const Problem& problem,
+                                                        LowRankOffer (*find)(const Problem&)) {
+  std::pair<std::vector<LowRank>, std::string> found{{}, objection_to_passes(problem)};
+  for (int sum = 0; sum < std::ssize(problem.spec.sums) && found.second.empty(); ++sum) {
+    const spec::StencilSpec one = spec_of_sum(problem.spec, sum);
+    const Operator op = operator_of(one, problem.op.steps);
+    LowRankOffer offer = find({one, op, problem.engine, {}, false, {}, {}});
+    found.first.push_back(std::move(offer.low_rank));
+    found.second = std::move(offer.objection);
+  }
+  return found;
+}
+
 /// Two passes on CUDA cores; nothing where there are none for such fields.
 std::vector<Draft> draft_core_lists(const Problem& problem) {
   const spec::StencilSpec& spec = problem.spec;
-  if (spec.dimensions != 2 || spec::is_half(spec.storage) || problem.op.steps > 1 || spec.taps.empty() ||
-      spec.sums.size() > 1)
+  if (spec.dimensions != 2 || spec::is_half(spec.storage) || problem.op.steps > 1 || spec.taps.empty())
     return {};
-  LowRankOffer lists{{}, objection_to_passes(problem)};
-  if (lists.objection.empty()) lists = find_core_lists(problem);
-  ContractionOffer offer{{}, lists.objection};
+  auto [low_rank, objection] = find_lists(problem, find_core_lists);
+  ContractionOffer offer{{}, std::move(objection)};
   offer.contraction.grouping = Grouping::list_adds;
   Problem rounded = problem;
   if (offer.objection.empty()) {
-    rounded.weights = weights_of(spec, {lists.low_rank});
-    offer.contraction = contract_core_lists(rounded, std::move(lists.low_rank));
+    rounded.weights = weights_of(spec, low_rank);
+    offer.contraction = contract_core_lists(rounded, std::move(low_rank));
   }
   std::vector<Draft> drafts;
   consider_all(rounded, offer, drafts, Scheme{});
@@ -615,15 +627,8 @@ std::vector<Draft> draft_low_rank(const Problem& problem) {
   draft.candidate.engine = Engine::dense;
   draft.candidate.scheme = Lowrank2d::name;
   draft.candidate.grouping = Grouping::low_rank;
-  draft.candidate.objection = objection_to_passes(problem);
-  std::vector<LowRank> low_rank;
-  for (int sum = 0; sum < std::ssize(spec.sums) && draft.candidate.objection.empty(); ++sum) {
-    const spec::StencilSpec one = spec_of_sum(spec, sum);
-    const Operator op = operator_of(one, problem.op.steps);
-    LowRankOffer offer = find_low_rank({one, op, Engine::dense, {}, false, {}, {}});
-    draft.candidate.objection = std::move(offer.objection);
-    low_rank.push_back(std::move(offer.low_rank));
-  }
+  auto [low_rank, objection] = find_lists(problem, find_low_rank);
+  draft.candidate.objection = std::move(objection);
   if (!draft.candidate.objection.empty()) return {draft};
   Problem rounded = problem;
   rounded.weights = problem.op.steps > 1 ? round_weights_to_f32(spec).weights : weights_of(spec, low_rank);

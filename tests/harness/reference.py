@@ -94,7 +94,8 @@ def core_lists_of(data):
     """Of two passes on CUDA cores what an explanation says of its lists: pairs, `passed` and `y_magnitude`."""
     if data.get("template") != "passes2d":
         return ()
-    return tuple(float(data["cores"][key]) for key in CORE_LIST_TERMS)
+    told = data["cores"]
+    return tuple(max(float(lists[key]) for lists in told.get("lists", [told])) for key in CORE_LIST_TERMS)
 
 
 def list_reach_of(data):

@@ -28,13 +28,17 @@ std::string list_text(spec::Storage storage, const std::vector<double>& list) {
 
 SchemeText text_of(const plan::Passes2d& scheme, const Kernel& kernel) {
   const plan::Contraction& contraction = kernel.contraction();
-  const plan::LowRank& lists = contraction.low_rank.front();
+  const plan::LowRank& lists = contraction.low_rank.front();  // all reach as far
   const spec::Storage storage = kernel.spec.storage;
   std::vector<std::string> along_x;
   std::vector<std::string> along_y;
-  for (const plan::ListPair& pair : lists.pairs) {
-    along_x.push_back(list_text(storage, pair.x.front()));
-    along_y.push_back(list_text(storage, pair.y.front()));
+  std::vector<int> sums;
+  for (int sum = 0; sum < std::ssize(contraction.low_rank); ++sum) {
+    for (const plan::ListPair& pair : contraction.low_rank[sum].pairs) {
+      along_x.push_back(list_text(storage, pair.x.front()));
+      along_y.push_back(list_text(storage, pair.y.front()));
+      sums.push_back(sum);
+    }
   }
   render::Bindings bindings;
   const auto set = [&](const std::string& name, int value) { bindings[name] = fmt::to_string(value); };
@@ -46,7 +50,11 @@ SchemeText text_of(const plan::Passes2d& scheme, const Kernel& kernel) {
   bindings["along_y"] = fmt::format("{}", fmt::join(along_y, "\n"));
   set("x_count", lists.x_high() - lists.x_low + 1);
   set("y_count", lists.y_high() - lists.y_low + 1);
-  set("rank", static_cast<int>(lists.pairs.size()));
+  set("rank", static_cast<int>(sums.size()));
+  bindings["sums"] = contraction.low_rank.size() == 1
+                         ? ""
+                         : fmt::format("static constexpr int sum_count = {}, tap_sums[rank] = {{{}}};",
+                                       contraction.low_rank.size(), fmt::join(sums, ", "));
   set("outputs", scheme.outputs);
   set("first_column", scheme.first_column);
   set("warps_per_block", scheme.warps_per_block);
@@ -57,13 +65,16 @@ SchemeText text_of(const plan::Passes2d& scheme, const Kernel& kernel) {
 }
 
 void describe(const plan::Passes2d& scheme, const plan::KernelPlan& plan, Lines& lines) {
-  const plan::LowRank& lists = plan.contraction.low_rank.front();
   constexpr int lanes = 32;
+  std::vector<std::size_t> ranks;
+  for (const plan::LowRank& lists : plan.contraction.low_rank) ranks.push_back(lists.pairs.size());
   lines.push_back(fmt::format("Plan      rank {}: a pass along x and a pass along y, {} a point",
-                              lists.pairs.size(),
+                              fmt::join(ranks, " and "),
                               counted(std::ssize(plan.contraction.taps), "multiply-add")));
-  lines.push_back(fmt::format("          truncation {:.1e} of sum |w|, {:.1e} with lists of {} numbers",
-                              lists.truncation, lists.deviation, plan.weights.in_f64 ? "f64" : "f32"));
+  for (const plan::LowRank& lists : plan.contraction.low_rank) {
+    lines.push_back(fmt::format("          truncation {:.1e} of sum |w|, {:.1e} with lists of {} numbers",
+                                lists.truncation, lists.deviation, plan.weights.in_f64 ? "f64" : "f32"));
+  }
   lines.push_back(
       fmt::format("          strips of {} columns, {} of a lane; {} groups of {} rows wait in shared memory",
                   scheme.warps_per_block * lanes * scheme.outputs, scheme.outputs, scheme.ring_groups,
@@ -71,14 +82,21 @@ void describe(const plan::Passes2d& scheme, const plan::KernelPlan& plan, Lines&
 }
 
 std::string json_of(const plan::Passes2d& scheme, const plan::KernelPlan& plan) {
-  const plan::LowRank& lists = plan.contraction.low_rank.front();
+  std::vector<std::string> sums;
+  for (const plan::LowRank& lists : plan.contraction.low_rank) {
+    sums.push_back(
+        fmt::format("\"rank\": {}, \"truncation\": {}, \"deviation\": {}, \"magnitude\": {}, "
+                    "\"passed\": {}, \"y_magnitude\": {}",
+                    lists.pairs.size(), lists.truncation, lists.deviation, lists.magnitude, lists.passed,
+                    lists.y_magnitude));
+  }
+  const std::string lists =
+      sums.size() == 1 ? sums.front() : fmt::format("\"lists\": [{{{}}}]", fmt::join(sums, "}, {"));
   return fmt::format(
-      "{{\"multiply_adds\": {}, \"rank\": {}, \"truncation\": {}, \"deviation\": {}, \"magnitude\": {}, "
-      "\"passed\": {}, \"y_magnitude\": {}, \"outputs\": {}, \"warps_per_block\": {}, \"group_rows\": {}, "
+      "{{\"multiply_adds\": {}, {}, \"outputs\": {}, \"warps_per_block\": {}, \"group_rows\": {}, "
       "\"ring_groups\": {}, \"blocks_per_multiprocessor\": {}, \"estimated_registers\": {}, "
       "\"shared_bytes\": {}, \"cells_loaded\": {}}}",
-      plan.contraction.taps.size(), lists.pairs.size(), lists.truncation, lists.deviation, lists.magnitude,
-      lists.passed, lists.y_magnitude, scheme.outputs, scheme.warps_per_block, scheme.group_rows,
+      plan.contraction.taps.size(), lists, scheme.outputs, scheme.warps_per_block, scheme.group_rows,
       scheme.ring_groups, scheme.blocks_per_multiprocessor, scheme.estimated_registers, scheme.shared_bytes,
       scheme.cells_loaded);
 }

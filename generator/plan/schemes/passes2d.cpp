@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <optional>
+#include <vector>
 
 namespace spidergen::plan {
 namespace {
@@ -21,22 +23,36 @@ int shared_bytes_of(const Contraction& contraction, const Passes2d& scheme) {
   return scheme.ring_groups * scheme.group_rows * row_bytes;
 }
 
+/// Of an output what waits: its sums in all rows under way, from where their lists begin on, and pairs; of
+/// several sums all but one that are complete, too.
+int sums_and_pairs(const Contraction& contraction) {
+  int count = -1;
+  for (const LowRank& lists : contraction.low_rank) {
+    std::size_t first = lists.pairs.front().y.front().size();
+    for (const ListPair& pair : lists.pairs) {
+      const std::vector<double>& y = pair.y.front();
+      const auto begin = std::find_if(y.begin(), y.end(), [](double weight) { return weight != 0; });
+      first = std::min(first, static_cast<std::size_t>(begin - y.begin()));
+    }
+    count += static_cast<int>(lists.pairs.front().y.front().size() - first + lists.pairs.size());
+  }
+  return count;
+}
+
 /// The layout for so many outputs of a lane; nothing where registers do not hold it. A lane has its sums of
 /// all output rows under way, the inputs around its outputs, and what passes between the lists. Beside these
 /// nvcc 13 took some 40 registers for sm_90.
 std::optional<Passes2d> fit(const Problem& problem, const Contraction& contraction, int outputs) {
   constexpr int base_registers = 40;
   constexpr int unit = 8;
-  const LowRank& lists = contraction.low_rank.front();
-  const auto pairs = static_cast<int>(lists.pairs.size());
+  const LowRank& lists = contraction.low_rank.front();  // all reach as far
   Passes2d scheme;
   scheme.outputs = outputs;
   scheme.first_column = floor_divide(lists.x_low, vector_bytes / contraction.element_bytes) *
                         (vector_bytes / contraction.element_bytes);
   scheme.cells_loaded =
       round_up(outputs + lists.x_high() - floor_divide(lists.x_low, outputs) * outputs, outputs);
-  const int sums = lists.y_high() - lists.y_low;
-  const int numbers = (sums + pairs) * outputs + scheme.cells_loaded;
+  const int numbers = sums_and_pairs(contraction) * outputs + scheme.cells_loaded;
   scheme.estimated_registers =
       base_registers + update_registers(problem.spec) + numbers * number_words(contraction);
   if (scheme.estimated_registers > largest_register_count) return std::nullopt;

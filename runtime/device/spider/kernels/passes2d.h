@@ -6,13 +6,15 @@
 /// sums of all output rows that it reaches, which stay in registers. Each row moves the sums on by one: a
 /// multiply-add has its result in another register than its sum, so that this takes no instruction, and the
 /// loop is one row long. A loop of more rows, whose warps are at different places of it, would wait for the
-/// instruction cache: with eight rows a turn an H200 took half as long again.
+/// instruction cache: with eight rows a turn an H200 took half as long again. Several sums that an update
+/// takes are complete with the same row; those whose lists end before it move on without a product.
 ///
 /// A `Stencil` has, beside what spider/field2d.h wants, as static members:
 /// - Cells: of spider/cells.h, for cells of 4 or 8 bytes;
 /// - row_low, row_high: lowest and highest dy; highest_low, lowest_high: lowest and highest dx, the same of
 ///   all tap rows;
-/// - rank: pairs of lists; along_x[rank], along_y[rank]: their weights, ascending;
+/// - rank: pairs of lists; along_x[rank], along_y[rank]: their weights, ascending, of all offsets; of several
+///   sums sum_count and tap_sums[rank]: whose each pair is, in turn;
 /// - outputs: neighbouring columns of a lane, 8 or 16 bytes;
 /// - first_column: of a strip's inputs, from its first output, a multiple of a vector;
 /// - warps_per_block; group_rows, ring_groups; blocks_per_multiprocessor.
@@ -133,10 +135,12 @@ struct Passes2d {
   template <int pair, int k>
   SPIDER_DEVICE static void add_row(const Passed& passed, Sums& sums) {
     constexpr Number weight = Stencil::along_y[pair][k];
+    constexpr int which = SumsOf<Stencil>::of_tap(pair);
+    constexpr bool is_first = pair == 0 || SumsOf<Stencil>::of_tap(pair == 0 ? 0 : pair - 1) != which;
     SPIDER_UNROLL
     for (int i = 0; i < outputs; ++i) {
-      Number& sum = sums[k][0][i];
-      if constexpr (pair == 0) sum = k == 0 ? 0 : sums[k == 0 ? 0 : k - 1][0][i];
+      Number& sum = sums[k][which][i];
+      if constexpr (is_first) sum = k == 0 ? 0 : sums[k == 0 ? 0 : k - 1][which][i];
       if constexpr (weight != 0) sum = device::multiply_add(weight, passed[pair][i], sum);
     }
   }

@@ -31,11 +31,14 @@ SPARSE_OF_BANDS = (3, 5)  # and of the nine those that have sums of many rows on
 PASSES_KINDS = (
     ("f16", ((7, 7), 1)),
     ("f16", ((15, 15), 1), ((7, 7), 1)),
+    ("f32", ((5, 5), 1), ((12, 5), 1)),
     ("bf16", ((15, 9), 1)),
     ("f16", ((3, 9), 1), ((8, 9), 1), ((1, 0), 1)),
     ("f16", ((5, 12), 2)),
+    ("f64", ((6, 9), 1), ((6, 2), 1)),
     ("f16", ((16, 16), 1)),
     ("f16", ((20, 4), 1), ((3, 2), 2)),
+    ("f32", ((4, 12), 1), ((1, 3), 1), ((3, 3), 1)),
     ("bf16", ((20, 3), 1)),
     ("bf16", ((5, 5), 1), ((13, 5), 1)),
     ("f16", ((8, 24), 1)),
@@ -247,6 +250,10 @@ def make_sparse_spec(index, seed, attempt=0):
     return draw_spec(index, rng, dimensions, storage, on_tensor_cores=True, several=several, of_bands=of_bands)
 
 
+def engine_of_passes(index):
+    return "dense" if PASSES_KINDS[index % len(PASSES_KINDS)][0] in ("f16", "bf16") else "cuda"
+
+
 def make_passes_spec(index, seed, attempt=0):
     """The same of one step, whose weights are sums of products of a list along y and one along x."""
     storage, *passes = PASSES_KINDS[index % len(PASSES_KINDS)]
@@ -302,7 +309,7 @@ def main():
     parser.add_argument("--shipped", nargs="*", default=[], type=pathlib.Path, help="specs with updates, beside random ones")
     parser.add_argument("--count", type=int, default=DEFAULT_COUNT)
     parser.add_argument("--sparse-count", type=int, default=0, help="so many more by sparse tensor cores")
-    parser.add_argument("--passes-count", type=int, default=0, help="so many more in two passes on tensor cores")
+    parser.add_argument("--passes-count", type=int, default=0, help="so many more in two passes, on tensor cores or CUDA cores")
     parser.add_argument("--seed", type=int, default=random_specs.DEFAULT_SEED)
     parser.add_argument("--engine", help="every other kernel by this one")
     arguments = parser.parse_args()
@@ -311,7 +318,7 @@ def main():
         (arguments.folder / folder).mkdir(parents=True)
     command = [arguments.spider_gen] + (["--engine", arguments.engine] if arguments.engine else [])
     sparse_command = [arguments.spider_gen, "--engine", "sparse"]
-    dense_command = [arguments.spider_gen, "--engine", "dense"]
+    passes_commands = {engine: [arguments.spider_gen, "--engine", engine] for engine in ("dense", "cuda")}
 
     def explain(path, command=command):
         """Writes a spec's plan; what was said where there is no room for it."""
@@ -352,15 +359,20 @@ def main():
     paths += [draw(make_spec, index, command) for index in range(arguments.count)]
     last = arguments.count + arguments.sparse_count
     on_tensor_cores = [draw(make_sparse_spec, index, sparse_command) for index in range(arguments.count, last)]
-    in_passes = [draw(make_passes_spec, index, dense_command) for index in range(last, last + arguments.passes_count)]
-    for path in in_passes:
+    in_passes = {engine: [] for engine in passes_commands}
+    for index in range(last, last + arguments.passes_count):
+        engine = engine_of_passes(index)
+        path = draw(make_passes_spec, index, passes_commands[engine])
+        in_passes[engine].append(path)
         plan = json.loads((arguments.folder / "plans" / f"{path.stem}.json").read_text(encoding="utf-8"))
-        if plan["template"] != "lowrank2d":
+        if plan["template"] not in ("lowrank2d", "passes2d"):
             sys.exit(f"{path}: {plan['template']} takes it, not two passes")
-    count = len(paths) + len(on_tensor_cores) + len(in_passes)
+    count = len(paths) + len(on_tensor_cores) + arguments.passes_count
     if refused > REFUSED_SHARE * count:
         sys.exit(f"{refused} draws of {count} found no room")
-    for of_engine, specs in ((command, paths), (sparse_command, on_tensor_cores), (dense_command, in_passes)):
+    by_engine = [(command, paths), (sparse_command, on_tensor_cores)]
+    by_engine += [(passes_commands[engine], specs) for engine, specs in in_passes.items()]
+    for of_engine, specs in by_engine:
         if specs:
             subprocess.run([*of_engine, *specs, "-o", arguments.folder / "kernels"], check=True)
     print(f"{count} kernels with updates in {arguments.folder}, seed {arguments.seed}, {refused} more draws were refused")

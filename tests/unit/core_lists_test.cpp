@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <numeric>
@@ -110,6 +111,33 @@ TEST(CoreLists, ExactWeightsStayExact) {
     EXPECT_TRUE(plan.weights.exact);
     EXPECT_EQ(plan.contraction.low_rank.front().deviation, 0);
   }
+}
+
+TEST(CoreLists, SeveralSumsOfAnUpdateReachAsFarAsOne) {
+  spec::StencilSpec stencil = products({{gaussian(15, 5), gaussian(15, 5)}});
+  stencil.sums.resize(2);
+  for (spec::Tap tap : products({{gaussian(7, 2), gaussian(7, 2)}}).taps) {
+    tap.sum = 1;
+    stencil.taps.push_back(tap);
+  }
+  std::stable_sort(stencil.taps.begin(), stencil.taps.end(),
+                   [](const spec::Tap& a, const spec::Tap& b) { return a.at < b.at; });
+  stencil.update.emplace();
+  stencil.update->nodes = {{spec::UpdateOperation::sum, 0, 0, {}, {}},
+                           {spec::UpdateOperation::sum, 0, 1, {}, {}},
+                           {spec::UpdateOperation::multiply, 0, 0, {}, {0, 1}}};
+  const KernelPlan plan = plan_of(stencil);
+  ASSERT_TRUE(passes_twice(plan));
+  EXPECT_EQ(plan.contraction.taps.size(), 2U * 31 + 2U * 15);
+  ASSERT_EQ(plan.contraction.low_rank.size(), 2U);
+  const LowRank& narrow = plan.contraction.low_rank.back();
+  EXPECT_EQ(narrow.y_low, -15);
+  EXPECT_EQ(narrow.pairs.front().y.front()[7], 0);
+  EXPECT_NE(narrow.pairs.front().y.front()[8], 0);
+  EXPECT_NO_THROW(pack::prove(stencil, plan, pack::pack(plan)));
+  spec::StencilSpec other = stencil;
+  for (spec::Tap& tap : other.taps) tap.weight *= tap.sum == 1 ? 2 : 1;
+  EXPECT_THROW(pack::prove(other, plan, pack::pack(plan)), diag::InternalError);
 }
 
 TEST(CoreLists, DifferenceOfGaussiansTakesTwoPairs) {

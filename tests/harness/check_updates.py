@@ -77,7 +77,10 @@ def evaluate(node, known, storage):
     if kind in FUNCTIONS:
         (x, error) = parts[0]
         value = FUNCTIONS[kind](x)
-        change = numpy.maximum(*(numpy.abs(FUNCTIONS[kind](x + side * error) - value) for side in (-1, 1)))
+        if kind in ("sin", "cos"):  # whose extremes may lie between: slopes of at most 1, values from -1 to 1
+            change = numpy.minimum(error, 2)
+        else:
+            change = numpy.maximum(*(numpy.abs(FUNCTIONS[kind](x + side * error) - value) for side in (-1, 1)))
         if kind in EXACT:
             return value, change
         return rounded(value, 1.01 * change, QUOTIENT_ROUNDINGS if kind == "sqrt" else FUNCTION_ROUNDINGS)

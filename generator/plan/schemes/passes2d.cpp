@@ -66,7 +66,8 @@ std::optional<Passes2d> fit(const Problem& problem, const Contraction& contracti
 }
 
 /// Over 10240 x 10240 points on an H200, multiply-adds a point and outputs of a lane: f32 (14, 4) 232, (30,
-/// 4) 246, (66, 4) 303, (82, 4) 413, (98, 2) 571; f64 (14, 2) 453, (30, 2) 481, (66, 2) 884.
+/// 4) 246, (66, 4) 303, (82, 4) 413, (98, 2) 571; f64 (14, 2) 453, (30, 2) 481, (66, 2) 884. Of two sums (44,
+/// 4) 256, (92, 2) 799.
 double estimate_us(const Contraction& contraction, const Passes2d& scheme) {
   constexpr double memory_us = 230;
   constexpr double us_per_product = 4.2;
@@ -74,10 +75,12 @@ double estimate_us(const Contraction& contraction, const Passes2d& scheme) {
   // Of half a vector, or of a vector of doubles, inputs are loaded more often.
   constexpr double half_a_vector = 1.38;
   constexpr double doubles = 1.55;
+  constexpr double several_sums = 1.3;
   const bool whole = scheme.outputs * contraction.element_bytes == vector_bytes;
   const double loads = (whole ? 1 : half_a_vector) * (contraction.element_bytes > word_bytes ? doubles : 1);
   const double memory = memory_us * contraction.element_bytes / word_bytes;
-  const double compute = us_per_product * core_work(contraction) * loads;
+  const double compute =
+      us_per_product * core_work(contraction) * loads * (contraction.low_rank.size() > 1 ? several_sums : 1);
   return std::pow(std::pow(memory, exponent) + std::pow(compute, exponent), 1 / exponent);
 }
 

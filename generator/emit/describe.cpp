@@ -142,6 +142,12 @@ void describe_composed(const plan::KernelPlan& plan, std::vector<std::string>& l
                               composition.weights.terms == 1 ? "" : "s", composition.deviation));
   if (composition.rim_steps)
     describe_rims(*composition.rim_steps, composition.rims, composition.least, composition.rims_us, lines);
+  if (!composition.added.exist()) return;
+  const plan::Matrix& plane = composition.added.planes.front();
+  lines.push_back(fmt::format("Faces     what constants add near them is a table of {} planes of {} x {}",
+                              composition.added.planes.size(), plane.rows, plane.columns));
+  lines.push_back(fmt::format("Small     fields of fewer than {} planes, rows or columns are stepped",
+                              composition.fewest));
 }
 
 /// What is multiplied. Bands are their scheme's to describe.

@@ -156,13 +156,21 @@ SchemeText scheme_text(const Kernel& kernel) {
   const plan::KernelPlan single = plan::plan_of_single_step(kernel.spec, kernel.plan);
   const SchemeText left = text_for(single.scheme, {kernel.spec, single, {}});
   text.stencil = fmt::format("// All {} steps as one.\n", kernel.plan.op.steps) + text.stencil;
-  text.stencil += "\n\n// For what is left of a number of steps.\nnamespace single_step {\n\n" +
-                  left.stencil + "\n\n}  // namespace single_step";
   const plan::Composition& composition = *kernel.plan.composition;
+  const bool adds = composition.added.exist();
+  if (adds) text.stencil += held_volume_struct(composition.added, composition.weights.result_scale(0));
+  text.stencil += fmt::format("\n\n// For what is left of a number of steps{}.\n",
+                              adds ? ", and all of small fields" : "") +
+                  "namespace single_step {\n\n" + left.stencil + "\n\n}  // namespace single_step";
+  constexpr std::string_view stencil = "<Stencil";
   for (std::string& form : text.forms) {
     form.pop_back();  // its comma
     form = fmt::format("spider::composed_form({}, {})", form, kernel.plan.op.steps);
     if (composition.rim_steps) form = with_rims(form, composition.rims, composition.least);
+    if (adds) {
+      form.replace(form.find(stencil), stencil.size(), "<Held");
+      form = fmt::format("spider::of_large_fields({}, {})", form, composition.fewest);
+    }
     form += ",";
   }
   if (composition.rim_steps) {
@@ -170,9 +178,11 @@ SchemeText scheme_text(const Kernel& kernel) {
     text.forms.push_back(rims_form());
     text.more_schemes.emplace_back(plan::RimTiles::name);
   }
-  std::string form = left.forms.back();  // which is for any fields
-  constexpr std::string_view stencil = "<Stencil";
-  text.forms.push_back(form.replace(form.find(stencil), stencil.size(), "<single_step::Stencil"));
+  // The last one is for any fields; where constants add, that of all steps is needed, too.
+  for (auto form = adds ? left.forms.begin() : left.forms.end() - 1; form != left.forms.end(); ++form) {
+    std::string own = *form;
+    text.forms.push_back(own.replace(own.find('<'), 1, "<single_step::"));
+  }
   text.more_schemes.emplace_back(plan::scheme_name(single.scheme));
   return text;
 }

@@ -181,6 +181,14 @@ std::string constants_text(std::string_view type, std::string_view name,
                                          {"values", fmt::format("{}", fmt::join(values, between))}});
 }
 
+std::string float_row_text(const plan::Matrix& matrix, int row, double scale) {
+  std::vector<std::string> texts;
+  texts.reserve(static_cast<std::size_t>(matrix.columns));
+  for (int column = 0; column < matrix.columns; ++column)
+    texts.push_back(fmt::format("{:a}F", static_cast<float>(matrix.at(row, column) / scale)));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
 void bind_row_products(const Kernel& kernel, render::Bindings& bindings) {
   bindings["products"] = fmt::format("{}", fmt::join(row_products(kernel), "\n"));
 }

@@ -30,6 +30,9 @@ struct Kernel {
 [[nodiscard]] std::string constants_text(std::string_view type, std::string_view name,
                                          const std::vector<std::string>& values, std::string_view between);
 
+/// A row of a matrix over `scale`, as f32 numbers with commas between them.
+[[nodiscard]] std::string float_row_text(const plan::Matrix& matrix, int row, double scale);
+
 /// `struct OperandTables` of a pass: its operands and metadata.
 [[nodiscard]] std::string operands_struct(const Kernel& kernel);
 

@@ -34,6 +34,8 @@ struct AddedByConstants {
   std::array<std::array<int, 2>, 3> near{};  ///< along z, y, x at the low and the high face
 
   [[nodiscard]] bool exist() const { return !planes.empty(); }
+  /// Is nothing larger than 2^100?
+  [[nodiscard]] bool is_moderate() const;
   bool operator==(const AddedByConstants&) const = default;
 };
 
@@ -55,11 +57,12 @@ using Rims = std::array<std::array<int, 2>, 2>;
 [[nodiscard]] Rims rims_of_passes(const spec::StencilSpec& spec, const Operator& op);
 
 /// Why steps of a spec cannot be taken as one, in a user's words: a face whose rule acts at every step, where
-/// there are no rims, which are 2D. Empty where they can.
+/// there are no rims, which are 2D, and nothing is added_by_constants, as in 3D. Empty where they can.
 [[nodiscard]] std::string objection_to_composing(const spec::StencilSpec& spec);
 
 /// The spec with the rules that all steps together have: where the rule of one step is `nearest`, `reflect`,
-/// and where it is a constant, `antisymmetric`; `halo` where it does not commute.
+/// and where it is the constant 0, or in 3D any that composes, `antisymmetric`; `halo` where it does not
+/// commute.
 [[nodiscard]] spec::StencilSpec with_composed_rules(const spec::StencilSpec& spec);
 
 /// All steps of a sweep as a spec of one step with these weights.

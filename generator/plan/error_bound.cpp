@@ -15,6 +15,8 @@ constexpr double error_of_mma = 18 * 0x1p-23;
 constexpr double higher_orders = 1.01;
 
 constexpr double f32_rounding = 0x1p-24;
+// What constants add is cut, rounded and added in f32, and sums that it is added to are of a cell's size.
+constexpr double roundings_of_constants = 4;
 constexpr double least_normal_f32 = 0x1p-126;
 constexpr double least_f32 = 0x1p-149;
 constexpr double f64_rounding = 0x1p-53;
@@ -201,10 +203,8 @@ ErrorBound bound_low_rank(const spec::StencilSpec& spec, const KernelPlan& plan)
     double of_largest = higher_orders * arithmetic * lists.passed;
     if (plan.op.steps > 1) {
       const double growth = std::pow(std::max(1.0, magnitude), plan.op.steps);
-      // What constants add is cut, rounded and added in f32, and sums that it is added to are of a cell's
-      // size.
-      constexpr double held = 4;
-      of_largest += lists.deviation * lists.magnitude + (2 * plan.op.steps + held) * f32_rounding * growth;
+      of_largest += lists.deviation * lists.magnitude +
+                    (2 * plan.op.steps + roundings_of_constants) * f32_rounding * growth;
     }
     bound.neighbourhood = std::max(bound.neighbourhood, of_largest / magnitude);
     const double absolute =
@@ -233,9 +233,9 @@ ErrorBound bound_composed(const spec::StencilSpec& spec, const KernelPlan& plan)
   const KernelPlan composed = plan_of_composed(spec, plan);
   ErrorBound bound = bound_half(spec, composed);
   const double growth = std::pow(std::max(1.0, sum_of_magnitudes(plan.weights)), plan.op.steps);
-  const double of_largest = bound.sum * sum_of_magnitudes(composed.weights) +
-                            composition.deviation * composition.magnitude +
-                            2 * f32_rounding * plan.op.steps * growth;
+  const double of_largest =
+      bound.sum * sum_of_magnitudes(composed.weights) + composition.deviation * composition.magnitude +
+      (2 * plan.op.steps + (composition.added.exist() ? roundings_of_constants : 0)) * f32_rounding * growth;
   bound.neighbourhood = of_largest / sum_of_magnitudes(plan.weights);
   bound.sum = 0;
   bound.absolute += least_normal_f32;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plan/compose.h"
 #include "plan/contraction.h"
 #include "plan/engine.h"
 #include "plan/operator.h"
@@ -52,6 +53,10 @@ struct Composition {
   std::array<int, 2> least{};  ///< rows and columns of a field; of a smaller one all cells are such
   std::optional<RimTiles> rim_steps;  ///< what takes them, where there are any
   double rims_us = 0;                 ///< of a sweep over the reference field
+  /// In 3D to results, whose steps are composed beside faces of 0. Then single_scheme is of all steps of
+  /// fields of fewer than `fewest` cells along an axis, too.
+  AddedByConstants added;
+  int fewest = 0;
 
   bool operator==(const Composition&) const = default;
 };

@@ -342,14 +342,16 @@ bool has_points(const Box& box) {
 }
 
 /// Of the forms `first` to before `end`, of as many steps: the first that the device has the shared memory
-/// for, that takes such rows, and whose blocks are as many as it asks for; else the last one. Its rims stay
-/// empty.
+/// for, that takes such rows and such a field, and whose blocks are as many as it asks for; else the last
+/// one. Its rims stay empty.
 FormLaunch choose_among(const spider_kernel& kernel, std::size_t first, std::size_t end, const Box& box,
                         bool rows_are_aligned, const backend::Residencies& residencies, const Box& field) {
   for (std::size_t i = first; i + 1 < end; ++i) {
     const SweepForm& form = kernel.forms[i];
     const backend::Residency& residency = residencies.at(i);
     if (residency.blocks_per_multiprocessor == 0 || (form.needs_aligned_rows && !rows_are_aligned)) continue;
+    if (form.fewest > 0 && std::min({field.extent[0], field.extent[1], field.extent[2]}) < form.fewest)
+      continue;
     const Launch launch = choose_blocks(form.tiling, box, residency, field);
     if (launch.blocks >= std::int64_t{form.min_blocks_per_sm} * residency.multiprocessors)
       return {i, launch, box, {}};

@@ -591,8 +591,9 @@ def make_steps_spec(index, seed, spaces, attempt, place):
     stepped = tuple(rule for rule in space.rules if negating or rule != "antisymmetric")
     if space.dimensions != 2 and space.storage == "f16" and turn % 8 >= 4:
         taps, steps = spreading_taps(rng, dimensions), 7 if dimensions == 1 else 2
-        commuting = ("antisymmetric",) if dimensions == 1 else ("halo", "periodic", "reflect", "nearest", "antisymmetric")
-        faces, boundary = make_boundary(rng, dataclasses.replace(space, rules=commuting))
+        commuting = ("halo", "periodic", "reflect", "nearest", "antisymmetric", "constant")  # in 3D constants add
+        composed = commuting if dimensions == 3 else ("antisymmetric",)
+        faces, boundary = make_boundary(rng, dataclasses.replace(space, rules=composed))
     elif space.dimensions == 2 and space.storage in ("f16", "bf16") and turn % 8 >= 4:  # few: fields have more than rims
         steps = rng.choice((3, 4))
         if space.storage == "f16" and turn // 8 % 2 == 0:  # a composed stencil

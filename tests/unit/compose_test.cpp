@@ -214,6 +214,34 @@ TEST(Compose, FacesThatActAtEveryStepAreStepped) {
   EXPECT_NE(nearest.find("row_rules() { return {spider::FaceRule::nearest"), std::string::npos);
 }
 
+TEST(Compose, ConstantsAddIn3dToWhatStepsMakeBesideZeros) {
+  spec::StencilSpec box = box_of_steps(3, 2);
+  box.boundary[spec::axis_z].low = {spec::BoundaryRule::constant, 2, {}};
+  box.boundary[spec::axis_x].high = {spec::BoundaryRule::constant, -1, {}};
+  const KernelPlan plan = plan_of(box);
+  ASSERT_TRUE(plan.composition);
+  const Composition& composition = *plan.composition;
+  EXPECT_EQ(composition.added.near, (std::array<std::array<int, 2>, 3>{{{2, 0}, {0, 0}, {0, 2}}}));
+  EXPECT_EQ(composition.fewest, 4);
+  ASSERT_TRUE(std::holds_alternative<Stepping3d>(composition.single_scheme));
+  EXPECT_EQ(std::get<Stepping3d>(composition.single_scheme).steps, 2);
+  EXPECT_GT(plan.error_bound.neighbourhood, plan_of(box_of_steps(3, 2)).error_bound.neighbourhood);
+  const std::string text = source_of(box);
+  EXPECT_NE(text.find("spider::of_large_fields(spider::composed_form(spider::stream3d_form<Held>(), 2), 4),\n"
+                      "    spider::stepping3d_form<single_step::Stencil>(),\n"
+                      "    spider::stepping3d_form<single_step::SingleStep>(),"),
+            std::string::npos);
+  EXPECT_NE(text.find("plane_rules() { return {spider::FaceRule::antisymmetric"), std::string::npos);
+  EXPECT_NE(text.find("static constexpr int low_planes = 2, high_planes = 0;"), std::string::npos);
+  // 1D kernels look nothing up, and zeros add nothing.
+  spec::StencilSpec line = box_of_steps(1, 8);
+  line.boundary[spec::axis_x].low = {spec::BoundaryRule::constant, 2, {}};
+  EXPECT_FALSE(plan_of(line).composition);
+  box.boundary[spec::axis_z].low.value = 0;
+  box.boundary[spec::axis_x].high.value = 0;
+  EXPECT_FALSE(plan_of(box).composition->added.exist());
+}
+
 TEST(Compose, LeavesRimsAtFacesThatDoNotCommute) {
   using Rule = spec::BoundaryRule;
   spec::StencilSpec box = box_of_steps(2, 5, false);

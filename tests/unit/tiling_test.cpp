@@ -381,6 +381,19 @@ TEST(Forms, RowsThatAreNotAlignedGoToTheFormForThem) {
   EXPECT_EQ(form_of(10, false), 2);
 }
 
+TEST(Forms, SmallFieldsGoToTheNextOne) {
+  spider_kernel kernel = make_forms({{12, 0}, {2, 0}});
+  kernel.forms[0] = of_large_fields(kernel.forms[0], 4);
+  const backend::Residency residency{10, 4};
+  const auto form_in = [&](const Box& field) {
+    return choose_form(kernel, Box{{0, 0, 0}, {1, 1, 1}}, true, {residency, residency}, 1, field).form;
+  };
+  EXPECT_EQ(form_in({{0, 0, 0}, {4, 4, 4}}), 0);
+  EXPECT_EQ(form_in({{0, 0, 0}, {3, 9, 9}}), 1);
+  EXPECT_EQ(form_in({{0, 0, 0}, {9, 3, 9}}), 1);
+  EXPECT_EQ(form_in({{0, 0, 0}, {9, 9, 3}}), 1);
+}
+
 TEST(LineTiling, AWarpForEachStripOfEachRow) {
   Tiling tiling{};
   tiling.kind = TilingKind::lines;

@@ -95,21 +95,13 @@ spec::StencilSpec with_rules_of_passes(const spec::StencilSpec& spec) {
   return composed;
 }
 
-std::string floats_text(const plan::Matrix& matrix, int row, double scale) {
-  std::vector<std::string> texts;
-  texts.reserve(static_cast<std::size_t>(matrix.columns));
-  for (int column = 0; column < matrix.columns; ++column)
-    texts.push_back(fmt::format("{:a}F", static_cast<float>(matrix.at(row, column) / scale)));
-  return fmt::format("{}", fmt::join(texts, ", "));
-}
-
 /// The Stencil of a kernel whose constant faces add to results.
 std::string held_struct(const plan::AddedByConstants& added, double scale) {
   const plan::Matrix& values = added.planes.front();
   std::vector<std::string> rows;
   rows.reserve(static_cast<std::size_t>(values.rows));
   for (int row = 0; row < values.rows; ++row)
-    rows.push_back(fmt::format("{{{}}},", floats_text(values, row, scale)));
+    rows.push_back(fmt::format("{{{}}},", float_row_text(values, row, scale)));
   const auto& [near_planes, near_rows, near_columns] = added.near;
   return render_part("lowrank2d_constant.cu.in", {{"columns", fmt::to_string(values.columns)},
                                                   {"values", fmt::format("{}", fmt::join(rows, "\n"))},

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
@@ -40,6 +41,21 @@ std::vector<std::string> products_of(const plan::Contraction& contraction, const
 }
 
 }  // namespace
+
+std::string held_volume_struct(const plan::AddedByConstants& added, double scale) {
+  std::vector<std::string> rows;
+  for (const plan::Matrix& plane : added.planes) {
+    for (int row = 0; row < plane.rows; ++row) rows.push_back(float_row_text(plane, row, scale) + ",");
+  }
+  const auto& [near_planes, near_rows, near_columns] = added.near;
+  return render_part("stream3d_constant.cu.in", {{"values", fmt::format("{}", fmt::join(rows, "\n"))},
+                                                 {"low_planes", fmt::to_string(near_planes[0])},
+                                                 {"high_planes", fmt::to_string(near_planes[1])},
+                                                 {"low_rows", fmt::to_string(near_rows[0])},
+                                                 {"high_rows", fmt::to_string(near_rows[1])},
+                                                 {"low_columns", fmt::to_string(near_columns[0])},
+                                                 {"high_columns", fmt::to_string(near_columns[1])}});
+}
 
 SchemeText text_of(const plan::Stream3d& stream, const Kernel& kernel) {
   render::Bindings bindings;

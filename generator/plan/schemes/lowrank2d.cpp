@@ -117,10 +117,7 @@ std::string plan_faces(const Problem& problem, Lowrank2d& scheme) {
   scheme.rims = rims_of_passes(spec, problem.op);
   scheme.least = least_beside(scheme.rims);
   scheme.added = added_by_constants(spec, problem.op);
-  const auto grows = [](double value) { return !(std::fabs(value) <= 0x1p100); };
-  if (scheme.added.exist() && std::any_of(scheme.added.planes.front().values.begin(),
-                                          scheme.added.planes.front().values.end(), grows))
-    return "what constants beyond faces add grows beyond 2^100";
+  if (!scheme.added.is_moderate()) return "what constants beyond faces add grows beyond 2^100";
   for (const int axis : {spec::axis_y, spec::axis_x}) {
     int& least = scheme.least[axis - spec::axis_y];
     for (const spec::Face* face : {&spec.boundary[axis].low, &spec.boundary[axis].high}) {

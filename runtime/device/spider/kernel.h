@@ -236,7 +236,8 @@ struct Tiling {
 };
 
 /// One way of computing a sweep: a function, how boxes are cut for it, and the boxes that it is for. All
-/// forms of a kernel that advance the same number of time steps give the same bits, but for those of rims.
+/// forms of a kernel that advance the same number of time steps give the same bits, but for those of rims and
+/// of small fields.
 struct SweepForm {
   SweepFunction sweep;
   Tiling tiling;
@@ -255,6 +256,7 @@ struct SweepForm {
   /// computes, whose function takes several boxes.
   std::int32_t rim[2][2] = {};
   std::int32_t least[2] = {};  ///< cells along y and x that a field must have; a smaller one is all rim
+  std::int32_t fewest = 0;     ///< cells along each axis of a 3D field; a smaller one goes to the next form
 };
 
 /// A form with rims, along y at the low and the high face, then along x, of fields of at least so many rows
@@ -262,6 +264,12 @@ struct SweepForm {
 constexpr SweepForm with_rims(SweepForm form, const std::int32_t (&rims)[4], const std::int32_t (&least)[2]) {
   for (int i = 0; i < 4; ++i) form.rim[i / 2][i % 2] = rims[i];
   for (int i = 0; i < 2; ++i) form.least[i] = least[i];
+  return form;
+}
+
+/// A form of 3D fields of at least so many planes, rows and columns.
+constexpr SweepForm of_large_fields(SweepForm form, std::int32_t fewest) {
+  form.fewest = fewest;
   return form;
 }
 

@@ -30,6 +30,7 @@
 ///   ones.
 #pragma once
 
+#include <spider/added_by_constants.h>
 #include <spider/beside_rims.h>
 #include <spider/epilogue.h>
 #include <spider/field2d.h>
@@ -56,12 +57,6 @@ struct SumLists {
                      ///< on
   int y_operands;    ///< the same of row_chunks
 };
-
-/// Do constants beyond faces add to sums?
-template <class Stencil, class = void>
-struct HasConstants : std::false_type {};
-template <class Stencil>
-struct HasConstants<Stencil, std::void_t<typename Stencil::Constants>> : std::true_type {};
 
 /// Does an update use the input at the points?
 template <class Stencil>
@@ -325,20 +320,6 @@ struct Lowrank2d {
     SPIDER_DEVICE void scale_row(int /*tile*/, int /*row*/, float (&/*results*/)[sum_count][4]) const {}
     SPIDER_DEVICE void move_on() {}
   };
-
-  /// Is one of `count` indices from `first` on among `low` of the low face or `high` of the high one?
-  SPIDER_DEVICE static bool is_near_face(std::int32_t first, int count, std::int32_t extent, int low,
-                                         int high) {
-    return first < low || first + count > extent - high;
-  }
-
-  /// Where index i is of `low` from the low face on, one that is far, and `high` up to the high face. Others,
-  /// of groups and tiles that begin or end beyond the field, are as the cells at the face.
-  SPIDER_DEVICE static int place_by_faces(std::int32_t i, std::int32_t extent, int low, int high) {
-    const std::int32_t from_high = extent - 1 - i;
-    const int of_low = i < 0 ? 0 : (i < low ? i : low);
-    return of_low + (from_high < 0 ? high : (from_high < high ? high - from_high : 0));
-  }
 
   /// Where column i of a warp's tiles lies among those that constants add to; the first is column x.
   SPIDER_DEVICE static int place_of_column(const Strip& strip, std::int32_t x, int i) {

@@ -13,9 +13,13 @@
 /// where they move;
 /// - source_count, source(i), product_count, product(i): PlaneSource and PlaneProduct;
 /// - operands_in_registers: or in shared memory, behind the ring; the tables of spider/operands.h;
-/// - result_scale: what undoes the weights' scaling.
+/// - result_scale: what undoes the weights' scaling;
+/// - where constants beyond faces add to sums, Constants: low_planes, high_planes, low_rows, high_rows,
+/// low_columns, high_columns, how many are near a face; number(i) of a table of planes of rows, of which the
+/// one far from both faces comes behind the low ones.
 #pragma once
 
+#include <spider/added_by_constants.h>
 #include <spider/boundary.h>
 #include <spider/epilogue.h>
 #include <spider/instructions.h>
@@ -41,7 +45,7 @@ sweep_stream3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   typename Kernel::Operands operands(Kernel::Planes::bytes);
   operands.settle();
   const typename Kernel::Block block = Kernel::Planes::make_block(field);
-  const Path path = Kernel::Planes::path_of(field, block);
+  const Path path = Kernel::path_of(field, block);
   const Span usual = Kernel::Planes::usual_steps(block);
   if (path == Path::interior && usual.begin == 0 && usual.end == block.steps) {
     Kernel::template walk_planes<Path::interior>(field, block, usual, operands);
@@ -114,13 +118,17 @@ struct Stream3d {
     static constexpr int lowest_dy = row_low;
     static constexpr int lead_planes = Stream3d::lead_planes;
     static constexpr int edge_warps = 1;
-    static constexpr bool finds_all_edges = false, edges_in_memory = false;
+    static constexpr bool finds_all_edges = false, edges_in_memory = false, negates_in_ring = true;
   };
   using Planes = PlaneRing<Ring>;
   using Block = typename Planes::Block;
   using Operands = spider::Operands<Stencil, operands_in_registers>;
-  static constexpr int shared_bytes =
+  static constexpr int constants =
       Planes::bytes + (operands_in_registers ? 0 : operand_count * operand_bytes);
+
+  static constexpr bool adds_constants = HasConstants<Stencil>::value;
+  using Table = ConstantsTable<Stencil>;
+  static constexpr int shared_bytes = constants + (4 * Table::words + 15) / 16 * 16;
 
   /// Where the plane of a step lies in the ring. A step is as good as any that is a multiple of ring_planes
   /// away.
@@ -376,6 +384,91 @@ struct Stream3d {
     return block.top - row_low + device::warp_index() * rows_per_warp;
   }
 
+  // What constants beyond faces add, in blocks near these.
+
+  SPIDER_DEVICE static Path path_of(const SweepArguments& field, const Block& block) {
+    const Path path = Planes::path_of(field, block);
+    if constexpr (adds_constants) {
+      const bool near = is_near_planes(block, block.first_output, block.steps - lead_planes) ||
+                        is_near_rows(block, block.top - row_low, block_rows) || is_near_columns(block);
+      if (path == Path::interior && near) return Path::boundary;
+    }
+    return path;
+  }
+
+  SPIDER_DEVICE static bool is_near_planes(const Block& block, std::int32_t first, int count) {
+    using Constants = typename Stencil::Constants;
+    return is_near_face(first, count, block.extent[0], Constants::low_planes, Constants::high_planes);
+  }
+  SPIDER_DEVICE static bool is_near_rows(const Block& block, std::int32_t first, int count) {
+    using Constants = typename Stencil::Constants;
+    return is_near_face(first, count, block.extent[1], Constants::low_rows, Constants::high_rows);
+  }
+  SPIDER_DEVICE static bool is_near_columns(const Block& block) {
+    using Constants = typename Stencil::Constants;
+    return is_near_face(block.left + Planes::left_columns, tile_outputs, block.extent[2],
+                        Constants::low_columns, Constants::high_columns);
+  }
+
+  /// Puts the table behind the ring: loads from memory would wait for the planes that are on their way.
+  SPIDER_DEVICE static void place_table() {
+    SPIDER_NO_UNROLL
+    for (int i = Planes::thread_index(); i < Table::words; i += warps_per_block * 32)
+      device::store_shared(static_cast<Shared>(constants + 4 * i), device::bits_of(Table::number(i)));
+  }
+
+  /// A lane's sums lie in four columns of the tile: sum i of a product in one of these.
+  SPIDER_DEVICE static constexpr int column_of(int product, int i) {
+    return pairs_rows ? 2 * (product % products_abreast) + i % 2 : i;
+  }
+
+  /// What a lane adds to its sums.
+  struct Added {
+    bool near_columns;  ///< is any of the block's?
+    int column[4];      ///< where its columns are in a row of the table
+
+    SPIDER_DEVICE void find_columns(const Block& block) {
+      const int lane = device::lane_index();
+      near_columns = is_near_columns(block);
+      SPIDER_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const int in_product = 2 * (lane % 4) + i % 2;
+        const int x = pairs_rows ? i / 2 * product_columns + 8 * in_product + lane / 4
+                                 : 16 * in_product + i / 2 * 8 + lane / 4;
+        column[i] = Table::column(block.extent, block.left + Planes::left_columns + x);
+      }
+    }
+
+    /// Adds it to those of plane z, from row y on.
+    SPIDER_DEVICE void add(const Block& block, std::int32_t z, std::int32_t y,
+                           TileSums<Stencil> (&sums)[rows_per_warp]) const {
+      if (is_near_planes(block, z, 1) || is_near_rows(block, y, rows_per_warp)) {
+        SPIDER_UNROLL
+        for (int product = 0; product < rows_per_warp; ++product) {
+          SPIDER_UNROLL
+          for (int i = 0; i < 4; ++i) {
+            const int row = Table::row(block.extent, z, y + Place(product).row + (pairs_rows ? i / 2 : 0));
+            sums[product].of[0].value[i] += load(row + column[column_of(product, i)]);
+          }
+        }
+      } else if (near_columns) {
+        float shares[4];
+        SPIDER_UNROLL
+        for (int i = 0; i < 4; ++i) shares[i] = load(Table::far_row + column[i]);
+        SPIDER_UNROLL
+        for (int product = 0; product < rows_per_warp; ++product) {
+          SPIDER_UNROLL
+          for (int i = 0; i < 4; ++i) sums[product].of[0].value[i] += shares[column_of(product, i)];
+        }
+      }
+    }
+
+   private:
+    SPIDER_DEVICE static float load(int place) {
+      return device::float_of(device::load_shared_word(static_cast<Shared>(constants + 4 * place)));
+    }
+  };
+
   /// Stores the neighbours of which not all are wanted, or that are not aligned, one by one; `to` is the
   /// first of the first row.
   SPIDER_DEVICE_APART void store_pieces(const SweepArguments& field, std::uint16_t* to,
@@ -425,8 +518,11 @@ struct Stream3d {
 
     // Pairs read planes before the first one; what they make of them is never stored, but the memory has to
     // be written. And an operand's zero times what lay where nothing is brought could be NaN.
+    if constexpr (adds_constants && !inside) place_table();
     Planes::clear(inside ? ring_planes - Stencil::largest_distance : 0);
     typename Planes::template Supply<path, inside> supply(block, usual);
+    [[maybe_unused]] Added added{};
+    if constexpr (adds_constants && !inside) added.find_columns(block);
     SPIDER_NO_UNROLL
     for (int step = 0; step < planes_ahead; ++step) supply.start(field, block, step, ring_plane(step));
     supply.place_edges(block, 0, ring_plane(0));
@@ -465,6 +561,7 @@ struct Stream3d {
         // Where turns go round as the ring does, the place of a step in the ring is a constant.
         const int place = turns % ring_planes == 0 ? turn : step;
         device::copy_async_wait<planes_ahead - 1>();
+        supply.negate_rows(step, ring_plane(place));
         device::sync_block();
         supply.start(field, block, step + planes_ahead, ring_plane(place + planes_ahead));
         supply.place_edges(block, step + 1, ring_plane(place + 1));
@@ -480,6 +577,8 @@ struct Stream3d {
         // The first lead_planes planes to complete belong to the walk before.
         const bool wanted = step >= lead_planes;
         const int complete = (turn + 1) % planes_in_flight;
+        if constexpr (adds_constants && !inside)
+          added.add(block, block.first_output - lead_planes + step, y, sums[complete]);
         Results results;
         SPIDER_UNROLL
         for (int i = 0; i < rows_per_warp; ++i) {

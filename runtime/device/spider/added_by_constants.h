@@ -1,0 +1,62 @@
+/// What constants beyond faces add to sums of composed steps: a table of the cells near the low face, one
+/// that is far from both, and those near the high face, along each axis.
+#pragma once
+
+#include <spider/instructions.h>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace spider {
+inline namespace device_1 {
+
+/// Do constants beyond faces add to sums?
+template <class Stencil, class = void>
+struct HasConstants : std::false_type {};
+template <class Stencil>
+struct HasConstants<Stencil, std::void_t<typename Stencil::Constants>> : std::true_type {};
+
+/// Is one of `count` indices from `first` on among `low` of the low face or `high` of the high one?
+SPIDER_DEVICE constexpr bool is_near_face(std::int32_t first, int count, std::int32_t extent, int low,
+                                          int high) {
+  return first < low || first + count > extent - high;
+}
+
+/// Where index i is of `low` from the low face on, one that is far, and `high` up to the high face. Others,
+/// of tiles that begin or end beyond the field, are as the cells at the face.
+SPIDER_DEVICE constexpr int place_by_faces(std::int32_t i, std::int32_t extent, int low, int high) {
+  const std::int32_t from_high = extent - 1 - i;
+  const int of_low = i < 0 ? 0 : (i < low ? i : low);
+  return of_low + (from_high < 0 ? high : (from_high < high ? high - from_high : 0));
+}
+
+/// The table of a 3D stencil as words: planes of rows, of which the one far from both faces comes behind
+/// those near the low one. Without constants there is none.
+template <class Stencil, bool exists = HasConstants<Stencil>::value>
+struct ConstantsTable {
+  static constexpr int words = 0;
+};
+template <class Stencil>
+struct ConstantsTable<Stencil, true> {
+  using Constants = typename Stencil::Constants;
+  static constexpr int columns = Constants::low_columns + 1 + Constants::high_columns;
+  static constexpr int rows = Constants::low_rows + 1 + Constants::high_rows;
+  static constexpr int words = (Constants::low_planes + 1 + Constants::high_planes) * rows * columns;
+  /// Where the row far from all faces along z and y begins.
+  static constexpr int far_row = (Constants::low_planes * rows + Constants::low_rows) * columns;
+
+  SPIDER_DEVICE static float number(int i) { return Constants::number(i); }
+
+  /// Where row y of plane z begins.
+  SPIDER_DEVICE static int row(const std::int32_t (&extent)[3], std::int32_t z, std::int32_t y) {
+    const int plane = place_by_faces(z, extent[0], Constants::low_planes, Constants::high_planes);
+    return (plane * rows + place_by_faces(y, extent[1], Constants::low_rows, Constants::high_rows)) * columns;
+  }
+  /// Where column x lies in a row.
+  SPIDER_DEVICE static int column(const std::int32_t (&extent)[3], std::int32_t x) {
+    return place_by_faces(x, extent[2], Constants::low_columns, Constants::high_columns);
+  }
+};
+
+}  // namespace device_1
+}  // namespace spider

@@ -172,7 +172,7 @@ struct Passes2d {
     const std::int32_t begin = first_wanted > strip.wanted.row_begin ? first_wanted : strip.wanted.row_begin;
     const std::int32_t last = first_wanted + (strip.steps - Layout::lead_groups) * group_rows;
     const std::int32_t end = last < strip.wanted.row_end ? last : strip.wanted.row_end;
-    Element* to = strip.output + (y * strip.output_stride + x);
+    Element* to = strip.output + ((y - 1) * strip.output_stride + x);
 
     Sums sums = {};
     int slot = 0;  // of the ring
@@ -194,6 +194,7 @@ struct Passes2d {
       load_window(cells, window);
       SPIDER_NO_UNROLL
       for (int row = 0; row < rows; ++row) {
+        to += strip.output_stride;
         Passed passed = {};
         pass_along_x(window, passed, std::make_integer_sequence<int, rank * x_count>{});
         // The next row is under way while this one is added.
@@ -211,7 +212,6 @@ struct Passes2d {
         }
         store_outputs<Cells, inside>(to, y >= begin, clip, results[0]);
         ++y;
-        to += strip.output_stride;
       }
     }
   }

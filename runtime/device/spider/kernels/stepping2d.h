@@ -1160,7 +1160,9 @@ constexpr SweepForm stepping2d_form() {
        2 * Kernel::lost_rows + (Kernel::before_chain + Stencil::warps + Stencil::ahead) * Stencil::batch}};
   // What walks at faces cost more, in percent of their rows and in rows: measured on an H200.
   constexpr bool ends = Kernel::left_acts && Kernel::right_acts;
-  constexpr int face_steps = 2 * Kernel::lost_rows + Stencil::batch * Stencil::warps;
+  constexpr bool folds_rings =
+      Kernel::form == RowForm::rings && (folds(Kernel::y_rules.low) || folds(Kernel::y_rules.high));
+  constexpr int face_steps = (folds_rings ? 3 : 2) * Kernel::lost_rows + Stencil::batch * Stencil::warps;
   form.tiling.edge_percent = ends ? 95 : 90;
   form.tiling.low_face_steps = Kernel::top_acts ? face_steps - Kernel::lost_rows : 0;
   form.tiling.high_face_steps = Kernel::bottom_acts ? face_steps : 0;

@@ -601,7 +601,7 @@ def stated_error_bound(plan, total, magnitude, largest):
 
 
 # SciPy prepares each position of a kernel near an edge: with more weights, zeros included, that takes minutes.
-MOST_WEIGHTS = 20000
+MOST_WEIGHTS = 5000
 
 
 def oracle(plan, extent, read):
@@ -625,8 +625,8 @@ def oracle(plan, extent, read):
     padded = padded_field(plan, extent, read)
     around = [(far - low, far - high) for far, (low, high) in zip(radius, plan.reach)]
     padded = numpy.pad(padded, around)
-    if not small and plan.dimensions == 3:
-        return largest * correlate_by_planes(padded, weights, radius, extent)
+    if not small and plan.dimensions > 1:
+        return largest * correlate_by_slices(padded, weights.reshape([2 * far + 1 for far in radius]), radius, extent)
     swept = correlate(padded.reshape(padded.shape[own]), weights, "constant", 0.0).reshape(padded.shape)
     return largest * swept[tuple(slice(far, far + count) for far, count in zip(radius, extent))]
 
@@ -638,14 +638,17 @@ def correlate(field, weights, mode, value):
     return scipy.ndimage.correlate(field, weights, mode=mode, cval=value)
 
 
-def correlate_by_planes(padded, weights, radius, extent):
-    """SciPy's correlation of a padded 3D field, a plane of the weights at a time."""
+def correlate_by_slices(padded, weights, radius, extent):
+    """SciPy's correlation of a padded field, a plane of the weights at a time, in 2D a row."""
+    axis = 0 if len(weights) > 1 else 1
     total = numpy.zeros(extent)
-    inner = tuple(slice(far, far + count) for far, count in zip(radius[1:], extent[1:]))
-    for place, plane in enumerate(weights):
-        if plane.any():
-            swept = correlate(padded[place : place + extent[0]], plane[numpy.newaxis], "constant", 0.0)
-            total += swept[(slice(None), *inner)]
+    inner = [slice(far, far + count) for far, count in zip(radius, extent)]
+    inner[axis] = slice(None)
+    for place in range(weights.shape[axis]):
+        part = numpy.take(weights, [place], axis)
+        if part.any():
+            rows = numpy.take(padded, range(place, place + extent[axis]), axis)
+            total += correlate(rows, part, "constant", 0.0)[tuple(inner)]
     return total
 
 

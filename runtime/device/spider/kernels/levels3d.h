@@ -147,12 +147,12 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// lanes, a constant is, too.
   static constexpr bool sets_low = Shape::x_axis.ends_low() && !holds_low;
   static constexpr bool sets_high = Shape::x_axis.ends_high();
-  /// Where a step's rows beyond faces are constants, they are set as they are completed: what is added behind
-  /// the barrier then needs no choice. Others are set from rows of the same plane.
-  static constexpr bool completes_rows =
+  /// Where rows beyond faces are constants, they are set once they are completed: what is added behind the
+  /// barrier then needs no choice. Others are set there, from rows of the same plane.
+  static constexpr bool has_constant_rows =
       Shape::rows_end && (!Shape::y_axis.ends_low() || Tile::y_rules.low == FaceRule::constant) &&
       (!Shape::y_axis.ends_high() || Tile::y_rules.high == FaceRule::constant);
-  static constexpr bool sets_rows = Shape::rows_end && !completes_rows;
+  static constexpr bool sets_rows = Shape::rows_end && !has_constant_rows;
 
   /// Of each step's input: the cells of its newest plane, and what its result there is so far.
   using Planes = float[steps][rows][columns];
@@ -315,7 +315,6 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     int points;          ///< the slot of further fields' plane that the first step completes
     std::uint32_t lane;  ///< Way::cells
     Centers centers;
-    std::int32_t low_row, high_row;  ///< among the warp's rows, those beyond faces that are completed
   };
 
   /// Is a plane of any step at a face along z?
@@ -378,23 +377,6 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
-  /// Row i of a plane of step `level`, if it lies beyond a face that has a constant: is that set?
-  template <int level, int i>
-  SPIDER_DEVICE static bool complete_beyond(const Place& at, Row& u) {
-    if constexpr (completes_rows) {
-      constexpr AxisRules rules = Tile::y_rules;
-      const bool low = Shape::y_axis.ends_low() && i == at.low_row;
-      if (!low && !(Shape::y_axis.ends_high() && i == at.high_row)) return false;
-      const float value =
-          constant_of<level>(MappedIndex{0, true, low ? rules.low_value : rules.high_value}, at.lane);
-      SPIDER_UNROLL
-      for (int c = 0; c < columns; ++c) u[c] = value;
-      return true;
-    } else {
-      return false;
-    }
-  }
-
   /// Of row i: the next plane of step `level` and of all steps behind it. `before` is the last plane of the
   /// step's input, `out` becomes the result of all steps.
   template <int level, int i, bool near_face>
@@ -413,7 +395,6 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     if constexpr (near_face) add_turned_plane(f, at.z - level, before, sum);
     if constexpr (HasUpdate<Stencil>::value) update_row<level, i>(f, at, before, next);
     if constexpr (level + 1 < steps) {
-      if constexpr (near_face) complete_beyond<level + 1, i>(at, next);
       if constexpr (i == 0) store_edge(at.edges + static_cast<Shared>(level * level_edges), next);
       if constexpr (i == rows - 1)
         store_edge(at.edges + static_cast<Shared>(level * level_edges + Tile::row_bytes), next);
@@ -436,10 +417,6 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     Row out;
     load_input(at.before + static_cast<Shared>(i * input_row_bytes), before);
     load_input(at.now + static_cast<Shared>(i * input_row_bytes), cells[0][i]);
-    if constexpr (near_face) {
-      if (complete_beyond<0, i>(at, cells[0][i]))
-        store_input(at.now + static_cast<Shared>(i * input_row_bytes), cells[0][i]);
-    }
     complete<0, i, near_face>(f, at, cells, sums, before, out);
     finish(i, out);
   }
@@ -526,6 +503,38 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       const float value = from.constant ? constant_of<level>(from, lane) : (is_next ? next : other);
       (i < 0 ? above : (i >= rows ? below : u[i < 0 ? 0 : (i >= rows ? 0 : i)]))[c] = value;
     }
+  }
+
+  /// Sets row i of all steps, which lies beyond a face that has a constant, where it is handed on, too.
+  template <int level, int i>
+  SPIDER_DEVICE static void set_constant_row(const MappedIndex& from, const Place& at, Planes& cells) {
+    const float value = constant_of<level>(from, at.lane);
+    Row& u = cells[level][i];
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) u[c] = value;
+    const Shared edges = at.edges + static_cast<Shared>((level - 1) * level_edges);
+    if constexpr (level == 0) store_input(at.now + static_cast<Shared>(i * input_row_bytes), u);
+    if constexpr (level > 0 && i == 0) store_edge(edges, u);
+    if constexpr (level > 0 && i == rows - 1) store_edge(edges + static_cast<Shared>(Tile::row_bytes), u);
+    if constexpr (level + 1 < steps) set_constant_row<level + 1, i>(from, at, cells);
+  }
+
+  template <int i>
+  SPIDER_DEVICE static void find_constant_row(const MappedIndex& from, std::int32_t row, const Place& at,
+                                              Planes& cells) {
+    if (row == i) {
+      set_constant_row<0, i>(from, at, cells);
+    } else if constexpr (i + 1 < rows) {
+      find_constant_row<i + 1>(from, row, at, cells);
+    }
+  }
+
+  /// Sets those of the warp's rows that lie beyond faces with constants.
+  SPIDER_DEVICE static void set_constant_rows(const SweepArguments& f, const Place& at, Planes& cells) {
+    const std::int32_t y = kept_word(origin + 4) + device::warp_index() * rows;
+    const std::int32_t end = extent_of(f, 1);
+    if constexpr (Shape::y_axis.ends_low()) find_constant_row<0>(beyond_rows(-1, end), -1 - y, at, cells);
+    if constexpr (Shape::y_axis.ends_high()) find_constant_row<0>(beyond_rows(end, end), end - y, at, cells);
   }
 
   /// Sets the row beyond a face, of a step.
@@ -842,15 +851,13 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       device::sync_warp();
       Tile::load_turned(way.turned, static_cast<Shared>(following * input_bytes), turned);
     }
-    Place at{way.start + b,
-             static_cast<Shared>(slot * input_bytes) + way.lane_row,
-             static_cast<Shared>(before * input_bytes) + way.lane_row,
-             way.lane_edges + static_cast<Shared>(parity * Layout::edge_bytes),
-             point_slot,
-             way.cells,
-             way.centers,
-             -1,
-             -1};
+    const Place at{way.start + b,
+                   static_cast<Shared>(slot * input_bytes) + way.lane_row,
+                   static_cast<Shared>(before * input_bytes) + way.lane_row,
+                   way.lane_edges + static_cast<Shared>(parity * Layout::edge_bytes),
+                   point_slot,
+                   way.cells,
+                   way.centers};
     const std::uint32_t stored_rows = b >= word(2) && b < word(3) ? way.stored_rows : 0;
     const auto finish = [&](bool whole, int i, Row& u) {
       const bool is_stored = (stored_rows >> i & 1U) != 0;
@@ -858,20 +865,20 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
                       u);
     };
     const bool whole = (way.flags & stores_vectors) != 0;
-    if (!whole || is_at_face(f, at.z) || (completes_rows && (way.flags & at_rows) != 0)) {
-      if constexpr (completes_rows) {
-        const std::int32_t y = kept_word(origin + 4) + device::warp_index() * rows;
-        at.low_row = -1 - y;
-        at.high_row = extent_of(f, 1) - y;
-      }
+    if (!whole || is_at_face(f, at.z)) {
       complete_rows<0, true>(f, at, cells, sums, [&](int i, Row& u) { finish(whole, i, u); });
     } else {
       complete_rows<0, false>(f, at, cells, sums, [&](int i, Row& u) { finish(true, i, u); });
     }
     // As a sum nvcc 13.0 loses it in some kernels: rows were stored where no register says.
     way.output = device::step_further(way.output, f.output_stride[0]);
-    if ((sets_low || sets_high) && (way.flags & at_columns) != 0)
-      set_columns(extent_of(f, 2), kept_word(origin), cells);
+    constexpr std::uint32_t set_here =
+        (sets_low || sets_high ? at_columns : 0U) | (has_constant_rows ? at_rows : 0U);
+    if (set_here != 0 && (way.flags & set_here) != 0) {
+      if (has_constant_rows && (way.flags & at_rows) != 0) set_constant_rows(f, at, cells);
+      if ((sets_low || sets_high) && (way.flags & at_columns) != 0)
+        set_columns(extent_of(f, 2), kept_word(origin), cells);
+    }
     if (fills_late && fills)
       Tile::store_turned(way.turned, static_cast<Shared>(following * input_bytes), turned);
     device::copy_async_wait<ahead - 1>();

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The device headers are as clang-tidy wants them, where the emulator compiles a kernel of every scheme: check_tidy.sh ROOT
+# The device headers are as clang-tidy wants them, where the emulator compiles a kernel of every scheme:
+# check_tidy.sh ROOT SPIDER-GEN
 set -euo pipefail
 cd -- "$1"
 command -v clang-tidy >/dev/null || { echo "skipped: there is no clang-tidy"; exit 77; }
@@ -8,15 +9,28 @@ command -v clang-tidy >/dev/null || { echo "skipped: there is no clang-tidy"; ex
 checks=-modernize-use-nodiscard,-modernize-loop-convert,-cppcoreguidelines-pro-type-member-init
 checks+=,-bugprone-implicit-widening-of-multiplication-result,-readability-function-cognitive-complexity
 checks+=,-cppcoreguidelines-prefer-member-initializer  # members that follow from each other are computed in order
-unit=$(mktemp --suffix=.cpp)
-trap 'rm -f -- "$unit"' EXIT
+folder=$(mktemp -d)
+trap 'rm -rf -- "$folder"' EXIT
+unit=$folder/unit.cpp
+# No stencil that is shipped has rims (generator/time_steps.md).
+cat >"$folder/rims.yaml" <<'EOF'
+stencil: rims
+dimensions: 2
+storage: f16
+shape: box
+scale: 1/128
+coefficients: [[17, 11, 2], [7, 29, 19], [23, 1, 19]]
+boundary: nearest
+steps: 4
+EOF
+"$2" "$folder/rims.yaml" -o "$folder" >/dev/null
 for header in runtime/device/spider/kernels/*.h; do
-  if kernel=$(grep -lF "<spider/kernels/${header##*/}>" generated/*.cu | head -n 1); [[ -n $kernel ]]; then
-    line="#include \"${kernel#generated/}\""  # one kernel may take several schemes
+  if kernel=$(grep -lF "<spider/kernels/${header##*/}>" generated/*.cu "$folder"/*.cu | head -n 1); [[ -n $kernel ]]; then
+    line="#include \"${kernel##*/}\""  # one kernel may take several schemes
     grep -qxF "$line" "$unit" || echo "$line" >>"$unit"
   else
     printf '#include <spider/kernels/%s>\n' "${header##*/}" >>"$unit"  # no stencil that is shipped takes it
   fi
 done
 clang-tidy --quiet --config-file=.clang-tidy --checks="$checks" --header-filter='/device/spider/' "$unit" -- -std=c++20 \
-  -I generated -I runtime/include -I runtime/device -I runtime/emulator
+  -I generated -I "$folder" -I runtime/include -I runtime/device -I runtime/emulator

@@ -175,8 +175,8 @@ SchemeText scheme_text(const Kernel& kernel) {
   }
   if (composition.rim_steps) {
     text.stencil += rims_namespace(*composition.rim_steps, kernel.spec);
-    text.forms.push_back(rims_form());
-    text.more_schemes.emplace_back(plan::RimTiles::name);
+    for (std::string& form : rims_forms(*composition.rim_steps)) text.forms.push_back(std::move(form));
+    for (const std::string_view name : composition.rim_steps->kernels()) text.more_schemes.emplace_back(name);
   }
   // The last one is for any fields; where constants add, that of all steps is needed, too.
   for (auto form = adds ? left.forms.begin() : left.forms.end() - 1; form != left.forms.end(); ++form) {

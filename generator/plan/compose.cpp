@@ -32,6 +32,23 @@ double growth_of(const Operator& op) {
   return std::pow(std::max(1.0, magnitude), op.steps);
 }
 
+/// Where a walk that crosses a face goes on, counted from the face's own cell, or nothing where the rule has
+/// a constant.
+std::optional<int> find_beyond(const spec::Face& face, int beyond) {
+  switch (face.rule) {
+    case spec::BoundaryRule::nearest:
+      return 0;
+    case spec::BoundaryRule::reflect:
+      return beyond - 1;
+    case spec::BoundaryRule::mirror:
+      return beyond;
+    case spec::BoundaryRule::antisymmetric:
+      return std::max(0, beyond - 2);
+    default:
+      return std::nullopt;
+  }
+}
+
 /// Of those beyond faces that compose.
 double largest_constant(const spec::StencilSpec& spec) {
   double largest = 0;
@@ -260,6 +277,47 @@ Rims rims_of_passes(const spec::StencilSpec& spec, const Operator& op) {
     if (composes(spec.boundary[axis].high)) high = 0;
   }
   return rims;
+}
+
+double taken_from_beyond(const spec::StencilSpec& spec, const Operator& op, int axis, int reach) {
+  double step_growth = 0;
+  for (const spec::Tap& tap : op.step) step_growth += std::fabs(tap.weight);
+  step_growth = std::max(1.0, step_growth);
+  const int all = std::max(op.reach_low[axis], op.reach_high[axis]);
+  // What is taken through so many cells before a result's own and `reach` behind it; `up` or down the axis.
+  const auto take = [&](const spec::Face& face, int before, bool up) {
+    const int cells = before + 1 + reach;
+    std::vector<double> share(static_cast<std::size_t>(cells));
+    share[before] = 1;
+    double taken = 0;
+    for (int step = 0; step < op.steps; ++step) {
+      const double later = std::pow(step_growth, op.steps - 1 - step);
+      std::vector<double> next(share.size());
+      for (const spec::Tap& tap : op.step) {
+        const int offset = up ? tap.at[axis] : -tap.at[axis];
+        for (int cell = 0; cell < cells; ++cell) {
+          const double part = share[cell] * std::fabs(tap.weight);
+          const int place = cell + offset;
+          const std::optional<int> at = place < 0 ? find_beyond(face, -place) : place;
+          if (!at) continue;
+          if (*at >= cells) {
+            taken += part * later;
+          } else {
+            next[*at] += part;
+          }
+        }
+      }
+      share = std::move(next);
+    }
+    return taken;
+  };
+  double most = 0;
+  for (const bool up : {false, true}) {
+    const spec::Face& face = up ? spec.boundary[axis].low : spec.boundary[axis].high;
+    const bool ends = face.rule != spec::BoundaryRule::halo && face.rule != spec::BoundaryRule::periodic;
+    for (int before = ends ? 0 : all; before <= all; ++before) most = std::max(most, take(face, before, up));
+  }
+  return most;
 }
 
 std::string objection_to_composing(const spec::StencilSpec& spec) {

@@ -56,6 +56,11 @@ using Rims = std::array<std::array<int, 2>, 2>;
 /// The same of two passes: 0 also where a face composes_with_constant or mirrors_two_cells.
 [[nodiscard]] Rims rims_of_passes(const spec::StencilSpec& spec, const Operator& op);
 
+/// What all steps of a sweep take at most of a result from more than `reach` cells above, or below, along an
+/// axis, wherever its faces are: in parts of the largest cell, or constant. Counted of magnitudes.
+[[nodiscard]] double taken_from_beyond(const spec::StencilSpec& spec, const Operator& op, int axis,
+                                       int reach);
+
 /// Why steps of a spec cannot be taken as one, in a user's words: a face whose rule acts at every step, where
 /// there are no rims, which are 2D, and nothing is added_by_constants, as in 3D. Empty where they can.
 [[nodiscard]] std::string objection_to_composing(const spec::StencilSpec& spec);

@@ -251,7 +251,12 @@ ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan) {
   if (plan.composition) return bound_both(bound_composed(spec, plan), bound_steps(spec, plan), plan);
   if (plan.contraction.is_low_rank()) {
     const ErrorBound bound = bound_low_rank(spec, plan);
-    return plan.op.steps > 1 ? bound_both(bound, bound_steps(spec, plan), plan) : bound;
+    if (plan.op.steps == 1) return bound;
+    ErrorBound both = bound_both(bound, bound_steps(spec, plan), plan);
+    const auto* scheme = std::get_if<Lowrank2d>(&plan.scheme);
+    if (scheme != nullptr && scheme->rim_steps)
+      both.neighbourhood += scheme->rim_steps->left_out / sum_of_magnitudes(plan.weights);
+    return both;
   }
   if (plan.contraction.is_list_adds()) return bound_core_lists(spec, plan);
   if (plan.op.steps > 1) return bound_steps(spec, plan);

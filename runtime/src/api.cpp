@@ -28,7 +28,7 @@ std::string& last_error() {
   return text;
 }
 
-static_assert(sizeof(spider_kernel) == 1512, "another layout must have another size, or another SPIDER_ABI");
+static_assert(sizeof(spider_kernel) == 1664, "another layout must have another size, or another SPIDER_ABI");
 // check_kernel compares sizes only: members that change places within them need another SPIDER_ABI.
 static_assert(sizeof(spider::SweepArguments) == 216 && offsetof(spider::SweepArguments, box) == 72 &&
                   offsetof(spider::SweepArguments, grid) == 120 &&
@@ -54,13 +54,8 @@ struct AlignedRows {
   bool out;
 };
 
-/// For sweeps of so many steps, whose forms read and store alike.
 AlignedRows find_aligned_rows(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
-                              std::int32_t steps) {
-  const spider::SweepForm* const end = kernel.forms + kernel.form_count;
-  const spider::Tiling& tiling = std::find_if(kernel.forms, end, [&](const spider::SweepForm& form) {
-                                   return form.steps == steps;
-                                 })->tiling;
+                              const spider::Tiling& tiling) {
   return {spider::rows_aligned(kernel, in, tiling.input_alignment, true),
           spider::rows_aligned(kernel, out, tiling.output_alignment, false)};
 }
@@ -275,7 +270,11 @@ ReadySweep make_ready(const spider_kernel& kernel, const Given& given, const spi
                                           ? spider::PlacedFields{*given.in, *given.out, {0, 0, 0}}
                                           : spider::place_fields(kernel, *given.in, *given.out, place);
   const spider::Box points = box_in_whole(box, placed);
-  AlignedRows aligned = find_aligned_rows(kernel, placed.in, placed.out, steps);
+  // Forms of as many steps read and store alike, but for those of rims.
+  const spider::SweepForm* const end = kernel.forms + kernel.form_count;
+  const spider::SweepForm* const first =
+      std::find_if(kernel.forms, end, [&](const spider::SweepForm& form) { return form.steps == steps; });
+  AlignedRows aligned = find_aligned_rows(kernel, placed.in, placed.out, first->tiling);
   spider::UpdateArguments arguments{};
   if (kernel.forms[0].sweep.update != nullptr)
     aligned.out = add_update(kernel, given, placed, place, steps, arguments) && aligned.out;
@@ -283,7 +282,9 @@ ReadySweep make_ready(const spider_kernel& kernel, const Given& given, const spi
       kernel, points, aligned.in && aligned.out, residencies, steps, whole_interior(placed.in));
   static_cast<spider::SweepArguments&>(arguments) =
       make_arguments(placed.in, placed.out, aligned, of_form, launch.grid);
-  spider::BoxesArguments of_rims{make_arguments(placed.in, placed.out, aligned, points, {}), {}};
+  const AlignedRows rims_aligned =
+      find_aligned_rows(kernel, placed.in, placed.out, kernel.forms[rims_form].tiling);
+  spider::BoxesArguments of_rims{make_arguments(placed.in, placed.out, rims_aligned, points, {}), {}};
   std::copy(std::begin(rims.boxes), std::end(rims.boxes), std::begin(of_rims.boxes));
   return {placed.in,
           placed.out,

@@ -127,7 +127,11 @@ const void* function_of(const SweepForm& form) {
 }
 
 /// What a kernel needs of the memory that shared memory and the L1 cache divide.
-int preferred_carveout(const Tiling& tiling) {
+int preferred_carveout(const SweepForm& form) {
+  const Tiling& tiling = form.tiling;
+  // Launches that run beside each other have to divide it alike: a multiprocessor divides it anew when it is
+  // empty.
+  if (form.starts_beside || has_rims(form)) return cudaSharedmemCarveoutMaxShared;
   if (tiling.shared_bytes == 0) return cudaSharedmemCarveoutMaxL1;
   // Lines and most tiles come from the cache but for those at an edge; of tiles in shared memory as many fit
   // as the driver sees.
@@ -164,7 +168,7 @@ Outcome load_form(const spider_kernel& kernel, const SweepForm& form, Residency&
   if (outcome.status != SPIDER_OK) return outcome;
   // A preference, for speed alone: rings in shared memory, or the cache for what has none there.
   outcome = call.outcome(cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                              preferred_carveout(tiling)),
+                                              preferred_carveout(form)),
                          "preferring shared memory", SPIDER_ERROR_DEVICE);
   if (outcome.status != SPIDER_OK) return outcome;
   outcome = call.outcome(

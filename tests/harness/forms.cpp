@@ -7,7 +7,7 @@
 #include <utility>
 
 /// The kernel with one form only, that for any fields where the form needs aligned rows or large ones, and
-/// that of rims where it leaves some; NULL where it has no such form, counted from 0, for sweeps of its time
+/// those of rims where it leaves some; NULL where it has no such form, counted from 0, for sweeps of its time
 /// steps. It lives for ever, since the runtime knows kernels by their addresses.
 extern "C" SPIDER_PUBLIC const spider_kernel* spider_test_form(const spider_kernel* kernel, int form) {
   static std::mutex mutex;
@@ -23,16 +23,18 @@ extern "C" SPIDER_PUBLIC const spider_kernel* spider_test_form(const spider_kern
     copy.forms[0] = kernel->forms[form];
     copy.forms[0].min_blocks_per_sm = 0;
     const spider::SweepForm* for_any_fields = nullptr;
-    const spider::SweepForm* of_rims = nullptr;
     for (int i = 0; i < kernel->form_count; ++i) {
       const spider::SweepForm& other = kernel->forms[i];
-      if (other.steps == kernel->info.steps)
-        (other.sweep.boxes != nullptr ? of_rims : for_any_fields) = &other;
+      if (other.steps == kernel->info.steps && other.sweep.boxes == nullptr) for_any_fields = &other;
     }
     copy.form_count = 1;
     const bool is_for_some = copy.forms[0].needs_aligned_rows || copy.forms[0].fewest > 0;
     if (is_for_some) copy.forms[copy.form_count++] = *for_any_fields;
-    if (of_rims != nullptr) copy.forms[copy.form_count++] = *of_rims;
+    for (int i = 0; i < kernel->form_count; ++i) {
+      const spider::SweepForm& other = kernel->forms[i];
+      if (other.steps == kernel->info.steps && other.sweep.boxes != nullptr)
+        copy.forms[copy.form_count++] = other;
+    }
     single = std::make_unique<const spider_kernel>(copy);
   }
   return single.get();

@@ -261,6 +261,7 @@ TEST(Compose, LeavesRimsAtFacesThatDoNotCommute) {
   const std::string text = source_of(box);
   EXPECT_NE(text.find("spider::with_rims(spider::composed_form("), std::string::npos);
   EXPECT_NE(text.find(", {5, 0, 0, 5}, {10, 10}),"), std::string::npos);
+  EXPECT_NE(text.find("spider::faces2d_form<rims::Stencil>(),\n"), std::string::npos);
   EXPECT_NE(text.find("spider::rims2d_form<rims::Stencil>(),"), std::string::npos);
   EXPECT_NE(text.find("#include <spider/kernels/rims2d.h>"), std::string::npos);
   // What is turned round with another sign finds no table.
@@ -277,6 +278,44 @@ TEST(Compose, RimsHaveRoomForWhatAllStepsReach) {
     EXPECT_EQ(tiles->cells % 4, 0);
   }
   EXPECT_FALSE(plan_rim_tiles(box_of_steps(2, 120, false), 120));
+}
+
+TEST(Compose, WhatComesFromBeyondIsWhatWalksTakeThere) {
+  using Rule = spec::BoundaryRule;
+  spec::StencilSpec line = box_of_steps(2, 3, false);
+  line.taps = {{{0, 0, -1}, 0.5, {}}, {{0, 0, 0}, -0.25, {}}, {{0, 0, 2}, 0.25, {}}};
+  const auto taken = [&](int axis, int reach) {
+    return taken_from_beyond(line, operator_of(line, 3), axis, reach);
+  };
+  EXPECT_EQ(taken(spec::axis_y, 0), 0);
+  EXPECT_EQ(taken(spec::axis_x, 6), 0);
+  // By taps +2: all three; the first two, or the last with one of these; or two of them with -1 before the
+  // last.
+  EXPECT_DOUBLE_EQ(taken(spec::axis_x, 5), 0.015625);
+  EXPECT_DOUBLE_EQ(taken(spec::axis_x, 3), 0.0625 + 2 * 0.015625);
+  EXPECT_DOUBLE_EQ(taken(spec::axis_x, 2), 0.09375 + 2 * 0.03125);
+  // From the first cell -1 leads to +1 where the face turns round.
+  line.boundary[spec::axis_x].low.rule = Rule::mirror;
+  EXPECT_DOUBLE_EQ(taken(spec::axis_x, 2), 0.3125);
+  // Weights that grow make more of it in later steps.
+  line.boundary[spec::axis_x].low.rule = Rule::halo;
+  for (spec::Tap& tap : line.taps) tap.weight *= 2;
+  EXPECT_DOUBLE_EQ(taken(spec::axis_x, 5), 0.125);
+  EXPECT_DOUBLE_EQ(taken(spec::axis_x, 3), 0.25 * 2 + 2 * 0.125);
+}
+
+TEST(Compose, StripsAlongFacesFitRegisters) {
+  for (const int steps : {1, 2, 7, 12, 16}) {
+    const RimTiles tiles = *plan_rim_tiles(box_of_steps(2, steps, false), steps);
+    EXPECT_EQ(tiles.row_reach, steps);
+    EXPECT_EQ(tiles.column_reach, steps);
+    EXPECT_GT(tiles.lane_cells, 0);
+    EXPECT_GE(tiles.strip_blocks, 8);
+    EXPECT_EQ(tiles.kernels().size(), 2U);
+  }
+  const RimTiles far = *plan_rim_tiles(box_of_steps(2, 17, false), 17);
+  EXPECT_EQ(far.lane_cells, 0);
+  EXPECT_EQ(far.kernels().size(), 1U);
 }
 
 TEST(Compose, WeightsKeepTheirSumAndLieWithinTheTolerance) {

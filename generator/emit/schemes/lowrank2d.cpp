@@ -154,8 +154,9 @@ SchemeText text_of(const plan::Lowrank2d& scheme, const Kernel& kernel) {
   if (scheme.rim_steps) {
     text.stencil += rims_namespace(*scheme.rim_steps, kernel.spec);
     const std::string form = fmt::format("spider::lowrank2d_form<{}>()", held ? "Held" : "Stencil");
-    text.forms = {with_rims(form, scheme.rims, scheme.least) + ",", rims_form()};
-    text.more_schemes.emplace_back(plan::RimTiles::name);
+    text.forms = {with_rims(form, scheme.rims, scheme.least) + ","};
+    for (std::string& of_rims : rims_forms(*scheme.rim_steps)) text.forms.push_back(std::move(of_rims));
+    for (const std::string_view name : scheme.rim_steps->kernels()) text.more_schemes.emplace_back(name);
   }
   if (scheme.single_step) {
     text.stencil += "\n\n// For what is left of a number of steps.\nnamespace single_step {\n\n" +

@@ -55,6 +55,10 @@ std::string rims_namespace(const plan::RimTiles& tiles, const spec::StencilSpec&
   set("row_high", tiles.row_high);
   set("column_low", tiles.column_low);
   set("column_high", tiles.column_high);
+  set("row_reach", tiles.row_reach);
+  set("column_reach", tiles.column_reach);
+  set("lane_cells", tiles.lane_cells);
+  set("strip_blocks", tiles.strip_blocks);
   set("columns", tiles.column_high - tiles.column_low + 1);
   bindings["last"] = stepped_number_text(spec::Storage::f32, tiles.last);
   bindings["weights"] = weights_text(tiles);
@@ -73,8 +77,11 @@ std::string with_rims(std::string form, const plan::Rims& rims, const std::array
                      least[0], least[1]);
 }
 
-std::string rims_form() {
-  return "spider::rims2d_form<rims::Stencil>(),";
+std::vector<std::string> rims_forms(const plan::RimTiles& tiles) {
+  std::vector<std::string> forms;
+  if (tiles.lane_cells > 0) forms.emplace_back("spider::faces2d_form<rims::Stencil>(),");
+  forms.emplace_back("spider::rims2d_form<rims::Stencil>(),");
+  return forms;
 }
 
 void describe_rims(const plan::RimTiles& tiles, const plan::Rims& rims, const std::array<int, 2>& least,
@@ -82,6 +89,13 @@ void describe_rims(const plan::RimTiles& tiles, const plan::Rims& rims, const st
   if (rims != plan::Rims{}) {
     lines.push_back(fmt::format("Rims      cells near faces that act at every step are stepped: {}",
                                 rim_faces_text(rims)));
+    if (tiles.lane_cells > 0)
+      lines.push_back(
+          fmt::format("          a warp has {} cells along a face in registers, and takes all steps",
+                      plan::strip_cells(tiles)));
+    if (tiles.left_out > 0)
+      lines.push_back(fmt::format(
+          "          what comes from farther away, {:.1e} of the largest cell, is left out", tiles.left_out));
     lines.push_back(fmt::format("          about {:.0f} us of a sweep", microseconds));
   }
   lines.push_back(

@@ -104,9 +104,47 @@ double estimate_us(const Contraction& contraction, const Lowrank2d& scheme) {
   return std::pow(std::pow(memory_us, exponent) + std::pow(compute, exponent), 1 / exponent);
 }
 
+/// Cells along an axis from which hardly anything is taken from farther away, no fewer than lists reach.
+struct KeptReach {
+  int cells;
+  double left_out;  ///< on one side, in parts of the largest cell
+};
+KeptReach find_kept_reach(const Problem& problem, int axis, int list_reach, double tolerated) {
+  const int all = std::max(problem.op.reach_low[axis], problem.op.reach_high[axis]);
+  for (int reach = list_reach; reach < all; ++reach) {
+    const double taken = taken_from_beyond(problem.spec, problem.op, axis, reach);
+    if (taken <= tolerated) return {reach, taken};
+  }
+  return {all, 0};
+}
+
+/// Lets rims end, and strips along faces reach, no farther than lists are cut as well: as much as a tolerance
+/// leaves, or suits the storage.
+void narrow_rims(const Problem& problem, const LowRank& lists, Lowrank2d& scheme) {
+  const spec::StencilSpec& spec = problem.spec;
+  const double suitable = spec.storage == spec::Storage::f16 ? 0x1p-14 : 0x1p-11;
+  const double tolerated =
+      lists.magnitude *
+      (spec.tolerance ? std::clamp(*spec.tolerance - lists.deviation, 0.0, suitable) : suitable);
+  // A cell beside rims has four faces, and takes other values from beyond each; one of a strip an end of its
+  // lines, and others' values from beyond both ends of the strip.
+  constexpr int sides = 8;
+  const KeptReach rows =
+      find_kept_reach(problem, spec::axis_y, std::max(-lists.y_low, lists.y_high()), tolerated / sides);
+  const KeptReach columns =
+      find_kept_reach(problem, spec::axis_x, std::max(-lists.x_low, lists.x_high()), tolerated / sides);
+  const RimTiles tiles = with_strips(*scheme.rim_steps, rows.cells, columns.cells);
+  if (tiles.lane_cells == 0) return;
+  scheme.rim_steps = tiles;
+  scheme.rim_steps->left_out = sides / 2 * (rows.left_out + columns.left_out);
+  for (const auto& [axis, reach] : {std::pair(0, rows.cells), std::pair(1, columns.cells)}) {
+    for (int& rim : scheme.rims[axis]) rim = std::min(rim, reach);
+  }
+}
+
 /// How steps of the spec are taken one by one: single ones for what is left of a number of steps, and all
 /// where faces do not commute, or fields are small. Else the objection.
-std::string plan_faces(const Problem& problem, Lowrank2d& scheme) {
+std::string plan_faces(const Problem& problem, const LowRank& lists, Lowrank2d& scheme) {
   const spec::StencilSpec& spec = problem.spec;
   const Operator of_one = operator_of(spec);
   const Problem of_step{
@@ -115,6 +153,8 @@ std::string plan_faces(const Problem& problem, Lowrank2d& scheme) {
   if (!single.objection.empty()) return single.objection;
   scheme.single_step = std::move(single.scheme);
   scheme.rims = rims_of_passes(spec, problem.op);
+  scheme.rim_steps = plan_rim_tiles(spec, problem.op.steps);
+  if (scheme.rim_steps && scheme.rims != Rims{}) narrow_rims(problem, lists, scheme);
   scheme.least = least_beside(scheme.rims);
   scheme.added = added_by_constants(spec, problem.op);
   if (!scheme.added.is_moderate()) return "what constants beyond faces add grows beyond 2^100";
@@ -126,8 +166,10 @@ std::string plan_faces(const Problem& problem, Lowrank2d& scheme) {
     if (scheme.added.near[axis] != std::array{0, 0})
       least = std::max(least, 2 * std::max(problem.op.reach_low[axis], problem.op.reach_high[axis]));
   }
-  if (scheme.least == std::array{0, 0}) return "";
-  scheme.rim_steps = plan_rim_tiles(spec, problem.op.steps);
+  if (scheme.least == std::array{0, 0}) {
+    scheme.rim_steps.reset();
+    return "";
+  }
   if (!scheme.rim_steps) return "so many steps at faces find no room in shared memory";
   scheme.rims_us = estimate_rims_us(*scheme.rim_steps, scheme.rims);
   return "";
@@ -149,7 +191,7 @@ Offer<Lowrank2d> Lowrank2d::plan(const Problem& problem, const Contraction& cont
   if (!best)
     return Offer<Lowrank2d>::none("two passes of so many lists find no room in registers and shared memory");
   if (problem.op.steps > 1) {
-    if (std::string objection = plan_faces(problem, *best); !objection.empty())
+    if (std::string objection = plan_faces(problem, contraction.low_rank.front(), *best); !objection.empty())
       return Offer<Lowrank2d>::none(std::move(objection));
   }
   return {*best, estimate_us(contraction, *best) + best->rims_us, ""};

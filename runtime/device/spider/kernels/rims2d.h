@@ -20,6 +20,7 @@
 
 #include <spider/beside_rims.h>
 #include <spider/boundary.h>
+#include <spider/boxes.h>
 #include <spider/cells.h>
 #include <spider/instructions.h>
 #include <spider/kernel.h>
@@ -38,17 +39,8 @@ template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps * 32, Stencil::blocks_per_multiprocessor)
 sweep_rims2d(const BoxesArguments field) {
   device::launch_dependents();
-  const std::int32_t block = device::block_index();
-  CutBox cut = field.boxes[0];
-  std::int32_t first = 0;
-  SPIDER_UNROLL
-  for (int i = 1; i < most_boxes; ++i) {
-    const std::int32_t behind = field.boxes[i - 1].end_block;
-    if (block < behind) break;
-    cut = field.boxes[i];
-    first = behind;
-  }
-  Rims2d<Stencil>::run_block(field, cut, block - first);
+  const BoxOfBlock of = find_box(field);
+  Rims2d<Stencil>::run_block(field, of.cut, of.block);
   device::wait_on_dependency();  // not before (spider/beside_rims.h)
 }
 

@@ -1,0 +1,32 @@
+/// Which of several boxes of a launch a block has.
+#pragma once
+
+#include <spider/instructions.h>
+#include <spider/kernel.h>
+
+#include <cstdint>
+
+namespace spider {
+inline namespace device_1 {
+
+struct BoxOfBlock {
+  CutBox cut;
+  std::int32_t block;  ///< of the box
+};
+
+SPIDER_DEVICE BoxOfBlock find_box(const BoxesArguments& field) {
+  const std::int32_t block = device::block_index();
+  CutBox cut = field.boxes[0];
+  std::int32_t first = 0;
+  SPIDER_UNROLL
+  for (int i = 1; i < most_boxes; ++i) {
+    const std::int32_t behind = field.boxes[i - 1].end_block;
+    if (block < behind) break;
+    cut = field.boxes[i];
+    first = behind;
+  }
+  return {cut, block - first};
+}
+
+}  // namespace device_1
+}  // namespace spider

@@ -61,6 +61,9 @@ REQUIRED_OPTIONS = set(OPTIONS) - {WARPGROUPS}
 # A draw that the plan cannot hold is drawn again, so often at most; and of all draws at most this share may be such.
 ATTEMPTS = 20
 REFUSED_SHARE = 0.25
+# Of so many specs of many steps some have to leave rims to these forms (generator/time_steps.md).
+STEPS_COUNT_WITH_RIMS = 24
+FORMS_OF_RIMS = ("spider::faces2d_form<", "spider::rims2d_form<")
 
 
 def run(command, check=True):
@@ -284,6 +287,12 @@ def main():
         by_options[()] += shipped
     for options, paths in by_options.items():
         run([arguments.spider_gen, *options, *paths, "-o", kernels])
+    restricted = arguments.only or arguments.engine or arguments.arch or arguments.options or arguments.each_boundary
+    if arguments.steps_count >= STEPS_COUNT_WITH_RIMS and not restricted:
+        sources = [(kernels / f"{path.stem}.cu").read_text(encoding="utf-8") for path, *_ in drawn]
+        for form in FORMS_OF_RIMS:
+            if not any(form in source for source in sources):
+                sys.exit(f"no random kernel has a {form[len('spider::') : -1]}: another seed may draw one")
 
     if arguments.refusals:
         for refusal in sorted({refusal for *_, refusals in drawn for refusal in refusals}):

@@ -372,6 +372,7 @@ std::pair<std::vector<LowRank>, std::string> find_lists(const Problem& problem,
   std::pair<std::vector<LowRank>, std::string> found{{}, objection_to_passes(problem)};
   for (int sum = 0; sum < std::ssize(problem.spec.sums) && found.second.empty(); ++sum) {
     const spec::StencilSpec one = spec_of_sum(problem.spec, sum);
+    if (one.taps.empty()) return {{}, "a sum has no taps"};  // an error that is told
     const Operator op = operator_of(one, problem.op.steps);
     LowRankOffer offer = find({one, op, problem.engine, {}, false, {}, {}});
     found.first.push_back(std::move(offer.low_rank));

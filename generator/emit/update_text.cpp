@@ -15,6 +15,11 @@
 namespace spidergen::emit {
 namespace {
 
+/// Of a name or a number, which may be negative.
+std::string negated(const std::string& text) {
+  return text.starts_with('-') ? text.substr(1) : "-" + text;
+}
+
 using spec::UpdateNode;
 using spec::UpdateOperation;
 
@@ -128,9 +133,9 @@ class Writer {
     const std::string& b = text(second);
     const bool is_right = *joined == right;
     const std::string other = text(is_right ? left : right);
-    return name(type_,
-                fmt::format("spider::device::multiply_add({}{}, {}, {}{})", subtracts && is_right ? "-" : "",
-                            a, b, subtracts && !is_right ? "-" : "", other));
+    return name(
+        type_, fmt::format("spider::device::multiply_add({}, {}, {})", subtracts && is_right ? negated(a) : a,
+                           b, subtracts && !is_right ? negated(other) : other));
   }
 
   /// As results in f16 roots of subnormal numbers are 0 in any case.
@@ -203,7 +208,7 @@ class Writer {
         return name(type_, fmt::format("p.extent({})", node.which),
                     fmt::format("n{}", spec::axis_letters[node.which]));
       case UpdateOperation::negate:
-        return name(type_, "-" + argument(0));
+        return name(type_, negated(argument(0)));
       case UpdateOperation::add:
       case UpdateOperation::subtract:
         return sum_text(node);

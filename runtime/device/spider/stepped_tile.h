@@ -311,7 +311,7 @@ struct StepTile : StepShape<Stencil, is_even> {
 
   /// Once the rows that planes have are known. Rows too far apart are read cell by cell.
   SPIDER_DEVICE static void find_offsets(const SweepArguments& f, Piece& piece) {
-    constexpr std::int64_t largest = 0x7fffffff;
+    constexpr std::int64_t largest = 0x7fffffff - columns;  // its cells are counted from there
     bool near = true;
     SPIDER_UNROLL
     for (int n = 0; n < rows_of_warp; ++n) {

@@ -107,6 +107,7 @@ struct Stepping2d {
   /// Sums of `cross` and `rings` are rows of u, too, where no face adds images to them: then no others wait.
   static constexpr bool sums_hold_rows = (form == RowForm::cross && y_rules.high != FaceRule::mirror) ||
                                          (form == RowForm::rings && !top_acts && !bottom_acts);
+  static constexpr bool folds_rings = form == RowForm::rings && (folds(y_rules.low) || folds(y_rules.high));
   static constexpr bool is_window = form == RowForm::window;
   static constexpr int sum_count = SumsOf<Stencil>::count;
   static_assert(is_window ? updates && Stencil::unit == 1 : sum_count == 1 && !reads_before,
@@ -1160,9 +1161,8 @@ constexpr SweepForm stepping2d_form() {
        2 * Kernel::lost_rows + (Kernel::before_chain + Stencil::warps + Stencil::ahead) * Stencil::batch}};
   // What walks at faces cost more, in percent of their rows and in rows: measured on an H200.
   constexpr bool ends = Kernel::left_acts && Kernel::right_acts;
-  constexpr bool folds_rings =
-      Kernel::form == RowForm::rings && (folds(Kernel::y_rules.low) || folds(Kernel::y_rules.high));
-  constexpr int face_steps = (folds_rings ? 3 : 2) * Kernel::lost_rows + Stencil::batch * Stencil::warps;
+  constexpr int face_steps =
+      (Kernel::folds_rings ? 3 : 2) * Kernel::lost_rows + Stencil::batch * Stencil::warps;
   form.tiling.edge_percent = ends ? 95 : 90;
   form.tiling.low_face_steps = Kernel::top_acts ? face_steps - Kernel::lost_rows : 0;
   form.tiling.high_face_steps = Kernel::bottom_acts ? face_steps : 0;

@@ -23,7 +23,20 @@ coefficients: [[17, 11, 2], [7, 29, 19], [23, 1, 19]]
 boundary: nearest
 steps: 4
 EOF
-"$2" "$folder/rims.yaml" -o "$folder" >/dev/null
+# None along y, which no tap reaches.
+cat >"$folder/rims_of_lines.yaml" <<'EOF'
+stencil: rims_of_lines
+dimensions: 2
+storage: f16
+shape: taps
+coefficients: [{at: [0, 0], weight: 0.7}, {at: [0, 1], weight: 0.18}]
+boundary: nearest
+steps: 4
+EOF
+for name in rims rims_of_lines; do
+  "$2" "$folder/$name.yaml" -o "$folder" >/dev/null
+  printf '#include "%s.cu"\n' "$name" >>"$unit"
+done
 for header in runtime/device/spider/kernels/*.h; do
   if kernel=$(grep -lF "<spider/kernels/${header##*/}>" generated/*.cu "$folder"/*.cu | head -n 1); [[ -n $kernel ]]; then
     line="#include \"${kernel##*/}\""  # one kernel may take several schemes
@@ -33,4 +46,4 @@ for header in runtime/device/spider/kernels/*.h; do
   fi
 done
 clang-tidy --quiet --config-file=.clang-tidy --checks="$checks" --header-filter='/device/spider/' "$unit" -- -std=c++20 \
-  -I generated -I "$folder" -I runtime/include -I runtime/device -I runtime/emulator
+  -Wpedantic -I generated -I "$folder" -I runtime/include -I runtime/device -I runtime/emulator

@@ -84,6 +84,9 @@ struct Faces2d {
     static constexpr int high_across = has_rows ? Stencil::row_high : Stencil::column_high;
     static constexpr int lines = has_rows ? 2 * Stencil::row_reach : stored_columns + Stencil::column_reach;
 
+    static_assert(lines > high_across && lines > -low_across,
+                  "a tap reaches beyond one face of an axis only");
+
     const SweepArguments& field;
     Span stored, stored_across;
     FarSpan readable;         ///< along the strip
@@ -394,7 +397,8 @@ struct Faces2d {
   template <int axis, bool is_high>
   SPIDER_DEVICE static void sweep(const SweepArguments& f, const CutBox& cut, std::int32_t index) {
     constexpr AxisRules rules = axis == 1 ? Stencil::row_rules() : Stencil::column_rules();
-    if constexpr (!goes_on(is_high ? rules.high : rules.low)) {
+    constexpr int reach = axis == 1 ? Stencil::row_reach : Stencil::column_reach;
+    if constexpr (reach > 0 && !goes_on(is_high ? rules.high : rules.low)) {
       Strip<axis, is_high> strip(f, cut, index);
       strip.load();
       SPIDER_NO_UNROLL

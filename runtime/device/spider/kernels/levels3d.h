@@ -27,8 +27,7 @@
 /// - form; center, z_low, z_high, y_low, y_high, x_low, x_high: the weights over `unit`, that of the cell
 ///   itself and those of its neighbours, which are 1 where the form is `cross`;
 /// - unit, last: after k steps cells are the field's over unit^k; results are multiplied with `last`, which
-/// is
-///   unit^steps, or near it, so that all weights sum up rightly;
+///   is unit^steps, or near it, so that all weights sum up rightly;
 /// - back: of a stencil with an update (spider/update.h), whose cells are in no unit: what its sums are
 ///   multiplied with;
 /// - plane_rules(), row_rules(), column_rules(): the boundary; values are f32 numbers whatever the cells are.

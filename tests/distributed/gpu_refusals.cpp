@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <string>
 
+#include "kernel_by_hand.h"
 #include "transport.h"
 
 using spider::distributed::DeviceOutcome;
@@ -33,18 +34,7 @@ int main(int count, char** arguments) {
   MPI_Init(&count, &arguments);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  spider_kernel kernel{};
-  kernel.abi = SPIDER_ABI;
-  kernel.size = sizeof(spider_kernel);
-  kernel.launch_size = sizeof(spider::SweepArguments);
-  kernel.info.size = sizeof(spider_kernel_info);
-  kernel.info.abi = SPIDER_ABI;
-  kernel.info.name = "by_hand";
-  kernel.info.spec_hash = "0";
-  kernel.info.dimensions = 2;
-  kernel.info.storage = SPIDER_F32;
-  kernel.info.accumulate = SPIDER_F32;
-  kernel.info.steps = 1;
+  spider_kernel kernel = kernel_by_hand("by_hand", 2, SPIDER_F32);
   kernel.info.reach_low[1] = 1;
   kernel.info.backend = SPIDER_BACKEND_HOST;  // as the runtime itself goes on to see it
   kernel.form_count = 1;

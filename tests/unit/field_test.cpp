@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "kernel_by_hand.h"
+
 namespace {
 
 using spider::Error;
@@ -188,23 +190,10 @@ void count_sweep(spider::SweepArguments arguments) {
 
 /// A kernel made by hand, of one warp a block and one time step a sweep.
 spider_kernel counting_kernel() {
-  spider_kernel kernel{};
-  kernel.abi = SPIDER_ABI;
-  kernel.size = sizeof(spider_kernel);
-  kernel.launch_size = sizeof(spider::SweepArguments);
-  kernel.info.size = sizeof(spider_kernel_info);
-  kernel.info.abi = SPIDER_ABI;
-  kernel.info.name = "counting";
-  kernel.info.generator = "by hand";
-  kernel.info.spec_hash = "";
-  kernel.info.dimensions = 2;
-  kernel.info.storage = SPIDER_F16;
-  kernel.info.accumulate = SPIDER_F32;
-  kernel.info.steps = 1;
+  spider_kernel kernel = kernel_by_hand("counting", 2, SPIDER_F16);
   kernel.info.reach_low[1] = 2;
   kernel.info.reach_high[2] = 3;
   kernel.info.minimum_arch = 80;
-  kernel.info.backend = SPIDER_BACKEND_EMULATED;
   kernel.form_count = 1;
   kernel.forms[0].sweep = count_sweep;
   kernel.forms[0].tiling.kind = spider::TilingKind::strips;

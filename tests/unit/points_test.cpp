@@ -16,23 +16,13 @@
 #include <utility>
 #include <vector>
 
+#include "kernel_by_hand.h"
+
 namespace {
 
 /// A kernel of which points see the facts alone.
 spider_kernel kernel_of(std::int32_t storage, std::int32_t dimensions) {
-  spider_kernel kernel{};
-  kernel.abi = SPIDER_ABI;
-  kernel.size = sizeof(spider_kernel);
-  kernel.launch_size = sizeof(spider::SweepArguments);
-  kernel.info.size = sizeof(spider_kernel_info);
-  kernel.info.abi = SPIDER_ABI;
-  kernel.info.name = "by_hand";
-  kernel.info.dimensions = dimensions;
-  kernel.info.storage = storage;
-  kernel.info.accumulate = SPIDER_F32;
-  kernel.info.steps = 1;
-  kernel.info.backend = SPIDER_BACKEND_EMULATED;
-  return kernel;
+  return kernel_by_hand("by_hand", dimensions, storage);
 }
 
 struct Free {

@@ -142,12 +142,18 @@ void describe_composed(const plan::KernelPlan& plan, std::vector<std::string>& l
                               composition.weights.terms == 1 ? "" : "s", composition.deviation));
   if (composition.rim_steps)
     describe_rims(*composition.rim_steps, composition.rims, composition.least, composition.rims_us, lines);
-  if (!composition.added.exist()) return;
-  const plan::Matrix& plane = composition.added.planes.front();
-  lines.push_back(fmt::format("Faces     what constants add near them is a table of {} planes of {} x {}",
-                              composition.added.planes.size(), plane.rows, plane.columns));
-  lines.push_back(fmt::format("Small     fields of fewer than {} planes, rows or columns are stepped",
-                              composition.fewest));
+  if (composition.added.exist()) {
+    const plan::Matrix& plane = composition.added.planes.front();
+    const std::string planes =
+        plan.dimensions == 1 ? ""
+                             : fmt::format("{} planes of {} x ", composition.added.planes.size(), plane.rows);
+    lines.push_back(
+        fmt::format("Faces     what constants add near them is a table of {}{}", planes, plane.columns));
+  }
+  if (composition.fewest > 0) {
+    lines.push_back(fmt::format("Small     fields of fewer than {} {} are stepped", composition.fewest,
+                                plan.dimensions == 1 ? "cells" : "planes, rows or columns"));
+  }
 }
 
 /// What is multiplied. Bands are their scheme's to describe.

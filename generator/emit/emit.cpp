@@ -158,19 +158,18 @@ SchemeText scheme_text(const Kernel& kernel) {
   text.stencil = fmt::format("// All {} steps as one.\n", kernel.plan.op.steps) + text.stencil;
   const plan::Composition& composition = *kernel.plan.composition;
   const bool adds = composition.added.exist();
+  const bool steps_small = composition.fewest > 0;
   if (adds) text.stencil += held_volume_struct(composition.added, composition.weights.result_scale(0));
   text.stencil += fmt::format("\n\n// For what is left of a number of steps{}.\n",
-                              adds ? ", and all of small fields" : "") +
+                              steps_small ? ", and all of small fields" : "") +
                   "namespace single_step {\n\n" + left.stencil + "\n\n}  // namespace single_step";
   constexpr std::string_view stencil = "<Stencil";
   for (std::string& form : text.forms) {
     form.pop_back();  // its comma
     form = fmt::format("spider::composed_form({}, {})", form, kernel.plan.op.steps);
     if (composition.rim_steps) form = with_rims(form, composition.rims, composition.least);
-    if (adds) {
-      form.replace(form.find(stencil), stencil.size(), "<Held");
-      form = fmt::format("spider::of_large_fields({}, {})", form, composition.fewest);
-    }
+    if (adds) form.replace(form.find(stencil), stencil.size(), "<Held");
+    if (steps_small) form = fmt::format("spider::of_large_fields({}, {})", form, composition.fewest);
     form += ",";
   }
   if (composition.rim_steps) {
@@ -178,8 +177,9 @@ SchemeText scheme_text(const Kernel& kernel) {
     for (std::string& form : rims_forms(*composition.rim_steps)) text.forms.push_back(std::move(form));
     for (const std::string_view name : composition.rim_steps->kernels()) text.more_schemes.emplace_back(name);
   }
-  // The last one is for any fields; where constants add, that of all steps is needed, too.
-  for (auto form = adds ? left.forms.begin() : left.forms.end() - 1; form != left.forms.end(); ++form) {
+  // The last one is for any fields; where small ones are stepped, that of all steps is needed, too.
+  for (auto form = steps_small ? left.forms.begin() : left.forms.end() - 1; form != left.forms.end();
+       ++form) {
     std::string own = *form;
     text.forms.push_back(own.replace(own.find('<'), 1, "<single_step::"));
   }

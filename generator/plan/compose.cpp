@@ -21,8 +21,13 @@ bool reaches_one(const spec::StencilSpec& spec, int axis) {
 }
 
 /// Is what a constant adds to composed steps looked up? In 2D two passes do, others have rims.
-bool adds_in_3d(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
-  return spec.dimensions == 3 && composes_with_constant(spec, face, axis);
+bool is_looked_up(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
+  return spec.dimensions != 2 && composes_with_constant(spec, face, axis);
+}
+
+/// Does a face that does not commute compose in fields that the steps do not reach across?
+bool composes_when_large(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
+  return is_looked_up(spec, face, axis) || (spec.dimensions != 2 && mirrors_two_cells(spec, face, axis));
 }
 
 /// How far all steps together may magnify the largest cell.
@@ -324,7 +329,7 @@ std::string objection_to_composing(const spec::StencilSpec& spec) {
   if (spec.dimensions == 2) return "";
   for (int axis = 3 - spec.dimensions; axis <= spec::axis_x; ++axis) {
     for (const spec::Face* face : {&spec.boundary[axis].low, &spec.boundary[axis].high}) {
-      if (!commutes(spec, *face, axis) && !adds_in_3d(spec, *face, axis)) {
+      if (!commutes(spec, *face, axis) && !composes_when_large(spec, *face, axis)) {
         return fmt::format("'{}' along {} acts at every step, which steps taken at once do not see",
                            spec::rule_name(face->rule), spec::axis_letters[axis]);
       }
@@ -333,16 +338,25 @@ std::string objection_to_composing(const spec::StencilSpec& spec) {
   return "";
 }
 
+bool compose_when_large(const spec::StencilSpec& spec) {
+  for (int axis = 3 - spec.dimensions; axis <= spec::axis_x; ++axis) {
+    for (const spec::Face* face : {&spec.boundary[axis].low, &spec.boundary[axis].high}) {
+      if (!commutes(spec, *face, axis) && composes_when_large(spec, *face, axis)) return true;
+    }
+  }
+  return false;
+}
+
 spec::StencilSpec with_composed_rules(const spec::StencilSpec& spec) {
   spec::StencilSpec composed = spec;
   for (int axis = 3 - spec.dimensions; axis <= spec::axis_x; ++axis) {
     spec::AxisBoundary& faces = composed.boundary[axis];
     for (spec::Face* face : {&faces.low, &faces.high}) {
       const spec::Face& of_step = face == &faces.low ? spec.boundary[axis].low : spec.boundary[axis].high;
-      if (adds_in_3d(spec, of_step, axis)) {
+      if (is_looked_up(spec, of_step, axis)) {
         face->rule = spec::BoundaryRule::antisymmetric;
         face->value = 0;
-      } else if (!commutes(spec, of_step, axis)) {
+      } else if (!commutes(spec, of_step, axis) && !composes_when_large(spec, of_step, axis)) {
         *face = {};
       } else if (face->rule == spec::BoundaryRule::nearest) {
         face->rule = spec::BoundaryRule::reflect;

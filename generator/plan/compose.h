@@ -62,12 +62,16 @@ using Rims = std::array<std::array<int, 2>, 2>;
                                        int reach);
 
 /// Why steps of a spec cannot be taken as one, in a user's words: a face whose rule acts at every step, where
-/// there are no rims, which are 2D, and nothing is added_by_constants, as in 3D. Empty where they can.
+/// there are no rims, which are 2D, and none of those compose_when_large. Empty where they can.
 [[nodiscard]] std::string objection_to_composing(const spec::StencilSpec& spec);
 
+/// Have faces of a spec in 1D or 3D a rule that composing commutes with only in fields of at least twice what
+/// all steps reach? Constants add to results there, and a `mirror` is beside another rule.
+[[nodiscard]] bool compose_when_large(const spec::StencilSpec& spec);
+
 /// The spec with the rules that all steps together have: where the rule of one step is `nearest`, `reflect`,
-/// and where it is the constant 0, or in 3D any that composes, `antisymmetric`; `halo` where it does not
-/// commute.
+/// and where it is the constant 0, or in 1D and 3D any that composes, `antisymmetric`; `halo` where it does
+/// not commute.
 [[nodiscard]] spec::StencilSpec with_composed_rules(const spec::StencilSpec& spec);
 
 /// All steps of a sweep as a spec of one step with these weights.

@@ -53,8 +53,8 @@ struct Composition {
   std::array<int, 2> least{};  ///< rows and columns of a field; of a smaller one all cells are such
   std::optional<RimTiles> rim_steps;  ///< what takes them, where there are any
   double rims_us = 0;                 ///< of a sweep over the reference field
-  /// In 3D to results, whose steps are composed beside faces of 0. Then single_scheme is of all steps of
-  /// fields of fewer than `fewest` cells along an axis, too.
+  /// In 1D and 3D to results, whose steps are composed beside faces of 0. Where `fewest` is not 0,
+  /// single_scheme is of all steps of fields of fewer cells along an axis, too.
   AddedByConstants added;
   int fewest = 0;
 

@@ -546,19 +546,23 @@ std::string plan_rims(const Problem& problem, Composition& composition) {
   return "";
 }
 
-/// Where constants beyond faces add to what all steps make of fields, has small fields stepped, near two such
-/// faces at once, and what is left of a number of steps with them. Else the objection.
-std::string plan_constants(const Problem& problem, Composition& composition) {
-  if (problem.spec.dimensions != 3) return "";
+/// Where constants beyond faces add to what all steps make of fields, or a `mirror` is beside another rule,
+/// has small fields stepped, near two faces at once, and what is left of a number of steps with them. Else
+/// the objection.
+std::string plan_large_fields(const Problem& problem, Composition& composition) {
+  if (!compose_when_large(problem.spec)) return "";
   composition.added = added_by_constants(problem.spec, problem.op);
-  if (!composition.added.exist()) return "";
   if (!composition.added.is_moderate()) return "what constants beyond faces add grows beyond 2^100";
   Problem of_steps = problem;
   of_steps.engine = Engine::cuda;
   of_steps.weights = round_weights_to_f32(problem.spec).weights;
-  Offer<Stepping3d> steps = Stepping3d::plan(of_steps, {});
-  if (!steps.objection.empty()) return steps.objection;
-  composition.single_scheme = std::move(steps.scheme);
+  const auto plan_steps = [&]<class Stepping>(Offer<Stepping> steps) {
+    if (steps.objection.empty()) composition.single_scheme = std::move(steps.scheme);
+    return steps.objection;
+  };
+  const std::string objection = problem.spec.dimensions == 1 ? plan_steps(Stepping1d::plan(of_steps, {}))
+                                                             : plan_steps(Stepping3d::plan(of_steps, {}));
+  if (!objection.empty()) return objection;
   for (int axis = 0; axis < 3; ++axis) {
     composition.fewest =
         std::max({composition.fewest, 2 * problem.op.reach_low[axis], 2 * problem.op.reach_high[axis]});
@@ -614,7 +618,7 @@ Draft draft_composed(const Problem& problem) {
                           {},
                           0};
   if (objection = plan_rims(problem, composition); !objection.empty()) return draft;
-  if (objection = plan_constants(problem, composition); !objection.empty()) return draft;
+  if (objection = plan_large_fields(problem, composition); !objection.empty()) return draft;
   const auto taken =
       std::find_if(composed.plan.candidates.begin(), composed.plan.candidates.end(),
                    [](const Candidate& candidate) { return candidate.engine == Engine::sparse; });

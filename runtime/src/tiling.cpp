@@ -350,8 +350,8 @@ FormLaunch choose_among(const spider_kernel& kernel, std::size_t first, std::siz
     const SweepForm& form = kernel.forms[i];
     const backend::Residency& residency = residencies.at(i);
     if (residency.blocks_per_multiprocessor == 0 || (form.needs_aligned_rows && !rows_are_aligned)) continue;
-    if (form.fewest > 0 && std::min({field.extent[0], field.extent[1], field.extent[2]}) < form.fewest)
-      continue;
+    const std::int64_t* extents = field.extent + (3 - kernel.info.dimensions);
+    if (*std::min_element(extents, field.extent + 3) < form.fewest) continue;
     const Launch launch = choose_blocks(form.tiling, box, residency, field);
     if (launch.blocks >= std::int64_t{form.min_blocks_per_sm} * residency.multiprocessors)
       return {i, launch, box, {}};

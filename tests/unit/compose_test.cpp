@@ -233,13 +233,34 @@ TEST(Compose, ConstantsAddIn3dToWhatStepsMakeBesideZeros) {
             std::string::npos);
   EXPECT_NE(text.find("plane_rules() { return {spider::FaceRule::antisymmetric"), std::string::npos);
   EXPECT_NE(text.find("static constexpr int low_planes = 2, high_planes = 0;"), std::string::npos);
-  // 1D kernels look nothing up, and zeros add nothing.
-  spec::StencilSpec line = box_of_steps(1, 8);
-  line.boundary[spec::axis_x].low = {spec::BoundaryRule::constant, 2, {}};
-  EXPECT_FALSE(plan_of(line).composition);
+  // Zeros add nothing.
   box.boundary[spec::axis_z].low.value = 0;
   box.boundary[spec::axis_x].high.value = 0;
   EXPECT_FALSE(plan_of(box).composition->added.exist());
+}
+
+TEST(Compose, ConstantsAddIn1dToWhatStepsMakeBesideZeros) {
+  spec::StencilSpec line = box_of_steps(1, 8);
+  line.boundary[spec::axis_x] = {{spec::BoundaryRule::constant, 2, {}}, {spec::BoundaryRule::mirror, 0, {}}};
+  const std::string text = source_of(line);
+  EXPECT_NE(
+      text.find("spider::of_large_fields(spider::composed_form(spider::stream1d_form<Held>(), 8), 16),\n"
+                "    spider::stepping1d_form<single_step::Stencil>(),\n"
+                "    spider::stepping1d_form<single_step::SingleStep>(),"),
+      std::string::npos);
+  EXPECT_NE(text.find("column_rules() { return {spider::FaceRule::antisymmetric, spider::FaceRule::mirror"),
+            std::string::npos);
+}
+
+TEST(Compose, AMirrorBesideAnotherRuleComposesInLargeFields) {
+  spec::StencilSpec line = box_of_steps(1, 8);
+  line.boundary[spec::axis_x].low.rule = spec::BoundaryRule::mirror;
+  const KernelPlan plan = plan_of(line);
+  ASSERT_TRUE(plan.composition);
+  EXPECT_FALSE(plan.composition->added.exist());
+  EXPECT_EQ(plan.composition->fewest, 16);
+  line.boundary[spec::axis_x].high.rule = spec::BoundaryRule::mirror;
+  EXPECT_EQ(plan_of(line).composition->fewest, 0);
 }
 
 TEST(Compose, LeavesRimsAtFacesThatDoNotCommute) {

@@ -383,6 +383,7 @@ TEST(Forms, RowsThatAreNotAlignedGoToTheFormForThem) {
 
 TEST(Forms, SmallFieldsGoToTheNextOne) {
   spider_kernel kernel = make_forms({{12, 0}, {2, 0}});
+  kernel.info.dimensions = 3;
   kernel.forms[0] = of_large_fields(kernel.forms[0], 4);
   const backend::Residency residency{10, 4};
   const auto form_in = [&](const Box& field) {
@@ -392,6 +393,9 @@ TEST(Forms, SmallFieldsGoToTheNextOne) {
   EXPECT_EQ(form_in({{0, 0, 0}, {3, 9, 9}}), 1);
   EXPECT_EQ(form_in({{0, 0, 0}, {9, 3, 9}}), 1);
   EXPECT_EQ(form_in({{0, 0, 0}, {9, 9, 3}}), 1);
+  kernel.info.dimensions = 1;
+  EXPECT_EQ(form_in({{0, 0, 0}, {1, 1, 4}}), 0);
+  EXPECT_EQ(form_in({{0, 0, 0}, {1, 1, 3}}), 1);
 }
 
 TEST(LineTiling, AWarpForEachStripOfEachRow) {

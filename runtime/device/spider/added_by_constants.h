@@ -17,21 +17,22 @@ template <class Stencil>
 struct HasConstants<Stencil, std::void_t<typename Stencil::Constants>> : std::true_type {};
 
 /// Is one of `count` indices from `first` on among `low` of the low face or `high` of the high one?
-SPIDER_DEVICE constexpr bool is_near_face(std::int32_t first, int count, std::int32_t extent, int low,
-                                          int high) {
+template <class Index>
+SPIDER_DEVICE constexpr bool is_near_face(Index first, int count, Index extent, int low, int high) {
   return first < low || first + count > extent - high;
 }
 
 /// Where index i is of `low` from the low face on, one that is far, and `high` up to the high face. Others,
 /// of tiles that begin or end beyond the field, are as the cells at the face.
-SPIDER_DEVICE constexpr int place_by_faces(std::int32_t i, std::int32_t extent, int low, int high) {
-  const std::int32_t from_high = extent - 1 - i;
-  const int of_low = i < 0 ? 0 : (i < low ? i : low);
-  return of_low + (from_high < 0 ? high : (from_high < high ? high - from_high : 0));
+template <class Index>
+SPIDER_DEVICE constexpr int place_by_faces(Index i, Index extent, int low, int high) {
+  const Index from_high = extent - 1 - i;
+  const int of_low = i < 0 ? 0 : (i < low ? static_cast<int>(i) : low);
+  return of_low + (from_high < 0 ? high : (from_high < high ? high - static_cast<int>(from_high) : 0));
 }
 
-/// The table of a 3D stencil as words: planes of rows, of which the one far from both faces comes behind
-/// those near the low one. Without constants there is none.
+/// The table of a 1D or 3D stencil as words: planes of rows, of which the one far from both faces comes
+/// behind those near the low one. Without constants there is none.
 template <class Stencil, bool exists = HasConstants<Stencil>::value>
 struct ConstantsTable {
   static constexpr int words = 0;

@@ -264,7 +264,7 @@ struct SweepForm {
   /// computes, whose function takes several boxes.
   std::int32_t rim[2][2] = {};
   std::int32_t least[2] = {};  ///< cells along y and x that a field must have; a smaller one is all rim
-  std::int32_t fewest = 0;     ///< cells along each axis of a 3D field; a smaller one goes to the next form
+  std::int32_t fewest = 0;     ///< cells along each axis of the field; a smaller one goes to the next form
 };
 
 /// A form with rims, along y at the low and the high face, then along x, of fields of at least so many rows
@@ -275,9 +275,11 @@ constexpr SweepForm with_rims(SweepForm form, const std::int32_t (&rims)[4], con
   return form;
 }
 
-/// A form of 3D fields of at least so many planes, rows and columns.
+/// A form of fields of at least so many cells along each axis of the kernel's.
 constexpr SweepForm of_large_fields(SweepForm form, std::int32_t fewest) {
   form.fewest = fewest;
+  // What steps smaller ones stores vectors, and all forms of a kernel ask for the same rows.
+  if (form.tiling.kind == TilingKind::lines) form.tiling.output_alignment = form.tiling.input_alignment;
   return form;
 }
 

@@ -13,9 +13,12 @@
 /// - shift_count, shift_group(i): the windows of a row, in groups of eight inputs from the first;
 /// - product_count, product(i): RowProducts; fragments are shifts;
 /// - result_scale: of sums;
-/// - column_rules(): the boundary.
+/// - column_rules(): the boundary;
+/// - where constants beyond faces add to sums, Constants: low_columns, high_columns, how many are near a
+/// face; number(i), where the one far from both faces comes behind the low ones.
 #pragma once
 
+#include <spider/added_by_constants.h>
 #include <spider/boundary.h>
 #include <spider/epilogue.h>
 #include <spider/instructions.h>
@@ -167,6 +170,11 @@ struct Stream1d {
       multiply(shift, metadata, fragments, sums);
     }
 
+    [[maybe_unused]] bool near_face = false;
+    if constexpr (HasConstants<Stencil>::value) {
+      near_face = is_near_face(strip.first, strip_outputs, strip.columns, Stencil::Constants::low_columns,
+                               Stencil::Constants::high_columns);
+    }
     Outputs outputs[tiles];
     SPIDER_UNROLL
     for (int tile = 0; tile < tiles; ++tile) {
@@ -174,6 +182,9 @@ struct Stream1d {
         outputs[tile] = updates[tile].apply(*strip.sweep, place_of(tile), scale_sums<Stencil>(sums[tile]));
       } else {
         outputs[tile] = finish_outputs<Stencil>(sums[tile]);
+        if constexpr (HasConstants<Stencil>::value) {
+          if (near_face) outputs[tile] = finish_near_face(strip, tile, sums[tile]);
+        }
       }
     }
     const int column = Storage::first_output(lane);
@@ -216,6 +227,22 @@ struct Stream1d {
                                    fragments[tile], metadata[product.metadata], product.part);
       }
     }
+  }
+
+  /// The outputs of a tile near a face, with what constants beyond it add to their sums.
+  SPIDER_DEVICE static Outputs finish_near_face(const Strip& strip, int tile, const TileSums<Stencil>& sums) {
+    using Constants = typename Stencil::Constants;
+    const std::int64_t first =
+        strip.first + tile * tile_outputs + Storage::first_output(device::lane_index());
+    float results[4];
+    Storage::order(sums.of[0], results);
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int place = place_by_faces(first + Storage::output_offset(i), strip.columns,
+                                       Constants::low_columns, Constants::high_columns);
+      results[i] = scale_sum<Stencil>(results[i] + Constants::number(place));
+    }
+    return Storage::pack_ordered(results);
   }
 
   SPIDER_DEVICE static Shared window_begin() { return device::warp_index() * warp_bytes; }

@@ -62,7 +62,8 @@ std::optional<Stepping1dChoice> choose_stepping1d(const spec::StencilSpec& spec,
     scheme.steps = steps;
     scheme.columns = columns;
     scheme.radius_x = radius;
-    scheme.shared_bytes = scheme.warps * threads_per_warp * columns * number_bytes(spec.storage);
+    scheme.shared_bytes =
+        scheme.warps * (threads_per_warp * columns + 2 * radius) * number_bytes(spec.storage);
     const int rows = 1 + static_cast<int>(spec.sums.size()) + (spec.previous ? 1 : 0);
     scheme.estimated_registers = (rows * columns + 2 * radius) * number_bytes(spec.storage) / word_bytes +
                                  base_registers + static_cast<int>(columns * work_of_update(spec).words);

@@ -4,6 +4,7 @@
 /// cells of neighbouring lanes from shuffles. Strips overlap by the columns that all steps reach on each
 /// side, whose results are not exact and are not stored. Where a face that is neither `halo` nor `periodic`
 /// lies in a strip, the cells beyond it are filled before every step, by way of shared memory.
+/// Their places are found before the first step: registers that a step takes for it are taken by all strips.
 ///
 /// A `Stencil` has, as static members:
 /// - Cells: of spider/cells.h;
@@ -67,8 +68,12 @@ struct Stepping1d {
   static constexpr int useful = width - 2 * lost;
   static_assert(columns % vector_elements == 0 && columns >= rx, "lanes have whole vectors");
   static_assert(useful > 0, "strips have outputs");
+  static_assert(2 * rx <= 32, "a lane for each cell beyond faces that a tap leads to");
   static constexpr auto rules = Stencil::column_rules();
-  static constexpr int shared_bytes = warps * width * Numbers::element_bytes;
+  /// Of a warp in shared memory: a strip, and behind it constants, one for each cell that a tap reaches
+  /// beyond a face.
+  static constexpr int warp_cells = width + 2 * rx;
+  static constexpr int shared_bytes = warps * warp_cells * Numbers::element_bytes;
 
   using Row = Number[columns];
   static constexpr int sum_count = SumsOf<Stencil>::count;
@@ -97,12 +102,13 @@ struct Stepping1d {
     s.x0 = first - lost;
     s.stored = {first > begin ? first : begin, first + useful < end ? first + useful : end};
     constexpr auto of_field = Stencil::column_rules();
-    s.readable = find_readable(of_field, {begin, end}, steps * Stencil::column_low,
-                               steps * Stencil::column_high, s.cols);
+    s.readable = find_points(of_field,
+                             find_readable(of_field, {begin, end}, steps * Stencil::column_low,
+                                           steps * Stencil::column_high, s.cols),
+                             s.cols);
     const std::int64_t behind = s.x0 + width;
     s.plain = f.aligned_input && s.x0 >= s.readable.begin && behind <= s.readable.end &&
-              (goes_on(rules.low) ? rules.low == FaceRule::halo || s.x0 >= 0 : s.x0 >= 0) &&
-              (rules.high == FaceRule::halo || behind <= s.cols);
+              (rules.low != FaceRule::periodic || (s.x0 >= 0 && behind <= s.cols));
     if constexpr (point_fields > 0) {
       constexpr int later = steps - 1;
       s.points = find_points(of_field,
@@ -133,9 +139,8 @@ struct Stepping1d {
       constexpr auto of_field = Stencil::column_rules();
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) {
-        const bool wanted = s.readable.holds(x + c) && holds_index(of_field, x + c, s.cols);
-        const std::int64_t from = wanted ? wrap_index(of_field, x + c, s.cols) : 0;
-        u[c] = Cells::number(device::load_field_if(wanted, row + from, Element{}), 0);
+        const Element* const from = row + wrap_index(of_field, x + c, s.cols);
+        u[c] = Cells::number(device::load_field_if(s.readable.holds(x + c), from, Element{}), 0);
       }
     }
   }
@@ -186,36 +191,56 @@ struct Stepping1d {
     }
   }
 
-  /// Cells of the strip beyond faces at which the field ends, as far as a tap leads.
-  SPIDER_DEVICE static void fill_beyond(const Strip& s, Row& u) {
+  SPIDER_DEVICE static device::Shared place_of(int cell) {
+    return static_cast<device::Shared>(Numbers::element_bytes * (device::warp_index() * warp_cells + cell));
+  }
+
+  /// A lane's columns lie 32 cells apart, so that no lane waits for another.
+  SPIDER_DEVICE static device::Shared place_in_strip(std::int64_t column) {
+    const int c = static_cast<int>(column);
+    return place_of(c % columns * 32 + c / columns);
+  }
+
+  /// A lane's cell of the strip beyond a face at which the field ends, as far as a tap leads, and where its
+  /// value is; one place for both is none.
+  struct Beyond {
+    device::Shared to = 0;
+    device::Shared from = 0;
+  };
+
+  SPIDER_DEVICE static Beyond find_beyond(const Strip& s) {
     constexpr auto of_field = Stencil::column_rules();
-    const int first = device::lane_index() * columns;
-    const auto own = static_cast<device::Shared>(device::warp_index() * width * Numbers::element_bytes);
-    const auto place_of = [&](std::int64_t c) {
-      return own + static_cast<device::Shared>(Numbers::element_bytes * c);
-    };
-    SPIDER_UNROLL
-    for (int c = 0; c < columns; ++c) device::store_shared(place_of(first + c), device::bits_of(u[c]));
-    device::sync_warp();
-    SPIDER_UNROLL
-    for (int c = 0; c < columns; ++c) {
-      const std::int64_t x = s.x0 + first + c;
-      if (holds_index(of_field, x, s.cols) || x < -rx || x >= s.cols + rx) continue;
-      const auto from = find_far_index(of_field, x, s.cols);
-      const std::int64_t place = from.index - s.x0;
-      if (from.constant) {
-        u[c] = Numbers::number(from.value, 0);
-      } else if (place >= 0 && place < width) {
-        u[c] = load_number<Numbers>(place_of(place));
-      }
+    const int i = device::lane_index();
+    const std::int64_t x = i < rx ? i - rx : s.cols + (i - rx);
+    const std::int64_t to = x - s.x0;
+    if (i >= 2 * rx || to < 0 || to >= width || holds_index(of_field, x, s.cols)) return {};
+    const auto found = find_far_index(of_field, x, s.cols);
+    const std::int64_t from = found.index - s.x0;
+    if (found.constant) {
+      const device::Shared own = place_of(width + i);
+      device::store_shared(own, found.value);
+      return {place_in_strip(to), own};
     }
+    if (from < 0 || from >= width) return {};
+    return {place_in_strip(to), place_in_strip(from)};
+  }
+
+  SPIDER_DEVICE static void fill_beyond(const Beyond& beyond, Row& u) {
+    const int first = device::lane_index();
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) device::store_shared(place_of(first + 32 * c), device::bits_of(u[c]));
     device::sync_warp();
+    if (beyond.to != beyond.from)
+      device::store_shared(beyond.to, device::bits_of(load_number<Numbers>(beyond.from)));
+    device::sync_warp();
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) u[c] = load_number<Numbers>(place_of(first + 32 * c));
   }
 
   template <bool at_face>
-  SPIDER_DEVICE static void take_step(const Arguments& f, const Strip& s, const Points& points, Row& u,
-                                      const Row& before, Sums& next) {
-    if constexpr (at_face) fill_beyond(s, u);
+  SPIDER_DEVICE static void take_step(const Arguments& f, const Strip& s, const Beyond& beyond,
+                                      const Points& points, Row& u, const Row& before, Sums& next) {
+    if constexpr (at_face) fill_beyond(beyond, u);
     Number left[rx > 0 ? rx : 1]{};   // left[d] is column -1 - d
     Number right[rx > 0 ? rx : 1]{};  // right[d] is column columns + d
     SPIDER_UNROLL
@@ -269,14 +294,14 @@ struct Stepping1d {
 
   /// All steps where each reads the one before, too.
   template <bool at_face>
-  SPIDER_DEVICE static void take_steps_of_two(const Arguments& f, const Strip& s, const Points& points,
-                                              Row& u) {
+  SPIDER_DEVICE static void take_steps_of_two(const Arguments& f, const Strip& s, const Beyond& beyond,
+                                              const Points& points, Row& u) {
     Row before;
     Sums next;
     load_row(s, f.before, s.plain && f.aligned_output, before);
     SPIDER_NO_UNROLL
     for (int k = 0; k < steps; ++k) {
-      take_step<at_face>(f, s, points, u, before, next);
+      take_step<at_face>(f, s, beyond, points, u, before, next);
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) {
         before[c] = u[c];
@@ -293,23 +318,25 @@ struct Stepping1d {
     Points points{};
     load_points(f, s, points);
     load_row(s, f.input, s.plain, u[0]);
+    const Beyond beyond = at_face ? find_beyond(s) : Beyond{};
     if constexpr (reads_before) {
-      take_steps_of_two<at_face>(f, s, points, u[0]);
+      take_steps_of_two<at_face>(f, s, beyond, points, u[0]);
     } else {
-      take_steps<at_face>(f, s, points, u);
+      take_steps<at_face>(f, s, beyond, points, u);
     }
   }
 
   template <bool at_face>
-  SPIDER_DEVICE static void take_steps(const Arguments& f, const Strip& s, const Points& points, Sums& u) {
+  SPIDER_DEVICE static void take_steps(const Arguments& f, const Strip& s, const Beyond& beyond,
+                                       const Points& points, Sums& u) {
     Sums next;
     SPIDER_NO_UNROLL
     for (int k = 0; k + 1 < steps; k += 2) {
-      take_step<at_face>(f, s, points, u[0], u[0], next);
-      take_step<at_face>(f, s, points, next[0], next[0], u);
+      take_step<at_face>(f, s, beyond, points, u[0], u[0], next);
+      take_step<at_face>(f, s, beyond, points, next[0], next[0], u);
     }
     if constexpr (steps % 2 != 0) {
-      take_step<at_face>(f, s, points, u[0], u[0], next);
+      take_step<at_face>(f, s, beyond, points, u[0], u[0], next);
       store_row(f, s, f.output, next[0]);
     } else {
       store_row(f, s, f.output, u[0]);

@@ -17,41 +17,6 @@
 namespace spider {
 inline namespace device_1 {
 
-/// The rules of an axis as tiles see them. Weights that are even along it and reach one cell keep a field
-/// that is turned round at a face what it is, so that cells beyond are stepped like others; `nearest` is
-/// `reflect` then.
-template <class Rules>
-struct SteppedAxis {
-  Rules rules;
-  bool turns;  ///< beyond a face that turns there are the field's cells, turned round, at every step
-
-  SPIDER_DEVICE constexpr bool ends_low() const { return !turns && !goes_on(rules.low); }
-  SPIDER_DEVICE constexpr bool ends_high() const { return !turns && !goes_on(rules.high); }
-};
-
-/// May cells beyond such a face be stepped like others, if weights are even?
-SPIDER_DEVICE constexpr bool can_turn(FaceRule rule) {
-  return goes_on(rule) || folds(rule) || rule == FaceRule::nearest;
-}
-
-/// An axis turns where both faces let it.
-template <class Rules>
-SPIDER_DEVICE constexpr SteppedAxis<Rules> stepped_axis(Rules rules, bool is_even) {
-  if (!is_even || !can_turn(rules.low) || !can_turn(rules.high)) return {rules, false};
-  if (rules.low == FaceRule::nearest) rules.low = FaceRule::reflect;
-  if (rules.high == FaceRule::nearest) rules.high = FaceRule::reflect;
-  return {rules, folds(rules.low) || folds(rules.high)};
-}
-
-/// The index of the field's cell, or the halo's, that lies at index i of an axis that turns.
-template <class Rules>
-SPIDER_DEVICE constexpr std::int32_t turn_index(Rules rules, std::int32_t i, std::int32_t extent) {
-  // A single cell is shown again by a mirror as by `reflect`, and what lies behind it is turned round there.
-  if (extent == 1 && rules.low == FaceRule::mirror) rules.low = FaceRule::reflect;
-  if (extent == 1 && rules.high == FaceRule::mirror) rules.high = FaceRule::reflect;
-  return map_index(rules, i, extent).index;
-}
-
 /// The measures of a tile whose `rows` are the rows of a warp, `warps_down` one below the other. `is_even`:
 /// weights are even along all axes and reach one cell.
 template <class Stencil, bool is_even = false>

@@ -9,10 +9,12 @@
 /// walks along y overlap in the same way.
 ///
 /// Faces. Beyond `halo` and `periodic` ones the field goes on: rows and columns there are stepped like
-/// others. Beyond the others it ends. At every step a lane at such a face takes its neighbours' values from
-/// where the rule says (strips begin and end exactly there); strips that touch no such face run code without
-/// these choices. Rows near such a face in y are added to sums once more, with the weights of the cells
-/// beyond it that the rule takes from them; while a warp is near one the block runs code that does so.
+/// others. So they are beyond faces that turn it round where even weights keep it turned round
+/// (stepped_axis), and what is brought from there is the field's. Beyond the others it ends. At every step a
+/// lane at such a face takes its neighbours' values from where the rule says (strips begin and end exactly
+/// there); strips that touch no such face run code without these choices. Rows near such a face in y are
+/// added to sums once more, with the weights of the cells beyond it that the rule takes from them; while a
+/// warp is near one the block runs code that does so.
 ///
 /// A `Stencil` has, as static members:
 /// - Cells: of spider/cells.h;
@@ -96,18 +98,26 @@ struct Stepping2d {
   static constexpr RowForm form = Stencil::form;
   static_assert(columns % vector_elements == 0 && columns > rx, "lanes have whole vectors");
 
-  static constexpr auto y_rules = Stencil::row_rules();
-  static constexpr auto x_rules = Stencil::column_rules();
-  static constexpr bool top_acts = !goes_on(y_rules.low), bottom_acts = !goes_on(y_rules.high);
-  static constexpr bool left_acts = !goes_on(x_rules.low), right_acts = !goes_on(x_rules.high);
-
   static constexpr bool updates = HasUpdate<Stencil>::value;
+  /// Forms that share sums have even weights. Updates may tell a cell beyond a face from the one it shows. Of
+  /// nine points strips that end at faces were faster on an H200, 800 us and 850.
+  static constexpr bool is_even = !updates && (form == RowForm::rings || form == RowForm::cross);
+  SPIDER_DEVICE static constexpr auto down() { return stepped_axis(Stencil::row_rules(), is_even, ry); }
+  SPIDER_DEVICE static constexpr auto across() { return stepped_axis(Stencil::column_rules(), is_even, rx); }
+  static constexpr auto y_axis = stepped_axis(Stencil::row_rules(), is_even, ry);
+  static constexpr auto x_axis = stepped_axis(Stencil::column_rules(), is_even, rx);
+  static constexpr auto y_rules = y_axis.rules;
+  static constexpr auto x_rules = x_axis.rules;
+  static constexpr bool top_acts = y_axis.ends_low(), bottom_acts = y_axis.ends_high();
+  static constexpr bool left_acts = x_axis.ends_low(), right_acts = x_axis.ends_high();
+
   static constexpr int point_fields = UpdateReads<Stencil>::fields;
   static constexpr bool reads_before = UpdateReads<Stencil>::before;
   /// Sums of `cross` and `rings` are rows of u, too, where no face adds images to them: then no others wait.
   static constexpr bool sums_hold_rows = (form == RowForm::cross && y_rules.high != FaceRule::mirror) ||
                                          (form == RowForm::rings && !top_acts && !bottom_acts);
-  static constexpr bool folds_rings = form == RowForm::rings && (folds(y_rules.low) || folds(y_rules.high));
+  static constexpr bool folds_rings =
+      form == RowForm::rings && ((top_acts && folds(y_rules.low)) || (bottom_acts && folds(y_rules.high)));
   static constexpr bool is_window = form == RowForm::window;
   static constexpr int sum_count = SumsOf<Stencil>::count;
   static_assert(is_window ? updates && Stencil::unit == 1 : sum_count == 1 && !reads_before,
@@ -214,8 +224,8 @@ struct Stepping2d {
   };
 
   SPIDER_DEVICE static bool holds_row(const Walk& w, std::int32_t y) {
-    constexpr auto rules = Stencil::row_rules();
-    return holds_index(rules, y, w.rows);
+    constexpr auto axis = down();
+    return axis.turns || holds_index(axis.rules, y, w.rows);
   }
   SPIDER_DEVICE static auto find_row(const Walk& w, std::int32_t y) {
     constexpr auto rules = Stencil::row_rules();
@@ -223,10 +233,12 @@ struct Stepping2d {
   }
 
   /// What the steps read of an axis whose taps reach `low` to `high`, from `box` on.
-  SPIDER_DEVICE static Span find_readable_span(const decltype(y_rules)& rules, const Span& box, int low,
-                                               int high, std::int32_t extent) {
+  template <class Axis>
+  SPIDER_DEVICE static Span find_readable_span(const Axis& axis, const Span& box, int low, int high,
+                                               std::int32_t extent) {
+    if (axis.turns) return {box.begin + all_steps * low, box.end + all_steps * high};
     const FarSpan span =
-        find_readable(rules, {box.begin, box.end}, all_steps * low, all_steps * high, extent);
+        find_readable(axis.rules, {box.begin, box.end}, all_steps * low, all_steps * high, extent);
     return {static_cast<std::int32_t>(span.begin), static_cast<std::int32_t>(span.end)};
   }
 
@@ -252,12 +264,12 @@ struct Stepping2d {
     w.left_face = left_acts && w.x0 == 0;
     w.right_face = right_acts && w.x0 + width == w.cols;
     w.narrow = left_acts && right_acts && w.x0 == 0 && w.cols <= whole_columns;
-    constexpr auto rows = Stencil::row_rules();
-    constexpr auto cols = Stencil::column_rules();
-    w.readable_rows = find_readable_span(rows, box_rows, Stencil::row_low, Stencil::row_high, w.rows);
+    w.readable_rows = find_readable_span(down(), box_rows, Stencil::row_low, Stencil::row_high, w.rows);
     w.readable_columns =
-        find_readable_span(cols, box_columns, Stencil::column_low, Stencil::column_high, w.cols);
+        find_readable_span(across(), box_columns, Stencil::column_low, Stencil::column_high, w.cols);
     if constexpr (point_fields > 0) {
+      constexpr auto rows = Stencil::row_rules();
+      constexpr auto cols = Stencil::column_rules();
       constexpr int later = all_steps - 1;
       w.point_rows = find_points(rows,
                                  find_readable(rows, {box_rows.begin, box_rows.end}, later * Stencil::row_low,
@@ -278,9 +290,40 @@ struct Stepping2d {
 
   // Copies.
 
-  /// How a strip's rows are copied: in vectors from their own places, in vectors from places of a table, or
-  /// cell by cell.
+  /// How a strip's rows are copied: in vectors from their own places, in vectors from places of a table, with
+  /// single cells beyond faces that turn, or cell by cell.
   enum class Copies { direct, vectors, cells };
+
+  /// Cells of a row beyond such a face: a warp takes 32 together.
+  static constexpr int turned_pieces = x_axis.turns ? (lost_columns + 31) / 32 : 0;
+  static_assert(32 * turned_pieces + width / vector_elements <= width, "the table has room for them");
+
+  /// Columns of a strip that lie beyond faces that turn, in whole vectors: those before `low`, and from
+  /// `high` to before `end`.
+  struct Turned {
+    std::int32_t low, high, end;
+
+    SPIDER_DEVICE std::int32_t count() const { return low + end - high; }
+    SPIDER_DEVICE bool holds(std::int32_t c) const { return c < low || c >= high; }
+    SPIDER_DEVICE std::int32_t column(std::int32_t i) const { return i < low ? i : high + i - low; }
+  };
+  SPIDER_DEVICE static Turned find_turned(const Walk& w) {
+    Turned turned{0, width, width};
+    if (x_axis.turns && folds(x_rules.low)) turned.low = clamp(-w.x0, 0, width);
+    if (x_axis.turns && folds(x_rules.high)) {
+      const std::int32_t whole = w.cols / vector_elements * vector_elements;
+      turned.end = clamp(w.readable_columns.end - w.x0, turned.low, width);
+      turned.high = clamp(whole - w.x0, turned.low, turned.end);
+    }
+    return turned;
+  }
+
+  /// Where a wanted column is taken from.
+  SPIDER_DEVICE static std::int32_t find_input_column(const Walk& w, std::int32_t x) {
+    constexpr auto axis = across();
+    if constexpr (axis.turns) return turn_index(axis.rules, x, w.cols);
+    return static_cast<std::int32_t>(wrap_index(axis.rules, x, w.cols));
+  }
 
   /// Fills the table of places, {from, to} for each vector or cell; unwanted ones have no place, and are zero
   /// for ever.
@@ -291,26 +334,42 @@ struct Stepping2d {
     const Span strip{w.x0, w.x0 + width};
     if (aligned() && Span{0, w.cols}.holds(strip) && readable.holds(strip) && w.x0 % vector_elements == 0)
       return Copies::direct;
-    constexpr auto rules = Stencil::column_rules();
-    const auto wanted = [&](std::int32_t x) { return readable.holds(x) && holds_index(rules, x, w.cols); };
+    const auto wanted = [&](std::int32_t x) {
+      constexpr auto axis = across();
+      return readable.holds(x) && (axis.turns || holds_index(axis.rules, x, w.cols));
+    };
+    // Cells beyond faces that turn are listed behind the vectors.
+    [[maybe_unused]] Turned turned{};
+    if constexpr (x_axis.turns) turned = find_turned(w);
     std::uint32_t broken = 0;
+    if constexpr (x_axis.turns) broken = turned.count() > 32 * turned_pieces ? 1 : 0;
     for (int v = device::lane_index(); v < width / vector_elements; v += 32) {
+      if constexpr (x_axis.turns) {
+        if (turned.holds(vector_elements * v)) continue;
+      }
       const std::int32_t x = w.x0 + vector_elements * v;
-      const auto from = static_cast<std::int32_t>(wrap_index(rules, x, w.cols));
+      const std::int32_t from = find_input_column(w, x);
       int count = 0;
       for (int j = 0; j < vector_elements; ++j) count += wanted(x + j) ? 1 : 0;
       const bool whole = from % vector_elements == 0 &&
-                         (x_rules.low != FaceRule::periodic || from + vector_elements <= w.cols);
+                         find_input_column(w, x + vector_elements - 1) == from + vector_elements - 1;
       if (count != 0 && !(count == vector_elements && whole)) broken = 1;
     }
     const bool by_cells = device::largest_in_warp(broken) != 0 || !aligned();
     const int piece = by_cells ? 1 : vector_elements;
-    for (int i = thread; i < width / piece; i += 32 * warps) {
-      const int c = i * piece;
+    const int pieces = width / piece + (by_cells ? 0 : 32 * turned_pieces);
+    for (int i = thread; i < pieces; i += 32 * warps) {
+      int c = i * piece;
+      bool is_copied = true;
+      if constexpr (x_axis.turns) {
+        const int cell = i - width / vector_elements;
+        if (!by_cells) is_copied = cell < 0 ? !turned.holds(c) : cell < turned.count();
+        if (!by_cells && cell >= 0) c = turned.column(cell);
+      }
       const std::int32_t x = w.x0 + c;
       device::Pair place;
-      place.word[0] = static_cast<std::uint32_t>(wrap_index(rules, x, w.cols));
-      place.word[1] = wanted(x) ? static_cast<std::uint32_t>(input_place(c)) : ~0U;
+      place.word[0] = static_cast<std::uint32_t>(find_input_column(w, x));
+      place.word[1] = is_copied && wanted(x) ? static_cast<std::uint32_t>(input_place(c)) : ~0U;
       device::store_shared(static_cast<device::Shared>(table + 8 * i), place);
     }
     for (int i = thread; i < chain / vector_bytes; i += 32 * warps)
@@ -322,14 +381,17 @@ struct Stepping2d {
   SPIDER_DEVICE static std::int32_t find_input_row(const Walk& w, std::int32_t y) {
     y = clamp(y, w.readable_rows.begin, w.readable_rows.end - 1);
     if (!holds_row(w, y)) return clamp(y, 0, w.rows - 1);
-    constexpr auto rules = Stencil::row_rules();
-    return static_cast<std::int32_t>(wrap_index(rules, y, w.rows));
+    constexpr auto axis = down();
+    if constexpr (axis.turns) return turn_index(axis.rules, y, w.rows);
+    return static_cast<std::int32_t>(wrap_index(axis.rules, y, w.rows));
   }
 
   /// Requests this warp's part of a batch.
   template <Copies copies>
   SPIDER_DEVICE static void request_pieces(const Arguments& f, const Walk& w, int warp, std::int32_t b) {
-    constexpr int row_pieces = copies == Copies::cells ? columns : lane_vectors;
+    constexpr int row_pieces = copies == Copies::cells     ? columns
+                               : copies == Copies::vectors ? lane_vectors + turned_pieces
+                                                           : lane_vectors;
     constexpr int pieces = slot_rows * row_pieces;
     constexpr int rounds = (pieces + warps - 1) / warps;
     const int lane = device::lane_index();
@@ -357,7 +419,7 @@ struct Stepping2d {
         const device::Pair place = device::load_shared_pair(static_cast<device::Shared>(table + 8 * v));
         const Element* from = row + static_cast<std::int32_t>(place.word[0]);
         const bool wanted = place.word[1] != ~0U;
-        if constexpr (copies == Copies::vectors) {
+        if (copies == Copies::vectors && (turned_pieces == 0 || v < 32 * lane_vectors)) {
           device::copy_async_if(wanted, to + place.word[1], from);
         } else if constexpr (Cells::element_bytes >= 4) {
           copy_cell_async_if(wanted, to + place.word[1], from);

@@ -140,6 +140,14 @@ struct Block2d {
     return has_plain_outputs<Form::tile_rows, tile_outputs>(tile);
   }
 
+  /// The same, but for columns where a lane has all four outputs of a row or none.
+  SPIDER_DEVICE static bool stores_by_lanes(const Tile& tile) {
+    constexpr int lane_outputs = 4;
+    const Region& wanted = tile.wanted;
+    return tile.row >= wanted.row_begin && tile.row + Form::tile_rows <= wanted.row_end &&
+           wanted.column_begin % lane_outputs == 0 && wanted.column_end % lane_outputs == 0;
+  }
+
   /// The barrier of bulk copies; the window begins on the next line.
   SPIDER_DEVICE static Shared barrier() { return tile_index() * window_bytes; }
 
@@ -360,9 +368,9 @@ struct Block2d {
             outputs_within<Storage>(columns_of(tile.wanted), x)};
   }
 
-  /// How outputs are stored: aligned and all the sweep's; from any element on; or those that are the sweep's
-  /// alone.
-  enum class Stores { plain, anywhere, clipped };
+  /// How outputs are stored: aligned and all the sweep's; the same of some lanes; from any element on; or
+  /// those that are the sweep's alone.
+  enum class Stores { plain, lanes, anywhere, clipped };
 
   /// Where a row of outputs of a step waits that may begin with any element of memory; those of two steps
   /// have room.
@@ -468,6 +476,8 @@ struct Block2d {
                                        tile.aligned_output);
           } else if constexpr (stores == Stores::anywhere) {
             store_or_stage(own, step, k * product_columns, to, outputs);
+          } else if constexpr (stores == Stores::lanes) {
+            if (clip[k].columns != 0) store_outputs<Storage>(to + k * product_columns, outputs);
           } else {
             store_outputs<Storage>(to + k * product_columns, outputs);
           }
@@ -485,13 +495,14 @@ struct Block2d {
     using Source = WindowInputs;
     const FragmentPlaces<Source> places = {Source(first_inputs()), Source(second_inputs())};
     const auto load = [&places](int step) { return load_fragments(places, step); };
-    if (!stores_all(tile)) {
-      compute_outputs<Stores::clipped, true>(tile, tables, load);
-    } else if constexpr (Form::allows_unaligned) {
-      compute_outputs<Stores::anywhere, true>(tile, tables, load);
+    if constexpr (Form::allows_unaligned) {
+      if (stores_all(tile)) return compute_outputs<Stores::anywhere, true>(tile, tables, load);
+    } else if constexpr (HasUpdate<Stencil>::value) {
+      if (stores_all(tile)) return compute_outputs<Stores::plain, true>(tile, tables, load);
     } else {
-      compute_outputs<Stores::plain, true>(tile, tables, load);
+      if (stores_by_lanes(tile)) return compute_outputs<Stores::lanes, true>(tile, tables, load);
     }
+    compute_outputs<Stores::clipped, true>(tile, tables, load);
   }
 
   /// Computes a tile from shared memory: one whose rows are copied in bulk, one at an edge, or one that there

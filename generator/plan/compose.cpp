@@ -30,11 +30,11 @@ bool composes_when_large(const spec::StencilSpec& spec, const spec::Face& face, 
   return is_looked_up(spec, face, axis) || (spec.dimensions != 2 && mirrors_two_cells(spec, face, axis));
 }
 
-/// How far all steps together may magnify the largest cell.
-double growth_of(const Operator& op) {
+/// How far so many steps together may magnify the largest cell.
+double growth_of(const Operator& op, int steps) {
   double magnitude = 0;
   for (const spec::Tap& tap : op.step) magnitude += std::fabs(tap.weight);
-  return std::pow(std::max(1.0, magnitude), op.steps);
+  return std::pow(std::max(1.0, magnitude), steps);
 }
 
 /// Where a walk that crosses a face goes on, counted from the face's own cell, or nothing where the rule has
@@ -164,6 +164,67 @@ AddedByConstants keep_near(const std::vector<Matrix>& all, double negligible) {
   return added;
 }
 
+/// Where a result lies along an axis: so many cells behind a face, or of an axis without faces, which goes on
+/// so far. Cells count from there up the axis, or down.
+struct Nearby {
+  const spec::Face* face;
+  int before;
+  bool up;
+};
+
+/// Adds a line of weights to another, so many cells further, times a weight. Beyond the face beside them they
+/// go where its rule takes its value from, or nowhere, to a constant.
+void add_line(const std::vector<double>& from, int offset, double weight, const Nearby& beside,
+              std::vector<double>& to) {
+  const int cells = static_cast<int>(from.size());
+  // No walk comes as far as where an axis without faces ends.
+  for (int cell = 0; beside.face != nullptr && cell < std::min(cells, -offset); ++cell) {
+    if (const std::optional<int> at = find_beyond(*beside.face, -(cell + offset)))
+      to[static_cast<std::size_t>(*at)] += weight * from[static_cast<std::size_t>(cell)];
+  }
+  for (int cell = std::max(0, -offset); cell < std::min(cells, cells - offset); ++cell)
+    to[static_cast<std::size_t>(cell + offset)] += weight * from[static_cast<std::size_t>(cell)];
+}
+
+/// What all steps take of a result from more than `reach` cells away: the weights of all walks that leave for
+/// there at the same step and cell, times what later steps may make of a cell.
+double flow_beyond(const Operator& op, int axis, int reach, const Nearby& along, const Nearby& beside) {
+  const int other = spec::axis_y + spec::axis_x - axis;
+  const int sideways = std::max(op.reach_low[other], op.reach_high[other]);
+  const int before = beside.face == nullptr ? sideways : beside.before;
+  const std::vector<double> nothing(static_cast<std::size_t>(before + 1 + sideways));
+  const auto lines = static_cast<std::size_t>(along.before + 1 + reach);
+  std::vector<std::vector<double>> share(lines, nothing);
+  share[static_cast<std::size_t>(along.before)][static_cast<std::size_t>(before)] = 1;
+  int radius = 0;
+  for (const spec::Tap& tap : op.step) radius = std::max(radius, std::abs(tap.at[axis]));
+  double taken = 0;
+  for (int step = 0; step < op.steps; ++step) {
+    std::vector<std::vector<double>> next(lines + static_cast<std::size_t>(radius), nothing);
+    for (const spec::Tap& tap : op.step) {
+      const int offset = along.up ? tap.at[axis] : -tap.at[axis];
+      const int aside = beside.up ? tap.at[other] : -tap.at[other];
+      for (int line = 0; line < static_cast<int>(lines); ++line) {
+        const int place = line + offset;
+        if (place < 0 && along.face == nullptr) continue;  // no walk comes as far
+        const std::optional<int> at = place < 0 ? find_beyond(*along.face, -place) : place;
+        if (at) {
+          add_line(share[static_cast<std::size_t>(line)], aside, tap.weight, beside,
+                   next[static_cast<std::size_t>(*at)]);
+        }
+      }
+    }
+    double left = 0;
+    for (std::size_t line = lines; line < next.size(); ++line) {
+      for (const double weight : next[line]) left += std::fabs(weight);
+    }
+    taken += left * growth_of(op, op.steps - 1 - step);
+    next.resize(lines);
+    share = std::move(next);
+  }
+  return taken;
+}
+
 }  // namespace
 
 std::vector<Matrix> compose_taps(const Operator& op) {
@@ -258,7 +319,7 @@ AddedByConstants added_by_constants(spec::StencilSpec spec, const Operator& op) 
   };
   std::vector<Matrix> all(cells_of(spec::axis_z), Matrix(cells_of(spec::axis_y), cells_of(spec::axis_x)));
   for (int step = 0; step < op.steps; ++step) all = step_once(spec, op, all);
-  return keep_near(all, 0x1p-24 * largest * growth_of(op));
+  return keep_near(all, 0x1p-24 * largest * growth_of(op, op.steps));
 }
 
 Rims rims_of(const spec::StencilSpec& spec, const Operator& op) {
@@ -284,43 +345,36 @@ Rims rims_of_passes(const spec::StencilSpec& spec, const Operator& op) {
   return rims;
 }
 
-double taken_from_beyond(const spec::StencilSpec& spec, const Operator& op, int axis, int reach) {
-  double step_growth = 0;
-  for (const spec::Tap& tap : op.step) step_growth += std::fabs(tap.weight);
-  step_growth = std::max(1.0, step_growth);
-  const int all = std::max(op.reach_low[axis], op.reach_high[axis]);
-  // What is taken through so many cells before a result's own and `reach` behind it; `up` or down the axis.
-  const auto take = [&](const spec::Face& face, int before, bool up) {
-    const int cells = before + 1 + reach;
-    std::vector<double> share(static_cast<std::size_t>(cells));
-    share[before] = 1;
-    double taken = 0;
-    for (int step = 0; step < op.steps; ++step) {
-      const double later = std::pow(step_growth, op.steps - 1 - step);
-      std::vector<double> next(share.size());
-      for (const spec::Tap& tap : op.step) {
-        const int offset = up ? tap.at[axis] : -tap.at[axis];
-        for (int cell = 0; cell < cells; ++cell) {
-          const double part = share[cell] * std::fabs(tap.weight);
-          const int place = cell + offset;
-          const std::optional<int> at = place < 0 ? find_beyond(face, -place) : place;
-          if (!at) continue;
-          if (*at >= cells) {
-            taken += part * later;
-          } else {
-            next[*at] += part;
-          }
-        }
-      }
-      share = std::move(next);
-    }
-    return taken;
+double taken_from_beyond(const spec::StencilSpec& spec, const Operator& op, int axis, int reach,
+                         double enough) {
+  const int other = spec::axis_y + spec::axis_x - axis;
+  const auto ends = [](const spec::Face& face) {
+    return face.rule != spec::BoundaryRule::halo && face.rule != spec::BoundaryRule::periodic;
   };
+  const int far = std::max(op.reach_low[axis], op.reach_high[axis]);
   double most = 0;
+  const auto take = [&](const Nearby& along, const Nearby& beside) {
+    if (most <= enough) most = std::max(most, flow_beyond(op, axis, reach, along, beside));
+  };
   for (const bool up : {false, true}) {
     const spec::Face& face = up ? spec.boundary[axis].low : spec.boundary[axis].high;
-    const bool ends = face.rule != spec::BoundaryRule::halo && face.rule != spec::BoundaryRule::periodic;
-    for (int before = ends ? 0 : all; before <= all; ++before) most = std::max(most, take(face, before, up));
+    const Nearby nowhere{nullptr, far, up};
+    const Nearby beside_none{nullptr, 0, true};
+    take(nowhere, beside_none);
+    // Farther from a face of the other axis than `reach`, what that one does hardly comes in.
+    std::vector<Nearby> beside;
+    for (const bool high : {false, true}) {
+      const spec::Face& next = high ? spec.boundary[other].high : spec.boundary[other].low;
+      for (int cells = 0; ends(next) && cells < reach; ++cells) beside.push_back({&next, cells, !high});
+    }
+    for (const Nearby& place : beside) take(nowhere, place);
+    for (int before = 0; ends(face) && before < far; ++before) {
+      const Nearby near{&face, before, up};
+      take(near, beside_none);
+      for (const Nearby& place : beside) {
+        if (before < reach) take(near, place);
+      }
+    }
   }
   return most;
 }

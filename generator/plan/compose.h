@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -56,10 +57,11 @@ using Rims = std::array<std::array<int, 2>, 2>;
 /// The same of two passes: 0 also where a face composes_with_constant or mirrors_two_cells.
 [[nodiscard]] Rims rims_of_passes(const spec::StencilSpec& spec, const Operator& op);
 
-/// What all steps of a sweep take at most of a result from more than `reach` cells above, or below, along an
-/// axis, wherever its faces are: in parts of the largest cell, or constant. Counted of magnitudes.
-[[nodiscard]] double taken_from_beyond(const spec::StencilSpec& spec, const Operator& op, int axis,
-                                       int reach);
+/// What all steps of a sweep in 2D take at most of a result from more than `reach` cells above, or below,
+/// along an axis, wherever its faces are: in parts of the largest cell, or constant. Where that is more than
+/// `enough`, any that is.
+[[nodiscard]] double taken_from_beyond(const spec::StencilSpec& spec, const Operator& op, int axis, int reach,
+                                       double enough = std::numeric_limits<double>::infinity());
 
 /// Why steps of a spec cannot be taken as one, in a user's words: a face whose rule acts at every step, where
 /// there are no rims, which are 2D, and none of those compose_when_large. Empty where they can.

@@ -50,10 +50,10 @@ int lines_beyond(const RimTiles& tiles) {
 }
 
 /// Of strips along faces, whose warps are spread over all schedulers. Fitted to an H200: at all faces of a
-/// box of radius 1 and 7 steps 9 us, of a star of radius 2 and 16 steps 26.
+/// box of radius 1 and 7 steps 4.5 us, of a star of radius 2 and 16 steps 12.
 double estimate_strips_us(const RimTiles& tiles, const Rims& rims) {
-  constexpr double start_us = 4.2;       // of a launch, and loading cells
-  constexpr double issues_per_us = 710;  // of a scheduler
+  constexpr double start_us = 0.5;       // of a launch, and loading cells
+  constexpr double issues_per_us = 800;  // of a scheduler
   constexpr double exchanges = 1.2;      // instructions for each multiply-add
   constexpr int schedulers = 4;
   const double points = std::sqrt(reference_points(2));
@@ -122,7 +122,7 @@ int strip_cells(const RimTiles& tiles) {
 RimTiles with_strips(RimTiles tiles, int row_reach, int column_reach) {
   constexpr int lane_cells = 2;
   constexpr int most_reach = 16;  // of strips of 64 cells, of which half are then stored
-  constexpr int others = 48;      // registers beside numbers
+  constexpr int others = 16;      // registers beside numbers, as few as nothing spills with
   constexpr int register_unit = 8;
   constexpr int most_blocks = 32;
   tiles.row_reach = row_reach;

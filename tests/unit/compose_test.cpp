@@ -315,14 +315,30 @@ TEST(Compose, WhatComesFromBeyondIsWhatWalksTakeThere) {
   EXPECT_DOUBLE_EQ(taken(spec::axis_x, 5), 0.015625);
   EXPECT_DOUBLE_EQ(taken(spec::axis_x, 3), 0.0625 + 2 * 0.015625);
   EXPECT_DOUBLE_EQ(taken(spec::axis_x, 2), 0.09375 + 2 * 0.03125);
-  // From the first cell -1 leads to +1 where the face turns round.
+  // From the first cell -1 leads to +1 where the face turns round; of walks that meet there before they leave
+  // some are negative.
   line.boundary[spec::axis_x].low.rule = Rule::mirror;
-  EXPECT_DOUBLE_EQ(taken(spec::axis_x, 2), 0.3125);
+  EXPECT_DOUBLE_EQ(taken(spec::axis_x, 2), 0.125 + 0.0625 + 2 * 0.03125);
   // Weights that grow make more of it in later steps.
   line.boundary[spec::axis_x].low.rule = Rule::halo;
   for (spec::Tap& tap : line.taps) tap.weight *= 2;
   EXPECT_DOUBLE_EQ(taken(spec::axis_x, 5), 0.125);
   EXPECT_DOUBLE_EQ(taken(spec::axis_x, 3), 0.25 * 2 + 2 * 0.125);
+}
+
+TEST(Compose, WhatComesFromBeyondMayBeMoreBesideAFaceOfTheOtherAxis) {
+  spec::StencilSpec corner = box_of_steps(2, 2, false);
+  corner.taps = {{{0, -2, -1}, -0.5, {}}, {{0, -2, 0}, 0.5, {}}, {{0, 0, 0}, 0.5, {}}, {{0, 0, 1}, 0.5, {}}};
+  const auto taken = [&](double enough) {
+    return taken_from_beyond(corner, operator_of(corner, 2), spec::axis_y, 1, enough);
+  };
+  // Of the first step 1, which the second one may double; of the second the middle one of three cells
+  // cancels.
+  EXPECT_DOUBLE_EQ(taken(10), 2 * 1 + 0.25 + 0.25);
+  // A last cell that shows itself beyond the face is all of what the second step leaves from.
+  corner.boundary[spec::axis_x].high.rule = spec::BoundaryRule::nearest;
+  EXPECT_DOUBLE_EQ(taken(10), 2 * 1 + 0.5 + 0.5);
+  EXPECT_GT(taken(1), 1);
 }
 
 TEST(Compose, StripsAlongFacesFitRegisters) {

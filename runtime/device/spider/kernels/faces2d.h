@@ -246,16 +246,13 @@ struct Faces2d {
       }
     }
 
-    /// The cell of a line that lies `k` from the lane's first, of this lane or another; 0 beyond the strip
-    /// where that comes as far as cells that are stored.
+    /// The cell of a line that lies `k` from the lane's first, of this lane or another. Beyond the ends of
+    /// the strip it is one of the lane's own, which is as good as any that is near.
     SPIDER_DEVICE static Number take_cell(const Number (&line)[own], int k) {
-      constexpr int reach = Stencil::steps * (high_along > -low_along ? high_along : -low_along);
       const int lanes = k >= 0 ? k / own : -((own - 1 - k) / own);
       const Number value = line[k - lanes * own];
       if (lanes == 0) return value;
-      const int lane = device::lane_index() + lanes;
-      const Number taken = take_number<Numbers>(value, lane);
-      return reach <= reach_along || (lane >= 0 && lane < 32) ? taken : Number{0};
+      return take_number<Numbers>(value, clamp(device::lane_index() + lanes, 0, 31));
     }
 
     /// What taps find as line `i`, which may lie beyond the face; nothing that counts beyond the inner end.

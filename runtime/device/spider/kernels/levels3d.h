@@ -269,6 +269,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr std::uint32_t at_rows = 4U;        ///< the warp has a row at a face where y ends
   static constexpr std::uint32_t fills_columns = 8U;  ///< it has cells in Way::turned
   static constexpr std::uint32_t points_in_vectors = 16U, fills_points = 32U;  ///< of further fields
+  /// It has the row beyond a constant face where y ends: which of its rows, counted in these.
+  static constexpr std::uint32_t at_low_row = 64U, at_high_row = 128U, low_row = 256U, high_row = 2048U;
 
   // Rows.
 
@@ -527,22 +529,46 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     if constexpr (level + 1 < steps) set_constant_row<level + 1, i>(from, at, cells);
   }
 
-  template <int i>
-  SPIDER_DEVICE static void find_constant_row(const MappedIndex& from, std::int32_t row, const Place& at,
+  /// Finds the row at once: its warp is what the tile's others wait for.
+  SPIDER_DEVICE static void find_constant_row(const MappedIndex& from, std::uint32_t row, const Place& at,
                                               Planes& cells) {
-    if (row == i) {
-      set_constant_row<0, i>(from, at, cells);
-    } else if constexpr (i + 1 < rows) {
-      find_constant_row<i + 1>(from, row, at, cells);
+    static_assert(rows <= 8, "cases of all rows");
+    switch (row) {
+      case 0:
+        set_constant_row<0, 0>(from, at, cells);
+        break;
+      case 1:
+        set_constant_row<0, 1 < rows ? 1 : 0>(from, at, cells);
+        break;
+      case 2:
+        set_constant_row<0, 2 < rows ? 2 : 0>(from, at, cells);
+        break;
+      case 3:
+        set_constant_row<0, 3 < rows ? 3 : 0>(from, at, cells);
+        break;
+      case 4:
+        set_constant_row<0, 4 < rows ? 4 : 0>(from, at, cells);
+        break;
+      case 5:
+        set_constant_row<0, 5 < rows ? 5 : 0>(from, at, cells);
+        break;
+      case 6:
+        set_constant_row<0, 6 < rows ? 6 : 0>(from, at, cells);
+        break;
+      default:
+        set_constant_row<0, 7 < rows ? 7 : 0>(from, at, cells);
+        break;
     }
   }
 
   /// Sets those of the warp's rows that lie beyond faces with constants.
-  SPIDER_DEVICE static void set_constant_rows(const SweepArguments& f, const Place& at, Planes& cells) {
-    const std::int32_t y = kept_word(origin + 4) + device::warp_index() * rows;
+  SPIDER_DEVICE static void set_constant_rows(const SweepArguments& f, std::uint32_t flags, const Place& at,
+                                              Planes& cells) {
     const std::int32_t end = extent_of(f, 1);
-    if constexpr (Shape::y_axis.ends_low()) find_constant_row<0>(beyond_rows(-1, end), -1 - y, at, cells);
-    if constexpr (Shape::y_axis.ends_high()) find_constant_row<0>(beyond_rows(end, end), end - y, at, cells);
+    if (Shape::y_axis.ends_low() && (flags & at_low_row) != 0)
+      find_constant_row(beyond_rows(-1, end), flags / low_row % 8, at, cells);
+    if (Shape::y_axis.ends_high() && (flags & at_high_row) != 0)
+      find_constant_row(beyond_rows(end, end), flags / high_row % 8, at, cells);
   }
 
   /// Sets the row beyond a face, of a step.
@@ -650,6 +676,15 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
+  /// Requests plane b of the stream where not all of it comes in vectors: apart, so that the loop stays short.
+  SPIDER_DEVICE_APART void request_apart(const SweepArguments& f, std::int32_t b) {
+    Walk w;  // once more: it would take registers all the way
+    Tile::find_walk(f, w);
+    Piece piece = Tile::plan_copies(f, w);
+    Tile::find_offsets(f, piece);
+    Tile::request(f, w, piece, b);
+  }
+
   /// Requests plane b of the stream for a slot.
   SPIDER_DEVICE static void request(const SweepArguments& f, const Way& way, std::int32_t b, int slot,
                                     bool is_plain) {
@@ -668,11 +703,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
         }
       }
     } else {
-      Walk w;  // once more: it would take registers all the way
-      Tile::find_walk(f, w);
-      Piece piece = Tile::plan_copies(f, w);
-      Tile::find_offsets(f, piece);
-      Tile::request(f, w, piece, b);
+      request_apart(f, b);
     }
   }
 
@@ -884,7 +915,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     constexpr std::uint32_t set_here =
         (sets_low || sets_high ? at_columns : 0U) | (has_constant_rows ? at_rows : 0U);
     if (sets && set_here != 0 && (way.flags & set_here) != 0) {
-      if (has_constant_rows && (way.flags & at_rows) != 0) set_constant_rows(f, at, cells);
+      if (has_constant_rows && (way.flags & at_rows) != 0) set_constant_rows(f, way.flags, at, cells);
       if ((sets_low || sets_high) && (way.flags & at_columns) != 0)
         set_columns(extent_of(f, 2), kept_word(origin), cells);
     }
@@ -946,6 +977,20 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
            (Shape::y_axis.ends_high() && y <= w.extent[1] - next && y + count > w.extent[1] - next);
   }
 
+  /// Bits of Way::flags.
+  SPIDER_DEVICE static std::uint32_t find_constant_rows(const Walk& w, std::int32_t y) {
+    std::uint32_t found = 0;
+    if constexpr (has_constant_rows) {
+      const std::int32_t low = -1 - y;
+      const std::int32_t high = w.extent[1] - y;
+      if (Shape::y_axis.ends_low() && low >= 0 && low < rows)
+        found |= at_low_row + static_cast<std::uint32_t>(low) * low_row;
+      if (Shape::y_axis.ends_high() && high >= 0 && high < rows)
+        found |= at_high_row + static_cast<std::uint32_t>(high) * high_row;
+    }
+    return found;
+  }
+
   SPIDER_DEVICE static bool has_set_cells(const Walk& w) {
     return has_set_columns(w) || has_set_rows(w, w.y0, Tile::height);
   }
@@ -978,9 +1023,10 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     way.cells = wanted.cells | (piece.wanted != 0 ? reads_columns : 0U) | find_held(w);
     way.centers = find_centers(way.cells);
     if constexpr (Shape::x_axis.turns) way.turned = Tile::find_turned(w);
-    way.flags = device::largest_in_warp(
-        (wanted.whole ? stores_vectors : 0U) | (has_set_columns(w) ? at_columns : 0U) |
-        (has_set_rows(w, y, rows) ? at_rows : 0U) | (way.turned.exist() ? fills_columns : 0U));
+    way.flags = device::largest_in_warp((wanted.whole ? stores_vectors : 0U) |
+                                        (has_set_columns(w) ? at_columns : 0U) |
+                                        (has_set_rows(w, y, rows) ? at_rows : 0U) | find_constant_rows(w, y) |
+                                        (way.turned.exist() ? fills_columns : 0U));
     way.lane_row = static_cast<Shared>(first * input_row_bytes + columns * Cells::element_bytes * lane);
     way.lane_edges = static_cast<Shared>(Layout::edges + device::warp_index() * warp_edges + 16 * lane);
     way.output = static_cast<Element*>(f.output) + (w.x0 + lane * columns) + y * f.output_stride[1] +

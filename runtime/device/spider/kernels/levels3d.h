@@ -676,7 +676,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
-  /// Requests plane b of the stream where not all of it comes in vectors: apart, so that the loop stays short.
+  /// Requests plane b of the stream where not all of it comes in vectors: apart, so that the loop stays
+  /// short.
   SPIDER_DEVICE_APART void request_apart(const SweepArguments& f, std::int32_t b) {
     Walk w;  // once more: it would take registers all the way
     Tile::find_walk(f, w);

@@ -139,7 +139,11 @@ struct StepTile : StepShape<Stencil, is_even> {
     const int first_tile = is_whole ? 0 : grid.whole_tiles;
     const int tiles = is_whole ? grid.whole_tiles : grid.across * grid.down - grid.whole_tiles;
     const int block = device::block_index() - (is_whole ? 0 : grid.whole_blocks);
-    const int tile = first_tile + block % tiles;
+    // Of the others the last ones first: they have to end before the last wave does.
+    const std::int32_t planes = is_whole ? grid.planes : grid.rest_planes;
+    const int walks = static_cast<int>((f.box.extent[0] + planes - 1) / planes);
+    const int tile = is_whole ? block % tiles : first_tile + tiles - 1 - block / walks;
+    const int walk = is_whole ? block / tiles : block % walks;
     // Tiles at faces along one axis come last, in short walks: they may take longer.
     int across = tile % grid.across;
     int down = tile / grid.across + 1 < grid.down ? tile / grid.across + 1 : 0;
@@ -150,7 +154,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     for (int axis = 0; axis < 3; ++axis) w.extent[axis] = static_cast<std::int32_t>(f.extent[axis]);
     const auto first_row = static_cast<std::int32_t>(f.box.offset[1]);
     const auto first_plane = static_cast<std::int32_t>(f.box.offset[0]);
-    w.stored[0] = stored_of(f, 0, first_plane, block / tiles, is_whole ? grid.planes : grid.rest_planes);
+    w.stored[0] = stored_of(f, 0, first_plane, walk, planes);
     w.stored[1] = stored_of(f, 1, first_row, down, useful_rows);
     w.stored[2] = stored_of(f, 2, grid.first_column, across, useful_columns);
     if (w.stored[0].begin >= w.stored[0].end) return false;

@@ -48,6 +48,7 @@
 #include <spider/update.h>
 
 #include <cstdint>
+#include <cstring>
 
 namespace spider {
 inline namespace device_1 {
@@ -128,7 +129,10 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr int origin =
       (Layout::sources + 4 * Tile::height + 15) / 16 * 16;  ///< column and row of the tile's first
   static constexpr int ranges = origin + 16;                ///< as find_way says
-  static constexpr int end_of_walk = ranges + 16;
+  static constexpr int walk = ranges + 16;
+  static constexpr int walk_vectors = (sizeof(Walk) + 15) / 16;
+  static constexpr int held_lanes = walk + 16 * walk_vectors;
+  static constexpr int end_of_walk = held_lanes + 4 * 32;
   // Of further fields: where the tile's rows and lanes find theirs in a plane, which planes are where they
   // are, which points a lane fills beyond faces; and planes.
   static constexpr int point_fields = UpdateReads<Stencil>::fields;
@@ -205,10 +209,14 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return Stencil::unit == 1 ? value : value * scale;
   }
 
-  /// The same in a lane, which may lie beyond a face along x, too: that one's.
+  /// The same in a lane, which may lie beyond a face along x, too: that one's. Which is looked up: known all
+  /// the way, the numbers of all steps would stay in registers.
   template <int level>
-  SPIDER_DEVICE static float constant_of(const MappedIndex& from, std::uint32_t lane) {
+  SPIDER_DEVICE static float constant_of_lane(const MappedIndex& from) {
     constexpr AxisRules rules = Stencil::column_rules();
+    if constexpr (!holds_low && !holds_high) return constant_of<level>(from);
+    const std::uint32_t lane =
+        device::load_shared_word(static_cast<Shared>(held_lanes + 4 * device::lane_index()));
     if (holds_low && (lane & beyond_low) != 0)
       return constant_of<level>(MappedIndex{0, true, rules.low_value});
     if (holds_high && (lane & beyond_high) != 0)
@@ -335,15 +343,15 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// Sets the plane given, and the one before, where it lies beyond a face; `missing` is what the sum lacks
   /// because the plane beyond was not known in time.
   template <int level>
-  SPIDER_DEVICE static void set_planes(const SweepArguments& f, std::int32_t z, std::uint32_t lane, Row& now,
-                                       Row& before, Row& sum) {
+  SPIDER_DEVICE static void set_planes(const SweepArguments& f, std::int32_t z, Row& now, Row& before,
+                                       Row& sum) {
     const std::int32_t end = extent_of(f, 0);
     if (front_acts && (z == 0 || z == 1)) {
       const MappedIndex from = beyond_planes(-1, end);
       const bool is_next = !from.constant && from.index == 1;
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) {
-        if (z == 0) before[c] = from.constant ? constant_of<level>(from, lane) : (is_next ? 0.0F : now[c]);
+        if (z == 0) before[c] = from.constant ? constant_of_lane<level>(from) : (is_next ? 0.0F : now[c]);
         if (z == 1 && is_next) sum[c] = add_product(Stencil::z_low, now[c], sum[c]);
       }
     }
@@ -352,7 +360,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       const bool is_last = !from.constant && from.index == end - 1;
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c)
-        now[c] = from.constant ? constant_of<level>(from, lane) : (is_last ? before[c] : 0.0F);
+        now[c] = from.constant ? constant_of_lane<level>(from) : (is_last ? before[c] : 0.0F);
     }
   }
 
@@ -394,7 +402,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
                                      Row& before, Row& out) {
     Row& now = cells[level][i];
     Row& sum = sums[level][i];
-    if constexpr (near_face) set_planes<level>(f, at.z - level, at.lane, now, before, sum);
+    if constexpr (near_face) set_planes<level>(f, at.z - level, now, before, sum);
     Row next;
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) {
@@ -501,16 +509,17 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// Sets row i from the row that many rows further down, or up.
   template <int level>
-  SPIDER_DEVICE static void set_row(std::uint32_t lane, Row (&u)[rows], Row& above, Row& below, int i,
-                                    const MappedIndex& from, std::int32_t beyond, int towards) {
+  SPIDER_DEVICE static void set_row(Row (&u)[rows], Row& above, Row& below, int i, const MappedIndex& from,
+                                    std::int32_t beyond, int towards) {
     const bool is_next = from.index == beyond + towards;
+    const float constant = from.constant ? constant_of_lane<level>(from) : 0.0F;
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) {
       const int second = i + 2 * towards;
       const float next = row_at(u, above, below, i + towards, c);
       // Beyond the rows known here only where nothing depends on it here.
       const float other = second < -1 || second > rows ? next : row_at(u, above, below, second, c);
-      const float value = from.constant ? constant_of<level>(from, lane) : (is_next ? next : other);
+      const float value = from.constant ? constant : (is_next ? next : other);
       (i < 0 ? above : (i >= rows ? below : u[i < 0 ? 0 : (i >= rows ? 0 : i)]))[c] = value;
     }
   }
@@ -518,7 +527,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// Sets row i of all steps, which lies beyond a face that has a constant, where it is handed on, too.
   template <int level, int i>
   SPIDER_DEVICE static void set_constant_row(const MappedIndex& from, const Place& at, Planes& cells) {
-    const float value = constant_of<level>(from, at.lane);
+    const float value = constant_of_lane<level>(from);
     Row& u = cells[level][i];
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) u[c] = value;
@@ -573,14 +582,14 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// Sets the row beyond a face, of a step.
   template <int level>
-  SPIDER_DEVICE static void set_rows(std::int32_t end, std::int32_t y, std::uint32_t lane, Row (&u)[rows],
-                                     Row& above, Row& below) {
+  SPIDER_DEVICE static void set_rows(std::int32_t end, std::int32_t y, Row (&u)[rows], Row& above,
+                                     Row& below) {
     if constexpr (Shape::y_axis.ends_low()) {
       if (y <= 0 && y > -rows - 1) {
         const MappedIndex from = beyond_rows(-1, end);
         SPIDER_UNROLL
         for (int i = -1; i < rows; ++i) {
-          if (y + i == -1) set_row<level>(lane, u, above, below, i, from, -1, 1);
+          if (y + i == -1) set_row<level>(u, above, below, i, from, -1, 1);
         }
       }
     }
@@ -589,7 +598,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
         const MappedIndex from = beyond_rows(end, end);
         SPIDER_UNROLL
         for (int i = 0; i <= rows; ++i) {
-          if (y + i == end) set_row<level>(lane, u, above, below, i, from, end, -1);
+          if (y + i == end) set_row<level>(u, above, below, i, from, end, -1);
         }
       }
     }
@@ -655,8 +664,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       load_row(own + static_cast<Shared>(warp + 1 < warps ? warp_edges : Tile::row_bytes), below);
     }
     if constexpr (near_face) {
-      set_rows<level>(extent_of(f, 1), kept_word(origin + 4) + warp * rows, at.lane, cells[level], above,
-                      below);
+      set_rows<level>(extent_of(f, 1), kept_word(origin + 4) + warp * rows, cells[level], above, below);
     }
     add_neighbours(at.lane, cells[level], above, below, sums[level]);
     if constexpr (level + 1 < steps) add_levels<level + 1, near_face>(f, at, cells, sums);
@@ -676,11 +684,19 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
-  /// Requests plane b of the stream where not all of it comes in vectors: apart, so that the loop stays
-  /// short.
-  SPIDER_DEVICE_APART void request_apart(const SweepArguments& f, std::int32_t b) {
-    Walk w;  // once more: it would take registers all the way
-    Tile::find_walk(f, w);
+  SPIDER_DEVICE static Walk load_walk() {
+    device::Vector v[walk_vectors];
+    SPIDER_UNROLL
+    for (int i = 0; i < walk_vectors; ++i) v[i] = device::load_shared(static_cast<Shared>(walk + 16 * i));
+    Walk w;
+    std::memcpy(&w, &v, sizeof(Walk));
+    return w;
+  }
+
+  /// Requests plane b of the stream where not all of it comes in vectors: apart, or the loop would be longer
+  /// by a third.
+  SPIDER_DEVICE_APART void request_cells(const SweepArguments& f, std::int32_t b) {
+    const Walk w = load_walk();
     Piece piece = Tile::plan_copies(f, w);
     Tile::find_offsets(f, piece);
     Tile::request(f, w, piece, b);
@@ -704,7 +720,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
         }
       }
     } else {
-      request_apart(f, b);
+      request_cells(f, b);
     }
   }
 
@@ -833,8 +849,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
                        plane, first + i, columns * lane);
         }
       } else {
-        Walk w;  // once more, as for the input
-        Tile::find_walk(f, w);
+        const Walk w = load_walk();
         constexpr auto along = Shape::across();
         const std::uint32_t wanted = find_point_columns(f, w).wanted;
         SPIDER_NO_UNROLL
@@ -964,6 +979,13 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       device::store_shared(static_cast<Shared>(16 * i), v);
   }
 
+  SPIDER_DEVICE static void keep_walk(const Walk& w) {
+    device::Vector v[walk_vectors]{};
+    std::memcpy(&v, &w, sizeof(Walk));
+    SPIDER_UNROLL
+    for (int i = 0; i < walk_vectors; ++i) device::store_shared(static_cast<Shared>(walk + 16 * i), v[i]);
+  }
+
   /// Are columns of a tile set at every step?
   SPIDER_DEVICE static bool has_set_columns(const Walk& w) {
     return (sets_low && w.x0 < 0) ||
@@ -1003,6 +1025,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     Tile::find_offsets(f, piece);
     const Wanted wanted = Tile::find_wanted(f, w, first);
     if (Tile::thread_index() == 0) {
+      keep_walk(w);
       device::store_shared(static_cast<Shared>(origin), static_cast<std::uint32_t>(w.x0));
       device::store_shared(static_cast<Shared>(origin + 4), static_cast<std::uint32_t>(w.y0));
       // Which planes of the stream come in vectors, and which complete planes that are stored: the first, and
@@ -1023,6 +1046,9 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     way.stored_rows = wanted.rows;
     way.cells = wanted.cells | (piece.wanted != 0 ? reads_columns : 0U) | find_held(w);
     way.centers = find_centers(way.cells);
+    if (device::warp_index() == 0) {  // the lanes of all warps have the same columns
+      device::store_shared(static_cast<Shared>(held_lanes + 4 * lane), find_held(w));
+    }
     if constexpr (Shape::x_axis.turns) way.turned = Tile::find_turned(w);
     way.flags = device::largest_in_warp((wanted.whole ? stores_vectors : 0U) |
                                         (has_set_columns(w) ? at_columns : 0U) |

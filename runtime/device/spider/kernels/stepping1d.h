@@ -137,10 +137,11 @@ struct Stepping1d {
       }
     } else {
       constexpr auto of_field = Stencil::column_rules();
+      std::int64_t from = wrap_index(of_field, x, s.cols);
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) {
-        const Element* const from = row + wrap_index(of_field, x + c, s.cols);
-        u[c] = Cells::number(device::load_field_if(s.readable.holds(x + c), from, Element{}), 0);
+        u[c] = Cells::number(device::load_field_if(s.readable.holds(x + c), row + from, Element{}), 0);
+        from = rules.low == FaceRule::periodic && from + 1 == s.cols ? 0 : from + 1;
       }
     }
   }

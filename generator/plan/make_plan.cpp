@@ -627,6 +627,7 @@ Draft draft_composed(const Problem& problem) {
   draft.weights = round_weights_to_f32(spec).weights;
   draft.contraction = std::move(composed.plan.contraction);
   draft.scheme = std::move(composed.plan.scheme);
+  if (auto* planes = std::get_if<Stream3d>(&draft.scheme)) objection = planes->hold(composition.added);
   draft.candidate.microseconds += composition.rims_us;
   draft.composition = std::move(composition);
   return draft;

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
+#include "plan/compose.h"
 #include "plan/problem.h"
 
 namespace spidergen::plan {
@@ -30,6 +32,8 @@ struct Stream3d {
 
   static bool takes(const Problem& problem, const Contraction& contraction);
   static Offer<Stream3d> plan(const Problem& problem, const Contraction& contraction);
+  /// Takes shared memory for what constants beyond faces add. Else the objection.
+  std::string hold(const AddedByConstants& added);
   bool operator==(const Stream3d&) const = default;
 };
 

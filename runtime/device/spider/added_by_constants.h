@@ -31,31 +31,27 @@ SPIDER_DEVICE constexpr int place_by_faces(Index i, Index extent, int low, int h
   return of_low + (from_high < 0 ? high : (from_high < high ? high - static_cast<int>(from_high) : 0));
 }
 
-/// The table of a 1D or 3D stencil as words: planes of rows, of which the one far from both faces comes
-/// behind those near the low one. Without constants there is none.
+/// The table of a 3D stencil: planes of rows. Without constants there is none.
 template <class Stencil, bool exists = HasConstants<Stencil>::value>
 struct ConstantsTable {
-  static constexpr int words = 0;
+  static constexpr int planes = 0, rows = 0;
 };
 template <class Stencil>
 struct ConstantsTable<Stencil, true> {
   using Constants = typename Stencil::Constants;
-  static constexpr int columns = Constants::low_columns + 1 + Constants::high_columns;
+  static constexpr int planes = Constants::low_planes + 1 + Constants::high_planes;
   static constexpr int rows = Constants::low_rows + 1 + Constants::high_rows;
-  static constexpr int words = (Constants::low_planes + 1 + Constants::high_planes) * rows * columns;
-  /// Where the row far from all faces along z and y begins.
-  static constexpr int far_row = (Constants::low_planes * rows + Constants::low_rows) * columns;
+  static constexpr int columns = Constants::low_columns + 1 + Constants::high_columns;
 
-  SPIDER_DEVICE static float number(int i) { return Constants::number(i); }
-
-  /// Where row y of plane z begins.
-  SPIDER_DEVICE static int row(const std::int32_t (&extent)[3], std::int32_t z, std::int32_t y) {
-    const int plane = place_by_faces(z, extent[0], Constants::low_planes, Constants::high_planes);
-    return (plane * rows + place_by_faces(y, extent[1], Constants::low_rows, Constants::high_rows)) * columns;
+  /// Where plane z, row y and column x of the field are in it.
+  SPIDER_DEVICE static int plane(std::int32_t extent, std::int32_t z) {
+    return place_by_faces(z, extent, Constants::low_planes, Constants::high_planes);
   }
-  /// Where column x lies in a row.
-  SPIDER_DEVICE static int column(const std::int32_t (&extent)[3], std::int32_t x) {
-    return place_by_faces(x, extent[2], Constants::low_columns, Constants::high_columns);
+  SPIDER_DEVICE static int row(std::int32_t extent, std::int32_t y) {
+    return place_by_faces(y, extent, Constants::low_rows, Constants::high_rows);
+  }
+  SPIDER_DEVICE static int column(std::int32_t extent, std::int32_t x) {
+    return place_by_faces(x, extent, Constants::low_columns, Constants::high_columns);
   }
 };
 

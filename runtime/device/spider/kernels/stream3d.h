@@ -128,7 +128,9 @@ struct Stream3d {
 
   static constexpr bool adds_constants = HasConstants<Stencil>::value;
   using Table = ConstantsTable<Stencil>;
-  static constexpr int shared_bytes = constants + (4 * Table::words + 15) / 16 * 16;
+  /// A row of the table as lanes need it: pairs of columns, two of them a lane.
+  static constexpr int pair_bytes = 8, added_row_bytes = 2 * 32 * pair_bytes;
+  static constexpr int shared_bytes = constants + Table::planes * Table::rows * added_row_bytes;
 
   /// Where the plane of a step lies in the ring. A step is as good as any that is a multiple of ring_planes
   /// away.
@@ -227,6 +229,12 @@ struct Stream3d {
   struct Begun {
     bool sums[rows_per_warp][sum_count] = {};
 
+    SPIDER_DEVICE explicit Begun(bool all) {
+      for (auto& row : sums) {
+        for (bool& sum : row) sum = all;
+      }
+    }
+
     SPIDER_DEVICE void begin(const Product& product, int output_row, Accumulator& sum) {
       if (product.plane != 0 || sums[output_row][product.sum]) return;
       sum = Accumulator{};
@@ -255,9 +263,10 @@ struct Stream3d {
 
   /// Adds an input plane to the output planes in flight, fragment by fragment. The oldest plane, in slot
   /// (turn + 1) % planes_in_flight, is then complete.
+  template <bool all_begun>
   SPIDER_DEVICE static void multiply_by_rows(const Operands& loaded, const FragmentPlaces& places, Sums& sums,
                                              int turn) {
-    Begun begun;
+    Begun begun(all_begun);
     SPIDER_UNROLL
     for (int row = 0; row < input_rows; ++row) {
       SPIDER_UNROLL
@@ -278,10 +287,11 @@ struct Stream3d {
   }
 
   /// The same, operand by operand, so that each is loaded once.
+  template <bool all_begun>
   SPIDER_DEVICE static void multiply_by_operands(const Operands& loaded, const FragmentPlaces& places,
                                                  Sums& sums, int turn) {
     constexpr int rows = input_rows;
-    Begun begun;
+    Begun begun(all_begun);
     SPIDER_UNROLL
     for (int source = 0; source < source_count; ++source) {
       Vector fragments[rows] = {};
@@ -410,64 +420,71 @@ struct Stream3d {
                         Constants::low_columns, Constants::high_columns);
   }
 
-  /// Puts the table behind the ring: loads from memory would wait for the planes that are on their way.
-  SPIDER_DEVICE static void place_table() {
-    SPIDER_NO_UNROLL
-    for (int i = Planes::thread_index(); i < Table::words; i += warps_per_block * 32)
-      device::store_shared(static_cast<Shared>(constants + 4 * i), device::bits_of(Table::number(i)));
-  }
-
-  /// A lane's sums lie in four columns of the tile: sum i of a product in one of these.
-  SPIDER_DEVICE static constexpr int column_of(int product, int i) {
-    return pairs_rows ? 2 * (product % products_abreast) + i % 2 : i;
-  }
-
-  /// What a lane adds to its sums.
+  /// Sums begin with what constants add to them: a product that adds to numbers takes as long as one that
+  /// adds to zeros. A row of the table is spread behind the ring as lanes need it, so that all tiles load it
+  /// alike, before the barrier of the step that begins the sums.
   struct Added {
-    bool near_columns;  ///< is any of the block's?
-    int column[4];      ///< where its columns are in a row of the table
+    Shared row[rows_per_warp];  ///< where the lane's pairs are, in the first plane of the table
 
-    SPIDER_DEVICE void find_columns(const Block& block) {
-      const int lane = device::lane_index();
-      near_columns = is_near_columns(block);
+    SPIDER_DEVICE void find(const Block& block, std::int32_t y) {
       SPIDER_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const int in_product = 2 * (lane % 4) + i % 2;
-        const int x = pairs_rows ? i / 2 * product_columns + 8 * in_product + lane / 4
-                                 : 16 * in_product + i / 2 * 8 + lane / 4;
-        column[i] = Table::column(block.extent, block.left + Planes::left_columns + x);
+      for (int i = 0; i < rows_per_warp; ++i) {
+        row[i] = static_cast<Shared>(constants + Table::row(block.extent[1], y + i) * added_row_bytes +
+                                     pair_bytes * device::lane_index());
       }
     }
 
-    /// Adds it to those of plane z, from row y on.
-    SPIDER_DEVICE void add(const Block& block, std::int32_t z, std::int32_t y,
-                           TileSums<Stencil> (&sums)[rows_per_warp]) const {
-      if (is_near_planes(block, z, 1) || is_near_rows(block, y, rows_per_warp)) {
+    /// Begins the sums of plane z.
+    SPIDER_DEVICE void begin(const Block& block, std::int32_t z,
+                             TileSums<Stencil> (&sums)[rows_per_warp]) const {
+      const auto plane =
+          static_cast<Shared>(Table::plane(block.extent[0], z) * Table::rows * added_row_bytes);
+      SPIDER_UNROLL
+      for (int i = 0; i < rows_per_warp; ++i) {
         SPIDER_UNROLL
-        for (int product = 0; product < rows_per_warp; ++product) {
+        for (int half = 0; half < 2; ++half) {
+          const device::Pair pair =
+              device::load_shared_pair(row[i] + plane + static_cast<Shared>(half * 32 * pair_bytes));
+          Accumulator& sum = sums[pairs_rows ? i / 2 * 2 + half : i].of[0];
           SPIDER_UNROLL
-          for (int i = 0; i < 4; ++i) {
-            const int row = Table::row(block.extent, z, y + Place(product).row + (pairs_rows ? i / 2 : 0));
-            sums[product].of[0].value[i] += load(row + column[column_of(product, i)]);
-          }
-        }
-      } else if (near_columns) {
-        float shares[4];
-        SPIDER_UNROLL
-        for (int i = 0; i < 4; ++i) shares[i] = load(Table::far_row + column[i]);
-        SPIDER_UNROLL
-        for (int product = 0; product < rows_per_warp; ++product) {
-          SPIDER_UNROLL
-          for (int i = 0; i < 4; ++i) sums[product].of[0].value[i] += shares[column_of(product, i)];
+          for (int j = 0; j < 2; ++j)
+            sum.value[2 * (pairs_rows ? i % 2 : half) + j] = device::float_of(pair.word[j]);
         }
       }
-    }
-
-   private:
-    SPIDER_DEVICE static float load(int place) {
-      return device::float_of(device::load_shared_word(static_cast<Shared>(constants + 4 * place)));
     }
   };
+
+  /// Spreads the rows of the table that the block needs, before anything is on its way: loads from memory
+  /// would wait for it.
+  SPIDER_DEVICE static void spread_table(const Block& block) {
+    using Constants = typename Stencil::Constants;
+    // Sums of planes behind the last one begin, too.
+    const bool near_planes = is_near_planes(block, block.first_output, block.steps + 1);
+    const bool near_rows = is_near_rows(block, block.top - row_low, block_rows);
+    const int lane = device::lane_index();
+    int column[4];
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int in_product = 2 * (lane % 4) + i % 2;
+      const int x = pairs_rows ? i / 2 * product_columns + 8 * in_product + lane / 4
+                               : 16 * in_product + i / 2 * 8 + lane / 4;
+      column[i] = Table::column(block.extent[2], block.left + Planes::left_columns + x);
+    }
+    SPIDER_NO_UNROLL
+    for (int i = device::warp_index(); i < Table::planes * Table::rows; i += warps_per_block) {
+      if (!near_planes && i / Table::rows != Constants::low_planes) continue;
+      if (!near_rows && i % Table::rows != Constants::low_rows) continue;
+      SPIDER_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        device::Pair pair;
+        for (int j = 0; j < 2; ++j)
+          pair.word[j] = device::bits_of(Constants::number(i * Table::columns + column[2 * half + j]));
+        device::store_shared(
+            static_cast<Shared>(constants + i * added_row_bytes + (half * 32 + lane) * pair_bytes), pair);
+      }
+    }
+    device::sync_block();
+  }
 
   /// Stores the neighbours of which not all are wanted, or that are not aligned, one by one; `to` is the
   /// first of the first row.
@@ -518,11 +535,10 @@ struct Stream3d {
 
     // Pairs read planes before the first one; what they make of them is never stored, but the memory has to
     // be written. And an operand's zero times what lay where nothing is brought could be NaN.
-    if constexpr (adds_constants && !inside) place_table();
+    constexpr bool begins = adds_constants && !inside;
+    if constexpr (begins) spread_table(block);
     Planes::clear(inside ? ring_planes - Stencil::largest_distance : 0);
     typename Planes::template Supply<path, inside> supply(block, usual);
-    [[maybe_unused]] Added added{};
-    if constexpr (adds_constants && !inside) added.find_columns(block);
     SPIDER_NO_UNROLL
     for (int step = 0; step < planes_ahead; ++step) supply.start(field, block, step, ring_plane(step));
     supply.place_edges(block, 0, ring_plane(0));
@@ -552,6 +568,11 @@ struct Stream3d {
     };
     load_updates(0);
     Sums sums = {};
+    [[maybe_unused]] Added added{};
+    if constexpr (begins) {
+      added.find(block, y);
+      added.begin(block, block.first_output - lead_planes + planes_in_flight - 1, sums[0]);
+    }
     SPIDER_NO_UNROLL
     for (int first_step = 0; first_step < block.steps; first_step += turns) {
       SPIDER_UNROLL
@@ -569,16 +590,14 @@ struct Stream3d {
         const FragmentPlaces places = find_fragments(lane, place);
         if constexpr (sum_count > 1) clear_late_sums(sums, turn);
         if constexpr (operands_in_registers) {
-          multiply_by_rows(loaded, places, sums, turn);
+          multiply_by_rows<begins>(loaded, places, sums, turn);
         } else {
-          multiply_by_operands(loaded, places, sums, turn);
+          multiply_by_operands<begins>(loaded, places, sums, turn);
         }
 
         // The first lead_planes planes to complete belong to the walk before.
         const bool wanted = step >= lead_planes;
         const int complete = (turn + 1) % planes_in_flight;
-        if constexpr (adds_constants && !inside)
-          added.add(block, block.first_output - lead_planes + step, y, sums[complete]);
         Results results;
         SPIDER_UNROLL
         for (int i = 0; i < rows_per_warp; ++i) {
@@ -590,6 +609,9 @@ struct Stream3d {
             results.products[i] = round_tile(sums[complete][i].of[0]);
           }
         }
+        // The plane whose sums begin with the next step takes their place.
+        if constexpr (begins)
+          added.begin(block, block.first_output - lead_planes + planes_in_flight + step, sums[complete]);
         load_updates(step + 1);
         SPIDER_UNROLL
         for (int i = 0; i < rows_per_warp; ++i)

@@ -11,8 +11,8 @@
 /// Faces. Beyond `halo` and `periodic` ones the field goes on: cells there are stepped like others. So are
 /// those beyond faces that turn the field round where the stencil `is_even`: their input is the field's,
 /// turned round. Beyond the others it ends. Constants along x and y lie in all planes in shared memory from
-/// the start, and nothing else is written there. Other columns are filled in every plane that is handed on,
-/// by the rule, and other rows are read from where the rule finds them. Planes of taps of radius 1 are
+/// the start, and nothing else stays written there. Other columns are filled in every plane that is handed
+/// on, by the rule, and other rows are read from where the rule finds them. Planes of taps of radius 1 are
 /// streamed on beyond such a face: what lies there is handed on, too, or the first plane is added twice. For
 /// other radii, and for `mirror` at the low face, whose planes would come too late, planes near faces are
 /// added with the weights of all cells that the rules take from them.
@@ -65,7 +65,7 @@ struct Stepping3d;
 
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_down* Stencil::steps * 32, Stencil::blocks_per_multiprocessor)
-sweep_stepping3d(const ArgumentsOf<Stencil> field) {
+sweep_stepping3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   using Kernel = Stepping3d<Stencil>;
   typename Kernel::Walk walk;
   if (!Kernel::find_walk(field, walk)) return;
@@ -125,8 +125,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   using Tile::input_bytes, Tile::input_row_bytes, Tile::input_slots, Tile::row_bytes, Tile::sources;
   using Tile::larger, Tile::lost_planes, Tile::vector_bytes, Tile::rx, Tile::ry, Tile::rz, Tile::y_rules,
       Tile::z_rules;
-  using typename Tile::Piece, typename Tile::Row, typename Tile::Turned, typename Tile::Walk,
-      typename Tile::Wanted;
+  using typename Tile::Piece, typename Tile::Range, typename Tile::Row, typename Tile::Turned,
+      typename Tile::Walk, typename Tile::Wanted;
   static constexpr PlaneForm form = Stencil::form;
   static constexpr int beyond = Layout::beyond, levels = Layout::levels, level_bytes = Layout::level_bytes;
   static constexpr int plane_rows = Layout::plane_rows;
@@ -136,6 +136,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   static constexpr bool maps_rows = (Tile::y_axis.ends_low() && y_rules.low != FaceRule::constant) ||
                                     (Tile::y_axis.ends_high() && y_rules.high != FaceRule::constant);
   static constexpr bool keeps_constants = Tile::keeps_rows || Tile::keeps_columns;
+  static constexpr bool ends = front_acts || back_acts || Tile::rows_end || columns_end;
   static constexpr bool weighs_faces = (front_acts || back_acts) && !streams_faces;
 
   static constexpr int places = sources + 4 * height;  ///< where rows are read in a plane
@@ -163,8 +164,11 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
       point_table + (reads_points ? (4 * (width + height) + 15) / 16 * 16 : 0);
   static constexpr int kept_choices =
       (turned_cells + (Tile::x_axis.turns ? 8 * 32 * warps : 0) + 15) / 16 * 16;
-  static constexpr int ranges = kept_choices + 16 * 32 * warps;  ///< as keep_choices says
-  static constexpr int shared_bytes = ranges + 16;
+  /// Of a lane's piece in each of the rows that its warp requests.
+  static constexpr int offset_vectors = (Tile::rows_of_warp + 3) / 4;
+  static constexpr int kept_offsets = kept_choices + 16 * 32 * warps;
+  static constexpr int ranges = kept_offsets + 16 * 32 * warps * offset_vectors;  ///< as keep_choices says
+  static constexpr int shared_bytes = ranges + 48;
   static constexpr std::uint32_t none = ~0U;
   static constexpr int value_at = number_bytes == 8 ? 1 : 2;  ///< word of the value in an entry of `beyond`
 
@@ -292,20 +296,43 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
   /// Hands on a warp's rows of the plane beyond a face: `to` is where they go, `from` where the rule finds
   /// others than constants.
-  SPIDER_DEVICE static void hand_on_beyond(FaceRule rule, Word value, std::uint32_t written, Shared to,
-                                           Shared from) {
+  SPIDER_DEVICE static void hand_on_beyond(FaceRule rule, Word value, bool written, Shared to, Shared from) {
+    if (!written) return;
+    SPIDER_NO_UNROLL
+    for (int i = 0; i < rows; ++i) {
+      const auto row = static_cast<Shared>(i * row_bytes);
+      if (rule == FaceRule::constant) {
+        store_constant(to + row, value);
+      } else {
+        SPIDER_UNROLL
+        for (int v = 0; v < lane_vectors; ++v) {
+          const auto place = row + static_cast<Shared>(v * vector_bytes);
+          device::store_shared(to + place, device::load_shared(from + place));
+        }
+      }
+    }
+  }
+
+  /// All columns of a lane in a row of numbers.
+  SPIDER_DEVICE static void store_constant(Shared to, Word value) {
     device::Vector constants;
     SPIDER_UNROLL
     for (int c = 0; c < vector_numbers; ++c) put_word(constants, c, value);
-    SPIDER_NO_UNROLL
-    for (int i = 0; i < rows; ++i) {
-      if (keeps_constants && (written >> i & 1U) == 0) continue;
-      SPIDER_UNROLL
-      for (int v = 0; v < lane_vectors; ++v) {
-        const auto place = static_cast<Shared>(i * row_bytes + v * vector_bytes);
-        device::store_shared(to + place,
-                             rule == FaceRule::constant ? constants : device::load_shared(from + place));
-      }
+    SPIDER_UNROLL
+    for (int v = 0; v < lane_vectors; ++v)
+      device::store_shared(to + static_cast<Shared>(v * vector_bytes), constants);
+  }
+
+  /// Puts constants back into a warp's rows beyond faces, which are handed on like others. Taps of the field
+  /// reach the nearest only.
+  SPIDER_DEVICE static void put_back_rows(const Walk& w, int first, bool written, Shared to) {
+    if (!written) return;
+    SPIDER_UNROLL
+    for (int i = 0; i < 2 * ry; ++i) {
+      const std::int32_t y = i < ry ? i - ry : w.extent[1] + i - ry;
+      const std::int32_t row = y - w.y0 - first;
+      if (Tile::is_kept_row(w, y) && row >= 0 && row < rows)
+        store_constant(to + static_cast<Shared>(row * row_bytes), find_row(w, y).value);
     }
   }
 
@@ -852,8 +879,12 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   static constexpr std::uint32_t all_cells = (1U << columns) - 1;  ///< of a lane: those that are stored
   static constexpr std::uint32_t requests_vector = 1U << columns;
   static constexpr std::uint32_t writes = 2U << columns;  ///< it hands on cells
-  static constexpr int first_written = rows + 5;          ///< and the warp these rows
-  static_assert(2 * rows + 5 <= 32, "a warp's choices are bits of a word");
+  static constexpr int first_read = columns + 2;          ///< and reads these of its columns, if one by one
+  static constexpr int first_row = 2 * columns + 2;       ///< of these of the warp's rows
+  static_assert(first_row + Tile::rows_of_warp <= 32, "a lane's choices are bits of a word");
+  static constexpr std::uint32_t mends = 32U << rows;  ///< it sets rows or columns beyond faces behind steps
+  static constexpr std::uint32_t fills_columns = 64U << rows;  ///< and columns of the input
+  static_assert(rows + 7 <= 32, "a warp's choices are bits of a word");
 
   /// They are kept in two registers, one of them for the warp: compilers would take one each.
   struct Choices {
@@ -862,10 +893,18 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     SPIDER_DEVICE Wanted wanted() const {
       return {lane & all_cells, warp & all_rows, (warp & stores_vectors) != 0};
     }
-    /// The rows that the lane hands on: bits.
-    SPIDER_DEVICE std::uint32_t written() const { return (lane & writes) != 0 ? warp >> first_written : 0; }
-    SPIDER_DEVICE Piece piece(const Piece& found) const {
-      Piece piece = found;
+    SPIDER_DEVICE bool written() const { return !keeps_constants || (lane & writes) != 0; }
+    SPIDER_DEVICE Piece piece() const {
+      Piece piece;
+      piece.rows = lane >> first_row;
+      SPIDER_UNROLL
+      for (int n = 0; n < Tile::rows_of_warp; n += 4) {
+        const device::Vector kept = device::load_shared(offsets_place(n / 4));
+        SPIDER_UNROLL
+        for (int i = 0; i < 4 && n + i < Tile::rows_of_warp; ++i)
+          piece.offset[n + i] = static_cast<std::int32_t>(kept.word[i]);
+      }
+      piece.wanted = lane >> first_read & all_cells;
       piece.is_vector = (lane & requests_vector) != 0;
       piece.has_cells = (warp & requests_cells) != 0;
       piece.whole = (warp & requests_pieces) != 0;
@@ -874,17 +913,19 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   };
 
   SPIDER_DEVICE static Choices choose(const Walk& w, int first, const Piece& piece, const Wanted& stored,
-                                      bool turns, bool mapped) {
-    std::uint32_t written = 0;
+                                      bool turns, bool mapped, int columns_beyond) {
+    bool keeps = false;
     for (int i = 0; i < rows; ++i) {
-      if (!Tile::is_kept_row(w, w.y0 + first + i)) written |= 1U << i;
+      const std::int32_t y = w.y0 + first + i;
+      keeps = keeps || (Tile::is_kept_row(w, y) && y >= -ry && y < w.extent[1] + ry);
     }
-    const std::uint32_t of_warp = written << first_written | stored.rows |
-                                  (stored.whole ? stores_vectors : 0) | (piece.whole ? requests_pieces : 0) |
-                                  (piece.has_cells ? requests_cells : 0) | (turns ? fills_turned : 0) |
-                                  (mapped ? reads_mapped : 0);
+    const std::uint32_t of_warp =
+        stored.rows | (keeps || columns_beyond > 0 ? mends : 0) | (columns_beyond > 0 ? fills_columns : 0) |
+        (stored.whole ? stores_vectors : 0) | (piece.whole ? requests_pieces : 0) |
+        (piece.has_cells ? requests_cells : 0) | (turns ? fills_turned : 0) | (mapped ? reads_mapped : 0);
     const std::uint32_t of_lane = (is_written(w, columns * device::lane_index()) ? writes : 0) |
-                                  stored.cells | (piece.is_vector ? requests_vector : 0);
+                                  stored.cells | (piece.is_vector ? requests_vector : 0) |
+                                  piece.wanted << first_read | piece.rows << first_row;
     return {of_warp, of_lane};
   }
 
@@ -894,8 +935,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   /// Where a lane's choices are kept, and how far its first output is from the field's first plane.
   SPIDER_DEVICE static Shared kept_place() { return static_cast<Shared>(kept_choices + 16 * thread_index()); }
 
-  SPIDER_DEVICE static void keep_choices(const Walk& w, const Choices& choices, bool comes_in_pieces,
-                                         std::int64_t place) {
+  SPIDER_DEVICE static void keep_choices(const Walk& w, const Choices& choices, std::int64_t place,
+                                         int columns_beyond) {
     device::Vector kept;
     kept.word[0] = choices.warp;
     kept.word[1] = choices.lane;
@@ -903,31 +944,108 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     kept.word[3] = static_cast<std::uint32_t>(static_cast<std::uint64_t>(place) >> 32U);
     device::store_shared(kept_place(), kept);
     if (thread_index() == 0) {
-      // Planes of the stream that come in pieces, and planes of the field that are stored.
-      device::Vector range;
-      range.word[0] = static_cast<std::uint32_t>(w.plain.begin - w.start);
-      range.word[1] = static_cast<std::uint32_t>((comes_in_pieces ? w.plain.end : w.plain.begin) - w.start);
-      range.word[2] = static_cast<std::uint32_t>(w.stored[0].begin);
-      range.word[3] = static_cast<std::uint32_t>(w.stored[0].end);
-      device::store_shared(static_cast<Shared>(ranges), range);
+      keep_numbers(0, w.plain.begin - w.start, w.plain.end - w.start, w.stored[0].begin, w.stored[0].end);
+      keep_numbers(1, w.readable[0].begin, w.readable[0].end, w.y0, w.x0);
+      keep_numbers(2, columns_beyond, 0, 0, 0);
+    }
+  }
+  SPIDER_DEVICE static Shared offsets_place(int i) {
+    return static_cast<Shared>(kept_offsets + 16 * (thread_index() + i * 32 * warps));
+  }
+  SPIDER_DEVICE static void keep_offsets(const Piece& piece) {
+    for (int n = 0; n < Tile::rows_of_warp; n += 4) {
+      device::Vector kept{};
+      for (int i = 0; i < 4 && n + i < Tile::rows_of_warp; ++i)
+        kept.word[i] = static_cast<std::uint32_t>(piece.offset[n + i]);
+      device::store_shared(offsets_place(n / 4), kept);
     }
   }
 
-  /// Requests plane b of the stream. What only few planes need is found once more: it would take registers
-  /// all the way.
-  SPIDER_DEVICE static void request(const Arguments& f, std::int32_t start, const Piece& piece,
+  SPIDER_DEVICE static void keep_numbers(int i, std::int32_t a, std::int32_t b, std::int32_t c,
+                                         std::int32_t d) {
+    device::Vector kept;
+    const std::int32_t numbers[] = {a, b, c, d};
+    for (int n = 0; n < 4; ++n) kept.word[n] = static_cast<std::uint32_t>(numbers[n]);
+    device::store_shared(static_cast<Shared>(ranges + 16 * i), kept);
+  }
+
+  SPIDER_DEVICE static int kept_count() {
+    return static_cast<int>(device::load_shared_word(static_cast<Shared>(ranges + 32)));
+  }
+
+  /// Planes of the stream that are read from where they are, and planes of the field that are stored.
+  SPIDER_DEVICE static Range kept_range(int i) {
+    const device::Pair range = device::load_shared_pair(static_cast<Shared>(ranges + 8 * i));
+    return {static_cast<std::int32_t>(range.word[0]), static_cast<std::int32_t>(range.word[1])};
+  }
+
+  /// What of a walk a plane needs that is not read from where it is.
+  SPIDER_DEVICE static Walk find_kept(const SweepArguments& f, std::int32_t start, const Range& plain) {
+    const device::Vector tile = device::load_shared(static_cast<Shared>(ranges + 16));
+    Walk w;
+    for (int axis = 0; axis < 3; ++axis) w.extent[axis] = static_cast<std::int32_t>(f.extent[axis]);
+    w.start = start;
+    w.plain = {start + plain.begin, start + plain.end};
+    w.readable[0] = {static_cast<std::int32_t>(tile.word[0]), static_cast<std::int32_t>(tile.word[1])};
+    w.y0 = static_cast<std::int32_t>(tile.word[2]);
+    w.x0 = static_cast<std::int32_t>(tile.word[3]);
+    return w;
+  }
+
+  /// Requests plane b of the stream: all of it in pieces from where it is, or in any way.
+  SPIDER_DEVICE static void request(const Arguments& f, std::int32_t start, const Choices& choices,
                                     std::int32_t b) {
-    const device::Pair range = device::load_shared_pair(static_cast<Shared>(ranges));
-    if (piece.whole && b >= static_cast<std::int32_t>(range.word[0]) &&
-        b < static_cast<std::int32_t>(range.word[1])) {
-      Tile::request_pieces(static_cast<const Element*>(f.input) + (start + b) * f.input_stride[0], piece, b);
+    if ((choices.warp & requests_pieces) != 0 && kept_range(0).holds(b)) {
+      Tile::request_pieces(static_cast<const Element*>(f.input) + (start + b) * f.input_stride[0],
+                           choices.piece(), b);
+    } else if constexpr (ends) {
+      request_apart(f, start, b);
     } else {
-      Walk again;
-      Tile::find_walk(f, again);
-      Piece any = Tile::plan_copies(f, again);
-      Tile::find_offsets(f, any);
-      Tile::request(f, again, any, b);
+      request_any(f, start, choices, b);
     }
+  }
+
+  SPIDER_DEVICE static void request_any(const Arguments& f, std::int32_t start, const Choices& choices,
+                                        std::int32_t b) {
+    Tile::request(f, find_kept(f, start, kept_range(0)), choices.piece(), b);
+  }
+
+  /// Where the field ends, planes beyond it take so many instructions that they cost more among those of
+  /// every round than a call that few rounds make; else nvcc spills around a call.
+  SPIDER_DEVICE_APART void request_apart(const Arguments& f, std::int32_t start, std::int32_t b) {
+    const device::Vector of_walk = device::load_shared(kept_place());
+    const Choices choices{device::largest_in_warp(of_walk.word[0]), of_walk.word[1]};
+    request_any(f, start, choices, b);
+  }
+
+  /// What few rounds, and few warps, do behind a step: plane z is handed on beyond a face along z, rows and
+  /// columns beyond others are set. `to` is where the warp's rows go, `from` where the rule of the high face
+  /// finds them.
+  SPIDER_DEVICE_APART void mend(const Arguments& f, std::int32_t start, std::int32_t z, int first,
+                                std::uint32_t choices_of_lane, Shared plane, Shared own, Shared from) {
+    const bool written = !keeps_constants || (choices_of_lane & writes) != 0;
+    const auto extent = static_cast<std::int32_t>(f.extent[0]);
+    if (is_behind(extent, z)) {
+      hand_on_beyond(z_rules.high, z_rules.high_value, written, plane + own, from);
+    } else if (is_before(z)) {
+      hand_on_beyond(z_rules.low, z_rules.low_value, written, plane + own, from);
+    }
+    if constexpr (Tile::keeps_rows)
+      put_back_rows(find_kept(f, start, kept_range(0)), first, written, plane + own);
+    if constexpr (columns_end) {
+      device::sync_warp();
+      fill_columns<Numbers>(plane, same_in_warp(first), rows, kept_count(), device::lane_index(), 32);
+    }
+  }
+  SPIDER_DEVICE static bool is_behind(std::int32_t extent, std::int32_t z) {
+    return streams_faces && back_acts && z == extent + 1;
+  }
+  SPIDER_DEVICE static bool is_before(std::int32_t z) {
+    return streams_faces && z_rules.low == FaceRule::constant && z == 0;
+  }
+
+  SPIDER_DEVICE_APART void fill_input_columns(Shared plane) {
+    fill_columns<Cells>(plane, 0, height, kept_count(), thread_index(), warps * 32);
   }
 
   /// What all lanes have alike, in a register of the warp: a lane's are few.
@@ -974,12 +1092,20 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     Tile::find_offsets(f, piece);
     // Does any of the warp's rows lie beyond a face, or is next to one?
     const bool mapped = maps_rows && (w.y0 + first - ry < 0 || w.y0 + first + rows + ry > w.extent[1]);
-    keep_choices(w, choose(w, first, piece, stored, turns, mapped), piece.whole,
-                 w.x0 + lane * columns + (w.y0 + first) * f.output_stride[1]);
+    keep_choices(w, choose(w, first, piece, stored, turns, mapped, columns_beyond),
+                 w.x0 + lane * columns + (w.y0 + first) * f.output_stride[1], columns_beyond);
+    keep_offsets(piece);
     device::sync_block();
     SPIDER_NO_UNROLL
     for (int b = 0; b < ahead; ++b) {
-      if (b < stream) request(f, w.start, piece, b);
+      if (b < stream) {
+        if constexpr (ends) {
+          request_apart(f, w.start, b);
+        } else {
+          const device::Vector of_walk = device::load_shared(kept_place());
+          request(f, w.start, {device::largest_in_warp(of_walk.word[0]), of_walk.word[1]}, b);
+        }
+      }
       device::copy_async_commit();
     }
     device::copy_async_wait<ahead - 2>();
@@ -1007,10 +1133,11 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
       const std::int32_t b = round - step;
       const auto next_input = static_cast<Shared>((round + 1) % input_slots * input_bytes);
       if (!again) {
-        if (round + ahead < stream) request(f, w.start, choices.piece(piece), round + ahead);
+        if (round + ahead < stream) request(f, w.start, choices, round + ahead);
         device::copy_async_commit();
-        if (columns_beyond > 0 && round + 1 < stream)
-          fill_columns<Cells>(next_input, 0, height, columns_beyond, thread_index(), warps * 32);
+        if constexpr (columns_end) {
+          if ((choices.warp & fills_columns) != 0 && round + 1 < stream) fill_input_columns(next_input);
+        }
       }
       if constexpr (Tile::x_axis.turns) {
         if ((choices.warp & fills_turned) != 0) fill_turned(next_input);
@@ -1041,7 +1168,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
           }
           if constexpr (updates) update_row(f, w, u, earlier, points, first, z - rz, i, sums_of_row);
         };
-        [[maybe_unused]] const std::uint32_t written = choices.written();
+        [[maybe_unused]] const bool written = choices.written();
         const auto hand_on = [&](auto kind, int i, Outputs& outputs) SPIDER_INLINED {
           update(kind, i, outputs);
           const Row& u = outputs[0];
@@ -1052,11 +1179,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
             for (int c = 0; c < vector_numbers; ++c)
               put_word(v, c, device::bits_of(u[vector_numbers * n + c]));
             const Shared place = to + own + static_cast<Shared>(i * row_bytes + n * vector_bytes);
-            if constexpr (keeps_constants) {
-              device::store_shared_if((written >> i & 1U) != 0, place, v);
-            } else {
-              device::store_shared(place, v);
-            }
+            device::store_shared_if(written, place, v);
           }
         };
         const bool at_face =
@@ -1067,7 +1190,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
           if (at_face) {
             if constexpr (weighs_faces)
               add_plane_at_face(w, keep_rows(Rows<Plane, maps_rows>{plane, first}, kept), z, sums, finish);
-          } else if ((choices.warp & reads_mapped) != 0) {
+          } else if (maps_rows && (choices.warp & reads_mapped) != 0) {
             if constexpr (maps_rows)
               add_plane(keep_rows(Rows<Plane, true>{plane, first}, kept), sums, finish);
           } else {
@@ -1090,10 +1213,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
         };
         if (is_last) {
           const Wanted wanted = choices.wanted();
-          const device::Pair range = device::load_shared_pair(static_cast<Shared>(ranges + 8));
-          const bool is_result = z - rz >= static_cast<std::int32_t>(range.word[0]) &&
-                                 z - rz < static_cast<std::int32_t>(range.word[1]);
-          const std::uint32_t stored_rows = is_result ? wanted.rows : 0;
+          const std::uint32_t stored_rows = kept_range(1).holds(z - rz) ? wanted.rows : 0;
           const auto place =
               static_cast<std::int64_t>(static_cast<std::uint64_t>(of_walk.word[3]) << 32U | of_walk.word[2]);
           Element* const done =
@@ -1121,18 +1241,11 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
                         SPIDER_INLINED { store(wanted.whole, kind, i, outputs); });
           }
         } else if constexpr (steps > 1) {
-          const bool behind = streams_faces && back_acts && z == w.extent[0] + 1;
-          const bool before = streams_faces && z_rules.low == FaceRule::constant && z == 0;
+          const bool behind = is_behind(w.extent[0], z);
           if (!behind) add_any(hand_on);
-          if (behind || before) {
+          if (behind || is_before(z) || (choices.warp & mends) != 0) {
             const bool turns = z_rules.high == FaceRule::mirror && w.extent[0] > 1;
-            hand_on_beyond(behind ? z_rules.high : z_rules.low,
-                           behind ? z_rules.high_value : z_rules.low_value, written, to + own,
-                           level_of(step, now, turns ? 2 : 1) + own);
-          }
-          if (columns_beyond > 0) {
-            device::sync_warp();
-            fill_columns<Numbers>(to, same_in_warp(first), rows, columns_beyond, lane, 32);
+            mend(f, w.start, z, first, choices.lane, to, own, level_of(step, now, turns ? 2 : 1) + own);
           }
         }
         if constexpr (reads_points) load_points(f, w, spans, step, first, z + 1 - rz, now, points);

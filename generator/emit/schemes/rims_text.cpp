@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "emit/kernel_text.h"
 #include "emit/schemes/stepping_text.h"
@@ -27,6 +30,20 @@ std::string weights_text(const plan::RimTiles& tiles) {
   for (const std::vector<double>& row : rows)
     texts.push_back(fmt::format("{{{}}},", weight_row_text(spec::Storage::f32, row.data(), columns)));
   return fmt::format("{}", fmt::join(texts, "\n"));
+}
+
+/// Is there a tap at the offset that `mapped` makes of each tap's dy and dx?
+template <class Mapped>
+bool lie_alike(const std::vector<plan::RoundedTap>& taps, const Mapped& mapped) {
+  const auto exists = [&](int dy, int dx) {
+    return std::any_of(taps.begin(), taps.end(), [&](const plan::RoundedTap& tap) {
+      return tap.at[spec::axis_y] == dy && tap.at[spec::axis_x] == dx && tap.packed != 0;
+    });
+  };
+  return std::all_of(taps.begin(), taps.end(), [&](const plan::RoundedTap& tap) {
+    const auto [dy, dx] = mapped(tap.at[spec::axis_y], tap.at[spec::axis_x]);
+    return tap.packed == 0 || exists(dy, dx);
+  });
 }
 
 /// "y low (32 cells), x high (32 cells)": the faces with rims.
@@ -59,6 +76,12 @@ std::string rims_namespace(const plan::RimTiles& tiles, const spec::StencilSpec&
   set("column_reach", tiles.column_reach);
   set("lane_cells", tiles.lane_cells);
   set("strip_blocks", tiles.strip_blocks);
+  const auto set_if = [&](const std::string& name, const auto& mapped) {
+    bindings[name] = lie_alike(tiles.taps, mapped) ? "true" : "false";
+  };
+  set_if("even_rows", [](int dy, int dx) { return std::pair(-dy, dx); });
+  set_if("even_columns", [](int dy, int dx) { return std::pair(dy, -dx); });
+  set_if("transposes", [](int dy, int dx) { return std::pair(dx, dy); });
   set("columns", tiles.column_high - tiles.column_low + 1);
   bindings["last"] = stepped_number_text(spec::Storage::f32, tiles.last);
   bindings["weights"] = weights_text(tiles);

@@ -7,12 +7,17 @@
 /// begin at multiples of what they store, counted from the field's first cell: what is left out of steps that
 /// reach farther (RimTiles::left_out in generator/plan) is the same for any box.
 ///
+/// Lines count from the face inwards, and weights are in registers. So faces of one rule run the same code,
+/// if taps lie alike before them: a warp takes each instruction a few times only, and warps of unlike code
+/// waited for instructions more than for anything else.
+///
 /// Faces. Along the strip what lies beyond faces is filled in behind every step, as spider/kernels/rims2d.h
-/// does it, and sums are added up in the same order, so that results have the same bits. Across it taps that
-/// lead beyond the face take the line that the rule leads to.
+/// does it. Across it taps that lead beyond the face take the line that the rule leads to.
 ///
 /// A `Stencil` has, beside what spider/kernels/rims2d.h wants of it, as static members:
 /// - row_reach, column_reach: what all steps reach along y and x;
+/// - even_rows, even_columns: do taps lie alike turned round along y, x; transposes: with both axes
+/// exchanged;
 /// - lane_cells: of a line, a lane's; strip_blocks: of a multiprocessor, each of a warp.
 #pragma once
 
@@ -57,42 +62,83 @@ struct Faces2d {
   static constexpr int stored_columns =
       (Stencil::column_reach + vector_elements - 1) / vector_elements * vector_elements;
 
+  SPIDER_DEVICE static constexpr bool are_alike(FaceRule rule, std::uint32_t value, FaceRule other,
+                                                std::uint32_t other_value) {
+    return rule == other && (rule != FaceRule::constant || value == other_value);
+  }
+  /// Do both faces of an axis have one rule?
+  SPIDER_DEVICE static constexpr bool are_alike(const AxisRules& rules) {
+    return are_alike(rules.low, rules.low_value, rules.high, rules.high_value);
+  }
+  SPIDER_DEVICE static constexpr bool are_alike(const AxisRules& rules, const AxisRules& others) {
+    return are_alike(rules.low, rules.low_value, others.low, others.low_value) &&
+           are_alike(rules.high, rules.high_value, others.high, others.high_value);
+  }
+  static constexpr bool rows_are_alike = Stencil::even_rows && are_alike(Stencil::row_rules());
+  static constexpr bool columns_are_alike = Stencil::even_columns && are_alike(Stencil::column_rules());
+  static constexpr bool axes_are_alike = Stencil::transposes && Stencil::row_reach == Stencil::column_reach &&
+                                         are_alike(Stencil::row_rules(), Stencil::column_rules());
+
   /// What a strip stores of each line.
   SPIDER_DEVICE static std::int32_t tile_cells(const CutBox& cut, bool has_rows) {
     return has_rows ? cut.tile_columns : cut.tile_rows;
   }
 
-  SPIDER_DEVICE static bool has_weight(int dy, int dx) {
-    return dy >= Stencil::row_low && dy <= Stencil::row_high && dx >= Stencil::column_low &&
-           dx <= Stencil::column_high && Stencil::weight(dy, dx) != 0;
-  }
-
-  /// A strip along the low or the high face in y or x. Lines count from the lowest row, or column.
+  /// What steps at the low or the high face of an axis are, and of all faces that are like it.
   template <int axis, bool is_high>
-  struct Strip {
+  struct Side {
     static constexpr bool has_rows = axis == 1;  ///< are its lines rows?
+    /// Beyond the face, whichever it is, as beyond a low one.
     SPIDER_DEVICE static constexpr AxisRules across() {
-      return has_rows ? Stencil::row_rules() : Stencil::column_rules();
+      constexpr AxisRules rules = has_rows ? Stencil::row_rules() : Stencil::column_rules();
+      return is_high ? AxisRules{rules.high, rules.low, rules.high_value, rules.low_value} : rules;
     }
     SPIDER_DEVICE static constexpr AxisRules along() {
       return has_rows ? Stencil::column_rules() : Stencil::row_rules();
     }
+    static constexpr int row_lines = 2 * Stencil::row_reach;
+    static constexpr int column_lines = stored_columns + Stencil::column_reach;
+    static constexpr int own_lines = has_rows ? row_lines : column_lines;
+    static constexpr int lines = axes_are_alike && row_lines > column_lines
+                                     ? row_lines
+                                     : (axes_are_alike ? column_lines : own_lines);
+    static constexpr int stored_lines = has_rows && !axes_are_alike ? Stencil::row_reach : stored_columns;
     static constexpr int reach_along = has_rows ? Stencil::column_reach : Stencil::row_reach;
     static constexpr int low_along = has_rows ? Stencil::column_low : Stencil::row_low;
     static constexpr int high_along = has_rows ? Stencil::column_high : Stencil::row_high;
-    static constexpr int low_across = has_rows ? Stencil::row_low : Stencil::column_low;
-    static constexpr int high_across = has_rows ? Stencil::row_high : Stencil::column_high;
-    static constexpr int lines = has_rows ? 2 * Stencil::row_reach : stored_columns + Stencil::column_reach;
+    static constexpr int lowest = has_rows ? Stencil::row_low : Stencil::column_low;
+    static constexpr int highest = has_rows ? Stencil::row_high : Stencil::column_high;
+    static constexpr int low_across = is_high ? -highest : lowest;
+    static constexpr int high_across = is_high ? -lowest : highest;
 
+    /// Is there a tap that leads so many lines inwards, and so many cells along?
+    SPIDER_DEVICE static bool has_tap(int inwards, int cells) {
+      return Faces2d::weight(has_rows, is_high, inwards, cells) != 0;
+    }
+  };
+
+  /// The weight of a tap that leads so many lines inwards, and so many cells along.
+  SPIDER_DEVICE static float weight(bool has_rows, bool is_high, int inwards, int cells) {
+    const int offset = is_high ? -inwards : inwards;
+    return has_rows ? Stencil::weight(offset, cells) : Stencil::weight(cells, offset);
+  }
+
+  /// A strip along a face that is like `Side`.
+  template <class Side>
+  struct Strip {
+    static constexpr int lines = Side::lines;
+    static constexpr int low_across = Side::low_across, high_across = Side::high_across;
+    static constexpr int low_along = Side::low_along, high_along = Side::high_along;
     static_assert(lines > high_across && lines > -low_across,
                   "a tap reaches beyond one face of an axis only");
 
     const SweepArguments& field;
+    bool has_rows, is_high;
     Span stored, stored_across;
-    FarSpan readable;         ///< along the strip
-    Span known_lines;         ///< that the sweep may read
-    std::int32_t extent;      ///< along the strip
-    std::int32_t first_line;  ///< of the field
+    FarSpan readable;     ///< along the strip
+    Span known_lines;     ///< that the sweep may read
+    std::int32_t extent;  ///< along the strip
+    std::int32_t extent_across;
     std::int32_t first_cell;  ///< of lane 0
     std::int32_t own_cell;    ///< of the lane
     bool is_filled;           ///< does it cross a face along its lines?
@@ -103,31 +149,41 @@ struct Faces2d {
       std::int32_t cell;    ///< else a cell of the strip
     };
     Beyond beyond[own];
+    float weights[high_across - low_across + 1][high_along - low_along + 1];  ///< of each lowest offset on
     Number cells[lines][own];
 
-    SPIDER_DEVICE Strip(const SweepArguments& f, const CutBox& cut, std::int32_t index) : field(f) {
-      constexpr int other = 3 - axis;
+    SPIDER_DEVICE static constexpr AxisRules along() { return Side::along(); }
+    SPIDER_DEVICE static constexpr AxisRules across() { return Side::across(); }
+
+    SPIDER_DEVICE Strip(const SweepArguments& f, const CutBox& cut, std::int32_t index, bool lies_in_rows,
+                        bool lies_high)
+        : field(f), has_rows(lies_in_rows), is_high(lies_high) {
+      const auto along_of = [&](const std::int64_t(&numbers)[3]) {
+        return has_rows ? numbers[2] : numbers[1];
+      };
+      const auto across_of = [&](const std::int64_t(&numbers)[3]) {
+        return has_rows ? numbers[1] : numbers[2];
+      };
       const std::int32_t size = tile_cells(cut, has_rows);
-      const auto box_first = static_cast<std::int32_t>(cut.box.offset[other]);
-      const auto box_end = static_cast<std::int32_t>(cut.box.offset[other] + cut.box.extent[other]);
+      const auto box_first = static_cast<std::int32_t>(along_of(cut.box.offset));
+      const auto box_end = box_first + static_cast<std::int32_t>(along_of(cut.box.extent));
       const std::int32_t begin = (box_first / size + index) * size;
       stored = {begin > box_first ? begin : box_first, size < box_end - begin ? begin + size : box_end};
-      const auto first_across = static_cast<std::int32_t>(cut.box.offset[axis]);
-      stored_across = {first_across, first_across + static_cast<std::int32_t>(cut.box.extent[axis])};
-      extent = static_cast<std::int32_t>(f.extent[other]);
+      const auto first_across = static_cast<std::int32_t>(across_of(cut.box.offset));
+      stored_across = {first_across, first_across + static_cast<std::int32_t>(across_of(cut.box.extent))};
+      extent = static_cast<std::int32_t>(along_of(f.extent));
+      extent_across = static_cast<std::int32_t>(across_of(f.extent));
       readable = find_readable(along(), {stored.begin, stored.end}, std::int64_t{Stencil::steps} * low_along,
                                std::int64_t{Stencil::steps} * high_along, extent);
-      first_line = is_high ? static_cast<std::int32_t>(f.extent[axis]) - lines : 0;
-      const FarSpan readable_across = find_readable(
-          across(), {stored_across.begin, stored_across.end}, std::int64_t{Stencil::steps} * low_across,
-          std::int64_t{Stencil::steps} * high_across, f.extent[axis]);
-      known_lines = {readable_across.begin > first_line
-                         ? static_cast<std::int32_t>(readable_across.begin) - first_line
-                         : 0,
-                     readable_across.end < first_line + lines
-                         ? static_cast<std::int32_t>(readable_across.end) - first_line
-                         : lines};
-      first_cell = begin - reach_along;
+      const Span stored_lines =
+          is_high ? Span{extent_across - stored_across.end, extent_across - stored_across.begin}
+                  : stored_across;
+      const FarSpan readable_lines = find_readable(across(), {stored_lines.begin, stored_lines.end},
+                                                   std::int64_t{Stencil::steps} * low_across,
+                                                   std::int64_t{Stencil::steps} * high_across, extent_across);
+      known_lines = {readable_lines.begin > 0 ? static_cast<std::int32_t>(readable_lines.begin) : 0,
+                     readable_lines.end < lines ? static_cast<std::int32_t>(readable_lines.end) : lines};
+      first_cell = begin - Side::reach_along;
       own_cell = first_cell + own * device::lane_index();
       is_filled = !holds_index(along(), first_cell, extent) ||
                   !holds_index(along(), first_cell + strip_cells - 1, extent);
@@ -137,10 +193,46 @@ struct Faces2d {
         beyond[k] = {!holds_index(along(), own_cell + k, extent), mapped.constant, mapped.value,
                      clamp(mapped.index - first_cell, 0, strip_cells - 1)};
       }
+      SPIDER_UNROLL
+      for (int i = low_across; i <= high_across; ++i) {
+        SPIDER_UNROLL
+        for (int n = low_along; n <= high_along; ++n)
+          weights[i - low_across][n - low_along] = weight(has_rows, is_high, i, n);
+      }
     }
 
     SPIDER_DEVICE bool is_readable(std::int32_t cell) const {
       return holds_index(along(), cell, extent) && readable.holds(cell);
+    }
+
+    /// The row or column that a line is.
+    SPIDER_DEVICE std::int32_t index_of(int line) const { return is_high ? extent_across - 1 - line : line; }
+    /// From a line to the next one in memory, and from a cell of a line to the next.
+    SPIDER_DEVICE std::int64_t line_stride(std::int64_t row_stride) const {
+      const std::int64_t stride = has_rows ? row_stride : 1;
+      return is_high ? -stride : stride;
+    }
+    SPIDER_DEVICE std::int64_t cell_stride(std::int64_t row_stride) const {
+      return has_rows ? 1 : row_stride;
+    }
+
+    // Columns are whole vectors of memory where the field's rows and the face are aligned, those at a high
+    // face in the order of memory, turned round.
+
+    SPIDER_DEVICE std::int32_t vector_column(int i) const {
+      return is_high ? extent_across - (i + 1) * vector_elements : i * vector_elements;
+    }
+    SPIDER_DEVICE bool ends_vectors() const { return !is_high || extent_across % vector_elements == 0; }
+
+    SPIDER_DEVICE static Vector in_order_of_lines(const Vector& vector, bool is_turned) {
+      Vector turned;
+      SPIDER_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const std::uint32_t word = vector.word[3 - i];
+        const std::uint32_t other = Cells::per_word == 2 ? word << 16U | word >> 16U : word;
+        turned.word[i] = is_turned ? other : vector.word[i];
+      }
+      return turned;
     }
 
     /// Brings the lines of a vector of memory, of which `from` is in the field and not all are lines: words
@@ -164,8 +256,7 @@ struct Faces2d {
     /// Loads the columns of a lane's rows, vectors at a time where all of one are lines.
     SPIDER_DEVICE void load_vectors() {
       constexpr int vectors = (lines + vector_elements - 1) / vector_elements;
-      constexpr int skipped = is_high ? vectors * vector_elements - lines : 0;
-      const auto* const input = static_cast<const Element*>(field.input) + first_line - skipped;
+      const auto* const input = static_cast<const Element*>(field.input);
       Vector loaded[own][vectors];
       SPIDER_UNROLL
       for (int k = 0; k < own; ++k) {
@@ -173,39 +264,46 @@ struct Faces2d {
         const std::int64_t row = wanted ? wrap_index(along(), own_cell + k, extent) : 0;
         SPIDER_UNROLL
         for (int i = 0; i < vectors; ++i) {
-          const Element* const from = input + (row * field.input_stride[1] + i * vector_elements);
-          const int first = skipped - i * vector_elements;
-          const int end = skipped + lines - i * vector_elements;
-          loaded[k][i] = first > 0 || end < vector_elements ? load_part(wanted, from, first, end)
-                                                            : device::load_vector_if(wanted, from);
+          const Element* const from = input + (row * field.input_stride[1] + vector_column(i));
+          const int count = lines - i * vector_elements;
+          if (count >= vector_elements) {
+            loaded[k][i] = device::load_vector_if(wanted, from);
+          } else if (is_high) {
+            loaded[k][i] = load_part(wanted, from, vector_elements - count, vector_elements);
+          } else {
+            loaded[k][i] = load_part(wanted, from, 0, count);
+          }
         }
       }
       SPIDER_UNROLL
       for (int k = 0; k < own; ++k) {
         SPIDER_UNROLL
-        for (int line = 0; line < lines; ++line) {
-          const int cell = line + skipped;
-          cells[line][k] =
-              Cells::number(loaded[k][cell / vector_elements].word[cell % vector_elements / Cells::per_word],
-                            cell % Cells::per_word);
+        for (int i = 0; i < vectors; ++i) {
+          const Vector vector = in_order_of_lines(loaded[k][i], is_high);
+          SPIDER_UNROLL
+          for (int n = 0; n < vector_elements; ++n) {
+            const int line = i * vector_elements + n;
+            if (line < lines)
+              cells[line][k] = Cells::number(vector.word[n / Cells::per_word], n % Cells::per_word);
+          }
         }
       }
     }
 
     SPIDER_DEVICE void load_cells() {
-      const std::int64_t line_stride = has_rows ? field.input_stride[1] : 1;
-      const std::int64_t cell_stride = has_rows ? 1 : field.input_stride[1];
-      const auto* const input = static_cast<const Element*>(field.input) + first_line * line_stride;
+      const std::int64_t stride = line_stride(field.input_stride[1]);
+      const auto* const input =
+          static_cast<const Element*>(field.input) + index_of(0) * (is_high ? -stride : stride);
       Element loaded[lines][own];
       SPIDER_UNROLL
       for (int k = 0; k < own; ++k) {
         const bool is_wanted = is_readable(own_cell + k);
         const std::int64_t cell = is_wanted ? wrap_index(along(), own_cell + k, extent) : 0;
-        const Element* from = input + cell * cell_stride;
+        const Element* from = input + cell * cell_stride(field.input_stride[1]);
         SPIDER_UNROLL
         for (int line = 0; line < lines; ++line) {
           loaded[line][k] = device::load_field_if(is_wanted && known_lines.holds(line), from, Element{0});
-          from = device::step_further(from, line_stride);
+          from = device::step_further(from, stride);
         }
       }
       SPIDER_UNROLL
@@ -215,15 +313,13 @@ struct Faces2d {
       }
     }
 
-    /// Do columns that strips store begin and end with vectors of memory, where rows do?
-    SPIDER_DEVICE bool ends_vectors() const { return !is_high || field.extent[axis] % vector_elements == 0; }
-
     SPIDER_DEVICE void load() {
-      if constexpr (!has_rows) {
-        if (field.aligned_input && ends_vectors() && known_lines.begin == 0 && known_lines.end == lines)
-          return load_vectors();
+      if (!has_rows && field.aligned_input && ends_vectors() && known_lines.begin == 0 &&
+          known_lines.end == lines) {
+        load_vectors();
+      } else {
+        load_cells();
       }
-      load_cells();
     }
 
     /// Fills what taps find of a line beyond the faces that end it, without branches: lanes that took others
@@ -262,22 +358,18 @@ struct Faces2d {
       for (int k = 0; k < own; ++k)
         line[k] = mapped.constant ? Numbers::number(mapped.value, 0) : cells[mapped.index][k];
       // Where two faces meet the rule of x comes first.
-      if (has_rows && mapped.constant && is_filled) {
+      if (mapped.constant && has_rows && is_filled) {
         SPIDER_UNROLL
         for (int k = 0; k < own; ++k)
           line[k] = beyond[k].constant ? Numbers::number(beyond[k].value, 0) : line[k];
       }
     }
 
-    SPIDER_DEVICE static bool is_known(int line) {
-      return (line >= 0 || !is_high) && (line < lines || is_high);
-    }
-
-    /// A step of lines that are rows: each line in turn is added to the sums of those that it is read for.
-    SPIDER_DEVICE void add_rows(Number (&sums)[lines][own]) const {
+    /// Each line in turn is added to the sums of those that it is read for.
+    SPIDER_DEVICE void take_step() {
+      Number sums[lines][own] = {};
       SPIDER_UNROLL
-      for (int j = low_across; j < lines + high_across; ++j) {
-        if (!is_known(j)) continue;
+      for (int j = low_across; j < lines; ++j) {
         Number line[own];
         find_line(j, line);
         Number window[own + high_along - low_along];
@@ -289,36 +381,18 @@ struct Faces2d {
           SPIDER_UNROLL
           for (int k = 0; k < own; ++k) {
             SPIDER_UNROLL
-            for (int dx = low_along; dx <= high_along; ++dx) {
-              if (!has_weight(j - i, dx)) continue;
-              sums[i][k] =
-                  device::multiply_add(Stencil::weight(j - i, dx), window[k + dx - low_along], sums[i][k]);
+            for (int n = low_along; n <= high_along; ++n) {
+              if (!Side::has_tap(j - i, n)) continue;
+              sums[i][k] = device::multiply_add(weights[j - i - low_across][n - low_along],
+                                                window[k + n - low_along], sums[i][k]);
             }
           }
         }
       }
-    }
-
-    /// A step of lines that are columns: each row in turn is added to the sums of the lane's rows.
-    SPIDER_DEVICE void add_columns(Number (&sums)[lines][own]) const {
       SPIDER_UNROLL
-      for (int j = low_along; j < own + high_along; ++j) {
-        Number row[lines];
+      for (int i = 0; i < lines; ++i) {
         SPIDER_UNROLL
-        for (int line = 0; line < lines; ++line) row[line] = take_cell(cells[line], j);
-        SPIDER_UNROLL
-        for (int k = 0; k < own; ++k) {
-          SPIDER_UNROLL
-          for (int i = 0; i < lines; ++i) {
-            SPIDER_UNROLL
-            for (int dx = low_across; dx <= high_across; ++dx) {
-              if (!has_weight(j - k, dx) || !is_known(i + dx)) continue;
-              const auto mapped = map_index(across(), i + dx, lines);
-              const Number u = mapped.constant ? Numbers::number(mapped.value, 0) : row[mapped.index];
-              sums[i][k] = device::multiply_add(Stencil::weight(j - k, dx), u, sums[i][k]);
-            }
-          }
-        }
+        for (int k = 0; k < own; ++k) cells[i][k] = sums[i][k];
       }
     }
 
@@ -328,75 +402,65 @@ struct Faces2d {
       for (auto& line : cells) fill_line(line);
     }
 
-    SPIDER_DEVICE void take_step() {
-      Number sums[lines][own] = {};
-      if constexpr (has_rows) {
-        add_rows(sums);
-      } else {
-        add_columns(sums);
-      }
-      SPIDER_UNROLL
-      for (int i = 0; i < lines; ++i) {
-        SPIDER_UNROLL
-        for (int k = 0; k < own; ++k) cells[i][k] = sums[i][k];
-      }
-    }
-
     SPIDER_DEVICE Number result(int line, int k) const { return Stencil::last * cells[line][k]; }
 
     /// Stores the columns of a lane's rows as vectors.
     SPIDER_DEVICE void store_vectors() const {
       auto* const output = static_cast<Element*>(field.output);
-      constexpr int first = is_high ? lines - stored_columns : 0;
       SPIDER_UNROLL
       for (int k = 0; k < own; ++k) {
         const std::int32_t y = own_cell + k;
         SPIDER_UNROLL
-        for (int line = first; line < first + stored_columns; line += vector_elements) {
+        for (int i = 0; i < stored_columns / vector_elements; ++i) {
+          const int line = i * vector_elements;
           Vector vector;
           SPIDER_UNROLL
-          for (int i = 0; i < 4; ++i) {
-            const Number both[2] = {result(line + 2 * i, k), result(line + 2 * i + 1, k)};
-            vector.word[i] = Cells::word(both);
+          for (int n = 0; n < 4; ++n) {
+            const Number both[2] = {result(line + 2 * n, k), result(line + 2 * n + 1, k)};
+            vector.word[n] = Cells::word(both);
           }
-          const bool wanted = stored.holds(y) && stored_across.holds(first_line + line);
-          device::store_field_vector_if(
-              wanted, output + (wanted ? y * field.output_stride[1] + first_line + line : 0), vector);
+          const std::int32_t x = vector_column(i);
+          const bool wanted = stored.holds(y) && stored_across.holds(x);
+          device::store_field_vector_if(wanted, output + (wanted ? y * field.output_stride[1] + x : 0),
+                                        in_order_of_lines(vector, is_high));
+        }
+      }
+    }
+
+    SPIDER_DEVICE void store_cells() const {
+      const std::int64_t stride = line_stride(field.output_stride[1]);
+      auto* const output = static_cast<Element*>(field.output) + index_of(0) * (is_high ? -stride : stride);
+      SPIDER_UNROLL
+      for (int k = 0; k < own; ++k) {
+        const bool is_wanted = stored.holds(own_cell + k);
+        Element* to = output + (is_wanted ? (own_cell + k) * cell_stride(field.output_stride[1]) : 0);
+        SPIDER_UNROLL
+        for (int line = 0; line < Side::stored_lines; ++line) {
+          device::store_field_if(is_wanted && stored_across.holds(index_of(line)), to,
+                                 Cells::cell(result(line, k)));
+          to = device::step_further(to, stride);
         }
       }
     }
 
     SPIDER_DEVICE void store() const {
-      if constexpr (!has_rows) {
-        if (field.aligned_output && ends_vectors() && stored_across.begin % vector_elements == 0 &&
-            stored_across.end % vector_elements == 0)
-          return store_vectors();
-      }
-      constexpr int most = has_rows ? Stencil::row_reach : stored_columns;
-      constexpr int first = is_high ? lines - most : 0;
-      const std::int64_t line_stride = has_rows ? field.output_stride[1] : 1;
-      const std::int64_t cell_stride = has_rows ? 1 : field.output_stride[1];
-      auto* const output = static_cast<Element*>(field.output) + (first_line + first) * line_stride;
-      SPIDER_UNROLL
-      for (int k = 0; k < own; ++k) {
-        const bool is_wanted = stored.holds(own_cell + k);
-        Element* to = output + (is_wanted ? (own_cell + k) * cell_stride : 0);
-        SPIDER_UNROLL
-        for (int line = first; line < first + most; ++line) {
-          device::store_field_if(is_wanted && stored_across.holds(first_line + line), to,
-                                 Cells::cell(result(line, k)));
-          to = device::step_further(to, line_stride);
-        }
+      if (!has_rows && field.aligned_output && ends_vectors() && stored_across.begin % vector_elements == 0 &&
+          stored_across.end % vector_elements == 0) {
+        store_vectors();
+      } else {
+        store_cells();
       }
     }
   };
 
-  template <int axis, bool is_high>
-  SPIDER_DEVICE static void sweep(const SweepArguments& f, const CutBox& cut, std::int32_t index) {
-    constexpr AxisRules rules = axis == 1 ? Stencil::row_rules() : Stencil::column_rules();
+  /// Sweeps a strip along a face that is like the low or the high one of an axis.
+  template <int axis, bool is_like_high>
+  SPIDER_DEVICE static void sweep(const SweepArguments& f, const CutBox& cut, std::int32_t index,
+                                  bool has_rows, bool is_high) {
+    using Side = Faces2d::Side<axis, is_like_high>;
     constexpr int reach = axis == 1 ? Stencil::row_reach : Stencil::column_reach;
-    if constexpr (reach > 0 && !goes_on(is_high ? rules.high : rules.low)) {
-      Strip<axis, is_high> strip(f, cut, index);
+    if constexpr (reach > 0 && !goes_on(Side::across().low)) {
+      Strip<Side> strip(f, cut, index, axes_are_alike ? has_rows : axis == 1, is_high);
       strip.load();
       SPIDER_NO_UNROLL
       for (int step = 0; step < Stencil::steps; ++step) {
@@ -408,23 +472,19 @@ struct Faces2d {
   }
 
   SPIDER_DEVICE static void sweep_strip(const SweepArguments& f, const CutBox& cut, std::int32_t index) {
+    if (cut.face == BoxFace::none) return;
     const bool has_rows = cut.face == BoxFace::y_low || cut.face == BoxFace::y_high;
+    const bool is_high = cut.face == BoxFace::y_high || cut.face == BoxFace::x_high;
     const std::int32_t size = tile_cells(cut, has_rows);
     const std::int64_t first = has_rows ? cut.box.offset[2] : cut.box.offset[1];
     const std::int64_t end = first + (has_rows ? cut.box.extent[2] : cut.box.extent[1]);
     if (index >= (end + size - 1) / size - first / size) return;
-    switch (cut.face) {
-      case BoxFace::y_low:
-        return sweep<1, false>(f, cut, index);
-      case BoxFace::y_high:
-        return sweep<1, true>(f, cut, index);
-      case BoxFace::x_low:
-        return sweep<2, false>(f, cut, index);
-      case BoxFace::x_high:
-        return sweep<2, true>(f, cut, index);
-      case BoxFace::none:
-        break;
+    if (axes_are_alike || has_rows) {
+      if (rows_are_alike || !is_high) return sweep<1, false>(f, cut, index, has_rows, is_high);
+      return sweep<1, true>(f, cut, index, has_rows, is_high);
     }
+    if (columns_are_alike || !is_high) return sweep<2, false>(f, cut, index, has_rows, is_high);
+    return sweep<2, true>(f, cut, index, has_rows, is_high);
   }
 };
 

@@ -113,7 +113,23 @@ struct Lowrank2d {
     static constexpr bool exchanges_sectors = true;
   };
   using Ring = RowGroups<Stencil, Layout>;
-  using Strip = typename Ring::Strip;
+  struct Strip : Ring::Strip {
+    using Ring::Strip::Strip;
+
+    /// Do constants beyond faces add to any of so many columns, in all rows?
+    SPIDER_DEVICE bool is_near_columns([[maybe_unused]] std::int32_t first,
+                                       [[maybe_unused]] int count) const {
+      if constexpr (HasConstants<Stencil>::value) {
+        using Constants = typename Stencil::Constants;
+        return is_near_face(first, count, this->columns, Constants::low_columns, Constants::high_columns);
+      }
+      return false;
+    }
+    /// Where lists are cut constants may reach farther than these.
+    SPIDER_DEVICE bool is_inside() const {
+      return Ring::Strip::is_inside() && !is_near_columns(this->column, strip_outputs);
+    }
+  };
   static constexpr int window_offset = Ring::window_offset;
   static constexpr int row_bytes = Ring::row_bytes;
   static constexpr int group_bytes = Ring::group_bytes;
@@ -131,6 +147,8 @@ struct Lowrank2d {
   static constexpr int stage_bytes = group_rows * stage_row_bytes;
   static constexpr int shared_bytes = Ring::ring_bytes + Stencil::warps_per_block * stage_bytes;
 
+  // Of rows that are eight apart the same sectors are exchanged, within a row.
+  static_assert(Ring::ring_bytes % stage_row_bytes == 0 && operand_rows * tiles / 4 % tiles == 0);
   SPIDER_DEVICE static Shared stage_place(int row, int byte) {
     const int sector = row * tiles / 4 % tiles;
     return static_cast<Shared>(Ring::ring_bytes + device::warp_index() * stage_bytes + row * stage_row_bytes +
@@ -321,61 +339,85 @@ struct Lowrank2d {
     SPIDER_DEVICE void move_on() {}
   };
 
-  /// Where column i of a warp's tiles lies among those that constants add to; the first is column x.
-  SPIDER_DEVICE static int place_of_column(const Strip& strip, std::int32_t x, int i) {
-    using Constants = typename Stencil::Constants;
-    return place_by_faces(x + i, strip.columns, Constants::low_columns, Constants::high_columns);
-  }
+  // What constants beyond faces add. Rows from a table, which all lanes see at once, or two numbers a lane: a
+  // look-up for each sum would hold up the walk, and take registers from all of it.
 
-  /// What is added to a column of a warp in rows that are near no face. Walks along faces, which need no room
-  /// where outputs wait for each other, keep it there.
-  SPIDER_DEVICE static Shared share_place(int column) {
+  /// Where what is added to a row of a warp's columns waits, where outputs wait for each other at other
+  /// times.
+  SPIDER_DEVICE static Shared share_place(int row, int column) {
     return static_cast<Shared>(Ring::ring_bytes + device::warp_index() * stage_bytes +
-                               column * static_cast<int>(sizeof(float)));
+                               (row * tiles * tile_columns + column) * static_cast<int>(sizeof(float)));
   }
-  SPIDER_DEVICE static void keep_shares(const Strip& strip, std::int32_t x) {
+  static_assert(operand_rows * static_cast<int>(sizeof(float)) <= group_rows * element_bytes,
+                "eight rows of numbers find room");
+
+  /// Brings what is added to `count` rows from row y on; the warp's first column is x.
+  template <int count>
+  SPIDER_DEVICE static void bring_shares(const Strip& strip, std::int32_t y, std::int32_t x) {
     using Constants = typename Stencil::Constants;
+    constexpr int columns = tiles * tile_columns;
+    constexpr int loads = count * columns < 4 * 32 ? 1 : 4;  // at once
+    device::sync_warp();
     SPIDER_NO_UNROLL
-    for (int i = device::lane_index(); i < tiles * tile_columns; i += 32) {
-      const float share = Constants::added_at(Constants::low_rows, place_of_column(strip, x, i));
-      device::store_shared(share_place(i), device::bits_of(share));
+    for (int first = device::lane_index(); first < count * columns; first += loads * 32) {
+      SPIDER_UNROLL
+      for (int i = first; i < first + loads * 32; i += 32) {
+        const int row =
+            place_by_faces(y + i / columns, strip.rows, Constants::low_rows, Constants::high_rows);
+        const int column =
+            place_by_faces(x + i % columns, strip.columns, Constants::low_columns, Constants::high_columns);
+        device::store_shared(share_place(i / columns, i % columns),
+                             device::bits_of(Constants::added_at(row, column)));
+      }
     }
     device::sync_warp();
   }
-  SPIDER_DEVICE static void add_shares(Accumulator (&sums)[tiles][2]) {
+  /// The same of a row that is near no face: walks along faces in x, which stage no outputs, keep it.
+  SPIDER_DEVICE static void keep_shares(const Strip& strip, std::int32_t x) {
+    using Constants = typename Stencil::Constants;
+    bring_shares<1>(strip, Constants::low_rows, x);
+  }
+
+  /// Adds a row that waits to a lane's first row of sums, its second one or both.
+  template <bool first, bool second>
+  SPIDER_DEVICE static void add_shares(int row, Accumulator (&sums)[tiles][2]) {
     SPIDER_UNROLL
     for (int tile = 0; tile < tiles; ++tile) {
       const Vector shares =
-          device::load_shared(share_place(tile * tile_columns + 4 * (device::lane_index() % 4)));
+          device::load_shared(share_place(row, tile * tile_columns + 4 * (device::lane_index() % 4)));
       SPIDER_UNROLL
-      for (int i = 0; i < 8; ++i)
-        sums[tile][i % 4 / 2].value[i / 4 * 2 + i % 2] += device::float_of(shares.word[i % 4]);
+      for (int i = 0; i < 4; ++i) {
+        float(&sum)[4] = sums[tile][i / 2].value;
+        if (first) sum[i % 2] += device::float_of(shares.word[i]);
+        if (second) sum[2 + i % 2] += device::float_of(shares.word[i]);
+      }
     }
   }
 
   /// Adds to the sums of a group what constants beyond faces make of them; it begins with row y, and those of
-  /// the warp with column x. `near_columns`: one of these is near a face, which may be where lists are cut in
-  /// strips inside the field, too.
-  template <bool inside>
+  /// the warp with column x. `near_columns`: one of these is near a face.
   SPIDER_DEVICE static void add_constants(const Strip& strip, bool near_columns, std::int32_t y,
                                           std::int32_t x, Accumulator (&sums)[tiles][2]) {
     using Constants = typename Stencil::Constants;
     const bool near_rows = is_near_face(y, group_rows, strip.rows, Constants::low_rows, Constants::high_rows);
-    if (near_rows || (inside && near_columns)) {
-      const int lane = device::lane_index();
+    const int lane_row = device::lane_index() / 4;
+    if (near_columns && near_rows) {
+      bring_shares<operand_rows>(strip, y, x);
+      add_shares<true, false>(lane_row, sums);
+      bring_shares<operand_rows>(strip, y + operand_rows, x);
+      add_shares<false, true>(lane_row, sums);
+      keep_shares(strip, x);
+    } else if (near_columns) {
+      add_shares<true, true>(0, sums);
+    } else if (near_rows) {
       SPIDER_UNROLL
       for (int row = 0; row < 2; ++row) {
-        const int down = place_by_faces(y + lane / 4 + row * operand_rows, strip.rows, Constants::low_rows,
+        const int down = place_by_faces(y + lane_row + row * operand_rows, strip.rows, Constants::low_rows,
                                         Constants::high_rows);
+        const float share = Constants::added_at(down, Constants::low_columns);
         SPIDER_UNROLL
-        for (int i = 0; i < 4 * tiles; ++i) {
-          const int column = i / 4 * tile_columns + 4 * (lane % 4) + i % 4;
-          sums[i / 4][i % 4 / 2].value[2 * row + i % 2] +=
-              Constants::added_at(down, place_of_column(strip, x, column));
-        }
+        for (int i = 0; i < 4 * tiles; ++i) sums[i / 4][i % 4 / 2].value[2 * row + i % 2] += share;
       }
-    } else if (!inside && near_columns) {
-      add_shares(sums);
     }
   }
 
@@ -456,13 +498,16 @@ struct Lowrank2d {
   SPIDER_DEVICE static void store_group(const Strip& strip, const Finish& finish, bool complete,
                                         std::int32_t y, Element* to) {
     const int lane = device::lane_index();
+    const Shared first = stage_place(lane / 4, 8 * (lane % 4));
     SPIDER_UNROLL
     for (int row = 0; row < 2; ++row) {
       SPIDER_UNROLL
       for (int tile = 0; tile < tiles; ++tile) {
         const Outputs outputs = finish(row, tile);
-        device::store_shared(stage_place(lane / 4 + row * operand_rows, tile * sector_bytes + 8 * (lane % 4)),
-                             Pair{{outputs.word[0], outputs.word[1]}});
+        // As places of their own nvcc 13.0 would keep all of them in registers, and spill.
+        const Shared to_tile = (first ^ static_cast<Shared>(tile * sector_bytes)) +
+                               static_cast<Shared>(row * operand_rows * stage_row_bytes);
+        device::store_shared(to_tile, Pair{{outputs.word[0], outputs.word[1]}});
       }
     }
     device::sync_warp();
@@ -506,12 +551,10 @@ struct Lowrank2d {
     const int first_tile = device::warp_index() * tiles * tile_columns;
     sums.find_inputs(lane);
 
-    bool near_columns = false;
+    const bool near_columns =
+        !inside && strip.is_near_columns(strip.column + first_tile, tiles * tile_columns);
     if constexpr (HasConstants<Stencil>::value) {
-      using Constants = typename Stencil::Constants;
-      near_columns = is_near_face(strip.column + first_tile, tiles * tile_columns, strip.columns,
-                                  Constants::low_columns, Constants::high_columns);
-      if (!inside) keep_shares(strip, strip.column + first_tile);
+      if (near_columns) keep_shares(strip, strip.column + first_tile);
     }
     int slot = 0;  // of the ring
     std::int32_t y = strip.first_row - Stencil::row_low - (row_chunks - 1) * group_rows;
@@ -556,7 +599,7 @@ struct Lowrank2d {
       // The first groups to complete belong to the walk above.
       const bool complete = step >= row_chunks - 1;
       if constexpr (HasConstants<Stencil>::value)
-        add_constants<inside>(strip, near_columns, y, strip.column + first_tile, sums.own.sums[0]);
+        add_constants(strip, near_columns, y, strip.column + first_tile, sums.own.sums[0]);
       const auto finish = [&](int row, int tile) {
         if constexpr (HasUpdate<Stencil>::value) {
           float results[sum_count][4];

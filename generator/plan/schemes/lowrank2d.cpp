@@ -53,8 +53,11 @@ int shared_bytes_of(const PassReach& reach, const Lowrank2d& scheme) {
 /// The layout for so many tiles; nothing where registers do not hold it.
 std::optional<Lowrank2d> fit(const Problem& problem, const Contraction& contraction, int tiles) {
   constexpr int base_registers = 36;
-  // nvcc 13 for sm_90 took so many more than a lane holds: with fewer it spills, or products wait for each
-  // other. Of 32 steps of five points 8 warps take 133 us, 12 without this room 157.
+  // nvcc 13 for sm_90 took so many more than a lane holds, and as many as a tile's sums for each pair behind
+  // the first: with fewer it spills, or products wait for each other. Of 32 steps of five points 8 warps take
+  // 133 us, 12 without this room 157. What is spilled waits for the copies ahead of it: 16 steps of a star of
+  // radius 2, of three pairs, took 155 us on an H100 with 8 warps, 188 with 12 that loaded seven words a
+  // group.
   constexpr int headroom = 24;
   constexpr int most_warps = 12;  // of a multiprocessor
   constexpr int fewer_warps = 8;
@@ -66,7 +69,10 @@ std::optional<Lowrank2d> fit(const Problem& problem, const Contraction& contract
   scheme.estimated_registers =
       held_registers(contraction, tiles) + base_registers + 4 * tiles + update_registers(problem.spec);
   if (scheme.estimated_registers > largest_register_count) return std::nullopt;
-  const int warps = scheme.estimated_registers + headroom <= registers ? most_warps : fewer_warps;
+  std::size_t pairs = 1;
+  for (const LowRank& lists : contraction.low_rank) pairs = std::max(pairs, lists.pairs.size());
+  const int needed = scheme.estimated_registers + headroom + static_cast<int>(pairs - 1) * registers_of_sums;
+  const int warps = needed <= registers ? most_warps : fewer_warps;
   scheme.shared_bytes = shared_bytes_of(reach, scheme);
   if (scheme.shared_bytes > least_block_shared_bytes) return std::nullopt;
   scheme.blocks_per_multiprocessor = std::min(

@@ -242,21 +242,26 @@ struct ReadySweep {
   const spider::SweepForm* form;
   spider::UpdateArguments arguments;  ///< of kernels without an update the base alone counts
   std::int64_t blocks;
-  bool early;
+  bool early;  ///< while what is ahead of the sweep still runs
   // What the form of the rims computes, in any order with it: both read the input alone, and write other
   // cells.
   const spider::SweepForm* rims_form;
   spider::BoxesArguments rims;
   std::int64_t rim_blocks;
-  bool rims_early;
+  bool beside;  ///< may the second launch start while the first one still runs?
 
   [[nodiscard]] Outcome launch(const spider_kernel& kernel, void* stream) const {
-    if (blocks > 0) {
-      Outcome launched = spider::backend::launch(kernel, {*form, blocks, early, stream}, arguments, in, out);
-      if (launched.status != SPIDER_OK || rim_blocks == 0) return launched;
-    }
-    return spider::backend::launch(kernel, {*rims_form, rim_blocks, blocks > 0 && rims_early, stream}, rims,
-                                   in, out);
+    const auto sweep = [&](bool is_early) {
+      return spider::backend::launch(kernel, {*form, blocks, is_early, stream}, arguments, in, out);
+    };
+    const auto sweep_rims = [&](bool is_early) {
+      return spider::backend::launch(kernel, {*rims_form, rim_blocks, is_early, stream}, rims, in, out);
+    };
+    if (rim_blocks == 0) return sweep(early);
+    if (blocks == 0) return sweep_rims(false);
+    Outcome first = form->starts_beside ? sweep_rims(false) : sweep(early);
+    if (first.status != SPIDER_OK) return first;
+    return form->starts_beside ? sweep(beside) : sweep_rims(beside);
   }
 };
 
@@ -286,16 +291,17 @@ ReadySweep make_ready(const spider_kernel& kernel, const Given& given, const spi
       find_aligned_rows(kernel, placed.in, placed.out, kernel.forms[rims_form].tiling);
   spider::BoxesArguments of_rims{make_arguments(placed.in, placed.out, rims_aligned, points, {}), {}};
   std::copy(std::begin(rims.boxes), std::end(rims.boxes), std::begin(of_rims.boxes));
+  const spider::SweepForm& form = kernel.forms[chosen];
   return {placed.in,
           placed.out,
-          &kernel.forms[chosen],
+          &form,
           arguments,
           launch.blocks,
-          residencies.at(chosen).starts_early,
+          form.starts_early && residencies.at(chosen).starts_early,
           &kernel.forms[rims_form],
           of_rims,
           rims.blocks,
-          residencies.at(rims_form).starts_early};
+          residencies.at(form.starts_beside ? chosen : rims_form).starts_early};
 }
 
 /// Advances `box`, or the whole interior where it is null, by so many time steps in one sweep; 0 stands for

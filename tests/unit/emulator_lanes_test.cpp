@@ -197,13 +197,14 @@ TEST(Launch, ReportsTheLowestFaultyBlockWhateverTheThreads) {
   EXPECT_EQ(run("4").reason, one.reason);
 }
 
-TEST(Launch, FormsThatStartBesideAnotherWaitBeforeTheyReturn) {
+TEST(Launch, FormsThatStartBesideAnotherWaitBeforeTheyEnd) {
   LaunchCase launch_case;
   launch_case.starts_beside = true;
+  launch_case.blocks = 2;
   expect_good(launch(
       [](SweepArguments arguments) {
         write_output(arguments);
-        device::wait_on_dependency();
+        if (device::block_index() == 0) device::wait_on_dependency();
       },
       launch_case));
   expect_violation(launch([](SweepArguments arguments) { write_output(arguments); }, launch_case),

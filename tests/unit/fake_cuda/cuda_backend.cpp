@@ -613,6 +613,15 @@ TEST_F(CudaBackend, LaunchesAFormAndThatOfItsRimsOnOneStream) {
   EXPECT_EQ(device.functions[2], expected[1]);
   EXPECT_EQ(device.functions[3], expected[0]);
   EXPECT_EQ(device.early, (std::vector{false, true, false, false}));
+  // One that starts beside its rims comes behind them.
+  kernel_->forms[0].starts_beside = true;
+  ASSERT_EQ(apply(in, out, &stream), SPIDER_OK);
+  ASSERT_EQ(spider_apply_box(kernel_, &from, &to, beside, extent, &stream), SPIDER_OK);
+  ASSERT_EQ(device.functions.size(), 7U);
+  EXPECT_EQ(device.functions[4], expected[1]);
+  EXPECT_EQ(device.functions[5], expected[0]);
+  EXPECT_EQ(device.functions[6], expected[0]);
+  EXPECT_EQ(device.early, (std::vector{false, true, false, false, false, true, false}));
 }
 
 TEST_F(CudaBackend, CopiesRowsAtAnyPitch) {

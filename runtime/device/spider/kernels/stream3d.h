@@ -50,6 +50,12 @@ sweep_stream3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   if (path == Path::interior && usual.begin == 0 && usual.end == block.steps) {
     Kernel::template walk_planes<Path::interior>(field, block, usual, operands);
   } else if (path != Path::unaligned) {
+    if constexpr (Kernel::adds_constants) {
+      if (!Kernel::is_near_rows_or_planes(block)) {
+        Kernel::template walk_planes<Path::boundary, true>(field, block, usual, operands);
+        return;
+      }
+    }
     Kernel::template walk_planes<Path::boundary>(field, block, usual, operands);
   } else {
     Kernel::template walk_planes<Path::unaligned>(field, block, usual, operands);
@@ -223,13 +229,17 @@ struct Stream3d {
   static constexpr int sum_count = SumsOf<Stencil>::count;
   using Sums = TileSums<Stencil>[planes_in_flight][rows_per_warp];
 
+  /// What sums of products side by side begin with: zeros, or what constants beyond faces add.
+  using Starts = Accumulator[products_abreast];
+
   /// Which of a warp's sums of the output plane that begins with an input plane have begun. The others hold
-  /// those of a plane before: clearing them with the first product, which adds to zeros then, takes no
-  /// instruction.
+  /// those of a plane before: setting them with the first product, which adds to other registers then, takes
+  /// no instruction.
   struct Begun {
+    const Starts& starts;
     bool sums[rows_per_warp][sum_count] = {};
 
-    SPIDER_DEVICE explicit Begun(bool all) {
+    SPIDER_DEVICE Begun(bool all, const Starts& from) : starts(from) {
       for (auto& row : sums) {
         for (bool& sum : row) sum = all;
       }
@@ -237,7 +247,7 @@ struct Stream3d {
 
     SPIDER_DEVICE void begin(const Product& product, int output_row, Accumulator& sum) {
       if (product.plane != 0 || sums[output_row][product.sum]) return;
-      sum = Accumulator{};
+      sum = starts[output_row % products_abreast];
       sums[output_row][product.sum] = true;
     }
   };
@@ -264,9 +274,9 @@ struct Stream3d {
   /// Adds an input plane to the output planes in flight, fragment by fragment. The oldest plane, in slot
   /// (turn + 1) % planes_in_flight, is then complete.
   template <bool all_begun>
-  SPIDER_DEVICE static void multiply_by_rows(const Operands& loaded, const FragmentPlaces& places, Sums& sums,
-                                             int turn) {
-    Begun begun(all_begun);
+  SPIDER_DEVICE static void multiply_by_rows(const Operands& loaded, const FragmentPlaces& places,
+                                             const Starts& starts, Sums& sums, int turn) {
+    Begun begun(all_begun, starts);
     SPIDER_UNROLL
     for (int row = 0; row < input_rows; ++row) {
       SPIDER_UNROLL
@@ -289,9 +299,9 @@ struct Stream3d {
   /// The same, operand by operand, so that each is loaded once.
   template <bool all_begun>
   SPIDER_DEVICE static void multiply_by_operands(const Operands& loaded, const FragmentPlaces& places,
-                                                 Sums& sums, int turn) {
+                                                 const Starts& starts, Sums& sums, int turn) {
     constexpr int rows = input_rows;
-    Begun begun(all_begun);
+    Begun begun(all_begun, starts);
     SPIDER_UNROLL
     for (int source = 0; source < source_count; ++source) {
       Vector fragments[rows] = {};
@@ -399,11 +409,15 @@ struct Stream3d {
   SPIDER_DEVICE static Path path_of(const SweepArguments& field, const Block& block) {
     const Path path = Planes::path_of(field, block);
     if constexpr (adds_constants) {
-      const bool near = is_near_planes(block, block.first_output, block.steps - lead_planes) ||
-                        is_near_rows(block, block.top - row_low, block_rows) || is_near_columns(block);
-      if (path == Path::interior && near) return Path::boundary;
+      if (path == Path::interior && (is_near_rows_or_planes(block) || is_near_columns(block)))
+        return Path::boundary;
     }
     return path;
+  }
+
+  SPIDER_DEVICE static bool is_near_rows_or_planes(const Block& block) {
+    return is_near_planes(block, block.first_output, block.steps - lead_planes) ||
+           is_near_rows(block, block.top - row_low, block_rows);
   }
 
   SPIDER_DEVICE static bool is_near_planes(const Block& block, std::int32_t first, int count) {
@@ -420,8 +434,40 @@ struct Stream3d {
                         Constants::low_columns, Constants::high_columns);
   }
 
+  /// The column of the table of each of a lane's sums of a row.
+  SPIDER_DEVICE static void find_added_columns(const Block& block, int (&column)[4]) {
+    const int lane = device::lane_index();
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int in_product = 2 * (lane % 4) + i % 2;
+      const int x = pairs_rows ? i / 2 * product_columns + 8 * in_product + lane / 4
+                               : 16 * in_product + i / 2 * 8 + lane / 4;
+      column[i] = Table::column(block.extent[2], block.left + Planes::left_columns + x);
+    }
+  }
+
+  /// Where of a row's four numbers number i goes: to which of the products side by side, and where there.
+  SPIDER_DEVICE static constexpr int added_product(int i) { return pairs_rows ? i / 2 : 0; }
+  SPIDER_DEVICE static constexpr int added_value(int row, int i) {
+    return pairs_rows ? 2 * (row % 2) + i % 2 : i;
+  }
+
   /// Sums begin with what constants add to them: a product that adds to numbers takes as long as one that
-  /// adds to zeros. A row of the table is spread behind the ring as lanes need it, so that all tiles load it
+  /// adds to zeros. Away from faces along y and z those of all rows and planes begin alike, from registers.
+  SPIDER_DEVICE static void find_starts(const Block& block, Starts& starts) {
+    using Constants = typename Stencil::Constants;
+    int column[4];
+    find_added_columns(block, column);
+    const int row = (Constants::low_planes * Table::rows + Constants::low_rows) * Table::columns;
+    SPIDER_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const float number =
+          device::float_of(device::settle(device::bits_of(Constants::number(row + column[i]))));
+      for (int n = 0; n < product_rows; ++n) starts[added_product(i)].value[added_value(n, i)] = number;
+    }
+  }
+
+  /// Elsewhere a row of the table is spread behind the ring as lanes need it, so that all tiles load it
   /// alike, before the barrier of the step that begins the sums.
   struct Added {
     Shared row[rows_per_warp];  ///< where the lane's pairs are, in the first plane of the table
@@ -445,10 +491,10 @@ struct Stream3d {
         for (int half = 0; half < 2; ++half) {
           const device::Pair pair =
               device::load_shared_pair(row[i] + plane + static_cast<Shared>(half * 32 * pair_bytes));
-          Accumulator& sum = sums[pairs_rows ? i / 2 * 2 + half : i].of[0];
+          Accumulator& sum = sums[i / product_rows * products_abreast + added_product(2 * half)].of[0];
           SPIDER_UNROLL
           for (int j = 0; j < 2; ++j)
-            sum.value[2 * (pairs_rows ? i % 2 : half) + j] = device::float_of(pair.word[j]);
+            sum.value[added_value(i, 2 * half + j)] = device::float_of(pair.word[j]);
         }
       }
     }
@@ -463,13 +509,7 @@ struct Stream3d {
     const bool near_rows = is_near_rows(block, block.top - row_low, block_rows);
     const int lane = device::lane_index();
     int column[4];
-    SPIDER_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const int in_product = 2 * (lane % 4) + i % 2;
-      const int x = pairs_rows ? i / 2 * product_columns + 8 * in_product + lane / 4
-                               : 16 * in_product + i / 2 * 8 + lane / 4;
-      column[i] = Table::column(block.extent[2], block.left + Planes::left_columns + x);
-    }
+    find_added_columns(block, column);
     SPIDER_NO_UNROLL
     for (int i = device::warp_index(); i < Table::planes * Table::rows; i += warps_per_block) {
       if (!near_planes && i / Table::rows != Constants::low_planes) continue;
@@ -525,8 +565,8 @@ struct Stream3d {
     }
   }
 
-  /// Walks along z.
-  template <Path path>
+  /// Walks along z. `begins_alike`: where constants add, away from faces along y and z.
+  template <Path path, bool begins_alike = false>
   SPIDER_DEVICE static void walk_planes(const ArgumentsOf<Stencil>& field, const Block& block,
                                         const Span& usual, const Operands& loaded) {
     constexpr bool inside = path == Path::interior;
@@ -535,8 +575,10 @@ struct Stream3d {
 
     // Pairs read planes before the first one; what they make of them is never stored, but the memory has to
     // be written. And an operand's zero times what lay where nothing is brought could be NaN.
-    constexpr bool begins = adds_constants && !inside;
+    constexpr bool begins = adds_constants && !inside && !begins_alike;
     if constexpr (begins) spread_table(block);
+    Starts starts{};
+    if constexpr (begins_alike) find_starts(block, starts);
     Planes::clear(inside ? ring_planes - Stencil::largest_distance : 0);
     typename Planes::template Supply<path, inside> supply(block, usual);
     SPIDER_NO_UNROLL
@@ -590,9 +632,9 @@ struct Stream3d {
         const FragmentPlaces places = find_fragments(lane, place);
         if constexpr (sum_count > 1) clear_late_sums(sums, turn);
         if constexpr (operands_in_registers) {
-          multiply_by_rows<begins>(loaded, places, sums, turn);
+          multiply_by_rows<begins>(loaded, places, starts, sums, turn);
         } else {
-          multiply_by_operands<begins>(loaded, places, sums, turn);
+          multiply_by_operands<begins>(loaded, places, starts, sums, turn);
         }
 
         // The first lead_planes planes to complete belong to the walk before.

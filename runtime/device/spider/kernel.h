@@ -254,9 +254,9 @@ struct SweepForm {
   /// The function calls device::wait_on_dependency before it touches a field, so that a device may start
   /// it while the work ahead of it on the stream still runs.
   bool starts_early = false;
-  /// Of a form of rims, or of one that has rims: block 0 calls device::wait_on_dependency at its end instead. It
-  /// may start early behind the other launch of its sweep alone, which lets it when what is ahead of both is
-  /// done. Of both that of the rims comes first where the other one starts beside it.
+  /// Of a form of rims, or of one that has rims: block 0 calls device::wait_on_dependency at its end instead.
+  /// It may start early behind the other launch of its sweep alone, which lets it when what is ahead of both
+  /// is done. That of the rims comes first where the other one starts beside it.
   bool starts_beside = false;
   /// Only for fields whose rows start on Tiling::input_alignment and output_alignment bytes.
   bool needs_aligned_rows = false;

@@ -147,8 +147,6 @@ struct Lowrank2d {
   static constexpr int stage_bytes = group_rows * stage_row_bytes;
   static constexpr int shared_bytes = Ring::ring_bytes + Stencil::warps_per_block * stage_bytes;
 
-  // Of rows that are eight apart the same sectors are exchanged, within a row.
-  static_assert(Ring::ring_bytes % stage_row_bytes == 0 && operand_rows * tiles / 4 % tiles == 0);
   SPIDER_DEVICE static Shared stage_place(int row, int byte) {
     const int sector = row * tiles / 4 % tiles;
     return static_cast<Shared>(Ring::ring_bytes + device::warp_index() * stage_bytes + row * stage_row_bytes +
@@ -498,16 +496,13 @@ struct Lowrank2d {
   SPIDER_DEVICE static void store_group(const Strip& strip, const Finish& finish, bool complete,
                                         std::int32_t y, Element* to) {
     const int lane = device::lane_index();
-    const Shared first = stage_place(lane / 4, 8 * (lane % 4));
     SPIDER_UNROLL
     for (int row = 0; row < 2; ++row) {
       SPIDER_UNROLL
       for (int tile = 0; tile < tiles; ++tile) {
         const Outputs outputs = finish(row, tile);
-        // As places of their own nvcc 13.0 would keep all of them in registers, and spill.
-        const Shared to_tile = (first ^ static_cast<Shared>(tile * sector_bytes)) +
-                               static_cast<Shared>(row * operand_rows * stage_row_bytes);
-        device::store_shared(to_tile, Pair{{outputs.word[0], outputs.word[1]}});
+        device::store_shared(stage_place(lane / 4 + row * operand_rows, tile * sector_bytes + 8 * (lane % 4)),
+                             Pair{{outputs.word[0], outputs.word[1]}});
       }
     }
     device::sync_warp();

@@ -285,6 +285,13 @@ TEST(Compose, LeavesRimsAtFacesThatDoNotCommute) {
   EXPECT_NE(text.find("spider::faces2d_form<rims::Stencil>(),\n"), std::string::npos);
   EXPECT_NE(text.find("spider::rims2d_form<rims::Stencil>(),"), std::string::npos);
   EXPECT_NE(text.find("#include <spider/kernels/rims2d.h>"), std::string::npos);
+  // Which faces run the same code follows from where taps lie, whatever their weights.
+  EXPECT_NE(text.find("even_rows = true, even_columns = true, transposes = true;"), std::string::npos);
+  spec::StencilSpec upwind = box;
+  const auto leads_down = [](const spec::Tap& tap) { return tap.at[spec::axis_y] > 0; };
+  upwind.taps.erase(std::remove_if(upwind.taps.begin(), upwind.taps.end(), leads_down), upwind.taps.end());
+  EXPECT_NE(source_of(upwind).find("even_rows = false, even_columns = true, transposes = false;"),
+            std::string::npos);
   // What is turned round with another sign finds no table.
   box.boundary[spec::axis_y].low.rule = Rule::antisymmetric;
   EXPECT_TRUE(make_plan(box).diagnostics.has_errors());

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -195,6 +196,27 @@ TEST(LowRank, RimsEndWhereHardlyAnythingComesFromFartherAway) {
   const auto& whole = std::get<Lowrank2d>(tight.scheme);
   EXPECT_EQ(whole.rim_steps->left_out, 0);
   EXPECT_EQ(whole.rims, (Rims{{{0, 0}, {16, 16}}}));
+}
+
+TEST(LowRank, FewerWarpsWhereSeveralPairsWouldSpill) {
+  const auto pairs_and_warps = [](const spec::StencilSpec& stencil) {
+    const KernelPlan plan = plan_of(stencil);
+    const auto& scheme = std::get<Lowrank2d>(plan.scheme);
+    return std::pair(plan.contraction.low_rank.front().pairs.size(),
+                     scheme.warps_per_block * scheme.blocks_per_multiprocessor);
+  };
+  spec::StencilSpec binomial = separable({0.25, 0.5, 0.25});
+  binomial.steps = 32;
+  EXPECT_EQ(pairs_and_warps(binomial), std::pair(std::size_t{1}, 12));
+  spec::StencilSpec star = diffusion(16);
+  star.taps = {{{0, 0, 0}, 0.5, {}}};
+  for (const auto& [distance, weight] : {std::pair(1, 2.0 / 15), {2, -1.0 / 120}}) {
+    for (const int offset : {-distance, distance}) {
+      star.taps.push_back({{0, offset, 0}, weight, {}});
+      star.taps.push_back({{0, 0, offset}, weight, {}});
+    }
+  }
+  EXPECT_EQ(pairs_and_warps(star), std::pair(std::size_t{3}, 8));
 }
 
 TEST(LowRank, ComposesBesideConstantsInFieldsThatAreLargeEnough) {

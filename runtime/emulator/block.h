@@ -42,8 +42,6 @@ class Block {
   [[nodiscard]] std::int64_t number() const { return number_; }
   [[nodiscard]] FieldAccess& fields() { return launch_.fields; }
   [[nodiscard]] bool starts_early() const { return launch_.form.starts_early; }
-  /// Is the launch behind it that of its rims?
-  [[nodiscard]] bool has_rims() const { return launch_.form.least[0] > 0 || launch_.form.least[1] > 0; }
   [[nodiscard]] SharedMemory& shared() { return shared_; }
   [[nodiscard]] BulkCopies& bulk_copies() { return bulk_copies_; }
   [[nodiscard]] Moment moment(const Lane& lane) const;

@@ -267,12 +267,6 @@ void wait_on_dependency() {
   this_lane().waited = true;
 }
 
-void launch_dependents() {
-  const Lane& lane = this_lane();
-  if (!lane.waited && lane.block.starts_early() && lane.block.has_rims())
-    throw emulator::Violation("lets the launch of its rims start before it waits for earlier work");
-}
-
 Vector load_shared(Shared from) {
   const Lane& lane = this_lane();
   return lane.block.shared().load(lane.block.moment(lane), from);

@@ -242,26 +242,21 @@ struct ReadySweep {
   const spider::SweepForm* form;
   spider::UpdateArguments arguments;  ///< of kernels without an update the base alone counts
   std::int64_t blocks;
-  bool early;  ///< while what is ahead of the sweep still runs
-  // What the form of the rims computes, in any order with it: both read the input alone, and write other
-  // cells.
+  bool early;  ///< may the sweep start while what is ahead of it still runs?
+  // What the form of the rims computes, ahead of it: both read the input alone, and write other cells.
   const spider::SweepForm* rims_form;
   spider::BoxesArguments rims;
   std::int64_t rim_blocks;
-  bool beside;  ///< may the second launch start while the first one still runs?
+  bool beside;  ///< the same of what is ahead but for the launch of the rims
 
   [[nodiscard]] Outcome launch(const spider_kernel& kernel, void* stream) const {
-    const auto sweep = [&](bool is_early) {
-      return spider::backend::launch(kernel, {*form, blocks, is_early, stream}, arguments, in, out);
-    };
-    const auto sweep_rims = [&](bool is_early) {
-      return spider::backend::launch(kernel, {*rims_form, rim_blocks, is_early, stream}, rims, in, out);
-    };
-    if (rim_blocks == 0) return sweep(early);
-    if (blocks == 0) return sweep_rims(false);
-    Outcome first = form->starts_beside ? sweep_rims(false) : sweep(early);
-    if (first.status != SPIDER_OK) return first;
-    return form->starts_beside ? sweep(beside) : sweep_rims(beside);
+    if (rim_blocks > 0) {
+      Outcome launched =
+          spider::backend::launch(kernel, {*rims_form, rim_blocks, false, stream}, rims, in, out);
+      if (launched.status != SPIDER_OK || blocks == 0) return launched;
+    }
+    const bool is_early = rim_blocks > 0 ? beside : early;
+    return spider::backend::launch(kernel, {*form, blocks, is_early, stream}, arguments, in, out);
   }
 };
 
@@ -301,7 +296,7 @@ ReadySweep make_ready(const spider_kernel& kernel, const Given& given, const spi
           &kernel.forms[rims_form],
           of_rims,
           rims.blocks,
-          residencies.at(form.starts_beside ? chosen : rims_form).starts_early};
+          form.starts_beside && residencies.at(chosen).starts_early};
 }
 
 /// Advances `box`, or the whole interior where it is null, by so many time steps in one sweep; 0 stands for

@@ -131,7 +131,7 @@ int preferred_carveout(const SweepForm& form) {
   const Tiling& tiling = form.tiling;
   // Launches that run beside each other have to divide it alike: a multiprocessor divides it anew when it is
   // empty.
-  if (form.starts_beside || has_rims(form)) return cudaSharedmemCarveoutMaxShared;
+  if (form.sweep.boxes != nullptr || has_rims(form)) return cudaSharedmemCarveoutMaxShared;
   if (tiling.shared_bytes == 0) return cudaSharedmemCarveoutMaxL1;
   // Lines and most tiles come from the cache but for those at an edge; of tiles in shared memory as many fit
   // as the driver sees.

@@ -197,7 +197,7 @@ TEST(Launch, ReportsTheLowestFaultyBlockWhateverTheThreads) {
   EXPECT_EQ(run("4").reason, one.reason);
 }
 
-TEST(Launch, FormsThatStartBesideAnotherWaitBeforeTheyEnd) {
+TEST(Launch, FormsThatStartBesideRimsWaitBeforeTheyEnd) {
   LaunchCase launch_case;
   launch_case.starts_beside = true;
   launch_case.blocks = 2;
@@ -208,28 +208,7 @@ TEST(Launch, FormsThatStartBesideAnotherWaitBeforeTheyEnd) {
       },
       launch_case));
   expect_violation(launch([](SweepArguments arguments) { write_output(arguments); }, launch_case),
-                   {"returns before it waits for the launch that it may run beside"});
-}
-
-TEST(Launch, FormsThatStartEarlyWaitBeforeTheyLetRimsStart) {
-  LaunchCase launch_case;
-  launch_case.starts_early = true;
-  const auto lets_start_first = [](SweepArguments arguments) {
-    device::launch_dependents();
-    device::wait_on_dependency();
-    write_output(arguments);
-  };
-  expect_good(launch(lets_start_first, launch_case));
-  launch_case.has_rims = true;
-  expect_good(launch(
-      [](SweepArguments arguments) {
-        device::wait_on_dependency();
-        device::launch_dependents();
-        write_output(arguments);
-      },
-      launch_case));
-  expect_violation(launch(lets_start_first, launch_case),
-                   {"lets the launch of its rims start before it waits for earlier work"});
+                   {"returns before it waits for the rims that it may run beside"});
 }
 
 TEST(Launch, FormsThatStartEarlyWaitBeforeTheyTouchFields) {

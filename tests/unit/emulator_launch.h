@@ -52,7 +52,6 @@ struct LaunchCase {
   std::int64_t blocks = 1;
   bool starts_early = false;
   bool starts_beside = false;
-  bool has_rims = false;
   std::vector<TapRow> taps = {{0, 0, 0, 0}};
   Face y_low{FaceRule::halo, 0};
   Face y_high{FaceRule::halo, 0};
@@ -75,7 +74,6 @@ inline backend::Outcome launch_any(SweepFunction sweep, const LaunchCase& launch
   kernel.forms[0].sweep = sweep;
   kernel.forms[0].starts_early = launch_case.starts_early;
   kernel.forms[0].starts_beside = launch_case.starts_beside;
-  kernel.forms[0].least[0] = launch_case.has_rims ? 1 : 0;
   kernel.forms[0].tiling.warps_per_block = launch_case.warps;
   kernel.forms[0].tiling.shared_bytes = launch_case.shared_bytes;
   kernel.tap_rows = launch_case.taps.data();

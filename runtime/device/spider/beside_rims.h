@@ -1,11 +1,9 @@
-/// Sweeps of cells that lie inside rims, beside the launch of these (spider/kernels/rims2d.h). Both read the
-/// input alone and write other cells. So the one that is second on the stream touches fields at once, and
-/// waits for the first one at its end, so that what comes behind waits for both.
-///
-/// The rims are second where the sweep may start early itself: it lets them start only when what is ahead of
-/// both is done. Others are second themselves (SweepForm::starts_beside): behind a sweep rims take time of
-/// their own, in its first wave they take what it leaves. 16 steps of a star of radius 2, f16, 10240 x 10240,
-/// took 163.4 us on an H100 so, and 170.9 with rims behind it; 155.2 without any.
+/// Sweeps of cells that lie inside rims, beside the launch of these (spider/kernels/rims2d.h), which is ahead
+/// of them on the stream. Both read the input alone and write other cells. So such a sweep may start as soon
+/// as all blocks of the rims have, touches fields at once, and waits for the rims at its end, so that what
+/// comes behind waits for both. Behind a sweep rims take time of their own, ahead of it they take what its
+/// first wave leaves: 16 steps of a star of radius 2, f16, 10240 x 10240, took 170.9 us on an H100 with rims
+/// behind them, and 163.4 so; 155.2 without any.
 #pragma once
 
 #include <spider/instructions.h>
@@ -32,26 +30,25 @@ SPIDER_DEVICE void start_dependents() {
   if constexpr (!IsBesideRims<Stencil>::value) device::launch_dependents();
 }
 
-/// Lets the rims start beside a sweep that does not start early, so that all ahead of it is done.
-template <class Stencil>
-SPIDER_DEVICE void start_rims() {
-  if constexpr (IsBesideRims<Stencil>::value) device::launch_dependents();
-}
-
-/// The end of a sweep that runs beside rims ahead of it. One block waits, and keeps the sweep from ending.
-template <class Stencil>
-SPIDER_DEVICE void wait_for_rims() {
-  if constexpr (IsBesideRims<Stencil>::value) {
-    if (device::block_index() == 0) device::wait_on_dependency();
-  }
-}
-
 /// Before the first access to a field of a sweep that may start early.
 template <class Stencil>
 SPIDER_DEVICE void wait_ahead() {
-  device::wait_on_dependency();
-  start_rims<Stencil>();
+  if constexpr (!IsBesideRims<Stencil>::value) device::wait_on_dependency();
 }
+
+/// Lives as long as a kernel runs, on whichever way it ends: then a sweep beside rims waits for these. One
+/// block does, and keeps the sweep from ending.
+template <class Stencil>
+struct EndsBehindRims {
+  EndsBehindRims() = default;
+  EndsBehindRims(const EndsBehindRims&) = delete;
+  EndsBehindRims& operator=(const EndsBehindRims&) = delete;
+  SPIDER_DEVICE ~EndsBehindRims() {
+    if constexpr (IsBesideRims<Stencil>::value) {
+      if (device::block_index() == 0) device::wait_on_dependency();
+    }
+  }
+};
 
 }  // namespace device_1
 }  // namespace spider

@@ -254,9 +254,8 @@ struct SweepForm {
   /// The function calls device::wait_on_dependency before it touches a field, so that a device may start
   /// it while the work ahead of it on the stream still runs.
   bool starts_early = false;
-  /// Of a form of rims, or of one that has rims: block 0 calls device::wait_on_dependency at its end instead.
-  /// It may start early behind the other launch of its sweep alone, which lets it when what is ahead of both
-  /// is done. That of the rims comes first where the other one starts beside it.
+  /// Of a form that has rims: block 0 calls device::wait_on_dependency at its end instead. It may start early
+  /// behind the launch of its rims alone, which lets it when what is ahead of both is done.
   bool starts_beside = false;
   /// Only for fields whose rows start on Tiling::input_alignment and output_alignment bytes.
   bool needs_aligned_rows = false;
@@ -271,7 +270,11 @@ struct SweepForm {
 /// A form with rims, along y at the low and the high face, then along x, of fields of at least so many rows
 /// and columns.
 constexpr SweepForm with_rims(SweepForm form, const std::int32_t (&rims)[4], const std::int32_t (&least)[2]) {
-  for (int i = 0; i < 4; ++i) form.rim[i / 2][i % 2] = rims[i];
+  for (int i = 0; i < 4; ++i) {
+    form.rim[i / 2][i % 2] = rims[i];
+    if (rims[i] > 0) form.starts_beside = true;
+  }
+  form.starts_early = form.starts_early && !form.starts_beside;
   for (int i = 0; i < 2; ++i) form.least[i] = least[i];
   return form;
 }

@@ -115,8 +115,7 @@ SPIDER_DEVICE std::uint32_t settle(std::uint32_t loaded) {
 
 /// A lane of a form that starts early touches fields only behind it.
 void wait_on_dependency();
-/// Rims, which wait for nothing, may start behind that alone.
-void launch_dependents();
+inline void launch_dependents() {}
 
 /// ld.shared.v4.b32: `from` is a multiple of 16.
 Vector load_shared(Shared from);

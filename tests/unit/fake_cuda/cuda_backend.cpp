@@ -580,40 +580,29 @@ class WideMemory {
   void* begin_;
 };
 
-/// A form that has rims at the low face of y, and that of the rims.
-void give_rims(spider_kernel& kernel) {
-  kernel.form_count = 2;
-  kernel.forms[1] = kernel.forms[0];
-  kernel.forms[0] = spider::with_rims(kernel.forms[0], {32, 0, 0, 0}, {64, 0});
-  kernel.forms[1].sweep = boxes_of_nothing;
-  kernel.forms[1].starts_beside = true;
-  spider::Tiling& rectangles = kernel.forms[1].tiling;
+TEST_F(CudaBackend, LaunchesTheFormOfRimsAheadOfTheOneThatHasThem) {
+  kernel_->form_count = 2;
+  kernel_->forms[1] = kernel_->forms[0];
+  kernel_->forms[0].starts_early = true;
+  kernel_->forms[0] = spider::with_rims(kernel_->forms[0], {32, 0, 0, 0}, {64, 0});
+  EXPECT_FALSE(kernel_->forms[0].starts_early);
+  kernel_->forms[1].sweep = boxes_of_nothing;
+  spider::Tiling& rectangles = kernel_->forms[1].tiling;
   rectangles.kind = spider::TilingKind::rectangles;
   rectangles.tile_cells = 6000;
-  kernel.launch_size = sizeof(spider::BoxesArguments);
-}
-
-/// Which of the two launches comes second: that of the form, which starts beside its rims, or that of these?
-class CudaBackendRims : public CudaBackend, public ::testing::WithParamInterface<bool> {};
-
-INSTANTIATE_TEST_SUITE_P(Order, CudaBackendRims, ::testing::Bool());
-
-TEST_P(CudaBackendRims, LaunchesAFormAndThatOfItsRimsOnOneStream) {
-  const bool is_second = GetParam();
-  give_rims(*kernel_);
-  kernel_->forms[0].starts_beside = is_second;
+  kernel_->launch_size = sizeof(spider::BoxesArguments);
   const Grid in;
   const Grid out;
   int stream = 0;
   ASSERT_EQ(apply(in, out, &stream), SPIDER_OK);
   const Device& device = machine.devices[0];
-  const void* const sweep = reinterpret_cast<const void*>(sweep_of_nothing);
-  const void* const rims = reinterpret_cast<const void*>(boxes_of_nothing);
-  EXPECT_EQ(device.functions, is_second ? std::vector({rims, sweep}) : std::vector({sweep, rims}));
+  const std::vector<const void*> expected{reinterpret_cast<const void*>(boxes_of_nothing),
+                                          reinterpret_cast<const void*>(sweep_of_nothing)};
+  EXPECT_EQ(device.functions, expected);
   ASSERT_EQ(device.streams.size(), 2U);
   EXPECT_EQ(device.streams[0], device.streams[1]);
-  // A box that lies in the rims, or beside them, has one of them; the second starts early beside the other
-  // one alone.
+  // A box that lies in the rims, or beside them, has one of them; the form starts early beside its rims
+  // alone.
   const spider_field from = in.field();
   const spider_field to = out.field();
   const std::int64_t at_face[3] = {0, 0, 0};
@@ -622,8 +611,8 @@ TEST_P(CudaBackendRims, LaunchesAFormAndThatOfItsRimsOnOneStream) {
   ASSERT_EQ(spider_apply_box(kernel_, &from, &to, at_face, extent, &stream), SPIDER_OK);
   ASSERT_EQ(spider_apply_box(kernel_, &from, &to, beside, extent, &stream), SPIDER_OK);
   ASSERT_EQ(device.functions.size(), 4U);
-  EXPECT_EQ(device.functions[2], rims);
-  EXPECT_EQ(device.functions[3], sweep);
+  EXPECT_EQ(device.functions[2], expected[0]);
+  EXPECT_EQ(device.functions[3], expected[1]);
   EXPECT_EQ(device.early, (std::vector{false, true, false, false}));
 }
 

@@ -41,6 +41,7 @@ template <class Stencil, class Form>
 SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor)
 sweep_block2d(const ArgumentsOf<Stencil> field) {
   using Kernel = Block2d<Stencil, Form>;
+  const EndsBehindRims<Stencil> ends_behind_rims;
   // Of a small box the blocks of the sweep behind would be in the way of those that are yet to start.
   if constexpr (!Form::in_registers) start_dependents<Stencil>();
   typename Kernel::Tile tile;

@@ -40,10 +40,9 @@ struct Faces2d;
 template <class Stencil>
 SPIDER_GLOBAL(32, Stencil::strip_blocks)
 sweep_faces2d(const BoxesArguments field) {
-  device::launch_dependents();
+  device::launch_dependents();  // the sweep beside them (spider/beside_rims.h)
   const BoxOfBlock of = find_box(field);
   Faces2d<Stencil>::sweep_strip(field, of.cut, of.block);
-  device::wait_on_dependency();  // not before (spider/beside_rims.h)
 }
 
 template <class Stencil>
@@ -502,7 +501,6 @@ constexpr SweepForm faces2d_form() {
   form.tiling.lead_steps = Stencil::row_reach;
   form.tiling.left_margin = form.tiling.right_margin = Kernel::stored_columns;
   form.tiling.anchor = Kernel::vector_elements;
-  form.starts_beside = true;
   form.steps = Stencil::steps;
   return form;
 }

@@ -71,8 +71,8 @@ struct Lowrank2d;
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_lowrank2d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
+  const EndsBehindRims<Stencil> ends_behind_rims;
   walk_pieces<Lowrank2d<Stencil>>(field);
-  wait_for_rims<Stencil>();
 }
 
 template <class Stencil>
@@ -632,7 +632,6 @@ constexpr SweepForm lowrank2d_form() {
   form.tiling.shares_rest = true;
   form.tiling.lead_steps = Kernel::row_chunks - 1;
   form.steps = Stencil::steps;
-  form.starts_beside = IsBesideRims<Stencil>::value;
   return form;
 }
 

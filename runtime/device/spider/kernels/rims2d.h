@@ -38,10 +38,9 @@ struct Rims2d;
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps * 32, Stencil::blocks_per_multiprocessor)
 sweep_rims2d(const BoxesArguments field) {
-  device::launch_dependents();
+  device::launch_dependents();  // the sweep beside them (spider/beside_rims.h)
   const BoxOfBlock of = find_box(field);
   Rims2d<Stencil>::run_block(field, of.cut, of.block);
-  device::wait_on_dependency();  // not before (spider/beside_rims.h)
 }
 
 template <class Stencil>
@@ -332,7 +331,6 @@ constexpr SweepForm rims2d_form() {
   form.tiling.lead_steps = Stencil::steps * Kernel::ry;
   form.tiling.left_margin = form.tiling.right_margin = Stencil::steps * Kernel::rx;
   form.tiling.anchor = 8;
-  form.starts_beside = true;
   form.steps = Stencil::steps;
   return form;
 }

@@ -41,6 +41,7 @@ SPIDER_GLOBAL(Stencil::warps_per_block * 32, Form::blocks_per_multiprocessor)
 sweep_star2d(const ArgumentsOf<Stencil> field) {
   using Kernel = Star2d<Stencil, Form>;
   using Window = typename Kernel::Window;
+  const EndsBehindRims<Stencil> ends_behind_rims;
   start_dependents<Stencil>();
   const typename Kernel::Tile tile = Kernel::find_tile(field);
   // All threads of a block take the same way, so that they come to every barrier together.

@@ -34,6 +34,7 @@ template <class Stencil, class Form>
 SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor)
 sweep_tile2d(const ArgumentsOf<Stencil> field) {
   using Kernel = Tile2d<Stencil, Form>;
+  const EndsBehindRims<Stencil> ends_behind_rims;
   if constexpr (!Form::is_low) start_dependents<Stencil>();
   typename Kernel::Tile tile;
   if (!Kernel::find_tile(field, tile)) return;

@@ -3,9 +3,9 @@
 #pragma once
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
-constexpr int device_abi = 1;
+constexpr int device_abi = 2;
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 /// Do constants beyond faces add to sums?
 template <class Stencil, class = void>
@@ -55,5 +55,5 @@ struct ConstantsTable<Stencil, true> {
   }
 };
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

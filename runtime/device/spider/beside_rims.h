@@ -11,7 +11,7 @@
 #include <type_traits>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 /// The same stencil, of such a sweep.
 template <class Stencil>
@@ -50,5 +50,5 @@ struct EndsBehindRims {
   }
 };
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

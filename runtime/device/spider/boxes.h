@@ -7,7 +7,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 struct BoxOfBlock {
   CutBox cut;
@@ -28,5 +28,5 @@ SPIDER_DEVICE BoxOfBlock find_box(const BoxesArguments& field) {
   return {cut, block - first};
 }
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

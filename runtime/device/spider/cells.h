@@ -8,7 +8,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 /// Two cells to a word, whatever their digits mean.
 struct HalfWordCells {
@@ -90,5 +90,5 @@ struct F64Cells : WholeWordCells<std::uint64_t> {
   SPIDER_DEVICE static Element cell(double number) { return device::bits_of(number); }
 };
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

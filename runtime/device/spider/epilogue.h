@@ -12,7 +12,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 /// A lane's sums of a tile: four of each that the stencil has.
 template <class Stencil>
@@ -299,5 +299,5 @@ SPIDER_DEVICE void store_by_branches(typename Storage::Element* to, const typena
   device::sync_warp();
 }
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

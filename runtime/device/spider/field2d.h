@@ -15,7 +15,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 /// `Element` is the bits of a cell.
 template <class Element>
@@ -202,5 +202,5 @@ constexpr SweepForm strips_form(SweepFunction sweep, int warps_per_block, int wa
   return form;
 }
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

@@ -12,7 +12,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 /// What an update takes beside the input, as in spider_kernel_info. The tables outlive the kernel.
 struct UpdateFacts {
@@ -100,5 +100,5 @@ constexpr spider_kernel make_kernel(const KernelFacts& facts, const SweepForm (&
   return kernel;
 }
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 /// Offsets low .. high along an axis.
 struct Offsets {
@@ -817,5 +817,5 @@ struct PlaneRing {
   };
 };
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

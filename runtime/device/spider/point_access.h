@@ -12,7 +12,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 /// `Cells` has Element, as a field holds it, Number, as values are given, and number() and cell() from one to
 /// the other, rounded to nearest.
@@ -74,5 +74,5 @@ __global__ void access_points(const PointArguments points) {
 
 #endif
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

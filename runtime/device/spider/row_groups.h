@@ -20,7 +20,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 /// The bits of a cell in shared memory.
 template <class Element>
@@ -287,5 +287,5 @@ struct RowGroups {
   }
 };
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 /// By how many bytes rows begin behind a multiple of 16: row i by (first + i step) % 16.
 struct Leads {
@@ -91,5 +91,5 @@ SPIDER_DEVICE void store_anywhere(std::uint16_t* to, std::uint32_t low, std::uin
   }
 }
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

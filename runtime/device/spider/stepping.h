@@ -14,7 +14,7 @@
 #include <type_traits>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 /// How the numbers between steps lie in shared memory, and how faces have their constants: as cells of f32,
 /// or of f64 for fields of it.
@@ -148,5 +148,5 @@ SPIDER_DEVICE constexpr std::int32_t turn_index(Rules rules, std::int32_t i, std
   return map_index(rules, i, extent).index;
 }
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

@@ -13,7 +13,7 @@
 #include <utility>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 namespace loops {
 
 /// sums[x] = sum of weight * row[x + dx] for x from 0 to before `count`; of several sums, one behind the
@@ -250,5 +250,5 @@ constexpr SweepForm host_form() {
   return form;
 }
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

@@ -30,7 +30,7 @@
 #include <utility>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 template <class Stencil>
 struct Cores3d;
@@ -391,5 +391,5 @@ constexpr SweepForm cores3d_form() {
   return form;
 }
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

@@ -32,7 +32,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 template <class Stencil>
 struct Faces2d;
@@ -505,5 +505,5 @@ constexpr SweepForm faces2d_form() {
   return form;
 }
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

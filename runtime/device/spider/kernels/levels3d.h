@@ -51,7 +51,7 @@
 #include <cstring>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 /// How a cell's neighbours are added.
 enum class LevelForm {
@@ -1104,5 +1104,5 @@ constexpr SweepForm levels3d_form() {
   return stepped_form<Kernel>(sweep_levels3d<Stencil>, 2 * Kernel::lost_planes);
 }
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

@@ -44,7 +44,7 @@
 #include <type_traits>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 /// The lists of a sum, and what they reach of its stencil's inputs.
 struct SumLists {
@@ -635,5 +635,5 @@ constexpr SweepForm lowrank2d_form() {
   return form;
 }
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

@@ -35,7 +35,7 @@
 #include <utility>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 template <class Stencil>
 struct Passes2d;
@@ -232,5 +232,5 @@ constexpr SweepForm passes2d_form() {
   return form;
 }
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

@@ -30,7 +30,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 template <class Stencil>
 struct Rims2d;
@@ -335,5 +335,5 @@ constexpr SweepForm rims2d_form() {
   return form;
 }
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

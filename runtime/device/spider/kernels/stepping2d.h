@@ -54,7 +54,7 @@
 #include <type_traits>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 /// How a row is added to the sums where no face is near.
 enum class RowForm {
@@ -1243,5 +1243,5 @@ constexpr SweepForm stepping2d_form() {
   return form;
 }
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

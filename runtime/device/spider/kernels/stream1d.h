@@ -31,7 +31,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 template <class Stencil>
 struct Stream1d;
@@ -317,5 +317,5 @@ constexpr SweepForm stream1d_form() {
            0}};
 }
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

@@ -31,7 +31,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 template <class Stencil>
 struct Stream3d;
@@ -684,5 +684,5 @@ constexpr SweepForm stream3d_form() {
            Kernel::product_rows}};
 }
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

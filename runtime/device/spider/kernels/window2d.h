@@ -18,7 +18,7 @@
 #include <utility>
 
 namespace spider {
-inline namespace device_1 {
+inline namespace device_2 {
 
 template <class Stencil>
 struct Window2d;
@@ -359,5 +359,5 @@ constexpr SweepForm window2d_form() {
            0}};
 }
 
-}  // namespace device_1
+}  // namespace device_2
 }  // namespace spider

@@ -95,13 +95,9 @@ struct Faces2d {
     SPIDER_DEVICE static constexpr AxisRules along() {
       return has_rows ? Stencil::column_rules() : Stencil::row_rules();
     }
-    static constexpr int row_lines = 2 * Stencil::row_reach;
-    static constexpr int column_lines = stored_columns + Stencil::column_reach;
-    static constexpr int own_lines = has_rows ? row_lines : column_lines;
-    static constexpr int lines = axes_are_alike && row_lines > column_lines
-                                     ? row_lines
-                                     : (axes_are_alike ? column_lines : own_lines);
+    /// Rows that are stepped like columns have as many lines.
     static constexpr int stored_lines = has_rows && !axes_are_alike ? Stencil::row_reach : stored_columns;
+    static constexpr int lines = stored_lines + (has_rows ? Stencil::row_reach : Stencil::column_reach);
     static constexpr int reach_along = has_rows ? Stencil::column_reach : Stencil::row_reach;
     static constexpr int low_along = has_rows ? Stencil::column_low : Stencil::row_low;
     static constexpr int high_along = has_rows ? Stencil::column_high : Stencil::row_high;
@@ -174,14 +170,16 @@ struct Faces2d {
       extent_across = static_cast<std::int32_t>(across_of(f.extent));
       readable = find_readable(along(), {stored.begin, stored.end}, std::int64_t{Stencil::steps} * low_along,
                                std::int64_t{Stencil::steps} * high_along, extent);
-      const Span stored_lines =
+      const Span own_lines =
           is_high ? Span{extent_across - stored_across.end, extent_across - stored_across.begin}
                   : stored_across;
-      const FarSpan readable_lines = find_readable(across(), {stored_lines.begin, stored_lines.end},
-                                                   std::int64_t{Stencil::steps} * low_across,
-                                                   std::int64_t{Stencil::steps} * high_across, extent_across);
+      const FarSpan readable_lines =
+          find_readable(across(), {own_lines.begin, own_lines.end}, std::int64_t{Stencil::steps} * low_across,
+                        std::int64_t{Stencil::steps} * high_across, extent_across);
+      // A field may have fewer rows than lines: what is left out of the steps comes from beyond these.
+      const std::int32_t there = lines < extent_across ? lines : extent_across;
       known_lines = {readable_lines.begin > 0 ? static_cast<std::int32_t>(readable_lines.begin) : 0,
-                     readable_lines.end < lines ? static_cast<std::int32_t>(readable_lines.end) : lines};
+                     readable_lines.end < there ? static_cast<std::int32_t>(readable_lines.end) : there};
       first_cell = begin - Side::reach_along;
       own_cell = first_cell + own * device::lane_index();
       is_filled = !holds_index(along(), first_cell, extent) ||

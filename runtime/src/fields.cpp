@@ -371,6 +371,13 @@ bool rows_aligned(const spider_kernel& kernel, const spider_field& field, std::i
          strides.row * size % bytes == 0 && strides.plane * size % bytes == 0;
 }
 
+bool plane_cells_fit_32_bits(const spider_kernel& kernel, const spider_field& field) {
+  constexpr std::int64_t largest = std::numeric_limits<std::int32_t>::max();
+  const CellBox cells = cells_of(kernel, field, whole_part(field), true);
+  const std::int64_t rows = cells[axis_y].count;
+  return strides_of(field, cells).row <= (largest - cells[axis_x].count) / rows;
+}
+
 bool rows_aligned(const spider_field& field, std::int32_t storage, std::int64_t bytes) {
   const std::int64_t size = bytes_of(storage);
   return reinterpret_cast<std::uintptr_t>(field.data) % static_cast<std::uintptr_t>(bytes) == 0 &&

@@ -1,4 +1,5 @@
-// When two fields share cells: check_fields against the cells one by one.
+// When two fields share cells: check_fields against the cells one by one; and how far a plane's cells lie
+// apart.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -118,6 +119,19 @@ TEST(Overlap, IsKnownAtOnceForFieldsOfAnySize) {
     EXPECT_EQ(check_fields(kernel, in, out, whole_part(in)).status, SPIDER_ERROR_OVERLAP) << cell;
   }
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+}
+
+TEST(PlaneCells, FitWhereTheLastOnesOffsetDoes) {
+  const spider_kernel kernel = make_kernel({1, 1, 1}, {1, 1, 1});
+  constexpr std::int64_t rows = 38 + 2;
+  constexpr std::int64_t columns = 128 + 2;
+  constexpr std::int64_t farthest = (2147483647 - columns) / rows;
+  spider_field field{address(0), {4, 38, 128}, {rows * farthest, farthest}};
+  EXPECT_TRUE(plane_cells_fit_32_bits(kernel, field));
+  ++field.stride[1];
+  EXPECT_FALSE(plane_cells_fit_32_bits(kernel, field));
+  field.extent[1] = 36;
+  EXPECT_TRUE(plane_cells_fit_32_bits(kernel, field));
 }
 
 }  // namespace

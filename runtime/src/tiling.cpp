@@ -66,7 +66,8 @@ std::int32_t edge_rows(const StripGrid& grid, const Tiling& tiling, std::int64_t
 /// How many rows of the rest of inner strips a walk takes, as kernels do (share_of_rest of spider/field2d.h).
 std::int64_t share_of_rest(std::int64_t rows, std::int64_t rest, std::int64_t lead) {
   const std::int64_t strips = 1 + rows / rest;
-  return strips < rows / (lead + 1) ? rows - strips * lead : 1 + rows / (lead + 1);
+  const std::int64_t ahead = lead + 1;
+  return strips < rows / (ahead + 1) ? rows - strips * ahead : 1 + rows / (ahead + 1);
 }
 
 std::int64_t count_inner_walks(const StripGrid& grid, const Tiling& tiling, std::int64_t rows) {

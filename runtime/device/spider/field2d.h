@@ -82,16 +82,19 @@ SPIDER_DEVICE Walk find_walk(const SweepArguments& field, int index) {
 }
 
 /// Of rows that no whole walk is left for, `rest` of each inner strip: how many a walk takes, such that with
-/// `lead` steps ahead of each strip's it is no longer than one of `rows`. As runtime/src/tiling.cpp has it.
+/// `lead` steps ahead of each strip's, and one until its first rows arrive, it takes no longer than one of
+/// `rows`. As runtime/src/tiling.cpp has it.
 SPIDER_DEVICE std::int32_t share_of_rest(std::int32_t rows, std::int32_t rest, std::int32_t lead) {
   const std::int32_t strips = 1 + rows / rest;
-  return strips < rows / (lead + 1) ? rows - strips * lead : 1 + rows / (lead + 1);
+  const std::int32_t ahead = lead + 1;
+  return strips < rows / (ahead + 1) ? rows - strips * ahead : 1 + rows / (ahead + 1);
 }
 
 /// Piece `piece` of what block `index` walks down, where Tiling::shares_rest. Pieces are one but for blocks
 /// that take rows which no whole walk is left for: strip by strip, as many as a walk takes with `lead` steps
-/// ahead of each piece, and one without rows behind the last. In 32 bits, whose divisions keep a walk's
-/// numbers in uniform registers: a field has fewer than 2^31 groups of rows in all strips together.
+/// ahead of each piece, and one without rows behind the last. These rows come behind each strip's first whole
+/// walk: at a face every piece would take longer. In 32 bits, whose divisions keep a walk's numbers in
+/// uniform registers: a field has fewer than 2^31 groups of rows in all strips together.
 template <int row_anchor, int lead>
 SPIDER_DEVICE Walk find_shared_walk(const SweepArguments& field, int index, int piece) {
   const StripGrid& grid = field.grid.strips;
@@ -99,13 +102,16 @@ SPIDER_DEVICE Walk find_shared_walk(const SweepArguments& field, int index, int 
   const auto extent = static_cast<std::int32_t>(field.box.extent[1]);
   const std::int32_t rows = (first % row_anchor + extent + row_anchor - 1) / row_anchor;
   const int inner = index - grid.edge_walks;
-  const bool is_at_edge = inner < 0 || grid.inner_strips == 0;
-  if (is_at_edge || (inner / grid.inner_strips + 1) * grid.inner_rows <= rows)
-    return find_walk<row_anchor>(field, index);
+  if (inner < 0 || grid.inner_strips == 0) return find_walk<row_anchor>(field, index);
   const std::int32_t whole = rows / grid.inner_rows;  // walks of a strip
-  const std::int32_t done = whole * grid.inner_rows;
-  const std::int32_t rest = rows - done;
-  Walk walk{0, first / row_anchor + done, 0, false};
+  const std::int32_t rest = rows - whole * grid.inner_rows;
+  const std::int32_t segment = inner / grid.inner_strips;
+  if (segment < whole) {
+    Walk walk = find_walk<row_anchor>(field, index);
+    if (segment > 0) walk.first_row += rest;
+    return walk;
+  }
+  Walk walk{0, first / row_anchor + (whole > 0 ? grid.inner_rows : 0), 0, false};
   if (rest == 0) return walk;
   const std::int32_t share = share_of_rest(grid.inner_rows, rest, lead);
   const std::int32_t begin = (inner - whole * grid.inner_strips) * share;

@@ -170,7 +170,7 @@ struct Stencil : Reach {
   /// Of each sum: pairs, terms, first column and chunks, first row and chunks, and its first operand of each pass.
   static constexpr spider::SumLists lists[] = {{1, 1, -16, 3, 0, 3, 0, 0}};
   static constexpr int tiles = 4, warps_per_block = 4, ring_groups = 4;
-  static constexpr int blocks_per_multiprocessor = 3, preferred_groups = 0;
+  static constexpr int blocks_per_multiprocessor = 3, preferred_groups = 12;
   static constexpr float result_scale = 0x1.0c7d9cp-11F;  // of sums
   SPIDER_DEVICE static const spider::device::Vector* x_operand(int i, int lane) { return &x_operands[i][lane]; }
   SPIDER_DEVICE static const spider::device::Vector* y_operand(int i, int lane) { return &y_operands[i][lane]; }

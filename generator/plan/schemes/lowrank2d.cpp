@@ -47,7 +47,8 @@ int shared_bytes_of(const PassReach& reach, const Lowrank2d& scheme) {
   const int columns = (line_cells + reach.first_column % line_cells) % line_cells +
                       (scheme.warps_per_block * scheme.tiles + reach.chunks - 1) * tile_columns;
   const int stored = scheme.warps_per_block * scheme.tiles * tile_columns * cell_bytes;
-  return group_rows * (scheme.ring_groups * round_up(columns * cell_bytes, line_bytes) + stored);
+  return group_rows * (scheme.ring_groups * round_up(columns * cell_bytes, line_bytes) + stored) +
+         word_bytes * scheme.warps_per_block;
 }
 
 /// The layout for so many tiles; nothing where registers do not hold it.
@@ -77,11 +78,18 @@ std::optional<Lowrank2d> fit(const Problem& problem, const Contraction& contract
   if (scheme.shared_bytes > least_block_shared_bytes) return std::nullopt;
   scheme.blocks_per_multiprocessor = std::min(
       warps / scheme.warps_per_block, shared_per_multiprocessor / (scheme.shared_bytes + reserved_per_block));
-  // Short walks keep what runs at a time compact in memory; where lists reach farther, too much of them is
-  // done for nothing. Where an update reads the input alone, which is at hand, an unsharp mask took 122 us by
-  // walks of 9, 126 by 5, 7 or whole ones, and 124 by 13.
+  // Short walks keep what runs at a time compact in memory, and many of them end together, where memory
+  // serves some multiprocessors sooner than others: 32 binomial steps took 132 us by walks of a wave, 121 by
+  // walks of 10 to 13, 125 by 8. Where lists reach farther and warps are few, too much is done for nothing:
+  // 32 of five points 124 and 133. Where an update reads the input alone, which is at hand, an unsharp mask
+  // took 122 us by walks of 9, 126 by 5, 7 or whole ones, and 124 by 13. All on an H200.
+  constexpr int whole_walks = 0;
   const bool is_at_hand = reads_input(problem.spec) && further_bytes(problem.spec) == 0;
-  scheme.preferred_groups = reach.row_chunks > 2 ? 0 : is_at_hand ? 9 : 5;
+  if (reach.row_chunks <= 2) {
+    scheme.preferred_groups = is_at_hand ? 9 : 5;
+  } else {
+    scheme.preferred_groups = reach.row_chunks == 3 && warps == most_warps ? 12 : whole_walks;
+  }
   return scheme;
 }
 

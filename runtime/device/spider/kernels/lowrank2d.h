@@ -145,7 +145,10 @@ struct Lowrank2d {
   static constexpr int stage_row_bytes = tiles * tile_columns * element_bytes;
   static constexpr int stage_row_vectors = stage_row_bytes / vector_bytes;
   static constexpr int stage_bytes = group_rows * stage_row_bytes;
-  static constexpr int shared_bytes = Ring::ring_bytes + Stencil::warps_per_block * stage_bytes;
+  // As spider/row_groups.h has them.
+  static constexpr bool keeps_piece = HasConstants<Stencil>::value;
+  static constexpr int walk_bytes = Ring::ring_bytes + Stencil::warps_per_block * stage_bytes;
+  static constexpr int shared_bytes = walk_bytes + bytes_of_piece(Stencil::warps_per_block);
 
   SPIDER_DEVICE static Shared stage_place(int row, int byte) {
     const int sector = row * tiles / 4 % tiles;
@@ -338,7 +341,8 @@ struct Lowrank2d {
   };
 
   // What constants beyond faces add. Rows from a table, which all lanes see at once, or two numbers a lane: a
-  // look-up for each sum would hold up the walk, and take registers from all of it.
+  // look-up for each sum would hold up the walk, and take registers from all of it. What finds them is apart:
+  // walks that do not come there have its registers.
 
   /// Where what is added to a row of a warp's columns waits, where outputs wait for each other at other
   /// times.
@@ -351,29 +355,45 @@ struct Lowrank2d {
 
   /// Brings what is added to `count` rows from row y on; the warp's first column is x.
   template <int count>
-  SPIDER_DEVICE static void bring_shares(const Strip& strip, std::int32_t y, std::int32_t x) {
+  SPIDER_DEVICE_APART void bring_shares(std::int32_t y, std::int32_t x, std::int32_t rows,
+                                        std::int32_t columns_of_field) {
     using Constants = typename Stencil::Constants;
     constexpr int columns = tiles * tile_columns;
-    constexpr int loads = count * columns < 4 * 32 ? 1 : 4;  // at once
+    constexpr int loads = count * columns < 2 * 32 ? 1 : count * columns / 32;  // all at once
     device::sync_warp();
-    SPIDER_NO_UNROLL
-    for (int first = device::lane_index(); first < count * columns; first += loads * 32) {
-      SPIDER_UNROLL
-      for (int i = first; i < first + loads * 32; i += 32) {
-        const int row =
-            place_by_faces(y + i / columns, strip.rows, Constants::low_rows, Constants::high_rows);
-        const int column =
-            place_by_faces(x + i % columns, strip.columns, Constants::low_columns, Constants::high_columns);
-        device::store_shared(share_place(i / columns, i % columns),
-                             device::bits_of(Constants::added_at(row, column)));
-      }
+    float shares[loads];
+    SPIDER_UNROLL
+    for (int n = 0; n < loads; ++n) {
+      const int i = 32 * n + device::lane_index();
+      const int row = place_by_faces(y + i / columns, rows, Constants::low_rows, Constants::high_rows);
+      const int column =
+          place_by_faces(x + i % columns, columns_of_field, Constants::low_columns, Constants::high_columns);
+      shares[n] = Constants::added_at(row, column);
+    }
+    SPIDER_UNROLL
+    for (int n = 0; n < loads; ++n) {
+      const int i = 32 * n + device::lane_index();
+      if (i < count * columns)
+        device::store_shared(share_place(i / columns, i % columns), device::bits_of(shares[n]));
     }
     device::sync_warp();
   }
   /// The same of a row that is near no face: walks along faces in x, which stage no outputs, keep it.
   SPIDER_DEVICE static void keep_shares(const Strip& strip, std::int32_t x) {
     using Constants = typename Stencil::Constants;
-    bring_shares<1>(strip, Constants::low_rows, x);
+    bring_shares<1>(Constants::low_rows, x, strip.rows, strip.columns);
+  }
+  /// What is added to all sums of a lane's two rows, away from faces in x.
+  SPIDER_DEVICE_APART Pair find_row_shares(std::int32_t y, std::int32_t rows) {
+    using Constants = typename Stencil::Constants;
+    Pair shares;
+    SPIDER_UNROLL
+    for (int row = 0; row < 2; ++row) {
+      const int down =
+          place_by_faces(y + row * operand_rows, rows, Constants::low_rows, Constants::high_rows);
+      shares.word[row] = device::bits_of(Constants::added_at(down, Constants::low_columns));
+    }
+    return shares;
   }
 
   /// Adds a row that waits to a lane's first row of sums, its second one or both.
@@ -400,22 +420,18 @@ struct Lowrank2d {
     const bool near_rows = is_near_face(y, group_rows, strip.rows, Constants::low_rows, Constants::high_rows);
     const int lane_row = device::lane_index() / 4;
     if (near_columns && near_rows) {
-      bring_shares<operand_rows>(strip, y, x);
+      bring_shares<operand_rows>(y, x, strip.rows, strip.columns);
       add_shares<true, false>(lane_row, sums);
-      bring_shares<operand_rows>(strip, y + operand_rows, x);
+      bring_shares<operand_rows>(y + operand_rows, x, strip.rows, strip.columns);
       add_shares<false, true>(lane_row, sums);
       keep_shares(strip, x);
     } else if (near_columns) {
       add_shares<true, true>(0, sums);
     } else if (near_rows) {
+      const Pair shares = find_row_shares(y + lane_row, strip.rows);
       SPIDER_UNROLL
-      for (int row = 0; row < 2; ++row) {
-        const int down = place_by_faces(y + lane_row + row * operand_rows, strip.rows, Constants::low_rows,
-                                        Constants::high_rows);
-        const float share = Constants::added_at(down, Constants::low_columns);
-        SPIDER_UNROLL
-        for (int i = 0; i < 4 * tiles; ++i) sums[i / 4][i % 4 / 2].value[2 * row + i % 2] += share;
-      }
+      for (int i = 0; i < 8 * tiles; ++i)
+        sums[i / 8][i / 4 % 2].value[i % 4] += device::float_of(shares.word[i / 2 % 2]);
     }
   }
 
@@ -496,12 +512,15 @@ struct Lowrank2d {
   SPIDER_DEVICE static void store_group(const Strip& strip, const Finish& finish, bool complete,
                                         std::int32_t y, Element* to) {
     const int lane = device::lane_index();
+    // The others' places are made from it: all of them kept would take registers that the loop lacks.
+    const Shared first = stage_place(lane / 4, 8 * (lane % 4));
     SPIDER_UNROLL
     for (int row = 0; row < 2; ++row) {
       SPIDER_UNROLL
       for (int tile = 0; tile < tiles; ++tile) {
         const Outputs outputs = finish(row, tile);
-        device::store_shared(stage_place(lane / 4 + row * operand_rows, tile * sector_bytes + 8 * (lane % 4)),
+        device::store_shared((first ^ static_cast<Shared>(tile * sector_bytes)) +
+                                 static_cast<Shared>(row * operand_rows * stage_row_bytes),
                              Pair{{outputs.word[0], outputs.word[1]}});
       }
     }
@@ -628,7 +647,7 @@ constexpr SweepForm lowrank2d_form() {
   form.tiling.row_anchor = Kernel::group_rows;
   form.tiling.output_alignment = Kernel::vector_bytes;
   form.tiling.preferred_steps = Stencil::preferred_groups;
-  form.tiling.edge_percent = 60;  // measured on an H200
+  form.tiling.edge_percent = 50;  // measured on an H200
   form.tiling.shares_rest = true;
   form.tiling.lead_steps = Kernel::row_chunks - 1;
   form.steps = Stencil::steps;

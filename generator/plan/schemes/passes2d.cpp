@@ -20,7 +20,7 @@ int shared_bytes_of(const Contraction& contraction, const Passes2d& scheme) {
                       contraction.low_rank.front().x_high();
   const int row_bytes =
       round_up((before + round_up(columns, vector_cells)) * contraction.element_bytes, line_bytes);
-  return scheme.ring_groups * scheme.group_rows * row_bytes + word_bytes * scheme.warps_per_block;
+  return scheme.ring_groups * scheme.group_rows * row_bytes;
 }
 
 /// Of an output what waits: its sums in all rows under way, from where their lists begin on, and pairs; of

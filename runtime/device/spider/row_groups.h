@@ -49,13 +49,16 @@ SPIDER_DEVICE_APART void bring_with_care(const SweepArguments& field, std::int32
 constexpr int bytes_of_piece(int warps) {
   return 4 * warps;
 }
+template <class Kernel>
+SPIDER_DEVICE device::Shared piece_place() {
+  return static_cast<device::Shared>(Kernel::walk_bytes + 4 * device::warp_index());
+}
 
 /// Walks down what a block has of a sweep, one strip after the other, by the `walk_down` of a kernel whose
-/// warps share a ring: of strips inside the field without care for its faces. Behind the `walk_bytes` of
-/// shared memory that it needs are bytes_of_piece().
+/// warps share a ring: of strips inside the field without care for its faces. One that keeps the piece has
+/// bytes_of_piece() behind the `walk_bytes` of shared memory that its walks need.
 template <class Kernel, class Arguments>
 SPIDER_DEVICE void walk_pieces(const Arguments& field) {
-  const auto place = static_cast<device::Shared>(Kernel::walk_bytes + 4 * device::warp_index());
   std::uint32_t piece = 0;
   SPIDER_NO_UNROLL
   do {
@@ -64,13 +67,14 @@ SPIDER_DEVICE void walk_pieces(const Arguments& field) {
     if (piece > 0) device::sync_block();  // who has the ring
     // Another look costs a block of few steps a tenth of its time.
     const std::uint32_t next = strip.is_last ? 0 : piece + 1;
-    if (Kernel::keeps_piece) device::store_shared(place, next);
+    if constexpr (Kernel::keeps_piece) device::store_shared(piece_place<Kernel>(), next);
     if (strip.is_inside()) {
       Kernel::template walk_down<true>(field, strip);
     } else {
       Kernel::template walk_down<false>(field, strip);
     }
-    piece = Kernel::keeps_piece ? device::load_shared_word(place) : next;
+    piece = next;
+    if constexpr (Kernel::keeps_piece) piece = device::load_shared_word(piece_place<Kernel>());
   } while (piece > 0);
 }
 

@@ -359,7 +359,7 @@ struct Lowrank2d {
                                         std::int32_t columns_of_field) {
     using Constants = typename Stencil::Constants;
     constexpr int columns = tiles * tile_columns;
-    constexpr int loads = count * columns < 2 * 32 ? 1 : count * columns / 32;  // all at once
+    constexpr int loads = (count * columns + 31) / 32;  // all at once
     device::sync_warp();
     float shares[loads];
     SPIDER_UNROLL

@@ -80,9 +80,7 @@ struct Passes2d {
   using Strip = typename Ring::Strip;
   static constexpr int group_rows = Layout::group_rows;
   static constexpr int ring_groups = Layout::ring_groups;
-  // As spider/row_groups.h has them.
-  static constexpr bool keeps_piece = false;
-  static constexpr int walk_bytes = Ring::ring_bytes;
+  static constexpr bool keeps_piece = false;  ///< as spider/row_groups.h has it
 
   /// The inputs around a lane's outputs, from column `window_low` on.
   static constexpr int window_low = floor_divide(x_low, outputs) * outputs;
@@ -224,10 +222,9 @@ struct Passes2d {
 template <class Stencil>
 constexpr SweepForm passes2d_form() {
   using Kernel = Passes2d<Stencil>;
-  SweepForm form =
-      strips_form<Stencil>(sweep_passes2d<Stencil>, Stencil::warps_per_block, Stencil::warps_per_block,
-                           Kernel::walk_bytes + bytes_of_piece(Stencil::warps_per_block),
-                           Kernel::Layout::strip_outputs, Kernel::Layout::window_columns);
+  SweepForm form = strips_form<Stencil>(sweep_passes2d<Stencil>, Stencil::warps_per_block,
+                                        Stencil::warps_per_block, Kernel::Ring::ring_bytes,
+                                        Kernel::Layout::strip_outputs, Kernel::Layout::window_columns);
   form.tiling.row_anchor = Kernel::group_rows;
   form.tiling.output_alignment = Stencil::outputs * Kernel::Cells::element_bytes;
   form.tiling.edge_percent = 78;  // measured on an H200

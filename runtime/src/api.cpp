@@ -282,7 +282,8 @@ ReadySweep make_ready(const spider_kernel& kernel, const Given& given, const spi
   if (kernel.forms[0].sweep.update != nullptr)
     aligned.out = add_update(kernel, given, placed, place, steps, arguments) && aligned.out;
   const auto [chosen, launch, of_form, rims, rims_form] = spider::choose_form(
-      kernel, points, aligned.in && aligned.out, residencies, steps, whole_interior(placed.in));
+      kernel, points, aligned.in && aligned.out, residencies, steps, whole_interior(placed.in),
+      *std::min_element(place.whole + (3 - kernel.info.dimensions), place.whole + 3));
   static_cast<spider::SweepArguments&>(arguments) =
       make_arguments(placed.in, placed.out, aligned, of_form, launch.grid);
   const AlignedRows rims_aligned =

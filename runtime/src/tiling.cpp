@@ -346,13 +346,13 @@ bool has_points(const Box& box) {
 /// for, that takes such rows and such a field, and whose blocks are as many as it asks for; else the last
 /// one. Its rims stay empty.
 FormLaunch choose_among(const spider_kernel& kernel, std::size_t first, std::size_t end, const Box& box,
-                        bool rows_are_aligned, const backend::Residencies& residencies, const Box& field) {
+                        bool rows_are_aligned, const backend::Residencies& residencies, const Box& field,
+                        std::int64_t smallest) {
   for (std::size_t i = first; i + 1 < end; ++i) {
     const SweepForm& form = kernel.forms[i];
     const backend::Residency& residency = residencies.at(i);
     if (residency.blocks_per_multiprocessor == 0 || (form.needs_aligned_rows && !rows_are_aligned)) continue;
-    const std::int64_t* extents = field.extent + (3 - kernel.info.dimensions);
-    if (*std::min_element(extents, field.extent + 3) < form.fewest) continue;
+    if (smallest < form.fewest) continue;
     const Launch launch = choose_blocks(form.tiling, box, residency, field);
     if (launch.blocks >= std::int64_t{form.min_blocks_per_sm} * residency.multiprocessors)
       return {i, launch, box, {}};
@@ -405,7 +405,7 @@ BoxesLaunch cut_faces(const Tiling& tiling, const Box& box, const Box& inside) {
 /// `of_rims`, the one before of TilingKind::faces, if there is one.
 FormLaunch choose_with_rims(const spider_kernel& kernel, std::size_t first, std::size_t of_rims,
                             const Box& box, bool rows_are_aligned, const backend::Residencies& residencies,
-                            const Box& field) {
+                            const Box& field, std::int64_t smallest) {
   const SweepForm& form = kernel.forms[first];
   const Tiling& tiling = kernel.forms[of_rims].tiling;
   const bool has_faces = kernel.forms[of_rims - 1].tiling.kind == TilingKind::faces;
@@ -416,7 +416,7 @@ FormLaunch choose_with_rims(const spider_kernel& kernel, std::size_t first, std:
   if (has_room) {
     const Box inside = inside_rims(form, box, field, tiling.anchor);
     if (has_points(inside))
-      chosen = choose_among(kernel, first, end, inside, rows_are_aligned, residencies, field);
+      chosen = choose_among(kernel, first, end, inside, rows_are_aligned, residencies, field, smallest);
   }
   chosen.rims_form = of_rims;
   const Box whole_inside = inside_rims(form, field, field, tiling.anchor);
@@ -513,7 +513,10 @@ bool is_last_form(const spider_kernel& kernel, std::int32_t i) {
 }
 
 FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_are_aligned,
-                       const backend::Residencies& residencies, std::int32_t steps, const Box& field) {
+                       const backend::Residencies& residencies, std::int32_t steps, const Box& field,
+                       std::int64_t smallest) {
+  if (smallest == 0)
+    smallest = *std::min_element(field.extent + (3 - kernel.info.dimensions), field.extent + 3);
   const SweepForm* const all = kernel.forms;
   const auto has_steps = [&](const SweepForm& form) { return form.steps == steps; };
   const SweepForm* const first = std::find_if(all, all + kernel.form_count, has_steps);
@@ -523,8 +526,8 @@ FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_ar
   const auto end =
       static_cast<std::size_t>(std::find_if_not(first, all + kernel.form_count, has_steps) - all);
   if (has_rims(*first))
-    return choose_with_rims(kernel, begin, end - 1, box, rows_are_aligned, residencies, field);
-  return choose_among(kernel, begin, end, box, rows_are_aligned, residencies, field);
+    return choose_with_rims(kernel, begin, end - 1, box, rows_are_aligned, residencies, field, smallest);
+  return choose_among(kernel, begin, end, box, rows_are_aligned, residencies, field, smallest);
 }
 
 }  // namespace spider

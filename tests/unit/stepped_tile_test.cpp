@@ -18,22 +18,43 @@ std::int64_t cell(std::int32_t i) {
 
 /// A cell after k steps of weights 1, 2, 1, by the rules at each.
 std::int64_t by_rules(const AxisRules& rules, std::int32_t extent, int k, std::int32_t i) {
-  if (!holds_index(rules, i, extent)) return by_rules(rules, extent, k, map_index(rules, i, extent).index);
+  if (!holds_index(rules, i, extent)) {
+    const MappedIndex from = map_index(rules, i, extent);
+    return from.constant ? from.value : by_rules(rules, extent, k, from.index);
+  }
   if (k == 0) return cell(i);
   return by_rules(rules, extent, k - 1, i - 1) + 2 * by_rules(rules, extent, k - 1, i) +
          by_rules(rules, extent, k - 1, i + 1);
 }
 
-/// All cells after the steps, of a line that is turned round once.
-std::vector<std::int64_t> by_turning(const AxisRules& rules, std::int32_t extent) {
+/// All cells after the steps, of a line that is turned round once, and on which constants are set before
+/// each.
+std::vector<std::int64_t> by_turning(const SteppedAxis<AxisRules>& axis, std::int32_t extent) {
   std::vector<std::int64_t> line;
-  for (std::int32_t i = -steps; i < extent + steps; ++i) line.push_back(cell(turn_index(rules, i, extent)));
+  for (std::int32_t i = -steps; i < extent + steps; ++i)
+    line.push_back(cell(turn_index(axis.rules, i, extent)));
   for (int k = 0; k < steps; ++k) {
+    std::int32_t at = k - steps;
+    for (std::int64_t& value : line) {
+      if (axis.has_constant_at(at, extent)) value = at < 0 ? axis.value_before() : axis.value_behind();
+      ++at;
+    }
     std::vector<std::int64_t> next;
     for (std::size_t i = 1; i + 1 < line.size(); ++i) next.push_back(line[i - 1] + 2 * line[i] + line[i + 1]);
     line = next;
   }
   return line;
+}
+
+void expect_same(const AxisRules& given, const SteppedAxis<AxisRules>& axis) {
+  for (std::int32_t extent = 1; extent <= 7; ++extent) {
+    const std::vector<std::int64_t> turned = by_turning(axis, extent);
+    for (std::int32_t i = 0; i < extent; ++i) {
+      EXPECT_EQ(turned[static_cast<std::size_t>(i)], by_rules(given, extent, steps, i))
+          << "faces " << static_cast<int>(given.low) << ", " << static_cast<int>(given.high) << ", cell " << i
+          << " of " << extent;
+    }
+  }
 }
 
 TEST(SteppedAxis, TurnedFieldsAreSteppedAsTheRulesSay) {
@@ -42,29 +63,36 @@ TEST(SteppedAxis, TurnedFieldsAreSteppedAsTheRulesSay) {
     for (const FaceRule high : rules) {
       const AxisRules given{low, high, 0, 0};
       const SteppedAxis axis = stepped_axis(given, true);
-      EXPECT_EQ(axis.turns, low != FaceRule::halo || high != FaceRule::halo);
+      EXPECT_EQ(axis.turns(), low != FaceRule::halo || high != FaceRule::halo);
       EXPECT_FALSE(axis.ends_low() || axis.ends_high());
-      for (std::int32_t extent = 1; extent <= 7; ++extent) {
-        const std::vector<std::int64_t> turned = by_turning(axis.rules, extent);
-        for (std::int32_t i = 0; i < extent; ++i) {
-          EXPECT_EQ(turned[static_cast<std::size_t>(i)], by_rules(given, extent, steps, i))
-              << "faces " << static_cast<int>(low) << ", " << static_cast<int>(high) << ", cell " << i
-              << " of " << extent;
-        }
-      }
+      expect_same(given, axis);
     }
+  }
+}
+
+TEST(SteppedAxis, AFaceThatTurnsShowsTheConstantBeyondTheOther) {
+  constexpr std::uint32_t value = 12345;
+  for (const FaceRule rule : {FaceRule::nearest, FaceRule::reflect, FaceRule::mirror}) {
+    const AxisRules behind{rule, FaceRule::constant, 0, value};
+    const AxisRules before{FaceRule::constant, rule, value, 0};
+    EXPECT_TRUE(stepped_faces(behind, true).turns_low);
+    EXPECT_TRUE(stepped_faces(behind, true).ends_high());
+    EXPECT_TRUE(stepped_faces(before, true).turns_high);
+    EXPECT_TRUE(stepped_faces(before, true).ends_low());
+    expect_same(behind, stepped_faces(behind, true));
+    expect_same(before, stepped_faces(before, true));
   }
 }
 
 TEST(SteppedAxis, EndsWhereTheFieldIsNotTurned) {
   const AxisRules beside_constant{FaceRule::reflect, FaceRule::constant, 0, 0};
-  EXPECT_FALSE(stepped_axis(beside_constant, true).turns);
+  EXPECT_FALSE(stepped_axis(beside_constant, true).turns());
   EXPECT_TRUE(stepped_axis(beside_constant, true).ends_low());
   const AxisRules mirrors{FaceRule::mirror, FaceRule::mirror, 0, 0};
-  EXPECT_FALSE(stepped_axis(mirrors, false).turns);
+  EXPECT_FALSE(stepped_axis(mirrors, false).turns());
   EXPECT_TRUE(stepped_axis(mirrors, false).ends_high());
   const AxisRules ring{FaceRule::periodic, FaceRule::periodic, 0, 0};
-  EXPECT_FALSE(stepped_axis(ring, true).turns);
+  EXPECT_FALSE(stepped_axis(ring, true).turns());
   EXPECT_FALSE(stepped_axis(ring, true).ends_low());
 }
 

@@ -37,12 +37,12 @@ struct StepShape {
   static constexpr int rx = larger(Stencil::column_high, -Stencil::column_low);
 
   // Functions, and constants for what the compiler decides: device code has no addresses of constants.
-  SPIDER_DEVICE static constexpr auto planes() { return stepped_axis(Stencil::plane_rules(), is_even); }
-  SPIDER_DEVICE static constexpr auto lines() { return stepped_axis(Stencil::row_rules(), is_even); }
-  SPIDER_DEVICE static constexpr auto across() { return stepped_axis(Stencil::column_rules(), is_even); }
-  static constexpr auto z_axis = stepped_axis(Stencil::plane_rules(), is_even);
-  static constexpr auto y_axis = stepped_axis(Stencil::row_rules(), is_even);
-  static constexpr auto x_axis = stepped_axis(Stencil::column_rules(), is_even);
+  SPIDER_DEVICE static constexpr auto planes() { return stepped_faces(Stencil::plane_rules(), is_even); }
+  SPIDER_DEVICE static constexpr auto lines() { return stepped_faces(Stencil::row_rules(), is_even); }
+  SPIDER_DEVICE static constexpr auto across() { return stepped_faces(Stencil::column_rules(), is_even); }
+  static constexpr auto z_axis = stepped_faces(Stencil::plane_rules(), is_even);
+  static constexpr auto y_axis = stepped_faces(Stencil::row_rules(), is_even);
+  static constexpr auto x_axis = stepped_faces(Stencil::column_rules(), is_even);
   static constexpr auto z_rules = z_axis.rules, y_rules = y_axis.rules, x_rules = x_axis.rules;
   static constexpr bool front_acts = z_axis.ends_low(), back_acts = z_axis.ends_high();
   static constexpr bool rows_end = y_axis.ends_low() || y_axis.ends_high();
@@ -120,7 +120,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     const FarSpan box{f.box.offset[axis], f.box.offset[axis] + f.box.extent[axis]};
     const FarSpan reached{box.begin + steps * low, box.end + steps * high};
     const FarSpan span =
-        along.turns ? reached : find_readable(along.rules, box, steps * low, steps * high, f.extent[axis]);
+        along.turns() ? reached : find_readable(along.rules, box, steps * low, steps * high, f.extent[axis]);
     return {static_cast<std::int32_t>(span.begin), static_cast<std::int32_t>(span.end)};
   }
 
@@ -175,20 +175,27 @@ struct StepTile : StepShape<Stencil, is_even> {
   }
 
   SPIDER_DEVICE static auto find_plane(const Walk& w, std::int32_t z) {
-    constexpr auto rules = Stencil::plane_rules();
-    return find_index(rules, z, w.extent[0]);
+    constexpr auto along = Shape::planes();
+    return find_on(along, z, w.extent[0]);
   }
   SPIDER_DEVICE static bool holds_plane(const Walk& w, std::int32_t z) {
     constexpr auto rules = Stencil::plane_rules();
     return holds_index(rules, z, w.extent[0]);
   }
   SPIDER_DEVICE static auto find_row(const Walk& w, std::int32_t y) {
-    constexpr auto rules = Stencil::row_rules();
-    return find_index(rules, y, w.extent[1]);
+    constexpr auto along = Shape::lines();
+    return find_on(along, y, w.extent[1]);
   }
   SPIDER_DEVICE static auto find_column(const Walk& w, std::int32_t x) {
-    constexpr auto rules = Stencil::column_rules();
-    return find_index(rules, x, w.extent[2]);
+    constexpr auto along = Shape::across();
+    return find_on(along, x, w.extent[2]);
+  }
+  template <class Axis>
+  SPIDER_DEVICE static auto find_on(const Axis& along, std::int32_t i, std::int32_t extent) {
+    auto from = find_index(along.rules, i, extent);
+    if (along.has_constant_at(i, extent))
+      from = {i, true, i < 0 ? along.value_before() : along.value_behind()};
+    return from;
   }
 
   SPIDER_DEVICE static int thread_index() { return device::warp_index() * 32 + device::lane_index(); }
@@ -262,20 +269,20 @@ struct StepTile : StepShape<Stencil, is_even> {
     const auto& rules = along.rules;
     if (i < readable.begin) i = readable.begin;
     if (i >= readable.end) i = readable.end - 1;
-    if (along.turns) return turn_index(rules, i, extent);
-    i = static_cast<std::int32_t>(wrap_index(rules, i, extent));
+    i = along.turns() ? turn_index(rules, i, extent)
+                      : static_cast<std::int32_t>(wrap_index(rules, i, extent));
     if (holds_index(rules, i, extent)) return i;
     return i < 0 ? 0 : extent - 1;
   }
 
   /// Does a row, or a column, lie beyond a constant face, where planes keep it?
   SPIDER_DEVICE static bool is_kept_row(const Walk& w, std::int32_t y) {
-    return keeps_rows && ((y < 0 && y_rules.low == FaceRule::constant) ||
-                          (y >= w.extent[1] && y_rules.high == FaceRule::constant));
+    constexpr auto along = Shape::lines();
+    return keeps_rows && along.has_constant_at(y, w.extent[1]);
   }
   SPIDER_DEVICE static bool is_kept_column(const Walk& w, std::int32_t x) {
-    return keeps_columns && ((x < 0 && x_rules.low == FaceRule::constant) ||
-                             (x >= w.extent[2] && x_rules.high == FaceRule::constant));
+    constexpr auto along = Shape::across();
+    return keeps_columns && along.has_constant_at(x, w.extent[2]);
   }
 
   /// Once the rows that planes have are known. Rows too far apart are read cell by cell.
@@ -359,7 +366,8 @@ struct StepTile : StepShape<Stencil, is_even> {
     std::int32_t z = w.start + b;
     if (z < w.plain.begin || z >= w.plain.end) {
       constexpr auto along = Shape::planes();
-      const auto source = along.turns ? decltype(find_plane(w, z)){z, false, 0} : find_plane(w, z);
+      auto source = find_plane(w, z);
+      if (along.turns() && !source.constant) source.index = z;
       if (streams_faces && source.constant) {
         fill_input(w, slot, source.value);
         return;
@@ -447,22 +455,22 @@ struct StepTile : StepShape<Stencil, is_even> {
   SPIDER_DEVICE static Turned find_turned(const Walk& w) {
     static_assert(input_bytes <= 0x10000, "places in a plane have 16 bits");
     static_assert(rows_of_warp * steps <= 32, "a lane fills one cell beyond each face");
-    constexpr auto rules = Shape::across().rules;
+    constexpr auto along = Shape::across();
     Turned turned{{0, 0}};
-    if (folds(rules.low)) turned.places[0] = find_turned_from(w, -1, 1);
-    if (folds(rules.high)) turned.places[1] = find_turned_from(w, w.extent[2], -1);
+    if (along.turns_low) turned.places[0] = find_turned_from(w, -1, 1);
+    if (along.turns_high) turned.places[1] = find_turned_from(w, w.extent[2], -1);
     return turned;
   }
 
   /// From column `first` on, `towards` the field.
   SPIDER_DEVICE static std::uint32_t find_turned_from(const Walk& w, std::int32_t first, int towards) {
-    constexpr auto rules = Shape::across().rules;
+    constexpr auto along = Shape::across();
     const int n = device::lane_index();
     const int j = device::warp_index() + n % rows_of_warp * warps;
     const std::int32_t x = first - towards * (n / rows_of_warp);
-    const std::int32_t source = turn_index(rules, x, w.extent[2]);
+    const std::int32_t source = turn_index(along.rules, x, w.extent[2]);
     const bool is_here = n < rows_of_warp * steps && j < height && x >= w.x0 && x < w.x0 + width &&
-                         source >= w.x0 && source < w.x0 + width;
+                         source >= w.x0 && source < w.x0 + width && !along.has_constant_at(x, w.extent[2]);
     const auto place = [&](std::int32_t column) {
       return static_cast<std::uint32_t>((margin_rows + j) * input_row_bytes +
                                         (column - w.x0) * Cells::element_bytes);

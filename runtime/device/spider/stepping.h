@@ -119,10 +119,41 @@ SPIDER_DEVICE constexpr FarSpan find_readable(const AxisRulesOf<Word>& rules, co
 template <class Rules>
 struct SteppedAxis {
   Rules rules;
-  bool turns;  ///< beyond a face that turns there are the field's cells, turned round, at every step
+  bool turns_low, turns_high;  ///< beyond such a face are the field's cells, turned round, at every step
 
-  SPIDER_DEVICE constexpr bool ends_low() const { return !turns && !goes_on(rules.low); }
-  SPIDER_DEVICE constexpr bool ends_high() const { return !turns && !goes_on(rules.high); }
+  SPIDER_DEVICE constexpr bool turns() const { return turns_low || turns_high; }
+  SPIDER_DEVICE constexpr bool ends_low() const { return !turns_low && !goes_on(rules.low); }
+  SPIDER_DEVICE constexpr bool ends_high() const { return !turns_high && !goes_on(rules.high); }
+
+  // A face that turns shows the constant beyond the other one, too, behind the cells of the field.
+
+  /// Of the field and the cells that faces show: before the first, and from the end on, may be constants.
+  SPIDER_DEVICE constexpr std::int32_t begin(std::int32_t extent) const {
+    return turns_low ? (rules.low == FaceRule::mirror && extent > 1 ? 1 : 0) - shown_of(extent) : 0;
+  }
+  SPIDER_DEVICE constexpr std::int32_t end(std::int32_t extent) const {
+    return turns_high ? extent + shown_of(extent) - (rules.high == FaceRule::mirror && extent > 1 ? 1 : 0)
+                      : extent;
+  }
+  /// Of many cells any number beyond what steps reach, so that indices have 32 bits.
+  SPIDER_DEVICE static constexpr std::int32_t shown_of(std::int32_t extent) {
+    constexpr std::int32_t far = 4096;
+    return extent < far ? extent : far;
+  }
+  SPIDER_DEVICE constexpr bool has_constant_before() const {
+    return (turns_low ? rules.high : rules.low) == FaceRule::constant;
+  }
+  SPIDER_DEVICE constexpr bool has_constant_behind() const {
+    return (turns_high ? rules.low : rules.high) == FaceRule::constant;
+  }
+  SPIDER_DEVICE constexpr bool has_constant_at(std::int32_t i, std::int32_t extent) const {
+    return (has_constant_before() && i < begin(extent)) || (has_constant_behind() && i >= end(extent));
+  }
+  /// Those constants.
+  SPIDER_DEVICE constexpr auto value_before() const { return turns_low ? rules.high_value : rules.low_value; }
+  SPIDER_DEVICE constexpr auto value_behind() const {
+    return turns_high ? rules.low_value : rules.high_value;
+  }
 };
 
 /// May cells beyond such a face be stepped like others, if weights are even?
@@ -130,16 +161,29 @@ SPIDER_DEVICE constexpr bool can_turn(FaceRule rule, int reach) {
   return goes_on(rule) || folds(rule) || (rule == FaceRule::nearest && reach <= 1);
 }
 
-/// An axis turns where both faces let it.
+/// An axis whose faces turn the field round where they are asked to, and fold or are `nearest`.
 template <class Rules>
-SPIDER_DEVICE constexpr SteppedAxis<Rules> stepped_axis(Rules rules, bool is_even, int reach = 1) {
-  if (!is_even || !can_turn(rules.low, reach) || !can_turn(rules.high, reach)) return {rules, false};
-  if (rules.low == FaceRule::nearest) rules.low = FaceRule::reflect;
-  if (rules.high == FaceRule::nearest) rules.high = FaceRule::reflect;
-  return {rules, folds(rules.low) || folds(rules.high)};
+SPIDER_DEVICE constexpr SteppedAxis<Rules> turned_axis(Rules rules, bool low, bool high) {
+  if (low && rules.low == FaceRule::nearest) rules.low = FaceRule::reflect;
+  if (high && rules.high == FaceRule::nearest) rules.high = FaceRule::reflect;
+  return {rules, low && folds(rules.low), high && folds(rules.high)};
 }
 
-/// The index of the field's cell, or the halo's, that lies at index i of an axis that turns.
+/// An axis that turns where both faces let it.
+template <class Rules>
+SPIDER_DEVICE constexpr SteppedAxis<Rules> stepped_axis(Rules rules, bool is_even, int reach = 1) {
+  const bool turns = is_even && can_turn(rules.low, reach) && can_turn(rules.high, reach);
+  return turned_axis(rules, turns, turns);
+}
+
+/// One of which each face turns that may, of weights that reach one cell.
+template <class Rules>
+SPIDER_DEVICE constexpr SteppedAxis<Rules> stepped_faces(Rules rules, bool is_even) {
+  return turned_axis(rules, is_even && can_turn(rules.low, 1), is_even && can_turn(rules.high, 1));
+}
+
+/// The index of the field's cell, or the halo's, that lies at index i of an axis that turns; where that is a
+/// constant, one that the axis does not hold.
 template <class Rules>
 SPIDER_DEVICE constexpr std::int32_t turn_index(Rules rules, std::int32_t i, std::int32_t extent) {
   // A single cell is shown again by a mirror as by `reflect`, and what lies behind it is turned round there.

@@ -53,6 +53,13 @@
 namespace spider {
 inline namespace device_2 {
 
+/// Which cells of a tile are set at every step.
+enum class SetCells {
+  none,
+  rows,  ///< beyond constant faces along y
+  any,
+};
+
 /// How a cell's neighbours are added.
 enum class LevelForm {
   taps,   ///< a product for each
@@ -69,12 +76,19 @@ sweep_levels3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   typename Kernel::Walk walk;
   if (!Kernel::find_walk(field, walk)) return;
   if constexpr (Kernel::sets_cells) {
-    if (Kernel::has_set_cells(walk)) {
-      Kernel::template run<true>(field, walk);
+    const SetCells found = Kernel::find_set_cells(walk);
+    if (found == SetCells::any) {
+      Kernel::run_any(field);
       return;
     }
+    if constexpr (Kernel::sets_rows_apart) {
+      if (found == SetCells::rows) {
+        Kernel::template run<SetCells::rows>(field, walk);
+        return;
+      }
+    }
   }
-  Kernel::template run<false>(field, walk);
+  Kernel::template run<SetCells::none>(field, walk);
 }
 
 /// Shared memory of a plane of all that an update reads at points.
@@ -156,6 +170,9 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// lanes, a constant is, too.
   static constexpr bool sets_low = Shape::x_axis.ends_low() && !holds_low;
   static constexpr bool sets_high = Shape::x_axis.ends_high();
+  /// Does a face along x turn, and show a small field the constant beyond the other one?
+  static constexpr bool shows_constant = Shape::x_axis.turns() && Shape::columns_end;
+  static constexpr bool sets_columns = sets_low || sets_high || shows_constant;
   /// Where rows beyond faces are constants, they are set once they are completed: what is added behind the
   /// barrier then needs no choice. Others are set there, from rows of the same plane.
   static constexpr bool has_constant_rows =
@@ -164,7 +181,10 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr bool sets_rows = Shape::rows_end && !has_constant_rows;
   /// Tiles that have such cells run code of their own: in that of others even branches around it, and moves
   /// of registers that it asks for, took up to 5 % of the time.
-  static constexpr bool sets_cells = sets_low || sets_high || Shape::rows_end;
+  static constexpr bool sets_cells = sets_columns || Shape::rows_end;
+  /// Do tiles that have such rows alone run a third code? Where lanes hold constants there are seldom others,
+  /// and beside what sets columns the rows took 3 % more.
+  static constexpr bool sets_rows_apart = has_constant_rows && (holds_low || holds_high) && sets_columns;
 
   /// Of each step's input: the cells of its newest plane, and what its result there is so far.
   using Planes = float[steps][rows][columns];
@@ -201,27 +221,22 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// A constant beyond a face as step `level` has it.
   template <int level>
-  SPIDER_DEVICE static float constant_of(const MappedIndex& from) {
+  SPIDER_DEVICE static float constant_of(float value) {
     double power = 1;
     for (int i = 0; i < level; ++i) power *= Stencil::unit;
-    const auto scale = static_cast<float>(1 / power);
-    const float value = device::float_of(from.value);
-    return Stencil::unit == 1 ? value : value * scale;
+    return Stencil::unit == 1 ? value : value * static_cast<float>(1 / power);
   }
 
-  /// The same in a lane, which may lie beyond a face along x, too: that one's. Which is looked up: known all
-  /// the way, the numbers of all steps would stay in registers.
-  template <int level>
-  SPIDER_DEVICE static float constant_of_lane(const MappedIndex& from) {
+  /// The constant beyond a face, but of a lane that lies beyond a face along x, too, that one's.
+  SPIDER_DEVICE static float constant_of_lane(std::uint32_t value) {
     constexpr AxisRules rules = Stencil::column_rules();
-    if constexpr (!holds_low && !holds_high) return constant_of<level>(from);
-    const std::uint32_t lane =
-        device::load_shared_word(static_cast<Shared>(held_lanes + 4 * device::lane_index()));
-    if (holds_low && (lane & beyond_low) != 0)
-      return constant_of<level>(MappedIndex{0, true, rules.low_value});
-    if (holds_high && (lane & beyond_high) != 0)
-      return constant_of<level>(MappedIndex{0, true, rules.high_value});
-    return constant_of<level>(from);
+    if constexpr (holds_low || holds_high) {
+      const std::uint32_t lane =
+          device::load_shared_word(static_cast<Shared>(held_lanes + 4 * device::lane_index()));
+      if (holds_low && (lane & beyond_low) != 0) value = rules.low_value;
+      if (holds_high && (lane & beyond_high) != 0) value = rules.high_value;
+    }
+    return device::float_of(value);
   }
 
   /// A lane's weights of a cell itself, by its columns. Lanes that hold numbers have their own: what they
@@ -313,6 +328,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     device::store_shared(to, v);
   }
 
+  SPIDER_DEVICE static void fill_row(float value, Row& u) {
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) u[c] = value;
+  }
+
   SPIDER_DEVICE static float take(float v, int source) {
     return device::float_of(device::take_from_lane(device::bits_of(v), source));
   }
@@ -337,7 +357,10 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// Is a plane of any step at a face along z?
   SPIDER_DEVICE static bool is_at_face(const SweepArguments& f, std::int32_t z) {
-    return (front_acts && z < steps + 1) || (back_acts && z >= extent_of(f, 0) - 1);
+    constexpr auto along = Shape::planes();
+    const std::int32_t end = extent_of(f, 0);
+    return ((front_acts || along.has_constant_before()) && z < along.begin(end) + steps + 1) ||
+           ((back_acts || along.has_constant_behind()) && z >= along.end(end) - 1);
   }
 
   /// Sets the plane given, and the one before, where it lies beyond a face; `missing` is what the sum lacks
@@ -346,30 +369,31 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   SPIDER_DEVICE static void set_planes(const SweepArguments& f, std::int32_t z, Row& now, Row& before,
                                        Row& sum) {
     const std::int32_t end = extent_of(f, 0);
-    if (front_acts && (z == 0 || z == 1)) {
-      const MappedIndex from = beyond_planes(-1, end);
-      const bool is_next = !from.constant && from.index == 1;
+    constexpr auto along = Shape::planes();
+    if constexpr (along.has_constant_before()) {
+      if (z == along.begin(end)) fill_row(constant_of<level>(constant_of_lane(along.value_before())), before);
+    } else if (front_acts && (z == 0 || z == 1)) {
+      const bool is_next = beyond_planes(-1, end).index == 1;
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) {
-        if (z == 0) before[c] = from.constant ? constant_of_lane<level>(from) : (is_next ? 0.0F : now[c]);
+        if (z == 0) before[c] = is_next ? 0.0F : now[c];
         if (z == 1 && is_next) sum[c] = add_product(Stencil::z_low, now[c], sum[c]);
       }
     }
-    if (back_acts && z == end) {
-      const MappedIndex from = beyond_planes(end, end);
-      const bool is_last = !from.constant && from.index == end - 1;
+    if constexpr (along.has_constant_behind()) {
+      if (z == along.end(end)) fill_row(constant_of<level>(constant_of_lane(along.value_behind())), now);
+    } else if (back_acts && z == end) {
+      const bool is_last = beyond_planes(end, end).index == end - 1;
       SPIDER_UNROLL
-      for (int c = 0; c < columns; ++c)
-        now[c] = from.constant ? constant_of_lane<level>(from) : (is_last ? before[c] : 0.0F);
+      for (int c = 0; c < columns; ++c) now[c] = is_last ? before[c] : 0.0F;
     }
   }
 
   /// The plane beyond the high face where it is the last but one: it is added before it is given.
   SPIDER_DEVICE static void add_turned_plane(const SweepArguments& f, std::int32_t z, const Row& before,
                                              Row& sum) {
-    if (!back_acts || z != extent_of(f, 0) - 1) return;
-    const MappedIndex from = beyond_planes(z + 1, extent_of(f, 0));
-    if (from.constant || from.index != z - 1) return;
+    if (!back_acts || Tile::z_rules.high == FaceRule::constant || z != extent_of(f, 0) - 1) return;
+    if (beyond_planes(z + 1, extent_of(f, 0)).index != z - 1) return;
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) sum[c] = add_product(Stencil::z_high, before[c], sum[c]);
   }
@@ -457,7 +481,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     for (int i = 0; i < rows; ++i) {
       Row& u = cells[level][i];
       const float taken = take(from.index == 1 ? u[1] : u[0], device::lane_index() + 1);
-      if (is_here) u[columns - 1] = from.constant ? constant_of<level>(from) : taken;
+      if (is_here) u[columns - 1] = from.constant ? constant_of<level>(device::float_of(from.value)) : taken;
     }
     if constexpr (level + 1 < steps) set_low_column<level + 1>(from, is_here, cells);
   }
@@ -475,7 +499,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
         taken = take(c == 0 && !is_last ? u[columns - 2] : u[columns - 1], device::lane_index() + 31);
       const float last = c == 0 ? taken : u[c > 0 ? c - 1 : 0];
       const float other = c < 2 ? taken : u[c > 1 ? c - 2 : 0];
-      if (is_here) u[c] = from.constant ? constant_of<level>(from) : (is_last ? last : other);
+      if (is_here)
+        u[c] = from.constant ? constant_of<level>(device::float_of(from.value)) : (is_last ? last : other);
     }
     if constexpr (level + 1 < steps) set_high_column<level + 1, c>(from, is_last, is_here, cells);
   }
@@ -491,7 +516,34 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
+  /// The column of the tile where a face that turns shows the constant; not of the tile where there is none.
+  SPIDER_DEVICE static std::int32_t find_shown(std::int32_t end, std::int32_t x0) {
+    constexpr auto along = Shape::across();
+    return (along.turns_low ? along.begin(end) - 1 : along.end(end)) - x0;
+  }
+
+  /// Sets it, of all steps, where a lane has it as one of its columns.
+  template <int level>
+  SPIDER_DEVICE static void set_shown_column(const bool (&is_here)[columns], Planes& cells) {
+    constexpr auto along = Shape::across();
+    const float value =
+        constant_of<level>(device::float_of(along.turns_low ? along.value_before() : along.value_behind()));
+    SPIDER_UNROLL
+    for (int i = 0; i < rows; ++i) {
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) cells[level][i][c] = is_here[c] ? value : cells[level][i][c];
+    }
+    if constexpr (level + 1 < steps) set_shown_column<level + 1>(is_here, cells);
+  }
+
   SPIDER_DEVICE static void set_columns(std::int32_t end, std::int32_t x0, Planes& cells) {
+    if constexpr (shows_constant) {
+      const std::int32_t place = find_shown(end, x0);
+      bool is_here[columns];
+      SPIDER_UNROLL
+      for (int c = 0; c < columns; ++c) is_here[c] = columns * device::lane_index() + c == place;
+      if (place >= 0 && place < width) set_shown_column<0>(is_here, cells);
+    }
     if constexpr (sets_low) {
       if (x0 < 0)
         set_low_column<0>(beyond_columns(-1, end), device::lane_index() == (-x0 - 1) / columns, cells);
@@ -512,7 +564,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   SPIDER_DEVICE static void set_row(Row (&u)[rows], Row& above, Row& below, int i, const MappedIndex& from,
                                     std::int32_t beyond, int towards) {
     const bool is_next = from.index == beyond + towards;
-    const float constant = from.constant ? constant_of_lane<level>(from) : 0.0F;
+    const float constant = from.constant ? constant_of<level>(constant_of_lane(from.value)) : 0.0F;
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) {
       const int second = i + 2 * towards;
@@ -526,58 +578,61 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// Sets row i of all steps, which lies beyond a face that has a constant, where it is handed on, too.
   template <int level, int i>
-  SPIDER_DEVICE static void set_constant_row(const MappedIndex& from, const Place& at, Planes& cells) {
-    const float value = constant_of_lane<level>(from);
+  SPIDER_DEVICE static void set_constant_row(float constant, const Place& at, Planes& cells) {
+    const float value = constant_of<level>(constant);
     Row& u = cells[level][i];
-    SPIDER_UNROLL
-    for (int c = 0; c < columns; ++c) u[c] = value;
+    fill_row(value, u);
     const Shared edges = at.edges + static_cast<Shared>((level - 1) * level_edges);
     if constexpr (level == 0) store_input(at.now + static_cast<Shared>(i * input_row_bytes), u);
     if constexpr (level > 0 && i == 0) store_edge(edges, u);
     if constexpr (level > 0 && i == rows - 1) store_edge(edges + static_cast<Shared>(Tile::row_bytes), u);
-    if constexpr (level + 1 < steps) set_constant_row<level + 1, i>(from, at, cells);
+    if constexpr (level + 1 < steps) set_constant_row<level + 1, i>(constant, at, cells);
   }
 
   /// Finds the row at once: its warp is what the tile's others wait for.
-  SPIDER_DEVICE static void find_constant_row(const MappedIndex& from, std::uint32_t row, const Place& at,
+  SPIDER_DEVICE static void find_constant_row(float constant, std::uint32_t row, const Place& at,
                                               Planes& cells) {
     static_assert(rows <= 8, "cases of all rows");
     switch (row) {
       case 0:
-        set_constant_row<0, 0>(from, at, cells);
+        set_constant_row<0, 0>(constant, at, cells);
         break;
       case 1:
-        set_constant_row<0, 1 < rows ? 1 : 0>(from, at, cells);
+        set_constant_row<0, 1 < rows ? 1 : 0>(constant, at, cells);
         break;
       case 2:
-        set_constant_row<0, 2 < rows ? 2 : 0>(from, at, cells);
+        set_constant_row<0, 2 < rows ? 2 : 0>(constant, at, cells);
         break;
       case 3:
-        set_constant_row<0, 3 < rows ? 3 : 0>(from, at, cells);
+        set_constant_row<0, 3 < rows ? 3 : 0>(constant, at, cells);
         break;
       case 4:
-        set_constant_row<0, 4 < rows ? 4 : 0>(from, at, cells);
+        set_constant_row<0, 4 < rows ? 4 : 0>(constant, at, cells);
         break;
       case 5:
-        set_constant_row<0, 5 < rows ? 5 : 0>(from, at, cells);
+        set_constant_row<0, 5 < rows ? 5 : 0>(constant, at, cells);
         break;
       case 6:
-        set_constant_row<0, 6 < rows ? 6 : 0>(from, at, cells);
+        set_constant_row<0, 6 < rows ? 6 : 0>(constant, at, cells);
         break;
       default:
-        set_constant_row<0, 7 < rows ? 7 : 0>(from, at, cells);
+        set_constant_row<0, 7 < rows ? 7 : 0>(constant, at, cells);
         break;
     }
   }
 
-  /// Sets those of the warp's rows that lie beyond faces with constants.
-  SPIDER_DEVICE static void set_constant_rows(const SweepArguments& f, std::uint32_t flags, const Place& at,
-                                              Planes& cells) {
-    const std::int32_t end = extent_of(f, 1);
-    if (Shape::y_axis.ends_low() && (flags & at_low_row) != 0)
-      find_constant_row(beyond_rows(-1, end), flags / low_row % 8, at, cells);
-    if (Shape::y_axis.ends_high() && (flags & at_high_row) != 0)
-      find_constant_row(beyond_rows(end, end), flags / high_row % 8, at, cells);
+  /// Sets those of the warp's rows that lie beyond faces with constants, and where faces show those if asked.
+  template <bool shown_too>
+  SPIDER_DEVICE static void set_constant_rows(std::uint32_t flags, const Place& at, Planes& cells) {
+    constexpr auto along = Shape::lines();
+    if constexpr (along.has_constant_before() && (shown_too || along.ends_low())) {
+      if ((flags & at_low_row) != 0)
+        find_constant_row(constant_of_lane(along.value_before()), flags / low_row % 8, at, cells);
+    }
+    if constexpr (along.has_constant_behind() && (shown_too || along.ends_high())) {
+      if ((flags & at_high_row) != 0)
+        find_constant_row(constant_of_lane(along.value_behind()), flags / high_row % 8, at, cells);
+    }
   }
 
   /// Sets the row beyond a face, of a step.
@@ -674,7 +729,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// Fills cells beyond faces of a plane in a slot, once the warp's copies are there.
   SPIDER_DEVICE static void fill_turned(const Way& way, int slot) {
-    if (!Shape::x_axis.turns || (way.flags & fills_columns) == 0) return;
+    if (!Shape::x_axis.turns() || (way.flags & fills_columns) == 0) return;
     device::copy_async_wait<ahead - 1>();
     device::sync_warp();
     const auto plane = static_cast<Shared>(slot * input_bytes);
@@ -738,10 +793,13 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
                                                    int low, int high) {
     constexpr int later = steps - 1;
     const FarSpan box{f.box.offset[axis], f.box.offset[axis] + f.box.extent[axis]};
-    if (along.turns) return {box.begin + later * low, box.end + later * high};
-    return find_points(along.rules,
-                       find_readable(along.rules, box, later * low, later * high, f.extent[axis]),
-                       f.extent[axis]);
+    const FarSpan reached{box.begin + later * low, box.end + later * high};
+    if (!along.turns())
+      return find_points(along.rules,
+                         find_readable(along.rules, box, later * low, later * high, f.extent[axis]),
+                         f.extent[axis]);
+    return {along.ends_low() && reached.begin < 0 ? 0 : reached.begin,
+            along.ends_high() && reached.end > f.extent[axis] ? f.extent[axis] : reached.end};
   }
 
   /// Where on an axis the points of index i have their fields; those that no result needs have any.
@@ -749,9 +807,12 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   SPIDER_DEVICE static std::int32_t find_index_of_points(const Axis& along, const SweepArguments& f, int axis,
                                                          int low, int high, std::int32_t i) {
     const FarSpan span = find_span_of_points(along, f, axis, low, high);
-    if (!along.turns) return static_cast<std::int32_t>(find_point(along.rules, span, i, f.extent[axis]));
+    if (!along.turns()) return static_cast<std::int32_t>(find_point(along.rules, span, i, f.extent[axis]));
     const std::int64_t near = i < span.begin ? span.begin : (i >= span.end ? span.end - 1 : i);
-    return turn_index(along.rules, static_cast<std::int32_t>(near), extent_of(f, axis));
+    const std::int32_t end = extent_of(f, axis);
+    const std::int32_t turned = turn_index(along.rules, static_cast<std::int32_t>(near), end);
+    // Where a face shows the constant beyond the other one nothing is needed.
+    return along.ends_low() && turned < 0 ? 0 : (along.ends_high() && turned >= end ? end - 1 : turned);
   }
 
   /// The columns of a lane's points that have fields in memory, bits, and that of the first; columns beyond
@@ -764,8 +825,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   SPIDER_DEVICE static PointColumns find_point_columns(const SweepArguments& f, const Walk& w) {
     constexpr auto along = Shape::across();
     FarSpan span = find_span_of_points(along, f, 2, Stencil::column_low, Stencil::column_high);
-    if (along.turns && folds(along.rules.low) && span.begin < 0) span.begin = 0;
-    if (along.turns && folds(along.rules.high) && span.end > f.extent[2]) span.end = f.extent[2];
+    if (along.turns_low && span.begin < 0) span.begin = 0;
+    if (along.turns_high && span.end > f.extent[2]) span.end = f.extent[2];
     const std::int32_t x = w.x0 + columns * device::lane_index();
     PointColumns found{0, static_cast<std::int32_t>(wrap_index(along.rules, x, w.extent[2])), false};
     for (int c = 0; c < columns; ++c) {
@@ -817,10 +878,10 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       }
       const bool is_broken = found.wanted != 0 && !found.is_vector;
       device::Pair turned{};
-      if constexpr (Shape::x_axis.turns) {
-        constexpr auto rules = Shape::across().rules;
-        if (folds(rules.low)) turned.word[0] = find_turned_point(w, -1, 1);
-        if (folds(rules.high)) turned.word[1] = find_turned_point(w, w.extent[2], -1);
+      if constexpr (Shape::x_axis.turns()) {
+        constexpr auto across = Shape::across();
+        if (across.turns_low) turned.word[0] = find_turned_point(w, -1, 1);
+        if (across.turns_high) turned.word[1] = find_turned_point(w, w.extent[2], -1);
         device::store_shared(static_cast<Shared>(turned_points + 8 * Tile::thread_index()), turned);
       }
       const bool fills = (turned.word[0] | turned.word[1]) != 0;
@@ -866,7 +927,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// Fills points beyond faces along x of a plane that is there.
   SPIDER_DEVICE static void fill_points(const Way& way, int slot) {
-    if constexpr (point_fields > 0 && Shape::x_axis.turns) {
+    if constexpr (point_fields > 0 && Shape::x_axis.turns()) {
       if ((way.flags & fills_points) == 0) return;
       const device::Pair turned =
           device::load_shared_pair(static_cast<Shared>(turned_points + 8 * Tile::thread_index()));
@@ -879,9 +940,9 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
-  /// Plane b of the stream, which lies in a slot: completes planes of all steps and adds them. `sets`: in a
-  /// tile that has cells that are set at every step.
-  template <int parity, bool sets>
+  /// Plane b of the stream, which lies in a slot: completes planes of all steps and adds them. `sets`: which
+  /// cells of the tile are set at every step.
+  template <int parity, SetCells sets>
   SPIDER_DEVICE static void take_plane(const Arguments& f, Way& way, std::int32_t b, int& slot,
                                        int& point_slot, Planes& cells, Planes& sums) {
     const device::Vector range = device::load_shared(static_cast<Shared>(ranges));
@@ -899,7 +960,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     const int following = slot + 1 == input_slots ? 0 : slot + 1;
     // What comes between both halves hides what loads wait for.
     typename Tile::TurnedCells turned{};
-    const bool fills = Shape::x_axis.turns && (way.flags & fills_columns) != 0;
+    const bool fills = Shape::x_axis.turns() && (way.flags & fills_columns) != 0;
     if constexpr (!fills_late) {
       fill_turned(way, following);
     } else if (fills) {
@@ -921,18 +982,22 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
                       u);
     };
     const bool whole = (way.flags & stores_vectors) != 0;
-    if (!whole || is_at_face(f, at.z)) {
+    // The tile where columns are set at a high face has no whole vectors there.
+    constexpr bool is_always_near = sets == SetCells::any && sets_rows_apart && !sets_low;
+    if (is_always_near || !whole || is_at_face(f, at.z)) {
       complete_rows<0, true>(f, at, cells, sums, [&](int i, Row& u) { finish(whole, i, u); });
-    } else {
+    } else if constexpr (!is_always_near) {
       complete_rows<0, false>(f, at, cells, sums, [&](int i, Row& u) { finish(true, i, u); });
     }
     // As a sum nvcc 13.0 loses it in some kernels: rows were stored where no register says.
     way.output = device::step_further(way.output, f.output_stride[0]);
-    constexpr std::uint32_t set_here =
-        (sets_low || sets_high ? at_columns : 0U) | (has_constant_rows ? at_rows : 0U);
-    if (sets && set_here != 0 && (way.flags & set_here) != 0) {
-      if (has_constant_rows && (way.flags & at_rows) != 0) set_constant_rows(f, way.flags, at, cells);
-      if ((sets_low || sets_high) && (way.flags & at_columns) != 0)
+    constexpr bool columns_here = sets == SetCells::any && sets_columns;
+    constexpr bool rows_here = sets != SetCells::none && has_constant_rows;
+    constexpr std::uint32_t set_here = (columns_here ? at_columns : 0U) | (rows_here ? at_rows : 0U);
+    if (set_here != 0 && (way.flags & set_here) != 0) {
+      if (rows_here && (way.flags & at_rows) != 0)
+        set_constant_rows<sets == SetCells::any>(way.flags, at, cells);
+      if (columns_here && (way.flags & at_columns) != 0)
         set_columns(extent_of(f, 2), kept_word(origin), cells);
     }
     if (fills_late && fills)
@@ -941,7 +1006,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     device::sync_block();
     point_slot = point_slot + 1 == point_slots ? 0 : point_slot + 1;
     fill_points(way, point_slot);
-    if (sets && sets_rows && (way.flags & at_rows) != 0) {
+    if (sets != SetCells::none && sets_rows && (way.flags & at_rows) != 0) {
       add_levels<0, true>(f, at, cells, sums);
     } else {
       add_levels<0, false>(f, at, cells, sums);
@@ -988,34 +1053,52 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// Are columns of a tile set at every step?
   SPIDER_DEVICE static bool has_set_columns(const Walk& w) {
-    return (sets_low && w.x0 < 0) ||
+    const std::int32_t shown = shows_constant ? find_shown(w.extent[2], w.x0) : width;
+    return (sets_low && w.x0 < 0) || (shown >= 0 && shown < width) ||
            (sets_high && w.x0 + width > w.extent[2] && !(holds_high && (w.extent[2] - w.x0) % columns == 0));
+  }
+
+  /// Has a tile a row where a face that turns shows the constant beyond the other one?
+  SPIDER_DEVICE static bool shows_row(const Walk& w) {
+    constexpr auto along = Shape::lines();
+    if (!along.turns() || !Shape::rows_end) return false;
+    const std::int32_t row = along.turns_low ? along.begin(w.extent[1]) - 1 : along.end(w.extent[1]);
+    return row >= w.y0 && row < w.y0 + Tile::height;
   }
 
   /// Is one of `count` rows from y on set at every step, or one next to them?
   SPIDER_DEVICE static bool has_set_rows(const Walk& w, std::int32_t y, int count) {
+    if constexpr (has_constant_rows) {
+      constexpr auto along = Shape::lines();
+      const std::int32_t low = along.begin(w.extent[1]) - 1;
+      const std::int32_t high = along.end(w.extent[1]);
+      return (along.has_constant_before() && y <= low && y + count > low) ||
+             (along.has_constant_behind() && y <= high && y + count > high);
+    }
     // A row beyond a face that is set behind the barrier may be the next warp's.
-    constexpr int next = sets_rows ? 1 : 0;
-    return (Shape::y_axis.ends_low() && y < next && y + count > next - 1) ||
-           (Shape::y_axis.ends_high() && y <= w.extent[1] - next && y + count > w.extent[1] - next);
+    return (Shape::y_axis.ends_low() && y < 1 && y + count > 0) ||
+           (Shape::y_axis.ends_high() && y <= w.extent[1] - 1 && y + count > w.extent[1] - 1);
   }
 
   /// Bits of Way::flags.
   SPIDER_DEVICE static std::uint32_t find_constant_rows(const Walk& w, std::int32_t y) {
     std::uint32_t found = 0;
     if constexpr (has_constant_rows) {
-      const std::int32_t low = -1 - y;
-      const std::int32_t high = w.extent[1] - y;
-      if (Shape::y_axis.ends_low() && low >= 0 && low < rows)
+      constexpr auto along = Shape::lines();
+      const std::int32_t low = along.begin(w.extent[1]) - 1 - y;
+      const std::int32_t high = along.end(w.extent[1]) - y;
+      if (along.has_constant_before() && low >= 0 && low < rows)
         found |= at_low_row + static_cast<std::uint32_t>(low) * low_row;
-      if (Shape::y_axis.ends_high() && high >= 0 && high < rows)
+      if (along.has_constant_behind() && high >= 0 && high < rows)
         found |= at_high_row + static_cast<std::uint32_t>(high) * high_row;
     }
     return found;
   }
 
-  SPIDER_DEVICE static bool has_set_cells(const Walk& w) {
-    return has_set_columns(w) || has_set_rows(w, w.y0, Tile::height);
+  SPIDER_DEVICE static SetCells find_set_cells(const Walk& w) {
+    if (has_set_columns(w) || shows_row(w)) return SetCells::any;
+    if (!has_set_rows(w, w.y0, Tile::height)) return SetCells::none;
+    return sets_rows_apart ? SetCells::rows : SetCells::any;
   }
 
   SPIDER_DEVICE static Way find_way(const SweepArguments& f, const Walk& w) {
@@ -1049,7 +1132,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     if (device::warp_index() == 0) {  // the lanes of all warps have the same columns
       device::store_shared(static_cast<Shared>(held_lanes + 4 * lane), find_held(w));
     }
-    if constexpr (Shape::x_axis.turns) way.turned = Tile::find_turned(w);
+    if constexpr (Shape::x_axis.turns()) way.turned = Tile::find_turned(w);
     way.flags = device::largest_in_warp((wanted.whole ? stores_vectors : 0U) |
                                         (has_set_columns(w) ? at_columns : 0U) |
                                         (has_set_rows(w, y, rows) ? at_rows : 0U) | find_constant_rows(w, y) |
@@ -1061,8 +1144,15 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return way;
   }
 
-  /// `sets`: has_set_cells says so.
-  template <bool sets>
+  /// Apart: in one function with the others, which are all that most fields run, it made those up to 3 %
+  /// slower.
+  SPIDER_DEVICE_APART void run_any(const Arguments& f) {
+    Walk w;
+    if (Tile::find_walk(f, w)) run<SetCells::any>(f, w);
+  }
+
+  /// `sets`: as find_set_cells says.
+  template <SetCells sets>
   SPIDER_DEVICE static void run(const Arguments& f, const Walk& w) {
     fill_planes(w);
     if constexpr (point_fields > 0) {

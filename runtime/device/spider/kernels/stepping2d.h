@@ -233,7 +233,7 @@ struct Stepping2d {
 
   SPIDER_DEVICE static bool holds_row(const Walk& w, std::int32_t y) {
     constexpr auto axis = down();
-    return axis.turns || holds_index(axis.rules, y, w.rows);
+    return axis.turns() || holds_index(axis.rules, y, w.rows);
   }
   SPIDER_DEVICE static auto find_row(const Walk& w, std::int32_t y) {
     constexpr auto rules = Stencil::row_rules();
@@ -244,7 +244,7 @@ struct Stepping2d {
   template <class Axis>
   SPIDER_DEVICE static Span find_readable_span(const Axis& axis, const Span& box, int low, int high,
                                                std::int32_t extent) {
-    if (axis.turns) return {box.begin + all_steps * low, box.end + all_steps * high};
+    if (axis.turns()) return {box.begin + all_steps * low, box.end + all_steps * high};
     const FarSpan span =
         find_readable(axis.rules, {box.begin, box.end}, all_steps * low, all_steps * high, extent);
     return {static_cast<std::int32_t>(span.begin), static_cast<std::int32_t>(span.end)};
@@ -303,7 +303,7 @@ struct Stepping2d {
   enum class Copies { direct, vectors, cells };
 
   /// Cells of a row beyond such a face: a warp takes 32 together.
-  static constexpr int turned_pieces = x_axis.turns ? (lost_columns + 31) / 32 : 0;
+  static constexpr int turned_pieces = x_axis.turns() ? (lost_columns + 31) / 32 : 0;
   static_assert(32 * turned_pieces + width / vector_elements <= width, "the table has room for them");
 
   /// Columns of a strip that lie beyond faces that turn, in whole vectors: those before `low`, and from
@@ -317,8 +317,8 @@ struct Stepping2d {
   };
   SPIDER_DEVICE static Turned find_turned(const Walk& w) {
     Turned turned{0, width, width};
-    if (x_axis.turns && folds(x_rules.low)) turned.low = clamp(-w.x0, 0, width);
-    if (x_axis.turns && folds(x_rules.high)) {
+    if (x_axis.turns_low) turned.low = clamp(-w.x0, 0, width);
+    if (x_axis.turns_high) {
       const std::int32_t whole = w.cols / vector_elements * vector_elements;
       turned.end = clamp(w.readable_columns.end - w.x0, turned.low, width);
       turned.high = clamp(whole - w.x0, turned.low, turned.end);
@@ -329,7 +329,7 @@ struct Stepping2d {
   /// Where a wanted column is taken from.
   SPIDER_DEVICE static std::int32_t find_input_column(const Walk& w, std::int32_t x) {
     constexpr auto axis = across();
-    if constexpr (axis.turns) return turn_index(axis.rules, x, w.cols);
+    if constexpr (axis.turns()) return turn_index(axis.rules, x, w.cols);
     return static_cast<std::int32_t>(wrap_index(axis.rules, x, w.cols));
   }
 
@@ -344,15 +344,15 @@ struct Stepping2d {
       return Copies::direct;
     const auto wanted = [&](std::int32_t x) {
       constexpr auto axis = across();
-      return readable.holds(x) && (axis.turns || holds_index(axis.rules, x, w.cols));
+      return readable.holds(x) && (axis.turns() || holds_index(axis.rules, x, w.cols));
     };
     // Cells beyond faces that turn are listed behind the vectors.
     [[maybe_unused]] Turned turned{};
-    if constexpr (x_axis.turns) turned = find_turned(w);
+    if constexpr (x_axis.turns()) turned = find_turned(w);
     std::uint32_t broken = 0;
-    if constexpr (x_axis.turns) broken = turned.count() > 32 * turned_pieces ? 1 : 0;
+    if constexpr (x_axis.turns()) broken = turned.count() > 32 * turned_pieces ? 1 : 0;
     for (int v = device::lane_index(); v < width / vector_elements; v += 32) {
-      if constexpr (x_axis.turns) {
+      if constexpr (x_axis.turns()) {
         if (turned.holds(vector_elements * v)) continue;
       }
       const std::int32_t x = w.x0 + vector_elements * v;
@@ -369,7 +369,7 @@ struct Stepping2d {
     for (int i = thread; i < pieces; i += 32 * warps) {
       int c = i * piece;
       bool is_copied = true;
-      if constexpr (x_axis.turns) {
+      if constexpr (x_axis.turns()) {
         const int cell = i - width / vector_elements;
         if (!by_cells) is_copied = cell < 0 ? !turned.holds(c) : cell < turned.count();
         if (!by_cells && cell >= 0) c = turned.column(cell);
@@ -390,7 +390,7 @@ struct Stepping2d {
     y = clamp(y, w.readable_rows.begin, w.readable_rows.end - 1);
     if (!holds_row(w, y)) return clamp(y, 0, w.rows - 1);
     constexpr auto axis = down();
-    if constexpr (axis.turns) return turn_index(axis.rules, y, w.rows);
+    if constexpr (axis.turns()) return turn_index(axis.rules, y, w.rows);
     return static_cast<std::int32_t>(wrap_index(axis.rules, y, w.rows));
   }
 

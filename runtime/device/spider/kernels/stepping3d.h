@@ -101,7 +101,7 @@ struct Stepping3dLayout : StepShape<Stencil, Stencil::is_even> {
   static constexpr int sources = cells + 8 * 32 * warps;
   static constexpr int first_plane = -Shape::rz;
   static constexpr bool streams_faces =
-      Shape::rz == 1 && (Shape::z_axis.turns || Shape::z_rules.low != FaceRule::mirror);
+      Shape::rz == 1 && (Shape::z_axis.turns_low || Shape::z_rules.low != FaceRule::mirror);
   static constexpr bool keeps_constants = true;
   static constexpr bool takes_cells = true;
   static constexpr bool columns_last = false;
@@ -163,7 +163,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   static constexpr int turned_cells =
       point_table + (reads_points ? (4 * (width + height) + 15) / 16 * 16 : 0);
   static constexpr int kept_choices =
-      (turned_cells + (Tile::x_axis.turns ? 8 * 32 * warps : 0) + 15) / 16 * 16;
+      (turned_cells + (Tile::x_axis.turns() ? 8 * 32 * warps : 0) + 15) / 16 * 16;
   /// Of a lane's piece in each of the rows that its warp requests.
   static constexpr int offset_vectors = (Tile::rows_of_warp + 3) / 4;
   static constexpr int kept_offsets = kept_choices + 16 * 32 * warps;
@@ -191,9 +191,10 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     int count = 0;
     if constexpr (columns_end && rx > 0) {
       constexpr int most = Layout::most_beyond / 2;
+      constexpr auto along = Tile::across();
       SPIDER_NO_UNROLL
       for (int d = 0; d < 2 * most; ++d) {
-        const std::int32_t x = d < most ? d - most : w.extent[2] + d - most;
+        const std::int32_t x = (d < most ? along.begin(w.extent[2]) : along.end(w.extent[2])) + d - most;
         const std::int32_t to = x - w.x0;
         const auto from = find_column(w, x);
         const bool is_kept = Tile::is_kept_column(w, x);
@@ -327,9 +328,10 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   /// reach the nearest only.
   SPIDER_DEVICE static void put_back_rows(const Walk& w, int first, bool written, Shared to) {
     if (!written) return;
+    constexpr auto along = Tile::lines();
     SPIDER_UNROLL
     for (int i = 0; i < 2 * ry; ++i) {
-      const std::int32_t y = i < ry ? i - ry : w.extent[1] + i - ry;
+      const std::int32_t y = (i < ry ? along.begin(w.extent[1]) : along.end(w.extent[1])) + i - ry;
       const std::int32_t row = y - w.y0 - first;
       if (Tile::is_kept_row(w, y) && row >= 0 && row < rows)
         store_constant(to + static_cast<Shared>(row * row_bytes), find_row(w, y).value);
@@ -893,7 +895,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     SPIDER_DEVICE Wanted wanted() const {
       return {lane & all_cells, warp & all_rows, (warp & stores_vectors) != 0};
     }
-    SPIDER_DEVICE bool written() const { return !keeps_constants || (lane & writes) != 0; }
+    SPIDER_DEVICE bool written() const { return !Tile::keeps_columns || (lane & writes) != 0; }
     SPIDER_DEVICE Piece piece() const {
       Piece piece;
       piece.rows = lane >> first_row;
@@ -914,10 +916,12 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
   SPIDER_DEVICE static Choices choose(const Walk& w, int first, const Piece& piece, const Wanted& stored,
                                       bool turns, bool mapped, int columns_beyond) {
+    constexpr auto along = Tile::lines();
     bool keeps = false;
     for (int i = 0; i < rows; ++i) {
       const std::int32_t y = w.y0 + first + i;
-      keeps = keeps || (Tile::is_kept_row(w, y) && y >= -ry && y < w.extent[1] + ry);
+      keeps = keeps || (Tile::is_kept_row(w, y) && y >= along.begin(w.extent[1]) - ry &&
+                        y < along.end(w.extent[1]) + ry);
     }
     const std::uint32_t of_warp =
         stored.rows | (keeps || columns_beyond > 0 ? mends : 0) | (columns_beyond > 0 ? fills_columns : 0) |
@@ -932,6 +936,9 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   // What a walk has all the way waits in shared memory, and is loaded in each round: of registers compilers
   // take several for each of these words.
 
+  /// How many planes a walk takes, and which is the first, too: where rows end and columns do not, nvcc 13.0
+  /// has no registers for them.
+  static constexpr bool keeps_walk = Tile::rows_end && !columns_end;
   /// Where a lane's choices are kept, and how far its first output is from the field's first plane.
   SPIDER_DEVICE static Shared kept_place() { return static_cast<Shared>(kept_choices + 16 * thread_index()); }
 
@@ -946,7 +953,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     if (thread_index() == 0) {
       keep_numbers(0, w.plain.begin - w.start, w.plain.end - w.start, w.stored[0].begin, w.stored[0].end);
       keep_numbers(1, w.readable[0].begin, w.readable[0].end, w.y0, w.x0);
-      keep_numbers(2, columns_beyond, 0, 0, 0);
+      keep_numbers(2, columns_beyond, keeps_walk ? w.stored[0].end - w.start + lost_planes : 0,
+                   keeps_walk ? w.start : 0, 0);
     }
   }
   SPIDER_DEVICE static Shared offsets_place(int i) {
@@ -971,6 +979,16 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
   SPIDER_DEVICE static int kept_count() {
     return static_cast<int>(device::load_shared_word(static_cast<Shared>(ranges + 32)));
+  }
+
+  SPIDER_DEVICE static std::int32_t stream_of(std::int32_t stream) {
+    return keeps_walk ? kept_number(9) : stream;
+  }
+  SPIDER_DEVICE static std::int32_t start_of(std::int32_t start) {
+    return keeps_walk ? kept_number(10) : start;
+  }
+  SPIDER_DEVICE static std::int32_t kept_number(int i) {
+    return static_cast<std::int32_t>(device::load_shared_word(static_cast<Shared>(ranges + 4 * i)));
   }
 
   /// Planes of the stream that are read from where they are, and planes of the field that are stored.
@@ -1023,12 +1041,14 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   /// finds them.
   SPIDER_DEVICE_APART void mend(const Arguments& f, std::int32_t start, std::int32_t z, int first,
                                 std::uint32_t choices_of_lane, Shared plane, Shared own, Shared from) {
-    const bool written = !keeps_constants || (choices_of_lane & writes) != 0;
+    const bool written = !Tile::keeps_columns || (choices_of_lane & writes) != 0;
     const auto extent = static_cast<std::int32_t>(f.extent[0]);
+    constexpr auto along = Tile::planes();
     if (is_behind(extent, z)) {
-      hand_on_beyond(z_rules.high, z_rules.high_value, written, plane + own, from);
-    } else if (is_before(z)) {
-      hand_on_beyond(z_rules.low, z_rules.low_value, written, plane + own, from);
+      hand_on_beyond(along.has_constant_behind() ? FaceRule::constant : z_rules.high, along.value_behind(),
+                     written, plane + own, from);
+    } else if (is_before(extent, z)) {
+      hand_on_beyond(FaceRule::constant, along.value_before(), written, plane + own, from);
     }
     if constexpr (Tile::keeps_rows)
       put_back_rows(find_kept(f, start, kept_range(0)), first, written, plane + own);
@@ -1038,10 +1058,12 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     }
   }
   SPIDER_DEVICE static bool is_behind(std::int32_t extent, std::int32_t z) {
-    return streams_faces && back_acts && z == extent + 1;
+    constexpr auto along = Tile::planes();
+    return streams_faces && (back_acts || along.has_constant_behind()) && z == along.end(extent) + 1;
   }
-  SPIDER_DEVICE static bool is_before(std::int32_t z) {
-    return streams_faces && z_rules.low == FaceRule::constant && z == 0;
+  SPIDER_DEVICE static bool is_before(std::int32_t extent, std::int32_t z) {
+    constexpr auto along = Tile::planes();
+    return streams_faces && along.has_constant_before() && z == along.begin(extent);
   }
 
   SPIDER_DEVICE_APART void fill_input_columns(Shared plane) {
@@ -1077,7 +1099,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     const std::int32_t stream = w.stored[0].end - w.start + lost_planes;
     Piece piece = Tile::plan_copies(f, w);
     bool turns = false;
-    if constexpr (Tile::x_axis.turns) {
+    if constexpr (Tile::x_axis.turns()) {
       const Turned turned = Tile::find_turned(w);
       turns = device::largest_in_warp(turned.exist() ? 1U : 0U) != 0;
       device::Pair places;
@@ -1098,12 +1120,12 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     device::sync_block();
     SPIDER_NO_UNROLL
     for (int b = 0; b < ahead; ++b) {
-      if (b < stream) {
+      if (b < stream_of(stream)) {
         if constexpr (ends) {
-          request_apart(f, w.start, b);
+          request_apart(f, start_of(w.start), b);
         } else {
           const device::Vector of_walk = device::load_shared(kept_place());
-          request(f, w.start, {device::largest_in_warp(of_walk.word[0]), of_walk.word[1]}, b);
+          request(f, start_of(w.start), {device::largest_in_warp(of_walk.word[0]), of_walk.word[1]}, b);
         }
       }
       device::copy_async_commit();
@@ -1114,7 +1136,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
       fill_columns<Cells>(0, 0, height, columns_beyond, thread_index(), warps * 32);
       device::sync_block();
     }
-    if constexpr (Tile::x_axis.turns) {
+    if constexpr (Tile::x_axis.turns()) {
       if (turns) fill_turned(0);
       device::sync_block();
     }
@@ -1126,24 +1148,25 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     if constexpr (reads_points) load_points(f, w, spans, step, first, first_plane - rz, now, points);
     bool again = false;  // is a plane added for the second time?
     SPIDER_NO_UNROLL
-    while (now.number < stream + steps - 1) {
+    while (now.number < stream_of(stream) + steps - 1) {
       const device::Vector of_walk = device::load_shared(kept_place());
       const Choices choices{device::largest_in_warp(of_walk.word[0]), of_walk.word[1]};
       const std::int32_t round = now.number;
       const std::int32_t b = round - step;
       const auto next_input = static_cast<Shared>((round + 1) % input_slots * input_bytes);
       if (!again) {
-        if (round + ahead < stream) request(f, w.start, choices, round + ahead);
+        if (round + ahead < stream_of(stream)) request(f, start_of(w.start), choices, round + ahead);
         device::copy_async_commit();
         if constexpr (columns_end) {
-          if ((choices.warp & fills_columns) != 0 && round + 1 < stream) fill_input_columns(next_input);
+          if ((choices.warp & fills_columns) != 0 && round + 1 < stream_of(stream))
+            fill_input_columns(next_input);
         }
       }
-      if constexpr (Tile::x_axis.turns) {
+      if constexpr (Tile::x_axis.turns()) {
         if ((choices.warp & fills_turned) != 0) fill_turned(next_input);
       }
-      if (b >= 0 && b < stream) {
-        const std::int32_t z = first_plane + b;
+      if (b >= 0 && b < stream_of(stream)) {
+        const std::int32_t z = (keeps_walk ? start_of(0) - step * rz : first_plane) + b;
         const auto own = static_cast<Shared>((ry + first) * row_bytes + lane_vectors * vector_bytes * lane);
         const Shared to = level_of(step, now, 0);
         // Plane z - rz of what the step is given, which its results replace.
@@ -1243,9 +1266,10 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
         } else if constexpr (steps > 1) {
           const bool behind = is_behind(w.extent[0], z);
           if (!behind) add_any(hand_on);
-          if (behind || is_before(z) || (choices.warp & mends) != 0) {
+          if (behind || is_before(w.extent[0], z) || (choices.warp & mends) != 0) {
             const bool turns = z_rules.high == FaceRule::mirror && w.extent[0] > 1;
-            mend(f, w.start, z, first, choices.lane, to, own, level_of(step, now, turns ? 2 : 1) + own);
+            mend(f, start_of(w.start), z, first, choices.lane, to, own,
+                 level_of(step, now, turns ? 2 : 1) + own);
           }
         }
         if constexpr (reads_points) load_points(f, w, spans, step, first, z + 1 - rz, now, points);

@@ -54,7 +54,7 @@ std::optional<double> weight_of_neighbours(const spec::StencilSpec& spec) {
 int count_shared_bytes(const spec::StencilSpec& spec, const Levels3d& scheme) {
   const int input = (scheme.ahead + 2) * scheme.height() * width * spec::element_bytes(spec.storage);
   const int edges = 2 * (scheme.steps - 1) * Levels3d::warps * 2 * width * word_bytes;
-  constexpr int of_walk = 2 * vector_bytes;  // what is seldom needed of it
+  constexpr int of_walk = 7 * vector_bytes + word_bytes * threads_per_warp;  // what is seldom needed of it
   const int without_fields = input + edges + round_up(word_bytes * scheme.height(), vector_bytes) + of_walk;
   if (spec.fields.empty()) return without_fields;
   const int places =

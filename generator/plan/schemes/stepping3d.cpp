@@ -52,11 +52,21 @@ int count_shared_bytes(const spec::StencilSpec& spec, const Stepping3d& scheme) 
   const int weights = weighs_faces ? of_number * scheme.warps() * weights_of_all_sums(spec, scheme) : 0;
   const bool reads_points = spec.previous || !spec.fields.empty();
   const int places = reads_points ? round_up(word_bytes * (width + scheme.height()), vector_bytes) : 0;
+  const int beyond = vector_bytes * 2 * std::max(Stepping3d::columns - 1, rx);
+  // Of a thread: its single cell, cells that a face turns round, its choices, the offsets of its rows.
+  const auto turns = [&](const spec::Face& face) {
+    return keeps_turned(spec) && ends_at(face) && face.rule != spec::BoundaryRule::constant &&
+           face.rule != spec::BoundaryRule::antisymmetric;
+  };
+  const auto& [left, right] = spec.boundary[spec::axis_x];
+  const int offset_vectors = divide_up(divide_up(scheme.height(), scheme.warps()), vector_bytes / word_bytes);
+  const int of_thread =
+      (turns(left) || turns(right) ? 4 : 2) * word_bytes + vector_bytes * (1 + offset_vectors);
+  constexpr int of_walk = 3 * vector_bytes;
   return planes * plane_rows * width + places +
-         round_up(vector_bytes * 2 * std::max(Stepping3d::columns - 1, rx) +
-                      2 * vector_bytes * threads_per_warp * scheme.warps() + 2 * vector_bytes +
-                      round_up(word_bytes * (scheme.height() + plane_rows), of_number) + weights,
-                  vector_bytes);
+         round_up(beyond + round_up(word_bytes * (scheme.height() + plane_rows), of_number) + weights,
+                  vector_bytes) +
+         of_thread * threads_per_warp * scheme.warps() + of_walk;
 }
 
 /// Of a tile, on each side: tiles begin where memory's sectors do.

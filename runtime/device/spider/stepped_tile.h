@@ -561,6 +561,7 @@ constexpr SweepForm stepped_form(SweepFunction sweep, std::int32_t lead_planes) 
   constexpr int lane_bytes = Kernel::columns * Kernel::Cells::element_bytes;
   constexpr int piece_bytes = lane_bytes < Kernel::vector_bytes ? lane_bytes : Kernel::vector_bytes;
   constexpr int longest_walk = 512;  // planes: where fields are high, walks need not be that high
+  static_assert(Kernel::shared_bytes <= 227 * 1024, "a block has room on sm_90");
   SweepForm form{sweep,
                  {TilingKind::blocks,
                   Kernel::warps,

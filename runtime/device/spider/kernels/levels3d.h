@@ -77,11 +77,17 @@ sweep_levels3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   if (!Kernel::find_walk(field, walk)) return;
   if constexpr (Kernel::sets_cells) {
     const SetCells found = Kernel::find_set_cells(walk);
-    if (found == SetCells::any) {
-      Kernel::run_any(field);
-      return;
+    if constexpr (Kernel::takes_any) {
+      if (found == SetCells::any) {
+        if constexpr (Kernel::any_is_seldom) {
+          Kernel::run_any(field);
+        } else {
+          Kernel::template run<SetCells::any>(field, walk);
+        }
+        return;
+      }
     }
-    if constexpr (Kernel::sets_rows_apart) {
+    if constexpr (Kernel::takes_rows) {
       if (found == SetCells::rows) {
         Kernel::template run<SetCells::rows>(field, walk);
         return;
@@ -182,9 +188,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// Tiles that have such cells run code of their own: in that of others even branches around it, and moves
   /// of registers that it asks for, took up to 5 % of the time.
   static constexpr bool sets_cells = sets_columns || Shape::rows_end;
-  /// Do tiles that have such rows alone run a third code? Where lanes hold constants there are seldom others,
-  /// and beside what sets columns the rows took 3 % more.
-  static constexpr bool sets_rows_apart = has_constant_rows && (holds_low || holds_high) && sets_columns;
+  /// Do columns keep what they are in all tiles but those whose lanes a high face divides, and small fields?
+  static constexpr bool any_is_seldom = sets_columns && !sets_low && (holds_high || !sets_high);
+  /// Do tiles that set rows alone run a third code? Beside what sets columns the rows took 3 % more.
+  static constexpr bool takes_rows = has_constant_rows && (any_is_seldom || !sets_columns);
+  static constexpr bool takes_any = sets_columns || sets_rows;
 
   /// Of each step's input: the cells of its newest plane, and what its result there is so far.
   using Planes = float[steps][rows][columns];
@@ -983,7 +991,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     };
     const bool whole = (way.flags & stores_vectors) != 0;
     // The tile where columns are set at a high face has no whole vectors there.
-    constexpr bool is_always_near = sets == SetCells::any && sets_rows_apart && !sets_low;
+    constexpr bool is_always_near = sets == SetCells::any && any_is_seldom;
     if (is_always_near || !whole || is_at_face(f, at.z)) {
       complete_rows<0, true>(f, at, cells, sums, [&](int i, Row& u) { finish(whole, i, u); });
     } else if constexpr (!is_always_near) {
@@ -996,7 +1004,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     constexpr std::uint32_t set_here = (columns_here ? at_columns : 0U) | (rows_here ? at_rows : 0U);
     if (set_here != 0 && (way.flags & set_here) != 0) {
       if (rows_here && (way.flags & at_rows) != 0)
-        set_constant_rows<sets == SetCells::any>(way.flags, at, cells);
+        set_constant_rows<sets == SetCells::any || !sets_columns>(way.flags, at, cells);
       if (columns_here && (way.flags & at_columns) != 0)
         set_columns(extent_of(f, 2), kept_word(origin), cells);
     }
@@ -1096,9 +1104,9 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   SPIDER_DEVICE static SetCells find_set_cells(const Walk& w) {
-    if (has_set_columns(w) || shows_row(w)) return SetCells::any;
+    if (has_set_columns(w) || (takes_any && shows_row(w))) return SetCells::any;
     if (!has_set_rows(w, w.y0, Tile::height)) return SetCells::none;
-    return sets_rows_apart ? SetCells::rows : SetCells::any;
+    return takes_rows ? SetCells::rows : SetCells::any;
   }
 
   SPIDER_DEVICE static Way find_way(const SweepArguments& f, const Walk& w) {
@@ -1144,8 +1152,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return way;
   }
 
-  /// Apart: in one function with the others, which are all that most fields run, it made those up to 3 %
-  /// slower.
+  /// Where it is seldom, apart: among the others it made those up to 3 % slower, and is itself slower so.
   SPIDER_DEVICE_APART void run_any(const Arguments& f) {
     Walk w;
     if (Tile::find_walk(f, w)) run<SetCells::any>(f, w);

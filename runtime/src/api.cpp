@@ -250,12 +250,13 @@ struct ReadySweep {
   const spider::SweepForm* rims_form;
   spider::BoxesArguments rims;
   std::int64_t rim_blocks;
-  bool beside;  ///< the same of what is ahead but for the launch of the rims
+  bool rims_early;  ///< as `early`
+  bool beside;      ///< the same of what is ahead but for the launch of the rims
 
   [[nodiscard]] Outcome launch(const spider_kernel& kernel, void* stream) const {
     if (rim_blocks > 0) {
       Outcome launched =
-          spider::backend::launch(kernel, {*rims_form, rim_blocks, false, stream}, rims, in, out);
+          spider::backend::launch(kernel, {*rims_form, rim_blocks, rims_early, stream}, rims, in, out);
       if (launched.status != SPIDER_OK || blocks == 0) return launched;
     }
     const bool is_early = rim_blocks > 0 ? beside : early;
@@ -283,7 +284,7 @@ ReadySweep make_ready(const spider_kernel& kernel, const Given& given, const spi
     aligned.out = add_update(kernel, given, placed, place, steps, arguments) && aligned.out;
   const auto [chosen, launch, of_form, rims, rims_form] = spider::choose_form(
       kernel, points, aligned.in && aligned.out, residencies, steps, whole_interior(placed.in),
-      *std::min_element(place.whole + (3 - kernel.info.dimensions), place.whole + 3));
+      {{0, 0, 0}, {place.whole[0], place.whole[1], place.whole[2]}});
   static_cast<spider::SweepArguments&>(arguments) =
       make_arguments(placed.in, placed.out, aligned, of_form, launch.grid);
   const AlignedRows rims_aligned =
@@ -300,6 +301,7 @@ ReadySweep make_ready(const spider_kernel& kernel, const Given& given, const spi
           &kernel.forms[rims_form],
           of_rims,
           rims.blocks,
+          kernel.forms[rims_form].starts_early && residencies.at(rims_form).starts_early,
           form.starts_beside && residencies.at(chosen).starts_early};
 }
 

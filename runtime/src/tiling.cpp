@@ -347,7 +347,9 @@ bool has_points(const Box& box) {
 /// one. Its rims stay empty.
 FormLaunch choose_among(const spider_kernel& kernel, std::size_t first, std::size_t end, const Box& box,
                         bool rows_are_aligned, const backend::Residencies& residencies, const Box& field,
-                        std::int64_t smallest) {
+                        const Box& whole) {
+  const std::int64_t smallest =
+      *std::min_element(whole.extent + (3 - kernel.info.dimensions), whole.extent + 3);
   for (std::size_t i = first; i + 1 < end; ++i) {
     const SweepForm& form = kernel.forms[i];
     const backend::Residency& residency = residencies.at(i);
@@ -405,7 +407,7 @@ BoxesLaunch cut_faces(const Tiling& tiling, const Box& box, const Box& inside) {
 /// `of_rims`, the one before of TilingKind::faces, if there is one.
 FormLaunch choose_with_rims(const spider_kernel& kernel, std::size_t first, std::size_t of_rims,
                             const Box& box, bool rows_are_aligned, const backend::Residencies& residencies,
-                            const Box& field, std::int64_t smallest) {
+                            const Box& field, const Box& whole) {
   const SweepForm& form = kernel.forms[first];
   const Tiling& tiling = kernel.forms[of_rims].tiling;
   const bool has_faces = kernel.forms[of_rims - 1].tiling.kind == TilingKind::faces;
@@ -416,13 +418,13 @@ FormLaunch choose_with_rims(const spider_kernel& kernel, std::size_t first, std:
   if (has_room) {
     const Box inside = inside_rims(form, box, field, tiling.anchor);
     if (has_points(inside))
-      chosen = choose_among(kernel, first, end, inside, rows_are_aligned, residencies, field, smallest);
+      chosen = choose_among(kernel, first, end, inside, rows_are_aligned, residencies, field, whole);
   }
   chosen.rims_form = of_rims;
-  const Box whole_inside = inside_rims(form, field, field, tiling.anchor);
-  if (has_room && has_faces && takes_rims(kernel.forms[end].tiling, whole_inside, field)) {
+  if (has_room && has_faces &&
+      takes_rims(kernel.forms[end].tiling, inside_rims(form, whole, whole, tiling.anchor), whole)) {
     chosen.rims_form = end;
-    chosen.rims = cut_faces(kernel.forms[end].tiling, box, whole_inside);
+    chosen.rims = cut_faces(kernel.forms[end].tiling, box, inside_rims(form, field, field, tiling.anchor));
     return chosen;
   }
   const std::vector<Box> rims = boxes_beside(box, chosen.box);
@@ -514,9 +516,8 @@ bool is_last_form(const spider_kernel& kernel, std::int32_t i) {
 
 FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_are_aligned,
                        const backend::Residencies& residencies, std::int32_t steps, const Box& field,
-                       std::int64_t smallest) {
-  if (smallest == 0)
-    smallest = *std::min_element(field.extent + (3 - kernel.info.dimensions), field.extent + 3);
+                       const Box& whole) {
+  const Box& unchanged = has_points(whole) ? whole : field;
   const SweepForm* const all = kernel.forms;
   const auto has_steps = [&](const SweepForm& form) { return form.steps == steps; };
   const SweepForm* const first = std::find_if(all, all + kernel.form_count, has_steps);
@@ -526,8 +527,8 @@ FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_ar
   const auto end =
       static_cast<std::size_t>(std::find_if_not(first, all + kernel.form_count, has_steps) - all);
   if (has_rims(*first))
-    return choose_with_rims(kernel, begin, end - 1, box, rows_are_aligned, residencies, field, smallest);
-  return choose_among(kernel, begin, end, box, rows_are_aligned, residencies, field, smallest);
+    return choose_with_rims(kernel, begin, end - 1, box, rows_are_aligned, residencies, field, unchanged);
+  return choose_among(kernel, begin, end, box, rows_are_aligned, residencies, field, unchanged);
 }
 
 }  // namespace spider

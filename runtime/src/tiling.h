@@ -56,11 +56,11 @@ struct FormLaunch {
 
 /// Cuts a box for the first of the kernel's forms of so many time steps that the device has the shared memory
 /// for, that takes such rows, and whose blocks are as many as it asks for; else for the last of them. Where
-/// the first has rims all have, but for the last one, which computes them. `smallest` is the smallest extent
-/// of the field where cells are added to it (place_fields()), among the kernel's axes; 0: those of `field`
-/// count.
+/// the first has rims all have, but for the last one, which computes them. What a field must be large enough
+/// for is asked of `whole`, the field without the cells that place_fields() adds; where that is empty none
+/// are added.
 [[nodiscard]] FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_are_aligned,
                                      const backend::Residencies& residencies, std::int32_t steps = 1,
-                                     const Box& field = {}, std::int64_t smallest = 0);
+                                     const Box& field = {}, const Box& whole = {});
 
 }  // namespace spider

@@ -395,8 +395,10 @@ TEST(Forms, SmallFieldsGoToTheNextOne) {
   EXPECT_EQ(form_in({{0, 0, 0}, {9, 9, 3}}), 1);
   // Of a part, to which cells are added where a periodic axis is cut.
   const Box added{{0, 0, 0}, {9, 9, 9}};
-  EXPECT_EQ(choose_form(kernel, added, true, {residency, residency}, 1, added, 4).form, 0);
-  EXPECT_EQ(choose_form(kernel, added, true, {residency, residency}, 1, added, 3).form, 1);
+  EXPECT_EQ(choose_form(kernel, added, true, {residency, residency}, 1, added, {{0, 0, 0}, {4, 4, 4}}).form,
+            0);
+  EXPECT_EQ(choose_form(kernel, added, true, {residency, residency}, 1, added, {{0, 0, 0}, {9, 9, 3}}).form,
+            1);
   kernel.info.dimensions = 1;
   EXPECT_EQ(form_in({{0, 0, 0}, {1, 1, 4}}), 0);
   EXPECT_EQ(form_in({{0, 0, 0}, {1, 1, 3}}), 1);

@@ -1,9 +1,9 @@
 /// Sweeps of cells that lie inside rims, beside the launch of these (spider/kernels/rims2d.h), which is ahead
 /// of them on the stream. Both read the input alone and write other cells. So such a sweep may start as soon
-/// as all blocks of the rims have, touches fields at once, and waits for the rims at its end, so that what
-/// comes behind waits for both. Behind a sweep rims take time of their own, ahead of it they take what its
-/// first wave leaves: 16 steps of a star of radius 2, f16, 10240 x 10240, took 170.9 us on an H100 with rims
-/// behind them, and 163.4 so; 155.2 without any.
+/// as all blocks of the rims have waited for what is ahead of both, touches fields at once, and waits for the
+/// rims at its end, so that what comes behind waits for both. Behind a sweep rims take time of their own,
+/// ahead of it they take what its first wave leaves: 16 steps of a star of radius 2, f16, 10240 x 10240, took
+/// 170.9 us on an H100 with rims behind them, and 163.4 so; 155.2 without any.
 #pragma once
 
 #include <spider/instructions.h>
@@ -23,12 +23,6 @@ template <class Stencil, class = void>
 struct IsBesideRims : std::false_type {};
 template <class Stencil>
 struct IsBesideRims<Stencil, std::void_t<decltype(Stencil::beside_rims)>> : std::true_type {};
-
-/// Lets the launch behind a sweep start.
-template <class Stencil>
-SPIDER_DEVICE void start_dependents() {
-  if constexpr (!IsBesideRims<Stencil>::value) device::launch_dependents();
-}
 
 /// Before the first access to a field of a sweep that may start early.
 template <class Stencil>

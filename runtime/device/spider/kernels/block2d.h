@@ -43,7 +43,7 @@ sweep_block2d(const ArgumentsOf<Stencil> field) {
   using Kernel = Block2d<Stencil, Form>;
   const EndsBehindRims<Stencil> ends_behind_rims;
   // Of a small box the blocks of the sweep behind would be in the way of those that are yet to start.
-  if constexpr (!Form::in_registers) start_dependents<Stencil>();
+  if constexpr (!Form::in_registers) device::launch_dependents();
   typename Kernel::Tile tile;
   if (!Kernel::find_tile(field, tile)) return;
   // All warps of a tile take the same way, so that they come to every barrier together.
@@ -519,7 +519,7 @@ struct Block2d {
     } else {
       wait_ahead<Stencil>();
       Window::copy_any(tile);
-      if constexpr (Form::in_registers) start_dependents<Stencil>();
+      if constexpr (Form::in_registers) device::launch_dependents();
       Window::sync();
       tables.load();
     }
@@ -537,7 +537,7 @@ struct Block2d {
     wait_ahead<Stencil>();
     SPIDER_UNROLL
     for (int step = 0; step < steps; ++step) fragments[step] = load_fragments(places, step);
-    start_dependents<Stencil>();
+    device::launch_dependents();
     compute_outputs<Stores::plain, false>(
         tile, tables, [&fragments](int step) -> const Fragments& { return fragments[step]; });
   }

@@ -40,7 +40,8 @@ struct Faces2d;
 template <class Stencil>
 SPIDER_GLOBAL(32, Stencil::strip_blocks)
 sweep_faces2d(const BoxesArguments field) {
-  device::launch_dependents();  // the sweep beside them (spider/beside_rims.h)
+  device::wait_on_dependency();
+  device::launch_dependents();  // the sweep beside them (spider/beside_rims.h), which touches fields at once
   const BoxOfBlock of = find_box(field);
   Faces2d<Stencil>::sweep_strip(field, of.cut, of.block);
 }
@@ -500,6 +501,7 @@ constexpr SweepForm faces2d_form() {
   form.tiling.left_margin = form.tiling.right_margin = Kernel::stored_columns;
   form.tiling.anchor = Kernel::vector_elements;
   form.steps = Stencil::steps;
+  form.starts_early = true;
   return form;
 }
 

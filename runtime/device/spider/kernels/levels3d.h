@@ -371,7 +371,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
            ((back_acts || along.has_constant_behind()) && z >= along.end(end) - 1);
   }
 
-  /// Sets the plane given, and the one before, where it lies beyond a face; `missing` is what the sum lacks
+  /// Sets the plane given, and the one before, where it lies beyond a face; adds to the sum what it lacks
   /// because the plane beyond was not known in time.
   template <int level>
   SPIDER_DEVICE static void set_planes(const SweepArguments& f, std::int32_t z, Row& now, Row& before,
@@ -802,10 +802,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     constexpr int later = steps - 1;
     const FarSpan box{f.box.offset[axis], f.box.offset[axis] + f.box.extent[axis]};
     const FarSpan reached{box.begin + later * low, box.end + later * high};
-    if (!along.turns())
+    if (!along.turns()) {
       return find_points(along.rules,
                          find_readable(along.rules, box, later * low, later * high, f.extent[axis]),
                          f.extent[axis]);
+    }
     return {along.ends_low() && reached.begin < 0 ? 0 : reached.begin,
             along.ends_high() && reached.end > f.extent[axis] ? f.extent[axis] : reached.end};
   }
@@ -990,7 +991,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
                       u);
     };
     const bool whole = (way.flags & stores_vectors) != 0;
-    // The tile where columns are set at a high face has no whole vectors there.
+    // What seldom runs needs but one copy of the chain.
     constexpr bool is_always_near = sets == SetCells::any && any_is_seldom;
     if (is_always_near || !whole || is_at_face(f, at.z)) {
       complete_rows<0, true>(f, at, cells, sums, [&](int i, Row& u) { finish(whole, i, u); });

@@ -38,7 +38,8 @@ struct Rims2d;
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps * 32, Stencil::blocks_per_multiprocessor)
 sweep_rims2d(const BoxesArguments field) {
-  device::launch_dependents();  // the sweep beside them (spider/beside_rims.h)
+  device::wait_on_dependency();
+  device::launch_dependents();  // the sweep beside them (spider/beside_rims.h), which touches fields at once
   const BoxOfBlock of = find_box(field);
   Rims2d<Stencil>::run_block(field, of.cut, of.block);
 }
@@ -332,6 +333,7 @@ constexpr SweepForm rims2d_form() {
   form.tiling.left_margin = form.tiling.right_margin = Stencil::steps * Kernel::rx;
   form.tiling.anchor = 8;
   form.steps = Stencil::steps;
+  form.starts_early = true;
   return form;
 }
 

@@ -42,7 +42,7 @@ sweep_star2d(const ArgumentsOf<Stencil> field) {
   using Kernel = Star2d<Stencil, Form>;
   using Window = typename Kernel::Window;
   const EndsBehindRims<Stencil> ends_behind_rims;
-  start_dependents<Stencil>();
+  device::launch_dependents();
   const typename Kernel::Tile tile = Kernel::find_tile(field);
   // All threads of a block take the same way, so that they come to every barrier together.
   const bool in_bulk = Window::can_copy_in_bulk(tile);

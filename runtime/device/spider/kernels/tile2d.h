@@ -35,7 +35,7 @@ SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor)
 sweep_tile2d(const ArgumentsOf<Stencil> field) {
   using Kernel = Tile2d<Stencil, Form>;
   const EndsBehindRims<Stencil> ends_behind_rims;
-  if constexpr (!Form::is_low) start_dependents<Stencil>();
+  if constexpr (!Form::is_low) device::launch_dependents();
   typename Kernel::Tile tile;
   if (!Kernel::find_tile(field, tile)) return;
   // All lanes of a warp take the same way, so that they come to every product together.
@@ -136,7 +136,7 @@ struct Tile2d {
     Tables tables;
     Fragments fragments;
     load_plain(tile, tables, fragments);
-    if constexpr (Form::is_low) start_dependents<Stencil>();
+    if constexpr (Form::is_low) device::launch_dependents();
     compute_outputs<Stores::plain>(tile, tables, fragments);
   }
 
@@ -153,7 +153,7 @@ struct Tile2d {
     Tables tables;
     Fragments fragments;
     load_with_care(tile, fragments);
-    if constexpr (Form::is_low) start_dependents<Stencil>();
+    if constexpr (Form::is_low) device::launch_dependents();
     tables.template load<true>();
     if (Form::is_low && tile.aligned_output && stores_all(tile)) {
       compute_outputs<Stores::plain>(tile, tables, fragments);

@@ -711,6 +711,21 @@ TEST(RimTiling, EveryCellHasTheFormOfItsPlaceInTheField) {
   EXPECT_GT(of_strips, 30);
 }
 
+TEST(RimTiling, PartsHaveTheRimsOfTheWhole) {
+  const spider_kernel kernel = kernel_with_rims({0, 0, 8, 8}, true);
+  backend::Residencies residencies;
+  residencies.fill({4, 2, false});
+  for (const std::int64_t rows : {2 * rim_reach - 1, 2 * rim_reach}) {
+    const Box whole{{0, 0, 0}, {1, rows, 300}};
+    // Cut along a periodic axis: there rows are added.
+    const Box field{{0, 0, 0}, {1, rows + 64, 300}};
+    const Box part{{0, 32, 0}, {1, 3, 300}};
+    const std::size_t of_whole = choose_form(kernel, whole, true, residencies, 8, whole).rims_form;
+    EXPECT_EQ(of_whole, rows < 2 * rim_reach ? 3U : 2U);
+    EXPECT_EQ(choose_form(kernel, part, true, residencies, 8, field, whole).rims_form, of_whole);
+  }
+}
+
 TEST(RimTiling, SmallFieldsAreAllRim) {
   const spider_kernel kernel = kernel_with_rims({8, 8, 0, 0});
   backend::Residencies residencies;

@@ -977,18 +977,17 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     device::store_shared(static_cast<Shared>(ranges + 16 * i), kept);
   }
 
-  SPIDER_DEVICE static int kept_count() {
-    return static_cast<int>(device::load_shared_word(static_cast<Shared>(ranges + 32)));
+  /// Word i of what keep_numbers() keeps.
+  SPIDER_DEVICE static std::int32_t kept_number(int i) {
+    return static_cast<std::int32_t>(device::load_shared_word(static_cast<Shared>(ranges + 4 * i)));
   }
+  SPIDER_DEVICE static int kept_count() { return kept_number(8); }
 
   SPIDER_DEVICE static std::int32_t stream_of(std::int32_t stream) {
     return keeps_walk ? kept_number(9) : stream;
   }
   SPIDER_DEVICE static std::int32_t start_of(std::int32_t start) {
     return keeps_walk ? kept_number(10) : start;
-  }
-  SPIDER_DEVICE static std::int32_t kept_number(int i) {
-    return static_cast<std::int32_t>(device::load_shared_word(static_cast<Shared>(ranges + 4 * i)));
   }
 
   /// Planes of the stream that are read from where they are, and planes of the field that are stored.

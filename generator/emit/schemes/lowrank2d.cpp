@@ -148,13 +148,16 @@ SchemeText text_of(const plan::Lowrank2d& scheme, const Kernel& kernel) {
   set("blocks_per_multiprocessor", scheme.blocks_per_multiprocessor);
   set("preferred_groups", scheme.preferred_groups);
   bindings["result_scale"] = scales_text(contraction.low_rank);
-  SchemeText text{render_part("lowrank2d.cu.in", bindings), {"spider::lowrank2d_form<Stencil>(),"}};
+  SchemeText text{render_part("lowrank2d.cu.in", bindings), {}};
   const bool held = scheme.added.exist();
+  for (const std::string_view starts : {"aligned", "any"}) {
+    const std::string form =
+        fmt::format("spider::lowrank2d_form<{}, spider::RowStarts::{}>()", held ? "Held" : "Stencil", starts);
+    text.forms.push_back((scheme.rim_steps ? with_rims(form, scheme.rims, scheme.least) : form) + ",");
+  }
   if (held) text.stencil += held_struct(scheme.added, contraction.low_rank.front().scale);
   if (scheme.rim_steps) {
     text.stencil += rims_namespace(*scheme.rim_steps, kernel.spec);
-    const std::string form = fmt::format("spider::lowrank2d_form<{}>()", held ? "Held" : "Stencil");
-    text.forms = {with_rims(form, scheme.rims, scheme.least) + ","};
     for (std::string& of_rims : rims_forms(*scheme.rim_steps)) text.forms.push_back(std::move(of_rims));
     for (const std::string_view name : scheme.rim_steps->kernels()) text.more_schemes.emplace_back(name);
   }

@@ -61,7 +61,9 @@ SchemeText text_of(const plan::Passes2d& scheme, const Kernel& kernel) {
   set("group_rows", scheme.group_rows);
   set("ring_groups", scheme.ring_groups);
   set("blocks_per_multiprocessor", scheme.blocks_per_multiprocessor);
-  return {render_part("passes2d.cu.in", bindings), {"spider::passes2d_form<Stencil>(),"}};
+  return {render_part("passes2d.cu.in", bindings),
+          {"spider::passes2d_form<Stencil, spider::RowStarts::aligned>(),",
+           "spider::passes2d_form<Stencil, spider::RowStarts::any>(),"}};
 }
 
 void describe(const plan::Passes2d& scheme, const plan::KernelPlan& plan, Lines& lines) {

@@ -44,10 +44,11 @@ int held_registers(const Contraction& contraction, int tiles) {
 int shared_bytes_of(const PassReach& reach, const Lowrank2d& scheme) {
   constexpr int cell_bytes = 2;
   constexpr int line_cells = line_bytes / cell_bytes;
-  const int columns = (line_cells + reach.first_column % line_cells) % line_cells +
-                      (scheme.warps_per_block * scheme.tiles + reach.chunks - 1) * tile_columns;
+  const int lead = (line_cells + reach.first_column % line_cells) % line_cells;
+  const int columns = lead + (scheme.warps_per_block * scheme.tiles + reach.chunks - 1) * tile_columns;
+  const int row_bytes = columns * cell_bytes + (lead == 0 ? word_bytes : 0);
   const int stored = scheme.warps_per_block * scheme.tiles * tile_columns * cell_bytes;
-  return group_rows * (scheme.ring_groups * round_up(columns * cell_bytes, line_bytes) + stored) +
+  return group_rows * (scheme.ring_groups * round_up(row_bytes, line_bytes) + stored) +
          word_bytes * scheme.warps_per_block;
 }
 

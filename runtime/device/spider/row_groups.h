@@ -7,7 +7,8 @@
 /// - Cells: of spider/cells.h, or a Storage;
 /// - group_rows, ring_groups; lead_groups: groups of inputs that a walk takes beside those of its outputs;
 /// - warps: of the block; strip_outputs, window_columns: of a strip, and of its inputs;
-/// - exchanges_sectors: of each row by its number, so that four rows lie in different banks.
+/// - exchanges_sectors: of each row by its number, so that four rows lie in different banks;
+/// - starts: of the field's rows.
 #pragma once
 
 #include <spider/boundary.h>
@@ -21,6 +22,13 @@
 
 namespace spider {
 inline namespace device_2 {
+
+/// Where rows of a field begin in memory. Those that begin anywhere have a form of their own, whose code
+/// would take registers of the other.
+enum class RowStarts {
+  aligned,  ///< with a vector of 16 bytes
+  any,
+};
 
 /// The bits of a cell in shared memory.
 template <class Element>
@@ -67,9 +75,14 @@ SPIDER_DEVICE void walk_pieces(const Arguments& field) {
     if (piece > 0) device::sync_block();  // who has the ring
     // Another look costs a block of few steps a tenth of its time.
     const std::uint32_t next = strip.is_last ? 0 : piece + 1;
-    if constexpr (Kernel::keeps_piece) device::store_shared(piece_place<Kernel>(), next);
-    if (strip.is_inside()) {
-      Kernel::template walk_down<true>(field, strip);
+    if constexpr (Kernel::keeps_piece)
+      device::store_shared_if(device::lane_index() == 0, piece_place<Kernel>(), next);
+    if constexpr (Kernel::starts == RowStarts::aligned) {
+      if (strip.is_inside()) {
+        Kernel::template walk_down<true>(field, strip);
+      } else {
+        Kernel::template walk_down<false>(field, strip);
+      }
     } else {
       Kernel::template walk_down<false>(field, strip);
     }
@@ -85,6 +98,7 @@ struct RowGroups {
   using Shared = device::Shared;
   using Vector = device::Vector;
 
+  static constexpr bool begins_anywhere = Layout::starts == RowStarts::any;
   static constexpr int element_bytes = Cells::element_bytes;
   static constexpr int vector_bytes = 16;
   static constexpr int vector_elements = vector_bytes / element_bytes;
@@ -99,9 +113,22 @@ struct RowGroups {
   static constexpr int window_columns = Layout::window_columns;
   static constexpr int window_vectors = window_columns / vector_elements;
   static constexpr int window_offset = line_offset<vector_elements>(first_column);
+  // Rows that do not begin with vectors of memory come in pieces of at least a word. One that begins within a
+  // word takes one more of these, which waits before the window, or behind it where that begins a line.
+  static constexpr bool splits_words = element_bytes < 4;
+  static constexpr int piece_bytes = splits_words ? 4 : element_bytes;
+  static constexpr int piece_elements = piece_bytes / element_bytes;
+  static constexpr int window_pieces = window_columns / piece_elements;
+  static constexpr int pieces_of_lane = (window_pieces + 31) / 32;  ///< so many lines apart
+  static_assert(32 * piece_bytes % line_bytes == 0, "pieces of a lane lie alike in their lines");
+  static constexpr int window_bytes = window_columns * element_bytes;
+  static constexpr int spare_byte = window_offset > 0 ? -piece_bytes : window_bytes;
+  static constexpr int spare_bytes = splits_words && window_offset == 0 ? piece_bytes : 0;
   static constexpr int row_bytes =
-      (window_offset + window_columns * element_bytes + line_bytes - 1) / line_bytes * line_bytes;
+      (window_offset + window_bytes + spare_bytes + line_bytes - 1) / line_bytes * line_bytes;
   static constexpr int group_bytes = group_rows * row_bytes;
+  static constexpr int rows_of_warp = group_rows / Layout::warps;
+  static_assert(group_rows % Layout::warps == 0, "warps have as many rows");
   // Vectors of whole lines, and those beside them.
   static constexpr int line_vectors = line_bytes / vector_bytes;
   static constexpr int left_vectors = vectors_before_line<vector_elements>(first_column);
@@ -133,6 +160,7 @@ struct RowGroups {
     SPIDER_DEVICE Window(const SweepArguments& field, std::int32_t first_output)
         : Field2d<Element>(field), left(first_output + first_column) {
       constexpr auto rules = Stencil::column_rules();
+      if (begins_anywhere) this->aligned_input = false;
       const Span reached = {this->wanted.column_begin + Stencil::column_reach_low,
                             this->wanted.column_end + Stencil::column_reach_high};
       Span there = columns_in_memory<Stencil>(*this, left);
@@ -205,8 +233,7 @@ struct RowGroups {
   /// sectors, in two requests.
   template <bool inside>
   SPIDER_DEVICE static void start_copies(const Strip& strip, std::int32_t y, Shared group) {
-    constexpr int rows = group_rows / Layout::warps;
-    static_assert(group_rows % Layout::warps == 0, "warps have as many rows");
+    constexpr int rows = rows_of_warp;
     const int first_row = device::warp_index() * rows;
     const int lane = device::lane_index();
     const Element* from = strip.input + (y + first_row) * strip.input_stride;
@@ -233,6 +260,85 @@ struct RowGroups {
         const int vector = i % outer_vectors;
         copy(i < rows * outer_vectors, i / outer_vectors,
              vector < left_vectors ? vector : inner_vectors + vector);
+      }
+    }
+  }
+
+  /// Does a row of memory whose window begins at `cells` begin within a word?
+  SPIDER_DEVICE static bool begins_within_word(const Element* cells) {
+    return splits_words && reinterpret_cast<std::uintptr_t>(cells) % piece_bytes != 0;
+  }
+  /// The pieces of whole vectors.
+  SPIDER_DEVICE static Span whole_pieces(const Strip& strip) {
+    constexpr int pieces = vector_bytes / piece_bytes;
+    return {strip.whole.begin * pieces, strip.whole.end * pieces};
+  }
+
+  /// Starts the copies of the whole vectors of a group whose rows are all in memory, at their own places, and
+  /// begin anywhere. What begins within a word comes from the cell before: settle_group() moves it.
+  SPIDER_DEVICE static void start_copies_of_pieces(const Strip& strip, std::int32_t y, Shared group) {
+    const Span pieces = whole_pieces(strip);
+    const int lane = device::lane_index();
+    const int first_row = device::warp_index() * rows_of_warp;
+    const Element* const first = strip.input + ((y + first_row) * strip.input_stride + strip.left);
+    const auto copy = [](bool wanted, Shared to, const Element* from) {
+      if constexpr (piece_bytes == 4) {
+        device::copy_word_async_if(wanted, to, from);
+      } else {
+        device::copy_pair_async_if(wanted, to, from);
+      }
+    };
+    const Element* cells = first;
+    SPIDER_UNROLL
+    for (int n = 0; n < rows_of_warp; ++n) {
+      const Element* const from = (begins_within_word(cells) ? cells - 1 : cells) + lane * piece_elements;
+      const Shared to = group + place(first_row + n, lane * piece_bytes);
+      SPIDER_UNROLL
+      for (int i = 0; i < pieces_of_lane; ++i) {
+        copy(pieces.holds(32 * i + lane), to + static_cast<Shared>(32 * i * piece_bytes),
+             from + 32 * i * piece_elements);
+      }
+      cells += strip.input_stride;
+    }
+    if constexpr (splits_words) {  // a lane has what is more of one row
+      const int n = lane < rows_of_warp ? lane : 0;
+      const Element* const of_row = first + n * strip.input_stride;
+      copy(lane < rows_of_warp && begins_within_word(of_row) && pieces.begin < pieces.end,
+           group + place(first_row + n, spare_byte), of_row + (pieces.end * piece_elements - 1));
+    }
+  }
+
+  /// Moves what began within words in a group of start_copies_of_pieces() that has come for the lanes of the
+  /// warp.
+  SPIDER_DEVICE static void move_rows(const Strip& strip, std::int32_t y, Shared group) {
+    const Span pieces = whole_pieces(strip);
+    const int lane = device::lane_index();
+    const int first_row = device::warp_index() * rows_of_warp;
+    const Element* cells = strip.input + ((y + first_row) * strip.input_stride + strip.left);
+    device::sync_warp();
+    SPIDER_UNROLL
+    for (int n = 0; n < rows_of_warp; ++n) {
+      const bool is_split = begins_within_word(cells);
+      cells += strip.input_stride;
+      if (!is_split) continue;
+      const Shared own = group + place(first_row + n, lane * piece_bytes);
+      const Shared next = group + place(first_row + n, (lane + 1) * piece_bytes);
+      std::uint32_t moved[pieces_of_lane];
+      SPIDER_UNROLL
+      for (int i = 0; i < pieces_of_lane; ++i) {
+        const int piece = 32 * i + lane;
+        const auto further = static_cast<Shared>(32 * i * piece_bytes);
+        const bool is_there = 32 * (i + 1) <= window_pieces || piece < window_pieces;
+        const Shared spare = group + place(first_row + n, spare_byte);
+        moved[i] = device::funnel_shift_right(
+            device::load_shared_word(is_there ? own + further : own),
+            device::load_shared_word(is_there && piece + 1 != pieces.end ? next + further : spare), 16);
+      }
+      device::sync_warp();
+      SPIDER_UNROLL
+      for (int i = 0; i < pieces_of_lane; ++i) {
+        device::store_shared_if(pieces.holds(32 * i + lane), own + static_cast<Shared>(32 * i * piece_bytes),
+                                moved[i]);
       }
     }
   }
@@ -294,13 +400,24 @@ struct RowGroups {
                                         Shared group) {
     const std::int32_t y = strip.first_row + step * group_rows;
     if (step < strip.steps) {
-      if ((inside || strip.aligned_input) && strip.plain_rows.holds(Span{y, y + group_rows})) {
-        start_copies<inside>(strip, y, group);
+      if (strip.plain_rows.holds(Span{y, y + group_rows})) {
+        if constexpr (begins_anywhere) {
+          start_copies_of_pieces(strip, y, group);
+        } else {
+          start_copies<inside>(strip, y, group);
+        }
       } else {
         bring_with_care<RowGroups>(field, strip.column, y, group);
       }
     }
     device::copy_async_commit();
+  }
+
+  /// Completes the rows of a step's inputs that the warp's lanes have waited for.
+  SPIDER_DEVICE static void settle_group(const Strip& strip, int step, Shared group) {
+    const std::int32_t y = strip.first_row + step * group_rows;
+    if (begins_anywhere && splits_words && strip.plain_rows.holds(Span{y, y + group_rows}))
+      move_rows(strip, y, group);
   }
 };
 

@@ -65,18 +65,19 @@ constexpr bool reads_input() {
   return false;
 }
 
-template <class Stencil>
+template <class Stencil, RowStarts row_starts>
 struct Lowrank2d;
 
-template <class Stencil>
+template <class Stencil, RowStarts row_starts>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_lowrank2d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   const EndsBehindRims<Stencil> ends_behind_rims;
-  walk_pieces<Lowrank2d<Stencil>>(field);
+  walk_pieces<Lowrank2d<Stencil, row_starts>>(field);
 }
 
-template <class Stencil>
+template <class Stencil, RowStarts row_starts>
 struct Lowrank2d {
+  static constexpr RowStarts starts = row_starts;
   using Accumulator = device::Accumulator;
   using Pair = device::Pair;
   using Shared = device::Shared;
@@ -111,6 +112,7 @@ struct Lowrank2d {
     static constexpr int strip_outputs = Lowrank2d::strip_outputs;
     static constexpr int window_columns = strip_outputs + (Stencil::chunks - 1) * tile_columns;
     static constexpr bool exchanges_sectors = true;
+    static constexpr RowStarts starts = row_starts;
   };
   using Ring = RowGroups<Stencil, Layout>;
   struct Strip : Ring::Strip {
@@ -506,11 +508,9 @@ struct Lowrank2d {
     return {{0, y, x}, wanted, inside || strip.aligned_output};
   }
 
-  /// Stores a group of outputs that are all in columns of the sweep, from row y on; `to` is where the lane's
-  /// vector of the first rows goes. `finish(row, tile)` are a lane's.
+  /// Puts a group of outputs where rows of them wait. `finish(row, tile)` are a lane's.
   template <class Finish>
-  SPIDER_DEVICE static void store_group(const Strip& strip, const Finish& finish, bool complete,
-                                        std::int32_t y, Element* to) {
+  SPIDER_DEVICE static void stage_group(const Finish& finish) {
     const int lane = device::lane_index();
     // The others' places are made from it: all of them kept would take registers that the loop lacks.
     const Shared first = stage_place(lane / 4, 8 * (lane % 4));
@@ -525,6 +525,15 @@ struct Lowrank2d {
       }
     }
     device::sync_warp();
+  }
+
+  /// Stores a group of outputs that are all in columns of the sweep, from row y on; `to` is where the lane's
+  /// vector of the first rows goes.
+  template <class Finish>
+  SPIDER_DEVICE static void store_group(const Strip& strip, const Finish& finish, bool complete,
+                                        std::int32_t y, Element* to) {
+    const int lane = device::lane_index();
+    stage_group(finish);
     constexpr int rows_at_once = 32 / stage_row_vectors;
     SPIDER_UNROLL
     for (int row = 0; row < group_rows; row += rows_at_once) {
@@ -533,6 +542,55 @@ struct Lowrank2d {
       device::store_field_vector_if(complete && has_row(strip.wanted, y + row + lane / stage_row_vectors),
                                     to + row * strip.output_stride, device::load_shared(from));
     }
+  }
+
+  /// The same of rows that begin anywhere: `to` is where the warp's first row of outputs goes. Lanes store
+  /// neighbouring words of memory; of a row that begins within one the first and the last cell are apart.
+  template <class Finish>
+  SPIDER_DEVICE static void store_shifted_group(const Strip& strip, const Finish& finish, bool complete,
+                                                std::int32_t y, Element* to) {
+    constexpr int word_bytes = 4;
+    constexpr int row_words = stage_row_bytes / word_bytes;
+    constexpr int rows_at_once = 32 / row_words;
+    const int lane = device::lane_index();
+    stage_group(finish);
+    const auto is_split = [](const Element* cells) {
+      return reinterpret_cast<std::uintptr_t>(cells) % word_bytes != 0;
+    };
+    std::uint32_t stored = 0;  // rows
+    if (complete) {
+      const int begin = clamp(strip.wanted.row_begin - y, 0, group_rows);
+      const int end = clamp(strip.wanted.row_end - y, 0, group_rows);
+      stored = (1U << end) - (1U << begin);
+    }
+    // Of rows so far apart every second one begins alike.
+    const int row = lane / row_words;
+    const int word = lane % row_words;
+    Element* cells[2];
+    int before[2];
+    std::uint32_t stored_of_lane[2];
+    SPIDER_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      cells[i] = to + (i * rows_at_once + row) * strip.output_stride;
+      before[i] = is_split(cells[i]) ? 1 : 0;
+      cells[i] += 2 * word + before[i];
+      stored_of_lane[i] = word + before[i] < row_words ? stored >> row : 0;
+    }
+    SPIDER_UNROLL
+    for (int first = 0; first < group_rows; first += rows_at_once) {
+      const int i = first / rows_at_once % 2;
+      const std::uint32_t value = device::funnel_shift_right(
+          device::load_shared_word(stage_place(first + row, word * word_bytes)),
+          device::load_shared_word(stage_place(first + row, (word + 1) % row_words * word_bytes)),
+          16 * before[i]);
+      device::store_field_word_if((stored_of_lane[i] >> first & 1U) != 0, cells[i], value);
+      cells[i] = device::step_further(cells[i], 2 * rows_at_once * strip.output_stride);
+    }
+    static_assert(2 * group_rows == 32, "a lane for each end of a row");
+    const int cell = lane % 2 * (tiles * tile_columns - 1);
+    Element* const of_row = to + lane / 2 * strip.output_stride;
+    device::store_field_if((stored >> lane / 2 & 1U) != 0 && is_split(of_row), of_row + cell,
+                           device::load_shared_half(stage_place(lane / 2, cell * element_bytes)));
   }
 
   /// Stores those of a group of outputs that are the sweep's; (y, x) is the lane's first.
@@ -570,6 +628,10 @@ struct Lowrank2d {
     if constexpr (HasConstants<Stencil>::value) {
       if (near_columns) keep_shares(strip, strip.column + first_tile);
     }
+    // Shares near faces in x wait where outputs would.
+    const bool shifts_outputs = starts == RowStarts::any && !strip.aligned_output && !near_columns &&
+                                strip.column + first_tile >= strip.wanted.column_begin &&
+                                strip.column + first_tile + tiles * tile_columns <= strip.wanted.column_end;
     int slot = 0;  // of the ring
     std::int32_t y = strip.first_row - Stencil::row_low - (row_chunks - 1) * group_rows;
     Element* to = strip.output + ((y + lane / stage_row_vectors) * strip.output_stride + strip.column +
@@ -577,11 +639,12 @@ struct Lowrank2d {
     SPIDER_NO_UNROLL
     for (int step = 0; step < strip.steps; ++step) {
       device::copy_async_wait<groups_ahead - 1>();
+      if constexpr (!inside) Ring::settle_group(strip, step, static_cast<Shared>(slot * group_bytes));
       device::sync_block();
       const auto next = static_cast<Shared>(slot_before<kept_groups + 1>(slot) * group_bytes);
       Ring::template bring_group<inside>(field, strip, step + groups_ahead, next);
       const auto group = static_cast<Shared>(slot * group_bytes);
-      if constexpr (!inside) {
+      if (!inside && strip.cells.count > 0) {
         Ring::fill_cells(strip, strip.first_row + step * group_rows, group);
         device::sync_block();
       }
@@ -626,6 +689,9 @@ struct Lowrank2d {
       };
       if constexpr (inside) {
         store_group(strip, finish, complete, y, to);
+      } else if (shifts_outputs) {
+        store_shifted_group(strip, finish, complete, y,
+                            strip.output + (y * strip.output_stride + strip.column + first_tile));
       } else {
         store_wanted(strip, finish, complete, y + lane / 4, strip.column + first_tile + 4 * (lane % 4));
         if constexpr (HasUpdate<Stencil>::value) device::sync_warp();
@@ -638,17 +704,18 @@ struct Lowrank2d {
 };
 
 /// Boxes are cut into strips, which blocks walk down in groups of rows.
-template <class Stencil>
+template <class Stencil, RowStarts row_starts>
 constexpr SweepForm lowrank2d_form() {
-  using Kernel = Lowrank2d<Stencil>;
-  SweepForm form =
-      strips_form<Stencil>(sweep_lowrank2d<Stencil>, Stencil::warps_per_block, Stencil::warps_per_block,
-                           Kernel::shared_bytes, Kernel::strip_outputs, Kernel::Ring::window_columns);
+  using Kernel = Lowrank2d<Stencil, row_starts>;
+  SweepForm form = strips_form<Stencil>(sweep_lowrank2d<Stencil, row_starts>, Stencil::warps_per_block,
+                                        Stencil::warps_per_block, Kernel::shared_bytes, Kernel::strip_outputs,
+                                        Kernel::Ring::window_columns);
   form.tiling.row_anchor = Kernel::group_rows;
   form.tiling.output_alignment = Kernel::vector_bytes;
   form.tiling.preferred_steps = Stencil::preferred_groups;
   form.tiling.edge_percent = 50;  // measured on an H200
   form.tiling.shares_rest = true;
+  form.needs_aligned_rows = row_starts == RowStarts::aligned;
   form.tiling.lead_steps = Kernel::row_chunks - 1;
   form.steps = Stencil::steps;
   return form;

@@ -37,17 +37,18 @@
 namespace spider {
 inline namespace device_2 {
 
-template <class Stencil>
+template <class Stencil, RowStarts row_starts>
 struct Passes2d;
 
-template <class Stencil>
+template <class Stencil, RowStarts row_starts>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_passes2d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
-  walk_pieces<Passes2d<Stencil>>(field);
+  walk_pieces<Passes2d<Stencil, row_starts>>(field);
 }
 
-template <class Stencil>
+template <class Stencil, RowStarts row_starts>
 struct Passes2d {
+  static constexpr RowStarts starts = row_starts;
   using Cells = typename Stencil::Cells;
   using Element = typename Cells::Element;
   using Number = typename Cells::Number;
@@ -75,6 +76,7 @@ struct Passes2d {
         (strip_outputs + Stencil::lowest_high - Stencil::first_column + vector_elements - 1) /
         vector_elements * vector_elements;
     static constexpr bool exchanges_sectors = false;
+    static constexpr RowStarts starts = row_starts;
   };
   using Ring = RowGroups<Stencil, Layout>;
   using Strip = typename Ring::Strip;
@@ -180,12 +182,13 @@ struct Passes2d {
     SPIDER_NO_UNROLL
     for (int step = 0; step < strip.steps; ++step) {
       device::copy_async_wait<ring_groups - 2>();
+      if constexpr (!inside) Ring::settle_group(strip, step, static_cast<Shared>(slot * Ring::group_bytes));
       device::sync_block();
       const auto next = static_cast<Shared>((slot == 0 ? ring_groups - 1 : slot - 1) * Ring::group_bytes);
       Ring::template bring_group<inside>(field, strip, step + ring_groups - 1, next);
       const auto group = static_cast<Shared>(slot * Ring::group_bytes);
       slot = slot + 1 == ring_groups ? 0 : slot + 1;
-      if constexpr (!inside) {
+      if (!inside && strip.cells.count > 0) {
         Ring::fill_cells(strip, strip.first_row + step * group_rows, group);
         device::sync_block();
       }
@@ -219,16 +222,17 @@ struct Passes2d {
 };
 
 /// Boxes are cut into strips, which blocks walk down in groups of rows.
-template <class Stencil>
+template <class Stencil, RowStarts row_starts>
 constexpr SweepForm passes2d_form() {
-  using Kernel = Passes2d<Stencil>;
-  SweepForm form = strips_form<Stencil>(sweep_passes2d<Stencil>, Stencil::warps_per_block,
+  using Kernel = Passes2d<Stencil, row_starts>;
+  SweepForm form = strips_form<Stencil>(sweep_passes2d<Stencil, row_starts>, Stencil::warps_per_block,
                                         Stencil::warps_per_block, Kernel::Ring::ring_bytes,
                                         Kernel::Layout::strip_outputs, Kernel::Layout::window_columns);
   form.tiling.row_anchor = Kernel::group_rows;
   form.tiling.output_alignment = Stencil::outputs * Kernel::Cells::element_bytes;
   form.tiling.edge_percent = 78;  // measured on an H200
   form.tiling.shares_rest = true;
+  form.needs_aligned_rows = row_starts == RowStarts::aligned;
   form.tiling.lead_steps = Kernel::Layout::lead_groups;
   return form;
 }

@@ -594,62 +594,120 @@ struct PlaneRing {
     fetch_edges(make_block(field), z, edge_elements * edge_threads, to);
   }
 
-  /// One of the cells of a ring plane that taps may reach.
-  struct CellPlace {
-    static constexpr int first_column = left_columns + Shape::column_reach_low;
-    static constexpr int columns =
-        Shape::tile_vectors * vector_elements + Shape::column_reach_high - Shape::column_reach_low;
-    static constexpr int count = Shape::ring_rows * columns;
+  // Rows that begin anywhere come in words, or in cells that are no shorter. One whose columns are halves of
+  // other words in memory than in the ring comes a cell behind its place: move_rows() moves it.
 
-    int row, column;  ///< in the ring
+  static constexpr int piece_bytes = element_bytes < 4 ? 4 : element_bytes;
+  static constexpr int piece_elements = piece_bytes / element_bytes;
+  static constexpr bool splits_words = piece_elements > 1;
+  // Columns of the ring that taps may reach, and the pieces that they are in.
+  static constexpr int first_column = left_columns + Shape::column_reach_low;
+  static constexpr int end_column =
+      left_columns + Shape::tile_vectors * vector_elements + Shape::column_reach_high;
+  static constexpr int first_piece = first_column / piece_elements;
+  static constexpr int end_piece = (end_column + piece_elements - 1) / piece_elements;
+  static constexpr int pieces_of_lane = (end_piece - first_piece + (splits_words ? 1 : 0) + 31) / 32;
+  static constexpr int rows_of_warp =
+      (Shape::ring_rows + Shape::block_threads / 32 - 1) / (Shape::block_threads / 32);
+  /// Is there room behind them for the word that such a row has more?
+  static constexpr bool has_spare =
+      !splits_words || (end_piece + 1) * piece_bytes <= ring_vectors * vector_bytes;
 
-    SPIDER_DEVICE explicit CellPlace(int i) : row(i / columns), column(first_column + i % columns) {}
-    SPIDER_DEVICE Shared offset() const { return vector_place(row, 0) + column * element_bytes; }
-    SPIDER_DEVICE bool is_in_box(const Block& block) const {
-      return block.box[1].holds(block.top + row) && block.box[2].holds(block.left + column);
-    }
-  };
+  /// Row number n of those of the ring that the warp brings.
+  SPIDER_DEVICE static int row_of_warp(int n) {
+    return n * (Shape::block_threads / 32) + device::warp_index();
+  }
+  /// Is it of a row of memory, whose column 0 of the ring is at `cells`, that begins a cell behind?
+  SPIDER_DEVICE static bool is_split(const Element* cells) {
+    return splits_words && reinterpret_cast<std::uintptr_t>(cells) % piece_bytes != 0;
+  }
+  SPIDER_DEVICE static const Element* row_in_memory(const Block& block, std::int32_t z, int row) {
+    return block.input + (z * block.plane_stride + (block.top + row) * block.row_stride + block.left);
+  }
 
-  /// Fetches all of plane z cell by cell: those in the box first, some at once. It is slow in any case: the
-  /// block is found again rather than kept in registers.
-  SPIDER_DEVICE_APART void fetch_plane(const SweepArguments& field, std::int32_t z, Shared to) {
-    const Block block = make_block(field);
-    const bool in_box = block.box[0].holds(z);
-    if (in_box) fetch_cells_of_box(block, z, to);
-    const Span rows = {block.top, block.top + Shape::ring_rows};
-    const std::int32_t x = block.left + CellPlace::first_column;
-    if (in_box && block.box[1].holds(rows) && block.box[2].holds(Span{x, x + CellPlace::columns})) return;
-    const PlaneIndex plane = map_plane(block, z);
-    SPIDER_NO_UNROLL
-    for (int i = thread_index(); i < CellPlace::count; i += Shape::block_threads) {
-      const CellPlace place(i);
-      if (in_box && place.is_in_box(block)) continue;
-      device::store_shared(to + place.offset(),
-                           fetch_cell(block, z, plane, block.top + place.row, block.left + place.column));
+  /// Are all cells that the block's taps reach in the box, and those beside them?
+  SPIDER_DEVICE static bool lies_in_box(const Block& block) {
+    return block.box[1].holds(Span{block.top, block.top + Shape::ring_rows}) &&
+           block.box[2].holds(Span{block.left + first_column - 1, block.left + end_column + 1}) && has_spare;
+  }
+
+  /// Brings the cells in the box of plane z, which it has: starts the copies of what is whole pieces of it.
+  /// `all`: all are.
+  template <bool all>
+  SPIDER_DEVICE static void start_box(const Block& block, std::int32_t z, Shared to) {
+    const Span columns = {block.box[2].begin - block.left, block.box[2].end - block.left};
+    SPIDER_UNROLL
+    for (int n = 0; n < rows_of_warp; ++n) {
+      const int row = row_of_warp(n);
+      if (row >= Shape::ring_rows || (!all && !block.box[1].holds(block.top + row))) continue;
+      const Element* const cells = row_in_memory(block, z, row);
+      const int split = is_split(cells) ? 1 : 0;
+      if (split != 0 && !has_spare) continue;
+      const Shared place = to + vector_place(row, 0);
+      SPIDER_UNROLL
+      for (int i = 0; i < pieces_of_lane; ++i) {
+        const int piece = first_piece + 32 * i + device::lane_index();
+        const int column = piece * piece_elements - split;
+        const bool exists = piece < end_piece + split;
+        const bool whole = exists && (all || columns.holds(Span{column, column + piece_elements}));
+        const Shared at = place + static_cast<Shared>(piece * piece_bytes);
+        if constexpr (piece_bytes == 8) {
+          device::copy_pair_async_if(whole, at, cells + column);
+        } else {
+          device::copy_word_async_if(whole, at, cells + column);
+        }
+        if (all || !splits_words || whole || !exists) continue;
+        for (int k = 0; k < piece_elements; ++k) {
+          if (columns.holds(column + k))
+            device::store_shared(at + k * element_bytes, device::load_field(cells + (column + k)));
+        }
+      }
     }
   }
 
-  SPIDER_DEVICE static void fetch_cells_of_box(const Block& block, std::int32_t z, Shared to) {
-    constexpr int at_once = 8;
-    const std::int64_t first = z * block.plane_stride + block.left;
-    SPIDER_NO_UNROLL
-    for (int begin = thread_index(); begin < CellPlace::count; begin += at_once * Shape::block_threads) {
-      Element values[at_once] = {};
+  /// Moves rows that are a cell behind, of plane z, which the box has, when the warp's copies are there.
+  SPIDER_DEVICE static void move_rows(const Block& block, std::int32_t z, Shared to) {
+    device::sync_warp();
+    SPIDER_UNROLL
+    for (int n = 0; n < rows_of_warp; ++n) {
+      const int row = row_of_warp(n);
+      if (row >= Shape::ring_rows || !block.box[1].holds(block.top + row)) continue;
+      if (!is_split(row_in_memory(block, z, row)) || !has_spare) continue;
+      std::uint32_t moved[pieces_of_lane];
+      const Shared place = to + vector_place(row, 0) + (first_piece + device::lane_index()) * piece_bytes;
+      const auto is_there = [](int i) { return first_piece + 32 * i + device::lane_index() < end_piece; };
       SPIDER_UNROLL
-      for (int k = 0; k < at_once; ++k) {
-        const int i = begin + k * Shape::block_threads;
-        const CellPlace place(i);
-        if (i < CellPlace::count && place.is_in_box(block)) {
-          values[k] = device::load_field(block.input +
-                                         (first + (block.top + place.row) * block.row_stride + place.column));
-        }
+      for (int i = 0; i < pieces_of_lane; ++i) {
+        const Shared at = is_there(i) ? place + 32 * i * piece_bytes : place;
+        moved[i] = device::funnel_shift_right(device::load_shared_word(at),
+                                              device::load_shared_word(at + piece_bytes), 16);
       }
+      device::sync_warp();
       SPIDER_UNROLL
-      for (int k = 0; k < at_once; ++k) {
-        const int i = begin + k * Shape::block_threads;
-        const CellPlace place(i);
-        if (i < CellPlace::count && place.is_in_box(block))
-          device::store_shared(to + place.offset(), values[k]);
+      for (int i = 0; i < pieces_of_lane; ++i)
+        device::store_shared_if(is_there(i), place + 32 * i * piece_bytes, moved[i]);
+    }
+  }
+
+  /// Brings a plane of rows that begin anywhere, or are too far apart, of a block that does not lie in the
+  /// box: cells beside the box one by one. The block is found again rather than kept in registers.
+  SPIDER_DEVICE_APART void bring_any_plane(const SweepArguments& field, std::int32_t z, Shared to) {
+    const Block block = make_block(field);
+    const bool in_box = block.box[0].holds(z);
+    if (in_box) start_box<false>(block, z, to);
+    const PlaneIndex plane = map_plane(block, z);
+    SPIDER_NO_UNROLL
+    for (int row = device::warp_index(); row < Shape::ring_rows; row += Shape::block_threads / 32) {
+      const std::int32_t y = block.top + row;
+      const bool is_split_row =
+          splits_words && in_box && block.box[1].holds(y) && is_split(row_in_memory(block, z, row));
+      const bool comes = in_box && block.box[1].holds(y) && (has_spare || !is_split_row);
+      const Shared place = to + vector_place(row, 0) + (comes && is_split_row ? element_bytes : 0);
+      SPIDER_NO_UNROLL
+      for (int column = first_column + device::lane_index(); column < end_column; column += 32) {
+        const std::int32_t x = block.left + column;
+        if (comes && block.box[2].holds(x)) continue;
+        device::store_shared(place + column * element_bytes, fetch_cell(block, z, plane, y, x));
       }
     }
   }
@@ -734,6 +792,7 @@ struct PlaneRing {
         edges_ = plan_edges(block);
         has_others_ = block.edge_columns * Shape::ring_rows > edge_elements * edge_threads;
       }
+      if constexpr (path == Path::unaligned) lies_in_box_ = lies_in_box(block);
       if constexpr (loads_edges) {
         turn_ = block.edge_columns > 0 ? first_turn() * Shape::planes_at_once : -1;
         load_edges_of_turn(block, next_ + turn_ * block.plane_stride);
@@ -781,13 +840,24 @@ struct PlaneRing {
       }
     }
 
+    /// Moves what begins within words of the plane of `step` at `to`, when this warp's copies are there.
+    SPIDER_DEVICE void settle(const Block& block, int step, Shared to) const {
+      const std::int32_t z = block.first_plane + step;
+      if (path == Path::unaligned && splits_words && block.box[0].holds(z)) move_rows(block, z, to);
+    }
+
    private:
     /// Are elements across edges loaded, since they are not copied?
     static constexpr bool loads_edges = path == Path::boundary && !copies_edges;
 
     SPIDER_DEVICE void start_next(const SweepArguments& field, const Block& block, int step, Shared to) {
       if constexpr (path == Path::unaligned) {
-        fetch_plane(field, block.first_plane + step, to);
+        const std::int32_t z = block.first_plane + step;
+        if (lies_in_box_ && block.box[0].holds(z)) {
+          start_box<true>(block, z, to);
+        } else {
+          bring_any_plane(field, z, to);
+        }
       } else if (all_usual || usual_.holds(step)) {
         if constexpr (path == Path::interior) start_plane(copies_, to, next_);
         if constexpr (path == Path::boundary) start_edge_plane(edges_, to, next_);
@@ -813,7 +883,8 @@ struct PlaneRing {
     Edges edges_;
     EdgeValues values_[Shape::planes_at_once];
     int turn_;  ///< the first step of the planes whose edge elements this warp has loaded, or -1
-    bool has_others_ = false;  ///< are there edge elements that no thread has found?
+    bool has_others_ = false;   ///< are there edge elements that no thread has found?
+    bool lies_in_box_ = false;  ///< of Path::unaligned
   };
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <spider/instructions.h>
+#include <spider/spans.h>
 
 #include <cstdint>
 
@@ -75,6 +76,33 @@ SPIDER_DEVICE void store_row(std::uint16_t* to, device::Shared from) {
   const int beside = lane == 0 ? 0 : cells - 1;
   device::store_field_if(before != 0 && (lane == 0 || lane == 31), to + beside,
                          device::load_shared_half(from + static_cast<device::Shared>(beside * 2)));
+}
+
+/// Stores a row of cells, of which each lane has neighbouring ones, two in each word, behind those of the
+/// lane before: the first at `to`, which may be any cell. `wanted`: which cells, counted from the lane's
+/// first. Where they begin within words of memory lanes hand on a cell. All lanes of a warp take part.
+template <int words>
+SPIDER_DEVICE void store_lanes(bool is_row, const Span& wanted, std::uint16_t* to,
+                               const std::uint32_t (&own)[words]) {
+  const int lane = device::lane_index();
+  const int split = reinterpret_cast<std::uintptr_t>(to) % sizeof(std::uint32_t) == 0 ? 0 : 1;
+  const std::uint32_t next = device::take_from_lane(own[0], (lane + 1) % 32);
+  SPIDER_UNROLL
+  for (int k = 0; k < words; ++k) {
+    const std::uint32_t value =
+        device::funnel_shift_right(own[k], k + 1 < words ? own[k + 1 < words ? k + 1 : k] : next, 16 * split);
+    const int cell = 2 * k + split;
+    const bool is_own = cell + 1 < 2 * words;  // the second one
+    const bool whole = wanted.holds(Span{cell, cell + 2}) && (is_own || lane < 31);
+    device::store_field_word_if(is_row && whole, to + cell, value);
+    device::store_field_if(is_row && !whole && wanted.holds(cell), to + cell,
+                           static_cast<std::uint16_t>(value));
+    device::store_field_if(is_row && !whole && is_own && wanted.holds(cell + 1), to + (cell + 1),
+                           static_cast<std::uint16_t>(value >> 16));
+  }
+  const bool is_handed_on = lane > 0 && wanted.holds(-1);
+  device::store_field_if(is_row && split != 0 && wanted.holds(0) && !is_handed_on, to,
+                         static_cast<std::uint16_t>(own[0]));
 }
 
 /// Stores four neighbouring cells, two in each word, from `to` on: as words where it is the first cell of

@@ -318,7 +318,14 @@ struct Cores3d {
     [[maybe_unused]] Shared next_queued = Queue::last;  // the same in the queue
     SPIDER_NO_UNROLL
     for (int first_step = 0; first_step < block.steps; first_step += planes_at_once) {
+      Shared newest = place_behind(next_place);
+      if constexpr (kept_planes > 0) {
+        newest += kept_planes * Ring::ring_plane_bytes;
+        if (newest > last_group) newest -= last_group + group_bytes;
+      }
       device::copy_async_wait<groups_ahead - 1>();
+      for (int i = 0; i < planes_at_once; ++i)
+        supply.settle(block, first_step + i, newest + i * Ring::ring_plane_bytes);
       device::sync_block();
       if constexpr (keeps_points) {
         const int step = first_step + groups_ahead;
@@ -328,11 +335,6 @@ struct Cores3d {
       }
       supply.start(field, block, first_step + planes_ahead, next_place);
       next_place = place_behind(next_place);
-      Shared newest = next_place;
-      if constexpr (kept_planes > 0) {
-        newest += kept_planes * Ring::ring_plane_bytes;
-        if (newest > last_group) newest -= last_group + group_bytes;
-      }
       supply.place_edges(block, first_step + planes_at_once, place_behind(newest));
       SPIDER_UNROLL
       for (int i = 0; i < planes_at_once; ++i) {

@@ -26,6 +26,7 @@
 #include <spider/kernel.h>
 #include <spider/operands.h>
 #include <spider/plane_ring.h>
+#include <spider/shifted_rows.h>
 #include <spider/storage.h>
 
 #include <cstdint>
@@ -526,6 +527,26 @@ struct Stream3d {
     device::sync_block();
   }
 
+  /// Stores the outputs of all products in rows that begin anywhere; `to` is the first of the warp's first
+  /// row.
+  SPIDER_DEVICE static void store_rows(const Clip& clip, bool wanted, const Results& results,
+                                       std::uint16_t* to, std::int64_t row_stride) {
+    constexpr int words = neighbours / 2;
+    SPIDER_UNROLL
+    for (int product = 0; product < rows_per_warp; ++product) {
+      const Place place(product);
+      const std::uint32_t pairs[2] = {results.products[product].low, results.products[product].high};
+      SPIDER_UNROLL
+      for (int i = 0; i < 2; i += words) {
+        const int row = place.row + i / words;
+        std::uint32_t own[words];
+        for (int k = 0; k < words; ++k) own[k] = pairs[i + k];
+        store_lanes(wanted && clip.rows.holds(row), clip.columns[product % products_abreast],
+                    to + row * row_stride + place.column, own);
+      }
+    }
+  }
+
   /// Stores the neighbours of which not all are wanted, or that are not aligned, one by one; `to` is the
   /// first of the first row.
   SPIDER_DEVICE_APART void store_pieces(const SweepArguments& field, std::uint16_t* to,
@@ -625,6 +646,7 @@ struct Stream3d {
         const int place = turns % ring_planes == 0 ? turn : step;
         device::copy_async_wait<planes_ahead - 1>();
         supply.negate_rows(step, ring_plane(place));
+        supply.settle(block, step, ring_plane(place));
         device::sync_block();
         supply.start(field, block, step + planes_ahead, ring_plane(place + planes_ahead));
         supply.place_edges(block, step + 1, ring_plane(place + 1));
@@ -655,10 +677,14 @@ struct Stream3d {
         if constexpr (begins)
           added.begin(block, block.first_output - lead_planes + planes_in_flight + step, sums[complete]);
         load_updates(step + 1);
-        SPIDER_UNROLL
-        for (int i = 0; i < rows_per_warp; ++i)
-          store_whole(clip, inside, wanted, i, results.products[i], next_output, field.output_stride[1]);
-        if (!inside && wanted && clip.pieces) store_pieces(field, next_output, results);
+        if constexpr (path == Path::unaligned) {
+          store_rows(clip, wanted, results, next_output, field.output_stride[1]);
+        } else {
+          SPIDER_UNROLL
+          for (int i = 0; i < rows_per_warp; ++i)
+            store_whole(clip, inside, wanted, i, results.products[i], next_output, field.output_stride[1]);
+          if (!inside && wanted && clip.pieces) store_pieces(field, next_output, results);
+        }
         next_output += field.output_stride[0];
         rotate_sums<turns>(sums);
       }

@@ -617,64 +617,90 @@ struct PlaneRing {
   SPIDER_DEVICE static int row_of_warp(int n) {
     return n * (Shape::block_threads / 32) + device::warp_index();
   }
-  /// Is it of a row of memory, whose column 0 of the ring is at `cells`, that begins a cell behind?
-  SPIDER_DEVICE static bool is_split(const Element* cells) {
-    return splits_words && reinterpret_cast<std::uintptr_t>(cells) % piece_bytes != 0;
-  }
-  SPIDER_DEVICE static const Element* row_in_memory(const Block& block, std::int32_t z, int row) {
-    return block.input + (z * block.plane_stride + (block.top + row) * block.row_stride + block.left);
-  }
 
+  /// Columns of the ring that are in the box wherever a row is reached.
+  SPIDER_DEVICE static Span columns_in_box(const Block& block) {
+    return {block.box[2].begin + (Shape::highest_low > 0 ? Shape::highest_low : 0) - block.left,
+            block.box[2].end + (Shape::lowest_high < 0 ? Shape::lowest_high : 0) - block.left};
+  }
   /// Are all cells that the block's taps reach in the box, and those beside them?
   SPIDER_DEVICE static bool lies_in_box(const Block& block) {
-    return block.box[1].holds(Span{block.top, block.top + Shape::ring_rows}) &&
-           block.box[2].holds(Span{block.left + first_column - 1, block.left + end_column + 1}) && has_spare;
+    const Span columns = columns_in_box(block);
+    return has_spare && block.box[1].holds(Span{block.top, block.top + Shape::ring_rows}) &&
+           columns.begin < first_column && columns.end > end_column;
   }
 
-  /// Brings the cells in the box of plane z, which it has: starts the copies of what is whole pieces of it.
-  /// `all`: all are.
-  template <bool all>
-  SPIDER_DEVICE static void start_box(const Block& block, std::int32_t z, Shared to) {
-    const Span columns = {block.box[2].begin - block.left, block.box[2].end - block.left};
+  /// A row of the ring in a usual plane z.
+  struct RowInMemory {
+    bool comes;            ///< do pieces of it come from memory as they are?
+    bool is_split;         ///< those then a cell behind
+    const Element* cells;  ///< of memory, from column 0 of the ring
+    Span pieces;           ///< that come
+
+    SPIDER_DEVICE int behind() const { return comes && is_split ? 1 : 0; }
+    /// Is a column in them?
+    SPIDER_DEVICE bool holds(int column) const {
+      return comes && pieces.holds((column + behind()) / piece_elements);
+    }
+  };
+  /// `lies_in_box`: of a block that does.
+  template <bool lies_in_box>
+  SPIDER_DEVICE static RowInMemory find_row(const Block& block, std::int32_t z, int row) {
+    const std::int32_t y = block.top + row;
+    RowInMemory found;
+    std::int64_t index = y;
+    found.comes = row < Shape::ring_rows;
+    if constexpr (!lies_in_box) {
+      const auto mapped = map_row(block, y);
+      index = mapped.index;
+      found.comes = found.comes && row_is_usual(block, y) && !mapped.constant && !mapped.negated;
+    }
+    found.cells = block.input + (z * block.plane_stride + index * block.row_stride + block.left);
+    found.is_split = splits_words && reinterpret_cast<std::uintptr_t>(found.cells) % piece_bytes != 0;
+    found.comes = found.comes && (has_spare || !found.is_split);
+    found.pieces = {first_piece, end_piece + found.behind()};
+    if constexpr (!lies_in_box) {
+      const Span columns = columns_in_box(block);
+      const int begin = (columns.begin + found.behind() + piece_elements - 1) / piece_elements;
+      const int end = (columns.end + found.behind()) / piece_elements;
+      found.pieces = {clamp(begin, found.pieces.begin, found.pieces.end),
+                      clamp(end, found.pieces.begin, found.pieces.end)};
+    }
+    return found;
+  }
+
+  /// Starts the copies of what comes in pieces of a usual plane z.
+  template <bool lies_in_box>
+  SPIDER_DEVICE static void start_pieces(const Block& block, std::int32_t z, Shared to) {
     SPIDER_UNROLL
     for (int n = 0; n < rows_of_warp; ++n) {
-      const int row = row_of_warp(n);
-      if (row >= Shape::ring_rows || (!all && !block.box[1].holds(block.top + row))) continue;
-      const Element* const cells = row_in_memory(block, z, row);
-      const int split = is_split(cells) ? 1 : 0;
-      if (split != 0 && !has_spare) continue;
-      const Shared place = to + vector_place(row, 0);
+      const RowInMemory row = find_row<lies_in_box>(block, z, row_of_warp(n));
+      if (!row.comes) continue;
+      const int first = first_piece + device::lane_index();
+      const Shared place = to + vector_place(row_of_warp(n), 0) + first * piece_bytes;
+      const Element* const cells = row.cells + (first * piece_elements - row.behind());
       SPIDER_UNROLL
       for (int i = 0; i < pieces_of_lane; ++i) {
-        const int piece = first_piece + 32 * i + device::lane_index();
-        const int column = piece * piece_elements - split;
-        const bool exists = piece < end_piece + split;
-        const bool whole = exists && (all || columns.holds(Span{column, column + piece_elements}));
-        const Shared at = place + static_cast<Shared>(piece * piece_bytes);
+        const bool wanted = row.pieces.holds(first + 32 * i);
         if constexpr (piece_bytes == 8) {
-          device::copy_pair_async_if(whole, at, cells + column);
+          device::copy_pair_async_if(wanted, place + 32 * i * piece_bytes, cells + 32 * i * piece_elements);
         } else {
-          device::copy_word_async_if(whole, at, cells + column);
-        }
-        if (all || !splits_words || whole || !exists) continue;
-        for (int k = 0; k < piece_elements; ++k) {
-          if (columns.holds(column + k))
-            device::store_shared(at + k * element_bytes, device::load_field(cells + (column + k)));
+          device::copy_word_async_if(wanted, place + 32 * i * piece_bytes, cells + 32 * i * piece_elements);
         }
       }
     }
   }
 
-  /// Moves rows that are a cell behind, of plane z, which the box has, when the warp's copies are there.
+  /// Moves rows of a usual plane z that are a cell behind, when all that the warp brings is there.
+  template <bool lies_in_box>
   SPIDER_DEVICE static void move_rows(const Block& block, std::int32_t z, Shared to) {
     device::sync_warp();
     SPIDER_UNROLL
     for (int n = 0; n < rows_of_warp; ++n) {
-      const int row = row_of_warp(n);
-      if (row >= Shape::ring_rows || !block.box[1].holds(block.top + row)) continue;
-      if (!is_split(row_in_memory(block, z, row)) || !has_spare) continue;
+      if (find_row<lies_in_box>(block, z, row_of_warp(n)).behind() == 0) continue;
       std::uint32_t moved[pieces_of_lane];
-      const Shared place = to + vector_place(row, 0) + (first_piece + device::lane_index()) * piece_bytes;
+      const Shared place =
+          to + vector_place(row_of_warp(n), 0) + (first_piece + device::lane_index()) * piece_bytes;
       const auto is_there = [](int i) { return first_piece + 32 * i + device::lane_index() < end_piece; };
       SPIDER_UNROLL
       for (int i = 0; i < pieces_of_lane; ++i) {
@@ -689,26 +715,39 @@ struct PlaneRing {
     }
   }
 
-  /// Brings a plane of rows that begin anywhere, or are too far apart, of a block that does not lie in the
-  /// box: cells beside the box one by one. The block is found again rather than kept in registers.
+  /// Brings a plane of rows that begin anywhere, or are too far apart, where the block does not lie in the
+  /// box or the plane is not usual: what comes in no pieces cell by cell. The block is found again rather
+  /// than kept in registers.
   SPIDER_DEVICE_APART void bring_any_plane(const SweepArguments& field, std::int32_t z, Shared to) {
     const Block block = make_block(field);
-    const bool in_box = block.box[0].holds(z);
-    if (in_box) start_box<false>(block, z, to);
     const PlaneIndex plane = map_plane(block, z);
+    const bool usual = is_usual(block, z);
+    const auto fetch = [&](int row, int column, int behind) {
+      device::store_shared(to + vector_place(row, 0) + (column + behind) * element_bytes,
+                           fetch_cell(block, z, plane, block.top + row, block.left + column));
+    };
+    if (usual) {
+      start_pieces<false>(block, z, to);
+      // Cells beside pieces, of all rows at once: each waits for memory.
+      const Span columns = columns_in_box(block);
+      const int begin = clamp(columns.begin + (splits_words ? 1 : 0), first_column, end_column);
+      const int end = clamp(columns.end - (splits_words ? 1 : 0), begin, end_column);
+      const int beside = begin - first_column + end_column - end;
+      SPIDER_NO_UNROLL
+      for (int i = device::lane_index(); i < rows_of_warp * beside; i += 32) {
+        const int number = row_of_warp(i / beside);
+        const int column =
+            i % beside < begin - first_column ? first_column + i % beside : end_column - beside + i % beside;
+        const RowInMemory row = find_row<false>(block, z, number);
+        if (row.comes && !row.holds(column)) fetch(number, column, row.behind());
+      }
+    }
     SPIDER_NO_UNROLL
     for (int row = device::warp_index(); row < Shape::ring_rows; row += Shape::block_threads / 32) {
-      const std::int32_t y = block.top + row;
-      const bool is_split_row =
-          splits_words && in_box && block.box[1].holds(y) && is_split(row_in_memory(block, z, row));
-      const bool comes = in_box && block.box[1].holds(y) && (has_spare || !is_split_row);
-      const Shared place = to + vector_place(row, 0) + (comes && is_split_row ? element_bytes : 0);
+      if (usual && find_row<false>(block, z, row).comes) continue;
       SPIDER_NO_UNROLL
-      for (int column = first_column + device::lane_index(); column < end_column; column += 32) {
-        const std::int32_t x = block.left + column;
-        if (comes && block.box[2].holds(x)) continue;
-        device::store_shared(place + column * element_bytes, fetch_cell(block, z, plane, y, x));
-      }
+      for (int column = first_column + device::lane_index(); column < end_column; column += 32)
+        fetch(row, column, 0);
     }
   }
 
@@ -842,8 +881,12 @@ struct PlaneRing {
 
     /// Moves what begins within words of the plane of `step` at `to`, when this warp's copies are there.
     SPIDER_DEVICE void settle(const Block& block, int step, Shared to) const {
-      const std::int32_t z = block.first_plane + step;
-      if (path == Path::unaligned && splits_words && block.box[0].holds(z)) move_rows(block, z, to);
+      if (path != Path::unaligned || !splits_words || !usual_.holds(step)) return;
+      if (lies_in_box_) {
+        move_rows<true>(block, block.first_plane + step, to);
+      } else {
+        move_rows<false>(block, block.first_plane + step, to);
+      }
     }
 
    private:
@@ -853,8 +896,8 @@ struct PlaneRing {
     SPIDER_DEVICE void start_next(const SweepArguments& field, const Block& block, int step, Shared to) {
       if constexpr (path == Path::unaligned) {
         const std::int32_t z = block.first_plane + step;
-        if (lies_in_box_ && block.box[0].holds(z)) {
-          start_box<true>(block, z, to);
+        if (lies_in_box_ && usual_.holds(step)) {
+          start_pieces<true>(block, z, to);
         } else {
           bring_any_plane(field, z, to);
         }

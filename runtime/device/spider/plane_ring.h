@@ -606,16 +606,35 @@ struct PlaneRing {
       left_columns + Shape::tile_vectors * vector_elements + Shape::column_reach_high;
   static constexpr int first_piece = first_column / piece_elements;
   static constexpr int end_piece = (end_column + piece_elements - 1) / piece_elements;
-  static constexpr int pieces_of_lane = (end_piece - first_piece + (splits_words ? 1 : 0) + 31) / 32;
-  static constexpr int rows_of_warp =
-      (Shape::ring_rows + Shape::block_threads / 32 - 1) / (Shape::block_threads / 32);
+  static constexpr int warps = Shape::block_threads / 32;
+  static constexpr int rows_of_warp = (Shape::ring_rows + warps - 1) / warps;
+  // Each lane has as many pieces of a row; what is more of all rows, lanes share: with the word that a row
+  // which is a cell behind has beside the others.
+  static constexpr int pieces_of_lane = (end_piece - first_piece) / 32;
+  static constexpr int first_shared = first_piece + 32 * pieces_of_lane;
+  static constexpr int shared_pieces = end_piece - first_shared + (splits_words ? 1 : 0);
+  static constexpr int shared_turns = (rows_of_warp * shared_pieces + 31) / 32;
   /// Is there room behind them for the word that such a row has more?
   static constexpr bool has_spare =
       !splits_words || (end_piece + 1) * piece_bytes <= ring_vectors * vector_bytes;
 
-  /// Row number n of those of the ring that the warp brings.
-  SPIDER_DEVICE static int row_of_warp(int n) {
-    return n * (Shape::block_threads / 32) + device::warp_index();
+  /// Row number n of those of the ring that the warp brings; is there one?
+  SPIDER_DEVICE static int row_of_warp(int n) { return n * warps + device::warp_index(); }
+  SPIDER_DEVICE static bool has_row(int n) {
+    return (n + 1) * warps <= Shape::ring_rows || row_of_warp(n) < Shape::ring_rows;
+  }
+  /// A piece that a lane has of the rows that share them, in turn.
+  struct SharedPiece {
+    int n, piece;  ///< of row number n
+
+    SPIDER_DEVICE explicit SharedPiece(int turn)
+        : n((32 * turn + device::lane_index()) / (shared_pieces > 0 ? shared_pieces : 1)),
+          piece(first_shared + (32 * turn + device::lane_index()) % (shared_pieces > 0 ? shared_pieces : 1)) {
+    }
+    SPIDER_DEVICE bool exists() const { return n < rows_of_warp && row_of_warp(n) < Shape::ring_rows; }
+  };
+  SPIDER_DEVICE static Shared piece_place(int row, int piece) {
+    return vector_place(row, 0) + piece * piece_bytes;
   }
 
   /// Columns of the ring that are in the box wherever a row is reached.
@@ -630,88 +649,122 @@ struct PlaneRing {
            columns.begin < first_column && columns.end > end_column;
   }
 
-  /// A row of the ring in a usual plane z.
+  /// A row of the ring in a usual plane.
   struct RowInMemory {
     bool comes;            ///< do pieces of it come from memory as they are?
-    bool is_split;         ///< those then a cell behind
+    int behind;            ///< cells that they then come behind their places
     const Element* cells;  ///< of memory, from column 0 of the ring
     Span pieces;           ///< that come
 
-    SPIDER_DEVICE int behind() const { return comes && is_split ? 1 : 0; }
     /// Is a column in them?
     SPIDER_DEVICE bool holds(int column) const {
-      return comes && pieces.holds((column + behind()) / piece_elements);
+      return comes && pieces.holds((column + behind) / piece_elements);
     }
   };
-  /// `lies_in_box`: of a block that does.
-  template <bool lies_in_box>
-  SPIDER_DEVICE static RowInMemory find_row(const Block& block, std::int32_t z, int row) {
-    const std::int32_t y = block.top + row;
-    RowInMemory found;
-    std::int64_t index = y;
-    found.comes = row < Shape::ring_rows;
-    if constexpr (!lies_in_box) {
-      const auto mapped = map_row(block, y);
-      index = mapped.index;
-      found.comes = found.comes && row_is_usual(block, y) && !mapped.constant && !mapped.negated;
-    }
-    found.cells = block.input + (z * block.plane_stride + index * block.row_stride + block.left);
-    found.is_split = splits_words && reinterpret_cast<std::uintptr_t>(found.cells) % piece_bytes != 0;
-    found.comes = found.comes && (has_spare || !found.is_split);
-    found.pieces = {first_piece, end_piece + found.behind()};
-    if constexpr (!lies_in_box) {
-      const Span columns = columns_in_box(block);
-      const int begin = (columns.begin + found.behind() + piece_elements - 1) / piece_elements;
-      const int end = (columns.end + found.behind()) / piece_elements;
-      found.pieces = {clamp(begin, found.pieces.begin, found.pieces.end),
-                      clamp(end, found.pieces.begin, found.pieces.end)};
-    }
-    return found;
+  SPIDER_DEVICE static int cells_behind(const Element* cells) {
+    return splits_words && reinterpret_cast<std::uintptr_t>(cells) % piece_bytes != 0 ? 1 : 0;
+  }
+  /// Row number n of the warp in plane z, in any block.
+  SPIDER_DEVICE static RowInMemory find_row(const Block& block, std::int32_t z, int n) {
+    const std::int32_t y = block.top + row_of_warp(n);
+    const auto mapped = map_row(block, y);
+    RowInMemory row;
+    row.cells = block.input + (z * block.plane_stride + mapped.index * block.row_stride + block.left);
+    row.behind = cells_behind(row.cells);
+    row.comes = row_of_warp(n) < Shape::ring_rows && row_is_usual(block, y) && !mapped.constant &&
+                !mapped.negated && (has_spare || row.behind == 0);
+    if (!row.comes) row.behind = 0;
+    const Span columns = columns_in_box(block);
+    const auto clamped = [&](int piece) { return clamp(piece, first_piece, end_piece + row.behind); };
+    row.pieces = {clamped((columns.begin + row.behind + piece_elements - 1) / piece_elements),
+                  clamped((columns.end + row.behind) / piece_elements)};
+    return row;
+  }
+  /// The same of a block that lies in the box, whose row number 0 of the warp is at `cells`.
+  SPIDER_DEVICE static RowInMemory find_plain_row(const Block& block, const Element* cells, int n) {
+    RowInMemory row;
+    row.comes = has_row(n);
+    row.cells = cells + n * (warps * block.row_stride);
+    row.behind = cells_behind(warps % 2 == 0 ? cells : row.cells);
+    row.pieces = {first_piece, end_piece + row.behind};
+    return row;
   }
 
-  /// Starts the copies of what comes in pieces of a usual plane z.
-  template <bool lies_in_box>
-  SPIDER_DEVICE static void start_pieces(const Block& block, std::int32_t z, Shared to) {
+  /// Starts the copies of what comes in pieces of a usual plane; `rows(n)`: row number n of the warp.
+  template <class Rows>
+  SPIDER_DEVICE static void start_pieces(const Rows& rows, Shared to) {
+    const auto copy = [&](bool wanted, Shared place, const Element* from) {
+      if constexpr (piece_bytes == 8) {
+        device::copy_pair_async_if(wanted, to + place, from);
+      } else {
+        device::copy_word_async_if(wanted, to + place, from);
+      }
+    };
+    const int first = first_piece + device::lane_index();
     SPIDER_UNROLL
     for (int n = 0; n < rows_of_warp; ++n) {
-      const RowInMemory row = find_row<lies_in_box>(block, z, row_of_warp(n));
-      if (!row.comes) continue;
-      const int first = first_piece + device::lane_index();
-      const Shared place = to + vector_place(row_of_warp(n), 0) + first * piece_bytes;
-      const Element* const cells = row.cells + (first * piece_elements - row.behind());
+      const RowInMemory row = rows(n);
+      const Shared place = piece_place(row_of_warp(n), first);
+      const Element* const from = row.cells + (first * piece_elements - row.behind);
       SPIDER_UNROLL
       for (int i = 0; i < pieces_of_lane; ++i) {
-        const bool wanted = row.pieces.holds(first + 32 * i);
-        if constexpr (piece_bytes == 8) {
-          device::copy_pair_async_if(wanted, place + 32 * i * piece_bytes, cells + 32 * i * piece_elements);
-        } else {
-          device::copy_word_async_if(wanted, place + 32 * i * piece_bytes, cells + 32 * i * piece_elements);
-        }
+        copy(row.comes && row.pieces.holds(first + 32 * i), place + 32 * i * piece_bytes,
+             from + 32 * i * piece_elements);
       }
+    }
+    SPIDER_UNROLL
+    for (int turn = 0; turn < shared_turns; ++turn) {
+      const SharedPiece shared(turn);
+      const RowInMemory row = rows(shared.n);
+      copy(shared.exists() && row.comes && row.pieces.holds(shared.piece),
+           piece_place(row_of_warp(shared.n), shared.piece),
+           row.cells + (shared.piece * piece_elements - row.behind));
     }
   }
 
-  /// Moves rows of a usual plane z that are a cell behind, when all that the warp brings is there.
-  template <bool lies_in_box>
-  SPIDER_DEVICE static void move_rows(const Block& block, std::int32_t z, Shared to) {
+  /// Moves the rows of a usual plane that are a cell behind, when all that the warp brings is there.
+  template <class Rows>
+  SPIDER_DEVICE static void move_rows(const Rows& rows, Shared to) {
+    const Shared lane = to + piece_place(device::warp_index(), first_piece + device::lane_index());
+    const auto place = [&](int n, int i) {
+      return lane + static_cast<Shared>(n * warps * Shape::ring_row_bytes + 32 * i * piece_bytes);
+    };
+    const auto place_of = [&](const SharedPiece& shared) {
+      return to + piece_place(row_of_warp(shared.n), shared.piece);
+    };
+    const auto has_place = [](const SharedPiece& shared) {
+      return shared.exists() && shared.piece < end_piece;
+    };
+    const auto load = [](Shared from) {
+      return device::funnel_shift_right(device::load_shared_word(from),
+                                        device::load_shared_word(from + piece_bytes), 16);
+    };
+    std::uint32_t moved[rows_of_warp][pieces_of_lane > 0 ? pieces_of_lane : 1];
+    std::uint32_t of_shared[shared_turns];
     device::sync_warp();
     SPIDER_UNROLL
     for (int n = 0; n < rows_of_warp; ++n) {
-      if (find_row<lies_in_box>(block, z, row_of_warp(n)).behind() == 0) continue;
-      std::uint32_t moved[pieces_of_lane];
-      const Shared place =
-          to + vector_place(row_of_warp(n), 0) + (first_piece + device::lane_index()) * piece_bytes;
-      const auto is_there = [](int i) { return first_piece + 32 * i + device::lane_index() < end_piece; };
+      if (!has_row(n)) continue;
       SPIDER_UNROLL
-      for (int i = 0; i < pieces_of_lane; ++i) {
-        const Shared at = is_there(i) ? place + 32 * i * piece_bytes : place;
-        moved[i] = device::funnel_shift_right(device::load_shared_word(at),
-                                              device::load_shared_word(at + piece_bytes), 16);
-      }
-      device::sync_warp();
+      for (int i = 0; i < pieces_of_lane; ++i) moved[n][i] = load(place(n, i));
+    }
+    SPIDER_UNROLL
+    for (int turn = 0; turn < shared_turns; ++turn) {
+      const SharedPiece shared(turn);
+      of_shared[turn] = has_place(shared) ? load(place_of(shared)) : 0;
+    }
+    device::sync_warp();
+    SPIDER_UNROLL
+    for (int n = 0; n < rows_of_warp; ++n) {
+      const bool is_moved = has_row(n) && rows(n).behind != 0;
       SPIDER_UNROLL
-      for (int i = 0; i < pieces_of_lane; ++i)
-        device::store_shared_if(is_there(i), place + 32 * i * piece_bytes, moved[i]);
+      for (int i = 0; i < pieces_of_lane; ++i) device::store_shared_if(is_moved, place(n, i), moved[n][i]);
+    }
+    SPIDER_UNROLL
+    for (int turn = 0; turn < shared_turns; ++turn) {
+      const SharedPiece shared(turn);
+      device::store_shared_if(has_place(shared) && rows(shared.n).behind != 0, place_of(shared),
+                              of_shared[turn]);
     }
   }
 
@@ -726,8 +779,9 @@ struct PlaneRing {
       device::store_shared(to + vector_place(row, 0) + (column + behind) * element_bytes,
                            fetch_cell(block, z, plane, block.top + row, block.left + column));
     };
+    const auto rows = [&](int n) { return find_row(block, z, n); };
     if (usual) {
-      start_pieces<false>(block, z, to);
+      start_pieces(rows, to);
       // Cells beside pieces, of all rows at once: each waits for memory.
       const Span columns = columns_in_box(block);
       const int begin = clamp(columns.begin + (splits_words ? 1 : 0), first_column, end_column);
@@ -735,20 +789,25 @@ struct PlaneRing {
       const int beside = begin - first_column + end_column - end;
       SPIDER_NO_UNROLL
       for (int i = device::lane_index(); i < rows_of_warp * beside; i += 32) {
-        const int number = row_of_warp(i / beside);
         const int column =
             i % beside < begin - first_column ? first_column + i % beside : end_column - beside + i % beside;
-        const RowInMemory row = find_row<false>(block, z, number);
-        if (row.comes && !row.holds(column)) fetch(number, column, row.behind());
+        const RowInMemory row = rows(i / beside);
+        if (row.comes && !row.holds(column)) fetch(row_of_warp(i / beside), column, row.behind);
       }
     }
     SPIDER_NO_UNROLL
-    for (int row = device::warp_index(); row < Shape::ring_rows; row += Shape::block_threads / 32) {
-      if (usual && find_row<false>(block, z, row).comes) continue;
+    for (int n = 0; row_of_warp(n) < Shape::ring_rows; ++n) {
+      if (usual && rows(n).comes) continue;
       SPIDER_NO_UNROLL
       for (int column = first_column + device::lane_index(); column < end_column; column += 32)
-        fetch(row, column, 0);
+        fetch(row_of_warp(n), column, 0);
     }
+  }
+
+  /// Moves the rows of a usual plane of a block that does not lie in the box: found again, too.
+  SPIDER_DEVICE_APART void move_any_rows(const SweepArguments& field, std::int32_t z, Shared to) {
+    const Block block = make_block(field);
+    move_rows([&](int n) { return find_row(block, z, n); }, to);
   }
 
   /// Zeroes the ring from plane `first` on, and waits until all threads have.
@@ -879,17 +938,25 @@ struct PlaneRing {
       }
     }
 
-    /// Moves what begins within words of the plane of `step` at `to`, when this warp's copies are there.
-    SPIDER_DEVICE void settle(const Block& block, int step, Shared to) const {
-      if (path != Path::unaligned || !splits_words || !usual_.holds(step)) return;
-      if (lies_in_box_) {
-        move_rows<true>(block, block.first_plane + step, to);
-      } else {
-        move_rows<false>(block, block.first_plane + step, to);
+    /// Moves what begins within words of the plane of `step` at `to`, when this warp's copies are there:
+    /// planes_ahead planes from `step` on have been started.
+    SPIDER_DEVICE void settle(const SweepArguments& field, const Block& block, int step, Shared to) const {
+      if constexpr (path == Path::unaligned && splits_words && has_spare) {
+        if (!usual_.holds(step)) return;
+        const std::int32_t z = block.first_plane + step;
+        if (!lies_in_box_) return move_any_rows(field, z, to);
+        const Element* const cells = first_row(block, block.input + z * block.plane_stride);
+        if (warps % 2 != 0 || cells_behind(cells) != 0)
+          move_rows([&](int n) { return find_plain_row(block, cells, n); }, to);
       }
     }
 
    private:
+    /// The warp's row number 0 in a plane.
+    SPIDER_DEVICE static const Element* first_row(const Block& block, const Element* plane) {
+      return plane + ((block.top + device::warp_index()) * block.row_stride + block.left);
+    }
+
     /// Are elements across edges loaded, since they are not copied?
     static constexpr bool loads_edges = path == Path::boundary && !copies_edges;
 
@@ -897,7 +964,8 @@ struct PlaneRing {
       if constexpr (path == Path::unaligned) {
         const std::int32_t z = block.first_plane + step;
         if (lies_in_box_ && usual_.holds(step)) {
-          start_pieces<true>(block, z, to);
+          const Element* const cells = first_row(block, next_);
+          start_pieces([&](int n) { return find_plain_row(block, cells, n); }, to);
         } else {
           bring_any_plane(field, z, to);
         }

@@ -357,6 +357,7 @@ struct Stream3d {
     Span rows;                       ///< of the warp's, those that are wanted
     Span columns[products_abreast];  ///< which of the neighbours are
     bool whole[products_abreast];    ///< all of them, by one store
+    bool all_columns;                ///< are all of the block?
     bool pieces;                     ///< does any lane of the block store some of its neighbours one by one?
 
     /// Bit i: output i of a product is the sweep's.
@@ -385,6 +386,7 @@ struct Stream3d {
       clip.columns[i] = columns;
       clip.whole[i] = field.aligned_output && columns.begin <= 0 && columns.end >= neighbours;
     }
+    clip.all_columns = block.box[2].holds(Span{first_x, first_x + tile_outputs});
     clip.pieces = !field.aligned_output || cuts(block.box[2].begin) || cuts(block.box[2].end);
     return clip;
   }
@@ -541,8 +543,13 @@ struct Stream3d {
         const int row = place.row + i / words;
         std::uint32_t own[words];
         for (int k = 0; k < words; ++k) own[k] = pairs[i + k];
-        store_lanes(wanted && clip.rows.holds(row), clip.columns[product % products_abreast],
-                    to + row * row_stride + place.column, own);
+        const bool is_row = wanted && clip.rows.holds(row);
+        std::uint16_t* const cells = to + (row * row_stride + place.column);
+        if (clip.all_columns) {
+          store_whole_lanes(is_row, cells, own);
+        } else {
+          store_lanes(is_row, clip.columns[product % products_abreast], cells, own);
+        }
       }
     }
   }
@@ -646,7 +653,7 @@ struct Stream3d {
         const int place = turns % ring_planes == 0 ? turn : step;
         device::copy_async_wait<planes_ahead - 1>();
         supply.negate_rows(step, ring_plane(place));
-        supply.settle(block, step, ring_plane(place));
+        supply.settle(field, block, step, ring_plane(place));
         device::sync_block();
         supply.start(field, block, step + planes_ahead, ring_plane(place + planes_ahead));
         supply.place_edges(block, step + 1, ring_plane(place + 1));

@@ -618,10 +618,11 @@ struct PlaneRing {
   static constexpr bool has_spare =
       !splits_words || (end_piece + 1) * piece_bytes <= ring_vectors * vector_bytes;
 
-  /// Row number n of those of the ring that the warp brings; is there one?
-  SPIDER_DEVICE static int row_of_warp(int n) { return n * warps + device::warp_index(); }
+  /// Row number n of those of the ring that the warp brings; is there one? They follow each other: where rows
+  /// of an odd number of cells do, every second one is a cell behind, and all warps have some.
+  SPIDER_DEVICE static int row_of_warp(int n) { return device::warp_index() * rows_of_warp + n; }
   SPIDER_DEVICE static bool has_row(int n) {
-    return (n + 1) * warps <= Shape::ring_rows || row_of_warp(n) < Shape::ring_rows;
+    return Shape::ring_rows == warps * rows_of_warp || row_of_warp(n) < Shape::ring_rows;
   }
   /// A piece that a lane has of the rows that share them, in turn.
   struct SharedPiece {
@@ -631,7 +632,7 @@ struct PlaneRing {
         : n((32 * turn + device::lane_index()) / (shared_pieces > 0 ? shared_pieces : 1)),
           piece(first_shared + (32 * turn + device::lane_index()) % (shared_pieces > 0 ? shared_pieces : 1)) {
     }
-    SPIDER_DEVICE bool exists() const { return n < rows_of_warp && row_of_warp(n) < Shape::ring_rows; }
+    SPIDER_DEVICE bool exists() const { return n < rows_of_warp && has_row(n); }
   };
   SPIDER_DEVICE static Shared piece_place(int row, int piece) {
     return vector_place(row, 0) + piece * piece_bytes;
@@ -649,7 +650,7 @@ struct PlaneRing {
            columns.begin < first_column && columns.end > end_column;
   }
 
-  /// A row of the ring in a usual plane.
+  /// A row of the ring in a plane.
   struct RowInMemory {
     bool comes;            ///< do pieces of it come from memory as they are?
     int behind;            ///< cells that they then come behind their places
@@ -665,14 +666,17 @@ struct PlaneRing {
     return splits_words && reinterpret_cast<std::uintptr_t>(cells) % piece_bytes != 0 ? 1 : 0;
   }
   /// Row number n of the warp in plane z, in any block.
-  SPIDER_DEVICE static RowInMemory find_row(const Block& block, std::int32_t z, int n) {
+  SPIDER_DEVICE static RowInMemory find_row(const Block& block, std::int32_t z, const PlaneIndex& plane,
+                                            int n) {
     const std::int32_t y = block.top + row_of_warp(n);
     const auto mapped = map_row(block, y);
+    const bool is_negated = plane.negated != mapped.negated;
     RowInMemory row;
-    row.cells = block.input + (z * block.plane_stride + mapped.index * block.row_stride + block.left);
+    row.cells =
+        block.input + (plane.index * block.plane_stride + mapped.index * block.row_stride + block.left);
     row.behind = cells_behind(row.cells);
-    row.comes = row_of_warp(n) < Shape::ring_rows && row_is_usual(block, y) && !mapped.constant &&
-                !mapped.negated && (has_spare || row.behind == 0);
+    row.comes = has_row(n) && row_is_reached(block, z, y) && !plane.constant && !mapped.constant &&
+                !is_negated && (has_spare || row.behind == 0);
     if (!row.comes) row.behind = 0;
     const Span columns = columns_in_box(block);
     const auto clamped = [&](int piece) { return clamp(piece, first_piece, end_piece + row.behind); };
@@ -680,17 +684,18 @@ struct PlaneRing {
                   clamped((columns.end + row.behind) / piece_elements)};
     return row;
   }
-  /// The same of a block that lies in the box, whose row number 0 of the warp is at `cells`.
+  /// The same of a block that lies in the box and a usual plane, where row number 0 of the warp is at
+  /// `cells`.
   SPIDER_DEVICE static RowInMemory find_plain_row(const Block& block, const Element* cells, int n) {
     RowInMemory row;
     row.comes = has_row(n);
-    row.cells = cells + n * (warps * block.row_stride);
-    row.behind = cells_behind(warps % 2 == 0 ? cells : row.cells);
+    row.cells = cells + n * block.row_stride;
+    row.behind = cells_behind(row.cells);
     row.pieces = {first_piece, end_piece + row.behind};
     return row;
   }
 
-  /// Starts the copies of what comes in pieces of a usual plane; `rows(n)`: row number n of the warp.
+  /// Starts the copies of what comes in pieces of a plane; `rows(n)`: row number n of the warp.
   template <class Rows>
   SPIDER_DEVICE static void start_pieces(const Rows& rows, Shared to) {
     const auto copy = [&](bool wanted, Shared place, const Element* from) {
@@ -722,12 +727,12 @@ struct PlaneRing {
     }
   }
 
-  /// Moves the rows of a usual plane that are a cell behind, when all that the warp brings is there.
+  /// Moves the rows of a plane that are a cell behind, when all that the warp brings is there.
   template <class Rows>
   SPIDER_DEVICE static void move_rows(const Rows& rows, Shared to) {
-    const Shared lane = to + piece_place(device::warp_index(), first_piece + device::lane_index());
+    const Shared lane = to + piece_place(row_of_warp(0), first_piece + device::lane_index());
     const auto place = [&](int n, int i) {
-      return lane + static_cast<Shared>(n * warps * Shape::ring_row_bytes + 32 * i * piece_bytes);
+      return lane + static_cast<Shared>(n * Shape::ring_row_bytes + 32 * i * piece_bytes);
     };
     const auto place_of = [&](const SharedPiece& shared) {
       return to + piece_place(row_of_warp(shared.n), shared.piece);
@@ -744,7 +749,7 @@ struct PlaneRing {
     device::sync_warp();
     SPIDER_UNROLL
     for (int n = 0; n < rows_of_warp; ++n) {
-      if (!has_row(n)) continue;
+      if (!has_row(n) || rows(n).behind == 0) continue;
       SPIDER_UNROLL
       for (int i = 0; i < pieces_of_lane; ++i) moved[n][i] = load(place(n, i));
     }
@@ -756,9 +761,9 @@ struct PlaneRing {
     device::sync_warp();
     SPIDER_UNROLL
     for (int n = 0; n < rows_of_warp; ++n) {
-      const bool is_moved = has_row(n) && rows(n).behind != 0;
+      if (!has_row(n) || rows(n).behind == 0) continue;
       SPIDER_UNROLL
-      for (int i = 0; i < pieces_of_lane; ++i) device::store_shared_if(is_moved, place(n, i), moved[n][i]);
+      for (int i = 0; i < pieces_of_lane; ++i) device::store_shared(place(n, i), moved[n][i]);
     }
     SPIDER_UNROLL
     for (int turn = 0; turn < shared_turns; ++turn) {
@@ -774,40 +779,38 @@ struct PlaneRing {
   SPIDER_DEVICE_APART void bring_any_plane(const SweepArguments& field, std::int32_t z, Shared to) {
     const Block block = make_block(field);
     const PlaneIndex plane = map_plane(block, z);
-    const bool usual = is_usual(block, z);
-    const auto fetch = [&](int row, int column, int behind) {
-      device::store_shared(to + vector_place(row, 0) + (column + behind) * element_bytes,
-                           fetch_cell(block, z, plane, block.top + row, block.left + column));
+    const auto rows = [&](int n) { return find_row(block, z, plane, n); };
+    const auto fetch = [&](int n, int column, int behind) {
+      device::store_shared(to + vector_place(row_of_warp(n), 0) + (column + behind) * element_bytes,
+                           fetch_cell(block, z, plane, block.top + row_of_warp(n), block.left + column));
     };
-    const auto rows = [&](int n) { return find_row(block, z, n); };
-    if (usual) {
-      start_pieces(rows, to);
-      // Cells beside pieces, of all rows at once: each waits for memory.
-      const Span columns = columns_in_box(block);
-      const int begin = clamp(columns.begin + (splits_words ? 1 : 0), first_column, end_column);
-      const int end = clamp(columns.end - (splits_words ? 1 : 0), begin, end_column);
-      const int beside = begin - first_column + end_column - end;
-      SPIDER_NO_UNROLL
-      for (int i = device::lane_index(); i < rows_of_warp * beside; i += 32) {
-        const int column =
-            i % beside < begin - first_column ? first_column + i % beside : end_column - beside + i % beside;
-        const RowInMemory row = rows(i / beside);
-        if (row.comes && !row.holds(column)) fetch(row_of_warp(i / beside), column, row.behind);
-      }
+    start_pieces(rows, to);
+    // Cells beside pieces, of all rows at once: each waits for memory.
+    const Span columns = columns_in_box(block);
+    const int begin = clamp(columns.begin + piece_elements - 1, first_column, end_column);
+    const int end = clamp(columns.end - (piece_elements - 1), begin, end_column);
+    const int beside = begin - first_column + end_column - end;
+    SPIDER_NO_UNROLL
+    for (int i = device::lane_index(); i < rows_of_warp * beside; i += 32) {
+      const int column =
+          i % beside < begin - first_column ? first_column + i % beside : end_column - beside + i % beside;
+      const RowInMemory row = rows(i / beside);
+      if (row.comes && !row.holds(column)) fetch(i / beside, column, row.behind);
     }
     SPIDER_NO_UNROLL
-    for (int n = 0; row_of_warp(n) < Shape::ring_rows; ++n) {
-      if (usual && rows(n).comes) continue;
+    for (int n = 0; n < rows_of_warp; ++n) {
+      if (!has_row(n) || rows(n).comes) continue;
       SPIDER_NO_UNROLL
       for (int column = first_column + device::lane_index(); column < end_column; column += 32)
-        fetch(row_of_warp(n), column, 0);
+        fetch(n, column, 0);
     }
   }
 
-  /// Moves the rows of a usual plane of a block that does not lie in the box: found again, too.
+  /// Moves the rows of such a plane: found again, too.
   SPIDER_DEVICE_APART void move_any_rows(const SweepArguments& field, std::int32_t z, Shared to) {
     const Block block = make_block(field);
-    move_rows([&](int n) { return find_row(block, z, n); }, to);
+    const PlaneIndex plane = map_plane(block, z);
+    move_rows([&](int n) { return find_row(block, z, plane, n); }, to);
   }
 
   /// Zeroes the ring from plane `first` on, and waits until all threads have.
@@ -942,19 +945,18 @@ struct PlaneRing {
     /// planes_ahead planes from `step` on have been started.
     SPIDER_DEVICE void settle(const SweepArguments& field, const Block& block, int step, Shared to) const {
       if constexpr (path == Path::unaligned && splits_words && has_spare) {
-        if (!usual_.holds(step)) return;
+        if (step >= block.steps) return;
         const std::int32_t z = block.first_plane + step;
-        if (!lies_in_box_) return move_any_rows(field, z, to);
+        if (!lies_in_box_ || !usual_.holds(step)) return move_any_rows(field, z, to);
         const Element* const cells = first_row(block, block.input + z * block.plane_stride);
-        if (warps % 2 != 0 || cells_behind(cells) != 0)
-          move_rows([&](int n) { return find_plain_row(block, cells, n); }, to);
+        move_rows([&](int n) { return find_plain_row(block, cells, n); }, to);
       }
     }
 
    private:
     /// The warp's row number 0 in a plane.
     SPIDER_DEVICE static const Element* first_row(const Block& block, const Element* plane) {
-      return plane + ((block.top + device::warp_index()) * block.row_stride + block.left);
+      return plane + ((block.top + row_of_warp(0)) * block.row_stride + block.left);
     }
 
     /// Are elements across edges loaded, since they are not copied?

@@ -357,47 +357,183 @@ struct StepTile : StepShape<Stencil, is_even> {
     }
   }
 
-  /// Requests them in any way.
-  template <bool whole>
-  SPIDER_DEVICE static void request_rows(const SweepArguments& f, const Walk& w, const Piece& piece,
-                                         std::int32_t b) {
-    const auto slot = static_cast<Shared>(b % input_slots * input_bytes + margin_rows * input_row_bytes +
-                                          columns * Cells::element_bytes * device::lane_index());
+  /// Where plane b of the stream comes from.
+  struct PlaneSource {
+    const Element* cells;  ///< the plane's first in the field
+    bool is_filled;        ///< or it lies beyond a face, and is all `value`
+    typename Numbers::Element value;
+  };
+  SPIDER_DEVICE static PlaneSource find_source(const SweepArguments& f, const Walk& w, std::int32_t b) {
     std::int32_t z = w.start + b;
     if (z < w.plain.begin || z >= w.plain.end) {
       constexpr auto along = Shape::planes();
       auto source = find_plane(w, z);
       if (along.turns() && !source.constant) source.index = z;
-      if (streams_faces && source.constant) {
-        fill_input(w, slot, source.value);
-        return;
-      }
+      if (streams_faces && source.constant) return {nullptr, true, source.value};
       z = find_input(along, w.readable[0], source.constant ? z : source.index, w.extent[0]);
     }
-    const Element* const plane = static_cast<const Element*>(f.input) + z * f.input_stride[0];
-    if constexpr (whole) {
-      request_pieces(plane, piece, b);
-    } else {
-      constexpr auto of_columns = Stencil::column_rules();
-      std::int32_t from[columns];
+    return {static_cast<const Element*>(f.input) + z * f.input_stride[0], false, {}};
+  }
+  /// Its place in shared memory, from the first of the tile's rows on.
+  SPIDER_DEVICE static Shared slot_of(std::int32_t b) {
+    return static_cast<Shared>(b % input_slots * input_bytes + margin_rows * input_row_bytes);
+  }
+
+  // Rows that begin anywhere, and those that faces cut within pieces, come in words, or in cells that are no
+  // shorter. A row that begins within a word comes a cell behind its place, but for its last cell, behind
+  // which a constant may be kept: move_rows() moves it, and brings that.
+
+  static constexpr int word_bytes = Cells::element_bytes < 4 ? 4 : Cells::element_bytes;
+  static constexpr int word_cells = word_bytes / Cells::element_bytes;
+  static constexpr bool splits_words = word_cells > 1;
+  static constexpr int words_of_lane = columns / word_cells;
+  /// Does a result need the last column of the tile?
+  static constexpr bool needs_last = lost_columns == steps * Shape::rx;
+
+  /// Of the tile: columns that are read, and those of them that are read at their own places.
+  struct Columns {
+    Range read, plain;
+  };
+  SPIDER_DEVICE static Columns find_columns(const SweepArguments& f, const Walk& w) {
+    constexpr auto along = Shape::across();
+    const auto within = [&](std::int32_t x) { return x < w.x0 ? 0 : (x > w.x0 + width ? width : x - w.x0); };
+    const Range readable = readable_of(along, f, 2, Stencil::column_low, Stencil::column_high);
+    Columns found;
+    found.read = {within(readable.begin), within(readable.end)};
+    found.plain = found.read;
+    if (along.rules.low != FaceRule::halo && found.plain.begin < within(0)) found.plain.begin = within(0);
+    if (along.rules.high != FaceRule::halo && found.plain.end > within(w.extent[2]))
+      found.plain.end = within(w.extent[2]);
+    if (found.plain.end < found.plain.begin) found.plain.end = found.plain.begin;
+    if (along.rules.low != FaceRule::periodic) found.read = found.plain;
+    return found;
+  }
+
+  SPIDER_DEVICE static constexpr int smaller(int a, int b) { return a < b ? a : b; }
+
+  /// One of the rows that the warp requests of a plane, number n.
+  struct InputRow {
+    int number;            ///< in the tile
+    bool comes;            ///< from memory
+    int behind;            ///< cells behind its place
+    const Element* cells;  ///< of memory, from the tile's column 0 on
+    Range words;           ///< that are read
+  };
+  SPIDER_DEVICE static InputRow find_input_row(const SweepArguments& f, const Walk& w, const Columns& found,
+                                               const Element* plane, int n) {
+    InputRow row;
+    row.number = device::warp_index() + n * warps;
+    const bool exists = height % warps == 0 || row.number < height;
+    const std::uint32_t y =
+        device::load_shared_word(static_cast<Shared>(sources + 4 * (exists ? row.number : 0)));
+    row.comes = exists && !(keeps_rows && y == no_row);
+    row.cells = plane + ((row.comes ? static_cast<std::int32_t>(y) : 0) * f.input_stride[1] + w.x0);
+    row.behind = splits_words && reinterpret_cast<std::uintptr_t>(row.cells) % word_bytes != 0 ? 1 : 0;
+    const int end = smaller(found.plain.end + row.behind, found.read.end);
+    row.words = {(found.plain.begin + row.behind + word_cells - 1) / word_cells, end / word_cells};
+    return row;
+  }
+
+  /// Requests this warp's rows of plane b of the stream so.
+  SPIDER_DEVICE static void request_words(const SweepArguments& f, const Walk& w, std::int32_t b) {
+    const PlaneSource source = find_source(f, w, b);
+    const Shared slot = slot_of(b);
+    const int lane = device::lane_index();
+    if (source.is_filled) {
+      fill_input(w, slot + static_cast<Shared>(columns * Cells::element_bytes * lane), source.value);
+      return;
+    }
+    const Columns found = find_columns(f, w);
+    SPIDER_NO_UNROLL
+    for (int n = 0; n < rows_of_warp; ++n) {
+      const InputRow row = find_input_row(f, w, found, source.cells, n);
+      const Shared to = slot + static_cast<Shared>(row.number * input_row_bytes + word_bytes * lane);
+      const Element* const from = row.cells + (word_cells * lane - row.behind);
       SPIDER_UNROLL
-      for (int c = 0; c < columns; ++c) {
-        const std::int64_t x = w.x0 + columns * device::lane_index() + c;
-        const bool wanted = (piece.wanted >> c & 1U) != 0;
-        from[c] = wanted ? static_cast<std::int32_t>(wrap_index(of_columns, x, w.extent[2])) : 0;
-      }
-      SPIDER_NO_UNROLL
-      for (int j = device::warp_index(); j < height; j += warps) {
-        const std::uint32_t y = device::load_shared_word(static_cast<Shared>(sources + 4 * j));
-        if (keeps_rows && y == no_row) continue;
-        const Element* const row = plane + static_cast<std::int32_t>(y) * f.input_stride[1];
-        const Shared to = slot + static_cast<Shared>(j * input_row_bytes);
-        SPIDER_UNROLL
-        for (int c = 0; c < columns; ++c) {
-          request_cell((piece.wanted >> c & 1U) != 0, to + static_cast<Shared>(c * Cells::element_bytes),
-                       row + from[c]);
+      for (int i = 0; i < words_of_lane; ++i) {
+        const bool wanted = row.comes && row.words.holds(32 * i + lane);
+        if constexpr (word_bytes == 8) {
+          device::copy_pair_async_if(wanted, to + 32 * word_bytes * i, from + 32 * word_cells * i);
+        } else {
+          device::copy_word_async_if(wanted, to + 32 * word_bytes * i, from + 32 * word_cells * i);
         }
       }
+    }
+    // Cells beside words, of all rows at once: those of two bytes wait for memory.
+    const int begin = smaller(found.plain.begin + word_cells - 1, found.plain.end);
+    const int end = Shape::larger(found.plain.end - 2 * (word_cells - 1), begin);
+    const int beside = begin - found.read.begin + found.read.end - end;
+    SPIDER_NO_UNROLL
+    for (int i = lane; i < rows_of_warp * beside; i += 32) {
+      const InputRow row = find_input_row(f, w, found, source.cells, i / beside);
+      const int k = i % beside;
+      const int column = k < begin - found.read.begin ? found.read.begin + k : found.read.end - beside + k;
+      const int to = column + row.behind;
+      if (!row.comes || row.words.holds(to / word_cells) || to >= found.read.end) continue;
+      constexpr auto along = Shape::across();
+      const auto x = static_cast<std::int32_t>(wrap_index(along.rules, w.x0 + column, w.extent[2]));
+      request_cell(true, slot + static_cast<Shared>(row.number * input_row_bytes + to * Cells::element_bytes),
+                   row.cells + (x - w.x0));
+    }
+  }
+
+  /// Moves the warp's rows of plane b that are a cell behind, when they are there.
+  SPIDER_DEVICE static void move_rows(const SweepArguments& f, const Walk& w, std::int32_t b) {
+    const PlaneSource source = find_source(f, w, b);
+    if (source.is_filled) return;
+    const Columns found = find_columns(f, w);
+    const int lane = device::lane_index();
+    device::sync_warp();
+    std::uint32_t moved[rows_of_warp][words_of_lane];
+    const auto place = [&](const InputRow& row, int i) {
+      return slot_of(b) + static_cast<Shared>(row.number * input_row_bytes + word_bytes * (32 * i + lane));
+    };
+    SPIDER_UNROLL
+    for (int n = 0; n < rows_of_warp; ++n) {
+      const InputRow row = find_input_row(f, w, found, source.cells, n);
+      if (!row.comes || row.behind == 0) continue;
+      SPIDER_UNROLL
+      for (int i = 0; i < words_of_lane; ++i) {
+        const bool is_last = i + 1 == words_of_lane && lane == 31;
+        const std::uint32_t own = device::load_shared_word(place(row, i));
+        const std::uint32_t next = device::load_shared_word(place(row, i) + (is_last ? 0 : word_bytes));
+        // Beside the columns that are read others are kept.
+        const int column = word_cells * (32 * i + lane);
+        const std::uint32_t low = column >= found.read.begin && column < found.read.end ? own >> 16 : own;
+        const bool has_high = column + 1 >= found.read.begin && column + 1 < found.read.end;
+        moved[n][i] = (low & 0xffffU) | (has_high ? next << 16 : own & 0xffff0000U);
+      }
+    }
+    device::sync_warp();
+    SPIDER_UNROLL
+    for (int n = 0; n < rows_of_warp; ++n) {
+      const InputRow row = find_input_row(f, w, found, source.cells, n);
+      if (!row.comes || row.behind == 0) continue;
+      SPIDER_UNROLL
+      for (int i = 0; i < words_of_lane; ++i) device::store_shared(place(row, i), moved[n][i]);
+    }
+    if (found.read.begin == found.read.end || (!needs_last && found.read.end == width)) return;
+    device::sync_warp();
+    static_assert(rows_of_warp <= 32, "a lane for each row");
+    const InputRow row = find_input_row(f, w, found, source.cells, lane < rows_of_warp ? lane : 0);
+    if (lane >= rows_of_warp || !row.comes || row.behind == 0) return;
+    constexpr auto along = Shape::across();
+    const int column = found.read.end - 1;
+    const auto x = static_cast<std::int32_t>(wrap_index(along.rules, w.x0 + column, w.extent[2]));
+    request_cell(
+        true, slot_of(b) + static_cast<Shared>(row.number * input_row_bytes + column * Cells::element_bytes),
+        row.cells + (x - w.x0));
+  }
+
+  /// Requests this warp's rows of plane b of the stream in pieces, but for those beyond faces.
+  SPIDER_DEVICE static void request_whole(const SweepArguments& f, const Walk& w, const Piece& piece,
+                                          std::int32_t b) {
+    const PlaneSource source = find_source(f, w, b);
+    if (source.is_filled) {
+      fill_input(w, slot_of(b) + static_cast<Shared>(columns * Cells::element_bytes * device::lane_index()),
+                 source.value);
+    } else {
+      request_pieces(source.cells, piece, b);
     }
   }
 
@@ -426,9 +562,9 @@ struct StepTile : StepShape<Stencil, is_even> {
   SPIDER_DEVICE static void request(const SweepArguments& f, const Walk& w, const Piece& piece,
                                     std::int32_t b) {
     if (piece.whole) {
-      request_rows<true>(f, w, piece, b);
+      request_whole(f, w, piece, b);
     } else {
-      request_rows<false>(f, w, piece, b);
+      request_words(f, w, b);
     }
   }
 

@@ -148,6 +148,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr int level_edges = warps * warp_edges;
   static constexpr int origin =
       (Layout::sources + 4 * Tile::height + 15) / 16 * 16;  ///< column and row of the tile's first
+  static constexpr int comes_whole = origin + 8;            ///< does the input, but for planes beyond faces?
   static constexpr int ranges = origin + 16;                ///< as find_way says
   static constexpr int walk = ranges + 16;
   static constexpr int walk_vectors = (sizeof(Walk) + 15) / 16;
@@ -302,6 +303,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr std::uint32_t points_in_vectors = 16U, fills_points = 32U;  ///< of further fields
   /// It has the row beyond a constant face where y ends: which of its rows, counted in these.
   static constexpr std::uint32_t at_low_row = 64U, at_high_row = 128U, low_row = 256U, high_row = 2048U;
+  static constexpr std::uint32_t moves_input = 16384U;  ///< rows of it may come a cell behind their places
 
   // Rows.
 
@@ -760,9 +762,16 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// by a third.
   SPIDER_DEVICE_APART void request_cells(const SweepArguments& f, std::int32_t b) {
     const Walk w = load_walk();
+    if (kept_word(comes_whole) == 0) return Tile::request_words(f, w, b);
     Piece piece = Tile::plan_copies(f, w);
     Tile::find_offsets(f, piece);
-    Tile::request(f, w, piece, b);
+    Tile::request_whole(f, w, piece, b);
+  }
+
+  /// Moves what of plane b came a cell behind its place, once the warp's copies are there.
+  SPIDER_DEVICE_APART void move_rows(const SweepArguments& f, std::int32_t b) {
+    device::copy_async_wait<ahead - 1>();
+    Tile::move_rows(f, load_walk(), b);
   }
 
   /// Requests plane b of the stream for a slot.
@@ -970,6 +979,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     // What comes between both halves hides what loads wait for.
     typename Tile::TurnedCells turned{};
     const bool fills = Shape::x_axis.turns() && (way.flags & fills_columns) != 0;
+    if (Tile::splits_words && (way.flags & moves_input) != 0 && b + 1 < way.stream) move_rows(f, b + 1);
     if constexpr (!fills_late) {
       fill_turned(way, following);
     } else if (fills) {
@@ -1120,6 +1130,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       keep_walk(w);
       device::store_shared(static_cast<Shared>(origin), static_cast<std::uint32_t>(w.x0));
       device::store_shared(static_cast<Shared>(origin + 4), static_cast<std::uint32_t>(w.y0));
+      device::store_shared(static_cast<Shared>(comes_whole), piece.whole ? 1U : 0U);
       // Which planes of the stream come in vectors, and which complete planes that are stored: the first, and
       // before which the last.
       const std::int32_t plain = w.plain.begin - w.start;
@@ -1142,10 +1153,10 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       device::store_shared(static_cast<Shared>(held_lanes + 4 * lane), find_held(w));
     }
     if constexpr (Shape::x_axis.turns()) way.turned = Tile::find_turned(w);
-    way.flags = device::largest_in_warp((wanted.whole ? stores_vectors : 0U) |
-                                        (has_set_columns(w) ? at_columns : 0U) |
-                                        (has_set_rows(w, y, rows) ? at_rows : 0U) | find_constant_rows(w, y) |
-                                        (way.turned.exist() ? fills_columns : 0U));
+    way.flags = device::largest_in_warp(
+        (wanted.whole ? stores_vectors : 0U) | (has_set_columns(w) ? at_columns : 0U) |
+        (has_set_rows(w, y, rows) ? at_rows : 0U) | find_constant_rows(w, y) |
+        (way.turned.exist() ? fills_columns : 0U) | (Tile::splits_words && !piece.whole ? moves_input : 0U));
     way.lane_row = static_cast<Shared>(first * input_row_bytes + columns * Cells::element_bytes * lane);
     way.lane_edges = static_cast<Shared>(Layout::edges + device::warp_index() * warp_edges + 16 * lane);
     way.output = static_cast<Element*>(f.output) + (w.x0 + lane * columns) + y * f.output_stride[1] +
@@ -1180,6 +1191,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       device::copy_async_commit();
     }
     device::copy_async_wait<ahead - 1>();
+    if (Tile::splits_words && (way.flags & moves_input) != 0) move_rows(f, 0);
     fill_turned(way, 0);
     device::sync_block();
     Planes cells = {};

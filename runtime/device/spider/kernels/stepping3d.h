@@ -886,7 +886,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   static_assert(first_row + Tile::rows_of_warp <= 32, "a lane's choices are bits of a word");
   static constexpr std::uint32_t mends = 32U << rows;  ///< it sets rows or columns beyond faces behind steps
   static constexpr std::uint32_t fills_columns = 64U << rows;  ///< and columns of the input
-  static_assert(rows + 7 <= 32, "a warp's choices are bits of a word");
+  static constexpr std::uint32_t moves_input = 128U << rows;   ///< rows may come a cell behind their places
+  static_assert(rows + 8 <= 32, "a warp's choices are bits of a word");
 
   /// They are kept in two registers, one of them for the warp: compilers would take one each.
   struct Choices {
@@ -926,7 +927,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     const std::uint32_t of_warp =
         stored.rows | (keeps || columns_beyond > 0 ? mends : 0) | (columns_beyond > 0 ? fills_columns : 0) |
         (stored.whole ? stores_vectors : 0) | (piece.whole ? requests_pieces : 0) |
-        (piece.has_cells ? requests_cells : 0) | (turns ? fills_turned : 0) | (mapped ? reads_mapped : 0);
+        (piece.has_cells ? requests_cells : 0) | (turns ? fills_turned : 0) | (mapped ? reads_mapped : 0) |
+        (Tile::splits_words && !piece.whole ? moves_input : 0);
     const std::uint32_t of_lane = (is_written(w, columns * device::lane_index()) ? writes : 0) |
                                   stored.cells | (piece.is_vector ? requests_vector : 0) |
                                   piece.wanted << first_read | piece.rows << first_row;
@@ -1065,6 +1067,17 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     return streams_faces && along.has_constant_before() && z == along.begin(extent);
   }
 
+  /// Moves what of plane b came a cell behind its place, and fills columns beyond faces behind that.
+  SPIDER_DEVICE_APART void settle_input(const Arguments& f, std::int32_t start, std::int32_t b) {
+    Tile::move_rows(f, find_kept(f, start, kept_range(0)), b);
+    if constexpr (columns_end) {
+      device::sync_warp();
+      for (int row = device::warp_index(); row < height; row += warps)
+        fill_columns<Cells>(static_cast<Shared>(b % input_slots * input_bytes), row, 1, kept_count(),
+                            device::lane_index(), 32);
+    }
+  }
+
   SPIDER_DEVICE_APART void fill_input_columns(Shared plane) {
     fill_columns<Cells>(plane, 0, height, kept_count(), thread_index(), warps * 32);
   }
@@ -1131,7 +1144,10 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     }
     device::copy_async_wait<ahead - 2>();
     device::sync_block();
-    if (columns_beyond > 0) {
+    if (Tile::splits_words && !piece.whole) {
+      settle_input(f, start_of(w.start), 0);
+      device::sync_block();
+    } else if (columns_beyond > 0) {
       fill_columns<Cells>(0, 0, height, columns_beyond, thread_index(), warps * 32);
       device::sync_block();
     }
@@ -1157,8 +1173,13 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
         if (round + ahead < stream_of(stream)) request(f, start_of(w.start), choices, round + ahead);
         device::copy_async_commit();
         if constexpr (columns_end) {
-          if ((choices.warp & fills_columns) != 0 && round + 1 < stream_of(stream))
+          if ((choices.warp & fills_columns) != 0 && (choices.warp & moves_input) == 0 &&
+              round + 1 < stream_of(stream))
             fill_input_columns(next_input);
+        }
+        if constexpr (Tile::splits_words) {
+          if ((choices.warp & moves_input) != 0 && round + 1 < stream_of(stream))
+            settle_input(f, start_of(w.start), round + 1);
         }
       }
       if constexpr (Tile::x_axis.turns()) {

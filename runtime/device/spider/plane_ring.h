@@ -638,179 +638,208 @@ struct PlaneRing {
     return vector_place(row, 0) + piece * piece_bytes;
   }
 
-  /// Columns of the ring that are in the box wherever a row is reached.
-  SPIDER_DEVICE static Span columns_in_box(const Block& block) {
-    return {block.box[2].begin + (Shape::highest_low > 0 ? Shape::highest_low : 0) - block.left,
-            block.box[2].end + (Shape::lowest_high < 0 ? Shape::lowest_high : 0) - block.left};
-  }
-  /// Are all cells that the block's taps reach in the box, and those beside them?
-  SPIDER_DEVICE static bool lies_in_box(const Block& block) {
-    const Span columns = columns_in_box(block);
-    return has_spare && block.box[1].holds(Span{block.top, block.top + Shape::ring_rows}) &&
-           columns.begin < first_column && columns.end > end_column;
-  }
-
-  /// A row of the ring in a plane.
-  struct RowInMemory {
-    bool comes;            ///< do pieces of it come from memory as they are?
-    int behind;            ///< cells that they then come behind their places
-    const Element* cells;  ///< of memory, from column 0 of the ring
-    Span pieces;           ///< that come
-
-    /// Is a column in them?
-    SPIDER_DEVICE bool holds(int column) const {
-      return comes && pieces.holds((column + behind) / piece_elements);
-    }
-  };
   SPIDER_DEVICE static int cells_behind(const Element* cells) {
     return splits_words && reinterpret_cast<std::uintptr_t>(cells) % piece_bytes != 0 ? 1 : 0;
   }
-  /// Row number n of the warp in plane z, in any block.
-  SPIDER_DEVICE static RowInMemory find_row(const Block& block, std::int32_t z, const PlaneIndex& plane,
-                                            int n) {
-    const std::int32_t y = block.top + row_of_warp(n);
-    const auto mapped = map_row(block, y);
-    const bool is_negated = plane.negated != mapped.negated;
-    RowInMemory row;
-    row.cells =
-        block.input + (plane.index * block.plane_stride + mapped.index * block.row_stride + block.left);
-    row.behind = cells_behind(row.cells);
-    row.comes = has_row(n) && row_is_reached(block, z, y) && !plane.constant && !mapped.constant &&
-                !is_negated && (has_spare || row.behind == 0);
-    if (!row.comes) row.behind = 0;
-    const Span columns = columns_in_box(block);
-    const auto clamped = [&](int piece) { return clamp(piece, first_piece, end_piece + row.behind); };
-    row.pieces = {clamped((columns.begin + row.behind + piece_elements - 1) / piece_elements),
-                  clamped((columns.end + row.behind) / piece_elements)};
-    return row;
+
+  /// The rows that a warp brings of a plane. Those in memory come in pieces, but for cells beside these.
+  struct WarpRows {
+    std::uint64_t offset;  ///< of row number `lane`: from the plane's first element to column 0 of the ring
+    std::uint32_t in_memory;  ///< bit n: is row number n there as taps read it?
+    Span columns;             ///< that come: of the ring, or one more on each side
+
+    SPIDER_DEVICE const Element* find(const Element* plane, int n) const {
+      return plane + static_cast<std::int64_t>(device::take_from_lane(offset, n));
+    }
+    /// Of row number n, which is at `cells`.
+    SPIDER_DEVICE bool comes(int n, const Element* cells) const {
+      return (in_memory >> n & 1U) != 0 && (has_spare || cells_behind(cells) == 0);
+    }
+    /// Which pieces of a row come that is so many cells behind.
+    SPIDER_DEVICE Span pieces(int behind) const {
+      return {clamp((columns.begin + behind + piece_elements - 1) / piece_elements, first_piece, end_piece),
+              clamp((columns.end + behind) / piece_elements, first_piece, end_piece + behind)};
+    }
+  };
+  SPIDER_DEVICE static WarpRows find_rows(const Block& block, std::int32_t z, const PlaneIndex& plane) {
+    const int own = device::lane_index() < rows_of_warp ? device::lane_index() : 0;
+    const std::int32_t y = block.top + row_of_warp(own);
+    const auto row = map_row(block, y);
+    const Span columns = {block.box[2].begin + (Shape::highest_low > 0 ? Shape::highest_low : 0) - block.left,
+                          block.box[2].end + (Shape::lowest_high < 0 ? Shape::lowest_high : 0) - block.left};
+    WarpRows rows;
+    rows.offset = static_cast<std::uint64_t>(row.index * block.row_stride + block.left);
+    const std::uint32_t in_memory = has_row(own) && row_is_reached(block, z, y) && !plane.constant &&
+                                            !row.constant && plane.negated == row.negated
+                                        ? 1
+                                        : 0;
+    rows.in_memory = 0;
+    for (int n = 0; n < rows_of_warp; ++n) rows.in_memory |= device::take_from_lane(in_memory, n) << n;
+    rows.columns.begin = clamp(columns.begin, first_column - 1, end_column + 1);
+    rows.columns.end = clamp(columns.end, rows.columns.begin, end_column + 1);
+    return rows;
   }
-  /// The same of a block that lies in the box and a usual plane, where row number 0 of the warp is at
-  /// `cells`.
-  SPIDER_DEVICE static RowInMemory find_plain_row(const Block& block, const Element* cells, int n) {
-    RowInMemory row;
-    row.comes = has_row(n);
-    row.cells = cells + n * block.row_stride;
-    row.behind = cells_behind(row.cells);
-    row.pieces = {first_piece, end_piece + row.behind};
-    return row;
+  /// Does a plane have cells that come in no pieces?
+  SPIDER_DEVICE static bool has_others(const WarpRows& rows) {
+    bool all = has_spare && rows.columns.begin < first_column && rows.columns.end > end_column;
+    for (int n = 0; n < rows_of_warp; ++n) all = all && (!has_row(n) || (rows.in_memory >> n & 1U) != 0);
+    return !all;
   }
 
-  /// Starts the copies of what comes in pieces of a plane; `rows(n)`: row number n of the warp.
-  template <class Rows>
-  SPIDER_DEVICE static void start_pieces(const Rows& rows, Shared to) {
-    const auto copy = [&](bool wanted, Shared place, const Element* from) {
-      if constexpr (piece_bytes == 8) {
-        device::copy_pair_async_if(wanted, to + place, from);
-      } else {
-        device::copy_word_async_if(wanted, to + place, from);
-      }
-    };
+  SPIDER_DEVICE static void copy_piece(bool wanted, Shared to, const Element* from) {
+    if constexpr (piece_bytes == 8) {
+      device::copy_pair_async_if(wanted, to, from);
+    } else {
+      device::copy_word_async_if(wanted, to, from);
+    }
+  }
+  /// Starts the copies of what comes in pieces of a plane.
+  SPIDER_DEVICE static void start_pieces(const WarpRows& rows, const Element* plane, Shared to) {
     const int first = first_piece + device::lane_index();
     SPIDER_UNROLL
     for (int n = 0; n < rows_of_warp; ++n) {
-      const RowInMemory row = rows(n);
-      const Shared place = piece_place(row_of_warp(n), first);
-      const Element* const from = row.cells + (first * piece_elements - row.behind);
+      const Element* const cells = rows.find(plane, n);
+      const int behind = cells_behind(cells);
+      const bool comes = rows.comes(n, cells);
+      const Span pieces = rows.pieces(behind);
+      const Shared place = to + piece_place(row_of_warp(n), first);
+      const Element* const from = cells + (first * piece_elements - behind);
       SPIDER_UNROLL
       for (int i = 0; i < pieces_of_lane; ++i) {
-        copy(row.comes && row.pieces.holds(first + 32 * i), place + 32 * i * piece_bytes,
-             from + 32 * i * piece_elements);
+        copy_piece(comes && pieces.holds(first + 32 * i), place + 32 * i * piece_bytes,
+                   from + 32 * i * piece_elements);
       }
     }
     SPIDER_UNROLL
     for (int turn = 0; turn < shared_turns; ++turn) {
       const SharedPiece shared(turn);
-      const RowInMemory row = rows(shared.n);
-      copy(shared.exists() && row.comes && row.pieces.holds(shared.piece),
-           piece_place(row_of_warp(shared.n), shared.piece),
-           row.cells + (shared.piece * piece_elements - row.behind));
+      const Element* const cells = rows.find(plane, shared.n);
+      const int behind = cells_behind(cells);
+      copy_piece(shared.exists() && rows.comes(shared.n, cells) && rows.pieces(behind).holds(shared.piece),
+                 to + piece_place(row_of_warp(shared.n), shared.piece),
+                 cells + (shared.piece * piece_elements - behind));
     }
   }
 
   /// Moves the rows of a plane that are a cell behind, when all that the warp brings is there.
-  template <class Rows>
-  SPIDER_DEVICE static void move_rows(const Rows& rows, Shared to) {
-    const Shared lane = to + piece_place(row_of_warp(0), first_piece + device::lane_index());
-    const auto place = [&](int n, int i) {
-      return lane + static_cast<Shared>(n * Shape::ring_row_bytes + 32 * i * piece_bytes);
-    };
-    const auto place_of = [&](const SharedPiece& shared) {
-      return to + piece_place(row_of_warp(shared.n), shared.piece);
-    };
-    const auto has_place = [](const SharedPiece& shared) {
-      return shared.exists() && shared.piece < end_piece;
+  SPIDER_DEVICE static void move_rows(const WarpRows& rows, const Element* plane, Shared to) {
+    const auto is_moved = [&](int n) {
+      const Element* const cells = rows.find(plane, n);
+      return rows.comes(n, cells) && cells_behind(cells) != 0;
     };
     const auto load = [](Shared from) {
       return device::funnel_shift_right(device::load_shared_word(from),
                                         device::load_shared_word(from + piece_bytes), 16);
     };
+    const Shared own = to + piece_place(row_of_warp(0), first_piece + device::lane_index());
+    const auto place = [&](int n, int i) {
+      return own + static_cast<Shared>(n * Shape::ring_row_bytes + 32 * i * piece_bytes);
+    };
+    bool moves[rows_of_warp];
     std::uint32_t moved[rows_of_warp][pieces_of_lane > 0 ? pieces_of_lane : 1];
-    std::uint32_t of_shared[shared_turns];
     device::sync_warp();
     SPIDER_UNROLL
     for (int n = 0; n < rows_of_warp; ++n) {
-      if (!has_row(n) || rows(n).behind == 0) continue;
+      moves[n] = is_moved(n);
       SPIDER_UNROLL
-      for (int i = 0; i < pieces_of_lane; ++i) moved[n][i] = load(place(n, i));
+      for (int i = 0; i < pieces_of_lane; ++i) {
+        if (moves[n]) moved[n][i] = load(place(n, i));
+      }
+    }
+    bool moves_shared[shared_turns];
+    std::uint32_t moved_shared[shared_turns];
+    SPIDER_UNROLL
+    for (int turn = 0; turn < shared_turns; ++turn) {
+      const SharedPiece shared(turn);
+      moves_shared[turn] = is_moved(shared.n) && shared.exists() && shared.piece < end_piece;
+      moved_shared[turn] =
+          moves_shared[turn] ? load(to + piece_place(row_of_warp(shared.n), shared.piece)) : 0;
+    }
+    device::sync_warp();
+    SPIDER_UNROLL
+    for (int n = 0; n < rows_of_warp; ++n) {
+      SPIDER_UNROLL
+      for (int i = 0; i < pieces_of_lane; ++i) {
+        if (moves[n]) device::store_shared(place(n, i), moved[n][i]);
+      }
     }
     SPIDER_UNROLL
     for (int turn = 0; turn < shared_turns; ++turn) {
       const SharedPiece shared(turn);
-      of_shared[turn] = has_place(shared) ? load(place_of(shared)) : 0;
-    }
-    device::sync_warp();
-    SPIDER_UNROLL
-    for (int n = 0; n < rows_of_warp; ++n) {
-      if (!has_row(n) || rows(n).behind == 0) continue;
-      SPIDER_UNROLL
-      for (int i = 0; i < pieces_of_lane; ++i) device::store_shared(place(n, i), moved[n][i]);
-    }
-    SPIDER_UNROLL
-    for (int turn = 0; turn < shared_turns; ++turn) {
-      const SharedPiece shared(turn);
-      device::store_shared_if(has_place(shared) && rows(shared.n).behind != 0, place_of(shared),
-                              of_shared[turn]);
+      device::store_shared_if(moves_shared[turn], to + piece_place(row_of_warp(shared.n), shared.piece),
+                              moved_shared[turn]);
     }
   }
 
-  /// Brings a plane of rows that begin anywhere, or are too far apart, where the block does not lie in the
-  /// box or the plane is not usual: what comes in no pieces cell by cell. The block is found again rather
-  /// than kept in registers.
+  /// Brings a cell of plane z, which may lie anywhere, to `to`: asynchronously where it can be copied.
+  SPIDER_DEVICE static void bring_cell(const Block& block, std::int32_t z, const PlaneIndex& plane,
+                                       std::int32_t y, std::int32_t x, Shared to) {
+    if constexpr (!splits_words) {
+      const auto row = map_row(block, y);
+      const auto column = map_column(block, x);
+      if (!plane.constant && !row.constant && !column.constant && cell_is_reached(block, z, y, x) &&
+          (plane.negated != row.negated) == column.negated) {
+        copy_piece(
+            true, to,
+            block.input + (plane.index * block.plane_stride + row.index * block.row_stride + column.index));
+        return;
+      }
+    }
+    device::store_shared(to, fetch_cell(block, z, plane, y, x));
+  }
+
+  // Blocks at faces, and planes beyond these. The block is found again rather than kept in registers.
+
+  SPIDER_DEVICE static const Element* plane_in_memory(const Block& block, const PlaneIndex& plane) {
+    return block.input + (plane.constant ? 0 : plane.index * block.plane_stride);
+  }
+
+  /// Brings what of plane z comes in no pieces.
+  SPIDER_DEVICE static void bring_others(const Block& block, std::int32_t z, Shared to) {
+    const PlaneIndex plane = map_plane(block, z);
+    const WarpRows rows = find_rows(block, z, plane);
+    // Beside pieces, of all rows at once: cells of two bytes wait for memory.
+    const int begin = clamp(rows.columns.begin + piece_elements - 1, first_column, end_column);
+    const int end = clamp(rows.columns.end - (piece_elements - 1), begin, end_column);
+    const int beside = begin - first_column + end_column - end;
+    const auto bring = [&](int n, int column, int behind) {
+      bring_cell(block, z, plane, block.top + row_of_warp(n), block.left + column,
+                 to + vector_place(row_of_warp(n), 0) + (column + behind) * element_bytes);
+    };
+    SPIDER_NO_UNROLL
+    for (int first = 0; first < rows_of_warp * beside; first += 32) {
+      const int i =
+          first + device::lane_index() < rows_of_warp * beside ? first + device::lane_index() : first;
+      const int n = i / beside;
+      const int k = i % beside;
+      const int column = k < begin - first_column ? first_column + k : end_column - beside + k;
+      const Element* const cells = rows.find(plane_in_memory(block, plane), n);
+      const int behind = cells_behind(cells);
+      if (i != first + device::lane_index() || !rows.comes(n, cells)) continue;
+      if (!rows.pieces(behind).holds((column + behind) / piece_elements)) bring(n, column, behind);
+    }
+    SPIDER_NO_UNROLL
+    for (int n = 0; n < rows_of_warp; ++n) {
+      if (rows.comes(n, rows.find(plane_in_memory(block, plane), n)) || !has_row(n)) continue;
+      SPIDER_NO_UNROLL
+      for (int column = first_column + device::lane_index(); column < end_column; column += 32)
+        bring(n, column, 0);
+    }
+  }
+  SPIDER_DEVICE_APART void bring_others_of_usual(const SweepArguments& field, std::int32_t z, Shared to) {
+    bring_others(make_block(field), z, to);
+  }
+
   SPIDER_DEVICE_APART void bring_any_plane(const SweepArguments& field, std::int32_t z, Shared to) {
     const Block block = make_block(field);
     const PlaneIndex plane = map_plane(block, z);
-    const auto rows = [&](int n) { return find_row(block, z, plane, n); };
-    const auto fetch = [&](int n, int column, int behind) {
-      device::store_shared(to + vector_place(row_of_warp(n), 0) + (column + behind) * element_bytes,
-                           fetch_cell(block, z, plane, block.top + row_of_warp(n), block.left + column));
-    };
-    start_pieces(rows, to);
-    // Cells beside pieces, of all rows at once: each waits for memory.
-    const Span columns = columns_in_box(block);
-    const int begin = clamp(columns.begin + piece_elements - 1, first_column, end_column);
-    const int end = clamp(columns.end - (piece_elements - 1), begin, end_column);
-    const int beside = begin - first_column + end_column - end;
-    SPIDER_NO_UNROLL
-    for (int i = device::lane_index(); i < rows_of_warp * beside; i += 32) {
-      const int column =
-          i % beside < begin - first_column ? first_column + i % beside : end_column - beside + i % beside;
-      const RowInMemory row = rows(i / beside);
-      if (row.comes && !row.holds(column)) fetch(i / beside, column, row.behind);
-    }
-    SPIDER_NO_UNROLL
-    for (int n = 0; n < rows_of_warp; ++n) {
-      if (!has_row(n) || rows(n).comes) continue;
-      SPIDER_NO_UNROLL
-      for (int column = first_column + device::lane_index(); column < end_column; column += 32)
-        fetch(n, column, 0);
-    }
+    start_pieces(find_rows(block, z, plane), plane_in_memory(block, plane), to);
+    bring_others(block, z, to);
   }
-
-  /// Moves the rows of such a plane: found again, too.
   SPIDER_DEVICE_APART void move_any_rows(const SweepArguments& field, std::int32_t z, Shared to) {
     const Block block = make_block(field);
     const PlaneIndex plane = map_plane(block, z);
-    move_rows([&](int n) { return find_row(block, z, plane, n); }, to);
+    move_rows(find_rows(block, z, plane), plane_in_memory(block, plane), to);
   }
 
   /// Zeroes the ring from plane `first` on, and waits until all threads have.
@@ -893,7 +922,11 @@ struct PlaneRing {
         edges_ = plan_edges(block);
         has_others_ = block.edge_columns * Shape::ring_rows > edge_elements * edge_threads;
       }
-      if constexpr (path == Path::unaligned) lies_in_box_ = lies_in_box(block);
+      if constexpr (path == Path::unaligned) {
+        const std::int32_t z = block.first_plane + usual.begin;
+        rows_ = find_rows(block, z, map_plane(block, z));
+        has_others_ = has_others(rows_);
+      }
       if constexpr (loads_edges) {
         turn_ = block.edge_columns > 0 ? first_turn() * Shape::planes_at_once : -1;
         load_edges_of_turn(block, next_ + turn_ * block.plane_stride);
@@ -947,27 +980,24 @@ struct PlaneRing {
       if constexpr (path == Path::unaligned && splits_words && has_spare) {
         if (step >= block.steps) return;
         const std::int32_t z = block.first_plane + step;
-        if (!lies_in_box_ || !usual_.holds(step)) return move_any_rows(field, z, to);
-        const Element* const cells = first_row(block, block.input + z * block.plane_stride);
-        move_rows([&](int n) { return find_plain_row(block, cells, n); }, to);
+        if (usual_.holds(step)) {
+          move_rows(rows_, block.input + z * block.plane_stride, to);
+        } else {
+          move_any_rows(field, z, to);
+        }
       }
     }
 
    private:
-    /// The warp's row number 0 in a plane.
-    SPIDER_DEVICE static const Element* first_row(const Block& block, const Element* plane) {
-      return plane + ((block.top + row_of_warp(0)) * block.row_stride + block.left);
-    }
-
     /// Are elements across edges loaded, since they are not copied?
     static constexpr bool loads_edges = path == Path::boundary && !copies_edges;
 
     SPIDER_DEVICE void start_next(const SweepArguments& field, const Block& block, int step, Shared to) {
       if constexpr (path == Path::unaligned) {
         const std::int32_t z = block.first_plane + step;
-        if (lies_in_box_ && usual_.holds(step)) {
-          const Element* const cells = first_row(block, next_);
-          start_pieces([&](int n) { return find_plain_row(block, cells, n); }, to);
+        if (usual_.holds(step)) {
+          start_pieces(rows_, next_, to);
+          if (has_others_) bring_others_of_usual(field, z, to);
         } else {
           bring_any_plane(field, z, to);
         }
@@ -995,9 +1025,9 @@ struct PlaneRing {
     Copies copies_;
     Edges edges_;
     EdgeValues values_[Shape::planes_at_once];
-    int turn_;  ///< the first step of the planes whose edge elements this warp has loaded, or -1
-    bool has_others_ = false;   ///< are there edge elements that no thread has found?
-    bool lies_in_box_ = false;  ///< of Path::unaligned
+    int turn_;       ///< the first step of the planes whose edge elements this warp has loaded, or -1
+    WarpRows rows_;  ///< of Path::unaligned: those of usual planes
+    bool has_others_ = false;  ///< are there edge elements that no thread has found, or cells in no pieces?
   };
 };
 

@@ -1076,6 +1076,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
         fill_columns<Cells>(static_cast<Shared>(b % input_slots * input_bytes), row, 1, kept_count(),
                             device::lane_index(), 32);
     }
+    device::sync_warp();
   }
 
   SPIDER_DEVICE_APART void fill_input_columns(Shared plane) {

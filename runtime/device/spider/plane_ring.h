@@ -618,11 +618,10 @@ struct PlaneRing {
   static constexpr bool has_spare =
       !splits_words || (end_piece + 1) * piece_bytes <= ring_vectors * vector_bytes;
 
-  /// Row number n of those of the ring that the warp brings; is there one? They follow each other: where rows
-  /// of an odd number of cells do, every second one is a cell behind, and all warps have some.
-  SPIDER_DEVICE static int row_of_warp(int n) { return device::warp_index() * rows_of_warp + n; }
+  /// Row number n of those of the ring that the warp brings; is there one?
+  SPIDER_DEVICE static int row_of_warp(int n) { return n * warps + device::warp_index(); }
   SPIDER_DEVICE static bool has_row(int n) {
-    return Shape::ring_rows == warps * rows_of_warp || row_of_warp(n) < Shape::ring_rows;
+    return (n + 1) * warps <= Shape::ring_rows || row_of_warp(n) < Shape::ring_rows;
   }
   /// A piece that a lane has of the rows that share them, in turn.
   struct SharedPiece {
@@ -642,49 +641,83 @@ struct PlaneRing {
     return splits_words && reinterpret_cast<std::uintptr_t>(cells) % piece_bytes != 0 ? 1 : 0;
   }
 
-  /// The rows that a warp brings of a plane. Those in memory come in pieces, but for cells beside these.
-  struct WarpRows {
-    std::uint64_t offset;  ///< of row number `lane`: from the plane's first element to column 0 of the ring
-    std::uint32_t in_memory;  ///< bit n: is row number n there as taps read it?
-    Span columns;             ///< that come: of the ring, or one more on each side
+  /// A row of the ring in memory.
+  struct RowInMemory {
+    const Element* cells;  ///< from column 0 of the ring on
+    int behind;            ///< cells that it comes behind its place
+    bool comes;            ///< in pieces
+  };
+  /// The columns that come in pieces, of rows in memory: of the ring, or one more on each side.
+  struct ColumnsInMemory {
+    Span columns;
 
-    SPIDER_DEVICE const Element* find(const Element* plane, int n) const {
-      return plane + static_cast<std::int64_t>(device::take_from_lane(offset, n));
+    SPIDER_DEVICE explicit ColumnsInMemory(const Block& block) {
+      const std::int32_t begin =
+          block.box[2].begin + (Shape::highest_low > 0 ? Shape::highest_low : 0) - block.left;
+      const std::int32_t end =
+          block.box[2].end + (Shape::lowest_high < 0 ? Shape::lowest_high : 0) - block.left;
+      columns.begin = clamp(begin, first_column - 1, end_column + 1);
+      columns.end = clamp(end, columns.begin, end_column + 1);
     }
-    /// Of row number n, which is at `cells`.
-    SPIDER_DEVICE bool comes(int n, const Element* cells) const {
-      return (in_memory >> n & 1U) != 0 && (has_spare || cells_behind(cells) == 0);
-    }
-    /// Which pieces of a row come that is so many cells behind.
+    SPIDER_DEVICE bool are_all() const { return columns.begin < first_column && columns.end > end_column; }
+    /// The pieces that come of a row that is so many cells behind.
     SPIDER_DEVICE Span pieces(int behind) const {
       return {clamp((columns.begin + behind + piece_elements - 1) / piece_elements, first_piece, end_piece),
               clamp((columns.end + behind) / piece_elements, first_piece, end_piece + behind)};
     }
   };
-  SPIDER_DEVICE static WarpRows find_rows(const Block& block, std::int32_t z, const PlaneIndex& plane) {
-    const int own = device::lane_index() < rows_of_warp ? device::lane_index() : 0;
-    const std::int32_t y = block.top + row_of_warp(own);
-    const auto row = map_row(block, y);
-    const Span columns = {block.box[2].begin + (Shape::highest_low > 0 ? Shape::highest_low : 0) - block.left,
-                          block.box[2].end + (Shape::lowest_high < 0 ? Shape::lowest_high : 0) - block.left};
-    WarpRows rows;
-    rows.offset = static_cast<std::uint64_t>(row.index * block.row_stride + block.left);
-    const std::uint32_t in_memory = has_row(own) && row_is_reached(block, z, y) && !plane.constant &&
-                                            !row.constant && plane.negated == row.negated
-                                        ? 1
-                                        : 0;
-    rows.in_memory = 0;
-    for (int n = 0; n < rows_of_warp; ++n) rows.in_memory |= device::take_from_lane(in_memory, n) << n;
-    rows.columns.begin = clamp(columns.begin, first_column - 1, end_column + 1);
-    rows.columns.end = clamp(columns.end, rows.columns.begin, end_column + 1);
-    return rows;
+
+  /// The rows that a warp brings of a usual plane where all are in memory, one behind the other.
+  struct PlainRows : ColumnsInMemory {
+    std::int64_t first;  ///< from the plane's first element to column 0 of the ring in row number 0
+    std::int64_t stride;
+
+    SPIDER_DEVICE explicit PlainRows(const Block& block)
+        : ColumnsInMemory(block),
+          first((block.top + row_of_warp(0)) * block.row_stride + block.left),
+          stride(warps * block.row_stride) {}
+    SPIDER_DEVICE RowInMemory find(const Element* plane, int n) const {
+      const Element* const cells = plane + (first + n * stride);
+      const int behind = cells_behind(warps % 2 == 0 ? plane + first : cells);
+      return {cells, behind, has_row(n) && (has_spare || behind == 0)};
+    }
+    /// Is none of a plane behind its place? Rows of an even number of warps begin alike.
+    SPIDER_DEVICE bool are_in_place(const Element* plane) const {
+      return warps % 2 == 0 && cells_behind(plane + first) == 0;
+    }
+  };
+  SPIDER_DEVICE static bool has_plain_rows(const Block& block) {
+    bool plain = true;
+    for (int row = device::lane_index(); row < Shape::ring_rows; row += 32) {
+      const auto mapped = map_row(block, block.top + row);
+      plain = plain && !mapped.constant && mapped.index == block.top + row &&
+              row_is_usual(block, block.top + row);
+    }
+    return device::smallest_in_warp(plain ? 1 : 0) != 0;
   }
-  /// Does a plane have cells that come in no pieces?
-  SPIDER_DEVICE static bool has_others(const WarpRows& rows) {
-    bool all = has_spare && rows.columns.begin < first_column && rows.columns.end > end_column;
-    for (int n = 0; n < rows_of_warp; ++n) all = all && (!has_row(n) || (rows.in_memory >> n & 1U) != 0);
-    return !all;
-  }
+
+  /// Those of any plane: each lane knows one.
+  struct WarpRows : ColumnsInMemory {
+    std::uint64_t offset;     ///< of row number `lane`, as PlainRows::first
+    std::uint32_t in_memory;  ///< bit n: is row number n there as taps read it?
+
+    SPIDER_DEVICE WarpRows(const Block& block, std::int32_t z, const PlaneIndex& plane)
+        : ColumnsInMemory(block), in_memory(0) {
+      const int own = device::lane_index() < rows_of_warp ? device::lane_index() : 0;
+      const std::int32_t y = block.top + row_of_warp(own);
+      const auto row = map_row(block, y);
+      const bool is_there = has_row(own) && row_is_reached(block, z, y) && !plane.constant && !row.constant &&
+                            plane.negated == row.negated;
+      offset = static_cast<std::uint64_t>(row.index * block.row_stride + block.left);
+      for (int n = 0; n < rows_of_warp; ++n) in_memory |= device::take_from_lane(is_there ? 1U : 0U, n) << n;
+    }
+    SPIDER_DEVICE RowInMemory find(const Element* plane, int n) const {
+      const Element* const cells = plane + static_cast<std::int64_t>(device::take_from_lane(offset, n));
+      const int behind = cells_behind(cells);
+      return {cells, behind, (in_memory >> n & 1U) != 0 && (has_spare || behind == 0)};
+    }
+    SPIDER_DEVICE static bool are_in_place(const Element* /*plane*/) { return false; }
+  };
 
   SPIDER_DEVICE static void copy_piece(bool wanted, Shared to, const Element* from) {
     if constexpr (piece_bytes == 8) {
@@ -694,38 +727,38 @@ struct PlaneRing {
     }
   }
   /// Starts the copies of what comes in pieces of a plane.
-  SPIDER_DEVICE static void start_pieces(const WarpRows& rows, const Element* plane, Shared to) {
+  template <class Rows>
+  SPIDER_DEVICE static void start_pieces(const Rows& rows, const Element* plane, Shared to) {
     const int first = first_piece + device::lane_index();
     SPIDER_UNROLL
     for (int n = 0; n < rows_of_warp; ++n) {
-      const Element* const cells = rows.find(plane, n);
-      const int behind = cells_behind(cells);
-      const bool comes = rows.comes(n, cells);
-      const Span pieces = rows.pieces(behind);
+      const RowInMemory row = rows.find(plane, n);
+      const Span pieces = rows.pieces(row.behind);
       const Shared place = to + piece_place(row_of_warp(n), first);
-      const Element* const from = cells + (first * piece_elements - behind);
+      const Element* const from = row.cells + (first * piece_elements - row.behind);
       SPIDER_UNROLL
       for (int i = 0; i < pieces_of_lane; ++i) {
-        copy_piece(comes && pieces.holds(first + 32 * i), place + 32 * i * piece_bytes,
+        copy_piece(row.comes && pieces.holds(first + 32 * i), place + 32 * i * piece_bytes,
                    from + 32 * i * piece_elements);
       }
     }
     SPIDER_UNROLL
     for (int turn = 0; turn < shared_turns; ++turn) {
       const SharedPiece shared(turn);
-      const Element* const cells = rows.find(plane, shared.n);
-      const int behind = cells_behind(cells);
-      copy_piece(shared.exists() && rows.comes(shared.n, cells) && rows.pieces(behind).holds(shared.piece),
+      const RowInMemory row = rows.find(plane, shared.n);
+      copy_piece(shared.exists() && row.comes && rows.pieces(row.behind).holds(shared.piece),
                  to + piece_place(row_of_warp(shared.n), shared.piece),
-                 cells + (shared.piece * piece_elements - behind));
+                 row.cells + (shared.piece * piece_elements - row.behind));
     }
   }
 
   /// Moves the rows of a plane that are a cell behind, when all that the warp brings is there.
-  SPIDER_DEVICE static void move_rows(const WarpRows& rows, const Element* plane, Shared to) {
+  template <class Rows>
+  SPIDER_DEVICE static void move_rows(const Rows& rows, const Element* plane, Shared to) {
+    if (rows.are_in_place(plane)) return;
     const auto is_moved = [&](int n) {
-      const Element* const cells = rows.find(plane, n);
-      return rows.comes(n, cells) && cells_behind(cells) != 0;
+      const RowInMemory row = rows.find(plane, n);
+      return row.comes && row.behind != 0;
     };
     const auto load = [](Shared from) {
       return device::funnel_shift_right(device::load_shared_word(from),
@@ -733,7 +766,7 @@ struct PlaneRing {
     };
     const Shared own = to + piece_place(row_of_warp(0), first_piece + device::lane_index());
     const auto place = [&](int n, int i) {
-      return own + static_cast<Shared>(n * Shape::ring_row_bytes + 32 * i * piece_bytes);
+      return own + static_cast<Shared>(n * warps * Shape::ring_row_bytes + 32 * i * piece_bytes);
     };
     bool moves[rows_of_warp];
     std::uint32_t moved[rows_of_warp][pieces_of_lane > 0 ? pieces_of_lane : 1];
@@ -797,7 +830,7 @@ struct PlaneRing {
   /// Brings what of plane z comes in no pieces.
   SPIDER_DEVICE static void bring_others(const Block& block, std::int32_t z, Shared to) {
     const PlaneIndex plane = map_plane(block, z);
-    const WarpRows rows = find_rows(block, z, plane);
+    const WarpRows rows(block, z, plane);
     // Beside pieces, of all rows at once: cells of two bytes wait for memory.
     const int begin = clamp(rows.columns.begin + piece_elements - 1, first_column, end_column);
     const int end = clamp(rows.columns.end - (piece_elements - 1), begin, end_column);
@@ -813,14 +846,14 @@ struct PlaneRing {
       const int n = i / beside;
       const int k = i % beside;
       const int column = k < begin - first_column ? first_column + k : end_column - beside + k;
-      const Element* const cells = rows.find(plane_in_memory(block, plane), n);
-      const int behind = cells_behind(cells);
-      if (i != first + device::lane_index() || !rows.comes(n, cells)) continue;
-      if (!rows.pieces(behind).holds((column + behind) / piece_elements)) bring(n, column, behind);
+      const RowInMemory row = rows.find(plane_in_memory(block, plane), n);
+      if (i != first + device::lane_index() || !row.comes) continue;
+      if (!rows.pieces(row.behind).holds((column + row.behind) / piece_elements))
+        bring(n, column, row.behind);
     }
     SPIDER_NO_UNROLL
     for (int n = 0; n < rows_of_warp; ++n) {
-      if (rows.comes(n, rows.find(plane_in_memory(block, plane), n)) || !has_row(n)) continue;
+      if (rows.find(plane_in_memory(block, plane), n).comes || !has_row(n)) continue;
       SPIDER_NO_UNROLL
       for (int column = first_column + device::lane_index(); column < end_column; column += 32)
         bring(n, column, 0);
@@ -833,13 +866,13 @@ struct PlaneRing {
   SPIDER_DEVICE_APART void bring_any_plane(const SweepArguments& field, std::int32_t z, Shared to) {
     const Block block = make_block(field);
     const PlaneIndex plane = map_plane(block, z);
-    start_pieces(find_rows(block, z, plane), plane_in_memory(block, plane), to);
+    start_pieces(WarpRows(block, z, plane), plane_in_memory(block, plane), to);
     bring_others(block, z, to);
   }
   SPIDER_DEVICE_APART void move_any_rows(const SweepArguments& field, std::int32_t z, Shared to) {
     const Block block = make_block(field);
     const PlaneIndex plane = map_plane(block, z);
-    move_rows(find_rows(block, z, plane), plane_in_memory(block, plane), to);
+    move_rows(WarpRows(block, z, plane), plane_in_memory(block, plane), to);
   }
 
   /// Zeroes the ring from plane `first` on, and waits until all threads have.
@@ -923,9 +956,8 @@ struct PlaneRing {
         has_others_ = block.edge_columns * Shape::ring_rows > edge_elements * edge_threads;
       }
       if constexpr (path == Path::unaligned) {
-        const std::int32_t z = block.first_plane + usual.begin;
-        rows_ = find_rows(block, z, map_plane(block, z));
-        has_others_ = has_others(rows_);
+        is_plain_ = has_plain_rows(block);
+        has_others_ = !has_spare || !ColumnsInMemory(block).are_all();
       }
       if constexpr (loads_edges) {
         turn_ = block.edge_columns > 0 ? first_turn() * Shape::planes_at_once : -1;
@@ -980,8 +1012,8 @@ struct PlaneRing {
       if constexpr (path == Path::unaligned && splits_words && has_spare) {
         if (step >= block.steps) return;
         const std::int32_t z = block.first_plane + step;
-        if (usual_.holds(step)) {
-          move_rows(rows_, block.input + z * block.plane_stride, to);
+        if (is_plain_ && usual_.holds(step)) {
+          move_rows(PlainRows(block), block.input + z * block.plane_stride, to);
         } else {
           move_any_rows(field, z, to);
         }
@@ -995,8 +1027,8 @@ struct PlaneRing {
     SPIDER_DEVICE void start_next(const SweepArguments& field, const Block& block, int step, Shared to) {
       if constexpr (path == Path::unaligned) {
         const std::int32_t z = block.first_plane + step;
-        if (usual_.holds(step)) {
-          start_pieces(rows_, next_, to);
+        if (is_plain_ && usual_.holds(step)) {
+          start_pieces(PlainRows(block), next_, to);
           if (has_others_) bring_others_of_usual(field, z, to);
         } else {
           bring_any_plane(field, z, to);
@@ -1025,8 +1057,8 @@ struct PlaneRing {
     Copies copies_;
     Edges edges_;
     EdgeValues values_[Shape::planes_at_once];
-    int turn_;       ///< the first step of the planes whose edge elements this warp has loaded, or -1
-    WarpRows rows_;  ///< of Path::unaligned: those of usual planes
+    int turn_;               ///< the first step of the planes whose edge elements this warp has loaded, or -1
+    bool is_plain_ = false;  ///< of Path::unaligned: are rows of usual planes PlainRows?
     bool has_others_ = false;  ///< are there edge elements that no thread has found, or cells in no pieces?
   };
 };

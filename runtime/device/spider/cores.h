@@ -3,8 +3,6 @@
 
 #include <spider/boundary.h>
 #include <spider/instructions.h>
-#include <spider/shifted_rows.h>
-#include <spider/spans.h>
 #include <spider/update.h>
 #include <spider/words.h>
 
@@ -178,27 +176,6 @@ SPIDER_DEVICE void store_outputs(typename Cells::Element* to, bool wanted, const
       device::store_field_if((clip.single >> i & 1U) != 0, to + i,
                              Cells::cell_of(results[i / Cells::per_word], i % Cells::per_word));
     }
-  }
-}
-
-/// The same of a row that begins anywhere, of which the lanes of a warp have neighbouring outputs; all of
-/// them take part. `wanted`: which are the sweep's, counted from the lane's first.
-template <class Cells, int outputs>
-SPIDER_DEVICE void store_outputs_anywhere(typename Cells::Element* to, bool is_row, const Span& wanted,
-                                          const typename Cells::Number (&sums)[outputs]) {
-  using Word = typename Cells::Word;
-  constexpr int words = outputs / Cells::per_word;
-  Word results[words];
-  SPIDER_UNROLL
-  for (int i = 0; i < words; ++i) results[i] = Cells::word(sums + i * Cells::per_word);
-  if constexpr (Cells::element_bytes == 2) {
-    store_lanes(is_row, wanted, to, results);
-  } else {
-    static_assert(words * sizeof(Word) == sizeof(device::Vector), "a lane has a vector");
-    device::Vector together;
-    SPIDER_UNROLL
-    for (int i = 0; i < words; ++i) put_word(together, i, results[i]);
-    store_lanes(is_row, wanted, to, together);
   }
 }
 

@@ -1,9 +1,8 @@
-/// Rows that do not begin with a vector of 16 bytes of memory.
+/// Rows of 16-bit cells that do not begin with a vector of 16 bytes of memory.
 #pragma once
 
 #include <spider/instructions.h>
 #include <spider/spans.h>
-#include <spider/words.h>
 
 #include <cstdint>
 
@@ -79,7 +78,7 @@ SPIDER_DEVICE void store_row(std::uint16_t* to, device::Shared from) {
                          device::load_shared_half(from + static_cast<device::Shared>(beside * 2)));
 }
 
-/// Stores a row of 16-bit cells, of which each lane has neighbouring ones, two in each word, behind those of
+/// Stores a row of cells, of which each lane has neighbouring ones, two in each word, behind those of
 /// the lane before: the first at `to`, which may be any cell. `wanted`: which cells, counted from the lane's
 /// first. Where they begin within words of memory lanes hand on a cell. All lanes of a warp take part.
 template <int words>
@@ -123,37 +122,6 @@ SPIDER_DEVICE void store_whole_lanes(bool is_row, std::uint16_t* to, const std::
   device::store_field_if(is_row && split != 0 && (is_first || lane == 31),
                          to + (is_first ? 0 : 2 * words - 1),
                          static_cast<std::uint16_t>(is_first ? own[0] : own[words - 1] >> 16));
-}
-
-/// The same of cells of 4 or 8 bytes, of which each lane has a vector, as vectors of memory.
-template <class Element>
-SPIDER_DEVICE void store_lanes(bool is_row, const Span& wanted, Element* to, const device::Vector& own) {
-  constexpr int count = 16 / static_cast<int>(sizeof(Element));
-  constexpr int cell_words = 4 / count;
-  const int lane = device::lane_index();
-  const auto at = static_cast<int>(reinterpret_cast<std::uintptr_t>(to) / sizeof(Element) % count);
-  const int first = (count - at) % count;  // cell of the lane with which a vector of memory begins
-  std::uint32_t words[8];
-  SPIDER_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    words[i] = own.word[i];
-    words[4 + i] = i < 4 - cell_words ? device::take_from_lane(own.word[i], (lane + 1) % 32) : 0;
-  }
-  SPIDER_UNROLL
-  for (int cells = count / 2; cells > 0; cells /= 2) {
-    SPIDER_UNROLL
-    for (int i = 0; i + cells * cell_words < 8; ++i)
-      words[i] = (first & cells) != 0 ? words[i + cells * cell_words] : words[i];
-  }
-  const bool whole = wanted.holds(Span{first, first + count}) && (first == 0 || lane < 31);
-  const bool is_handed_on = lane > 0 && wanted.holds(Span{first - count, first});
-  device::store_field_vector_if(is_row && whole, to + first,
-                                device::Vector{{words[0], words[1], words[2], words[3]}});
-  SPIDER_UNROLL
-  for (int i = 0; i < count; ++i) {
-    device::store_field_if(is_row && wanted.holds(i) && !(i < first ? is_handed_on : whole), to + i,
-                           word_of<Element>(own, i));
-  }
 }
 
 /// Stores four neighbouring cells, two in each word, from `to` on: as words where it is the first cell of

@@ -408,6 +408,17 @@ struct StepTile : StepShape<Stencil, is_even> {
     if (along.rules.low != FaceRule::periodic) found.read = found.plain;
     return found;
   }
+  /// They wait in a word: to find them takes as long as to request a row or two.
+  static_assert(width < 256, "columns are bytes");
+  SPIDER_DEVICE static std::uint32_t pack_columns(const Columns& found) {
+    return static_cast<std::uint32_t>(found.read.begin) | static_cast<std::uint32_t>(found.read.end) << 8U |
+           static_cast<std::uint32_t>(found.plain.begin) << 16U |
+           static_cast<std::uint32_t>(found.plain.end) << 24U;
+  }
+  SPIDER_DEVICE static Columns unpack_columns(std::uint32_t word) {
+    const auto byte = [&](int i) { return static_cast<std::int32_t>(word >> (8 * i) & 0xffU); };
+    return {{byte(0), byte(1)}, {byte(2), byte(3)}};
+  }
 
   SPIDER_DEVICE static constexpr int smaller(int a, int b) { return a < b ? a : b; }
 
@@ -435,7 +446,8 @@ struct StepTile : StepShape<Stencil, is_even> {
   }
 
   /// Requests this warp's rows of plane b of the stream so.
-  SPIDER_DEVICE static void request_words(const SweepArguments& f, const Walk& w, std::int32_t b) {
+  SPIDER_DEVICE static void request_words(const SweepArguments& f, const Walk& w, const Columns& found,
+                                          std::int32_t b) {
     const PlaneSource source = find_source(f, w, b);
     const Shared slot = slot_of(b);
     const int lane = device::lane_index();
@@ -443,8 +455,7 @@ struct StepTile : StepShape<Stencil, is_even> {
       fill_input(w, slot + static_cast<Shared>(columns * Cells::element_bytes * lane), source.value);
       return;
     }
-    const Columns found = find_columns(f, w);
-    SPIDER_NO_UNROLL
+    SPIDER_UNROLL
     for (int n = 0; n < rows_of_warp; ++n) {
       const InputRow row = find_input_row(f, w, found, source.cells, n);
       const Shared to = slot + static_cast<Shared>(row.number * input_row_bytes + word_bytes * lane);
@@ -478,10 +489,10 @@ struct StepTile : StepShape<Stencil, is_even> {
   }
 
   /// Moves the warp's rows of plane b that are a cell behind, when they are there.
-  SPIDER_DEVICE static void move_rows(const SweepArguments& f, const Walk& w, std::int32_t b) {
+  SPIDER_DEVICE static void move_rows(const SweepArguments& f, const Walk& w, const Columns& found,
+                                      std::int32_t b) {
     const PlaneSource source = find_source(f, w, b);
     if (source.is_filled) return;
-    const Columns found = find_columns(f, w);
     const int lane = device::lane_index();
     device::sync_warp();
     std::uint32_t moved[rows_of_warp][words_of_lane];
@@ -556,15 +567,6 @@ struct StepTile : StepShape<Stencil, is_even> {
         device::store_shared(slot + static_cast<Shared>(j * input_row_bytes + c * Cells::element_bytes),
                              Cells::cell(Numbers::number(value, 0)));
       }
-    }
-  }
-
-  SPIDER_DEVICE static void request(const SweepArguments& f, const Walk& w, const Piece& piece,
-                                    std::int32_t b) {
-    if (piece.whole) {
-      request_whole(f, w, piece, b);
-    } else {
-      request_words(f, w, b);
     }
   }
 

@@ -299,7 +299,6 @@ struct Cores3d {
     const std::int32_t rows_left = block.box[1].end - y;
     const OutputClip clip =
         clip_outputs<outputs>(x, block.box[2].begin, block.box[2].end, field.aligned_output);
-    [[maybe_unused]] const Span wanted = {block.box[2].begin - x, block.box[2].end - x};
     Element* next_output =
         static_cast<Element*>(field.output) +
         ((block.first_output - lead_planes) * field.output_stride[0] + y * field.output_stride[1] + x);
@@ -357,12 +356,8 @@ struct Cores3d {
         if (step >= lead_planes) {
           SPIDER_UNROLL
           for (int k = 0; k < rows_per_thread; ++k) {
-            Element* const to = next_output + k * field.output_stride[1];
-            if constexpr (path == Path::unaligned && !updates) {
-              store_outputs_anywhere<Cells>(to, k < rows_left, wanted, sums[0][k][0]);
-            } else {
-              store_outputs<Cells, inside, updates>(to, inside || k < rows_left, clip, sums[0][k][0]);
-            }
+            store_outputs<Cells, inside, updates>(next_output + k * field.output_stride[1],
+                                                  inside || k < rows_left, clip, sums[0][k][0]);
           }
         }
         next_output += field.output_stride[0];

@@ -148,7 +148,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr int level_edges = warps * warp_edges;
   static constexpr int origin =
       (Layout::sources + 4 * Tile::height + 15) / 16 * 16;  ///< column and row of the tile's first
-  static constexpr int comes_whole = origin + 8;            ///< does the input, but for planes beyond faces?
+  static constexpr int input_columns = origin + 8;          ///< as pack_columns has them; 0 if all is vectors
   static constexpr int ranges = origin + 16;                ///< as find_way says
   static constexpr int walk = ranges + 16;
   static constexpr int walk_vectors = (sizeof(Walk) + 15) / 16;
@@ -758,11 +758,16 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return w;
   }
 
+  SPIDER_DEVICE static typename Tile::Columns unpack(std::int32_t packed) {
+    return Tile::unpack_columns(static_cast<std::uint32_t>(packed));
+  }
+
   /// Requests plane b of the stream where not all of it comes in vectors: apart, or the loop would be longer
   /// by a third.
   SPIDER_DEVICE_APART void request_cells(const SweepArguments& f, std::int32_t b) {
     const Walk w = load_walk();
-    if (kept_word(comes_whole) == 0) return Tile::request_words(f, w, b);
+    const std::int32_t packed = kept_word(input_columns);
+    if (packed != 0) return Tile::request_words(f, w, unpack(packed), b);
     Piece piece = Tile::plan_copies(f, w);
     Tile::find_offsets(f, piece);
     Tile::request_whole(f, w, piece, b);
@@ -771,7 +776,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// Moves what of plane b came a cell behind its place, once the warp's copies are there.
   SPIDER_DEVICE_APART void move_rows(const SweepArguments& f, std::int32_t b) {
     device::copy_async_wait<ahead - 1>();
-    Tile::move_rows(f, load_walk(), b);
+    Tile::move_rows(f, load_walk(), unpack(kept_word(input_columns)), b);
   }
 
   /// Requests plane b of the stream for a slot.
@@ -1130,7 +1135,9 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       keep_walk(w);
       device::store_shared(static_cast<Shared>(origin), static_cast<std::uint32_t>(w.x0));
       device::store_shared(static_cast<Shared>(origin + 4), static_cast<std::uint32_t>(w.y0));
-      device::store_shared(static_cast<Shared>(comes_whole), piece.whole ? 1U : 0U);
+      // A tile without any has none to request either.
+      device::store_shared(static_cast<Shared>(input_columns),
+                           piece.whole ? 0U : Tile::pack_columns(Tile::find_columns(f, w)));
       // Which planes of the stream come in vectors, and which complete planes that are stored: the first, and
       // before which the last.
       const std::int32_t plain = w.plain.begin - w.start;

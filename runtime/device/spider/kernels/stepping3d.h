@@ -944,8 +944,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   /// Where a lane's choices are kept, and how far its first output is from the field's first plane.
   SPIDER_DEVICE static Shared kept_place() { return static_cast<Shared>(kept_choices + 16 * thread_index()); }
 
-  SPIDER_DEVICE static void keep_choices(const Walk& w, const Choices& choices, std::int64_t place,
-                                         int columns_beyond) {
+  SPIDER_DEVICE static void keep_choices(const Walk& w, const typename Tile::Columns& input,
+                                         const Choices& choices, std::int64_t place, int columns_beyond) {
     device::Vector kept;
     kept.word[0] = choices.warp;
     kept.word[1] = choices.lane;
@@ -956,7 +956,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
       keep_numbers(0, w.plain.begin - w.start, w.plain.end - w.start, w.stored[0].begin, w.stored[0].end);
       keep_numbers(1, w.readable[0].begin, w.readable[0].end, w.y0, w.x0);
       keep_numbers(2, columns_beyond, keeps_walk ? w.stored[0].end - w.start + lost_planes : 0,
-                   keeps_walk ? w.start : 0, 0);
+                   keeps_walk ? w.start : 0, static_cast<std::int32_t>(Tile::pack_columns(input)));
     }
   }
   SPIDER_DEVICE static Shared offsets_place(int i) {
@@ -984,6 +984,9 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     return static_cast<std::int32_t>(device::load_shared_word(static_cast<Shared>(ranges + 4 * i)));
   }
   SPIDER_DEVICE static int kept_count() { return kept_number(8); }
+  SPIDER_DEVICE static typename Tile::Columns kept_columns() {
+    return Tile::unpack_columns(static_cast<std::uint32_t>(kept_number(11)));
+  }
 
   SPIDER_DEVICE static std::int32_t stream_of(std::int32_t stream) {
     return keeps_walk ? kept_number(9) : stream;
@@ -1026,7 +1029,12 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
   SPIDER_DEVICE static void request_any(const Arguments& f, std::int32_t start, const Choices& choices,
                                         std::int32_t b) {
-    Tile::request(f, find_kept(f, start, kept_range(0)), choices.piece(), b);
+    const Walk w = find_kept(f, start, kept_range(0));
+    if ((choices.warp & requests_pieces) != 0) {
+      Tile::request_whole(f, w, choices.piece(), b);
+    } else {
+      Tile::request_words(f, w, kept_columns(), b);
+    }
   }
 
   /// Where the field ends, planes beyond it take so many instructions that they cost more among those of
@@ -1069,7 +1077,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
   /// Moves what of plane b came a cell behind its place, and fills columns beyond faces behind that.
   SPIDER_DEVICE_APART void settle_input(const Arguments& f, std::int32_t start, std::int32_t b) {
-    Tile::move_rows(f, find_kept(f, start, kept_range(0)), b);
+    Tile::move_rows(f, find_kept(f, start, kept_range(0)), kept_columns(), b);
     if constexpr (columns_end) {
       device::sync_warp();
       for (int row = device::warp_index(); row < height; row += warps)
@@ -1127,7 +1135,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     Tile::find_offsets(f, piece);
     // Does any of the warp's rows lie beyond a face, or is next to one?
     const bool mapped = maps_rows && (w.y0 + first - ry < 0 || w.y0 + first + rows + ry > w.extent[1]);
-    keep_choices(w, choose(w, first, piece, stored, turns, mapped, columns_beyond),
+    keep_choices(w, Tile::find_columns(f, w), choose(w, first, piece, stored, turns, mapped, columns_beyond),
                  w.x0 + lane * columns + (w.y0 + first) * f.output_stride[1], columns_beyond);
     keep_offsets(piece);
     device::sync_block();

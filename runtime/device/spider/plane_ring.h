@@ -486,17 +486,19 @@ struct PlaneRing {
       if constexpr (has_row_signs && !Shape::negates_in_ring)
         bring_negated(wanted && negated, to + CopyPlace(k).offset(), plane + table.copy(k));
     }
-    if constexpr (copies_edges) {
-      SPIDER_UNROLL
-      for (int k = 0; k < edge_elements; ++k) {
-        if (k >= edges.elements) continue;
-        const bool negated = edges.negates_element(k);
-        copy_cell_async_if(table.has_element(k) && !negated, to + table.offset(k), plane + table.element(k));
-        if constexpr (has_signs) {
-          if (table.has_element(k) && negated) {
-            device::store_shared(to + table.offset(k),
-                                 device::load_field(plane + table.element(k)) ^ sign_of<Element>(true));
-          }
+    if constexpr (copies_edges) start_edge_elements(edges, table, to, plane);
+  }
+  SPIDER_DEVICE static void start_edge_elements(const Edges& edges, const EdgeTable& table, Shared to,
+                                                const Element* plane) {
+    SPIDER_UNROLL
+    for (int k = 0; k < edge_elements; ++k) {
+      if (k >= edges.elements) continue;
+      const bool negated = edges.negates_element(k);
+      copy_cell_async_if(table.has_element(k) && !negated, to + table.offset(k), plane + table.element(k));
+      if constexpr (has_signs) {
+        if (table.has_element(k) && negated) {
+          device::store_shared(to + table.offset(k),
+                               device::load_field(plane + table.element(k)) ^ sign_of<Element>(true));
         }
       }
     }
@@ -667,7 +669,8 @@ struct PlaneRing {
     }
   };
 
-  /// The rows that a warp brings of a usual plane where all are in memory, one behind the other.
+  /// The rows that a warp brings of a usual plane where all are in memory, one behind the other. Where cells
+  /// beside them are copied, by a table, these are all but those of vectors.
   struct PlainRows : ColumnsInMemory {
     std::int64_t first;  ///< from the plane's first element to column 0 of the ring in row number 0
     std::int64_t stride;
@@ -675,7 +678,10 @@ struct PlaneRing {
     SPIDER_DEVICE explicit PlainRows(const Block& block)
         : ColumnsInMemory(block),
           first((block.top + row_of_warp(0)) * block.row_stride + block.left),
-          stride(warps * block.row_stride) {}
+          stride(warps * block.row_stride) {
+      if (copies_edges)
+        this->columns = {block.fast_begin * vector_elements, block.fast_end * vector_elements};
+    }
     SPIDER_DEVICE RowInMemory find(const Element* plane, int n) const {
       const Element* const cells = plane + (first + n * stride);
       const int behind = cells_behind(warps % 2 == 0 ? plane + first : cells);
@@ -859,8 +865,12 @@ struct PlaneRing {
         bring(n, column, 0);
     }
   }
-  SPIDER_DEVICE_APART void bring_others_of_usual(const SweepArguments& field, std::int32_t z, Shared to) {
-    bring_others(make_block(field), z, to);
+  SPIDER_DEVICE_APART void bring_others_of_plain(const SweepArguments& field, std::int32_t z, Shared to) {
+    if constexpr (copies_edges) {
+      fetch_edges(make_block(field), z, edge_elements * edge_threads, to);
+    } else {
+      bring_others(make_block(field), z, to);
+    }
   }
 
   SPIDER_DEVICE_APART void bring_any_plane(const SweepArguments& field, std::int32_t z, Shared to) {
@@ -957,7 +967,13 @@ struct PlaneRing {
       }
       if constexpr (path == Path::unaligned) {
         is_plain_ = has_plain_rows(block);
-        has_others_ = !has_spare || !ColumnsInMemory(block).are_all();
+        if constexpr (copies_edges) {
+          if (is_plain_) edges_ = plan_edges(block);
+          device::sync_block();  // planes that are not usual are filled by other threads
+          has_others_ = block.edge_columns * Shape::ring_rows > edge_elements * edge_threads;
+        } else {
+          has_others_ = !has_spare || !ColumnsInMemory(block).are_all();
+        }
       }
       if constexpr (loads_edges) {
         turn_ = block.edge_columns > 0 ? first_turn() * Shape::planes_at_once : -1;
@@ -1029,7 +1045,8 @@ struct PlaneRing {
         const std::int32_t z = block.first_plane + step;
         if (is_plain_ && usual_.holds(step)) {
           start_pieces(PlainRows(block), next_, to);
-          if (has_others_) bring_others_of_usual(field, z, to);
+          if constexpr (copies_edges) start_edge_elements(edges_, edges_.table(), to, next_);
+          if (has_others_) bring_others_of_plain(field, z, to);
         } else {
           bring_any_plane(field, z, to);
         }

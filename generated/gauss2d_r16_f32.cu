@@ -23,7 +23,7 @@
 #endif
 #include <spider/make_kernel.h>
 
-static_assert(spider::device_abi == 2, "generate this file again with the spider-gen of this runtime");
+static_assert(spider::device_abi == 3, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_gauss2d_r16_f32 {
 
@@ -411,7 +411,8 @@ constexpr spider::SweepForm forms[] = {
 #if defined(SPIDER_HOST)
     spider::host_form<taps, tap_rows, faces, SPIDER_F32, 1>(),
 #else
-    spider::passes2d_form<Stencil>(),
+    spider::passes2d_form<Stencil, spider::RowStarts::aligned>(),
+    spider::passes2d_form<Stencil, spider::RowStarts::any>(),
 #endif
 };
 constexpr spider_kernel kernel =

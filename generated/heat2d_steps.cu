@@ -28,7 +28,7 @@
 #endif
 #include <spider/make_kernel.h>
 
-static_assert(spider::device_abi == 2, "generate this file again with the spider-gen of this runtime");
+static_assert(spider::device_abi == 3, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_heat2d_steps {
 
@@ -346,7 +346,8 @@ constexpr spider::SweepForm forms[] = {
     spider::host_form<taps, tap_rows, faces, SPIDER_F16, 32>(),
     spider::host_form<taps, tap_rows, faces, SPIDER_F16, 1>(),
 #else
-    spider::lowrank2d_form<Stencil>(),
+    spider::lowrank2d_form<Stencil, spider::RowStarts::aligned>(),
+    spider::lowrank2d_form<Stencil, spider::RowStarts::any>(),
     spider::stepping2d_form<single_step::Stencil>(),
 #endif
 };

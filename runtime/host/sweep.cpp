@@ -545,7 +545,7 @@ class Sweep {
 }  // namespace spider::host
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 namespace loops {
 
 void sweep(const Stencil& stencil, const SweepArguments& arguments) {
@@ -564,5 +564,5 @@ void sweep(const Stencil& stencil, const SweepArguments& arguments) {
 }
 
 }  // namespace loops
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

@@ -3,9 +3,9 @@
 #pragma once
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
-constexpr int device_abi = 2;
+constexpr int device_abi = 3;
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 /// Do constants beyond faces add to sums?
 template <class Stencil, class = void>
@@ -55,5 +55,5 @@ struct ConstantsTable<Stencil, true> {
   }
 };
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 /// Bits of finite magnitudes other than zero: the largest, 0 where there are none, and the smallest less 1.
 struct MagnitudeRange {
@@ -84,5 +84,5 @@ SPIDER_DEVICE MagnitudeRange range_of_warp(const MagnitudeRange& range) {
   return {device::largest_in_warp(range.largest), device::smallest_in_warp(range.below_smallest)};
 }
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

@@ -24,7 +24,7 @@
 #define SPIDER_INLINED __attribute__((always_inline))
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 namespace device {
 
 /// Which machine this header is of.
@@ -882,5 +882,5 @@ SPIDER_DEVICE void multiply_sparse_group_placed(GroupSums& sums, Shared operands
 }
 
 }  // namespace device
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 /// Offsets low .. high along an axis.
 struct Offsets {
@@ -1080,5 +1080,5 @@ struct PlaneRing {
   };
 };
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

@@ -21,7 +21,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 /// Where rows of a field begin in memory. Those that begin anywhere have a form of their own, whose code
 /// would take registers of the other.
@@ -421,5 +421,5 @@ struct RowGroups {
   }
 };
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

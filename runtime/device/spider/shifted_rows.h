@@ -7,7 +7,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 /// By how many bytes rows begin behind a multiple of 16: row i by (first + i step) % 16.
 struct Leads {
@@ -138,5 +138,5 @@ SPIDER_DEVICE void store_anywhere(std::uint16_t* to, std::uint32_t low, std::uin
   }
 }
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

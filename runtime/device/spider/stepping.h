@@ -14,7 +14,7 @@
 #include <type_traits>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 /// How the numbers between steps lie in shared memory, and how faces have their constants: as cells of f32,
 /// or of f64 for fields of it.
@@ -192,5 +192,5 @@ SPIDER_DEVICE constexpr std::int32_t turn_index(Rules rules, std::int32_t i, std
   return map_index(rules, i, extent).index;
 }
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

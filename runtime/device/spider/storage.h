@@ -10,7 +10,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 /// f16: fields are operands as they lie.
 struct F16Format {
@@ -414,5 +414,5 @@ struct F32Storage {
   }
 };
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

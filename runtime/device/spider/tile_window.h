@@ -14,7 +14,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 /// A tile of a sweep: what is computed, and of which field. `Storage` is of spider/storage.h.
 template <class Storage>
@@ -394,5 +394,5 @@ struct TileWindow {
   }
 };
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

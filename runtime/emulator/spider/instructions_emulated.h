@@ -20,7 +20,7 @@
 #define SPIDER_INLINED
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 namespace device {
 
 /// Which machine this header is of.
@@ -320,7 +320,7 @@ void multiply_dense_bf16(Accumulator& sum, const Vector& a, const Pair& b,
                          emulator::CallSite site = emulator::CallSite::current());
 
 }  // namespace device
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider
 
 namespace spider::emulator {
@@ -335,7 +335,7 @@ void multiply_sparse_bf16(device::Accumulator& sum, const device::Vector& a, con
 }  // namespace spider::emulator
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 namespace device {
 
 /// cp.async.wait_group: waits until at most `pending` of this lane's latest groups are unfinished.
@@ -431,5 +431,5 @@ SPIDER_DEVICE void multiply_sparse_group_placed(GroupSums& sums, Shared operands
 }
 
 }  // namespace device
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

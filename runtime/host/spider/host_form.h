@@ -13,7 +13,7 @@
 #include <utility>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 namespace loops {
 
 /// sums[x] = sum of weight * row[x + dx] for x from 0 to before `count`; of several sums, one behind the
@@ -250,5 +250,5 @@ constexpr SweepForm host_form() {
   return form;
 }
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

@@ -32,7 +32,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 template <class Stencil, class Form>
 struct Block2d;
@@ -553,5 +553,5 @@ constexpr SweepForm block2d_form(int min_blocks_per_sm) {
   return form;
 }
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

@@ -24,7 +24,7 @@
 #include <utility>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 template <class Stencil>
 struct Cores2d;
@@ -431,5 +431,5 @@ constexpr SweepForm cores2d_form() {
            0}};
 }
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

@@ -32,7 +32,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 template <class Stencil>
 struct Faces2d;
@@ -505,5 +505,5 @@ constexpr SweepForm faces2d_form() {
   return form;
 }
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

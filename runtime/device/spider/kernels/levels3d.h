@@ -51,7 +51,7 @@
 #include <cstring>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 /// Which cells of a tile are set at every step.
 enum class SetCells {
@@ -1221,5 +1221,5 @@ constexpr SweepForm levels3d_form() {
   return stepped_form<Kernel>(sweep_levels3d<Stencil>, 2 * Kernel::lost_planes);
 }
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

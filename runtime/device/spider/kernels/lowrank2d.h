@@ -44,7 +44,7 @@
 #include <type_traits>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 /// The lists of a sum, and what they reach of its stencil's inputs.
 struct SumLists {
@@ -721,5 +721,5 @@ constexpr SweepForm lowrank2d_form() {
   return form;
 }
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

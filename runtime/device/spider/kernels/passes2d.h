@@ -35,7 +35,7 @@
 #include <utility>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 template <class Stencil, RowStarts row_starts>
 struct Passes2d;
@@ -237,5 +237,5 @@ constexpr SweepForm passes2d_form() {
   return form;
 }
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

@@ -30,7 +30,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 template <class Stencil>
 struct Rims2d;
@@ -337,5 +337,5 @@ constexpr SweepForm rims2d_form() {
   return form;
 }
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

@@ -30,7 +30,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 template <class Stencil>
 struct Split2d;
@@ -815,5 +815,5 @@ constexpr SweepForm split2d_form() {
   return form;
 }
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

@@ -31,7 +31,7 @@
 #include <type_traits>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 template <class Stencil>
 struct Stepping1d;
@@ -362,5 +362,5 @@ constexpr SweepForm stepping1d_form() {
   return form;
 }
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

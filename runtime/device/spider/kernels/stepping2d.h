@@ -54,7 +54,7 @@
 #include <type_traits>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 /// How a row is added to the sums where no face is near.
 enum class RowForm {
@@ -1243,5 +1243,5 @@ constexpr SweepForm stepping2d_form() {
   return form;
 }
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

@@ -52,7 +52,7 @@
 #include <utility>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 /// How a plane is added to the sums where no face is near along z.
 enum class PlaneForm {
@@ -1324,5 +1324,5 @@ constexpr SweepForm stepping3d_form() {
   return stepped_form<Kernel>(sweep_stepping3d<Stencil>, 2 * Kernel::lost_planes + Kernel::steps - 1);
 }
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

@@ -32,7 +32,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 template <class Stencil>
 struct Stream3d;
@@ -717,5 +717,5 @@ constexpr SweepForm stream3d_form() {
            Kernel::product_rows}};
 }
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

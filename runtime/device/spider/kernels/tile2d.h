@@ -25,7 +25,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 template <class Stencil, class Form>
 struct Tile2d;
@@ -401,5 +401,5 @@ constexpr SweepForm tile2d_form(int min_blocks_per_sm) {
   return form;
 }
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

@@ -18,7 +18,7 @@
 #include <utility>
 
 namespace spider {
-inline namespace device_2 {
+inline namespace device_3 {
 
 template <class Stencil>
 struct Window2d;
@@ -359,5 +359,5 @@ constexpr SweepForm window2d_form() {
            0}};
 }
 
-}  // namespace device_2
+}  // namespace device_3
 }  // namespace spider

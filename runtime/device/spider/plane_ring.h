@@ -816,7 +816,11 @@ struct PlaneRing {
     if constexpr (!splits_words) {
       const auto row = map_row(block, y);
       const auto column = map_column(block, x);
-      if (!plane.constant && !row.constant && !column.constant && cell_is_reached(block, z, y, x) &&
+      if (column.constant) {  // as plan_edges has filled all planes, also where no tap reaches it
+        device::store_shared(to, static_cast<Element>(column.value ^ sign_of<Element>(column.negated)));
+        return;
+      }
+      if (!plane.constant && !row.constant && cell_is_reached(block, z, y, x) &&
           (plane.negated != row.negated) == column.negated) {
         copy_piece(
             true, to,
@@ -939,12 +943,16 @@ struct PlaneRing {
     block.edge_columns = first_fast - block.edge_begin + edge_end - end_of_fast;
   }
 
-  /// What a block has to take care of. Places in a plane count 32 bits where it is not `elements`.
-  SPIDER_DEVICE static Path path_of(const SweepArguments& field, const Block& block) {
+  /// Do places in a plane count 32 bits?
+  SPIDER_DEVICE static bool is_near(const Block& block) {
     constexpr std::int64_t farthest = (std::int64_t{1} << 31) - 2 * ring_vectors * vector_elements;
     const std::int64_t rows = std::int64_t{block.extent[1]} + 2 * Shape::ring_rows;
-    const bool near = block.row_stride < (farthest - block.extent[2]) / rows;
-    if (!field.aligned_input || !near) return Path::unaligned;
+    return block.row_stride < (farthest - block.extent[2]) / rows;
+  }
+
+  /// What a block has to take care of.
+  SPIDER_DEVICE static Path path_of(const SweepArguments& field, const Block& block) {
+    if (!field.aligned_input || !is_near(block)) return Path::unaligned;
     const bool all_fast = block.fast_begin == 0 && block.fast_end == ring_vectors;
     // The block's own rows end behind those that it reads where all taps reach up.
     constexpr std::int32_t own_end = Shape::tile_rows - Shape::lowest_dy;
@@ -966,7 +974,7 @@ struct PlaneRing {
         has_others_ = block.edge_columns * Shape::ring_rows > edge_elements * edge_threads;
       }
       if constexpr (path == Path::unaligned) {
-        is_plain_ = has_plain_rows(block);
+        is_plain_ = has_plain_rows(block) && (!copies_edges || is_near(block));  // the table has 32 bits
         if constexpr (copies_edges) {
           if (is_plain_) edges_ = plan_edges(block);
           device::sync_block();  // planes that are not usual are filled by other threads

@@ -221,18 +221,17 @@ std::string reach2d_struct(const Kernel& kernel, int row_low, int row_high,
   return render_part("reach2d.cu.in", bindings);
 }
 
-std::string reach3d_struct(const Kernel& kernel, const plan::ColumnReach& columns) {
+std::string reach3d_struct(const Kernel& kernel, int row_low, int row_high,
+                           const plan::ColumnReach& columns) {
   const std::vector<plan::TapRow>& rows = kernel.plan.tap_rows;
-  const auto [lowest, highest] = std::minmax_element(
-      rows.begin(), rows.end(), [](const plan::TapRow& a, const plan::TapRow& b) { return a.dy < b.dy; });
   const std::vector<std::string> bands = volume_bands(kernel.plan);
   const auto [full_low, full_high] = full_planes(kernel.plan);
   render::Bindings bindings;
   bind_column_reach(columns, bindings);
   bindings["plane_low"] = fmt::to_string(rows.front().dz);
   bindings["plane_high"] = fmt::to_string(rows.back().dz);
-  bindings["row_low"] = fmt::to_string(lowest->dy);
-  bindings["row_high"] = fmt::to_string(highest->dy);
+  bindings["row_low"] = fmt::to_string(row_low);
+  bindings["row_high"] = fmt::to_string(row_high);
   bindings["full_low"] = fmt::to_string(full_low);
   bindings["full_high"] = fmt::to_string(full_high);
   bindings["band_count"] = fmt::to_string(bands.size());

@@ -47,7 +47,8 @@ struct Kernel {
                                          const plan::ColumnReach& columns);
 
 /// The same of a 3D kernel.
-[[nodiscard]] std::string reach3d_struct(const Kernel& kernel, const plan::ColumnReach& columns);
+[[nodiscard]] std::string reach3d_struct(const Kernel& kernel, int row_low, int row_high,
+                                         const plan::ColumnReach& columns);
 
 [[nodiscard]] std::string upper_case(std::string text);
 

@@ -1,4 +1,6 @@
 #include <fmt/format.h>
+#include <algorithm>
+#include <vector>
 
 #include "emit/core_text.h"
 #include "emit/describe.h"
@@ -10,7 +12,11 @@ SchemeText text_of(const plan::Cores3d& cores, const Kernel& kernel) {
   render::Bindings bindings;
   bind_core_taps(kernel, bindings);
   bindings["blocks_per_multiprocessor"] = fmt::to_string(cores.blocks_per_multiprocessor);
-  bindings["reach"] = reach3d_struct(kernel, kernel.contraction().column_reach);
+  const std::vector<plan::TapRow>& tap_rows = kernel.plan.tap_rows;
+  const auto [lowest, highest] =
+      std::minmax_element(tap_rows.begin(), tap_rows.end(),
+                          [](const plan::TapRow& a, const plan::TapRow& b) { return a.dy < b.dy; });
+  bindings["reach"] = reach3d_struct(kernel, lowest->dy, highest->dy, kernel.contraction().column_reach);
   bindings["preferred_steps"] = fmt::to_string(cores.preferred_steps);
   bindings["rows_per_thread"] = fmt::to_string(cores.rows_per_thread);
   bindings["warps_across"] = fmt::to_string(cores.warps_across);

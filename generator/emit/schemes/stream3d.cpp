@@ -61,7 +61,8 @@ SchemeText text_of(const plan::Stream3d& stream, const Kernel& kernel) {
   render::Bindings bindings;
   const plan::Contraction& contraction = kernel.contraction();
   bindings["operands"] = operands_struct(kernel);
-  bindings["reach"] = reach3d_struct(kernel, contraction.column_reach);
+  bindings["reach"] =
+      reach3d_struct(kernel, contraction.row_low, contraction.row_high, contraction.column_reach);
   bindings["product_count"] = fmt::to_string(contraction.products.size());
   bindings["products"] =
       constants_text("spider::PlaneProduct", "product", products_of(contraction, kernel.packed), "\n");

@@ -57,7 +57,10 @@ struct AlignedRows {
 AlignedRows find_aligned_rows(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
                               const spider::Tiling& tiling) {
   // Time steps in 3D count the cells of a plane that they read in vectors with 32 bits.
-  const bool counts_planes = tiling.kind == spider::TilingKind::blocks && tiling.shares_rest;
+  const bool counts_planes =
+      std::any_of(kernel.forms, kernel.forms + kernel.form_count, [](const spider::SweepForm& form) {
+        return form.tiling.kind == spider::TilingKind::blocks && form.tiling.shares_rest;
+      });
   return {spider::rows_aligned(kernel, in, tiling.input_alignment, true) &&
               (!counts_planes || spider::plane_cells_fit_32_bits(kernel, in)),
           spider::rows_aligned(kernel, out, tiling.output_alignment, false)};

@@ -375,7 +375,8 @@ bool rows_aligned(const spider_kernel& kernel, const spider_field& field, std::i
 }
 
 bool plane_cells_fit_32_bits(const spider_kernel& kernel, const spider_field& field) {
-  constexpr std::int64_t largest = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t tile_columns = 128;  // offsets of a tile's columns beside the field's are found, too
+  constexpr std::int64_t largest = std::numeric_limits<std::int32_t>::max() - tile_columns;
   const CellBox cells = cells_of(kernel, field, whole_part(field), true);
   const std::int64_t rows = cells[axis_y].count;
   return strides_of(field, cells).row <= (largest - cells[axis_x].count) / rows;

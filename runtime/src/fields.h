@@ -109,7 +109,8 @@ struct PlacedFields {
 /// The same of a placed field, of any storage.
 [[nodiscard]] bool rows_aligned(const spider_field& field, std::int32_t storage, std::int64_t bytes);
 
-/// Do the cells of a plane that a sweep reads, with the halo, lie fewer than 2^31 elements from its first?
+/// Do the cells of a plane that a sweep reads, with the halo and a tile of columns, lie fewer than 2^31
+/// elements from its first?
 [[nodiscard]] bool plane_cells_fit_32_bits(const spider_kernel& kernel, const spider_field& field);
 
 }  // namespace spider

@@ -125,7 +125,7 @@ TEST(PlaneCells, FitWhereTheLastOnesOffsetDoes) {
   const spider_kernel kernel = make_kernel({1, 1, 1}, {1, 1, 1});
   constexpr std::int64_t rows = 38 + 2;
   constexpr std::int64_t columns = 128 + 2;
-  constexpr std::int64_t farthest = (2147483647 - columns) / rows;
+  constexpr std::int64_t farthest = (2147483647 - 128 - columns) / rows;
   spider_field field{address(0), {4, 38, 128}, {rows * farthest, farthest}};
   EXPECT_TRUE(plane_cells_fit_32_bits(kernel, field));
   ++field.stride[1];

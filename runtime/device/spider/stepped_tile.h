@@ -285,10 +285,8 @@ struct StepTile : StepShape<Stencil, is_even> {
     return keeps_columns && along.has_constant_at(x, w.extent[2]);
   }
 
-  /// Once the rows that planes have are known. Rows too far apart are read cell by cell.
+  /// Once the rows that planes have are known. Where rows are aligned (SweepArguments) offsets have 32 bits.
   SPIDER_DEVICE static void find_offsets(const SweepArguments& f, Piece& piece) {
-    constexpr std::int64_t largest = 0x7fffffff - columns;  // its cells are counted from there
-    bool near = true;
     SPIDER_UNROLL
     for (int n = 0; n < rows_of_warp; ++n) {
       const int j = device::warp_index() + n * warps;
@@ -299,9 +297,8 @@ struct StepTile : StepShape<Stencil, is_even> {
         piece.offset[n] = 0;
         continue;
       }
-      const std::int64_t offset = static_cast<std::int32_t>(y) * f.input_stride[1] + piece.from;
-      near = near && offset <= largest && offset >= -largest;
-      piece.offset[n] = static_cast<std::int32_t>(offset);
+      piece.offset[n] =
+          static_cast<std::int32_t>(static_cast<std::int32_t>(y) * f.input_stride[1] + piece.from);
     }
     if (Layout::takes_cells && piece.has_cells) {
       const int j = device::warp_index() + device::lane_index() % rows_of_warp * warps;
@@ -310,7 +307,6 @@ struct StepTile : StepShape<Stencil, is_even> {
       const bool is_read = piece.cell_to >= 0 && j < height && !(keeps_rows && y == no_row);
       const std::int64_t offset =
           is_read ? static_cast<std::int32_t>(y) * f.input_stride[1] + piece.cell_from : 0;
-      near = near && offset <= largest && offset >= -largest;
       device::Pair cell;
       cell.word[0] = static_cast<std::uint32_t>(offset);
       cell.word[1] = is_read ? static_cast<std::uint32_t>((margin_rows + j) * input_row_bytes +
@@ -318,7 +314,6 @@ struct StepTile : StepShape<Stencil, is_even> {
                              : no_cell;
       device::store_shared(cell_place(), cell);
     }
-    piece.whole = piece.whole && device::largest_in_warp(near ? 0U : 1U) == 0;
   }
 
   /// Where a lane's single cell is kept: its offset from a plane's first in the field, its place in a plane.

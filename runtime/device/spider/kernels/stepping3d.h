@@ -136,7 +136,6 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   static constexpr bool maps_rows = (Tile::y_axis.ends_low() && y_rules.low != FaceRule::constant) ||
                                     (Tile::y_axis.ends_high() && y_rules.high != FaceRule::constant);
   static constexpr bool keeps_constants = Tile::keeps_rows || Tile::keeps_columns;
-  static constexpr bool ends = front_acts || back_acts || Tile::rows_end || columns_end;
   static constexpr bool weighs_faces = (front_acts || back_acts) && !streams_faces;
 
   static constexpr int places = sources + 4 * height;  ///< where rows are read in a plane
@@ -1020,29 +1019,21 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     if ((choices.warp & requests_pieces) != 0 && kept_range(0).holds(b)) {
       Tile::request_pieces(static_cast<const Element*>(f.input) + (start + b) * f.input_stride[0],
                            choices.piece(), b);
-    } else if constexpr (ends) {
-      request_apart(f, start, b);
     } else {
-      request_any(f, start, choices, b);
+      request_apart(f, start, b);
     }
   }
 
-  SPIDER_DEVICE static void request_any(const Arguments& f, std::int32_t start, const Choices& choices,
-                                        std::int32_t b) {
+  /// What most planes do not need costs more among the instructions of every round than a call.
+  SPIDER_DEVICE_APART void request_apart(const Arguments& f, std::int32_t start, std::int32_t b) {
+    const device::Vector of_walk = device::load_shared(kept_place());
+    const Choices choices{device::largest_in_warp(of_walk.word[0]), of_walk.word[1]};
     const Walk w = find_kept(f, start, kept_range(0));
     if ((choices.warp & requests_pieces) != 0) {
       Tile::request_whole(f, w, choices.piece(), b);
     } else {
       Tile::request_words(f, w, kept_columns(), b);
     }
-  }
-
-  /// Where the field ends, planes beyond it take so many instructions that they cost more among those of
-  /// every round than a call that few rounds make; else nvcc spills around a call.
-  SPIDER_DEVICE_APART void request_apart(const Arguments& f, std::int32_t start, std::int32_t b) {
-    const device::Vector of_walk = device::load_shared(kept_place());
-    const Choices choices{device::largest_in_warp(of_walk.word[0]), of_walk.word[1]};
-    request_any(f, start, choices, b);
   }
 
   /// What few rounds, and few warps, do behind a step: plane z is handed on beyond a face along z, rows and
@@ -1142,12 +1133,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     SPIDER_NO_UNROLL
     for (int b = 0; b < ahead; ++b) {
       if (b < stream_of(stream)) {
-        if constexpr (ends) {
-          request_apart(f, start_of(w.start), b);
-        } else {
-          const device::Vector of_walk = device::load_shared(kept_place());
-          request(f, start_of(w.start), {device::largest_in_warp(of_walk.word[0]), of_walk.word[1]}, b);
-        }
+        request_apart(f, start_of(w.start), b);
       }
       device::copy_async_commit();
     }

@@ -737,18 +737,6 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   // Planes.
 
-  /// Fills cells beyond faces of a plane in a slot, once the warp's copies are there.
-  SPIDER_DEVICE static void fill_turned(const Way& way, int slot) {
-    if (!Shape::x_axis.turns() || (way.flags & fills_columns) == 0) return;
-    device::copy_async_wait<ahead - 1>();
-    device::sync_warp();
-    const auto plane = static_cast<Shared>(slot * input_bytes);
-    SPIDER_UNROLL
-    for (const std::uint32_t pair : way.turned.places) {
-      if (pair != 0) device::store_shared(plane + (pair >> 16U), Tile::load_cell(plane + (pair & 0xffffU)));
-    }
-  }
-
   SPIDER_DEVICE static Walk load_walk() {
     device::Vector v[walk_vectors];
     SPIDER_UNROLL
@@ -773,10 +761,20 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     Tile::request_whole(f, w, piece, b);
   }
 
-  /// Moves what of plane b came a cell behind its place, once the warp's copies are there.
-  SPIDER_DEVICE_APART void move_rows(const SweepArguments& f, std::int32_t b) {
+  /// What few tiles need of plane b in a slot, once the warp's copies are there: moves rows that came a cell
+  /// behind their places, and fills cells beyond faces.
+  SPIDER_DEVICE_APART void settle_input(const SweepArguments& f, std::uint32_t flags,
+                                        typename Tile::Turned turned, std::int32_t b, int slot) {
     device::copy_async_wait<ahead - 1>();
-    Tile::move_rows(f, load_walk(), unpack(kept_word(input_columns)), b);
+    if (Tile::splits_words && (flags & moves_input) != 0)
+      Tile::move_rows(f, load_walk(), unpack(kept_word(input_columns)), b);
+    device::sync_warp();
+    if (!Shape::x_axis.turns() || (flags & fills_columns) == 0) return;
+    const auto plane = static_cast<Shared>(slot * input_bytes);
+    SPIDER_UNROLL
+    for (const std::uint32_t pair : turned.places) {
+      if (pair != 0) device::store_shared(plane + (pair >> 16U), Tile::load_cell(plane + (pair & 0xffffU)));
+    }
   }
 
   /// Requests plane b of the stream for a slot.
@@ -984,9 +982,9 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     // What comes between both halves hides what loads wait for.
     typename Tile::TurnedCells turned{};
     const bool fills = Shape::x_axis.turns() && (way.flags & fills_columns) != 0;
-    if (Tile::splits_words && (way.flags & moves_input) != 0 && b + 1 < way.stream) move_rows(f, b + 1);
     if constexpr (!fills_late) {
-      fill_turned(way, following);
+      if ((way.flags & (fills_columns | moves_input)) != 0 && b + 1 < way.stream)
+        settle_input(f, way.flags, way.turned, b + 1, following);
     } else if (fills) {
       device::copy_async_wait<ahead - 1>();
       device::sync_warp();
@@ -1198,8 +1196,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       device::copy_async_commit();
     }
     device::copy_async_wait<ahead - 1>();
-    if (Tile::splits_words && (way.flags & moves_input) != 0) move_rows(f, 0);
-    fill_turned(way, 0);
+    if ((way.flags & (fills_columns | moves_input)) != 0) settle_input(f, way.flags, way.turned, 0, 0);
     device::sync_block();
     Planes cells = {};
     Planes sums = {};

@@ -56,7 +56,8 @@ struct AlignedRows {
 
 AlignedRows find_aligned_rows(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
                               const spider::Tiling& tiling) {
-  // Time steps in 3D count the cells of a plane that they read in vectors with 32 bits.
+  // Time steps in 3D count the cells of a plane that they read in vectors with 32 bits: small fields may take
+  // them where the first form is another.
   const bool counts_planes =
       std::any_of(kernel.forms, kernel.forms + kernel.form_count, [](const spider::SweepForm& form) {
         return form.tiling.kind == spider::TilingKind::blocks && form.tiling.shares_rest;

@@ -124,6 +124,7 @@ struct PlaneRing {
   static constexpr int turns = Shape::block_threads / edge_threads;
   static_assert(turns * edge_threads == Shape::block_threads && (turns == 1 || !copies_edges),
                 "all warps have turns, but none at copies");
+  static_assert(!copies_edges || Shape::finds_all_edges, "the table has all that is copied");
 
   // Columns of a row that are reached but in no fast vector: beside both edges of the field or of a box,
   // which may cut vectors; or beside one between vectors.
@@ -617,8 +618,7 @@ struct PlaneRing {
   static constexpr int shared_pieces = end_piece - first_shared + (splits_words ? 1 : 0);
   static constexpr int shared_turns = (rows_of_warp * shared_pieces + 31) / 32;
   /// Is there room behind them for the word that such a row has more?
-  static constexpr bool has_spare =
-      !splits_words || (end_piece + 1) * piece_bytes <= ring_vectors * vector_bytes;
+  static constexpr bool has_spare = !splits_words || (end_piece + 1) * piece_bytes <= Shape::ring_row_bytes;
 
   /// Row number n of those of the ring that the warp brings; is there one?
   SPIDER_DEVICE static int row_of_warp(int n) { return n * warps + device::warp_index(); }
@@ -649,7 +649,8 @@ struct PlaneRing {
     int behind;            ///< cells that it comes behind its place
     bool comes;            ///< in pieces
   };
-  /// The columns that come in pieces, of rows in memory: of the ring, or one more on each side.
+  /// The columns that come in pieces, of rows in memory. They end one column beside those that taps may reach
+  /// where memory has that, too.
   struct ColumnsInMemory {
     Span columns;
 
@@ -670,7 +671,7 @@ struct PlaneRing {
   };
 
   /// The rows that a warp brings of a usual plane where all are in memory, one behind the other. Where cells
-  /// beside them are copied, by a table, these are all but those of vectors.
+  /// beside vectors are copied by a table (copies_edges), vectors alone come in pieces.
   struct PlainRows : ColumnsInMemory {
     std::int64_t first;  ///< from the plane's first element to column 0 of the ring in row number 0
     std::int64_t stride;
@@ -704,11 +705,12 @@ struct PlaneRing {
 
   /// Those of any plane: each lane knows one.
   struct WarpRows : ColumnsInMemory {
-    std::uint64_t offset;     ///< of row number `lane`, as PlainRows::first
-    std::uint32_t in_memory;  ///< bit n: is row number n there as taps read it?
+    std::uint64_t offset;         ///< of row number `lane`, as PlainRows::first
+    std::uint32_t in_memory = 0;  ///< bit n: is row number n there as taps read it?
 
     SPIDER_DEVICE WarpRows(const Block& block, std::int32_t z, const PlaneIndex& plane)
-        : ColumnsInMemory(block), in_memory(0) {
+        : ColumnsInMemory(block) {
+      static_assert(rows_of_warp <= 32, "a lane for each row");
       const int own = device::lane_index() < rows_of_warp ? device::lane_index() : 0;
       const std::int32_t y = block.top + row_of_warp(own);
       const auto row = map_row(block, y);
@@ -758,7 +760,8 @@ struct PlaneRing {
     }
   }
 
-  /// Moves the rows of a plane that are a cell behind, when all that the warp brings is there.
+  /// Moves the rows of a plane that are a cell behind, when all that the warp brings is there. Columns beside
+  /// those that taps may reach become 0: what lay there is of a plane before, and products of it count.
   template <class Rows>
   SPIDER_DEVICE static void move_rows(const Rows& rows, const Element* plane, Shared to) {
     if (rows.are_in_place(plane)) return;
@@ -766,42 +769,39 @@ struct PlaneRing {
       const RowInMemory row = rows.find(plane, n);
       return row.comes && row.behind != 0;
     };
-    const auto load = [](Shared from) {
-      return device::funnel_shift_right(device::load_shared_word(from),
-                                        device::load_shared_word(from + piece_bytes), 16);
+    const auto load = [](int piece, Shared from) {
+      std::uint32_t word = device::funnel_shift_right(device::load_shared_word(from),
+                                                      device::load_shared_word(from + piece_bytes), 16);
+      if (first_column % piece_elements != 0 && piece == first_piece) word &= 0xffff0000U;
+      if (end_column % piece_elements != 0 && piece + 1 == end_piece) word &= 0xffffU;
+      return word;
     };
-    const Shared own = to + piece_place(row_of_warp(0), first_piece + device::lane_index());
-    const auto place = [&](int n, int i) {
-      return own + static_cast<Shared>(n * warps * Shape::ring_row_bytes + 32 * i * piece_bytes);
-    };
-    bool moves[rows_of_warp];
-    std::uint32_t moved[rows_of_warp][pieces_of_lane > 0 ? pieces_of_lane : 1];
     device::sync_warp();
-    SPIDER_UNROLL
-    for (int n = 0; n < rows_of_warp; ++n) {
-      moves[n] = is_moved(n);
-      SPIDER_UNROLL
-      for (int i = 0; i < pieces_of_lane; ++i) {
-        if (moves[n]) moved[n][i] = load(place(n, i));
-      }
-    }
     bool moves_shared[shared_turns];
     std::uint32_t moved_shared[shared_turns];
     SPIDER_UNROLL
     for (int turn = 0; turn < shared_turns; ++turn) {
       const SharedPiece shared(turn);
-      moves_shared[turn] = is_moved(shared.n) && shared.exists() && shared.piece < end_piece;
-      moved_shared[turn] =
-          moves_shared[turn] ? load(to + piece_place(row_of_warp(shared.n), shared.piece)) : 0;
+      moves_shared[turn] = is_moved(shared.n) && shared.exists();
+      moved_shared[turn] = moves_shared[turn] && shared.piece < end_piece
+                               ? load(shared.piece, to + piece_place(row_of_warp(shared.n), shared.piece))
+                               : 0;
     }
-    device::sync_warp();
     SPIDER_UNROLL
     for (int n = 0; n < rows_of_warp; ++n) {
+      if (!is_moved(n)) continue;
+      const int first = first_piece + device::lane_index();
+      const Shared place = to + piece_place(row_of_warp(n), first);
+      std::uint32_t moved[pieces_of_lane > 0 ? pieces_of_lane : 1];
       SPIDER_UNROLL
-      for (int i = 0; i < pieces_of_lane; ++i) {
-        if (moves[n]) device::store_shared(place(n, i), moved[n][i]);
-      }
+      for (int i = 0; i < pieces_of_lane; ++i)
+        moved[i] = load(first + 32 * i, place + static_cast<Shared>(32 * i * piece_bytes));
+      device::sync_warp();
+      SPIDER_UNROLL
+      for (int i = 0; i < pieces_of_lane; ++i)
+        device::store_shared(place + static_cast<Shared>(32 * i * piece_bytes), moved[i]);
     }
+    device::sync_warp();
     SPIDER_UNROLL
     for (int turn = 0; turn < shared_turns; ++turn) {
       const SharedPiece shared(turn);
@@ -869,14 +869,9 @@ struct PlaneRing {
         bring(n, column, 0);
     }
   }
-  SPIDER_DEVICE_APART void bring_others_of_plain(const SweepArguments& field, std::int32_t z, Shared to) {
-    if constexpr (copies_edges) {
-      fetch_edges(make_block(field), z, edge_elements * edge_threads, to);
-    } else {
-      bring_others(make_block(field), z, to);
-    }
+  SPIDER_DEVICE_APART void bring_others_of_usual(const SweepArguments& field, std::int32_t z, Shared to) {
+    bring_others(make_block(field), z, to);
   }
-
   SPIDER_DEVICE_APART void bring_any_plane(const SweepArguments& field, std::int32_t z, Shared to) {
     const Block block = make_block(field);
     const PlaneIndex plane = map_plane(block, z);
@@ -978,7 +973,6 @@ struct PlaneRing {
         if constexpr (copies_edges) {
           if (is_plain_) edges_ = plan_edges(block);
           device::sync_block();  // planes that are not usual are filled by other threads
-          has_others_ = block.edge_columns * Shape::ring_rows > edge_elements * edge_threads;
         } else {
           has_others_ = !has_spare || !ColumnsInMemory(block).are_all();
         }
@@ -1053,8 +1047,11 @@ struct PlaneRing {
         const std::int32_t z = block.first_plane + step;
         if (is_plain_ && usual_.holds(step)) {
           start_pieces(PlainRows(block), next_, to);
-          if constexpr (copies_edges) start_edge_elements(edges_, edges_.table(), to, next_);
-          if (has_others_) bring_others_of_plain(field, z, to);
+          if constexpr (copies_edges) {
+            start_edge_elements(edges_, edges_.table(), to, next_);
+          } else if (has_others_) {
+            bring_others_of_usual(field, z, to);
+          }
         } else {
           bring_any_plane(field, z, to);
         }

@@ -327,12 +327,12 @@ struct RowGroups {
       SPIDER_UNROLL
       for (int i = 0; i < pieces_of_lane; ++i) {
         const int piece = 32 * i + lane;
+        const bool is_moved = pieces.holds(piece);
         const auto further = static_cast<Shared>(32 * i * piece_bytes);
-        const bool is_there = 32 * (i + 1) <= window_pieces || piece < window_pieces;
         const Shared spare = group + place(first_row + n, spare_byte);
         moved[i] = device::funnel_shift_right(
-            device::load_shared_word(is_there ? own + further : own),
-            device::load_shared_word(is_there && piece + 1 != pieces.end ? next + further : spare), 16);
+            device::load_shared_word(is_moved ? own + further : own),
+            device::load_shared_word(is_moved && piece + 1 != pieces.end ? next + further : spare), 16);
       }
       device::sync_warp();
       SPIDER_UNROLL

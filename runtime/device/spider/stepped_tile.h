@@ -375,8 +375,8 @@ struct StepTile : StepShape<Stencil, is_even> {
   }
 
   // Rows that begin anywhere, and those that faces cut within pieces, come in words, or in cells that are no
-  // shorter. A row that begins within a word comes a cell behind its place, but for its last cell, behind
-  // which a constant may be kept: move_rows() moves it, and brings that.
+  // shorter. A row that begins within a word comes a cell behind its place, and move_rows() moves it. Its
+  // last cell is not copied, for a constant may be kept behind it: move_rows() loads that.
 
   static constexpr int word_bytes = Cells::element_bytes < 4 ? 4 : Cells::element_bytes;
   static constexpr int word_cells = word_bytes / Cells::element_bytes;
@@ -389,12 +389,11 @@ struct StepTile : StepShape<Stencil, is_even> {
   struct Columns {
     Range read, plain;
   };
-  SPIDER_DEVICE static Columns find_columns(const SweepArguments& f, const Walk& w) {
+  SPIDER_DEVICE static Columns find_columns(const Walk& w) {
     constexpr auto along = Shape::across();
     const auto within = [&](std::int32_t x) { return x < w.x0 ? 0 : (x > w.x0 + width ? width : x - w.x0); };
-    const Range readable = readable_of(along, f, 2, Stencil::column_low, Stencil::column_high);
     Columns found;
-    found.read = {within(readable.begin), within(readable.end)};
+    found.read = {within(w.readable[2].begin), within(w.readable[2].end)};
     found.plain = found.read;
     if (along.rules.low != FaceRule::halo && found.plain.begin < within(0)) found.plain.begin = within(0);
     if (along.rules.high != FaceRule::halo && found.plain.end > within(w.extent[2]))

@@ -1135,7 +1135,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       device::store_shared(static_cast<Shared>(origin + 4), static_cast<std::uint32_t>(w.y0));
       // A tile without any has none to request either.
       device::store_shared(static_cast<Shared>(input_columns),
-                           piece.whole ? 0U : Tile::pack_columns(Tile::find_columns(f, w)));
+                           piece.whole ? 0U : Tile::pack_columns(Tile::find_columns(w)));
       // Which planes of the stream come in vectors, and which complete planes that are stored: the first, and
       // before which the last.
       const std::int32_t plain = w.plain.begin - w.start;

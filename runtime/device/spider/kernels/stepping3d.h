@@ -880,8 +880,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   static constexpr std::uint32_t all_cells = (1U << columns) - 1;  ///< of a lane: those that are stored
   static constexpr std::uint32_t requests_vector = 1U << columns;
   static constexpr std::uint32_t writes = 2U << columns;  ///< it hands on cells
-  static constexpr int first_read = columns + 2;          ///< and reads these of its columns, if one by one
-  static constexpr int first_row = 2 * columns + 2;       ///< of these of the warp's rows
+  static constexpr int first_row = columns + 2;           ///< and reads these of the warp's rows
   static_assert(first_row + Tile::rows_of_warp <= 32, "a lane's choices are bits of a word");
   static constexpr std::uint32_t mends = 32U << rows;  ///< it sets rows or columns beyond faces behind steps
   static constexpr std::uint32_t fills_columns = 64U << rows;  ///< and columns of the input
@@ -906,10 +905,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
         for (int i = 0; i < 4 && n + i < Tile::rows_of_warp; ++i)
           piece.offset[n + i] = static_cast<std::int32_t>(kept.word[i]);
       }
-      piece.wanted = lane >> first_read & all_cells;
       piece.is_vector = (lane & requests_vector) != 0;
       piece.has_cells = (warp & requests_cells) != 0;
-      piece.whole = (warp & requests_pieces) != 0;
       return piece;
     }
   };
@@ -930,7 +927,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
         (Tile::splits_words && !piece.whole ? moves_input : 0);
     const std::uint32_t of_lane = (is_written(w, columns * device::lane_index()) ? writes : 0) |
                                   stored.cells | (piece.is_vector ? requests_vector : 0) |
-                                  piece.wanted << first_read | piece.rows << first_row;
+                                  piece.rows << first_row;
     return {of_warp, of_lane};
   }
 
@@ -1071,9 +1068,10 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     Tile::move_rows(f, find_kept(f, start, kept_range(0)), kept_columns(), b);
     if constexpr (columns_end) {
       device::sync_warp();
-      for (int row = device::warp_index(); row < height; row += warps)
-        fill_columns<Cells>(static_cast<Shared>(b % input_slots * input_bytes), row, 1, kept_count(),
-                            device::lane_index(), 32);
+      const auto plane = static_cast<Shared>(b % input_slots * input_bytes);
+      for (int row = device::warp_index(); row < height; row += warps) {
+        fill_columns<Cells>(plane, row, 1, kept_count(), device::lane_index(), 32);
+      }
     }
     device::sync_warp();
   }
@@ -1126,7 +1124,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     Tile::find_offsets(f, piece);
     // Does any of the warp's rows lie beyond a face, or is next to one?
     const bool mapped = maps_rows && (w.y0 + first - ry < 0 || w.y0 + first + rows + ry > w.extent[1]);
-    keep_choices(w, Tile::find_columns(f, w), choose(w, first, piece, stored, turns, mapped, columns_beyond),
+    keep_choices(w, Tile::find_columns(w), choose(w, first, piece, stored, turns, mapped, columns_beyond),
                  w.x0 + lane * columns + (w.y0 + first) * f.output_stride[1], columns_beyond);
     keep_offsets(piece);
     device::sync_block();

@@ -250,7 +250,7 @@ SPIDER_DEVICE constexpr bool reaches(const TapBand& band, std::int32_t y, std::i
 enum class Path {
   interior,   ///< nothing in y and x: all inputs are in the box and aligned, all outputs wanted and aligned
   boundary,   ///< rows and a few vectors of each lie across the edges of the field or of the box
-  unaligned,  ///< rows that are not aligned, or too far apart: every input is brought by itself
+  unaligned,  ///< rows that are not aligned, or too far apart: inputs come in words, or each by itself
 };
 
 }  // namespace device_3

@@ -82,7 +82,9 @@ struct SweepArguments {
   std::int64_t extent[3];  ///< of the field's interior, each >= 1: where its faces are
   Box box;                 ///< the points to write: not empty, inside the interior
   BlockGrid grid;
-  bool aligned_input;   ///< every input row starts on Tiling::input_alignment bytes
+  /// Every input row starts on Tiling::input_alignment bytes, and where a form of the kernel steps 3D fields
+  /// the cells of a plane lie within 32 bits of its first.
+  bool aligned_input;
   bool aligned_output;  ///< every output row starts on Tiling::output_alignment bytes
 };
 

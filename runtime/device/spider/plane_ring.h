@@ -639,9 +639,7 @@ struct PlaneRing {
     return vector_place(row, 0) + piece * piece_bytes;
   }
 
-  SPIDER_DEVICE static int cells_behind(const Element* cells) {
-    return splits_words && reinterpret_cast<std::uintptr_t>(cells) % piece_bytes != 0 ? 1 : 0;
-  }
+  SPIDER_DEVICE static int cells_behind(const Element* cells) { return begins_within_word(cells) ? 1 : 0; }
 
   /// A row of the ring in memory.
   struct RowInMemory {
@@ -727,13 +725,6 @@ struct PlaneRing {
     SPIDER_DEVICE static bool are_in_place(const Element* /*plane*/) { return false; }
   };
 
-  SPIDER_DEVICE static void copy_piece(bool wanted, Shared to, const Element* from) {
-    if constexpr (piece_bytes == 8) {
-      device::copy_pair_async_if(wanted, to, from);
-    } else {
-      device::copy_word_async_if(wanted, to, from);
-    }
-  }
   /// Starts the copies of what comes in pieces of a plane.
   template <class Rows>
   SPIDER_DEVICE static void start_pieces(const Rows& rows, const Element* plane, Shared to) {
@@ -746,17 +737,18 @@ struct PlaneRing {
       const Element* const from = row.cells + (first * piece_elements - row.behind);
       SPIDER_UNROLL
       for (int i = 0; i < pieces_of_lane; ++i) {
-        copy_piece(row.comes && pieces.holds(first + 32 * i), place + 32 * i * piece_bytes,
-                   from + 32 * i * piece_elements);
+        copy_piece_async_if<piece_bytes>(row.comes && pieces.holds(first + 32 * i),
+                                         place + 32 * i * piece_bytes, from + 32 * i * piece_elements);
       }
     }
     SPIDER_UNROLL
     for (int turn = 0; turn < shared_turns; ++turn) {
       const SharedPiece shared(turn);
       const RowInMemory row = rows.find(plane, shared.n);
-      copy_piece(shared.exists() && row.comes && rows.pieces(row.behind).holds(shared.piece),
-                 to + piece_place(row_of_warp(shared.n), shared.piece),
-                 row.cells + (shared.piece * piece_elements - row.behind));
+      copy_piece_async_if<piece_bytes>(
+          shared.exists() && row.comes && rows.pieces(row.behind).holds(shared.piece),
+          to + piece_place(row_of_warp(shared.n), shared.piece),
+          row.cells + (shared.piece * piece_elements - row.behind));
     }
   }
 
@@ -822,7 +814,7 @@ struct PlaneRing {
       }
       if (!plane.constant && !row.constant && cell_is_reached(block, z, y, x) &&
           (plane.negated != row.negated) == column.negated) {
-        copy_piece(
+        copy_cell_async_if(
             true, to,
             block.input + (plane.index * block.plane_stride + row.index * block.row_stride + column.index));
         return;
@@ -837,10 +829,9 @@ struct PlaneRing {
     return block.input + (plane.constant ? 0 : plane.index * block.plane_stride);
   }
 
-  /// Brings what of plane z comes in no pieces.
-  SPIDER_DEVICE static void bring_others(const Block& block, std::int32_t z, Shared to) {
-    const PlaneIndex plane = map_plane(block, z);
-    const WarpRows rows(block, z, plane);
+  /// Brings what of plane z, whose rows are `rows`, comes in no pieces.
+  SPIDER_DEVICE static void bring_others(const Block& block, std::int32_t z, const PlaneIndex& plane,
+                                         const WarpRows& rows, Shared to) {
     // Beside pieces, of all rows at once: cells of two bytes wait for memory.
     const int begin = clamp(rows.columns.begin + piece_elements - 1, first_column, end_column);
     const int end = clamp(rows.columns.end - (piece_elements - 1), begin, end_column);
@@ -870,13 +861,16 @@ struct PlaneRing {
     }
   }
   SPIDER_DEVICE_APART void bring_others_of_usual(const SweepArguments& field, std::int32_t z, Shared to) {
-    bring_others(make_block(field), z, to);
+    const Block block = make_block(field);
+    const PlaneIndex plane = map_plane(block, z);
+    bring_others(block, z, plane, WarpRows(block, z, plane), to);
   }
   SPIDER_DEVICE_APART void bring_any_plane(const SweepArguments& field, std::int32_t z, Shared to) {
     const Block block = make_block(field);
     const PlaneIndex plane = map_plane(block, z);
-    start_pieces(WarpRows(block, z, plane), plane_in_memory(block, plane), to);
-    bring_others(block, z, to);
+    const WarpRows rows(block, z, plane);
+    start_pieces(rows, plane_in_memory(block, plane), to);
+    bring_others(block, z, plane, rows, to);
   }
   SPIDER_DEVICE_APART void move_any_rows(const SweepArguments& field, std::int32_t z, Shared to) {
     const Block block = make_block(field);

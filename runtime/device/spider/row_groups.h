@@ -264,10 +264,6 @@ struct RowGroups {
     }
   }
 
-  /// Does a row of memory whose window begins at `cells` begin within a word?
-  SPIDER_DEVICE static bool begins_within_word(const Element* cells) {
-    return splits_words && reinterpret_cast<std::uintptr_t>(cells) % piece_bytes != 0;
-  }
   /// The pieces of whole vectors.
   SPIDER_DEVICE static Span whole_pieces(const Strip& strip) {
     constexpr int pieces = vector_bytes / piece_bytes;
@@ -281,13 +277,6 @@ struct RowGroups {
     const int lane = device::lane_index();
     const int first_row = device::warp_index() * rows_of_warp;
     const Element* const first = strip.input + ((y + first_row) * strip.input_stride + strip.left);
-    const auto copy = [](bool wanted, Shared to, const Element* from) {
-      if constexpr (piece_bytes == 4) {
-        device::copy_word_async_if(wanted, to, from);
-      } else {
-        device::copy_pair_async_if(wanted, to, from);
-      }
-    };
     const Element* cells = first;
     SPIDER_UNROLL
     for (int n = 0; n < rows_of_warp; ++n) {
@@ -295,16 +284,18 @@ struct RowGroups {
       const Shared to = group + place(first_row + n, lane * piece_bytes);
       SPIDER_UNROLL
       for (int i = 0; i < pieces_of_lane; ++i) {
-        copy(pieces.holds(32 * i + lane), to + static_cast<Shared>(32 * i * piece_bytes),
-             from + 32 * i * piece_elements);
+        copy_piece_async_if<piece_bytes>(pieces.holds(32 * i + lane),
+                                         to + static_cast<Shared>(32 * i * piece_bytes),
+                                         from + 32 * i * piece_elements);
       }
       cells += strip.input_stride;
     }
     if constexpr (splits_words) {  // a lane has what is more of one row
       const int n = lane < rows_of_warp ? lane : 0;
       const Element* const of_row = first + n * strip.input_stride;
-      copy(lane < rows_of_warp && begins_within_word(of_row) && pieces.begin < pieces.end,
-           group + place(first_row + n, spare_byte), of_row + (pieces.end * piece_elements - 1));
+      copy_piece_async_if<piece_bytes>(
+          lane < rows_of_warp && begins_within_word(of_row) && pieces.begin < pieces.end,
+          group + place(first_row + n, spare_byte), of_row + (pieces.end * piece_elements - 1));
     }
   }
 

@@ -3,6 +3,7 @@
 
 #include <spider/instructions.h>
 #include <spider/spans.h>
+#include <spider/vectors.h>
 
 #include <cstdint>
 
@@ -62,7 +63,7 @@ SPIDER_DEVICE void store_row(std::uint16_t* to, device::Shared from) {
   constexpr int word_cells = 2;
   constexpr int words = cells / word_cells;
   const int lane = device::lane_index();
-  const int before = reinterpret_cast<std::uintptr_t>(to) % sizeof(std::uint32_t) == 0 ? 0 : 1;
+  const int before = begins_within_word(to) ? 1 : 0;
   SPIDER_UNROLL
   for (int first = 0; first < words; first += 32) {
     const int word = first + lane;
@@ -78,14 +79,14 @@ SPIDER_DEVICE void store_row(std::uint16_t* to, device::Shared from) {
                          device::load_shared_half(from + static_cast<device::Shared>(beside * 2)));
 }
 
-/// Stores a row of cells, of which each lane has neighbouring ones, two in each word, behind those of
-/// the lane before: the first at `to`, which may be any cell. `wanted`: which cells, counted from the lane's
+/// Stores a row of cells, of which each lane has neighbouring ones, two in each word, behind those of the
+/// lane before: the first at `to`, which may be any cell. `wanted`: which cells, counted from the lane's
 /// first. Where they begin within words of memory lanes hand on a cell. All lanes of a warp take part.
 template <int words>
 SPIDER_DEVICE void store_lanes(bool is_row, const Span& wanted, std::uint16_t* to,
                                const std::uint32_t (&own)[words]) {
   const int lane = device::lane_index();
-  const int split = reinterpret_cast<std::uintptr_t>(to) % sizeof(std::uint32_t) == 0 ? 0 : 1;
+  const int split = begins_within_word(to) ? 1 : 0;
   const std::uint32_t next = device::take_from_lane(own[0], (lane + 1) % 32);
   SPIDER_UNROLL
   for (int k = 0; k < words; ++k) {
@@ -105,30 +106,11 @@ SPIDER_DEVICE void store_lanes(bool is_row, const Span& wanted, std::uint16_t* t
                          static_cast<std::uint16_t>(own[0]));
 }
 
-/// The same of a row that is all wanted.
-template <int words>
-SPIDER_DEVICE void store_whole_lanes(bool is_row, std::uint16_t* to, const std::uint32_t (&own)[words]) {
-  const int lane = device::lane_index();
-  const int split = reinterpret_cast<std::uintptr_t>(to) % sizeof(std::uint32_t) == 0 ? 0 : 1;
-  const std::uint32_t next = device::take_from_lane(own[0], (lane + 1) % 32);
-  SPIDER_UNROLL
-  for (int k = 0; k < words; ++k) {
-    const std::uint32_t value =
-        device::funnel_shift_right(own[k], k + 1 < words ? own[k + 1 < words ? k + 1 : k] : next, 16 * split);
-    device::store_field_word_if(is_row && (k + 1 < words || split == 0 || lane < 31), to + (2 * k + split),
-                                value);
-  }
-  const bool is_first = lane == 0;
-  device::store_field_if(is_row && split != 0 && (is_first || lane == 31),
-                         to + (is_first ? 0 : 2 * words - 1),
-                         static_cast<std::uint16_t>(is_first ? own[0] : own[words - 1] >> 16));
-}
-
 /// Stores four neighbouring cells, two in each word, from `to` on: as words where it is the first cell of
 /// one, otherwise a word between two cells. Handing cells on between lanes, so that all are words or pairs of
 /// them, takes more time than it saves.
 SPIDER_DEVICE void store_anywhere(std::uint16_t* to, std::uint32_t low, std::uint32_t high) {
-  if (reinterpret_cast<std::uintptr_t>(to) % sizeof low == 0) {
+  if (!begins_within_word(to)) {
     device::store_field_word(to, low);
     device::store_field_word(to + 2, high);
   } else {

@@ -433,7 +433,7 @@ struct StepTile : StepShape<Stencil, is_even> {
         device::load_shared_word(static_cast<Shared>(sources + 4 * (exists ? row.number : 0)));
     row.comes = exists && !(keeps_rows && y == no_row);
     row.cells = plane + ((row.comes ? static_cast<std::int32_t>(y) : 0) * f.input_stride[1] + w.x0);
-    row.behind = splits_words && reinterpret_cast<std::uintptr_t>(row.cells) % word_bytes != 0 ? 1 : 0;
+    row.behind = begins_within_word(row.cells) ? 1 : 0;
     const int end = smaller(found.plain.end + row.behind, found.read.end);
     row.words = {(found.plain.begin + row.behind + word_cells - 1) / word_cells, end / word_cells};
     return row;
@@ -457,11 +457,7 @@ struct StepTile : StepShape<Stencil, is_even> {
       SPIDER_UNROLL
       for (int i = 0; i < words_of_lane; ++i) {
         const bool wanted = row.comes && row.words.holds(32 * i + lane);
-        if constexpr (word_bytes == 8) {
-          device::copy_pair_async_if(wanted, to + 32 * word_bytes * i, from + 32 * word_cells * i);
-        } else {
-          device::copy_word_async_if(wanted, to + 32 * word_bytes * i, from + 32 * word_cells * i);
-        }
+        copy_piece_async_if<word_bytes>(wanted, to + 32 * word_bytes * i, from + 32 * word_cells * i);
       }
     }
     // Cells beside words, of all rows at once: those of two bytes wait for memory.

@@ -19,12 +19,27 @@ SPIDER_DEVICE device::Vector repeat_word(std::uint64_t word) {
   return {{low, high, low, high}};
 }
 
-/// Starts the asynchronous copy of a cell of 4 or 8 bytes, where `wanted`.
-SPIDER_DEVICE void copy_cell_async_if(bool wanted, device::Shared to, const std::uint32_t* from) {
-  device::copy_word_async_if(wanted, to, from);
+/// Starts the asynchronous copy of 4 or 8 bytes, which begin with a multiple of as many, where `wanted`.
+template <int bytes>
+SPIDER_DEVICE void copy_piece_async_if(bool wanted, device::Shared to, const void* from) {
+  static_assert(bytes == 4 || bytes == 8, "a word or a pair");
+  if constexpr (bytes == 4) {
+    device::copy_word_async_if(wanted, to, from);
+  } else {
+    device::copy_pair_async_if(wanted, to, from);
+  }
 }
-SPIDER_DEVICE void copy_cell_async_if(bool wanted, device::Shared to, const std::uint64_t* from) {
-  device::copy_pair_async_if(wanted, to, from);
+/// The same of a cell.
+template <class Element>
+SPIDER_DEVICE void copy_cell_async_if(bool wanted, device::Shared to, const Element* from) {
+  copy_piece_async_if<static_cast<int>(sizeof(Element))>(wanted, to, from);
+}
+
+/// Does a row of memory that begins with `cell` begin within a word? Cells of 4 bytes or more do not.
+template <class Element>
+SPIDER_DEVICE bool begins_within_word(const Element* cell) {
+  constexpr int word_bytes = 4;
+  return sizeof(Element) < word_bytes && reinterpret_cast<std::uintptr_t>(cell) % word_bytes != 0;
 }
 
 /// The 16 bytes from byte `begin` of two vectors that follow each other; an even number below 16.

@@ -771,10 +771,9 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     device::sync_warp();
     if (!Shape::x_axis.turns() || (flags & fills_columns) == 0) return;
     const auto plane = static_cast<Shared>(slot * input_bytes);
-    SPIDER_UNROLL
-    for (const std::uint32_t pair : turned.places) {
-      if (pair != 0) device::store_shared(plane + (pair >> 16U), Tile::load_cell(plane + (pair & 0xffffU)));
-    }
+    typename Tile::TurnedCells cells{};
+    Tile::load_turned(turned, plane, cells);
+    Tile::store_turned(turned, plane, cells);
   }
 
   /// Requests plane b of the stream for a slot.

@@ -39,6 +39,7 @@
 #include <spider/row_groups.h>
 #include <spider/storage.h>
 #include <spider/update.h>
+#include <spider/vectors.h>
 
 #include <cstdint>
 #include <type_traits>
@@ -554,9 +555,6 @@ struct Lowrank2d {
     constexpr int rows_at_once = 32 / row_words;
     const int lane = device::lane_index();
     stage_group(finish);
-    const auto is_split = [](const Element* cells) {
-      return reinterpret_cast<std::uintptr_t>(cells) % word_bytes != 0;
-    };
     std::uint32_t stored = 0;  // rows
     if (complete) {
       const int begin = clamp(strip.wanted.row_begin - y, 0, group_rows);
@@ -572,7 +570,7 @@ struct Lowrank2d {
     SPIDER_UNROLL
     for (int i = 0; i < 2; ++i) {
       cells[i] = to + (i * rows_at_once + row) * strip.output_stride;
-      before[i] = is_split(cells[i]) ? 1 : 0;
+      before[i] = begins_within_word(cells[i]) ? 1 : 0;
       cells[i] += 2 * word + before[i];
       stored_of_lane[i] = word + before[i] < row_words ? stored >> row : 0;
     }
@@ -589,7 +587,7 @@ struct Lowrank2d {
     static_assert(2 * group_rows == 32, "a lane for each end of a row");
     const int cell = lane % 2 * (tiles * tile_columns - 1);
     Element* const of_row = to + lane / 2 * strip.output_stride;
-    device::store_field_if((stored >> lane / 2 & 1U) != 0 && is_split(of_row), of_row + cell,
+    device::store_field_if((stored >> lane / 2 & 1U) != 0 && begins_within_word(of_row), of_row + cell,
                            device::load_shared_half(stage_place(lane / 2, cell * element_bytes)));
   }
 

@@ -7,9 +7,10 @@
 /// begin at multiples of what they store, counted from the field's first cell: what is left out of steps that
 /// reach farther (RimTiles::left_out in generator/plan) is the same for any box.
 ///
-/// Lines count from the face inwards, and weights are in registers. So faces of one rule run the same code,
-/// if taps lie alike before them: a warp takes each instruction a few times only, and warps of unlike code
-/// waited for instructions more than for anything else.
+/// Lines count from the face inwards, weights are in registers, and which of the rules that the field has is
+/// its face's is found out by the strip. So all faces run the same code, if taps lie alike before them: a
+/// warp takes each instruction a few times only, and warps of unlike code waited for instructions more than
+/// for anything else.
 ///
 /// Faces. Along the strip what lies beyond faces is filled in behind every step, as spider/kernels/rims2d.h
 /// does it. Across it taps that lead beyond the face take the line that the rule leads to.
@@ -62,22 +63,32 @@ struct Faces2d {
   static constexpr int stored_columns =
       (Stencil::column_reach + vector_elements - 1) / vector_elements * vector_elements;
 
-  SPIDER_DEVICE static constexpr bool are_alike(FaceRule rule, std::uint32_t value, FaceRule other,
-                                                std::uint32_t other_value) {
-    return rule == other && (rule != FaceRule::constant || value == other_value);
+  SPIDER_DEVICE static constexpr bool faces_are_alike(int axis) {
+    return axis == 1 ? Stencil::even_rows : Stencil::even_columns;
   }
-  /// Do both faces of an axis have one rule?
-  SPIDER_DEVICE static constexpr bool are_alike(const AxisRules& rules) {
-    return are_alike(rules.low, rules.low_value, rules.high, rules.high_value);
+
+  SPIDER_DEVICE static constexpr AxisRules rules_of(int axis) {
+    return axis == 1 ? Stencil::row_rules() : Stencil::column_rules();
   }
-  SPIDER_DEVICE static constexpr bool are_alike(const AxisRules& rules, const AxisRules& others) {
-    return are_alike(rules.low, rules.low_value, others.low, others.low_value) &&
-           are_alike(rules.high, rules.high_value, others.high, others.high_value);
+  SPIDER_DEVICE static constexpr bool acts(const AxisRules& rules) {
+    return !goes_on(rules.low) || !goes_on(rules.high);
   }
-  static constexpr bool rows_are_alike = Stencil::even_rows && are_alike(Stencil::row_rules());
-  static constexpr bool columns_are_alike = Stencil::even_columns && are_alike(Stencil::column_rules());
   static constexpr bool axes_are_alike = Stencil::transposes && Stencil::row_reach == Stencil::column_reach &&
-                                         are_alike(Stencil::row_rules(), Stencil::column_rules());
+                                         acts(rules_of(1)) && acts(rules_of(2));
+  /// Does the low or the high face of an axis act, or one that is stepped like it?
+  SPIDER_DEVICE static constexpr bool acts(int axis, bool is_high) {
+    if (faces_are_alike(axis) || axes_are_alike) return acts(rules_of(axis));
+    return !goes_on(is_high ? rules_of(axis).high : rules_of(axis).low);
+  }
+  SPIDER_DEVICE static constexpr bool occurs(FaceRule rule) {
+    return rules_of(1).low == rule || rules_of(1).high == rule || rules_of(2).low == rule ||
+           rules_of(2).high == rule;
+  }
+  /// Of the faces that act.
+  SPIDER_DEVICE static constexpr int count_rules() {
+    return (occurs(FaceRule::constant) ? 1 : 0) + (occurs(FaceRule::nearest) ? 1 : 0) +
+           (occurs(FaceRule::reflect) ? 1 : 0) + (occurs(FaceRule::mirror) ? 1 : 0);
+  }
 
   /// What a strip stores of each line.
   SPIDER_DEVICE static std::int32_t tile_cells(const CutBox& cut, bool has_rows) {
@@ -88,14 +99,6 @@ struct Faces2d {
   template <int axis, bool is_high>
   struct Side {
     static constexpr bool has_rows = axis == 1;  ///< are its lines rows?
-    /// Beyond the face, whichever it is, as beyond a low one.
-    SPIDER_DEVICE static constexpr AxisRules across() {
-      constexpr AxisRules rules = has_rows ? Stencil::row_rules() : Stencil::column_rules();
-      return is_high ? AxisRules{rules.high, rules.low, rules.high_value, rules.low_value} : rules;
-    }
-    SPIDER_DEVICE static constexpr AxisRules along() {
-      return has_rows ? Stencil::column_rules() : Stencil::row_rules();
-    }
     /// Rows that are stepped like columns have as many lines.
     static constexpr int stored_lines = has_rows && !axes_are_alike ? Stencil::row_reach : stored_columns;
     static constexpr int lines = stored_lines + (has_rows ? Stencil::row_reach : Stencil::column_reach);
@@ -148,8 +151,16 @@ struct Faces2d {
     float weights[high_across - low_across + 1][high_along - low_along + 1];  ///< of each lowest offset on
     Number cells[lines][own];
 
-    SPIDER_DEVICE static constexpr AxisRules along() { return Side::along(); }
-    SPIDER_DEVICE static constexpr AxisRules across() { return Side::across(); }
+    SPIDER_DEVICE AxisRules along() const { return rules_of(has_rows ? 2 : 1); }
+    /// Beyond the face, whichever it is, as beyond a low one.
+    SPIDER_DEVICE AxisRules across() const {
+      const AxisRules rules = rules_of(has_rows ? 1 : 2);
+      return is_high ? AxisRules{rules.high, rules.low, rules.high_value, rules.low_value} : rules;
+    }
+    /// Is this the face's rule? Nothing is to be found out where all faces that act have one.
+    SPIDER_DEVICE bool has_rule(FaceRule rule) const {
+      return occurs(rule) && (count_rules() == 1 || across().low == rule);
+    }
 
     SPIDER_DEVICE Strip(const SweepArguments& f, const CutBox& cut, std::int32_t index, bool lies_in_rows,
                         bool lies_high)
@@ -351,15 +362,16 @@ struct Faces2d {
 
     /// What taps find as line `i`, which may lie beyond the face; nothing that counts beyond the inner end.
     SPIDER_DEVICE void find_line(int i, Number (&line)[own]) const {
-      const auto mapped = map_index(across(), i, lines);
       SPIDER_UNROLL
-      for (int k = 0; k < own; ++k)
-        line[k] = mapped.constant ? Numbers::number(mapped.value, 0) : cells[mapped.index][k];
-      // Where two faces meet the rule of x comes first.
-      if (mapped.constant && has_rows && is_filled) {
-        SPIDER_UNROLL
-        for (int k = 0; k < own; ++k)
-          line[k] = beyond[k].constant ? Numbers::number(beyond[k].value, 0) : line[k];
+      for (int k = 0; k < own; ++k) {
+        line[k] = cells[i < 0 ? 0 : i][k];
+        if (i >= 0) continue;
+        line[k] = has_rule(FaceRule::reflect) ? cells[fold_inwards(FaceRule::reflect, -i)][k] : line[k];
+        line[k] = has_rule(FaceRule::mirror) ? cells[fold_inwards(FaceRule::mirror, -i)][k] : line[k];
+        // Where two faces meet the rule of x comes first.
+        const bool is_of_x = has_rows && beyond[k].constant;
+        const std::uint32_t constant = is_of_x ? beyond[k].value : across().low_value;
+        line[k] = has_rule(FaceRule::constant) ? Numbers::number(constant, 0) : line[k];
       }
     }
 
@@ -455,10 +467,9 @@ struct Faces2d {
   template <int axis, bool is_like_high>
   SPIDER_DEVICE static void sweep(const SweepArguments& f, const CutBox& cut, std::int32_t index,
                                   bool has_rows, bool is_high) {
-    using Side = Faces2d::Side<axis, is_like_high>;
     constexpr int reach = axis == 1 ? Stencil::row_reach : Stencil::column_reach;
-    if constexpr (reach > 0 && !goes_on(Side::across().low)) {
-      Strip<Side> strip(f, cut, index, axes_are_alike ? has_rows : axis == 1, is_high);
+    if constexpr (reach > 0 && acts(axis, is_like_high)) {
+      Strip<Side<axis, is_like_high>> strip(f, cut, index, axes_are_alike ? has_rows : axis == 1, is_high);
       strip.load();
       SPIDER_NO_UNROLL
       for (int step = 0; step < Stencil::steps; ++step) {
@@ -478,10 +489,10 @@ struct Faces2d {
     const std::int64_t end = first + (has_rows ? cut.box.extent[2] : cut.box.extent[1]);
     if (index >= (end + size - 1) / size - first / size) return;
     if (axes_are_alike || has_rows) {
-      if (rows_are_alike || !is_high) return sweep<1, false>(f, cut, index, has_rows, is_high);
+      if (faces_are_alike(1) || !is_high) return sweep<1, false>(f, cut, index, has_rows, is_high);
       return sweep<1, true>(f, cut, index, has_rows, is_high);
     }
-    if (columns_are_alike || !is_high) return sweep<2, false>(f, cut, index, has_rows, is_high);
+    if (faces_are_alike(2) || !is_high) return sweep<2, false>(f, cut, index, has_rows, is_high);
     return sweep<2, true>(f, cut, index, has_rows, is_high);
   }
 };

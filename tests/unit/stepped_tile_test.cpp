@@ -75,19 +75,19 @@ TEST(SteppedAxis, AFaceThatTurnsShowsTheConstantBeyondTheOther) {
   for (const FaceRule rule : {FaceRule::nearest, FaceRule::reflect, FaceRule::mirror}) {
     const AxisRules behind{rule, FaceRule::constant, 0, value};
     const AxisRules before{FaceRule::constant, rule, value, 0};
-    EXPECT_TRUE(stepped_faces(behind, true).turns_low);
-    EXPECT_TRUE(stepped_faces(behind, true).ends_high());
-    EXPECT_TRUE(stepped_faces(before, true).turns_high);
-    EXPECT_TRUE(stepped_faces(before, true).ends_low());
-    expect_same(behind, stepped_faces(behind, true));
-    expect_same(before, stepped_faces(before, true));
+    EXPECT_TRUE(stepped_axis(behind, true).turns_low);
+    EXPECT_TRUE(stepped_axis(behind, true).ends_high());
+    EXPECT_TRUE(stepped_axis(before, true).turns_high);
+    EXPECT_TRUE(stepped_axis(before, true).ends_low());
+    expect_same(behind, stepped_axis(behind, true));
+    expect_same(before, stepped_axis(before, true));
   }
 }
 
 TEST(SteppedAxis, EndsWhereTheFieldIsNotTurned) {
-  const AxisRules beside_constant{FaceRule::reflect, FaceRule::constant, 0, 0};
-  EXPECT_FALSE(stepped_axis(beside_constant, true).turns());
-  EXPECT_TRUE(stepped_axis(beside_constant, true).ends_low());
+  const AxisRules beside_nearest{FaceRule::reflect, FaceRule::nearest, 0, 0};
+  EXPECT_FALSE(stepped_axis(beside_nearest, true, 2).turns());
+  EXPECT_TRUE(stepped_axis(beside_nearest, true, 2).ends_low());
   const AxisRules mirrors{FaceRule::mirror, FaceRule::mirror, 0, 0};
   EXPECT_FALSE(stepped_axis(mirrors, false).turns());
   EXPECT_TRUE(stepped_axis(mirrors, false).ends_high());

@@ -37,12 +37,12 @@ struct StepShape {
   static constexpr int rx = larger(Stencil::column_high, -Stencil::column_low);
 
   // Functions, and constants for what the compiler decides: device code has no addresses of constants.
-  SPIDER_DEVICE static constexpr auto planes() { return stepped_faces(Stencil::plane_rules(), is_even); }
-  SPIDER_DEVICE static constexpr auto lines() { return stepped_faces(Stencil::row_rules(), is_even); }
-  SPIDER_DEVICE static constexpr auto across() { return stepped_faces(Stencil::column_rules(), is_even); }
-  static constexpr auto z_axis = stepped_faces(Stencil::plane_rules(), is_even);
-  static constexpr auto y_axis = stepped_faces(Stencil::row_rules(), is_even);
-  static constexpr auto x_axis = stepped_faces(Stencil::column_rules(), is_even);
+  SPIDER_DEVICE static constexpr auto planes() { return stepped_axis(Stencil::plane_rules(), is_even); }
+  SPIDER_DEVICE static constexpr auto lines() { return stepped_axis(Stencil::row_rules(), is_even); }
+  SPIDER_DEVICE static constexpr auto across() { return stepped_axis(Stencil::column_rules(), is_even); }
+  static constexpr auto z_axis = stepped_axis(Stencil::plane_rules(), is_even);
+  static constexpr auto y_axis = stepped_axis(Stencil::row_rules(), is_even);
+  static constexpr auto x_axis = stepped_axis(Stencil::column_rules(), is_even);
   static constexpr auto z_rules = z_axis.rules, y_rules = y_axis.rules, x_rules = x_axis.rules;
   static constexpr bool front_acts = z_axis.ends_low(), back_acts = z_axis.ends_high();
   static constexpr bool rows_end = y_axis.ends_low() || y_axis.ends_high();

@@ -169,17 +169,13 @@ SPIDER_DEVICE constexpr SteppedAxis<Rules> turned_axis(Rules rules, bool low, bo
   return {rules, low && folds(rules.low), high && folds(rules.high)};
 }
 
-/// An axis that turns where both faces let it.
+/// An axis of which each face turns that may, if the other one does, too, or has a constant.
 template <class Rules>
 SPIDER_DEVICE constexpr SteppedAxis<Rules> stepped_axis(Rules rules, bool is_even, int reach = 1) {
-  const bool turns = is_even && can_turn(rules.low, reach) && can_turn(rules.high, reach);
-  return turned_axis(rules, turns, turns);
-}
-
-/// One of which each face turns that may, of weights that reach one cell.
-template <class Rules>
-SPIDER_DEVICE constexpr SteppedAxis<Rules> stepped_faces(Rules rules, bool is_even) {
-  return turned_axis(rules, is_even && can_turn(rules.low, 1), is_even && can_turn(rules.high, 1));
+  const bool low = is_even && can_turn(rules.low, reach);
+  const bool high = is_even && can_turn(rules.high, reach);
+  return turned_axis(rules, low && (high || rules.high == FaceRule::constant),
+                     high && (low || rules.low == FaceRule::constant));
 }
 
 /// The index of the field's cell, or the halo's, that lies at index i of an axis that turns; where that is a

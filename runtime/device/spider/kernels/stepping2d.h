@@ -10,7 +10,8 @@
 ///
 /// Faces. Beyond `halo` and `periodic` ones the field goes on: rows and columns there are stepped like
 /// others. So they are beyond faces that turn it round where even weights keep it turned round
-/// (stepped_axis), and what is brought from there is the field's. Beyond the others it ends. At every step a
+/// (stepped_axis), and what is brought from there is the field's. Beyond the others it ends. Along y one face
+/// may turn and the other have a constant; along x both turn or none. At every step a
 /// lane at such a face takes its neighbours' values from where the rule says (strips begin and end exactly
 /// there); strips that touch no such face run code without these choices. Rows near such a face in y are
 /// added to sums once more, with the weights of the cells beyond it that the rule takes from them; while a
@@ -111,13 +112,21 @@ struct Stepping2d {
   static constexpr bool is_even =
       !updates && (form == RowForm::rings || (form == RowForm::cross && !has_mirror()));
   SPIDER_DEVICE static constexpr auto down() { return stepped_axis(Stencil::row_rules(), is_even, ry); }
-  SPIDER_DEVICE static constexpr auto across() { return stepped_axis(Stencil::column_rules(), is_even, rx); }
-  static constexpr auto y_axis = stepped_axis(Stencil::row_rules(), is_even, ry);
-  static constexpr auto x_axis = stepped_axis(Stencil::column_rules(), is_even, rx);
+  /// Strips that turn at one face and end at the other took 3 to 5 % longer, or spilled.
+  SPIDER_DEVICE static constexpr auto across() {
+    constexpr auto rules = Stencil::column_rules();
+    constexpr bool is_constant = rules.low == FaceRule::constant || rules.high == FaceRule::constant;
+    return stepped_axis(rules, is_even && !is_constant, rx);
+  }
+  static constexpr auto y_axis = down();
+  static constexpr auto x_axis = across();
   static constexpr auto y_rules = y_axis.rules;
   static constexpr auto x_rules = x_axis.rules;
   static constexpr bool top_acts = y_axis.ends_low(), bottom_acts = y_axis.ends_high();
   static constexpr bool left_acts = x_axis.ends_low(), right_acts = x_axis.ends_high();
+  /// Where one face along y turns and the other ends, steps of a field of few rows reach from one to the
+  /// other: there both end.
+  static constexpr bool may_have_few_rows = y_axis.turns() && (top_acts || bottom_acts);
 
   static constexpr int point_fields = UpdateReads<Stencil>::fields;
   static constexpr bool reads_before = UpdateReads<Stencil>::before;
@@ -226,6 +235,7 @@ struct Stepping2d {
     Span readable_rows;  ///< that taps reach from the box, where the field or its halo has them
     Span readable_columns;
     bool left_face, right_face, narrow;
+    bool few_rows;
     FarSpan point_rows;  ///< whose further fields can be read
     FarSpan point_columns;
     bool plain_points;  ///< fields of all columns of the strip in vectors
@@ -233,7 +243,9 @@ struct Stepping2d {
 
   SPIDER_DEVICE static bool holds_row(const Walk& w, std::int32_t y) {
     constexpr auto axis = down();
-    return axis.turns() || holds_index(axis.rules, y, w.rows);
+    const bool turns = !may_have_few_rows || !w.few_rows;
+    return (turns && axis.turns_low && y < 0) || (turns && axis.turns_high && y >= w.rows) ||
+           holds_index(axis.rules, y, w.rows);
   }
   SPIDER_DEVICE static auto find_row(const Walk& w, std::int32_t y) {
     constexpr auto rules = Stencil::row_rules();
@@ -272,6 +284,7 @@ struct Stepping2d {
     w.left_face = left_acts && w.x0 == 0;
     w.right_face = right_acts && w.x0 + width == w.cols;
     w.narrow = left_acts && right_acts && w.x0 == 0 && w.cols <= whole_columns;
+    w.few_rows = may_have_few_rows && w.rows <= lost_rows;
     w.readable_rows = find_readable_span(down(), box_rows, Stencil::row_low, Stencil::row_high, w.rows);
     w.readable_columns =
         find_readable_span(across(), box_columns, Stencil::column_low, Stencil::column_high, w.cols);
@@ -724,8 +737,11 @@ struct Stepping2d {
   SPIDER_DEVICE static void add_row_at_face(const Walk& w, Sums& sums, std::int32_t y, Row& u, Row& out) {
     const bool nothing = fill_row<k>(w, y, u);
     add_row<true, k>(w, sums, u, out, nothing);
-    const bool near = (top_acts && y <= ry) || (bottom_acts && y >= w.rows - 1 - ry);
-    if (holds_row(w, y) && near) add_images<k>(w, sums, y, u, out);
+    constexpr bool top_shows = top_acts && y_rules.low != FaceRule::constant;
+    constexpr bool bottom_shows = bottom_acts && y_rules.high != FaceRule::constant;
+    const bool near =
+        (top_shows && y <= ry) || (bottom_shows && y >= w.rows - 1 - ry) || (may_have_few_rows && w.few_rows);
+    if (near && holds_row(w, y)) add_images<k>(w, sums, y, u, out);
   }
 
   /// Of a field narrower than a strip with faces on both sides: cells beyond them, through shared memory.
@@ -1074,7 +1090,7 @@ struct Stepping2d {
 
   /// Rounds in which no warp is near a face in y, so that rows follow each other in straight code.
   SPIDER_DEVICE static Span find_plain_rounds(const Walk& w, const Course& course) {
-    if (w.narrow) return {course.rounds, course.rounds};
+    if (w.narrow || w.few_rows) return {course.rounds, course.rounds};
     // The last warp's last step takes row y in round before_chain + warps - 1 + (y + late - start) / batch.
     constexpr int late = (warps * steps - 1) * ry;
     const std::int32_t rows_ahead = ry + 1 + late - w.start;

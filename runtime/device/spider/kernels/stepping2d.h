@@ -737,11 +737,8 @@ struct Stepping2d {
   SPIDER_DEVICE static void add_row_at_face(const Walk& w, Sums& sums, std::int32_t y, Row& u, Row& out) {
     const bool nothing = fill_row<k>(w, y, u);
     add_row<true, k>(w, sums, u, out, nothing);
-    constexpr bool top_shows = top_acts && y_rules.low != FaceRule::constant;
-    constexpr bool bottom_shows = bottom_acts && y_rules.high != FaceRule::constant;
-    const bool near =
-        (top_shows && y <= ry) || (bottom_shows && y >= w.rows - 1 - ry) || (may_have_few_rows && w.few_rows);
-    if (near && holds_row(w, y)) add_images<k>(w, sums, y, u, out);
+    const bool near = (top_acts && y <= ry) || (bottom_acts && y >= w.rows - 1 - ry);
+    if (holds_row(w, y) && (near || (may_have_few_rows && w.few_rows))) add_images<k>(w, sums, y, u, out);
   }
 
   /// Of a field narrower than a strip with faces on both sides: cells beyond them, through shared memory.

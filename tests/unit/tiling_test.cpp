@@ -155,6 +155,20 @@ TEST(Tiling, WithoutPreferenceBlocksFillOneWave) {
   EXPECT_LT(launch.grid.strips.edge_rows, launch.grid.strips.inner_rows);
 }
 
+TEST(Tiling, WhereRowsAreSharedBlocksFillOneWaveOfAnyField) {
+  Tiling tiling = make_tiling(256, 16, 4, 2, 0);
+  tiling.warps_per_walk = 4;
+  tiling.row_anchor = 16;
+  tiling.edge_percent = 50;
+  tiling.shares_rest = true;
+  for (const std::int64_t cells : {6000, 9000, 10000, 10240, 12000, 16384, 30000}) {
+    const Launch launch = choose_blocks(tiling, cells, cells, {132, 2});
+    EXPECT_LE(launch.blocks, 264) << cells;
+    EXPECT_GE(launch.blocks, 250) << cells;
+    EXPECT_EQ(launch.grid.strips.edge_rows, launch.grid.strips.inner_rows / 2) << cells;
+  }
+}
+
 TEST(Tiling, WithAPreferenceWavesAreFullAndWalksComeNearIt) {
   const Tiling tiling = make_tiling(256, 8, 4, 2, 20);
   const backend::Residency residency{132, 4};

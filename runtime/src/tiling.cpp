@@ -146,25 +146,54 @@ std::int64_t longest_volume_walk(const Tiling& tiling, const Box& box) {
   return std::min(planes, std::max(of_large_fields, of_small_fields));
 }
 
-/// How many steps the waves of so many tiles' walks take, of which each has so many planes.
-std::int64_t steps_of_walks(const Tiling& tiling, std::int64_t tiles, std::int64_t planes, std::int64_t walk,
-                            std::int64_t resident) {
-  const std::int64_t waves = divide_up(tiles * divide_up(planes, walk), resident);
-  return waves * (walk + tiling.lead_steps + start_planes);
-}
-
 struct Walks {
   std::int64_t planes;  ///< of a walk
-  std::int64_t steps;   ///< that all of them take
+  std::int64_t steps;   ///< that the waves of all of them take
 };
+
+Walks cut_tiles(const Tiling& tiling, std::int64_t planes, std::int64_t walks, std::int64_t waves) {
+  const std::int64_t of_walk = divide_up(planes, walks);
+  return {of_walk, waves * (of_walk + tiling.lead_steps + start_planes)};
+}
 
 /// Walks of equal length of so many tiles, of at most `longest` planes, that fill whole waves best.
 Walks choose_walks(const Tiling& tiling, std::int64_t tiles, std::int64_t planes, std::int64_t longest,
                    std::int64_t resident) {
   Walks best{};
-  for (std::int64_t walk = std::min<std::int64_t>(planes, least_planes); walk <= longest; ++walk) {
-    const std::int64_t steps = steps_of_walks(tiling, tiles, planes, walk, resident);
-    if (best.steps == 0 || steps < best.steps) best = {walk, steps};
+  const std::int64_t fewest = divide_up(planes, longest);
+  for (std::int64_t walks = std::max(fewest, planes / least_planes); walks >= fewest; --walks) {
+    const Walks cut = cut_tiles(tiling, planes, walks, divide_up(tiles * walks, resident));
+    if (best.steps == 0 || cut.steps < best.steps) best = cut;
+  }
+  return best;
+}
+
+/// Tiles whose walks fill waves by themselves, and what is left of all `abreast`.
+struct SharedTiles {
+  std::int64_t whole_tiles;
+  Walks whole, rest;
+};
+
+/// Some tiles in walks of one length that fill waves, and the others in shorter ones, or all in walks of
+/// equal length.
+SharedTiles share_tiles(const Tiling& tiling, std::int64_t abreast, std::int64_t planes, std::int64_t longest,
+                        std::int64_t resident) {
+  constexpr std::int64_t most_walks = 8;  // of a tile that fills waves with others
+  const Walks equal = choose_walks(tiling, abreast, planes, longest, resident);
+  SharedTiles best{abreast, equal, equal};
+  if (!tiling.shares_rest) return best;
+  std::int64_t best_steps = equal.steps;
+  const std::int64_t longest_whole = std::min(planes, longest + longest / 2);
+  for (std::int64_t walks = divide_up(planes, longest_whole); walks <= std::min(most_walks, planes);
+       ++walks) {
+    const std::int64_t waves = abreast * walks / resident;
+    const std::int64_t tiles = waves * resident / walks;
+    if (tiles == 0 || tiles == abreast) continue;
+    const Walks whole = cut_tiles(tiling, planes, walks, waves);
+    const Walks rest = choose_walks(tiling, abreast - tiles, planes, longest, resident);
+    if (whole.steps + rest.steps >= best_steps) continue;
+    best = {tiles, whole, rest};
+    best_steps = whole.steps + rest.steps;
   }
   return best;
 }
@@ -185,20 +214,7 @@ Launch choose_volume(const Tiling& tiling, const Box& box, const backend::Reside
   const std::int64_t planes = box.extent[0];
   const std::int64_t longest = longest_volume_walk(tiling, box);
 
-  Walks whole = choose_walks(tiling, abreast, planes, longest, resident);
-  Walks rest = whole;
-  std::int64_t whole_tiles = abreast;
-  const std::int64_t full = abreast / resident * resident;
-  if (tiling.shares_rest && full > 0 && full < abreast) {
-    const Walks of_full =
-        choose_walks(tiling, full, planes, std::min(planes, longest + longest / 2), resident);
-    const Walks of_rest = choose_walks(tiling, abreast - full, planes, longest, resident);
-    if (of_full.steps + of_rest.steps < whole.steps) {
-      whole_tiles = full;
-      whole = of_full;
-      rest = of_rest;
-    }
-  }
+  const auto [whole_tiles, whole, rest] = share_tiles(tiling, abreast, planes, longest, resident);
   grid.planes = static_cast<std::int32_t>(whole.planes);
   grid.rest_planes = static_cast<std::int32_t>(rest.planes);
   grid.whole_tiles = static_cast<std::int32_t>(whole_tiles);

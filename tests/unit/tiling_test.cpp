@@ -318,6 +318,34 @@ TEST(VolumeTiling, TilesThatFillNoWaveHaveShorterWalks) {
   EXPECT_LE(steps_of(true), 1022);
 }
 
+TEST(VolumeTiling, FewTilesFillAWaveInPartsAndShareTheRest) {
+  Tiling tiling = make_volume_tiling();
+  tiling.tile_extent[1] = 32;
+  tiling.tile_extent[2] = 112;
+  tiling.anchor = 8;
+  tiling.lead_steps = 8;
+  tiling.preferred_steps = 256;
+  tiling.shares_rest = true;
+  for (const std::int64_t cells : {384, 448, 500, 512, 576, 600, 640, 800, 896}) {
+    const Launch launch = spider::choose_blocks(tiling, Box{{0, 0, 0}, {cells, cells, cells}}, {132, 1});
+    const VolumeGrid& grid = launch.grid.volume;
+    const std::int64_t tiles = std::int64_t{grid.across} * grid.down;
+    const auto blocks_of = [&](std::int64_t count, std::int64_t planes) {
+      return count * ((cells + planes - 1) / planes);
+    };
+    EXPECT_EQ(launch.blocks, blocks_of(grid.whole_tiles, grid.planes) +
+                                 blocks_of(tiles - grid.whole_tiles, grid.rest_planes));
+    const auto steps_of = [&](std::int64_t blocks, std::int64_t planes) {
+      return (blocks + 131) / 132 * (planes + 11);
+    };
+    const std::int64_t steps = steps_of(grid.whole_blocks, grid.planes) +
+                               steps_of(launch.blocks - grid.whole_blocks, grid.rest_planes);
+    // All blocks busy all the time, with two walks for each.
+    EXPECT_LE(steps, std::max<std::int64_t>(1, tiles / 132) * 22 + tiles * cells / 132 * 112 / 100) << cells;
+    EXPECT_LT(grid.whole_tiles, tiles) << cells;
+  }
+}
+
 TEST(TileTiling, BlocksOfTilesCoverABoxAndDoNotWalk) {
   Tiling tiling{};
   tiling.kind = TilingKind::tiles;

@@ -118,10 +118,7 @@ Launch choose_strips(const Tiling& tiling, const Box& box, const backend::Reside
   const std::int64_t started = divide_up(start_steps, tiling.row_anchor);
   Launch best{};
   std::int64_t best_steps = 0;
-  // Shared rows make a wave end together. Two waves of half as long walks took 4 to 10 % more without faces,
-  // 14 to 23 % with: walks at edges are as long as others then, and take twice as long.
-  const std::int64_t most = tiling.shares_rest && tiling.preferred_steps == 0 ? fewest : fewest + 2;
-  for (std::int64_t waves = fewest; waves <= most; ++waves) {
+  for (std::int64_t waves = fewest; waves < fewest + 3; ++waves) {
     const Launch launch = fit_rows(grid, tiling, rows, waves, resident);
     const std::int64_t steps_of_wave = launch.grid.strips.inner_rows + tiling.lead_steps + started;
     const std::int64_t steps = divide_up(launch.blocks, resident) * steps_of_wave;
@@ -129,6 +126,10 @@ Launch choose_strips(const Tiling& tiling, const Box& box, const backend::Reside
       best = launch;
       best_steps = steps;
     }
+    // Shared rows make a wave end together. Two waves of half as long walks took 4 to 10 % more without
+    // faces, 14 to 23 % with: walks at edges are as long as others then, and take twice as long.
+    const bool fits = launch.blocks <= waves * resident;
+    if (tiling.shares_rest && tiling.preferred_steps == 0 && fits) break;
   }
   return best;
 }
@@ -159,9 +160,11 @@ Walks cut_tiles(const Tiling& tiling, std::int64_t planes, std::int64_t walks, s
 /// Walks of equal length of so many tiles, of at most `longest` planes, that fill whole waves best.
 Walks choose_walks(const Tiling& tiling, std::int64_t tiles, std::int64_t planes, std::int64_t longest,
                    std::int64_t resident) {
+  constexpr std::int64_t more_walks = 200;  // than fewest, so that high fields take no longer to cut
   Walks best{};
   const std::int64_t fewest = divide_up(planes, longest);
-  for (std::int64_t walks = std::max(fewest, planes / least_planes); walks >= fewest; --walks) {
+  const std::int64_t most = std::clamp(planes / least_planes, fewest, fewest + more_walks);
+  for (std::int64_t walks = most; walks >= fewest; --walks) {
     const Walks cut = cut_tiles(tiling, planes, walks, divide_up(tiles * walks, resident));
     if (best.steps == 0 || cut.steps < best.steps) best = cut;
   }
@@ -184,8 +187,8 @@ SharedTiles share_tiles(const Tiling& tiling, std::int64_t abreast, std::int64_t
   if (!tiling.shares_rest) return best;
   std::int64_t best_steps = equal.steps;
   const std::int64_t longest_whole = std::min(planes, longest + longest / 2);
-  for (std::int64_t walks = divide_up(planes, longest_whole); walks <= std::min(most_walks, planes);
-       ++walks) {
+  const std::int64_t fewest = divide_up(planes, longest_whole);
+  for (std::int64_t walks = fewest; walks <= std::min(std::max(fewest, most_walks), planes); ++walks) {
     const std::int64_t waves = abreast * walks / resident;
     const std::int64_t tiles = waves * resident / walks;
     if (tiles == 0 || tiles == abreast) continue;
@@ -198,9 +201,7 @@ SharedTiles share_tiles(const Tiling& tiling, std::int64_t abreast, std::int64_t
   return best;
 }
 
-/// Blocks that walk along z, not much longer than preferred, and fill whole waves of the device best. Where
-/// Tiling::shares_rest, tiles that fill waves by themselves walk as far as they may, and the others' walks
-/// are shorter.
+/// Blocks that walk along z, not much longer than preferred, and fill whole waves of the device best.
 Launch choose_volume(const Tiling& tiling, const Box& box, const backend::Residency& residency) {
   VolumeGrid grid{};
   grid.first_column = static_cast<std::int32_t>(box.offset[2] / tiling.anchor * tiling.anchor);

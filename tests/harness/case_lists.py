@@ -226,6 +226,9 @@ def make_cases(plan, seed, form, index, large=0):
         cases.append(Case(LONG_EXTENTS[dimensions][2], "random", **aligned))
     if form == "quick" and plan.steps > MOST_STEPS_OF_ALL_CASES:
         cases = cases[index % 2 :: 2]
+    if plan.template == "stepping2d" and plan.steps > 1:  # rows that all steps reach, or one more
+        rows = max(1, plan.reach[1][0]) + index % 2
+        cases.append(Case((1, rows, choose.randint(20, 60)), "random", "tight", "tight", -1, -1))
     if large and index % large == 0:
         cases += filling_case(plan, choose)
     if form == "full":

@@ -289,10 +289,13 @@ def constant_boundary(rng, space):
 
 
 def folded_boundary(rng, space):
-    """The same: along every axis one face turns back, and beyond the other lies a constant."""
+    """The same: along every axis one face turns back, and beyond the other lies a constant. In 2D both faces along x may be
+    alike instead."""
     faces, texts = {}, []
     for axis in space.axes:
-        pair = [(rng.choice(("reflect", "mirror")), 0), make_face(rng, ("constant",))]
+        pair = [(rng.choice(("reflect", "mirror", "nearest")), 0), make_face(rng, ("constant",))]
+        if len(space.axes) == 2 and AXES[axis] == "x" and rng.random() < 0.5:
+            pair = [(rng.choice(("periodic", "reflect", "nearest")), 0)] * 2
         rng.shuffle(pair)
         faces[AXES[axis]] = dict(zip(("low", "high"), pair))
         texts.append(f"{AXES[axis]}: {{low: {face_text(pair[0])}, high: {face_text(pair[1])}}}")

@@ -300,9 +300,11 @@ def check_relative_l2(plan, error, total, magnitude, scale, cells, verdict):
     if (plan.low_rank or plan.composition) and norm:  # these count whatever cancels afterwards
         of_largest = reference.low_rank_error(plan) if plan.low_rank else reference.composed_error(plan)
         limit += of_largest * float(numpy.linalg.norm(magnitude / scale)) / norm
-    elif plan.storage.name == "f32" and plan.steps > 1 and norm:
-        # Each step's weights are rounded. Kernels correct what that makes of the field far from faces, not what constants do.
-        limit += plan.steps * 2.0**-24 * float(numpy.linalg.norm(magnitude / scale)) / norm
+    elif plan.storage.name == "f32" and plan.steps > 1 and plan.continues_oddly():
+        # Kernels multiply results by what the rounding of the weights takes from a field in t steps, which is at most
+        # t 2^-24 sum |w| / |sum w|. Cells beside constants have what fewer steps made of these.
+        weights = [tap.packed for tap in plan.taps]
+        limit += plan.steps * 2.0**-24 * sum(map(abs, weights)) / abs(sum(weights)) if sum(weights) else 0
     input_error = INPUT_ERRORS[plan.accuracy] if plan.storage.name == "f32" else 0.0
     if norm < max(CANCELLATION, input_error / limit) * numpy.linalg.norm(magnitude / scale):
         return

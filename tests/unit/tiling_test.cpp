@@ -155,7 +155,7 @@ TEST(Tiling, WithoutPreferenceBlocksFillOneWave) {
   EXPECT_LT(launch.grid.strips.edge_rows, launch.grid.strips.inner_rows);
 }
 
-TEST(Tiling, WhereRowsAreSharedBlocksFillOneWaveOfAnyField) {
+TEST(Tiling, WhereRowsAreSharedBlocksFillOneWave) {
   Tiling tiling = make_tiling(256, 16, 4, 2, 0);
   tiling.warps_per_walk = 4;
   tiling.row_anchor = 16;
@@ -167,6 +167,19 @@ TEST(Tiling, WhereRowsAreSharedBlocksFillOneWaveOfAnyField) {
     EXPECT_GE(launch.blocks, 250) << cells;
     EXPECT_EQ(launch.grid.strips.edge_rows, launch.grid.strips.inner_rows / 2) << cells;
   }
+}
+
+TEST(Tiling, WhereOneWaveHasTooFewBlocksThereAreMore) {
+  Tiling tiling = make_tiling(256, 16, 4, 2, 0);
+  tiling.warps_per_walk = 4;
+  tiling.row_anchor = 16;
+  tiling.edge_percent = 50;
+  tiling.shares_rest = true;
+  // 34 walks of the whole height for 32 blocks at a time: two waves of these would take 1006 steps of a
+  // block.
+  const Launch launch = choose_blocks(tiling, 8000, 8000, {16, 2});
+  const std::int64_t waves = (launch.blocks + 31) / 32;
+  EXPECT_LE(waves * (launch.grid.strips.inner_rows + 3), 510);
 }
 
 TEST(Tiling, WithAPreferenceWavesAreFullAndWalksComeNearIt) {
@@ -344,6 +357,19 @@ TEST(VolumeTiling, FewTilesFillAWaveInPartsAndShareTheRest) {
     EXPECT_LE(steps, std::max<std::int64_t>(1, tiles / 132) * 22 + tiles * cells / 132 * 112 / 100) << cells;
     EXPECT_LT(grid.whole_tiles, tiles) << cells;
   }
+}
+
+TEST(VolumeTiling, HighFieldsShareTiles) {
+  Tiling tiling = make_volume_tiling();
+  tiling.tile_extent[1] = 32;
+  tiling.tile_extent[2] = 112;
+  tiling.anchor = 8;
+  tiling.lead_steps = 8;
+  tiling.preferred_steps = 256;
+  tiling.shares_rest = true;
+  const Launch launch = spider::choose_blocks(tiling, Box{{0, 0, 0}, {7000, 768, 768}}, {132, 1});
+  const VolumeGrid& grid = launch.grid.volume;
+  EXPECT_LT(grid.whole_tiles, grid.across * grid.down);
 }
 
 TEST(TileTiling, BlocksOfTilesCoverABoxAndDoNotWalk) {

@@ -232,8 +232,8 @@ struct Tiling {
   /// that takes as long.
   std::int32_t edge_percent = 60;
   /// Of TilingKind::strips: inner strips are cut into whole walks, and what rows these leave is shared among
-  /// further ones, across strips, so that all of a wave end together. Of TilingKind::blocks: tiles that do
-  /// not fill a wave are cut into shorter walks.
+  /// further ones, across strips, so that all of a wave end together. Of TilingKind::blocks: some tiles have
+  /// walks that fill waves, the others shorter ones.
   bool shares_rest = false;
   /// Of TilingKind::overlapping: strips that would cross these faces of the field in x end there, without a
   /// margin.

@@ -7,10 +7,10 @@
 /// begin at multiples of what they store, counted from the field's first cell: what is left out of steps that
 /// reach farther (RimTiles::left_out in generator/plan) is the same for any box.
 ///
-/// Lines count from the face inwards, weights are in registers, and which of the rules that the field has is
-/// its face's is found out by the strip. So all faces run the same code, if taps lie alike before them: a
-/// warp takes each instruction a few times only, and warps of unlike code waited for instructions more than
-/// for anything else.
+/// Lines count from the face inwards, weights are in registers, and a strip picks what lies beyond its face
+/// by the face's rule. So all faces run the same code, if taps lie alike before them: a warp takes each
+/// instruction a few times only, and warps of unlike code waited for instructions more than for anything
+/// else.
 ///
 /// Faces. Along the strip what lies beyond faces is filled in behind every step, as spider/kernels/rims2d.h
 /// does it. Across it taps that lead beyond the face take the line that the rule leads to.

@@ -11,7 +11,7 @@
 /// Faces. Beyond `halo` and `periodic` ones the field goes on: rows and columns there are stepped like
 /// others. So they are beyond faces that turn it round where even weights keep it turned round
 /// (stepped_axis), and what is brought from there is the field's. Beyond the others it ends. Along y one face
-/// may turn and the other have a constant; along x both turn or none. At every step a
+/// may turn and the other have a constant, along x not. At every step a
 /// lane at such a face takes its neighbours' values from where the rule says (strips begin and end exactly
 /// there); strips that touch no such face run code without these choices. Rows near such a face in y are
 /// added to sums once more, with the weights of the cells beyond it that the rule takes from them; while a

@@ -152,6 +152,7 @@ struct Walks {
   std::int64_t steps;   ///< that the waves of all of them take
 };
 
+/// A tile's planes in so many walks, and how many steps `waves` waves of these take.
 Walks cut_tiles(const Tiling& tiling, std::int64_t planes, std::int64_t walks, std::int64_t waves) {
   const std::int64_t of_walk = divide_up(planes, walks);
   return {of_walk, waves * (of_walk + tiling.lead_steps + start_planes)};

@@ -28,6 +28,16 @@ Tiling make_tiling(int columns, int margin, int warps, int lead_rows, int prefer
   return tiling;
 }
 
+/// Strips of two passes on tensor cores: what rows are left is shared.
+Tiling make_shared_strips() {
+  Tiling tiling = make_tiling(256, 16, 4, 2, 0);
+  tiling.warps_per_walk = 4;
+  tiling.row_anchor = 16;
+  tiling.edge_percent = 50;
+  tiling.shares_rest = true;
+  return tiling;
+}
+
 Launch choose_blocks(const Tiling& tiling, std::int64_t rows, std::int64_t columns,
                      const backend::Residency& residency) {
   return spider::choose_blocks(tiling, Box{{0, 0, 0}, {1, rows, columns}}, residency);
@@ -156,11 +166,7 @@ TEST(Tiling, WithoutPreferenceBlocksFillOneWave) {
 }
 
 TEST(Tiling, WhereRowsAreSharedBlocksFillOneWave) {
-  Tiling tiling = make_tiling(256, 16, 4, 2, 0);
-  tiling.warps_per_walk = 4;
-  tiling.row_anchor = 16;
-  tiling.edge_percent = 50;
-  tiling.shares_rest = true;
+  const Tiling tiling = make_shared_strips();
   for (const std::int64_t cells : {6000, 9000, 10000, 10240, 12000, 16384, 30000}) {
     const Launch launch = choose_blocks(tiling, cells, cells, {132, 2});
     EXPECT_LE(launch.blocks, 264) << cells;
@@ -170,11 +176,7 @@ TEST(Tiling, WhereRowsAreSharedBlocksFillOneWave) {
 }
 
 TEST(Tiling, WhereOneWaveHasTooFewBlocksThereAreMore) {
-  Tiling tiling = make_tiling(256, 16, 4, 2, 0);
-  tiling.warps_per_walk = 4;
-  tiling.row_anchor = 16;
-  tiling.edge_percent = 50;
-  tiling.shares_rest = true;
+  const Tiling tiling = make_shared_strips();
   // 34 walks of the whole height for 32 blocks at a time: two waves of these would take 1006 steps of a
   // block.
   const Launch launch = choose_blocks(tiling, 8000, 8000, {16, 2});
@@ -233,6 +235,33 @@ Tiling make_volume_tiling() {
   tiling.lead_steps = 2;
   tiling.preferred_steps = 32;
   return tiling;
+}
+
+/// Tiles of 3D steps, of which some fill waves and the others share the rest.
+Tiling make_stepped_tiling() {
+  Tiling tiling = make_volume_tiling();
+  tiling.tile_extent[1] = 32;
+  tiling.tile_extent[2] = 112;
+  tiling.anchor = 8;
+  tiling.lead_steps = 8;
+  tiling.preferred_steps = 256;
+  tiling.shares_rest = true;
+  return tiling;
+}
+
+/// How many steps the waves of its blocks take on 132 multiprocessors; each tile and plane has a block.
+std::int64_t count_stepped_waves(const Launch& launch, std::int64_t planes) {
+  const VolumeGrid& grid = launch.grid.volume;
+  const std::int64_t rest_tiles = std::int64_t{grid.across} * grid.down - grid.whole_tiles;
+  const auto walks_of = [&](std::int64_t of_walk) { return (planes + of_walk - 1) / of_walk; };
+  EXPECT_EQ(grid.whole_blocks, grid.whole_tiles * walks_of(grid.planes));
+  EXPECT_EQ(launch.blocks - grid.whole_blocks, rest_tiles * walks_of(grid.rest_planes));
+  constexpr std::int64_t of_start = 11;
+  const auto steps_of = [&](std::int64_t blocks, std::int64_t of_walk) {
+    return (blocks + 131) / 132 * (of_walk + of_start);
+  };
+  return steps_of(grid.whole_blocks, grid.planes) +
+         steps_of(launch.blocks - grid.whole_blocks, grid.rest_planes);
 }
 
 TEST(VolumeTiling, BlocksCoverEveryBoxFromAnAnchor) {
@@ -308,66 +337,35 @@ TEST(VolumeTiling, LargeFieldsFillWaves) {
 }
 
 TEST(VolumeTiling, TilesThatFillNoWaveHaveShorterWalks) {
-  Tiling tiling = make_volume_tiling();
-  tiling.tile_extent[1] = 32;
-  tiling.tile_extent[2] = 112;
-  tiling.anchor = 8;
-  tiling.lead_steps = 8;
-  tiling.preferred_steps = 256;
+  Tiling tiling = make_stepped_tiling();
   const auto steps_of = [&](bool shares) {
     tiling.shares_rest = shares;
     const Launch launch = spider::choose_blocks(tiling, Box{{0, 0, 0}, {768, 768, 768}}, {132, 1});
     const VolumeGrid& grid = launch.grid.volume;
-    const int of_start = 11;
-    const int rest_blocks = static_cast<int>(launch.blocks) - grid.whole_blocks;
-    EXPECT_EQ(grid.whole_blocks, grid.whole_tiles * ((767 + grid.planes) / grid.planes));
-    EXPECT_EQ(rest_blocks,
-              (grid.across * grid.down - grid.whole_tiles) * ((767 + grid.rest_planes) / grid.rest_planes));
     EXPECT_EQ(grid.whole_tiles, shares ? 132 : grid.across * grid.down);
-    return (grid.whole_blocks + 131) / 132 * (grid.planes + of_start) +
-           (rest_blocks + 131) / 132 * (grid.rest_planes + of_start);
+    return count_stepped_waves(launch, 768);
   };
   EXPECT_EQ(steps_of(false), 1068);
   EXPECT_LE(steps_of(true), 1022);
 }
 
 TEST(VolumeTiling, FewTilesFillAWaveInPartsAndShareTheRest) {
-  Tiling tiling = make_volume_tiling();
-  tiling.tile_extent[1] = 32;
-  tiling.tile_extent[2] = 112;
-  tiling.anchor = 8;
-  tiling.lead_steps = 8;
-  tiling.preferred_steps = 256;
-  tiling.shares_rest = true;
+  const Tiling tiling = make_stepped_tiling();
   for (const std::int64_t cells : {384, 448, 500, 512, 576, 600, 640, 800, 896}) {
     const Launch launch = spider::choose_blocks(tiling, Box{{0, 0, 0}, {cells, cells, cells}}, {132, 1});
     const VolumeGrid& grid = launch.grid.volume;
     const std::int64_t tiles = std::int64_t{grid.across} * grid.down;
-    const auto blocks_of = [&](std::int64_t count, std::int64_t planes) {
-      return count * ((cells + planes - 1) / planes);
-    };
-    EXPECT_EQ(launch.blocks, blocks_of(grid.whole_tiles, grid.planes) +
-                                 blocks_of(tiles - grid.whole_tiles, grid.rest_planes));
-    const auto steps_of = [&](std::int64_t blocks, std::int64_t planes) {
-      return (blocks + 131) / 132 * (planes + 11);
-    };
-    const std::int64_t steps = steps_of(grid.whole_blocks, grid.planes) +
-                               steps_of(launch.blocks - grid.whole_blocks, grid.rest_planes);
     // All blocks busy all the time, with two walks for each.
-    EXPECT_LE(steps, std::max<std::int64_t>(1, tiles / 132) * 22 + tiles * cells / 132 * 112 / 100) << cells;
+    EXPECT_LE(count_stepped_waves(launch, cells),
+              std::max<std::int64_t>(1, tiles / 132) * 22 + tiles * cells / 132 * 112 / 100)
+        << cells;
     EXPECT_LT(grid.whole_tiles, tiles) << cells;
   }
 }
 
 TEST(VolumeTiling, HighFieldsShareTiles) {
-  Tiling tiling = make_volume_tiling();
-  tiling.tile_extent[1] = 32;
-  tiling.tile_extent[2] = 112;
-  tiling.anchor = 8;
-  tiling.lead_steps = 8;
-  tiling.preferred_steps = 256;
-  tiling.shares_rest = true;
-  const Launch launch = spider::choose_blocks(tiling, Box{{0, 0, 0}, {7000, 768, 768}}, {132, 1});
+  const Launch launch =
+      spider::choose_blocks(make_stepped_tiling(), Box{{0, 0, 0}, {7000, 768, 768}}, {132, 1});
   const VolumeGrid& grid = launch.grid.volume;
   EXPECT_LT(grid.whole_tiles, grid.across * grid.down);
 }

@@ -40,9 +40,7 @@ struct StepShape {
   SPIDER_DEVICE static constexpr auto planes() { return stepped_axis(Stencil::plane_rules(), is_even); }
   SPIDER_DEVICE static constexpr auto lines() { return stepped_axis(Stencil::row_rules(), is_even); }
   SPIDER_DEVICE static constexpr auto across() { return stepped_axis(Stencil::column_rules(), is_even); }
-  static constexpr auto z_axis = stepped_axis(Stencil::plane_rules(), is_even);
-  static constexpr auto y_axis = stepped_axis(Stencil::row_rules(), is_even);
-  static constexpr auto x_axis = stepped_axis(Stencil::column_rules(), is_even);
+  static constexpr auto z_axis = planes(), y_axis = lines(), x_axis = across();
   static constexpr auto z_rules = z_axis.rules, y_rules = y_axis.rules, x_rules = x_axis.rules;
   static constexpr bool front_acts = z_axis.ends_low(), back_acts = z_axis.ends_high();
   static constexpr bool rows_end = y_axis.ends_low() || y_axis.ends_high();

@@ -360,19 +360,21 @@ struct Faces2d {
       return take_number<Numbers>(value, clamp(device::lane_index() + lanes, 0, 31));
     }
 
+    /// Of the lane's cell k what taps find `distance` >= 1 lines beyond the face.
+    SPIDER_DEVICE Number find_beyond(int distance, int k) const {
+      Number found = cells[0][k];
+      found = has_rule(FaceRule::reflect) ? cells[fold_inwards(FaceRule::reflect, distance)][k] : found;
+      found = has_rule(FaceRule::mirror) ? cells[fold_inwards(FaceRule::mirror, distance)][k] : found;
+      // Where two faces meet the rule of x comes first.
+      const bool is_of_x = has_rows && beyond[k].constant;
+      const std::uint32_t constant = is_of_x ? beyond[k].value : across().low_value;
+      return has_rule(FaceRule::constant) ? Numbers::number(constant, 0) : found;
+    }
+
     /// What taps find as line `i`, which may lie beyond the face; nothing that counts beyond the inner end.
     SPIDER_DEVICE void find_line(int i, Number (&line)[own]) const {
       SPIDER_UNROLL
-      for (int k = 0; k < own; ++k) {
-        line[k] = cells[i < 0 ? 0 : i][k];
-        if (i >= 0) continue;
-        line[k] = has_rule(FaceRule::reflect) ? cells[fold_inwards(FaceRule::reflect, -i)][k] : line[k];
-        line[k] = has_rule(FaceRule::mirror) ? cells[fold_inwards(FaceRule::mirror, -i)][k] : line[k];
-        // Where two faces meet the rule of x comes first.
-        const bool is_of_x = has_rows && beyond[k].constant;
-        const std::uint32_t constant = is_of_x ? beyond[k].value : across().low_value;
-        line[k] = has_rule(FaceRule::constant) ? Numbers::number(constant, 0) : line[k];
-      }
+      for (int k = 0; k < own; ++k) line[k] = i < 0 ? find_beyond(-i, k) : cells[i < 0 ? 0 : i][k];
     }
 
     /// Each line in turn is added to the sums of those that it is read for.

@@ -118,8 +118,7 @@ struct Stepping2d {
     constexpr bool is_constant = rules.low == FaceRule::constant || rules.high == FaceRule::constant;
     return stepped_axis(rules, is_even && !is_constant, rx);
   }
-  static constexpr auto y_axis = down();
-  static constexpr auto x_axis = across();
+  static constexpr auto y_axis = down(), x_axis = across();
   static constexpr auto y_rules = y_axis.rules;
   static constexpr auto x_rules = x_axis.rules;
   static constexpr bool top_acts = y_axis.ends_low(), bottom_acts = y_axis.ends_high();
@@ -235,7 +234,7 @@ struct Stepping2d {
     Span readable_rows;  ///< that taps reach from the box, where the field or its halo has them
     Span readable_columns;
     bool left_face, right_face, narrow;
-    bool few_rows;
+    bool few_rows;       ///< never without may_have_few_rows, which compilers do not see everywhere
     FarSpan point_rows;  ///< whose further fields can be read
     FarSpan point_columns;
     bool plain_points;  ///< fields of all columns of the strip in vectors
@@ -243,9 +242,8 @@ struct Stepping2d {
 
   SPIDER_DEVICE static bool holds_row(const Walk& w, std::int32_t y) {
     constexpr auto axis = down();
-    const bool turns = !may_have_few_rows || !w.few_rows;
-    return (turns && axis.turns_low && y < 0) || (turns && axis.turns_high && y >= w.rows) ||
-           holds_index(axis.rules, y, w.rows);
+    const bool is_turned = (axis.turns_low && y < 0) || (axis.turns_high && y >= w.rows);
+    return (is_turned && !w.few_rows) || holds_index(axis.rules, y, w.rows);
   }
   SPIDER_DEVICE static auto find_row(const Walk& w, std::int32_t y) {
     constexpr auto rules = Stencil::row_rules();

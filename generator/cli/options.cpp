@@ -38,6 +38,8 @@ po::options_description visible_options() {
        "override a parameter of the specs; may be repeated")
       ("name", po::value<std::string>()->value_name("NAME"),
        "call the kernel of the one spec so, and its files: with -D, several kernels of one spec")
+      ("axes", po::value<std::string>()->value_name("ORDER"),
+       "the axes as arrays store them, slowest first, such as xy where y is contiguous; default: zyx, yx or x")
       ("arch", po::value<std::string>()->value_name("LIST"),
        "architectures that --explain predicts for, with commas between; default sm_80. Kernels are the same for all, but "
        "for sm_90a alone: then some 2D f32 stencils have one that only H100 and H200 run")
@@ -268,6 +270,9 @@ Options parse_options(const Strings& arguments) {
   }
   options.name = text("name", "");
   options.overrides = parse_overrides(texts("define"));
+  options.axes = text("axes", "");
+  if (values.count("axes") != 0 && options.axes.empty())
+    throw UsageError("--axes names no axis; the slowest in memory comes first, such as xy");
   options.architectures = parse_architectures(text("arch", std::string(default_architecture)));
   if (values.count("engine") != 0) options.engine = parse_engine(text("engine", ""));
   options.variant = parse_variant(text("swap", "pair"), text("tiles", "2"), text("length", ""));
@@ -305,6 +310,7 @@ std::string command_that_writes(const std::string& spec, const Options& options)
   for (const auto& [name, expression] : options.overrides) {
     command += " -D " + quoted(fmt::format("{}={}", name, expression));
   }
+  if (!options.axes.empty()) command += " --axes " + quoted(options.axes);
   if (options.architectures != Strings{std::string(default_architecture)}) {
     command += fmt::format(" --arch {}", fmt::join(options.architectures, ","));
   }

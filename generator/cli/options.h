@@ -20,6 +20,7 @@ struct Options {
   bool write = false;              ///< a folder was given to write to
   std::string name;  ///< of the stencil, where the command line calls the one spec otherwise; else empty
   std::vector<spec::ParameterOverride> overrides;
+  std::string axes;                        ///< as spec::SpecSource::axes
   std::vector<std::string> architectures;  ///< such as sm_90a; ascending, each once
   std::optional<plan::Engine> engine;      ///< nothing: the plan's own choice
   plan::Variant variant;

@@ -33,25 +33,25 @@ struct Generated {
   std::string explanation;
 };
 
-std::optional<spec::SpecSource> read_source(const std::string& path, const std::string& name,
-                                            std::istream& in, const Messages& messages) {
+std::optional<spec::SpecSource> read_source(const std::string& path, const Options& options, std::istream& in,
+                                            const Messages& messages) {
   if (path == "-") {
     std::string text(spec::longest_text + 1, '\0');  // one more than what is too long
     in.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<std::size_t>(in.gcount()));
-    return spec::SpecSource{path, std::move(text), name};
+    return spec::SpecSource{path, std::move(text), options.name, options.axes};
   }
   output::FileContents contents = output::read_file(path, spec::longest_text + 1);
   if (contents.error != 0) {
     messages.error(path, "cannot be read: " + output::system_reason(contents.error));
     return std::nullopt;
   }
-  return spec::SpecSource{path, std::move(contents.text), name};
+  return spec::SpecSource{path, std::move(contents.text), options.name, options.axes};
 }
 
 std::optional<Generated> generate_one(const std::string& path, const Options& options, std::istream& in,
                                       const Messages& messages) {
-  const std::optional<spec::SpecSource> source = read_source(path, options.name, in, messages);
+  const std::optional<spec::SpecSource> source = read_source(path, options, in, messages);
   if (!source) {
     return std::nullopt;
   }

@@ -195,6 +195,15 @@ std::string summary(const spec::StencilSpec& spec) {
                      counted(std::ssize(spec.taps), "tap"));
 }
 
+/// Which axis of the spec each axis of the kernel is.
+std::string axes_text(const spec::StencilSpec& spec) {
+  std::vector<std::string> axes;
+  const std::size_t first = spec::axis_letters.size() - spec.stored_axes.size();
+  for (std::size_t i = 0; i < spec.stored_axes.size(); ++i)
+    axes.push_back(fmt::format("{} is the spec's {}", spec::axis_letters[first + i], spec.stored_axes[i]));
+  return fmt::format("stored as {}: here {}", spec.stored_axes, fmt::join(axes, ", "));
+}
+
 std::vector<std::string> report(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format("Stencil   {}D {}, {} in {}, reach {}", spec.dimensions, shapes_text(spec),
@@ -208,6 +217,7 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
     }
     lines.push_back(fmt::format("With      {}", fmt::join(parameters, ", ")));
   }
+  if (!spec.stored_axes.empty()) lines.push_back(fmt::format("Axes      {}", axes_text(spec)));
   lines.push_back(fmt::format("Boundary  {}", boundary_text(spec)));
   const bool names_sums = spec.sums.front().name != spec::only_sum;
   if (names_sums) describe_sums(spec, plan.weights, lines);

@@ -85,8 +85,9 @@ std::string contract_text(const spec::StencilSpec& spec, const plan::KernelPlan&
   std::string text =
       fmt::format("/* The kernel for spider_apply and its kin; fields hold {}.", storage_name(spec.storage));
   for (const std::string& line : report(spec, plan)) {
-    if (line.starts_with("Stencil") || line.starts_with("Boundary") || line.starts_with("Bound  ") ||
-        line.starts_with("Update") || line.starts_with("Fields") || line.starts_with("Scalars"))
+    if (line.starts_with("Stencil") || line.starts_with("Axes") || line.starts_with("Boundary") ||
+        line.starts_with("Bound  ") || line.starts_with("Update") || line.starts_with("Fields") ||
+        line.starts_with("Scalars"))
       text += "\n * " + line;
   }
   return text + " */";

@@ -13,6 +13,7 @@
 #include "spec/operator.h"
 #include "spec/parameters.h"
 #include "spec/source_text.h"
+#include "spec/store_axes.h"
 #include "spec/yaml_tree.h"
 
 namespace spidergen::spec {
@@ -290,6 +291,13 @@ void read_document(const Document& document, const std::vector<ParameterOverride
   spec.tolerance = read_tolerance(document);
   spec.where = key_locations(document, summed.where);
   read_further_fields(document.root, dimensions.has_value(), spec, document.context);
+  if (document.source.axes.empty() || !dimensions) return;
+  const std::string objection = objection_to_order(document.source.axes, *dimensions);
+  if (objection.empty()) {
+    store_axes(spec, document.source.axes);
+  } else {
+    document.context.diagnostics.error(spec.where.dimensions, objection);
+  }
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ struct SpecSource {
   std::string path;  ///< as the user wrote it, for messages; "-" for standard input
   std::string text;
   std::string name = {};  ///< that the stencil gets in the place of its own, already checked; empty: its own
+  std::string axes = {};  ///< as arrays store them, slowest first, such as "xy"; empty: as the spec has them
 };
 
 /// The longest text of a spec, in bytes: far more than any kernel's weights need.

@@ -128,6 +128,9 @@ struct StencilSpec {
   std::string source_name;  ///< file name without folders, "-" for standard input
   std::string source_hash;  ///< 16 hex digits over the text with line ends normalised
   int dimensions = 2;
+  /// The document's letters of the axes in the order of memory, slowest first, where it is not its own
+  /// (spec/store_axes.h); else empty.
+  std::string stored_axes;
   Storage storage = Storage::f16;
   Accumulate accumulate = Accumulate::f32;
   WeightMode weights = WeightMode::automatic;

@@ -548,8 +548,10 @@ struct PlaneRing {
     return static_cast<Element>(cell ^ sign);
   }
 
-  /// Brings plane z, which is not usual, to `to`, but for the rows and columns that are constant in all
-  /// planes. It is rare: the block is found again rather than kept in registers.
+  // Irregular planes are rare. Functions of their own load them, and find the block again instead of
+  // receiving it. Each does little: the registers that it uses are lost to the loop that calls it.
+
+  /// Loads the vectors of irregular plane z to `to`, but for rows that are constant in all planes.
   SPIDER_DEVICE_APART void bring_unusual_plane(const SweepArguments& field, std::int32_t z, Shared to) {
     const Block block = make_block(field);
     const PlaneIndex plane = map_plane(block, z);
@@ -574,7 +576,6 @@ struct PlaneRing {
                                              block.left + place.vector * vector_elements));
       }
     }
-    fetch_edges(block, z, 0, to);
   }
 
   /// Fetches the edge elements of plane z from number `first` on, but for those that plan_edges has filled.
@@ -592,9 +593,10 @@ struct PlaneRing {
     }
   }
 
-  /// Those of a usual plane that nobody has found before. They are rare as unusual planes are.
-  SPIDER_DEVICE_APART void fetch_other_edges(const SweepArguments& field, std::int32_t z, Shared to) {
-    fetch_edges(make_block(field), z, edge_elements * edge_threads, to);
+  /// fetch_edges() out of line.
+  SPIDER_DEVICE_APART void fetch_edges_apart(const SweepArguments& field, std::int32_t z, int first,
+                                             Shared to) {
+    fetch_edges(make_block(field), z, first, to);
   }
 
   // Rows that begin anywhere come in words, or in cells that are no shorter. One whose columns are halves of
@@ -1053,10 +1055,12 @@ struct PlaneRing {
         if constexpr (path == Path::interior) start_plane(copies_, to, next_);
         if constexpr (path == Path::boundary) start_edge_plane(edges_, to, next_);
         if constexpr (path == Path::boundary && !Shape::finds_all_edges) {
-          if (has_others_) fetch_other_edges(field, block.first_plane + step, to);
+          constexpr int first = edge_elements * edge_threads;  // no thread has found those behind it
+          if (has_others_) fetch_edges_apart(field, block.first_plane + step, first, to);
         }
       } else {
         bring_unusual_plane(field, block.first_plane + step, to);
+        fetch_edges_apart(field, block.first_plane + step, 0, to);
       }
     }
 

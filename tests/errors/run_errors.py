@@ -1,12 +1,8 @@
 #!/usr/bin/env python3
-"""Runs spider-gen on every bad spec of this folder and compares what it says with the `.expected` file beside it.
+"""Runs spider-gen on every bad spec of this folder and compares what it says with what its case expects (cases.py).
 
-NAME.yaml      the spec
-NAME.expected  standard error, exactly
-NAME.args      further arguments, one a line (optional)
-
-A run must end with status 1, print nothing to standard output and leave no file. With --update the .expected files
-are written instead of compared: read the difference before it is committed.
+A run must end with status 1, print nothing to standard output and leave no file. With --update what is said is written
+into the cases instead: read the difference before it is committed.
 """
 
 import argparse
@@ -16,24 +12,19 @@ import subprocess
 import sys
 import tempfile
 
-FOLDER = pathlib.Path(__file__).resolve().parent
-FEWEST_CASES = 40
+import cases
+
 LONGEST_RUN_S = 20
 
 
-def run(generator: pathlib.Path, spec: pathlib.Path, output: pathlib.Path) -> subprocess.CompletedProcess:
-    arguments = spec.with_suffix(".args")
-    extra = arguments.read_text(encoding="utf-8").splitlines() if arguments.exists() else []
-    command = [generator, spec.name, "-o", output, *extra]
-    return subprocess.run(command, cwd=FOLDER, capture_output=True, timeout=LONGEST_RUN_S, check=False)
-
-
-def check(generator: pathlib.Path, spec: pathlib.Path, update: bool) -> list[str]:
+def check(generator: pathlib.Path, case: cases.Case, update: bool) -> list[str]:
     """What is wrong with one case."""
-    with tempfile.TemporaryDirectory() as folder:
-        output = pathlib.Path(folder) / "output"
-        result = run(generator, spec, output)
-        written = sorted(path.name for path in output.rglob("*")) if output.exists() else []
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / f"{case.name}.yaml").write_bytes(case.text)
+        command = [generator, f"{case.name}.yaml", "-o", "output", *case.arguments]
+        result = subprocess.run(command, cwd=folder, capture_output=True, timeout=LONGEST_RUN_S, check=False)
+        written = sorted(path.name for path in folder.rglob("*") if path.name != f"{case.name}.yaml")
     problems = []
     if result.returncode != 1:
         problems.append(f"exit status {result.returncode} instead of 1")
@@ -43,38 +34,37 @@ def check(generator: pathlib.Path, spec: pathlib.Path, update: bool) -> list[str
         problems.append(f"files were written: {', '.join(written)}")
 
     said = result.stderr.decode("utf-8", errors="backslashreplace")
-    expected = spec.with_suffix(".expected")
     if update:
-        expected.write_text(said, encoding="utf-8")
-    wanted = expected.read_text(encoding="utf-8") if expected.exists() else ""
-    if not wanted:
-        problems.append(f"{expected.name} is missing or empty")
-    if said != wanted:
-        problems += difflib.unified_diff(wanted.splitlines(), said.splitlines(), expected.name, "said", lineterm="")
+        case.expected = said
+    if said != case.expected:
+        problems += difflib.unified_diff(case.expected.splitlines(), said.splitlines(), "expected", "said", lineterm="")
     return problems
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("generator", type=pathlib.Path, help="the spider-gen to run")
-    parser.add_argument("--update", action="store_true", help="write the .expected files")
+    parser.add_argument("--update", action="store_true", help="write what is said into the cases")
     options = parser.parse_args()
 
     generator = options.generator.resolve()
-    specs = sorted(FOLDER.glob("*.yaml"))
-    failures = 0
-    for spec in specs:
-        problems = check(generator, spec, options.update)
-        failures += bool(problems)
-        if problems:
-            print(f"FAILED {spec.name}", *problems, sep="\n  ")
-    orphans = [path.name for path in FOLDER.glob("*.expected") if not path.with_suffix(".yaml").exists()]
-    if orphans:
-        print(f"FAILED without a spec: {', '.join(sorted(orphans))}")
-    if len(specs) < FEWEST_CASES:
-        print(f"FAILED: {len(specs)} cases, at least {FEWEST_CASES} belong here")
-    print(f"{len(specs)} cases, {failures} failed")
-    return 1 if failures or orphans or len(specs) < FEWEST_CASES else 0
+    try:
+        sections = cases.read_sections(complete=not options.update)
+    except cases.Malformed as problem:
+        print(f"FAILED {problem}")
+        return 1
+    count = failures = 0
+    for section in sections:
+        for case in section.cases:
+            problems = check(generator, case, options.update)
+            count += 1
+            failures += bool(problems)
+            if problems:
+                print(f"FAILED {case.name} of {section.path.name}", *problems, sep="\n  ")
+        if options.update:
+            section.write()
+    print(f"{count} cases, {failures} failed")
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the JSON Schema of specs: it is one, it accepts every good spec, it rejects every bad one of structural.txt, and
-it describes every key.
+"""Checks the JSON Schema of specs: it is one, it accepts every good spec, it rejects every bad one that is marked as
+structural, and it describes every key.
 
 run_schema.py ROOT GENERATOR [FOLDER]     FOLDER: random specs of the accuracy tests, where they have been written
 """
@@ -12,21 +12,20 @@ import subprocess
 import sys
 import tempfile
 
+import cases
 import jsonschema
 import spec_trees
 
-FOLDER = pathlib.Path(__file__).resolve().parent
 
-
-def errors_of(validator: jsonschema.protocols.Validator, spec: pathlib.Path) -> list[str]:
-    value = spec_trees.json_value(spec_trees.parse(spec.read_text(encoding="utf-8")))
+def errors_of(validator: jsonschema.protocols.Validator, text: bytes) -> list[str]:
+    value = spec_trees.json_value(spec_trees.parse(text.decode()))
     return [f"{list(error.absolute_path)}: {error.message[:200]}" for error in validator.iter_errors(value)]
 
 
 def good_specs(root: pathlib.Path, generator: pathlib.Path, folder: pathlib.Path) -> list[pathlib.Path]:
-    """All that are shipped or used by other tests, what --new writes, and those that only wait for their kernels."""
+    """All that are shipped or used by other tests, and what --new writes."""
     subprocess.run([generator, "--new", "starter", "-o", folder], check=True)
-    specs = [folder / "starter.yaml", *FOLDER.glob("not_yet_*.yaml")]
+    specs = [folder / "starter.yaml"]
     for pattern in ("stencils/*.yaml", "tests/consumer/**/*.yaml", "tests/fuzz/seeds/*.yaml"):
         found = sorted(root.glob(pattern))
         assert found, pattern
@@ -52,18 +51,14 @@ def main() -> int:
     problems = check_keys(root, schema)
 
     with tempfile.TemporaryDirectory() as folder:
-        good = good_specs(root, generator, pathlib.Path(folder))
-        good += [spec for folder in drawn for spec in folder.glob("*.yaml")]
-        problems += [f"rejects {spec.name}: {errors}" for spec in good if (errors := errors_of(validator, spec))]
-
-    lines = (FOLDER / "structural.txt").read_text(encoding="utf-8").splitlines()
-    structural = [line for line in lines if line and not line.startswith("#")]
-    for name in structural:
-        spec = FOLDER / f"{name}.yaml"
-        if not spec.exists():
-            problems.append(f"structural.txt names {name}, which is no spec")
-        elif not errors_of(validator, spec):
-            problems.append(f"accepts {spec.name}")
+        paths = good_specs(root, generator, pathlib.Path(folder))
+        paths += [spec for folder in drawn for spec in folder.glob("*.yaml")]
+        good = [(path.name, path.read_bytes()) for path in paths]
+    bad = cases.read_cases()
+    good += [(case.name, case.text) for case in bad if case.name.startswith("not_yet_")]  # they only wait for their kernels
+    problems += [f"rejects {name}: {errors}" for name, text in good if (errors := errors_of(validator, text))]
+    structural = [case for case in bad if case.is_marked("structural")]
+    problems += [f"accepts {case.name}" for case in structural if not errors_of(validator, case.text)]
     print(*problems, sep="\n", end="\n" if problems else "")
     print(f"{len(good)} good specs, {len(structural)} bad ones, {len(problems)} problems")
     return 1 if problems or len(structural) < 40 else 0

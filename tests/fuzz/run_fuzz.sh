@@ -55,7 +55,8 @@ cmake --build "$build" -j "$(nproc)" --target "${targets[@]/#/fuzz_}" >"$scratch
 seeds=$build/seeds
 rm -rf -- "$seeds"
 mkdir -p "$seeds"
-for folder in stencils tests/errors tests/fuzz/seeds; do
+python3 -B "$root/tests/errors/cases.py" "$seeds"
+for folder in stencils tests/fuzz/seeds; do
   for spec in "$root/$folder"/*.yaml; do
     cp -- "$spec" "$seeds/${folder//\//_}_$(basename -- "$spec")"
   done

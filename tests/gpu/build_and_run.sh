@@ -12,12 +12,14 @@ usage: build_and_run.sh --cases DIR [--runtime DIR] [--build DIR] [--arch sm_90]
   --arch     default: that of the first GPU
   --steps    default: all of them
   --watch    how many kernels compute-sanitizer watches, chosen to have all properties (default 24)
+A run of check, self-test or sanitize adds a line to runs.csv in the folder of --build, in the columns of tests/gpu/runs.csv.
 PYTHON names the Python to use (default: the first of python3, /usr/bin/python3 that has NumPy and SciPy).
 END
 }
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 harness=$here/../harness
+command="$(basename -- "${BASH_SOURCE[0]}") $*"
 cases=""
 runtime=$here/../../runtime
 build=${TMPDIR:-/tmp}/spider-gpu-tests
@@ -105,6 +107,8 @@ if wants build; then
   echo "${#sources[@]} kernels compiled and linked in $((SECONDS - begun)) s"
 fi
 
+mkdir -p "$build"
+outputs=()
 check=("$python" -B "$harness/check_kernels.py" --library "$library" --plans "$cases/plans" --seed "$seed")
 # shellcheck disable=SC2206  # names of kernels have no spaces
 [[ -z $kernels ]] || check+=(--kernels $kernels)
@@ -114,7 +118,8 @@ if wants self-test; then
 fi
 if wants check; then
   nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
-  "${check[@]}" --cases "$form" --large 3 --jobs "$jobs" || failed+=(check)
+  "${check[@]}" --cases "$form" --large 3 --jobs "$jobs" | tee "$build/check.txt" || failed+=(check)
+  outputs+=("$build/check.txt")
 fi
 if wants sanitize; then
   sanitizer=$(command -v compute-sanitizer || true)
@@ -140,6 +145,7 @@ if wants sanitize; then
         [[ $tool != initcheck ]] || watched+=(--valid-only)
         "$sanitizer" --tool "$tool" --error-exitcode 99 "${extra[@]}" "${watched[@]}" >"$logs/$tool-$share.txt" 2>&1 &
         watchers[$tool-$share]=$!
+        outputs+=("$logs/$tool-$share.txt")
       done
     done
     for tool in "${tools[@]}"; do
@@ -158,6 +164,11 @@ if wants sanitize; then
   else
     echo "skipped: compute-sanitizer is not installed"
   fi
+fi
+if wants check || wants self-test || wants sanitize; then
+  drawn=$(cat -- "$cases/drawn.txt" 2>/dev/null || true)
+  "$python" -B "$here/record_run.py" --table "$build/runs.csv" --root "$here/../.." --drawn "$drawn" --command "$command" \
+    --failed "${failed[*]}" "${outputs[@]}" || failed+=(record)
 fi
 if ((${#failed[@]})); then
   echo "FAILED: ${failed[*]}"

@@ -1,6 +1,6 @@
 """Generates everything the accuracy tests need into one folder, with spider-gen alone: specs/ (random ones, by seed),
-kernels/ (<kernel>.cu, .h) and plans/ (<kernel>.json from --explain, and what random specs mean). The folder can be
-carried to a machine that has a GPU and no spider-gen. Standard library only.
+kernels/ (<kernel>.cu, .h), plans/ (<kernel>.json from --explain, and what random specs mean) and drawn.txt, the options
+that drew them. The folder can be carried to a machine that has a GPU and no spider-gen. Standard library only.
 
 What is drawn is what this spider-gen can generate: it is asked with tiny specs. REQUIRED says what it must be able to
 do, so that nothing disappears from the tests unnoticed."""
@@ -13,6 +13,7 @@ import itertools
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -218,6 +219,12 @@ def one_of_each(drawn, plans):
     return chosen
 
 
+def drawn_by(words):
+    """The options that say what is drawn, without those that name files: for the record of what ran on a GPU."""
+    files = ("--spider-gen", "--stencils", "--folder")
+    return "generate_cases.py " + shlex.join(word for before, word in zip(("", *words), words) if word not in files and before not in files)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--spider-gen", required=True)
@@ -245,6 +252,7 @@ def main():
     for folder in (specs, plans):  # kernels that did not change keep their time stamp
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
+    (arguments.folder / "drawn.txt").write_text(drawn_by(sys.argv[1:]) + "\n", encoding="utf-8")
     with tempfile.TemporaryDirectory() as probes:
         generator = Generator(arguments.spider_gen, pathlib.Path(probes))
         spaces = generator.spaces()

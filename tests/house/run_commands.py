@@ -14,6 +14,7 @@ run_documentation.sh. Exit status 77: skipped, what is missing was said. Standar
 """
 
 import argparse
+import csv
 import os
 import pathlib
 import re
@@ -170,6 +171,11 @@ def gpu_cases(place: Place, page: str, name: str) -> None:
     place.expect(r"^\d+ kernels compiled and linked in \d+ s$")
     place.expect(r"all within bounds, nothing else written$")
     place.expect(r"^done: build,check,self-test,sanitize$")
+    with open(place.tree / "tests/gpu/runs.csv", encoding="utf-8", newline="") as table:
+        columns, *runs = csv.reader(table)
+    if columns != "date commit device command kernels sweeps checks result".split() or {len(run) for run in runs} != {8}:
+        raise Failed(f"tests/gpu/runs.csv has the columns {columns}, and {sorted({len(run) for run in runs})} a line")
+    place.expect(r"^recorded in .*/runs\.csv: \d{4}-\d\d-\d\d,.*,\d+,\d+,\d+,right(; \w+ of \d+ kernels)+$")
 
 
 def harness(place: Place) -> None:

@@ -2,6 +2,7 @@
 names; tests of the cache itself have their own."""
 
 import concurrent.futures
+import errno
 import os
 import pathlib
 import re
@@ -492,21 +493,135 @@ class Cache(unittest.TestCase):
         for _ in range(2):
             self.assertEqual((_cache.entry("a", make) / "one").read_text(), "content")
         self.assertEqual(len(calls), 1)
-        (self.path / "a" / "one").write_text("cont")  # as a full disk may leave it
-        self.assertEqual((_cache.entry("a", make) / "one").read_text(), "content")
-        (self.path / "a" / "complete.json").unlink()
-        self.assertEqual((_cache.entry("a", make) / "one").read_text(), "content")
+        (self.path / "a" / "one").write_text("cont")  # as a crash of the machine may leave it
+        for mend in (lambda: None, (self.path / "a" / "complete.json").unlink):
+            mend()
+            os.utime(self.path / "a", (0, 0))
+            self.assertEqual(_cache.entry("a", make), self.path / "a")
+            self.assertEqual((self.path / "a" / "one").read_text(), "content")
         self.assertEqual(len(calls), 3)
+        self.assertEqual((next(self.path.glob(".damaged-*/complete.json")).parent / "one").read_text(), "cont")  # may be mapped
 
     def test_a_failure_leaves_nothing(self):
         def full(folder):
             self.make(folder)
             raise OSError(28, "No space left on device")
 
-        with self.assertRaisesRegex(spider_gen.CacheError, "No space left on device.*SPIDER_GEN_CACHE"):
+        with self.assertRaisesRegex(spider_gen.CacheError, "No space left on device.*TMPDIR"):
             _cache.entry("a", full)
         self.assertEqual([file.name for file in self.path.iterdir() if file.is_dir()], [])
         self.assertTrue((_cache.entry("a", self.make) / "one").exists())
+
+    def own_build(self, words=None):
+        """Of an entry that the cache does not take: right, outside it, made once, and no copy of it is left there."""
+        made = []
+
+        def make(folder):
+            made.append(folder)
+            self.make(folder)
+
+        _cache._said.clear()
+        with self.assertLogs("spider_gen") if words else self.assertNoLogs("spider_gen") as said:
+            folders = [_cache.entry("a", make) for _ in range(2)]
+        if words:
+            self.assertEqual(len(said.output), 1)
+            self.assertRegex(said.output[0], words)
+        self.assertEqual([(folder / "one").read_text() for folder in folders], ["content"] * 2)
+        self.assertEqual(len(made), 1)
+        self.assertNotIn(self.path, folders[0].parents)
+        self.assertEqual(list(self.path.glob(".*")), [])
+
+    def test_an_entry_of_another_process_that_is_not_seen_in_full(self):
+        (self.path / "a").mkdir(parents=True)
+        (self.path / "a" / "one").write_text("content of another")  # and its manifest not yet, as on a network file system
+        before = os.stat(self.path / "a").st_ino
+        self.own_build()
+        self.assertEqual(os.stat(self.path / "a").st_ino, before)
+        self.assertEqual((self.path / "a" / "one").read_text(), "content of another")
+
+    def test_an_entry_of_another_process_that_is_not_seen_at_all(self):
+        with unittest.mock.patch("os.rename", side_effect=OSError(errno.ENOTEMPTY, "Directory not empty")):
+            self.own_build()
+
+    def test_no_locks(self):
+        for place in ("fcntl.flock", "spider_gen._cache.open"):
+            with self.subTest(place), unittest.mock.patch(place, create=True, side_effect=OSError(errno.ENOLCK, "No locks")):
+                with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                    folders = set(pool.map(lambda _: _cache.entry(place, self.make), range(16)))
+                self.assertEqual([(folder / "one").read_text() for folder in folders], ["content"] * len(folders))
+                self.assertTrue((self.path / place / "complete.json").exists())
+                self.assertEqual(list(self.path.glob(".*")), [])
+
+    def test_a_full_disk(self):
+        def full(_, to):
+            pathlib.Path(to).write_text("cont")
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        with unittest.mock.patch("shutil.copyfile", full):
+            self.own_build("cannot be written .No space left on device.*SPIDER_GEN_CACHE")
+        self.assertEqual(_cache.entry("a", self.make), self.path / "a")
+
+    def test_a_cache_that_is_read_only(self):
+        _cache.entry("b", self.make)
+        real = os.mkdir
+
+        def mkdir(path, *mode):
+            if self.path in pathlib.Path(path).parents:
+                raise OSError(errno.EROFS, "Read-only file system")
+            return real(path, *mode)
+
+        with unittest.mock.patch("os.mkdir", mkdir), \
+                unittest.mock.patch("spider_gen._cache.open", create=True, side_effect=OSError(errno.EROFS, "Read-only")):
+            self.assertEqual(_cache.entry("b", self.make), self.path / "b")
+            self.own_build("cannot be written .Read-only file system")
+        self.assertEqual({file.name for file in self.path.iterdir()}, {"b", "b.lock"})
+
+    def test_other_users_may_read_what_the_umask_allows(self):
+        previous = os.umask(0o022)
+        self.addCleanup(os.umask, previous)
+        folder = _cache.entry("a", self.make)
+        self.assertEqual(folder.stat().st_mode & 0o777, 0o755)
+        self.assertEqual({file.stat().st_mode & 0o777 for file in folder.iterdir()}, {0o644})
+
+    @unittest.skipIf(os.getuid() != 0, "only root can run a process of another user")
+    def test_another_user(self):
+        os.chmod(self.folder.name, 0o755)
+        _cache.entry("a", self.make)
+        module = pathlib.Path(self.folder.name) / "spider_cache.py"
+        module.write_bytes(pathlib.Path(_cache.__file__).read_bytes())
+        program = ("import spider_cache as c; make = lambda folder: (folder / 'one').write_text('content')\n"
+                   "for name in 'ab': print(c.entry(name, make), (c.entry(name, make) / 'one').read_text())\n"
+                   "del c.os.environ['SPIDER_GEN_CACHE']; print(c.cache_folder())")
+        temporary = pathlib.Path(self.folder.name) / "tmp"
+        temporary.mkdir()
+        os.chmod(temporary, 0o1777)
+        done = subprocess.run([sys.executable, "-c", program], user=65534, group=65534, extra_groups=[], capture_output=True,
+                              text=True, check=False, cwd=self.folder.name,
+                              env={"HOME": "/", "TMPDIR": str(temporary), "SPIDER_GEN_CACHE": str(self.path)})
+        if "No module named" in done.stderr or done.returncode == 126:
+            self.skipTest("skipped: another user cannot run this Python")
+        self.assertRegex(done.stdout, f"(?s)^{self.path}/a content\n{temporary}/spider_gen-.*/b-.* content\n"
+                                      f"{temporary}/spider_gen-65534\n$")
+        self.assertRegex(done.stderr, "^spider_gen: the cache .* cannot be written .Permission denied.*SPIDER_GEN_CACHE.*\n$")
+        self.assertEqual([file.name for file in temporary.iterdir()], ["spider_gen-65534"])
+
+    def test_no_home(self):
+        with unittest.mock.patch.dict(os.environ), unittest.mock.patch("tempfile.tempdir", self.folder.name), \
+                unittest.mock.patch("pathlib.Path.home", side_effect=RuntimeError("Could not determine home directory.")):
+            os.environ["SPIDER_GEN_CACHE"] = "~nobody-of-this-name/cache"
+            with self.assertRaisesRegex(spider_gen.CacheError, "SPIDER_GEN_CACHE is ~nobody.*give the whole path"):
+                _cache.cache_folder()
+            del os.environ["SPIDER_GEN_CACHE"]
+            os.environ.pop("XDG_CACHE_HOME", None)
+            folder = _cache.cache_folder()
+            self.assertEqual(folder, pathlib.Path(self.folder.name) / f"spider_gen-{os.getuid()}")
+            self.assertEqual(folder.stat().st_mode & 0o777, 0o700)
+            folder.chmod(0o777)  # whoever made it, others can change what is in it
+            self.assertNotEqual(_cache.cache_folder(), folder)
+            folder.chmod(0o700)
+            folder.rename(folder.with_name("elsewhere"))
+            folder.symlink_to(folder.with_name("elsewhere"))
+            self.assertNotEqual(_cache.cache_folder(), folder)
 
     def test_threads_and_an_interrupted_build(self):
         (self.path / ".new-left").mkdir(parents=True)
@@ -538,8 +653,9 @@ class Cache(unittest.TestCase):
 
     def test_a_compiler_that_fails(self):
         bad = _compilers.Toolchain("host", "/bin/false", (), (), ("src/api.cpp",), (), "nothing")
-        with self.assertRaisesRegex(spider_gen.CompileError, "/bin/false .*\nends with 1"):
+        with self.assertRaisesRegex(spider_gen.CompileError, "/bin/false .*\nends with 1"), self.assertLogs("spider_gen") as said:
             _compilers.compile_kernel(heat()._generated, bad)
+        self.assertRegex(said.output[0], "compiling the runtime by /bin/false for nothing, once")
         self.assertEqual([file for file in self.path.iterdir() if file.name.startswith(("kernel", ".new")) and file.is_dir()], [])
 
 

@@ -66,6 +66,8 @@ def compile_kernel(generated: Generated, toolchain: Toolchain) -> pathlib.Path:
 
 
 def _compile_runtime(folder: pathlib.Path, toolchain: Toolchain) -> None:
+    _cache.say_once(f"compiling the runtime by {toolchain.compiler} for {toolchain.target}, once: it takes up to a minute")
+
     def one(source: str) -> None:
         _compile(toolchain, [str(_package.RUNTIME / source)], folder / (pathlib.Path(source).stem + ".o"))
 

@@ -27,7 +27,7 @@ std::int32_t kind_of_backend() {
 DeviceOutcome real_name() asm("__real__ZN6spider11distributed11name_deviceEv");
 DeviceOutcome name_of_device() asm("__wrap__ZN6spider11distributed11name_deviceEv");
 DeviceOutcome name_of_device() {
-  return share_a_device ? DeviceOutcome{{}, "0000:17:00.0 of here"} : real_name();
+  return share_a_device ? DeviceOutcome{{}, {}, "0000:17:00.0 of here"} : real_name();
 }
 
 int main(int count, char** arguments) {

@@ -88,7 +88,7 @@ module spider_distributed
       character(kind=c_char), intent(in) :: path(*)
       type(spider_field), intent(in) :: field
     end function
-    !> Makes the device with the number of this rank on its host current.
+    !> Makes a device current that no other rank takes.
     integer(c_int32_t) function spider_select_device(communicator) bind(c, name='spider_select_device_f')
       import :: c_int, c_int32_t
       integer(c_int), value :: communicator

@@ -76,7 +76,7 @@ def _open(library: spider.Library) -> Any:
 
 
 def select_device(library: spider.Library, communicator: Any) -> None:
-    """Makes the device with the number of this rank on its host current; does nothing on the host."""
+    """Makes a device current that no other rank takes; does nothing on the host."""
     library._check(_open(library).spider_select_device_f(communicator.py2f()))
 
 

@@ -131,28 +131,24 @@ Outcome choose_parts(MPI_Comm communicator, const spider_kernel& kernel, Parts& 
 
 /// Ranks that share a device would wait for each other for ever.
 Outcome check_devices(MPI_Comm communicator) {
-  constexpr std::size_t most = 256;
   int rank = 0;
   int ranks = 1;
   MPI_Comm_rank(communicator, &rank);
   MPI_Comm_size(communicator, &ranks);
   const DeviceOutcome device = name_device();
   if (Outcome known = agree(communicator, device.outcome); known.status != SPIDER_OK) return known;
-  std::vector<char> names(most * static_cast<std::size_t>(ranks));
-  std::array<char, most> own{};
-  device.name.copy(own.data(), most - 1);
+  std::vector<DeviceId> all(static_cast<std::size_t>(ranks));
+  constexpr int bytes = sizeof(DeviceId);
   if (Outcome told =
-          of_mpi(MPI_Allgather(own.data(), most, MPI_CHAR, names.data(), most, MPI_CHAR, communicator),
+          of_mpi(MPI_Allgather(device.id.data(), bytes, MPI_CHAR, all.data(), bytes, MPI_CHAR, communicator),
                  "comparing devices");
       told.status != SPIDER_OK)
     return told;
-  for (int other = 0; other < rank; ++other) {
-    if (std::strcmp(own.data(), &names[most * static_cast<std::size_t>(other)]) != 0) continue;
-    return {SPIDER_ERROR_RANKS, "ranks " + std::to_string(other) + " and " + std::to_string(rank) +
-                                    " have one device, " + own.data() +
-                                    "; give each its own with spider_select_device or cudaSetDevice"};
-  }
-  return {};
+  const auto first = std::find(all.begin(), all.end(), device.id);
+  if (first == all.begin() + rank) return {};
+  return {SPIDER_ERROR_RANKS, "ranks " + std::to_string(first - all.begin()) + " and " +
+                                  std::to_string(rank) + " have one device, " + device.name +
+                                  "; give each its own with spider_select_device or cudaSetDevice"};
 }
 
 Outcome make_transport(spider_grid& grid) {
@@ -584,22 +580,55 @@ Outcome gather(const spider_grid& grid, const spider_field* field, std::int32_t 
                }));
 }
 
-spider_status select(MPI_Comm communicator) {
-  return guarded("spider_select_device", [&]() -> Outcome {
-    if (!on_devices()) return {};
-    MPI_Comm host = MPI_COMM_NULL;
-    if (Outcome split =
-            of_mpi(MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host),
-                   "finding the ranks of this host");
-        split.status != SPIDER_OK)
-      return split;
-    const Communicator owner(host);
-    int number = 0;
-    int ranks = 1;
-    MPI_Comm_rank(host, &number);
-    MPI_Comm_size(host, &ranks);
-    return agree(communicator, select_device(number, ranks));
-  });
+/// The devices that each rank sees, by its numbers.
+struct SeenDevices {
+  Outcome outcome;
+  std::vector<std::vector<DeviceId>> of_rank;
+};
+SeenDevices gather_devices(MPI_Comm communicator) {
+  int ranks = 1;
+  MPI_Comm_size(communicator, &ranks);
+  const DevicesOutcome own = visible_devices();
+  SeenDevices seen{agree(communicator, own.outcome), {}};
+  if (seen.outcome.status != SPIDER_OK) return seen;
+  const int bytes = static_cast<int>(own.devices.size() * sizeof(DeviceId));
+  std::vector<int> counts(static_cast<std::size_t>(ranks));
+  seen.outcome = of_mpi(MPI_Allgather(&bytes, 1, MPI_INT, counts.data(), 1, MPI_INT, communicator),
+                        "counting the devices of all ranks");
+  if (seen.outcome.status != SPIDER_OK) return seen;
+  std::vector<int> starts;
+  int end = 0;
+  for (const int count : counts) {
+    starts.push_back(end);
+    end += count;
+  }
+  std::vector<DeviceId> all(static_cast<std::size_t>(end) / sizeof(DeviceId));
+  seen.outcome = of_mpi(MPI_Allgatherv(own.devices.data(), bytes, MPI_CHAR, all.data(), counts.data(),
+                                       starts.data(), MPI_CHAR, communicator),
+                        "comparing the devices of all ranks");
+  auto at = all.begin();
+  for (const int count : counts) {
+    const auto next = at + count / static_cast<int>(sizeof(DeviceId));
+    seen.of_rank.emplace_back(at, next);
+    at = next;
+  }
+  return seen;
+}
+
+Outcome select(MPI_Comm communicator) {
+  const SeenDevices seen = gather_devices(communicator);
+  if (seen.outcome.status != SPIDER_OK) return seen.outcome;
+  int rank = 0;
+  MPI_Comm_rank(communicator, &rank);
+  const auto own = static_cast<std::size_t>(rank);
+  const int device = assign_devices(seen.of_rank)[own];
+  if (device >= 0) return agree(communicator, make_current(device));
+  const std::size_t count = seen.of_rank[own].size();
+  return agree(communicator,
+               {SPIDER_ERROR_RANKS, "each rank needs a device of its own, and other ranks need " +
+                                        std::string(count == 1 ? "the one" : "all " + std::to_string(count)) +
+                                        " that this rank sees: start no more ranks on a host than it has "
+                                        "devices, or show each rank its own by CUDA_VISIBLE_DEVICES"});
 }
 
 }  // namespace
@@ -719,7 +748,9 @@ spider_status spider_grid_write_npy(spider_grid* grid, const spider_field* field
 }
 
 spider_status spider_select_device(MPI_Comm communicator) {
-  return distributed::select(communicator);
+  return guarded("spider_select_device", [&]() -> Outcome {
+    return spider::backend::kind() == SPIDER_BACKEND_CUDA ? distributed::select(communicator) : Outcome{};
+  });
 }
 
 spider_status spider_select_device_f(MPI_Fint communicator) {

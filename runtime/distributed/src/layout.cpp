@@ -1,6 +1,8 @@
 #include "layout.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <string>
 
 #include "fields.h"
@@ -124,6 +126,34 @@ Message make_message(const spider_grid_layout& layout, const spider_grid_layout&
   if (message.receives) message.from = neighbour(layout, {-step[0], -step[1], -step[2]});
   return message;
 }
+
+/// A matching of ranks and devices, rank by rank.
+struct Assignment {
+  const std::vector<std::vector<DeviceId>>& seen;
+  std::map<DeviceId, std::size_t> owners;
+  std::vector<int> chosen;  ///< -1: none yet
+
+  void take(std::size_t rank, std::size_t index) {
+    owners[seen[rank][index]] = rank;
+    chosen[rank] = static_cast<int>(index);
+  }
+
+  /// Gives a rank a free device, else one whose owner can move to another. Each device is asked for once.
+  bool place(std::size_t rank, std::set<DeviceId>& asked) {
+    const std::vector<DeviceId>& devices = seen[rank];
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      if (owners.count(devices[i]) != 0) continue;
+      take(rank, i);
+      return true;
+    }
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      if (!asked.insert(devices[i]).second || !place(owners[devices[i]], asked)) continue;
+      take(rank, i);
+      return true;
+    }
+    return false;
+  }
+};
 
 }  // namespace
 
@@ -251,6 +281,15 @@ Boxes divide_part(const spider_kernel& kernel, const spider_grid_layout& layout)
   }
   boxes.interior.push_back(box_of(inner));
   return boxes;
+}
+
+std::vector<int> assign_devices(const std::vector<std::vector<DeviceId>>& seen) {
+  Assignment assignment{seen, {}, std::vector<int>(seen.size(), -1)};
+  for (std::size_t rank = 0; rank < seen.size(); ++rank) {
+    std::set<DeviceId> asked;
+    assignment.place(rank, asked);
+  }
+  return assignment.chosen;
 }
 
 }  // namespace spider::distributed

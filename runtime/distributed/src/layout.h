@@ -57,6 +57,13 @@ struct Messages {
 
 [[nodiscard]] std::int64_t count_cells(const Box& box);
 
+/// The UUID of a device: the same for every process, whatever number the process sees it under.
+using DeviceId = std::array<char, 16>;
+
+/// Gives each rank one of the devices that it sees, and none to two; as its index there, -1 where too few are
+/// left. Where ranks see the same devices in the same order, each gets the first that no lower rank has.
+[[nodiscard]] std::vector<int> assign_devices(const std::vector<std::vector<DeviceId>>& seen);
+
 /// Boxes that cover a part: those that read no cell of neighbours nor write one that neighbours take, and the
 /// rest.
 struct Boxes {

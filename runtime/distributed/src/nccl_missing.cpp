@@ -20,10 +20,14 @@ TransportOutcome make_nccl_transport(MPI_Comm /*communicator*/, const Messages& 
 }
 
 DeviceOutcome name_device() {
+  return {missing(), {}, {}};
+}
+
+DevicesOutcome visible_devices() {
   return {missing(), {}};
 }
 
-Outcome select_device(int /*number*/, int /*ranks*/) {
+Outcome make_current(int /*device*/) {
   return missing();
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "layout.h"
 
@@ -48,13 +49,19 @@ struct TransportOutcome {
 [[nodiscard]] TransportOutcome make_nccl_transport(MPI_Comm communicator, const Messages& messages,
                                                    std::int64_t element_bytes);
 
-/// Names the current device on its host, for ranks to find that they share one.
+/// The current device, for ranks to find that they share one: its UUID, and its name for people.
 struct DeviceOutcome {
   Outcome outcome;
+  DeviceId id{};
   std::string name;
 };
 [[nodiscard]] DeviceOutcome name_device();
-/// Makes the device with this number on its host current; there are `ranks` on it.
-[[nodiscard]] Outcome select_device(int number, int ranks);
+/// The devices that this process sees, by CUDA's numbers.
+struct DevicesOutcome {
+  Outcome outcome;
+  std::vector<DeviceId> devices;
+};
+[[nodiscard]] DevicesOutcome visible_devices();
+[[nodiscard]] Outcome make_current(int device);
 
 }  // namespace spider::distributed

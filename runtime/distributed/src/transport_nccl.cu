@@ -296,6 +296,15 @@ class NcclTransport final : public Transport {
   void* received_ = nullptr;
 };
 
+/// The UUID of a device; of a slice (MIG) its own.
+Outcome identify(int device, DeviceId& id) {
+  cudaDeviceProp properties{};
+  Outcome outcome = of_cuda(cudaGetDeviceProperties(&properties, device), "identifying the device");
+  static_assert(sizeof properties.uuid.bytes == sizeof id);
+  std::copy_n(properties.uuid.bytes, id.size(), id.begin());
+  return outcome;
+}
+
 }  // namespace
 
 TransportOutcome make_nccl_transport(MPI_Comm communicator, const Messages& messages,
@@ -306,25 +315,30 @@ TransportOutcome make_nccl_transport(MPI_Comm communicator, const Messages& mess
 }
 
 DeviceOutcome name_device() {
-  int device = 0;
+  DeviceOutcome device;
+  int number = 0;
   std::array<char, 64> bus{};
   std::array<char, 128> host{};
-  Outcome outcome = of_cuda(cudaGetDevice(&device), "finding the current device");
-  if (outcome.status == SPIDER_OK)
-    outcome = of_cuda(cudaDeviceGetPCIBusId(bus.data(), bus.size(), device), "naming the device");
+  device.outcome = of_cuda(cudaGetDevice(&number), "finding the current device");
+  if (device.outcome.status == SPIDER_OK)
+    device.outcome = of_cuda(cudaDeviceGetPCIBusId(bus.data(), bus.size(), number), "naming the device");
+  if (device.outcome.status == SPIDER_OK) device.outcome = identify(number, device.id);
   gethostname(host.data(), host.size() - 1);
-  return {outcome, std::string(bus.data()) + " of " + host.data()};
+  device.name = std::string(bus.data()) + " of " + host.data();
+  return device;
 }
 
-Outcome select_device(int number, int ranks) {
-  int devices = 0;
-  Outcome outcome = of_cuda(cudaGetDeviceCount(&devices), "counting devices");
-  if (outcome.status != SPIDER_OK) return outcome;
-  if (number >= devices) {
-    return {SPIDER_ERROR_RANKS, std::to_string(ranks) + " ranks on a host with " + std::to_string(devices) +
-                                    " devices; each rank needs one of its own"};
-  }
-  return of_cuda(cudaSetDevice(number), "choosing the device");
+DevicesOutcome visible_devices() {
+  DevicesOutcome seen;
+  int count = 0;
+  seen.outcome = of_cuda(cudaGetDeviceCount(&count), "counting devices");
+  for (int device = 0; device < count && seen.outcome.status == SPIDER_OK; ++device)
+    seen.outcome = identify(device, seen.devices.emplace_back());
+  return seen;
+}
+
+Outcome make_current(int device) {
+  return of_cuda(cudaSetDevice(device), "choosing the device");
 }
 
 }  // namespace spider::distributed

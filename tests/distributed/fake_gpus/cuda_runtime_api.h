@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 struct dim3 {
   unsigned x;
@@ -72,19 +74,36 @@ inline cudaError_t cudaEventDestroy(cudaEvent_t /*event*/) {
 inline cudaError_t cudaEventRecord(cudaEvent_t /*event*/, cudaStream_t /*stream*/) {
   return cudaSuccess;
 }
+struct cudaUUID_t {
+  char bytes[16];
+};
+struct cudaDeviceProp {
+  cudaUUID_t uuid;
+};
+/// The devices that this process sees, each a letter that its UUID begins with; and the current one.
+inline std::string fake_devices = "A";
+inline int fake_current_device = 0;
+
 inline cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = fake_current_device;
   return cudaSuccess;
 }
 inline cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = static_cast<int>(fake_devices.size());
   return cudaSuccess;
 }
-inline cudaError_t cudaSetDevice(int /*device*/) {
+inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  *properties = {};
+  properties->uuid.bytes[0] = fake_devices.at(static_cast<std::size_t>(device));
   return cudaSuccess;
 }
-inline cudaError_t cudaDeviceGetPCIBusId(char* name, int /*length*/, int /*device*/) {
-  *name = '\0';
+inline cudaError_t cudaSetDevice(int device) {
+  fake_current_device = device;
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceGetPCIBusId(char* name, int length, int device) {
+  std::snprintf(name, static_cast<std::size_t>(length), "bus %c",
+                fake_devices.at(static_cast<std::size_t>(device)));
   return cudaSuccess;
 }
 cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments,

@@ -98,9 +98,10 @@ SPIDER_PUBLIC spider_status spider_grid_read_npy(spider_grid* grid, const char* 
 SPIDER_PUBLIC spider_status spider_grid_write_npy(spider_grid* grid, const spider_field* field,
                                                   const char* path);
 
-/** Makes the device with the number of this rank on its host current, before any other call for a device;
- * SPIDER_ERROR_RANKS where a host has more ranks than devices. Does nothing where fields are in host memory.
- * Collective on the communicator. */
+/** Makes a device current that no other rank takes, before any other call for a device: where the ranks of a
+ * host see the same devices, that with the number of this rank on its host, else one of those that this rank
+ * sees, which may be one alone. Devices are told apart by their UUIDs. SPIDER_ERROR_RANKS where the ranks see
+ * too few. Does nothing where fields are in host memory. Collective on the communicator. */
 SPIDER_PUBLIC spider_status spider_select_device(MPI_Comm communicator);
 /** The same with a handle of Fortran's. */
 SPIDER_PUBLIC spider_status spider_select_device_f(MPI_Fint communicator);

@@ -20,7 +20,7 @@
 
 namespace spider {
 
-/// Makes the device with the number of this rank on its host current.
+/// Makes a device current that no other rank takes.
 inline void select_device(MPI_Comm communicator) {
   check(spider_select_device(communicator));
 }

@@ -3,6 +3,7 @@
 #include "emit/explain.h"
 #include "pack/pack.h"
 #include "pack/prove.h"
+#include "plan/error_bound.h"
 
 namespace spidergen::cli {
 
@@ -13,6 +14,8 @@ GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::
   result.diagnostics = read.diagnostics;
   const plan::PlanResult planned = plan::make_plan(read.spec, request);
   result.diagnostics.append(planned.diagnostics);
+  if (!result.diagnostics.has_errors())
+    plan::warn_of_lost_steps(read.spec, planned.plan.op.steps, result.diagnostics);
   result.diagnostics.sort_by_location();
   if (result.diagnostics.has_errors()) return result;
 

@@ -17,6 +17,7 @@
 #include "emit/schemes/schemes.h"
 #include "emit/schemes/stepping_text.h"
 #include "emit/storage_text.h"
+#include "plan/error_bound.h"
 
 namespace spidergen::emit {
 namespace {
@@ -115,6 +116,16 @@ std::string bound_text(const plan::ErrorBound& bound) {
   }
   return fmt::format("|error| <= {:.2g} |result| + {:.2g} sum |w x| + {:.2g}", bound.result, bound.sum,
                      bound.absolute);
+}
+
+/// Where the storage loses time steps.
+void describe_lost_steps(const spec::StencilSpec& spec, int steps, std::vector<std::string>& lines) {
+  const std::optional<double> lost = plan::lost_difference(spec, steps);
+  if (!lost || *lost < plan::largest_silent_loss) return;
+  lines.push_back(
+      fmt::format("          a sweep leaves a cell as it is where its neighbours differ by less than {:.2g} "
+                  "of its value",
+                  *lost));
 }
 
 std::string engine_text(const spec::StencilSpec& spec, plan::Engine engine) {
@@ -239,6 +250,7 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
                               : spec.update                      ? "of the sum: "
                                                                  : "",
                               bound_text(plan.error_bound)));
+  describe_lost_steps(spec, plan.op.steps, lines);
   lines.push_back("Engine    " + engine_text(spec, plan.engine));
   if (plan.variant != plan::Variant{})
     lines.push_back("Variant  " + plan::variant_options(plan.variant) + ", for measurements");

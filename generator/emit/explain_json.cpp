@@ -16,6 +16,7 @@
 #include "emit/schemes/schemes.h"
 #include "emit/storage_text.h"
 #include "emit/update_text.h"
+#include "plan/error_bound.h"
 
 namespace spidergen::emit {
 namespace {
@@ -301,6 +302,8 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
   json += fmt::format("  \"accuracy\": \"{}\",\n  \"adds_identity\": {},\n", accuracy_name(spec.accuracy),
                       weights.adds_identity);
   json += error_bound_json(plan);
+  const std::optional<double> lost = plan::lost_difference(spec, plan.op.steps);
+  json += fmt::format("  \"lost_difference\": {},\n", lost ? fmt::format("{}", *lost) : "null");
   json += sums_json(spec, weights);
   if (spec.update) json += update_json(spec);
   json += fmt::format("  \"boundary\": {},\n", boundary_json(spec));

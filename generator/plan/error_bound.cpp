@@ -1,5 +1,7 @@
 #include "plan/error_bound.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -263,6 +265,31 @@ ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan) {
   if (spec.storage == spec::Storage::f64) return bound_doubles(spec, plan);
   if (plan.engine == Engine::cuda) return bound_cores(spec, plan);
   return spec.storage == spec::Storage::f32 ? bound_f32(plan) : bound_half(spec, plan);
+}
+
+std::optional<double> lost_difference(const spec::StencilSpec& spec, int steps) {
+  if (!spec::is_half(spec.storage) || spec.update || spec.sums.size() != 1) return {};
+  double sum = 0;
+  double others = 0;
+  for (const spec::Tap& tap : spec.taps) {
+    sum += tap.weight;
+    if (tap.at != spec::Offset{}) others += std::fabs(tap.weight);
+  }
+  // Half a unit in the last place of values just below a power of two, as a share of them.
+  const double half_unit = spec.storage == spec::Storage::f16 ? 0x1p-12 : 0x1p-9;
+  const double left = half_unit - steps * std::fabs(sum - 1);
+  if (left <= 0 || others == 0) return {};
+  return left / (steps * others);
+}
+
+void warn_of_lost_steps(const spec::StencilSpec& spec, int steps, diag::Diagnostics& diagnostics) {
+  const std::optional<double> lost = lost_difference(spec, steps);
+  if (!lost || *lost < largest_silent_loss) return;
+  diagnostics.warning(
+      spec.where.storage,
+      fmt::format("'storage: {}' loses small changes: a sweep leaves a cell as it is where its neighbours "
+                  "differ from it by less than {:.2g} of its value; 'storage: f32' keeps them",
+                  spec.storage == spec::Storage::f16 ? "f16" : "bf16", *lost));
 }
 
 }  // namespace spidergen::plan

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+
+#include "diag/diagnostic.h"
 #include "plan/kernel_plan.h"
 #include "spec/stencil_spec.h"
 
@@ -12,5 +15,16 @@ namespace spidergen::plan {
 /// below 2^128: this matters for bf16 fields, and for f32 ones on CUDA cores. Derived in
 /// generator/accuracy.md.
 [[nodiscard]] ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan);
+
+/// Of time steps of 16-bit fields, whose weights sum to 1: a sweep of so many steps leaves a cell as it is
+/// where its neighbours differ from it by less than this share of its value, for the change is less than half
+/// a unit in the last place. Nothing where sweeps are no such steps, or have an update.
+[[nodiscard]] std::optional<double> lost_difference(const spec::StencilSpec& spec, int steps);
+
+/// From here on lost_difference is told to the user: fields that are resolved well differ by less.
+inline constexpr double largest_silent_loss = 0x1p-6;
+
+/// Warns of a storage that loses time steps.
+void warn_of_lost_steps(const spec::StencilSpec& spec, int steps, diag::Diagnostics& diagnostics);
 
 }  // namespace spidergen::plan

@@ -9,6 +9,7 @@
 #include "emit/explain.h"
 #include "emit/figures.h"
 #include "pack/pack.h"
+#include "plan/error_bound.h"
 #include "plan/make_plan.h"
 #include "spec/stencil_spec.h"
 
@@ -24,6 +25,14 @@ StencilSpec row_of(const std::vector<int>& places) {
   spec.name = "row";
   spec.source_name = "row.yaml";
   for (const int dx : places) spec.taps.push_back({{0, 0, dx}, 1.0, {}});
+  return spec;
+}
+
+/// An explicit step of the heat equation in 1D.
+StencilSpec heat_of(double alpha) {
+  StencilSpec spec = row_of({-1, 0, 1});
+  for (spidergen::spec::Tap& tap : spec.taps) tap.weight = tap.at[2] == 0 ? 1 - 2 * alpha : alpha;
+  spec.where.storage = {"heat.yaml", 3, 10};
   return spec;
 }
 
@@ -95,6 +104,34 @@ TEST(Explain, TellsTheCommonFactorOfWeights) {
   for (auto& tap : spec.taps) tap.weight = 0.25;
   EXPECT_TRUE(has(text_of(spec, {"sm_90"}), "one f16 term each, exact\n"));
   EXPECT_TRUE(has(json_of(spec, {"sm_90"}), R"("factor": 1,)"));
+}
+
+TEST(Explain, WarnsWhereRoundingLosesTimeSteps) {
+  const auto warning_of = [](const StencilSpec& spec, int steps) {
+    spidergen::diag::Diagnostics diagnostics;
+    spidergen::plan::warn_of_lost_steps(spec, steps, diagnostics);
+    return diagnostics.items.empty() ? "" : to_string(diagnostics.items.front());
+  };
+  const char* words = "a cell as it is where its neighbours differ";
+  const StencilSpec slow = heat_of(0x1p-8);  // changes of 2^-12 of a value by differences of 2^-5
+  EXPECT_EQ(spidergen::plan::lost_difference(slow, 1), 0x1p-5);
+  EXPECT_EQ(warning_of(slow, 1).find("heat.yaml:3:10: warning: 'storage: f16' loses small changes"), 0U);
+  EXPECT_TRUE(has(warning_of(slow, 1), "less than 0.031 of its value; 'storage: f32' keeps them"));
+  EXPECT_TRUE(has(text_of(slow, {"sm_90"}), words));
+  EXPECT_TRUE(has(json_of(slow, {"sm_90"}), "\"lost_difference\": 0.03125,"));
+  EXPECT_EQ(warning_of(slow, 4), "");  // values between the steps of a sweep are f32
+
+  const StencilSpec fast = heat_of(0.125);
+  EXPECT_EQ(warning_of(fast, 1), "");
+  EXPECT_FALSE(has(text_of(fast, {"sm_90"}), words));
+  EXPECT_TRUE(has(json_of(fast, {"sm_90"}), "\"lost_difference\": 0.0009765625,"));
+
+  StencilSpec other = heat_of(0x1p-5);
+  other.storage = spidergen::spec::Storage::bf16;
+  EXPECT_TRUE(has(warning_of(other, 1), "'storage: bf16' loses small changes"));
+  other.storage = spidergen::spec::Storage::f32;
+  EXPECT_FALSE(spidergen::plan::lost_difference(other, 1));
+  EXPECT_TRUE(has(json_of(row_of({-1, 0, 1}), {"sm_90"}), "\"lost_difference\": null,"));  // no step of time
 }
 
 TEST(Explain, ListsTheSchemesFastestFirstAndWhyOthersCannotHoldIt) {

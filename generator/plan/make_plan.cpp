@@ -46,9 +46,10 @@ void check_reach(const Problem& problem, int axis, int limit, std::string_view a
                                          : fmt::format(" (as are {} others)", others);
   const int distance = std::abs(first->at[axis]);
   const bool helps = problem.spec.dimensions == 1 || distance <= largest_core_reach;
-  diagnostics.error(first->where,
-                    fmt::format("this tap is {} points away along {}{}; kernels reach at most {} there{}",
-                                distance, spec::axis_letters[axis], more, limit, helps ? advice : ""));
+  diagnostics.error(
+      first->where,
+      fmt::format("this tap is {} points away along {}{}; kernels reach at most {} there{}", distance,
+                  spec::axis_letters[axis], more, helps ? limit : largest_core_reach, helps ? advice : ""));
 }
 
 /// Reports what pairs of rows do not take.

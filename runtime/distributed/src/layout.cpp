@@ -142,7 +142,7 @@ struct Assignment {
   bool place(std::size_t rank, std::set<DeviceId>& asked) {
     const std::vector<DeviceId>& devices = seen[rank];
     for (std::size_t i = 0; i < devices.size(); ++i) {
-      if (owners.count(devices[i]) != 0) continue;
+      if (owners.contains(devices[i])) continue;
       take(rank, i);
       return true;
     }

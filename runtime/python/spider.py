@@ -358,18 +358,38 @@ class Kernel:
         return next(array for array, view in zip(arrays, views) if ctypes.addressof(view.field) == last)
 
     def _launcher(self, source: Any, target: Any, previous: Any, fields: Sequence[Any],
-                  scalars: Sequence[float]) -> Callable[[int | None, Sequence[float]], int]:
-        """The same sweep as a function of a stream and of the scalars that gives the status, for callers who know that the
-        memory is as it was; several threads may call it."""
-        held = self._sweep(source, target, previous, fields, scalars, False)  # with the views that it points to
+                  scalars: Sequence[float]) -> Callable[[Sequence[int], int | None, Sequence[float]], int]:
+        """The same sweep as a function of addresses (source, target, previous if there is one, fields), of the stream and of the
+        scalars, that gives the status: for callers who know that arrays there are as these are. Several threads may call it."""
+        _, views, further = self._sweep(source, target, previous, fields, scalars, False)
+        patterns, count = [view.field for view in views + further], len(views)
         numbers = ctypes.c_double * len(scalars)
+        idle: list[tuple[_Sweep, list[_Field], Any]] = []  # a call takes one, or makes it
 
-        def launch(stream: int | None, scalars: Sequence[float]) -> int:
-            sweep = _Sweep.from_buffer_copy(held[0])
-            sweep.stream = stream
+        def make() -> tuple[_Sweep, list[_Field], Any]:
+            held = [_Field.from_buffer_copy(pattern) for pattern in patterns]
+            pointers = [ctypes.pointer(field) for field in held]
+            sweep = _Sweep(ctypes.sizeof(_Sweep), *pointers[:count])
+            if further:
+                sweep.fields = (ctypes.POINTER(_Field) * len(further))(*pointers[count:])
             if scalars:
-                sweep.scalars = numbers(*scalars)
-            return self.library._c.spider_run(self._handle, sweep)
+                sweep.scalars = numbers()
+            return sweep, held, ctypes.byref(sweep)
+
+        def launch(addresses: Sequence[int], stream: int | None, scalars: Sequence[float]) -> int:
+            try:
+                one = idle.pop()
+            except IndexError:
+                one = make()
+            sweep, held, reference = one
+            for field, address in zip(held, addresses):
+                field.data = address
+            for i, scalar in enumerate(scalars):
+                sweep.scalars[i] = scalar
+            sweep.stream = stream
+            status = self.library._c.spider_run(self._handle, reference)
+            idle.append(one)
+            return status
 
         return launch
 
@@ -528,9 +548,26 @@ class _Cells:
             begin, end = begin + min(ends), end + max(ends)
         return begin, end + self.size
 
+    def forward(self, halo: Sequence[tuple[int, int]]) -> tuple[_Cells, list[tuple[int, int]]]:
+        """The same cells, with the halo, by strides that are not negative; without the axes that stay at one cell."""
+        address, axes, widths = self.address, [], []
+        for n, stride, (low, high) in zip(self.shape, self.strides, halo):
+            if stride is not None and stride < 0:
+                address, stride, low, high = address + (n - 1) * stride, -stride, high, low
+            if stride != 0 or n == 0:
+                axes.append((n, stride))
+                widths.append((low, high))
+        shape, strides = zip(*axes) if axes else ((), ())
+        return _Cells(address, shape, strides, self.size), widths
+
     def holds(self, part: _Cells, halo: Sequence[tuple[int, int]]) -> bool | None:
         """Whether the halo of `part` are elements of this array, each at its place. None where `part` is no box of this
         array's elements, but another arrangement of the same memory."""
+        whole, _ = self.forward([(0, 0)] * len(self.shape))
+        return whole._holds(*part.forward(halo))
+
+    def _holds(self, part: _Cells, halo: Sequence[tuple[int, int]]) -> bool | None:
+        """The same, where no stride is 0 or negative."""
         axes = sorted(((stride, n) for stride, n in zip(self.strides, self.shape) if n > 1), reverse=True)
         inner = self.size
         for stride, n in reversed(axes):
@@ -577,7 +614,7 @@ def _require_halo(array: Any, cells: _Cells, halo: Sequence[tuple[int, int]], in
     slices = ", ".join(f"{low or ''}:{-high or ''}" for low, high in halo)
     mend = f"pass a view into a padded array, padded[{slices}], or a field of Library.field"
     for name, n, stride, (low, high) in zip(names, cells.shape, cells.strides, halo):
-        if n == 1 and (low or high) and (stride is None or (name == "x" and stride != cells.size)):
+        if n == 1 and (low or high) and (not stride or (name == "x" and stride != cells.size)):
             raise ValueError(f"{info.name} reads cells beyond the array, {'; '.join(read)}, and the array has one cell along "
                              f"{name} and does not tell how far the next is: {mend}")
     around, begin, end = _memory_around(array, cells)
@@ -740,22 +777,60 @@ def _choose_stream(stream: Any, *views: _View) -> int | None:
     return named.pop() if named else None
 
 
-def _bits(array: Any, storage: str) -> Any:
-    """Real numbers as a NumPy array of what a kernel stores, rounded to nearest. TypeError where they are none."""
+_LARGEST = {"f16": "65504", "f32": "3.4e38", "bf16": "3.4e38", "f64": "1.8e308"}
+
+
+def _bits(array: Any, storage: str, what: str = "a field") -> Any:
+    """Real numbers as a NumPy array of what a kernel stores, rounded to nearest. TypeError where they are none, ValueError
+    where a finite one is out of the storage's range."""
     import numpy
 
     _refuse_masked(array)
     given = numpy.asarray(array)
     if given.dtype.kind not in "biuf" and given.dtype.name != "bfloat16":
-        raise TypeError(f"a field takes real numbers, not {given.dtype}")
-    if storage in ("f16", "f64"):
-        return given.astype(numpy.float16 if storage == "f16" else numpy.float64)
-    single = numpy.ascontiguousarray(given, numpy.float32)
-    if storage == "f32":
-        return single
+        raise TypeError(f"{what} takes real numbers, not {given.dtype}")
+    if given.dtype.name == "bfloat16":
+        given = given.astype(numpy.float32)
+    bits = _rounded(given, storage)
+    lost = _out_of_range(given, bits, storage)
+    if lost:
+        raise ValueError(f"{lost} of {given.size} values are out of the range of {storage}, to {_LARGEST[storage]} either way, and "
+                         f"would become infinite")
+    return bits
+
+
+def _rounded(given: Any, storage: str) -> Any:
+    """Real numbers in a storage, to nearest and once; what is out of its range becomes infinite."""
+    import numpy
+
+    if storage != "bf16":
+        with numpy.errstate(over="ignore"):
+            return given.astype({"f16": numpy.float16, "f32": numpy.float32, "f64": numpy.float64}[storage])
+    with numpy.errstate(over="ignore"):
+        single = numpy.ascontiguousarray(given, numpy.float32).reshape(given.shape)
     bits = single.view(numpy.uint32)
+    if not numpy.can_cast(given.dtype, numpy.float32):  # to odd, so that what is rounded again is rounded as if it were once
+        exact = given.astype(numpy.longdouble)
+        away = numpy.abs(single) > numpy.abs(exact)
+        bits = numpy.where((single != exact) & numpy.isfinite(single), (bits - away) | 1, bits)
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16  # to nearest, ties to even
     return numpy.where(numpy.isnan(single), 0x7FC0, rounded).astype(numpy.uint16)
+
+
+def _readable(bits: Any, storage: str) -> Any:
+    """What is stored as NumPy's numbers: bf16, which it has not, as float32."""
+    import numpy
+
+    return (bits.astype(numpy.uint32) << 16).view(numpy.float32) if storage == "bf16" else bits
+
+
+def _out_of_range(given: Any, bits: Any, storage: str) -> int:
+    """How many numbers are finite and not in the storage."""
+    import numpy
+
+    if given.dtype.itemsize == 1 or (storage != "bf16" and numpy.can_cast(given.dtype, bits.dtype)):
+        return 0
+    return int((numpy.isfinite(given) & ~numpy.isfinite(_readable(bits, storage))).sum())
 
 
 class Field:
@@ -821,7 +896,7 @@ class Field:
 
     def upload(self, array: Any) -> Field:
         """Fills the interior from a NumPy array of the same shape, of real numbers, which are rounded to the storage. Returns
-        the field."""
+        the field. ValueError where a finite number is out of the storage's range."""
         import numpy
 
         values = _bits(array, self.storage)
@@ -837,7 +912,7 @@ class Field:
         bits = numpy.empty(self.shape, {2: numpy.uint16, 4: numpy.uint32, 8: numpy.uint64}[self._size])
         self._copy(self.library._c.spider_download, bits.ctypes.data, to_field=False)
         if self.storage == "bf16":
-            return (bits.astype(numpy.uint32) << 16).view(numpy.float32)
+            return _readable(bits, "bf16")
         return bits.view({"f16": numpy.float16, "f32": numpy.float32, "f64": numpy.float64}[self.storage])
 
     def _copy(self, copy: Any, host: int, to_field: bool) -> None:

@@ -10,10 +10,10 @@ and PyTorch's, and for NumPy's where there is one; else on the processor."""
 
 from ._cache import CacheError, cache_folder
 from ._compilers import CompileError, NoBackend
-from ._generator import SpecError
+from ._generator import SpecError, SpecWarning
 from ._picture import write as write_picture
 from ._stencil import Points, Stencil, stencil
 
-__all__ = ["CacheError", "CompileError", "NoBackend", "Points", "SpecError", "Stencil", "cache_folder", "stencil",
-           "write_picture"]
+__all__ = ["CacheError", "CompileError", "NoBackend", "Points", "SpecError", "SpecWarning", "Stencil",
+           "cache_folder", "stencil", "write_picture"]
 __version__ = "0.2.0"

@@ -7,6 +7,7 @@ import io
 import os
 import pathlib
 import sys
+import warnings
 
 import numpy
 
@@ -19,24 +20,40 @@ from ._stencil import Stencil, stencil
 _INTERRUPTED = 130
 
 
-def _load(path: pathlib.Path, storage: str) -> numpy.ndarray:
-    """The file's array of real numbers, rounded to the storage; of bf16 the bits."""
+def _load(path: pathlib.Path, storage: str, convert: bool) -> numpy.ndarray:
+    """The file's array of real numbers in the storage; of bf16 the bits. Where that changes numbers: not without `convert`, and
+    then says how many."""
     given = numpy.load(path)
+    if not isinstance(given, numpy.ndarray):
+        raise SystemExit(f"{path} holds several arrays; a field is one, in a .npy file")
     if given.dtype.kind not in "biuf":
         raise SystemExit(f"{path}: elements are {given.dtype}; a field is of real numbers")
-    if storage != "bf16":
-        return numpy.ascontiguousarray(given, {"f16": numpy.float16, "f64": numpy.float64}.get(storage, numpy.float32))
-    bits = numpy.ascontiguousarray(given, numpy.float32).view(numpy.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(numpy.uint16)
+    bits = numpy.ascontiguousarray(spider._rounded(given, storage)).reshape(given.shape)
+    stored = spider._readable(bits, storage)
+    lost = spider._out_of_range(given, bits, storage)
+    rounded = int((numpy.isfinite(stored) & (stored.astype(numpy.longdouble) != given.astype(numpy.longdouble))).sum())
+    if lost or rounded:
+        changes = (f"{path}: elements are {given.dtype}, and the stencil stores {storage}: of {given.size} values {lost} are out of "
+                   f"its range and become infinite, {rounded} are rounded")
+        if not convert:
+            raise SystemExit(f"spider_gen: {changes}; --convert does so")
+        print(f"spider_gen: {changes}", file=sys.stderr)
+    return bits
 
 
-def _readable(field: numpy.ndarray, storage: str) -> numpy.ndarray:
-    """As NumPy reads it: bf16 as f32."""
-    return (field.astype(numpy.uint32) << 16).view(numpy.float32) if storage == "bf16" else field
+def _stencil(arguments: argparse.Namespace, **named: str) -> Stencil:
+    """The stencil that is asked for; what the generator warns of goes to standard error."""
+    parameters = dict(definition.split("=", 1) for definition in arguments.define)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        made = stencil(arguments.spec, **named, **parameters)
+    for warning in said:
+        print(warning.message, file=sys.stderr)
+    return made
 
 
 def _save(arguments: argparse.Namespace, field: numpy.ndarray, storage: str, step: int) -> None:
-    values = _readable(field, storage)
+    values = spider._readable(field, storage)
     data = io.BytesIO()
     numpy.save(data, values)
     _picture.write_whole(arguments.output, data.getvalue())
@@ -47,10 +64,9 @@ def _save(arguments: argparse.Namespace, field: numpy.ndarray, storage: str, ste
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    parameters = dict(definition.split("=", 1) for definition in arguments.define)
-    heat: Stencil = stencil(arguments.spec, backend=arguments.backend, **parameters)
+    heat = _stencil(arguments, backend=arguments.backend)
     storage = heat.info.storage
-    field = _load(arguments.input, storage)
+    field = _load(arguments.input, storage, arguments.convert)
     if field.ndim != heat.info.dimensions:
         raise SystemExit(f"{arguments.input}: {field.ndim} dimensions; {heat.name} has {heat.info.dimensions}")
     every = arguments.every or arguments.steps
@@ -96,13 +112,13 @@ def main(words: list[str] | None = None) -> int:
     run.add_argument("--picture", action="store_true", help="also a PNG beside the output; of a volume its middle plane")
     run.add_argument("-D", "--define", action="append", default=[], metavar="NAME=VALUE", help="replaces a parameter")
     run.add_argument("--backend", choices=("auto", "cuda", "host"), default="auto")
+    run.add_argument("--convert", action="store_true", help="round what the spec's storage does not hold, and say how many values")
     run.add_argument("--quiet", action="store_true", help="no progress bar")
     explain = commands.add_parser("explain", help="the plan of a stencil", allow_abbrev=False)
     explain.add_argument("spec", type=pathlib.Path, metavar="SPEC")
     explain.add_argument("-D", "--define", action="append", default=[], metavar="NAME=VALUE")
     run.set_defaults(function=_run)
-    explain.set_defaults(function=lambda given: print(
-        stencil(given.spec, **dict(one.split("=", 1) for one in given.define)).explain(), end="") or 0)
+    explain.set_defaults(function=lambda given: print(_stencil(given).explain(), end="") or 0)
     arguments = parser.parse_args(words)
     for definition in arguments.define:
         if "=" not in definition:

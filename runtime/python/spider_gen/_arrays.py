@@ -1,4 +1,4 @@
-"""Arrays of NumPy, CuPy, PyTorch and of whoever speaks DLPack, as the runtime takes them."""
+"""Arrays of NumPy, CuPy, PyTorch and of whoever shares memory by a protocol, as the runtime takes them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ import contextlib
 import ctypes
 import dataclasses
 import sys
-from typing import Any, ContextManager, Sequence
+from typing import Any, ContextManager, Iterator, Sequence
 
 import numpy
 
-from . import spider
+from . import _autograd, spider
 
 #: Types that numbers are computed in.
 NUMBERS = {"f32": numpy.float32, "f64": numpy.float64}
+_TORCH_NAMES = {"f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16"}
+_TORCH_TYPES = {"torch.float16": "<f2", "torch.float32": "<f4", "torch.float64": "<f8", "torch.bfloat16": "<V2",
+                "torch.uint16": "<u2"}
+_ON_HOST = (1, 3)  # kDLCPU, kDLCUDAHost
+_ON_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
+
+Halo = Sequence[tuple[int, int]]
 
 
 class Array:
@@ -29,6 +36,21 @@ class Array:
     def shape(self) -> tuple[int, ...]:
         return tuple(self.view.shape)
 
+    @property
+    def empty(self) -> bool:
+        return 0 in self.shape
+
+    @property
+    def typestr(self) -> str:
+        """The type of the elements, as the array interfaces call it."""
+        return self.view.__array_interface__["typestr"]
+
+    def cast(self, what: str, storage: str) -> str:
+        """In words, how to get an array of this storage."""
+        if storage == "bf16":
+            return "pass ml_dtypes.bfloat16, or bits as numpy.uint16"
+        return f"pass {what}.astype(numpy.{numpy.dtype(spider._TYPES[storage][0]).name})"
+
     def new(self) -> Array:
         """Of the same type, shape and device; its elements are undefined."""
         return Array(*2 * (numpy.empty(self.shape, self.view.dtype),))
@@ -39,7 +61,7 @@ class Array:
 
     @property
     def device(self) -> Any:
-        """Which one, if it is on a device."""
+        """Which one, if it is on a device and says so."""
         return None
 
     def copy(self) -> Array:
@@ -47,8 +69,13 @@ class Array:
         fresh.view[...] = self.view
         return fresh
 
-    def here(self) -> ContextManager:
-        """Makes the array's device the current one."""
+    def padded(self, halo: Halo) -> Array:
+        """A dense copy with its halo, which the caller has checked to be there, and the interior of it."""
+        inner = _interior(numpy.array(extended(self.view, halo), order="C"), self.shape, halo)
+        return Array(inner, inner)
+
+    def here(self, stream: Any = None) -> ContextManager:
+        """Makes the array's device the current one, and the stream, if one is given, that of its library."""
         return contextlib.nullcontext()
 
     def stream(self) -> Any:
@@ -61,6 +88,10 @@ class Array:
 
 class _Cupy(Array):
     on_device = True
+
+    @property
+    def typestr(self) -> str:
+        return self.view.dtype.str
 
     def new(self) -> Array:
         import cupy
@@ -78,8 +109,26 @@ class _Cupy(Array):
     def device(self) -> Any:
         return self.view.device.id
 
-    def here(self) -> ContextManager:
-        return self.view.device
+    def padded(self, halo: Halo) -> Array:
+        import cupy
+
+        view = self.view
+        first = view.data - sum(low * stride for (low, _), stride in zip(halo, view.strides))
+        shape = _with_halo(self.shape, halo)
+        inner = _interior(cupy.ndarray(shape, view.dtype, first, view.strides).copy(order="C"), self.shape, halo)
+        return _Cupy(inner, inner)
+
+    @contextlib.contextmanager
+    def here(self, stream: Any = None) -> Iterator[None]:
+        import cupy
+
+        with self.view.device:
+            if stream is None:
+                yield
+                return
+            handle = spider._stream_handle(stream)
+            with cupy.cuda.ExternalStream(handle) if handle else cupy.cuda.Stream.null:
+                yield
 
     def stream(self) -> Any:
         import cupy
@@ -90,7 +139,19 @@ class _Cupy(Array):
         self.stream().synchronize()
 
 
-class _Torch(Array):
+class _Tensor(Array):
+    """What all tensors of PyTorch have in common."""
+
+    @property
+    def typestr(self) -> str:
+        kind = str((self.view if self.on_device else self.given).dtype)
+        return _TORCH_TYPES.get(kind, kind)
+
+    def cast(self, what: str, storage: str) -> str:
+        return f"pass {what}.to(torch.{_TORCH_NAMES[storage]})"
+
+
+class _Torch(_Tensor):
     """A tensor on a device."""
 
     on_device = True
@@ -115,10 +176,28 @@ class _Torch(Array):
         fresh.view.copy_(self.view)
         return fresh
 
-    def here(self) -> ContextManager:
+    def padded(self, halo: Halo) -> Array:
         import torch
 
-        return torch.cuda.device(self.view.device)
+        view = self.view
+        first = view.storage_offset() - sum(low * stride for (low, _), stride in zip(halo, view.stride()))
+        whole = view.as_strided(_with_halo(self.shape, halo), view.stride(), first)
+        inner = _interior(whole.clone(memory_format=torch.contiguous_format), self.shape, halo)
+        return _Torch(inner, inner)
+
+    @contextlib.contextmanager
+    def here(self, stream: Any = None) -> Iterator[None]:
+        import torch
+
+        device = self.view.device
+        with torch.cuda.device(device):
+            if stream is None:
+                yield
+                return
+            handle = spider._stream_handle(stream)
+            with torch.cuda.stream(torch.cuda.ExternalStream(handle, device) if handle else
+                                   torch.cuda.default_stream(device)):
+                yield
 
     def stream(self) -> Any:
         import torch
@@ -129,7 +208,7 @@ class _Torch(Array):
         self.stream().synchronize()
 
 
-class _TorchOnHost(Array):
+class _TorchOnHost(_Tensor):
     def numbers(self, count: int, storage: str) -> Array:
         import torch
 
@@ -141,6 +220,26 @@ class _TorchOnHost(Array):
         return wrap(torch.empty(tuple(self.given.shape), dtype=self.given.dtype))
 
 
+class _OnDevice(Array):
+    """An array on a device that only has __cuda_array_interface__, where neither CuPy nor PyTorch is installed."""
+
+    on_device = True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.view.__cuda_array_interface__["shape"])
+
+    @property
+    def typestr(self) -> str:
+        return self.view.__cuda_array_interface__["typestr"]
+
+    def _refuse(self, *_: Any) -> Any:
+        raise TypeError(f"no library here makes another array like this {type(self.given).__name__} on a device: install CuPy or "
+                        f"PyTorch, or call the stencil with out=, which takes an array of the same kind")
+
+    new = numbers = copy = padded = _refuse
+
+
 class _Field(Array):
     """Memory that the runtime allocated."""
 
@@ -148,59 +247,177 @@ class _Field(Array):
         super().__init__(field, field)
         self.on_device = not field._on_host
 
+    @property
+    def typestr(self) -> str:
+        return spider._TYPES[self.view.storage][0]
+
     def new(self) -> Array:
         raise TypeError("pass out=: a field of the runtime does not say how to make another one")
 
+    copy = padded = numbers = lambda self, *_: self.new()
 
-def wrap(array: Any) -> Array:
-    """The caller's array. TypeError where it is none, or none that is shared with others."""
+
+def wrap(array: Any, what: str = "u", written: bool = False) -> Array:
+    """The caller's array, which messages call `what`. TypeError where it is none, where it is none that is shared with others,
+    or where a library records what is computed from it; ValueError where it is `written` and read-only."""
     if isinstance(array, Array):
         return array
     if isinstance(array, spider.Field):
         return _Field(array)
+    wrapped = _wrap(array, what, written)
+    if written and getattr(getattr(wrapped.view, "flags", None), "writeable", True) is False:
+        raise ValueError(f"{what} is read-only")
+    return wrapped
+
+
+def _wrap(array: Any, what: str, written: bool) -> Array:
     if isinstance(array, numpy.ndarray):
         spider._refuse_masked(array)
         return Array(array, array)
-    torch = sys.modules.get("torch")
+    _autograd.refuse(array, what)
+    torch, cupy, jax = (sys.modules.get(name) for name in ("torch", "cupy", "jax"))
     if torch is not None and isinstance(array, torch.Tensor):
-        tensor = array.detach()
-        if tensor.is_neg() or tensor.is_conj():
-            raise TypeError("the tensor is to be negated when it is read: pass resolve_neg() of it")
-        if tensor.is_cuda:
-            return _Torch(array, tensor)
-        if tensor.device.type != "cpu":
-            raise TypeError(f"the tensor is on {tensor.device}; kernels take tensors on cuda or cpu: pass u.cpu()")
-        plain = tensor.view(torch.int16) if tensor.dtype == torch.bfloat16 else tensor
-        host = plain.numpy()
-        return _TorchOnHost(array, host.view(numpy.uint16) if plain is not tensor else host)
-    if hasattr(array, "__cuda_array_interface__"):
+        return _wrap_tensor(torch, array, what)
+    if cupy is not None and isinstance(array, cupy.ndarray):
         return _Cupy(array, array)
+    if jax is not None and isinstance(array, jax.Array):
+        return _wrap_jax(array, what, written)
+    if hasattr(array, "__cuda_array_interface__"):
+        return _from_cuda_interface(array, what, written)
     if hasattr(array, "__dlpack__"):
-        return _from_dlpack(array)
-    if hasattr(array, "__array_interface__"):
-        view = numpy.asarray(array)
-        return Array(view, view)
-    raise TypeError(f"a {type(array).__name__} is no array: pass one of NumPy, CuPy, PyTorch, or one with DLPack")
+        return _from_dlpack(array, what)
+    return _from_buffer(array, what)
 
 
-def place_on_device(array: Any) -> tuple[Any, ...] | None:
-    """What of an array of CuPy or PyTorch on a device decides how a kernel takes it, quickly: its address first, its device
-    last; None for all others."""
-    library = type(array).__module__.partition(".")[0]
-    if library == "cupy" and isinstance(array, sys.modules["cupy"].ndarray):
-        return array.data.ptr, array.shape, array.strides, array.dtype.char, array.device.id
-    if library == "torch" and isinstance(array, sys.modules["torch"].Tensor) and array.is_cuda and not array.is_neg():
-        return array.data_ptr(), array.shape, array.stride(), array.dtype, array.get_device()
+def _wrap_tensor(torch: Any, given: Any, what: str) -> Array:
+    tensor = given.detach()
+    if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_nested:
+        raise TypeError(f"{what} is no dense tensor: pass to_dense(), dequantize() or to_padded_tensor() of it")
+    if tensor.is_neg() or tensor.is_conj():
+        raise TypeError(f"{what} is to be negated when it is read: pass {what}.resolve_neg()")
+    if tensor.is_cuda:
+        return _Torch(given, tensor)
+    if tensor.device.type == "meta":
+        raise TypeError(f"{what} is on meta, where tensors have no values: pass a tensor on cuda or cpu")
+    if tensor.device.type != "cpu":
+        raise TypeError(f"{what} is on {tensor.device}; kernels take tensors on cuda or cpu: pass {what}.cpu()")
+    plain = tensor.view(torch.int16) if tensor.dtype == torch.bfloat16 else tensor
+    host = plain.numpy()
+    return _TorchOnHost(given, host.view(numpy.uint16) if plain is not tensor else host)
+
+
+def _wrap_jax(array: Any, what: str, written: bool) -> Array:
+    """Results are NumPy's on the host, and CuPy's or PyTorch's on a device."""
+    if written:
+        raise TypeError(f"{what} is an array of JAX, and these are immutable: leave {what} away, or pass an array of NumPy, CuPy "
+                        f"or PyTorch")
+    devices = array.devices()
+    if len(devices) > 1:
+        raise TypeError(f"{what} lies on {len(devices)} devices, and a kernel takes an array on one: pass one of its "
+                        f"addressable_shards")
+    if next(iter(devices)).platform == "cpu":
+        return Array(array, numpy.asarray(array))
+    return _from_dlpack(array, what)
+
+
+def _from_cuda_interface(array: Any, what: str, written: bool) -> Array:
+    """Results are of CuPy or PyTorch, whichever is there."""
+    interface = array.__cuda_array_interface__
+    if not isinstance(interface, dict):
+        raise TypeError(f"the __cuda_array_interface__ of {what} is no dictionary")
+    if interface.get("mask") is not None:
+        raise TypeError("masked arrays have no meaning for a kernel")
+    if written and interface["data"][1]:
+        raise ValueError(f"{what} is read-only")
+    reader = _reader({"cupy": lambda cupy: _Cupy(array, cupy.asarray(array)),
+                      "torch": lambda torch: _Torch(array, torch.as_tensor(array, device="cuda"))}, what)
+    return reader or _OnDevice(array, array)
+
+
+def _reader(readers: dict[str, Any], what: str) -> Array | None:
+    """By the first of the libraries that is installed and reads the array. None where none is installed; TypeError, with their
+    reasons, where none reads it."""
+    reasons = []
+    for name, read in readers.items():
+        try:
+            library = sys.modules.get(name) or __import__(name)
+        except ImportError:
+            continue
+        try:
+            return read(library)
+        except MemoryError:
+            raise
+        except Exception as error:  # each library has exceptions of its own for what it cannot read
+            reasons.append(f"{name}: {error}")
+    if reasons:
+        raise TypeError(f"{what} cannot be read on its device ({'; '.join(reasons)})")
     return None
 
 
-def places_on_device(*arrays: Any) -> tuple[tuple[Any, ...], ...] | None:
-    """Those of all arrays, if they are on the current device."""
-    places = tuple(place_on_device(array) for array in arrays)
-    if None in places:
+def _from_dlpack(array: Any, what: str) -> Array:
+    """Results are of the library that reads it: NumPy on the host, CuPy or PyTorch on a device."""
+    kind = array.__dlpack_device__()[0]
+    if kind in _ON_HOST:
+        try:
+            return Array(array, numpy.from_dlpack(array))
+        except (TypeError, BufferError, RuntimeError, ValueError) as error:  # e.g. bf16, which DLPack has and NumPy has not
+            if hasattr(array, "__array_interface__"):
+                return _from_buffer(array, what)
+            raise TypeError(f"NumPy cannot read {what}, a {type(array).__name__}, by DLPack: {error}") from error
+    if kind not in _ON_CUDA:
+        raise TypeError(f"{what} is on a device of DLPack's kind {int(kind)}; kernels take arrays on the host and on CUDA devices")
+    reader = _reader({name: lambda library: wrap(library.from_dlpack(array), what) for name in ("cupy", "torch")}, what)
+    if reader is None:
+        raise TypeError(f"{what}, a {type(array).__name__}, is on a device: install CuPy or PyTorch, by which it is read")
+    reader.given = array
+    return reader
+
+
+def _from_buffer(array: Any, what: str) -> Array:
+    """By __array_interface__ or the buffer protocol."""
+    if not hasattr(array, "__array_interface__"):
+        try:
+            array = memoryview(array)
+        except TypeError:
+            raise TypeError(f"{what}, a {type(array).__name__}, is no array: pass one of NumPy, CuPy, PyTorch, or one with "
+                            f"DLPack, __cuda_array_interface__, __array_interface__ or the buffer protocol") from None
+    return Array(array, numpy.asarray(array))
+
+
+# What was launched before
+
+
+def place(array: Any) -> tuple[int, tuple[Any, ...]] | None:
+    """The address of an array of NumPy, CuPy or PyTorch, and all else of it that decides how a kernel takes it, quickly: the
+    device last, -1 for the host. None for all others, and for those that need a second look."""
+    kind = type(array)
+    if kind is numpy.ndarray:
+        interface = array.__array_interface__
+        address, read_only = interface["data"]
+        return address, (interface["typestr"], interface["shape"], interface["strides"], read_only, kind, -1)
+    library = kind.__module__.partition(".")[0]
+    if library == "torch":
+        torch = sys.modules["torch"]
+        if kind is not torch.Tensor or not _autograd.is_plain(torch, array) or array.is_neg() or array.layout != torch.strided:
+            return None
+        device = array.get_device()
+        if device < 0 and array.device.type != "cpu":
+            return None
+        return array.data_ptr(), (array.dtype, array.shape, array.stride(), kind, device)
+    if library == "cupy" and kind is sys.modules["cupy"].ndarray:
+        return array.data.ptr, (array.dtype.char, array.shape, array.strides, kind, array.device.id)
+    return None
+
+
+def places(*arrays: Any) -> list[tuple[int, tuple[Any, ...]]] | None:
+    """Those of all arrays, if they are on the host or on the current device."""
+    found = [place(array) for array in arrays]
+    if None in found:
         return None
-    device = current_device(arrays[0])
-    return places if all(place[-1] == device for place in places) else None
+    device = found[0][1][-1]
+    if any(one[1][-1] != device for one in found) or (device >= 0 and current_device(arrays[0]) != device):
+        return None
+    return found
 
 
 def current_device(array: Any) -> int:
@@ -210,68 +427,87 @@ def current_device(array: Any) -> int:
     return sys.modules["torch"].cuda.current_device()
 
 
-def new_on_device(array: Any) -> Any:
-    """Another array like one of CuPy or PyTorch on the current device, undefined; None for all others."""
-    if places_on_device(array) is None:
+def new_like(array: Any) -> Any:
+    """Another array like one of NumPy, of PyTorch, or of CuPy on the current device, undefined; None for all others."""
+    if places(array) is None:
         return None
+    if type(array) is numpy.ndarray:
+        return numpy.empty(array.shape, array.dtype)
     if type(array).__module__.partition(".")[0] == "cupy":
         return sys.modules["cupy"].empty(array.shape, array.dtype)
     return sys.modules["torch"].empty(array.shape, dtype=array.dtype, device=array.device)
 
 
-def stream_on_device(array: Any) -> int:
-    """The stream that the library of such an array is on."""
-    if type(array).__module__.partition(".")[0] == "cupy":
+def stream_of(array: Any) -> int | None:
+    """The stream that the library of such an array is on; None on the host."""
+    library = type(array).__module__.partition(".")[0]
+    if library == "cupy":
         return sys.modules["cupy"].cuda.get_current_stream().ptr
-    return sys.modules["torch"].cuda.current_stream(array.get_device()).cuda_stream
+    if library == "torch" and array.is_cuda:
+        return sys.modules["torch"].cuda.current_stream(array.get_device()).cuda_stream
+    return None
 
 
-def _from_dlpack(array: Any) -> Array:
-    """Results are of the library that reads it: NumPy on the host, CuPy or PyTorch on a device."""
-    if array.__dlpack_device__()[0] == 1:  # kDLCPU
-        view = numpy.from_dlpack(array)
-        return Array(view, view)
-    for name in ("cupy", "torch"):
-        with contextlib.suppress(ImportError):
-            return wrap(__import__(name).from_dlpack(array))
-    raise TypeError(f"this {type(array).__name__} is on a device: install CuPy or PyTorch, by which it is read")
+# What kernels take
 
 
 def check_type(array: Array, info: Any, what: str, storage: str | None = None) -> None:
     """TypeError, with what would be right, where the elements are not the kernel's; ValueError of the dimensions."""
     storage = storage or info.storage
-    wanted = spider._TYPES[storage]
-    view = array.view
-    interface = getattr(view, "__array_interface__", None) if not array.on_device else None
-    if interface is not None and interface["typestr"] not in wanted:
-        kind = {"f16": "numpy.float16", "f32": "numpy.float32", "f64": "numpy.float64"}.get(storage)
-        mend = f"pass {what}.astype({kind})" if kind else "pass ml_dtypes.bfloat16, or bits as numpy.uint16"
-        if array.given is not view:
-            mend = f"pass {what}.to(torch.{ {'f16': 'float16', 'bf16': 'bfloat16', 'f64': 'float64'}.get(storage, 'float32')})"
-        raise TypeError(f"{info.name} takes {storage}, and {what} is {getattr(array.given, 'dtype', '?')}: {mend}")
+    if array.typestr not in spider._TYPES[storage]:
+        given = getattr(array.given, "dtype", array.typestr)
+        raise TypeError(f"{info.name} takes {storage}, and {what} is {given}: {array.cast(what, storage)}")
     if len(array.shape) != info.dimensions:
         raise ValueError(f"{info.name} has {info.dimensions} dimensions, and {what} has {len(array.shape)}")
-    strides = interface and getattr(view, "strides", None)
-    if strides and array.shape[-1] > 1 and strides[-1] != view.itemsize:
-        raise ValueError(f"elements of {what} along the last axis lie {strides[-1]} bytes apart, not {view.itemsize}: pass "
-                         f"numpy.ascontiguousarray({what})")
 
 
-def extended(view: numpy.ndarray, halo: Sequence[tuple[int, int]]) -> numpy.ndarray:
+def check_written(array: Array, what: str) -> None:
+    """ValueError where a kernel cannot write to the array as it lies: elements along x apart, or rows backwards or shared."""
+    cells = spider._Cells.of(array.view)
+    if array.empty or cells is None or is_laid_out(cells, [(0, 0)] * len(cells.shape)):
+        return
+    strides = ", ".join(str(stride) for stride in cells.strides)
+    raise ValueError(f"{what} has strides of {strides} bytes; a kernel writes to rows of elements without gaps along the last "
+                     f"axis, one after the other in memory, aligned, and apart: pass another {what} and copy from it")
+
+
+def is_laid_out(cells: Any, halo: Halo) -> bool:
+    """Whether the C interface takes cells that lie so: x without gaps, and rows and planes, with their halo, forward and apart."""
+    counts = [low + n + high for n, (low, high) in zip(cells.shape, halo)]
+    if cells.address % cells.size != 0 or (counts[-1] > 1 and cells.strides[-1] not in (None, cells.size)):
+        return False
+    span = counts[-1] * cells.size
+    for stride, count in sorted((stride, count) for stride, count in zip(cells.strides[:-1], counts) if count > 1 and stride is not None):
+        if stride < span or stride % cells.size != 0:
+            return False
+        span += stride * (count - 1)
+    return True
+
+
+def readable(array: Array, halo: Halo, info: Any) -> Array:
+    """The array, or a copy with its halo where the C interface does not take it as it lies."""
+    cells = spider._Cells.of(array.view)
+    if cells is None or is_laid_out(cells, halo):
+        return array
+    spider._require_halo(array.view, cells, halo, info)
+    return array.padded(halo)
+
+
+def _with_halo(shape: Sequence[int], halo: Halo) -> tuple[int, ...]:
+    return tuple(low + n + high for n, (low, high) in zip(shape, halo))
+
+
+def _interior(whole: Any, shape: Sequence[int], halo: Halo) -> Any:
+    return whole[tuple(slice(low, low + n) for n, (low, _) in zip(shape, halo))]
+
+
+def extended(view: numpy.ndarray, halo: Halo) -> numpy.ndarray:
     """An interior with its halo, which the caller has checked to be there."""
     address = view.ctypes.data - sum(low * stride for (low, _), stride in zip(halo, view.strides))
-    shape = tuple(low + n + high for n, (low, high) in zip(view.shape, halo))
-    interface = {"shape": shape, "strides": view.strides, "typestr": view.__array_interface__["typestr"],
-                 "data": (address, True), "version": 3}
+    interface = {"shape": _with_halo(view.shape, halo), "strides": view.strides,
+                 "typestr": view.__array_interface__["typestr"], "data": (address, True), "version": 3}
     holder = type("Extended", (), {"__array_interface__": interface, "interior": view})()
     return numpy.asarray(holder).view(view.dtype)
-
-
-def padded(array: Array, halo: Sequence[tuple[int, int]]) -> Array:
-    """A copy with its halo, and the interior of it."""
-    whole = numpy.array(extended(array.view, halo))
-    inner = whole[tuple(slice(low, low + n) for n, (low, _) in zip(array.shape, halo))]
-    return Array(inner, inner)
 
 
 def to_field(field: Any, array: Array, halo: Sequence[tuple[int, int]]) -> None:

@@ -12,7 +12,7 @@ import platform
 import shutil
 import subprocess
 import sysconfig
-from typing import Sequence
+from typing import Any, Sequence
 
 from . import _cache, _package
 from ._generator import Generated
@@ -144,27 +144,121 @@ class Device:
     arch: int
 
 
+def device(ordinal: int | None = None) -> Device | None:
+    """The GPU that CUDA numbers so, or the one that is current, as far as kernels can run on it; else None. That of arrays of the
+    host is told without CUDA where that is possible: after CUDA is initialised, a process cannot be forked."""
+    arch = _arch_without_cuda() if ordinal is None else None
+    if arch is None:
+        arch = _arch_by_cuda(_current_ordinal() if ordinal is None else ordinal)
+    return Device(arch) if arch >= 80 else None
+
+
 @functools.lru_cache(maxsize=None)
-def device() -> Device | None:
-    """The first GPU that kernels can run on, or None."""
+def _driver(name: str) -> Any:
     try:
-        driver = ctypes.CDLL("libcuda.so.1")
+        return ctypes.CDLL(name)
     except OSError:
         return None
-    count = ctypes.c_int()
-    if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
+
+
+@functools.lru_cache(maxsize=None)
+def _arch_without_cuda() -> int | None:
+    """That of all GPUs that CUDA shows, 0 where it shows none; None where this cannot be told, or they differ."""
+    if _driver("libcuda.so.1") is None:
+        return 0
+    management = _driver("libnvidia-ml.so.1")
+    if management is None:
         return None
-    numbers = (ctypes.c_int(), ctypes.c_int())
-    for ordinal in range(count.value):
-        handle = ctypes.c_int()
-        if driver.cuDeviceGet(ctypes.byref(handle), ordinal) != 0:
-            continue
-        for number, attribute in zip(numbers, (75, 76)):  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
-            driver.cuDeviceGetAttribute(ctypes.byref(number), attribute, handle)
-        arch = 10 * numbers[0].value + numbers[1].value
-        if arch >= 80:
-            return Device(arch)
-    return None
+    gpus = _gpus_by(management)
+    visible = None if gpus is None else _visible(os.environ.get("CUDA_VISIBLE_DEVICES"), [uuid for uuid, _ in gpus])
+    if visible is None:
+        return None
+    archs = {arch for _, arch in gpus} if visible else {0}
+    return archs.pop() if len(archs) == 1 else None
+
+
+def _gpus_by(management: Any) -> list[tuple[str, int]] | None:
+    """UUID and compute capability x 10 of each GPU, by NVML, which makes no context."""
+    if management.nvmlInit_v2() != 0:
+        return None
+    try:
+        count = ctypes.c_uint()
+        if management.nvmlDeviceGetCount_v2(ctypes.byref(count)) != 0:
+            return None
+        return [_gpu_by(management, index) for index in range(count.value)]
+    except (AttributeError, OSError):
+        return None
+    finally:
+        management.nvmlShutdown()
+
+
+def _gpu_by(management: Any, index: int) -> tuple[str, int]:
+    handle, major, minor = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_int()
+    uuid = ctypes.create_string_buffer(96)
+    for status in (management.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle)),
+                   management.nvmlDeviceGetUUID(handle, uuid, len(uuid)),
+                   management.nvmlDeviceGetCudaComputeCapability(handle, ctypes.byref(major), ctypes.byref(minor))):
+        if status != 0:
+            raise OSError(f"NVML answers with {status}")
+    return uuid.value.decode(), 10 * major.value + minor.value
+
+
+def _visible(variable: str | None, uuids: Sequence[str]) -> bool | None:
+    """Whether CUDA_VISIBLE_DEVICES shows a GPU: CUDA reads it up to the first entry that names none. None of MIG slices, which
+    CUDA has to be asked for."""
+    if variable is None:
+        return bool(uuids)
+    first = variable.split(",")[0].strip()
+    if first.startswith("MIG-"):
+        return None
+    if first.startswith("GPU-"):
+        return sum(uuid.startswith(first) for uuid in uuids) == 1
+    return first.isdecimal() and int(first) < len(uuids)
+
+
+@functools.lru_cache(maxsize=None)
+def _arch_by_cuda(ordinal: int) -> int:
+    """Compute capability x 10 of the GPU that CUDA numbers so, 0 where there is none."""
+    driver = _driver("libcuda.so.1")
+    handle, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+    if driver is None:
+        return 0
+    use_cuda()
+    if driver.cuInit(0) != 0 or driver.cuDeviceGet(ctypes.byref(handle), ordinal) != 0:
+        return 0
+    for number, attribute in ((major, 75), (minor, 76)):  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
+        driver.cuDeviceGetAttribute(ctypes.byref(number), attribute, handle)
+    return 10 * major.value + minor.value
+
+
+def _current_ordinal() -> int:
+    """Of the GPU that is current in this thread, 0 where none was chosen."""
+    driver, handle = _driver("libcuda.so.1"), ctypes.c_int()
+    if driver is None or driver.cuCtxGetDevice(ctypes.byref(handle)) != 0:  # fails where CUDA is not initialised
+        return 0
+    return handle.value
+
+
+_cuda_in_use = False  # in this process
+_forked = False  # from one that had it in use
+
+
+def use_cuda() -> None:
+    """Says that this process uses CUDA from now on. RuntimeError in a child of one that did so before it was forked."""
+    global _cuda_in_use
+    if _forked:
+        raise RuntimeError("this process was forked from one that had used CUDA, which does not work after a fork: start "
+                           "processes by multiprocessing.get_context(\"spawn\"), or fork before the first call")
+    _cuda_in_use = True
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = _forked or _cuda_in_use
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _nvcc() -> str | None:
@@ -179,13 +273,18 @@ def _nvcc() -> str | None:
     return next((str(file) for file in candidates if os.access(file, os.X_OK)), None)
 
 
-@functools.lru_cache(maxsize=None)
-def cuda() -> Toolchain:
-    """NoBackend, with what to install, where there is no GPU or no nvcc."""
-    gpu = device()
+def cuda(ordinal: int | None = None) -> Toolchain:
+    """For the GPU that CUDA numbers so; without a number the current one. NoBackend, with what to install, where there is no GPU
+    that kernels run on, or no nvcc."""
+    gpu = device(ordinal)
     if gpu is None:
         raise NoBackend("there is no NVIDIA GPU of compute capability 8.0 or newer here, or no driver for it; "
                         "backend=\"host\" runs on the processor")
+    return _cuda_for(gpu)
+
+
+@functools.lru_cache(maxsize=None)
+def _cuda_for(gpu: Device) -> Toolchain:
     nvcc = _nvcc()
     if nvcc is None:
         raise NoBackend("there is a GPU, and no nvcc to compile for it: install the CUDA toolkit 12.5 or newer, or "

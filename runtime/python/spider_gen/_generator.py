@@ -11,11 +11,17 @@ import re
 import subprocess
 from typing import Any, Mapping, Sequence
 
-from . import _cache, _package
+from . import _autograd, _cache, _package
+
+_MESSAGES = "messages.txt"
 
 
 class SpecError(ValueError):
     """What is wrong with a spec, in the generator's words: file:line:column: error: text."""
+
+
+class SpecWarning(UserWarning):
+    """What the generator warns of: a spec that is right, and may not be what its author wants."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +48,12 @@ class Generated:
     def source(self) -> pathlib.Path:
         return self.folder / f"{self.name}.cu"
 
+    @property
+    def warnings(self) -> list[str]:
+        """What the generator warned of, also when an earlier process generated the files."""
+        said = (self.folder / _MESSAGES).read_text(encoding="utf-8")
+        return re.findall(r"^.*?:\d+:\d+: warning: .*$", said, flags=re.MULTILINE)
+
 
 def from_file(path: str | os.PathLike, options: Sequence[str]) -> Spec:
     file = pathlib.Path(path)
@@ -58,6 +70,7 @@ def from_mapping(keys: Mapping[str, Any], options: Sequence[str]) -> Spec:
 
 def from_weights(weights: Any, keys: Mapping[str, Any], options: Sequence[str]) -> Spec:
     """out[p] = sum of weights[q] * in[p + q - size // 2], the middle of an even size as SciPy has it."""
+    _autograd.refuse(weights, "weights")
     values = weights.tolist() if hasattr(weights, "tolist") else weights
     shape = _shape(values)
     if not 1 <= len(shape) <= 3 or 0 in shape:
@@ -89,6 +102,7 @@ def _taps(values: Any, first: Sequence[int], at: tuple[int, ...] = ()) -> list[d
 def _flow(value: Any, where: str) -> str:
     """A value as YAML in one line: JSON is such, and its strings are read as others are."""
     if hasattr(value, "tolist"):  # of NumPy
+        _autograd.refuse(value, where)
         value = value.tolist()
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{json.dumps(str(key))}: {_flow(one, where)}" for key, one in value.items()) + "}"
@@ -106,6 +120,7 @@ def parameter_options(parameters: Mapping[str, Any]) -> list[str]:
     options = []
     for name, value in parameters.items():
         if hasattr(value, "item"):
+            _autograd.refuse(value, name)
             value = value.item()
         if isinstance(value, bool) or not isinstance(value, (int, float, str)):
             raise TypeError(f"{name}: a parameter is a number, or an expression as text, not a {type(value).__name__}")
@@ -121,7 +136,7 @@ def generate(spec: Spec) -> Generated:
 
 def _generate(spec: Spec, folder: pathlib.Path) -> None:
     said = run([*spec.options, "-o", str(folder)], spec)
-    (folder / "messages.txt").write_text(said.stderr, encoding="utf-8")
+    (folder / _MESSAGES).write_text(said.stderr, encoding="utf-8")
 
 
 def explain(spec: Spec, as_json: bool = False) -> str:

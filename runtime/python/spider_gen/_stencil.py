@@ -8,12 +8,14 @@ import os
 import sys
 import threading
 import time
+import warnings
 from typing import Any, Callable, Mapping, Sequence
 
 import numpy
 
-from . import _arrays, _compilers, _generator, _progress, spider
+from . import _arrays, _autograd, _compilers, _generator, _progress, spider
 
+_REFUSED = (3, 4, 5, 6)  # for what the arrays are: nothing was launched
 _STATUS_ERRORS = {3: ValueError, 4: ValueError, 5: ValueError, 6: ValueError, 7: ValueError, 10: MemoryError}
 _SECONDS_PER_REPORT = 0.2
 _MOST_LAUNCHES = 64
@@ -42,7 +44,8 @@ def stencil(
     options: of the command line, e.g. ("--engine", "cuda").
     parameters: replace those of the spec, e.g. alpha=0.2; numbers, or expressions as text.
 
-    Raises SpecError with all that is wrong with the spec. The kernel is compiled when the first array comes.
+    Raises SpecError with all that is wrong with the spec; warns, with SpecWarning, of what the generator warns of. The kernel
+    is compiled when the first array comes.
     """
     keys = {"boundary": boundary, "storage": storage, "steps": steps, "stencil": name}
     keys = {key: value for key, value in keys.items() if value is not None}
@@ -51,28 +54,45 @@ def stencil(
     if backend not in ("auto", "cuda", "host"):
         raise ValueError(f'backend is "auto", "cuda" or "host", not {backend!r}')
     all_options = [*_generator.parameter_options(parameters), *map(str, options)]
+    made = Stencil(_spec_of(spec, weights, keys, all_options), backend)
+    for text in made._generated.warnings:
+        warnings.warn(text, _generator.SpecWarning, stacklevel=2)
+    return made
+
+
+def _spec_of(spec: Any, weights: Any, keys: Mapping[str, Any], options: Sequence[str]) -> _generator.Spec:
     if weights is not None:
-        return Stencil(_generator.from_weights(weights, keys, all_options), backend)
+        return _generator.from_weights(weights, keys, options)
     if isinstance(spec, Mapping):
-        return Stencil(_generator.from_mapping({**spec, **keys}, all_options), backend)
+        return _generator.from_mapping({**spec, **keys}, options)
     if keys:
         raise TypeError(f"{', '.join(keys)}: with a file of a spec these are written there")
-    return Stencil(_generator.from_file(spec, all_options), backend)
+    return _generator.from_file(spec, options)
 
 
 class Stencil:
-    """A stencil: call it with an array. Made by spider_gen.stencil."""
+    """A stencil: call it with an array. Made by spider_gen.stencil. It can be pickled: where it is loaded it is made again from
+    the spec's text, through the cache. A copy is the stencil itself, which nothing changes."""
 
     def __init__(self, spec: _generator.Spec, backend: str):
         self._spec = spec
         self._backend = backend
         self._generated = _generator.generate(spec)
-        self._kernels: dict[str, tuple[Any, Any]] = {}  # by back end: library and kernel
-        self._launches: dict[Any, Any] = {}  # by the places of what a sweep is given
+        self._kernels: dict[_compilers.Toolchain, tuple[Any, Any]] = {}  # library and kernel
+        self._launches: dict[Any, Any] = {}  # by the names and layouts of what a sweep is given
         self._loading = threading.Lock()
 
     def __repr__(self) -> str:
         return f"<spider_gen stencil {self.name}>"
+
+    def __reduce__(self) -> Any:
+        return Stencil, (self._spec, self._backend)
+
+    def __copy__(self) -> Stencil:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Stencil:
+        return self
 
     @property
     def name(self) -> str:
@@ -106,23 +126,28 @@ class Stencil:
         return self._kernel(_compilers.choose(self._backend))[1].halo_of_fields(*shape)
 
     def __call__(self, u: Any, out: Any = None, stream: Any = None, **given: Any) -> Any:
-        """One sweep of the array, of the spec's storage and dimensions; x is the last axis and contiguous.
+        """One sweep of the array, of the spec's storage and dimensions; x is the last axis.
 
-        Returns `out`, or a new array of the same library and device. With `halo` faces `u` is a view into a padded array,
-        whose cells around it are read; for all others it is all that is read. `stream` is one of CuPy or PyTorch, or a
-        number; without it work goes to the stream that the array's library is on, and calls return when it is queued.
-        NumPy arrays are ready on return.
+        Returns `out`, or a new array of the same library and device; NumPy's, where the array is on the host and of neither
+        NumPy nor PyTorch, and CuPy's or PyTorch's, where it is on a device and of neither. With `halo` faces `u` is a view into
+        a padded array, whose cells around it are read; for all others it is all that is read. `stream` is one of CuPy or
+        PyTorch, or a number; without it work goes to the stream that the array's library is on, and calls return when it is
+        queued. Arrays on the host are ready on return.
 
         What the spec's `update` takes beside its input is given by the names it has there: the input one step back
         (`previous`), further fields, and scalars: wave(u, u_old=u_old, c2dt2=c2dt2). They have the shape of `u` and are read
         at the point itself; `out` may be one of them, unless the spec has `steps` above 1. Then fields, like `u`, are views
         into padded arrays where faces are `halo`.
 
-        TypeError: no array, another type of elements, `u` and `out` in different places. ValueError: another number of
-        dimensions or shape, a read-only `out`, overlap, x not contiguous.
+        Inputs may have any strides: backwards, 0 as numpy.broadcast_to gives them, or x not contiguous. What kernels do not
+        take as it lies is copied. `out` is taken as it lies, or refused. Of an empty array the result is empty.
+
+        TypeError: no array, another type of elements, `u` and `out` in different places, an array that requires a gradient or
+        is traced. ValueError: another number of dimensions or shape, overlap, an `out` that is read-only or whose rows are not
+        contiguous, forward and apart.
         """
-        if out is None and self._launches:
-            out = _arrays.new_on_device(u)  # often where an earlier one was, and its launch is known
+        if out is None and stream is None and self._launches:
+            out = _arrays.new_like(u)
         if out is not None and self._launch_again(u, out, stream, given):
             return out
         source = _arrays.wrap(u)
@@ -131,51 +156,76 @@ class Stencil:
         if _in_pairs(kernel.info):
             raise TypeError(f"{self.name} takes {kernel.info.steps} steps in a sweep, and a step reads the one before: call "
                             f"iterate(), which returns the last two")
-        target = source.new() if out is None else _arrays.wrap(out)
-        self._check_pair(source, target, kernel)
-        further = _Further.of(kernel.info, source, given)
-        with source.here():
+        with source.here(stream):
+            target = source.new() if out is None else _arrays.wrap(out, "out", written=True)
+            self._check_pair(source, target, kernel)
+            further = _Further.of(kernel.info, source, given)
+            if source.empty:
+                return target.given
             if source.on_device == kernel.info.on_host:
                 self._through_device(library, kernel, source, target, further)
             else:
-                stream = source.stream() if stream is None else stream
-                if further.some:
-                    _in_python(kernel.run, source.view, target.view, *further.views(), None, stream)
-                else:
-                    _in_python(kernel.apply, source.view, target.view, stream)
+                self._sweep(kernel, source, target, further, stream)
                 self._remember(kernel, source, target, given, further)
+        _autograd.mark_written(target.given)
         return target.given
 
+    @staticmethod
+    def _sweep(kernel: Any, source: _arrays.Array, target: _arrays.Array, further: _Further, stream: Any) -> None:
+        """A sweep of arrays where the kernel runs."""
+        stream = source.stream() if stream is None else stream
+        view = _arrays.readable(source, kernel.halo(*source.shape), kernel.info).view
+        if further.some:
+            previous, fields, scalars = further.laid_out(kernel).views()
+            _in_python(kernel.run, view, target.view, previous, fields, scalars, None, stream)
+        else:
+            _in_python(kernel.apply, view, target.view, stream)
+
     def _launch_again(self, u: Any, out: Any, stream: Any, given: Mapping[str, Any]) -> bool:
-        """Launches what the same memory was launched with before, without looking at the arrays again."""
-        found = self._launches and self._launches.get(self._places(u, out, given))
+        """Launches what arrays that lie alike were launched with before, without another look at them."""
+        if not self._launches:
+            return False
+        addresses, key = self._places(u, out, given)
+        found = key and self._launches.get(key)
         if not found:
             return False
-        kernel, launch = found
-        handle = _arrays.stream_on_device(u) if stream is None else spider._stream_handle(stream)
-        status = launch(handle, [float(given[name]) for name in kernel.info.scalars])
+        kernel, launch, order = found
+        handle = _arrays.stream_of(u) if stream is None else spider._stream_handle(stream)
+        scalars = [_autograd.number(given[name], name) for name in kernel.info.scalars]
+        status = launch([addresses[i] for i in order], handle, scalars)
+        if status in _REFUSED:
+            return False  # and is told in Python's words, or works with a copy
         if status != 0:
             _in_python(kernel.library._check, status)
+        _autograd.mark_written(out)
         return True
 
     @staticmethod
-    def _places(u: Any, out: Any, given: Mapping[str, Any]) -> tuple[Any, ...] | None:
-        """What decides how a kernel takes all this, whatever the values; None where an array is not on the current device."""
-        arrays = (value for value in given.values() if not isinstance(value, (int, float)))
-        places = _arrays.places_on_device(u, out, *arrays)
-        return places and (*given, *places)
+    def _places(u: Any, out: Any, given: Mapping[str, Any]) -> tuple[list[int], Any]:
+        """The addresses of all arrays, and what else decides how a kernel takes them; None for that where an array needs a
+        second look."""
+        arrays = [value for value in given.values() if type(value) not in (int, float) and getattr(value, "shape", ()) != ()]
+        places = _arrays.places(u, out, *arrays)
+        if places is None:
+            return [], None
+        return [address for address, _ in places], (*given, *(layout for _, layout in places))
 
     def _remember(self, kernel: Any, source: _arrays.Array, target: _arrays.Array, given: Mapping[str, Any],
                   further: _Further) -> None:
-        # Whether cells around an array are its own, an address does not tell.
+        # Whether cells around an array are its own, its layout does not tell.
         if any(map(any, (*kernel.halo(*source.shape), *kernel.halo_of_fields(*source.shape)))):
             return
-        places = self._places(source.given, target.given, given)
-        if places is None:
+        if further.laid_out(kernel) is not further or _arrays.readable(source, [(0, 0)] * len(source.shape), kernel.info) is not source:
+            return
+        key = self._places(source.given, target.given, given)[1]
+        if key is None:
             return
         if len(self._launches) >= _MOST_LAUNCHES:
             self._launches.clear()
-        self._launches[places] = kernel, kernel._launcher(source.view, target.view, *further.views())
+        arrays = [name for name in given if name not in kernel.info.scalars]
+        names = [kernel.info.previous, *(name for name, _ in kernel.info.fields)]
+        order = [0, 1, *(2 + arrays.index(name) for name in names if name is not None)]
+        self._launches[key] = kernel, kernel._launcher(source.view, target.view, *further.views()), order
 
     update = __call__
 
@@ -187,36 +237,58 @@ class Stencil:
         on standard error with the time left, or a function of the steps done and all steps.
 
         Of a spec with `previous` both the last step and the one before it, to go on from: u, u_old = wave.iterate(u, 100,
-        u_old=u_old, c2dt2=c2dt2).
+        u_old=u_old, c2dt2=c2dt2). Arrays are taken, and refused, as in a call.
         """
         source = _arrays.wrap(u)
         library, kernel = self._kernel_for(source)
         _arrays.check_type(source, kernel.info, "u")
-        target = None if out is None else _arrays.wrap(out)
-        if target is not None:
-            self._check_pair(source, target, kernel)
-        report = _progress.make(progress, self.name)
-        further = _Further.of(kernel.info, source, given)
-        if further.some:
-            with source.here():
-                return self._iterate_update(library, kernel, source, target, steps, stream, report, further)
-        with source.here():
-            if source.on_device == kernel.info.on_host:
-                return self._iterate_through_device(library, kernel, source, target, steps, report)
-            halo = kernel.halo(*source.shape)
-            if any(low or high for low, high in halo):
-                if source.on_device:
-                    raise NotImplementedError("iterate() with halo faces takes arrays on the host: call the stencil step by "
-                                              "step, and fill the halo between")
-                spider._require_halo(source.view, spider._Cells.of(source.view), halo, kernel.info)
-                a, b = _arrays.padded(source, halo), _arrays.padded(source, halo)
+        with source.here(stream):
+            target = None if out is None else _arrays.wrap(out, "out", written=True)
+            if target is not None:
+                self._check_pair(source, target, kernel)
+            report = _progress.make(progress, self.name)
+            further = _Further.of(kernel.info, source, given)
+            if source.empty:
+                return self._iterate_nothing(source, target, steps, report, further)
+            if further.some:
+                results = self._iterate_update(library, kernel, source, target, steps, stream, report, further)
+            elif source.on_device == kernel.info.on_host:
+                results = self._iterate_through_device(library, kernel, source, target, steps, report)
             else:
-                a, b = source.copy(), source.new()
-            stream = source.stream() if stream is None else stream
-            result = _steps(kernel, (a.view, b.view), steps, stream, report, source.synchronize)
+                results = self._iterate_plain(kernel, source, target, steps, stream, report)
+        if target is not None:
+            _autograd.mark_written(target.given)
+        return results
+
+    @staticmethod
+    def _iterate_nothing(source: _arrays.Array, target: _arrays.Array | None, steps: int, report: Any, further: _Further) -> Any:
+        """Time steps of empty arrays."""
+        if spider._int64("steps", steps) < 0:
+            raise ValueError(f"{steps} steps; there must be 0 or more")
+        if report is not None:
+            report(steps, steps)
+        last = (source.new() if target is None else target).given
+        return (last, source.new().given) if further.previous else last
+
+    @staticmethod
+    def _iterate_plain(kernel: Any, source: _arrays.Array, target: _arrays.Array | None, steps: int, stream: Any,
+                       report: Any) -> Any:
+        """Time steps of a kernel that takes an input alone, where the array is."""
+        halo = kernel.halo(*source.shape)
+        has_halo = any(map(any, halo))
+        if has_halo:
+            if source.on_device:
+                raise NotImplementedError("iterate() with halo faces takes arrays on the host: call the stencil step by step, "
+                                          "and fill the halo between")
+            spider._require_halo(source.view, spider._Cells.of(source.view), halo, kernel.info)
+            a, b = source.padded(halo), source.padded(halo)
+        else:
+            a, b = source.copy(), source.new()
+        stream = source.stream() if stream is None else stream
+        result = _steps(kernel, (a.view, b.view), steps, stream, report, source.synchronize)
         last = a if result is a.view else b
         if target is None:
-            return last.copy().given if any(map(any, halo)) else last.given
+            return last.copy().given if has_halo else last.given
         target.view[...] = last.view
         return target.given
 
@@ -236,15 +308,22 @@ class Stencil:
         if array.on_device:
             if self._backend == "host":
                 raise TypeError(f"{self.name} was made with backend=\"host\", and the array is on a device")
-            return self._kernel(_compilers.cuda())
-        return self._kernel(_compilers.choose(self._backend))
+            toolchain = _compilers.cuda(array.device)
+        else:
+            toolchain = _compilers.choose(self._backend)
+        return self._kernel_to_run(toolchain)
+
+    def _kernel_to_run(self, toolchain: _compilers.Toolchain) -> tuple[Any, Any]:
+        if toolchain.backend == "cuda":
+            _compilers.use_cuda()
+        return self._kernel(toolchain)
 
     def _kernel(self, toolchain: _compilers.Toolchain) -> tuple[Any, Any]:
-        found = self._kernels.get(toolchain.backend)
+        found = self._kernels.get(toolchain)
         if found is None:
             with self._loading:
                 library = spider.load(_compilers.compile_kernel(self._generated, toolchain))
-                found = self._kernels.setdefault(toolchain.backend, (library, library.kernel(self.name)))
+                found = self._kernels.setdefault(toolchain, (library, library.kernel(self.name)))
         return found
 
     @staticmethod
@@ -255,8 +334,7 @@ class Stencil:
             raise TypeError(f"u is {places[0]} and out {places[1]}: both must be in one place")
         if source.shape != target.shape:
             raise ValueError(f"out has the shape {target.shape}, and u {source.shape}")
-        if getattr(getattr(target.view, "flags", None), "writeable", True) is False:
-            raise ValueError("out is read-only")
+        _arrays.check_written(target, "out")
 
     @staticmethod
     def _iterate_update(library: Any, kernel: Any, source: _arrays.Array, target: _arrays.Array | None, steps: int,
@@ -280,6 +358,7 @@ class Stencil:
             arrays = [source.copy(), source.new(), *([further.previous.copy()] if further.previous else [])]
             arrays += [source.new()] if in_pairs else []
             turns = [array.view for array in arrays]
+            further = further.laid_out(kernel)
             fields = further.views()[1]
             stream = source.stream() if stream is None else stream
 
@@ -337,74 +416,103 @@ class Points:
     def __init__(self, stencil: Stencil, shape: Sequence[int], cells: Sequence[Sequence[int]]):
         self._stencil = stencil
         self._shape, self._cells = tuple(shape), [tuple(cell) for cell in cells]
+        if 0 in self._shape and self._cells:
+            raise ValueError(f"arrays of shape {self._shape} have no cells, and there are {len(self._cells)} points")
         self._by_place: dict[Any, Any] = {}  # by device
         self._accesses: dict[Any, Any] = {}  # by the place of the array and the kind of the values
 
     def __len__(self) -> int:
         return len(self._cells)
 
+    def __reduce__(self) -> Any:
+        return Points, (self._stencil, self._shape, self._cells)
+
+    def __copy__(self) -> Points:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Points:
+        return self
+
     def add(self, u: Any, values: Any, stream: Any = None) -> Any:
         """Adds values[i] to cell i of the array, in place. Cells that are listed more than once add up in the order of the list,
-        rounded once. `values` are f32 (f64 for f64 arrays), on the device if `u` is there; on the host anything that NumPy makes
-        an array of. Returns `u`. Errors as those of a sweep; a cell outside is a ValueError."""
+        rounded once. `values` are f32 (f64 for f64 arrays), on the device if `u` is there; on the host any real numbers that
+        NumPy makes an array of. Returns `u`. Errors as those of a sweep, `u` being written; a cell outside, or a number out of
+        the range of f32, is a ValueError."""
         if self._access_again("spider_points_add", u, values, stream):
+            _autograd.mark_written(u)
             return u
-        array = _arrays.wrap(u)
-        with array.here():
-            points = self._of(array)
+        array = _arrays.wrap(u, written=True)
+        with array.here(stream):
+            kernel, points = self._of(array)
+            _arrays.check_written(array, "u")
             if not array.on_device and not hasattr(values, "data_ptr"):
-                values = numpy.ascontiguousarray(values, _arrays.NUMBERS[points.kernel.info.accumulate])
-            stream = array.stream() if stream is None else stream
-            _in_python(points.add, array.view, _arrays.wrap(values).view, stream)
-            self._remember(points, u, array, values)
+                _autograd.refuse(values, "values")
+                values = spider._bits(values, kernel.info.accumulate, "a point")
+            numbers = _arrays.readable(_arrays.wrap(values, "values"), [(0, 0)], kernel.info)
+            if points is not None:
+                _in_python(points.add, array.view, numbers.view, array.stream() if stream is None else stream)
+                self._remember(points, "spider_points_add", u, array, values, numbers)
+        _autograd.mark_written(u)
         return u
 
     def read(self, u: Any, out: Any = None, stream: Any = None) -> Any:
         """What the cells hold, exactly: `out`, e.g. a row of a larger array, or a new array of the same library."""
         if out is not None and self._access_again("spider_points_read", u, out, stream):
+            _autograd.mark_written(out)
             return out
         array = _arrays.wrap(u)
-        with array.here():
-            points = self._of(array)
-            numbers = array.numbers(len(self), points.kernel.info.accumulate) if out is None else _arrays.wrap(out)
-            stream = array.stream() if stream is None else stream
-            _in_python(points.read, array.view, numbers.view, stream)
-            self._remember(points, u, array, numbers.given)
+        with array.here(stream):
+            kernel, points = self._of(array)
+            array = _arrays.readable(array, [(0, 0)] * len(array.shape), kernel.info)
+            numbers = (array.numbers(len(self), kernel.info.accumulate) if out is None else
+                       _arrays.wrap(out, "out", written=True))
+            _arrays.check_written(numbers, "out")
+            if points is not None:
+                _in_python(points.read, array.view, numbers.view, array.stream() if stream is None else stream)
+                self._remember(points, "spider_points_read", u, array, numbers.given, numbers)
+        _autograd.mark_written(numbers.given)
         return numbers.given
 
     def _access_again(self, call: str, u: Any, values: Any, stream: Any) -> bool:
-        """The same with an array and a kind of values that were checked before."""
+        """The same with arrays that lie as others did that were checked before."""
         if not self._accesses:
             return False
-        places = _arrays.places_on_device(u, values)
-        found = places and self._accesses.get((places[0], places[1][1:]))
+        places = _arrays.places(u, values)
+        found = places and self._accesses.get((call, places[0][1], places[1][1]))
         if not found:
             return False
-        points, field = found
-        handle = _arrays.stream_on_device(u) if stream is None else spider._stream_handle(stream)
+        points, pattern = found
+        field = type(pattern).from_buffer_copy(pattern)
+        field.data = places[0][0]
+        handle = _arrays.stream_of(u) if stream is None else spider._stream_handle(stream)
         library = points.kernel.library
         status = getattr(library._c, call)(points._memory, field, places[1][0], handle)
+        if status in _REFUSED:
+            return False
         if status != 0:
             _in_python(library._check, status)
         return True
 
-    def _remember(self, points: Any, u: Any, array: _arrays.Array, values: Any) -> None:
-        places = _arrays.places_on_device(u, values)
-        if places is None:
+    def _remember(self, points: Any, call: str, u: Any, array: _arrays.Array, values: Any, numbers: _arrays.Array) -> None:
+        places = _arrays.places(u, values)
+        if places is None or array.given is not u or numbers.given is not values:  # or a copy was taken
             return
         if len(self._accesses) >= _MOST_LAUNCHES:
             self._accesses.clear()
-        self._accesses[places[0], places[1][1:]] = points, points.kernel._view(array.view).field
+        self._accesses[call, places[0][1], places[1][1]] = points, points.kernel._view(array.view).field
 
-    def _of(self, array: _arrays.Array) -> Any:
-        """The points where the array is: those of the host are computed there."""
-        toolchain = _compilers.cuda() if array.on_device else _compilers.host()
-        kernel = self._stencil._kernel(toolchain)[1]
+    def _of(self, array: _arrays.Array) -> tuple[Any, Any]:
+        """The kernel and the points where the array is; None for the points of empty arrays. Those of the host are computed
+        there."""
+        toolchain = _compilers.cuda(array.device) if array.on_device else _compilers.host()
+        kernel = self._stencil._kernel_to_run(toolchain)[1]
         _arrays.check_type(array, kernel.info, "u")
-        place = toolchain.backend, array.device
+        if array.empty and array.shape == self._shape:
+            return kernel, None
+        place = toolchain, array.device
         if place not in self._by_place:
             self._by_place[place] = _in_python(kernel.points, self._shape, self._cells)
-        return self._by_place[place]
+        return kernel, self._by_place[place]
 
 
 @dataclasses.dataclass
@@ -435,7 +543,7 @@ class _Further:
             unknown = [name for name in given if name not in wanted]
             what = f"needs {', '.join(missing)} by name" if missing else f"takes no {', '.join(unknown)}"
             raise TypeError(f"{info.name} {what}: beside u it takes {', '.join(wanted) or 'nothing'}")
-        found = {name: _arrays.wrap(given[name]) for name in arrays}
+        found = {name: _arrays.wrap(given[name], name) for name in arrays}
         for name, array in found.items():
             _arrays.check_type(array, info, name, arrays[name])
             if array.shape != source.shape:
@@ -443,7 +551,19 @@ class _Further:
             if array.on_device != source.on_device:
                 raise TypeError(f"{name} and u are not in one place: both on the host, or both on a device")
         return _Further(found.get(info.previous), [found[name] for name, _ in info.fields],
-                        [float(given[name]) for name in info.scalars], [storage for _, storage in info.fields])
+                        [_autograd.number(given[name], name) for name in info.scalars], [storage for _, storage in info.fields])
+
+    def laid_out(self, kernel: Any) -> _Further:
+        """The same, with copies of what the kernel does not take as it lies; itself where there are none."""
+        if not self.previous and not self.fields:
+            return self
+        shape = (self.previous or self.fields[0]).shape
+        none, around = [(0, 0)] * len(shape), kernel.halo_of_fields(*shape)
+        previous = self.previous and _arrays.readable(self.previous, none, kernel.info)
+        fields = [_arrays.readable(field, around, kernel.info) for field in self.fields]
+        if previous is self.previous and all(a is b for a, b in zip(fields, self.fields)):
+            return self
+        return dataclasses.replace(self, previous=previous, fields=fields)
 
     def views(self) -> tuple[Any, list[Any], list[float]]:
         return self.previous and self.previous.view, [field.view for field in self.fields], self.scalars

@@ -1,0 +1,93 @@
+"""Refuses arrays whose library records what is computed from them: a kernel gives no gradient, and a record would miss it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def refuse(array: Any, what: str) -> None:
+    """TypeError where a gradient would be lost, or where the array stands for one that a transformation fills in later."""
+    library = type(array).__module__.partition(".")[0]
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(array, torch.Tensor):
+        _refuse_tensor(torch, array, what)
+    elif _is_jax_tracer(array):
+        raise TypeError(f"{what} is traced by JAX (jit, vmap, grad) and has no values yet: call the stencil outside of the "
+                        f"traced function, or through jax.pure_callback")
+    elif _is_fx_proxy(array):
+        raise TypeError(f"{what} is traced by torch.fx and has no values yet: call the stencil outside of the traced function")
+    elif library != "cupy" and getattr(array, "requires_grad", False) is True:  # e.g. of Warp
+        raise TypeError(f"{what} requires a gradient, and a kernel gives none: pass an array without one")
+
+
+def is_plain(torch: Any, tensor: Any) -> bool:
+    """Whether nothing records what is computed from a tensor of the type torch.Tensor, quickly."""
+    if tensor.requires_grad and torch.is_grad_enabled():
+        return False
+    return torch._C._get_tracing_state() is None and not _is_transformed(torch, tensor) and not _has_tangent(tensor)
+
+
+def _refuse_tensor(torch: Any, tensor: Any, what: str) -> None:
+    if _is_transformed(torch, tensor):
+        raise TypeError(f"{what} is transformed by torch.func (vmap, grad, jvp), and a kernel takes plain tensors: call the "
+                        f"stencil outside of the transformed function")
+    if torch._C._get_tracing_state() is not None:
+        raise TypeError(f"{what} is traced by torch.jit.trace, which would record the result as a constant: call the stencil "
+                        f"outside of the traced function")
+    if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        raise TypeError(f"{what} is a {type(tensor).__name__}, which need not hold its values itself: pass a plain torch.Tensor")
+    if tensor.requires_grad and torch.is_grad_enabled():
+        raise TypeError(f"{what} requires a gradient, and a kernel gives none: detach it: {what}.detach(), or call under "
+                        f"torch.no_grad()")
+    if _has_tangent(tensor):
+        raise TypeError(f"{what} has a tangent (forward mode), and a kernel gives none: pass the primal of "
+                        f"torch.autograd.forward_ad.unpack_dual({what})")
+
+
+def _is_transformed(torch: Any, tensor: Any) -> bool:
+    functorch = getattr(torch._C, "_functorch", None)  # from PyTorch 2.0
+    return functorch is not None and functorch.is_functorch_wrapped_tensor(tensor)
+
+
+def _has_tangent(tensor: Any) -> bool:
+    forward = sys.modules.get("torch.autograd.forward_ad")
+    if forward is None or forward._current_level < 0:
+        return False
+    return forward.unpack_dual(tensor).tangent is not None
+
+
+def _is_jax_tracer(array: Any) -> bool:
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(array, jax.core.Tracer)
+
+
+def _is_fx_proxy(array: Any) -> bool:
+    fx = sys.modules.get("torch.fx")
+    return fx is not None and isinstance(array, fx.Proxy)
+
+
+def mark_written(array: Any) -> None:
+    """Tells PyTorch that a kernel wrote to a tensor, so that a backward pass that saved it says so."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(array, torch.Tensor):
+        increment = getattr(torch.autograd.graph, "increment_version", None)  # from PyTorch 2.1
+        if increment is not None:
+            increment(array)
+
+
+def number(value: Any, what: str) -> float:
+    """A number that is given with a launch. TypeError where it is no real number, or requires a gradient."""
+    if type(value) in (float, int):
+        return float(value)
+    refuse(value, what)
+    shape = getattr(value, "shape", ())
+    if isinstance(value, (str, bytes, bytearray)) or len(shape) > 0:
+        given = f"an array of shape {tuple(shape)}" if len(shape) > 0 else f"a {type(value).__name__}"
+        raise TypeError(f"{what} is a number, not {given}")
+    if getattr(getattr(value, "dtype", None), "kind", "f") == "c" or isinstance(value, complex):
+        raise TypeError(f"{what} is a real number, not a complex one")
+    try:
+        return float(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"{what} is a number, not a {type(value).__name__}") from error

@@ -309,8 +309,8 @@ def _wrap_tensor(torch: Any, given: Any, what: str) -> Array:
 def _wrap_jax(array: Any, what: str, written: bool) -> Array:
     """Results are NumPy's on the host, and CuPy's or PyTorch's on a device."""
     if written:
-        raise TypeError(f"{what} is an array of JAX, and these are immutable: leave {what} away, or pass an array of NumPy, CuPy "
-                        f"or PyTorch")
+        raise TypeError(f"{what} is an array of JAX, and these are immutable: pass an array of NumPy, CuPy or "
+                        f"PyTorch")
     devices = array.devices()
     if len(devices) > 1:
         raise TypeError(f"{what} lies on {len(devices)} devices, and a kernel takes an array on one: pass one of its "

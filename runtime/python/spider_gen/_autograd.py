@@ -1,9 +1,36 @@
-"""Refuses arrays whose library records what is computed from them: a kernel gives no gradient, and a record would miss it."""
+"""Refuses arrays whose library records what is computed from them, as a kernel gives no gradient and a record would miss it; and
+has torch.compile call stencils instead of tracing them."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from typing import Any
+from typing import Any, Callable
+
+_dynamo_knows = False
+
+
+def untraced(function: Callable) -> Callable:
+    """Has torch.compile call a function as it is (a graph break) where it would trace it."""
+    function._torchdynamo_disable = True
+    function._torchdynamo_disable_msg = "spider_gen calls a compiled kernel, which cannot be traced"
+    return function
+
+
+def keep_dynamo_out() -> None:
+    """Called first by what is `untraced`: torch.compile then leaves this package alone."""
+    if not _dynamo_knows and "torch._dynamo" in sys.modules:
+        _tell_dynamo()
+
+
+@untraced
+def _tell_dynamo() -> None:
+    global _dynamo_knows
+    with contextlib.suppress(ImportError, AttributeError):  # of PyTorch before 2.1
+        from torch._dynamo import trace_rules
+
+        trace_rules.add(__package__)
+    _dynamo_knows = True
 
 
 def refuse(array: Any, what: str) -> None:

@@ -125,6 +125,7 @@ class Stencil:
         """The same of the spec's `fields`: what `steps` after the first read of them."""
         return self._kernel(_compilers.choose(self._backend))[1].halo_of_fields(*shape)
 
+    @_autograd.untraced
     def __call__(self, u: Any, out: Any = None, stream: Any = None, **given: Any) -> Any:
         """One sweep of the array, of the spec's storage and dimensions; x is the last axis.
 
@@ -146,6 +147,7 @@ class Stencil:
         is traced. ValueError: another number of dimensions or shape, overlap, an `out` that is read-only or whose rows are not
         contiguous, forward and apart.
         """
+        _autograd.keep_dynamo_out()
         if out is None and stream is None and self._launches:
             out = _arrays.new_like(u)
         if out is not None and self._launch_again(u, out, stream, given):
@@ -229,6 +231,7 @@ class Stencil:
 
     update = __call__
 
+    @_autograd.untraced
     def iterate(self, u: Any, steps: int, out: Any = None, stream: Any = None,
                 progress: bool | Callable[[int, int], None] = False, **given: Any) -> Any:
         """`steps` time steps: each sweep's result is the next one's input. `u` stays as it is.
@@ -239,6 +242,7 @@ class Stencil:
         Of a spec with `previous` both the last step and the one before it, to go on from: u, u_old = wave.iterate(u, 100,
         u_old=u_old, c2dt2=c2dt2). Arrays are taken, and refused, as in a call.
         """
+        _autograd.keep_dynamo_out()
         source = _arrays.wrap(u)
         library, kernel = self._kernel_for(source)
         _arrays.check_type(source, kernel.info, "u")
@@ -433,11 +437,13 @@ class Points:
     def __deepcopy__(self, memo: Any) -> Points:
         return self
 
+    @_autograd.untraced
     def add(self, u: Any, values: Any, stream: Any = None) -> Any:
         """Adds values[i] to cell i of the array, in place. Cells that are listed more than once add up in the order of the list,
         rounded once. `values` are f32 (f64 for f64 arrays), on the device if `u` is there; on the host any real numbers that
         NumPy makes an array of. Returns `u`. Errors as those of a sweep, `u` being written; a cell outside, or a number out of
         the range of f32, is a ValueError."""
+        _autograd.keep_dynamo_out()
         if self._access_again("spider_points_add", u, values, stream):
             _autograd.mark_written(u)
             return u
@@ -449,14 +455,16 @@ class Points:
                 _autograd.refuse(values, "values")
                 values = spider._bits(values, kernel.info.accumulate, "a point")
             numbers = _arrays.readable(_arrays.wrap(values, "values"), [(0, 0)], kernel.info)
-            if points is not None:
+            if self._has_cells(points, numbers):
                 _in_python(points.add, array.view, numbers.view, array.stream() if stream is None else stream)
                 self._remember(points, "spider_points_add", u, array, values, numbers)
         _autograd.mark_written(u)
         return u
 
+    @_autograd.untraced
     def read(self, u: Any, out: Any = None, stream: Any = None) -> Any:
         """What the cells hold, exactly: `out`, e.g. a row of a larger array, or a new array of the same library."""
+        _autograd.keep_dynamo_out()
         if out is not None and self._access_again("spider_points_read", u, out, stream):
             _autograd.mark_written(out)
             return out
@@ -467,11 +475,18 @@ class Points:
             numbers = (array.numbers(len(self), kernel.info.accumulate) if out is None else
                        _arrays.wrap(out, "out", written=True))
             _arrays.check_written(numbers, "out")
-            if points is not None:
+            if self._has_cells(points, numbers):
                 _in_python(points.read, array.view, numbers.view, array.stream() if stream is None else stream)
                 self._remember(points, "spider_points_read", u, array, numbers.given, numbers)
         _autograd.mark_written(numbers.given)
         return numbers.given
+
+    @staticmethod
+    def _has_cells(points: Any, numbers: _arrays.Array) -> bool:
+        """Whether there is anything to do. ValueError where empty arrays are given values."""
+        if points is None and not numbers.empty:
+            raise ValueError(f"there are 0 points, and {numbers.shape[0]} values")
+        return points is not None
 
     def _access_again(self, call: str, u: Any, values: Any, stream: Any) -> bool:
         """The same with arrays that lie as others did that were checked before."""

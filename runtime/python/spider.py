@@ -36,6 +36,7 @@ _BACKENDS = ("cuda", "emulated", "host")  # by number
 #: What the array interfaces call each storage. No Python type is bf16: "<V2" is that of ml_dtypes and PyTorch. Bit
 #: patterns ("<u2") serve for both kinds of 16 bits.
 _TYPES = {"f16": ("<f2", "<u2"), "f32": ("<f4",), "bf16": ("<V2", "<u2"), "f64": ("<f8",)}
+_MOST_HALOS = 256  # remembered
 _ELEMENT_BYTES = {"f16": 2, "f32": 4, "bf16": 2, "f64": 8}
 
 
@@ -263,6 +264,7 @@ class Kernel:
     def __init__(self, library: Library, handle: int):
         self.library = library
         self._handle = handle
+        self._halos: dict[Any, tuple[tuple[int, int], ...]] = {}
         pointer = library._c.spider_info(handle)
         if not pointer:
             raise Error(2, (library._c.spider_last_error() or b"not a kernel").decode())
@@ -282,11 +284,24 @@ class Kernel:
     def halo(self, *extents: int, part: tuple[Sequence[int], Sequence[int]] | None = None) -> tuple[tuple[int, int], ...]:
         """How many cells a sweep over a field of these extents reads before and after it, axis by axis: 0 but at `halo`
         faces, and of a `part`, its origin in a whole of these extents, (origin, whole), also at faces between parts."""
+        if part is None:
+            return self._whole_halo("spider_halo", extents)
         return self._halo_by(self.library._c.spider_halo_of_part, extents, self._part(part))
 
     def halo_of_fields(self, *extents: int) -> tuple[tuple[int, int], ...]:
         """The same of the further fields that an update of whole fields reads: nothing where a sweep has one step."""
-        return self._halo_by(self.library._c.spider_halo_of_fields, extents)
+        return self._whole_halo("spider_halo_of_fields", extents)
+
+    def _whole_halo(self, call: str, extents: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        """That of whole fields, which are often of the same extents."""
+        key = (call, *map(operator.index, extents))
+        found = self._halos.get(key)
+        if found is None:
+            found = self._halo_by(getattr(self.library._c, call), extents)
+            if len(self._halos) >= _MOST_HALOS:
+                self._halos.clear()
+            self._halos[key] = found
+        return found
 
     def _halo_by(self, tell: Any, extents: Sequence[int], *part: Any) -> tuple[tuple[int, int], ...]:
         low, high = (ctypes.c_int64 * 3)(), (ctypes.c_int64 * 3)()

@@ -3,8 +3,10 @@ names; tests of the cache itself have their own."""
 
 import concurrent.futures
 import errno
+import inspect
 import os
 import pathlib
+import pickle
 import re
 import signal
 import subprocess
@@ -13,6 +15,7 @@ import tempfile
 import time
 import unittest
 import unittest.mock
+import warnings
 import zlib
 
 import numpy as np
@@ -459,6 +462,34 @@ class Errors(unittest.TestCase):
         self.refuse(ValueError, "backend is", spider_gen.stencil, HEAT, backend="gpu")
 
 
+class Warnings(unittest.TestCase):
+    SPEC = {"stencil": "decay", "dimensions": 2, "storage": "bf16", "weights": "bf16", "shape": "star", "boundary": "nearest",
+            "coefficients": {"center": 0.9604, "y": [0.0099, 0.0099], "x": [0.0099, 0.0099]}}
+
+    def test_of_the_generator_reach_the_caller(self):
+        for _ in range(2):  # generated now, and from the cache
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                one = spider_gen.stencil(self.SPEC, backend="host")
+                line = inspect.currentframe().f_lineno - 1
+                pickle.loads(pickle.dumps(one))
+                one.compile()
+            self.assertEqual([warning.category for warning in said], [spider_gen.SpecWarning])
+            self.assertEqual((said[0].filename, said[0].lineno), (__file__, line))
+            self.assertRegex(str(said[0].message), "^<mapping>:4:1: warning: 'weights: bf16' rounds the weights: .* 1.00048")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            heat()
+
+    def test_of_the_command(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "decay.yaml"
+            path.write_text("".join(f"{key}: {value}\n" for key, value in self.SPEC.items()).replace("'", ""), encoding="utf-8")
+            done = subprocess.run([sys.executable, "-m", "spider_gen", "explain", path], capture_output=True, text=True, check=False)
+        self.assertRegex(done.stderr, r"^decay.yaml:\d+:1: warning: 'weights: bf16' rounds the weights")
+        self.assertEqual((done.stderr.count("\n"), done.returncode), (1, 0))
+
+
 class Cache(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -668,6 +699,39 @@ class Command(unittest.TestCase):
             pictures = sorted(pathlib.Path(folder).glob("out_*.png"))
             self.assertEqual([file.name for file in pictures], [f"out_{n:04}.png" for n in range(0, 1001, 100)])
             self.assertEqual(sizes_of(pictures[-1]), (80, 60))
+
+    def test_numbers_that_the_storage_does_not_have(self):
+        heat16, heat32 = ROOT / "stencils/heat2d.yaml", ROOT / "stencils/heat2d_f32.yaml"
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            for spec, values, words in (
+                    (heat16, np.full((5, 5), 70000), "int64.* of 25 values 25 are out of its range and become infinite, 0 are rounded"),
+                    (heat16, np.full((5, 5), 2049), "int64.* 0 are out of its range and become infinite, 25 are rounded"),
+                    (heat16, np.full((5, 5), 0.1), "float64, and the stencil stores f16: .* 25 are rounded"),
+                    (heat16, np.full((5, 5), 65535, np.uint16), "uint16.* 25 are out of its range"),
+                    (heat32, np.full((5, 5), 2**24 + 1), "int64, and the stencil stores f32: .* 25 are rounded"),
+                    (heat32, np.full((5, 5), 2**62 + 1), "int64.* 25 are rounded"),
+                    (heat32, np.full((5, 5), 1e39), "float64.* 25 are out of its range and become infinite, 0 are rounded")):
+                np.save(folder / "a.npy", values)
+                words = rf"^spider_gen: a.npy: elements are {words}"
+                run = lambda *more: self.run_command(folder, "run", spec, "a.npy", "-o", "o.npy", "--backend", "host", "--quiet", *more)
+                done = run()
+                self.assertEqual((done.returncode, (folder / "o.npy").exists()), (1, False))
+                self.assertRegex(done.stderr, words + ".*; --convert does so$")
+                done = run("--convert", "--steps", "0")
+                self.assertRegex(done.stderr, words)
+                kind = np.load(folder / "o.npy").dtype
+                with np.errstate(over="ignore"):
+                    np.testing.assert_array_equal(np.load(folder / "o.npy"), values.astype(kind))
+                (folder / "o.npy").unlink()
+            for exact in (np.array([[1.5, np.inf], [np.nan, -0.25]]), np.array([[2048, -65504]]), np.array([[True, False]])):
+                np.save(folder / "a.npy", exact)
+                done = self.run_command(folder, "run", heat16, "a.npy", "-o", "o.npy", "--backend", "host", "--quiet", "--steps", "0")
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                np.testing.assert_array_equal(np.load(folder / "o.npy"), exact.astype(np.float16))
+            np.savez(folder / "b.npz", a=exact, b=exact)
+            done = self.run_command(folder, "run", heat16, "b.npz", "-o", "c.npy", "--backend", "host")
+            self.assertEqual((done.returncode, "holds several arrays" in done.stderr, (folder / "c.npy").exists()), (1, True, False))
 
     def test_interrupted_it_leaves_the_last_file(self):
         with tempfile.TemporaryDirectory() as name:

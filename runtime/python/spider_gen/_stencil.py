@@ -166,22 +166,22 @@ class Stencil:
                 return target.given
             if source.on_device == kernel.info.on_host:
                 self._through_device(library, kernel, source, target, further)
-            else:
-                self._sweep(kernel, source, target, further, stream)
+            elif self._sweep(kernel, source, target, further, stream):
                 self._remember(kernel, source, target, given, further)
         _autograd.mark_written(target.given)
         return target.given
 
     @staticmethod
-    def _sweep(kernel: Any, source: _arrays.Array, target: _arrays.Array, further: _Further, stream: Any) -> None:
-        """A sweep of arrays where the kernel runs."""
+    def _sweep(kernel: Any, source: _arrays.Array, target: _arrays.Array, further: _Further, stream: Any) -> bool:
+        """A sweep of arrays where the kernel runs. Returns whether it took all of them as they lie."""
         stream = source.stream() if stream is None else stream
-        view = _arrays.readable(source, kernel.halo(*source.shape), kernel.info).view
+        dense = _arrays.readable(source, kernel.halo(*source.shape), kernel.info)
+        dense_further = further.laid_out(kernel)
         if further.some:
-            previous, fields, scalars = further.laid_out(kernel).views()
-            _in_python(kernel.run, view, target.view, previous, fields, scalars, None, stream)
+            _in_python(kernel.run, dense.view, target.view, *dense_further.views(), None, stream)
         else:
-            _in_python(kernel.apply, view, target.view, stream)
+            _in_python(kernel.apply, dense.view, target.view, stream)
+        return dense is source and dense_further is further
 
     def _launch_again(self, u: Any, out: Any, stream: Any, given: Mapping[str, Any]) -> bool:
         """Launches what arrays that lie alike were launched with before, without another look at them."""
@@ -216,8 +216,6 @@ class Stencil:
                   further: _Further) -> None:
         # Whether cells around an array are its own, its layout does not tell.
         if any(map(any, (*kernel.halo(*source.shape), *kernel.halo_of_fields(*source.shape)))):
-            return
-        if further.laid_out(kernel) is not further or _arrays.readable(source, [(0, 0)] * len(source.shape), kernel.info) is not source:
             return
         key = self._places(source.given, target.given, given)[1]
         if key is None:

@@ -1,9 +1,10 @@
-"""What the package does on a GPU beside sweeps, with arrays of CuPy and PyTorch: points, of f32 and f64, and what a call
-costs. Prints both; a difference, or a call of 20 us or more, is an error.
+"""What the package does on a GPU beside sweeps, with arrays of CuPy and PyTorch: points, of f32 and f64, arrays of any strides
+and of other libraries, and what a call costs. Prints all; a difference, or a call of 20 us or more, is an error.
 
-    check_device.py [--only points|calls]"""
+    check_device.py [--only points|arrays|calls]"""
 
 import argparse
+import importlib
 import sys
 import time
 
@@ -52,6 +53,89 @@ def check_points(storage, rng):
     print(f"points of {storage}: {len(cells)} of CuPy and PyTorch as NumPy has them")
 
 
+class Bare:
+    """An array that has __cuda_array_interface__ alone."""
+
+    def __init__(self, array):
+        self.held, self.__cuda_array_interface__ = array, array.__cuda_array_interface__
+
+
+def refuse(kind, words, call):
+    try:
+        call()
+    except kind as error:
+        assert words in str(error), error
+    else:
+        raise AssertionError(f"not refused: {words}")
+
+
+def check_strides():
+    """Backwards, with gaps, and 0, with and without halo faces, and on a stream of the caller's."""
+    host = numpy.random.default_rng(7).random((64, 82)).astype(numpy.float32)
+    one = spider_gen.stencil({**HEAT, "storage": "f32"}, backend="cuda")
+    halo = spider_gen.stencil({**HEAT, "storage": "f32", "boundary": "halo"}, backend="cuda")
+    libraries = (("CuPy", cupy.asarray, cupy.asnumpy, cupy.cuda.Stream(non_blocking=True), True),
+                 ("PyTorch", lambda a: torch.from_numpy(a).cuda(), lambda a: a.cpu().numpy(), torch.cuda.Stream(), False))
+    for name, to, back, stream, has_negative in libraries:
+        views = [lambda a: a[::2], lambda a: a[:, ::2], lambda a: a.T, lambda a: a[1:-1, 1:-1],
+                 lambda a: cupy.broadcast_to(a[:1], a.shape) if isinstance(a, cupy.ndarray) else a[:1].expand(*a.shape)]
+        views += [lambda a: a[::-1], lambda a: a[::-1, ::-2]] if has_negative else []
+        for view in views:
+            u = view(to(host))
+            dense = to(numpy.ascontiguousarray(back(u)))
+            numpy.testing.assert_array_equal(back(one(u)), back(one(dense)))
+            numpy.testing.assert_array_equal(back(one.iterate(u, 3)), back(one.iterate(dense, 3)))
+            cupy.cuda.runtime.deviceSynchronize()
+            results = one(u, stream=stream), one.iterate(u, 3, stream=stream)
+            cupy.cuda.runtime.deviceSynchronize()
+            for result, wanted in zip(results, (one(dense), one.iterate(dense, 3))):
+                numpy.testing.assert_array_equal(back(result), back(wanted))
+        padded = to(host)
+        numpy.testing.assert_array_equal(back(halo(padded.T[1:-1, 1:-1])), back(halo(to(host.T.copy())[1:-1, 1:-1])))
+        if has_negative:
+            numpy.testing.assert_array_equal(back(halo(padded[::-1][1:-1, 1:-1])), back(halo(to(host[::-1].copy())[1:-1, 1:-1])))
+        refuse(ValueError, "out has strides", lambda: one(to(host), out=to(host.T.copy()).T))  # noqa: B023
+        assert tuple(one(to(host)[:0]).shape) == (0, 82)
+        print(f"{name}: arrays of {len(views)} kinds of strides as dense ones")
+
+
+def check_libraries():
+    """Arrays of other libraries, and tensors that record what is computed."""
+    host = numpy.random.default_rng(7).random((64, 80)).astype(numpy.float32)
+    one = spider_gen.stencil({**HEAT, "storage": "f32"}, backend="cuda")
+    u = cupy.asarray(host)
+    wanted, out = cupy.asnumpy(one(u)), cupy.empty_like(u)
+    got = one(Bare(u))
+    assert isinstance(got, cupy.ndarray)
+    numpy.testing.assert_array_equal(cupy.asnumpy(got), wanted)
+    bare = Bare(out)
+    assert one(u, out=bare) is bare
+    numpy.testing.assert_array_equal(cupy.asnumpy(out), wanted)
+    found = ["__cuda_array_interface__"]
+    for name, make in (("numba.cuda", lambda library: library.to_device(host)),
+                       ("jax.numpy", lambda library: library.asarray(host)), ("warp", lambda library: library.array(host, device="cuda"))):
+        try:
+            library = importlib.import_module(name)
+        except ImportError:
+            continue
+        array = make(library)
+        numpy.testing.assert_array_equal(cupy.asnumpy(one(array)), wanted)
+        numpy.testing.assert_array_equal(cupy.asnumpy(one.iterate(array, 3)), cupy.asnumpy(one.iterate(u, 3)))
+        if name == "jax.numpy":
+            refuse(TypeError, "immutable", lambda: one(u, out=array))  # noqa: B023
+        found.append(name)
+    leaf = torch.from_numpy(host).cuda().requires_grad_()
+    for _ in range(2):
+        refuse(TypeError, "u requires a gradient", lambda: one(leaf))
+        numpy.testing.assert_array_equal(one(leaf.detach()).cpu().numpy(), wanted)
+    saved = leaf.detach().clone()
+    for _ in range(2):
+        total = (leaf * saved).sum()
+        one(leaf.detach(), out=saved)
+        refuse(RuntimeError, "modified by an inplace operation", total.backward)
+    print(f"arrays of {', '.join(found)} as CuPy's; gradients are refused")
+
+
 def microseconds(call, count=2000):
     """The least of ten runs, of the time in which calls return; the device is done with one before the next comes."""
     call()
@@ -90,12 +174,15 @@ def check_calls():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("points", "calls"))
+    parser.add_argument("--only", choices=("points", "arrays", "calls"))
     only = parser.parse_args().only
-    if only != "calls":
+    if only in (None, "points"):
         for storage in ("f32", "f64"):
             check_points(storage, numpy.random.default_rng(20262001))
-    if only != "points":
+    if only in (None, "arrays"):
+        check_strides()
+        check_libraries()
+    if only in (None, "calls"):
         check_calls()
 
 

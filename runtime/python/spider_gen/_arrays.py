@@ -27,6 +27,7 @@ class Array:
     """A caller's array: what it is, where it is, and how to get another one like it."""
 
     on_device = False
+    lent = False  #: by a library that does not know of the stream: it may give the memory to others while a kernel runs
 
     def __init__(self, given: Any, view: Any):
         self.given = given  #: the caller's
@@ -221,7 +222,8 @@ class _TorchOnHost(_Tensor):
 
 
 class _OnDevice(Array):
-    """An array on a device that only has __cuda_array_interface__, where neither CuPy nor PyTorch is installed."""
+    """An array on a device that only has __cuda_array_interface__, where neither CuPy nor PyTorch is installed. Its device is the
+    current one, and work goes to the stream that the interface names."""
 
     on_device = True
 
@@ -317,7 +319,8 @@ def _wrap_jax(array: Any, what: str, written: bool) -> Array:
                         f"addressable_shards")
     if next(iter(devices)).platform == "cpu":
         return Array(array, numpy.asarray(array))
-    return _from_dlpack(array, what)
+    array.block_until_ready()
+    return _from_cuda_interface(array, what, written) if hasattr(array, "__cuda_array_interface__") else _from_dlpack(array, what)
 
 
 def _from_cuda_interface(array: Any, what: str, written: bool) -> Array:
@@ -330,8 +333,28 @@ def _from_cuda_interface(array: Any, what: str, written: bool) -> Array:
     if written and interface["data"][1]:
         raise ValueError(f"{what} is read-only")
     reader = _reader({"cupy": lambda cupy: _Cupy(array, cupy.asarray(array)),
-                      "torch": lambda torch: _Torch(array, torch.as_tensor(array, device="cuda"))}, what)
-    return reader or _OnDevice(array, array)
+                      "torch": lambda torch: _Torch(array, _tensor_of(torch, array))}, what)
+    return _lent(reader or _OnDevice(array, array), array)
+
+
+def settle(*arrays: Array) -> None:
+    """Waits for what was launched, where an array's library would not."""
+    for array in arrays:
+        if array.lent:
+            return array.synchronize()
+
+
+def _lent(reader: Array, array: Any) -> Array:
+    reader.given, reader.lent = array, True
+    return reader
+
+
+def _tensor_of(torch: Any, array: Any) -> Any:
+    """A tensor of the same memory."""
+    tensor = torch.as_tensor(array, device="cuda")
+    if tensor.numel() > 0 and tensor.data_ptr() != array.__cuda_array_interface__["data"][0]:
+        raise ValueError("it is not on the current device")  # and was copied
+    return tensor
 
 
 def _reader(readers: dict[str, Any], what: str) -> Array | None:
@@ -369,8 +392,7 @@ def _from_dlpack(array: Any, what: str) -> Array:
     reader = _reader({name: lambda library: wrap(library.from_dlpack(array), what) for name in ("cupy", "torch")}, what)
     if reader is None:
         raise TypeError(f"{what}, a {type(array).__name__}, is on a device: install CuPy or PyTorch, by which it is read")
-    reader.given = array
-    return reader
+    return _lent(reader, array)
 
 
 def _from_buffer(array: Any, what: str) -> Array:

@@ -168,6 +168,7 @@ class Stencil:
                 self._through_device(library, kernel, source, target, further)
             elif self._sweep(kernel, source, target, further, stream):
                 self._remember(kernel, source, target, given, further)
+            _arrays.settle(source, target, *further.arrays)
         _autograd.mark_written(target.given)
         return target.given
 
@@ -258,6 +259,7 @@ class Stencil:
                 results = self._iterate_through_device(library, kernel, source, target, steps, report)
             else:
                 results = self._iterate_plain(kernel, source, target, steps, stream, report)
+            _arrays.settle(source, *([target] if target else []), *further.arrays)
         if target is not None:
             _autograd.mark_written(target.given)
         return results
@@ -456,6 +458,7 @@ class Points:
             if self._has_cells(points, numbers):
                 _in_python(points.add, array.view, numbers.view, array.stream() if stream is None else stream)
                 self._remember(points, "spider_points_add", u, array, values, numbers)
+                _arrays.settle(array, numbers)
         _autograd.mark_written(u)
         return u
 
@@ -469,13 +472,14 @@ class Points:
         array = _arrays.wrap(u)
         with array.here(stream):
             kernel, points = self._of(array)
-            array = _arrays.readable(array, [(0, 0)] * len(array.shape), kernel.info)
+            dense = _arrays.readable(array, [(0, 0)] * len(array.shape), kernel.info)
             numbers = (array.numbers(len(self), kernel.info.accumulate) if out is None else
                        _arrays.wrap(out, "out", written=True))
             _arrays.check_written(numbers, "out")
             if self._has_cells(points, numbers):
-                _in_python(points.read, array.view, numbers.view, array.stream() if stream is None else stream)
-                self._remember(points, "spider_points_read", u, array, numbers.given, numbers)
+                _in_python(points.read, dense.view, numbers.view, array.stream() if stream is None else stream)
+                self._remember(points, "spider_points_read", u, dense, numbers.given, numbers)
+                _arrays.settle(array, numbers)
         _autograd.mark_written(numbers.given)
         return numbers.given
 
@@ -536,6 +540,10 @@ class _Further:
     fields: list[_arrays.Array]
     scalars: list[float]
     storages: list[str]
+
+    @property
+    def arrays(self) -> list[_arrays.Array]:
+        return [*([self.previous] if self.previous else []), *self.fields]
 
     @property
     def some(self) -> bool:

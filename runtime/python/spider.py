@@ -809,8 +809,8 @@ def _bits(array: Any, storage: str, what: str = "a field") -> Any:
     bits = _rounded(given, storage)
     lost = _out_of_range(given, bits, storage)
     if lost:
-        raise ValueError(f"{lost} of {given.size} values are out of the range of {storage}, to {_LARGEST[storage]} either way, and "
-                         f"would become infinite")
+        raise ValueError(f"{lost} of {given.size} values are out of the range of {storage}, to {_LARGEST[storage]} either way, "
+                         f"and would become infinite")
     return bits
 
 

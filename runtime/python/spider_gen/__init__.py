@@ -12,7 +12,8 @@ from ._cache import CacheError, cache_folder
 from ._compilers import CompileError, NoBackend
 from ._generator import SpecError, SpecWarning
 from ._picture import write as write_picture
-from ._stencil import Points, Stencil, stencil
+from ._points import Points
+from ._stencil import Stencil, stencil
 
 __all__ = ["CacheError", "CompileError", "NoBackend", "Points", "SpecError", "SpecWarning", "Stencil",
            "cache_folder", "stencil", "write_picture"]

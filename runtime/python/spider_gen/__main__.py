@@ -33,8 +33,8 @@ def _load(path: pathlib.Path, storage: str, convert: bool) -> numpy.ndarray:
     lost = spider._out_of_range(given, bits, storage)
     rounded = int((numpy.isfinite(stored) & (stored.astype(numpy.longdouble) != given.astype(numpy.longdouble))).sum())
     if lost or rounded:
-        changes = (f"{path}: elements are {given.dtype}, and the stencil stores {storage}: of {given.size} values {lost} are out of "
-                   f"its range and become infinite, {rounded} are rounded")
+        changes = (f"{path}: elements are {given.dtype}, and the stencil stores {storage}: of {given.size} values {lost} are out "
+                   f"of its range and become infinite, {rounded} are rounded")
         if not convert:
             raise SystemExit(f"spider_gen: {changes}; --convert does so")
         print(f"spider_gen: {changes}", file=sys.stderr)
@@ -112,7 +112,7 @@ def main(words: list[str] | None = None) -> int:
     run.add_argument("--picture", action="store_true", help="also a PNG beside the output; of a volume its middle plane")
     run.add_argument("-D", "--define", action="append", default=[], metavar="NAME=VALUE", help="replaces a parameter")
     run.add_argument("--backend", choices=("auto", "cuda", "host"), default="auto")
-    run.add_argument("--convert", action="store_true", help="round what the spec's storage does not hold, and say how many values")
+    run.add_argument("--convert", action="store_true", help="round values that the storage does not hold, and say how many")
     run.add_argument("--quiet", action="store_true", help="no progress bar")
     explain = commands.add_parser("explain", help="the plan of a stencil", allow_abbrev=False)
     explain.add_argument("spec", type=pathlib.Path, metavar="SPEC")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import dataclasses
 import sys
 from typing import Any, ContextManager, Iterator, Sequence
 
@@ -236,8 +234,8 @@ class _OnDevice(Array):
         return self.view.__cuda_array_interface__["typestr"]
 
     def _refuse(self, *_: Any) -> Any:
-        raise TypeError(f"no library here makes another array like this {type(self.given).__name__} on a device: install CuPy or "
-                        f"PyTorch, or call the stencil with out=, which takes an array of the same kind")
+        raise TypeError(f"no library here makes another array like this {type(self.given).__name__} on a device: install CuPy "
+                        f"or PyTorch, or call the stencil with out=, which takes an array of the same kind")
 
     new = numbers = copy = padded = _refuse
 
@@ -320,7 +318,9 @@ def _wrap_jax(array: Any, what: str, written: bool) -> Array:
     if next(iter(devices)).platform == "cpu":
         return Array(array, numpy.asarray(array))
     array.block_until_ready()
-    return _from_cuda_interface(array, what, written) if hasattr(array, "__cuda_array_interface__") else _from_dlpack(array, what)
+    if hasattr(array, "__cuda_array_interface__"):
+        return _from_cuda_interface(array, what, written)
+    return _from_dlpack(array, what)
 
 
 def _from_cuda_interface(array: Any, what: str, written: bool) -> Array:
@@ -388,7 +388,8 @@ def _from_dlpack(array: Any, what: str) -> Array:
                 return _from_buffer(array, what)
             raise TypeError(f"NumPy cannot read {what}, a {type(array).__name__}, by DLPack: {error}") from error
     if kind not in _ON_CUDA:
-        raise TypeError(f"{what} is on a device of DLPack's kind {int(kind)}; kernels take arrays on the host and on CUDA devices")
+        raise TypeError(f"{what} is on a device of DLPack's kind {int(kind)}; kernels take arrays on the host and on CUDA "
+                        f"devices")
     reader = _reader({name: lambda library: wrap(library.from_dlpack(array), what) for name in ("cupy", "torch")}, what)
     if reader is None:
         raise TypeError(f"{what}, a {type(array).__name__}, is on a device: install CuPy or PyTorch, by which it is read")
@@ -404,70 +405,6 @@ def _from_buffer(array: Any, what: str) -> Array:
             raise TypeError(f"{what}, a {type(array).__name__}, is no array: pass one of NumPy, CuPy, PyTorch, or one with "
                             f"DLPack, __cuda_array_interface__, __array_interface__ or the buffer protocol") from None
     return Array(array, numpy.asarray(array))
-
-
-# What was launched before
-
-
-def place(array: Any) -> tuple[int, tuple[Any, ...]] | None:
-    """The address of an array of NumPy, CuPy or PyTorch, and all else of it that decides how a kernel takes it, quickly: the
-    device last, -1 for the host. None for all others, and for those that need a second look."""
-    kind = type(array)
-    if kind is numpy.ndarray:
-        interface = array.__array_interface__
-        address, read_only = interface["data"]
-        return address, (interface["typestr"], interface["shape"], interface["strides"], read_only, kind, -1)
-    library = kind.__module__.partition(".")[0]
-    if library == "torch":
-        torch = sys.modules["torch"]
-        if kind is not torch.Tensor or not _autograd.is_plain(torch, array) or array.is_neg() or array.layout != torch.strided:
-            return None
-        device = array.get_device()
-        if device < 0 and array.device.type != "cpu":
-            return None
-        return array.data_ptr(), (array.dtype, array.shape, array.stride(), kind, device)
-    if library == "cupy" and kind is sys.modules["cupy"].ndarray:
-        return array.data.ptr, (array.dtype.char, array.shape, array.strides, kind, array.device.id)
-    return None
-
-
-def places(*arrays: Any) -> list[tuple[int, tuple[Any, ...]]] | None:
-    """Those of all arrays, if they are on the host or on the current device."""
-    found = [place(array) for array in arrays]
-    if None in found:
-        return None
-    device = found[0][1][-1]
-    if any(one[1][-1] != device for one in found) or (device >= 0 and current_device(arrays[0]) != device):
-        return None
-    return found
-
-
-def current_device(array: Any) -> int:
-    """Where the library of an array of CuPy or PyTorch works now."""
-    if type(array).__module__.partition(".")[0] == "cupy":
-        return sys.modules["cupy"].cuda.runtime.getDevice()
-    return sys.modules["torch"].cuda.current_device()
-
-
-def new_like(array: Any) -> Any:
-    """Another array like one of NumPy, of PyTorch, or of CuPy on the current device, undefined; None for all others."""
-    if places(array) is None:
-        return None
-    if type(array) is numpy.ndarray:
-        return numpy.empty(array.shape, array.dtype)
-    if type(array).__module__.partition(".")[0] == "cupy":
-        return sys.modules["cupy"].empty(array.shape, array.dtype)
-    return sys.modules["torch"].empty(array.shape, dtype=array.dtype, device=array.device)
-
-
-def stream_of(array: Any) -> int | None:
-    """The stream that the library of such an array is on; None on the host."""
-    library = type(array).__module__.partition(".")[0]
-    if library == "cupy":
-        return sys.modules["cupy"].cuda.get_current_stream().ptr
-    if library == "torch" and array.is_cuda:
-        return sys.modules["torch"].cuda.current_stream(array.get_device()).cuda_stream
-    return None
 
 
 # What kernels take
@@ -499,7 +436,8 @@ def is_laid_out(cells: Any, halo: Halo) -> bool:
     if cells.address % cells.size != 0 or (counts[-1] > 1 and cells.strides[-1] not in (None, cells.size)):
         return False
     span = counts[-1] * cells.size
-    for stride, count in sorted((stride, count) for stride, count in zip(cells.strides[:-1], counts) if count > 1 and stride is not None):
+    apart = [(stride, count) for stride, count in zip(cells.strides[:-1], counts) if count > 1 and stride is not None]
+    for stride, count in sorted(apart):
         if stride < span or stride % cells.size != 0:
             return False
         span += stride * (count - 1)
@@ -530,42 +468,3 @@ def extended(view: numpy.ndarray, halo: Halo) -> numpy.ndarray:
                  "typestr": view.__array_interface__["typestr"], "data": (address, True), "version": 3}
     holder = type("Extended", (), {"__array_interface__": interface, "interior": view})()
     return numpy.asarray(holder).view(view.dtype)
-
-
-def to_field(field: Any, array: Array, halo: Sequence[tuple[int, int]]) -> None:
-    """Uploads the interior and the halo that a kernel reads."""
-    _copy(field, field.library._c.spider_upload, numpy.ascontiguousarray(extended(array.view, halo)), halo, True)
-
-
-def further_field(library: Any, kernel: Any, array: Array, storage: str) -> Any:
-    """Memory of the runtime with what an update reads of the array."""
-
-    class Further:
-        info = dataclasses.replace(kernel.info, storage=storage)
-        halo = kernel.halo_of_fields
-
-    halo = Further.halo(*array.shape)
-    spider._require_halo(array.view, spider._Cells.of(array.view), halo, kernel.info)
-    field = spider.Field(library, Further, array.shape)
-    to_field(field, array, halo)
-    return field
-
-
-def from_field(field: Any, array: Array) -> None:
-    """Downloads the interior."""
-    bits = numpy.empty(array.shape, array.view.dtype)
-    _copy(field, field.library._c.spider_download, bits, [(0, 0)] * bits.ndim, False)
-    array.view[...] = bits
-
-
-def _copy(field: Any, copy: Any, array: numpy.ndarray, halo: Sequence[tuple[int, int]], to_field: bool) -> None:
-    planes, rows, columns = (1, 1, *array.shape)[-3:]
-    strides = field.strides
-    width = columns * array.itemsize
-    pitch = strides[-2] if array.ndim > 1 else width
-    first = field.pointer - sum(low * stride for (low, _), stride in zip(halo, strides))
-    for plane in range(planes):
-        there = ctypes.c_void_p(first + plane * strides[0]), pitch
-        here = ctypes.c_void_p(array.ctypes.data + plane * rows * width), width
-        field.library._check(copy(*(there + here if to_field else here + there), width, rows))
-

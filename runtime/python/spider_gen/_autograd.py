@@ -63,7 +63,8 @@ def _refuse_tensor(torch: Any, tensor: Any, what: str) -> None:
         raise TypeError(f"{what} is traced by torch.jit.trace, which would record the result as a constant: call the stencil "
                         f"outside of the traced function")
     if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
-        raise TypeError(f"{what} is a {type(tensor).__name__}, which need not hold its values itself: pass a plain torch.Tensor")
+        raise TypeError(f"{what} is a {type(tensor).__name__}, which need not hold its values itself: pass a plain "
+                        f"torch.Tensor")
     if tensor.requires_grad and torch.is_grad_enabled():
         raise TypeError(f"{what} requires a gradient, and a kernel gives none: detach it: {what}.detach(), or call under "
                         f"torch.no_grad()")

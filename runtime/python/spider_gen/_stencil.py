@@ -11,14 +11,11 @@ import time
 import warnings
 from typing import Any, Callable, Mapping, Sequence
 
-import numpy
+from . import _arrays, _autograd, _compilers, _generator, _places, _progress, _transfers, spider
+from ._calls import MOST_LAUNCHES, REFUSED, in_python
+from ._points import Points
 
-from . import _arrays, _autograd, _compilers, _generator, _progress, spider
-
-_REFUSED = (3, 4, 5, 6)  # for what the arrays are: nothing was launched
-_STATUS_ERRORS = {3: ValueError, 4: ValueError, 5: ValueError, 6: ValueError, 7: ValueError, 10: MemoryError}
 _SECONDS_PER_REPORT = 0.2
-_MOST_LAUNCHES = 64
 _OWN_WORDS = ("out", "stream", "steps", "progress")
 
 
@@ -149,7 +146,7 @@ class Stencil:
         """
         _autograd.keep_dynamo_out()
         if out is None and stream is None and self._launches:
-            out = _arrays.new_like(u)
+            out = _places.new_like(u)
         if out is not None and self._launch_again(u, out, stream, given):
             return out
         source = _arrays.wrap(u)
@@ -179,9 +176,9 @@ class Stencil:
         dense = _arrays.readable(source, kernel.halo(*source.shape), kernel.info)
         dense_further = further.laid_out(kernel)
         if further.some:
-            _in_python(kernel.run, dense.view, target.view, *dense_further.views(), None, stream)
+            in_python(kernel.run, dense.view, target.view, *dense_further.views(), None, stream)
         else:
-            _in_python(kernel.apply, dense.view, target.view, stream)
+            in_python(kernel.apply, dense.view, target.view, stream)
         return dense is source and dense_further is further
 
     def _launch_again(self, u: Any, out: Any, stream: Any, given: Mapping[str, Any]) -> bool:
@@ -193,13 +190,13 @@ class Stencil:
         if not found:
             return False
         kernel, launch, order = found
-        handle = _arrays.stream_of(u) if stream is None else spider._stream_handle(stream)
+        handle = _places.stream_of(u) if stream is None else spider._stream_handle(stream)
         scalars = [_autograd.number(given[name], name) for name in kernel.info.scalars]
         status = launch([addresses[i] for i in order], handle, scalars)
-        if status in _REFUSED:
+        if status in REFUSED:
             return False  # and is told in Python's words, or works with a copy
         if status != 0:
-            _in_python(kernel.library._check, status)
+            in_python(kernel.library._check, status)
         _autograd.mark_written(out)
         return True
 
@@ -208,7 +205,7 @@ class Stencil:
         """The addresses of all arrays, and what else decides how a kernel takes them; None for that where an array needs a
         second look."""
         arrays = [value for value in given.values() if type(value) not in (int, float) and getattr(value, "shape", ()) != ()]
-        places = _arrays.places(u, out, *arrays)
+        places = _places.places(u, out, *arrays)
         if places is None:
             return [], None
         return [address for address, _ in places], (*given, *(layout for _, layout in places))
@@ -221,7 +218,7 @@ class Stencil:
         key = self._places(source.given, target.given, given)[1]
         if key is None:
             return
-        if len(self._launches) >= _MOST_LAUNCHES:
+        if len(self._launches) >= MOST_LAUNCHES:
             self._launches.clear()
         arrays = [name for name in given if name not in kernel.info.scalars]
         names = [kernel.info.previous, *(name for name, _ in kernel.info.fields)]
@@ -265,7 +262,8 @@ class Stencil:
         return results
 
     @staticmethod
-    def _iterate_nothing(source: _arrays.Array, target: _arrays.Array | None, steps: int, report: Any, further: _Further) -> Any:
+    def _iterate_nothing(source: _arrays.Array, target: _arrays.Array | None, steps: int, report: Any,
+                         further: _Further) -> Any:
         """Time steps of empty arrays."""
         if spider._int64("steps", steps) < 0:
             raise ValueError(f"{steps} steps; there must be 0 or more")
@@ -352,10 +350,10 @@ class Stencil:
         in_pairs = _in_pairs(kernel.info)
         count = 4 if in_pairs else 3 if further.previous else 2
         if uploads:
-            turns = [_in_python(library.field, kernel, *source.shape) for _ in range(count)]
-            _arrays.to_field(turns[0], source, halo)
+            turns = [in_python(library.field, kernel, *source.shape) for _ in range(count)]
+            _transfers.to_field(turns[0], source, halo)
             if further.previous:
-                _arrays.to_field(turns[2], further.previous, halo)
+                _transfers.to_field(turns[2], further.previous, halo)
             fields = further.uploaded(library, kernel)[1]
             stream = None
         else:
@@ -369,7 +367,7 @@ class Stencil:
         def run(now: int) -> None:
             previous = turns[2] if further.previous else None
             before = turns[3] if in_pairs else None
-            last = _in_python(kernel.run, turns[0], turns[1], previous, fields, further.scalars, now, stream, before)
+            last = in_python(kernel.run, turns[0], turns[1], previous, fields, further.scalars, now, stream, before)
             place = next(i for i, one in enumerate(turns) if one is last)
             if in_pairs:  # (0, 2) and (1, 3)
                 turns[:] = [turns[place ^ other] for other in range(4)]
@@ -381,7 +379,7 @@ class Stencil:
         for turn in (turns[0], turns[2]) if further.previous else (turns[0],):
             result = source.new() if target is None or results else target
             if uploads:
-                _arrays.from_field(turn, result)
+                _transfers.from_field(turn, result)
             else:
                 result.view[...] = turn
             results.append(result.given)
@@ -392,144 +390,26 @@ class Stencil:
         """A sweep of arrays on the host by a kernel of a device."""
         halo = kernel.halo(*source.shape)
         spider._require_halo(source.view, spider._Cells.of(source.view), halo, kernel.info)
-        a, b = (_in_python(library.field, kernel, *source.shape) for _ in range(2))
-        _arrays.to_field(a, source, halo)
+        a, b = (in_python(library.field, kernel, *source.shape) for _ in range(2))
+        _transfers.to_field(a, source, halo)
         if further.some:
-            _in_python(kernel.run, a, b, *further.uploaded(library, kernel))
+            in_python(kernel.run, a, b, *further.uploaded(library, kernel))
         else:
-            _in_python(kernel.apply, a, b)
-        _arrays.from_field(b, target)
+            in_python(kernel.apply, a, b)
+        _transfers.from_field(b, target)
 
     @staticmethod
     def _iterate_through_device(library: Any, kernel: Any, source: _arrays.Array, target: _arrays.Array | None, steps: int,
                                 report: Any) -> Any:
         halo = kernel.halo(*source.shape)
         spider._require_halo(source.view, spider._Cells.of(source.view), halo, kernel.info)
-        fields = tuple(_in_python(library.field, kernel, *source.shape) for _ in range(2))
+        fields = tuple(in_python(library.field, kernel, *source.shape) for _ in range(2))
         for field in fields:
-            _arrays.to_field(field, source, halo)
+            _transfers.to_field(field, source, halo)
         result = _steps(kernel, fields, steps, None, report, library.synchronize)
         target = source.new() if target is None else target
-        _arrays.from_field(result, target)
+        _transfers.from_field(result, target)
         return target.given
-
-
-class Points:
-    """Cells of arrays of one shape. Made by Stencil.points."""
-
-    def __init__(self, stencil: Stencil, shape: Sequence[int], cells: Sequence[Sequence[int]]):
-        self._stencil = stencil
-        self._shape, self._cells = tuple(shape), [tuple(cell) for cell in cells]
-        if 0 in self._shape and self._cells:
-            raise ValueError(f"arrays of shape {self._shape} have no cells, and there are {len(self._cells)} points")
-        self._by_place: dict[Any, Any] = {}  # by device
-        self._accesses: dict[Any, Any] = {}  # by the place of the array and the kind of the values
-
-    def __len__(self) -> int:
-        return len(self._cells)
-
-    def __reduce__(self) -> Any:
-        return Points, (self._stencil, self._shape, self._cells)
-
-    def __copy__(self) -> Points:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Points:
-        return self
-
-    @_autograd.untraced
-    def add(self, u: Any, values: Any, stream: Any = None) -> Any:
-        """Adds values[i] to cell i of the array, in place. Cells that are listed more than once add up in the order of the list,
-        rounded once. `values` are f32 (f64 for f64 arrays), on the device if `u` is there; on the host any real numbers that
-        NumPy makes an array of. Returns `u`. Errors as those of a sweep, `u` being written; a cell outside, or a number out of
-        the range of f32, is a ValueError."""
-        _autograd.keep_dynamo_out()
-        if self._access_again("spider_points_add", u, values, stream):
-            _autograd.mark_written(u)
-            return u
-        array = _arrays.wrap(u, written=True)
-        with array.here(stream):
-            kernel, points = self._of(array)
-            _arrays.check_written(array, "u")
-            if not array.on_device and not hasattr(values, "data_ptr"):
-                _autograd.refuse(values, "values")
-                values = spider._bits(values, kernel.info.accumulate, "a point")
-            numbers = _arrays.readable(_arrays.wrap(values, "values"), [(0, 0)], kernel.info)
-            if self._has_cells(points, numbers):
-                _in_python(points.add, array.view, numbers.view, array.stream() if stream is None else stream)
-                self._remember(points, "spider_points_add", u, array, values, numbers)
-                _arrays.settle(array, numbers)
-        _autograd.mark_written(u)
-        return u
-
-    @_autograd.untraced
-    def read(self, u: Any, out: Any = None, stream: Any = None) -> Any:
-        """What the cells hold, exactly: `out`, e.g. a row of a larger array, or a new array of the same library."""
-        _autograd.keep_dynamo_out()
-        if out is not None and self._access_again("spider_points_read", u, out, stream):
-            _autograd.mark_written(out)
-            return out
-        array = _arrays.wrap(u)
-        with array.here(stream):
-            kernel, points = self._of(array)
-            dense = _arrays.readable(array, [(0, 0)] * len(array.shape), kernel.info)
-            numbers = (array.numbers(len(self), kernel.info.accumulate) if out is None else
-                       _arrays.wrap(out, "out", written=True))
-            _arrays.check_written(numbers, "out")
-            if self._has_cells(points, numbers):
-                _in_python(points.read, dense.view, numbers.view, array.stream() if stream is None else stream)
-                self._remember(points, "spider_points_read", u, dense, numbers.given, numbers)
-                _arrays.settle(array, numbers)
-        _autograd.mark_written(numbers.given)
-        return numbers.given
-
-    @staticmethod
-    def _has_cells(points: Any, numbers: _arrays.Array) -> bool:
-        """Whether there is anything to do. ValueError where empty arrays are given values."""
-        if points is None and not numbers.empty:
-            raise ValueError(f"there are 0 points, and {numbers.shape[0]} values")
-        return points is not None
-
-    def _access_again(self, call: str, u: Any, values: Any, stream: Any) -> bool:
-        """The same with arrays that lie as others did that were checked before."""
-        if not self._accesses:
-            return False
-        places = _arrays.places(u, values)
-        found = places and self._accesses.get((call, places[0][1], places[1][1]))
-        if not found:
-            return False
-        points, pattern = found
-        field = type(pattern).from_buffer_copy(pattern)
-        field.data = places[0][0]
-        handle = _arrays.stream_of(u) if stream is None else spider._stream_handle(stream)
-        library = points.kernel.library
-        status = getattr(library._c, call)(points._memory, field, places[1][0], handle)
-        if status in _REFUSED:
-            return False
-        if status != 0:
-            _in_python(library._check, status)
-        return True
-
-    def _remember(self, points: Any, call: str, u: Any, array: _arrays.Array, values: Any, numbers: _arrays.Array) -> None:
-        places = _arrays.places(u, values)
-        if places is None or array.given is not u or numbers.given is not values:  # or a copy was taken
-            return
-        if len(self._accesses) >= _MOST_LAUNCHES:
-            self._accesses.clear()
-        self._accesses[call, places[0][1], places[1][1]] = points, points.kernel._view(array.view).field
-
-    def _of(self, array: _arrays.Array) -> tuple[Any, Any]:
-        """The kernel and the points where the array is; None for the points of empty arrays. Those of the host are computed
-        there."""
-        toolchain = _compilers.cuda(array.device) if array.on_device else _compilers.host()
-        kernel = self._stencil._kernel_to_run(toolchain)[1]
-        _arrays.check_type(array, kernel.info, "u")
-        if array.empty and array.shape == self._shape:
-            return kernel, None
-        place = toolchain, array.device
-        if place not in self._by_place:
-            self._by_place[place] = _in_python(kernel.points, self._shape, self._cells)
-        return kernel, self._by_place[place]
 
 
 @dataclasses.dataclass
@@ -572,7 +452,8 @@ class _Further:
             if array.on_device != source.on_device:
                 raise TypeError(f"{name} and u are not in one place: both on the host, or both on a device")
         return _Further(found.get(info.previous), [found[name] for name, _ in info.fields],
-                        [_autograd.number(given[name], name) for name in info.scalars], [storage for _, storage in info.fields])
+                        [_autograd.number(given[name], name) for name in info.scalars],
+                        [storage for _, storage in info.fields])
 
     def laid_out(self, kernel: Any) -> _Further:
         """The same, with copies of what the kernel does not take as it lies; itself where there are none."""
@@ -591,7 +472,7 @@ class _Further:
 
     def uploaded(self, library: Any, kernel: Any) -> tuple[Any, list[Any], list[float]]:
         """In memory of the device."""
-        up = functools.partial(_arrays.further_field, library, kernel)
+        up = functools.partial(_transfers.further_field, library, kernel)
         previous = self.previous and up(self.previous, kernel.info.storage)
         return previous, [up(field, storage) for field, storage in zip(self.fields, self.storages)], self.scalars
 
@@ -606,7 +487,7 @@ def _steps(kernel: Any, pair: tuple[Any, Any], steps: int, stream: Any, report: 
     turns = list(pair)
 
     def run(now: int) -> None:
-        if _in_python(kernel.iterate, *turns, now, stream) is turns[1]:
+        if in_python(kernel.iterate, *turns, now, stream) is turns[1]:
             turns.reverse()
 
     _chunks(kernel, steps, report, run, synchronize)
@@ -630,17 +511,6 @@ def _chunks(kernel: Any, steps: int, report: Any, run: Callable[[int], None], sy
         report(done, steps)
         if seconds < _SECONDS_PER_REPORT:
             chunk = min(2 * chunk, kernel.info.steps * (1 << 20))
-
-
-def _in_python(call: Callable[..., Any], *arguments: Any) -> Any:
-    """The call's result; a refusal of the runtime as the exception that Python has for it."""
-    try:
-        return call(*arguments)
-    except spider.Error as error:
-        kind = _STATUS_ERRORS.get(error.status)
-        if kind is None:
-            raise
-        raise kind(str(error)) from error
 
 
 assert sys.version_info >= (3, 9)

@@ -1,0 +1,71 @@
+"""Where arrays lie, told quickly: what was launched once is launched again without another look at arrays that lie alike."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy
+
+from . import _autograd
+
+
+def place(array: Any) -> tuple[int, tuple[Any, ...]] | None:
+    """The address of an array of NumPy, CuPy or PyTorch, and all else of it that decides how a kernel takes it, quickly: the
+    device last, -1 for the host. None for all others, and for those that need a second look."""
+    kind = type(array)
+    if kind is numpy.ndarray:
+        interface = array.__array_interface__
+        address, read_only = interface["data"]
+        return address, (interface["typestr"], interface["shape"], interface["strides"], read_only, kind, -1)
+    library = kind.__module__.partition(".")[0]
+    if library == "torch":
+        torch = sys.modules["torch"]
+        if kind is not torch.Tensor or not _autograd.is_plain(torch, array) or array.is_neg() or array.layout != torch.strided:
+            return None
+        device = array.get_device()
+        if device < 0 and array.device.type != "cpu":
+            return None
+        return array.data_ptr(), (array.dtype, array.shape, array.stride(), kind, device)
+    if library == "cupy" and kind is sys.modules["cupy"].ndarray:
+        return array.data.ptr, (array.dtype.char, array.shape, array.strides, kind, array.device.id)
+    return None
+
+
+def places(*arrays: Any) -> list[tuple[int, tuple[Any, ...]]] | None:
+    """Those of all arrays, if they are on the host or on the current device."""
+    found = [place(array) for array in arrays]
+    if None in found:
+        return None
+    device = found[0][1][-1]
+    if any(one[1][-1] != device for one in found) or (device >= 0 and current_device(arrays[0]) != device):
+        return None
+    return found
+
+
+def current_device(array: Any) -> int:
+    """Where the library of an array of CuPy or PyTorch works now."""
+    if type(array).__module__.partition(".")[0] == "cupy":
+        return sys.modules["cupy"].cuda.runtime.getDevice()
+    return sys.modules["torch"].cuda.current_device()
+
+
+def new_like(array: Any) -> Any:
+    """Another array like one of NumPy, of PyTorch, or of CuPy on the current device, undefined; None for all others."""
+    if places(array) is None:
+        return None
+    if type(array) is numpy.ndarray:
+        return numpy.empty(array.shape, array.dtype)
+    if type(array).__module__.partition(".")[0] == "cupy":
+        return sys.modules["cupy"].empty(array.shape, array.dtype)
+    return sys.modules["torch"].empty(array.shape, dtype=array.dtype, device=array.device)
+
+
+def stream_of(array: Any) -> int | None:
+    """The stream that the library of such an array is on; None on the host."""
+    library = type(array).__module__.partition(".")[0]
+    if library == "cupy":
+        return sys.modules["cupy"].cuda.get_current_stream().ptr
+    if library == "torch" and array.is_cuda:
+        return sys.modules["torch"].cuda.current_stream(array.get_device()).cuda_stream
+    return None

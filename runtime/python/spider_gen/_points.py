@@ -1,0 +1,126 @@
+"""Sources and receivers: cells of arrays."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from . import _arrays, _autograd, _compilers, _places, spider
+from ._calls import MOST_LAUNCHES, REFUSED, in_python
+
+
+class Points:
+    """Cells of arrays of one shape. Made by Stencil.points."""
+
+    def __init__(self, stencil: Any, shape: Sequence[int], cells: Sequence[Sequence[int]]):
+        self._stencil = stencil
+        self._shape, self._cells = tuple(shape), [tuple(cell) for cell in cells]
+        if 0 in self._shape and self._cells:
+            raise ValueError(f"arrays of shape {self._shape} have no cells, and there are {len(self._cells)} points")
+        self._by_place: dict[Any, Any] = {}  # by device
+        self._accesses: dict[Any, Any] = {}  # by the place of the array and the kind of the values
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __reduce__(self) -> Any:
+        return Points, (self._stencil, self._shape, self._cells)
+
+    def __copy__(self) -> Points:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Points:
+        return self
+
+    @_autograd.untraced
+    def add(self, u: Any, values: Any, stream: Any = None) -> Any:
+        """Adds values[i] to cell i of the array, in place. Cells that are listed more than once add up in the order of the list,
+        rounded once. `values` are f32 (f64 for f64 arrays), on the device if `u` is there; on the host any real numbers that
+        NumPy makes an array of. Returns `u`. Errors as those of a sweep, `u` being written; a cell outside, or a number out of
+        the range of f32, is a ValueError."""
+        _autograd.keep_dynamo_out()
+        if self._access_again("spider_points_add", u, values, stream):
+            _autograd.mark_written(u)
+            return u
+        array = _arrays.wrap(u, written=True)
+        with array.here(stream):
+            kernel, points = self._of(array)
+            _arrays.check_written(array, "u")
+            if not array.on_device and not hasattr(values, "data_ptr"):
+                _autograd.refuse(values, "values")
+                values = spider._bits(values, kernel.info.accumulate, "a point")
+            numbers = _arrays.readable(_arrays.wrap(values, "values"), [(0, 0)], kernel.info)
+            if self._has_cells(points, numbers):
+                in_python(points.add, array.view, numbers.view, array.stream() if stream is None else stream)
+                self._remember(points, "spider_points_add", u, array, values, numbers)
+                _arrays.settle(array, numbers)
+        _autograd.mark_written(u)
+        return u
+
+    @_autograd.untraced
+    def read(self, u: Any, out: Any = None, stream: Any = None) -> Any:
+        """What the cells hold, exactly: `out`, e.g. a row of a larger array, or a new array of the same library."""
+        _autograd.keep_dynamo_out()
+        if out is not None and self._access_again("spider_points_read", u, out, stream):
+            _autograd.mark_written(out)
+            return out
+        array = _arrays.wrap(u)
+        with array.here(stream):
+            kernel, points = self._of(array)
+            dense = _arrays.readable(array, [(0, 0)] * len(array.shape), kernel.info)
+            numbers = (array.numbers(len(self), kernel.info.accumulate) if out is None else
+                       _arrays.wrap(out, "out", written=True))
+            _arrays.check_written(numbers, "out")
+            if self._has_cells(points, numbers):
+                in_python(points.read, dense.view, numbers.view, array.stream() if stream is None else stream)
+                self._remember(points, "spider_points_read", u, dense, numbers.given, numbers)
+                _arrays.settle(array, numbers)
+        _autograd.mark_written(numbers.given)
+        return numbers.given
+
+    @staticmethod
+    def _has_cells(points: Any, numbers: _arrays.Array) -> bool:
+        """Whether there is anything to do. ValueError where empty arrays are given values."""
+        if points is None and not numbers.empty:
+            raise ValueError(f"there are 0 points, and {numbers.shape[0]} values")
+        return points is not None
+
+    def _access_again(self, call: str, u: Any, values: Any, stream: Any) -> bool:
+        """The same with arrays that lie as others did that were checked before."""
+        if not self._accesses:
+            return False
+        places = _places.places(u, values)
+        found = places and self._accesses.get((call, places[0][1], places[1][1]))
+        if not found:
+            return False
+        points, pattern = found
+        field = type(pattern).from_buffer_copy(pattern)
+        field.data = places[0][0]
+        handle = _places.stream_of(u) if stream is None else spider._stream_handle(stream)
+        library = points.kernel.library
+        status = getattr(library._c, call)(points._memory, field, places[1][0], handle)
+        if status in REFUSED:
+            return False
+        if status != 0:
+            in_python(library._check, status)
+        return True
+
+    def _remember(self, points: Any, call: str, u: Any, array: _arrays.Array, values: Any, numbers: _arrays.Array) -> None:
+        places = _places.places(u, values)
+        if places is None or array.given is not u or numbers.given is not values:  # or a copy was taken
+            return
+        if len(self._accesses) >= MOST_LAUNCHES:
+            self._accesses.clear()
+        self._accesses[call, places[0][1], places[1][1]] = points, points.kernel._view(array.view).field
+
+    def _of(self, array: _arrays.Array) -> tuple[Any, Any]:
+        """The kernel and the points where the array is; None for the points of empty arrays. Those of the host are computed
+        there."""
+        toolchain = _compilers.cuda(array.device) if array.on_device else _compilers.host()
+        kernel = self._stencil._kernel_to_run(toolchain)[1]
+        _arrays.check_type(array, kernel.info, "u")
+        if array.empty and array.shape == self._shape:
+            return kernel, None
+        place = toolchain, array.device
+        if place not in self._by_place:
+            self._by_place[place] = in_python(kernel.points, self._shape, self._cells)
+        return kernel, self._by_place[place]

@@ -1,0 +1,50 @@
+"""Copies between arrays of the host and memory of the runtime on a device."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+from typing import Any
+
+import numpy
+
+from . import _arrays, spider
+
+
+def to_field(field: Any, array: _arrays.Array, halo: _arrays.Halo) -> None:
+    """Uploads the interior and the halo that a kernel reads."""
+    _copy(field, field.library._c.spider_upload, numpy.ascontiguousarray(_arrays.extended(array.view, halo)), halo, True)
+
+
+def further_field(library: Any, kernel: Any, array: _arrays.Array, storage: str) -> Any:
+    """Memory of the runtime with what an update reads of the array."""
+
+    class Further:
+        info = dataclasses.replace(kernel.info, storage=storage)
+        halo = kernel.halo_of_fields
+
+    halo = Further.halo(*array.shape)
+    spider._require_halo(array.view, spider._Cells.of(array.view), halo, kernel.info)
+    field = spider.Field(library, Further, array.shape)
+    to_field(field, array, halo)
+    return field
+
+
+def from_field(field: Any, array: _arrays.Array) -> None:
+    """Downloads the interior."""
+    bits = numpy.empty(array.shape, array.view.dtype)
+    _copy(field, field.library._c.spider_download, bits, [(0, 0)] * bits.ndim, False)
+    array.view[...] = bits
+
+
+def _copy(field: Any, copy: Any, array: numpy.ndarray, halo: _arrays.Halo, to_field: bool) -> None:
+    planes, rows, columns = (1, 1, *array.shape)[-3:]
+    strides = field.strides
+    width = columns * array.itemsize
+    pitch = strides[-2] if array.ndim > 1 else width
+    first = field.pointer - sum(low * stride for (low, _), stride in zip(halo, strides))
+    for plane in range(planes):
+        there = ctypes.c_void_p(first + plane * strides[0]), pitch
+        here = ctypes.c_void_p(array.ctypes.data + plane * rows * width), width
+        field.library._check(copy(*(there + here if to_field else here + there), width, rows))
+

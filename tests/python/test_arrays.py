@@ -2,6 +2,8 @@
 they are installed. Random cases print their seed; SEED repeats one."""
 
 import array
+import contextlib
+import dataclasses
 import os
 import random
 import sys
@@ -12,7 +14,7 @@ import unittest.mock
 import numpy as np
 
 import spider_gen
-from spider_gen import _arrays, spider
+from spider_gen import _arrays, _compilers, spider
 
 try:
     import torch
@@ -237,6 +239,141 @@ class Others(Test):
             self.assertEqual((type(array).__name__, array.view, array.given), ("_Cupy", ("cupy", on_device), on_device))
         with unittest.mock.patch.dict(sys.modules, {"cupy": fails, "torch": None}):
             self.refuse(TypeError, "u cannot be read on its device .cupy: 'no'", _arrays.wrap, on_device)
+
+
+class FakePointer(int):
+    """Of CuPy: an address that takes offsets."""
+
+    ptr, mem = property(int), None
+
+    def __sub__(self, other):
+        return FakePointer(int(self) - other)
+
+
+class FakeArray:
+    """An array of CuPy as far as the package uses one, in the host's memory."""
+
+    def __init__(self, shape, dtype=np.float32, memptr=None, strides=None, cells=None, base=None):
+        if cells is None:
+            cells = np.empty(shape, dtype)
+        if memptr is not None:
+            interface = {"shape": tuple(shape), "typestr": np.dtype(dtype).str, "strides": strides, "data": (int(memptr), False)}
+            cells = np.asarray(types.SimpleNamespace(__array_interface__={**interface, "version": 3}))
+        self.cells, self.base = cells, base
+        self.dtype, self.shape, self.strides = cells.dtype, cells.shape, cells.strides
+        self.data = FakePointer(cells.__array_interface__["data"][0])
+        self.device = FakeCupy.device
+
+    @property
+    def __cuda_array_interface__(self):
+        return self.cells.__array_interface__
+
+    def copy(self, order):
+        return FakeArray(None, cells=self.cells.copy(order))
+
+    def __getitem__(self, key):
+        return FakeArray(None, cells=self.cells[key], base=self if self.base is None else self.base)
+
+    def __setitem__(self, key, value):
+        self.cells[key] = value.cells
+
+
+class FakeStream(contextlib.AbstractContextManager):
+    current = None
+
+    def __init__(self, ptr=0):
+        self.ptr = ptr
+
+    def __enter__(self):
+        self.before, FakeStream.current = FakeStream.current, self
+
+    def __exit__(self, *_):
+        FakeStream.current = self.before
+
+    def synchronize(self):
+        FakeCupy.synchronized.append(self.ptr)
+
+
+class FakeDevice(contextlib.nullcontext):
+    id = 0
+
+
+class FakeCupy(types.ModuleType):
+    """CuPy on a made-up device, whose kernels are those of the host."""
+
+    ndarray, device, synchronized = FakeArray, FakeDevice(), []
+
+    def __init__(self):
+        super().__init__("cupy")
+        self.cuda = types.SimpleNamespace(ExternalStream=FakeStream, Stream=types.SimpleNamespace(null=FakeStream()),
+                                          get_current_stream=lambda: FakeStream.current or FakeStream(),
+                                          runtime=types.SimpleNamespace(getDevice=lambda: 0))
+        self.empty = FakeArray
+
+    @staticmethod
+    def asarray(array):
+        return FakeArray(None, cells=np.asarray(types.SimpleNamespace(__array_interface__=array.__cuda_array_interface__)))
+
+
+class MadeUpDevice(Test):
+    """Arrays that say that they are CuPy's; the kernel says that it is the device's."""
+
+    def setUp(self):
+        FakeArray.__module__ = "cupy"
+        for patch in (unittest.mock.patch.dict(sys.modules, {"cupy": FakeCupy()}),
+                      unittest.mock.patch.object(_compilers, "cuda", lambda ordinal=None: _compilers.host()),
+                      unittest.mock.patch.object(spider_gen.Stencil, "_kernel", self.kernel(spider_gen.Stencil._kernel))):
+            patch.start()
+            self.addCleanup(patch.stop)
+        FakeCupy.synchronized.clear()
+
+    @staticmethod
+    def kernel(load):
+        def on_device(stencil, toolchain):
+            library, kernel = load(stencil, toolchain)
+            if kernel.info.backend == "host":
+                kernel.info = dataclasses.replace(kernel.info, backend="cuda")
+            return library, kernel
+
+        return on_device
+
+    def make(self, **changes):
+        return spider_gen.stencil({**HEAT, **changes})
+
+    def test_strides_and_halos(self):
+        of_numpy, one, padded = host(HEAT), self.make(), field((22, 32))
+        whole = FakeArray(None, cells=padded)
+        for key in ((slice(None, None, -1),), (slice(None), slice(None, None, 2)), (slice(1, -1), slice(1, -1))):
+            u = whole[key]
+            for _ in range(2):
+                np.testing.assert_array_equal(one(u).cells, of_numpy(padded[key]))
+            np.testing.assert_array_equal(one.iterate(u, 3).cells, of_numpy.iterate(padded[key], 3))
+            np.testing.assert_array_equal(one(u, stream=7).cells, of_numpy(padded[key]))
+        halo, inner = self.make(boundary="halo"), (slice(1, -1), slice(1, -1))
+        wanted = host(HEAT, boundary="halo")(padded[::-1][inner])
+        np.testing.assert_array_equal(halo(whole[::-1][inner]).cells, wanted)
+        self.refuse(ValueError, "through halo faces", halo, whole[::-1])
+        self.refuse(ValueError, "out has strides", one, whole, out=whole[::-1])
+        self.assertEqual(one(whole[:0]).shape, (0, 32))
+        self.assertIsNone(FakeStream.current)
+
+    def test_copies_are_made_on_the_stream(self):
+        used = []
+        with unittest.mock.patch.object(FakeArray, "copy", lambda array, order: used.append(FakeStream.current.ptr) or FakeArray(
+                None, cells=array.cells.copy(order))):
+            self.make()(FakeArray(None, cells=field())[::-1], stream=7)
+        self.assertEqual(used, [7])
+
+    def test_memory_of_others_is_waited_for(self):
+        u = field()
+        one, wanted = self.make(), host(HEAT)(u)
+        bare = types.SimpleNamespace(__cuda_array_interface__=u.__array_interface__, held=u)
+        np.testing.assert_array_equal(one(bare).cells, wanted)
+        self.assertEqual(FakeCupy.synchronized, [0])
+        one(FakeArray(None, cells=u))
+        self.assertEqual(FakeCupy.synchronized, [0])
+        points = one.points(u.shape, [(3, 4)])
+        np.testing.assert_array_equal(points.read(FakeArray(None, cells=u)).cells, u[3:4, 4])
 
 
 def views(rng, shape):

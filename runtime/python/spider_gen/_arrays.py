@@ -291,7 +291,7 @@ def _wrap(array: Any, what: str, written: bool) -> Array:
 
 def _wrap_tensor(torch: Any, given: Any, what: str) -> Array:
     tensor = given.detach()
-    if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_nested:
+    if tensor.layout != torch.strided or tensor.is_quantized or getattr(tensor, "is_nested", False):
         raise TypeError(f"{what} is no dense tensor: pass to_dense(), dequantize() or to_padded_tensor() of it")
     if tensor.is_neg() or tensor.is_conj():
         raise TypeError(f"{what} is to be negated when it is read: pass {what}.resolve_neg()")

@@ -62,7 +62,7 @@ def _refuse_tensor(torch: Any, tensor: Any, what: str) -> None:
     if torch._C._get_tracing_state() is not None:
         raise TypeError(f"{what} is traced by torch.jit.trace, which would record the result as a constant: call the stencil "
                         f"outside of the traced function")
-    if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+    if getattr(type(tensor), "__torch_dispatch__", None) is not getattr(torch.Tensor, "__torch_dispatch__", None):
         raise TypeError(f"{what} is a {type(tensor).__name__}, which need not hold its values itself: pass a plain "
                         f"torch.Tensor")
     if tensor.requires_grad and torch.is_grad_enabled():

@@ -629,7 +629,7 @@ def _require_halo(array: Any, cells: _Cells, halo: Sequence[tuple[int, int]], in
     slices = ", ".join(f"{low or ''}:{-high or ''}" for low, high in halo)
     mend = f"pass a view into a padded array, padded[{slices}], or a field of Library.field"
     for name, n, stride, (low, high) in zip(names, cells.shape, cells.strides, halo):
-        if n == 1 and (low or high) and (not stride or (name == "x" and stride != cells.size)):
+        if n == 1 and (low or high) and (stride is None or (name == "x" and stride != cells.size)):
             raise ValueError(f"{info.name} reads cells beyond the array, {'; '.join(read)}, and the array has one cell along "
                              f"{name} and does not tell how far the next is: {mend}")
     around, begin, end = _memory_around(array, cells)

@@ -449,8 +449,18 @@ def readable(array: Array, halo: Halo, info: Any) -> Array:
     cells = spider._Cells.of(array.view)
     if cells is None or is_laid_out(cells, halo):
         return array
-    spider._require_halo(array.view, cells, halo, info)
+    require_halo(array, halo, info)
     return array.padded(halo)
+
+
+def require_halo(array: Array, halo: Halo, info: Any) -> None:
+    """ValueError where a copy with the halo would have cells that are not known to belong to the array."""
+    cells = spider._Cells.of(array.view)
+    for name, n, stride, width in zip("zyx"[-len(halo):], cells.shape, cells.strides, halo):
+        if n == 1 and stride == 0 and any(width):
+            raise ValueError(f"{info.name} reads cells beyond the array along {name}, where it has one cell and a stride of 0, "
+                             f"which does not tell where the next is: pass a view into a padded array")
+    spider._require_halo(array.view, cells, halo, info)
 
 
 def _with_halo(shape: Sequence[int], halo: Halo) -> tuple[int, ...]:

@@ -282,7 +282,7 @@ class Stencil:
             if source.on_device:
                 raise NotImplementedError("iterate() with halo faces takes arrays on the host: call the stencil step by step, "
                                           "and fill the halo between")
-            spider._require_halo(source.view, spider._Cells.of(source.view), halo, kernel.info)
+            _arrays.require_halo(source, halo, kernel.info)
             a, b = source.padded(halo), source.padded(halo)
         else:
             a, b = source.copy(), source.new()
@@ -389,7 +389,7 @@ class Stencil:
     def _through_device(library: Any, kernel: Any, source: _arrays.Array, target: _arrays.Array, further: _Further) -> None:
         """A sweep of arrays on the host by a kernel of a device."""
         halo = kernel.halo(*source.shape)
-        spider._require_halo(source.view, spider._Cells.of(source.view), halo, kernel.info)
+        _arrays.require_halo(source, halo, kernel.info)
         a, b = (in_python(library.field, kernel, *source.shape) for _ in range(2))
         _transfers.to_field(a, source, halo)
         if further.some:
@@ -402,7 +402,7 @@ class Stencil:
     def _iterate_through_device(library: Any, kernel: Any, source: _arrays.Array, target: _arrays.Array | None, steps: int,
                                 report: Any) -> Any:
         halo = kernel.halo(*source.shape)
-        spider._require_halo(source.view, spider._Cells.of(source.view), halo, kernel.info)
+        _arrays.require_halo(source, halo, kernel.info)
         fields = tuple(in_python(library.field, kernel, *source.shape) for _ in range(2))
         for field in fields:
             _transfers.to_field(field, source, halo)

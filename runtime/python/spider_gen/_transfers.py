@@ -24,7 +24,7 @@ def further_field(library: Any, kernel: Any, array: _arrays.Array, storage: str)
         halo = kernel.halo_of_fields
 
     halo = Further.halo(*array.shape)
-    spider._require_halo(array.view, spider._Cells.of(array.view), halo, kernel.info)
+    _arrays.require_halo(array, halo, kernel.info)
     field = spider.Field(library, Further, array.shape)
     to_field(field, array, halo)
     return field

@@ -205,9 +205,21 @@ class Others(Test):
         self.refuse(ValueError, "out is read-only", one, u, out=memoryview(u.tobytes()).cast("f", u.shape))
         self.refuse(TypeError, "u, a list, is no array: pass one of NumPy, CuPy, PyTorch", one, u.tolist())
 
+    def test_of_the_runtime(self):
+        """Fields, in and out, in a sweep and for points."""
+        one, u = host(HEAT), field()
+        library, kernel = one.compile()._kernels.popitem()[1]
+        a, b = (library.field(kernel, *u.shape).upload(u) for _ in range(2))
+        self.assertIs(one(a, out=b), b)
+        np.testing.assert_array_equal(b.download(), one(u))
+        np.testing.assert_array_equal(one.points(u.shape, [(3, 4)]).read(a), u[3:4, 4])
+        for call in (one, lambda u: one.iterate(u, 2)):
+            self.refuse(TypeError, "pass out=: a field of the runtime", call, a)
+
     def test_that_record_a_gradient(self):
         one, u = host(HEAT), field()
         self.refuse(TypeError, "u requires a gradient", one, self.like(u, requires_grad=True))
+        self.refuse(TypeError, "u requires a gradient", one, self.like(u, stop_gradient=False))
         self.refuse(TypeError, "out requires a gradient", one, u, out=self.like(u.copy(), requires_grad=True))
         np.testing.assert_array_equal(one(self.like(u, requires_grad=False)), one(u))
 

@@ -44,7 +44,7 @@ def refuse(array: Any, what: str) -> None:
                         f"traced function, or through jax.pure_callback")
     elif _is_fx_proxy(array):
         raise TypeError(f"{what} is traced by torch.fx and has no values yet: call the stencil outside of the traced function")
-    elif library != "cupy" and getattr(array, "requires_grad", False) is True:  # e.g. of Warp
+    elif library != "cupy" and _records(array):
         raise TypeError(f"{what} requires a gradient, and a kernel gives none: pass an array without one")
 
 
@@ -83,6 +83,11 @@ def _has_tangent(tensor: Any) -> bool:
     if forward is None or forward._current_level < 0:
         return False
     return forward.unpack_dual(tensor).tangent is not None
+
+
+def _records(array: Any) -> bool:
+    """By what other libraries call it: e.g. Warp, Paddle."""
+    return getattr(array, "requires_grad", False) is True or getattr(array, "stop_gradient", True) is False
 
 
 def _is_jax_tracer(array: Any) -> bool:

@@ -14,7 +14,7 @@ import unittest.mock
 import numpy as np
 
 import spider_gen
-from spider_gen import _arrays, _compilers, spider
+from spider_gen import _arrays, _compilers, _thin, spider
 
 try:
     import torch
@@ -539,6 +539,69 @@ class Numbers(Test):
     def test_bf16_is_rounded_once(self):
         given = np.array([1 + 2.0**-8 + 2.0**-40, -1 - 2.0**-8 - 2.0**-40, 1 + 2.0**-8, 1 + 3 * 2.0**-8 - 2.0**-40])
         np.testing.assert_array_equal(spider._readable(spider._bits(given, "bf16"), "bf16"), [1 + 2.0**-7, -1 - 2.0**-7, 1, 1 + 2.0**-7])
+
+
+class FewColumns(Test):
+    """Arrays that would be transposed on a GPU, by kernels of the host."""
+
+    SPEC = {"stencil": "mixed", "storage": "f32", "shape": "taps", "fields": ["k"], "scalars": ["s"],
+            "boundary": {"y": "periodic", "x": {"low": {"constant": 2}, "high": "mirror"}}, "dimensions": 2,
+            "coefficients": [{"at": [-2, 0], "weight": 0.1}, {"at": [1, 1], "weight": 0.3}, {"at": [0, -1], "weight": 0.5}],
+            "update": "sum + k*s*u + 0.01*(ix - iy/ny)"}
+
+    def setUp(self):
+        for name, value in (("pays", lambda toolchain: True), ("_FEWEST_CELLS", 1)):
+            patch = unittest.mock.patch.object(_thin, name, value)
+            patch.start()
+            self.addCleanup(patch.stop)
+        self.random = np.random.default_rng(3)
+
+    def field(self, *shape):
+        return self.random.random(shape).astype(np.float32)
+
+    def plain(self, call):
+        with unittest.mock.patch.object(_thin, "exchange_axes", lambda shape: None):
+            return call()
+
+    def same(self, stencil, call):
+        """The order of a sum's taps differs, so results agree to the rounding of each of a few taps and steps."""
+        found, wanted = call(), self.plain(call)
+        self.assertTrue(any(stencil._by_axes.values()), "no array was transposed")
+        for a, b in zip(found, wanted) if isinstance(found, tuple) else [(found, wanted)]:
+            self.assertEqual(a.shape, b.shape)
+            self.assertTrue(a.flags.c_contiguous)
+            np.testing.assert_allclose(a, b, rtol=40 * 2**-24, atol=40 * 2**-24)
+
+    def test_calls_and_steps_agree(self):
+        mixed, u, k = host(self.SPEC), self.field(700, 3), self.field(700, 3)
+        self.same(mixed, lambda: mixed(u, k=k, s=0.5))
+        self.same(mixed, lambda: mixed(u, out=np.empty_like(u), k=k, s=0.5))
+        self.same(mixed, lambda: mixed.iterate(u, 3, k=k, s=0.5))
+        self.same(mixed, lambda: mixed.iterate(u[::-1], 3, k=k, s=0.5))
+
+    def test_pairs_of_steps_and_three_dimensions_agree(self):
+        wave = host(WAVE)
+        u, u_old, speed = (self.field(500, 4) for _ in range(3))
+        self.same(wave, lambda: wave.iterate(u, 5, u_old=u_old, speed=speed, damping=0.1))
+        volume = host({"stencil": "v", "dimensions": 3, "storage": "f32", "shape": "star", "radius": 1, "boundary": "nearest",
+                       "coefficients": {"center": 0.4, "z": [0.1, 0.2], "y": [0.05, 0.05], "x": [0.1, 0.1]}})
+        v = self.field(5, 300, 3)
+        self.same(volume, lambda: volume(v))
+
+    def test_halos_are_read(self):
+        heat, around = host(HEAT, boundary="halo"), self.field(602, 5)
+        self.same(heat, lambda: heat(around[1:-1, 1:-1]))
+
+    def test_refusals_are_those_of_the_order_at_hand(self):
+        heat, u = host(HEAT), self.field(700, 3)
+        self.refuse(ValueError, r"out has the shape \(3, 700\), and u \(700, 3\)", heat, u, out=np.empty((3, 700), np.float32))
+        self.refuse(TypeError, "takes f32", heat, u.astype(np.float64))
+        self.refuse(ValueError, "read-only", heat, u, out=np.broadcast_to(np.float32(0), u.shape))
+
+    def test_wide_arrays_stay(self):
+        heat = host(HEAT)
+        heat(self.field(700, 40))
+        self.assertFalse(any(heat._by_axes.values()))
 
 
 if __name__ == "__main__":

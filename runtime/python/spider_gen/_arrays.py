@@ -68,6 +68,12 @@ class Array:
         fresh.view[...] = self.view
         return fresh
 
+    can_permute = True  #: does permuted() work?
+
+    def permuted(self, axes: Sequence[int]) -> Array:
+        """The same memory, with the axes in this order."""
+        return type(self)(*2 * (self.view.transpose(axes),))
+
     def padded(self, halo: Halo) -> Array:
         """A dense copy with its halo, which the caller has checked to be there, and the interior of it."""
         inner = _interior(numpy.array(extended(self.view, halo), order="C"), self.shape, halo)
@@ -175,6 +181,9 @@ class _Torch(_Tensor):
         fresh.view.copy_(self.view)
         return fresh
 
+    def permuted(self, axes: Sequence[int]) -> Array:
+        return _Torch(*2 * (self.view.permute(axes),))
+
     def padded(self, halo: Halo) -> Array:
         import torch
 
@@ -208,6 +217,9 @@ class _Torch(_Tensor):
 
 
 class _TorchOnHost(_Tensor):
+    def permuted(self, axes: Sequence[int]) -> Array:
+        return wrap(self.given.detach().permute(axes))
+
     def numbers(self, count: int, storage: str) -> Array:
         import torch
 
@@ -224,6 +236,7 @@ class _OnDevice(Array):
     current one, and work goes to the stream that the interface names."""
 
     on_device = True
+    can_permute = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -242,6 +255,8 @@ class _OnDevice(Array):
 
 class _Field(Array):
     """Memory that the runtime allocated."""
+
+    can_permute = False
 
     def __init__(self, field: Any):
         super().__init__(field, field)

@@ -11,7 +11,7 @@ import time
 import warnings
 from typing import Any, Callable, Mapping, Sequence
 
-from . import _arrays, _autograd, _compilers, _generator, _places, _progress, _transfers, spider
+from . import _arrays, _autograd, _compilers, _generator, _places, _progress, _thin, _transfers, spider
 from ._calls import MOST_LAUNCHES, REFUSED, in_python
 from ._points import Points
 
@@ -77,6 +77,7 @@ class Stencil:
         self._generated = _generator.generate(spec)
         self._kernels: dict[_compilers.Toolchain, tuple[Any, Any]] = {}  # library and kernel
         self._launches: dict[Any, Any] = {}  # by the names and layouts of what a sweep is given
+        self._by_axes: dict[Any, _thin.Transposed | None] = {}  # for arrays of few columns
         self._loading = threading.Lock()
 
     def __repr__(self) -> str:
@@ -150,6 +151,9 @@ class Stencil:
         if out is not None and self._launch_again(u, out, stream, given):
             return out
         source = _arrays.wrap(u)
+        results = self._transposed_results(source, out, stream, False, given, Stencil.__call__)
+        if results:
+            return results[0]
         library, kernel = self._kernel_for(source)
         _arrays.check_type(source, kernel.info, "u")
         if _in_pairs(kernel.info):
@@ -168,6 +172,38 @@ class Stencil:
             _arrays.settle(source, target, *further.arrays)
         _autograd.mark_written(target.given)
         return target.given
+
+    def _transposed_results(self, source: _arrays.Array, out: Any, stream: Any, repeats: bool, given: Mapping[str, Any],
+                            run: Callable[..., Any]) -> tuple[Any, ...]:
+        """Results of an array of few columns, by a kernel for the other order of its axes. Nothing where that does not pay, or
+        where it is refused: then the kernel for this order says why."""
+        transposed = self._transposed(source, repeats)
+        if transposed is None:
+            return ()
+        target = None if out is None else _arrays.wrap(out, "out", written=True)
+        if target is not None and (target.shape, target.typestr, target.on_device) != (source.shape, source.typestr, source.on_device):
+            return ()
+        with source.here(stream):
+            try:
+                found = transposed.call(source, given, functools.partial(run, stream=stream))
+            except (TypeError, ValueError, NotImplementedError):
+                return ()
+            results = [source.new() if target is None or i > 0 else target for i in range(len(found))]
+            for result, one in zip(results, found):
+                result.view[...] = one.view
+        if target is not None:
+            _autograd.mark_written(target.given)
+        return tuple(result.given for result in results)
+
+    def _transposed(self, array: _arrays.Array, repeats: bool) -> _thin.Transposed | None:
+        axes = _thin.exchange_axes(array.shape)
+        if axes is None or not array.can_permute or not _thin.pays(self._toolchain_for(array)):
+            return None
+        key = axes, array.shape[-1], repeats
+        if key not in self._by_axes:
+            spec = _thin.spec_in_order(self._spec, *key)
+            self._by_axes[key] = None if spec is None else _thin.Transposed(Stencil(spec, self._backend), axes)
+        return self._by_axes[key]
 
     @staticmethod
     def _sweep(kernel: Any, source: _arrays.Array, target: _arrays.Array, further: _Further, stream: Any) -> bool:
@@ -240,6 +276,10 @@ class Stencil:
         """
         _autograd.keep_dynamo_out()
         source = _arrays.wrap(u)
+        results = self._transposed_results(source, out, stream, True, given, functools.partial(
+            Stencil.iterate, steps=steps, progress=progress))
+        if results:
+            return results if len(results) > 1 else results[0]
         library, kernel = self._kernel_for(source)
         _arrays.check_type(source, kernel.info, "u")
         with source.here(stream):
@@ -307,13 +347,14 @@ class Stencil:
         return Points(self, shape, cells)
 
     def _kernel_for(self, array: _arrays.Array) -> tuple[Any, Any]:
-        if array.on_device:
-            if self._backend == "host":
-                raise TypeError(f"{self.name} was made with backend=\"host\", and the array is on a device")
-            toolchain = _compilers.cuda(array.device)
-        else:
-            toolchain = _compilers.choose(self._backend)
-        return self._kernel_to_run(toolchain)
+        return self._kernel_to_run(self._toolchain_for(array))
+
+    def _toolchain_for(self, array: _arrays.Array) -> _compilers.Toolchain:
+        if not array.on_device:
+            return _compilers.choose(self._backend)
+        if self._backend == "host":
+            raise TypeError(f"{self.name} was made with backend=\"host\", and the array is on a device")
+        return _compilers.cuda(array.device)
 
     def _kernel_to_run(self, toolchain: _compilers.Toolchain) -> tuple[Any, Any]:
         if toolchain.backend == "cuda":

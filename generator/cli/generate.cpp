@@ -8,7 +8,7 @@
 namespace spidergen::cli {
 
 GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::ParameterOverride>& overrides,
-                        const plan::Request& request) {
+                        const plan::Request& request, const std::vector<std::string>& architectures) {
   GenerateResult result;
   const spec::ReadResult read = spec::read_spec(source, overrides);
   result.diagnostics = read.diagnostics;
@@ -23,8 +23,8 @@ GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::
   const pack::PackedKernel packed = pack::pack(plan);
   pack::prove(read.spec, plan, packed);
   result.files = emit::emit(read.spec, plan, packed, version());
-  result.explanation_text = emit::explain_text(read.spec, plan, request.architectures);
-  result.explanation_json = emit::explain_json(read.spec, plan, packed, request.architectures);
+  result.explanation_text = emit::explain_text(read.spec, plan, architectures);
+  result.explanation_json = emit::explain_json(read.spec, plan, packed, architectures);
   return result;
 }
 

@@ -21,7 +21,8 @@ struct GenerateResult {
 /// Throws InternalError for bugs of ours only.
 [[nodiscard]] GenerateResult generate(const spec::SpecSource& source,
                                       const std::vector<spec::ParameterOverride>& overrides,
-                                      const plan::Request& request = {});
+                                      const plan::Request& request,
+                                      const std::vector<std::string>& architectures);
 
 /// spider-gen's own version, e.g. "0.2.0".
 [[nodiscard]] std::string version();

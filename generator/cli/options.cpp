@@ -41,8 +41,7 @@ po::options_description visible_options() {
       ("axes", po::value<std::string>()->value_name("ORDER"),
        "the axes as arrays store them, slowest first, such as xy where y is contiguous; default: zyx, yx or x")
       ("arch", po::value<std::string>()->value_name("LIST"),
-       "architectures that --explain predicts for, with commas between; default sm_80. Kernels are the same for all, but "
-       "for sm_90a alone: then some 2D f32 stencils have one that only H100 and H200 run")
+       "architectures that --explain predicts for, with commas between; default sm_80. Kernels are the same for all")
       ("engine", po::value<std::string>()->value_name("NAME"),
        "what computes: sparse or dense tensor cores, or cuda for CUDA cores; default: sparse, or cuda where it is faster or "
        "sparse does not take the spec")

@@ -56,7 +56,7 @@ std::optional<Generated> generate_one(const std::string& path, const Options& op
     return std::nullopt;
   }
   GenerateResult result =
-      generate(*source, options.overrides, {options.engine, options.variant, options.architectures});
+      generate(*source, options.overrides, {options.engine, options.variant}, options.architectures);
   for (const diag::Diagnostic& diagnostic : result.diagnostics.items) {
     messages.print(diagnostic);
   }

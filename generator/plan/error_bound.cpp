@@ -31,17 +31,6 @@ double windows_of(const Contraction& contraction) {
                     [](const Product& product) { return product.term == 0 && product.input_term == 0; }));
 }
 
-/// Windows of scaled inputs whose products are one chain, before it is added in f32.
-double chained_windows(const KernelPlan& plan) {
-  const int chained = std::visit(
-      [](const auto& scheme) {
-        if constexpr (requires { scheme.chained_rows; }) return scheme.chained_rows;
-        return 1;
-      },
-      plan.scheme);
-  return std::min<double>(windows_of(plan.contraction), chained);
-}
-
 double sum_of_magnitudes(const RoundedWeights& weights) {
   double sum = 0;
   for (const RoundedTap& tap : weights.taps) sum += std::fabs(tap.packed);
@@ -102,7 +91,7 @@ ErrorBound bound_f32(const KernelPlan& plan) {
   }
   // Two terms leave 2^-23 of a value, and the product of both remainders 2^-22.
   const double split = inputs.count == 2 ? 0x1p-23 + 0x1p-22 : rounding_error(weights.type);
-  const double adds = chained_windows(plan) * error_of_mma + (windows + 1) * f32_rounding;
+  const double adds = error_of_mma + (windows + 1) * f32_rounding;
   bound.sum = higher_orders * growth_by_identity(weights) * (split + adds);
   bound.absolute = (windows + 3) * least_f32 * std::max(1.0, largest_scale(weights)) + least_f32;
   return bound;

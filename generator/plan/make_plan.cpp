@@ -375,7 +375,7 @@ std::pair<std::vector<LowRank>, std::string> find_lists(const Problem& problem,
     const spec::StencilSpec one = spec_of_sum(problem.spec, sum);
     if (one.taps.empty()) return {{}, "a sum has no taps"};  // an error that is told
     const Operator op = operator_of(one, problem.op.steps);
-    LowRankOffer offer = find({one, op, problem.engine, {}, false, {}, {}});
+    LowRankOffer offer = find({one, op, problem.engine, {}, {}, {}});
     found.first.push_back(std::move(offer.low_rank));
     found.second = std::move(offer.objection);
   }
@@ -580,8 +580,8 @@ Draft draft_composed(const Problem& problem) {
   std::string& objection = draft.candidate.objection;
   objection = objection_to_composed(problem);
   if (!objection.empty()) return draft;
-  const Request sparse{.engine = Engine::sparse, .variant = {}, .architectures = {}};
-  const Request on_cores{.engine = Engine::cuda, .variant = {}, .architectures = {}};
+  const Request sparse{.engine = Engine::sparse, .variant = {}};
+  const Request on_cores{.engine = Engine::cuda, .variant = {}};
   const spec::StencilSpec as_one = choose_composed(problem);
   if (as_one.taps.empty()) {
     objection = "all weights of so many steps vanish";
@@ -711,7 +711,7 @@ std::pair<int, double> fastest_low_rank(const Problem& single) {
     const int steps = reach / radius;
     if (steps < 2) continue;
     const Operator op = operator_of(single.spec, steps);
-    const Problem problem{single.spec, op, Engine::dense, {}, false, single.tap_rows, {}};
+    const Problem problem{single.spec, op, Engine::dense, {}, single.tap_rows, {}};
     const std::vector<Draft> drafts = draft_low_rank(problem);
     if (drafts.empty() || !drafts.front().is_possible()) continue;
     const double us = drafts.front().candidate.microseconds / steps;
@@ -727,7 +727,7 @@ std::pair<int, double> fastest_composed(const Problem& single) {
   std::pair<int, double> fastest{1, 0};
   for (int steps = 2; steps <= most; steps += steps < all_up_to ? 1 : all_up_to) {
     const Operator op = operator_of(single.spec, steps);
-    const Draft draft = draft_composed({single.spec, op, Engine::sparse, {}, false, single.tap_rows, {}});
+    const Draft draft = draft_composed({single.spec, op, Engine::sparse, {}, single.tap_rows, {}});
     if (!draft.is_possible()) continue;
     const double us = draft.candidate.microseconds / steps;
     if (fastest.second == 0 || us < fastest.second) fastest = {steps, us};
@@ -747,7 +747,7 @@ int choose_steps(const spec::StencilSpec& spec, const Request& request, double s
     if (fastest > 1) least_us = *estimate_stepping(spec, fastest) / fastest;
   }
   const Operator op = operator_of(spec);
-  const Problem single{spec, op, Engine::sparse, {}, false, tap_rows_of(op), {}};
+  const Problem single{spec, op, Engine::sparse, {}, tap_rows_of(op), {}};
   const auto take = [&](const std::pair<int, double>& found) {
     if (found.first > 1 && found.second < least_us) std::tie(fastest, least_us) = found;
   };
@@ -776,13 +776,9 @@ double estimate_single_step(const spec::StencilSpec& spec) {
 }  // namespace
 
 PlanResult make_plan(const spec::StencilSpec& spec, const Request& request) {
-  const auto is_sm_90a = [](const std::string& name) { return name == "sm_90a"; };
-  const bool for_warpgroups =
-      !request.architectures.empty() &&
-      std::all_of(request.architectures.begin(), request.architectures.end(), is_sm_90a);
   const double single_us = spec.steps == 1 ? 0 : estimate_single_step(spec);
   const Operator op = operator_of(spec, choose_steps(spec, request, single_us));
-  Problem problem{spec, op, Engine::sparse, request.variant, for_warpgroups, tap_rows_of(op), {}};
+  Problem problem{spec, op, Engine::sparse, request.variant, tap_rows_of(op), {}};
   std::vector<Draft> drafts;
   std::map<Engine, diag::Diagnostics> diagnostics;
   for (const Engine engine : {Engine::sparse, Engine::cuda, Engine::dense}) {

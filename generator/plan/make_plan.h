@@ -1,8 +1,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "diag/diagnostic.h"
 #include "plan/kernel_plan.h"
@@ -14,7 +12,6 @@ namespace spidergen::plan {
 struct Request {
   std::optional<Engine> engine;  ///< none: that of the fastest candidate
   Variant variant;
-  std::vector<std::string> architectures;  ///< that code is for, in nvcc's names
 };
 
 /// What is a valid spec but cannot be generated so: not yet (errors), or not without a loss that the user

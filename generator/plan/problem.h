@@ -20,7 +20,6 @@ struct Problem {
   const Operator& op;
   Engine engine = Engine::sparse;
   Variant variant;
-  bool for_warpgroups = false;   ///< code for sm_90a alone
   std::vector<TapRow> tap_rows;  ///< ascending in (dz, dy)
   RoundedWeights weights;
 };

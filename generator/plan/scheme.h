@@ -10,7 +10,6 @@
 #include "plan/schemes/levels3d.h"
 #include "plan/schemes/lowrank2d.h"
 #include "plan/schemes/passes2d.h"
-#include "plan/schemes/split2d.h"
 #include "plan/schemes/star2d.h"
 #include "plan/schemes/stepping1d.h"
 #include "plan/schemes/stepping2d.h"
@@ -24,7 +23,7 @@ namespace spidergen::plan {
 
 /// How a contraction is laid out on the machine. Of two as fast the first is taken; of each engine the last
 /// holds what the others do not, and says why where it does not hold a stencil either.
-using Scheme = std::variant<Stream1d, Tile2d, Block2d, Star2d, Split2d, Stream2d, Stream3d, Cores2d, Cores3d,
+using Scheme = std::variant<Stream1d, Tile2d, Block2d, Star2d, Stream2d, Stream3d, Cores2d, Cores3d,
                             CudaCores, Stepping1d, Stepping2d, Levels3d, Stepping3d, Lowrank2d, Passes2d>;
 
 /// By it emit/schemes, templates/ and runtime/device/spider/kernels/ know the scheme.

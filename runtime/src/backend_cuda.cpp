@@ -154,14 +154,6 @@ Outcome load_form(const spider_kernel& kernel, const SweepForm& form, Residency&
   // Code for older architectures has no instruction to wait for the kernel ahead (wait_on_dependency);
   // what the device compiles for itself is of the architecture that it was compiled from.
   residency.starts_early = residency.starts_early && attributes.ptxVersion >= first_arch_of_early_starts;
-  // Kernels for warpgroups bound their blocks to a warp where the code is not for sm_90a
-  // (spider/kernels/split2d.h).
-  if (attributes.maxThreadsPerBlock < tiling.warps_per_block * 32) {
-    return {SPIDER_ERROR_DEVICE,
-            std::string("kernel ") + kernel.info.name +
-                " was generated with --arch sm_90a, but compiled for other architectures; "
-                "compile it with nvcc -arch=sm_90a"};
-  }
   outcome = call.outcome(
       cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, tiling.shared_bytes),
       "reserving shared memory", SPIDER_ERROR_DEVICE);

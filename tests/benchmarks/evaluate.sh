@@ -62,8 +62,6 @@ for rows in 256 512 1024 2048 4096 8192 16384 24576 32768 40960; do lengths+=,$(
 paper='box2d_r1,box2d_r2,box2d_r3,box2d_r5,box2d_r7,star2d_r1,star2d_r2,star2d_r3,star2d_r7'
 bounded='box2d_r1,box2d_r3,box2d_r7,box2d_r3_f32,star3d_r1,box3d_r1,star3d_r1_f32'  # as variants.sh has them
 first=(--library "${libraries[1]}")  # the kernels; the others are engines that they are compared with
-ours=("${first[@]}")
-[[ ! -d $variants/warpgroup ]] || ours+=(--library "warpgroup=$build/warpgroup/libkernels.so")
 compare() {  # compare NAME "LABEL..." OPTION...: a part with these labels; `sparse` is the first of all libraries
   local name=$1 label folder compared=()
   for label in $2; do
@@ -87,19 +85,19 @@ measure_variants() {
     --kernels "$bounded" --sizes 10240x10240,768x768x768
 }
 measure() {
-  part evaluation "${libraries[@]}" "${ours[@]:2}" --kernels "$paper" --sizes 10240
+  part evaluation "${libraries[@]}" --kernels "$paper" --sizes 10240
   part cudnn "${first[@]}" --kernels 'box2d_r[1237]' --sizes 10240 --baselines copy,cudnn --launches 20
-  part sustained "${ours[@]}" --kernels "$paper" --sizes 10240 --mode sustained
-  part sustained-f32 "${ours[@]}" --kernels 'box2d_r[1237]_f32' --sizes 10240 --mode sustained
+  part sustained "${first[@]}" --kernels "$paper" --sizes 10240 --mode sustained
+  part sustained-f32 "${first[@]}" --kernels 'box2d_r[1237]_f32' --sizes 10240 --mode sustained
   if ((${#libraries[@]} > 2)); then
     part engines "${libraries[@]:2}" --kernels 'box2d_r[137]' --sizes 10240 --mode sustained
   fi
-  part trend "${ours[@]}" --kernels 'box2d_r[137]' --sizes "$trend" --launches 20
-  part large "${ours[@]}" --kernels "$paper" --sizes 20480
-  part small "${ours[@]}" --kernels 'box2d_r[123],star2d_r[123]' --sizes 512,1024,2048,4096
-  part odd "${ours[@]}" --kernels "$paper" --sizes 10007x9973
-  part shifted "${ours[@]}" --kernels "$paper" --sizes 10240,10007x9973 --offset 1
-  part others "${ours[@]}" --kernels '*2d*' --sizes 10240x10240
+  part trend "${first[@]}" --kernels 'box2d_r[137]' --sizes "$trend" --launches 20
+  part large "${first[@]}" --kernels "$paper" --sizes 20480
+  part small "${first[@]}" --kernels 'box2d_r[123],star2d_r[123]' --sizes 512,1024,2048,4096
+  part odd "${first[@]}" --kernels "$paper" --sizes 10007x9973
+  part shifted "${first[@]}" --kernels "$paper" --sizes 10240,10007x9973 --offset 1
+  part others "${first[@]}" --kernels '*2d*' --sizes 10240x10240
   # Apart: kernels that take turns with power-hungry ones run at the clock that these leave.
   part volumes "${first[@]}" --kernels 'box3d_r1,star3d_r[12],heat3d,poisson3d,gauss3d' --sizes 768x768x768
   part volumes-large "${first[@]}" --kernels 'box3d_r2,star3d_r4' --sizes 768x768x768

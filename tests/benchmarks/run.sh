@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Builds spider-bench and libraries of generated kernels with nvcc alone, and runs it.
 # usage: run.sh [--generated [LABEL=]DIR]... [--arch sm_90] [--build DIR] [--build-only] [--strict] [-- options of spider-bench]
-# --strict makes warnings errors. Only kernels that spider-bench's --kernels asks for are compiled, and those for sm_90a
-# where they were generated for it alone.
+# --strict makes warnings errors. Only kernels that spider-bench's --kernels asks for are compiled.
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd -- "$here/../.." && pwd)
@@ -62,10 +61,9 @@ find_cudnn() {
 flags=(-O3 -cudart shared -Xcompiler "-fPIC,-Wall,-Wextra" "${strict[@]}" -I"$root/runtime/include" -I"$root/runtime/device")
 commands=()  # one line each, run side by side
 compile() {  # compile OBJECT SOURCE [FLAG...]
-  local object=$1 source=$2 target=$arch
+  local object=$1 source=$2
   shift 2
-  if [[ $arch == sm_90 ]] && grep -q sm_90a "$source"; then target=sm_90a; fi
-  commands+=("$(printf '%q ' "$nvcc" -arch="$target" "${flags[@]}" "$@" -c "$source" -o "$object")")
+  commands+=("$(printf '%q ' "$nvcc" -arch="$arch" "${flags[@]}" "$@" -c "$source" -o "$object")")
 }
 
 bench_objects=()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Generates the kernels that the evaluation compares with the plan's own: dense ones, other swaps and mappings, one tile a
-# warp, other boundaries, and those that take the products of warpgroups on sm_90a.
+# warp, and other boundaries.
 # usage: variants.sh SPIDER_GEN DIR
 # DIR gets a folder for each label; evaluate.sh --variants DIR measures them, also on a machine without spider-gen.
 set -euo pipefail
@@ -32,13 +32,6 @@ variant row_pairs "$mapped" --length 8
 singles='box2d_r1_f32 box2d_r2_f32 box2d_r3_f32 box2d_r7_f32'
 variant cuda "$singles" --engine cuda
 variant tensor "$singles" --engine sparse
-
-warpgroup=
-for spec in "$stencils"/*2d*.yaml; do
-  explanation=$("$spider_gen" --arch sm_90a --explain --explain-format json "$spec")
-  [[ $explanation != *'"warpgroups": true'* ]] || warpgroup+=" $(basename -- "$spec" .yaml)"
-done
-[[ -z $warpgroup ]] || variant warpgroup "$warpgroup" --arch sm_90a
 
 work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT

@@ -126,7 +126,7 @@ spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated OPTIONS -D a=1)
 END
 refuses option_arch "OPTIONS --arch: ARCHITECTURES says" "C CXX" <<'END'
 find_package(SpiderGen CONFIG REQUIRED)
-spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated OPTIONS --arch sm_90a)
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated OPTIONS --arch sm_90)
 END
 refuses option_output "OPTIONS -okernels: OUTPUT_DIRECTORY says" "C CXX" <<'END'
 find_package(SpiderGen CONFIG REQUIRED)

@@ -10,7 +10,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace spidergen;
   const cli::GenerateResult result =
-      cli::generate({"-", std::string(data, data + size)}, {}, {.architectures = {"sm_80", "sm_90"}});
+      cli::generate({"-", std::string(data, data + size)}, {}, {}, {"sm_80", "sm_90"});
   if (result.diagnostics.has_errors()) {
     fuzz::expect(result.files.empty(), "where there are errors there are no files");
     return 0;

@@ -96,7 +96,6 @@ if wants build; then
     xargs -0 -P "$jobs" -I{} bash -c '
       name=$(basename "$1")
       command=("${@:3}")
-      if grep -q "sm_90a" "$1"; then command=("${command[@]/%-arch=sm_90/-arch=sm_90a}"); fi  # made for it alone
       kept=$(mktemp -d)
       trap "rm -rf -- $kept" EXIT
       [[ $name != *.cu ]] || command+=(--keep --keep-dir "$kept")

@@ -13,8 +13,8 @@ import sys
 REGISTER = re.compile(r"%(?:r|rd|rs|rq|f|fd|h|hh|p)\d+\b")
 INSTRUCTION = re.compile(r"(?:\{\s*)?(?:@!?[%\w]+\s+)?([a-z][\w.:]*)\s+(.*)", re.DOTALL)
 # Their first operand is not a result, or an address.
-WITHOUT_RESULT = re.compile(r"(?:st|red|cp|bar|barrier|bra|brx|prefetch\w*|membar|fence|ret|exit|trap|griddepcontrol|wgmma"
-                            r"|setmaxnreg|nanosleep|discard|applypriority|mbarrier(?!\.(?:arrive|test_wait|try_wait))"
+WITHOUT_RESULT = re.compile(r"(?:st|red|cp|bar|barrier|bra|brx|prefetch\w*|membar|fence|ret|exit|trap|griddepcontrol"
+                            r"|nanosleep|discard|applypriority|mbarrier(?!\.(?:arrive|test_wait|try_wait))"
                             r")(?:\.|$)")
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The random kernels of the accuracy tests pass nvcc's front end without a warning; several to a translation unit, for sm_80 and
-# sm_90a in turn. The device compiler warns of nothing that the front end does not, templates included, and takes four fifths of
+# sm_90 in turn. The device compiler warns of nothing that the front end does not, templates included, and takes four fifths of
 # the time: check_spills.py runs it, on fewer kernels.
 # usage: check_warnings.sh ROOT KERNELS NVCC
 set -euo pipefail
@@ -14,7 +14,7 @@ mapfile -t all < <(find "$kernels" -name 'random_*.cu' | sort)
 for ((first = 0, unit = 0; first < ${#all[@]}; first += kernels_per_unit, ++unit)); do
   cat "${all[@]:first:kernels_per_unit}" >"$out/$unit.cu"  # of what is included nvcc tells less
   architecture=compute_80
-  if ((unit % 2)); then architecture=compute_90a; fi
+  if ((unit % 2)); then architecture=compute_90; fi
   echo "$3" -std=c++17 -ptx -o "$out/$unit.ptx" "$out/$unit.cu" -arch="$architecture" -fdevice-syntax-only \
     -Werror all-warnings -I "$kernels" -I "$root/runtime/include" -I "$root/runtime/device"
 done | xargs -P "$(nproc)" -d '\n' -n 1 bash -c

@@ -44,7 +44,6 @@ PLAN_KEYS = ("stencil", "dimensions", "steps", "engine", "variant", "storage", "
 PLAN_KEYS += ("template", "cores", "boundary", "reach", "weights", "chained_mmas", "tap_rows", "taps", "composition")
 STREAMING_KEYS = ("rows_per_warp", "warps_per_block", "tile_forms", "deviation", "magnitude", "passed", "y_magnitude",
                   "list_reach")
-WARPGROUPS = ("--arch", "sm_90a")  # kernels of 2D f32 alone differ
 # Other ways of computing the same, each with the share of specs that it gets.
 OPTIONS = {
     ("--engine", "dense"): 8,
@@ -54,11 +53,10 @@ OPTIONS = {
     ("--engine", "dense", "--swap", "element"): 2,
     ("--tiles", "1"): 2,
     ("--length", "8"): 4,
-    WARPGROUPS: 8,
     ("--engine", "sparse"): 24,  # where CUDA cores are the default
 }
 # Those that 2D f16 must have.
-REQUIRED_OPTIONS = set(OPTIONS) - {WARPGROUPS}
+REQUIRED_OPTIONS = set(OPTIONS)
 # A draw that the plan cannot hold is drawn again, so often at most; and of all draws at most this share may be such.
 ATTEMPTS = 20
 REFUSED_SHARE = 0.25
@@ -141,8 +139,6 @@ class Generator:
         options = [()] * 100
         place = 0
         for option, share in OPTIONS.items():
-            if option == WARPGROUPS and (dimensions, storage) != (2, "f32"):
-                continue
             if self.can(dimensions, storage, taps(origin), option):
                 options[place : place + share] = [option] * share
             place += share

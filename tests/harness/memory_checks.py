@@ -352,8 +352,8 @@ def check_side_by_side(library, kernel, plan, rng):
     return []
 
 
-# A tile's operands span 32 columns, in some mappings two rows, in some both of these for each of two results, and those
-# of a warpgroup are for four rows: what is not finite shows that far around.
+# A tile's operands span 32 columns, in some mappings two rows, in some both of these for each of two results: what
+# is not finite shows that far around.
 SPREAD = (1, 3, 31)
 # Stars as two bands: 16 rows along y, and along x all 32 columns that are computed together.
 SPREAD_OF_BANDS = (1, 8, 39)

@@ -13,9 +13,7 @@ for i in "${!boundaries[@]}"; do
   for ((k = i % 2; k < ${#kernels[@]}; k += 2)); do rm -- "${kernels[k]}"; done
 done
 for kernel in "$out"/*/*.cu; do
-  architecture=sm_90
-  if grep -q sm_90a "$kernel"; then architecture=sm_90a; fi  # made for it alone
-  echo "$3" -std=c++17 -cubin -o "${kernel%.cu}.cubin" "$kernel" -arch="$architecture" -Werror all-warnings \
+  echo "$3" -std=c++17 -cubin -o "${kernel%.cu}.cubin" "$kernel" -arch=sm_90 -Werror all-warnings \
     -Xcompiler -Wall,-Wextra,-Werror -Xptxas -Werror,-warn-spills,-warn-lmem-usage \
     -I "$root/runtime/include" -I "$root/runtime/device"
 done | xargs -P "$(nproc)" -d '\n' -n 1 bash -c

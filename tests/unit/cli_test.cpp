@@ -20,8 +20,8 @@ namespace spidergen::cli {
 
 /// A spec is its stencil's name; the words `wrong`, `warn` and `broken` in it do as they say.
 GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::ParameterOverride>& overrides,
-                        const plan::Request& request) {
-  const auto& [engine, variant, architectures] = request;
+                        const plan::Request& request, const std::vector<std::string>& architectures) {
+  const auto& [engine, variant] = request;
   const auto has = [&](const char* word) { return source.text.find(word) != std::string::npos; };
   GenerateResult result;
   if (has("broken")) throw diag::InternalError("window 3 lost a tap");

@@ -243,9 +243,9 @@ TEST(Proof, HoldsForRandomStencils) {
   for (std::uint32_t seed = 1; seed <= 200; ++seed) {
     spec::StencilSpec stencil = testing::random_stencil(seed, 7, 31, seed % 2 == 0);
     stencil.storage = std::array{spec::Storage::f16, spec::Storage::f32, spec::Storage::bf16}[seed % 3];
-    ASSERT_FALSE(plan::make_plan(stencil, {plan::Engine::sparse, {}, {}}).diagnostics.has_errors())
+    ASSERT_FALSE(plan::make_plan(stencil, {plan::Engine::sparse, {}}).diagnostics.has_errors())
         << "seed " << seed;
-    const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, {}, {}}).plan;
+    const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, {}}).plan;
     EXPECT_NO_THROW(prove(stencil, plan, pack(plan))) << "seed " << seed;
   }
 }
@@ -254,9 +254,9 @@ TEST(Proof, HoldsForRandomStencilsOfDenseProducts) {
   for (std::uint32_t seed = 1; seed <= 100; ++seed) {
     spec::StencilSpec stencil = testing::random_stencil(seed, 3, 31, seed % 2 == 0);
     stencil.storage = std::array{spec::Storage::f16, spec::Storage::f32, spec::Storage::bf16}[seed % 3];
-    ASSERT_FALSE(plan::make_plan(stencil, {plan::Engine::dense, {}, {}}).diagnostics.has_errors())
+    ASSERT_FALSE(plan::make_plan(stencil, {plan::Engine::dense, {}}).diagnostics.has_errors())
         << "seed " << seed;
-    plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::dense, {}, {}}).plan;
+    plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::dense, {}}).plan;
     const PackedKernel packed = pack(plan);
     EXPECT_NO_THROW(prove(stencil, plan, packed)) << "seed " << seed;
 
@@ -273,9 +273,9 @@ TEST(Proof, HoldsForVariants) {
         spec::StencilSpec stencil = testing::random_stencil(seed, 2, seed % 3 == 0 ? 127 : 31, seed % 2 == 0);
         stencil.storage = seed % 5 == 0 ? spec::Storage::bf16 : spec::Storage::f16;
         const plan::Variant variant{swap, 1};
-        ASSERT_FALSE(plan::make_plan(stencil, {engine, variant, {}}).diagnostics.has_errors())
+        ASSERT_FALSE(plan::make_plan(stencil, {engine, variant}).diagnostics.has_errors())
             << "seed " << seed;
-        const plan::KernelPlan plan = plan::make_plan(stencil, {engine, variant, {}}).plan;
+        const plan::KernelPlan plan = plan::make_plan(stencil, {engine, variant}).plan;
         const PackedKernel packed = pack(plan);
         EXPECT_NO_THROW(prove(stencil, plan, packed)) << "seed " << seed;
 
@@ -297,9 +297,9 @@ TEST(Proof, HoldsForRandomVolumes) {
   for (std::uint32_t seed = 1; seed <= 100; ++seed) {
     const spec::StencilSpec stencil =
         testing::random_volume(seed, static_cast<int>(seed % 9), 15, seed % 3 * 10);
-    ASSERT_FALSE(plan::make_plan(stencil, {plan::Engine::sparse, {}, {}}).diagnostics.has_errors())
+    ASSERT_FALSE(plan::make_plan(stencil, {plan::Engine::sparse, {}}).diagnostics.has_errors())
         << "seed " << seed;
-    const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, {}, {}}).plan;
+    const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, {}}).plan;
     EXPECT_NO_THROW(prove(stencil, plan, pack(plan))) << "seed " << seed;
   }
 }
@@ -326,9 +326,9 @@ TEST(Proof, HoldsForRandomPairsOfRows) {
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
     spec::StencilSpec stencil = testing::random_stencil(seed, static_cast<int>(seed % 7), 3, seed % 2 == 0);
     if (seed % 6 == 0) stencil.storage = spec::Storage::bf16;
-    ASSERT_FALSE(plan::make_plan(stencil, {plan::Engine::sparse, pairs_of_rows, {}}).diagnostics.has_errors())
+    ASSERT_FALSE(plan::make_plan(stencil, {plan::Engine::sparse, pairs_of_rows}).diagnostics.has_errors())
         << "seed " << seed;
-    const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, pairs_of_rows, {}}).plan;
+    const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, pairs_of_rows}).plan;
     EXPECT_TRUE(plan.contraction.mapping.pairs_rows()) << "seed " << seed;
     EXPECT_NO_THROW(prove(stencil, plan, pack(plan))) << "seed " << seed;
   }
@@ -336,7 +336,7 @@ TEST(Proof, HoldsForRandomPairsOfRows) {
 
 TEST(Proof, FindsPairsOfRowsInTheWrongPlace) {
   const spec::StencilSpec stencil = testing::random_stencil(2, 3, 3, true);
-  const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, pairs_of_rows, {}}).plan;
+  const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, pairs_of_rows}).plan;
   const PackedKernel packed = pack(plan);
   EXPECT_NO_THROW(prove(stencil, plan, packed));
   plan::KernelPlan moved = plan;
@@ -379,7 +379,7 @@ spec::StencilSpec random_sums(std::uint32_t seed) {
 TEST(Proof, TellsSumsApart) {
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
     const spec::StencilSpec stencil = random_sums(seed);
-    const plan::PlanResult planned = plan::make_plan(stencil, {plan::Engine::sparse, {}, {}});
+    const plan::PlanResult planned = plan::make_plan(stencil, {plan::Engine::sparse, {}});
     ASSERT_FALSE(planned.diagnostics.has_errors()) << "seed " << seed;
     const PackedKernel packed = pack(planned.plan);
     EXPECT_NO_THROW(prove(stencil, planned.plan, packed)) << "seed " << seed;
@@ -400,7 +400,7 @@ TEST(Proof, FindsAPairAtTheWrongDistance) {
   std::sort(flat.taps.begin(), flat.taps.end(),
             [](const spec::Tap& a, const spec::Tap& b) { return a.at < b.at; });
   for (const spec::StencilSpec& stencil : {testing::random_volume(1, 2, 0, 0), flat}) {
-    plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, {}, {}}).plan;
+    plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, {}}).plan;
     EXPECT_NO_THROW(prove(stencil, plan, pack(plan)));
     plan::Source& pair = plan.contraction.sources.back();
     ASSERT_NE(pair.distance(), plan::Position{});
@@ -422,7 +422,7 @@ spec::StencilSpec long_star() {
 
 TEST(Proof, HoldsForBandsAndFindsTheirMistakes) {
   const spec::StencilSpec stencil = long_star();
-  const plan::KernelPlan good = plan::make_plan(stencil, {plan::Engine::sparse, {}, {}}).plan;
+  const plan::KernelPlan good = plan::make_plan(stencil, {plan::Engine::sparse, {}}).plan;
   ASSERT_TRUE(good.contraction.is_bands());
   const PackedKernel packed = pack(good);
   EXPECT_NO_THROW(prove(stencil, good, packed));
@@ -482,7 +482,7 @@ TEST(Fragment, OfACombIsThatOfB) {
 
 TEST(Proof, FindsEveryFlippedBitOfAnOperandAndItsMetadata) {
   const spec::StencilSpec stencil = testing::random_stencil(5, 2, 3, true);
-  const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, {}, {}}).plan;
+  const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, {}}).plan;
   const PackedKernel good = pack(plan);
   int found = 0;
   for (int lane = 0; lane < warp_lanes; ++lane) {
@@ -506,7 +506,7 @@ TEST(Proof, FindsEveryFlippedBitOfAnOperandAndItsMetadata) {
 
 TEST(Proof, FindsWrongTapsOfCudaCores) {
   const spec::StencilSpec stencil = testing::random_stencil(12, 3, 20, true);
-  const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::cuda, {}, {}}).plan;
+  const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::cuda, {}}).plan;
   const PackedKernel packed = pack(plan);
   EXPECT_NO_THROW(prove(stencil, plan, packed));
   plan::KernelPlan other = plan;
@@ -525,7 +525,7 @@ TEST(Proof, FindsWrongTapsOfCudaCores) {
 
 TEST(Proof, FindsWrongProducts) {
   const spec::StencilSpec stencil = testing::random_stencil(11, 3, 20, true);
-  const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, {}, {}}).plan;
+  const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, {}}).plan;
   ASSERT_GT(plan.contraction.products.size(), 1U);
   const PackedKernel packed = pack(plan);
   plan::KernelPlan missing = plan;

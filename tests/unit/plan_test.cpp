@@ -24,8 +24,8 @@ namespace {
 using Names = std::vector<std::string>;
 
 KernelPlan plan_of(const spec::StencilSpec& stencil, Engine engine = Engine::sparse,
-                   const Variant& variant = {}, const Names& architectures = {}) {
-  return make_plan(stencil, {engine, variant, architectures}).plan;
+                   const Variant& variant = {}) {
+  return make_plan(stencil, {engine, variant}).plan;
 }
 
 Contraction contraction_of(const spec::StencilSpec& stencil, Engine engine = Engine::sparse,
@@ -35,12 +35,12 @@ Contraction contraction_of(const spec::StencilSpec& stencil, Engine engine = Eng
 
 /// What is taken where no engine is asked for.
 Engine default_of(const spec::StencilSpec& stencil, const Variant& variant = {}) {
-  return make_plan(stencil, {std::nullopt, variant, {}}).plan.engine;
+  return make_plan(stencil, {std::nullopt, variant}).plan.engine;
 }
 
 diag::Diagnostics check_supported(const spec::StencilSpec& stencil, Engine engine = Engine::sparse,
                                   const Variant& variant = {}) {
-  return make_plan(stencil, {engine, variant, {}}).diagnostics;
+  return make_plan(stencil, {engine, variant}).diagnostics;
 }
 
 template <class Taken>
@@ -823,59 +823,6 @@ spec::StencilSpec updated_box(spec::Storage storage) {
                            {spec::UpdateOperation::sum, 0, 0, {}, {}},
                            {spec::UpdateOperation::multiply, 0, 0, {}, {0, 1}}};
   return stencil;
-}
-
-TEST(Plan, WarpgroupsMultiplyF32FieldsInTwoTerms) {
-  const auto fitted = [](const spec::StencilSpec& stencil, const std::vector<std::string>& architectures) {
-    return plan_of(stencil, Engine::sparse, {}, architectures);
-  };
-  spec::StencilSpec wide = flat_box(7);
-  wide.storage = spec::Storage::f32;
-  const KernelPlan portable = plan_of(wide, Engine::sparse);
-  const KernelPlan plan = fitted(wide, {"sm_90a"});
-  ASSERT_TRUE(is<Split2d>(plan));
-  const auto& split = std::get<Split2d>(plan.scheme);
-  EXPECT_EQ(split.warps_per_block, 4 + 4 * Split2d::teams);
-  EXPECT_LE(split.estimated_registers, Split2d::most_registers);
-  EXPECT_EQ(split.step_rows, 18);
-  // 22 rows of 1024 in twice their size, the remainders of 15 tap rows and six of zeros where weights have
-  // them, what warps tell each other, and sums of a step.
-  const int placed = plan.contraction.weight_terms() > 1 ? 21 * 512 : 0;
-  EXPECT_EQ(split.shared_bytes, 22 * 8192 + placed + (4 * Split2d::teams + 2) * 16 + 16384);
-  EXPECT_LE(split.shared_bytes, 227 * 1024);
-  // Registers hold leading weights for 18 input rows, and remainders of weights for as many as fit.
-  const auto expected_registers = [](const Split2d& of) {
-    return 48 + 3 * 32 + 4 * (of.step_rows + of.held_remainders);
-  };
-  EXPECT_EQ(split.held_remainders, plan.contraction.weight_terms() > 1 ? 8 : 0);
-  EXPECT_EQ(split.estimated_registers, expected_registers(split));
-  spec::StencilSpec uneven = wide;
-  double divisor = 3;
-  for (spec::Tap& tap : uneven.taps) tap.weight = 1 / divisor++;
-  const KernelPlan two_terms = fitted(uneven, {"sm_90a"});
-  const auto& of_two_terms = std::get<Split2d>(two_terms.scheme);
-  ASSERT_EQ(two_terms.contraction.weight_terms(), 2);
-  EXPECT_EQ(of_two_terms.held_remainders, 8);
-  EXPECT_EQ(of_two_terms.estimated_registers, expected_registers(of_two_terms));
-  EXPECT_LE(of_two_terms.estimated_registers, Split2d::most_registers);
-
-  // Six rows are chained where each had a sum of its own.
-  EXPECT_GT(plan.error_bound.sum, 3 * portable.error_bound.sum);
-  EXPECT_LT(plan.error_bound.sum, 6 * portable.error_bound.sum);
-
-  EXPECT_EQ(fitted(wide, {"sm_90"}), portable);
-  EXPECT_EQ(fitted(wide, {"sm_80", "sm_90a"}), portable);
-  EXPECT_EQ(fitted(flat_box(8), {"sm_90a"}), plan_of(flat_box(8)));  // f16
-  for (const Engine engine : {Engine::dense, Engine::cuda}) {
-    EXPECT_EQ(plan_of(wide, engine, {}, {"sm_90a"}).scheme, plan_of(wide, engine).scheme);
-  }
-  spec::StencilSpec coarse = wide;
-  coarse.accuracy = spec::Accuracy::tf32;
-  EXPECT_FALSE(is<Split2d>(fitted(coarse, {"sm_90a"})));
-  spec::StencilSpec low = flat_box(1);
-  low.storage = spec::Storage::f32;
-  EXPECT_FALSE(is<Split2d>(fitted(low, {"sm_90a"})));
-  EXPECT_LT(fastest(plan, Engine::sparse)->microseconds, fastest(portable, Engine::sparse)->microseconds);
 }
 
 TEST(Plan, RowsOf2DBoxesArePaired) {

@@ -17,7 +17,6 @@ struct SchemeText {
 [[nodiscard]] SchemeText text_of(const plan::Tile2d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Block2d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Star2d&, const Kernel& kernel);
-[[nodiscard]] SchemeText text_of(const plan::Split2d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Stream2d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Stream3d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Cores2d&, const Kernel& kernel);
@@ -43,7 +42,6 @@ void describe(const plan::Stream1d&, const plan::KernelPlan& plan, Lines& lines)
 void describe(const plan::Tile2d&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::Block2d&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::Star2d&, const plan::KernelPlan& plan, Lines& lines);
-void describe(const plan::Split2d&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::Stream2d&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::Stream3d&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::Cores2d&, const plan::KernelPlan& plan, Lines& lines);
@@ -61,7 +59,6 @@ void describe(const plan::Passes2d&, const plan::KernelPlan& plan, Lines& lines)
 [[nodiscard]] std::string json_of(const plan::Tile2d&, const plan::KernelPlan& plan);
 [[nodiscard]] std::string json_of(const plan::Block2d&, const plan::KernelPlan& plan);
 [[nodiscard]] std::string json_of(const plan::Star2d&, const plan::KernelPlan& plan);
-[[nodiscard]] std::string json_of(const plan::Split2d&, const plan::KernelPlan& plan);
 [[nodiscard]] std::string json_of(const plan::Stream2d&, const plan::KernelPlan& plan);
 [[nodiscard]] std::string json_of(const plan::Stream3d&, const plan::KernelPlan& plan);
 [[nodiscard]] std::string json_of(const plan::Cores2d&, const plan::KernelPlan& plan);

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <spider/cells.h>
-#include <spider/input_range.h>
 #include <spider/instructions.h>
 
 #include <cstdint>
@@ -288,42 +287,6 @@ struct F32Storage {
   }
 
   SPIDER_DEVICE static Element output(const Outputs& outputs, int i) { return outputs.word[i]; }
-
-  /// The inputs of a vector as a warpgroup's products want them: neighbours in pairs.
-  struct Terms {
-    std::uint32_t word[terms][2];
-  };
-
-  /// Splits four neighbouring inputs; where `filters`, those that `scale` leaves out count 0.
-  template <bool filters>
-  SPIDER_DEVICE static Terms split(const device::Vector& cells, const InputScale& scale) {
-    float inputs[4];
-    SPIDER_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      inputs[i] = device::float_of(cells.word[i]);
-      if constexpr (filters) inputs[i] = scale.takes(cells.word[i] & magnitude_bits) ? inputs[i] : 0;
-    }
-    const float factor = scale.scale();
-    Fragment fragment{};
-    SPIDER_UNROLL
-    for (int i = 0; i < 2; ++i) split(inputs[2 * i] * factor, inputs[2 * i + 1] * factor, fragment, i);
-    Terms split_terms;
-    SPIDER_UNROLL
-    for (int i = 0; i < 2 * terms; ++i) split_terms.word[i / 2][i % 2] = fragment.term[i / 2].word[i % 2];
-    return split_terms;
-  }
-
-  /// One product of a warpgroup (device::multiply_sparse_group), of either term of the inputs.
-  SPIDER_DEVICE static void multiply_group(device::GroupSums& sums, const device::Vector& matrix,
-                                           device::Shared inputs, std::uint32_t part_bytes,
-                                           std::uint32_t metadata, bool adds) {
-    device::multiply_sparse_group(sums, matrix, inputs, part_bytes, metadata, adds);
-  }
-
-  /// The sum of all products, of leading terms and of remainders, in the unit of the inputs' scale.
-  SPIDER_DEVICE static float join(float leading, float remainders, float unit) {
-    return device::multiply_add(remainders, low_unit, leading) * unit;
-  }
 
  private:
   static constexpr float low_scale = 0x1p11F;

@@ -53,12 +53,6 @@ int block_index();
 void sync_warp(emulator::CallSite site = emulator::CallSite::current());
 /// Every lane of the block comes here; orders their accesses to shared memory.
 void sync_block(emulator::CallSite site = emulator::CallSite::current());
-/// The same; here all warps may come from anywhere at any time.
-template <int threads>
-void sync_block_from_anywhere(emulator::CallSite site = emulator::CallSite::current()) {
-  sync_block(site);
-}
-
 /// redux.sync.max.u32 and .min.u32: the largest or smallest that any lane of the warp brings.
 std::uint32_t largest_in_warp(std::uint32_t value, emulator::CallSite site = emulator::CallSite::current());
 std::uint32_t smallest_in_warp(std::uint32_t value, emulator::CallSite site = emulator::CallSite::current());
@@ -360,74 +354,6 @@ SPIDER_DEVICE void multiply_sparse_bf16(Accumulator& sum, const Vector& a, const
                                         emulator::CallSite site = emulator::CallSite::current()) {
   static_assert(selector == 0 || selector == 1, "m16n8k32 knows two sparsity selectors");
   emulator::multiply_sparse_bf16(sum, a, b, metadata, selector, site);
-}
-
-// Products of a warpgroup. Here each warp makes those of its own rows, at once.
-
-inline constexpr bool has_warpgroups = true;
-
-/// setmaxnreg: there are always enough.
-template <int registers>
-SPIDER_DEVICE void take_registers() {}
-template <int registers>
-SPIDER_DEVICE void leave_registers() {}
-
-/// Columns of a product, and the D fragment of one lane (m64n64k32): for each eight columns as Accumulator; a
-/// warp has 16 of the 64 rows.
-constexpr int group_columns = 64;
-using GroupSums = Accumulator[group_columns / 8];
-
-/// fence.proxy.async, wgmma.fence, wgmma.commit_group and wgmma.wait_group: what they order has happened.
-SPIDER_DEVICE void publish_shared() {}
-SPIDER_DEVICE void open_group() {}
-SPIDER_DEVICE void close_group() {}
-template <int pending = 0>
-SPIDER_DEVICE void wait_for_group(GroupSums& /*sums*/) {}
-
-/// A lane's B fragment of eight columns: column n's row of 8 `part` k / 8 begins at `inputs` + part_bytes
-/// part + 16 n.
-SPIDER_DEVICE Vector load_group_inputs(Shared inputs, std::uint32_t part_bytes) {
-  const auto lane = static_cast<std::uint32_t>(lane_index());
-  Vector fragment{};
-  for (std::uint32_t part = 0; part < 4; ++part)
-    fragment.word[part] = load_shared(inputs + part_bytes * part + 16 * (lane / 4)).word[lane % 4];
-  return fragment;
-}
-
-/// wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.f16.f16: sums = A * B, or += where `adds`. A is compressed
-/// 2:4: of each warp 16 rows, in the layout of mma.sp.m16n8k32, with the metadata of its selector 0.
-SPIDER_DEVICE void multiply_sparse_group(GroupSums& sums, const Vector& a, Shared inputs,
-                                         std::uint32_t part_bytes, std::uint32_t metadata, bool adds,
-                                         emulator::CallSite site = emulator::CallSite::current()) {
-  for (std::uint32_t i = 0; i < group_columns / 8; ++i) {
-    if (!adds) sums[i] = {};
-    const Vector b = load_group_inputs(inputs + 128 * i, part_bytes);
-    emulator::multiply_sparse(sums[i], a, b, metadata, 0, site);
-  }
-}
-
-/// Bytes of the A operand of a warp, compressed 16 x 32, where products take it from shared memory: those of
-/// four warps follow each other.
-constexpr int group_operand_bytes = 512;
-
-/// Puts an operand there, which lanes hold as for multiply_sparse.
-SPIDER_DEVICE void place_group_operand(Shared to, int lane, const Vector& a) {
-  const Shared first = to + static_cast<Shared>(16 * (lane / 4) + 4 * (lane % 4));
-  for (int i = 0; i < 4; ++i)
-    store_shared(first + static_cast<Shared>(256 * (i % 2) + 128 * (i / 2)), a.word[i]);
-}
-
-/// multiply_sparse_group with A of four warps from `operands` on in shared memory; sums += A * B.
-SPIDER_DEVICE void multiply_sparse_group_placed(GroupSums& sums, Shared operands, Shared inputs,
-                                                std::uint32_t part_bytes, std::uint32_t metadata,
-                                                emulator::CallSite site = emulator::CallSite::current()) {
-  const int lane = lane_index();
-  const Shared first =
-      operands + static_cast<Shared>(group_operand_bytes * (warp_index() % 4) + 16 * (lane / 4));
-  Vector a{};
-  for (int i = 0; i < 4; ++i)
-    a.word[i] = load_shared(first + static_cast<Shared>(256 * (i % 2) + 128 * (i / 2))).word[lane % 4];
-  multiply_sparse_group(sums, a, inputs, part_bytes, metadata, true, site);
 }
 
 }  // namespace device

@@ -292,7 +292,7 @@ def _cuda_for(gpu: Device) -> Toolchain:
                         "backend=\"host\" runs on the processor")
     packages = pathlib.Path(sysconfig.get_paths()["purelib"]) / "nvidia"
     folders = [folder for folder in packages.glob("*/include") if (folder / "cuda_runtime.h").exists()]
-    target = f"sm_{gpu.arch}" + ("a" if gpu.arch == 90 else "")  # kernels of --arch sm_90a want it, and others take it
+    target = f"sm_{gpu.arch}"
     options = ("-std=c++17", "-O3", f"-arch={target}", "-Xcompiler=-fPIC,-fvisibility=hidden")
     libraries = tuple(f"-L{folder.parent / 'lib'}" for folder in folders)
     return Toolchain("cuda", nvcc, (*options, *_include_options(), *(f"-I{folder}" for folder in folders)),

@@ -29,7 +29,6 @@ struct Device {
   int arch = 90;
   int multiprocessors = 132;
   int code_arch = 90;                        ///< that kernels were compiled for
-  int block_threads = 1024;                  ///< that kernels may have
   std::map<const void*, int> loads;          ///< of a kernel, by cudaFuncGetAttributes
   std::map<const void*, int> shared_memory;  ///< that a kernel may have beyond 48 KiB
   std::vector<int> grids;                    ///< blocks of each launch
@@ -120,7 +119,6 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
   if (machine.sticky != cudaSuccess) return fail(machine.sticky);
   const Lock lock(machine.mutex);
-  attributes->maxThreadsPerBlock = here().block_threads;
   attributes->ptxVersion = here().code_arch;
   ++here().loads[function];
   return cudaSuccess;
@@ -423,15 +421,6 @@ TEST_F(CudaBackend, RefusesTheDeviceThatCannotRunAKernelAndNoOther) {
   EXPECT_EQ(spider_prepare(kernel_), SPIDER_ERROR_DEVICE);
   EXPECT_TRUE(last_error_says("needs compute capability 8.0; device 1 has 7.5")) << spider_last_error();
   current = 0;
-  EXPECT_EQ(spider_prepare(kernel_), SPIDER_OK) << spider_last_error();
-}
-
-TEST_F(CudaBackend, RefusesKernelsForOneArchitectureCompiledForAnother) {
-  machine.devices[0].block_threads = 16;
-  EXPECT_EQ(spider_prepare(kernel_), SPIDER_ERROR_DEVICE);
-  EXPECT_TRUE(last_error_says("generated with --arch sm_90a, but compiled for other architectures"))
-      << spider_last_error();
-  machine.devices[0].block_threads = 1024;
   EXPECT_EQ(spider_prepare(kernel_), SPIDER_OK) << spider_last_error();
 }
 

@@ -70,7 +70,6 @@ struct cudaPointerAttributes {
 
 struct cudaFuncAttributes {
   std::size_t sharedSizeBytes;
-  int maxThreadsPerBlock;
   int ptxVersion;
 };
 

@@ -175,8 +175,8 @@ SchemeText scheme_text(const Kernel& kernel) {
   }
   if (composition.rim_steps) {
     text.stencil += rims_namespace(*composition.rim_steps, kernel.spec);
-    for (std::string& form : rims_forms(*composition.rim_steps)) text.forms.push_back(std::move(form));
-    for (const std::string_view name : composition.rim_steps->kernels()) text.more_schemes.emplace_back(name);
+    text.forms.emplace_back(rims_form);
+    text.more_schemes.emplace_back(plan::RimTiles::name);
   }
   // The last one is for any fields; where small ones are stepped, that of all steps is needed, too.
   for (auto form = steps_small ? left.forms.begin() : left.forms.end() - 1; form != left.forms.end();

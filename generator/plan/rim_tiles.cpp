@@ -38,10 +38,10 @@ double count_loads(const RimTiles& tiles) {
   return static_cast<double>(loads) / tiles.run;
 }
 
-/// Lines of a strip along a face in y, which are rows, or in x, where those stored are whole vectors.
-int lines_of_strip(const RimTiles& tiles, bool are_rows) {
-  constexpr int vector_elements = 8;
-  return are_rows ? 2 * tiles.row_reach : round_up(tiles.column_reach, vector_elements) + tiles.column_reach;
+/// What all steps reach along y or x.
+int reach_of(const RimTiles& tiles, std::size_t axis) {
+  return tiles.steps * (axis == 0 ? std::max(tiles.row_high, -tiles.row_low)
+                                  : std::max(tiles.column_high, -tiles.column_low));
 }
 
 /// Lines of a buffer that hold what taps find beyond faces, along the axis that has more.
@@ -49,32 +49,7 @@ int lines_beyond(const RimTiles& tiles) {
   return std::max(2 * std::max(tiles.row_high, -tiles.row_low), 4 * side_pairs(tiles) + 1);
 }
 
-/// Of strips along faces, whose warps are spread over all schedulers. Fitted to an H200: at all faces of a
-/// box of radius 1 and 7 steps 4.5 us, of a star of radius 2 and 16 steps 12.
-double estimate_strips_us(const RimTiles& tiles, const Rims& rims) {
-  constexpr double start_us = 0.5;       // of a launch, and loading cells
-  constexpr double issues_per_us = 800;  // of a scheduler
-  constexpr double exchanges = 1.2;      // instructions for each multiply-add
-  constexpr int schedulers = 4;
-  const double points = std::sqrt(reference_points(2));
-  const DeviceRates& rates = *find_device_rates("sm_90");
-  double instructions = 0;
-  for (const auto& [axis, along] : {std::pair(0, tiles.column_reach), std::pair(1, tiles.row_reach)}) {
-    const double strips = points / (strip_cells(tiles) - 2 * along);
-    const double work = lines_of_strip(tiles, axis == 0) * tiles.lane_cells * exchanges *
-                        static_cast<double>(tiles.taps.size()) * tiles.steps;
-    for (const int rim : rims[axis]) instructions += rim > 0 ? strips * work : 0;
-  }
-  return instructions == 0 ? 0
-                           : start_us + instructions / (issues_per_us * schedulers * rates.multiprocessors);
-}
-
 }  // namespace
-
-std::vector<std::string_view> RimTiles::kernels() const {
-  if (lane_cells == 0) return {name};
-  return {"faces2d", name};
-}
 
 std::optional<RimTiles> plan_rim_tiles(const spec::StencilSpec& spec, int steps) {
   constexpr int least_stored = 86;  // columns of a rectangle along a face, where there is room for them
@@ -111,47 +86,26 @@ std::optional<RimTiles> plan_rim_tiles(const spec::StencilSpec& spec, int steps)
   const int by_shared = shared_per_multiprocessor / (tiles.shared_bytes + reserved_per_block);
   tiles.blocks_per_multiprocessor = std::min(by_registers, by_shared);
   tiles.loads = count_loads(tiles);
-  return with_strips(tiles, steps * std::max(tiles.row_high, -tiles.row_low),
-                     steps * std::max(tiles.column_high, -tiles.column_low));
-}
-
-int strip_cells(const RimTiles& tiles) {
-  return threads_per_warp * tiles.lane_cells;
-}
-
-RimTiles with_strips(RimTiles tiles, int row_reach, int column_reach) {
-  constexpr int lane_cells = 2;
-  constexpr int most_reach = 16;  // of strips of 64 cells, of which half are then stored
-  constexpr int others = 16;      // registers beside numbers, as few as nothing spills with
-  constexpr int register_unit = 8;
-  constexpr int most_blocks = 32;
-  tiles.row_reach = row_reach;
-  tiles.column_reach = column_reach;
-  if (std::max(row_reach, column_reach) > most_reach) return tiles;
-  tiles.lane_cells = lane_cells;
-  // Cells and sums of a lane's rows, and a row of another lane.
-  const int lines = std::max(lines_of_strip(tiles, true), lines_of_strip(tiles, false));
-  const int registers = round_up((2 * lane_cells + 1) * lines + others, register_unit);
-  tiles.strip_blocks = std::min(registers_per_multiprocessor / (threads_per_warp * registers), most_blocks);
   return tiles;
 }
 
 // Fitted to an H200: at all faces of a box of radius 1 and 7 steps 17 us, of a star of radius 2 and 16
 // steps 71.
 double estimate_rims_us(const RimTiles& tiles, const Rims& rims) {
-  if (tiles.lane_cells > 0) return estimate_strips_us(tiles, rims);
   constexpr double start_us = 5;               // of a launch, and loading cells
   constexpr double step_us = 0.6;              // of a step, whatever it has to do
   constexpr double loads_per_us = 5.6 * 1750;  // of a multiprocessor, whose clock has 1750 cycles
   const double points = std::sqrt(reference_points(2));
   const DeviceRates& rates = *find_device_rates("sm_90");
   double cells = 0;  // stepped, in all steps
-  for (const auto& axis : rims) {
-    for (const int rim : axis) {
+  for (const std::size_t axis : {0, 1}) {
+    const int reach = reach_of(tiles, axis);
+    const int along = reach_of(tiles, 1 - axis);
+    for (const int rim : rims[axis]) {
       if (rim == 0) continue;
-      const double held = 2.0 * rim + lines_beyond(tiles);  // lines along the face
-      const double stored = std::max(1.0, tiles.cells / held - held);
-      cells += points / stored * (stored + rim) * 1.5 * rim * tiles.steps;
+      const double held = rim + reach + lines_beyond(tiles);  // lines along the face
+      const double stored = std::max(1.0, tiles.cells / held - 2.0 * along - lines_beyond(tiles));
+      cells += points / stored * (stored + along) * (rim + reach / 2.0) * tiles.steps;
     }
   }
   if (cells == 0) return 0;

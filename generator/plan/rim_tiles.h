@@ -22,18 +22,11 @@ struct RimTiles {
   int shared_bytes = 0;
   int row_low = 0, row_high = 0, column_low = 0, column_high = 0;  ///< offsets of taps
   std::vector<RoundedTap> taps;                                    ///< of one step
-  /// Of strips along faces (runtime/device/spider/kernels/faces2d.h): what steps reach in all, but for what
-  /// is left out, and cells of each line that a lane has, or 0 where registers have no room.
-  int row_reach = 0, column_reach = 0, lane_cells = 0;
-  int strip_blocks = 0;  ///< of a warp, of a multiprocessor
-  /// What results leave out near faces, in parts of the largest cell, where that is less than all steps
-  /// reach.
+  /// What results beside rims leave out, in parts of the largest cell, where rims have fewer cells than all
+  /// steps reach.
   double left_out = 0;
   double last = 1;   ///< what results are multiplied by, so that all weights sum to the spec's
   double loads = 0;  ///< from shared memory, of a cell and step
-
-  /// The kernels that take them.
-  [[nodiscard]] std::vector<std::string_view> kernels() const;
 
   bool operator==(const RimTiles&) const = default;
 };
@@ -41,12 +34,6 @@ struct RimTiles {
 /// The layout for so many steps of a spec in 2D; nothing where shared memory has no room for what they reach
 /// from a cell, and beside `antisymmetric` faces.
 [[nodiscard]] std::optional<RimTiles> plan_rim_tiles(const spec::StencilSpec& spec, int steps);
-
-/// Cells of each line of a strip along a face.
-[[nodiscard]] int strip_cells(const RimTiles& tiles);
-
-/// The same with strips along faces that reach no farther than this.
-[[nodiscard]] RimTiles with_strips(RimTiles tiles, int row_reach, int column_reach);
 
 /// Microseconds of the rims of the 2D reference field (plan/machine.h) on an H200.
 [[nodiscard]] double estimate_rims_us(const RimTiles& tiles, const Rims& rims);

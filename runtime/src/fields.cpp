@@ -296,9 +296,6 @@ std::int64_t common_multiple(const spider_kernel& kernel, int axis) {
     const Tiling& tiling = kernel.forms[i].tiling;
     const std::int64_t anchor = axis == axis_x ? tiling.anchor : axis == axis_y ? tiling.row_anchor : 1;
     if (anchor > 0) multiple = std::lcm(multiple, anchor);
-    // Strips along faces begin at multiples of their cells.
-    if (tiling.kind == TilingKind::faces && axis != axis_z)
-      multiple = std::lcm(multiple, std::int64_t{tiling.tile_extent[axis]});
   }
   return multiple;
 }

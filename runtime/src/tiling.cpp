@@ -337,7 +337,7 @@ CutBox cut_rectangles(const Tiling& tiling, const SweepForm& form, const Box& bo
     return std::min(size + 2 * reach, box.extent[axis] + before_box + behind_box) + tiling.tile_extent[axis];
   };
   const auto& [z, all_rows, all_columns] = box.extent;
-  CutBox best{box, 0, 0, 0, BoxFace::none};
+  CutBox best{box, 0, 0, 0};
   std::int64_t least_work = 0;
   const auto try_rows = [&](std::int64_t rows) {
     const std::int64_t held_rows = needed(1, rows);
@@ -384,70 +384,21 @@ FormLaunch choose_among(const spider_kernel& kernel, std::size_t first, std::siz
   return {last, choose_blocks(kernel.forms[last].tiling, box, residencies.at(last), field), box, {}};
 }
 
-/// Does a form of TilingKind::faces take all rims of a field, of which `inside` is beside them? A warp has so
-/// many lines of a face that what acts at the other one does not come in.
-bool takes_rims(const Tiling& tiling, const Box& inside, const Box& field) {
-  const auto& [z, rows, columns] = field.extent;
-  const std::int64_t behind = columns - inside.offset[2] - inside.extent[2];
-  return has_points(inside) && rows >= std::int64_t{2} * tiling.lead_steps &&
-         columns >= std::int64_t{2} * tiling.left_margin && inside.offset[2] <= tiling.left_margin &&
-         behind <= tiling.right_margin;
-}
-
-/// The parts of a box beside `inside`, a part of the field, for a launch of TilingKind::faces.
-BoxesLaunch cut_faces(const Tiling& tiling, const Box& box, const Box& inside) {
-  BoxesLaunch all{};
-  Box left = box;
-  CutBox* next = all.boxes;
-  for (const int axis : {1, 2}) {
-    const int along = 3 - axis;
-    const std::int64_t first = left.offset[axis];
-    const std::int64_t end = first + left.extent[axis];
-    const std::int64_t inside_first = std::clamp(inside.offset[axis], first, end);
-    const std::int64_t inside_end = std::clamp(inside.offset[axis] + inside.extent[axis], first, end);
-    const auto add = [&](std::int64_t from, std::int64_t to, BoxFace face) {
-      Box part = left;
-      part.offset[axis] = from;
-      part.extent[axis] = to - from;
-      const std::int32_t cells = tiling.tile_extent[along];
-      const std::int64_t begin = left.offset[along];
-      const std::int64_t strips = divide_up(begin + left.extent[along], cells) - begin / cells;
-      if (from < to && left.extent[along] > 0) all.blocks += divide_up(strips, tiling.warps_per_block);
-      const auto end_block = static_cast<std::int32_t>(std::min(all.blocks, largest_walk_count));
-      *next++ = {part, tiling.tile_extent[1], tiling.tile_extent[2], end_block, face};
-    };
-    add(first, inside_first, axis == 1 ? BoxFace::y_low : BoxFace::x_low);
-    add(inside_end, end, axis == 1 ? BoxFace::y_high : BoxFace::x_high);
-    left.offset[axis] = inside_first;
-    left.extent[axis] = inside_end - inside_first;
-  }
-  return all;
-}
-
-/// A box cut for forms that have rims, and for those of the rims beside that: the last of any rims,
-/// `of_rims`, the one before of TilingKind::faces, if there is one.
+/// A box cut for forms that have rims, and for the one of the rims beside that, `of_rims`, the last one.
 FormLaunch choose_with_rims(const spider_kernel& kernel, std::size_t first, std::size_t of_rims,
                             const Box& box, bool rows_are_aligned, const backend::Residencies& residencies,
                             const Box& field, const Box& whole) {
   const SweepForm& form = kernel.forms[first];
   const Tiling& tiling = kernel.forms[of_rims].tiling;
-  const bool has_faces = kernel.forms[of_rims - 1].tiling.kind == TilingKind::faces;
-  const std::size_t end = has_faces ? of_rims - 1 : of_rims;
   FormLaunch chosen{first, {}, {}, {}};
   // A device without the shared memory for these forms has the one of the rims alone.
-  const bool has_room = residencies.at(end - 1).blocks_per_multiprocessor > 0;
+  const bool has_room = residencies.at(of_rims - 1).blocks_per_multiprocessor > 0;
   if (has_room) {
     const Box inside = inside_rims(form, box, field, tiling.anchor);
     if (has_points(inside))
-      chosen = choose_among(kernel, first, end, inside, rows_are_aligned, residencies, field, whole);
+      chosen = choose_among(kernel, first, of_rims, inside, rows_are_aligned, residencies, field, whole);
   }
   chosen.rims_form = of_rims;
-  if (has_room && has_faces &&
-      takes_rims(kernel.forms[end].tiling, inside_rims(form, whole, whole, tiling.anchor), whole)) {
-    chosen.rims_form = end;
-    chosen.rims = cut_faces(kernel.forms[end].tiling, box, inside_rims(form, field, field, tiling.anchor));
-    return chosen;
-  }
   const std::vector<Box> rims = boxes_beside(box, chosen.box);
   if (!rims.empty()) chosen.rims = cut_rims(tiling, form, rims, field);
   return chosen;
@@ -468,8 +419,7 @@ Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Reside
     case TilingKind::overlapping:
       return choose_overlapping(tiling, box, residency, field);
     case TilingKind::rectangles:
-    case TilingKind::faces:
-      break;  // of several boxes: cut_rims, cut_faces
+      break;  // of several boxes: cut_rims
   }
   throw std::logic_error("a kind of tiling that this runtime does not know");
 }

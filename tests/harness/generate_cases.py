@@ -62,7 +62,7 @@ ATTEMPTS = 20
 REFUSED_SHARE = 0.25
 # Of so many specs of many steps some have to leave rims to these forms (generator/time_steps.md).
 STEPS_COUNT_WITH_RIMS = 24
-FORMS_OF_RIMS = ("spider::faces2d_form<", "spider::rims2d_form<")
+FORMS_OF_RIMS = ("spider::rims2d_form<",)
 
 
 def run(command, check=True):

@@ -282,16 +282,8 @@ TEST(Compose, LeavesRimsAtFacesThatDoNotCommute) {
   const std::string text = source_of(box);
   EXPECT_NE(text.find("spider::with_rims(spider::composed_form("), std::string::npos);
   EXPECT_NE(text.find(", {5, 0, 0, 5}, {10, 10}),"), std::string::npos);
-  EXPECT_NE(text.find("spider::faces2d_form<rims::Stencil>(),\n"), std::string::npos);
   EXPECT_NE(text.find("spider::rims2d_form<rims::Stencil>(),"), std::string::npos);
   EXPECT_NE(text.find("#include <spider/kernels/rims2d.h>"), std::string::npos);
-  // Which faces run the same code follows from where taps lie, whatever their weights.
-  EXPECT_NE(text.find("even_rows = true, even_columns = true, transposes = true;"), std::string::npos);
-  spec::StencilSpec upwind = box;
-  const auto leads_down = [](const spec::Tap& tap) { return tap.at[spec::axis_y] > 0; };
-  upwind.taps.erase(std::remove_if(upwind.taps.begin(), upwind.taps.end(), leads_down), upwind.taps.end());
-  EXPECT_NE(source_of(upwind).find("even_rows = false, even_columns = true, transposes = false;"),
-            std::string::npos);
   // What is turned round with another sign finds no table.
   box.boundary[spec::axis_y].low.rule = Rule::antisymmetric;
   EXPECT_TRUE(make_plan(box).diagnostics.has_errors());
@@ -346,20 +338,6 @@ TEST(Compose, WhatComesFromBeyondMayBeMoreBesideAFaceOfTheOtherAxis) {
   corner.boundary[spec::axis_x].high.rule = spec::BoundaryRule::nearest;
   EXPECT_DOUBLE_EQ(taken(10), 2 * 1 + 0.5 + 0.5);
   EXPECT_GT(taken(1), 1);
-}
-
-TEST(Compose, StripsAlongFacesFitRegisters) {
-  for (const int steps : {1, 2, 7, 12, 16}) {
-    const RimTiles tiles = *plan_rim_tiles(box_of_steps(2, steps, false), steps);
-    EXPECT_EQ(tiles.row_reach, steps);
-    EXPECT_EQ(tiles.column_reach, steps);
-    EXPECT_GT(tiles.lane_cells, 0);
-    EXPECT_GE(tiles.strip_blocks, 8);
-    EXPECT_EQ(tiles.kernels().size(), 2U);
-  }
-  const RimTiles far = *plan_rim_tiles(box_of_steps(2, 17, false), 17);
-  EXPECT_EQ(far.lane_cells, 0);
-  EXPECT_EQ(far.kernels().size(), 1U);
 }
 
 TEST(Compose, WeightsKeepTheirSumAndLieWithinTheTolerance) {

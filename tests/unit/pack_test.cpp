@@ -273,8 +273,7 @@ TEST(Proof, HoldsForVariants) {
         spec::StencilSpec stencil = testing::random_stencil(seed, 2, seed % 3 == 0 ? 127 : 31, seed % 2 == 0);
         stencil.storage = seed % 5 == 0 ? spec::Storage::bf16 : spec::Storage::f16;
         const plan::Variant variant{swap, 1};
-        ASSERT_FALSE(plan::make_plan(stencil, {engine, variant}).diagnostics.has_errors())
-            << "seed " << seed;
+        ASSERT_FALSE(plan::make_plan(stencil, {engine, variant}).diagnostics.has_errors()) << "seed " << seed;
         const plan::KernelPlan plan = plan::make_plan(stencil, {engine, variant}).plan;
         const PackedKernel packed = pack(plan);
         EXPECT_NO_THROW(prove(stencil, plan, packed)) << "seed " << seed;

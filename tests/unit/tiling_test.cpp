@@ -605,9 +605,8 @@ TEST(OverlappingTiling, FormsOfFewerStepsAreTakenWhereTheyAreAskedFor) {
 
 constexpr std::int64_t rim_reach = 24;  // of all steps
 
-/// Forms of 8 steps: the first two, of large boxes and of small ones, leave rims to the last one, or where
-/// there are `strips` to those along faces.
-spider_kernel kernel_with_rims(const std::int32_t (&rims)[4], bool strips = false) {
+/// Forms of 8 steps: the first two, of large boxes and of small ones, leave rims to the last one.
+spider_kernel kernel_with_rims(const std::int32_t (&rims)[4]) {
   spider_kernel kernel{};
   kernel.form_count = 3;
   kernel.forms[0].min_blocks_per_sm = 1;
@@ -629,16 +628,6 @@ spider_kernel kernel_with_rims(const std::int32_t (&rims)[4], bool strips = fals
   tiling.tile_cells = 6000;
   tiling.lead_steps = tiling.left_margin = tiling.right_margin = rim_reach;
   tiling.anchor = 8;
-  if (strips) {
-    kernel.form_count = 4;
-    kernel.forms[3] = kernel.forms[2];
-    Tiling& of_strips = kernel.forms[2].tiling;
-    of_strips = {};
-    of_strips.kind = TilingKind::faces;
-    of_strips.warps_per_block = 2;
-    of_strips.tile_extent[1] = of_strips.tile_extent[2] = 16;
-    of_strips.lead_steps = of_strips.left_margin = of_strips.right_margin = rim_reach;
-  }
   return kernel;
 }
 
@@ -669,28 +658,6 @@ std::vector<std::vector<int>> count_owners(const spider_kernel& kernel, const Fo
       }
     }
   };
-  const Tiling& of_rims = kernel.forms[chosen.rims_form].tiling;
-  if (of_rims.kind == TilingKind::faces) {
-    std::int32_t first = 0;
-    for (const CutBox& cut : chosen.rims.boxes) {
-      const auto [z, y, x] = cut.box.offset;
-      const auto [planes, rows, columns] = cut.box.extent;
-      const bool has_rows = cut.face == BoxFace::y_low || cut.face == BoxFace::y_high;
-      const std::int64_t tiles = (cut.end_block - first) * std::int64_t{of_rims.warps_per_block};
-      first = cut.end_block;
-      if (tiles == 0) continue;
-      // Enough warps for all of the face, and lines within the strip that a warp has.
-      EXPECT_GE(tiles * (has_rows ? cut.tile_columns : cut.tile_rows), has_rows ? columns : rows);
-      const std::int64_t behind = has_rows ? field.extent[1] - y - rows : field.extent[2] - x - columns;
-      const bool is_low = cut.face == BoxFace::y_low || cut.face == BoxFace::x_low;
-      EXPECT_LE(is_low ? (has_rows ? y + rows : x + columns) : behind + (has_rows ? rows : columns),
-                rim_reach);
-      EXPECT_GE(has_rows ? field.extent[1] : field.extent[2], 2 * rim_reach);
-      take({static_cast<std::int32_t>(y), static_cast<std::int32_t>(y + rows)},
-           {static_cast<std::int32_t>(x), static_cast<std::int32_t>(x + columns)});
-    }
-    return owners;
-  }
   for (std::int32_t block = 0; block < chosen.rims.blocks; ++block) {
     std::size_t i = 0;
     while (block >= chosen.rims.boxes[i].end_block) ++i;
@@ -724,12 +691,11 @@ TEST(RimTiling, EveryCellHasTheFormOfItsPlaceInTheField) {
   backend::Residencies residencies;
   residencies.fill({between(1, 132), between(1, 3), false});
   int cut = 0;
-  int of_strips = 0;
   for (int round = 0; round < 600; ++round) {
     SCOPED_TRACE(round);
     std::int32_t rims[4];
     for (std::int32_t& rim : rims) rim = between(0, 1) * between(1, 24);
-    const spider_kernel kernel = kernel_with_rims(rims, round % 2 == 1);
+    const spider_kernel kernel = kernel_with_rims(rims);
     const Box field{{0, 0, 0}, {1, between(1, 120), between(1, 400)}};
     const FormLaunch whole = choose_form(kernel, field, true, residencies, 8, field);
     const std::vector<std::vector<int>> owners = count_owners(kernel, whole, field);
@@ -750,20 +716,13 @@ TEST(RimTiling, EveryCellHasTheFormOfItsPlaceInTheField) {
         }
       }
     }
-    if (whole.launch.blocks > 0 && whole.rims.blocks > 0) {
-      ++cut;
-      of_strips += kernel.forms[whole.rims_form].tiling.kind == TilingKind::faces ? 1 : 0;
-    }
+    if (whole.launch.blocks > 0 && whole.rims.blocks > 0) ++cut;
     Box box = field;
     for (const int axis : {1, 2}) {
       box.offset[axis] = between(0, static_cast<int>(field.extent[axis]) - 1);
       box.extent[axis] = between(1, static_cast<int>(field.extent[axis] - box.offset[axis]));
     }
     const FormLaunch of_part = choose_form(kernel, box, true, residencies, 8, field);
-    // Strips may leave other bits than what has any rims.
-    if (of_part.rims.blocks > 0 && whole.rims.blocks > 0) {
-      ASSERT_EQ(of_part.rims_form, whole.rims_form);
-    }
     const std::vector<std::vector<int>> of_box = count_owners(kernel, of_part, field);
     for (std::int64_t y = 0; y < rows; ++y) {
       for (std::int64_t x = 0; x < columns; ++x) {
@@ -774,22 +733,6 @@ TEST(RimTiling, EveryCellHasTheFormOfItsPlaceInTheField) {
     }
   }
   EXPECT_GT(cut, 200);
-  EXPECT_GT(of_strips, 30);
-}
-
-TEST(RimTiling, PartsHaveTheRimsOfTheWhole) {
-  const spider_kernel kernel = kernel_with_rims({0, 0, 8, 8}, true);
-  backend::Residencies residencies;
-  residencies.fill({4, 2, false});
-  for (const std::int64_t rows : {2 * rim_reach - 1, 2 * rim_reach}) {
-    const Box whole{{0, 0, 0}, {1, rows, 300}};
-    // Cut along a periodic axis: there rows are added.
-    const Box field{{0, 0, 0}, {1, rows + 64, 300}};
-    const Box part{{0, 32, 0}, {1, 3, 300}};
-    const std::size_t of_whole = choose_form(kernel, whole, true, residencies, 8, whole).rims_form;
-    EXPECT_EQ(of_whole, rows < 2 * rim_reach ? 3U : 2U);
-    EXPECT_EQ(choose_form(kernel, part, true, residencies, 8, field, whole).rims_form, of_whole);
-  }
 }
 
 TEST(RimTiling, SmallFieldsAreAllRim) {

@@ -158,8 +158,8 @@ SchemeText text_of(const plan::Lowrank2d& scheme, const Kernel& kernel) {
   if (held) text.stencil += held_struct(scheme.added, contraction.low_rank.front().scale);
   if (scheme.rim_steps) {
     text.stencil += rims_namespace(*scheme.rim_steps, kernel.spec);
-    for (std::string& of_rims : rims_forms(*scheme.rim_steps)) text.forms.push_back(std::move(of_rims));
-    for (const std::string_view name : scheme.rim_steps->kernels()) text.more_schemes.emplace_back(name);
+    text.forms.emplace_back(rims_form);
+    text.more_schemes.emplace_back(plan::RimTiles::name);
   }
   if (scheme.single_step) {
     text.stencil += "\n\n// For what is left of a number of steps.\nnamespace single_step {\n\n" +

@@ -32,20 +32,6 @@ std::string weights_text(const plan::RimTiles& tiles) {
   return fmt::format("{}", fmt::join(texts, "\n"));
 }
 
-/// Is there a tap at the offset that `mapped` makes of each tap's dy and dx?
-template <class Mapped>
-bool lie_alike(const std::vector<plan::RoundedTap>& taps, const Mapped& mapped) {
-  const auto exists = [&](int dy, int dx) {
-    return std::any_of(taps.begin(), taps.end(), [&](const plan::RoundedTap& tap) {
-      return tap.at[spec::axis_y] == dy && tap.at[spec::axis_x] == dx && tap.packed != 0;
-    });
-  };
-  return std::all_of(taps.begin(), taps.end(), [&](const plan::RoundedTap& tap) {
-    const auto [dy, dx] = mapped(tap.at[spec::axis_y], tap.at[spec::axis_x]);
-    return tap.packed == 0 || exists(dy, dx);
-  });
-}
-
 /// "y low (32 cells), x high (32 cells)": the faces with rims.
 std::string rim_faces_text(const plan::Rims& rims) {
   std::vector<std::string> faces;
@@ -72,16 +58,6 @@ std::string rims_namespace(const plan::RimTiles& tiles, const spec::StencilSpec&
   set("row_high", tiles.row_high);
   set("column_low", tiles.column_low);
   set("column_high", tiles.column_high);
-  set("row_reach", tiles.row_reach);
-  set("column_reach", tiles.column_reach);
-  set("lane_cells", tiles.lane_cells);
-  set("strip_blocks", tiles.strip_blocks);
-  const auto set_if = [&](const std::string& name, const auto& mapped) {
-    bindings[name] = lie_alike(tiles.taps, mapped) ? "true" : "false";
-  };
-  set_if("even_rows", [](int dy, int dx) { return std::pair(-dy, dx); });
-  set_if("even_columns", [](int dy, int dx) { return std::pair(dy, -dx); });
-  set_if("transposes", [](int dy, int dx) { return std::pair(dx, dy); });
   set("columns", tiles.column_high - tiles.column_low + 1);
   bindings["last"] = stepped_number_text(spec::Storage::f32, tiles.last);
   bindings["weights"] = weights_text(tiles);
@@ -101,22 +77,11 @@ std::string with_rims(std::string form, const plan::Rims& rims, const std::array
                      least[0], least[1]);
 }
 
-std::vector<std::string> rims_forms(const plan::RimTiles& tiles) {
-  std::vector<std::string> forms;
-  if (tiles.lane_cells > 0) forms.emplace_back("spider::faces2d_form<rims::Stencil>(),");
-  forms.emplace_back("spider::rims2d_form<rims::Stencil>(),");
-  return forms;
-}
-
 void describe_rims(const plan::RimTiles& tiles, const plan::Rims& rims, const std::array<int, 2>& least,
                    double microseconds, std::vector<std::string>& lines) {
   if (rims != plan::Rims{}) {
     lines.push_back(fmt::format("Rims      cells near faces that act at every step are stepped: {}",
                                 rim_faces_text(rims)));
-    if (tiles.lane_cells > 0)
-      lines.push_back(
-          fmt::format("          a warp has {} cells along a face in registers, and takes all steps",
-                      plan::strip_cells(tiles)));
     if (tiles.left_out > 0)
       lines.push_back(fmt::format(
           "          what comes from farther away, {:.1e} of the largest cell, is left out", tiles.left_out));

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plan/rim_tiles.h"
@@ -12,11 +13,11 @@ namespace spidergen::emit {
 [[nodiscard]] std::string rims_namespace(const plan::RimTiles& tiles, const spec::StencilSpec& spec);
 
 /// A form of `Stencil`, or `Held`, that leaves rims, and all cells of smaller fields than `least`, to
-/// rims_forms(). Without a comma behind it.
+/// rims_form. Without a comma behind it.
 [[nodiscard]] std::string with_rims(std::string form, const plan::Rims& rims,
                                     const std::array<int, 2>& least);
-/// The forms of rims, each with its comma: the last takes any.
-[[nodiscard]] std::vector<std::string> rims_forms(const plan::RimTiles& tiles);
+/// The form of rims, with its comma.
+inline constexpr std::string_view rims_form = "spider::rims2d_form<rims::Stencil>(),";
 
 /// Adds what --explain says of them.
 void describe_rims(const plan::RimTiles& tiles, const plan::Rims& rims, const std::array<int, 2>& least,

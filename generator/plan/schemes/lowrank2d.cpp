@@ -133,24 +133,19 @@ KeptReach find_kept_reach(const Problem& problem, int axis, int list_reach, doub
   return {all, 0};
 }
 
-/// Lets rims end, and strips along faces reach, no farther than lists are cut as well: as much as a tolerance
-/// leaves, or suits the storage.
+/// Lets rims end where lists are cut as well: as much as a tolerance leaves, or suits the storage.
 void narrow_rims(const Problem& problem, const LowRank& lists, Lowrank2d& scheme) {
   const spec::StencilSpec& spec = problem.spec;
   const double suitable = spec.storage == spec::Storage::f16 ? 0x1p-14 : 0x1p-11;
   const double tolerated =
       lists.magnitude *
       (spec.tolerance ? std::clamp(*spec.tolerance - lists.deviation, 0.0, suitable) : suitable);
-  // A cell beside rims has four faces, and takes other values from beyond each; one of a strip an end of its
-  // lines, and others' values from beyond both ends of the strip.
-  constexpr int sides = 8;
+  // A cell beside rims has four faces, and takes other values from beyond each.
+  constexpr int sides = 4;
   const KeptReach rows =
       find_kept_reach(problem, spec::axis_y, std::max(-lists.y_low, lists.y_high()), tolerated / sides);
   const KeptReach columns =
       find_kept_reach(problem, spec::axis_x, std::max(-lists.x_low, lists.x_high()), tolerated / sides);
-  const RimTiles tiles = with_strips(*scheme.rim_steps, rows.cells, columns.cells);
-  if (tiles.lane_cells == 0) return;
-  scheme.rim_steps = tiles;
   scheme.rim_steps->left_out = sides / 2 * (rows.left_out + columns.left_out);
   for (const auto& [axis, reach] : {std::pair(0, rows.cells), std::pair(1, columns.cells)}) {
     for (int& rim : scheme.rims[axis]) rim = std::min(rim, reach);

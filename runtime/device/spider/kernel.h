@@ -116,19 +116,15 @@ struct UpdateArguments : SweepArguments {
 
 constexpr int most_boxes = 4;  // of a launch
 
-/// The face that a box lies at.
-enum class BoxFace : std::int32_t { none, y_low, y_high, x_low, x_high };
-
 /// One of several boxes of a launch, the rectangles that its blocks take, along x first, and the first block
-/// behind its own. Of TilingKind::faces the cells along the face are those that a warp takes.
+/// behind its own.
 struct CutBox {
   Box box;
   std::int32_t tile_rows, tile_columns;
   std::int32_t end_block;
-  BoxFace face;  ///< of TilingKind::faces
 };
 
-/// The same for a launch of several boxes that share no cell (TilingKind::rectangles and faces).
+/// The same for a launch of several boxes that share no cell (TilingKind::rectangles).
 /// SweepArguments::box is one that holds them all. Those behind the last one have no blocks.
 struct BoxesArguments : SweepArguments {
   CutBox boxes[most_boxes];
@@ -201,10 +197,6 @@ enum class TilingKind : std::int32_t {
   /// a block steps a rectangle of a box, which lies in shared memory with what all steps reach from it (2D,
   /// time steps, several boxes); tile_extent[1] rows and tile_extent[2] columns there are for other things
   rectangles,
-  /// a warp steps a strip along a face and stores tile_extent[1] rows or tile_extent[2] columns, from a
-  /// multiple of these on, of up to left_margin columns or lead_steps rows at the face, in fields of twice as
-  /// many (2D, time steps, several boxes)
-  faces,
 };
 
 /// What the runtime must know of a kernel to cut a box for it. A walk covers `tile_extent` outputs and steps

@@ -35,19 +35,17 @@ SchemeText text_of(const plan::Cores2d& cores, const Kernel& kernel) {
   bindings["left_lanes"] = fmt::to_string(cores.left_lanes);
   bindings["right_lanes"] = fmt::to_string(cores.right_lanes);
   bindings["warps_per_block"] = fmt::to_string(cores.warps_per_block);
-  const std::string stencil = render_part("cores2d.cu.in", bindings);
-  if (cores.in_window) return {stencil, {"spider::window2d_form<Stencil>(),"}, {"window2d"}};
-  return {stencil, {"spider::cores2d_form<Stencil>(),"}};
+  return {render_part("cores2d.cu.in", bindings), {"spider::cores2d_form<Stencil>(),"}};
 }
 
 void describe(const plan::Cores2d& cores, const plan::KernelPlan& plan, Lines& lines) {
-  const int lanes_with_outputs = 32 - (cores.in_window ? 0 : cores.left_lanes + cores.right_lanes);
+  const int lanes_with_outputs = 32 - (cores.left_lanes + cores.right_lanes);
   lines.push_back(fmt::format("Plan      {} a point in the code, tiles of {} x {} a warp",
                               counted(std::ssize(plan.contraction.taps), "multiply-add"), cores.tile_rows,
                               lanes_with_outputs * cores.outputs));
-  lines.push_back(fmt::format("          {} input rows requested at once{}, {} of a lane along x, {} a block",
-                              cores.tile_input_rows, cores.in_window ? " into shared memory" : "",
-                              counted(cores.outputs, "output"), counted(cores.warps_per_block, "warp")));
+  lines.push_back(fmt::format("          {} input rows requested at once, {} of a lane along x, {} a block",
+                              cores.tile_input_rows, counted(cores.outputs, "output"),
+                              counted(cores.warps_per_block, "warp")));
   std::set<int> sharing;
   for (const plan::SharedRow& row : cores.shared_rows) sharing.insert(row.sum);
   if (!sharing.empty()) {

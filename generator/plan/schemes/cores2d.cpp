@@ -27,15 +27,6 @@ constexpr int most_warps = 20;  // of a multiprocessor: more were no faster
 // Of more, multiply-adds take longer than memory, and idle lanes cost time. Walks of doubles are slower.
 constexpr int most_taps = 40;
 constexpr int most_taps_of_doubles = 81;
-// Doubles of more than most_taps have their inputs in shared memory, in tiles of so many rows: on an H200
-// boxes of radius 3 and 4 took 426 and 620 us instead of 529 and 845. The registers are those besides
-// weights, sums and inputs, less the uniform ones and constant memory that hold some of the weights.
-constexpr int window_rows = 16;
-constexpr int window_warps_across = 2;
-constexpr int window_registers = -32;
-constexpr int most_window_registers = 200;
-constexpr double window_us = 130;
-constexpr double window_us_per_tap = 6;
 constexpr int fewest_rows = 8;
 constexpr int most_rows = 16;
 constexpr int most_input_rows = 32;
@@ -108,28 +99,6 @@ std::vector<SharedRow> find_shared_rows(const Contraction& contraction, int sum)
   return shared;
 }
 
-/// Puts inputs into shared memory, and weights into constant memory; false where registers have no room.
-bool try_window(Cores2d& tile, const Contraction& contraction, int steps_in_flight) {
-  const auto taps = static_cast<int>(contraction.taps.size());
-  const int vectors = 1 + tile.left_lanes + tile.right_lanes;
-  const int numbers = taps + (steps_in_flight + vectors) * tile.outputs;
-  const int registers = window_registers + numbers * number_words(contraction);
-  if (registers > most_window_registers || steps_in_flight > window_rows) return false;
-  tile.in_window = true;
-  tile.tile_rows = window_rows;
-  tile.tile_input_rows = window_rows + steps_in_flight - 1;
-  tile.blocks_per_multiprocessor = registers_per_multiprocessor / (round_up(registers, register_unit) *
-                                                                   threads_per_warp * tile.warps_per_block);
-  tile.estimated_registers = registers;
-  const int row_bytes =
-      (window_warps_across * threads_per_warp + tile.left_lanes + tile.right_lanes) * vector_bytes;
-  const int rows = tile.warps_per_block / window_warps_across * window_rows + steps_in_flight - 1;
-  tile.shared_bytes = line_bytes + round_up(tile.left_lanes * vector_bytes, line_bytes) +
-                      rows * round_up(row_bytes, line_bytes);
-  tile.cells_loaded = tile.outputs * tile.tile_input_rows * vectors;
-  return true;
-}
-
 }  // namespace
 
 bool Cores2d::takes(const Problem& problem, const Contraction& contraction) {
@@ -147,9 +116,6 @@ Offer<Cores2d> Cores2d::plan(const Problem& problem, const Contraction& contract
   const int steps_in_flight = range_of(contraction.taps, &CoreTap::step).count();
   tile.left_lanes = divide_up(std::max(0, -columns.low), tile.outputs);
   tile.right_lanes = divide_up(std::max(0, columns.high), tile.outputs);
-  const bool is_many = static_cast<int>(contraction.taps.size()) > most_taps && problem.spec.sums.size() <= 1;
-  if (is_many && try_window(tile, contraction, steps_in_flight))
-    return {tile, window_us + window_us_per_tap * static_cast<double>(contraction.taps.size()), ""};
   if (tile.left_lanes + tile.right_lanes <= most_idle_lanes)
     tile.tile_rows = choose_rows(contraction, steps_in_flight);
   if (tile.tile_rows == 0) return Offer<Cores2d>::none("sums and inputs of a tile find no room in registers");

@@ -16,8 +16,8 @@ struct SharedRow {
   bool operator==(const SharedRow&) const = default;
 };
 
-/// CUDA cores in 2D: a warp requests all input rows of a tile at once
-/// (runtime/device/spider/kernels/cores2d.h). They wait in registers, or in shared memory (window2d.h).
+/// CUDA cores in 2D: a warp requests all input rows of a tile at once, into registers
+/// (runtime/device/spider/kernels/cores2d.h).
 struct Cores2d {
   static constexpr std::string_view name = "cores2d";
 
@@ -26,7 +26,6 @@ struct Cores2d {
   int tile_input_rows = 0;
   int left_lanes = 0;  ///< of a warp, that pass inputs on and have no outputs
   int right_lanes = 0;
-  bool in_window = false;  ///< in shared memory: all lanes have outputs, and those are vectors beside them
   int warps_per_block = 4;
   int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
   int preferred_steps = 0;
@@ -38,7 +37,7 @@ struct Cores2d {
   [[nodiscard]] int outputs_of_thread() const { return outputs * tile_rows; }
   /// Lanes without outputs load, too.
   [[nodiscard]] double cells_per_output() const {
-    const int lanes = threads_per_warp - (in_window ? 0 : left_lanes + right_lanes);
+    const int lanes = threads_per_warp - (left_lanes + right_lanes);
     return static_cast<double>(cells_loaded) * threads_per_warp / (outputs_of_thread() * lanes);
   }
   static bool takes(const Problem& problem, const Contraction& contraction);

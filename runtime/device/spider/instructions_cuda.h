@@ -12,9 +12,6 @@
 /// Before a kernel's argument: functions apart may take references to it, and nobody copies it.
 #define SPIDER_GRID_CONSTANT __grid_constant__
 #define SPIDER_TABLE static __device__ const
-/// Of variables that are never written, which the compiler does not know: it takes them for operands, where
-/// it would write constants into the code.
-#define SPIDER_CONSTANT_MEMORY static __constant__
 /// A function's own table: unrolled loops leave nothing of it. Were it not static, the compiler would build
 /// it anew for every use, and take up to five times as long.
 #define SPIDER_CONSTANTS static constexpr

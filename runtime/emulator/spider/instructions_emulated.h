@@ -12,7 +12,6 @@
 #define SPIDER_GLOBAL(threads, blocks) void
 #define SPIDER_GRID_CONSTANT
 #define SPIDER_TABLE [[maybe_unused]] static const
-#define SPIDER_CONSTANT_MEMORY static constexpr
 /// Nothing is unrolled here, and a table that is not static would be built at each call.
 #define SPIDER_CONSTANTS static constexpr
 #define SPIDER_UNROLL

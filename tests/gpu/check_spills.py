@@ -122,8 +122,7 @@ def spills_of(kernel: str, said: str) -> Spills:
 
 def compile_kernel(nvcc: str, kernel: pathlib.Path) -> tuple[Spills, str]:
     """Its spills; and the error, if there is one."""
-    architecture = "sm_90a" if "sm_90a" in kernel.read_text(encoding="utf-8") else "sm_90"  # made for it alone
-    command = [nvcc, "-std=c++17", "-cubin", "-o", kernel.with_suffix(".cubin"), kernel, f"-arch={architecture}", "-Xptxas", "-v",
+    command = [nvcc, "-std=c++17", "-cubin", "-o", kernel.with_suffix(".cubin"), kernel, "-arch=sm_90", "-Xptxas", "-v",
                "-Werror", "all-warnings", "-I", ROOT / "runtime/include", "-I", ROOT / "runtime/device"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     said = done.stdout + done.stderr

@@ -162,16 +162,16 @@ class Devices(unittest.TestCase):
         host = self.run_with("", chosen)[0]
         self.assertNotIn("sm_", host)
         for gpus, environment, wanted in (
-                ("", {}, (host, False)), ("70", {}, (host, False)), ("90", {}, ("sm_90a", False)), ("80,80", {}, ("sm_80", False)),
+                ("", {}, (host, False)), ("70", {}, (host, False)), ("90", {}, ("sm_90", False)), ("80,80", {}, ("sm_80", False)),
                 ("90", {"CUDA_VISIBLE_DEVICES": ""}, (host, False)), ("90", {"CUDA_VISIBLE_DEVICES": "-1"}, (host, False)),
-                ("90", {"CUDA_VISIBLE_DEVICES": "0"}, ("sm_90a", False)), ("90", {"CUDA_VISIBLE_DEVICES": "1"}, (host, False)),
-                ("90,90", {"CUDA_VISIBLE_DEVICES": "1,0"}, ("sm_90a", False)),
+                ("90", {"CUDA_VISIBLE_DEVICES": "0"}, ("sm_90", False)), ("90", {"CUDA_VISIBLE_DEVICES": "1"}, (host, False)),
+                ("90,90", {"CUDA_VISIBLE_DEVICES": "1,0"}, ("sm_90", False)),
                 ("90,90", {"CUDA_VISIBLE_DEVICES": "7,0"}, (host, False)),
-                ("90", {"CUDA_VISIBLE_DEVICES": "GPU-0"}, ("sm_90a", False)),
+                ("90", {"CUDA_VISIBLE_DEVICES": "GPU-0"}, ("sm_90", False)),
                 ("90", {"CUDA_VISIBLE_DEVICES": "GPU-5"}, (host, False)),
                 ("90,90", {"CUDA_VISIBLE_DEVICES": "GPU-"}, (host, False)),  # which names no single one
                 # CUDA has to be asked:
-                ("90", {"CUDA_VISIBLE_DEVICES": "MIG-1"}, ("sm_90a", True)), ("90,80", {}, ("sm_90a", True)),
+                ("90", {"CUDA_VISIBLE_DEVICES": "MIG-1"}, ("sm_90", True)), ("90,80", {}, ("sm_90", True)),
                 ("86", {"NO_NVML": "1"}, ("sm_86", True))):
             with self.subTest(gpus=gpus, environment=environment):
                 self.assertEqual(self.run_with(gpus, chosen, **environment), wanted)
@@ -180,9 +180,9 @@ class Devices(unittest.TestCase):
         program = ("print(*(_compilers.cuda(ordinal).target for ordinal in (0, 1, 0)), _compilers.cuda().target)\n"
                    "import ctypes; ctypes.CDLL('libcuda.so.1').choose(1)\n"
                    "print(_compilers.cuda().target)")
-        self.assertEqual(self.run_with("80,90", program)[0], "sm_80 sm_90a sm_80 sm_80\nsm_90a")
+        self.assertEqual(self.run_with("80,90", program)[0], "sm_80 sm_90 sm_80 sm_80\nsm_90")
         self.assertEqual(self.run_with("70,90", "print(_compilers.cuda(1).target, _compilers.device(0), _compilers.device())")[0],
-                         "sm_90a None None")
+                         "sm_90 None None")
 
     def test_forks(self):
         program = """

@@ -39,7 +39,7 @@ MIXED_FACES = {2: "{y: {low: mirror, high: reflect}, x: {low: nearest, high: {co
 MIXED = ("star3d_r4_f32", "star3d_r4", "star3d_r4_f64", "star3d_r2", "star3d_r1_f32", "box3d_r2", "acoustic3d", "gauss3d",
          "box2d_r7", "box2d_r3_f32")
 LOWEST_SHARE = 0.8  # of the kernels that are asked for; fewer would mean that the sample lost its schemes
-FRAME = re.compile(r"Function properties for (\w+)\s+(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+FRAME = re.compile(r"Function properties for (.+)\s+(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 Spills = dict[tuple[str, str], tuple[int, ...]]  # (kernel, function): entries that spill; their stack, stores and loads
 
 
@@ -103,19 +103,22 @@ def choose(kernels: list[pathlib.Path], count: int) -> list[pathlib.Path]:
     return sum(turns, [])[: count or None]
 
 
-def name_of(mangled: str) -> str:
-    """sweep_block2d of _ZN6spider8device_313sweep_block2dI..."""
-    found = re.search(r"(\d*?)((?:sweep|access)_\w*)", mangled)
-    length = next((int(found[1][at:]) for at in range(len(found[1])) if 6 < int(found[1][at:]) < 40), 0) if found else 0
-    return found[2][:length] if length else mangled
+def name_of(function: str) -> str:
+    """sweep_block2d of void spider::device_3::sweep_block2d<...>(...)."""
+    before = ""
+    while before != function:
+        before, function = function, re.sub(r"<[^<>]*>|\([^()]*\)", "", function)
+    return re.sub(r"^spider::device_\d+::", "", function.split()[-1])
 
 
 def spills_of(kernel: str, said: str) -> Spills:
-    """What `ptxas -v` said of one file: the functions that have a stack frame, with the sums of their instantiations."""
+    """What `ptxas -v` said of one file: the functions that have a stack frame or save registers, with the sums of their
+    instantiations."""
+    readable = subprocess.run(["c++filt"], input=said, capture_output=True, text=True, check=True).stdout
     found: Spills = collections.defaultdict(lambda: (0, 0, 0, 0))
-    for mangled, *figures in FRAME.findall(said):
+    for function, *figures in FRAME.findall(readable):
         if any(map(int, figures)):
-            key = kernel, name_of(mangled)
+            key = kernel, name_of(function)
             found[key] = tuple(map(sum, zip(found[key], (1, *map(int, figures)))))
     return dict(found)
 
@@ -187,10 +190,13 @@ def check(arguments: argparse.Namespace) -> int:
     return 1 if problems else 0
 
 
-SAID = """ptxas info    : Function properties for _ZN6spider8device_313sweep_block2dINS0_10BesideRims
+BLOCK = ("_ZN6spider8device_313sweep_block2dINS0_10BesideRimsIN17spider_random_0667StencilEEENS0_11Block2dFormILi{}ELi4ELi1ELi1E"
+         "Li6ELNS0_6InputsE0ELb1EEEEEvNSt11conditionalIXsr6spider8device_39HasUpdateIT_vEE5valueENS0_15UpdateArgumentsENS0_14Sweep"
+         "ArgumentsEE4typeE")
+SAID = f"""ptxas info    : Function properties for {BLOCK.format(4)}
     8 bytes stack frame, 8 bytes spill stores, 24 bytes spill loads
 ptxas info    : Used 78 registers, used 1 barriers
-ptxas info    : Function properties for _ZN6spider8device_313sweep_block2dINS0_5OtherEE
+ptxas info    : Function properties for {BLOCK.format(8)}
     16 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 ptxas info    : Function properties for _ZN6spider8device_313access_pointsIN17spider_random_0658ThisFileEEEvNS0_14PointArgumentsE
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
@@ -200,7 +206,8 @@ ptxas info    : Function properties for _ZN6spider8device_313access_pointsIN17sp
 def self_test() -> None:
     found = spills_of("a", SAID)
     assert found == {("a", "sweep_block2d"): (2, 24, 8, 24)}, found
-    assert name_of("_ZN6spider8device_316sweep_stepping1dIN17spider") == "sweep_stepping1d"
+    method = "spider::device_3::Levels3d<spider_a::Stencil>::run_any(spider::device_3::SweepArguments const&)"
+    assert name_of(method) == "Levels3d::run_any"
     assert not problems_of(found, found, {"a"})
     assert problems_of(found, {}, {"a"}) == ["a sweep_block2d: 2 entries with 24 bytes of stack, 8 stored and 24 loaded instead "
                                              "of no stack frame"]

@@ -52,12 +52,15 @@ class Site:
     def stage(self, page: pathlib.Path) -> None:
         """The page as Doxygen 1.9 reads it: headings with labels of their own, links by them."""
         lines, code, titled = [], False, False
+        labels: list[str] = []
         for line in (self.root / page).read_text(encoding="utf-8").splitlines():
             if line.startswith("```"):
                 code = not code
             elif not code and (heading := HEADING.match(line)):
                 name, titled = (label(page, heading[2]) if titled else name_of(page)), True
-                line = f"{line} {{#{name}}}"
+                again = labels.count(name)  # counted as GitHub does
+                labels.append(name)
+                line = f"{line} {{#{name}{f'-{again}' if again else ''}}}"
             elif not code:
                 line = LINK.sub(lambda match: self.link(page, match[1], match[2]), line)
             lines.append(line)

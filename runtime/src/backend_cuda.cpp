@@ -67,10 +67,20 @@ class CudaCall {
     if (error == cudaSuccess) return {};
     if (earlier_ == cudaSuccess) static_cast<void>(cudaGetLastError());
     return {error == cudaErrorMemoryAllocation ? SPIDER_ERROR_MEMORY : status,
-            std::string(what) + " failed: " + cudaGetErrorString(error)};
+            std::string(what) + " failed: " + cudaGetErrorString(error) + hint(error)};
   }
 
  private:
+  /// Every call of a forked process fails like this where its parent had used CUDA, whoever called it there.
+  static const char* hint(cudaError_t error) {
+    if (error != cudaErrorInitializationError) return "";
+    return ". CUDA cannot be used in a process that was forked after its parent had initialised CUDA: start "
+           "the "
+           "process with spawn or forkserver instead (Python: multiprocessing.set_start_method), or fork "
+           "before "
+           "the first use of CUDA";
+  }
+
   cudaError_t earlier_;
 };
 

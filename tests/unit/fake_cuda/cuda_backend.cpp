@@ -677,6 +677,22 @@ TEST_F(CudaBackend, SaysThatADeviceWasLostToEarlierWork) {
   machine.sticky = cudaSuccess;
 }
 
+TEST_F(CudaBackend, NamesForkWhereCudaSaysThatItIsNotInitialised) {
+  const Grid in;
+  const Grid out;
+  ASSERT_EQ(apply(in, out), SPIDER_OK) << spider_last_error();
+  // As in a child: what was loaded before the fork is still known, and every call fails.
+  machine.sticky = cudaErrorInitializationError;
+  EXPECT_NE(apply(in, out), SPIDER_OK);
+  EXPECT_TRUE(last_error_says("forked")) << spider_last_error();
+  EXPECT_TRUE(last_error_says("spawn or forkserver")) << spider_last_error();
+  EXPECT_NE(spider_prepare(kernel_), SPIDER_OK);
+  EXPECT_TRUE(last_error_says("forked")) << spider_last_error();
+  EXPECT_NE(spider_clear(in.field().data, 1), SPIDER_OK);
+  EXPECT_TRUE(last_error_says("forked")) << spider_last_error();
+  machine.sticky = cudaSuccess;
+}
+
 TEST_F(CudaBackend, SaysThatThereIsNoDevice) {
   machine.devices.clear();
   EXPECT_EQ(spider_prepare(kernel_), SPIDER_ERROR_DEVICE);

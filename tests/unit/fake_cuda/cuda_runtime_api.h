@@ -13,6 +13,7 @@ enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
+  cudaErrorInitializationError = 3,
   cudaErrorInvalidPitchValue = 12,
   cudaErrorInvalidDeviceFunction = 98,
   cudaErrorNoDevice = 100,

@@ -51,8 +51,9 @@ Lists sort_by_cell(const std::vector<Place>& places) {
   lists.order.resize(places.size());
   std::iota(lists.order.begin(), lists.order.end(), 0);
   const auto place = [&](std::int64_t point) { return places[static_cast<std::size_t>(point)]; };
-  std::stable_sort(lists.order.begin(), lists.order.end(),
-                   [&](std::int64_t a, std::int64_t b) { return place(a) < place(b); });
+  std::sort(lists.order.begin(), lists.order.end(), [&](std::int64_t a, std::int64_t b) {
+    return std::pair{place(a), a} < std::pair{place(b), b};
+  });
   for (std::size_t i = 0; i < lists.order.size(); ++i) {
     const auto& [z, y, x] = place(lists.order[i]);
     const auto index = static_cast<std::int64_t>(i);

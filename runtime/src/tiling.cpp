@@ -336,7 +336,8 @@ CutBox cut_rectangles(const Tiling& tiling, const SweepForm& form, const Box& bo
     const std::int64_t behind_box = high > 0 ? std::min(reach, behind) : reach;
     return std::min(size + 2 * reach, box.extent[axis] + before_box + behind_box) + tiling.tile_extent[axis];
   };
-  const auto& [z, all_rows, all_columns] = box.extent;
+  const std::int64_t all_rows = box.extent[1];
+  const std::int64_t all_columns = box.extent[2];
   CutBox best{box, 0, 0, 0};
   std::int64_t least_work = 0;
   const auto try_rows = [&](std::int64_t rows) {

@@ -162,9 +162,19 @@ class Sweep {
     return within.empty() ? Range{columns.end, columns.end} : within;
   }
 
+  /// Of all steps in a box, nearly.
+  [[nodiscard]] double operations(const Tile& box) const {
+    constexpr int of_cell = 4;  // beside its taps
+    constexpr int of_update = 16;
+    double of_box =
+        stencil_.steps * (stencil_.tap_count + of_cell + (stencil_.update == nullptr ? 0 : of_update));
+    for (const Range& range : box) of_box *= static_cast<double>(range.size());
+    return of_box;
+  }
+
   /// Tiles that are large enough not to compute much twice, and small enough for the caches, the cores and
   /// memory.
-  [[nodiscard]] Tiles cut(const Tile& box, bool in_place) const {
+  [[nodiscard]] Tiles cut(const Tile& box, bool in_place, int threads) const {
     constexpr std::int64_t most_numbers = std::int64_t{1} << 22;
     constexpr std::int64_t fewest_rows = 8;
     const bool volume = box[axis_z].size() > 1;
@@ -189,7 +199,7 @@ class Sweep {
     };
     while (kept(axis_z) * kept(axis_y) > most_numbers / kept(axis_x) && tiles.extent[longest()] > fewest_rows)
       halve(longest());
-    const std::int64_t wanted = thread_count() == 1 ? 1 : 4 * thread_count();
+    const std::int64_t wanted = threads == 1 ? 1 : 4 * threads;
     while (tiles.count() < wanted && std::max(tiles.extent[axis_z], tiles.extent[axis_y]) > fewest_rows)
       halve(tiles.extent[axis_z] > tiles.extent[axis_y] ? axis_z : axis_y);
     return tiles;
@@ -197,8 +207,9 @@ class Sweep {
 
   void sweep_tiles(const Tile& box, bool in_place) const {
     if (box[axis_x].empty()) return;
-    const Tiles tiles = cut(box, in_place);
-    for_each(tiles.count(), [&](std::int64_t i) {
+    const int threads = threads_for(operations(box));
+    const Tiles tiles = cut(box, in_place, threads);
+    for_each(tiles.count(), threads, [&](std::int64_t i) {
       if (in_place) {
         sweep_in_place(tiles.tile(i));
       } else {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <type_traits>
 #include <vector>
@@ -41,10 +42,41 @@ struct Scratch {
   std::vector<Number> points;         ///< and of further fields
 };
 
+/// Room for so many numbers at least.
+template <class Number>
+void grow(std::vector<Number>& numbers, std::int64_t count) {
+  const auto wanted = static_cast<std::size_t>(count);
+  if (numbers.size() < wanted) numbers.resize(wanted);
+}
+
 template <class Number>
 Scratch<Number>& scratch_of_thread() {
   thread_local Scratch<Number> scratch;
   return scratch;
+}
+
+/// The width of rows that are too short for loops of their own: several are summed in one.
+constexpr std::int64_t most_columns_of_lines = 256;
+/// Numbers of such a line, which stay in the first cache.
+constexpr std::int64_t most_numbers_of_line = 4096;
+/// Rows that are shorter than what a call of memcpy takes.
+constexpr std::int64_t fewest_columns_of_copies = 16;
+
+/// Fields that are read where they are take three passes, one for the columns at each face.
+constexpr std::int64_t most_columns_of_copied_fields = 256;
+
+/// Copies the cells of short rows, as many columns at once as the compiler is told.
+template <int at_once, class Number>
+void copy_short_rows(const Number* from, std::int64_t from_pitch, Number* __restrict to,
+                     std::int64_t to_pitch, std::int64_t rows, std::int64_t columns) {
+  for (; columns >= at_once; columns -= at_once, from += at_once, to += at_once) {
+    for (std::int64_t y = 0; y < rows; ++y) {
+      for (int x = 0; x < at_once; ++x) to[y * to_pitch + x] = from[y * from_pitch + x];
+    }
+  }
+  if constexpr (at_once > 1) {
+    if (columns > 0) copy_short_rows<at_once - 1>(from, from_pitch, to, to_pitch, rows, columns);
+  }
 }
 
 /// Where a tile's numbers are: rows one after the other, with room beside them for what lies beyond faces.
@@ -57,6 +89,7 @@ struct Layout {
     return (z - cells[axis_z].begin) * cells[axis_y].size() + y - cells[axis_y].begin;
   }
   [[nodiscard]] std::int64_t row_count() const { return cells[axis_z].size() * cells[axis_y].size(); }
+  [[nodiscard]] bool has_short_rows() const { return cells[axis_x].size() <= most_columns_of_lines; }
   /// Of a column in its row.
   [[nodiscard]] std::int64_t column(std::int64_t x) const { return margin + x - cells[axis_x].begin; }
 };
@@ -87,18 +120,6 @@ struct Tiles {
   }
 };
 
-/// The rows of one step's taps, in their order.
-std::vector<TapRow> rows_of(const Stencil& stencil) {
-  std::vector<TapRow> rows;
-  for (std::int32_t i = 0; i < stencil.tap_count; ++i) {
-    const Tap& tap = stencil.taps[i];
-    if (rows.empty() || rows.back().dz != tap.dz || rows.back().dy != tap.dy)
-      rows.push_back({tap.dz, tap.dy, tap.dx, tap.dx});
-    rows.back().high = tap.dx;
-  }
-  return rows;
-}
-
 template <class Cells>
 class Sweep {
   using Element = typename Cells::Element;
@@ -106,7 +127,9 @@ class Sweep {
 
  public:
   Sweep(const Stencil& stencil, const SweepArguments& arguments)
-      : stencil_(stencil), arguments_(arguments), rows_(rows_of(stencil)) {
+      : stencil_(stencil),
+        arguments_(arguments),
+        rows_(stencil.step_rows, static_cast<std::size_t>(stencil.step_row_count)) {
     const std::int64_t extent[3] = {arguments.extent[0], arguments.extent[1], arguments.extent[2]};
     for (int axis = 0; axis < 3; ++axis) {
       axes_[axis].extent = extent[axis];
@@ -117,11 +140,11 @@ class Sweep {
       reach(axis_y, row.dy, row.dy);
       reach(axis_x, row.low, row.high);
     }
-    if (stencil.steps == 1) {
-      read_rows_ = rows_;
-    } else {
-      read_rows_.assign(stencil.tap_rows, stencil.tap_rows + stencil.tap_row_count);
-    }
+    read_rows_ = stencil.steps == 1
+                     ? rows_
+                     : std::span(stencil.tap_rows, static_cast<std::size_t>(stencil.tap_row_count));
+    reads_all_rows_ =
+        static_cast<std::int64_t>(read_rows_.size()) == rows_within_reach(axis_z) * rows_within_reach(axis_y);
   }
 
   void run() const {
@@ -131,7 +154,7 @@ class Sweep {
       box[axis] = {begin, begin + arguments_.box.extent[axis]};
     }
     if constexpr (std::is_same_v<Element, Number>) {
-      if (stencil_.steps == 1) {
+      if (stencil_.steps == 1 && box[axis_x].size() > most_columns_of_copied_fields) {
         Tile low = box;
         Tile high = box;
         box[axis_x] = columns_within_faces(box[axis_x]);
@@ -153,6 +176,10 @@ class Sweep {
     far[1] = std::max<std::int64_t>(far[1], high);
   }
 
+  [[nodiscard]] std::int64_t rows_within_reach(int axis) const {
+    return stencil_.steps * (axes_[axis].reach[0] + axes_[axis].reach[1]) + 1;
+  }
+
   /// The columns whose taps stay on this side of all faces in x, but for halo.
   [[nodiscard]] Range columns_within_faces(const Range& columns) const {
     const Axis& axis = axes_[axis_x];
@@ -172,15 +199,24 @@ class Sweep {
     return of_box;
   }
 
+  /// The extents of tiles of one step.
+  [[nodiscard]] static std::array<std::int64_t, 3> largest_tile(const Tile& box, bool in_place) {
+    const bool volume = box[axis_z].size() > 1;
+    const bool plane = box[axis_y].size() > 1;
+    std::array<std::int64_t, 3> extent{volume ? 16 : 1, volume ? 16 : 64, volume ? 256 : plane ? 1024 : 8192};
+    if (in_place) extent = {volume ? 16 : 1, volume ? 32 : 64, volume ? 512 : 4096};
+    // As many cells of narrow boxes.
+    constexpr std::int64_t least_cells_of_plane = 1 << 12;
+    if (plane) extent[axis_y] = std::max(extent[axis_y], least_cells_of_plane / box[axis_x].size());
+    return extent;
+  }
+
   /// Tiles that are large enough not to compute much twice, and small enough for the caches, the cores and
   /// memory.
   [[nodiscard]] Tiles cut(const Tile& box, bool in_place, int threads) const {
     constexpr std::int64_t most_numbers = std::int64_t{1} << 22;
     constexpr std::int64_t fewest_rows = 8;
-    const bool volume = box[axis_z].size() > 1;
-    const bool plane = box[axis_y].size() > 1;
-    Tiles tiles{box, {volume ? 16 : 1, volume ? 16 : 64, volume ? 256 : plane ? 1024 : 8192}};
-    if (in_place) tiles.extent = {volume ? 16 : 1, volume ? 32 : 64, volume ? 512 : 4096};
+    Tiles tiles{box, largest_tile(box, in_place)};
     std::int64_t far[3];
     for (int axis = 0; axis < 3; ++axis) {
       const Axis& along = axes_[axis];
@@ -218,6 +254,11 @@ class Sweep {
     });
   }
 
+  /// Those of a stencil with an update.
+  [[nodiscard]] const UpdateArguments& update_arguments() const {
+    return static_cast<const UpdateArguments&>(arguments_);
+  }
+
   [[nodiscard]] const Element* input_row(std::int64_t z, std::int64_t y) const {
     return static_cast<const Element*>(arguments_.input) +
            axes_[axis_z].in_memory(z) * arguments_.input_stride[0] +
@@ -229,7 +270,7 @@ class Sweep {
   }
 
   [[nodiscard]] Element* output_row_before(std::int64_t z, std::int64_t y) const {
-    const auto& sweep = static_cast<const UpdateArguments&>(arguments_);
+    const auto& sweep = update_arguments();
     return static_cast<Element*>(sweep.output_before) + z * sweep.output_before_stride[0] +
            y * sweep.output_before_stride[1];
   }
@@ -266,18 +307,19 @@ class Sweep {
 
   /// Where an update sees cell i of an axis (UpdateArguments): steps go on beyond periodic faces.
   [[nodiscard]] std::int64_t place_in_whole(int axis, std::int64_t i) const {
-    const auto& sweep = static_cast<const UpdateArguments&>(arguments_);
+    const auto& sweep = update_arguments();
     const Axis whole{sweep.whole[axis], {axes_[axis].rules[0], axes_[axis].rules[1]}, {}};
     return sweep.first[axis] + whole.in_memory(i - sweep.first[axis]);
   }
 
-  /// Makes a row's sums the results of a step; `input` are the numbers that the step began with, `before`
-  /// those of the step before, of the first step null.
+  /// Makes a row's sums, `apart` from one to the next, the results of a step; `input` are the numbers that
+  /// the step began with, `before` those of the step before, of the first step null.
   void update_row(Scratch<Number>& scratch, std::int64_t z, std::int64_t y, std::int64_t x,
-                  std::int64_t count, const Number* input, const Number* before, Number* sums) const {
-    const auto& sweep = static_cast<const UpdateArguments&>(arguments_);
+                  std::int64_t count, const Number* input, const Number* before, Number* sums,
+                  std::int64_t apart) const {
+    const auto& sweep = update_arguments();
     const auto fields = static_cast<std::size_t>(stencil_.further_count);
-    scratch.points.resize(fields * static_cast<std::size_t>(count));
+    grow(scratch.points, stencil_.further_count * count);
     Number* to = scratch.points.data();
     for (std::size_t i = 0; i < fields; ++i, to += count) {
       const FurtherField& field = sweep.further[i];
@@ -288,7 +330,7 @@ class Sweep {
     if (stencil_.reads_before && before == nullptr) {
       const std::int64_t row = axes_[axis_z].in_memory(z) * sweep.before_stride[0] +
                                axes_[axis_y].in_memory(y) * sweep.before_stride[1];
-      scratch.before.resize(static_cast<std::size_t>(count));
+      grow(scratch.before, count);
       load_points(stencil_.storage, sweep.before, row, x, scratch.before.data(), count);
       before = scratch.before.data();
     }
@@ -302,26 +344,27 @@ class Sweep {
       for (std::size_t i = 0; i < fields; ++i)
         further[i] = scratch.points.data() + static_cast<std::int64_t>(i) * count + done;
       stencil_.update({sweep, place_in_whole(axis_z, z), place_in_whole(axis_y, y), first, input + done,
-                       further, before == nullptr ? nullptr : before + done, sums + done, count, now});
+                       further, before == nullptr ? nullptr : before + done, sums + done, apart, now});
       done += now;
     }
   }
 
   /// update_row() of the first step, whose input is in the field's memory.
   void update_first_row(Scratch<Number>& scratch, std::int64_t z, std::int64_t y, std::int64_t x,
-                        std::int64_t count) const {
+                        std::int64_t count, Number* sums, std::int64_t apart) const {
     if (stencil_.reads_input) {
-      scratch.input.resize(static_cast<std::size_t>(count));
+      grow(scratch.input, count);
       Cells::load(input_row(z, y) + x, scratch.input.data(), count);
     }
-    update_row(scratch, z, y, x, count, scratch.input.data(), nullptr, scratch.sums.data());
+    update_row(scratch, z, y, x, count, scratch.input.data(), nullptr, sums, apart);
   }
 
   [[nodiscard]] Layout lay_out(const Tile& tile) const {
-    constexpr std::int64_t line = 16;  // numbers
     Layout layout;
     for (int axis = 0; axis < 3; ++axis) layout.cells[axis] = axes_[axis].needed(tile[axis], stencil_.steps);
     const Axis& columns = axes_[axis_x];
+    // Numbers that begin where vectors do, but for short rows.
+    const std::int64_t line = layout.has_short_rows() ? 1 : 16;
     layout.margin = (std::max(columns.reach[0], columns.reach[1]) + line - 1) / line * line;
     layout.pitch = (layout.cells[axis_x].size() + 2 * layout.margin + line - 1) / line * line;
     return layout;
@@ -332,14 +375,17 @@ class Sweep {
     return side == Place::zero ? Number{0} : static_cast<Number>(stencil_.faces[axis][side].value);
   }
 
-  /// Writes what lies beyond the faces in x beside `columns` of a row.
-  void fill_margins(Number* row, const Layout& layout, const Range& columns) const {
+  /// Writes what lies beyond the faces in x beside `columns` of so many rows.
+  void fill_margins(Number* rows, const Layout& layout, const Range& columns, std::int64_t count = 1) const {
     const Axis& axis = axes_[axis_x];
     const auto fill = [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t x = begin; x < end; ++x) {
         const Place place = axis.find(x);
-        const Number number = place.constant ? constant(axis_x, place.side) : row[layout.column(place.index)];
-        row[layout.column(x)] = place.negated ? -number : number;
+        const Number number = place.constant ? constant(axis_x, place.side) : 0;
+        for (std::int64_t row = 0; row < count * layout.pitch; row += layout.pitch) {
+          const Number found = place.constant ? number : rows[row + layout.column(place.index)];
+          rows[row + layout.column(x)] = place.negated ? -found : found;
+        }
       }
     };
     if (columns.begin == 0 && !axis.open(0)) fill(-axis.reach[0], 0);
@@ -348,9 +394,14 @@ class Sweep {
 
   /// Rows beyond constant faces in z and y.
   void fill_constants(Scratch<Number>& scratch, const Layout& layout) const {
-    scratch.constants.resize(static_cast<std::size_t>(6 * layout.pitch));
-    scratch.negated.resize(rows_.size() * static_cast<std::size_t>(layout.pitch));
+    const auto has = [&](int axis, FaceRule rule) {
+      return axes_[axis].rules[0] == rule || axes_[axis].rules[1] == rule;
+    };
     for (const int axis : {axis_z, axis_y}) {
+      const bool is_signed = has(axis, FaceRule::antisymmetric);
+      if (is_signed) grow(scratch.negated, stencil_.step_row_count * layout.pitch);
+      if (!is_signed && !has(axis, FaceRule::constant)) continue;
+      grow(scratch.constants, 6 * layout.pitch);
       for (int side = 0; side <= Place::zero; ++side) {
         if (side != Place::zero && stencil_.faces[axis][side].rule != FaceRule::constant) continue;
         Number* row = constant_row(scratch, layout, axis, side);
@@ -409,7 +460,7 @@ class Sweep {
     auto& scratch = scratch_of_thread<Number>();
     const Layout layout = lay_out(tile);
     fill_constants(scratch, layout);
-    scratch.rows.resize(rows_.size());
+    grow(scratch.rows, stencil_.step_row_count);
     const std::int64_t x = tile[axis_x].begin;
     const auto in_memory = [&](std::int64_t z, std::int64_t y) {
       return reinterpret_cast<const Number*>(input_row(z, y) + x);
@@ -421,79 +472,157 @@ class Sweep {
         if (stencil_.update == nullptr) {
           stencil_.sum(scratch.rows.data(), output_row(z, y) + x, count);
         } else {
-          scratch.sums.resize(static_cast<std::size_t>(stencil_.sum_count * count));
+          grow(scratch.sums, stencil_.sum_count * count);
           stencil_.sum(scratch.rows.data(), scratch.sums.data(), count);
-          update_first_row(scratch, z, y, x, count);
+          update_first_row(scratch, z, y, x, count, scratch.sums.data(), count);
           Cells::store(scratch.sums.data(), output_row(z, y) + x, count);
         }
       }
     }
   }
 
+  /// A step of a tile: from which numbers to which, and the cells that it computes. `to` holds what it began
+  /// with two steps ago.
+  struct Step {
+    std::int32_t number = 1;
+    const Number* from = nullptr;
+    Number* to = nullptr;
+    Tile cells;
+  };
+
   /// All steps of a tile.
   void sweep_copied(const Tile& tile) const {
     auto& scratch = scratch_of_thread<Number>();
     const Layout layout = lay_out(tile);
-    const auto numbers = static_cast<std::size_t>(layout.row_count() * layout.pitch);
-    for (int level = 0; level < (stencil_.steps > 1 ? 2 : 1); ++level) {
-      if (scratch.levels[level].size() < numbers) scratch.levels[level].resize(numbers);
-    }
-    scratch.rows.resize(rows_.size());
-    scratch.sums.resize(static_cast<std::size_t>(stencil_.sum_count * layout.pitch));
+    for (int level = 0; level < (stencil_.steps > 1 ? 2 : 1); ++level)
+      grow(scratch.levels[level], layout.row_count() * layout.pitch);
+    grow(scratch.rows, stencil_.step_row_count);
     fill_constants(scratch, layout);
     load(scratch, layout, tile);
-    for (std::int32_t step = 1; step <= stencil_.steps; ++step) {
-      Number* from = scratch.levels[(step - 1) % 2].data();
-      Number* to = scratch.levels[step % 2].data();
-      Tile cells;
+    for (Step step; step.number <= stencil_.steps; ++step.number) {
+      step.from = scratch.levels[(step.number - 1) % 2].data();
+      step.to = scratch.levels[step.number % 2].data();
       for (int axis = 0; axis < 3; ++axis)
-        cells[axis] = axes_[axis].needed(tile[axis], stencil_.steps - step);
-      const std::int64_t x = cells[axis_x].begin;
-      const auto kept = [&](std::int64_t z, std::int64_t y) -> const Number* {
-        return from + layout.row(z, y) * layout.pitch + layout.column(x);
-      };
-      for (std::int64_t z = cells[axis_z].begin; z < cells[axis_z].end; ++z) {
-        for (std::int64_t y = cells[axis_y].begin; y < cells[axis_y].end; ++y) {
-          find_rows(scratch, layout, z, y, cells[axis_x], false, kept);
-          const std::int64_t count = cells[axis_x].size();
-          const bool is_last = step == stencil_.steps;
-          Number* row = is_last ? nullptr : to + layout.row(z, y) * layout.pitch;
-          const bool apart = is_last || stencil_.sum_count > 1 || stencil_.reads_before;
-          Number* sums = apart ? scratch.sums.data() : row + layout.column(x);
-          stencil_.sum(scratch.rows.data(), sums, count);
-          if (stencil_.update != nullptr && stencil_.steps == 1) {
-            update_first_row(scratch, z, y, x, count);
-          } else if (stencil_.update != nullptr) {
-            // What the row held two steps ago is still there.
-            const Number* before =
-                step == 1 ? nullptr : to + layout.row(z, y) * layout.pitch + layout.column(x);
-            update_row(scratch, z, y, x, count, kept(z, y), before, sums);
-          }
-          if (is_last) {
-            Cells::store(sums, output_row(z, y) + x, count);
-            if (stencil_.reads_before && stencil_.steps > 1)
-              Cells::store(kept(z, y), output_row_before(z, y) + x, count);
-          } else {
-            if (apart) std::copy_n(sums, count, row + layout.column(x));
-            fill_margins(row, layout, cells[axis_x]);
-          }
+        step.cells[axis] = axes_[axis].needed(tile[axis], stencil_.steps - step.number);
+      const Range rows = step.cells[axis_y];
+      for (std::int64_t z = step.cells[axis_z].begin; z < step.cells[axis_z].end; ++z) {
+        for (std::int64_t y = rows.begin; y < rows.end;) {
+          const std::int64_t count = rows_of_line(layout, step.cells, z, y);
+          advance_rows(scratch, layout, step, z, y, count);
+          y += count;
         }
       }
     }
   }
 
-  /// Reads what is kept before the first step.
-  void load(Scratch<Number>& scratch, const Layout& layout, const Tile& tile) const {
-    find_wanted_columns(scratch, layout, tile);
-    for (std::int64_t z = layout.cells[axis_z].begin; z < layout.cells[axis_z].end; ++z) {
-      for (std::int64_t y = layout.cells[axis_y].begin; y < layout.cells[axis_y].end; ++y) {
-        const std::int64_t at = layout.row(z, y);
-        const Range columns = scratch.wanted_columns[static_cast<std::size_t>(at)];
-        Number* row = scratch.levels[0].data() + at * layout.pitch;
-        if (!columns.empty()) load_row(input_row(z, y), row + layout.column(columns.begin), columns);
-        fill_margins(row, layout, layout.cells[axis_x]);
+  /// The cells along an axis whose taps find each cell under its own index.
+  [[nodiscard]] Range clear_of_faces(int axis, const Range& cells) const {
+    const Axis& along = axes_[axis];
+    return {along.open(0) ? cells.begin : std::max(cells.begin, along.reach[0]),
+            along.open(1) ? cells.end : std::min(cells.end, along.extent - along.reach[1])};
+  }
+
+  /// How many short rows from this one on are summed as one line, with what lies between them.
+  [[nodiscard]] std::int64_t rows_of_line(const Layout& layout, const Tile& cells, std::int64_t z,
+                                          std::int64_t y) const {
+    if (!layout.has_short_rows() || layout.pitch > 8 * cells[axis_x].size()) return 1;
+    const Range rows = clear_of_faces(axis_y, cells[axis_y]);
+    if (!rows.holds(y) || !clear_of_faces(axis_z, cells[axis_z]).holds(z)) return 1;
+    return std::min(rows.end - y, most_numbers_of_line / layout.pitch);
+  }
+
+  /// A step of so many rows, of which rows_of_line() says that they are one line.
+  void advance_rows(Scratch<Number>& scratch, const Layout& layout, const Step& step, std::int64_t z,
+                    std::int64_t y, std::int64_t rows) const {
+    const Range columns = step.cells[axis_x];
+    const std::int64_t x = columns.begin;
+    const std::int64_t count = columns.size();
+    const std::int64_t line = (rows - 1) * layout.pitch + count;
+    const auto kept = [&](std::int64_t at_z, std::int64_t at_y) -> const Number* {
+      return step.from + layout.row(at_z, at_y) * layout.pitch + layout.column(x);
+    };
+    find_rows(scratch, layout, z, y, columns, false, kept);
+    const bool is_last = step.number == stencil_.steps;
+    Number* to = step.to + layout.row(z, y) * layout.pitch;
+    const bool apart = is_last || stencil_.sum_count > 1 || stencil_.reads_before;
+    if (apart) grow(scratch.sums, stencil_.sum_count * line);
+    Number* const sums = apart ? scratch.sums.data() : to + layout.column(x);
+    stencil_.sum(scratch.rows.data(), sums, line);
+    for (std::int64_t row = 0; row < rows && stencil_.update != nullptr; ++row) {
+      const std::int64_t first = row * layout.pitch;
+      if (stencil_.steps == 1) {
+        update_first_row(scratch, z, y + row, x, count, sums + first, line);
+      } else {
+        const Number* before = step.number == 1 ? nullptr : to + first + layout.column(x);
+        update_row(scratch, z, y + row, x, count, kept(z, y) + first, before, sums + first, line);
       }
     }
+    if (is_last) {
+      store_rows(sums, layout.pitch, output_row(z, y) + x, arguments_.output_stride[1], rows, count);
+      if (stencil_.reads_before && stencil_.steps > 1) {
+        const auto& sweep = update_arguments();
+        store_rows(kept(z, y), layout.pitch, output_row_before(z, y) + x, sweep.output_before_stride[1], rows,
+                   count);
+      }
+      return;
+    }
+    for (std::int64_t first = 0; first < rows * layout.pitch && apart; first += layout.pitch)
+      std::copy_n(sums + first, count, to + first + layout.column(x));
+    fill_margins(to, layout, columns, rows);
+  }
+
+  static void store_rows(const Number* from, std::int64_t from_pitch, Element* to, std::int64_t to_pitch,
+                         std::int64_t rows, std::int64_t columns) {
+    if constexpr (std::is_same_v<Element, Number>) {
+      if (columns < fewest_columns_of_copies)
+        return copy_short_rows<4>(from, from_pitch, to, to_pitch, rows, columns);
+    }
+    for (std::int64_t row = 0; row < rows; ++row)
+      Cells::store(from + row * from_pitch, to + row * to_pitch, columns);
+  }
+
+  /// Reads what is kept before the first step.
+  void load(Scratch<Number>& scratch, const Layout& layout, const Tile& tile) const {
+    const Range rows = layout.cells[axis_y];
+    const Range alike = columns_of_all_rows(layout, tile);
+    if (alike.empty()) find_wanted_columns(scratch, layout, tile);
+    for (std::int64_t z = layout.cells[axis_z].begin; z < layout.cells[axis_z].end; ++z) {
+      Number* const plane = scratch.levels[0].data() + layout.row(z, rows.begin) * layout.pitch;
+      if (!alike.empty()) {
+        load_plane(plane + layout.column(alike.begin), layout.pitch, z, rows, alike);
+      } else {
+        for (std::int64_t y = rows.begin; y < rows.end; ++y) {
+          const Range columns = scratch.wanted_columns[static_cast<std::size_t>(layout.row(z, y))];
+          if (columns.empty()) continue;
+          load_row(input_row(z, y), plane + (y - rows.begin) * layout.pitch + layout.column(columns.begin),
+                   columns);
+        }
+      }
+      fill_margins(plane, layout, layout.cells[axis_x], rows.size());
+    }
+  }
+
+  /// The same columns of so many rows.
+  void load_plane(Number* to, std::int64_t pitch, std::int64_t z, const Range& rows,
+                  const Range& columns) const {
+    const Axis& axis = axes_[axis_y];
+    for (std::int64_t y = rows.begin; y < rows.end;) {
+      const std::int64_t left = rows.end - y;
+      const std::int64_t count = axis.periodic() ? std::min(left, axis.extent - axis.in_memory(y)) : left;
+      load_rows(input_row(z, y), to, pitch, count, columns);
+      to += count * pitch;
+      y += count;
+    }
+  }
+
+  void load_rows(const Element* from, Number* to, std::int64_t pitch, std::int64_t rows,
+                 const Range& columns) const {
+    const std::int64_t stride = arguments_.input_stride[1];
+    if constexpr (std::is_same_v<Element, Number>) {
+      if (columns.size() < fewest_columns_of_copies && !axes_[axis_x].periodic())
+        return copy_short_rows<4>(from + columns.begin, stride, to, pitch, rows, columns.size());
+    }
+    for (std::int64_t row = 0; row < rows; ++row) load_row(from + row * stride, to + row * pitch, columns);
   }
 
   void load_row(const Element* from, Number* to, const Range& columns) const {
@@ -508,6 +637,34 @@ class Sweep {
     }
   }
 
+  /// The columns to read of every row that is kept, where they are the same and taps reach them all; else
+  /// none.
+  [[nodiscard]] Range columns_of_all_rows(const Layout& layout, const Tile& tile) const {
+    if (!reads_all_rows_) return {};
+    const Range first = read_columns(layout, tile, read_rows_.front());
+    for (const TapRow& taps : read_rows_) {
+      const Range columns = read_columns(layout, tile, taps);
+      if (columns.begin != first.begin || columns.end != first.end) return {};
+    }
+    if (stencil_.steps == 1) return first;
+    const Range inside = inside_or_periodic(layout, axis_x);
+    return hull(first, inside).size() == first.size() ? first : Range{};
+  }
+
+  /// The columns that a row of taps reaches from a tile, as far as they are kept.
+  [[nodiscard]] Range read_columns(const Layout& layout, const Tile& tile, const TapRow& taps) const {
+    const Range& kept = layout.cells[axis_x];
+    const Range columns = axes_[axis_x].kept({tile[axis_x].begin + taps.low, tile[axis_x].end + taps.high});
+    return {std::max(columns.begin, kept.begin), std::min(columns.end, kept.end)};
+  }
+
+  /// The kept cells of an axis that are no halo.
+  [[nodiscard]] Range inside_or_periodic(const Layout& layout, int axis) const {
+    const Range& cells = layout.cells[axis];
+    if (axes_[axis].periodic()) return cells;
+    return {std::max<std::int64_t>(cells.begin, 0), std::min(cells.end, axes_[axis].extent)};
+  }
+
   /// Of each row that is kept the columns to read: those that taps reach, since there may be no memory for
   /// others. Of several steps, whose way may be another where faces turn, those of them that are kept and all
   /// that is no halo.
@@ -515,9 +672,7 @@ class Sweep {
     std::vector<Range>& wanted = scratch.wanted_columns;
     wanted.assign(static_cast<std::size_t>(layout.row_count()), Range{});
     for (const TapRow& taps : read_rows_) {
-      Range columns = axes_[axis_x].kept({tile[axis_x].begin + taps.low, tile[axis_x].end + taps.high});
-      columns = {std::max(columns.begin, layout.cells[axis_x].begin),
-                 std::min(columns.end, layout.cells[axis_x].end)};
+      const Range columns = read_columns(layout, tile, taps);
       for (std::int64_t z = tile[axis_z].begin; z < tile[axis_z].end; ++z) {
         const Place plane = axes_[axis_z].find(z + taps.dz);
         if (plane.constant) continue;
@@ -531,12 +686,8 @@ class Sweep {
       }
     }
     if (stencil_.steps == 1) return;
-    const auto inside = [&](int axis) {
-      const Range& cells = layout.cells[axis];
-      if (axes_[axis].periodic()) return cells;
-      return Range{std::max<std::int64_t>(cells.begin, 0), std::min(cells.end, axes_[axis].extent)};
-    };
-    const Tile inner{inside(axis_z), inside(axis_y), inside(axis_x)};
+    const Tile inner{inside_or_periodic(layout, axis_z), inside_or_periodic(layout, axis_y),
+                     inside_or_periodic(layout, axis_x)};
     for (std::int64_t z = inner[axis_z].begin; z < inner[axis_z].end; ++z) {
       for (std::int64_t y = inner[axis_y].begin; y < inner[axis_y].end; ++y) {
         Range& range = wanted[static_cast<std::size_t>(layout.row(z, y))];
@@ -548,8 +699,9 @@ class Sweep {
   const Stencil& stencil_;
   const SweepArguments& arguments_;
   std::array<Axis, 3> axes_;
-  std::vector<TapRow> rows_;       ///< of the taps of a step
-  std::vector<TapRow> read_rows_;  ///< of all steps
+  std::span<const TapRow> rows_;       ///< of the taps of a step
+  std::span<const TapRow> read_rows_;  ///< of all steps
+  bool reads_all_rows_ = false;        ///< that they reach, in z and y
 };
 
 }  // namespace

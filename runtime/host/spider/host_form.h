@@ -37,8 +37,9 @@ struct UpdateRow {
 struct Stencil {
   std::int32_t storage;  ///< SPIDER_F16, ...
   std::int32_t steps;
-  const Tap* taps;  ///< of one step
-  std::int32_t tap_count;
+  std::int32_t tap_count;   ///< of one step
+  const TapRow* step_rows;  ///< of these taps, in their order
+  std::int32_t step_row_count;
   const TapRow* tap_rows;  ///< of all steps of a sweep
   std::int32_t tap_row_count;
   const Face (*faces)[2];
@@ -185,6 +186,27 @@ void update_row(const UpdateRow& row) {
   }
 }
 
+/// The rows of the taps of a step, in their order.
+template <const auto& taps>
+struct StepRows {
+  static constexpr int count = TapList<taps>::row(TapList<taps>::count - 1) + 1;
+
+  struct Rows {
+    TapRow row[count];
+  };
+  static constexpr Rows find() {
+    Rows found{};
+    int end = 0;
+    for (int i = 0; i < TapList<taps>::count; ++i) {
+      const Tap& tap = taps[i];
+      if (TapList<taps>::begins_row(i)) found.row[end++] = {tap.dz, tap.dy, tap.dx, tap.dx};
+      found.row[end - 1].high = tap.dx;
+    }
+    return found;
+  }
+  static constexpr Rows rows = find();
+};
+
 struct NoUpdate {};
 
 template <class Cells>
@@ -212,10 +234,15 @@ struct Meaning {
   static constexpr bool has_update = !std::is_same_v<Update, NoUpdate>;
 
   static constexpr Stencil stencil() {
-    Stencil stencil{storage_code, step_count,
-                    taps,         TapList<taps>::count,
-                    tap_rows,     static_cast<std::int32_t>(sizeof(tap_rows) / sizeof(TapRow)),
-                    faces,        sum_row<Number, taps, adds_old_value>};
+    Stencil stencil{storage_code,
+                    step_count,
+                    TapList<taps>::count,
+                    StepRows<taps>::rows.row,
+                    StepRows<taps>::count,
+                    tap_rows,
+                    static_cast<std::int32_t>(sizeof(tap_rows) / sizeof(TapRow)),
+                    faces,
+                    sum_row<Number, taps, adds_old_value>};
     if constexpr (has_update) {
       stencil.update = update_row<Number, Update, TapList<taps>::sum_count()>;
       stencil.further_storages = StoragesOf<typename Update::FurtherFields>::storages;
@@ -227,7 +254,8 @@ struct Meaning {
     return stencil;
   }
   static void sweep(std::conditional_t<has_update, UpdateArguments, SweepArguments> arguments) {
-    loops::sweep(stencil(), arguments);
+    static constexpr Stencil meant = stencil();
+    loops::sweep(meant, arguments);
   }
 };
 

@@ -76,6 +76,28 @@ TEST(Threads, AForkedChildSweepsAsItsParent) {
   EXPECT_TRUE(is_right()) << "the parent goes on";
 }
 
+TEST(Threads, ResultsDoNotDependOnWhereRowsAreCut) {
+  // Wide rows are read where they are, narrow ones copied, several in a line.
+  constexpr std::int64_t rows = 70;
+  constexpr std::int64_t columns = 700;
+  std::vector<float> input(rows * columns);
+  for (std::size_t i = 0; i < input.size(); ++i) input[i] = static_cast<float>(i * i % 1021);
+  std::vector<float> whole(input.size());
+  const spider_field in{input.data(), {1, rows, columns}, {0, columns}};
+  const spider_field out{whole.data(), {1, rows, columns}, {0, columns}};
+  ASSERT_EQ(spider_apply(heat2d_f32_kernel(), &in, &out, nullptr), SPIDER_OK) << spider_last_error();
+  for (const std::int64_t width : {1, 2, 5, 15, 16, 17, 64, 255, 256, 257}) {
+    std::vector<float> parts(input.size());
+    const spider_field to{parts.data(), {1, rows, columns}, {0, columns}};
+    for (std::int64_t x = 0; x < columns; x += width) {
+      const std::int64_t offset[3] = {0, 0, x};
+      const std::int64_t extent[3] = {1, rows, std::min(width, columns - x)};
+      ASSERT_EQ(spider_apply_box(heat2d_f32_kernel(), &in, &to, offset, extent, nullptr), SPIDER_OK);
+    }
+    EXPECT_EQ(parts, whole) << "in boxes of " << width << " columns";
+  }
+}
+
 /// Threads of this process.
 std::ptrdiff_t thread_count() {
   const std::filesystem::directory_iterator threads("/proc/self/task");

@@ -230,10 +230,19 @@ class Again(unittest.TestCase):
         one = spider_gen.stencil({**HEAT, "boundary": "halo"}, backend="host")
         padded = field((12, 14))
         out = np.empty((10, 12), np.float32)
-        for _ in range(2):
-            one(padded[1:-1, 1:-1], out=out)
-        with self.assertRaisesRegex(ValueError, "halo"):
-            one(np.ascontiguousarray(padded[1:-1, 1:-1]), out=out)
+        one(padded[1:-1, 1:-1], out=out)
+        other = padded + 1
+        self.again(lambda: one(other[1:-1, 1:-1], out=out))
+        np.testing.assert_allclose(out, step(other)[1:-1, 1:-1], rtol=1e-6)
+        np.testing.assert_array_equal(self.again(lambda: one(other[1:-1, 1:-1])), out)
+        wide = np.zeros((12, 28), np.float32)
+        for outside in (np.ascontiguousarray(padded[1:-1, 1:-1]), padded[:-2, 1:-1], padded[1:-1, 2:], field((10, 14))[:, 1:-1],
+                        field(12 * 14)[14:154].reshape(10, 14)[:, :12], wide[1:-1, 1:-1][:, :12].copy()):
+            with self.assertRaisesRegex(ValueError, "halo"):
+                one(outside, out=out)
+        for inside in (np.asfortranarray(padded)[1:-1, 1:-1], memoryview_like(other[1:-1, 1:-1])):
+            with self.assertRaises(AssertionError):
+                self.again(lambda: one(inside, out=out))  # noqa: B023
 
     def test_points(self):
         one, u = heat(), np.zeros((30, 40), np.float32)

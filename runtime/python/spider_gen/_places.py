@@ -32,6 +32,19 @@ def place(array: Any) -> tuple[int, tuple[Any, ...]] | None:
     return None
 
 
+def base_of(array: Any) -> tuple[Any, ...] | None:
+    """Where an array of NumPy lies in what it is a view of, which decides whether the cells around it are its own. None for all
+    others, and for views of what is no array that owns its memory."""
+    if type(array) is not numpy.ndarray:
+        return None
+    base = array.base
+    if base is None:
+        return ()
+    if type(base) is not numpy.ndarray or base.base is not None:
+        return None
+    return array.ctypes.data - base.ctypes.data, base.shape, base.strides
+
+
 def places(*arrays: Any) -> list[tuple[int, tuple[Any, ...]]] | None:
     """Those of all arrays, if they are on the host or on the current device."""
     found = [place(array) for array in arrays]

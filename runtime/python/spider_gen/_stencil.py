@@ -78,6 +78,7 @@ class Stencil:
         self._kernels: dict[_compilers.Toolchain, tuple[Any, Any]] = {}  # library and kernel
         self._launches: dict[Any, Any] = {}  # by the names and layouts of what a sweep is given
         self._by_axes: dict[Any, _thin.Transposed | None] = {}  # for arrays of few columns
+        self._reads_halos = False  # some sweep whose launch is remembered
         self._loading = threading.Lock()
 
     def __repr__(self) -> str:
@@ -236,21 +237,24 @@ class Stencil:
         _autograd.mark_written(out)
         return True
 
-    @staticmethod
-    def _places(u: Any, out: Any, given: Mapping[str, Any]) -> tuple[list[int], Any]:
+    def _places(self, u: Any, out: Any, given: Mapping[str, Any]) -> tuple[list[int], Any]:
         """The addresses of all arrays, and what else decides how a kernel takes them; None for that where an array needs a
         second look."""
         arrays = [value for value in given.values() if type(value) not in (int, float) and getattr(value, "shape", ()) != ()]
         places = _places.places(u, out, *arrays)
         if places is None:
             return [], None
-        return [address for address, _ in places], (*given, *(layout for _, layout in places))
+        key = (*given, *(layout for _, layout in places))
+        if self._reads_halos:
+            bases = [_places.base_of(array) for array in (u, *arrays)]
+            return [address for address, _ in places], None if None in bases else (*key, *bases)
+        return [address for address, _ in places], key
 
     def _remember(self, kernel: Any, source: _arrays.Array, target: _arrays.Array, given: Mapping[str, Any],
                   further: _Further) -> None:
-        # Whether cells around an array are its own, its layout does not tell.
-        if any(map(any, (*kernel.halo(*source.shape), *kernel.halo_of_fields(*source.shape)))):
-            return
+        if not self._reads_halos and any(map(any, (*kernel.halo(*source.shape), *kernel.halo_of_fields(*source.shape)))):
+            self._reads_halos = True
+            self._launches.clear()
         key = self._places(source.given, target.given, given)[1]
         if key is None:
             return

@@ -293,7 +293,7 @@ class Kernel:
         return self._whole_halo("spider_halo_of_fields", extents)
 
     def _whole_halo(self, call: str, extents: Sequence[int]) -> tuple[tuple[int, int], ...]:
-        """That of whole fields, which are often of the same extents."""
+        """The halo of whole fields, remembered by their extents."""
         key = (call, *map(operator.index, extents))
         found = self._halos.get(key)
         if found is None:
@@ -374,30 +374,31 @@ class Kernel:
 
     def _launcher(self, source: Any, target: Any, previous: Any, fields: Sequence[Any],
                   scalars: Sequence[float]) -> Callable[[Sequence[int], int | None, Sequence[float]], int]:
-        """The same sweep as a function of addresses (source, target, previous if there is one, fields), of the stream and of the
-        scalars, that gives the status: for callers who know that arrays there are as these are. Several threads may call it."""
+        """A function that launches this sweep again and returns the status. It takes the addresses of source, target, previous
+        (if the kernel has one) and fields, the stream, and the scalars. The caller knows that arrays at these addresses have the
+        types, shapes and strides of the arrays given here. Several threads may call the function."""
         _, views, further = self._sweep(source, target, previous, fields, scalars, False)
         patterns, count = [view.field for view in views + further], len(views)
         numbers = ctypes.c_double * len(scalars)
-        idle: list[tuple[_Sweep, list[_Field], Any]] = []  # a call takes one, or makes it
+        idle: list[tuple[_Sweep, list[_Field], Any]] = []  # a call takes one out, or makes one
 
         def make() -> tuple[_Sweep, list[_Field], Any]:
-            held = [_Field.from_buffer_copy(pattern) for pattern in patterns]
-            pointers = [ctypes.pointer(field) for field in held]
+            own = [_Field.from_buffer_copy(pattern) for pattern in patterns]
+            pointers = [ctypes.pointer(field) for field in own]
             sweep = _Sweep(ctypes.sizeof(_Sweep), *pointers[:count])
             if further:
                 sweep.fields = (ctypes.POINTER(_Field) * len(further))(*pointers[count:])
             if scalars:
                 sweep.scalars = numbers()
-            return sweep, held, ctypes.byref(sweep)
+            return sweep, own, ctypes.byref(sweep)
 
         def launch(addresses: Sequence[int], stream: int | None, scalars: Sequence[float]) -> int:
             try:
                 one = idle.pop()
             except IndexError:
                 one = make()
-            sweep, held, reference = one
-            for field, address in zip(held, addresses):
+            sweep, own, reference = one
+            for field, address in zip(own, addresses):
                 field.data = address
             for i, scalar in enumerate(scalars):
                 sweep.scalars[i] = scalar
@@ -564,7 +565,7 @@ class _Cells:
         return begin, end + self.size
 
     def forward(self, halo: Sequence[tuple[int, int]]) -> tuple[_Cells, list[tuple[int, int]]]:
-        """The same cells, with the halo, by strides that are not negative; without the axes that stay at one cell."""
+        """These cells and their halo with positive strides; axes of stride 0 are left out, as they repeat one cell."""
         address, axes, widths = self.address, [], []
         for n, stride, (low, high) in zip(self.shape, self.strides, halo):
             if stride is not None and stride < 0:
@@ -582,7 +583,7 @@ class _Cells:
         return whole._holds(*part.forward(halo))
 
     def _holds(self, part: _Cells, halo: Sequence[tuple[int, int]]) -> bool | None:
-        """The same, where no stride is 0 or negative."""
+        """`holds` for positive strides."""
         axes = sorted(((stride, n) for stride, n in zip(self.strides, self.shape) if n > 1), reverse=True)
         inner = self.size
         for stride, n in reversed(axes):
@@ -815,7 +816,7 @@ def _bits(array: Any, storage: str, what: str = "a field") -> Any:
 
 
 def _rounded(given: Any, storage: str) -> Any:
-    """Real numbers in a storage, to nearest and once; what is out of its range becomes infinite."""
+    """Rounds real numbers to a storage, to nearest and only once. A number out of its range becomes infinite."""
     import numpy
 
     if storage != "bf16":
@@ -824,7 +825,7 @@ def _rounded(given: Any, storage: str) -> Any:
     with numpy.errstate(over="ignore"):
         single = numpy.ascontiguousarray(given, numpy.float32).reshape(given.shape)
     bits = single.view(numpy.uint32)
-    if not numpy.can_cast(given.dtype, numpy.float32):  # to odd, so that what is rounded again is rounded as if it were once
+    if not numpy.can_cast(given.dtype, numpy.float32):  # to odd: then the second rounding gives the bits of a single one
         exact = given.astype(numpy.longdouble)
         away = numpy.abs(single) > numpy.abs(exact)
         bits = numpy.where((single != exact) & numpy.isfinite(single), (bits - away) | 1, bits)
@@ -833,14 +834,14 @@ def _rounded(given: Any, storage: str) -> Any:
 
 
 def _readable(bits: Any, storage: str) -> Any:
-    """What is stored as NumPy's numbers: bf16, which it has not, as float32."""
+    """Stored bits as numbers of NumPy, which has no bf16: float32 for these."""
     import numpy
 
     return (bits.astype(numpy.uint32) << 16).view(numpy.float32) if storage == "bf16" else bits
 
 
 def _out_of_range(given: Any, bits: Any, storage: str) -> int:
-    """How many numbers are finite and not in the storage."""
+    """Counts the finite numbers that are out of the storage's range."""
     import numpy
 
     if given.dtype.itemsize == 1 or (storage != "bf16" and numpy.can_cast(given.dtype, bits.dtype)):

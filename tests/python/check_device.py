@@ -1,5 +1,5 @@
-"""What the package does on a GPU beside sweeps, with arrays of CuPy and PyTorch: points, of f32 and f64, arrays of any strides
-and of other libraries, and what a call costs. Prints all; a difference, or a call of 20 us or more, is an error.
+"""Checks the package on a GPU, with arrays of CuPy and PyTorch: points in f32 and f64, arrays of any strides and of other
+libraries, and the time of a call. A difference, or a call of 20 us or more, is an error.
 
     check_device.py [--only points|arrays|calls]"""
 

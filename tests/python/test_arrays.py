@@ -186,10 +186,10 @@ class Jax(Test):
 
 
 class Others(Test):
-    """Of libraries that have a protocol and are not named; stand-ins."""
+    """Stand-ins for arrays of libraries that the package knows by a protocol alone."""
 
     def like(self, u, **members):
-        return types.SimpleNamespace(__array_interface__=u.__array_interface__, held=u, **members)
+        return types.SimpleNamespace(__array_interface__=u.__array_interface__, array=u, **members)
 
     def test_on_the_host(self):
         one, u = host(HEAT), field()
@@ -198,7 +198,7 @@ class Others(Test):
         np.testing.assert_array_equal(one(memoryview(u)), wanted)
         out = self.like(np.empty_like(u))
         self.assertIs(one(u, out=out), out)
-        np.testing.assert_array_equal(out.held, wanted)
+        np.testing.assert_array_equal(out.array, wanted)
         line = host({"stencil": "line", "dimensions": 1, "storage": "f32", "shape": "star", "boundary": "nearest",
                      "coefficients": {"center": 0, "x": [1, 1]}})
         np.testing.assert_array_equal(line(array.array("f", [1, 2, 4])), [3, 5, 6])
@@ -225,7 +225,7 @@ class Others(Test):
 
     def test_on_a_device(self):
         u = field()
-        on_device = types.SimpleNamespace(__cuda_array_interface__=u.__array_interface__, held=u)
+        on_device = types.SimpleNamespace(__cuda_array_interface__=u.__array_interface__, array=u)
         read_only = types.SimpleNamespace(__cuda_array_interface__={**u.__array_interface__, "data": (u.ctypes.data, True)})
         dlpack = types.SimpleNamespace(__dlpack__=None, __dlpack_device__=lambda: (2, 0))
         with unittest.mock.patch.dict(sys.modules, {"cupy": None, "torch": None}):
@@ -241,7 +241,7 @@ class Others(Test):
             self.refuse(TypeError, "made with backend=\"host\", and the array is on a device", host(HEAT), on_device)
 
     def test_on_a_device_by_a_library(self):
-        """By the first that is there and reads it."""
+        """The first library that is there reads it."""
         u = field()
         on_device = types.SimpleNamespace(__cuda_array_interface__=u.__array_interface__)
         cupy = types.SimpleNamespace(ndarray=type("ndarray", (), {}), asarray=lambda given: ("cupy", given))
@@ -254,7 +254,7 @@ class Others(Test):
 
 
 class FakePointer(int):
-    """Of CuPy: an address that takes offsets."""
+    """A pointer of CuPy: an address that takes offsets."""
 
     ptr, mem = property(int), None
 
@@ -379,7 +379,7 @@ class MadeUpDevice(Test):
     def test_memory_of_others_is_waited_for(self):
         u = field()
         one, wanted = self.make(), host(HEAT)(u)
-        bare = types.SimpleNamespace(__cuda_array_interface__=u.__array_interface__, held=u)
+        bare = types.SimpleNamespace(__cuda_array_interface__=u.__array_interface__, array=u)
         np.testing.assert_array_equal(one(bare).cells, wanted)
         self.assertEqual(FakeCupy.synchronized, [0])
         one(FakeArray(None, cells=u))

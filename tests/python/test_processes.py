@@ -1,5 +1,4 @@
-"""The Python package in several processes, and how it finds GPUs, on drivers that are made up: test_processes.py [unittest
-options]."""
+"""The Python package in several processes, and how it finds GPUs, with made-up drivers: test_processes.py [unittest options]."""
 
 import copy
 import os
@@ -116,7 +115,7 @@ if __name__ == "__main__":
 
 class Kernels(unittest.TestCase):
     def test_each_kind_of_gpu_has_its_own(self):
-        """Of one stencil in one process."""
+        """One stencil in one process."""
         one = make()
         built = _compilers.compile_kernel(one._generated, _compilers.host())
         compiled = []
@@ -134,8 +133,8 @@ class Kernels(unittest.TestCase):
 class Devices(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.held = tempfile.TemporaryDirectory()
-        cls.folder = pathlib.Path(cls.held.name)
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.temporary.name)
         (cls.folder / "drivers.c").write_text(DRIVERS, encoding="utf-8")
         for name, options in (("libcuda.so.1", ["-DCUDA"]), ("libnvidia-ml.so.1", [])):
             subprocess.run(["gcc", "-shared", "-fPIC", *options, "-o", cls.folder / name, cls.folder / "drivers.c"], check=True)
@@ -144,10 +143,10 @@ class Devices(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls):
-        cls.held.cleanup()
+        cls.temporary.cleanup()
 
     def run_with(self, gpus, program, **environment):
-        """What a program prints on such a machine, and whether it called cuInit."""
+        """Returns the output of a program on such a machine, and whether it called cuInit."""
         said = self.folder / "said"
         said.unlink(missing_ok=True)
         inherited = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}

@@ -1,4 +1,4 @@
-"""Arrays of NumPy, CuPy, PyTorch and of whoever shares memory by a protocol, as the runtime takes them."""
+"""Wraps arrays of NumPy, CuPy, PyTorch and of libraries that share memory by a protocol, as the runtime takes them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Array:
     """A caller's array: what it is, where it is, and how to get another one like it."""
 
     on_device = False
-    lent = False  #: by a library that does not know of the stream: it may give the memory to others while a kernel runs
+    lent = False  #: its library does not know the stream and may reuse the memory while a kernel runs
 
     def __init__(self, given: Any, view: Any):
         self.given = given  #: the caller's
@@ -45,13 +45,13 @@ class Array:
         return self.view.__array_interface__["typestr"]
 
     def cast(self, what: str, storage: str) -> str:
-        """In words, how to get an array of this storage."""
+        """Words that say how to get an array of this storage."""
         if storage == "bf16":
             return "pass ml_dtypes.bfloat16, or bits as numpy.uint16"
         return f"pass {what}.astype(numpy.{numpy.dtype(spider._TYPES[storage][0]).name})"
 
     def new(self) -> Array:
-        """Of the same type, shape and device; its elements are undefined."""
+        """Another array of the same type, shape and device; its elements are undefined."""
         return Array(*2 * (numpy.empty(self.shape, self.view.dtype),))
 
     def numbers(self, count: int, storage: str) -> Array:
@@ -60,7 +60,7 @@ class Array:
 
     @property
     def device(self) -> Any:
-        """Which one, if it is on a device and says so."""
+        """The number of its device, if it is on one and says so."""
         return None
 
     def copy(self) -> Array:
@@ -84,7 +84,7 @@ class Array:
         return contextlib.nullcontext()
 
     def stream(self) -> Any:
-        """That the caller's library works on now."""
+        """The stream that the caller's library works on now; None on the host."""
         return None
 
     def synchronize(self) -> None:
@@ -145,7 +145,7 @@ class _Cupy(Array):
 
 
 class _Tensor(Array):
-    """What all tensors of PyTorch have in common."""
+    """A tensor of PyTorch."""
 
     @property
     def typestr(self) -> str:
@@ -354,7 +354,7 @@ def _from_cuda_interface(array: Any, what: str, written: bool) -> Array:
 
 
 def settle(*arrays: Array) -> None:
-    """Waits for what was launched, where an array's library would not."""
+    """Waits for the launched kernel where an array's library would not."""
     for array in arrays:
         if array.lent:
             return array.synchronize()
@@ -374,8 +374,8 @@ def _tensor_of(torch: Any, array: Any) -> Any:
 
 
 def _reader(readers: dict[str, Any], what: str) -> Array | None:
-    """By the first of the libraries that is installed and reads the array. None where none is installed; TypeError, with their
-    reasons, where none reads it."""
+    """Reads the array by the first library that is installed and can. None where none is installed; TypeError with their reasons
+    where none can."""
     reasons = []
     for name, read in readers.items():
         try:
@@ -413,7 +413,7 @@ def _from_dlpack(array: Any, what: str) -> Array:
 
 
 def _from_buffer(array: Any, what: str) -> Array:
-    """By __array_interface__ or the buffer protocol."""
+    """Reads the array by __array_interface__ or the buffer protocol."""
     if not hasattr(array, "__array_interface__"):
         try:
             array = memoryview(array)
@@ -423,7 +423,7 @@ def _from_buffer(array: Any, what: str) -> Array:
     return Array(array, numpy.asarray(array))
 
 
-# What kernels take
+# Checks and layouts
 
 
 def check_type(array: Array, info: Any, what: str, storage: str | None = None) -> None:
@@ -437,7 +437,7 @@ def check_type(array: Array, info: Any, what: str, storage: str | None = None) -
 
 
 def check_written(array: Array, what: str) -> None:
-    """ValueError where a kernel cannot write to the array as it lies: elements along x apart, or rows backwards or shared."""
+    """ValueError where a kernel cannot write to the array: x is not contiguous, or rows run backwards or overlap."""
     cells = spider._Cells.of(array.view)
     if array.empty or cells is None or is_laid_out(cells, [(0, 0)] * len(cells.shape)):
         return
@@ -447,7 +447,7 @@ def check_written(array: Array, what: str) -> None:
 
 
 def is_laid_out(cells: Any, halo: Halo) -> bool:
-    """Whether the C interface takes cells that lie so: x without gaps, and rows and planes, with their halo, forward and apart."""
+    """Whether the C interface takes these strides: x contiguous, rows and planes with their halo forward and apart."""
     counts = [low + n + high for n, (low, high) in zip(cells.shape, halo)]
     if cells.address % cells.size != 0 or (counts[-1] > 1 and cells.strides[-1] not in (None, cells.size)):
         return False
@@ -461,7 +461,7 @@ def is_laid_out(cells: Any, halo: Halo) -> bool:
 
 
 def readable(array: Array, halo: Halo, info: Any) -> Array:
-    """The array, or a copy with its halo where the C interface does not take it as it lies."""
+    """The array, or a copy with its halo where the C interface does not take its strides."""
     cells = spider._Cells.of(array.view)
     if cells is None or is_laid_out(cells, halo):
         return array
@@ -470,7 +470,7 @@ def readable(array: Array, halo: Halo, info: Any) -> Array:
 
 
 def require_halo(array: Array, halo: Halo, info: Any) -> None:
-    """ValueError where a copy with the halo would have cells that are not known to belong to the array."""
+    """ValueError where a copy with the halo would read cells that may not belong to the array."""
     cells = spider._Cells.of(array.view)
     for name, n, stride, width in zip("zyx"[-len(halo):], cells.shape, cells.strides, halo):
         if n == 1 and stride == 0 and any(width):

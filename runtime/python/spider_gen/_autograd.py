@@ -1,5 +1,5 @@
-"""Refuses arrays whose library records what is computed from them, as a kernel gives no gradient and a record would miss it; and
-has torch.compile call stencils instead of tracing them."""
+"""Refuses arrays that need a gradient or are traced, as kernels give none and cannot be recorded. Makes torch.compile call
+stencils instead of tracing them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _dynamo_knows = False
 
 
 def untraced(function: Callable) -> Callable:
-    """Has torch.compile call a function as it is (a graph break) where it would trace it."""
+    """Makes torch.compile break its graph at the function and call it, instead of tracing it."""
     function._torchdynamo_disable = True
     function._torchdynamo_disable_msg = "spider_gen calls a compiled kernel, which cannot be traced"
     return function
 
 
 def keep_dynamo_out() -> None:
-    """Called first by what is `untraced`: torch.compile then leaves this package alone."""
+    """Makes torch.compile skip the functions of this package. `untraced` functions call it first."""
     if not _dynamo_knows and "torch._dynamo" in sys.modules:
         _tell_dynamo()
 
@@ -26,7 +26,7 @@ def keep_dynamo_out() -> None:
 @untraced
 def _tell_dynamo() -> None:
     global _dynamo_knows
-    with contextlib.suppress(ImportError, AttributeError):  # of PyTorch before 2.1
+    with contextlib.suppress(ImportError, AttributeError):  # PyTorch before 2.1
         from torch._dynamo import trace_rules
 
         trace_rules.add(__package__)
@@ -34,7 +34,7 @@ def _tell_dynamo() -> None:
 
 
 def refuse(array: Any, what: str) -> None:
-    """TypeError where a gradient would be lost, or where the array stands for one that a transformation fills in later."""
+    """TypeError where a gradient would be lost, or where the array has no values yet because a library traces it."""
     library = type(array).__module__.partition(".")[0]
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(array, torch.Tensor):
@@ -86,7 +86,7 @@ def _has_tangent(tensor: Any) -> bool:
 
 
 def _records(array: Any) -> bool:
-    """By what other libraries call it: e.g. Warp, Paddle."""
+    """Whether the array needs a gradient, by the attributes of Warp and Paddle."""
     return getattr(array, "requires_grad", False) is True or getattr(array, "stop_gradient", True) is False
 
 
@@ -101,7 +101,7 @@ def _is_fx_proxy(array: Any) -> bool:
 
 
 def mark_written(array: Any) -> None:
-    """Tells PyTorch that a kernel wrote to a tensor, so that a backward pass that saved it says so."""
+    """Tells PyTorch that a kernel wrote to a tensor: a backward pass that needs the old values then raises."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(array, torch.Tensor):
         increment = getattr(torch.autograd.graph, "increment_version", None)  # from PyTorch 2.1
@@ -110,7 +110,7 @@ def mark_written(array: Any) -> None:
 
 
 def number(value: Any, what: str) -> float:
-    """A number that is given with a launch. TypeError where it is no real number, or requires a gradient."""
+    """A scalar as a float. TypeError where it is no real number, or requires a gradient."""
     if type(value) in (float, int):
         return float(value)
     refuse(value, what)

@@ -145,8 +145,8 @@ class Device:
 
 
 def device(ordinal: int | None = None) -> Device | None:
-    """The GPU that CUDA numbers so, or the one that is current, as far as kernels can run on it; else None. That of arrays of the
-    host is told without CUDA where that is possible: after CUDA is initialised, a process cannot be forked."""
+    """The GPU with this number in CUDA, or the current one without a number; None where kernels cannot run on it. Without
+    a number it avoids cuInit where it can, because a process cannot be forked after cuInit."""
     arch = _arch_without_cuda() if ordinal is None else None
     if arch is None:
         arch = _arch_by_cuda(_current_ordinal() if ordinal is None else ordinal)
@@ -163,7 +163,8 @@ def _driver(name: str) -> Any:
 
 @functools.lru_cache(maxsize=None)
 def _arch_without_cuda() -> int | None:
-    """That of all GPUs that CUDA shows, 0 where it shows none; None where this cannot be told, or they differ."""
+    """Compute capability x 10 of the GPUs that CUDA will show, 0 where it will show none; None where they differ or only CUDA
+    can tell."""
     if _driver("libcuda.so.1") is None:
         return 0
     management = _driver("libnvidia-ml.so.1")
@@ -178,7 +179,7 @@ def _arch_without_cuda() -> int | None:
 
 
 def _gpus_by(management: Any) -> list[tuple[str, int]] | None:
-    """UUID and compute capability x 10 of each GPU, by NVML, which makes no context."""
+    """UUID and compute capability x 10 of each GPU from NVML, which does not initialise CUDA."""
     if management.nvmlInit_v2() != 0:
         return None
     try:
@@ -204,8 +205,8 @@ def _gpu_by(management: Any, index: int) -> tuple[str, int]:
 
 
 def _visible(variable: str | None, uuids: Sequence[str]) -> bool | None:
-    """Whether CUDA_VISIBLE_DEVICES shows a GPU: CUDA reads it up to the first entry that names none. None of MIG slices, which
-    CUDA has to be asked for."""
+    """Whether CUDA_VISIBLE_DEVICES shows a GPU: CUDA reads it up to the first entry that names none. None for MIG slices: only
+    CUDA can tell."""
     if variable is None:
         return bool(uuids)
     first = variable.split(",")[0].strip()
@@ -218,7 +219,7 @@ def _visible(variable: str | None, uuids: Sequence[str]) -> bool | None:
 
 @functools.lru_cache(maxsize=None)
 def _arch_by_cuda(ordinal: int) -> int:
-    """Compute capability x 10 of the GPU that CUDA numbers so, 0 where there is none."""
+    """Compute capability x 10 of the GPU with this number in CUDA, 0 where there is none. Initialises CUDA."""
     driver = _driver("libcuda.so.1")
     handle, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
     if driver is None:
@@ -232,19 +233,19 @@ def _arch_by_cuda(ordinal: int) -> int:
 
 
 def _current_ordinal() -> int:
-    """Of the GPU that is current in this thread, 0 where none was chosen."""
+    """The number of the GPU that is current in this thread, 0 where none was chosen."""
     driver, handle = _driver("libcuda.so.1"), ctypes.c_int()
     if driver is None or driver.cuCtxGetDevice(ctypes.byref(handle)) != 0:  # fails where CUDA is not initialised
         return 0
     return handle.value
 
 
-_cuda_in_use = False  # in this process
-_forked = False  # from one that had it in use
+_cuda_in_use = False
+_forked = False  # after CUDA was in use
 
 
 def use_cuda() -> None:
-    """Says that this process uses CUDA from now on. RuntimeError in a child of one that did so before it was forked."""
+    """Notes that this process uses CUDA. RuntimeError in a child that was forked after its parent used CUDA."""
     global _cuda_in_use
     if _forked:
         raise RuntimeError("this process was forked from one that had used CUDA, which does not work after a fork: start "
@@ -274,8 +275,8 @@ def _nvcc() -> str | None:
 
 
 def cuda(ordinal: int | None = None) -> Toolchain:
-    """For the GPU that CUDA numbers so; without a number the current one. NoBackend, with what to install, where there is no GPU
-    that kernels run on, or no nvcc."""
+    """The toolchain for the GPU with this number in CUDA, or for the current one. NoBackend says what to install where no GPU can
+    run kernels, or there is no nvcc."""
     gpu = device(ordinal)
     if gpu is None:
         raise NoBackend("there is no NVIDIA GPU of compute capability 8.0 or newer here, or no driver for it; "

@@ -21,7 +21,7 @@ class SpecError(ValueError):
 
 
 class SpecWarning(UserWarning):
-    """What the generator warns of: a spec that is right, and may not be what its author wants."""
+    """The generator warns of a spec: it is valid, but may not do what its author wants."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Generated:
 
     @property
     def warnings(self) -> list[str]:
-        """What the generator warned of, also when an earlier process generated the files."""
+        """The generator's warnings, also where an earlier process generated the files."""
         said = (self.folder / _MESSAGES).read_text(encoding="utf-8")
         return re.findall(r"^.*?:\d+:\d+: warning: .*$", said, flags=re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""Where arrays lie, told quickly: what was launched once is launched again without another look at arrays that lie alike."""
+"""Quick descriptions of arrays: a launch is repeated for arrays of the same description without checking them again."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from . import _autograd
 
 
 def place(array: Any) -> tuple[int, tuple[Any, ...]] | None:
-    """The address of an array of NumPy, CuPy or PyTorch, and all else of it that decides how a kernel takes it, quickly: the
-    device last, -1 for the host. None for all others, and for those that need a second look."""
+    """The address of an array of NumPy, CuPy or PyTorch, and its layout: everything else that decides how a kernel takes it, with
+    the device last, -1 for the host. None for other arrays, and for arrays that have to be checked again."""
     kind = type(array)
     if kind is numpy.ndarray:
         interface = array.__array_interface__
@@ -33,8 +33,8 @@ def place(array: Any) -> tuple[int, tuple[Any, ...]] | None:
 
 
 def base_of(array: Any) -> tuple[Any, ...] | None:
-    """Where an array of NumPy lies in what it is a view of, which decides whether the cells around it are its own. None for all
-    others, and for views of what is no array that owns its memory."""
+    """Where an array of NumPy lies in its base, which decides whether the cells around it belong to it. None for other arrays,
+    and where the base is no array that owns its memory."""
     if type(array) is not numpy.ndarray:
         return None
     base = array.base
@@ -46,7 +46,7 @@ def base_of(array: Any) -> tuple[Any, ...] | None:
 
 
 def places(*arrays: Any) -> list[tuple[int, tuple[Any, ...]]] | None:
-    """Those of all arrays, if they are on the host or on the current device."""
+    """The places of all arrays; None where they are neither all on the host nor all on the current device."""
     found = [place(array) for array in arrays]
     if None in found:
         return None

@@ -58,7 +58,7 @@ class Points:
 
     @_autograd.untraced
     def read(self, u: Any, out: Any = None, stream: Any = None) -> Any:
-        """What the cells hold, exactly: `out`, e.g. a row of a larger array, or a new array of the same library."""
+        """Reads the cells' values exactly. Returns `out`, e.g. a row of a larger array, or a new array of the same library."""
         _autograd.keep_dynamo_out()
         if out is not None and self._access_again("spider_points_read", u, out, stream):
             _autograd.mark_written(out)
@@ -79,13 +79,13 @@ class Points:
 
     @staticmethod
     def _has_cells(points: Any, numbers: _arrays.Array) -> bool:
-        """Whether there is anything to do. ValueError where empty arrays are given values."""
+        """Whether there is a cell to access. ValueError where empty arrays are given values."""
         if points is None and not numbers.empty:
             raise ValueError(f"there are 0 points, and {numbers.shape[0]} values")
         return points is not None
 
     def _access_again(self, call: str, u: Any, values: Any, stream: Any) -> bool:
-        """The same with arrays that lie as others did that were checked before."""
+        """Repeats an access that was checked before, for arrays of the same layouts."""
         if not self._accesses:
             return False
         places = _places.places(u, values)

@@ -78,7 +78,7 @@ class Stencil:
         self._kernels: dict[_compilers.Toolchain, tuple[Any, Any]] = {}  # library and kernel
         self._launches: dict[Any, Any] = {}  # by the names and layouts of what a sweep is given
         self._by_axes: dict[Any, _thin.Transposed | None] = {}  # for arrays of few columns
-        self._reads_halos = False  # some sweep whose launch is remembered
+        self._reads_halos = False  # of any sweep so far
         self._loading = threading.Lock()
 
     def __repr__(self) -> str:
@@ -139,8 +139,8 @@ class Stencil:
         at the point itself; `out` may be one of them, unless the spec has `steps` above 1. Then fields, like `u`, are views
         into padded arrays where faces are `halo`.
 
-        Inputs may have any strides: backwards, 0 as numpy.broadcast_to gives them, or x not contiguous. What kernels do not
-        take as it lies is copied. `out` is taken as it lies, or refused. Of an empty array the result is empty.
+        Inputs may have any strides: negative, 0 as numpy.broadcast_to gives them, or x not contiguous; the package copies them
+        where the kernel does not take them. It never copies `out`. The result of an empty array is empty.
 
         TypeError: no array, another type of elements, `u` and `out` in different places, an array that requires a gradient or
         is traced. ValueError: another number of dimensions or shape, overlap, an `out` that is read-only or whose rows are not
@@ -208,7 +208,7 @@ class Stencil:
 
     @staticmethod
     def _sweep(kernel: Any, source: _arrays.Array, target: _arrays.Array, further: _Further, stream: Any) -> bool:
-        """A sweep of arrays where the kernel runs. Returns whether it took all of them as they lie."""
+        """A sweep of arrays where the kernel runs. Returns whether it copied none of them."""
         stream = source.stream() if stream is None else stream
         dense = _arrays.readable(source, kernel.halo(*source.shape), kernel.info)
         dense_further = further.laid_out(kernel)
@@ -219,7 +219,7 @@ class Stencil:
         return dense is source and dense_further is further
 
     def _launch_again(self, u: Any, out: Any, stream: Any, given: Mapping[str, Any]) -> bool:
-        """Launches what arrays that lie alike were launched with before, without another look at them."""
+        """Repeats a launch for arrays of the same layouts, without checking them again."""
         if not self._launches:
             return False
         addresses, key = self._places(u, out, given)
@@ -231,15 +231,14 @@ class Stencil:
         scalars = [_autograd.number(given[name], name) for name in kernel.info.scalars]
         status = launch([addresses[i] for i in order], handle, scalars)
         if status in REFUSED:
-            return False  # and is told in Python's words, or works with a copy
+            return False  # the slow way raises in Python's words, or works on a copy
         if status != 0:
             in_python(kernel.library._check, status)
         _autograd.mark_written(out)
         return True
 
     def _places(self, u: Any, out: Any, given: Mapping[str, Any]) -> tuple[list[int], Any]:
-        """The addresses of all arrays, and what else decides how a kernel takes them; None for that where an array needs a
-        second look."""
+        """The addresses of all arrays, and a key of the names and layouts; the key is None where an array has to be checked."""
         arrays = [value for value in given.values() if type(value) not in (int, float) and getattr(value, "shape", ()) != ()]
         places = _places.places(u, out, *arrays)
         if places is None:
@@ -501,7 +500,7 @@ class _Further:
                         [storage for _, storage in info.fields])
 
     def laid_out(self, kernel: Any) -> _Further:
-        """The same, with copies of what the kernel does not take as it lies; itself where there are none."""
+        """Itself, or another with copies of the arrays whose strides the kernel does not take."""
         if not self.previous and not self.fields:
             return self
         shape = (self.previous or self.fields[0]).shape

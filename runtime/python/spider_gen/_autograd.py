@@ -49,10 +49,10 @@ def refuse(array: Any, what: str) -> None:
 
 
 def is_plain(torch: Any, tensor: Any) -> bool:
-    """Whether nothing records what is computed from a tensor of the type torch.Tensor, quickly."""
+    """Whether `refuse` accepts a tensor of the type torch.Tensor that has an address."""
     if tensor.requires_grad and torch.is_grad_enabled():
         return False
-    return torch._C._get_tracing_state() is None and not _is_transformed(torch, tensor) and not _has_tangent(tensor)
+    return torch._C._get_tracing_state() is None and not _has_tangent(tensor)
 
 
 def _refuse_tensor(torch: Any, tensor: Any, what: str) -> None:

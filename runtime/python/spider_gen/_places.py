@@ -18,18 +18,26 @@ def place(array: Any) -> tuple[int, tuple[Any, ...]] | None:
         interface = array.__array_interface__
         address, read_only = interface["data"]
         return address, (interface["typestr"], interface["shape"], interface["strides"], read_only, kind, -1)
-    library = kind.__module__.partition(".")[0]
-    if library == "torch":
-        torch = sys.modules["torch"]
-        if kind is not torch.Tensor or not _autograd.is_plain(torch, array) or array.is_neg() or array.layout != torch.strided:
-            return None
-        device = array.get_device()
-        if device < 0 and array.device.type != "cpu":
-            return None
-        return array.data_ptr(), (array.dtype, array.shape, array.stride(), kind, device)
-    if library == "cupy" and kind is sys.modules["cupy"].ndarray:
+    torch = sys.modules.get("torch")
+    if torch is not None and kind is torch.Tensor:
+        return _place_of_tensor(torch, array)
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and kind is cupy.ndarray:
         return array.data.ptr, (array.dtype.char, array.shape, array.strides, kind, array.device.id)
     return None
+
+
+def _place_of_tensor(torch: Any, tensor: Any) -> tuple[int, tuple[Any, ...]] | None:
+    if not _autograd.is_plain(torch, tensor) or tensor.is_neg():
+        return None
+    device = tensor.get_device()
+    if device < 0 and tensor.device.type != "cpu":
+        return None
+    try:
+        address = tensor.data_ptr()
+        return (address, (tensor.dtype, tensor.shape, tensor.stride(), torch.Tensor, device)) if address else None
+    except RuntimeError:  # sparse, or transformed by torch.func
+        return None
 
 
 def base_of(array: Any) -> tuple[Any, ...] | None:

@@ -147,9 +147,11 @@ class Stencil:
         contiguous, forward and apart.
         """
         _autograd.keep_dynamo_out()
-        if out is None and stream is None and self._launches:
-            out = _places.new_like(u)
+        fresh = _places.new_like(u) if out is None and stream is None and self._launches else None
+        if fresh is not None and self._launch_again(u, fresh, stream, given):
+            return fresh
         if out is not None and self._launch_again(u, out, stream, given):
+            _autograd.mark_written(out)
             return out
         source = _arrays.wrap(u)
         results = self._transposed_results(source, out, stream, False, given, Stencil.__call__)
@@ -234,7 +236,6 @@ class Stencil:
             return False  # the slow way raises in Python's words, or works on a copy
         if status != 0:
             in_python(kernel.library._check, status)
-        _autograd.mark_written(out)
         return True
 
     def _places(self, u: Any, out: Any, given: Mapping[str, Any]) -> tuple[list[int], Any]:

@@ -188,7 +188,7 @@ class Stencil:
             return ()
         with source.here(stream):
             try:
-                found = transposed.call(source, given, functools.partial(run, stream=stream))
+                found = transposed.call(source, given, functools.partial(run, stream=stream), copies=not repeats)
             except (TypeError, ValueError, NotImplementedError):
                 return ()
             results = [source.new() if target is None or i > 0 else target for i in range(len(found))]

@@ -23,15 +23,31 @@ class Transposed:
 
     stencil: Any
     axes: tuple[int, ...]
+    halos: dict[tuple[int, ...], bool] = dataclasses.field(default_factory=dict)  #: by shape: do sweeps read around arrays?
 
-    def call(self, source: _arrays.Array, given: Mapping[str, Any], run: Callable[..., Any]) -> tuple[_arrays.Array, ...]:
-        """What run(stencil, array, fields...) gives, in the order of `source`."""
-        def turn(name: str, value: Any) -> Any:
+    def call(self, source: _arrays.Array, given: Mapping[str, Any], run: Callable[..., Any],
+             copies: bool) -> tuple[_arrays.Array, ...]:
+        """What run(stencil, array, fields...) gives, in the order of `source`. copies: run() gets dense arrays of the caller's
+        library, for which it remembers launches."""
+        def reorder(array: _arrays.Array) -> Any:
+            permuted = array.permuted(self.axes)
+            return permuted.copy().given if copies and not self._reads_around(permuted) else permuted
+
+        def reorder_given(name: str, value: Any) -> Any:
             is_number = isinstance(value, (int, float)) or getattr(value, "shape", ()) == ()
-            return value if is_number else _arrays.wrap(value, name).permuted(self.axes)
+            return value if is_number else reorder(_arrays.wrap(value, name))
 
-        results = run(self.stencil, source.permuted(self.axes), **{name: turn(name, value) for name, value in given.items()})
+        results = run(self.stencil, reorder(source), **{name: reorder_given(name, value) for name, value in given.items()})
         return tuple(_arrays.wrap(result).permuted(self.axes) for result in (results if isinstance(results, tuple) else (results,)))
+
+    def _reads_around(self, array: _arrays.Array) -> bool:
+        """Does a sweep of such an array, or of its fields, read cells around them?"""
+        kernel = self.stencil._kernel_for(array)[1]
+        found = self.halos.get(array.shape)
+        if found is None:
+            found = any(map(any, (*kernel.halo(*array.shape), *kernel.halo_of_fields(*array.shape))))
+            self.halos[array.shape] = found
+        return found
 
 
 def pays(toolchain: Any) -> bool:

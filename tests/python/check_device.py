@@ -1,5 +1,5 @@
 """Checks the package on a GPU, with arrays of CuPy and PyTorch: points in f32 and f64, arrays of any strides and of other
-libraries, and the time of a call. A difference, or a call of 20 us or more, is an error.
+libraries, and the time of a call. A difference, or a call of 40 us or more, is an error.
 
     check_device.py [--only points|arrays|calls]"""
 
@@ -16,7 +16,7 @@ import spider_gen
 
 HEAT = {"stencil": "heat", "dimensions": 2, "shape": "star", "radius": 1, "boundary": "nearest",
         "coefficients": {"center": 0.5, "y": [0.125, 0.125], "x": [0.125, 0.125]}}
-MOST_MICROSECONDS = 20
+MOST_MICROSECONDS = 40  # twice what calls took on an H200's host: machines of one kind differ by half
 
 
 def check_points(storage, rng):

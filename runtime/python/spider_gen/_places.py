@@ -71,6 +71,21 @@ def current_device(array: Any) -> int:
     return sys.modules["torch"].cuda.current_device()
 
 
+def transposed(array: Any, axes: tuple[int, ...]) -> Any:
+    """A dense copy of an array of CuPy or PyTorch with its axes in this order."""
+    if type(array).__module__.partition(".")[0] == "cupy":
+        return sys.modules["cupy"].ascontiguousarray(array.transpose(axes))
+    return array.permute(axes).contiguous()
+
+
+def assign_transposed(to: Any, array: Any, axes: tuple[int, ...]) -> None:
+    """Copies an array of CuPy or PyTorch, with its axes in this order, to another one."""
+    if type(array).__module__.partition(".")[0] == "cupy":
+        to[...] = array.transpose(axes)
+    else:
+        to.copy_(array.permute(axes))
+
+
 def new_like(array: Any) -> Any:
     """Another array like one of NumPy, of PyTorch, or of CuPy on the current device, undefined; None for all others."""
     if places(array) is None:

@@ -188,7 +188,7 @@ class Stencil:
             return ()
         with source.here(stream):
             try:
-                found = transposed.call(source, given, functools.partial(run, stream=stream), copies=not repeats)
+                found = transposed.call(source, given, functools.partial(run, stream=stream))
             except (TypeError, ValueError, NotImplementedError):
                 return ()
             results = [source.new() if target is None or i > 0 else target for i in range(len(found))]
@@ -196,6 +196,9 @@ class Stencil:
                 result.view[...] = one.view
         if target is not None:
             _autograd.mark_written(target.given)
+        key = None if repeats else self._places(source.given, results[0].given, given)[1]
+        if key is not None and source.on_device and not transposed.reads_around:
+            self._launches[key] = transposed
         return tuple(result.given for result in results)
 
     def _transposed(self, array: _arrays.Array, repeats: bool) -> _thin.Transposed | None:
@@ -228,6 +231,8 @@ class Stencil:
         found = key and self._launches.get(key)
         if not found:
             return False
+        if isinstance(found, _thin.Transposed):
+            return stream is None and found.repeat(u, out, given)
         kernel, launch, order = found
         handle = _places.stream_of(u) if stream is None else spider._stream_handle(stream)
         scalars = [_autograd.number(given[name], name) for name in kernel.info.scalars]

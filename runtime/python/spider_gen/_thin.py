@@ -8,7 +8,7 @@ import json
 import math
 from typing import Any, Callable, Mapping
 
-from . import _arrays, _autograd, _generator
+from . import _arrays, _generator, _places
 
 # Below so many columns two transposing copies and the other kernel take less time than the kernel for rows: measured on an H200
 # with 3.6e6 cells of a 5-point stencil, f16 and f32. Kernels of several steps have strips of 768 columns.
@@ -17,37 +17,35 @@ _FEWEST_CELLS = 1 << 16
 _LEAST_RATIO = 16  # of the longest axis to the columns
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Transposed:
-    """A stencil for arrays whose axes lie in another order, and that order. To exchange two axes is its own inverse."""
+    """A stencil for arrays whose axes lie in another order, and that order: two axes are exchanged, so it is its own inverse."""
 
     stencil: Any
     axes: tuple[int, ...]
-    halos: dict[tuple[int, ...], bool] = dataclasses.field(default_factory=dict)  #: by shape: do sweeps read around arrays?
+    reads_around: bool | None = None  #: do sweeps read cells around arrays? Known after the first one
 
-    def call(self, source: _arrays.Array, given: Mapping[str, Any], run: Callable[..., Any],
-             copies: bool) -> tuple[_arrays.Array, ...]:
-        """What run(stencil, array, fields...) gives, in the order of `source`. copies: run() gets dense arrays of the caller's
-        library, for which it remembers launches."""
-        def reorder(array: _arrays.Array) -> Any:
-            permuted = array.permuted(self.axes)
-            return permuted.copy().given if copies and not self._reads_around(permuted) else permuted
-
-        def reorder_given(name: str, value: Any) -> Any:
-            is_number = isinstance(value, (int, float)) or getattr(value, "shape", ()) == ()
-            return value if is_number else reorder(_arrays.wrap(value, name))
-
-        results = run(self.stencil, reorder(source), **{name: reorder_given(name, value) for name, value in given.items()})
+    def call(self, source: _arrays.Array, given: Mapping[str, Any], run: Callable[..., Any]) -> tuple[_arrays.Array, ...]:
+        """What run(stencil, array, fields...) gives, in the order of `source`."""
+        array = source.permuted(self.axes)
+        if self.reads_around is None:
+            kernel = self.stencil._kernel_for(array)[1]
+            self.reads_around = any(map(any, (*kernel.halo(*array.shape), *kernel.halo_of_fields(*array.shape))))
+        arrays = {name: value if _is_number(value) else _arrays.wrap(value, name).permuted(self.axes)
+                  for name, value in given.items()}
+        results = run(self.stencil, array, **arrays)
         return tuple(_arrays.wrap(result).permuted(self.axes) for result in (results if isinstance(results, tuple) else (results,)))
 
-    def _reads_around(self, array: _arrays.Array) -> bool:
-        """Does a sweep of such an array, or of its fields, read cells around them?"""
-        kernel = self.stencil._kernel_for(array)[1]
-        found = self.halos.get(array.shape)
-        if found is None:
-            found = any(map(any, (*kernel.halo(*array.shape), *kernel.halo_of_fields(*array.shape))))
-            self.halos[array.shape] = found
-        return found
+    def repeat(self, u: Any, out: Any, given: Mapping[str, Any]) -> bool:
+        """A sweep of arrays of CuPy or PyTorch that lie as others did in call(), on the current stream."""
+        arrays = {name: value if _is_number(value) else _places.transposed(value, self.axes) for name, value in given.items()}
+        result = self.stencil(_places.transposed(u, self.axes), **arrays)
+        _places.assign_transposed(out, result, self.axes)
+        return True
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) or getattr(value, "shape", ()) == ()
 
 
 def pays(toolchain: Any) -> bool:

@@ -292,7 +292,7 @@ contains
     status = spider_get_info(kernel, info)
     if (status /= SPIDER_OK) return
     status = SPIDER_ERROR_EXTENT
-    if (size(extents) /= info%dimensions .or. any(extents < 1)) return
+    if (size(extents) /= info%dimensions .or. any(extents < 0)) return
 
     field%c%extent(4 - size(extents):) = extents(size(extents):1:-1)
     status = spider_halo(kernel, field%c%extent, low, high)
@@ -308,7 +308,7 @@ contains
     integer, intent(in) :: extents(:)
     type(spider_owned_field), intent(out) :: field
     status = SPIDER_ERROR_EXTENT
-    if (size(extents) < 1 .or. size(extents) > 3 .or. any(extents < 1)) return
+    if (size(extents) < 1 .or. size(extents) > 3 .or. any(extents < 0)) return
     field%c%extent(4 - size(extents):) = extents(size(extents):1:-1)
     status = allocate_field(storage, [0_c_int64_t, 0_c_int64_t, 0_c_int64_t], [0_c_int64_t, 0_c_int64_t, 0_c_int64_t], field)
   end function

@@ -133,7 +133,7 @@ Outcome check_out_previous(const spider_kernel& kernel, const Given& given, cons
         fit.status != SPIDER_OK)
       return fit;
   }
-  if (spider::share_cells(kernel, *given.out, out))
+  if (!spider::is_empty(out) && spider::share_cells(kernel, *given.out, out))
     return {SPIDER_ERROR_OVERLAP, text + ", and the output share cells: give it memory of its own"};
   return {};
 }
@@ -320,6 +320,7 @@ Outcome apply(const spider_kernel* kernel, const Given& given, const spider::Box
   if (Outcome fit = check_given(*kernel, given, part == nullptr ? spider::whole_part(in) : *part, steps);
       fit.status != SPIDER_OK)
     return fit;
+  if (box == nullptr && spider::is_empty(in)) return {};
   const spider::Box points = box == nullptr ? whole_interior(in) : *box;
   if (Outcome inside = spider::check_box(in, points); inside.status != SPIDER_OK) return inside;
   spider::backend::Residencies residencies;
@@ -340,8 +341,9 @@ Outcome tell_halo(const spider_kernel* kernel, const int64_t* extent, const spid
   if (Outcome fit = spider::check_extents(*kernel, field, "the field"); fit.status != SPIDER_OK) return fit;
   const spider_part place = part == nullptr ? spider::whole_part(field) : *part;
   if (Outcome fit = spider::check_part(*kernel, field, place); fit.status != SPIDER_OK) return fit;
+  const bool reads = !spider::is_empty(field);
   for (int axis = 0; axis < 3; ++axis) {
-    const spider::HaloWidth found = width(*kernel, field, place, axis);
+    const spider::HaloWidth found = reads ? width(*kernel, field, place, axis) : spider::HaloWidth{};
     low[axis] = found.low;
     high[axis] = found.high;
   }
@@ -432,6 +434,7 @@ Outcome iterate(const spider_kernel* kernel, const Given& given, std::int64_t st
         return fit;
     }
   }
+  if (spider::is_empty(*given.in)) steps = 0;
   if (steps > 1) {
     if (Outcome fit = check_steps_in_place(*kernel, turns); fit.status != SPIDER_OK) return fit;
   }
@@ -629,7 +632,7 @@ const char* spider_last_error(void) {
 spider_status spider_allocate(uint64_t bytes, void** memory) {
   return guarded("spider_allocate", [&]() -> Outcome {
     if (memory == nullptr) return {SPIDER_ERROR_NULL, "the place for the pointer is null"};
-    return spider::backend::allocate(bytes, memory);
+    return spider::backend::allocate(std::max<uint64_t>(bytes, 1), memory);
   });
 }
 

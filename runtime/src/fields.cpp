@@ -340,13 +340,18 @@ Outcome check_extents(const spider_kernel& kernel, const spider_field& field, co
     const std::int64_t extent = field.extent[axis];
     const bool absent = axis < 3 - kernel.info.dimensions;
     const std::int64_t largest = kernel.info.dimensions == 1 ? largest_line : largest_extent;
-    if (extent < 1 || extent > largest || (absent && extent != 1)) {
+    if (extent < 0 || extent > largest || (absent && extent != 1)) {
       return refuse(SPIDER_ERROR_EXTENT, name + " has extent " + std::to_string(extent) + on_axis(axis) +
                                              (absent ? "; this kernel has no such axis, so it must be 1"
-                                                     : "; it must be 1 to " + std::to_string(largest)));
+                                                     : "; it must be 0 to " + std::to_string(largest)));
     }
   }
   return {};
+}
+
+bool is_empty(const spider_field& field) {
+  return std::any_of(std::begin(field.extent), std::end(field.extent),
+                     [](std::int64_t extent) { return extent == 0; });
 }
 
 Outcome check_box(const spider_field& field, const Box& box) {
@@ -448,9 +453,11 @@ Outcome check_other(const spider_kernel& kernel, const spider_field& in, const s
                   "the kernel " + std::string(kernel.info.name) + " takes " + other.name + ", which is null");
   }
   const spider_field& field = *other.field;
-  if (field.data == nullptr) return refuse(SPIDER_ERROR_NULL, other.name + " has no data");
+  if (field.data == nullptr && !is_empty(field))
+    return refuse(SPIDER_ERROR_NULL, other.name + " has no data");
   if (!std::equal(std::begin(in.extent), std::end(in.extent), std::begin(field.extent)))
     return refuse(SPIDER_ERROR_EXTENT, other.name + " has other extents than the input");
+  if (is_empty(field)) return {};
   const std::int64_t bytes = bytes_of(other.storage);
   const CellBox cells = cells_read(kernel, other, field, part);
   for (Outcome outcome :
@@ -483,13 +490,14 @@ bool share_cells(const spider_kernel& kernel, const spider_field& a, const spide
 
 Outcome check_field_of_points(const spider_kernel& kernel, const spider_field& field,
                               const std::int64_t (&extent)[3], const void* values, std::int64_t count) {
-  if (field.data == nullptr) return refuse(SPIDER_ERROR_NULL, "the field has no data");
+  if (field.data == nullptr && !is_empty(field)) return refuse(SPIDER_ERROR_NULL, "the field has no data");
   for (int axis = 0; axis < 3; ++axis) {
     if (field.extent[axis] == extent[axis]) continue;
     return refuse(SPIDER_ERROR_EXTENT, "the field has extent " + std::to_string(field.extent[axis]) +
                                            on_axis(axis) + "; the points are of fields with " +
                                            std::to_string(extent[axis]));
   }
+  if (is_empty(field)) return {};  // and no point
   const std::int64_t bytes = element_bytes(kernel);
   const CellBox cells = interior_of(field);
   for (Outcome outcome :
@@ -509,9 +517,11 @@ Outcome check_field_of_points(const spider_kernel& kernel, const spider_field& f
 
 Outcome check_fields(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
                      const spider_part& part) {
-  if (in.data == nullptr || out.data == nullptr) {
+  const bool reads = !is_empty(in);
+  const bool writes = !is_empty(out);
+  if ((reads && in.data == nullptr) || (writes && out.data == nullptr)) {
     return refuse(SPIDER_ERROR_NULL,
-                  std::string(in.data == nullptr ? "the input" : "the output") + " has no data");
+                  std::string(reads && in.data == nullptr ? "the input" : "the output") + " has no data");
   }
   for (Outcome outcome : {check_extents(kernel, in, "the input"), check_extents(kernel, out, "the output")}) {
     if (outcome.status != SPIDER_OK) return outcome;
@@ -524,6 +534,7 @@ Outcome check_fields(const spider_kernel& kernel, const spider_field& in, const 
     }
   }
   if (Outcome placed = check_part(kernel, in, part); placed.status != SPIDER_OK) return placed;
+  if (!reads) return {};
   const std::int64_t bytes = element_bytes(kernel);
   const CellBox read = cells_of(kernel, in, part, true);
   const CellBox written = cells_of(kernel, out, part, false);

@@ -38,6 +38,9 @@ struct HaloWidth {
 [[nodiscard]] backend::Outcome check_extents(const spider_kernel& kernel, const spider_field& field,
                                              const std::string& name);
 
+/// Has the field no cell? Sweeps of it do nothing, and it needs no memory.
+[[nodiscard]] bool is_empty(const spider_field& field);
+
 /// Whether fields of these extents can be this part of a whole; the reason if they cannot.
 [[nodiscard]] backend::Outcome check_part(const spider_kernel& kernel, const spider_field& field,
                                           const spider_part& part);

@@ -2,6 +2,7 @@
 #include <spider/instructions_emulated.h>
 #include <spider/kernel.h>
 #include <spider/memory.h>
+#include <spider/points.h>
 #include <spider/spider.h>
 
 #include <gtest/gtest.h>
@@ -157,7 +158,7 @@ TEST_F(Misuse, Extents) {
   constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   for (int axis = 0; axis < 3; ++axis) {
-    for (const std::int64_t extent : {std::int64_t{0}, std::int64_t{-1}, least, most}) {
+    for (const std::int64_t extent : {std::int64_t{-1}, least, most}) {
       const std::int64_t right = in.field.extent[axis];
       in.field.extent[axis] = extent;
       expect_refused(SPIDER_ERROR_EXTENT, "the input has extent " + std::to_string(extent));
@@ -166,6 +167,29 @@ TEST_F(Misuse, Extents) {
   }
   out.field.extent[2] = 9;
   expect_refused(SPIDER_ERROR_EXTENT, "input and output differ on axis x: 10 and 9");
+}
+
+TEST_F(Misuse, EmptyFieldsAreNone) {
+  for (int axis = 1; axis < 3; ++axis) {
+    spider_field empty{nullptr, {1, 8, 10}, {0, 0}};
+    empty.extent[axis] = 0;
+    spider_field other = empty;
+    const spider_field* last = nullptr;
+    EXPECT_EQ(spider_apply(&kernel, &empty, &other, nullptr), SPIDER_OK) << spider_last_error();
+    EXPECT_EQ(spider_iterate(&kernel, &empty, &other, 3, nullptr, &last), SPIDER_OK) << spider_last_error();
+    EXPECT_TRUE(last == &empty || last == &other);
+    std::int64_t low[3] = {7, 7, 7};
+    std::int64_t high[3] = {7, 7, 7};
+    EXPECT_EQ(spider_halo(&kernel, empty.extent, low, high), SPIDER_OK);
+    EXPECT_EQ(low[1] + low[2] + high[1] + high[2], 0);
+    other.extent[3 - axis] += 1;
+    EXPECT_EQ(spider_apply(&kernel, &empty, &other, nullptr), SPIDER_ERROR_EXTENT);
+    spider_points* points = nullptr;
+    EXPECT_EQ(spider_points_create(&kernel, empty.extent, nullptr, 0, &points), SPIDER_OK)
+        << spider_last_error();
+    EXPECT_EQ(spider_points_read(points, &empty, nullptr, nullptr), SPIDER_OK) << spider_last_error();
+    spider_points_free(points);
+  }
 }
 
 TEST_F(Misuse, Strides) {

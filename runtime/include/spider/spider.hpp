@@ -123,7 +123,7 @@ struct FieldLayout {
 };
 
 /// Lays a field out so that every interior row starts on 128 bytes if the memory does. The halo after one row
-/// and the halo before the next share the padding between them. Throws Error for extents below 1, negative
+/// and the halo before the next share the padding between them. Throws Error for negative extents and
 /// halos, and sizes that no address can hold.
 [[nodiscard]] inline FieldLayout make_field_layout(const Extents& extents, const Halo& halo,
                                                    std::int64_t element_bytes) {
@@ -131,13 +131,13 @@ struct FieldLayout {
   constexpr std::int64_t largest = std::int64_t{1} << 60;
   const auto refuse = [](const char* words) { throw Error(SPIDER_ERROR_EXTENT, words); };
   const auto multiply = [&](std::int64_t a, std::int64_t b) {
-    if (a > largest / b) refuse("the field is larger than any address space");
+    if (b != 0 && a > largest / b) refuse("the field is larger than any address space");
     return a * b;
   };
 
   Extents total{};
   for (std::size_t axis = 0; axis < 3; ++axis) {
-    if (extents[axis] < 1) refuse("every extent of a field must be at least 1");
+    if (extents[axis] < 0) refuse("an extent of a field cannot be negative");
     if (halo.low[axis] < 0 || halo.high[axis] < 0) refuse("a halo cannot be negative");
     if (std::max({extents[axis], halo.low[axis], halo.high[axis]}) > largest / 4) {
       refuse("the field is larger than any address space");

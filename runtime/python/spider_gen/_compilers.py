@@ -105,7 +105,7 @@ def host() -> Toolchain:
             break
     else:
         raise NoBackend(f"{'CXX is ' + asked + ', which is not there' if asked else 'there is no C++ compiler'}: install g++ "
-                        "10 or newer, or clang++ (Debian: apt-get install g++; conda: conda install gxx)")
+                        "11 or newer, or clang++ (Debian: apt-get install g++; conda: conda install gxx)")
     options = ["-std=c++20", "-O3", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-DSPIDER_HOST"]
     links: list[str] = []
     if _accepts(compiler, "-march=native"):

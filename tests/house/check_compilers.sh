@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# check_compilers.sh SOURCE BUILD: the runtime, host kernels and a program with every g++ and clang++ that is installed, with
+# warnings as errors. The program compares sweeps with plain loops.
+set -euo pipefail
+source=$1 build=$2
+runtime=$source/runtime
+mkdir -p "$build"
+
+options=(-std=c++20 -O2 -Wall -Wextra -Wpedantic -Werror -ffp-contract=off -DSPIDER_HOST)
+for folder in "$runtime"/{include,device,src,.,host} "$source"/{generated,tests/host}; do options+=("-I$folder"); done
+sources=("$runtime"/src/{api,fields,points,tiling}.cpp "$runtime"/host/*.cpp "$source"/tests/host/{host_bench,plain_loops}.cpp)
+
+tried=()
+for compiler in g++ g++-{10,11,12,13,14} clang++ clang++-{13,14,15,16,17,18,19}; do
+  command -v "$compiler" > "$build/path" || continue
+  path=$(realpath "$(cat "$build/path")")
+  [[ " ${tried[*]} " == *" $path "* ]] && continue  # by another name
+  tried+=("$path")
+  openmp=()
+  if echo '#include <omp.h>' | "$compiler" -fopenmp -x c++ - -shared -fPIC -o "$build/openmp.so" 2> /dev/null; then
+    openmp=(-fopenmp)
+  fi
+  echo "$("$compiler" --version | sed -n 1p), ${openmp[*]:-without OpenMP}"
+  "$compiler" "${options[@]}" "${openmp[@]}" "${sources[@]}" -o "$build/sweeps"
+  "$build/sweeps" --extent 100 --repeats 1 > "$build/said" || { cat "$build/said"; exit 1; }
+done
+for family in g++ clang++; do
+  command -v "$family" > /dev/null || echo "there is no $family here: not tried"
+done

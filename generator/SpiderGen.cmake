@@ -274,6 +274,7 @@ function(_spider_kernel_library where spec stem backend architectures depends ou
     set_target_properties(${library} PROPERTIES CUDA_ARCHITECTURES "${architectures}")
     target_compile_features(${library} PRIVATE cuda_std_17)
     target_link_libraries(${library} PUBLIC SpiderGen::runtime)
+    _spider_warn_of_fast_math("${where}")
   else()
     # The LANGUAGE of a .cu cannot be made CXX for other directories, nor under old policies; a .cpp that includes it can
     # be compiled anywhere.
@@ -301,6 +302,23 @@ function(_spider_kernel_library where spec stem backend architectures depends ou
     # Two kernels of one name define the same function, and the linker would take either without a word.
     INTERFACE_SPIDER_KERNEL_${stem} ${kernel}
     COMPATIBLE_INTERFACE_STRING SPIDER_KERNEL_${stem})
+endfunction()
+
+# Says once what spider_isolate() cannot undo: CMake lets no target leave out one of CMAKE_CUDA_FLAGS.
+function(_spider_warn_of_fast_math where)
+  set(flags "${CMAKE_CUDA_FLAGS}")
+  foreach(configuration IN LISTS CMAKE_BUILD_TYPE CMAKE_CONFIGURATION_TYPES)
+    string(TOUPPER "${configuration}" configuration)
+    string(APPEND flags " ${CMAKE_CUDA_FLAGS_${configuration}}")
+  endforeach()
+  get_property(warned GLOBAL PROPERTY SPIDER_WARNED_OF_FAST_MATH)
+  if(flags MATCHES "-use_fast_math" AND NOT warned)
+    set_property(GLOBAL PROPERTY SPIDER_WARNED_OF_FAST_MATH ON)
+    message(WARNING
+      "${where}: CMAKE_CUDA_FLAGS has -use_fast_math. Kernels round as without it, but the functions of updates, such as "
+      "exp and sin, are less accurate than the bounds in their files say. Give the flag to targets of your own instead: "
+      "target_compile_options(<target> PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-use_fast_math>)")
+  endif()
 endfunction()
 
 function(_spider_link where target library)

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "block.h"
+#include "src/float_mode.h"
 
 namespace spider::emulator {
 
@@ -68,6 +69,7 @@ class Progress {
 };
 
 void run_blocks(const Launch& launch, Progress& progress) {
+  const WithSubnormals mode;  // which fibers take over
   try {
     Block block(launch);
     while (const auto number = progress.next()) {

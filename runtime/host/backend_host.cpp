@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "host_points.h"
+#include "src/float_mode.h"
 #include "src/host_memory.h"
 
 namespace spider::backend {
@@ -37,6 +38,7 @@ Outcome prepare_points(const spider_kernel& /*kernel*/) {
 }
 
 Outcome access_points(const spider_kernel& /*kernel*/, const PointArguments& points, void* /*stream*/) {
+  const WithSubnormals mode;
   access_on_host(points);
   return {};
 }

@@ -256,6 +256,7 @@ class Sweep {
 
   /// Those of a stencil with an update.
   [[nodiscard]] const UpdateArguments& update_arguments() const {
+    // NOLINTNEXTLINE(*-static-cast-downcast)
     return static_cast<const UpdateArguments&>(arguments_);
   }
 

@@ -612,8 +612,7 @@ struct Stencil : OperandTables, Reach {
   static constexpr int first_column = -8;  // of a strip's inputs
   static constexpr int ring_rows = 8, ring_vectors = 36, ring_row_bytes = 640, rows_kept = 0;
   static constexpr int batch_rows = 8, staged_vectors = 6;  // at edges
-  static constexpr spider::Swap swap = spider::Swap::pair;
-  static constexpr bool whole_operands = false, operands_in_registers = false;
+  static constexpr bool operands_in_registers = false;
   static constexpr int rows_in_flight = 15, pair_distance = 0;
   static constexpr bool rotates_by_unrolling = false;
   static constexpr float product_unit = 0x1p-22F;

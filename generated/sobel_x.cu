@@ -103,7 +103,6 @@ struct Reach {
 /// out[y][x] = sum of weight * in[y + dy][x + dx]
 struct Stencil : OperandTables, Reach {
   using Storage = spider::F16Storage;
-  static constexpr bool swaps_pairs = true;
   static constexpr int first_column = -8, window_vectors = 18;  // of a tile's inputs
   static constexpr int shift_count = 1, product_count = 3;
   SPIDER_DEVICE static int shift_group(int i) {

@@ -43,14 +43,8 @@ po::options_description visible_options() {
       ("arch", po::value<std::string>()->value_name("LIST"),
        "architectures that --explain predicts for, with commas between; default sm_80. Kernels are the same for all")
       ("engine", po::value<std::string>()->value_name("NAME"),
-       "what computes: sparse or dense tensor cores, or cuda for CUDA cores; default: sparse, or cuda where it is faster or "
-       "sparse does not take the spec")
-      ("swap", po::value<std::string>()->value_name("NAME"),
-       "for measurements: how lanes load their inputs; pair (default), element or none")
-      ("tiles", po::value<std::string>()->value_name("N"),
-       "for measurements: at most so many tiles of 128 outputs a warp; 2 (default) or 1")
-      ("length", po::value<std::string>()->value_name("L"),
-       "for measurements: outputs along x in a column of a product; 16, or 8 of two rows; default: the plan's choice")
+       "what computes: sparse tensor cores, dense ones in two passes, or cuda for CUDA cores; default: the fastest that "
+       "takes the spec")
       ("check", "write nothing; fail where the files in DIR are not what would be written")
       ("list-outputs", "write nothing; print the paths of the files that would be written")
       ("explain", "print the plan; without -o nothing is written")
@@ -159,16 +153,6 @@ plan::Engine parse_engine(const std::string& name) {
   return *engine;
 }
 
-plan::Variant parse_variant(const std::string& swap, const std::string& tiles, const std::string& length) {
-  const std::optional<plan::Swap> named = plan::swap_named(swap);
-  if (!named) throw UsageError(fmt::format("--swap wants pair, element or none, not '{}'", swap));
-  if (tiles != "1" && tiles != "2") throw UsageError(fmt::format("--tiles wants 1 or 2, not '{}'", tiles));
-  constexpr int own = plan::Variant{}.length;
-  if (!length.empty() && length != "8" && length != "16")
-    throw UsageError(fmt::format("--length wants 8 or 16, not '{}'", length));
-  return {*named, tiles == "1" ? 1 : 2, length.empty() ? own : length == "8" ? 8 : 16};
-}
-
 ExplainFormat parse_explain_format(const std::string& name) {
   if (name != "text" && name != "json") {
     throw UsageError(fmt::format("--explain-format wants text or json, not '{}'", name));
@@ -274,7 +258,6 @@ Options parse_options(const Strings& arguments) {
     throw UsageError("--axes names no axis; the slowest in memory comes first, such as xy");
   options.architectures = parse_architectures(text("arch", std::string(default_architecture)));
   if (values.count("engine") != 0) options.engine = parse_engine(text("engine", ""));
-  options.variant = parse_variant(text("swap", "pair"), text("tiles", "2"), text("length", ""));
   options.check = values.count("check") != 0;
   options.list_outputs = values.count("list-outputs") != 0;
   options.explain = values.count("explain") != 0;
@@ -314,7 +297,7 @@ std::string command_that_writes(const std::string& spec, const Options& options)
     command += fmt::format(" --arch {}", fmt::join(options.architectures, ","));
   }
   if (options.engine) command += fmt::format(" --engine {}", plan::engine_name(*options.engine));
-  return command + plan::variant_options(options.variant);
+  return command;
 }
 
 }  // namespace spidergen::cli

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "plan/engine.h"
-#include "plan/variant.h"
 #include "spec/read_spec.h"
 
 namespace spidergen::cli {
@@ -23,7 +22,6 @@ struct Options {
   std::string axes;                        ///< as spec::SpecSource::axes
   std::vector<std::string> architectures;  ///< such as sm_90a; ascending, each once
   std::optional<plan::Engine> engine;      ///< nothing: the plan's own choice
-  plan::Variant variant;
   bool check = false;
   bool list_outputs = false;
   bool explain = false;

@@ -55,8 +55,7 @@ std::optional<Generated> generate_one(const std::string& path, const Options& op
   if (!source) {
     return std::nullopt;
   }
-  GenerateResult result =
-      generate(*source, options.overrides, {options.engine, options.variant}, options.architectures);
+  GenerateResult result = generate(*source, options.overrides, {options.engine}, options.architectures);
   for (const diag::Diagnostic& diagnostic : result.diagnostics.items) {
     messages.print(diagnostic);
   }

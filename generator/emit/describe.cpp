@@ -169,10 +169,10 @@ void describe_composed(const plan::KernelPlan& plan, std::vector<std::string>& l
 
 /// What is multiplied. Bands are their scheme's to describe.
 void describe_products(const plan::Contraction& contraction, std::vector<std::string>& lines) {
-  lines.push_back(fmt::format(
-      "Plan      {}: {} {} per 128 outputs, {}, windows at x shift {}", contraction.mapping.name,
-      contraction.products.size(), contraction.whole_operands ? "mma.sync.m16n8k16" : "mma.sp.m16n8k32",
-      counted(std::ssize(contraction.operands), "distinct operand"), fmt::join(contraction.shifts, ", ")));
+  lines.push_back(fmt::format("Plan      {}: {} {} per 128 outputs, {}, windows at x shift {}",
+                              contraction.mapping.name, contraction.products.size(), "mma.sp.m16n8k32",
+                              counted(std::ssize(contraction.operands), "distinct operand"),
+                              fmt::join(contraction.shifts, ", ")));
 }
 
 }  // namespace
@@ -252,8 +252,6 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
                               bound_text(plan.error_bound)));
   describe_lost_steps(spec, plan.op.steps, lines);
   lines.push_back("Engine    " + engine_text(spec, plan.engine));
-  if (plan.variant != plan::Variant{})
-    lines.push_back("Variant  " + plan::variant_options(plan.variant) + ", for measurements");
   if (plan.composition) describe_composed(plan, lines);
   if (plan.contraction.on_tensor_cores() && !plan.contraction.is_bands() && !plan.contraction.is_low_rank())
     describe_products(plan.contraction, lines);

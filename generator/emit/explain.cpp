@@ -82,7 +82,6 @@ void append_candidates(const plan::KernelPlan& plan, std::string& text) {
 }
 
 std::string windows_title(const plan::Contraction& contraction) {
-  if (contraction.whole_operands) return "Halves of windows";
   if (contraction.mapping.pairs_rows()) return "Pairs of input rows, from the first of two output rows";
   return "Windows";
 }
@@ -216,7 +215,7 @@ void append_drawings(const plan::Contraction& contraction, std::string& text) {
       "\n  Operands before and after the swap, one of each kind. A row is an output and a column an input; "
       "dots\n"
       "  are zeros. ";
-  text += contraction.whole_operands
+  text += contraction.is_low_rank()
               ? "Operands are whole: dense products need no swap, and keep that of the addresses.\n"
               : "After it, groups of four must hold at most two weights.\n";
   if (contraction.is_bands())

@@ -297,8 +297,6 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
   json += fmt::format("  \"engine\": \"{}\",\n  \"template\": \"{}\",\n", plan::engine_name(plan.engine),
                       plan::scheme_name(plan.scheme));
   json += fmt::format("  \"steps\": {},\n", plan.op.steps);
-  json += fmt::format("  \"variant\": {{\"swap\": \"{}\", \"most_tiles\": {}, \"length\": {}}},\n",
-                      plan::swap_name(plan.variant.swap), plan.variant.most_tiles, plan.variant.length);
   json += fmt::format("  \"accuracy\": \"{}\",\n  \"adds_identity\": {},\n", accuracy_name(spec.accuracy),
                       weights.adds_identity);
   json += error_bound_json(plan);

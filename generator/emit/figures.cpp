@@ -24,7 +24,7 @@ bool has_own_outputs(const plan::Contraction& contraction, const plan::Product& 
 /// What an operand holds of its matrix.
 std::int64_t slots_of(const plan::Contraction& contraction, const plan::Product& product) {
   const auto values = static_cast<std::int64_t>(contraction.operands[product.operand].matrix.values.size());
-  const bool whole = contraction.whole_operands || has_own_outputs(contraction, product);
+  const bool whole = contraction.is_low_rank() || has_own_outputs(contraction, product);
   return whole ? values : values * pack::kept_columns / pack::group_columns;
 }
 
@@ -109,8 +109,7 @@ Figures figures_of(const plan::KernelPlan& plan) {
 
 std::optional<MappingChoice> mapping_choice_of(const plan::KernelPlan& plan) {
   const bool one_row = plan.tap_rows.front().dy == 0 && plan.tap_rows.back().dy == 0;
-  if (plan.contraction.is_bands() || plan.variant != plan::Variant{} || one_row || plan.dimensions != 2)
-    return std::nullopt;
+  if (plan.contraction.is_bands() || one_row || plan.dimensions != 2) return std::nullopt;
   MappingChoice choice;
   for (const plan::Candidate& candidate : plan.candidates) {
     if (candidate.engine != plan.engine) continue;

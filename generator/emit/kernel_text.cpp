@@ -98,7 +98,6 @@ std::string where_text(const plan::KernelPlan& plan, const plan::Operand& operan
                         low + contraction.mapping.window_width - 1);
   } else if (source.distance() == plan::Position{}) {
     where += fmt::format("{}..{}", low, low + contraction.mapping.window_width - 1);
-    if (contraction.whole_operands) where += operand.source % 2 == 0 ? ", first half" : ", second half";
   } else {
     where +=
         planes ? fmt::format("0, and dz {}, ", operand.dz + source.distance().z) : std::string("0, and ");
@@ -132,16 +131,13 @@ std::vector<std::string> row_products(const Kernel& kernel) {
   std::vector<std::string> lines;
   for (const plan::Product& product : contraction.products) {
     const pack::PackedOperand& operand = packed.operands[product.operand];
-    // Of whole operands the sources are halves of fragments, two a shift.
-    const int fragment = contraction.whole_operands ? product.source / 2 : product.source;
-    const int selector = contraction.whole_operands ? product.source % 2 : operand.selector;
     const int part = !contraction.inputs.scaled ? 0 : product.input_term == 1 ? 2 : product.term;
     const int rows_before_last = contraction.row_high - contraction.row_low - contraction.last_row(product);
     const int row_in_flight =
         contraction.rows_in_flight() - 1 - rows_before_last / contraction.rows_per_product();
     const std::string sum = product.sum == 0 ? "" : fmt::format(", {}", product.sum);
-    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}{}}},", row_in_flight, fragment, product.operand,
-                                operand.metadata, selector, part, sum));
+    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}{}}},", row_in_flight, product.source,
+                                product.operand, operand.metadata, operand.selector, part, sum));
   }
   return lines;
 }

@@ -43,8 +43,7 @@ std::uint64_t stored_bits(spec::Storage storage, double value) {
 
 std::string storage_struct(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   if (spec.storage != spec::Storage::f32) {
-    const std::string half = spec.storage == spec::Storage::f16 ? "F16Storage" : "Bf16Storage";
-    return plan.variant.swap == plan::Swap::element ? fmt::format("ByElements<spider::{}>", half) : half;
+    return spec.storage == spec::Storage::f16 ? "F16Storage" : "Bf16Storage";
   }
   const plan::InputTerms& inputs = plan.contraction.inputs;
   return fmt::format("F32Storage<{}, {}>", inputs.count, inputs.scaled);

@@ -91,7 +91,6 @@ PackedKernel pack(const plan::KernelPlan& plan) {
   const plan::Contraction& contraction = plan.contraction;
   if (contraction.is_low_rank()) return pack_whole(contraction, contraction.low_rank.front().type);
   if (contraction.is_bands()) return pack_bands(contraction, plan.weights.type);
-  if (contraction.whole_operands) return pack_whole(contraction, plan.weights.type);
   return pack_compressed(contraction, plan.weights.type);
 }
 

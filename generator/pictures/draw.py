@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Draws how a kernel works, from its plan.
 
-  spider-gen --explain --explain-format json --length 16 stencils/box2d_r3.yaml > plan.json
-  spider-gen --explain --explain-format json --length 16 stencils/gauss2d_r7.yaml > streamed.json
+  spider-gen --explain --explain-format json stencils/box2d_r5.yaml > plan.json
+  spider-gen --explain --explain-format json --engine sparse stencils/gauss2d_r7.yaml > streamed.json
   spider-gen --explain --explain-format json stencils/heat2d_steps.yaml > passes.json
   python3 generator/pictures/draw.py FOLDER plan.json streamed.json passes.json
       writes swap.svg and registers.svg of the first plan, streaming.svg of the second and passes.svg of the third into FOLDER

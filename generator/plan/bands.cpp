@@ -102,9 +102,8 @@ TileMapping comb_mapping(int comb, int chunk) {
 
 std::string objection_to_bands(const Problem& problem) {
   const RoundedWeights& weights = problem.weights;
-  if (problem.spec.storage == spec::Storage::f32 || problem.engine != Engine::sparse ||
-      problem.variant != Variant{})
-    return "for sparse products of 16-bit fields, without variants";
+  if (problem.spec.storage == spec::Storage::f32 || problem.engine != Engine::sparse)
+    return "for sparse products of 16-bit fields";
   std::ptrdiff_t tap_rows = 0;
   for (const RoundedTap& tap : weights.taps) {
     if (!is_on_axes(tap.at) || !is_in_reach(tap.at))

@@ -190,7 +190,6 @@ struct LowRank {
 struct Contraction {
   Grouping grouping = Grouping::windows;
   TileMapping mapping;
-  bool whole_operands = false;  ///< Engine::dense: mma.sync.m16n8k16 instead of mma.sp.m16n8k32
   InputTerms inputs;
   int element_bytes = 2;
   ColumnReach column_reach;
@@ -199,8 +198,7 @@ struct Contraction {
   int plane_low = 0;              ///< smallest dz
   int plane_high = 0;             ///< largest dz
   std::vector<int> shifts;        ///< of the windows along x, ascending multiples of 8
-  std::vector<Source> sources;    ///< those at the shifts first (both halves of each, where operands are
-                                  ///< whole), then pairs of diagonals, in 2D at most one
+  std::vector<Source> sources;    ///< those at the shifts first, then pairs of diagonals, in 2D at most one
   std::vector<Operand> operands;  ///< no two equal
   std::vector<Product> products;  ///< in issue order: the output row that completes goes first
   std::vector<LowRank> low_rank;  ///< of each sum of low_rank, whose operands are those along x of all sums,

@@ -104,26 +104,21 @@ int count_products(const std::vector<Window>& windows, const TermPairs& terms) {
   return static_cast<int>(count);
 }
 
-/// The sources of the windows along x, by shift; of whole operands the halves of a fragment, two a shift.
+/// The sources of the windows along x, by shift.
 void set_shifts(const std::vector<Window>& windows, Contraction& contraction) {
   for (const Window& window : windows) contraction.shifts.push_back(window.shift);
   std::sort(contraction.shifts.begin(), contraction.shifts.end());
   contraction.shifts.erase(std::unique(contraction.shifts.begin(), contraction.shifts.end()),
                            contraction.shifts.end());
   for (const int shift : contraction.shifts) {
-    if (contraction.whole_operands) {
-      for (const int half : {0, 1})
-        contraction.sources.push_back({half_of(contraction.mapping, half), shift});
-    } else {
-      contraction.sources.push_back({contraction.mapping, shift});
-    }
+    contraction.sources.push_back({contraction.mapping, shift});
   }
 }
 
 void add_products(const Group& group, const TermPairs& terms, Contraction& contraction) {
   for (const auto& [term, input_term] : terms) {
     Matrix matrix = group_matrix(group, term, contraction.sources[group.source].mapping);
-    if (all_zero(matrix)) continue;  // a remainder, or a half, that is nowhere needed
+    if (all_zero(matrix)) continue;  // a remainder that is nowhere needed
     const Window& window = group.window;
     const int operand = find_or_add_operand(
         {window.dy, window.shift, term, std::move(matrix), window.dz, group.source}, contraction);
@@ -145,30 +140,15 @@ void take_row_pair_mapping(const std::vector<RowPair>& row_pairs, int dimensions
   contraction.row_high = high->dy;
 }
 
-TileMapping mapping_of(Swap swap, LaneOutputs outputs, bool whole_operands) {
-  constexpr int sparse_taps = 8;
-  constexpr int dense_taps = 16;
-  switch (swap) {
-    case Swap::pair:
-      break;
-    case Swap::element:
-      return element_swap_operand_mapping();
-    case Swap::none:
-      return straight_mapping(whole_operands ? dense_taps : sparse_taps, outputs);
-  }
-  return pair_swap_mapping(outputs);
-}
-
 /// A contraction without products: what follows from the spec and the engine alone.
 Contraction empty_contraction(const Problem& problem) {
   const LaneOutputs outputs =
       problem.spec.storage == spec::Storage::f32 ? LaneOutputs::pairs : LaneOutputs::quad;
   Contraction contraction;
-  contraction.whole_operands = problem.engine == Engine::dense;
   contraction.inputs = input_terms(problem.spec);
   contraction.element_bytes = spec::element_bytes(problem.spec.storage);
   contraction.column_reach = column_reach_of(problem.tap_rows);
-  contraction.mapping = mapping_of(problem.variant.swap, outputs, contraction.whole_operands);
+  contraction.mapping = pair_swap_mapping(outputs);
   return contraction;
 }
 
@@ -200,12 +180,10 @@ Groups groups_of_planes(const RoundedWeights& weights, std::vector<Window> windo
 
 /// In 2D: diagonals in pairs where their products would be felt. Of f32 values one fragment more takes longer
 /// than the products that pairs save (measured on an H200).
-Groups groups_of_rows(const Problem& problem, std::vector<Window> windows, const TermPairs& terms,
-                      const Contraction& contraction) {
+Groups groups_of_rows(std::vector<Window> windows, const TermPairs& terms, const Contraction& contraction) {
   Groups groups{std::move(windows), {}, {}};
-  const bool may_pair =
-      !contraction.whole_operands && problem.variant.swap == Swap::pair && contraction.element_bytes == 2;
-  if (may_pair && !hides_behind_memory(count_products(groups.windows, terms), contraction.inputs))
+  if (contraction.element_bytes == 2 &&
+      !hides_behind_memory(count_products(groups.windows, terms), contraction.inputs))
     groups.diagonals = take_diagonal_pairs_of_rows(groups.windows);
   return groups;
 }
@@ -248,9 +226,8 @@ Contraction contract_windows(const Problem& problem) {
   Contraction contraction;
   std::vector<Window> windows = start(problem, contraction);
   const TermPairs terms = multiplied_terms(problem.weights, contraction.inputs);
-  const Groups groups = problem.spec.dimensions == 3
-                            ? groups_of_planes(problem.weights, std::move(windows))
-                            : groups_of_rows(problem, std::move(windows), terms, contraction);
+  const Groups groups = problem.spec.dimensions == 3 ? groups_of_planes(problem.weights, std::move(windows))
+                                                     : groups_of_rows(std::move(windows), terms, contraction);
   add_products(groups, terms, problem.spec.dimensions, contraction);
   return contraction;
 }
@@ -264,11 +241,8 @@ Contraction contract_row_pairs(const Problem& problem) {
 }
 
 std::string objection_to_row_pairs(const Problem& problem) {
-  if (problem.variant.length == window_length) return "pairs of rows: '--length 16' asks for windows";
-  const Variant own{.length = problem.variant.length};
-  if (problem.engine != Engine::sparse || problem.variant != own ||
-      problem.spec.storage == spec::Storage::f32)
-    return "pairs of rows are for sparse products of 16-bit fields, without other variants";
+  if (problem.engine != Engine::sparse || problem.spec.storage == spec::Storage::f32)
+    return "pairs of rows are for sparse products of 16-bit fields";
   return pair_rows(problem.weights.taps).empty() ? "pairs of rows are for taps from dx = -4 to 3" : "";
 }
 

@@ -12,7 +12,6 @@
 #include "plan/operator.h"
 #include "plan/rim_tiles.h"
 #include "plan/scheme.h"
-#include "plan/variant.h"
 #include "spec/stencil_spec.h"
 
 namespace spidergen::plan {
@@ -64,7 +63,6 @@ struct Composition {
 /// All decisions about a kernel; nothing about its text.
 struct KernelPlan {
   Engine engine = Engine::sparse;
-  Variant variant;
   int dimensions = 2;
   Operator op;
   RoundedWeights weights;        ///< of one step

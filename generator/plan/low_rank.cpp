@@ -335,7 +335,6 @@ Contraction contract_low_rank(const Problem& problem, std::vector<LowRank> low_r
 
   Contraction contraction;
   contraction.grouping = Grouping::low_rank;
-  contraction.whole_operands = true;
   contraction.element_bytes = 2;
   contraction.row_low = low_y;
   contraction.row_high = high_y;

@@ -52,47 +52,6 @@ void check_reach(const Problem& problem, int axis, int limit, std::string_view a
                   spec::axis_letters[axis], more, helps ? limit : largest_core_reach, helps ? advice : ""));
 }
 
-/// Reports what pairs of rows do not take.
-void check_row_pairs(const Problem& problem, diag::Diagnostics& diagnostics) {
-  const spec::StencilSpec& spec = problem.spec;
-  if (!spec::is_half(spec.storage)) {
-    diagnostics.error(spec.where.storage,
-                      "'--length 8' is of 16-bit fields: 'storage: f16' or 'storage: bf16'");
-  }
-  if (problem.engine == Engine::dense || problem.variant != Variant{.length = row_pair_length}) {
-    diagnostics.error(spec.where.dimensions,
-                      "'--length 8' has sparse products and inputs of its own; leave out the other option");
-  }
-  const TileMapping mapping = row_pair_mapping();
-  const auto is_beyond = [&](const spec::Tap& tap) {
-    const int index = tap.at[spec::axis_x] - mapping.window_low;
-    return index < 0 || index >= mapping.window_width;
-  };
-  const auto beyond = std::find_if(problem.op.composed.begin(), problem.op.composed.end(), is_beyond);
-  if (beyond != problem.op.composed.end()) {
-    diagnostics.error(beyond->where,
-                      fmt::format("'--length 8' holds taps from x = {} to {}, not at {}", mapping.window_low,
-                                  mapping.window_low + mapping.window_width - 1, beyond->at[spec::axis_x]));
-  }
-}
-
-/// Reports a variant of a kernel that has none.
-void check_variant(const Problem& problem, diag::Diagnostics& diagnostics) {
-  const spec::StencilSpec& spec = problem.spec;
-  const Variant& variant = problem.variant;
-  if (variant == Variant{}) return;
-  if (spec.dimensions != 2 || problem.engine == Engine::cuda) {
-    diagnostics.error(spec.where.dimensions,
-                      fmt::format("there are variants of 2D kernels on tensor cores only; leave out '{}'",
-                                  variant_options(variant).substr(1)));
-  } else if (variant.swap == Swap::element && !spec::is_half(spec.storage)) {
-    diagnostics.error(spec.where.storage,
-                      "'--swap element' loads 2 bytes at once: 'storage: f16' or 'storage: bf16'");
-  } else if (variant.length == row_pair_length) {
-    check_row_pairs(problem, diagnostics);
-  }
-}
-
 void check_accumulate(const spec::StencilSpec& spec, int steps, diag::Diagnostics& diagnostics) {
   if (spec.accumulate != spec::Accumulate::f16) return;
   if (steps > 1) {
@@ -158,9 +117,7 @@ void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
       "steps above 1 take 'antisymmetric' faces only where they are composed into one stencil, and in 3D "
       "where taps reach one cell along the axis; write 'steps: 1' or remove it");
   if (refused) return;
-  if (problem.variant != Variant{}) {
-    refuse("steps above 1 take no variant: leave out other options");
-  } else if (!spec.taps.empty() && !estimate_stepping(spec, steps)) {
+  if (!spec.taps.empty() && !estimate_stepping(spec, steps)) {
     const int most = most_stepping(spec);
     refuse(most > 1
                ? fmt::format("{} steps of this stencil find no room in registers and shared memory; at most "
@@ -177,15 +134,10 @@ diag::Diagnostics find_objections(const Problem& problem) {
   const spec::StencilSpec& spec = problem.spec;
   const Engine engine = problem.engine;
   diag::Diagnostics diagnostics;
-  check_variant(problem, diagnostics);
   check_accumulate(spec, problem.op.steps, diagnostics);
   if (problem.op.steps > 1) check_steps(problem, diagnostics);
   if (engine == Engine::cuda) {
     check_cores(problem, diagnostics);
-    return diagnostics;
-  }
-  if (engine == Engine::dense && spec.dimensions != 2) {
-    diagnostics.error(spec.where.dimensions, "'--engine dense' is generated in 2D only; leave it out");
     return diagnostics;
   }
   if (!has_sparse_plan(spec)) {
@@ -225,7 +177,6 @@ std::vector<ContractionOffer> offer_contractions(const Problem& problem) {
   if (problem.spec.dimensions == 2) {
     add(Grouping::bands, objection_to_bands(problem), contract_bands);
     add(Grouping::row_pairs, objection_to_row_pairs(problem), contract_row_pairs);
-    if (problem.variant.length == row_pair_length) return offers;
   }
   offers.push_back({contract_windows(problem), ""});
   return offers;
@@ -375,7 +326,7 @@ std::pair<std::vector<LowRank>, std::string> find_lists(const Problem& problem,
     const spec::StencilSpec one = spec_of_sum(problem.spec, sum);
     if (one.taps.empty()) return {{}, "a sum has no taps"};  // an error that is told
     const Operator op = operator_of(one, problem.op.steps);
-    LowRankOffer offer = find({one, op, problem.engine, {}, {}, {}});
+    LowRankOffer offer = find({one, op, problem.engine, {}, {}});
     found.first.push_back(std::move(offer.low_rank));
     found.second = std::move(offer.objection);
   }
@@ -452,9 +403,6 @@ EngineDrafts ask_engine(const Problem& problem) {
     asked.drafts = draft_engine(problem);
     if (!asked.drafts.front().is_possible()) report_size(spec, asked.drafts.front(), asked.diagnostics);
   }
-  if (problem.variant != Variant{}) {  // which CUDA cores do not have
-    for (diag::Diagnostic& item : asked.diagnostics.items) remove_advice(item.text);
-  }
   if (!asked.drafts.empty() || problem.op.composed.empty()) return asked;
   Draft none;
   none.candidate.engine = problem.engine;
@@ -529,8 +477,7 @@ std::string objection_to_composed(const Problem& problem) {
   if (spec.update || spec.previous) return "steps of an update are not composed";
   if (!spec::is_half(spec.storage) || !has_sparse_plan(spec))
     return "steps are composed of f16 fields, and in 1D and 2D of bf16 fields";
-  if (problem.variant != Variant{} || spec.accumulate != spec::Accumulate::f32)
-    return "steps are composed with f32 sums and in no variant";
+  if (spec.accumulate != spec::Accumulate::f32) return "steps are composed with f32 sums";
   if (!are_few(problem.op)) return "so many steps reach too many points";
   return objection_to_composing(spec);
 }
@@ -580,8 +527,8 @@ Draft draft_composed(const Problem& problem) {
   std::string& objection = draft.candidate.objection;
   objection = objection_to_composed(problem);
   if (!objection.empty()) return draft;
-  const Request sparse{.engine = Engine::sparse, .variant = {}};
-  const Request on_cores{.engine = Engine::cuda, .variant = {}};
+  const Request sparse{.engine = Engine::sparse};
+  const Request on_cores{.engine = Engine::cuda};
   const spec::StencilSpec as_one = choose_composed(problem);
   if (as_one.taps.empty()) {
     objection = "all weights of so many steps vanish";
@@ -650,8 +597,8 @@ EngineDrafts ask_sparse(const Problem& problem) {
 /// The plan of lists along x and along y, in two passes; nothing where there are none for such fields.
 std::vector<Draft> draft_low_rank(const Problem& problem) {
   const spec::StencilSpec& spec = problem.spec;
-  if (spec.dimensions != 2 || !spec::is_half(spec.storage) || problem.variant != Variant{} ||
-      spec.taps.empty() || spec.accumulate != spec::Accumulate::f32)
+  if (spec.dimensions != 2 || !spec::is_half(spec.storage) || spec.taps.empty() ||
+      spec.accumulate != spec::Accumulate::f32)
     return {};
   Draft draft;
   draft.candidate.engine = Engine::dense;
@@ -678,23 +625,25 @@ std::vector<Draft> draft_low_rank(const Problem& problem) {
   return {draft};
 }
 
-/// The dense engine: two passes, and where it is asked for what sparse tensor cores do.
+/// The dense engine: two passes.
 EngineDrafts ask_dense(const Problem& problem, bool is_asked_for) {
-  EngineDrafts asked{Engine::dense, {}, {}};
-  if (is_asked_for && problem.op.steps == 1) asked = ask_engine(problem);
-  std::vector<Draft> drafts = draft_low_rank(problem);
-  const bool possible = !drafts.empty() && drafts.front().is_possible();
-  if (possible) asked.diagnostics = {};
-  if (is_asked_for && problem.op.steps > 1 && !possible) {
+  EngineDrafts asked{Engine::dense, {}, draft_low_rank(problem)};
+  const bool possible = !asked.drafts.empty() && asked.drafts.front().is_possible();
+  if (possible || !is_asked_for || problem.op.composed.empty()) return asked;
+  const spec::StencilSpec& spec = problem.spec;
+  const bool is_of_steps = problem.op.steps > 1;
+  const std::string what = is_of_steps ? "so many steps" : "this stencil";
+  if (asked.drafts.empty()) {
     asked.diagnostics.error(
-        problem.spec.where.steps,
-        drafts.empty()
-            ? "'--engine dense' takes steps above 1 of 2D fields of 16 bits, with f32 sums and in no "
-              "variant; leave it out"
-            : fmt::format("'--engine dense' does not take so many steps: {}; leave it out",
-                          drafts.front().candidate.objection));
+        spec.dimensions != 2 ? spec.where.dimensions : spec.where.storage,
+        fmt::format("'--engine dense' does not take {}: it is for 2D fields of 16 bits with "
+                    "f32 sums; leave it out",
+                    what));
+  } else {
+    asked.diagnostics.error(is_of_steps ? spec.where.steps : spec.where.coefficients,
+                            fmt::format("'--engine dense' does not take {}: {}; leave it out", what,
+                                        asked.drafts.front().candidate.objection));
   }
-  std::move(drafts.begin(), drafts.end(), std::back_inserter(asked.drafts));
   return asked;
 }
 
@@ -711,7 +660,7 @@ std::pair<int, double> fastest_low_rank(const Problem& single) {
     const int steps = reach / radius;
     if (steps < 2) continue;
     const Operator op = operator_of(single.spec, steps);
-    const Problem problem{single.spec, op, Engine::dense, {}, single.tap_rows, {}};
+    const Problem problem{single.spec, op, Engine::dense, single.tap_rows, {}};
     const std::vector<Draft> drafts = draft_low_rank(problem);
     if (drafts.empty() || !drafts.front().is_possible()) continue;
     const double us = drafts.front().candidate.microseconds / steps;
@@ -727,7 +676,7 @@ std::pair<int, double> fastest_composed(const Problem& single) {
   std::pair<int, double> fastest{1, 0};
   for (int steps = 2; steps <= most; steps += steps < all_up_to ? 1 : all_up_to) {
     const Operator op = operator_of(single.spec, steps);
-    const Draft draft = draft_composed({single.spec, op, Engine::sparse, {}, single.tap_rows, {}});
+    const Draft draft = draft_composed({single.spec, op, Engine::sparse, single.tap_rows, {}});
     if (!draft.is_possible()) continue;
     const double us = draft.candidate.microseconds / steps;
     if (fastest.second == 0 || us < fastest.second) fastest = {steps, us};
@@ -738,7 +687,7 @@ std::pair<int, double> fastest_composed(const Problem& single) {
 /// What `steps` says, or where that is auto, what is fastest a step.
 int choose_steps(const spec::StencilSpec& spec, const Request& request, double single_us) {
   if (spec.steps) return *spec.steps;
-  if (request.variant != Variant{} || spec.taps.empty() || single_us <= 0) return 1;
+  if (spec.taps.empty() || single_us <= 0) return 1;
   const auto may_use = [&](Engine engine) { return request.engine.value_or(engine) == engine; };
   int fastest = 1;
   double least_us = single_us;
@@ -747,7 +696,7 @@ int choose_steps(const spec::StencilSpec& spec, const Request& request, double s
     if (fastest > 1) least_us = *estimate_stepping(spec, fastest) / fastest;
   }
   const Operator op = operator_of(spec);
-  const Problem single{spec, op, Engine::sparse, {}, tap_rows_of(op), {}};
+  const Problem single{spec, op, Engine::sparse, tap_rows_of(op), {}};
   const auto take = [&](const std::pair<int, double>& found) {
     if (found.first > 1 && found.second < least_us) std::tie(fastest, least_us) = found;
   };
@@ -778,7 +727,7 @@ double estimate_single_step(const spec::StencilSpec& spec) {
 PlanResult make_plan(const spec::StencilSpec& spec, const Request& request) {
   const double single_us = spec.steps == 1 ? 0 : estimate_single_step(spec);
   const Operator op = operator_of(spec, choose_steps(spec, request, single_us));
-  Problem problem{spec, op, Engine::sparse, request.variant, tap_rows_of(op), {}};
+  Problem problem{spec, op, Engine::sparse, tap_rows_of(op), {}};
   std::vector<Draft> drafts;
   std::map<Engine, diag::Diagnostics> diagnostics;
   for (const Engine engine : {Engine::sparse, Engine::cuda, Engine::dense}) {
@@ -802,7 +751,6 @@ PlanResult make_plan(const spec::StencilSpec& spec, const Request& request) {
   plan.engine =
       found ? chosen->candidate.engine : request.engine.value_or(op.steps > 1 ? Engine::cuda : last_resort);
   result.diagnostics = std::move(diagnostics[plan.engine]);
-  plan.variant = request.variant;
   plan.dimensions = spec.dimensions;
   plan.further_bytes = further_bytes(spec);
   plan.tap_rows = std::move(problem.tap_rows);

@@ -11,7 +11,6 @@ namespace spidergen::plan {
 /// What the command line asks of a plan.
 struct Request {
   std::optional<Engine> engine;  ///< none: that of the fastest candidate
-  Variant variant;
 };
 
 /// What is a valid spec but cannot be generated so: not yet (errors), or not without a loss that the user

@@ -35,13 +35,6 @@ int blocks_beside_update(const spec::StencilSpec& spec, int blocks, int threads)
   return std::max(1, spec.update ? registers_per_multiprocessor / (threads * taken) : blocks);
 }
 
-int sparse_products(const Contraction& contraction) {
-  // A dense MMA takes 3.47 ns where a sparse one takes 4.60 (plan/machine.cpp), so that four of the former
-  // are as long as three of the latter.
-  const auto products = static_cast<int>(contraction.products.size());
-  return contraction.whole_operands ? products * 3 / 4 : products;
-}
-
 bool hides_behind_memory(int products, const InputTerms& inputs) {
   constexpr int most_products = 8;
   constexpr int most_scaled_products = 21;  // of f32 fields, which have twice the bytes
@@ -49,8 +42,7 @@ bool hides_behind_memory(int products, const InputTerms& inputs) {
 }
 
 int fragments_of(const Contraction& contraction) {
-  return static_cast<int>(contraction.whole_operands ? contraction.shifts.size()
-                                                     : contraction.sources.size());
+  return static_cast<int>(contraction.sources.size());
 }
 
 int strip_vectors(const Contraction& contraction, int tiles) {

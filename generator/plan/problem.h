@@ -9,7 +9,6 @@
 #include "plan/engine.h"
 #include "plan/machine.h"
 #include "plan/operator.h"
-#include "plan/variant.h"
 #include "spec/stencil_spec.h"
 
 namespace spidergen::plan {
@@ -19,7 +18,6 @@ struct Problem {
   const spec::StencilSpec& spec;
   const Operator& op;
   Engine engine = Engine::sparse;
-  Variant variant;
   std::vector<TapRow> tap_rows;  ///< ascending in (dz, dy)
   RoundedWeights weights;
 };
@@ -73,9 +71,6 @@ constexpr int floor_divide(int a, int b) {
 /// Of so many blocks of `threads` threads those that a multiprocessor has registers for where each thread
 /// takes update_registers beside its own.
 [[nodiscard]] int blocks_beside_update(const spec::StencilSpec& spec, int blocks, int threads);
-
-/// How many products of mma.sp.m16n8k32 take as long as those of a tile.
-[[nodiscard]] int sparse_products(const Contraction& contraction);
 
 /// Do so many products for each tile and row take no longer than the tile's bytes?
 [[nodiscard]] bool hides_behind_memory(int products, const InputTerms& inputs);

@@ -6,11 +6,6 @@
 
 namespace spidergen::plan {
 
-/// Outputs along x in a column of a product of pairs of rows: L.
-inline constexpr int row_pair_length = 8;
-/// And of windows.
-inline constexpr int window_length = 16;
-
 /// The taps that meet a pair of neighbouring input rows from a pair of neighbouring output rows: what one
 /// operand of row_pair_mapping holds.
 struct RowPair {

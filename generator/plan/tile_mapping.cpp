@@ -64,28 +64,6 @@ TileMapping pair_swap_mapping(LaneOutputs outputs) {
   return mapping;
 }
 
-TileMapping element_swap_operand_mapping() {
-  TileMapping mapping = operand_mapping("element swap, L = 16", LaneOutputs::quad);
-  mapping.window_low = -7;
-  mapping.window_width = 15;
-  for (int k = 0; k < operand_columns; ++k) {
-    const int swapped = k % 2 == 0 ? k : (k + operand_columns / 2) % operand_columns;
-    mapping.column_input.push_back({0, first_operand_input + swapped});
-  }
-  return mapping;
-}
-
-TileMapping straight_mapping(int taps, LaneOutputs outputs) {
-  TileMapping mapping = operand_mapping("no swap, L = 16", outputs);
-  mapping.window_low = -taps / 2;
-  mapping.window_width = taps;
-  for (int k = 0; k < operand_columns; ++k) {
-    const ColumnPlace place(k);
-    mapping.column_input.push_back({0, first_operand_input + 8 * place.q + place.element});
-  }
-  return mapping;
-}
-
 TileMapping diagonal_pair_mapping(Position distance) {
   TileMapping mapping = operand_mapping("diagonal pair, L = 16", LaneOutputs::quad);
   mapping.window_low = 0;
@@ -137,15 +115,6 @@ TileMapping element_swap_mapping(int radius) {
     mapping.column_input.push_back({0, mapping.window_low + swapped});
   }
   return mapping;
-}
-
-TileMapping half_of(const TileMapping& mapping, int half) {
-  const auto middle = mapping.column_input.begin() + mapping.columns() / 2;
-  TileMapping part = mapping;
-  part.name += half == 0 ? ", first half" : ", second half";
-  part.column_input = half == 0 ? std::vector<Position>(mapping.column_input.begin(), middle)
-                                : std::vector<Position>(middle, mapping.column_input.end());
-  return part;
 }
 
 Matrix kernel_matrix(const TileMapping& mapping, const std::vector<double>& weights) {

@@ -44,15 +44,6 @@ enum class LaneOutputs { quad, pairs };
 /// memory; rows are permuted so that its results are neighbours too.
 [[nodiscard]] TileMapping pair_swap_mapping(LaneOutputs outputs = LaneOutputs::quad);
 
-/// The paper's swap at L = 16 on m16n8k32, over the same inputs as the pair swap: odd columns k and k + 16 of
-/// the inputs x - 8 to x + 23 change places; 15 taps a window, dx = -7..7. A lane's eight inputs lie apart.
-[[nodiscard]] TileMapping element_swap_operand_mapping();
-
-/// Nothing swapped: lane q of four loads the eight inputs from x - 8 + 8 q on. The load alone puts pairs that
-/// are 8 apart into a group, which is 2:4 for `taps` = 8 a window, dx = -4..3. Whole operands hold 16, dx =
-/// -8..7.
-[[nodiscard]] TileMapping straight_mapping(int taps, LaneOutputs outputs = LaneOutputs::quad);
-
 /// The paper's strided swapping (section 3.1) for radius r, L = 2 r + 2: an L x 2 L matrix in which odd
 /// columns j and j + L change places; 2 r + 1 taps a window, dx = -r..r.
 [[nodiscard]] TileMapping element_swap_mapping(int radius);
@@ -70,11 +61,6 @@ enum class LaneOutputs { quad, pairs };
 /// both rows never meet in a bank. A lane stores a pair of neighbours of either output row, or a quad of one:
 /// of the first row where the lane is one of 4 n and 4 n + 1.
 [[nodiscard]] TileMapping row_pair_mapping(LaneOutputs outputs = LaneOutputs::pairs);
-
-/// Half of a mapping of m16n8k32, for the dense m16n8k16: the inputs that a lane's B registers 0 and 1 hold
-/// (half 0: columns 0 to 15), or 2 and 3 (half 1: columns 16 to 31). B's layouts of both instructions are
-/// one (PTX ISA 9.7.14.5.8 and 9.7.14.6.2).
-[[nodiscard]] TileMapping half_of(const TileMapping& mapping, int half);
 
 /// A dense matrix in row-major order.
 struct Matrix {

@@ -2,7 +2,7 @@
 # The evaluation: builds, measures for minutes on a GPU, longer with --variants, writes one CSV file, draws the figures.
 # usage: evaluate.sh [--out DIR] [--generated LABEL=DIR]... [--variants DIR] [--arch sm_90] [--build DIR] [--parts "NAME ..."]
 # --out (default: evaluation) gets evaluation.csv, log.txt, summary.md and the figures; --variants is a folder that
-# variants.sh wrote, for dense products, the ablation, the cost of the swap and of boundaries; --parts measures only
+# variants.sh wrote, for the engines of f32 and the cost of boundaries; --parts measures only
 # these, as the log calls them, and appends to the CSV file that is there; the other options are run.sh's.
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
@@ -73,13 +73,6 @@ compare() {  # compare NAME "LABEL..." OPTION...: a part with these labels; `spa
   part "$name" "${compared[@]}" "$@"
 }
 measure_variants() {
-  compare dense 'sparse dense' --kernels 'box2d_r[1237],star2d_r[1237]' --sizes 10240
-  compare dense-sustained 'sparse dense' --kernels 'box2d_r[1237]' --sizes 10240 --mode sustained
-  compare ablation 'dense_element sparse_element sparse_pair sparse' --kernels 'box2d_r[27]' \
-    --sizes 1280,2560,5120,10240 --launches 20
-  compare swap 'sparse_none windows' --kernels 'box2d_r[12]' --sizes 10240 --launches 100
-  compare mapping 'windows row_pairs' --kernels 'box2d_r[123],star2d_r3' --sizes 10240 --mode burst,sustained
-  compare swap-dense 'dense_none dense' --kernels box2d_r7 --sizes 10240 --launches 100
   compare engines-f32 'sparse cuda tensor' --kernels 'box2d_r[1237]_f32' --sizes 10240
   compare boundaries 'sparse boundary_constant boundary_nearest boundary_periodic boundary_reflect boundary_mirror' \
     --kernels "$bounded" --sizes 10240x10240,768x768x768

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Generates the kernels that the evaluation compares with the plan's own: dense ones, other swaps and mappings, one tile a
-# warp, and other boundaries.
+# Generates the kernels that the evaluation compares with the plan's own: both engines of f32, and other boundaries. The tag
+# v0.2-evaluation has those of the ablation: dense products, other swaps and mappings, one tile a warp, warpgroups.
 # usage: variants.sh SPIDER_GEN DIR
 # DIR gets a folder for each label; evaluate.sh --variants DIR measures them, also on a machine without spider-gen.
 set -euo pipefail
@@ -19,16 +19,6 @@ variant() {  # variant LABEL STENCILS OPTION...
   "$spider_gen" "${specs[@]}" -o "$out/$label" "$@"
 }
 
-ablated='box2d_r2 box2d_r7'
-variant dense 'box2d_r1 box2d_r2 box2d_r3 box2d_r7 star2d_r1 star2d_r2 star2d_r3 star2d_r7' --engine dense
-variant dense_none box2d_r7 --engine dense --swap none
-variant dense_element "$ablated" --engine dense --swap element --tiles 1
-variant sparse_element "$ablated" --swap element --tiles 1
-variant sparse_pair "$ablated" --tiles 1
-variant sparse_none 'box2d_r1 box2d_r2' --swap none
-mapped='box2d_r1 box2d_r2 box2d_r3 star2d_r3'
-variant windows "$mapped" --length 16
-variant row_pairs "$mapped" --length 8
 singles='box2d_r1_f32 box2d_r2_f32 box2d_r3_f32 box2d_r7_f32'
 variant cuda "$singles" --engine cuda
 variant tensor "$singles" --engine sparse

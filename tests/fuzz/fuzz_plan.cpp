@@ -198,8 +198,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const std::optional<plan::Engine> engine = fuzz::engine(data);
   const std::string text = fuzz::make_spec(data);
   try {
-    const cli::GenerateResult result =
-        cli::generate({"-", text}, {}, {.engine = engine, .variant = {}}, {"sm_80", "sm_90"});
+    const cli::GenerateResult result = cli::generate({"-", text}, {}, {.engine = engine}, {"sm_80", "sm_90"});
     fuzz::expect(result.files.size() == (result.diagnostics.has_errors() ? 0 : 2), "errors or two files");
   } catch (const std::exception& error) {
     fuzz::expect(false, std::string(error.what()) + ", with this spec:\n" + text);

@@ -40,19 +40,13 @@ REQUIRED = {
 REACHES = {"z": (15, 8, 4, 2, 1, 0), "y": (31, 15, 7, 3, 1, 0), "x": (127, 31, 15, 7, 3, 1, 0)}
 WEIGHT_MODES = ("f16", "f16x2", "bf16", "bf16x2")
 ACCURACIES = ("tf32", "f16")  # beside full
-PLAN_KEYS = ("stencil", "dimensions", "steps", "engine", "variant", "storage", "accuracy", "adds_identity", "error_bound")
+PLAN_KEYS = ("stencil", "dimensions", "steps", "engine", "storage", "accuracy", "adds_identity", "error_bound")
 PLAN_KEYS += ("template", "cores", "boundary", "reach", "weights", "chained_mmas", "tap_rows", "taps", "composition")
 STREAMING_KEYS = ("rows_per_warp", "warps_per_block", "tile_forms", "deviation", "magnitude", "passed", "y_magnitude",
                   "list_reach")
 # Other ways of computing the same, each with the share of specs that it gets.
 OPTIONS = {
-    ("--engine", "dense"): 8,
     ("--engine", "cuda"): 8,
-    ("--swap", "element"): 4,
-    ("--swap", "none"): 2,
-    ("--engine", "dense", "--swap", "element"): 2,
-    ("--tiles", "1"): 2,
-    ("--length", "8"): 4,
     ("--engine", "sparse"): 24,  # where CUDA cores are the default
 }
 # Those that 2D f16 must have.
@@ -233,7 +227,7 @@ def main():
     parser.add_argument("--accuracy", choices=("full", *ACCURACIES), help="every random spec with this one")
     parser.add_argument("--engine", help="every random kernel by this one")
     parser.add_argument("--arch", help="every random kernel for this one")
-    parser.add_argument("--options", help="every random kernel with these, like --options='--length 8'")
+    parser.add_argument("--options", help="every random kernel with these, like --options='--engine cuda'")
     parser.add_argument(
         "--each-boundary",
         action="store_true",

@@ -452,7 +452,7 @@ CHOSEN = {
         chosen_taps("inexact", [(-31, 17)]),
         # Walks on CUDA cores, and no tap that reads ahead of its result: nothing may be read behind the field's last row.
         with_options(chosen_taps("exact", [(dy, dx) for dy in range(-6, 1) for dx in range(-4, 5)]), "--engine", "cuda"),
-        *(with_storage(with_options(chosen, "--length", "8"), storage) for storage, chosen in ROW_PAIRS),
+        *(with_storage(with_options(chosen, "--engine", "sparse"), storage) for storage, chosen in ROW_PAIRS),
         *(with_storage(chosen, storage) for storage, chosen in BANDS),
         *MANY_ROWS,
         *(with_storage(with_options(chosen, "--engine", "sparse"), "f32") for chosen in MANY_F32_ROWS),

@@ -260,15 +260,13 @@ def check_plan(plan, data):
     told = data["reach"]
     if tuple(zip(told["low"], told["high"])) != plan.reach:
         raise ValueError(f"{plan.name}: reach is not that of the taps")
-    # Windows of 16 columns at multiples of 8, or at least 8 where another swap holds less, and a product for each term
-    # of weight and value, or one for each half of that where products are dense: more would loosen the bound without a
-    # reason.
+    # Windows of 16 columns at multiples of 8, and a product for each term of weight and value, or one for each half of
+    # that where products are dense: more would loosen the bound without a reason.
     terms = int(plan.composition[1]) if plan.composition else plan.terms
     products = terms if plan.storage.bytes == 2 else max(3, terms)
     if data.get("engine") == "dense":
         products *= 2
-    width = 16 if data.get("variant", {}).get("swap", "pair") == "pair" else 8
-    most = products * sum((row.high - row.low) // width + 2 for row in plan.tap_rows)
+    most = products * sum((row.high - row.low) // 16 + 2 for row in plan.tap_rows)
     if not 0 <= plan.chained_mmas <= most:
         raise ValueError(f"{plan.name}: {plan.chained_mmas} chained MMAs; at most {most} are plausible")
     if any(face.rule not in RULES for axis in plan.faces for face in axis):

@@ -8,4 +8,4 @@ explain() {  # explain STENCIL OPTION...
 }
 root=$1 python=$2 spider_gen=$3
 "$python" -B "$root/generator/pictures/draw.py" --check "$root/generator/pictures" \
-  <(explain box2d_r3 --length 16) <(explain gauss2d_r7 --length 16) <(explain heat2d_steps)
+  <(explain box2d_r5) <(explain gauss2d_r7 --engine sparse) <(explain heat2d_steps)

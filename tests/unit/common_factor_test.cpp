@@ -145,7 +145,7 @@ TEST(CommonFactor, KeepsASumOfZeroExactly) {
 
 TEST(CommonFactor, LeavesRemaindersToTheRowsThatNeedThem) {
   // A product along y and three along x; the centre alone has a second term, which takes another along y.
-  const KernelPlan plan = make_plan(laplacian(spec::Storage::f16), {Engine::sparse, {}}).plan;
+  const KernelPlan plan = make_plan(laplacian(spec::Storage::f16), {Engine::sparse}).plan;
   EXPECT_EQ(plan.weights.terms, 2);
   EXPECT_EQ(plan.contraction.chained_products(), 5);
 }
@@ -156,7 +156,7 @@ TEST(CommonFactor, IsNotTakenWhereItSavesNoProduct) {
   double power = 0;
   for (spec::Tap& tap : star.taps) tap.weight = std::exp(power += 0.01);
   EXPECT_NE(round_weights(star).weights.factor, 1);
-  const KernelPlan plan = make_plan(star, {Engine::sparse, {}}).plan;
+  const KernelPlan plan = make_plan(star, {Engine::sparse}).plan;
   EXPECT_EQ(plan.weights.factor, 1);
   EXPECT_EQ(plan.contraction.products.size(), 10U);
 }
@@ -233,7 +233,7 @@ TEST(CommonFactor, DoesNotChangeASumOfOneInF32) {
 
 TEST(CommonFactor, CountsAsOneMoreRoundingOf16BitResults) {
   const auto bound_of = [](const std::vector<double>& weights, spec::Storage storage) {
-    return make_plan(row_of(weights, storage), {Engine::sparse, {}}).plan.error_bound;
+    return make_plan(row_of(weights, storage), {Engine::sparse}).plan.error_bound;
   };
   EXPECT_EQ(bound_of({0.25, 0.5}, spec::Storage::f16).result, 0x1p-11);
   EXPECT_EQ(bound_of({0.1, 0.2}, spec::Storage::f16).result, 0x1p-11 + 1.01 * 0x1p-24);

@@ -30,7 +30,7 @@ TEST(Emit, Volumes3dHaveTheRowsOfTheirPairs) {
   int checked = 0;
   for (int high = -1; high <= 3; ++high) {
     const spec::StencilSpec spec = volume_of_rows(-2, high);
-    const plan::KernelPlan plan = plan::make_plan(spec, {plan::Engine::sparse, {}}).plan;
+    const plan::KernelPlan plan = plan::make_plan(spec, {plan::Engine::sparse}).plan;
     if (!plan.contraction.mapping.pairs_rows()) continue;
     const int rows_of_pairs = (high + 2 + 1) / 2 * 2;
     std::string text;

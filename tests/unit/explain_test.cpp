@@ -49,7 +49,7 @@ StencilSpec box_of(int columns, int rows) {
 
 KernelPlan plan_of(const StencilSpec& spec,
                    spidergen::plan::Engine engine = spidergen::plan::Engine::sparse) {
-  return spidergen::plan::make_plan(spec, {engine, {}}).plan;
+  return spidergen::plan::make_plan(spec, {engine}).plan;
 }
 
 std::string text_of(const StencilSpec& spec, const Names& architectures) {

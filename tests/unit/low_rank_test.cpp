@@ -400,7 +400,7 @@ TEST(LowRank, AutoTriesEveryReachThatFillsProducts) {
 TEST(LowRank, RefusesWhatNoPlanMeets) {
   spec::StencilSpec stencil = diffusion(16, spec::BoundaryRule::constant);
   stencil.tolerance = 0;
-  const diag::Diagnostics told = make_plan(stencil, {Engine::dense, {}}).diagnostics;
+  const diag::Diagnostics told = make_plan(stencil, {Engine::dense}).diagnostics;
   ASSERT_TRUE(told.has_errors());
   EXPECT_NE(told.items.front().text.find("no sum of 4 products"), std::string::npos);
 }

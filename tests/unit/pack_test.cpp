@@ -84,32 +84,6 @@ TEST(ElementSwap, IsTwoToFourForEveryRadius) {
   }
 }
 
-/// What a column of the element swap holds: its own input where it is even, the one 16 away where it is odd.
-TEST(ElementSwap, OfAnOperandIsThePapersOverTheInputsOfThePairSwap) {
-  const TileMapping operand = plan::element_swap_operand_mapping();
-  const TileMapping paper = plan::element_swap_mapping(7);
-  const TileMapping pairs = plan::pair_swap_mapping();
-  EXPECT_EQ(operand.first_input(), -8);
-  EXPECT_EQ(operand.input_span(), 32);
-  EXPECT_EQ(operand.row_output, pairs.row_output);
-  for (int k = 0; k < 32; ++k) {
-    EXPECT_EQ(operand.column_input[k].x, -8 + (k % 2 == 0 ? k : (k + 16) % 32)) << k;
-    EXPECT_EQ(operand.column_input[k].x + 1, paper.column_input[k].x) << k;  // which begins at -7
-  }
-  static_cast<void>(select_columns(operand));  // two of four
-  TileMapping wider = operand;
-  wider.window_width = 16;
-  EXPECT_THROW(static_cast<void>(select_columns(wider)), diag::InternalError);
-}
-
-TEST(NoSwap, HoldsEightColumnsAndNotNine) {
-  const TileMapping mapping = plan::straight_mapping(8);
-  EXPECT_EQ(mapping.window_low, -4);
-  EXPECT_EQ(mapping.first_input(), -8);
-  static_cast<void>(select_columns(mapping));
-  EXPECT_THROW(static_cast<void>(select_columns(plan::straight_mapping(9))), diag::InternalError);
-}
-
 TEST(PairSwap, MetadataFollowsTheClosedForm) {
   const TileMapping mapping = plan::pair_swap_mapping();
   const Selection selection = select_columns(mapping);
@@ -243,52 +217,10 @@ TEST(Proof, HoldsForRandomStencils) {
   for (std::uint32_t seed = 1; seed <= 200; ++seed) {
     spec::StencilSpec stencil = testing::random_stencil(seed, 7, 31, seed % 2 == 0);
     stencil.storage = std::array{spec::Storage::f16, spec::Storage::f32, spec::Storage::bf16}[seed % 3];
-    ASSERT_FALSE(plan::make_plan(stencil, {plan::Engine::sparse, {}}).diagnostics.has_errors())
+    ASSERT_FALSE(plan::make_plan(stencil, {plan::Engine::sparse}).diagnostics.has_errors())
         << "seed " << seed;
-    const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, {}}).plan;
+    const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse}).plan;
     EXPECT_NO_THROW(prove(stencil, plan, pack(plan))) << "seed " << seed;
-  }
-}
-
-TEST(Proof, HoldsForRandomStencilsOfDenseProducts) {
-  for (std::uint32_t seed = 1; seed <= 100; ++seed) {
-    spec::StencilSpec stencil = testing::random_stencil(seed, 3, 31, seed % 2 == 0);
-    stencil.storage = std::array{spec::Storage::f16, spec::Storage::f32, spec::Storage::bf16}[seed % 3];
-    ASSERT_FALSE(plan::make_plan(stencil, {plan::Engine::dense, {}}).diagnostics.has_errors())
-        << "seed " << seed;
-    plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::dense, {}}).plan;
-    const PackedKernel packed = pack(plan);
-    EXPECT_NO_THROW(prove(stencil, plan, packed)) << "seed " << seed;
-
-    // The halves of a fragment the wrong way round are another stencil.
-    for (plan::Product& product : plan.contraction.products) product.source ^= 1;
-    EXPECT_THROW(prove(stencil, plan, packed), diag::InternalError) << "seed " << seed;
-  }
-}
-
-TEST(Proof, HoldsForVariants) {
-  for (const plan::Engine engine : {plan::Engine::sparse, plan::Engine::dense}) {
-    for (const plan::Swap swap : {plan::Swap::element, plan::Swap::none}) {
-      for (std::uint32_t seed = 1; seed <= 30; ++seed) {
-        spec::StencilSpec stencil = testing::random_stencil(seed, 2, seed % 3 == 0 ? 127 : 31, seed % 2 == 0);
-        stencil.storage = seed % 5 == 0 ? spec::Storage::bf16 : spec::Storage::f16;
-        const plan::Variant variant{swap, 1};
-        ASSERT_FALSE(plan::make_plan(stencil, {engine, variant}).diagnostics.has_errors()) << "seed " << seed;
-        const plan::KernelPlan plan = plan::make_plan(stencil, {engine, variant}).plan;
-        const PackedKernel packed = pack(plan);
-        EXPECT_NO_THROW(prove(stencil, plan, packed)) << "seed " << seed;
-
-        // The same registers where lanes load for the pair swap: another stencil.
-        plan::KernelPlan other = plan;
-        for (plan::Source& source : other.contraction.sources) {
-          const plan::TileMapping pairs = plan::pair_swap_mapping();
-          const bool second = source.mapping.name.ends_with("second half");
-          source.mapping.column_input =
-              (engine == plan::Engine::dense ? plan::half_of(pairs, second ? 1 : 0) : pairs).column_input;
-        }
-        EXPECT_THROW(prove(stencil, other, packed), diag::InternalError) << "seed " << seed;
-      }
-    }
   }
 }
 
@@ -296,14 +228,12 @@ TEST(Proof, HoldsForRandomVolumes) {
   for (std::uint32_t seed = 1; seed <= 100; ++seed) {
     const spec::StencilSpec stencil =
         testing::random_volume(seed, static_cast<int>(seed % 9), 15, seed % 3 * 10);
-    ASSERT_FALSE(plan::make_plan(stencil, {plan::Engine::sparse, {}}).diagnostics.has_errors())
+    ASSERT_FALSE(plan::make_plan(stencil, {plan::Engine::sparse}).diagnostics.has_errors())
         << "seed " << seed;
-    const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, {}}).plan;
+    const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse}).plan;
     EXPECT_NO_THROW(prove(stencil, plan, pack(plan))) << "seed " << seed;
   }
 }
-
-constexpr plan::Variant pairs_of_rows{.length = 8};
 
 /// After movmatrix lane q of four has rows 2 q, 2 q + 1, 2 q + 8 and 2 q + 9 of a column.
 TEST(RowPair, LanesStoreFourNeighboursOfOneRow) {
@@ -322,20 +252,23 @@ TEST(RowPair, LanesStoreFourNeighboursOfOneRow) {
 }
 
 TEST(Proof, HoldsForRandomPairsOfRows) {
+  int paired = 0;
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
     spec::StencilSpec stencil = testing::random_stencil(seed, static_cast<int>(seed % 7), 3, seed % 2 == 0);
     if (seed % 6 == 0) stencil.storage = spec::Storage::bf16;
-    ASSERT_FALSE(plan::make_plan(stencil, {plan::Engine::sparse, pairs_of_rows}).diagnostics.has_errors())
-        << "seed " << seed;
-    const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, pairs_of_rows}).plan;
-    EXPECT_TRUE(plan.contraction.mapping.pairs_rows()) << "seed " << seed;
-    EXPECT_NO_THROW(prove(stencil, plan, pack(plan))) << "seed " << seed;
+    const plan::PlanResult planned = plan::make_plan(stencil, {plan::Engine::sparse});
+    ASSERT_FALSE(planned.diagnostics.has_errors()) << "seed " << seed;
+    if (!planned.plan.contraction.mapping.pairs_rows()) continue;  // windows are as few
+    ++paired;
+    EXPECT_NO_THROW(prove(stencil, planned.plan, pack(planned.plan))) << "seed " << seed;
   }
+  EXPECT_GT(paired, 20);
 }
 
 TEST(Proof, FindsPairsOfRowsInTheWrongPlace) {
   const spec::StencilSpec stencil = testing::random_stencil(2, 3, 3, true);
-  const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, pairs_of_rows}).plan;
+  const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse}).plan;
+  ASSERT_TRUE(plan.contraction.mapping.pairs_rows());
   const PackedKernel packed = pack(plan);
   EXPECT_NO_THROW(prove(stencil, plan, packed));
   plan::KernelPlan moved = plan;
@@ -378,7 +311,7 @@ spec::StencilSpec random_sums(std::uint32_t seed) {
 TEST(Proof, TellsSumsApart) {
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
     const spec::StencilSpec stencil = random_sums(seed);
-    const plan::PlanResult planned = plan::make_plan(stencil, {plan::Engine::sparse, {}});
+    const plan::PlanResult planned = plan::make_plan(stencil, {plan::Engine::sparse});
     ASSERT_FALSE(planned.diagnostics.has_errors()) << "seed " << seed;
     const PackedKernel packed = pack(planned.plan);
     EXPECT_NO_THROW(prove(stencil, planned.plan, packed)) << "seed " << seed;
@@ -399,7 +332,7 @@ TEST(Proof, FindsAPairAtTheWrongDistance) {
   std::sort(flat.taps.begin(), flat.taps.end(),
             [](const spec::Tap& a, const spec::Tap& b) { return a.at < b.at; });
   for (const spec::StencilSpec& stencil : {testing::random_volume(1, 2, 0, 0), flat}) {
-    plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, {}}).plan;
+    plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse}).plan;
     EXPECT_NO_THROW(prove(stencil, plan, pack(plan)));
     plan::Source& pair = plan.contraction.sources.back();
     ASSERT_NE(pair.distance(), plan::Position{});
@@ -421,7 +354,7 @@ spec::StencilSpec long_star() {
 
 TEST(Proof, HoldsForBandsAndFindsTheirMistakes) {
   const spec::StencilSpec stencil = long_star();
-  const plan::KernelPlan good = plan::make_plan(stencil, {plan::Engine::sparse, {}}).plan;
+  const plan::KernelPlan good = plan::make_plan(stencil, {plan::Engine::sparse}).plan;
   ASSERT_TRUE(good.contraction.is_bands());
   const PackedKernel packed = pack(good);
   EXPECT_NO_THROW(prove(stencil, good, packed));
@@ -481,7 +414,7 @@ TEST(Fragment, OfACombIsThatOfB) {
 
 TEST(Proof, FindsEveryFlippedBitOfAnOperandAndItsMetadata) {
   const spec::StencilSpec stencil = testing::random_stencil(5, 2, 3, true);
-  const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, {}}).plan;
+  const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse}).plan;
   const PackedKernel good = pack(plan);
   int found = 0;
   for (int lane = 0; lane < warp_lanes; ++lane) {
@@ -505,7 +438,7 @@ TEST(Proof, FindsEveryFlippedBitOfAnOperandAndItsMetadata) {
 
 TEST(Proof, FindsWrongTapsOfCudaCores) {
   const spec::StencilSpec stencil = testing::random_stencil(12, 3, 20, true);
-  const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::cuda, {}}).plan;
+  const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::cuda}).plan;
   const PackedKernel packed = pack(plan);
   EXPECT_NO_THROW(prove(stencil, plan, packed));
   plan::KernelPlan other = plan;
@@ -524,7 +457,7 @@ TEST(Proof, FindsWrongTapsOfCudaCores) {
 
 TEST(Proof, FindsWrongProducts) {
   const spec::StencilSpec stencil = testing::random_stencil(11, 3, 20, true);
-  const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse, {}}).plan;
+  const plan::KernelPlan plan = plan::make_plan(stencil, {plan::Engine::sparse}).plan;
   ASSERT_GT(plan.contraction.products.size(), 1U);
   const PackedKernel packed = pack(plan);
   plan::KernelPlan missing = plan;

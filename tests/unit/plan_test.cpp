@@ -23,24 +23,21 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-KernelPlan plan_of(const spec::StencilSpec& stencil, Engine engine = Engine::sparse,
-                   const Variant& variant = {}) {
-  return make_plan(stencil, {engine, variant}).plan;
+KernelPlan plan_of(const spec::StencilSpec& stencil, Engine engine = Engine::sparse) {
+  return make_plan(stencil, {engine}).plan;
 }
 
-Contraction contraction_of(const spec::StencilSpec& stencil, Engine engine = Engine::sparse,
-                           const Variant& variant = {}) {
-  return plan_of(stencil, engine, variant).contraction;
+Contraction contraction_of(const spec::StencilSpec& stencil, Engine engine = Engine::sparse) {
+  return plan_of(stencil, engine).contraction;
 }
 
 /// What is taken where no engine is asked for.
-Engine default_of(const spec::StencilSpec& stencil, const Variant& variant = {}) {
-  return make_plan(stencil, {std::nullopt, variant}).plan.engine;
+Engine default_of(const spec::StencilSpec& stencil) {
+  return make_plan(stencil).plan.engine;
 }
 
-diag::Diagnostics check_supported(const spec::StencilSpec& stencil, Engine engine = Engine::sparse,
-                                  const Variant& variant = {}) {
-  return make_plan(stencil, {engine, variant}).diagnostics;
+diag::Diagnostics check_supported(const spec::StencilSpec& stencil, Engine engine = Engine::sparse) {
+  return make_plan(stencil, {engine}).diagnostics;
 }
 
 template <class Taken>
@@ -50,9 +47,8 @@ bool is(const KernelPlan& plan) {
 
 /// The plan's scheme, which has to be this one.
 template <class Taken>
-Taken scheme_of(const spec::StencilSpec& stencil, Engine engine = Engine::sparse,
-                const Variant& variant = {}) {
-  return std::get<Taken>(plan_of(stencil, engine, variant).scheme);
+Taken scheme_of(const spec::StencilSpec& stencil, Engine engine = Engine::sparse) {
+  return std::get<Taken>(plan_of(stencil, engine).scheme);
 }
 
 int shared_bytes(const KernelPlan& plan) {
@@ -320,9 +316,9 @@ TEST(Windows, EveryTapIsInExactlyOneWindowThatHoldsIt) {
 TEST(Plan, EqualOperandsAreStoredOnce) {
   spec::StencilSpec stencil;
   for (int dy = -2; dy <= 2; ++dy) {
-    for (int dx = -2; dx <= 2; ++dx) stencil.taps.push_back({{0, dy, dx}, dy == 0 ? 0.5 : 0.25, {}});
-  }
-  const Contraction contraction = contraction_of(stencil, Engine::sparse, {.length = 16});
+    for (int dx = -2; dx <= 2; ++dx) stencil.taps.push_back({{0, dy, 2 * dx}, dy == 0 ? 0.5 : 0.25, {}});
+  }  // too far for pairs of rows
+  const Contraction contraction = contraction_of(stencil, Engine::sparse);
   EXPECT_EQ(contraction.products.size(), 5U);
   EXPECT_EQ(contraction.operands.size(), 2U);
 }
@@ -460,10 +456,7 @@ TEST(Plan, ArmsOfA2DStarArePaired) {
 }
 
 TEST(Plan, StarsOfManyRowsAreBands) {
-  const auto has_bands = [](const spec::StencilSpec& stencil, Engine engine = Engine::sparse,
-                            const Variant& variant = {}) {
-    return contraction_of(stencil, engine, variant).is_bands();
-  };
+  const auto has_bands = [](const spec::StencilSpec& stencil) { return contraction_of(stencil).is_bands(); };
   const auto with_tap = [](spec::StencilSpec stencil, int dy, int dx, double weight = 0.5) {
     stencil.taps.push_back({{0, dy, dx}, weight, {}});
     std::sort(stencil.taps.begin(), stencil.taps.end(),
@@ -491,15 +484,13 @@ TEST(Plan, StarsOfManyRowsAreBands) {
   EXPECT_TRUE(has_bands(with_tap(with_tap(star, 0, 8), 0, -8)));
   EXPECT_FALSE(has_bands(with_tap(star, 0, 9)));
   EXPECT_FALSE(has_bands(with_tap(star, 1, 1)));
-  EXPECT_FALSE(has_bands(star, Engine::dense));
-  EXPECT_FALSE(has_bands(star, Engine::sparse, {Swap::pair, 1}));
   EXPECT_TRUE(has_bands(with_tap(star, -8, 0, std::sqrt(2))));  // remainders along y take one product more
   EXPECT_FALSE(has_bands(with_tap(star, 0, 8, std::sqrt(2))));  // those along x a band more
 }
 
 TEST(Plan, ArmsArePairedWhereARingHoldsThem) {
-  const auto is_paired = [](const spec::StencilSpec& stencil, const Variant& variant = {}) {
-    const Contraction contraction = contraction_of(stencil, Engine::sparse, variant);
+  const auto is_paired = [](const spec::StencilSpec& stencil) {
+    const Contraction contraction = contraction_of(stencil, Engine::sparse);
     return !contraction.mapping.pairs_rows() && contraction.sources.back().distance() != Position{};
   };
   EXPECT_FALSE(is_paired(flat_star(3, 3)));   // nothing to gain: memory binds
@@ -507,8 +498,6 @@ TEST(Plan, ArmsArePairedWhereARingHoldsThem) {
   EXPECT_TRUE(is_paired(flat_star(4, 3, 11)));
   EXPECT_FALSE(is_paired(flat_star(4, 3, 20)));  // windows all to one side leave out the outputs' own columns
   EXPECT_FALSE(is_paired(flat_star(4, 3, -20)));
-  EXPECT_FALSE(is_paired(flat_star(4, 3), {Swap::element, 2}));
-  EXPECT_FALSE(is_paired(flat_star(4, 3), {Swap::none, 2}));
   spec::StencilSpec full = flat_star(4, 3);
   full.storage = spec::Storage::f32;
   EXPECT_FALSE(is_paired(full));
@@ -614,27 +603,6 @@ TEST(Plan, EnginesAreNamedAndKept) {
   EXPECT_EQ(plan_of(with_weights({1.0}), Engine::sparse).engine, Engine::sparse);
 }
 
-TEST(Plan, DenseProductsAreTheHalvesOfSparseOnes) {
-  for (std::uint32_t seed = 1; seed <= 50; ++seed) {
-    const spec::StencilSpec stencil = testing::random_stencil(seed, 3, 31, seed % 2 == 0);
-    const Contraction sparse = contraction_of(stencil, Engine::sparse);
-    const Contraction dense = contraction_of(stencil, Engine::dense);
-    EXPECT_EQ(dense.products.size(), 2 * sparse.products.size()) << "seed " << seed;
-    ASSERT_EQ(dense.sources.size(), 2 * sparse.sources.size()) << "seed " << seed;
-    for (std::size_t i = 0; i < dense.sources.size(); ++i) {
-      const Source& whole = sparse.sources[i / 2];
-      EXPECT_EQ(dense.sources[i].shift, whole.shift);
-      const auto first = whole.mapping.column_input.begin() + static_cast<std::ptrdiff_t>(i % 2) * 16;
-      EXPECT_EQ(dense.sources[i].mapping.column_input, std::vector<Position>(first, first + 16));
-    }
-    for (const Operand& operand : dense.operands) {
-      EXPECT_EQ(operand.matrix.columns, 16);
-      EXPECT_TRUE(std::any_of(operand.matrix.values.begin(), operand.matrix.values.end(),
-                              [](double value) { return value != 0; }));
-    }
-  }
-}
-
 spec::StencilSpec flat_box(int radius) {
   spec::StencilSpec stencil;
   stencil.name = "box";
@@ -646,12 +614,13 @@ spec::StencilSpec flat_box(int radius) {
 }
 
 TEST(Plan, TilesAreInRegistersWhereTheyFitAndMemoryBinds) {
-  const auto forms_of = [](const spec::StencilSpec& stencil, const Variant& variant = {}) {
-    return plan::forms_of(plan_of(stencil, Engine::sparse, variant));
+  const auto forms_of = [](const spec::StencilSpec& stencil) {
+    return plan::forms_of(plan_of(stencil, Engine::sparse));
   };
   for (int radius = 1; radius <= 2; ++radius) {
-    const Variant windows{.length = 16};
-    const std::vector<TileForm> forms = forms_of(flat_box(radius), windows);
+    spec::StencilSpec box = flat_box(radius);
+    box.taps.push_back({{0, radius, 5}, 0.5, {}});  // too far for pairs of rows
+    const std::vector<TileForm> forms = forms_of(box);
     ASSERT_EQ(forms.size(), 4U) << radius;
     EXPECT_GE(forms[0].rows, 10) << radius;
     for (std::size_t i = 1; i < 3; ++i) {
@@ -663,8 +632,8 @@ TEST(Plan, TilesAreInRegistersWhereTheyFitAndMemoryBinds) {
     EXPECT_EQ(forms[2].min_blocks_per_sm, 0) << radius;
     EXPECT_TRUE(forms[3].allows_unaligned) << radius;
     EXPECT_GE(forms[3].rows, 10) << radius;
-    const Contraction contraction = contraction_of(flat_box(radius), Engine::sparse, windows);
-    EXPECT_TRUE(is<Tile2d>(plan_of(flat_box(radius), Engine::sparse, windows)));
+    const Contraction contraction = contraction_of(box, Engine::sparse);
+    EXPECT_TRUE(is<Tile2d>(plan_of(box, Engine::sparse)));
     EXPECT_EQ(forms[3].min_blocks_per_sm, 0) << radius;
     for (const TileForm& form : std::span(forms).first(3)) {
       EXPECT_TRUE(form.in_registers) << radius;
@@ -676,20 +645,15 @@ TEST(Plan, TilesAreInRegistersWhereTheyFitAndMemoryBinds) {
       EXPECT_LE(least_registers * threads, 65536) << radius;
       EXPECT_EQ(form.across, radius == 1 ? 4 : 2);
     }
-    EXPECT_FALSE(forms_of(flat_box(radius), {Swap::none, 2}).empty());
-    EXPECT_TRUE(forms_of(flat_box(radius), {Swap::element, 2}).empty());
-    EXPECT_TRUE(forms_of(flat_box(radius), {Swap::pair, 1}).empty());
   }
   spec::StencilSpec wide = flat_box(1);
   wide.storage = spec::Storage::f32;
   EXPECT_TRUE(forms_of(wide).empty());
-  // Without the pair swap there are no others.
-  EXPECT_EQ(forms_of(flat_box(3), {Swap::none, 2}).size(), 4U);
 }
 
 TEST(Plan, OfMoreThanFiveProductsHighTilesAreInSharedMemoryAndLowOnesInRegisters) {
-  for (const auto& [radius, length] : {std::pair{3, 8}, {3, 16}, {4, 16}}) {
-    const KernelPlan plan = plan_of(flat_box(radius), Engine::sparse, {.length = length});
+  for (const auto& [radius, length] : {std::pair{3, 8}, {4, 16}}) {
+    const KernelPlan plan = plan_of(flat_box(radius), Engine::sparse);
     const Contraction& contraction = plan.contraction;
     ASSERT_TRUE(is<Block2d>(plan));
     const std::vector<TileForm> forms = forms_of(plan);
@@ -742,8 +706,8 @@ TEST(Plan, SharedMemoryHasRoomForAllBlocksOfTilesThatAMultiprocessorIsPromised) 
 }
 
 TEST(Plan, TilesAreInSharedMemoryWhereProductsAreMany) {
-  const auto has_blocks = [](const spec::StencilSpec& stencil, const Variant& variant = {}) {
-    return is<Block2d>(plan_of(stencil, Engine::sparse, variant));
+  const auto has_blocks = [](const spec::StencilSpec& stencil) {
+    return is<Block2d>(plan_of(stencil, Engine::sparse));
   };
   for (const spec::StencilSpec& stencil :
        {flat_box(5), flat_box(6), flat_box(7), flat_star(4, 3, 9), flat_star(7, 5, 9)}) {
@@ -781,9 +745,6 @@ TEST(Plan, TilesAreInSharedMemoryWhereProductsAreMany) {
   EXPECT_FALSE(has_blocks(flat_box(1)));      // registers hold its tiles
   EXPECT_FALSE(has_blocks(flat_box(8)));      // 34 products
   EXPECT_FALSE(has_blocks(flat_star(8, 1)));  // each tile would read 16 rows more
-  EXPECT_FALSE(has_blocks(flat_box(5), {Swap::none, 2}));
-  EXPECT_FALSE(has_blocks(flat_box(5), {Swap::pair, 1}));
-  EXPECT_FALSE(is<Block2d>(plan_of(flat_box(5), Engine::dense)));
   spec::StencilSpec wide = flat_box(5);
   wide.storage = spec::Storage::f32;
   EXPECT_FALSE(has_blocks(wide));
@@ -826,19 +787,16 @@ spec::StencilSpec updated_box(spec::Storage storage) {
 }
 
 TEST(Plan, RowsOf2DBoxesArePaired) {
-  for (int radius = 1; radius <= 3; ++radius) {
-    const Contraction contraction = contraction_of(flat_box(radius), Engine::sparse, {.length = 8});
+  for (int radius = 2; radius <= 3; ++radius) {
+    const Contraction contraction = contraction_of(flat_box(radius), Engine::sparse);
     EXPECT_TRUE(contraction.mapping.pairs_rows()) << radius;
     EXPECT_EQ(static_cast<int>(contraction.products.size()), radius + 1) << radius;
     EXPECT_EQ(contraction.rows_in_flight(), radius + 1) << radius;  // pairs of rows
     EXPECT_EQ(contraction.rows_spanned(), 2 * radius + 1) << radius;
     EXPECT_EQ(contraction.first_column(), -8) << radius;  // on 16 bytes
     EXPECT_EQ(vectors_across(contraction, 4), 66) << radius;
-    const auto tiles = scheme_of<Block2d>(flat_box(radius), Engine::sparse, {.length = 8});
+    const auto tiles = scheme_of<Block2d>(flat_box(radius), Engine::sparse);
     for (const TileForm& form : tiles.forms) EXPECT_EQ(form.rows % 2, 0) << radius;
-    const Contraction windows = contraction_of(flat_box(radius), Engine::sparse, {.length = 16});
-    EXPECT_FALSE(windows.mapping.pairs_rows()) << radius;
-    EXPECT_EQ(static_cast<int>(windows.products.size()), 2 * radius + 1) << radius;
   }
   // The plan does so where windows take more products, and not so few that they are faster in registers.
   const auto pairs_rows = [](const spec::StencilSpec& stencil) {
@@ -858,72 +816,6 @@ TEST(Plan, RowsOf2DBoxesArePaired) {
   EXPECT_EQ(products_by_mapping(plan_of(flat_box(3))), (std::pair{7, 4}));
   EXPECT_EQ(products_by_mapping(plan_of(flat_box(2))), (std::pair{5, 3}));
   EXPECT_EQ(products_by_mapping(plan_of(flat_box(4))).second, 0);
-  // A single row of taps is met by both rows of one pair.
-  const Contraction line = contraction_of(with_weights({0.25, 0.5, 0.25}), Engine::sparse, {.length = 8});
-  EXPECT_EQ(line.products.size(), 1U);
-  EXPECT_EQ(line.rows_in_flight(), 1);
-}
-
-TEST(Plan, PairsOfRowsAreRefusedWhereTheyDoNotFit) {
-  const auto complaints = [](const spec::StencilSpec& stencil, Engine engine, const Variant& variant) {
-    std::string text;
-    for (const auto& item : check_supported(stencil, engine, variant).items) text += item.text + '\n';
-    return text;
-  };
-  const Variant pairs{.length = 8};
-  EXPECT_EQ(complaints(flat_box(3), Engine::sparse, pairs), "");
-  const std::string far = complaints(flat_box(4), Engine::sparse, pairs);
-  EXPECT_NE(far.find("holds taps from x = -4 to 3, not at 4"), std::string::npos) << far;
-  spec::StencilSpec wide = flat_box(1);
-  wide.storage = spec::Storage::f32;
-  EXPECT_NE(complaints(wide, Engine::sparse, pairs).find("16-bit fields"), std::string::npos);
-  EXPECT_NE(complaints(flat_box(1), Engine::dense, pairs).find("leave out the other"), std::string::npos);
-  EXPECT_NE(complaints(flat_box(1), Engine::sparse, {Swap::none, 2, 8}).find("leave out"), std::string::npos);
-  const std::string tall = complaints(flat_star(20, 3), Engine::sparse, pairs);
-  EXPECT_NE(tall.find("'--length 16' streams them"), std::string::npos) << tall;
-}
-
-TEST(Plan, DenseOperandsTakeTwiceTheRegisters) {
-  spec::StencilSpec stencil = flat_box(7);  // and no sum of few products of lists
-  for (std::size_t i = 0; i < stencil.taps.size(); ++i)
-    stencil.taps[i].weight = static_cast<double>(1 + i * i % 31);
-  const Contraction sparse = contraction_of(stencil, Engine::sparse);
-  const Contraction dense = contraction_of(stencil, Engine::dense);
-  EXPECT_EQ(sparse.operands.size(), 15U);
-  EXPECT_EQ(dense.operands.size(), 30U);
-  // 30 operands of four registers leave none for the sums of a second tile.
-  const auto stream = scheme_of<Stream2d>(stencil, Engine::dense);
-  EXPECT_EQ(stream.tiles_per_warp, 1);
-  EXPECT_TRUE(stream.operands_in_registers);
-}
-
-TEST(Plan, VariantsAreNamedAndRefusedWhereThereAreNone) {
-  for (const Swap swap : {Swap::pair, Swap::element, Swap::none})
-    EXPECT_EQ(swap_named(swap_name(swap)), swap);
-  EXPECT_EQ(swap_named("pairs"), std::nullopt);
-  EXPECT_EQ(variant_options({}), "");
-  EXPECT_EQ(variant_options({Swap::element, 1}), " --swap element --tiles 1");
-  EXPECT_EQ(variant_options({.length = 8}), " --length 8");
-
-  spec::StencilSpec stencil = testing::random_stencil(1, 2, 7, true);
-  EXPECT_FALSE(check_supported(stencil, Engine::sparse, {Swap::element, 1}).has_errors());
-  const KernelPlan plan = plan_of(stencil, Engine::sparse, {Swap::element, 1});
-  EXPECT_EQ(plan.variant, (Variant{Swap::element, 1}));
-  EXPECT_EQ(std::get<Stream2d>(plan.scheme).tiles_per_warp, 1);
-  stencil.storage = spec::Storage::f32;
-  EXPECT_FALSE(check_supported(stencil, Engine::sparse, {Swap::none, 1}).has_errors());
-  EXPECT_TRUE(check_supported(stencil, Engine::sparse, {Swap::element, 2}).has_errors());
-  const diag::Diagnostics volume =
-      check_supported(testing::random_volume(1, 1, 0, 0), Engine::sparse, {Swap::pair, 1});
-  ASSERT_EQ(volume.items.size(), 1U);
-  EXPECT_NE(volume.items.front().text.find("leave out '--tiles 1'"), std::string::npos);
-}
-
-TEST(Plan, RowsOfOneLineWithAVariantAreWalked) {
-  const spec::StencilSpec stencil = with_weights({0.25, 0.5, 0.25});
-  EXPECT_TRUE(is<Stream1d>(plan_of(stencil)));
-  EXPECT_TRUE(is<Stream2d>(plan_of(stencil, Engine::sparse, {Swap::element, 2})));
-  EXPECT_TRUE(is<Stream2d>(plan_of(stencil, Engine::dense)));
 }
 
 TEST(Plan, AnEngineThatIsNotThereIsRefusedByName) {
@@ -987,8 +879,6 @@ TEST(Plan, TheFasterEngineIsTheDefault) {
   EXPECT_EQ(engine_of(3), Engine::cuda);
   EXPECT_EQ(engine_of(7), Engine::sparse);
   EXPECT_EQ(default_of(box_of(2, 1, spec::Storage::f16)), Engine::sparse);
-  // What is asked of tensor cores is for them.
-  EXPECT_EQ(default_of(box_of(2, 1, spec::Storage::f32), {Swap::none, 2}), Engine::sparse);
 }
 
 TEST(Plan, WhatOneEngineAloneTakesIsNoChoice) {
@@ -1014,7 +904,6 @@ TEST(Plan, WhatOneEngineAloneTakesIsNoChoice) {
     EXPECT_NE(refused.objection.find("this tap is 200 points away"), std::string::npos) << refused.objection;
     EXPECT_EQ(refused.objection.find("--engine"), std::string::npos) << refused.objection;
     EXPECT_EQ(default_of(stencil), Engine::cuda);
-    EXPECT_EQ(default_of(stencil, {Swap::none, 0}), Engine::sparse) << "what is asked of tensor cores";
     if (dimensions == 1) continue;
     stencil.taps.back().at[axis] = 100000;  // neither takes it
     EXPECT_EQ(fastest(plan_of(stencil), Engine::cuda), nullptr);
@@ -1227,7 +1116,6 @@ TEST(Plan, SeveralSumsAreForTheFasterEngine) {
     const spec::StencilSpec stencil = two_sums(1, storage);
     EXPECT_EQ(default_of(stencil), storage == spec::Storage::f32 ? Engine::cuda : Engine::sparse);
     EXPECT_FALSE(check_supported(stencil, Engine::sparse).has_errors());
-    EXPECT_FALSE(check_supported(stencil, Engine::dense).has_errors());
   }
 }
 
@@ -1718,7 +1606,6 @@ TEST(Plan, TapsOfOneRowAreNotStreamed) {
     EXPECT_TRUE(is<Stream1d>(plan));
     EXPECT_EQ(plan.contraction.products.size(), 16U);
   }
-  EXPECT_TRUE(is<Stream2d>(plan_of(stencil, Engine::dense)));
 }
 
 }  // namespace

@@ -25,8 +25,6 @@ SchemeText text_of(const plan::Stream2d& stream, const Kernel& kernel) {
       {"rows_kept", fmt::to_string(stream.rows_kept)},
       {"batch_rows", fmt::to_string(stream.batch_rows)},
       {"staged_vectors", fmt::to_string(stream.staged_vectors)},
-      {"swap", std::string(plan::swap_name(kernel.plan.variant.swap))},
-      {"whole_operands", fmt::to_string(contraction.whole_operands)},
       {"operands_in_registers", fmt::to_string(stream.operands_in_registers)},
       {"rows_in_flight", fmt::to_string(contraction.rows_in_flight())},
       {"pair_distance", fmt::to_string(contraction.sources.back().distance().y)},

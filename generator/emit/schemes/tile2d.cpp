@@ -19,7 +19,6 @@ SchemeText text_of(const plan::Tile2d& tiles, const Kernel& kernel) {
       {"operands", operands_struct(kernel)},
       {"reach", reach2d_struct(kernel, contraction.row_low, contraction.row_high, contraction.column_reach)},
       {"storage", storage_struct(kernel.spec, kernel.plan)},
-      {"swaps_pairs", kernel.plan.variant.swap == plan::Swap::pair ? "true" : "false"},
       {"first_column", fmt::to_string(contraction.first_column())},
       {"window_vectors", fmt::to_string(tiles.window_vectors)},
       {"shift_count", fmt::to_string(contraction.shifts.size())},

@@ -129,9 +129,8 @@ double estimate_us(const Contraction& contraction) {
 
 std::string no_room(const Contraction& contraction) {
   if (contraction.grouping == Grouping::row_pairs) {
-    return fmt::format(
-        "with pairs of rows {} products of {} input rows find no room in tiles; '--length 16' streams them",
-        contraction.products.size(), contraction.rows_spanned() + 1);
+    return fmt::format("with pairs of rows {} products of {} input rows find no room in tiles",
+                       contraction.products.size(), contraction.rows_spanned() + 1);
   }
   return fmt::format("{} products of {} input rows; tiles in shared memory are for {} of {} at most",
                      contraction.products.size(), contraction.rows_spanned(), most_products,
@@ -146,10 +145,7 @@ bool Block2d::takes(const Problem& problem, const Contraction& contraction) {
 }
 
 Offer<Block2d> Block2d::plan(const Problem& problem, const Contraction& contraction) {
-  if (contraction.element_bytes != 2 || contraction.whole_operands)
-    return Offer<Block2d>::none("for sparse products of 16-bit fields");
-  if (problem.variant.swap != Swap::pair || problem.variant.most_tiles != Variant{}.most_tiles)
-    return Offer<Block2d>::none("has no such variant");
+  if (contraction.element_bytes != 2) return Offer<Block2d>::none("for sparse products of 16-bit fields");
   if (static_cast<int>(contraction.products.size()) > most_products ||
       contraction.rows_spanned() > most_rows_spanned)
     return Offer<Block2d>::none(no_room(contraction));

@@ -157,7 +157,7 @@ void narrow_rims(const Problem& problem, const LowRank& lists, Lowrank2d& scheme
 std::string plan_faces(const Problem& problem, const LowRank& lists, Lowrank2d& scheme) {
   const spec::StencilSpec& spec = problem.spec;
   const Operator of_one = operator_of(spec);
-  const Problem of_step{spec, of_one, Engine::cuda, {}, problem.tap_rows, round_weights_to_f32(spec).weights};
+  const Problem of_step{spec, of_one, Engine::cuda, problem.tap_rows, round_weights_to_f32(spec).weights};
   Offer<Stepping2d> single = Stepping2d::plan(of_step, {});
   if (!single.objection.empty()) return single.objection;
   scheme.single_step = std::move(single.scheme);

@@ -32,8 +32,8 @@ bool Stream1d::takes(const Problem& problem, const Contraction& contraction) {
 Offer<Stream1d> Stream1d::plan(const Problem& problem, const Contraction& contraction) {
   if (contraction.row_low != 0 || contraction.row_high != 0)
     return Offer<Stream1d>::none("for taps in one row");
-  if (problem.engine != Engine::sparse || problem.variant != Variant{} || contraction.element_bytes != 2)
-    return Offer<Stream1d>::none("for sparse products of 16-bit fields, without variants");
+  if (problem.engine != Engine::sparse || contraction.element_bytes != 2)
+    return Offer<Stream1d>::none("for sparse products of 16-bit fields");
   const spec::AxisBoundary& boundary = problem.spec.boundary[spec::axis_x];
   const bool has_rules =
       boundary.low.rule != spec::BoundaryRule::halo || boundary.high.rule != spec::BoundaryRule::halo;

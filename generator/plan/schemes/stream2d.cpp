@@ -57,7 +57,8 @@ int least_ring_rows(const Stream2d& stream) {
 }
 
 /// Products that are chained into a row's sum.
-void lay_out_chained(const Contraction& contraction, int most_tiles, Stream2d& stream) {
+void lay_out_chained(const Contraction& contraction, Stream2d& stream) {
+  constexpr int most_tiles = 2;
   // Two tiles share an operand's registers and the row's bookkeeping; one tile needs fewer accumulators.
   stream.tiles_per_warp = most_tiles;
   if (registers_of(contraction, most_tiles, true) > largest_register_count) stream.tiles_per_warp = 1;
@@ -70,7 +71,7 @@ void lay_out_chained(const Contraction& contraction, int most_tiles, Stream2d& s
   // Measured on an H200. Where memory binds, a walk short enough to ask for nearly all of its rows at once
   // keeps the rows that are on their way close together, which DRAM rewards; where MMAs bind, the rows that
   // two walks both read cost more.
-  const int products = sparse_products(contraction);
+  const int products = static_cast<int>(contraction.products.size());
   stream.ring_rows = std::max(products <= most_light_products ? 16 : 8, least_ring_rows(stream));
   const bool short_walks = hides_behind_memory(products, contraction.inputs) &&
                            contraction.rows_spanned() <= most_rows_of_short_walks;
@@ -86,7 +87,8 @@ void lay_out_scaled(const Contraction& contraction, Stream2d& stream) {
   stream.operands_in_registers = registers_of(contraction, 1, true) <= most_scaled_registers;
   stream.rotate_by_unrolling = false;
   set_registers(contraction, most_scaled_blocks, stream);
-  const bool memory_bound = hides_behind_memory(sparse_products(contraction), contraction.inputs);
+  const bool memory_bound =
+      hides_behind_memory(static_cast<int>(contraction.products.size()), contraction.inputs);
   stream.ring_rows = std::max(memory_bound ? 16 : 8, least_ring_rows(stream));
   stream.preferred_rows = memory_bound ? 20 : 0;
 }
@@ -152,7 +154,7 @@ std::string objection_to(const Contraction& contraction, const Stream2d& stream)
 /// adding to the sums of a window take longer than the MMAs: 287, 404, 516 and 734 us for 9, 15, 21 and 45.
 double estimate_us(const Contraction& contraction) {
   if (contraction.element_bytes == 2) {
-    const double products = sparse_products(contraction);
+    const auto products = static_cast<double>(contraction.products.size());
     return std::max(109 + products, 49 + 7.5 * products);
   }
   const auto products = static_cast<double>(contraction.products.size());
@@ -173,7 +175,7 @@ Offer<Stream2d> Stream2d::plan(const Problem& problem, const Contraction& contra
   if (contraction.inputs.scaled) {
     lay_out_scaled(contraction, stream);
   } else {
-    lay_out_chained(contraction, problem.variant.most_tiles, stream);
+    lay_out_chained(contraction, stream);
   }
   set_ring(contraction, stream);
   stream.blocks_per_multiprocessor = blocks_beside_update(problem.spec, stream.blocks_per_multiprocessor,

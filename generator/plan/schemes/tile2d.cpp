@@ -14,10 +14,9 @@ constexpr int register_unit = 8;
 constexpr int least_rows = 8;
 constexpr int rows_of_short_reach = 5;
 
-// MMAs that take no more than a third of the time of a tile's bytes. With more, and pairs swapped, tiles in
-// shared memory keep more warps under way.
-constexpr int most_light_products = 5;
-constexpr int most_products = 8;
+// MMAs that take no more than a third of the time of a tile's bytes. With more, tiles in shared memory keep
+// more warps under way.
+constexpr int most_products = 5;
 
 /// An update of sums alone takes rows of the tile, not blocks: Sobel's magnitude took 110.7 us in 10 rows and
 /// five blocks, 115.1 in 12 rows and four (10240 x 10240 f16 points, H200, where a copy takes 100.5).
@@ -58,12 +57,11 @@ TileForm any_rows_form(const Contraction& contraction, const TileForm& high, boo
 
 /// The highest tiles of which enough blocks fit the registers, and lower ones. Where taps reach far up and
 /// down, tiles below each other read the same rows, and had better be of one block, which has an L1 cache.
-/// Where products are many, fewer warps keep the tensor cores busy.
-std::optional<Tile2d> lay_out(const Contraction& contraction, bool is_light, bool updates_sums) {
+std::optional<Tile2d> lay_out(const Contraction& contraction, bool updates_sums) {
   // Higher tiles read fewer rows twice, but fewer warps have room.
   const bool reaches_far = contraction.rows_spanned() > 3;
-  const int most_rows = is_light && reaches_far ? 13 : 12;
-  const int wanted_blocks = is_light && !reaches_far ? 5 : 4;
+  const int most_rows = reaches_far ? 13 : 12;
+  const int wanted_blocks = reaches_far ? 4 : 5;
   const int most_blocks_of_lower_tiles = reaches_far ? 5 : 6;
   for (int rows = most_rows; rows >= least_rows; --rows) {
     TileForm high = tile_form(contraction, rows, wanted_blocks, updates_sums);
@@ -108,19 +106,14 @@ bool Tile2d::takes(const Problem& problem, const Contraction& contraction) {
 }
 
 Offer<Tile2d> Tile2d::plan(const Problem& problem, const Contraction& contraction) {
-  const Swap swap = problem.variant.swap;
-  const int products = sparse_products(contraction);
-  const int most = swap == Swap::pair ? most_light_products : most_products;
-  if (contraction.element_bytes != 2 || contraction.whole_operands)
-    return Offer<Tile2d>::none("for sparse products of 16-bit fields");
-  if (swap == Swap::element || problem.variant.most_tiles != Variant{}.most_tiles)
-    return Offer<Tile2d>::none("has no such variant");
+  const int products = static_cast<int>(contraction.products.size());
+  if (contraction.element_bytes != 2) return Offer<Tile2d>::none("for sparse products of 16-bit fields");
   if (contraction.pairs_diagonals()) return Offer<Tile2d>::none("does not pair diagonals");
-  if (products > most)
+  if (products > most_products)
     return Offer<Tile2d>::none(
-        fmt::format("{} products; tiles in registers are for {} at most", products, most));
+        fmt::format("{} products; tiles in registers are for {} at most", products, most_products));
   const bool updates_sums = problem.spec.update && problem.spec.update->is_of_sums_alone();
-  std::optional<Tile2d> tiles = lay_out(contraction, products <= most_light_products, updates_sums);
+  std::optional<Tile2d> tiles = lay_out(contraction, updates_sums);
   if (!tiles) {
     return Offer<Tile2d>::none(fmt::format("inputs of {} rows and {} operands find no room in registers",
                                            least_rows + contraction.rows_spanned() - 1,

@@ -43,11 +43,6 @@ struct Bf16Format {
   SPIDER_DEVICE static std::uint32_t pack(float low, float high) { return device::pack_bf16(low, high); }
 };
 
-/// What a dense product takes of a lane's fragment: half 0 the first two registers, half 1 the others.
-SPIDER_DEVICE device::Pair half_of(const device::Vector& inputs, int half) {
-  return {{inputs.word[2 * half], inputs.word[2 * half + 1]}};
-}
-
 /// Fields of 16 bits. A lane's eight neighbouring inputs are one vector, and all products of an output are
 /// chained into one sum.
 template <class Format>
@@ -96,13 +91,6 @@ struct HalfStorage {
     Format::template multiply<selector>(sum, matrix, fragment.inputs, metadata);
   }
 
-  /// One product of a matrix that is not compressed and of half of the fragment.
-  SPIDER_DEVICE static void multiply_whole(Partial& /*partial*/, device::Accumulator& sum,
-                                           const device::Vector& matrix, const Fragment& fragment, int half,
-                                           int /*part*/) {
-    Format::multiply_whole(sum, matrix, half_of(fragment.inputs, half));
-  }
-
   /// One dense product of 16 rows by 16 columns of inputs, which are A, and a matrix of them by 8 outputs.
   SPIDER_DEVICE static void multiply_inputs(device::Accumulator& sum, const device::Vector& inputs,
                                             const device::Pair& matrix) {
@@ -140,31 +128,6 @@ struct HalfStorage {
 
   SPIDER_DEVICE static Element output(const Outputs& outputs, int i) {
     return static_cast<Element>(outputs.word[i / 2] >> (16 * (i % 2)));
-  }
-};
-
-/// The same with the SPIDER paper's element swap: B's row k is input k of the lane's column where k is even,
-/// and input (k + 16) mod 32 where it is odd. `from` is where input 2 q of lane q of four is; a lane's eight
-/// lie apart, and are loaded one by one.
-template <class Vectors>
-struct ByElements : Vectors {
-  using Fragment = typename Vectors::Fragment;
-
-  SPIDER_DEVICE static Fragment load_fragment(device::Shared from, float /*product_unit*/) {
-    constexpr int columns = 32;
-    Fragment fragment;
-    SPIDER_UNROLL
-    for (int word = 0; word < 4; ++word) {
-      const int low = 8 * word;
-      const int high = 1 + (8 * word + columns / 2) % columns;
-      fragment.inputs.word[word] = load(from, low) | load(from, high) << 16;
-    }
-    return fragment;
-  }
-
- private:
-  SPIDER_DEVICE static std::uint32_t load(device::Shared from, int input) {
-    return device::load_shared_half(from + static_cast<device::Shared>(input * Vectors::element_bytes));
   }
 };
 
@@ -232,13 +195,6 @@ struct F32Storage {
                                      const Fragment& fragment, std::uint32_t metadata, int part) {
     device::Accumulator& to = !scaled ? sum : (part == 0 ? partial.high : partial.low);
     device::multiply_sparse<selector>(to, matrix, fragment.term[part == 2 ? terms - 1 : 0], metadata);
-  }
-
-  SPIDER_DEVICE static void multiply_whole(Partial& partial, device::Accumulator& sum,
-                                           const device::Vector& matrix, const Fragment& fragment, int half,
-                                           int part) {
-    device::Accumulator& to = !scaled ? sum : (part == 0 ? partial.high : partial.low);
-    device::multiply_dense(to, matrix, half_of(fragment.term[part == 2 ? terms - 1 : 0], half));
   }
 
   SPIDER_DEVICE static void finish(const Partial& partial, device::Accumulator& sum,

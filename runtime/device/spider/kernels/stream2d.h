@@ -9,11 +9,10 @@
 /// - ring_rows, ring_vectors, ring_row_bytes: of a warp's ring, whose rows begin with column first_column of
 ///   the strip; rows_kept: behind the latest, for pairs, or for results that their own inputs are added to;
 /// - batch_rows, staged_vectors: of vectors at edges, which are fetched for so many rows at once;
-/// - swap: how lanes load inputs;
 /// - shift_count, shift_group(i): the windows of an input row, in groups of eight inputs from the first;
 /// - pair_distance: of the pair of rows whose inputs of the outputs' own columns are one more fragment; 0:
 ///   there is none;
-/// - whole_operands: mma.sync on half of a fragment, otherwise mma.sp on all of it; operands_in_registers;
+/// - operands_in_registers: otherwise they wait in shared memory;
 /// - product_count, products(): a TableOf RowProduct, in the order of the output rows in flight, the one that
 ///   is complete first;
 /// - rotates_by_unrolling: accumulators keep their registers, otherwise they move from row to row;
@@ -67,8 +66,6 @@ sweep_stream2d(const ArgumentsOf<Stencil> field) {
 
 /// How lanes load the 32 inputs of a column of a product, four of them eight each: which of the four groups
 /// of eight is a lane's, or that its eight lie apart.
-enum class Swap { pair, element, none };
-
 template <class Stencil>
 struct Stream2d {
   using Accumulator = device::Accumulator;
@@ -447,17 +444,9 @@ struct Stream2d {
   static constexpr Shared operands_begin = Stencil::warps_per_block * warp_bytes + line_bytes;
 
   /// Where a lane's inputs of the first tile and shift begin, in bytes from the first of the row. A column's
-  /// inputs are four groups of eight from group 2 (lane / 4) on; of the pair swap a lane has group (lane % 4)
-  /// / 2 + 2 (lane % 2), and of the element swap elements from 2 (lane % 4) on.
-  SPIDER_DEVICE static Shared fragment_begin(int lane) {
-    if constexpr (Stencil::swap == Swap::element) {
-      return group_bytes * (2 * (lane / 4)) + 2 * (lane % 4) * element_bytes;
-    } else if constexpr (Stencil::swap == Swap::none) {
-      return group_bytes * (2 * (lane / 4) + lane % 4);
-    } else {
-      return group_bytes * pair_swap_group(lane);
-    }
-  }
+  /// inputs are four groups of eight from group 2 (lane / 4) on, of which a lane has group (lane % 4) / 2 + 2
+  /// (lane % 2).
+  SPIDER_DEVICE static Shared fragment_begin(int lane) { return group_bytes * pair_swap_group(lane); }
 
   using Sums = TileSums<Stencil>;
 
@@ -539,12 +528,8 @@ struct Stream2d {
         const Fragment& fragment = fragments[tile][product.fragment];
         Accumulator& sum = sums[tile][slot].of[product.sum];
         if (first) partial[tile] = {};
-        if constexpr (Stencil::whole_operands) {
-          Storage::multiply_whole(partial[tile], sum, matrix, fragment, product.selector, product.part);
-        } else {
-          multiply_selected<Storage>(product.selector, partial[tile], sum, matrix, fragment,
-                                     loaded.metadata(product.metadata), product.part);
-        }
+        multiply_selected<Storage>(product.selector, partial[tile], sum, matrix, fragment,
+                                   loaded.metadata(product.metadata), product.part);
         if (last) Storage::finish(partial[tile], sum, fragment);
       }
     }

@@ -6,7 +6,6 @@
 /// - Storage: of spider/storage.h, for cells of 16 bits;
 /// - first_column, window_vectors: of a tile's inputs, the first column and the vectors of 16 bytes in a row;
 /// - shift_count, shift_group(i): the windows of an input row, in groups of eight inputs from the first;
-/// - swaps_pairs: lanes load by the pair swap, otherwise in the order of the field;
 /// - product_count, product(i): RowProducts; the input row that is `row` above an output row's lowest;
 /// - result_scale: of sums.
 #pragma once
@@ -169,8 +168,7 @@ struct Tile2d {
   /// Which of the window's vectors is a lane's, at a shift.
   SPIDER_DEVICE static int lane_vector(int shift) {
     const int lane = device::lane_index();
-    return (Stencil::swaps_pairs ? pair_swap_group(lane) : 2 * (lane / 4) + lane % 4) +
-           Stencil::shift_group(shift);
+    return pair_swap_group(lane) + Stencil::shift_group(shift);
   }
 
   using Tables = OperandTable<Stencil>;
